@@ -1,0 +1,78 @@
+# Everything a developer runs. `make help` lists it.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+BIN := $(CURDIR)/bin
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X kudo.dev/kudo/pkg/cli.Version=$(VERSION)
+
+# kudo-local holds a whole Kubernetes, whose build takes some minutes: it is kept outside of the tree, by its sources.
+K8S_VERSION := v1.36.3
+LOCAL_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kudo
+LOCAL_KEY = $(shell { find cmd/kudo-local -name '*.go' -o -name 'go.*' -o -name '*.yaml' | LC_ALL=C sort | xargs cat; go version; } | sha256sum | cut -c1-16)
+LOCAL_LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(K8S_VERSION) -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36
+
+CONTROLLER_GEN := go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.20.0
+STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.7.0
+
+.PHONY: help
+help: ## Show this help.
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: build ## Start a local control plane, install kudo and a package on it, and show its plans.
+	@hack/demo.sh
+
+.PHONY: demo-down
+demo-down: ## Stop the demo's control plane and delete its data.
+	@$(BIN)/kudo-local down --name demo --delete
+
+.PHONY: build
+build: kudo-local ## Build manager, kubectl-kudo and kudo-local into bin/.
+	@echo "building manager and kubectl-kudo…"
+	@mkdir -p $(BIN)
+	@CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN)/ ./cmd/manager ./cmd/kubectl-kudo
+
+.PHONY: kudo-local
+kudo-local: ## Build the local control plane into bin/, unless it is in the cache.
+	@mkdir -p $(BIN) $(LOCAL_CACHE); \
+	cached=$(LOCAL_CACHE)/kudo-local-$(LOCAL_KEY); \
+	if [ ! -x $$cached ]; then \
+	  echo "building the local control plane (a whole Kubernetes: some 10 minutes, once)…"; \
+	  (cd cmd/kudo-local && CGO_ENABLED=0 go build -trimpath -ldflags "$(LOCAL_LDFLAGS)" -o $$cached.$$$$ .) && mv $$cached.$$$$ $$cached; \
+	fi; \
+	cmp -s $$cached $(BIN)/kudo-local || { cp $$cached $(BIN)/kudo-local.new && mv $(BIN)/kudo-local.new $(BIN)/kudo-local; }
+
+.PHONY: test
+test: build lint unit integration ## Run all tests: unit tests, and suites on a real control plane.
+
+.PHONY: unit
+unit: ## Run the tests that need no cluster.
+	@echo "unit tests…"
+	@go test $$(go list ./... | grep -v /test/) ./test/layers
+
+.PHONY: integration
+integration: ## Run the suites on a real control plane, one after the other.
+	@echo "suites on a real control plane…"
+	@go test -count=1 -p 1 -timeout 40m $$(go list ./test/... | grep -v -e /test/layers -e /test/bench)
+	@cd cmd/kudo-local && KUDO_LOCAL_BIN=$(BIN)/kudo-local go test -count=1 -timeout 15m ./...
+
+.PHONY: bench
+bench: build ## Run the benchmarks on a real control plane, and print requests and times.
+	@go test -run '^$$' -bench . -benchtime 1x -timeout 40m ./test/bench
+
+.PHONY: lint
+lint: ## Check formatting, vet, staticcheck, and that generated files are up to date.
+	@echo "lint…"
+	@test -z "$$(gofmt -l apis operators plans pkg cmd test manifests)" || { gofmt -l apis operators plans pkg cmd test manifests; echo "run gofmt -w on these"; exit 1; }
+	@go vet ./...
+	@$(STATICCHECK) ./...
+	@hack/generated.sh check "$(CONTROLLER_GEN)"
+
+.PHONY: generate
+generate: ## Generate deep copies and CRDs from the API types.
+	@hack/generated.sh write "$(CONTROLLER_GEN)"
+
+.PHONY: clean
+clean: ## Delete bin/ and the cached control plane.
+	@rm -rf $(BIN) $(LOCAL_CACHE)

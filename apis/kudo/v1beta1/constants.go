@@ -1,0 +1,95 @@
+package v1beta1
+
+// Names that packages, their users and KUDO's own objects in the wild depend on.
+const (
+	// HeritageLabel is on everything that kudo makes; its value is Heritage.
+	HeritageLabel = "heritage"
+	// Heritage is the value of HeritageLabel.
+	Heritage = "kudo"
+	// OperatorLabel names the operator that an object belongs to.
+	OperatorLabel = "kudo.dev/operator"
+	// InstanceLabel names the Instance that an object belongs to.
+	InstanceLabel = "kudo.dev/instance"
+
+	// PlanAnnotation names the plan that wrote an object last.
+	PlanAnnotation = "kudo.dev/plan"
+	// PhaseAnnotation names the phase that wrote an object last.
+	PhaseAnnotation = "kudo.dev/phase"
+	// StepAnnotation names the step that wrote an object last.
+	StepAnnotation = "kudo.dev/step"
+	// PlanUIDAnnotation holds the uid of the run that wrote an object last.
+	PlanUIDAnnotation = "kudo.dev/last-plan-execution-uid"
+	// OperatorVersionAnnotation stands on pod templates.
+	OperatorVersionAnnotation = "kudo.dev/operator-version"
+	// DependenciesHashAnnotation stands on pod templates whose pods read ConfigMaps or Secrets: a change of
+	// these changes the hash, and so restarts the pods.
+	DependenciesHashAnnotation = "kudo.dev/dependencies-hash"
+	// SkipHashAnnotation on a ConfigMap or Secret keeps it out of the dependencies hash.
+	SkipHashAnnotation = "kudo.dev/skip-hash-calculation"
+	// KeepAnnotation on an object keeps it when an upgrade no longer names it.
+	KeepAnnotation = "kudo.dev/keep"
+	// LastAppliedAnnotation was written by KUDO up to v0.19 on each object it applied.
+	LastAppliedAnnotation = "kudo.dev/last-applied-configuration"
+	// AdoptAnnotation on an Instance lets its plans take over objects that belong to nobody's controller.
+	AdoptAnnotation = "kudo.dev/adopt"
+	// CancelAnnotation on an Instance asks to end the run whose uid is its value.
+	CancelAnnotation = "kudo.dev/cancel-run"
+	// RetryAnnotation on an Instance asks to run again what the failed run of this uid did.
+	RetryAnnotation = "kudo.dev/retry-run"
+
+	// CleanupFinalizer holds an Instance until its cleanup plan has ended.
+	CleanupFinalizer = "kudo.dev.instance.cleanup"
+)
+
+// Plan names with a meaning of their own.
+const (
+	// DeployPlan runs when an Instance is created.
+	DeployPlan = "deploy"
+	// UpdatePlan runs when parameters without a trigger change.
+	UpdatePlan = "update"
+	// UpgradePlan runs when the OperatorVersion of an Instance changes.
+	UpgradePlan = "upgrade"
+	// CleanupPlan runs when an Instance is deleted. It cannot be asked for.
+	CleanupPlan = "cleanup"
+)
+
+// Task kinds.
+const (
+	ApplyTask        = "Apply"
+	DeleteTask       = "Delete"
+	ToggleTask       = "Toggle"
+	DummyTask        = "Dummy"
+	PipeTask         = "Pipe"
+	KudoOperatorTask = "KudoOperator"
+)
+
+// Condition types of an Instance, and their reasons.
+const (
+	// ReadyCondition is the one condition that an Instance at rest has.
+	ReadyCondition = "Ready"
+	// ReconcilingCondition is there while a plan runs or is queued.
+	ReconcilingCondition = "Reconciling"
+	// StalledCondition is there while the last run has failed for good.
+	StalledCondition = "Stalled"
+
+	ReasonResourcesReady          = "ResourcesReady"
+	ReasonResourceNotReady        = "ResourceNotReady"
+	ReasonPlanInProgress          = "PlanInProgress"
+	ReasonPlanInFatalError        = "PlanInFatalError"
+	ReasonOperatorVersionNotFound = "OperatorVersionNotFound"
+	ReasonInvalidSpec             = "InvalidSpec"
+)
+
+// Reasons of the events that the engine records on an Instance.
+const (
+	EventPlanStarted            = "PlanStarted"
+	EventPlanFinished           = "PlanFinished"
+	EventPlanQueued             = "PlanQueued"
+	EventPlanCancelled          = "PlanCancelled"
+	EventInvalidOperatorVersion = "InvalidOperatorVersion"
+	EventInvalidSpec            = "InvalidSpec"
+	EventForeignObject          = "ForeignObjectKept"
+	EventFieldDropped           = "FieldDropped"
+	EventPruned                 = "ResourcePruned"
+	EventUnknownParameter       = "UnknownParameter"
+)

@@ -1,0 +1,302 @@
+package v1beta1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ExecutionStatus is the state of a plan, phase, step or task.
+// +kubebuilder:validation:Enum="";NEVER_RUN;PENDING;IN_PROGRESS;ERROR;FATAL_ERROR;COMPLETE
+type ExecutionStatus string
+
+const (
+	// NeverRun has not been started.
+	NeverRun ExecutionStatus = "NEVER_RUN"
+	// Pending is about to be started, or waits for something outside the plan.
+	Pending ExecutionStatus = "PENDING"
+	// InProgress has been started and is not done.
+	InProgress ExecutionStatus = "IN_PROGRESS"
+	// TransientError has met an error that retrying may cure.
+	TransientError ExecutionStatus = "ERROR"
+	// FatalError has failed for good.
+	FatalError ExecutionStatus = "FATAL_ERROR"
+	// Complete is done.
+	Complete ExecutionStatus = "COMPLETE"
+)
+
+// IsTerminal tells whether the state is final for this run.
+func (s ExecutionStatus) IsTerminal() bool { return s == Complete || s == FatalError }
+
+// IsRunning tells whether the state is between the start and the end of a run.
+func (s ExecutionStatus) IsRunning() bool {
+	return s == InProgress || s == Pending || s == TransientError
+}
+
+// InstanceSpec is what a user asks of an Instance.
+type InstanceSpec struct {
+	// OperatorVersion to run. Without a namespace it is looked for in the Instance's own.
+	// +optional
+	OperatorVersion corev1.ObjectReference `json:"operatorVersion,omitempty"`
+	// Parameters that differ from the defaults. Arrays and maps are written as YAML.
+	// +optional
+	Parameters map[string]string `json:"parameters,omitempty"`
+	// PlanExecution asks for a plan by hand.
+	// +optional
+	PlanExecution PlanExecution `json:"planExecution,omitempty"`
+}
+
+// PlanExecution is a request for a run of a plan.
+type PlanExecution struct {
+	// PlanName is the plan to run. It cannot be `cleanup`.
+	// +optional
+	PlanName string `json:"planName,omitempty"`
+	// UID of the request. One that was not seen before is a new request; so a plan can be asked for again.
+	// Without it, each change of planName is a request.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+	// Status is ignored; it is here for clients of older versions. See status.planStatus.
+	// +optional
+	Status ExecutionStatus `json:"status,omitempty"`
+}
+
+// InstanceStatus is what the controller knows of an Instance.
+type InstanceStatus struct {
+	// PlanStatus by plan: the last run of each.
+	// +optional
+	PlanStatus map[string]PlanStatus `json:"planStatus,omitempty"`
+	// Conditions: Ready always; Reconciling and Stalled while they matter.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// AggregatedStatus sums up the plans.
+	// +optional
+	AggregatedStatus AggregatedStatus `json:"aggregatedStatus,omitempty"`
+	// ObservedGeneration is the generation of the spec that the status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Queue lists the plans that wait for the running one, in order.
+	// +optional
+	// +listType=atomic
+	Queue []QueuedPlan `json:"queue,omitempty"`
+	// Baseline is what was last asked for and acted upon; what differs from it in spec starts plans.
+	// +optional
+	Baseline *Baseline `json:"baseline,omitempty"`
+	// Resources lists the objects that the Instance's plans have written, or are about to write.
+	// +optional
+	// +listType=atomic
+	Resources []ResourceStatus `json:"resources,omitempty"`
+}
+
+// AggregatedStatus sums up the plans of an object.
+type AggregatedStatus struct {
+	// Status of the plan that runs, else of the last one that ran.
+	// +optional
+	Status ExecutionStatus `json:"status,omitempty"`
+	// ActivePlanName is the plan that runs; empty at rest.
+	// +optional
+	ActivePlanName string `json:"activePlanName,omitempty"`
+	// Message says what is waited for, or what failed.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// PlanStatus is the last run of a plan.
+type PlanStatus struct {
+	// Name of the plan.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// Status of the run.
+	// +optional
+	Status ExecutionStatus `json:"status,omitempty"`
+	// Message says what is waited for, or what failed.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// LastUpdatedTimestamp is when the status changed last.
+	// +optional
+	// +nullable
+	LastUpdatedTimestamp *metav1.Time `json:"lastUpdatedTimestamp,omitempty"`
+	// StartedTimestamp is when the run started.
+	// +optional
+	// +nullable
+	StartedTimestamp *metav1.MicroTime `json:"startedTimestamp,omitempty"`
+	// FinishedTimestamp is when the run ended.
+	// +optional
+	// +nullable
+	FinishedTimestamp *metav1.MicroTime `json:"finishedTimestamp,omitempty"`
+	// UID of the run.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+	// Revision is the number of the run; the ControllerRevision `<instance>-<revision>` holds its parameters and cause.
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
+	// Phases of the plan.
+	// +optional
+	// +listType=atomic
+	Phases []PhaseStatus `json:"phases,omitempty"`
+}
+
+// PhaseStatus is the state of a phase.
+type PhaseStatus struct {
+	// Name of the phase.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// Status of the phase.
+	// +optional
+	Status ExecutionStatus `json:"status,omitempty"`
+	// Message says what failed.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// Steps of the phase.
+	// +optional
+	// +listType=atomic
+	Steps []StepStatus `json:"steps,omitempty"`
+}
+
+// StepStatus is the state of a step.
+type StepStatus struct {
+	// Name of the step.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// Status of the step.
+	// +optional
+	Status ExecutionStatus `json:"status,omitempty"`
+	// Message says what is waited for, or what failed.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// StartedTimestamp is when the step started.
+	// +optional
+	// +nullable
+	StartedTimestamp *metav1.MicroTime `json:"startedTimestamp,omitempty"`
+	// FinishedTimestamp is when the step ended.
+	// +optional
+	// +nullable
+	FinishedTimestamp *metav1.MicroTime `json:"finishedTimestamp,omitempty"`
+	// Tasks of the step, by place: a task may be listed more than once.
+	// +optional
+	// +listType=atomic
+	Tasks []TaskStatus `json:"tasks,omitempty"`
+}
+
+// TaskStatus is the state of a task at one place of a plan.
+type TaskStatus struct {
+	// Name of the task.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// Status of the task.
+	// +optional
+	Status ExecutionStatus `json:"status,omitempty"`
+	// Message says what is waited for, or what failed.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// Ready is how many of the task's objects are as they should be.
+	// +optional
+	Ready int32 `json:"ready,omitempty"`
+	// Total is how many objects the task has.
+	// +optional
+	Total int32 `json:"total,omitempty"`
+}
+
+// QueuedPlan waits for the running plan.
+type QueuedPlan struct {
+	// PlanName is the plan that waits.
+	// +optional
+	PlanName string `json:"planName,omitempty"`
+	// Cause says what asked for it.
+	// +optional
+	Cause string `json:"cause,omitempty"`
+	// Requested is set if spec.planExecution asked for it. Such an entry stays though planExecution changes.
+	// +optional
+	Requested bool `json:"requested,omitempty"`
+}
+
+// Baseline is what was last asked for and acted upon.
+type Baseline struct {
+	// OperatorVersion is `<namespace>/<name>` of the OperatorVersion that the last run was started with.
+	// +optional
+	OperatorVersion string `json:"operatorVersion,omitempty"`
+	// Parameters maps each parameter of spec to a keyed hash of the value that was acted upon.
+	// +optional
+	Parameters map[string]string `json:"parameters,omitempty"`
+	// Fixed holds the defaults of immutable parameters that spec left out when the Instance was created.
+	// +optional
+	Fixed map[string]string `json:"fixed,omitempty"`
+	// PlanName is the last planExecution.planName without a uid that was acted upon.
+	// +optional
+	PlanName string `json:"planName,omitempty"`
+	// RequestUIDs are the last planExecution uids that were acted upon, newest last, at most 32.
+	// +optional
+	// +listType=atomic
+	RequestUIDs []types.UID `json:"requestUIDs,omitempty"`
+	// Revision is the number of the newest run.
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
+	// Snapshot names the ControllerRevision that holds the OperatorVersion of the newest run.
+	// +optional
+	Snapshot string `json:"snapshot,omitempty"`
+}
+
+// ResourceStatus is an object that plans have written, or are about to write.
+type ResourceStatus struct {
+	// APIVersion of the object.
+	// +optional
+	APIVersion string `json:"apiVersion,omitempty"`
+	// Kind of the object.
+	// +optional
+	Kind string `json:"kind,omitempty"`
+	// Namespace of the object, empty for cluster-scoped ones.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Name of the object.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// UID of the object; empty while it is yet to be written.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+	// Hash of the object as it was rendered.
+	// +optional
+	Hash string `json:"hash,omitempty"`
+	// Version is the generation of the object after it was written, or its resourceVersion for kinds without one.
+	// +optional
+	Version string `json:"version,omitempty"`
+}
+
+// Instance runs one application as an OperatorVersion says.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=ki,categories=kudo
+// +kubebuilder:printcolumn:name="Operator-Version",type=string,JSONPath=`.spec.operatorVersion.name`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.aggregatedStatus.status`
+// +kubebuilder:printcolumn:name="Active-Plan",type=string,JSONPath=`.status.aggregatedStatus.activePlanName`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.aggregatedStatus.message`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Instance struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what is asked for.
+	// +optional
+	Spec InstanceSpec `json:"spec,omitempty"`
+	// Status is what the controller knows.
+	// +optional
+	Status InstanceStatus `json:"status,omitempty"`
+}
+
+// OperatorVersionKey returns the namespace and name of the Instance's OperatorVersion.
+func (i *Instance) OperatorVersionKey() types.NamespacedName {
+	key := types.NamespacedName{Namespace: i.Spec.OperatorVersion.Namespace, Name: i.Spec.OperatorVersion.Name}
+	if key.Namespace == "" {
+		key.Namespace = i.Namespace
+	}
+	return key
+}
+
+// InstanceList is a list of Instances.
+// +kubebuilder:object:root=true
+type InstanceList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Instance `json:"items"`
+}

@@ -1,0 +1,10 @@
+// Command kubectl-kudo is the kubectl plugin of kudo.
+package main
+
+import (
+	"os"
+
+	"kudo.dev/kudo/pkg/cli"
+)
+
+func main() { os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# The main job, from nothing: a control plane, kudo, a package, its plans.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export PATH=$PWD/bin:$PATH
+step() { printf '\n\033[1m# %s\033[0m\n' "$1"; }
+run() { printf '$ %s\n' "$*"; "$@"; }
+
+step "a local Kubernetes, with kudo installed"
+kudo-local up --name demo --with-kudo
+KUBECONFIG=$(kudo-local kubeconfig --name demo)
+export KUBECONFIG
+
+step "install a package: its deploy plan runs"
+if kubectl-kudo get instances -o name 2>/dev/null | grep -q /db; then
+  run kubectl-kudo uninstall --instance db --wait
+fi
+run kubectl-kudo install operators/catalog/postgres/operator --instance db --wait
+
+step "run its backup plan by hand"
+run kubectl-kudo plan trigger --instance db --name backup --wait
+
+step "change a parameter: the plan that it triggers runs"
+run kubectl-kudo update --instance db -p REPLICAS=2 --wait
+
+step "the plans"
+run kubectl-kudo plan status --instance db
+run kubectl-kudo plan history --instance db
+run kubectl-kudo get all
+
+cat <<END
+
+Look around:  export KUBECONFIG=$KUBECONFIG PATH=$PWD/bin:\$PATH
+              kubectl kudo plan status --instance db
+              kubectl get instances,pods
+Stop:         make demo-down
+END

@@ -1,0 +1,62 @@
+package operators
+
+import (
+	"fmt"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+)
+
+// Dependency is a KudoOperator task of a package.
+type Dependency struct {
+	// Index of the task in Operator.Tasks, and its name.
+	Index int
+	Task  string
+	// Package is how the package refers to the other one: a name, a path relative to the package, or a URL.
+	Package string
+	// AppVersion and OperatorVersion that are asked for; empty ones are any.
+	AppVersion, OperatorVersion string
+}
+
+// Reference is the operator version that a dependency was found to be.
+type Reference struct {
+	// Operator is the name of the operator.
+	Operator string
+	// AppVersion may be empty, if that package has none.
+	AppVersion, OperatorVersion string
+}
+
+// Dependencies lists the KudoOperator tasks that plans use, in the order of the tasks.
+func (p *Package) Dependencies() []Dependency {
+	used := map[string]bool{}
+	for _, plan := range p.Operator.Plans {
+		for _, phase := range plan.Phases {
+			for _, step := range phase.Steps {
+				for _, task := range step.Tasks {
+					used[task] = true
+				}
+			}
+		}
+	}
+	var found []Dependency
+	for i, task := range p.Operator.Tasks {
+		if task.Kind == v1beta1.KudoOperatorTask && used[task.Name] {
+			found = append(found, Dependency{Index: i, Task: task.Name, Package: task.Spec.Package,
+				AppVersion: task.Spec.AppVersion, OperatorVersion: task.Spec.OperatorVersion})
+		}
+	}
+	return found
+}
+
+// WithDependencies is a copy of the package whose KudoOperator tasks refer to what they were found to be. The keys are
+// the indices of Dependencies; the error names one that is no KudoOperator task.
+func (p *Package) WithDependencies(found map[int]Reference) (*Package, error) {
+	c := p.DeepCopy()
+	for i, reference := range found {
+		if i < 0 || i >= len(c.Operator.Tasks) || c.Operator.Tasks[i].Kind != v1beta1.KudoOperatorTask {
+			return nil, fmt.Errorf("task %d of operator %s is not of kind %s", i, p.Operator.Name, v1beta1.KudoOperatorTask)
+		}
+		spec := &c.Operator.Tasks[i].Spec
+		spec.Package, spec.AppVersion, spec.OperatorVersion = reference.Operator, reference.AppVersion, reference.OperatorVersion
+	}
+	return c, nil
+}

@@ -1,0 +1,158 @@
+// Package document reads YAML exactly as Kubernetes does, but bounded, with lines, and with integers kept exact.
+//
+// Kubernetes and KUDO read YAML 1.1 by sigs.k8s.io/yaml: `yes` and `on` are booleans, dates are text, keys become
+// text, and the last of duplicate keys wins. So does this package; but it knows the line of each value, names each
+// duplicate key, never makes a float of an integer, and refuses alias bombs before they grow.
+package document
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// What is refused, so that text from outside cannot take more than bounded memory. The API server takes requests
+// of at most 3 MiB, so no document that is larger could be of use.
+const (
+	// MaxBytes of one document.
+	MaxBytes = 3 << 20
+	// MaxDepth of maps and lists within one another.
+	MaxDepth = 200
+	// MaxNodes is how many values one document may hold once its aliases are expanded.
+	MaxNodes = 500_000
+)
+
+// Error says what is wrong in a text, and in which line.
+type Error struct {
+	// Line counts from 1.
+	Line int
+	// Reason without the line.
+	Reason string
+}
+
+// Error is the reason with the line in front.
+func (e *Error) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Reason) }
+
+func errorAt(line int, format string, args ...any) *Error {
+	return &Error{Line: line, Reason: fmt.Sprintf(format, args...)}
+}
+
+// First returns the root of the first document of a text, or nil if that is empty. Later documents are ignored, as
+// KUDO does for the files of a package. Errors are of type *Error.
+func First(text []byte) (*yaml.Node, error) {
+	roots, err := parse(text, 1, 1)
+	if err != nil || len(roots) == 0 {
+		return nil, err
+	}
+	return roots[0], nil
+}
+
+// Split returns the roots of all documents of a text that are not empty, in order. Documents are parted as KUDO
+// parts them: wherever a line begins with `---`, whatever follows on that line. Errors are of type *Error.
+func Split(text string) ([]*yaml.Node, error) {
+	var roots []*yaml.Node
+	text = strings.TrimPrefix(text, "\ufeff")
+	if rest, ok := strings.CutPrefix(text, "---"); ok {
+		text = rest
+	}
+	line := 1
+	for {
+		part, rest, more := strings.Cut(text, "\n---")
+		if !blank(part) {
+			found, err := parse([]byte(part), line, -1)
+			if err != nil {
+				return nil, err
+			}
+			roots = append(roots, found...)
+		}
+		if !more {
+			return roots, nil
+		}
+		line += strings.Count(part, "\n") + 1
+		text = rest
+	}
+}
+
+// blank tells whether a text holds nothing but white space, comments and directives.
+func blank(text string) bool {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line != "" && line[0] != '#' && !strings.HasPrefix(line, "%YAML") {
+			return false
+		}
+	}
+	return true
+}
+
+// parse reads at most limit documents (-1: all) of a text whose first line has the number line.
+func parse(text []byte, line, limit int) (roots []*yaml.Node, err error) {
+	if len(text) > MaxBytes {
+		return nil, errorAt(line, "the document has %d bytes, more than the %d that the API server takes", len(text), MaxBytes)
+	}
+	// The parser reports its own errors by return; anything else it throws is its bug, and must not end the process.
+	defer func() {
+		if r := recover(); r != nil {
+			roots, err = nil, errorAt(line, "the YAML parser gave up: %v", r)
+		}
+	}()
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	for limit != 0 {
+		limit--
+		var root yaml.Node
+		switch err := decoder.Decode(&root); {
+		case errors.Is(err, io.EOF):
+			return roots, nil
+		case err != nil:
+			return nil, parserError(err, line)
+		}
+		if root.Kind != yaml.DocumentNode || len(root.Content) == 0 {
+			continue
+		}
+		if err := measure(root.Content[0], line-1); err != nil {
+			return nil, err
+		}
+		if limit >= 0 || !isNull(root.Content[0]) {
+			roots = append(roots, root.Content[0])
+		}
+	}
+	return roots, nil
+}
+
+var lineOfParser = regexp.MustCompile(`^(?:yaml: )?(?:unmarshal errors:\s*)?(?:line (\d+): )?`)
+
+// parserError turns an error of the parser, which counts from the start of its document, into one of the text.
+func parserError(err error, line int) *Error {
+	message := err.Error()
+	match := lineOfParser.FindStringSubmatch(message)
+	n, atoiErr := strconv.Atoi(match[1])
+	if atoiErr != nil {
+		n = 1
+	}
+	return errorAt(line+n-1, "malformed YAML: %s", message[len(match[0]):])
+}
+
+// measure refuses what is nested too deep, and shifts the lines of a document to those of its text.
+func measure(root *yaml.Node, shift int) *Error {
+	type item struct {
+		node  *yaml.Node
+		depth int
+	}
+	for stack := []item{{root, 1}}; len(stack) > 0; {
+		top := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		top.node.Line += shift
+		if top.depth > MaxDepth {
+			return errorAt(top.node.Line, "nested deeper than %d levels", MaxDepth)
+		}
+		for _, child := range top.node.Content {
+			stack = append(stack, item{child, top.depth + 1})
+		}
+	}
+	return nil
+}

@@ -1,0 +1,303 @@
+package enhance
+
+import (
+	"crypto/md5"
+	"encoding/hex"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+	"pgregory.net/rapid"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// cluster is a Lookup over a list.
+func cluster(objects ...*unstructured.Unstructured) Lookup {
+	return func(kind schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
+		for _, object := range objects {
+			if object.GroupVersionKind() == kind && object.GetNamespace() == namespace && object.GetName() == name {
+				return object, nil
+			}
+		}
+		return nil, nil
+	}
+}
+
+// hashOf enhances a task and returns the hash on its first object.
+func hashOf(t testing.TB, lookup Lookup, objects ...*unstructured.Unstructured) string {
+	t.Helper()
+	var task []*unstructured.Unstructured
+	for _, object := range objects {
+		task = append(task, object.DeepCopy())
+	}
+	if err := Enhance(task, testContext(), lookup); err != nil {
+		t.Fatal(err)
+	}
+	hash, _, err := unstructured.NestedString(task[0].Object, "spec", "template", "metadata", "annotations", v1beta1.DependenciesHashAnnotation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hash
+}
+
+func enhanced(t *testing.T, object *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	object = object.DeepCopy()
+	if err := Enhance([]*unstructured.Unstructured{object}, testContext(), nil); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+const longLine = "a line that is longer than the eighty characters at which yaml.v2 folds, which the recipe keeps as it is"
+
+func TestDump(t *testing.T) {
+	for _, c := range []struct{ name, object string }{
+		{"configmap", `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, labels: {app: x}, creationTimestamp: null},
+			data: {a10: "x", a9: "1", b: "two\nlines\n", "yes": "true", long: "` + longLine + `"}, immutable: true}`},
+		{"secret", `{apiVersion: v1, kind: Secret, type: kubernetes.io/tls, metadata: {name: s}, data: {tls.crt: YQ==, tls.key: Yg==}}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := dump(enhanced(t, parse(t, c.object)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join("testdata", c.name+".golden")
+			if *update {
+				if err := os.WriteFile(path, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+				t.Errorf("2.5: the dump is exact (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestHashIsOfDigests(t *testing.T) {
+	zero := make([]byte, 32)
+	sum := md5.Sum(zero)
+	if diff := cmp.Diff(hex.EncodeToString(sum[:]), hashOf(t, nil, withVolumes(t, "{configMap: {name: a}}", "{secret: {secretName: a}}"))); diff != "" {
+		t.Errorf("2.5: what is not found counts as 16 zero bytes (-want +got):\n%s", diff)
+	}
+
+	config, secret := parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: z}, data: {a: b}}`), parse(t, `{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {a: Yg==}}`)
+	var digests []byte
+	for _, object := range []*unstructured.Unstructured{config, secret} {
+		text, err := dump(enhanced(t, object))
+		if err != nil {
+			t.Fatal(err)
+		}
+		digest := md5.Sum(text)
+		digests = append(digests, digest[:]...)
+	}
+	sum = md5.Sum(digests)
+	got := hashOf(t, nil, withVolumes(t, "{secret: {secretName: a}}", "{configMap: {name: z}}"), secret, config)
+	if diff := cmp.Diff(hex.EncodeToString(sum[:]), got); diff != "" {
+		t.Errorf("2.5: sorted by kind, then name; the enhanced objects of the task count (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatIsADependency(t *testing.T) {
+	for _, c := range []struct {
+		reason, spec string
+		want         bool
+	}{
+		{"a volume of a ConfigMap", `{volumes: [{configMap: {name: c}}]}`, true},
+		{"a volume of a Secret", `{volumes: [{secret: {secretName: c}}]}`, true},
+		{"an image pull secret", `{imagePullSecrets: [{name: c}]}`, true},
+		{"2.5: not the environment", `{containers: [{envFrom: [{configMapRef: {name: c}}]}]}`, false},
+		{"2.5: not projected volumes", `{volumes: [{projected: {sources: [{configMap: {name: c}}]}}]}`, false},
+		{"a source without a name", `{volumes: [{configMap: {}}, {secret: null}], imagePullSecrets: [{}]}`, false},
+		{"no pod spec", `null`, false},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			object := parse(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {template: {spec: `+c.spec+`}}}`)
+			if got := hashOf(t, nil, object) != ""; got != c.want {
+				t.Errorf("%s: hash is there: %t, want %t", c.reason, got, c.want)
+			}
+		})
+	}
+}
+
+// TestLiveAgrees is rule 24: whether a dependency is in the task, live, or in KUDO's annotation, the hash is the same.
+func TestLiveAgrees(t *testing.T) {
+	const server = `namespace: prod, uid: u, resourceVersion: "7", generation: 3, selfLink: /x, creationTimestamp: "2026-01-01T00:00:00Z",
+		labels: {heritage: kudo, kudo.dev/operator: web, kudo.dev/instance: shop, app: x}, finalizers: [a/b], managedFields: [{manager: m}],
+		annotations: {kudo.dev/plan: update, other: thing}, ownerReferences: [{apiVersion: kudo.dev/v1beta1, kind: Instance, name: shop, uid: u}]`
+	config, secret := withVolumes(t, "{configMap: {name: c}}"), withVolumes(t, "{secret: {secretName: c}}")
+	for _, c := range []struct {
+		reason, rendered, live string
+		pod                    *unstructured.Unstructured
+	}{
+		{"what the server adds to metadata", `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, labels: {app: x}, creationTimestamp: null}, data: {a: b}, status: {}}`,
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: c, ` + server + `}, data: {a: b}}`, config},
+		{"being deleted, held by a finalizer", `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, labels: {app: x}}, immutable: true}`,
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: c, deletionTimestamp: "2026-01-01T00:00:00Z", deletionGracePeriodSeconds: 30, ` + server + `}, immutable: true}`, config},
+		{"stringData, which wins over data", `{apiVersion: v1, kind: Secret, metadata: {name: c, labels: {app: x}}, data: {a: eA==, b: eQ==}, stringData: {a: z}}`,
+			`{apiVersion: v1, kind: Secret, type: Opaque, metadata: {name: c, ` + server + `}, data: {a: eg==, b: eQ==}}`, secret},
+		{"stringData only", `{apiVersion: v1, kind: Secret, type: Opaque, metadata: {name: c, labels: {app: x}}, stringData: {a: z}}`,
+			`{apiVersion: v1, kind: Secret, type: Opaque, metadata: {name: c, ` + server + `}, data: {a: eg==}}`, secret},
+		{"base64 in lines", "apiVersion: v1\nkind: Secret\nmetadata: {name: c, labels: {app: x}}\ndata:\n  a: |\n    e\n    g==\n",
+			`{apiVersion: v1, kind: Secret, type: Opaque, metadata: {name: c, ` + server + `}, data: {a: eg==}}`, secret},
+		{"empty maps and null values", `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, labels: {app: x}}, data: {a: null}, binaryData: {}}`,
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: c, ` + server + `}, data: {a: ""}}`, config},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			rendered, live := parse(t, c.rendered), parse(t, c.live)
+			want := hashOf(t, nil, c.pod, rendered)
+			if got := hashOf(t, cluster(live), c.pod); got != want {
+				t.Errorf("rule 24: %s: in the task %s, live %s", c.reason, want, got)
+			}
+			if got := hashOf(t, cluster(ofKUDO(t, enhanced(t, rendered), live)), c.pod); got != want {
+				t.Errorf("rule 24: %s: in the task %s, in KUDO's annotation %s", c.reason, want, got)
+			}
+		})
+	}
+}
+
+// ofKUDO is the live object with an annotation that says that KUDO applied the other.
+func ofKUDO(t *testing.T, applied, live *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	text, err := json.Marshal(applied.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	live = live.DeepCopy()
+	live.SetAnnotations(map[string]string{
+		v1beta1.LastAppliedAnnotation: string(text),
+		v1beta1.PlanUIDAnnotation:     applied.GetAnnotations()[v1beta1.PlanUIDAnnotation],
+	})
+	return live
+}
+
+func TestLastApplied(t *testing.T) {
+	pod := withVolumes(t, "{configMap: {name: c}}")
+	rendered := parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: b}}`)
+	live := enhanced(t, parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: edited}}`))
+	inTask := hashOf(t, nil, pod, rendered)
+
+	annotated := ofKUDO(t, enhanced(t, rendered), live)
+	if got := hashOf(t, cluster(annotated), pod); got != inTask {
+		t.Error("2.5: what KUDO applied counts, not what was edited since")
+	}
+	stale := annotated.DeepCopy()
+	all := stale.GetAnnotations()
+	all[v1beta1.PlanUIDAnnotation] = "run-2"
+	stale.SetAnnotations(all)
+	if got := hashOf(t, cluster(stale), pod); got != hashOf(t, cluster(live), pod) {
+		t.Error("an annotation of a run before the last write is out of date: the live object counts")
+	}
+	all[v1beta1.LastAppliedAnnotation] = "{"
+	stale.SetAnnotations(all)
+	if got := hashOf(t, cluster(stale), pod); got != hashOf(t, cluster(live), pod) {
+		t.Error("an annotation that is no JSON does not count")
+	}
+}
+
+func TestSkip(t *testing.T) {
+	pod := withVolumes(t, "{configMap: {name: c}}")
+	skipped := parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: prod, annotations: {kudo.dev/skip-hash-calculation: "false"}}, data: {a: b}}`)
+	missing := hashOf(t, nil, pod)
+	if got := hashOf(t, nil, pod, skipped); got != missing {
+		t.Error("2.5: the annotation skips an object of the task, whatever its value")
+	}
+	if got := hashOf(t, cluster(skipped), pod); got != missing {
+		t.Error("2.5: the annotation skips a live object")
+	}
+}
+
+func TestLastOfTwoCounts(t *testing.T) {
+	pod := withVolumes(t, "{configMap: {name: c}}")
+	first, second := parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: "1"}}`), parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: "2"}}`)
+	if hashOf(t, nil, pod, first, second) != hashOf(t, nil, pod, second) {
+		t.Error("an object that is rendered twice ends as the last one")
+	}
+}
+
+func TestHashProperties(t *testing.T) {
+	volumes := map[string]string{
+		"a": "{configMap: {name: a}}", "b": "{configMap: {name: b}}", "c": "{secret: {secretName: a}}", "d": "{secret: {secretName: b}}",
+	}
+	rapid.Check(t, func(r *rapid.T) {
+		object := func(kind, name, value string) *unstructured.Unstructured {
+			return &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": name}, "data": map[string]any{"key": value},
+			}}
+		}
+		value := rapid.StringMatching(`[a-z]{1,100}`)
+		task := []*unstructured.Unstructured{
+			object("ConfigMap", "a", value.Draw(r, "a")), object("ConfigMap", "b", value.Draw(r, "b")),
+			object("Secret", "a", value.Draw(r, "c")), object("Secret", "b", value.Draw(r, "d")),
+		}
+		order := rapid.Permutation([]string{"a", "b", "c", "d"}).Draw(r, "order")
+		shuffled := withVolumes(t, volumes[order[0]], volumes[order[1]], volumes[order[2]], volumes[order[3]])
+		sorted := withVolumes(t, volumes["a"], volumes["b"], volumes["c"], volumes["d"])
+		want := hashOf(t, nil, append([]*unstructured.Unstructured{sorted}, task...)...)
+		if got := hashOf(t, nil, append([]*unstructured.Unstructured{shuffled}, task...)...); got != want {
+			r.Fatal("the hash depends on the order of the volumes")
+		}
+		changed := rapid.IntRange(0, 3).Draw(r, "changed")
+		data := task[changed].Object["data"].(map[string]any)
+		data["key"] = data["key"].(string) + "x"
+		if got := hashOf(t, nil, append([]*unstructured.Unstructured{sorted}, task...)...); got == want {
+			r.Fatal("the hash does not change with the data")
+		}
+	})
+}
+
+func TestNumbers(t *testing.T) {
+	object := func(number any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"kind": "X", "spec": map[string]any{"n": []any{number}}}}
+	}
+	want, err := dump(object(int64(12345678)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, number := range []any{12345678, int32(12345678), float64(12345678)} {
+		if got, err := dump(object(number)); err != nil || string(got) != string(want) {
+			t.Errorf("%T: a whole number is written as such: %s, %v", number, got, err)
+		}
+	}
+	if _, err := dump(object(struct{}{})); err == nil {
+		t.Error("what is no JSON value is an error, not a panic")
+	}
+}
+
+func FuzzEnhance(f *testing.F) {
+	for _, kind := range []string{"apps/v1\",\"kind\":\"StatefulSet", "batch/v1\",\"kind\":\"CronJob", "v1\",\"kind\":\"Secret", "v1\",\"kind\":\"ConfigMap"} {
+		f.Add([]byte(`{"apiVersion":"` + kind + `","metadata":{"name":"x","labels":{"a":"b"},"ownerReferences":[{"controller":true}]},"data":{"a":"eA=="},"stringData":{"b":null},
+			"spec":{"template":{"spec":{"volumes":[{"secret":{"secretName":"x"}},{"configMap":{"name":"y"}}]}},"volumeClaimTemplates":[{}],"jobTemplate":{"spec":{"template":{}}}}}`))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var fields map[string]any
+		if json.Unmarshal(data, &fields) != nil {
+			return
+		}
+		object := &unstructured.Unstructured{Object: fields}
+		var whatever Lookup = func(schema.GroupVersionKind, string, string) (*unstructured.Unstructured, error) { return object, nil }
+		if Enhance([]*unstructured.Unstructured{object}, testContext(), whatever) != nil {
+			return
+		}
+		once := object.DeepCopy()
+		if err := Enhance([]*unstructured.Unstructured{object}, testContext(), cluster()); err != nil {
+			t.Fatalf("enhancing again: %v", err)
+		}
+		if once.GetName() != object.GetName() || !cmp.Equal(once.GetLabels(), object.GetLabels()) {
+			t.Error("enhancing again changes the object")
+		}
+	})
+}

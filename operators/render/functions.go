@@ -1,0 +1,152 @@
+package render
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"text/template"
+
+	"github.com/Masterminds/sprig/v3"
+)
+
+// builtins are the functions that text/template has of itself, by name only, for the parser.
+var builtins = map[string]any{
+	"and": true, "or": true, "not": true, "len": true, "index": true, "slice": true, "call": true,
+	"print": true, "printf": true, "println": true, "html": true, "js": true, "urlquery": true,
+	"eq": true, "ne": true, "lt": true, "le": true, "gt": true, "ge": true,
+}
+
+const (
+	random      = "its result differs each time, so that objects would change with every run"
+	environment = "it reads the environment of the controller"
+	clock       = "it reads the clock, so that objects would change with every run"
+	files       = "it works on the file paths of the controller"
+)
+
+// denied are functions that a template must not use, and why. The first six KUDO did not have either.
+var denied = map[string]string{
+	"env": environment, "expandenv": environment,
+	"base": files, "dir": files, "clean": files, "ext": files, "isAbs": files,
+	"osBase": files, "osDir": files, "osClean": files, "osExt": files, "osIsAbs": files,
+	"getHostByName": "it asks the network",
+	"now":           clock, "ago": clock, "durationRound": clock,
+	"randAlphaNum": random, "randAlpha": random, "randAscii": random, "randNumeric": random, "randInt": random,
+	"randBytes": random, "shuffle": random, "uuidv4": random,
+	"genPrivateKey": random, "genCA": random, "genCAWithKey": random,
+	"genSelfSignedCert": random, "genSelfSignedCertWithKey": random, "genSignedCert": random, "genSignedCertWithKey": random,
+	"encryptAES": random, "bcrypt": random, "htpasswd": random,
+}
+
+// mutating are functions that change a map that they are given.
+var mutating = map[string]bool{
+	"set": true, "unset": true, "merge": true, "mergeOverwrite": true, "mustMerge": true, "mustMergeOverwrite": true,
+}
+
+// functions are all functions of templates. Those that are denied are among them, so that the parser accepts them and
+// the linker can say why not.
+var functions = sync.OnceValue(func() template.FuncMap {
+	funcs := template.FuncMap{}
+	for name, fn := range sprig.TxtFuncMap() {
+		if _, ok := denied[name]; !ok {
+			funcs[name] = guard(fn)
+		}
+	}
+	for _, own := range []template.FuncMap{numbers, bounded, dates, formats, structures} {
+		for name, fn := range own {
+			funcs[name] = guard(fn)
+		}
+	}
+	for name := range denied {
+		funcs[name] = func(...any) (string, error) { return "", fmt.Errorf("the function %s is denied", name) }
+	}
+	// Replaced for each rendering, see newExecutor.
+	funcs["include"] = func(path, name string, data any) (string, error) {
+		return "", fmt.Errorf("include is not available here")
+	}
+	return funcs
+})
+
+// FunctionNames lists the functions that templates may use, sorted.
+func FunctionNames() []string {
+	names := maps.Clone(builtins)
+	for name := range functions() {
+		if _, ok := denied[name]; !ok {
+			names[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// Denied tells why a function is denied in templates, or is empty.
+func Denied(function string) string { return denied[function] }
+
+// guard bounds what goes into a function and what comes out. Without it a loop that doubles a text would fill the
+// memory long before any output is counted.
+func guard(fn any) any {
+	f := reflect.ValueOf(fn)
+	t := f.Type()
+	if t.NumOut() == 0 || !grows(t.Out(0)) {
+		return fn
+	}
+	return reflect.MakeFunc(t, func(args []reflect.Value) []reflect.Value {
+		total := 0
+		for _, arg := range args {
+			total += weight(arg)
+		}
+		check(total)
+		var results []reflect.Value
+		if t.IsVariadic() {
+			results = f.CallSlice(args)
+		} else {
+			results = f.Call(args)
+		}
+		check(weight(results[0]))
+		return results
+	}).Interface()
+}
+
+// grows tells whether values of a type can be large.
+func grows(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.String, reflect.Slice, reflect.Map, reflect.Interface:
+		return true
+	}
+	return false
+}
+
+// check panics beyond the bound on values; text/template makes an error of it.
+func check(bytes int) {
+	if bytes > MaxValue {
+		panic(bound("a value grows beyond %d bytes", MaxValue))
+	}
+}
+
+// weight is about the size in bytes of a value's top level.
+func weight(v reflect.Value) int {
+	if v.Kind() == reflect.Interface {
+		v = v.Elem()
+	}
+	switch v.Kind() {
+	case reflect.String:
+		return v.Len()
+	case reflect.Map:
+		return 16 * v.Len()
+	case reflect.Slice:
+		total := MaxValue / MaxList * v.Len()
+		if v.Len() <= MaxList {
+			for i := range v.Len() {
+				item := v.Index(i)
+				if item.Kind() == reflect.Interface {
+					item = item.Elem()
+				}
+				if item.Kind() == reflect.String {
+					total += item.Len()
+				}
+			}
+		}
+		return total
+	}
+	return 0
+}

@@ -1,0 +1,140 @@
+package render
+
+import (
+	"strconv"
+	"strings"
+	"text/template/parse"
+)
+
+// Marks that the linker puts between the nodes of a template. They print nothing, but text/template hands them to the
+// writer, which knows them by their address: that is how loops and recursion are bounded, for which text/template has no means.
+var (
+	roundMark = make([]byte, 0, 1) // begins a round of a loop
+	enterMark = make([]byte, 0, 1) // begins the use of another template
+	leaveMark = make([]byte, 0, 1) // ends it
+)
+
+// linker puts the trees of one file into the set: names of definitions become unique, marks are set, and
+// functions that are denied are found.
+type linker struct {
+	set  *Set
+	file *file
+	tree *parse.Tree
+	err  *Error
+}
+
+func (l *linker) link() *Error {
+	for name, tree := range l.file.trees {
+		if tree.Root == nil {
+			continue
+		}
+		l.tree = tree
+		l.list(tree.Root)
+		if l.err != nil {
+			return l.err
+		}
+		if _, err := l.set.tmpl.AddParseTree(id(l.file.path, name), tree); err != nil {
+			return parseError(l.file.path, l.file.text, err)
+		}
+	}
+	return nil
+}
+
+// fail keeps the first error, that of the lowest line.
+func (l *linker) fail(node parse.Node, reason, hint string) {
+	location, _ := l.tree.ErrorContext(node)
+	e := &Error{Kind: ParseError, Template: l.file.path, Reason: reason, Hint: hint}
+	// The location is path:line:column, and the path may hold colons.
+	parts := strings.Split(location, ":")
+	if n := len(parts); n >= 3 {
+		e.Line, _ = strconv.Atoi(parts[n-2])
+		e.Column, _ = strconv.Atoi(parts[n-1])
+		e.Column++
+	}
+	e.Source = sourceLine(l.file.text, e.Line)
+	if l.err == nil || e.Line < l.err.Line {
+		l.err = e
+	}
+}
+
+func mark(pos parse.Pos, text []byte) parse.Node {
+	return &parse.TextNode{NodeType: parse.NodeText, Pos: pos, Text: text}
+}
+
+func (l *linker) list(list *parse.ListNode) {
+	if list == nil {
+		return
+	}
+	nodes := make([]parse.Node, 0, len(list.Nodes))
+	for _, node := range list.Nodes {
+		switch n := node.(type) {
+		case *parse.ActionNode:
+			l.pipe(n.Pipe)
+		case *parse.IfNode:
+			l.branch(&n.BranchNode)
+		case *parse.WithNode:
+			l.branch(&n.BranchNode)
+		case *parse.RangeNode:
+			l.branch(&n.BranchNode)
+			n.List.Nodes = append([]parse.Node{mark(n.Pos, roundMark)}, n.List.Nodes...)
+		case *parse.TemplateNode:
+			l.pipe(n.Pipe)
+			l.use(n)
+			nodes = append(nodes, mark(n.Pos, enterMark), n, mark(n.Pos, leaveMark))
+			continue
+		}
+		nodes = append(nodes, node)
+	}
+	list.Nodes = nodes
+}
+
+func (l *linker) branch(n *parse.BranchNode) {
+	l.pipe(n.Pipe)
+	l.list(n.List)
+	l.list(n.ElseList)
+}
+
+// use gives the name in {{template "name"}} its meaning. One that is not known fails only when it is reached, as in text/template.
+func (l *linker) use(n *parse.TemplateNode) {
+	target, err := l.set.find(l.file.path, n.Name)
+	if err != nil {
+		l.fail(n, err.Error(), "")
+		return
+	}
+	if target != "" {
+		n.Name = target
+	}
+}
+
+func (l *linker) pipe(pipe *parse.PipeNode) {
+	if pipe == nil {
+		return
+	}
+	for _, command := range pipe.Cmds {
+		for _, arg := range command.Args {
+			l.argument(arg)
+		}
+		if name, ok := command.Args[0].(*parse.IdentifierNode); ok && name.Ident == "include" {
+			l.set.includes = true
+			// include looks its name up in the file that it stands in.
+			path := &parse.StringNode{NodeType: parse.NodeString, Pos: name.Pos, Quoted: strconv.Quote(l.file.path), Text: l.file.path}
+			command.Args = append([]parse.Node{name, path}, command.Args[1:]...)
+		}
+	}
+}
+
+func (l *linker) argument(node parse.Node) {
+	switch n := node.(type) {
+	case *parse.PipeNode:
+		l.pipe(n)
+	case *parse.ChainNode:
+		l.argument(n.Node)
+	case *parse.IdentifierNode:
+		if why, ok := denied[n.Ident]; ok {
+			l.fail(n, "the function "+n.Ident+" is denied in kudo: "+why, "pass the value as a parameter")
+		}
+		if mutating[n.Ident] {
+			l.set.mutates = true
+		}
+	}
+}

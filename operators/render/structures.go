@@ -1,0 +1,132 @@
+package render
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/Masterminds/sprig/v3"
+
+	"kudo.dev/kudo/operators/document"
+)
+
+// structures are the functions that build lists and maps. They bound the whole of what they build, since a
+// map that holds another one twice, and so on, is small in memory and endless in print; and they keep an order where
+// sprig takes that of a Go map, which is random.
+var structures = func() template.FuncMap {
+	of := sprig.TxtFuncMap()
+	result := template.FuncMap{
+		"keys": func(dicts ...map[string]any) []string {
+			names := []string{}
+			for _, dict := range dicts {
+				names = append(names, slices.Sorted(maps.Keys(dict))...)
+			}
+			return names
+		},
+		"values": func(dict map[string]any) []any {
+			values := []any{}
+			for _, key := range slices.Sorted(maps.Keys(dict)) {
+				values = append(values, dict[key])
+			}
+			return values
+		},
+	}
+	for _, name := range []string{"list", "tuple", "dict", "set", "append", "push", "mustAppend", "mustPush", "prepend", "mustPrepend",
+		"concat", "merge", "mergeOverwrite", "mustMerge", "mustMergeOverwrite", "pluck", "chunk", "mustChunk"} {
+		result[name] = sized(of[name])
+	}
+	for _, name := range []string{"join", "cat", "quote", "squote", "toString", "toStrings", "deepCopy", "mustDeepCopy", "sortAlpha"} {
+		result[name] = sized(of[name])
+	}
+	return result
+}()
+
+// sized bounds all that a function is given and all that it returns, to the last leaf.
+func sized(fn any) any {
+	f := reflect.ValueOf(fn)
+	t := f.Type()
+	return reflect.MakeFunc(t, func(args []reflect.Value) []reflect.Value {
+		total := 0
+		for _, arg := range args {
+			total += size(arg.Interface(), 0)
+			check(total)
+		}
+		if t.NumIn() == 2 && t.In(0).Kind() == reflect.String && len(args) == 2 && t.Out(0).Kind() == reflect.String {
+			// join: the separator stands between all items.
+			if list := args[1]; list.Kind() == reflect.Interface && list.Elem().Kind() == reflect.Slice {
+				product(list.Elem().Len(), args[0].Len())
+			}
+		}
+		var results []reflect.Value
+		if t.IsVariadic() {
+			results = f.CallSlice(args)
+		} else {
+			results = f.Call(args)
+		}
+		check(size(results[0].Interface(), 0))
+		return results
+	}).Interface()
+}
+
+// size is about the bytes of a value with all that it holds. It stops counting beyond the bound, and refuses a map that holds itself.
+func size(value any, depth int) int {
+	if depth > document.MaxDepth {
+		panic(bound("a value is nested deeper than %d levels", document.MaxDepth))
+	}
+	const each = 16
+	total := each
+	switch v := value.(type) {
+	case nil, bool, int, int64, float64:
+	case string:
+		total += len(v)
+	case []string:
+		for _, item := range v {
+			total += each + len(item)
+		}
+	case []any:
+		for _, item := range v {
+			if total += size(item, depth+1); total > MaxValue {
+				return total
+			}
+		}
+	case map[string]any:
+		for key, item := range v {
+			if total += len(key) + size(item, depth+1); total > MaxValue {
+				return total
+			}
+		}
+	default:
+		total += sizeOther(reflect.ValueOf(value), depth)
+	}
+	return total
+}
+
+// sizeOther is size for the types that few functions make.
+func sizeOther(v reflect.Value, depth int) int {
+	total := 0
+	switch v.Kind() {
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			if total += size(v.Index(i).Interface(), depth+1); total > MaxValue {
+				return total
+			}
+		}
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			if total += len(fmt.Sprint(key)) + size(v.MapIndex(key).Interface(), depth+1); total > MaxValue {
+				return total
+			}
+		}
+	case reflect.String:
+		total = v.Len()
+	}
+	return total
+}
+
+// functionNames is FunctionNames without the names that are only older spellings.
+func functionNames() []string {
+	return slices.DeleteFunc(FunctionNames(), func(name string) bool { return strings.Contains(name, "_") })
+}

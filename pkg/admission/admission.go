@@ -1,0 +1,247 @@
+// Package admission guards Instances: it denies edits that can never be right, and writes the defaults of immutable
+// parameters into new Instances. It decides nothing else: plans run without it.
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"sort"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators/params"
+	"kudo.dev/kudo/plans/trigger"
+)
+
+// Paths under which the webhooks are served. The first is KUDO's.
+const (
+	MutatePath   = "/admit-kudo-dev-v1beta1-instance"
+	ValidatePath = "/validate-kudo-dev-v1beta1-instance"
+)
+
+// Versions finds OperatorVersions: first in a cache, then live, since the one that a new Instance names may be some
+// milliseconds old (engine rule 5).
+type Versions struct{ Cache, Live client.Reader }
+
+// get returns the OperatorVersion, or nil if it does not exist.
+func (v Versions) get(ctx context.Context, key types.NamespacedName) (*v1beta1.OperatorVersion, error) {
+	if key.Name == "" {
+		return nil, nil
+	}
+	ov := &v1beta1.OperatorVersion{}
+	err := v.Cache.Get(ctx, key, ov)
+	if apierrors.IsNotFound(err) {
+		err = v.Live.Get(ctx, key, ov)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return ov, err
+}
+
+// Defaulter writes the defaults of immutable parameters into new Instances (engine rule 6).
+type Defaulter struct{ Versions Versions }
+
+// Handle implements admission.Handler.
+func (d *Defaulter) Handle(ctx context.Context, req admission.Request) admission.Response {
+	instance := &v1beta1.Instance{}
+	if err := json.Unmarshal(req.Object.Raw, instance); err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	ov, err := d.Versions.get(ctx, versionKey(instance, req.Namespace))
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	if ov == nil || req.Operation != admissionv1.Create {
+		return admission.Allowed("")
+	}
+	changed := false
+	for _, def := range ov.Spec.Parameters {
+		if _, set := instance.Spec.Parameters[def.Name]; def.IsImmutable() && def.HasDefault() && !set {
+			if instance.Spec.Parameters == nil {
+				instance.Spec.Parameters = map[string]string{}
+			}
+			instance.Spec.Parameters[def.Name], changed = *def.Default, true
+		}
+	}
+	if !changed {
+		return admission.Allowed("")
+	}
+	raw := map[string]any{} // unknown fields survive
+	if err := json.Unmarshal(req.Object.Raw, &raw); err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	spec, _ := raw["spec"].(map[string]any)
+	if spec == nil {
+		return admission.Allowed("")
+	}
+	spec["parameters"] = instance.Spec.Parameters
+	text, err := json.Marshal(raw)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	return admission.PatchResponseFromRaw(req.Object.Raw, text)
+}
+
+// Validator denies edits of Instances that can never be right.
+type Validator struct{ Versions Versions }
+
+// Handle implements admission.Handler.
+func (v *Validator) Handle(ctx context.Context, req admission.Request) admission.Response {
+	if req.Operation == admissionv1.Delete {
+		return deletion(req)
+	}
+	instance := &v1beta1.Instance{}
+	if err := json.Unmarshal(req.Object.Raw, instance); err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	var old *v1beta1.Instance
+	if req.Operation == admissionv1.Update {
+		old = &v1beta1.Instance{}
+		if err := json.Unmarshal(req.OldObject.Raw, old); err != nil {
+			return admission.Errored(http.StatusBadRequest, err)
+		}
+		if equality.Semantic.DeepEqual(old.Spec, instance.Spec) {
+			return admission.Allowed("")
+		}
+		if instance.DeletionTimestamp != nil {
+			return answer(trigger.Validate(old, trigger.Input{Instance: instance}), nil)
+		}
+	}
+	ov, err := v.Versions.get(ctx, versionKey(instance, req.Namespace))
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	if ov == nil {
+		return admission.Allowed("").WithWarnings(fmt.Sprintf("OperatorVersion %s does not exist yet: the Instance waits for it", versionKey(instance, req.Namespace)))
+	}
+	var before *v1beta1.OperatorVersionSpec
+	if old != nil && old.OperatorVersionKey() != instance.OperatorVersionKey() {
+		previous, err := v.Versions.get(ctx, versionKey(old, req.Namespace))
+		if err != nil {
+			return admission.Errored(http.StatusInternalServerError, err)
+		}
+		if previous != nil {
+			before = &previous.Spec
+		}
+	}
+	return check(old, instance, ov, before)
+}
+
+// check judges an edit against the OperatorVersion that it names.
+func check(old, instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, before *v1beta1.OperatorVersionSpec) admission.Response {
+	edited := instance.DeepCopy()
+	edited.Status = v1beta1.InstanceStatus{}
+	if old != nil {
+		edited.Status.Baseline = baseline(old)
+	}
+	in := trigger.Input{Instance: edited, Version: ov.Spec, Old: before, Hash: func(value string) string { return value }}
+	if err := trigger.Validate(old, in); err != nil {
+		return answer(err, nil)
+	}
+	unknown := params.Unknown(ov.Spec.Parameters, instance.Spec.Parameters)
+	var added, kept []string
+	for _, name := range unknown {
+		if old != nil {
+			if value, had := old.Spec.Parameters[name]; had && value == instance.Spec.Parameters[name] {
+				kept = append(kept, name)
+				continue
+			}
+		}
+		added = append(added, name)
+	}
+	if len(added) > 0 {
+		return answer(fmt.Errorf("spec.parameters: %s not defined by OperatorVersion %s, which defines %s: correct or remove it",
+			strings.Join(added, ", "), instance.OperatorVersionKey(), names(ov.Spec.Parameters)), nil)
+	}
+	if err := values(old, instance, ov).Err(); err != nil {
+		return answer(err, nil)
+	}
+	var warnings []string
+	if len(kept) > 0 {
+		warnings = append(warnings, fmt.Sprintf("spec.parameters %s are not defined by OperatorVersion %s and are ignored", strings.Join(kept, ", "), instance.OperatorVersionKey()))
+	}
+	return answer(nil, warnings)
+}
+
+// values checks the values that the edit adds or changes; all of them at creation and with another version.
+func values(old, instance *v1beta1.Instance, ov *v1beta1.OperatorVersion) params.Problems {
+	problems := params.Validate(ov.Spec.Parameters, instance.Spec.Parameters)
+	if old == nil || old.OperatorVersionKey() != instance.OperatorVersionKey() {
+		return problems
+	}
+	return slices.DeleteFunc(problems, func(p params.Problem) bool {
+		a, had := old.Spec.Parameters[p.Parameter]
+		b, has := instance.Spec.Parameters[p.Parameter]
+		return had == has && a == b
+	})
+}
+
+// baseline makes the old spec what the edit is compared with.
+func baseline(old *v1beta1.Instance) *v1beta1.Baseline {
+	out := &v1beta1.Baseline{OperatorVersion: old.OperatorVersionKey().String(), Parameters: old.Spec.Parameters}
+	if b := old.Status.Baseline; b != nil {
+		out.Fixed, out.RequestUIDs = b.Fixed, b.RequestUIDs
+	}
+	exec := old.Spec.PlanExecution
+	if exec.UID == "" {
+		out.PlanName = exec.PlanName
+	} else {
+		out.RequestUIDs = append(slices.Clone(out.RequestUIDs), exec.UID)
+	}
+	return out
+}
+
+// deletion warns of a foreground delete, which removes the Instance's objects before its cleanup plan can run.
+func deletion(req admission.Request) admission.Response {
+	instance := &v1beta1.Instance{}
+	options := &metav1.DeleteOptions{}
+	if json.Unmarshal(req.OldObject.Raw, instance) != nil || json.Unmarshal(req.Options.Raw, options) != nil {
+		return admission.Allowed("")
+	}
+	if slices.Contains(instance.Finalizers, v1beta1.CleanupFinalizer) && options.PropagationPolicy != nil && *options.PropagationPolicy == metav1.DeletePropagationForeground {
+		return admission.Allowed("").WithWarnings("a foreground delete removes the Instance's objects before its cleanup plan runs: use kubectl kudo uninstall, or --cascade=background")
+	}
+	return admission.Allowed("")
+}
+
+func answer(err error, warnings []string) admission.Response {
+	if err != nil {
+		return admission.Denied(err.Error())
+	}
+	return admission.Allowed("").WithWarnings(warnings...)
+}
+
+func versionKey(instance *v1beta1.Instance, namespace string) types.NamespacedName {
+	key := instance.OperatorVersionKey()
+	if key.Namespace == "" {
+		key.Namespace = namespace
+	}
+	return key
+}
+
+func names(defs []v1beta1.Parameter) string {
+	if len(defs) == 0 {
+		return "none"
+	}
+	out := make([]string, 0, len(defs))
+	for _, d := range defs {
+		out = append(out, d.Name)
+	}
+	sort.Strings(out)
+	if len(out) > 20 {
+		return strings.Join(out[:20], ", ") + fmt.Sprintf(" and %d more", len(out)-20)
+	}
+	return strings.Join(out, ", ")
+}

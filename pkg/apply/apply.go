@@ -1,0 +1,167 @@
+// Package apply is the one object engine: it writes rendered objects by server-side apply so that nothing foreign is
+// changed, nothing unchanged is sent, and the result is data (ChangeSet). The requests are those of docs/design/applying.md.
+package apply
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+)
+
+// ID names an object.
+type ID struct {
+	schema.GroupVersionKind
+	types.NamespacedName
+}
+
+// IDOf returns the ID of an object.
+func IDOf(obj *unstructured.Unstructured) ID {
+	return ID{obj.GroupVersionKind(), types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}}
+}
+
+// String is how people read the object's name: `Deployment team-a/web`.
+func (id ID) String() string {
+	if id.Namespace == "" {
+		return id.Kind + " " + id.Name
+	}
+	return id.Kind + " " + id.NamespacedName.String()
+}
+
+// Record is what the inventory keeps of an object.
+type Record struct {
+	UID     types.UID
+	Hash    string
+	Version string
+}
+
+// Action says what was done to an object.
+type Action int
+
+const (
+	// Unchanged objects cost no request.
+	Unchanged Action = iota
+	// Created objects were not there before.
+	Created
+	// Configured objects were there and have been written.
+	Configured
+	// Awaited objects could not be written yet, since something must go first; Err says what.
+	Awaited
+	// Failed objects could not be written; Err says why.
+	Failed
+)
+
+// Change is what came of one object.
+type Change struct {
+	ID     ID
+	Action Action
+	// Live is the object as it is now; nil if it is not there.
+	Live *unstructured.Unstructured
+	// Record is for the inventory; zero if the object was not written.
+	Record Record
+	// Dropped names fields that the served schema does not have, and that were left out.
+	Dropped []string
+	// Err is set for Awaited and Failed.
+	Err error
+}
+
+// ChangeSet is the result of an apply, in the order of the objects.
+type ChangeSet []Change
+
+// Claim says whose a live object is.
+type Claim int
+
+const (
+	// Ours may be written.
+	Ours Claim = iota
+	// Shared was made by another of us: what we share is written, and conflicts are named.
+	Shared
+	// Leaving belonged to an owner that is gone: it will be collected, and is awaited.
+	Leaving
+	// Foreign is never written.
+	Foreign
+)
+
+// Options of an apply.
+type Options struct {
+	// Manager is the field manager.
+	Manager string
+	// Claim decides whose a live object is. The text names the owner for people.
+	Claim func(ctx context.Context, live *unstructured.Unstructured) (Claim, string)
+	// Known is the inventory.
+	Known map[ID]Record
+	// Labels that must stand on an object for it to count as unchanged.
+	Labels map[string]string
+}
+
+// Engine applies and deletes objects.
+type Engine struct {
+	client   dynamic.Interface
+	metadata metadata.Interface
+	mapper   meta.RESTMapper
+	mirror   *Mirror
+	kinds    *Kinds
+}
+
+// New returns an engine. The mirror is the engine's view of the objects that carry kudo's heritage label.
+func New(client dynamic.Interface, metadata metadata.Interface, kinds *Kinds, mirror *Mirror) *Engine {
+	return &Engine{client: client, metadata: metadata, mapper: kinds.mapper, mirror: mirror, kinds: kinds}
+}
+
+// Writers is how many objects of one class are written at a time: with 8 writers 1,000 creates take half the time of one.
+const Writers = 16
+
+// Apply writes the objects, class by class, and stops before the next class if one fails or must be awaited. See
+// Preflight for what is to be known before.
+func (e *Engine) Apply(ctx context.Context, objs []*unstructured.Unstructured, o Options) ChangeSet {
+	changes := make(ChangeSet, len(objs))
+	for i, obj := range objs {
+		changes[i] = Change{ID: IDOf(obj), Action: Awaited, Err: fmt.Errorf("%s is not written yet", IDOf(obj))}
+	}
+	for _, class := range classes(objs) {
+		group, ctx := errgroup.WithContext(ctx)
+		group.SetLimit(Writers)
+		for _, i := range class {
+			group.Go(func() error {
+				changes[i] = e.applyOne(ctx, objs[i], o)
+				return nil
+			})
+		}
+		_ = group.Wait()
+		for _, i := range class {
+			if changes[i].Err == nil {
+				changes[i].Err = gate(changes[i].Live)
+				if changes[i].Err != nil {
+					changes[i].Action = Awaited
+				}
+			}
+			if changes[i].Err != nil {
+				return changes
+			}
+		}
+	}
+	return changes
+}
+
+// Err returns the first failure that is final, else the first failure.
+func (c ChangeSet) Err() error {
+	var first error
+	for _, change := range c {
+		if change.Action != Failed {
+			continue
+		}
+		if IsFatal(change.Err) {
+			return change.Err
+		}
+		if first == nil {
+			first = change.Err
+		}
+	}
+	return first
+}

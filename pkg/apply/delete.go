@@ -1,0 +1,73 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Removal is what came of deleting one object.
+type Removal struct {
+	ID ID
+	// Gone is set when nothing of ours is there (any more).
+	Gone bool
+	// Kept names the owner of a foreign object that was left alone.
+	Kept string
+	// Waiting says what keeps the object from going.
+	Waiting string
+	Err     error
+}
+
+// Delete deletes those of the objects that are ours, with their dependents first, and says which are gone. Foreign
+// objects and unknown kinds are nothing to do (engine rule 11).
+func (e *Engine) Delete(ctx context.Context, objs []*unstructured.Unstructured, o Options) []Removal {
+	out := make([]Removal, len(objs))
+	for i, obj := range objs {
+		out[i] = e.deleteOne(ctx, obj, o)
+		out[i].ID = IDOf(obj)
+	}
+	return out
+}
+
+func (e *Engine) deleteOne(ctx context.Context, obj *unstructured.Unstructured, o Options) Removal {
+	resource, err := e.resource(obj)
+	if meta.IsNoMatchError(err) {
+		return Removal{Gone: true}
+	}
+	if err != nil {
+		return Removal{Err: e.Classify(ctx, obj, err)}
+	}
+	live, err := look(ctx, resource, obj.GetName())
+	switch {
+	case err != nil:
+		return Removal{Err: e.Classify(ctx, obj, err)}
+	case live == nil:
+		return Removal{Gone: true}
+	}
+	known, inventoried := o.Known[IDOf(obj)]
+	if !inventoried || known.UID != live.GetUID() {
+		if claim, owner := o.Claim(ctx, live); claim != Ours {
+			return Removal{Gone: true, Kept: owner}
+		}
+	}
+	waiting := fmt.Sprintf("%s is being deleted%s", IDOf(obj), finalizers(live))
+	if live.GetDeletionTimestamp() != nil {
+		return Removal{Waiting: waiting}
+	}
+	uid, foreground := live.GetUID(), metav1.DeletePropagationForeground
+	err = resource.Delete(ctx, obj.GetName(), metav1.DeleteOptions{
+		PropagationPolicy: &foreground, Preconditions: &metav1.Preconditions{UID: &uid},
+	})
+	if err != nil && !gone(err) && !apierrors.IsConflict(err) {
+		return Removal{Err: e.Classify(ctx, obj, err)}
+	}
+	e.mirror.Watch(ctx, obj.GroupVersionKind())
+	if live, err = look(ctx, resource, obj.GetName()); err == nil && live == nil {
+		return Removal{Gone: true}
+	}
+	return Removal{Waiting: waiting}
+}

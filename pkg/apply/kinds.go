@@ -1,0 +1,136 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+)
+
+// crds is the resource of CustomResourceDefinitions.
+var crds = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// Kinds knows which kinds the cluster serves, and their schemas.
+type Kinds struct {
+	mapper    meta.RESTMapper
+	discovery discovery.DiscoveryInterface
+	client    dynamic.Interface
+	schemas   schemas
+}
+
+// NewKinds returns the kinds of a cluster. The mapper must look again when it does not know a kind.
+func NewKinds(mapper meta.RESTMapper, d discovery.DiscoveryInterface, client dynamic.Interface) *Kinds {
+	return &Kinds{mapper: mapper, discovery: d, client: client, schemas: schemas{discovery: d}}
+}
+
+// Namespaced tells whether objects of the kind live in namespaces. The definitions are CRDs of the same task, which the
+// cluster may not have yet.
+func (k *Kinds) Namespaced(gk schema.GroupKind, definitions []*unstructured.Unstructured) (bool, error) {
+	for _, crd := range definitions {
+		if defines(crd, gk) {
+			scope, _, _ := unstructured.NestedString(crd.Object, "spec", "scope")
+			return scope == "Namespaced", nil
+		}
+	}
+	mapping, err := k.mapper.RESTMapping(gk)
+	if err != nil {
+		return false, err
+	}
+	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
+}
+
+// Served tells whether the cluster knows the kind.
+func (k *Kinds) Served(gvk schema.GroupVersionKind) bool {
+	_, err := k.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	return err == nil
+}
+
+// Definitions returns the CustomResourceDefinitions among objects.
+func Definitions(objs []*unstructured.Unstructured) []*unstructured.Unstructured {
+	var out []*unstructured.Unstructured
+	for _, obj := range objs {
+		if obj.GroupVersionKind().GroupKind() == (schema.GroupKind{Group: crds.Group, Kind: "CustomResourceDefinition"}) {
+			out = append(out, obj)
+		}
+	}
+	return out
+}
+
+func defines(crd *unstructured.Unstructured, gk schema.GroupKind) bool {
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+	return group == gk.Group && kind == gk.Kind
+}
+
+// Unknown says whether a kind that the mapper does not know is unknown for good (engine rule 15): a fresh and complete
+// discovery does not have it, and no CRD defines it.
+func (k *Kinds) Unknown(ctx context.Context, obj *unstructured.Unstructured, cause error) error {
+	gvk := obj.GroupVersionKind()
+	_, lists, err := k.discovery.ServerGroupsAndResources()
+	if err != nil {
+		if failed, ok := err.(*discovery.ErrGroupDiscoveryFailed); !ok || failedGroup(failed, gvk.Group) {
+			return fmt.Errorf("%s: the API %s cannot be looked up now: %w", IDOf(obj), gvk.GroupVersion(), err)
+		}
+	}
+	served := versions(lists, gvk)
+	if slices.Contains(served, gvk.GroupVersion().String()) {
+		return fmt.Errorf("%s: the API %s was not known a moment ago: %w", IDOf(obj), gvk.GroupVersion(), cause)
+	}
+	list, err := k.client.Resource(crds).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("%s: cannot tell whether a CustomResourceDefinition defines its kind: %w", IDOf(obj), err)
+	}
+	for i := range list.Items {
+		if defines(&list.Items[i], gvk.GroupKind()) && len(served) == 0 {
+			return fmt.Errorf("%s: waits for CustomResourceDefinition %s to be served", IDOf(obj), list.Items[i].GetName())
+		}
+	}
+	return &FatalError{fmt.Errorf("%s: %s", IDOf(obj), k.remedy(gvk, served))}
+}
+
+// remedy says what to do about a kind that is not served.
+func (k *Kinds) remedy(gvk schema.GroupVersionKind, served []string) string {
+	cluster := "this cluster"
+	if version, err := k.discovery.ServerVersion(); err == nil {
+		cluster += " (Kubernetes " + version.GitVersion + ")"
+	}
+	if len(served) > 0 {
+		return fmt.Sprintf("the API %s is not served by %s, which serves %s as %s: change apiVersion in the package's template, or use a version of the package made for this Kubernetes",
+			gvk.GroupVersion(), cluster, gvk.Kind, strings.Join(served, ", "))
+	}
+	return fmt.Sprintf("the kind %s of API %s is not known to %s: install the CustomResourceDefinition that defines it, or correct apiVersion and kind in the package's template",
+		gvk.Kind, gvk.GroupVersion(), cluster)
+}
+
+// versions lists the group versions in which a kind of the group is served.
+func versions(lists []*metav1.APIResourceList, gvk schema.GroupVersionKind) []string {
+	var out []string
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil || gv.Group != gvk.Group {
+			continue
+		}
+		for _, r := range list.APIResources {
+			if r.Kind == gvk.Kind && !strings.Contains(r.Name, "/") {
+				out = append(out, list.GroupVersion)
+			}
+		}
+	}
+	return out
+}
+
+func failedGroup(failed *discovery.ErrGroupDiscoveryFailed, group string) bool {
+	for gv := range failed.Groups {
+		if gv.Group == group {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,225 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+)
+
+// Mirror shows the live objects that carry kudo's heritage label: one watch a kind, started when the kind is first
+// used. What we wrote ourselves is shown at once, though the watch may lag.
+type Mirror struct {
+	client dynamic.Interface
+	mapper meta.RESTMapper
+	// changed is told of each object that changed, from any writer.
+	changed func(obj *unstructured.Unstructured)
+	log     logr.Logger
+	// ctx ends the watches.
+	ctx context.Context
+
+	mu    sync.Mutex
+	kinds map[schema.GroupVersionKind]*watched
+}
+
+// watched is the watch of one kind.
+type watched struct {
+	informer cache.SharedIndexInformer
+	stop     context.CancelFunc
+
+	mu sync.Mutex
+	// own holds what we wrote and the watch has not shown yet.
+	own map[string]*unstructured.Unstructured
+}
+
+// NewMirror returns a mirror whose watches end with the context.
+func NewMirror(ctx context.Context, client dynamic.Interface, mapper meta.RESTMapper, log logr.Logger, changed func(*unstructured.Unstructured)) *Mirror {
+	return &Mirror{client: client, mapper: mapper, changed: changed, log: log, ctx: ctx, kinds: map[schema.GroupVersionKind]*watched{}}
+}
+
+// syncTimeout bounds the wait for the first list of a kind; the cluster may be slow, and the engine can do without.
+const syncTimeout = 5 * time.Second
+
+// Watch sees to it that the kinds are watched, and waits for their first lists. A kind that cannot be watched is no
+// error: its objects are then looked at live.
+func (m *Mirror) Watch(ctx context.Context, kinds ...schema.GroupVersionKind) {
+	var started []cache.SharedIndexInformer
+	for _, gvk := range kinds {
+		if w := m.start(gvk); w != nil && !w.informer.HasSynced() {
+			started = append(started, w.informer)
+		}
+	}
+	deadline := time.NewTimer(syncTimeout)
+	defer deadline.Stop()
+	for _, informer := range started {
+		select {
+		case <-informer.HasSyncedChecker().Done():
+		case <-deadline.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (m *Mirror) start(gvk schema.GroupVersionKind) *watched {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if w := m.kinds[gvk]; w != nil {
+		return w
+	}
+	mapping, err := m.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return nil
+	}
+	ctx, stop := context.WithCancel(m.ctx)
+	w := &watched{stop: stop, own: map[string]*unstructured.Unstructured{}}
+	w.informer = dynamicinformer.NewFilteredDynamicInformer(m.client, mapping.Resource, metav1.NamespaceAll, 0, cache.Indexers{},
+		func(o *metav1.ListOptions) { o.LabelSelector = v1beta1.HeritageLabel + "=" + v1beta1.Heritage }).Informer()
+	_ = w.informer.SetTransform(trim)
+	_ = w.informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+			m.forget(gvk)
+			return
+		}
+		if !errors.Is(err, context.Canceled) && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+			m.log.V(1).Info("watch failed, trying again", "kind", gvk.String(), "error", err.Error())
+		}
+	})
+	_, _ = w.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { m.saw(w, obj, false) },
+		UpdateFunc: func(_, obj any) { m.saw(w, obj, false) },
+		DeleteFunc: func(obj any) { m.saw(w, obj, true) },
+	})
+	m.kinds[gvk] = w
+	go w.informer.RunWithContext(ctx)
+	return w
+}
+
+// forget stops the watch of a kind that is no longer served.
+func (m *Mirror) forget(gvk schema.GroupVersionKind) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if w := m.kinds[gvk]; w != nil {
+		w.stop()
+		delete(m.kinds, gvk)
+	}
+}
+
+// saw takes an event of the watch: what it shows replaces what we remember of our own writes, unless it is older.
+func (m *Mirror) saw(w *watched, event any, deleted bool) {
+	if tombstone, ok := event.(cache.DeletedFinalStateUnknown); ok {
+		event = tombstone.Obj
+	}
+	obj, ok := event.(*unstructured.Unstructured)
+	if !ok {
+		return
+	}
+	key := obj.GetNamespace() + "/" + obj.GetName()
+	w.mu.Lock()
+	if own := w.own[key]; own != nil && (!older(obj, own) || deleted && own.GetUID() == obj.GetUID()) {
+		delete(w.own, key)
+	}
+	w.mu.Unlock()
+	m.changed(obj)
+}
+
+// Wrote remembers what a write of ours answered, until the watch shows it.
+func (m *Mirror) Wrote(obj *unstructured.Unstructured) {
+	w := m.start(obj.GroupVersionKind())
+	if w == nil {
+		return
+	}
+	key := obj.GetNamespace() + "/" + obj.GetName()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if seen := stored(w, key); seen != nil && !older(seen, obj) {
+		return
+	}
+	w.own[key] = trimmed(obj)
+}
+
+// Get returns the object as it was seen last, or nil; complete is false while the kind's first list is not there yet.
+// The object must not be changed.
+func (m *Mirror) Get(id ID) (obj *unstructured.Unstructured, complete bool) {
+	m.mu.Lock()
+	w := m.kinds[id.GroupVersionKind]
+	m.mu.Unlock()
+	if w == nil {
+		return nil, false
+	}
+	key := id.Namespace + "/" + id.Name
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	seen := stored(w, key)
+	if own := w.own[key]; own != nil && (seen == nil || older(seen, own)) {
+		return own, w.informer.HasSynced()
+	}
+	return seen, w.informer.HasSynced()
+}
+
+func stored(w *watched, key string) *unstructured.Unstructured {
+	if key[0] == '/' {
+		key = key[1:]
+	}
+	item, ok, err := w.informer.GetStore().GetByKey(key)
+	if err != nil || !ok {
+		return nil
+	}
+	obj, _ := item.(*unstructured.Unstructured)
+	return obj
+}
+
+func older(a, b *unstructured.Unstructured) bool {
+	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+	return err == nil && order < 0
+}
+
+// largeData is the size of a ConfigMap's or Secret's data from which the mirror does not keep it, in bytes.
+const largeData = 16 << 10
+
+// Trimmed marks objects whose data the mirror has dropped.
+const Trimmed = "kudo.dev/trimmed"
+
+func trim(item any) (any, error) {
+	if obj, ok := item.(*unstructured.Unstructured); ok {
+		return trimmed(obj), nil
+	}
+	return item, nil
+}
+
+// trimmed drops what nobody asks the mirror for. It changes the object.
+func trimmed(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	unstructured.RemoveNestedField(obj.Object, "metadata", "managedFields")
+	for _, field := range []string{"data", "binaryData"} {
+		size := 0
+		values, _ := obj.Object[field].(map[string]any)
+		for _, value := range values {
+			text, _ := value.(string)
+			size += len(text)
+		}
+		if size > largeData {
+			delete(obj.Object, field)
+			annotations := obj.GetAnnotations()
+			if annotations == nil {
+				annotations = map[string]string{}
+			}
+			annotations[Trimmed] = "true"
+			obj.SetAnnotations(annotations)
+		}
+	}
+	return obj
+}

@@ -1,0 +1,217 @@
+package apply
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"strconv"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+)
+
+// absent is the resourceVersion that no object has: a server-side apply with it creates, or answers 409.
+const absent = "1"
+
+// attempts bounds how often an object is looked at again after it changed under our hands.
+const attempts = 4
+
+// applyOne writes one object:
+//
+//	cache shows it:   ours, equal to the inventory → nothing      ours → apply with its uid, forced
+//	cache does not:   create-only apply → 201, or 409: look at the live object, and go on as above
+func (e *Engine) applyOne(ctx context.Context, obj *unstructured.Unstructured, o Options) Change {
+	change := Change{ID: IDOf(obj)}
+	resource, err := e.resource(obj)
+	if err != nil {
+		return change.fail(ctx, e, obj, err)
+	}
+	hash := Hash(obj)
+	body := prepare(obj)
+	live, _ := e.mirror.Get(change.ID)
+	for range attempts {
+		written, action, err := e.write(ctx, resource, body, live, hash, o)
+		switch {
+		case err == nil && action == Unchanged:
+			change.Action, change.Live, change.Record = Unchanged, live, o.Known[change.ID]
+			return change
+		case err == nil:
+			e.mirror.Wrote(written)
+			change.Action, change.Live, change.Record = action, written, RecordOf(written, hash)
+			return change
+		case unnamed(err):
+			if dropped := e.kinds.Prune(ctx, body); len(dropped) > 0 && change.Dropped == nil {
+				change.Dropped = dropped
+				continue
+			}
+			return change.fail(ctx, e, obj, err)
+		case !apierrors.IsConflict(err) && !replaced(err, live):
+			return change.fail(ctx, e, obj, err)
+		case conflicts(err) != nil:
+			return change.fail(ctx, e, obj, err)
+		}
+		if live, err = look(ctx, resource, obj.GetName()); err != nil {
+			return change.fail(ctx, e, obj, err)
+		}
+	}
+	return change.fail(ctx, e, obj, apierrors.NewServerTimeout(v1beta1.Resource(obj.GetKind()), "apply", 1))
+}
+
+// write sends what one look at the object calls for.
+func (e *Engine) write(ctx context.Context, resource dynamic.ResourceInterface, body, live *unstructured.Unstructured, hash string, o Options) (*unstructured.Unstructured, Action, error) {
+	if live == nil {
+		body.SetResourceVersion(absent)
+		body.SetUID("")
+		written, err := resource.Apply(ctx, body.GetName(), body, metav1.ApplyOptions{FieldManager: o.Manager, Force: true})
+		return written, Created, err
+	}
+	if live.GetDeletionTimestamp() != nil {
+		return nil, Awaited, &waitError{fmt.Errorf("%s is being deleted%s", IDOf(live), finalizers(live))}
+	}
+	claim, owner := o.Claim(ctx, live)
+	switch claim {
+	case Foreign:
+		return nil, Failed, &CollisionError{ID: IDOf(live), Owner: owner}
+	case Leaving:
+		return nil, Awaited, &waitError{fmt.Errorf("%s belonged to %s, which is gone: waits for it to be collected", IDOf(live), owner)}
+	}
+	if unchanged(live, o, IDOf(body), hash) {
+		return live, Unchanged, nil
+	}
+	body.SetResourceVersion("")
+	body.SetUID(live.GetUID())
+	written, err := resource.Apply(ctx, body.GetName(), body, metav1.ApplyOptions{FieldManager: o.Manager, Force: claim == Ours})
+	if claim == Shared && onlyMetadata(err) {
+		written, err = resource.Apply(ctx, body.GetName(), body, metav1.ApplyOptions{FieldManager: o.Manager, Force: true})
+	}
+	return written, Configured, err
+}
+
+// look reads the object; nil if it is not there.
+func look(ctx context.Context, resource dynamic.ResourceInterface, name string) (*unstructured.Unstructured, error) {
+	live, err := resource.Get(ctx, name, metav1.GetOptions{})
+	if gone(err) {
+		return nil, nil
+	}
+	return live, err
+}
+
+// gone is true for a 404 that names the object. One without a name means that the kind is not served: that is unknown,
+// never "gone".
+func gone(err error) bool {
+	status, ok := err.(apierrors.APIStatus)
+	return ok && apierrors.IsNotFound(err) && status.Status().Details != nil && status.Status().Details.Name != ""
+}
+
+// replaced tells whether an apply with a uid met another object of the name: the server answers 422 then.
+func replaced(err error, live *unstructured.Unstructured) bool {
+	if live == nil || !apierrors.IsInvalid(err) {
+		return false
+	}
+	status, _ := err.(apierrors.APIStatus)
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Field == "metadata.uid" {
+			return true
+		}
+	}
+	return false
+}
+
+// unnamed is the server's answer to a field that the schema lacks: HTTP 500 without a reason (engine rule 21).
+func unnamed(err error) bool {
+	status, ok := err.(apierrors.APIStatus)
+	return ok && status.Status().Code == http.StatusInternalServerError &&
+		(status.Status().Reason == "" || status.Status().Reason == metav1.StatusReasonUnknown)
+}
+
+func unchanged(live *unstructured.Unstructured, o Options, id ID, hash string) bool {
+	known, ok := o.Known[id]
+	if !ok || known != RecordOf(live, hash) {
+		return false
+	}
+	labels := live.GetLabels()
+	for key, value := range o.Labels {
+		if labels[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// RecordOf is the inventory's record of a live object that was rendered with a hash.
+func RecordOf(live *unstructured.Unstructured, hash string) Record {
+	version := live.GetResourceVersion()
+	if g := live.GetGeneration(); g != 0 {
+		version = "g" + strconv.FormatInt(g, 10)
+	}
+	return Record{UID: live.GetUID(), Hash: hash, Version: version}
+}
+
+// volatile annotations are written along with a change, and never cause one (engine rule 22).
+var volatile = []string{v1beta1.PlanAnnotation, v1beta1.PhaseAnnotation, v1beta1.StepAnnotation, v1beta1.PlanUIDAnnotation}
+
+// Hash of a rendered object, without what every run writes anew.
+func Hash(obj *unstructured.Unstructured) string {
+	metadata, _ := obj.Object["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	kept := make(map[string]any, len(annotations))
+	for key, value := range annotations {
+		kept[key] = value
+	}
+	for _, key := range volatile {
+		delete(kept, key)
+	}
+	shallow := make(map[string]any, len(obj.Object))
+	for key, value := range obj.Object {
+		shallow[key] = value
+	}
+	meta := make(map[string]any, len(metadata))
+	for key, value := range metadata {
+		meta[key] = value
+	}
+	meta["annotations"] = kept
+	shallow["metadata"] = meta
+	text, err := json.Marshal(shallow) // keys of maps are sorted
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:10])
+}
+
+// prepare makes the body that is sent: a copy without what a rendered object must not say.
+func prepare(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	body := obj.DeepCopy()
+	delete(body.Object, "status")
+	for _, field := range []string{"creationTimestamp", "managedFields", "generation", "selfLink", "resourceVersion", "uid"} {
+		unstructured.RemoveNestedField(body.Object, "metadata", field)
+	}
+	stringData(body)
+	return body
+}
+
+func (e *Engine) resource(obj *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+	gvk := obj.GroupVersionKind()
+	mapping, err := e.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return nil, err
+	}
+	if obj.GetNamespace() == "" {
+		return e.client.Resource(mapping.Resource), nil
+	}
+	return e.client.Resource(mapping.Resource).Namespace(obj.GetNamespace()), nil
+}
+
+func finalizers(live *unstructured.Unstructured) string {
+	if list := live.GetFinalizers(); len(list) > 0 {
+		return fmt.Sprintf(" (finalizers %v)", list)
+	}
+	return ""
+}

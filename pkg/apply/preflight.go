@@ -1,0 +1,153 @@
+package apply
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+)
+
+// place is where objects of one kind are looked for together.
+type place struct {
+	schema.GroupVersionKind
+	namespace string
+}
+
+// Preflight looks for objects that must not be written, before anything is: foreign ones, and ones of unknown kinds. It
+// returns what it found, or nil if the apply may go on. One object alone needs no look: its create-only apply is the guard;
+// and what the inventory names has been looked at before.
+func (e *Engine) Preflight(ctx context.Context, objs []*unstructured.Unstructured, o Options) ChangeSet {
+	definitions := Definitions(objs)
+	missing := map[place][]int{}
+	var refused ChangeSet
+	refuse := func(c *Change) {
+		if c != nil {
+			refused = append(refused, *c)
+		}
+	}
+	for i, obj := range objs {
+		if _, err := e.resource(obj); err != nil {
+			if !coming(definitions, obj.GroupVersionKind().GroupKind()) {
+				c := Change{ID: IDOf(obj)}.fail(ctx, e, obj, err)
+				refuse(&c)
+			}
+			continue
+		}
+		live, _ := e.mirror.Get(IDOf(obj))
+		if live != nil {
+			refuse(e.check(ctx, obj, live, o))
+		} else if _, known := o.Known[IDOf(obj)]; !known {
+			at := place{obj.GroupVersionKind(), obj.GetNamespace()}
+			missing[at] = append(missing[at], i)
+		}
+	}
+	if len(objs) < 2 || refused != nil {
+		return refused
+	}
+	for at, indices := range missing {
+		found, err := e.existing(ctx, at, objs, indices)
+		if err != nil {
+			c := Change{ID: IDOf(objs[indices[0]])}.fail(ctx, e, objs[indices[0]], err)
+			refuse(&c)
+		}
+		for i, live := range found {
+			refuse(e.check(ctx, objs[i], live, o))
+		}
+	}
+	return refused
+}
+
+// check returns the refusal of a foreign object, or nil.
+func (e *Engine) check(ctx context.Context, obj, live *unstructured.Unstructured, o Options) *Change {
+	if live.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	claim, owner := o.Claim(ctx, live)
+	if claim != Foreign {
+		return nil
+	}
+	c := Change{ID: IDOf(obj)}.fail(ctx, e, obj, &CollisionError{ID: IDOf(obj), Owner: owner})
+	return &c
+}
+
+func coming(definitions []*unstructured.Unstructured, gk schema.GroupKind) bool {
+	for _, crd := range definitions {
+		if defines(crd, gk) {
+			return true
+		}
+	}
+	return false
+}
+
+// existing returns the metadata of those objects that are there: one GET for one object, one LIST for several.
+func (e *Engine) existing(ctx context.Context, at place, objs []*unstructured.Unstructured, indices []int) (map[int]*unstructured.Unstructured, error) {
+	mapping, err := e.mapper.RESTMapping(at.GroupKind(), at.Version)
+	if err != nil {
+		return nil, err
+	}
+	var resource metadata.ResourceInterface = e.metadata.Resource(mapping.Resource)
+	if at.namespace != "" {
+		resource = e.metadata.Resource(mapping.Resource).Namespace(at.namespace)
+	}
+	found := map[int]*unstructured.Unstructured{}
+	if len(indices) == 1 {
+		item, err := resource.Get(ctx, objs[indices[0]].GetName(), metav1.GetOptions{})
+		if gone(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		found[indices[0]] = partial(item, at)
+		return found, nil
+	}
+	list, err := resource.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return nil, err
+	}
+	byName := map[string]*metav1.PartialObjectMetadata{}
+	for i := range list.Items {
+		byName[list.Items[i].Name] = &list.Items[i]
+	}
+	for _, i := range indices {
+		if item := byName[objs[i].GetName()]; item != nil {
+			found[i] = partial(item, at)
+		}
+	}
+	return found, nil
+}
+
+func partial(item *metav1.PartialObjectMetadata, at place) *unstructured.Unstructured {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(item)
+	if err != nil {
+		content = map[string]any{}
+	}
+	obj := &unstructured.Unstructured{Object: content}
+	obj.SetGroupVersionKind(at.GroupVersionKind)
+	return obj
+}
+
+// Lookup reads an object for which templates have no part: from the mirror if it is whole there, else live. It returns
+// nil if there is none.
+func (e *Engine) Lookup(ctx context.Context, id ID) (*unstructured.Unstructured, error) {
+	live, _ := e.mirror.Get(id)
+	if live != nil && live.GetAnnotations()[Trimmed] == "" {
+		return live, nil
+	}
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(id.GroupVersionKind)
+	obj.SetNamespace(id.Namespace)
+	resource, err := e.resource(obj)
+	if meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return look(ctx, resource, id.Name)
+}

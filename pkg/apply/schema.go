@@ -1,0 +1,176 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sort"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/kube-openapi/pkg/spec3"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// schemas reads the OpenAPI schemas of the cluster. They are asked for only after the server has refused an object for
+// a field that its schema lacks; so nothing is kept but the last group version.
+type schemas struct {
+	discovery discovery.DiscoveryInterface
+
+	mu   sync.Mutex
+	gv   schema.GroupVersion
+	last *spec3.OpenAPI
+}
+
+// Prune drops from the object what the served schema does not declare, and keeps the last of entries of a list that
+// share their key (engine rule 21). It returns what was dropped; nothing if the schema cannot be read.
+func (k *Kinds) Prune(_ context.Context, obj *unstructured.Unstructured) []string {
+	doc, err := k.schemas.document(obj.GroupVersionKind().GroupVersion())
+	if err != nil || doc.Components == nil {
+		return nil
+	}
+	root := rootSchema(doc, obj.GroupVersionKind())
+	if root == nil {
+		return nil
+	}
+	p := pruner{doc: doc}
+	p.walk(obj.Object, root, "")
+	sort.Strings(p.dropped)
+	return p.dropped
+}
+
+func (s *schemas) document(gv schema.GroupVersion) (*spec3.OpenAPI, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last != nil && s.gv == gv {
+		return s.last, nil
+	}
+	paths, err := s.discovery.OpenAPIV3().Paths()
+	if err != nil {
+		return nil, err
+	}
+	path := "apis/" + gv.String()
+	if gv.Group == "" {
+		path = "api/" + gv.Version
+	}
+	group, ok := paths[path]
+	if !ok {
+		return nil, fmt.Errorf("the cluster publishes no schema of %s", gv)
+	}
+	text, err := group.Schema("application/json")
+	if err != nil {
+		return nil, err
+	}
+	doc := &spec3.OpenAPI{}
+	if err := json.Unmarshal(text, doc); err != nil {
+		return nil, err
+	}
+	s.gv, s.last = gv, doc
+	return doc, nil
+}
+
+func rootSchema(doc *spec3.OpenAPI, gvk schema.GroupVersionKind) *spec.Schema {
+	for _, candidate := range doc.Components.Schemas {
+		kinds, _ := candidate.Extensions["x-kubernetes-group-version-kind"].([]any)
+		for _, kind := range kinds {
+			m, _ := kind.(map[string]any)
+			if m["group"] == gvk.Group && m["version"] == gvk.Version && m["kind"] == gvk.Kind {
+				return candidate
+			}
+		}
+	}
+	return nil
+}
+
+type pruner struct {
+	doc     *spec3.OpenAPI
+	dropped []string
+}
+
+// resolve follows references, which OpenAPI v3 wraps in allOf where a default stands beside them.
+func (p *pruner) resolve(s *spec.Schema) *spec.Schema {
+	for s != nil {
+		switch {
+		case s.Ref.String() != "":
+			s = p.doc.Components.Schemas[strings.TrimPrefix(s.Ref.String(), "#/components/schemas/")]
+		case len(s.AllOf) == 1 && len(s.Properties) == 0:
+			s = &s.AllOf[0]
+		default:
+			return s
+		}
+	}
+	return nil
+}
+
+func (p *pruner) walk(value any, s *spec.Schema, path string) any {
+	if s = p.resolve(s); s == nil {
+		return value
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		p.object(v, s, path)
+	case []any:
+		if s.Items == nil || s.Items.Schema == nil {
+			return v
+		}
+		v = p.unique(v, s, path)
+		for i := range v {
+			v[i] = p.walk(v[i], s.Items.Schema, fmt.Sprintf("%s[%d]", path, i))
+		}
+		return v
+	}
+	return value
+}
+
+func (p *pruner) object(v map[string]any, s *spec.Schema, path string) {
+	preserve, _ := s.Extensions["x-kubernetes-preserve-unknown-fields"].(bool)
+	for key, child := range v {
+		at := path + "." + key
+		if property, ok := s.Properties[key]; ok {
+			v[key] = p.walk(child, &property, at)
+			continue
+		}
+		if s.AdditionalProperties != nil {
+			if s.AdditionalProperties.Schema != nil {
+				v[key] = p.walk(child, s.AdditionalProperties.Schema, at)
+			}
+			continue
+		}
+		if preserve || len(s.Properties) == 0 || path == "" && (key == "apiVersion" || key == "kind" || key == "metadata") {
+			continue
+		}
+		delete(v, key)
+		p.dropped = append(p.dropped, at)
+	}
+}
+
+// unique keeps the last of the entries with one key, at the place of the first.
+func (p *pruner) unique(list []any, s *spec.Schema, path string) []any {
+	names, _ := s.Extensions["x-kubernetes-list-map-keys"].([]any)
+	if len(names) == 0 {
+		return list
+	}
+	at := map[string]int{}
+	out := make([]any, 0, len(list))
+	for i, item := range list {
+		m, ok := item.(map[string]any)
+		key := fmt.Sprint(i)
+		if ok {
+			key = ""
+			for _, name := range names {
+				key += fmt.Sprintf("%v\x00", m[fmt.Sprint(name)])
+			}
+		}
+		if first, double := at[key]; double {
+			p.dropped = append(p.dropped, fmt.Sprintf("%s[%d] (duplicate key)", path, first))
+			out[first] = item
+			continue
+		}
+		at[key] = len(out)
+		out = append(out, item)
+	}
+	return out
+}

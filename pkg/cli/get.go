@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+)
+
+func (t *tool) getCommand() *cobra.Command {
+	var output string
+	var all bool
+	cmd := &cobra.Command{
+		Use:       "get instances|operators|operatorversions|all",
+		Short:     "List Instances, Operators and OperatorVersions",
+		ValidArgs: []string{"instances", "operators", "operatorversions", "all"},
+		Args:      exactly(1, "one of instances, operators, operatorversions and all"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return t.get(cmd.Context(), args[0], output, all)
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "yaml, json, wide or name")
+	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "of all namespaces")
+	return cmd
+}
+
+// kinds that get lists, by what users call them.
+var kinds = []struct {
+	names []string
+	list  func() client.ObjectList
+}{
+	{[]string{"operators", "operator"}, func() client.ObjectList { return &v1beta1.OperatorList{} }},
+	{[]string{"operatorversions", "operatorversion"}, func() client.ObjectList { return &v1beta1.OperatorVersionList{} }},
+	{[]string{"instances", "instance"}, func() client.ObjectList { return &v1beta1.InstanceList{} }},
+}
+
+func (t *tool) get(ctx context.Context, what, output string, all bool) error {
+	if output != "" && output != "yaml" && output != "json" && output != "wide" && output != "name" {
+		return usage("invalid output format %q: use yaml, json, wide or name", output)
+	}
+	c, _, namespace, err := t.connect()
+	if err != nil {
+		return err
+	}
+	var options []client.ListOption
+	if !all {
+		options = append(options, client.InNamespace(namespace))
+	}
+	found := false
+	var objs []*unstructured.Unstructured
+	for _, kind := range kinds {
+		if what != "all" && what != kind.names[0] && what != kind.names[1] {
+			continue
+		}
+		found = true
+		list := kind.list()
+		if err := c.List(ctx, list, options...); err != nil {
+			return err
+		}
+		switch output {
+		case "", "wide":
+			if err := t.list(list, what == "all", all, output == "wide"); err != nil {
+				return err
+			}
+		default:
+			items, err := items(list)
+			if err != nil {
+				return err
+			}
+			objs = append(objs, items...)
+		}
+	}
+	switch {
+	case !found:
+		return usage("unknown kind %q: use instances, operators, operatorversions or all", what)
+	case output == "name":
+		for _, obj := range objs {
+			t.say("%s.kudo.dev/%s", lower(obj.GetKind()), obj.GetName())
+		}
+		return nil
+	case output == "yaml", output == "json":
+		return t.print(output, objs)
+	}
+	return nil
+}
+
+func items(list client.ObjectList) ([]*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(list)
+	if err != nil {
+		return nil, err
+	}
+	all, _ := content["items"].([]any)
+	kind := strings.TrimSuffix(fmt.Sprintf("%T", list)[len("*v1beta1."):], "List")
+	out := make([]*unstructured.Unstructured, 0, len(all))
+	for _, item := range all {
+		obj := &unstructured.Unstructured{Object: item.(map[string]any)}
+		obj.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(kind))
+		unstructured.RemoveNestedField(obj.Object, "metadata", "managedFields")
+		out = append(out, obj)
+	}
+	return out, nil
+}
+
+// list prints a table of one kind.
+func (t *tool) list(list client.ObjectList, titled, namespaces, wide bool) error {
+	var rows [][]string
+	title := ""
+	switch l := list.(type) {
+	case *v1beta1.OperatorList:
+		title, rows = "operators", [][]string{{"NAMESPACE", "NAME", "URL", "AGE"}}
+		for _, o := range l.Items {
+			rows = append(rows, []string{o.Namespace, o.Name, o.Spec.URL, age(&o)})
+		}
+	case *v1beta1.OperatorVersionList:
+		title, rows = "operatorversions", [][]string{{"NAMESPACE", "NAME", "OPERATOR", "VERSION", "APP-VERSION", "AGE"}}
+		for _, o := range l.Items {
+			rows = append(rows, []string{o.Namespace, o.Name, o.Spec.Operator.Name, o.Spec.Version, o.Spec.AppVersion, age(&o)})
+		}
+	case *v1beta1.InstanceList:
+		title, rows = "instances", [][]string{{"NAMESPACE", "NAME", "OPERATOR-VERSION", "READY", "STATUS", "ACTIVE-PLAN", "AGE"}}
+		if wide {
+			rows[0] = append(rows[0], "MESSAGE")
+		}
+		for _, i := range l.Items {
+			row := []string{i.Namespace, i.Name, i.Spec.OperatorVersion.Name, ready(&i), string(i.Status.AggregatedStatus.Status), i.Status.AggregatedStatus.ActivePlanName, age(&i)}
+			if wide {
+				row = append(row, i.Status.AggregatedStatus.Message)
+			}
+			rows = append(rows, row)
+		}
+	}
+	if len(rows) == 1 {
+		_, err := fmt.Fprintf(t.err, "No %s found.\n", title)
+		return err
+	}
+	if !namespaces {
+		for i := range rows {
+			rows[i] = rows[i][1:]
+		}
+	}
+	if titled {
+		for i := range rows[1:] {
+			rows[i+1][0] = strings.TrimSuffix(title, "s") + ".kudo.dev/" + rows[i+1][0]
+		}
+	}
+	if err := t.table(rows); err != nil {
+		return err
+	}
+	if titled {
+		t.say("")
+	}
+	return nil
+}
+
+func ready(i *v1beta1.Instance) string {
+	for _, c := range i.Status.Conditions {
+		if c.Type == v1beta1.ReadyCondition {
+			return string(c.Status)
+		}
+	}
+	return ""
+}
+
+func age(o client.Object) string {
+	return duration.HumanDuration(time.Since(o.GetCreationTimestamp().Time))
+}
+
+func trim(s string) string { return strings.TrimSpace(s) }
+
+// table prints rows in columns, as kubectl does.
+func (t *tool) table(rows [][]string) error {
+	w := tabwriter.NewWriter(t.out, 0, 8, 3, ' ', 0)
+	for _, row := range rows {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(strings.Join(row, "\t"), "\t")); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+// printAny prints a value that is no object.
+func (t *tool) printAny(format string, value any) error {
+	var text []byte
+	var err error
+	switch format {
+	case "yaml":
+		text, err = yaml.Marshal(value)
+	case "json":
+		text, err = json.MarshalIndent(value, "", "  ")
+		text = append(text, '\n')
+	default:
+		return usage("invalid output format %q: only yaml and json are known", format)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = t.out.Write(text)
+	return err
+}

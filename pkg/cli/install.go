@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/Masterminds/semver/v3"
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/operators/params"
+	"kudo.dev/kudo/pkg/repository"
+)
+
+type installOptions struct {
+	waiting
+	parameters
+	instance     string
+	skipInstance bool
+	namespace    bool
+	adopt        bool
+}
+
+func (t *tool) installCommand() *cobra.Command {
+	o := &installOptions{}
+	cmd := &cobra.Command{
+		Use:   "install PACKAGE",
+		Short: "Install an operator package, and make an Instance of it",
+		Long: `Install an operator package from a folder or an archive: its Operator and OperatorVersion, those of its
+dependencies, and an Instance, whose deploy plan runs.
+
+  kubectl kudo install ./operators/catalog/hello/operator --wait
+  kubectl kudo install ./mysql-5.7_0.3.0.tgz --instance db -p PASSWORD=secret`,
+		Args: exactly(1, "one package: a folder that holds operator.yaml, or a .tgz"),
+		RunE: func(cmd *cobra.Command, args []string) error { return t.install(cmd.Context(), args[0], o) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.instance, "instance", "", "name of the Instance (default <operator>-instance)")
+	f.BoolVar(&o.skipInstance, "skip-instance", false, "install the OperatorVersion only")
+	f.BoolVar(&o.namespace, "create-namespace", false, "create the namespace")
+	f.BoolVar(&o.adopt, "adopt", false, "let the plans take over objects that are there already and belong to nobody's controller")
+	o.parameters.add(f)
+	o.waiting.add(f, "the deploy plan has ended")
+	return cmd
+}
+
+func (t *tool) install(ctx context.Context, name string, o *installOptions) error {
+	given, err := o.read()
+	if err != nil {
+		return err
+	}
+	packages, err := t.resolve(ctx, name)
+	if err != nil {
+		return err
+	}
+	pkg := packages[len(packages)-1]
+	if o.instance == "" {
+		o.instance = operators.DefaultInstanceName(pkg.Operator.Name)
+	}
+	if !o.skipInstance {
+		if err := checkParameters(pkg, given); err != nil {
+			return err
+		}
+	}
+	c, config, namespace, err := t.connect()
+	if err != nil {
+		return err
+	}
+	if err := checkKubernetes(config, packages); err != nil {
+		return err
+	}
+	instance := newInstance(namespace, o, pkg, given)
+	if !o.skipInstance {
+		err := c.Get(ctx, client.ObjectKeyFromObject(instance), &v1beta1.Instance{})
+		if err == nil {
+			return fmt.Errorf("instance %s/%s exists already: use kubectl kudo update or upgrade, or another --instance", namespace, o.instance)
+		}
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	if err := t.makeNamespace(ctx, c, namespace, o.namespace); err != nil {
+		return err
+	}
+	for _, p := range packages {
+		if err := t.installVersion(ctx, c, p, namespace); err != nil {
+			return err
+		}
+	}
+	if o.skipInstance {
+		return nil
+	}
+	if err := c.Create(ctx, instance); err != nil {
+		return fmt.Errorf("instance %s/%s: %w", namespace, o.instance, err)
+	}
+	t.say("instance %s/%s created", namespace, o.instance)
+	if !o.wait {
+		return nil
+	}
+	if err := t.await(ctx, c, client.ObjectKeyFromObject(instance), time.Duration(o.time), settled(instance.Generation, instance.UID)); err != nil {
+		return err
+	}
+	t.say("instance %s/%s ready", namespace, o.instance)
+	return nil
+}
+
+func newInstance(namespace string, o *installOptions, pkg *operators.Package, given map[string]string) *v1beta1.Instance {
+	instance := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: o.instance, Labels: map[string]string{v1beta1.OperatorLabel: pkg.Operator.Name},
+	}}
+	if o.adopt {
+		instance.Annotations = map[string]string{v1beta1.AdoptAnnotation: "true"}
+	}
+	instance.Spec.OperatorVersion = corev1.ObjectReference{Kind: "OperatorVersion", Name: versionName(pkg)}
+	instance.Spec.Parameters = given
+	return instance
+}
+
+func versionName(p *operators.Package) string {
+	return operators.VersionName(p.Operator.Name, p.Operator.AppVersion, p.Operator.OperatorVersion)
+}
+
+// resolve finds a package and its dependencies, checks their tasks, and shows warnings.
+func (t *tool) resolve(ctx context.Context, name string) ([]*operators.Package, error) {
+	found, err := repository.Resolve(ctx, name, ".")
+	if err != nil {
+		return nil, err
+	}
+	packages, err := repository.WithDependencies(ctx, found)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range packages {
+		for _, w := range p.Warnings {
+			t.warn("package %s: %s", p.Operator.Name, w)
+		}
+		if err := p.ValidateTasks().Err(); err != nil {
+			return nil, fmt.Errorf("package %s:\n%w", p.Operator.Name, err)
+		}
+	}
+	return packages, nil
+}
+
+func checkParameters(pkg *operators.Package, given map[string]string) error {
+	defs := pkg.Definitions()
+	if unknown := params.Unknown(defs, given); len(unknown) > 0 {
+		return fmt.Errorf("parameter %s is not defined by operator %s %s", unknown[0], pkg.Operator.Name, pkg.Operator.OperatorVersion)
+	}
+	return params.Validate(defs, given).Err()
+}
+
+// checkKubernetes compares the packages' lowest version of Kubernetes with the cluster's.
+func checkKubernetes(config *rest.Config, packages []*operators.Package) error {
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return err
+	}
+	info, err := d.ServerVersion()
+	if err != nil {
+		return err
+	}
+	server, err := semver.NewVersion(info.GitVersion)
+	if err != nil {
+		return nil // an unusual version says nothing
+	}
+	for _, p := range packages {
+		wanted, err := semver.NewVersion(p.Operator.KubernetesVersion)
+		if err != nil {
+			continue
+		}
+		if server.Major() < wanted.Major() || server.Major() == wanted.Major() && server.Minor() < wanted.Minor() {
+			return fmt.Errorf("operator %s needs Kubernetes %s or later, and this cluster is %s", p.Operator.Name, p.Operator.KubernetesVersion, info.GitVersion)
+		}
+	}
+	return nil
+}
+
+func (t *tool) makeNamespace(ctx context.Context, c client.Client, name string, create bool) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"created-by": "kudo-cli"}}}
+	if !create {
+		err := c.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})
+		if apierrors.IsNotFound(err) {
+			return fmt.Errorf("namespace %s does not exist: create it, or use --create-namespace", name)
+		}
+		if apierrors.IsForbidden(err) {
+			return nil // who may not look finds out soon enough
+		}
+		return err
+	}
+	if err := c.Create(ctx, namespace); err != nil {
+		return fmt.Errorf("namespace %s: %w", name, err)
+	}
+	t.say("namespace %s created", name)
+	return nil
+}
+
+// installVersion creates the Operator and the OperatorVersion of a package, if they are not there.
+func (t *tool) installVersion(ctx context.Context, c client.Client, pkg *operators.Package, namespace string) error {
+	operator, version, err := operators.Convert(pkg, namespace)
+	if err != nil {
+		return fmt.Errorf("package %s:\n%w", pkg.Operator.Name, err)
+	}
+	switch err := c.Create(ctx, operator); {
+	case err == nil:
+		t.say("operator %s/%s created", namespace, operator.Name)
+	case !apierrors.IsAlreadyExists(err):
+		return fmt.Errorf("operator %s/%s: %w", namespace, operator.Name, err)
+	}
+	wanted := version.Spec.DeepCopy()
+	err = c.Create(ctx, version)
+	if err == nil {
+		t.say("operatorversion %s/%s created", namespace, version.Name)
+		return nil
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("operatorversion %s/%s: %w", namespace, version.Name, err)
+	}
+	live := &v1beta1.OperatorVersion{}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(version), live); err != nil {
+		return err
+	}
+	t.say("operatorversion %s/%s already installed", namespace, version.Name)
+	if !equality.Semantic.DeepEqual(live.Spec, *wanted) {
+		t.warn("operatorversion %s/%s has other content than the package: it is used as it is. Give the package a new operatorVersion, or delete the OperatorVersion first", namespace, version.Name)
+	}
+	return nil
+}

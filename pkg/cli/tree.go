@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/xlab/treeprint"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/plans"
+)
+
+// tree draws the plans of an Instance. Strategies come from the OperatorVersion, which may be missing.
+func tree(instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, now time.Time) string {
+	status := instance.Status
+	root := treeprint.NewWithRoot(fmt.Sprintf("%s (Operator-Version: %q Active-Plan: %q)", instance.Name,
+		instance.Spec.OperatorVersion.Name, status.AggregatedStatus.ActivePlanName))
+	shown := map[string]v1beta1.PlanStatus{}
+	for name, st := range status.PlanStatus {
+		shown[name] = st
+	}
+	if ov != nil {
+		for name := range ov.Spec.Plans {
+			if _, known := shown[name]; !known {
+				shown[name] = plans.Never(name, ov.Spec.Plans[name])
+			}
+		}
+	}
+	for _, name := range plans.Names(shown) {
+		var plan v1beta1.Plan
+		if ov != nil {
+			plan = ov.Spec.Plans[name]
+		}
+		addPlan(root, shown[name], plan, name == plans.Last(shown), now)
+	}
+	for i, q := range status.Queue {
+		root.AddNode(fmt.Sprintf("Queued %d: plan %s (%s)", i+1, q.PlanName, q.Cause))
+	}
+	return fmt.Sprintf("Plan(s) for %q in namespace %q:\n%s", instance.Name, instance.Namespace, root.String())
+}
+
+func addPlan(root treeprint.Tree, st v1beta1.PlanStatus, plan v1beta1.Plan, open bool, now time.Time) {
+	line := fmt.Sprintf("Plan %s (%s strategy) [%s]", st.Name, strategy(plan.Strategy), st.Status)
+	if st.Status == v1beta1.NeverRun || st.Status == "" {
+		root.AddNode(fmt.Sprintf("Plan %s (%s strategy) [NOT ACTIVE]", st.Name, strategy(plan.Strategy)))
+		return
+	}
+	line += elapsed(st.StartedTimestamp, st.FinishedTimestamp, now)
+	if st.Status == v1beta1.FatalError && st.Message != "" {
+		line += " (" + st.Message + ")"
+	}
+	if st.LastUpdatedTimestamp != nil {
+		line += ", last updated " + st.LastUpdatedTimestamp.Format("2006-01-02 15:04:05")
+	}
+	branch := root.AddBranch(line)
+	if !open && st.Status == v1beta1.Complete {
+		return
+	}
+	for i, phase := range st.Phases {
+		var def v1beta1.Phase
+		if i < len(plan.Phases) {
+			def = plan.Phases[i]
+		}
+		b := branch.AddBranch(fmt.Sprintf("Phase %s (%s strategy) [%s]", phase.Name, strategy(def.Strategy), phase.Status))
+		for _, step := range phase.Steps {
+			addStep(b, step, now)
+		}
+	}
+}
+
+func addStep(branch treeprint.Tree, step v1beta1.StepStatus, now time.Time) {
+	line := fmt.Sprintf("Step %s [%s]%s", step.Name, step.Status, elapsed(step.StartedTimestamp, step.FinishedTimestamp, now))
+	if step.Status == v1beta1.Complete || step.Status == v1beta1.Pending {
+		branch.AddNode(line)
+		return
+	}
+	if len(step.Tasks) == 0 && step.Message != "" {
+		line += " (" + step.Message + ")"
+	}
+	b := branch.AddBranch(line)
+	for _, task := range step.Tasks {
+		line := fmt.Sprintf("Task %s [%s]", task.Name, task.Status)
+		if task.Total > 0 {
+			line += fmt.Sprintf(" %d/%d", task.Ready, task.Total)
+		}
+		if task.Message != "" {
+			line += " (" + task.Message + ")"
+		}
+		b.AddNode(line)
+	}
+}
+
+func strategy(s v1beta1.Strategy) string {
+	if s == v1beta1.Serial {
+		return "serial"
+	}
+	return "parallel"
+}
+
+func elapsed(from, to *metav1.MicroTime, now time.Time) string {
+	if from == nil {
+		return ""
+	}
+	end := now
+	if to != nil {
+		end = to.Time
+	}
+	d := max(end.Sub(from.Time), 0)
+	switch {
+	case d < time.Second:
+		d = d.Round(time.Millisecond)
+	case d < time.Minute:
+		d = d.Round(100 * time.Millisecond)
+	default:
+		d = d.Round(time.Second)
+	}
+	return " " + d.String()
+}

@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators/params"
+)
+
+func listOptions(resourceVersion string) *metav1.ListOptions {
+	return &metav1.ListOptions{ResourceVersion: resourceVersion}
+}
+
+// instanceFlag adds the flag that names an Instance.
+func instanceFlag(cmd *cobra.Command, name *string) {
+	cmd.Flags().StringVar(name, "instance", "", "name of the Instance")
+}
+
+// find returns an Instance by name.
+func (t *tool) find(ctx context.Context, c client.Client, namespace, name string) (*v1beta1.Instance, error) {
+	if name == "" {
+		return nil, usage("--instance is missing: name the Instance (kubectl kudo get instances)")
+	}
+	instance := &v1beta1.Instance{}
+	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, instance)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("instance %s/%s does not exist: kubectl kudo get instances -n %s lists those that do", namespace, name, namespace)
+	}
+	return instance, err
+}
+
+type updateOptions struct {
+	waiting
+	parameters
+	instance string
+}
+
+func (t *tool) updateCommand() *cobra.Command {
+	o := &updateOptions{}
+	cmd := &cobra.Command{
+		Use:   "update --instance NAME -p name=value",
+		Short: "Change parameters of an Instance",
+		Long: `Change parameters of an Instance. Each changed parameter starts the plan that it names as trigger; one without
+starts update, else deploy. Several plans run one after the other.
+
+  kubectl kudo update --instance db -p MEMORY=2Gi --wait`,
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return t.update(cmd.Context(), o) },
+	}
+	instanceFlag(cmd, &o.instance)
+	o.parameters.add(cmd.Flags())
+	o.waiting.add(cmd.Flags(), "the plans that the change starts have ended")
+	return cmd
+}
+
+func (t *tool) update(ctx context.Context, o *updateOptions) error {
+	given, err := o.read()
+	if err != nil {
+		return err
+	}
+	if len(given) == 0 {
+		return usage("nothing to update: set a parameter with -p name=value or -P file")
+	}
+	c, _, namespace, err := t.connect()
+	if err != nil {
+		return err
+	}
+	instance, err := t.find(ctx, c, namespace, o.instance)
+	if err != nil {
+		return err
+	}
+	ov := &v1beta1.OperatorVersion{}
+	if err := c.Get(ctx, instance.OperatorVersionKey(), ov); err != nil {
+		return fmt.Errorf("operatorversion %s of instance %s: %w", instance.OperatorVersionKey(), o.instance, err)
+	}
+	if err := checkChange(instance, ov, given); err != nil {
+		return err
+	}
+	return t.change(ctx, c, instance, "updated", &o.waiting, func(i *v1beta1.Instance) { setParameters(i, given) })
+}
+
+func setParameters(i *v1beta1.Instance, given map[string]string) {
+	if i.Spec.Parameters == nil {
+		i.Spec.Parameters = map[string]string{}
+	}
+	for name, value := range given {
+		i.Spec.Parameters[name] = value
+	}
+}
+
+// checkChange refuses values that can never be right, for clusters without webhooks.
+func checkChange(instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, given map[string]string) error {
+	if unknown := params.Unknown(ov.Spec.Parameters, given); len(unknown) > 0 {
+		return fmt.Errorf("parameter %s is not defined by operatorversion %s", unknown[0], ov.Name)
+	}
+	for _, def := range ov.Spec.Parameters {
+		value, set := given[def.Name]
+		if !set {
+			continue
+		}
+		if problem := params.Check(def, value); problem != nil {
+			return problem
+		}
+		if def.IsImmutable() && instance.Spec.OperatorVersion.Name == ov.Name && instance.Spec.Parameters[def.Name] != value {
+			return fmt.Errorf("parameter %s is immutable: its value was fixed when the instance was created", def.Name)
+		}
+	}
+	return nil
+}
+
+// change edits the spec of an Instance, and waits for what it starts.
+func (t *tool) change(ctx context.Context, c client.WithWatch, instance *v1beta1.Instance, verb string, w *waiting, edit func(*v1beta1.Instance)) error {
+	patch := client.MergeFrom(instance.DeepCopy())
+	edit(instance)
+	if err := c.Patch(ctx, instance, patch); err != nil {
+		return fmt.Errorf("instance %s/%s: %w", instance.Namespace, instance.Name, err)
+	}
+	t.say("instance %s/%s %s", instance.Namespace, instance.Name, verb)
+	if !w.wait {
+		return nil
+	}
+	if err := t.await(ctx, c, client.ObjectKeyFromObject(instance), time.Duration(w.time), settled(instance.Generation, instance.UID)); err != nil {
+		return err
+	}
+	t.say("instance %s/%s ready", instance.Namespace, instance.Name)
+	return nil
+}

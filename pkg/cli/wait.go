@@ -1,0 +1,228 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/plans"
+)
+
+// verdict says whether a wait is over. A nil Instance is one that is gone.
+type verdict func(*v1beta1.Instance) (done bool, err error)
+
+// settled is the verdict of a wait for all that was asked: the controller has seen the spec, nothing runs and nothing is
+// queued. It fails if the last run did.
+func settled(generation int64, uid types.UID) verdict {
+	return func(i *v1beta1.Instance) (bool, error) {
+		switch {
+		case i == nil, uid != "" && i.UID != uid:
+			return true, fmt.Errorf("the Instance was deleted")
+		case i.Status.ObservedGeneration < generation:
+			return refusal(i, generation)
+		case plans.Running(i.Status.PlanStatus) != "", len(i.Status.Queue) > 0:
+			return false, nil
+		}
+		if done, err := refusal(i, generation); done {
+			return done, err
+		}
+		last := plans.Last(i.Status.PlanStatus)
+		if last == "" {
+			return false, nil
+		}
+		if st := i.Status.PlanStatus[last]; st.Status == v1beta1.FatalError {
+			return true, &codeError{ExitFailed, fmt.Errorf("plan %s failed: %s", last, st.Message)}
+		}
+		return true, nil
+	}
+}
+
+// refusal ends a wait if the controller says that the spec can never be right.
+func refusal(i *v1beta1.Instance, generation int64) (bool, error) {
+	for _, c := range i.Status.Conditions {
+		if c.Type == v1beta1.ReadyCondition && c.Reason == v1beta1.ReasonInvalidSpec && c.ObservedGeneration >= generation {
+			return true, &codeError{ExitFailed, fmt.Errorf("%s", c.Message)}
+		}
+	}
+	return false, nil
+}
+
+// gone is the verdict of a wait for a deletion.
+func gone(uid types.UID) verdict {
+	return func(i *v1beta1.Instance) (bool, error) {
+		if i == nil || i.UID != uid {
+			return true, nil
+		}
+		st := i.Status.PlanStatus[v1beta1.CleanupPlan]
+		if st.Status == v1beta1.FatalError {
+			return true, &codeError{ExitFailed, fmt.Errorf("plan cleanup failed, so the Instance stays: %s. Mend the cause and run kubectl kudo plan retry, or give the cleanup up with kubectl kudo plan cancel", st.Message)}
+		}
+		return false, nil
+	}
+}
+
+// await follows an Instance until the verdict is in, and draws its plans meanwhile.
+func (t *tool) await(ctx context.Context, c client.WithWatch, key types.NamespacedName, limit time.Duration, over verdict) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	w := &watcher{tool: t, client: c, key: key, screen: screen{t: t}, start: time.Now()}
+	for {
+		done, err := w.follow(ctx, over)
+		if done {
+			w.redraw(ctx)
+			return err
+		}
+		if ctx.Err() == context.DeadlineExceeded {
+			w.redraw(context.Background())
+			return &codeError{ExitTimeout, fmt.Errorf("instance %s is not ready after %s: %s", key, limit, w.awaited())}
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+			return err
+		}
+	}
+}
+
+// watcher follows one Instance.
+type watcher struct {
+	tool     *tool
+	client   client.WithWatch
+	key      types.NamespacedName
+	screen   screen
+	start    time.Time
+	instance *v1beta1.Instance
+	version  *v1beta1.OperatorVersion
+	event    string
+	asked    time.Time
+}
+
+// follow watches until the verdict, or until the watch ends.
+func (w *watcher) follow(ctx context.Context, over verdict) (bool, error) {
+	list := &v1beta1.InstanceList{}
+	options := []client.ListOption{client.InNamespace(w.key.Namespace), client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", w.key.Name)}}
+	if err := w.client.List(ctx, list, options...); err != nil {
+		return false, err
+	}
+	w.instance = nil
+	if len(list.Items) > 0 {
+		w.instance = &list.Items[0]
+	}
+	if done, err := over(w.instance); done {
+		return true, err
+	}
+	from := &client.ListOptions{}
+	from.ApplyOptions(options)
+	from.Raw = listOptions(list.ResourceVersion)
+	events, err := w.client.Watch(ctx, &v1beta1.InstanceList{}, from)
+	if err != nil {
+		return false, err
+	}
+	defer events.Stop()
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	w.redraw(ctx)
+	for {
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-tick.C:
+			w.redraw(ctx)
+		case e, open := <-events.ResultChan():
+			if !open {
+				return false, nil
+			}
+			if e.Type == watch.Error {
+				return false, apierrors.FromObject(e.Object)
+			}
+			instance, ok := e.Object.(*v1beta1.Instance)
+			if !ok {
+				continue
+			}
+			w.instance = instance
+			if e.Type == watch.Deleted {
+				w.instance = nil
+			}
+			if done, err := over(w.instance); done {
+				return true, err
+			}
+			w.redraw(ctx)
+		}
+	}
+}
+
+func (w *watcher) redraw(ctx context.Context) {
+	if !w.tool.terminal() || w.instance == nil {
+		return
+	}
+	if w.version == nil || w.version.Name != w.instance.Spec.OperatorVersion.Name {
+		ov := &v1beta1.OperatorVersion{}
+		if w.client.Get(ctx, w.instance.OperatorVersionKey(), ov) == nil {
+			w.version = ov
+		}
+	}
+	text := tree(w.instance, w.version, time.Now())
+	text += fmt.Sprintf("%s elapsed", time.Since(w.start).Round(time.Second))
+	if message := w.awaited(); message != "" {
+		text += ", waits for: " + message
+	}
+	if event := w.warning(ctx); event != "" {
+		text += "\nlast warning: " + event
+	}
+	w.screen.draw(text)
+}
+
+// awaited says what the Instance waits for.
+func (w *watcher) awaited() string {
+	if w.instance == nil {
+		return ""
+	}
+	if m := w.instance.Status.AggregatedStatus.Message; m != "" {
+		return m
+	}
+	for _, c := range w.instance.Status.Conditions {
+		if c.Type == v1beta1.ReadyCondition && c.Status != "True" {
+			return c.Message
+		}
+	}
+	if len(w.instance.Status.Conditions) == 0 {
+		return "the manager to take it up (is it running? kubectl get pods -n kudo-system)"
+	}
+	return ""
+}
+
+// warning returns the last warning about what is waited for, asked for every other second.
+func (w *watcher) warning(ctx context.Context) string {
+	if time.Since(w.asked) < 2*time.Second || time.Since(w.start) < 2*time.Second {
+		return w.event
+	}
+	w.asked = time.Now()
+	list := &corev1.EventList{}
+	if w.client.List(ctx, list, client.InNamespace(w.key.Namespace), client.MatchingFields{"type": corev1.EventTypeWarning}, client.Limit(500)) != nil {
+		return w.event
+	}
+	awaited := w.awaited()
+	var newest time.Time
+	for _, e := range list.Items {
+		at := e.LastTimestamp.Time
+		if at.IsZero() {
+			at = e.EventTime.Time
+		}
+		owner := strings.SplitN(e.InvolvedObject.Name, "-", 2)[0]
+		if at.Before(newest) || at.Before(w.start.Add(-time.Minute)) || !strings.Contains(awaited, owner) {
+			continue
+		}
+		newest, w.event = at, fmt.Sprintf("%s %s: %s: %s", e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Reason, e.Message)
+	}
+	return w.event
+}

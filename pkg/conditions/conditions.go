@@ -1,0 +1,87 @@
+// Package conditions derives the conditions of an Instance from its plans and its objects.
+package conditions
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/plans"
+)
+
+// maxMessage bounds a condition's message, in bytes; the API allows 32 KiB.
+const maxMessage = 2048
+
+// Set puts the conditions that hold now into the status (engine rule 19). unready lists what is not as it should be at
+// rest; it is not asked for while a plan runs.
+//
+//	nothing ever ran                     Ready absent
+//	deploy, update, upgrade runs         Ready Unknown PlanInProgress     Reconciling True
+//	another plan runs                    Ready as before                  Reconciling True
+//	last run COMPLETE                    Ready True or False
+//	last run FATAL_ERROR                 Ready False PlanInFatalError     Stalled True
+func Set(instance *v1beta1.Instance, unready []string) {
+	status := &instance.Status
+	last := plans.Last(status.PlanStatus)
+	if last == "" {
+		return
+	}
+	run := status.PlanStatus[last]
+	running, fatal := run.Status.IsRunning(), run.Status == v1beta1.FatalError
+	switch {
+	case running && readying(last):
+		set(instance, v1beta1.ReadyCondition, metav1.ConditionUnknown, v1beta1.ReasonPlanInProgress, "plan "+last+" is running")
+	case running:
+	case fatal:
+		set(instance, v1beta1.ReadyCondition, metav1.ConditionFalse, v1beta1.ReasonPlanInFatalError, "plan "+last+" failed: "+run.Message)
+	case len(unready) > 0:
+		set(instance, v1beta1.ReadyCondition, metav1.ConditionFalse, v1beta1.ReasonResourceNotReady, strings.Join(unready, ", "))
+	default:
+		set(instance, v1beta1.ReadyCondition, metav1.ConditionTrue, v1beta1.ReasonResourcesReady, "")
+	}
+	if running || len(status.Queue) > 0 {
+		set(instance, v1beta1.ReconcilingCondition, metav1.ConditionTrue, v1beta1.ReasonPlanInProgress, reconciling(last, status.Queue))
+	} else {
+		meta.RemoveStatusCondition(&status.Conditions, v1beta1.ReconcilingCondition)
+	}
+	if fatal {
+		set(instance, v1beta1.StalledCondition, metav1.ConditionTrue, v1beta1.ReasonPlanInFatalError, "plan "+last+" failed: "+run.Message)
+	} else {
+		meta.RemoveStatusCondition(&status.Conditions, v1beta1.StalledCondition)
+	}
+}
+
+// Refused says that the spec cannot be acted upon, and why.
+func Refused(instance *v1beta1.Instance, reason, message string) {
+	set(instance, v1beta1.ReadyCondition, metav1.ConditionFalse, reason, message)
+	if plans.Running(instance.Status.PlanStatus) == "" {
+		meta.RemoveStatusCondition(&instance.Status.Conditions, v1beta1.ReconcilingCondition)
+	}
+}
+
+func readying(plan string) bool {
+	return plan == v1beta1.DeployPlan || plan == v1beta1.UpdatePlan || plan == v1beta1.UpgradePlan
+}
+
+func reconciling(last string, queue []v1beta1.QueuedPlan) string {
+	message := "plan " + last + " is running"
+	for i, q := range queue {
+		if i == 0 {
+			message += ", queued: " + q.PlanName
+			continue
+		}
+		message += ", " + q.PlanName
+	}
+	return message
+}
+
+func set(instance *v1beta1.Instance, kind string, status metav1.ConditionStatus, reason, message string) {
+	if len(message) > maxMessage {
+		message = message[:maxMessage] + "…"
+	}
+	meta.SetStatusCondition(&instance.Status.Conditions, metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: instance.Generation,
+	})
+}

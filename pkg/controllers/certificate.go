@@ -1,0 +1,77 @@
+package controllers
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// onlySecret keeps all Secrets but the webhooks' out of the manager's cache.
+func onlySecret(namespace string) cache.ByObject {
+	return cache.ByObject{Namespaces: map[string]cache.Config{
+		namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", WebhookSecret)},
+	}}
+}
+
+// everywhere runs on all managers, not only on the leader.
+type everywhere struct{ manager.Runnable }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (everywhere) NeedLeaderElection() bool { return false }
+
+// certFiles writes the certificate from the Secret to files whenever it changes.
+type certFiles struct {
+	cache cache.Cache
+	dir   string
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (*certFiles) NeedLeaderElection() bool { return false }
+
+// Start implements manager.Runnable.
+func (c *certFiles) Start(ctx context.Context) error {
+	informer, err := c.cache.GetInformer(ctx, &corev1.Secret{})
+	if err != nil {
+		return err
+	}
+	write := func(item any) {
+		if secret, ok := item.(*corev1.Secret); ok {
+			if err := c.write(secret); err != nil {
+				ctrl.LoggerFrom(ctx).Error(err, "cannot write the webhooks' certificate", "folder", c.dir)
+			}
+		}
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: write, UpdateFunc: func(_, item any) { write(item) }})
+	if err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+func (c *certFiles) write(s *corev1.Secret) error {
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+		return err
+	}
+	for _, name := range []string{"ca.crt", "tls.key", "tls.crt"} {
+		content := s.Data[name]
+		if len(content) == 0 {
+			continue
+		}
+		path := filepath.Join(c.dir, name)
+		if err := os.WriteFile(path+".new", content, 0o600); err != nil {
+			return err
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,186 @@
+// Package controllers is the composition root of the manager: it puts the engine, the controllers and the webhooks
+// together.
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/open-policy-agent/cert-controller/pkg/rotator"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	crwebhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/admission"
+	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/controllers/instance"
+	"kudo.dev/kudo/pkg/history"
+	"kudo.dev/kudo/pkg/runner"
+)
+
+// Options of the manager.
+type Options struct {
+	// Namespace of the manager: its lease and its webhook certificate are there.
+	Namespace string
+	// MetricsAddress and HealthAddress to listen on; "0" turns metrics off.
+	MetricsAddress, HealthAddress string
+	// WebhookPort to listen on; 0 turns the webhooks off.
+	WebhookPort int
+	// WebhookCertDir is where the serving certificate is written to.
+	WebhookCertDir string
+	// LeaderElection lets several managers run, of which one works.
+	LeaderElection bool
+	// Workers is how many Instances are worked on at a time.
+	Workers int
+}
+
+// NewManager returns a manager that serves kudo.dev on the cluster of the config. The context ends its watches.
+func NewManager(ctx context.Context, config *rest.Config, o Options) (manager.Manager, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1 // the apiserver's priority and fairness decides, not the client
+	config.UserAgent = "kudo-manager"
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	if err := v1beta1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	options := ctrl.Options{
+		Scheme:                        scheme,
+		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddress},
+		HealthProbeBindAddress:        o.HealthAddress,
+		LeaderElection:                o.LeaderElection,
+		LeaderElectionID:              "kudo-manager",
+		LeaderElectionNamespace:       o.Namespace,
+		LeaderElectionReleaseOnCancel: true,
+		Cache: cache.Options{
+			DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject:         map[client.Object]cache.ByObject{&corev1.Secret{}: onlySecret(o.Namespace)},
+		},
+	}
+	mgr, err := ctrl.NewManager(config, options)
+	if err != nil {
+		return nil, fmt.Errorf("set up the manager: %w", err)
+	}
+	if err := addInstances(ctx, mgr, config, o); err != nil {
+		return nil, err
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, err
+	}
+	if o.WebhookPort == 0 {
+		return mgr, mgr.AddReadyzCheck("ping", healthz.Ping)
+	}
+	return mgr, addWebhooks(mgr, o)
+}
+
+// common kinds are watched from the start, so that the first plan need not wait for a first list.
+var common = []schema.GroupVersionKind{
+	{Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Secret"}, {Version: "v1", Kind: "Service"},
+	{Version: "v1", Kind: "ServiceAccount"}, {Version: "v1", Kind: "PersistentVolumeClaim"},
+	{Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "apps", Version: "v1", Kind: "StatefulSet"},
+	{Group: "batch", Version: "v1", Kind: "Job"},
+}
+
+func addInstances(ctx context.Context, mgr manager.Manager, config *rest.Config, o Options) error {
+	dyn, err := dynamic.NewForConfigAndClient(config, mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	meta, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	disco, err := discovery.NewDiscoveryClientForConfigAndClient(config, mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	consistent, err := client.New(config, client.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		Cache: &client.CacheOptions{Reader: mgr.GetCache(), EnableReadYourWritesConsistency: ptr.To(true)},
+	})
+	if err != nil {
+		return err
+	}
+	plain, err := client.New(config, client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return err
+	}
+	changes := instance.NewChanges()
+	kinds := apply.NewKinds(mgr.GetRESTMapper(), disco, dyn)
+	mirror := apply.NewMirror(ctx, dyn, mgr.GetRESTMapper(), mgr.GetLogger(), changes.Saw)
+	reconciler := &instance.Reconciler{
+		Client: consistent, Reader: plain, History: history.New(plain, plain), Mirror: mirror,
+		Runner:   runner.New(apply.New(dyn, meta, kinds, mirror), kinds, mirror),
+		Versions: runner.NewVersions(), Events: mgr.GetEventRecorder("kudo"), Clock: clock.RealClock{},
+	}
+	warm := manager.RunnableFunc(func(ctx context.Context) error {
+		mirror.Watch(ctx, common...)
+		return nil
+	})
+	if err := mgr.Add(warm); err != nil {
+		return err
+	}
+	return reconciler.SetupWithManager(mgr, changes, o.Workers)
+}
+
+// WebhookSecret holds the webhooks' serving certificate.
+const WebhookSecret = "kudo-webhook-server-secret"
+
+// addWebhooks serves the webhooks once their certificate is there. The certificate is made and rotated by
+// cert-controller; its files are written from the Secret, so that this works outside of a cluster too.
+func addWebhooks(mgr manager.Manager, o Options) error {
+	secret := types.NamespacedName{Namespace: o.Namespace, Name: WebhookSecret}
+	service := fmt.Sprintf("kudo-controller-manager-service.%s.svc", o.Namespace)
+	ready := make(chan struct{})
+	err := rotator.AddRotator(mgr, &rotator.CertRotator{
+		SecretKey: secret, CertDir: o.WebhookCertDir, CAName: "kudo-ca", CAOrganization: "kudo",
+		DNSName: service, ExtraDNSNames: []string{"localhost", service + ".cluster.local"}, IsReady: ready,
+		Webhooks: []rotator.WebhookInfo{
+			{Name: "kudo-manager-instance-admission-webhook-config", Type: rotator.Mutating},
+			{Name: "kudo-manager-instance-validation-webhook-config", Type: rotator.Validating},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("set up the webhooks' certificate: %w", err)
+	}
+	if err := mgr.Add(&certFiles{cache: mgr.GetCache(), dir: o.WebhookCertDir}); err != nil {
+		return err
+	}
+	server := webhook.NewServer(webhook.Options{Port: o.WebhookPort, CertDir: o.WebhookCertDir})
+	started := server.StartedChecker()
+	serve := manager.RunnableFunc(func(ctx context.Context) error {
+		select {
+		case <-ready:
+		case <-ctx.Done():
+			return nil
+		}
+		versions := admission.Versions{Cache: mgr.GetCache(), Live: mgr.GetAPIReader()}
+		server.Register(admission.MutatePath, &crwebhook.Webhook{Handler: &admission.Defaulter{Versions: versions}})
+		server.Register(admission.ValidatePath, &crwebhook.Webhook{Handler: &admission.Validator{Versions: versions}})
+		return server.Start(ctx)
+	})
+	if err := mgr.Add(everywhere{serve}); err != nil {
+		return err
+	}
+	return mgr.AddReadyzCheck("webhooks", func(req *http.Request) error { return started(req) })
+}

@@ -1,0 +1,244 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators/params"
+	"kudo.dev/kudo/pkg/conditions"
+	"kudo.dev/kudo/pkg/history"
+	"kudo.dev/kudo/pkg/runner"
+	"kudo.dev/kudo/plans"
+	"kudo.dev/kudo/plans/trigger"
+)
+
+// requests answers the annotations that ask to cancel or to retry a run. Their value is the uid of the run, so that they
+// can stay: they do not fit the next run.
+func (p *pass) requests(ctx context.Context) (bool, error) {
+	name, st := p.running()
+	if name != "" && st.UID != "" && p.instance.Annotations[v1beta1.CancelAnnotation] == string(st.UID) {
+		plans.Fail(&st, "cancelled", p.Clock.Now())
+		p.finish(name, st)
+		p.event(corev1.EventTypeNormal, v1beta1.EventPlanCancelled, "Execution of plan %s was cancelled", name)
+		return false, p.commit(ctx)
+	}
+	return false, nil
+}
+
+// decide asks the rules which plan the spec starts, and begins it.
+func (p *pass) decide(ctx context.Context) (bool, error) {
+	if p.live == nil {
+		return p.withoutVersion(ctx)
+	}
+	old, err := p.before(ctx)
+	if err != nil {
+		return true, err
+	}
+	input := trigger.Input{Instance: p.instance, Version: *p.live.Spec, Old: old, Hash: p.hash}
+	decision, err := trigger.Decide(input)
+	if err != nil {
+		return p.refused(ctx, err)
+	}
+	p.instance.Status.ObservedGeneration = p.instance.Generation
+	p.ignored(decision.Ignored)
+	p.queued(decision.Queue)
+	start := decision.Start
+	if running, _ := p.running(); start == nil && running == "" {
+		start = p.retried()
+	}
+	if start == nil {
+		if decision.Baseline != nil {
+			p.baseline(decision.Baseline)
+		}
+		p.instance.Status.Queue = decision.Queue
+		return false, nil
+	}
+	if problems := params.Validate(p.live.Spec.Parameters, p.given()); len(problems) > 0 {
+		return p.refused(ctx, problems.Err())
+	}
+	if decision.Baseline != nil {
+		p.baseline(decision.Baseline)
+	}
+	p.instance.Status.Queue = decision.Queue
+	return false, p.begin(ctx, start.Plan, start.Cause, p.live, start.Upgrade)
+}
+
+// baseline takes over the rules' baseline, keeping what the rules know nothing of.
+func (p *pass) baseline(b *v1beta1.Baseline) {
+	if old := p.instance.Status.Baseline; old != nil {
+		b.Revision, b.Snapshot = old.Revision, old.Snapshot
+	}
+	p.instance.Status.Baseline = b
+}
+
+// given are the parameters of the Instance, with the defaults that were fixed when it was created.
+func (p *pass) given() map[string]string {
+	out := map[string]string{}
+	if b := p.instance.Status.Baseline; b != nil {
+		maps.Copy(out, b.Fixed)
+	}
+	maps.Copy(out, p.instance.Spec.Parameters)
+	return out
+}
+
+// before is the OperatorVersion of the baseline, if spec names another one.
+func (p *pass) before(ctx context.Context) (*v1beta1.OperatorVersionSpec, error) {
+	base := p.instance.Status.Baseline
+	if base == nil || base.OperatorVersion == p.instance.OperatorVersionKey().String() {
+		return nil, nil
+	}
+	if base.Snapshot != "" {
+		spec, err := p.History.Kept(ctx, p.instance.Namespace, base.Snapshot)
+		if err == nil || !apierrors.IsNotFound(errors.Unwrap(err)) {
+			return spec, err
+		}
+	}
+	ov := &v1beta1.OperatorVersion{}
+	err := p.Client.Get(ctx, key(base.OperatorVersion), ov)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return &ov.Spec, err
+}
+
+func key(text string) types.NamespacedName {
+	namespace, name, _ := strings.Cut(text, "/")
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
+// retried is the request of the annotation that asks to run a failed run again.
+func (p *pass) retried() *trigger.Request {
+	uid := types.UID(p.instance.Annotations[v1beta1.RetryAnnotation])
+	if uid == "" {
+		return nil
+	}
+	for name, st := range p.instance.Status.PlanStatus {
+		if _, defined := p.live.Spec.Plans[name]; st.UID == uid && st.Status == v1beta1.FatalError && defined && name != v1beta1.CleanupPlan {
+			return &trigger.Request{Plan: name, Cause: fmt.Sprintf("retry of run %d", st.Revision), Upgrade: name == v1beta1.UpgradePlan}
+		}
+	}
+	return nil
+}
+
+// refused says why the spec cannot be acted upon. What runs goes on.
+func (p *pass) refused(ctx context.Context, cause error) (bool, error) {
+	p.instance.Status.ObservedGeneration = p.instance.Generation
+	if running, _ := p.running(); running != "" {
+		p.warn(v1beta1.EventInvalidSpec, "%s", cause)
+		return false, nil
+	}
+	return p.halted(ctx, v1beta1.ReasonInvalidSpec, v1beta1.EventInvalidSpec, cause.Error())
+}
+
+// withoutVersion goes on with what runs, else waits for the OperatorVersion.
+func (p *pass) withoutVersion(ctx context.Context) (bool, error) {
+	if running, _ := p.running(); running != "" {
+		return false, nil
+	}
+	if base := p.instance.Status.Baseline; base != nil && base.OperatorVersion == p.instance.OperatorVersionKey().String() {
+		return false, nil // nothing is to be started, so that it is missing does not matter
+	}
+	message := fmt.Sprintf("waits for OperatorVersion %s, which does not exist: install the package or correct spec.operatorVersion", p.instance.OperatorVersionKey())
+	if p.instance.Spec.OperatorVersion.Name == "" {
+		message = "spec.operatorVersion.name is empty: name the OperatorVersion to run"
+	}
+	return p.halted(ctx, v1beta1.ReasonOperatorVersionNotFound, v1beta1.EventInvalidOperatorVersion, message)
+}
+
+// halted writes a condition that says why nothing is started, with an event if it is new.
+func (p *pass) halted(ctx context.Context, reason, event, message string) (bool, error) {
+	for _, c := range p.instance.Status.Conditions {
+		if c.Type == v1beta1.ReadyCondition && c.Reason == reason && c.Message == message {
+			return true, p.commit(ctx)
+		}
+	}
+	conditions.Refused(p.instance, reason, message)
+	p.warn(event, "%s", message)
+	return true, p.commit(ctx)
+}
+
+// ignored warns once of parameters that the OperatorVersion does not define.
+func (p *pass) ignored(names []string) {
+	if len(names) > 0 && p.written.Status.ObservedGeneration != p.instance.Generation {
+		p.warn(v1beta1.EventUnknownParameter, "spec.parameters %s are not defined by OperatorVersion %s and ignored: remove or correct them",
+			strings.Join(names, ", "), p.instance.OperatorVersionKey())
+	}
+}
+
+// queued tells of plans that are new in the queue.
+func (p *pass) queued(queue []v1beta1.QueuedPlan) {
+	for _, q := range queue {
+		known := false
+		for _, old := range p.instance.Status.Queue {
+			known = known || old.PlanName == q.PlanName
+		}
+		if !known {
+			p.event(corev1.EventTypeNormal, v1beta1.EventPlanQueued, "Plan %s is queued: %s", q.PlanName, q.Cause)
+		}
+	}
+}
+
+// begin starts a run (docs/design/engine.md, starting a run): what it is started with is written down first; the status
+// patch with the run's uid is the commit; the first task comes after its answer.
+func (p *pass) begin(ctx context.Context, plan, cause string, version *runner.Version, upgrade bool) error {
+	status := &p.instance.Status
+	if status.Baseline == nil {
+		status.Baseline = &v1beta1.Baseline{OperatorVersion: p.instance.OperatorVersionKey().String()}
+	}
+	snapshot := p.instance.Name + "-" + version.Hash
+	if status.Baseline.Snapshot != snapshot {
+		if err := p.History.Keep(ctx, p.instance, snapshot, version.Spec); err != nil {
+			return err
+		}
+	}
+	revision := status.Baseline.Revision + 1
+	uid := history.RunUID(p.instance.UID, revision)
+	record := history.Run{
+		Plan: plan, Cause: cause, UID: uid, OperatorVersion: status.Baseline.OperatorVersion, Snapshot: snapshot,
+		Upgrade: upgrade, Parameters: p.given(), Started: metav1.NewMicroTime(p.Clock.Now()),
+	}
+	if err := p.History.Begin(ctx, p.instance, revision, record); err != nil {
+		return err
+	}
+	if err := p.History.Trim(ctx, p.instance, revision); err != nil {
+		return err
+	}
+	if old := status.PlanStatus[plan]; old.Revision != 0 {
+		if err := p.History.Close(ctx, p.instance, old); err != nil {
+			return err
+		}
+	}
+	status.Baseline.Revision, status.Baseline.Snapshot = revision, snapshot
+	status.PlanStatus = plans.List(status.PlanStatus, version.Spec.Plans)
+	status.PlanStatus[plan] = plans.Start(plan, version.Spec.Plans[plan], uid, revision, p.Clock.Now())
+	p.run = p.newRun(record, version)
+	p.runs.Store(uid, p.run)
+	p.event(corev1.EventTypeNormal, v1beta1.EventPlanStarted, "Execution of plan %s started (%s)", plan, cause)
+	return nil
+}
+
+func (p *pass) newRun(record history.Run, version *runner.Version) *runner.Run {
+	return &runner.Run{
+		Instance: p.instance.DeepCopy(), Version: version, Plan: record.Plan, UID: record.UID, Given: record.Parameters,
+		Upgrade: record.Upgrade, Owners: p.owners,
+	}
+}
+
+// owners tells whether an Instance of the uid exists.
+func (r *Reconciler) owners(ctx context.Context, key types.NamespacedName, uid types.UID) (bool, error) {
+	other := &v1beta1.Instance{}
+	err := r.Client.Get(ctx, key, other)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return other.UID == uid, err
+}

@@ -1,0 +1,155 @@
+package instance
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/runner"
+	"kudo.dev/kudo/plans"
+	"kudo.dev/kudo/plans/trigger"
+)
+
+// finalizer holds Instances whose OperatorVersion has a cleanup plan, and only those.
+func (p *pass) finalizer(ctx context.Context) (bool, error) {
+	if p.live == nil {
+		return false, nil
+	}
+	_, wanted := p.live.Spec.Plans[v1beta1.CleanupPlan]
+	if base := p.instance.Status.Baseline; base != nil && base.OperatorVersion != p.instance.OperatorVersionKey().String() {
+		wanted = wanted || controllerutil.ContainsFinalizer(p.instance, v1beta1.CleanupFinalizer) // until the upgrade has begun
+	}
+	if wanted == controllerutil.ContainsFinalizer(p.instance, v1beta1.CleanupFinalizer) {
+		return false, nil
+	}
+	return false, p.finalize(ctx, wanted)
+}
+
+// finalize adds or removes the finalizer: one patch.
+func (p *pass) finalize(ctx context.Context, wanted bool) error {
+	status := p.instance.Status.DeepCopy()
+	patch := client.MergeFromWithOptions(p.instance.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	if wanted {
+		controllerutil.AddFinalizer(p.instance, v1beta1.CleanupFinalizer)
+	} else {
+		controllerutil.RemoveFinalizer(p.instance, v1beta1.CleanupFinalizer)
+	}
+	if err := p.Client.Patch(ctx, p.instance, patch); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	p.instance.Status = *status
+	p.written.ObjectMeta = *p.instance.ObjectMeta.DeepCopy()
+	return nil
+}
+
+// deletion runs the cleanup plan of an Instance that is being deleted, and lets it go.
+func (p *pass) deletion(ctx context.Context) (bool, error) {
+	if p.instance.DeletionTimestamp == nil {
+		return false, nil
+	}
+	if !controllerutil.ContainsFinalizer(p.instance, v1beta1.CleanupFinalizer) {
+		return true, nil
+	}
+	version, err := p.cleanupVersion(ctx)
+	if err != nil {
+		return true, err
+	}
+	var spec *v1beta1.OperatorVersionSpec
+	if version != nil {
+		spec = version.Spec
+	}
+	switch trigger.Delete(p.instance, spec) {
+	case trigger.Release:
+		return true, p.release(ctx)
+	case trigger.Hold:
+		return p.hold(ctx, version)
+	case trigger.CleanUp:
+		return p.cleanUp(ctx, version, "instance deleted")
+	}
+	return p.clean(ctx)
+}
+
+// clean executes the cleanup plan that runs.
+func (p *pass) clean(ctx context.Context) (bool, error) {
+	if _, err := p.requests(ctx); err != nil {
+		return true, err
+	}
+	if running, _ := p.running(); running != v1beta1.CleanupPlan {
+		return true, p.release(ctx) // cancelled: the cleanup is given up
+	}
+	if done, err := p.execute(ctx); done || err != nil {
+		return true, err
+	}
+	if _, err := p.settle(ctx); err != nil {
+		return true, err
+	}
+	if p.instance.Status.PlanStatus[v1beta1.CleanupPlan].Status == v1beta1.Complete {
+		return true, p.release(ctx)
+	}
+	return true, nil
+}
+
+// cleanUp starts the cleanup plan, whatever else runs. In a namespace that is going, it runs without being written down.
+func (p *pass) cleanUp(ctx context.Context, version *runner.Version, cause string) (bool, error) {
+	if name, st := p.running(); name != "" {
+		plans.Fail(&st, "ended, since the Instance is being deleted", p.Clock.Now())
+		p.finish(name, st)
+	}
+	p.instance.Status.Queue = nil
+	err := p.begin(ctx, v1beta1.CleanupPlan, cause, version, false)
+	if apierrors.HasStatusCause(errors.Unwrap(err), corev1.NamespaceTerminatingCause) {
+		return true, p.release(ctx)
+	}
+	if err != nil {
+		return true, err
+	}
+	return p.clean(ctx)
+}
+
+// hold keeps an Instance whose cleanup plan has failed, until it is retried or given up, or the namespace goes.
+func (p *pass) hold(ctx context.Context, version *runner.Version) (bool, error) {
+	st := p.instance.Status.PlanStatus[v1beta1.CleanupPlan]
+	uid := string(st.UID)
+	switch {
+	case p.instance.Annotations[v1beta1.CancelAnnotation] == uid:
+		return true, p.release(ctx)
+	case p.instance.Annotations[v1beta1.RetryAnnotation] == uid && version != nil:
+		return p.cleanUp(ctx, version, "retry of cleanup")
+	}
+	namespace := &corev1.Namespace{}
+	if err := p.Reader.Get(ctx, types.NamespacedName{Name: p.instance.Namespace}, namespace); err != nil {
+		return true, err
+	}
+	if namespace.DeletionTimestamp != nil {
+		return true, p.release(ctx)
+	}
+	return p.settle(ctx)
+}
+
+// release lets the Instance go.
+func (p *pass) release(ctx context.Context) error { return p.finalize(ctx, false) }
+
+// cleanupVersion is the version whose cleanup plan counts: the live one, else the last snapshot.
+func (p *pass) cleanupVersion(ctx context.Context) (*runner.Version, error) {
+	base := p.instance.Status.Baseline
+	if p.live != nil && (base == nil || base.OperatorVersion == p.instance.OperatorVersionKey().String()) {
+		return p.live, nil
+	}
+	if base == nil || base.Snapshot == "" {
+		return p.live, nil
+	}
+	spec, err := p.History.Kept(ctx, p.instance.Namespace, base.Snapshot)
+	if apierrors.IsNotFound(err) {
+		return p.live, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p.Versions.Content(spec)
+}

@@ -1,0 +1,270 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+	"sort"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/conditions"
+	"kudo.dev/kudo/pkg/health"
+	"kudo.dev/kudo/pkg/history"
+	"kudo.dev/kudo/pkg/runner"
+	"kudo.dev/kudo/plans"
+)
+
+// execute goes through the plan until nothing is ready that has not been tried in this pass. What a step is about to
+// write is committed to the inventory before its first write.
+func (p *pass) execute(ctx context.Context) (bool, error) {
+	name, st := p.running()
+	if name == "" {
+		return false, nil
+	}
+	if err := p.resume(ctx, name, st); err != nil {
+		return true, err
+	}
+	plan := p.run.Version.Spec.Plans[name]
+	if !plans.Fits(plan, st) {
+		plans.Fit(plan, &st)
+	}
+	plans.Summarise(plan, &st, p.Clock.Now())
+	inventory, tried, never := p.inventory(), map[plans.Place]bool{}, true
+	for !st.Status.IsTerminal() {
+		var batch []*runner.Work
+		for _, at := range plans.Ready(plan, p.run.Version.Kinds, st) {
+			if !tried[at] {
+				tried[at] = true
+				batch = append(batch, p.Runner.Prepare(ctx, p.run, inventory, at))
+			}
+		}
+		if len(batch) == 0 {
+			break
+		}
+		p.progress(name, st)
+		if err := p.intend(ctx, inventory, batch); err != nil {
+			return true, err
+		}
+		for _, work := range batch {
+			if st.Status.IsTerminal() {
+				break
+			}
+			outcome, effects := p.Runner.Do(ctx, p.run, inventory, work)
+			never = never && (outcome.State == plans.Done || work.Never())
+			p.transient = p.transient || outcome.State == plans.Transient
+			p.take(inventory, effects)
+			plans.Record(plan, &st, work.Place, outcome, p.Clock.Now())
+			if effects.Ended && p.instance.DeletionTimestamp != nil {
+				return true, p.release(ctx)
+			}
+		}
+	}
+	if never && !st.Status.IsTerminal() && len(p.instance.Status.Queue) > 0 {
+		plans.Fail(&st, fmt.Sprintf("ended, since it is never done and plan %s waits for it", p.instance.Status.Queue[0].PlanName), p.Clock.Now())
+	}
+	p.store(inventory)
+	return false, p.ended(ctx, name, st, inventory)
+}
+
+// ended acts on the end of a run, if it has come.
+func (p *pass) ended(ctx context.Context, name string, st v1beta1.PlanStatus, inventory runner.Inventory) error {
+	if !st.Status.IsTerminal() {
+		p.progress(name, st)
+		p.result.RequeueAfter = lookAgain
+		return nil
+	}
+	p.transient = false
+	if st.Status == v1beta1.Complete && p.run.Upgrade {
+		if err := p.prune(ctx, inventory); err != nil {
+			return err
+		}
+	}
+	p.finish(name, st)
+	return nil
+}
+
+// resume finds what the running plan was started with, after a restart of the manager.
+func (p *pass) resume(ctx context.Context, name string, st v1beta1.PlanStatus) error {
+	if p.run != nil {
+		return nil
+	}
+	if known, ok := p.runs.Load(st.UID); ok {
+		run := known.(*runner.Run)
+		run.Instance.Annotations = p.instance.Annotations
+		p.run = run
+		return nil
+	}
+	version, record := p.live, history.Run{Plan: name, UID: st.UID, Parameters: p.given()}
+	if st.Revision != 0 {
+		read, err := p.History.Read(ctx, p.instance.Namespace, p.instance.Name, st.Revision)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+		if err == nil {
+			record = *read
+			spec, err := p.History.Kept(ctx, p.instance.Namespace, read.Snapshot)
+			if err != nil && !apierrors.IsNotFound(err) {
+				return err
+			}
+			if err == nil {
+				if version, err = p.Versions.Content(spec); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	if version == nil {
+		plans.Fail(&st, fmt.Sprintf("OperatorVersion %s is gone, and no snapshot of it is left", p.instance.OperatorVersionKey()), p.Clock.Now())
+		p.finish(name, st)
+		return p.commit(ctx)
+	}
+	p.run = p.newRun(record, version)
+	p.runs.Store(st.UID, p.run)
+	return nil
+}
+
+// intend commits the objects that are about to be written for the first time, along with all that has changed.
+func (p *pass) intend(ctx context.Context, inventory runner.Inventory, batch []*runner.Work) error {
+	fresh := false
+	for _, work := range batch {
+		for _, id := range work.Intents(inventory) {
+			inventory[id], fresh = apply.Record{}, true
+		}
+	}
+	_, committed := p.written.Status.PlanStatus[p.run.Plan]
+	committed = committed && p.written.Status.PlanStatus[p.run.Plan].UID == p.run.UID
+	if !fresh && committed {
+		return nil
+	}
+	p.store(inventory)
+	conditions.Set(p.instance, nil)
+	p.instance.Status.AggregatedStatus = plans.Aggregate(p.instance.Status.PlanStatus)
+	return p.commit(ctx)
+}
+
+// take puts what a task did into the inventory, and records its events.
+func (p *pass) take(inventory runner.Inventory, effects runner.Effects) {
+	for _, change := range effects.Written {
+		inventory[change.ID] = change.Record
+	}
+	for _, id := range effects.Gone {
+		delete(inventory, id)
+	}
+	for _, e := range effects.Events {
+		p.warn(e[0], "%s", e[1])
+	}
+}
+
+// progress puts the state of the running plan into the status.
+func (p *pass) progress(name string, st v1beta1.PlanStatus) {
+	p.instance.Status.PlanStatus[name] = st
+}
+
+// finish puts the end of a run into the status. The next plan of the queue is decided upon in the next pass.
+func (p *pass) finish(name string, st v1beta1.PlanStatus) {
+	p.instance.Status.PlanStatus[name] = st
+	p.runs.Delete(st.UID)
+	p.run = nil
+	kind := corev1.EventTypeNormal
+	if st.Status == v1beta1.FatalError {
+		kind = corev1.EventTypeWarning
+	}
+	message := ""
+	if st.Message != "" {
+		message = ": " + st.Message
+	}
+	p.event(kind, v1beta1.EventPlanFinished, "Execution of plan %s finished with status %s%s", name, st.Status, message)
+}
+
+// settle derives conditions and the aggregated status, and commits.
+func (p *pass) settle(ctx context.Context) (bool, error) {
+	var unready []string
+	if running, _ := p.running(); running == "" {
+		unready = p.unready(ctx)
+		if len(p.instance.Status.Queue) > 0 {
+			p.result.RequeueAfter = 1 // the next plan
+		}
+	}
+	conditions.Set(p.instance, unready)
+	p.instance.Status.AggregatedStatus = plans.Aggregate(p.instance.Status.PlanStatus)
+	return true, p.commit(ctx)
+}
+
+// unready lists the objects of the inventory that are not as they should be.
+func (p *pass) unready(ctx context.Context) []string {
+	inventory := p.inventory()
+	kinds := map[schema.GroupVersionKind]bool{}
+	for id := range inventory {
+		kinds[id.GroupVersionKind] = true
+	}
+	watch := make([]schema.GroupVersionKind, 0, len(kinds))
+	for gvk := range kinds {
+		watch = append(watch, gvk)
+	}
+	p.Mirror.Watch(ctx, watch...)
+	var out []string
+	for id, record := range inventory {
+		live, complete := p.Mirror.Get(id)
+		switch {
+		case live == nil && complete && record.UID != "" && lasting(id):
+			out = append(out, id.String()+" is missing")
+		case live == nil:
+		default:
+			if result := health.Check(live); result.State != health.Ready {
+				out = append(out, fmt.Sprintf("%s: %s", id, result.Message))
+			}
+		}
+	}
+	sort.Strings(out)
+	return out
+}
+
+// lasting kinds do not go by themselves, as finished Jobs and Pods may.
+func lasting(id apply.ID) bool {
+	return id.Kind != "Job" && id.Kind != "Pod" && id.Kind != "Event"
+}
+
+// inventory reads status.resources.
+func (p *pass) inventory() runner.Inventory {
+	out := runner.Inventory{}
+	for _, r := range p.instance.Status.Resources {
+		id := apply.ID{
+			GroupVersionKind: schema.FromAPIVersionAndKind(r.APIVersion, r.Kind),
+			NamespacedName:   types.NamespacedName{Namespace: r.Namespace, Name: r.Name},
+		}
+		out[id] = apply.Record{UID: r.UID, Hash: r.Hash, Version: r.Version}
+	}
+	return out
+}
+
+// store writes status.resources, in order.
+func (p *pass) store(inventory runner.Inventory) {
+	out := make([]v1beta1.ResourceStatus, 0, len(inventory))
+	for id, record := range inventory {
+		apiVersion, kind := id.ToAPIVersionAndKind()
+		out = append(out, v1beta1.ResourceStatus{
+			APIVersion: apiVersion, Kind: kind, Namespace: id.Namespace, Name: id.Name,
+			UID: record.UID, Hash: record.Hash, Version: record.Version,
+		})
+	}
+	sort.Slice(out, func(i, j int) bool {
+		a, b := out[i], out[j]
+		if a.Kind != b.Kind {
+			return a.Kind < b.Kind
+		}
+		if a.Name != b.Name {
+			return a.Name < b.Name
+		}
+		return a.Namespace+a.APIVersion < b.Namespace+b.APIVersion
+	})
+	if len(out) == 0 {
+		out = nil
+	}
+	p.instance.Status.Resources = out
+	p.wide.set(types.NamespacedName{Namespace: p.instance.Namespace, Name: p.instance.Name}, inventory)
+}

@@ -1,0 +1,187 @@
+// Package instance is the controller of Instances: it asks plans/trigger which plan a change starts, runs it through
+// pkg/runner, and writes status.
+package instance
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/history"
+	"kudo.dev/kudo/pkg/runner"
+	"kudo.dev/kudo/plans"
+)
+
+// Reconciler runs the plans of Instances.
+type Reconciler struct {
+	// Client reads kudo's own kinds from a cache that shows what was written through it.
+	Client client.Client
+	// Reader reads live.
+	Reader   client.Reader
+	History  *history.Store
+	Runner   *runner.Runner
+	Mirror   *apply.Mirror
+	Versions *runner.Versions
+	Events   events.EventRecorder
+	Clock    clock.Clock
+
+	// runs maps the uid of a run that is going on to what it was started with.
+	runs sync.Map
+	// wide maps cluster-scoped objects to the Instances whose plans wrote them.
+	wide wide
+	// backoff is how long transient errors wait.
+	backoff workqueue.TypedRateLimiter[types.NamespacedName]
+}
+
+// Back-off of transient errors, and a look at a waiting plan in case that a watch has missed something.
+const (
+	minBackoff = 250 * time.Millisecond
+	maxBackoff = 30 * time.Second
+	lookAgain  = 30 * time.Second
+)
+
+// pass is one reconcile of one Instance.
+type pass struct {
+	*Reconciler
+	// instance is worked on: its status is what will be written.
+	instance *v1beta1.Instance
+	// written is the Instance as the cluster has it.
+	written *v1beta1.Instance
+	// live is what spec.operatorVersion names; nil if it is not there.
+	live *runner.Version
+	// run is what goes on; nil at rest.
+	run    *runner.Run
+	result ctrl.Result
+	// transient is set if something failed that may pass.
+	transient bool
+}
+
+// step is one step of a reconcile. It returns whether the pass ends here.
+type step func(*pass, context.Context) (bool, error)
+
+// steps of a reconcile, in order.
+var steps = []step{
+	(*pass).loadVersion,
+	(*pass).deletion,
+	(*pass).finalizer,
+	(*pass).requests,
+	(*pass).decide,
+	(*pass).execute,
+	(*pass).settle,
+}
+
+// Reconcile implements reconcile.Reconciler: get, steps, one status patch.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	instance := &v1beta1.Instance{}
+	if err := r.Client.Get(ctx, req.NamespacedName, instance); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.forget(req.NamespacedName)
+			return ctrl.Result{}, nil
+		}
+		return ctrl.Result{}, err
+	}
+	p := &pass{Reconciler: r, instance: instance.DeepCopy(), written: instance.DeepCopy()}
+	for _, step := range steps {
+		done, err := step(p, ctx)
+		if err != nil {
+			return r.retry(ctx, req.NamespacedName, err)
+		}
+		if done {
+			break
+		}
+	}
+	if !reflect.DeepEqual(p.instance.Spec, p.written.Spec) {
+		panic(fmt.Sprintf("a step changed the spec of Instance %s: the controller never writes spec", req))
+	}
+	if p.transient {
+		return ctrl.Result{RequeueAfter: r.backoff.When(req.NamespacedName)}, nil
+	}
+	r.backoff.Forget(req.NamespacedName)
+	return p.result, nil
+}
+
+// retry handles the errors of steps in one place. A conflict means that the Instance has changed: look again at once.
+func (r *Reconciler) retry(ctx context.Context, key types.NamespacedName, err error) (ctrl.Result, error) {
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		ctrl.LoggerFrom(ctx).V(1).Info("changed in the meantime, looking again", "reason", err.Error())
+		return ctrl.Result{RequeueAfter: 5 * time.Millisecond}, nil
+	case ctx.Err() != nil:
+		return ctrl.Result{}, nil
+	}
+	ctrl.LoggerFrom(ctx).Info("cannot go on, trying again", "error", err.Error())
+	return ctrl.Result{RequeueAfter: r.backoff.When(key)}, nil
+}
+
+func (r *Reconciler) forget(key types.NamespacedName) {
+	r.backoff.Forget(key)
+	r.wide.forget(key)
+}
+
+// commit writes the status if it has changed: one patch, which fails if the Instance was changed in the meantime.
+func (p *pass) commit(ctx context.Context) error {
+	if equality.Semantic.DeepEqual(p.instance.Status, p.written.Status) {
+		return nil
+	}
+	status := p.instance.Status.DeepCopy()
+	patch := client.MergeFromWithOptions(p.written, client.MergeFromWithOptimisticLock{})
+	if err := p.Client.Status().Patch(ctx, p.instance, patch); err != nil {
+		return fmt.Errorf("write status of Instance %s/%s: %w", p.instance.Namespace, p.instance.Name, err)
+	}
+	p.instance.Status = *status
+	p.written = p.instance.DeepCopy()
+	return nil
+}
+
+// event records what has happened.
+func (p *pass) event(kind, reason, format string, args ...any) {
+	p.Events.Eventf(p.instance, nil, kind, reason, reason, format, args...)
+}
+
+func (p *pass) warn(reason, format string, args ...any) {
+	p.event(corev1.EventTypeWarning, reason, format, args...)
+}
+
+// hash is what the baseline keeps of a parameter's value: keyed, so that equal values of two Instances differ.
+func (p *pass) hash(value string) string {
+	mac := hmac.New(sha256.New, []byte(p.instance.UID))
+	mac.Write([]byte(value))
+	return hex.EncodeToString(mac.Sum(nil)[:12])
+}
+
+// loadVersion gets what spec.operatorVersion names.
+func (p *pass) loadVersion(ctx context.Context) (bool, error) {
+	ov := &v1beta1.OperatorVersion{}
+	err := p.Client.Get(ctx, p.instance.OperatorVersionKey(), ov)
+	if apierrors.IsNotFound(err) || p.instance.Spec.OperatorVersion.Name == "" {
+		return false, nil
+	}
+	if err != nil {
+		return true, fmt.Errorf("OperatorVersion %s: %w", p.instance.OperatorVersionKey(), err)
+	}
+	p.live, err = p.Versions.Of(ov)
+	return err != nil, err
+}
+
+// running returns the name and status of the plan that runs, or "".
+func (p *pass) running() (string, v1beta1.PlanStatus) {
+	name := plans.Running(p.instance.Status.PlanStatus)
+	return name, p.instance.Status.PlanStatus[name]
+}

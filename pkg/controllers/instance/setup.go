@@ -1,0 +1,162 @@
+package instance
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/runner"
+)
+
+// VersionIndex indexes Instances by the OperatorVersion that they name.
+const VersionIndex = "spec.operatorVersion"
+
+// Changes carries the objects that the mirror saw change to the controller.
+type Changes chan event.TypedGenericEvent[*unstructured.Unstructured]
+
+// changesBuffer is how many changes may wait for the controller before the watches do.
+const changesBuffer = 1024
+
+// NewChanges returns a channel of changes.
+func NewChanges() Changes { return make(Changes, changesBuffer) }
+
+// Saw hands a change on. It is given to the mirror.
+func (c Changes) Saw(obj *unstructured.Unstructured) {
+	c <- event.TypedGenericEvent[*unstructured.Unstructured]{Object: obj}
+}
+
+// SetupWithManager starts the controller with the manager.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, changes Changes, workers int) error {
+	r.backoff = workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](minBackoff, maxBackoff)
+	err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1beta1.Instance{}, VersionIndex, func(o client.Object) []string {
+		return []string{o.(*v1beta1.Instance).OperatorVersionKey().String()}
+	})
+	if err != nil {
+		return err
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("instance").
+		For(&v1beta1.Instance{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deleted{}))).
+		Watches(&v1beta1.Instance{}, handler.EnqueueRequestsFromMapFunc(parents)).
+		Watches(&v1beta1.OperatorVersion{}, handler.EnqueueRequestsFromMapFunc(r.usersOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(source.TypedChannel[*unstructured.Unstructured, reconcile.Request](changes, handler.TypedEnqueueRequestsFromMapFunc(r.writersOf), source.WithBufferSize[*unstructured.Unstructured, reconcile.Request](changesBuffer))).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, maxBackoff)}).
+		Complete(r)
+}
+
+// usersOf maps an OperatorVersion to the Instances that name it.
+func (r *Reconciler) usersOf(ctx context.Context, ov client.Object) []reconcile.Request {
+	list := &v1beta1.InstanceList{}
+	if err := r.Client.List(ctx, list, client.MatchingFields{VersionIndex: client.ObjectKeyFromObject(ov).String()}); err != nil {
+		return nil
+	}
+	out := make([]reconcile.Request, 0, len(list.Items))
+	for i := range list.Items {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return out
+}
+
+// parents maps an Instance to the Instances that own it.
+func parents(_ context.Context, o client.Object) []reconcile.Request {
+	var out []reconcile.Request
+	for _, owner := range o.GetOwnerReferences() {
+		if owner.Kind == "Instance" {
+			out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: owner.Name}})
+		}
+	}
+	return out
+}
+
+// writersOf maps an object to the Instances whose plans wrote it.
+func (r *Reconciler) writersOf(_ context.Context, o *unstructured.Unstructured) []reconcile.Request {
+	if o.GetNamespace() == "" {
+		return r.wide.of(apply.IDOf(o))
+	}
+	name := o.GetLabels()[v1beta1.InstanceLabel]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
+}
+
+// wide knows which Instances wrote which cluster-scoped objects, whose labels do not tell the namespace.
+type wide struct {
+	mu      sync.Mutex
+	objects map[types.NamespacedName][]apply.ID
+	writers map[apply.ID]map[types.NamespacedName]bool
+}
+
+func (w *wide) set(instance types.NamespacedName, inventory runner.Inventory) {
+	var ids []apply.ID
+	for id := range inventory {
+		if id.Namespace == "" {
+			ids = append(ids, id)
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.drop(instance)
+	if len(ids) == 0 {
+		return
+	}
+	if w.objects == nil {
+		w.objects, w.writers = map[types.NamespacedName][]apply.ID{}, map[apply.ID]map[types.NamespacedName]bool{}
+	}
+	w.objects[instance] = ids
+	for _, id := range ids {
+		if w.writers[id] == nil {
+			w.writers[id] = map[types.NamespacedName]bool{}
+		}
+		w.writers[id][instance] = true
+	}
+}
+
+func (w *wide) forget(instance types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.drop(instance)
+}
+
+func (w *wide) drop(instance types.NamespacedName) {
+	for _, id := range w.objects[instance] {
+		delete(w.writers[id], instance)
+		if len(w.writers[id]) == 0 {
+			delete(w.writers, id)
+		}
+	}
+	delete(w.objects, instance)
+}
+
+func (w *wide) of(id apply.ID) []reconcile.Request {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []reconcile.Request
+	for instance := range w.writers[id] {
+		out = append(out, reconcile.Request{NamespacedName: instance})
+	}
+	return out
+}
+
+// deleted passes the update that sets the deletion timestamp.
+type deleted struct{ predicate.Funcs }
+
+// Update implements predicate.Predicate.
+func (deleted) Update(e event.UpdateEvent) bool {
+	return e.ObjectOld.GetDeletionTimestamp() == nil && e.ObjectNew.GetDeletionTimestamp() != nil
+}

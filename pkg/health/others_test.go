@@ -1,0 +1,59 @@
+package health
+
+import "testing"
+
+func TestService(t *testing.T) {
+	run(t, "apiVersion: v1\nkind: Service", []row{
+		{reason: "ExternalName needs nothing", object: "spec: {type: ExternalName}", state: Ready},
+		{reason: "no cluster IP yet", object: "spec: {type: ClusterIP}", state: Progressing, want: "waits for a cluster IP"},
+		{reason: "cluster IP", object: "spec: {clusterIP: 10.0.0.1}", state: Ready},
+		{reason: "headless", object: "spec: {clusterIP: None}", state: Ready},
+		{reason: "LoadBalancer without address", object: "spec: {type: LoadBalancer, clusterIP: 10.0.0.1}\nstatus: {loadBalancer: {}}",
+			state: Progressing, want: "waits for the LoadBalancer's address"},
+		{reason: "LoadBalancer with address", object: "spec: {type: LoadBalancer, clusterIP: 10.0.0.1}\nstatus: {loadBalancer: {ingress: [{ip: 1.2.3.4}]}}", state: Ready},
+		{reason: "LoadBalancer with external IPs", object: "spec: {type: LoadBalancer, clusterIP: 10.0.0.1, externalIPs: [1.2.3.4]}", state: Ready},
+	})
+}
+
+func TestNamespaceAndClaim(t *testing.T) {
+	run(t, "apiVersion: v1\nkind: Namespace", []row{
+		{reason: "no phase yet", object: "", state: Progressing, want: "waits to be Active"},
+		{reason: "active", object: "status: {phase: Active}", state: Ready},
+		{reason: "terminating", object: "status: {phase: Terminating}", state: Progressing, want: "is being deleted"},
+	})
+	run(t, "apiVersion: v1\nkind: PersistentVolumeClaim", []row{
+		{reason: "rule 16: never waited for", object: "status: {phase: Pending, conditions: [{type: Ready, status: 'False'}]}", state: Ready},
+		{reason: "bound", object: "status: {phase: Bound}", state: Ready},
+		{reason: "rule 16: Lost is a failure", object: "status: {phase: Lost}", state: Failed, want: "has lost its volume"},
+	})
+}
+
+func TestCustomResourceDefinition(t *testing.T) {
+	rows := []row{
+		{reason: "just made", object: "", state: Progressing, want: "waits to be Established"},
+		{reason: "names accepted, not served yet", object: "status: {conditions: [{type: NamesAccepted, status: 'True'}, {type: Established, status: 'False', reason: Installing}]}",
+			state: Progressing, want: "waits to be Established"},
+		{reason: "established", object: "status: {conditions: [{type: NamesAccepted, status: 'True'}, {type: Established, status: 'True'}]}", state: Ready},
+		{reason: "its names are another's", object: "status: {conditions: [{type: NamesAccepted, status: 'False', reason: PluralConflict, message: '\"foos\" is already in use'}, {type: Established, status: 'False'}]}",
+			state: Failed, want: `names are not accepted: PluralConflict: "foos" is already in use`},
+		{reason: "established, and a new short name is refused: the kind is served", object: "status: {conditions: [{type: NamesAccepted, status: 'False'}, {type: Established, status: 'True'}]}", state: Ready},
+	}
+	run(t, "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition", rows)
+	run(t, "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition", rows)
+}
+
+func TestInstance(t *testing.T) {
+	run(t, "apiVersion: kudo.dev/v1beta1\nkind: Instance", []row{
+		{reason: "rule 18: no status is not done", object: "metadata: {generation: 1}", state: Progressing, want: "has no status yet"},
+		{reason: "rule 18: a condition alone is no status of plans", object: "status: {observedGeneration: 1, conditions: [{type: Ready, status: 'True'}]}", state: Progressing, want: "has no status yet"},
+		{reason: "rule 18: the spec is not seen", object: "metadata: {generation: 2}\nstatus: {observedGeneration: 1, aggregatedStatus: {status: COMPLETE}}", state: Progressing, want: notObserved},
+		{reason: "rule 18: a failure of the spec before is not one of this", object: "metadata: {generation: 2}\nstatus: {observedGeneration: 1, aggregatedStatus: {status: FATAL_ERROR}}", state: Progressing, want: notObserved},
+		{reason: "rule 18: a plan runs", object: "status: {aggregatedStatus: {status: IN_PROGRESS, activePlanName: deploy, message: waits for Job x}}",
+			state: Progressing, want: "plan deploy is IN_PROGRESS: waits for Job x"},
+		{reason: "rule 18: a plan is queued", object: "status: {aggregatedStatus: {status: COMPLETE}, queue: [{planName: backup}]}", state: Progressing, want: "plan backup is queued"},
+		{reason: "rule 18: done", object: "metadata: {generation: 2}\nstatus: {observedGeneration: 2, aggregatedStatus: {status: COMPLETE}}", state: Ready},
+		{reason: "rule 18: FATAL_ERROR is fatal for the parent, with its message", object: "status: {aggregatedStatus: {status: FATAL_ERROR, message: Job x failed}}",
+			state: Failed, want: "its last plan failed: Job x failed"},
+		{reason: "not run yet", object: "status: {aggregatedStatus: {status: NEVER_RUN}}", state: Progressing, want: "its last plan is NEVER_RUN"},
+	})
+}

@@ -1,0 +1,197 @@
+// Package history keeps the runs of an Instance, with their parameters and the OperatorVersion that they use, as
+// ControllerRevisions.
+package history
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/google/uuid"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+)
+
+// Run is what a run was started with. It does not change.
+type Run struct {
+	Plan  string `json:"plan"`
+	Cause string `json:"cause,omitempty"`
+	// UID of the run.
+	UID types.UID `json:"uid"`
+	// OperatorVersion is `<namespace>/<name>`.
+	OperatorVersion string `json:"operatorVersion"`
+	// Snapshot names the ControllerRevision that holds the OperatorVersion's spec.
+	Snapshot string `json:"snapshot"`
+	// Upgrade is set if the run took the Instance from another OperatorVersion.
+	Upgrade bool `json:"upgrade,omitempty"`
+	// Parameters as the Instance gave them.
+	Parameters map[string]string `json:"parameters,omitempty"`
+	// Started is when the run was asked for.
+	Started metav1.MicroTime `json:"started"`
+}
+
+// Limit is how many runs of an Instance are kept.
+const Limit = 10
+
+// Store reads and writes ControllerRevisions. Reads are live: they happen once a run in the life of a manager.
+type Store struct {
+	client client.Client
+	reader client.Reader
+}
+
+// New returns a store that writes with the client and reads with the reader.
+func New(c client.Client, reader client.Reader) *Store { return &Store{client: c, reader: reader} }
+
+// RunUID is the uid of an Instance's run: the same for the same number, so that a crash cannot double a run.
+func RunUID(instance types.UID, revision int64) types.UID {
+	space, err := uuid.Parse(string(instance))
+	if err != nil {
+		space = uuid.NewSHA1(uuid.NameSpaceOID, []byte(instance))
+	}
+	return types.UID(uuid.NewSHA1(space, fmt.Appendf(nil, "kudo.dev/run/%d", revision)).String())
+}
+
+// Name of the ControllerRevision of a run.
+func Name(instance string, revision int64) string { return fmt.Sprintf("%s-%d", instance, revision) }
+
+// labels of all ControllerRevisions of an Instance.
+func labels(instance *v1beta1.Instance) map[string]string {
+	out := map[string]string{v1beta1.InstanceLabel: instance.Name}
+	if operator := instance.Labels[v1beta1.OperatorLabel]; operator != "" {
+		out[v1beta1.OperatorLabel] = operator
+	}
+	return out
+}
+
+// Begin writes down a run that is about to be started. A revision of the number that was never committed, because of a
+// crash or because spec changed in between, is replaced.
+func (s *Store) Begin(ctx context.Context, instance *v1beta1.Instance, revision int64, run Run) error {
+	object, err := s.object(instance, Name(instance.Name, revision), revision, run)
+	if err != nil {
+		return err
+	}
+	err = s.client.Create(ctx, object)
+	if apierrors.IsAlreadyExists(err) {
+		left := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: instance.Namespace, Name: object.Name}}
+		if err := s.reader.Get(ctx, client.ObjectKeyFromObject(left), left); err != nil {
+			return fmt.Errorf("ControllerRevision %s/%s: %w", left.Namespace, left.Name, err)
+		}
+		if !metav1.IsControlledBy(left, instance) && metav1.GetControllerOf(left) != nil {
+			return fmt.Errorf("ControllerRevision %s/%s exists and belongs to %s %s: waits for it to go", left.Namespace, left.Name,
+				metav1.GetControllerOf(left).Kind, metav1.GetControllerOf(left).Name)
+		}
+		if err := s.client.Delete(ctx, left, client.Preconditions{UID: &left.UID}); err != nil {
+			return fmt.Errorf("replace ControllerRevision %s/%s: %w", left.Namespace, left.Name, err)
+		}
+		err = s.client.Create(ctx, object)
+	}
+	if err != nil {
+		return fmt.Errorf("write down run %d of Instance %s/%s: %w", revision, instance.Namespace, instance.Name, err)
+	}
+	return nil
+}
+
+// Trim deletes the run that is beyond the limit.
+func (s *Store) Trim(ctx context.Context, instance *v1beta1.Instance, revision int64) error {
+	if revision <= Limit {
+		return nil
+	}
+	old := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: instance.Namespace, Name: Name(instance.Name, revision-Limit)}}
+	return client.IgnoreNotFound(s.client.Delete(ctx, old))
+}
+
+// Read returns a run.
+func (s *Store) Read(ctx context.Context, namespace, instance string, revision int64) (*Run, error) {
+	run := &Run{}
+	if err := s.read(ctx, types.NamespacedName{Namespace: namespace, Name: Name(instance, revision)}, run); err != nil {
+		return nil, err
+	}
+	return run, nil
+}
+
+// snapshot is the content of a ControllerRevision that holds an OperatorVersion: its spec as JSON, compressed, since
+// templates may have some 100 KB.
+type snapshot struct {
+	Spec []byte `json:"spec"`
+}
+
+// Keep writes down the OperatorVersion's spec under a name, if it is not there yet.
+func (s *Store) Keep(ctx context.Context, instance *v1beta1.Instance, name string, spec *v1beta1.OperatorVersionSpec) error {
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return err
+	}
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if _, err := w.Write(text); err != nil {
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	object, err := s.object(instance, name, 0, snapshot{packed.Bytes()})
+	if err != nil {
+		return err
+	}
+	if err := s.client.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("keep the OperatorVersion of Instance %s/%s: %w", instance.Namespace, instance.Name, err)
+	}
+	return nil
+}
+
+// maxSpec bounds what a snapshot may unpack to, in bytes; an object of the API has at most some 1.5 MiB.
+const maxSpec = 8 << 20
+
+// Kept returns the spec that was kept under a name.
+func (s *Store) Kept(ctx context.Context, namespace, name string) (*v1beta1.OperatorVersionSpec, error) {
+	var packed snapshot
+	if err := s.read(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &packed); err != nil {
+		return nil, err
+	}
+	r, err := gzip.NewReader(bytes.NewReader(packed.Spec))
+	if err != nil {
+		return nil, fmt.Errorf("ControllerRevision %s/%s: %w", namespace, name, err)
+	}
+	text, err := io.ReadAll(io.LimitReader(r, maxSpec))
+	if err != nil {
+		return nil, fmt.Errorf("ControllerRevision %s/%s: %w", namespace, name, err)
+	}
+	spec := &v1beta1.OperatorVersionSpec{}
+	if err := json.Unmarshal(text, spec); err != nil {
+		return nil, fmt.Errorf("ControllerRevision %s/%s: %w", namespace, name, err)
+	}
+	return spec, nil
+}
+
+func (s *Store) read(ctx context.Context, key types.NamespacedName, into any) error {
+	object := &appsv1.ControllerRevision{}
+	if err := s.reader.Get(ctx, key, object); err != nil {
+		return fmt.Errorf("ControllerRevision %s: %w", key, err)
+	}
+	if err := json.Unmarshal(object.Data.Raw, into); err != nil {
+		return fmt.Errorf("ControllerRevision %s: %w", key, err)
+	}
+	return nil
+}
+
+func (s *Store) object(instance *v1beta1.Instance, name string, revision int64, content any) (*appsv1.ControllerRevision, error) {
+	text, err := json.Marshal(content)
+	if err != nil {
+		return nil, err
+	}
+	owner := *metav1.NewControllerRef(instance, v1beta1.GroupVersion.WithKind("Instance"))
+	return &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Namespace: instance.Namespace, Name: name, Labels: labels(instance), OwnerReferences: []metav1.OwnerReference{owner}},
+		Data:       runtime.RawExtension{Raw: text},
+		Revision:   revision,
+	}, nil
+}

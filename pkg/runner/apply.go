@@ -1,0 +1,99 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators/render"
+	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/health"
+	"kudo.dev/kudo/plans"
+)
+
+func (r *Runner) prepareApply(ctx context.Context, run *Run, inventory Inventory, w *Work, resources []string, v render.Variables) *Work {
+	objs, effects, err := run.render(resources, v)
+	w.effects = effects
+	if err != nil {
+		return w.failed(err)
+	}
+	return r.prepareObjects(ctx, run, inventory, w, objs, v)
+}
+
+// prepareObjects enhances objects and looks for what must not be written.
+func (r *Runner) prepareObjects(ctx context.Context, run *Run, inventory Inventory, w *Work, objs []*unstructured.Unstructured, v render.Variables) *Work {
+	if len(objs) == 0 {
+		return w.decide(plans.Done, "")
+	}
+	if err := r.enhance(ctx, run, v, objs); err != nil {
+		return w.failed(err)
+	}
+	w.objects = objs
+	r.mirror.Watch(ctx, kindsOf(objs)...)
+	if refused := r.engine.Preflight(ctx, objs, r.options(run, inventory)); refused != nil {
+		return w.failed(refused.Err())
+	}
+	return w
+}
+
+// apply writes the objects and judges their health.
+//
+//	any failure                          transient, or fatal
+//	any object failed for good           fatal
+//	any object awaited or not ready      waiting, for the first of them
+//	else                                 done
+func (r *Runner) apply(ctx context.Context, run *Run, inventory Inventory, w *Work) (plans.Outcome, Effects) {
+	effects := w.effects
+	changes := r.engine.Apply(ctx, w.objects, r.options(run, inventory))
+	out := plans.Outcome{State: plans.Done, Total: len(changes)}
+	wait := func(message string) {
+		if out.State == plans.Done {
+			out.State, out.Message = plans.Waiting, message
+		}
+	}
+	for _, change := range changes {
+		if change.Record.UID != "" {
+			effects.Written = append(effects.Written, change)
+		}
+		for _, field := range change.Dropped {
+			effects.Events = append(effects.Events, [2]string{v1beta1.EventFieldDropped,
+				fmt.Sprintf("%s: %s is left out, since the schema of this cluster does not have it: correct the package's template", change.ID, field)})
+		}
+		if change.Action == apply.Awaited {
+			wait(change.Err.Error())
+			continue
+		}
+		if change.Err != nil {
+			continue
+		}
+		switch result := health.Check(change.Live); result.State {
+		case health.Ready:
+			out.Ready++
+		case health.Failed:
+			return plans.Outcome{State: plans.Fatal, Message: fmt.Sprintf("%s: %s", change.ID, result.Message), Ready: out.Ready, Total: out.Total}, effects
+		default:
+			wait(fmt.Sprintf("%s: %s", change.ID, result.Message))
+		}
+	}
+	if err := changes.Err(); err != nil {
+		f := (&Work{effects: effects}).failed(err)
+		f.outcome.Ready, f.outcome.Total = out.Ready, out.Total
+		return *f.outcome, f.effects
+	}
+	return out, effects
+}
+
+func kindsOf(objs []*unstructured.Unstructured) []schema.GroupVersionKind {
+	seen := map[schema.GroupVersionKind]bool{}
+	var out []schema.GroupVersionKind
+	for _, obj := range objs {
+		if gvk := obj.GroupVersionKind(); !seen[gvk] {
+			seen[gvk] = true
+			out = append(out, gvk)
+		}
+	}
+	return out
+}

@@ -1,0 +1,110 @@
+package runner
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apply"
+)
+
+// maxManager is the longest field manager that the API allows, in bytes.
+const maxManager = 128
+
+// Manager is the field manager of an Instance (engine rule 23).
+func Manager(namespace, name string) string {
+	manager := "kudo/" + namespace + "/" + name
+	if len(manager) <= maxManager {
+		return manager
+	}
+	sum := sha256.Sum256([]byte(manager))
+	return manager[:maxManager-17] + "-" + hex.EncodeToString(sum[:8])
+}
+
+func (r *Runner) options(run *Run, inventory Inventory) apply.Options {
+	return apply.Options{
+		Manager: Manager(run.Instance.Namespace, run.Instance.Name),
+		Claim:   run.claimer(inventory),
+		Known:   inventory,
+		Labels:  map[string]string{v1beta1.HeritageLabel: v1beta1.Heritage, v1beta1.InstanceLabel: run.Instance.Name},
+	}
+}
+
+// claimer decides whose a live object is (engine rule 20).
+//
+//	owned by this Instance, or in its inventory by uid           ours
+//	namespaced, controller of another uid:
+//	    that Instance exists                                     foreign
+//	    it does not                                              leaving: the garbage collector takes it
+//	heritage kudo and our name, or KUDO's own annotation         ours
+//	cluster-scoped, made by kudo                                 shared
+//	adopted by annotation of the Instance                        ours
+//	else                                                         foreign
+func (run *Run) claimer(inventory Inventory) func(context.Context, *unstructured.Unstructured) (apply.Claim, string) {
+	return func(ctx context.Context, live *unstructured.Unstructured) (apply.Claim, string) {
+		if record, known := inventory[apply.IDOf(live)]; known && record.UID == live.GetUID() {
+			return apply.Ours, ""
+		}
+		for _, owner := range live.GetOwnerReferences() {
+			if owner.UID == run.Instance.UID {
+				return apply.Ours, ""
+			}
+		}
+		if claim, owner, decided := run.controlled(ctx, live); decided {
+			return claim, owner
+		}
+		labels := live.GetLabels()
+		kudo := labels[v1beta1.HeritageLabel] == v1beta1.Heritage
+		switch {
+		case kudo && live.GetNamespace() == "":
+			return apply.Shared, "Instance " + labels[v1beta1.InstanceLabel]
+		case kudo && labels[v1beta1.InstanceLabel] == run.Instance.Name:
+			return apply.Ours, ""
+		case live.GetAnnotations()[v1beta1.LastAppliedAnnotation] != "" && !kudo:
+			return apply.Ours, ""
+		case run.Instance.Annotations[v1beta1.AdoptAnnotation] == "true":
+			return apply.Ours, ""
+		case kudo:
+			return apply.Foreign, "Instance " + live.GetNamespace() + "/" + labels[v1beta1.InstanceLabel]
+		}
+		return apply.Foreign, owners(live)
+	}
+}
+
+// controlled decides by the controller of an object.
+func (run *Run) controlled(ctx context.Context, live *unstructured.Unstructured) (apply.Claim, string, bool) {
+	controller := metav1.GetControllerOf(live)
+	if controller == nil {
+		return 0, "", false
+	}
+	name := controller.Kind + " " + live.GetNamespace() + "/" + controller.Name
+	if controller.Kind != "Instance" || !strings.HasPrefix(controller.APIVersion, v1beta1.GroupVersion.Group+"/") {
+		return apply.Foreign, name, true
+	}
+	exists, err := run.Owners(ctx, types.NamespacedName{Namespace: live.GetNamespace(), Name: controller.Name}, controller.UID)
+	if err == nil && !exists {
+		return apply.Leaving, name, true
+	}
+	return apply.Foreign, name, true
+}
+
+// owners names those who manage a foreign object, for people.
+func owners(live *unstructured.Unstructured) string {
+	var managers []string
+	for _, entry := range live.GetManagedFields() {
+		if entry.Subresource == "" && !strings.Contains(strings.Join(managers, " "), entry.Manager) {
+			managers = append(managers, entry.Manager)
+		}
+	}
+	if len(managers) == 0 {
+		return "somebody else"
+	}
+	return fmt.Sprintf("somebody else (written by %s)", strings.Join(managers, ", "))
+}

@@ -1,0 +1,69 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators/render"
+	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/plans"
+)
+
+// prepareDelete renders the objects to delete. Only their names matter; unknown kinds are nothing to do.
+func (r *Runner) prepareDelete(run *Run, w *Work, resources []string, v render.Variables) *Work {
+	objs, _, err := run.render(resources, v)
+	if err != nil {
+		return w.failed(err)
+	}
+	definitions := apply.Definitions(objs)
+	for _, obj := range objs {
+		gvk := obj.GroupVersionKind()
+		if !r.kinds.Served(gvk) {
+			continue
+		}
+		namespaced, err := r.kinds.Namespaced(gvk.GroupKind(), definitions)
+		switch {
+		case err != nil:
+			return w.failed(err)
+		case namespaced:
+			obj.SetNamespace(run.Instance.Namespace)
+		default:
+			obj.SetNamespace("")
+		}
+		w.objects = append(w.objects, obj)
+	}
+	w.deletes = true
+	return w
+}
+
+func (r *Runner) delete(ctx context.Context, run *Run, inventory Inventory, w *Work) (plans.Outcome, Effects) {
+	effects := w.effects
+	out := plans.Outcome{State: plans.Done, Total: len(w.objects)}
+	var first error
+	for _, removal := range r.engine.Delete(ctx, w.objects, r.options(run, inventory)) {
+		switch {
+		case removal.Err != nil:
+			if first == nil || apply.IsFatal(removal.Err) && !apply.IsFatal(first) {
+				first = removal.Err
+			}
+		case removal.Kept != "":
+			effects.Events = append(effects.Events, [2]string{v1beta1.EventForeignObject,
+				fmt.Sprintf("%s belongs to %s: task %s left it alone", removal.ID, removal.Kept, w.Name)})
+			out.Ready++
+		case removal.Gone:
+			effects.Gone = append(effects.Gone, removal.ID)
+			out.Ready++
+		default:
+			if out.State == plans.Done {
+				out.State, out.Message = plans.Waiting, removal.Waiting
+			}
+		}
+	}
+	if first != nil {
+		f := (&Work{effects: effects}).failed(first)
+		f.outcome.Ready, f.outcome.Total = out.Ready, out.Total
+		return *f.outcome, f.effects
+	}
+	return out, effects
+}

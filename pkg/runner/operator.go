@@ -1,0 +1,70 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/operators/render"
+	"kudo.dev/kudo/plans"
+	"kudo.dev/kudo/plans/task"
+)
+
+// prepareOperator makes the child Instance of a dependency. It is applied like any other object: parameters that leave
+// the file leave the child, and it is awaited until its last run is complete.
+func (r *Runner) prepareOperator(ctx context.Context, run *Run, inventory Inventory, w *Work, t task.KudoOperator, v render.Variables) *Work {
+	if t.OperatorVersion == "" {
+		return w.decide(plans.Fatal, fmt.Sprintf("task %q: spec.operatorVersion is empty: install the package with kubectl kudo install, which resolves dependencies, or name the version", w.Name))
+	}
+	name := t.InstanceName
+	if name == "" {
+		name = operators.ChildInstanceName(run.Instance.Name, t.Package)
+	}
+	child := &v1beta1.Instance{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: run.Instance.Namespace, Name: name},
+	}
+	child.Spec.OperatorVersion.Name = operators.VersionName(t.Package, t.AppVersion, t.OperatorVersion)
+	child.Spec.OperatorVersion.Kind = "OperatorVersion"
+	if t.ParameterFile != "" {
+		values, err := run.Version.Templates.Parameters(t.ParameterFile, v)
+		if err != nil {
+			return w.failed(err)
+		}
+		child.Spec.Parameters = values
+	}
+	object, err := childObject(child)
+	if err != nil {
+		return w.failed(err)
+	}
+	if w = r.prepareObjects(ctx, run, inventory, w, []*unstructured.Unstructured{object}, v); w.outcome != nil {
+		return w
+	}
+	owner := *metav1.NewControllerRef(run.Instance, v1beta1.GroupVersion.WithKind("Instance"))
+	owner.Controller, owner.BlockOwnerDeletion = nil, nil
+	object.SetOwnerReferences([]metav1.OwnerReference{owner})
+	labels := object.GetLabels()
+	labels[v1beta1.OperatorLabel] = t.Package
+	object.SetLabels(labels)
+	return w
+}
+
+func childObject(child *v1beta1.Instance) (*unstructured.Unstructured, error) {
+	text, err := json.Marshal(child)
+	if err != nil {
+		return nil, err
+	}
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(text); err != nil {
+		return nil, err
+	}
+	delete(object.Object, "status")
+	unstructured.RemoveNestedField(object.Object, "spec", "planExecution")
+	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
+	return object, nil
+}

@@ -1,0 +1,119 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"sort"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/operators/params"
+	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/plans/task"
+)
+
+// Abandoned lists what the inventory has and no task of the run's version names, whatever the plan, phase and step.
+func (r *Runner) Abandoned(run *Run, inventory Inventory) ([]apply.ID, error) {
+	var err error
+	if run.values == nil {
+		if run.values, err = params.Resolve(run.Version.Spec.Parameters, run.Given); err != nil {
+			return nil, err
+		}
+	}
+	named := map[apply.ID]bool{}
+	for plan, p := range run.Version.Spec.Plans {
+		for _, phase := range p.Phases {
+			for _, step := range phase.Steps {
+				if err := r.named(run, plan, phase.Name, step, named); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	var out []apply.ID
+	for id := range inventory {
+		bare := id
+		bare.Namespace = ""
+		bare.Version = ""
+		if !named[bare] {
+			out = append(out, id)
+		}
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].String() < out[j].String() })
+	return out, nil
+}
+
+// named collects the objects of a step, by group, kind and name.
+func (r *Runner) named(run *Run, plan, phase string, step v1beta1.Step, named map[apply.ID]bool) error {
+	v := run.variables(phase, step.Name)
+	v.PlanName = plan
+	for _, name := range step.Tasks {
+		def, ok := run.Version.Task(name)
+		if !ok {
+			continue
+		}
+		t, err := task.New(def)
+		if err != nil {
+			return err
+		}
+		var resources []string
+		switch t := t.(type) {
+		case task.Apply:
+			resources = t.Resources
+		case task.Toggle:
+			resources = t.Resources
+		case task.Delete:
+			resources = t.Resources
+		case task.KudoOperator:
+			child := apply.ID{GroupVersionKind: v1beta1.GroupVersion.WithKind("Instance")}
+			child.Version, child.Name = "", t.InstanceName
+			if t.InstanceName == "" {
+				child.Name = operators.ChildInstanceName(run.Instance.Name, t.Package)
+			}
+			named[child] = true
+		}
+		objs, _, err := run.render(resources, v)
+		if err != nil {
+			return fmt.Errorf("task %s of plan %s: %w", name, plan, err)
+		}
+		for _, obj := range objs {
+			id := apply.IDOf(obj)
+			id.Namespace, id.Version = "", ""
+			named[id] = true
+		}
+	}
+	return nil
+}
+
+// durable kinds hold what cannot be made again; they are never pruned.
+var durable = map[string]bool{
+	"PersistentVolumeClaim": true, "PersistentVolume": true, "Namespace": true, "CustomResourceDefinition": true,
+}
+
+// Prune deletes an abandoned object, or says why it is kept.
+func (r *Runner) Prune(ctx context.Context, run *Run, inventory Inventory, id apply.ID) (kept string, err error) {
+	if durable[id.Kind] {
+		return "objects of its kind hold data", nil
+	}
+	if id.Namespace == "" {
+		return "it is cluster-scoped, so that others may use it", nil
+	}
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(id.GroupVersionKind)
+	obj.SetNamespace(id.Namespace)
+	obj.SetName(id.Name)
+	live, err := r.engine.Lookup(ctx, id)
+	if err != nil || live == nil {
+		return "", err
+	}
+	if _, annotated := live.GetAnnotations()[v1beta1.KeepAnnotation]; annotated {
+		return "it is annotated " + v1beta1.KeepAnnotation, nil
+	}
+	removal := r.engine.Delete(ctx, []*unstructured.Unstructured{obj}, r.options(run, inventory))[0]
+	if removal.Kept != "" {
+		return "it belongs to " + removal.Kept, nil
+	}
+	return "", removal.Err
+}

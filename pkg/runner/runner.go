@@ -1,0 +1,230 @@
+// Package runner runs the tasks of a plan: it renders, enhances, applies or deletes, looks at health, and hands
+// outcomes back to the pure engine in plans. One file a task kind.
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators/enhance"
+	"kudo.dev/kudo/operators/params"
+	"kudo.dev/kudo/operators/render"
+	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/plans"
+	"kudo.dev/kudo/plans/task"
+)
+
+// Run is all that the tasks of one run rest on. It does not change while the run lasts.
+type Run struct {
+	Instance *v1beta1.Instance
+	Version  *Version
+	Plan     string
+	UID      types.UID
+	// Given are the parameters that the run was started with.
+	Given map[string]string
+	// Upgrade is set if the run takes the Instance from another OperatorVersion.
+	Upgrade bool
+	// Owners tells whether an Instance of the uid exists.
+	Owners func(ctx context.Context, key types.NamespacedName, uid types.UID) (bool, error)
+
+	values params.Values
+}
+
+// Runner runs tasks.
+type Runner struct {
+	engine *apply.Engine
+	kinds  *apply.Kinds
+	mirror *apply.Mirror
+}
+
+// New returns a runner over an object engine.
+func New(engine *apply.Engine, kinds *apply.Kinds, mirror *apply.Mirror) *Runner {
+	return &Runner{engine: engine, kinds: kinds, mirror: mirror}
+}
+
+// Work is a task at a place of a plan, rendered and ready to be done.
+type Work struct {
+	Place plans.Place
+	// Name of the task.
+	Name    string
+	task    task.Task
+	objects []*unstructured.Unstructured
+	deletes bool
+	// outcome is set if preparing has decided already.
+	outcome *plans.Outcome
+	effects Effects
+}
+
+// Effects are what a task did besides its outcome.
+type Effects struct {
+	// Written objects, for the inventory.
+	Written []apply.Change
+	// Gone objects leave the inventory.
+	Gone []apply.ID
+	// Events to record: reason and message.
+	Events [][2]string
+	// Ended is set if the namespace is going: the run ends.
+	Ended bool
+}
+
+// Inventory is what the Instance's plans have written.
+type Inventory map[apply.ID]apply.Record
+
+// Prepare renders a task, without changing the cluster.
+func (r *Runner) Prepare(ctx context.Context, run *Run, inventory Inventory, at plans.Place) *Work {
+	plan := run.Version.Spec.Plans[run.Plan]
+	phase := plan.Phases[at.Phase]
+	step := phase.Steps[at.Step]
+	w := &Work{Place: at, Name: step.Tasks[at.Task]}
+	def, ok := run.Version.Task(w.Name)
+	if !ok {
+		return w.decide(plans.Fatal, fmt.Sprintf("task %q is not defined in OperatorVersion %s", w.Name, run.Instance.OperatorVersionKey()))
+	}
+	var err error
+	if w.task, err = task.New(def); err != nil {
+		return w.decide(plans.Fatal, err.Error())
+	}
+	if run.values == nil {
+		if run.values, err = params.Resolve(run.Version.Spec.Parameters, run.Given); err != nil {
+			return w.decide(plans.Fatal, err.Error())
+		}
+	}
+	variables := run.variables(phase.Name, step.Name)
+	switch t := w.task.(type) {
+	case task.Dummy:
+		return w.dummy(t)
+	case task.Pipe:
+		return w.decide(plans.Fatal, fmt.Sprintf("task %q: tasks of kind Pipe are not supported by this version of kudo", w.Name))
+	case task.Apply:
+		return r.prepareApply(ctx, run, inventory, w, t.Resources, variables)
+	case task.Delete:
+		return r.prepareDelete(run, w, t.Resources, variables)
+	case task.Toggle:
+		return r.prepareToggle(ctx, run, inventory, w, t, variables)
+	case task.KudoOperator:
+		return r.prepareOperator(ctx, run, inventory, w, t, variables)
+	}
+	return w.decide(plans.Fatal, fmt.Sprintf("task %q: kind %q cannot be run", w.Name, def.Kind))
+}
+
+// Do does what was prepared.
+func (r *Runner) Do(ctx context.Context, run *Run, inventory Inventory, w *Work) (plans.Outcome, Effects) {
+	switch {
+	case w.outcome != nil:
+		return *w.outcome, w.effects
+	case w.deletes:
+		return r.delete(ctx, run, inventory, w)
+	}
+	return r.apply(ctx, run, inventory, w)
+}
+
+// Intents are the objects that the work is about to write and the inventory does not have.
+func (w *Work) Intents(inventory Inventory) []apply.ID {
+	if w.outcome != nil || w.deletes {
+		return nil
+	}
+	var out []apply.ID
+	for _, obj := range w.objects {
+		if _, known := inventory[apply.IDOf(obj)]; !known {
+			out = append(out, apply.IDOf(obj))
+		}
+	}
+	return out
+}
+
+func (w *Work) decide(state plans.State, message string) *Work {
+	w.outcome = &plans.Outcome{State: state, Message: message}
+	return w
+}
+
+// failed turns an error into an outcome: fatal if retrying cannot cure it.
+func (w *Work) failed(err error) *Work {
+	var ended *apply.EndedError
+	if errors.As(err, &ended) {
+		w.effects.Ended = true
+	}
+	if final(err) {
+		return w.decide(plans.Fatal, err.Error())
+	}
+	return w.decide(plans.Transient, err.Error())
+}
+
+func final(err error) bool {
+	var template *render.Error
+	var malformed *enhance.MalformedError
+	var ended *apply.EndedError
+	return apply.IsFatal(err) || errors.As(err, &template) || errors.As(err, &malformed) || errors.As(err, &ended)
+}
+
+func (run *Run) variables(phase, step string) render.Variables {
+	return render.Variables{
+		OperatorName: run.Version.Spec.Operator.Name, OperatorVersion: run.Version.Spec.Version, AppVersion: run.Version.Spec.AppVersion,
+		Name: run.Instance.Name, Namespace: run.Instance.Namespace,
+		PlanName: run.Plan, PhaseName: phase, StepName: step,
+		Params: run.values, Pipes: map[string]string{},
+	}
+}
+
+// render makes the objects of templates, in listed order.
+func (run *Run) render(resources []string, v render.Variables) ([]*unstructured.Unstructured, Effects, error) {
+	var out []*unstructured.Unstructured
+	var effects Effects
+	seen := map[apply.ID]string{}
+	for _, name := range resources {
+		result, err := run.Version.Templates.Objects(name, v)
+		if err != nil {
+			return nil, effects, err
+		}
+		for _, warning := range result.Warnings {
+			effects.Events = append(effects.Events, [2]string{v1beta1.EventFieldDropped, warning.String()})
+		}
+		for _, obj := range result.Objects {
+			if other, double := seen[apply.IDOf(obj)]; double && other != name {
+				return nil, effects, &apply.FatalError{Err: fmt.Errorf("templates %s and %s both make %s: name each object once in a task", other, name, apply.IDOf(obj))}
+			}
+			seen[apply.IDOf(obj)] = name
+			out = append(out, obj)
+		}
+	}
+	return out, effects, nil
+}
+
+// enhance puts kudo's metadata on the objects of a task.
+func (r *Runner) enhance(ctx context.Context, run *Run, v render.Variables, objs []*unstructured.Unstructured) error {
+	definitions := apply.Definitions(objs)
+	var failed error
+	err := enhance.Enhance(objs, enhance.Context{
+		Operator: v.OperatorName, OperatorVersion: v.OperatorVersion,
+		Instance:    types.NamespacedName{Namespace: v.Namespace, Name: v.Name},
+		InstanceUID: run.Instance.UID,
+		Plan:        v.PlanName, Phase: v.PhaseName, Step: v.StepName, PlanUID: run.UID,
+		Scope: func(gk schema.GroupKind) (bool, error) {
+			namespaced, err := r.kinds.Namespaced(gk, definitions)
+			if err != nil {
+				failed = r.engine.Classify(ctx, firstOf(objs, gk), err)
+			}
+			return namespaced, err
+		},
+	}, func(kind schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
+		return r.engine.Lookup(ctx, apply.ID{GroupVersionKind: kind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+	})
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+func firstOf(objs []*unstructured.Unstructured, gk schema.GroupKind) *unstructured.Unstructured {
+	for _, obj := range objs {
+		if obj.GroupVersionKind().GroupKind() == gk {
+			return obj
+		}
+	}
+	return objs[0]
+}

@@ -1,0 +1,47 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"kudo.dev/kudo/operators/render"
+	"kudo.dev/kudo/plans"
+	"kudo.dev/kudo/plans/task"
+)
+
+// prepareToggle applies if the parameter is true, and deletes if it is false.
+func (r *Runner) prepareToggle(ctx context.Context, run *Run, inventory Inventory, w *Work, t task.Toggle, v render.Variables) *Work {
+	value, defined := run.values[t.Parameter]
+	if !defined {
+		return w.decide(plans.Fatal, fmt.Sprintf("task %q: parameter %q is not defined in the OperatorVersion", w.Name, t.Parameter))
+	}
+	text, _ := value.(string)
+	on, err := strconv.ParseBool(text)
+	if err != nil {
+		return w.decide(plans.Fatal, fmt.Sprintf("task %q: parameter %s is %q: set it to true or false", w.Name, t.Parameter, text))
+	}
+	if on {
+		return r.prepareApply(ctx, run, inventory, w, t.Resources, v)
+	}
+	return r.prepareDelete(run, w, t.Resources, v)
+}
+
+// dummy does nothing, in the way that it is told.
+func (w *Work) dummy(t task.Dummy) *Work {
+	switch {
+	case t.WantErr && t.Fatal:
+		return w.decide(plans.Fatal, fmt.Sprintf("task %q was told to fail for good", w.Name))
+	case t.WantErr:
+		return w.decide(plans.Transient, fmt.Sprintf("task %q was told to fail", w.Name))
+	case !t.Done:
+		return w.decide(plans.Waiting, fmt.Sprintf("task %q is never done: cancel the plan with kubectl kudo plan cancel", w.Name))
+	}
+	return w.decide(plans.Done, "")
+}
+
+// Never tells whether the work is a Dummy that is never done.
+func (w *Work) Never() bool {
+	d, ok := w.task.(task.Dummy)
+	return ok && !d.Done && !d.WantErr
+}

@@ -1,0 +1,93 @@
+package runner
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators/render"
+	"kudo.dev/kudo/plans"
+)
+
+// Version is an OperatorVersion's content, with its templates parsed. It is shared by all runs that use the content.
+type Version struct {
+	// Hash of the content.
+	Hash      string
+	Spec      *v1beta1.OperatorVersionSpec
+	Templates *render.Set
+	// Kinds of tasks by name.
+	Kinds map[string]string
+}
+
+// Task returns the definition of a task.
+func (v *Version) Task(name string) (v1beta1.Task, bool) {
+	for _, t := range v.Spec.Tasks {
+		if t.Name == name {
+			return t, true
+		}
+	}
+	return v1beta1.Task{}, false
+}
+
+// maxVersions bounds how many contents are kept parsed.
+const maxVersions = 256
+
+// Versions keeps the contents that are in use.
+type Versions struct {
+	mu sync.Mutex
+	// objects maps uid and generation of an OperatorVersion to its content, so that it is hashed once.
+	objects map[string]*Version
+	content map[string]*Version
+}
+
+// NewVersions returns an empty cache.
+func NewVersions() *Versions {
+	return &Versions{objects: map[string]*Version{}, content: map[string]*Version{}}
+}
+
+// Of returns the content of an OperatorVersion.
+func (c *Versions) Of(ov *v1beta1.OperatorVersion) (*Version, error) {
+	key := fmt.Sprintf("%s/%d", ov.UID, ov.Generation)
+	c.mu.Lock()
+	v := c.objects[key]
+	c.mu.Unlock()
+	if v != nil {
+		return v, nil
+	}
+	v, err := c.Content(&ov.Spec)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.objects) >= maxVersions {
+		clear(c.objects)
+	}
+	c.objects[key] = v
+	return v, nil
+}
+
+// Content returns the version with this spec.
+func (c *Versions) Content(spec *v1beta1.OperatorVersionSpec) (*Version, error) {
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(text)
+	hash := hex.EncodeToString(sum[:8])
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if v := c.content[hash]; v != nil {
+		return v, nil
+	}
+	if len(c.content) >= maxVersions {
+		clear(c.content)
+	}
+	spec = spec.DeepCopy()
+	v := &Version{Hash: hash, Spec: spec, Templates: render.New(spec.Templates), Kinds: plans.Kinds(spec.Tasks)}
+	c.content[hash] = v
+	return v, nil
+}

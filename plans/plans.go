@@ -1,0 +1,340 @@
+// Package plans is the plan engine as pure functions over values: what is ready to run, what an outcome does to the
+// status, and what the status adds up to. It reads no clock and no cluster.
+package plans
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+)
+
+// Place is where a task stands in a plan. One task may stand at several places.
+type Place struct{ Phase, Step, Task int }
+
+// State is what came of running a task once.
+type State int
+
+const (
+	// Waiting tasks have done their work and wait for the cluster.
+	Waiting State = iota
+	// Done tasks need nothing more.
+	Done
+	// Transient tasks met an error that retrying may cure.
+	Transient
+	// Fatal tasks have failed for good.
+	Fatal
+)
+
+// Outcome is the result of running a task once.
+type Outcome struct {
+	State State
+	// Message says what is waited for, or what failed. It is stable: no times, no random order.
+	Message string
+	// Ready of Total objects are as they should be.
+	Ready, Total int
+}
+
+// Start returns the status of a run that has not done anything yet. Every phase, step and task is listed, PENDING.
+func Start(name string, plan v1beta1.Plan, uid types.UID, revision int64, now time.Time) v1beta1.PlanStatus {
+	started := metav1.NewMicroTime(now)
+	return v1beta1.PlanStatus{
+		Name: name, Status: v1beta1.Pending, UID: uid, Revision: revision,
+		LastUpdatedTimestamp: stamp(now), StartedTimestamp: &started,
+		Phases: phases(plan, v1beta1.Pending),
+	}
+}
+
+// Never returns the status of a plan that has not been run.
+func Never(name string, plan v1beta1.Plan) v1beta1.PlanStatus {
+	return v1beta1.PlanStatus{Name: name, Status: v1beta1.NeverRun, Phases: phases(plan, v1beta1.NeverRun)}
+}
+
+func phases(plan v1beta1.Plan, status v1beta1.ExecutionStatus) []v1beta1.PhaseStatus {
+	var out []v1beta1.PhaseStatus
+	for _, phase := range plan.Phases {
+		p := v1beta1.PhaseStatus{Name: phase.Name, Status: status}
+		for _, step := range phase.Steps {
+			s := v1beta1.StepStatus{Name: step.Name, Status: status}
+			for _, task := range step.Tasks {
+				s.Tasks = append(s.Tasks, v1beta1.TaskStatus{Name: task, Status: status})
+			}
+			p.Steps = append(p.Steps, s)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// Fits tells whether the status of a run lists every place of the plan.
+func Fits(plan v1beta1.Plan, st v1beta1.PlanStatus) bool {
+	if len(plan.Phases) != len(st.Phases) {
+		return false
+	}
+	for i, phase := range plan.Phases {
+		if st.Phases[i].Name != phase.Name || len(st.Phases[i].Steps) != len(phase.Steps) {
+			return false
+		}
+		for j, step := range phase.Steps {
+			if st.Phases[i].Steps[j].Name != step.Name || len(st.Phases[i].Steps[j].Tasks) != len(step.Tasks) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Fit completes the status of a run that another engine began, so that it lists every place of the plan.
+// Places are matched by name; what is not in the plan goes.
+func Fit(plan v1beta1.Plan, st *v1beta1.PlanStatus) {
+	want := phases(plan, v1beta1.Pending)
+	for i := range want {
+		for _, old := range st.Phases {
+			if old.Name == want[i].Name {
+				fitPhase(&want[i], old)
+			}
+		}
+	}
+	st.Phases = want
+}
+
+func fitPhase(phase *v1beta1.PhaseStatus, old v1beta1.PhaseStatus) {
+	phase.Status, phase.Message = old.Status, old.Message
+	for i := range phase.Steps {
+		step := &phase.Steps[i]
+		for _, o := range old.Steps {
+			if o.Name != step.Name {
+				continue
+			}
+			step.Status, step.Message = o.Status, o.Message
+			if o.Status != v1beta1.Complete {
+				phase.Status = demote(phase.Status)
+			}
+			for t := range step.Tasks {
+				step.Tasks[t].Status = o.Status
+			}
+		}
+		if step.Status != v1beta1.Complete {
+			phase.Status = demote(phase.Status)
+		}
+	}
+}
+
+// demote takes back a COMPLETE that does not hold.
+func demote(s v1beta1.ExecutionStatus) v1beta1.ExecutionStatus {
+	if s == v1beta1.Complete {
+		return v1beta1.InProgress
+	}
+	return s
+}
+
+// RunOnce tells whether a task of this kind must not be run again in its run once it is done (engine rule 9).
+func RunOnce(kind string) bool {
+	return kind == v1beta1.DeleteTask || kind == v1beta1.PipeTask || kind == v1beta1.DummyTask
+}
+
+// Kinds maps the names of an OperatorVersion's tasks to their kinds.
+func Kinds(tasks []v1beta1.Task) map[string]string {
+	kinds := make(map[string]string, len(tasks))
+	for _, t := range tasks {
+		kinds[t.Name] = t.Kind
+	}
+	return kinds
+}
+
+// Ready returns the places whose tasks may run now, in the order in which they are to be started.
+//
+//	plan serial:    the first phase that is not complete          else: all phases that are not complete
+//	phase serial:   the first step that is not complete           else: all steps that are not complete
+//	step:           its tasks, but those that are done and run once
+func Ready(plan v1beta1.Plan, kinds map[string]string, st v1beta1.PlanStatus) []Place {
+	if st.Status.IsTerminal() {
+		return nil
+	}
+	var out []Place
+	for i, phase := range plan.Phases {
+		if st.Phases[i].Status == v1beta1.Complete {
+			continue
+		}
+		for j := range phase.Steps {
+			step := st.Phases[i].Steps[j]
+			if step.Status == v1beta1.Complete {
+				continue
+			}
+			for k, task := range step.Tasks {
+				if task.Status != v1beta1.Complete || !RunOnce(kinds[task.Name]) {
+					out = append(out, Place{i, j, k})
+				}
+			}
+			if phase.Strategy == v1beta1.Serial {
+				break
+			}
+		}
+		if plan.Strategy == v1beta1.Serial {
+			break
+		}
+	}
+	return out
+}
+
+// Record writes the outcome of the task at a place into the status, and sums up. It returns whether anything changed.
+// Nothing is recorded in a run that has ended.
+func Record(plan v1beta1.Plan, st *v1beta1.PlanStatus, at Place, o Outcome, now time.Time) bool {
+	if st.Status.IsTerminal() {
+		return false
+	}
+	before := st.DeepCopy()
+	step := &st.Phases[at.Phase].Steps[at.Step]
+	task := &step.Tasks[at.Task]
+	if step.StartedTimestamp == nil {
+		started := metav1.NewMicroTime(now)
+		step.StartedTimestamp = &started
+	}
+	task.Message, task.Ready, task.Total = o.Message, int32(o.Ready), int32(o.Total)
+	switch o.State {
+	case Done:
+		task.Status, task.Message = v1beta1.Complete, ""
+	case Waiting:
+		task.Status = v1beta1.InProgress
+	case Transient:
+		task.Status = v1beta1.TransientError
+	case Fatal:
+		task.Status = v1beta1.FatalError
+	}
+	Summarise(plan, st, now)
+	return touched(before, st, now)
+}
+
+// Summarise derives the status of steps, phases and plan from the tasks'. Only steps show transient errors, as in KUDO.
+func Summarise(plan v1beta1.Plan, st *v1beta1.PlanStatus, now time.Time) {
+	if st.Status.IsTerminal() {
+		return
+	}
+	complete, fatal := true, ""
+	for i := range st.Phases {
+		phase := &st.Phases[i]
+		summarisePhase(st.Name, phase, now)
+		complete = complete && phase.Status == v1beta1.Complete
+		if phase.Status == v1beta1.FatalError && fatal == "" {
+			fatal = phase.Message
+		}
+	}
+	st.Message = ""
+	switch {
+	case fatal != "":
+		finish(st, v1beta1.FatalError, fatal, now)
+	case complete:
+		finish(st, v1beta1.Complete, "", now)
+	default:
+		st.Status, st.Message = v1beta1.InProgress, awaited(plan, *st)
+	}
+}
+
+func summarisePhase(plan string, phase *v1beta1.PhaseStatus, now time.Time) {
+	complete, started := true, false
+	phase.Message = ""
+	for i := range phase.Steps {
+		step := &phase.Steps[i]
+		summariseStep(plan+"."+phase.Name+"."+step.Name, step, now)
+		complete = complete && step.Status == v1beta1.Complete
+		started = started || step.Status != v1beta1.Pending
+		if step.Status == v1beta1.FatalError && phase.Message == "" {
+			phase.Message = step.Message
+		}
+	}
+	switch {
+	case phase.Message != "":
+		phase.Status = v1beta1.FatalError
+	case complete:
+		phase.Status = v1beta1.Complete
+	case started:
+		phase.Status = v1beta1.InProgress
+	}
+}
+
+// summariseStep keeps a step that is complete as it is: what was done stays done for the run.
+func summariseStep(path string, step *v1beta1.StepStatus, now time.Time) {
+	if step.Status == v1beta1.Complete {
+		return
+	}
+	complete, started := true, step.StartedTimestamp != nil
+	message, transient, fatal := "", "", ""
+	for _, task := range step.Tasks {
+		complete = complete && task.Status == v1beta1.Complete
+		switch task.Status {
+		case v1beta1.FatalError:
+			fatal = first(fatal, fmt.Sprintf("task %s.%s failed: %s", path, task.Name, first(task.Message, "no reason given")))
+		case v1beta1.TransientError:
+			transient = first(transient, fmt.Sprintf("A transient error when executing task %s.%s. Will retry. %s", path, task.Name, task.Message))
+		default:
+			message = first(message, task.Message)
+		}
+	}
+	switch {
+	case fatal != "":
+		step.Status, step.Message = v1beta1.FatalError, fatal
+	case complete:
+		step.Status, step.Message = v1beta1.Complete, ""
+		end := metav1.NewMicroTime(now)
+		if step.StartedTimestamp == nil {
+			step.StartedTimestamp = &end
+		}
+		step.FinishedTimestamp = &end
+	case transient != "":
+		step.Status, step.Message = v1beta1.TransientError, transient
+	case started:
+		step.Status, step.Message = v1beta1.InProgress, message
+	}
+}
+
+// awaited is the message of the first open step that has one, with its place.
+func awaited(plan v1beta1.Plan, st v1beta1.PlanStatus) string {
+	for i := range plan.Phases {
+		for _, step := range st.Phases[i].Steps {
+			if step.Status != v1beta1.Complete && step.Message != "" {
+				if step.Status == v1beta1.TransientError {
+					return step.Message
+				}
+				return fmt.Sprintf("step %s/%s: %s", st.Phases[i].Name, step.Name, step.Message)
+			}
+		}
+	}
+	return ""
+}
+
+// Fail ends a run for good, with a message.
+func Fail(st *v1beta1.PlanStatus, message string, now time.Time) {
+	if !st.Status.IsTerminal() {
+		finish(st, v1beta1.FatalError, message, now)
+	}
+}
+
+func finish(st *v1beta1.PlanStatus, status v1beta1.ExecutionStatus, message string, now time.Time) {
+	end := metav1.NewMicroTime(now)
+	st.Status, st.Message, st.FinishedTimestamp, st.LastUpdatedTimestamp = status, message, &end, stamp(now)
+}
+
+// touched stamps a status that has changed.
+func touched(before, st *v1beta1.PlanStatus, now time.Time) bool {
+	st.LastUpdatedTimestamp = before.LastUpdatedTimestamp
+	if equal(before, st) {
+		return false
+	}
+	st.LastUpdatedTimestamp = stamp(now)
+	return true
+}
+
+func stamp(now time.Time) *metav1.Time {
+	t := metav1.NewTime(now).Rfc3339Copy()
+	return &t
+}
+
+func first(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,400 @@
+// Package trigger decides which plan a change of an Instance starts, or why it is refused: a chain of rules over
+// values. The controller acts on it, and the admission webhook asks it beforehand.
+package trigger
+
+import (
+	"maps"
+	"slices"
+	"sort"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/plans"
+)
+
+// Hash turns a parameter's value into what the baseline keeps of it.
+type Hash func(value string) string
+
+// Input is all that a decision rests on.
+type Input struct {
+	// Instance as it is now. A nil baseline means that nothing was ever asked.
+	Instance *v1beta1.Instance
+	// Version is the OperatorVersion that spec names.
+	Version v1beta1.OperatorVersionSpec
+	// Old is the OperatorVersion of the baseline, if spec names another one and it is still known.
+	Old *v1beta1.OperatorVersionSpec
+	// Hash of values, as it was used for the baseline.
+	Hash Hash
+}
+
+// Request is one plan that a change asks for.
+type Request struct {
+	Plan string
+	// Cause says what asked, for people and for the history.
+	Cause string
+	// Parameters are the changed ones that this run answers.
+	Parameters []string
+	// Upgrade is set if the run takes the Instance from another OperatorVersion.
+	Upgrade bool
+	// all is set when the run answers every change of parameters but those that other requests hold.
+	all bool
+	// version is set when the run answers a change of the OperatorVersion.
+	version bool
+	// direct is set when the run answers spec.planExecution.
+	direct bool
+}
+
+// Decision says what is to be done.
+type Decision struct {
+	// Start is the run to start now; nil if none.
+	Start *Request
+	// Restart is set if Start takes the place of the running plan.
+	Restart bool
+	// Queue lists the plans that wait, in order.
+	Queue []v1beta1.QueuedPlan
+	// Baseline is what holds after Start; nil if it does not change.
+	Baseline *v1beta1.Baseline
+	// Ignored lists parameters of spec that the OperatorVersion does not define.
+	Ignored []string
+}
+
+// Decide applies the rules of a living Instance. An error is a *Refusal: the spec asks for something that can never be right.
+//
+// The first request starts if nothing runs; one for the running plan restarts it with the new values (rule 3), but never
+// across a change of version: a run goes to its end with the version that it was started with. The others are queued.
+func Decide(in Input) (Decision, error) {
+	status := in.Instance.Status
+	running := plans.Running(status.PlanStatus)
+	if status.Baseline == nil && len(status.PlanStatus) > 0 {
+		return Decision{Baseline: snapshot(in)}, nil // rule 1: an Instance that comes from KUDO
+	}
+	requests, err := requests(in)
+	if err != nil {
+		return Decision{}, err
+	}
+	d := Decision{Ignored: undefined(in)}
+	upgrading := false
+	for i := range requests {
+		r := &requests[i]
+		upgrading = upgrading || r.version
+		if d.Start == nil && (running == "" || r.Plan == running && !upgrading) {
+			d.Start, d.Restart = r, running != ""
+			continue
+		}
+		d.Queue = append(d.Queue, v1beta1.QueuedPlan{PlanName: r.Plan, Cause: r.Cause, Requested: r.direct})
+	}
+	if d.Start != nil {
+		d.Baseline = after(in, *d.Start, requests)
+	} else {
+		d.Baseline = idle(in)
+	}
+	return d, nil
+}
+
+// requests lists what spec asks for and the baseline has not, in order: parameters, then planExecution.
+func requests(in Input) ([]Request, error) {
+	base := in.Instance.Status.Baseline
+	if base == nil {
+		return create(in)
+	}
+	if err := immutable(in); err != nil {
+		return nil, err
+	}
+	var out []Request
+	var err error
+	if base.OperatorVersion != in.Instance.OperatorVersionKey().String() {
+		out, err = upgrade(in)
+	} else {
+		out, err = update(in)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range in.Instance.Status.Queue {
+		if _, defined := in.Version.Plans[q.PlanName]; q.Requested && defined {
+			out = merge(out, Request{Plan: q.PlanName, Cause: q.Cause, direct: true})
+		}
+	}
+	direct, err := asked(in)
+	if err != nil || direct == nil {
+		return out, err
+	}
+	return merge(out, *direct), nil
+}
+
+// merge adds a request by hand; one run answers all requests for one plan.
+func merge(out []Request, direct Request) []Request {
+	for i := range out {
+		if out[i].Plan == direct.Plan {
+			out[i].direct = true
+			return out
+		}
+	}
+	return append(out, direct)
+}
+
+// create: a new Instance runs deploy. A planExecution that it was created with counts as answered, as in KUDO: otherwise
+// a restore of saved YAML would run the plan that was asked for last in its former life.
+func create(in Input) ([]Request, error) {
+	if _, ok := in.Version.Plans[v1beta1.DeployPlan]; !ok {
+		return nil, refuse("spec.operatorVersion", "OperatorVersion %s has no plan %q, which a new Instance needs: add it to the package",
+			in.Instance.OperatorVersionKey(), v1beta1.DeployPlan)
+	}
+	return []Request{{Plan: v1beta1.DeployPlan, Cause: "instance created", all: true, version: true, direct: true}}, nil
+}
+
+// upgrade: a change of the version starts exactly one plan; only a parameter that the old version had too, and whose
+// trigger is a plan of its own, queues that plan behind it (rule 2).
+func upgrade(in Input) ([]Request, error) {
+	plan := plans.FirstOf(in.Version.Plans, v1beta1.UpgradePlan, v1beta1.UpdatePlan, v1beta1.DeployPlan)
+	if plan == "" {
+		return nil, refuse("spec.operatorVersion", "OperatorVersion %s has none of the plans upgrade, update and deploy, so nothing can upgrade to it",
+			in.Instance.OperatorVersionKey())
+	}
+	out := []Request{{Plan: plan, Cause: "operator version changed from " + in.Instance.Status.Baseline.OperatorVersion + " to " +
+		in.Instance.OperatorVersionKey().String(), Upgrade: true, all: true, version: true}}
+	for _, name := range changed(in) {
+		def := find(in.Version.Parameters, name)
+		if def == nil || in.Old == nil || find(in.Old.Parameters, name) == nil {
+			continue
+		}
+		if def.Trigger == "" || def.Trigger == plan || def.Trigger == v1beta1.UpdatePlan || def.Trigger == v1beta1.DeployPlan {
+			continue
+		}
+		var err error
+		if out, err = add(in, out, *def); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// update: every changed parameter gives its trigger, one without gives update, else deploy (rule 3).
+func update(in Input) ([]Request, error) {
+	var out []Request
+	var err error
+	for _, name := range changed(in) {
+		def := find(in.Version.Parameters, name)
+		if def == nil { // rule 5: kept, ignored and warned of
+			continue
+		}
+		if out, err = add(in, out, *def); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// add puts a changed parameter to the request of its plan.
+func add(in Input, out []Request, def v1beta1.Parameter) ([]Request, error) {
+	plan := def.Trigger
+	if plan == "" {
+		plan = plans.FirstOf(in.Version.Plans, v1beta1.UpdatePlan, v1beta1.DeployPlan)
+	}
+	if _, ok := in.Version.Plans[plan]; !ok {
+		return nil, refuse("spec.parameters["+def.Name+"]", "its change triggers plan %q, which OperatorVersion %s does not have (plans: %v)",
+			plan, in.Instance.OperatorVersionKey(), plans.Names(in.Version.Plans))
+	}
+	if plan == v1beta1.CleanupPlan {
+		return nil, refuse("spec.parameters["+def.Name+"]", "its change triggers plan cleanup, which runs only when the Instance is deleted: the package must name another trigger")
+	}
+	for i := range out {
+		if out[i].Plan == plan {
+			out[i].Parameters = append(out[i].Parameters, def.Name)
+			if !out[i].version {
+				out[i].Cause += ", " + def.Name
+			}
+			return out, nil
+		}
+	}
+	return append(out, Request{Plan: plan, Cause: "parameters changed: " + def.Name, Parameters: []string{def.Name}}), nil
+}
+
+// asked is the request of spec.planExecution, or nil (rule 4).
+func asked(in Input) (*Request, error) {
+	exec, base := in.Instance.Spec.PlanExecution, in.Instance.Status.Baseline
+	if exec.PlanName == "" || answered(exec, base) {
+		return nil, nil
+	}
+	if exec.PlanName == v1beta1.CleanupPlan {
+		return nil, refuse("spec.planExecution.planName", "plan cleanup runs only when the Instance is deleted: use kubectl kudo uninstall")
+	}
+	if _, ok := in.Version.Plans[exec.PlanName]; !ok {
+		return nil, refuse("spec.planExecution.planName", "plan %q does not exist in OperatorVersion %s (plans: %v)",
+			exec.PlanName, in.Instance.OperatorVersionKey(), plans.Names(in.Version.Plans))
+	}
+	return &Request{Plan: exec.PlanName, Cause: "asked for by spec.planExecution", direct: true}, nil
+}
+
+func answered(exec v1beta1.PlanExecution, base *v1beta1.Baseline) bool {
+	if exec.UID == "" {
+		return exec.PlanName == base.PlanName
+	}
+	return slices.Contains(base.RequestUIDs, exec.UID)
+}
+
+// changed lists the parameters whose value differs from the baseline's, in the order of the OperatorVersion, then by name.
+func changed(in Input) []string {
+	base, spec := in.Instance.Status.Baseline.Parameters, in.Instance.Spec.Parameters
+	diff := map[string]bool{}
+	for name, value := range spec {
+		if hash, known := base[name]; !known || hash != in.Hash(value) {
+			diff[name] = true
+		}
+	}
+	for name := range base {
+		if _, still := spec[name]; !still {
+			diff[name] = true
+		}
+	}
+	var out []string
+	for _, def := range in.Version.Parameters {
+		if diff[def.Name] {
+			out = append(out, def.Name)
+			delete(diff, def.Name)
+		}
+	}
+	rest := slices.Collect(maps.Keys(diff))
+	sort.Strings(rest)
+	return append(out, rest...)
+}
+
+func undefined(in Input) []string {
+	var out []string
+	for name := range in.Instance.Spec.Parameters {
+		if find(in.Version.Parameters, name) == nil {
+			out = append(out, name)
+		}
+	}
+	sort.Strings(out)
+	return out
+}
+
+func find(defs []v1beta1.Parameter, name string) *v1beta1.Parameter {
+	i := slices.IndexFunc(defs, func(d v1beta1.Parameter) bool { return d.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &defs[i]
+}
+
+// UIDs is how many request uids the baseline remembers.
+const UIDs = 32
+
+// after is the baseline once a request has been started: only what the request answers is taken over, so that what
+// others answer stays different from spec, and cannot be lost.
+func after(in Input, r Request, all []Request) *v1beta1.Baseline {
+	base := in.Instance.Status.Baseline.DeepCopy()
+	if base == nil {
+		base = &v1beta1.Baseline{Fixed: fixed(in)}
+	}
+	take := r.Parameters
+	if r.all {
+		take = remaining(in, base, all)
+	}
+	adopt(in, base, take)
+	if r.version {
+		base.OperatorVersion = in.Instance.OperatorVersionKey().String()
+	}
+	remember(in, base)
+	return base
+}
+
+// adopt takes the values of parameters from spec.
+func adopt(in Input, base *v1beta1.Baseline, names []string) {
+	if base.Parameters == nil {
+		base.Parameters = map[string]string{}
+	}
+	for _, name := range names {
+		if value, set := in.Instance.Spec.Parameters[name]; set {
+			base.Parameters[name] = in.Hash(value)
+		} else {
+			delete(base.Parameters, name)
+		}
+	}
+}
+
+// fixed holds the defaults of immutable parameters that spec leaves out: they must not change with the package. The
+// admission webhook writes them into spec; this is for clusters without it (rule 6).
+func fixed(in Input) map[string]string {
+	out := map[string]string{}
+	for _, def := range in.Version.Parameters {
+		if _, set := in.Instance.Spec.Parameters[def.Name]; def.IsImmutable() && def.HasDefault() && !set {
+			out[def.Name] = *def.Default
+		}
+	}
+	return out
+}
+
+// remaining lists the parameters that no queued request holds.
+func remaining(in Input, base *v1beta1.Baseline, all []Request) []string {
+	held := map[string]bool{}
+	for _, r := range all {
+		for _, name := range r.Parameters {
+			held[name] = !r.all
+		}
+	}
+	names := map[string]bool{}
+	for name := range in.Instance.Spec.Parameters {
+		names[name] = true
+	}
+	for name := range base.Parameters {
+		names[name] = true
+	}
+	var out []string
+	for name := range names {
+		if !held[name] {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// remember notes planExecution as answered: it has been started or queued. Clearing it is not a request, but lets the
+// same name be one again.
+func remember(in Input, base *v1beta1.Baseline) {
+	exec := in.Instance.Spec.PlanExecution
+	if exec.UID == "" {
+		base.PlanName = exec.PlanName
+		return
+	}
+	if !slices.Contains(base.RequestUIDs, exec.UID) {
+		base.RequestUIDs = append(base.RequestUIDs, exec.UID)
+		base.RequestUIDs = slices.Clone(base.RequestUIDs[max(0, len(base.RequestUIDs)-UIDs):])
+	}
+}
+
+// idle is the baseline when nothing starts: planExecution has been queued or cleared, and undefined parameters came or
+// went. It is nil if nothing changes.
+func idle(in Input) *v1beta1.Baseline {
+	old := in.Instance.Status.Baseline
+	base := old.DeepCopy()
+	remember(in, base)
+	if base.OperatorVersion == in.Instance.OperatorVersionKey().String() {
+		adopt(in, base, slices.DeleteFunc(changed(in), func(name string) bool {
+			return find(in.Version.Parameters, name) != nil
+		}))
+	}
+	if equality.Semantic.DeepEqual(base, old) {
+		return nil
+	}
+	return base
+}
+
+// snapshot takes spec as it is: nothing starts (rule 1).
+func snapshot(in Input) *v1beta1.Baseline {
+	base := &v1beta1.Baseline{OperatorVersion: in.Instance.OperatorVersionKey().String(), Parameters: map[string]string{}}
+	for name, value := range in.Instance.Spec.Parameters {
+		base.Parameters[name] = in.Hash(value)
+	}
+	base.Fixed = fixed(in)
+	remember(in, base)
+	for _, st := range in.Instance.Status.PlanStatus {
+		if st.UID != "" && !slices.Contains(base.RequestUIDs, st.UID) {
+			base.RequestUIDs = append(base.RequestUIDs, st.UID)
+		}
+	}
+	slices.Sort(base.RequestUIDs)
+	return base
+}
