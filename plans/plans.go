@@ -4,6 +4,7 @@ package plans
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,7 +80,7 @@ func Fits(plan v1beta1.Plan, st v1beta1.PlanStatus) bool {
 			return false
 		}
 		for j, step := range phase.Steps {
-			if st.Phases[i].Steps[j].Name != step.Name || len(st.Phases[i].Steps[j].Tasks) != len(step.Tasks) {
+			if !fitsStep(step, st.Phases[i].Steps[j]) {
 				return false
 			}
 		}
@@ -87,8 +88,12 @@ func Fits(plan v1beta1.Plan, st v1beta1.PlanStatus) bool {
 	return true
 }
 
-// Fit completes the status of a run that another engine began, so that it lists every place of the plan.
-// Places are matched by name; what is not in the plan goes.
+func fitsStep(step v1beta1.Step, st v1beta1.StepStatus) bool {
+	return st.Name == step.Name && slices.EqualFunc(step.Tasks, st.Tasks, func(name string, t v1beta1.TaskStatus) bool { return t.Name == name })
+}
+
+// Fit completes the status of a run that another engine began, so that it lists every place of the plan. Phases and
+// steps are matched by name, tasks by name and place. What is not in the plan goes; what is known stays.
 func Fit(plan v1beta1.Plan, st *v1beta1.PlanStatus) {
 	want := phases(plan, v1beta1.Pending)
 	for i := range want {
@@ -102,19 +107,15 @@ func Fit(plan v1beta1.Plan, st *v1beta1.PlanStatus) {
 }
 
 func fitPhase(phase *v1beta1.PhaseStatus, old v1beta1.PhaseStatus) {
+	if untouched(old.Status) {
+		return
+	}
 	phase.Status, phase.Message = old.Status, old.Message
 	for i := range phase.Steps {
 		step := &phase.Steps[i]
 		for _, o := range old.Steps {
-			if o.Name != step.Name {
-				continue
-			}
-			step.Status, step.Message = o.Status, o.Message
-			if o.Status != v1beta1.Complete {
-				phase.Status = demote(phase.Status)
-			}
-			for t := range step.Tasks {
-				step.Tasks[t].Status = o.Status
+			if o.Name == step.Name {
+				fitStep(step, o)
 			}
 		}
 		if step.Status != v1beta1.Complete {
@@ -122,6 +123,30 @@ func fitPhase(phase *v1beta1.PhaseStatus, old v1beta1.PhaseStatus) {
 		}
 	}
 }
+
+// fitStep: KUDO kept no tasks, so they take the step's status. A task that is known is taken over; one that is not has
+// still to run.
+func fitStep(step *v1beta1.StepStatus, old v1beta1.StepStatus) {
+	if untouched(old.Status) {
+		return
+	}
+	names := step.Tasks
+	*step = *old.DeepCopy()
+	step.Tasks = names
+	for i := range step.Tasks {
+		switch {
+		case len(old.Tasks) == 0:
+			step.Tasks[i].Status = old.Status
+		case i < len(old.Tasks) && old.Tasks[i].Name == step.Tasks[i].Name:
+			step.Tasks[i] = old.Tasks[i]
+		}
+		if step.Tasks[i].Status != v1beta1.Complete && step.Status == v1beta1.Complete {
+			step.Status, step.FinishedTimestamp = v1beta1.InProgress, nil
+		}
+	}
+}
+
+func untouched(s v1beta1.ExecutionStatus) bool { return s == "" || s == v1beta1.NeverRun }
 
 // demote takes back a COMPLETE that does not hold.
 func demote(s v1beta1.ExecutionStatus) v1beta1.ExecutionStatus {
@@ -136,11 +161,13 @@ func RunOnce(kind string) bool {
 	return kind == v1beta1.DeleteTask || kind == v1beta1.PipeTask || kind == v1beta1.DummyTask
 }
 
-// Kinds maps the names of an OperatorVersion's tasks to their kinds.
+// Kinds maps the names of an OperatorVersion's tasks to their kinds. The first of a name counts.
 func Kinds(tasks []v1beta1.Task) map[string]string {
 	kinds := make(map[string]string, len(tasks))
 	for _, t := range tasks {
-		kinds[t.Name] = t.Kind
+		if _, known := kinds[t.Name]; !known {
+			kinds[t.Name] = t.Kind
+		}
 	}
 	return kinds
 }
@@ -209,15 +236,19 @@ func Record(plan v1beta1.Plan, st *v1beta1.PlanStatus, at Place, o Outcome, now 
 }
 
 // Summarise derives the status of steps, phases and plan from the tasks'. Only steps show transient errors, as in KUDO.
+// What has not been reached stays as it is: a step without tasks is done when its turn comes.
 func Summarise(plan v1beta1.Plan, st *v1beta1.PlanStatus, now time.Time) {
 	if st.Status.IsTerminal() {
 		return
 	}
-	complete, fatal := true, ""
+	complete, reached, fatal := true, true, ""
 	for i := range st.Phases {
 		phase := &st.Phases[i]
-		summarisePhase(st.Name, phase, now)
+		if reached {
+			summarisePhase(st.Name, plan.Phases[i].Strategy, phase, now)
+		}
 		complete = complete && phase.Status == v1beta1.Complete
+		reached = reached && passed(plan.Strategy, phase.Status)
 		if phase.Status == v1beta1.FatalError && fatal == "" {
 			fatal = phase.Message
 		}
@@ -233,14 +264,22 @@ func Summarise(plan v1beta1.Plan, st *v1beta1.PlanStatus, now time.Time) {
 	}
 }
 
-func summarisePhase(plan string, phase *v1beta1.PhaseStatus, now time.Time) {
-	complete, started := true, false
+// passed tells whether what stands behind something with this status has its turn.
+func passed(strategy v1beta1.Strategy, s v1beta1.ExecutionStatus) bool {
+	return s == v1beta1.Complete || strategy != v1beta1.Serial && s != v1beta1.FatalError
+}
+
+func summarisePhase(plan string, strategy v1beta1.Strategy, phase *v1beta1.PhaseStatus, now time.Time) {
+	complete, started, reached := true, false, true
 	phase.Message = ""
 	for i := range phase.Steps {
 		step := &phase.Steps[i]
-		summariseStep(plan+"."+phase.Name+"."+step.Name, step, now)
+		if reached {
+			summariseStep(plan+"."+phase.Name+"."+step.Name, step, now)
+		}
 		complete = complete && step.Status == v1beta1.Complete
 		started = started || step.Status != v1beta1.Pending
+		reached = reached && passed(strategy, step.Status)
 		if step.Status == v1beta1.FatalError && phase.Message == "" {
 			phase.Message = step.Message
 		}
@@ -255,11 +294,9 @@ func summarisePhase(plan string, phase *v1beta1.PhaseStatus, now time.Time) {
 	}
 }
 
-// summariseStep keeps a step that is complete as it is: what was done stays done for the run.
+// summariseStep goes by the tasks alone. A step that is complete opens again if one of its tasks was looked at once more
+// in the same round, and is not done any more.
 func summariseStep(path string, step *v1beta1.StepStatus, now time.Time) {
-	if step.Status == v1beta1.Complete {
-		return
-	}
 	complete, started := true, step.StartedTimestamp != nil
 	message, transient, fatal := "", "", ""
 	for _, task := range step.Tasks {
@@ -273,21 +310,30 @@ func summariseStep(path string, step *v1beta1.StepStatus, now time.Time) {
 			message = first(message, task.Message)
 		}
 	}
+	if complete {
+		completeStep(step, now)
+		return
+	}
+	step.FinishedTimestamp = nil
 	switch {
 	case fatal != "":
 		step.Status, step.Message = v1beta1.FatalError, fatal
-	case complete:
-		step.Status, step.Message = v1beta1.Complete, ""
-		end := metav1.NewMicroTime(now)
-		if step.StartedTimestamp == nil {
-			step.StartedTimestamp = &end
-		}
-		step.FinishedTimestamp = &end
 	case transient != "":
 		step.Status, step.Message = v1beta1.TransientError, transient
 	case started:
 		step.Status, step.Message = v1beta1.InProgress, message
 	}
+}
+
+func completeStep(step *v1beta1.StepStatus, now time.Time) {
+	if step.Status == v1beta1.Complete {
+		return
+	}
+	end := metav1.NewMicroTime(now)
+	if step.StartedTimestamp == nil {
+		step.StartedTimestamp = &end
+	}
+	step.Status, step.Message, step.FinishedTimestamp = v1beta1.Complete, "", &end
 }
 
 // awaited is the message of the first open step that has one, with its place.

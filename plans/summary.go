@@ -39,9 +39,9 @@ func Last(all map[string]v1beta1.PlanStatus) string {
 	return last
 }
 
-// later compares by run number, and by time where one of the two was run by KUDO, which kept no numbers.
+// later compares by run number. KUDO kept no numbers: its runs came before all numbered ones, and go by time.
 func later(a, b v1beta1.PlanStatus) bool {
-	if a.Revision != 0 && b.Revision != 0 {
+	if a.Revision != b.Revision {
 		return a.Revision > b.Revision
 	}
 	if a.LastUpdatedTimestamp == nil || b.LastUpdatedTimestamp == nil {

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	yamlv2 "go.yaml.in/yaml/v2"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -109,7 +110,7 @@ func parse(text []byte, line, limit int) (roots []*yaml.Node, err error) {
 		case errors.Is(err, io.EOF):
 			return roots, nil
 		case err != nil:
-			return nil, parserError(err, line)
+			return nil, parserError(text, err, line)
 		}
 		if root.Kind != yaml.DocumentNode || len(root.Content) == 0 {
 			continue
@@ -124,17 +125,36 @@ func parse(text []byte, line, limit int) (roots []*yaml.Node, err error) {
 	return roots, nil
 }
 
-var lineOfParser = regexp.MustCompile(`^(?:yaml: )?(?:unmarshal errors:\s*)?(?:line (\d+): )?`)
+var (
+	parserMessage = regexp.MustCompile(`(?s)^(?:yaml: )?(?:line (\d+): )?(.*)$`)
+	// Messages of the parser proper, which counts lines from 0, unlike the scanner.
+	fromZero = regexp.MustCompile(`^did not find expected (key|node content|',' or|'-' indicator|<)`)
+	anchor   = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
+)
 
-// parserError turns an error of the parser, which counts from the start of its document, into one of the text.
-func parserError(err error, line int) *Error {
-	message := err.Error()
-	match := lineOfParser.FindStringSubmatch(message)
-	n, atoiErr := strconv.Atoi(match[1])
-	if atoiErr != nil {
+// parserError turns an error of the parser into one of the text. Where go-yaml v2 fails too its line is taken: that
+// is where the problem is, while v3 tells where the map or list around it begins.
+func parserError(text []byte, err error, line int) *Error {
+	match := parserMessage.FindStringSubmatch(err.Error())
+	var ignored any
+	if old := yamlv2.Unmarshal(text, &ignored); old != nil {
+		if m := parserMessage.FindStringSubmatch(old.Error()); m[1] != "" {
+			match = m
+		}
+	}
+	n, err := strconv.Atoi(match[1])
+	if err != nil {
 		n = 1
 	}
-	return errorAt(line+n-1, "malformed YAML: %s", message[len(match[0]):])
+	if fromZero.MatchString(match[2]) {
+		n++
+	}
+	if m := anchor.FindStringSubmatch(match[2]); m != nil {
+		before, _, _ := bytes.Cut(text, []byte("*"+m[1]))
+		n = bytes.Count(before, []byte("\n")) + 1
+	}
+	last := bytes.Count(bytes.TrimRight(text, "\r\n"), []byte("\n")) + 1
+	return errorAt(line+min(n, last)-1, "malformed YAML: %s", match[2])
 }
 
 // measure refuses what is nested too deep, and shifts the lines of a document to those of its text.

@@ -92,7 +92,9 @@ func floatText(v float64) string {
 		return "-.inf"
 	case math.IsNaN(v):
 		return ".nan"
-	case v == 0 || (math.Abs(v) < 1e21 && math.Abs(v) >= 1e-7):
+	case v == 0: // also -0
+		return "0"
+	case math.Abs(v) < 1e21 && math.Abs(v) >= 1e-7:
 		return strconv.FormatFloat(v, 'f', -1, 64)
 	}
 	return strconv.FormatFloat(v, 'g', -1, 64)

@@ -241,16 +241,18 @@ func Key(n *yaml.Node) (string, error) {
 	return fmt.Sprint(value), nil
 }
 
+// floatKey writes a float as go-yaml does: with the digits of a float32.
 func floatKey(v float64) string {
-	switch {
-	case math.IsInf(v, 1):
+	switch text := strconv.FormatFloat(v, 'g', -1, 32); text {
+	case "+Inf":
 		return ".inf"
-	case math.IsInf(v, -1):
+	case "-Inf":
 		return "-.inf"
-	case math.IsNaN(v):
+	case "NaN":
 		return ".nan"
+	default:
+		return text
 	}
-	return strconv.FormatFloat(v, 'g', -1, 32)
 }
 
 // quoteShort quotes a text for a message and cuts a long one.

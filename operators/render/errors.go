@@ -79,11 +79,7 @@ func sourceLine(text string, line int) string {
 		if line > 0 {
 			continue
 		}
-		l = strings.TrimSpace(l)
-		if len(l) > 120 {
-			l = strings.ToValidUTF8(l[:120], "") + "…"
-		}
-		return l
+		return cut(strings.TrimSpace(l), 120)
 	}
 	return ""
 }
@@ -104,7 +100,7 @@ func parseError(name, text string, err error) *Error {
 		return e
 	}
 	e.Line, _ = strconv.Atoi(match[2])
-	e.Reason = match[4]
+	e.Reason = cut(match[4], 1000)
 	e.Source = sourceLine(text, e.Line)
 	needle := "{{"
 	if m := missingFunction.FindStringSubmatch(e.Reason); m != nil {
@@ -168,7 +164,15 @@ func (e *Error) locate(err error) (context, reason string) {
 	e.Line, _ = strconv.Atoi(match[2])
 	e.Column, _ = strconv.Atoi(match[3])
 	e.Column++ // text/template counts bytes from 0
-	return match[4], match[5]
+	return cut(match[4], 200), cut(match[5], 1000)
+}
+
+// cut shortens a text that is too long for a message.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 // explain finds better words, and the names that may have been meant, for the failure of an expression.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"text/template"
 
@@ -77,6 +78,11 @@ func FunctionNames() []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(names))
+}
+
+// functionNames is FunctionNames without the names that are only older spellings.
+func functionNames() []string {
+	return slices.DeleteFunc(FunctionNames(), func(name string) bool { return strings.Contains(name, "_") })
 }
 
 // Denied tells why a function is denied in templates, or is empty.

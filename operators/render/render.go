@@ -142,8 +142,11 @@ func (s *Set) Text(name string, v Variables) (string, error) {
 	tmpl := s.tmpl
 	if s.includes {
 		e := s.pool.Get().(*executor)
-		defer s.pool.Put(e)
 		e.run, e.vars = run, v
+		defer func() {
+			e.run, e.vars = nil, Variables{}
+			s.pool.Put(e)
+		}()
 		tmpl = e.tmpl
 	}
 	out := &sink{run: run}

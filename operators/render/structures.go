@@ -5,7 +5,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"text/template"
 
 	"github.com/Masterminds/sprig/v3"
@@ -124,9 +123,4 @@ func sizeOther(v reflect.Value, depth int) int {
 		total = v.Len()
 	}
 	return total
-}
-
-// functionNames is FunctionNames without the names that are only older spellings.
-func functionNames() []string {
-	return slices.DeleteFunc(FunctionNames(), func(name string) bool { return strings.Contains(name, "_") })
 }

@@ -55,15 +55,18 @@ type Defaulter struct{ Versions Versions }
 
 // Handle implements admission.Handler.
 func (d *Defaulter) Handle(ctx context.Context, req admission.Request) admission.Response {
-	instance := &v1beta1.Instance{}
-	if err := json.Unmarshal(req.Object.Raw, instance); err != nil {
+	if req.Operation != admissionv1.Create {
+		return admission.Allowed("")
+	}
+	instance, err := decode(req.Object.Raw, req.Namespace)
+	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	ov, err := d.Versions.get(ctx, versionKey(instance, req.Namespace))
+	ov, err := d.Versions.get(ctx, instance.OperatorVersionKey())
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
-	if ov == nil || req.Operation != admissionv1.Create {
+	if ov == nil {
 		return admission.Allowed("")
 	}
 	changed := false
@@ -102,14 +105,13 @@ func (v *Validator) Handle(ctx context.Context, req admission.Request) admission
 	if req.Operation == admissionv1.Delete {
 		return deletion(req)
 	}
-	instance := &v1beta1.Instance{}
-	if err := json.Unmarshal(req.Object.Raw, instance); err != nil {
+	instance, err := decode(req.Object.Raw, req.Namespace)
+	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
 	var old *v1beta1.Instance
 	if req.Operation == admissionv1.Update {
-		old = &v1beta1.Instance{}
-		if err := json.Unmarshal(req.OldObject.Raw, old); err != nil {
+		if old, err = decode(req.OldObject.Raw, req.Namespace); err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
 		if equality.Semantic.DeepEqual(old.Spec, instance.Spec) {
@@ -119,16 +121,17 @@ func (v *Validator) Handle(ctx context.Context, req admission.Request) admission
 			return answer(trigger.Validate(old, trigger.Input{Instance: instance}), nil)
 		}
 	}
-	ov, err := v.Versions.get(ctx, versionKey(instance, req.Namespace))
+	key := instance.OperatorVersionKey()
+	ov, err := v.Versions.get(ctx, key)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
 	if ov == nil {
-		return admission.Allowed("").WithWarnings(fmt.Sprintf("OperatorVersion %s does not exist yet: the Instance waits for it", versionKey(instance, req.Namespace)))
+		return admission.Allowed("").WithWarnings(fmt.Sprintf("OperatorVersion %s does not exist yet: the Instance waits for it", key))
 	}
 	var before *v1beta1.OperatorVersionSpec
-	if old != nil && old.OperatorVersionKey() != instance.OperatorVersionKey() {
-		previous, err := v.Versions.get(ctx, versionKey(old, req.Namespace))
+	if old != nil && acted(old) != key {
+		previous, err := v.Versions.get(ctx, acted(old))
 		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
@@ -143,10 +146,11 @@ func (v *Validator) Handle(ctx context.Context, req admission.Request) admission
 func check(old, instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, before *v1beta1.OperatorVersionSpec) admission.Response {
 	edited := instance.DeepCopy()
 	edited.Status = v1beta1.InstanceStatus{}
+	hash := trigger.Keyed(string(instance.UID))
 	if old != nil {
-		edited.Status.Baseline = baseline(old)
+		edited.Status.Baseline, edited.Status.PlanStatus = baseline(old, hash), old.Status.PlanStatus
 	}
-	in := trigger.Input{Instance: edited, Version: ov.Spec, Old: before, Hash: func(value string) string { return value }}
+	in := trigger.Input{Instance: edited, Version: ov.Spec, Old: before, Hash: hash}
 	if err := trigger.Validate(old, in); err != nil {
 		return answer(err, nil)
 	}
@@ -188,19 +192,31 @@ func values(old, instance *v1beta1.Instance, ov *v1beta1.OperatorVersion) params
 	})
 }
 
-// baseline makes the old spec what the edit is compared with.
-func baseline(old *v1beta1.Instance) *v1beta1.Baseline {
-	out := &v1beta1.Baseline{OperatorVersion: old.OperatorVersionKey().String(), Parameters: old.Spec.Parameters}
-	if b := old.Status.Baseline; b != nil {
-		out.Fixed, out.RequestUIDs = b.Fixed, b.RequestUIDs
+// baseline is what the edit is compared with: what was last acted upon, as in the controller, so that the two never
+// disagree. The old spec may be wrong, or still wait for its run. It counts where the controller has not been yet.
+func baseline(old *v1beta1.Instance, hash trigger.Hash) *v1beta1.Baseline {
+	if old.Status.Baseline != nil {
+		return old.Status.Baseline
 	}
 	exec := old.Spec.PlanExecution
-	if exec.UID == "" {
-		out.PlanName = exec.PlanName
-	} else {
-		out.RequestUIDs = append(slices.Clone(out.RequestUIDs), exec.UID)
+	out := &v1beta1.Baseline{OperatorVersion: old.OperatorVersionKey().String(), Parameters: map[string]string{}, PlanName: exec.PlanName}
+	for name, value := range old.Spec.Parameters {
+		out.Parameters[name] = hash(value)
+	}
+	if exec.UID != "" {
+		out.RequestUIDs = []types.UID{exec.UID}
 	}
 	return out
+}
+
+// acted is the OperatorVersion that was last acted upon.
+func acted(old *v1beta1.Instance) types.NamespacedName {
+	b := old.Status.Baseline
+	if b == nil {
+		return old.OperatorVersionKey()
+	}
+	namespace, name, _ := strings.Cut(b.OperatorVersion, "/")
+	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
 // deletion warns of a foreground delete, which removes the Instance's objects before its cleanup plan can run.
@@ -223,12 +239,15 @@ func answer(err error, warnings []string) admission.Response {
 	return admission.Allowed("").WithWarnings(warnings...)
 }
 
-func versionKey(instance *v1beta1.Instance, namespace string) types.NamespacedName {
-	key := instance.OperatorVersionKey()
-	if key.Namespace == "" {
-		key.Namespace = namespace
+func decode(raw []byte, namespace string) (*v1beta1.Instance, error) {
+	instance := &v1beta1.Instance{}
+	if err := json.Unmarshal(raw, instance); err != nil {
+		return nil, fmt.Errorf("decode Instance: %w", err)
 	}
-	return key
+	if instance.Namespace == "" {
+		instance.Namespace = namespace
+	}
+	return instance, nil
 }
 
 func names(defs []v1beta1.Parameter) string {

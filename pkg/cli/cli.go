@@ -115,8 +115,11 @@ func scheme() (*runtime.Scheme, error) {
 // connect returns a client of the cluster, and the namespace that the user works in.
 func (t *tool) connect() (client.WithWatch, *rest.Config, string, error) {
 	config, err := t.flags.ToRESTConfig()
+	if raw, e := t.flags.ToRawKubeConfigLoader().RawConfig(); err == nil && e == nil && len(raw.Clusters) == 0 && *t.flags.APIServer == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
+		err = clientcmd.ErrEmptyConfig
+	}
 	if err != nil {
-		return nil, nil, "", fmt.Errorf("no cluster is configured: %w. Set --kubeconfig, --context or KUBECONFIG; a local one is started by kudo-local up", err)
+		return nil, nil, "", err
 	}
 	config.QPS, config.Burst = 50, 100
 	namespace, _, err := t.flags.ToRawKubeConfigLoader().Namespace()

@@ -42,7 +42,7 @@ func Set(instance *v1beta1.Instance, unready []string) {
 		set(instance, v1beta1.ReadyCondition, metav1.ConditionTrue, v1beta1.ReasonResourcesReady, "")
 	}
 	if running || len(status.Queue) > 0 {
-		set(instance, v1beta1.ReconcilingCondition, metav1.ConditionTrue, v1beta1.ReasonPlanInProgress, reconciling(last, status.Queue))
+		set(instance, v1beta1.ReconcilingCondition, metav1.ConditionTrue, v1beta1.ReasonPlanInProgress, reconciling(status))
 	} else {
 		meta.RemoveStatusCondition(&status.Conditions, v1beta1.ReconcilingCondition)
 	}
@@ -56,7 +56,7 @@ func Set(instance *v1beta1.Instance, unready []string) {
 // Refused says that the spec cannot be acted upon, and why.
 func Refused(instance *v1beta1.Instance, reason, message string) {
 	set(instance, v1beta1.ReadyCondition, metav1.ConditionFalse, reason, message)
-	if plans.Running(instance.Status.PlanStatus) == "" {
+	if plans.Running(instance.Status.PlanStatus) == "" && len(instance.Status.Queue) == 0 {
 		meta.RemoveStatusCondition(&instance.Status.Conditions, v1beta1.ReconcilingCondition)
 	}
 }
@@ -65,21 +65,25 @@ func readying(plan string) bool {
 	return plan == v1beta1.DeployPlan || plan == v1beta1.UpdatePlan || plan == v1beta1.UpgradePlan
 }
 
-func reconciling(last string, queue []v1beta1.QueuedPlan) string {
-	message := "plan " + last + " is running"
-	for i, q := range queue {
-		if i == 0 {
-			message += ", queued: " + q.PlanName
-			continue
-		}
-		message += ", " + q.PlanName
+// reconciling says what runs and what is queued.
+func reconciling(status *v1beta1.InstanceStatus) string {
+	var parts []string
+	if running := plans.Running(status.PlanStatus); running != "" {
+		parts = append(parts, "plan "+running+" is running")
 	}
-	return message
+	var queued []string
+	for _, q := range status.Queue {
+		queued = append(queued, q.PlanName)
+	}
+	if len(queued) > 0 {
+		parts = append(parts, "queued: "+strings.Join(queued, ", "))
+	}
+	return strings.Join(parts, ", ")
 }
 
 func set(instance *v1beta1.Instance, kind string, status metav1.ConditionStatus, reason, message string) {
 	if len(message) > maxMessage {
-		message = message[:maxMessage] + "…"
+		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
 	}
 	meta.SetStatusCondition(&instance.Status.Conditions, metav1.Condition{
 		Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: instance.Generation,

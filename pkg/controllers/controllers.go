@@ -14,9 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -125,13 +128,17 @@ func addInstances(ctx context.Context, mgr manager.Manager, config *rest.Config,
 	if err != nil {
 		return err
 	}
+	set, err := kubernetes.NewForConfigAndClient(config, mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
 	changes := instance.NewChanges()
 	kinds := apply.NewKinds(mgr.GetRESTMapper(), disco, dyn)
 	mirror := apply.NewMirror(ctx, dyn, mgr.GetRESTMapper(), mgr.GetLogger(), changes.Saw)
 	reconciler := &instance.Reconciler{
 		Client: consistent, Reader: plain, History: history.New(plain, plain), Mirror: mirror,
 		Runner:   runner.New(apply.New(dyn, meta, kinds, mirror), kinds, mirror),
-		Versions: runner.NewVersions(), Events: mgr.GetEventRecorder("kudo"), Clock: clock.RealClock{},
+		Versions: runner.NewVersions(), Events: recorder(ctx, set, mgr.GetScheme()), Clock: clock.RealClock{},
 	}
 	warm := manager.RunnableFunc(func(ctx context.Context) error {
 		mirror.Watch(ctx, common...)
@@ -141,6 +148,14 @@ func addInstances(ctx context.Context, mgr manager.Manager, config *rest.Config,
 		return err
 	}
 	return reconciler.SetupWithManager(mgr, changes, o.Workers)
+}
+
+// recorder sends events. Several of one reason may come at a time, and each message counts: so they are not merged
+// before there are many.
+func recorder(ctx context.Context, set kubernetes.Interface, scheme *runtime.Scheme) record.EventRecorder {
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(record.CorrelatorOptions{BurstSize: 100, MaxEvents: 50, QPS: 1}))
+	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: set.CoreV1().Events("")})
+	return broadcaster.NewRecorder(scheme, corev1.EventSource{Component: "kudo"})
 }
 
 // WebhookSecret holds the webhooks' serving certificate.

@@ -28,6 +28,8 @@ func refuse(field, format string, args ...any) error {
 //	                  not there before, immutable now                          needs a value in spec
 //	                  immutable before and now, changed                        refused
 //	                  immutable before, mutable now                            free
+//	                  old version not known any more: a default that was
+//	                  fixed at creation, immutable now, changed                refused
 func immutable(in Input) error {
 	sameVersion := in.Instance.Status.Baseline.OperatorVersion == in.Instance.OperatorVersionKey().String()
 	diff := map[string]bool{}
@@ -47,7 +49,7 @@ func immutable(in Input) error {
 		held, isFixed := in.Instance.Status.Baseline.Fixed[def.Name]
 		switch {
 		case isFixed && (!set || value == held): // spec says nothing else than what holds
-		case sameVersion || (old != nil && old.IsImmutable()):
+		case sameVersion || (old != nil && old.IsImmutable()) || (isFixed && in.Old == nil):
 			if diff[def.Name] {
 				return refuse(field, "the parameter is immutable: its value was fixed when the Instance was created. Set it back, or create another Instance")
 			}
@@ -66,21 +68,23 @@ func Validate(old *v1beta1.Instance, in Input) error {
 		return whileDeleting(old, in.Instance)
 	}
 	exec := in.Instance.Spec.PlanExecution
-	if exec.PlanName == v1beta1.CleanupPlan && (old == nil || old.Spec.PlanExecution != exec) {
+	if exec.PlanName == v1beta1.CleanupPlan && (old == nil || asks(old.Spec) != asks(in.Instance.Spec)) {
 		return refuse("spec.planExecution.planName", "plan cleanup runs only when the Instance is deleted: use kubectl kudo uninstall")
 	}
 	_, err := requests(in)
 	return err
 }
 
+// asks is planExecution without its status, which is ignored.
+func asks(spec v1beta1.InstanceSpec) v1beta1.PlanExecution {
+	return v1beta1.PlanExecution{PlanName: spec.PlanExecution.PlanName, UID: spec.PlanExecution.UID}
+}
+
 func whileDeleting(old, now *v1beta1.Instance) error {
 	a, b := old.Spec.DeepCopy(), now.Spec.DeepCopy()
-	a.PlanExecution, b.PlanExecution = v1beta1.PlanExecution{}, v1beta1.PlanExecution{}
+	a.PlanExecution, b.PlanExecution = asks(old.Spec), asks(now.Spec)
 	if !equal(a, b) {
-		return refuse("spec", "the Instance is being deleted, so its spec cannot be changed any more")
-	}
-	if p := now.Spec.PlanExecution; p.PlanName != "" && p != old.Spec.PlanExecution {
-		return refuse("spec.planExecution", "the Instance is being deleted: no plan but cleanup runs any more")
+		return refuse("spec", "the Instance is being deleted, so its spec cannot be changed any more: no plan but cleanup runs")
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sort"
 
-	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/plans"
@@ -82,7 +82,10 @@ func Decide(in Input) (Decision, error) {
 			d.Start, d.Restart = r, running != ""
 			continue
 		}
-		d.Queue = append(d.Queue, v1beta1.QueuedPlan{PlanName: r.Plan, Cause: r.Cause, Requested: r.direct})
+		d.Queue = append(d.Queue, v1beta1.QueuedPlan{PlanName: r.Plan, Cause: r.Cause, Requested: r.direct || d.Start != nil && d.Start.version && fixes(in, *r)})
+	}
+	if d.Start == nil && upgrading {
+		d.Queue = append(d.Queue, unknown(in)...)
 	}
 	if d.Start != nil {
 		d.Baseline = after(in, *d.Start, requests)
@@ -121,6 +124,24 @@ func requests(in Input) ([]Request, error) {
 		return out, err
 	}
 	return merge(out, *direct), nil
+}
+
+// fixes tells whether a request answers parameters that the version makes immutable. They are taken over as the version
+// is, since afterwards nobody may change them; so the request cannot be derived any more, and is kept like one by hand.
+func fixes(in Input, r Request) bool {
+	return slices.ContainsFunc(r.Parameters, func(name string) bool {
+		def := find(in.Version.Parameters, name)
+		return def != nil && def.IsImmutable()
+	})
+}
+
+// unknown lists the requests by hand for plans that the version does not have. They wait until that version is run,
+// since until then the change of version may be taken back.
+func unknown(in Input) []v1beta1.QueuedPlan {
+	return slices.DeleteFunc(slices.Clone(in.Instance.Status.Queue), func(q v1beta1.QueuedPlan) bool {
+		_, defined := in.Version.Plans[q.PlanName]
+		return defined || !q.Requested
+	})
 }
 
 // merge adds a request by hand; one run answers all requests for one plan.
@@ -192,6 +213,10 @@ func add(in Input, out []Request, def v1beta1.Parameter) ([]Request, error) {
 	if plan == "" {
 		plan = plans.FirstOf(in.Version.Plans, v1beta1.UpdatePlan, v1beta1.DeployPlan)
 	}
+	if plan == "" {
+		return nil, refuse("spec.parameters["+def.Name+"]", "it names no trigger, and OperatorVersion %s has neither plan update nor deploy, so its change starts nothing (plans: %v)",
+			in.Instance.OperatorVersionKey(), plans.Names(in.Version.Plans))
+	}
 	if _, ok := in.Version.Plans[plan]; !ok {
 		return nil, refuse("spec.parameters["+def.Name+"]", "its change triggers plan %q, which OperatorVersion %s does not have (plans: %v)",
 			plan, in.Instance.OperatorVersionKey(), plans.Names(in.Version.Plans))
@@ -214,7 +239,7 @@ func add(in Input, out []Request, def v1beta1.Parameter) ([]Request, error) {
 // asked is the request of spec.planExecution, or nil (rule 4).
 func asked(in Input) (*Request, error) {
 	exec, base := in.Instance.Spec.PlanExecution, in.Instance.Status.Baseline
-	if exec.PlanName == "" || answered(exec, base) {
+	if exec.PlanName == "" || answered(exec, base) || ran(in, exec.UID) {
 		return nil, nil
 	}
 	if exec.PlanName == v1beta1.CleanupPlan {
@@ -232,6 +257,16 @@ func answered(exec v1beta1.PlanExecution, base *v1beta1.Baseline) bool {
 		return exec.PlanName == base.PlanName
 	}
 	return slices.Contains(base.RequestUIDs, exec.UID)
+}
+
+// ran tells whether a uid is that of a run, as in the planExecution of an Instance that comes from KUDO.
+func ran(in Input, uid types.UID) bool {
+	for _, st := range in.Instance.Status.PlanStatus {
+		if uid != "" && st.UID == uid {
+			return true
+		}
+	}
+	return false
 }
 
 // changed lists the parameters whose value differs from the baseline's, in the order of the OperatorVersion, then by name.
@@ -277,124 +312,4 @@ func find(defs []v1beta1.Parameter, name string) *v1beta1.Parameter {
 		return nil
 	}
 	return &defs[i]
-}
-
-// UIDs is how many request uids the baseline remembers.
-const UIDs = 32
-
-// after is the baseline once a request has been started: only what the request answers is taken over, so that what
-// others answer stays different from spec, and cannot be lost.
-func after(in Input, r Request, all []Request) *v1beta1.Baseline {
-	base := in.Instance.Status.Baseline.DeepCopy()
-	if base == nil {
-		base = &v1beta1.Baseline{Fixed: fixed(in)}
-	}
-	take := r.Parameters
-	if r.all {
-		take = remaining(in, base, all)
-	}
-	adopt(in, base, take)
-	if r.version {
-		base.OperatorVersion = in.Instance.OperatorVersionKey().String()
-	}
-	remember(in, base)
-	return base
-}
-
-// adopt takes the values of parameters from spec.
-func adopt(in Input, base *v1beta1.Baseline, names []string) {
-	if base.Parameters == nil {
-		base.Parameters = map[string]string{}
-	}
-	for _, name := range names {
-		if value, set := in.Instance.Spec.Parameters[name]; set {
-			base.Parameters[name] = in.Hash(value)
-		} else {
-			delete(base.Parameters, name)
-		}
-	}
-}
-
-// fixed holds the defaults of immutable parameters that spec leaves out: they must not change with the package. The
-// admission webhook writes them into spec; this is for clusters without it (rule 6).
-func fixed(in Input) map[string]string {
-	out := map[string]string{}
-	for _, def := range in.Version.Parameters {
-		if _, set := in.Instance.Spec.Parameters[def.Name]; def.IsImmutable() && def.HasDefault() && !set {
-			out[def.Name] = *def.Default
-		}
-	}
-	return out
-}
-
-// remaining lists the parameters that no queued request holds.
-func remaining(in Input, base *v1beta1.Baseline, all []Request) []string {
-	held := map[string]bool{}
-	for _, r := range all {
-		for _, name := range r.Parameters {
-			held[name] = !r.all
-		}
-	}
-	names := map[string]bool{}
-	for name := range in.Instance.Spec.Parameters {
-		names[name] = true
-	}
-	for name := range base.Parameters {
-		names[name] = true
-	}
-	var out []string
-	for name := range names {
-		if !held[name] {
-			out = append(out, name)
-		}
-	}
-	return out
-}
-
-// remember notes planExecution as answered: it has been started or queued. Clearing it is not a request, but lets the
-// same name be one again.
-func remember(in Input, base *v1beta1.Baseline) {
-	exec := in.Instance.Spec.PlanExecution
-	if exec.UID == "" {
-		base.PlanName = exec.PlanName
-		return
-	}
-	if !slices.Contains(base.RequestUIDs, exec.UID) {
-		base.RequestUIDs = append(base.RequestUIDs, exec.UID)
-		base.RequestUIDs = slices.Clone(base.RequestUIDs[max(0, len(base.RequestUIDs)-UIDs):])
-	}
-}
-
-// idle is the baseline when nothing starts: planExecution has been queued or cleared, and undefined parameters came or
-// went. It is nil if nothing changes.
-func idle(in Input) *v1beta1.Baseline {
-	old := in.Instance.Status.Baseline
-	base := old.DeepCopy()
-	remember(in, base)
-	if base.OperatorVersion == in.Instance.OperatorVersionKey().String() {
-		adopt(in, base, slices.DeleteFunc(changed(in), func(name string) bool {
-			return find(in.Version.Parameters, name) != nil
-		}))
-	}
-	if equality.Semantic.DeepEqual(base, old) {
-		return nil
-	}
-	return base
-}
-
-// snapshot takes spec as it is: nothing starts (rule 1).
-func snapshot(in Input) *v1beta1.Baseline {
-	base := &v1beta1.Baseline{OperatorVersion: in.Instance.OperatorVersionKey().String(), Parameters: map[string]string{}}
-	for name, value := range in.Instance.Spec.Parameters {
-		base.Parameters[name] = in.Hash(value)
-	}
-	base.Fixed = fixed(in)
-	remember(in, base)
-	for _, st := range in.Instance.Status.PlanStatus {
-		if st.UID != "" && !slices.Contains(base.RequestUIDs, st.UID) {
-			base.RequestUIDs = append(base.RequestUIDs, st.UID)
-		}
-	}
-	slices.Sort(base.RequestUIDs)
-	return base
 }

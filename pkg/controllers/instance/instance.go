@@ -4,9 +4,6 @@ package instance
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"reflect"
 	"sync"
@@ -16,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -27,6 +24,7 @@ import (
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/plans"
+	"kudo.dev/kudo/plans/trigger"
 )
 
 // Reconciler runs the plans of Instances.
@@ -39,7 +37,7 @@ type Reconciler struct {
 	Runner   *runner.Runner
 	Mirror   *apply.Mirror
 	Versions *runner.Versions
-	Events   events.EventRecorder
+	Events   record.EventRecorder
 	Clock    clock.Clock
 
 	// runs maps the uid of a run that is going on to what it was started with.
@@ -152,19 +150,15 @@ func (p *pass) commit(ctx context.Context) error {
 
 // event records what has happened.
 func (p *pass) event(kind, reason, format string, args ...any) {
-	p.Events.Eventf(p.instance, nil, kind, reason, reason, format, args...)
+	p.Events.Eventf(p.instance, kind, reason, format, args...)
 }
 
 func (p *pass) warn(reason, format string, args ...any) {
 	p.event(corev1.EventTypeWarning, reason, format, args...)
 }
 
-// hash is what the baseline keeps of a parameter's value: keyed, so that equal values of two Instances differ.
-func (p *pass) hash(value string) string {
-	mac := hmac.New(sha256.New, []byte(p.instance.UID))
-	mac.Write([]byte(value))
-	return hex.EncodeToString(mac.Sum(nil)[:12])
-}
+// hash is what the baseline keeps of a parameter's value.
+func (p *pass) hash(value string) string { return trigger.Keyed(string(p.instance.UID))(value) }
 
 // loadVersion gets what spec.operatorVersion names.
 func (p *pass) loadVersion(ctx context.Context) (bool, error) {

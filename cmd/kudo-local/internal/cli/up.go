@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/component-base/version"
+
+	"kudo.dev/kudo/cmd/kudo-local/internal/instance"
+	"kudo.dev/kudo/cmd/kudo-local/internal/plane"
+)
+
+type upFlags struct {
+	profile     string
+	readyDelay  time.Duration
+	withKudo    bool
+	binDir      string
+	managerArgs []string
+}
+
+func newUp(o *options) *cobra.Command {
+	f := &upFlags{}
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Start a control plane, or what of it does not run",
+		Long: `Start a control plane, or what of it does not run.
+
+Flags that are not given keep the value they had the last time. The profile of
+an instance cannot be changed later.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runUp(cmd, o, f) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.profile, "profile", string(instance.Full), "full, or api: no scheduler, no nodes, and no controllers but those for namespaces, owners and service accounts")
+	flags.DurationVar(&f.readyDelay, "pod-ready-delay", time.Second, "how long after it was scheduled a pod becomes ready")
+	flags.BoolVar(&f.withKudo, "with-kudo", false, "install kudo and run its manager as one more component")
+	flags.StringVar(&f.binDir, "bin-dir", "", "folder with kudo's programs, kubectl-kudo and manager (default the folder of this program)")
+	flags.StringArrayVar(&f.managerArgs, "manager-arg", nil, "argument for the manager; may be repeated, an empty one takes all away")
+	return cmd
+}
+
+func runUp(cmd *cobra.Command, o *options, f *upFlags) error {
+	unlock, err := instance.Lock(cmd.Context(), o.root, o.name, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	defer unlock()
+
+	i, err := instance.Load(o.root, o.name)
+	fresh := errors.Is(err, instance.ErrNotFound)
+	if fresh {
+		i, err = instance.New(o.root, o.name, instance.Settings{Profile: instance.Full, PodReadyDelay: time.Second}), nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := f.apply(cmd, o, i, fresh); err != nil {
+		return err
+	}
+	p, err := plane.New(o.root, i, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	if i.Settings.WithKudo {
+		if err := p.CheckPrograms(); err != nil {
+			return err
+		}
+	}
+	if err := p.Up(cmd.Context()); err != nil {
+		return err
+	}
+	printUp(cmd, o, p)
+	return nil
+}
+
+// apply changes the settings of an instance to those flags that were given.
+func (f *upFlags) apply(cmd *cobra.Command, o *options, i *instance.Instance, fresh bool) error {
+	given := cmd.Flags().Changed
+	s := &i.Settings
+	if given("profile") {
+		profile := instance.Profile(f.profile)
+		if profile != instance.Full && profile != instance.API {
+			return fmt.Errorf("there is no profile %q: use full or api", f.profile)
+		}
+		if !fresh && profile != s.Profile {
+			return fmt.Errorf("instance %q has the profile %s: take another --name, or first '%s'", i.Name, s.Profile, o.again("down --delete"))
+		}
+		s.Profile = profile
+	}
+	if given("pod-ready-delay") {
+		if f.readyDelay < 0 {
+			return fmt.Errorf("--pod-ready-delay cannot be negative")
+		}
+		s.PodReadyDelay = f.readyDelay
+	}
+	if given("with-kudo") {
+		s.WithKudo = f.withKudo
+	}
+	if given("bin-dir") {
+		dir, err := filepath.Abs(f.binDir)
+		if err != nil {
+			return fmt.Errorf("finding --bin-dir: %w", err)
+		}
+		s.BinDir = dir
+	}
+	if given("manager-arg") {
+		s.ManagerArgs = slices.DeleteFunc(slices.Clone(f.managerArgs), func(a string) bool { return a == "" })
+	}
+	return nil
+}
+
+func printUp(cmd *cobra.Command, o *options, p *plane.Plane) {
+	fmt.Fprintf(cmd.OutOrStdout(), `Kubernetes %s is up at %s (instance %q, profile %s).
+The kubeconfig is %s
+
+  export KUBECONFIG=%s
+  kubectl get nodes
+
+Stop it with '%s'; its data stays until '%s'.
+`, version.Get().GitVersion, p.Server(), p.Name, p.Settings.Profile, p.Kubeconfig(), p.Kubeconfig(), o.again("down"), o.again("down --delete"))
+}

@@ -1,0 +1,130 @@
+package pki
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+func open(t *testing.T, dir string) *Store {
+	t.Helper()
+	s, err := Open(dir, net.IPv4(10, 96, 0, 1), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func leaf(t *testing.T, s *Store, name string) *x509.Certificate {
+	t.Helper()
+	pair, err := tls.LoadX509KeyPair(s.CertFile(name), s.KeyFile(name))
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return pair.Leaf
+}
+
+func TestCertificatesVerify(t *testing.T) {
+	s := open(t, t.TempDir())
+	tests := []struct {
+		reason, ca, name, host string
+		usage                  x509.ExtKeyUsage
+	}{
+		{"people reach the API server on loopback", CA, APIServer, "127.0.0.1", x509.ExtKeyUsageServerAuth},
+		{"pods would reach it by its Service name", CA, APIServer, "kubernetes.default.svc", x509.ExtKeyUsageServerAuth},
+		{"and by the Service address", CA, APIServer, "10.96.0.1", x509.ExtKeyUsageServerAuth},
+		{"etcd serves TLS", CA, EtcdServer, "127.0.0.1", x509.ExtKeyUsageServerAuth},
+		{"the API server logs in to etcd", CA, EtcdClient, "", x509.ExtKeyUsageClientAuth},
+		{"the admin logs in", CA, Admin, "", x509.ExtKeyUsageClientAuth},
+		{"aggregated servers trust the front proxy", FrontProxyCA, FrontProxy, "", x509.ExtKeyUsageClientAuth},
+	}
+	for _, tc := range tests {
+		ca, err := os.ReadFile(s.CertFile(tc.ca))
+		if err != nil {
+			t.Fatal(err)
+		}
+		roots := x509.NewCertPool()
+		roots.AppendCertsFromPEM(ca)
+		_, err = leaf(t, s, tc.name).Verify(x509.VerifyOptions{DNSName: tc.host, Roots: roots, KeyUsages: []x509.ExtKeyUsage{tc.usage}})
+		if err != nil {
+			t.Errorf("%s: %v", tc.reason, err)
+		}
+	}
+	if groups := leaf(t, s, Admin).Subject.Organization; !slices.Contains(groups, "system:masters") {
+		t.Errorf("the admin is in %v, not in system:masters", groups)
+	}
+}
+
+func TestOpenKeepsWhatIsThere(t *testing.T) {
+	dir := t.TempDir()
+	before, err := os.ReadFile(open(t, dir).CertFile(CA))
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := os.ReadFile(open(t, dir).CertFile(CA))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(before) != string(after) {
+		t.Error("a second Open made new certificates: every kubeconfig that was copied would stop working")
+	}
+}
+
+func TestPrivateKeysArePrivate(t *testing.T) {
+	s := open(t, t.TempDir())
+	for _, name := range []string{CA, Admin, ServiceAccounts} {
+		info, err := os.Stat(s.KeyFile(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %v", s.KeyFile(name), info.Mode())
+		}
+	}
+}
+
+func TestSigningKeyIsAPair(t *testing.T) {
+	pair, err := SigningKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, _ := pem.Decode(pair.Key)
+	key, err := x509.ParseECPrivateKey(private.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, _ := pem.Decode(pair.Cert)
+	got, err := x509.ParsePKIXPublicKey(public.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !key.PublicKey.Equal(got) {
+		t.Error("the public key is not of the private key: no token would verify")
+	}
+}
+
+func TestKubeconfigIsSelfContained(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "kubeconfig")
+	if err := open(t, filepath.Join(dir, "pki")).WriteKubeconfig(path, "kudo-local", "https://127.0.0.1:1", Admin); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "pki")); err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.Host != "https://127.0.0.1:1" || len(config.CertData) == 0 || len(config.KeyData) == 0 || len(config.CAData) == 0 {
+		t.Errorf("incomplete: %v", config)
+	}
+}

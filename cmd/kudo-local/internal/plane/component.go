@@ -1,0 +1,150 @@
+package plane
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"kudo.dev/kudo/cmd/kudo-local/internal/components"
+	"kudo.dev/kudo/cmd/kudo-local/internal/instance"
+)
+
+// Manager is the component that is not linked into this binary: kudo's own.
+const Manager = "manager"
+
+// Uses of ports beside the one that is named like its component.
+const (
+	etcdPeer       = "etcd-peer"
+	etcdMetrics    = "etcd-metrics"
+	managerWebhook = "manager-webhook"
+	managerMetrics = "manager-metrics"
+)
+
+// component is one server of the plane.
+type component struct {
+	name string
+	// ports are the uses of ports it listens on. The first is the address
+	// that people are shown.
+	ports []string
+	args  func(*Plane) []string
+	// ready is the URL that answers 200 when the component does its work.
+	ready func(*Plane) string
+	// reads are files whose change needs a restart.
+	reads []string
+	// program is another binary; this one when nil.
+	program func(*Plane) string
+}
+
+// components are the servers of this instance, in the order in which they need
+// each other.
+func (p *Plane) components() []component {
+	all := []component{
+		{
+			name:  components.Etcd,
+			ports: []string{components.Etcd, etcdPeer, etcdMetrics},
+			args:  (*Plane).etcdArgs,
+			ready: func(p *Plane) string { return "http://" + p.address(etcdMetrics) + "/health" },
+		},
+		{
+			name:  components.APIServer,
+			ports: []string{components.APIServer},
+			args:  (*Plane).apiServerArgs,
+			ready: func(p *Plane) string { return p.Server() + "/readyz" },
+		},
+		{
+			name:  components.ControllerManager,
+			ports: []string{components.ControllerManager},
+			args:  (*Plane).controllerManagerArgs,
+			ready: func(p *Plane) string { return "https://" + p.address(components.ControllerManager) + "/healthz" },
+		},
+	}
+	if p.Settings.Profile != instance.API {
+		all = append(all, component{
+			name:  components.Scheduler,
+			ports: []string{components.Scheduler},
+			args:  (*Plane).schedulerArgs,
+			ready: func(p *Plane) string { return "https://" + p.address(components.Scheduler) + "/readyz" },
+		}, component{
+			name:  components.Kwok,
+			ports: []string{components.Kwok},
+			args:  (*Plane).kwokArgs,
+			ready: func(p *Plane) string { return "http://" + p.address(components.Kwok) + "/readyz" },
+			reads: []string{"kwok.yaml"},
+		})
+	}
+	if p.Settings.WithKudo {
+		all = append(all, component{
+			name:    Manager,
+			ports:   []string{managerWebhook, managerMetrics, Manager},
+			args:    (*Plane).managerArgs,
+			ready:   func(p *Plane) string { return "http://" + p.address(Manager) + "/readyz" },
+			reads:   []string{"manager.kubeconfig"},
+			program: (*Plane).managerProgram,
+		})
+	}
+	return all
+}
+
+// Components are the names of the servers of this instance.
+func (p *Plane) Components() []string {
+	var names []string
+	for _, c := range p.components() {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+func (p *Plane) component(name string) (component, error) {
+	all := p.components()
+	at := slices.IndexFunc(all, func(c component) bool { return c.name == name })
+	if at < 0 {
+		return component{}, fmt.Errorf("instance %q has no component %q: it has %s", p.Name, name, strings.Join(p.Components(), ", "))
+	}
+	return all[at], nil
+}
+
+// command is the program of a component and its arguments.
+func (p *Plane) command(c component) (program string, args []string) {
+	if c.program != nil {
+		return c.program(p), c.args(p)
+	}
+	return p.executable, components.Args(c.name, c.args(p))
+}
+
+// digest tells one way to run a component from another. The servers in this
+// binary are the same after a rebuild more often than not, so only another
+// program counts as changed when its content has.
+func (p *Plane) digest(c component) (string, error) {
+	program, args := p.command(c)
+	h := sha256.New()
+	for _, a := range args {
+		fmt.Fprintf(h, "%s\x00", a)
+	}
+	files := []string{}
+	for _, f := range c.reads {
+		files = append(files, p.Path(f))
+	}
+	if c.program != nil {
+		files = append(files, program)
+	}
+	for _, f := range files {
+		if err := hashFile(h, f); err != nil {
+			return "", fmt.Errorf("reading what %s is started with: %w", c.name, err)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+func hashFile(w io.Writer, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = io.Copy(w, f)
+	return err
+}

@@ -1,0 +1,145 @@
+package plane
+
+import (
+	"fmt"
+	"strings"
+
+	"kudo.dev/kudo/cmd/kudo-local/internal/components"
+	"kudo.dev/kudo/cmd/kudo-local/internal/instance"
+	"kudo.dev/kudo/cmd/kudo-local/internal/pki"
+)
+
+func (p *Plane) etcdArgs() []string {
+	client, peer := "https://"+p.address(components.Etcd), "http://"+p.address(etcdPeer)
+	return []string{
+		"--name=" + p.Name,
+		"--data-dir=" + p.Path("etcd"),
+		"--listen-client-urls=" + client,
+		"--advertise-client-urls=" + client,
+		"--listen-peer-urls=" + peer,
+		"--initial-advertise-peer-urls=" + peer,
+		"--initial-cluster=" + p.Name + "=" + peer,
+		"--listen-metrics-urls=http://" + p.address(etcdMetrics),
+		"--client-cert-auth",
+		"--trusted-ca-file=" + p.store.CertFile(pki.CA),
+		"--cert-file=" + p.store.CertFile(pki.EtcdServer),
+		"--key-file=" + p.store.KeyFile(pki.EtcdServer),
+		"--log-level=warn",
+		// Nobody mourns the data of a test when the machine crashes.
+		"--unsafe-no-fsync",
+		"--quota-backend-bytes=8589934592",
+		// The log in memory is most of what etcd uses; one member needs little.
+		"--snapshot-count=2000",
+		"--snapshot-catchup-entries=500",
+		"--auto-compaction-mode=periodic",
+		"--auto-compaction-retention=2m",
+	}
+}
+
+func (p *Plane) apiServerArgs() []string {
+	s := p.store
+	return []string{
+		"--bind-address=127.0.0.1",
+		"--advertise-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", p.Ports[components.APIServer]),
+		// Endpoints may not hold loopback addresses.
+		"--endpoint-reconciler-type=none",
+		"--etcd-servers=https://" + p.address(components.Etcd),
+		"--etcd-cafile=" + s.CertFile(pki.CA),
+		"--etcd-certfile=" + s.CertFile(pki.EtcdClient),
+		"--etcd-keyfile=" + s.KeyFile(pki.EtcdClient),
+		"--etcd-compaction-interval=2m",
+		"--tls-cert-file=" + s.CertFile(pki.APIServer),
+		"--tls-private-key-file=" + s.KeyFile(pki.APIServer),
+		"--client-ca-file=" + s.CertFile(pki.CA),
+		"--authorization-mode=Node,RBAC",
+		"--enable-admission-plugins=NodeRestriction",
+		"--allow-privileged=true",
+		"--service-cluster-ip-range=" + serviceRange,
+		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+		"--service-account-key-file=" + s.CertFile(pki.ServiceAccounts),
+		"--service-account-signing-key-file=" + s.KeyFile(pki.ServiceAccounts),
+		"--requestheader-client-ca-file=" + s.CertFile(pki.FrontProxyCA),
+		"--requestheader-allowed-names=front-proxy-client",
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file=" + s.CertFile(pki.FrontProxy),
+		"--proxy-client-key-file=" + s.KeyFile(pki.FrontProxy),
+		"--delete-collection-workers=4",
+		"--shutdown-delay-duration=0s",
+	}
+}
+
+// apiControllers are what an API needs to be usable: namespaces that end,
+// owners that are honoured, ServiceAccounts, and the roles admin, edit and
+// view, which are aggregated.
+var apiControllers = []string{
+	"namespace-controller",
+	"garbage-collector-controller",
+	"serviceaccount-controller",
+	"serviceaccount-token-controller",
+	"root-ca-certificate-publisher-controller",
+	"clusterrole-aggregation-controller",
+}
+
+func (p *Plane) controllerManagerArgs() []string {
+	controllers := "*,-cloud-node-lifecycle-controller,-node-route-controller,-service-lb-controller"
+	if p.Settings.Profile == instance.API {
+		controllers = strings.Join(apiControllers, ",")
+	}
+	s := p.store
+	args := append(p.servingArgs(components.ControllerManager),
+		"--controllers="+controllers,
+		"--use-service-account-credentials=true",
+		"--service-account-private-key-file="+s.KeyFile(pki.ServiceAccounts),
+		"--root-ca-file="+s.CertFile(pki.CA),
+		"--cluster-signing-cert-file="+s.CertFile(pki.CA),
+		"--cluster-signing-key-file="+s.KeyFile(pki.CA),
+		"--kube-api-qps=500",
+		"--kube-api-burst=1000",
+		// A busy machine must not look like six dead nodes.
+		"--node-monitor-grace-period=2m",
+	)
+	for _, c := range []string{"deployment", "replicaset", "statefulset", "daemonset", "job", "cron-job", "service-endpoint", "endpoint"} {
+		args = append(args, "--concurrent-"+c+"-syncs=20")
+	}
+	return append(args,
+		"--concurrent-gc-syncs=30",
+		"--concurrent-namespace-syncs=20",
+		"--concurrent-serviceaccount-token-syncs=10",
+	)
+}
+
+func (p *Plane) schedulerArgs() []string {
+	return append(p.servingArgs(components.Scheduler), "--kube-api-qps=500", "--kube-api-burst=1000")
+}
+
+// servingArgs are what controller-manager and scheduler have in common.
+func (p *Plane) servingArgs(component string) []string {
+	kubeconfig := p.clientConfig(component)
+	return []string{
+		"--kubeconfig=" + kubeconfig,
+		"--authentication-kubeconfig=" + kubeconfig,
+		"--authorization-kubeconfig=" + kubeconfig,
+		"--bind-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", p.Ports[component]),
+		"--tls-cert-file=" + p.store.CertFile(pki.Serving),
+		"--tls-private-key-file=" + p.store.KeyFile(pki.Serving),
+		"--leader-elect=false",
+	}
+}
+
+func (p *Plane) kwokArgs() []string {
+	return []string{
+		"--kubeconfig=" + p.clientConfig(components.Kwok),
+		"--config=" + p.Path("kwok.yaml"),
+		"--server-address=" + p.address(components.Kwok),
+		"--manage-all-nodes=true",
+		// Without leases nodes turn NotReady about once a minute.
+		"--node-lease-duration-seconds=40",
+		"--cidr=10.244.0.0/16",
+		"--node-ip=127.0.0.1",
+		"-v=WARN",
+	}
+}

@@ -1,0 +1,119 @@
+package plane
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"kudo.dev/kudo/cmd/kudo-local/internal/instance"
+)
+
+// The names of kudo's own programs, which lie beside this one or in the folder
+// that --bin-dir names.
+const (
+	kudoProgram    = "kubectl-kudo"
+	managerProgram = "manager"
+	kudoNamespace  = "kudo-system"
+)
+
+// initLimit is how long 'kubectl kudo init' may take.
+const initLimit = 2 * time.Minute
+
+func (p *Plane) binary(name string) string {
+	dir := p.Settings.BinDir
+	if dir == "" {
+		dir = filepath.Dir(p.executable)
+	}
+	return filepath.Join(dir, name)
+}
+
+func (p *Plane) managerProgram() string { return p.binary(managerProgram) }
+
+func (p *Plane) managerArgs() []string {
+	return append([]string{
+		"--kubeconfig", p.ManagerKubeconfig(),
+		"--webhook-port", fmt.Sprint(p.Ports[managerWebhook]),
+		"--webhook-cert-dir", p.Path("manager-certs"),
+		"--metrics-bind-address", p.address(managerMetrics),
+		"--health-probe-bind-address", p.address(Manager),
+		"--namespace", kudoNamespace,
+	}, p.Settings.ManagerArgs...)
+}
+
+// CheckPrograms returns an error when a program of kudo is missing, before
+// anything is started.
+func (p *Plane) CheckPrograms() error {
+	for _, name := range []string{kudoProgram, managerProgram} {
+		path := p.binary(name)
+		info, err := os.Stat(path)
+		if errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("--with-kudo needs the program %s, which is not there: build kudo, or name the folder of its programs with --bin-dir", path)
+		}
+		if err != nil {
+			return fmt.Errorf("looking for %s: %w", name, err)
+		}
+		if info.IsDir() || info.Mode()&0o111 == 0 {
+			return fmt.Errorf("%s cannot be run: it is no executable file", path)
+		}
+	}
+	return nil
+}
+
+// installKudo installs kudo's definitions, roles and webhooks, and gets the
+// kubeconfig of the manager. It is skipped while a manager runs that the same
+// program has installed; else it is done again, also because the token in that
+// kubeconfig may have expired.
+func (p *Plane) installKudo(ctx context.Context) error {
+	digest, err := p.digest(component{name: kudoProgram, args: (*Plane).initArgs, program: func(p *Plane) string { return p.binary(kudoProgram) }})
+	if err != nil {
+		return err
+	}
+	done, err := os.ReadFile(p.initRecord())
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("reading what kudo was installed with: %w", err)
+	}
+	if string(done) == digest && p.alive(Manager) {
+		return nil
+	}
+	begin := time.Now()
+	p.say("installing kudo… ")
+	if err := p.runInit(ctx); err != nil {
+		p.say("failed\n")
+		return err
+	}
+	p.say("%s\n", seconds(begin))
+	return instance.WriteFile(p.initRecord(), []byte(digest))
+}
+
+// initRecord holds the digest of the program and arguments of the last init.
+func (p *Plane) initRecord() string { return p.Path("run", "init.digest") }
+
+func (p *Plane) initArgs() []string {
+	return []string{
+		"init", "--external-manager",
+		"--webhook-url", "https://" + p.address(managerWebhook),
+		"--manager-kubeconfig", p.ManagerKubeconfig(),
+		"--wait",
+	}
+}
+
+func (p *Plane) runInit(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, initLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, p.binary(kudoProgram), p.initArgs()...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+p.Kubeconfig())
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("installing kudo with %s: %w. It said:\n%s", cmd, err, indent(output.String()))
+	}
+	if _, err := os.Stat(p.ManagerKubeconfig()); err != nil {
+		return fmt.Errorf("%s ended well, but has not written the kubeconfig of the manager: %w", cmd, err)
+	}
+	return os.MkdirAll(p.Path("manager-certs"), 0o700)
+}

@@ -1,0 +1,84 @@
+package plane
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"kudo.dev/kudo/cmd/kudo-local/internal/instance"
+)
+
+func testPlane(profile instance.Profile, withKudo bool) *Plane {
+	return &Plane{Instance: instance.New("/state", "one", instance.Settings{Profile: profile, WithKudo: withKudo})}
+}
+
+func TestComponentsOfProfiles(t *testing.T) {
+	tests := []struct {
+		reason   string
+		profile  instance.Profile
+		withKudo bool
+		want     string
+	}{
+		{"full runs pods", instance.Full, false, "etcd kube-apiserver kube-controller-manager kube-scheduler kwok"},
+		{"the manager is the last, it needs all others", instance.Full, true, "etcd kube-apiserver kube-controller-manager kube-scheduler kwok manager"},
+		{"nothing schedules in profile api", instance.API, false, "etcd kube-apiserver kube-controller-manager"},
+	}
+	for _, tc := range tests {
+		p := testPlane(tc.profile, tc.withKudo)
+		if got := strings.Join(p.Components(), " "); got != tc.want {
+			t.Errorf("%s: components are %s", tc.reason, got)
+		}
+		var grouped []string
+		for _, group := range p.groups() {
+			for _, c := range group {
+				grouped = append(grouped, c.name)
+			}
+		}
+		if got := strings.Join(grouped, " "); got != tc.want {
+			t.Errorf("%s: started are %s", tc.reason, got)
+		}
+	}
+	if got := testPlane(instance.API, false).unwanted(); !slices.Equal(got, []string{"kube-scheduler", "kwok", "manager"}) {
+		t.Errorf("unwanted in profile api: %v", got)
+	}
+	if _, err := testPlane(instance.API, false).component("kwok"); err == nil || !strings.Contains(err.Error(), "it has etcd") {
+		t.Errorf("error for a component that is not there: %v", err)
+	}
+}
+
+func TestEveryPortHasOneOwner(t *testing.T) {
+	owners := map[string]string{}
+	for _, c := range testPlane(instance.Full, true).components() {
+		for _, use := range c.ports {
+			if owners[use] != "" {
+				t.Errorf("port %s belongs to %s and %s", use, owners[use], c.name)
+			}
+			owners[use] = c.name
+		}
+		if !slices.Contains(everything, c.name) {
+			t.Errorf("down would not stop %s", c.name)
+		}
+	}
+}
+
+func TestTail(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.log")
+	if err := os.WriteFile(path, []byte("1\n2\n3\nno end"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		lines int
+		want  string
+	}{{0, ""}, {1, "no end"}, {2, "3\nno end"}, {9, "1\n2\n3\nno end"}, {-1, "1\n2\n3\nno end"}}
+	for _, tc := range tests {
+		got, offset, err := Tail(path, tc.lines)
+		if err != nil || string(got) != tc.want || offset != 12 {
+			t.Errorf("Tail(%d) = %q, %d, %v", tc.lines, got, offset, err)
+		}
+	}
+	if got := logEnd(filepath.Join(t.TempDir(), "none"), 3); !strings.Contains(got, "no such file") {
+		t.Errorf("the end of a log that is not there: %q", got)
+	}
+}

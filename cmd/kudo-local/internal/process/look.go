@@ -1,0 +1,50 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+type sighting struct {
+	born   string
+	zombie bool
+}
+
+// look finds out about a process id: from /proc where there is one, else from
+// ps, else only whether it takes signals.
+func look(pid int) (sighting, bool) {
+	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil {
+		return parseStat(string(stat))
+	} else if _, err := os.Stat("/proc/self/stat"); err == nil {
+		return sighting{}, false // there is a /proc, and pid is not in it
+	}
+	out, err := exec.Command("ps", "-o", "stat=,lstart=", "-p", strconv.Itoa(pid)).Output()
+	if err == nil {
+		state, born, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
+		return sighting{born: strings.TrimSpace(born), zombie: strings.HasPrefix(state, "Z")}, state != ""
+	}
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return sighting{}, false
+	}
+	return sighting{}, syscall.Kill(pid, 0) == nil
+}
+
+// parseStat reads proc(5)'s stat line. The second field, the name in
+// parentheses, may hold spaces and parentheses itself, so counting starts
+// after the last one: state is the first field there, starttime the 20th.
+func parseStat(stat string) (sighting, bool) {
+	end := strings.LastIndexByte(stat, ')')
+	if end < 0 {
+		return sighting{}, false
+	}
+	fields := strings.Fields(stat[end+1:])
+	if len(fields) < 20 {
+		return sighting{}, false
+	}
+	return sighting{born: fields[19], zombie: fields[0] == "Z" || fields[0] == "X"}, true
+}

@@ -1,0 +1,105 @@
+package volumes
+
+import (
+	"path"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// managedBy marks the volumes that this package makes, and may delete.
+const (
+	managedBy = "app.kubernetes.io/managed-by"
+	us        = "kudo-local"
+)
+
+var everything = labels.Everything()
+
+func volumeName(claim *corev1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) }
+
+func ours(v *corev1.PersistentVolume) bool {
+	return v.Labels[managedBy] == us && v.Spec.ClaimRef != nil
+}
+
+// waits tells whether a claim needs a volume from us: not when it names one
+// itself.
+func waits(claim *corev1.PersistentVolumeClaim) bool {
+	return claim.DeletionTimestamp == nil && claim.Spec.VolumeName == "" && claim.Status.Phase != corev1.ClaimBound
+}
+
+// meantFor tells whether a volume is there already that the claim should get:
+// one reserved for it, or one that somebody has made by hand for its class.
+func meantFor(v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+	if ref := v.Spec.ClaimRef; ref != nil {
+		return ref.Namespace == claim.Namespace && ref.Name == claim.Name && (ref.UID == "" || ref.UID == claim.UID)
+	}
+	if class(claim) == "" || v.Spec.StorageClassName != class(claim) || v.Status.Phase == corev1.VolumeFailed {
+		return false
+	}
+	have, want := v.Spec.Capacity[corev1.ResourceStorage], claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	return have.Cmp(want) >= 0 && covers(v.Spec.AccessModes, claim.Spec.AccessModes) && selects(claim, v)
+}
+
+func class(claim *corev1.PersistentVolumeClaim) string {
+	if claim.Spec.StorageClassName == nil {
+		return ""
+	}
+	return *claim.Spec.StorageClassName
+}
+
+func covers(have, want []corev1.PersistentVolumeAccessMode) bool {
+	set := map[corev1.PersistentVolumeAccessMode]bool{}
+	for _, m := range have {
+		set[m] = true
+	}
+	for _, m := range want {
+		if !set[m] {
+			return false
+		}
+	}
+	return true
+}
+
+func selects(claim *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) bool {
+	if claim.Spec.Selector == nil {
+		return true
+	}
+	selector, err := metav1.LabelSelectorAsSelector(claim.Spec.Selector)
+	return err == nil && selector.Matches(labels.Set(v.Labels))
+}
+
+// volumeFor is a volume that only this claim can be bound to. It is reserved
+// by uid, so that a new claim of the same name does not get the old volume.
+func volumeFor(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
+	name := volumeName(claim)
+	marks := map[string]string{}
+	if claim.Spec.Selector != nil { // else the binder would not see a match
+		for k, v := range claim.Spec.Selector.MatchLabels {
+			marks[k] = v
+		}
+	}
+	marks[managedBy] = us
+	return &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: marks},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity:         corev1.ResourceList{corev1.ResourceStorage: claim.Spec.Resources.Requests[corev1.ResourceStorage]},
+			AccessModes:      claim.Spec.AccessModes,
+			StorageClassName: class(claim),
+			VolumeMode:       claim.Spec.VolumeMode,
+			// No driver knows how to recycle it: this package deletes it.
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+			VolumeAttributesClassName:     claim.Spec.VolumeAttributesClassName,
+			ClaimRef: &corev1.ObjectReference{
+				APIVersion: "v1",
+				Kind:       "PersistentVolumeClaim",
+				Namespace:  claim.Namespace,
+				Name:       claim.Name,
+				UID:        claim.UID,
+			},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{
+				HostPath: &corev1.HostPathVolumeSource{Path: path.Join("/var/lib/kudo-local", name)},
+			},
+		},
+	}
+}

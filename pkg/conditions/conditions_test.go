@@ -1,0 +1,127 @@
+package conditions
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+)
+
+// instance is one with these runs, queue and conditions; conditions are written as in text.
+func instance(plans map[string]v1beta1.ExecutionStatus, queue []string, before ...metav1.Condition) *v1beta1.Instance {
+	i := &v1beta1.Instance{}
+	i.Generation = 7
+	i.Status.PlanStatus = map[string]v1beta1.PlanStatus{}
+	for name, status := range plans {
+		i.Status.PlanStatus[name] = v1beta1.PlanStatus{Status: status, Message: "m"}
+	}
+	for _, name := range queue {
+		i.Status.Queue = append(i.Status.Queue, v1beta1.QueuedPlan{PlanName: name})
+	}
+	i.Status.Conditions = before
+	return i
+}
+
+// text lists conditions as `type=status reason: message`.
+func text(i *v1beta1.Instance) []string {
+	out := []string{}
+	for _, c := range i.Status.Conditions {
+		line := c.Type + "=" + string(c.Status) + " " + c.Reason
+		if c.Message != "" {
+			line += ": " + c.Message
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// TestRule19 is the truth table of engine rule 19.
+func TestRule19(t *testing.T) {
+	type runs = map[string]v1beta1.ExecutionStatus
+	ready := metav1.Condition{Type: v1beta1.ReadyCondition, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonResourcesReady, ObservedGeneration: 6}
+	reconciling := metav1.Condition{Type: v1beta1.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonPlanInProgress}
+	stalled := metav1.Condition{Type: v1beta1.StalledCondition, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonPlanInFatalError}
+	invalid := metav1.Condition{Type: v1beta1.ReadyCondition, Status: metav1.ConditionFalse, Reason: v1beta1.ReasonInvalidSpec, Message: "x"}
+	for name, tc := range map[string]struct {
+		reason  string
+		in      *v1beta1.Instance
+		unready []string
+		want    []string
+	}{
+		"Nothing":     {"nothing ever ran: no condition", instance(nil, nil), nil, []string{}},
+		"NeverRun":    {"NEVER_RUN is not run", instance(runs{"deploy": v1beta1.NeverRun}, nil), nil, []string{}},
+		"Refused":     {"what was said of a spec that cannot be acted upon stays", instance(nil, nil, invalid), nil, []string{"Ready=False InvalidSpec: x"}},
+		"Deploy":      {"1.3: unknown while deploy runs", instance(runs{"deploy": v1beta1.InProgress}, nil), nil, []string{"Ready=Unknown PlanInProgress: plan deploy is running", "Reconciling=True PlanInProgress: plan deploy is running"}},
+		"Update":      {"1.3: so with update", instance(runs{"update": v1beta1.Pending, "deploy": v1beta1.Complete}, nil, ready), nil, []string{"Ready=Unknown PlanInProgress: plan update is running", "Reconciling=True PlanInProgress: plan update is running"}},
+		"Upgrade":     {"1.3: and upgrade", instance(runs{"upgrade": v1beta1.InProgress}, nil, ready), nil, []string{"Ready=Unknown PlanInProgress: plan upgrade is running", "Reconciling=True PlanInProgress: plan upgrade is running"}},
+		"Other":       {"1.3: other plans leave Ready", instance(runs{"backup": v1beta1.InProgress, "deploy": v1beta1.Complete}, nil, ready), []string{"ignored"}, []string{"Ready=True ResourcesReady", "Reconciling=True PlanInProgress: plan backup is running"}},
+		"Retry":       {"the failure before is over once a plan runs", instance(runs{"deploy": v1beta1.InProgress}, nil, stalled), nil, []string{"Ready=Unknown PlanInProgress: plan deploy is running", "Reconciling=True PlanInProgress: plan deploy is running"}},
+		"RunAndQueue": {"what waits is named, in order", instance(runs{"deploy": v1beta1.InProgress}, []string{"b", "a"}), nil, []string{"Ready=Unknown PlanInProgress: plan deploy is running", "Reconciling=True PlanInProgress: plan deploy is running, queued: b, a"}},
+		"Complete":    {"at rest exactly one condition", instance(runs{"deploy": v1beta1.Complete}, nil, reconciling, stalled), nil, []string{"Ready=True ResourcesReady"}},
+		"Unready":     {"at rest False with the reason", instance(runs{"deploy": v1beta1.Complete}, nil, ready), []string{"Deployment a: 0 of 1", "Pod b is missing"}, []string{"Ready=False ResourceNotReady: Deployment a: 0 of 1, Pod b is missing"}},
+		"Corrected":   {"a spec that was refused is forgotten at rest", instance(runs{"deploy": v1beta1.Complete}, nil, invalid), nil, []string{"Ready=True ResourcesReady"}},
+		"Between":     {"a queue without a running plan says what waits, not that the last one runs", instance(runs{"deploy": v1beta1.Complete}, []string{"backup", "x"}), nil, []string{"Ready=True ResourcesReady", "Reconciling=True PlanInProgress: queued: backup, x"}},
+		"Fatal":       {"the last run failed: not ready, and stalled", instance(runs{"deploy": v1beta1.FatalError}, nil, reconciling), []string{"ignored"}, []string{"Ready=False PlanInFatalError: plan deploy failed: m", "Stalled=True PlanInFatalError: plan deploy failed: m"}},
+		"FatalOther":  {"1.3: any plan's failure", instance(runs{"backup": v1beta1.FatalError}, nil, ready), nil, []string{"Ready=False PlanInFatalError: plan backup failed: m", "Stalled=True PlanInFatalError: plan backup failed: m"}},
+		"FatalQueue":  {"a failed run with others behind it", instance(runs{"backup": v1beta1.FatalError}, []string{"x"}), nil, []string{"Ready=False PlanInFatalError: plan backup failed: m", "Reconciling=True PlanInProgress: queued: x", "Stalled=True PlanInFatalError: plan backup failed: m"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			Set(tc.in, tc.unready)
+			if diff := cmp.Diff(tc.want, text(tc.in)); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
+			}
+			again := tc.in.DeepCopy()
+			Set(again, tc.unready)
+			if diff := cmp.Diff(tc.in, again); diff != "" {
+				t.Errorf("%s: a condition never flaps: -first +second:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestObservedGeneration(t *testing.T) {
+	in := instance(map[string]v1beta1.ExecutionStatus{"deploy": v1beta1.FatalError}, []string{"x"})
+	Set(in, nil)
+	for _, c := range in.Status.Conditions {
+		if c.ObservedGeneration != 7 {
+			t.Errorf("condition %s speaks of generation %d, not 7", c.Type, c.ObservedGeneration)
+		}
+	}
+}
+
+func TestRefused(t *testing.T) {
+	type runs = map[string]v1beta1.ExecutionStatus
+	reconciling := metav1.Condition{Type: v1beta1.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonPlanInProgress}
+	for name, tc := range map[string]struct {
+		reason string
+		in     *v1beta1.Instance
+		want   []string
+	}{
+		"New":     {"rule 5: an Instance waits for its OperatorVersion with a condition", instance(nil, nil), []string{"Ready=False OperatorVersionNotFound: m"}},
+		"Rest":    {"rule 19: at rest one condition", instance(runs{"deploy": v1beta1.Complete}, nil, reconciling), []string{"Ready=False OperatorVersionNotFound: m"}},
+		"Running": {"what runs goes on", instance(runs{"deploy": v1beta1.InProgress}, nil, reconciling), []string{"Reconciling=True PlanInProgress", "Ready=False OperatorVersionNotFound: m"}},
+		"Queued":  {"what is queued still is", instance(runs{"deploy": v1beta1.Complete}, []string{"x"}, reconciling), []string{"Reconciling=True PlanInProgress", "Ready=False OperatorVersionNotFound: m"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			Refused(tc.in, v1beta1.ReasonOperatorVersionNotFound, "m")
+			if diff := cmp.Diff(tc.want, text(tc.in)); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestLongMessages(t *testing.T) {
+	for offset := range 3 { // so that the cut falls into a character
+		in := instance(map[string]v1beta1.ExecutionStatus{"deploy": v1beta1.Complete}, nil)
+		Set(in, []string{strings.Repeat("x", offset) + strings.Repeat("€", 10_000)})
+		message := in.Status.Conditions[0].Message
+		if !utf8.ValidString(message) || len(message) > maxMessage+len("…") || !strings.HasSuffix(message, "…") {
+			t.Errorf("a long message is cut between characters, since JSON would change a broken one: %d bytes, ends in %q", len(message), message[len(message)-6:])
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package task
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+)
+
+type spec = v1beta1.TaskSpec
+
+// TestNew is the validation column of kudo-reference 2.3.
+func TestNew(t *testing.T) {
+	one := []string{"a.yaml", "b.yaml", "a.yaml"}
+	pipes := func(p ...v1beta1.PipeSpec) spec { return spec{Pod: "pod.yaml", Pipe: p} }
+	file := v1beta1.PipeSpec{File: "/tmp/x", Kind: "Secret", Key: "a-Z_9"}
+	env := v1beta1.PipeSpec{EnvFile: "/tmp/x", Kind: "ConfigMap", Key: "k"}
+	for name, tc := range map[string]struct {
+		reason string
+		kind   string
+		spec   spec
+		want   Task
+		err    string
+	}{
+		"Apply":          {"resources in their order", v1beta1.ApplyTask, spec{Resources: one}, Apply{one}, ""},
+		"ApplyOthers":    {"the fields of other kinds are ignored, since spec is flat", v1beta1.ApplyTask, spec{Resources: one, Parameter: "P", Pod: "x", Fatal: true}, Apply{one}, ""},
+		"ApplyEmpty":     {"needs resources", v1beta1.ApplyTask, spec{}, nil, `task "t" of kind Apply: spec.resources: is empty: name at least one template to apply`},
+		"Delete":         {"resources in their order", v1beta1.DeleteTask, spec{Resources: one}, Delete{one}, ""},
+		"DeleteEmpty":    {"needs resources", v1beta1.DeleteTask, spec{Resources: []string{}}, nil, `task "t" of kind Delete: spec.resources: is empty: name at least one template whose objects are deleted`},
+		"Toggle":         {"resources and parameter", v1beta1.ToggleTask, spec{Resources: one, Parameter: "P"}, Toggle{one, "P"}, ""},
+		"ToggleEmpty":    {"needs resources", v1beta1.ToggleTask, spec{Parameter: "P"}, nil, `task "t" of kind Toggle: spec.resources: is empty: name at least one template to toggle`},
+		"ToggleBare":     {"needs a parameter", v1beta1.ToggleTask, spec{Resources: one}, nil, `task "t" of kind Toggle: spec.parameter: is empty: name the boolean parameter that decides`},
+		"Dummy":          {"needs nothing", v1beta1.DummyTask, spec{}, Dummy{}, ""},
+		"DummyAll":       {"rule 10: does as it is told", v1beta1.DummyTask, spec{WantErr: true, Fatal: true, Done: true}, Dummy{true, true, true}, ""},
+		"Pipe":           {"files and env files", v1beta1.PipeTask, pipes(file, env), Pipe{"pod.yaml", []v1beta1.PipeSpec{file, env}}, ""},
+		"PipeNoPod":      {"needs a pod", v1beta1.PipeTask, spec{Pipe: []v1beta1.PipeSpec{file}}, nil, `task "t" of kind Pipe: spec.pod: is empty: name the template of the pod`},
+		"PipeEmpty":      {"needs pipes", v1beta1.PipeTask, pipes(), nil, `task "t" of kind Pipe: spec.pipe: is empty: list at least one file`},
+		"PipeBoth":       {"file xor envFile", v1beta1.PipeTask, pipes(file, v1beta1.PipeSpec{File: "/a", EnvFile: "/b", Kind: "Secret", Key: "k"}), nil, `task "t" of kind Pipe: spec.pipe[1]: set one of file and envFile`},
+		"PipeNeither":    {"file xor envFile", v1beta1.PipeTask, pipes(v1beta1.PipeSpec{Kind: "Secret", Key: "k"}), nil, `task "t" of kind Pipe: spec.pipe[0]: set one of file and envFile`},
+		"PipeKind":       {"Secret or ConfigMap", v1beta1.PipeTask, pipes(v1beta1.PipeSpec{File: "/a", Kind: "secret", Key: "k"}), nil, `task "t" of kind Pipe: spec.pipe[0].kind: must be Secret or ConfigMap`},
+		"PipeKey":        {"letters, digits, _ and -", v1beta1.PipeTask, pipes(v1beta1.PipeSpec{File: "/a", Kind: "Secret", Key: "a.b"}), nil, `task "t" of kind Pipe: spec.pipe[0].key: must be of letters, digits, _ and -`},
+		"PipeNoKey":      {"a key", v1beta1.PipeTask, pipes(v1beta1.PipeSpec{File: "/a", Kind: "Secret"}), nil, `task "t" of kind Pipe: spec.pipe[0].key: must be of letters, digits, _ and -`},
+		"PipeKeyLines":   {"the whole key", v1beta1.PipeTask, pipes(v1beta1.PipeSpec{File: "/a", Kind: "Secret", Key: "a\nb"}), nil, `task "t" of kind Pipe: spec.pipe[0].key: must be of letters, digits, _ and -`},
+		"Operator":       {"package alone: versions are filled in at installation", v1beta1.KudoOperatorTask, spec{Package: "zookeeper"}, KudoOperator{Package: "zookeeper"}, ""},
+		"OperatorAll":    {"all its fields", v1beta1.KudoOperatorTask, spec{Package: "p", AppVersion: "1", OperatorVersion: "2", InstanceName: "i", ParameterFile: "f"}, KudoOperator{"p", "1", "2", "i", "f"}, ""},
+		"OperatorNone":   {"needs a package", v1beta1.KudoOperatorTask, spec{InstanceName: "i"}, nil, `task "t" of kind KudoOperator: spec.package: is empty: name the operator to install`},
+		"Unknown":        {"kinds are those", "apply", spec{Resources: one}, nil, `task "t": kind "apply" is unknown: use Apply, Delete, Toggle, Dummy, Pipe or KudoOperator`},
+		"WithoutAnyKind": {"a kind is needed", "", spec{}, nil, `task "t": kind "" is unknown: use Apply, Delete, Toggle, Dummy, Pipe or KudoOperator`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := New(v1beta1.Task{Name: "t", Kind: tc.kind, Spec: tc.spec})
+			message := ""
+			if err != nil {
+				message = err.Error()
+			}
+			if message != tc.err {
+				t.Errorf("%s: error %q, want %q", tc.reason, message, tc.err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
+			}
+			if got != nil && got.Kind() != tc.kind {
+				t.Errorf("%s: a %s says that it is a %s", tc.reason, tc.kind, got.Kind())
+			}
+		})
+	}
+}

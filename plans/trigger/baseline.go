@@ -1,0 +1,145 @@
+package trigger
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+)
+
+// Keyed is the hash of baselines. The key is the uid of the Instance, so that equal values of two Instances differ.
+func Keyed(key string) Hash {
+	return func(value string) string {
+		mac := hmac.New(sha256.New, []byte(key))
+		mac.Write([]byte(value))
+		return hex.EncodeToString(mac.Sum(nil)[:12])
+	}
+}
+
+// UIDs is how many request uids the baseline remembers.
+const UIDs = 32
+
+// after is the baseline once a request has been started: only what the request answers is taken over, so that what
+// others answer stays different from spec, and cannot be lost.
+func after(in Input, r Request, all []Request) *v1beta1.Baseline {
+	base := in.Instance.Status.Baseline.DeepCopy()
+	if base == nil {
+		base = &v1beta1.Baseline{Fixed: fixed(in)}
+	}
+	take := r.Parameters
+	if r.all {
+		take = remaining(in, base, all)
+	}
+	adopt(in, base, take)
+	if r.version {
+		base.OperatorVersion = in.Instance.OperatorVersionKey().String()
+	}
+	remember(in, base)
+	return base
+}
+
+// adopt takes the values of parameters from spec. One that takes the place of a fixed default, once the parameter may
+// be changed, is what holds from then on.
+func adopt(in Input, base *v1beta1.Baseline, names []string) {
+	if base.Parameters == nil {
+		base.Parameters = map[string]string{}
+	}
+	for _, name := range names {
+		if value, set := in.Instance.Spec.Parameters[name]; set {
+			base.Parameters[name] = in.Hash(value)
+			if base.Fixed[name] != value {
+				delete(base.Fixed, name)
+			}
+		} else {
+			delete(base.Parameters, name)
+		}
+	}
+}
+
+// fixed holds the defaults of immutable parameters that spec leaves out: they must not change with the package. The
+// admission webhook writes them into spec; this is for clusters without it (rule 6).
+func fixed(in Input) map[string]string {
+	out := map[string]string{}
+	for _, def := range in.Version.Parameters {
+		if _, set := in.Instance.Spec.Parameters[def.Name]; def.IsImmutable() && def.HasDefault() && !set {
+			out[def.Name] = *def.Default
+		}
+	}
+	return out
+}
+
+// remaining lists the parameters that no queued request holds. None holds one that the version makes immutable.
+func remaining(in Input, base *v1beta1.Baseline, all []Request) []string {
+	held := map[string]bool{}
+	for _, r := range all {
+		for _, name := range r.Parameters {
+			held[name] = !r.all
+		}
+	}
+	names := map[string]bool{}
+	for name := range in.Instance.Spec.Parameters {
+		names[name] = true
+	}
+	for name := range base.Parameters {
+		names[name] = true
+	}
+	for _, def := range in.Version.Parameters {
+		held[def.Name] = held[def.Name] && !def.IsImmutable()
+	}
+	var out []string
+	for name := range names {
+		if !held[name] {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// remember notes planExecution as answered: it has been started or queued. Clearing it is not a request, but lets the
+// same name be one again.
+func remember(in Input, base *v1beta1.Baseline) {
+	exec := in.Instance.Spec.PlanExecution
+	base.PlanName = exec.PlanName
+	if exec.UID != "" && !slices.Contains(base.RequestUIDs, exec.UID) {
+		base.RequestUIDs = append(base.RequestUIDs, exec.UID)
+	}
+	base.RequestUIDs = slices.Clone(base.RequestUIDs[max(0, len(base.RequestUIDs)-UIDs):])
+}
+
+// idle is the baseline when nothing starts: planExecution has been queued or cleared, and undefined parameters came or
+// went. It is nil if nothing changes.
+func idle(in Input) *v1beta1.Baseline {
+	old := in.Instance.Status.Baseline
+	base := old.DeepCopy()
+	remember(in, base)
+	if base.OperatorVersion == in.Instance.OperatorVersionKey().String() {
+		adopt(in, base, slices.DeleteFunc(changed(in), func(name string) bool {
+			return find(in.Version.Parameters, name) != nil
+		}))
+	}
+	if equality.Semantic.DeepEqual(base, old) {
+		return nil
+	}
+	return base
+}
+
+// snapshot takes spec as it is: nothing starts (rule 1).
+func snapshot(in Input) *v1beta1.Baseline {
+	base := &v1beta1.Baseline{OperatorVersion: in.Instance.OperatorVersionKey().String(), Parameters: map[string]string{}}
+	for name, value := range in.Instance.Spec.Parameters {
+		base.Parameters[name] = in.Hash(value)
+	}
+	base.Fixed = fixed(in)
+	for _, st := range in.Instance.Status.PlanStatus {
+		if st.UID != "" && st.UID != in.Instance.Spec.PlanExecution.UID {
+			base.RequestUIDs = append(base.RequestUIDs, st.UID)
+		}
+	}
+	slices.Sort(base.RequestUIDs)
+	remember(in, base)
+	return base
+}

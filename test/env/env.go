@@ -1,0 +1,109 @@
+// Package env gives tests a real control plane: the cluster of KUDO_TEST_KUBECONFIG, or one that kudo-local starts.
+package env
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// Env is a control plane with kudo installed.
+type Env struct {
+	// Kubeconfig of an administrator.
+	Kubeconfig string
+	// Bin is the folder of kudo's programs.
+	Bin string
+
+	name, state string
+}
+
+// Root is the root of the source tree.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+}
+
+// Corpus is the folder of packages and suites by others, or "" if it is not there.
+func Corpus() string {
+	dir := filepath.Join(Root(), "..", "shared", "corpus")
+	if _, err := os.Stat(dir); err != nil {
+		return ""
+	}
+	return dir
+}
+
+// Start brings a control plane up. The arguments go to kudo-local up, after --with-kudo.
+func Start(args ...string) (*Env, error) {
+	e := &Env{Bin: filepath.Join(Root(), "bin"), Kubeconfig: os.Getenv("KUDO_TEST_KUBECONFIG")}
+	if e.Kubeconfig != "" {
+		return e, nil
+	}
+	state, err := os.MkdirTemp("", "kudo-test-")
+	if err != nil {
+		return nil, err
+	}
+	e.name, e.state = "test", state
+	if out, err := e.Local(append([]string{"up", "--with-kudo"}, args...)...); err != nil {
+		e.Stop()
+		return nil, fmt.Errorf("start the control plane (make build builds it): %w\n%s", err, out)
+	}
+	out, err := e.Local("kubeconfig")
+	if err != nil {
+		e.Stop()
+		return nil, err
+	}
+	e.Kubeconfig = strings.TrimSpace(out)
+	return e, nil
+}
+
+// Own tells whether the control plane is the test's own, so that its parts may be killed.
+func (e *Env) Own() bool { return e.state != "" }
+
+// Local runs kudo-local on the test's control plane.
+func (e *Env) Local(args ...string) (string, error) {
+	cmd := exec.Command(filepath.Join(e.Bin, "kudo-local"), append(args, "--name", e.name, "--state", e.state)...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if err != nil {
+		return out.String() + errs.String(), err
+	}
+	return out.String(), nil
+}
+
+// Stop stops the control plane and deletes its data.
+func (e *Env) Stop() {
+	if !e.Own() {
+		return
+	}
+	if out, err := e.Local("down", "--delete"); err != nil {
+		fmt.Fprintf(os.Stderr, "the control plane in %s could not be stopped: %v\n%s", e.state, err, out)
+		return
+	}
+	_ = os.RemoveAll(e.state)
+}
+
+// Path is a PATH with kudo's programs first.
+func (e *Env) Path() string { return e.Bin + ":" + os.Getenv("PATH") }
+
+// Kudo runs kubectl-kudo and returns what it printed, stdout and stderr together, and its exit code.
+func (e *Env) Kudo(args ...string) (string, int) {
+	cmd := exec.Command(filepath.Join(e.Bin, "kubectl-kudo"), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+e.Kubeconfig)
+	out, err := cmd.CombinedOutput()
+	if err != nil && cmd.ProcessState == nil {
+		return err.Error(), -1
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+// Manager is the manager as a process of the test's own, under the rights of its ServiceAccount. Only for a control
+// plane of the test's own, whose manager has been killed.
+func (e *Env) Manager(args ...string) *exec.Cmd {
+	args = append([]string{"--kubeconfig", filepath.Join(e.state, e.name, "manager.kubeconfig"), "--metrics-bind-address=0", "--health-probe-bind-address=0"}, args...)
+	return exec.Command(filepath.Join(e.Bin, "manager"), args...)
+}

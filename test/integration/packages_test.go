@@ -1,0 +1,119 @@
+package integration
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"kudo.dev/kudo/test/env"
+)
+
+// Packages of others install, take an update, and go without leftovers.
+func TestCorpusPackages(t *testing.T) {
+	corpus := env.Corpus()
+	if corpus == "" {
+		t.Skip("the packages by others are not beside the project: ../shared/corpus is missing")
+	}
+	for _, tc := range []struct {
+		name, update string
+		plans        []string
+		reason       string
+	}{
+		{"first-operator", "replicas=3", nil, "one Deployment"},
+		{"mysql", "PASSWORD=other", []string{"backup", "restore"}, "a claim, Jobs named by the plan, Delete tasks; backup and restore by trigger"},
+		{"elastic", "INGEST_NODE_COUNT=2", nil, "four serial phases of StatefulSets"},
+		{"confluent-schema-registry", "MEMORY=300Mi", nil, "conditions and several templates in one task"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			ns := namespace(t)
+			if tc.name == "elastic" {
+				tc.update = firstParameter(t, filepath.Join(corpus, "packages", tc.name, "operator"))
+			}
+			kudo(t, 0, "install", filepath.Join(corpus, "packages", tc.name, "operator"), "--instance", "i", "-n", ns, "--wait", "--wait-time", "180")
+			contains(t, kudo(t, 0, "plan", "status", "--instance", "i", "-n", ns), "Plan deploy (serial strategy) [COMPLETE]")
+			for _, plan := range tc.plans {
+				kudo(t, 0, "plan", "trigger", "--name", plan, "--instance", "i", "-n", ns, "--wait", "--wait-time", "180")
+			}
+			kudo(t, 0, "update", "--instance", "i", "-n", ns, "-p", tc.update, "--wait", "--wait-time", "180")
+			contains(t, kudo(t, 0, "plan", "history", "--instance", "i", "-n", ns), "parameters changed: "+strings.SplitN(tc.update, "=", 2)[0])
+			kudo(t, 0, "uninstall", "--instance", "i", "-n", ns, "--wait")
+			eventually(t, "nothing left over ("+tc.reason+")", func() bool { return len(leftoversBut(t, ns, tc.name)) == 0 })
+		})
+	}
+}
+
+// leftoversBut leaves out the claims of StatefulSets, which Kubernetes keeps, since they hold data.
+func leftoversBut(t *testing.T, ns, name string) []string {
+	var out []string
+	for _, l := range leftovers(t, ns) {
+		if name == "elastic" && strings.Contains(l, "PersistentVolumeClaim") {
+			continue
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+func firstParameter(t *testing.T, dir string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "params.yaml"))
+	must(t, err)
+	for _, line := range strings.Split(string(text), "\n") {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "- name: "); ok && strings.Contains(name, "COUNT") {
+			return name + "=2"
+		}
+	}
+	t.Fatal("no parameter with COUNT")
+	return ""
+}
+
+// Packages for APIs that are no longer served fail at once, with the object, the API and what to do.
+func TestCorpusPackagesOfOldAPIs(t *testing.T) {
+	corpus := env.Corpus()
+	if corpus == "" {
+		t.Skip("the packages by others are not beside the project: ../shared/corpus is missing")
+	}
+	for _, name := range []string{"redis", "zookeeper"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := namespace(t)
+			out := kudo(t, 3, "install", filepath.Join(corpus, "packages", name, "operator"), "--instance", "i", "-n", ns, "--wait")
+			contains(t, out, "PodDisruptionBudget "+ns+"/", "policy/v1beta1 is not served by this cluster", "serves PodDisruptionBudget as policy/v1", "change apiVersion")
+			var left []string
+			for _, l := range leftovers(t, ns) {
+				if strings.Contains(l, "Service") || strings.Contains(l, "StatefulSet") {
+					left = append(left, l)
+				}
+			}
+			if len(left) > 0 {
+				t.Errorf("objects of the refused task were written before it was refused: %v", left)
+			}
+		})
+	}
+}
+
+// The packages of the catalog do what their READMEs say.
+func TestCatalog(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		args  []string
+		after [][]string
+	}{
+		{"hello", nil, [][]string{{"update", "-p", "REPLICAS=3"}}},
+		{"guestbook", nil, [][]string{{"update", "-p", "INGRESS_ENABLED=true"}, {"update", "-p", "INGRESS_ENABLED=false"}}},
+		{"postgres", nil, [][]string{{"plan", "trigger", "--name", "backup"}, {"plan", "trigger", "--name", "restore"}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			ns := namespace(t)
+			common := []string{"--instance", "i", "-n", ns, "--wait", "--wait-time", "180"}
+			kudo(t, 0, append([]string{"install", filepath.Join(env.Root(), "operators/catalog", tc.name, "operator")}, append(tc.args, common...)...)...)
+			for _, args := range tc.after {
+				kudo(t, 0, append(args, common...)...)
+			}
+			kudo(t, 0, append([]string{"uninstall"}, common...)...)
+		})
+	}
+}
