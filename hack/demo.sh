@@ -11,17 +11,19 @@ kudo-local up --name demo --with-kudo
 KUBECONFIG=$(kudo-local kubeconfig --name demo)
 export KUBECONFIG
 
-step "install a package: its deploy plan runs"
-if kubectl-kudo get instances -o name 2>/dev/null | grep -q /db; then
-  run kubectl-kudo uninstall --instance db --wait
+if kubectl-kudo get instances -o name 2>/dev/null | grep -q '/db$'; then
+  step "the package is installed already: run its deploy plan again"
+  run kubectl-kudo plan trigger --instance db --name deploy --wait
+else
+  step "install a package: its deploy plan runs"
+  run kubectl-kudo install operators/catalog/postgres/operator --instance db --wait
 fi
-run kubectl-kudo install operators/catalog/postgres/operator --instance db --wait
 
 step "run its backup plan by hand"
 run kubectl-kudo plan trigger --instance db --name backup --wait
 
 step "change a parameter: the plan that it triggers runs"
-run kubectl-kudo update --instance db -p REPLICAS=2 --wait
+run kubectl-kudo update --instance db -p MEMORY="$((256 + RANDOM % 256))Mi" --wait
 
 step "the plans"
 run kubectl-kudo plan status --instance db

@@ -207,6 +207,14 @@ func Ready(plan v1beta1.Plan, kinds map[string]string, st v1beta1.PlanStatus) []
 	return out
 }
 
+// Enter notes that the step of a task is being worked on.
+func Enter(st *v1beta1.PlanStatus, at Place, now time.Time) {
+	if step := &st.Phases[at.Phase].Steps[at.Step]; step.StartedTimestamp == nil {
+		started := metav1.NewMicroTime(now)
+		step.StartedTimestamp = &started
+	}
+}
+
 // Record writes the outcome of the task at a place into the status, and sums up. It returns whether anything changed.
 // Nothing is recorded in a run that has ended.
 func Record(plan v1beta1.Plan, st *v1beta1.PlanStatus, at Place, o Outcome, now time.Time) bool {

@@ -97,7 +97,9 @@ func stored(t interface {
 
 // TestRun is kudo-reference 2.2, as engine rule 9 changes it.
 func TestRun(t *testing.T) {
-	two := func(strategy v1beta1.Strategy) v1beta1.Phase { return phase("p", strategy, step("s", "a"), step("r", "a2")) }
+	two := func(strategy v1beta1.Strategy) v1beta1.Phase {
+		return phase("p", strategy, step("s", "a"), step("r", "a2"))
+	}
 	for name, tc := range map[string]struct {
 		reason string
 		plan   v1beta1.Plan
@@ -171,7 +173,7 @@ func TestStep(t *testing.T) {
 		"OnceNotYet": {"rule 9: those that are not done are run again", []string{"d", "p", "n"}, []event{{at(0), waits}, {at(1), retry}, {at(2), waits}}, []Place{at(0), at(1), at(2)}, "error(d=going p=error n=going)"},
 		"Twice": {"rule 9: status is kept by place: one task listed twice runs twice", []string{"d", "a", "d"},
 			[]event{{at(0), done}, {at(1), done}}, []Place{at(1), at(2)}, "going(d=done a=done d=pending)"},
-		"Complete":   {"2.2: the step is done when all tasks are", []string{"a", "d"}, []event{{at(0), done}, {at(1), done}}, nil, "done(a=done d=done)"},
+		"Complete": {"2.2: the step is done when all tasks are", []string{"a", "d"}, []event{{at(0), done}, {at(1), done}}, nil, "done(a=done d=done)"},
 		"Reopened": {"2.2: a step is done when all tasks are, at their last look: a look that was still to come counts", []string{"a", "a2", "d"},
 			[]event{{at(0), waits}, {at(1), done}, {at(2), done}, {at(0), done}, {at(1), waits}}, []Place{at(0), at(1)}, "going(a=done a2=going d=done)"},
 		"ReopenedFatal": {"rule 9: and a failure is never lost", []string{"a", "a2"},
@@ -259,6 +261,18 @@ func TestRecordTellsChanges(t *testing.T) {
 	Record(plan, &st, Place{0, 1, 0}, done, later)
 	if st.Status != v1beta1.Complete || st.FinishedTimestamp == nil {
 		t.Errorf("the run is over: %s", text(st))
+	}
+}
+
+func TestEnter(t *testing.T) {
+	plan := serial(phase("p", v1beta1.Serial, step("s", "a")))
+	st := Start("deploy", plan, "u", 1, epoch)
+	Enter(&st, Place{0, 0, 0}, epoch.Add(time.Second))
+	Enter(&st, Place{0, 0, 0}, epoch.Add(time.Hour))
+	Record(plan, &st, Place{0, 0, 0}, done, epoch.Add(2*time.Second))
+	s := st.Phases[0].Steps[0]
+	if s.StartedTimestamp == nil || !s.StartedTimestamp.Time.Equal(epoch.Add(time.Second)) || !s.FinishedTimestamp.Time.Equal(epoch.Add(2*time.Second)) {
+		t.Errorf("a step lasts from the first work on it to the last: %v to %v", s.StartedTimestamp, s.FinishedTimestamp)
 	}
 }
 

@@ -82,6 +82,7 @@ func (m *machine) pass() {
 				break
 			}
 			m.mayRun(at)
+			Enter(&m.st, at, m.now)
 			Record(m.plan, &m.st, at, Outcome{State: m.outcome(), Message: "m"}, m.now)
 			m.consistent()
 			if m.perhaps() {

@@ -167,7 +167,7 @@ func (u *unpacker) clean(name string) (string, error) {
 	}
 	for _, part := range strings.Split(name, "/") {
 		if part == ".." {
-			return "", errors.New("the path leaves the archive by ..")
+			return "", errors.New("the path leaves the archive with .. in it")
 		}
 	}
 	cleaned := path.Clean(name)

@@ -60,7 +60,7 @@ func (d *Defaulter) Handle(ctx context.Context, req admission.Request) admission
 	}
 	instance, err := decode(req.Object.Raw, req.Namespace)
 	if err != nil {
-		return admission.Errored(http.StatusBadRequest, err)
+		return admission.Allowed("") // the schema, which is checked afterwards, says better what is wrong
 	}
 	ov, err := d.Versions.get(ctx, instance.OperatorVersionKey())
 	if err != nil {

@@ -173,13 +173,19 @@ func (w *watcher) redraw(ctx context.Context) {
 	}
 	text := tree(w.instance, w.version, time.Now())
 	text += fmt.Sprintf("%s elapsed", time.Since(w.start).Round(time.Second))
-	if message := w.awaited(); message != "" {
+	if message := w.awaited(); message != "" && !w.ended() {
 		text += ", waits for: " + message
-	}
-	if event := w.warning(ctx); event != "" {
-		text += "\nlast warning: " + event
+		if event := w.warning(ctx); event != "" {
+			text += "\nlast warning: " + event
+		}
 	}
 	w.screen.draw(text)
+}
+
+// ended tells whether no plan runs or waits any more.
+func (w *watcher) ended() bool {
+	status := w.instance.Status
+	return plans.Last(status.PlanStatus) != "" && plans.Running(status.PlanStatus) == "" && len(status.Queue) == 0
 }
 
 // awaited says what the Instance waits for.

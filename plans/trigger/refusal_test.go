@@ -166,4 +166,3 @@ func TestRefusals(t *testing.T) {
 		})
 	}
 }
-

@@ -3,7 +3,6 @@ package conformance
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
@@ -60,7 +59,7 @@ func run(t *testing.T, corpus, profile string) {
 				t.Fatal(err)
 			}
 			r := *runner
-			r.Log = func(format string, args ...any) { t.Log(fmt.Sprintf(format, args...)) }
+			r.Log = t.Logf
 			if err := r.Run(context.Background(), c); err != nil {
 				t.Error(err)
 			}

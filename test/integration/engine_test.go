@@ -2,7 +2,6 @@ package integration
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -176,7 +175,7 @@ func TestOrder(t *testing.T) {
 
 	t.Log("a CustomResourceDefinition and its resource may stand in one task")
 	group := strings.ReplaceAll(ns, "-", "") + ".example.org"
-	crd := fmt.Sprintf("apiVersion: example.org/v1\nkind: Thing\nmetadata:\n  name: thing\nspec: {size: 1}\n---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: things.example.org\nspec:\n  group: example.org\n  names: {kind: Thing, plural: things}\n  scope: Namespaced\n  versions:\n  - name: v1\n    served: true\n    storage: true\n    schema:\n      openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}\n")
+	crd := "apiVersion: example.org/v1\nkind: Thing\nmetadata:\n  name: thing\nspec: {size: 1}\n---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: things.example.org\nspec:\n  group: example.org\n  names: {kind: Thing, plural: things}\n  scope: Namespaced\n  versions:\n  - name: v1\n    served: true\n    storage: true\n    schema:\n      openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}\n"
 	crd = strings.ReplaceAll(crd, "example.org", group)
 	t.Cleanup(func() {
 		_, _ = plane.Kudo("uninstall", "--instance", "c", "-n", ns)
@@ -249,7 +248,7 @@ func TestCleanup(t *testing.T) {
 	}
 	must(t, cluster.Delete(ctx, ov))
 	contains(t, kudo(t, 3, "uninstall", "--instance", "i", "-n", ns, "--wait"), "plan cleanup failed, so the Instance stays", "plan retry", "plan cancel")
-	i = await(t, ns, "i", env.Ended("cleanup", 2))
+	await(t, ns, "i", env.Ended("cleanup", 2))
 	kudo(t, 0, "plan", "retry", "--instance", "i", "-n", ns)
 	await(t, ns, "i", env.Ended("cleanup", 3))
 	kudo(t, 0, "plan", "cancel", "--instance", "i", "-n", ns)
@@ -308,7 +307,7 @@ func TestInstanceOfKUDO(t *testing.T) {
 		t.Errorf("the run was started again: %+v", i.Status.PlanStatus["deploy"])
 	}
 	get(t, &corev1.ConfigMap{}, ns, "running-cm-0")
-	i = await(t, ns, "resting", func(i *v1beta1.Instance) bool { return i.Status.Baseline != nil })
+	await(t, ns, "resting", func(i *v1beta1.Instance) bool { return i.Status.Baseline != nil })
 	if err := cluster.Get(ctx, types.NamespacedName{Namespace: ns, Name: "resting-cm-0"}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
 		t.Errorf("a plan was started for an Instance at rest: %v", err)
 	}

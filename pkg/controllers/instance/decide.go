@@ -2,7 +2,6 @@ package instance
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -53,7 +52,9 @@ func (p *pass) decide(ctx context.Context) (bool, error) {
 	p.queued(decision.Queue)
 	start := decision.Start
 	if running, _ := p.running(); start == nil && running == "" {
-		start = p.retried()
+		if start, err = p.retried(ctx); err != nil {
+			return true, err
+		}
 	}
 	if start == nil {
 		if decision.Baseline != nil {
@@ -98,7 +99,7 @@ func (p *pass) before(ctx context.Context) (*v1beta1.OperatorVersionSpec, error)
 	}
 	if base.Snapshot != "" {
 		spec, err := p.History.Kept(ctx, p.instance.Namespace, base.Snapshot)
-		if err == nil || !apierrors.IsNotFound(errors.Unwrap(err)) {
+		if err == nil || !apierrors.IsNotFound(err) {
 			return spec, err
 		}
 	}
@@ -116,17 +117,22 @@ func key(text string) types.NamespacedName {
 }
 
 // retried is the request of the annotation that asks to run a failed run again.
-func (p *pass) retried() *trigger.Request {
+func (p *pass) retried(ctx context.Context) (*trigger.Request, error) {
 	uid := types.UID(p.instance.Annotations[v1beta1.RetryAnnotation])
 	if uid == "" {
-		return nil
+		return nil, nil
 	}
 	for name, st := range p.instance.Status.PlanStatus {
-		if _, defined := p.live.Spec.Plans[name]; st.UID == uid && st.Status == v1beta1.FatalError && defined && name != v1beta1.CleanupPlan {
-			return &trigger.Request{Plan: name, Cause: fmt.Sprintf("retry of run %d", st.Revision), Upgrade: name == v1beta1.UpgradePlan}
+		if _, defined := p.live.Spec.Plans[name]; st.UID != uid || st.Status != v1beta1.FatalError || !defined || name == v1beta1.CleanupPlan {
+			continue
 		}
+		failed, err := p.History.Read(ctx, p.instance.Namespace, p.instance.Name, st.Revision)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return nil, err
+		}
+		return &trigger.Request{Plan: name, Cause: fmt.Sprintf("retry of run %d", st.Revision), Upgrade: err == nil && failed.Upgrade}, nil
 	}
-	return nil
+	return nil, nil
 }
 
 // refused says why the spec cannot be acted upon. What runs goes on.
@@ -213,6 +219,9 @@ func (p *pass) begin(ctx context.Context, plan, cause string, version *runner.Ve
 		return err
 	}
 	if old := status.PlanStatus[plan]; old.Revision != 0 {
+		if !old.Status.IsTerminal() {
+			old.Message = fmt.Sprintf("started again as run %d", revision)
+		}
 		if err := p.History.Close(ctx, p.instance, old); err != nil {
 			return err
 		}

@@ -2,7 +2,6 @@ package instance
 
 import (
 	"context"
-	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -103,7 +102,7 @@ func (p *pass) cleanUp(ctx context.Context, version *runner.Version, cause strin
 	}
 	p.instance.Status.Queue = nil
 	err := p.begin(ctx, v1beta1.CleanupPlan, cause, version, false)
-	if apierrors.HasStatusCause(errors.Unwrap(err), corev1.NamespaceTerminatingCause) {
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return true, p.release(ctx)
 	}
 	if err != nil {

@@ -50,13 +50,19 @@ func (p *pass) execute(ctx context.Context) (bool, error) {
 		if err := p.intend(ctx, inventory, batch); err != nil {
 			return true, err
 		}
+		wrote := false
 		for _, work := range batch {
 			if st.Status.IsTerminal() {
 				break
 			}
+			if wrote { // what a task wrote may be what the pods of the next depend on
+				work = p.Runner.Prepare(ctx, p.run, inventory, work.Place)
+			}
+			plans.Enter(&st, work.Place, p.Clock.Now())
 			outcome, effects := p.Runner.Do(ctx, p.run, inventory, work)
 			never = never && (outcome.State == plans.Done || work.Never())
 			p.transient = p.transient || outcome.State == plans.Transient
+			wrote = wrote || len(effects.Written)+len(effects.Gone) > 0
 			p.take(inventory, effects)
 			plans.Record(plan, &st, work.Place, outcome, p.Clock.Now())
 			if effects.Ended && p.instance.DeletionTimestamp != nil {
@@ -198,6 +204,7 @@ func (p *pass) settle(ctx context.Context) (bool, error) {
 // unready lists the objects of the inventory that are not as they should be.
 func (p *pass) unready(ctx context.Context) []string {
 	inventory := p.inventory()
+	p.wide.set(types.NamespacedName{Namespace: p.instance.Namespace, Name: p.instance.Name}, inventory)
 	kinds := map[schema.GroupVersionKind]bool{}
 	for id := range inventory {
 		kinds[id.GroupVersionKind] = true
