@@ -70,7 +70,13 @@ func (p *pass) decide(ctx context.Context) (bool, error) {
 		p.baseline(decision.Baseline)
 	}
 	p.instance.Status.Queue = decision.Queue
-	return false, p.begin(ctx, start.Plan, start.Cause, p.live, start.Upgrade)
+	upgrade := start.Upgrade
+	if decision.Restart {
+		if upgrade, err = p.upgrading(ctx); err != nil {
+			return true, err
+		}
+	}
+	return false, p.begin(ctx, start.Plan, start.Cause, p.live, upgrade)
 }
 
 // baseline takes over the rules' baseline, keeping what the rules know nothing of.
@@ -135,11 +141,32 @@ func (p *pass) retried(ctx context.Context) (*trigger.Request, error) {
 	return nil, nil
 }
 
+// upgrading tells whether the running plan, which is about to be restarted, takes the Instance from another version.
+func (p *pass) upgrading(ctx context.Context) (bool, error) {
+	_, st := p.running()
+	if known, ok := p.runs.LoadAndDelete(st.UID); ok {
+		return known.(*runner.Run).Upgrade, nil
+	}
+	if st.Revision == 0 {
+		return false, nil
+	}
+	record, err := p.History.Read(ctx, p.instance.Namespace, p.instance.Name, st.Revision)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return record.Upgrade, nil
+}
+
 // refused says why the spec cannot be acted upon. What runs goes on.
 func (p *pass) refused(ctx context.Context, cause error) (bool, error) {
 	p.instance.Status.ObservedGeneration = p.instance.Generation
 	if running, _ := p.running(); running != "" {
-		p.warn(v1beta1.EventInvalidSpec, "%s", cause)
+		if p.written.Status.ObservedGeneration != p.instance.Generation {
+			p.warn(v1beta1.EventInvalidSpec, "%s", cause)
+		}
 		return false, nil
 	}
 	return p.halted(ctx, v1beta1.ReasonInvalidSpec, v1beta1.EventInvalidSpec, cause.Error())
@@ -150,7 +177,7 @@ func (p *pass) withoutVersion(ctx context.Context) (bool, error) {
 	if running, _ := p.running(); running != "" {
 		return false, nil
 	}
-	if base := p.instance.Status.Baseline; base != nil && base.OperatorVersion == p.instance.OperatorVersionKey().String() {
+	if p.instance.Status.ObservedGeneration == p.instance.Generation && p.instance.Status.Baseline != nil {
 		return false, nil // nothing is to be started, so that it is missing does not matter
 	}
 	message := fmt.Sprintf("waits for OperatorVersion %s, which does not exist: install the package or correct spec.operatorVersion", p.instance.OperatorVersionKey())

@@ -26,8 +26,8 @@ func (p *pass) execute(ctx context.Context) (bool, error) {
 	if name == "" {
 		return false, nil
 	}
-	if err := p.resume(ctx, name, st); err != nil {
-		return true, err
+	if err := p.resume(ctx, name, st); err != nil || p.run == nil {
+		return err != nil, err
 	}
 	plan := p.run.Version.Spec.Plans[name]
 	if !plans.Fits(plan, st) {
@@ -127,7 +127,7 @@ func (p *pass) resume(ctx context.Context, name string, st v1beta1.PlanStatus) e
 	if version == nil {
 		plans.Fail(&st, fmt.Sprintf("OperatorVersion %s is gone, and no snapshot of it is left", p.instance.OperatorVersionKey()), p.Clock.Now())
 		p.finish(name, st)
-		return p.commit(ctx)
+		return nil
 	}
 	p.run = p.newRun(record, version)
 	p.runs.Store(st.UID, p.run)
