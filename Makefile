@@ -34,14 +34,15 @@ build: kudo-local ## Build manager, kubectl-kudo and kudo-local into bin/.
 	@CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN)/ ./cmd/manager ./cmd/kubectl-kudo
 
 .PHONY: kudo-local
-kudo-local: ## Build the local control plane into bin/, unless it is in the cache.
+kudo-local: ## Build the local control plane (and kubectl, which it is too) into bin/, unless it is in the cache.
 	@mkdir -p $(BIN) $(LOCAL_CACHE); \
 	cached=$(LOCAL_CACHE)/kudo-local-$(LOCAL_KEY); \
 	if [ ! -x $$cached ]; then \
 	  echo "building the local control plane (a whole Kubernetes: some 10 minutes, once)…"; \
 	  (cd cmd/kudo-local && CGO_ENABLED=0 go build -trimpath -ldflags "$(LOCAL_LDFLAGS)" -o $$cached.$$$$ .) && mv $$cached.$$$$ $$cached; \
 	fi; \
-	cmp -s $$cached $(BIN)/kudo-local || { cp $$cached $(BIN)/kudo-local.new && mv $(BIN)/kudo-local.new $(BIN)/kudo-local; }
+	cmp -s $$cached $(BIN)/kudo-local || { cp $$cached $(BIN)/kudo-local.new && mv $(BIN)/kudo-local.new $(BIN)/kudo-local; }; \
+	ln -sf kudo-local $(BIN)/kubectl
 
 .PHONY: test
 test: build lint unit integration ## Run all tests: unit tests, and suites on a real control plane.

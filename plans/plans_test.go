@@ -95,7 +95,7 @@ func stored(t interface {
 	return out
 }
 
-// TestRun is kudo-reference 2.2, as engine rule 9 changes it.
+// TestRun is the loop of docs/design/engine.md, rule 9.
 func TestRun(t *testing.T) {
 	two := func(strategy v1beta1.Strategy) v1beta1.Phase {
 		return phase("p", strategy, step("s", "a"), step("r", "a2"))

@@ -44,7 +44,7 @@ type Scope func(kind schema.GroupKind) (namespaced bool, err error)
 // nothing: rendering without a cluster.
 type Lookup func(kind schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error)
 
-// Enhance changes the objects of one task in place, as KUDO does (kudo-reference 2.5): a namespaced object moves to
+// Enhance changes the objects of one task in place, as KUDO does: a namespaced object moves to
 // the Instance's namespace and gets the Instance as its controller; every object gets the three labels and the
 // annotations of the run; pod templates get the labels, the operator version and the dependencies hash.
 // Enhancing an object twice gives the same object.

@@ -81,6 +81,7 @@ Exit codes: 0 done, 1 error, 2 wrong usage, 3 the plan that was waited for faile
 		SilenceUsage: true, SilenceErrors: true,
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl kudo"},
 	}
+	group(root)
 	root.SetIn(t.in)
 	root.SetOut(t.out)
 	root.SetErr(t.err)
@@ -91,6 +92,21 @@ Exit codes: 0 done, 1 error, 2 wrong usage, 3 the plan that was waited for faile
 	root.AddCommand(t.initCommand(), t.installCommand(), t.updateCommand(), t.upgradeCommand(), t.uninstallCommand(),
 		t.getCommand(), t.planCommand(), t.versionCommand())
 	return root
+}
+
+// group makes a command of one that only has others below it: called with anything else, it says what is wrong.
+func group(cmd *cobra.Command) {
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		hint := ""
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			hint = ", did you mean " + strings.Join(near, " or ") + "?"
+		}
+		return usage("%s has no command %q%s (see %s --help)", cmd.CommandPath(), args[0], hint, cmd.CommandPath())
+	}
 }
 
 // exactly wants a number of arguments.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +19,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/operators/params"
+	"kudo.dev/kudo/operators/render"
 	"kudo.dev/kudo/pkg/repository"
 )
 
@@ -88,7 +90,7 @@ func (t *tool) install(ctx context.Context, name string, o *installOptions) erro
 			return err
 		}
 	}
-	if err := t.makeNamespace(ctx, c, namespace, o.namespace); err != nil {
+	if err := t.makeNamespace(ctx, c, pkg, namespace, o, given); err != nil {
 		return err
 	}
 	for _, p := range packages {
@@ -184,9 +186,9 @@ func checkKubernetes(config *rest.Config, packages []*operators.Package) error {
 	return nil
 }
 
-func (t *tool) makeNamespace(ctx context.Context, c client.Client, name string, create bool) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"created-by": "kudo-cli"}}}
-	if !create {
+// makeNamespace creates the namespace if that was asked for, from the package's template if it has one.
+func (t *tool) makeNamespace(ctx context.Context, c client.Client, pkg *operators.Package, name string, o *installOptions, given map[string]string) error {
+	if !o.namespace {
 		err := c.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})
 		if apierrors.IsNotFound(err) {
 			return fmt.Errorf("namespace %s does not exist: create it, or use --create-namespace", name)
@@ -196,11 +198,45 @@ func (t *tool) makeNamespace(ctx context.Context, c client.Client, name string, 
 		}
 		return err
 	}
+	namespace, err := namespaceOf(pkg, name, o.instance, given)
+	if err != nil {
+		return err
+	}
 	if err := c.Create(ctx, namespace); err != nil {
 		return fmt.Errorf("namespace %s: %w", name, err)
 	}
 	t.say("namespace %s created", name)
 	return nil
+}
+
+// namespaceOf renders the namespace of a package; its name is the one that the user gives.
+func namespaceOf(pkg *operators.Package, name, instance string, given map[string]string) (*unstructured.Unstructured, error) {
+	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
+	if manifest := pkg.Operator.NamespaceManifest; manifest != "" {
+		values, err := params.Resolve(pkg.Definitions(), given)
+		if err != nil {
+			return nil, err
+		}
+		rendered, err := render.New(pkg.Templates).Objects(manifest, render.Variables{
+			OperatorName: pkg.Operator.Name, OperatorVersion: pkg.Operator.OperatorVersion, AppVersion: pkg.Operator.AppVersion,
+			Name: instance, Namespace: name, Params: values,
+		}, render.WithoutNames())
+		if err != nil {
+			return nil, err
+		}
+		if len(rendered.Objects) != 1 || rendered.Objects[0].GetKind() != "Namespace" {
+			return nil, fmt.Errorf("package %s: namespaceManifest %s must hold one object of kind Namespace, and nothing else", pkg.Operator.Name, manifest)
+		}
+		namespace = rendered.Objects[0]
+	}
+	namespace.SetName(name)
+	annotations := namespace.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations["created-by"] = "kudo-cli"
+	namespace.SetAnnotations(annotations)
+	return namespace, nil
 }
 
 // installVersion creates the Operator and the OperatorVersion of a package, if they are not there.

@@ -21,6 +21,7 @@ import (
 
 func (t *tool) planCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "plan", Short: "Look at the plans of an Instance, and start, cancel or retry them"}
+	group(cmd)
 	cmd.AddCommand(t.planStatus(), t.planHistory(), t.planTrigger(), t.planWait(), t.planCancel(), t.planRetry())
 	return cmd
 }

@@ -64,6 +64,9 @@ func addPlan(root treeprint.Tree, st v1beta1.PlanStatus, plan v1beta1.Plan, open
 		}
 		b := branch.AddBranch(fmt.Sprintf("Phase %s (%s strategy) [%s]", phase.Name, strategy(def.Strategy), phase.Status))
 		for _, step := range phase.Steps {
+			if st.FinishedTimestamp != nil && step.StartedTimestamp != nil && step.FinishedTimestamp == nil {
+				step.FinishedTimestamp = st.FinishedTimestamp
+			}
 			addStep(b, step, now)
 		}
 	}

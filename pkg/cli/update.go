@@ -41,6 +41,7 @@ type updateOptions struct {
 	waiting
 	parameters
 	instance string
+	unset    []string
 }
 
 func (t *tool) updateCommand() *cobra.Command {
@@ -56,6 +57,7 @@ starts update, else deploy. Several plans run one after the other.
 		RunE: func(cmd *cobra.Command, _ []string) error { return t.update(cmd.Context(), o) },
 	}
 	instanceFlag(cmd, &o.instance)
+	cmd.Flags().StringArrayVar(&o.unset, "unset", nil, "a parameter to set back to its default; may be given several times")
 	o.parameters.add(cmd.Flags())
 	o.waiting.add(cmd.Flags(), "the plans that the change starts have ended")
 	return cmd
@@ -66,8 +68,13 @@ func (t *tool) update(ctx context.Context, o *updateOptions) error {
 	if err != nil {
 		return err
 	}
-	if len(given) == 0 {
-		return usage("nothing to update: set a parameter with -p name=value or -P file")
+	if len(given)+len(o.unset) == 0 {
+		return usage("nothing to update: set a parameter with -p name=value or -P file, or set one back with --unset name")
+	}
+	for _, name := range o.unset {
+		if _, both := given[name]; both {
+			return usage("parameter %s is both set and unset", name)
+		}
 	}
 	c, _, namespace, err := t.connect()
 	if err != nil {
@@ -84,7 +91,17 @@ func (t *tool) update(ctx context.Context, o *updateOptions) error {
 	if err := checkChange(instance, ov, given); err != nil {
 		return err
 	}
-	return t.change(ctx, c, instance, "updated", &o.waiting, func(i *v1beta1.Instance) { setParameters(i, given) })
+	for _, name := range o.unset {
+		if _, set := instance.Spec.Parameters[name]; !set {
+			return fmt.Errorf("parameter %s of instance %s is not set", name, o.instance)
+		}
+	}
+	return t.change(ctx, c, instance, "updated", &o.waiting, func(i *v1beta1.Instance) {
+		setParameters(i, given)
+		for _, name := range o.unset {
+			delete(i.Spec.Parameters, name)
+		}
+	})
 }
 
 func setParameters(i *v1beta1.Instance, given map[string]string) {

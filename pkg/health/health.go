@@ -39,7 +39,7 @@ type check func(object *unstructured.Unstructured) Result
 // ruleFor goes by group and kind: any version has the same rule. A kind that is not here is ready once it is applied,
 // unless it reports conditions or an observed generation (see checkOther).
 //
-// Sources: kudo-reference 2.4 with the mends of engine.md 16 to 18.
+// Sources: KUDO's rules, as docs/design/engine.md 16 to 18 mends them.
 func ruleFor(kind schema.GroupKind) check {
 	switch kind {
 	case schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupKind{Group: "extensions", Kind: "Deployment"}:

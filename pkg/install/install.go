@@ -8,8 +8,9 @@ import (
 	"net"
 	"net/url"
 	"strings"
-	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -159,12 +160,13 @@ type Progress func(obj *unstructured.Unstructured, created bool)
 // Apply puts the objects on the cluster. What is there already is brought up to date.
 func Apply(ctx context.Context, c client.Client, objs []*unstructured.Unstructured, progress Progress) error {
 	for _, obj := range objs {
-		sent := obj.DeepCopy()
-		start := time.Now().Add(-2 * time.Second)
+		sent, live := obj.DeepCopy(), &metav1.PartialObjectMetadata{}
+		live.SetGroupVersionKind(obj.GroupVersionKind())
+		absent := apierrors.IsNotFound(c.Get(ctx, client.ObjectKeyFromObject(obj), live))
 		if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(sent), client.FieldOwner(manager), client.ForceOwnership); err != nil {
 			return fmt.Errorf("%s %s: %w", obj.GetKind(), obj.GetName(), err)
 		}
-		progress(obj, sent.GetCreationTimestamp().After(start))
+		progress(obj, absent)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 
 type spec = v1beta1.TaskSpec
 
-// TestNew is the validation column of kudo-reference 2.3.
+// TestNew is the validation column of docs/packages.md.
 func TestNew(t *testing.T) {
 	one := []string{"a.yaml", "b.yaml", "a.yaml"}
 	pipes := func(p ...v1beta1.PipeSpec) spec { return spec{Pod: "pod.yaml", Pipe: p} }

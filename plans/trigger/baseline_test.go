@@ -57,10 +57,10 @@ func TestStories(t *testing.T) {
 		acts   []act
 		want   []string
 	}{
-		"NothingLost": {"protocols 6: what waits is derived anew each time, until each plan has run",
+		"NothingLost": {"starting a run: what waits is derived anew each time, until each plan has run",
 			[]act{edit(set("A", "2"), set("B", "2"), set("C", "2")), func(Input) {}, finish, finish, finish},
 			[]string{"start update[A], queue backup, restore", "queue backup, restore", "start backup[B], queue restore", "start restore[C]", ""}},
-		"Reverted": {"protocols 6: an edit that is taken back while it waits is none",
+		"Reverted": {"starting a run: an edit that is taken back while it waits is none",
 			[]act{edit(set("A", "2"), set("B", "2")), edit(set("B", "1")), finish},
 			[]string{"start update[A], queue backup", "", ""}},
 		"RevertedRunning": {"taking back what runs restarts it",
@@ -127,7 +127,7 @@ func TestBaseline(t *testing.T) {
 		"KUDO": {"rule 1: spec becomes the snapshot; the uids of its runs are answered", given(frozen, fromKUDO, ask("backup", "a")), copied(before, func(b *v1beta1.Baseline) {
 			b.Fixed, b.PlanName, b.RequestUIDs = values{"F": "f"}, "backup", []types.UID{"run-1", "a"}
 		})},
-		"Part":    {"protocols 6: only the parameters of the plan that starts", given(v1, set("A", "2"), set("B", "2")), copied(before, func(b *v1beta1.Baseline) { b.Parameters["A"] = "2" })},
+		"Part":    {"starting a run: only the parameters of the plan that starts", given(v1, set("A", "2"), set("B", "2")), copied(before, func(b *v1beta1.Baseline) { b.Parameters["A"] = "2" })},
 		"Removed": {"what is gone from spec is gone", given(v1, unset("A")), copied(before, func(b *v1beta1.Baseline) { delete(b.Parameters, "A") })},
 		"Upgrade": {"rule 2: an upgrade answers all but what is queued", given(v1, upgraded(v1), set("A", "2"), set("B", "2"), set("Z", "1")), copied(before, func(b *v1beta1.Baseline) { b.OperatorVersion, b.Parameters["A"], b.Parameters["Z"] = "ns/v2", "2", "1" })},
 		"Queued":  {"rule 1: a request is written down when it is queued", given(v1, running("update"), ask("backup", "u")), copied(before, func(b *v1beta1.Baseline) { b.PlanName, b.RequestUIDs = "backup", []types.UID{"u"} })},
@@ -135,7 +135,7 @@ func TestBaseline(t *testing.T) {
 		"Ignored": {"rule 5: unknown parameters are taken over, so that defining them later starts nothing", given(v1, set("Z", "1")), copied(before, func(b *v1beta1.Baseline) { b.Parameters["Z"] = "1" })},
 		"Pending": {"nothing of a version that waits", given(v1, upgraded(v1), running("backup"), set("A", "2")), nil},
 		"Freed":   {"rule 6: a value takes the place of a fixed default once it may", given(version(all, "A", "B", "C", "I", "F"), base(func(b *v1beta1.Baseline) { b.Fixed = values{"F": "f"} }), set("F", "2")), copied(before, func(b *v1beta1.Baseline) { b.Parameters["F"], b.Fixed = "2", values{} })},
-		"Ring": {"protocols 6: the last 32 uids, newest last", given(v1, base(func(b *v1beta1.Baseline) { b.RequestUIDs = uids }), ask("backup", "new")), copied(before, func(b *v1beta1.Baseline) {
+		"Ring": {"starting a run: the last 32 uids, newest last", given(v1, base(func(b *v1beta1.Baseline) { b.RequestUIDs = uids }), ask("backup", "new")), copied(before, func(b *v1beta1.Baseline) {
 			b.PlanName, b.RequestUIDs = "backup", append(uids[1:len(uids):len(uids)], "new")
 		})},
 		"RingKUDO": {"of an Instance with more plans than that, its planExecution is remembered", given(v1, fromKUDO, ask("backup", "0"), func(s *state) {

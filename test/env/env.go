@@ -27,17 +27,31 @@ func Root() string {
 	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
 }
 
-// Corpus is the folder of packages and suites by others, or "" if it is not there.
+// Corpus is the folder of packages and suites by others, or "" if it is not there: KUDO_TEST_CORPUS, or a folder beside
+// the project.
 func Corpus() string {
-	dir := filepath.Join(Root(), "..", "shared", "corpus")
+	dir := os.Getenv("KUDO_TEST_CORPUS")
+	if dir == "" {
+		dir = filepath.Join(Root(), "..", "shared", "corpus")
+	}
 	if _, err := os.Stat(dir); err != nil {
 		return ""
 	}
 	return dir
 }
 
-// Start brings a control plane up. The arguments go to kudo-local up, after --with-kudo.
-func Start(args ...string) (*Env, error) {
+// Start brings a control plane with kudo up. The arguments go to kudo-local up.
+func Start(args ...string) (*Env, error) { return start(append([]string{"--with-kudo"}, args...)) }
+
+// StartBare brings a control plane without kudo up; always one of the test's own.
+func StartBare(args ...string) (*Env, error) {
+	if os.Getenv("KUDO_TEST_KUBECONFIG") != "" {
+		return nil, fmt.Errorf("the cluster of KUDO_TEST_KUBECONFIG is no bare one")
+	}
+	return start(args)
+}
+
+func start(args []string) (*Env, error) {
 	e := &Env{Bin: filepath.Join(Root(), "bin"), Kubeconfig: os.Getenv("KUDO_TEST_KUBECONFIG")}
 	if e.Kubeconfig != "" {
 		return e, nil
@@ -47,7 +61,7 @@ func Start(args ...string) (*Env, error) {
 		return nil, err
 	}
 	e.name, e.state = "test", state
-	if out, err := e.Local(append([]string{"up", "--with-kudo"}, args...)...); err != nil {
+	if out, err := e.Local(append([]string{"up"}, args...)...); err != nil {
 		e.Stop()
 		return nil, fmt.Errorf("start the control plane (make build builds it): %w\n%s", err, out)
 	}

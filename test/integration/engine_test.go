@@ -41,7 +41,7 @@ func web(ns string, mods ...gen.VersionMod) *v1beta1.OperatorVersion {
 	}, mods...)...)
 }
 
-// Metadata, owner, labels and annotations of what is applied (kudo-reference 2.5, rules 23 and 24).
+// Metadata, owner, labels and annotations of what is applied (rules 23 and 24).
 func TestMetadata(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
@@ -185,7 +185,7 @@ func TestOrder(t *testing.T) {
 	contains(t, kudo(t, 0, "uninstall", "--instance", "c", "-n", ns), "customresourcedefinition things."+group+" stays")
 }
 
-// Fields that the schema lacks are left out and named, duplicate keys too (rule 21); stringData does not stay (protocols 1).
+// Fields that the schema lacks are left out and named, duplicate keys too (rule 21); stringData does not stay (docs/design/applying.md).
 func TestFieldsThatTheSchemaLacks(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
@@ -235,7 +235,7 @@ func TestUpgradeAndPrune(t *testing.T) {
 }
 
 // The cleanup plan runs on deletion; a failed one holds the Instance until it is retried or given up; without its
-// OperatorVersion, the snapshot counts (kudo-reference 2.8 and its deadlocks).
+// OperatorVersion, the snapshot counts.
 func TestCleanup(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)

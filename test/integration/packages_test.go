@@ -13,7 +13,7 @@ import (
 func TestCorpusPackages(t *testing.T) {
 	corpus := env.Corpus()
 	if corpus == "" {
-		t.Skip("the packages by others are not beside the project: ../shared/corpus is missing")
+		t.Skip("the packages by others are not there: KUDO_TEST_CORPUS names their folder")
 	}
 	for _, tc := range []struct {
 		name, update string
@@ -73,7 +73,7 @@ func firstParameter(t *testing.T, dir string) string {
 func TestCorpusPackagesOfOldAPIs(t *testing.T) {
 	corpus := env.Corpus()
 	if corpus == "" {
-		t.Skip("the packages by others are not beside the project: ../shared/corpus is missing")
+		t.Skip("the packages by others are not there: KUDO_TEST_CORPUS names their folder")
 	}
 	for _, name := range []string{"redis", "zookeeper"} {
 		t.Run(name, func(t *testing.T) {
