@@ -90,7 +90,7 @@ Exit codes: 0 done, 1 error, 2 wrong usage, 3 the plan that was waited for faile
 	})
 	t.flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(t.initCommand(), t.installCommand(), t.updateCommand(), t.upgradeCommand(), t.uninstallCommand(),
-		t.getCommand(), t.planCommand(), t.versionCommand())
+		t.getCommand(), t.planCommand(), t.testCommand(), t.versionCommand())
 	return root
 }
 
@@ -132,7 +132,7 @@ func scheme() (*runtime.Scheme, error) {
 func (t *tool) connect() (client.WithWatch, *rest.Config, string, error) {
 	config, err := t.flags.ToRESTConfig()
 	if raw, e := t.flags.ToRawKubeConfigLoader().RawConfig(); err == nil && e == nil && len(raw.Clusters) == 0 && *t.flags.APIServer == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
-		err = clientcmd.ErrEmptyConfig
+		err = errNoCluster
 	}
 	if err != nil {
 		return nil, nil, "", err
@@ -150,6 +150,9 @@ func (t *tool) connect() (client.WithWatch, *rest.Config, string, error) {
 	c, err := client.NewWithWatch(config, client.Options{Scheme: s})
 	return c, config, namespace, err
 }
+
+// errNoCluster says that neither a flag, nor a kubeconfig, nor the surroundings name a cluster.
+var errNoCluster = clientcmd.ErrEmptyConfig
 
 // explain adds the remedy to errors whose cause is the surroundings.
 func explain(err error) string {

@@ -3,30 +3,41 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"sort"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 )
 
-// view sees the objects that a step speaks of. Its watches are open before the step's commands run, so that a state that
-// lasts a moment only is seen.
+// view sees the objects that a step speaks of. Its watches are open before the step's commands run, and what they show
+// stays in order, so that a state that lasts a moment only is seen.
 type view struct {
-	step    *Step
-	stops   []func()
-	events  chan change
+	cluster   *Cluster
+	namespace string
+	step      *Step
+
+	cancel  context.CancelFunc
+	done    sync.WaitGroup
+	changed chan change
 	objects map[string]map[string]*unstructured.Unstructured
-	// kinds that the cluster does not serve (yet).
-	missing []string
+	// since is the resourceVersion up to which changes lie before the moments that count, by place.
+	since map[string]string
+	// unopened are expectations of kinds that the cluster did not know when the step began.
+	unopened map[string]*unstructured.Unstructured
 }
 
+// change is what a watch has shown; a nil event is a fresh list.
 type change struct {
 	place string
 	event watch.Event
+	list  []unstructured.Unstructured
 }
 
 // placeOf is what is watched for an expectation: a kind in a namespace.
@@ -37,109 +48,184 @@ func placeOf(obj *unstructured.Unstructured, namespace string) string {
 	return obj.GroupVersionKind().String() + " in " + namespace
 }
 
-func (r *Runner) observe(ctx context.Context, step *Step, namespace string) (*view, error) {
-	v := &view{step: step, events: make(chan change, 256), objects: map[string]map[string]*unstructured.Unstructured{}}
+func observe(ctx context.Context, cluster *Cluster, step *Step, namespace string) (*view, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	v := &view{
+		cluster: cluster, namespace: namespace, step: step, cancel: cancel, changed: make(chan change, 256),
+		objects: map[string]map[string]*unstructured.Unstructured{}, since: map[string]string{}, unopened: map[string]*unstructured.Unstructured{},
+	}
 	for _, list := range [][]*unstructured.Unstructured{step.Asserts, step.Errors} {
 		for _, obj := range list {
-			place := placeOf(obj, namespace)
-			if _, open := v.objects[place]; open {
-				continue
-			}
-			resource, err := r.resource(obj, namespace)
-			if meta.IsNoMatchError(err) {
-				v.missing = append(v.missing, place)
-				continue
-			}
-			if err != nil {
-				v.stop()
-				return nil, err
-			}
-			if err := v.open(ctx, place, resource); err != nil {
+			if err := v.open(ctx, obj); err != nil {
 				v.stop()
 				return nil, err
 			}
 		}
-	}
-	for i := range step.Asserts {
-		step.Asserts[i] = expectation(step.Asserts[i], namespace)
-	}
-	for i := range step.Errors {
-		step.Errors[i] = expectation(step.Errors[i], namespace)
 	}
 	return v, nil
 }
 
-// expectation remembers the namespace that an object is expected in.
-func expectation(obj *unstructured.Unstructured, namespace string) *unstructured.Unstructured {
-	out := obj.DeepCopy()
-	if len(out.GetAnnotations()) == 0 {
-		unstructured.RemoveNestedField(out.Object, "metadata", "annotations")
+// open watches the place of an expectation, once. A kind that is not known yet is tried again later.
+func (v *view) open(ctx context.Context, obj *unstructured.Unstructured) error {
+	place := placeOf(obj, v.namespace)
+	if _, open := v.objects[place]; open {
+		return nil
 	}
-	if out.GetNamespace() == "" {
-		out.SetNamespace(namespace)
+	resource, err := v.cluster.resource(obj, v.namespace)
+	if meta.IsNoMatchError(err) {
+		v.unopened[place] = obj
+		return nil
 	}
-	return out
-}
-
-func (v *view) open(ctx context.Context, place string, resource dynamic.ResourceInterface) error {
+	if err != nil {
+		return err
+	}
 	list, err := resource.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list %s: %w", place, err)
 	}
-	v.objects[place] = map[string]*unstructured.Unstructured{}
-	for i := range list.Items {
-		v.objects[place][list.Items[i].GetName()] = &list.Items[i]
-	}
-	events, err := resource.Watch(ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
-	if err != nil {
-		return fmt.Errorf("watch %s: %w", place, err)
-	}
-	done := make(chan struct{})
-	v.stops = append(v.stops, func() { close(done); events.Stop() })
+	delete(v.unopened, place)
+	v.take(change{place: place, list: list.Items})
+	v.done.Add(1)
 	go func() {
-		for e := range events.ResultChan() {
-			select {
-			case v.events <- change{place, e}:
-			case <-done:
-				return
-			}
-		}
+		defer v.done.Done()
+		v.follow(ctx, place, resource, list.GetResourceVersion())
 	}()
 	return nil
 }
 
-func (v *view) stop() {
-	for _, stop := range v.stops {
-		stop()
+// follow watches, and lists again when the watch breaks, until the context ends.
+func (v *view) follow(ctx context.Context, place string, resource dynamic.ResourceInterface, version string) {
+	send := func(c change) {
+		select {
+		case v.changed <- c:
+		case <-ctx.Done():
+		}
 	}
-	v.stops = nil
+	for ctx.Err() == nil {
+		events, err := resource.Watch(ctx, metav1.ListOptions{ResourceVersion: version})
+		for err == nil {
+			e, open := <-events.ResultChan()
+			if !open || e.Type == watch.Error {
+				events.Stop()
+				break
+			}
+			if obj, ok := e.Object.(*unstructured.Unstructured); ok {
+				version = obj.GetResourceVersion()
+				send(change{place: place, event: e})
+			}
+		}
+		list, err := resource.List(ctx, metav1.ListOptions{})
+		if err == nil {
+			version = list.GetResourceVersion()
+			send(change{place: place, list: list.Items})
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
 }
 
-// await waits for a moment at which all asserts hold and all errors are absent.
-func (v *view) await(ctx context.Context, timeout time.Duration) error {
-	limit := time.NewTimer(timeout)
+// refresh looks at all places anew: what the step's commands did lies behind, and only later moments count.
+func (v *view) refresh(ctx context.Context) error {
+	for _, list := range [][]*unstructured.Unstructured{v.step.Asserts, v.step.Errors} {
+		for _, obj := range list {
+			place := placeOf(obj, v.namespace)
+			if _, open := v.objects[place]; !open || v.since[place] != "" {
+				continue
+			}
+			resource, err := v.cluster.resource(obj, v.namespace)
+			if err != nil {
+				return err
+			}
+			now, err := resource.List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return fmt.Errorf("list %s: %w", place, err)
+			}
+			v.take(change{place: place, list: now.Items})
+			v.since[place] = now.GetResourceVersion()
+		}
+	}
+	return nil
+}
+
+// past tells whether an event lies before the moments that count.
+func (v *view) past(c change, obj *unstructured.Unstructured) bool {
+	order, err := resourceversion.CompareResourceVersion(obj.GetResourceVersion(), v.since[c.place])
+	return err == nil && order <= 0
+}
+
+func (v *view) take(c change) {
+	obj, isEvent := c.event.Object.(*unstructured.Unstructured)
+	switch {
+	case isEvent && v.past(c, obj):
+	case !isEvent:
+		v.objects[c.place] = map[string]*unstructured.Unstructured{}
+		for i := range c.list {
+			v.objects[c.place][c.list[i].GetName()] = &c.list[i]
+		}
+	case c.event.Type == watch.Deleted:
+		delete(v.objects[c.place], obj.GetName())
+	case c.event.Type == watch.Added, c.event.Type == watch.Modified:
+		v.objects[c.place][obj.GetName()] = obj
+	}
+}
+
+func (v *view) stop() {
+	v.cancel()
+	v.done.Wait()
+}
+
+// recheck is how often commands that must succeed, and kinds that were unknown, are tried again.
+const recheck = 500 * time.Millisecond
+
+// await waits for a moment at which all asserts hold, all errors are absent and all checks succeed.
+func (v *view) await(ctx context.Context, timeout time.Duration, check func(context.Context) []string) error {
+	limit, again := time.NewTimer(timeout), time.NewTicker(recheck)
 	defer limit.Stop()
+	defer again.Stop()
+	if err := v.refresh(ctx); err != nil {
+		return err
+	}
 	problems := v.problems()
-	for len(problems) > 0 {
+	var failed []string
+	for {
+		if len(problems) == 0 {
+			if failed = check(ctx); len(failed) == 0 {
+				return nil
+			}
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-limit.C:
-			return fmt.Errorf("after %s:\n%s", timeout, indent(strings.Join(problems, "\n")))
-		case c := <-v.events:
-			obj, ok := c.event.Object.(*unstructured.Unstructured)
-			if !ok {
+			return &Unmet{After: timeout, Problems: append(problems, failed...)}
+		case <-again.C:
+			for _, obj := range v.unopened {
+				if err := v.open(ctx, obj); err != nil {
+					return err
+				}
+			}
+			if len(problems) == 0 && len(failed) == 0 {
 				continue
 			}
-			if c.event.Type == watch.Deleted {
-				delete(v.objects[c.place], obj.GetName())
-			} else if c.event.Type != watch.Bookmark {
-				v.objects[c.place][obj.GetName()] = obj
-			}
-			problems = v.problems()
+		case c := <-v.changed:
+			v.take(c)
 		}
+		problems = v.problems()
 	}
-	return nil
+}
+
+// Unmet says what did not hold in time.
+type Unmet struct {
+	After    time.Duration
+	Problems []string
+}
+
+// Error implements error.
+func (u *Unmet) Error() string {
+	return fmt.Sprintf("does not hold after %s:\n%s", u.After, indent(strings.Join(u.Problems, "\n")))
 }
 
 // problems lists what does not hold now.
@@ -150,34 +236,57 @@ func (v *view) problems() []string {
 	}
 	for _, unwanted := range v.step.Errors {
 		if len(v.unmet(unwanted)) == 0 {
-			out = append(out, fmt.Sprintf("%s %s must not be there, and is", unwanted.GetKind(), unwanted.GetName()))
+			out = append(out, fmt.Sprintf("%s must not be there, and is", title(unwanted)))
 		}
 	}
 	return out
 }
 
+func title(obj *unstructured.Unstructured) string {
+	if obj.GetName() == "" {
+		return obj.GetKind() + " (of any name)"
+	}
+	return obj.GetKind() + " " + obj.GetName()
+}
+
 // unmet says why no object meets an expectation, with the differences of the nearest one.
 func (v *view) unmet(want *unstructured.Unstructured) []string {
-	var nearest []string
+	var nearest []Difference
 	found := ""
-	for name, live := range v.objects[placeOf(want, "")] {
+	objects := v.objects[placeOf(want, v.namespace)]
+	names := make([]string, 0, len(objects))
+	for name := range objects {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
 		if want.GetName() != "" && want.GetName() != name {
 			continue
 		}
-		expected := want.DeepCopy()
-		if live.GetNamespace() == "" {
-			unstructured.RemoveNestedField(expected.Object, "metadata", "namespace")
-		}
-		differences := Differences(expected.Object, live.Object, "")
+		differences := Differences(want.Object, objects[name].Object, "")
 		if len(differences) == 0 {
 			return nil
 		}
-		if nearest == nil || len(differences) < len(nearest) {
+		if found == "" || len(differences) < len(nearest) {
 			nearest, found = differences, name
 		}
 	}
-	if nearest == nil {
-		return []string{fmt.Sprintf("%s %s does not exist", want.GetKind(), want.GetName())}
+	switch {
+	case found != "":
+		out := []string{fmt.Sprintf("%s %s is not as expected:", want.GetKind(), found)}
+		for _, d := range nearest {
+			out = append(out, "  "+d.String())
+		}
+		return out
+	case v.unopened[placeOf(want, v.namespace)] != nil:
+		return []string{fmt.Sprintf("%s: the cluster does not know the kind %s of %s", title(want), want.GetKind(), want.GetAPIVersion())}
+	case len(names) > 0:
+		return []string{fmt.Sprintf("%s does not exist; there are %s", title(want), strings.Join(names[:min(len(names), 10)], ", "))}
 	}
-	return append([]string{fmt.Sprintf("%s %s is not as expected:", want.GetKind(), found)}, nearest...)
+	return []string{fmt.Sprintf("%s does not exist", title(want))}
+}
+
+// indent puts text under a line.
+func indent(text string) string {
+	return "    " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n    ")
 }

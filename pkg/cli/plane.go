@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// localPlane is a control plane that kudo-local runs; without a name there is none.
+type localPlane struct {
+	program, name, state string
+	// breaking lets one fault happen at a time.
+	breaking sync.Mutex
+}
+
+// plane returns the kubeconfig to test on, and starts a control plane for it if that is asked for, or if there is none.
+func (t *tool) plane(ctx context.Context, o *testOptions) (*localPlane, string, error) {
+	local := o.local || o.suite.StartControlPlane
+	if !local {
+		_, _, _, err := t.connect()
+		if err == nil {
+			return t.given()
+		}
+		if !clientcmd.IsEmptyConfig(err) {
+			return nil, "", err
+		}
+		t.say("no cluster is configured: a local one is started (--local)")
+	}
+	program, err := findProgram("kudo-local")
+	if err != nil {
+		return nil, "", err
+	}
+	state, err := os.MkdirTemp("", "kudo-test-")
+	if err != nil {
+		return nil, "", err
+	}
+	p := &localPlane{program: program, name: "test", state: state}
+	t.say("starting a control plane with kudo…")
+	if out, err := p.run(ctx, "up", "--with-kudo"); err != nil {
+		p.stop()
+		return nil, "", fmt.Errorf("start a control plane: %w\n%s", err, out)
+	}
+	out, err := p.run(ctx, "kubeconfig")
+	if err != nil {
+		p.stop()
+		return nil, "", err
+	}
+	return p, strings.TrimSpace(out), nil
+}
+
+// given writes the kubeconfig that the flags make to a file for commands.
+func (t *tool) given() (*localPlane, string, error) {
+	raw, err := t.flags.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return nil, "", err
+	}
+	if *t.flags.Context != "" {
+		raw.CurrentContext = *t.flags.Context
+	}
+	state, err := os.MkdirTemp("", "kudo-test-")
+	if err != nil {
+		return nil, "", err
+	}
+	path := filepath.Join(state, "kubeconfig")
+	return &localPlane{state: state}, path, clientcmd.WriteToFile(raw, path)
+}
+
+// findProgram finds one of kudo's programs: beside this one, or in PATH.
+func findProgram(name string) (string, error) {
+	if self, err := os.Executable(); err == nil {
+		beside := filepath.Join(filepath.Dir(self), name)
+		if info, err := os.Stat(beside); err == nil && !info.IsDir() {
+			return beside, nil
+		}
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("%s is neither beside kubectl-kudo nor in PATH: build it with make build, or configure a cluster", name)
+	}
+	return path, nil
+}
+
+func (p *localPlane) run(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, p.program, append(args, "--name", p.name, "--state", p.state)...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 20 * time.Second
+	if err := cmd.Run(); err != nil {
+		return out.String() + errs.String(), err
+	}
+	return out.String(), nil
+}
+
+// stop stops the control plane, and deletes what was written for the run.
+func (p *localPlane) stop() {
+	if p.name != "" {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if out, err := p.run(ctx, "down", "--delete"); err != nil {
+			_, _ = fmt.Fprintf(os.Stderr, "the control plane in %s could not be stopped: %v\n%s", p.state, err, out)
+			return
+		}
+	}
+	_ = os.RemoveAll(p.state)
+}
+
+// disturb kills a component at a random moment of the next second, and starts it again.
+func (p *localPlane) disturb(ctx context.Context, fault string, log func(name, format string, args ...any)) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(time.Duration(rand.IntN(1000)) * time.Millisecond):
+	}
+	component := fault
+	if fault == "apiserver" {
+		component = "kube-apiserver"
+	}
+	p.breaking.Lock()
+	defer p.breaking.Unlock()
+	log("fault", "killing %s", component)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	_, err := p.run(ctx, "kill", component)
+	out, startErr := p.run(ctx, "start", component)
+	if err := errors.Join(err, startErr); err != nil {
+		log("fault", "%s could not be started again: %s\n%s", component, err, out)
+	}
+}
