@@ -81,13 +81,9 @@ func (s *Store) Begin(ctx context.Context, instance *v1beta1.Instance, revision 
 	}
 	err = s.client.Create(ctx, object)
 	if apierrors.IsAlreadyExists(err) {
-		left := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: instance.Namespace, Name: object.Name}}
-		if err := s.reader.Get(ctx, client.ObjectKeyFromObject(left), left); err != nil {
-			return fmt.Errorf("ControllerRevision %s/%s: %w", left.Namespace, left.Name, err)
-		}
-		if !metav1.IsControlledBy(left, instance) && metav1.GetControllerOf(left) != nil {
-			return fmt.Errorf("ControllerRevision %s/%s exists and belongs to %s %s: waits for it to go", left.Namespace, left.Name,
-				metav1.GetControllerOf(left).Kind, metav1.GetControllerOf(left).Name)
+		left, foreign := s.own(ctx, instance, object.Name)
+		if foreign != nil {
+			return foreign
 		}
 		if err := s.client.Delete(ctx, left, client.Preconditions{UID: &left.UID}); err != nil {
 			return fmt.Errorf("replace ControllerRevision %s/%s: %w", left.Namespace, left.Name, err)
@@ -142,10 +138,26 @@ func (s *Store) Keep(ctx context.Context, instance *v1beta1.Instance, name strin
 	if err != nil {
 		return err
 	}
-	if err := s.client.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
+	err = s.client.Create(ctx, object)
+	if apierrors.IsAlreadyExists(err) {
+		_, err = s.own(ctx, instance, name)
+	}
+	if err != nil {
 		return fmt.Errorf("keep the OperatorVersion of Instance %s/%s: %w", instance.Namespace, instance.Name, err)
 	}
 	return nil
+}
+
+// own reads a ControllerRevision of the Instance. One of a former Instance of the name is about to be collected.
+func (s *Store) own(ctx context.Context, instance *v1beta1.Instance, name string) (*appsv1.ControllerRevision, error) {
+	left := &appsv1.ControllerRevision{}
+	if err := s.reader.Get(ctx, types.NamespacedName{Namespace: instance.Namespace, Name: name}, left); err != nil {
+		return nil, fmt.Errorf("ControllerRevision %s/%s: %w", instance.Namespace, name, err)
+	}
+	if owner := metav1.GetControllerOf(left); owner != nil && owner.UID != instance.UID {
+		return nil, fmt.Errorf("ControllerRevision %s/%s exists and belongs to %s %s: waits for it to go", left.Namespace, left.Name, owner.Kind, owner.Name)
+	}
+	return left, nil
 }
 
 // maxSpec bounds what a snapshot may unpack to, in bytes; an object of the API has at most some 1.5 MiB.

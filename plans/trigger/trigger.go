@@ -53,6 +53,8 @@ type Decision struct {
 	Restart bool
 	// Queue lists the plans that wait, in order.
 	Queue []v1beta1.QueuedPlan
+	// Held are parameters whose new values are for a plan of the queue: Start runs with their old ones.
+	Held []string
 	// Baseline is what holds after Start; nil if it does not change.
 	Baseline *v1beta1.Baseline
 	// Ignored lists parameters of spec that the OperatorVersion does not define.
@@ -89,10 +91,23 @@ func Decide(in Input) (Decision, error) {
 	}
 	if d.Start != nil {
 		d.Baseline = after(in, *d.Start, requests)
+		d.Held = held(*d.Start, requests)
 	} else {
 		d.Baseline = idle(in)
 	}
 	return d, nil
+}
+
+// held lists the changed parameters that a run does not answer. A run of another version answers all: its parameters are
+// not comparable with the old ones.
+func held(start Request, all []Request) []string {
+	var out []string
+	for _, r := range all {
+		if !start.version && r.Plan != start.Plan {
+			out = append(out, r.Parameters...)
+		}
+	}
+	return out
 }
 
 // requests lists what spec asks for and the baseline has not, in order: parameters, then planExecution.

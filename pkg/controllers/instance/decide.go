@@ -66,6 +66,10 @@ func (p *pass) decide(ctx context.Context) (bool, error) {
 	if problems := params.Validate(p.live.Spec.Parameters, p.given()); len(problems) > 0 {
 		return p.refused(ctx, problems.Err())
 	}
+	given, err := p.without(ctx, decision.Held)
+	if err != nil {
+		return true, err
+	}
 	if decision.Baseline != nil {
 		p.baseline(decision.Baseline)
 	}
@@ -76,7 +80,7 @@ func (p *pass) decide(ctx context.Context) (bool, error) {
 			return true, err
 		}
 	}
-	return false, p.begin(ctx, start.Plan, start.Cause, p.live, upgrade)
+	return false, p.begin(ctx, start.Plan, start.Cause, p.live, upgrade, given)
 }
 
 // baseline takes over the rules' baseline, keeping what the rules know nothing of.
@@ -95,6 +99,30 @@ func (p *pass) given() map[string]string {
 	}
 	maps.Copy(out, p.instance.Spec.Parameters)
 	return out
+}
+
+// without are the parameters of the Instance, where those that wait for another plan have the values of the last run: a
+// change that is taken back before its plan has run leaves nothing behind.
+func (p *pass) without(ctx context.Context, held []string) (map[string]string, error) {
+	out := p.given()
+	if len(held) == 0 {
+		return out, nil
+	}
+	last, err := p.History.Read(ctx, p.instance.Namespace, p.instance.Name, p.instance.Status.Baseline.Revision)
+	if apierrors.IsNotFound(err) {
+		return out, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range held {
+		if value, set := last.Parameters[name]; set {
+			out[name] = value
+		} else {
+			delete(out, name)
+		}
+	}
+	return out, nil
 }
 
 // before is the OperatorVersion of the baseline, if spec names another one.
@@ -222,7 +250,7 @@ func (p *pass) queued(queue []v1beta1.QueuedPlan) {
 
 // begin starts a run (docs/design/engine.md, starting a run): what it is started with is written down first; the status
 // patch with the run's uid is the commit; the first task comes after its answer.
-func (p *pass) begin(ctx context.Context, plan, cause string, version *runner.Version, upgrade bool) error {
+func (p *pass) begin(ctx context.Context, plan, cause string, version *runner.Version, upgrade bool, given map[string]string) error {
 	status := &p.instance.Status
 	if status.Baseline == nil {
 		status.Baseline = &v1beta1.Baseline{OperatorVersion: p.instance.OperatorVersionKey().String()}
@@ -237,13 +265,18 @@ func (p *pass) begin(ctx context.Context, plan, cause string, version *runner.Ve
 	uid := history.RunUID(p.instance.UID, revision)
 	record := history.Run{
 		Plan: plan, Cause: cause, UID: uid, OperatorVersion: status.Baseline.OperatorVersion, Snapshot: snapshot,
-		Upgrade: upgrade, Parameters: p.given(), Started: metav1.NewMicroTime(p.Clock.Now()),
+		Upgrade: upgrade, Parameters: given, Started: metav1.NewMicroTime(p.Clock.Now()),
 	}
 	if err := p.History.Begin(ctx, p.instance, revision, record); err != nil {
 		return err
 	}
 	if err := p.History.Trim(ctx, p.instance, revision); err != nil {
 		return err
+	}
+	if upgrade {
+		if err := p.History.Sweep(ctx, p.instance, snapshot); err != nil {
+			return err
+		}
 	}
 	if old := status.PlanStatus[plan]; old.Revision != 0 {
 		if !old.Status.IsTerminal() {

@@ -101,7 +101,7 @@ func (p *pass) cleanUp(ctx context.Context, version *runner.Version, cause strin
 		p.finish(name, st)
 	}
 	p.instance.Status.Queue = nil
-	err := p.begin(ctx, v1beta1.CleanupPlan, cause, version, false)
+	err := p.begin(ctx, v1beta1.CleanupPlan, cause, version, false, p.given())
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return true, p.release(ctx)
 	}
