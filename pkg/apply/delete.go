@@ -44,7 +44,7 @@ func (e *Engine) deleteOne(ctx context.Context, obj *unstructured.Unstructured, 
 	live, err := look(ctx, resource, obj.GetName())
 	switch {
 	case err != nil:
-		return Removal{Err: e.Classify(ctx, obj, err)}
+		return e.notRemoved(ctx, obj, err)
 	case live == nil:
 		return Removal{Gone: true}
 	}
@@ -63,11 +63,20 @@ func (e *Engine) deleteOne(ctx context.Context, obj *unstructured.Unstructured, 
 		PropagationPolicy: &foreground, Preconditions: &metav1.Preconditions{UID: &uid},
 	})
 	if err != nil && !gone(err) && !apierrors.IsConflict(err) {
-		return Removal{Err: e.Classify(ctx, obj, err)}
+		return e.notRemoved(ctx, obj, err)
 	}
 	e.mirror.Watch(ctx, obj.GroupVersionKind())
 	if live, err = look(ctx, resource, obj.GetName()); err == nil && live == nil {
 		return Removal{Gone: true}
 	}
 	return Removal{Waiting: waiting}
+}
+
+// notRemoved says what an error means for a removal: a kind that is gone for good has taken its objects along.
+func (e *Engine) notRemoved(ctx context.Context, obj *unstructured.Unstructured, err error) Removal {
+	verdict := e.Classify(ctx, obj, err)
+	if apierrors.IsNotFound(err) && !gone(err) && IsFatal(verdict) {
+		return Removal{Gone: true}
+	}
+	return Removal{Err: verdict}
 }

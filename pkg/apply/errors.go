@@ -25,8 +25,7 @@ func (e *FatalError) Unwrap() error { return e.Err }
 // IsFatal tells whether retrying cannot cure the error.
 func IsFatal(err error) bool {
 	var fatal *FatalError
-	var collision *CollisionError
-	return errors.As(err, &fatal) || errors.As(err, &collision)
+	return errors.As(err, &fatal) || collides(err)
 }
 
 // EndedError says that the namespace is going: the run ends, and must not hold a finalizer.
@@ -49,6 +48,11 @@ func (e *CollisionError) Error() string {
 	return fmt.Sprintf("%s exists already and belongs to %s: it was not touched. Delete or rename one of the two, or take it over with the annotation kudo.dev/adopt=true on the Instance (install --adopt)", e.ID, e.Owner)
 }
 
+func collides(err error) bool {
+	var collision *CollisionError
+	return errors.As(err, &collision)
+}
+
 // waitError says that something must go first.
 type waitError struct{ error }
 
@@ -67,11 +71,10 @@ func (c Change) fail(ctx context.Context, e *Engine, obj *unstructured.Unstructu
 // other may pass. The text names the object.
 func (e *Engine) Classify(ctx context.Context, obj *unstructured.Unstructured, err error) error {
 	named := func(err error) error { return fmt.Errorf("%s: %w", IDOf(obj), err) }
-	var collision *CollisionError
 	switch {
-	case errors.As(err, &collision):
+	case collides(err):
 		return err
-	case meta.IsNoMatchError(err):
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && !gone(err): // the mapper may know kinds that have gone since
 		return e.kinds.Unknown(ctx, obj, err)
 	case conflicts(err) != nil:
 		return &FatalError{named(fmt.Errorf("others manage fields that the package sets: %s", strings.Join(conflicts(err), "; ")))}
@@ -87,22 +90,30 @@ func (e *Engine) Classify(ctx context.Context, obj *unstructured.Unstructured, e
 	return named(err)
 }
 
-// denied is the answer of an admission webhook or policy that says no, other than for rights: RBAC's 403 has details of
-// the resource and may pass; a webhook's denial has the code that the webhook chose.
+// denied is the answer of an admission webhook that says no, with whatever code the webhook chose. Other 403s may pass:
+// rights and quotas change, and policies may ask for rights too.
 func denied(err error) bool {
 	status, ok := err.(apierrors.APIStatus)
 	return ok && status.Status().Code >= http.StatusBadRequest && status.Status().Code < http.StatusInternalServerError &&
 		strings.HasPrefix(status.Status().Message, "admission webhook ") && !apierrors.IsTooManyRequests(err) && !apierrors.IsConflict(err)
 }
 
+// causes of an answer; webhooks may answer without any details.
+func causes(err error) []metav1.StatusCause {
+	status, ok := err.(apierrors.APIStatus)
+	if !ok || status.Status().Details == nil {
+		return nil
+	}
+	return status.Status().Details.Causes
+}
+
 // conflicts lists the field conflicts of an apply that was not forced.
 func conflicts(err error) []string {
-	status, ok := err.(apierrors.APIStatus)
-	if !ok || !apierrors.IsConflict(err) || status.Status().Details == nil {
+	if !apierrors.IsConflict(err) {
 		return nil
 	}
 	var out []string
-	for _, cause := range status.Status().Details.Causes {
+	for _, cause := range causes(err) {
 		if cause.Type == metav1.CauseTypeFieldManagerConflict {
 			out = append(out, cause.Field+" ("+cause.Message+")")
 		}
@@ -112,11 +123,10 @@ func conflicts(err error) []string {
 
 // onlyMetadata tells whether an apply met no other conflict than about kudo's own labels and annotations.
 func onlyMetadata(err error) bool {
-	status, ok := err.(apierrors.APIStatus)
-	if !ok || conflicts(err) == nil {
+	if conflicts(err) == nil {
 		return false
 	}
-	for _, cause := range status.Status().Details.Causes {
+	for _, cause := range causes(err) {
 		field := cause.Field
 		if !strings.HasPrefix(field, ".metadata.labels.kudo.dev/") && !strings.HasPrefix(field, ".metadata.annotations.kudo.dev/") &&
 			field != ".metadata.labels.heritage" {

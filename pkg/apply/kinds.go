@@ -46,10 +46,13 @@ func (k *Kinds) Namespaced(gk schema.GroupKind, definitions []*unstructured.Unst
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
 }
 
-// Served tells whether the cluster knows the kind.
-func (k *Kinds) Served(gvk schema.GroupVersionKind) bool {
+// Served tells whether the cluster knows the kind. The error says that this cannot be told now.
+func (k *Kinds) Served(gvk schema.GroupVersionKind) (bool, error) {
 	_, err := k.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	return err == nil
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Definitions returns the CustomResourceDefinitions among objects.
@@ -67,6 +70,15 @@ func defines(crd *unstructured.Unstructured, gk schema.GroupKind) bool {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
 	return group == gk.Group && kind == gk.Kind
+}
+
+// serves tells whether a CRD says that a version is to be served.
+func serves(crd *unstructured.Unstructured, version string) bool {
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	return slices.ContainsFunc(versions, func(v any) bool {
+		m, _ := v.(map[string]any)
+		return m["name"] == version && m["served"] == true
+	})
 }
 
 // Unknown says whether a kind that the mapper does not know is unknown for good (engine rule 15): a fresh and complete
@@ -88,7 +100,7 @@ func (k *Kinds) Unknown(ctx context.Context, obj *unstructured.Unstructured, cau
 		return fmt.Errorf("%s: cannot tell whether a CustomResourceDefinition defines its kind: %w", IDOf(obj), err)
 	}
 	for i := range list.Items {
-		if defines(&list.Items[i], gvk.GroupKind()) && len(served) == 0 {
+		if crd := &list.Items[i]; defines(crd, gvk.GroupKind()) && (len(served) == 0 || serves(crd, gvk.Version)) {
 			return fmt.Errorf("%s: waits for CustomResourceDefinition %s to be served", IDOf(obj), list.Items[i].GetName())
 		}
 	}

@@ -39,6 +39,8 @@ type Mirror struct {
 type watched struct {
 	informer cache.SharedIndexInformer
 	stop     context.CancelFunc
+	// stopped is closed when the watch has been stopped.
+	stopped <-chan struct{}
 
 	mu sync.Mutex
 	// own holds what we wrote and the watch has not shown yet.
@@ -56,17 +58,18 @@ const syncTimeout = 5 * time.Second
 // Watch sees to it that the kinds are watched, and waits for their first lists. A kind that cannot be watched is no
 // error: its objects are then looked at live.
 func (m *Mirror) Watch(ctx context.Context, kinds ...schema.GroupVersionKind) {
-	var started []cache.SharedIndexInformer
+	var started []*watched
 	for _, gvk := range kinds {
 		if w := m.start(gvk); w != nil && !w.informer.HasSynced() {
-			started = append(started, w.informer)
+			started = append(started, w)
 		}
 	}
 	deadline := time.NewTimer(syncTimeout)
 	defer deadline.Stop()
-	for _, informer := range started {
+	for _, w := range started {
 		select {
-		case <-informer.HasSyncedChecker().Done():
+		case <-w.informer.HasSyncedChecker().Done():
+		case <-w.stopped:
 		case <-deadline.C:
 			return
 		case <-ctx.Done():
@@ -86,13 +89,13 @@ func (m *Mirror) start(gvk schema.GroupVersionKind) *watched {
 		return nil
 	}
 	ctx, stop := context.WithCancel(m.ctx)
-	w := &watched{stop: stop, own: map[string]*unstructured.Unstructured{}}
+	w := &watched{stop: stop, stopped: ctx.Done(), own: map[string]*unstructured.Unstructured{}}
 	w.informer = dynamicinformer.NewFilteredDynamicInformer(m.client, mapping.Resource, metav1.NamespaceAll, 0, cache.Indexers{},
 		func(o *metav1.ListOptions) { o.LabelSelector = v1beta1.HeritageLabel + "=" + v1beta1.Heritage }).Informer()
 	_ = w.informer.SetTransform(trim)
 	_ = w.informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
 		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-			m.forget(gvk)
+			m.forget(gvk, w)
 			return
 		}
 		if !errors.Is(err, context.Canceled) && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
@@ -110,11 +113,11 @@ func (m *Mirror) start(gvk schema.GroupVersionKind) *watched {
 }
 
 // forget stops the watch of a kind that is no longer served.
-func (m *Mirror) forget(gvk schema.GroupVersionKind) {
+func (m *Mirror) forget(gvk schema.GroupVersionKind, w *watched) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if w := m.kinds[gvk]; w != nil {
-		w.stop()
+	w.stop()
+	if m.kinds[gvk] == w {
 		delete(m.kinds, gvk)
 	}
 }
@@ -164,11 +167,24 @@ func (m *Mirror) Get(id ID) (obj *unstructured.Unstructured, complete bool) {
 	key := id.Namespace + "/" + id.Name
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	seen := stored(w, key)
-	if own := w.own[key]; own != nil && (seen == nil || older(seen, own)) {
-		return own, w.informer.HasSynced()
+	return w.latest(key), w.informer.HasSynced()
+}
+
+// latest is what the watch shows, or what we wrote since:
+//
+//	watch shows it:   as new as our write, or newer → the watch's      older → ours
+//	watch does not:   it has not come so far → ours                    it has → gone, though no event may ever say so
+func (w *watched) latest(key string) *unstructured.Unstructured {
+	seen, own := stored(w, key), w.own[key]
+	switch {
+	case own == nil, seen != nil && !older(seen, own):
+		return seen
+	case seen == nil:
+		if order, err := resourceversion.CompareResourceVersion(w.informer.LastSyncResourceVersion(), own.GetResourceVersion()); err == nil && order >= 0 {
+			return nil
+		}
 	}
-	return seen, w.informer.HasSynced()
+	return own
 }
 
 func stored(w *watched, key string) *unstructured.Unstructured {

@@ -7,12 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
-	"strconv"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
@@ -36,6 +36,7 @@ func (e *Engine) applyOne(ctx context.Context, obj *unstructured.Unstructured, o
 	hash := Hash(obj)
 	body := prepare(obj)
 	live, _ := e.mirror.Get(change.ID)
+	fresh := false
 	for range attempts {
 		written, action, err := e.write(ctx, resource, body, live, hash, o)
 		switch {
@@ -47,11 +48,17 @@ func (e *Engine) applyOne(ctx context.Context, obj *unstructured.Unstructured, o
 			change.Action, change.Live, change.Record = action, written, RecordOf(written, hash)
 			return change
 		case unnamed(err):
-			if dropped := e.kinds.Prune(ctx, body); len(dropped) > 0 && change.Dropped == nil {
+			dropped, unread := e.kinds.Prune(ctx, body)
+			if len(dropped) > 0 && change.Dropped == nil {
 				change.Dropped = dropped
 				continue
 			}
+			if unread != nil {
+				err = fmt.Errorf("%s: %w", err.Error(), unread)
+			}
 			return change.fail(ctx, e, obj, err)
+		case collides(err) && !fresh:
+			// A refusal is final, and the mirror may lag: look first.
 		case !apierrors.IsConflict(err) && !replaced(err, live):
 			return change.fail(ctx, e, obj, err)
 		case conflicts(err) != nil:
@@ -60,6 +67,7 @@ func (e *Engine) applyOne(ctx context.Context, obj *unstructured.Unstructured, o
 		if live, err = look(ctx, resource, obj.GetName()); err != nil {
 			return change.fail(ctx, e, obj, err)
 		}
+		fresh = true
 	}
 	return change.fail(ctx, e, obj, apierrors.NewServerTimeout(v1beta1.Resource(obj.GetKind()), "apply", 1))
 }
@@ -88,7 +96,7 @@ func (e *Engine) write(ctx context.Context, resource dynamic.ResourceInterface, 
 	body.SetResourceVersion("")
 	body.SetUID(live.GetUID())
 	written, err := resource.Apply(ctx, body.GetName(), body, metav1.ApplyOptions{FieldManager: o.Manager, Force: claim == Ours})
-	if claim == Shared && onlyMetadata(err) {
+	if claim == Shared && conflicts(err) != nil && (onlyMetadata(err) || alike(ctx, resource, body, o.Manager)) {
 		written, err = resource.Apply(ctx, body.GetName(), body, metav1.ApplyOptions{FieldManager: o.Manager, Force: true})
 	}
 	return written, Configured, err
@@ -115,8 +123,7 @@ func replaced(err error, live *unstructured.Unstructured) bool {
 	if live == nil || !apierrors.IsInvalid(err) {
 		return false
 	}
-	status, _ := err.(apierrors.APIStatus)
-	for _, cause := range status.Status().Details.Causes {
+	for _, cause := range causes(err) {
 		if cause.Field == "metadata.uid" {
 			return true
 		}

@@ -62,16 +62,33 @@ func (e *Engine) Preflight(ctx context.Context, objs []*unstructured.Unstructure
 	return refused
 }
 
-// check returns the refusal of a foreign object, or nil.
+// check returns the refusal of a foreign object, or nil. A refusal is final, and what the mirror and lists show may be
+// old: so the object is looked at once more before.
 func (e *Engine) check(ctx context.Context, obj, live *unstructured.Unstructured, o Options) *Change {
-	if live.GetDeletionTimestamp() != nil {
+	foreign := func() (bool, string) {
+		if live == nil || live.GetDeletionTimestamp() != nil {
+			return false, ""
+		}
+		claim, owner := o.Claim(ctx, live)
+		return claim == Foreign, owner
+	}
+	if is, _ := foreign(); !is {
 		return nil
 	}
-	claim, owner := o.Claim(ctx, live)
-	if claim != Foreign {
+	c := Change{ID: IDOf(obj)}
+	resource, err := e.resource(obj)
+	if err == nil {
+		live, err = look(ctx, resource, obj.GetName())
+	}
+	if err != nil {
+		c = c.fail(ctx, e, obj, err)
+		return &c
+	}
+	is, owner := foreign()
+	if !is {
 		return nil
 	}
-	c := Change{ID: IDOf(obj)}.fail(ctx, e, obj, &CollisionError{ID: IDOf(obj), Owner: owner})
+	c = c.fail(ctx, e, obj, &CollisionError{ID: IDOf(obj), Owner: owner})
 	return &c
 }
 

@@ -16,38 +16,38 @@ import (
 )
 
 // schemas reads the OpenAPI schemas of the cluster. They are asked for only after the server has refused an object for
-// a field that its schema lacks; so nothing is kept but the last group version.
+// a field that its schema lacks; so nothing is kept but the last one.
 type schemas struct {
 	discovery discovery.DiscoveryInterface
 
-	mu   sync.Mutex
-	gv   schema.GroupVersion
+	mu sync.Mutex
+	// url of the last schema; it has a hash that changes with the schema.
+	url  string
 	last *spec3.OpenAPI
 }
 
 // Prune drops from the object what the served schema does not declare, and keeps the last of entries of a list that
-// share their key (engine rule 21). It returns what was dropped; nothing if the schema cannot be read.
-func (k *Kinds) Prune(_ context.Context, obj *unstructured.Unstructured) []string {
-	doc, err := k.schemas.document(obj.GroupVersionKind().GroupVersion())
-	if err != nil || doc.Components == nil {
-		return nil
+// share their key (engine rule 21). It returns what was dropped. The error says that the schema cannot be read: that of
+// a new kind is published a moment after the kind is served.
+func (k *Kinds) Prune(_ context.Context, obj *unstructured.Unstructured) ([]string, error) {
+	gvk := obj.GroupVersionKind()
+	doc, err := k.schemas.document(gvk.GroupVersion())
+	if err != nil {
+		return nil, fmt.Errorf("the schema of %s cannot be read now: %w", gvk.GroupVersion(), err)
 	}
-	root := rootSchema(doc, obj.GroupVersionKind())
+	root := rootSchema(doc, gvk)
 	if root == nil {
-		return nil
+		return nil, fmt.Errorf("the cluster publishes no schema of %s in %s yet", gvk.Kind, gvk.GroupVersion())
 	}
 	p := pruner{doc: doc}
 	p.walk(obj.Object, root, "")
 	sort.Strings(p.dropped)
-	return p.dropped
+	return p.dropped, nil
 }
 
 func (s *schemas) document(gv schema.GroupVersion) (*spec3.OpenAPI, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.last != nil && s.gv == gv {
-		return s.last, nil
-	}
 	paths, err := s.discovery.OpenAPIV3().Paths()
 	if err != nil {
 		return nil, err
@@ -60,6 +60,9 @@ func (s *schemas) document(gv schema.GroupVersion) (*spec3.OpenAPI, error) {
 	if !ok {
 		return nil, fmt.Errorf("the cluster publishes no schema of %s", gv)
 	}
+	if s.last != nil && s.url == group.ServerRelativeURL() {
+		return s.last, nil
+	}
 	text, err := group.Schema("application/json")
 	if err != nil {
 		return nil, err
@@ -68,11 +71,14 @@ func (s *schemas) document(gv schema.GroupVersion) (*spec3.OpenAPI, error) {
 	if err := json.Unmarshal(text, doc); err != nil {
 		return nil, err
 	}
-	s.gv, s.last = gv, doc
+	s.url, s.last = group.ServerRelativeURL(), doc
 	return doc, nil
 }
 
 func rootSchema(doc *spec3.OpenAPI, gvk schema.GroupVersionKind) *spec.Schema {
+	if doc.Components == nil {
+		return nil
+	}
 	for _, candidate := range doc.Components.Schemas {
 		kinds, _ := candidate.Extensions["x-kubernetes-group-version-kind"].([]any)
 		for _, kind := range kinds {
@@ -159,10 +165,7 @@ func (p *pruner) unique(list []any, s *spec.Schema, path string) []any {
 		m, ok := item.(map[string]any)
 		key := fmt.Sprint(i)
 		if ok {
-			key = ""
-			for _, name := range names {
-				key += fmt.Sprintf("%v\x00", m[fmt.Sprint(name)])
-			}
+			key = p.key(m, names, s.Items.Schema)
 		}
 		if first, double := at[key]; double {
 			p.dropped = append(p.dropped, fmt.Sprintf("%s[%d] (duplicate key)", path, first))
@@ -173,4 +176,18 @@ func (p *pruner) unique(list []any, s *spec.Schema, path string) []any {
 		out = append(out, item)
 	}
 	return out
+}
+
+// key of an entry of a list; a field that is not set counts with its default, as it does for the server.
+func (p *pruner) key(entry map[string]any, names []any, s *spec.Schema) string {
+	key := ""
+	for _, name := range names {
+		field := fmt.Sprint(name)
+		value, set := entry[field]
+		if item := p.resolve(s); !set && item != nil {
+			value = item.Properties[field].Default
+		}
+		key += fmt.Sprintf("%v\x00", value)
+	}
+	return key
 }

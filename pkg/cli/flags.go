@@ -17,12 +17,12 @@ type seconds time.Duration
 
 // Set implements pflag.Value.
 func (s *seconds) Set(text string) error {
-	if n, err := strconv.ParseInt(text, 10, 32); err == nil {
+	if n, err := strconv.ParseInt(text, 10, 32); err == nil && n >= 0 {
 		*s = seconds(time.Duration(n) * time.Second)
 		return nil
 	}
 	d, err := time.ParseDuration(text)
-	if err != nil {
+	if err != nil || d < 0 {
 		return fmt.Errorf("%q is neither a number of seconds nor a duration such as 5m", text)
 	}
 	*s = seconds(d)

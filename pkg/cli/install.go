@@ -30,6 +30,9 @@ type installOptions struct {
 	skipInstance bool
 	namespace    bool
 	adopt        bool
+	inCluster    bool
+	// operatorVersion and appVersion pick a version with inCluster; empty ones are any.
+	operatorVersion, appVersion string
 }
 
 func (t *tool) installCommand() *cobra.Command {
@@ -50,6 +53,9 @@ dependencies, and an Instance, whose deploy plan runs.
 	f.BoolVar(&o.skipInstance, "skip-instance", false, "install the OperatorVersion only")
 	f.BoolVar(&o.namespace, "create-namespace", false, "create the namespace")
 	f.BoolVar(&o.adopt, "adopt", false, "let the plans take over objects that are there already and belong to nobody's controller")
+	f.BoolVar(&o.inCluster, "in-cluster", false, "take an OperatorVersion that is installed in the namespace; PACKAGE is the operator's name")
+	f.StringVar(&o.operatorVersion, "operator-version", "", "with --in-cluster: version of the operator (default the highest)")
+	f.StringVar(&o.appVersion, "app-version", "", "with --in-cluster: version of the application (default the highest)")
 	o.parameters.add(f)
 	o.waiting.add(f, "the deploy plan has ended")
 	return cmd
@@ -59,6 +65,12 @@ func (t *tool) install(ctx context.Context, name string, o *installOptions) erro
 	given, err := o.read()
 	if err != nil {
 		return err
+	}
+	if o.inCluster {
+		return t.installKnown(ctx, name, o, given)
+	}
+	if o.operatorVersion != "" || o.appVersion != "" {
+		return usage("--operator-version and --app-version go with --in-cluster: a folder or an archive holds one version")
 	}
 	packages, err := t.resolve(ctx, name)
 	if err != nil {
@@ -80,13 +92,9 @@ func (t *tool) install(ctx context.Context, name string, o *installOptions) erro
 	if err := checkKubernetes(config, packages); err != nil {
 		return err
 	}
-	instance := newInstance(namespace, o, pkg, given)
+	instance := newInstance(namespace, o, pkg.Operator.Name, versionName(pkg), given)
 	if !o.skipInstance {
-		err := c.Get(ctx, client.ObjectKeyFromObject(instance), &v1beta1.Instance{})
-		if err == nil {
-			return fmt.Errorf("instance %s/%s exists already: use kubectl kudo update or upgrade, or another --instance", namespace, o.instance)
-		}
-		if client.IgnoreNotFound(err) != nil {
+		if err := absent(ctx, c, instance); err != nil {
 			return err
 		}
 	}
@@ -101,28 +109,42 @@ func (t *tool) install(ctx context.Context, name string, o *installOptions) erro
 	if o.skipInstance {
 		return nil
 	}
-	if err := c.Create(ctx, instance); err != nil {
-		return fmt.Errorf("instance %s/%s: %w", namespace, o.instance, err)
+	return t.makeInstance(ctx, c, instance, &o.waiting)
+}
+
+// absent refuses an Instance that exists already.
+func absent(ctx context.Context, c client.Client, instance *v1beta1.Instance) error {
+	err := c.Get(ctx, client.ObjectKeyFromObject(instance), &v1beta1.Instance{})
+	if err == nil {
+		return fmt.Errorf("instance %s/%s exists already: use kubectl kudo update or upgrade, or another --instance", instance.Namespace, instance.Name)
 	}
-	t.say("instance %s/%s created", namespace, o.instance)
-	if !o.wait {
+	return client.IgnoreNotFound(err)
+}
+
+// makeInstance creates an Instance, and waits for its deploy plan if that was asked for.
+func (t *tool) makeInstance(ctx context.Context, c client.WithWatch, instance *v1beta1.Instance, w *waiting) error {
+	if err := c.Create(ctx, instance); err != nil {
+		return fmt.Errorf("instance %s/%s: %w", instance.Namespace, instance.Name, err)
+	}
+	t.say("instance %s/%s created", instance.Namespace, instance.Name)
+	if !w.wait {
 		return nil
 	}
-	if err := t.await(ctx, c, client.ObjectKeyFromObject(instance), time.Duration(o.time), settled(instance.Generation, instance.UID)); err != nil {
+	if err := t.await(ctx, c, client.ObjectKeyFromObject(instance), time.Duration(w.time), settled(instance.Generation, instance.UID)); err != nil {
 		return err
 	}
-	t.say("instance %s/%s ready", namespace, o.instance)
+	t.say("instance %s/%s ready", instance.Namespace, instance.Name)
 	return nil
 }
 
-func newInstance(namespace string, o *installOptions, pkg *operators.Package, given map[string]string) *v1beta1.Instance {
+func newInstance(namespace string, o *installOptions, operator, version string, given map[string]string) *v1beta1.Instance {
 	instance := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: o.instance, Labels: map[string]string{v1beta1.OperatorLabel: pkg.Operator.Name},
+		Namespace: namespace, Name: o.instance, Labels: map[string]string{v1beta1.OperatorLabel: operator},
 	}}
 	if o.adopt {
 		instance.Annotations = map[string]string{v1beta1.AdoptAnnotation: "true"}
 	}
-	instance.Spec.OperatorVersion = corev1.ObjectReference{Kind: "OperatorVersion", Name: versionName(pkg)}
+	instance.Spec.OperatorVersion = corev1.ObjectReference{Kind: "OperatorVersion", Name: version}
 	instance.Spec.Parameters = given
 	return instance
 }

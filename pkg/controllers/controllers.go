@@ -36,6 +36,7 @@ import (
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/controllers/instance"
 	"kudo.dev/kudo/pkg/history"
+	"kudo.dev/kudo/pkg/podexec"
 	"kudo.dev/kudo/pkg/runner"
 )
 
@@ -53,6 +54,10 @@ type Options struct {
 	LeaderElection bool
 	// Workers is how many Instances are worked on at a time.
 	Workers int
+	// PipeImage is the image of the container that the files of Pipe tasks are read from: it needs sh, sleep and cat.
+	PipeImage string
+	// Executor reads the files of Pipe tasks; nil reads them through the apiserver.
+	Executor runner.Executor
 }
 
 // NewManager returns a manager that serves kudo.dev on the cluster of the config. The context ends its watches.
@@ -132,12 +137,18 @@ func addInstances(ctx context.Context, mgr manager.Manager, config *rest.Config,
 	if err != nil {
 		return err
 	}
+	exec := o.Executor
+	if exec == nil {
+		if exec, err = podexec.New(config); err != nil {
+			return err
+		}
+	}
 	changes := instance.NewChanges()
 	kinds := apply.NewKinds(mgr.GetRESTMapper(), disco, dyn)
 	mirror := apply.NewMirror(ctx, dyn, mgr.GetRESTMapper(), mgr.GetLogger(), changes.Saw)
 	reconciler := &instance.Reconciler{
 		Client: consistent, Reader: plain, History: history.New(plain, plain), Mirror: mirror,
-		Runner:   runner.New(apply.New(dyn, meta, kinds, mirror), kinds, mirror),
+		Runner:   runner.New(apply.New(dyn, meta, kinds, mirror), kinds, mirror, exec, o.PipeImage),
 		Versions: runner.NewVersions(), Events: recorder(ctx, set, mgr.GetScheme()), Clock: clock.RealClock{},
 	}
 	warm := manager.RunnableFunc(func(ctx context.Context) error {

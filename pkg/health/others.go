@@ -93,10 +93,15 @@ type instance struct {
 		Queue              []struct {
 			PlanName string `json:"planName"`
 		} `json:"queue"`
+		Conditions []struct {
+			Reason  string `json:"reason"`
+			Message string `json:"message"`
+		} `json:"conditions"`
 	} `json:"status"`
 }
 
-// checkInstance is rule 18 of engine.md: the spec is seen, nothing runs or is queued, and the last run is COMPLETE.
+// checkInstance is rule 18 of engine.md: the spec is seen, nothing runs or is queued, and the last run is COMPLETE. That of
+// a spec that is refused is the run of the spec before.
 func checkInstance(i *instance) Result {
 	status, aggregated := i.Status, i.Status.AggregatedStatus
 	switch {
@@ -108,6 +113,8 @@ func checkInstance(i *instance) Result {
 		return progressing("plan %s is %s%s", aggregated.ActivePlanName, aggregated.Status, after(aggregated.Message))
 	case len(status.Queue) > 0:
 		return progressing("plan %s is queued", status.Queue[0].PlanName)
+	case refusal(i) != "":
+		return progressing("its spec is refused: %s", refusal(i))
 	case aggregated.Status == v1beta1.Complete:
 		return ready()
 	case aggregated.Status == v1beta1.FatalError:
@@ -115,6 +122,16 @@ func checkInstance(i *instance) Result {
 	default:
 		return progressing("its last plan is %s%s", aggregated.Status, after(aggregated.Message))
 	}
+}
+
+// refusal says why the Instance's spec cannot be acted upon; empty if it can.
+func refusal(i *instance) string {
+	for _, c := range i.Status.Conditions {
+		if c.Reason == v1beta1.ReasonInvalidSpec {
+			return c.Message
+		}
+	}
+	return ""
 }
 
 func after(message string) string {

@@ -54,6 +54,8 @@ func TestInstance(t *testing.T) {
 		{reason: "rule 18: done", object: "metadata: {generation: 2}\nstatus: {observedGeneration: 2, aggregatedStatus: {status: COMPLETE}}", state: Ready},
 		{reason: "rule 18: FATAL_ERROR is fatal for the parent, with its message", object: "status: {aggregatedStatus: {status: FATAL_ERROR, message: Job x failed}}",
 			state: Failed, want: "its last plan failed: Job x failed"},
+		{reason: "rule 18: a refused spec has not been run, though the one before has", object: "status: {aggregatedStatus: {status: COMPLETE}, conditions: [{type: Ready, status: 'False', reason: InvalidSpec, message: A is wrong}]}",
+			state: Progressing, want: "its spec is refused: A is wrong"},
 		{reason: "not run yet", object: "status: {aggregatedStatus: {status: NEVER_RUN}}", state: Progressing, want: "its last plan is NEVER_RUN"},
 	})
 }

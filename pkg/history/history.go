@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -85,6 +86,12 @@ func (s *Store) Begin(ctx context.Context, instance *v1beta1.Instance, revision 
 		if foreign != nil {
 			return foreign
 		}
+		if begun(left, run) {
+			return nil
+		}
+		if err := s.uncommitted(ctx, instance, revision); err != nil {
+			return err
+		}
 		if err := s.client.Delete(ctx, left, client.Preconditions{UID: &left.UID}); err != nil {
 			return fmt.Errorf("replace ControllerRevision %s/%s: %w", left.Namespace, left.Name, err)
 		}
@@ -92,6 +99,30 @@ func (s *Store) Begin(ctx context.Context, instance *v1beta1.Instance, revision 
 	}
 	if err != nil {
 		return fmt.Errorf("write down run %d of Instance %s/%s: %w", revision, instance.Namespace, instance.Name, err)
+	}
+	return nil
+}
+
+// begun tells whether a revision says the same as a run, but for the time: a crash came between writing it down and the
+// commit.
+func begun(left *appsv1.ControllerRevision, run Run) bool {
+	old := Run{}
+	if json.Unmarshal(left.Data.Raw, &old) != nil {
+		return false
+	}
+	old.Started = run.Started
+	return equality.Semantic.DeepEqual(old, run)
+}
+
+// uncommitted fails if the number of a run has been committed: who wants to write it down again has an old Instance in
+// hand, and must look again.
+func (s *Store) uncommitted(ctx context.Context, instance *v1beta1.Instance, revision int64) error {
+	now := &v1beta1.Instance{}
+	if err := s.reader.Get(ctx, client.ObjectKeyFromObject(instance), now); err != nil {
+		return err
+	}
+	if now.Status.Baseline != nil && now.Status.Baseline.Revision >= revision {
+		return apierrors.NewConflict(v1beta1.Resource("instances"), instance.Name, fmt.Errorf("run %d has been started in the meantime", revision))
 	}
 	return nil
 }

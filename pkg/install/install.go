@@ -20,7 +20,7 @@ import (
 
 // Options of an installation.
 type Options struct {
-	// Namespace to install to.
+	// Namespace to install to; DefaultNamespace if empty.
 	Namespace string
 	// Image of the manager, and when to pull it.
 	Image, PullPolicy string
@@ -40,6 +40,9 @@ const DefaultNamespace = "kudo-system"
 
 // Objects returns what Options ask for, in the order in which it is to be applied.
 func Objects(o Options) ([]*unstructured.Unstructured, error) {
+	if o.Namespace == "" {
+		o.Namespace = DefaultNamespace
+	}
 	files, err := fs.Glob(manifests.Files, "crds/*.yaml")
 	if err != nil {
 		return nil, err
@@ -135,7 +138,10 @@ func local(address string) (string, error) {
 		return "", fmt.Errorf("webhook URL %q: must be like https://localhost:9443", address)
 	}
 	if ip := net.ParseIP(u.Hostname()); ip != nil && ip.IsLoopback() {
-		u.Host = net.JoinHostPort("localhost", u.Port())
+		port := u.Port()
+		if u.Host = "localhost"; port != "" {
+			u.Host = net.JoinHostPort("localhost", port)
+		}
 	}
 	return strings.TrimSuffix(u.String(), "/"), nil
 }

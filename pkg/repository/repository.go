@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/operators/archive"
@@ -38,7 +39,7 @@ func Resolve(_ context.Context, name, base string) (*Found, error) {
 		return nil, err
 	}
 	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil, &NotFoundError{name, "no such folder or archive: name the folder that holds operator.yaml, such as ./" + filepath.Base(name) + ", or a .tgz"}
 	}
 	if err != nil {

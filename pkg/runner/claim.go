@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -99,7 +100,7 @@ func (run *Run) controlled(ctx context.Context, live *unstructured.Unstructured)
 func owners(live *unstructured.Unstructured) string {
 	var managers []string
 	for _, entry := range live.GetManagedFields() {
-		if entry.Subresource == "" && !strings.Contains(strings.Join(managers, " "), entry.Manager) {
+		if entry.Subresource == "" && !slices.Contains(managers, entry.Manager) {
 			managers = append(managers, entry.Manager)
 		}
 	}

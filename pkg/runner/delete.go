@@ -19,7 +19,11 @@ func (r *Runner) prepareDelete(run *Run, w *Work, resources []string, v render.V
 	definitions := apply.Definitions(objs)
 	for _, obj := range objs {
 		gvk := obj.GroupVersionKind()
-		if !r.kinds.Served(gvk) {
+		served, err := r.kinds.Served(gvk)
+		if err != nil {
+			return w.failed(fmt.Errorf("%s: %w", apply.IDOf(obj), err))
+		}
+		if !served {
 			continue
 		}
 		namespaced, err := r.kinds.Namespaced(gvk.GroupKind(), definitions)

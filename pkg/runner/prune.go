@@ -9,18 +9,14 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
-	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/plans/task"
 )
 
 // Abandoned lists what the inventory has and no task of the run's version names, whatever the plan, phase and step.
 func (r *Runner) Abandoned(run *Run, inventory Inventory) ([]apply.ID, error) {
-	var err error
-	if run.values == nil {
-		if run.values, err = params.Resolve(run.Version.Spec.Parameters, run.Given); err != nil {
-			return nil, err
-		}
+	if err := run.resolve(); err != nil {
+		return nil, err
 	}
 	named := map[apply.ID]bool{}
 	for plan, p := range run.Version.Spec.Plans {
@@ -66,6 +62,12 @@ func (r *Runner) named(run *Run, plan, phase string, step v1beta1.Step, named ma
 			resources = t.Resources
 		case task.Delete:
 			resources = t.Resources
+		case task.Pipe:
+			for _, pipe := range t.Pipes {
+				artifact := apply.ID{}
+				artifact.Kind, artifact.Name = pipe.Kind, operators.PipeName(run.Instance.Name, plan, phase, step.Name, name, pipe.Key)
+				named[artifact] = true
+			}
 		case task.KudoOperator:
 			child := apply.ID{GroupVersionKind: v1beta1.GroupVersion.WithKind("Instance")}
 			child.Version, child.Name = "", t.InstanceName

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/operators/enhance"
 	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/operators/render"
@@ -34,6 +35,7 @@ type Run struct {
 	Owners func(ctx context.Context, key types.NamespacedName, uid types.UID) (bool, error)
 
 	values params.Values
+	pipes  map[string]string
 }
 
 // Runner runs tasks.
@@ -41,11 +43,14 @@ type Runner struct {
 	engine *apply.Engine
 	kinds  *apply.Kinds
 	mirror *apply.Mirror
+	exec   Executor
+	// pipeImage is the image of the container that the files of Pipe tasks are read from: it needs sh, sleep and cat.
+	pipeImage string
 }
 
-// New returns a runner over an object engine.
-func New(engine *apply.Engine, kinds *apply.Kinds, mirror *apply.Mirror) *Runner {
-	return &Runner{engine: engine, kinds: kinds, mirror: mirror}
+// New returns a runner over an object engine. The executor and the image serve Pipe tasks.
+func New(engine *apply.Engine, kinds *apply.Kinds, mirror *apply.Mirror, exec Executor, pipeImage string) *Runner {
+	return &Runner{engine: engine, kinds: kinds, mirror: mirror, exec: exec, pipeImage: pipeImage}
 }
 
 // Work is a task at a place of a plan, rendered and ready to be done.
@@ -56,6 +61,8 @@ type Work struct {
 	task    task.Task
 	objects []*unstructured.Unstructured
 	deletes bool
+	// piping is set for Pipe tasks.
+	piping *piping
 	// outcome is set if preparing has decided already.
 	outcome *plans.Outcome
 	effects Effects
@@ -90,17 +97,15 @@ func (r *Runner) Prepare(ctx context.Context, run *Run, inventory Inventory, at 
 	if w.task, err = task.New(def); err != nil {
 		return w.decide(plans.Fatal, err.Error())
 	}
-	if run.values == nil {
-		if run.values, err = params.Resolve(run.Version.Spec.Parameters, run.Given); err != nil {
-			return w.decide(plans.Fatal, err.Error())
-		}
+	if err := run.resolve(); err != nil {
+		return w.decide(plans.Fatal, err.Error())
 	}
 	variables := run.variables(phase.Name, step.Name)
 	switch t := w.task.(type) {
 	case task.Dummy:
 		return w.dummy(t)
 	case task.Pipe:
-		return w.decide(plans.Fatal, fmt.Sprintf("task %q: tasks of kind Pipe are not supported by this version of kudo", w.Name))
+		return r.preparePipe(ctx, run, inventory, w, t, variables)
 	case task.Apply:
 		return r.prepareApply(ctx, run, inventory, w, t.Resources, variables)
 	case task.Delete:
@@ -120,6 +125,8 @@ func (r *Runner) Do(ctx context.Context, run *Run, inventory Inventory, w *Work)
 		return *w.outcome, w.effects
 	case w.deletes:
 		return r.delete(ctx, run, inventory, w)
+	case w.piping != nil:
+		return r.pipe(ctx, run, inventory, w)
 	}
 	return r.apply(ctx, run, inventory, w)
 }
@@ -162,12 +169,25 @@ func final(err error) bool {
 	return apply.IsFatal(err) || errors.As(err, &template) || errors.As(err, &malformed) || errors.As(err, &ended)
 }
 
+// resolve makes what templates see of parameters and pipes, once.
+func (run *Run) resolve() (err error) {
+	if run.values == nil {
+		if run.values, err = params.Resolve(run.Version.Spec.Parameters, run.Given); err != nil {
+			return err
+		}
+	}
+	if run.pipes == nil {
+		run.pipes, err = operators.Pipes(run.Version.Spec, run.Instance.Name, run.Plan)
+	}
+	return err
+}
+
 func (run *Run) variables(phase, step string) render.Variables {
 	return render.Variables{
 		OperatorName: run.Version.Spec.Operator.Name, OperatorVersion: run.Version.Spec.Version, AppVersion: run.Version.Spec.AppVersion,
 		Name: run.Instance.Name, Namespace: run.Instance.Namespace,
 		PlanName: run.Plan, PhaseName: phase, StepName: step,
-		Params: run.values, Pipes: map[string]string{},
+		Params: run.values, Pipes: run.pipes,
 	}
 }
 
@@ -175,8 +195,12 @@ func (run *Run) variables(phase, step string) render.Variables {
 func (run *Run) render(resources []string, v render.Variables) ([]*unstructured.Unstructured, Effects, error) {
 	var out []*unstructured.Unstructured
 	var effects Effects
-	seen := map[apply.ID]string{}
+	seen, rendered := map[apply.ID]string{}, map[string]bool{}
 	for _, name := range resources {
+		if rendered[name] {
+			continue // listed twice
+		}
+		rendered[name] = true
 		result, err := run.Version.Templates.Objects(name, v)
 		if err != nil {
 			return nil, effects, err
@@ -185,8 +209,12 @@ func (run *Run) render(resources []string, v render.Variables) ([]*unstructured.
 			effects.Events = append(effects.Events, [2]string{v1beta1.EventFieldDropped, warning.String()})
 		}
 		for _, obj := range result.Objects {
-			if other, double := seen[apply.IDOf(obj)]; double && other != name {
-				return nil, effects, &apply.FatalError{Err: fmt.Errorf("templates %s and %s both make %s: name each object once in a task", other, name, apply.IDOf(obj))}
+			if other, double := seen[apply.IDOf(obj)]; double {
+				makers := fmt.Sprintf("templates %s and %s both make", other, name)
+				if other == name {
+					makers = fmt.Sprintf("template %s twice makes", name)
+				}
+				return nil, effects, &apply.FatalError{Err: fmt.Errorf("%s %s: name each object once in a task", makers, apply.IDOf(obj))}
 			}
 			seen[apply.IDOf(obj)] = name
 			out = append(out, obj)

@@ -115,9 +115,12 @@ func (e *Env) Kudo(args ...string) (string, int) {
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
+// ManagerKubeconfig has the rights of the manager's ServiceAccount. Only for a control plane of the test's own.
+func (e *Env) ManagerKubeconfig() string { return filepath.Join(e.state, e.name, "manager.kubeconfig") }
+
 // Manager is the manager as a process of the test's own, under the rights of its ServiceAccount. Only for a control
 // plane of the test's own, whose manager has been killed.
 func (e *Env) Manager(args ...string) *exec.Cmd {
-	args = append([]string{"--kubeconfig", filepath.Join(e.state, e.name, "manager.kubeconfig"), "--metrics-bind-address=0", "--health-probe-bind-address=0"}, args...)
+	args = append([]string{"--kubeconfig", e.ManagerKubeconfig(), "--metrics-bind-address=0", "--health-probe-bind-address=0"}, args...)
 	return exec.Command(filepath.Join(e.Bin, "manager"), args...)
 }

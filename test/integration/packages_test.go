@@ -117,3 +117,18 @@ func TestCatalog(t *testing.T) {
 		})
 	}
 }
+
+// An Instance can be made of what is installed, of the highest version if none is named.
+func TestInCluster(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	for _, version := range []string{"0.9.0", "0.10.0", "0.2.0"} {
+		dir := write(t, map[string]string{"operator.yaml": strings.Replace(operatorYAML, "0.1.0", version, 1), "params.yaml": "", "templates/app.yaml": configMap})
+		kudo(t, 0, "install", dir, "-n", ns, "--skip-instance")
+	}
+	contains(t, kudo(t, 1, "install", "other", "--in-cluster", "-n", ns), "no OperatorVersion of operator other")
+	contains(t, kudo(t, 1, "install", "wrong", "--in-cluster", "-n", ns, "--operator-version", "7"), "no OperatorVersion of operator wrong")
+	kudo(t, 0, "install", "wrong", "--in-cluster", "-n", ns, "--wait")
+	contains(t, kudo(t, 0, "get", "instances", "-n", ns), "wrong-0.10.0", "COMPLETE")
+	contains(t, kudo(t, 1, "install", "wrong", "--in-cluster", "-n", ns), "exists already")
+}

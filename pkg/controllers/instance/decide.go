@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -28,6 +29,7 @@ func (p *pass) requests(ctx context.Context) (bool, error) {
 		plans.Fail(&st, "cancelled", p.Clock.Now())
 		p.finish(name, st)
 		p.event(corev1.EventTypeNormal, v1beta1.EventPlanCancelled, "Execution of plan %s was cancelled", name)
+		p.derive(nil)
 		return false, p.commit(ctx)
 	}
 	return false, nil
@@ -49,7 +51,6 @@ func (p *pass) decide(ctx context.Context) (bool, error) {
 	}
 	p.instance.Status.ObservedGeneration = p.instance.Generation
 	p.ignored(decision.Ignored)
-	p.queued(decision.Queue)
 	start := decision.Start
 	if running, _ := p.running(); start == nil && running == "" {
 		if start, err = p.retried(ctx); err != nil {
@@ -57,10 +58,7 @@ func (p *pass) decide(ctx context.Context) (bool, error) {
 		}
 	}
 	if start == nil {
-		if decision.Baseline != nil {
-			p.baseline(decision.Baseline)
-		}
-		p.instance.Status.Queue = decision.Queue
+		p.takeOver(decision)
 		return false, nil
 	}
 	if problems := params.Validate(p.live.Spec.Parameters, p.given()); len(problems) > 0 {
@@ -70,25 +68,38 @@ func (p *pass) decide(ctx context.Context) (bool, error) {
 	if err != nil {
 		return true, err
 	}
-	if decision.Baseline != nil {
-		p.baseline(decision.Baseline)
-	}
-	p.instance.Status.Queue = decision.Queue
 	upgrade := start.Upgrade
 	if decision.Restart {
 		if upgrade, err = p.upgrading(ctx); err != nil {
 			return true, err
 		}
 	}
-	return false, p.begin(ctx, start.Plan, start.Cause, p.live, upgrade, given)
+	p.takeOver(decision)
+	err = p.begin(ctx, start.Plan, start.Cause, p.live, upgrade, given)
+	if unwritable(err) { // nothing was started, and nothing is answered
+		p.instance.Status = *p.written.Status.DeepCopy()
+		return p.refused(ctx, err)
+	}
+	return false, err
 }
 
-// baseline takes over the rules' baseline, keeping what the rules know nothing of.
-func (p *pass) baseline(b *v1beta1.Baseline) {
-	if old := p.instance.Status.Baseline; old != nil {
-		b.Revision, b.Snapshot = old.Revision, old.Snapshot
+// unwritable tells whether a run can never be written down, as with a name that is too long for a label.
+func unwritable(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
+}
+
+// takeOver puts a decision into the status. The baseline keeps what the rules know nothing of.
+func (p *pass) takeOver(decision trigger.Decision) {
+	status := &p.instance.Status
+	p.queued(decision.Queue)
+	status.Queue = decision.Queue
+	if decision.Baseline == nil {
+		return
 	}
-	p.instance.Status.Baseline = b
+	if old := status.Baseline; old != nil {
+		decision.Baseline.Revision, decision.Baseline.Snapshot = old.Revision, old.Snapshot
+	}
+	status.Baseline = decision.Baseline
 }
 
 // given are the parameters of the Instance, with the defaults that were fixed when it was created.
@@ -171,9 +182,9 @@ func (p *pass) retried(ctx context.Context) (*trigger.Request, error) {
 
 // upgrading tells whether the running plan, which is about to be restarted, takes the Instance from another version.
 func (p *pass) upgrading(ctx context.Context) (bool, error) {
-	_, st := p.running()
-	if known, ok := p.runs.LoadAndDelete(st.UID); ok {
-		return known.(*runner.Run).Upgrade, nil
+	name, st := p.running()
+	if known := p.goingOn(name, st); known != nil {
+		return known.run.Upgrade, nil
 	}
 	if st.Revision == 0 {
 		return false, nil
@@ -188,15 +199,18 @@ func (p *pass) upgrading(ctx context.Context) (bool, error) {
 	return record.Upgrade, nil
 }
 
-// refused says why the spec cannot be acted upon. What runs goes on.
+// refused says why the spec cannot be acted upon. What runs goes on; until its end the spec does not count as seen, so
+// that nobody takes that end for the answer to it.
 func (p *pass) refused(ctx context.Context, cause error) (bool, error) {
-	p.instance.Status.ObservedGeneration = p.instance.Generation
-	if running, _ := p.running(); running != "" {
-		if p.written.Status.ObservedGeneration != p.instance.Generation {
-			p.warn(v1beta1.EventInvalidSpec, "%s", cause)
+	if running, st := p.running(); running != "" {
+		p.instance.Status.ObservedGeneration = p.written.Status.ObservedGeneration
+		if err := p.resume(ctx, running, st); err != nil {
+			return true, err
 		}
+		p.once(v1beta1.EventInvalidSpec, cause.Error())
 		return false, nil
 	}
+	p.instance.Status.ObservedGeneration = p.instance.Generation
 	return p.halted(ctx, v1beta1.ReasonInvalidSpec, v1beta1.EventInvalidSpec, cause.Error())
 }
 
@@ -205,7 +219,7 @@ func (p *pass) withoutVersion(ctx context.Context) (bool, error) {
 	if running, _ := p.running(); running != "" {
 		return false, nil
 	}
-	if p.instance.Status.ObservedGeneration == p.instance.Generation && p.instance.Status.Baseline != nil {
+	if p.answered() {
 		return false, nil // nothing is to be started, so that it is missing does not matter
 	}
 	message := fmt.Sprintf("waits for OperatorVersion %s, which does not exist: install the package or correct spec.operatorVersion", p.instance.OperatorVersionKey())
@@ -215,15 +229,25 @@ func (p *pass) withoutVersion(ctx context.Context) (bool, error) {
 	return p.halted(ctx, v1beta1.ReasonOperatorVersionNotFound, v1beta1.EventInvalidOperatorVersion, message)
 }
 
+// answered tells whether all that spec asks for has been started.
+func (p *pass) answered() bool {
+	status := p.instance.Status
+	ready := meta.FindStatusCondition(status.Conditions, v1beta1.ReadyCondition)
+	if ready != nil && (ready.Reason == v1beta1.ReasonInvalidSpec || ready.Reason == v1beta1.ReasonOperatorVersionNotFound) {
+		return false
+	}
+	return status.ObservedGeneration == p.instance.Generation && len(status.Queue) == 0 &&
+		status.Baseline != nil && status.Baseline.OperatorVersion == p.instance.OperatorVersionKey().String()
+}
+
 // halted writes a condition that says why nothing is started, with an event if it is new.
 func (p *pass) halted(ctx context.Context, reason, event, message string) (bool, error) {
-	for _, c := range p.instance.Status.Conditions {
-		if c.Type == v1beta1.ReadyCondition && c.Reason == reason && c.Message == message {
-			return true, p.commit(ctx)
-		}
-	}
 	conditions.Refused(p.instance, reason, message)
-	p.warn(event, "%s", message)
+	before := meta.FindStatusCondition(p.written.Status.Conditions, v1beta1.ReadyCondition)
+	now := meta.FindStatusCondition(p.instance.Status.Conditions, v1beta1.ReadyCondition)
+	if before == nil || before.Reason != now.Reason || before.Message != now.Message {
+		p.warn(event, "%s", message)
+	}
 	return true, p.commit(ctx)
 }
 
@@ -289,8 +313,7 @@ func (p *pass) begin(ctx context.Context, plan, cause string, version *runner.Ve
 	status.Baseline.Revision, status.Baseline.Snapshot = revision, snapshot
 	status.PlanStatus = plans.List(status.PlanStatus, version.Spec.Plans)
 	status.PlanStatus[plan] = plans.Start(plan, version.Spec.Plans[plan], uid, revision, p.Clock.Now())
-	p.run = p.newRun(record, version)
-	p.runs.Store(uid, p.run)
+	p.remember(p.newRun(record, version))
 	p.event(corev1.EventTypeNormal, v1beta1.EventPlanStarted, "Execution of plan %s started (%s)", plan, cause)
 	return nil
 }

@@ -43,7 +43,9 @@ func (p *pass) finalize(ctx context.Context, wanted bool) error {
 		return client.IgnoreNotFound(err)
 	}
 	p.instance.Status = *status
-	p.written.ObjectMeta = *p.instance.ObjectMeta.DeepCopy()
+	status = p.written.Status.DeepCopy()
+	p.written = p.instance.DeepCopy() // admission may have changed spec on the way
+	p.written.Status = *status
 	return nil
 }
 
@@ -102,10 +104,20 @@ func (p *pass) cleanUp(ctx context.Context, version *runner.Version, cause strin
 	}
 	p.instance.Status.Queue = nil
 	err := p.begin(ctx, v1beta1.CleanupPlan, cause, version, false, p.given())
-	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return true, p.release(ctx)
+	going := apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+	if apierrors.IsNotFound(err) { // the namespace may be gone, or a revision went in the meantime
+		var failed error
+		if going, failed = p.namespaceGoes(ctx); failed != nil {
+			return true, failed
+		}
 	}
-	if err != nil {
+	switch {
+	case going:
+		return true, p.release(ctx)
+	case unwritable(err):
+		p.warn(v1beta1.EventInvalidSpec, "plan cleanup is given up, since it cannot be written down: %s", err)
+		return true, p.release(ctx)
+	case err != nil:
 		return true, err
 	}
 	return p.clean(ctx)
@@ -116,19 +128,30 @@ func (p *pass) hold(ctx context.Context, version *runner.Version) (bool, error) 
 	st := p.instance.Status.PlanStatus[v1beta1.CleanupPlan]
 	uid := string(st.UID)
 	switch {
-	case p.instance.Annotations[v1beta1.CancelAnnotation] == uid:
+	case uid != "" && p.instance.Annotations[v1beta1.CancelAnnotation] == uid:
 		return true, p.release(ctx)
-	case p.instance.Annotations[v1beta1.RetryAnnotation] == uid && version != nil:
+	case uid != "" && p.instance.Annotations[v1beta1.RetryAnnotation] == uid && version != nil:
 		return p.cleanUp(ctx, version, "retry of cleanup")
 	}
-	namespace := &corev1.Namespace{}
-	if err := p.Reader.Get(ctx, types.NamespacedName{Name: p.instance.Namespace}, namespace); err != nil {
+	going, err := p.namespaceGoes(ctx)
+	switch {
+	case err != nil:
 		return true, err
-	}
-	if namespace.DeletionTimestamp != nil {
+	case going:
 		return true, p.release(ctx)
 	}
+	p.result.RequeueAfter = lookAgain // nothing tells that the namespace goes
 	return p.settle(ctx)
+}
+
+// namespaceGoes tells whether the Instance's namespace is being deleted or gone.
+func (p *pass) namespaceGoes(ctx context.Context) (bool, error) {
+	namespace := &corev1.Namespace{}
+	err := p.Reader.Get(ctx, types.NamespacedName{Name: p.instance.Namespace}, namespace)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	return namespace.DeletionTimestamp != nil, err
 }
 
 // release lets the Instance go.

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
@@ -99,10 +100,9 @@ func (p *pass) resume(ctx context.Context, name string, st v1beta1.PlanStatus) e
 	if p.run != nil {
 		return nil
 	}
-	if known, ok := p.runs.Load(st.UID); ok {
-		run := known.(*runner.Run)
-		run.Instance.Annotations = p.instance.Annotations
-		p.run = run
+	if known := p.goingOn(name, st); known != nil {
+		known.run.Instance.Annotations = p.instance.Annotations
+		p.run, p.told = known.run, known.told
 		return nil
 	}
 	version, record := p.live, history.Run{Plan: name, UID: st.UID, Parameters: p.given()}
@@ -124,14 +124,25 @@ func (p *pass) resume(ctx context.Context, name string, st v1beta1.PlanStatus) e
 			}
 		}
 	}
-	if version == nil {
-		plans.Fail(&st, fmt.Sprintf("OperatorVersion %s is gone, and no snapshot of it is left", p.instance.OperatorVersionKey()), p.Clock.Now())
+	if lost := p.lost(name, version); lost != "" {
+		plans.Fail(&st, lost, p.Clock.Now())
 		p.finish(name, st)
 		return nil
 	}
-	p.run = p.newRun(record, version)
-	p.runs.Store(st.UID, p.run)
+	record.Plan, record.UID = name, st.UID
+	p.remember(p.newRun(record, version))
 	return nil
+}
+
+// lost says why a run cannot go on: what it was started with is not there any more.
+func (p *pass) lost(plan string, version *runner.Version) string {
+	if version == nil {
+		return fmt.Sprintf("OperatorVersion %s is gone, and no snapshot of it is left", p.instance.OperatorVersionKey())
+	}
+	if _, defined := version.Spec.Plans[plan]; !defined {
+		return fmt.Sprintf("OperatorVersion %s has no plan %s, and no snapshot of the one that the run was started with is left", p.instance.OperatorVersionKey(), plan)
+	}
+	return ""
 }
 
 // intend commits the objects that are about to be written for the first time, along with all that has changed.
@@ -148,8 +159,7 @@ func (p *pass) intend(ctx context.Context, inventory runner.Inventory, batch []*
 		return nil
 	}
 	p.store(inventory)
-	conditions.Set(p.instance, nil)
-	p.instance.Status.AggregatedStatus = plans.Aggregate(p.instance.Status.PlanStatus)
+	p.derive(nil)
 	return p.commit(ctx)
 }
 
@@ -162,7 +172,7 @@ func (p *pass) take(inventory runner.Inventory, effects runner.Effects) {
 		delete(inventory, id)
 	}
 	for _, e := range effects.Events {
-		p.warn(e[0], "%s", e[1])
+		p.once(e[0], e[1])
 	}
 }
 
@@ -171,11 +181,12 @@ func (p *pass) progress(name string, st v1beta1.PlanStatus) {
 	p.instance.Status.PlanStatus[name] = st
 }
 
-// finish puts the end of a run into the status. The next plan of the queue is decided upon in the next pass.
+// finish puts the end of a run into the status. What comes next is decided upon in the next pass: a plan of the queue, or
+// what spec has asked for meanwhile.
 func (p *pass) finish(name string, st v1beta1.PlanStatus) {
 	p.instance.Status.PlanStatus[name] = st
-	p.runs.Delete(st.UID)
-	p.run = nil
+	p.runs.Delete(client.ObjectKeyFromObject(p.instance))
+	p.run, p.told, p.result.RequeueAfter = nil, nil, 1
 	kind := corev1.EventTypeNormal
 	if st.Status == v1beta1.FatalError {
 		kind = corev1.EventTypeWarning
@@ -192,13 +203,15 @@ func (p *pass) settle(ctx context.Context) (bool, error) {
 	var unready []string
 	if running, _ := p.running(); running == "" {
 		unready = p.unready(ctx)
-		if len(p.instance.Status.Queue) > 0 {
-			p.result.RequeueAfter = 1 // the next plan
-		}
 	}
+	p.derive(unready)
+	return true, p.commit(ctx)
+}
+
+// derive sums the status up.
+func (p *pass) derive(unready []string) {
 	conditions.Set(p.instance, unready)
 	p.instance.Status.AggregatedStatus = plans.Aggregate(p.instance.Status.PlanStatus)
-	return true, p.commit(ctx)
 }
 
 // unready lists the objects of the inventory that are not as they should be.

@@ -40,16 +40,19 @@ type Reconciler struct {
 	Events   record.EventRecorder
 	Clock    clock.Clock
 
-	// runs maps the uid of a run that is going on to what it was started with.
+	// runs maps the name of an Instance to its run that is going on.
 	runs sync.Map
 	// wide maps cluster-scoped objects to the Instances whose plans wrote them.
 	wide wide
 	// backoff is how long transient errors wait.
 	backoff workqueue.TypedRateLimiter[types.NamespacedName]
+	// again is how long it takes to look again at what has changed in the meantime.
+	again workqueue.TypedRateLimiter[types.NamespacedName]
 }
 
 // Back-off of transient errors, and a look at a waiting plan in case that a watch has missed something.
 const (
+	minAgain   = 5 * time.Millisecond
 	minBackoff = 250 * time.Millisecond
 	maxBackoff = 30 * time.Second
 	lookAgain  = 30 * time.Second
@@ -65,7 +68,9 @@ type pass struct {
 	// live is what spec.operatorVersion names; nil if it is not there.
 	live *runner.Version
 	// run is what goes on; nil at rest.
-	run    *runner.Run
+	run *runner.Run
+	// told are the warnings of the run that have been recorded.
+	told   map[string]bool
 	result ctrl.Result
 	// transient is set if something failed that may pass.
 	transient bool
@@ -108,6 +113,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !reflect.DeepEqual(p.instance.Spec, p.written.Spec) {
 		panic(fmt.Sprintf("a step changed the spec of Instance %s: the controller never writes spec", req))
 	}
+	r.again.Forget(req.NamespacedName)
 	if p.transient {
 		return ctrl.Result{RequeueAfter: r.backoff.When(req.NamespacedName)}, nil
 	}
@@ -115,12 +121,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return p.result, nil
 }
 
-// retry handles the errors of steps in one place. A conflict means that the Instance has changed: look again at once.
+// retry handles the errors of steps in one place. A conflict means that the Instance has changed: look again at once, and
+// less often if that does not help.
 func (r *Reconciler) retry(ctx context.Context, key types.NamespacedName, err error) (ctrl.Result, error) {
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		ctrl.LoggerFrom(ctx).V(1).Info("changed in the meantime, looking again", "reason", err.Error())
-		return ctrl.Result{RequeueAfter: 5 * time.Millisecond}, nil
+		return ctrl.Result{RequeueAfter: r.again.When(key)}, nil
 	case ctx.Err() != nil:
 		return ctrl.Result{}, nil
 	}
@@ -130,7 +137,9 @@ func (r *Reconciler) retry(ctx context.Context, key types.NamespacedName, err er
 
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.backoff.Forget(key)
+	r.again.Forget(key)
 	r.wide.forget(key)
+	r.runs.Delete(key)
 }
 
 // commit writes the status if it has changed: one patch, which fails if the Instance was changed in the meantime.

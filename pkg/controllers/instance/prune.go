@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/runner"
 )
 
@@ -19,6 +20,9 @@ func (p *pass) prune(ctx context.Context, inventory runner.Inventory) error {
 	}
 	for _, id := range left {
 		kept, err := p.Runner.Prune(ctx, p.run, inventory, id)
+		if apply.IsFatal(err) { // trying again would not help, and would hold the upgrade for ever
+			kept, err = err.Error(), nil
+		}
 		if err != nil {
 			return err
 		}

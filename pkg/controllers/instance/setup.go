@@ -43,6 +43,7 @@ func (c Changes) Saw(obj *unstructured.Unstructured) {
 // SetupWithManager starts the controller with the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, changes Changes, workers int) error {
 	r.backoff = workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](minBackoff, maxBackoff)
+	r.again = workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](minAgain, maxBackoff)
 	err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1beta1.Instance{}, VersionIndex, func(o client.Object) []string {
 		return []string{o.(*v1beta1.Instance).OperatorVersionKey().String()}
 	})

@@ -1,0 +1,84 @@
+package operators
+
+import (
+	"fmt"
+	"regexp"
+	"sort"
+	"strings"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+)
+
+// PodSuffix ends the name of the pod of a Pipe task.
+const PodSuffix = "pipepod"
+
+var unnamable = regexp.MustCompile(`[^a-z0-9]`)
+
+// PipeName is the name of what a Pipe task makes: its pod, with PodSuffix, or an artifact, with its key. It is KUDO's.
+func PipeName(instance, plan, phase, step, task, suffix string) string {
+	parts := []string{instance, plan, phase, step, task, suffix}
+	for i, part := range parts {
+		parts[i] = unnamable.ReplaceAllString(strings.ToLower(part), "")
+	}
+	return strings.Join(parts, ".")
+}
+
+// Pipes maps the keys of all Pipe tasks that plans use to the names of their artifacts. Where several plans have a key,
+// the plan that runs comes first, then deploy, then the others by name. Two pipes of one plan with one key are an error.
+func Pipes(spec *v1beta1.OperatorVersionSpec, instance, running string) (map[string]string, error) {
+	tasks := map[string]v1beta1.Task{}
+	for _, t := range spec.Tasks {
+		if t.Kind == v1beta1.PipeTask {
+			tasks[t.Name] = t
+		}
+	}
+	out := map[string]string{}
+	if len(tasks) == 0 {
+		return out, nil
+	}
+	for _, name := range preferred(spec.Plans, running) {
+		own := map[string]string{}
+		for _, phase := range spec.Plans[name].Phases {
+			for _, step := range phase.Steps {
+				for _, used := range step.Tasks {
+					for _, pipe := range tasks[used].Spec.Pipe {
+						artifact := PipeName(instance, name, phase.Name, step.Name, used, pipe.Key)
+						if _, double := own[pipe.Key]; double {
+							return nil, fmt.Errorf("plan %s makes pipe %q twice: give each pipe of a plan a key of its own", name, pipe.Key)
+						}
+						own[pipe.Key] = artifact
+					}
+				}
+			}
+		}
+		for key, artifact := range own {
+			if _, taken := out[key]; !taken {
+				out[key] = artifact
+			}
+		}
+	}
+	return out, nil
+}
+
+func preferred(all map[string]v1beta1.Plan, running string) []string {
+	names := make([]string, 0, len(all))
+	for name := range all {
+		names = append(names, name)
+	}
+	rank := func(name string) int {
+		switch name {
+		case running:
+			return 0
+		case v1beta1.DeployPlan:
+			return 1
+		}
+		return 2
+	}
+	sort.Slice(names, func(i, j int) bool {
+		if a, b := rank(names[i]), rank(names[j]); a != b {
+			return a < b
+		}
+		return names[i] < names[j]
+	})
+	return names
+}

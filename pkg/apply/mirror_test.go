@@ -1,0 +1,124 @@
+package apply
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+)
+
+// still is a watch that has come to a point, and stands there.
+type still struct {
+	cache.SharedIndexInformer
+	store cache.Store
+	at    string
+}
+
+func (s *still) GetStore() cache.Store           { return s.store }
+func (s *still) LastSyncResourceVersion() string { return s.at }
+func (s *still) HasSynced() bool                 { return true }
+
+func copyAt(namespace, uid string, version int) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Thing"})
+	obj.SetNamespace(namespace)
+	obj.SetName("x")
+	obj.SetUID(types.UID(uid))
+	obj.SetResourceVersion(fmt.Sprint(version))
+	return obj
+}
+
+// TestMirrorOrder: what the mirror shows of an object, in whatever order our writes and the watch come.
+func TestMirrorOrder(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		steps  []string
+		want   string
+	}{
+		"Nothing":     {"nothing is known", nil, ""},
+		"Seen":        {"what the watch shows", []string{"saw a 5"}, "a 5"},
+		"Wrote":       {"our write, before the watch shows it", []string{"wrote a 5"}, "a 5"},
+		"Lag":         {"an older copy than our write does not count", []string{"saw a 5", "wrote a 7"}, "a 7"},
+		"StillLag":    {"nor one between", []string{"wrote a 7", "saw a 6"}, "a 7"},
+		"CaughtUp":    {"the watch's once it shows ours", []string{"wrote a 7", "saw a 7"}, "a 7"},
+		"Newer":       {"a foreign edit after our write", []string{"wrote a 7", "saw a 9"}, "a 9"},
+		"LateWrote":   {"the answer to our write comes after the watch has shown more", []string{"saw a 9", "wrote a 7"}, "a 9"},
+		"Deleted":     {"gone", []string{"wrote a 7", "saw a 7", "deleted a 8"}, ""},
+		"DeletedOld":  {"gone, with a last state older than our write", []string{"wrote a 7", "saw a 5", "deleted a 5"}, ""},
+		"OldGone":     {"the end of its predecessor does not concern our new one", []string{"saw a 5", "wrote b 9", "deleted a 6"}, "b 9"},
+		"GoneUnseen":  {"the answer comes after the watch has seen it go", []string{"saw a 7", "deleted a 8", "wrote a 7"}, ""},
+		"GoneInAList": {"a list that is newer than our write does not have it, and no event says so", []string{"wrote a 7", "listed 9"}, ""},
+		"NotYet":      {"one that is older says nothing", []string{"wrote a 7", "listed 6"}, "a 7"},
+	} {
+		for _, namespace := range []string{"ns", ""} {
+			w := &watched{own: map[string]*unstructured.Unstructured{}}
+			informer := &still{store: cache.NewStore(cache.MetaNamespaceKeyFunc), at: "1"}
+			w.informer = informer
+			m := &Mirror{changed: func(*unstructured.Unstructured) {}}
+			id := IDOf(copyAt(namespace, "", 0))
+			m.kinds = map[schema.GroupVersionKind]*watched{id.GroupVersionKind: w}
+			for _, step := range tc.steps {
+				var verb, uid string
+				var version int
+				if _, err := fmt.Sscanf(step, "listed %s", &informer.at); err == nil {
+					continue
+				}
+				if _, err := fmt.Sscanf(step, "%s %s %d", &verb, &uid, &version); err != nil {
+					t.Fatal(err)
+				}
+				obj := copyAt(namespace, uid, version)
+				switch verb {
+				case "saw":
+					_ = informer.store.Add(obj)
+					informer.at = fmt.Sprint(version)
+					m.saw(w, obj, false)
+				case "deleted":
+					_ = informer.store.Delete(obj)
+					informer.at = fmt.Sprint(version)
+					m.saw(w, cache.DeletedFinalStateUnknown{Key: namespace + "/x", Obj: obj}, true)
+				case "wrote":
+					m.Wrote(obj)
+				}
+			}
+			got := ""
+			if obj, _ := m.Get(id); obj != nil {
+				got = string(obj.GetUID()) + " " + obj.GetResourceVersion()
+			}
+			if got != tc.want {
+				t.Errorf("%s (namespace %q): %s: %q, want %q", name, namespace, tc.reason, got, tc.want)
+			}
+		}
+	}
+}
+
+// TestTrimmed: what nobody asks the mirror for is not kept, and marked where somebody might.
+func TestTrimmed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		size   int
+		marked bool
+	}{
+		"Small": {"up to 16 KiB stay", 16 << 10, false},
+		"Large": {"more does not, and is marked", 16<<10 + 1, true},
+	} {
+		obj := copyAt("ns", "a", 1)
+		obj.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "m"}})
+		obj.Object["data"] = map[string]any{"a": strings.Repeat("x", tc.size)}
+		item, err := trim(obj)
+		got := item.(*unstructured.Unstructured)
+		if err != nil || got.GetManagedFields() != nil {
+			t.Errorf("%s: managedFields are dropped", name)
+		}
+		if (got.GetAnnotations()[Trimmed] != "") != tc.marked || (got.Object["data"] == nil) != tc.marked {
+			t.Errorf("%s: %s", name, tc.reason)
+		}
+	}
+	if item, err := trim(cache.DeletedFinalStateUnknown{}); err != nil || item != (cache.DeletedFinalStateUnknown{}) {
+		t.Error("what is no object stays as it is")
+	}
+}

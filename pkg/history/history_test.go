@@ -1,0 +1,49 @@
+package history
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+)
+
+// TestRunUID: a run has the same uid however often it is tried, and no two runs share one.
+func TestRunUID(t *testing.T) {
+	const instance = types.UID("6ba7b810-9dad-11d1-80b4-00c04fd430c8")
+	if got, want := RunUID(instance, 1), types.UID("3af70ff7-7a74-5886-b3d4-248b2cf38381"); got != want {
+		t.Errorf("uids of running plans stand in clusters and must not change: %s, want %s", got, want)
+	}
+	seen := map[types.UID]bool{}
+	for _, i := range []types.UID{instance, "6ba7b810-9dad-11d1-80b4-00c04fd430c9", "no uuid", "other"} {
+		for n := range int64(5) {
+			uid := RunUID(i, n)
+			if seen[uid] || uid != RunUID(i, n) || len(uid) != 36 {
+				t.Errorf("run %d of %s: %s", n, i, uid)
+			}
+			seen[uid] = true
+		}
+	}
+}
+
+// TestOutcomeOf: what came of a run, if it was written down in a way that can be read.
+func TestOutcomeOf(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason, annotation string
+		want               *Outcome
+	}{
+		"None":   {"the status has it", "", nil},
+		"Broken": {"what cannot be read is not there", "{", nil},
+		"Read":   {"status and message", `{"status":"FATAL_ERROR","message":"m"}`, &Outcome{Status: v1beta1.FatalError, Message: "m"}},
+	} {
+		revision := &appsv1.ControllerRevision{}
+		if tc.annotation != "" {
+			revision.Annotations = map[string]string{outcomeAnnotation: tc.annotation}
+		}
+		if diff := cmp.Diff(tc.want, OutcomeOf(revision)); diff != "" {
+			t.Errorf("%s: %s: %s", name, tc.reason, diff)
+		}
+	}
+}

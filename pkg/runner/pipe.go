@@ -1,0 +1,263 @@
+package runner
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/operators/render"
+	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/podexec"
+	"kudo.dev/kudo/plans"
+	"kudo.dev/kudo/plans/task"
+)
+
+// Executor runs a command in a container. Errors that retrying cannot cure are *podexec.CommandError and
+// *podexec.TooLargeError.
+type Executor interface {
+	Output(ctx context.Context, namespace, pod, container string, command []string, limit int) ([]byte, error)
+}
+
+const (
+	// waiter is the container that keeps a pipe pod alive until its files have been read.
+	waiter = "waiter"
+	// maxPipe is the size of a piped file, in bytes: it becomes a Secret or a ConfigMap, which hold 1 MiB.
+	maxPipe = 1 << 20
+	// pipePodAnnotation marks the pods of Pipe tasks, as in KUDO.
+	pipePodAnnotation = "kudo.dev/pipepod"
+)
+
+var pipeFileName = regexp.MustCompile(`^[-._a-zA-Z0-9]+$`)
+
+// piping is the work of a Pipe task: a pod that makes files, and the artifacts that the files become.
+type piping struct {
+	pod       *unstructured.Unstructured
+	pipes     []v1beta1.PipeSpec
+	names     []string
+	variables render.Variables
+}
+
+// preparePipe renders the pod of a Pipe task, and adds what keeps it alive until its files have been read.
+func (r *Runner) preparePipe(ctx context.Context, run *Run, inventory Inventory, w *Work, t task.Pipe, v render.Variables) *Work {
+	result, err := run.Version.Templates.Objects(t.Pod, v, render.WithoutNames())
+	if err != nil {
+		return w.failed(err)
+	}
+	if len(result.Objects) != 1 || result.Objects[0].GetKind() != "Pod" {
+		return w.decide(plans.Fatal, fmt.Sprintf("task %q: template %s must hold one Pod, and nothing else", w.Name, t.Pod))
+	}
+	pod := result.Objects[0]
+	mount, err := pipeMount(pod)
+	if err == nil {
+		err = pipeFiles(t.Pipes, mount)
+	}
+	if err != nil {
+		return w.decide(plans.Fatal, fmt.Sprintf("task %q: template %s: %s", w.Name, t.Pod, err))
+	}
+	p := &piping{pod: pod, pipes: t.Pipes, variables: v}
+	name := func(suffix string) string {
+		return operators.PipeName(v.Name, v.PlanName, v.PhaseName, v.StepName, w.Name, suffix)
+	}
+	for _, pipe := range t.Pipes {
+		p.names = append(p.names, name(pipe.Key))
+	}
+	pod.SetName(name(operators.PodSuffix))
+	if problems := validation.IsDNS1123Subdomain(pod.GetName()); len(problems) > 0 {
+		return w.decide(plans.Fatal, fmt.Sprintf("task %q: the pod's name %s, made of instance, plan, phase, step and task, is no name: %s", w.Name, pod.GetName(), problems[0]))
+	}
+	annotations := pod.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[pipePodAnnotation] = "true"
+	pod.SetAnnotations(annotations)
+	r.addWaiter(pod, mount)
+	if _, set, _ := unstructured.NestedFieldNoCopy(pod.Object, "spec", "terminationGracePeriodSeconds"); !set {
+		_ = unstructured.SetNestedField(pod.Object, int64(0), "spec", "terminationGracePeriodSeconds")
+	}
+	if w = r.prepareObjects(ctx, run, inventory, w, []*unstructured.Unstructured{pod}, v); w.outcome == nil {
+		w.piping = p
+	}
+	return w
+}
+
+// pipeMount checks the pod of a Pipe task, and returns the mount of the volume that holds its files.
+func pipeMount(pod *unstructured.Unstructured) (map[string]any, error) {
+	containers, _, _ := unstructured.NestedSlice(pod.Object, "spec", "containers")
+	inits, _, _ := unstructured.NestedSlice(pod.Object, "spec", "initContainers")
+	volumes, _, _ := unstructured.NestedSlice(pod.Object, "spec", "volumes")
+	policy, _, _ := unstructured.NestedString(pod.Object, "spec", "restartPolicy")
+	switch {
+	case len(containers) != 0:
+		return nil, errors.New("spec.containers must be empty: the files are made by the initContainer")
+	case len(inits) != 1:
+		return nil, fmt.Errorf("spec.initContainers must hold one container, and holds %d", len(inits))
+	case policy != "" && policy != "OnFailure":
+		return nil, fmt.Errorf("spec.restartPolicy is %s: leave it out, or set OnFailure", policy)
+	}
+	shared := ""
+	for _, volume := range volumes {
+		v, _ := volume.(map[string]any)
+		if _, isEmptyDir := v["emptyDir"]; isEmptyDir {
+			if shared != "" {
+				return nil, errors.New("spec.volumes must hold one emptyDir, and holds several")
+			}
+			shared, _ = v["name"].(string)
+		}
+	}
+	if shared == "" {
+		return nil, errors.New("spec.volumes must hold an emptyDir for the files")
+	}
+	init, _ := inits[0].(map[string]any)
+	mounts, _ := init["volumeMounts"].([]any)
+	for _, mount := range mounts {
+		if m, _ := mount.(map[string]any); m["name"] == shared {
+			return m, nil
+		}
+	}
+	return nil, fmt.Errorf("spec.initContainers[0].volumeMounts must mount volume %s", shared)
+}
+
+// pipeFiles checks that the files lie in the mounted volume.
+func pipeFiles(pipes []v1beta1.PipeSpec, mount map[string]any) error {
+	root, _ := mount["mountPath"].(string)
+	for i, pipe := range pipes {
+		file := pipe.File + pipe.EnvFile
+		switch {
+		case !strings.HasPrefix(path.Clean(file), strings.TrimSuffix(path.Clean(root), "/")+"/"):
+			return fmt.Errorf("pipe[%d]: file %s is not below the volume's mountPath %s", i, file, root)
+		case !pipeFileName.MatchString(path.Base(file)):
+			return fmt.Errorf("pipe[%d]: file name %s must be of letters, digits, dot, dash and underscore", i, path.Base(file))
+		}
+	}
+	return nil
+}
+
+// addWaiter adds the container that the files are read from. It asks for nothing that restricted pod security denies,
+// and runs as the user whom the files belong to.
+func (r *Runner) addWaiter(pod *unstructured.Unstructured, mount map[string]any) {
+	inits, _, _ := unstructured.NestedSlice(pod.Object, "spec", "initContainers")
+	security := map[string]any{}
+	if init, ok := inits[0].(map[string]any); ok {
+		if given, ok := init["securityContext"].(map[string]any); ok {
+			security = given
+		}
+	}
+	security["allowPrivilegeEscalation"] = false
+	security["capabilities"] = map[string]any{"drop": []any{"ALL"}}
+	security["seccompProfile"] = map[string]any{"type": "RuntimeDefault"}
+	delete(security, "privileged")
+	container := map[string]any{
+		"name": waiter, "image": r.pipeImage, "command": []any{"/bin/sh", "-c"}, "args": []any{"sleep infinity"},
+		"volumeMounts": []any{mount}, "securityContext": security,
+	}
+	_ = unstructured.SetNestedSlice(pod.Object, []any{container}, "spec", "containers")
+}
+
+// pipe drives a Pipe task:
+//
+//	a pod of an earlier run is there     it is deleted, and awaited
+//	the pod is not ready                 waiting
+//	it is                                its files are read, become artifacts, and the pod is deleted: done
+func (r *Runner) pipe(ctx context.Context, run *Run, inventory Inventory, w *Work) (plans.Outcome, Effects) {
+	live, _ := r.mirror.Get(apply.IDOf(w.piping.pod))
+	if live != nil && live.GetAnnotations()[v1beta1.PlanUIDAnnotation] != string(run.UID) {
+		outcome, effects := r.delete(ctx, run, inventory, w)
+		if outcome.State == plans.Done {
+			outcome.State, outcome.Message = plans.Transient, "the pod of an earlier run was deleted"
+		}
+		return outcome, effects
+	}
+	outcome, effects := r.apply(ctx, run, inventory, w)
+	if outcome.State != plans.Done {
+		return outcome, effects
+	}
+	artifacts, err := r.artifacts(ctx, w.piping)
+	if err == nil {
+		err = r.enhance(ctx, run, w.piping.variables, artifacts)
+	}
+	if err != nil {
+		f := (&Work{effects: effects}).failed(fmt.Errorf("%s: %w", apply.IDOf(w.piping.pod), err))
+		return *f.outcome, f.effects
+	}
+	outcome, effects = r.apply(ctx, run, inventory, &Work{objects: artifacts, effects: effects})
+	if outcome.State == plans.Done {
+		r.engine.Delete(ctx, w.objects, r.options(run, inventory))
+		effects.Gone = append(effects.Gone, apply.IDOf(w.piping.pod))
+	}
+	return outcome, effects
+}
+
+// artifacts reads the files of a ready pod, and makes a Secret or a ConfigMap of each.
+func (r *Runner) artifacts(ctx context.Context, p *piping) ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	for i, pipe := range p.pipes {
+		file := pipe.File + pipe.EnvFile
+		content, err := r.exec.Output(ctx, p.pod.GetNamespace(), p.pod.GetName(), waiter, []string{"cat", "--", file}, maxPipe)
+		var failed *podexec.CommandError
+		var large *podexec.TooLargeError
+		if errors.As(err, &failed) || errors.As(err, &large) {
+			return nil, &apply.FatalError{Err: fmt.Errorf("file %s: %w", file, err)}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read file %s: %w", file, err)
+		}
+		data := map[string][]byte{path.Base(file): content}
+		if pipe.EnvFile != "" {
+			if data, err = environment(content); err != nil {
+				return nil, &apply.FatalError{Err: fmt.Errorf("envFile %s: %w", file, err)}
+			}
+		}
+		out = append(out, artifact(pipe, p.names[i], data))
+	}
+	return out, nil
+}
+
+// artifact is the object of a piped file.
+func artifact(pipe v1beta1.PipeSpec, name string, data map[string][]byte) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": pipe.Kind}}
+	obj.SetName(name)
+	encoded, plain := map[string]any{}, map[string]any{}
+	for key, value := range data {
+		encoded[key], plain[key] = base64.StdEncoding.EncodeToString(value), string(value)
+	}
+	switch {
+	case pipe.Kind == "Secret":
+		obj.Object["type"], obj.Object["data"] = "Opaque", encoded
+	case pipe.EnvFile != "":
+		obj.Object["data"] = plain
+	default:
+		obj.Object["binaryData"] = encoded
+	}
+	return obj
+}
+
+// environment reads lines of KEY=VALUE. Empty lines and comments are passed over.
+func environment(content []byte) (map[string][]byte, error) {
+	out := map[string][]byte{}
+	lines := bufio.NewScanner(bytes.NewReader(content))
+	lines.Buffer(nil, maxPipe)
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		key, value, found := strings.Cut(line, "=")
+		if problems := validation.IsConfigMapKey(key); !found || len(problems) > 0 {
+			return nil, fmt.Errorf("line %d is not KEY=VALUE", n)
+		}
+		out[key] = []byte(value)
+	}
+	return out, lines.Err()
+}

@@ -1,0 +1,348 @@
+// Package apply tests the object engine by itself, as administrator of a real control plane, one side against another.
+package apply
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/gen"
+)
+
+var (
+	plane   *env.Env
+	cluster *env.Cluster
+)
+
+// long bounds every wait.
+const long = time.Minute
+
+func TestMain(m *testing.M) {
+	ctrllog.SetLogger(zap.New())
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	var err error
+	if plane, err = env.Start("--profile", "api"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer plane.Stop()
+	if cluster, err = plane.Connect(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func namespace(t *testing.T) string {
+	t.Helper()
+	ns, err := cluster.Namespace(context.Background())
+	must(t, err)
+	t.Cleanup(func() {
+		_ = cluster.Delete(context.Background(), &corev1.Namespace{ObjectMeta: gen.Meta("", ns)})
+	})
+	return ns
+}
+
+// eventually polls for what has no watch of ours.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(long)
+	for !holds() {
+		if time.Now().After(deadline) {
+			t.Fatalf("after %s: not yet %s", long, what)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// wire is a side's way to the apiserver. It notes the requests, and can hold back what watches say.
+type wire struct {
+	http.RoundTripper
+
+	mu   sync.Mutex
+	held chan struct{}
+	sent []string
+	// deleting is called once, before the next DELETE is sent.
+	deleting func()
+}
+
+// RoundTrip implements http.RoundTripper.
+func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+	watch := r.URL.Query().Get("watch") != ""
+	var before func()
+	w.mu.Lock()
+	if !watch {
+		w.sent = append(w.sent, r.Method+" "+r.URL.Path)
+	}
+	if r.Method == http.MethodDelete {
+		before, w.deleting = w.deleting, nil
+	}
+	w.mu.Unlock()
+	if before != nil {
+		before()
+	}
+	answer, err := w.RoundTripper.RoundTrip(r)
+	if err == nil && watch {
+		answer.Body = &late{answer.Body, w, r.Context()}
+	}
+	return answer, err
+}
+
+// hold lets watches say nothing until it is ended.
+func (w *wire) hold(t *testing.T) (release func()) {
+	held := make(chan struct{})
+	w.mu.Lock()
+	w.held = held
+	w.mu.Unlock()
+	release = sync.OnceFunc(func() { close(held) })
+	t.Cleanup(release)
+	return release
+}
+
+// since empties the notes, and returns those about a resource.
+func (w *wire) since(resource string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []string
+	for _, request := range w.sent {
+		if strings.Contains(request, "/"+resource) {
+			out = append(out, request)
+		}
+	}
+	w.sent = nil
+	return out
+}
+
+// late is the body of a watch.
+type late struct {
+	io.ReadCloser
+	wire *wire
+	ctx  context.Context
+}
+
+// Read implements io.Reader.
+func (l *late) Read(p []byte) (int, error) {
+	n, err := l.ReadCloser.Read(p)
+	l.wire.mu.Lock()
+	held := l.wire.held
+	l.wire.mu.Unlock()
+	if held != nil {
+		select {
+		case <-held:
+		case <-l.ctx.Done():
+		}
+	}
+	return n, err
+}
+
+// side is an engine with all that it rests on, and the inventory of one Instance.
+type side struct {
+	t      *testing.T
+	name   string
+	engine *apply.Engine
+	mirror *apply.Mirror
+	kinds  *apply.Kinds
+	mapper meta.RESTMapper
+	wire   *wire
+	known  map[apply.ID]apply.Record
+}
+
+func newSide(t *testing.T, name string) *side {
+	t.Helper()
+	s := &side{t: t, name: name, wire: &wire{}, known: map[apply.ID]apply.Record{}}
+	config := rest.CopyConfig(cluster.Config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		s.wire.RoundTripper = next
+		return s.wire
+	})
+	web, err := rest.HTTPClientFor(config)
+	must(t, err)
+	dyn, err := dynamic.NewForConfigAndClient(config, web)
+	must(t, err)
+	metas, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), web)
+	must(t, err)
+	disco, err := discovery.NewDiscoveryClientForConfigAndClient(config, web)
+	must(t, err)
+	s.mapper, err = apiutil.NewDynamicRESTMapper(config, web)
+	must(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	t.Cleanup(stop)
+	s.kinds = apply.NewKinds(s.mapper, disco, dyn)
+	s.mirror = apply.NewMirror(ctx, dyn, s.mapper, logr.Discard(), func(*unstructured.Unstructured) {})
+	s.engine = apply.New(dyn, metas, s.kinds, s.mirror)
+	return s
+}
+
+// options of the side's Instance: labelled objects are its own, cluster-scoped ones of kudo are shared.
+func (s *side) options() apply.Options {
+	return apply.Options{
+		Manager: "kudo/test/" + s.name, Known: s.known,
+		Labels: map[string]string{v1beta1.HeritageLabel: v1beta1.Heritage, v1beta1.InstanceLabel: s.name},
+		Claim: func(_ context.Context, live *unstructured.Unstructured) (apply.Claim, string) {
+			labels := live.GetLabels()
+			switch {
+			case labels[v1beta1.HeritageLabel] == v1beta1.Heritage && labels[v1beta1.InstanceLabel] == s.name:
+				return apply.Ours, ""
+			case labels[v1beta1.HeritageLabel] == v1beta1.Heritage && live.GetNamespace() == "":
+				return apply.Shared, "Instance " + labels[v1beta1.InstanceLabel]
+			}
+			return apply.Foreign, "somebody"
+		},
+	}
+}
+
+// watch sees to it that the mirror shows what is there.
+func (s *side) watch(objs ...*unstructured.Unstructured) {
+	for _, obj := range objs {
+		s.mirror.Watch(context.Background(), obj.GroupVersionKind())
+	}
+}
+
+// apply writes objects with the side's labels, and keeps the records.
+func (s *side) apply(objs ...*unstructured.Unstructured) apply.ChangeSet {
+	s.t.Helper()
+	changes := s.engine.Apply(context.Background(), s.own(objs...), s.options())
+	for _, c := range changes {
+		if c.Record.UID != "" {
+			s.known[c.ID] = c.Record
+		}
+	}
+	return changes
+}
+
+// preflight looks for what must not be written.
+func (s *side) preflight(objs ...*unstructured.Unstructured) apply.ChangeSet {
+	return s.engine.Preflight(context.Background(), s.own(objs...), s.options())
+}
+
+func (s *side) delete(objs ...*unstructured.Unstructured) []apply.Removal {
+	return s.engine.Delete(context.Background(), objs, s.options())
+}
+
+// own labels copies of objects as the side's.
+func (s *side) own(objs ...*unstructured.Unstructured) []*unstructured.Unstructured {
+	var out []*unstructured.Unstructured
+	for _, obj := range objs {
+		obj = obj.DeepCopy()
+		labels := obj.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[v1beta1.HeritageLabel], labels[v1beta1.InstanceLabel] = v1beta1.Heritage, s.name
+		obj.SetLabels(labels)
+		out = append(out, obj)
+	}
+	return out
+}
+
+// does applies one object, and wants an action.
+func (s *side) does(t *testing.T, reason string, want apply.Action, obj *unstructured.Unstructured) apply.Change {
+	t.Helper()
+	c := s.apply(obj)[0]
+	if c.Action != want {
+		t.Fatalf("%s: action %d, want %d; error: %v", reason, c.Action, want, c.Err)
+	}
+	return c
+}
+
+// shows waits until the side's mirror shows what the cluster has.
+func (s *side) shows(obj *unstructured.Unstructured) {
+	s.t.Helper()
+	eventually(s.t, "what the mirror shows of "+apply.IDOf(obj).String(), func() bool {
+		seen, _ := s.mirror.Get(apply.IDOf(obj))
+		now := live(s.t, obj)
+		if seen == nil || now == nil {
+			return seen == nil && now == nil
+		}
+		return seen.GetResourceVersion() == now.GetResourceVersion()
+	})
+}
+
+// object of YAML-like content.
+func object(apiVersion, kind, ns, name string, content map[string]any) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{}}
+	for key, value := range content {
+		obj.Object[key] = value
+	}
+	obj.SetAPIVersion(apiVersion)
+	obj.SetKind(kind)
+	obj.SetNamespace(ns)
+	obj.SetName(name)
+	return obj
+}
+
+func configMap(ns, name string, data map[string]any) *unstructured.Unstructured {
+	return object("v1", "ConfigMap", ns, name, map[string]any{"data": data})
+}
+
+// live reads an object as the administrator; nil if it is not there.
+func live(t *testing.T, obj *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	out := &unstructured.Unstructured{}
+	out.SetGroupVersionKind(obj.GroupVersionKind())
+	err := cluster.Get(context.Background(), client.ObjectKeyFromObject(obj), out)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	must(t, err)
+	return out
+}
+
+// create makes an object as somebody else.
+func create(t *testing.T, obj *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	obj = obj.DeepCopy()
+	must(t, cluster.Create(context.Background(), obj))
+	t.Cleanup(func() { _ = cluster.Delete(context.Background(), obj) })
+	return obj
+}
+
+// edit changes an object as somebody else.
+func edit(t *testing.T, obj *unstructured.Unstructured, change func(*unstructured.Unstructured)) {
+	t.Helper()
+	now := live(t, obj)
+	before := now.DeepCopy()
+	change(now)
+	must(t, cluster.Patch(context.Background(), now, client.MergeFrom(before)))
+}
+
+// remove deletes an object as somebody else, at once.
+func remove(t *testing.T, obj *unstructured.Unstructured) {
+	t.Helper()
+	must(t, cluster.Delete(context.Background(), obj.DeepCopy()))
+	eventually(t, "gone: "+apply.IDOf(obj).String(), func() bool { return live(t, obj) == nil })
+}

@@ -1,0 +1,69 @@
+package apply
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kudo.dev/kudo/pkg/apply"
+)
+
+func role(name string, rules []any) *unstructured.Unstructured {
+	return object("rbac.authorization.k8s.io/v1", "ClusterRole", "", name, map[string]any{"rules": rules})
+}
+
+func rule(verbs ...any) map[string]any {
+	return map[string]any{"apiGroups": []any{""}, "resources": []any{"pods"}, "verbs": verbs}
+}
+
+// TestRule20Shared: a cluster-scoped object that another Instance made is applied with kudo's own metadata forced, and any
+// other conflict named.
+func TestRule20Shared(t *testing.T) {
+	noted := func(obj *unstructured.Unstructured, value string) *unstructured.Unstructured {
+		obj.SetAnnotations(map[string]string{"example.com/note": value, "kudo.dev/plan": "plan-" + value})
+		return obj
+	}
+	for name, tc := range map[string]struct {
+		reason       string
+		first, later func(name string) *unstructured.Unstructured
+		text         string
+	}{
+		"Equal": {"equal but for kudo's own labels",
+			func(n string) *unstructured.Unstructured { return role(n, []any{rule("get")}) },
+			func(n string) *unstructured.Unstructured { return role(n, []any{rule("get")}) }, ""},
+		"Empty": {"the server stores an empty list as null, which is no difference",
+			func(n string) *unstructured.Unstructured { return role(n, []any{}) },
+			func(n string) *unstructured.Unstructured { return role(n, []any{}) }, ""},
+		"Other": {"other rules are a conflict, which is named, and nothing is written",
+			func(n string) *unstructured.Unstructured { return role(n, []any{rule("get")}) },
+			func(n string) *unstructured.Unstructured { return role(n, []any{rule("get", "list")}) }, ".rules"},
+		"Emptied": {"no rules where the other has some",
+			func(n string) *unstructured.Unstructured { return role(n, []any{rule("get")}) },
+			func(n string) *unstructured.Unstructured { return role(n, []any{}) }, ".rules"},
+		"Annotation": {"an annotation that is not kudo's is a conflict too",
+			func(n string) *unstructured.Unstructured { return noted(role(n, nil), "a") },
+			func(n string) *unstructured.Unstructured { return noted(role(n, nil), "b") }, "example.com/note"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := newSide(t, "a"), newSide(t, "b")
+			role := "shared-" + strings.ToLower(name)
+			first := tc.first(role)
+			t.Cleanup(func() { remove(t, first) })
+			a.does(t, "the first makes it", apply.Created, first)
+			before := live(t, first)
+			if tc.text == "" {
+				b.does(t, tc.reason, apply.Configured, tc.later(role))
+				a.does(t, "and back", apply.Configured, first)
+				return
+			}
+			c := b.does(t, tc.reason, apply.Failed, tc.later(role))
+			if !apply.IsFatal(c.Err) || !strings.Contains(c.Err.Error(), tc.text) || !strings.Contains(c.Err.Error(), "others manage fields") {
+				t.Errorf("%s: %v", tc.reason, c.Err)
+			}
+			if live(t, first).GetResourceVersion() != before.GetResourceVersion() {
+				t.Errorf("%s: it was written", tc.reason)
+			}
+		})
+	}
+}
