@@ -89,6 +89,7 @@ Exit codes: 0 done, 1 error, 2 wrong usage, 3 the plan that was waited for faile
 		return usage("%w (see %s --help)", err, cmd.CommandPath())
 	})
 	t.flags.AddFlags(root.PersistentFlags())
+	root.AddCommand(t.packageCommand())
 	root.AddCommand(t.initCommand(), t.installCommand(), t.updateCommand(), t.upgradeCommand(), t.uninstallCommand(),
 		t.getCommand(), t.planCommand(), t.testCommand(), t.versionCommand())
 	return root

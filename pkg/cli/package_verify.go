@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/operators/lint"
+)
+
+type packageVerifyOptions struct {
+	output string
+	checks []string
+	strict bool
+}
+
+func (t *tool) packageVerifyCommand() *cobra.Command {
+	o := &packageVerifyOptions{}
+	cmd := &cobra.Command{
+		Use:   "verify PACKAGE",
+		Short: "Check a package for mistakes",
+		Long: `Check a package for mistakes, without a cluster and without its dependencies. Templates are followed through
+branches, variables and definitions, and rendered with the defaults of the parameters.
+
+Errors keep the package from working: the exit code is 1. Warnings do not, unless --strict is given.`,
+		Args: onePackage(),
+		RunE: func(cmd *cobra.Command, args []string) error { return t.verify(cmd.Context(), args[0], o) },
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.output, "output", "o", "", "yaml or json")
+	f.StringSliceVar(&o.checks, "param-checks", nil, "also check what people read about parameters: display, hint, desc, type, hasgroup, groups, or all; separated by commas")
+	f.BoolVar(&o.strict, "strict", false, "warnings make the package invalid, too")
+	return cmd
+}
+
+func (t *tool) verify(ctx context.Context, name string, o *packageVerifyOptions) error {
+	if err := checkFormat(o.output); err != nil {
+		return err
+	}
+	checks, err := lint.ParamChecks(o.checks...)
+	if err != nil {
+		return usage("--param-checks: %w", err)
+	}
+	_, found, err := lintPackage(ctx, name, checks...)
+	if err != nil {
+		return err
+	}
+	verdict := verdictOf(found, o.strict)
+	if o.output != "" {
+		err = t.printAny(o.output, map[string]any{"errors": texts(found.Errors), "warnings": texts(found.Warnings), "valid": verdict == nil})
+	} else {
+		err = t.findings(found)
+	}
+	if err != nil {
+		return err
+	}
+	if verdict == nil && o.output == "" {
+		t.say("package is valid")
+	}
+	return verdict
+}
+
+// verdictOf is nil for a valid package.
+func verdictOf(found lint.Findings, strict bool) error {
+	switch {
+	case strict && len(found.Warnings) > 0:
+		return fmt.Errorf("found %d package verification errors and %d warnings, which --strict does not allow", len(found.Errors), len(found.Warnings))
+	case !found.Valid():
+		return fmt.Errorf("found %d package verification errors", len(found.Errors))
+	}
+	return nil
+}
+
+// texts are the findings as lines; never nil, so that lists of an output are lists.
+func texts(found []operators.Finding) []string {
+	lines := make([]string, len(found))
+	for i, f := range found {
+		lines[i] = f.String()
+	}
+	return lines
+}
+
+// findings prints a table of warnings and one of errors.
+func (t *tool) findings(found lint.Findings) error {
+	for _, list := range []struct {
+		title    string
+		findings []operators.Finding
+	}{{"Warnings", found.Warnings}, {"Errors", found.Errors}} {
+		if len(list.findings) == 0 {
+			continue
+		}
+		t.say("%s", list.title)
+		var rows [][]string
+		for _, f := range list.findings {
+			place := operators.Finding{File: f.File, Line: f.Line}.String()
+			message := operators.Finding{Field: f.Field, Message: f.Message}.String()
+			rows = append(rows, []string{"  " + trimPlace(place), oneLine(message)})
+		}
+		if err := t.table(rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
