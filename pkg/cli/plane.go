@@ -132,7 +132,8 @@ func (p *localPlane) disturb(ctx context.Context, fault string, log func(name, f
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	_, err := p.run(ctx, "kill", component)
-	out, startErr := p.run(ctx, "start", component)
+	// up also starts what has ended for want of an API server.
+	out, startErr := p.run(ctx, "up", "--with-kudo")
 	if err := errors.Join(err, startErr); err != nil {
 		log("fault", "%s could not be started again: %s\n%s", component, err, out)
 	}

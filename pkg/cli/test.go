@@ -9,9 +9,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/scenario"
@@ -24,16 +27,20 @@ const suiteTimeout = seconds(30 * time.Second)
 const parallelCases = 8
 
 type testOptions struct {
-	suite           scenario.Suite
-	config, only    string
-	timeout         seconds
-	local           bool
-	repeat          int
-	fault           string
-	manifests, crds string
+	suite        scenario.Suite
+	config, only string
+	timeout      seconds
+	local        bool
+	repeat       int
+	fault        string
 	// kuttl's flags that do not apply.
 	startKIND, skipClusterDelete, startKudo bool
-	kindConfig, kindContext                 string
+	attachOutput, fullName                  bool
+	kindConfig, kindContext, granularity    string
+	suppress                                []string
+	verbosity                               int
+	// labels of the run, by which a TestFile selects.
+	labels map[string]string
 }
 
 func (t *tool) testCommand() *cobra.Command {
@@ -51,11 +58,16 @@ must hold afterwards. Without a folder, those of kudo-test.yaml or kuttl-test.ya
 Without a kubeconfig, --local is taken. A case that fails is exit code 3.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return t.test(cmd, args, o) },
 	}
-	f := cmd.Flags()
+	o.add(cmd.Flags())
+	return cmd
+}
+
+// add defines the flags.
+func (o *testOptions) add(f *pflag.FlagSet) {
 	f.StringVar(&o.config, "config", "", "file of the TestSuite (default kudo-test.yaml or kuttl-test.yaml, if there is one)")
 	f.StringVar(&o.only, "test", "", "run the case of this name only")
 	f.StringVar(&o.suite.CRDDir, "crd-dir", "", "folder of CRDs to apply first")
-	f.StringArrayVar(&o.suite.ManifestDirs, "manifest-dir", nil, "folder or file of objects to apply before the tests; may be given several times")
+	f.StringSliceVar(&o.suite.ManifestDirs, "manifest-dir", nil, "folder or file of objects to apply before the tests; may be given several times")
 	f.StringVar(&o.suite.Namespace, "test-namespace", "", "run all cases in this namespace, instead of one of its own for each (-n does the same)")
 	f.BoolVar(&o.suite.SkipDelete, "skip-delete", false, "keep the namespaces of the cases")
 	f.IntVar(&o.suite.Parallel, "parallel", 0, "how many cases run at a time (default 8)")
@@ -67,12 +79,22 @@ Without a kubeconfig, --local is taken. A case that fails is exit code 3.`,
 	f.BoolVar(&o.suite.StartControlPlane, "start-control-plane", false, "the same as --local, as kuttl names it")
 	f.IntVar(&o.repeat, "repeat", 1, "run each case this many times")
 	f.StringVar(&o.fault, "fault", "", "with --local: kill apiserver or manager at random while steps wait")
+	f.StringToStringVar(&o.labels, "test-run-labels", nil, "labels of the run, as name=value: files whose TestFile selects others are left out")
+	o.addVoid(f)
+}
+
+// addVoid defines the flags of kuttl that have no effect.
+func (o *testOptions) addVoid(f *pflag.FlagSet) {
 	f.BoolVar(&o.startKIND, "start-kind", false, "no effect: no container runtime is used")
 	f.StringVar(&o.kindConfig, "kind-config", "", "no effect: no container runtime is used")
 	f.StringVar(&o.kindContext, "kind-context", "", "no effect: no container runtime is used")
 	f.BoolVar(&o.skipClusterDelete, "skip-cluster-delete", false, "no effect: the control plane of --local always goes")
+	f.StringSliceVar(&o.suppress, "suppress-log", nil, "no effect: only steps and failures are shown")
+	f.BoolVar(&o.attachOutput, "attach-control-plane-output", false, "no effect: kudo-local logs shows the logs of a control plane")
+	f.StringVar(&o.granularity, "report-granularity", "step", "no effect: a report has each step")
+	f.BoolVar(&o.fullName, "full-name", false, "no effect: a report has the names of the case and the step")
+	f.IntVarP(&o.verbosity, "v", "v", 0, "no effect: only steps and failures are shown")
 	f.BoolVar(&o.startKudo, "start-kudo", false, "no effect: --local always has kudo")
-	return cmd
 }
 
 // merge puts what flags say over what the suite's file says.
@@ -134,6 +156,7 @@ func (o *testOptions) validate() error {
 
 func (t *tool) test(cmd *cobra.Command, dirs []string, o *testOptions) error {
 	ctx := cmd.Context()
+	ctrllog.SetLogger(logr.Discard())
 	suite, notes, err := scenario.LoadSuite(o.config)
 	if err != nil {
 		return err
@@ -160,12 +183,19 @@ func (t *tool) test(cmd *cobra.Command, dirs []string, o *testOptions) error {
 		return err
 	}
 	defer plane.stop()
+	if o.fault != "" && plane.name == "" {
+		return usage("--fault goes with --local: only a control plane of the run's own may be broken")
+	}
 	began := time.Now()
 	results, err := t.runCases(ctx, o, cases, plane, kubeconfig)
 	if err != nil {
 		return err
 	}
-	return t.summary(o, results, time.Since(began))
+	err = t.summary(o, results, time.Since(began))
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
 }
 
 // load reads the cases, as often as they are to be run.
@@ -183,12 +213,19 @@ func (o *testOptions) load(dirs []string) ([]*scenario.Case, error) {
 	if len(folders) == 0 {
 		return nil, fmt.Errorf("no case in %s: a case is a folder with files such as 00-install.yaml and 00-assert.yaml", strings.Join(dirs, ", "))
 	}
+	names := map[string]int{}
+	for _, folder := range folders {
+		names[filepath.Base(folder)]++
+	}
 	var cases []*scenario.Case
 	for n := range o.repeat {
 		for _, folder := range folders {
-			c, err := scenario.Load(folder)
+			c, err := scenario.Load(folder, o.labels)
 			if err != nil {
-				return nil, err
+				c = &scenario.Case{Name: filepath.Base(folder), Dir: folder, Broken: err}
+			}
+			if names[filepath.Base(folder)] > 1 {
+				c.Name = filepath.Clean(folder)
 			}
 			if o.repeat > 1 {
 				c.Name += fmt.Sprintf("#%d", n+1)
@@ -210,21 +247,21 @@ func (t *tool) runCases(ctx context.Context, o *testOptions, cases []*scenario.C
 		SkipDelete: o.suite.SkipDelete, Parallel: o.suite.Parallel, Log: log, Describe: t.describe,
 	}
 	if o.fault != "" {
-		if plane.name == "" {
-			return nil, usage("--fault goes with --local: only a control plane of the run's own may be broken")
-		}
 		r.Disturb = func(ctx context.Context) { plane.disturb(ctx, o.fault, log) }
 	}
-	setup := o.suite.ManifestDirs
 	if o.suite.CRDDir != "" {
-		setup = append([]string{o.suite.CRDDir}, setup...)
+		if err := cluster.SetupCRDs(ctx, o.suite.CRDDir); err != nil {
+			return nil, err
+		}
 	}
-	for _, path := range setup {
+	for _, path := range o.suite.ManifestDirs {
 		if err := cluster.Setup(ctx, path, "default"); err != nil {
 			return nil, err
 		}
 	}
-	if err := r.Commands(ctx, o.suite.Commands); err != nil {
+	end, err := r.Commands(ctx, o.suite.Commands)
+	defer end()
+	if err != nil {
 		return nil, fmt.Errorf("commands of the suite: %w", err)
 	}
 	return r.RunAll(ctx, cases), nil
@@ -244,12 +281,16 @@ func (t *tool) caseLog(named bool) func(name, format string, args ...any) {
 	}
 }
 
-// path is the PATH of commands: this program's folder comes first.
+// path is the PATH of commands: bin in the current folder, as in kuttl, and this program's folder come first.
 func (t *tool) path() string {
-	if self, err := os.Executable(); err == nil {
-		return filepath.Dir(self) + string(os.PathListSeparator) + os.Getenv("PATH")
+	var dirs []string
+	if here, err := filepath.Abs("bin"); err == nil {
+		dirs = append(dirs, here)
 	}
-	return os.Getenv("PATH")
+	if self, err := os.Executable(); err == nil {
+		dirs = append(dirs, filepath.Dir(self))
+	}
+	return strings.Join(append(dirs, os.Getenv("PATH")), string(os.PathListSeparator))
 }
 
 // describe draws the plans of the Instances in a namespace, and what they wait for.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -66,33 +68,45 @@ func (c *Cluster) resource(obj *unstructured.Unstructured, namespace string) (dy
 }
 
 // apply sends an object that exists as a JSON merge patch, so that absent fields stay, and creates it otherwise. A kind
-// whose CRD was made a moment ago is waited for.
-func (c *Cluster) apply(ctx context.Context, obj *unstructured.Unstructured, namespace string) error {
+// whose CRD was made a moment ago is waited for. What was created is returned.
+func (c *Cluster) apply(ctx context.Context, obj *unstructured.Unstructured, namespace string) (created *unstructured.Unstructured, err error) {
 	var resource dynamic.ResourceInterface
-	err := patiently(ctx, meta.IsNoMatchError, func() (err error) {
+	err = patiently(ctx, meta.IsNoMatchError, func() (err error) {
 		resource, err = c.resource(obj, namespace)
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("apply %s: %w", title(obj), err)
+		return nil, fmt.Errorf("apply %s: %w", title(obj), err)
 	}
 	body, err := json.Marshal(obj)
 	if err != nil {
+		return nil, err
+	}
+	patch := func() error {
+		_, err := resource.Patch(ctx, obj.GetName(), types.MergePatchType, body, metav1.PatchOptions{})
 		return err
 	}
 	if obj.GetName() != "" {
-		_, err = resource.Patch(ctx, obj.GetName(), types.MergePatchType, body, metav1.PatchOptions{})
+		err = patch()
 	}
 	if obj.GetName() == "" || apierrors.IsNotFound(err) {
-		err = patiently(ctx, apierrors.IsNotFound, func() error {
-			_, err := resource.Create(ctx, obj.DeepCopy(), metav1.CreateOptions{})
+		err = patiently(ctx, unfinished, func() (err error) {
+			created, err = resource.Create(ctx, obj.DeepCopy(), metav1.CreateOptions{})
 			return err
 		})
+		if apierrors.IsAlreadyExists(err) && obj.GetName() != "" {
+			created, err = nil, patch()
+		}
 	}
 	if err != nil {
-		return fmt.Errorf("apply %s: %w", title(obj), err)
+		return nil, fmt.Errorf("apply %s: %w", title(obj), err)
 	}
-	return nil
+	return created, nil
+}
+
+// unfinished tells whether a create failed since the namespace, its ServiceAccount or the kind is only being made.
+func unfinished(err error) bool {
+	return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), "serviceaccount")
 }
 
 // patience is how long an error that passes by itself is waited for.
@@ -114,17 +128,31 @@ func patiently(ctx context.Context, passes func(error) bool, try func() error) e
 	}
 }
 
-// Setup applies the objects of a file or folder, and waits until its CRDs are served.
+// Setup applies the objects of a file, or of a folder and those in it, and waits until CRDs are served.
 func (c *Cluster) Setup(ctx context.Context, path, namespace string) error {
-	objs, err := Objects(path)
+	return c.setup(ctx, path, namespace, func(*unstructured.Unstructured) bool { return true })
+}
+
+// SetupCRDs does the same with CRDs only.
+func (c *Cluster) SetupCRDs(ctx context.Context, path string) error {
+	return c.setup(ctx, path, "", isCRD)
+}
+
+func isCRD(obj *unstructured.Unstructured) bool { return obj.GetKind() == "CustomResourceDefinition" }
+
+func (c *Cluster) setup(ctx context.Context, path, namespace string, wanted func(*unstructured.Unstructured) bool) error {
+	objs, err := manifests(path)
 	if err != nil {
 		return err
 	}
 	for _, obj := range objs {
-		if err := c.apply(ctx, obj, namespace); err != nil {
+		if !wanted(obj) {
+			continue
+		}
+		if _, err := c.apply(ctx, obj, namespace); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
-		if obj.GetKind() != "CustomResourceDefinition" {
+		if !isCRD(obj) {
 			continue
 		}
 		group, _, _ := unstructured.NestedString(obj.Object, "spec", "group")
@@ -146,58 +174,77 @@ func (c *Cluster) remove(ctx context.Context, t Target, namespace string, timeou
 	obj.SetNamespace(t.Namespace)
 	resource, err := c.resource(obj, namespace)
 	if err != nil {
-		return fmt.Errorf("delete %s %s: %w", t.Kind, t.Name, err)
+		return fmt.Errorf("delete %s: %w", t, err)
+	}
+	options := metav1.ListOptions{FieldSelector: "metadata.name=" + t.Name}
+	if t.Name == "" {
+		options = metav1.ListOptions{LabelSelector: labels.SelectorFromSet(t.Labels).String()}
+	}
+	list, err := resource.List(ctx, options)
+	if err != nil {
+		return fmt.Errorf("delete %s: %w", t, err)
 	}
 	background := metav1.DeletePropagationBackground
-	names := []string{t.Name}
-	if t.Name == "" {
-		list, err := resource.List(ctx, metav1.ListOptions{LabelSelector: labels.SelectorFromSet(t.Labels).String()})
-		if err != nil {
-			return fmt.Errorf("delete %s with labels %v: %w", t.Kind, t.Labels, err)
-		}
-		names = nil
-		for _, item := range list.Items {
-			names = append(names, item.GetName())
-		}
-	}
-	for _, name := range names {
-		err := resource.Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
+	for _, item := range list.Items {
+		err := resource.Delete(ctx, item.GetName(), metav1.DeleteOptions{PropagationPolicy: &background})
 		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("delete %s %s: %w", t.Kind, name, err)
+			return fmt.Errorf("delete %s %s: %w", t.Kind, item.GetName(), err)
 		}
 	}
-	for _, name := range names {
-		if err := gone(ctx, resource, name, timeout); err != nil {
-			return fmt.Errorf("delete %s %s: %w", t.Kind, name, err)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for i := range list.Items {
+		if err := gone(ctx, resource, &list.Items[i]); err != nil {
+			return fmt.Errorf("delete %s %s: is not gone after %s: %w", t.Kind, list.Items[i].GetName(), timeout, err)
 		}
 	}
 	return nil
 }
 
-// gone waits until an object is gone.
-func gone(ctx context.Context, resource dynamic.ResourceInterface, name string, timeout time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
+// String names what a target stands for.
+func (t Target) String() string {
+	if t.Name == "" {
+		return fmt.Sprintf("%s with labels %v", t.Kind, t.Labels)
+	}
+	return t.Kind + " " + t.Name
+}
+
+// gone waits until an object is gone; another one of its name is not it. An API server that fails is asked again.
+func gone(ctx context.Context, resource dynamic.ResourceInterface, obj *unstructured.Unstructured) error {
+	by := "metadata.name=" + obj.GetName()
+	last := fmt.Errorf("finalizers %v", obj.GetFinalizers())
 	for {
-		list, err := resource.List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
-		if err != nil {
-			return fmt.Errorf("is not gone after %s: %w", timeout, err)
-		}
-		if len(list.Items) == 0 {
-			return nil
-		}
-		events, err := resource.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: list.GetResourceVersion()})
-		if err != nil {
-			return err
-		}
-		for e := range events.ResultChan() {
-			if e.Type == "DELETED" {
-				events.Stop()
+		list, err := resource.List(ctx, metav1.ListOptions{FieldSelector: by})
+		if err == nil {
+			if len(list.Items) == 0 || list.Items[0].GetUID() != obj.GetUID() {
+				return nil
+			}
+			last = fmt.Errorf("finalizers %v", list.Items[0].GetFinalizers())
+			if deleted(ctx, resource, metav1.ListOptions{FieldSelector: by, ResourceVersion: list.GetResourceVersion()}) {
 				return nil
 			}
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("is not gone after %s: finalizers %v", timeout, list.Items[0].GetFinalizers())
+			return last
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond):
 		}
 	}
+}
+
+// deleted watches until an object is deleted, or the watch ends.
+func deleted(ctx context.Context, resource dynamic.ResourceInterface, options metav1.ListOptions) bool {
+	events, err := resource.Watch(ctx, options)
+	if err != nil {
+		return false
+	}
+	defer events.Stop()
+	for e := range events.ResultChan() {
+		if e.Type == watch.Deleted {
+			return true
+		}
+	}
+	return false
 }

@@ -37,6 +37,9 @@ func (c Collector) kind() string {
 	return ""
 }
 
+// selectorTail is how many lines of each pod are shown if a selector chooses them and nothing is said, as in kuttl.
+const selectorTail = 10
+
 // command is what a collector runs.
 func (c Collector) command(namespace string) Command {
 	if c.Namespace != "" {
@@ -50,15 +53,18 @@ func (c Collector) command(namespace string) Command {
 	}
 	what := c.Pod
 	if c.Selector != "" {
-		what = "-l " + c.Selector
+		what = "-l '" + c.Selector + "'"
 	}
 	container := "--all-containers"
 	if c.Container != "" {
 		container = "-c " + c.Container
 	}
 	lines := -1
-	if c.Tail != 0 {
+	switch {
+	case c.Tail != 0:
 		lines = c.Tail
+	case c.Selector != "":
+		lines = selectorTail
 	}
 	return Command{Command: fmt.Sprintf("kubectl logs --prefix %s %s --tail=%d -n %s", what, container, lines, namespace), IgnoreFailure: true}
 }

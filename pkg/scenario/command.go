@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -21,15 +22,23 @@ type shell struct {
 	log                              func(format string, args ...any)
 	// background are the commands that are still running.
 	background []*exec.Cmd
+	// left are groups of processes that commands left behind.
+	left []int
 }
 
 // maxOutput bounds how much of a command's output is kept, in bytes.
 const maxOutput = 64 << 10
 
+// unlimited is the time of a command whose timeout is negative.
+const unlimited = 24 * time.Hour
+
 // run runs a command, and fails if it does.
 func (s *shell) run(ctx context.Context, c Command, timeout time.Duration) error {
-	if c.Timeout != 0 {
+	switch {
+	case c.Timeout > 0:
 		timeout = seconds(c.Timeout)
+	case c.Timeout < 0:
+		timeout = unlimited
 	}
 	args, err := s.arguments(c)
 	if err != nil {
@@ -60,11 +69,19 @@ func (s *shell) run(ctx context.Context, c Command, timeout time.Duration) error
 	output := &tail{}
 	cmd.Stdout, cmd.Stderr = output, output
 	err = cmd.Run()
+	if errors.Is(err, exec.ErrWaitDelay) {
+		// The command has succeeded; what it started holds its output.
+		err, s.left = nil, append(s.left, cmd.Process.Pid)
+	}
 	if text := output.String(); text != "" && !c.SkipLogOutput {
 		s.log("%s", indent(text))
 	}
 	switch {
-	case err == nil || c.IgnoreFailure && ctx.Err() == nil:
+	case err == nil:
+		return nil
+	case errors.Is(ctx.Err(), context.Canceled):
+		return fmt.Errorf("command %q: %w", shown, ctx.Err())
+	case c.IgnoreFailure && cmd.ProcessState != nil:
 		return nil
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fmt.Errorf("command %q: has not ended after %s", shown, timeout)
@@ -110,7 +127,7 @@ func (s *shell) look(name string) (string, error) {
 func (s *shell) arguments(c Command) ([]string, error) {
 	if c.Script != "" {
 		if c.Command != "" || c.Namespaced {
-			return nil, fmt.Errorf("script %q: goes neither with command nor with namespaced: use $NAMESPACE", c.Script)
+			return nil, fmt.Errorf("script %q: goes neither with command nor with namespaced: use $NAMESPACE", strings.TrimSpace(c.Script))
 		}
 		return []string{"sh", "-c", c.Script}, nil
 	}
@@ -119,9 +136,23 @@ func (s *shell) arguments(c Command) ([]string, error) {
 		return nil, fmt.Errorf("command %q cannot be split into words: quotes do not match, or it is empty", c.Command)
 	}
 	if c.Namespaced {
-		args = append(args, "--namespace", s.namespace)
+		args = namespaced(args, s.namespace)
 	}
 	return args, nil
+}
+
+// namespaced adds the flag --namespace, unless there is one, before what is for a command of the command.
+func namespaced(args []string, namespace string) []string {
+	own := args
+	if i := slices.Index(args, "--"); i > 0 {
+		own = args[:i]
+	}
+	for _, arg := range own[1:] {
+		if arg == "-n" || arg == "--namespace" || strings.HasPrefix(arg, "--namespace=") || strings.HasPrefix(arg, "-n=") {
+			return args
+		}
+	}
+	return slices.Concat(own, []string{"--namespace", namespace}, args[len(own):])
 }
 
 func (s *shell) variable(name string) string {
@@ -144,7 +175,10 @@ func (s *shell) end() {
 		_ = cmd.Cancel()
 		_ = cmd.Wait()
 	}
-	s.background = nil
+	for _, group := range s.left {
+		_ = syscall.Kill(-group, syscall.SIGKILL)
+	}
+	s.background, s.left = nil, nil
 }
 
 // tail keeps the end of what is written to it.

@@ -1,20 +1,21 @@
 package scenario
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // Case is a folder of steps.
@@ -24,6 +25,10 @@ type Case struct {
 	Steps []Step
 	// Notes say what in the files does not apply here.
 	Notes []string
+	// Broken says why the files cannot be read: such a case fails.
+	Broken error
+	// labels of the run, by which a TestFile selects.
+	labels labels.Set
 }
 
 // Step is all files of one number.
@@ -76,6 +81,15 @@ type testStep struct {
 	Commands   []Command `json:"commands,omitempty"`
 	Kubeconfig string    `json:"kubeconfig,omitempty"`
 	UnitTest   bool      `json:"unitTest,omitempty"`
+	// Kubectl are commands in the older way.
+	Kubectl []string `json:"kubectl,omitempty"`
+	// KubeconfigLoading is "eager" or "lazy" in kuttl; here a kubeconfig is read when its step begins.
+	KubeconfigLoading string `json:"kubeconfigLoading,omitempty"`
+}
+
+// testFile is kuttl's TestFile.
+type testFile struct {
+	TestRunSelector *metav1.LabelSelector `json:"testRunSelector,omitempty"`
 }
 
 // testAssert is kuttl's TestAssert.
@@ -92,13 +106,13 @@ type testAssert struct {
 // stepName is the name of a file or folder of a step. The word after the number says what the file is for.
 var stepName = regexp.MustCompile(`^(\d+)-([^.]+)(?:\.yaml)?$`)
 
-// Load reads a case from its folder.
-func Load(dir string) (*Case, error) {
+// Load reads a case from its folder. Files whose TestFile does not select the labels of the run are left out.
+func Load(dir string, run labels.Set) (*Case, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	c := &Case{Name: caseName(dir), Dir: dir}
+	c := &Case{Name: caseName(dir), Dir: dir, labels: run}
 	steps := map[int]*Step{}
 	for _, entry := range entries {
 		match := stepName.FindStringSubmatch(entry.Name())
@@ -113,7 +127,7 @@ func Load(dir string) (*Case, error) {
 			steps[index] = &Step{Index: index}
 		}
 		files := []string{filepath.Join(dir, entry.Name())}
-		if entry.IsDir() {
+		if isDir(files[0]) {
 			if files, err = yamlFiles(files[0]); err != nil {
 				return nil, err
 			}
@@ -125,8 +139,8 @@ func Load(dir string) (*Case, error) {
 			}
 		}
 	}
-	for _, step := range steps {
-		c.Steps = append(c.Steps, *step)
+	for _, number := range slices.Sorted(maps.Keys(steps)) {
+		c.Steps = append(c.Steps, *steps[number])
 	}
 	sort.SliceStable(c.Steps, func(i, j int) bool { return c.Steps[i].Index < c.Steps[j].Index })
 	if len(c.Steps) == 0 {
@@ -138,9 +152,11 @@ func Load(dir string) (*Case, error) {
 // role of a file: its name up to the first dash, without the number.
 func role(file string) string {
 	name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
-	name = strings.TrimLeft(name, "0123456789")
-	name, _, _ = strings.Cut(strings.TrimPrefix(name, "-"), "-")
-	return name
+	if number, rest, found := strings.Cut(name, "-"); found && strings.Trim(number, "0123456789") == "" {
+		name = rest
+	}
+	name, _, _ = strings.Cut(name, "-")
+	return strings.ToLower(name)
 }
 
 // readFile puts the documents of a file where they belong.
@@ -149,14 +165,20 @@ func (c *Case) readFile(s *Step, file string) error {
 	if err != nil {
 		return err
 	}
+	if selected, err := c.selects(objs); err != nil || !selected {
+		if err != nil {
+			err = fmt.Errorf("%s: %w", file, err)
+		}
+		return err
+	}
 	for _, obj := range objs {
 		switch {
-		case testing(obj) && obj.GetKind() == "TestStep":
+		case ofTests(obj) && obj.GetKind() == "TestStep":
 			err = c.readStep(s, obj)
-		case testing(obj) && obj.GetKind() == "TestAssert":
+		case ofTests(obj) && obj.GetKind() == "TestAssert":
 			err = c.readAssert(s, obj)
-		case testing(obj) && obj.GetKind() == "TestFile":
-			c.Notes = append(c.Notes, file+": TestFile has no effect: runs are not selected by labels")
+		case ofTests(obj) && obj.GetKind() == "TestFile":
+			// selects has read it.
 		case role(file) == "assert":
 			s.Asserts = append(s.Asserts, obj)
 		case role(file) == "errors":
@@ -177,12 +199,36 @@ func (c *Case) readFile(s *Step, file string) error {
 	return nil
 }
 
-func testing(obj *unstructured.Unstructured) bool {
-	switch obj.GetAPIVersion() {
-	case "kuttl.dev/v1beta1", "kudo.dev/v1alpha1", "kudo.dev/v1beta1", "kuttl.dev/v1alpha1":
-		return strings.HasPrefix(obj.GetKind(), "Test")
+// ofTests tells whether an object is one of the format itself.
+func ofTests(obj *unstructured.Unstructured) bool {
+	group, _, _ := strings.Cut(obj.GetAPIVersion(), "/")
+	return (group == "kuttl.dev" || group == "kudo.dev") && strings.HasPrefix(obj.GetKind(), "Test")
+}
+
+// selects tells whether a file takes part in the run.
+func (c *Case) selects(objs []*unstructured.Unstructured) (bool, error) {
+	for _, obj := range objs {
+		if !ofTests(obj) || obj.GetKind() != "TestFile" {
+			continue
+		}
+		t := &testFile{}
+		notes, err := decode(obj, t)
+		if err != nil {
+			return false, err
+		}
+		c.Notes = append(c.Notes, notes...)
+		if t.TestRunSelector == nil {
+			continue
+		}
+		selector, err := metav1.LabelSelectorAsSelector(t.TestRunSelector)
+		if err != nil {
+			return false, fmt.Errorf("TestFile: testRunSelector: %w", err)
+		}
+		if !selector.Matches(c.labels) {
+			return false, nil
+		}
 	}
-	return false
+	return true, nil
 }
 
 func (c *Case) readStep(s *Step, obj *unstructured.Unstructured) error {
@@ -198,12 +244,9 @@ func (c *Case) readStep(s *Step, obj *unstructured.Unstructured) error {
 	if t.Index != 0 {
 		s.Index = t.Index
 	}
-	s.Deletes, s.Commands = append(s.Deletes, t.Delete...), append(s.Commands, t.Commands...)
+	s.Deletes, s.Commands = append(s.Deletes, t.Delete...), slices.Concat(s.Commands, kubectl(t.Kubectl), t.Commands)
 	if t.Kubeconfig != "" {
-		s.Kubeconfig = filepath.Join(c.Dir, t.Kubeconfig)
-		if filepath.IsAbs(t.Kubeconfig) {
-			s.Kubeconfig = t.Kubeconfig
-		}
+		s.Kubeconfig = c.path(t.Kubeconfig)
 	}
 	for _, list := range []struct {
 		paths []string
@@ -230,7 +273,9 @@ func (c *Case) readAssert(s *Step, obj *unstructured.Unstructured) error {
 		return errors.New("TestAssert: assertAny, assertAll and resourceRefs are not supported: say what must hold as an object")
 	}
 	c.Notes = append(c.Notes, notes...)
-	s.Timeout = max(s.Timeout, seconds(t.Timeout))
+	if t.Timeout > 0 {
+		s.Timeout = seconds(t.Timeout)
+	}
 	s.Checks, s.Collectors = append(s.Checks, t.Commands...), append(s.Collectors, t.Collectors...)
 	for _, collector := range t.Collectors {
 		if !collector.valid() {
@@ -245,89 +290,19 @@ func (c *Case) objects(path string) ([]*unstructured.Unstructured, error) {
 	if strings.Contains(path, "://") {
 		return nil, fmt.Errorf("%s: objects are read from files only: download it beside the case", path)
 	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(c.Dir, path)
-	}
-	return Objects(path)
+	return Objects(c.path(path))
 }
 
-// Objects reads the objects of a file, or of the YAML files of a folder.
-func Objects(path string) ([]*unstructured.Unstructured, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	files := []string{path}
-	if info.IsDir() {
-		if files, err = yamlFiles(path); err != nil {
-			return nil, err
+// path is one that a file names: relative to the case, with variables of the environment.
+func (c *Case) path(path string) string {
+	path = os.Expand(path, func(name string) string {
+		if name == "$" {
+			return "$"
 		}
+		return os.Getenv(name)
+	})
+	if filepath.IsAbs(path) {
+		return path
 	}
-	var out []*unstructured.Unstructured
-	for _, file := range files {
-		objs, err := Documents(file)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, objs...)
-	}
-	return out, nil
-}
-
-func yamlFiles(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, entry := range entries {
-		if ext := filepath.Ext(entry.Name()); !entry.IsDir() && (ext == ".yaml" || ext == ".yml" || ext == ".json") {
-			out = append(out, filepath.Join(dir, entry.Name()))
-		}
-	}
-	return out, nil
-}
-
-// maxFile bounds a file of tests, in bytes.
-const maxFile = 16 << 20
-
-// Documents reads the objects of a YAML file.
-func Documents(path string) ([]*unstructured.Unstructured, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	content, err := io.ReadAll(io.LimitReader(file, maxFile))
-	if err != nil {
-		return nil, err
-	}
-	out, err := parse(content)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return out, nil
-}
-
-// parse splits YAML into objects.
-func parse(content []byte) ([]*unstructured.Unstructured, error) {
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
-	var out []*unstructured.Unstructured
-	for i := 1; ; i++ {
-		obj := &unstructured.Unstructured{}
-		err := decoder.Decode(&obj.Object)
-		if errors.Is(err, io.EOF) {
-			return out, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("document %d: %w", i, err)
-		}
-		if len(obj.Object) == 0 {
-			continue
-		}
-		if obj.GetKind() == "" || obj.GetAPIVersion() == "" {
-			return nil, fmt.Errorf("document %d lacks apiVersion or kind", i)
-		}
-		out = append(out, obj)
-	}
+	return filepath.Join(c.Dir, path)
 }

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"sort"
@@ -13,12 +14,18 @@ type Difference struct {
 	// Want and Have are the values; Missing is set if there is none.
 	Want, Have any
 	Missing    bool
+	// Length is set for lists of different lengths.
+	Length bool
 }
 
 // String is a line for people.
 func (d Difference) String() string {
 	if d.Missing {
 		return fmt.Sprintf("%s: want %s, is missing", d.Path, show(d.Want))
+	}
+	if w, ok := d.Want.([]any); ok && d.Length {
+		h, _ := d.Have.([]any)
+		return fmt.Sprintf("%s: want a list of %d, have one of %d: want %s, have %s", d.Path, len(w), len(h), show(d.Want), show(d.Have))
 	}
 	return fmt.Sprintf("%s: want %s, have %s", d.Path, show(d.Want), show(d.Have))
 }
@@ -28,8 +35,8 @@ const maxShown = 200
 
 func show(value any) string {
 	text := fmt.Sprintf("%v", value)
-	if s, ok := value.(string); ok {
-		text = fmt.Sprintf("%q", s)
+	if encoded, err := json.Marshal(value); err == nil {
+		text = string(encoded)
 	}
 	if len(text) > maxShown {
 		text = text[:maxShown] + "…"
@@ -63,8 +70,11 @@ func Differences(want, have any, path string) []Difference {
 		return out
 	case []any:
 		h, ok := have.([]any)
-		if !ok || len(h) != len(w) {
+		if !ok {
 			return []Difference{{Path: path, Want: want, Have: have}}
+		}
+		if len(h) != len(w) {
+			return []Difference{{Path: path, Want: want, Have: have, Length: true}}
 		}
 		var out []Difference
 		for i := range w {
@@ -80,6 +90,11 @@ func Differences(want, have any, path string) []Difference {
 
 // same compares scalars; numbers by value, whether they were read as integers or not.
 func same(a, b any) bool {
+	if x, ok := a.(int64); ok {
+		if y, ok := b.(int64); ok {
+			return x == y
+		}
+	}
 	if x, ok := number(a); ok {
 		y, ok := number(b)
 		return ok && x == y
@@ -95,4 +110,32 @@ func number(v any) (float64, bool) {
 		return n, true
 	}
 	return 0, false
+}
+
+// distance is how far an object is from what is expected: what is missing weighs more than what differs.
+func distance(differences []Difference) int {
+	n := 0
+	for _, d := range differences {
+		if n++; d.Missing {
+			n += leaves(d.Want)
+		}
+	}
+	return n
+}
+
+func leaves(value any) int {
+	n := 0
+	switch v := value.(type) {
+	case map[string]any:
+		for _, item := range v {
+			n += leaves(item)
+		}
+	case []any:
+		for _, item := range v {
+			n += leaves(item)
+		}
+	default:
+		return 1
+	}
+	return n
 }

@@ -38,6 +38,8 @@ type change struct {
 	place string
 	event watch.Event
 	list  []unstructured.Unstructured
+	// version is the resourceVersion of the list.
+	version string
 }
 
 // placeOf is what is watched for an expectation: a kind in a namespace.
@@ -84,7 +86,7 @@ func (v *view) open(ctx context.Context, obj *unstructured.Unstructured) error {
 		return fmt.Errorf("list %s: %w", place, err)
 	}
 	delete(v.unopened, place)
-	v.take(change{place: place, list: list.Items})
+	v.take(change{place: place, list: list.Items, version: list.GetResourceVersion()})
 	v.done.Add(1)
 	go func() {
 		defer v.done.Done()
@@ -117,7 +119,7 @@ func (v *view) follow(ctx context.Context, place string, resource dynamic.Resour
 		list, err := resource.List(ctx, metav1.ListOptions{})
 		if err == nil {
 			version = list.GetResourceVersion()
-			send(change{place: place, list: list.Items})
+			send(change{place: place, list: list.Items, version: version})
 			continue
 		}
 		select {
@@ -132,7 +134,13 @@ func (v *view) refresh(ctx context.Context) error {
 	for _, list := range [][]*unstructured.Unstructured{v.step.Asserts, v.step.Errors} {
 		for _, obj := range list {
 			place := placeOf(obj, v.namespace)
-			if _, open := v.objects[place]; !open || v.since[place] != "" {
+			if v.since[place] != "" {
+				continue
+			}
+			if _, open := v.objects[place]; !open {
+				if err := v.open(ctx, obj); err != nil {
+					return err
+				}
 				continue
 			}
 			resource, err := v.cluster.resource(obj, v.namespace)
@@ -143,23 +151,27 @@ func (v *view) refresh(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("list %s: %w", place, err)
 			}
-			v.take(change{place: place, list: now.Items})
+			v.take(change{place: place, list: now.Items, version: now.GetResourceVersion()})
 			v.since[place] = now.GetResourceVersion()
 		}
 	}
 	return nil
 }
 
-// past tells whether an event lies before the moments that count.
-func (v *view) past(c change, obj *unstructured.Unstructured) bool {
-	order, err := resourceversion.CompareResourceVersion(obj.GetResourceVersion(), v.since[c.place])
+// past tells whether a change lies before the moments that count.
+func (v *view) past(c change) bool {
+	version := c.version
+	if obj, isEvent := c.event.Object.(*unstructured.Unstructured); isEvent {
+		version = obj.GetResourceVersion()
+	}
+	order, err := resourceversion.CompareResourceVersion(version, v.since[c.place])
 	return err == nil && order <= 0
 }
 
 func (v *view) take(c change) {
 	obj, isEvent := c.event.Object.(*unstructured.Unstructured)
 	switch {
-	case isEvent && v.past(c, obj):
+	case v.past(c):
 	case !isEvent:
 		v.objects[c.place] = map[string]*unstructured.Unstructured{}
 		for i := range c.list {
@@ -182,39 +194,46 @@ const recheck = 500 * time.Millisecond
 
 // await waits for a moment at which all asserts hold, all errors are absent and all checks succeed.
 func (v *view) await(ctx context.Context, timeout time.Duration, check func(context.Context) []string) error {
-	limit, again := time.NewTimer(timeout), time.NewTicker(recheck)
-	defer limit.Stop()
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	again := time.NewTicker(recheck)
 	defer again.Stop()
-	if err := v.refresh(ctx); err != nil {
-		return err
-	}
-	problems := v.problems()
-	var failed []string
+	unread := v.refresh(limited)
 	for {
-		if len(problems) == 0 {
-			if failed = check(ctx); len(failed) == 0 {
+		problems := v.problems()
+		switch {
+		case unread != nil:
+			problems = []string{unread.Error()}
+		case len(problems) == 0:
+			if problems = check(limited); len(problems) == 0 {
 				return nil
 			}
 		}
 		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-limit.C:
-			return &Unmet{After: timeout, Problems: append(problems, failed...)}
+		case <-limited.Done():
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return &Unmet{After: timeout, Problems: problems}
 		case <-again.C:
-			for _, obj := range v.unopened {
-				if err := v.open(ctx, obj); err != nil {
-					return err
-				}
-			}
-			if len(problems) == 0 && len(failed) == 0 {
-				continue
-			}
+			unread = v.catchUp(limited, unread)
 		case c := <-v.changed:
 			v.take(c)
 		}
-		problems = v.problems()
 	}
+}
+
+// catchUp reads again what could not be read, and opens kinds that were unknown.
+func (v *view) catchUp(ctx context.Context, unread error) error {
+	if unread != nil {
+		return v.refresh(ctx)
+	}
+	for _, obj := range v.unopened {
+		if err := v.open(ctx, obj); err != nil {
+			return nil // It stays unknown, and is tried again.
+		}
+	}
+	return nil
 }
 
 // Unmet says what did not hold in time.
@@ -267,7 +286,7 @@ func (v *view) unmet(want *unstructured.Unstructured) []string {
 		if len(differences) == 0 {
 			return nil
 		}
-		if found == "" || len(differences) < len(nearest) {
+		if found == "" || distance(differences) < distance(nearest) {
 			nearest, found = differences, name
 		}
 	}

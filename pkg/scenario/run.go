@@ -2,17 +2,12 @@ package scenario
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"strings"
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Runner runs cases on a cluster.
@@ -34,6 +29,9 @@ type Runner struct {
 	Disturb func(ctx context.Context)
 	// Log is told what happens in a case.
 	Log func(name, format string, args ...any)
+
+	// calm is held for reading by what a disturbance would break, and for writing by disturbances.
+	calm sync.RWMutex
 }
 
 // Result is what came of a case.
@@ -51,60 +49,79 @@ type StepResult struct {
 	Err  error
 }
 
-var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-
-// RunAll runs cases side by side. The results are in the order of the cases.
+// RunAll runs cases side by side. The results are in the order of the cases; none is begun after the context has ended.
+// While the namespace of a case goes, which takes the cluster seconds, the next case runs already.
 func (r *Runner) RunAll(ctx context.Context, cases []*Case) []Result {
 	results := make([]Result, len(cases))
 	slots := make(chan struct{}, max(1, r.Parallel))
 	var all sync.WaitGroup
 	for i, c := range cases {
 		slots <- struct{}{}
+		if ctx.Err() != nil {
+			results[i] = Result{Name: c.Name, Err: ctx.Err()}
+			<-slots
+			continue
+		}
 		all.Add(1)
 		go func() {
-			defer func() { <-slots; all.Done() }()
-			results[i] = r.Run(ctx, c)
+			defer all.Done()
+			result, leave := r.play(ctx, c)
+			<-slots
+			leave()
+			results[i] = result
 		}()
 	}
 	all.Wait()
 	return results
 }
 
-// Commands runs the commands of a suite, in the current folder.
-func (r *Runner) Commands(ctx context.Context, commands []Command) error {
+// Commands runs the commands of a suite, in the current folder; those in the background run until end is called.
+func (r *Runner) Commands(ctx context.Context, commands []Command) (end func(), err error) {
 	s := &shell{dir: ".", namespace: r.Namespace, kubeconfig: r.Cluster.Kubeconfig, path: r.Path,
 		log: func(format string, args ...any) { r.Log("suite", format, args...) }}
-	defer s.end()
+	if s.namespace == "" {
+		s.namespace = metav1.NamespaceDefault
+	}
 	for _, command := range commands {
 		if err := s.run(ctx, command, r.Timeout); err != nil {
-			return err
+			return s.end, err
 		}
 	}
-	return nil
+	return s.end, nil
 }
 
 // Run runs a case.
-func (r *Runner) Run(ctx context.Context, c *Case) (result Result) {
+func (r *Runner) Run(ctx context.Context, c *Case) Result {
+	result, leave := r.play(ctx, c)
+	leave()
+	return result
+}
+
+// play runs a case; leave deletes its namespace, and waits until it is gone.
+func (r *Runner) play(ctx context.Context, c *Case) (result Result, leave func()) {
 	began := time.Now()
-	result = Result{Name: c.Name}
+	result, leave = Result{Name: c.Name}, func() {}
 	defer func() { result.Took = time.Since(began) }()
 	log := func(format string, args ...any) { r.Log(c.Name, format, args...) }
 	for _, note := range c.Notes {
 		log("note: %s", note)
 	}
-	namespace, own, err := r.namespace(ctx)
+	if c.Broken != nil {
+		log("FAILED: %s", c.Broken)
+		result.Err = c.Broken
+		return result, leave
+	}
+	p, err := r.begin(ctx, c, log)
 	if err != nil {
+		log("FAILED: %s", err)
 		result.Err = err
-		return result
+		return result, leave
 	}
-	s := &shell{dir: c.Dir, namespace: namespace, kubeconfig: r.Cluster.Kubeconfig, path: r.Path, log: log}
-	defer s.end()
-	if own && !r.SkipDelete {
-		defer r.drop(context.WithoutCancel(ctx), namespace, log)
-	}
+	leave = func() { p.leave(context.WithoutCancel(ctx)) }
+	defer p.end(context.WithoutCancel(ctx))
 	for i := range c.Steps {
 		step, began := &c.Steps[i], time.Now()
-		err := r.step(ctx, s, step)
+		err := p.step(ctx, step)
 		name := fmt.Sprintf("%d-%s", step.Index, step.Name)
 		result.Steps = append(result.Steps, StepResult{name, time.Since(began), err})
 		if err == nil {
@@ -113,98 +130,87 @@ func (r *Runner) Run(ctx context.Context, c *Case) (result Result) {
 		}
 		result.Err = fmt.Errorf("step %s: %w", name, err)
 		log("step %s FAILED (%s): %s", name, time.Since(began).Round(time.Millisecond), err)
-		r.collect(context.WithoutCancel(ctx), s, step)
-		return result
-	}
-	return result
-}
-
-// namespace makes the namespace of a case, or uses the one of all.
-func (r *Runner) namespace(ctx context.Context) (name string, own bool, err error) {
-	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
-	obj.SetName(r.Namespace)
-	if r.Namespace == "" {
-		random := make([]byte, 5)
-		if _, err := rand.Read(random); err != nil {
-			return "", false, err
+		if ctx.Err() == nil {
+			r.collect(ctx, p.shell, step)
 		}
-		obj.SetName("kudo-test-" + hex.EncodeToString(random))
+		break
 	}
-	_, err = r.Cluster.client.Resource(namespaces).Create(ctx, obj, metav1.CreateOptions{})
-	if r.Namespace != "" && apierrors.IsAlreadyExists(err) {
-		err = nil
-	}
-	if err != nil {
-		return "", false, fmt.Errorf("namespace %s: %w", obj.GetName(), err)
-	}
-	return obj.GetName(), r.Namespace == "", nil
-}
-
-// dropTimeout is how long a namespace may take to go.
-const dropTimeout = 3 * time.Minute
-
-// drop deletes the namespace of a case, and waits until it is gone.
-func (r *Runner) drop(ctx context.Context, name string, log func(string, ...any)) {
-	resource := r.Cluster.client.Resource(namespaces)
-	err := resource.Delete(ctx, name, metav1.DeleteOptions{})
-	if err == nil {
-		err = gone(ctx, resource, name, dropTimeout)
-	}
-	if err != nil && !apierrors.IsNotFound(err) {
-		log("namespace %s: %s", name, err)
-	}
+	return result, leave
 }
 
 // step runs the deletes, commands and applies of a step, and waits for what must hold.
-func (r *Runner) step(ctx context.Context, s *shell, step *Step) error {
-	timeout := r.Timeout
+func (p *play) step(ctx context.Context, step *Step) error {
+	timeout := p.Timeout
 	if step.Timeout != 0 {
 		timeout = step.Timeout
 	}
-	cluster := r.Cluster
-	if s.kubeconfig = cluster.Kubeconfig; step.Kubeconfig != "" {
-		other, err := Connect(step.Kubeconfig)
-		if err != nil {
-			return err
-		}
-		cluster, s.kubeconfig = other, step.Kubeconfig
+	cluster, err := p.cluster(ctx, step.Kubeconfig)
+	if err != nil {
+		return err
 	}
-	seen, err := observe(ctx, cluster, step, s.namespace)
+	p.kubeconfig = cluster.Kubeconfig
+	seen, err := p.act(ctx, cluster, step, timeout)
 	if err != nil {
 		return err
 	}
 	defer seen.stop()
-	for _, target := range step.Deletes {
-		if err := cluster.remove(ctx, target, s.namespace, timeout); err != nil {
-			return err
+	if p.Disturb != nil {
+		disturbed, cancel := context.WithCancel(ctx)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			p.calm.Lock()
+			defer p.calm.Unlock()
+			p.Disturb(disturbed)
+		}()
+		defer func() { cancel(); <-done }()
+	}
+	return seen.await(ctx, timeout, func(ctx context.Context) []string { return checks(ctx, p.shell, step, timeout) })
+}
+
+// act does what a step does, under the eyes of watches that are open before.
+func (p *play) act(ctx context.Context, cluster *Cluster, step *Step, timeout time.Duration) (seen *view, err error) {
+	p.calm.RLock()
+	defer p.calm.RUnlock()
+	if seen, err = observe(ctx, cluster, step, p.namespace); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			seen.stop()
 		}
+	}()
+	for _, target := range step.Deletes {
+		if err := cluster.remove(ctx, target, p.namespace, timeout); err != nil {
+			return seen, err
+		}
+		p.log("deleted %s", target)
 	}
 	for _, command := range step.Commands {
-		if err := s.run(ctx, command, timeout); err != nil {
-			return err
+		if err := p.run(ctx, command, timeout); err != nil {
+			return seen, err
 		}
 	}
 	for _, obj := range step.Applies {
-		if err := cluster.apply(ctx, obj, s.namespace); err != nil {
-			return err
+		created, err := cluster.apply(ctx, obj, p.namespace)
+		if err != nil {
+			return seen, err
 		}
-		s.log("applied %s", title(obj))
+		if created != nil {
+			p.created = append(p.created, owned{cluster, created})
+		}
+		p.log("applied %s", title(obj))
 	}
-	if r.Disturb != nil {
-		disturbed, cancel := context.WithCancel(ctx)
-		done := make(chan struct{})
-		go func() { defer close(done); r.Disturb(disturbed) }()
-		defer func() { cancel(); <-done }()
-	}
-	return seen.await(ctx, timeout, func(ctx context.Context) []string { return r.checks(ctx, s, step) })
+	return seen, nil
 }
 
 // checks runs the commands that must succeed.
-func (r *Runner) checks(ctx context.Context, s *shell, step *Step) []string {
+func checks(ctx context.Context, s *shell, step *Step, timeout time.Duration) []string {
 	quiet := *s
 	quiet.log = func(string, ...any) {}
+	defer func() { s.background, s.left = quiet.background, quiet.left }()
 	for _, check := range step.Checks {
-		if err := quiet.run(ctx, check, r.Timeout); err != nil {
+		if err := quiet.run(ctx, check, timeout); err != nil {
 			return strings.Split(err.Error(), "\n")
 		}
 	}

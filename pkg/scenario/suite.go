@@ -42,6 +42,9 @@ type Suite struct {
 	// StartControlPlane asks for a control plane of the run's own.
 	StartControlPlane bool `json:"startControlPlane,omitempty"`
 
+	// Kubectl are commands in the older way.
+	Kubectl []string `json:"kubectl,omitempty"`
+
 	// Fields of kuttl that do not apply.
 	StartKIND                bool     `json:"startKIND,omitempty"`
 	KINDConfig               string   `json:"kindConfig,omitempty"`
@@ -52,6 +55,9 @@ type Suite struct {
 	AttachControlPlaneOutput bool     `json:"attachControlPlaneOutput,omitempty"`
 	ControlPlaneArgs         []string `json:"controlPlaneArgs,omitempty"`
 	Suppress                 []string `json:"suppress,omitempty"`
+	StartKUDO                bool     `json:"startKUDO,omitempty"`
+	ReportGranularity        string   `json:"reportGranularity,omitempty"`
+	FullName                 bool     `json:"fullName,omitempty"`
 }
 
 // Command is a command of a step or a suite.
@@ -90,13 +96,17 @@ func LoadSuite(file string) (suite *Suite, notes []string, err error) {
 		return nil, nil, err
 	}
 	for _, obj := range objs {
-		if obj.GetKind() != "TestSuite" || !testing(obj) {
+		if obj.GetKind() != "TestSuite" || !ofTests(obj) {
 			return nil, nil, fmt.Errorf("%s: holds a %s of %s, and must hold a TestSuite of kuttl.dev/v1beta1", file, obj.GetKind(), obj.GetAPIVersion())
+		}
+		if suite != nil {
+			return nil, nil, fmt.Errorf("%s: holds several TestSuites", file)
 		}
 		suite = &Suite{}
 		if notes, err = decode(obj, suite); err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", file, err)
 		}
+		suite.Commands = append(suite.Commands, kubectl(suite.Kubectl)...)
 	}
 	if suite == nil {
 		return nil, nil, fmt.Errorf("%s: holds no TestSuite", file)
@@ -122,6 +132,8 @@ func (s *Suite) inapplicable(file string) []string {
 	note(s.SkipClusterDelete, "skipClusterDelete", "the control plane of --local always goes; start one with kudo-local up to keep it")
 	note(s.AttachControlPlaneOutput, "attachControlPlaneOutput", "kudo-local logs shows the logs of a control plane")
 	note(len(s.ControlPlaneArgs) > 0, "controlPlaneArgs", "the control plane's arguments are fixed")
+	note(s.StartKUDO, "startKUDO", "--local always has kudo, and another cluster gets it by kubectl kudo init")
+	note(s.ReportGranularity != "" && s.ReportGranularity != "step", "reportGranularity", "a report has each step")
 	note(len(s.Suppress) > 0, "suppress", "only steps and failures are shown")
 	return out
 }
@@ -130,44 +142,31 @@ func (s *Suite) inapplicable(file string) []string {
 func decode(obj *unstructured.Unstructured, into any) (notes []string, err error) {
 	content := map[string]any{}
 	for key, value := range obj.Object {
-		if key != "apiVersion" && key != "kind" && key != "metadata" {
+		if key != "apiVersion" && key != "kind" && key != "metadata" && value != nil {
 			content[key] = value
 		}
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, into); err != nil {
+	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(content, into, true)
+	unknown, strict := runtime.AsStrictDecodingError(err)
+	if err != nil && !strict {
 		return nil, fmt.Errorf("%s: %w", obj.GetKind(), err)
 	}
-	known, err := runtime.DefaultUnstructuredConverter.ToUnstructured(into)
-	if err != nil {
-		return nil, err
-	}
-	for key, value := range content {
-		if _, ok := known[key]; !ok && !empty(value) {
-			notes = append(notes, fmt.Sprintf("%s: field %q is not known and has no effect", obj.GetKind(), key))
+	if strict {
+		for _, e := range unknown.Errors() {
+			notes = append(notes, fmt.Sprintf("%s: %s, which has no effect", obj.GetKind(), e))
 		}
 	}
 	sort.Strings(notes)
 	return notes, nil
 }
 
-func empty(value any) bool {
-	switch v := value.(type) {
-	case nil:
-		return true
-	case bool:
-		return !v
-	case string:
-		return v == ""
-	case int64:
-		return v == 0
-	case float64:
-		return v == 0
-	case []any:
-		return len(v) == 0
-	case map[string]any:
-		return len(v) == 0
+// kubectl are commands in the way of the older format: arguments of kubectl.
+func kubectl(lines []string) []Command {
+	var out []Command
+	for _, line := range lines {
+		out = append(out, Command{Command: "kubectl " + line, Namespaced: true})
 	}
-	return false
+	return out
 }
 
 // Cases finds the case folders below the folders of tests, by name if one is given. A folder that holds steps itself is a
@@ -179,13 +178,14 @@ func Cases(dirs []string, name string) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("folder of tests: %w", err)
 		}
-		if slices.ContainsFunc(entries, func(e os.DirEntry) bool { return stepName.MatchString(e.Name()) }) {
+		if isCase(dir) {
 			out = append(out, dir)
 			continue
 		}
 		for _, entry := range entries {
-			if entry.IsDir() && !strings.HasPrefix(entry.Name(), ".") && holdsSteps(filepath.Join(dir, entry.Name())) {
-				out = append(out, filepath.Join(dir, entry.Name()))
+			path := filepath.Join(dir, entry.Name())
+			if isDir(path) && !strings.HasPrefix(entry.Name(), ".") && holdsSteps(path) {
+				out = append(out, path)
 			}
 		}
 	}
@@ -195,9 +195,30 @@ func Cases(dirs []string, name string) ([]string, error) {
 	return out, nil
 }
 
+// isCase tells whether a folder is a case rather than one of cases, which may have numbers too: it holds files of steps,
+// or folders of steps whose files have no numbers.
+func isCase(dir string) bool {
+	entries, _ := os.ReadDir(dir)
+	return slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		path := filepath.Join(dir, e.Name())
+		return stepName.MatchString(e.Name()) && (!isDir(path) || !holdsSteps(path) && holdsYAML(path))
+	})
+}
+
 func holdsSteps(dir string) bool {
 	entries, err := os.ReadDir(dir)
 	return err == nil && slices.ContainsFunc(entries, func(e os.DirEntry) bool { return stepName.MatchString(e.Name()) })
+}
+
+func holdsYAML(dir string) bool {
+	files, err := yamlFiles(dir)
+	return err == nil && len(files) > 0
+}
+
+// isDir follows symbolic links.
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 func caseName(dir string) string {

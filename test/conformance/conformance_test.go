@@ -47,7 +47,7 @@ func run(t *testing.T, corpus, profile string) {
 		}
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			t.Parallel()
-			c, err := scenario.Load(dir)
+			c, err := scenario.Load(dir, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

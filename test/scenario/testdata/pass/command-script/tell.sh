@@ -1,0 +1,1 @@
+echo told by a file beside the steps
