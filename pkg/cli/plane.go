@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -115,7 +114,8 @@ func (p *localPlane) stop() {
 	_ = os.RemoveAll(p.state)
 }
 
-// disturb kills a component at a random moment of the next second, and starts it again.
+// disturb kills a component at a random moment of the next second, starts it again, and keeps the control plane up
+// until the context ends.
 func (p *localPlane) disturb(ctx context.Context, fault string, log func(name, format string, args ...any)) {
 	select {
 	case <-ctx.Done():
@@ -127,14 +127,26 @@ func (p *localPlane) disturb(ctx context.Context, fault string, log func(name, f
 		component = "kube-apiserver"
 	}
 	p.breaking.Lock()
-	defer p.breaking.Unlock()
 	log("fault", "killing %s", component)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-	defer cancel()
-	_, err := p.run(ctx, "kill", component)
-	// up also starts what has ended for want of an API server.
-	out, startErr := p.run(ctx, "up", "--with-kudo")
-	if err := errors.Join(err, startErr); err != nil {
-		log("fault", "%s could not be started again: %s\n%s", component, err, out)
+	out, err := p.bounded("kill", component)
+	p.breaking.Unlock()
+	for err == nil {
+		// up also starts what has ended, at once or a while later, for want of an API server.
+		p.breaking.Lock()
+		out, err = p.bounded("up", "--with-kudo")
+		p.breaking.Unlock()
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(2 * time.Second):
+		}
 	}
+	log("fault", "%s could not be started again: %s\n%s", component, err, out)
+}
+
+// bounded runs kudo-local to its end, whatever becomes of the test meanwhile, but not for ever.
+func (p *localPlane) bounded(args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return p.run(ctx, args...)
 }

@@ -3,6 +3,7 @@ package apply
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -54,6 +55,7 @@ func TestRule20Shared(t *testing.T) {
 			before := live(t, first)
 			if tc.text == "" {
 				b.does(t, tc.reason, apply.Configured, tc.later(role))
+				a.seesLive(t, first)
 				a.does(t, "and back", apply.Configured, first)
 				return
 			}
@@ -65,5 +67,19 @@ func TestRule20Shared(t *testing.T) {
 				t.Errorf("%s: it was written", tc.reason)
 			}
 		})
+	}
+}
+
+// seesLive waits until the side's mirror shows an object as it is.
+func (s *side) seesLive(t *testing.T, obj *unstructured.Unstructured) {
+	t.Helper()
+	want := live(t, obj).GetResourceVersion()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if seen, _ := s.mirror.Get(apply.IDOf(obj)); seen != nil && seen.GetResourceVersion() == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: the mirror does not show version %s", apply.IDOf(obj), want)
+		}
 	}
 }
