@@ -67,19 +67,7 @@ func TestPackageOutput(t *testing.T) {
 			if errs != "" {
 				got += "stderr:\n" + errs
 			}
-			golden := filepath.Join("testdata", "package", name+".golden")
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("%s (-update writes the file): -want +got:\n%s", tc.reason, diff)
-			}
+			golden(t, filepath.Join("testdata", "package", name+".golden"), got, tc.reason)
 		})
 	}
 }

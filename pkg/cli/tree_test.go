@@ -66,20 +66,25 @@ func TestTree(t *testing.T) {
 				i.Status.PlanStatus[st.Name] = st
 			}
 			got := tree(i, tc.ov, moment(time.Hour).Time)
-			golden := filepath.Join("testdata", "tree-"+name+".txt")
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("%s (go test ./pkg/cli -update writes what is drawn now): %s", tc.reason, diff)
-			}
+			golden(t, filepath.Join("testdata", "tree-"+name+".txt"), got, tc.reason)
 		})
+	}
+}
+
+// golden compares what was printed with a file.
+func golden(t *testing.T, file, got, reason string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (go test ./pkg/cli -update writes the file): -want +got:\n%s", reason, diff)
 	}
 }
 
