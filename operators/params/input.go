@@ -10,17 +10,6 @@ import (
 	"kudo.dev/kudo/operators/document"
 )
 
-// Text turns a decoded YAML or JSON value into the text of a parameter: a scalar as it prints, integers without an
-// exponent; anything else as YAML with sorted keys. nil is the empty text. Numbers that a decoder has already made a
-// float are written as that float: where the digits as written matter, use ReadFile.
-func Text(v any) (string, error) {
-	text, err := document.ValueText(v)
-	if err != nil {
-		return "", fmt.Errorf("turning a value into the text of a parameter: %w", err)
-	}
-	return text, nil
-}
-
 // ReadFile reads a file of parameters, a YAML map of names to values of any type. Numbers keep the digits that are
 // written. All mistakes are reported together, each with its line: a value that is null, a name that comes twice.
 func ReadFile(data []byte) (map[string]string, error) {

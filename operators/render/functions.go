@@ -85,9 +85,6 @@ func functionNames() []string {
 	return slices.DeleteFunc(FunctionNames(), func(name string) bool { return strings.Contains(name, "_") })
 }
 
-// Denied tells why a function is denied in templates, or is empty.
-func Denied(function string) string { return denied[function] }
-
 // guard bounds what goes into a function and what comes out. Without it a loop that doubles a text would fill the
 // memory long before any output is counted.
 func guard(fn any) any {
