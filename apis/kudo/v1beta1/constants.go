@@ -11,6 +11,9 @@ const (
 	// InstanceLabel names the Instance that an object belongs to.
 	InstanceLabel = "kudo.dev/instance"
 
+	// HistoryLabel on a ControllerRevision holds the uid of the object whose run it keeps.
+	HistoryLabel = "kudo.dev/history-of"
+
 	// PlanAnnotation names the plan that wrote an object last.
 	PlanAnnotation = "kudo.dev/plan"
 	// PhaseAnnotation names the phase that wrote an object last.
@@ -37,6 +40,17 @@ const (
 	// RetryAnnotation on an Instance asks to run again what the failed run of this uid did.
 	RetryAnnotation = "kudo.dev/retry-run"
 
+	// ManagedAnnotation on a shared object says, by the value "true", that kudo created it and may delete it when nobody
+	// holds it any more. Whoever removes it takes the object over.
+	ManagedAnnotation = "kudo.dev/managed"
+	// ForceReleaseAnnotation on an OperatorVersion or Installation, with the value "true", lets its deletion destroy what
+	// is kept otherwise: CustomResourceDefinitions with custom resources, namespaces with content, claims.
+	ForceReleaseAnnotation = "kudo.dev/force-release"
+
+	// InstallationFinalizer holds an Installation until its objects have been released.
+	InstallationFinalizer = "kudo.dev/installation"
+	// OperatorVersionFinalizer holds an OperatorVersion until its Installation has gone.
+	OperatorVersionFinalizer = "kudo.dev/operatorversion"
 	// CleanupFinalizer holds an Instance until its cleanup plan has ended.
 	CleanupFinalizer = "kudo.dev.instance.cleanup"
 )
@@ -78,6 +92,28 @@ const (
 	ReasonPlanInFatalError        = "PlanInFatalError"
 	ReasonOperatorVersionNotFound = "OperatorVersionNotFound"
 	ReasonInvalidSpec             = "InvalidSpec"
+	ReasonWaitingForInstallPlan   = "WaitingForInstallPlan"
+	ReasonWaitingForCRDs          = "WaitingForCRDs"
+)
+
+// Condition types of an OperatorVersion and of an Installation, and their reasons.
+const (
+	// InstalledCondition is true once the install plan has succeeded.
+	InstalledCondition = "Installed"
+	// DriftedCondition is there while a shared object is not as it should be.
+	DriftedCondition = "Drifted"
+	// ReleasedCondition is false while a deletion waits, and says for what.
+	ReleasedCondition = "Released"
+
+	ReasonInstalled           = "InstallPlanComplete"
+	ReasonInstalling          = "InstallPlanInProgress"
+	ReasonInstallFailed       = "InstallPlanFailed"
+	ReasonDrift               = "ObjectChanged"
+	ReasonReleasing           = "Releasing"
+	ReasonInUse               = "InUse"
+	ReasonCustomResourcesLeft = "CustomResourcesLeft"
+	ReasonNamespaceNotEmpty   = "NamespaceNotEmpty"
+	ReasonClaimKept           = "ClaimKept"
 )
 
 // Reasons of the events that the engine records on an Instance.
@@ -92,4 +128,7 @@ const (
 	EventFieldDropped           = "FieldDropped"
 	EventPruned                 = "ResourcePruned"
 	EventUnknownParameter       = "UnknownParameter"
+	EventRestoring              = "RestoringObject"
+	EventMismatch               = "ObjectMismatch"
+	EventReleaseWaits           = "ReleaseWaits"
 )

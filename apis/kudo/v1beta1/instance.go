@@ -44,6 +44,10 @@ type InstanceSpec struct {
 	// PlanExecution asks for a plan by hand.
 	// +optional
 	PlanExecution PlanExecution `json:"planExecution,omitempty"`
+	// CRDTarball is where the CustomResourceDefinitions that the Instance needs come from; default is the
+	// OperatorVersion's. Setting it needs the verb `install` on operatorversions.
+	// +optional
+	CRDTarball *CRDTarball `json:"crdTarball,omitempty"`
 }
 
 // PlanExecution is a request for a run of a plan.
@@ -87,6 +91,9 @@ type InstanceStatus struct {
 	// +optional
 	// +listType=atomic
 	Resources []ResourceStatus `json:"resources,omitempty"`
+	// CRDs says which CustomResourceDefinitions were installed for the Instance, and where they came from.
+	// +optional
+	CRDs *CRDTarballStatus `json:"crds,omitempty"`
 }
 
 // AggregatedStatus sums up the plans of an object.

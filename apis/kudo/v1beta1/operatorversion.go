@@ -2,6 +2,7 @@ package v1beta1
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -46,6 +47,39 @@ type OperatorVersionSpec struct {
 	// UpgradableFrom is not used.
 	// +optional
 	UpgradableFrom []corev1.ObjectReference `json:"upgradableFrom,omitempty"`
+	// InstallPlan names the plan that installs what all Instances need in the cluster. It runs once for the
+	// OperatorVersion, and Instances wait for it. Setting it needs the verb `install` on operatorversions.
+	// +optional
+	InstallPlan string `json:"installPlan,omitempty"`
+	// InstallParameters are values of the install plan that differ from the parameters' defaults. A change runs the
+	// install plan again.
+	// +optional
+	InstallParameters map[string]string `json:"installParameters,omitempty"`
+	// InstallPolicy says how objects that others need too are treated.
+	// +optional
+	InstallPolicy *InstallPolicy `json:"installPolicy,omitempty"`
+	// CRDTarball is where the CustomResourceDefinitions of each Instance come from. An Instance may name its own.
+	// +optional
+	CRDTarball *CRDTarball `json:"crdTarball,omitempty"`
+}
+
+// SharedUpdates says who may change an object that several OperatorVersions hold.
+// +kubebuilder:validation:Enum="";None;SameOperator
+type SharedUpdates string
+
+const (
+	// NoSharedUpdates leaves shared objects as they are: one that differs is a mismatch. It is the default.
+	NoSharedUpdates SharedUpdates = "None"
+	// SameOperatorUpdates lets a version of an operator change what only versions of the same operator hold.
+	SameOperatorUpdates SharedUpdates = "SameOperator"
+)
+
+// InstallPolicy says how objects that others need too are treated.
+type InstallPolicy struct {
+	// SharedUpdates: None, the default, or SameOperator, by which a newer version may change an object if every owner of
+	// it is a version of the same operator; a CustomResourceDefinition only if the change is safe for what exists.
+	// +optional
+	SharedUpdates SharedUpdates `json:"sharedUpdates,omitempty"`
 }
 
 // Plan is an ordered list of phases.
@@ -207,8 +241,33 @@ func (p Parameter) IsImmutable() bool { return p.Immutable != nil && *p.Immutabl
 // HasDefault tells whether the parameter has a default.
 func (p Parameter) HasDefault() bool { return p.Default != nil }
 
-// OperatorVersionStatus is empty: an OperatorVersion has no state.
-type OperatorVersionStatus struct{}
+// OperatorVersionStatus is the state of the install plan. Without one there is no state.
+type OperatorVersionStatus struct {
+	// PlanStatus by plan: the last run of the install plan.
+	// +optional
+	PlanStatus map[string]PlanStatus `json:"planStatus,omitempty"`
+	// AggregatedStatus sums up the install plan.
+	// +optional
+	AggregatedStatus AggregatedStatus `json:"aggregatedStatus,omitempty"`
+	// Conditions: Installed; Stalled while the install plan has failed; Drifted while an object is not as it should be;
+	// Released, false with the reason while a deletion waits for something.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// ObservedGeneration is the generation of the spec that the status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Revision is the number of the newest run of the install plan.
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
+	// Inputs is a hash of the install plan's name and parameters that the newest run was started with.
+	// +optional
+	Inputs string `json:"inputs,omitempty"`
+	// Installation names the Installation that holds the objects.
+	// +optional
+	Installation string `json:"installation,omitempty"`
+}
 
 // OperatorVersion is one version of an operator, with all that is needed to run it.
 // +kubebuilder:object:root=true
@@ -217,6 +276,9 @@ type OperatorVersionStatus struct{}
 // +kubebuilder:printcolumn:name="Operator",type=string,JSONPath=`.spec.operator.name`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.version`
 // +kubebuilder:printcolumn:name="App-Version",type=string,JSONPath=`.spec.appVersion`
+// +kubebuilder:printcolumn:name="Installed",type=string,JSONPath=`.status.conditions[?(@.type=="Installed")].status`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.aggregatedStatus.status`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.aggregatedStatus.message`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type OperatorVersion struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -225,9 +287,21 @@ type OperatorVersion struct {
 	// Spec is the content of this version.
 	// +optional
 	Spec OperatorVersionSpec `json:"spec,omitempty"`
-	// Status is empty.
+	// Status is the state of the install plan.
 	// +optional
 	Status OperatorVersionStatus `json:"status,omitempty"`
+}
+
+// Installed tells whether Instances may use what the OperatorVersion installs: its install plan has succeeded, or it has
+// none.
+func (o *OperatorVersion) Installed() bool {
+	return o.Spec.InstallPlan == "" || meta.IsStatusConditionTrue(o.Status.Conditions, InstalledCondition)
+}
+
+// InstallationName is the name of the OperatorVersion's Installation. The uid keeps it apart from that of a former
+// OperatorVersion of the name, which may still be releasing.
+func (o *OperatorVersion) InstallationName() string {
+	return InstallationName(o.Namespace, o.Name, o.UID)
 }
 
 // OperatorVersionList is a list of OperatorVersions.

@@ -15,6 +15,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&Operator{}, &OperatorList{},
 		&OperatorVersion{}, &OperatorVersionList{},
 		&Instance{}, &InstanceList{},
+		&Installation{}, &InstallationList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

@@ -1,0 +1,151 @@
+package v1beta1
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// InstallationSpec says for whom an Installation holds its objects.
+type InstallationSpec struct {
+	// For is the object that needs what is installed. It is set by the controller and never changes.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.for cannot be changed: an Installation belongs to one object"
+	For InstallationSubject `json:"for"`
+}
+
+// InstallationSubject is an OperatorVersion, or an Instance with CRDs of its own.
+type InstallationSubject struct {
+	// Kind of the object: OperatorVersion or Instance.
+	// +kubebuilder:validation:Enum=OperatorVersion;Instance
+	Kind string `json:"kind"`
+	// Namespace of the object.
+	Namespace string `json:"namespace"`
+	// Name of the object.
+	Name string `json:"name"`
+	// UID of the object: another one of the same name is somebody else.
+	UID types.UID `json:"uid"`
+}
+
+// HoldState is how an Installation holds an object.
+// +kubebuilder:validation:Enum=Pending;Created;Shared;Existing;Missing;Mismatch
+type HoldState string
+
+const (
+	// HoldPending is about to be written for the first time.
+	HoldPending HoldState = "Pending"
+	// HoldCreated was not there, and was created for this Installation.
+	HoldCreated HoldState = "Created"
+	// HoldShared was created for another Installation, and is owned by this one too.
+	HoldShared HoldState = "Shared"
+	// HoldExisting was not made by kudo. It is as it should be, and is never written or deleted.
+	HoldExisting HoldState = "Existing"
+	// HoldMissing was deleted by somebody, and is about to be restored.
+	HoldMissing HoldState = "Missing"
+	// HoldMismatch is not as it should be. It is not overwritten, since others may need it as it is.
+	HoldMismatch HoldState = "Mismatch"
+)
+
+// HeldResource is an object that an Installation holds.
+type HeldResource struct {
+	// APIVersion of the object.
+	// +optional
+	APIVersion string `json:"apiVersion,omitempty"`
+	// Kind of the object.
+	// +optional
+	Kind string `json:"kind,omitempty"`
+	// Namespace of the object, empty for cluster-scoped ones.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Name of the object.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// UID of the object; empty while it is yet to be written. An object of another uid is not held.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+	// State says how the object is held.
+	// +optional
+	State HoldState `json:"state,omitempty"`
+	// Message says what is wrong with the object, or what it waits for.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// Hash of the object as it was rendered.
+	// +optional
+	Hash string `json:"hash,omitempty"`
+	// Content is a hash of the live object, without status and metadata, when it was last found to be as it should be.
+	// +optional
+	Content string `json:"content,omitempty"`
+}
+
+// InstallationStatus is the inventory of an Installation.
+type InstallationStatus struct {
+	// Resources in the order in which they were installed; they are released in reverse.
+	// +optional
+	// +listType=atomic
+	Resources []HeldResource `json:"resources,omitempty"`
+	// Created is how many objects were created for this Installation.
+	// +optional
+	Created int32 `json:"created"`
+	// Shared is how many objects are shared with those for whom they were created.
+	// +optional
+	Shared int32 `json:"shared"`
+	// Existing is how many objects were there, and are not kudo's.
+	// +optional
+	Existing int32 `json:"existing"`
+	// Wrong is how many objects are missing or not as they should be.
+	// +optional
+	Wrong int32 `json:"wrong"`
+	// Conditions: Released, false with the reason while a deletion waits for something.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Installation is what one OperatorVersion, or the CRDs of one Instance, holds in the cluster: the owner of the objects
+// and their inventory. It is made and removed by the controller. To remove one, delete the object that it is for.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=kin,categories=kudo
+// +kubebuilder:printcolumn:name="For",type=string,JSONPath=`.spec.for.kind`
+// +kubebuilder:printcolumn:name="Namespace",type=string,JSONPath=`.spec.for.namespace`
+// +kubebuilder:printcolumn:name="Name",type=string,JSONPath=`.spec.for.name`,priority=1
+// +kubebuilder:printcolumn:name="Created",type=integer,JSONPath=`.status.created`
+// +kubebuilder:printcolumn:name="Shared",type=integer,JSONPath=`.status.shared`
+// +kubebuilder:printcolumn:name="Existing",type=integer,JSONPath=`.status.existing`
+// +kubebuilder:printcolumn:name="Wrong",type=integer,JSONPath=`.status.wrong`
+// +kubebuilder:printcolumn:name="Released",type=string,JSONPath=`.status.conditions[?(@.type=="Released")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Installation struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec says for whom the objects are held.
+	Spec InstallationSpec `json:"spec"`
+	// Status lists the objects.
+	// +optional
+	Status InstallationStatus `json:"status,omitempty"`
+}
+
+// InstallationList is a list of Installations.
+// +kubebuilder:object:root=true
+type InstallationList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Installation `json:"items"`
+}
+
+// maxName is the longest name of an object, in bytes (RFC 1123 subdomain).
+const maxName = 253
+
+// InstallationName is `<namespace>-<name>-<8 hex digits of the uid's hash>`, cut where it would be too long.
+func InstallationName(namespace, name string, uid types.UID) string {
+	sum := sha256.Sum256([]byte(uid))
+	suffix := "-" + hex.EncodeToString(sum[:4])
+	out := namespace + "-" + name
+	if len(out)+len(suffix) > maxName {
+		out = out[:maxName-len(suffix)]
+	}
+	return out + suffix
+}
