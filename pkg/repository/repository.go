@@ -1,15 +1,15 @@
-// Package repository finds operator packages: in a folder, or in an archive.
+// Package repository finds operator packages: in a folder, in an archive, at a URL, or in a repository, which is an
+// index of archives in KUDO's format behind HTTP.
 package repository
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"path"
 	"strings"
-	"syscall"
 
 	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/operators/archive"
@@ -18,8 +18,18 @@ import (
 // Found is a package, and where it was found.
 type Found struct {
 	Package *operators.Package
-	// Origin is the absolute path of the folder or archive.
+	// Origin is the absolute path of the folder or archive, or the URL of the archive. A package within an archive has
+	// the path inside behind it.
 	Origin string
+
+	// files of the archive, and the folder of the package in them; nil if the package is a folder.
+	files  fs.FS
+	inside string
+	// dir is what paths of dependencies are relative to on this disk. It is empty for what came from elsewhere: such a
+	// package cannot name files of this disk.
+	dir string
+	// repository is the name of that which dependencies are looked for in; empty is the one in use.
+	repository string
 }
 
 // NotFoundError says that there is no such package.
@@ -28,41 +38,103 @@ type NotFoundError struct{ Name, Reason string }
 // Error implements error.
 func (e *NotFoundError) Error() string { return fmt.Sprintf("package %q: %s", e.Name, e.Reason) }
 
-// Resolve finds a package by a path, which is relative to base: a folder, or an archive (.tgz).
-func Resolve(_ context.Context, name, base string) (*Found, error) {
-	path := name
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(base, path)
+// Request says which package is wanted.
+type Request struct {
+	// Name is a path, a URL, or the name of a package in a repository.
+	Name string
+	// AppVersion and OperatorVersion are versions or ranges of them, such as ^1.2; empty ones are any.
+	AppVersion, OperatorVersion string
+	// Repository is the name of the repository to look in; empty is the one in use.
+	Repository string
+}
+
+// bare tells whether the name can be that of a package in a repository: it is neither a path nor a URL.
+func (r Request) bare() bool {
+	return !strings.ContainsAny(r.Name, `/\`) && r.Name != "" && r.Name != "." && r.Name != ".."
+}
+
+// Source is one place to find packages in.
+type Source interface {
+	// Find returns a package. The package from depends on it; that is nil for what a user asks for. An error of type
+	// *NotFoundError means that another source may have it; any other ends the search.
+	Find(ctx context.Context, r Request, from *Found) (*Found, error)
+}
+
+// Chain asks its sources in order.
+type Chain []Source
+
+// Find implements Source. The error is of type *NotFoundError if no source has the package.
+func (c Chain) Find(ctx context.Context, r Request, from *Found) (*Found, error) {
+	var reasons []string
+	for _, source := range c {
+		found, err := source.Find(ctx, r, from)
+		var missing *NotFoundError
+		switch {
+		case err == nil:
+			return found, nil
+		case !errors.As(err, &missing) && len(reasons) > 0:
+			return nil, fmt.Errorf("package %q: %s; %w", r.Name, strings.Join(reasons, "; "), err)
+		case !errors.As(err, &missing):
+			return nil, err
+		case missing.Reason != "":
+			reasons = append(reasons, missing.Reason)
+		}
 	}
-	path, err := filepath.Abs(path)
+	return nil, &NotFoundError{r.Name, strings.Join(reasons, "; ")}
+}
+
+// Resolve finds what a user asks for, and makes sure that it has the versions asked for.
+func (c Chain) Resolve(ctx context.Context, r Request) (*Found, error) {
+	for _, wanted := range []string{r.AppVersion, r.OperatorVersion} {
+		if err := CheckRange(wanted); err != nil {
+			return nil, err
+		}
+	}
+	found, err := c.Find(ctx, r, nil)
 	if err != nil {
 		return nil, err
 	}
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return nil, &NotFoundError{name, "no such folder or archive: name the folder that holds operator.yaml, such as ./" + filepath.Base(name) + ", or a .tgz"}
+	operator := found.Package.Operator
+	for _, v := range []struct{ what, wanted, is string }{
+		{"appVersion", r.AppVersion, operator.AppVersion}, {"operatorVersion", r.OperatorVersion, operator.OperatorVersion},
+	} {
+		if fits, err := Fits(v.is, v.wanted); err != nil || !fits {
+			return nil, errors.Join(err, fmt.Errorf("package %s has %s %q, which is not %s", r.Name, v.what, v.is, v.wanted))
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	if info.IsDir() {
-		pkg, err := operators.Read(os.DirFS(path), operators.WithPath(name))
-		return &Found{pkg, path}, wrap(name, err)
-	}
-	if !strings.HasSuffix(path, ".tgz") && !strings.HasSuffix(path, ".tar.gz") {
-		return nil, &NotFoundError{name, "is neither a folder nor an archive (.tgz)"}
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	content, err := archive.Read(file, archive.DefaultLimits())
+	return found, nil
+}
+
+// Resolve finds a package on this disk by a path, which is relative to base: a folder, or an archive (.tgz).
+func Resolve(ctx context.Context, name, base string) (*Found, error) {
+	return Chain{Local{Base: base}}.Find(ctx, Request{Name: name}, nil)
+}
+
+// WithDependencies resolves the dependencies of a package that are on this disk; see Chain.WithDependencies.
+func WithDependencies(ctx context.Context, root *Found) ([]*operators.Package, error) {
+	return Chain{Local{Base: "."}}.WithDependencies(ctx, root)
+}
+
+// unpack reads the package at the root of an archive.
+func unpack(packed []byte, name, origin string) (*Found, error) {
+	files, err := archive.Read(bytes.NewReader(packed), archive.DefaultLimits())
 	if err != nil {
 		return nil, wrap(name, err)
 	}
-	pkg, err := operators.Read(content, operators.WithPath(name))
-	return &Found{pkg, path}, wrap(name, err)
+	return within(files, ".", name, origin)
+}
+
+// within reads a package of a file tree.
+func within(files fs.FS, dir, name, origin string) (*Found, error) {
+	part, err := fs.Sub(files, path.Clean(dir))
+	if err != nil {
+		return nil, wrap(name, err)
+	}
+	pkg, err := operators.Read(part, operators.WithPath(name))
+	if err != nil {
+		return nil, wrap(name, err)
+	}
+	return &Found{Package: pkg, Origin: origin, files: files, inside: dir}, nil
 }
 
 func wrap(name string, err error) error {
@@ -70,55 +142,4 @@ func wrap(name string, err error) error {
 		return nil
 	}
 	return fmt.Errorf("package %s:\n%w", name, err)
-}
-
-// Base is what the dependencies of a package are relative to.
-func (f *Found) Base() string { return f.Origin }
-
-// WithDependencies resolves the dependencies of a package, and theirs. The last of the result is the package itself;
-// each comes after what it depends on.
-func WithDependencies(ctx context.Context, root *Found) ([]*operators.Package, error) {
-	w := &walk{state: map[string]int{}}
-	if _, err := w.visit(ctx, root, nil); err != nil {
-		return nil, err
-	}
-	return w.ordered, nil
-}
-
-type walk struct {
-	// state of an origin: 1 while it is visited, 2 once it is done.
-	state   map[string]int
-	ordered []*operators.Package
-}
-
-func (w *walk) visit(ctx context.Context, f *Found, trail []string) (*operators.Package, error) {
-	trail = append(trail, f.Package.Operator.Name)
-	if w.state[f.Origin] == 1 {
-		return nil, fmt.Errorf("cyclic package dependency found: %s", strings.Join(trail, " -> "))
-	}
-	if w.state[f.Origin] == 2 {
-		return f.Package, nil
-	}
-	w.state[f.Origin] = 1
-	references := map[int]operators.Reference{}
-	for _, d := range f.Package.Dependencies() {
-		child, err := Resolve(ctx, d.Package, f.Base())
-		if err != nil {
-			return nil, fmt.Errorf("dependency of task %q of package %s: %w", d.Task, f.Package.Operator.Name, err)
-		}
-		pkg, err := w.visit(ctx, child, trail)
-		if err != nil {
-			return nil, err
-		}
-		references[d.Index] = operators.Reference{
-			Operator: pkg.Operator.Name, AppVersion: pkg.Operator.AppVersion, OperatorVersion: pkg.Operator.OperatorVersion,
-		}
-	}
-	pkg, err := f.Package.WithDependencies(references)
-	if err != nil {
-		return nil, err
-	}
-	w.state[f.Origin] = 2
-	w.ordered = append(w.ordered, pkg)
-	return pkg, nil
 }

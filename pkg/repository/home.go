@@ -1,0 +1,237 @@
+package repository
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/gofrs/flock"
+	sigsyaml "sigs.k8s.io/yaml"
+)
+
+// The repository that is there if nobody has configured any: that of KUDO's community.
+const (
+	CommunityName = "community"
+	CommunityURL  = "https://kudo-repository.storage.googleapis.com/v1"
+)
+
+// Home is the folder of what kudo keeps for a user: which repositories there are, and the cache.
+//
+//	repository/repositories.yaml   in KUDO's format, and credentials: mode 0600
+//	cache/                         indexes and archives
+type Home struct{ Dir string }
+
+// DefaultHome is $KUDO_HOME, or ~/.kudo, as in KUDO.
+func DefaultHome(env func(string) string, user func() (string, error)) (Home, error) {
+	if dir := env("KUDO_HOME"); dir != "" {
+		return Home{dir}, nil
+	}
+	dir, err := user()
+	if err != nil {
+		return Home{}, fmt.Errorf("where kudo keeps repositories is not known: set --home or KUDO_HOME: %w", err)
+	}
+	return Home{filepath.Join(dir, ".kudo")}, nil
+}
+
+// Secret is text that is never printed.
+type Secret string
+
+// String implements fmt.Stringer.
+func (Secret) String() string { return "(hidden)" }
+
+// GoString implements fmt.GoStringer.
+func (Secret) GoString() string { return "(hidden)" }
+
+// Repository is a place with an index, and how to reach it.
+type Repository struct {
+	Name string `json:"name"`
+	// URL of the folder that holds index.yaml: https, http or file.
+	URL string `json:"url"`
+	// Username and Password are for basic authentication, Token is for a bearer's. They are sent to the scheme, host
+	// and port of URL only.
+	Username string `json:"username,omitempty"`
+	Password Secret `json:"password,omitempty"`
+	Token    Secret `json:"token,omitempty"`
+	// CAFile is a PEM file of certificates to trust besides those of the system.
+	CAFile string `json:"caFile,omitempty"`
+}
+
+// Validate says what is wrong with a repository.
+func (r Repository) Validate() error {
+	if !packageName.MatchString(r.Name) {
+		return fmt.Errorf("%q cannot name a repository: use letters, digits and -", r.Name)
+	}
+	u, err := parseURL(r.URL)
+	if err != nil {
+		return fmt.Errorf("repository %s: %w", r.Name, err)
+	}
+	secret := r.Password != "" || r.Token != ""
+	switch {
+	case u.RawQuery != "" || u.Fragment != "":
+		return fmt.Errorf("repository %s: the URL %s must be that of the folder that holds index.yaml, without ? and #", r.Name, shown(u))
+	case r.Token != "" && (r.Password != "" || r.Username != ""):
+		return fmt.Errorf("repository %s: a token goes without user name and password", r.Name)
+	case (r.Username == "") != (r.Password == ""):
+		return fmt.Errorf("repository %s: a user name goes with a password, and a password with a user name", r.Name)
+	case secret && u.Scheme == "file":
+		return fmt.Errorf("repository %s: a folder of this disk takes no credentials", r.Name)
+	case secret && u.Scheme == "http" && !loopback(u.Hostname()):
+		return fmt.Errorf("repository %s: credentials would be readable on their way to %s: use https", r.Name, shown(u))
+	}
+	return nil
+}
+
+// loopback tells whether a host is this machine, to which nothing travels.
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// index is the URL of the index.
+func (r Repository) index() (*url.URL, error) {
+	u, err := parseURL(r.URL)
+	if err != nil {
+		return nil, fmt.Errorf("repository %s: %w", r.Name, err)
+	}
+	return u.JoinPath(IndexFileName), nil
+}
+
+// Repositories is which repositories there are.
+type Repositories struct {
+	// Version of the format: v1.
+	Version string `json:"repoVersion"`
+	// Context is the name of the one in use.
+	Context      string       `json:"context,omitempty"`
+	Repositories []Repository `json:"repositories"`
+}
+
+// Get returns a repository by its name; an empty name is the one in use.
+func (l *Repositories) Get(name string) (Repository, error) {
+	if name == "" {
+		name = l.Context
+	}
+	if name == "" {
+		return Repository{}, errors.New("no repository is in use: choose one by kubectl kudo repo context, or --repo")
+	}
+	for _, r := range l.Repositories {
+		if r.Name == name {
+			return r, nil
+		}
+	}
+	return Repository{}, fmt.Errorf("there is no repository %q: kubectl kudo repo list shows those that there are, repo add adds one", name)
+}
+
+// Add adds a repository. It is in use from now on if none was.
+func (l *Repositories) Add(r Repository) error {
+	if err := r.Validate(); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(l.Repositories, func(other Repository) bool { return other.Name == r.Name }) {
+		return fmt.Errorf("there is a repository %q already: take another name, or remove that one by kubectl kudo repo remove %s first", r.Name, r.Name)
+	}
+	l.Repositories = append(l.Repositories, r)
+	if l.Context == "" {
+		l.Context = r.Name
+	}
+	return nil
+}
+
+// Remove forgets a repository. None is in use if that was.
+func (l *Repositories) Remove(name string) error {
+	if _, err := l.Get(name); err != nil || name == "" {
+		return errors.Join(err, nameMissing(name))
+	}
+	l.Repositories = slices.DeleteFunc(l.Repositories, func(r Repository) bool { return r.Name == name })
+	if l.Context == name {
+		l.Context = ""
+	}
+	return nil
+}
+
+func nameMissing(name string) error {
+	if name == "" {
+		return errors.New("a repository is named by its name, which cannot be empty")
+	}
+	return nil
+}
+
+func (h Home) file() string { return filepath.Join(h.Dir, "repository", "repositories.yaml") }
+
+// maxRepositories is how large the file may be, in bytes.
+const maxRepositories = 1 << 20
+
+// Load reads which repositories there are. If there is no file, that is KUDO's community.
+func (h Home) Load() (*Repositories, error) {
+	text, err := readBounded(h.file(), maxRepositories)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &Repositories{Version: IndexVersion, Context: CommunityName, Repositories: []Repository{{Name: CommunityName, URL: CommunityURL}}}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("repositories: %w", err)
+	}
+	list := &Repositories{}
+	if err := sigsyaml.Unmarshal(text, list); err != nil {
+		return nil, fmt.Errorf("%s cannot be read: %w", h.file(), err)
+	}
+	if list.Version != IndexVersion {
+		return nil, fmt.Errorf("%s has repoVersion %q: only %s is known", h.file(), list.Version, IndexVersion)
+	}
+	return list, nil
+}
+
+// lockRetry is how often a lock that another process holds is tried.
+const lockRetry = 20 * time.Millisecond
+
+// Change changes which repositories there are. Processes that do so at the same time wait for one another; nothing is
+// written if change returns an error.
+func (h Home) Change(ctx context.Context, change func(*Repositories) error) (err error) {
+	if err := os.MkdirAll(filepath.Dir(h.file()), 0o700); err != nil {
+		return fmt.Errorf("repositories: %w", err)
+	}
+	lock := flock.New(h.file()+".lock", flock.SetPermissions(0o600))
+	if _, err := lock.TryLockContext(ctx, lockRetry); err != nil {
+		return fmt.Errorf("locking %s: %w", lock.Path(), err)
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	list, err := h.Load()
+	if err != nil {
+		return err
+	}
+	if err := change(list); err != nil {
+		return err
+	}
+	text, err := sigsyaml.Marshal(list)
+	if err != nil {
+		return err
+	}
+	return writeWhole(h.file(), text)
+}
+
+// writeWhole writes a file that only the user can read, in full or not at all.
+func writeWhole(target string, parts ...[]byte) (err error) {
+	file, err := os.CreateTemp(filepath.Dir(target), ".kudo-*") // mode 0600
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", target, err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("writing %s: %w", target, err), os.Remove(file.Name()))
+		}
+	}()
+	for _, part := range parts {
+		if _, err = file.Write(part); err != nil {
+			return errors.Join(err, file.Close())
+		}
+	}
+	if err = errors.Join(file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), target)
+}

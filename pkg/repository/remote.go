@@ -1,0 +1,316 @@
+package repository
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"kudo.dev/kudo/operators/archive"
+)
+
+// Remote finds packages in repositories and at URLs. It reads the index of a repository once. It is for one command
+// and not for several goroutines.
+type Remote struct {
+	home Home
+	// Warn is told what the user should know, such as that an archive has no digest. It may be nil.
+	warn    func(format string, args ...any)
+	timeout time.Duration
+	list    *Repositories
+	open    map[string]*opened
+}
+
+type opened struct {
+	client *Client
+	index  *Index
+}
+
+// NewRemote makes a source of the repositories of a home. A timeout of zero means DefaultTimeout for each download.
+func NewRemote(home Home, timeout time.Duration, warn func(format string, args ...any)) *Remote {
+	if warn == nil {
+		warn = func(string, ...any) {}
+	}
+	return &Remote{home: home, warn: warn, timeout: timeout, open: map[string]*opened{}}
+}
+
+// Close lets go of files and connections.
+func (s *Remote) Close() error {
+	var err error
+	for _, o := range s.open {
+		o.client.Close()
+		if o.index != nil {
+			err = errors.Join(err, o.index.Close())
+		}
+	}
+	return err
+}
+
+// Find implements Source.
+func (s *Remote) Find(ctx context.Context, r Request, from *Found) (*Found, error) {
+	if isURL(r.Name) {
+		return s.atURL(ctx, r, from)
+	}
+	if !r.bare() {
+		return nil, &NotFoundError{Name: r.Name}
+	}
+	name := r.Repository
+	if name == "" && from != nil {
+		name = from.repository
+	}
+	repository, err := s.Repository(name)
+	if err != nil {
+		return nil, err
+	}
+	index, err := s.Index(ctx, repository)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := index.Versions(r.Name)
+	if err != nil {
+		return nil, fmt.Errorf("repository %s: %w", repository.Name, err)
+	}
+	if len(entries) == 0 {
+		return nil, &NotFoundError{r.Name, fmt.Sprintf("repository %s has no such package: kubectl kudo search shows what it has", repository.Name)}
+	}
+	entry, err := Choose(entries, r.AppVersion, r.OperatorVersion)
+	if err != nil {
+		return nil, err
+	}
+	if entry == nil {
+		return nil, fmt.Errorf("repository %s has package %s, but not %s: kubectl kudo search %s --all-versions shows what it has", repository.Name, r.Name, wish(r), r.Name)
+	}
+	return s.fetch(ctx, repository, entry)
+}
+
+// wish puts versions that are asked for into words.
+func wish(r Request) string {
+	var parts []string
+	if r.AppVersion != "" {
+		parts = append(parts, "appVersion "+r.AppVersion)
+	}
+	if r.OperatorVersion != "" {
+		parts = append(parts, "operatorVersion "+r.OperatorVersion)
+	}
+	if len(parts) == 0 {
+		return "any version that was not removed"
+	}
+	return strings.Join(parts, " with ")
+}
+
+// Repository returns a repository of the home by its name; an empty name is the one in use.
+func (s *Remote) Repository(name string) (Repository, error) {
+	if s.list == nil {
+		list, err := s.home.Load()
+		if err != nil {
+			return Repository{}, err
+		}
+		s.list = list
+	}
+	return s.list.Get(name)
+}
+
+// Index returns the index of a repository: from the cache, if the server says that it has not changed.
+func (s *Remote) Index(ctx context.Context, r Repository) (*Index, error) {
+	o, err := s.reach(r)
+	if err != nil || o.index != nil {
+		return o.index, err
+	}
+	if o.index, err = s.readIndex(ctx, r, o.client); err != nil {
+		return nil, fmt.Errorf("repository %s: %w", r.Name, err)
+	}
+	return o.index, nil
+}
+
+func (s *Remote) reach(r Repository) (*opened, error) {
+	if o := s.open[r.Name]; o != nil {
+		return o, nil
+	}
+	client, err := NewClient(r, s.timeout)
+	if err != nil {
+		return &opened{}, err
+	}
+	s.open[r.Name] = &opened{client: client}
+	return s.open[r.Name], nil
+}
+
+func (s *Remote) readIndex(ctx context.Context, r Repository, client *Client) (*Index, error) {
+	u, err := r.index()
+	if err != nil {
+		return nil, err
+	}
+	kept, known, ok := s.cache().loadIndex(r)
+	text, fresh, err := client.get(ctx, u, MaxIndex, false, known)
+	if errors.Is(err, errNotModified) && ok {
+		return kept, nil
+	}
+	if ok {
+		_ = kept.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	x, err := ParseIndex(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", shown(u), err)
+	}
+	if fresh == (validators{}) {
+		return x, nil // the server could not be asked whether it has changed
+	}
+	if err := s.cache().storeIndex(r, x, fresh); err != nil {
+		s.warn("the index of repository %s is not kept: %v", r.Name, err)
+	}
+	return x, nil
+}
+
+func (s *Remote) cache() cache { return s.home.cache() }
+
+func (h Home) cache() cache { return cache{filepath.Join(h.Dir, "cache")} }
+
+// Forget removes what is kept of a repository.
+func (h Home) Forget(name string) error { return h.cache().forget(name) }
+
+// fetch fetches the archive of an entry from the first of its URLs that has it.
+func (s *Remote) fetch(ctx context.Context, r Repository, e *Entry) (*Found, error) {
+	if len(e.URLs) == 0 {
+		return nil, fmt.Errorf("repository %s: the index has no URL of package %s %s", r.Name, e.Name, e.OperatorVersion)
+	}
+	if e.Digest == "" {
+		s.warn("repository %s has no digest of package %s %s: that its archive is the right one cannot be checked", r.Name, e.Name, e.OperatorVersion)
+	}
+	var failed error
+	for _, text := range e.URLs {
+		u, err := absolute(r, text, e.Digest)
+		if err == nil {
+			var packed []byte
+			if packed, err = s.archive(ctx, r, u, e.Digest); err == nil {
+				return s.opened(r, e, u, packed)
+			}
+		}
+		failed = errors.Join(failed, fmt.Errorf("repository %s, package %s %s: %w", r.Name, e.Name, e.OperatorVersion, err))
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, failed
+}
+
+// opened unpacks an archive, and makes sure that it is the package that the index says.
+func (s *Remote) opened(r Repository, e *Entry, u *url.URL, packed []byte) (*Found, error) {
+	found, err := unpack(packed, e.Name, shown(u))
+	if err != nil {
+		return nil, err
+	}
+	o := found.Package.Operator
+	if o.Name != e.Name || o.OperatorVersion != e.OperatorVersion || o.AppVersion != e.AppVersion {
+		return nil, fmt.Errorf("repository %s: %s holds %s (appVersion %q, operatorVersion %q), and not %s (%q, %q), as the index says",
+			r.Name, shown(u), o.Name, o.AppVersion, o.OperatorVersion, e.Name, e.AppVersion, e.OperatorVersion)
+	}
+	found.repository = r.Name
+	return found, nil
+}
+
+// absolute is a URL of an entry. An index from elsewhere cannot name files of this disk, and one that came over https
+// cannot send elsewhere for bytes that nothing vouches for.
+func absolute(r Repository, text, digest string) (*url.URL, error) {
+	base, err := r.index()
+	if err != nil {
+		return nil, err
+	}
+	relative, err := url.Parse(text)
+	if err != nil {
+		return nil, errors.New("the index has a URL that cannot be read")
+	}
+	u, err := parseURL(base.ResolveReference(relative).String())
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case u.Scheme == "file" && base.Scheme != "file":
+		return nil, fmt.Errorf("%s: an index from elsewhere cannot refer to files of this disk", shown(u))
+	case u.Scheme == "http" && base.Scheme == "https" && digest == "":
+		return nil, fmt.Errorf("%s: the index came over https and has no digest, so plain http is not safe enough", shown(u))
+	}
+	return u, nil
+}
+
+// archive returns the bytes of an archive. If the digest is known, they have it.
+func (s *Remote) archive(ctx context.Context, r Repository, u *url.URL, digest string) ([]byte, error) {
+	if digest != "" {
+		if packed, ok := s.cache().loadArchive(digest); ok {
+			return packed, nil
+		}
+	}
+	o, err := s.reach(r)
+	if err != nil {
+		return nil, err
+	}
+	packed, _, err := o.client.get(ctx, u, archive.DefaultLimits().Compressed, true, validators{})
+	if err != nil || digest == "" {
+		return packed, err
+	}
+	if is := digestOf(packed); is != digest {
+		return nil, fmt.Errorf("%s has the digest %s, and not %s: it was damaged or replaced", shown(u), is, digest)
+	}
+	if u.Scheme != "file" {
+		if err := s.cache().storeArchive(digest, packed); err != nil {
+			s.warn("the archive of %s is not kept: %v", shown(u), err)
+		}
+	}
+	return packed, nil
+}
+
+// atURL fetches an archive by its URL, with the credentials and certificates of the repository that it is part of.
+func (s *Remote) atURL(ctx context.Context, r Request, from *Found) (*Found, error) {
+	u, err := parseURL(r.Name)
+	if err != nil {
+		return nil, fmt.Errorf("package: %w", err)
+	}
+	digest, hasDigest := strings.CutPrefix(u.Fragment, digestFragment)
+	digest = strings.ToLower(digest)
+	if sum, err := hex.DecodeString(digest); hasDigest && (err != nil || len(sum) != 32) {
+		return nil, fmt.Errorf("package %s: what follows #%s is no SHA-256 in hex", shown(u), digestFragment)
+	}
+	if u.Fragment = ""; !hasDigest {
+		digest = ""
+	}
+	repository, err := s.around(u)
+	if err != nil {
+		return nil, err
+	}
+	packed, err := s.archive(ctx, repository, u, digest)
+	if err != nil {
+		return nil, fmt.Errorf("package %w", err)
+	}
+	found, err := unpack(packed, shown(u), shown(u))
+	if err != nil {
+		return nil, err
+	}
+	found.repository = r.Repository
+	if from != nil {
+		found.repository = from.repository
+	}
+	return found, nil
+}
+
+// around is the repository whose folder a URL is in, or an empty one.
+func (s *Remote) around(u *url.URL) (Repository, error) {
+	if _, err := s.Repository(""); s.list == nil {
+		return Repository{}, err
+	}
+	best, longest := Repository{}, -1
+	for _, r := range s.list.Repositories {
+		base, err := parseURL(r.URL)
+		if err != nil || origin(base) != origin(u) {
+			continue
+		}
+		folder := strings.TrimSuffix(base.Path, "/") + "/"
+		if strings.HasPrefix(u.Path, folder) && len(folder) > longest {
+			best, longest = r, len(folder)
+		}
+	}
+	return best, nil
+}
