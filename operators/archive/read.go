@@ -21,13 +21,13 @@ type Limits struct {
 	Ratio int64
 	// Entries is how many entries the archive may have, folders included.
 	Entries int
-	// Name is the length of a path in bytes, Depth the number of its parts.
-	Name, Depth int
+	// Name is the length of a path in bytes, Depth the number of its parts, Part the length of each.
+	Name, Depth, Part int
 }
 
 // DefaultLimits are ample for a package, which must fit into an object of at most 1.5 MiB.
 func DefaultLimits() Limits {
-	return Limits{Compressed: 16 << 20, Unpacked: 64 << 20, File: 16 << 20, Ratio: 200, Entries: 10_000, Name: 512, Depth: 32}
+	return Limits{Compressed: 16 << 20, Unpacked: 64 << 20, File: 16 << 20, Ratio: 200, Entries: 10_000, Name: 512, Depth: 32, Part: 512}
 }
 
 func (l Limits) withDefaults() Limits {
@@ -38,7 +38,7 @@ func (l Limits) withDefaults() Limits {
 			*field.value = *field.standard
 		}
 	}
-	for _, field := range []struct{ value, standard *int }{{&l.Entries, &d.Entries}, {&l.Name, &d.Name}, {&l.Depth, &d.Depth}} {
+	for _, field := range []struct{ value, standard *int }{{&l.Entries, &d.Entries}, {&l.Name, &d.Name}, {&l.Depth, &d.Depth}, {&l.Part, &d.Part}} {
 		if *field.value == 0 {
 			*field.value = *field.standard
 		}
@@ -52,19 +52,56 @@ const freeOfRatio = 1 << 20
 // Read unpacks a gzipped tar into memory. It takes regular files and folders only; a path that is absolute, leaves the
 // root, or comes twice (even in other letter case) is refused, and so is what goes beyond the limits. Errors name the entry.
 func Read(r io.Reader, limits Limits) (fs.FS, error) {
-	limits = limits.withDefaults()
-	u := &unpacker{limits: limits, in: &counter{r: r, limit: limits.Compressed}, tree: newTree()}
+	into := newTree()
+	u := newUnpacker(r, limits)
+	u.file = func(name string, content io.Reader) error {
+		// Grows with what is there, not with what the header says is there.
+		var data bytes.Buffer
+		if _, err := io.Copy(&data, content); err != nil {
+			return err
+		}
+		into.nodes[name].data = data.Bytes()
+		return nil
+	}
+	u.tree = into
 	if err := u.run(); err != nil {
 		return nil, fmt.Errorf("unpacking: %w", err)
 	}
-	return u.tree, nil
+	return into, nil
+}
+
+// Sink takes what Extract finds. Names are clean, relative, and unique; folders that have no entry are not announced.
+type Sink interface {
+	// Folder makes a folder. It may be there already.
+	Folder(name string) error
+	// File makes a file of the content, which may end in an error: what was written is worthless then.
+	File(name string, content io.Reader) error
+}
+
+// Extract unpacks a gzipped tar into a sink, by the rules of Read, holding one block of the content in memory at a time.
+// The sink has seen a part of the archive when an error comes. Errors of the sink are wrapped, with the entry's name.
+func Extract(r io.Reader, limits Limits, sink Sink) error {
+	u := newUnpacker(r, limits)
+	u.tree, u.folder, u.file = newTree(), sink.Folder, sink.File
+	if err := u.run(); err != nil {
+		return fmt.Errorf("unpacking: %w", err)
+	}
+	return nil
 }
 
 type unpacker struct {
 	limits   Limits
 	in       *counter
 	unpacked int64
-	tree     *tree
+	// tree knows the paths so far.
+	tree   *tree
+	folder func(name string) error
+	file   func(name string, content io.Reader) error
+}
+
+func newUnpacker(r io.Reader, limits Limits) *unpacker {
+	limits = limits.withDefaults()
+	return &unpacker{limits: limits, in: &counter{r: r, limit: limits.Compressed}, folder: func(string) error { return nil }}
 }
 
 func (u *unpacker) run() error {
@@ -122,7 +159,7 @@ func (u *unpacker) entry(header *tar.Header, content io.Reader) error {
 	case tar.TypeXGlobalHeader:
 		return nil // as git archive writes it: a comment
 	case tar.TypeSymlink, tar.TypeLink:
-		return fmt.Errorf("is a link to %s: replace it by the file, packages have no links", quote(header.Linkname))
+		return fmt.Errorf("is a link to %s: replace it by the file, links are not taken", quote(header.Linkname))
 	default:
 		return fmt.Errorf("is neither a file nor a folder (type %q)", header.Typeflag)
 	}
@@ -131,7 +168,10 @@ func (u *unpacker) entry(header *tar.Header, content io.Reader) error {
 		return err
 	}
 	if header.Typeflag == tar.TypeDir {
-		return u.tree.addFolder(name)
+		if err := u.tree.addFolder(name); err != nil {
+			return err
+		}
+		return u.folder(name)
 	}
 	if name == "." {
 		return errors.New("a file needs a name")
@@ -142,15 +182,31 @@ func (u *unpacker) entry(header *tar.Header, content io.Reader) error {
 	if u.unpacked += header.Size; u.unpacked > u.limits.Unpacked {
 		return fmt.Errorf("the archive unpacks to more than the %d bytes allowed", u.limits.Unpacked)
 	}
-	// Grows with what is there, not with what the header says is there.
-	var data bytes.Buffer
-	if _, err := io.Copy(&data, content); err != nil {
-		return u.broken("is cut short or damaged", err)
+	if err := u.tree.addFile(name, nil); err != nil {
+		return err
 	}
-	if int64(data.Len()) != header.Size {
+	part := &counter{r: content, limit: header.Size}
+	if err := u.file(name, &describing{r: part, u: u}); err != nil {
+		return err
+	}
+	if part.n != header.Size {
 		return errors.New("is cut short")
 	}
-	return u.tree.addFile(name, data.Bytes())
+	return nil
+}
+
+// describing puts errors of reading an entry into words, and leaves those of writing it as they are.
+type describing struct {
+	r io.Reader
+	u *unpacker
+}
+
+func (d *describing) Read(p []byte) (int, error) {
+	n, err := d.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = d.u.broken("is cut short or damaged", err)
+	}
+	return n, err
 }
 
 // clean checks the path of an entry and takes off a leading `./` and a trailing `/`.
@@ -168,6 +224,9 @@ func (u *unpacker) clean(name string) (string, error) {
 	for _, part := range strings.Split(name, "/") {
 		if part == ".." {
 			return "", errors.New("the path leaves the archive with .. in it")
+		}
+		if len(part) > u.limits.Part {
+			return "", fmt.Errorf("a part of the path is longer than %d bytes", u.limits.Part)
 		}
 	}
 	cleaned := path.Clean(name)
