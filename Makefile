@@ -74,6 +74,13 @@ lint: ## Check formatting, vet, staticcheck, and that generated files are up to 
 generate: ## Generate deep copies and CRDs from the API types.
 	@hack/generated.sh write "$(CONTROLLER_GEN)"
 
+.PHONY: catalog
+catalog: ## Make a repository of operators/catalog in dist/catalog: archives, and index.yaml.
+	@rm -rf dist/catalog && mkdir -p dist/catalog $(BIN)
+	@CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN)/ ./cmd/kubectl-kudo
+	@for dir in operators/catalog/*/operator; do $(BIN)/kubectl-kudo package create $$dir -d dist/catalog || exit 1; done
+	@$(BIN)/kubectl-kudo repo index dist/catalog
+
 .PHONY: clean
-clean: ## Delete bin/ and the cached control plane.
-	@rm -rf $(BIN) $(LOCAL_CACHE)
+clean: ## Delete bin/, dist/ and the cached control plane.
+	@rm -rf $(BIN) dist $(LOCAL_CACHE)

@@ -36,7 +36,8 @@ func Convert(p *Package, namespace string) (*v1beta1.Operator, *v1beta1.Operator
 			Operator: corev1.ObjectReference{Kind: "Operator", Name: f.Name},
 			Version:  f.OperatorVersion, AppVersion: f.AppVersion,
 			Templates: maps.Clone(p.Templates), Tasks: copied.Operator.Tasks, Plans: copied.Operator.Plans,
-			Parameters: p.Definitions(),
+			Parameters:  p.Definitions(),
+			InstallPlan: f.InstallPlan, InstallPolicy: copied.Operator.InstallPolicy, CRDTarball: copied.Operator.CRDTarball,
 		},
 	}
 	return operator, version, nil

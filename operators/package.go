@@ -47,6 +47,9 @@ type OperatorFile struct {
 	Tasks             []v1beta1.Task          `json:"tasks,omitempty"`
 	Plans             map[string]v1beta1.Plan `json:"plans,omitempty"`
 	NamespaceManifest string                  `json:"namespaceManifest,omitempty"`
+	InstallPlan       string                  `json:"installPlan,omitempty"`
+	InstallPolicy     *v1beta1.InstallPolicy  `json:"installPolicy,omitempty"`
+	CRDTarball        *v1beta1.CRDTarball     `json:"crdTarball,omitempty"`
 }
 
 // ParamsFile is params.yaml.
@@ -105,6 +108,8 @@ func (p *Package) DeepCopy() *Package {
 	for name, plan := range p.Operator.Plans {
 		c.Operator.Plans[name] = *plan.DeepCopy()
 	}
+	c.Operator.InstallPolicy = p.Operator.InstallPolicy.DeepCopy()
+	c.Operator.CRDTarball = p.Operator.CRDTarball.DeepCopy()
 	c.Params.Groups = slices.Clone(p.Params.Groups)
 	c.Params.Parameters = slices.Clone(p.Params.Parameters)
 	for i, def := range p.Definitions() {

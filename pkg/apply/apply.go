@@ -120,6 +120,12 @@ const Writers = 16
 // Apply writes the objects, class by class, and stops before the next class if one fails or must be awaited. See
 // Preflight for what is to be known before.
 func (e *Engine) Apply(ctx context.Context, objs []*unstructured.Unstructured, o Options) ChangeSet {
+	return InOrder(ctx, objs, func(ctx context.Context, i int) Change { return e.applyOne(ctx, objs[i], o) })
+}
+
+// InOrder writes objects class by class, some of a class at a time, and stops before the next class if one fails or
+// must be awaited. write is given the index of an object.
+func InOrder(ctx context.Context, objs []*unstructured.Unstructured, write func(ctx context.Context, i int) Change) ChangeSet {
 	changes := make(ChangeSet, len(objs))
 	for i, obj := range objs {
 		changes[i] = Change{ID: IDOf(obj), Action: Awaited, Err: fmt.Errorf("%s is not written yet", IDOf(obj))}
@@ -129,7 +135,7 @@ func (e *Engine) Apply(ctx context.Context, objs []*unstructured.Unstructured, o
 		group.SetLimit(Writers)
 		for _, i := range class {
 			group.Go(func() error {
-				changes[i] = e.applyOne(ctx, objs[i], o)
+				changes[i] = write(ctx, i)
 				return nil
 			})
 		}

@@ -34,14 +34,14 @@ func (e *Engine) Delete(ctx context.Context, objs []*unstructured.Unstructured, 
 }
 
 func (e *Engine) deleteOne(ctx context.Context, obj *unstructured.Unstructured, o Options) Removal {
-	resource, err := e.resource(obj)
+	resource, err := e.Resource(obj)
 	if meta.IsNoMatchError(err) {
 		return Removal{Gone: true}
 	}
 	if err != nil {
 		return Removal{Err: e.Classify(ctx, obj, err)}
 	}
-	live, err := look(ctx, resource, obj.GetName())
+	live, err := Look(ctx, resource, obj.GetName())
 	switch {
 	case err != nil:
 		return e.notRemoved(ctx, obj, err)
@@ -54,7 +54,7 @@ func (e *Engine) deleteOne(ctx context.Context, obj *unstructured.Unstructured, 
 			return Removal{Gone: true, Kept: owner}
 		}
 	}
-	waiting := fmt.Sprintf("%s is being deleted%s", IDOf(obj), finalizers(live))
+	waiting := fmt.Sprintf("%s is being deleted%s", IDOf(obj), Finalizers(live))
 	if live.GetDeletionTimestamp() != nil {
 		return Removal{Waiting: waiting}
 	}
@@ -62,11 +62,11 @@ func (e *Engine) deleteOne(ctx context.Context, obj *unstructured.Unstructured, 
 	err = resource.Delete(ctx, obj.GetName(), metav1.DeleteOptions{
 		PropagationPolicy: &foreground, Preconditions: &metav1.Preconditions{UID: &uid},
 	})
-	if err != nil && !gone(err) && !apierrors.IsConflict(err) {
+	if err != nil && !Gone(err) && !apierrors.IsConflict(err) {
 		return e.notRemoved(ctx, obj, err)
 	}
 	e.mirror.Watch(ctx, obj.GroupVersionKind())
-	if live, err = look(ctx, resource, obj.GetName()); err == nil && live == nil {
+	if live, err = Look(ctx, resource, obj.GetName()); err == nil && live == nil {
 		return Removal{Gone: true}
 	}
 	return Removal{Waiting: waiting}
@@ -75,7 +75,7 @@ func (e *Engine) deleteOne(ctx context.Context, obj *unstructured.Unstructured, 
 // notRemoved says what an error means for a removal: a kind that is gone for good has taken its objects along.
 func (e *Engine) notRemoved(ctx context.Context, obj *unstructured.Unstructured, err error) Removal {
 	verdict := e.Classify(ctx, obj, err)
-	if apierrors.IsNotFound(err) && !gone(err) && IsFatal(verdict) {
+	if apierrors.IsNotFound(err) && !Gone(err) && IsFatal(verdict) {
 		return Removal{Gone: true}
 	}
 	return Removal{Err: verdict}

@@ -53,14 +53,25 @@ func collides(err error) bool {
 	return errors.As(err, &collision)
 }
 
-// waitError says that something must go first.
-type waitError struct{ error }
+// WaitError says that something must go first.
+type WaitError struct{ Err error }
 
-// fail turns an error into the change's verdict (engine rule 15).
+// Error implements error.
+func (e *WaitError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *WaitError) Unwrap() error { return e.Err }
+
+// Verdict turns an error into the change of an object: a *WaitError into Awaited, any other into Failed with the
+// classified error (engine rule 15).
+func (e *Engine) Verdict(ctx context.Context, obj *unstructured.Unstructured, err error) Change {
+	return Change{ID: IDOf(obj)}.fail(ctx, e, obj, err)
+}
+
 func (c Change) fail(ctx context.Context, e *Engine, obj *unstructured.Unstructured, err error) Change {
-	var wait *waitError
+	var wait *WaitError
 	if errors.As(err, &wait) {
-		c.Action, c.Err = Awaited, wait.error
+		c.Action, c.Err = Awaited, wait.Err
 		return c
 	}
 	c.Action, c.Err = Failed, e.Classify(ctx, obj, err)
@@ -71,10 +82,11 @@ func (c Change) fail(ctx context.Context, e *Engine, obj *unstructured.Unstructu
 // other may pass. The text names the object.
 func (e *Engine) Classify(ctx context.Context, obj *unstructured.Unstructured, err error) error {
 	named := func(err error) error { return fmt.Errorf("%s: %w", IDOf(obj), err) }
+	var fatal *FatalError
 	switch {
-	case collides(err):
+	case collides(err), errors.As(err, &fatal):
 		return err
-	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && !gone(err): // the mapper may know kinds that have gone since
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && !Gone(err): // the mapper may know kinds that have gone since
 		return e.kinds.Unknown(ctx, obj, err)
 	case conflicts(err) != nil:
 		return &FatalError{named(fmt.Errorf("others manage fields that the package sets: %s", strings.Join(conflicts(err), "; ")))}
@@ -82,7 +94,7 @@ func (e *Engine) Classify(ctx context.Context, obj *unstructured.Unstructured, e
 		return &EndedError{named(err)}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsMethodNotSupported(err), apierrors.IsRequestEntityTooLargeError(err):
 		return &FatalError{named(err)}
-	case unnamed(err):
+	case Unnamed(err):
 		return &FatalError{named(err)}
 	case denied(err):
 		return &FatalError{named(err)}

@@ -55,6 +55,34 @@ func (k *Kinds) Served(gvk schema.GroupVersionKind) (bool, error) {
 	return err == nil, err
 }
 
+// NamespacedKind is a kind whose objects live in namespaces.
+type NamespacedKind struct {
+	Resource schema.GroupVersionResource
+	Kind     string
+}
+
+// Namespaceds returns the namespaced kinds that can be listed and deleted, each in its preferred version. A discovery
+// that is not complete is an error: what it does not show is unknown, and not absent.
+func (k *Kinds) Namespaceds(_ context.Context) ([]NamespacedKind, error) {
+	lists, err := k.discovery.ServerPreferredNamespacedResources()
+	if err != nil {
+		return nil, err
+	}
+	var out []NamespacedKind
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range list.APIResources {
+			if slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "delete") {
+				out = append(out, NamespacedKind{gv.WithResource(r.Name), r.Kind})
+			}
+		}
+	}
+	return out, nil
+}
+
 // Definitions returns the CustomResourceDefinitions among objects.
 func Definitions(objs []*unstructured.Unstructured) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured

@@ -17,8 +17,8 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
-// absent is the resourceVersion that no object has: a server-side apply with it creates, or answers 409.
-const absent = "1"
+// Absent is the resourceVersion that no object has: a server-side apply with it creates, or answers 409.
+const Absent = "1"
 
 // attempts bounds how often an object is looked at again after it changed under our hands.
 const attempts = 4
@@ -29,12 +29,12 @@ const attempts = 4
 //	cache does not:   create-only apply → 201, or 409: look at the live object, and go on as above
 func (e *Engine) applyOne(ctx context.Context, obj *unstructured.Unstructured, o Options) Change {
 	change := Change{ID: IDOf(obj)}
-	resource, err := e.resource(obj)
+	resource, err := e.Resource(obj)
 	if err != nil {
 		return change.fail(ctx, e, obj, err)
 	}
 	hash := Hash(obj)
-	body := prepare(obj)
+	body := Body(obj)
 	live, _ := e.mirror.Get(change.ID)
 	fresh := false
 	for range attempts {
@@ -47,7 +47,7 @@ func (e *Engine) applyOne(ctx context.Context, obj *unstructured.Unstructured, o
 			e.mirror.Wrote(written)
 			change.Action, change.Live, change.Record = action, written, RecordOf(written, hash)
 			return change
-		case unnamed(err):
+		case Unnamed(err):
 			dropped, unread := e.kinds.Prune(ctx, body)
 			if len(dropped) > 0 && change.Dropped == nil {
 				change.Dropped = dropped
@@ -64,7 +64,7 @@ func (e *Engine) applyOne(ctx context.Context, obj *unstructured.Unstructured, o
 		case conflicts(err) != nil:
 			return change.fail(ctx, e, obj, err)
 		}
-		if live, err = look(ctx, resource, obj.GetName()); err != nil {
+		if live, err = Look(ctx, resource, obj.GetName()); err != nil {
 			return change.fail(ctx, e, obj, err)
 		}
 		fresh = true
@@ -75,20 +75,20 @@ func (e *Engine) applyOne(ctx context.Context, obj *unstructured.Unstructured, o
 // write sends what one look at the object calls for.
 func (e *Engine) write(ctx context.Context, resource dynamic.ResourceInterface, body, live *unstructured.Unstructured, hash string, o Options) (*unstructured.Unstructured, Action, error) {
 	if live == nil {
-		body.SetResourceVersion(absent)
+		body.SetResourceVersion(Absent)
 		body.SetUID("")
 		written, err := resource.Apply(ctx, body.GetName(), body, metav1.ApplyOptions{FieldManager: o.Manager, Force: true})
 		return written, Created, err
 	}
 	if live.GetDeletionTimestamp() != nil {
-		return nil, Awaited, &waitError{fmt.Errorf("%s is being deleted%s", IDOf(live), finalizers(live))}
+		return nil, Awaited, &WaitError{fmt.Errorf("%s is being deleted%s", IDOf(live), Finalizers(live))}
 	}
 	claim, owner := o.Claim(ctx, live)
 	switch claim {
 	case Foreign:
 		return nil, Failed, &CollisionError{ID: IDOf(live), Owner: owner}
 	case Leaving:
-		return nil, Awaited, &waitError{fmt.Errorf("%s belonged to %s, which is gone: waits for it to be collected", IDOf(live), owner)}
+		return nil, Awaited, &WaitError{fmt.Errorf("%s belonged to %s, which is gone: waits for it to be collected", IDOf(live), owner)}
 	}
 	if unchanged(live, o, IDOf(body), hash) {
 		return live, Unchanged, nil
@@ -102,18 +102,18 @@ func (e *Engine) write(ctx context.Context, resource dynamic.ResourceInterface, 
 	return written, Configured, err
 }
 
-// look reads the object; nil if it is not there.
-func look(ctx context.Context, resource dynamic.ResourceInterface, name string) (*unstructured.Unstructured, error) {
+// Look reads the object; nil if it is not there.
+func Look(ctx context.Context, resource dynamic.ResourceInterface, name string) (*unstructured.Unstructured, error) {
 	live, err := resource.Get(ctx, name, metav1.GetOptions{})
-	if gone(err) {
+	if Gone(err) {
 		return nil, nil
 	}
 	return live, err
 }
 
-// gone is true for a 404 that names the object. One without a name means that the kind is not served: that is unknown,
+// Gone is true for a 404 that names the object. One without a name means that the kind is not served: that is unknown,
 // never "gone".
-func gone(err error) bool {
+func Gone(err error) bool {
 	status, ok := err.(apierrors.APIStatus)
 	return ok && apierrors.IsNotFound(err) && status.Status().Details != nil && status.Status().Details.Name != ""
 }
@@ -131,8 +131,8 @@ func replaced(err error, live *unstructured.Unstructured) bool {
 	return false
 }
 
-// unnamed is the server's answer to a field that the schema lacks: HTTP 500 without a reason (engine rule 21).
-func unnamed(err error) bool {
+// Unnamed is the server's answer to a field that the schema lacks: HTTP 500 without a reason (engine rule 21).
+func Unnamed(err error) bool {
 	status, ok := err.(apierrors.APIStatus)
 	return ok && status.Status().Code == http.StatusInternalServerError &&
 		(status.Status().Reason == "" || status.Status().Reason == metav1.StatusReasonUnknown)
@@ -193,8 +193,8 @@ func Hash(obj *unstructured.Unstructured) string {
 	return hex.EncodeToString(sum[:10])
 }
 
-// prepare makes the body that is sent: a copy without what a rendered object must not say.
-func prepare(obj *unstructured.Unstructured) *unstructured.Unstructured {
+// Body makes the body that is sent: a copy without what a rendered object must not say.
+func Body(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	body := obj.DeepCopy()
 	delete(body.Object, "status")
 	for _, field := range []string{"creationTimestamp", "managedFields", "generation", "selfLink", "resourceVersion", "uid"} {
@@ -204,7 +204,8 @@ func prepare(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	return body
 }
 
-func (e *Engine) resource(obj *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+// Resource is where objects like this one are written. The error is of meta.IsNoMatchError if the kind is not served.
+func (e *Engine) Resource(obj *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	gvk := obj.GroupVersionKind()
 	mapping, err := e.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
@@ -216,7 +217,8 @@ func (e *Engine) resource(obj *unstructured.Unstructured) (dynamic.ResourceInter
 	return e.client.Resource(mapping.Resource).Namespace(obj.GetNamespace()), nil
 }
 
-func finalizers(live *unstructured.Unstructured) string {
+// Finalizers names the finalizers of an object, for people; empty if it has none.
+func Finalizers(live *unstructured.Unstructured) string {
 	if list := live.GetFinalizers(); len(list) > 0 {
 		return fmt.Sprintf(" (finalizers %v)", list)
 	}

@@ -150,7 +150,7 @@ func TestPrepare(t *testing.T) {
 		"OtherGroup": {"only the core's", "apiVersion: example.com/v1\nkind: Secret\nmetadata: {name: x}\nstringData: {a: b}", "apiVersion: example.com/v1\nkind: Secret\nmetadata: {name: x}\nstringData: {a: b}"},
 	} {
 		in := parse(t, tc.in)
-		got, want := prepare(in), parse(t, tc.want)
+		got, want := Body(in), parse(t, tc.want)
 		if len(want.Object["metadata"].(map[string]any)) == 0 && got.Object["metadata"] == nil {
 			delete(want.Object, "metadata")
 		}
@@ -213,7 +213,7 @@ func TestAnswers(t *testing.T) {
 			name string
 			yes  bool
 		}{
-			{"gone", gone(tc.err)}, {"replaced", replaced(tc.err, &unstructured.Unstructured{})}, {"unnamed", unnamed(tc.err)},
+			{"gone", Gone(tc.err)}, {"replaced", replaced(tc.err, &unstructured.Unstructured{})}, {"unnamed", Unnamed(tc.err)},
 			{"conflicts", conflicts(tc.err) != nil}, {"metadata", onlyMetadata(tc.err)}, {"denied", denied(tc.err)},
 		} {
 			if is.yes {

@@ -31,8 +31,8 @@ func (e *Engine) Preflight(ctx context.Context, objs []*unstructured.Unstructure
 		}
 	}
 	for i, obj := range objs {
-		if _, err := e.resource(obj); err != nil {
-			if !coming(definitions, obj.GroupVersionKind().GroupKind()) {
+		if _, err := e.Resource(obj); err != nil {
+			if !Coming(definitions, obj) {
 				c := Change{ID: IDOf(obj)}.fail(ctx, e, obj, err)
 				refuse(&c)
 			}
@@ -76,9 +76,9 @@ func (e *Engine) check(ctx context.Context, obj, live *unstructured.Unstructured
 		return nil
 	}
 	c := Change{ID: IDOf(obj)}
-	resource, err := e.resource(obj)
+	resource, err := e.Resource(obj)
 	if err == nil {
-		live, err = look(ctx, resource, obj.GetName())
+		live, err = Look(ctx, resource, obj.GetName())
 	}
 	if err != nil {
 		c = c.fail(ctx, e, obj, err)
@@ -92,9 +92,10 @@ func (e *Engine) check(ctx context.Context, obj, live *unstructured.Unstructured
 	return &c
 }
 
-func coming(definitions []*unstructured.Unstructured, gk schema.GroupKind) bool {
+// Coming tells whether one of the definitions defines the object's kind, which the cluster may not serve yet.
+func Coming(definitions []*unstructured.Unstructured, obj *unstructured.Unstructured) bool {
 	for _, crd := range definitions {
-		if defines(crd, gk) {
+		if defines(crd, obj.GroupVersionKind().GroupKind()) {
 			return true
 		}
 	}
@@ -114,7 +115,7 @@ func (e *Engine) existing(ctx context.Context, at place, objs []*unstructured.Un
 	found := map[int]*unstructured.Unstructured{}
 	if len(indices) == 1 {
 		item, err := resource.Get(ctx, objs[indices[0]].GetName(), metav1.GetOptions{})
-		if gone(err) {
+		if Gone(err) {
 			return nil, nil
 		}
 		if err != nil {
@@ -159,12 +160,17 @@ func (e *Engine) Lookup(ctx context.Context, id ID) (*unstructured.Unstructured,
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(id.GroupVersionKind)
 	obj.SetNamespace(id.Namespace)
-	resource, err := e.resource(obj)
+	resource, err := e.Resource(obj)
 	if meta.IsNoMatchError(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return look(ctx, resource, id.Name)
+	return Look(ctx, resource, id.Name)
+}
+
+// List returns the metadata of the objects of a resource, as they are in etcd now; at most limit of them.
+func (e *Engine) List(ctx context.Context, resource schema.GroupVersionResource, namespace string, limit int64) (*metav1.PartialObjectMetadataList, error) {
+	return e.metadata.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: limit})
 }

@@ -16,7 +16,7 @@ import (
 // about values that mean the same, such as an empty list and the null that the server stores for it. The body is then
 // bound to the state that was compared.
 func alike(ctx context.Context, resource dynamic.ResourceInterface, body *unstructured.Unstructured, manager string) bool {
-	live, err := look(ctx, resource, body.GetName())
+	live, err := Look(ctx, resource, body.GetName())
 	if err != nil || live == nil {
 		return false
 	}
@@ -48,11 +48,11 @@ func content(obj *unstructured.Unstructured) any {
 	metadata["finalizers"], _, _ = unstructured.NestedSlice(out, "metadata", "finalizers")
 	metadata["ownerReferences"], _, _ = unstructured.NestedSlice(out, "metadata", "ownerReferences")
 	out["metadata"] = metadata
-	return withoutEmpty(out)
+	return WithoutEmpty(out)
 }
 
-// withoutEmpty drops nulls and empty lists from maps: the server stores one as the other. Empty maps mean something.
-func withoutEmpty(value any) any {
+// WithoutEmpty drops nulls and empty lists from maps: the server stores one as the other. Empty maps mean something.
+func WithoutEmpty(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
 		for key, child := range v {
@@ -61,11 +61,11 @@ func withoutEmpty(value any) any {
 				delete(v, key)
 				continue
 			}
-			v[key] = withoutEmpty(child)
+			v[key] = WithoutEmpty(child)
 		}
 	case []any:
 		for i := range v {
-			v[i] = withoutEmpty(v[i])
+			v[i] = WithoutEmpty(v[i])
 		}
 	}
 	return value

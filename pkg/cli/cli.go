@@ -51,6 +51,8 @@ type tool struct {
 	in       io.Reader
 	out, err io.Writer
 	flags    *genericclioptions.ConfigFlags
+	// home is the folder of repositories and their cache; empty is the default.
+	home string
 }
 
 // Main runs a command line and returns its exit code.
@@ -89,8 +91,9 @@ Exit codes: 0 done, 1 error, 2 wrong usage, 3 the plan that was waited for faile
 		return usage("%w (see %s --help)", err, cmd.CommandPath())
 	})
 	t.flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(t.packageCommand())
-	root.AddCommand(t.initCommand(), t.installCommand(), t.updateCommand(), t.upgradeCommand(), t.uninstallCommand(),
+	root.PersistentFlags().StringVar(&t.home, "home", "", "folder of repositories and their cache (default $KUDO_HOME, or ~/.kudo)")
+	root.AddCommand(t.packageCommand(), t.repoCommand(), t.searchCommand(), t.cacheCommand())
+	root.AddCommand(t.initCommand(), t.installCommand(), t.updateCommand(), t.upgradeCommand(), t.uninstallCommand(), t.uninstallVersionCommand(),
 		t.getCommand(), t.planCommand(), t.testCommand(), t.versionCommand())
 	return root
 }

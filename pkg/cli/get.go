@@ -22,10 +22,10 @@ func (t *tool) getCommand() *cobra.Command {
 	var output string
 	var all bool
 	cmd := &cobra.Command{
-		Use:       "get instances|operators|operatorversions|all",
-		Short:     "List Instances, Operators and OperatorVersions",
-		ValidArgs: []string{"instances", "operators", "operatorversions", "all"},
-		Args:      exactly(1, "one of instances, operators, operatorversions and all"),
+		Use:       "get instances|operators|operatorversions|shared|all",
+		Short:     "List Instances, Operators, OperatorVersions, and what OperatorVersions share in the cluster",
+		ValidArgs: []string{"instances", "operators", "operatorversions", "shared", "all"},
+		Args:      exactly(1, "one of instances, operators, operatorversions, shared and all"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return t.get(cmd.Context(), args[0], output, all)
 		},
@@ -48,6 +48,9 @@ var kinds = []struct {
 func (t *tool) get(ctx context.Context, what, output string, all bool) error {
 	if output != "" && output != "yaml" && output != "json" && output != "wide" && output != "name" {
 		return usage("invalid output format %q: use yaml, json, wide or name", output)
+	}
+	if what == "shared" {
+		return t.getShared(ctx, output)
 	}
 	c, _, namespace, err := t.connect()
 	if err != nil {
@@ -83,7 +86,7 @@ func (t *tool) get(ctx context.Context, what, output string, all bool) error {
 	}
 	switch {
 	case !found:
-		return usage("unknown kind %q: use instances, operators, operatorversions or all", what)
+		return usage("unknown kind %q: use instances, operators, operatorversions, shared or all", what)
 	case output == "name":
 		for _, obj := range objs {
 			t.say("%s.kudo.dev/%s", lower(obj.GetKind()), obj.GetName())
@@ -123,9 +126,9 @@ func (t *tool) list(list client.ObjectList, titled, namespaces, wide bool) error
 			rows = append(rows, []string{o.Namespace, o.Name, o.Spec.URL, age(&o)})
 		}
 	case *v1beta1.OperatorVersionList:
-		title, rows = "operatorversions", [][]string{{"NAMESPACE", "NAME", "OPERATOR", "VERSION", "APP-VERSION", "AGE"}}
+		title, rows = "operatorversions", [][]string{{"NAMESPACE", "NAME", "OPERATOR", "VERSION", "APP-VERSION", "INSTALLED", "AGE"}}
 		for _, o := range l.Items {
-			rows = append(rows, []string{o.Namespace, o.Name, o.Spec.Operator.Name, o.Spec.Version, o.Spec.AppVersion, age(&o)})
+			rows = append(rows, []string{o.Namespace, o.Name, o.Spec.Operator.Name, o.Spec.Version, o.Spec.AppVersion, fmt.Sprint(o.Installed()), age(&o)})
 		}
 	case *v1beta1.InstanceList:
 		title, rows = "instances", [][]string{{"NAMESPACE", "NAME", "OPERATOR-VERSION", "READY", "STATUS", "ACTIVE-PLAN", "AGE"}}

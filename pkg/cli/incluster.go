@@ -43,7 +43,7 @@ func (t *tool) installKnown(ctx context.Context, operator string, o *installOpti
 	if err := absent(ctx, c, instance); err != nil {
 		return err
 	}
-	return t.makeInstance(ctx, c, instance, &o.waiting)
+	return t.makeInstance(ctx, c, instance, []*v1beta1.OperatorVersion{ov}, &o.waiting)
 }
 
 // highest is the OperatorVersion of an operator with the highest appVersion, and among these with the highest version.

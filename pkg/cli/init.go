@@ -101,6 +101,9 @@ func (t *tool) init(ctx context.Context, o *initOptions) error {
 		ctx, cancel := context.WithTimeout(ctx, time.Duration(o.waitTimeout))
 		defer cancel()
 		err := install.Wait(ctx, c, objs, func(message string) { t.progress("waiting: %s", message) })
+		if err == nil && !o.CRDsOnly {
+			err = install.Enforced(ctx, c)
+		}
 		if err != nil {
 			return &codeError{ExitTimeout, err}
 		}

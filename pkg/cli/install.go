@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
+	"strings"
 	"time"
 
 	"github.com/Masterminds/semver/v3"
@@ -20,7 +22,6 @@ import (
 	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/operators/render"
-	"kudo.dev/kudo/pkg/repository"
 )
 
 type installOptions struct {
@@ -31,8 +32,8 @@ type installOptions struct {
 	namespace    bool
 	adopt        bool
 	inCluster    bool
-	// operatorVersion and appVersion pick a version with inCluster; empty ones are any.
-	operatorVersion, appVersion string
+	installing   []string
+	choice
 }
 
 func (t *tool) installCommand() *cobra.Command {
@@ -40,12 +41,13 @@ func (t *tool) installCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install PACKAGE",
 		Short: "Install an operator package, and make an Instance of it",
-		Long: `Install an operator package from a folder or an archive: its Operator and OperatorVersion, those of its
-dependencies, and an Instance, whose deploy plan runs.
+		Long: `Install an operator package from a folder, an archive, a URL of one, or a repository: its Operator and OperatorVersion,
+those of its dependencies, and an Instance, whose deploy plan runs.
 
   kubectl kudo install ./operators/catalog/hello/operator --wait
-  kubectl kudo install ./mysql-5.7_0.3.0.tgz --instance db -p PASSWORD=secret`,
-		Args: exactly(1, "one package: a folder that holds operator.yaml, or a .tgz"),
+  kubectl kudo install ./mysql-5.7_0.3.0.tgz --instance db -p PASSWORD=secret
+  kubectl kudo install mysql --operator-version '^0.3' --repo community`,
+		Args: exactly(1, "one package: a folder that holds operator.yaml, a .tgz, a URL, or a name in a repository"),
 		RunE: func(cmd *cobra.Command, args []string) error { return t.install(cmd.Context(), args[0], o) },
 	}
 	f := cmd.Flags()
@@ -54,10 +56,10 @@ dependencies, and an Instance, whose deploy plan runs.
 	f.BoolVar(&o.namespace, "create-namespace", false, "create the namespace")
 	f.BoolVar(&o.adopt, "adopt", false, "let the plans take over objects that are there already and belong to nobody's controller")
 	f.BoolVar(&o.inCluster, "in-cluster", false, "take an OperatorVersion that is installed in the namespace; PACKAGE is the operator's name")
-	f.StringVar(&o.operatorVersion, "operator-version", "", "with --in-cluster: version of the operator (default the highest)")
-	f.StringVar(&o.appVersion, "app-version", "", "with --in-cluster: version of the application (default the highest)")
+	f.StringArrayVar(&o.installing, "install-parameter", nil, "parameter of the install plan, as NAME=VALUE; may be given more than once")
+	o.choice.add(f)
 	o.parameters.add(f)
-	o.waiting.add(f, "the deploy plan has ended")
+	o.waiting.add(f, "the install plan and the deploy plan have ended")
 	return cmd
 }
 
@@ -67,12 +69,12 @@ func (t *tool) install(ctx context.Context, name string, o *installOptions) erro
 		return err
 	}
 	if o.inCluster {
+		if o.repo != "" {
+			return usage("--repo goes without --in-cluster, which looks for what is installed in the namespace")
+		}
 		return t.installKnown(ctx, name, o, given)
 	}
-	if o.operatorVersion != "" || o.appVersion != "" {
-		return usage("--operator-version and --app-version go with --in-cluster: a folder or an archive holds one version")
-	}
-	packages, err := t.resolve(ctx, name)
+	packages, err := t.resolve(ctx, name, o.choice)
 	if err != nil {
 		return err
 	}
@@ -84,6 +86,10 @@ func (t *tool) install(ctx context.Context, name string, o *installOptions) erro
 		if err := checkParameters(pkg, given); err != nil {
 			return err
 		}
+	}
+	installing, err := o.installParameters(pkg)
+	if err != nil {
+		return err
 	}
 	c, config, namespace, err := t.connect()
 	if err != nil {
@@ -101,15 +107,55 @@ func (t *tool) install(ctx context.Context, name string, o *installOptions) erro
 	if err := t.makeNamespace(ctx, c, pkg, namespace, o, given); err != nil {
 		return err
 	}
+	var versions []*v1beta1.OperatorVersion
 	for _, p := range packages {
-		if err := t.installVersion(ctx, c, p, namespace); err != nil {
+		parameters := map[string]string{}
+		if p == pkg {
+			parameters = installing
+		}
+		version, err := t.installVersion(ctx, c, p, namespace, parameters)
+		if err != nil {
 			return err
 		}
+		versions = append(versions, version)
 	}
 	if o.skipInstance {
-		return nil
+		return t.awaitInstalled(ctx, c, versions, &o.waiting)
 	}
-	return t.makeInstance(ctx, c, instance, &o.waiting)
+	return t.makeInstance(ctx, c, instance, versions, &o.waiting)
+}
+
+// installParameters reads the parameters of the install plan.
+func (o *installOptions) installParameters(pkg *operators.Package) (map[string]string, error) {
+	out := map[string]string{}
+	for _, text := range o.installing {
+		name, value, found := strings.Cut(text, "=")
+		if !found || name == "" {
+			return nil, usage("--install-parameter %q: must be NAME=VALUE", text)
+		}
+		out[name] = value
+	}
+	if len(out) == 0 {
+		return nil, nil
+	}
+	if pkg.Operator.InstallPlan == "" {
+		return nil, usage("--install-parameter: operator %s has no install plan", pkg.Operator.Name)
+	}
+	return out, checkParameters(pkg, out)
+}
+
+// awaitInstalled waits for the install plans, if that was asked for.
+func (t *tool) awaitInstalled(ctx context.Context, c client.WithWatch, versions []*v1beta1.OperatorVersion, w *waiting) error {
+	for _, ov := range versions {
+		if !w.wait || ov.Spec.InstallPlan == "" {
+			continue
+		}
+		if err := t.awaitVersion(ctx, c, client.ObjectKeyFromObject(ov), time.Duration(w.time), installed(ov.UID, "")); err != nil {
+			return err
+		}
+		t.say("operatorversion %s/%s installed", ov.Namespace, ov.Name)
+	}
+	return nil
 }
 
 // absent refuses an Instance that exists already.
@@ -121,14 +167,17 @@ func absent(ctx context.Context, c client.Client, instance *v1beta1.Instance) er
 	return client.IgnoreNotFound(err)
 }
 
-// makeInstance creates an Instance, and waits for its deploy plan if that was asked for.
-func (t *tool) makeInstance(ctx context.Context, c client.WithWatch, instance *v1beta1.Instance, w *waiting) error {
+// makeInstance creates an Instance, and waits for the install plans and its deploy plan if that was asked for.
+func (t *tool) makeInstance(ctx context.Context, c client.WithWatch, instance *v1beta1.Instance, versions []*v1beta1.OperatorVersion, w *waiting) error {
 	if err := c.Create(ctx, instance); err != nil {
 		return fmt.Errorf("instance %s/%s: %w", instance.Namespace, instance.Name, err)
 	}
 	t.say("instance %s/%s created", instance.Namespace, instance.Name)
 	if !w.wait {
 		return nil
+	}
+	if err := t.awaitInstalled(ctx, c, versions, w); err != nil {
+		return err
 	}
 	if err := t.await(ctx, c, client.ObjectKeyFromObject(instance), time.Duration(w.time), settled(instance.Generation, instance.UID)); err != nil {
 		return err
@@ -154,12 +203,8 @@ func versionName(p *operators.Package) string {
 }
 
 // resolve finds a package and its dependencies, checks their tasks, and shows warnings.
-func (t *tool) resolve(ctx context.Context, name string) ([]*operators.Package, error) {
-	found, err := repository.Resolve(ctx, name, ".")
-	if err != nil {
-		return nil, err
-	}
-	packages, err := repository.WithDependencies(ctx, found)
+func (t *tool) resolve(ctx context.Context, name string, o choice) ([]*operators.Package, error) {
+	packages, err := t.findPackages(ctx, name, o)
 	if err != nil {
 		return nil, err
 	}
@@ -261,34 +306,44 @@ func namespaceOf(pkg *operators.Package, name, instance string, given map[string
 	return namespace, nil
 }
 
-// installVersion creates the Operator and the OperatorVersion of a package, if they are not there.
-func (t *tool) installVersion(ctx context.Context, c client.Client, pkg *operators.Package, namespace string) error {
+// installVersion creates the Operator and the OperatorVersion of a package, if they are not there, and returns the latter.
+func (t *tool) installVersion(ctx context.Context, c client.Client, pkg *operators.Package, namespace string, parameters map[string]string) (*v1beta1.OperatorVersion, error) {
 	operator, version, err := operators.Convert(pkg, namespace)
 	if err != nil {
-		return fmt.Errorf("package %s:\n%w", pkg.Operator.Name, err)
+		return nil, fmt.Errorf("package %s:\n%w", pkg.Operator.Name, err)
 	}
+	version.Spec.InstallParameters = parameters
 	switch err := c.Create(ctx, operator); {
 	case err == nil:
 		t.say("operator %s/%s created", namespace, operator.Name)
 	case !apierrors.IsAlreadyExists(err):
-		return fmt.Errorf("operator %s/%s: %w", namespace, operator.Name, err)
+		return nil, fmt.Errorf("operator %s/%s: %w", namespace, operator.Name, err)
 	}
 	wanted := version.Spec.DeepCopy()
 	err = c.Create(ctx, version)
 	if err == nil {
 		t.say("operatorversion %s/%s created", namespace, version.Name)
-		return nil
+		return version, nil
 	}
 	if !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("operatorversion %s/%s: %w", namespace, version.Name, err)
+		return nil, fmt.Errorf("operatorversion %s/%s: %w", namespace, version.Name, err)
 	}
 	live := &v1beta1.OperatorVersion{}
 	if err := c.Get(ctx, client.ObjectKeyFromObject(version), live); err != nil {
-		return err
+		return nil, err
 	}
 	t.say("operatorversion %s/%s already installed", namespace, version.Name)
+	if len(parameters) > 0 && !maps.Equal(parameters, live.Spec.InstallParameters) {
+		patch := client.MergeFrom(live.DeepCopy())
+		live.Spec.InstallParameters = parameters
+		if err := c.Patch(ctx, live, patch); err != nil {
+			return nil, fmt.Errorf("operatorversion %s/%s: %w", namespace, version.Name, err)
+		}
+		t.say("operatorversion %s/%s install parameters changed", namespace, version.Name)
+	}
+	wanted.InstallParameters = live.Spec.InstallParameters
 	if !equality.Semantic.DeepEqual(live.Spec, *wanted) {
 		t.warn("operatorversion %s/%s has other content than the package: it is used as it is. Give the package a new operatorVersion, or delete the OperatorVersion first", namespace, version.Name)
 	}
-	return nil
+	return live, nil
 }

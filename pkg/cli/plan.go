@@ -71,7 +71,7 @@ func (t *tool) planStatus() *cobra.Command {
 	})
 	cmd.Flags().StringVarP(&output, "output", "o", "", "yaml or json: print status as such")
 	w.add(cmd.Flags(), "no plan runs any more")
-	return cmd
+	return t.onVersion(cmd, t.versionStatus(&output, w))
 }
 
 func (t *tool) planWait() *cobra.Command {
@@ -151,7 +151,7 @@ func (t *tool) planRetry() *cobra.Command {
 		})
 	})
 	w.add(cmd.Flags(), "the plan has ended")
-	return cmd
+	return t.onVersion(cmd, t.retryVersion(w))
 }
 
 func annotate(ctx context.Context, c client.Client, i *v1beta1.Instance, key string, uid types.UID) error {
@@ -178,39 +178,46 @@ type run struct {
 func (t *tool) planHistory() *cobra.Command {
 	var output string
 	cmd := t.instanceCommand("history --instance NAME", "List the last runs of an Instance's plans", func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
-		runs, err := runsOf(ctx, c, i)
-		if err != nil {
-			return err
-		}
-		if output != "" {
-			return t.printAny(output, runs)
-		}
-		rows := [][]string{{"REVISION", "PLAN", "STATUS", "STARTED", "TOOK", "OPERATOR-VERSION", "CAUSE"}}
-		for _, r := range runs {
-			took := elapsed(&r.Started, r.Finished, time.Now())
-			rows = append(rows, []string{fmt.Sprint(r.Revision), r.Plan, string(r.Status), r.Started.Format(time.DateTime), trim(took), r.Version, r.Cause})
-		}
-		return t.table(rows)
+		return t.history(ctx, c, i, i.Status.PlanStatus, client.MatchingLabels{v1beta1.InstanceLabel: i.Name}, output)
 	})
 	cmd.Flags().StringVarP(&output, "output", "o", "", "yaml or json")
-	return cmd
+	return t.onVersion(cmd, func(ctx context.Context, c client.WithWatch, ov *v1beta1.OperatorVersion) error {
+		return t.history(ctx, c, ov, ov.Status.PlanStatus, client.MatchingLabels{v1beta1.HistoryLabel: string(ov.UID)}, output)
+	})
+}
+
+// history prints the runs of an Instance or an OperatorVersion.
+func (t *tool) history(ctx context.Context, c client.Client, owner client.Object, now map[string]v1beta1.PlanStatus, by client.MatchingLabels, output string) error {
+	runs, err := runsOf(ctx, c, owner, now, by)
+	if err != nil {
+		return err
+	}
+	if output != "" {
+		return t.printAny(output, runs)
+	}
+	rows := [][]string{{"REVISION", "PLAN", "STATUS", "STARTED", "TOOK", "OPERATOR-VERSION", "CAUSE"}}
+	for _, r := range runs {
+		took := elapsed(&r.Started, r.Finished, time.Now())
+		rows = append(rows, []string{fmt.Sprint(r.Revision), r.Plan, string(r.Status), r.Started.Format(time.DateTime), trim(took), r.Version, r.Cause})
+	}
+	return t.table(rows)
 }
 
 // runsOf reads the history: what was started stands in ControllerRevisions, what came of it in the status, and of older
 // runs in an annotation.
-func runsOf(ctx context.Context, c client.Client, i *v1beta1.Instance) ([]run, error) {
+func runsOf(ctx context.Context, c client.Client, owner client.Object, now map[string]v1beta1.PlanStatus, by client.MatchingLabels) ([]run, error) {
 	list := &appsv1.ControllerRevisionList{}
-	if err := c.List(ctx, list, client.InNamespace(i.Namespace), client.MatchingLabels{v1beta1.InstanceLabel: i.Name}); err != nil {
+	if err := c.List(ctx, list, client.InNamespace(owner.GetNamespace()), by); err != nil {
 		return nil, err
 	}
 	ended := map[int64]v1beta1.PlanStatus{}
-	for _, st := range i.Status.PlanStatus {
+	for _, st := range now {
 		ended[st.Revision] = st
 	}
 	runs := []run{}
 	for _, object := range list.Items {
 		started := history.Run{}
-		if object.Revision == 0 || !metav1.IsControlledBy(&object, i) || json.Unmarshal(object.Data.Raw, &started) != nil {
+		if object.Revision == 0 || !metav1.IsControlledBy(&object, owner) || json.Unmarshal(object.Data.Raw, &started) != nil {
 			continue
 		}
 		r := run{Revision: object.Revision, Plan: started.Plan, Started: started.Started, Version: started.OperatorVersion, Cause: started.Cause}

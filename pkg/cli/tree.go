@@ -40,6 +40,23 @@ func tree(instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, now time.Time
 	return fmt.Sprintf("Plan(s) for %q in namespace %q:\n%s", instance.Name, instance.Namespace, root.String())
 }
 
+// installTree draws the install plan of an OperatorVersion.
+func installTree(ov *v1beta1.OperatorVersion, now time.Time) string {
+	status := ov.Status
+	root := treeprint.NewWithRoot(fmt.Sprintf("%s (Install-Plan: %q Status: %q)", ov.Name, ov.Spec.InstallPlan, status.AggregatedStatus.Status))
+	if st, known := status.PlanStatus[ov.Spec.InstallPlan]; known {
+		addPlan(root, st, ov.Spec.Plans[ov.Spec.InstallPlan], true, now)
+	} else {
+		addPlan(root, plans.Never(ov.Spec.InstallPlan, ov.Spec.Plans[ov.Spec.InstallPlan]), ov.Spec.Plans[ov.Spec.InstallPlan], true, now)
+	}
+	for _, c := range status.Conditions {
+		if c.Type == v1beta1.DriftedCondition || c.Type == v1beta1.ReleasedCondition {
+			root.AddNode(fmt.Sprintf("%s: %s", c.Type, c.Message))
+		}
+	}
+	return fmt.Sprintf("Install plan of operatorversion %q in namespace %q:\n%s", ov.Name, ov.Namespace, root.String())
+}
+
 func addPlan(root treeprint.Tree, st v1beta1.PlanStatus, plan v1beta1.Plan, open bool, now time.Time) {
 	line := fmt.Sprintf("Plan %s (%s strategy) [%s]", st.Name, strategy(plan.Strategy), st.Status)
 	if st.Status == v1beta1.NeverRun || st.Status == "" {

@@ -16,6 +16,7 @@ import (
 type upgradeOptions struct {
 	waiting
 	parameters
+	choice
 	instance       string
 	allowDowngrade bool
 }
@@ -28,12 +29,14 @@ func (t *tool) upgradeCommand() *cobra.Command {
 		Long: `Install another version of the Instance's operator, and move the Instance to it. The first of the plans upgrade,
 update and deploy that the new version has is run.
 
-  kubectl kudo upgrade ./mysql-0.4.0 --instance db --wait`,
-		Args: exactly(1, "one package: a folder that holds operator.yaml, or a .tgz"),
+  kubectl kudo upgrade ./mysql-0.4.0 --instance db --wait
+  kubectl kudo upgrade mysql --operator-version '^0.4' --instance db --wait`,
+		Args: exactly(1, "one package: a folder that holds operator.yaml, a .tgz, a URL, or a name in a repository"),
 		RunE: func(cmd *cobra.Command, args []string) error { return t.upgrade(cmd.Context(), args[0], o) },
 	}
 	instanceFlag(cmd, &o.instance)
 	cmd.Flags().BoolVar(&o.allowDowngrade, "allow-downgrade", false, "allow a lower version than the Instance has")
+	o.choice.add(cmd.Flags())
 	o.parameters.add(cmd.Flags())
 	o.waiting.add(cmd.Flags(), "the upgrade has ended")
 	return cmd
@@ -44,7 +47,7 @@ func (t *tool) upgrade(ctx context.Context, name string, o *upgradeOptions) erro
 	if err != nil {
 		return err
 	}
-	packages, err := t.resolve(ctx, name)
+	packages, err := t.resolve(ctx, name, o.choice)
 	if err != nil {
 		return err
 	}
@@ -76,7 +79,7 @@ func (t *tool) upgrade(ctx context.Context, name string, o *upgradeOptions) erro
 		return err
 	}
 	for _, p := range packages {
-		if err := t.installVersion(ctx, c, p, namespace); err != nil {
+		if _, err := t.installVersion(ctx, c, p, namespace, nil); err != nil {
 			return err
 		}
 	}

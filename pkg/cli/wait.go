@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -29,7 +30,7 @@ func settled(generation int64, uid types.UID) verdict {
 			return true, fmt.Errorf("the Instance was deleted")
 		case i.Status.ObservedGeneration < generation:
 			return refusal(i, generation)
-		case plans.Running(i.Status.PlanStatus) != "", len(i.Status.Queue) > 0:
+		case plans.Running(i.Status.PlanStatus) != "", len(i.Status.Queue) > 0, i.Status.AggregatedStatus.Status == v1beta1.Pending:
 			return false, nil
 		}
 		if done, err := refusal(i, generation); done {
@@ -109,35 +110,47 @@ type watcher struct {
 
 // follow watches until the verdict, or until the watch ends.
 func (w *watcher) follow(ctx context.Context, over verdict) (bool, error) {
-	list := &v1beta1.InstanceList{}
-	options := []client.ListOption{client.InNamespace(w.key.Namespace), client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", w.key.Name)}}
-	if err := w.client.List(ctx, list, options...); err != nil {
+	return observe(ctx, w.client, &v1beta1.InstanceList{}, w.key, func() { w.redraw(ctx) }, func(obj client.Object) (bool, error) {
+		w.instance, _ = obj.(*v1beta1.Instance)
+		return over(w.instance)
+	})
+}
+
+// observe watches one object until see says that it has seen enough, or until the watch ends. see is given nil if the
+// object is not there; draw is called when something may have changed.
+func observe(ctx context.Context, c client.WithWatch, list client.ObjectList, key types.NamespacedName, draw func(), see func(client.Object) (bool, error)) (bool, error) {
+	options := []client.ListOption{client.InNamespace(key.Namespace), client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", key.Name)}}
+	if err := c.List(ctx, list, options...); err != nil {
 		return false, err
 	}
-	w.instance = nil
-	if len(list.Items) > 0 {
-		w.instance = &list.Items[0]
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return false, err
 	}
-	if done, err := over(w.instance); done {
+	var now client.Object
+	if len(items) > 0 {
+		now, _ = items[0].(client.Object)
+	}
+	if done, err := see(now); done {
 		return true, err
 	}
 	from := &client.ListOptions{}
 	from.ApplyOptions(options)
-	from.Raw = listOptions(list.ResourceVersion)
-	events, err := w.client.Watch(ctx, &v1beta1.InstanceList{}, from)
+	from.Raw = listOptions(list.GetResourceVersion())
+	events, err := c.Watch(ctx, list, from)
 	if err != nil {
 		return false, err
 	}
 	defer events.Stop()
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
-	w.redraw(ctx)
+	draw()
 	for {
 		select {
 		case <-ctx.Done():
 			return false, ctx.Err()
 		case <-tick.C:
-			w.redraw(ctx)
+			draw()
 		case e, open := <-events.ResultChan():
 			if !open {
 				return false, nil
@@ -145,18 +158,17 @@ func (w *watcher) follow(ctx context.Context, over verdict) (bool, error) {
 			if e.Type == watch.Error {
 				return false, apierrors.FromObject(e.Object)
 			}
-			instance, ok := e.Object.(*v1beta1.Instance)
+			obj, ok := e.Object.(client.Object)
 			if !ok {
 				continue
 			}
-			w.instance = instance
 			if e.Type == watch.Deleted {
-				w.instance = nil
+				obj = nil
 			}
-			if done, err := over(w.instance); done {
+			if done, err := see(obj); done {
 				return true, err
 			}
-			w.redraw(ctx)
+			draw()
 		}
 	}
 }

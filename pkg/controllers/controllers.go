@@ -9,6 +9,7 @@ import (
 
 	"github.com/open-policy-agent/cert-controller/pkg/rotator"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,10 +35,14 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/admission"
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/controllers/changes"
+	"kudo.dev/kudo/pkg/controllers/installation"
 	"kudo.dev/kudo/pkg/controllers/instance"
+	"kudo.dev/kudo/pkg/controllers/operatorversion"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/podexec"
 	"kudo.dev/kudo/pkg/runner"
+	"kudo.dev/kudo/pkg/share"
 )
 
 // Options of the manager.
@@ -89,7 +94,7 @@ func NewManager(ctx context.Context, config *rest.Config, o Options) (manager.Ma
 	if err != nil {
 		return nil, fmt.Errorf("set up the manager: %w", err)
 	}
-	if err := addInstances(ctx, mgr, config, o); err != nil {
+	if err := addControllers(ctx, mgr, config, o); err != nil {
 		return nil, err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
@@ -109,7 +114,7 @@ var common = []schema.GroupVersionKind{
 	{Group: "batch", Version: "v1", Kind: "Job"},
 }
 
-func addInstances(ctx context.Context, mgr manager.Manager, config *rest.Config, o Options) error {
+func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Config, o Options) error {
 	dyn, err := dynamic.NewForConfigAndClient(config, mgr.GetHTTPClient())
 	if err != nil {
 		return err
@@ -143,14 +148,20 @@ func addInstances(ctx context.Context, mgr manager.Manager, config *rest.Config,
 			return err
 		}
 	}
-	changes := instance.NewChanges()
-	kinds := apply.NewKinds(mgr.GetRESTMapper(), disco, dyn)
-	mirror := apply.NewMirror(ctx, dyn, mgr.GetRESTMapper(), mgr.GetLogger(), changes.Saw)
-	reconciler := &instance.Reconciler{
-		Client: consistent, Reader: plain, History: history.New(plain, plain), Mirror: mirror,
-		Runner:   runner.New(apply.New(dyn, meta, kinds, mirror), kinds, mirror, exec, o.PipeImage),
-		Versions: runner.NewVersions(), Events: recorder(ctx, set, mgr.GetScheme()), Clock: clock.RealClock{},
+	instances, versions, installations := changes.New(), changes.New(), changes.New()
+	saw := func(obj *unstructured.Unstructured) {
+		instances.Saw(obj)
+		if len(changes.Holders(obj)) > 0 {
+			versions.Saw(obj)
+			installations.Saw(obj)
+		}
 	}
+	kinds := apply.NewKinds(mgr.GetRESTMapper(), disco, dyn)
+	mirror := apply.NewMirror(ctx, dyn, mgr.GetRESTMapper(), mgr.GetLogger(), saw)
+	objects := apply.New(dyn, meta, kinds, mirror)
+	shared := share.New(objects, kinds, mirror, plain, nil, nil, clock.RealClock{})
+	store, contents, events := history.New(plain, plain), runner.NewVersions(), recorder(ctx, set, mgr.GetScheme())
+	run := runner.New(objects, kinds, mirror, shared, exec, o.PipeImage)
 	warm := manager.RunnableFunc(func(ctx context.Context) error {
 		mirror.Watch(ctx, common...)
 		return nil
@@ -158,7 +169,20 @@ func addInstances(ctx context.Context, mgr manager.Manager, config *rest.Config,
 	if err := mgr.Add(warm); err != nil {
 		return err
 	}
-	return reconciler.SetupWithManager(mgr, changes, o.Workers)
+	instanceReconciler := &instance.Reconciler{
+		Client: consistent, Reader: plain, History: store, Mirror: mirror, Runner: run, Versions: contents, Events: events, Clock: clock.RealClock{},
+	}
+	if err := instanceReconciler.SetupWithManager(mgr, instances, o.Workers); err != nil {
+		return err
+	}
+	versionReconciler := &operatorversion.Reconciler{
+		Client: consistent, Reader: plain, History: store, Runner: run, Share: shared, Versions: contents, Events: events, Clock: clock.RealClock{},
+	}
+	if err := versionReconciler.SetupWithManager(mgr, versions, o.Workers); err != nil {
+		return err
+	}
+	installationReconciler := &installation.Reconciler{Client: consistent, Reader: plain, Share: shared, Events: events}
+	return installationReconciler.SetupWithManager(mgr, installations, o.Workers)
 }
 
 // recorder sends events. Several of one reason may come at a time, and each message counts: so they are not merged

@@ -115,6 +115,8 @@ func checkInstance(i *instance) Result {
 		return progressing("plan %s is queued", status.Queue[0].PlanName)
 	case refusal(i) != "":
 		return progressing("its spec is refused: %s", refusal(i))
+	case aggregated.Status == v1beta1.Pending: // its last run is of the spec before
+		return progressing("%s", aggregated.Message)
 	case aggregated.Status == v1beta1.Complete:
 		return ready()
 	case aggregated.Status == v1beta1.FatalError:

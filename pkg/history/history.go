@@ -1,4 +1,4 @@
-// Package history keeps the runs of an Instance, with their parameters and the OperatorVersion that they use, as
+// Package history keeps the runs of an Instance or an OperatorVersion, with their parameters and the OperatorVersion that they use, as
 // ControllerRevisions.
 package history
 
@@ -61,35 +61,54 @@ func RunUID(instance types.UID, revision int64) types.UID {
 	return types.UID(uuid.NewSHA1(space, fmt.Appendf(nil, "kudo.dev/run/%d", revision)).String())
 }
 
-// Name of the ControllerRevision of a run.
+// Name of the ControllerRevision of an Instance's run.
 func Name(instance string, revision int64) string { return fmt.Sprintf("%s-%d", instance, revision) }
 
-// labels of all ControllerRevisions of an Instance.
-func labels(instance *v1beta1.Instance) map[string]string {
-	out := map[string]string{v1beta1.InstanceLabel: instance.Name}
-	if operator := instance.Labels[v1beta1.OperatorLabel]; operator != "" {
+// NameFor is the name of the ControllerRevision of a run of the owner, an Instance or an OperatorVersion: these may have
+// the same name.
+func NameFor(owner client.Object, revision int64) string {
+	if _, installs := owner.(*v1beta1.OperatorVersion); installs {
+		return Name(owner.GetName()+"-install", revision)
+	}
+	return Name(owner.GetName(), revision)
+}
+
+// labels of all ControllerRevisions of an owner.
+func labels(owner client.Object) map[string]string {
+	out := map[string]string{v1beta1.HistoryLabel: string(owner.GetUID())}
+	if _, runs := owner.(*v1beta1.Instance); runs {
+		out[v1beta1.InstanceLabel] = owner.GetName()
+	}
+	if operator := owner.GetLabels()[v1beta1.OperatorLabel]; operator != "" {
 		out[v1beta1.OperatorLabel] = operator
 	}
 	return out
 }
 
+func kind(owner client.Object) string {
+	if _, installs := owner.(*v1beta1.OperatorVersion); installs {
+		return "OperatorVersion"
+	}
+	return "Instance"
+}
+
 // Begin writes down a run that is about to be started. A revision of the number that was never committed, because of a
 // crash or because spec changed in between, is replaced.
-func (s *Store) Begin(ctx context.Context, instance *v1beta1.Instance, revision int64, run Run) error {
-	object, err := s.object(instance, Name(instance.Name, revision), revision, run)
+func (s *Store) Begin(ctx context.Context, owner client.Object, revision int64, run Run) error {
+	object, err := s.object(owner, NameFor(owner, revision), revision, run)
 	if err != nil {
 		return err
 	}
 	err = s.client.Create(ctx, object)
 	if apierrors.IsAlreadyExists(err) {
-		left, foreign := s.own(ctx, instance, object.Name)
+		left, foreign := s.own(ctx, owner, object.Name)
 		if foreign != nil {
 			return foreign
 		}
 		if begun(left, run) {
 			return nil
 		}
-		if err := s.uncommitted(ctx, instance, revision); err != nil {
+		if err := s.uncommitted(ctx, owner, revision); err != nil {
 			return err
 		}
 		if err := s.client.Delete(ctx, left, client.Preconditions{UID: &left.UID}); err != nil {
@@ -98,7 +117,7 @@ func (s *Store) Begin(ctx context.Context, instance *v1beta1.Instance, revision 
 		err = s.client.Create(ctx, object)
 	}
 	if err != nil {
-		return fmt.Errorf("write down run %d of Instance %s/%s: %w", revision, instance.Namespace, instance.Name, err)
+		return fmt.Errorf("write down run %d of %s %s/%s: %w", revision, kind(owner), owner.GetNamespace(), owner.GetName(), err)
 	}
 	return nil
 }
@@ -116,23 +135,36 @@ func begun(left *appsv1.ControllerRevision, run Run) bool {
 
 // uncommitted fails if the number of a run has been committed: who wants to write it down again has an old Instance in
 // hand, and must look again.
-func (s *Store) uncommitted(ctx context.Context, instance *v1beta1.Instance, revision int64) error {
-	now := &v1beta1.Instance{}
-	if err := s.reader.Get(ctx, client.ObjectKeyFromObject(instance), now); err != nil {
+func (s *Store) uncommitted(ctx context.Context, owner client.Object, revision int64) error {
+	now := owner.DeepCopyObject().(client.Object)
+	if err := s.reader.Get(ctx, client.ObjectKeyFromObject(owner), now); err != nil {
 		return err
 	}
-	if now.Status.Baseline != nil && now.Status.Baseline.Revision >= revision {
-		return apierrors.NewConflict(v1beta1.Resource("instances"), instance.Name, fmt.Errorf("run %d has been started in the meantime", revision))
+	if newest(now) >= revision {
+		return apierrors.NewConflict(v1beta1.Resource(kind(owner)), owner.GetName(), fmt.Errorf("run %d has been started in the meantime", revision))
 	}
 	return nil
 }
 
+// newest is the number of the newest run that the owner's status knows of.
+func newest(owner client.Object) int64 {
+	switch o := owner.(type) {
+	case *v1beta1.OperatorVersion:
+		return o.Status.Revision
+	case *v1beta1.Instance:
+		if o.Status.Baseline != nil {
+			return o.Status.Baseline.Revision
+		}
+	}
+	return 0
+}
+
 // Trim deletes the run that is beyond the limit.
-func (s *Store) Trim(ctx context.Context, instance *v1beta1.Instance, revision int64) error {
+func (s *Store) Trim(ctx context.Context, owner client.Object, revision int64) error {
 	if revision <= Limit {
 		return nil
 	}
-	old := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: instance.Namespace, Name: Name(instance.Name, revision-Limit)}}
+	old := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: owner.GetNamespace(), Name: NameFor(owner, revision-Limit)}}
 	return client.IgnoreNotFound(s.client.Delete(ctx, old))
 }
 
@@ -180,13 +212,13 @@ func (s *Store) Keep(ctx context.Context, instance *v1beta1.Instance, name strin
 }
 
 // own reads a ControllerRevision of the Instance. One of a former Instance of the name is about to be collected.
-func (s *Store) own(ctx context.Context, instance *v1beta1.Instance, name string) (*appsv1.ControllerRevision, error) {
+func (s *Store) own(ctx context.Context, owner client.Object, name string) (*appsv1.ControllerRevision, error) {
 	left := &appsv1.ControllerRevision{}
-	if err := s.reader.Get(ctx, types.NamespacedName{Namespace: instance.Namespace, Name: name}, left); err != nil {
-		return nil, fmt.Errorf("ControllerRevision %s/%s: %w", instance.Namespace, name, err)
+	if err := s.reader.Get(ctx, types.NamespacedName{Namespace: owner.GetNamespace(), Name: name}, left); err != nil {
+		return nil, fmt.Errorf("ControllerRevision %s/%s: %w", owner.GetNamespace(), name, err)
 	}
-	if owner := metav1.GetControllerOf(left); owner != nil && owner.UID != instance.UID {
-		return nil, fmt.Errorf("ControllerRevision %s/%s exists and belongs to %s %s: waits for it to go", left.Namespace, left.Name, owner.Kind, owner.Name)
+	if other := metav1.GetControllerOf(left); other != nil && other.UID != owner.GetUID() {
+		return nil, fmt.Errorf("ControllerRevision %s/%s exists and belongs to %s %s: waits for it to go", left.Namespace, left.Name, other.Kind, other.Name)
 	}
 	return left, nil
 }
@@ -226,14 +258,14 @@ func (s *Store) read(ctx context.Context, key types.NamespacedName, into any) er
 	return nil
 }
 
-func (s *Store) object(instance *v1beta1.Instance, name string, revision int64, content any) (*appsv1.ControllerRevision, error) {
+func (s *Store) object(owner client.Object, name string, revision int64, content any) (*appsv1.ControllerRevision, error) {
 	text, err := json.Marshal(content)
 	if err != nil {
 		return nil, err
 	}
-	owner := *metav1.NewControllerRef(instance, v1beta1.GroupVersion.WithKind("Instance"))
+	reference := *metav1.NewControllerRef(owner, v1beta1.GroupVersion.WithKind(kind(owner)))
 	return &appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{Namespace: instance.Namespace, Name: name, Labels: labels(instance), OwnerReferences: []metav1.OwnerReference{owner}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: owner.GetNamespace(), Name: name, Labels: labels(owner), OwnerReferences: []metav1.OwnerReference{reference}},
 		Data:       runtime.RawExtension{Raw: text},
 		Revision:   revision,
 	}, nil

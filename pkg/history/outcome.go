@@ -25,7 +25,7 @@ type Outcome struct {
 }
 
 // Close writes down what came of a run whose status is about to be replaced.
-func (s *Store) Close(ctx context.Context, instance *v1beta1.Instance, st v1beta1.PlanStatus) error {
+func (s *Store) Close(ctx context.Context, owner client.Object, st v1beta1.PlanStatus) error {
 	if st.Revision == 0 {
 		return nil
 	}
@@ -37,7 +37,7 @@ func (s *Store) Close(ctx context.Context, instance *v1beta1.Instance, st v1beta
 	if err != nil {
 		return err
 	}
-	old := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: instance.Namespace, Name: Name(instance.Name, st.Revision)}}
+	old := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: owner.GetNamespace(), Name: NameFor(owner, st.Revision)}}
 	err = s.client.Patch(ctx, old, client.RawPatch(types.MergePatchType, patch))
 	if apierrors.IsNotFound(err) {
 		return nil

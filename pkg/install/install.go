@@ -48,7 +48,7 @@ func Objects(o Options) ([]*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	if !o.CRDsOnly {
-		files = append(files, "rbac.yaml")
+		files = append(files, "rbac.yaml", "policy.yaml")
 		if !o.External || o.WebhookURL != "" {
 			files = append(files, "webhook.yaml")
 		}

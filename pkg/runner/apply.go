@@ -14,29 +14,34 @@ import (
 	"kudo.dev/kudo/plans"
 )
 
-func (r *Runner) prepareApply(ctx context.Context, run *Run, inventory Inventory, w *Work, resources []string, v render.Variables) *Work {
+func (r *Runner) prepareApply(ctx context.Context, run *Run, w *Work, resources []string, v render.Variables) *Work {
 	objs, effects, err := run.render(resources, v)
 	w.effects = effects
 	if err != nil {
 		return w.failed(err)
 	}
-	return r.prepareObjects(ctx, run, inventory, w, objs, v)
+	return r.prepareObjects(ctx, w, objs, v)
 }
 
 // prepareObjects enhances objects and looks for what must not be written.
-func (r *Runner) prepareObjects(ctx context.Context, run *Run, inventory Inventory, w *Work, objs []*unstructured.Unstructured, v render.Variables) *Work {
+func (r *Runner) prepareObjects(ctx context.Context, w *Work, objs []*unstructured.Unstructured, v render.Variables) *Work {
 	if len(objs) == 0 {
 		return w.decide(plans.Done, "")
 	}
-	if err := r.enhance(ctx, run, v, objs); err != nil {
+	if err := w.writer.enhance(ctx, v, objs); err != nil {
 		return w.failed(err)
 	}
 	w.objects = objs
 	r.mirror.Watch(ctx, kindsOf(objs)...)
-	if refused := r.engine.Preflight(ctx, objs, r.options(run, inventory)); refused != nil {
-		return w.failed(refused.Err())
+	refused := w.writer.preflight(ctx, objs)
+	if refused == nil {
+		return w
 	}
-	return w
+	w.effects.Failed = refused
+	if err := refused.Err(); err != nil {
+		return w.failed(err)
+	}
+	return w.decide(plans.Waiting, refused[0].Err.Error())
 }
 
 // apply writes the objects and judges their health.
@@ -45,9 +50,9 @@ func (r *Runner) prepareObjects(ctx context.Context, run *Run, inventory Invento
 //	any object failed for good           fatal
 //	any object awaited or not ready      waiting, for the first of them
 //	else                                 done
-func (r *Runner) apply(ctx context.Context, run *Run, inventory Inventory, w *Work) (plans.Outcome, Effects) {
+func (r *Runner) apply(ctx context.Context, w *Work) (plans.Outcome, Effects) {
 	effects := w.effects
-	changes := r.engine.Apply(ctx, w.objects, r.options(run, inventory))
+	changes := w.writer.apply(ctx, w.objects)
 	out := plans.Outcome{State: plans.Done, Total: len(changes)}
 	wait := func(message string) {
 		if out.State == plans.Done {
@@ -67,6 +72,7 @@ func (r *Runner) apply(ctx context.Context, run *Run, inventory Inventory, w *Wo
 			continue
 		}
 		if change.Err != nil {
+			effects.Failed = append(effects.Failed, change)
 			continue
 		}
 		switch result := health.Check(change.Live); result.State {

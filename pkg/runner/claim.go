@@ -31,10 +31,10 @@ func Manager(namespace, name string) string {
 
 func (r *Runner) options(run *Run, inventory Inventory) apply.Options {
 	return apply.Options{
-		Manager: Manager(run.Instance.Namespace, run.Instance.Name),
+		Manager: Manager(run.Subject.Namespace, run.Subject.Name),
 		Claim:   run.claimer(inventory),
 		Known:   inventory,
-		Labels:  map[string]string{v1beta1.HeritageLabel: v1beta1.Heritage, v1beta1.InstanceLabel: run.Instance.Name},
+		Labels:  map[string]string{v1beta1.HeritageLabel: v1beta1.Heritage, v1beta1.InstanceLabel: run.Subject.Name},
 	}
 }
 
@@ -54,7 +54,7 @@ func (run *Run) claimer(inventory Inventory) func(context.Context, *unstructured
 			return apply.Ours, ""
 		}
 		for _, owner := range live.GetOwnerReferences() {
-			if owner.UID == run.Instance.UID {
+			if owner.UID == run.Subject.UID {
 				return apply.Ours, ""
 			}
 		}
@@ -64,19 +64,31 @@ func (run *Run) claimer(inventory Inventory) func(context.Context, *unstructured
 		labels := live.GetLabels()
 		kudo := labels[v1beta1.HeritageLabel] == v1beta1.Heritage
 		switch {
+		case shared(live) != "" && live.GetNamespace() != "":
+			return apply.Foreign, shared(live)
 		case kudo && live.GetNamespace() == "":
 			return apply.Shared, "Instance " + labels[v1beta1.InstanceLabel]
-		case kudo && labels[v1beta1.InstanceLabel] == run.Instance.Name:
+		case kudo && labels[v1beta1.InstanceLabel] == run.Subject.Name:
 			return apply.Ours, ""
 		case live.GetAnnotations()[v1beta1.LastAppliedAnnotation] != "" && !kudo:
 			return apply.Ours, ""
-		case run.Instance.Annotations[v1beta1.AdoptAnnotation] == "true":
+		case run.Subject.Annotations[v1beta1.AdoptAnnotation] == "true":
 			return apply.Ours, ""
 		case kudo:
 			return apply.Foreign, "Instance " + live.GetNamespace() + "/" + labels[v1beta1.InstanceLabel]
 		}
 		return apply.Foreign, owners(live)
 	}
+}
+
+// shared names the Installation that holds a live object; empty if none does.
+func shared(live *unstructured.Unstructured) string {
+	for _, owner := range live.GetOwnerReferences() {
+		if owner.Kind == "Installation" && strings.HasPrefix(owner.APIVersion, v1beta1.GroupVersion.Group+"/") {
+			return "Installation " + owner.Name
+		}
+	}
+	return ""
 }
 
 // controlled decides by the controller of an object.

@@ -30,10 +30,10 @@ func (r *Runner) prepareDelete(run *Run, w *Work, resources []string, v render.V
 		switch {
 		case err != nil:
 			return w.failed(err)
-		case namespaced:
-			obj.SetNamespace(run.Instance.Namespace)
-		default:
+		case !namespaced:
 			obj.SetNamespace("")
+		case run.Holder == nil || obj.GetNamespace() == "":
+			obj.SetNamespace(run.Subject.Namespace)
 		}
 		w.objects = append(w.objects, obj)
 	}
@@ -41,11 +41,11 @@ func (r *Runner) prepareDelete(run *Run, w *Work, resources []string, v render.V
 	return w
 }
 
-func (r *Runner) delete(ctx context.Context, run *Run, inventory Inventory, w *Work) (plans.Outcome, Effects) {
+func (r *Runner) delete(ctx context.Context, w *Work) (plans.Outcome, Effects) {
 	effects := w.effects
 	out := plans.Outcome{State: plans.Done, Total: len(w.objects)}
 	var first error
-	for _, removal := range r.engine.Delete(ctx, w.objects, r.options(run, inventory)) {
+	for _, removal := range w.writer.remove(ctx, w.objects) {
 		switch {
 		case removal.Err != nil:
 			if first == nil || apply.IsFatal(removal.Err) && !apply.IsFatal(first) {

@@ -17,17 +17,17 @@ import (
 
 // prepareOperator makes the child Instance of a dependency. It is applied like any other object: parameters that leave
 // the file leave the child, and it is awaited until its last run is complete.
-func (r *Runner) prepareOperator(ctx context.Context, run *Run, inventory Inventory, w *Work, t task.KudoOperator, v render.Variables) *Work {
+func (r *Runner) prepareOperator(ctx context.Context, run *Run, w *Work, t task.KudoOperator, v render.Variables) *Work {
 	if t.OperatorVersion == "" {
 		return w.decide(plans.Fatal, fmt.Sprintf("task %q: spec.operatorVersion is empty: install the package with kubectl kudo install, which resolves dependencies, or name the version", w.Name))
 	}
 	name := t.InstanceName
 	if name == "" {
-		name = operators.ChildInstanceName(run.Instance.Name, t.Package)
+		name = operators.ChildInstanceName(run.Subject.Name, t.Package)
 	}
 	child := &v1beta1.Instance{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: run.Instance.Namespace, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: run.Subject.Namespace, Name: name},
 	}
 	child.Spec.OperatorVersion.Name = operators.VersionName(t.Package, t.AppVersion, t.OperatorVersion)
 	child.Spec.OperatorVersion.Kind = "OperatorVersion"
@@ -42,12 +42,12 @@ func (r *Runner) prepareOperator(ctx context.Context, run *Run, inventory Invent
 	if err != nil {
 		return w.failed(err)
 	}
-	if w = r.prepareObjects(ctx, run, inventory, w, []*unstructured.Unstructured{object}, v); w.outcome != nil {
+	if w = r.prepareObjects(ctx, w, []*unstructured.Unstructured{object}, v); w.outcome != nil || run.Holder != nil {
 		return w
 	}
-	owner := *metav1.NewControllerRef(run.Instance, v1beta1.GroupVersion.WithKind("Instance"))
-	owner.Controller, owner.BlockOwnerDeletion = nil, nil
-	object.SetOwnerReferences([]metav1.OwnerReference{owner})
+	object.SetOwnerReferences([]metav1.OwnerReference{{
+		APIVersion: v1beta1.GroupVersion.String(), Kind: run.Subject.Kind, Name: run.Subject.Name, UID: run.Subject.UID,
+	}})
 	labels := object.GetLabels()
 	labels[v1beta1.OperatorLabel] = t.Package
 	object.SetLabels(labels)

@@ -49,7 +49,7 @@ type piping struct {
 }
 
 // preparePipe renders the pod of a Pipe task, and adds what keeps it alive until its files have been read.
-func (r *Runner) preparePipe(ctx context.Context, run *Run, inventory Inventory, w *Work, t task.Pipe, v render.Variables) *Work {
+func (r *Runner) preparePipe(ctx context.Context, run *Run, w *Work, t task.Pipe, v render.Variables) *Work {
 	result, err := run.Version.Templates.Objects(t.Pod, v, render.WithoutNames())
 	if err != nil {
 		return w.failed(err)
@@ -80,13 +80,13 @@ func (r *Runner) preparePipe(ctx context.Context, run *Run, inventory Inventory,
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[pipePodAnnotation] = "true"
+	annotations[pipePodAnnotation], annotations[v1beta1.PlanUIDAnnotation] = "true", string(run.UID)
 	pod.SetAnnotations(annotations)
 	r.addWaiter(pod, mount)
 	if _, set, _ := unstructured.NestedFieldNoCopy(pod.Object, "spec", "terminationGracePeriodSeconds"); !set {
 		_ = unstructured.SetNestedField(pod.Object, int64(0), "spec", "terminationGracePeriodSeconds")
 	}
-	if w = r.prepareObjects(ctx, run, inventory, w, []*unstructured.Unstructured{pod}, v); w.outcome == nil {
+	if w = r.prepareObjects(ctx, w, []*unstructured.Unstructured{pod}, v); w.outcome == nil {
 		w.piping = p
 	}
 	return w
@@ -170,30 +170,30 @@ func (r *Runner) addWaiter(pod *unstructured.Unstructured, mount map[string]any)
 //	a pod of an earlier run is there     it is deleted, and awaited
 //	the pod is not ready                 waiting
 //	it is                                its files are read, become artifacts, and the pod is deleted: done
-func (r *Runner) pipe(ctx context.Context, run *Run, inventory Inventory, w *Work) (plans.Outcome, Effects) {
+func (r *Runner) pipe(ctx context.Context, run *Run, w *Work) (plans.Outcome, Effects) {
 	live, _ := r.mirror.Get(apply.IDOf(w.piping.pod))
 	if live != nil && live.GetAnnotations()[v1beta1.PlanUIDAnnotation] != string(run.UID) {
-		outcome, effects := r.delete(ctx, run, inventory, w)
+		outcome, effects := r.delete(ctx, w)
 		if outcome.State == plans.Done {
 			outcome.State, outcome.Message = plans.Transient, "the pod of an earlier run was deleted"
 		}
 		return outcome, effects
 	}
-	outcome, effects := r.apply(ctx, run, inventory, w)
+	outcome, effects := r.apply(ctx, w)
 	if outcome.State != plans.Done {
 		return outcome, effects
 	}
 	artifacts, err := r.artifacts(ctx, w.piping)
 	if err == nil {
-		err = r.enhance(ctx, run, w.piping.variables, artifacts)
+		err = w.writer.enhance(ctx, w.piping.variables, artifacts)
 	}
 	if err != nil {
 		f := (&Work{effects: effects}).failed(fmt.Errorf("%s: %w", apply.IDOf(w.piping.pod), err))
 		return *f.outcome, f.effects
 	}
-	outcome, effects = r.apply(ctx, run, inventory, &Work{objects: artifacts, effects: effects})
+	outcome, effects = r.apply(ctx, &Work{writer: w.writer, objects: artifacts, effects: effects})
 	if outcome.State == plans.Done {
-		r.engine.Delete(ctx, w.objects, r.options(run, inventory))
+		w.writer.remove(ctx, w.objects)
 		effects.Gone = append(effects.Gone, apply.IDOf(w.piping.pod))
 	}
 	return outcome, effects

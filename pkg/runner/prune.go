@@ -65,14 +65,14 @@ func (r *Runner) named(run *Run, plan, phase string, step v1beta1.Step, named ma
 		case task.Pipe:
 			for _, pipe := range t.Pipes {
 				artifact := apply.ID{}
-				artifact.Kind, artifact.Name = pipe.Kind, operators.PipeName(run.Instance.Name, plan, phase, step.Name, name, pipe.Key)
+				artifact.Kind, artifact.Name = pipe.Kind, operators.PipeName(run.Subject.Name, plan, phase, step.Name, name, pipe.Key)
 				named[artifact] = true
 			}
 		case task.KudoOperator:
 			child := apply.ID{GroupVersionKind: v1beta1.GroupVersion.WithKind("Instance")}
 			child.Version, child.Name = "", t.InstanceName
 			if t.InstanceName == "" {
-				child.Name = operators.ChildInstanceName(run.Instance.Name, t.Package)
+				child.Name = operators.ChildInstanceName(run.Subject.Name, t.Package)
 			}
 			named[child] = true
 		}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -17,22 +16,38 @@ import (
 	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/operators/render"
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/share"
 	"kudo.dev/kudo/plans"
 	"kudo.dev/kudo/plans/task"
 )
 
+// Subject is the object whose plan runs: an Instance or an OperatorVersion.
+type Subject struct {
+	Kind, Namespace, Name string
+	UID                   types.UID
+	Annotations           map[string]string
+}
+
 // Run is all that the tasks of one run rest on. It does not change while the run lasts.
 type Run struct {
-	Instance *v1beta1.Instance
-	Version  *Version
-	Plan     string
-	UID      types.UID
+	Subject Subject
+	Version *Version
+	// Source names the OperatorVersion, for people.
+	Source string
+	Plan   string
+	UID    types.UID
 	// Given are the parameters that the run was started with.
 	Given map[string]string
 	// Upgrade is set if the run takes the Instance from another OperatorVersion.
 	Upgrade bool
 	// Owners tells whether an Instance of the uid exists.
 	Owners func(ctx context.Context, key types.NamespacedName, uid types.UID) (bool, error)
+	// Holder is set for an install plan: its objects are shared, and this Installation holds them.
+	Holder *v1beta1.Installation
+	// Policy says what the install plan may change.
+	Policy share.Policy
+	// Held is what the Holder has.
+	Held share.Inventory
 
 	values params.Values
 	pipes  map[string]string
@@ -43,14 +58,15 @@ type Runner struct {
 	engine *apply.Engine
 	kinds  *apply.Kinds
 	mirror *apply.Mirror
+	share  *share.Engine
 	exec   Executor
 	// pipeImage is the image of the container that the files of Pipe tasks are read from: it needs sh, sleep and cat.
 	pipeImage string
 }
 
 // New returns a runner over an object engine. The executor and the image serve Pipe tasks.
-func New(engine *apply.Engine, kinds *apply.Kinds, mirror *apply.Mirror, exec Executor, pipeImage string) *Runner {
-	return &Runner{engine: engine, kinds: kinds, mirror: mirror, exec: exec, pipeImage: pipeImage}
+func New(engine *apply.Engine, kinds *apply.Kinds, mirror *apply.Mirror, share *share.Engine, exec Executor, pipeImage string) *Runner {
+	return &Runner{engine: engine, kinds: kinds, mirror: mirror, share: share, exec: exec, pipeImage: pipeImage}
 }
 
 // Work is a task at a place of a plan, rendered and ready to be done.
@@ -59,6 +75,7 @@ type Work struct {
 	// Name of the task.
 	Name    string
 	task    task.Task
+	writer  writer
 	objects []*unstructured.Unstructured
 	deletes bool
 	// piping is set for Pipe tasks.
@@ -76,6 +93,8 @@ type Effects struct {
 	Gone []apply.ID
 	// Events to record: reason and message.
 	Events [][2]string
+	// Failed objects could not be written.
+	Failed []apply.Change
 	// Ended is set if the namespace is going: the run ends.
 	Ended bool
 }
@@ -88,10 +107,10 @@ func (r *Runner) Prepare(ctx context.Context, run *Run, inventory Inventory, at 
 	plan := run.Version.Spec.Plans[run.Plan]
 	phase := plan.Phases[at.Phase]
 	step := phase.Steps[at.Step]
-	w := &Work{Place: at, Name: step.Tasks[at.Task]}
+	w := &Work{Place: at, Name: step.Tasks[at.Task], writer: r.writer(run, inventory)}
 	def, ok := run.Version.Task(w.Name)
 	if !ok {
-		return w.decide(plans.Fatal, fmt.Sprintf("task %q is not defined in OperatorVersion %s", w.Name, run.Instance.OperatorVersionKey()))
+		return w.decide(plans.Fatal, fmt.Sprintf("task %q is not defined in OperatorVersion %s", w.Name, run.Source))
 	}
 	var err error
 	if w.task, err = task.New(def); err != nil {
@@ -105,44 +124,30 @@ func (r *Runner) Prepare(ctx context.Context, run *Run, inventory Inventory, at 
 	case task.Dummy:
 		return w.dummy(t)
 	case task.Pipe:
-		return r.preparePipe(ctx, run, inventory, w, t, variables)
+		return r.preparePipe(ctx, run, w, t, variables)
 	case task.Apply:
-		return r.prepareApply(ctx, run, inventory, w, t.Resources, variables)
+		return r.prepareApply(ctx, run, w, t.Resources, variables)
 	case task.Delete:
 		return r.prepareDelete(run, w, t.Resources, variables)
 	case task.Toggle:
-		return r.prepareToggle(ctx, run, inventory, w, t, variables)
+		return r.prepareToggle(ctx, run, w, t, variables)
 	case task.KudoOperator:
-		return r.prepareOperator(ctx, run, inventory, w, t, variables)
+		return r.prepareOperator(ctx, run, w, t, variables)
 	}
 	return w.decide(plans.Fatal, fmt.Sprintf("task %q: kind %q cannot be run", w.Name, def.Kind))
 }
 
 // Do does what was prepared.
-func (r *Runner) Do(ctx context.Context, run *Run, inventory Inventory, w *Work) (plans.Outcome, Effects) {
+func (r *Runner) Do(ctx context.Context, run *Run, w *Work) (plans.Outcome, Effects) {
 	switch {
 	case w.outcome != nil:
 		return *w.outcome, w.effects
 	case w.deletes:
-		return r.delete(ctx, run, inventory, w)
+		return r.delete(ctx, w)
 	case w.piping != nil:
-		return r.pipe(ctx, run, inventory, w)
+		return r.pipe(ctx, run, w)
 	}
-	return r.apply(ctx, run, inventory, w)
-}
-
-// Intents are the objects that the work is about to write and the inventory does not have.
-func (w *Work) Intents(inventory Inventory) []apply.ID {
-	if w.outcome != nil || w.deletes {
-		return nil
-	}
-	var out []apply.ID
-	for _, obj := range w.objects {
-		if _, known := inventory[apply.IDOf(obj)]; !known {
-			out = append(out, apply.IDOf(obj))
-		}
-	}
-	return out
+	return r.apply(ctx, w)
 }
 
 func (w *Work) decide(state plans.State, message string) *Work {
@@ -177,7 +182,7 @@ func (run *Run) resolve() (err error) {
 		}
 	}
 	if run.pipes == nil {
-		run.pipes, err = operators.Pipes(run.Version.Spec, run.Instance.Name, run.Plan)
+		run.pipes, err = operators.Pipes(run.Version.Spec, run.Subject.Name, run.Plan)
 	}
 	return err
 }
@@ -185,7 +190,7 @@ func (run *Run) resolve() (err error) {
 func (run *Run) variables(phase, step string) render.Variables {
 	return render.Variables{
 		OperatorName: run.Version.Spec.Operator.Name, OperatorVersion: run.Version.Spec.Version, AppVersion: run.Version.Spec.AppVersion,
-		Name: run.Instance.Name, Namespace: run.Instance.Namespace,
+		Name: run.Subject.Name, Namespace: run.Subject.Namespace,
 		PlanName: run.Plan, PhaseName: phase, StepName: step,
 		Params: run.values, Pipes: run.pipes,
 	}
@@ -221,38 +226,4 @@ func (run *Run) render(resources []string, v render.Variables) ([]*unstructured.
 		}
 	}
 	return out, effects, nil
-}
-
-// enhance puts kudo's metadata on the objects of a task.
-func (r *Runner) enhance(ctx context.Context, run *Run, v render.Variables, objs []*unstructured.Unstructured) error {
-	definitions := apply.Definitions(objs)
-	var failed error
-	err := enhance.Enhance(objs, enhance.Context{
-		Operator: v.OperatorName, OperatorVersion: v.OperatorVersion,
-		Instance:    types.NamespacedName{Namespace: v.Namespace, Name: v.Name},
-		InstanceUID: run.Instance.UID,
-		Plan:        v.PlanName, Phase: v.PhaseName, Step: v.StepName, PlanUID: run.UID,
-		Scope: func(gk schema.GroupKind) (bool, error) {
-			namespaced, err := r.kinds.Namespaced(gk, definitions)
-			if err != nil {
-				failed = r.engine.Classify(ctx, firstOf(objs, gk), err)
-			}
-			return namespaced, err
-		},
-	}, func(kind schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
-		return r.engine.Lookup(ctx, apply.ID{GroupVersionKind: kind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
-	})
-	if failed != nil {
-		return failed
-	}
-	return err
-}
-
-func firstOf(objs []*unstructured.Unstructured, gk schema.GroupKind) *unstructured.Unstructured {
-	for _, obj := range objs {
-		if obj.GroupVersionKind().GroupKind() == gk {
-			return obj
-		}
-	}
-	return objs[0]
 }

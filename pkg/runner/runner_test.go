@@ -38,8 +38,7 @@ func TestManager(t *testing.T) {
 }
 
 func run(annotations map[string]string) *Run {
-	i := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "i", UID: "me", Annotations: annotations}}
-	return &Run{Instance: i, Owners: func(_ context.Context, key types.NamespacedName, uid types.UID) (bool, error) {
+	return &Run{Subject: Subject{Kind: "Instance", Namespace: "ns", Name: "i", UID: "me", Annotations: annotations}, Owners: func(_ context.Context, key types.NamespacedName, uid types.UID) (bool, error) {
 		if key.Name == "unknown" {
 			return false, errors.New("cannot tell")
 		}
@@ -55,7 +54,7 @@ func TestRule20(t *testing.T) {
 	}
 	owner := func(kind, name, uid string, controller bool) []metav1.OwnerReference {
 		version := "apps/v1"
-		if kind == "Instance" {
+		if kind == "Instance" || kind == "Installation" {
 			version = "kudo.dev/v1beta1"
 		}
 		return []metav1.OwnerReference{{APIVersion: version, Kind: kind, Name: name, UID: types.UID(uid), Controller: &controller}}
@@ -94,6 +93,7 @@ func TestRule20(t *testing.T) {
 		"ClusterScoped": {"cluster-scoped and not made by kudo", "", nil, nil, nil, "", nil, apply.Foreign, "somebody else (written by kubectl, helm)"},
 		"Adopted":       {"the Instance says so", "ns", nil, nil, nil, "", adopt, apply.Ours, ""},
 		"AdoptOther":    {"of another Instance too, if no controller has it", "ns", kudo("o"), nil, nil, "", adopt, apply.Ours, ""},
+		"Held":          {"an install plan's object, though it carries our labels", "ns", kudo("i"), nil, owner("Installation", "ns-op-1", "dead", false), "", adopt, apply.Foreign, "Installation ns-op-1"},
 		"NotAdopted":    {"never from a controller", "ns", nil, nil, owner("ReplicaSet", "r", "dead", true), "", adopt, apply.Foreign, "ReplicaSet ns/r"},
 	} {
 		live := &unstructured.Unstructured{}
@@ -184,7 +184,7 @@ func TestToggle(t *testing.T) {
 	} {
 		r, u := &Runner{}, run(nil)
 		u.Version, u.values = version(t, map[string]string{"empty.yaml": ""}), tc.values
-		w := r.prepareToggle(context.Background(), u, Inventory{}, &Work{Name: "t"}, task.Toggle{Resources: []string{"empty.yaml"}, Parameter: "P"}, u.variables("p", "s"))
+		w := r.prepareToggle(context.Background(), u, &Work{Name: "t"}, task.Toggle{Resources: []string{"empty.yaml"}, Parameter: "P"}, u.variables("p", "s"))
 		fatal := w.outcome != nil && w.outcome.State == plans.Fatal
 		if w.deletes != tc.deletes || fatal != (tc.text != "") || fatal && !strings.Contains(w.outcome.Message, tc.text) {
 			t.Errorf("%s: %s: deletes %v, outcome %+v", name, tc.reason, w.deletes, w.outcome)

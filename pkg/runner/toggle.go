@@ -11,7 +11,7 @@ import (
 )
 
 // prepareToggle applies if the parameter is true, and deletes if it is false.
-func (r *Runner) prepareToggle(ctx context.Context, run *Run, inventory Inventory, w *Work, t task.Toggle, v render.Variables) *Work {
+func (r *Runner) prepareToggle(ctx context.Context, run *Run, w *Work, t task.Toggle, v render.Variables) *Work {
 	value, defined := run.values[t.Parameter]
 	if !defined {
 		return w.decide(plans.Fatal, fmt.Sprintf("task %q: parameter %q is not defined in the OperatorVersion", w.Name, t.Parameter))
@@ -22,7 +22,7 @@ func (r *Runner) prepareToggle(ctx context.Context, run *Run, inventory Inventor
 		return w.decide(plans.Fatal, fmt.Sprintf("task %q: parameter %s is %q: set it to true or false", w.Name, t.Parameter, text))
 	}
 	if on {
-		return r.prepareApply(ctx, run, inventory, w, t.Resources, v)
+		return r.prepareApply(ctx, run, w, t.Resources, v)
 	}
 	return r.prepareDelete(run, w, t.Resources, v)
 }

@@ -87,3 +87,8 @@ func Instance(name string, ov *v1beta1.OperatorVersion, parameters map[string]st
 func Meta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
+
+// InstallPlan names the plan that installs.
+func InstallPlan(plan string) VersionMod {
+	return func(ov *v1beta1.OperatorVersion) { ov.Spec.InstallPlan = plan }
+}

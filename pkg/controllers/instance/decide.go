@@ -64,6 +64,11 @@ func (p *pass) decide(ctx context.Context) (bool, error) {
 	if problems := params.Validate(p.live.Spec.Parameters, p.given()); len(problems) > 0 {
 		return p.refused(ctx, problems.Err())
 	}
+	if running, _ := p.running(); running == "" {
+		if message := p.uninstalled(); message != "" {
+			return p.pending(ctx, start.Plan, v1beta1.ReasonWaitingForInstallPlan, message)
+		}
+	}
 	given, err := p.without(ctx, decision.Held)
 	if err != nil {
 		return true, err
@@ -233,7 +238,7 @@ func (p *pass) withoutVersion(ctx context.Context) (bool, error) {
 func (p *pass) answered() bool {
 	status := p.instance.Status
 	ready := meta.FindStatusCondition(status.Conditions, v1beta1.ReadyCondition)
-	if ready != nil && (ready.Reason == v1beta1.ReasonInvalidSpec || ready.Reason == v1beta1.ReasonOperatorVersionNotFound) {
+	if p.waited() || ready != nil && (ready.Reason == v1beta1.ReasonInvalidSpec || ready.Reason == v1beta1.ReasonOperatorVersionNotFound) {
 		return false
 	}
 	return status.ObservedGeneration == p.instance.Generation && len(status.Queue) == 0 &&
@@ -320,7 +325,10 @@ func (p *pass) begin(ctx context.Context, plan, cause string, version *runner.Ve
 
 func (p *pass) newRun(record history.Run, version *runner.Version) *runner.Run {
 	return &runner.Run{
-		Instance: p.instance.DeepCopy(), Version: version, Plan: record.Plan, UID: record.UID, Given: record.Parameters,
+		Subject: runner.Subject{
+			Kind: "Instance", Namespace: p.instance.Namespace, Name: p.instance.Name, UID: p.instance.UID, Annotations: p.instance.Annotations,
+		},
+		Source: p.instance.OperatorVersionKey().String(), Version: version, Plan: record.Plan, UID: record.UID, Given: record.Parameters,
 		Upgrade: record.Upgrade, Owners: p.owners,
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/controllers/requeue"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/plans"
 	"kudo.dev/kudo/plans/trigger"
@@ -140,7 +141,7 @@ func (p *pass) hold(ctx context.Context, version *runner.Version) (bool, error) 
 	case going:
 		return true, p.release(ctx)
 	}
-	p.result.RequeueAfter = lookAgain // nothing tells that the namespace goes
+	p.result.RequeueAfter = requeue.Look // nothing tells that the namespace goes
 	return p.settle(ctx)
 }
 

@@ -14,6 +14,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/conditions"
+	"kudo.dev/kudo/pkg/controllers/requeue"
 	"kudo.dev/kudo/pkg/health"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/runner"
@@ -30,59 +31,64 @@ func (p *pass) execute(ctx context.Context) (bool, error) {
 	if err := p.resume(ctx, name, st); err != nil || p.run == nil {
 		return err != nil, err
 	}
-	plan := p.run.Version.Spec.Plans[name]
-	if !plans.Fits(plan, st) {
-		plans.Fit(plan, &st)
+	inventory := p.inventory()
+	done, err := p.Runner.Execute(ctx, p.run, inventory, &st, p.Clock, &hooks{p, name, inventory})
+	if err != nil {
+		return true, err
 	}
-	plans.Summarise(plan, &st, p.Clock.Now())
-	inventory, tried, never := p.inventory(), map[plans.Place]bool{}, true
-	for !st.Status.IsTerminal() {
-		var batch []*runner.Work
-		for _, at := range plans.Ready(plan, p.run.Version.Kinds, st) {
-			if !tried[at] {
-				tried[at] = true
-				batch = append(batch, p.Runner.Prepare(ctx, p.run, inventory, at))
-			}
-		}
-		if len(batch) == 0 {
-			break
-		}
-		p.progress(name, st)
-		if err := p.intend(ctx, inventory, batch); err != nil {
-			return true, err
-		}
-		wrote := false
-		for _, work := range batch {
-			if st.Status.IsTerminal() {
-				break
-			}
-			if wrote { // what a task wrote may be what the pods of the next depend on
-				work = p.Runner.Prepare(ctx, p.run, inventory, work.Place)
-			}
-			plans.Enter(&st, work.Place, p.Clock.Now())
-			outcome, effects := p.Runner.Do(ctx, p.run, inventory, work)
-			never = never && (outcome.State == plans.Done || work.Never())
-			p.transient = p.transient || outcome.State == plans.Transient
-			wrote = wrote || len(effects.Written)+len(effects.Gone) > 0
-			p.take(inventory, effects)
-			plans.Record(plan, &st, work.Place, outcome, p.Clock.Now())
-			if effects.Ended && p.instance.DeletionTimestamp != nil {
-				return true, p.release(ctx)
-			}
-		}
+	p.transient = p.transient || done.Transient
+	if done.Ended && p.instance.DeletionTimestamp != nil {
+		return true, p.release(ctx)
 	}
-	if never && !st.Status.IsTerminal() && len(p.instance.Status.Queue) > 0 {
+	if done.Never && !st.Status.IsTerminal() && len(p.instance.Status.Queue) > 0 {
 		plans.Fail(&st, fmt.Sprintf("ended, since it is never done and plan %s waits for it", p.instance.Status.Queue[0].PlanName), p.Clock.Now())
 	}
 	p.store(inventory)
 	return false, p.ended(ctx, name, st, inventory)
 }
 
+// hooks connect the execution of a plan to the status of the Instance.
+type hooks struct {
+	*pass
+	plan      string
+	inventory runner.Inventory
+}
+
+// Intend commits the objects that are about to be written for the first time, along with all that has changed.
+func (h *hooks) Intend(ctx context.Context, st v1beta1.PlanStatus, ids []apply.ID) error {
+	h.progress(h.plan, st)
+	fresh := false
+	for _, id := range ids {
+		if _, known := h.inventory[id]; !known {
+			h.inventory[id], fresh = apply.Record{}, true
+		}
+	}
+	if committed := h.written.Status.PlanStatus[h.plan]; !fresh && committed.UID == h.run.UID {
+		return nil
+	}
+	h.store(h.inventory)
+	h.derive(nil)
+	return h.commit(ctx)
+}
+
+// Take puts what a task did into the inventory, and records its events.
+func (h *hooks) Take(effects runner.Effects) {
+	for _, change := range effects.Written {
+		h.inventory[change.ID] = change.Record
+	}
+	for _, id := range effects.Gone {
+		delete(h.inventory, id)
+	}
+	for _, e := range effects.Events {
+		h.once(e[0], e[1])
+	}
+}
+
 // ended acts on the end of a run, if it has come.
 func (p *pass) ended(ctx context.Context, name string, st v1beta1.PlanStatus, inventory runner.Inventory) error {
 	if !st.Status.IsTerminal() {
 		p.progress(name, st)
-		p.result.RequeueAfter = lookAgain
+		p.result.RequeueAfter = requeue.Look
 		return nil
 	}
 	p.transient = false
@@ -101,7 +107,7 @@ func (p *pass) resume(ctx context.Context, name string, st v1beta1.PlanStatus) e
 		return nil
 	}
 	if known := p.goingOn(name, st); known != nil {
-		known.run.Instance.Annotations = p.instance.Annotations
+		known.run.Subject.Annotations = p.instance.Annotations
 		p.run, p.told = known.run, known.told
 		return nil
 	}
@@ -143,37 +149,6 @@ func (p *pass) lost(plan string, version *runner.Version) string {
 		return fmt.Sprintf("OperatorVersion %s has no plan %s, and no snapshot of the one that the run was started with is left", p.instance.OperatorVersionKey(), plan)
 	}
 	return ""
-}
-
-// intend commits the objects that are about to be written for the first time, along with all that has changed.
-func (p *pass) intend(ctx context.Context, inventory runner.Inventory, batch []*runner.Work) error {
-	fresh := false
-	for _, work := range batch {
-		for _, id := range work.Intents(inventory) {
-			inventory[id], fresh = apply.Record{}, true
-		}
-	}
-	_, committed := p.written.Status.PlanStatus[p.run.Plan]
-	committed = committed && p.written.Status.PlanStatus[p.run.Plan].UID == p.run.UID
-	if !fresh && committed {
-		return nil
-	}
-	p.store(inventory)
-	p.derive(nil)
-	return p.commit(ctx)
-}
-
-// take puts what a task did into the inventory, and records its events.
-func (p *pass) take(inventory runner.Inventory, effects runner.Effects) {
-	for _, change := range effects.Written {
-		inventory[change.ID] = change.Record
-	}
-	for _, id := range effects.Gone {
-		delete(inventory, id)
-	}
-	for _, e := range effects.Events {
-		p.once(e[0], e[1])
-	}
 }
 
 // progress puts the state of the running plan into the status.

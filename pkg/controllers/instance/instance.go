@@ -7,20 +7,19 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/controllers/requeue"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/plans"
@@ -43,20 +42,9 @@ type Reconciler struct {
 	// runs maps the name of an Instance to its run that is going on.
 	runs sync.Map
 	// wide maps cluster-scoped objects to the Instances whose plans wrote them.
-	wide wide
-	// backoff is how long transient errors wait.
-	backoff workqueue.TypedRateLimiter[types.NamespacedName]
-	// again is how long it takes to look again at what has changed in the meantime.
-	again workqueue.TypedRateLimiter[types.NamespacedName]
+	wide  wide
+	queue *requeue.Queue
 }
-
-// Back-off of transient errors, and a look at a waiting plan in case that a watch has missed something.
-const (
-	minAgain   = 5 * time.Millisecond
-	minBackoff = 250 * time.Millisecond
-	maxBackoff = 30 * time.Second
-	lookAgain  = 30 * time.Second
-)
 
 // pass is one reconcile of one Instance.
 type pass struct {
@@ -65,8 +53,9 @@ type pass struct {
 	instance *v1beta1.Instance
 	// written is the Instance as the cluster has it.
 	written *v1beta1.Instance
-	// live is what spec.operatorVersion names; nil if it is not there.
-	live *runner.Version
+	// version is what spec.operatorVersion names, and live its content; nil if it is not there.
+	version *v1beta1.OperatorVersion
+	live    *runner.Version
 	// run is what goes on; nil at rest.
 	run *runner.Run
 	// told are the warnings of the run that have been recorded.
@@ -81,6 +70,7 @@ type step func(*pass, context.Context) (bool, error)
 
 // steps of a reconcile, in order.
 var steps = []step{
+	(*pass).wake,
 	(*pass).loadVersion,
 	(*pass).deletion,
 	(*pass).finalizer,
@@ -104,7 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	for _, step := range steps {
 		done, err := step(p, ctx)
 		if err != nil {
-			return r.retry(ctx, req.NamespacedName, err)
+			return r.queue.Failed(ctx, req.NamespacedName, err)
 		}
 		if done {
 			break
@@ -113,31 +103,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !reflect.DeepEqual(p.instance.Spec, p.written.Spec) {
 		panic(fmt.Sprintf("a step changed the spec of Instance %s: the controller never writes spec", req))
 	}
-	r.again.Forget(req.NamespacedName)
+	r.queue.Seen(req.NamespacedName)
 	if p.transient {
-		return ctrl.Result{RequeueAfter: r.backoff.When(req.NamespacedName)}, nil
+		return r.queue.Transient(req.NamespacedName), nil
 	}
-	r.backoff.Forget(req.NamespacedName)
+	r.queue.Done(req.NamespacedName)
 	return p.result, nil
 }
 
-// retry handles the errors of steps in one place. A conflict means that the Instance has changed: look again at once, and
-// less often if that does not help.
-func (r *Reconciler) retry(ctx context.Context, key types.NamespacedName, err error) (ctrl.Result, error) {
-	switch {
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		ctrl.LoggerFrom(ctx).V(1).Info("changed in the meantime, looking again", "reason", err.Error())
-		return ctrl.Result{RequeueAfter: r.again.When(key)}, nil
-	case ctx.Err() != nil:
-		return ctrl.Result{}, nil
-	}
-	ctrl.LoggerFrom(ctx).Info("cannot go on, trying again", "error", err.Error())
-	return ctrl.Result{RequeueAfter: r.backoff.When(key)}, nil
-}
-
 func (r *Reconciler) forget(key types.NamespacedName) {
-	r.backoff.Forget(key)
-	r.again.Forget(key)
+	r.queue.Forget(key)
 	r.wide.forget(key)
 	r.runs.Delete(key)
 }
@@ -179,6 +154,7 @@ func (p *pass) loadVersion(ctx context.Context) (bool, error) {
 	if err != nil {
 		return true, fmt.Errorf("OperatorVersion %s: %w", p.instance.OperatorVersionKey(), err)
 	}
+	p.version = ov
 	p.live, err = p.Versions.Of(ov)
 	return err != nil, err
 }

@@ -29,7 +29,7 @@ func (p *pass) goingOn(plan string, st v1beta1.PlanStatus) *going {
 		return nil
 	}
 	known := found.(*going)
-	if known.run.UID != st.UID || known.run.Plan != plan || known.run.Instance.UID != p.instance.UID {
+	if known.run.UID != st.UID || known.run.Plan != plan || known.run.Subject.UID != p.instance.UID {
 		return nil
 	}
 	return known

@@ -3,11 +3,9 @@ package instance
 import (
 	"context"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,30 +18,17 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/controllers/changes"
+	"kudo.dev/kudo/pkg/controllers/requeue"
 	"kudo.dev/kudo/pkg/runner"
 )
 
 // VersionIndex indexes Instances by the OperatorVersion that they name.
 const VersionIndex = "spec.operatorVersion"
 
-// Changes carries the objects that the mirror saw change to the controller.
-type Changes chan event.TypedGenericEvent[*unstructured.Unstructured]
-
-// changesBuffer is how many changes may wait for the controller before the watches do.
-const changesBuffer = 1024
-
-// NewChanges returns a channel of changes.
-func NewChanges() Changes { return make(Changes, changesBuffer) }
-
-// Saw hands a change on. It is given to the mirror.
-func (c Changes) Saw(obj *unstructured.Unstructured) {
-	c <- event.TypedGenericEvent[*unstructured.Unstructured]{Object: obj}
-}
-
 // SetupWithManager starts the controller with the manager.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, changes Changes, workers int) error {
-	r.backoff = workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](minBackoff, maxBackoff)
-	r.again = workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](minAgain, maxBackoff)
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, seen changes.Changes, workers int) error {
+	r.queue = requeue.New()
 	err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1beta1.Instance{}, VersionIndex, func(o client.Object) []string {
 		return []string{o.(*v1beta1.Instance).OperatorVersionKey().String()}
 	})
@@ -52,11 +37,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, changes Changes, workers
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("instance").
-		For(&v1beta1.Instance{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deleted{}))).
+		For(&v1beta1.Instance{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, changes.Deleted{}))).
 		Watches(&v1beta1.Instance{}, handler.EnqueueRequestsFromMapFunc(parents)).
-		Watches(&v1beta1.OperatorVersion{}, handler.EnqueueRequestsFromMapFunc(r.usersOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WatchesRawSource(source.TypedChannel[*unstructured.Unstructured, reconcile.Request](changes, handler.TypedEnqueueRequestsFromMapFunc(r.writersOf), source.WithBufferSize[*unstructured.Unstructured, reconcile.Request](changesBuffer))).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, maxBackoff)}).
+		Watches(&v1beta1.OperatorVersion{}, handler.EnqueueRequestsFromMapFunc(r.usersOf), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, installed{}))).
+		WatchesRawSource(source.TypedChannel[*unstructured.Unstructured, reconcile.Request](seen, handler.TypedEnqueueRequestsFromMapFunc(r.writersOf), source.WithBufferSize[*unstructured.Unstructured, reconcile.Request](changes.Buffer))).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: requeue.Limiter()}).
 		Complete(r)
 }
 
@@ -154,10 +139,12 @@ func (w *wide) of(id apply.ID) []reconcile.Request {
 	return out
 }
 
-// deleted passes the update that sets the deletion timestamp.
-type deleted struct{ predicate.Funcs }
+// installed passes the updates that tell how far an install plan has come.
+type installed struct{ predicate.Funcs }
 
 // Update implements predicate.Predicate.
-func (deleted) Update(e event.UpdateEvent) bool {
-	return e.ObjectOld.GetDeletionTimestamp() == nil && e.ObjectNew.GetDeletionTimestamp() != nil
+func (installed) Update(e event.UpdateEvent) bool {
+	before, a := e.ObjectOld.(*v1beta1.OperatorVersion)
+	after, b := e.ObjectNew.(*v1beta1.OperatorVersion)
+	return a && b && (before.Status.AggregatedStatus != after.Status.AggregatedStatus || before.Installed() != after.Installed())
 }

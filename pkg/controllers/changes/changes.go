@@ -1,0 +1,45 @@
+// Package changes carries the objects that the mirror saw change to the controllers.
+package changes
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+)
+
+// Changes carries changed objects to one controller.
+type Changes chan event.TypedGenericEvent[*unstructured.Unstructured]
+
+// Buffer is how many changes may wait for a controller before the watches do.
+const Buffer = 1024
+
+// New returns a channel of changes.
+func New() Changes { return make(Changes, Buffer) }
+
+// Saw hands a change on.
+func (c Changes) Saw(obj *unstructured.Unstructured) {
+	c <- event.TypedGenericEvent[*unstructured.Unstructured]{Object: obj}
+}
+
+// Holders names the Installations among an object's owners.
+func Holders(obj *unstructured.Unstructured) []string {
+	var out []string
+	for _, owner := range obj.GetOwnerReferences() {
+		if owner.Kind == "Installation" && strings.HasPrefix(owner.APIVersion, v1beta1.GroupVersion.Group+"/") {
+			out = append(out, owner.Name)
+		}
+	}
+	return out
+}
+
+// Deleted passes the update that sets the deletion timestamp.
+type Deleted struct{ predicate.Funcs }
+
+// Update implements predicate.Predicate.
+func (Deleted) Update(e event.UpdateEvent) bool {
+	return e.ObjectOld.GetDeletionTimestamp() == nil && e.ObjectNew.GetDeletionTimestamp() != nil
+}

@@ -1,0 +1,187 @@
+package operatorversion
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/runner"
+	"kudo.dev/kudo/pkg/share"
+	"kudo.dev/kudo/plans"
+)
+
+// calm is how long a run of the install plan must be over before another one restores what somebody deletes.
+const calm = 2 * time.Second
+
+// drift looks at what is held, at rest:
+//
+//	gone, replaced, or without this owner    the install plan runs again, which restores it
+//	taken over by somebody                   the holder leaves, and it counts as Existing
+//	changed                                  compared once more: as it should be, or Mismatch
+//	no longer named by the install plan      released
+func (p *pass) drift(ctx context.Context) (bool, error) {
+	last := plans.Last(p.ov.Status.PlanStatus)
+	st := p.ov.Status.PlanStatus[last]
+	if st.Status != v1beta1.Complete || p.ov.Spec.InstallPlan != last || len(p.held) == 0 {
+		return false, nil
+	}
+	if err := p.newRun(last); err != nil {
+		return true, err
+	}
+	var lost string
+	changed := p.fresh(st) // something may no longer be named
+	for i := range p.held {
+		missing, differs, err := p.look(ctx, &p.held[i])
+		if err != nil {
+			return true, err
+		}
+		if missing != "" && lost == "" {
+			lost = missing
+		}
+		changed = changed || differs
+	}
+	if lost != "" {
+		return p.restore(ctx, st, lost)
+	}
+	if changed {
+		if err := p.compare(ctx); err != nil {
+			return true, err
+		}
+	}
+	return false, p.keep(ctx)
+}
+
+// fresh tells whether the run has ended in this pass.
+func (p *pass) fresh(st v1beta1.PlanStatus) bool {
+	return !p.written.Status.PlanStatus[st.Name].Status.IsTerminal()
+}
+
+// look compares a held object with what the mirror shows. It says what is missing, and whether the content has changed.
+func (p *pass) look(ctx context.Context, r *v1beta1.HeldResource) (missing string, differs bool, err error) {
+	if r.State == v1beta1.HoldExisting || r.UID == "" {
+		return "", r.State == v1beta1.HoldMismatch, nil
+	}
+	live, known, err := p.Share.Seen(ctx, *r)
+	if err != nil || !known {
+		return "", false, err
+	}
+	id := share.IDOf(*r)
+	switch {
+	case live == nil:
+		r.State, r.Message = v1beta1.HoldMissing, "it was deleted"
+		return fmt.Sprintf("%s, which was deleted", id), false, nil
+	case live.GetUID() != r.UID:
+		r.State, r.Message = v1beta1.HoldMissing, "it was replaced by another object of the name"
+		return fmt.Sprintf("%s, which was replaced", id), false, nil
+	case live.GetDeletionTimestamp() != nil:
+		return "", false, nil // it is restored when it is gone
+	case !share.Managed(live):
+		return "", false, p.takenOver(ctx, r)
+	case !share.Owns(live, p.holder):
+		return fmt.Sprintf("the hold on %s, which was taken off", id), false, nil
+	}
+	return "", r.State == v1beta1.HoldMismatch || share.Fingerprint(live) != r.Content, nil
+}
+
+// takenOver lets go of an object that somebody has taken over by removing the managed annotation.
+func (p *pass) takenOver(ctx context.Context, r *v1beta1.HeldResource) error {
+	if removal := p.Share.Session(p.holder, share.Policy{}, p.held).Leave(ctx, *r, false); removal.Err != nil {
+		return removal.Err
+	}
+	r.State, r.Message = v1beta1.HoldExisting, "it was taken over"
+	return nil
+}
+
+// restore runs the install plan again, since something is missing; not at once after the last run, in case that somebody
+// deletes it each time.
+func (p *pass) restore(ctx context.Context, st v1beta1.PlanStatus, lost string) (bool, error) {
+	if err := p.keep(ctx); err != nil {
+		return true, err
+	}
+	if st.FinishedTimestamp != nil {
+		if since := p.Clock.Since(st.FinishedTimestamp.Time); since < calm {
+			p.result.RequeueAfter = calm - since
+			return false, nil
+		}
+	}
+	p.event(corev1.EventTypeWarning, v1beta1.EventRestoring, "The install plan runs again to restore %s", lost)
+	p.result.RequeueAfter = 1
+	return true, p.begin(ctx, "to restore "+lost)
+}
+
+// compare renders the install plan, compares what is there with it, and releases what it does not name any more.
+func (p *pass) compare(ctx context.Context) error {
+	objs, refused, err := p.Runner.Objects(ctx, p.run)
+	if err != nil {
+		return err
+	}
+	wrong := map[apply.ID]string{}
+	for _, change := range refused {
+		var mismatch *share.MismatchError
+		if !errors.As(change.Err, &mismatch) {
+			return change.Err
+		}
+		wrong[change.ID] = bounded(mismatch.Error())
+	}
+	for i := range p.held {
+		if r := &p.held[i]; wrong[share.IDOf(*r)] == "" {
+			if err := p.matches(ctx, r, objs); err != nil {
+				return err
+			}
+		} else if message := wrong[share.IDOf(*r)]; r.State != v1beta1.HoldMismatch || r.Message != message {
+			r.State, r.Message = v1beta1.HoldMismatch, message
+			p.event(corev1.EventTypeWarning, v1beta1.EventMismatch, "%s", message)
+		}
+	}
+	for _, r := range p.abandoned(objs) {
+		removal := p.Share.Session(p.holder, share.Policy{}, p.held).Leave(ctx, r, false)
+		at := p.held.Find(share.IDOf(r))
+		switch {
+		case removal.Err != nil:
+			return removal.Err
+		case removal.Gone:
+			p.held = slices.Delete(p.held, at, at+1)
+		default:
+			p.held[at].Message = bounded("the install plan does not name it any more: " + removal.Waiting)
+		}
+	}
+	return nil
+}
+
+// matches notes that a held object is as it should be.
+func (p *pass) matches(ctx context.Context, r *v1beta1.HeldResource, objs []*unstructured.Unstructured) error {
+	at := index(objs, *r)
+	if at < 0 || r.State == v1beta1.HoldExisting {
+		return nil
+	}
+	live, known, err := p.Share.Seen(ctx, *r)
+	if err != nil || !known || live == nil || live.GetUID() != r.UID {
+		return err
+	}
+	record := apply.Record{UID: live.GetUID(), Hash: apply.Hash(objs[at]), Version: share.Fingerprint(live)}
+	*r = share.Held(apply.Change{ID: apply.IDOf(objs[at]), Live: live, Record: record}, p.holder)
+	return nil
+}
+
+// index is the place of a held object among objects; -1 if it is not there.
+func index(objs []*unstructured.Unstructured, r v1beta1.HeldResource) int {
+	id := share.IDOf(r)
+	return slices.IndexFunc(objs, func(obj *unstructured.Unstructured) bool {
+		at := apply.IDOf(obj)
+		return at.GroupKind() == id.GroupKind() && at.NamespacedName == id.NamespacedName
+	})
+}
+
+// abandoned lists what is held and not among the objects.
+func (p *pass) abandoned(objs []*unstructured.Unstructured) []v1beta1.HeldResource {
+	return slices.DeleteFunc(slices.Clone(p.held), func(r v1beta1.HeldResource) bool { return index(objs, r) >= 0 })
+}
+
+var _ runner.Hooks = &hooks{}

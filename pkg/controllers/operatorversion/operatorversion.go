@@ -1,0 +1,176 @@
+// Package operatorversion is the controller of OperatorVersions: it runs their install plans, and watches over what they
+// installed. What is installed is held by an Installation, which outlives its OperatorVersion until it is released.
+package operatorversion
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/controllers/requeue"
+	"kudo.dev/kudo/pkg/history"
+	"kudo.dev/kudo/pkg/runner"
+	"kudo.dev/kudo/pkg/share"
+)
+
+// Reconciler runs install plans.
+type Reconciler struct {
+	// Client reads kudo's own kinds from a cache that shows what was written through it.
+	Client client.Client
+	// Reader reads live.
+	Reader   client.Reader
+	History  *history.Store
+	Runner   *runner.Runner
+	Share    *share.Engine
+	Versions *runner.Versions
+	Events   record.EventRecorder
+	Clock    clock.Clock
+
+	queue *requeue.Queue
+	// told are the warnings that have been recorded, by run and text.
+	told sync.Map
+}
+
+// pass is one reconcile of one OperatorVersion.
+type pass struct {
+	*Reconciler
+	// ov is worked on: its status is what will be written.
+	ov *v1beta1.OperatorVersion
+	// written is the OperatorVersion as the cluster has it.
+	written *v1beta1.OperatorVersion
+	// holder is the Installation, as the cluster has it; nil if there is none.
+	holder *v1beta1.Installation
+	// held is worked on: the inventory that will be written.
+	held share.Inventory
+	// run is what goes on; nil at rest.
+	run       *runner.Run
+	result    ctrl.Result
+	transient bool
+}
+
+// step is one step of a reconcile. It returns whether the pass ends here.
+type step func(*pass, context.Context) (bool, error)
+
+// steps of a reconcile, in order.
+var steps = []step{
+	(*pass).load,
+	(*pass).deletion,
+	(*pass).prepare,
+	(*pass).decide,
+	(*pass).execute,
+	(*pass).drift,
+	(*pass).settle,
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	ov := &v1beta1.OperatorVersion{}
+	if err := r.Client.Get(ctx, req.NamespacedName, ov); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.queue.Forget(req.NamespacedName)
+			return ctrl.Result{}, nil
+		}
+		return ctrl.Result{}, err
+	}
+	p := &pass{Reconciler: r, ov: ov.DeepCopy(), written: ov.DeepCopy()}
+	for _, step := range steps {
+		done, err := step(p, ctx)
+		if err != nil {
+			return r.queue.Failed(ctx, req.NamespacedName, err)
+		}
+		if done {
+			break
+		}
+	}
+	if !reflect.DeepEqual(p.ov.Spec, p.written.Spec) {
+		panic(fmt.Sprintf("a step changed the spec of OperatorVersion %s: the controller never writes spec", req))
+	}
+	r.queue.Seen(req.NamespacedName)
+	if p.transient {
+		return r.queue.Transient(req.NamespacedName), nil
+	}
+	r.queue.Done(req.NamespacedName)
+	return p.result, nil
+}
+
+// load gets the Installation. OperatorVersions without install plan have none, and nothing is done for them.
+func (p *pass) load(ctx context.Context) (bool, error) {
+	holder := &v1beta1.Installation{}
+	err := p.Client.Get(ctx, types.NamespacedName{Name: p.ov.InstallationName()}, holder)
+	switch {
+	case err == nil:
+		p.holder, p.held = holder, holder.DeepCopy().Status.Resources
+	case !apierrors.IsNotFound(err):
+		return true, fmt.Errorf("Installation %s: %w", p.ov.InstallationName(), err)
+	}
+	return p.ov.Spec.InstallPlan == "" && p.holder == nil && p.ov.DeletionTimestamp == nil, nil
+}
+
+// commit writes the status if it has changed: one patch, which fails if the OperatorVersion was changed in the meantime.
+func (p *pass) commit(ctx context.Context) error {
+	if equality.Semantic.DeepEqual(p.ov.Status, p.written.Status) {
+		return nil
+	}
+	status := p.ov.Status.DeepCopy()
+	patch := client.MergeFromWithOptions(p.written, client.MergeFromWithOptimisticLock{})
+	if err := p.Client.Status().Patch(ctx, p.ov, patch); err != nil {
+		return fmt.Errorf("write status of OperatorVersion %s/%s: %w", p.ov.Namespace, p.ov.Name, err)
+	}
+	p.ov.Status = *status
+	p.written = p.ov.DeepCopy()
+	return nil
+}
+
+// keep writes the inventory if it has changed.
+func (p *pass) keep(ctx context.Context) error {
+	holder := p.holder.DeepCopy()
+	holder.Status.Resources = p.held
+	holder.Status.Created, holder.Status.Shared, holder.Status.Existing, holder.Status.Wrong = 0, 0, 0, 0
+	for _, r := range p.held {
+		switch r.State {
+		case v1beta1.HoldCreated:
+			holder.Status.Created++
+		case v1beta1.HoldShared:
+			holder.Status.Shared++
+		case v1beta1.HoldExisting:
+			holder.Status.Existing++
+		case v1beta1.HoldMissing, v1beta1.HoldMismatch:
+			holder.Status.Wrong++
+		}
+	}
+	if equality.Semantic.DeepEqual(holder.Status, p.holder.Status) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(p.holder, client.MergeFromWithOptimisticLock{})
+	if err := p.Client.Status().Patch(ctx, holder, patch); err != nil {
+		return fmt.Errorf("write status of Installation %s: %w", holder.Name, err)
+	}
+	p.holder, p.held = holder, holder.DeepCopy().Status.Resources
+	if p.run != nil {
+		p.run.Held = p.held
+	}
+	return nil
+}
+
+// once warns of something once in a run.
+func (p *pass) once(reason, message string) {
+	key := string(p.ov.UID) + fmt.Sprint(p.ov.Status.Revision) + reason + message
+	if _, told := p.told.LoadOrStore(key, true); !told {
+		p.event(corev1.EventTypeWarning, reason, "%s", message)
+	}
+}
+
+func (p *pass) event(kind, reason, format string, args ...any) {
+	p.Events.Eventf(p.ov, kind, reason, format, args...)
+}

@@ -1,0 +1,144 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators/enhance"
+	"kudo.dev/kudo/operators/render"
+	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/share"
+)
+
+// writer writes the objects of a task. What tasks do is the same for Instances and OperatorVersions; whose their objects
+// are is not.
+type writer interface {
+	// enhance puts kudo's metadata on rendered objects.
+	enhance(ctx context.Context, v render.Variables, objs []*unstructured.Unstructured) error
+	// preflight returns what must not be written, before anything is.
+	preflight(ctx context.Context, objs []*unstructured.Unstructured) apply.ChangeSet
+	apply(ctx context.Context, objs []*unstructured.Unstructured) apply.ChangeSet
+	remove(ctx context.Context, objs []*unstructured.Unstructured) []apply.Removal
+}
+
+func (r *Runner) writer(run *Run, inventory Inventory) writer {
+	if run.Holder != nil {
+		return &sharing{Runner: r, run: run, session: r.share.Session(run.Holder, run.Policy, run.Held)}
+	}
+	return &owning{Runner: r, run: run, inventory: inventory}
+}
+
+// owning writes the objects of an Instance, which belong to it alone.
+type owning struct {
+	*Runner
+	run       *Run
+	inventory Inventory
+}
+
+func (o *owning) options() apply.Options { return o.Runner.options(o.run, o.inventory) }
+
+func (o *owning) preflight(ctx context.Context, objs []*unstructured.Unstructured) apply.ChangeSet {
+	return o.engine.Preflight(ctx, objs, o.options())
+}
+
+func (o *owning) apply(ctx context.Context, objs []*unstructured.Unstructured) apply.ChangeSet {
+	return o.engine.Apply(ctx, objs, o.options())
+}
+
+func (o *owning) remove(ctx context.Context, objs []*unstructured.Unstructured) []apply.Removal {
+	return o.engine.Delete(ctx, objs, o.options())
+}
+
+func (o *owning) enhance(ctx context.Context, v render.Variables, objs []*unstructured.Unstructured) error {
+	definitions := apply.Definitions(objs)
+	var failed error
+	err := enhance.Enhance(objs, enhance.Context{
+		Operator: v.OperatorName, OperatorVersion: v.OperatorVersion,
+		Instance:    types.NamespacedName{Namespace: v.Namespace, Name: v.Name},
+		InstanceUID: o.run.Subject.UID,
+		Plan:        v.PlanName, Phase: v.PhaseName, Step: v.StepName, PlanUID: o.run.UID,
+		Scope: func(gk schema.GroupKind) (bool, error) {
+			namespaced, err := o.kinds.Namespaced(gk, definitions)
+			if err != nil {
+				failed = o.engine.Classify(ctx, firstOf(objs, gk), err)
+			}
+			return namespaced, err
+		},
+	}, func(kind schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
+		return o.engine.Lookup(ctx, apply.ID{GroupVersionKind: kind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+	})
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+func firstOf(objs []*unstructured.Unstructured, gk schema.GroupKind) *unstructured.Unstructured {
+	for _, obj := range objs {
+		if obj.GroupVersionKind().GroupKind() == gk {
+			return obj
+		}
+	}
+	return objs[0]
+}
+
+// sharing writes the objects of an install plan, which others may hold too.
+type sharing struct {
+	*Runner
+	run     *Run
+	session *share.Session
+}
+
+// enhance settles the namespaces: objects keep the one that they name, and get the OperatorVersion's if they name none.
+// kudo's metadata comes with the write, and at the top only: with labels in pod templates, no two OperatorVersions could
+// ever share a Deployment.
+func (s *sharing) enhance(ctx context.Context, _ render.Variables, objs []*unstructured.Unstructured) error {
+	definitions := apply.Definitions(objs)
+	for _, obj := range objs {
+		if obj.GetName() == "" {
+			return &apply.FatalError{Err: fmt.Errorf("an object of kind %s has no name: name each object of an install plan, since others may share it", obj.GetKind())}
+		}
+		namespaced, err := s.kinds.Namespaced(obj.GroupVersionKind().GroupKind(), definitions)
+		switch {
+		case err != nil:
+			return s.engine.Classify(ctx, obj, err)
+		case !namespaced:
+			obj.SetNamespace("")
+		case obj.GetNamespace() == "":
+			obj.SetNamespace(s.run.Subject.Namespace)
+		}
+	}
+	return nil
+}
+
+func (s *sharing) preflight(ctx context.Context, objs []*unstructured.Unstructured) apply.ChangeSet {
+	return s.session.Check(ctx, objs)
+}
+
+func (s *sharing) apply(ctx context.Context, objs []*unstructured.Unstructured) apply.ChangeSet {
+	return s.session.Join(ctx, objs)
+}
+
+// remove lets go of what the OperatorVersion holds; anything else is somebody else's.
+func (s *sharing) remove(ctx context.Context, objs []*unstructured.Unstructured) []apply.Removal {
+	out := make([]apply.Removal, len(objs))
+	for i, obj := range objs {
+		id := apply.IDOf(obj)
+		if at := s.run.Held.Find(id); at >= 0 && s.run.Held[at].State != v1beta1.HoldExisting {
+			out[i] = s.session.Leave(ctx, s.run.Held[at], false)
+			continue
+		}
+		out[i] = apply.Removal{ID: id, Gone: true}
+		if live, err := s.engine.Lookup(ctx, id); err != nil {
+			out[i] = apply.Removal{ID: id, Err: err}
+		} else if live != nil {
+			out[i].Kept = "somebody else"
+		}
+	}
+	return out
+}

@@ -1,0 +1,187 @@
+package share
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apply"
+)
+
+// Join creates or joins the objects, class by class. Check comes first.
+func (s *Session) Join(ctx context.Context, objs []*unstructured.Unstructured) apply.ChangeSet {
+	return apply.InOrder(ctx, objs, func(ctx context.Context, i int) apply.Change {
+		id := apply.IDOf(objs[i])
+		s.locks.LockKey(id.String())
+		defer func() { _ = s.locks.UnlockKey(id.String()) }()
+		return s.join(ctx, objs[i], s.verdicts[id])
+	})
+}
+
+// join drives one object:
+//
+//	absent      create-only apply with owner and annotation      409 → look again
+//	joinable    patch: test uid, add owner                       404, 409, 422, going, other content → look again
+//	outdated    forced apply bound to the state that was seen    409, 422 → look again
+//	existing, unchanged: nothing
+func (s *Session) join(ctx context.Context, obj *unstructured.Unstructured, v *verdict) apply.Change {
+	resource, err := s.objects.Resource(obj)
+	if err != nil {
+		return s.objects.Verdict(ctx, obj, err)
+	}
+	joined := false
+	for range attempts {
+		if v == nil {
+			if v, err = s.look(ctx, obj); err != nil {
+				return s.objects.Verdict(ctx, obj, s.unjoin(ctx, resource, obj.GetName(), joined, err))
+			}
+		}
+		written, action, err := s.write(ctx, resource, obj, v)
+		switch {
+		case err == nil && written != nil && action == apply.Configured && (written.GetDeletionTimestamp() != nil || !alike(written, v.live)):
+			joined = true // but it is not what was looked at
+		case err == nil:
+			return s.joined(obj, v, written, action)
+		case !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) && !apply.Gone(err):
+			return s.objects.Verdict(ctx, obj, err)
+		case apierrors.IsInvalid(err) && v.found == absent:
+			return s.objects.Verdict(ctx, obj, err)
+		}
+		v = nil
+	}
+	return s.objects.Verdict(ctx, obj, apierrors.NewServerTimeout(v1beta1.Resource(obj.GetKind()), "join", 1))
+}
+
+// write sends what a verdict calls for. It returns what was written; nil for nothing.
+func (s *Session) write(ctx context.Context, resource dynamic.ResourceInterface, obj *unstructured.Unstructured, v *verdict) (*unstructured.Unstructured, apply.Action, error) {
+	var written *unstructured.Unstructured
+	var err error
+	action := apply.Configured
+	switch v.found {
+	case unchanged, existing:
+		return nil, apply.Unchanged, nil
+	case absent:
+		if live, _ := s.mirror.Get(apply.IDOf(obj)); live != nil { // made by another since
+			return nil, 0, apierrors.NewConflict(v1beta1.Resource(obj.GetKind()), obj.GetName(), errors.New("made in the meantime"))
+		}
+		written, err = s.create(ctx, resource, v)
+		action = apply.Created
+	case joinable:
+		if owned(v.live, s.holder) >= 0 {
+			return nil, apply.Unchanged, nil
+		}
+		written, err = s.append(ctx, resource, v.live)
+	case outdated:
+		written, err = s.update(ctx, resource, v)
+		v.live = written // it is meant to differ
+	}
+	if err == nil {
+		s.mirror.Wrote(written.DeepCopy())
+	}
+	return written, action, err
+}
+
+// joined is the change of an object that is held now.
+func (s *Session) joined(obj *unstructured.Unstructured, v *verdict, written *unstructured.Unstructured, action apply.Action) apply.Change {
+	if written == nil {
+		written = v.live
+	}
+	record := apply.Record{UID: written.GetUID(), Hash: apply.Hash(obj), Version: Fingerprint(written)}
+	return apply.Change{ID: apply.IDOf(obj), Action: action, Live: written, Record: record, Dropped: v.dropped}
+}
+
+// create makes the object with its owner in one request, and only if it is not there.
+func (s *Session) create(ctx context.Context, resource dynamic.ResourceInterface, v *verdict) (*unstructured.Unstructured, error) {
+	body, err := s.marked(ctx, v.body, []metav1.OwnerReference{reference(s.holder)})
+	if err != nil {
+		return nil, err
+	}
+	body.SetResourceVersion(apply.Absent)
+	return resource.Apply(ctx, body.GetName(), body, metav1.ApplyOptions{FieldManager: manager})
+}
+
+// marked adds kudo's metadata and the owners to a body.
+func (s *Session) marked(ctx context.Context, body *unstructured.Unstructured, owners []metav1.OwnerReference) (*unstructured.Unstructured, error) {
+	body = body.DeepCopy()
+	labels, annotations := body.GetLabels(), body.GetAnnotations()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	labels[v1beta1.HeritageLabel], annotations[v1beta1.ManagedAnnotation] = v1beta1.Heritage, "true"
+	body.SetLabels(labels)
+	body.SetAnnotations(annotations)
+	owners, err := s.guard.add(ctx, body, owners)
+	body.SetOwnerReferences(owners)
+	return body, err
+}
+
+// update changes an object that is there. All of its owners are listed: one that is left out would be dropped.
+func (s *Session) update(ctx context.Context, resource dynamic.ResourceInterface, v *verdict) (*unstructured.Unstructured, error) {
+	owners := v.live.GetOwnerReferences()
+	if owned(v.live, s.holder) < 0 {
+		owners = append(owners, reference(s.holder))
+	}
+	body, err := s.marked(ctx, v.body, owners)
+	if err != nil {
+		return nil, err
+	}
+	body.SetUID(v.live.GetUID())
+	body.SetResourceVersion(v.live.GetResourceVersion())
+	return resource.Apply(ctx, body.GetName(), body, metav1.ApplyOptions{FieldManager: manager, Force: true})
+}
+
+// operation of a JSON patch (RFC 6902).
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+func patch(ctx context.Context, resource dynamic.ResourceInterface, name string, operations ...operation) (*unstructured.Unstructured, error) {
+	text, err := json.Marshal(operations)
+	if err != nil {
+		return nil, err
+	}
+	return resource.Patch(ctx, name, types.JSONPatchType, text, metav1.PatchOptions{FieldManager: manager})
+}
+
+// append adds the holder to the owners. Several may do so at a time: the patch tests the uid only, and not the
+// resourceVersion. Sent twice it gives one entry.
+func (s *Session) append(ctx context.Context, resource dynamic.ResourceInterface, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	test := operation{"test", "/metadata/uid", live.GetUID()}
+	if len(live.GetOwnerReferences()) > 0 {
+		return patch(ctx, resource, live.GetName(), test, operation{"add", "/metadata/ownerReferences/-", reference(s.holder)})
+	}
+	owners, err := s.guard.add(ctx, live, []metav1.OwnerReference{reference(s.holder)})
+	if err != nil {
+		return nil, err
+	}
+	return patch(ctx, resource, live.GetName(), test,
+		operation{"test", "/metadata/resourceVersion", live.GetResourceVersion()}, operation{"add", "/metadata/ownerReferences", owners})
+}
+
+// unjoin takes the holder off an object that turned out to be another than the one that was looked at.
+func (s *Session) unjoin(ctx context.Context, resource dynamic.ResourceInterface, name string, joined bool, cause error) error {
+	if !joined {
+		return cause
+	}
+	live, err := apply.Look(ctx, resource, name)
+	if err == nil && live != nil && len(others(live, s.holder)) > 0 {
+		_, err = s.withdraw(ctx, resource, live, nil)
+	}
+	if err != nil {
+		return fmt.Errorf("%w; and it could not be let go of: %w", cause, err)
+	}
+	return cause
+}

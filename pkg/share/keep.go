@@ -1,0 +1,209 @@
+package share
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apply"
+)
+
+// Block says why an object must not be deleted.
+type Block struct {
+	// Reason is one of the reasons of the condition Released.
+	Reason string
+	// Found says what is in the way, like `has 3 objects of kind Ship`.
+	Found string
+	// Message names the object, what is in its way, and the remedy.
+	Message string
+}
+
+// Blocked says what is in the way of a release: custom resources of a definition that would go, content of a namespace
+// that kudo did not create, claims. Nothing is released before nothing is in the way, so that what is held goes on
+// working.
+func (s *Session) Blocked(ctx context.Context) (*Block, error) {
+	for _, r := range slices.Backward(s.inventory) {
+		obj := object(r)
+		if !guarded(obj.GroupVersionKind().GroupKind()) || r.State == v1beta1.HoldExisting {
+			continue
+		}
+		resource, err := s.objects.Resource(obj)
+		if err != nil {
+			return nil, err
+		}
+		live, err := apply.Look(ctx, resource, r.Name)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", IDOf(r), err)
+		}
+		if live == nil || !s.ours(r, live) || !Managed(live) || live.GetDeletionTimestamp() != nil {
+			continue
+		}
+		other, err := s.another(ctx, live)
+		if err != nil || other != nil {
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if block, err := s.keep(ctx, live); block != nil || err != nil {
+			return block, err
+		}
+	}
+	return nil, nil
+}
+
+const remedy = "Remove it, or keep %s by removing its annotation " + v1beta1.ManagedAnnotation + ", or destroy it with kubectl kudo uninstall-version --force"
+
+// keep says why an object is not deleted, though nobody else holds it; nil if it may be.
+func (s *Session) keep(ctx context.Context, live *unstructured.Unstructured) (*Block, error) {
+	block := func(reason, found string, err error) (*Block, error) {
+		if found == "" || err != nil {
+			return nil, err
+		}
+		id := apply.IDOf(live)
+		return &Block{Reason: reason, Found: found, Message: fmt.Sprintf("%s %s. "+remedy, id, found, id)}, nil
+	}
+	switch live.GroupVersionKind().GroupKind() {
+	case claim:
+		return block(v1beta1.ReasonClaimKept, "holds data, and is not deleted", nil)
+	case definition:
+		left, err := s.customResources(ctx, live)
+		return block(v1beta1.ReasonCustomResourcesLeft, left, err)
+	case space:
+		left, err := s.content(ctx, live.GetName())
+		return block(v1beta1.ReasonNamespaceNotEmpty, left, err)
+	}
+	return nil, nil
+}
+
+// customResources names the custom resources of a definition, as they are in etcd now; empty if there are none.
+func (s *Session) customResources(ctx context.Context, crd *unstructured.Unstructured) (string, error) {
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
+	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	for _, item := range versions {
+		version, _ := item.(map[string]any)
+		if version["served"] != true {
+			continue
+		}
+		name, _ := version["name"].(string)
+		list, err := s.objects.List(ctx, schema.GroupVersionResource{Group: group, Version: name, Resource: plural}, "", 1)
+		if apierrors.IsNotFound(err) && !established(crd) {
+			return "", nil // it never was in force, so that it has none
+		}
+		if err != nil {
+			return "", fmt.Errorf("cannot tell whether there are objects of kind %s: %w", kind, err)
+		}
+		return counted(list, kind), nil
+	}
+	return "has objects of kind " + kind + " that cannot be listed, since no version of it is served", nil
+}
+
+func established(crd *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(item any) bool {
+		c, _ := item.(map[string]any)
+		return c["type"] == "Established" && c["status"] == "True"
+	})
+}
+
+func counted(list *metav1.PartialObjectMetadataList, kind string) string {
+	if len(list.Items) == 0 {
+		return ""
+	}
+	count := int64(len(list.Items))
+	if rest := list.RemainingItemCount; rest != nil {
+		count += *rest
+	}
+	first := list.Items[0].Name
+	if ns := list.Items[0].Namespace; ns != "" {
+		first = ns + "/" + first
+	}
+	if count == 1 {
+		return fmt.Sprintf("has one object of kind %s (%s)", kind, first)
+	}
+	return fmt.Sprintf("has %d objects of kind %s (one is %s)", count, kind, first)
+}
+
+// most bounds how many objects of a kind are looked at in a namespace, and named in a message.
+const most, named = 500, 3
+
+// content names what is in a namespace besides what Kubernetes puts there by itself, what the holder has, and what
+// belongs to other objects of the namespace.
+func (s *Session) content(ctx context.Context, namespace string) (string, error) {
+	kinds, err := s.kinds.Namespaceds(ctx)
+	if err != nil {
+		return "", fmt.Errorf("cannot tell what is in Namespace %s: %w", namespace, err)
+	}
+	var left []string
+	for _, kind := range kinds {
+		list, err := s.objects.List(ctx, kind.Resource, namespace, most)
+		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+			continue
+		}
+		if err != nil {
+			return "", fmt.Errorf("cannot tell what %s are in Namespace %s: %w", kind.Resource.Resource, namespace, err)
+		}
+		for i := range list.Items {
+			counts, err := s.counts(kind.Kind, &list.Items[i])
+			if err != nil {
+				return "", err
+			}
+			if counts {
+				left = append(left, kind.Kind+" "+list.Items[i].Name)
+			}
+		}
+	}
+	slices.Sort(left)
+	left = slices.Compact(left) // one object is served in several groups
+	if len(left) > named {
+		left = append(left[:named:named], fmt.Sprintf("and %d more", len(left)-named))
+	}
+	if len(left) == 0 {
+		return "", nil
+	}
+	return "has content that kudo did not create: " + strings.Join(left, ", "), nil
+}
+
+// counts tells whether an object in a namespace is content of its own.
+func (s *Session) counts(kind string, item *metav1.PartialObjectMetadata) (bool, error) {
+	switch {
+	case item.DeletionTimestamp != nil,
+		kind == "ConfigMap" && item.Name == "kube-root-ca.crt",
+		kind == "ServiceAccount" && item.Name == "default",
+		kind == "Event", kind == "EndpointSlice", kind == "Endpoints":
+		return false, nil
+	}
+	if slices.ContainsFunc(item.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == s.holder.UID }) {
+		return false, nil
+	}
+	if s.inventory.has(item) {
+		return false, nil
+	}
+	controller := metav1.GetControllerOf(item)
+	if controller == nil {
+		return true, nil
+	}
+	gvk := schema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind)
+	namespaced, err := s.kinds.Namespaced(gvk.GroupKind(), nil)
+	if meta.IsNoMatchError(err) {
+		return true, nil
+	}
+	return !namespaced, err // its controller is in the namespace, and counts itself or is going
+}
+
+// has tells whether the inventory has the object, by uid.
+func (i Inventory) has(item *metav1.PartialObjectMetadata) bool {
+	return slices.ContainsFunc(i, func(r v1beta1.HeldResource) bool {
+		return r.UID == item.UID && r.State != v1beta1.HoldExisting
+	})
+}

@@ -1,0 +1,194 @@
+package share
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apply"
+)
+
+// Leave lets go of a held object, and deletes it if kudo created it and nobody else holds it. force deletes what is kept
+// otherwise; see Blocked.
+//
+//	gone, or another uid than recorded            nothing to do
+//	never managed, or not any more                the holder leaves the owners: it has been taken over
+//	others own it                                 the holder leaves the owners
+//	owned by the holder alone, or by nobody       deleted, bound to the state that was seen, and awaited
+func (s *Session) Leave(ctx context.Context, r v1beta1.HeldResource, force bool) apply.Removal {
+	id := IDOf(r)
+	s.locks.LockKey(id.String())
+	defer func() { _ = s.locks.UnlockKey(id.String()) }()
+	removal := s.leave(ctx, r, force)
+	removal.ID = id
+	return removal
+}
+
+func (s *Session) leave(ctx context.Context, r v1beta1.HeldResource, force bool) apply.Removal {
+	if r.State == v1beta1.HoldExisting {
+		return apply.Removal{Gone: true}
+	}
+	obj := object(r)
+	resource, err := s.objects.Resource(obj)
+	if meta.IsNoMatchError(err) {
+		err = s.kinds.Unknown(ctx, obj, err)
+		if apply.IsFatal(err) {
+			return apply.Removal{Gone: true} // its definition is gone, and took it along
+		}
+	}
+	if err != nil {
+		return apply.Removal{Err: err}
+	}
+	for range attempts {
+		live, err := apply.Look(ctx, resource, r.Name)
+		switch {
+		case err != nil:
+			return apply.Removal{Err: s.objects.Classify(ctx, obj, err)}
+		case live == nil, !s.ours(r, live):
+			return apply.Removal{Gone: true}
+		case live.GetDeletionTimestamp() != nil:
+			return apply.Removal{Waiting: fmt.Sprintf("%s is being deleted%s", IDOf(r), apply.Finalizers(live))}
+		}
+		left, err := s.letGo(ctx, resource, live, force)
+		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) && !apply.Gone(err) {
+			return apply.Removal{Err: s.objects.Classify(ctx, obj, err)}
+		}
+		if err == nil && left != nil {
+			return *left
+		}
+	}
+	return apply.Removal{Err: apierrors.NewServerTimeout(v1beta1.Resource(r.Kind), "release", 1)}
+}
+
+// ours tells whether the live object is the one that is held: by uid, or, where a crash came before it was written down,
+// by the owner.
+func (s *Session) ours(r v1beta1.HeldResource, live *unstructured.Unstructured) bool {
+	if r.UID == "" {
+		return owned(live, s.holder) >= 0
+	}
+	return r.UID == live.GetUID()
+}
+
+func object(r v1beta1.HeldResource) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	obj.SetAPIVersion(r.APIVersion)
+	obj.SetKind(r.Kind)
+	obj.SetNamespace(r.Namespace)
+	obj.SetName(r.Name)
+	return obj
+}
+
+// letGo is one try to leave or delete a live object. It returns nil if it is to be looked at again.
+func (s *Session) letGo(ctx context.Context, resource dynamic.ResourceInterface, live *unstructured.Unstructured, force bool) (*apply.Removal, error) {
+	place := owned(live, s.holder)
+	if !Managed(live) {
+		if place < 0 {
+			return &apply.Removal{Gone: true}, nil
+		}
+		_, err := s.withdraw(ctx, resource, live, nil)
+		return &apply.Removal{Gone: true}, err
+	}
+	other, err := s.another(ctx, live)
+	if err != nil {
+		return nil, err
+	}
+	if other != nil {
+		if place < 0 {
+			return &apply.Removal{Gone: true}, s.unfence(ctx, resource, live)
+		}
+		left, err := s.withdraw(ctx, resource, live, other)
+		if err == nil {
+			err = s.unfence(ctx, resource, left)
+		}
+		return &apply.Removal{Gone: true}, err
+	}
+	return s.remove(ctx, resource, live, force)
+}
+
+// another is an owner besides the holder that still exists; nil if there is none. Owners of other kinds than ours were
+// put there by somebody who wants the object to live as long as they do.
+func (s *Session) another(ctx context.Context, live *unstructured.Unstructured) (*metav1.OwnerReference, error) {
+	for _, owner := range others(live, s.holder) {
+		if owner.Kind != "Installation" {
+			return &owner, nil
+		}
+		i, err := s.installation(ctx, owner)
+		if err != nil {
+			return nil, err
+		}
+		if i != nil {
+			return &owner, nil
+		}
+	}
+	return nil, nil
+}
+
+// withdraw takes the holder off the owners. The test of another owner makes "I am not the last" atomic: two that leave
+// at a time cannot leave an object without an owner.
+func (s *Session) withdraw(ctx context.Context, resource dynamic.ResourceInterface, live *unstructured.Unstructured, other *metav1.OwnerReference) (*unstructured.Unstructured, error) {
+	place := owned(live, s.holder)
+	if place < 0 {
+		return live, nil
+	}
+	at := func(i int, field string) string { return fmt.Sprintf("/metadata/ownerReferences/%d%s", i, field) }
+	operations := []operation{{"test", "/metadata/uid", live.GetUID()}, {"test", at(place, "/uid"), s.holder.UID}}
+	if other != nil {
+		i := slices.IndexFunc(live.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == other.UID })
+		operations = append(operations, operation{"test", at(i, "/uid"), other.UID})
+	}
+	left, err := patch(ctx, resource, live.GetName(), append(operations, operation{Op: "remove", Path: at(place, "")})...)
+	if err == nil {
+		s.mirror.Wrote(left.DeepCopy())
+	}
+	return left, err
+}
+
+// remove deletes an object that nobody else holds, bound to the state that was seen.
+func (s *Session) remove(ctx context.Context, resource dynamic.ResourceInterface, live *unstructured.Unstructured, force bool) (*apply.Removal, error) {
+	version := live.GetResourceVersion()
+	if !force {
+		if blocked, err := s.keep(ctx, live); blocked != nil || err != nil {
+			return kept(blocked), err
+		}
+		if live.GroupVersionKind().GroupKind() == definition {
+			fenced, err := s.fence(ctx, resource, live)
+			if err != nil {
+				return nil, err
+			}
+			if blocked, err := s.keep(ctx, fenced); blocked != nil || err != nil {
+				return kept(blocked), errors.Join(err, s.unfence(ctx, resource, fenced))
+			}
+			version = fenced.GetResourceVersion()
+		}
+	}
+	uid, background := live.GetUID(), metav1.DeletePropagationBackground
+	err := resource.Delete(ctx, live.GetName(), metav1.DeleteOptions{
+		PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
+	})
+	if err != nil {
+		return nil, err
+	}
+	now, err := apply.Look(ctx, resource, live.GetName())
+	switch {
+	case err != nil:
+		return nil, err
+	case now == nil || now.GetUID() != uid:
+		return &apply.Removal{Gone: true}, nil
+	}
+	return &apply.Removal{Waiting: fmt.Sprintf("%s %s is being deleted%s", live.GetKind(), live.GetName(), apply.Finalizers(now))}, nil
+}
+
+func kept(b *Block) *apply.Removal {
+	if b == nil {
+		return nil
+	}
+	return &apply.Removal{Waiting: b.Message}
+}

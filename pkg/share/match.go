@@ -1,0 +1,220 @@
+package share
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"sort"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kudo.dev/kudo/pkg/apply"
+)
+
+// deciding are the prefixes of the labels and annotations that change what an object does. No others decide whether two
+// objects are alike.
+var deciding = []string{"pod-security.kubernetes.io/", "rbac.authorization.k8s.io/aggregate-to-"}
+
+// Content is what counts of an object when it is compared: all outside of metadata and status, and the labels that
+// change what it does.
+func Content(obj *unstructured.Unstructured) map[string]any {
+	out := obj.DeepCopy().Object
+	delete(out, "status")
+	metadata := map[string]any{}
+	for _, field := range []string{"labels", "annotations"} {
+		values, _, _ := unstructured.NestedStringMap(out, "metadata", field)
+		for key, value := range values {
+			if slices.ContainsFunc(deciding, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
+				kept, _ := metadata[field].(map[string]any)
+				if kept == nil {
+					kept = map[string]any{}
+				}
+				kept[key] = value
+				metadata[field] = kept
+			}
+		}
+	}
+	out["metadata"] = metadata
+	if _, aggregated := out["aggregationRule"]; aggregated {
+		delete(out, "rules") // a controller fills them in
+	}
+	if apply.Definitions([]*unstructured.Unstructured{obj}) != nil {
+		withoutProse(out["spec"])
+		withoutFence(out)
+	}
+	withoutEmptyBundles(out)
+	return apply.WithoutEmpty(out).(map[string]any)
+}
+
+// withoutProse drops the descriptions of schemas. A property of the name is a map, and stays.
+func withoutProse(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		if _, text := v["description"].(string); text {
+			delete(v, "description")
+		}
+		for _, child := range v {
+			withoutProse(child)
+		}
+	case []any:
+		for _, child := range v {
+			withoutProse(child)
+		}
+	}
+}
+
+// withoutEmptyBundles drops the empty CA bundles of webhooks.
+func withoutEmptyBundles(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		if bundle, ok := v["caBundle"]; ok && (bundle == nil || bundle == "" || bundle == "Cg==") {
+			delete(v, "caBundle")
+		}
+		for _, child := range v {
+			withoutEmptyBundles(child)
+		}
+	case []any:
+		for _, child := range v {
+			withoutEmptyBundles(child)
+		}
+	}
+}
+
+func alike(a, b *unstructured.Unstructured) bool {
+	return equality.Semantic.DeepEqual(Content(a), Content(b))
+}
+
+// Fingerprint is a hash of an object's content.
+func Fingerprint(obj *unstructured.Unstructured) string {
+	text, err := json.Marshal(Content(obj)) // keys of maps are sorted
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:10])
+}
+
+// Difference is a field in which a live object is not as the package wants it.
+type Difference struct {
+	// Path of the field, like spec.replicas.
+	Path string
+	// Live and Wanted are the values as JSON; `absent` if there is none.
+	Live, Wanted string
+}
+
+// MismatchError names an object that others need in another form.
+type MismatchError struct {
+	ID          apply.ID
+	Differences []Difference
+	// Holders are the OperatorVersions and field managers that hold the object, for people.
+	Holders []string
+	// Reason says more, as with a change that is not safe; it may be empty.
+	Reason string
+}
+
+// shown bounds the differences in a message.
+const shown = 5
+
+// Error implements error.
+func (e *MismatchError) Error() string {
+	var parts []string
+	for i, d := range e.Differences {
+		if i == shown {
+			parts = append(parts, fmt.Sprintf("and %d more", len(e.Differences)-shown))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%s is %s, and the package wants %s", d.Path, d.Live, d.Wanted))
+	}
+	holders := "somebody else"
+	if len(e.Holders) > 0 {
+		holders = strings.Join(e.Holders, ", ")
+	}
+	text := fmt.Sprintf("%s exists already and does not match: %s. It is held by %s, and was not changed", e.ID, strings.Join(parts, "; "), holders)
+	if e.Reason != "" {
+		text += " (" + e.Reason + ")"
+	}
+	return text + ": make the two alike, or give one of them another name"
+}
+
+// diff lists the fields in which wanted differs from live.
+func diff(live, wanted *unstructured.Unstructured) []Difference {
+	secret := live.GetKind() == "Secret" && live.GroupVersionKind().Group == ""
+	var out []Difference
+	walk("", Content(live), Content(wanted), &out)
+	for i := range out {
+		if secret && (strings.HasPrefix(out[i].Path, "data") || strings.HasPrefix(out[i].Path, "stringData")) {
+			out[i].Live, out[i].Wanted = masked(out[i].Live), masked(out[i].Wanted)
+		}
+	}
+	return out
+}
+
+func masked(value string) string {
+	if value == none {
+		return none
+	}
+	return "***"
+}
+
+// none stands for a value that is not there.
+const none = "absent"
+
+func walk(path string, live, wanted any, out *[]Difference) {
+	if equality.Semantic.DeepEqual(live, wanted) {
+		return
+	}
+	a, isMap := live.(map[string]any)
+	b, both := wanted.(map[string]any)
+	if isMap && both {
+		keys := slices.Collect(maps.Keys(a))
+		for key := range b {
+			if _, known := a[key]; !known {
+				keys = append(keys, key)
+			}
+		}
+		sort.Strings(keys)
+		for _, key := range keys {
+			walk(join(path, key), a[key], b[key], out)
+		}
+		return
+	}
+	x, isList := live.([]any)
+	y, both := wanted.([]any)
+	if isList && both && len(x) == len(y) {
+		for i := range x {
+			walk(fmt.Sprintf("%s[%d]", path, i), x[i], y[i], out)
+		}
+		return
+	}
+	*out = append(*out, Difference{Path: path, Live: show(live), Wanted: show(wanted)})
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// longest bounds a value in a message, in bytes.
+const longest = 120
+
+func show(value any) string {
+	if value == nil || reflect.ValueOf(value).Kind() == reflect.Map && reflect.ValueOf(value).Len() == 0 {
+		return none
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return "unreadable"
+	}
+	if len(text) > longest {
+		return strings.ToValidUTF8(string(text[:longest]), "") + "…"
+	}
+	return string(text)
+}

@@ -1,0 +1,159 @@
+package share
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apply"
+)
+
+// forbidden says why the holder may not change an object that is there; empty if it may:
+//
+//	kudo did not create it                                       no
+//	only this holder has it, and the package has changed         yes
+//	only this holder has it, and somebody else has changed it    no: a drift is reported, and not overwritten
+//	others have it: versions of the same operator, none newer,
+//	    and the policy says so                                   yes
+//	a CustomResourceDefinition                                   only if the change is safe besides
+func (s *Session) forbidden(ctx context.Context, obj *unstructured.Unstructured, v *verdict) (string, error) {
+	if !Managed(v.live) {
+		return "kudo did not create it", nil
+	}
+	crd := len(apply.Definitions([]*unstructured.Unstructured{obj})) == 1
+	others := others(v.live, s.holder)
+	known := s.inventory.record(apply.IDOf(obj))
+	switch {
+	case len(others) == 0 && known.UID == v.live.GetUID() && known.Hash == apply.Hash(obj):
+		return "somebody has changed it since it was installed", nil
+	case len(others) == 0, crd && s.policy.SafeCRDs:
+	case !s.policy.SameOperator:
+		return "spec.installPolicy.sharedUpdates does not allow to change what others hold", nil
+	default:
+		reason, err := s.foreign(ctx, others)
+		if reason != "" || err != nil {
+			return reason, err
+		}
+	}
+	if !crd || s.safety == nil {
+		return "", nil
+	}
+	if err := s.safety.Safe(ctx, v.live, v.body); err != nil {
+		return err.Error(), nil
+	}
+	return "", nil
+}
+
+// others are the owners of an object besides the holder and the guard.
+func others(live *unstructured.Unstructured, holder *v1beta1.Installation) []metav1.OwnerReference {
+	return slices.DeleteFunc(slices.Clone(live.GetOwnerReferences()), func(o metav1.OwnerReference) bool {
+		return o.UID == holder.UID || guards(o)
+	})
+}
+
+// installation returns the Installation that an owner reference names, live; nil if it is gone.
+func (e *Engine) installation(ctx context.Context, owner metav1.OwnerReference) (*v1beta1.Installation, error) {
+	i := &v1beta1.Installation{}
+	err := e.reader.Get(ctx, types.NamespacedName{Name: owner.Name}, i)
+	if apierrors.IsNotFound(err) || err == nil && i.UID != owner.UID {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("Installation %s: %w", owner.Name, err)
+	}
+	return i, nil
+}
+
+// version returns the OperatorVersion of an Installation; nil if it is gone.
+func (e *Engine) version(ctx context.Context, i *v1beta1.Installation) (*v1beta1.OperatorVersion, error) {
+	ov := &v1beta1.OperatorVersion{}
+	err := e.reader.Get(ctx, types.NamespacedName{Namespace: i.Spec.For.Namespace, Name: i.Spec.For.Name}, ov)
+	if apierrors.IsNotFound(err) || i.Spec.For.Kind != "OperatorVersion" || err == nil && ov.UID != i.Spec.For.UID {
+		return nil, nil
+	}
+	return ov, err
+}
+
+// foreign says why versions of the same operator may not change what these owners hold; empty if they may.
+func (s *Session) foreign(ctx context.Context, owners []metav1.OwnerReference) (string, error) {
+	own, err := s.version(ctx, s.holder)
+	if err != nil || own == nil {
+		return "its OperatorVersion is gone", err
+	}
+	for _, owner := range owners {
+		if owner.Kind != "Installation" {
+			return fmt.Sprintf("%s %s owns it too", owner.Kind, owner.Name), nil
+		}
+		i, err := s.installation(ctx, owner)
+		if err != nil {
+			return "", err
+		}
+		if i == nil {
+			continue
+		}
+		other, err := s.version(ctx, i)
+		switch {
+		case err != nil:
+			return "", err
+		case other == nil || other.Spec.Operator.Name != own.Spec.Operator.Name:
+			return "not only versions of operator " + own.Spec.Operator.Name + " hold it", nil
+		case newer(other, own):
+			return fmt.Sprintf("OperatorVersion %s/%s, which holds it, is newer", other.Namespace, other.Name), nil
+		}
+	}
+	return "", nil
+}
+
+// newer compares by the version of the package, then of the application. Versions that are no semantic versions say
+// nothing.
+func newer(a, b *v1beta1.OperatorVersion) bool {
+	for _, pair := range [][2]string{{a.Spec.Version, b.Spec.Version}, {a.Spec.AppVersion, b.Spec.AppVersion}} {
+		x, errX := semver.NewVersion(pair[0])
+		y, errY := semver.NewVersion(pair[1])
+		if errX != nil || errY != nil {
+			continue
+		}
+		if order := x.Compare(y); order != 0 {
+			return order > 0
+		}
+	}
+	return false
+}
+
+// holders names those who hold an object, for people: OperatorVersions, else other owners, else field managers.
+func (e *Engine) holders(ctx context.Context, live *unstructured.Unstructured) []string {
+	var out []string
+	for _, owner := range live.GetOwnerReferences() {
+		if guards(owner) {
+			continue
+		}
+		text := owner.Kind + " " + owner.Name
+		if owner.Kind == "Installation" {
+			if i, err := e.installation(ctx, owner); err == nil && i != nil {
+				text = fmt.Sprintf("%s %s/%s", i.Spec.For.Kind, i.Spec.For.Namespace, i.Spec.For.Name)
+			}
+		}
+		out = append(out, text)
+	}
+	if len(out) > 0 {
+		return out
+	}
+	var managers []string
+	for _, entry := range live.GetManagedFields() {
+		if entry.Subresource == "" && !slices.Contains(managers, entry.Manager) {
+			managers = append(managers, entry.Manager)
+		}
+	}
+	if len(managers) == 0 {
+		return nil
+	}
+	return []string{"somebody who wrote it with " + strings.Join(managers, ", ")}
+}

@@ -1,0 +1,177 @@
+// Package share holds cluster resources for several owners at once: it creates or joins what is there if it is as it
+// should be, and on release deletes only what kudo created and nobody holds any more. It is the only writer of the
+// annotation kudo.dev/managed. The requests are those of docs/design/install-plans.md.
+package share
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/keymutex"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apply"
+)
+
+// manager is the field manager of shared objects: one for all holders, since what is shared has one content.
+const manager = "kudo/shared"
+
+// Retainer keeps in a rendered object what runtime controllers own in the live one.
+type Retainer interface {
+	// Retain returns the object to compare and to write; it changes neither of its arguments.
+	Retain(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error)
+}
+
+// Safety judges changes of CustomResourceDefinitions.
+type Safety interface {
+	// Safe returns an error that lists what the change would break, or nil.
+	Safe(ctx context.Context, live, wanted *unstructured.Unstructured) error
+}
+
+// Policy says what a holder may change.
+type Policy struct {
+	// SameOperator lets the holder change what only versions of the same operator hold.
+	SameOperator bool
+	// SafeCRDs lets the holder change CustomResourceDefinitions that others hold, if the change is safe.
+	SafeCRDs bool
+}
+
+// Engine joins and leaves shared objects.
+type Engine struct {
+	objects *apply.Engine
+	mirror  *apply.Mirror
+	kinds   *apply.Kinds
+	// reader reads kudo's own kinds live.
+	reader client.Reader
+	retain Retainer
+	safety Safety
+	clock  clock.Clock
+	// locks order what this process does to one object, so that many that share it do not get in each other's way.
+	locks keymutex.KeyMutex
+	guard *guard
+}
+
+// locks is how many objects can be worked on at a time without sharing a lock by chance.
+const locks = 1024
+
+// New returns an engine over the object engine. The reader reads live.
+func New(objects *apply.Engine, kinds *apply.Kinds, mirror *apply.Mirror, reader client.Reader, retain Retainer, safety Safety, clock clock.Clock) *Engine {
+	return &Engine{
+		objects: objects, kinds: kinds, mirror: mirror, reader: reader, retain: retain, safety: safety, clock: clock,
+		locks: keymutex.NewHashed(locks), guard: &guard{reader: reader},
+	}
+}
+
+// Inventory is what a holder holds, in the order in which it was installed.
+type Inventory []v1beta1.HeldResource
+
+// IDOf names a held object.
+func IDOf(r v1beta1.HeldResource) apply.ID {
+	id := apply.ID{GroupVersionKind: schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)}
+	id.Namespace, id.Name = r.Namespace, r.Name
+	return id
+}
+
+// Find returns the place of an object in the inventory, whatever the version of its API; -1 if it is not there.
+func (i Inventory) Find(id apply.ID) int {
+	return slices.IndexFunc(i, func(r v1beta1.HeldResource) bool {
+		at := IDOf(r)
+		return at.GroupKind() == id.GroupKind() && at.NamespacedName == id.NamespacedName
+	})
+}
+
+// record is what the inventory knows of an object.
+func (i Inventory) record(id apply.ID) v1beta1.HeldResource {
+	if at := i.Find(id); at >= 0 {
+		return i[at]
+	}
+	return v1beta1.HeldResource{}
+}
+
+// reference is the ownerReference of a holder.
+func reference(holder *v1beta1.Installation) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: v1beta1.GroupVersion.String(), Kind: "Installation", Name: holder.Name, UID: holder.UID}
+}
+
+// Managed tells whether kudo created an object and may delete it.
+func Managed(live *unstructured.Unstructured) bool {
+	return live.GetAnnotations()[v1beta1.ManagedAnnotation] == "true"
+}
+
+// owned returns the place of the holder among an object's owners; -1 if it is not there.
+func owned(live *unstructured.Unstructured, holder *v1beta1.Installation) int {
+	return slices.IndexFunc(live.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == holder.UID })
+}
+
+// Owns tells whether the holder is among an object's owners.
+func Owns(live *unstructured.Unstructured, holder *v1beta1.Installation) bool {
+	return owned(live, holder) >= 0
+}
+
+// Seen returns a held object as it is: as the mirror shows it, or live where that does not tell. known is false if it
+// cannot be told yet. The object must not be changed; it is nil if it is gone.
+func (e *Engine) Seen(ctx context.Context, r v1beta1.HeldResource) (live *unstructured.Unstructured, known bool, err error) {
+	id := IDOf(r)
+	e.mirror.Watch(ctx, id.GroupVersionKind)
+	live, complete := e.mirror.Get(id)
+	if !complete {
+		return nil, false, nil
+	}
+	if live != nil && live.GetUID() == r.UID && live.GetAnnotations()[apply.Trimmed] == "" {
+		return live, true, nil
+	}
+	live, err = e.Live(ctx, r) // the mirror shows labelled objects only
+	return live, err == nil, err
+}
+
+// Live reads a held object; nil if it is gone.
+func (e *Engine) Live(ctx context.Context, r v1beta1.HeldResource) (*unstructured.Unstructured, error) {
+	obj := object(r)
+	resource, err := e.objects.Resource(obj)
+	if meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	var live *unstructured.Unstructured
+	if err == nil {
+		live, err = apply.Look(ctx, resource, r.Name)
+	}
+	if err != nil {
+		return nil, e.objects.Classify(ctx, obj, err)
+	}
+	return live, nil
+}
+
+// State says how a holder holds a live object.
+func State(live *unstructured.Unstructured, holder *v1beta1.Installation) v1beta1.HoldState {
+	if !Managed(live) {
+		return v1beta1.HoldExisting
+	}
+	for _, owner := range live.GetOwnerReferences() {
+		if owner.Kind == "Installation" {
+			if owner.UID == holder.UID {
+				return v1beta1.HoldCreated
+			}
+			return v1beta1.HoldShared
+		}
+	}
+	return v1beta1.HoldShared
+}
+
+// Held is the inventory's entry of a change.
+func Held(change apply.Change, holder *v1beta1.Installation) v1beta1.HeldResource {
+	apiVersion, kind := change.ID.ToAPIVersionAndKind()
+	r := v1beta1.HeldResource{
+		APIVersion: apiVersion, Kind: kind, Namespace: change.ID.Namespace, Name: change.ID.Name,
+		UID: change.Record.UID, Hash: change.Record.Hash, Content: change.Record.Version,
+	}
+	if change.Live != nil {
+		r.State = State(change.Live, holder)
+	}
+	return r
+}

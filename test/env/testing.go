@@ -1,0 +1,110 @@
+package env
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Long bounds every wait for something that takes moments; the garbage collector learns of kudo's kinds only after half
+// a minute of a cluster's life.
+const Long = 2 * time.Minute
+
+// Suite is a control plane with kudo that the tests of a package share.
+type Suite struct {
+	*Env
+	*Cluster
+}
+
+// Main runs the tests of a package on a control plane of theirs. It is called by TestMain, and fills the suite in.
+func (s *Suite) Main(m *testing.M, args ...string) {
+	ctrllog.SetLogger(zap.New())
+	os.Exit(s.run(m, args...))
+}
+
+func (s *Suite) run(m *testing.M, args ...string) int {
+	var err error
+	if s.Env, err = Start(args...); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer s.Stop()
+	if s.Cluster, err = s.Connect(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// Must ends the test on an error.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// NewNamespace makes a namespace for a test, which goes after it.
+func (c *Cluster) NewNamespace(t testing.TB) string {
+	t.Helper()
+	ns, err := c.Namespace(context.Background())
+	Must(t, err)
+	t.Cleanup(func() {
+		_ = c.Delete(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
+	})
+	return ns
+}
+
+// Read reads an object.
+func Read[T client.Object](t testing.TB, c client.Reader, obj T, ns, name string) T {
+	t.Helper()
+	Must(t, c.Get(context.Background(), types.NamespacedName{Namespace: ns, Name: name}, obj))
+	return obj
+}
+
+// Eventually polls for what has no watch of ours. holds says why it does not; empty if it does.
+func Eventually(t testing.TB, what string, holds func() string) {
+	t.Helper()
+	deadline := time.Now().Add(Long)
+	for {
+		why := holds()
+		if why == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after %s: not yet %s: %s", Long, what, why)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// Contains wants all texts in a text.
+func Contains(t testing.TB, text string, wanted ...string) {
+	t.Helper()
+	for _, w := range wanted {
+		if !strings.Contains(text, w) {
+			t.Errorf("the text lacks %q:\n%s", w, text)
+		}
+	}
+}
+
+// MustKudo runs the command line, and wants an exit code.
+func (e *Env) MustKudo(t testing.TB, code int, args ...string) string {
+	t.Helper()
+	out, got := e.Kudo(args...)
+	if got != code {
+		t.Fatalf("kubectl kudo %s: exit code %d, want %d\n%s", strings.Join(args, " "), got, code, out)
+	}
+	return out
+}

@@ -1,0 +1,399 @@
+package installplan
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/gen"
+)
+
+// Two OperatorVersions in two namespaces share a definition, a ClusterRole, a Namespace and a Deployment in a third
+// namespace: both rows of the tables that a user meets every day.
+func TestShared(t *testing.T) {
+	t.Parallel()
+	f, a, b := newFleet(t), suite.NewNamespace(t), suite.NewNamespace(t)
+	first, second := f.version(a, "fleet"), f.version(b, "fleet")
+	complete(t, install(t, first))
+	created := map[string]v1beta1.HoldState{
+		"CustomResourceDefinition": v1beta1.HoldCreated, "ClusterRole": v1beta1.HoldCreated, "Namespace": v1beta1.HoldCreated, "Deployment": v1beta1.HoldCreated,
+	}
+	if diff := cmp.Diff(created, states(t, first)); diff != "" {
+		t.Errorf("what was not there is created: %s", diff)
+	}
+	before := map[string]string{}
+	for name, obj := range f.objects() {
+		if !exists(t, obj) {
+			t.Fatalf("%s is not there", name)
+		}
+		if obj.GetAnnotations()[v1beta1.ManagedAnnotation] != "true" || obj.GetLabels()[v1beta1.HeritageLabel] != v1beta1.Heritage {
+			t.Errorf("%s is marked as made by kudo: %v %v", name, obj.GetAnnotations(), obj.GetLabels())
+		}
+		if diff := cmp.Diff([]string{first.InstallationName()}, owners(obj)); diff != "" {
+			t.Errorf("%s is owned by the Installation: %s", name, diff)
+		}
+		before[name] = string(obj.GetUID())
+	}
+	complete(t, install(t, second))
+	for kind, state := range states(t, second) {
+		if state != v1beta1.HoldShared {
+			t.Errorf("%s is %s in the second Installation, want Shared", kind, state)
+		}
+	}
+	for name, obj := range f.objects() {
+		if exists(t, obj); string(obj.GetUID()) != before[name] {
+			t.Errorf("%s was made anew", name)
+		}
+		if diff := cmp.Diff([]string{first.InstallationName(), second.InstallationName()}, owners(obj)); diff != "" {
+			t.Errorf("both own %s: %s", name, diff)
+		}
+	}
+	for _, ov := range []*v1beta1.OperatorVersion{first, second} {
+		env.Must(t, suite.Create(ctx, gen.Instance("i", ov, nil)))
+		_, err := suite.Await(ctx, ov.Namespace, "i", env.Long, env.Ended("deploy", 1))
+		env.Must(t, err)
+		env.Must(t, suite.Delete(ctx, gen.Instance("i", ov, nil)))
+	}
+
+	uninstall(t, first)
+	for name, obj := range f.objects() {
+		if !exists(t, obj) || obj.GetDeletionTimestamp() != nil {
+			t.Fatalf("%s went with the first of two that hold it", name)
+		}
+		if diff := cmp.Diff([]string{second.InstallationName()}, owners(obj)); diff != "" {
+			t.Errorf("the second owns %s alone: %s", name, diff)
+		}
+	}
+	uninstall(t, second)
+	for name, obj := range f.objects() {
+		if exists(t, obj) {
+			t.Errorf("%s is left over: %v", name, obj.GetOwnerReferences())
+		}
+	}
+}
+
+// An object that kudo did not create, and that matches, is used as it is, and left exactly as it was.
+func TestExisting(t *testing.T) {
+	t.Parallel()
+	f, ns := newFleet(t), suite.NewNamespace(t)
+	foreign := role(f.word, "get", f.group())
+	foreign.Labels = map[string]string{"made": "by-hand"}
+	foreign.Rules = append(foreign.Rules[:0:0], foreign.Rules...)
+	env.Must(t, suite.Create(ctx, foreign))
+	t.Cleanup(func() { _ = suite.Delete(ctx, foreign) })
+	ov := f.version(ns, "fleet")
+	complete(t, install(t, ov))
+	if got := states(t, ov)["ClusterRole"]; got != v1beta1.HoldExisting {
+		t.Errorf("the ClusterRole is %s, want Existing", got)
+	}
+	uninstall(t, ov)
+	now := &rbacv1.ClusterRole{}
+	env.Read(t, suite, now, "", f.word)
+	if now.ResourceVersion != foreign.ResourceVersion {
+		t.Errorf("it was written: %v", now)
+	}
+}
+
+// A mismatch fails for good, names object, fields, values and holders, and nothing of the step is written: neither what is
+// there nor what is not.
+func TestMismatch(t *testing.T) {
+	t.Parallel()
+	f, ns := newFleet(t), suite.NewNamespace(t)
+	foreign := role(f.word, "list", f.group())
+	env.Must(t, suite.Create(ctx, foreign, client.FieldOwner("by-hand")))
+	t.Cleanup(func() { _ = suite.Delete(ctx, foreign) })
+	ov := f.version(ns, "fleet")
+	env.Must(t, suite.Create(ctx, gen.Instance("i", ov, nil)))
+	fatal(t, install(t, ov), "ClusterRole "+f.word, `rules[0].verbs[0] is "list", and the package wants "get"`, "by-hand", "was not changed")
+	for name, obj := range f.objects() {
+		if name != "role" && exists(t, obj) {
+			t.Errorf("%s was installed, though the step cannot be", name)
+		}
+	}
+	if now := env.Read(t, suite, &rbacv1.ClusterRole{}, "", f.word); now.ResourceVersion != foreign.ResourceVersion {
+		t.Errorf("it was written: %v", now)
+	}
+	if got := states(t, ov)["ClusterRole"]; got != v1beta1.HoldMismatch {
+		t.Errorf("the ClusterRole is %s, want Mismatch", got)
+	}
+
+	t.Log("the Instance is PENDING, and says why")
+	i, err := suite.Await(ctx, ns, "i", env.Long, func(i *v1beta1.Instance) bool {
+		return i != nil && i.Status.AggregatedStatus.Status == v1beta1.Pending && i.Status.PlanStatus["deploy"].Status == v1beta1.Pending &&
+			len(i.Status.AggregatedStatus.Message) > 100
+	})
+	env.Must(t, err)
+	env.Contains(t, i.Status.AggregatedStatus.Message, `waits for the install plan "install" of OperatorVersion `+ns+"/fleet", "FATAL_ERROR", "ClusterRole "+f.word)
+	if c := i.Status.Conditions[0]; c.Type != v1beta1.ReadyCondition || c.Reason != v1beta1.ReasonWaitingForInstallPlan || c.Status != metav1.ConditionFalse {
+		t.Errorf("condition %+v", c)
+	}
+
+	t.Log("mended and retried, it goes on, and the Instance starts")
+	edit(t, foreign, func(r *rbacv1.ClusterRole) { r.Rules[0].Verbs = []string{"get"} })
+	env.Contains(t, suite.MustKudo(t, 0, "plan", "retry", "--operator-version", "fleet", "-n", ns, "--wait"), "retried")
+	complete(t, ended(t, ov, 2))
+	_, err = suite.Await(ctx, ns, "i", env.Long, env.Ended("deploy", 1))
+	env.Must(t, err)
+	if diff := cmp.Diff(int64(2), env.Read(t, suite, &v1beta1.OperatorVersion{}, ns, "fleet").Status.Revision); diff != "" {
+		t.Error(diff)
+	}
+	env.Contains(t, suite.MustKudo(t, 0, "plan", "history", "--operator-version", "fleet", "-n", ns), "FATAL_ERROR", "COMPLETE", "retry of run 1", "OperatorVersion created")
+	env.Must(t, suite.Delete(ctx, gen.Instance("i", ov, nil)))
+	uninstall(t, ov)
+}
+
+// Secrets are compared, and not shown.
+func TestMismatchMasksSecrets(t *testing.T) {
+	t.Parallel()
+	ns, shared := suite.NewNamespace(t), suite.NewNamespace(t)
+	env.Must(t, suite.Create(ctx, &corev1.Secret{ObjectMeta: gen.Meta(shared, "key"), StringData: map[string]string{"k": "old-secret"}}))
+	ov := gen.Version(ns, "secret", gen.Template("s.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: key, namespace: "+shared+"}\nstringData: {k: new-secret}\n"),
+		gen.Apply("s", "s.yaml"), gen.Serial("install", "s"), gen.InstallPlan("install"))
+	now := install(t, ov)
+	fatal(t, now, "Secret "+shared+"/key", "data.k is ***, and the package wants ***")
+	uninstall(t, ov)
+}
+
+// What is being deleted is awaited, and then created.
+func TestAwaitsDeletion(t *testing.T) {
+	t.Parallel()
+	f, ns := newFleet(t), suite.NewNamespace(t)
+	old := role(f.word, "watch", f.group())
+	old.Finalizers = []string{"example.com/hold"}
+	env.Must(t, suite.Create(ctx, old))
+	env.Must(t, suite.Delete(ctx, old))
+	ov := f.version(ns, "fleet")
+	env.Must(t, suite.Create(ctx, ov))
+	env.Eventually(t, "an install plan that waits", func() string {
+		now := env.Read(t, suite, &v1beta1.OperatorVersion{}, ns, "fleet")
+		if m := now.Status.AggregatedStatus.Message; now.Status.AggregatedStatus.Status != v1beta1.InProgress || m == "" {
+			return fmt.Sprintf("%+v", now.Status.AggregatedStatus)
+		}
+		return ""
+	})
+	env.Contains(t, env.Read(t, suite, &v1beta1.OperatorVersion{}, ns, "fleet").Status.AggregatedStatus.Message, "ClusterRole "+f.word+" is being deleted (finalizers [example.com/hold])")
+	edit(t, old, func(r *rbacv1.ClusterRole) { r.Finalizers = nil })
+	complete(t, ended(t, ov, 1))
+	if got := states(t, ov)["ClusterRole"]; got != v1beta1.HoldCreated {
+		t.Errorf("the ClusterRole is %s, want Created", got)
+	}
+	uninstall(t, ov)
+}
+
+// The second table, row by row.
+func TestRelease(t *testing.T) {
+	t.Run("TakenOver", func(t *testing.T) {
+		t.Parallel()
+		f, ns := newFleet(t), suite.NewNamespace(t)
+		ov := f.version(ns, "fleet")
+		complete(t, install(t, ov))
+		taken := f.objects()["role"].(*rbacv1.ClusterRole)
+		edit(t, taken, func(r *rbacv1.ClusterRole) { delete(r.Annotations, v1beta1.ManagedAnnotation) })
+		uninstall(t, ov)
+		if !exists(t, taken) || len(taken.OwnerReferences) > 0 {
+			t.Errorf("it was taken over, stays, and nobody owns it: %v", taken.OwnerReferences)
+		}
+		env.Must(t, suite.Delete(ctx, taken))
+	})
+	t.Run("WithoutOwner", func(t *testing.T) {
+		f, ns := newFleet(t), suite.NewNamespace(t)
+		ov := f.version(ns, "fleet")
+		complete(t, install(t, ov))
+		stop(t)
+		edit(t, f.objects()["role"].(*rbacv1.ClusterRole), func(r *rbacv1.ClusterRole) { r.OwnerReferences = nil })
+		env.Must(t, suite.Delete(ctx, ov))
+		resume(t)
+		released(t, ov)
+		if exists(t, f.objects()["role"]) {
+			t.Error("an orphan that kudo made is left over")
+		}
+	})
+	t.Run("OtherUID", func(t *testing.T) {
+		f, ns := newFleet(t), suite.NewNamespace(t)
+		ov := f.version(ns, "fleet")
+		complete(t, install(t, ov))
+		stop(t)
+		env.Must(t, suite.Delete(ctx, f.objects()["role"]))
+		env.Must(t, suite.Create(ctx, role(f.word, "get", f.group())))
+		env.Must(t, suite.Delete(ctx, ov))
+		resume(t)
+		released(t, ov)
+		if other := f.objects()["role"]; !exists(t, other) {
+			t.Error("an object of another uid is not ours")
+		} else {
+			env.Must(t, suite.Delete(ctx, other))
+		}
+	})
+	t.Run("Finalizer", func(t *testing.T) {
+		t.Parallel()
+		f, ns := newFleet(t), suite.NewNamespace(t)
+		ov := f.version(ns, "fleet")
+		complete(t, install(t, ov))
+		held := f.objects()["deployment"].(*appsv1.Deployment)
+		edit(t, held, func(d *appsv1.Deployment) { d.Finalizers = []string{"example.com/hold"} })
+		env.Must(t, suite.Delete(ctx, ov))
+		waits(t, ov, v1beta1.ReasonReleasing, "harbour is being deleted (finalizers [example.com/hold])")
+		if !exists(t, f.objects()["namespace"]) || !exists(t, f.objects()["role"]) {
+			t.Error("what was installed before it goes after it")
+		}
+		edit(t, held, func(d *appsv1.Deployment) { d.Finalizers = nil })
+		released(t, ov)
+	})
+	t.Run("InUse", func(t *testing.T) {
+		t.Parallel()
+		f, ns := newFleet(t), suite.NewNamespace(t)
+		ov := f.version(ns, "fleet")
+		complete(t, install(t, ov))
+		env.Must(t, suite.Create(ctx, gen.Instance("user", ov, nil)))
+		_, err := suite.Await(ctx, ns, "user", env.Long, env.Ended("deploy", 1))
+		env.Must(t, err)
+		env.Must(t, suite.Delete(ctx, ov))
+		waits(t, ov, v1beta1.ReasonInUse, "Instance "+ns+"/user")
+		if !exists(t, f.objects()["deployment"]) {
+			t.Error("what an Instance needs was taken away")
+		}
+		env.Must(t, suite.Delete(ctx, gen.Instance("user", ov, nil)))
+		released(t, ov)
+	})
+}
+
+// Definitions with custom resources, namespaces with content and claims are kept, and nothing else goes before they may.
+func TestKept(t *testing.T) {
+	t.Parallel()
+	f, ns := newFleet(t), suite.NewNamespace(t)
+	claim := "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: " + f.word + "}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
+	ov := f.version(ns, "fleet", gen.Template("claim.yaml", claim), func(ov *v1beta1.OperatorVersion) {
+		ov.Spec.Tasks[0].Spec.Resources = append(ov.Spec.Tasks[0].Spec.Resources, "claim.yaml")
+	})
+	complete(t, install(t, ov))
+	ship := &unstructured.Unstructured{}
+	ship.SetGroupVersionKind(f.ship())
+	ship.SetNamespace(ns)
+	ship.SetName("kon-tiki")
+	env.Must(t, suite.Create(ctx, ship))
+	env.Must(t, suite.Create(ctx, &corev1.ConfigMap{ObjectMeta: gen.Meta(f.word, "foreign")}))
+
+	out := suite.MustKudo(t, 0, "uninstall-version", "fleet", "-n", ns, "--dry-run")
+	env.Contains(t, out, "harbour", "kon-tiki", "ConfigMap foreign", "PersistentVolumeClaim")
+	suite.MustKudo(t, 0, "uninstall-version", "fleet", "-n", ns)
+	waits(t, ov, v1beta1.ReasonClaimKept, "PersistentVolumeClaim "+f.word+"/data")
+	for name, obj := range f.objects() {
+		if !exists(t, obj) || obj.GetDeletionTimestamp() != nil {
+			t.Errorf("%s went, though the release waits", name)
+		}
+	}
+	env.Must(t, suite.Delete(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: gen.Meta(f.word, "data")}))
+	waits(t, ov, v1beta1.ReasonNamespaceNotEmpty, "Namespace "+f.word, "ConfigMap foreign")
+	env.Must(t, suite.Delete(ctx, &corev1.ConfigMap{ObjectMeta: gen.Meta(f.word, "foreign")}))
+	waits(t, ov, v1beta1.ReasonCustomResourcesLeft, "one object of kind Ship ("+ns+"/kon-tiki)")
+	env.Must(t, suite.Delete(ctx, ship))
+	released(t, ov)
+	for name, obj := range f.objects() {
+		if exists(t, obj) {
+			t.Errorf("%s is left over", name)
+		}
+	}
+}
+
+// By force all goes, and what will go is said before.
+func TestForced(t *testing.T) {
+	t.Parallel()
+	f, ns := newFleet(t), suite.NewNamespace(t)
+	ov := f.version(ns, "fleet")
+	complete(t, install(t, ov))
+	ship := &unstructured.Unstructured{}
+	ship.SetGroupVersionKind(f.ship())
+	ship.SetNamespace(ns)
+	ship.SetName("kon-tiki")
+	env.Must(t, suite.Create(ctx, ship))
+	out := suite.MustKudo(t, 0, "uninstall-version", "fleet", "-n", ns, "--force", "--wait")
+	env.Contains(t, out, "will be destroyed", "kon-tiki")
+	released(t, ov)
+	if exists(t, f.objects()["crd"]) {
+		t.Error("the definition is left over")
+	}
+}
+
+// A custom resource that is created while its definition is released is not lost: before the fence it keeps the
+// definition, and the fence refuses it.
+func TestFence(t *testing.T) {
+	ship := func(f fleet, ns, name string) *unstructured.Unstructured {
+		s := &unstructured.Unstructured{}
+		s.SetGroupVersionKind(f.ship())
+		s.SetNamespace(ns)
+		s.SetName(name)
+		return s
+	}
+	t.Run("Before", func(t *testing.T) {
+		t.Parallel()
+		f, ns := newFleet(t), suite.NewNamespace(t)
+		ov := f.version(ns, "fleet")
+		complete(t, install(t, ov))
+		env.Must(t, suite.Delete(ctx, ov))
+		first := ship(f, ns, "first")
+		env.Must(t, suite.Create(ctx, first))
+		waits(t, ov, v1beta1.ReasonCustomResourcesLeft, "first")
+		if !exists(t, ship(f, ns, "first")) {
+			t.Fatal("the custom resource is lost")
+		}
+		env.Must(t, suite.Create(ctx, ship(f, ns, "second"))) // the fence was taken off
+		env.Must(t, suite.Delete(ctx, first))
+		env.Must(t, suite.Delete(ctx, ship(f, ns, "second")))
+		released(t, ov)
+	})
+	t.Run("Fenced", func(t *testing.T) {
+		t.Parallel()
+		f, ns := newFleet(t), suite.NewNamespace(t)
+		ov := f.version(ns, "fleet")
+		complete(t, install(t, ov))
+		env.Must(t, suite.Delete(ctx, ov))
+		crd := f.objects()["crd"].(*unstructured.Unstructured)
+		env.Eventually(t, "a fence", func() string {
+			if !exists(t, crd) {
+				t.Fatal("the definition went without a fence")
+			}
+			text, err := crd.MarshalJSON()
+			env.Must(t, err)
+			if !strings.Contains(string(text), "oldSelf.hasValue()") {
+				return "no rule"
+			}
+			return ""
+		})
+		time.Sleep(time.Second) // it is in force
+		err := suite.Create(ctx, ship(f, ns, "late"))
+		if err == nil || !strings.Contains(err.Error(), "kudo is about to delete this CustomResourceDefinition") {
+			t.Errorf("want a refusal, got %v", err)
+		}
+		released(t, ov)
+	})
+}
+
+// stop stops the manager as a crash would, and resume starts it again.
+func stop(t *testing.T) {
+	t.Helper()
+	if !suite.Own() {
+		t.Skip("the cluster is not the test's own: its manager cannot be stopped")
+	}
+	if out, err := suite.Local("kill", "manager"); err != nil {
+		t.Fatal(out, err)
+	}
+	t.Cleanup(func() { _, _ = suite.Local("start", "manager") })
+}
+
+func resume(t *testing.T) {
+	t.Helper()
+	if out, err := suite.Local("start", "manager"); err != nil {
+		t.Fatal(out, err)
+	}
+}
