@@ -159,7 +159,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Confi
 	kinds := apply.NewKinds(mgr.GetRESTMapper(), disco, dyn)
 	mirror := apply.NewMirror(ctx, dyn, mgr.GetRESTMapper(), mgr.GetLogger(), saw)
 	objects := apply.New(dyn, meta, kinds, mirror)
-	shared := share.New(objects, kinds, mirror, plain, nil, nil, clock.RealClock{})
+	shared := share.New(objects, kinds, mirror, plain, nil, &crdSafety{dyn, mgr.GetRESTMapper()}, clock.RealClock{})
 	store, contents, events := history.New(plain, plain), runner.NewVersions(), recorder(ctx, set, mgr.GetScheme())
 	run := runner.New(objects, kinds, mirror, shared, exec, o.PipeImage)
 	warm := manager.RunnableFunc(func(ctx context.Context) error {

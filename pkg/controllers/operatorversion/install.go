@@ -18,7 +18,6 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/pkg/apply"
-	"kudo.dev/kudo/pkg/controllers/requeue"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/pkg/share"
@@ -41,7 +40,7 @@ func (p *pass) prepare(ctx context.Context) (bool, error) {
 	if err := p.Client.Create(ctx, holder); err != nil {
 		return true, fmt.Errorf("create Installation %s: %w", holder.Name, err)
 	}
-	p.holder, p.held = holder, nil
+	p.holder, p.held, p.anew = holder, nil, true
 	p.ov.Status.Installation = holder.Name
 	return false, nil
 }
@@ -73,6 +72,7 @@ func (p *pass) finalize(ctx context.Context, wanted bool) error {
 //	it has failed, and a retry is asked for         start again
 //	it has succeeded, and its name or parameters
 //	    have changed                                start again
+//	somebody has removed its Installation           start again
 //
 // An OperatorVersion that is edited in place in any other way starts nothing, as with Instances.
 func (p *pass) decide(ctx context.Context) (bool, error) {
@@ -102,6 +102,8 @@ func (p *pass) decide(ctx context.Context) (bool, error) {
 		return false, p.begin(ctx, fmt.Sprintf("retry of run %d", st.Revision))
 	case st.Status == v1beta1.Complete && status.Inputs != p.inputs():
 		return false, p.begin(ctx, "installPlan or installParameters changed")
+	case st.Status == v1beta1.Complete && p.anew:
+		return false, p.begin(ctx, "to restore its Installation, which was removed")
 	}
 	return false, nil
 }
@@ -178,7 +180,7 @@ func (p *pass) execute(ctx context.Context) (bool, error) {
 		return true, err
 	}
 	if !st.Status.IsTerminal() {
-		p.result.RequeueAfter = requeue.Look
+		p.result.RequeueAfter = lookAgain
 		return false, nil
 	}
 	p.finished(name, st)

@@ -2,6 +2,7 @@ package operatorversion
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +19,9 @@ import (
 	"kudo.dev/kudo/pkg/controllers/changes"
 	"kudo.dev/kudo/pkg/controllers/requeue"
 )
+
+// lookAgain is how long it takes to notice what no watch tells, like a foreign object that goes.
+const lookAgain = 5 * time.Second
 
 // SetupWithManager starts the controller with the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, seen changes.Changes, workers int) error {
