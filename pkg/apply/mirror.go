@@ -170,6 +170,20 @@ func (m *Mirror) Get(id ID) (obj *unstructured.Unstructured, complete bool) {
 	return w.latest(key), w.informer.HasSynced()
 }
 
+// Written returns what was written last and the watch has not handed on yet; nil if there is nothing. It may be gone: who
+// relies on it names its uid.
+func (m *Mirror) Written(id ID) *unstructured.Unstructured {
+	m.mu.Lock()
+	w := m.kinds[id.GroupVersionKind]
+	m.mu.Unlock()
+	if w == nil {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.own[id.Namespace+"/"+id.Name]
+}
+
 // latest is what the watch shows, or what we wrote since:
 //
 //	watch shows it:   as new as our write, or newer → the watch's      older → ours

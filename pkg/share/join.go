@@ -3,7 +3,6 @@ package share
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,6 +38,7 @@ func (s *Session) join(ctx context.Context, obj *unstructured.Unstructured, v *v
 	}
 	joined := false
 	for range attempts {
+		s.overtaken(v)
 		if v == nil {
 			if v, err = s.look(ctx, obj); err != nil {
 				return s.objects.Verdict(ctx, obj, s.unjoin(ctx, resource, obj.GetName(), joined, err))
@@ -60,6 +60,21 @@ func (s *Session) join(ctx context.Context, obj *unstructured.Unstructured, v *v
 	return s.objects.Verdict(ctx, obj, apierrors.NewServerTimeout(v1beta1.Resource(obj.GetKind()), "join", 1))
 }
 
+// overtaken turns an absent object into a joinable one, if another holder has made it in the meantime just as we would
+// have: the dry run that said so before need not be repeated.
+func (s *Session) overtaken(v *verdict) {
+	if v == nil || v.found != absent || v.after == nil {
+		return
+	}
+	live, _ := s.mirror.Get(apply.IDOf(v.body))
+	if live == nil {
+		live = s.mirror.Written(apply.IDOf(v.body))
+	}
+	if live != nil && live.GetDeletionTimestamp() == nil && live.GetAnnotations()[apply.Trimmed] == "" && Managed(live) && alike(live, v.after) {
+		v.found, v.live = joinable, live
+	}
+}
+
 // write sends what a verdict calls for. It returns what was written; nil for nothing.
 func (s *Session) write(ctx context.Context, resource dynamic.ResourceInterface, obj *unstructured.Unstructured, v *verdict) (*unstructured.Unstructured, apply.Action, error) {
 	var written *unstructured.Unstructured
@@ -69,9 +84,6 @@ func (s *Session) write(ctx context.Context, resource dynamic.ResourceInterface,
 	case unchanged, existing:
 		return nil, apply.Unchanged, nil
 	case absent:
-		if live, _ := s.mirror.Get(apply.IDOf(obj)); live != nil { // made by another since
-			return nil, 0, apierrors.NewConflict(v1beta1.Resource(obj.GetKind()), obj.GetName(), errors.New("made in the meantime"))
-		}
 		written, err = s.create(ctx, resource, v)
 		action = apply.Created
 	case joinable:

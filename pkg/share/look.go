@@ -38,7 +38,9 @@ type verdict struct {
 	found found
 	live  *unstructured.Unstructured
 	// body is what would be written, without kudo's own metadata.
-	body    *unstructured.Unstructured
+	body *unstructured.Unstructured
+	// after is what a creation would give, if the object was absent.
+	after   *unstructured.Unstructured
 	dropped []string
 }
 
@@ -168,7 +170,7 @@ func (s *Session) compare(ctx context.Context, resource dynamic.ResourceInterfac
 	case err != nil:
 		return false, err
 	case after.GetResourceVersion() == "" || after.GetResourceVersion() == "0":
-		v.found, v.live = absent, nil
+		v.found, v.live, v.after = absent, nil, after
 		return true, nil
 	case v.live == nil:
 		return false, nil
