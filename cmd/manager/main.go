@@ -3,13 +3,17 @@ package main
 
 import (
 	"flag"
+	"net/http"
 	"os"
+	"strings"
 
 	"go.uber.org/zap/zapcore"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/controllers"
+	"kudo.dev/kudo/pkg/crds"
 )
 
 func main() {
@@ -22,6 +26,7 @@ func main() {
 	flag.BoolVar(&o.LeaderElection, "leader-elect", true, "let several managers run, of which one works")
 	flag.IntVar(&o.Workers, "workers", 8, "how many Instances are worked on at a time")
 	flag.StringVar(&o.PipeImage, "pipe-image", "busybox", "image of the container that the files of Pipe tasks are read from; it needs sh, sleep and cat")
+	tarballs(&o)
 	log := zap.Options{TimeEncoder: zapcore.ISO8601TimeEncoder}
 	log.BindFlags(flag.CommandLine)
 	flag.Parse()
@@ -39,6 +44,30 @@ func main() {
 	if err := mgr.Start(ctx); err != nil {
 		fail(err, "ended")
 	}
+}
+
+// tarballs are the flags of CRD tarballs.
+func tarballs(o *controllers.Options) {
+	cache, limits := &o.Tarballs.Cache, crds.DefaultLimits()
+	cache.Limits = limits
+	flag.StringVar(&cache.Dir, "cache-dir", crds.DefaultDir, "folder of the cache of CRD tarballs")
+	flag.Int64Var(&cache.MaxBytes, "crd-cache-size", crds.DefaultMaxBytes, "size in bytes from which tarballs are evicted that were not used for long")
+	flag.Int64Var(&cache.Limits.Compressed, "crd-max-compressed", limits.Compressed, "largest tarball, in bytes")
+	flag.Int64Var(&cache.Limits.Unpacked, "crd-max-unpacked", limits.Unpacked, "largest content of a tarball, in bytes")
+	flag.Int64Var(&cache.Limits.File, "crd-max-file", limits.File, "largest file in a tarball, in bytes")
+	flag.Int64Var(&cache.Limits.Ratio, "crd-max-ratio", limits.Ratio, "how many times as large as the tarball its content may be")
+	flag.IntVar(&cache.Limits.Entries, "crd-max-entries", limits.Entries, "how many entries a tarball may have")
+	flag.IntVar(&cache.Limits.Depth, "crd-max-depth", limits.Depth, "how deep a path in a tarball may be")
+	flag.IntVar(&cache.Limits.Name, "crd-max-name", limits.Name, "how long a part of a path in a tarball may be, in bytes")
+	flag.Func("default-crd-url-template", "URL of the CRD tarball of Instances whose package names none; a template over .OperatorName, .OperatorVersion, .AppVersion, .Name and .Namespace", func(url string) error {
+		o.Tarballs.Default = &v1beta1.CRDTarball{HTTPSource: &v1beta1.HTTPSource{URL: url}}
+		return nil
+	})
+	flag.Func("crd-allowed-hosts", "comma-separated hosts that CRD tarballs may come from, like example.org or *.example.org; default all for OperatorVersions, and for Instances those that their OperatorVersion names", func(hosts string) error {
+		o.Tarballs.Hosts = strings.FieldsFunc(hosts, func(r rune) bool { return r == ',' })
+		return nil
+	})
+	o.Tarballs.Access.Proxy = http.ProxyFromEnvironment
 }
 
 func fail(err error, what string) {

@@ -24,6 +24,7 @@ const maxMessage = 2048
 //	last run FATAL_ERROR                 Ready False PlanInFatalError     Stalled True
 func Set(instance *v1beta1.Instance, unready []string) {
 	status := &instance.Status
+	meta.RemoveStatusCondition(&status.Conditions, v1beta1.CRDsReadyCondition)
 	last := plans.Last(status.PlanStatus)
 	if last == "" {
 		return
@@ -51,6 +52,11 @@ func Set(instance *v1beta1.Instance, unready []string) {
 	} else {
 		meta.RemoveStatusCondition(&status.Conditions, v1beta1.StalledCondition)
 	}
+}
+
+// CRDs says that a plan waits for the CustomResourceDefinitions of the Instance.
+func CRDs(instance *v1beta1.Instance, message string) {
+	set(instance, v1beta1.CRDsReadyCondition, metav1.ConditionFalse, v1beta1.ReasonWaitingForCRDs, message)
 }
 
 // Refused says that the spec cannot be acted upon, and why.

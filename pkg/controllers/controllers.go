@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	crwebhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -39,6 +40,8 @@ import (
 	"kudo.dev/kudo/pkg/controllers/installation"
 	"kudo.dev/kudo/pkg/controllers/instance"
 	"kudo.dev/kudo/pkg/controllers/operatorversion"
+	"kudo.dev/kudo/pkg/controllers/tarball"
+	"kudo.dev/kudo/pkg/crds"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/podexec"
 	"kudo.dev/kudo/pkg/runner"
@@ -61,6 +64,8 @@ type Options struct {
 	Workers int
 	// PipeImage is the image of the container that the files of Pipe tasks are read from: it needs sh, sleep and cat.
 	PipeImage string
+	// Tarballs says where CRD tarballs are kept and may come from.
+	Tarballs tarball.Options
 	// Executor reads the files of Pipe tasks; nil reads them through the apiserver.
 	Executor runner.Executor
 }
@@ -169,8 +174,14 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Confi
 	if err := mgr.Add(warm); err != nil {
 		return err
 	}
+	fetching := o.Tarballs
+	fetching.Access.Secrets, fetching.Access.ConfigMaps = tarball.Cluster{Reader: plain}, tarball.Cluster{Reader: plain}
+	if fetching.Cache.Metrics, err = crds.NewMetrics(metrics.Registry); err != nil {
+		return err
+	}
+	wake := func(key types.NamespacedName) { instances.Saw(changes.Instance(key)) }
 	instanceReconciler := &instance.Reconciler{
-		Client: consistent, Reader: plain, History: store, Mirror: mirror, Runner: run, Versions: contents, Events: events, Clock: clock.RealClock{},
+		Client: consistent, Reader: plain, History: store, Mirror: mirror, Share: shared, Tarballs: tarball.New(ctx, fetching, wake), Runner: run, Versions: contents, Events: events, Clock: clock.RealClock{},
 	}
 	if err := instanceReconciler.SetupWithManager(mgr, instances, o.Workers); err != nil {
 		return err

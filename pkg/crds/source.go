@@ -182,3 +182,22 @@ func accessKey(namespace string, secret *v1beta1.SecretReference, proxy string, 
 	}
 	return fmt.Sprintf("%q %q %q %v %q", name, proxy, ca, hosts.Any, hosts.Names)
 }
+
+// HostsOf are the hosts that a crdTarball names, as far as its templates do not decide them.
+func HostsOf(tarball v1beta1.CRDTarball) []string {
+	switch {
+	case tarball.HTTPSource != nil:
+		u, err := url.Parse(tarball.HTTPSource.URL)
+		if err != nil || u.Host == "" || strings.ContainsAny(u.Host, "{}") {
+			return nil
+		}
+		return []string{u.Host}
+	case tarball.OCISource != nil:
+		host, _, _ := strings.Cut(tarball.OCISource.Ref, "/")
+		if strings.ContainsAny(host, "{}") {
+			return nil
+		}
+		return []string{host}
+	}
+	return nil
+}

@@ -83,6 +83,8 @@ const (
 	ReadyCondition = "Ready"
 	// ReconcilingCondition is there while a plan runs or is queued.
 	ReconcilingCondition = "Reconciling"
+	// CRDsReadyCondition is there, and false, while a plan waits for the CustomResourceDefinitions of the Instance.
+	CRDsReadyCondition = "CRDsReady"
 	// StalledCondition is there while the last run has failed for good.
 	StalledCondition = "Stalled"
 
@@ -131,4 +133,7 @@ const (
 	EventRestoring              = "RestoringObject"
 	EventMismatch               = "ObjectMismatch"
 	EventReleaseWaits           = "ReleaseWaits"
+	EventCRDsFetched            = "CRDsFetched"
+	EventCRDsStale              = "CRDsStale"
+	EventCRDsRefused            = "CRDsRefused"
 )

@@ -103,6 +103,24 @@ type InstallationStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
+// Take puts an inventory into the status, and counts it.
+func (s *InstallationStatus) Take(held []HeldResource) {
+	s.Resources = held
+	s.Created, s.Shared, s.Existing, s.Wrong = 0, 0, 0, 0
+	for _, r := range held {
+		switch r.State {
+		case HoldCreated:
+			s.Created++
+		case HoldShared:
+			s.Shared++
+		case HoldExisting:
+			s.Existing++
+		case HoldMissing, HoldMismatch:
+			s.Wrong++
+		}
+	}
+}
+
 // Installation is what one OperatorVersion, or the CRDs of one Instance, holds in the cluster: the owner of the objects
 // and their inventory. It is made and removed by the controller. To remove one, delete the object that it is for.
 // +kubebuilder:object:root=true

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
@@ -23,6 +24,15 @@ func New() Changes { return make(Changes, Buffer) }
 // Saw hands a change on.
 func (c Changes) Saw(obj *unstructured.Unstructured) {
 	c <- event.TypedGenericEvent[*unstructured.Unstructured]{Object: obj}
+}
+
+// Instance stands for an Instance that is to be looked at.
+func Instance(key types.NamespacedName) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Instance"))
+	obj.SetNamespace(key.Namespace)
+	obj.SetLabels(map[string]string{v1beta1.InstanceLabel: key.Name})
+	return obj
 }
 
 // Holders names the Installations among an object's owners.

@@ -2,6 +2,7 @@ package instance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -12,9 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/pkg/conditions"
+	"kudo.dev/kudo/pkg/crds"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/plans"
@@ -67,6 +71,17 @@ func (p *pass) decide(ctx context.Context) (bool, error) {
 	if running, _ := p.running(); running == "" {
 		if message := p.uninstalled(); message != "" {
 			return p.pending(ctx, start.Plan, v1beta1.ReasonWaitingForInstallPlan, message)
+		}
+		message, err := p.definitions(ctx)
+		var wrong *crds.Error
+		if errors.As(err, &wrong) {
+			return p.refused(ctx, err)
+		}
+		if err != nil {
+			return true, err
+		}
+		if message != "" {
+			return p.pendingCRDs(ctx, start.Plan, message)
 		}
 	}
 	given, err := p.without(ctx, decision.Held)
@@ -315,6 +330,7 @@ func (p *pass) begin(ctx context.Context, plan, cause string, version *runner.Ve
 			return err
 		}
 	}
+	p.Tarballs.Forget(client.ObjectKeyFromObject(p.instance))
 	status.Baseline.Revision, status.Baseline.Snapshot = revision, snapshot
 	status.PlanStatus = plans.List(status.PlanStatus, version.Spec.Plans)
 	status.PlanStatus[plan] = plans.Start(plan, version.Spec.Plans[plan], uid, revision, p.Clock.Now())

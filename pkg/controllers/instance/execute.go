@@ -96,6 +96,9 @@ func (p *pass) ended(ctx context.Context, name string, st v1beta1.PlanStatus, in
 		if err := p.prune(ctx, inventory); err != nil {
 			return err
 		}
+		if err := p.dropped(ctx); err != nil {
+			return err
+		}
 	}
 	p.finish(name, st)
 	return nil

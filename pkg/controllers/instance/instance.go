@@ -20,8 +20,10 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/controllers/requeue"
+	"kudo.dev/kudo/pkg/controllers/tarball"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/runner"
+	"kudo.dev/kudo/pkg/share"
 	"kudo.dev/kudo/plans"
 	"kudo.dev/kudo/plans/trigger"
 )
@@ -35,6 +37,8 @@ type Reconciler struct {
 	History  *history.Store
 	Runner   *runner.Runner
 	Mirror   *apply.Mirror
+	Share    *share.Engine
+	Tarballs *tarball.Fetcher
 	Versions *runner.Versions
 	Events   record.EventRecorder
 	Clock    clock.Clock
@@ -113,6 +117,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.queue.Forget(key)
+	r.Tarballs.Forget(key)
 	r.wide.forget(key)
 	r.runs.Delete(key)
 }

@@ -31,6 +31,11 @@ func (p *pass) uninstalled() string {
 // pending shows a plan that is about to be started, and what it waits for. Nothing is started and nothing is answered: the
 // same is decided again when the wait is over.
 func (p *pass) pending(ctx context.Context, plan, reason, message string) (bool, error) {
+	p.pend(plan, reason, message)
+	return true, p.commit(ctx)
+}
+
+func (p *pass) pend(plan, reason, message string) {
 	p.instance.Status = *p.written.Status.DeepCopy()
 	status := &p.instance.Status
 	status.ObservedGeneration = p.instance.Generation
@@ -41,7 +46,6 @@ func (p *pass) pending(ctx context.Context, plan, reason, message string) (bool,
 	}
 	status.AggregatedStatus = v1beta1.AggregatedStatus{Status: v1beta1.Pending, Message: message}
 	conditions.Refused(p.instance, reason, message)
-	return true, p.commit(ctx)
 }
 
 // wake forgets that a plan was pending: what is decided now counts. An Instance that never ran anything has no plans

@@ -70,15 +70,27 @@ func parents(_ context.Context, o client.Object) []reconcile.Request {
 }
 
 // writersOf maps an object to the Instances whose plans wrote it.
-func (r *Reconciler) writersOf(_ context.Context, o *unstructured.Unstructured) []reconcile.Request {
+func (r *Reconciler) writersOf(ctx context.Context, o *unstructured.Unstructured) []reconcile.Request {
 	if o.GetNamespace() == "" {
-		return r.wide.of(apply.IDOf(o))
+		return append(r.wide.of(apply.IDOf(o)), r.holdersOf(ctx, o)...)
 	}
 	name := o.GetLabels()[v1beta1.InstanceLabel]
 	if name == "" {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
+}
+
+// holdersOf maps a definition to the Instances whose tarballs hold it.
+func (r *Reconciler) holdersOf(ctx context.Context, o *unstructured.Unstructured) []reconcile.Request {
+	var out []reconcile.Request
+	for _, name := range changes.Holders(o) {
+		i := &v1beta1.Installation{}
+		if r.Client.Get(ctx, types.NamespacedName{Name: name}, i) == nil && i.Spec.For.Kind == "Instance" {
+			out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: i.Spec.For.Namespace, Name: i.Spec.For.Name}})
+		}
+	}
+	return out
 }
 
 // wide knows which Instances wrote which cluster-scoped objects, whose labels do not tell the namespace.

@@ -137,26 +137,9 @@ func (p *pass) commit(ctx context.Context) error {
 // keep writes the inventory if it has changed.
 func (p *pass) keep(ctx context.Context) error {
 	holder := p.holder.DeepCopy()
-	holder.Status.Resources = p.held
-	holder.Status.Created, holder.Status.Shared, holder.Status.Existing, holder.Status.Wrong = 0, 0, 0, 0
-	for _, r := range p.held {
-		switch r.State {
-		case v1beta1.HoldCreated:
-			holder.Status.Created++
-		case v1beta1.HoldShared:
-			holder.Status.Shared++
-		case v1beta1.HoldExisting:
-			holder.Status.Existing++
-		case v1beta1.HoldMissing, v1beta1.HoldMismatch:
-			holder.Status.Wrong++
-		}
-	}
-	if equality.Semantic.DeepEqual(holder.Status, p.holder.Status) {
-		return nil
-	}
-	patch := client.MergeFromWithOptions(p.holder, client.MergeFromWithOptimisticLock{})
-	if err := p.Client.Status().Patch(ctx, holder, patch); err != nil {
-		return fmt.Errorf("write status of Installation %s: %w", holder.Name, err)
+	holder.Status.Take(p.held)
+	if err := share.Commit(ctx, p.Client, p.holder, holder); err != nil {
+		return err
 	}
 	p.holder, p.held = holder, holder.DeepCopy().Status.Resources
 	if p.run != nil {

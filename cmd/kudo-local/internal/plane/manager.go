@@ -39,6 +39,7 @@ func (p *Plane) managerArgs() []string {
 		"--kubeconfig", p.ManagerKubeconfig(),
 		"--webhook-port", fmt.Sprint(p.Ports[managerWebhook]),
 		"--webhook-cert-dir", p.Path("manager-certs"),
+		"--cache-dir", p.Path("manager-cache"),
 		"--metrics-bind-address", p.address(managerMetrics),
 		"--health-probe-bind-address", p.address(Manager),
 		"--namespace", kudoNamespace,

@@ -1,0 +1,156 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Config teaches kudo kinds of objects by lists of fields and by Lua scripts. Two Configs must not answer the same
+// operation for the same kind.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=kcfg,categories=kudo
+// +kubebuilder:printcolumn:name="Retains",type=string,JSONPath=`.spec.retentions[*].kind`
+// +kubebuilder:printcolumn:name="Explores",type=string,JSONPath=`.spec.explorations[*].kind`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Config struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec holds the fields and scripts.
+	// +required
+	Spec ConfigSpec `json:"spec"`
+	// Status says whether the scripts can be used. kudo writes it.
+	// +optional
+	Status ConfigStatus `json:"status,omitzero"`
+}
+
+// ConfigList is a list of Configs.
+// +kubebuilder:object:root=true
+type ConfigList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items of the list.
+	Items []Config `json:"items"`
+}
+
+// ConfigStatus is what kudo has seen of a Config.
+type ConfigStatus struct {
+	// Conditions of the Config. `Ready` is false if a script or a field cannot be used; the message names it.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// ObservedGeneration is the generation that the conditions speak of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+}
+
+// ConfigSpec holds what is taught about kinds.
+type ConfigSpec struct {
+	// Retentions say which values of live objects are kept when kudo writes them.
+	// +optional
+	// +listType=map
+	// +listMapKey=apiVersion
+	// +listMapKey=kind
+	// +kubebuilder:validation:MaxItems=256
+	Retentions []LocalValueRetention `json:"retentions,omitempty"`
+	// Explorations answer the other questions that kudo asks about objects.
+	// +optional
+	// +listType=map
+	// +listMapKey=apiVersion
+	// +listMapKey=kind
+	// +kubebuilder:validation:MaxItems=256
+	Explorations []Exploration `json:"explorations,omitempty"`
+}
+
+// LocalValueRetention says which values of the live objects of a kind are kept: first those of the fields, then what
+// the script makes of the result.
+// +kubebuilder:validation:XValidation:rule="(has(self.fields) && self.fields.size() > 0) || (has(self.retentionLua) && self.retentionLua.size() > 0)",message="fields or retentionLua must be set"
+type LocalValueRetention struct {
+	// APIVersion of the objects, such as `apps/v1`.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	APIVersion string `json:"apiVersion"`
+	// Kind of the objects.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+	// Fields are kept as the live object has them. Each is a JSONPath, such as `{.spec.replicas}` or
+	// `{.spec.template.spec.containers[*].resources}`. `..`, filters and slices are refused. Entries of a list are
+	// paired by the keys that the Kubernetes API has for them, else by a unique name; if there is neither, the list is
+	// kept as a whole.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=1024
+	Fields []string `json:"fields,omitempty"`
+	// RetentionLua is the body of `function Retain(desiredObj, runtimeObj)`, or Lua that defines this function. It
+	// returns the desired object with the values that are kept.
+	// +optional
+	// +kubebuilder:validation:MaxLength=262144
+	RetentionLua string `json:"retentionLua,omitempty"`
+}
+
+// Exploration holds scripts for objects of a kind. Each is the body of a function, or Lua that defines this function.
+// +kubebuilder:validation:XValidation:rule="has(self.healthLua) || has(self.replicaLua) || has(self.replicaRevisingLua) || has(self.statusLua) || has(self.statusAggregatingLua) || has(self.dependenciesLua) || has(self.packingLua) || has(self.retainingLua)",message="at least one script must be set"
+type Exploration struct {
+	// APIVersion of the objects, such as `apps/v1`.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	APIVersion string `json:"apiVersion"`
+	// Kind of the objects.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+	// HealthLua is `function InterpretHealth(observedObj)`. It returns whether the object is done, and may return
+	// a second value, a string that says what it waits for.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=262144
+	HealthLua string `json:"healthLua,omitempty"`
+	// ReplicaLua is `function GetReplicas(desiredObj)`. It returns the number of replicas, and what each needs.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=262144
+	ReplicaLua string `json:"replicaLua,omitempty"`
+	// ReplicaRevisingLua is `function ReviseReplica(desiredObj, desiredReplica)`. It returns the object with that number.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=262144
+	ReplicaRevisingLua string `json:"replicaRevisingLua,omitempty"`
+	// StatusLua is `function ReflectStatus(observedObj)`. It returns the object's status.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=262144
+	StatusLua string `json:"statusLua,omitempty"`
+	// StatusAggregatingLua is `function AggregateStatus(desiredObj, statusItems)`. It returns the object with a status
+	// that sums up those of its copies.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=262144
+	StatusAggregatingLua string `json:"statusAggregatingLua,omitempty"`
+	// DependenciesLua is `function GetDependencies(desiredObj)`. It returns a list of objects that the object needs,
+	// each with apiVersion, kind, namespace and name.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=262144
+	DependenciesLua string `json:"dependenciesLua,omitempty"`
+	// PackingLua is `function Pack(desiredObj)`. It returns the object to apply.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=262144
+	PackingLua string `json:"packingLua,omitempty"`
+	// RetainingLua is `function Retain(desiredObj, observedObj)`. It returns the desired object with the values of the
+	// observed one that are kept. For one kind, it excludes a retention.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=262144
+	RetainingLua string `json:"retainingLua,omitempty"`
+}

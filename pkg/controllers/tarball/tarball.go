@@ -1,0 +1,190 @@
+// Package tarball fetches the CRD tarballs of Instances beside the reconciles: a download may take minutes, and a worker
+// that waits for it works on nothing else.
+package tarball
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/crds"
+)
+
+// Options of a Fetcher.
+type Options struct {
+	// Cache of tarballs. It is opened when it is first needed.
+	Cache crds.Options
+	// Default is the crdTarball of Instances that name none, and whose OperatorVersion names none; nil for none.
+	Default *v1beta1.CRDTarball
+	// Hosts that OperatorVersions may name; empty for all. Instances may name these, and those of their OperatorVersion.
+	Hosts []string
+	// Access to the world; its Hosts are not used.
+	Access crds.Access
+}
+
+// Fetcher knows the fetches that are under way, by Instance.
+type Fetcher struct {
+	options Options
+	// ctx ends all fetches.
+	ctx context.Context
+	// wake has an Instance looked at again.
+	wake func(types.NamespacedName)
+
+	mu    sync.Mutex
+	cache *crds.Cache
+	jobs  map[types.NamespacedName]*job
+}
+
+// job is the fetch for one run of one Instance.
+type job struct {
+	token    string
+	cancel   context.CancelFunc
+	progress crds.Progress
+	done     bool
+	resolved *crds.Resolved
+	err      error
+}
+
+// New returns a fetcher whose fetches end with the context.
+func New(ctx context.Context, options Options, wake func(types.NamespacedName)) *Fetcher {
+	return &Fetcher{options: options, ctx: ctx, wake: wake, jobs: map[types.NamespacedName]*job{}}
+}
+
+// Wanted is the tarball that an Instance needs.
+type Wanted struct {
+	// Tarball with its templates resolved; nil if the Instance needs none.
+	Tarball *v1beta1.CRDTarball
+	// Source of the tarball.
+	Source crds.Source
+}
+
+// Of resolves which tarball an Instance needs for a version: its own, else the OperatorVersion's, else the default.
+// Errors are *crds.Error, and nobody but the author of the block can mend them.
+func (f *Fetcher) Of(instance *v1beta1.Instance, namespace string, spec *v1beta1.OperatorVersionSpec) (Wanted, error) {
+	given, holder, hosts := f.options.Default, instance.Namespace, f.allowed()
+	switch {
+	case instance.Spec.CRDTarball != nil:
+		given, hosts = instance.Spec.CRDTarball, f.named(spec)
+	case spec.CRDTarball != nil:
+		given, holder = spec.CRDTarball, namespace
+	}
+	if given == nil {
+		return Wanted{}, nil
+	}
+	resolved, err := crds.RenderTarball(*given, variables(instance, spec))
+	if err != nil {
+		return Wanted{}, err
+	}
+	access := f.options.Access
+	access.Hosts = hosts
+	source, err := crds.NewSource(resolved, holder, access)
+	return Wanted{Tarball: &resolved, Source: source}, err
+}
+
+func variables(instance *v1beta1.Instance, spec *v1beta1.OperatorVersionSpec) crds.Variables {
+	return crds.Variables{
+		OperatorName: spec.Operator.Name, OperatorVersion: spec.Version, AppVersion: spec.AppVersion, Name: instance.Name, Namespace: instance.Namespace,
+	}
+}
+
+func (f *Fetcher) allowed() crds.Hosts {
+	return crds.Hosts{Any: len(f.options.Hosts) == 0, Names: f.options.Hosts}
+}
+
+// named are the hosts that an Instance may name: not even administrators of a namespace may send the manager anywhere.
+func (f *Fetcher) named(spec *v1beta1.OperatorVersionSpec) crds.Hosts {
+	names := slices.Clone(f.options.Hosts)
+	if t := spec.CRDTarball; t != nil {
+		for _, host := range crds.HostsOf(*t) {
+			names = append(names, host)
+		}
+	}
+	return crds.Hosts{Names: names}
+}
+
+// Get returns the tarball for a run of an Instance, or how far the fetch of it is; it never blocks. The token names the
+// run: a run asks once. A fetch that has failed is begun again by the call after the one that was told.
+func (f *Fetcher) Get(key types.NamespacedName, run string, wanted Wanted) (resolved *crds.Resolved, progress crds.Progress, err error) {
+	text, err := json.Marshal(wanted.Tarball)
+	if err != nil {
+		return nil, crds.Progress{}, err
+	}
+	token := run + string(text)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	j := f.jobs[key]
+	if j != nil && j.token != token {
+		j.cancel()
+		j = nil
+	}
+	if j == nil {
+		if f.cache == nil {
+			if f.cache, err = crds.Open(f.options.Cache); err != nil {
+				return nil, crds.Progress{}, err
+			}
+		}
+		ctx, cancel := context.WithCancel(f.ctx)
+		j = &job{token: token, cancel: cancel}
+		f.jobs[key] = j
+		go f.fetch(ctx, key, j, wanted)
+	}
+	if j.done && j.err != nil {
+		delete(f.jobs, key)
+	}
+	return j.resolved, j.progress, j.err
+}
+
+func (f *Fetcher) fetch(ctx context.Context, key types.NamespacedName, j *job, wanted Wanted) {
+	defer j.cancel()
+	resolved, err := f.cache.Resolve(ctx, crds.Request{
+		Source: wanted.Source, Policy: wanted.Tarball.CRDDownloadPolicy,
+		Progress: func(p crds.Progress) {
+			f.mu.Lock()
+			j.progress = p
+			f.mu.Unlock()
+			f.wake(key)
+		},
+	})
+	f.mu.Lock()
+	j.done, j.resolved, j.err = true, resolved, err
+	f.mu.Unlock()
+	f.wake(key)
+}
+
+// Forget ends the fetch of an Instance, if there is one.
+func (f *Fetcher) Forget(key types.NamespacedName) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if j := f.jobs[key]; j != nil {
+		j.cancel()
+		delete(f.jobs, key)
+	}
+}
+
+// Cluster reads Secrets and ConfigMaps for sources.
+type Cluster struct{ Reader client.Reader }
+
+// Secret implements crds.Secrets.
+func (c Cluster) Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	if err := c.Reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, secret); err != nil {
+		return nil, fmt.Errorf("Secret %s/%s: %w", namespace, name, err)
+	}
+	return secret, nil
+}
+
+// ConfigMap implements crds.ConfigMaps.
+func (c Cluster) ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
+	cm := &corev1.ConfigMap{}
+	if err := c.Reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, cm); err != nil {
+		return nil, fmt.Errorf("ConfigMap %s/%s: %w", namespace, name, err)
+	}
+	return cm, nil
+}
