@@ -5,11 +5,18 @@ cd "$(dirname "$0")/.."
 mode=$1 gen=$2
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-$gen object paths=./apis/... output:object:dir="$out/deepcopy" crd paths=./apis/... output:crd:dir="$out/crds"
+# Each package of API types has a folder for its deep copies: all of them have the same name.
+apis=(apis/kudo/v1beta1 apis/config/v1alpha1)
+for api in "${apis[@]}"; do
+  $gen object paths="./$api" output:object:dir="$out/$api"
+done
+$gen crd paths=./apis/... output:crd:dir="$out/crds"
 if [ "$mode" = write ]; then
-  cp "$out"/deepcopy/*.go apis/kudo/v1beta1/
+  for api in "${apis[@]}"; do cp "$out/$api"/*.go "$api/"; done
   rm -f manifests/crds/*.yaml && mkdir -p manifests/crds && cp "$out"/crds/*.yaml manifests/crds/
   exit 0
 fi
-diff -r "$out/crds" manifests/crds && diff "$out/deepcopy/zz_generated.deepcopy.go" apis/kudo/v1beta1/zz_generated.deepcopy.go ||
-  { echo "generated files are out of date: run make generate"; exit 1; }
+stale=
+diff -r "$out/crds" manifests/crds || stale=1
+for api in "${apis[@]}"; do diff "$out/$api/zz_generated.deepcopy.go" "$api/zz_generated.deepcopy.go" || stale=1; done
+[ -z "$stale" ] || { echo "generated files are out of date: run make generate"; exit 1; }

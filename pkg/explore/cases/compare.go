@@ -1,0 +1,165 @@
+package cases
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"kudo.dev/kudo/apis/config/v1alpha1"
+	"kudo.dev/kudo/pkg/explore"
+)
+
+// maxDifferences bounds what one case reports.
+const maxDifferences = 8
+
+// Compare returns how an answer differs from what the case expects; nothing if it does not. Empty maps and lists equal
+// absent ones, quantities go by their value, and dependencies by their set.
+func (c *Case) Compare(a explore.Answer) []string {
+	var found []string
+	for _, name := range slices.Sorted(maps.Keys(c.Output)) {
+		want, got := c.Output[name], c.actual(name, a)
+		switch name {
+		case "requires":
+			want, got = canonical(want), canonical(got)
+		case "dependencies":
+			want, got = sorted(want), sorted(got)
+		case "aggregatedStatus":
+			// An output that is no whole object is the status.
+			if fields, ok := want.(map[string]any); ok && fields["kind"] == nil && fields["apiVersion"] == nil {
+				object, _ := got.(map[string]any)
+				got = object["status"]
+			}
+		}
+		found = append(found, differences(name, want, got)...)
+	}
+	if len(found) > maxDifferences {
+		found = append(found[:maxDifferences], fmt.Sprintf("and %d more", len(found)-maxDifferences))
+	}
+	return found
+}
+
+// actual is the part of an answer that has a name in outputs.
+func (c *Case) actual(name string, a explore.Answer) any {
+	switch name {
+	case "healthy":
+		return a.Healthy
+	case "message":
+		return a.Message
+	case "replica":
+		return int64(a.Replicas)
+	case "requires":
+		if a.Requirements == nil {
+			return nil
+		}
+		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(a.Requirements)
+		if err != nil {
+			return err.Error()
+		}
+		return fields
+	case "dependencies":
+		list := make([]any, len(a.Dependencies))
+		for i := range a.Dependencies {
+			list[i], _ = runtime.DefaultUnstructuredConverter.ToUnstructured(&a.Dependencies[i])
+		}
+		return list
+	case "status":
+		return a.Status
+	}
+	if a.Object == nil {
+		return nil
+	}
+	return a.Object.Object
+}
+
+// canonical writes requirements anew, with quantities as decimal numbers: those of one value have one text.
+func canonical(value any) any {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return value
+	}
+	var requirements v1alpha1.ReplicaRequirements
+	if strings.Contains(string(text), Excluded) || json.Unmarshal(text, &requirements) != nil {
+		return value
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&requirements)
+	if err != nil {
+		return value
+	}
+	decimals := map[string]any{}
+	for name, quantity := range requirements.ResourceRequest {
+		text := quantity.AsDec().String()
+		if strings.Contains(text, ".") {
+			text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+		}
+		decimals[string(name)] = text
+	}
+	fields["resourceRequest"] = decimals
+	return fields
+}
+
+// sorted orders a list by the text of its entries.
+func sorted(value any) any {
+	list, ok := value.([]any)
+	if !ok {
+		return value
+	}
+	list = slices.Clone(list)
+	texts := func(v any) string { text, _ := json.Marshal(v); return string(text) }
+	slices.SortFunc(list, func(a, b any) int { return strings.Compare(texts(a), texts(b)) })
+	return list
+}
+
+// differences lists the paths in which two values differ.
+func differences(path string, want, got any) []string {
+	if want == Excluded || explore.Equal(want, got) {
+		return nil
+	}
+	wantMap, isMap := want.(map[string]any)
+	gotMap, bothMaps := got.(map[string]any)
+	if isMap && (bothMaps || got == nil) {
+		var found []string
+		for _, key := range keysOf(wantMap, gotMap) {
+			found = append(found, differences(path+"."+key, wantMap[key], gotMap[key])...)
+		}
+		return found
+	}
+	wantList, isList := want.([]any)
+	gotList, bothLists := got.([]any)
+	if isList && bothLists && len(wantList) == len(gotList) {
+		var found []string
+		for i := range wantList {
+			found = append(found, differences(fmt.Sprintf("%s[%d]", path, i), wantList[i], gotList[i])...)
+		}
+		return found
+	}
+	return []string{fmt.Sprintf("%s: want %s, got %s", path, brief(want), brief(got))}
+}
+
+func keysOf(a, b map[string]any) []string {
+	all := maps.Clone(a)
+	if all == nil {
+		all = map[string]any{}
+	}
+	for key := range b {
+		all[key] = nil
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+func brief(value any) string {
+	if value == nil {
+		return "nothing"
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	if runes := []rune(string(text)); len(runes) > 160 {
+		return string(runes[:159]) + "…"
+	}
+	return string(text)
+}

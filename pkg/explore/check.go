@@ -1,0 +1,337 @@
+package explore
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Check refuses answers that no layer may give: without the value, with another identity than the object's, with
+// values in places that the operation must not write, or with a negative number of replicas.
+//
+//	Packing            anything but the identity
+//	Retaining          anything but the identity; only paths that the desired or the observed object has
+//	ReplicaRevising    anything but identity and status
+//	StatusAggregating  status (and metadata.generation, which nobody reads)
+func Check(r Request, a *Answer) error {
+	switch r.Operation {
+	case Replica:
+		if a.Replicas < 0 {
+			return fmt.Errorf("%d replicas: must be 0 or more", a.Replicas)
+		}
+		return nil
+	case Dependencies:
+		for i, d := range a.Dependencies {
+			if d.APIVersion == "" || d.Kind == "" || d.Name == "" && d.LabelSelector == nil {
+				return fmt.Errorf("dependency %d (%s %s %q): apiVersion, kind, and name or labelSelector must be set", i, d.APIVersion, d.Kind, d.Name)
+			}
+		}
+		return nil
+	case Healthy, Status:
+		return nil
+	}
+	if a.Object == nil || a.Object.Object == nil {
+		return fmt.Errorf("no object was returned")
+	}
+	if err := sameIdentity(r.Object, a.Object); err != nil {
+		return err
+	}
+	switch r.Operation {
+	case ReplicaRevising:
+		return onlyIn(r.Object, a.Object, func(key string) bool { return key != "status" })
+	case StatusAggregating:
+		return onlyIn(r.Object, a.Object, func(key string) bool { return key == "status" })
+	case Retaining:
+		return onlyPathsOf(r.Object, r.Observed, a.Object)
+	}
+	return nil
+}
+
+// identity are the fields that no operation changes.
+var identity = [...][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"}, {"metadata", "uid"}, {"metadata", "generateName"}}
+
+func sameIdentity(before, after *unstructured.Unstructured) error {
+	for _, path := range identity {
+		was, _, _ := unstructured.NestedFieldNoCopy(before.Object, path...)
+		is, _, _ := unstructured.NestedFieldNoCopy(after.Object, path...)
+		if !reflect.DeepEqual(was, is) {
+			return fmt.Errorf("%s was changed from %v to %v: the identity of an object must stay", path[len(path)-1], quote(was), quote(is))
+		}
+	}
+	return nil
+}
+
+func quote(value any) string {
+	if value == nil {
+		return "nothing"
+	}
+	return fmt.Sprintf("%q", fmt.Sprint(value))
+}
+
+// onlyIn refuses changes outside of some fields at the top.
+func onlyIn(before, after *unstructured.Unstructured, may func(key string) bool) error {
+	keys := slices.Sorted(maps.Keys(before.Object))
+	for key := range after.Object {
+		if _, known := before.Object[key]; !known {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		if !may(key) && !Equal(ungenerated(key, before.Object[key]), ungenerated(key, after.Object[key])) {
+			return fmt.Errorf("%s was changed: the operation must not write it", key)
+		}
+	}
+	return nil
+}
+
+// ungenerated is metadata without its generation: scripts that sum up statuses set one that is missing to 0. It is
+// never written.
+func ungenerated(key string, value any) any {
+	metadata, ok := value.(map[string]any)
+	if key != "metadata" || !ok {
+		return value
+	}
+	metadata = maps.Clone(metadata)
+	delete(metadata, "generation")
+	return metadata
+}
+
+// Equal compares JSON values. Empty maps and lists equal absent ones, as in the Kubernetes API, and numbers go by
+// their value.
+func Equal(a, b any) bool {
+	if empty(a) && empty(b) {
+		return true
+	}
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		return ok && equalMaps(x, y)
+	case []any:
+		y, ok := b.([]any)
+		return ok && slices.EqualFunc(x, y, Equal)
+	}
+	if x, ok := number(a); ok {
+		y, ok := number(b)
+		return ok && x == y
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+func equalMaps(a, b map[string]any) bool {
+	for key, value := range a {
+		if !Equal(value, b[key]) {
+			return false
+		}
+	}
+	for key, value := range b {
+		if _, known := a[key]; !known && !empty(value) {
+			return false
+		}
+	}
+	return true
+}
+
+func empty(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	}
+	return false
+}
+
+// hollow values have nothing in them, at any depth.
+func hollow(value any) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, child := range v {
+			if !hollow(child) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return !slices.ContainsFunc(v, func(entry any) bool { return !hollow(entry) })
+	}
+	return value == nil
+}
+
+// number is comparable by ==: whole numbers are int64 whatever type they came in, others float64.
+func number(value any) (any, bool) {
+	switch n := value.(type) {
+	case int64:
+		return n, true
+	case int:
+		return int64(n), true
+	case int32:
+		return int64(n), true
+	case float64:
+		if whole := int64(n); float64(whole) == n && n < 1<<63 && n >= -1<<63 {
+			return whole, true
+		}
+		return n, true
+	}
+	return nil, false
+}
+
+// onlyPathsOf refuses values in paths that neither of two objects has. Entries of lists count as one: a list may be
+// put together from both, in any order.
+func onlyPathsOf(desired, observed, result *unstructured.Unstructured) error {
+	if path := stranger(result.Object, []any{desired.Object, observed.Object}, ""); path != "" {
+		return fmt.Errorf("%s is in neither the desired nor the observed object: retaining must not add fields", path)
+	}
+	return nil
+}
+
+// stranger returns the first path (in order) of a value that none of the others has; "" if there is none.
+func stranger(value any, others []any, path string) string {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, key := range unlike(v, others) {
+			var below []any
+			for _, o := range others {
+				if m, ok := o.(map[string]any); ok {
+					if child, ok := m[key]; ok {
+						below = append(below, child)
+					}
+				}
+			}
+			where := path + "." + key
+			if len(below) == 0 {
+				if hollow(v[key]) {
+					continue
+				}
+				return where
+			}
+			if found := stranger(v[key], below, where); found != "" {
+				return found
+			}
+		}
+	case []any:
+		return strangerInList(v, others, path)
+	}
+	return ""
+}
+
+// unlike are the keys of a map, in order, whose values are not simply those of one of the others.
+func unlike(value map[string]any, others []any) []string {
+	var keys []string
+	for key, child := range value {
+		alike := empty(child)
+		for _, o := range others {
+			if m, ok := o.(map[string]any); ok && !alike {
+				was, there := m[key]
+				alike = there && Equal(child, was)
+			}
+		}
+		if !alike {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// strangerInList first takes out entries that stand in the same place in one of the others, as most do. The rest is
+// compared with the shape of all entries together: one by one would be quadratic.
+func strangerInList(list []any, others []any, path string) string {
+	var all *shape
+	for i, entry := range list {
+		alike := empty(entry)
+		for _, o := range others {
+			if l, ok := o.([]any); ok && i < len(l) && !alike {
+				alike = Equal(entry, l[i])
+			}
+		}
+		if alike {
+			continue
+		}
+		if all == nil {
+			all = &shape{}
+			for _, o := range others {
+				if l, ok := o.([]any); ok {
+					all.add(l)
+				}
+			}
+		}
+		where := path + "[" + strconv.Itoa(i) + "]"
+		if all.entries == nil {
+			if hollow(entry) {
+				continue
+			}
+			return where
+		}
+		if found := all.entries.stranger(entry, where); found != "" {
+			return found
+		}
+	}
+	return ""
+}
+
+// shape is the set of paths that some values have.
+type shape struct {
+	fields  map[string]*shape
+	entries *shape
+}
+
+func (s *shape) add(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		if s.fields == nil {
+			s.fields = make(map[string]*shape, len(v))
+		}
+		for key, child := range v {
+			if s.fields[key] == nil {
+				s.fields[key] = &shape{}
+			}
+			s.fields[key].add(child)
+		}
+	case []any:
+		if s.entries == nil && len(v) > 0 {
+			s.entries = &shape{}
+		}
+		for _, entry := range v {
+			s.entries.add(entry)
+		}
+	}
+}
+
+// stranger returns the first path of a value that is not in the shape.
+func (s *shape) stranger(value any, path string) string {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if hollow(v[key]) {
+				continue
+			}
+			if s.fields[key] == nil {
+				return path + "." + key
+			}
+			if found := s.fields[key].stranger(v[key], path+"."+key); found != "" {
+				return found
+			}
+		}
+	case []any:
+		for i, entry := range v {
+			where := path + "[" + strconv.Itoa(i) + "]"
+			if hollow(entry) {
+				continue
+			}
+			if s.entries == nil {
+				return where
+			}
+			if found := s.entries.stranger(entry, where); found != "" {
+				return found
+			}
+		}
+	}
+	return ""
+}

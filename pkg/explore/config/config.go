@@ -1,0 +1,186 @@
+// Package config is the user layer of package explore: the fields and scripts of Config objects.
+package config
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kudo.dev/kudo/apis/config/v1alpha1"
+	"kudo.dev/kudo/pkg/explore"
+	"kudo.dev/kudo/pkg/explore/fields"
+	"kudo.dev/kudo/pkg/explore/lua"
+)
+
+// key is what a rule answers.
+type key struct {
+	kind      schema.GroupVersionKind
+	operation explore.Operation
+}
+
+// rule answers one operation for one kind.
+type rule struct {
+	config string
+	// place is the field of the Config that holds the rule.
+	place  string
+	paths  []fields.Path
+	source string
+	script *lua.Script
+	// err is why the rule cannot be used; then its answer is unknown.
+	err error
+	// fingerprint tells rules apart.
+	fingerprint string
+}
+
+// who names the Config in errors and answers.
+func (r *rule) who() string { return "Config/" + r.config }
+
+// Layer answers by the rules of a set of Configs. It is immutable; New makes another for each change.
+type Layer struct {
+	host  *lua.Host
+	rules map[key]*rule
+}
+
+// New makes the layer of some Configs. A rule that cannot be used, and two Configs that answer the same operation for
+// the same kind, make these answers unknown; Validate and Conflicts say so beforehand. Scripts that the previous layer
+// (which may be nil) has compiled are not compiled again.
+func New(host *lua.Host, configs []v1alpha1.Config, previous *Layer) *Layer {
+	l := &Layer{host: host, rules: map[key]*rule{}}
+	known := map[string]*lua.Script{}
+	if previous != nil {
+		for _, r := range previous.rules {
+			if r.script != nil {
+				known[string(r.script.Operation())+r.source] = r.script
+			}
+		}
+	}
+	configs = slices.Clone(configs)
+	slices.SortFunc(configs, func(a, b v1alpha1.Config) int { return cmp.Compare(a.Name, b.Name) })
+	for i := range configs {
+		for _, entry := range rulesOf(&configs[i]) {
+			r := entry.rule
+			if other, taken := l.rules[entry.key]; taken {
+				other.err = conflict(entry.key, other, r)
+				other.fingerprint += r.fingerprint
+				continue
+			}
+			r.compile(entry.operation, known)
+			l.rules[entry.key] = r
+		}
+	}
+	return l
+}
+
+func conflict(k key, a, b *rule) error {
+	if a.config == b.config {
+		return fmt.Errorf("%s of %s is answered twice by %s, in %s and %s: leave one", k.operation, kindText(k.kind), a.who(), a.place, b.place)
+	}
+	return fmt.Errorf("%s of %s is answered by %s (%s) and by %s (%s): leave one of them", k.operation, kindText(k.kind), a.who(), a.place, b.who(), b.place)
+}
+
+func kindText(kind schema.GroupVersionKind) string {
+	apiVersion, name := kind.ToAPIVersionAndKind()
+	return apiVersion + " " + name
+}
+
+// compile makes the script of a rule, unless a former layer has it.
+func (r *rule) compile(operation explore.Operation, known map[string]*lua.Script) {
+	if r.err != nil || r.source == "" {
+		return
+	}
+	if r.script = known[string(operation)+r.source]; r.script == nil {
+		r.script, r.err = lua.Compile(operation, r.source)
+	}
+	if r.err != nil {
+		r.err = fmt.Errorf("%s: %w", r.place, r.err)
+	}
+}
+
+// Layer implements explore.Explorer.
+func (l *Layer) Layer() explore.Layer { return explore.User }
+
+// Explore implements explore.Explorer: fields first, and then the script.
+func (l *Layer) Explore(ctx context.Context, r explore.Request) (explore.Answer, bool, error) {
+	found := l.rules[key{r.Object.GroupVersionKind(), r.Operation}]
+	if found == nil {
+		return explore.Answer{}, false, nil
+	}
+	answer, err := l.answer(ctx, found, r)
+	if err != nil {
+		return explore.Answer{}, false, r.Refuse(explore.User, found.who(), err)
+	}
+	answer.Who = found.who()
+	return answer, true, nil
+}
+
+func (l *Layer) answer(ctx context.Context, found *rule, r explore.Request) (explore.Answer, error) {
+	if found.err != nil {
+		return explore.Answer{}, found.err
+	}
+	if len(found.paths) > 0 {
+		r.Object = fields.Retain(found.paths, r.Object, r.Observed)
+	}
+	if found.script == nil {
+		return explore.Answer{Object: r.Object}, ctx.Err()
+	}
+	return l.host.Run(ctx, found.script, r)
+}
+
+// Kinds are those that any Config speaks of, in order.
+func (l *Layer) Kinds() []schema.GroupVersionKind { return l.Changed(nil) }
+
+// Changed are the kinds for which this layer may answer otherwise than a former one (which may be nil), in order. What
+// is known of their objects has to be looked at again.
+func (l *Layer) Changed(former *Layer) []schema.GroupVersionKind {
+	changed := map[schema.GroupVersionKind]bool{}
+	if former == nil {
+		former = &Layer{}
+	}
+	for k, r := range l.rules {
+		if was := former.rules[k]; was == nil || was.fingerprint != r.fingerprint {
+			changed[k.kind] = true
+		}
+	}
+	for k := range former.rules {
+		if l.rules[k] == nil {
+			changed[k.kind] = true
+		}
+	}
+	var kinds []schema.GroupVersionKind
+	for kind := range changed {
+		kinds = append(kinds, kind)
+	}
+	slices.SortFunc(kinds, func(a, b schema.GroupVersionKind) int { return cmp.Compare(a.String(), b.String()) })
+	return kinds
+}
+
+// Current is a layer that can be exchanged while it is asked. Until the first is set all answers are unknown.
+type Current struct {
+	layer atomic.Pointer[Layer]
+}
+
+// errNotLoaded is the answer before the Configs have been read.
+var errNotLoaded = errors.New("the Configs have not been read yet")
+
+// Set exchanges the layer, and returns the former, which is nil at first.
+func (c *Current) Set(l *Layer) *Layer { return c.layer.Swap(l) }
+
+// Get returns the layer; nil before the first Set.
+func (c *Current) Get() *Layer { return c.layer.Load() }
+
+// Layer implements explore.Explorer.
+func (c *Current) Layer() explore.Layer { return explore.User }
+
+// Explore implements explore.Explorer.
+func (c *Current) Explore(ctx context.Context, r explore.Request) (explore.Answer, bool, error) {
+	l := c.layer.Load()
+	if l == nil {
+		return explore.Answer{}, false, r.Refuse(explore.User, "", errNotLoaded)
+	}
+	return l.Explore(ctx, r)
+}

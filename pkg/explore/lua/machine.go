@@ -1,0 +1,160 @@
+package lua
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	glua "github.com/yuin/gopher-lua"
+)
+
+// limitArrays keeps t[67108862]=1 from allocating a gigabyte. The bound is global to the virtual machine's package, so
+// it is set once, before the first machine exists.
+var limitArrays = sync.OnceFunc(func() { glua.MaxArrayIndex = maxList + 1 })
+
+// machine is a virtual machine, which runs one call at a time. Between calls nothing remains in it:
+//
+//	environment of the call (fresh) --__index--> globals --> proxies of libraries (empty, cannot be written)
+//	                                                            --__index--> the libraries themselves
+type machine struct {
+	state   *glua.LState
+	meter   meter
+	globals *glua.LTable
+	envMeta *glua.LTable
+	lazy    *glua.LTable
+	wide    *glua.LTable
+	// frozen maps each proxy to its library.
+	frozen map[*glua.LTable]*glua.LTable
+	// hidden are the functions of the names of that name.
+	hidden [4]*glua.LFunction
+
+	// What follows belongs to one call.
+	now    time.Time
+	random *rand.Rand
+	tables map[*glua.LTable]origin
+	// whole are integers that a float64 cannot hold, by the float64 next to them; twins are those floats that stand
+	// for more than one.
+	whole map[float64]int64
+	twins map[float64]bool
+	names map[glua.LValue]int
+}
+
+func newMachine() *machine {
+	limitArrays()
+	m := &machine{
+		state:  glua.NewState(glua.Options{SkipOpenLibs: true, CallStackSize: 200, RegistrySize: 1024, RegistryMaxSize: 1 << 17, RegistryGrowStep: 4096}),
+		frozen: map[*glua.LTable]*glua.LTable{},
+		tables: map[*glua.LTable]origin{},
+	}
+	m.meter.closed = make(chan struct{})
+	close(m.meter.closed)
+	m.openLibraries()
+	m.envMeta = m.state.NewTable()
+	m.envMeta.RawSetString("__index", m.globals)
+	m.envMeta.RawSetString("__metatable", glua.LFalse)
+	m.openBridge()
+	for i, f := range []glua.LGFunction{m.concatenate, m.newTable, m.newKey, m.setIndex} {
+		m.hidden[i] = m.state.NewFunction(f)
+	}
+	return m
+}
+
+// begin prepares for a call.
+func (m *machine) begin(ctx context.Context, limits Limits, now time.Time) {
+	m.meter.start(ctx, limits)
+	m.state.SetContext(&m.meter)
+	m.now = now
+}
+
+// end forgets a call.
+func (m *machine) end() {
+	m.meter.Context = nil
+	m.random, m.whole, m.twins, m.names = nil, nil, nil, nil
+	clear(m.tables)
+	m.globals.RawSetString("_G", glua.LNil)
+	m.state.SetTop(0)
+}
+
+// run calls a script's function and returns as many values.
+func (m *machine) run(s *Script, args []glua.LValue, results int) (values []glua.LValue, err error) {
+	env := m.state.CreateTable(0, 4)
+	env.Metatable = m.envMeta
+	m.globals.RawSetString("_G", env)
+	main := m.state.NewFunctionFromProto(s.proto)
+	main.Env = env
+	m.state.Push(main)
+	for _, f := range m.hidden {
+		m.state.Push(f)
+	}
+	if err := m.call(len(m.hidden), 1); err != nil {
+		return nil, err
+	}
+	function := m.state.Get(-1)
+	if function.Type() != glua.LTFunction {
+		return nil, fmt.Errorf("%s is no function, but a %s", FunctionOf(s.operation).Name, function.Type())
+	}
+	for _, a := range args {
+		m.state.Push(a)
+	}
+	if err := m.call(len(args), results); err != nil {
+		return nil, err
+	}
+	values = make([]glua.LValue, results)
+	for i := range values {
+		values[i] = m.state.Get(i - results)
+	}
+	m.state.Pop(results)
+	return values, nil
+}
+
+// call is a protected call. A breach of a limit counts even if the script caught its error.
+func (m *machine) call(args, results int) error {
+	err := m.state.PCall(args, results, nil)
+	if m.meter.breach != nil {
+		return m.meter.breach
+	}
+	var failure *glua.ApiError
+	if !errors.As(err, &failure) {
+		return err
+	}
+	if failure.Object == nil || failure.Object == glua.LNil {
+		return errors.New(shortMessage(failure.Error()))
+	}
+	return errors.New(shortMessage(m.plain(failure.Object)))
+}
+
+// shortMessage is the first line of a message, bounded: messages go to conditions.
+func shortMessage(text string) string {
+	text, _, _ = strings.Cut(text, "\n")
+	text = strings.ToValidUTF8(text, "�")
+	if runes := []rune(text); len(runes) > 300 {
+		return string(runes[:299]) + "…"
+	}
+	return text
+}
+
+// rand is a generator that starts anew in each call, so that a script's answers do not vary.
+func (m *machine) rand() *rand.Rand {
+	if m.random == nil {
+		m.random = rand.New(rand.NewPCG(1, 2))
+	}
+	return m.random
+}
+
+// freeze makes a proxy of a library.
+func (m *machine) freeze(name string, library *glua.LTable) *glua.LTable {
+	proxy, meta := m.state.NewTable(), m.state.NewTable()
+	meta.RawSetString("__index", library)
+	meta.RawSetString("__metatable", glua.LFalse)
+	meta.RawSetString("__newindex", m.state.NewFunction(func(l *glua.LState) int {
+		l.RaiseError("library %s cannot be changed", name)
+		return 0
+	}))
+	proxy.Metatable = meta
+	m.frozen[proxy] = library
+	return proxy
+}
