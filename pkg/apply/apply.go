@@ -107,11 +107,20 @@ type Engine struct {
 	mapper   meta.RESTMapper
 	mirror   *Mirror
 	kinds    *Kinds
+	retain   Retainer
 }
 
-// New returns an engine. The mirror is the engine's view of the objects that carry kudo's heritage label.
-func New(client dynamic.Interface, metadata metadata.Interface, kinds *Kinds, mirror *Mirror) *Engine {
-	return &Engine{client: client, metadata: metadata, mapper: kinds.mapper, mirror: mirror, kinds: kinds}
+// Retainer keeps in a rendered object what runtime controllers own in the live one.
+type Retainer interface {
+	// Retain returns the object to write; it changes neither of its arguments. An error means that this is not known now:
+	// nothing is written then.
+	Retain(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error)
+}
+
+// New returns an engine. The mirror is the engine's view of the objects that carry kudo's heritage label. Without a
+// retainer nothing is kept.
+func New(client dynamic.Interface, metadata metadata.Interface, kinds *Kinds, mirror *Mirror, retain Retainer) *Engine {
+	return &Engine{client: client, metadata: metadata, mapper: kinds.mapper, mirror: mirror, kinds: kinds, retain: retain}
 }
 
 // Writers is how many objects of one class are written at a time: with 8 writers 1,000 creates take half the time of one.

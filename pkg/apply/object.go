@@ -93,6 +93,13 @@ func (e *Engine) write(ctx context.Context, resource dynamic.ResourceInterface, 
 	if unchanged(live, o, IDOf(body), hash) {
 		return live, Unchanged, nil
 	}
+	if e.retain != nil {
+		kept, err := e.retain.Retain(ctx, body, live)
+		if err != nil {
+			return nil, Failed, err
+		}
+		body = Body(kept)
+	}
 	body.SetResourceVersion("")
 	body.SetUID(live.GetUID())
 	written, err := resource.Apply(ctx, body.GetName(), body, metav1.ApplyOptions{FieldManager: o.Manager, Force: claim == Ours})

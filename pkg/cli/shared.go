@@ -34,7 +34,7 @@ func sharing(config *rest.Config, c client.Client) (*share.Engine, error) {
 		return nil, err
 	}
 	kinds := apply.NewKinds(c.RESTMapper(), disco, dyn)
-	return share.New(apply.New(dyn, meta, kinds, nil), kinds, nil, c, nil, nil, clock.RealClock{}), nil
+	return share.New(apply.New(dyn, meta, kinds, nil, nil), kinds, nil, c, nil, nil, clock.RealClock{}), nil
 }
 
 // sharedObject is an object that OperatorVersions hold, and who they are.

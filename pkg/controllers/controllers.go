@@ -33,10 +33,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	crwebhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/admission"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/controllers/changes"
+	"kudo.dev/kudo/pkg/controllers/exploring"
 	"kudo.dev/kudo/pkg/controllers/installation"
 	"kudo.dev/kudo/pkg/controllers/instance"
 	"kudo.dev/kudo/pkg/controllers/operatorversion"
@@ -80,6 +82,9 @@ func NewManager(ctx context.Context, config *rest.Config, o Options) (manager.Ma
 		return nil, err
 	}
 	if err := v1beta1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	if err := configv1alpha1.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
 	options := ctrl.Options{
@@ -162,11 +167,15 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Confi
 		}
 	}
 	kinds := apply.NewKinds(mgr.GetRESTMapper(), disco, dyn)
+	teachers, err := exploring.New(mgr.GetRESTMapper(), nil, &autoscalers{mgr.GetClient()}, metrics.Registry)
+	if err != nil {
+		return err
+	}
 	mirror := apply.NewMirror(ctx, dyn, mgr.GetRESTMapper(), mgr.GetLogger(), saw)
-	objects := apply.New(dyn, meta, kinds, mirror)
-	shared := share.New(objects, kinds, mirror, plain, nil, &crdSafety{dyn, mgr.GetRESTMapper()}, clock.RealClock{})
+	objects := apply.New(dyn, meta, kinds, mirror, teachers)
+	shared := share.New(objects, kinds, mirror, plain, teachers, &crdSafety{dyn, mgr.GetRESTMapper()}, clock.RealClock{})
 	store, contents, events := history.New(plain, plain), runner.NewVersions(), recorder(ctx, set, mgr.GetScheme())
-	run := runner.New(objects, kinds, mirror, shared, exec, o.PipeImage)
+	run := runner.New(objects, kinds, mirror, shared, teachers.All, teachers.Taught, exec, o.PipeImage)
 	warm := manager.RunnableFunc(func(ctx context.Context) error {
 		mirror.Watch(ctx, common...)
 		return nil
@@ -190,6 +199,13 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Confi
 		Client: consistent, Reader: plain, History: store, Runner: run, Share: shared, Versions: contents, Events: events, Clock: clock.RealClock{},
 	}
 	if err := versionReconciler.SetupWithManager(mgr, versions, o.Workers); err != nil {
+		return err
+	}
+	taught := &exploring.Reconciler{Client: mgr.GetClient(), Teachers: teachers, Changed: func(ctx context.Context) { everyInstance(ctx, mgr.GetClient(), wake) }}
+	if err := taught.SetupWithManager(mgr); err != nil {
+		return err
+	}
+	if err := mgr.Add(manager.RunnableFunc(taught.Load)); err != nil {
 		return err
 	}
 	installationReconciler := &installation.Reconciler{Client: consistent, Reader: plain, Share: shared, Events: events}
@@ -219,6 +235,7 @@ func addWebhooks(mgr manager.Manager, o Options) error {
 		Webhooks: []rotator.WebhookInfo{
 			{Name: "kudo-manager-instance-admission-webhook-config", Type: rotator.Mutating},
 			{Name: "kudo-manager-instance-validation-webhook-config", Type: rotator.Validating},
+			{Name: "kudo-manager-explore-validation-webhook-config", Type: rotator.Validating},
 		},
 	})
 	if err != nil {
@@ -238,6 +255,8 @@ func addWebhooks(mgr manager.Manager, o Options) error {
 		versions := admission.Versions{Cache: mgr.GetCache(), Live: mgr.GetAPIReader()}
 		server.Register(admission.MutatePath, &crwebhook.Webhook{Handler: &admission.Defaulter{Versions: versions}})
 		server.Register(admission.ValidatePath, &crwebhook.Webhook{Handler: &admission.Validator{Versions: versions}})
+		server.Register(admission.ValidateConfigPath, &crwebhook.Webhook{Handler: &admission.ConfigValidator{Configs: mgr.GetAPIReader()}})
+		server.Register(admission.ValidateWebhookConfigurationPath, &crwebhook.Webhook{Handler: &admission.WebhookConfigurationValidator{}})
 		return server.Start(ctx)
 	})
 	if err := mgr.Add(everywhere{serve}); err != nil {

@@ -34,6 +34,8 @@ type Run struct {
 	Snapshot string `json:"snapshot"`
 	// Upgrade is set if the run took the Instance from another OperatorVersion.
 	Upgrade bool `json:"upgrade,omitempty"`
+	// Suspend is spec.suspend of the Instance.
+	Suspend bool `json:"suspend,omitempty"`
 	// Parameters as the Instance gave them.
 	Parameters map[string]string `json:"parameters,omitempty"`
 	// Started is when the run was asked for.

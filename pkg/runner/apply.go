@@ -20,6 +20,9 @@ func (r *Runner) prepareApply(ctx context.Context, run *Run, w *Work, resources 
 	if err != nil {
 		return w.failed(err)
 	}
+	if err := r.pack(ctx, run, objs); err != nil {
+		return w.failed(err)
+	}
 	return r.prepareObjects(ctx, w, objs, v)
 }
 
@@ -75,13 +78,17 @@ func (r *Runner) apply(ctx context.Context, w *Work) (plans.Outcome, Effects) {
 			effects.Failed = append(effects.Failed, change)
 			continue
 		}
-		switch result := health.Check(change.Live); result.State {
+		switch result := r.Health(ctx, change.Live); result.State {
 		case health.Ready:
 			out.Ready++
 		case health.Failed:
 			return plans.Outcome{State: plans.Fatal, Message: fmt.Sprintf("%s: %s", change.ID, result.Message), Ready: out.Ready, Total: out.Total}, effects
 		default:
-			wait(fmt.Sprintf("%s: %s", change.ID, result.Message))
+			message := result.Message
+			if absent := r.missing(ctx, change.Live); absent != "" && out.State == plans.Done {
+				message = absent + ": " + message
+			}
+			wait(fmt.Sprintf("%s: %s", change.ID, message))
 		}
 	}
 	if err := changes.Err(); err != nil {

@@ -40,6 +40,8 @@ type Run struct {
 	Given map[string]string
 	// Upgrade is set if the run takes the Instance from another OperatorVersion.
 	Upgrade bool
+	// Suspend sets the replicas of all objects to none.
+	Suspend bool
 	// Owners tells whether an Instance of the uid exists.
 	Owners func(ctx context.Context, key types.NamespacedName, uid types.UID) (bool, error)
 	// Holder is set for an install plan: its objects are shared, and this Installation holds them.
@@ -59,14 +61,16 @@ type Runner struct {
 	kinds  *apply.Kinds
 	mirror *apply.Mirror
 	share  *share.Engine
-	exec   Executor
+	// all asks every teacher; taught asks all but kudo's own rules.
+	all, taught Teacher
+	exec        Executor
 	// pipeImage is the image of the container that the files of Pipe tasks are read from: it needs sh, sleep and cat.
 	pipeImage string
 }
 
 // New returns a runner over an object engine. The executor and the image serve Pipe tasks.
-func New(engine *apply.Engine, kinds *apply.Kinds, mirror *apply.Mirror, share *share.Engine, exec Executor, pipeImage string) *Runner {
-	return &Runner{engine: engine, kinds: kinds, mirror: mirror, share: share, exec: exec, pipeImage: pipeImage}
+func New(engine *apply.Engine, kinds *apply.Kinds, mirror *apply.Mirror, share *share.Engine, all, taught Teacher, exec Executor, pipeImage string) *Runner {
+	return &Runner{engine: engine, kinds: kinds, mirror: mirror, share: share, all: all, taught: taught, exec: exec, pipeImage: pipeImage}
 }
 
 // Work is a task at a place of a plan, rendered and ready to be done.

@@ -22,12 +22,6 @@ import (
 // manager is the field manager of shared objects: one for all holders, since what is shared has one content.
 const manager = "kudo/shared"
 
-// Retainer keeps in a rendered object what runtime controllers own in the live one.
-type Retainer interface {
-	// Retain returns the object to compare and to write; it changes neither of its arguments.
-	Retain(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error)
-}
-
 // Safety judges changes of CustomResourceDefinitions.
 type Safety interface {
 	// Safe returns an error that lists what the change would break, or nil.
@@ -49,7 +43,7 @@ type Engine struct {
 	kinds   *apply.Kinds
 	// reader reads kudo's own kinds live.
 	reader client.Reader
-	retain Retainer
+	retain apply.Retainer
 	safety Safety
 	clock  clock.Clock
 	// locks order what this process does to one object, so that many that share it do not get in each other's way.
@@ -61,7 +55,7 @@ type Engine struct {
 const locks = 1024
 
 // New returns an engine over the object engine. The reader reads live.
-func New(objects *apply.Engine, kinds *apply.Kinds, mirror *apply.Mirror, reader client.Reader, retain Retainer, safety Safety, clock clock.Clock) *Engine {
+func New(objects *apply.Engine, kinds *apply.Kinds, mirror *apply.Mirror, reader client.Reader, retain apply.Retainer, safety Safety, clock clock.Clock) *Engine {
 	return &Engine{
 		objects: objects, kinds: kinds, mirror: mirror, reader: reader, retain: retain, safety: safety, clock: clock,
 		locks: keymutex.NewHashed(locks), guard: &guard{reader: reader},

@@ -203,7 +203,7 @@ func newSide(t *testing.T, name string) *side {
 	t.Cleanup(stop)
 	s.kinds = apply.NewKinds(s.mapper, disco, dyn)
 	s.mirror = apply.NewMirror(ctx, dyn, s.mapper, logr.Discard(), func(*unstructured.Unstructured) {})
-	s.engine = apply.New(dyn, metas, s.kinds, s.mirror)
+	s.engine = apply.New(dyn, metas, s.kinds, s.mirror, nil)
 	return s
 }
 

@@ -3,6 +3,7 @@ package v1beta1
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -44,6 +45,10 @@ type InstanceSpec struct {
 	// PlanExecution asks for a plan by hand.
 	// +optional
 	PlanExecution PlanExecution `json:"planExecution,omitempty"`
+	// Suspend sets the replicas of everything that the Instance runs to none, by its plan update, else deploy; taken
+	// back, the same plan brings them back.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
 	// CRDTarball is where the CustomResourceDefinitions that the Instance needs come from; default is the
 	// OperatorVersion's. Setting it needs the verb `install` on operatorversions.
 	// +optional
@@ -242,6 +247,9 @@ type Baseline struct {
 	// Snapshot names the ControllerRevision that holds the OperatorVersion of the newest run.
 	// +optional
 	Snapshot string `json:"snapshot,omitempty"`
+	// Suspended is whether the newest run was started with spec.suspend.
+	// +optional
+	Suspended bool `json:"suspended,omitempty"`
 }
 
 // ResourceStatus is an object that plans have written, or are about to write.
@@ -267,6 +275,10 @@ type ResourceStatus struct {
 	// Version is the generation of the object after it was written, or its resourceVersion for kinds without one.
 	// +optional
 	Version string `json:"version,omitempty"`
+	// Status is what a Config or an explore webhook takes from the object's status, at most 1 KiB of JSON.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Status *runtime.RawExtension `json:"status,omitempty"`
 }
 
 // Instance runs one application as an OperatorVersion says.

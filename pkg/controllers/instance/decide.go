@@ -60,6 +60,9 @@ func (p *pass) decide(ctx context.Context) (bool, error) {
 		if start, err = p.retried(ctx); err != nil {
 			return true, err
 		}
+		if start == nil {
+			start = p.suspension()
+		}
 	}
 	if start == nil {
 		p.takeOver(decision)
@@ -117,7 +120,7 @@ func (p *pass) takeOver(decision trigger.Decision) {
 		return
 	}
 	if old := status.Baseline; old != nil {
-		decision.Baseline.Revision, decision.Baseline.Snapshot = old.Revision, old.Snapshot
+		decision.Baseline.Revision, decision.Baseline.Snapshot, decision.Baseline.Suspended = old.Revision, old.Snapshot, old.Suspended
 	}
 	status.Baseline = decision.Baseline
 }
@@ -198,6 +201,23 @@ func (p *pass) retried(ctx context.Context) (*trigger.Request, error) {
 		return &trigger.Request{Plan: name, Cause: fmt.Sprintf("retry of run %d", st.Revision), Upgrade: err == nil && failed.Upgrade}, nil
 	}
 	return nil, nil
+}
+
+// suspension is the request for the plan that suspends or resumes the Instance; nil if it is as spec.suspend wants it.
+func (p *pass) suspension() *trigger.Request {
+	base := p.instance.Status.Baseline
+	if base == nil || base.Revision == 0 || base.Suspended == p.instance.Spec.Suspend {
+		return nil
+	}
+	plan := plans.FirstOf(p.live.Spec.Plans, v1beta1.UpdatePlan, v1beta1.DeployPlan)
+	if plan == "" {
+		return nil
+	}
+	cause := "spec.suspend set"
+	if base.Suspended {
+		cause = "spec.suspend taken back"
+	}
+	return &trigger.Request{Plan: plan, Cause: cause}
 }
 
 // upgrading tells whether the running plan, which is about to be restarted, takes the Instance from another version.
@@ -309,7 +329,7 @@ func (p *pass) begin(ctx context.Context, plan, cause string, version *runner.Ve
 	uid := history.RunUID(p.instance.UID, revision)
 	record := history.Run{
 		Plan: plan, Cause: cause, UID: uid, OperatorVersion: status.Baseline.OperatorVersion, Snapshot: snapshot,
-		Upgrade: upgrade, Parameters: given, Started: metav1.NewMicroTime(p.Clock.Now()),
+		Upgrade: upgrade, Suspend: p.instance.Spec.Suspend, Parameters: given, Started: metav1.NewMicroTime(p.Clock.Now()),
 	}
 	if err := p.History.Begin(ctx, p.instance, revision, record); err != nil {
 		return err
@@ -331,7 +351,7 @@ func (p *pass) begin(ctx context.Context, plan, cause string, version *runner.Ve
 		}
 	}
 	p.Tarballs.Forget(client.ObjectKeyFromObject(p.instance))
-	status.Baseline.Revision, status.Baseline.Snapshot = revision, snapshot
+	status.Baseline.Revision, status.Baseline.Snapshot, status.Baseline.Suspended = revision, snapshot, record.Suspend
 	status.PlanStatus = plans.List(status.PlanStatus, version.Spec.Plans)
 	status.PlanStatus[plan] = plans.Start(plan, version.Spec.Plans[plan], uid, revision, p.Clock.Now())
 	p.remember(p.newRun(record, version))
@@ -345,7 +365,7 @@ func (p *pass) newRun(record history.Run, version *runner.Version) *runner.Run {
 			Kind: "Instance", Namespace: p.instance.Namespace, Name: p.instance.Name, UID: p.instance.UID, Annotations: p.instance.Annotations,
 		},
 		Source: p.instance.OperatorVersionKey().String(), Version: version, Plan: record.Plan, UID: record.UID, Given: record.Parameters,
-		Upgrade: record.Upgrade, Owners: p.owners,
+		Upgrade: record.Upgrade, Suspend: record.Suspend, Owners: p.owners,
 	}
 }
 

@@ -3,10 +3,12 @@ package instance
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sort"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -181,6 +183,7 @@ func (p *pass) settle(ctx context.Context) (bool, error) {
 	var unready []string
 	if running, _ := p.running(); running == "" {
 		unready = p.unready(ctx)
+		p.reflect(ctx)
 	}
 	p.derive(unready)
 	return true, p.commit(ctx)
@@ -213,13 +216,30 @@ func (p *pass) unready(ctx context.Context) []string {
 			out = append(out, id.String()+" is missing")
 		case live == nil:
 		default:
-			if result := health.Check(live); result.State != health.Ready {
+			if result := p.Runner.Health(ctx, live); result.State != health.Ready {
 				out = append(out, fmt.Sprintf("%s: %s", id, result.Message))
 			}
 		}
 	}
 	sort.Strings(out)
 	return out
+}
+
+// reflect puts what teachers take from the objects' status into the Instance's, at rest.
+func (p *pass) reflect(ctx context.Context) {
+	resources := slices.Clone(p.instance.Status.Resources)
+	for i, r := range resources {
+		id := apply.ID{GroupVersionKind: schema.FromAPIVersionAndKind(r.APIVersion, r.Kind), NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Name}}
+		live, _ := p.Mirror.Get(id)
+		if live == nil {
+			continue
+		}
+		resources[i].Status = nil
+		if text := p.Runner.Reflect(ctx, live); text != nil {
+			resources[i].Status = &runtime.RawExtension{Raw: text}
+		}
+	}
+	p.instance.Status.Resources = resources
 }
 
 // lasting kinds do not go by themselves, as finished Jobs and Pods may.
@@ -242,12 +262,16 @@ func (p *pass) inventory() runner.Inventory {
 
 // store writes status.resources, in order.
 func (p *pass) store(inventory runner.Inventory) {
+	reflected := map[types.UID]*runtime.RawExtension{}
+	for _, r := range p.instance.Status.Resources {
+		reflected[r.UID] = r.Status
+	}
 	out := make([]v1beta1.ResourceStatus, 0, len(inventory))
 	for id, record := range inventory {
 		apiVersion, kind := id.ToAPIVersionAndKind()
 		out = append(out, v1beta1.ResourceStatus{
 			APIVersion: apiVersion, Kind: kind, Namespace: id.Namespace, Name: id.Name,
-			UID: record.UID, Hash: record.Hash, Version: record.Version,
+			UID: record.UID, Hash: record.Hash, Version: record.Version, Status: reflected[record.UID],
 		})
 	}
 	sort.Slice(out, func(i, j int) bool {

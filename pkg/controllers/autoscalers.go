@@ -1,0 +1,47 @@
+package controllers
+
+import (
+	"context"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+)
+
+// autoscalers know what HorizontalPodAutoscalers scale. They are read from the cache, which watches them from the first
+// question on.
+type autoscalers struct{ client client.Reader }
+
+// Scales implements native.Autoscalers.
+func (a *autoscalers) Scales(ctx context.Context, object *unstructured.Unstructured) (bool, error) {
+	if _, has, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "replicas"); !has || object.GetNamespace() == "" {
+		return false, nil
+	}
+	list := &autoscalingv2.HorizontalPodAutoscalerList{}
+	if err := a.client.List(ctx, list, client.InNamespace(object.GetNamespace())); err != nil {
+		return false, err
+	}
+	gk := object.GroupVersionKind().GroupKind()
+	for _, hpa := range list.Items {
+		target := hpa.Spec.ScaleTargetRef
+		if schema.FromAPIVersionAndKind(target.APIVersion, target.Kind).GroupKind() == gk && target.Name == object.GetName() {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// everyInstance has all Instances looked at again.
+func everyInstance(ctx context.Context, c client.Reader, wake func(types.NamespacedName)) {
+	list := &v1beta1.InstanceList{}
+	if c.List(ctx, list) != nil {
+		return
+	}
+	for i := range list.Items {
+		wake(client.ObjectKeyFromObject(&list.Items[i]))
+	}
+}

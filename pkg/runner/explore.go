@@ -1,0 +1,101 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/explore"
+	"kudo.dev/kudo/pkg/health"
+)
+
+// Teacher answers questions about objects of kinds that kudo does not know.
+type Teacher interface {
+	Explore(ctx context.Context, r explore.Request) (explore.Answer, bool, error)
+}
+
+// pack lets teachers change rendered objects, before anything else is done with them; in a suspended Instance their
+// replicas are set to none. An answer that cannot be had is an error that may pass.
+func (r *Runner) pack(ctx context.Context, run *Run, objs []*unstructured.Unstructured) error {
+	for i, obj := range objs {
+		answer, known, err := r.all.Explore(ctx, explore.Request{Operation: explore.Packing, Object: obj})
+		if err != nil {
+			return err
+		}
+		if known {
+			objs[i] = answer.Object
+		}
+		if !run.Suspend {
+			continue
+		}
+		answer, known, err = r.all.Explore(ctx, explore.Request{Operation: explore.ReplicaRevising, Object: objs[i]})
+		if err != nil {
+			return err
+		}
+		if known {
+			objs[i] = answer.Object
+		}
+	}
+	return nil
+}
+
+// Health judges a live object: as teachers say, else by kudo's own rules. An answer that cannot be had never counts as
+// healthy.
+func (r *Runner) Health(ctx context.Context, live *unstructured.Unstructured) health.Result {
+	answer, known, err := r.taught.Explore(ctx, explore.Request{Operation: explore.Healthy, Object: live})
+	switch {
+	case err != nil:
+		return health.Result{State: health.Progressing, Message: "its health is not known: " + err.Error()}
+	case !known:
+		return health.Check(live)
+	case answer.Healthy:
+		return health.Result{State: health.Ready}
+	case answer.Message != "":
+		return health.Result{State: health.Progressing, Message: answer.Message}
+	}
+	return health.Result{State: health.Progressing, Message: fmt.Sprintf("is not healthy, as %s %s says", answer.Layer, answer.Who)}
+}
+
+// missing names what an object that is not ready depends on and is not there; empty if all is, or nothing is known.
+func (r *Runner) missing(ctx context.Context, live *unstructured.Unstructured) string {
+	answer, known, err := r.all.Explore(ctx, explore.Request{Operation: explore.Dependencies, Object: live})
+	if err != nil || !known {
+		return ""
+	}
+	var names []string
+	for _, d := range answer.Dependencies {
+		if d.Name == "" {
+			continue
+		}
+		id := apply.ID{GroupVersionKind: schema.FromAPIVersionAndKind(d.APIVersion, d.Kind)}
+		id.Namespace, id.Name = d.Namespace, d.Name
+		if found, err := r.engine.Lookup(ctx, id); err == nil && found == nil {
+			names = append(names, id.String())
+		}
+	}
+	if names == nil {
+		return ""
+	}
+	return "waits for " + strings.Join(names, ", ")
+}
+
+// maxReflected bounds the status of an object that an Instance's status shows, in bytes.
+const maxReflected = 1024
+
+// Reflect returns what teachers take from the status of an object; nil if nothing. What is too large is left out.
+func (r *Runner) Reflect(ctx context.Context, live *unstructured.Unstructured) []byte {
+	answer, known, err := r.taught.Explore(ctx, explore.Request{Operation: explore.Status, Object: live})
+	if err != nil || !known || answer.Status == nil {
+		return nil
+	}
+	text, err := json.Marshal(answer.Status)
+	if err != nil || len(text) > maxReflected {
+		return nil
+	}
+	return text
+}
