@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -93,6 +94,12 @@ func (e *Engine) write(ctx context.Context, resource dynamic.ResourceInterface, 
 	if unchanged(live, o, IDOf(body), hash) {
 		return live, Unchanged, nil
 	}
+	if claim == Ours && live.GetAnnotations()[v1beta1.LastAppliedAnnotation] != "" {
+		var err error
+		if live, err = migrate(ctx, resource, body.GetName(), o.Manager); err != nil || live == nil {
+			return nil, Failed, orConflict(live, err, body)
+		}
+	}
 	if e.retain != nil {
 		kept, err := e.retain.Retain(ctx, body, live)
 		if err != nil {
@@ -107,6 +114,14 @@ func (e *Engine) write(ctx context.Context, resource dynamic.ResourceInterface, 
 		written, err = resource.Apply(ctx, body.GetName(), body, metav1.ApplyOptions{FieldManager: o.Manager, Force: true})
 	}
 	return written, Configured, err
+}
+
+// orConflict is the error, or a conflict where an object has gone in the meantime: it is looked at again.
+func orConflict(live *unstructured.Unstructured, err error, body *unstructured.Unstructured) error {
+	if err == nil && live == nil {
+		return apierrors.NewConflict(v1beta1.Resource(body.GetKind()), body.GetName(), errors.New("it has gone in the meantime"))
+	}
+	return err
 }
 
 // Look reads the object; nil if it is not there.

@@ -17,7 +17,7 @@ import (
 // TestKubeconfig: an external manager has the rights of its ServiceAccount, and no more.
 func TestKubeconfig(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, install.Kubeconfig(context.Background(), cluster, rest.CopyConfig(cluster.Config), install.DefaultNamespace, path))
+	must(t, install.Kubeconfig(context.Background(), cluster, rest.CopyConfig(cluster.Config), install.DefaultNamespace, install.ServiceAccount, path))
 	info, err := os.Stat(path)
 	must(t, err)
 	if info.Mode().Perm() != 0o600 {
