@@ -48,11 +48,8 @@ func (e *Engine) deleteOne(ctx context.Context, obj *unstructured.Unstructured, 
 	case live == nil:
 		return Removal{Gone: true}
 	}
-	known, inventoried := o.Known[IDOf(obj)]
-	if !inventoried || known.UID != live.GetUID() {
-		if claim, owner := o.Claim(ctx, live); claim != Ours {
-			return Removal{Gone: true, Kept: owner}
-		}
+	if claim, owner := o.Claim(ctx, live); claim != Ours {
+		return Removal{Gone: true, Kept: owner}
 	}
 	waiting := fmt.Sprintf("%s is being deleted%s", IDOf(obj), Finalizers(live))
 	if live.GetDeletionTimestamp() != nil {

@@ -313,6 +313,11 @@ func (t *tool) installVersion(ctx context.Context, c client.Client, pkg *operato
 		return nil, fmt.Errorf("package %s:\n%w", pkg.Operator.Name, err)
 	}
 	version.Spec.InstallParameters = parameters
+	if pkg.Operator.InstallPlan != "" || pkg.Operator.CRDTarball != nil { // who may not install leaves nothing behind
+		if err := c.Create(ctx, version.DeepCopy(), client.DryRunAll); err != nil && !apierrors.IsAlreadyExists(err) {
+			return nil, fmt.Errorf("operatorversion %s/%s: %w", namespace, version.Name, err)
+		}
+	}
 	switch err := c.Create(ctx, operator); {
 	case err == nil:
 		t.say("operator %s/%s created", namespace, operator.Name)

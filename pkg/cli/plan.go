@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 
@@ -98,8 +99,11 @@ func (t *tool) planTrigger() *cobra.Command {
 		if err := c.Get(ctx, i.OperatorVersionKey(), ov); err != nil {
 			return fmt.Errorf("operatorversion %s: %w", i.OperatorVersionKey(), err)
 		}
-		if _, ok := ov.Spec.Plans[plan]; !ok {
-			return fmt.Errorf("plan %q does not exist in operatorversion %s: it has %v", plan, ov.Name, plans.Names(ov.Spec.Plans))
+		if plan == ov.Spec.InstallPlan {
+			return fmt.Errorf("plan %q is the install plan of operatorversion %s, which Instances do not run: to run it again after a failure, use kubectl kudo plan retry --operator-version %s", plan, ov.Name, ov.Name)
+		}
+		if runs := ov.Spec.InstancePlans(); !slices.Contains(plans.Names(runs), plan) {
+			return fmt.Errorf("plan %q does not exist in operatorversion %s: it has %v", plan, ov.Name, plans.Names(runs))
 		}
 		return t.change(ctx, c, i, "triggered: plan "+plan, w, func(i *v1beta1.Instance) {
 			i.Spec.PlanExecution = v1beta1.PlanExecution{PlanName: plan, UID: types.UID(uuid.NewString())}

@@ -21,7 +21,7 @@ func tree(instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, now time.Time
 		shown[name] = st
 	}
 	if ov != nil {
-		for name := range ov.Spec.Plans {
+		for name := range ov.Spec.InstancePlans() {
 			if _, known := shown[name]; !known {
 				shown[name] = plans.Never(name, ov.Spec.Plans[name])
 			}
@@ -64,7 +64,7 @@ func addPlan(root treeprint.Tree, st v1beta1.PlanStatus, plan v1beta1.Plan, open
 		return
 	}
 	line += elapsed(st.StartedTimestamp, st.FinishedTimestamp, now)
-	if st.Status == v1beta1.FatalError && st.Message != "" {
+	if (st.Status == v1beta1.FatalError || st.Status == v1beta1.Pending) && st.Message != "" {
 		line += " (" + st.Message + ")"
 	}
 	if st.LastUpdatedTimestamp != nil {

@@ -109,6 +109,13 @@ func (t *tool) fates(ctx context.Context, c client.Client, config *rest.Config, 
 		return err
 	}
 	rows := [][]string{{"OBJECT", "WHAT", "WHY"}}
+	users, err := usersOf(ctx, c, ov)
+	if err != nil {
+		return err
+	}
+	for _, user := range users {
+		rows = append(rows, []string{user, "holds the release up", "it runs this version: uninstall or upgrade it first"})
+	}
 	for _, fate := range fates {
 		what := "stays"
 		switch {
@@ -122,4 +129,19 @@ func (t *tool) fates(ctx context.Context, c client.Client, config *rest.Config, 
 		rows = append(rows, []string{fate.ID.String(), what, fate.Reason})
 	}
 	return t.table(rows)
+}
+
+// usersOf are the Instances that run an OperatorVersion.
+func usersOf(ctx context.Context, c client.Client, ov *v1beta1.OperatorVersion) ([]string, error) {
+	list := &v1beta1.InstanceList{}
+	if err := c.List(ctx, list); err != nil {
+		return nil, err
+	}
+	var out []string
+	for i := range list.Items {
+		if user := &list.Items[i]; user.Uses(client.ObjectKeyFromObject(ov)) {
+			out = append(out, fmt.Sprintf("Instance %s/%s", user.Namespace, user.Name))
+		}
+	}
+	return out, nil
 }

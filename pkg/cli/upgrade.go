@@ -78,10 +78,16 @@ func (t *tool) upgrade(ctx context.Context, name string, o *upgradeOptions) erro
 	if err := checkKubernetes(config, packages); err != nil {
 		return err
 	}
+	var versions []*v1beta1.OperatorVersion
 	for _, p := range packages {
-		if _, err := t.installVersion(ctx, c, p, namespace, nil); err != nil {
+		version, err := t.installVersion(ctx, c, p, namespace, nil)
+		if err != nil {
 			return err
 		}
+		versions = append(versions, version)
+	}
+	if err := t.awaitInstalled(ctx, c, versions, &o.waiting); err != nil {
+		return err
 	}
 	return t.change(ctx, c, instance, "upgraded", &o.waiting, func(i *v1beta1.Instance) {
 		i.Spec.OperatorVersion.Name, i.Spec.OperatorVersion.Namespace = versionName(pkg), ""

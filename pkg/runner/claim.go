@@ -40,6 +40,8 @@ func (r *Runner) options(run *Run, inventory Inventory) apply.Options {
 
 // claimer decides whose a live object is (engine rule 20).
 //
+//	held by an Installation: cluster-scoped                      shared
+//	                         namespaced                          foreign
 //	owned by this Instance, or in its inventory by uid           ours
 //	namespaced, controller of another uid:
 //	    that Instance exists                                     foreign
@@ -50,6 +52,12 @@ func (r *Runner) options(run *Run, inventory Inventory) apply.Options {
 //	else                                                         foreign
 func (run *Run) claimer(inventory Inventory) func(context.Context, *unstructured.Unstructured) (apply.Claim, string) {
 	return func(ctx context.Context, live *unstructured.Unstructured) (apply.Claim, string) {
+		if holder := shared(live); holder != "" { // whatever this Instance has written of it
+			if live.GetNamespace() == "" {
+				return apply.Shared, holder
+			}
+			return apply.Foreign, holder
+		}
 		if record, known := inventory[apply.IDOf(live)]; known && record.UID == live.GetUID() {
 			return apply.Ours, ""
 		}
@@ -64,8 +72,6 @@ func (run *Run) claimer(inventory Inventory) func(context.Context, *unstructured
 		labels := live.GetLabels()
 		kudo := labels[v1beta1.HeritageLabel] == v1beta1.Heritage
 		switch {
-		case shared(live) != "" && live.GetNamespace() != "":
-			return apply.Foreign, shared(live)
 		case kudo && live.GetNamespace() == "":
 			return apply.Shared, "Instance " + labels[v1beta1.InstanceLabel]
 		case kudo && labels[v1beta1.InstanceLabel] == run.Subject.Name:

@@ -19,6 +19,14 @@ type Teacher interface {
 	Explore(ctx context.Context, r explore.Request) (explore.Answer, bool, error)
 }
 
+// suspendedAnnotation marks objects whose replicas were set to none, for those that keep the number of a live object.
+const suspendedAnnotation = "kudo.dev/suspended"
+
+// Suspended tells whether an object's replicas were set to none because its Instance is suspended.
+func Suspended(object *unstructured.Unstructured) bool {
+	return object.GetAnnotations()[suspendedAnnotation] == "true"
+}
+
 // pack lets teachers change rendered objects, before anything else is done with them; in a suspended Instance their
 // replicas are set to none. An answer that cannot be had is an error that may pass.
 func (r *Runner) pack(ctx context.Context, run *Run, objs []*unstructured.Unstructured) error {
@@ -38,10 +46,20 @@ func (r *Runner) pack(ctx context.Context, run *Run, objs []*unstructured.Unstru
 			return err
 		}
 		if known {
-			objs[i] = answer.Object
+			objs[i] = suspended(answer.Object)
 		}
 	}
 	return nil
+}
+
+func suspended(object *unstructured.Unstructured) *unstructured.Unstructured {
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[suspendedAnnotation] = "true"
+	object.SetAnnotations(annotations)
+	return object
 }
 
 // Health judges a live object: as teachers say, else by kudo's own rules. An answer that cannot be had never counts as
@@ -61,10 +79,14 @@ func (r *Runner) Health(ctx context.Context, live *unstructured.Unstructured) he
 	return health.Result{State: health.Progressing, Message: fmt.Sprintf("is not healthy, as %s %s says", answer.Layer, answer.Who)}
 }
 
-// missing names what an object that is not ready depends on and is not there; empty if all is, or nothing is known.
+// missing names what an object that is not ready depends on and is not there, or says that this is not known; empty if
+// all is there, or nobody says what it depends on.
 func (r *Runner) missing(ctx context.Context, live *unstructured.Unstructured) string {
 	answer, known, err := r.all.Explore(ctx, explore.Request{Operation: explore.Dependencies, Object: live})
-	if err != nil || !known {
+	if err != nil {
+		return "its dependencies are not known: " + err.Error()
+	}
+	if !known {
 		return ""
 	}
 	var names []string

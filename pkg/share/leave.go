@@ -93,7 +93,10 @@ func (s *Session) letGo(ctx context.Context, resource dynamic.ResourceInterface,
 		if place < 0 {
 			return &apply.Removal{Gone: true}, nil
 		}
-		_, err := s.withdraw(ctx, resource, live, nil)
+		left, err := s.withdraw(ctx, resource, live, nil)
+		if err == nil {
+			err = s.unguard(ctx, resource, left)
+		}
 		return &apply.Removal{Gone: true}, err
 	}
 	other, err := s.another(ctx, live)
@@ -149,6 +152,20 @@ func (s *Session) withdraw(ctx context.Context, resource dynamic.ResourceInterfa
 		s.mirror.Wrote(left.DeepCopy())
 	}
 	return left, err
+}
+
+// unguard takes the guard off an object that somebody has taken over, once no Installation holds it.
+func (s *Session) unguard(ctx context.Context, resource dynamic.ResourceInterface, live *unstructured.Unstructured) error {
+	if len(others(live, s.holder)) > 0 {
+		return nil
+	}
+	at := slices.IndexFunc(live.GetOwnerReferences(), guards)
+	if at < 0 {
+		return nil
+	}
+	path := fmt.Sprintf("/metadata/ownerReferences/%d", at)
+	_, err := patch(ctx, resource, live.GetName(), operation{"test", path + "/uid", live.GetOwnerReferences()[at].UID}, operation{Op: "remove", Path: path})
+	return err
 }
 
 // remove deletes an object that nobody else holds, bound to the state that was seen.

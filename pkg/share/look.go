@@ -183,7 +183,7 @@ func (s *Session) compare(ctx context.Context, resource dynamic.ResourceInterfac
 		return true, nil
 	case !current:
 		return false, nil
-	case equal:
+	case equal, !Managed(v.live) && within(Content(after), Content(v.live)): // of others' objects the live one may hold more
 		v.found = existing
 		return true, nil
 	}
@@ -248,5 +248,12 @@ func (s *Session) unlike(ctx context.Context, resource dynamic.ResourceInterface
 	if live, err := apply.Look(ctx, resource, obj.GetName()); err == nil && live != nil {
 		v.live = live // the mirror does not keep the field managers
 	}
-	return &apply.FatalError{Err: &MismatchError{ID: apply.IDOf(obj), Differences: differences, Holders: s.holders(ctx, v.live), Reason: reason}}
+	superseded, err := s.superseded(ctx, v.live)
+	if err != nil {
+		return err
+	}
+	return &apply.FatalError{Err: &MismatchError{
+		ID: apply.IDOf(obj), Differences: differences, Holders: s.holders(ctx, v.live), Reason: reason,
+		Drifted: owned(v.live, s.holder) >= 0 && s.inventory.record(apply.IDOf(obj)).Hash == apply.Hash(obj), Superseded: superseded,
+	}}
 }

@@ -100,6 +100,47 @@ func Fingerprint(obj *unstructured.Unstructured) string {
 	return hex.EncodeToString(sum[:10])
 }
 
+// within tells whether all that is wanted is there: maps may hold more, and so may lists of named entries.
+func within(wanted, live any) bool {
+	switch w := wanted.(type) {
+	case map[string]any:
+		l, ok := live.(map[string]any)
+		if !ok {
+			return false
+		}
+		for key, value := range w {
+			if !within(value, l[key]) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		l, ok := live.([]any)
+		if !ok {
+			return false
+		}
+		for i, value := range w {
+			at := i
+			if name := nameOf(value); name != "" {
+				at = slices.IndexFunc(l, func(item any) bool { return nameOf(item) == name })
+			} else if len(l) != len(w) {
+				return false
+			}
+			if at < 0 || at >= len(l) || !within(value, l[at]) {
+				return false
+			}
+		}
+		return true
+	}
+	return equality.Semantic.DeepEqual(wanted, live)
+}
+
+func nameOf(item any) string {
+	m, _ := item.(map[string]any)
+	name, _ := m["name"].(string)
+	return name
+}
+
 // Difference is a field in which a live object is not as the package wants it.
 type Difference struct {
 	// Path of the field, like spec.replicas.
@@ -116,6 +157,10 @@ type MismatchError struct {
 	Holders []string
 	// Reason says more, as with a change that is not safe; it may be empty.
 	Reason string
+	// Drifted is set if the holder has the object already: somebody has changed it since.
+	Drifted bool
+	// Superseded is set if a newer version of the same operator has changed it.
+	Superseded bool
 }
 
 // shown bounds the differences in a message.
@@ -130,6 +175,9 @@ func (e *MismatchError) Error() string {
 			break
 		}
 		parts = append(parts, fmt.Sprintf("%s is %s, and the package wants %s", d.Path, d.Live, d.Wanted))
+	}
+	if e.Drifted {
+		return fmt.Sprintf("%s was changed since it was installed: %s. It is not overwritten: take the change back, or keep it as yours by removing its annotation kudo.dev/managed", e.ID, strings.Join(parts, "; "))
 	}
 	holders := "somebody else"
 	if len(e.Holders) > 0 {

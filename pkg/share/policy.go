@@ -112,6 +112,33 @@ func (s *Session) foreign(ctx context.Context, owners []metav1.OwnerReference) (
 	return "", nil
 }
 
+// superseded tells whether a newer version of the same operator, which may change what its older versions hold, has the
+// object too.
+func (s *Session) superseded(ctx context.Context, live *unstructured.Unstructured) (bool, error) {
+	own, err := s.version(ctx, s.holder)
+	if err != nil || own == nil || owned(live, s.holder) < 0 {
+		return false, err
+	}
+	for _, owner := range others(live, s.holder) {
+		i, err := s.installation(ctx, owner)
+		if err != nil {
+			return false, err
+		}
+		if i == nil {
+			continue
+		}
+		other, err := s.version(ctx, i)
+		if err != nil {
+			return false, err
+		}
+		if other != nil && other.Spec.Operator.Name == own.Spec.Operator.Name && newer(other, own) &&
+			other.Spec.InstallPolicy != nil && other.Spec.InstallPolicy.SharedUpdates == v1beta1.SameOperatorUpdates {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // newer compares by the version of the package, then of the application. Versions that are no semantic versions say
 // nothing.
 func newer(a, b *v1beta1.OperatorVersion) bool {

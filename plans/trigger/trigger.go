@@ -112,6 +112,7 @@ func held(start Request, all []Request) []string {
 
 // requests lists what spec asks for and the baseline has not, in order: parameters, then planExecution.
 func requests(in Input) ([]Request, error) {
+	in.Version.Plans = in.Version.InstancePlans()
 	base := in.Instance.Status.Baseline
 	if base == nil {
 		return create(in)
@@ -259,6 +260,10 @@ func asked(in Input) (*Request, error) {
 	}
 	if exec.PlanName == v1beta1.CleanupPlan {
 		return nil, refuse("spec.planExecution.planName", "plan cleanup runs only when the Instance is deleted: use kubectl kudo uninstall")
+	}
+	if exec.PlanName == in.Version.InstallPlan {
+		return nil, refuse("spec.planExecution.planName", "plan %q is the install plan of OperatorVersion %s, which Instances do not run: to run it again, use kubectl kudo plan retry --operator-version",
+			exec.PlanName, in.Instance.OperatorVersionKey())
 	}
 	if _, ok := in.Version.Plans[exec.PlanName]; !ok {
 		return nil, refuse("spec.planExecution.planName", "plan %q does not exist in OperatorVersion %s (plans: %v)",

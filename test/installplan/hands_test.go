@@ -246,7 +246,7 @@ func TestDrift(t *testing.T) {
 	}
 	drifted(true)
 	now := env.Read(t, suite, &v1beta1.OperatorVersion{}, ns, "fleet")
-	env.Contains(t, meta.FindStatusCondition(now.Status.Conditions, v1beta1.DriftedCondition).Message, `rules[0].verbs[0] is "delete", and the package wants "get"`)
+	env.Contains(t, meta.FindStatusCondition(now.Status.Conditions, v1beta1.DriftedCondition).Message, "ClusterRole "+f.word+" was changed since it was installed", `rules[0].verbs[0] is "delete", and the package wants "get"`)
 	if got := states(t, ov)["ClusterRole"]; got != v1beta1.HoldMismatch {
 		t.Errorf("it is %s, want Mismatch", got)
 	}
@@ -323,6 +323,13 @@ func TestSharedUpdates(t *testing.T) {
 	if exists(t, r); r.Rules[0].Verbs[0] != "list" || len(owners(r)) != 2 {
 		t.Errorf("the newer version changes it, and both own it: %v %v", r.Rules, owners(r))
 	}
+	env.Eventually(t, "no drift of the older version", func() string {
+		now := env.Read(t, suite, &v1beta1.OperatorVersion{}, ns, "fleet-1")
+		if got := states(t, first)["ClusterRole"]; got == v1beta1.HoldMismatch || meta.IsStatusConditionTrue(now.Status.Conditions, v1beta1.DriftedCondition) {
+			return fmt.Sprintf("%s: %+v", got, now.Status.Conditions)
+		}
+		return ""
+	})
 	older := f.version(ns, "fleet-old", named("fleet", "0.9.0", "watch", v1beta1.SameOperatorUpdates))
 	fatal(t, install(t, older), "is newer")
 	uninstall(t, older)
@@ -332,4 +339,33 @@ func TestSharedUpdates(t *testing.T) {
 	}
 	uninstall(t, second)
 	f.all(t, false)
+}
+
+// Instances cannot run the install plan: it would write with rights that those who may write Instances need not have. What
+// an Installation holds, they cannot change or delete by plans of their own either.
+func TestInstancesCannotInstall(t *testing.T) {
+	t.Parallel()
+	f, ns := newFleet(t), suite.NewNamespace(t)
+	mine := strings.ReplaceAll(f.templates()["role.yaml"], "{{ .Params.VERB }}", "{{ .Params.VALUE }}")
+	ov := f.version(ns, "fleet", gen.Template("mine.yaml", mine), gen.Apply("mine", "mine.yaml"), gen.Serial("grab", "mine"),
+		gen.Task("drop", v1beta1.DeleteTask, v1beta1.TaskSpec{Resources: []string{"mine.yaml"}}), gen.Serial("drop", "drop"))
+	complete(t, install(t, ov))
+	env.Must(t, suite.Create(ctx, gen.Instance("i", ov, map[string]string{"VALUE": "get"})))
+	_, err := suite.Await(ctx, ns, "i", env.Long, env.Ended("deploy", 1))
+	env.Must(t, err)
+	out := suite.MustKudo(t, 1, "plan", "trigger", "--instance", "i", "-n", ns, "--name", "install")
+	env.Contains(t, out, "install plan")
+	suite.MustKudo(t, 0, "plan", "trigger", "--instance", "i", "-n", ns, "--name", "grab", "--wait") // the same content is no change
+	suite.MustKudo(t, 0, "update", "--instance", "i", "-n", ns, "-p", "VALUE='*'", "--wait")
+	suite.MustKudo(t, 3, "plan", "trigger", "--instance", "i", "-n", ns, "--name", "grab", "--wait")
+	r := f.objects()["role"].(*rbacv1.ClusterRole)
+	if exists(t, r); r.Rules[0].Verbs[0] != "get" {
+		t.Fatalf("an Instance changed a shared object: %v", r.Rules)
+	}
+	suite.MustKudo(t, 0, "plan", "trigger", "--instance", "i", "-n", ns, "--name", "drop", "--wait")
+	if !exists(t, r) || r.DeletionTimestamp != nil {
+		t.Fatal("an Instance deleted a shared object")
+	}
+	env.Must(t, suite.Delete(ctx, gen.Instance("i", ov, nil)))
+	uninstall(t, ov)
 }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/test/env"
@@ -102,6 +103,25 @@ func TestExisting(t *testing.T) {
 	env.Read(t, suite, now, "", f.word)
 	if now.ResourceVersion != foreign.ResourceVersion {
 		t.Errorf("it was written: %v", now)
+	}
+}
+
+// A definition of others that holds more than the package wants matches.
+func TestExistingHoldsMore(t *testing.T) {
+	t.Parallel()
+	f, ns := newFleet(t), suite.NewNamespace(t)
+	foreign := &unstructured.Unstructured{}
+	env.Must(t, yaml.Unmarshal([]byte(strings.ReplaceAll(f.templates()["crd.yaml"], "size: {type: integer}", "size: {type: integer}, colour: {type: string}")), &foreign.Object))
+	env.Must(t, suite.Create(ctx, foreign))
+	t.Cleanup(func() { _ = suite.Delete(ctx, foreign) })
+	ov := f.version(ns, "fleet")
+	complete(t, install(t, ov))
+	if got := states(t, ov)["CustomResourceDefinition"]; got != v1beta1.HoldExisting {
+		t.Errorf("it is %s, want Existing", got)
+	}
+	uninstall(t, ov)
+	if !exists(t, foreign) {
+		t.Error("it is not ours to delete")
 	}
 }
 

@@ -312,6 +312,12 @@ func (i *Instance) OperatorVersionKey() types.NamespacedName {
 	return key
 }
 
+// Uses tells whether the Instance runs an OperatorVersion, or is about to.
+func (i *Instance) Uses(version types.NamespacedName) bool {
+	base := i.Status.Baseline
+	return i.OperatorVersionKey() == version || base != nil && base.OperatorVersion == version.String()
+}
+
 // InstanceList is a list of Instances.
 // +kubebuilder:object:root=true
 type InstanceList struct {

@@ -1,9 +1,12 @@
 package v1beta1
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Strategy says whether the members of a plan or phase wait for one another.
@@ -80,6 +83,17 @@ type InstallPolicy struct {
 	// it is a version of the same operator; a CustomResourceDefinition only if the change is safe for what exists.
 	// +optional
 	SharedUpdates SharedUpdates `json:"sharedUpdates,omitempty"`
+}
+
+// InstancePlans are the plans that Instances can run: all but the install plan, which runs with rights that those who
+// may write Instances need not have.
+func (s *OperatorVersionSpec) InstancePlans() map[string]Plan {
+	if s.InstallPlan == "" {
+		return s.Plans
+	}
+	out := maps.Clone(s.Plans)
+	delete(out, s.InstallPlan)
+	return out
 }
 
 // Plan is an ordered list of phases.
@@ -267,6 +281,9 @@ type OperatorVersionStatus struct {
 	// Installation names the Installation that holds the objects.
 	// +optional
 	Installation string `json:"installation,omitempty"`
+	// InstallationUID is the uid of the Installation that the newest run was started with.
+	// +optional
+	InstallationUID types.UID `json:"installationUID,omitempty"`
 }
 
 // OperatorVersion is one version of an operator, with all that is needed to run it.

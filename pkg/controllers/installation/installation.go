@@ -138,9 +138,7 @@ func (r *Reconciler) users(ctx context.Context, i *v1beta1.Installation) ([]stri
 	key := types.NamespacedName{Namespace: i.Spec.For.Namespace, Name: i.Spec.For.Name}
 	var out []string
 	for n := range list.Items {
-		user := &list.Items[n]
-		base := user.Status.Baseline
-		if user.OperatorVersionKey() == key || base != nil && base.OperatorVersion == key.String() {
+		if user := &list.Items[n]; user.Uses(key) {
 			out = append(out, fmt.Sprintf("Instance %s/%s", user.Namespace, user.Name))
 		}
 	}

@@ -352,7 +352,7 @@ func (p *pass) begin(ctx context.Context, plan, cause string, version *runner.Ve
 	}
 	p.Tarballs.Forget(client.ObjectKeyFromObject(p.instance))
 	status.Baseline.Revision, status.Baseline.Snapshot, status.Baseline.Suspended = revision, snapshot, record.Suspend
-	status.PlanStatus = plans.List(status.PlanStatus, version.Spec.Plans)
+	status.PlanStatus = plans.List(status.PlanStatus, version.Spec.InstancePlans())
 	status.PlanStatus[plan] = plans.Start(plan, version.Spec.Plans[plan], uid, revision, p.Clock.Now())
 	p.remember(p.newRun(record, version))
 	p.event(corev1.EventTypeNormal, v1beta1.EventPlanStarted, "Execution of plan %s started (%s)", plan, cause)

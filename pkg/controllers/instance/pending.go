@@ -39,7 +39,7 @@ func (p *pass) pend(plan, reason, message string) {
 	p.instance.Status = *p.written.Status.DeepCopy()
 	status := &p.instance.Status
 	status.ObservedGeneration = p.instance.Generation
-	status.PlanStatus = plans.List(status.PlanStatus, p.live.Spec.Plans)
+	status.PlanStatus = plans.List(status.PlanStatus, p.live.Spec.InstancePlans())
 	if st := status.PlanStatus[plan]; st.Status == v1beta1.NeverRun {
 		st.Status, st.Message = v1beta1.Pending, message
 		status.PlanStatus[plan] = st

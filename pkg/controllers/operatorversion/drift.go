@@ -122,11 +122,15 @@ func (p *pass) compare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	wrong := map[apply.ID]string{}
+	wrong, superseded := map[apply.ID]string{}, map[apply.ID]bool{}
 	for _, change := range refused {
 		var mismatch *share.MismatchError
 		if !errors.As(change.Err, &mismatch) {
 			return change.Err
+		}
+		if mismatch.Superseded {
+			superseded[change.ID] = true
+			continue
 		}
 		wrong[change.ID] = bounded(mismatch.Error())
 	}
@@ -134,6 +138,9 @@ func (p *pass) compare(ctx context.Context) error {
 		if r := &p.held[i]; wrong[share.IDOf(*r)] == "" {
 			if err := p.matches(ctx, r, objs); err != nil {
 				return err
+			}
+			if superseded[share.IDOf(*r)] {
+				r.Message = "a newer version of the operator has changed it"
 			}
 		} else if message := wrong[share.IDOf(*r)]; r.State != v1beta1.HoldMismatch || r.Message != message {
 			r.State, r.Message = v1beta1.HoldMismatch, message

@@ -30,6 +30,7 @@ func (p *pass) prepare(ctx context.Context) (bool, error) {
 		return true, err
 	}
 	if p.holder != nil {
+		p.ov.Status.Installation = p.holder.Name
 		return p.holder.DeletionTimestamp != nil, nil // nothing is begun that is about to be released
 	}
 	holder := &v1beta1.Installation{ObjectMeta: metav1.ObjectMeta{
@@ -40,7 +41,7 @@ func (p *pass) prepare(ctx context.Context) (bool, error) {
 	if err := p.Client.Create(ctx, holder); err != nil {
 		return true, fmt.Errorf("create Installation %s: %w", holder.Name, err)
 	}
-	p.holder, p.held, p.anew = holder, nil, true
+	p.holder, p.held = holder, nil
 	p.ov.Status.Installation = holder.Name
 	return false, nil
 }
@@ -80,6 +81,10 @@ func (p *pass) decide(ctx context.Context) (bool, error) {
 	if plan == "" {
 		return false, nil // it had one; what it installed is held on
 	}
+	switch plan {
+	case v1beta1.DeployPlan, v1beta1.UpdatePlan, v1beta1.UpgradePlan, v1beta1.CleanupPlan:
+		return p.refused(ctx, fmt.Sprintf("spec.installPlan is %q, which Instances run: give the install plan a name of its own, such as install", plan))
+	}
 	if _, defined := p.ov.Spec.Plans[plan]; !defined {
 		return p.refused(ctx, fmt.Sprintf("spec.installPlan is %q, and there is no plan of the name: it has %v", plan, plans.Names(p.ov.Spec.Plans)))
 	}
@@ -102,7 +107,7 @@ func (p *pass) decide(ctx context.Context) (bool, error) {
 		return false, p.begin(ctx, fmt.Sprintf("retry of run %d", st.Revision))
 	case st.Status == v1beta1.Complete && status.Inputs != p.inputs():
 		return false, p.begin(ctx, "installPlan or installParameters changed")
-	case st.Status == v1beta1.Complete && p.anew:
+	case st.Status == v1beta1.Complete && status.InstallationUID != p.holder.UID:
 		return false, p.begin(ctx, "to restore its Installation, which was removed")
 	}
 	return false, nil
@@ -150,7 +155,7 @@ func (p *pass) begin(ctx context.Context, cause string) error {
 	if status.PlanStatus == nil {
 		status.PlanStatus = map[string]v1beta1.PlanStatus{}
 	}
-	status.Revision, status.Inputs = revision, p.inputs()
+	status.Revision, status.Inputs, status.InstallationUID = revision, p.inputs(), p.holder.UID
 	status.PlanStatus[plan] = plans.Start(plan, p.ov.Spec.Plans[plan], run.UID, revision, p.Clock.Now())
 	p.derive()
 	if err := p.commit(ctx); err != nil {

@@ -53,8 +53,6 @@ type pass struct {
 	holder *v1beta1.Installation
 	// held is worked on: the inventory that will be written.
 	held share.Inventory
-	// anew is set if the Installation was made in this pass.
-	anew bool
 	// run is what goes on; nil at rest.
 	run       *runner.Run
 	result    ctrl.Result
