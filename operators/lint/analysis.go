@@ -25,6 +25,8 @@ type analysis struct {
 	defined map[string][]string               // definition -> files that have it, sorted
 	known   map[string]bool                   // parameters that are defined, or set by a template
 	keys    map[string]bool                   // keys of pipes
+	// elsewhere are the keys of pipes that other plans have, too, when only the install plan is looked at.
+	elsewhere map[string]bool
 
 	used    map[string]bool // parameters
 	usedAll bool
@@ -35,11 +37,11 @@ type analysis struct {
 	done map[string]bool
 	work int
 
-	undefined, unset, invalid, noPipe, noDefinition []operators.Finding
+	undefined, unset, invalid, noPipe, notInstalled, noDefinition []operators.Finding
 }
 
-// analyse walks through all templates: first those that tasks name, then those that no other file uses.
-func analyse(pkg *operators.Package) *analysis {
+// newAnalysis parses the templates of a package, and walks through none of them.
+func newAnalysis(pkg *operators.Package) *analysis {
 	a := &analysis{
 		files: map[string]map[string]*parse.Tree{}, defined: map[string][]string{}, known: map[string]bool{}, keys: map[string]bool{},
 		used: map[string]bool{}, opened: map[string]bool{}, reached: map[string]bool{}, done: map[string]bool{},
@@ -50,11 +52,19 @@ func analyse(pkg *operators.Package) *analysis {
 	for key := range pkg.Pipes("") {
 		a.keys[key] = true
 	}
+	for _, path := range slices.Sorted(maps.Keys(pkg.Templates)) {
+		a.parse(path, pkg.Templates[path])
+	}
+	return a
+}
+
+// analyse walks through all templates: first those that tasks name, then those that no other file uses.
+func analyse(pkg *operators.Package) *analysis {
+	a := newAnalysis(pkg)
 	named := referenced(pkg)
 	// What others may use is entered by them first, since they may give it another dot.
 	var first, second, third []string
 	for _, path := range slices.Sorted(maps.Keys(pkg.Templates)) {
-		a.parse(path, pkg.Templates[path])
 		switch {
 		case named[path]:
 			first = append(first, path)
@@ -224,6 +234,9 @@ func (w *walker) field(v value, name string, node parse.Node, strict bool) value
 	case parameters:
 		w.parameter(name, node, strict)
 	case pipeNames:
+		if !w.keys[name] && w.elsewhere[name] {
+			w.notInstalled = append(w.notInstalled, w.finding(node, "pipe %q in template %s is made by a plan of Instances, and the install plan runs without one", name, w.file))
+		}
 		if !w.keys[name] && strict {
 			w.noPipe = append(w.noPipe, w.finding(node, "pipe %q in template %s is not defined%s", name, w.file, meant(name, slices.Sorted(maps.Keys(w.keys)))))
 		}

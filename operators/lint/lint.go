@@ -60,6 +60,8 @@ func Standard() Chain {
 		tasksUsed,
 		triggers,
 		deployPlan,
+		installPlan,
+		crdTarball,
 		strategies,
 		parametersDefined,
 		toggleParameters,
@@ -72,12 +74,14 @@ func Standard() Chain {
 		templatesParse,
 		implicits,
 		pipes,
+		installPipes,
 		definitions,
 		templatesDefined,
 		templatesUsed,
 		renders,
 		namespaceManifest,
 		namespaces,
+		sharing,
 	}
 }
 

@@ -85,8 +85,8 @@ type rendering struct {
 	err    error
 }
 
-// render renders each template at all places where it is used; those of tasks that no plan uses as if deploy did.
-func (s *Subject) render() []rendering {
+// allUses are the uses of templates by all plans; tasks that no plan uses count as if deploy did.
+func (s *Subject) allUses() []operators.Use {
 	uses := s.Uses()
 	inPlan := map[int]bool{}
 	for _, use := range uses {
@@ -100,27 +100,36 @@ func (s *Subject) render() []rendering {
 			}
 		}
 	}
+	return uses
+}
+
+// render renders each template at all places where it is used.
+func (s *Subject) render() []rendering {
 	values, err := params.Resolve(s.Definitions(), s.samples())
 	if err != nil {
 		return nil // said by enums
 	}
 	v := render.Variables{
 		OperatorName: s.Operator.Name, OperatorVersion: s.Operator.OperatorVersion, AppVersion: s.Operator.AppVersion,
-		Name: operators.DefaultInstanceName(s.Operator.Name), Namespace: "default", Params: values,
+		Namespace: "default", Params: values,
 	}
-	v.Pipes = s.Pipes(v.Name)
 	var all []rendering
 	type place struct {
 		template, plan, phase, step string
 		role                        operators.Role
 	}
 	done := map[place]bool{}
-	for _, use := range uses {
+	for _, use := range s.allUses() {
 		at := place{use.Template, use.Plan, use.Phase, use.Step, use.Role}
 		if done[at] || !s.templates.Has(use.Template) || s.templates.Check(use.Template) != nil {
 			continue // said by templatesDefined and templatesParse
 		}
 		done[at] = true
+		v.Name = operators.DefaultInstanceName(s.Operator.Name)
+		if s.installs(use) {
+			v.Name = operators.VersionName(s.Operator.Name, s.Operator.AppVersion, s.Operator.OperatorVersion)
+		}
+		v.Pipes = s.Pipes(v.Name)
 		v.PlanName, v.PhaseName, v.StepName = use.Plan, use.Phase, use.Step
 		all = append(all, s.renderUse(use, v))
 	}
@@ -239,7 +248,8 @@ func namespaceManifest(s *Subject) (found Findings) {
 	return found
 }
 
-// namespaces finds objects of kind Namespace in templates of plans: the namespace of an Instance is there before it.
+// namespaces finds objects of kind Namespace in templates of plans: the namespace of an Instance is there before it. The
+// install plan makes what Instances share, which may be in a namespace of its own.
 func namespaces(s *Subject) (found Findings) {
 	bad := map[string]bool{}
 	for _, r := range s.rendered() {
@@ -255,15 +265,19 @@ func namespaces(s *Subject) (found Findings) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(bad)) {
-		if name == s.Operator.NamespaceManifest {
+		if name == s.Operator.NamespaceManifest || s.onlyInstalls(name) {
 			continue
+		}
+		or := ""
+		if s.Operator.InstallPlan != "" {
+			or = ", and those that only the install plan uses"
 		}
 		line := 0
 		if at := namespaceText.FindStringIndex(s.Templates[name]); at != nil {
 			line = strings.Count(s.Templates[name][:at[0]], "\n") + 1
 		}
 		found.Errors = append(found.Errors, operators.Finding{File: path.Join(operators.TemplatesFolder, name), Line: line,
-			Message: fmt.Sprintf("template %q contains a Namespace: only the template that namespaceManifest names may", name)})
+			Message: fmt.Sprintf("template %q contains a Namespace: only the template that namespaceManifest names may%s", name, or)})
 	}
 	return found
 }

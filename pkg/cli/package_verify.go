@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -24,7 +25,10 @@ func (t *tool) packageVerifyCommand() *cobra.Command {
 		Long: `Check a package for mistakes, without a cluster and without its dependencies. Templates are followed through
 branches, variables and definitions, and rendered with the defaults of the parameters.
 
-Errors keep the package from working: the exit code is 1. Warnings do not, unless --strict is given.`,
+Errors keep the package from working: the exit code is 1. Warnings do not, unless --strict is given.
+
+Of a package with an install plan, the rights in the cluster are listed that the plan needs. Kudo has them; who installs
+the package needs the verb install on operatorversions.kudo.dev only.`,
 		Args: onePackage(),
 		RunE: func(cmd *cobra.Command, args []string) error { return t.verify(cmd.Context(), args[0], o) },
 	}
@@ -43,15 +47,23 @@ func (t *tool) verify(ctx context.Context, name string, o *packageVerifyOptions)
 	if err != nil {
 		return usage("--param-checks: %w", err)
 	}
-	_, found, err := lintPackage(ctx, name, checks...)
+	pkg, found, err := lintPackage(ctx, name, checks...)
 	if err != nil {
 		return err
 	}
 	verdict := verdictOf(found, o.strict)
+	var rights []lint.Right
+	if pkg != nil {
+		rights = lint.Rights(pkg)
+	}
 	if o.output != "" {
-		err = t.printAny(o.output, map[string]any{"errors": texts(found.Errors), "warnings": texts(found.Warnings), "valid": verdict == nil})
-	} else {
-		err = t.findings(found)
+		out := map[string]any{"errors": texts(found.Errors), "warnings": texts(found.Warnings), "valid": verdict == nil}
+		if len(rights) > 0 {
+			out["rights"] = rights
+		}
+		err = t.printAny(o.output, out)
+	} else if err = t.findings(found); err == nil {
+		err = t.rights(rights)
 	}
 	if err != nil {
 		return err
@@ -60,6 +72,19 @@ func (t *tool) verify(ctx context.Context, name string, o *packageVerifyOptions)
 		t.say("package is valid")
 	}
 	return verdict
+}
+
+// rights prints what the install plan of a package needs in the cluster.
+func (t *tool) rights(rights []lint.Right) error {
+	if len(rights) == 0 {
+		return nil
+	}
+	t.say("Rights that the install plan needs")
+	var rows [][]string
+	for _, r := range rights {
+		rows = append(rows, []string{"  " + r.Kind, r.APIVersion, strings.Join(r.Verbs, ","), strings.Join(r.Names, ", ")})
+	}
+	return t.table(rows)
 }
 
 // verdictOf is nil for a valid package.
