@@ -1,39 +1,45 @@
 #!/usr/bin/env bash
-# The main job, from nothing: a control plane, kudo, a package, its plans.
+# The main job, from nothing: a control plane, kudo, a package, its plans, and what its instances share.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH=$PWD/bin:$PATH
 step() { printf '\n\033[1m# %s\033[0m\n' "$1"; }
 run() { printf '$ %s\n' "$*"; "$@"; }
+package=operators/catalog/mariadb/operator
 
 step "a local Kubernetes, with kudo installed"
 kudo-local up --name demo --with-kudo
 KUBECONFIG=$(kudo-local kubeconfig --name demo)
 export KUBECONFIG
 
-if kubectl-kudo get instances -o name 2>/dev/null | grep -q '/db$'; then
-  step "the package is installed already: run its deploy plan again"
-  run kubectl-kudo plan trigger --instance db --name deploy --wait
-else
-  step "install a package: its deploy plan runs"
-  run kubectl-kudo install operators/catalog/postgres/operator --instance db --wait
-fi
+for team in team-a team-b; do
+  if kubectl-kudo get instances -n $team -o name 2>/dev/null | grep -q '/db$'; then
+    step "$team has its database already: run its deploy plan again"
+    run kubectl-kudo plan trigger --instance db -n $team --name deploy --wait
+  else
+    step "install a package for $team: its install plan makes what all databases share, then the deploy plan runs"
+    run kubectl-kudo install $package --instance db -n $team --create-namespace --wait
+  fi
+done
 
-step "run its backup plan by hand"
-run kubectl-kudo plan trigger --instance db --name backup --wait
+step "what the two share: a backup store in a namespace of its own"
+run kubectl-kudo plan status --operator-version "$(kubectl get operatorversions -n team-a -o jsonpath='{.items[0].metadata.name}')" -n team-a
+run kubectl-kudo get shared
 
-step "change a parameter: the plan that it triggers runs"
-run kubectl-kudo update --instance db -p MEMORY="$((256 + RANDOM % 256))Mi" --wait
+step "run a backup by hand"
+run kubectl-kudo plan trigger --instance db -n team-a --name backup --wait
 
 step "the plans"
-run kubectl-kudo plan status --instance db
-run kubectl-kudo plan history --instance db
-run kubectl-kudo get all
+run kubectl-kudo plan status --instance db -n team-a
+run kubectl-kudo plan history --instance db -n team-a
+
+step "what would go with team-b's version of the operator, and what would stay"
+run kubectl-kudo uninstall-version "$(kubectl get operatorversions -n team-b -o jsonpath='{.items[0].metadata.name}')" -n team-b --dry-run
 
 cat <<END
 
 Look around:  export KUBECONFIG=$KUBECONFIG PATH=$PWD/bin:\$PATH
-              kubectl kudo plan status --instance db
-              kubectl get instances,pods
+              kubectl kudo plan status --instance db -n team-a
+              kubectl get instances,installations,pods -A
 Stop:         make demo-down
 END

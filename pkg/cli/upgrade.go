@@ -19,6 +19,7 @@ type upgradeOptions struct {
 	choice
 	instance       string
 	allowDowngrade bool
+	dryRun         bool
 }
 
 func (t *tool) upgradeCommand() *cobra.Command {
@@ -36,6 +37,7 @@ update and deploy that the new version has is run.
 	}
 	instanceFlag(cmd, &o.instance)
 	cmd.Flags().BoolVar(&o.allowDowngrade, "allow-downgrade", false, "allow a lower version than the Instance has")
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "say which plan would run and which objects would be deleted after it, and change nothing")
 	o.choice.add(cmd.Flags())
 	o.parameters.add(cmd.Flags())
 	o.waiting.add(cmd.Flags(), "the upgrade has ended")
@@ -77,6 +79,9 @@ func (t *tool) upgrade(ctx context.Context, name string, o *upgradeOptions) erro
 	}
 	if err := checkKubernetes(config, packages); err != nil {
 		return err
+	}
+	if o.dryRun {
+		return t.previewUpgrade(ctx, c, merged, pkg)
 	}
 	var versions []*v1beta1.OperatorVersion
 	for _, p := range packages {

@@ -14,7 +14,7 @@ import (
 )
 
 // Abandoned lists what the inventory has and no task of the run's version names, whatever the plan, phase and step.
-func (r *Runner) Abandoned(run *Run, inventory Inventory) ([]apply.ID, error) {
+func Abandoned(run *Run, inventory Inventory) ([]apply.ID, error) {
 	if err := run.resolve(); err != nil {
 		return nil, err
 	}
@@ -22,7 +22,7 @@ func (r *Runner) Abandoned(run *Run, inventory Inventory) ([]apply.ID, error) {
 	for plan, p := range run.Version.Spec.Plans {
 		for _, phase := range p.Phases {
 			for _, step := range phase.Steps {
-				if err := r.named(run, plan, phase.Name, step, named); err != nil {
+				if err := run.named( plan, phase.Name, step, named); err != nil {
 					return nil, err
 				}
 			}
@@ -42,7 +42,7 @@ func (r *Runner) Abandoned(run *Run, inventory Inventory) ([]apply.ID, error) {
 }
 
 // named collects the objects of a step, by group, kind and name.
-func (r *Runner) named(run *Run, plan, phase string, step v1beta1.Step, named map[apply.ID]bool) error {
+func (run *Run) named(plan, phase string, step v1beta1.Step, named map[apply.ID]bool) error {
 	v := run.variables(phase, step.Name)
 	v.PlanName = plan
 	for _, name := range step.Tasks {
@@ -94,13 +94,24 @@ var durable = map[string]bool{
 	"PersistentVolumeClaim": true, "PersistentVolume": true, "Namespace": true, "CustomResourceDefinition": true,
 }
 
+// Spared says why an abandoned object with these annotations is kept; empty if it is not.
+func Spared(id apply.ID, annotations map[string]string) string {
+	_, annotated := annotations[v1beta1.KeepAnnotation]
+	switch {
+	case durable[id.Kind]:
+		return "objects of its kind hold data"
+	case id.Namespace == "":
+		return "it is cluster-scoped, so that others may use it"
+	case annotated:
+		return "it is annotated " + v1beta1.KeepAnnotation
+	}
+	return ""
+}
+
 // Prune deletes an abandoned object, or says why it is kept.
 func (r *Runner) Prune(ctx context.Context, run *Run, inventory Inventory, id apply.ID) (kept string, err error) {
-	if durable[id.Kind] {
-		return "objects of its kind hold data", nil
-	}
-	if id.Namespace == "" {
-		return "it is cluster-scoped, so that others may use it", nil
+	if kept := Spared(id, nil); kept != "" {
+		return kept, nil
 	}
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(id.GroupVersionKind)
@@ -110,8 +121,8 @@ func (r *Runner) Prune(ctx context.Context, run *Run, inventory Inventory, id ap
 	if err != nil || live == nil {
 		return "", err
 	}
-	if _, annotated := live.GetAnnotations()[v1beta1.KeepAnnotation]; annotated {
-		return "it is annotated " + v1beta1.KeepAnnotation, nil
+	if kept := Spared(id, live.GetAnnotations()); kept != "" {
+		return kept, nil
 	}
 	removal := r.engine.Delete(ctx, []*unstructured.Unstructured{obj}, r.options(run, inventory))[0]
 	if removal.Kept != "" {

@@ -245,7 +245,7 @@ func TestAbandoned(t *testing.T) {
 	}
 	u := run(nil)
 	u.Version = version(t, map[string]string{"one.yaml": one, "two.yaml": two}, tasks...)
-	got, err := (&Runner{}).Abandoned(u, inventory)
+	got, err := Abandoned(u, inventory)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +260,7 @@ func TestAbandoned(t *testing.T) {
 
 	u = run(nil)
 	u.Version = version(t, map[string]string{"one.yaml": "{{ fail \"x\" }}"}, tasks[0])
-	if got, err := (&Runner{}).Abandoned(u, inventory); err == nil || got != nil {
+	if got, err := Abandoned(u, inventory); err == nil || got != nil {
 		t.Errorf("if the names cannot be told, nothing is abandoned: %v, %v", got, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -36,6 +37,12 @@ func (s *Session) Preview(ctx context.Context, force bool) ([]Fate, error) {
 	return out, nil
 }
 
+// self tells whether a holder that was named is this one.
+func (s *Session) self(name string) bool {
+	f := s.holder.Spec.For
+	return name == fmt.Sprintf("%s %s/%s", f.Kind, f.Namespace, f.Name)
+}
+
 func (s *Session) fate(ctx context.Context, r v1beta1.HeldResource, force bool) (Fate, error) {
 	if r.State == v1beta1.HoldExisting {
 		return Fate{Reason: "kudo did not create it"}, nil
@@ -63,7 +70,7 @@ func (s *Session) fate(ctx context.Context, r v1beta1.HeldResource, force bool) 
 		return Fate{}, err
 	}
 	if other != nil {
-		return Fate{Reason: fmt.Sprintf("%s %s holds it too", other.Kind, other.Name)}, nil
+		return Fate{Reason: strings.Join(slices.DeleteFunc(s.holders(ctx, live), s.self), ", ") + " holds it too"}, nil
 	}
 	block, err := s.keep(ctx, live)
 	switch {

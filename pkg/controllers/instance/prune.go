@@ -13,7 +13,7 @@ import (
 // prune deletes, at the end of a successful upgrade, the objects that no task of the new version names any more (engine
 // rule 12). If the names cannot be told, nothing is deleted.
 func (p *pass) prune(ctx context.Context, inventory runner.Inventory) error {
-	left, err := p.Runner.Abandoned(p.run, inventory)
+	left, err := runner.Abandoned(p.run, inventory)
 	if err != nil {
 		p.warn(v1beta1.EventPruned, "objects of the old version are kept, since the objects of the new one cannot be told: %s", err)
 		return nil

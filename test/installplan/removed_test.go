@@ -1,0 +1,52 @@
+package installplan
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/gen"
+)
+
+// kudo's own definitions are deleted by hand, all at once: what holds data survives, with its content.
+func TestDefinitionsDeleted(t *testing.T) {
+	own, err := env.Start()
+	env.Must(t, err)
+	t.Cleanup(own.Stop)
+	if !own.Own() {
+		t.Skip("the cluster is not the test's own: kudo cannot be removed from it")
+	}
+	shared := suite
+	defer func() { suite = shared }()
+	suite.Env = own
+	suite.Cluster, err = own.Connect()
+	env.Must(t, err)
+
+	f, ns := newFleet(t), suite.NewNamespace(t)
+	ov := f.version(ns, "fleet")
+	complete(t, install(t, ov))
+	ship := &unstructured.Unstructured{}
+	ship.SetGroupVersionKind(f.ship())
+	ship.SetNamespace(ns)
+	ship.SetName("kon-tiki")
+	env.Must(t, suite.Create(ctx, ship))
+	env.Must(t, suite.Create(ctx, &corev1.ConfigMap{ObjectMeta: gen.Meta(f.word, "foreign")}))
+	for _, name := range []string{"installations.kudo.dev", "operatorversions.kudo.dev", "instances.kudo.dev", "operators.kudo.dev"} {
+		crd := &unstructured.Unstructured{}
+		crd.SetGroupVersionKind(crds)
+		crd.SetName(name)
+		env.Must(t, suite.Delete(ctx, crd))
+	}
+	time.Sleep(3 * time.Second) // the garbage collector takes 0.3 s
+	for name, obj := range f.objects() {
+		if !exists(t, obj) || obj.GetDeletionTimestamp() != nil {
+			t.Errorf("%s is gone", name)
+		}
+	}
+	if !exists(t, ship) || !exists(t, &corev1.ConfigMap{ObjectMeta: gen.Meta(f.word, "foreign")}) {
+		t.Error("user data is gone")
+	}
+}

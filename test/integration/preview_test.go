@@ -1,0 +1,56 @@
+package integration
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TestUpgradeDryRun: engine rule 12, what an upgrade will prune is listed before, and nothing is changed.
+func TestUpgradeDryRun(t *testing.T) {
+	ns := namespace(t)
+	operator := func(version, resources string) string {
+		return "apiVersion: kudo.dev/v1beta1\nname: shrink\noperatorVersion: " + version + `
+tasks:
+- name: app
+  kind: Apply
+  spec: {resources: [` + resources + `]}
+plans:
+  deploy:
+    strategy: serial
+    phases:
+    - name: app
+      strategy: serial
+      steps: [{name: app, tasks: [app]}]
+`
+	}
+	cm := func(name, annotations string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Name }}-" + name + "\n  annotations: {" + annotations + "}\n"
+	}
+	templates := map[string]string{"templates/a.yaml": cm("a", ""), "templates/b.yaml": cm("b", ""), "templates/c.yaml": cm("c", "kudo.dev/keep: 'true'"), "params.yaml": "apiVersion: kudo.dev/v1beta1\nparameters: []\n"}
+	pack := func(version, resources string) string {
+		files := map[string]string{"operator.yaml": operator(version, resources)}
+		for name, text := range templates {
+			files[name] = text
+		}
+		return write(t, files)
+	}
+	kudo(t, 0, "install", pack("1.0.0", "a.yaml, b.yaml, c.yaml"), "--instance", "i", "-n", ns, "--wait")
+	two := pack("2.0.0", "a.yaml")
+	out := kudo(t, 0, "upgrade", two, "--instance", "i", "-n", ns, "--dry-run")
+	contains(t, out, "plan deploy of shrink-2.0.0 would run", "ConfigMap "+ns+"/i-b", "would be deleted", "ConfigMap "+ns+"/i-c", "stays", "kudo.dev/keep")
+	get(t, &corev1.ConfigMap{}, ns, "i-b")
+	kudo(t, 0, "upgrade", two, "--instance", "i", "-n", ns, "--wait")
+	eventually(t, "ConfigMap i-b gone", func() bool {
+		list := &corev1.ConfigMapList{}
+		must(t, cluster.List(t.Context(), list))
+		for _, cm := range list.Items {
+			if cm.Namespace == ns && cm.Name == "i-b" {
+				return false
+			}
+		}
+		return true
+	})
+	get(t, &corev1.ConfigMap{}, ns, "i-c")
+	contains(t, kudo(t, 1, "upgrade", two, "--instance", "i", "-n", ns, "--dry-run"), "runs shrink-2.0.0 already")
+}
