@@ -62,6 +62,7 @@ func Standard() Chain {
 		deployPlan,
 		installPlan,
 		crdTarball,
+		crdTarballFields,
 		strategies,
 		parametersDefined,
 		toggleParameters,

@@ -22,7 +22,7 @@ import (
 const Absent = "1"
 
 // attempts bounds how often an object is looked at again after it changed under our hands.
-const attempts = 4
+const attempts = 6
 
 // applyOne writes one object:
 //
@@ -107,7 +107,7 @@ func (e *Engine) write(ctx context.Context, resource dynamic.ResourceInterface, 
 		}
 		body = Body(kept)
 	}
-	body.SetResourceVersion("")
+	body.SetResourceVersion(live.GetResourceVersion()) // a write that arrives late must not undo a later one
 	body.SetUID(live.GetUID())
 	written, err := resource.Apply(ctx, body.GetName(), body, metav1.ApplyOptions{FieldManager: o.Manager, Force: claim == Ours})
 	if claim == Shared && conflicts(err) != nil && (onlyMetadata(err) || alike(ctx, resource, body, o.Manager)) {

@@ -184,6 +184,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Confi
 		return err
 	}
 	fetching := o.Tarballs
+	fetching.Clock = clock.RealClock{}
 	fetching.Access.Secrets, fetching.Access.ConfigMaps = tarball.Cluster{Reader: plain}, tarball.Cluster{Reader: plain}
 	if fetching.Cache.Metrics, err = crds.NewMetrics(metrics.Registry); err != nil {
 		return err

@@ -50,6 +50,15 @@ func (c *crdSafety) Safe(ctx context.Context, live, wanted *unstructured.Unstruc
 	return nil
 }
 
+// Succeeds implements share.Safety.
+func (c *crdSafety) Succeeds(live, wanted *unstructured.Unstructured) bool {
+	old, next := &apiextensionsv1.CustomResourceDefinition{}, &apiextensionsv1.CustomResourceDefinition{}
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(wanted.Object, old) != nil || runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, next) != nil {
+		return false
+	}
+	return safety.Compare(old, next).Safe()
+}
+
 // List implements safety.Lister.
 func (c *crdSafety) List(ctx context.Context, kind schema.GroupVersionKind, limit int64, token string) (*unstructured.UnstructuredList, error) {
 	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)

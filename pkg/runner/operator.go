@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -11,6 +13,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/operators/render"
+	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/plans"
 	"kudo.dev/kudo/plans/task"
 )
@@ -31,6 +34,11 @@ func (r *Runner) prepareOperator(ctx context.Context, run *Run, w *Work, t task.
 	}
 	child.Spec.OperatorVersion.Name = operators.VersionName(t.Package, t.AppVersion, t.OperatorVersion)
 	child.Spec.OperatorVersion.Kind = "OperatorVersion"
+	if circle, err := r.circle(ctx, run, child.OperatorVersionKey().String()); err != nil {
+		return w.failed(err)
+	} else if circle != "" {
+		return w.decide(plans.Fatal, fmt.Sprintf("task %q: the packages depend on one another in a circle: %s. Remove one of the KudoOperator tasks", w.Name, circle))
+	}
 	if t.ParameterFile != "" {
 		values, err := run.Version.Templates.Parameters(t.ParameterFile, v)
 		if err != nil {
@@ -52,6 +60,40 @@ func (r *Runner) prepareOperator(ctx context.Context, run *Run, w *Work, t task.
 	labels[v1beta1.OperatorLabel] = t.Package
 	object.SetLabels(labels)
 	return w
+}
+
+// deepest bounds how far up the makers of an Instance are looked for.
+const deepest = 64
+
+// circle names the OperatorVersions between an Instance and the ancestor that runs the version already; empty if there is
+// none. Without it, each child would make another one.
+func (r *Runner) circle(ctx context.Context, run *Run, version string) (string, error) {
+	path, owners := []string{run.Source}, run.Subject.Owners
+	for range deepest {
+		if path[len(path)-1] == version {
+			slices.Reverse(path)
+			return strings.Join(append(path, version), " -> "), nil
+		}
+		at := slices.IndexFunc(owners, func(o metav1.OwnerReference) bool {
+			return o.Kind == "Instance" && o.APIVersion == v1beta1.GroupVersion.String()
+		})
+		if at < 0 {
+			return "", nil
+		}
+		id := apply.ID{GroupVersionKind: v1beta1.GroupVersion.WithKind("Instance")}
+		id.Namespace, id.Name = run.Subject.Namespace, owners[at].Name
+		maker, err := r.engine.Lookup(ctx, id)
+		if err != nil || maker == nil {
+			return "", err
+		}
+		name, _, _ := unstructured.NestedString(maker.Object, "spec", "operatorVersion", "name")
+		namespace, _, _ := unstructured.NestedString(maker.Object, "spec", "operatorVersion", "namespace")
+		if namespace == "" {
+			namespace = maker.GetNamespace()
+		}
+		path, owners = append(path, namespace+"/"+name), maker.GetOwnerReferences()
+	}
+	return "", nil
 }
 
 func childObject(child *v1beta1.Instance) (*unstructured.Unstructured, error) {

@@ -22,7 +22,7 @@ func Abandoned(run *Run, inventory Inventory) ([]apply.ID, error) {
 	for plan, p := range run.Version.Spec.Plans {
 		for _, phase := range p.Phases {
 			for _, step := range phase.Steps {
-				if err := run.named( plan, phase.Name, step, named); err != nil {
+				if err := run.named(plan, phase.Name, step, named); err != nil {
 					return nil, err
 				}
 			}

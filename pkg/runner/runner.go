@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -26,6 +27,8 @@ type Subject struct {
 	Kind, Namespace, Name string
 	UID                   types.UID
 	Annotations           map[string]string
+	// Owners of the object: an Instance that another one made has that one among them.
+	Owners []metav1.OwnerReference
 }
 
 // Run is all that the tasks of one run rest on. It does not change while the run lasts.

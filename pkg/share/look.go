@@ -110,6 +110,10 @@ func (s *Session) look(ctx context.Context, obj *unstructured.Unstructured) (*ve
 		return &verdict{found: unchanged, live: live}, nil
 	}
 	v := &verdict{live: live}
+	if s.remembers(live, obj) {
+		v.found = joinable
+		return v, nil
+	}
 	for range attempts {
 		if live := v.live; live != nil && live.GetDeletionTimestamp() != nil {
 			if live, err = apply.Look(ctx, resource, id.Name); err != nil || live != nil && live.GetDeletionTimestamp() != nil {
@@ -133,6 +137,21 @@ func going(id apply.ID, live *unstructured.Unstructured, err error) error {
 		return err
 	}
 	return &apply.WaitError{Err: fmt.Errorf("%s is being deleted%s", id, apply.Finalizers(live))}
+}
+
+// match names a rendered object, for what is remembered of it.
+type match struct {
+	id   apply.ID
+	hash string
+}
+
+// remembers tells whether a dry run has found before that this content of the object matches.
+func (s *Session) remembers(live, obj *unstructured.Unstructured) bool {
+	if live == nil || live.GetDeletionTimestamp() != nil || !Managed(live) || s.retain != nil && !s.policy.Tarball {
+		return false
+	}
+	known, ok := s.matched.Get(match{apply.IDOf(obj), apply.Hash(obj)})
+	return ok && known == Fingerprint(live)
 }
 
 // held tells whether the holder has the object, and it is as it was when it was last found right.
@@ -180,11 +199,20 @@ func (s *Session) compare(ctx context.Context, resource dynamic.ResourceInterfac
 	switch {
 	case equal && Managed(v.live): // the answer to the patch is compared once more
 		v.found = joinable
+		s.matched.Add(match{apply.IDOf(obj), apply.Hash(obj)}, Fingerprint(v.live))
 		return true, nil
 	case !current:
 		return false, nil
 	case equal, !Managed(v.live) && within(Content(after), Content(v.live)): // of others' objects the live one may hold more
 		v.found = existing
+		return true, nil
+	}
+	if s.policy.Tarball && s.safety != nil && s.safety.Succeeds(v.live, after) {
+		v.found = existing
+		if Managed(v.live) {
+			v.found = joinable
+			s.matched.Add(match{apply.IDOf(obj), apply.Hash(obj)}, Fingerprint(v.live))
+		}
 		return true, nil
 	}
 	return true, s.unlike(ctx, resource, obj, v, diff(v.live, after))

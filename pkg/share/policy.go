@@ -35,6 +35,8 @@ func (s *Session) forbidden(ctx context.Context, obj *unstructured.Unstructured,
 	case len(others) == 0 && known.UID == v.live.GetUID() && known.Hash == apply.Hash(obj):
 		return "somebody has changed it since it was installed", nil
 	case len(others) == 0, crd && s.policy.SafeCRDs:
+	case s.policy.Tarball:
+		return "crdUpdatePolicy is Fail, which leaves a CustomResourceDefinition that differs as it is", nil
 	case !s.policy.SameOperator:
 		return "spec.installPolicy.sharedUpdates does not allow to change what others hold", nil
 	default:

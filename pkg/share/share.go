@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/keymutex"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -26,12 +27,17 @@ const manager = "kudo/shared"
 type Safety interface {
 	// Safe returns an error that lists what the change would break, or nil.
 	Safe(ctx context.Context, live, wanted *unstructured.Unstructured) error
+	// Succeeds tells whether the live definition allows all that the wanted one does.
+	Succeeds(live, wanted *unstructured.Unstructured) bool
 }
 
 // Policy says what a holder may change.
 type Policy struct {
 	// SameOperator lets the holder change what only versions of the same operator hold.
 	SameOperator bool
+	// Tarball is set for the CustomResourceDefinitions of one Instance. A definition that holds all that they want, and
+	// more, is as they want it: Instances of several versions run side by side.
+	Tarball bool
 	// SafeCRDs lets the holder change CustomResourceDefinitions that others hold, if the change is safe.
 	SafeCRDs bool
 }
@@ -46,6 +52,9 @@ type Engine struct {
 	retain apply.Retainer
 	safety Safety
 	clock  clock.Clock
+	// matched remembers contents of live objects that a dry run has found to match, by object and rendered hash: when many
+	// want the same of one object, one dry run tells for all.
+	matched *lru.Cache
 	// locks order what this process does to one object, so that many that share it do not get in each other's way.
 	locks keymutex.KeyMutex
 	guard *guard
@@ -54,11 +63,14 @@ type Engine struct {
 // locks is how many objects can be worked on at a time without sharing a lock by chance.
 const locks = 1024
 
+// remembered is how many matches are remembered.
+const remembered = 8192
+
 // New returns an engine over the object engine. The reader reads live.
 func New(objects *apply.Engine, kinds *apply.Kinds, mirror *apply.Mirror, reader client.Reader, retain apply.Retainer, safety Safety, clock clock.Clock) *Engine {
 	return &Engine{
 		objects: objects, kinds: kinds, mirror: mirror, reader: reader, retain: retain, safety: safety, clock: clock,
-		locks: keymutex.NewHashed(locks), guard: &guard{reader: reader},
+		matched: lru.New(remembered), locks: keymutex.NewHashed(locks), guard: &guard{reader: reader},
 	}
 }
 

@@ -4,20 +4,20 @@ package exploring
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/pkg/explore"
@@ -36,6 +36,16 @@ type Teachers struct {
 	user    *config.Current
 	host    *lua.Host
 	webhook *webhook.Layer
+	// changed has an event if a webhook has begun or ceased to answer in time.
+	changed chan event.GenericEvent
+}
+
+// look has the states of webhooks looked at. All are looked at then: an event that waits stands for others.
+func (t *Teachers) look(string) {
+	select {
+	case t.changed <- event.GenericEvent{Object: &configv1alpha1.ResourceExploringWebhookConfiguration{}}:
+	default:
+	}
 }
 
 // New makes the layers. services finds the services of webhooks where the cluster's DNS cannot be asked; it may be nil.
@@ -45,7 +55,8 @@ func New(mapper meta.RESTMapper, services webhook.Services, autoscalers native.A
 	if err != nil {
 		return nil, fmt.Errorf("bundled explore rules: %w", err)
 	}
-	t := &Teachers{user: &config.Current{}, host: host, webhook: webhook.New(webhook.Options{Resources: webhook.FromMapper(mapper), Services: services})}
+	t := &Teachers{user: &config.Current{}, host: host, changed: make(chan event.GenericEvent, 1)}
+	t.webhook = webhook.New(webhook.Options{Resources: webhook.FromMapper(mapper), Services: services, Changed: t.look})
 	measured, err := measure(registry)
 	if err != nil {
 		return nil, err
@@ -91,15 +102,6 @@ func (m *measuredChain) Explore(ctx context.Context, r explore.Request) (explore
 	return answer, known, err
 }
 
-// Retain implements apply.Retainer.
-func (t *Teachers) Retain(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	answer, known, err := t.All.Explore(ctx, explore.Request{Operation: explore.Retaining, Object: desired, Observed: observed})
-	if err != nil || !known {
-		return desired, err
-	}
-	return answer.Object, nil
-}
-
 // Reconciler hands configuration to the layers. All of it is read at once, whatever of it has changed.
 type Reconciler struct {
 	Client   client.Client
@@ -117,6 +119,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("exploring").
 		Watches(&configv1alpha1.Config{}, all).
 		Watches(&configv1alpha1.ResourceExploringWebhookConfiguration{}, all).
+		WatchesRawSource(source.Channel(r.Teachers.changed, all)).
 		Complete(r)
 }
 
@@ -142,34 +145,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if former != nil && (len(next.Changed(former)) > 0 || !change.Empty()) {
 		r.Changed(ctx)
 	}
+	var errs []error
+	for i := range configs.Items {
+		errs = append(errs, client.IgnoreNotFound(r.judge(ctx, &configs.Items[i], configs.Items)))
+	}
 	for i := range hooks.Items {
-		if err := r.state(ctx, &hooks.Items[i]); err != nil {
-			return ctrl.Result{}, client.IgnoreNotFound(err)
+		recovered, err := r.state(ctx, &hooks.Items[i])
+		errs = append(errs, client.IgnoreNotFound(err))
+		if recovered {
+			r.Changed(ctx)
 		}
 	}
-	return ctrl.Result{RequeueAfter: lookAgain(hooks)}, nil
-}
-
-// lookAgain is when the state of webhooks is looked at again: breakers open and close by themselves.
-func lookAgain(hooks *configv1alpha1.ResourceExploringWebhookConfigurationList) time.Duration {
-	if len(hooks.Items) == 0 {
-		return 0
+	if err := errors.Join(errs...); err != nil {
+		return ctrl.Result{}, err
 	}
-	return 15 * time.Second
-}
-
-// state writes the condition Ready of a configuration of webhooks, if it has changed.
-func (r *Reconciler) state(ctx context.Context, c *configv1alpha1.ResourceExploringWebhookConfiguration) error {
-	state := r.Teachers.webhook.State(c.Name)
-	written := c.DeepCopy()
-	status := metav1.ConditionFalse
-	if state.Ready {
-		status = metav1.ConditionTrue
-	}
-	c.Status.ObservedGeneration = c.Generation
-	meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: "Ready", Status: status, Reason: state.Reason, Message: state.Message, ObservedGeneration: c.Generation})
-	if equality.Semantic.DeepEqual(written.Status, c.Status) {
-		return nil
-	}
-	return r.Client.Status().Patch(ctx, c, client.MergeFrom(written))
+	return ctrl.Result{}, nil
 }

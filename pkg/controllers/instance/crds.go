@@ -41,7 +41,6 @@ func (p *pass) definitions(ctx context.Context) (waits string, err error) {
 	resolved, progress, err := p.Tarballs.Get(key, run, wanted)
 	switch {
 	case err != nil:
-		p.transient = true
 		p.tarballFailed(err)
 		return fmt.Sprintf("waits for its CRDs: %s", err), nil
 	case resolved == nil:
@@ -112,7 +111,7 @@ func (p *pass) define(ctx context.Context, objs []*unstructured.Unstructured, sa
 		return "", err
 	}
 	held := share.Inventory(holder.DeepCopy().Status.Resources)
-	session := p.Share.Session(holder, share.Policy{SafeCRDs: safe}, held)
+	session := p.Share.Session(holder, share.Policy{Tarball: true, SafeCRDs: safe}, held)
 	if refused := session.Check(ctx, objs); refused != nil {
 		return p.unheld(refused), nil
 	}
@@ -203,6 +202,33 @@ func (p *pass) dropped(ctx context.Context) error {
 	})
 	_, err := p.keep(ctx, holder, held)
 	return err
+}
+
+// restore installs definitions again that somebody has deleted, at rest.
+func (p *pass) restore(ctx context.Context) error {
+	if running, _ := p.running(); running != "" || p.instance.Status.CRDs == nil || p.live == nil || p.waited() {
+		return nil
+	}
+	holder := &v1beta1.Installation{}
+	name := v1beta1.InstallationName(p.instance.Namespace, p.instance.Name, p.instance.UID)
+	if err := p.Client.Get(ctx, types.NamespacedName{Name: name}, holder); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	for _, r := range holder.Status.Resources {
+		if r.State == v1beta1.HoldExisting || r.UID == "" {
+			continue
+		}
+		live, known, err := p.Share.Seen(ctx, r)
+		if err != nil {
+			return err
+		}
+		if known && live == nil {
+			p.warn(v1beta1.EventRestoring, "%s, which was deleted, is installed again", share.IDOf(r))
+			_, err := p.definitions(ctx)
+			return err
+		}
+	}
+	return nil
 }
 
 // pendingCRDs shows that a plan waits for its CRDs.

@@ -362,7 +362,7 @@ func (p *pass) begin(ctx context.Context, plan, cause string, version *runner.Ve
 func (p *pass) newRun(record history.Run, version *runner.Version) *runner.Run {
 	return &runner.Run{
 		Subject: runner.Subject{
-			Kind: "Instance", Namespace: p.instance.Namespace, Name: p.instance.Name, UID: p.instance.UID, Annotations: p.instance.Annotations,
+			Kind: "Instance", Namespace: p.instance.Namespace, Name: p.instance.Name, UID: p.instance.UID, Annotations: p.instance.Annotations, Owners: p.instance.OwnerReferences,
 		},
 		Source: p.instance.OperatorVersionKey().String(), Version: version, Plan: record.Plan, UID: record.UID, Given: record.Parameters,
 		Upgrade: record.Upgrade, Suspend: record.Suspend, Owners: p.owners,

@@ -184,6 +184,9 @@ func (p *pass) settle(ctx context.Context) (bool, error) {
 	if running, _ := p.running(); running == "" {
 		unready = p.unready(ctx)
 		p.reflect(ctx)
+		if err := p.restore(ctx); err != nil {
+			return true, err
+		}
 	}
 	p.derive(unready)
 	return true, p.commit(ctx)

@@ -5,12 +5,16 @@ package tarball
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -27,6 +31,8 @@ type Options struct {
 	Hosts []string
 	// Access to the world; its Hosts are not used.
 	Access crds.Access
+	// Clock of the back-off.
+	Clock clock.WithDelayedExecution
 }
 
 // Fetcher knows the fetches that are under way, by Instance.
@@ -49,8 +55,18 @@ type job struct {
 	progress crds.Progress
 	done     bool
 	resolved *crds.Resolved
-	err      error
+	// err is why the last fetch failed; it stays until one has succeeded, so that what is shown does not flap.
+	err error
+	// failures is how often the fetch has failed, and again when it is tried once more.
+	failures int
+	again    time.Time
 }
+
+// Back-off of fetches that failed.
+const (
+	minAgain = 2 * time.Second
+	maxAgain = 30 * time.Second
+)
 
 // New returns a fetcher whose fetches end with the context.
 func New(ctx context.Context, options Options, wake func(types.NamespacedName)) *Fetcher {
@@ -103,14 +119,16 @@ func (f *Fetcher) named(spec *v1beta1.OperatorVersionSpec) crds.Hosts {
 	names := slices.Clone(f.options.Hosts)
 	if t := spec.CRDTarball; t != nil {
 		for _, host := range crds.HostsOf(*t) {
-			names = append(names, host)
+			if f.allowed().Allows(&url.URL{Scheme: "https", Host: host}) {
+				names = append(names, host)
+			}
 		}
 	}
 	return crds.Hosts{Names: names}
 }
 
 // Get returns the tarball for a run of an Instance, or how far the fetch of it is; it never blocks. The token names the
-// run: a run asks once. A fetch that has failed is begun again by the call after the one that was told.
+// run: a run asks once. A fetch that has failed is begun again after a while, which the Instance is woken for.
 func (f *Fetcher) Get(key types.NamespacedName, run string, wanted Wanted) (resolved *crds.Resolved, progress crds.Progress, err error) {
 	text, err := json.Marshal(wanted.Tarball)
 	if err != nil {
@@ -124,6 +142,11 @@ func (f *Fetcher) Get(key types.NamespacedName, run string, wanted Wanted) (reso
 		j.cancel()
 		j = nil
 	}
+	if j != nil && j.done && j.err != nil && !f.options.Clock.Now().Before(j.again) {
+		ctx, cancel := context.WithCancel(f.ctx)
+		j.done, j.cancel, j.progress = false, cancel, crds.Progress{}
+		go f.fetch(ctx, key, j, wanted)
+	}
 	if j == nil {
 		if f.cache == nil {
 			if f.cache, err = crds.Open(f.options.Cache); err != nil {
@@ -134,9 +157,6 @@ func (f *Fetcher) Get(key types.NamespacedName, run string, wanted Wanted) (reso
 		j = &job{token: token, cancel: cancel}
 		f.jobs[key] = j
 		go f.fetch(ctx, key, j, wanted)
-	}
-	if j.done && j.err != nil {
-		delete(f.jobs, key)
 	}
 	return j.resolved, j.progress, j.err
 }
@@ -154,6 +174,17 @@ func (f *Fetcher) fetch(ctx context.Context, key types.NamespacedName, j *job, w
 	})
 	f.mu.Lock()
 	j.done, j.resolved, j.err = true, resolved, err
+	if err != nil {
+		wait := min(minAgain<<min(j.failures, 8), maxAgain)
+		var failed *crds.Error
+		if errors.As(err, &failed) {
+			wait = max(wait, failed.RetryAfter)
+		}
+		j.failures, j.again = j.failures+1, f.options.Clock.Now().Add(wait)
+		if f.ctx.Err() == nil {
+			f.options.Clock.AfterFunc(wait, func() { f.wake(key) })
+		}
+	}
 	f.mu.Unlock()
 	f.wake(key)
 }

@@ -1,0 +1,18 @@
+package tarballs
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"kudo.dev/kudo/test/env"
+)
+
+// The package of the catalog that uses tarballs does what its README says, with two application versions.
+func TestPrintshop(t *testing.T) {
+	cmd := exec.Command(filepath.Join(suite.Bin, "kubectl-kudo"), "test", filepath.Join(env.Root(), "operators", "catalog", "printshop", "tests"), "--timeout", "120")
+	cmd.Env = append(cmd.Environ(), "PATH="+suite.Path(), "KUBECONFIG="+suite.Kubeconfig)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
