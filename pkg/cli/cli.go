@@ -52,7 +52,8 @@ type tool struct {
 	out, err io.Writer
 	flags    *genericclioptions.ConfigFlags
 	// home is the folder of repositories and their cache; empty is the default.
-	home string
+	home    string
+	globals globals
 }
 
 // Main runs a command line and returns its exit code.
@@ -91,10 +92,11 @@ Exit codes: 0 done, 1 error, 2 wrong usage, 3 the plan that was waited for faile
 		return usage("%w (see %s --help)", err, cmd.CommandPath())
 	})
 	t.flags.AddFlags(root.PersistentFlags())
+	t.globals.add(root)
 	root.PersistentFlags().StringVar(&t.home, "home", "", "folder of repositories and their cache (default $KUDO_HOME, or ~/.kudo)")
 	root.AddCommand(t.packageCommand(), t.repoCommand(), t.searchCommand(), t.cacheCommand(), t.exploreCommand())
 	root.AddCommand(t.initCommand(), t.installCommand(), t.updateCommand(), t.upgradeCommand(), t.uninstallCommand(), t.uninstallVersionCommand(),
-		t.getCommand(), t.planCommand(), t.testCommand(), t.versionCommand())
+		t.getCommand(), t.planCommand(), t.diagnosticsCommand(), t.testCommand(), t.versionCommand())
 	return root
 }
 
@@ -144,6 +146,9 @@ func (t *tool) connect() (client.WithWatch, *rest.Config, string, error) {
 	config.QPS, config.Burst = 50, 100
 	namespace, _, err := t.flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
+		return nil, nil, "", err
+	}
+	if err := t.globals.check(config); err != nil {
 		return nil, nil, "", err
 	}
 	s, err := scheme()

@@ -2,12 +2,14 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/pkg/install"
 )
@@ -18,7 +20,15 @@ type initOptions struct {
 	output      string
 	wait        bool
 	waitTimeout seconds
+	waitSet     bool
 	kubeconfig  string
+	tag         string
+	selfSigned  bool
+
+	upgrade, downgrade, verify, clientOnly bool
+
+	remove, crds bool
+	force        string
 }
 
 func (t *tool) initCommand() *cobra.Command {
@@ -26,44 +36,100 @@ func (t *tool) initCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Install kudo on a cluster: CRDs, rights, webhooks and the manager",
-		Long: `Install kudo on the cluster of the current context, or bring it up to date.
+		Long: `Install kudo on the cluster of the current context, or bring it up to date; check it, or remove it.
 
   kubectl kudo init --wait                        install, and wait until the manager runs
+  kubectl kudo init --upgrade --wait              bring an installation up to date, also one of KUDO; plans go on
+  kubectl kudo init --verify                      check an installation
+  kubectl kudo init --remove --dry-run            say what a removal would delete, what stays, and why
   kubectl kudo init --dry-run -o yaml             print what would be installed
   kubectl kudo init --external-manager \
     --manager-kubeconfig manager.kubeconfig       for development: the manager runs outside of the cluster, with a
                                                   kubeconfig that has the rights of its ServiceAccount`,
 		Args: exactly(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return t.init(cmd.Context(), o) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.waitSet = cmd.Flags().Changed("wait-timeout")
+			return t.init(cmd.Context(), o)
+		},
 	}
-	f := cmd.Flags()
+	o.add(cmd.Flags())
+	return cmd
+}
+
+func (o *initOptions) add(f *pflag.FlagSet) {
 	f.BoolVar(&o.CRDsOnly, "crd-only", false, "install the CRDs only")
-	f.BoolVar(&o.dryRun, "dry-run", false, "print what would be installed, and install nothing")
-	f.StringVarP(&o.output, "output", "o", "", "format of --dry-run: yaml or json")
+	f.BoolVarP(&o.clientOnly, "client-only", "c", false, "set up the folder of repositories of --home only, and touch no cluster")
+	f.BoolVar(&o.dryRun, "dry-run", false, "print what would be installed or removed, and change nothing")
+	f.StringVarP(&o.output, "output", "o", "", "format of --dry-run and --verify: yaml or json")
 	f.BoolVarP(&o.wait, "wait", "w", false, "wait until kudo is ready")
 	f.Var(&o.waitTimeout, "wait-timeout", "how long to wait at most: seconds, or a duration such as 5m")
 	f.StringVarP(&o.Image, "kudo-image", "i", "", "image of the manager")
 	f.StringVar(&o.PullPolicy, "kudo-image-pull-policy", "", "when to pull the image: Always, Never or IfNotPresent")
+	f.StringVar(&o.tag, "version", "", "version of the manager to install, instead of this command's")
+	f.StringVar(&o.Account, "service-account", "", "existing ServiceAccount for the manager to run under (default: "+install.ServiceAccount+", which is made)")
+	f.BoolVar(&o.CertManager, "cert-manager", false, "let cert-manager issue the webhooks' certificate, instead of the manager")
+	f.BoolVar(&o.selfSigned, "unsafe-self-signed-webhook-ca", false, "no effect: without --cert-manager, the manager issues the certificate, and renews it")
 	f.BoolVar(&o.External, "external-manager", false, "leave the manager out: it runs outside of the cluster")
 	f.StringVar(&o.WebhookURL, "webhook-url", "", "where an external manager serves the webhooks, such as https://localhost:9443")
 	f.StringVar(&o.kubeconfig, "manager-kubeconfig", "", "file to write an external manager's kubeconfig to")
-	return cmd
+	f.BoolVar(&o.upgrade, "upgrade", false, "bring an installation up to date; replaces KUDO's manager, if that is there")
+	f.BoolVar(&o.downgrade, "allow-downgrade", false, "install an older version over a newer one")
+	f.BoolVar(&o.verify, "verify", false, "check an installation, and say what is wrong")
+	f.BoolVar(&o.remove, "remove", false, "remove kudo; its CRDs stay, and with them what they hold")
+	f.BoolVar(&o.crds, "crds", false, "with --remove: remove the CRDs too, and so all Operators, OperatorVersions and Instances")
+	f.StringVar(&o.force, "force", "", "with --remove, though there are Instances: release (uninstall them all) or keep (leave what they hold)")
 }
 
 func (o *initOptions) validate() error {
 	switch {
 	case o.output != "" && o.output != "yaml" && o.output != "json":
 		return usage("invalid output format %q: only yaml and json are known", o.output)
-	case o.output != "" && !o.dryRun:
-		return usage("--output goes with --dry-run")
+	case o.output != "" && (!o.dryRun && !o.verify || o.remove):
+		return usage("--output goes with --dry-run and --verify")
 	case o.wait && o.dryRun:
 		return usage("--wait and --dry-run exclude each other")
+	case o.waitSet && !o.wait && !o.remove:
+		return usage("--wait-timeout goes with --wait")
 	case o.WebhookURL != "" && !o.External, o.kubeconfig != "" && !o.External:
 		return usage("--webhook-url and --manager-kubeconfig go with --external-manager")
 	case o.CRDsOnly && o.External:
 		return usage("--crd-only and --external-manager exclude each other")
 	case o.PullPolicy != "" && o.PullPolicy != "Always" && o.PullPolicy != "Never" && o.PullPolicy != "IfNotPresent":
 		return usage("--kudo-image-pull-policy %q: must be Always, Never or IfNotPresent", o.PullPolicy)
+	case o.Image != "" && o.tag != "":
+		return usage("--kudo-image and --version exclude each other")
+	case o.tag != "" && install.ImageOf(o.tag) == "":
+		return usage("--version %q: must be a version such as 0.20.0", o.tag)
+	case o.CertManager && o.selfSigned:
+		return usage("--cert-manager and --unsafe-self-signed-webhook-ca exclude each other")
+	case o.CertManager && o.External:
+		return usage("--cert-manager and --external-manager exclude each other: the certificate is for the Service")
+	}
+	return o.validateModes()
+}
+
+// validateModes refuses flags of one thing to do together with another one.
+func (o *initOptions) validateModes() error {
+	modes := 0
+	for _, mode := range []bool{o.upgrade, o.verify, o.remove, o.clientOnly} {
+		if mode {
+			modes++
+		}
+	}
+	installs := o.CRDsOnly || o.wait || o.External || o.Image != "" || o.tag != "" || o.PullPolicy != "" || o.Account != "" || o.CertManager || o.downgrade
+	switch {
+	case modes > 1:
+		return usage("--upgrade, --verify, --remove and --client-only exclude each other")
+	case (o.verify || o.remove || o.clientOnly) && installs:
+		return usage("--verify, --remove and --client-only take no flags of an installation")
+	case (o.verify || o.clientOnly) && o.dryRun:
+		return usage("--dry-run goes without --verify and --client-only, which install nothing")
+	case o.upgrade && o.CRDsOnly:
+		return usage("--upgrade and --crd-only exclude each other")
+	case !o.remove && (o.crds || o.force != ""):
+		return usage("--crds and --force go with --remove")
+	case o.force != "" && o.force != string(install.Keep) && o.force != string(install.Release):
+		return usage("--force=%s: must be release or keep", o.force)
 	}
 	return nil
 }
@@ -72,18 +138,71 @@ func (t *tool) init(ctx context.Context, o *initOptions) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
+	switch {
+	case o.clientOnly:
+		return t.initHome(ctx)
+	case o.verify:
+		return t.verifyInstall(ctx, o.output)
+	case o.remove:
+		return t.removeInstall(ctx, o)
+	}
+	o.Version = Version
+	if o.tag != "" {
+		o.Version = o.tag
+	}
+	if o.Image == "" {
+		o.Image = install.ImageOf(o.Version)
+	}
 	o.Namespace = install.DefaultNamespace
 	if n := t.flags.Namespace; n != nil && *n != "" {
 		o.Namespace = *n
 	}
-	objs, err := install.Objects(o.Options)
-	if err != nil {
-		return err
-	}
 	if o.dryRun {
+		objs, err := install.Objects(o.Options)
+		if err != nil {
+			return err
+		}
 		return t.print(o.output, objs)
 	}
 	c, config, _, err := t.connect()
+	if err != nil {
+		return err
+	}
+	if err := t.prepare(ctx, c, o); err != nil {
+		return err
+	}
+	return t.installAll(ctx, c, config, o)
+}
+
+// prepare looks at what is there already, and says why it must not be installed over.
+func (t *tool) prepare(ctx context.Context, c client.Client, o *initOptions) error {
+	live, err := install.Look(ctx, c)
+	if err != nil {
+		return err
+	}
+	if n := t.flags.Namespace; live.Bound && (n == nil || *n == "") {
+		o.Namespace = live.Namespace
+	}
+	if o.Image == "" && !live.External {
+		o.Image = live.Image // this build has no image of its own
+	}
+	if err := live.Fits(o.Options, o.upgrade, o.downgrade); err != nil {
+		return err
+	}
+	if o.Account != "" && o.Account != install.ServiceAccount {
+		if err := install.Account(ctx, c, o.Namespace, o.Account); err != nil {
+			return err
+		}
+	}
+	if live.Predecessor == "" {
+		return nil
+	}
+	t.progress("waiting: KUDO's manager to stop")
+	return install.Replace(ctx, c, live, func(obj client.Object) { t.say("%s of KUDO removed", obj.GetName()) })
+}
+
+func (t *tool) installAll(ctx context.Context, c client.Client, config *rest.Config, o *initOptions) error {
+	objs, err := install.Objects(o.Options)
 	if err != nil {
 		return err
 	}
@@ -92,7 +211,7 @@ func (t *tool) init(ctx context.Context, o *initOptions) error {
 		if created {
 			verb = "created"
 		}
-		_, _ = fmt.Fprintf(t.out, "%s %s %s\n", lower(obj.GetKind()), obj.GetName(), verb)
+		t.say("%s %s %s", lower(obj.GetKind()), obj.GetName(), verb)
 	})
 	if err != nil {
 		return err
@@ -109,10 +228,14 @@ func (t *tool) init(ctx context.Context, o *initOptions) error {
 		}
 	}
 	if o.kubeconfig != "" {
-		if err := install.Kubeconfig(ctx, c, config, o.Namespace, o.kubeconfig); err != nil {
+		account := o.Account
+		if account == "" {
+			account = install.ServiceAccount
+		}
+		if err := install.Kubeconfig(ctx, c, config, o.Namespace, account, o.kubeconfig); err != nil {
 			return err
 		}
-		_, _ = fmt.Fprintf(t.out, "kubeconfig of the manager written to %s\n", o.kubeconfig)
+		t.say("kubeconfig of the manager written to %s", o.kubeconfig)
 	}
 	return nil
 }

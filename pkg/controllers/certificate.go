@@ -30,6 +30,8 @@ func (everywhere) NeedLeaderElection() bool { return false }
 type certFiles struct {
 	cache cache.Cache
 	dir   string
+	// written is closed once the certificate is there, where nothing else tells; nil if something does.
+	written chan struct{}
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
@@ -64,6 +66,10 @@ func (c *certFiles) write(s *corev1.Secret) error {
 		content := s.Data[name]
 		if len(content) == 0 {
 			continue
+		}
+		if name == "tls.crt" && c.written != nil {
+			defer close(c.written)
+			defer func() { c.written = nil }()
 		}
 		path := filepath.Join(c.dir, name)
 		if err := os.WriteFile(path+".new", content, 0o600); err != nil {

@@ -60,6 +60,8 @@ type Options struct {
 	WebhookPort int
 	// WebhookCertDir is where the serving certificate is written to.
 	WebhookCertDir string
+	// CertRotation makes and renews the webhooks' certificate; without it somebody else, such as cert-manager, does.
+	CertRotation bool
 	// LeaderElection lets several managers run, of which one works.
 	LeaderElection bool
 	// Workers is how many Instances are worked on at a time.
@@ -230,6 +232,11 @@ func addWebhooks(mgr manager.Manager, o Options) error {
 	secret := types.NamespacedName{Namespace: o.Namespace, Name: WebhookSecret}
 	service := fmt.Sprintf("kudo-controller-manager-service.%s.svc", o.Namespace)
 	ready := make(chan struct{})
+	files := &certFiles{cache: mgr.GetCache(), dir: o.WebhookCertDir}
+	if !o.CertRotation {
+		files.written = ready
+		return serveWebhooks(mgr, o, files, ready)
+	}
 	err := rotator.AddRotator(mgr, &rotator.CertRotator{
 		SecretKey: secret, CertDir: o.WebhookCertDir, CAName: "kudo-ca", CAOrganization: "kudo",
 		DNSName: service, ExtraDNSNames: []string{"localhost", service + ".cluster.local"}, IsReady: ready,
@@ -242,7 +249,12 @@ func addWebhooks(mgr manager.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("set up the webhooks' certificate: %w", err)
 	}
-	if err := mgr.Add(&certFiles{cache: mgr.GetCache(), dir: o.WebhookCertDir}); err != nil {
+	return serveWebhooks(mgr, o, files, ready)
+}
+
+// serveWebhooks writes the certificate's files, and serves the webhooks once it is ready.
+func serveWebhooks(mgr manager.Manager, o Options, files *certFiles, ready <-chan struct{}) error {
+	if err := mgr.Add(files); err != nil {
 		return err
 	}
 	server := webhook.NewServer(webhook.Options{Port: o.WebhookPort, CertDir: o.WebhookCertDir})

@@ -21,12 +21,12 @@ const tokenSeconds = 365 * 24 * 3600
 
 // Kubeconfig writes a kubeconfig to a file, with which a manager outside of the cluster has the rights of the
 // ServiceAccount, and no more.
-func Kubeconfig(ctx context.Context, c client.Client, config *rest.Config, namespace, path string) error {
+func Kubeconfig(ctx context.Context, c client.Client, config *rest.Config, namespace, name, path string) error {
 	account := &corev1.ServiceAccount{}
-	account.Namespace, account.Name = namespace, ServiceAccount
+	account.Namespace, account.Name = namespace, name
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(tokenSeconds))}}
 	if err := c.SubResource("token").Create(ctx, account, request); err != nil {
-		return fmt.Errorf("token of ServiceAccount %s/%s: %w", namespace, ServiceAccount, err)
+		return fmt.Errorf("token of ServiceAccount %s/%s: %w", namespace, name, err)
 	}
 	if err := rest.LoadTLSFiles(config); err != nil {
 		return err

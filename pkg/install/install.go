@@ -2,18 +2,13 @@
 package install
 
 import (
-	"context"
 	"fmt"
 	"io/fs"
-	"net"
-	"net/url"
+	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/manifests"
 )
@@ -30,19 +25,32 @@ type Options struct {
 	External bool
 	// WebhookURL is where an external manager serves the webhooks, such as https://localhost:9443; empty for none.
 	WebhookURL string
+	// Account is the ServiceAccount that the manager runs under; ServiceAccount if empty. Another one is not made: it
+	// must exist in the namespace.
+	Account string
+	// CertManager lets cert-manager issue the webhooks' certificate, instead of the manager.
+	CertManager bool
+	// Version of kudo that is written on all objects; empty for none.
+	Version string
 }
 
-// manager is the field manager of what is installed.
-const manager = "kudo-init"
+// withDefaults fills in what was left empty.
+func (o Options) withDefaults() Options {
+	if o.Namespace == "" {
+		o.Namespace = DefaultNamespace
+	}
+	if o.Account == "" {
+		o.Account = ServiceAccount
+	}
+	return o
+}
 
 // DefaultNamespace is where kudo is installed if nothing else is said.
 const DefaultNamespace = "kudo-system"
 
 // Objects returns what Options ask for, in the order in which it is to be applied.
 func Objects(o Options) ([]*unstructured.Unstructured, error) {
-	if o.Namespace == "" {
-		o.Namespace = DefaultNamespace
-	}
+	o = o.withDefaults()
 	files, err := fs.Glob(manifests.Files, "crds/*.yaml")
 	if err != nil {
 		return nil, err
@@ -51,6 +59,9 @@ func Objects(o Options) ([]*unstructured.Unstructured, error) {
 		files = append(files, "rbac.yaml", "policy.yaml")
 		if !o.External || o.WebhookURL != "" {
 			files = append(files, "webhook.yaml")
+		}
+		if o.CertManager {
+			files = append(files, "certificate.yaml")
 		}
 		if !o.External {
 			files = append(files, "manager.yaml")
@@ -64,6 +75,7 @@ func Objects(o Options) ([]*unstructured.Unstructured, error) {
 		}
 		out = append(out, objs...)
 	}
+	out = slices.DeleteFunc(out, func(obj *unstructured.Unstructured) bool { return unwanted(obj, o) })
 	for _, obj := range out {
 		if err := adapt(obj, o); err != nil {
 			return nil, err
@@ -88,91 +100,4 @@ func read(name string) ([]*unstructured.Unstructured, error) {
 		}
 	}
 	return out, nil
-}
-
-// adapt fits a manifest to the options.
-func adapt(obj *unstructured.Unstructured, o Options) error {
-	if obj.GetNamespace() == DefaultNamespace {
-		obj.SetNamespace(o.Namespace)
-	}
-	switch obj.GetKind() {
-	case "Namespace":
-		obj.SetName(o.Namespace)
-	case "ClusterRoleBinding":
-		subjects, _, _ := unstructured.NestedSlice(obj.Object, "subjects")
-		for _, s := range subjects {
-			s.(map[string]any)["namespace"] = o.Namespace
-		}
-		return unstructured.SetNestedSlice(obj.Object, subjects, "subjects")
-	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
-		return webhook(obj, o)
-	case "Deployment":
-		return deployment(obj, o)
-	}
-	return nil
-}
-
-func webhook(obj *unstructured.Unstructured, o Options) error {
-	hooks, _, _ := unstructured.NestedSlice(obj.Object, "webhooks")
-	for _, h := range hooks {
-		config := h.(map[string]any)["clientConfig"].(map[string]any)
-		service := config["service"].(map[string]any)
-		service["namespace"] = o.Namespace
-		if o.WebhookURL == "" {
-			continue
-		}
-		address, err := local(o.WebhookURL)
-		if err != nil {
-			return err
-		}
-		config["url"] = address + fmt.Sprint(service["path"])
-		delete(config, "service")
-	}
-	return unstructured.SetNestedSlice(obj.Object, hooks, "webhooks")
-}
-
-// local puts localhost for a loopback address: the certificate is made for names.
-func local(address string) (string, error) {
-	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "https" || u.Host == "" {
-		return "", fmt.Errorf("webhook URL %q: must be like https://localhost:9443", address)
-	}
-	if ip := net.ParseIP(u.Hostname()); ip != nil && ip.IsLoopback() {
-		port := u.Port()
-		if u.Host = "localhost"; port != "" {
-			u.Host = net.JoinHostPort("localhost", port)
-		}
-	}
-	return strings.TrimSuffix(u.String(), "/"), nil
-}
-
-func deployment(obj *unstructured.Unstructured, o Options) error {
-	containers, _, _ := unstructured.NestedSlice(obj.Object, "spec", "template", "spec", "containers")
-	c := containers[0].(map[string]any)
-	if o.Image != "" {
-		c["image"] = o.Image
-	}
-	if o.PullPolicy != "" {
-		c["imagePullPolicy"] = o.PullPolicy
-	}
-	args := c["args"].([]any)
-	args[0] = "--namespace=" + o.Namespace
-	return unstructured.SetNestedSlice(obj.Object, containers, "spec", "template", "spec", "containers")
-}
-
-// Progress is told of each object that was applied.
-type Progress func(obj *unstructured.Unstructured, created bool)
-
-// Apply puts the objects on the cluster. What is there already is brought up to date.
-func Apply(ctx context.Context, c client.Client, objs []*unstructured.Unstructured, progress Progress) error {
-	for _, obj := range objs {
-		sent, live := obj.DeepCopy(), &metav1.PartialObjectMetadata{}
-		live.SetGroupVersionKind(obj.GroupVersionKind())
-		absent := apierrors.IsNotFound(c.Get(ctx, client.ObjectKeyFromObject(obj), live))
-		if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(sent), client.FieldOwner(manager), client.ForceOwnership); err != nil {
-			return fmt.Errorf("%s %s: %w", obj.GetKind(), obj.GetName(), err)
-		}
-		progress(obj, absent)
-	}
-	return nil
 }

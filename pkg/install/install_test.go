@@ -17,7 +17,8 @@ func TestObjects(t *testing.T) {
 		rights = append(rights, "ValidatingAdmissionPolicy "+policy, "ValidatingAdmissionPolicyBinding "+policy)
 	}
 	webhooks := []string{"Secret kudo-system/kudo-webhook-server-secret",
-		"MutatingWebhookConfiguration kudo-manager-instance-admission-webhook-config", "ValidatingWebhookConfiguration kudo-manager-instance-validation-webhook-config"}
+		"MutatingWebhookConfiguration kudo-manager-instance-admission-webhook-config", "ValidatingWebhookConfiguration kudo-manager-instance-validation-webhook-config",
+		"ValidatingWebhookConfiguration kudo-manager-explore-validation-webhook-config"}
 	manager := []string{"Service kudo-system/kudo-controller-manager-service", "Deployment kudo-system/kudo-controller-manager"}
 	all := func(lists ...[]string) (out []string) {
 		for _, l := range lists {
@@ -133,7 +134,7 @@ func TestWebhookURL(t *testing.T) {
 			continue
 		}
 		for _, obj := range objs {
-			if obj.GetKind() != "ValidatingWebhookConfiguration" {
+			if obj.GetName() != validating {
 				continue
 			}
 			hooks, _, _ := unstructured.NestedSlice(obj.Object, "webhooks")

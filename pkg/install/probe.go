@@ -37,6 +37,9 @@ func Enforced(ctx context.Context, c client.Client) error {
 			if err := c.Create(ctx, probe); err != nil {
 				return fmt.Errorf("probe the policies: %w", err)
 			}
+			if ctx.Err() == nil {
+				continue // at once: the manager will delete this one too
+			}
 		case err != nil && ctx.Err() == nil:
 			return fmt.Errorf("probe the policies: %w", err)
 		}

@@ -61,7 +61,7 @@ func TestInit(t *testing.T) {
 		kind, _ := obj["kind"].(string)
 		kinds[kind]++
 	}
-	if kinds["CustomResourceDefinition"] != 3 || kinds["Deployment"] != 1 || kinds["ValidatingWebhookConfiguration"] != 1 {
+	if kinds["CustomResourceDefinition"] != 6 || kinds["Deployment"] != 1 || kinds["ValidatingWebhookConfiguration"] != 2 {
 		t.Errorf("the dry run prints %v", kinds)
 	}
 	wants(run(1, "get", "instances"), "kudo is not installed on this cluster")

@@ -1,0 +1,249 @@
+package diagnostics
+
+import (
+	"cmp"
+	"encoding/base64"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+)
+
+// Redacted stands where something was left out.
+const Redacted = "REDACTED"
+
+const (
+	// shortest is the length in bytes from which on a secret value is looked for in texts: shorter ones are words that
+	// stand everywhere.
+	shortest = 6
+	// longest is the length up to which it is; whole files are not.
+	longest = 16 << 10
+)
+
+// Redactor takes secrets out of objects and texts: the data of Secrets, values whose name says what they are, and, in any
+// text, the values that it has learned, and what looks like a credential. The zero value is ready to use.
+type Redactor struct {
+	names    map[string]bool
+	values   map[string]bool
+	replacer *strings.Replacer
+}
+
+// Name declares a parameter sensitive, whatever its name looks like.
+func (r *Redactor) Name(name string) {
+	if r.names == nil {
+		r.names = map[string]bool{}
+	}
+	r.names[name] = true
+}
+
+// Learn takes a secret value, to be looked for in all texts from now on, plain and in base64. Short ones, and plain
+// booleans and numbers, are not looked for.
+func (r *Redactor) Learn(value string) {
+	value = strings.TrimSpace(value)
+	_, number := strconv.ParseFloat(value, 64)
+	if len(value) < shortest || len(value) > longest || !utf8.ValidString(value) || number == nil && len(value) < 2*shortest {
+		return
+	}
+	if r.values == nil {
+		r.values = map[string]bool{}
+	}
+	r.values[value] = true
+	r.values[base64.StdEncoding.EncodeToString([]byte(value))] = true
+	r.replacer = nil
+}
+
+// prepare builds what the values are looked for with. Longer ones come first, since one may hold another.
+func (r *Redactor) prepare() {
+	all := make([]string, 0, len(r.values))
+	for value := range r.values {
+		all = append(all, value)
+	}
+	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	pairs := make([]string, 0, 2*len(all))
+	for _, value := range all {
+		pairs = append(pairs, value, Redacted)
+	}
+	r.replacer = strings.NewReplacer(pairs...)
+}
+
+// What looks like a credential in any text. A value that is a template or a variable is none.
+var (
+	assigned  = regexp.MustCompile(`(?i)((?:password|passwd|passphrase|pwd|secret|token|credential|api[-_]?key|access[-_]?key|private[-_]?key|secret[-_]?key)s?\\?["']?[ \t]*[:=][ \t]*\\?["']?)([^\s"'\\,;&{}$]+)`)
+	flagged   = regexp.MustCompile(`(?i)(--?[a-z0-9-]*(?:password|passwd|passphrase|token|secret|api-key)[ \t]+)([^\s"'\\,;&{}$-][^\s"'\\,;&{}$]*)`)
+	bearer    = regexp.MustCompile(`(?i)\b((?:bearer|basic)[ \t]+)([A-Za-z0-9._~+/=-]{8,})`)
+	userinfo  = regexp.MustCompile(`(://)([^/\s:@"']+:[^/\s@"']+)@`)
+	webToken  = regexp.MustCompile(`()(eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+)`)
+	pemSecret = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`)
+)
+
+// Text returns a text without what is secret.
+func (r *Redactor) Text(text string) string {
+	if r.replacer == nil {
+		r.prepare()
+	}
+	text = r.replacer.Replace(text)
+	text = pemSecret.ReplaceAllString(text, Redacted)
+	text = userinfo.ReplaceAllString(text, "${1}"+Redacted+"@")
+	for _, pattern := range []*regexp.Regexp{bearer, webToken, assigned, flagged} {
+		text = pattern.ReplaceAllStringFunc(text, func(found string) string {
+			parts := pattern.FindStringSubmatch(found)
+			if len(parts) != 3 || harmless(parts[2]) {
+				return found
+			}
+			return parts[1] + Redacted
+		})
+	}
+	return text
+}
+
+// harmless values are no secrets, though their name may say so.
+func harmless(value string) bool {
+	switch strings.ToLower(value) {
+	case "", "true", "false", "null", "nil", "none", "~", "redacted", "|", ">", "|-", ">-":
+		return true
+	}
+	return false
+}
+
+// Sensitive tells whether the value of a name is to be left out: the name is that of a sensitive parameter, or one of its
+// words is password, token, secret, key or the like.
+func (r *Redactor) Sensitive(name string) bool {
+	if r.names[name] {
+		return true
+	}
+	lower := strings.ToLower(name)
+	for _, part := range []string{"password", "passwd", "passphrase", "secret", "token", "credential", "apikey", "privatekey", "accesskey"} {
+		if strings.Contains(lower, part) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(words(name), func(word string) bool {
+		return word == "key" || word == "keys" || word == "pwd" || word == "pass"
+	})
+}
+
+// secretField tells whether a field of an object holds a secret. Only its last word counts: secretName and
+// secretKeyRef.key hold names.
+func secretField(name string) bool {
+	all := words(name)
+	if len(all) == 0 {
+		return false
+	}
+	switch last := all[len(all)-1]; last {
+	case "password", "passwd", "passphrase", "pwd", "token", "secret", "credentials":
+		return true
+	case "key":
+		return len(all) > 1 && slices.Contains([]string{"api", "access", "private", "secret", "encryption"}, all[len(all)-2])
+	}
+	return false
+}
+
+// words splits a name such as adminPassword, ADMIN_PASSWORD or admin-password, in lower case.
+func words(name string) []string {
+	var out []string
+	var word strings.Builder
+	end := func() {
+		if word.Len() > 0 {
+			out = append(out, strings.ToLower(word.String()))
+			word.Reset()
+		}
+	}
+	lower := false
+	for _, c := range name {
+		if !unicode.IsLetter(c) && !unicode.IsDigit(c) {
+			end()
+			lower = false
+			continue
+		}
+		if unicode.IsUpper(c) && lower {
+			end()
+		}
+		lower = unicode.IsLower(c) || unicode.IsDigit(c)
+		word.WriteRune(c)
+	}
+	end()
+	return out
+}
+
+// copies are annotations that repeat an object, with what is secret in it.
+var copies = []string{v1beta1.LastAppliedAnnotation, "kubectl.kubernetes.io/last-applied-configuration"}
+
+// Object changes an object so that nothing secret is left in it, and drops what only fills space.
+func (r *Redactor) Object(obj *unstructured.Unstructured) {
+	unstructured.RemoveNestedField(obj.Object, "metadata", "managedFields")
+	for _, name := range copies {
+		unstructured.RemoveNestedField(obj.Object, "metadata", "annotations", name)
+	}
+	if obj.GetKind() == "Secret" {
+		for _, field := range []string{"data", "stringData"} {
+			blank(obj.Object[field])
+		}
+	}
+	if obj.GetKind() == "ConfigMap" {
+		r.named(obj.Object["data"])
+		blank(obj.Object["binaryData"])
+	}
+	for key, value := range obj.Object {
+		if key != "apiVersion" && key != "kind" {
+			obj.Object[key] = r.Value(key, value)
+		}
+	}
+}
+
+// blank leaves the names of a map only.
+func blank(value any) {
+	if m, ok := value.(map[string]any); ok {
+		for key := range m {
+			m[key] = Redacted
+		}
+	}
+}
+
+// named leaves out the values of a map that are sensitive by their name.
+func (r *Redactor) named(value any) {
+	if m, ok := value.(map[string]any); ok {
+		for key, item := range m {
+			if text, ok := item.(string); ok && r.Sensitive(key) && !harmless(text) {
+				m[key] = Redacted
+			}
+		}
+	}
+}
+
+// Value returns a part of an object, named key, without what is secret. Maps and lists are changed in place.
+func (r *Redactor) Value(key string, value any) any {
+	switch v := value.(type) {
+	case string:
+		if secretField(key) && !harmless(v) {
+			return Redacted
+		}
+		return r.Text(v)
+	case []any:
+		for n := range v {
+			v[n] = r.Value(key, v[n])
+		}
+		return v
+	case map[string]any:
+		if key == "parameters" || key == "installParameters" || key == "fixed" {
+			r.named(v)
+		}
+		if name, ok := v["name"].(string); ok && r.Sensitive(name) { // a variable, or a parameter
+			for _, field := range []string{"value", "default"} {
+				if text, ok := v[field].(string); ok && !harmless(text) {
+					v[field] = Redacted
+				}
+			}
+		}
+		for name, item := range v {
+			v[name] = r.Value(name, item)
+		}
+		return v
+	}
+	return value
+}

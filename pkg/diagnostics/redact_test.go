@@ -1,0 +1,112 @@
+package diagnostics
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func TestText(t *testing.T) {
+	for _, tc := range []struct{ reason, in, want string }{
+		{"a learned value", "login failed for s3cret-value!", "login failed for REDACTED!"},
+		{"in base64", "x " + base64.StdEncoding.EncodeToString([]byte("s3cret-value")), "x REDACTED"},
+		{"an assignment", "db_password=abc mode=fast", "db_password=REDACTED mode=fast"},
+		{"YAML", "apiKey: 'abc'\nname: x", "apiKey: 'REDACTED'\nname: x"},
+		{"JSON", `{"token":"abc","n":1}`, `{"token":"REDACTED","n":1}`},
+		{"quoted JSON", `"{\"token\":\"abc\"}"`, `"{\"token\":\"REDACTED\"}"`},
+		{"a flag", "run --admin-password abc --verbose", "run --admin-password REDACTED --verbose"},
+		{"a header", "Authorization: Bearer abcdefghijkl", "Authorization: Bearer REDACTED"},
+		{"a URL", "see https://me:pw@host/x", "see https://REDACTED@host/x"},
+		{"a key", "a\n-----BEGIN RSA PRIVATE KEY-----\nAAA\n-----END RSA PRIVATE KEY-----\nb", "a\nREDACTED\nb"},
+		{"half of a key", "a\n-----BEGIN PRIVATE KEY-----\nAAA", "a\nREDACTED"},
+		{"a template", "password: {{ .Params.PASSWORD }}", "password: {{ .Params.PASSWORD }}"},
+		{"a name of a Secret", "secretName: tls\ntokenSecretRef:\n  name: x", "secretName: tls\ntokenSecretRef:\n  name: x"},
+		{"a switch", "token: true", "token: true"},
+	} {
+		r := &Redactor{}
+		r.Learn("s3cret-value")
+		if got := r.Text(tc.in); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
+		}
+	}
+}
+
+func TestObject(t *testing.T) {
+	secret := map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"any": "eA=="}, "metadata": map[string]any{
+		"name": "s", "managedFields": []any{}, "annotations": map[string]any{"kubectl.kubernetes.io/last-applied-configuration": "{}", "kept": "yes"}}}
+	instance := map[string]any{"apiVersion": "kudo.dev/v1beta1", "kind": "Instance", "spec": map[string]any{"parameters": map[string]any{
+		"ADMIN_PASSWORD": "x", "PIN": "1234", "REPLICAS": "3", "KEYSPACE": "ks", "USE_TOKEN": "true"}}}
+	pod := map[string]any{"apiVersion": "v1", "kind": "Pod", "spec": map[string]any{"containers": []any{map[string]any{
+		"env": []any{map[string]any{"name": "TOKEN", "value": "x"}, map[string]any{"name": "MODE", "value": "x"},
+			map[string]any{"name": "KEY", "valueFrom": map[string]any{"secretKeyRef": map[string]any{"name": "s", "key": "k"}}}}}}}}
+	for _, tc := range []struct {
+		reason    string
+		obj, want map[string]any
+	}{
+		{"a Secret keeps its keys", secret, map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"any": Redacted},
+			"metadata": map[string]any{"name": "s", "annotations": map[string]any{"kept": "yes"}}}},
+		{"parameters by name, and those declared", instance, map[string]any{"apiVersion": "kudo.dev/v1beta1", "kind": "Instance", "spec": map[string]any{"parameters": map[string]any{
+			"ADMIN_PASSWORD": Redacted, "PIN": Redacted, "REPLICAS": "3", "KEYSPACE": "ks", "USE_TOKEN": "true"}}}},
+		{"variables by name, references stay", pod, map[string]any{"apiVersion": "v1", "kind": "Pod", "spec": map[string]any{"containers": []any{map[string]any{
+			"env": []any{map[string]any{"name": "TOKEN", "value": Redacted}, map[string]any{"name": "MODE", "value": "x"},
+				map[string]any{"name": "KEY", "valueFrom": map[string]any{"secretKeyRef": map[string]any{"name": "s", "key": "k"}}}}}}}}},
+	} {
+		r := &Redactor{}
+		r.Name("PIN")
+		r.Object(&unstructured.Unstructured{Object: tc.obj})
+		if diff := cmp.Diff(tc.want, tc.obj); diff != "" {
+			t.Errorf("%s: %s", tc.reason, diff)
+		}
+	}
+}
+
+// FuzzText: a learned value is in no text, and redacting twice changes nothing more of it.
+func FuzzText(f *testing.F) {
+	f.Add("correct horse", "x correct horse y password=correct horse")
+	f.Add("aaaaaaa", "aaaaaaaaaaaaaaaaaaaaa")
+	f.Fuzz(func(t *testing.T, value, text string) {
+		r := &Redactor{}
+		r.Learn(value)
+		value = strings.TrimSpace(value)
+		got := r.Text(text)
+		if r.values[value] && !strings.Contains(Redacted, value) && strings.Contains(strings.ReplaceAll(got, Redacted, "\x00"), value) {
+			t.Errorf("%q is left in %q", value, got)
+		}
+	})
+}
+
+func TestTail(t *testing.T) {
+	for _, tc := range []struct {
+		reason, in string
+		limit      int64
+		want       string
+		cut        bool
+	}{
+		{"short", "a\nb\n", 10, "a\nb\n", false},
+		{"whole lines of the end", "first\nsecond\nthird\n", 10, "third\n", true},
+		{"a single long line is left out: a secret may begin before the cut", "aaaaaaaaaaaaaaaaaaaaaa", 10, "", true},
+	} {
+		got, cut, err := tail(strings.NewReader(tc.in), tc.limit)
+		if err != nil || string(got) != tc.want || cut != tc.cut {
+			t.Errorf("%s: %q, %v, %v", tc.reason, got, cut, err)
+		}
+	}
+}
+
+func TestFolder(t *testing.T) {
+	f := NewFolder(t.TempDir(), 10)
+	if err := f.Write("a/b", []byte("12345")); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Write("a/c", []byte("123456")); err == nil {
+		t.Error("a folder takes more than it may")
+	}
+	for in, want := range map[string]string{"system:x": "system_x", "..": "_", "a/../b": "a_.._b", "ok-1.x": "ok-1.x"} {
+		if got := safe(in); got != want {
+			t.Errorf("safe(%q) is %q", in, got)
+		}
+	}
+}

@@ -1,0 +1,383 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+)
+
+// Force says what becomes of Instances and Installations, and of what they hold, when kudo is removed. Empty means that
+// kudo is not removed while there are any.
+type Force string
+
+const (
+	// Keep leaves all that they hold as it is. If the CRDs go, the objects are first taken out of kudo's hands, so that
+	// the garbage collector does not delete them.
+	Keep Force = "keep"
+	// Release uninstalls them, as kubectl kudo uninstall and uninstall-version do, and needs a manager that works.
+	Release Force = "release"
+)
+
+// Fate is what becomes of an object when kudo is removed.
+type Fate struct {
+	// Object is kind and name.
+	Object string
+	// Goes is set if it is deleted; else it stays.
+	Goes bool
+	// Why it stays, or what goes with it.
+	Why string
+}
+
+// Remover removes kudo from a cluster.
+type Remover struct {
+	Client client.Client
+	// Scanner finds what the garbage collector would delete along with kudo's objects.
+	Scanner *Scanner
+	// CRDs go too, and with them all Operators, OperatorVersions, Instances and Installations.
+	CRDs bool
+	// Force says what becomes of Instances and Installations.
+	Force Force
+	// DryRun deletes nothing.
+	DryRun bool
+	// Tell is told what became of each object, and Waiting what is waited for.
+	Tell    func(Fate)
+	Waiting func(message string)
+
+	live *Live
+	held holders
+}
+
+// holders are kudo's objects that others depend on.
+type holders struct {
+	instances     []v1beta1.Instance
+	installations []v1beta1.Installation
+	versions      []v1beta1.OperatorVersion
+}
+
+// InUse is a removal that is refused.
+type InUse struct {
+	Instances, Installations []string
+	CRDs                     bool
+}
+
+// Error implements error.
+func (e *InUse) Error() string {
+	var there []string
+	if len(e.Instances) > 0 {
+		there = append(there, "Instances "+some(e.Instances))
+	}
+	if len(e.Installations) > 0 {
+		there = append(there, "Installations of "+some(e.Installations))
+	}
+	what := "they and all that they hold stay, and wait for the next kubectl kudo init"
+	if e.CRDs {
+		what = "all that they hold stays, and is no longer kudo's; they themselves go"
+	}
+	return fmt.Sprintf("kudo is in use: there are %s. Uninstall them first (kubectl kudo uninstall, uninstall-version), or give --force=release, "+
+		"which does that for all of them, or --force=keep: %s", strings.Join(there, ", and "), what)
+}
+
+func some(names []string) string {
+	if len(names) > shown {
+		return strings.Join(names[:shown], ", ") + fmt.Sprintf(" and %d more", len(names)-shown)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Remove takes kudo off the cluster, in an order in which nothing is lost at whatever point it ends; it can be run again.
+//
+//	what is in use is refused, released by the manager, or kept
+//	the manager stops: its Deployment, its rights, its webhooks
+//	what goes with the CRDs is taken out of kudo's hands; then the CRDs, and the policies that guard their objects
+//	the rest
+func (r *Remover) Remove(ctx context.Context) error {
+	var err error
+	if r.live, err = Look(ctx, r.Client); err != nil {
+		return err
+	}
+	if err := r.look(ctx); err != nil {
+		return err
+	}
+	if used := r.inUse(); used != nil && r.Force == "" {
+		return used
+	}
+	switch {
+	case r.Force == Release:
+		if err := r.release(ctx); err != nil {
+			return err
+		}
+	case !r.CRDs:
+		r.tellHolders()
+	}
+	objs, err := r.objects()
+	if err != nil {
+		return err
+	}
+	if err := r.stop(ctx, objs); err != nil {
+		return err
+	}
+	if r.CRDs {
+		if err := r.letGo(ctx); err != nil {
+			return err
+		}
+	}
+	for _, obj := range objs {
+		if err := r.object(ctx, obj); err != nil {
+			return err
+		}
+	}
+	return r.namespace(ctx)
+}
+
+// objects are those of an installation, in the order in which they go: what guards an object goes after it.
+func (r *Remover) objects() ([]*unstructured.Unstructured, error) {
+	o := r.live.Options
+	o.External, o.WebhookURL = false, ""
+	objs, err := Objects(o)
+	if err != nil {
+		return nil, err
+	}
+	rank := func(obj *unstructured.Unstructured) int {
+		switch obj.GetKind() {
+		case "CustomResourceDefinition":
+			return 1
+		case "ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy":
+			return 2
+		}
+		return 0
+	}
+	objs = slices.DeleteFunc(objs, func(obj *unstructured.Unstructured) bool { return obj.GetKind() == "Namespace" })
+	slices.Reverse(objs)
+	slices.SortStableFunc(objs, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
+	return objs, nil
+}
+
+// look reads what depends on kudo.
+func (r *Remover) look(ctx context.Context) error {
+	instances, installations, versions := &v1beta1.InstanceList{}, &v1beta1.InstallationList{}, &v1beta1.OperatorVersionList{}
+	for _, list := range []client.ObjectList{instances, installations, versions} {
+		if err := r.Client.List(ctx, list); err != nil && !absent(err) {
+			return fmt.Errorf("look for what is in use: %w", err)
+		}
+	}
+	r.held = holders{instances.Items, installations.Items, versions.Items}
+	return nil
+}
+
+func (r *Remover) inUse() error {
+	if len(r.held.instances)+len(r.held.installations) == 0 {
+		return nil
+	}
+	used := &InUse{CRDs: r.CRDs}
+	for _, i := range r.held.instances {
+		used.Instances = append(used.Instances, i.Namespace+"/"+i.Name)
+	}
+	for _, i := range r.held.installations {
+		used.Installations = append(used.Installations, i.Spec.For.Kind+" "+i.Spec.For.Namespace+"/"+i.Spec.For.Name)
+	}
+	return used
+}
+
+// tellHolders says that all who hold something stay.
+func (r *Remover) tellHolders() {
+	const why = "it and all that it holds wait for the next kubectl kudo init"
+	for _, i := range r.held.instances {
+		r.Tell(Fate{"instance " + i.Namespace + "/" + i.Name, false, why})
+	}
+	for _, i := range r.held.installations {
+		r.Tell(Fate{"installation of " + i.Spec.For.Kind + " " + i.Spec.For.Namespace + "/" + i.Spec.For.Name, false, why})
+	}
+}
+
+// stop ends the manager, and takes its rights: so one outside of the cluster ends too.
+func (r *Remover) stop(ctx context.Context, objs []*unstructured.Unstructured) error {
+	if r.DryRun {
+		return nil
+	}
+	r.Waiting("the manager to stop")
+	for _, obj := range objs {
+		powers := obj.GetKind() == "Deployment" || obj.GetKind() == "ClusterRoleBinding" || isWebhook(obj)
+		if !powers {
+			continue
+		}
+		name := lowerKind(obj)
+		gone, err := deleteAwait(ctx, r.Client, obj.DeepCopy(), metav1.DeletePropagationForeground)
+		if err != nil {
+			return err
+		}
+		if gone {
+			r.Tell(Fate{name, true, ""})
+		}
+	}
+	if !r.CRDs {
+		return nil
+	}
+	if holder, err := Leader(ctx, r.Client, r.live.Namespace); err == nil {
+		return fmt.Errorf("a manager still works, as %s: stop it first, and see that its account has no other rights than those of ClusterRole %s", holder, roleName)
+	}
+	return nil
+}
+
+// object deletes an object of the installation, or says why it stays.
+func (r *Remover) object(ctx context.Context, obj *unstructured.Unstructured) error {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(obj.GroupVersionKind())
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(obj), live)
+	if absent(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", lowerKind(obj), err)
+	}
+	fate := Fate{Object: lowerKind(obj), Goes: true}
+	switch kind := obj.GetKind(); {
+	case kind == "CustomResourceDefinition" && !r.CRDs:
+		fate.Goes, fate.Why = false, "it holds the objects of its kind: "+r.count(obj.GetName())+"; --crds deletes them all"
+	case kind == "CustomResourceDefinition":
+		fate.Why = "and with it " + r.count(obj.GetName())
+	case strings.HasPrefix(kind, "ValidatingAdmissionPolicy") && !r.CRDs:
+		fate.Goes, fate.Why = false, "it guards kudo's objects as long as their CustomResourceDefinitions are there"
+	case obj.GetLabels()["app"] != live.GetLabels()["app"]:
+		fate.Goes, fate.Why = false, "it lacks the label app=kudo-manager, so that it is somebody else's"
+	}
+	if fate.Goes && !r.DryRun {
+		r.Waiting(fate.Object + " to go")
+		uid := live.GetUID()
+		err := r.Client.Delete(ctx, live, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &uid})
+		if err != nil && !absent(err) {
+			return fmt.Errorf("delete %s: %w", fate.Object, err)
+		}
+		if _, err := deleteAwait(ctx, r.Client, live, metav1.DeletePropagationBackground); err != nil {
+			return err
+		}
+	}
+	r.Tell(fate)
+	return nil
+}
+
+// count says how many objects a definition of kudo's has.
+func (r *Remover) count(crd string) string {
+	n, what := 0, ""
+	switch crd {
+	case instancesCRD:
+		n, what = len(r.held.instances), "Instances"
+	case "installations.kudo.dev":
+		n, what = len(r.held.installations), "Installations"
+	case "operatorversions.kudo.dev":
+		n, what = len(r.held.versions), "OperatorVersions"
+	default:
+		return "all objects of its kind"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// namespace deletes the manager's namespace if init has made it and nothing else is in it.
+func (r *Remover) namespace(ctx context.Context) error {
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: r.live.Namespace, Name: leaseName}}
+	if !r.DryRun {
+		if err := r.Client.Delete(ctx, lease); err != nil && !absent(err) {
+			return fmt.Errorf("delete the manager's lease: %w", err)
+		}
+	}
+	ns := &metav1.PartialObjectMetadata{}
+	ns.SetGroupVersionKind(unstructuredKind("v1", "Namespace"))
+	if there, err := read1(ctx, r.Client, ns, "", r.live.Namespace); err != nil || !there {
+		return err
+	}
+	fate := Fate{Object: "namespace " + ns.Name, Goes: true}
+	content, err := r.Scanner.Content(ctx, ns.Name)
+	switch {
+	case ns.Annotations[createdAnnotation] != manager:
+		fate.Goes, fate.Why = false, "it was there before kudo"
+	case err != nil:
+		fate.Goes, fate.Why = false, "what is in it cannot be told: "+err.Error()
+	case len(content) > 0 && !r.DryRun:
+		fate.Goes, fate.Why = false, "it holds what is not kudo's: "+some(content)
+	}
+	if fate.Goes && !r.DryRun {
+		if _, err := deleteAwait(ctx, r.Client, ns, metav1.DeletePropagationBackground); err != nil {
+			return err
+		}
+	}
+	r.Tell(fate)
+	return nil
+}
+
+// release uninstalls all Instances, then all OperatorVersions that hold something.
+func (r *Remover) release(ctx context.Context) error {
+	for _, i := range r.held.instances {
+		r.Tell(Fate{"instance " + i.Namespace + "/" + i.Name, true, "after its cleanup plan"})
+	}
+	for _, i := range r.held.installations {
+		r.Tell(Fate{"installation of " + i.Spec.For.Kind + " " + i.Spec.For.Namespace + "/" + i.Spec.For.Name, true, "once all that it holds is released"})
+	}
+	if r.DryRun || len(r.held.instances)+len(r.held.installations) == 0 {
+		return nil
+	}
+	if _, err := Leader(ctx, r.Client, r.live.Namespace); err != nil {
+		return fmt.Errorf("nothing can be released: %w. Start a manager, or give --force=keep", err)
+	}
+	background := client.PropagationPolicy(metav1.DeletePropagationBackground)
+	for n := range r.held.instances {
+		if err := r.Client.Delete(ctx, &r.held.instances[n], background); err != nil && !absent(err) {
+			return fmt.Errorf("delete Instance %s: %w", r.held.instances[n].Name, err)
+		}
+	}
+	if err := poll(ctx, r.remaining(ctx, false)); err != nil {
+		return fmt.Errorf("the release is not done: %w", err)
+	}
+	for n := range r.held.versions {
+		if v := &r.held.versions[n]; v.Status.Installation != "" {
+			if err := r.Client.Delete(ctx, v, background); err != nil && !absent(err) {
+				return fmt.Errorf("delete OperatorVersion %s: %w", v.Name, err)
+			}
+		}
+	}
+	if err := poll(ctx, r.remaining(ctx, true)); err != nil {
+		return fmt.Errorf("the release is not done: %w", err)
+	}
+	return r.look(ctx)
+}
+
+// remaining says what has not been released yet.
+func (r *Remover) remaining(ctx context.Context, installations bool) func() (string, error) {
+	told := ""
+	say := func(message string) (string, error) {
+		if message != told {
+			told = message
+			r.Waiting(message)
+		}
+		return message, nil
+	}
+	return func() (string, error) {
+		if err := r.look(ctx); err != nil {
+			return "", err
+		}
+		if len(r.held.instances) > 0 {
+			i := r.held.instances[0]
+			return say(strings.TrimSpace(fmt.Sprintf("Instance %s/%s is being deleted: %s %s", i.Namespace, i.Name, i.Status.PlanStatus[v1beta1.CleanupPlan].Status, i.Status.AggregatedStatus.Message)))
+		}
+		if !installations || len(r.held.installations) == 0 {
+			return "", nil
+		}
+		i := r.held.installations[0]
+		why := ""
+		if waits := meta.FindStatusCondition(i.Status.Conditions, v1beta1.ReleasedCondition); waits != nil {
+			why = ": " + waits.Message
+		}
+		return say(fmt.Sprintf("what %s %s/%s holds is being released%s", i.Spec.For.Kind, i.Spec.For.Namespace, i.Spec.For.Name, why))
+	}
+}
+
+// conflict tells whether an object has changed meanwhile.
+func conflict(err error) bool { return apierrors.IsConflict(err) || apierrors.IsInvalid(err) }

@@ -1,0 +1,170 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+)
+
+func groupKind(kind string) schema.GroupKind {
+	return schema.GroupKind{Group: v1beta1.GroupVersion.Group, Kind: kind}
+}
+
+// user is the manager's name for the apiserver.
+func (l *Live) user() string { return "system:serviceaccount:" + l.Namespace + ":" + l.Account }
+
+func (l *Live) groups() []string {
+	return []string{"system:serviceaccounts", "system:serviceaccounts:" + l.Namespace, "system:authenticated"}
+}
+
+// rights asks the apiserver whether the manager's account may do what the manager's role says, whatever gives it the right.
+func (i *inspection) rights(ctx context.Context) []Finding {
+	found := Finding{Check: "rights of serviceaccount " + i.live.Account, State: OK}
+	if i.live.Account != ServiceAccount {
+		if err := Account(ctx, i.client, i.live.Namespace, i.live.Account); err != nil {
+			return []Finding{{found.Check, Failed, err.Error(), "kubectl create serviceaccount " + i.live.Account + " -n " + i.live.Namespace}}
+		}
+	}
+	var lacks []string
+	for _, right := range i.needed() {
+		review := &authorizationv1.SubjectAccessReview{}
+		review.Spec.User, review.Spec.Groups, review.Spec.ResourceAttributes = i.live.user(), i.live.groups(), &right
+		if err := i.client.Create(ctx, review); err != nil {
+			return []Finding{{found.Check, Warning, "cannot be asked for: " + err.Error(), "use an administrator's kubeconfig"}}
+		}
+		if !review.Status.Allowed {
+			lacks = append(lacks, strings.TrimSuffix(right.Verb+" "+right.Resource+"."+right.Group, "."))
+		}
+	}
+	if len(lacks) > 0 {
+		found.State, found.Remedy = Failed, again
+		if len(lacks) > shown {
+			lacks = append(lacks[:shown:shown], fmt.Sprintf("and %d more", len(lacks)-shown))
+		}
+		found.Message = "may not " + strings.Join(lacks, ", ")
+	}
+	return []Finding{found}
+}
+
+// needed are the rights of the manager's role, one by one.
+func (i *inspection) needed() []authorizationv1.ResourceAttributes {
+	var out []authorizationv1.ResourceAttributes
+	for _, obj := range i.wanted {
+		role := &rbacv1.ClusterRole{}
+		if obj.GetKind() != "ClusterRole" || obj.GetName() != roleName || runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, role) != nil {
+			continue
+		}
+		for _, rule := range role.Rules {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					out = append(out, authorizationv1.ResourceAttributes{Group: rule.APIGroups[0], Resource: resource, Verb: verb})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// inForce is how long a policy may take to be in force: the apiserver needs about a second.
+const inForce = 5 * time.Second
+
+// policies tries them: what they must refuse is asked for, as a dry run.
+func (i *inspection) policies(ctx context.Context) []Finding {
+	version := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"installPlan": "probe", "plans": map[string]any{"probe": map[string]any{}}}}}
+	version.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("OperatorVersion"))
+	instance := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"crdTarball": map[string]any{"httpSource": map[string]any{"url": "https://example.invalid/crds.tgz"}},
+	}}}
+	instance.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Instance"))
+	return []Finding{i.refused(ctx, "kudo-install", version), i.refused(ctx, "kudo-instance-crds", instance), i.undeletable(ctx)}
+}
+
+// refused wants a policy to refuse an object to the manager, which has all rights but the verb install.
+func (i *inspection) refused(ctx context.Context, policy string, obj *unstructured.Unstructured) Finding {
+	found := Finding{Check: "policy " + policy + " in force", State: OK}
+	if !i.served(obj.GetKind()) {
+		return Finding{found.Check, Failed, obj.GetKind() + " is not served, so that it cannot be tried", again}
+	}
+	obj.SetNamespace(i.live.Namespace)
+	obj.SetName("kudo-init-probe")
+	config := rest.CopyConfig(i.config)
+	config.WarningHandler = rest.NoWarnings{}
+	config.Impersonate = rest.ImpersonationConfig{UserName: i.live.user(), Groups: i.live.groups()}
+	as, err := client.New(config, client.Options{Scheme: i.client.Scheme(), Mapper: i.client.RESTMapper()})
+	if err != nil {
+		return Finding{found.Check, Failed, err.Error(), again}
+	}
+	ctx, cancel := context.WithTimeout(ctx, inForce)
+	defer cancel()
+	err = poll(ctx, func() (string, error) {
+		err := as.Create(ctx, obj.DeepCopy(), client.DryRunAll)
+		switch {
+		case err == nil:
+			return "it refuses nothing", nil
+		case strings.Contains(err.Error(), "'"+policy+"'"):
+			return "", nil
+		}
+		return "", err
+	})
+	return i.verdict(ctx, found, err)
+}
+
+// verdict words the end of a trial.
+func (i *inspection) verdict(ctx context.Context, found Finding, err error) Finding {
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		found.State, found.Remedy = Failed, again
+		found.Message = "it does not refuse what it must: it is missing, changed, or not bound"
+		if i.live.Account != ServiceAccount {
+			found.Message += ", or ServiceAccount " + i.live.Account + " has more rights than kudo needs"
+		}
+	case apierrors.IsForbidden(err):
+		found.State, found.Message, found.Remedy = Failed, "cannot be tried, since the manager lacks rights: "+err.Error(), again
+	default:
+		found.State, found.Message, found.Remedy = Failed, "cannot be tried: "+err.Error(), again
+	}
+	return found
+}
+
+// undeletable wants a foreground deletion of an Installation to be refused.
+func (i *inspection) undeletable(ctx context.Context) Finding {
+	found := Finding{Check: "policy kudo-installations in force", State: OK}
+	if !i.served("Installation") {
+		return Finding{found.Check, Failed, "Installation is not served, so that it cannot be tried", again}
+	}
+	ctx, cancel := context.WithTimeout(ctx, inForce)
+	defer cancel()
+	list := &v1beta1.InstallationList{}
+	if err := i.client.List(ctx, list, client.Limit(1)); err != nil {
+		return i.verdict(ctx, found, err)
+	}
+	if len(list.Items) == 0 {
+		return i.verdict(ctx, found, Enforced(ctx, i.client))
+	}
+	foreground := client.PropagationPolicy(metav1.DeletePropagationForeground)
+	err := poll(ctx, func() (string, error) {
+		err := i.client.Delete(ctx, &list.Items[0], foreground, client.DryRunAll)
+		if err == nil {
+			return "it refuses nothing", nil
+		}
+		if absent(err) || err != nil && strings.Contains(err.Error(), "'kudo-installations'") {
+			return "", nil
+		}
+		return "", err
+	})
+	return i.verdict(ctx, found, err)
+}

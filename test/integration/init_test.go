@@ -1,0 +1,375 @@
+package integration
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/gen"
+)
+
+// installation is a control plane whose kudo a test may break.
+type installation struct {
+	*env.Env
+	*env.Cluster
+	t *testing.T
+	// external are the flags for a manager outside of the cluster, as kudo-local runs it.
+	external []string
+}
+
+func newInstallation(t *testing.T) *installation {
+	t.Helper()
+	if os.Getenv("KUDO_TEST_KUBECONFIG") != "" {
+		t.Skip("breaks its cluster, and KUDO_TEST_KUBECONFIG names one for all")
+	}
+	e, err := env.Start()
+	must(t, err)
+	t.Cleanup(e.Stop)
+	c, err := e.Connect()
+	must(t, err)
+	i := &installation{Env: e, Cluster: c, t: t}
+	hooks := i.webhook()
+	url := strings.TrimSuffix(*hooks.Webhooks[0].ClientConfig.URL, "/validate-kudo-dev-v1beta1-instance")
+	i.external = []string{"--external-manager", "--webhook-url", url}
+	return i
+}
+
+func (i *installation) webhook() *admissionregistrationv1.ValidatingWebhookConfiguration {
+	return env.Read(i.t, i.Cluster, &admissionregistrationv1.ValidatingWebhookConfiguration{}, "", "kudo-manager-instance-validation-webhook-config")
+}
+
+// init runs kubectl kudo init, and wants an exit code and texts.
+func (i *installation) init(code int, args []string, texts ...string) string {
+	i.t.Helper()
+	out := i.MustKudo(i.t, code, append([]string{"init"}, args...)...)
+	env.Contains(i.t, out, texts...)
+	return out
+}
+
+func (i *installation) local(args ...string) {
+	i.t.Helper()
+	if out, err := i.Local(args...); err != nil {
+		i.t.Fatalf("%v: %s", err, out)
+	}
+}
+
+// stopped ends the manager, which may have ended by itself when it lost its rights.
+func (i *installation) stopped() { _, _ = i.Local("kill", "manager") }
+
+// gone wants objects not to be there.
+func (i *installation) gone(objs ...client.Object) {
+	i.t.Helper()
+	for _, obj := range objs {
+		if err := i.Get(context.Background(), client.ObjectKeyFromObject(obj), obj); client.IgnoreNotFound(err) != nil || err == nil {
+			i.t.Errorf("%T %s is still there: %v", obj, obj.GetName(), err)
+		}
+	}
+}
+
+func (i *installation) delete(obj client.Object) {
+	i.t.Helper()
+	must(i.t, i.Delete(context.Background(), obj))
+}
+
+// TestInstallation takes kudo through upgrades, damages and removals, on a control plane of its own.
+func TestInstallation(t *testing.T) {
+	t.Parallel()
+	i := newInstallation(t)
+	for _, step := range []struct {
+		name string
+		run  func(*testing.T, *installation)
+	}{
+		{"Verify", testVerify}, {"Refusals", testRefusals}, {"Upgrade", testUpgrade}, {"Predecessor", testPredecessor},
+		{"Keep", testKeep}, {"KeepWithoutCRDs", testKeepWithoutCRDs}, {"Release", testRelease}, {"CertManager", testCertManager},
+	} {
+		if !t.Run(step.name, func(t *testing.T) { i.t = t; step.run(t, i) }) {
+			return // the next one builds upon it
+		}
+	}
+}
+
+// Each damage is found, named with its remedy, and mended by it.
+func testVerify(t *testing.T, i *installation) {
+	ctx := context.Background()
+	out := i.init(0, []string{"--verify"}, "policy kudo-install in force", "webhooks answer", "manager works")
+	if strings.Contains(out, "FAILED") || strings.Contains(out, "WARNING") {
+		t.Errorf("a fresh installation is not as it should be:\n%s", out)
+	}
+	for _, tc := range []struct {
+		reason string
+		harm   func()
+		want   []string
+	}{
+		{"a policy that is not bound refuses nothing",
+			func() {
+				i.delete(&admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: gen.Meta("", "kudo-install")})
+			},
+			[]string{"validatingadmissionpolicybinding kudo-install", "is missing", "policy kudo-install in force", "does not refuse what it must"}},
+		{"a policy that was watered down", func() {
+			policy := env.Read(t, i.Cluster, &admissionregistrationv1.ValidatingAdmissionPolicy{}, "", "kudo-installations")
+			policy.Spec.Validations = policy.Spec.Validations[:1]
+			policy.Spec.Validations[0].Expression = "true"
+			must(t, i.Update(ctx, policy))
+		}, []string{"differs from what init installs in spec.validations", "policy kudo-installations in force", "does not refuse what it must"}},
+		{"rights that were taken", func() {
+			role := env.Read(t, i.Cluster, &rbacv1.ClusterRole{}, "", "kudo-manager")
+			role.Rules = role.Rules[:1]
+			must(t, i.Update(ctx, role))
+		}, []string{"clusterrole kudo-manager", "may not escalate", "rights of serviceaccount kudo-manager"}},
+		{"the role for users", func() { i.delete(&rbacv1.ClusterRole{ObjectMeta: gen.Meta("", "kudo-installer")}) }, []string{"clusterrole kudo-installer", "is missing"}},
+		{"a webhook that looks at less", func() {
+			hooks := i.webhook()
+			hooks.Webhooks[0].Rules[0].Operations = hooks.Webhooks[0].Rules[0].Operations[:1]
+			must(t, i.Update(ctx, hooks))
+		}, []string{"validatingwebhookconfiguration kudo-manager-instance-validation-webhook-config", "webhooks[0].rules"}},
+		{"a CRD that was changed", func() {
+			crd := &unstructured.Unstructured{}
+			crd.SetAPIVersion("apiextensions.k8s.io/v1")
+			crd.SetKind("CustomResourceDefinition")
+			crd.SetName("operators.kudo.dev")
+			patch := client.RawPatch("application/json-patch+json", []byte(`[{"op":"add","path":"/spec/names/shortNames","value":["mine"]}]`))
+			must(t, i.Patch(ctx, crd, patch))
+		}, []string{"customresourcedefinition operators.kudo.dev", "spec.names.shortNames"}},
+	} {
+		tc.harm()
+		env.Eventually(t, "found: "+tc.reason, func() string { // policies take about a second
+			out, _ := i.Kudo("init", "--verify")
+			for _, text := range tc.want {
+				if !strings.Contains(out, text) {
+					return out
+				}
+			}
+			return ""
+		})
+		out := i.init(1, []string{"--verify"}, append(tc.want, "Remedy: kubectl kudo init --upgrade", "checks failed")...)
+		i.init(0, append([]string{"--upgrade", "--wait"}, i.external...))
+		if out2, code := i.Kudo("init", "--verify"); code != 0 {
+			t.Fatalf("%s: the remedy does not mend it. Before:\n%s\nafter:\n%s", tc.reason, out, out2)
+		}
+	}
+	t.Log("a manager that does not run")
+	i.local("kill", "manager")
+	i.init(1, []string{"--verify", "-o", "yaml"}, "check: manager works", "state: FAILED", "no manager runs")
+	i.local("start", "manager")
+}
+
+// What must not be done is refused, and changes nothing.
+func testRefusals(t *testing.T, i *installation) {
+	ctx := context.Background()
+	i.init(2, []string{"--verify", "--upgrade"}, "exclude each other")
+	i.init(2, []string{"--crds"}, "go with --remove")
+	i.init(2, []string{"--remove", "--force=maybe"}, "must be release or keep")
+	i.init(2, []string{"-i", "x", "--version", "1.0.0"}, "exclude each other")
+	i.init(2, []string{"--version", "latest"}, "must be a version")
+	i.init(1, []string{"-n", "elsewhere"}, "kudo is installed in namespace kudo-system")
+	i.init(1, []string{"--service-account", "nobody"}, "ServiceAccount kudo-system/nobody does not exist", "kubectl create serviceaccount nobody")
+	i.init(1, append([]string{"--cert-manager"}, "--wait"), "cert-manager is not installed")
+	crd := &unstructured.Unstructured{}
+	crd.SetAPIVersion("apiextensions.k8s.io/v1")
+	crd.SetKind("CustomResourceDefinition")
+	crd.SetName("instances.kudo.dev")
+	must(t, i.Patch(ctx, crd, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"kudo.dev/version":"v99.0.0"}}}`))))
+	args := append([]string{"--version", "0.1.0"}, i.external...)
+	i.init(1, append([]string{"--upgrade"}, args...), "kudo v99.0.0 is installed, and this is 0.1.0")
+	i.init(1, args, "kudo v99.0.0 is installed")
+	i.init(0, append([]string{"--allow-downgrade"}, args...), "configured")
+	i.gone(&appsv1.Deployment{ObjectMeta: gen.Meta("kudo-system", "kudo-controller-manager")})
+
+	t.Log("an account that is there is bound")
+	must(t, i.Create(ctx, &corev1.ServiceAccount{ObjectMeta: gen.Meta("kudo-system", "mine")}))
+	i.init(0, append([]string{"--service-account", "mine"}, i.external...))
+	if b := env.Read(t, i.Cluster, &rbacv1.ClusterRoleBinding{}, "", "kudo-manager"); len(b.Subjects) != 1 || b.Subjects[0].Name != "mine" {
+		t.Errorf("the rights go to %+v", b.Subjects)
+	}
+	i.init(0, i.external)
+	i.delete(&corev1.ServiceAccount{ObjectMeta: gen.Meta("kudo-system", "mine")})
+}
+
+const slowJob = `apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {{ .Name }}-slow
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: c, image: x, command: [sleep, "6"]}]
+`
+
+// A plan that runs while kudo is upgraded, and its manager replaced, goes on and ends, once.
+func testUpgrade(t *testing.T, i *installation) {
+	ctx := context.Background()
+	ns := i.NewNamespace(t)
+	ov := gen.Version(ns, "slow", gen.Param("VALUE", "a", ""), gen.Template("job.yaml", slowJob), gen.Apply("job", "job.yaml"), gen.ConfigMaps("cm", 2), gen.Serial("deploy", "job", "cm"))
+	must(t, i.Create(ctx, ov))
+	must(t, i.Create(ctx, gen.Instance("i", ov, nil)))
+	before, err := i.Await(ctx, ns, "i", long, func(x *v1beta1.Instance) bool {
+		return x != nil && x.Status.PlanStatus["deploy"].Status == v1beta1.InProgress
+	})
+	must(t, err)
+	env.Eventually(t, "the Job", func() string {
+		if err := i.Get(ctx, client.ObjectKey{Namespace: ns, Name: "i-slow"}, &batchv1.Job{}); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	job := env.Read(t, i.Cluster, &batchv1.Job{}, ns, "i-slow")
+	i.init(0, append([]string{"--upgrade", "--wait"}, i.external...), "configured")
+	i.local("kill", "manager")
+	i.local("start", "manager")
+	after, err := i.Await(ctx, ns, "i", long, env.Ended(v1beta1.DeployPlan, 1))
+	must(t, err)
+	was, is := before.Status.PlanStatus["deploy"], after.Status.PlanStatus["deploy"]
+	if is.Status != v1beta1.Complete || is.UID != was.UID || is.Revision != 1 {
+		t.Errorf("the run %s (%d) was replaced by %s (%d): %s", was.UID, was.Revision, is.UID, is.Revision, is.Status)
+	}
+	if again := env.Read(t, i.Cluster, &batchv1.Job{}, ns, "i-slow"); again.UID != job.UID {
+		t.Errorf("the Job was made anew")
+	}
+	must(t, i.Delete(ctx, after))
+}
+
+// KUDO's manager is not installed over by chance, and an upgrade replaces it.
+func testPredecessor(t *testing.T, i *installation) {
+	ctx := context.Background()
+	labels := map[string]string{"app": "kudo-manager", "control-plane": "controller-manager"}
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kudo-system", Name: "kudo-controller-manager", Labels: labels}}
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+	set.Spec.Template.Labels = labels
+	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "manager", Image: "kudobuilder/controller:v0.19.0"}}
+	must(t, i.Create(ctx, set))
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: gen.Meta("", "kudo-manager-rolebinding"), RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "cluster-admin"}}
+	must(t, i.Create(ctx, binding))
+	i.init(1, i.external, "KUDO's manager runs in namespace kudo-system", "--upgrade replaces it")
+	i.init(1, []string{"--verify"}, "KUDO's manager still runs")
+	i.init(0, append([]string{"--upgrade", "--wait"}, i.external...), "kudo-controller-manager of KUDO removed")
+	i.gone(set, binding)
+	i.local("kill", "manager") // its certificate was KUDO's
+	i.local("start", "manager")
+	env.Eventually(t, "an installation as it should be", func() string {
+		if out, code := i.Kudo("init", "--verify"); code != 0 {
+			return out
+		}
+		return ""
+	})
+}
+
+// used deploys an Instance and an OperatorVersion that installs something.
+func (i *installation) used(t *testing.T) (ns string, role *rbacv1.ClusterRole) {
+	t.Helper()
+	ctx := context.Background()
+	ns = i.NewNamespace(t)
+	role = &rbacv1.ClusterRole{ObjectMeta: gen.Meta("", "held-"+ns)}
+	ov := gen.Version(ns, "used", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 2), gen.Serial("deploy", "cm"),
+		gen.Template("role.yaml", "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: "+role.Name+"\nrules: []\n"),
+		gen.Apply("role", "role.yaml"), gen.Serial("install", "role"), gen.InstallPlan("install"))
+	must(t, i.Create(ctx, ov))
+	must(t, i.Create(ctx, gen.Instance("i", ov, nil)))
+	_, err := i.Await(ctx, ns, "i", long, env.Ended(v1beta1.DeployPlan, 1))
+	must(t, err)
+	return ns, env.Read(t, i.Cluster, role, "", role.Name)
+}
+
+// Without the CRDs' going, all that is held waits for the next init.
+func testKeepWithoutCRDs(t *testing.T, i *installation) {
+	ctx := context.Background()
+	i.local("up") // the removal before has taken all away
+	ns, role := i.used(t)
+	i.init(1, []string{"--remove"}, "kudo is in use", "Instances "+ns+"/i", "Installations of OperatorVersion "+ns+"/used", "--force=keep")
+	i.init(0, []string{"--remove", "--force=keep", "--dry-run"}, "would be removed", "instance "+ns+"/i stays")
+	env.Read(t, i.Cluster, &rbacv1.ClusterRoleBinding{}, "", "kudo-manager")
+	i.init(0, []string{"--remove", "--force=keep"}, "clusterrolebinding kudo-manager removed", "customresourcedefinition instances.kudo.dev stays: it holds the objects of its kind: 1 Instances",
+		"validatingadmissionpolicy kudo-installations stays: it guards", "instance "+ns+"/i stays: it and all that it holds wait")
+	i.gone(&rbacv1.ClusterRoleBinding{ObjectMeta: gen.Meta("", "kudo-manager")}, &corev1.ServiceAccount{ObjectMeta: gen.Meta("kudo-system", "kudo-manager")})
+	if now := env.Read(t, i.Cluster, &rbacv1.ClusterRole{}, "", role.Name); now.UID != role.UID || len(now.OwnerReferences) != 1 {
+		t.Errorf("what the Installation holds was touched: %+v", now.ObjectMeta)
+	}
+	i.stopped()
+	i.local("up")
+	_, err := i.Await(ctx, ns, "i", long, func(x *v1beta1.Instance) bool { return x != nil })
+	must(t, err)
+}
+
+// Together with the CRDs, all that is held stays, and belongs to nobody any more, so that no collector takes it.
+func testKeep(t *testing.T, i *installation) {
+	ns, role := i.used(t)
+	cm := env.Read(t, i.Cluster, &corev1.ConfigMap{}, ns, "i-cm-0")
+	if len(cm.OwnerReferences) == 0 || len(role.OwnerReferences) == 0 {
+		t.Fatal("nothing owns the objects, so that this shows nothing")
+	}
+	i.init(1, []string{"--remove", "--crds"}, "kudo is in use")
+	i.init(0, []string{"--remove", "--crds", "--force=keep", "--dry-run"}, "configmap "+ns+"/i-cm-0 stays: it is no longer kudo's", "customresourcedefinition instances.kudo.dev would be removed")
+	i.init(0, []string{"--remove", "--crds", "--force=keep"}, "configmap "+ns+"/i-cm-0 stays", "clusterrole "+role.Name+" stays", "customresourcedefinition instances.kudo.dev removed: and with it 1 Instances", "namespace kudo-system removed")
+	for _, obj := range []client.Object{cm, role} {
+		uid := obj.GetUID()
+		must(t, i.Get(context.Background(), client.ObjectKeyFromObject(obj), obj))
+		if obj.GetUID() != uid || len(obj.GetOwnerReferences()) > 0 || obj.GetAnnotations()[v1beta1.ManagedAnnotation] != "" {
+			t.Errorf("%s is not as it was, and free: %+v", obj.GetName(), obj.GetOwnerReferences())
+		}
+	}
+	i.gone(&corev1.Namespace{ObjectMeta: gen.Meta("", "kudo-system")}, &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: gen.Meta("", "kudo-installations")})
+	env.Contains(t, i.MustKudo(t, 1, "get", "instances"), "kudo is not installed on this cluster")
+	i.init(1, []string{"--verify"}, "kudo is not installed")
+	i.init(1, []string{"--upgrade"}, "nothing to upgrade")
+	i.init(0, []string{"--remove", "--crds"})
+	i.stopped()
+}
+
+// A release uninstalls all; then nothing is left.
+func testRelease(t *testing.T, i *installation) {
+	ns, role := i.used(t)
+	i.init(0, []string{"--remove", "--crds", "--force=release"}, "instance "+ns+"/i removed: after its cleanup plan", "namespace kudo-system removed")
+	i.gone(role, &corev1.Namespace{ObjectMeta: gen.Meta("", "kudo-system")}, &rbacv1.ClusterRole{ObjectMeta: gen.Meta("", "kudo-manager")})
+	env.Eventually(t, "the Instance's objects gone", func() string {
+		list := &corev1.ConfigMapList{}
+		must(t, i.List(context.Background(), list, client.InNamespace(ns), client.MatchingLabels{v1beta1.HeritageLabel: v1beta1.Heritage}))
+		if len(list.Items) > 0 {
+			return list.Items[0].Name + " is there"
+		}
+		return ""
+	})
+}
+
+const certManagerCRD = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"PLURAL.cert-manager.io"},"spec":{"group":"cert-manager.io","scope":"Namespaced",
+"names":{"plural":"PLURAL","singular":"SINGULAR","kind":"KIND","listKind":"KINDList"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`
+
+// With cert-manager, it is asked for the certificate, and the manager keeps out of it.
+func testCertManager(t *testing.T, i *installation) {
+	ctx := context.Background()
+	for kind, plural := range map[string]string{"Issuer": "issuers", "Certificate": "certificates"} {
+		crd := &unstructured.Unstructured{}
+		text := strings.NewReplacer("PLURAL", plural, "SINGULAR", strings.ToLower(kind), "KIND", kind).Replace(certManagerCRD)
+		must(t, crd.UnmarshalJSON([]byte(text)))
+		must(t, i.Create(ctx, crd))
+	}
+	env.Eventually(t, "cert-manager's kinds served", func() string {
+		out, code := i.Kudo("init", "--cert-manager")
+		if code != 0 {
+			return out
+		}
+		return ""
+	})
+	cert := &unstructured.Unstructured{}
+	cert.SetAPIVersion("cert-manager.io/v1")
+	cert.SetKind("Certificate")
+	must(t, i.Get(ctx, client.ObjectKey{Namespace: "kudo-system", Name: "kudo-webhook-server-certificate"}, cert))
+	if got := i.webhook().Annotations["cert-manager.io/inject-ca-from"]; got != "kudo-system/kudo-webhook-server-certificate" {
+		t.Errorf("the CA is injected from %q", got)
+	}
+	args := env.Read(t, i.Cluster, &appsv1.Deployment{}, "kudo-system", "kudo-controller-manager").Spec.Template.Spec.Containers[0].Args
+	env.Contains(t, strings.Join(args, " "), "--webhook-cert-rotation=false")
+	i.gone(&corev1.Secret{ObjectMeta: gen.Meta("kudo-system", "kudo-webhook-server-secret")})
+	i.init(0, []string{"--remove", "--crds"}, "deployment kudo-controller-manager removed", "certificate kudo-webhook-server-certificate removed")
+}
