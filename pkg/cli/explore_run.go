@@ -17,7 +17,6 @@ import (
 	"kudo.dev/kudo/operators/document"
 	"kudo.dev/kudo/pkg/explore"
 	"kudo.dev/kudo/pkg/explore/cases"
-	"kudo.dev/kudo/pkg/explore/config"
 )
 
 type exploreRunOptions struct {
@@ -34,9 +33,12 @@ func (t *tool) exploreRunCommand() *cobra.Command {
 		Short: "Ask one operation about one object",
 		Long: `Ask one operation about one object, and show who answers, and what. Retain shows what changes in the desired object.
 
-With --live the object is read from the cluster; without -f, so are the Configs.`,
+Those are asked that kudo asks: Configs, webhooks, the rules that come with kudo for well-known projects, and those for
+the kinds of Kubernetes. Configs are those of -f. With --live, the object is read from the cluster, and so are webhooks
+and, without -f, Configs. Webhooks are asked from here: one that is reached by a service is named and left out.`,
 		Example: `  kubectl kudo explore run -f config.yaml --operation Retain --desired desired.yaml --observed observed.yaml
-  kubectl kudo explore run --operation InterpretHealth --live deployment.apps/web`,
+  kubectl kudo explore run --operation InterpretHealth --live deployment.apps/web
+  kubectl kudo explore run --operation Retain --desired desired.yaml --live deployment.apps/web`,
 		Args: exactly(0, "no arguments, but flags"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return t.exploreRun(cmd.Context(), o) },
 	}
@@ -63,14 +65,23 @@ func (t *tool) exploreRun(ctx context.Context, o *exploreRunOptions) error {
 	if o.live != "" && o.observed != "" {
 		return usage("--live and --observed exclude one another")
 	}
-	if len(o.files) == 0 && o.live == "" {
-		return usage("name Configs by -f, or an object of the cluster by --live")
+	asked := &exploreAsked{}
+	if err := t.exploreKnown(ctx, o, asked); err != nil {
+		return err
 	}
-	r, configs, err := t.exploreRequest(ctx, o, operation)
+	r, err := t.exploreRequest(o, operation, asked.observed)
 	if err != nil {
 		return err
 	}
-	chain := explore.Chain{config.New(luaHost(), configs, nil)}
+	for _, h := range asked.inside {
+		if h.mayCare(operation, r.Object.GroupVersionKind().Group) {
+			t.warn("%s", h)
+		}
+	}
+	chain, err := exploreLayers(asked.configs, asked.cluster, asked.hooks)
+	if err != nil {
+		return err
+	}
 	answer, known, err := chain.Explore(ctx, r)
 	if err != nil {
 		return err
@@ -78,35 +89,52 @@ func (t *tool) exploreRun(ctx context.Context, o *exploreRunOptions) error {
 	return t.exploreAnswer(o.output, r, answer, known)
 }
 
-// exploreRequest reads what is asked about, and the Configs.
-func (t *tool) exploreRequest(ctx context.Context, o *exploreRunOptions, operation explore.Operation) (explore.Request, []v1alpha1.Config, error) {
+// exploreAsked is who is asked, and what is read of the cluster.
+type exploreAsked struct {
+	configs  []v1alpha1.Config
+	cluster  client.Client
+	hooks    []v1alpha1.ResourceExploringWebhookConfiguration
+	inside   []insideHook
+	observed *unstructured.Unstructured
+}
+
+// exploreKnown reads Configs from files, and the object, webhooks and, without files, Configs from the cluster.
+func (t *tool) exploreKnown(ctx context.Context, o *exploreRunOptions, asked *exploreAsked) (err error) {
+	if len(o.files) > 0 {
+		if asked.configs, err = t.readConfigs(o.files); err != nil {
+			return err
+		}
+	}
+	if o.live == "" {
+		return nil
+	}
+	c, _, namespace, err := t.connect()
+	if err != nil {
+		return err
+	}
+	asked.cluster = c
+	if asked.observed, err = liveObject(ctx, c, namespace, o.live); err != nil {
+		return err
+	}
+	if len(o.files) == 0 {
+		if asked.configs, err = listLive[v1alpha1.Config](ctx, c, "Config"); err != nil {
+			return err
+		}
+	}
+	asked.hooks, asked.inside, err = liveHooks(ctx, c)
+	return err
+}
+
+// exploreRequest reads what is asked about. A live object stands in for the observed one.
+func (t *tool) exploreRequest(o *exploreRunOptions, operation explore.Operation, observed *unstructured.Unstructured) (explore.Request, error) {
 	r := explore.Request{Operation: operation, Replicas: o.replicas}
 	desired, err := t.exploreObject(o.desired)
 	if err != nil {
-		return r, nil, err
+		return r, err
 	}
-	observed, err := t.exploreObject(o.observed)
-	if err != nil {
-		return r, nil, err
-	}
-	var configs []v1alpha1.Config
-	if len(o.files) > 0 {
-		if configs, err = t.readConfigs(o.files); err != nil {
-			return r, nil, err
-		}
-	}
-	if o.live != "" {
-		c, _, namespace, err := t.connect()
-		if err != nil {
-			return r, nil, err
-		}
-		if observed, err = liveObject(ctx, c, namespace, o.live); err != nil {
-			return r, nil, err
-		}
-		if len(o.files) == 0 {
-			if configs, err = liveConfigs(ctx, c); err != nil {
-				return r, nil, err
-			}
+	if observed == nil {
+		if observed, err = t.exploreObject(o.observed); err != nil {
+			return r, err
 		}
 	}
 	r.Object = desired
@@ -117,18 +145,18 @@ func (t *tool) exploreRequest(ctx context.Context, o *exploreRunOptions, operati
 		r.Object = observed
 	}
 	if r.Object == nil {
-		return r, nil, usage("name the object by --desired, --observed or --live")
+		return r, usage("name the object by --desired, --observed or --live")
 	}
 	if o.items != "" {
 		value, err := t.exploreValue(o.items)
 		if err != nil {
-			return r, nil, err
+			return r, err
 		}
 		if r.Items, err = cases.Items(value); err != nil {
-			return r, nil, fmt.Errorf("%s: %w", o.items, err)
+			return r, fmt.Errorf("%s: %w", o.items, err)
 		}
 	}
-	return r, configs, r.Validate()
+	return r, r.Validate()
 }
 
 // exploreValue reads the first YAML document of a file; nil without a file.
@@ -186,22 +214,6 @@ func liveObject(ctx context.Context, c client.Client, namespace, text string) (*
 	return object, c.Get(ctx, key, object)
 }
 
-// liveConfigs reads the Configs of a cluster.
-func liveConfigs(ctx context.Context, c client.Client) ([]v1alpha1.Config, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ConfigList"))
-	if err := c.List(ctx, list); err != nil {
-		return nil, fmt.Errorf("read the Configs of the cluster: %w", err)
-	}
-	configs := make([]v1alpha1.Config, len(list.Items))
-	for i := range list.Items {
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &configs[i]); err != nil {
-			return nil, fmt.Errorf("read Config %s: %w", list.Items[i].GetName(), err)
-		}
-	}
-	return configs, nil
-}
-
 // exploreAnswer prints who answered, and what.
 func (t *tool) exploreAnswer(output string, r explore.Request, a explore.Answer, known bool) error {
 	if output != "" {
@@ -211,7 +223,7 @@ func (t *tool) exploreAnswer(output string, r explore.Request, a explore.Answer,
 		t.say("no opinion: nobody answers %s for %s %s", r.Operation, r.Object.GetAPIVersion(), r.Object.GetKind())
 		return nil
 	}
-	t.say("answered by: %s (%s)", a.Layer, a.Who)
+	t.say("answered by: %s", answeredBy(a))
 	if r.Operation == explore.Retaining {
 		changes := explore.Changes(r.Object.Object, a.Object.Object)
 		if len(changes) == 0 {
@@ -228,6 +240,14 @@ func (t *tool) exploreAnswer(output string, r explore.Request, a explore.Answer,
 	}
 	_, err = fmt.Fprint(t.out, text)
 	return err
+}
+
+// answeredBy names the layer, and who in it.
+func answeredBy(a explore.Answer) string {
+	if a.Who == "" {
+		return string(a.Layer)
+	}
+	return fmt.Sprintf("%s (%s)", a.Layer, a.Who)
 }
 
 // answerValue is the value of an answer, as JSON types.

@@ -60,6 +60,12 @@ func (t *tool) get(ctx context.Context, what, output string, all bool) error {
 	if !all {
 		options = append(options, client.InNamespace(namespace))
 	}
+	var wide func(*v1beta1.Instance) []string
+	if output == "wide" {
+		if wide, err = declarations(ctx, c); err != nil {
+			return err
+		}
+	}
 	found := false
 	var objs []*unstructured.Unstructured
 	for _, kind := range kinds {
@@ -73,7 +79,7 @@ func (t *tool) get(ctx context.Context, what, output string, all bool) error {
 		}
 		switch output {
 		case "", "wide":
-			if err := t.list(list, what == "all", all, output == "wide"); err != nil {
+			if err := t.list(list, what == "all", all, wide); err != nil {
 				return err
 			}
 		default:
@@ -115,8 +121,8 @@ func items(list client.ObjectList) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// list prints a table of one kind.
-func (t *tool) list(list client.ObjectList, titled, namespaces, wide bool) error {
+// list prints a table of one kind. If wide is not nil, it makes more columns of Instances.
+func (t *tool) list(list client.ObjectList, titled, namespaces bool, wide func(*v1beta1.Instance) []string) error {
 	var rows [][]string
 	title := ""
 	switch l := list.(type) {
@@ -132,13 +138,13 @@ func (t *tool) list(list client.ObjectList, titled, namespaces, wide bool) error
 		}
 	case *v1beta1.InstanceList:
 		title, rows = "instances", [][]string{{"NAMESPACE", "NAME", "OPERATOR-VERSION", "READY", "STATUS", "ACTIVE-PLAN", "AGE"}}
-		if wide {
-			rows[0] = append(rows[0], "MESSAGE")
+		if wide != nil {
+			rows[0] = append(rows[0], "REPLICAS", "REQUESTS", "MESSAGE")
 		}
 		for _, i := range l.Items {
 			row := []string{i.Namespace, i.Name, i.Spec.OperatorVersion.Name, ready(&i), string(i.Status.AggregatedStatus.Status), i.Status.AggregatedStatus.ActivePlanName, age(&i)}
-			if wide {
-				row = append(row, i.Status.AggregatedStatus.Message)
+			if wide != nil {
+				row = append(append(row, wide(&i)...), i.Status.AggregatedStatus.Message)
 			}
 			rows = append(rows, row)
 		}
