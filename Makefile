@@ -58,8 +58,19 @@ integration: ## Run the suites on a real control plane, one after the other.
 	@go test -count=1 -p 1 -timeout 40m $$(go list ./test/... | grep -v -e /test/layers -e /test/bench)
 	@cd cmd/kudo-local && KUDO_LOCAL_BIN=$(BIN)/kudo-local go test -count=1 -timeout 15m ./...
 
+CHAOS_TIME ?= 10m
+
+.PHONY: faults
+faults: build ## Strike every write of every scenario with every fault (an hour or more).
+	@KUDO_FAULTS=all go test -count=1 -v -timeout 3h ./test/faults
+
+.PHONY: chaos
+chaos: build ## Run scenarios amid a random mix of faults for CHAOS_TIME (10m); CHAOS_SEED repeats a mix.
+	@CHAOS_TIME=$(CHAOS_TIME) go test -count=1 -v -timeout 3h -run TestChaos ./test/faults
+
 .PHONY: bench
-bench: build ## Run the benchmarks on a real control plane, and print requests and times.
+bench: build ## Run the benchmarks: of explore rules, and on a real control plane, with requests and times.
+	@go test -run '^$$' -bench . ./pkg/explore/...
 	@go test -run '^$$' -bench . -benchtime 1x -timeout 40m ./test/bench
 
 .PHONY: lint

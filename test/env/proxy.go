@@ -1,14 +1,20 @@
 package env
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -17,12 +23,15 @@ import (
 // Proxy stands between a manager and the apiserver, and may break what passes.
 type Proxy struct {
 	server *httptest.Server
-	// Kubeconfig leads through the proxy, with the rights of the manager's ServiceAccount.
+	// Kubeconfig leads through the proxy, which adds the rights of the manager's ServiceAccount.
 	Kubeconfig string
 }
 
 // Forward sends a request on to the apiserver.
 type Forward func(r *http.Request) (*http.Response, error)
+
+// ErrCut is the answer of a handler that cuts the connection: the client learns nothing of what became of its request.
+var ErrCut = errors.New("the proxy cuts the connection")
 
 // Proxy starts a proxy. handle is given each request, and how to send it on; nil sends all on. Only for a control plane
 // of the test's own.
@@ -35,8 +44,7 @@ func (e *Env) Proxy(dir string, handle func(r *http.Request, forward Forward) (*
 	if err != nil {
 		return nil, err
 	}
-	anonymous := rest.AnonymousClientConfig(config) // the token comes with each request
-	transport, err := rest.TransportFor(anonymous)
+	transport, err := rest.TransportFor(config) // adds the token: clients send none without TLS
 	if err != nil {
 		return nil, err
 	}
@@ -55,8 +63,7 @@ func (e *Env) Proxy(dir string, handle func(r *http.Request, forward Forward) (*
 	p := &Proxy{server: httptest.NewServer(reverse)}
 	through := clientcmdapi.NewConfig()
 	through.Clusters["proxy"] = &clientcmdapi.Cluster{Server: p.server.URL}
-	through.AuthInfos["manager"] = &clientcmdapi.AuthInfo{Token: config.BearerToken, TokenFile: config.BearerTokenFile}
-	through.Contexts["proxy"] = &clientcmdapi.Context{Cluster: "proxy", AuthInfo: "manager"}
+	through.Contexts["proxy"] = &clientcmdapi.Context{Cluster: "proxy"}
 	through.CurrentContext = "proxy"
 	file, err := os.CreateTemp(dir, "proxy-*.kubeconfig")
 	if err != nil {
@@ -71,6 +78,9 @@ func (e *Env) Proxy(dir string, handle func(r *http.Request, forward Forward) (*
 	}
 	return p, clientcmd.WriteToFile(*through, p.Kubeconfig)
 }
+
+// Cut cuts what passes, watches among it. The proxy goes on.
+func (p *Proxy) Cut() { p.server.CloseClientConnections() }
 
 // Close stops the proxy, and cuts what passes.
 func (p *Proxy) Close() {
@@ -94,4 +104,50 @@ func IsWrite(r *http.Request) bool {
 		}
 	}
 	return true
+}
+
+// IsWatch tells whether a request is a watch.
+func IsWatch(r *http.Request) bool {
+	watch, _ := strconv.ParseBool(r.URL.Query().Get("watch"))
+	return watch
+}
+
+// Twice sends a request two times, as a network may, and returns the second answer, or the first.
+func Twice(r *http.Request, forward Forward, second bool) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	var answers [2]*http.Response
+	for n := range answers {
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if answers[n], err = forward(r); err != nil {
+			return nil, err
+		}
+	}
+	keep, drop := answers[0], answers[1]
+	if second {
+		keep, drop = drop, keep
+	}
+	_, _ = io.Copy(io.Discard, drop.Body)
+	return keep, drop.Body.Close()
+}
+
+// Refuse is an answer of the apiserver's form with an HTTP status. A 429 and a 503 ask to come back after a second, as the
+// apiserver's do.
+func Refuse(r *http.Request, code int, reason metav1.StatusReason) (*http.Response, error) {
+	status := metav1.Status{Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: "refused by a test: " + http.StatusText(code)}
+	status.APIVersion, status.Kind = "v1", "Status"
+	text, err := json.Marshal(status)
+	if err != nil {
+		return nil, err
+	}
+	answer := &http.Response{
+		StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r, ContentLength: int64(len(text)),
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(text)),
+	}
+	if code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable {
+		answer.Header.Set("Retry-After", "1")
+	}
+	return answer, nil
 }

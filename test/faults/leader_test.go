@@ -1,0 +1,176 @@
+package faults
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/gen"
+)
+
+// holder is who holds the lease of the managers.
+func holder(t *testing.T) string {
+	t.Helper()
+	lease := &coordinationv1.Lease{}
+	err := suite.Get(ctx, client.ObjectKey{Namespace: "kudo-system", Name: "kudo-manager"}, lease)
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	if err != nil || lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *lease.Spec.HolderIdentity
+}
+
+// leads waits until another than before holds the lease.
+func leads(t *testing.T, before string) string {
+	t.Helper()
+	env.Eventually(t, "another leader than "+before, func() string {
+		if now := holder(t); now == "" || now == before {
+			return "it is " + now
+		}
+		return ""
+	})
+	return holder(t)
+}
+
+// frozen freezes the manager in the middle of a write, which goes on only when told to: an old leader's write comes late.
+func frozen(asleep chan *process, free chan struct{}) strike {
+	return strike{name: "frozen", hit: func(l *wire, r *http.Request, forward env.Forward, over func()) (*http.Response, error) {
+		asleep <- l.freeze()
+		over()
+		<-free
+		return forward(r)
+	}}
+}
+
+// The leader freezes in the middle of a step, with a write on its way. Another takes over and ends the plan; the late write
+// and the old leader, when it wakes, change nothing.
+func TestFrozenLeader(t *testing.T) {
+	s := scenarios[0]
+	want, _ := undisturbed(t, s)
+	line.kill()
+	defer line.kill() // those of other tests ask for no lease
+	lease := &coordinationv1.Lease{ObjectMeta: gen.Meta("kudo-system", "kudo-manager")}
+	env.Must(t, client.IgnoreNotFound(suite.Delete(ctx, lease))) // of a manager that is dead
+	env.Must(t, line.manage("--leader-elect=true"))
+	old := leads(t, "")
+	next := &wire{}
+	env.Must(t, next.open(suite.Env, t.TempDir()))
+	defer next.close()
+	env.Must(t, next.manage("--leader-elect=true"))
+	w := newWorld(t)
+	s.prepare(w)
+	w.bystanders()
+	asleep, free := make(chan *process, 1), make(chan struct{})
+	line.aim(w.ns, 5, frozen(asleep, free))
+	s.act(w)
+	sleeper := <-asleep
+	began := time.Now()
+	leads(t, old)
+	t.Logf("taken over after %s", time.Since(began).Round(time.Millisecond))
+	s.ended(w)
+	w.settle(want)
+	versions := w.versions()
+	close(free)
+	env.Must(t, sleeper.Process.Signal(syscall.SIGCONT))
+	<-sleeper.over // who has lost the lease ends
+	line.set(nil)
+	w.settle(want)
+	for key, version := range w.versions() {
+		if versions[key] != version {
+			t.Errorf("the old leader changed %s: %s, and was %s", key, version, versions[key])
+		}
+	}
+	w.untouched()
+}
+
+// A write of a manager that was frozen in its middle arrives after its successor has gone on to newer values: it must not
+// bring the old value back.
+func TestLateWrite(t *testing.T) {
+	w := ready(t)
+	deployed(first)(w)
+	late, free, came := make(chan struct{}), make(chan struct{}), make(chan int, 1)
+	once := sync.OnceFunc(func() { close(late) })
+	line.set(func(r *http.Request, forward env.Forward) (*http.Response, error) {
+		if r.Method != http.MethodPatch || !strings.HasSuffix(r.URL.Path, w.ns+"/configmaps/i-one-0") {
+			return forward(r)
+		}
+		text, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		once()
+		<-free
+		r = r.WithContext(context.WithoutCancel(r.Context()))
+		r.Body = io.NopCloser(bytes.NewReader(text))
+		answer, err := forward(r)
+		if err == nil {
+			came <- answer.StatusCode
+		}
+		return answer, err
+	})
+	set := func(value string) {
+		w.edit("i", func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"VALUE": value} })
+	}
+	set("b")
+	<-late
+	line.kill()
+	line.set(nil)
+	env.Must(t, line.manage())
+	runs("update", 2)(w)
+	set("c")
+	runs("update", 3)(w)
+	before := env.Read(t, suite, &corev1.ConfigMap{}, w.ns, "i-one-0")
+	close(free)
+	code := <-came
+	now := env.Read(t, suite, &corev1.ConfigMap{}, w.ns, "i-one-0")
+	if now.ResourceVersion != before.ResourceVersion {
+		t.Errorf("the late write was answered with %d: the ConfigMap has %v, and had %v", code, now.Data, before.Data)
+	}
+	w.untouched()
+}
+
+// SIGTERM with fifty plans running ends the manager in less time than a pod is given; the next one ends the plans.
+func TestTerminatedWithFiftyPlans(t *testing.T) {
+	w := ready(t)
+	ov := waiting(w.ns)
+	w.create(ov)
+	const plans = 50
+	name := func(n int) string { return fmt.Sprintf("i%d", n) }
+	for n := range plans {
+		w.create(gen.Instance(name(n), ov, nil))
+	}
+	w.await(name(0), waitsFor("Deployment"))
+	took, code := line.terminate()
+	t.Logf("ended after %s with code %d", took.Round(time.Millisecond), code)
+	if took > 30*time.Second || code != 0 {
+		t.Errorf("the manager ended after %s with code %d, want 0 in under 30 s", took, code)
+	}
+	env.Must(t, line.manage())
+	for n := range plans {
+		w.edit(name(n), func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"IMAGE": "nginx"} })
+	}
+	for n := range plans {
+		i := w.await(name(n), func(i *v1beta1.Instance) bool {
+			return env.Ended("deploy", 1)(i) && i.Status.ObservedGeneration == i.Generation
+		})
+		if st := i.Status.PlanStatus["deploy"]; st.Status != v1beta1.Complete {
+			t.Errorf("%s is %s: %s", i.Name, st.Status, st.Message)
+		}
+	}
+	w.untouched()
+}

@@ -1,0 +1,92 @@
+package faults
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/gen"
+)
+
+// gauges reads what of the manager could leak from its metrics.
+func gauges(t *testing.T, address string) map[string]float64 {
+	t.Helper()
+	out := map[string]float64{}
+	env.Eventually(t, "metrics", func() string {
+		answer, err := http.Get("http://" + address + "/metrics")
+		if err != nil {
+			return err.Error()
+		}
+		defer func() { _ = answer.Body.Close() }()
+		text, err := io.ReadAll(answer.Body)
+		if err != nil {
+			return err.Error()
+		}
+		for _, name := range []string{"go_goroutines", "process_open_fds"} {
+			found := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindSubmatch(text)
+			if found == nil {
+				return name + " is not among the metrics"
+			}
+			if out[name], err = strconv.ParseFloat(string(found[1]), 64); err != nil {
+				return err.Error()
+			}
+		}
+		return ""
+	})
+	return out
+}
+
+// Faults leave no goroutine and no file behind in the manager.
+func TestNothingLeaks(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	env.Must(t, err)
+	address := listener.Addr().String()
+	env.Must(t, listener.Close())
+	line.kill()
+	defer line.kill()
+	line.set(nil)
+	env.Must(t, line.manage("--metrics-bind-address="+address))
+	exits := line.exits
+	lives := func(n int) {
+		w := newWorld(t)
+		v := cleaning(w.ns)
+		w.create(v)
+		for i := range n {
+			w.create(gen.Instance(fmt.Sprintf("i%d", i), v, nil))
+		}
+		for i := range n {
+			name := fmt.Sprintf("i%d", i)
+			w.await(name, complete("deploy", 1))
+			env.Must(t, suite.Delete(ctx, w.instance(name)))
+		}
+		for i := range n {
+			w.await(fmt.Sprintf("i%d", i), gone)
+		}
+	}
+	lives(2)
+	before := gauges(t, address)
+	for _, sky := range []weather{weathers[0], weathers[9]} {
+		line.set(sky.make())
+		calm := time.AfterFunc(span, func() { line.set(nil) })
+		lives(3)
+		calm.Stop()
+	}
+	line.set(nil)
+	lives(1)
+	env.Eventually(t, "as few goroutines and files as before", func() string {
+		now := gauges(t, address)
+		for name, n := range now {
+			if n > before[name]+10 {
+				return fmt.Sprintf("%s is %v, and was %v", name, n, before[name])
+			}
+		}
+		return ""
+	})
+	t.Logf("before %v, after %v; the manager ended by itself %d times", before, gauges(t, address), line.exits-exits)
+}

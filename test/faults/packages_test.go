@@ -1,0 +1,134 @@
+package faults
+
+import (
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/test/gen"
+)
+
+// The package of these tests has each kind of task, and objects of some kinds.
+const (
+	configYAML = `apiVersion: v1
+kind: Secret
+metadata:
+  name: {{ .Name }}-secret
+stringData:
+  key: {{ .Params.VALUE | quote }}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ .Name }}
+`
+	serverYAML = `apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ .Name }}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: {{ .Name }}}}
+  template:
+    metadata: {labels: {app: {{ .Name }}}}
+    spec:
+      containers:
+      - name: server
+        image: nginx
+        env: [{name: VALUE, value: {{ .Params.VALUE | quote }}}]
+`
+	jobYAML = `apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {{ .Name }}-{{ .PlanName }}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+      - name: job
+        image: busybox
+        command: [sh, -c, "true"]
+`
+	extraYAML = `apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ .Name }}-extra
+data: {key: {{ .Params.VALUE | quote }}}
+`
+)
+
+// application is a package with all task kinds; its plans are deploy, update and upgrade.
+func application(ns, name string, mods ...gen.VersionMod) *v1beta1.OperatorVersion {
+	all := []gen.VersionMod{
+		gen.Param("VALUE", "a", ""), gen.Param("EXTRA", "true", ""),
+		gen.Template("config.yaml", configYAML), gen.Template("server.yaml", serverYAML), gen.Template("job.yaml", jobYAML), gen.Template("extra.yaml", extraYAML),
+		gen.ConfigMaps("one", 3), gen.Apply("config", "config.yaml"), gen.Apply("server", "server.yaml"), gen.Apply("job", "job.yaml"),
+		gen.Task("clean", v1beta1.DeleteTask, v1beta1.TaskSpec{Resources: []string{"job.yaml"}}),
+		gen.Task("extra", v1beta1.ToggleTask, v1beta1.TaskSpec{Resources: []string{"extra.yaml"}, Parameter: "EXTRA"}),
+		gen.Serial("deploy", "one", "config", "server", "job", "clean", "extra"),
+		gen.Serial("update", "one", "config", "server", "extra"),
+	}
+	ov := gen.Version(ns, name, append(all, mods...)...)
+	ov.Spec.Operator.Name = "app"
+	return ov
+}
+
+// second is the next version of a package: one ConfigMap has another content, and two are not part of it any more.
+func second(ns string) *v1beta1.OperatorVersion {
+	ov := application(ns, "app-2", gen.ConfigMaps("two", 2), gen.Serial("upgrade", "two", "config", "server", "extra"),
+		gen.Serial("deploy", "two", "config", "server", "extra"), gen.Serial("update", "two", "config", "server", "extra"))
+	ov.Spec.Version = "0.2.0"
+	return ov
+}
+
+// cleaning is a package whose cleanup plan writes and deletes.
+func cleaning(ns string) *v1beta1.OperatorVersion {
+	return application(ns, "app", gen.ConfigMaps("bye", 1),
+		gen.Task("leave", v1beta1.DeleteTask, v1beta1.TaskSpec{Resources: []string{"one-0.yaml", "extra.yaml"}}),
+		gen.Serial("cleanup", "bye", "job", "clean", "leave"))
+}
+
+func fleetNamespace(ns string) string { return ns + "w" }
+
+// fleet is a package whose install plan makes a definition, a ClusterRole, and a server in a namespace of its own.
+func fleet(ns, name string) *v1beta1.OperatorVersion {
+	word := fleetNamespace(ns)
+	return gen.Version(ns, name, gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1),
+		gen.Template("crd.yaml", `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: ships.`+word+`.example.com}
+spec:
+  group: `+word+`.example.com
+  scope: Namespaced
+  names: {kind: Ship, plural: ships, singular: ship}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}
+`),
+		gen.Template("role.yaml", `apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: `+word+`}
+rules: [{apiGroups: [`+word+`.example.com], resources: [ships], verbs: [get]}]
+`),
+		gen.Template("server.yaml", `apiVersion: v1
+kind: Namespace
+metadata: {name: `+word+`}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: harbour, namespace: `+word+`}
+data: {key: value}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: harbour, namespace: `+word+`}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: harbour}}
+  template:
+    metadata: {labels: {app: harbour}}
+    spec: {containers: [{name: server, image: nginx}]}
+`),
+		gen.Apply("base", "crd.yaml", "role.yaml"), gen.Apply("server", "server.yaml"),
+		gen.Serial("install", "base", "server"), gen.Serial("deploy", "cm"), gen.InstallPlan("install"))
+}

@@ -1,0 +1,203 @@
+package faults
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/gen"
+)
+
+// scenario is a piece of the life of a package.
+type scenario struct {
+	name string
+	// prepare brings a world to where the scenario begins.
+	prepare func(w *world)
+	// act is what the user does, and ended waits for what comes of it.
+	act, ended func(w *world)
+	// again does the same a second time, and waits; nil where that makes no sense.
+	again func(w *world)
+}
+
+func deployed(ov func(ns string) *v1beta1.OperatorVersion) func(w *world) {
+	return func(w *world) {
+		w.Helper()
+		v := ov(w.ns)
+		w.create(v, gen.Instance("i", v, nil))
+		w.await("i", complete("deploy", 1))
+	}
+}
+
+func runs(plan string, n int64) func(w *world) {
+	return func(w *world) {
+		w.Helper()
+		i := w.await("i", complete(plan, n))
+		if st := i.Status.PlanStatus[plan]; st.Status != v1beta1.Complete {
+			w.Fatalf("plan %s is %s: %s", plan, st.Status, st.Message)
+		}
+	}
+}
+
+func rerun(plan string, n int64) func(w *world) {
+	return func(w *world) {
+		w.Helper()
+		w.trigger("i", plan, n)
+		runs(plan, n)(w)
+	}
+}
+
+func first(ns string) *v1beta1.OperatorVersion { return application(ns, "app") }
+
+// scenarios are those whose writes are enumerated.
+var scenarios = []scenario{
+	{
+		name:    "deploy",
+		prepare: func(w *world) { w.create(first(w.ns)) },
+		act:     func(w *world) { w.create(gen.Instance("i", first(w.ns), nil)) },
+		ended:   runs("deploy", 1), again: rerun("deploy", 2),
+	},
+	{
+		name: "update", prepare: deployed(first),
+		act: func(w *world) {
+			w.edit("i", func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"VALUE": "b", "EXTRA": "false"} })
+		},
+		ended: runs("update", 2), again: rerun("update", 3),
+	},
+	{
+		name:    "upgrade",
+		prepare: func(w *world) { deployed(first)(w); w.create(second(w.ns)) },
+		act:     func(w *world) { w.edit("i", func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = "app-2" }) },
+		ended:   runs("upgrade", 2), again: rerun("upgrade", 3),
+	},
+	{
+		name: "cleanup", prepare: deployed(cleaning),
+		act:   func(w *world) { env.Must(w, suite.Delete(ctx, w.instance("i"))) },
+		ended: func(w *world) { w.await("i", gone) },
+	},
+	{
+		name: "parent and child",
+		prepare: func(w *world) {
+			child := gen.Version(w.ns, "child-1.0.0", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))
+			child.Spec.Operator.Name, child.Spec.Version = "child", "1.0.0"
+			w.create(child, parent(w.ns))
+		},
+		act:   func(w *world) { w.create(gen.Instance("i", parent(w.ns), nil)) },
+		ended: runs("deploy", 1), again: rerun("deploy", 2),
+	},
+	{
+		name:    "install plan",
+		prepare: func(*world) {},
+		act:     func(w *world) { v := fleet(w.ns, "fleet"); w.create(v, gen.Instance("i", v, nil)) },
+		ended:   runs("deploy", 1),
+	},
+	{
+		name:    "restoring an Installation",
+		prepare: func(w *world) { w.create(fleet(w.ns, "fleet")); w.installed("fleet") },
+		act:     func(w *world) { w.stripInstallation("fleet") },
+		ended:   func(w *world) { w.ran("fleet", 2) },
+	},
+	{
+		name:    "sharing",
+		prepare: func(w *world) { w.create(fleet(w.ns, "fleet")); w.installed("fleet") },
+		act:     func(w *world) { w.create(fleet(w.ns, "other")) },
+		ended:   func(w *world) { w.installed("other") },
+	},
+	{
+		name: "release of what is shared",
+		prepare: func(w *world) {
+			for _, name := range []string{"fleet", "other"} {
+				w.create(fleet(w.ns, name))
+				w.installed(name)
+			}
+		},
+		act:   func(w *world) { env.Must(w, suite.Delete(ctx, fleet(w.ns, "fleet"))) },
+		ended: func(w *world) { w.released("fleet") },
+	},
+	{
+		name:    "release",
+		prepare: func(w *world) { w.create(fleet(w.ns, "fleet")); w.installed("fleet") },
+		act:     func(w *world) { env.Must(w, suite.Delete(ctx, fleet(w.ns, "fleet"))) },
+		ended: func(w *world) {
+			w.released("fleet")
+			env.Eventually(w, "the end of the namespace", func() string {
+				err := suite.Get(ctx, client.ObjectKey{Name: fleetNamespace(w.ns)}, &corev1.Namespace{})
+				if !apierrors.IsNotFound(err) {
+					return fmt.Sprint(err)
+				}
+				return ""
+			})
+		},
+	},
+}
+
+// parent is a package that depends on another.
+func parent(ns string) *v1beta1.OperatorVersion {
+	return gen.Version(ns, "parent", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1),
+		gen.Task("child", v1beta1.KudoOperatorTask, v1beta1.TaskSpec{Package: "child", OperatorVersion: "1.0.0", InstanceName: "kid"}),
+		gen.Serial("deploy", "child", "cm"))
+}
+
+// installed waits for the success of an install plan.
+func (w *world) installed(name string) {
+	w.Helper()
+	ov := &v1beta1.OperatorVersion{}
+	env.Eventually(w, "the success of the install plan of "+w.ns+"/"+name, func() string {
+		if err := suite.Get(ctx, client.ObjectKey{Namespace: w.ns, Name: name}, ov); err != nil {
+			return err.Error()
+		}
+		if !ov.Installed() || ov.Status.ObservedGeneration != ov.Generation {
+			return fmt.Sprintf("%+v\n%s", ov.Status.AggregatedStatus, line.tail())
+		}
+		return ""
+	})
+}
+
+// released waits until an OperatorVersion is gone.
+func (w *world) released(name string) {
+	w.Helper()
+	env.Eventually(w, "the release of "+w.ns+"/"+name, func() string {
+		ov := &v1beta1.OperatorVersion{}
+		if err := suite.Get(ctx, client.ObjectKey{Namespace: w.ns, Name: name}, ov); !apierrors.IsNotFound(err) {
+			return fmt.Sprintf("%v %+v", err, ov.Status.Conditions)
+		}
+		return ""
+	})
+}
+
+// stripInstallation removes an Installation past its finalizer, as an administrator can.
+func (w *world) stripInstallation(name string) {
+	w.Helper()
+	w.collected = true
+	ov := env.Read(w, suite, &v1beta1.OperatorVersion{}, w.ns, name)
+	i := env.Read(w, suite, &v1beta1.Installation{}, "", ov.InstallationName())
+	env.Must(w, suite.Delete(ctx, i))
+	now := &v1beta1.Installation{}
+	env.Eventually(w, "an Installation without finalizer", func() string {
+		err := suite.Get(ctx, client.ObjectKeyFromObject(i), now)
+		if apierrors.IsNotFound(err) || err == nil && now.UID != i.UID {
+			return ""
+		}
+		env.Must(w, err)
+		now.Finalizers = nil
+		return fmt.Sprintf("it is there: %v", suite.Update(ctx, now))
+	})
+}
+
+// ran waits for the n-th run of an install plan to succeed.
+func (w *world) ran(name string, n int64) {
+	w.Helper()
+	ov := &v1beta1.OperatorVersion{}
+	env.Eventually(w, fmt.Sprintf("run %d of the install plan of %s/%s", n, w.ns, name), func() string {
+		if err := suite.Get(ctx, client.ObjectKey{Namespace: w.ns, Name: name}, ov); err != nil {
+			return err.Error()
+		}
+		if ov.Status.Revision < n || ov.Status.AggregatedStatus.Status != v1beta1.Complete {
+			return fmt.Sprintf("run %d, %+v", ov.Status.Revision, ov.Status.AggregatedStatus)
+		}
+		return ""
+	})
+}

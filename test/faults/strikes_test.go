@@ -1,0 +1,80 @@
+package faults
+
+import (
+	"io"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kudo.dev/kudo/test/env"
+)
+
+// killed kills the manager right after its write was committed, before the answer reaches it.
+var killed = strike{name: "killed after the commit", kills: true, hit: func(l *wire, r *http.Request, forward env.Forward, over func()) (*http.Response, error) {
+	answer, err := forward(r)
+	l.kill()
+	over()
+	if err == nil {
+		_ = answer.Body.Close()
+	}
+	return nil, env.ErrCut
+}}
+
+// answered lets the manager have the answer; it is to be killed when it has it. No other write of it passes.
+var answered = strike{name: "killed after the answer", kills: true, hit: func(_ *wire, r *http.Request, forward env.Forward, over func()) (*http.Response, error) {
+	answer, err := forward(r)
+	if err != nil {
+		over()
+		return nil, err
+	}
+	answer.Body = &last{answer.Body, over}
+	return answer, nil
+}}
+
+// last tells when all has been sent on.
+type last struct {
+	io.ReadCloser
+	over func()
+}
+
+func (b *last) Close() error {
+	defer b.over()
+	return b.ReadCloser.Close()
+}
+
+// refusal answers with an error instead of sending the write on.
+func refusal(name string, code int, reason metav1.StatusReason) strike {
+	return strike{name: name, hit: func(_ *wire, r *http.Request, _ env.Forward, over func()) (*http.Response, error) {
+		defer over()
+		return env.Refuse(r, code, reason)
+	}}
+}
+
+// harmless strikes leave the manager alive: it has to cope with the answer.
+var harmless = []strike{
+	{name: "answer lost after the commit", hit: func(_ *wire, r *http.Request, forward env.Forward, over func()) (*http.Response, error) {
+		defer over()
+		if answer, err := forward(r); err == nil {
+			_ = answer.Body.Close()
+		}
+		return nil, env.ErrCut
+	}},
+	{name: "lost on the way", hit: func(_ *wire, _ *http.Request, _ env.Forward, over func()) (*http.Response, error) {
+		defer over()
+		return nil, env.ErrCut
+	}},
+	{name: "sent twice", hit: func(_ *wire, r *http.Request, forward env.Forward, over func()) (*http.Response, error) {
+		defer over()
+		return env.Twice(r, forward, true)
+	}},
+	{name: "sent twice, first answer", hit: func(_ *wire, r *http.Request, forward env.Forward, over func()) (*http.Response, error) {
+		defer over()
+		return env.Twice(r, forward, false)
+	}},
+	refusal("409", http.StatusConflict, metav1.StatusReasonConflict),
+	refusal("429", http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests),
+	refusal("500", http.StatusInternalServerError, metav1.StatusReasonInternalError),
+	refusal("503", http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable),
+	refusal("504", http.StatusGatewayTimeout, metav1.StatusReasonTimeout),
+	refusal("403", http.StatusForbidden, metav1.StatusReasonForbidden),
+}

@@ -1,0 +1,282 @@
+package faults
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/gen"
+)
+
+// ready makes a world with a manager, and objects of others in it.
+func ready(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	line.set(nil)
+	env.Must(t, line.manage())
+	w.bystanders()
+	return w
+}
+
+// waiting is a package whose plans wait for a Deployment of an image that does not exist, until IMAGE is another.
+func waiting(ns string, mods ...gen.VersionMod) *v1beta1.OperatorVersion {
+	server := strings.ReplaceAll(serverYAML, "image: nginx", "image: {{ .Params.IMAGE }}")
+	return application(ns, "app", append([]gen.VersionMod{
+		gen.Param("IMAGE", "does-not-exist:1", ""), gen.Template("server.yaml", server), gen.Serial("deploy", "one", "server", "extra"),
+		func(ov *v1beta1.OperatorVersion) { delete(ov.Spec.Plans, v1beta1.UpdatePlan) },
+	}, mods...)...)
+}
+
+func waitsFor(text string) func(*v1beta1.Instance) bool {
+	return func(i *v1beta1.Instance) bool {
+		return i != nil && i.Status.AggregatedStatus.ActivePlanName != "" && strings.Contains(i.Status.AggregatedStatus.Message, text)
+	}
+}
+
+// An Instance is changed a hundred times as fast as the apiserver takes it: the last value stands in all objects, each run
+// has a number of its own, and the history is bounded.
+func TestChangedHundredTimes(t *testing.T) {
+	w := ready(t)
+	deployed(first)(w)
+	for n := range 100 {
+		patch := fmt.Sprintf(`{"spec":{"parameters":{"VALUE":"v%d"}}}`, n)
+		env.Must(t, suite.Patch(ctx, gen.Instance("i", first(w.ns), nil), client.RawPatch(types.MergePatchType, []byte(patch))))
+	}
+	i := w.await("i", func(i *v1beta1.Instance) bool {
+		return complete("update", 2)(i) && len(i.Status.Queue) == 0
+	})
+	if st := i.Status.PlanStatus["update"]; st.Status != v1beta1.Complete {
+		t.Fatalf("the update is %s: %s", st.Status, st.Message)
+	}
+	for n := range 3 {
+		if cm := env.Read(t, suite, &corev1.ConfigMap{}, w.ns, fmt.Sprintf("i-one-%d", n)); cm.Data["key"] != "v99" {
+			t.Errorf("ConfigMap %s has %v, want v99", cm.Name, cm.Data)
+		}
+	}
+	list := &appsv1.ControllerRevisionList{}
+	env.Must(t, suite.List(ctx, list, client.InNamespace(w.ns), client.MatchingLabels{v1beta1.InstanceLabel: "i"}))
+	if len(list.Items) > 12 {
+		t.Errorf("the history has %d entries", len(list.Items))
+	}
+	t.Logf("%d runs", i.Status.Baseline.Revision)
+	w.untouched()
+}
+
+// The OperatorVersion is deleted in the middle of a plan: the run goes on with what it was started with, over a restart of
+// the manager too.
+func TestVersionDeletedInPlan(t *testing.T) {
+	w := ready(t)
+	ov := held(w.ns)
+	w.create(ov, gen.Instance("i", ov, nil))
+	w.await("i", waitsFor("example.org/never"))
+	env.Must(t, suite.Delete(ctx, ov))
+	line.kill()
+	env.Must(t, line.manage())
+	w.unhold()
+	i := w.await("i", env.Ended("deploy", 1))
+	if st := i.Status.PlanStatus["deploy"]; st.Status != v1beta1.Complete {
+		t.Errorf("the run is %s: %s", st.Status, st.Message)
+	}
+	env.Read(t, suite, &corev1.ConfigMap{}, w.ns, "i-extra")
+	w.untouched()
+}
+
+// held is a package whose deploy plan deletes a Job with a finalizer that nobody works for.
+func held(ns string) *v1beta1.OperatorVersion {
+	at := strings.Index(jobYAML, "spec:")
+	return application(ns, "app", gen.Template("job.yaml", jobYAML[:at]+"  finalizers: [example.org/never]\n"+jobYAML[at:]))
+}
+
+// unhold takes that finalizer off.
+func (w *world) unhold() {
+	w.Helper()
+	job := env.Read(w, suite, &batchv1.Job{}, w.ns, "i-deploy")
+	patch := client.MergeFrom(job.DeepCopy())
+	job.Finalizers = nil
+	env.Must(w, suite.Patch(ctx, job, patch))
+}
+
+// A namespace goes in the middle of a plan, and of an Instance with a cleanup plan: nothing holds it up.
+func TestNamespaceGoesInPlan(t *testing.T) {
+	w := ready(t)
+	ov := waiting(w.ns, gen.ConfigMaps("bye", 1), gen.Serial("cleanup", "bye"))
+	w.create(ov, gen.Instance("i", ov, nil))
+	w.await("i", waitsFor("Deployment"))
+	env.Must(t, suite.Delete(ctx, &corev1.Namespace{ObjectMeta: gen.Meta("", w.ns)}))
+	env.Eventually(t, "the end of the namespace", func() string {
+		now := &corev1.Namespace{}
+		if err := suite.Get(ctx, client.ObjectKey{Name: w.ns}, now); !apierrors.IsNotFound(err) {
+			return fmt.Sprintf("%v %+v", err, now.Status.Conditions)
+		}
+		return ""
+	})
+	if err := suite.Get(ctx, client.ObjectKey{Name: w.ns + "-theirs"}, &rbacv1.ClusterRole{}); err != nil {
+		t.Errorf("what is of others and outside of the namespace: %v", err)
+	}
+}
+
+// What a plan waits for is deleted by the user: the plan makes it again, or ends and names it.
+func TestAwaitedObjectDeleted(t *testing.T) {
+	w := ready(t)
+	ov := waiting(w.ns)
+	w.create(ov, gen.Instance("i", ov, nil))
+	w.await("i", waitsFor("Deployment"))
+	old := env.Read(t, suite, &appsv1.Deployment{}, w.ns, "i")
+	env.Must(t, suite.Delete(ctx, old))
+	i := w.await("i", func(i *v1beta1.Instance) bool {
+		now := &appsv1.Deployment{}
+		made := suite.Get(ctx, client.ObjectKeyFromObject(old), now) == nil && now.UID != old.UID
+		return made || env.Ended("deploy", 1)(i)
+	})
+	if st := i.Status.PlanStatus["deploy"]; st.Status.IsTerminal() {
+		env.Contains(t, st.Message, "Deployment "+w.ns+"/i")
+	}
+	w.edit("i", func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"IMAGE": "nginx"} })
+	runs("deploy", 2)(w)
+	w.untouched()
+}
+
+// An object is replaced by one of somebody else, after the manager looked at it and before its deletion arrives: the other
+// object stays.
+func TestReplacedBeforeDeletion(t *testing.T) {
+	w := ready(t)
+	w.create(first(w.ns), gen.Instance("i", first(w.ns), nil))
+	w.await("i", complete("deploy", 1))
+	path := "/api/v1/namespaces/" + w.ns + "/configmaps/i-extra"
+	theirs := &corev1.ConfigMap{ObjectMeta: gen.Meta(w.ns, "i-extra"), Data: map[string]string{"key": "theirs"}}
+	replaced := make(chan error, 8)
+	line.set(func(r *http.Request, forward env.Forward) (*http.Response, error) {
+		if r.Method == http.MethodDelete && r.URL.Path == path && theirs.UID == "" {
+			if err := suite.Delete(ctx, &corev1.ConfigMap{ObjectMeta: gen.Meta(w.ns, "i-extra")}); err != nil {
+				replaced <- err
+			}
+			replaced <- suite.Create(ctx, theirs)
+		}
+		return forward(r)
+	})
+	defer line.set(nil)
+	w.edit("i", func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"EXTRA": "false"} })
+	runs("update", 2)(w)
+	env.Must(t, <-replaced)
+	now := env.Read(t, suite, &corev1.ConfigMap{}, w.ns, "i-extra")
+	if now.UID != theirs.UID || now.ResourceVersion != theirs.ResourceVersion {
+		t.Errorf("the object of others was touched: %+v", now)
+	}
+	w.untouched()
+}
+
+// A finalizer that never finishes holds a Delete task, which names object and finalizer; the plan can be cancelled.
+func TestFinalizerNeverFinishes(t *testing.T) {
+	w := ready(t)
+	ov := held(w.ns)
+	w.create(ov, gen.Instance("i", ov, nil))
+	i := w.await("i", waitsFor("example.org/never"))
+	env.Contains(t, i.Status.AggregatedStatus.Message, "Job "+w.ns+"/i-deploy")
+	suite.MustKudo(t, 0, "plan", "cancel", "--instance", "i", "-n", w.ns)
+	i = w.await("i", env.Ended("deploy", 1))
+	env.Contains(t, i.Status.PlanStatus["deploy"].Message, "cancelled")
+	w.unhold()
+	w.edit("i", func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"VALUE": "b"} })
+	runs("update", 2)(w)
+	w.untouched()
+}
+
+// The manager loses its rights in the middle of a plan: the plan says so, and goes on when they are back.
+func TestRightsWithdrawn(t *testing.T) {
+	w := ready(t)
+	deployed(first)(w)
+	w.create(second(w.ns))
+	bindings := &rbacv1.ClusterRoleBindingList{}
+	env.Must(t, suite.List(ctx, bindings))
+	var taken []*rbacv1.ClusterRoleBinding
+	for n := range bindings.Items {
+		b := &bindings.Items[n]
+		for _, s := range b.Subjects {
+			if s.Kind == rbacv1.ServiceAccountKind && s.Namespace == "kudo-system" && len(taken) == 0 {
+				taken = append(taken, b)
+			}
+		}
+	}
+	if len(taken) == 0 {
+		t.Fatal("the manager has no ClusterRoleBinding")
+	}
+	narrowed := &rbacv1.ClusterRole{ObjectMeta: gen.Meta("", w.ns+"-narrow"), Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{"kudo.dev"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+		{APIGroups: []string{"apps"}, Resources: []string{"controllerrevisions"}, Verbs: []string{"*"}},
+		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"*"}},
+	}}
+	w.create(narrowed)
+	narrow := &rbacv1.ClusterRoleBinding{ObjectMeta: gen.Meta("", w.ns+"-narrow"), Subjects: taken[0].Subjects,
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: narrowed.Name}}
+	w.create(narrow)
+	env.Must(t, suite.Delete(ctx, taken[0]))
+	restore := func() {
+		again := &rbacv1.ClusterRoleBinding{ObjectMeta: gen.Meta("", taken[0].Name), RoleRef: taken[0].RoleRef, Subjects: taken[0].Subjects}
+		again.Labels, again.Annotations = taken[0].Labels, taken[0].Annotations
+		if err := suite.Create(ctx, again); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Error(err)
+		}
+	}
+	defer restore()
+	w.edit("i", func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = "app-2" })
+	i := w.await("i", waitsFor("forbidden"))
+	env.Contains(t, i.Status.AggregatedStatus.Message, "ConfigMap")
+	restore()
+	runs("upgrade", 2)(w)
+	env.Must(t, suite.Delete(ctx, narrow))
+	env.Must(t, suite.Delete(ctx, narrowed))
+	w.untouched()
+}
+
+// A group of the API is not served for a while, also over a restart of the manager. What is not served is unknown, and
+// never gone: nothing is deleted, released or started anew.
+func TestGroupVanishes(t *testing.T) {
+	groups := []string{"/apis/kudo.dev", "/apis/rbac.authorization.k8s.io", "/apis/apps", "/apis/apiextensions.k8s.io"}
+	if !thorough() {
+		groups = groups[:2]
+	}
+	for _, group := range groups {
+		t.Run(group, func(t *testing.T) {
+			w := ready(t)
+			v := fleet(w.ns, "fleet")
+			w.create(v, gen.Instance("i", v, nil))
+			w.await("i", complete("deploy", 1))
+			want := w.rest()
+			before := w.versions()
+			line.set(func(r *http.Request, forward env.Forward) (*http.Response, error) {
+				if r.URL.Path == "/apis" || strings.HasPrefix(r.URL.Path, group) {
+					return notServed(r, group, forward)
+				}
+				return forward(r)
+			})
+			line.proxy.Cut()
+			time.Sleep(time.Second)
+			line.kill()
+			_ = line.manage()
+			time.Sleep(4 * time.Second)
+			line.set(nil)
+			line.kill() // it may have given up, as it should where its own kinds are not there
+			env.Must(t, line.manage())
+			w.settle(want)
+			for key, version := range w.versions() {
+				if before[key] != version {
+					t.Errorf("%s was %q, and is %q", key, before[key], version)
+				}
+			}
+			w.untouched()
+		})
+	}
+}
