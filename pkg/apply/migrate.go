@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -70,7 +69,7 @@ func migrated(live *unstructured.Unstructured, manager string) ([]metav1.Managed
 			continue
 		}
 		set := &fieldpath.Set{}
-		if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)); err != nil {
+		if err := set.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
 			return nil, err
 		}
 		moved := fieldpath.NewSet()
@@ -91,7 +90,7 @@ func migrated(live *unstructured.Unstructured, manager string) ([]metav1.Managed
 		if err != nil {
 			return nil, err
 		}
-		entry.FieldsV1 = &metav1.FieldsV1{Raw: text}
+		entry.FieldsV1 = metav1.NewFieldsV1(string(text))
 		out = append(out, entry)
 	}
 	return join(out, ours, manager)
@@ -108,7 +107,7 @@ func join(entries []metav1.ManagedFieldsEntry, ours map[string]*fieldpath.Set, m
 		for i, e := range entries {
 			if e.Manager == manager && e.Operation == entry.Operation && e.APIVersion == version && e.Subresource == "" && e.FieldsV1 != nil {
 				known := &fieldpath.Set{}
-				if err := known.FromJSON(bytes.NewReader(e.FieldsV1.Raw)); err != nil {
+				if err := known.FromJSON(e.FieldsV1.GetRawReader()); err != nil {
 					return nil, err
 				}
 				entry, at, set = e, i, set.Union(known)
@@ -118,7 +117,7 @@ func join(entries []metav1.ManagedFieldsEntry, ours map[string]*fieldpath.Set, m
 		if err != nil {
 			return nil, err
 		}
-		entry.FieldsV1 = &metav1.FieldsV1{Raw: text}
+		entry.FieldsV1 = metav1.NewFieldsV1(string(text))
 		if at >= 0 {
 			entries[at] = entry
 		} else {

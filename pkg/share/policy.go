@@ -69,7 +69,7 @@ func (e *Engine) installation(ctx context.Context, owner metav1.OwnerReference) 
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("Installation %s: %w", owner.Name, err)
+		return nil, fmt.Errorf("read Installation %s: %w", owner.Name, err)
 	}
 	return i, nil
 }

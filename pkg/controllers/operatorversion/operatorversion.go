@@ -112,7 +112,7 @@ func (p *pass) load(ctx context.Context) (bool, error) {
 	case err == nil:
 		p.holder, p.held = holder, holder.DeepCopy().Status.Resources
 	case !apierrors.IsNotFound(err):
-		return true, fmt.Errorf("Installation %s: %w", p.ov.InstallationName(), err)
+		return true, fmt.Errorf("read Installation %s: %w", p.ov.InstallationName(), err)
 	}
 	return p.ov.Spec.InstallPlan == "" && p.holder == nil && p.ov.DeletionTimestamp == nil, nil
 }
