@@ -57,6 +57,7 @@ func (r *Runner) apply(ctx context.Context, w *Work) (plans.Outcome, Effects) {
 	effects := w.effects
 	changes := w.writer.apply(ctx, w.objects)
 	out := plans.Outcome{State: plans.Done, Total: len(changes)}
+	untold := false // somebody who was asked for the health of an object could not tell
 	wait := func(message string) {
 		if out.State == plans.Done {
 			out.State, out.Message = plans.Waiting, message
@@ -78,18 +79,25 @@ func (r *Runner) apply(ctx context.Context, w *Work) (plans.Outcome, Effects) {
 			effects.Failed = append(effects.Failed, change)
 			continue
 		}
-		switch result := r.Health(ctx, change.Live); result.State {
+		result, unknown := r.Health(ctx, change.Live)
+		untold = untold || unknown != nil
+		switch result.State {
 		case health.Ready:
 			out.Ready++
 		case health.Failed:
 			return plans.Outcome{State: plans.Fatal, Message: fmt.Sprintf("%s: %s", change.ID, result.Message), Ready: out.Ready, Total: out.Total}, effects
 		default:
 			message := result.Message
-			if absent := r.missing(ctx, change.Live); absent != "" && out.State == plans.Done {
-				message = absent + ": " + message
+			if out.State == plans.Done {
+				if absent := r.missing(ctx, change.Live); absent != "" {
+					message = absent + ": " + message
+				}
 			}
 			wait(fmt.Sprintf("%s: %s", change.ID, message))
 		}
+	}
+	if untold && out.State == plans.Waiting {
+		out.State = plans.Transient
 	}
 	if err := changes.Err(); err != nil {
 		f := (&Work{effects: effects}).failed(err)

@@ -64,19 +64,19 @@ func suspended(object *unstructured.Unstructured) *unstructured.Unstructured {
 
 // Health judges a live object: as teachers say, else by kudo's own rules. An answer that cannot be had never counts as
 // healthy.
-func (r *Runner) Health(ctx context.Context, live *unstructured.Unstructured) health.Result {
+func (r *Runner) Health(ctx context.Context, live *unstructured.Unstructured) (health.Result, error) {
 	answer, known, err := r.taught.Explore(ctx, explore.Request{Operation: explore.Healthy, Object: live})
 	switch {
 	case err != nil:
-		return health.Result{State: health.Progressing, Message: "its health is not known: " + err.Error()}
+		return health.Result{State: health.Progressing, Message: "its health is not known: " + err.Error()}, err
 	case !known:
-		return health.Check(live)
+		return health.Check(live), nil
 	case answer.Healthy:
-		return health.Result{State: health.Ready}
+		return health.Result{State: health.Ready}, nil
 	case answer.Message != "":
-		return health.Result{State: health.Progressing, Message: answer.Message}
+		return health.Result{State: health.Progressing, Message: answer.Message}, nil
 	}
-	return health.Result{State: health.Progressing, Message: fmt.Sprintf("is not healthy, as %s %s says", answer.Layer, answer.Who)}
+	return health.Result{State: health.Progressing, Message: fmt.Sprintf("is not healthy, as %s %s says", answer.Layer, answer.Who)}, nil
 }
 
 // missing names what an object that is not ready depends on and is not there, or says that this is not known; empty if
@@ -109,15 +109,16 @@ func (r *Runner) missing(ctx context.Context, live *unstructured.Unstructured) s
 // maxReflected bounds the status of an object that an Instance's status shows, in bytes.
 const maxReflected = 1024
 
-// Reflect returns what teachers take from the status of an object; nil if nothing. What is too large is left out.
-func (r *Runner) Reflect(ctx context.Context, live *unstructured.Unstructured) []byte {
+// Reflect returns what teachers take from the status of an object; nil if nothing. What is too large is left out. An error
+// means that this is not known now.
+func (r *Runner) Reflect(ctx context.Context, live *unstructured.Unstructured) ([]byte, error) {
 	answer, known, err := r.taught.Explore(ctx, explore.Request{Operation: explore.Status, Object: live})
 	if err != nil || !known || answer.Status == nil {
-		return nil
+		return nil, err
 	}
 	text, err := json.Marshal(answer.Status)
 	if err != nil || len(text) > maxReflected {
-		return nil
+		return nil, err
 	}
-	return text
+	return text, nil
 }

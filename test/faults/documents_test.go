@@ -117,7 +117,7 @@ func TestBadPackages(t *testing.T) {
 	}
 }
 
-// A plan of a thousand steps ends, and survives a kill in its middle.
+// A plan of a thousand steps ends.
 func TestThousandSteps(t *testing.T) {
 	w := ready(t)
 	steps := 1000

@@ -219,7 +219,9 @@ func (p *pass) unready(ctx context.Context) []string {
 			out = append(out, id.String()+" is missing")
 		case live == nil:
 		default:
-			if result := p.Runner.Health(ctx, live); result.State != health.Ready {
+			result, unknown := p.Runner.Health(ctx, live)
+			p.transient = p.transient || unknown != nil // nothing tells when it can be told
+			if result.State != health.Ready {
 				out = append(out, fmt.Sprintf("%s: %s", id, result.Message))
 			}
 		}
@@ -237,8 +239,11 @@ func (p *pass) reflect(ctx context.Context) {
 		if live == nil {
 			continue
 		}
-		resources[i].Status = nil
-		if text := p.Runner.Reflect(ctx, live); text != nil {
+		switch text, err := p.Runner.Reflect(ctx, live); {
+		case err != nil: // what was known stays
+		case text == nil:
+			resources[i].Status = nil
+		default:
 			resources[i].Status = &runtime.RawExtension{Raw: text}
 		}
 	}
