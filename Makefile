@@ -71,7 +71,7 @@ chaos: build ## Run scenarios amid a random mix of faults for CHAOS_TIME (10m); 
 .PHONY: bench
 bench: build ## Run the benchmarks: of explore rules, and on a real control plane, with requests and times.
 	@go test -run '^$$' -bench . ./pkg/explore/...
-	@go test -run '^$$' -bench . -benchtime 1x -timeout 40m ./test/bench
+	@go test -run '^$$' -bench . -benchtime 1x -timeout 40m -p 1 ./test/bench ./test/tarballs
 
 .PHONY: lint
 lint: ## Check formatting, vet, staticcheck, and that generated files are up to date.

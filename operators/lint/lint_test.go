@@ -92,6 +92,7 @@ func TestOperator(t *testing.T) {
 		"ShortVersion":  {"5.7 is a version", files{"operator.yaml": plainOperator + "appVersion: 5.7\n"}, nil},
 		"NoResources":   {"an Apply needs templates", files{"operator.yaml": used("{name: b, kind: Apply}")}, []string{`E operator.yaml:6: task validation error: task "b": a task of kind Apply needs at least one template`}},
 		"UnknownKind":   {"kinds exist", files{"operator.yaml": used("{name: b, kind: Aply}")}, []string{`E operator.yaml:6: task validation error: task "b": there is no kind "Aply": did you mean Apply?`}},
+		"NoSwitch":      {"a dependency is switched by a parameter", files{"operator.yaml": used("{name: b, kind: KudoOperator, spec: {package: c, operatorVersion: 1.0.0, enablingParameter: WITH_C}}")}, []string{`E operator.yaml:6: parameter "WITH_C" in KudoOperatorTask b is not defined`}},
 		"NoParameter":   {"a Toggle needs a parameter", files{"operator.yaml": used("{name: b, kind: Toggle, spec: {resources: [a.yaml]}}")}, []string{`E operator.yaml:6: task validation error: task "b": a Toggle needs the name of the parameter that decides`}},
 		"NoPackage":     {"a KudoOperator needs a package", files{"operator.yaml": used("{name: b, kind: KudoOperator}")}, []string{`E operator.yaml:6: task validation error: task "b": a KudoOperator task needs the package to install`}},
 		"NoDependency":  {"dependencies are not resolved", files{"operator.yaml": used("{name: b, kind: KudoOperator, spec: {package: nowhere}}")}, nil},

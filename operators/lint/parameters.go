@@ -38,7 +38,7 @@ func invalidCharacters(s *Subject) (found Findings) {
 	return found
 }
 
-// toggleParameters finds Toggle tasks whose parameter does not exist.
+// toggleParameters finds tasks that are switched by a parameter which does not exist.
 func toggleParameters(s *Subject) (found Findings) {
 	var defined []string
 	for _, p := range s.Params.Parameters {
@@ -49,6 +49,10 @@ func toggleParameters(s *Subject) (found Findings) {
 			found.Errors = append(found.Errors, s.operatorFinding(taskPlaces(i, "spec.parameter"), "parameter %q in ToggleTask %s is not defined%s",
 				task.Spec.Parameter, task.Name, meant(task.Spec.Parameter, defined)))
 		}
+		if switched := task.Spec.EnablingParameter; task.Kind == v1beta1.KudoOperatorTask && switched != "" && !slices.Contains(defined, switched) {
+			found.Errors = append(found.Errors, s.operatorFinding(taskPlaces(i, "spec.enablingParameter"), "parameter %q in KudoOperatorTask %s is not defined%s",
+				switched, task.Name, meant(switched, defined)))
+		}
 	}
 	return found
 }
@@ -57,9 +61,7 @@ func toggleParameters(s *Subject) (found Findings) {
 func parametersUsed(s *Subject) (found Findings) {
 	used := map[string]bool{}
 	for _, task := range s.Operator.Tasks {
-		if task.Kind == v1beta1.ToggleTask {
-			used[task.Spec.Parameter] = true
-		}
+		used[task.Spec.Parameter], used[task.Spec.EnablingParameter] = true, true
 	}
 	for i, p := range s.Params.Parameters {
 		if p.Name != "" && p.Trigger == "" && !used[p.Name] && !s.analysis().uses(p.Name) {

@@ -8,6 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
 // Removal is what came of deleting one object.
@@ -55,9 +58,9 @@ func (e *Engine) deleteOne(ctx context.Context, obj *unstructured.Unstructured, 
 	if live.GetDeletionTimestamp() != nil {
 		return Removal{Waiting: waiting}
 	}
-	uid, foreground := live.GetUID(), metav1.DeletePropagationForeground
+	uid, propagation := live.GetUID(), propagation(obj)
 	err = resource.Delete(ctx, obj.GetName(), metav1.DeleteOptions{
-		PropagationPolicy: &foreground, Preconditions: &metav1.Preconditions{UID: &uid},
+		PropagationPolicy: &propagation, Preconditions: &metav1.Preconditions{UID: &uid},
 	})
 	if err != nil && !Gone(err) && !apierrors.IsConflict(err) {
 		return e.notRemoved(ctx, obj, err)
@@ -67,6 +70,15 @@ func (e *Engine) deleteOne(ctx context.Context, obj *unstructured.Unstructured, 
 		return Removal{Gone: true}
 	}
 	return Removal{Waiting: waiting}
+}
+
+// propagation is foreground, so that an object is gone with all that it made; but not for Instances, whose cleanup plan
+// needs what they own.
+func propagation(obj *unstructured.Unstructured) metav1.DeletionPropagation {
+	if obj.GroupVersionKind().GroupKind() == (schema.GroupKind{Group: v1beta1.GroupVersion.Group, Kind: "Instance"}) {
+		return metav1.DeletePropagationBackground
+	}
+	return metav1.DeletePropagationForeground
 }
 
 // notRemoved says what an error means for a removal: a kind that is gone for good has taken its objects along.

@@ -32,6 +32,15 @@ func (r *Runner) prepareOperator(ctx context.Context, run *Run, w *Work, t task.
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: run.Subject.Namespace, Name: name},
 	}
+	if t.EnablingParameter != "" {
+		on, err := run.boolean(t.EnablingParameter)
+		if err != nil {
+			return w.decide(plans.Fatal, fmt.Sprintf("task %q: %s", w.Name, err))
+		}
+		if !on {
+			return w.unwanted(child)
+		}
+	}
 	child.Spec.OperatorVersion.Name = operators.VersionName(t.Package, t.AppVersion, t.OperatorVersion)
 	child.Spec.OperatorVersion.Kind = "OperatorVersion"
 	if circle, err := r.circle(ctx, run, child.OperatorVersionKey().String()); err != nil {
@@ -59,6 +68,16 @@ func (r *Runner) prepareOperator(ctx context.Context, run *Run, w *Work, t task.
 	labels := object.GetLabels()
 	labels[v1beta1.OperatorLabel] = t.Package
 	object.SetLabels(labels)
+	return w
+}
+
+// unwanted deletes the child of a dependency that is switched off, after its cleanup plan.
+func (w *Work) unwanted(child *v1beta1.Instance) *Work {
+	object, err := childObject(child)
+	if err != nil {
+		return w.failed(err)
+	}
+	w.objects, w.deletes = []*unstructured.Unstructured{object}, true
 	return w
 }
 

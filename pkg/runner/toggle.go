@@ -12,19 +12,28 @@ import (
 
 // prepareToggle applies if the parameter is true, and deletes if it is false.
 func (r *Runner) prepareToggle(ctx context.Context, run *Run, w *Work, t task.Toggle, v render.Variables) *Work {
-	value, defined := run.values[t.Parameter]
-	if !defined {
-		return w.decide(plans.Fatal, fmt.Sprintf("task %q: parameter %q is not defined in the OperatorVersion", w.Name, t.Parameter))
-	}
-	text, _ := value.(string)
-	on, err := strconv.ParseBool(text)
+	on, err := run.boolean(t.Parameter)
 	if err != nil {
-		return w.decide(plans.Fatal, fmt.Sprintf("task %q: parameter %s is %q: set it to true or false", w.Name, t.Parameter, text))
+		return w.decide(plans.Fatal, fmt.Sprintf("task %q: %s", w.Name, err))
 	}
 	if on {
 		return r.prepareApply(ctx, run, w, t.Resources, v)
 	}
 	return r.prepareDelete(run, w, t.Resources, v)
+}
+
+// boolean is the value of a parameter that decides.
+func (run *Run) boolean(parameter string) (bool, error) {
+	value, defined := run.values[parameter]
+	if !defined {
+		return false, fmt.Errorf("parameter %q is not defined in the OperatorVersion", parameter)
+	}
+	text, _ := value.(string)
+	on, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, fmt.Errorf("parameter %s is %q: set it to true or false", parameter, text)
+	}
+	return on, nil
 }
 
 // dummy does nothing, in the way that it is told.

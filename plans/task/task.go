@@ -36,6 +36,8 @@ type Pipe struct {
 type KudoOperator struct {
 	Package, AppVersion, OperatorVersion string
 	InstanceName, ParameterFile          string
+	// EnablingParameter is a boolean parameter that decides whether there is a dependency; empty if there always is.
+	EnablingParameter string
 }
 
 // Kind implements Task.
@@ -91,7 +93,7 @@ func New(t v1beta1.Task) (Task, error) {
 		if spec.Package == "" {
 			return fail("package", "is empty: name the operator to install")
 		}
-		return KudoOperator{spec.Package, spec.AppVersion, spec.OperatorVersion, spec.InstanceName, spec.ParameterFile}, nil
+		return KudoOperator{spec.Package, spec.AppVersion, spec.OperatorVersion, spec.InstanceName, spec.ParameterFile, spec.EnablingParameter}, nil
 	}
 	return nil, fmt.Errorf("task %q: kind %q is unknown: use Apply, Delete, Toggle, Dummy, Pipe or KudoOperator", t.Name, t.Kind)
 }

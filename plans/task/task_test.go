@@ -43,7 +43,7 @@ func TestNew(t *testing.T) {
 		"PipeNoKey":      {"a key", v1beta1.PipeTask, pipes(v1beta1.PipeSpec{File: "/a", Kind: "Secret"}), nil, `task "t" of kind Pipe: spec.pipe[0].key: must be of letters, digits, _ and -`},
 		"PipeKeyLines":   {"the whole key", v1beta1.PipeTask, pipes(v1beta1.PipeSpec{File: "/a", Kind: "Secret", Key: "a\nb"}), nil, `task "t" of kind Pipe: spec.pipe[0].key: must be of letters, digits, _ and -`},
 		"Operator":       {"package alone: versions are filled in at installation", v1beta1.KudoOperatorTask, spec{Package: "zookeeper"}, KudoOperator{Package: "zookeeper"}, ""},
-		"OperatorAll":    {"all its fields", v1beta1.KudoOperatorTask, spec{Package: "p", AppVersion: "1", OperatorVersion: "2", InstanceName: "i", ParameterFile: "f"}, KudoOperator{"p", "1", "2", "i", "f"}, ""},
+		"OperatorAll":    {"all its fields", v1beta1.KudoOperatorTask, spec{Package: "p", AppVersion: "1", OperatorVersion: "2", InstanceName: "i", ParameterFile: "f", EnablingParameter: "e"}, KudoOperator{"p", "1", "2", "i", "f", "e"}, ""},
 		"OperatorNone":   {"needs a package", v1beta1.KudoOperatorTask, spec{InstanceName: "i"}, nil, `task "t" of kind KudoOperator: spec.package: is empty: name the operator to install`},
 		"Unknown":        {"kinds are those", "apply", spec{Resources: one}, nil, `task "t": kind "apply" is unknown: use Apply, Delete, Toggle, Dummy, Pipe or KudoOperator`},
 		"WithoutAnyKind": {"a kind is needed", "", spec{}, nil, `task "t": kind "" is unknown: use Apply, Delete, Toggle, Dummy, Pipe or KudoOperator`},

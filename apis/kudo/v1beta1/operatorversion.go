@@ -184,6 +184,9 @@ type TaskSpec struct {
 	// ParameterFile (KudoOperator) names the template that holds the dependency's parameters as a YAML map.
 	// +optional
 	ParameterFile string `json:"parameterFile,omitempty"`
+	// EnablingParameter (KudoOperator) is a boolean parameter that decides: true installs the dependency, false deletes it.
+	// +optional
+	EnablingParameter string `json:"enablingParameter,omitempty"`
 }
 
 // PipeSpec is one file of a Pipe task.
