@@ -62,6 +62,9 @@ type Options struct {
 	WebhookCertDir string
 	// CertRotation makes and renews the webhooks' certificate; without it somebody else, such as cert-manager, does.
 	CertRotation bool
+	// DefaultServiceAccount is the account, of each Instance's namespace, of Instances that name none; empty for the
+	// manager's own rights.
+	DefaultServiceAccount string
 	// LeaderElection lets several managers run, of which one works.
 	LeaderElection bool
 	// Workers is how many Instances are worked on at a time.
@@ -177,7 +180,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Confi
 	objects := apply.New(dyn, meta, kinds, mirror, teachers)
 	shared := share.New(objects, kinds, mirror, plain, teachers, &crdSafety{dyn, mgr.GetRESTMapper()}, clock.RealClock{})
 	store, contents, events := history.New(plain, plain), runner.NewVersions(), recorder(ctx, set, mgr.GetScheme())
-	run := runner.New(objects, kinds, mirror, shared, teachers.All, teachers.Taught, exec, o.PipeImage)
+	run := runner.New(objects, kinds, mirror, shared, impersonator(config, kinds, mirror, teachers), teachers.All, teachers.Taught, exec, o.PipeImage)
 	warm := manager.RunnableFunc(func(ctx context.Context) error {
 		mirror.Watch(ctx, common...)
 		return nil
@@ -194,6 +197,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Confi
 	wake := func(key types.NamespacedName) { instances.Saw(changes.Instance(key)) }
 	instanceReconciler := &instance.Reconciler{
 		Client: consistent, Reader: plain, History: store, Mirror: mirror, Share: shared, Tarballs: tarball.New(ctx, fetching, wake), Runner: run, Versions: contents, Events: events, Clock: clock.RealClock{},
+		DefaultAccount: o.DefaultServiceAccount,
 	}
 	if err := instanceReconciler.SetupWithManager(mgr, instances, o.Workers); err != nil {
 		return err

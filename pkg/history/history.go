@@ -36,6 +36,8 @@ type Run struct {
 	Upgrade bool `json:"upgrade,omitempty"`
 	// Suspend is spec.suspend of the Instance.
 	Suspend bool `json:"suspend,omitempty"`
+	// ServiceAccount with whose rights the run writes; empty for the manager's.
+	ServiceAccount string `json:"serviceAccount,omitempty"`
 	// Parameters as the Instance gave them.
 	Parameters map[string]string `json:"parameters,omitempty"`
 	// Started is when the run was asked for.

@@ -121,10 +121,14 @@ func (r *Runner) Prune(ctx context.Context, run *Run, inventory Inventory, id ap
 	if err != nil || live == nil {
 		return "", err
 	}
+	w, err := r.writer(run, inventory)
+	if err != nil {
+		return "", err
+	}
 	if kept := Spared(id, live.GetAnnotations()); kept != "" {
 		return kept, nil
 	}
-	removal := r.engine.Delete(ctx, []*unstructured.Unstructured{obj}, r.options(run, inventory))[0]
+	removal := w.remove(ctx, []*unstructured.Unstructured{obj})[0]
 	if removal.Kept != "" {
 		return "it belongs to " + removal.Kept, nil
 	}

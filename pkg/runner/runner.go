@@ -43,6 +43,8 @@ type Run struct {
 	Given map[string]string
 	// Upgrade is set if the run takes the Instance from another OperatorVersion.
 	Upgrade bool
+	// ServiceAccount of the namespace, with whose rights the run writes; empty for the manager's.
+	ServiceAccount string
 	// Suspend sets the replicas of all objects to none.
 	Suspend bool
 	// Owners tells whether an Instance of the uid exists.
@@ -64,6 +66,8 @@ type Runner struct {
 	kinds  *apply.Kinds
 	mirror *apply.Mirror
 	share  *share.Engine
+	// as returns an engine with the rights of a ServiceAccount.
+	as func(namespace, account string) (*apply.Engine, error)
 	// all asks every teacher; taught asks all but kudo's own rules.
 	all, taught Teacher
 	exec        Executor
@@ -72,8 +76,8 @@ type Runner struct {
 }
 
 // New returns a runner over an object engine. The executor and the image serve Pipe tasks.
-func New(engine *apply.Engine, kinds *apply.Kinds, mirror *apply.Mirror, share *share.Engine, all, taught Teacher, exec Executor, pipeImage string) *Runner {
-	return &Runner{engine: engine, kinds: kinds, mirror: mirror, share: share, all: all, taught: taught, exec: exec, pipeImage: pipeImage}
+func New(engine *apply.Engine, kinds *apply.Kinds, mirror *apply.Mirror, share *share.Engine, as func(namespace, account string) (*apply.Engine, error), all, taught Teacher, exec Executor, pipeImage string) *Runner {
+	return &Runner{engine: engine, kinds: kinds, mirror: mirror, share: share, as: as, all: all, taught: taught, exec: exec, pipeImage: pipeImage}
 }
 
 // Work is a task at a place of a plan, rendered and ready to be done.
@@ -114,12 +118,15 @@ func (r *Runner) Prepare(ctx context.Context, run *Run, inventory Inventory, at 
 	plan := run.Version.Spec.Plans[run.Plan]
 	phase := plan.Phases[at.Phase]
 	step := phase.Steps[at.Step]
-	w := &Work{Place: at, Name: step.Tasks[at.Task], writer: r.writer(run, inventory)}
+	w := &Work{Place: at, Name: step.Tasks[at.Task]}
+	var err error
+	if w.writer, err = r.writer(run, inventory); err != nil {
+		return w.failed(err)
+	}
 	def, ok := run.Version.Task(w.Name)
 	if !ok {
 		return w.decide(plans.Fatal, fmt.Sprintf("task %q is not defined in OperatorVersion %s", w.Name, run.Source))
 	}
-	var err error
 	if w.task, err = task.New(def); err != nil {
 		return w.decide(plans.Fatal, err.Error())
 	}

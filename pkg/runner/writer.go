@@ -26,32 +26,38 @@ type writer interface {
 	remove(ctx context.Context, objs []*unstructured.Unstructured) []apply.Removal
 }
 
-func (r *Runner) writer(run *Run, inventory Inventory) writer {
+func (r *Runner) writer(run *Run, inventory Inventory) (writer, error) {
 	if run.Holder != nil {
-		return &sharing{Runner: r, run: run, session: r.share.Session(run.Holder, run.Policy, run.Held)}
+		return &sharing{Runner: r, run: run, session: r.share.Session(run.Holder, run.Policy, run.Held)}, nil
 	}
-	return &owning{Runner: r, run: run, inventory: inventory}
+	engine := r.engine
+	if run.ServiceAccount != "" {
+		var err error
+		if engine, err = r.as(run.Subject.Namespace, run.ServiceAccount); err != nil {
+			return nil, fmt.Errorf("act as ServiceAccount %s/%s: %w", run.Subject.Namespace, run.ServiceAccount, err)
+		}
+	}
+	return &owning{kinds: r.kinds, engine: engine, options: r.options(run, inventory), run: run}, nil
 }
 
 // owning writes the objects of an Instance, which belong to it alone.
 type owning struct {
-	*Runner
-	run       *Run
-	inventory Inventory
+	kinds   *apply.Kinds
+	engine  *apply.Engine
+	options apply.Options
+	run     *Run
 }
 
-func (o *owning) options() apply.Options { return o.Runner.options(o.run, o.inventory) }
-
 func (o *owning) preflight(ctx context.Context, objs []*unstructured.Unstructured) apply.ChangeSet {
-	return o.engine.Preflight(ctx, objs, o.options())
+	return o.engine.Preflight(ctx, objs, o.options)
 }
 
 func (o *owning) apply(ctx context.Context, objs []*unstructured.Unstructured) apply.ChangeSet {
-	return o.engine.Apply(ctx, objs, o.options())
+	return o.engine.Apply(ctx, objs, o.options)
 }
 
 func (o *owning) remove(ctx context.Context, objs []*unstructured.Unstructured) []apply.Removal {
-	return o.engine.Delete(ctx, objs, o.options())
+	return o.engine.Delete(ctx, objs, o.options)
 }
 
 func (o *owning) enhance(ctx context.Context, v render.Variables, objs []*unstructured.Unstructured) error {

@@ -49,6 +49,11 @@ type InstanceSpec struct {
 	// back, the same plan brings them back.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
+	// ServiceAccountName names a ServiceAccount of the Instance's namespace, with whose rights the plans write, look at and
+	// delete objects; default are the rights of the manager. A change counts from the next run on.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 	// CRDTarball is where the CustomResourceDefinitions that the Instance needs come from; default is the
 	// OperatorVersion's. Setting it needs the verb `install` on operatorversions.
 	// +optional

@@ -329,7 +329,7 @@ func (p *pass) begin(ctx context.Context, plan, cause string, version *runner.Ve
 	uid := history.RunUID(p.instance.UID, revision)
 	record := history.Run{
 		Plan: plan, Cause: cause, UID: uid, OperatorVersion: status.Baseline.OperatorVersion, Snapshot: snapshot,
-		Upgrade: upgrade, Suspend: p.instance.Spec.Suspend, Parameters: given, Started: metav1.NewMicroTime(p.Clock.Now()),
+		Upgrade: upgrade, Suspend: p.instance.Spec.Suspend, ServiceAccount: p.account(), Parameters: given, Started: metav1.NewMicroTime(p.Clock.Now()),
 	}
 	if err := p.History.Begin(ctx, p.instance, revision, record); err != nil {
 		return err
@@ -365,8 +365,16 @@ func (p *pass) newRun(record history.Run, version *runner.Version) *runner.Run {
 			Kind: "Instance", Namespace: p.instance.Namespace, Name: p.instance.Name, UID: p.instance.UID, Annotations: p.instance.Annotations, Owners: p.instance.OwnerReferences,
 		},
 		Source: p.instance.OperatorVersionKey().String(), Version: version, Plan: record.Plan, UID: record.UID, Given: record.Parameters,
-		Upgrade: record.Upgrade, Suspend: record.Suspend, Owners: p.owners,
+		Upgrade: record.Upgrade, Suspend: record.Suspend, ServiceAccount: record.ServiceAccount, Owners: p.owners,
 	}
+}
+
+// account is the ServiceAccount with whose rights a run writes; empty for the manager's.
+func (p *pass) account() string {
+	if name := p.instance.Spec.ServiceAccountName; name != "" {
+		return name
+	}
+	return p.DefaultAccount
 }
 
 // owners tells whether an Instance of the uid exists.

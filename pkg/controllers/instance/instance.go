@@ -42,6 +42,8 @@ type Reconciler struct {
 	Versions *runner.Versions
 	Events   record.EventRecorder
 	Clock    clock.Clock
+	// DefaultAccount is the ServiceAccount of Instances that name none; empty for the manager's rights.
+	DefaultAccount string
 
 	// runs maps the name of an Instance to its run that is going on.
 	runs sync.Map
