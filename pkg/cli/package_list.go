@@ -29,13 +29,20 @@ func (t *tool) listing(what, short string, o *packageListOptions, print func(*op
 	cmd := &cobra.Command{
 		Use: what + " PACKAGE", Short: short, Args: onePackage(),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if what == "parameters" && o.output == schemaFormat {
+				return t.loadAnd(cmd.Context(), args[0], func(pkg *operators.Package) error { return t.printAny("json", parameterSchema(pkg)) })
+			}
 			if err := checkFormat(o.output); err != nil {
 				return err
 			}
 			return t.loadAnd(cmd.Context(), args[0], print)
 		},
 	}
-	cmd.Flags().StringVarP(&o.output, "output", "o", "", "yaml or json")
+	formats := "yaml or json"
+	if what == "parameters" {
+		formats = "yaml, json, or json-schema: the schema of a file for -P, for editors"
+	}
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", formats)
 	return cmd
 }
 
