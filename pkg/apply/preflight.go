@@ -170,7 +170,8 @@ func (e *Engine) Lookup(ctx context.Context, id ID) (*unstructured.Unstructured,
 	return Look(ctx, resource, id.Name)
 }
 
-// List returns the metadata of the objects of a resource, as they are in etcd now; at most limit of them.
-func (e *Engine) List(ctx context.Context, resource schema.GroupVersionResource, namespace string, limit int64) (*metav1.PartialObjectMetadataList, error) {
-	return e.metadata.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: limit})
+// List returns the metadata of the objects of a resource, as they are in etcd now: at most limit of them, from where the
+// token of the page before points; the list holds the token of the next one.
+func (e *Engine) List(ctx context.Context, resource schema.GroupVersionResource, namespace string, limit int64, token string) (*metav1.PartialObjectMetadataList, error) {
+	return e.metadata.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: limit, Continue: token})
 }

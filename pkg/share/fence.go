@@ -2,6 +2,7 @@ package share
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -46,7 +47,7 @@ func (s *Session) fence(ctx context.Context, resource dynamic.ResourceInterface,
 	case <-timer.C():
 		return fenced, nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, errors.Join(ctx.Err(), s.unfence(context.WithoutCancel(ctx), resource, fenced))
 	}
 }
 

@@ -80,6 +80,11 @@ func (s *Session) write(ctx context.Context, resource dynamic.ResourceInterface,
 	var written *unstructured.Unstructured
 	var err error
 	action := apply.Configured
+	if v.live != nil && v.found != existing { // a fence may be left of a release that was given up
+		if err := s.unfence(ctx, resource, v.live); err != nil {
+			return nil, 0, err
+		}
+	}
 	switch v.found {
 	case unchanged, existing:
 		return nil, apply.Unchanged, nil

@@ -53,8 +53,12 @@ func (s *Session) Blocked(ctx context.Context) (*Block, error) {
 			}
 			continue
 		}
-		if block, err := s.keep(ctx, live); block != nil || err != nil {
-			return block, err
+		block, err := s.keep(ctx, live)
+		if err != nil {
+			return nil, err
+		}
+		if block != nil { // a fence may be left of a manager that was stopped
+			return block, s.unfence(ctx, resource, live)
 		}
 	}
 	return nil, nil
@@ -96,7 +100,7 @@ func (s *Session) customResources(ctx context.Context, crd *unstructured.Unstruc
 			continue
 		}
 		name, _ := version["name"].(string)
-		list, err := s.objects.List(ctx, schema.GroupVersionResource{Group: group, Version: name, Resource: plural}, "", 1)
+		list, err := s.objects.List(ctx, schema.GroupVersionResource{Group: group, Version: name, Resource: plural}, "", 1, "")
 		if apierrors.IsNotFound(err) && !established(crd) {
 			return "", nil // it never was in force, so that it has none
 		}
@@ -134,7 +138,7 @@ func counted(list *metav1.PartialObjectMetadataList, kind string) string {
 	return fmt.Sprintf("has %d objects of kind %s (one is %s)", count, kind, first)
 }
 
-// most bounds how many objects of a kind are looked at in a namespace, and named in a message.
+// most is how many objects of a kind are looked at in one request, named how many are named in a message.
 const most, named = 500, 3
 
 // content names what is in a namespace besides what Kubernetes puts there by itself, what the holder has, and what
@@ -146,22 +150,11 @@ func (s *Session) content(ctx context.Context, namespace string) (string, error)
 	}
 	var left []string
 	for _, kind := range kinds {
-		list, err := s.objects.List(ctx, kind.Resource, namespace, most)
-		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-			continue
-		}
+		names, err := s.contentOf(ctx, kind, namespace)
 		if err != nil {
 			return "", fmt.Errorf("cannot tell what %s are in Namespace %s: %w", kind.Resource.Resource, namespace, err)
 		}
-		for i := range list.Items {
-			counts, err := s.counts(kind.Kind, &list.Items[i])
-			if err != nil {
-				return "", err
-			}
-			if counts {
-				left = append(left, kind.Kind+" "+list.Items[i].Name)
-			}
-		}
+		left = append(left, names...)
 	}
 	slices.Sort(left)
 	left = slices.Compact(left) // one object is served in several groups
@@ -172,6 +165,32 @@ func (s *Session) content(ctx context.Context, namespace string) (string, error)
 		return "", nil
 	}
 	return "has content that kudo did not create: " + strings.Join(left, ", "), nil
+}
+
+// contentOf names the objects of a kind that are content of their own, page by page until there are some.
+func (s *Session) contentOf(ctx context.Context, kind apply.NamespacedKind, namespace string) ([]string, error) {
+	var out []string
+	for token := ""; ; {
+		list, err := s.objects.List(ctx, kind.Resource, namespace, most, token)
+		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			counts, err := s.counts(kind.Kind, &list.Items[i])
+			if err != nil {
+				return nil, err
+			}
+			if counts {
+				out = append(out, kind.Kind+" "+list.Items[i].Name)
+			}
+		}
+		if token = list.Continue; token == "" || len(out) > 0 {
+			return out, nil
+		}
+	}
 }
 
 // counts tells whether an object in a namespace is content of its own.

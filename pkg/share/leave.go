@@ -32,10 +32,23 @@ func (s *Session) Leave(ctx context.Context, r v1beta1.HeldResource, force bool)
 	return removal
 }
 
-func (s *Session) leave(ctx context.Context, r v1beta1.HeldResource, force bool) apply.Removal {
-	if r.State == v1beta1.HoldExisting {
-		return apply.Removal{Gone: true}
+// Orphaned lets go of what was joined for a holder that has gone in the meantime: nobody would release it any more.
+func (s *Session) Orphaned(ctx context.Context, held Inventory, cause error) error {
+	if !apierrors.IsNotFound(cause) {
+		return cause
 	}
+	for _, r := range slices.Backward(held) {
+		if r.UID == "" {
+			continue
+		}
+		if removal := s.Leave(context.WithoutCancel(ctx), r, false); removal.Err != nil {
+			return errors.Join(cause, removal.Err)
+		}
+	}
+	return cause
+}
+
+func (s *Session) leave(ctx context.Context, r v1beta1.HeldResource, force bool) apply.Removal {
 	obj := object(r)
 	resource, err := s.objects.Resource(obj)
 	if meta.IsNoMatchError(err) {
@@ -52,7 +65,7 @@ func (s *Session) leave(ctx context.Context, r v1beta1.HeldResource, force bool)
 		switch {
 		case err != nil:
 			return apply.Removal{Err: s.objects.Classify(ctx, obj, err)}
-		case live == nil, !s.ours(r, live):
+		case live == nil, !s.ours(r, live), r.State == v1beta1.HoldExisting && owned(live, s.holder) < 0:
 			return apply.Removal{Gone: true}
 		case live.GetDeletionTimestamp() != nil:
 			return apply.Removal{Waiting: fmt.Sprintf("%s is being deleted%s", IDOf(r), apply.Finalizers(live))}
@@ -71,10 +84,7 @@ func (s *Session) leave(ctx context.Context, r v1beta1.HeldResource, force bool)
 // ours tells whether the live object is the one that is held: by uid, or, where a crash came before it was written down,
 // by the owner.
 func (s *Session) ours(r v1beta1.HeldResource, live *unstructured.Unstructured) bool {
-	if r.UID == "" {
-		return owned(live, s.holder) >= 0
-	}
-	return r.UID == live.GetUID()
+	return r.UID == live.GetUID() || owned(live, s.holder) >= 0
 }
 
 func object(r v1beta1.HeldResource) *unstructured.Unstructured {
@@ -91,11 +101,11 @@ func (s *Session) letGo(ctx context.Context, resource dynamic.ResourceInterface,
 	place := owned(live, s.holder)
 	if !Managed(live) {
 		if place < 0 {
-			return &apply.Removal{Gone: true}, nil
+			return &apply.Removal{Gone: true}, s.unfence(ctx, resource, live)
 		}
 		left, err := s.withdraw(ctx, resource, live, nil)
 		if err == nil {
-			err = s.unguard(ctx, resource, left)
+			err = errors.Join(s.unguard(ctx, resource, left), s.unfence(ctx, resource, left))
 		}
 		return &apply.Removal{Gone: true}, err
 	}
@@ -181,7 +191,7 @@ func (s *Session) remove(ctx context.Context, resource dynamic.ResourceInterface
 				return nil, err
 			}
 			if blocked, err := s.keep(ctx, fenced); blocked != nil || err != nil {
-				return kept(blocked), errors.Join(err, s.unfence(ctx, resource, fenced))
+				return kept(blocked), errors.Join(err, s.unfence(context.WithoutCancel(ctx), resource, fenced))
 			}
 			version = fenced.GetResourceVersion()
 		}

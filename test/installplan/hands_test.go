@@ -206,6 +206,13 @@ func TestInstallVerb(t *testing.T) {
 	labelled := now.DeepCopy()
 	labelled.Labels = map[string]string{"a": "b"}
 	env.Must(t, editor.Patch(ctx, labelled, client.MergeFrom(now)))
+	forced := now.DeepCopy()
+	forced.Annotations = map[string]string{v1beta1.ForceReleaseAnnotation: "true"}
+	refused("destroy what others have", editor.Patch(ctx, forced, client.MergeFrom(now)))
+	held := holder(ov)
+	patch := client.MergeFrom(held.DeepCopy())
+	held.Annotations = map[string]string{v1beta1.ForceReleaseAnnotation: "true"}
+	refused("the same at the Installation", editor.Patch(ctx, held, patch))
 	changed := now.DeepCopy()
 	changed.Spec.InstallParameters = map[string]string{"VERB": "list"}
 	refused("change parameters", editor.Patch(ctx, changed.DeepCopy(), client.MergeFrom(now)))
@@ -368,4 +375,26 @@ func TestInstancesCannotInstall(t *testing.T) {
 	}
 	env.Must(t, suite.Delete(ctx, gen.Instance("i", ov, nil)))
 	uninstall(t, ov)
+}
+
+// A page of a namespace's content is not all of it: what stands behind 500 objects that do not count is seen too.
+func TestContentBehindAPage(t *testing.T) {
+	t.Parallel()
+	f, ns := newFleet(t), suite.NewNamespace(t)
+	ov := f.version(ns, "fleet")
+	complete(t, install(t, ov))
+	harbour := f.objects()["deployment"]
+	exists(t, harbour)
+	yes := true
+	owner := []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "harbour", UID: harbour.GetUID(), Controller: &yes}}
+	for n := range 510 {
+		cm := &corev1.ConfigMap{ObjectMeta: gen.Meta(f.word, fmt.Sprintf("a-%03d", n))}
+		cm.OwnerReferences = owner
+		env.Must(t, suite.Create(ctx, cm))
+	}
+	env.Must(t, suite.Create(ctx, &corev1.ConfigMap{ObjectMeta: gen.Meta(f.word, "zzz-foreign")}))
+	env.Must(t, suite.Delete(ctx, ov))
+	waits(t, ov, v1beta1.ReasonNamespaceNotEmpty, "ConfigMap zzz-foreign")
+	env.Must(t, suite.Delete(ctx, &corev1.ConfigMap{ObjectMeta: gen.Meta(f.word, "zzz-foreign")}))
+	released(t, ov)
 }

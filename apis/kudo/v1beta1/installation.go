@@ -29,7 +29,7 @@ type InstallationSubject struct {
 }
 
 // HoldState is how an Installation holds an object.
-// +kubebuilder:validation:Enum=Pending;Created;Shared;Existing;Missing;Mismatch
+// +kubebuilder:validation:Enum=Pending;Created;Shared;Existing;Missing;Mismatch;Releasing
 type HoldState string
 
 const (
@@ -45,6 +45,8 @@ const (
 	HoldMissing HoldState = "Missing"
 	// HoldMismatch is not as it should be. It is not overwritten, since others may need it as it is.
 	HoldMismatch HoldState = "Mismatch"
+	// HoldReleasing is no longer named by the install plan, and is about to go.
+	HoldReleasing HoldState = "Releasing"
 )
 
 // HeldResource is an object that an Installation holds.

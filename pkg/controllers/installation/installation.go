@@ -118,8 +118,11 @@ func (r *Reconciler) inUse(ctx context.Context, i *v1beta1.Installation, subject
 	if subject == nil {
 		successor := &v1beta1.OperatorVersion{}
 		err := r.Reader.Get(ctx, types.NamespacedName{Namespace: i.Spec.For.Namespace, Name: i.Spec.For.Name}, successor)
-		if err == nil || !named(err) {
-			return nil, err // Instances of the name are the successor's
+		if err != nil && !named(err) {
+			return nil, err
+		}
+		if err == nil && successor.Installed() { // Instances of the name are the successor's, which has all that they need
+			return nil, nil
 		}
 	}
 	users, err := r.users(ctx, i)

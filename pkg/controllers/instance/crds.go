@@ -41,6 +41,7 @@ func (p *pass) definitions(ctx context.Context) (waits string, err error) {
 	resolved, progress, err := p.Tarballs.Get(key, run, wanted)
 	switch {
 	case err != nil:
+		p.transient = true // nothing tells when a folder can be written again
 		p.tarballFailed(err)
 		return fmt.Sprintf("waits for its CRDs: %s", err), nil
 	case resolved == nil:
@@ -133,7 +134,7 @@ func (p *pass) define(ctx context.Context, objs []*unstructured.Unstructured, sa
 		}
 	}
 	if _, err := p.keep(ctx, holder, held); err != nil {
-		return "", err
+		return "", session.Orphaned(ctx, held, err)
 	}
 	for _, change := range changes {
 		if change.Err != nil {
@@ -217,6 +218,9 @@ func (p *pass) restore(ctx context.Context) error {
 	for _, r := range holder.Status.Resources {
 		if r.State == v1beta1.HoldExisting || r.UID == "" {
 			continue
+		}
+		if !slices.Contains(p.instance.Status.CRDs.CRDs, r.Name) { // left of the version before
+			return p.dropped(ctx)
 		}
 		live, known, err := p.Share.Seen(ctx, r)
 		if err != nil {

@@ -55,6 +55,9 @@ func (p *pass) drift(ctx context.Context) (bool, error) {
 			return true, err
 		}
 	}
+	if err := p.leave(ctx, p.releasing()); err != nil {
+		return true, err
+	}
 	return false, p.keep(ctx)
 }
 
@@ -65,7 +68,7 @@ func (p *pass) fresh(st v1beta1.PlanStatus) bool {
 
 // look compares a held object with what the mirror shows. It says what is missing, and whether the content has changed.
 func (p *pass) look(ctx context.Context, r *v1beta1.HeldResource) (missing string, differs bool, err error) {
-	if r.State == v1beta1.HoldExisting || r.UID == "" {
+	if r.State == v1beta1.HoldExisting || r.State == v1beta1.HoldReleasing || r.UID == "" {
 		return "", r.State == v1beta1.HoldMismatch, nil
 	}
 	live, known, err := p.Share.Seen(ctx, *r)
@@ -147,7 +150,26 @@ func (p *pass) compare(ctx context.Context) error {
 			p.event(corev1.EventTypeWarning, v1beta1.EventMismatch, "%s", message)
 		}
 	}
-	for _, r := range p.abandoned(objs) {
+	if !p.fresh(*p.last()) { // the plan may have been edited since it ran, and nothing has made what it names now
+		return nil
+	}
+	return p.leave(ctx, p.abandoned(objs))
+}
+
+// last is the last run.
+func (p *pass) last() *v1beta1.PlanStatus {
+	st := p.ov.Status.PlanStatus[plans.Last(p.ov.Status.PlanStatus)]
+	return &st
+}
+
+// releasing lists what is about to go, since the install plan does not name it any more.
+func (p *pass) releasing() []v1beta1.HeldResource {
+	return slices.DeleteFunc(slices.Clone(p.held), func(r v1beta1.HeldResource) bool { return r.State != v1beta1.HoldReleasing })
+}
+
+// leave releases what the install plan does not name any more. What waits is tried again.
+func (p *pass) leave(ctx context.Context, left []v1beta1.HeldResource) error {
+	for _, r := range left {
 		removal := p.Share.Session(p.holder, share.Policy{}, p.held).Leave(ctx, r, false)
 		at := p.held.Find(share.IDOf(r))
 		switch {
@@ -156,7 +178,9 @@ func (p *pass) compare(ctx context.Context) error {
 		case removal.Gone:
 			p.held = slices.Delete(p.held, at, at+1)
 		default:
+			p.held[at].State = v1beta1.HoldReleasing
 			p.held[at].Message = bounded("the install plan does not name it any more: " + removal.Waiting)
+			p.result.RequeueAfter = lookAgain
 		}
 	}
 	return nil

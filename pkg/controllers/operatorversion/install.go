@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -127,7 +128,11 @@ func (p *pass) inputs() string {
 func (p *pass) refused(ctx context.Context, message string) (bool, error) {
 	p.ov.Status.ObservedGeneration = p.ov.Generation
 	p.ov.Status.AggregatedStatus = v1beta1.AggregatedStatus{Status: v1beta1.FatalError, Message: message}
-	p.condition(v1beta1.InstalledCondition, metav1.ConditionFalse, v1beta1.ReasonInvalidSpec, message)
+	if meta.IsStatusConditionTrue(p.ov.Status.Conditions, v1beta1.InstalledCondition) { // what it installed is there
+		p.condition(v1beta1.StalledCondition, metav1.ConditionTrue, v1beta1.ReasonInvalidSpec, message)
+	} else {
+		p.condition(v1beta1.InstalledCondition, metav1.ConditionFalse, v1beta1.ReasonInvalidSpec, message)
+	}
 	p.once(v1beta1.EventInvalidSpec, message)
 	return true, p.commit(ctx)
 }
@@ -182,7 +187,7 @@ func (p *pass) execute(ctx context.Context) (bool, error) {
 	p.transient = done.Transient && !st.Status.IsTerminal()
 	p.ov.Status.PlanStatus[name] = st
 	if err := p.keep(ctx); err != nil {
-		return true, err
+		return true, p.Share.Session(p.holder, share.Policy{}, p.held).Orphaned(ctx, p.held, err)
 	}
 	if !st.Status.IsTerminal() {
 		p.result.RequeueAfter = lookAgain
