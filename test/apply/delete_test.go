@@ -34,10 +34,6 @@ func TestRule11(t *testing.T) {
 			remove(t, cm("replaced"))
 			create(t, cm("replaced"))
 		}, apply.Removal{Gone: true, Kept: "somebody"}, true},
-		"Inventory": {"what the inventory knows by uid is ours without any label", cm("inventory"), func(t *testing.T) {
-			s.does(t, "first", apply.Created, cm("inventory"))
-			edit(t, cm("inventory"), func(o *unstructured.Unstructured) { o.SetLabels(nil) })
-		}, apply.Removal{Gone: true}, false},
 		"Held": {"it waits for a finalizer, which is named", cm("held"), func(t *testing.T) {
 			s.does(t, "first", apply.Created, cm("held"))
 			edit(t, cm("held"), func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"example.com/hold"}) })

@@ -207,8 +207,7 @@ func newSide(t *testing.T, name string) *side {
 	return s
 }
 
-// options of the side's Instance: what it has written and labelled objects are its own, cluster-scoped ones of kudo are
-// shared.
+// options of the side's Instance: labelled objects are its own, cluster-scoped ones of kudo are shared.
 func (s *side) options() apply.Options {
 	return apply.Options{
 		Manager: "kudo/test/" + s.name, Known: s.known,
@@ -216,8 +215,6 @@ func (s *side) options() apply.Options {
 		Claim: func(_ context.Context, live *unstructured.Unstructured) (apply.Claim, string) {
 			labels := live.GetLabels()
 			switch {
-			case s.known[apply.IDOf(live)].UID == live.GetUID():
-				return apply.Ours, ""
 			case labels[v1beta1.HeritageLabel] == v1beta1.Heritage && labels[v1beta1.InstanceLabel] == s.name:
 				return apply.Ours, ""
 			case labels[v1beta1.HeritageLabel] == v1beta1.Heritage && live.GetNamespace() == "":
