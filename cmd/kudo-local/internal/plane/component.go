@@ -60,6 +60,7 @@ func (p *Plane) components() []component {
 			ports: []string{components.ControllerManager},
 			args:  (*Plane).controllerManagerArgs,
 			ready: func(p *Plane) string { return "https://" + p.address(components.ControllerManager) + "/healthz" },
+			reads: []string{clientConfig(components.ControllerManager)},
 		},
 	}
 	if p.Settings.Profile != instance.API {
@@ -68,12 +69,13 @@ func (p *Plane) components() []component {
 			ports: []string{components.Scheduler},
 			args:  (*Plane).schedulerArgs,
 			ready: func(p *Plane) string { return "https://" + p.address(components.Scheduler) + "/readyz" },
+			reads: []string{clientConfig(components.Scheduler)},
 		}, component{
 			name:  components.Kwok,
 			ports: []string{components.Kwok},
 			args:  (*Plane).kwokArgs,
 			ready: func(p *Plane) string { return "http://" + p.address(components.Kwok) + "/readyz" },
-			reads: []string{"kwok.yaml"},
+			reads: []string{"kwok.yaml", clientConfig(components.Kwok)},
 		})
 	}
 	if p.Settings.WithKudo {

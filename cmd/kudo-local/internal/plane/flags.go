@@ -117,7 +117,7 @@ func (p *Plane) schedulerArgs() []string {
 
 // servingArgs are what controller-manager and scheduler have in common.
 func (p *Plane) servingArgs(component string) []string {
-	kubeconfig := p.clientConfig(component)
+	kubeconfig := p.Path(clientConfig(component))
 	return []string{
 		"--kubeconfig=" + kubeconfig,
 		"--authentication-kubeconfig=" + kubeconfig,
@@ -132,7 +132,7 @@ func (p *Plane) servingArgs(component string) []string {
 
 func (p *Plane) kwokArgs() []string {
 	return []string{
-		"--kubeconfig=" + p.clientConfig(components.Kwok),
+		"--kubeconfig=" + p.Path(clientConfig(components.Kwok)),
 		"--config=" + p.Path("kwok.yaml"),
 		"--server-address=" + p.address(components.Kwok),
 		"--manage-all-nodes=true",

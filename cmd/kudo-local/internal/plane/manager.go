@@ -67,10 +67,10 @@ func (p *Plane) CheckPrograms() error {
 
 // installKudo installs kudo's definitions, roles and webhooks, and gets the
 // kubeconfig of the manager. It is skipped while a manager runs that the same
-// program has installed; else it is done again, also because the token in that
-// kubeconfig may have expired.
+// program has installed on the same server; else it is done again, also because
+// the token in that kubeconfig may have expired.
 func (p *Plane) installKudo(ctx context.Context) error {
-	digest, err := p.digest(component{name: kudoProgram, args: (*Plane).initArgs, program: func(p *Plane) string { return p.binary(kudoProgram) }})
+	digest, err := p.digest(component{name: kudoProgram, args: func(p *Plane) []string { return append(p.initArgs(), p.Server()) }, program: func(p *Plane) string { return p.binary(kudoProgram) }})
 	if err != nil {
 		return err
 	}

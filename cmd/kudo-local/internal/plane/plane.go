@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"time"
 
 	"kudo.dev/kudo/cmd/kudo-local/internal/components"
@@ -94,9 +95,9 @@ func (p *Plane) choosePorts(ctx context.Context) error {
 func (p *Plane) writeKubeconfigs() error {
 	files := map[string]string{
 		p.Kubeconfig(): pki.Admin,
-		p.clientConfig(components.ControllerManager): components.ControllerManager,
-		p.clientConfig(components.Scheduler):         components.Scheduler,
-		p.clientConfig(components.Kwok):              components.Kwok,
+		p.Path(clientConfig(components.ControllerManager)): components.ControllerManager,
+		p.Path(clientConfig(components.Scheduler)):         components.Scheduler,
+		p.Path(clientConfig(components.Kwok)):              components.Kwok,
 	}
 	for path, user := range files {
 		if err := p.store.WriteKubeconfig(path, p.Context(), p.Server(), user); err != nil {
@@ -106,10 +107,9 @@ func (p *Plane) writeKubeconfigs() error {
 	return nil
 }
 
-// clientConfig is the kubeconfig with which a component logs in.
-func (p *Plane) clientConfig(component string) string {
-	return p.Path("kubeconfigs", component)
-}
+// clientConfig is the kubeconfig, in the folder of the instance, with which a
+// component logs in.
+func clientConfig(component string) string { return filepath.Join("kubeconfigs", component) }
 
 // Server is the URL of the API server.
 func (p *Plane) Server() string { return "https://" + p.address(components.APIServer) }

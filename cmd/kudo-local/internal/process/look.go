@@ -36,7 +36,10 @@ func look(pid int) (sighting, bool) {
 
 // parseStat reads proc(5)'s stat line. The second field, the name in
 // parentheses, may hold spaces and parentheses itself, so counting starts
-// after the last one: state is the first field there, starttime the 20th.
+// after the last one: state is the first field there, num_threads the 18th,
+// starttime the 20th. While other threads of a killed process are still
+// ending, its first is a zombie already, but its ports are not free yet: so it
+// counts as one only when it is the last.
 func parseStat(stat string) (sighting, bool) {
 	end := strings.LastIndexByte(stat, ')')
 	if end < 0 {
@@ -46,5 +49,5 @@ func parseStat(stat string) (sighting, bool) {
 	if len(fields) < 20 {
 		return sighting{}, false
 	}
-	return sighting{born: fields[19], zombie: fields[0] == "Z" || fields[0] == "X"}, true
+	return sighting{born: fields[19], zombie: fields[0] == "X" || fields[0] == "Z" && fields[17] == "1"}, true
 }
