@@ -53,9 +53,9 @@ unit: ## Run the tests that need no cluster.
 	@go test $$(go list ./... | grep -v /test/) ./test/layers
 
 .PHONY: integration
-integration: ## Run the suites on a real control plane, one after the other.
+integration: ## Run the suites, each on a real control plane of its own, two at a time.
 	@echo "suites on a real control plane…"
-	@go test -count=1 -p 1 -timeout 40m $$(go list ./test/... | grep -v -e /test/layers -e /test/bench)
+	@go test -count=1 -p 2 -timeout 40m $$(go list ./test/... | grep -v -e /test/layers -e /test/bench)
 	@cd cmd/kudo-local && KUDO_LOCAL_BIN=$(BIN)/kudo-local go test -count=1 -timeout 15m ./...
 
 CHAOS_TIME ?= 10m
