@@ -15,6 +15,8 @@ type Dependency struct {
 	Package string
 	// AppVersion and OperatorVersion that are asked for; empty ones are any.
 	AppVersion, OperatorVersion string
+	// EnablingParameter is the parameter that switches the dependency on and off; empty if it is always on.
+	EnablingParameter string
 }
 
 // Reference is the operator version that a dependency was found to be.
@@ -27,8 +29,14 @@ type Reference struct {
 
 // Dependencies lists the KudoOperator tasks that plans use, in the order of the tasks.
 func (p *Package) Dependencies() []Dependency {
+	return DependenciesOf(p.Operator.Tasks, p.Operator.Plans)
+}
+
+// DependenciesOf lists the KudoOperator tasks that plans use, in the order of the tasks. In an OperatorVersion that was
+// made of a package whose dependencies are resolved, they name operators and versions that are neither empty nor ranges.
+func DependenciesOf(tasks []v1beta1.Task, plans map[string]v1beta1.Plan) []Dependency {
 	used := map[string]bool{}
-	for _, plan := range p.Operator.Plans {
+	for _, plan := range plans {
 		for _, phase := range plan.Phases {
 			for _, step := range phase.Steps {
 				for _, task := range step.Tasks {
@@ -38,10 +46,10 @@ func (p *Package) Dependencies() []Dependency {
 		}
 	}
 	var found []Dependency
-	for i, task := range p.Operator.Tasks {
+	for i, task := range tasks {
 		if task.Kind == v1beta1.KudoOperatorTask && used[task.Name] {
 			found = append(found, Dependency{Index: i, Task: task.Name, Package: task.Spec.Package,
-				AppVersion: task.Spec.AppVersion, OperatorVersion: task.Spec.OperatorVersion})
+				AppVersion: task.Spec.AppVersion, OperatorVersion: task.Spec.OperatorVersion, EnablingParameter: task.Spec.EnablingParameter})
 		}
 	}
 	return found

@@ -30,6 +30,7 @@ type writtenParameter struct {
 	Group       string        `json:"group"`
 	Advanced    bool          `json:"advanced"`
 	Hint        string        `json:"hint"`
+	Sensitive   bool          `json:"sensitive"`
 }
 
 // params decodes params.yaml.
@@ -55,7 +56,7 @@ func (r *reader) parameter(w writtenParameter, path string) Parameter {
 	p := Parameter{Group: w.Group, Advanced: w.Advanced, Hint: w.Hint}
 	p.Parameter = v1beta1.Parameter{
 		Name: w.Name, DisplayName: w.DisplayName, Description: w.Description, Trigger: w.Trigger,
-		Type: v1beta1.ParameterType(w.Type), Required: &required, Immutable: &immutable,
+		Type: v1beta1.ParameterType(w.Type), Required: &required, Immutable: &immutable, Sensitive: w.Sensitive,
 	}
 	if w.Default != nil {
 		if text, null := r.text(w.Default, path+".default"); !null {

@@ -72,6 +72,7 @@ func Standard() Chain {
 		enums,
 		groups,
 		advanced,
+		sensitives,
 		templatesParse,
 		implicits,
 		pipes,

@@ -128,6 +128,7 @@ func TestParameters(t *testing.T) {
 		"EnumDefault":    {"the default is allowed", params("{name: A, enum: [a, b], default: c}"), []string{`E params.yaml:2: parameter "A" has the value "c", which is not allowed: correct the default in params.yaml`}},
 		"NoGroup":        {"groups are declared", params("{name: A, default: 1, group: ap}\ngroups: [{name: app}, {name: app}, {name: a/b}]"), []string{`E params.yaml:3: parameter group "app" has a duplicate`, `E params.yaml:3: parameter group "a/b" contains invalid character '/'`, `E params.yaml:2: parameter group "ap" of parameter "A" is not declared, did you mean app?`}},
 		"GroupPath":      {"groups are path elements", params("{name: A, default: 1, group: a/b}"), []string{`E params.yaml:2: parameter group "a/b" of parameter "A" contains invalid character '/'`}},
+		"Sensitive":      {"a default is no secret", params("{name: A, sensitive: true, default: x}"), []string{`W params.yaml:2: parameter "A" is sensitive, and has a default, which is no secret: remove it`}},
 		"Advanced":       {"experts' parameters have defaults", params("{name: A, advanced: true}"), []string{`E params.yaml:2: parameter "A" is advanced and required, but has no default: users would have to set it`}},
 	})
 }

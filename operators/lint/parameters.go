@@ -156,6 +156,16 @@ func groups(s *Subject) (found Findings) {
 	return found
 }
 
+// sensitives warns of defaults that are to be secret: who reads the package reads them.
+func sensitives(s *Subject) (found Findings) {
+	for i, p := range s.Params.Parameters {
+		if p.Sensitive && p.Default != nil && *p.Default != "" {
+			found.Warnings = append(found.Warnings, s.parameterFinding(i, "default", "parameter %q is sensitive, and has a default, which is no secret: remove it", p.Name))
+		}
+	}
+	return found
+}
+
 // advanced finds parameters that are for experts, but that everybody must set.
 func advanced(s *Subject) (found Findings) {
 	for i, p := range s.Params.Parameters {

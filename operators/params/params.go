@@ -97,7 +97,11 @@ func parse(def v1beta1.Parameter, text string) (any, *Problem) {
 	}
 	value, _, err := document.Parse([]byte(text))
 	if err != nil {
-		return nil, mistyped(def, text, fmt.Sprintf("which is not YAML (%v)", err))
+		why := "which is not YAML"
+		if !def.Sensitive {
+			why += fmt.Sprintf(" (%v)", err)
+		}
+		return nil, mistyped(def, text, why)
 	}
 	switch value.(type) {
 	case nil:
@@ -165,6 +169,12 @@ func Validate(defs []v1beta1.Parameter, given map[string]string) Problems {
 	return problems
 }
 
+// ValidateGiven checks what is given, like Validate, where other values may come from elsewhere: that one is missing is
+// no problem.
+func ValidateGiven(defs []v1beta1.Parameter, given map[string]string) Problems {
+	return slices.DeleteFunc(Validate(defs, given), func(p Problem) bool { return p.Missing })
+}
+
 // ValidateDefaults checks the defaults of definitions like given values.
 func ValidateDefaults(defs []v1beta1.Parameter) Problems {
 	var problems Problems
@@ -190,7 +200,7 @@ func Check(def v1beta1.Parameter, text string) *Problem {
 		return problem
 	}
 	if def.Enum != nil && !slices.Contains(*def.Enum, text) {
-		return &Problem{Parameter: def.Name, Reason: fmt.Sprintf("has the value %s, which is not allowed", quote(text)),
+		return &Problem{Parameter: def.Name, Reason: fmt.Sprintf("has the value %s, which is not allowed", shown(def, text)),
 			Remedy: "use one of " + list(*def.Enum)}
 	}
 	return nil
@@ -216,7 +226,7 @@ func checkType(def v1beta1.Parameter, text string) *Problem {
 	if err == nil {
 		return nil
 	}
-	return &Problem{Parameter: def.Name, Reason: fmt.Sprintf("has the value %s, which is not of type %s", quote(text), def.Type), Remedy: remedy}
+	return &Problem{Parameter: def.Name, Reason: fmt.Sprintf("has the value %s, which is not of type %s", shown(def, text), def.Type), Remedy: remedy}
 }
 
 func mistyped(def v1beta1.Parameter, text, why string) *Problem {
@@ -225,7 +235,7 @@ func mistyped(def v1beta1.Parameter, text, why string) *Problem {
 		remedy = `use a YAML map like {"a": "b"}`
 	}
 	return &Problem{Parameter: def.Name, Remedy: remedy,
-		Reason: fmt.Sprintf("has the value %s, %s, but its type is %s", quote(text), why, def.Type)}
+		Reason: fmt.Sprintf("has the value %s, %s, but its type is %s", shown(def, text), why, def.Type)}
 }
 
 // quote quotes a value for a message; a long one is cut, since values may be whole files.

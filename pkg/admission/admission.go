@@ -66,7 +66,7 @@ func (d *Defaulter) Handle(ctx context.Context, req admission.Request) admission
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
-	if ov == nil {
+	if ov == nil || len(instance.Spec.ParametersFrom) > 0 { // a source may give the value: the controller fixes defaults
 		return admission.Allowed("")
 	}
 	changed := false
@@ -150,7 +150,7 @@ func check(old, instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, before 
 	if old != nil {
 		edited.Status.Baseline, edited.Status.PlanStatus = baseline(old, hash), old.Status.PlanStatus
 	}
-	in := trigger.Input{Instance: edited, Version: ov.Spec, Old: before, Hash: hash}
+	in := trigger.Input{Instance: edited, Given: instance.Spec.Parameters, Partial: len(instance.Spec.ParametersFrom) > 0, Version: ov.Spec, Old: before, Hash: hash}
 	if err := trigger.Validate(old, in); err != nil {
 		return answer(err, nil)
 	}
@@ -173,15 +173,32 @@ func check(old, instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, before 
 		return answer(err, nil)
 	}
 	var warnings []string
+	warnings = append(warnings, exposed(old, instance, ov)...)
 	if len(kept) > 0 {
 		warnings = append(warnings, fmt.Sprintf("spec.parameters %s are not defined by OperatorVersion %s and are ignored", strings.Join(kept, ", "), instance.OperatorVersionKey()))
 	}
 	return answer(nil, warnings)
 }
 
+// exposed warns of sensitive values that the edit writes into spec.
+func exposed(old, instance *v1beta1.Instance, ov *v1beta1.OperatorVersion) (warnings []string) {
+	for _, def := range ov.Spec.Parameters {
+		value, set := instance.Spec.Parameters[def.Name]
+		if !set || !def.Sensitive || old != nil && old.Spec.Parameters[def.Name] == value {
+			continue
+		}
+		warnings = append(warnings, fmt.Sprintf("spec.parameters.%s is sensitive, and everybody who may read the Instance sees it: give it in a Secret that spec.parametersFrom names", def.Name))
+	}
+	return warnings
+}
+
 // values checks the values that the edit adds or changes; all of them at creation and with another version.
 func values(old, instance *v1beta1.Instance, ov *v1beta1.OperatorVersion) params.Problems {
-	problems := params.Validate(ov.Spec.Parameters, instance.Spec.Parameters)
+	validate := params.Validate
+	if len(instance.Spec.ParametersFrom) > 0 {
+		validate = params.ValidateGiven
+	}
+	problems := validate(ov.Spec.Parameters, instance.Spec.Parameters)
 	if old == nil || old.OperatorVersionKey() != instance.OperatorVersionKey() {
 		return problems
 	}

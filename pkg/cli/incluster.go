@@ -1,82 +1,192 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
+	"strings"
 
-	"github.com/Masterminds/semver/v3"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/operators/params"
+	"kudo.dev/kudo/pkg/repository"
 )
 
-// installKnown makes an Instance of an OperatorVersion that is installed in the namespace.
-func (t *tool) installKnown(ctx context.Context, operator string, o *installOptions, given map[string]string) error {
-	if o.skipInstance || o.namespace {
-		return usage("--in-cluster makes an Instance of what is installed: it goes neither with --skip-instance nor with --create-namespace")
+// installKnown makes an Instance of an OperatorVersion that is installed in the namespace. What this one depends on must
+// be installed there, too: nothing is looked for elsewhere.
+func (t *tool) installKnown(ctx context.Context, operator string, o *installOptions, given map[string]string, from []v1beta1.ParametersSource) error {
+	if err := o.fitInCluster(operator); err != nil {
+		return err
 	}
 	c, _, namespace, err := t.connect()
 	if err != nil {
 		return err
 	}
-	list := &v1beta1.OperatorVersionList{}
-	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+	there, err := readStock(ctx, c, namespace)
+	if err != nil {
 		return err
 	}
-	ov := highest(list.Items, operator, o.appVersion, o.operatorVersion)
-	if ov == nil {
-		return fmt.Errorf("no OperatorVersion of operator %s fits in namespace %s: kubectl kudo get operatorversions -n %s lists those that are there", operator, namespace, namespace)
+	ov, err := there.choose(operator, repository.Versions{App: o.appVersion, Operator: o.operatorVersion})
+	if err != nil {
+		return err
 	}
 	if o.instance == "" {
 		o.instance = operators.DefaultInstanceName(operator)
 	}
-	if unknown := params.Unknown(ov.Spec.Parameters, given); len(unknown) > 0 {
-		return fmt.Errorf("parameter %s is not defined by operatorversion %s", unknown[0], ov.Name)
-	}
-	if err := params.Validate(ov.Spec.Parameters, given).Err(); err != nil {
+	if err := checkValues(ov.Spec.Parameters, given, nil, from, "operatorversion "+ov.Name); err != nil {
 		return err
 	}
-	instance := newInstance(namespace, o, operator, ov.Name, given)
+	values, err := params.Resolve(ov.Spec.Parameters, given)
+	if err != nil {
+		return err
+	}
+	if len(from) > 0 { // these may have the values of all that is not given
+		maps.DeleteFunc(values, func(name string, _ any) bool { _, set := given[name]; return !set })
+	}
+	needed, err := there.withDependencies(ov, values)
+	if err != nil {
+		return err
+	}
+	for _, w := range needed.warnings {
+		t.warn("%s", w)
+	}
+	instance := newInstance(namespace, o, operator, ov.Name, given, from)
 	if err := absent(ctx, c, instance); err != nil {
 		return err
 	}
-	return t.makeInstance(ctx, c, instance, []*v1beta1.OperatorVersion{ov}, &o.waiting)
+	return t.makeInstance(ctx, c, instance, needed.ordered, &o.waiting)
 }
 
-// highest is the OperatorVersion of an operator with the highest appVersion, and among these with the highest version.
-// Versions that are not semantic count less than all that are.
-func highest(all []v1beta1.OperatorVersion, operator, appVersion, version string) *v1beta1.OperatorVersion {
-	var fit []v1beta1.OperatorVersion
-	for _, ov := range all {
-		if ov.Spec.Operator.Name == operator && (appVersion == "" || ov.Spec.AppVersion == appVersion) && (version == "" || ov.Spec.Version == version) {
-			fit = append(fit, ov)
-		}
-	}
-	if len(fit) == 0 {
-		return nil
-	}
-	sort.SliceStable(fit, func(i, j int) bool {
-		if order := compare(fit[i].Spec.AppVersion, fit[j].Spec.AppVersion); order != 0 {
-			return order > 0
-		}
-		return compare(fit[i].Spec.Version, fit[j].Spec.Version) > 0
-	})
-	return &fit[0]
-}
-
-func compare(a, b string) int {
-	x, errX := semver.NewVersion(a)
-	y, errY := semver.NewVersion(b)
+// fitInCluster refuses what says something else than --in-cluster.
+func (o *installOptions) fitInCluster(operator string) error {
 	switch {
-	case errX == nil && errY == nil:
-		return x.Compare(y)
-	case errX == nil:
-		return 1
-	case errY == nil:
-		return -1
+	case o.skipInstance, o.namespace:
+		return usage("--in-cluster makes an Instance of what is installed: it goes neither with --skip-instance nor with --create-namespace")
+	case len(o.installing) > 0:
+		return usage("--install-parameter goes without --in-cluster: the install plan of what is installed has had its parameters")
+	case strings.ContainsAny(operator, `/\`):
+		return usage("with --in-cluster, PACKAGE is the name of an operator, and %s is a path or a URL", operator)
 	}
-	return 0
+	return o.choice.check()
+}
+
+// stock are the OperatorVersions of a namespace.
+type stock struct {
+	namespace string
+	// versions are those that are there to stay: by the names of their operators, the highest first.
+	versions []*v1beta1.OperatorVersion
+	byName   map[string]*v1beta1.OperatorVersion
+	// going maps the names of those that are being deleted to their operators; nothing new is made of them.
+	going map[string]string
+}
+
+// readStock reads the OperatorVersions of a namespace.
+func readStock(ctx context.Context, c client.Client, namespace string) (*stock, error) {
+	list := &v1beta1.OperatorVersionList{}
+	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("list the OperatorVersions of namespace %s: %w", namespace, err)
+	}
+	return newStock(namespace, list.Items), nil
+}
+
+func newStock(namespace string, all []v1beta1.OperatorVersion) *stock {
+	s := &stock{namespace: namespace, byName: map[string]*v1beta1.OperatorVersion{}, going: map[string]string{}}
+	for i := range all {
+		if ov := &all[i]; ov.DeletionTimestamp != nil {
+			s.going[ov.Name] = ov.Spec.Operator.Name
+		} else {
+			s.versions = append(s.versions, ov)
+			s.byName[ov.Name] = ov
+		}
+	}
+	slices.SortFunc(s.versions, func(a, b *v1beta1.OperatorVersion) int {
+		return cmp.Or(cmp.Compare(a.Spec.Operator.Name, b.Spec.Operator.Name), versionsOf(b).Compare(versionsOf(a)), cmp.Compare(a.Name, b.Name))
+	})
+	return s
+}
+
+func versionsOf(ov *v1beta1.OperatorVersion) repository.Versions {
+	return repository.Versions{App: ov.Spec.AppVersion, Operator: ov.Spec.Version}
+}
+
+// of are the OperatorVersions of an operator, the highest first.
+func (s *stock) of(operator string) []*v1beta1.OperatorVersion {
+	var found []*v1beta1.OperatorVersion
+	for _, ov := range s.versions {
+		if ov.Spec.Operator.Name == operator {
+			found = append(found, ov)
+		}
+	}
+	return found
+}
+
+// best is the highest OperatorVersion of an operator that fits; nil if none does.
+func (s *stock) best(operator string, wanted repository.Versions) (*v1beta1.OperatorVersion, error) {
+	have := s.of(operator)
+	versions := make([]repository.Versions, len(have))
+	for i, ov := range have {
+		versions[i] = versionsOf(ov)
+	}
+	at, err := repository.Best(versions, wanted)
+	if at < 0 || err != nil {
+		return nil, err
+	}
+	return have[at], nil
+}
+
+// choose is best for an Instance; the error says what there is instead.
+func (s *stock) choose(operator string, wanted repository.Versions) (*v1beta1.OperatorVersion, error) {
+	ov, err := s.best(operator, wanted)
+	if ov != nil || err != nil {
+		return ov, err
+	}
+	if have := s.of(operator); len(have) > 0 {
+		return nil, fmt.Errorf("no OperatorVersion of operator %s in namespace %s has %s: %s%s", operator, s.namespace, wanted, thereAre(have), s.leaving(operator))
+	}
+	var others []string
+	for _, ov := range s.versions {
+		others = append(others, ov.Spec.Operator.Name)
+	}
+	other := ""
+	if others = slices.Compact(others); len(others) > 0 {
+		other = ", which has those of " + enumerate(others)
+	}
+	return nil, fmt.Errorf("no OperatorVersion of operator %s is in namespace %s%s%s: kubectl kudo install PACKAGE --skip-instance -n %s installs one",
+		operator, s.namespace, other, s.leaving(operator), s.namespace)
+}
+
+// leaving names what might have been meant, but is being deleted.
+func (s *stock) leaving(operator string) string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(s.going)) {
+		if s.going[name] == operator {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "; " + enumerate(names) + " is being deleted"
+}
+
+// thereAre names OperatorVersions.
+func thereAre(versions []*v1beta1.OperatorVersion) string {
+	names := make([]string, len(versions))
+	for i, ov := range versions {
+		names[i] = ov.Name
+	}
+	return "there is " + enumerate(names)
+}
+
+// enumerate lists names, of many only the first ones.
+func enumerate(names []string) string {
+	const most = 10
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }

@@ -27,6 +27,7 @@ import (
 type installOptions struct {
 	waiting
 	parameters
+	sources      sourceFlags
 	instance     string
 	skipInstance bool
 	namespace    bool
@@ -59,6 +60,7 @@ those of its dependencies, and an Instance, whose deploy plan runs.
 	f.StringArrayVar(&o.installing, "install-parameter", nil, "parameter of the install plan, as NAME=VALUE; may be given more than once")
 	o.choice.add(f)
 	o.parameters.add(f)
+	o.sources.add(f)
 	o.waiting.add(f, "the install plan and the deploy plan have ended")
 	return cmd
 }
@@ -68,11 +70,15 @@ func (t *tool) install(ctx context.Context, name string, o *installOptions) erro
 	if err != nil {
 		return err
 	}
+	from, err := o.sources.read()
+	if err != nil {
+		return err
+	}
 	if o.inCluster {
 		if o.repo != "" {
 			return usage("--repo goes without --in-cluster, which looks for what is installed in the namespace")
 		}
-		return t.installKnown(ctx, name, o, given)
+		return t.installKnown(ctx, name, o, given, from)
 	}
 	packages, err := t.resolve(ctx, name, o.choice)
 	if err != nil {
@@ -83,7 +89,7 @@ func (t *tool) install(ctx context.Context, name string, o *installOptions) erro
 		o.instance = operators.DefaultInstanceName(pkg.Operator.Name)
 	}
 	if !o.skipInstance {
-		if err := checkParameters(pkg, given); err != nil {
+		if err := checkValues(pkg.Definitions(), given, nil, from, described(pkg)); err != nil {
 			return err
 		}
 	}
@@ -98,7 +104,7 @@ func (t *tool) install(ctx context.Context, name string, o *installOptions) erro
 	if err := checkKubernetes(config, packages); err != nil {
 		return err
 	}
-	instance := newInstance(namespace, o, pkg.Operator.Name, versionName(pkg), given)
+	instance := newInstance(namespace, o, pkg.Operator.Name, versionName(pkg), given, from)
 	if !o.skipInstance {
 		if err := absent(ctx, c, instance); err != nil {
 			return err
@@ -141,7 +147,7 @@ func (o *installOptions) installParameters(pkg *operators.Package) (map[string]s
 	if pkg.Operator.InstallPlan == "" {
 		return nil, usage("--install-parameter: operator %s has no install plan", pkg.Operator.Name)
 	}
-	return out, checkParameters(pkg, out)
+	return out, checkValues(pkg.Definitions(), out, nil, nil, described(pkg))
 }
 
 // awaitInstalled waits for the install plans, if that was asked for.
@@ -186,7 +192,7 @@ func (t *tool) makeInstance(ctx context.Context, c client.WithWatch, instance *v
 	return nil
 }
 
-func newInstance(namespace string, o *installOptions, operator, version string, given map[string]string) *v1beta1.Instance {
+func newInstance(namespace string, o *installOptions, operator, version string, given map[string]string, from []v1beta1.ParametersSource) *v1beta1.Instance {
 	instance := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: o.instance, Labels: map[string]string{v1beta1.OperatorLabel: operator},
 	}}
@@ -194,7 +200,7 @@ func newInstance(namespace string, o *installOptions, operator, version string, 
 		instance.Annotations = map[string]string{v1beta1.AdoptAnnotation: "true"}
 	}
 	instance.Spec.OperatorVersion = corev1.ObjectReference{Kind: "OperatorVersion", Name: version}
-	instance.Spec.Parameters = given
+	instance.Spec.Parameters, instance.Spec.ParametersFrom = given, from
 	return instance
 }
 
@@ -219,12 +225,9 @@ func (t *tool) resolve(ctx context.Context, name string, o choice) ([]*operators
 	return packages, nil
 }
 
-func checkParameters(pkg *operators.Package, given map[string]string) error {
-	defs := pkg.Definitions()
-	if unknown := params.Unknown(defs, given); len(unknown) > 0 {
-		return fmt.Errorf("parameter %s is not defined by operator %s %s", unknown[0], pkg.Operator.Name, pkg.Operator.OperatorVersion)
-	}
-	return params.Validate(defs, given).Err()
+// described names a package in messages.
+func described(pkg *operators.Package) string {
+	return fmt.Sprintf("operator %s %s", pkg.Operator.Name, pkg.Operator.OperatorVersion)
 }
 
 // checkKubernetes compares the packages' lowest version of Kubernetes with the cluster's.

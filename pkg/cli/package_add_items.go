@@ -67,6 +67,7 @@ type addedParameter struct {
 	Default     *yaml.Node `yaml:"default,omitempty"`
 	Required    *bool      `yaml:"required,omitempty"`
 	Immutable   bool       `yaml:"immutable,omitempty"`
+	Sensitive   bool       `yaml:"sensitive,omitempty"`
 	Trigger     string     `yaml:"trigger,omitempty"`
 	Enum        []string   `yaml:"enum,omitempty"`
 }
@@ -97,6 +98,7 @@ func (t *tool) addParameterCommand(o *addOptions) *cobra.Command {
 	f.StringSliceVar(&p.Enum, "enum", nil, "values that it may have, separated by commas")
 	f.BoolVar(&p.optional, "optional", false, "it may be left unset")
 	f.BoolVar(&p.Immutable, "immutable", false, "it cannot be changed")
+	f.BoolVar(&p.Sensitive, "sensitive", false, "its value is not to be seen, such as a password")
 	f.BoolVar(&p.Advanced, "advanced", false, "it is for experts")
 	return cmd
 }

@@ -77,6 +77,7 @@ type listedParameter struct {
 	Default     *string   `json:"default,omitempty"`
 	Required    bool      `json:"required"`
 	Immutable   bool      `json:"immutable"`
+	Sensitive   bool      `json:"sensitive,omitempty"`
 	Trigger     string    `json:"trigger,omitempty"`
 	Enum        *[]string `json:"enum,omitempty"`
 }
@@ -93,7 +94,7 @@ func (t *tool) listParameters(pkg *operators.Package, o *packageListOptions) err
 		}
 		listed = append(listed, listedParameter{
 			Name: p.Name, DisplayName: p.DisplayName, Description: p.Description, Hint: p.Hint, Group: p.Group, Advanced: p.Advanced,
-			Type: kind, Default: p.Default, Required: p.IsRequired(), Immutable: p.IsImmutable(), Trigger: p.Trigger, Enum: p.Enum,
+			Type: kind, Default: p.Default, Required: p.IsRequired(), Immutable: p.IsImmutable(), Sensitive: p.Sensitive, Trigger: p.Trigger, Enum: p.Enum,
 		})
 	}
 	if o.names {

@@ -48,7 +48,7 @@ func (t *tool) renderPackage(ctx context.Context, name string, o *packageRenderO
 	if err != nil {
 		return err
 	}
-	if err := checkParameters(pkg, given); err != nil {
+	if err := checkValues(pkg.Definitions(), given, nil, nil, described(pkg)); err != nil {
 		return err
 	}
 	uses, err := o.pick(pkg)

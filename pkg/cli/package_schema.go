@@ -60,6 +60,9 @@ func propertySchema(p operators.Parameter) map[string]any {
 		}
 		out["enum"] = values
 	}
+	if p.Sensitive {
+		out["writeOnly"] = true
+	}
 	if p.IsImmutable() {
 		out["$comment"] = "immutable: fixed when the Instance is created"
 	}

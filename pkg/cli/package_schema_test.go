@@ -30,7 +30,7 @@ func TestParameterSchema(t *testing.T) {
 		}),
 		parameter("SIZE", v1beta1.IntegerType, "3", func(p *operators.Parameter) { p.Enum = &[]string{"1", "3"} }),
 		parameter("LIST", v1beta1.ArrayType, "[a, b]", nil),
-		parameter("TEXT", v1beta1.StringType, "5.70", nil),
+		parameter("TEXT", v1beta1.StringType, "5.70", func(p *operators.Parameter) { p.Sensitive = true }),
 	}
 	text, err := json.Marshal(parameterSchema(pkg))
 	if err != nil {
@@ -42,7 +42,7 @@ func TestParameterSchema(t *testing.T) {
 		"NAME": {"type": ["string", "number", "boolean"], "title": "Name", "description": "What it is called. Hint: short"},
 		"SIZE": {"type": ["integer", "string"], "default": 3, "enum": ["1", 1, "3", 3]},
 		"LIST": {"type": ["array", "string"], "default": ["a", "b"]},
-		"TEXT": {"type": ["string", "number", "boolean"], "default": "5.70"}}}`
+		"TEXT": {"type": ["string", "number", "boolean"], "default": "5.70", "writeOnly": true}}}`
 	for from, to := range map[string]*any{string(text): &got, wanted: &want} {
 		if err := json.Unmarshal([]byte(from), to); err != nil {
 			t.Fatal(err)

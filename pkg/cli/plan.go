@@ -147,12 +147,16 @@ func (t *tool) planRetry() *cobra.Command {
 			return nil
 		}
 		over := settled(i.Generation, i.UID)
-		return t.await(ctx, c, client.ObjectKeyFromObject(i), time.Duration(w.time), func(now *v1beta1.Instance) (bool, error) {
+		err := t.await(ctx, c, client.ObjectKeyFromObject(i), time.Duration(w.time), func(now *v1beta1.Instance) (bool, error) {
 			if now != nil && now.Status.PlanStatus[name].UID == failed {
 				return false, nil
 			}
 			return over(now)
 		})
+		if err == nil {
+			t.say("instance %s/%s ready", i.Namespace, i.Name)
+		}
+		return err
 	})
 	w.add(cmd.Flags(), "the plan has ended")
 	return t.onVersion(cmd, t.retryVersion(w))

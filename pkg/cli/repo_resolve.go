@@ -19,18 +19,26 @@ type choice struct {
 }
 
 func (o *choice) add(flags *pflag.FlagSet) {
-	flags.StringVar(&o.operatorVersion, "operator-version", "", "version of the operator, or a range such as ^1.2, which --in-cluster does not take (default the highest)")
+	flags.StringVar(&o.operatorVersion, "operator-version", "", "version of the operator, or a range such as ^1.2 (default the highest)")
 	flags.StringVar(&o.appVersion, "app-version", "", "version of the application, or a range (default the highest)")
 	flags.StringVar(&o.repo, "repo", "", "name of the repository that PACKAGE and its dependencies are in (default the one in use)")
+}
+
+// check refuses what is neither a version nor a range.
+func (o *choice) check() error {
+	for _, wanted := range []string{o.operatorVersion, o.appVersion} {
+		if err := repository.CheckRange(wanted); err != nil {
+			return usage("%w", err)
+		}
+	}
+	return nil
 }
 
 // findPackages finds a package and its dependencies: as a folder or an archive, at a URL, or in a repository. A name
 // is that of a folder if there is one, unless a repository is named.
 func (t *tool) findPackages(ctx context.Context, name string, o choice) (packages []*operators.Package, err error) {
-	for _, wanted := range []string{o.operatorVersion, o.appVersion} {
-		if err := repository.CheckRange(wanted); err != nil {
-			return nil, usage("%w", err)
-		}
+	if err := o.check(); err != nil {
+		return nil, err
 	}
 	source, err := t.remote()
 	if err != nil {

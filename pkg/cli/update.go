@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
-	"kudo.dev/kudo/operators/params"
 )
 
 func listOptions(resourceVersion string) *metav1.ListOptions {
@@ -40,6 +40,7 @@ func (t *tool) find(ctx context.Context, c client.Client, namespace, name string
 type updateOptions struct {
 	waiting
 	parameters
+	sources  sourceFlags
 	instance string
 	unset    []string
 }
@@ -59,6 +60,7 @@ starts update, else deploy. Several plans run one after the other.
 	instanceFlag(cmd, &o.instance)
 	cmd.Flags().StringArrayVar(&o.unset, "unset", nil, "a parameter to set back to its default; may be given several times")
 	o.parameters.add(cmd.Flags())
+	o.sources.add(cmd.Flags())
 	o.waiting.add(cmd.Flags(), "the plans that the change starts have ended")
 	return cmd
 }
@@ -68,8 +70,12 @@ func (t *tool) update(ctx context.Context, o *updateOptions) error {
 	if err != nil {
 		return err
 	}
-	if len(given)+len(o.unset) == 0 {
-		return usage("nothing to update: set a parameter with -p name=value or -P file, or set one back with --unset name")
+	from, err := o.sources.read()
+	if err != nil {
+		return err
+	}
+	if len(given)+len(o.unset) == 0 && !o.sources.given() {
+		return usage("nothing to update: set a parameter with -p name=value or -P file, set one back with --unset name, or name sources with --%s", sourcesFlag)
 	}
 	for _, name := range o.unset {
 		if _, both := given[name]; both {
@@ -88,6 +94,9 @@ func (t *tool) update(ctx context.Context, o *updateOptions) error {
 	if err := c.Get(ctx, instance.OperatorVersionKey(), ov); err != nil {
 		return fmt.Errorf("operatorversion %s of instance %s: %w", instance.OperatorVersionKey(), o.instance, err)
 	}
+	if !o.sources.given() {
+		from = instance.Spec.ParametersFrom
+	}
 	if err := checkChange(instance, ov, given); err != nil {
 		return err
 	}
@@ -98,6 +107,7 @@ func (t *tool) update(ctx context.Context, o *updateOptions) error {
 	}
 	return t.change(ctx, c, instance, "updated", &o.waiting, func(i *v1beta1.Instance) {
 		setParameters(i, given)
+		i.Spec.ParametersFrom = from
 		for _, name := range o.unset {
 			delete(i.Spec.Parameters, name)
 		}
@@ -115,17 +125,15 @@ func setParameters(i *v1beta1.Instance, given map[string]string) {
 
 // checkChange refuses values that can never be right, for clusters without webhooks.
 func checkChange(instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, given map[string]string) error {
-	if unknown := params.Unknown(ov.Spec.Parameters, given); len(unknown) > 0 {
-		return fmt.Errorf("parameter %s is not defined by operatorversion %s", unknown[0], ov.Name)
+	changed := slices.DeleteFunc(slices.Clone(ov.Spec.Parameters), func(def v1beta1.Parameter) bool {
+		_, set := given[def.Name]
+		return !set
+	})
+	if err := checkValues(changed, given, nil, nil, "operatorversion "+ov.Name); err != nil {
+		return err
 	}
-	for _, def := range ov.Spec.Parameters {
-		value, set := given[def.Name]
-		if !set {
-			continue
-		}
-		if problem := params.Check(def, value); problem != nil {
-			return problem
-		}
+	for _, def := range changed {
+		value := given[def.Name]
 		if def.IsImmutable() && instance.Spec.OperatorVersion.Name == ov.Name && instance.Spec.Parameters[def.Name] != value {
 			return fmt.Errorf("parameter %s is immutable: its value was fixed when the instance was created", def.Name)
 		}

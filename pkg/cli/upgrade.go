@@ -10,7 +10,6 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
-	"kudo.dev/kudo/operators/params"
 )
 
 type upgradeOptions struct {
@@ -71,10 +70,7 @@ func (t *tool) upgrade(ctx context.Context, name string, o *upgradeOptions) erro
 	}
 	merged := instance.DeepCopy()
 	setParameters(merged, given)
-	if unknown := params.Unknown(pkg.Definitions(), given); len(unknown) > 0 {
-		return fmt.Errorf("parameter %s is not defined by operator %s %s", unknown[0], pkg.Operator.Name, pkg.Operator.OperatorVersion)
-	}
-	if err := params.Validate(pkg.Definitions(), merged.Spec.Parameters).Err(); err != nil {
+	if err := checkValues(pkg.Definitions(), given, instance.Spec.Parameters, instance.Spec.ParametersFrom, described(pkg)); err != nil {
 		return err
 	}
 	if err := checkKubernetes(config, packages); err != nil {

@@ -42,6 +42,7 @@ import (
 	"kudo.dev/kudo/pkg/controllers/installation"
 	"kudo.dev/kudo/pkg/controllers/instance"
 	"kudo.dev/kudo/pkg/controllers/operatorversion"
+	"kudo.dev/kudo/pkg/controllers/sources"
 	"kudo.dev/kudo/pkg/controllers/tarball"
 	"kudo.dev/kudo/pkg/crds"
 	"kudo.dev/kudo/pkg/history"
@@ -65,6 +66,8 @@ type Options struct {
 	// DefaultServiceAccount is the account, of each Instance's namespace, of Instances that name none; empty for the
 	// manager's own rights.
 	DefaultServiceAccount string
+	// RequireServiceAccount starts no plan of an Instance that names no account, unless there is a default.
+	RequireServiceAccount bool
 	// LeaderElection lets several managers run, of which one works.
 	LeaderElection bool
 	// Workers is how many Instances are worked on at a time.
@@ -195,9 +198,14 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Confi
 		return err
 	}
 	wake := func(key types.NamespacedName) { instances.Saw(changes.Instance(key)) }
+	given := sources.New(ctx, meta, plain, func(of sources.Reference) {
+		for _, key := range instance.Taking(ctx, mgr.GetClient(), of) {
+			wake(key)
+		}
+	})
 	instanceReconciler := &instance.Reconciler{
-		Client: consistent, Reader: plain, History: store, Mirror: mirror, Share: shared, Tarballs: tarball.New(ctx, fetching, wake), Runner: run, Versions: contents, Events: events, Clock: clock.RealClock{},
-		DefaultAccount: o.DefaultServiceAccount,
+		Client: consistent, Reader: plain, Sources: given, History: store, Mirror: mirror, Share: shared, Tarballs: tarball.New(ctx, fetching, wake), Runner: run, Versions: contents, Events: events, Clock: clock.RealClock{},
+		DefaultAccount: o.DefaultServiceAccount, RequireAccount: o.RequireServiceAccount,
 	}
 	if err := instanceReconciler.SetupWithManager(mgr, instances, o.Workers); err != nil {
 		return err

@@ -38,8 +38,12 @@ type Run struct {
 	Suspend bool `json:"suspend,omitempty"`
 	// ServiceAccount with whose rights the run writes; empty for the manager's.
 	ServiceAccount string `json:"serviceAccount,omitempty"`
-	// Parameters as the Instance gave them.
+	// Parameters as the Instance gave them. In a ControllerRevision, sensitive ones are digests.
 	Parameters map[string]string `json:"parameters,omitempty"`
+	// Sensitive are the names of those parameters whose values are not to be seen.
+	Sensitive []string `json:"sensitive,omitempty"`
+	// Lost are sensitive parameters whose values are not there any more. Set by Read.
+	Lost []string `json:"-"`
 	// Started is when the run was asked for.
 	Started metav1.MicroTime `json:"started"`
 }
@@ -99,6 +103,12 @@ func kind(owner client.Object) string {
 // Begin writes down a run that is about to be started. A revision of the number that was never committed, because of a
 // crash or because spec changed in between, is replaced.
 func (s *Store) Begin(ctx context.Context, owner client.Object, revision int64, run Run) error {
+	run, values := run.split(owner.GetUID())
+	if instance, runs := owner.(*v1beta1.Instance); runs && len(values) > 0 {
+		if err := s.conceal(ctx, instance, revision, values); err != nil {
+			return err
+		}
+	}
 	object, err := s.object(owner, NameFor(owner, revision), revision, run)
 	if err != nil {
 		return err
@@ -172,13 +182,14 @@ func (s *Store) Trim(ctx context.Context, owner client.Object, revision int64) e
 	return client.IgnoreNotFound(s.client.Delete(ctx, old))
 }
 
-// Read returns a run.
-func (s *Store) Read(ctx context.Context, namespace, instance string, revision int64) (*Run, error) {
+// Read returns a run. Sensitive values that are not kept any more are taken from those that the Instance has now, if they
+// are the same.
+func (s *Store) Read(ctx context.Context, instance *v1beta1.Instance, revision int64, now map[string]string) (*Run, error) {
 	run := &Run{}
-	if err := s.read(ctx, types.NamespacedName{Namespace: namespace, Name: Name(instance, revision)}, run); err != nil {
+	if err := s.read(ctx, types.NamespacedName{Namespace: instance.Namespace, Name: Name(instance.Name, revision)}, run); err != nil {
 		return nil, err
 	}
-	return run, nil
+	return run, s.reveal(ctx, instance, revision, run, now)
 }
 
 // snapshot is the content of a ControllerRevision that holds an OperatorVersion: its spec as JSON, compressed, since

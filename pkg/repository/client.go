@@ -179,10 +179,10 @@ func (c *Client) get(ctx context.Context, u *url.URL, limit int64, asStored bool
 	data, fresh, err := c.request(ctx, u, limit, asStored, known)
 	var wrapped *url.Error
 	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded): // a server that was hung up on may end its answer early, and well
+		err = fmt.Errorf("it took longer than %s", c.timeout)
 	case err == nil || errors.Is(err, errNotModified):
 		return data, fresh, err
-	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		err = fmt.Errorf("it took longer than %s", c.timeout)
 	case errors.As(err, &wrapped):
 		err = wrapped.Err // the URL is said below, without what may be secret in it
 	}

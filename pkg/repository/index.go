@@ -177,7 +177,7 @@ func check(name string, entries []Entry) error {
 
 // compareEntries puts the highest first.
 func compareEntries(a, b Entry) int {
-	return cmp.Or(Compare(b.AppVersion, a.AppVersion), Compare(b.OperatorVersion, a.OperatorVersion))
+	return Versions{b.AppVersion, b.OperatorVersion}.Compare(Versions{a.AppVersion, a.OperatorVersion})
 }
 
 // parseWhole reads an index of any layout.

@@ -159,6 +159,72 @@ func TestChoose(t *testing.T) {
 }
 
 // FuzzParseIndex: reading part by part says what reading the whole says, or that a part is wrong.
+// TestBest: the order in which versions are given does not matter, but for equal ones.
+func TestBest(t *testing.T) {
+	all := []Versions{{"5.7", "0.2.0"}, {"", "9.0.0"}, {"8.0.0", "0.9.0"}, {"latest", "2.0.0"}, {"8.0", "0.10.0"}, {"8.0.0", "0.10.0"}}
+	for name, tc := range map[string]struct {
+		reason string
+		wanted Versions
+		want   int
+		text   string
+	}{
+		"Any":      {"the highest; of two that mean the same, one and the same each time", Versions{}, 5, ""},
+		"Literal":  {"what is written as the wish is goes before what is equal to it", Versions{App: "8.0"}, 4, ""},
+		"Range":    {"highest in the range", Versions{App: "^8"}, 5, ""},
+		"Operator": {"by appVersion first, whatever is asked for", Versions{Operator: "<1"}, 5, ""},
+		"NoApp":    {"one without appVersion is lowest, and in no range of it", Versions{Operator: ">=2"}, 3, ""},
+		"None":     {"nothing fits", Versions{App: "9.x"}, -1, ""},
+		"Wrong":    {"no range", Versions{Operator: "~"}, -1, "neither a version nor a range"},
+	} {
+		got, err := Best(all, tc.wanted)
+		if got != tc.want || (err != nil) != (tc.text != "") || err != nil && !strings.Contains(err.Error(), tc.text) {
+			t.Errorf("%s: %s: got %d, want %d (%v)", name, tc.reason, got, tc.want, err)
+		}
+	}
+}
+
+// FuzzBest: versions come from packages, indexes and clusters, and ranges from packages. The order is one, and what is
+// picked fits, is the highest that does, and does not depend on the order in which versions are given.
+func FuzzBest(f *testing.F) {
+	for _, seed := range [][4]string{
+		{"1.2.3", "1.10.0", "latest", "^1.2"}, {"5.7", "5.7.0", "v5.7", "5.7"}, {"1.0.0-rc.1", "1.0.0", "1.0.0+a", ">=1, <2"}, {"", "01.2", "1.x", "1.x"},
+		{"1.0.0+b", "1.0.0+a", "1", "=1"}, {"a", "b", "c", "~1 || 2 - 3"}, {"99999999999999999999.0.0", "1.2.3.4", "1..2", "!=1"},
+	} {
+		f.Add(seed[0], seed[1], seed[2], seed[3])
+	}
+	f.Fuzz(func(t *testing.T, a, b, c, wanted string) {
+		three := []string{a, b, c}
+		for _, x := range three {
+			for _, y := range three {
+				if Compare(x, y) != -Compare(y, x) || (Compare(x, y) == 0) != (x == y) {
+					t.Fatalf("%q and %q: %d and %d", x, y, Compare(x, y), Compare(y, x))
+				}
+				for _, z := range three {
+					if Compare(x, y) > 0 && Compare(y, z) > 0 && Compare(x, z) <= 0 {
+						t.Fatalf("%q > %q > %q, but %d", x, y, z, Compare(x, z))
+					}
+				}
+			}
+		}
+		at, err := Best([]Versions{{App: a}, {App: b}, {App: c}}, Versions{App: wanted})
+		back, errBack := Best([]Versions{{App: c}, {App: b}, {App: a}}, Versions{App: wanted})
+		if (err == nil) != (errBack == nil) || (at < 0) != (back < 0) || at >= 0 && three[at] != three[2-back] {
+			t.Fatalf("%d and %d, %v and %v", at, back, err, errBack)
+		}
+		if at < 0 {
+			return
+		}
+		for _, x := range three {
+			if fits, _ := Fits(x, wanted); fits && Compare(x, three[at]) > 0 && three[at] != wanted {
+				t.Fatalf("%q fits %q and is higher than %q", x, wanted, three[at])
+			}
+		}
+		if fits, err := Fits(three[at], wanted); !fits || err != nil {
+			t.Fatalf("%q does not fit %q: %v", three[at], wanted, err)
+		}
+	})
+}
+
 func FuzzParseIndex(f *testing.F) {
 	f.Add(canonical)
 	f.Add("apiVersion: v1\nentries: {a: [{operatorVersion: 1}]}\n")

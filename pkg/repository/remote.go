@@ -1,6 +1,7 @@
 package repository
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -81,24 +82,10 @@ func (s *Remote) Find(ctx context.Context, r Request, from *Found) (*Found, erro
 		return nil, err
 	}
 	if entry == nil {
-		return nil, fmt.Errorf("repository %s has package %s, but not %s: kubectl kudo search %s --all-versions shows what it has", repository.Name, r.Name, wish(r), r.Name)
+		return nil, fmt.Errorf("repository %s has package %s, but not %s: kubectl kudo search %s --all-versions shows what it has", repository.Name, r.Name,
+			cmp.Or(Versions{r.AppVersion, r.OperatorVersion}.String(), "any version that was not removed"), r.Name)
 	}
 	return s.fetch(ctx, repository, entry)
-}
-
-// wish puts versions that are asked for into words.
-func wish(r Request) string {
-	var parts []string
-	if r.AppVersion != "" {
-		parts = append(parts, "appVersion "+r.AppVersion)
-	}
-	if r.OperatorVersion != "" {
-		parts = append(parts, "operatorVersion "+r.OperatorVersion)
-	}
-	if len(parts) == 0 {
-		return "any version that was not removed"
-	}
-	return strings.Join(parts, " with ")
 }
 
 // Repository returns a repository of the home by its name; an empty name is the one in use.

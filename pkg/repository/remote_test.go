@@ -350,6 +350,7 @@ func TestChain(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "top"), files("top", "outer", s.URL+"/repo/leaf.tgz", "../side"))
 	write(t, filepath.Join(dir, "side"), files("side"))
+	write(t, dir, map[string]string{"here.tgz": pack(t, files("here", "../side", "outer", "leaf"))})
 	write(t, filepath.Join(dir, "leaf"), map[string]string{"notes": "no package"})
 	for name, tc := range map[string]struct {
 		reason, want string
@@ -357,6 +358,7 @@ func TestChain(t *testing.T) {
 		packages     []string
 	}{
 		"Folder":  {"folder, repository, archive, URL", "", Request{Name: "./top"}, []string{"leaf", "inner", "outer", "side", "top"}},
+		"Archive": {"an archive on this disk, a folder beside it, repository, archive", "", Request{Name: "here.tgz"}, []string{"side", "leaf", "inner", "outer", "here"}},
 		"Name":    {"a folder that is no package does not hide one of the repository", "", Request{Name: "leaf"}, []string{"leaf"}},
 		"Named":   {"a repository by name", "", Request{Name: "leaf", Repository: "r", OperatorVersion: "^0.1"}, []string{"leaf"}},
 		"URL":     {"a URL", "", Request{Name: s.URL + "/repo/outer.tgz"}, []string{"leaf", "inner", "outer"}},

@@ -1,6 +1,7 @@
 package repository
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -30,7 +31,7 @@ func Fits(version, wanted string) (bool, error) {
 		return true, nil
 	}
 	v, err := semver.NewVersion(version)
-	if !isRange(wanted) {
+	if !IsRange(wanted) {
 		w, errW := semver.NewVersion(wanted)
 		return err == nil && errW == nil && v.Equal(w) && v.Metadata() == w.Metadata(), nil
 	}
@@ -47,8 +48,8 @@ func CheckRange(wanted string) error {
 	return err
 }
 
-// isRange tells ranges from versions, which mean themselves: appVersion 5.7 is not 5.7.1, as in KUDO.
-func isRange(wanted string) bool {
+// IsRange tells ranges from versions, which mean themselves: appVersion 5.7 is not 5.7.1, as in KUDO.
+func IsRange(wanted string) bool {
 	if strings.ContainsAny(wanted, "^~<>=*!|, ") {
 		return true
 	}
@@ -60,31 +61,70 @@ func isRange(wanted string) bool {
 	return false
 }
 
-// Choose picks the highest entry that fits, by appVersion and then by operatorVersion. Entries must be sorted as those
-// of an Index are. An entry whose version is written as the wish is goes before one that is only equal to it. Removed
-// entries are not picked. It returns nil if nothing fits; the error says that a wish is none.
-func Choose(entries []Entry, appVersion, operatorVersion string) (*Entry, error) {
-	var best *Entry
-	for i := range entries {
-		e := &entries[i]
-		app, err := Fits(e.AppVersion, appVersion)
+// Versions are the two versions of a package, of which that of the application may be empty; or what is wanted of them:
+// versions or ranges, where empty ones are any.
+type Versions struct{ App, Operator string }
+
+// String puts the versions, or what is wanted of them, into words. It is empty if both are.
+func (v Versions) String() string {
+	var parts []string
+	if v.App != "" {
+		parts = append(parts, "appVersion "+v.App)
+	}
+	if v.Operator != "" {
+		parts = append(parts, "operatorVersion "+v.Operator)
+	}
+	return strings.Join(parts, " with ")
+}
+
+// Compare orders by appVersion, and then by operatorVersion, as the function Compare does each.
+func (v Versions) Compare(other Versions) int {
+	return cmp.Or(Compare(v.App, other.App), Compare(v.Operator, other.Operator))
+}
+
+// Best is the index of the highest that fits, by appVersion and then by operatorVersion. One that is written as the wish
+// is goes before those that are only equal to it. It is -1 if nothing fits; the error says that a wish is none.
+func Best(all []Versions, wanted Versions) (int, error) {
+	best, literal := -1, false
+	for i, v := range all {
+		app, err := Fits(v.App, wanted.App)
 		if err != nil {
-			return nil, err
+			return -1, err
 		}
-		operator, err := Fits(e.OperatorVersion, operatorVersion)
+		operator, err := Fits(v.Operator, wanted.Operator)
 		if err != nil {
-			return nil, err
+			return -1, err
 		}
-		if !app || !operator || e.Removed {
+		if !app || !operator {
 			continue
 		}
-		if (appVersion == "" || e.AppVersion == appVersion || isRange(appVersion)) &&
-			(operatorVersion == "" || e.OperatorVersion == operatorVersion || isRange(operatorVersion)) {
-			return e, nil
-		}
-		if best == nil {
-			best = e
+		exact := means(wanted.App, v.App) && means(wanted.Operator, v.Operator)
+		if best < 0 || exact && !literal || exact == literal && v.Compare(all[best]) > 0 {
+			best, literal = i, exact
 		}
 	}
 	return best, nil
+}
+
+// means tells whether a version that fits is all that the wish can mean, and not just equal to what it says.
+func means(wanted, version string) bool {
+	return wanted == "" || wanted == version || IsRange(wanted)
+}
+
+// Choose picks the best entry, as Best does. Removed entries are not picked. It returns nil if nothing fits; the error
+// says that a wish is none.
+func Choose(entries []Entry, appVersion, operatorVersion string) (*Entry, error) {
+	var there []*Entry
+	var versions []Versions
+	for i := range entries {
+		if e := &entries[i]; !e.Removed {
+			there = append(there, e)
+			versions = append(versions, Versions{e.AppVersion, e.OperatorVersion})
+		}
+	}
+	at, err := Best(versions, Versions{appVersion, operatorVersion})
+	if at < 0 || err != nil {
+		return nil, err
+	}
+	return there[at], nil
 }

@@ -55,6 +55,10 @@ func (r *Runner) Execute(ctx context.Context, run *Run, inventory Inventory, st 
 			}
 			plans.Enter(st, work.Place, clock.Now())
 			outcome, effects := r.Do(ctx, run, work)
+			outcome.Message = run.mask(outcome.Message)
+			for i := range effects.Events {
+				effects.Events[i][1] = run.mask(effects.Events[i][1])
+			}
 			out.Never = out.Never && (outcome.State == plans.Done || work.Never())
 			out.Transient = out.Transient || outcome.State == plans.Transient
 			out.Ended = out.Ended || effects.Ended

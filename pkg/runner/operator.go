@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
@@ -56,11 +58,15 @@ func (r *Runner) prepareOperator(ctx context.Context, run *Run, w *Work, t task.
 		}
 		child.Spec.Parameters = values
 	}
+	secret, err := run.hide(child)
+	if err != nil {
+		return w.failed(err)
+	}
 	object, err := childObject(child)
 	if err != nil {
 		return w.failed(err)
 	}
-	if w = r.prepareObjects(ctx, w, []*unstructured.Unstructured{object}, v); w.outcome != nil || run.Holder != nil {
+	if w = r.prepareObjects(ctx, w, append(secret, object), v); w.outcome != nil || run.Holder != nil {
 		return w
 	}
 	object.SetOwnerReferences([]metav1.OwnerReference{{
@@ -70,6 +76,36 @@ func (r *Runner) prepareOperator(ctx context.Context, run *Run, w *Work, t task.
 	labels[v1beta1.OperatorLabel] = t.Package
 	object.SetLabels(labels)
 	return w
+}
+
+// hide moves the parameters of a child that hold sensitive values of its parent into a Secret, which the child takes them
+// from: in the child's spec, everybody who may read Instances would see them.
+func (run *Run) hide(child *v1beta1.Instance) ([]*unstructured.Unstructured, error) {
+	hidden := map[string]string{}
+	for name, value := range child.Spec.Parameters {
+		if slices.ContainsFunc(run.secrets(), func(secret string) bool { return secret != "" && strings.Contains(value, secret) }) {
+			hidden[name] = value
+			delete(child.Spec.Parameters, name)
+		}
+	}
+	if len(hidden) == 0 {
+		return nil, nil
+	}
+	secret := &corev1.Secret{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: child.Namespace, Name: child.Name + "-parameters"},
+		Data:       map[string][]byte{},
+	}
+	for name, value := range hidden {
+		secret.Data[name] = []byte(value)
+	}
+	child.Spec.ParametersFrom = []v1beta1.ParametersSource{{Kind: "Secret", Name: secret.Name}}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(secret)
+	if err != nil {
+		return nil, err
+	}
+	delete(fields["metadata"].(map[string]any), "creationTimestamp")
+	return []*unstructured.Unstructured{{Object: fields}}, nil
 }
 
 // unwanted deletes the child of a dependency that is switched off, after its cleanup plan.

@@ -41,6 +41,8 @@ type Run struct {
 	UID    types.UID
 	// Given are the parameters that the run was started with.
 	Given map[string]string
+	// Sensitive are the names of those whose values are not to be seen.
+	Sensitive []string
 	// Upgrade is set if the run takes the Instance from another OperatorVersion.
 	Upgrade bool
 	// ServiceAccount of the namespace, with whose rights the run writes; empty for the manager's.
@@ -58,6 +60,7 @@ type Run struct {
 
 	values params.Values
 	pipes  map[string]string
+	hidden *params.Mask
 }
 
 // Runner runs tasks.
@@ -191,7 +194,7 @@ func final(err error) bool {
 // resolve makes what templates see of parameters and pipes, once.
 func (run *Run) resolve() (err error) {
 	if run.values == nil {
-		if run.values, err = params.Resolve(run.Version.Spec.Parameters, run.Given); err != nil {
+		if run.values, err = params.Resolve(params.Sensitive(run.Version.Spec.Parameters, run.Sensitive), run.Given); err != nil {
 			return err
 		}
 	}
@@ -199,6 +202,24 @@ func (run *Run) resolve() (err error) {
 		run.pipes, err = operators.Pipes(run.Version.Spec, run.Subject.Name, run.Plan)
 	}
 	return err
+}
+
+// mask takes sensitive values out of text: what the API server says of an object may hold some.
+func (run *Run) mask(text string) string {
+	if run.hidden == nil {
+		mask := params.NewMask(run.secrets())
+		run.hidden = &mask
+	}
+	return run.hidden.Text(text)
+}
+
+// secrets are the sensitive values.
+func (run *Run) secrets() []string {
+	var out []string
+	for _, name := range run.Sensitive {
+		out = append(out, run.Given[name])
+	}
+	return out
 }
 
 func (run *Run) variables(phase, step string) render.Variables {

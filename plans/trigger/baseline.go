@@ -49,7 +49,7 @@ func adopt(in Input, base *v1beta1.Baseline, names []string) {
 		base.Parameters = map[string]string{}
 	}
 	for _, name := range names {
-		if value, set := in.Instance.Spec.Parameters[name]; set {
+		if value, set := in.Given[name]; set {
 			base.Parameters[name] = in.Hash(value)
 			if base.Fixed[name] != value {
 				delete(base.Fixed, name)
@@ -65,7 +65,7 @@ func adopt(in Input, base *v1beta1.Baseline, names []string) {
 func fixed(in Input) map[string]string {
 	out := map[string]string{}
 	for _, def := range in.Version.Parameters {
-		if _, set := in.Instance.Spec.Parameters[def.Name]; def.IsImmutable() && def.HasDefault() && !set {
+		if _, set := in.Given[def.Name]; def.IsImmutable() && def.HasDefault() && !set {
 			out[def.Name] = *def.Default
 		}
 	}
@@ -81,7 +81,7 @@ func remaining(in Input, base *v1beta1.Baseline, all []Request) []string {
 		}
 	}
 	names := map[string]bool{}
-	for name := range in.Instance.Spec.Parameters {
+	for name := range in.Given {
 		names[name] = true
 	}
 	for name := range base.Parameters {
@@ -130,7 +130,7 @@ func idle(in Input) *v1beta1.Baseline {
 // snapshot takes spec as it is: nothing starts (rule 1).
 func snapshot(in Input) *v1beta1.Baseline {
 	base := &v1beta1.Baseline{OperatorVersion: in.Instance.OperatorVersionKey().String(), Parameters: map[string]string{}}
-	for name, value := range in.Instance.Spec.Parameters {
+	for name, value := range in.Given {
 		base.Parameters[name] = in.Hash(value)
 	}
 	base.Fixed = fixed(in)

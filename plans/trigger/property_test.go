@@ -77,7 +77,7 @@ func newWorld(t *rapid.T) *world {
 }
 
 func (w *world) input(instance *v1beta1.Instance) Input {
-	in := Input{Instance: instance, Version: w.versions[instance.Spec.OperatorVersion.Name], Hash: Keyed("uid")}
+	in := Input{Instance: instance, Given: instance.Spec.Parameters, Version: w.versions[instance.Spec.OperatorVersion.Name], Hash: Keyed("uid")}
 	if b := instance.Status.Baseline; b != nil && b.OperatorVersion != instance.OperatorVersionKey().String() && !w.forgets {
 		in.Old = ptr(w.versions[b.OperatorVersion[len("ns/"):]])
 	}

@@ -45,7 +45,7 @@ func immutable(in Input) error {
 		if in.Old != nil {
 			old = find(in.Old.Parameters, def.Name)
 		}
-		value, set := in.Instance.Spec.Parameters[def.Name]
+		value, set := in.Given[def.Name]
 		held, isFixed := in.Instance.Status.Baseline.Fixed[def.Name]
 		switch {
 		case isFixed && (!set || value == held): // spec says nothing else than what holds
@@ -54,8 +54,8 @@ func immutable(in Input) error {
 				return refuse(field, "the parameter is immutable: its value was fixed when the Instance was created. Set it back, or create another Instance")
 			}
 		case in.Old == nil: // the old version is not known any more: nothing to compare with
-		case !set:
-			return refuse(field, "the parameter is immutable in %s and was not before: set its value in spec.parameters along with the upgrade", in.Instance.OperatorVersionKey())
+		case !set && !in.Partial:
+			return refuse(field, "the parameter is immutable in %s and was not before: set its value in spec.parameters or parametersFrom along with the upgrade", in.Instance.OperatorVersionKey())
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package trigger
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -164,5 +165,35 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("%s: got %v, want %s", tc.reason, err, tc.want)
 			}
 		})
+	}
+}
+
+// TestPartial: where values may come from sources that cannot be read, that one is missing is no removal; what is there
+// counts as ever.
+func TestPartial(t *testing.T) {
+	v := version("deploy update", "A", "I!")
+	partial := func(mods ...modifier) Input {
+		in := given(v, mods...)
+		in.Partial = true
+		return in
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		in     Input
+		want   string
+	}{
+		"Removed":  {"a source may give it", partial(unset("A"), unset("I"), unset("B"), unset("C")), "rest"},
+		"Changed":  {"a value of spec counts", partial(set("A", "2")), "start update"},
+		"Fixed":    {"what is immutable too", partial(set("I", "2")), "refused spec.parameters[I]"},
+		"Complete": {"of all values, one that is missing was removed", given(v, unset("I")), "refused spec.parameters[I]"},
+	} {
+		d, err := Decide(tc.in)
+		got := text(d, err)
+		if got == "" {
+			got = "rest"
+		}
+		if !strings.HasPrefix(got, tc.want) {
+			t.Errorf("%s: %s: %q, want %q", name, tc.reason, got, tc.want)
+		}
 	}
 }

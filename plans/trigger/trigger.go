@@ -20,6 +20,10 @@ type Hash func(value string) string
 type Input struct {
 	// Instance as it is now. A nil baseline means that nothing was ever asked.
 	Instance *v1beta1.Instance
+	// Given are the values that spec gives, by parameters and parametersFrom.
+	Given map[string]string
+	// Partial is set if Given lacks what parametersFrom gives: that a value is missing says nothing then.
+	Partial bool
 	// Version is the OperatorVersion that spec names.
 	Version v1beta1.OperatorVersionSpec
 	// Old is the OperatorVersion of the baseline, if spec names another one and it is still known.
@@ -291,7 +295,7 @@ func ran(in Input, uid types.UID) bool {
 
 // changed lists the parameters whose value differs from the baseline's, in the order of the OperatorVersion, then by name.
 func changed(in Input) []string {
-	base, spec := in.Instance.Status.Baseline.Parameters, in.Instance.Spec.Parameters
+	base, spec := in.Instance.Status.Baseline.Parameters, in.Given
 	diff := map[string]bool{}
 	for name, value := range spec {
 		if hash, known := base[name]; !known || hash != in.Hash(value) {
@@ -299,7 +303,7 @@ func changed(in Input) []string {
 		}
 	}
 	for name := range base {
-		if _, still := spec[name]; !still {
+		if _, still := spec[name]; !still && !in.Partial {
 			diff[name] = true
 		}
 	}
@@ -317,7 +321,7 @@ func changed(in Input) []string {
 
 func undefined(in Input) []string {
 	var out []string
-	for name := range in.Instance.Spec.Parameters {
+	for name := range in.Given {
 		if find(in.Version.Parameters, name) == nil {
 			out = append(out, name)
 		}

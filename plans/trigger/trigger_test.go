@@ -58,7 +58,7 @@ func given(v v1beta1.OperatorVersionSpec, mods ...modifier) Input {
 	for _, m := range mods {
 		m(s)
 	}
-	return Input{Instance: s.Instance, Version: s.v, Old: s.old, Hash: func(v string) string { return v }}
+	return Input{Instance: s.Instance, Given: s.Spec.Parameters, Version: s.v, Old: s.old, Hash: func(v string) string { return v }}
 }
 
 func set(name, value string) modifier {

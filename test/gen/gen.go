@@ -62,6 +62,14 @@ func Param(name, value, trigger string) VersionMod {
 	}
 }
 
+// Required adds a parameter that needs a value.
+func Required(name string) VersionMod {
+	return func(ov *v1beta1.OperatorVersion) {
+		yes := true
+		ov.Spec.Parameters = append(ov.Spec.Parameters, v1beta1.Parameter{Name: name, Required: &yes})
+	}
+}
+
 // Serial adds a plan of one serial phase, with a step for each task.
 func Serial(plan string, tasks ...string) VersionMod {
 	return func(ov *v1beta1.OperatorVersion) {

@@ -103,7 +103,7 @@ func TestCatalog(t *testing.T) {
 	}{
 		{"hello", nil, [][]string{{"update", "-p", "REPLICAS=3"}}},
 		{"guestbook", nil, [][]string{{"update", "-p", "INGRESS_ENABLED=true"}, {"update", "-p", "INGRESS_ENABLED=false"}}},
-		{"postgres", nil, [][]string{{"plan", "trigger", "--name", "backup"}, {"plan", "trigger", "--name", "restore"}}},
+		{"postgres", []string{"-p", "PASSWORD=correct-horse"}, [][]string{{"plan", "trigger", "--name", "backup"}, {"plan", "trigger", "--name", "restore"}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -96,6 +96,7 @@ const (
 	ReasonInvalidSpec             = "InvalidSpec"
 	ReasonWaitingForInstallPlan   = "WaitingForInstallPlan"
 	ReasonWaitingForCRDs          = "WaitingForCRDs"
+	ReasonWaitingForParameters    = "WaitingForParameters"
 )
 
 // Condition types of an OperatorVersion and of an Installation, and their reasons.
@@ -126,6 +127,7 @@ const (
 	EventPlanCancelled          = "PlanCancelled"
 	EventInvalidOperatorVersion = "InvalidOperatorVersion"
 	EventInvalidSpec            = "InvalidSpec"
+	EventParametersMissing      = "ParametersMissing"
 	EventForeignObject          = "ForeignObjectKept"
 	EventFieldDropped           = "FieldDropped"
 	EventPruned                 = "ResourcePruned"

@@ -42,6 +42,13 @@ type InstanceSpec struct {
 	// Parameters that differ from the defaults. Arrays and maps are written as YAML.
 	// +optional
 	Parameters map[string]string `json:"parameters,omitempty"`
+	// ParametersFrom are Secrets and ConfigMaps of the Instance's namespace that give values to parameters. They are
+	// watched: a change of a value starts the plan that a change in parameters would. Of several, the last wins; what
+	// parameters sets wins over all. Values of Secrets are not kept in clear in status or history.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	ParametersFrom []ParametersSource `json:"parametersFrom,omitempty"`
 	// PlanExecution asks for a plan by hand.
 	// +optional
 	PlanExecution PlanExecution `json:"planExecution,omitempty"`
@@ -58,6 +65,25 @@ type InstanceSpec struct {
 	// OperatorVersion's. Setting it needs the verb `install` on operatorversions.
 	// +optional
 	CRDTarball *CRDTarball `json:"crdTarball,omitempty"`
+}
+
+// ParametersSource is a Secret or ConfigMap that gives values to parameters.
+type ParametersSource struct {
+	// Kind of the object.
+	// +kubebuilder:validation:Enum=Secret;ConfigMap
+	Kind string `json:"kind"`
+	// Name of the object, in the Instance's namespace.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Optional tells that the object, or a key of it, may be missing. Otherwise the Instance waits for it.
+	// +optional
+	Optional bool `json:"optional,omitempty"`
+	// Keys maps parameters to the keys of the object that have their values. Without it, each key that is the name of a
+	// parameter gives that parameter its value, and other keys are left alone.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	Keys map[string]string `json:"keys,omitempty"`
 }
 
 // PlanExecution is a request for a run of a plan.
@@ -255,6 +281,10 @@ type Baseline struct {
 	// Suspended is whether the newest run was started with spec.suspend.
 	// +optional
 	Suspended bool `json:"suspended,omitempty"`
+	// Sensitive is whether the newest run has sensitive parameters. Their values are in a Secret that the Instance owns,
+	// <name>-kudo-parameters.
+	// +optional
+	Sensitive bool `json:"sensitive,omitempty"`
 }
 
 // ResourceStatus is an object that plans have written, or are about to write.

@@ -247,6 +247,10 @@ type Parameter struct {
 	// Enum lists the values that are allowed.
 	// +optional
 	Enum *[]string `json:"enum,omitempty"`
+	// Sensitive values, such as passwords, are not printed in messages and not kept in clear in the history. Give them by
+	// parametersFrom: in parameters of the Instance, everybody who may read it sees them.
+	// +optional
+	Sensitive bool `json:"sensitive,omitempty"`
 }
 
 // IsRequired tells whether the parameter needs a value.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,7 +48,10 @@ func (p *pass) decide(ctx context.Context) (bool, error) {
 	if err != nil {
 		return true, err
 	}
-	input := trigger.Input{Instance: p.instance, Version: *p.live.Spec, Old: old, Hash: p.hash}
+	if p.unsourced != "" {
+		return p.withoutValues(ctx)
+	}
+	input := trigger.Input{Instance: p.instance, Given: p.wanted(), Version: *p.live.Spec, Old: old, Hash: p.hash}
 	decision, err := trigger.Decide(input)
 	if err != nil {
 		return p.refused(ctx, err)
@@ -68,7 +71,10 @@ func (p *pass) decide(ctx context.Context) (bool, error) {
 		p.takeOver(decision)
 		return false, nil
 	}
-	if problems := params.Validate(p.live.Spec.Parameters, p.given()); len(problems) > 0 {
+	if err := p.unaccounted(); err != nil {
+		return p.refused(ctx, err)
+	}
+	if problems := params.Validate(params.Sensitive(p.live.Spec.Parameters, p.sourced.Sensitive), p.values().given); len(problems) > 0 {
 		return p.refused(ctx, problems.Err())
 	}
 	if running, _ := p.running(); running == "" {
@@ -87,7 +93,7 @@ func (p *pass) decide(ctx context.Context) (bool, error) {
 			return p.pendingCRDs(ctx, start.Plan, message)
 		}
 	}
-	given, err := p.without(ctx, decision.Held)
+	given, err := p.valuesWithout(ctx, decision.Held)
 	if err != nil {
 		return true, err
 	}
@@ -120,43 +126,10 @@ func (p *pass) takeOver(decision trigger.Decision) {
 		return
 	}
 	if old := status.Baseline; old != nil {
-		decision.Baseline.Revision, decision.Baseline.Snapshot, decision.Baseline.Suspended = old.Revision, old.Snapshot, old.Suspended
+		decision.Baseline.Revision, decision.Baseline.Snapshot = old.Revision, old.Snapshot
+		decision.Baseline.Suspended, decision.Baseline.Sensitive = old.Suspended, old.Sensitive
 	}
 	status.Baseline = decision.Baseline
-}
-
-// given are the parameters of the Instance, with the defaults that were fixed when it was created.
-func (p *pass) given() map[string]string {
-	out := map[string]string{}
-	if b := p.instance.Status.Baseline; b != nil {
-		maps.Copy(out, b.Fixed)
-	}
-	maps.Copy(out, p.instance.Spec.Parameters)
-	return out
-}
-
-// without are the parameters of the Instance, where those that wait for another plan have the values of the last run: a
-// change that is taken back before its plan has run leaves nothing behind.
-func (p *pass) without(ctx context.Context, held []string) (map[string]string, error) {
-	out := p.given()
-	if len(held) == 0 {
-		return out, nil
-	}
-	last, err := p.History.Read(ctx, p.instance.Namespace, p.instance.Name, p.instance.Status.Baseline.Revision)
-	if apierrors.IsNotFound(err) {
-		return out, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range held {
-		if value, set := last.Parameters[name]; set {
-			out[name] = value
-		} else {
-			delete(out, name)
-		}
-	}
-	return out, nil
 }
 
 // before is the OperatorVersion of the baseline, if spec names another one.
@@ -194,7 +167,7 @@ func (p *pass) retried(ctx context.Context) (*trigger.Request, error) {
 		if _, defined := p.live.Spec.Plans[name]; st.UID != uid || st.Status != v1beta1.FatalError || !defined || name == v1beta1.CleanupPlan {
 			continue
 		}
-		failed, err := p.History.Read(ctx, p.instance.Namespace, p.instance.Name, st.Revision)
+		failed, err := p.History.Read(ctx, p.instance, st.Revision, nil)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return nil, err
 		}
@@ -229,7 +202,7 @@ func (p *pass) upgrading(ctx context.Context) (bool, error) {
 	if st.Revision == 0 {
 		return false, nil
 	}
-	record, err := p.History.Read(ctx, p.instance.Namespace, p.instance.Name, st.Revision)
+	record, err := p.History.Read(ctx, p.instance, st.Revision, nil)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
@@ -269,11 +242,14 @@ func (p *pass) withoutVersion(ctx context.Context) (bool, error) {
 	return p.halted(ctx, v1beta1.ReasonOperatorVersionNotFound, v1beta1.EventInvalidOperatorVersion, message)
 }
 
+// unanswered are reasons of an Instance that waits for something to be put right.
+var unanswered = []string{v1beta1.ReasonInvalidSpec, v1beta1.ReasonOperatorVersionNotFound, v1beta1.ReasonWaitingForParameters}
+
 // answered tells whether all that spec asks for has been started.
 func (p *pass) answered() bool {
 	status := p.instance.Status
 	ready := meta.FindStatusCondition(status.Conditions, v1beta1.ReadyCondition)
-	if p.waited() || ready != nil && (ready.Reason == v1beta1.ReasonInvalidSpec || ready.Reason == v1beta1.ReasonOperatorVersionNotFound) {
+	if p.waited() || ready != nil && (slices.Contains(unanswered, ready.Reason)) {
 		return false
 	}
 	return status.ObservedGeneration == p.instance.Generation && len(status.Queue) == 0 &&
@@ -314,7 +290,7 @@ func (p *pass) queued(queue []v1beta1.QueuedPlan) {
 
 // begin starts a run (docs/design/engine.md, starting a run): what it is started with is written down first; the status
 // patch with the run's uid is the commit; the first task comes after its answer.
-func (p *pass) begin(ctx context.Context, plan, cause string, version *runner.Version, upgrade bool, given map[string]string) error {
+func (p *pass) begin(ctx context.Context, plan, cause string, version *runner.Version, upgrade bool, values values) error {
 	status := &p.instance.Status
 	if status.Baseline == nil {
 		status.Baseline = &v1beta1.Baseline{OperatorVersion: p.instance.OperatorVersionKey().String()}
@@ -329,11 +305,17 @@ func (p *pass) begin(ctx context.Context, plan, cause string, version *runner.Ve
 	uid := history.RunUID(p.instance.UID, revision)
 	record := history.Run{
 		Plan: plan, Cause: cause, UID: uid, OperatorVersion: status.Baseline.OperatorVersion, Snapshot: snapshot,
-		Upgrade: upgrade, Suspend: p.instance.Spec.Suspend, ServiceAccount: p.account(), Parameters: given, Started: metav1.NewMicroTime(p.Clock.Now()),
+		Upgrade: upgrade, Suspend: p.instance.Spec.Suspend, ServiceAccount: p.account(), Parameters: values.given, Sensitive: values.sensitive, Started: metav1.NewMicroTime(p.Clock.Now()),
 	}
 	if err := p.History.Begin(ctx, p.instance, revision, record); err != nil {
 		return err
 	}
+	if status.Baseline.Sensitive && len(values.sensitive) == 0 {
+		if err := p.History.Discard(ctx, p.instance); err != nil {
+			return err
+		}
+	}
+	status.Baseline.Sensitive = len(values.sensitive) > 0
 	if err := p.History.Trim(ctx, p.instance, revision); err != nil {
 		return err
 	}
@@ -364,7 +346,7 @@ func (p *pass) newRun(record history.Run, version *runner.Version) *runner.Run {
 		Subject: runner.Subject{
 			Kind: "Instance", Namespace: p.instance.Namespace, Name: p.instance.Name, UID: p.instance.UID, Annotations: p.instance.Annotations, Owners: p.instance.OwnerReferences,
 		},
-		Source: p.instance.OperatorVersionKey().String(), Version: version, Plan: record.Plan, UID: record.UID, Given: record.Parameters,
+		Source: p.instance.OperatorVersionKey().String(), Version: version, Plan: record.Plan, UID: record.UID, Given: record.Parameters, Sensitive: record.Sensitive,
 		Upgrade: record.Upgrade, Suspend: record.Suspend, ServiceAccount: record.ServiceAccount, Owners: p.owners,
 	}
 }

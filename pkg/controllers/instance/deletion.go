@@ -104,7 +104,14 @@ func (p *pass) cleanUp(ctx context.Context, version *runner.Version, cause strin
 		p.finish(name, st)
 	}
 	p.instance.Status.Queue = nil
-	err := p.begin(ctx, v1beta1.CleanupPlan, cause, version, false, p.given())
+	if err := p.unaccounted(); err != nil {
+		return p.uncleaned(ctx, err)
+	}
+	values, err := p.lastValues(ctx)
+	if err != nil {
+		return true, err
+	}
+	err = p.begin(ctx, v1beta1.CleanupPlan, cause, version, false, values)
 	going := apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 	if apierrors.IsNotFound(err) { // the namespace may be gone, or a revision went in the meantime
 		var failed error

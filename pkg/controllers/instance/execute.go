@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -116,9 +117,10 @@ func (p *pass) resume(ctx context.Context, name string, st v1beta1.PlanStatus) e
 		p.run, p.told = known.run, known.told
 		return nil
 	}
-	version, record := p.live, history.Run{Plan: name, UID: st.UID, Parameters: p.given()}
+	now := p.values()
+	version, record := p.live, history.Run{Plan: name, UID: st.UID, Parameters: now.given, Sensitive: now.sensitive}
 	if st.Revision != 0 {
-		read, err := p.History.Read(ctx, p.instance.Namespace, p.instance.Name, st.Revision)
+		read, err := p.History.Read(ctx, p.instance, st.Revision, now.given)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
@@ -135,7 +137,7 @@ func (p *pass) resume(ctx context.Context, name string, st v1beta1.PlanStatus) e
 			}
 		}
 	}
-	if lost := p.lost(name, version); lost != "" {
+	if lost := p.lost(record, version); lost != "" {
 		plans.Fail(&st, lost, p.Clock.Now())
 		p.finish(name, st)
 		return nil
@@ -146,12 +148,16 @@ func (p *pass) resume(ctx context.Context, name string, st v1beta1.PlanStatus) e
 }
 
 // lost says why a run cannot go on: what it was started with is not there any more.
-func (p *pass) lost(plan string, version *runner.Version) string {
+func (p *pass) lost(record history.Run, version *runner.Version) string {
 	if version == nil {
 		return fmt.Sprintf("OperatorVersion %s is gone, and no snapshot of it is left", p.instance.OperatorVersionKey())
 	}
-	if _, defined := version.Spec.Plans[plan]; !defined {
-		return fmt.Sprintf("OperatorVersion %s has no plan %s, and no snapshot of the one that the run was started with is left", p.instance.OperatorVersionKey(), plan)
+	if _, defined := version.Spec.Plans[record.Plan]; !defined {
+		return fmt.Sprintf("OperatorVersion %s has no plan %s, and no snapshot of the one that the run was started with is left", p.instance.OperatorVersionKey(), record.Plan)
+	}
+	if len(record.Lost) > 0 {
+		return fmt.Sprintf("the values of the sensitive parameters %s that the run was started with are gone: Secret %s/%s was changed or deleted",
+			strings.Join(record.Lost, ", "), p.instance.Namespace, history.SecretName(p.instance.Name))
 	}
 	return ""
 }

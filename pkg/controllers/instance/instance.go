@@ -20,6 +20,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/controllers/requeue"
+	"kudo.dev/kudo/pkg/controllers/sources"
 	"kudo.dev/kudo/pkg/controllers/tarball"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/runner"
@@ -39,11 +40,14 @@ type Reconciler struct {
 	Mirror   *apply.Mirror
 	Share    *share.Engine
 	Tarballs *tarball.Fetcher
+	Sources  *sources.Sources
 	Versions *runner.Versions
 	Events   record.EventRecorder
 	Clock    clock.Clock
 	// DefaultAccount is the ServiceAccount of Instances that name none; empty for the manager's rights.
 	DefaultAccount string
+	// RequireAccount refuses Instances that name none, if there is no default.
+	RequireAccount bool
 
 	// runs maps the name of an Instance to its run that is going on.
 	runs sync.Map
@@ -62,6 +66,9 @@ type pass struct {
 	// version is what spec.operatorVersion names, and live its content; nil if it is not there.
 	version *v1beta1.OperatorVersion
 	live    *runner.Version
+	// sourced is what spec.parametersFrom gives, and unsourced says why it cannot be told.
+	sourced   sources.Values
+	unsourced string
 	// run is what goes on; nil at rest.
 	run *runner.Run
 	// told are the warnings of the run that have been recorded.
@@ -78,6 +85,7 @@ type step func(*pass, context.Context) (bool, error)
 var steps = []step{
 	(*pass).wake,
 	(*pass).loadVersion,
+	(*pass).gather,
 	(*pass).deletion,
 	(*pass).finalizer,
 	(*pass).requests,

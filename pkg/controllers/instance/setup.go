@@ -20,17 +20,31 @@ import (
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/controllers/changes"
 	"kudo.dev/kudo/pkg/controllers/requeue"
+	"kudo.dev/kudo/pkg/controllers/sources"
 	"kudo.dev/kudo/pkg/runner"
 )
 
 // VersionIndex indexes Instances by the OperatorVersion that they name.
 const VersionIndex = "spec.operatorVersion"
 
+// SourceIndex indexes Instances by the sources of their parameters.
+const SourceIndex = "spec.parametersFrom"
+
 // SetupWithManager starts the controller with the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, seen changes.Changes, workers int) error {
 	r.queue = requeue.New()
 	err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1beta1.Instance{}, VersionIndex, func(o client.Object) []string {
 		return []string{o.(*v1beta1.Instance).OperatorVersionKey().String()}
+	})
+	if err != nil {
+		return err
+	}
+	err = mgr.GetFieldIndexer().IndexField(context.Background(), &v1beta1.Instance{}, SourceIndex, func(o client.Object) []string {
+		var out []string
+		for _, from := range o.(*v1beta1.Instance).Spec.ParametersFrom {
+			out = append(out, from.Kind+"/"+from.Name)
+		}
+		return out
 	})
 	if err != nil {
 		return err
@@ -43,6 +57,19 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, seen changes.Changes, wo
 		WatchesRawSource(source.TypedChannel[*unstructured.Unstructured, reconcile.Request](seen, handler.TypedEnqueueRequestsFromMapFunc(r.writersOf), source.WithBufferSize[*unstructured.Unstructured, reconcile.Request](changes.Buffer))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: requeue.Limiter()}).
 		Complete(r)
+}
+
+// Taking lists the Instances that take values from a source. The client needs the index SourceIndex.
+func Taking(ctx context.Context, c client.Reader, of sources.Reference) []types.NamespacedName {
+	list := &v1beta1.InstanceList{}
+	if err := c.List(ctx, list, client.InNamespace(of.Namespace), client.MatchingFields{SourceIndex: of.Kind + "/" + of.Name}); err != nil {
+		return nil
+	}
+	out := make([]types.NamespacedName, 0, len(list.Items))
+	for i := range list.Items {
+		out = append(out, client.ObjectKeyFromObject(&list.Items[i]))
+	}
+	return out
 }
 
 // usersOf maps an OperatorVersion to the Instances that name it.

@@ -144,7 +144,7 @@ func (p *pass) begin(ctx context.Context, cause string) error {
 	revision := status.Revision + 1
 	run := history.Run{
 		Plan: plan, Cause: cause, UID: history.RunUID(p.ov.UID, revision), OperatorVersion: p.ov.Namespace + "/" + p.ov.Name,
-		Parameters: p.ov.Spec.InstallParameters, Started: metav1.NewMicroTime(p.Clock.Now()),
+		Parameters: p.ov.Spec.InstallParameters, Sensitive: p.sensitive(), Started: metav1.NewMicroTime(p.Clock.Now()),
 	}
 	if err := p.History.Begin(ctx, p.ov, revision, run); err != nil {
 		return err
@@ -205,6 +205,17 @@ func (p *pass) finished(name string, st v1beta1.PlanStatus) {
 	p.event(kind, v1beta1.EventPlanFinished, "Execution of install plan %s finished with status %s%s", name, st.Status, message)
 }
 
+// sensitive are the install parameters whose values are not to be seen.
+func (p *pass) sensitive() []string {
+	var out []string
+	for _, def := range p.ov.Spec.Parameters {
+		if _, set := p.ov.Spec.InstallParameters[def.Name]; set && def.Sensitive {
+			out = append(out, def.Name)
+		}
+	}
+	return out
+}
+
 func (p *pass) newRun(plan string) error {
 	version, err := p.Versions.Of(p.ov)
 	if err != nil {
@@ -217,7 +228,7 @@ func (p *pass) newRun(plan string) error {
 	p.run = &runner.Run{
 		Subject: runner.Subject{Kind: "OperatorVersion", Namespace: p.ov.Namespace, Name: p.ov.Name, UID: p.ov.UID},
 		Source:  p.ov.Namespace + "/" + p.ov.Name, Version: version, Plan: plan, UID: p.ov.Status.PlanStatus[plan].UID,
-		Given: p.ov.Spec.InstallParameters, Holder: p.holder, Policy: policy, Held: p.held,
+		Given: p.ov.Spec.InstallParameters, Sensitive: p.sensitive(), Holder: p.holder, Policy: policy, Held: p.held,
 	}
 	return nil
 }

@@ -1,0 +1,71 @@
+package params
+
+import (
+	"encoding/base64"
+	"slices"
+	"strings"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+)
+
+// Masked stands in messages where a sensitive value was.
+const Masked = "(sensitive)"
+
+// Sensitive returns the definitions, with the named ones marked as sensitive too: a parameter is it by its definition, or
+// since its value comes from a Secret. The definitions that are given do not change.
+func Sensitive(defs []v1beta1.Parameter, names []string) []v1beta1.Parameter {
+	out := slices.Clone(defs)
+	for i := range out {
+		out[i].Sensitive = out[i].Sensitive || slices.Contains(names, out[i].Name)
+	}
+	return out
+}
+
+// Mask takes sensitive values out of text that people will read. The zero value takes nothing.
+type Mask struct{ replacer *strings.Replacer }
+
+// shortest is the length in bytes from which a value is masked: shorter ones are parts of ordinary words.
+const shortest = 4
+
+// NewMask returns a mask of the values, of each line of those that have several, and of their base64 forms, as they
+// stand in Secrets.
+func NewMask(values []string) Mask {
+	var hidden []string
+	for _, value := range values {
+		parts := append(strings.Split(value, "\n"), value)
+		for _, part := range parts {
+			if part = strings.TrimSpace(part); len(part) >= shortest {
+				hidden = append(hidden, part)
+			}
+		}
+		if len(value) >= shortest {
+			hidden = append(hidden, base64.StdEncoding.EncodeToString([]byte(value)))
+		}
+	}
+	if len(hidden) == 0 {
+		return Mask{}
+	}
+	// Of two that begin at the same place, the longer one goes first: nothing of it must be left.
+	slices.SortFunc(hidden, func(a, b string) int { return len(b) - len(a) })
+	var pairs []string
+	for _, text := range slices.Compact(hidden) {
+		pairs = append(pairs, text, Masked)
+	}
+	return Mask{strings.NewReplacer(pairs...)}
+}
+
+// Text returns the text without the values.
+func (m Mask) Text(text string) string {
+	if m.replacer == nil {
+		return text
+	}
+	return m.replacer.Replace(text)
+}
+
+// shown is a value in a message.
+func shown(def v1beta1.Parameter, text string) string {
+	if def.Sensitive {
+		return Masked
+	}
+	return quote(text)
+}

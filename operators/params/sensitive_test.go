@@ -1,0 +1,49 @@
+package params
+
+import (
+	"strings"
+	"testing"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+)
+
+func TestMask(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason, text, want string
+		values             []string
+	}{
+		"None":    {"without values, text stays", "password hunter2", "password hunter2", nil},
+		"Plain":   {"a value goes wherever it stands", `Invalid value: "hunter2": hunter2`, `Invalid value: "(sensitive)": (sensitive)`, []string{"hunter2"}},
+		"Base64":  {"as data of a Secret too", "data: aHVudGVyMg==", "data: (sensitive)", []string{"hunter2"}},
+		"Lines":   {"of several lines, each goes", "line MIIEdeadbeef of it", "line (sensitive) of it", []string{"-----BEGIN-----\nMIIEdeadbeef\n"}},
+		"Prefix":  {"of a longer value nothing is left", "secret-long", "(sensitive)", []string{"secret", "secret-long"}},
+		"Short":   {"a value of few letters would take words apart", "a step of phase a", "a step of phase a", []string{"a", "tep"}},
+		"Several": {"each of several", "one hunter2 two swordfish", "one (sensitive) two (sensitive)", []string{"hunter2", "swordfish"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := NewMask(tc.values).Text(tc.text); got != tc.want {
+				t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+// TestSensitiveProblems: what is wrong with a sensitive value is said without the value.
+func TestSensitiveProblems(t *testing.T) {
+	enum := []string{"a", "b"}
+	defs := []v1beta1.Parameter{
+		{Name: "ENUM", Enum: &enum}, {Name: "NUMBER", Type: v1beta1.IntegerType}, {Name: "MAP", Type: v1beta1.MapType}, {Name: "LIST", Type: v1beta1.ArrayType},
+	}
+	given := map[string]string{"ENUM": "hunter2", "NUMBER": "hunter2", "MAP": "{hunter2: [", "LIST": "hunter2"}
+	hidden := Sensitive(defs, []string{"ENUM", "NUMBER", "MAP", "LIST"})
+	if defs[0].Sensitive {
+		t.Error("the definitions that were given have changed")
+	}
+	problems := Validate(hidden, given)
+	if len(problems) != 4 || strings.Contains(problems.Error(), "hunter2") || strings.Count(problems.Error(), Masked) != 4 {
+		t.Errorf("problems: %s", problems)
+	}
+	if _, err := Resolve(hidden, given); err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("Resolve: %v", err)
+	}
+}

@@ -1,0 +1,268 @@
+// Package sources reads the Secrets and ConfigMaps that give values to parameters, and says when they change.
+package sources
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+)
+
+// Values is what sources give.
+type Values struct {
+	// Given maps parameters to values.
+	Given map[string]string
+	// Sensitive are the parameters whose values come from Secrets, sorted.
+	Sensitive []string
+}
+
+// MissingError says that a source, or a key of it, is not there, or must not be read. What is waited for may come.
+type MissingError struct{ Message string }
+
+// Error implements error.
+func (e *MissingError) Error() string { return e.Message }
+
+// Reference names a source.
+type Reference struct {
+	// Kind is Secret or ConfigMap.
+	Kind string
+	types.NamespacedName
+}
+
+// Sources reads sources once a change: their metadata is watched, from the first use on.
+type Sources struct {
+	ctx     context.Context
+	meta    metadata.Interface
+	client  client.Client
+	changed func(Reference)
+
+	mu      sync.Mutex
+	watches map[string]cache.SharedIndexInformer
+	read    map[reader]content
+}
+
+// reader is a source as an account may read it; the empty account is the manager.
+type reader struct {
+	Reference
+	account string
+}
+
+// content is what a source held at a resourceVersion.
+type content struct {
+	version string
+	data    map[string]string
+}
+
+// New returns sources that are read with the client, and watched until the context ends. What changes is passed on, also
+// if nobody has asked for it.
+func New(ctx context.Context, meta metadata.Interface, c client.Client, changed func(Reference)) *Sources {
+	return &Sources{ctx: ctx, meta: meta, client: c, changed: changed, watches: map[string]cache.SharedIndexInformer{}, read: map[reader]content{}}
+}
+
+// Values reads what the sources of an Instance give, as its account may read them, or as the manager may for the empty
+// account. Later sources win over earlier ones. The error is a *MissingError if the Instance has to wait.
+func (s *Sources) Values(ctx context.Context, instance *v1beta1.Instance, account string, defs []v1beta1.Parameter) (Values, error) {
+	out := Values{Given: map[string]string{}}
+	secret := map[string]bool{}
+	for i, from := range instance.Spec.ParametersFrom {
+		data, err := s.data(ctx, reader{Reference{from.Kind, types.NamespacedName{Namespace: instance.Namespace, Name: from.Name}}, account})
+		if err != nil {
+			return Values{}, err
+		}
+		if data == nil && !from.Optional {
+			return Values{}, &MissingError{fmt.Sprintf("waits for %s %s/%s, which spec.parametersFrom[%d] names and which does not exist: create it, correct the name, or set optional", from.Kind, instance.Namespace, from.Name, i)}
+		}
+		values, missing := pick(from, data, defs)
+		if missing != "" && !from.Optional {
+			return Values{}, &MissingError{fmt.Sprintf("waits for key %q of %s %s/%s, which spec.parametersFrom[%d].keys names and which is not there: add it, correct the name, or set optional", missing, from.Kind, instance.Namespace, from.Name, i)}
+		}
+		for name, value := range values {
+			out.Given[name], secret[name] = value, from.Kind == "Secret"
+		}
+	}
+	for name, hidden := range secret {
+		if _, open := instance.Spec.Parameters[name]; hidden && !open {
+			out.Sensitive = append(out.Sensitive, name)
+		}
+	}
+	slices.Sort(out.Sensitive)
+	return out, nil
+}
+
+// pick takes the values of parameters from a source's data, and names the first key that is not there.
+func pick(from v1beta1.ParametersSource, data map[string]string, defs []v1beta1.Parameter) (values map[string]string, missing string) {
+	values = map[string]string{}
+	if len(from.Keys) == 0 {
+		for _, def := range defs {
+			if value, has := data[def.Name]; has {
+				values[def.Name] = value
+			}
+		}
+		return values, ""
+	}
+	for name, key := range from.Keys {
+		value, has := data[key]
+		switch {
+		case has:
+			values[name] = value
+		case missing == "" || key < missing:
+			missing = key
+		}
+	}
+	return values, missing
+}
+
+// data returns what a source holds; nil if it is not there.
+func (s *Sources) data(ctx context.Context, r reader) (map[string]string, error) {
+	version := s.version(r.Reference)
+	s.mu.Lock()
+	known, ok := s.read[r]
+	s.mu.Unlock()
+	if ok && version != "" && known.version == version {
+		return known.data, nil
+	}
+	if err := s.allowed(ctx, r); err != nil {
+		return nil, err
+	}
+	now, err := s.get(ctx, r.Reference)
+	if apierrors.IsNotFound(err) {
+		s.forget(r.Reference)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", r.Kind, r.NamespacedName, err)
+	}
+	s.mu.Lock()
+	s.read[r] = now
+	s.mu.Unlock()
+	return now.data, nil
+}
+
+// allowed fails if an account may not read a source: a plan that writes with the rights of an account reads with them.
+func (s *Sources) allowed(ctx context.Context, r reader) error {
+	if r.account == "" {
+		return nil
+	}
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:               serviceaccount.MakeUsername(r.Namespace, r.account),
+		Groups:             append(serviceaccount.MakeGroupNames(r.Namespace), "system:authenticated"),
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Version: "v1", Resource: resources[r.Kind], Namespace: r.Namespace, Name: r.Name},
+	}}
+	if err := s.client.Create(ctx, review); err != nil {
+		return fmt.Errorf("ask whether ServiceAccount %s/%s may read %s %s: %w", r.Namespace, r.account, r.Kind, r.Name, err)
+	}
+	if !review.Status.Allowed {
+		return &MissingError{fmt.Sprintf("ServiceAccount %s/%s, with whose rights the plans run, must not read %s %s, which spec.parametersFrom names: give it the verb get on %s",
+			r.Namespace, r.account, r.Kind, r.Name, resources[r.Kind])}
+	}
+	return nil
+}
+
+func (s *Sources) get(ctx context.Context, r Reference) (content, error) {
+	out := content{data: map[string]string{}}
+	if r.Kind == "Secret" {
+		secret := &corev1.Secret{}
+		err := s.client.Get(ctx, r.NamespacedName, secret)
+		for key, value := range secret.Data {
+			out.data[key] = string(value)
+		}
+		out.version = secret.ResourceVersion
+		return out, err
+	}
+	config := &corev1.ConfigMap{}
+	err := s.client.Get(ctx, r.NamespacedName, config)
+	for key, value := range config.BinaryData {
+		out.data[key] = string(value)
+	}
+	for key, value := range config.Data {
+		out.data[key] = value
+	}
+	out.version = config.ResourceVersion
+	return out, err
+}
+
+var resources = map[string]string{"Secret": "secrets", "ConfigMap": "configmaps"}
+
+// version is the resourceVersion of a source as the watch knows it; empty if it does not know it (yet).
+func (s *Sources) version(r Reference) string {
+	informer := s.watch(r.Kind)
+	if !informer.HasSynced() {
+		return ""
+	}
+	item, exists, err := informer.GetStore().GetByKey(r.String())
+	if err != nil || !exists {
+		return ""
+	}
+	return item.(*metav1.PartialObjectMetadata).ResourceVersion
+}
+
+// watch begins to watch a kind, once.
+func (s *Sources) watch(kind string) cache.SharedIndexInformer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if informer, watched := s.watches[kind]; watched {
+		return informer
+	}
+	resource := schema.GroupVersionResource{Version: "v1", Resource: resources[kind]}
+	informer := metadatainformer.NewFilteredMetadataInformer(s.meta, resource, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
+	// Both fail only on informers that run already.
+	_ = informer.SetTransform(bare)
+	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(o any) { s.saw(kind, o) },
+		UpdateFunc: func(before, o any) {
+			if before.(*metav1.PartialObjectMetadata).ResourceVersion != o.(*metav1.PartialObjectMetadata).ResourceVersion {
+				s.saw(kind, o)
+			}
+		},
+		DeleteFunc: func(o any) { s.saw(kind, o) }, // what was read is forgotten when it is asked for again
+	})
+	s.watches[kind] = informer
+	go informer.RunWithContext(s.ctx)
+	return informer
+}
+
+// bare keeps of metadata what is used: there may be tens of thousands of Secrets.
+func bare(o any) (any, error) {
+	full, ok := o.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return o, nil
+	}
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: full.Namespace, Name: full.Name, ResourceVersion: full.ResourceVersion}}, nil
+}
+
+func (s *Sources) saw(kind string, o any) {
+	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(o)
+	if err != nil {
+		return
+	}
+	namespace, name, err := cache.SplitMetaNamespaceKey(key)
+	if err != nil {
+		return
+	}
+	s.changed(Reference{kind, types.NamespacedName{Namespace: namespace, Name: name}})
+}
+
+// forget drops what was read of a source that is gone.
+func (s *Sources) forget(r Reference) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for known := range s.read {
+		if known.Reference == r {
+			delete(s.read, known)
+		}
+	}
+}

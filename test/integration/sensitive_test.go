@@ -1,0 +1,264 @@
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/history"
+	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/gen"
+)
+
+const password = "correct-horse-battery"
+
+func secret(ns, name string, data map[string]string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: gen.Meta(ns, name), StringData: data}
+}
+
+func from(sources ...string) []v1beta1.ParametersSource {
+	var out []v1beta1.ParametersSource
+	for _, text := range sources {
+		kind, name, _ := strings.Cut(text, "/")
+		out = append(out, v1beta1.ParametersSource{Kind: kind, Name: name})
+	}
+	return out
+}
+
+// vault is an operator whose plans write a Secret with the password and a ConfigMap with the user. A sleep in its plan is
+// a Deployment that nobody makes ready.
+func vault(ns string, mods ...gen.VersionMod) *v1beta1.OperatorVersion {
+	return gen.Version(ns, "vault", append([]gen.VersionMod{
+		gen.Param("USER", "nobody", ""), gen.Required("PASSWORD"),
+		gen.Template("s.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: '{{ .Name }}-out'}\nstringData: {password: '{{ .Params.PASSWORD }}'}\n"),
+		gen.Template("c.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Name }}-out'}\ndata: {user: '{{ .Params.USER }}'}\n"),
+		gen.Apply("s", "s.yaml"), gen.Apply("c", "c.yaml"), gen.Serial("deploy", "s", "c"), gen.Serial("update", "c", "s"),
+	}, mods...)...)
+}
+
+func written(t *testing.T, ns, name string) string {
+	t.Helper()
+	return string(get(t, &corev1.Secret{}, ns, name+"-out").Data["password"])
+}
+
+// unseen fails if a value stands in what a viewer may read: Instances, their history and events.
+func unseen(t *testing.T, ns string, values ...string) {
+	t.Helper()
+	var texts []string
+	for _, list := range []client.ObjectList{&v1beta1.InstanceList{}, &appsv1.ControllerRevisionList{}, &corev1.EventList{}} {
+		must(t, cluster.List(context.Background(), list, client.InNamespace(ns)))
+		for _, obj := range items(t, list) {
+			text, err := json.Marshal(obj)
+			must(t, err)
+			texts = append(texts, string(text))
+		}
+	}
+	for _, text := range texts {
+		for _, value := range values {
+			if strings.Contains(text, value) {
+				t.Errorf("the sensitive value %q can be read in %s", value, text)
+			}
+		}
+	}
+}
+
+// TestParametersFrom: Secrets and ConfigMaps give values, are waited for and watched, and what Secrets give is not seen.
+func TestParametersFrom(t *testing.T) {
+	ns := namespace(t)
+	ov := vault(ns)
+	must(t, cluster.Create(t.Context(), ov))
+	i := gen.Instance("i", ov, nil)
+	i.Spec.ParametersFrom = from("ConfigMap/common", "Secret/login")
+	i.Spec.ParametersFrom[0].Optional = true
+	must(t, cluster.Create(t.Context(), i))
+	waits := await(t, ns, "i", func(i *v1beta1.Instance) bool {
+		ready := meta.FindStatusCondition(i.Status.Conditions, v1beta1.ReadyCondition)
+		return ready != nil && ready.Reason == v1beta1.ReasonWaitingForParameters
+	})
+	contains(t, meta.FindStatusCondition(waits.Status.Conditions, v1beta1.ReadyCondition).Message, "Secret "+ns+"/login", "spec.parametersFrom[1]", "create it")
+
+	t.Log("it goes on when the Secret comes; keys that are no parameters are left alone")
+	login := secret(ns, "login", map[string]string{"PASSWORD": password, "other": "x"})
+	must(t, cluster.Create(t.Context(), login))
+	status(t, await(t, ns, "i", env.Ended("deploy", 1)), "deploy", v1beta1.Complete)
+	if got := written(t, ns, "i"); got != password {
+		t.Errorf("the password is %q", got)
+	}
+	unseen(t, ns, password)
+
+	t.Log("a change of a value starts a plan, one of another key none")
+	login.Data, login.StringData = nil, map[string]string{"PASSWORD": password + "-2", "other": "y"}
+	must(t, cluster.Update(t.Context(), login))
+	status(t, await(t, ns, "i", env.Ended("update", 2)), "update", v1beta1.Complete)
+	if got := written(t, ns, "i"); got != password+"-2" {
+		t.Errorf("the password is %q", got)
+	}
+	must(t, cluster.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: gen.Meta(ns, "common"), Data: map[string]string{"USER": "anna", "PASSWORD": "common"}}))
+	status(t, await(t, ns, "i", env.Ended("update", 3)), "update", v1beta1.Complete)
+	if got := get(t, &corev1.ConfigMap{}, ns, "i-out").Data["user"]; got != "anna" || written(t, ns, "i") != password+"-2" {
+		t.Errorf("later sources win: user %q, password %q", got, written(t, ns, "i"))
+	}
+	kudo(t, 0, "update", "-n", ns, "--instance", "i", "-p", "USER=otto", "--wait")
+	if got := get(t, &corev1.ConfigMap{}, ns, "i-out").Data["user"]; got != "otto" {
+		t.Errorf("spec.parameters wins over all: user %q", got)
+	}
+	unseen(t, ns, password)
+	kept := get(t, &corev1.Secret{}, ns, history.SecretName("i"))
+	if len(kept.Data) != 2 || !metav1.IsControlledBy(kept, get(t, &v1beta1.Instance{}, ns, "i")) {
+		t.Errorf("the values of the last two runs are kept, and go with the Instance: %v of %v", len(kept.Data), kept.OwnerReferences)
+	}
+	log, err := plane.Local("logs", "manager")
+	must(t, err)
+	if strings.Contains(log, password) {
+		t.Error("the password stands in the manager's log")
+	}
+
+	t.Log("without sensitive values, none are kept")
+	kudo(t, 0, "update", "-n", ns, "--instance", "i", "--parameters-from", "configmap/common", "--wait")
+	if got := written(t, ns, "i"); got != "common" {
+		t.Errorf("the password is %q", got)
+	}
+	err = cluster.Get(t.Context(), client.ObjectKeyFromObject(kept), kept)
+	if client.IgnoreNotFound(err) != nil || err == nil {
+		t.Errorf("Secret %s is still there: %v", kept.Name, err)
+	}
+}
+
+// TestSensitiveMessages: what the API server says of a rendered object is told without the value, and a value that does
+// not fit its definition too.
+func TestSensitiveMessages(t *testing.T) {
+	ns := namespace(t)
+	ov := vault(ns, gen.Template("s.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: '{{ .Name }}-out'}\nspec: {type: '{{ .Params.PASSWORD }}', ports: [{port: 80}]}\n"))
+	must(t, cluster.Create(t.Context(), ov))
+	must(t, cluster.Create(t.Context(), secret(ns, "login", map[string]string{"PASSWORD": password})))
+	i := gen.Instance("i", ov, nil)
+	i.Spec.ParametersFrom = from("Secret/login")
+	must(t, cluster.Create(t.Context(), i))
+	failed := await(t, ns, "i", env.Ended("deploy", 1))
+	status(t, failed, "deploy", v1beta1.FatalError, "spec.type", "(sensitive)")
+	unseen(t, ns, password)
+	if out := kudo(t, 0, "plan", "status", "-n", ns, "--instance", "i"); strings.Contains(out, password) || !strings.Contains(out, "(sensitive)") {
+		t.Errorf("plan status: %s", out)
+	}
+
+	t.Log("by definition, where the value stands in spec")
+	typed := vault(ns, func(ov *v1beta1.OperatorVersion) {
+		ov.Name, ov.Spec.Parameters[1].Sensitive, ov.Spec.Parameters[1].Type = "typed", true, v1beta1.IntegerType
+	})
+	must(t, cluster.Create(t.Context(), typed))
+	err := cluster.Create(t.Context(), gen.Instance("typed", typed, map[string]string{"PASSWORD": password}))
+	if err == nil || strings.Contains(err.Error(), password) {
+		t.Errorf("a value of the wrong type: %v", err)
+	}
+	must(t, cluster.Create(t.Context(), secret(ns, "typed", map[string]string{"PASSWORD": password})))
+	j := gen.Instance("j", typed, nil)
+	j.Spec.ParametersFrom = from("Secret/typed")
+	must(t, cluster.Create(t.Context(), j))
+	await(t, ns, "j", func(i *v1beta1.Instance) bool {
+		ready := meta.FindStatusCondition(i.Status.Conditions, v1beta1.ReadyCondition)
+		return ready != nil && ready.Reason == v1beta1.ReasonInvalidSpec && strings.Contains(ready.Message, "not of type integer")
+	})
+	unseen(t, ns, password)
+}
+
+// TestSensitiveChild: what a dependency gets of a sensitive value, it gets by a Secret.
+func TestSensitiveChild(t *testing.T) {
+	ns := namespace(t)
+	child := vault(ns, func(ov *v1beta1.OperatorVersion) { ov.Name = "vault-0.1.0" })
+	must(t, cluster.Create(t.Context(), child))
+	parent := gen.Version(ns, "parent", gen.Required("PASSWORD"), gen.Template("p.yaml", "PASSWORD: 'pre-{{ .Params.PASSWORD }}'\nUSER: anna\n"),
+		gen.Task("child", v1beta1.KudoOperatorTask, v1beta1.TaskSpec{Package: "vault", OperatorVersion: "0.1.0", ParameterFile: "p.yaml"}),
+		gen.Serial("deploy", "child"))
+	must(t, cluster.Create(t.Context(), parent))
+	must(t, cluster.Create(t.Context(), secret(ns, "login", map[string]string{"PASSWORD": password})))
+	i := gen.Instance("i", parent, nil)
+	i.Spec.ParametersFrom = from("Secret/login")
+	must(t, cluster.Create(t.Context(), i))
+	status(t, await(t, ns, "i", env.Ended("deploy", 1)), "deploy", v1beta1.Complete)
+	made := get(t, &v1beta1.Instance{}, ns, "i-vault")
+	if len(made.Spec.Parameters) != 1 || len(made.Spec.ParametersFrom) != 1 {
+		t.Errorf("the child's spec: %v, %v", made.Spec.Parameters, made.Spec.ParametersFrom)
+	}
+	if got := written(t, ns, "i-vault"); got != "pre-"+password {
+		t.Errorf("the child's password is %q", got)
+	}
+	unseen(t, ns, password)
+}
+
+// TestSourceRights: sources are read with the rights of the account that the plans run with.
+func TestSourceRights(t *testing.T) {
+	ns := namespace(t)
+	must(t, cluster.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: gen.Meta(ns, "worker")}))
+	role := &rbacv1.Role{ObjectMeta: gen.Meta(ns, "worker"), Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"list", "watch", "create", "patch", "delete"}},
+	}}
+	must(t, cluster.Create(t.Context(), role))
+	must(t, cluster.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: gen.Meta(ns, "worker"),
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "worker"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ns, Name: "worker"}},
+	}))
+	ov := vault(ns)
+	must(t, cluster.Create(t.Context(), ov))
+	must(t, cluster.Create(t.Context(), secret(ns, "login", map[string]string{"PASSWORD": password})))
+	i := gen.Instance("i", ov, nil)
+	i.Spec.ServiceAccountName, i.Spec.ParametersFrom = "worker", from("Secret/login")
+	must(t, cluster.Create(t.Context(), i))
+	waits := await(t, ns, "i", func(i *v1beta1.Instance) bool {
+		ready := meta.FindStatusCondition(i.Status.Conditions, v1beta1.ReadyCondition)
+		return ready != nil && ready.Reason == v1beta1.ReasonWaitingForParameters
+	})
+	contains(t, meta.FindStatusCondition(waits.Status.Conditions, v1beta1.ReadyCondition).Message, "ServiceAccount "+ns+"/worker", "must not read Secret login", "verb get on secrets")
+	role.Rules[0].Verbs = append(role.Rules[0].Verbs, "get")
+	must(t, cluster.Update(t.Context(), role))
+	status(t, await(t, ns, "i", env.Ended("deploy", 1)), "deploy", v1beta1.Complete)
+}
+
+// TestSourceLost: a run and a cleanup go on with the values that they began with, though their source is gone; what is
+// immutable is guarded in sources too.
+func TestSourceLost(t *testing.T) {
+	ns := namespace(t)
+	ov := vault(ns, gen.Serial("cleanup", "s"), func(ov *v1beta1.OperatorVersion) {
+		yes := true
+		ov.Spec.Parameters[1].Immutable = &yes
+	})
+	must(t, cluster.Create(t.Context(), ov))
+	login := secret(ns, "login", map[string]string{"PASSWORD": password})
+	must(t, cluster.Create(t.Context(), login))
+	i := gen.Instance("i", ov, nil)
+	i.Spec.ParametersFrom = from("Secret/login")
+	must(t, cluster.Create(t.Context(), i))
+	status(t, await(t, ns, "i", env.Ended("deploy", 1)), "deploy", v1beta1.Complete)
+
+	login.Data, login.StringData = nil, map[string]string{"PASSWORD": "another"}
+	must(t, cluster.Update(t.Context(), login))
+	await(t, ns, "i", func(i *v1beta1.Instance) bool {
+		ready := meta.FindStatusCondition(i.Status.Conditions, v1beta1.ReadyCondition)
+		return ready.Reason == v1beta1.ReasonInvalidSpec && strings.Contains(ready.Message, "immutable")
+	})
+	must(t, cluster.Delete(t.Context(), login))
+	await(t, ns, "i", func(i *v1beta1.Instance) bool {
+		return meta.FindStatusCondition(i.Status.Conditions, v1beta1.ReadyCondition).Reason == v1beta1.ReasonWaitingForParameters
+	})
+	must(t, cluster.Delete(t.Context(), get(t, &corev1.Secret{}, ns, "i-out")))
+	seen := make(chan string, 1)
+	go func() { // the Instance's objects go after it
+		s := &corev1.Secret{}
+		for cluster.Get(context.Background(), client.ObjectKey{Namespace: ns, Name: "i-out"}, s) != nil && t.Context().Err() == nil {
+			continue
+		}
+		seen <- string(s.Data["password"])
+	}()
+	kudo(t, 0, "uninstall", "-n", ns, "--instance", "i", "--wait")
+	if got := <-seen; got != password {
+		t.Errorf("the cleanup plan wrote the password %q", got)
+	}
+}
