@@ -162,6 +162,9 @@ func (t *tool) init(ctx context.Context, o *initOptions) error {
 		if err != nil {
 			return err
 		}
+		if o.Image == "" && !o.External && !o.CRDsOnly {
+			t.warn("the Deployment names the image kudo-manager:dev, which no registry has: name one with --kudo-image")
+		}
 		return t.print(o.output, objs)
 	}
 	c, config, _, err := t.connect()
@@ -193,6 +196,9 @@ func (t *tool) prepare(ctx context.Context, c client.Client, o *initOptions) err
 		if err := install.Account(ctx, c, o.Namespace, o.Account); err != nil {
 			return err
 		}
+	}
+	if o.Image == "" && !o.External && !o.CRDsOnly {
+		return usage("this kubectl-kudo (%s) is no release, so there is no image of its manager: build one (docs/administration.md) and name it with --kudo-image, or run the manager elsewhere (--external-manager)", Version)
 	}
 	if live.Predecessor == "" {
 		return nil

@@ -51,7 +51,7 @@ func TestInit(t *testing.T) {
 	wants(run(1, "install", filepath.Join(env.Root(), "operators/catalog/hello/operator")), "kudo is not installed on this cluster")
 
 	t.Log("a dry run prints what would be installed, and installs nothing")
-	out := run(0, "init", "--dry-run", "-o", "yaml")
+	out := run(0, "init", "--dry-run", "-o", "yaml", "--kudo-image", "example.org/kudo:1")
 	kinds := map[string]int{}
 	for _, doc := range strings.Split(out, "\n---\n") {
 		obj := map[string]any{}
@@ -74,8 +74,10 @@ func TestInit(t *testing.T) {
 	t.Log("the CRDs alone, then all; again changes nothing")
 	wants(run(0, "init", "--crd-only", "--wait"), "customresourcedefinition instances.kudo.dev created")
 	run(0, "get", "instances")
-	wants(run(0, "init", "--wait"), "customresourcedefinition instances.kudo.dev configured", "deployment kudo-controller-manager created")
-	run(0, "init", "--wait")
+	wants(run(2, "init", "--wait"), "is no release", "--kudo-image")
+	wants(run(0, "init", "--dry-run"), "which no registry has")
+	wants(run(0, "init", "--wait", "--kudo-image", "example.org/kudo:1"), "customresourcedefinition instances.kudo.dev configured", "deployment kudo-controller-manager created")
+	run(0, "init", "--wait", "--kudo-image", "example.org/kudo:1")
 	deployment := &appsv1.Deployment{}
 	if err := c.Get(context.Background(), types.NamespacedName{Namespace: "kudo-system", Name: "kudo-controller-manager"}, deployment); err != nil {
 		t.Fatal(err)

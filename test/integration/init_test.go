@@ -175,7 +175,7 @@ func testRefusals(t *testing.T, i *installation) {
 	i.init(2, []string{"--version", "latest"}, "must be a version")
 	i.init(1, []string{"-n", "elsewhere"}, "kudo is installed in namespace kudo-system")
 	i.init(1, []string{"--service-account", "nobody"}, "ServiceAccount kudo-system/nobody does not exist", "kubectl create serviceaccount nobody")
-	i.init(1, append([]string{"--cert-manager"}, "--wait"), "cert-manager is not installed")
+	i.init(1, []string{"--cert-manager", "--wait", "--kudo-image", "example.org/kudo:1"}, "cert-manager is not installed")
 	crd := &unstructured.Unstructured{}
 	crd.SetAPIVersion("apiextensions.k8s.io/v1")
 	crd.SetKind("CustomResourceDefinition")
@@ -355,7 +355,7 @@ func testCertManager(t *testing.T, i *installation) {
 		must(t, i.Create(ctx, crd))
 	}
 	env.Eventually(t, "cert-manager's kinds served", func() string {
-		out, code := i.Kudo("init", "--cert-manager")
+		out, code := i.Kudo("init", "--cert-manager", "--kudo-image", "example.org/kudo:1")
 		if code != 0 {
 			return out
 		}
