@@ -100,6 +100,8 @@ func (t *tool) fates(ctx context.Context, c client.Client, config *rest.Config, 
 	if err != nil {
 		return err
 	}
+	config = rest.CopyConfig(config)
+	config.WarningHandler = rest.NoWarnings{} // all kinds are looked at, deprecated ones too
 	engine, err := sharing(config, c)
 	if err != nil {
 		return err
