@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -228,7 +229,7 @@ func Record(plan v1beta1.Plan, st *v1beta1.PlanStatus, at Place, o Outcome, now 
 		started := metav1.NewMicroTime(now)
 		step.StartedTimestamp = &started
 	}
-	task.Message, task.Ready, task.Total = o.Message, int32(o.Ready), int32(o.Total)
+	task.Message, task.Ready, task.Total = bounded(o.Message), int32(o.Ready), int32(o.Total)
 	switch o.State {
 	case Done:
 		task.Status, task.Message = v1beta1.Complete, ""
@@ -241,6 +242,22 @@ func Record(plan v1beta1.Plan, st *v1beta1.PlanStatus, at Place, o Outcome, now 
 	}
 	Summarise(plan, st, now)
 	return touched(before, st, now)
+}
+
+// longest is the length in bytes of a task's message in the status. A task may speak of thousands of objects, and the
+// status of all tasks has to fit into one object of the API.
+const longest = 2048
+
+// bounded cuts a message that is too long, and says so.
+func bounded(message string) string {
+	if len(message) <= longest {
+		return message
+	}
+	cut := longest
+	for !utf8.RuneStart(message[cut]) {
+		cut--
+	}
+	return fmt.Sprintf("%s… (%d bytes more)", message[:cut], len(message)-cut)
 }
 
 // Summarise derives the status of steps, phases and plan from the tasks'. Only steps show transient errors, as in KUDO.

@@ -329,3 +329,16 @@ func TestKinds(t *testing.T) {
 		}
 	}
 }
+
+// A message is bounded, and cut between characters.
+func TestBounded(t *testing.T) {
+	for name, tc := range map[string]struct{ reason, message, want string }{
+		"Short": {"what fits stays", strings.Repeat("a", longest), strings.Repeat("a", longest)},
+		"Long":  {"the rest is counted", strings.Repeat("a", longest+7), strings.Repeat("a", longest) + "… (7 bytes more)"},
+		"Rune":  {"no character is cut in two", strings.Repeat("a", longest-1) + "ä!", strings.Repeat("a", longest-1) + "… (3 bytes more)"},
+	} {
+		if got := bounded(tc.message); got != tc.want {
+			t.Errorf("%s: %s: %q", name, tc.reason, got)
+		}
+	}
+}
