@@ -3,6 +3,7 @@ package integration
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -36,4 +37,85 @@ func TestEnablingParameter(t *testing.T) {
 		t.Errorf("it is switched off again: %v", err)
 	}
 	hasEvent(t, ns, "Execution of plan cleanup finished with status COMPLETE")
+}
+
+// store is an operator that others depend on, in a version.
+func store(ns, version string, mods ...gen.VersionMod) *v1beta1.OperatorVersion {
+	ov := gen.Version(ns, "store-"+version, append([]gen.VersionMod{gen.Param("VALUE", "a", ""), gen.Param("MORE", "b", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm")}, mods...)...)
+	ov.Spec.Operator.Name, ov.Spec.Version = "store", version
+	return ov
+}
+
+// app is an operator that depends on a version of the store.
+func app(ns, name, version string) *v1beta1.OperatorVersion {
+	return gen.Version(ns, name, gen.Param("VALUE", "x", ""), gen.Param("MORE", "", ""),
+		gen.Template("p.yaml", "VALUE: '{{ .Params.VALUE }}'\n{{ if .Params.MORE }}MORE: '{{ .Params.MORE }}'{{ end }}\n"),
+		gen.Task("store", v1beta1.KudoOperatorTask, v1beta1.TaskSpec{Package: "store", OperatorVersion: version, ParameterFile: "p.yaml"}), gen.Serial("deploy", "store"))
+}
+
+// TestDependency: the child follows its parent: its parameters, also those that leave the file, its version, and its end.
+func TestDependency(t *testing.T) {
+	ns := namespace(t)
+	must(t, cluster.Create(t.Context(), store(ns, "1.0.0")))
+	must(t, cluster.Create(t.Context(), store(ns, "2.0.0", gen.Serial("upgrade", "cm"))))
+	next := app(ns, "app-2", "2.0.0")
+	must(t, cluster.Create(t.Context(), next))
+	i := deploy(t, app(ns, "app-1", "1.0.0"), "i", map[string]string{"MORE": "y"})
+	status(t, i, "deploy", v1beta1.Complete)
+	child := get(t, &v1beta1.Instance{}, ns, "i-store")
+	if child.Spec.Parameters["VALUE"] != "x" || child.Spec.Parameters["MORE"] != "y" || child.OwnerReferences[0].UID != i.UID {
+		t.Errorf("the child's parameters are %v, its owners %v", child.Spec.Parameters, child.OwnerReferences)
+	}
+	must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"VALUE": "z"} }))
+	status(t, await(t, ns, "i", env.Ended("deploy", 2)), "deploy", v1beta1.Complete)
+	child = get(t, &v1beta1.Instance{}, ns, "i-store")
+	if _, left := child.Spec.Parameters["MORE"]; left || child.Spec.Parameters["VALUE"] != "z" {
+		t.Errorf("a parameter that left the file leaves the child: %v", child.Spec.Parameters)
+	}
+	if got := get(t, &corev1.ConfigMap{}, ns, "i-store-cm-0").Data["key"]; got != "z" {
+		t.Errorf("the parent's run is complete, and the child has written %q", got)
+	}
+	must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = next.Name }))
+	status(t, await(t, ns, "i", env.Ended("deploy", 3)), "deploy", v1beta1.Complete)
+	child = get(t, &v1beta1.Instance{}, ns, "i-store")
+	status(t, child, "upgrade", v1beta1.Complete)
+	if child.Spec.OperatorVersion.Name != "store-2.0.0" {
+		t.Errorf("the child runs %s", child.Spec.OperatorVersion.Name)
+	}
+	kudo(t, 0, "uninstall", "-n", ns, "--instance", "i", "--wait")
+	eventually(t, "the child gone", func() bool {
+		return apierrors.IsNotFound(cluster.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "i-store"}, &v1beta1.Instance{}))
+	})
+}
+
+// TestFailedDependency: the failure of a child is its parent's, with the child's message; once it is mended, a retry goes on.
+func TestFailedDependency(t *testing.T) {
+	ns := namespace(t)
+	broken := store(ns, "1.0.0", gen.Task("fails", v1beta1.DummyTask, v1beta1.TaskSpec{WantErr: true, Fatal: true}), gen.Serial("deploy", "fails"))
+	must(t, cluster.Create(t.Context(), broken))
+	failed := deploy(t, app(ns, "app", "1.0.0"), "i", nil)
+	status(t, failed, "deploy", v1beta1.FatalError, "i-store", "deploy.main.step-0.fails failed")
+	mended := get(t, &v1beta1.OperatorVersion{}, ns, "store-1.0.0")
+	mended.Spec.Plans["deploy"].Phases[0].Steps[0].Tasks[0] = "cm"
+	must(t, cluster.Update(t.Context(), mended))
+	kudo(t, 0, "plan", "retry", "-n", ns, "--instance", "i-store", "--wait")
+	kudo(t, 0, "plan", "retry", "-n", ns, "--instance", "i", "--wait")
+	status(t, get(t, &v1beta1.Instance{}, ns, "i"), "deploy", v1beta1.Complete)
+}
+
+// TestForeignDependency: an Instance that somebody made is not taken for a dependency unless that was allowed.
+func TestForeignDependency(t *testing.T) {
+	ns := namespace(t)
+	must(t, cluster.Create(t.Context(), store(ns, "1.0.0")))
+	mine := deploy(t, store(ns, "0.9.0"), "i-store", map[string]string{"VALUE": "mine"})
+	status(t, deploy(t, app(ns, "app", "1.0.0"), "i", nil), "deploy", v1beta1.FatalError, "Instance "+ns+"/i-store", "kudo.dev/adopt")
+	now := get(t, &v1beta1.Instance{}, ns, "i-store")
+	if now.UID != mine.UID || now.Spec.OperatorVersion.Name != "store-0.9.0" || now.Spec.Parameters["VALUE"] != "mine" {
+		t.Errorf("the Instance was changed: %+v", now.Spec)
+	}
+	must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Annotations = map[string]string{v1beta1.AdoptAnnotation: "true"} }))
+	kudo(t, 0, "plan", "retry", "-n", ns, "--instance", "i", "--wait")
+	if now = get(t, &v1beta1.Instance{}, ns, "i-store"); now.Spec.OperatorVersion.Name != "store-1.0.0" || now.Spec.Parameters["VALUE"] != "x" {
+		t.Errorf("the Instance was not taken over: %+v", now.Spec)
+	}
 }
