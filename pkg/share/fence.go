@@ -9,37 +9,29 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
-// The fence is a validation rule on each version of a CustomResourceDefinition that is about to be deleted: it refuses
-// new objects, and lets updates pass. A new custom resource does not move the resourceVersion of its definition, so that
-// no precondition would notice one that is created between the look and the deletion.
+// The fence refuses new objects in what is about to be deleted along with its content, and lets updates pass: a new
+// object does not move the resourceVersion of its definition or namespace, so that no precondition would notice one that
+// is created between the look and the deletion. Of a CustomResourceDefinition it is a validation rule on each version; of
+// a Namespace it is a label, which the policy kudo-fence goes by.
 const (
 	fenceRule    = "oldSelf.hasValue()"
 	fenceMessage = "kudo is about to delete this CustomResourceDefinition: nobody holds it any more"
+	fenceLabel   = "/metadata/labels/kudo.dev~1releasing" // v1beta1.ReleasingLabel as a JSON pointer
 )
 
 // fenceTime is how long an apiserver may take to have the fence in force.
 const fenceTime = 2 * time.Second
 
-// fence puts the fence up, waits until it is in force, and returns the definition as it is then.
-func (s *Session) fence(ctx context.Context, resource dynamic.ResourceInterface, crd *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	operations := []operation{{"test", "/metadata/resourceVersion", crd.GetResourceVersion()}}
-	for i, schema := range schemas(crd) {
-		if fencedAt(schema) >= 0 {
-			continue
-		}
-		at := fmt.Sprintf("/spec/versions/%d/schema/openAPIV3Schema/x-kubernetes-validations", i)
-		rule := map[string]any{"rule": fenceRule, "message": fenceMessage, "optionalOldSelf": true}
-		if rules, _ := schema["x-kubernetes-validations"].([]any); len(rules) > 0 {
-			operations = append(operations, operation{"add", at + "/-", rule})
-		} else {
-			operations = append(operations, operation{"add", at, []any{rule}})
-		}
-	}
-	fenced, err := patch(ctx, resource, crd.GetName(), operations...)
+// fence puts the fence up, waits until it is in force, and returns the object as it is then.
+func (s *Session) fence(ctx context.Context, resource dynamic.ResourceInterface, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	operations := append([]operation{{"test", "/metadata/resourceVersion", live.GetResourceVersion()}}, fences(live)...)
+	fenced, err := patch(ctx, resource, live.GetName(), operations...)
 	if err != nil {
-		return nil, fmt.Errorf("fence CustomResourceDefinition %s: %w", crd.GetName(), err)
+		return nil, fmt.Errorf("fence %s %s: %w", live.GetKind(), live.GetName(), err)
 	}
 	timer := s.clock.NewTimer(fenceTime)
 	defer timer.Stop()
@@ -51,27 +43,59 @@ func (s *Session) fence(ctx context.Context, resource dynamic.ResourceInterface,
 	}
 }
 
-// unfence takes the fence off, if it is there.
-func (s *Session) unfence(ctx context.Context, resource dynamic.ResourceInterface, crd *unstructured.Unstructured) error {
-	if crd.GroupVersionKind().GroupKind() != definition {
-		return nil
+// fences are the operations that put the fence up, but for what is up already.
+func fences(live *unstructured.Unstructured) (operations []operation) {
+	if live.GroupVersionKind().GroupKind() == space {
+		if live.GetLabels() == nil {
+			operations = append(operations, operation{"add", "/metadata/labels", map[string]any{}})
+		}
+		return append(operations, operation{"add", fenceLabel, "true"})
 	}
-	var operations []operation
-	for i, schema := range schemas(crd) {
-		if at := fencedAt(schema); at >= 0 {
-			path := fmt.Sprintf("/spec/versions/%d/schema/openAPIV3Schema/x-kubernetes-validations/%d", i, at)
-			operations = append(operations, operation{"test", path + "/rule", fenceRule}, operation{Op: "remove", Path: path})
+	for i, schema := range schemas(live) {
+		if fencedAt(schema) >= 0 {
+			continue
+		}
+		at := fmt.Sprintf("/spec/versions/%d/schema/openAPIV3Schema/x-kubernetes-validations", i)
+		rule := map[string]any{"rule": fenceRule, "message": fenceMessage, "optionalOldSelf": true}
+		if rules, _ := schema["x-kubernetes-validations"].([]any); len(rules) > 0 {
+			operations = append(operations, operation{"add", at + "/-", rule})
+		} else {
+			operations = append(operations, operation{"add", at, []any{rule}})
 		}
 	}
+	return operations
+}
+
+// unfence takes the fence off, if it is there.
+func (s *Session) unfence(ctx context.Context, resource dynamic.ResourceInterface, live *unstructured.Unstructured) error {
+	operations := unfences(live)
 	if operations == nil {
 		return nil
 	}
-	open, err := patch(ctx, resource, crd.GetName(), operations...)
+	open, err := patch(ctx, resource, live.GetName(), operations...)
 	if err != nil {
-		return fmt.Errorf("take the fence off CustomResourceDefinition %s: %w", crd.GetName(), err)
+		return fmt.Errorf("take the fence off %s %s: %w", live.GetKind(), live.GetName(), err)
 	}
 	s.mirror.Wrote(open.DeepCopy())
 	return nil
+}
+
+// unfences are the operations that take the fence off; nil if it is not there.
+func unfences(live *unstructured.Unstructured) (operations []operation) {
+	switch live.GroupVersionKind().GroupKind() {
+	case space:
+		if live.GetLabels()[v1beta1.ReleasingLabel] == "true" {
+			operations = append(operations, operation{"test", fenceLabel, "true"}, operation{Op: "remove", Path: fenceLabel})
+		}
+	case definition:
+		for i, schema := range schemas(live) {
+			if at := fencedAt(schema); at >= 0 {
+				path := fmt.Sprintf("/spec/versions/%d/schema/openAPIV3Schema/x-kubernetes-validations/%d", i, at)
+				operations = append(operations, operation{"test", path + "/rule", fenceRule}, operation{Op: "remove", Path: path})
+			}
+		}
+	}
+	return operations
 }
 
 // schemas of a definition, by version.

@@ -185,7 +185,7 @@ func (s *Session) remove(ctx context.Context, resource dynamic.ResourceInterface
 		if blocked, err := s.keep(ctx, live); blocked != nil || err != nil {
 			return kept(blocked), err
 		}
-		if live.GroupVersionKind().GroupKind() == definition {
+		if kind := live.GroupVersionKind().GroupKind(); kind == definition || kind == space {
 			fenced, err := s.fence(ctx, resource, live)
 			if err != nil {
 				return nil, err

@@ -399,6 +399,53 @@ func TestFence(t *testing.T) {
 	})
 }
 
+// An object that is created while its namespace is released is not lost either: the fence refuses it, and comes off if
+// the namespace turns out to have content.
+func TestNamespaceFence(t *testing.T) {
+	label := func(t *testing.T, f fleet, want string) {
+		t.Helper()
+		space := f.objects()["namespace"]
+		env.Eventually(t, "the label "+want, func() string {
+			if !exists(t, space) {
+				t.Fatal("the namespace is gone")
+			}
+			if got := space.GetLabels()[v1beta1.ReleasingLabel]; got != want {
+				return "the label is " + got
+			}
+			return ""
+		})
+	}
+	late := func(f fleet) *corev1.ConfigMap { return &corev1.ConfigMap{ObjectMeta: gen.Meta(f.word, "late")} }
+	t.Run("Refused", func(t *testing.T) {
+		t.Parallel()
+		f, ns := newFleet(t), suite.NewNamespace(t)
+		ov := f.version(ns, "fleet")
+		complete(t, install(t, ov))
+		env.Must(t, suite.Delete(ctx, ov))
+		label(t, f, "true")
+		time.Sleep(time.Second) // it is in force
+		err := suite.Create(ctx, late(f))
+		if err == nil || !strings.Contains(err.Error(), "kudo is about to delete this Namespace") && !strings.Contains(err.Error(), "being terminated") {
+			t.Errorf("want a refusal, got %v", err)
+		}
+		released(t, ov)
+	})
+	t.Run("Content", func(t *testing.T) {
+		t.Parallel()
+		f, ns := newFleet(t), suite.NewNamespace(t)
+		ov := f.version(ns, "fleet")
+		complete(t, install(t, ov))
+		space := f.objects()["namespace"].(*corev1.Namespace)
+		env.Must(t, suite.Create(ctx, late(f)))
+		edit(t, space, func(n *corev1.Namespace) { n.Labels[v1beta1.ReleasingLabel] = "true" }) // left over of a crash
+		env.Must(t, suite.Delete(ctx, ov))
+		waits(t, ov, v1beta1.ReasonNamespaceNotEmpty, "ConfigMap late")
+		label(t, f, "")
+		env.Must(t, suite.Delete(ctx, late(f)))
+		released(t, ov)
+	})
+}
+
 // stop stops the manager as a crash would, and resume starts it again.
 func stop(t *testing.T) {
 	t.Helper()

@@ -11,6 +11,8 @@ const (
 	// InstanceLabel names the Instance that an object belongs to.
 	InstanceLabel = "kudo.dev/instance"
 
+	// ReleasingLabel on a Namespace refuses new objects in it for the moments before its deletion.
+	ReleasingLabel = "kudo.dev/releasing"
 	// HistoryLabel on a ControllerRevision holds the uid of the object whose run it keeps.
 	HistoryLabel = "kudo.dev/history-of"
 
