@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,6 +14,7 @@ import (
 	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/runner"
+	"kudo.dev/kudo/pkg/sources"
 	"kudo.dev/kudo/plans"
 )
 
@@ -31,9 +33,15 @@ func (t *tool) previewUpgrade(ctx context.Context, c client.Client, instance *v1
 	if err != nil {
 		return err
 	}
+	sourced, err := sources.Read(ctx, c, instance, version.Spec.Parameters)
+	if err != nil {
+		return fmt.Errorf("which objects stay may hang on parameters that spec.parametersFrom gives: %w", err)
+	}
+	given := sourced.Given
+	maps.Copy(given, instance.Spec.Parameters)
 	run := &runner.Run{
 		Subject: runner.Subject{Kind: "Instance", Namespace: instance.Namespace, Name: instance.Name, UID: instance.UID},
-		Source:  version.Name, Version: content, Plan: plan, Given: instance.Spec.Parameters,
+		Source:  version.Name, Version: content, Plan: plan, Given: given, Sensitive: sourced.Sensitive,
 	}
 	inventory := runner.Inventory{}
 	for _, r := range instance.Status.Resources {

@@ -43,13 +43,13 @@ import (
 	"kudo.dev/kudo/pkg/controllers/installation"
 	"kudo.dev/kudo/pkg/controllers/instance"
 	"kudo.dev/kudo/pkg/controllers/operatorversion"
-	"kudo.dev/kudo/pkg/controllers/sources"
 	"kudo.dev/kudo/pkg/controllers/tarball"
 	"kudo.dev/kudo/pkg/crds"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/podexec"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/pkg/share"
+	"kudo.dev/kudo/pkg/sources"
 )
 
 // Options of the manager.
@@ -79,10 +79,16 @@ type Options struct {
 	Tarballs tarball.Options
 	// Executor reads the files of Pipe tasks; nil reads them through the apiserver.
 	Executor runner.Executor
+	// Clock tells the time of runs, back-offs and the cache of tarballs; nil is the real one. Leader election and
+	// certificates go by the real one.
+	Clock clock.WithDelayedExecution
 }
 
 // NewManager returns a manager that serves kudo.dev on the cluster of the config. The context ends its watches.
 func NewManager(ctx context.Context, config *rest.Config, o Options) (manager.Manager, error) {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // the apiserver's priority and fairness decides, not the client
 	config.UserAgent = "kudo-manager"
@@ -183,7 +189,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Confi
 	}
 	mirror := apply.NewMirror(ctx, dyn, mgr.GetRESTMapper(), mgr.GetLogger(), saw)
 	objects := apply.New(dyn, meta, kinds, mirror, teachers)
-	shared := share.New(objects, kinds, mirror, plain, teachers, &crdSafety{dyn, mgr.GetRESTMapper()}, clock.RealClock{})
+	shared := share.New(objects, kinds, mirror, plain, teachers, &crdSafety{dyn, mgr.GetRESTMapper()}, o.Clock)
 	store, contents, events := history.New(plain, plain), runner.NewVersions(), recorder(ctx, set, mgr.GetScheme())
 	run := runner.New(objects, kinds, mirror, shared, impersonator(config, kinds, mirror, teachers), teachers.All, teachers.Taught, exec, o.PipeImage)
 	warm := manager.RunnableFunc(func(ctx context.Context) error {
@@ -194,7 +200,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Confi
 		return err
 	}
 	fetching := o.Tarballs
-	fetching.Clock = clock.RealClock{}
+	fetching.Clock, fetching.Cache.Clock, fetching.Access.Clock = o.Clock, o.Clock, o.Clock
 	fetching.Access.Secrets, fetching.Access.ConfigMaps = tarball.Cluster{Reader: plain}, tarball.Cluster{Reader: plain}
 	if fetching.Cache.Metrics, err = crds.NewMetrics(metrics.Registry); err != nil {
 		return err
@@ -206,14 +212,14 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Confi
 		}
 	})
 	instanceReconciler := &instance.Reconciler{
-		Client: consistent, Reader: plain, Sources: given, History: store, Mirror: mirror, Share: shared, Tarballs: tarball.New(ctx, fetching, wake), Runner: run, Versions: contents, Events: events, Clock: clock.RealClock{},
+		Client: consistent, Reader: plain, Sources: given, History: store, Mirror: mirror, Share: shared, Tarballs: tarball.New(ctx, fetching, wake), Runner: run, Versions: contents, Events: events, Clock: o.Clock,
 		DefaultAccount: o.DefaultServiceAccount, RequireAccount: o.RequireServiceAccount,
 	}
 	if err := instanceReconciler.SetupWithManager(mgr, instances, o.Workers); err != nil {
 		return err
 	}
 	versionReconciler := &operatorversion.Reconciler{
-		Client: consistent, Reader: plain, History: store, Runner: run, Share: shared, Versions: contents, Events: events, Clock: clock.RealClock{},
+		Client: consistent, Reader: plain, History: store, Runner: run, Share: shared, Versions: contents, Events: events, Clock: o.Clock,
 	}
 	if err := versionReconciler.SetupWithManager(mgr, versions, o.Workers); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,4 +54,25 @@ plans:
 	})
 	get(t, &corev1.ConfigMap{}, ns, "i-c")
 	contains(t, kudo(t, 1, "upgrade", two, "--instance", "i", "-n", ns, "--dry-run"), "runs shrink-2.0.0 already")
+}
+
+// What an upgrade will prune may hang on values of Secrets: the dry run reads them, and says so if it cannot.
+func TestUpgradeDryRunWithSources(t *testing.T) {
+	ns := namespace(t)
+	pack := func(version string) string {
+		return write(t, map[string]string{
+			"operator.yaml":      strings.Replace(operatorYAML, "0.1.0", version, 1),
+			"params.yaml":        "apiVersion: kudo.dev/v1beta1\nparameters:\n- {name: TEAM, sensitive: true}\n",
+			"templates/app.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: app-{{ .Params.TEAM }}\n",
+		})
+	}
+	login := secret(ns, "login", map[string]string{"TEAM": "blue"})
+	must(t, cluster.Create(t.Context(), login))
+	kudo(t, 0, "install", pack("0.1.0"), "--instance", "i", "-n", ns, "--parameters-from", "secret/login", "--wait")
+	get(t, &corev1.ConfigMap{}, ns, "app-blue")
+	contains(t, kudo(t, 0, "upgrade", pack("0.2.0"), "--instance", "i", "-n", ns, "--dry-run"), "no object would be deleted")
+	must(t, cluster.Delete(t.Context(), login))
+	contains(t, kudo(t, 1, "upgrade", pack("0.2.0"), "--instance", "i", "-n", ns, "--dry-run"), "Secret "+ns+"/login", "does not exist")
+	contains(t, kudo(t, 2, "update", "--instance", "i", "-n", ns, "--parameters-from", "login"), "must be secret/NAME or configmap/NAME")
+	contains(t, kudo(t, 1, "install", pack("0.1.0"), "--instance", "j", "-n", ns), "TEAM", "required")
 }

@@ -20,11 +20,11 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/controllers/requeue"
-	"kudo.dev/kudo/pkg/controllers/sources"
 	"kudo.dev/kudo/pkg/controllers/tarball"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/pkg/share"
+	"kudo.dev/kudo/pkg/sources"
 	"kudo.dev/kudo/plans"
 	"kudo.dev/kudo/plans/trigger"
 )

@@ -20,8 +20,8 @@ import (
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/controllers/changes"
 	"kudo.dev/kudo/pkg/controllers/requeue"
-	"kudo.dev/kudo/pkg/controllers/sources"
 	"kudo.dev/kudo/pkg/runner"
+	"kudo.dev/kudo/pkg/sources"
 )
 
 // VersionIndex indexes Instances by the OperatorVersion that they name.

@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
-	"kudo.dev/kudo/pkg/controllers/sources"
+	"kudo.dev/kudo/pkg/sources"
 )
 
 // values are what a run is started with.

@@ -76,10 +76,26 @@ func New(ctx context.Context, meta metadata.Interface, c client.Client, changed 
 // Values reads what the sources of an Instance give, as its account may read them, or as the manager may for the empty
 // account. Later sources win over earlier ones. The error is a *MissingError if the Instance has to wait.
 func (s *Sources) Values(ctx context.Context, instance *v1beta1.Instance, account string, defs []v1beta1.Parameter) (Values, error) {
+	return gather(instance, defs, func(r Reference) (map[string]string, error) { return s.data(ctx, reader{r, account}) })
+}
+
+// Read reads what the sources of an Instance give once, for tools: nothing is watched.
+func Read(ctx context.Context, c client.Reader, instance *v1beta1.Instance, defs []v1beta1.Parameter) (Values, error) {
+	return gather(instance, defs, func(r Reference) (map[string]string, error) {
+		now, err := get(ctx, c, r)
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return now.data, err
+	})
+}
+
+// gather puts together what sources give. A source that is not there has no data.
+func gather(instance *v1beta1.Instance, defs []v1beta1.Parameter, read func(Reference) (map[string]string, error)) (Values, error) {
 	out := Values{Given: map[string]string{}}
 	secret := map[string]bool{}
 	for i, from := range instance.Spec.ParametersFrom {
-		data, err := s.data(ctx, reader{Reference{from.Kind, types.NamespacedName{Namespace: instance.Namespace, Name: from.Name}}, account})
+		data, err := read(Reference{from.Kind, types.NamespacedName{Namespace: instance.Namespace, Name: from.Name}})
 		if err != nil {
 			return Values{}, err
 		}
@@ -138,7 +154,7 @@ func (s *Sources) data(ctx context.Context, r reader) (map[string]string, error)
 	if err := s.allowed(ctx, r); err != nil {
 		return nil, err
 	}
-	now, err := s.get(ctx, r.Reference)
+	now, err := get(ctx, s.client, r.Reference)
 	if apierrors.IsNotFound(err) {
 		s.forget(r.Reference)
 		return nil, nil
@@ -172,11 +188,11 @@ func (s *Sources) allowed(ctx context.Context, r reader) error {
 	return nil
 }
 
-func (s *Sources) get(ctx context.Context, r Reference) (content, error) {
+func get(ctx context.Context, c client.Reader, r Reference) (content, error) {
 	out := content{data: map[string]string{}}
 	if r.Kind == "Secret" {
 		secret := &corev1.Secret{}
-		err := s.client.Get(ctx, r.NamespacedName, secret)
+		err := c.Get(ctx, r.NamespacedName, secret)
 		for key, value := range secret.Data {
 			out.data[key] = string(value)
 		}
@@ -184,7 +200,7 @@ func (s *Sources) get(ctx context.Context, r Reference) (content, error) {
 		return out, err
 	}
 	config := &corev1.ConfigMap{}
-	err := s.client.Get(ctx, r.NamespacedName, config)
+	err := c.Get(ctx, r.NamespacedName, config)
 	for key, value := range config.BinaryData {
 		out.data[key] = string(value)
 	}
