@@ -66,6 +66,9 @@ func (t *tool) create(ctx context.Context, dir string, o *packageCreateOptions) 
 	if err != nil {
 		return err
 	}
+	if err := os.MkdirAll(o.destination, 0o755); err != nil {
+		return fmt.Errorf("make the folder of the archive: %w", err)
+	}
 	if err := writeWhole(target, packed); err != nil {
 		return err
 	}

@@ -1,0 +1,198 @@
+// Package docs runs the commands of docs/*.md and of README.md on a real control plane, and compares what they print with
+// what the pages show. Each page has a shell, a folder and a namespace of its own; kind says how blocks are marked.
+package docs
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"kudo.dev/kudo/test/env"
+)
+
+var suite env.Suite
+
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // pages mostly wait
+	suite.Main(m)
+}
+
+// files returns README.md and docs/*.md, by their paths in the tree.
+func files(t testing.TB) []string {
+	t.Helper()
+	all, err := filepath.Glob(filepath.Join(env.Root(), "docs", "*.md"))
+	env.Must(t, err)
+	return append(all, filepath.Join(env.Root(), "README.md"))
+}
+
+// read reads a page.
+func read(t testing.TB, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	env.Must(t, err)
+	return string(text)
+}
+
+// name of a page: that of its file.
+func name(path string) string { return strings.TrimSuffix(filepath.Base(path), ".md") }
+
+// Each page of the documentation does what it shows.
+func TestPages(t *testing.T) {
+	if !suite.Own() {
+		t.Skip("needs the cache folder of the manager, and a cluster that nobody else uses")
+	}
+	tools := build(t)
+	starts := make(chan struct{}, 2) // pages that start control planes of their own, two at a time: the machine may be small
+	for _, path := range files(t) {
+		t.Run(name(path), func(t *testing.T) {
+			t.Parallel()
+			if strings.Contains(read(t, path), "kudo-local up") {
+				starts <- struct{}{}
+				defer func() { <-starts }()
+			}
+			follow(t, path, tools)
+		})
+	}
+}
+
+// build makes the programs that pages use and that are not in bin/.
+func build(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	cmd := exec.Command("go", "build", "-o", dir, "./cmd/explore-sample")
+	cmd.Dir = env.Root()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return dir
+}
+
+// follow does what a page says. It stops at the first command that fails where the page shows none, or the other way: the
+// rest builds on it.
+func follow(t *testing.T, path, tools string) {
+	t.Helper()
+	parts, err := parse(read(t, path))
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	count := map[kind]int{}
+	for _, p := range parts {
+		if count[p.kind]++; p.kind == skipped {
+			t.Logf("%s:%d: not run: %s", name(path), p.line, p.note)
+		}
+	}
+	commands := count[script] + count[shown]
+	t.Logf("%s: %d blocks and commands run, %d blocks not run", name(path), commands, count[skipped])
+	if commands == 0 {
+		return
+	}
+	namespace := suite.NewNamespace(t)
+	s := place(t, namespace, tools)
+	env.Must(t, s.write(parts))
+	for _, p := range parts {
+		began := time.Now()
+		printed, err := s.do(p)
+		transcribe(t, path, p, printed, time.Since(began))
+		if err != nil {
+			t.Fatalf("%s:%d: %v", path, p.line, err)
+		}
+		if len(p.prints) == 0 {
+			continue
+		}
+		if why := differs(p.prints, printed, namespace); why != "" {
+			t.Errorf("%s:%d: $ %s\n%s\nall that is printed:\n%s", path, p.line, p.text, why, printed)
+		}
+	}
+}
+
+// transcribe writes what the commands of a page print into the folder KUDO_DOCS_TRANSCRIPT, for who writes the page.
+func transcribe(t *testing.T, path string, p part, printed string, took time.Duration) {
+	t.Helper()
+	dir := os.Getenv("KUDO_DOCS_TRANSCRIPT")
+	if dir == "" || p.kind == file || p.kind == skipped {
+		return
+	}
+	f, err := os.OpenFile(filepath.Join(dir, name(path)+".txt"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	env.Must(t, err)
+	_, err = fmt.Fprintf(f, "%d (%s) $ %s\n%s", p.line, took.Round(time.Millisecond), p.text, printed)
+	env.Must(t, err)
+	env.Must(t, f.Close())
+}
+
+// place makes the folder of a page, with the parts of the source tree that pages use, and opens a shell in it.
+func place(t *testing.T, namespace, tools string) *session {
+	t.Helper()
+	dir, home := t.TempDir(), t.TempDir()
+	for _, part := range []string{"operators/catalog", "cmd/explore-sample"} {
+		env.Must(t, os.CopyFS(filepath.Join(dir, filepath.FromSlash(part)), os.DirFS(filepath.Join(env.Root(), filepath.FromSlash(part)))))
+	}
+	config, err := clientcmd.LoadFromFile(suite.Kubeconfig)
+	env.Must(t, err)
+	for _, c := range config.Contexts {
+		c.Namespace = namespace
+	}
+	kubeconfig := filepath.Join(home, "kubeconfig")
+	env.Must(t, clientcmd.WriteToFile(*config, kubeconfig))
+	state := filepath.Join(home, "state")
+	t.Cleanup(func() { stop(t, state) })
+	return open(t, dir, "PATH="+tools+":"+suite.Path(), "KUBECONFIG="+kubeconfig, "HOME="+home, "KUDO_HOME="+filepath.Join(home, "kudo"),
+		"KUDO_LOCAL_STATE="+state, "XDG_CACHE_HOME="+filepath.Join(home, "cache"), "CACHE="+filepath.Join(filepath.Dir(suite.Kubeconfig), "manager-cache"))
+}
+
+// stop stops the control planes that a page has started.
+func stop(t *testing.T, state string) {
+	t.Helper()
+	local := filepath.Join(suite.Bin, "kudo-local")
+	list, err := exec.Command(local, "list", "--state", state).Output()
+	env.Must(t, err)
+	for _, name := range strings.Fields(string(list)) {
+		if out, err := exec.Command(local, "down", "--delete", "--state", state, "--name", name).CombinedOutput(); err != nil {
+			t.Errorf("stop the control plane %s: %v\n%s", name, err, out)
+		}
+	}
+}
+
+// write writes all files of a page, before its first command.
+func (s *session) write(parts []part) error {
+	seen := map[string]bool{}
+	for _, p := range parts {
+		if p.kind != file {
+			continue
+		}
+		if seen[p.note] {
+			return fmt.Errorf("line %d: the page shows the file %s twice", p.line, p.note)
+		}
+		seen[p.note] = true
+		place := filepath.Join(s.dir, filepath.FromSlash(p.note))
+		if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(place, []byte(p.text), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// do does one part of a page, and returns what is printed. It is an error if a command fails and the page shows none, or the
+// other way.
+func (s *session) do(p part) (string, error) {
+	if p.kind == file || p.kind == skipped {
+		return "", nil
+	}
+	out, code, err := s.run(p.text, p.kind != shown)
+	if err == nil && fails(p.prints) != (code != 0) {
+		err = fmt.Errorf("exit code %d", code)
+	}
+	if err != nil {
+		return out, fmt.Errorf("%s\n%w\n%s", p.text, err, out)
+	}
+	return out, nil
+}
