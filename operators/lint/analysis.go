@@ -123,11 +123,29 @@ func (a *analysis) parse(path, text string) {
 // uses tells whether a template may use a parameter.
 func (a *analysis) uses(parameter string) bool { return a.usedAll || a.used[parameter] }
 
-// onlyDefines tells whether a file has definitions, and nothing outside of them.
+// onlyDefines tells whether a file has definitions, and nothing outside of them but comments.
 func (a *analysis) onlyDefines(path string) bool {
 	trees := a.files[path]
 	root := trees[path]
-	return len(trees) > 0 && (root == nil || parse.IsEmptyTree(root.Root)) && (root == nil || len(trees) > 1)
+	return len(trees) > 0 && (root == nil || blank(root.Root)) && (root == nil || len(trees) > 1)
+}
+
+// blank tells whether a template is nothing but space and comments, of YAML too.
+func blank(list *parse.ListNode) bool {
+	for _, node := range list.Nodes {
+		switch n := node.(type) {
+		case *parse.CommentNode:
+		case *parse.TextNode:
+			for line := range strings.Lines(string(n.Text)) {
+				if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+					return false
+				}
+			}
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // call walks through what a name means in a file: a definition of the file, one of another file, or a whole file.

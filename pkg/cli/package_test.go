@@ -113,7 +113,10 @@ func TestPackageNewAndCreate(t *testing.T) {
 		t.Errorf("and rendered:\n%s", out)
 	}
 	run(ExitError, "create", made.Path)
-	run(ExitError, "create", ".", "-d", "nowhere")
+	if out, _ := run(0, "create", ".", "-d", filepath.Join("..", "made", "here")); !strings.Contains(out, filepath.Join("made", "here")) {
+		t.Errorf("the folder of the archive is made: %s", out)
+	}
+	run(ExitError, "create", ".", "-d", made.Path) // a file
 	if left, _ := filepath.Glob(".kudo-*"); len(left) > 0 {
 		t.Errorf("temporary files go: %v", left)
 	}

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -327,6 +329,7 @@ func (r *Remover) release(ctx context.Context) error {
 	if _, err := Leader(ctx, r.Client, r.live.Namespace); err != nil {
 		return fmt.Errorf("nothing can be released: %w. Start a manager, or give --force=keep", err)
 	}
+	owned := slices.Clone(r.held.instances)
 	background := client.PropagationPolicy(metav1.DeletePropagationBackground)
 	for n := range r.held.instances {
 		if err := r.Client.Delete(ctx, &r.held.instances[n], background); err != nil && !absent(err) {
@@ -334,6 +337,9 @@ func (r *Remover) release(ctx context.Context) error {
 		}
 	}
 	if err := poll(ctx, r.remaining(ctx, false)); err != nil {
+		return fmt.Errorf("the release is not done: %w", err)
+	}
+	if err := poll(ctx, r.uncollected(ctx, owned)); err != nil {
 		return fmt.Errorf("the release is not done: %w", err)
 	}
 	for n := range r.held.versions {
@@ -347,6 +353,32 @@ func (r *Remover) release(ctx context.Context) error {
 		return fmt.Errorf("the release is not done: %w", err)
 	}
 	return r.look(ctx)
+}
+
+// uncollected says which objects of Instances that are gone are there still. The garbage collector takes them, unless the
+// kind of their owner goes before it has: then it can never tell that the owner is gone.
+func (r *Remover) uncollected(ctx context.Context, gone []v1beta1.Instance) func() (string, error) {
+	return func() (string, error) {
+		for _, i := range gone {
+			for _, held := range i.Status.Resources {
+				obj := &metav1.PartialObjectMetadata{}
+				obj.SetGroupVersionKind(schema.FromAPIVersionAndKind(held.APIVersion, held.Kind))
+				err := r.Client.Get(ctx, types.NamespacedName{Namespace: held.Namespace, Name: held.Name}, obj)
+				if absent(err) {
+					continue
+				}
+				if err != nil {
+					return "", err
+				}
+				if slices.ContainsFunc(obj.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == i.UID }) {
+					message := fmt.Sprintf("%s %s/%s, which Instance %s had, is being collected", held.Kind, held.Namespace, held.Name, i.Name)
+					r.Waiting(message)
+					return message, nil
+				}
+			}
+		}
+		return "", nil
+	}
 }
 
 // remaining says what has not been released yet.
