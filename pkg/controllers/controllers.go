@@ -92,6 +92,7 @@ func NewManager(ctx context.Context, config *rest.Config, o Options) (manager.Ma
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // the apiserver's priority and fairness decides, not the client
 	config.UserAgent = "kudo-manager"
+	apply.Escape(config)
 	config.WarningHandlerWithContext = log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{Deduplicate: true})
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {

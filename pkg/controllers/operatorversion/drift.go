@@ -7,8 +7,10 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
@@ -50,7 +52,7 @@ func (p *pass) drift(ctx context.Context) (bool, error) {
 	if lost != "" {
 		return p.restore(ctx, st, lost)
 	}
-	if changed {
+	if changed && (p.fresh(st) || p.worthwhile()) {
 		if err := p.compare(ctx); err != nil {
 			return true, err
 		}
@@ -59,6 +61,25 @@ func (p *pass) drift(ctx context.Context) (bool, error) {
 		return true, err
 	}
 	return false, p.keep(ctx)
+}
+
+// Comparing costs some writes, so somebody who keeps changing an object is followed at once a few times, then rarely.
+const (
+	comparisons = 4
+	comparison  = time.Minute
+)
+
+// worthwhile tells whether to compare now; if not, it is done later.
+func (p *pass) worthwhile() bool {
+	known, _ := p.compared.LoadOrStore(client.ObjectKeyFromObject(p.ov), rate.NewLimiter(rate.Every(comparison), comparisons))
+	now := p.Clock.Now()
+	reservation := known.(*rate.Limiter).ReserveN(now, 1)
+	wait := reservation.DelayFrom(now)
+	if wait > 0 {
+		reservation.CancelAt(now)
+		p.result.RequeueAfter = wait
+	}
+	return wait == 0
 }
 
 // fresh tells whether the run has ended in this pass.

@@ -40,6 +40,8 @@ type Reconciler struct {
 	queue *requeue.Queue
 	// told are the warnings that have been recorded, by run and text.
 	told sync.Map
+	// compared limits how often what is held is compared after changes, by OperatorVersion.
+	compared sync.Map
 }
 
 // pass is one reconcile of one OperatorVersion.
@@ -79,6 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Client.Get(ctx, req.NamespacedName, ov); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.queue.Forget(req.NamespacedName)
+			r.compared.Delete(req.NamespacedName)
 			return ctrl.Result{}, nil
 		}
 		return ctrl.Result{}, err
