@@ -48,7 +48,7 @@ func documents() []struct{ name, text, want string } {
 // A bad document ends its plan with a message that names it; the manager lives on, and other plans do not notice.
 func TestBadDocuments(t *testing.T) {
 	w := ready(t)
-	exits := line.exits
+	exits := line.ends()
 	for n, d := range documents() {
 		t.Run(d.name, func(t *testing.T) {
 			name := fmt.Sprintf("bad-%d", n)
@@ -68,8 +68,8 @@ func TestBadDocuments(t *testing.T) {
 		})
 	}
 	deployed(first)(w)
-	if line.exits != exits {
-		t.Errorf("the manager ended by itself %d times:\n%s", line.exits-exits, line.tail())
+	if line.ends() != exits {
+		t.Errorf("the manager ended by itself %d times:\n%s", line.ends()-exits, line.tail())
 	}
 	w.untouched()
 }

@@ -14,6 +14,8 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -61,7 +63,7 @@ func frozen(asleep chan *process, free chan struct{}) strike {
 // and the old leader, when it wakes, change nothing.
 func TestFrozenLeader(t *testing.T) {
 	s := scenarios[0]
-	want, _ := undisturbed(t, s)
+	want := undisturbed(t, s).end
 	line.kill()
 	defer line.kill() // those of other tests ask for no lease
 	lease := &coordinationv1.Lease{ObjectMeta: gen.Meta("kudo-system", "kudo-manager")}
@@ -76,9 +78,9 @@ func TestFrozenLeader(t *testing.T) {
 	s.prepare(w)
 	w.bystanders()
 	asleep, free := make(chan *process, 1), make(chan struct{})
-	line.aim(w.ns, 5, frozen(asleep, free))
+	w.aim(5, frozen(asleep, free))
 	s.act(w)
-	sleeper := <-asleep
+	sleeper := heard(t, asleep)
 	began := time.Now()
 	leads(t, old)
 	t.Logf("taken over after %s", time.Since(began).Round(time.Millisecond))
@@ -94,6 +96,69 @@ func TestFrozenLeader(t *testing.T) {
 		if versions[key] != version {
 			t.Errorf("the old leader changed %s: %s, and was %s", key, version, versions[key])
 		}
+	}
+	w.untouched()
+}
+
+// The leader cannot renew its lease any more, in the middle of a step whose answer it waits for. It ends by itself before
+// another leads, and writes nothing from then on; the other ends the plan, and what arrives late changes nothing.
+func TestLeaseLost(t *testing.T) {
+	s := scenarios[0]
+	want := undisturbed(t, s).end
+	line.kill()
+	defer line.kill()
+	lease := &coordinationv1.Lease{ObjectMeta: gen.Meta("kudo-system", "kudo-manager")}
+	env.Must(t, client.IgnoreNotFound(suite.Delete(ctx, lease)))
+	env.Must(t, line.manage("--leader-elect=true"))
+	old := leads(t, "")
+	exits := line.ends()
+	next := &wire{}
+	env.Must(t, next.open(suite.Env, t.TempDir()))
+	defer next.close()
+	env.Must(t, next.manage("--leader-elect=true"))
+	w := newWorld(t)
+	s.prepare(w)
+	w.bystanders()
+	free, came := make(chan struct{}), make(chan struct{})
+	count := w.aim(5, strike{name: "lease lost", hit: func(l *wire, r *http.Request, forward env.Forward, over func()) (*http.Response, error) {
+		l.set(func(r *http.Request, forward env.Forward) (*http.Response, error) {
+			if strings.Contains(r.URL.Path, "/leases") {
+				return env.Refuse(r, http.StatusInternalServerError, metav1.StatusReasonInternalError)
+			}
+			return forward(r)
+		})
+		over()
+		text, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		<-free
+		defer close(came)
+		r = r.WithContext(context.WithoutCancel(r.Context()))
+		r.Body = io.NopCloser(bytes.NewReader(text))
+		return forward(r)
+	}})
+	defer line.set(nil)
+	s.act(w)
+	heard(t, count.struck)
+	leads(t, old)
+	written := len(line.writes(count))
+	if line.ends() == exits {
+		t.Error("the old leader goes on while another leads")
+	}
+	s.ended(w)
+	w.settle(want)
+	versions := w.versions()
+	close(free)
+	<-came
+	w.settle(want)
+	for key, version := range w.versions() {
+		if versions[key] != version {
+			t.Errorf("what came late changed %s: %s, and was %s", key, version, versions[key])
+		}
+	}
+	if now := line.writes(count); len(now) != written {
+		t.Errorf("the old leader wrote while another led: %q", now[written:])
 	}
 	w.untouched()
 }
@@ -127,7 +192,7 @@ func TestLateWrite(t *testing.T) {
 		w.edit("i", func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"VALUE": value} })
 	}
 	set("b")
-	<-late
+	heard(t, late)
 	line.kill()
 	line.set(nil)
 	env.Must(t, line.manage())
@@ -136,7 +201,7 @@ func TestLateWrite(t *testing.T) {
 	runs("update", 3)(w)
 	before := env.Read(t, suite, &corev1.ConfigMap{}, w.ns, "i-one-0")
 	close(free)
-	code := <-came
+	code := heard(t, came)
 	now := env.Read(t, suite, &corev1.ConfigMap{}, w.ns, "i-one-0")
 	if now.ResourceVersion != before.ResourceVersion {
 		t.Errorf("the late write was answered with %d: the ConfigMap has %v, and had %v", code, now.Data, before.Data)
@@ -147,14 +212,18 @@ func TestLateWrite(t *testing.T) {
 // SIGTERM with fifty plans running ends the manager in less time than a pod is given; the next one ends the plans.
 func TestTerminatedWithFiftyPlans(t *testing.T) {
 	w := ready(t)
-	ov := waiting(w.ns)
+	ov := gen.Version(w.ns, "app", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Apply("hold", "held.yaml"),
+		gen.Template("held.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Name }}-held, finalizers: [example.org/never]}\n"),
+		gen.Task("free", v1beta1.DeleteTask, v1beta1.TaskSpec{Resources: []string{"held.yaml"}}), gen.Serial("deploy", "hold", "free", "cm"))
 	w.create(ov)
 	const plans = 50
 	name := func(n int) string { return fmt.Sprintf("i%d", n) }
 	for n := range plans {
 		w.create(gen.Instance(name(n), ov, nil))
 	}
-	w.await(name(0), waitsFor("Deployment"))
+	for n := range plans {
+		w.await(name(n), waitsFor("example.org/never"))
+	}
 	took, code := line.terminate()
 	t.Logf("ended after %s with code %d", took.Round(time.Millisecond), code)
 	if took > 30*time.Second || code != 0 {
@@ -162,7 +231,8 @@ func TestTerminatedWithFiftyPlans(t *testing.T) {
 	}
 	env.Must(t, line.manage())
 	for n := range plans {
-		w.edit(name(n), func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"IMAGE": "nginx"} })
+		held := &corev1.ConfigMap{ObjectMeta: gen.Meta(w.ns, name(n)+"-held")}
+		env.Must(t, suite.Patch(ctx, held, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
 	}
 	for n := range plans {
 		i := w.await(name(n), func(i *v1beta1.Instance) bool {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"testing"
@@ -42,6 +43,42 @@ func gauges(t *testing.T, address string) map[string]float64 {
 	return out
 }
 
+// lives goes through the lives of some Instances, side by side.
+func lives(t *testing.T, n int) {
+	t.Helper()
+	w := newWorld(t)
+	v := cleaning(w.ns)
+	w.create(v)
+	for i := range n {
+		w.create(gen.Instance(fmt.Sprintf("i%d", i), v, nil))
+	}
+	for i := range n {
+		name := fmt.Sprintf("i%d", i)
+		w.await(name, complete("deploy", 1))
+		env.Must(t, suite.Delete(ctx, w.instance(name)))
+	}
+	for i := range n {
+		w.await(fmt.Sprintf("i%d", i), gone)
+	}
+}
+
+// visit has kinds come and go.
+func visit(t *testing.T) {
+	t.Helper()
+	w := newWorld(t)
+	deployed(harboured)(w)
+	env.Must(t, suite.Delete(ctx, w.instance("i")))
+	w.await("i", gone)
+	env.Eventually(t, "an end of the definitions", func() string {
+		for _, o := range w.objects() {
+			if o.GetKind() == "CustomResourceDefinition" {
+				return o.GetName() + " is there"
+			}
+		}
+		return ""
+	})
+}
+
 // Faults leave no goroutine and no file behind in the manager.
 func TestNothingLeaks(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -52,33 +89,23 @@ func TestNothingLeaks(t *testing.T) {
 	defer line.kill()
 	line.set(nil)
 	env.Must(t, line.manage("--metrics-bind-address="+address))
-	exits := line.exits
-	lives := func(n int) {
-		w := newWorld(t)
-		v := cleaning(w.ns)
-		w.create(v)
-		for i := range n {
-			w.create(gen.Instance(fmt.Sprintf("i%d", i), v, nil))
-		}
-		for i := range n {
-			name := fmt.Sprintf("i%d", i)
-			w.await(name, complete("deploy", 1))
-			env.Must(t, suite.Delete(ctx, w.instance(name)))
-		}
-		for i := range n {
-			w.await(fmt.Sprintf("i%d", i), gone)
-		}
-	}
-	lives(2)
+	exits := line.ends()
+	lives(t, 2)
+	deployed(harboured)(newWorld(t)) // opens the cache, where managers that were killed have left something
 	before := gauges(t, address)
 	for _, sky := range []weather{weathers[0], weathers[9]} {
 		line.set(sky.make())
 		calm := time.AfterFunc(span, func() { line.set(nil) })
-		lives(3)
+		lives(t, 3)
 		calm.Stop()
 	}
 	line.set(nil)
-	lives(1)
+	lives(t, 1)
+	if thorough() {
+		for range 3 {
+			visit(t)
+		}
+	}
 	env.Eventually(t, "as few goroutines and files as before", func() string {
 		now := gauges(t, address)
 		for name, n := range now {
@@ -88,5 +115,10 @@ func TestNothingLeaks(t *testing.T) {
 		}
 		return ""
 	})
-	t.Logf("before %v, after %v; the manager ended by itself %d times", before, gauges(t, address), line.exits-exits)
+	left, err := filepath.Glob(filepath.Join(line.cache, ".tmp-*"))
+	env.Must(t, err)
+	if len(left) > 0 {
+		t.Errorf("the cache has files that nobody needs: %q", left)
+	}
+	t.Logf("before %v, after %v; the manager ended by itself %d times", before, gauges(t, address), line.ends()-exits)
 }

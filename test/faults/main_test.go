@@ -5,6 +5,7 @@ package faults
 import (
 	"context"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,11 +21,18 @@ var (
 	suite env.Suite
 	// line is the connection between the manager and the apiserver. All tests share it: there is one manager at a time.
 	line wire
-	ctx  = context.Background()
+	// door is passed by all requests of the tests themselves.
+	door gate
+	// tarballs serves CRD tarballs.
+	tarballs *httptest.Server
+	ctx      = context.Background()
 )
 
 func TestMain(m *testing.M) {
 	ctrllog.SetLogger(zap.New())
+	if file := os.Getenv(handsFile); file != "" {
+		os.Exit(steppedManager(file))
+	}
 	os.Exit(run(m))
 }
 
@@ -43,9 +51,11 @@ func run(m *testing.M) int {
 		return failed(err)
 	}
 	defer suite.Stop()
-	if suite.Cluster, err = suite.Connect(); err != nil {
+	if suite.Cluster, err = door.connect(suite.Env); err != nil {
 		return failed(err)
 	}
+	tarballs = serveTarballs()
+	defer tarballs.Close()
 	if out, err := suite.Local("kill", "manager"); err != nil {
 		return failed(fmt.Errorf("%w: %s", err, out))
 	}

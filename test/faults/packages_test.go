@@ -1,6 +1,17 @@
 package faults
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/test/gen"
 )
@@ -131,4 +142,65 @@ spec:
 `),
 		gen.Apply("base", "crd.yaml", "role.yaml"), gen.Apply("server", "server.yaml"),
 		gen.Serial("install", "base", "server"), gen.Serial("deploy", "cm"), gen.InstallPlan("install"))
+}
+
+func harbourGroup(ns string) string { return ns + "t.example.com" }
+
+// definitionYAML is a definition of a kind with a size, by kind, in lower case, and group.
+const definitionYAML = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: %[1]ss.%[2]s}
+spec:
+  group: %[2]s
+  scope: Namespaced
+  names: {kind: %[1]s, plural: %[1]ss, singular: %[1]s}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}
+`
+
+// serveTarballs serves a tarball of two definitions to each world, at /<namespace>/crds.tgz, and takes its time in the
+// middle: there is a download to be struck.
+func serveTarballs() *httptest.Server {
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var out bytes.Buffer
+		z := gzip.NewWriter(&out)
+		files := tar.NewWriter(z)
+		for _, kind := range []string{"boat", "raft"} {
+			text := fmt.Sprintf(definitionYAML, kind, harbourGroup(path.Base(path.Dir(r.URL.Path))))
+			_ = files.WriteHeader(&tar.Header{Name: kind + ".yaml", Mode: 0o644, Size: int64(len(text)), Typeflag: tar.TypeReg})
+			_, _ = files.Write([]byte(text))
+		}
+		_ = files.Close()
+		_ = z.Close()
+		half := out.Len() / 2
+		_, _ = w.Write(out.Bytes()[:half])
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-r.Context().Done():
+		case <-time.After(50 * time.Millisecond):
+			_, _ = w.Write(out.Bytes()[half:])
+		}
+	}))
+}
+
+// harboured is a package with a CRD tarball, whose plan makes a custom resource of one of its two kinds.
+func harboured(ns string) *v1beta1.OperatorVersion {
+	boat := "apiVersion: " + harbourGroup(ns) + "/v1\nkind: boat\nmetadata: {name: {{ .Name }}}\nspec: {size: 1}\n"
+	return gen.Version(ns, "app", gen.Param("VALUE", "a", ""), gen.Template("boat.yaml", boat), gen.ConfigMaps("cm", 1),
+		gen.Apply("boat", "boat.yaml"), gen.Serial("deploy", "boat", "cm"), func(ov *v1beta1.OperatorVersion) {
+			ov.Spec.CRDTarball = &v1beta1.CRDTarball{HTTPSource: &v1beta1.HTTPSource{URL: tarballs.URL + "/" + ns + "/crds.tgz"}}
+		})
+}
+
+// raft is a custom resource of a user, of a kind that a tarball brought.
+func raft(ns string) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(7)}}}
+	obj.SetAPIVersion(harbourGroup(ns) + "/v1")
+	obj.SetKind("raft")
+	obj.SetNamespace(ns)
+	obj.SetName("theirs")
+	return obj
 }

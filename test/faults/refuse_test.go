@@ -10,6 +10,19 @@ import (
 	"kudo.dev/kudo/test/env"
 )
 
+// groups that may vanish.
+var groups = []string{"/apis/kudo.dev", "/apis/rbac.authorization.k8s.io", "/apis/apps", "/apis/apiextensions.k8s.io"}
+
+// vanished serves all but a group.
+func vanished(group string) handler {
+	return func(r *http.Request, forward env.Forward) (*http.Response, error) {
+		if r.URL.Path == "/apis" || strings.HasPrefix(r.URL.Path, group) {
+			return notServed(r, group, forward)
+		}
+		return forward(r)
+	}
+}
+
 // notServed answers as an apiserver that does not know a group of the API: a page without a name, and no word of the group
 // in discovery.
 func notServed(r *http.Request, group string, forward env.Forward) (*http.Response, error) {

@@ -15,6 +15,9 @@ import (
 // scenario is a piece of the life of a package.
 type scenario struct {
 	name string
+	// slow tells that it deletes definitions: the cluster's garbage collector then waits half a minute for them, and
+	// collects nothing.
+	slow bool
 	// prepare brings a world to where the scenario begins.
 	prepare func(w *world)
 	// act is what the user does, and ended waits for what comes of it.
@@ -32,10 +35,13 @@ func deployed(ov func(ns string) *v1beta1.OperatorVersion) func(w *world) {
 	}
 }
 
-func runs(plan string, n int64) func(w *world) {
+func runs(plan string, n int64) func(w *world) { return runsOf("i", plan, n) }
+
+// runsOf waits for the success of the n-th run of an Instance, which is of a plan.
+func runsOf(name, plan string, n int64) func(w *world) {
 	return func(w *world) {
 		w.Helper()
-		i := w.await("i", complete(plan, n))
+		i := w.await(name, complete(plan, n))
 		if st := i.Status.PlanStatus[plan]; st.Status != v1beta1.Complete {
 			w.Fatalf("plan %s is %s: %s", plan, st.Status, st.Message)
 		}
@@ -89,6 +95,24 @@ var scenarios = []scenario{
 		ended: runs("deploy", 1), again: rerun("deploy", 2),
 	},
 	{
+		name:    "tarball",
+		prepare: func(w *world) { w.create(harboured(w.ns)) },
+		act:     func(w *world) { w.create(gen.Instance("i", harboured(w.ns), nil)) },
+		ended:   runs("deploy", 1), again: rerun("deploy", 2),
+	},
+	{
+		name: "release of a tarball, but for what a user needs", slow: true,
+		prepare: func(w *world) {
+			deployed(harboured)(w)
+			w.create(raft(w.ns))
+		},
+		act: func(w *world) { env.Must(w, suite.Delete(ctx, w.instance("i"))) },
+		ended: func(w *world) {
+			w.await("i", gone)
+			env.Read(w, suite, raft(w.ns), w.ns, "theirs")
+		},
+	},
+	{
 		name:    "install plan",
 		prepare: func(*world) {},
 		act:     func(w *world) { v := fleet(w.ns, "fleet"); w.create(v, gen.Instance("i", v, nil)) },
@@ -118,7 +142,7 @@ var scenarios = []scenario{
 		ended: func(w *world) { w.released("fleet") },
 	},
 	{
-		name:    "release",
+		name: "release", slow: true,
 		prepare: func(w *world) { w.create(fleet(w.ns, "fleet")); w.installed("fleet") },
 		act:     func(w *world) { env.Must(w, suite.Delete(ctx, fleet(w.ns, "fleet"))) },
 		ended: func(w *world) {
@@ -132,6 +156,22 @@ var scenarios = []scenario{
 			})
 		},
 	},
+}
+
+// parts are the scenarios that run side by side, and, if they are wanted, the slow ones, which would hold up the others.
+func parts(slow bool) [][]scenario {
+	out := [][]scenario{nil, nil}
+	for _, s := range scenarios {
+		n := 0
+		if s.slow {
+			n = 1
+		}
+		out[n] = append(out[n], s)
+	}
+	if !slow {
+		return out[:1]
+	}
+	return out
 }
 
 // parent is a package that depends on another.

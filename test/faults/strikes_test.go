@@ -3,33 +3,64 @@ package faults
 import (
 	"io"
 	"net/http"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kudo.dev/kudo/test/env"
 )
 
-// killed kills the manager right after its write was committed, before the answer reaches it.
-var killed = strike{name: "killed after the commit", kills: true, hit: func(l *wire, r *http.Request, forward env.Forward, over func()) (*http.Response, error) {
-	answer, err := forward(r)
-	l.kill()
-	over()
-	if err == nil {
-		_ = answer.Body.Close()
-	}
-	return nil, env.ErrCut
-}}
+// wave is a death of the manager that hits several worlds at once, each at a write of its own: who has come to it is held
+// there until all have, or have ended without.
+type wave struct {
+	mu   sync.Mutex
+	left int
+	// over is closed when the next manager has been started; err is why it could not be.
+	over chan struct{}
+	err  error
+}
 
-// answered lets the manager have the answer; it is to be killed when it has it. No other write of it passes.
-var answered = strike{name: "killed after the answer", kills: true, hit: func(_ *wire, r *http.Request, forward env.Forward, over func()) (*http.Response, error) {
-	answer, err := forward(r)
-	if err != nil {
-		over()
-		return nil, err
+func newWave(members int) *wave { return &wave{left: members, over: make(chan struct{})} }
+
+// arrive is called once for each member.
+func (v *wave) arrive() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.left--; v.left == 0 {
+		v.err = line.revive()
+		close(v.over)
 	}
-	answer.Body = &last{answer.Body, over}
-	return answer, nil
-}}
+}
+
+// moments are those at which the manager dies.
+var moments = []func(v *wave, arrive func()) strike{killed, answered}
+
+// killed kills the manager after its write was committed, before the answer reaches it.
+func killed(v *wave, arrive func()) strike {
+	return strike{name: "killed after the commit", kills: true, hit: func(_ *wire, r *http.Request, forward env.Forward, over func()) (*http.Response, error) {
+		defer over()
+		if answer, err := forward(r); err == nil {
+			_ = answer.Body.Close()
+		}
+		arrive()
+		<-v.over
+		return nil, env.ErrCut
+	}}
+}
+
+// answered lets the manager have the answer, and kills it then. No other write of the world passes in between.
+func answered(_ *wave, arrive func()) strike {
+	return strike{name: "killed after the answer", kills: true, hit: func(_ *wire, r *http.Request, forward env.Forward, over func()) (*http.Response, error) {
+		defer over()
+		answer, err := forward(r)
+		if err != nil {
+			arrive()
+			return nil, err
+		}
+		answer.Body = &last{answer.Body, func() { go arrive() }}
+		return answer, nil
+	}}
+}
 
 // last tells when all has been sent on.
 type last struct {

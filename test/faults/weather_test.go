@@ -2,7 +2,6 @@ package faults
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -15,17 +14,16 @@ import (
 	"kudo.dev/kudo/test/env"
 )
 
-// handler does something with a request.
-type handler = func(r *http.Request, forward env.Forward) (*http.Response, error)
-
 // weather is what befalls the connection for a while.
 type weather struct {
 	name string
 	make func() handler
+	// thorough is how long it lasts in the full form, if that is longer.
+	thorough time.Duration
 }
 
 // span is how long bad weather lasts.
-const span = 3 * time.Second
+const span = 2 * time.Second
 
 // all answers every request of a kind with an error.
 func all(code int, reason metav1.StatusReason, which func(*http.Request) bool) func() handler {
@@ -45,20 +43,20 @@ func reads(r *http.Request) bool { return r.Method == http.MethodGet }
 
 // weathers are those that the manager must come through.
 var weathers = []weather{
-	{"500 for all", all(http.StatusInternalServerError, metav1.StatusReasonInternalError, every)},
-	{"429 for all", all(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, every)},
-	{"503 for all", all(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, every)},
-	{"403 for all", all(http.StatusForbidden, metav1.StatusReasonForbidden, every)},
-	{"401 for all", all(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, every)},
-	{"409 for all writes", all(http.StatusConflict, metav1.StatusReasonConflict, env.IsWrite)},
-	{"410 for all reads", all(http.StatusGone, metav1.StatusReasonExpired, reads)},
-	{"every third write lost", unlucky},
-	{"watches that are slow", slowWatches},
-	{"watches that are cut", cutWatches},
-	{"stale reads", staleReads},
+	{"500 for all", all(http.StatusInternalServerError, metav1.StatusReasonInternalError, every), time.Minute},
+	{"429 for all", all(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, every), 0},
+	{"503 for all", all(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, every), 0},
+	{"403 for all", all(http.StatusForbidden, metav1.StatusReasonForbidden, every), 0},
+	{"401 for all", all(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, every), 0},
+	{"409 for all writes", all(http.StatusConflict, metav1.StatusReasonConflict, env.IsWrite), 0},
+	{"410 for all reads", all(http.StatusGone, metav1.StatusReasonExpired, reads), 0},
+	{"every third write lost", unlucky, 0},
+	{"watches that are slow", slowWatches, 0},
+	{"watches that are cut", cutWatches, 0},
+	{"stale reads", staleReads, 0},
 	{"no connection", func() handler {
 		return func(*http.Request, env.Forward) (*http.Response, error) { return nil, env.ErrCut }
-	}},
+	}, 0},
 }
 
 // unlucky loses each third write, before or after its commit.
@@ -155,90 +153,88 @@ func staleReads() handler {
 
 // Each write of each scenario is answered wrongly in some way: the end is that of an undisturbed run.
 func TestStruckAtEachWrite(t *testing.T) {
-	turn, used := 0, 0
-	for _, s := range scenarios {
-		t.Run(s.name, func(t *testing.T) {
-			want, writes := undisturbed(t, s)
-			struck := 0
-			for n := 1; n <= len(writes); n++ {
+	learn(t)
+	env.Must(t, line.manage())
+	used := 0
+	for _, part := range parts(thorough()) {
+		var cases []testing.InternalTest
+		for turn, s := range part {
+			for n := range undisturbed(t, s).writes {
 				strikes := harmless
 				if !thorough() {
-					if n%6 != turn%6 {
+					if n%7 != turn%7 {
 						continue
 					}
 					strikes = harmless[used%len(harmless) : used%len(harmless)+1]
 				}
-				for _, hit := range strikes {
+				for _, by := range strikes {
 					used++
-					if struckAt(t, s, hit, n, want) {
-						struck++
+					cases = append(cases, struckAt(s, by, n+1))
+				}
+			}
+		}
+		t.Logf("%d cases (KUDO_FAULTS=all: all)", len(cases))
+		beside(t, cases)
+	}
+}
+
+// The connection is bad for a while in the middle of scenarios: the end is that of an undisturbed run.
+func TestWeather(t *testing.T) {
+	learn(t)
+	for i, sky := range weathers {
+		t.Run(sky.name, func(t *testing.T) {
+			for _, part := range parts(thorough()) {
+				var under []scenario
+				for j, s := range part {
+					if thorough() || (i+j)%4 == 0 {
+						under = append(under, s)
 					}
 				}
-			}
-			turn++
-			t.Logf("%d of %d cases (KUDO_FAULTS=all: all)", struck, len(writes)*len(harmless))
-		})
-	}
-}
-
-// The connection is bad for a while in the middle of each scenario: the end is that of an undisturbed run.
-func TestWeather(t *testing.T) {
-	for i, s := range scenarios {
-		t.Run(s.name, func(t *testing.T) {
-			want, writes := undisturbed(t, s)
-			for j, sky := range weathers {
-				if !thorough() && (i+j)%len(scenarios) != 0 {
-					continue
-				}
-				t.Run(sky.name, func(t *testing.T) {
-					w := newWorld(t)
-					env.Must(t, line.manage())
-					s.prepare(w)
-					w.bystanders()
-					at := 1 + rand.IntN(len(writes))
-					t.Logf("from write %d on", at)
-					line.cloud(w.ns, at, sky)
-					defer line.set(nil)
-					s.act(w)
-					s.ended(w)
-					w.settle(want)
-					w.untouched()
-					w.twice(s)
-				})
+				clouded(t, sky, under)
 			}
 		})
 	}
 }
 
-// cloud begins bad weather with the n-th write that concerns a word; it ends by itself.
-func (l *wire) cloud(word string, at int, sky weather) {
-	count := &counter{word: word}
-	var mu sync.Mutex
-	var bad handler
-	seen := 0
-	l.set(func(r *http.Request, forward env.Forward) (*http.Response, error) {
-		mu.Lock()
-		if bad == nil && env.IsWrite(r) {
-			concerns, err := count.concerns(r)
-			if err != nil {
-				mu.Unlock()
-				return nil, err
+// clouded runs scenarios in bad weather, which begins with some write of the first.
+func clouded(t *testing.T, sky weather, under []scenario) {
+	env.Must(t, line.manage())
+	defer line.set(nil)
+	long := span
+	if thorough() {
+		long = max(span, sky.thorough)
+	}
+	over := make(chan struct{})
+	begin := strike{name: sky.name, hit: func(l *wire, r *http.Request, forward env.Forward, begun func()) (*http.Response, error) {
+		defer begun()
+		bad := sky.make()
+		l.set(bad)
+		time.AfterFunc(long, func() { l.set(nil); close(over) })
+		return bad(r, forward)
+	}}
+	var cases []testing.InternalTest
+	for n, s := range under {
+		cases = append(cases, testing.InternalTest{Name: s.name, F: func(t *testing.T) {
+			w := newWorld(t)
+			s.prepare(w)
+			w.bystanders()
+			count := &counter{}
+			if n == 0 {
+				at := 1 + rand.IntN(len(undisturbed(t, s).writes))
+				t.Logf("from write %d on", at)
+				count = w.aim(at, begin)
 			}
-			if concerns {
-				seen++
+			s.act(w)
+			s.ended(w)
+			if line.leave(count); line.target(count) != "" {
+				<-over
 			}
-			if seen >= at {
-				bad = sky.make()
-				time.AfterFunc(span, func() { l.set(nil) })
-			}
-		}
-		now := bad
-		mu.Unlock()
-		if now != nil {
-			return now(r, forward)
-		}
-		return forward(r)
-	})
+			w.settle(undisturbed(t, s).end)
+			w.untouched()
+			w.twice(s)
+		}})
+	}
+	beside(t, cases)
 }
 
 // The apiserver, or its database, is killed in the middle of a plan, and comes back.
@@ -246,32 +242,23 @@ func TestControlPlaneKilled(t *testing.T) {
 	for _, component := range []string{"kube-apiserver", "etcd"} {
 		t.Run(component, func(t *testing.T) {
 			s := scenarios[0]
-			want, writes := undisturbed(t, s)
+			known := undisturbed(t, s)
 			w := newWorld(t)
 			s.prepare(w)
 			w.bystanders()
-			count := line.aim(w.ns, 1+len(writes)/2, strike{name: component, hit: func(_ *wire, _ *http.Request, _ env.Forward, over func()) (*http.Response, error) {
+			count := w.aim(1+len(known.writes)/2, strike{name: component, hit: func(_ *wire, _ *http.Request, _ env.Forward, over func()) (*http.Response, error) {
 				defer over()
-				if out, err := suite.Local("kill", component); err != nil {
-					t.Errorf("%v: %s", err, out)
+				if err := local(component, "kill"); err != nil {
+					t.Error(err)
 				}
 				return nil, env.ErrCut
 			}})
 			s.act(w)
-			<-count.struck
+			heard(t, count.struck)
 			time.Sleep(2 * time.Second) // the manager tries in vain
-			if out, err := suite.Local("start", component); err != nil {
-				t.Fatal(err, out)
-			}
-			line.set(nil)
-			env.Eventually(t, "an apiserver that answers", func() string {
-				if _, err := suite.Namespace(ctx); err != nil {
-					return fmt.Sprint(err)
-				}
-				return ""
-			})
+			env.Must(t, started(component))
 			s.ended(w)
-			w.settle(want)
+			w.settle(known.end)
 			w.untouched()
 			w.twice(s)
 		})

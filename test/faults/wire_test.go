@@ -1,11 +1,13 @@
 package faults
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,16 +19,25 @@ import (
 
 // wire is a manager and the proxy through which it reaches the apiserver.
 type wire struct {
-	proxy *env.Proxy
-	log   string
+	proxy      *env.Proxy
+	log, cache string
+	// program is the manager with its arguments.
+	program func(args ...string) *exec.Cmd
 
 	mu      sync.Mutex
 	process *process
+	// fenced is set while the manager dies: no write of it passes any more.
+	fenced bool
 	// exits are how often a manager ended that nobody had asked to.
 	exits int
-	// handle is asked for each request; nil sends it on.
-	handle func(r *http.Request, forward env.Forward) (*http.Response, error)
+	// handle is asked for each request that is not struck; nil sends it on.
+	handle handler
+	// counters are of the worlds whose writes count.
+	counters []*counter
 }
+
+// handler does something with a request.
+type handler = func(r *http.Request, forward env.Forward) (*http.Response, error)
 
 // process is one life of a manager.
 type process struct {
@@ -37,7 +48,7 @@ type process struct {
 }
 
 func (l *wire) open(e *env.Env, dir string) (err error) {
-	l.log = filepath.Join(dir, "manager.log")
+	l.log, l.cache, l.program = filepath.Join(dir, "manager.log"), filepath.Join(dir, "cache"), e.Manager
 	l.proxy, err = e.Proxy(dir, l.pass)
 	return err
 }
@@ -48,6 +59,15 @@ func (l *wire) close() {
 }
 
 func (l *wire) pass(r *http.Request, forward env.Forward) (*http.Response, error) {
+	if env.IsWrite(r) {
+		struck, err := l.count(r)
+		if err != nil {
+			return nil, err
+		}
+		if struck != nil {
+			return struck.by.hit(l, r, forward, sync.OnceFunc(func() { close(struck.struck) }))
+		}
+	}
 	l.mu.Lock()
 	handle := l.handle
 	l.mu.Unlock()
@@ -58,7 +78,7 @@ func (l *wire) pass(r *http.Request, forward env.Forward) (*http.Response, error
 }
 
 // set changes what the proxy does; nil sends all on.
-func (l *wire) set(handle func(r *http.Request, forward env.Forward) (*http.Response, error)) {
+func (l *wire) set(handle handler) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.handle = handle
@@ -69,15 +89,15 @@ func (l *wire) set(handle func(r *http.Request, forward env.Forward) (*http.Resp
 func (l *wire) manage(args ...string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.process != nil {
-		return nil
+	if l.process != nil || l.fenced {
+		return nil // who has fenced one makes the next
 	}
 	out, err := os.OpenFile(l.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = out.Close() }()
-	m := suite.Manager(append([]string{"--kubeconfig", l.proxy.Kubeconfig, "--leader-elect=false", "--webhook-port=0"}, args...)...)
+	m := l.program(append([]string{"--kubeconfig", l.proxy.Kubeconfig, "--leader-elect=false", "--webhook-port=0", "--cache-dir", l.cache}, args...)...)
 	m.Stdout, m.Stderr = out, out
 	if err := m.Start(); err != nil {
 		return err
@@ -108,23 +128,48 @@ func (l *wire) watch(p *process, args []string) {
 	}
 }
 
-// end signals the manager and waits for its end. It returns nil if none runs.
-func (l *wire) end(signal os.Signal) *process {
+// ends are how often a manager ended by itself.
+func (l *wire) ends() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.exits
+}
+
+// end signals the manager and waits for its end. It returns nil if none runs. What passes meanwhile passes.
+func (l *wire) end(signal os.Signal) *process {
+	l.mu.Lock()
 	p := l.process
 	if p == nil {
+		l.mu.Unlock()
 		return nil
 	}
 	p.asked.Store(true)
-	l.process = nil
 	_ = p.Process.Signal(signal)
+	l.mu.Unlock()
 	<-p.over
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.process == p {
+		l.process = nil
+	}
 	return p
 }
 
 // kill kills the manager, as a crash of its machine would. When it returns, the manager is gone.
 func (l *wire) kill() { l.end(syscall.SIGKILL) }
+
+// signal signals the manager, if one runs.
+func (l *wire) signal(signal os.Signal) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.process == nil {
+		return nil
+	}
+	if err := l.process.Process.Signal(signal); !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	return nil
+}
 
 // freeze stops the manager for a while, without its knowing. The manager counts as gone for all else.
 func (l *wire) freeze() *process {
@@ -162,7 +207,7 @@ func (l *wire) tail() string {
 // strike is a fault that hits the n-th write.
 type strike struct {
 	name string
-	// kills tells that the manager dies of it.
+	// kills tells that the manager dies of it: until it has, no other write that concerns the world passes.
 	kills bool
 	// hit does it, and calls over when all is as it should be for what comes next.
 	hit func(l *wire, r *http.Request, forward env.Forward, over func()) (*http.Response, error)
@@ -170,68 +215,99 @@ type strike struct {
 
 // counter counts the writes that concern a world, and strikes one of them.
 type counter struct {
-	mu sync.Mutex
-	// word is in the path of each request that counts.
+	// word is in the path of each request that counts, or in what it creates.
 	word string
 	at   int
-	// seen are the writes, and hit is the one that was struck.
+	by   strike
+	// seen are the writes, and hit is the one that was struck; both are the wire's to guard.
 	seen   []string
 	hit    string
 	struck chan struct{}
 }
 
 // aim strikes the n-th write from now on that concerns a word; 0 strikes none.
-func (l *wire) aim(word string, at int, s strike) *counter {
-	c := &counter{word: word, at: at, struck: make(chan struct{})}
-	dead := false
-	l.set(func(r *http.Request, forward env.Forward) (*http.Response, error) {
-		if !env.IsWrite(r) {
-			return forward(r)
-		}
-		c.mu.Lock()
-		if dead {
-			c.mu.Unlock()
-			return nil, env.ErrCut // it was on its way when the manager died
-		}
-		concerns, err := c.concerns(r)
-		if err != nil {
-			c.mu.Unlock()
-			return nil, err
-		}
-		if concerns {
-			c.seen = append(c.seen, r.Method+" "+strings.ReplaceAll(r.URL.Path, word, "NS"))
-		}
-		now := concerns && len(c.seen) == c.at
-		if !now {
-			c.mu.Unlock()
-			return forward(r)
-		}
-		c.hit, dead = c.seen[len(c.seen)-1], s.kills
-		c.mu.Unlock()
-		return s.hit(l, r, forward, sync.OnceFunc(func() { close(c.struck) }))
-	})
+func (l *wire) aim(word string, at int, by strike) *counter {
+	c := &counter{word: word, at: at, by: by, struck: make(chan struct{})}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.counters = append(l.counters, c)
 	return c
 }
 
-// concerns looks for the word in a request's path, and in the body of one that creates.
-func (c *counter) concerns(r *http.Request) (bool, error) {
-	if strings.Contains(r.URL.Path, c.word) {
-		return true, nil
+// leave ends the counting.
+func (l *wire) leave(c *counter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.counters = slices.DeleteFunc(l.counters, func(o *counter) bool { return o == c })
+}
+
+// count counts a write, and returns the counter that is to strike it, if any.
+func (l *wire) count(r *http.Request) (*counter, error) {
+	text, err := said(r)
+	if err != nil {
+		return nil, err
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fenced {
+		return nil, env.ErrCut // it was on its way when the manager died
+	}
+	for _, c := range l.counters {
+		if !strings.Contains(text, c.word) {
+			continue
+		}
+		if c.hit != "" && c.by.kills {
+			return nil, env.ErrCut
+		}
+		c.seen = append(c.seen, r.Method+" "+strings.ReplaceAll(r.URL.Path, c.word, "NS"))
+		if len(c.seen) == c.at {
+			c.hit = c.seen[c.at-1]
+			return c, nil
+		}
+	}
+	return nil, nil
+}
+
+// said is a request's path, and the body of one that creates.
+func said(r *http.Request) (string, error) {
 	if r.Method != http.MethodPost || r.Body == nil {
-		return false, nil
+		return r.URL.Path, nil
 	}
 	text, err := io.ReadAll(r.Body)
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	r.Body = io.NopCloser(strings.NewReader(string(text)))
-	return strings.Contains(string(text), c.word), nil
+	return r.URL.Path + string(text), nil
 }
 
-// writes are those that were seen so far.
-func (c *counter) writes() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return append([]string(nil), c.seen...)
+// writes are those that a counter has seen so far.
+func (l *wire) writes(c *counter) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(c.seen)
+}
+
+// target is the write that a counter has struck, or "".
+func (l *wire) target(c *counter) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return c.hit
+}
+
+// revive kills the manager, of which strikes may have had the worlds wait, and starts the next.
+func (l *wire) revive() error {
+	l.fence(true)
+	l.kill()
+	l.mu.Lock()
+	l.counters = slices.DeleteFunc(l.counters, func(c *counter) bool { return c.hit != "" && c.by.kills })
+	l.mu.Unlock()
+	l.fence(false)
+	return l.manage()
+}
+
+func (l *wire) fence(up bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fenced = up
 }

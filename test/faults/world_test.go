@@ -1,7 +1,9 @@
 package faults
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,9 +70,37 @@ func (w *world) await(name string, holds func(*v1beta1.Instance) bool) *v1beta1.
 	w.Helper()
 	i, err := suite.Await(ctx, w.ns, name, limit, holds)
 	if err != nil {
-		w.Fatalf("%v\nthe manager said:\n%s", err, line.tail())
+		w.Fatalf("%v\n%s\nthe manager said:\n%s", err, w.servers(), line.tail())
 	}
 	return i
+}
+
+// heard waits for something that a test's proxy is to tell.
+func heard[T any](t testing.TB, from <-chan T) T {
+	t.Helper()
+	select {
+	case what := <-from:
+		return what
+	case <-time.After(limit):
+		t.Fatalf("after %s: nothing was struck; the manager said:\n%s", limit, line.tail())
+		panic("unreachable")
+	}
+}
+
+// servers tells how the servers of the world are, apart from what kudo makes of it.
+func (w *world) servers() string {
+	deployments, pods := &appsv1.DeploymentList{}, &corev1.PodList{}
+	if err := errors.Join(suite.List(ctx, deployments, client.InNamespace(w.ns)), suite.List(ctx, pods, client.InNamespace(w.ns))); err != nil {
+		return err.Error()
+	}
+	var out strings.Builder
+	for _, d := range deployments.Items {
+		fmt.Fprintf(&out, "Deployment %s: generation %d, %+v\n", d.Name, d.Generation, d.Status)
+	}
+	for _, p := range pods.Items {
+		fmt.Fprintf(&out, "Pod %s: %s\n", p.Name, p.Status.Phase)
+	}
+	return out.String()
 }
 
 // complete is a predicate: the n-th run of an Instance, of a plan, has succeeded, and nothing else is asked for.

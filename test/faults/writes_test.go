@@ -2,6 +2,7 @@ package faults
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -9,43 +10,96 @@ import (
 	"kudo.dev/kudo/test/env"
 )
 
-// modes are the moments at which the manager dies. sample is how many of a scenario's writes are struck, unless all are
-// wanted: for what is stored the moments are alike, so that one of the second is enough.
-var modes = []struct {
-	strike
-	sample int
-}{{killed, 2}, {answered, 1}}
+// side is how many worlds there are at a time. They share a manager, so that each fault hits all of them, in the middle of
+// whatever they do. The manager works on eight Instances at a time: not all of its workers are ever held.
+const side = 7
 
-// The manager is killed at each write of each scenario, and started again: the end is that of an undisturbed run.
-func TestKilledAtEachWrite(t *testing.T) {
-	for _, s := range scenarios {
-		t.Run(s.name, func(t *testing.T) {
-			want, writes := undisturbed(t, s)
-			for i, m := range modes {
-				struck := 0
-				for _, n := range chosen(len(writes), m.sample, i) {
-					if !struckAt(t, s, m.strike, n, want) {
-						break
-					}
-					struck++
-				}
-				t.Logf("%s: at %d of %d writes (KUDO_FAULTS=all: at each)", m.name, struck, len(writes))
+// beside runs cases as subtests, some at a time.
+func beside(t *testing.T, cases []testing.InternalTest) {
+	t.Helper()
+	next := make(chan testing.InternalTest)
+	var workers sync.WaitGroup
+	for range side {
+		workers.Go(func() {
+			for c := range next {
+				t.Run(c.Name, c.F)
 			}
 		})
 	}
+	for _, c := range cases {
+		next <- c
+	}
+	close(next)
+	workers.Wait()
 }
 
-// chosen are the writes that are struck: all, or an even sample, shifted by a number.
-func chosen(writes, sample, shift int) []int {
-	var out []int
-	if thorough() {
-		for n := 1; n <= 2*writes; n++ { // a run with a fault may have more; it ends where none is struck
-			out = append(out, n)
+// death is a case of the manager's: a scenario, and the write at which it is to die.
+type death struct {
+	s      scenario
+	n      int
+	moment int
+}
+
+// The manager is killed at each write of each scenario, and started again: the end is that of an undisturbed run. Several
+// scenarios share a death.
+func TestKilledAtEachWrite(t *testing.T) {
+	learn(t)
+	for _, part := range parts(true) {
+		var deaths []death
+		for turn := range moments {
+			for i, s := range part {
+				for _, n := range chosen(len(undisturbed(t, s).writes), 5*turn+3*i) {
+					deaths = append(deaths, death{s, n, turn})
+				}
+			}
 		}
-		return out
+		t.Logf("%d cases (KUDO_FAULTS=all: all)", len(deaths))
+		for together := range slices.Chunk(deaths, side) {
+			die(t, together)
+		}
 	}
-	for i := range min(sample, writes) {
-		out = append(out, 1+(i*writes/sample+shift)%writes)
+}
+
+// die runs scenarios in the middle of which the manager dies.
+func die(t *testing.T, together []death) {
+	env.Must(t, line.manage())
+	v := newWave(len(together))
+	var cases []testing.InternalTest
+	for _, d := range together {
+		arrive := sync.OnceFunc(v.arrive)
+		by := moments[d.moment](v, arrive)
+		cases = append(cases, testing.InternalTest{Name: fmt.Sprintf("%s/%s/%d", d.s.name, by.name, d.n), F: func(t *testing.T) {
+			defer arrive()
+			w := newWorld(t)
+			d.s.prepare(w)
+			w.bystanders()
+			count := w.aim(d.n, by)
+			d.s.act(w)
+			d.s.ended(w)
+			if line.target(count) == "" {
+				line.leave(count)
+				arrive() // it has fewer writes than without a fault
+			}
+			<-v.over
+			env.Must(t, v.err)
+			t.Logf("struck %q", line.target(count))
+			d.s.ended(w)
+			w.settle(undisturbed(t, d.s).end)
+			w.untouched()
+			w.twice(d.s)
+		}})
+	}
+	beside(t, cases)
+}
+
+// chosen are the writes that are struck: all, or one, which a number shifts. A run with a fault may have more.
+func chosen(writes, shift int) []int {
+	if !thorough() {
+		return []int{1 + shift%writes}
+	}
+	var out []int
+	for n := 1; n <= writes+writes/4; n++ {
+		out = append(out, n)
 	}
 	return out
 }
@@ -59,11 +113,26 @@ type reference struct {
 // references of scenarios by name: one run of each is enough for all tests.
 var references sync.Map
 
+// learn runs all scenarios without a fault that have not been run yet.
+func learn(t *testing.T) {
+	t.Helper()
+	var cases []testing.InternalTest
+	for _, s := range scenarios {
+		if _, found := references.Load(s.name); !found {
+			cases = append(cases, testing.InternalTest{Name: "undisturbed " + s.name, F: func(t *testing.T) { undisturbed(t, s) }})
+		}
+	}
+	beside(t, cases)
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
 // undisturbed runs a scenario without a fault, unless that was done before.
-func undisturbed(t *testing.T, s scenario) (state, []string) {
+func undisturbed(t *testing.T, s scenario) reference {
 	t.Helper()
 	if known, found := references.Load(s.name); found {
-		return known.(reference).end, known.(reference).writes
+		return known.(reference)
 	}
 	line.set(nil)
 	w := newWorld(t)
@@ -71,73 +140,49 @@ func undisturbed(t *testing.T, s scenario) (state, []string) {
 	s.prepare(w)
 	w.bystanders()
 	began := time.Now()
-	count := line.aim(w.ns, 0, strike{})
+	count := w.aim(0, strike{})
 	s.act(w)
 	s.ended(w)
 	took := time.Since(began)
 	want := w.rest()
-	line.set(nil)
+	writes := line.writes(count)
 	w.untouched()
-	writes := count.writes()
 	t.Logf("undisturbed: %d writes in %s", len(writes), took.Round(time.Millisecond))
 	for n, write := range writes {
 		t.Logf("  %d %s", n+1, write)
 	}
 	w.twice(s)
-	references.Store(s.name, reference{want, writes})
-	return want, writes
+	known := reference{want, writes}
+	references.Store(s.name, known)
+	return known
 }
 
-// struckAt runs a scenario in which the n-th write is struck, and tells whether it had so many.
-func struckAt(t *testing.T, s scenario, hit strike, n int, want state) bool {
-	t.Helper()
-	struck := false
-	t.Run(fmt.Sprintf("%s/%d", hit.name, n), func(t *testing.T) {
-		began := time.Now()
+// aim strikes the n-th write from now on that concerns the world; 0 strikes none.
+func (w *world) aim(n int, by strike) *counter {
+	count := line.aim(w.ns, n, by)
+	w.Cleanup(func() { line.leave(count) })
+	return count
+}
+
+// struckAt is a scenario in which the n-th write is struck. A run with a fault may have more writes or fewer; if it has
+// not so many, nothing is struck, and its end is the same.
+func struckAt(s scenario, by strike, n int) testing.InternalTest {
+	return testing.InternalTest{Name: fmt.Sprintf("%s/%s/%d", s.name, by.name, n), F: func(t *testing.T) {
 		w := newWorld(t)
-		env.Must(t, line.manage())
 		s.prepare(w)
 		w.bystanders()
-		count := line.aim(w.ns, n, hit)
+		count := w.aim(n, by)
 		s.act(w)
-		over, restarted := make(chan struct{}), make(chan error, 1)
-		go func() { restarted <- count.restart(hit, over) }()
 		s.ended(w)
-		close(over)
-		env.Must(t, <-restarted)
-		line.set(nil)
-		select {
-		case <-count.struck:
-			struck = true
-		default:
+		line.leave(count)
+		if line.target(count) != "" {
+			<-count.struck // the last write was struck: what it commits is the end
 		}
-		t.Logf("struck %q, over after %s", count.hit, time.Since(began).Round(time.Millisecond))
-		w.settle(want)
+		t.Logf("struck %q", line.target(count))
+		w.settle(undisturbed(t, s).end)
 		w.untouched()
 		w.twice(s)
-	})
-	return struck
-}
-
-// restart starts the manager again once it was killed.
-func (c *counter) restart(hit strike, over chan struct{}) error {
-	select {
-	case <-over:
-		c.mu.Lock()
-		at := c.hit
-		c.mu.Unlock()
-		if at == "" {
-			return nil
-		}
-		<-c.struck // the last write was struck: what it commits is the end
-	case <-c.struck:
-	}
-	if !hit.kills {
-		return nil
-	}
-	line.kill()
-	line.set(nil)
-	return line.manage()
+	}}
 }
 
 // twice runs the scenario's plan again: nothing that it wrote changes, and nothing is made anew.
