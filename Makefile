@@ -69,9 +69,16 @@ chaos: build ## Run scenarios amid a random mix of faults for CHAOS_TIME (10m); 
 	@CHAOS_TIME=$(CHAOS_TIME) go test -count=1 -v -timeout 3h -run TestChaos ./test/faults
 
 .PHONY: bench
-bench: build ## Run the benchmarks: of explore rules, and on a real control plane, with requests and times.
-	@go test -run '^$$' -bench . ./pkg/explore/...
+bench: benchmarks compare ## Run all benchmarks; for figures that count, on a machine that does nothing else.
+
+.PHONY: benchmarks
+benchmarks: build ## Run the Go benchmarks: of packages, and on a real control plane, with requests and times.
+	@go test -run '^$$' -bench . ./pkg/explore/... ./pkg/repository ./pkg/crds/... ./operators/...
 	@go test -run '^$$' -bench . -benchtime 1x -timeout 40m -p 1 ./test/bench ./test/tarballs
+
+.PHONY: compare
+compare: build ## Measure kudo beside Helm, kubectl and Flux's library, into docs/benchmarks.md (an hour or two; COMPARE=-quick for minutes).
+	@cd test/bench/compare && GOFLAGS=-mod=mod go run . $(COMPARE)
 
 .PHONY: lint
 lint: ## Check formatting, vet, staticcheck, and that generated files are up to date.

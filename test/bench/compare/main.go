@@ -1,0 +1,148 @@
+// Command compare measures kudo side by side with Helm, kubectl and Flux's library for server-side apply, and writes what
+// it finds into docs/benchmarks.md. Its module is its own, so that kudo's does not need the opponents.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"kudo.dev/kudo/test/bench/compare/report"
+	"kudo.dev/kudo/test/bench/compare/tools"
+	"kudo.dev/kudo/test/bench/compare/workload"
+	"kudo.dev/kudo/test/env"
+)
+
+type options struct {
+	quick      bool
+	only       string
+	json, page string
+}
+
+func main() {
+	var o options
+	flag.BoolVar(&o.quick, "quick", false, "fewer rounds, smaller sizes, shorter rests: minutes rather than hours")
+	flag.StringVar(&o.only, "only", "", "comma-separated workloads to run, of "+strings.Join(names(), ", ")+"; the others keep what was measured before")
+	flag.StringVar(&o.json, "json", filepath.Join(env.Root(), "dist", "benchmarks.json"), "file of all samples; read first, so that workloads may be run one by one")
+	flag.StringVar(&o.page, "page", filepath.Join(env.Root(), "docs", "benchmarks.md"), "the page to write")
+	flag.Parse()
+	ctrllog.SetLogger(logr.Discard())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "compare:", err)
+		os.Exit(1)
+	}
+}
+
+func names() []string {
+	var out []string
+	for _, w := range workload.All() {
+		out = append(out, w.Name)
+	}
+	return out
+}
+
+func run(ctx context.Context, o options) error {
+	chosen, err := choose(o.only)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "kudo-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	b := &workload.Bench{Sizes: workload.Full(), Dir: dir, Home: filepath.Join(dir, "home"), Say: say(time.Now())}
+	if o.quick {
+		b.Sizes = workload.Quick()
+	}
+	b.Say("building the opponents")
+	if b.Programs, err = tools.Build(filepath.Join(env.Root(), "bin"), dir, build(ctx)); err != nil {
+		return err
+	}
+	used, err := versions(ctx, b.Programs)
+	if err != nil {
+		return err
+	}
+	for _, w := range chosen {
+		b.Say("workload %s", w.Name)
+		s := report.Section{Name: w.Name, Title: w.Title, About: w.About, Began: time.Now(), Load: load(), Quick: o.quick}
+		if err := w.Run(ctx, b, &s); err != nil {
+			return fmt.Errorf("workload %s: %w", w.Name, err)
+		}
+		fmt.Printf("%s\n\n", s.Title)
+		if err := s.Table(os.Stdout); err != nil {
+			return err
+		}
+		if err := keep(s, used, o); err != nil { // what is measured is kept, whatever becomes of the next
+			return err
+		}
+	}
+	return nil
+}
+
+func choose(only string) ([]workload.Workload, error) {
+	all := workload.All()
+	if only == "" {
+		return all, nil
+	}
+	var out []workload.Workload
+	for name := range strings.SplitSeq(only, ",") {
+		at := slices.IndexFunc(all, func(w workload.Workload) bool { return w.Name == name })
+		if at < 0 {
+			return nil, fmt.Errorf("there is no workload %q: there are %s", name, strings.Join(names(), ", "))
+		}
+		out = append(out, all[at])
+	}
+	return out, nil
+}
+
+// say tells of progress on stderr.
+func say(began time.Time) func(string, ...any) {
+	return func(format string, args ...any) {
+		fmt.Fprintf(os.Stderr, "%7s  %s\n", time.Since(began).Round(time.Second), fmt.Sprintf(format, args...))
+	}
+}
+
+// build builds a program of the opponents' module.
+func build(ctx context.Context) func(out, pkg string) error {
+	return func(out, pkg string) error {
+		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", out, pkg)
+		cmd.Dir, cmd.Stdout, cmd.Stderr = filepath.Join(env.Root(), "test", "bench", "compare"), os.Stderr, os.Stderr
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		return cmd.Run()
+	}
+}
+
+// keep adds a section to what was measured before, and writes the samples and the page.
+func keep(s report.Section, used map[string]string, o options) error {
+	r, err := report.Load(o.json)
+	if err != nil {
+		return err
+	}
+	r.Machine, r.Versions = machine(), used
+	r.Put(s, names())
+	if err := os.MkdirAll(filepath.Dir(o.json), 0o750); err != nil {
+		return err
+	}
+	if err := r.Save(o.json); err != nil {
+		return err
+	}
+	var page strings.Builder
+	if err := r.Document(&page); err != nil {
+		return err
+	}
+	return os.WriteFile(o.page, []byte(page.String()), 0o644)
+}

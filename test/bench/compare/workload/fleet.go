@@ -1,0 +1,177 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/test/bench/compare/plane"
+	"kudo.dev/kudo/test/bench/compare/report"
+)
+
+// leasePeriod is how often the manager renews its lease.
+const leasePeriod = 2 * time.Second
+
+func fleet() Workload {
+	return Workload{
+		Name: "fleet", Title: "A fleet of Instances",
+		About: `Instances of four objects each (Deployment of no replica, ServiceAccount, Service, Ingress), created by 16 clients at a
+time on a control plane with the controllers of Deployments, which share the machine. Requests are those that the manager
+itself says it has sent (` + "`rest_client_requests_total`" + `): writes are all but GETs and the renewals of its lease, events among
+them. For scale: Flux publishes 4 min 39 s for 1,000 releases of four objects, on another machine.`,
+		Run: runFleet,
+	}
+}
+
+func runFleet(ctx context.Context, b *Bench, s *report.Section) error {
+	return b.on("full", func(p *plane.Plane) error {
+		c, err := b.crowd(ctx, p, 16)
+		if err != nil {
+			return err
+		}
+		n := b.Sizes.Fleet
+		figures, err := arrive(ctx, p, c, n)
+		if err != nil {
+			return err
+		}
+		s.Figures = append(s.Figures, figures...)
+		for _, part := range []func(context.Context, *Bench, *plane.Plane, *crowd) ([]report.Figure, error){idle, drift, restart} {
+			if figures, err = part(ctx, b, p, c); err != nil {
+				return err
+			}
+			s.Figures = append(s.Figures, figures...)
+		}
+		return nil
+	})
+}
+
+func arrive(ctx context.Context, p *plane.Plane, c *crowd, n int) ([]report.Figure, error) {
+	meter, err := p.Meter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sent, err := sentBy(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	c.say("%d Instances", n)
+	times, took, err := c.come(ctx, 0, n)
+	if err != nil {
+		return nil, err
+	}
+	cost, err := meter.Stop(ctx)
+	if err != nil {
+		return nil, err
+	}
+	writes, err := sent.writes(ctx)
+	return []report.Figure{
+		report.AtMost(fmt.Sprintf("%d Instances to COMPLETE", n), took.Seconds(), 60*float64(n)/1000, "%.1f s"),
+		report.Told("one of them, median and p99", "%.2f s, %.2f s", report.Median(times), report.Quantile(times, 0.99)),
+		report.AtMost("writes of the manager for each", float64(writes)/float64(n), 10, "%.2f"),
+		report.Told("requests at the apiserver, of anybody", "%s", listed(cost.Requests)),
+		report.Told("CPU time of manager and apiserver", "%.1f s, %.1f s", cost.Manager, cost.Server),
+	}, err
+}
+
+// idle watches the manager at rest.
+func idle(ctx context.Context, b *Bench, p *plane.Plane, _ *crowd) ([]report.Figure, error) {
+	b.Say("coming to rest")
+	if err := plane.Pause(ctx, 75*time.Second); err != nil { // the garbage collector learns of kudo's kinds within a minute
+		return nil, err
+	}
+	b.Say("idle for %s", b.Sizes.Idle)
+	meter, err := p.Meter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sent, err := sentBy(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	if err := plane.Pause(ctx, b.Sizes.Idle); err != nil {
+		return nil, err
+	}
+	writes, err := sent.writes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	took := time.Since(began)
+	cost, err := meter.Stop(ctx)
+	if err != nil {
+		return nil, err
+	}
+	others := 0
+	// Services are not among them: the apiserver lists them itself every few minutes, to repair its allocation of addresses.
+	for _, kind := range []string{"instances", "operatorversions", "operators", "installations", "controllerrevisions", "deployments", "serviceaccounts", "ingresses"} {
+		others += cost.Requests.Of(kind)
+	}
+	span := took.Round(time.Second)
+	return []report.Figure{
+		report.AtMost(fmt.Sprintf("idle for %s: writes of the manager but its lease", span), float64(writes), 0, "%.0f"),
+		report.AtMost("idle: requests for kudo's kinds and the objects, of anybody, but watches", float64(others), 0, "%.0f"),
+		report.Told("idle: requests at the apiserver, of anybody", "%s", listed(cost.Requests)),
+		report.Told("idle: GETs of the manager (watches that begin again)", "%d", sent.now.Sent["GET"]-sent.before.Sent["GET"]),
+		report.AtMost("idle: share of a core", 100*cost.Manager/took.Seconds(), 1, "%.2f %%"),
+	}, nil
+}
+
+// drift deletes the Service of one Instance in a hundred, and changes that of another one.
+func drift(ctx context.Context, b *Bench, p *plane.Plane, c *crowd) ([]report.Figure, error) {
+	n, ns := max(1, b.Sizes.Fleet/100), c.ov.Namespace
+	b.Say("drift of %d Instances", n)
+	sent, err := sentBy(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	for i := range n {
+		if err := p.Delete(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: fmt.Sprintf("i%d", i)}}); err != nil {
+			return nil, err
+		}
+		changed := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: fmt.Sprintf("i%d", n+i)}}
+		if err := p.Patch(ctx, changed, client.RawPatch(types.JSONPatchType, []byte(`[{"op":"replace","path":"/spec/ports/0/port","value":81}]`))); err != nil {
+			return nil, err
+		}
+	}
+	told := func(from int) (int, error) { return unready(ctx, p, ns, from, n) }
+	if err := plane.Poll(ctx, time.Minute, "the drift to be told", func() (bool, error) { count, err := told(0); return count == n, err }); err != nil {
+		return nil, err
+	}
+	took := time.Since(began)
+	changed, err := told(n)
+	if err != nil {
+		return nil, err
+	}
+	out, _ := p.Kudo("get", "instances", "-n", ns)
+	writes, err := sent.writes(ctx)
+	return []report.Figure{
+		report.Told(fmt.Sprintf("drift, the Service of %d Instances deleted: until told", n), "%.2f s, with %.1f writes each", took.Seconds(), float64(writes)/float64(n)),
+		report.AtLeast("of these, `kubectl kudo get instances` shows as not ready", float64(strings.Count(out, "False")), float64(n), "%.0f"),
+		report.Told(fmt.Sprintf("drift, a field of %d Services changed: told of", n), "%d", changed),
+	}, err
+}
+
+// unready counts the Instances, of n from a number on, that are not ready.
+func unready(ctx context.Context, p *plane.Plane, ns string, from, n int) (int, error) {
+	count := 0
+	for i := from; i < from+n; i++ {
+		instance := &v1beta1.Instance{}
+		if err := p.Get(ctx, types.NamespacedName{Namespace: ns, Name: fmt.Sprintf("i%d", i)}, instance); err != nil {
+			return 0, err
+		}
+		for _, condition := range instance.Status.Conditions {
+			if condition.Type == v1beta1.ReadyCondition && condition.Status == metav1.ConditionFalse {
+				count++
+			}
+		}
+	}
+	return count, nil
+}
