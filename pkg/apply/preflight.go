@@ -2,7 +2,9 @@ package apply
 
 import (
 	"context"
+	"sync"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -49,16 +51,25 @@ func (e *Engine) Preflight(ctx context.Context, objs []*unstructured.Unstructure
 	if len(objs) < 2 || refused != nil {
 		return refused
 	}
+	var mu sync.Mutex
+	var places errgroup.Group
+	places.SetLimit(Writers)
 	for at, indices := range missing {
-		found, err := e.existing(ctx, at, objs, indices)
-		if err != nil {
-			c := Change{ID: IDOf(objs[indices[0]])}.fail(ctx, e, objs[indices[0]], err)
-			refuse(&c)
-		}
-		for i, live := range found {
-			refuse(e.check(ctx, objs[i], live, o))
-		}
+		places.Go(func() error {
+			found, err := e.existing(ctx, at, objs, indices)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				c := Change{ID: IDOf(objs[indices[0]])}.fail(ctx, e, objs[indices[0]], err)
+				refuse(&c)
+			}
+			for i, live := range found {
+				refuse(e.check(ctx, objs[i], live, o))
+			}
+			return nil
+		})
 	}
+	_ = places.Wait() // what went wrong is among the refused
 	return refused
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -12,9 +13,23 @@ import (
 	"kudo.dev/kudo/cmd/kudo-local/internal/components"
 )
 
+// tries is how often ports are chosen: between the choice and the start of a
+// server, another program may take one.
+const tries = 3
+
 // Up starts what does not run. When something goes wrong or ctx ends, it stops
 // what it has started.
 func (p *Plane) Up(ctx context.Context) (err error) {
+	for range tries {
+		if err = p.up(ctx); err == nil || !strings.Contains(err.Error(), syscall.EADDRINUSE.Error()) {
+			return err
+		}
+		p.say("another program has taken a port in the meantime: trying again\n")
+	}
+	return err
+}
+
+func (p *Plane) up(ctx context.Context) (err error) {
 	begin := time.Now()
 	var started []string
 	defer func() {
