@@ -12,9 +12,14 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/gen"
 )
 
 var suite env.Suite
@@ -43,12 +48,31 @@ func read(t testing.TB, path string) string {
 // name of a page: that of its file.
 func name(path string) string { return strings.TrimSuffix(filepath.Base(path), ".md") }
 
+// collects waits until the garbage collector takes the objects of Instances: it learns of kudo's kinds only after half a
+// minute of a cluster's life, which nobody who reads a page would wait for.
+func collects(t *testing.T) {
+	ns := suite.NewNamespace(t)
+	owner := &v1beta1.Operator{ObjectMeta: gen.Meta(ns, "owner")}
+	env.Must(t, suite.Create(t.Context(), owner))
+	owned := &corev1.ConfigMap{ObjectMeta: gen.Meta(ns, "owned")}
+	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "Operator", Name: owner.Name, UID: owner.UID}}
+	env.Must(t, suite.Create(t.Context(), owned))
+	env.Must(t, suite.Delete(t.Context(), owner))
+	env.Eventually(t, "collected", func() string {
+		if err := suite.Get(t.Context(), client.ObjectKeyFromObject(owned), owned); err != nil {
+			return ""
+		}
+		return "the ConfigMap of an Operator that is gone is still there"
+	})
+}
+
 // Each page of the documentation does what it shows.
 func TestPages(t *testing.T) {
 	if !suite.Own() {
 		t.Skip("needs the cache folder of the manager, and a cluster that nobody else uses")
 	}
 	tools := build(t)
+	collects(t)
 	starts := make(chan struct{}, 2) // pages that start control planes of their own, two at a time: the machine may be small
 	for _, path := range files(t) {
 		t.Run(name(path), func(t *testing.T) {
