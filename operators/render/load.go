@@ -23,8 +23,11 @@ type file struct {
 func (s *Set) load() {
 	s.files = make(map[string]*file, len(s.sources))
 	s.defined = map[string][]string{}
-	for _, path := range s.Names() {
-		f := parseFile(path, s.sources[path])
+	paths := s.Names()
+	parsed := make([]*file, len(paths))
+	parallel(len(paths), func(i int) { parsed[i] = parseFile(paths[i], s.sources[paths[i]]) })
+	for i, path := range paths {
+		f := parsed[i]
 		s.files[path] = f
 		if f.err != nil {
 			continue
@@ -41,7 +44,7 @@ func (s *Set) load() {
 		s.ambiguous[name] = !s.same(name, paths)
 	}
 	s.tmpl = template.New("\x00").Option("missingkey=error").Funcs(functions())
-	for _, path := range s.Names() {
+	for _, path := range paths {
 		if f := s.files[path]; f.err == nil {
 			l := linker{set: s, file: f}
 			f.err = l.link()

@@ -182,6 +182,36 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
+// TestAll: several templates are rendered at a time as they are one by one; of several errors, the first name's counts.
+func TestAll(t *testing.T) {
+	templates, names := map[string]string{"broken.yaml": "{{ .Nothing }}", "wrong.yaml": "kind: X"}, []string{}
+	for i := range 100 {
+		name := fmt.Sprintf("t%d.yaml", i)
+		templates[name] = fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Name }}-%d'}\n{{ $_ := set .Params \"A\" \"%d\" }}data: {a: '{{ .Params.A }}'}\n", i, i)
+		names = append(names, name)
+	}
+	v := vars()
+	results, err := New(templates).All(names, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := New(templates)
+	for i, name := range names {
+		want, err := one.Objects(name, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, results[i]); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	for range 20 {
+		if _, err := New(templates).All(append([]string{"wrong.yaml", "broken.yaml"}, names...), v); err == nil || !strings.Contains(err.Error(), "wrong.yaml") {
+			t.Errorf("the error of the first name: %v", err)
+		}
+	}
+}
+
 func BenchmarkObjects(b *testing.B) {
 	const text = `apiVersion: apps/v1
 kind: Deployment
@@ -221,10 +251,8 @@ func benchmark(b *testing.B, make func() *Set, v Variables) {
 	b.ReportAllocs()
 	for b.Loop() {
 		set := make()
-		for _, name := range set.Names() {
-			if _, err := set.Objects(name, v); err != nil {
-				b.Fatal(err)
-			}
+		if _, err := set.All(set.Names(), v); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -235,16 +236,14 @@ func (run *Run) variables(phase, step string) render.Variables {
 func (run *Run) render(resources []string, v render.Variables) ([]*unstructured.Unstructured, Effects, error) {
 	var out []*unstructured.Unstructured
 	var effects Effects
-	seen, rendered := map[apply.ID]string{}, map[string]bool{}
-	for _, name := range resources {
-		if rendered[name] {
-			continue // listed twice
-		}
-		rendered[name] = true
-		result, err := run.Version.Templates.Objects(name, v)
-		if err != nil {
-			return nil, effects, err
-		}
+	resources = once(resources)
+	results, err := run.Version.Templates.All(resources, v)
+	if err != nil {
+		return nil, effects, err
+	}
+	seen := map[apply.ID]string{}
+	for i, name := range resources {
+		result := results[i]
 		for _, warning := range result.Warnings {
 			effects.Events = append(effects.Events, [2]string{v1beta1.EventFieldDropped, warning.String()})
 		}
@@ -261,4 +260,14 @@ func (run *Run) render(resources []string, v render.Variables) ([]*unstructured.
 		}
 	}
 	return out, effects, nil
+}
+
+// once drops names that are listed twice.
+func once(names []string) []string {
+	known := map[string]bool{}
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		twice := known[name]
+		known[name] = true
+		return twice
+	})
 }

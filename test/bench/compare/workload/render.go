@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
@@ -24,8 +25,8 @@ func render() Workload {
 		Name: "render", Title: "Rendering templates",
 		About: `Templates of Deployments with an include, conditions, a loop and a nested map, as text; both engines run as libraries in
 one process, and their outputs are compared. Helm parses the templates each time it renders them, and so does kudo here
-(*parse and render*). kudo's manager keeps parsed templates, which is the case *render again*: Helm's engine has no such
-thing, and its time is that of the first case.`,
+(*parse and render*). kudo works on all processors, which Helm's engine does not. kudo's manager keeps parsed templates,
+which is the case *render again*: Helm's engine has no such thing, and its time is that of the first case.`,
 		Run: runRender,
 	}
 }
@@ -107,13 +108,22 @@ func kudoWarm(n int) renderer {
 }
 
 func kudoAll(set *kudorender.Set) (map[string]string, error) {
-	out, variables := map[string]string{}, kudoVariables()
-	for _, name := range set.Names() {
-		text, err := set.Text(name, variables)
-		if err != nil {
-			return nil, err
-		}
-		out[name] = text
+	names, variables := set.Names(), kudoVariables()
+	texts := make([]string, len(names))
+	var group errgroup.Group // as the manager does
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, name := range names {
+		group.Go(func() (err error) {
+			texts[i], err = set.Text(name, variables)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	out := make(map[string]string, len(names))
+	for i, name := range names {
+		out[name] = texts[i]
 	}
 	return out, nil
 }
