@@ -181,6 +181,9 @@ type run struct {
 	Version  string                  `json:"operatorVersion"`
 	Cause    string                  `json:"cause,omitempty"`
 	Message  string                  `json:"message,omitempty"`
+
+	parameters map[string]string
+	sensitive  []string
 }
 
 func (t *tool) planHistory() *cobra.Command {
@@ -228,7 +231,7 @@ func runsOf(ctx context.Context, c client.Client, owner client.Object, now map[s
 		if object.Revision == 0 || !metav1.IsControlledBy(&object, owner) || json.Unmarshal(object.Data.Raw, &started) != nil {
 			continue
 		}
-		r := run{Revision: object.Revision, Plan: started.Plan, Started: started.Started, Version: started.OperatorVersion, Cause: started.Cause}
+		r := run{Revision: object.Revision, Plan: started.Plan, Started: started.Started, Version: started.OperatorVersion, Cause: started.Cause, parameters: started.Parameters, sensitive: started.Sensitive}
 		if st, known := ended[object.Revision]; known {
 			r.Status, r.Finished, r.Message = st.Status, st.FinishedTimestamp, st.Message
 		} else if o := history.OutcomeOf(&object); o != nil {
