@@ -159,6 +159,8 @@ type MismatchError struct {
 	Reason string
 	// Drifted is set if the holder has the object already: somebody has changed it since.
 	Drifted bool
+	// By is the field manager that has changed it last, for people; it may be empty.
+	By string
 	// Superseded is set if a newer version of the same operator has changed it.
 	Superseded bool
 }
@@ -177,7 +179,11 @@ func (e *MismatchError) Error() string {
 		parts = append(parts, fmt.Sprintf("%s is %s, and the package wants %s", d.Path, d.Live, d.Wanted))
 	}
 	if e.Drifted {
-		return fmt.Sprintf("%s was changed since it was installed: %s. It is not overwritten: take the change back, or keep it as yours by removing its annotation kudo.dev/managed", e.ID, strings.Join(parts, "; "))
+		by := ""
+		if e.By != "" {
+			by = ", last by " + e.By
+		}
+		return fmt.Sprintf("%s was changed since it was installed%s: %s. It is not overwritten: take the change back, or keep it as yours by removing its annotation kudo.dev/managed", e.ID, by, strings.Join(parts, "; "))
 	}
 	holders := "somebody else"
 	if len(e.Holders) > 0 {

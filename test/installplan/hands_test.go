@@ -253,7 +253,7 @@ func TestDrift(t *testing.T) {
 	}
 	drifted(true)
 	now := env.Read(t, suite, &v1beta1.OperatorVersion{}, ns, "fleet")
-	env.Contains(t, meta.FindStatusCondition(now.Status.Conditions, v1beta1.DriftedCondition).Message, "ClusterRole "+f.word+" was changed since it was installed", `rules[0].verbs[0] is "delete", and the package wants "get"`)
+	env.Contains(t, meta.FindStatusCondition(now.Status.Conditions, v1beta1.DriftedCondition).Message, "ClusterRole "+f.word+" was changed since it was installed, last by installplan.test", `rules[0].verbs[0] is "delete", and the package wants "get"`)
 	if got := states(t, ov)["ClusterRole"]; got != v1beta1.HoldMismatch {
 		t.Errorf("it is %s, want Mismatch", got)
 	}
