@@ -119,6 +119,9 @@ func (k *Kinds) Unknown(ctx context.Context, obj *unstructured.Unstructured, cau
 			return fmt.Errorf("%s: the API %s cannot be looked up now: %w", IDOf(obj), gvk.GroupVersion(), err)
 		}
 	}
+	if outage(lists, gvk.GroupVersion()) {
+		return fmt.Errorf("%s: the API %s is not served now, though every Kubernetes has it", IDOf(obj), gvk.GroupVersion())
+	}
 	served := versions(lists, gvk)
 	if slices.Contains(served, gvk.GroupVersion().String()) {
 		return fmt.Errorf("%s: the API %s was not known a moment ago: %w", IDOf(obj), gvk.GroupVersion(), cause)
@@ -133,6 +136,18 @@ func (k *Kinds) Unknown(ctx context.Context, obj *unstructured.Unstructured, cau
 		}
 	}
 	return &FatalError{fmt.Errorf("%s: %s", IDOf(obj), k.remedy(gvk, served))}
+}
+
+// everywhere are APIs that every Kubernetes serves: where one is not, the cluster is not whole, and that passes.
+var everywhere = []schema.GroupVersion{
+	{Version: "v1"}, {Group: "apps", Version: "v1"}, {Group: "batch", Version: "v1"}, {Group: "apiextensions.k8s.io", Version: "v1"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1"}, {Group: "networking.k8s.io", Version: "v1"}, {Group: "policy", Version: "v1"},
+	{Group: "autoscaling", Version: "v2"}, {Group: "storage.k8s.io", Version: "v1"}, {Group: "admissionregistration.k8s.io", Version: "v1"},
+}
+
+// outage tells whether a complete discovery lacks an API that every Kubernetes serves.
+func outage(lists []*metav1.APIResourceList, gv schema.GroupVersion) bool {
+	return slices.Contains(everywhere, gv) && !slices.ContainsFunc(lists, func(l *metav1.APIResourceList) bool { return l.GroupVersion == gv.String() })
 }
 
 // remedy says what to do about a kind that is not served.
