@@ -92,12 +92,16 @@ lint: ## Check formatting, vet, staticcheck, and that generated files are up to 
 generate: ## Generate deep copies and CRDs from the API types.
 	@hack/generated.sh write "$(CONTROLLER_GEN)"
 
+CATALOG := dist/catalog
+
 .PHONY: catalog
-catalog: ## Make a repository of operators/catalog in dist/catalog: archives, and index.yaml.
-	@rm -rf dist/catalog && mkdir -p dist/catalog $(BIN)
-	@CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN)/ ./cmd/kubectl-kudo
-	@for dir in operators/catalog/*/operator; do $(BIN)/kubectl-kudo package create $$dir -d dist/catalog || exit 1; done
-	@$(BIN)/kubectl-kudo repo index dist/catalog
+catalog: $(BIN)/kubectl-kudo ## Make a repository of operators/catalog in dist/catalog (CATALOG): archives, and index.yaml.
+	@rm -rf $(CATALOG) && mkdir -p $(CATALOG)
+	@for dir in operators/catalog/*/operator; do $(BIN)/kubectl-kudo package create $$dir -d $(CATALOG) || exit 1; done
+	@$(BIN)/kubectl-kudo repo index $(CATALOG)
+
+$(BIN)/kubectl-kudo:
+	@$(MAKE) --no-print-directory build
 
 .PHONY: clean
 clean: ## Delete bin/, dist/ and the cached control plane.

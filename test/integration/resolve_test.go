@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -101,6 +102,27 @@ func TestResolution(t *testing.T) {
 			runs(t, ns, again)
 		})
 	}
+}
+
+// TestMakeCatalog: make catalog makes a repository, from which packages are installed once it is served.
+func TestMakeCatalog(t *testing.T) {
+	t.Parallel()
+	dir, home, ns := filepath.Join(t.TempDir(), "catalog"), t.TempDir(), namespace(t)
+	made := exec.Command("make", "-C", env.Root(), "catalog", "CATALOG="+dir, "BIN="+plane.Bin)
+	if out, err := made.CombinedOutput(); err != nil {
+		t.Fatalf("make catalog: %v\n%s", err, out)
+	}
+	server := httptest.NewServer(http.FileServer(http.Dir(dir)))
+	defer server.Close()
+	kudo(t, 0, "repo", "add", "catalog", server.URL, "--home", home)
+	packages, err := filepath.Glob(filepath.Join(env.Root(), "operators", "catalog", "*", "operator"))
+	must(t, err)
+	found := kudo(t, 0, "search", "", "--repo", "catalog", "--home", home)
+	for _, p := range packages {
+		contains(t, found, filepath.Base(filepath.Dir(p)))
+	}
+	kudo(t, 0, "install", "hello", "--repo", "catalog", "--operator-version", "^1", "--home", home, "--instance", "i", "-n", ns, "--wait")
+	status(t, get(t, &v1beta1.Instance{}, ns, "i"), "deploy", v1beta1.Complete)
 }
 
 // TestInClusterVersions: ranges choose from what is installed; what is missing is named, and the command that is said to

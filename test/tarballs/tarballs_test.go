@@ -277,6 +277,31 @@ func TestAlways(t *testing.T) {
 	if c := i.Status.CRDs; !c.Stale || !strings.Contains(c.StaleReason, "503") {
 		t.Errorf("status.crds: %+v", c)
 	}
+	told(t, ns, v1beta1.EventCRDsFetched, "/a.tgz")
+	told(t, ns, v1beta1.EventCRDsStale, "the one fetched at")
+	wrong := version(ns, "2", group, "Job", s.URL+"/b.tgz")
+	s.down.Store(false)
+	s.put("/b.tgz", []byte("no archive"))
+	env.Must(t, suite.Create(ctx, wrong))
+	env.Must(t, suite.Create(ctx, gen.Instance("c", wrong, nil)))
+	told(t, ns, v1beta1.EventCRDsRefused, "/b.tgz")
+}
+
+// told wants an event.
+func told(t *testing.T, ns, reason, text string) {
+	t.Helper()
+	env.Eventually(t, "event "+reason, func() string {
+		list := &corev1.EventList{}
+		env.Must(t, suite.List(ctx, list, client.InNamespace(ns)))
+		seen := ""
+		for _, e := range list.Items {
+			if e.Reason == reason && strings.Contains(e.Message, text) {
+				return ""
+			}
+			seen += e.Reason + ": " + e.Message + "\n"
+		}
+		return "there are\n" + seen
+	})
 }
 
 // A live CRD that differs is left as it is; under IfSafe it is changed if that breaks nothing.
