@@ -16,46 +16,29 @@ import (
 	"kudo.dev/kudo/pkg/sources"
 )
 
-type rollbackOptions struct {
-	waiting
-	instance string
-	revision int64
-}
-
 func (t *tool) rollbackCommand() *cobra.Command {
-	o := &rollbackOptions{}
-	cmd := &cobra.Command{
-		Use:   "rollback --instance NAME",
-		Short: "Set an Instance back to what an earlier run was started with",
-		Long: `Set the operator version and the parameters of an Instance back to those of an earlier run, which kubectl kudo plan history
+	w, revision := &waiting{}, int64(0)
+	cmd := t.instanceCommand("rollback --instance NAME", "Set an Instance back to what an earlier run was started with", func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
+		return t.rollback(ctx, c, i, revision, w)
+	})
+	cmd.Long = `Set the operator version and the parameters of an Instance back to those of an earlier run, which kubectl kudo plan history
 lists. The plans that such a change starts are run: nothing but the plans changes what is in the cluster. Values of Secrets
 and ConfigMaps that spec.parametersFrom names stay as they are there.
 
-  kubectl kudo rollback --instance db --to-revision 3 --wait`,
-		Args: exactly(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return t.rollback(cmd.Context(), o) },
-	}
-	instanceFlag(cmd, &o.instance)
-	cmd.Flags().Int64Var(&o.revision, "to-revision", 0, "number of the run (default the newest that was complete and had other values or another version than the Instance has now)")
-	o.waiting.add(cmd.Flags(), "the plans that the change starts have ended")
+  kubectl kudo rollback --instance db --to-revision 3 --wait`
+	cmd.Flags().Int64Var(&revision, "to-revision", 0, "number of the run (default the newest that was complete and had other values or another version than the Instance has now)")
+	w.add(cmd.Flags(), "the plans that the change starts have ended")
 	return cmd
 }
 
-func (t *tool) rollback(ctx context.Context, o *rollbackOptions) error {
-	c, _, namespace, err := t.connect()
-	if err != nil {
-		return err
-	}
-	instance, err := t.find(ctx, c, namespace, o.instance)
-	if err != nil {
-		return err
-	}
-	runs, err := runsOf(ctx, c, instance, instance.Status.PlanStatus, client.MatchingLabels{v1beta1.InstanceLabel: instance.Name})
+func (t *tool) rollback(ctx context.Context, c client.WithWatch, instance *v1beta1.Instance, revision int64, w *waiting) error {
+	namespace, name := instance.Namespace, instance.Name
+	runs, err := runsOf(ctx, c, instance, instance.Status.PlanStatus, client.MatchingLabels{v1beta1.InstanceLabel: name})
 	if err != nil {
 		return err
 	}
 	for _, r := range slices.Backward(runs) {
-		if o.revision != 0 && r.Revision != o.revision || o.revision == 0 && r.Status != v1beta1.Complete {
+		if revision != 0 && r.Revision != revision || revision == 0 && r.Status != v1beta1.Complete {
 			continue
 		}
 		back, err := t.setBack(ctx, c, instance, r)
@@ -63,17 +46,17 @@ func (t *tool) rollback(ctx context.Context, o *rollbackOptions) error {
 			return err
 		}
 		if back == nil {
-			if o.revision != 0 {
-				return fmt.Errorf("instance %s/%s has the version and the parameters of run %d already", namespace, o.instance, o.revision)
+			if revision != 0 {
+				return fmt.Errorf("instance %s/%s has the version and the parameters of run %d already", namespace, name, revision)
 			}
 			continue
 		}
-		return t.change(ctx, c, instance, fmt.Sprintf("set back to run %d", r.Revision), &o.waiting, back)
+		return t.change(ctx, c, instance, fmt.Sprintf("set back to run %d", r.Revision), w, back)
 	}
-	if o.revision != 0 {
-		return fmt.Errorf("instance %s/%s has no run %d any more: kubectl kudo plan history --instance %s lists those that it has", namespace, o.instance, o.revision, o.instance)
+	if revision != 0 {
+		return fmt.Errorf("instance %s/%s has no run %d any more: kubectl kudo plan history --instance %s lists those that it has", namespace, name, revision, name)
 	}
-	return fmt.Errorf("instance %s/%s has no complete run with another version or other parameters than it has now", namespace, o.instance)
+	return fmt.Errorf("instance %s/%s has no complete run with another version or other parameters than it has now", namespace, name)
 }
 
 // setBack is the edit that gives an Instance the version and the parameters of a run; nil if it has them.

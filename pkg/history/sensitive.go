@@ -3,9 +3,6 @@ package history
 import (
 	"bytes"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"strconv"
@@ -18,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/plans/trigger"
 )
 
 // SecretName is the name of the Secret that keeps the sensitive values of an Instance's newest runs: who may read
@@ -27,11 +25,9 @@ func SecretName(instance string) string { return instance + "-kudo-parameters" }
 const digestPrefix = "hmac-sha256:"
 
 // digest stands in a ControllerRevision for a sensitive value. It is keyed by the owner's uid: equal values of two
-// owners differ.
+// owners differ, as in the baseline.
 func digest(owner types.UID, value string) string {
-	mac := hmac.New(sha256.New, []byte(owner))
-	mac.Write([]byte(value))
-	return digestPrefix + hex.EncodeToString(mac.Sum(nil))
+	return digestPrefix + trigger.Keyed(string(owner))(value)
 }
 
 // split takes the sensitive values out of a run: the run as it is written down, with digests in their place, and the

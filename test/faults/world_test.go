@@ -78,13 +78,13 @@ func (w *world) await(name string, holds func(*v1beta1.Instance) bool) *v1beta1.
 // heard waits for something that a test's proxy is to tell.
 func heard[T any](t testing.TB, from <-chan T) T {
 	t.Helper()
+	var what T
 	select {
-	case what := <-from:
-		return what
+	case what = <-from:
 	case <-time.After(limit):
 		t.Fatalf("after %s: nothing was struck; the manager said:\n%s", limit, line.tail())
-		panic("unreachable")
 	}
+	return what
 }
 
 // servers tells how the servers of the world are, apart from what kudo makes of it.
