@@ -5,7 +5,6 @@ import (
 	"flag"
 	"net/http"
 	"os"
-	"runtime/debug"
 	"strings"
 
 	"go.uber.org/zap/zapcore"
@@ -16,10 +15,6 @@ import (
 	"kudo.dev/kudo/pkg/controllers"
 	"kudo.dev/kudo/pkg/crds"
 )
-
-// frugal is the share of garbage on the heap, in per cent of what is in use, from which it is collected. The heap is all
-// that is watched, most of which stays: so memory counts for more than the time of a collection.
-const frugal = 40
 
 func main() {
 	var o controllers.Options
@@ -40,9 +35,6 @@ func main() {
 	flag.Parse()
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&log)))
 
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(frugal)
-	}
 	ctx := ctrl.SetupSignalHandler()
 	config, err := ctrl.GetConfig()
 	if err != nil {
