@@ -39,6 +39,9 @@ type Record struct {
 	UID     types.UID
 	Hash    string
 	Version string
+	// Fields is a digest of the fields that the field manager owned when it had written the object; empty if it is not
+	// known.
+	Fields string
 }
 
 // Action says what was done to an object.

@@ -44,7 +44,7 @@ type watched struct {
 
 	mu sync.Mutex
 	// own holds what we wrote and the watch has not shown yet.
-	own map[string]*unstructured.Unstructured
+	own map[string]*stored
 }
 
 // NewMirror returns a mirror whose watches end with the context.
@@ -89,10 +89,10 @@ func (m *Mirror) start(gvk schema.GroupVersionKind) *watched {
 		return nil
 	}
 	ctx, stop := context.WithCancel(m.ctx)
-	w := &watched{stop: stop, stopped: ctx.Done(), own: map[string]*unstructured.Unstructured{}}
+	w := &watched{stop: stop, stopped: ctx.Done(), own: map[string]*stored{}}
 	w.informer = dynamicinformer.NewFilteredDynamicInformer(m.client, mapping.Resource, metav1.NamespaceAll, 0, cache.Indexers{},
 		func(o *metav1.ListOptions) { o.LabelSelector = v1beta1.HeritageLabel + "=" + v1beta1.Heritage }).Informer()
-	_ = w.informer.SetTransform(trim)
+	_ = w.informer.SetTransform(packed)
 	_ = w.informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
 		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
 			m.forget(gvk, w)
@@ -127,32 +127,36 @@ func (m *Mirror) saw(w *watched, event any, deleted bool) {
 	if tombstone, ok := event.(cache.DeletedFinalStateUnknown); ok {
 		event = tombstone.Obj
 	}
-	obj, ok := event.(*unstructured.Unstructured)
+	seen, ok := event.(*stored)
 	if !ok {
 		return
 	}
-	key := obj.GetNamespace() + "/" + obj.GetName()
+	key := seen.Namespace + "/" + seen.Name
 	w.mu.Lock()
-	if own := w.own[key]; own != nil && (!older(obj, own) || deleted && own.GetUID() == obj.GetUID()) {
+	if own := w.own[key]; own != nil && (!older(seen, own) || deleted && own.UID == seen.UID) {
 		delete(w.own, key)
 	}
+	obj := seen.object()
 	w.mu.Unlock()
 	m.changed(obj)
 }
 
-// Wrote remembers what a write of ours answered, until the watch shows it.
+// Wrote remembers what a write of ours answered, until the watch shows it. It changes the object.
 func (m *Mirror) Wrote(obj *unstructured.Unstructured) {
 	w := m.start(obj.GroupVersionKind())
 	if w == nil {
 		return
 	}
-	key := obj.GetNamespace() + "/" + obj.GetName()
+	own, err := store(obj)
+	if err != nil {
+		return // the watch will show it
+	}
+	key := own.Namespace + "/" + own.Name
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if seen := stored(w, key); seen != nil && !older(seen, obj) {
-		return
+	if seen := w.seen(key); seen == nil || older(seen, own) {
+		w.own[key] = own
 	}
-	w.own[key] = trimmed(obj)
 }
 
 // Get returns the object as it was seen last, or nil; complete is false while the kind's first list is not there yet.
@@ -167,7 +171,7 @@ func (m *Mirror) Get(id ID) (obj *unstructured.Unstructured, complete bool) {
 	key := id.Namespace + "/" + id.Name
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.latest(key), w.informer.HasSynced()
+	return w.latest(key).object(), w.informer.HasSynced()
 }
 
 // Written returns what was written last and the watch has not handed on yet; nil if there is nothing. It may be gone: who
@@ -181,27 +185,28 @@ func (m *Mirror) Written(id ID) *unstructured.Unstructured {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.own[id.Namespace+"/"+id.Name]
+	return w.own[id.Namespace+"/"+id.Name].object()
 }
 
 // latest is what the watch shows, or what we wrote since:
 //
 //	watch shows it:   as new as our write, or newer → the watch's      older → ours
 //	watch does not:   it has not come so far → ours                    it has → gone, though no event may ever say so
-func (w *watched) latest(key string) *unstructured.Unstructured {
-	seen, own := stored(w, key), w.own[key]
+func (w *watched) latest(key string) *stored {
+	seen, own := w.seen(key), w.own[key]
 	switch {
 	case own == nil, seen != nil && !older(seen, own):
 		return seen
 	case seen == nil:
-		if order, err := resourceversion.CompareResourceVersion(w.informer.LastSyncResourceVersion(), own.GetResourceVersion()); err == nil && order >= 0 {
+		if order, err := resourceversion.CompareResourceVersion(w.informer.LastSyncResourceVersion(), own.ResourceVersion); err == nil && order >= 0 {
 			return nil
 		}
 	}
 	return own
 }
 
-func stored(w *watched, key string) *unstructured.Unstructured {
+// seen is what the watch has shown last; nil if there is nothing.
+func (w *watched) seen(key string) *stored {
 	if key[0] == '/' {
 		key = key[1:]
 	}
@@ -209,13 +214,21 @@ func stored(w *watched, key string) *unstructured.Unstructured {
 	if err != nil || !ok {
 		return nil
 	}
-	obj, _ := item.(*unstructured.Unstructured)
-	return obj
+	out, _ := item.(*stored)
+	return out
 }
 
-func older(a, b *unstructured.Unstructured) bool {
-	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+func older(a, b *stored) bool {
+	order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
 	return err == nil && order < 0
+}
+
+// packed is how the watch stores what it receives.
+func packed(item any) (any, error) {
+	if obj, ok := item.(*unstructured.Unstructured); ok {
+		return store(obj)
+	}
+	return item, nil
 }
 
 // largeData is the size of a ConfigMap's or Secret's data from which the mirror does not keep it, in bytes.
@@ -224,15 +237,8 @@ const largeData = 16 << 10
 // Trimmed marks objects whose data the mirror has dropped.
 const Trimmed = "kudo.dev/trimmed"
 
-func trim(item any) (any, error) {
-	if obj, ok := item.(*unstructured.Unstructured); ok {
-		return trimmed(obj), nil
-	}
-	return item, nil
-}
-
-// trimmed drops what nobody asks the mirror for. It changes the object.
-func trimmed(obj *unstructured.Unstructured) *unstructured.Unstructured {
+// trim drops what nobody asks the mirror for.
+func trim(obj *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(obj.Object, "metadata", "managedFields")
 	for _, field := range []string{"data", "binaryData"} {
 		size := 0
@@ -251,5 +257,4 @@ func trimmed(obj *unstructured.Unstructured) *unstructured.Unstructured {
 			obj.SetAnnotations(annotations)
 		}
 	}
-	return obj
 }

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -56,7 +57,7 @@ func TestMirrorOrder(t *testing.T) {
 		"NotYet":      {"one that is older says nothing", []string{"wrote a 7", "listed 6"}, "a 7"},
 	} {
 		for _, namespace := range []string{"ns", ""} {
-			w := &watched{own: map[string]*unstructured.Unstructured{}}
+			w := &watched{own: map[string]*stored{}}
 			informer := &still{store: cache.NewStore(cache.MetaNamespaceKeyFunc), at: "1"}
 			w.informer = informer
 			m := &Mirror{changed: func(*unstructured.Unstructured) {}}
@@ -71,19 +72,23 @@ func TestMirrorOrder(t *testing.T) {
 				if _, err := fmt.Sscanf(step, "%s %s %d", &verb, &uid, &version); err != nil {
 					t.Fatal(err)
 				}
-				obj := copyAt(namespace, uid, version)
+				item, err := packed(copyAt(namespace, uid, version))
+				if err != nil {
+					t.Fatal(err)
+				}
 				switch verb {
 				case "saw":
-					_ = informer.store.Add(obj)
+					_ = informer.store.Add(item)
 					informer.at = fmt.Sprint(version)
-					m.saw(w, obj, false)
+					m.saw(w, item, false)
 				case "deleted":
-					_ = informer.store.Delete(obj)
+					_ = informer.store.Delete(item)
 					informer.at = fmt.Sprint(version)
-					m.saw(w, cache.DeletedFinalStateUnknown{Key: namespace + "/x", Obj: obj}, true)
+					m.saw(w, cache.DeletedFinalStateUnknown{Key: namespace + "/x", Obj: item}, true)
 				case "wrote":
-					m.Wrote(obj)
+					m.Wrote(copyAt(namespace, uid, version))
 				}
+				runtime.GC() // what was unpacked goes
 			}
 			got := ""
 			if obj, _ := m.Get(id); obj != nil {
@@ -109,16 +114,20 @@ func TestTrimmed(t *testing.T) {
 		obj := copyAt("ns", "a", 1)
 		obj.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "m"}})
 		obj.Object["data"] = map[string]any{"a": strings.Repeat("x", tc.size)}
-		item, err := trim(obj)
-		got := item.(*unstructured.Unstructured)
-		if err != nil || got.GetManagedFields() != nil {
+		item, err := packed(obj)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runtime.GC()
+		got := item.(*stored).object()
+		if got.GetManagedFields() != nil {
 			t.Errorf("%s: managedFields are dropped", name)
 		}
 		if (got.GetAnnotations()[Trimmed] != "") != tc.marked || (got.Object["data"] == nil) != tc.marked {
 			t.Errorf("%s: %s", name, tc.reason)
 		}
 	}
-	if item, err := trim(cache.DeletedFinalStateUnknown{}); err != nil || item != (cache.DeletedFinalStateUnknown{}) {
+	if item, err := packed(cache.DeletedFinalStateUnknown{}); err != nil || item != (cache.DeletedFinalStateUnknown{}) {
 		t.Error("what is no object stays as it is")
 	}
 }

@@ -45,8 +45,9 @@ func (e *Engine) applyOne(ctx context.Context, obj *unstructured.Unstructured, o
 			change.Action, change.Live, change.Record = Unchanged, live, o.Known[change.ID]
 			return change
 		case err == nil:
-			e.mirror.Wrote(written)
 			change.Action, change.Live, change.Record = action, written, RecordOf(written, hash)
+			change.Record.Fields = digestOf(ownerships(written), o.Manager)
+			e.mirror.Wrote(written)
 			return change
 		case Unnamed(err):
 			dropped, unread := e.kinds.Prune(ctx, body)
@@ -91,7 +92,7 @@ func (e *Engine) write(ctx context.Context, resource dynamic.ResourceInterface, 
 	case Leaving:
 		return nil, Awaited, &WaitError{fmt.Errorf("%s belonged to %s, which is gone: waits for it to be collected", IDOf(live), owner)}
 	}
-	if unchanged(live, o, IDOf(body), hash) {
+	if e.unchanged(live, o, IDOf(body), hash) {
 		return live, Unchanged, nil
 	}
 	if claim == Ours && live.GetAnnotations()[v1beta1.LastAppliedAnnotation] != "" {
@@ -160,9 +161,18 @@ func Unnamed(err error) bool {
 		(status.Status().Reason == "" || status.Status().Reason == metav1.StatusReasonUnknown)
 }
 
-func unchanged(live *unstructured.Unstructured, o Options, id ID, hash string) bool {
+func (e *Engine) unchanged(live *unstructured.Unstructured, o Options, id ID, hash string) bool {
 	known, ok := o.Known[id]
-	if !ok || known != RecordOf(live, hash) {
+	if !ok {
+		return false
+	}
+	now := RecordOf(live, hash)
+	if now.Fields = known.Fields; known.Fields != "" {
+		if digest := e.digest(live, o.Manager); digest != "" {
+			now.Fields = digest
+		}
+	}
+	if known != now {
 		return false
 	}
 	labels := live.GetLabels()
@@ -172,6 +182,15 @@ func unchanged(live *unstructured.Unstructured, o Options, id ID, hash string) b
 		}
 	}
 	return true
+}
+
+// digest is that of the fields which a manager owns of a live object; empty if it is not known.
+func (e *Engine) digest(live *unstructured.Unstructured, manager string) string {
+	if all := ownerships(live); len(all) > 0 {
+		return digestOf(all, manager)
+	}
+	digest, _ := e.mirror.Digest(IDOf(live), manager)
+	return digest
 }
 
 // RecordOf is the inventory's record of a live object that was rendered with a hash.

@@ -115,22 +115,28 @@ func TestUnchanged(t *testing.T) {
 	id := IDOf(parse(t, text))
 	labels := map[string]string{"heritage": "kudo"}
 	generation := strings.Replace(text, "uid: u,", "uid: u, generation: 3,", 1)
+	owned := strings.Replace(generation, "uid: u,", "uid: u, managedFields: [{manager: m, operation: Apply, fieldsV1: {'f:data': {'f:k': {}}}}],", 1)
+	digest := digestOf(ownerships(parse(t, owned)), "m")
 	for name, tc := range map[string]struct {
 		reason, live string
 		known        map[ID]Record
 		want         bool
 	}{
-		"Equal":      {"uid, hash and resourceVersion are equal", text, map[ID]Record{id: {"u", "h", "7"}}, true},
-		"Generation": {"where there is a generation, it counts instead", generation, map[ID]Record{id: {"u", "h", "g3"}}, true},
-		"NotVersion": {"and resourceVersion does not", generation, map[ID]Record{id: {"u", "h", "7"}}, false},
+		"Equal":      {"uid, hash and resourceVersion are equal", text, map[ID]Record{id: {"u", "h", "7", ""}}, true},
+		"Generation": {"where there is a generation, it counts instead", generation, map[ID]Record{id: {"u", "h", "g3", ""}}, true},
+		"NotVersion": {"and resourceVersion does not", generation, map[ID]Record{id: {"u", "h", "7", ""}}, false},
 		"Unknown":    {"what the inventory lacks is written", text, nil, false},
 		"Intent":     {"an intent is no record", text, map[ID]Record{id: {}}, false},
-		"UID":        {"another object of the name", text, map[ID]Record{id: {"v", "h", "7"}}, false},
-		"Hash":       {"another template", text, map[ID]Record{id: {"u", "i", "7"}}, false},
-		"Edited":     {"somebody edited it", text, map[ID]Record{id: {"u", "h", "6"}}, false},
-		"Label":      {"our labels must stand", strings.Replace(text, "kudo}", "helm}", 1), map[ID]Record{id: {"u", "h", "7"}}, false},
+		"UID":        {"another object of the name", text, map[ID]Record{id: {"v", "h", "7", ""}}, false},
+		"Hash":       {"another template", text, map[ID]Record{id: {"u", "i", "7", ""}}, false},
+		"Edited":     {"somebody edited it", text, map[ID]Record{id: {"u", "h", "6", ""}}, false},
+		"Fields":     {"kudo owns the fields that it wrote", owned, map[ID]Record{id: {"u", "h", "g3", digest}}, true},
+		"Taken":      {"somebody has taken one, though the generation is the same", owned, map[ID]Record{id: {"u", "h", "g3", "77"}}, false},
+		"NotKnown":   {"who owns what is not known", generation, map[ID]Record{id: {"u", "h", "g3", "77"}}, true},
+		"Label":      {"our labels must stand", strings.Replace(text, "kudo}", "helm}", 1), map[ID]Record{id: {"u", "h", "7", ""}}, false},
 	} {
-		if got := unchanged(parse(t, tc.live), Options{Known: tc.known, Labels: labels}, id, "h"); got != tc.want {
+		e := &Engine{mirror: &Mirror{}}
+		if got := e.unchanged(parse(t, tc.live), Options{Manager: "m", Known: tc.known, Labels: labels}, id, "h"); got != tc.want {
 			t.Errorf("%s: %s: %v", name, tc.reason, got)
 		}
 	}

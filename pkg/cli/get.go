@@ -137,12 +137,12 @@ func (t *tool) list(list client.ObjectList, titled, namespaces bool, wide func(*
 			rows = append(rows, []string{o.Namespace, o.Name, o.Spec.Operator.Name, o.Spec.Version, o.Spec.AppVersion, fmt.Sprint(o.Installed()), age(&o)})
 		}
 	case *v1beta1.InstanceList:
-		title, rows = "instances", [][]string{{"NAMESPACE", "NAME", "OPERATOR-VERSION", "READY", "STATUS", "ACTIVE-PLAN", "AGE"}}
+		title, rows = "instances", [][]string{{"NAMESPACE", "NAME", "OPERATOR-VERSION", "READY", "DRIFTED", "STATUS", "ACTIVE-PLAN", "AGE"}}
 		if wide != nil {
 			rows[0] = append(rows[0], "REPLICAS", "REQUESTS", "MESSAGE")
 		}
 		for _, i := range l.Items {
-			row := []string{i.Namespace, i.Name, i.Spec.OperatorVersion.Name, ready(&i), string(i.Status.AggregatedStatus.Status), i.Status.AggregatedStatus.ActivePlanName, age(&i)}
+			row := []string{i.Namespace, i.Name, i.Spec.OperatorVersion.Name, condition(&i, v1beta1.ReadyCondition), condition(&i, v1beta1.DriftedCondition), string(i.Status.AggregatedStatus.Status), i.Status.AggregatedStatus.ActivePlanName, age(&i)}
 			if wide != nil {
 				row = append(append(row, wide(&i)...), i.Status.AggregatedStatus.Message)
 			}
@@ -172,9 +172,10 @@ func (t *tool) list(list client.ObjectList, titled, namespaces bool, wide func(*
 	return nil
 }
 
-func ready(i *v1beta1.Instance) string {
+// condition is the status of a condition; empty if it is not there.
+func condition(i *v1beta1.Instance, kind string) string {
 	for _, c := range i.Status.Conditions {
-		if c.Type == v1beta1.ReadyCondition {
+		if c.Type == kind {
 			return string(c.Status)
 		}
 	}

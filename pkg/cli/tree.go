@@ -37,6 +37,7 @@ func tree(instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, now time.Time
 	for i, q := range status.Queue {
 		root.AddNode(fmt.Sprintf("Queued %d: plan %s (%s)", i+1, q.PlanName, q.Cause))
 	}
+	addConditions(root, status.Conditions)
 	return fmt.Sprintf("Plan(s) for %q in namespace %q:\n%s", instance.Name, instance.Namespace, root.String())
 }
 
@@ -49,12 +50,17 @@ func installTree(ov *v1beta1.OperatorVersion, now time.Time) string {
 	} else {
 		addPlan(root, plans.Never(ov.Spec.InstallPlan, ov.Spec.Plans[ov.Spec.InstallPlan]), ov.Spec.Plans[ov.Spec.InstallPlan], true, now)
 	}
-	for _, c := range status.Conditions {
+	addConditions(root, status.Conditions)
+	return fmt.Sprintf("Install plan of operatorversion %q in namespace %q:\n%s", ov.Name, ov.Namespace, root.String())
+}
+
+// addConditions tells what is not as plans have left it.
+func addConditions(root treeprint.Tree, conditions []metav1.Condition) {
+	for _, c := range conditions {
 		if c.Type == v1beta1.DriftedCondition || c.Type == v1beta1.ReleasedCondition {
 			root.AddNode(fmt.Sprintf("%s: %s", c.Type, c.Message))
 		}
 	}
-	return fmt.Sprintf("Install plan of operatorversion %q in namespace %q:\n%s", ov.Name, ov.Namespace, root.String())
 }
 
 func addPlan(root treeprint.Tree, st v1beta1.PlanStatus, plan v1beta1.Plan, open bool, now time.Time) {

@@ -54,6 +54,15 @@ func Set(instance *v1beta1.Instance, unready []string) {
 	}
 }
 
+// Drifted says which objects others have changed since a run wrote them; none takes the condition away.
+func Drifted(instance *v1beta1.Instance, changed []string) {
+	if len(changed) == 0 {
+		meta.RemoveStatusCondition(&instance.Status.Conditions, v1beta1.DriftedCondition)
+		return
+	}
+	set(instance, v1beta1.DriftedCondition, metav1.ConditionTrue, v1beta1.ReasonDrift, strings.Join(changed, "; "))
+}
+
 // CRDs says that a plan waits for the CustomResourceDefinitions of the Instance.
 func CRDs(instance *v1beta1.Instance, message string) {
 	set(instance, v1beta1.CRDsReadyCondition, metav1.ConditionFalse, v1beta1.ReasonWaitingForCRDs, message)

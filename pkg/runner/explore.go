@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/explore"
 	"kudo.dev/kudo/pkg/health"
@@ -77,6 +78,12 @@ func (r *Runner) Health(ctx context.Context, live *unstructured.Unstructured) (h
 		return health.Result{State: health.Progressing, Message: answer.Message}, nil
 	}
 	return health.Result{State: health.Progressing, Message: fmt.Sprintf("is not healthy, as %s %s says", answer.Layer, answer.Who)}, nil
+}
+
+// Drift looks at an object that others have changed since the Instance has written it; nil if what they have changed is
+// left to them.
+func (r *Runner) Drift(ctx context.Context, instance *v1beta1.Instance, id apply.ID, record apply.Record) (*apply.Drift, error) {
+	return r.engine.Drift(ctx, id, Manager(instance.Namespace, instance.Name), record.Fields)
 }
 
 // missing names what an object that is not ready depends on and is not there, or says that this is not known; empty if

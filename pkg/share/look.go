@@ -282,6 +282,6 @@ func (s *Session) unlike(ctx context.Context, resource dynamic.ResourceInterface
 	}
 	return &apply.FatalError{Err: &MismatchError{
 		ID: apply.IDOf(obj), Differences: differences, Holders: s.holders(ctx, v.live), Reason: reason,
-		Drifted: owned(v.live, s.holder) >= 0 && s.inventory.record(apply.IDOf(obj)).Hash == apply.Hash(obj), Superseded: superseded, By: writer(v.live),
+		Drifted: owned(v.live, s.holder) >= 0 && s.inventory.record(apply.IDOf(obj)).Hash == apply.Hash(obj), Superseded: superseded, By: apply.Writer(v.live, manager),
 	}}
 }

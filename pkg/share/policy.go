@@ -186,14 +186,3 @@ func (e *Engine) holders(ctx context.Context, live *unstructured.Unstructured) [
 	}
 	return []string{"somebody who wrote it with " + strings.Join(managers, ", ")}
 }
-
-// writer is the field manager other than kudo that has written an object last; empty if it cannot be told.
-func writer(live *unstructured.Unstructured) string {
-	var last metav1.ManagedFieldsEntry
-	for _, entry := range live.GetManagedFields() {
-		if entry.Manager != manager && entry.Subresource == "" && entry.Time != nil && (last.Time == nil || last.Time.Before(entry.Time)) {
-			last = entry
-		}
-	}
-	return last.Manager
-}

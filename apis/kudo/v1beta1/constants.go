@@ -105,7 +105,7 @@ const (
 const (
 	// InstalledCondition is true once the install plan has succeeded.
 	InstalledCondition = "Installed"
-	// DriftedCondition is there while a shared object is not as it should be.
+	// DriftedCondition is there while somebody has changed a shared object, or an object of an Instance since its last run.
 	DriftedCondition = "Drifted"
 	// ReleasedCondition is false while a deletion waits, and says for what.
 	ReleasedCondition = "Released"

@@ -310,6 +310,10 @@ type ResourceStatus struct {
 	// Version is the generation of the object after it was written, or its resourceVersion for kinds without one.
 	// +optional
 	Version string `json:"version,omitempty"`
+	// Fields is a digest of the fields that the Instance owned of the object after it was written. When it owns others,
+	// somebody has changed some: see the condition Drifted.
+	// +optional
+	Fields string `json:"fields,omitempty"`
 	// Status is what a Config or an explore webhook takes from the object's status, at most 1 KiB of JSON.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -324,6 +328,7 @@ type ResourceStatus struct {
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.aggregatedStatus.status`
 // +kubebuilder:printcolumn:name="Active-Plan",type=string,JSONPath=`.status.aggregatedStatus.activePlanName`
+// +kubebuilder:printcolumn:name="Drifted",type=string,JSONPath=`.status.conditions[?(@.type=="Drifted")].status`,priority=1
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.aggregatedStatus.message`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Instance struct {

@@ -189,6 +189,7 @@ func (p *pass) settle(ctx context.Context) (bool, error) {
 	var unready []string
 	if running, _ := p.running(); running == "" {
 		unready = p.unready(ctx)
+		p.drift(ctx)
 		p.reflect(ctx)
 		if err := p.restore(ctx); err != nil {
 			return true, err
@@ -269,7 +270,7 @@ func (p *pass) inventory() runner.Inventory {
 			GroupVersionKind: schema.FromAPIVersionAndKind(r.APIVersion, r.Kind),
 			NamespacedName:   types.NamespacedName{Namespace: r.Namespace, Name: r.Name},
 		}
-		out[id] = apply.Record{UID: r.UID, Hash: r.Hash, Version: r.Version}
+		out[id] = apply.Record{UID: r.UID, Hash: r.Hash, Version: r.Version, Fields: r.Fields}
 	}
 	return out
 }
@@ -285,7 +286,8 @@ func (p *pass) store(inventory runner.Inventory) {
 		apiVersion, kind := id.ToAPIVersionAndKind()
 		out = append(out, v1beta1.ResourceStatus{
 			APIVersion: apiVersion, Kind: kind, Namespace: id.Namespace, Name: id.Name,
-			UID: record.UID, Hash: record.Hash, Version: record.Version, Status: reflected[record.UID],
+			UID: record.UID, Hash: record.Hash, Version: record.Version, Fields: record.Fields,
+			Status: reflected[record.UID],
 		})
 	}
 	sort.Slice(out, func(i, j int) bool {

@@ -52,8 +52,10 @@ type Reconciler struct {
 	// runs maps the name of an Instance to its run that is going on.
 	runs sync.Map
 	// wide maps cluster-scoped objects to the Instances whose plans wrote them.
-	wide  wide
-	queue *requeue.Queue
+	wide wide
+	// drifts maps the name of an Instance to what was found out of its objects that others have changed.
+	drifts sync.Map
+	queue  *requeue.Queue
 }
 
 // pass is one reconcile of one Instance.
@@ -130,6 +132,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.Tarballs.Forget(key)
 	r.wide.forget(key)
 	r.runs.Delete(key)
+	r.drifts.Delete(key)
 }
 
 // commit writes the status if it has changed: one patch, which fails if the Instance was changed in the meantime.

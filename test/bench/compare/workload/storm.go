@@ -30,9 +30,8 @@ const (
 func storm() Workload {
 	return Workload{
 		Name: "storm", Title: "A foreign writer",
-		About: `Somebody flips a field that the package sets, 50 times a second. kudo does not correct what others change between runs:
-a change of an Instance's object is no news to it, and one of an install plan's object is told in the condition
-*Drifted*. Counted is each write of the manager, events among them.`,
+		About: `Somebody flips a field that the package sets, 50 times a second. kudo does not correct what others change between runs: it
+is told in the condition *Drifted* of the Instance or, for an object of an install plan, of the OperatorVersion. Counted is each write of the manager, events among them.`,
 		Run: runStorm,
 	}
 }

@@ -1,0 +1,133 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/test/gen"
+)
+
+// by writes as a field manager of a name.
+func by(t *testing.T, who string, obj client.Object, patch string, options ...client.PatchOption) {
+	t.Helper()
+	must(t, cluster.Patch(context.Background(), obj, client.RawPatch(types.MergePatchType, []byte(patch)), append(options, client.FieldOwner(who))...))
+}
+
+// scale sets the replicas through the subresource, as kubectl and autoscalers do.
+func scale(t *testing.T, who, ns string, replicas int) {
+	t.Helper()
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))
+	must(t, cluster.SubResource("scale").Patch(context.Background(), &appsv1.Deployment{ObjectMeta: gen.Meta(ns, "i")}, patch, client.FieldOwner(who)))
+}
+
+// drifted is what the condition says; empty if it is not there.
+func drifted(i *v1beta1.Instance) string {
+	if c := meta.FindStatusCondition(i.Status.Conditions, v1beta1.DriftedCondition); c != nil && c.Status == metav1.ConditionTrue {
+		return c.Message
+	}
+	return ""
+}
+
+// Drift is told, with field and writer, and not corrected outside a run; the next run does (rule 13).
+func TestDrift(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	ov := web(ns, gen.Template("page.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Name }}-page\", labels: {tier: front}}\ndata: {page: hello}\n"),
+		gen.Apply("page", "page.yaml"), gen.Serial("deploy", "app", "page"))
+	status(t, deploy(t, ov, "i", nil), "deploy", v1beta1.Complete)
+	page, server := &corev1.ConfigMap{ObjectMeta: gen.Meta(ns, "i-page")}, &appsv1.Deployment{ObjectMeta: gen.Meta(ns, "i")}
+	for n, tc := range []struct {
+		reason string
+		change func()
+		want   string
+	}{
+		{"a field", func() { by(t, "mallory", page, `{"data":{"page":"bye"}}`) }, "ConfigMap " + ns + "/i-page: .data.page was changed by mallory"},
+		{"one of metadata, which changes no generation", func() { by(t, "mallory", server, `{"metadata":{"labels":{"kudo.dev/operator":"x"}}}`) },
+			"Deployment " + ns + "/i: .metadata.labels.kudo.dev/operator was changed by mallory"},
+		{"what was removed", func() { by(t, "mallory", page, `{"metadata":{"labels":{"tier":null}}}`) }, "ConfigMap " + ns + "/i-page: fields of it were changed by "},
+		{"by a subresource", func() { scale(t, "kubectl", ns, 2) }, "Deployment " + ns + "/i: .spec.replicas was changed by kubectl"},
+	} {
+		tc.change()
+		i := await(t, ns, "i", func(i *v1beta1.Instance) bool {
+			return drifted(i) != "" && meta.IsStatusConditionTrue(i.Status.Conditions, v1beta1.ReadyCondition)
+		})
+		contains(t, drifted(i), tc.want)
+		if n == 0 {
+			contains(t, kudo(t, 0, "get", "instances", "-n", ns), "True    True")
+			contains(t, kudo(t, 0, "plan", "status", "--instance", "i", "-n", ns), "Drifted: "+tc.want)
+			if got := get(t, &corev1.ConfigMap{}, ns, "i-page").Data["page"]; got != "bye" {
+				t.Errorf("it was corrected outside a run: %s", got)
+			}
+		}
+		kudo(t, 0, "plan", "trigger", "--instance", "i", "-n", ns, "--name", "deploy", "--wait")
+		await(t, ns, "i", func(i *v1beta1.Instance) bool { return drifted(i) == "" })
+		if got := get(t, &corev1.ConfigMap{}, ns, "i-page"); got.Data["page"] != "hello" || got.Labels["tier"] != "front" {
+			t.Errorf("%s: a run puts it right: %v", tc.reason, got)
+		}
+		if got := get(t, &appsv1.Deployment{}, ns, "i"); *got.Spec.Replicas != 1 || got.Labels[v1beta1.OperatorLabel] == "x" {
+			t.Errorf("%s: a run puts it right: %v %v", tc.reason, *got.Spec.Replicas, got.Labels)
+		}
+	}
+}
+
+// What an autoscaler does is no drift, and does not hide any (rule 13).
+func TestDriftBesideAutoscaler(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	ns := namespace(t)
+	deploy(t, web(ns), "i", nil)
+	server := &appsv1.Deployment{ObjectMeta: gen.Meta(ns, "i")}
+	must(t, cluster.Create(ctx, &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: gen.Meta(ns, "i"), Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+		ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "i"}, MaxReplicas: 9,
+	}}))
+	scale(t, "autoscaler", ns, 3)
+	by(t, "mallory", server, `{"metadata":{"labels":{"kudo.dev/operator":"x"}}}`)
+	i := await(t, ns, "i", func(i *v1beta1.Instance) bool { return drifted(i) != "" })
+	contains(t, drifted(i), "Deployment "+ns+"/i: .metadata.labels.kudo.dev/operator was changed by mallory")
+	kudo(t, 0, "plan", "trigger", "--instance", "i", "-n", ns, "--name", "deploy", "--wait")
+	await(t, ns, "i", func(i *v1beta1.Instance) bool { return drifted(i) == "" })
+	if got := get(t, &appsv1.Deployment{}, ns, "i"); *got.Spec.Replicas != 3 {
+		t.Errorf("%d replicas: they are the autoscaler's", *got.Spec.Replicas)
+	}
+	scale(t, "autoscaler", ns, 4)
+	time.Sleep(time.Second) // nothing is to happen
+	if i := get(t, &v1beta1.Instance{}, ns, "i"); drifted(i) != "" {
+		t.Errorf("the autoscaler's replicas are no drift: %s", drifted(i))
+	}
+}
+
+// Somebody who changes a field again and again is named once, with one write (rule 13).
+func TestDriftStorm(t *testing.T) {
+	ctx := context.Background()
+	ns := namespace(t)
+	deploy(t, gen.Version(ns, "storm", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm")), "i", nil)
+	before := get(t, &v1beta1.Instance{}, ns, "i").ResourceVersion
+	page := &corev1.ConfigMap{ObjectMeta: gen.Meta(ns, "i-cm-0")}
+	by(t, "mallory", page, `{"data":{"key":"0"}}`)
+	first := await(t, ns, "i", func(i *v1beta1.Instance) bool { return drifted(i) != "" })
+	earlier, err := cluster.Requests(ctx)
+	must(t, err)
+	for n := range 100 {
+		by(t, []string{"mallory", "trudy"}[n%2], page, `{"data":{"key":"`+string(rune('a'+n%26))+`"}}`)
+	}
+	time.Sleep(time.Second) // nothing is to happen
+	later, err := cluster.Requests(ctx)
+	must(t, err)
+	if now := get(t, &v1beta1.Instance{}, ns, "i"); now.ResourceVersion != first.ResourceVersion || now.ResourceVersion == before {
+		t.Errorf("the Instance was written again: %v", now.Status.Conditions)
+	}
+	if sent := later.Since(earlier); sent.Of("instances") > 1 { // that of the line above
+		t.Errorf("%d requests for one who changes a field again and again: %v", sent.Of("instances"), sent)
+	}
+}
