@@ -225,10 +225,10 @@ func runsOf(ctx context.Context, c client.Client, owner client.Object, now map[s
 	for _, st := range now {
 		ended[st.Revision] = st
 	}
-	runs := []run{}
+	runs, oldest := []run{}, max(0, history.Newest(owner)-history.Limit) // what is older holds a version for a newer run
 	for _, object := range list.Items {
 		started := history.Run{}
-		if object.Revision == 0 || !metav1.IsControlledBy(&object, owner) || json.Unmarshal(object.Data.Raw, &started) != nil {
+		if object.Revision <= oldest || !metav1.IsControlledBy(&object, owner) || json.Unmarshal(object.Data.Raw, &started) != nil {
 			continue
 		}
 		r := run{Revision: object.Revision, Plan: started.Plan, Started: started.Started, Version: started.OperatorVersion, Cause: started.Cause, parameters: started.Parameters, sensitive: started.Sensitive}

@@ -30,8 +30,10 @@ type Run struct {
 	UID types.UID `json:"uid"`
 	// OperatorVersion is `<namespace>/<name>`.
 	OperatorVersion string `json:"operatorVersion"`
-	// Snapshot names the ControllerRevision that holds the OperatorVersion's spec.
+	// Snapshot names the ControllerRevision that holds the OperatorVersion's spec: the run's own, or that of an earlier run.
 	Snapshot string `json:"snapshot"`
+	// Spec of the OperatorVersion, as Pack returns it, if the run's own ControllerRevision holds it.
+	Spec []byte `json:"spec,omitempty"`
 	// Upgrade is set if the run took the Instance from another OperatorVersion.
 	Upgrade bool `json:"upgrade,omitempty"`
 	// Suspend is spec.suspend of the Instance.
@@ -48,7 +50,8 @@ type Run struct {
 	Started metav1.MicroTime `json:"started"`
 }
 
-// Limit is how many runs of an Instance are kept.
+// Limit is how many runs of an owner are kept. An older one may be there for the OperatorVersion that it holds, and is no
+// part of the history any more.
 const Limit = 10
 
 // Store reads and writes ControllerRevisions. Reads are live: they happen once a run in the life of a manager.
@@ -131,7 +134,7 @@ func (s *Store) Begin(ctx context.Context, owner client.Object, revision int64, 
 		err = s.client.Create(ctx, object)
 	}
 	if err != nil {
-		return fmt.Errorf("write down run %d of %s %s/%s: %w", revision, kind(owner), owner.GetNamespace(), owner.GetName(), err)
+		return fmt.Errorf("write down run %d of %s %s/%s, its parameters and its OperatorVersion, in a ControllerRevision: %w", revision, kind(owner), owner.GetNamespace(), owner.GetName(), err)
 	}
 	return nil
 }
@@ -154,14 +157,14 @@ func (s *Store) uncommitted(ctx context.Context, owner client.Object, revision i
 	if err := s.reader.Get(ctx, client.ObjectKeyFromObject(owner), now); err != nil {
 		return err
 	}
-	if newest(now) >= revision {
+	if Newest(now) >= revision {
 		return apierrors.NewConflict(v1beta1.Resource(kind(owner)), owner.GetName(), fmt.Errorf("run %d has been started in the meantime", revision))
 	}
 	return nil
 }
 
-// newest is the number of the newest run that the owner's status knows of.
-func newest(owner client.Object) int64 {
+// Newest is the number of the newest run that the owner's status knows of; 0 for none.
+func Newest(owner client.Object) int64 {
 	switch o := owner.(type) {
 	case *v1beta1.OperatorVersion:
 		return o.Status.Revision
@@ -171,15 +174,6 @@ func newest(owner client.Object) int64 {
 		}
 	}
 	return 0
-}
-
-// Trim deletes the run that is beyond the limit.
-func (s *Store) Trim(ctx context.Context, owner client.Object, revision int64) error {
-	if revision <= Limit {
-		return nil
-	}
-	old := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: owner.GetNamespace(), Name: NameFor(owner, revision-Limit)}}
-	return client.IgnoreNotFound(s.client.Delete(ctx, old))
 }
 
 // Read returns a run. Sensitive values that are not kept any more are taken from those that the Instance has now, if they
@@ -192,38 +186,21 @@ func (s *Store) Read(ctx context.Context, instance *v1beta1.Instance, revision i
 	return run, s.reveal(ctx, instance, revision, run, now)
 }
 
-// snapshot is the content of a ControllerRevision that holds an OperatorVersion: its spec as JSON, compressed, since
-// templates may have some 100 KB.
-type snapshot struct {
-	Spec []byte `json:"spec"`
-}
-
-// Keep writes down the OperatorVersion's spec under a name, if it is not there yet.
-func (s *Store) Keep(ctx context.Context, instance *v1beta1.Instance, name string, spec *v1beta1.OperatorVersionSpec) error {
+// Pack returns the spec of an OperatorVersion as a run holds it: as JSON, compressed, since templates may have some 100 KB.
+func Pack(spec *v1beta1.OperatorVersionSpec) ([]byte, error) {
 	text, err := json.Marshal(spec)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
 	if _, err := w.Write(text); err != nil {
-		return err
+		return nil, err
 	}
 	if err := w.Close(); err != nil {
-		return err
+		return nil, err
 	}
-	object, err := s.object(instance, name, 0, snapshot{packed.Bytes()})
-	if err != nil {
-		return err
-	}
-	err = s.client.Create(ctx, object)
-	if apierrors.IsAlreadyExists(err) {
-		_, err = s.own(ctx, instance, name)
-	}
-	if err != nil {
-		return fmt.Errorf("keep the OperatorVersion of Instance %s/%s: %w", instance.Namespace, instance.Name, err)
-	}
-	return nil
+	return packed.Bytes(), nil
 }
 
 // own reads a ControllerRevision of the Instance. One of a former Instance of the name is about to be collected.
@@ -238,12 +215,13 @@ func (s *Store) own(ctx context.Context, owner client.Object, name string) (*app
 	return left, nil
 }
 
-// maxSpec bounds what a snapshot may unpack to, in bytes; an object of the API has at most some 1.5 MiB.
+// maxSpec bounds what a packed spec may unpack to, in bytes; an object of the API has at most some 1.5 MiB.
 const maxSpec = 8 << 20
 
-// Kept returns the spec that was kept under a name.
+// Kept returns the OperatorVersion's spec that the ControllerRevision of a name holds: that of a run, or one that holds
+// nothing else, as earlier releases wrote.
 func (s *Store) Kept(ctx context.Context, namespace, name string) (*v1beta1.OperatorVersionSpec, error) {
-	var packed snapshot
+	packed := Run{}
 	if err := s.read(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &packed); err != nil {
 		return nil, err
 	}

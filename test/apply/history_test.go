@@ -7,7 +7,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -24,20 +27,20 @@ func TestHistory(t *testing.T) {
 	i := gen.Instance("i", ov, map[string]string{"A": "2"})
 	must(t, cluster.Create(ctx, i)) // without its OperatorVersion, so that the manager lets it be
 
-	run := history.Run{Plan: "deploy", Cause: "created", UID: history.RunUID(i.UID, 1), OperatorVersion: ns + "/op", Snapshot: "i-x", Parameters: i.Spec.Parameters}
+	run := history.Run{Plan: "deploy", Cause: "created", UID: history.RunUID(i.UID, 1), OperatorVersion: ns + "/op", Snapshot: "i-1", Spec: packed(t, ov), Parameters: i.Spec.Parameters}
 	left := run
-	left.Plan = "update"
-	must(t, store.Begin(ctx, i, 1, left))
-	must(t, store.Begin(ctx, i, 1, run))
+	left.Spec = packed(t, gen.Version(ns, "op", gen.Param("A", "0", "")))
+	refers := run
+	refers.Spec, refers.Snapshot = nil, "i-0"
+	for _, r := range []history.Run{refers, left, run, run} {
+		must(t, store.Begin(ctx, i, 1, r))
+	}
 	read, err := store.Read(ctx, i, 1, nil)
 	must(t, err)
 	if diff := cmp.Diff(run, *read); diff != "" {
 		t.Errorf("a left-over that was never committed is replaced: %s", diff)
 	}
-	for range 2 {
-		must(t, store.Keep(ctx, i, "i-x", &ov.Spec))
-	}
-	spec, err := store.Kept(ctx, ns, "i-x")
+	spec, err := store.Kept(ctx, ns, "i-1")
 	must(t, err)
 	if diff := cmp.Diff(ov.Spec, *spec); diff != "" {
 		t.Errorf("the OperatorVersion comes back: %s", diff)
@@ -49,24 +52,83 @@ func TestHistory(t *testing.T) {
 	if diff := cmp.Diff(&history.Outcome{Status: v1beta1.FatalError, Message: "m"}, history.OutcomeOf(revision)); diff != "" {
 		t.Errorf("the outcome stands on the revision: %s", diff)
 	}
-	must(t, store.Trim(ctx, i, history.Limit))
-	if _, err := store.Read(ctx, i, 1, nil); err != nil {
-		t.Errorf("%d runs are kept: %v", history.Limit, err)
-	}
-	must(t, store.Trim(ctx, i, history.Limit+1))
-	if _, err := store.Read(ctx, i, 1, nil); err == nil {
-		t.Error("the run beyond the limit is gone")
-	}
-
 	t.Log("what a former Instance of the name has left is about to be collected: it is waited for")
 	must(t, store.Begin(ctx, i, 2, run))
 	next := i.DeepCopy()
 	next.UID = "11111111-1111-1111-1111-111111111111"
-	for what, err := range map[string]error{"run": store.Begin(ctx, next, 2, run), "snapshot": store.Keep(ctx, next, "i-x", &ov.Spec)} {
-		if err == nil || !strings.Contains(err.Error(), "waits for it to go") {
-			t.Errorf("the %s of another Instance: %v", what, err)
-		}
+	if err := store.Begin(ctx, next, 2, run); err == nil || !strings.Contains(err.Error(), "waits for it to go") {
+		t.Errorf("the run of another Instance: %v", err)
 	}
+}
+
+func packed(t *testing.T, ov *v1beta1.OperatorVersion) []byte {
+	t.Helper()
+	text, err := history.Pack(&ov.Spec)
+	must(t, err)
+	return text
+}
+
+// TestTrim: the runs beyond the last ten go, and with them the OperatorVersions that nothing refers to any more.
+func TestTrim(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		// runs are the ControllerRevisions to which runs 1, 2, ... refer.
+		runs string
+		// baseline is that to which the status refers, before the newest run.
+		baseline string
+		// gone are those that go; all others stay.
+		gone string
+	}{
+		"Ten":           {"they are kept, whatever they refer to", "i-1 i-1 i-1 i-1 i-1 i-1 i-1 i-1 i-1 i-10", "i-1", ""},
+		"Held":          {"the first holds what the others run", "i-1 i-1 i-1 i-1 i-1 i-1 i-1 i-1 i-1 i-1 i-1 i-1", "i-1", "i-2"},
+		"HeldByOneOnly": {"a run that is kept refers to it", "i-1 i-1 i-1 i-4 i-4 i-4 i-4 i-4 i-4 i-4 i-4 i-4", "i-4", "i-2"},
+		"Unused":        {"the oldest run that is kept holds another", "i-1 i-1 i-3 i-3 i-3 i-3 i-3 i-3 i-3 i-3 i-3 i-3", "i-3", "i-1 i-2"},
+		"Baseline":      {"the newest run may yet be given up", "i-1 i-2 i-2 i-2 i-2 i-2 i-2 i-2 i-2 i-2 i-2 i-12", "i-1", ""},
+		"Earlier":       {"what earlier releases kept under a name of its own stays while it is used", "i-a i-a i-b i-a i-a i-a i-a i-a i-a i-a i-a i-a", "i-a", "i-1 i-2"},
+		"EarlierUnused": {"and goes like any other", "i-a i-b i-3 i-3 i-3 i-3 i-3 i-3 i-3 i-3 i-3 i-3", "i-3", "i-1 i-2 i-a i-b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ns, ctx := namespace(t), context.Background()
+			store := history.New(cluster, cluster)
+			i, other := gen.Instance("i", gen.Version(ns, "op"), nil), gen.Instance("i-other", gen.Version(ns, "op"), nil)
+			must(t, cluster.Create(ctx, i))
+			must(t, cluster.Create(ctx, other))
+			must(t, store.Begin(ctx, other, 1, history.Run{Plan: "deploy", Snapshot: "i-other-1"}))
+			want := map[string]bool{"i-other-1": true}
+			var newest int64
+			for _, snapshot := range strings.Fields(tc.runs) {
+				newest++
+				must(t, store.Begin(ctx, i, newest, history.Run{Plan: "deploy", Snapshot: snapshot}))
+				want[history.Name("i", newest)] = true
+				if !want[snapshot] {
+					must(t, cluster.Create(ctx, separate(i, snapshot)))
+					want[snapshot] = true
+				}
+			}
+			for range 2 {
+				must(t, store.Trim(ctx, i, newest, tc.baseline))
+			}
+			for _, name := range strings.Fields(tc.gone) {
+				delete(want, name)
+			}
+			list, got := &appsv1.ControllerRevisionList{}, map[string]bool{}
+			must(t, cluster.List(ctx, list, client.InNamespace(ns)))
+			for _, object := range list.Items {
+				got[object.Name] = true
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s: %s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// separate is a ControllerRevision of an Instance that is no run, as earlier releases wrote them for OperatorVersions.
+func separate(i *v1beta1.Instance, name string) *appsv1.ControllerRevision {
+	out := &appsv1.ControllerRevision{ObjectMeta: gen.Meta(i.Namespace, name), Data: runtime.RawExtension{Raw: []byte(`{"spec":""}`)}}
+	out.Labels = map[string]string{v1beta1.HistoryLabel: string(i.UID), v1beta1.InstanceLabel: i.Name}
+	out.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(i, v1beta1.GroupVersion.WithKind("Instance"))}
+	return out
 }
 
 // TestSensitiveHistory: sensitive values are not in ControllerRevisions, and come back: from the Secret, else from those

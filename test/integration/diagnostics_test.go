@@ -125,6 +125,7 @@ func TestDiagnostics(t *testing.T) {
 			t.Errorf("the archive lacks %s; it has %v", name, slices.Sorted(maps.Keys(files)))
 		}
 	}
+	contains(t, files["diag/operator_parent/instance_top/history/1.yaml"], "cause: instance created", "app.yaml:") // also what it ran
 	pods := 0
 	for name, text := range files {
 		if strings.Contains(name, "/instance_top/pod_top-app-") && strings.HasSuffix(name, ".yaml") {

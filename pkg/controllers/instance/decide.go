@@ -112,9 +112,10 @@ func (p *pass) decide(ctx context.Context) (bool, error) {
 	return false, err
 }
 
-// unwritable tells whether a run can never be written down, as with a name that is too long for a label.
+// unwritable tells whether a run can never be written down, as with a name that is too long for a label. What is more than
+// etcd takes is answered with a 500, like errors that pass.
 func unwritable(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
+	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) || err != nil && strings.Contains(err.Error(), "request is too large")
 }
 
 // takeOver puts a decision into the status. The baseline keeps what the rules know nothing of.
@@ -138,14 +139,15 @@ func (p *pass) before(ctx context.Context) (*v1beta1.OperatorVersionSpec, error)
 	if base == nil || base.OperatorVersion == p.instance.OperatorVersionKey().String() {
 		return nil, nil
 	}
-	if base.Snapshot != "" {
-		spec, err := p.History.Kept(ctx, p.instance.Namespace, base.Snapshot)
-		if err == nil || !apierrors.IsNotFound(err) {
-			return spec, err
-		}
+	kept, err := p.kept(ctx, base.Snapshot)
+	if err != nil {
+		return nil, err
+	}
+	if kept != nil {
+		return kept.Spec, nil
 	}
 	ov := &v1beta1.OperatorVersion{}
-	err := p.Client.Get(ctx, key(base.OperatorVersion), ov)
+	err = p.Client.Get(ctx, key(base.OperatorVersion), ov)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -295,17 +297,14 @@ func (p *pass) begin(ctx context.Context, plan, cause string, version *runner.Ve
 	if status.Baseline == nil {
 		status.Baseline = &v1beta1.Baseline{OperatorVersion: p.instance.OperatorVersionKey().String()}
 	}
-	snapshot := p.instance.Name + "-" + version.Hash
-	if status.Baseline.Snapshot != snapshot {
-		if err := p.History.Keep(ctx, p.instance, snapshot, version.Spec); err != nil {
-			return err
-		}
-	}
 	revision := status.Baseline.Revision + 1
 	uid := history.RunUID(p.instance.UID, revision)
 	record := history.Run{
-		Plan: plan, Cause: cause, UID: uid, OperatorVersion: status.Baseline.OperatorVersion, Snapshot: snapshot,
+		Plan: plan, Cause: cause, UID: uid, OperatorVersion: status.Baseline.OperatorVersion,
 		Upgrade: upgrade, Suspend: p.instance.Spec.Suspend, ServiceAccount: p.account(), Parameters: values.given, Sensitive: values.sensitive, Started: metav1.NewMicroTime(p.Clock.Now()),
+	}
+	if err := p.content(ctx, &record, revision, version); err != nil {
+		return err
 	}
 	if err := p.History.Begin(ctx, p.instance, revision, record); err != nil {
 		return err
@@ -316,13 +315,8 @@ func (p *pass) begin(ctx context.Context, plan, cause string, version *runner.Ve
 		}
 	}
 	status.Baseline.Sensitive = len(values.sensitive) > 0
-	if err := p.History.Trim(ctx, p.instance, revision); err != nil {
+	if err := p.History.Trim(ctx, p.instance, revision, status.Baseline.Snapshot); err != nil {
 		return err
-	}
-	if upgrade {
-		if err := p.History.Sweep(ctx, p.instance, snapshot); err != nil {
-			return err
-		}
 	}
 	if old := status.PlanStatus[plan]; old.Revision != 0 {
 		if !old.Status.IsTerminal() {
@@ -333,12 +327,29 @@ func (p *pass) begin(ctx context.Context, plan, cause string, version *runner.Ve
 		}
 	}
 	p.Tarballs.Forget(client.ObjectKeyFromObject(p.instance))
-	status.Baseline.Revision, status.Baseline.Snapshot, status.Baseline.Suspended = revision, snapshot, record.Suspend
+	status.Baseline.Revision, status.Baseline.Snapshot, status.Baseline.Suspended = revision, record.Snapshot, record.Suspend
 	status.PlanStatus = plans.List(status.PlanStatus, version.Spec.InstancePlans())
 	status.PlanStatus[plan] = plans.Start(plan, version.Spec.Plans[plan], uid, revision, p.Clock.Now())
 	p.remember(p.newRun(record, version))
 	p.event(corev1.EventTypeNormal, v1beta1.EventPlanStarted, "Execution of plan %s started (%s)", plan, cause)
 	return nil
+}
+
+// content lets a run that is about to be written down refer to the ControllerRevision that holds the OperatorVersion's
+// content for the run before, or hold it itself.
+func (p *pass) content(ctx context.Context, record *history.Run, revision int64, version *runner.Version) error {
+	before := p.instance.Status.Baseline.Snapshot
+	kept, err := p.kept(ctx, before)
+	if err != nil {
+		return err
+	}
+	if kept != nil && kept.Hash == version.Hash {
+		record.Snapshot = before
+		return nil
+	}
+	record.Snapshot = history.Name(p.instance.Name, revision)
+	record.Spec, err = history.Pack(version.Spec)
+	return err
 }
 
 func (p *pass) newRun(record history.Run, version *runner.Version) *runner.Run {

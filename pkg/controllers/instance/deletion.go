@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"cmp"
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
@@ -168,18 +169,9 @@ func (p *pass) release(ctx context.Context) error { return p.finalize(ctx, false
 // cleanupVersion is the version whose cleanup plan counts: the live one, else the last snapshot.
 func (p *pass) cleanupVersion(ctx context.Context) (*runner.Version, error) {
 	base := p.instance.Status.Baseline
-	if p.live != nil && (base == nil || base.OperatorVersion == p.instance.OperatorVersionKey().String()) {
+	if base == nil || p.live != nil && base.OperatorVersion == p.instance.OperatorVersionKey().String() {
 		return p.live, nil
 	}
-	if base == nil || base.Snapshot == "" {
-		return p.live, nil
-	}
-	spec, err := p.History.Kept(ctx, p.instance.Namespace, base.Snapshot)
-	if apierrors.IsNotFound(err) {
-		return p.live, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return p.Versions.Content(spec)
+	kept, err := p.kept(ctx, base.Snapshot)
+	return cmp.Or(kept, p.live), err
 }

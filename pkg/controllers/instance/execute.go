@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -126,15 +127,11 @@ func (p *pass) resume(ctx context.Context, name string, st v1beta1.PlanStatus) e
 		}
 		if err == nil {
 			record = *read
-			spec, err := p.History.Kept(ctx, p.instance.Namespace, read.Snapshot)
-			if err != nil && !apierrors.IsNotFound(err) {
+			kept, err := p.kept(ctx, read.Snapshot)
+			if err != nil {
 				return err
 			}
-			if err == nil {
-				if version, err = p.Versions.Content(spec); err != nil {
-					return err
-				}
-			}
+			version = cmp.Or(kept, version)
 		}
 	}
 	if lost := p.lost(record, version); lost != "" {
@@ -145,6 +142,21 @@ func (p *pass) resume(ctx context.Context, name string, st v1beta1.PlanStatus) e
 	record.Plan, record.UID = name, st.UID
 	p.remember(p.newRun(record, version))
 	return nil
+}
+
+// kept is the content of an OperatorVersion that a ControllerRevision holds; nil if it is not there.
+func (p *pass) kept(ctx context.Context, name string) (*runner.Version, error) {
+	if name == "" {
+		return nil, nil
+	}
+	spec, err := p.History.Kept(ctx, p.instance.Namespace, name)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p.Versions.Content(spec)
 }
 
 // lost says why a run cannot go on: what it was started with is not there any more.

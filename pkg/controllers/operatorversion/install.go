@@ -149,7 +149,7 @@ func (p *pass) begin(ctx context.Context, cause string) error {
 	if err := p.History.Begin(ctx, p.ov, revision, run); err != nil {
 		return err
 	}
-	if err := p.History.Trim(ctx, p.ov, revision); err != nil {
+	if err := p.History.Trim(ctx, p.ov, revision, ""); err != nil {
 		return err
 	}
 	if old := status.PlanStatus[plan]; old.Revision != 0 {

@@ -1,0 +1,179 @@
+package integration
+
+import (
+	"encoding/base64"
+	"math/rand"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/history"
+	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/gen"
+)
+
+// records lists the ControllerRevisions of an Instance, each with a "+" if it holds an OperatorVersion.
+func records(t *testing.T, ns, name string) []string {
+	t.Helper()
+	list := &appsv1.ControllerRevisionList{}
+	must(t, cluster.List(t.Context(), list, client.InNamespace(ns), client.MatchingLabels{v1beta1.InstanceLabel: name}))
+	slices.SortFunc(list.Items, func(a, b appsv1.ControllerRevision) int { return int(a.Revision - b.Revision) })
+	var out []string
+	for _, object := range list.Items {
+		mark := ""
+		if strings.Contains(string(object.Data.Raw), `"spec":`) {
+			mark = "+"
+		}
+		out = append(out, object.Name+mark)
+	}
+	return out
+}
+
+// small is a package whose cleanup plan fails at once, so that one sees that it ran.
+func small(ns, name string) *v1beta1.OperatorVersion {
+	return gen.Version(ns, name, gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Task("fail", "Dummy", v1beta1.TaskSpec{WantErr: true, Fatal: true}),
+		gen.Serial("deploy", "cm"), gen.Serial("cleanup", "fail"))
+}
+
+// change sets a parameter to the number of the run that this starts, up to a run.
+func change(t *testing.T, ns string, from, to int64) {
+	t.Helper()
+	for n := from; n <= to; n++ {
+		must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"VALUE": strconv.FormatInt(n, 10)} }))
+		status(t, await(t, ns, "i", env.Ended("deploy", n)), "deploy", v1beta1.Complete)
+	}
+}
+
+// names are the ControllerRevisions of runs that hold nothing but themselves.
+func names(from, to int64) []string {
+	var out []string
+	for n := from; n <= to; n++ {
+		out = append(out, history.Name("i", n))
+	}
+	return out
+}
+
+// The first run of an OperatorVersion holds it, for those that follow; it is no part of the history once it is older than
+// the last ten, and goes when the last run of its version does.
+func TestHeldVersion(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	ov := small(ns, "one")
+	deploy(t, ov, "i", nil)
+	is := func(want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, records(t, ns, "i")); diff != "" {
+			t.Errorf("the runs of the Instance: %s", diff)
+		}
+	}
+	is("i-1+")
+	change(t, ns, 2, 12)
+	is(append([]string{"i-1+"}, names(3, 12)...)...)
+	out := kudo(t, 0, "plan", "history", "--instance", "i", "-n", ns)
+	if lines := strings.Split(strings.TrimSpace(out), "\n"); len(lines) != 11 || !strings.HasPrefix(lines[1], "3 ") {
+		t.Errorf("the history has other runs than the last ten:\n%s", out)
+	}
+	contains(t, kudo(t, 1, "rollback", "--instance", "i", "-n", ns, "--to-revision", "1"), "no run 1 any more")
+
+	two := small(ns, "two")
+	must(t, cluster.Create(t.Context(), two))
+	must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = two.Name }))
+	await(t, ns, "i", env.Ended("deploy", 13))
+	is(slices.Concat([]string{"i-1+"}, names(4, 12), []string{"i-13+"})...)
+	kudo(t, 0, "rollback", "--instance", "i", "-n", ns, "--to-revision", "12", "--wait")
+	is(slices.Concat([]string{"i-1+"}, names(5, 12), []string{"i-13+", "i-14+"})...)
+	change(t, ns, 15, 21)
+	is(slices.Concat([]string{"i-1+", "i-12", "i-13+", "i-14+"}, names(15, 21))...)
+	change(t, ns, 22, 22)
+	is(slices.Concat([]string{"i-13+", "i-14+"}, names(15, 22))...)
+	change(t, ns, 23, 25)
+	is(slices.Concat([]string{"i-14+"}, names(16, 25))...)
+
+	t.Log("the version of the newest run is known when the OperatorVersion is gone")
+	must(t, cluster.Delete(t.Context(), ov))
+	must(t, cluster.Delete(t.Context(), get(t, &v1beta1.Instance{}, ns, "i")))
+	status(t, await(t, ns, "i", env.Ended("cleanup", 26)), "cleanup", v1beta1.FatalError)
+	is(slices.Concat([]string{"i-14+"}, names(17, 26))...)
+	kudo(t, 0, "plan", "cancel", "--instance", "i", "-n", ns)
+	await(t, ns, "i", func(i *v1beta1.Instance) bool { return i == nil })
+}
+
+// A crash has left the first run, and the OperatorVersion was changed before the manager came back: what runs is what is
+// there now, and that is what the run holds.
+func TestLeftOverVersion(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	ov, before := small(ns, "one"), gen.Version(ns, "one", gen.Serial("deploy"))
+	must(t, cluster.Create(t.Context(), gen.Instance("i", ov, nil)))
+	i := await(t, ns, "i", notReady(v1beta1.ReasonOperatorVersionNotFound))
+	spec, err := history.Pack(&before.Spec)
+	must(t, err)
+	store := history.New(cluster, cluster)
+	must(t, store.Begin(t.Context(), i, 1, history.Run{
+		Plan: "deploy", Cause: "instance created", UID: history.RunUID(i.UID, 1), OperatorVersion: ns + "/one", Snapshot: "i-1", Spec: spec,
+	}))
+	must(t, cluster.Create(t.Context(), ov))
+	status(t, await(t, ns, "i", env.Ended("deploy", 1)), "deploy", v1beta1.Complete)
+	kept, err := store.Kept(t.Context(), ns, "i-1")
+	must(t, err)
+	if diff := cmp.Diff(ov.Spec, *kept); diff != "" {
+		t.Errorf("the run holds another version than it ran: %s", diff)
+	}
+}
+
+// Earlier releases kept versions under names of their own: they are referred to, and used.
+func TestVersionOfEarlierRelease(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	ov := small(ns, "one")
+	i := deploy(t, ov, "i", nil)
+	old := get(t, &appsv1.ControllerRevision{}, ns, "i-1")
+	spec, err := history.Pack(&ov.Spec)
+	must(t, err)
+	separate := &appsv1.ControllerRevision{ObjectMeta: gen.Meta(ns, "i-0123456789abcdef")}
+	separate.Labels, separate.OwnerReferences = old.Labels, old.OwnerReferences
+	separate.Data.Raw = []byte(`{"spec":"` + base64.StdEncoding.EncodeToString(spec) + `"}`)
+	must(t, cluster.Create(t.Context(), separate))
+	must(t, cluster.Delete(t.Context(), old))
+	must(t, history.New(cluster, cluster).Begin(t.Context(), i, 1, history.Run{
+		Plan: "deploy", Cause: "instance created", UID: history.RunUID(i.UID, 1), OperatorVersion: ns + "/one", Snapshot: separate.Name,
+	}))
+	patch := `{"status":{"baseline":{"snapshot":"` + separate.Name + `"}}}`
+	must(t, cluster.Status().Patch(t.Context(), i, client.RawPatch(types.MergePatchType, []byte(patch))))
+
+	change(t, ns, 2, 2)
+	if diff := cmp.Diff([]string{separate.Name + "+", "i-1", "i-2"}, records(t, ns, "i")); diff != "" {
+		t.Errorf("the runs of the Instance: %s", diff)
+	}
+	must(t, cluster.Delete(t.Context(), ov))
+	must(t, cluster.Delete(t.Context(), i))
+	status(t, await(t, ns, "i", env.Ended("cleanup", 3)), "cleanup", v1beta1.FatalError)
+	kudo(t, 0, "plan", "cancel", "--instance", "i", "-n", ns)
+	await(t, ns, "i", func(i *v1beta1.Instance) bool { return i == nil })
+}
+
+// Parameters and version that together are more than an object may hold are refused, until they are less.
+func TestRunOverTheLimit(t *testing.T) {
+	t.Parallel()
+	ns, noise := namespace(t), make([]byte, 1<<20)
+	rand.New(rand.NewSource(1)).Read(noise)
+	text := base64.StdEncoding.EncodeToString(noise) // it can be compressed to no less than the noise
+	ov := small(ns, "one")
+	ov.Spec.Templates["noise.yaml"] = "# " + text[:1_200_000]
+	must(t, cluster.Create(t.Context(), ov))
+	must(t, cluster.Create(t.Context(), gen.Instance("i", ov, map[string]string{"VALUE": text[:600_000]})))
+	i := await(t, ns, "i", notReady(v1beta1.ReasonInvalidSpec))
+	contains(t, i.Status.Conditions[0].Message, "run 1", "its parameters and its OperatorVersion", "too large")
+	if i.Status.Baseline != nil {
+		t.Errorf("what was not started was taken for answered: %+v", i.Status.Baseline)
+	}
+	change(t, ns, 1, 1)
+}
