@@ -218,8 +218,7 @@ func (s *Store) own(ctx context.Context, owner client.Object, name string) (*app
 // maxSpec bounds what a packed spec may unpack to, in bytes; an object of the API has at most some 1.5 MiB.
 const maxSpec = 8 << 20
 
-// Kept returns the OperatorVersion's spec that the ControllerRevision of a name holds: that of a run, or one that holds
-// nothing else, as earlier releases wrote.
+// Kept returns the OperatorVersion's spec that the ControllerRevision of a run holds.
 func (s *Store) Kept(ctx context.Context, namespace, name string) (*v1beta1.OperatorVersionSpec, error) {
 	packed := Run{}
 	if err := s.read(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &packed); err != nil {

@@ -7,8 +7,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -84,8 +82,6 @@ func TestTrim(t *testing.T) {
 		"HeldByOneOnly": {"a run that is kept refers to it", "i-1 i-1 i-1 i-4 i-4 i-4 i-4 i-4 i-4 i-4 i-4 i-4", "i-4", "i-2"},
 		"Unused":        {"the oldest run that is kept holds another", "i-1 i-1 i-3 i-3 i-3 i-3 i-3 i-3 i-3 i-3 i-3 i-3", "i-3", "i-1 i-2"},
 		"Baseline":      {"the newest run may yet be given up", "i-1 i-2 i-2 i-2 i-2 i-2 i-2 i-2 i-2 i-2 i-2 i-12", "i-1", ""},
-		"Earlier":       {"what earlier releases kept under a name of its own stays while it is used", "i-a i-a i-b i-a i-a i-a i-a i-a i-a i-a i-a i-a", "i-a", "i-1 i-2"},
-		"EarlierUnused": {"and goes like any other", "i-a i-b i-3 i-3 i-3 i-3 i-3 i-3 i-3 i-3 i-3 i-3", "i-3", "i-1 i-2 i-a i-b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ns, ctx := namespace(t), context.Background()
@@ -100,10 +96,6 @@ func TestTrim(t *testing.T) {
 				newest++
 				must(t, store.Begin(ctx, i, newest, history.Run{Plan: "deploy", Snapshot: snapshot}))
 				want[history.Name("i", newest)] = true
-				if !want[snapshot] {
-					must(t, cluster.Create(ctx, separate(i, snapshot)))
-					want[snapshot] = true
-				}
 			}
 			for range 2 {
 				must(t, store.Trim(ctx, i, newest, tc.baseline))
@@ -121,14 +113,6 @@ func TestTrim(t *testing.T) {
 			}
 		})
 	}
-}
-
-// separate is a ControllerRevision of an Instance that is no run, as earlier releases wrote them for OperatorVersions.
-func separate(i *v1beta1.Instance, name string) *appsv1.ControllerRevision {
-	out := &appsv1.ControllerRevision{ObjectMeta: gen.Meta(i.Namespace, name), Data: runtime.RawExtension{Raw: []byte(`{"spec":""}`)}}
-	out.Labels = map[string]string{v1beta1.HistoryLabel: string(i.UID), v1beta1.InstanceLabel: i.Name}
-	out.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(i, v1beta1.GroupVersion.WithKind("Instance"))}
-	return out
 }
 
 // TestSensitiveHistory: sensitive values are not in ControllerRevisions, and come back: from the Secret, else from those

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/google/go-cmp/cmp"
@@ -127,37 +126,6 @@ func TestLeftOverVersion(t *testing.T) {
 	if diff := cmp.Diff(ov.Spec, *kept); diff != "" {
 		t.Errorf("the run holds another version than it ran: %s", diff)
 	}
-}
-
-// Earlier releases kept versions under names of their own: they are referred to, and used.
-func TestVersionOfEarlierRelease(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
-	ov := small(ns, "one")
-	i := deploy(t, ov, "i", nil)
-	old := get(t, &appsv1.ControllerRevision{}, ns, "i-1")
-	spec, err := history.Pack(&ov.Spec)
-	must(t, err)
-	separate := &appsv1.ControllerRevision{ObjectMeta: gen.Meta(ns, "i-0123456789abcdef")}
-	separate.Labels, separate.OwnerReferences = old.Labels, old.OwnerReferences
-	separate.Data.Raw = []byte(`{"spec":"` + base64.StdEncoding.EncodeToString(spec) + `"}`)
-	must(t, cluster.Create(t.Context(), separate))
-	must(t, cluster.Delete(t.Context(), old))
-	must(t, history.New(cluster, cluster).Begin(t.Context(), i, 1, history.Run{
-		Plan: "deploy", Cause: "instance created", UID: history.RunUID(i.UID, 1), OperatorVersion: ns + "/one", Snapshot: separate.Name,
-	}))
-	patch := `{"status":{"baseline":{"snapshot":"` + separate.Name + `"}}}`
-	must(t, cluster.Status().Patch(t.Context(), i, client.RawPatch(types.MergePatchType, []byte(patch))))
-
-	change(t, ns, 2, 2)
-	if diff := cmp.Diff([]string{separate.Name + "+", "i-1", "i-2"}, records(t, ns, "i")); diff != "" {
-		t.Errorf("the runs of the Instance: %s", diff)
-	}
-	must(t, cluster.Delete(t.Context(), ov))
-	must(t, cluster.Delete(t.Context(), i))
-	status(t, await(t, ns, "i", env.Ended("cleanup", 3)), "cleanup", v1beta1.FatalError)
-	kudo(t, 0, "plan", "cancel", "--instance", "i", "-n", ns)
-	await(t, ns, "i", func(i *v1beta1.Instance) bool { return i == nil })
 }
 
 // Parameters and version that together are more than an object may hold are refused, until they are less.

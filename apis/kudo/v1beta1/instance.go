@@ -278,6 +278,9 @@ type Baseline struct {
 	// Snapshot names the ControllerRevision that holds the OperatorVersion of the newest run.
 	// +optional
 	Snapshot string `json:"snapshot,omitempty"`
+	// Content is a digest of what Snapshot holds.
+	// +optional
+	Content string `json:"content,omitempty"`
 	// Suspended is whether the newest run was started with spec.suspend.
 	// +optional
 	Suspended bool `json:"suspended,omitempty"`

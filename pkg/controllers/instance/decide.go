@@ -127,7 +127,7 @@ func (p *pass) takeOver(decision trigger.Decision) {
 		return
 	}
 	if old := status.Baseline; old != nil {
-		decision.Baseline.Revision, decision.Baseline.Snapshot = old.Revision, old.Snapshot
+		decision.Baseline.Revision, decision.Baseline.Snapshot, decision.Baseline.Content = old.Revision, old.Snapshot, old.Content
 		decision.Baseline.Suspended, decision.Baseline.Sensitive = old.Suspended, old.Sensitive
 	}
 	status.Baseline = decision.Baseline
@@ -303,7 +303,7 @@ func (p *pass) begin(ctx context.Context, plan, cause string, version *runner.Ve
 		Plan: plan, Cause: cause, UID: uid, OperatorVersion: status.Baseline.OperatorVersion,
 		Upgrade: upgrade, Suspend: p.instance.Spec.Suspend, ServiceAccount: p.account(), Parameters: values.given, Sensitive: values.sensitive, Started: metav1.NewMicroTime(p.Clock.Now()),
 	}
-	if err := p.content(ctx, &record, revision, version); err != nil {
+	if err := p.content(&record, revision, version); err != nil {
 		return err
 	}
 	if err := p.History.Begin(ctx, p.instance, revision, record); err != nil {
@@ -327,7 +327,8 @@ func (p *pass) begin(ctx context.Context, plan, cause string, version *runner.Ve
 		}
 	}
 	p.Tarballs.Forget(client.ObjectKeyFromObject(p.instance))
-	status.Baseline.Revision, status.Baseline.Snapshot, status.Baseline.Suspended = revision, record.Snapshot, record.Suspend
+	status.Baseline.Revision, status.Baseline.Suspended = revision, record.Suspend
+	status.Baseline.Snapshot, status.Baseline.Content = record.Snapshot, version.Hash
 	status.PlanStatus = plans.List(status.PlanStatus, version.Spec.InstancePlans())
 	status.PlanStatus[plan] = plans.Start(plan, version.Spec.Plans[plan], uid, revision, p.Clock.Now())
 	p.remember(p.newRun(record, version))
@@ -337,14 +338,10 @@ func (p *pass) begin(ctx context.Context, plan, cause string, version *runner.Ve
 
 // content lets a run that is about to be written down refer to the ControllerRevision that holds the OperatorVersion's
 // content for the run before, or hold it itself.
-func (p *pass) content(ctx context.Context, record *history.Run, revision int64, version *runner.Version) error {
-	before := p.instance.Status.Baseline.Snapshot
-	kept, err := p.kept(ctx, before)
-	if err != nil {
-		return err
-	}
-	if kept != nil && kept.Hash == version.Hash {
-		record.Snapshot = before
+func (p *pass) content(record *history.Run, revision int64, version *runner.Version) (err error) {
+	base := p.instance.Status.Baseline
+	if base.Snapshot != "" && base.Content == version.Hash {
+		record.Snapshot = base.Snapshot
 		return nil
 	}
 	record.Snapshot = history.Name(p.instance.Name, revision)
