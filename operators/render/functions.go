@@ -3,7 +3,6 @@ package render
 import (
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -83,73 +82,4 @@ func FunctionNames() []string {
 // functionNames is FunctionNames without the names that are only older spellings.
 func functionNames() []string {
 	return slices.DeleteFunc(FunctionNames(), func(name string) bool { return strings.Contains(name, "_") })
-}
-
-// guard bounds what goes into a function and what comes out. Without it a loop that doubles a text would fill the
-// memory long before any output is counted.
-func guard(fn any) any {
-	f := reflect.ValueOf(fn)
-	t := f.Type()
-	if t.NumOut() == 0 || !grows(t.Out(0)) {
-		return fn
-	}
-	return reflect.MakeFunc(t, func(args []reflect.Value) []reflect.Value {
-		total := 0
-		for _, arg := range args {
-			total += weight(arg)
-		}
-		check(total)
-		var results []reflect.Value
-		if t.IsVariadic() {
-			results = f.CallSlice(args)
-		} else {
-			results = f.Call(args)
-		}
-		check(weight(results[0]))
-		return results
-	}).Interface()
-}
-
-// grows tells whether values of a type can be large.
-func grows(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.String, reflect.Slice, reflect.Map, reflect.Interface:
-		return true
-	}
-	return false
-}
-
-// check panics beyond the bound on values; text/template makes an error of it.
-func check(bytes int) {
-	if bytes > MaxValue {
-		panic(bound("a value grows beyond %d bytes", MaxValue))
-	}
-}
-
-// weight is about the size in bytes of a value's top level.
-func weight(v reflect.Value) int {
-	if v.Kind() == reflect.Interface {
-		v = v.Elem()
-	}
-	switch v.Kind() {
-	case reflect.String:
-		return v.Len()
-	case reflect.Map:
-		return 16 * v.Len()
-	case reflect.Slice:
-		total := MaxValue / MaxList * v.Len()
-		if v.Len() <= MaxList {
-			for i := range v.Len() {
-				item := v.Index(i)
-				if item.Kind() == reflect.Interface {
-					item = item.Elem()
-				}
-				if item.Kind() == reflect.String {
-					total += item.Len()
-				}
-			}
-		}
-		return total
-	}
-	return 0
 }
