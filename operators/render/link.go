@@ -1,6 +1,8 @@
 package render
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"text/template/parse"
@@ -14,34 +16,31 @@ var (
 	leaveMark = make([]byte, 0, 1) // ends it
 )
 
-// linker puts the trees of one file into the set: names of definitions become unique, marks are set, and
-// functions that are denied are found.
+// linker makes the trees of one file fit for the set: names of definitions become unique, marks are set, and
+// functions that are denied are found. It changes nothing but its file, so that files are linked at the same time.
 type linker struct {
-	set  *Set
-	file *file
-	tree *parse.Tree
-	err  *Error
+	set    *Set
+	file   *file
+	tree   *parse.Tree
+	failed int // how many mistakes there are
+	err    *Error
 }
 
 func (l *linker) link() *Error {
-	for name, tree := range l.file.trees {
-		if tree.Root == nil {
-			continue
-		}
-		l.tree = tree
-		l.list(tree.Root)
-		if l.err != nil {
-			return l.err
-		}
-		if _, err := l.set.tmpl.AddParseTree(id(l.file.path, name), tree); err != nil {
-			return parseError(l.file.path, l.file.text, err)
+	for _, name := range slices.Sorted(maps.Keys(l.file.trees)) {
+		failed := l.failed
+		l.tree = l.file.trees[name]
+		l.list(l.tree.Root)
+		if l.failed == failed {
+			l.file.linked = append(l.file.linked, name)
 		}
 	}
-	return nil
+	return l.err
 }
 
 // fail keeps the first error, that of the lowest line.
 func (l *linker) fail(node parse.Node, reason, hint string) {
+	l.failed++
 	location, _ := l.tree.ErrorContext(node)
 	e := &Error{Kind: ParseError, Template: l.file.path, Reason: reason, Hint: hint}
 	// The location is path:line:column, and the path may hold colons.
@@ -65,7 +64,7 @@ func (l *linker) list(list *parse.ListNode) {
 	if list == nil {
 		return
 	}
-	nodes := make([]parse.Node, 0, len(list.Nodes))
+	uses := 0
 	for _, node := range list.Nodes {
 		switch n := node.(type) {
 		case *parse.ActionNode:
@@ -80,12 +79,25 @@ func (l *linker) list(list *parse.ListNode) {
 		case *parse.TemplateNode:
 			l.pipe(n.Pipe)
 			l.use(n)
-			nodes = append(nodes, mark(n.Pos, enterMark), n, mark(n.Pos, leaveMark))
-			continue
+			uses++
 		}
-		nodes = append(nodes, node)
 	}
-	list.Nodes = nodes
+	if uses > 0 {
+		list.Nodes = markUses(list.Nodes, uses)
+	}
+}
+
+// markUses sets marks around the uses of other templates.
+func markUses(nodes []parse.Node, uses int) []parse.Node {
+	marked := make([]parse.Node, 0, len(nodes)+2*uses)
+	for _, node := range nodes {
+		if n, ok := node.(*parse.TemplateNode); ok {
+			marked = append(marked, mark(n.Pos, enterMark), n, mark(n.Pos, leaveMark))
+		} else {
+			marked = append(marked, node)
+		}
+	}
+	return marked
 }
 
 func (l *linker) branch(n *parse.BranchNode) {
@@ -115,7 +127,6 @@ func (l *linker) pipe(pipe *parse.PipeNode) {
 			l.argument(arg)
 		}
 		if name, ok := command.Args[0].(*parse.IdentifierNode); ok && name.Ident == "include" {
-			l.set.includes = true
 			// include looks its name up in the file that it stands in.
 			path := &parse.StringNode{NodeType: parse.NodeString, Pos: name.Pos, Quoted: strconv.Quote(l.file.path), Text: l.file.path}
 			command.Args = append([]parse.Node{name, path}, command.Args[1:]...)
@@ -133,8 +144,6 @@ func (l *linker) argument(node parse.Node) {
 		if why, ok := denied[n.Ident]; ok {
 			l.fail(n, "the function "+n.Ident+" is denied in kudo: "+why, "pass the value as a parameter")
 		}
-		if mutating[n.Ident] {
-			l.set.mutates = true
-		}
+		l.file.functions[n.Ident] = true
 	}
 }

@@ -16,7 +16,11 @@ type file struct {
 	path  string
 	text  string
 	trees map[string]*parse.Tree
-	err   *Error
+	// linked are the names of the trees that may be used: those without a mistake.
+	linked []string
+	// functions are the names of those that it uses.
+	functions map[string]bool
+	err       *Error
 }
 
 // load parses all files and links them. One that is wrong keeps its error and does not harm the others.
@@ -43,19 +47,43 @@ func (s *Set) load() {
 	for name, paths := range s.defined {
 		s.ambiguous[name] = !s.same(name, paths)
 	}
-	s.tmpl = template.New("\x00").Option("missingkey=error").Funcs(functions())
-	for _, path := range paths {
-		if f := s.files[path]; f.err == nil {
-			l := linker{set: s, file: f}
-			f.err = l.link()
+	errs := make([]*Error, len(parsed))
+	parallel(len(parsed), func(i int) {
+		if parsed[i].err == nil {
+			l := linker{set: s, file: parsed[i]}
+			errs[i] = l.link()
+		}
+	})
+	s.tmpl = template.New("\x00").Option("missingkey=error")
+	used := template.FuncMap{} // to set all functions takes as long as to render a few templates
+	for i, f := range parsed {
+		s.add(f, used)
+		if errs[i] != nil {
+			f.err = errs[i]
 		}
 	}
+	s.tmpl.Funcs(used)
 	s.pool.New = func() any { return newExecutor(s) }
+}
+
+// add puts a file that is linked into the set, and its functions to those that are used.
+func (s *Set) add(f *file, used template.FuncMap) {
+	for _, name := range f.linked {
+		// This can fail in html/template only.
+		template.Must(s.tmpl.AddParseTree(id(f.path, name), f.trees[name]))
+	}
+	for name := range f.functions {
+		s.includes = s.includes || name == "include"
+		s.mutates = s.mutates || mutating[name]
+		if fn, ok := functions()[name]; ok {
+			used[name] = fn
+		}
+	}
 }
 
 // parseFile parses a file by itself, since two files may define the same name.
 func parseFile(path, text string) *file {
-	f := &file{path: path, text: text}
+	f := &file{path: path, text: text, functions: map[string]bool{}}
 	if len(text) > MaxTemplate {
 		f.err = &Error{Kind: ParseError, Template: path,
 			Reason: fmt.Sprintf("has %d bytes, more than the %d allowed", len(text), MaxTemplate)}

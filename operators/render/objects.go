@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kudo.dev/kudo/operators/document"
@@ -63,20 +64,21 @@ func (s *Set) All(names []string, v Variables, options ...Option) ([]Result, err
 	return results, nil
 }
 
-// parallel calls a function for each number below n, on all processors.
+// parallel calls a function for each number below n, on all processors. There is one goroutine for each of them and
+// not for each number, since templates nest deep in the stack, which every new goroutine would have to grow again.
 func parallel(n int, do func(int)) {
-	var group errgroup.Group
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	const chunk = 16 // a template takes some ten microseconds
-	for from := 0; from < n; from += chunk {
-		group.Go(func() error {
-			for i := from; i < min(from+chunk, n); i++ {
-				do(i)
-			}
-			return nil
-		})
+	var next atomic.Int64
+	work := func() {
+		for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+			do(i)
+		}
 	}
-	_ = group.Wait() // no call fails
+	var others sync.WaitGroup
+	for range min(n, runtime.GOMAXPROCS(0)) - 1 {
+		others.Go(work)
+	}
+	work()
+	others.Wait()
 }
 
 // Parameters renders a template that is a parameter file: a YAML map of names to values. The error is of type *Error.

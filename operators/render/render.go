@@ -150,6 +150,7 @@ func (s *Set) Text(name string, v Variables) (string, error) {
 		tmpl = e.tmpl
 	}
 	out := &sink{run: run}
+	out.text.Grow(len(s.sources[name])) // most texts are about as long as their template
 	if err := tmpl.ExecuteTemplate(out, name, v.root(s.mutates)); err != nil {
 		return "", s.execError(name, err, v)
 	}

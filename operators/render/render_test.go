@@ -173,6 +173,8 @@ func TestSharedDefinitions(t *testing.T) {
 		"b.yaml":        `{{ define "only" }}b{{ end }}`,
 		"c.yaml":        `{{ define "only" }}b{{ end }}`,
 		"broken.yaml":   `{{ define "lost" }}{{ nope }}{{ end }}`,
+		"denied.yaml":   `{{ define "good" }}good{{ end }}{{ define "late" }}{{ now }}{{ end }}{{ define "chance" }}{{ uuidv4 }}{{ end }}`,
+		"good.yaml":     `{{ template "good" . }} {{ include "good" . }}`,
 		"shared.yaml":   `{{ template "nested" . }} {{ include "only" . }}`,
 		"differs.yaml":  `{{ if false }}{{ template "labels" . }}{{ end }}`,
 		"dynamic.yaml":  `{{ include "labels" . }}`,
@@ -189,6 +191,7 @@ func TestSharedDefinitions(t *testing.T) {
 		"dynamic.yaml":  {reason: "also by include", err: `"labels" is defined differently by _helpers.yaml and own.yaml`},
 		"broken.yaml":   {reason: "a file that is wrong fails when used", err: `template broken.yaml:1:23: there is no function "nope"`},
 		"lost.yaml":     {reason: "its definitions are not there, and the error says why", err: "broken.yaml, which has that name, is wrong itself"},
+		"good.yaml":     {reason: "a definition that is right is there, also if others of its file use what is denied", want: "good good"},
 		"pieces.yaml":   {reason: "a template that is not there", err: "did you mean piece.yaml?"},
 	} {
 		t.Run(name, func(t *testing.T) {
