@@ -2,14 +2,16 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
@@ -110,15 +112,9 @@ func kudoWarm(n int) renderer {
 func kudoAll(set *kudorender.Set) (map[string]string, error) {
 	names, variables := set.Names(), kudoVariables()
 	texts := make([]string, len(names))
-	var group errgroup.Group // as the manager does
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i, name := range names {
-		group.Go(func() (err error) {
-			texts[i], err = set.Text(name, variables)
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
+	errs := make([]error, len(names))
+	everyProcessor(len(names), func(i int) { texts[i], errs[i] = set.Text(names[i], variables) })
+	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	out := make(map[string]string, len(names))
@@ -126,6 +122,20 @@ func kudoAll(set *kudorender.Set) (map[string]string, error) {
 		out[name] = texts[i]
 	}
 	return out, nil
+}
+
+// everyProcessor calls a function for each number below n, on all processors, as Set.All does in the manager.
+func everyProcessor(n int, do func(int)) {
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				do(i)
+			}
+		})
+	}
+	workers.Wait()
 }
 
 func helmEngine(n int) renderer {

@@ -14,14 +14,15 @@ func TestAlike(t *testing.T) {
 
 // BenchmarkRender is for profiles of what the workload compares.
 func BenchmarkRender(b *testing.B) {
-	const n = 1000
-	for name, render := range map[string]renderer{"kudo": kudoCold(n), "again": kudoWarm(n), "helm": helmEngine(n)} {
-		b.Run(fmt.Sprintf("%s-%d", name, n), func(b *testing.B) {
-			for b.Loop() {
-				if _, err := render(); err != nil {
-					b.Fatal(err)
+	for _, n := range []int{10, 100, 1000} {
+		for name, render := range map[string]renderer{"kudo": kudoCold(n), "again": kudoWarm(n), "helm": helmEngine(n)} {
+			b.Run(fmt.Sprintf("%s-%d", name, n), func(b *testing.B) {
+				for b.Loop() {
+					if _, err := render(); err != nil {
+						b.Fatal(err)
+					}
 				}
-			}
-		})
+			})
+		}
 	}
 }
