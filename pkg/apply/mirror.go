@@ -192,13 +192,17 @@ func (m *Mirror) Written(id ID) *unstructured.Unstructured {
 //
 //	watch shows it:   as new as our write, or newer → the watch's      older → ours
 //	watch does not:   it has not come so far → ours                    it has → gone, though no event may ever say so
+//
+// How far it has come is what the store holds, asked before the look into it: what the watch has received may still be on
+// its way there.
 func (w *watched) latest(key string) *stored {
+	at := w.informer.GetStore().LastStoreSyncResourceVersion()
 	seen, own := w.seen(key), w.own[key]
 	switch {
 	case own == nil, seen != nil && !older(seen, own):
 		return seen
 	case seen == nil:
-		if order, err := resourceversion.CompareResourceVersion(w.informer.LastSyncResourceVersion(), own.ResourceVersion); err == nil && order >= 0 {
+		if order, err := resourceversion.CompareResourceVersion(at, own.ResourceVersion); err == nil && order >= 0 {
 			return nil
 		}
 	}

@@ -54,6 +54,7 @@ func TestMirrorOrder(t *testing.T) {
 		"OldGone":     {"the end of its predecessor does not concern our new one", []string{"saw a 5", "wrote b 9", "deleted a 6"}, "b 9"},
 		"GoneUnseen":  {"the answer comes after the watch has seen it go", []string{"saw a 7", "deleted a 8", "wrote a 7"}, ""},
 		"GoneInAList": {"a list that is newer than our write does not have it, and no event says so", []string{"wrote a 7", "listed 9"}, ""},
+		"OnItsWay":    {"the watch has received ours, but not stored it yet", []string{"saw b 5", "deleted b 6", "wrote a 7", "received 7"}, "a 7"},
 		"NotYet":      {"one that is older says nothing", []string{"wrote a 7", "listed 6"}, "a 7"},
 	} {
 		for _, namespace := range []string{"ns", ""} {
@@ -66,7 +67,11 @@ func TestMirrorOrder(t *testing.T) {
 			for _, step := range tc.steps {
 				var verb, uid string
 				var version int
+				if _, err := fmt.Sscanf(step, "received %s", &informer.at); err == nil {
+					continue
+				}
 				if _, err := fmt.Sscanf(step, "listed %s", &informer.at); err == nil {
+					_ = informer.store.Replace(nil, informer.at)
 					continue
 				}
 				if _, err := fmt.Sscanf(step, "%s %s %d", &verb, &uid, &version); err != nil {
