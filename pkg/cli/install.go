@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -121,7 +122,7 @@ func (t *tool) install(ctx context.Context, name string, o *installOptions) erro
 		}
 		version, err := t.installVersion(ctx, c, p, namespace, parameters)
 		if err != nil {
-			return err
+			return homeless(ctx, c, namespace, err)
 		}
 		versions = append(versions, version)
 	}
@@ -185,7 +186,10 @@ func (t *tool) makeInstance(ctx context.Context, c client.WithWatch, instance *v
 	if err := t.awaitInstalled(ctx, c, versions, w); err != nil {
 		return err
 	}
-	if err := t.await(ctx, c, client.ObjectKeyFromObject(instance), time.Duration(w.time), settled(instance.Generation, instance.UID)); err != nil {
+	if slices.ContainsFunc(versions, func(ov *v1beta1.OperatorVersion) bool { return ov.Spec.InstallPlan != "" }) {
+		instance.ResourceVersion = "" // what became of it while it waited for them does not count
+	}
+	if err := t.await(ctx, c, instance, time.Duration(w.time), settled(instance.Generation, instance.UID)); err != nil {
 		return err
 	}
 	t.say("instance %s/%s ready", instance.Namespace, instance.Name)
@@ -256,17 +260,19 @@ func checkKubernetes(config *rest.Config, packages []*operators.Package) error {
 	return nil
 }
 
+// homeless is the error of an installation that has failed with another one, if its cause is that the namespace does not
+// exist. Nothing can be created in such a namespace, so that nobody need look before.
+func homeless(ctx context.Context, c client.Client, namespace string, failed error) error {
+	if apierrors.IsNotFound(c.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{})) {
+		return fmt.Errorf("namespace %s does not exist: create it, or use --create-namespace", namespace)
+	}
+	return failed
+}
+
 // makeNamespace creates the namespace if that was asked for, from the package's template if it has one.
 func (t *tool) makeNamespace(ctx context.Context, c client.Client, pkg *operators.Package, name string, o *installOptions, given map[string]string) error {
 	if !o.namespace {
-		err := c.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})
-		if apierrors.IsNotFound(err) {
-			return fmt.Errorf("namespace %s does not exist: create it, or use --create-namespace", name)
-		}
-		if apierrors.IsForbidden(err) {
-			return nil // who may not look finds out soon enough
-		}
-		return err
+		return nil // homeless tells of one that is missing
 	}
 	namespace, err := namespaceOf(pkg, name, o.instance, given)
 	if err != nil {

@@ -53,7 +53,7 @@ func (t *tool) planStatus() *cobra.Command {
 	w := &waiting{}
 	cmd := t.instanceCommand("status --instance NAME", "Show the plans of an Instance as a tree", func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
 		if w.wait {
-			if err := t.await(ctx, c, client.ObjectKeyFromObject(i), time.Duration(w.time), settled(i.Generation, i.UID)); err != nil {
+			if err := t.await(ctx, c, i, time.Duration(w.time), settled(i.Generation, i.UID)); err != nil {
 				return err
 			}
 			if err := c.Get(ctx, client.ObjectKeyFromObject(i), i); err != nil {
@@ -78,7 +78,7 @@ func (t *tool) planStatus() *cobra.Command {
 func (t *tool) planWait() *cobra.Command {
 	limit := defaultWait
 	cmd := t.instanceCommand("wait --instance NAME", "Wait until no plan of an Instance runs any more", func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
-		if err := t.await(ctx, c, client.ObjectKeyFromObject(i), time.Duration(limit), settled(i.Generation, i.UID)); err != nil {
+		if err := t.await(ctx, c, i, time.Duration(limit), settled(i.Generation, i.UID)); err != nil {
 			return err
 		}
 		t.say("instance %s/%s ready", i.Namespace, i.Name)
@@ -147,7 +147,7 @@ func (t *tool) planRetry() *cobra.Command {
 			return nil
 		}
 		over := settled(i.Generation, i.UID)
-		err := t.await(ctx, c, client.ObjectKeyFromObject(i), time.Duration(w.time), func(now *v1beta1.Instance) (bool, error) {
+		err := t.await(ctx, c, i, time.Duration(w.time), func(now *v1beta1.Instance) (bool, error) {
 			if now != nil && now.Status.PlanStatus[name].UID == failed {
 				return false, nil
 			}
@@ -163,12 +163,7 @@ func (t *tool) planRetry() *cobra.Command {
 }
 
 func annotate(ctx context.Context, c client.Client, i *v1beta1.Instance, key string, uid types.UID) error {
-	patch := client.MergeFrom(i.DeepCopy())
-	if i.Annotations == nil {
-		i.Annotations = map[string]string{}
-	}
-	i.Annotations[key] = string(uid)
-	return c.Patch(ctx, i, patch)
+	return write(ctx, c, i, func(i *v1beta1.Instance) { metav1.SetMetaDataAnnotation(&i.ObjectMeta, key, string(uid)) })
 }
 
 // run is one line of the history.

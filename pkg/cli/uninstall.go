@@ -55,7 +55,7 @@ func (t *tool) uninstall(ctx context.Context, o *uninstallOptions) error {
 	if !o.wait {
 		return nil
 	}
-	if err := t.await(ctx, c, client.ObjectKeyFromObject(instance), time.Duration(o.time), gone(uid)); err != nil {
+	if err := t.await(ctx, c, instance, time.Duration(o.time), gone(uid)); err != nil {
 		return err
 	}
 	t.say("instance %s/%s gone", namespace, o.instance)

@@ -143,18 +143,33 @@ func checkChange(instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, given 
 
 // change edits the spec of an Instance, and waits for what it starts.
 func (t *tool) change(ctx context.Context, c client.WithWatch, instance *v1beta1.Instance, verb string, w *waiting, edit func(*v1beta1.Instance)) error {
-	patch := client.MergeFrom(instance.DeepCopy())
-	edit(instance)
-	if err := c.Patch(ctx, instance, patch); err != nil {
+	if err := write(ctx, c, instance, edit); err != nil {
 		return fmt.Errorf("instance %s/%s: %w", instance.Namespace, instance.Name, err)
 	}
 	t.say("instance %s/%s %s", instance.Namespace, instance.Name, verb)
 	if !w.wait {
 		return nil
 	}
-	if err := t.await(ctx, c, client.ObjectKeyFromObject(instance), time.Duration(w.time), settled(instance.Generation, instance.UID)); err != nil {
+	if err := t.await(ctx, c, instance, time.Duration(w.time), settled(instance.Generation, instance.UID)); err != nil {
 		return err
 	}
 	t.say("instance %s/%s ready", instance.Namespace, instance.Name)
+	return nil
+}
+
+// write edits an Instance, which then is as the API server has it. The answer is read into an empty one: fields that are
+// gone on the server would stay in one that had them.
+func write(ctx context.Context, c client.Client, i *v1beta1.Instance, edit func(*v1beta1.Instance)) error {
+	patch := client.MergeFrom(i.DeepCopy())
+	edit(i)
+	data, err := patch.Data(i)
+	if err != nil {
+		return err
+	}
+	answer := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: i.Namespace, Name: i.Name}}
+	if err := c.Patch(ctx, answer, client.RawPatch(patch.Type(), data)); err != nil {
+		return err
+	}
+	*i = *answer
 	return nil
 }

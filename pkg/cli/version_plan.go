@@ -101,7 +101,8 @@ func (t *tool) awaitVersion(ctx context.Context, c client.WithWatch, key types.N
 		}
 	}
 	for {
-		done, err := observe(ctx, c, &v1beta1.OperatorVersionList{}, key, draw, func(obj client.Object) (bool, error) {
+		known := &v1beta1.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+		done, err := observe(ctx, c, &v1beta1.OperatorVersionList{}, known, draw, func(obj client.Object) (bool, error) {
 			ov, _ = obj.(*v1beta1.OperatorVersion)
 			return over(ov)
 		})

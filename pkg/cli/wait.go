@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -71,13 +72,16 @@ func gone(uid types.UID) verdict {
 	}
 }
 
-// await follows an Instance until the verdict is in, and draws its plans meanwhile.
-func (t *tool) await(ctx context.Context, c client.WithWatch, key types.NamespacedName, limit time.Duration, over verdict) error {
+// await follows an Instance until the verdict is in, and draws its plans meanwhile. It begins with the Instance as the API
+// server has returned it, if it has a resourceVersion.
+func (t *tool) await(ctx context.Context, c client.WithWatch, known *v1beta1.Instance, limit time.Duration, over verdict) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	key := client.ObjectKeyFromObject(known)
 	w := &watcher{tool: t, client: c, key: key, screen: screen{t: t}, start: time.Now()}
 	for {
-		done, err := w.follow(ctx, over)
+		done, err := w.follow(ctx, known, over)
+		known = &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 		if done {
 			w.redraw(ctx)
 			return err
@@ -109,34 +113,33 @@ type watcher struct {
 }
 
 // follow watches until the verdict, or until the watch ends.
-func (w *watcher) follow(ctx context.Context, over verdict) (bool, error) {
-	return observe(ctx, w.client, &v1beta1.InstanceList{}, w.key, func() { w.redraw(ctx) }, func(obj client.Object) (bool, error) {
+func (w *watcher) follow(ctx context.Context, known *v1beta1.Instance, over verdict) (bool, error) {
+	return observe(ctx, w.client, &v1beta1.InstanceList{}, known, func() { w.redraw(ctx) }, func(obj client.Object) (bool, error) {
 		w.instance, _ = obj.(*v1beta1.Instance)
 		return over(w.instance)
 	})
 }
 
-// observe watches one object until see says that it has seen enough, or until the watch ends. see is given nil if the
-// object is not there; draw is called when something may have changed.
-func observe(ctx context.Context, c client.WithWatch, list client.ObjectList, key types.NamespacedName, draw func(), see func(client.Object) (bool, error)) (bool, error) {
-	options := []client.ListOption{client.InNamespace(key.Namespace), client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", key.Name)}}
-	if err := c.List(ctx, list, options...); err != nil {
+// observe watches one object until see says that it has seen enough, or until the watch ends. It begins with the object as
+// it is known, which is looked up if that has no resourceVersion. see is given nil if the object is not there; draw is
+// called when something may have changed.
+func observe(ctx context.Context, c client.WithWatch, list client.ObjectList, known client.Object, draw func(), see func(client.Object) (bool, error)) (bool, error) {
+	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	items, err := meta.ExtractList(list)
-	if err != nil {
-		return false, err
+	from := &client.ListOptions{Namespace: known.GetNamespace(), FieldSelector: fields.OneTermEqualSelector("metadata.name", known.GetName())}
+	since := known.GetResourceVersion()
+	if since == "" {
+		var err error
+		if known, err = first(ctx, c, list, from); err != nil {
+			return false, err
+		}
+		since = list.GetResourceVersion()
 	}
-	var now client.Object
-	if len(items) > 0 {
-		now, _ = items[0].(client.Object)
-	}
-	if done, err := see(now); done {
+	if done, err := see(known); done {
 		return true, err
 	}
-	from := &client.ListOptions{}
-	from.ApplyOptions(options)
-	from.Raw = listOptions(list.GetResourceVersion())
+	from.Raw = listOptions(since)
 	events, err := c.Watch(ctx, list, from)
 	if err != nil {
 		return false, err
@@ -171,6 +174,19 @@ func observe(ctx context.Context, c client.WithWatch, list client.ObjectList, ke
 			draw()
 		}
 	}
+}
+
+// first lists, and returns the first object; nil if there is none.
+func first(ctx context.Context, c client.Client, list client.ObjectList, options client.ListOption) (client.Object, error) {
+	if err := c.List(ctx, list, options); err != nil {
+		return nil, err
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil || len(items) == 0 {
+		return nil, err
+	}
+	obj, _ := items[0].(client.Object)
+	return obj, nil
 }
 
 func (w *watcher) redraw(ctx context.Context) {

@@ -124,6 +124,7 @@ func TestSurroundings(t *testing.T) {
 	dir := write(t, map[string]string{"operator.yaml": operatorYAML, "params.yaml": "", "templates/app.yaml": configMap})
 	contains(t, kudo(t, 1, "get", "instances", "--server", "https://127.0.0.1:1"), "the cluster cannot be reached", "Is it running?")
 	contains(t, kudo(t, 1, "install", dir, "-n", "there-is-none"), "namespace there-is-none does not exist", "--create-namespace")
+	contains(t, kudo(t, 1, "install", dir, "--skip-instance", "-n", "there-is-none"), "namespace there-is-none does not exist", "--create-namespace")
 	contains(t, kudo(t, 1, "install", filepath.Join(dir, "nowhere")), "no such folder or archive")
 	contains(t, kudo(t, 1, "plan", "status", "--instance", "nobody"), "instance default/nobody does not exist")
 	contains(t, kudo(t, 2, "plan", "status"), "--instance is missing")
