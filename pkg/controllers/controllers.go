@@ -258,7 +258,7 @@ func addWebhooks(mgr manager.Manager, o Options) error {
 		files.written = ready
 		return serveWebhooks(mgr, o, files, ready)
 	}
-	err := rotator.AddRotator(mgr, &rotator.CertRotator{
+	err := rotator.AddRotator(rotating{mgr}, &rotator.CertRotator{
 		SecretKey: secret, CertDir: o.WebhookCertDir, CAName: "kudo-ca", CAOrganization: "kudo",
 		DNSName: service, ExtraDNSNames: []string{"localhost", service + ".cluster.local"}, IsReady: ready,
 		Webhooks: []rotator.WebhookInfo{

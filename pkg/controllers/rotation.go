@@ -1,0 +1,41 @@
+package controllers
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// rotating is the manager as cert-controller gets it. cert-controller writes the CA into every webhook configuration
+// whenever it looks, and asks nobody whether it is there: at each start, and once more after each change.
+type rotating struct{ manager.Manager }
+
+// GetClient implements cluster.Cluster.
+func (m rotating) GetClient() client.Client {
+	return differing{m.Manager.GetClient(), m.GetAPIReader()}
+}
+
+// differing is a client that sends an update of a webhook configuration only if it would change something.
+type differing struct {
+	client.Client
+	// live tells: the cache may not show yet what somebody has just changed.
+	live client.Reader
+}
+
+// Update implements client.Writer.
+func (c differing) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
+	wanted, is := obj.(*unstructured.Unstructured)
+	if !is {
+		return c.Client.Update(ctx, obj, opts...) // the Secret, which is updated only when it is made anew
+	}
+	now := &unstructured.Unstructured{}
+	now.SetGroupVersionKind(wanted.GroupVersionKind())
+	// Whoever cannot be asked is told: an error of the update says what to do.
+	if err := c.live.Get(ctx, client.ObjectKeyFromObject(wanted), now); err == nil && equality.Semantic.DeepEqual(now.Object, wanted.Object) {
+		return nil
+	}
+	return c.Client.Update(ctx, wanted, opts...)
+}
