@@ -111,8 +111,12 @@ func Ended(plan string, n int64) func(*v1beta1.Instance) bool {
 	}
 }
 
-// Requests are requests at the apiserver since its start, by verb and resource.
+// Requests are requests at the apiserver since its start, by verb and resource; the verb of a dry run is DRY-RUN, as it is
+// no write.
 type Requests map[string]int
+
+// DryRun stands for the verb of dry runs.
+const DryRun = "DRY-RUN"
 
 // Requests reads the apiserver's own count. Watches, leases and reviews of rights do not count: they are there whatever is done.
 func (c *Cluster) Requests(ctx context.Context) (Requests, error) {
@@ -135,6 +139,9 @@ func (c *Cluster) Requests(ctx context.Context) (Requests, error) {
 		verb, resource := label(line, "verb"), label(line, "resource")
 		if verb == "WATCH" || verb == "CONNECT" || resource == "" || resource == "leases" || strings.HasSuffix(resource, "reviews") {
 			continue
+		}
+		if label(line, "dry_run") != "" {
+			verb = DryRun
 		}
 		n, err := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
 		if err != nil {
@@ -171,6 +178,17 @@ func (r Requests) Writes() int {
 	for key, count := range r {
 		switch verb, _, _ := strings.Cut(key, " "); verb {
 		case "POST", "PUT", "PATCH", "APPLY", "DELETE":
+			n += count
+		}
+	}
+	return n
+}
+
+// DryRuns is how many requests were dry runs.
+func (r Requests) DryRuns() int {
+	n := 0
+	for key, count := range r {
+		if strings.HasPrefix(key, DryRun+" ") {
 			n += count
 		}
 	}

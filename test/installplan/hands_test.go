@@ -266,7 +266,7 @@ func TestDrift(t *testing.T) {
 
 	t.Log("a status that moves is no drift, and neither is a label")
 	edit(t, objects["role"].(*rbacv1.ClusterRole), func(r *rbacv1.ClusterRole) { r.Labels["team"] = "blue" })
-	time.Sleep(500 * time.Millisecond)
+	time.Sleep(2 * time.Second) // it would be told by then
 	drifted(false)
 	uninstall(t, ov)
 	f.all(t, false)

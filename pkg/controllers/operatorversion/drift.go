@@ -7,10 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
@@ -26,7 +24,7 @@ const calm = 2 * time.Second
 //
 //	gone, replaced, or without this owner    the install plan runs again, which restores it
 //	taken over by somebody                   the holder leaves, and it counts as Existing
-//	changed                                  compared once more: as it should be, or Mismatch
+//	changed                                  compared once more when it rests: as it should be, or Mismatch
 //	no longer named by the install plan      released
 func (p *pass) drift(ctx context.Context) (bool, error) {
 	last := plans.Last(p.ov.Status.PlanStatus)
@@ -38,7 +36,8 @@ func (p *pass) drift(ctx context.Context) (bool, error) {
 		return true, err
 	}
 	var lost string
-	changed := p.fresh(st) // something may no longer be named
+	fresh := p.fresh(st)
+	changed := fresh // something may no longer be named
 	for i := range p.held {
 		missing, differs, err := p.look(ctx, &p.held[i])
 		if err != nil {
@@ -52,34 +51,19 @@ func (p *pass) drift(ctx context.Context) (bool, error) {
 	if lost != "" {
 		return p.restore(ctx, st, lost)
 	}
-	if changed && (p.fresh(st) || p.worthwhile()) {
+	if fresh {
+		clear(p.unrest().objects)
+	}
+	if changed && (fresh || p.worthwhile()) {
 		if err := p.compare(ctx); err != nil {
 			return true, err
 		}
 	}
+	p.tell()
 	if err := p.leave(ctx, p.releasing()); err != nil {
 		return true, err
 	}
 	return false, p.keep(ctx)
-}
-
-// Comparing costs some writes, so somebody who keeps changing an object is followed at once a few times, then rarely.
-const (
-	comparisons = 4
-	comparison  = time.Minute
-)
-
-// worthwhile tells whether to compare now; if not, it is done later.
-func (p *pass) worthwhile() bool {
-	known, _ := p.compared.LoadOrStore(client.ObjectKeyFromObject(p.ov), rate.NewLimiter(rate.Every(comparison), comparisons))
-	now := p.Clock.Now()
-	reservation := known.(*rate.Limiter).ReserveN(now, 1)
-	wait := reservation.DelayFrom(now)
-	if wait > 0 {
-		reservation.CancelAt(now)
-		p.result.RequeueAfter = wait
-	}
-	return wait == 0
 }
 
 // fresh tells whether the run has ended in this pass.
@@ -87,8 +71,9 @@ func (p *pass) fresh(st v1beta1.PlanStatus) bool {
 	return !p.written.Status.PlanStatus[st.Name].Status.IsTerminal()
 }
 
-// look compares a held object with what the mirror shows. It says what is missing, and whether the content has changed.
-func (p *pass) look(ctx context.Context, r *v1beta1.HeldResource) (missing string, differs bool, err error) {
+// look compares a held object with what the mirror shows. It says what is missing, and whether it is to be compared with
+// what the package wants.
+func (p *pass) look(ctx context.Context, r *v1beta1.HeldResource) (missing string, compare bool, err error) {
 	if r.State == v1beta1.HoldExisting || r.State == v1beta1.HoldReleasing || r.UID == "" {
 		return "", r.State == v1beta1.HoldMismatch, nil
 	}
@@ -111,7 +96,9 @@ func (p *pass) look(ctx context.Context, r *v1beta1.HeldResource) (missing strin
 	case !share.Owns(live, p.holder):
 		return fmt.Sprintf("the hold on %s, which was taken off", id), false, nil
 	}
-	return "", r.State == v1beta1.HoldMismatch || share.Fingerprint(live) != r.Content, nil
+	compare, again := p.unrest().see(p.Clock.Now(), r, share.Fingerprint(live))
+	p.again(again)
+	return "", compare, nil
 }
 
 // takenOver lets go of an object that somebody has taken over by removing the managed annotation.
@@ -120,6 +107,7 @@ func (p *pass) takenOver(ctx context.Context, r *v1beta1.HeldResource) error {
 		return removal.Err
 	}
 	r.State, r.Message = v1beta1.HoldExisting, "it was taken over"
+	delete(p.unrest().objects, share.IDOf(*r))
 	return nil
 }
 
@@ -160,16 +148,21 @@ func (p *pass) compare(ctx context.Context) error {
 		wrong[change.ID] = bounded(mismatch.Error())
 	}
 	for i := range p.held {
-		if r := &p.held[i]; wrong[share.IDOf(*r)] == "" {
+		r := &p.held[i]
+		m := p.unrest().objects[share.IDOf(*r)]
+		switch message := wrong[share.IDOf(*r)]; {
+		case m != nil && m.due == later: // it stays as it was told
+		case message != "":
+			p.differs(r, message)
+		case m != nil && m.due == moves:
+			m.since = p.Clock.Now() // it was right for a moment
+		default:
 			if err := p.matches(ctx, r, objs); err != nil {
 				return err
 			}
 			if superseded[share.IDOf(*r)] {
 				r.Message = "a newer version of the operator has changed it"
 			}
-		} else if message := wrong[share.IDOf(*r)]; r.State != v1beta1.HoldMismatch || r.Message != message {
-			r.State, r.Message = v1beta1.HoldMismatch, message
-			p.event(corev1.EventTypeWarning, v1beta1.EventMismatch, "%s", message)
 		}
 	}
 	if !p.fresh(*p.last()) { // the plan may have been edited since it ran, and nothing has made what it names now
@@ -220,6 +213,7 @@ func (p *pass) matches(ctx context.Context, r *v1beta1.HeldResource, objs []*uns
 	}
 	record := apply.Record{UID: live.GetUID(), Hash: apply.Hash(objs[at]), Version: share.Fingerprint(live)}
 	*r = share.Held(apply.Change{ID: apply.IDOf(objs[at]), Live: live, Record: record}, p.holder)
+	delete(p.unrest().objects, share.IDOf(*r))
 	return nil
 }
 

@@ -40,8 +40,8 @@ type Reconciler struct {
 	queue *requeue.Queue
 	// told are the warnings that have been recorded, by run and text.
 	told sync.Map
-	// compared limits how often what is held is compared after changes, by OperatorVersion.
-	compared sync.Map
+	// unrests are the held objects that have changed, by OperatorVersion.
+	unrests sync.Map
 }
 
 // pass is one reconcile of one OperatorVersion.
@@ -81,7 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Client.Get(ctx, req.NamespacedName, ov); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.queue.Forget(req.NamespacedName)
-			r.compared.Delete(req.NamespacedName)
+			r.unrests.Delete(req.NamespacedName)
 			return ctrl.Result{}, nil
 		}
 		return ctrl.Result{}, err

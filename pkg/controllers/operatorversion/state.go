@@ -93,8 +93,8 @@ func (p *pass) derive() {
 	var wrong []string
 	if st.Status == v1beta1.Complete {
 		for _, r := range p.held {
-			if r.State == v1beta1.HoldMismatch {
-				wrong = append(wrong, r.Message)
+			if message := p.wrong(r); message != "" {
+				wrong = append(wrong, message)
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"kudo.dev/kudo/test/bench/compare/plane"
 	"kudo.dev/kudo/test/bench/compare/report"
+	"kudo.dev/kudo/test/env"
 )
 
 // sent counts the requests of the manager.
@@ -14,16 +15,24 @@ type sent struct {
 	plane       *plane.Plane
 	began       time.Time
 	before, now plane.Manager
+	asked       env.Requests
 }
 
 func sentBy(ctx context.Context, p *plane.Plane) (*sent, error) {
+	asked, err := p.Requests(ctx)
+	if err != nil {
+		return nil, err
+	}
 	m, err := p.ManagerMetrics(ctx)
-	return &sent{plane: p, began: time.Now(), before: m}, err
+	return &sent{plane: p, began: time.Now(), before: m, asked: asked}, err
 }
 
-// writes are those since the beginning, but for the renewals of the lease.
+// writes are those since the beginning, but for the renewals of the lease, and dry runs, which only kudo asks for.
 func (s *sent) writes(ctx context.Context) (int, error) {
-	var err error
+	asked, err := s.plane.Requests(ctx)
+	if err != nil {
+		return 0, err
+	}
 	if s.now, err = s.plane.ManagerMetrics(ctx); err != nil {
 		return 0, err
 	}
@@ -33,7 +42,7 @@ func (s *sent) writes(ctx context.Context) (int, error) {
 	for _, method := range []string{"POST", "PATCH", "DELETE"} {
 		n += s.now.Sent[method] - s.before.Sent[method]
 	}
-	return n, nil
+	return max(n-asked.Since(s.asked).DryRuns(), 0), nil
 }
 
 // restart starts the manager anew amid its fleet: as a rollout does, and after it was killed.

@@ -155,7 +155,7 @@ func (b *Bench) strike(ctx context.Context, p *plane.Plane, what string, object 
 		report.AtMost(fmt.Sprintf("%s: writes of the manager, the most in %s", what, window), float64(most), 1, "%.0f"),
 		says,
 		report.Told(what+": the condition", "%s", cmp.Or(message, "none")),
-		report.Told(what+": requests at the apiserver, the foreign writer's among them (APPLY are kudo's dry runs)", "%s", listed(cost.Requests)),
+		report.Told(what+": requests at the apiserver, the foreign writer's among them", "%s", listed(cost.Requests)),
 		report.Told(what+": flips a second; share of a core of the manager", "%.0f; %.1f %%", float64(flips)/took, 100*cost.Manager/took),
 	}, nil
 }

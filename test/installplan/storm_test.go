@@ -1,0 +1,131 @@
+package installplan
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/gen"
+)
+
+// told is what the manager has written of an OperatorVersion: when, to what, and whether the condition Drifted went again.
+type told struct {
+	mu   sync.Mutex
+	at   []time.Time
+	what []string
+	back bool
+}
+
+// listen notes each change of a list's objects.
+func (w *told) listen(t *testing.T, what string, list client.ObjectList, opts ...client.ListOption) {
+	t.Helper()
+	env.Must(t, suite.List(ctx, list, opts...))
+	raw := client.ListOptions{}
+	raw.ApplyOptions(opts)
+	raw.Raw = raw.AsListOptions()
+	raw.Raw.ResourceVersion = list.GetResourceVersion()
+	watching, err := suite.Watch(ctx, list, &raw)
+	env.Must(t, err)
+	t.Cleanup(watching.Stop)
+	go func() {
+		for e := range watching.ResultChan() {
+			if e.Type != watch.Added && e.Type != watch.Modified {
+				continue
+			}
+			w.mu.Lock()
+			w.at, w.what = append(w.at, time.Now()), append(w.what, what)
+			if ov, is := e.Object.(*v1beta1.OperatorVersion); is && len(w.at) > 1 && !meta.IsStatusConditionTrue(ov.Status.Conditions, v1beta1.DriftedCondition) {
+				w.back = true
+			}
+			w.mu.Unlock()
+		}
+	}()
+}
+
+// flip changes a ConfigMap to and fro, as somebody else, 50 times a second, and leaves it as the package wants it.
+func flip(ctx context.Context, key types.NamespacedName) error {
+	tick := time.NewTicker(time.Second / 50)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		over := ctx.Err() != nil
+		value := fmt.Sprintf("z%d", n) // each time another value: what is told must not follow
+		if n%2 == 1 || over {
+			value = "a"
+		}
+		cm := &corev1.ConfigMap{ObjectMeta: gen.Meta(key.Namespace, key.Name)}
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"data":{"key":"`+value+`"}}`))
+		if err := suite.Patch(context.Background(), cm, patch, client.FieldOwner("foreign-writer")); err != nil || over {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+}
+
+// Somebody who changes an object to and fro all the time is told of, one write at a time, and then no more; when it ends
+// well, the condition goes.
+func TestStorm(t *testing.T) {
+	t.Parallel()
+	ns := suite.NewNamespace(t)
+	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared, namespace: " + ns + "}\ndata: {key: a}\n"
+	ov := gen.Version(ns, "storm", gen.Template("shared.yaml", text), gen.Apply("all", "shared.yaml"), gen.Serial("install", "all"), gen.InstallPlan("install"))
+	complete(t, install(t, ov))
+	heard := &told{}
+	heard.listen(t, "event", &corev1.EventList{}, client.InNamespace(ns), client.MatchingFields{"reason": v1beta1.EventMismatch})
+	heard.listen(t, "OperatorVersion", &v1beta1.OperatorVersionList{}, client.InNamespace(ns))
+	heard.listen(t, "Installation", &v1beta1.InstallationList{}, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", ov.InstallationName())})
+
+	storm, calm := context.WithTimeout(ctx, 50*time.Second)
+	defer calm()
+	env.Must(t, flip(storm, types.NamespacedName{Namespace: ns, Name: "shared"}))
+	heard.mu.Lock()
+	at, what, back := heard.at, heard.what, heard.back
+	heard.mu.Unlock()
+	if len(at) == 0 || what[0] != "OperatorVersion" || len(at) > 3 || back {
+		t.Errorf("written in 50 s: %q (Drifted taken back: %v), want the condition, and later the inventory and the event", what, back)
+	}
+	for i := 1; i < len(at); i++ {
+		if since := at[i].Sub(at[i-1]); since < 10*time.Second {
+			t.Errorf("%s was written %s after %s", what[i], since, what[i-1])
+		}
+	}
+	now := env.Read(t, suite, &v1beta1.OperatorVersion{}, ns, "storm")
+	c := meta.FindStatusCondition(now.Status.Conditions, v1beta1.DriftedCondition)
+	if c == nil {
+		t.Fatalf("conditions %+v", now.Status.Conditions)
+	}
+	env.Contains(t, c.Message, "ConfigMap "+ns+"/shared was changed since it was installed, last by foreign-writer")
+	if got := states(t, ov)["ConfigMap"]; got != v1beta1.HoldMismatch {
+		t.Errorf("it is %s, want Mismatch", got)
+	}
+	ended := time.Now()
+	env.Eventually(t, "no drift", func() string {
+		now := env.Read(t, suite, &v1beta1.OperatorVersion{}, ns, "storm")
+		if c := meta.FindStatusCondition(now.Status.Conditions, v1beta1.DriftedCondition); c != nil {
+			return c.Message
+		}
+		return ""
+	})
+	t.Logf("%s; back to normal after %s", strings.Join(what, ", "), time.Since(ended).Round(time.Second))
+	if took := time.Since(ended); took > time.Minute {
+		t.Errorf("the condition went %s after the last change", took)
+	}
+	if got := states(t, ov)["ConfigMap"]; got != v1beta1.HoldCreated {
+		t.Errorf("it is %s, want Created", got)
+	}
+	uninstall(t, ov)
+}
