@@ -122,7 +122,6 @@ func (m *managed) serving(t *testing.T, flags ...string) {
 // A manager that starts again with nothing changed writes its lease and the event of the election. It puts back what is
 // missing.
 func TestRestartWritesNothing(t *testing.T) {
-	t.Parallel()
 	ctx, m := context.Background(), newManaged(t)
 	m.restart(t)
 	ns := m.NewNamespace(t)
