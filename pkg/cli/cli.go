@@ -143,7 +143,7 @@ func (t *tool) connect() (client.WithWatch, *rest.Config, string, error) {
 	if err != nil {
 		return nil, nil, "", err
 	}
-	config.QPS, config.Burst = 50, 100
+	config.QPS = -1 // the apiserver's priority and fairness decides, not the client
 	namespace, _, err := t.flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
 		return nil, nil, "", err

@@ -78,8 +78,8 @@ func (i *inspection) needed() []authorizationv1.ResourceAttributes {
 	return out
 }
 
-// inForce is how long a policy may take to be in force: the apiserver needs about a second.
-const inForce = 5 * time.Second
+// inForce is how long a policy may take to be in force: the apiserver needs about a second, and more when it is busy.
+const inForce = 20 * time.Second
 
 // policies tries them: what they must refuse is asked for, as a dry run.
 func (i *inspection) policies(ctx context.Context) []Finding {
