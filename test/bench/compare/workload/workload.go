@@ -22,7 +22,7 @@ type Workload struct {
 
 // All are the workloads, in their order.
 func All() []Workload {
-	return []Workload{render(), install(), fleet(), memory(), steps(), storm()}
+	return []Workload{render(), install(), fleet(), memory(), steps(), storm(), parts()}
 }
 
 // Bench is what workloads run with.

@@ -1,0 +1,107 @@
+package workload
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+
+	"golang.org/x/perf/benchfmt"
+
+	"kudo.dev/kudo/test/bench/compare/report"
+	"kudo.dev/kudo/test/env"
+)
+
+func parts() Workload {
+	return Workload{
+		Name: "parts", Title: "Parts of kudo",
+		About: `Go benchmarks of parts that have aims of their own: tarballs of CustomResourceDefinitions, scripts that keep values of live
+objects (*by hand*: the same function called on a Lua machine that was prepared for it), an index of a repository of 10,000 packages with 10 versions each, and
+the check of a package of 250 parameters. Medians.`,
+		Run: runParts,
+	}
+}
+
+// part is a figure of a benchmark.
+type part struct {
+	what, benchmark, unit string
+	// scale makes what is shown of the unit.
+	scale, aim float64
+	format     string
+}
+
+var allParts = []part{
+	{"tarball in the cache: resolved", "CachedResolve", "sec/op", 1e3, 1, "%.2f ms"},
+	{"Instances with one tarball from a source that takes 15 s: fifty, times as long as one", "Fifty/15s", "fifty/one", 1, 1.5, "%.2f"},
+	{"the same, of a source that takes 5 s", "Fifty/5s", "fifty/one", 1, 0, "%.2f"},
+	{"the same, of a source that takes 1 s", "Fifty/1s", "fifty/one", 1, 0, "%.2f"},
+	{"a tarball that is not in the cache: an Instance complete, the 1 s of the source included", "Fifty/1s", "s/one", 1, 0, "%.2f s"},
+	{"a script that keeps values: a call", "Retain", "sec/op", 1e6, 50, "%.0f µs"},
+	{"the same: allocations", "Retain", "allocs/op", 1, 300, "%.0f"},
+	{"the same by hand: a call", "RetainByHand", "sec/op", 1e6, 0, "%.0f µs"},
+	{"a script with 1,000 empty maps", "EmptyMaps", "sec/op", 1e3, 5, "%.1f ms"},
+	{"a call of an explore webhook", "Call", "sec/op", 1e6, 0, "%.0f µs"},
+	{"index of 100,000 versions: loaded", "ParseIndex", "sec/op", 1e3, 1000, "%.0f ms"},
+	{"the same: held", "ParseIndex", "MiB", 1, 150, "%.0f MiB"},
+	{"the same: a lookup", "Lookup", "sec/op", 1e3, 20, "%.1f ms"},
+	{"check of a package of 250 parameters", "Lint", "sec/op", 1e3, 200, "%.0f ms"},
+}
+
+func runParts(ctx context.Context, b *Bench, s *report.Section) error {
+	measured := map[string][]float64{}
+	for _, run := range [][]string{
+		{"-bench", "^Benchmark(CachedResolve|Retain|RetainByHand|EmptyMaps|Call|ParseIndex|Lookup|Lint)$", "-benchmem", "-count", strconv.Itoa(min(b.Sizes.Rounds, 5)),
+			"./pkg/crds", "./pkg/explore/lua", "./pkg/explore/webhook", "./pkg/repository", "./operators/lint"},
+		{"-bench", "^BenchmarkFifty$", "-benchtime", "1x", "-timeout", "20m", "./test/tarballs"},
+	} {
+		b.Say("Go benchmarks of %s", run[len(run)-1])
+		if err := benchmark(ctx, run, measured); err != nil {
+			return err
+		}
+	}
+	for _, p := range allParts {
+		values := measured[p.benchmark+" "+p.unit]
+		if len(values) == 0 {
+			return fmt.Errorf("benchmark %s has not told of %s", p.benchmark, p.unit)
+		}
+		value := report.Median(values) * p.scale
+		if p.aim == 0 {
+			s.Figures = append(s.Figures, report.Told(p.what, p.format, value))
+			continue
+		}
+		s.Figures = append(s.Figures, report.AtMost(p.what, value, p.aim, p.format))
+	}
+	ratio := report.Median(measured["Retain sec/op"]) / report.Median(measured["RetainByHand sec/op"])
+	s.Figures = append(s.Figures, report.AtMost("a script that keeps values: times as long as by hand", ratio, 1.3, "%.2f"))
+	return nil
+}
+
+// benchmark runs Go benchmarks of kudo's module, and collects their values by name and unit.
+func benchmark(ctx context.Context, args []string, into map[string][]float64) error {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-run", "^$", "-p", "1"}, args...)...)
+	cmd.Dir, cmd.Stderr, cmd.Env = env.Root(), os.Stderr, append(os.Environ(), "GOFLAGS=")
+	out, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("%s: %w\n%s", cmd, err, out)
+	}
+	lines := benchfmt.NewReader(bytes.NewReader(out), "benchmarks")
+	for lines.Scan() {
+		result, ok := lines.Result().(*benchfmt.Result)
+		if !ok {
+			continue
+		}
+		base, rest := result.Name.Parts()
+		for _, part := range rest {
+			if part[0] == '/' { // and not the number of processors
+				base = append(base, part...)
+			}
+		}
+		for _, value := range result.Values {
+			key := string(base) + " " + value.Unit
+			into[key] = append(into[key], value.Value)
+		}
+	}
+	return lines.Err()
+}
