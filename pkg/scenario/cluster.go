@@ -91,7 +91,7 @@ func (c *Cluster) apply(ctx context.Context, obj *unstructured.Unstructured, nam
 	}
 	if obj.GetName() == "" || apierrors.IsNotFound(err) {
 		err = patiently(ctx, unfinished, func() (err error) {
-			created, err = resource.Create(ctx, obj.DeepCopy(), metav1.CreateOptions{})
+			created, err = create(ctx, resource, obj.DeepCopy())
 			return err
 		})
 		if apierrors.IsAlreadyExists(err) && obj.GetName() != "" {
@@ -102,6 +102,20 @@ func (c *Cluster) apply(ctx context.Context, obj *unstructured.Unstructured, nam
 		return nil, fmt.Errorf("apply %s: %w", title(obj), err)
 	}
 	return created, nil
+}
+
+// createTimeout bounds a single creation.
+const createTimeout = 30 * time.Second
+
+// create creates an object. Who interrupts the run does not interrupt the request: what it has made could not be deleted
+// without its answer.
+func create(ctx context.Context, resource dynamic.ResourceInterface, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
+	defer cancel()
+	return resource.Create(ctx, obj, metav1.CreateOptions{})
 }
 
 // unfinished tells whether a create failed since the namespace, its ServiceAccount or the kind is only being made.

@@ -69,7 +69,7 @@ func (p *play) cluster(ctx context.Context, kubeconfig string) (*Cluster, error)
 func (p *play) settle(ctx context.Context, cluster *Cluster) error {
 	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
 	obj.SetName(p.namespace)
-	created, err := cluster.client.Resource(namespaces).Create(ctx, obj, metav1.CreateOptions{})
+	created, err := create(ctx, cluster.client.Resource(namespaces), obj)
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
@@ -130,8 +130,9 @@ func (p *play) drop(ctx context.Context, o owned) error {
 		return resource.Delete(ctx, o.obj.GetName(), metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid}})
 	})
 	switch {
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+	case apierrors.IsNotFound(err):
 		return nil
+	case apierrors.IsConflict(err): // another object has its name, or it is a namespace that is going already
 	case err != nil:
 		return fmt.Errorf("delete: %w", err)
 	}

@@ -202,7 +202,7 @@ func normalStatus(o *unstructured.Unstructured, live map[types.UID]*unstructured
 			r["version"] = fmt.Sprintf("current: %t", r["version"] == now)
 		}
 		r["uid"] = identity(live, r["uid"], r["name"])
-		for _, field := range []string{"hash", "content"} {
+		for _, field := range []string{"hash", "content", "fields"} {
 			if text, _ := r[field].(string); text != "" {
 				r[field] = "set"
 			}
@@ -210,6 +210,9 @@ func normalStatus(o *unstructured.Unstructured, live map[types.UID]*unstructured
 	}
 	if len(resources) > 0 {
 		_ = unstructured.SetNestedSlice(o.Object, resources, "status", "resources")
+	}
+	if content, _, _ := unstructured.NestedString(o.Object, "status", "baseline", "content"); content != "" {
+		_ = unstructured.SetNestedField(o.Object, "set", "status", "baseline", "content")
 	}
 	parameters, _, _ := unstructured.NestedStringMap(o.Object, "status", "baseline", "parameters")
 	for name := range parameters {

@@ -7,6 +7,11 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/test/env"
 )
 
@@ -181,8 +186,40 @@ func struckAt(s scenario, by strike, n int) testing.InternalTest {
 		t.Logf("struck %q", line.target(count))
 		w.settle(undisturbed(t, s).end)
 		w.untouched()
+		w.toldOnce()
 		w.twice(s)
 	}}
+}
+
+// toldOnce wants no more events of starts and ends than there were runs: what a conflict has undone was not told.
+func (w *world) toldOnce() {
+	w.Helper()
+	runs := map[types.UID]int64{}
+	instances, versions, events := &v1beta1.InstanceList{}, &v1beta1.OperatorVersionList{}, &corev1.EventList{}
+	for _, list := range []client.ObjectList{instances, versions, events} {
+		env.Must(w, suite.List(ctx, list, client.InNamespace(w.ns)))
+	}
+	for _, i := range instances.Items {
+		if i.Status.Baseline != nil {
+			runs[i.UID] = i.Status.Baseline.Revision
+		}
+	}
+	for _, ov := range versions.Items {
+		runs[ov.UID] = ov.Status.Revision
+	}
+	for _, reason := range []string{v1beta1.EventPlanStarted, v1beta1.EventPlanFinished} {
+		told := map[types.UID]int64{}
+		for _, e := range events.Items {
+			if e.Reason == reason {
+				told[e.InvolvedObject.UID] += int64(e.Count)
+			}
+		}
+		for uid, count := range told {
+			if most, there := runs[uid]; there && count > most {
+				w.Errorf("%d events %s of an object that has had %d runs", count, reason, most)
+			}
+		}
+	}
 }
 
 // twice runs the scenario's plan again: nothing that it wrote changes, and nothing is made anew.

@@ -32,7 +32,7 @@ func (p *pass) requests(ctx context.Context) (bool, error) {
 	if name != "" && st.UID != "" && p.instance.Annotations[v1beta1.CancelAnnotation] == string(st.UID) {
 		plans.Fail(&st, "cancelled", p.Clock.Now())
 		p.finish(name, st)
-		p.event(corev1.EventTypeNormal, v1beta1.EventPlanCancelled, "Execution of plan %s was cancelled", name)
+		p.happened(corev1.EventTypeNormal, v1beta1.EventPlanCancelled, "Execution of plan %s was cancelled", name)
 		p.derive(nil)
 		return false, p.commit(ctx)
 	}
@@ -264,7 +264,7 @@ func (p *pass) halted(ctx context.Context, reason, event, message string) (bool,
 	before := meta.FindStatusCondition(p.written.Status.Conditions, v1beta1.ReadyCondition)
 	now := meta.FindStatusCondition(p.instance.Status.Conditions, v1beta1.ReadyCondition)
 	if before == nil || before.Reason != now.Reason || before.Message != now.Message {
-		p.warn(event, "%s", message)
+		p.happened(corev1.EventTypeWarning, event, "%s", message)
 	}
 	return true, p.commit(ctx)
 }
@@ -272,7 +272,7 @@ func (p *pass) halted(ctx context.Context, reason, event, message string) (bool,
 // ignored warns once of parameters that the OperatorVersion does not define.
 func (p *pass) ignored(names []string) {
 	if len(names) > 0 && p.written.Status.ObservedGeneration != p.instance.Generation {
-		p.warn(v1beta1.EventUnknownParameter, "spec.parameters %s are not defined by OperatorVersion %s and ignored: remove or correct them",
+		p.happened(corev1.EventTypeWarning, v1beta1.EventUnknownParameter, "spec.parameters %s are not defined by OperatorVersion %s and ignored: remove or correct them",
 			strings.Join(names, ", "), p.instance.OperatorVersionKey())
 	}
 }
@@ -285,7 +285,7 @@ func (p *pass) queued(queue []v1beta1.QueuedPlan) {
 			known = known || old.PlanName == q.PlanName
 		}
 		if !known {
-			p.event(corev1.EventTypeNormal, v1beta1.EventPlanQueued, "Plan %s is queued: %s", q.PlanName, q.Cause)
+			p.happened(corev1.EventTypeNormal, v1beta1.EventPlanQueued, "Plan %s is queued: %s", q.PlanName, q.Cause)
 		}
 	}
 }
@@ -332,7 +332,7 @@ func (p *pass) begin(ctx context.Context, plan, cause string, version *runner.Ve
 	status.PlanStatus = plans.List(status.PlanStatus, version.Spec.InstancePlans())
 	status.PlanStatus[plan] = plans.Start(plan, version.Spec.Plans[plan], uid, revision, p.Clock.Now())
 	p.remember(p.newRun(record, version))
-	p.event(corev1.EventTypeNormal, v1beta1.EventPlanStarted, "Execution of plan %s started (%s)", plan, cause)
+	p.happened(corev1.EventTypeNormal, v1beta1.EventPlanStarted, "Execution of plan %s started (%s)", plan, cause)
 	return nil
 }
 

@@ -193,7 +193,7 @@ func (p *pass) finish(name string, st v1beta1.PlanStatus) {
 	if st.Message != "" {
 		message = ": " + st.Message
 	}
-	p.event(kind, v1beta1.EventPlanFinished, "Execution of plan %s finished with status %s%s", name, st.Status, message)
+	p.happened(kind, v1beta1.EventPlanFinished, "Execution of plan %s finished with status %s%s", name, st.Status, message)
 }
 
 // settle derives conditions and the aggregated status, and commits.

@@ -19,6 +19,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/controllers/events"
 	"kudo.dev/kudo/pkg/controllers/requeue"
 	"kudo.dev/kudo/pkg/controllers/tarball"
 	"kudo.dev/kudo/pkg/history"
@@ -74,7 +75,9 @@ type pass struct {
 	// run is what goes on; nil at rest.
 	run *runner.Run
 	// told are the warnings of the run that have been recorded.
-	told   map[string]bool
+	told map[string]bool
+	// news are events, recorded when the status that goes with them has been committed.
+	news   events.Pending
 	result ctrl.Result
 	// transient is set if something failed that may pass.
 	transient bool
@@ -116,6 +119,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			break
 		}
 	}
+	p.news.Record()
 	if !reflect.DeepEqual(p.instance.Spec, p.written.Spec) {
 		panic(fmt.Sprintf("a step changed the spec of Instance %s: the controller never writes spec", req))
 	}
@@ -138,6 +142,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 // commit writes the status if it has changed: one patch, which fails if the Instance was changed in the meantime.
 func (p *pass) commit(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(p.instance.Status, p.written.Status) {
+		p.news.Record()
 		return nil
 	}
 	status := p.instance.Status.DeepCopy()
@@ -147,10 +152,16 @@ func (p *pass) commit(ctx context.Context) error {
 	}
 	p.instance.Status = *status
 	p.written = p.instance.DeepCopy()
+	p.news.Record()
 	return nil
 }
 
-// event records what has happened.
+// happened records an event once the status that says so is committed: until then all may be decided anew.
+func (p *pass) happened(kind, reason, format string, args ...any) {
+	p.news.Add(func() { p.event(kind, reason, format, args...) })
+}
+
+// event records what has been done, whatever becomes of the status.
 func (p *pass) event(kind, reason, format string, args ...any) {
 	p.Events.Eventf(p.instance, kind, reason, format, args...)
 }

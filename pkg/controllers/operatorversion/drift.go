@@ -124,7 +124,7 @@ func (p *pass) restore(ctx context.Context, st v1beta1.PlanStatus, lost string) 
 			return false, nil
 		}
 	}
-	p.event(corev1.EventTypeWarning, v1beta1.EventRestoring, "The install plan runs again to restore %s", lost)
+	p.happened(corev1.EventTypeWarning, v1beta1.EventRestoring, "The install plan runs again to restore %s", lost)
 	p.result.RequeueAfter = 1
 	return true, p.begin(ctx, "to restore "+lost)
 }

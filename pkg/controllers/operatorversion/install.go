@@ -166,7 +166,7 @@ func (p *pass) begin(ctx context.Context, cause string) error {
 	if err := p.commit(ctx); err != nil {
 		return err
 	}
-	p.event(corev1.EventTypeNormal, v1beta1.EventPlanStarted, "Execution of install plan %s started (%s)", plan, cause)
+	p.happened(corev1.EventTypeNormal, v1beta1.EventPlanStarted, "Execution of install plan %s started (%s)", plan, cause)
 	return nil
 }
 
@@ -202,7 +202,7 @@ func (p *pass) finished(name string, st v1beta1.PlanStatus) {
 	if st.Status == v1beta1.FatalError {
 		kind, message = corev1.EventTypeWarning, ": "+st.Message
 	}
-	p.event(kind, v1beta1.EventPlanFinished, "Execution of install plan %s finished with status %s%s", name, st.Status, message)
+	p.happened(kind, v1beta1.EventPlanFinished, "Execution of install plan %s finished with status %s%s", name, st.Status, message)
 }
 
 // sensitive are the install parameters whose values are not to be seen.

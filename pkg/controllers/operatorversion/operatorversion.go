@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/controllers/events"
 	"kudo.dev/kudo/pkg/controllers/requeue"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/runner"
@@ -56,7 +57,9 @@ type pass struct {
 	// held is worked on: the inventory that will be written.
 	held share.Inventory
 	// run is what goes on; nil at rest.
-	run       *runner.Run
+	run *runner.Run
+	// news are events, recorded when the status that goes with them has been committed.
+	news      events.Pending
 	result    ctrl.Result
 	transient bool
 }
@@ -96,6 +99,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			break
 		}
 	}
+	p.news.Record()
 	if !reflect.DeepEqual(p.ov.Spec, p.written.Spec) {
 		panic(fmt.Sprintf("a step changed the spec of OperatorVersion %s: the controller never writes spec", req))
 	}
@@ -123,6 +127,7 @@ func (p *pass) load(ctx context.Context) (bool, error) {
 // commit writes the status if it has changed: one patch, which fails if the OperatorVersion was changed in the meantime.
 func (p *pass) commit(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(p.ov.Status, p.written.Status) {
+		p.news.Record()
 		return nil
 	}
 	status := p.ov.Status.DeepCopy()
@@ -132,6 +137,7 @@ func (p *pass) commit(ctx context.Context) error {
 	}
 	p.ov.Status = *status
 	p.written = p.ov.DeepCopy()
+	p.news.Record()
 	return nil
 }
 
@@ -157,6 +163,12 @@ func (p *pass) once(reason, message string) {
 	}
 }
 
+// happened records an event once the status that says so is committed.
+func (p *pass) happened(kind, reason, format string, args ...any) {
+	p.news.Add(func() { p.event(kind, reason, format, args...) })
+}
+
+// event records what has been done, whatever becomes of the status.
 func (p *pass) event(kind, reason, format string, args ...any) {
 	p.Events.Eventf(p.ov, kind, reason, format, args...)
 }
