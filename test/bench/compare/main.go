@@ -68,6 +68,7 @@ func run(ctx context.Context, o options) error {
 	if o.quick {
 		b.Sizes = workload.Quick()
 	}
+	busy := load() // with other things: from now on it is with this
 	b.Say("building the opponents")
 	if b.Programs, err = tools.Build(filepath.Join(env.Root(), "bin"), dir, build(ctx)); err != nil {
 		return err
@@ -78,7 +79,7 @@ func run(ctx context.Context, o options) error {
 	}
 	for _, w := range chosen {
 		b.Say("workload %s", w.Name)
-		s := report.Section{Name: w.Name, Title: w.Title, About: w.About, Began: time.Now(), Load: load(), Quick: o.quick}
+		s := report.Section{Name: w.Name, Title: w.Title, About: w.About, Began: time.Now(), Load: busy, Quick: o.quick}
 		if err := w.Run(ctx, b, &s); err != nil {
 			return fmt.Errorf("workload %s: %w", w.Name, err)
 		}
