@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -174,10 +175,8 @@ func (t *tool) list(list client.ObjectList, titled, namespaces bool, wide func(*
 
 // condition is the status of a condition; empty if it is not there.
 func condition(i *v1beta1.Instance, kind string) string {
-	for _, c := range i.Status.Conditions {
-		if c.Type == kind {
-			return string(c.Status)
-		}
+	if c := meta.FindStatusCondition(i.Status.Conditions, kind); c != nil {
+		return string(c.Status)
 	}
 	return ""
 }

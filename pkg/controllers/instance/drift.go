@@ -21,17 +21,16 @@ type drifted struct {
 
 // drift says in a condition which objects others have changed since a run wrote them. It costs no request until one is:
 // the mirror tells, and each change is looked at once, however often it is made.
-func (p *pass) drift(ctx context.Context) {
+func (p *pass) drift(ctx context.Context, inventory runner.Inventory) {
 	key := client.ObjectKeyFromObject(p.instance)
+	manager := runner.Manager(key.Namespace, key.Name)
 	found, _ := p.drifts.Load(key)
 	before, _ := found.(map[apply.ID]drifted)
-	now := map[apply.ID]drifted{}
+	now, partial := map[apply.ID]drifted{}, false
 	var out []string
-	for id, record := range p.inventory() {
-		digest, known := p.Mirror.Digest(id, runner.Manager(key.Namespace, key.Name))
-		if !known {
-			return // what was said stays
-		}
+	for id, record := range inventory {
+		digest, known := p.Mirror.Digest(id, manager)
+		partial = partial || !known
 		if record.Fields == "" || digest == "" || digest == record.Fields {
 			continue
 		}
@@ -39,8 +38,8 @@ func (p *pass) drift(ctx context.Context) {
 		if !again || look.digest != digest {
 			drift, err := p.Runner.Drift(ctx, p.instance, id, record)
 			if err != nil {
-				p.transient = true
-				return
+				p.transient, partial = true, true
+				continue
 			}
 			look = drifted{digest, drift}
 		}
@@ -51,6 +50,9 @@ func (p *pass) drift(ctx context.Context) {
 	}
 	if p.drifts.Delete(key); len(now) > 0 {
 		p.drifts.Store(key, now)
+	}
+	if partial && len(out) == 0 {
+		return // what was said stays: it is not known that it is over
 	}
 	slices.Sort(out)
 	conditions.Drifted(p.instance, out)

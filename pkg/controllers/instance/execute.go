@@ -200,8 +200,9 @@ func (p *pass) finish(name string, st v1beta1.PlanStatus) {
 func (p *pass) settle(ctx context.Context) (bool, error) {
 	var unready []string
 	if running, _ := p.running(); running == "" {
-		unready = p.unready(ctx)
-		p.drift(ctx)
+		inventory := p.inventory()
+		unready = p.unready(ctx, inventory)
+		p.drift(ctx, inventory)
 		p.reflect(ctx)
 		if err := p.restore(ctx); err != nil {
 			return true, err
@@ -218,8 +219,7 @@ func (p *pass) derive(unready []string) {
 }
 
 // unready lists the objects of the inventory that are not as they should be.
-func (p *pass) unready(ctx context.Context) []string {
-	inventory := p.inventory()
+func (p *pass) unready(ctx context.Context, inventory runner.Inventory) []string {
 	p.wide.set(types.NamespacedName{Namespace: p.instance.Namespace, Name: p.instance.Name}, inventory)
 	kinds := map[schema.GroupVersionKind]bool{}
 	for id := range inventory {
