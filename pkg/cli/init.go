@@ -197,6 +197,11 @@ func (t *tool) prepare(ctx context.Context, c client.Client, o *initOptions) err
 			return err
 		}
 	}
+	if o.CertManager {
+		if err := install.CertManager(c); err != nil {
+			return err
+		}
+	}
 	if o.Image == "" && !o.External && !o.CRDsOnly {
 		return usage("this kubectl-kudo (%s) is no release, so there is no image of its manager: build one (docs/administration.md) and name it with --kudo-image, or run the manager elsewhere (--external-manager)", Version)
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -45,10 +46,7 @@ func put(ctx context.Context, c client.Client, obj *unstructured.Unstructured) e
 	defer ticker.Stop()
 	for tries := 0; ; tries++ {
 		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj.DeepCopy()), client.FieldOwner(manager), client.ForceOwnership)
-		if meta.IsNoMatchError(err) && strings.HasPrefix(obj.GetAPIVersion(), certManagerGroup) {
-			return errNoCertManager
-		}
-		if tries == certManagerTries || !apierrors.IsInternalError(err) || !strings.HasPrefix(obj.GetAPIVersion(), certManagerGroup) {
+		if tries == certManagerTries || !apierrors.IsInternalError(err) || !strings.HasPrefix(obj.GetAPIVersion(), certManagerGroup+"/") {
 			return err
 		}
 		select {
@@ -60,9 +58,21 @@ func put(ctx context.Context, c client.Client, obj *unstructured.Unstructured) e
 }
 
 const (
-	certManagerGroup = "cert-manager.io/"
+	certManagerGroup, certManagerVersion = "cert-manager.io", "v1"
 	// certManagerTries is how many seconds cert-manager's webhook may take to come up.
 	certManagerTries = 60
 )
 
-var errNoCertManager = fmt.Errorf("cert-manager is not installed on this cluster, or does not serve %sv1: install cert-manager 1.0 or later, or leave --cert-manager out, and the manager issues the certificate itself", certManagerGroup)
+// CertManager says what is wrong if the cluster does not serve cert-manager's kinds.
+func CertManager(c client.Client) error {
+	for _, kind := range []string{"Issuer", "Certificate"} {
+		_, err := c.RESTMapper().RESTMapping(schema.GroupKind{Group: certManagerGroup, Kind: kind}, certManagerVersion)
+		if meta.IsNoMatchError(err) {
+			return fmt.Errorf("cert-manager is not installed on this cluster, or does not serve %s/%s: install cert-manager 1.0 or later, or leave --cert-manager out, and the manager issues the certificate itself", certManagerGroup, certManagerVersion)
+		}
+		if err != nil {
+			return fmt.Errorf("look for cert-manager: %w", err)
+		}
+	}
+	return nil
+}

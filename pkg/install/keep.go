@@ -76,14 +76,15 @@ func (s *Scanner) list(ctx context.Context, at schema.GroupVersionResource, kind
 	}
 }
 
-// Content names what is in a namespace that neither Kubernetes nor an installation of kudo has put there.
-func (s *Scanner) Content(ctx context.Context, namespace string) ([]string, error) {
+// Content names what is in a namespace that neither Kubernetes nor an installation of kudo has put there, except for what
+// goes anyhow.
+func (s *Scanner) Content(ctx context.Context, namespace string, goes func(group, kind, name string) bool) ([]string, error) {
 	var out []string
-	err := s.scan(ctx, namespace, func(_ schema.GroupVersionResource, kind string, obj *metav1.PartialObjectMetadata) error {
+	err := s.scan(ctx, namespace, func(at schema.GroupVersionResource, kind string, obj *metav1.PartialObjectMetadata) error {
 		switch {
 		case kind == "ConfigMap" && obj.Name == "kube-root-ca.crt", kind == "ServiceAccount" && obj.Name == "default",
 			kind == "Event", kind == "EndpointSlice", kind == "Endpoints", kind == "Lease" && obj.Name == leaseName,
-			obj.DeletionTimestamp != nil, len(obj.OwnerReferences) > 0:
+			obj.DeletionTimestamp != nil, len(obj.OwnerReferences) > 0, goes(at.Group, kind, obj.Name):
 			return nil
 		}
 		out = append(out, kind+" "+obj.Name)

@@ -54,6 +54,8 @@ type Remover struct {
 
 	live *Live
 	held holders
+	// going is kind and name of what a dry run leaves, and a real one does not.
+	going map[string]bool
 }
 
 // holders are kudo's objects that others depend on.
@@ -104,6 +106,7 @@ func (r *Remover) Remove(ctx context.Context) error {
 	if r.live, err = Look(ctx, r.Client); err != nil {
 		return err
 	}
+	r.going = map[string]bool{}
 	if err := r.look(ctx); err != nil {
 		return err
 	}
@@ -249,7 +252,10 @@ func (r *Remover) object(ctx context.Context, obj *unstructured.Unstructured) er
 	case obj.GetLabels()["app"] != live.GetLabels()["app"]:
 		fate.Goes, fate.Why = false, "it lacks the label app=kudo-manager, so that it is somebody else's"
 	}
-	if fate.Goes && !r.DryRun {
+	switch {
+	case fate.Goes && r.DryRun:
+		r.going[obj.GetKind()+" "+obj.GetName()] = true
+	case fate.Goes:
 		r.Waiting(fate.Object + " to go")
 		uid := live.GetUID()
 		err := r.Client.Delete(ctx, live, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &uid})
@@ -294,13 +300,15 @@ func (r *Remover) namespace(ctx context.Context) error {
 		return err
 	}
 	fate := Fate{Object: "namespace " + ns.Name, Goes: true}
-	content, err := r.Scanner.Content(ctx, ns.Name)
+	content, err := r.Scanner.Content(ctx, ns.Name, func(group, kind, name string) bool {
+		return r.going[kind+" "+name] || r.DryRun && r.CRDs && group == v1beta1.GroupVersion.Group
+	})
 	switch {
 	case ns.Annotations[createdAnnotation] != manager:
 		fate.Goes, fate.Why = false, "it was there before kudo"
 	case err != nil:
 		fate.Goes, fate.Why = false, "what is in it cannot be told: "+err.Error()
-	case len(content) > 0 && !r.DryRun:
+	case len(content) > 0:
 		fate.Goes, fate.Why = false, "it holds what is not kudo's: "+some(content)
 	}
 	if fate.Goes && !r.DryRun {

@@ -176,6 +176,9 @@ func testRefusals(t *testing.T, i *installation) {
 	i.init(1, []string{"-n", "elsewhere"}, "kudo is installed in namespace kudo-system")
 	i.init(1, []string{"--service-account", "nobody"}, "ServiceAccount kudo-system/nobody does not exist", "kubectl create serviceaccount nobody")
 	i.init(1, []string{"--cert-manager", "--wait", "--kudo-image", "example.org/kudo:1"}, "cert-manager is not installed")
+	if a := i.webhook().Annotations; a["cert-manager.io/inject-ca-from"] != "" {
+		t.Errorf("cert-manager is not there, and yet something was written: %v", a)
+	}
 	crd := &unstructured.Unstructured{}
 	crd.SetAPIVersion("apiextensions.k8s.io/v1")
 	crd.SetKind("CustomResourceDefinition")
@@ -310,7 +313,11 @@ func testKeep(t *testing.T, i *installation) {
 		t.Fatal("nothing owns the objects, so that this shows nothing")
 	}
 	i.init(1, []string{"--remove", "--crds"}, "kudo is in use")
-	i.init(0, []string{"--remove", "--crds", "--force=keep", "--dry-run"}, "configmap "+ns+"/i-cm-0 stays: it is no longer kudo's", "customresourcedefinition instances.kudo.dev would be removed")
+	i.init(0, []string{"--remove", "--crds", "--force=keep", "--dry-run"}, "configmap "+ns+"/i-cm-0 stays: it is no longer kudo's", "customresourcedefinition instances.kudo.dev would be removed", "namespace kudo-system would be removed")
+	mine := &corev1.ConfigMap{ObjectMeta: gen.Meta("kudo-system", "mine")}
+	must(t, i.Create(context.Background(), mine))
+	i.init(0, []string{"--remove", "--crds", "--force=keep", "--dry-run"}, "namespace kudo-system stays: it holds what is not kudo's: ConfigMap mine")
+	i.delete(mine)
 	i.init(0, []string{"--remove", "--crds", "--force=keep"}, "configmap "+ns+"/i-cm-0 stays", "clusterrole "+role.Name+" stays", "customresourcedefinition instances.kudo.dev removed: and with it 1 Instances", "namespace kudo-system removed")
 	for _, obj := range []client.Object{cm, role} {
 		uid := obj.GetUID()
