@@ -134,7 +134,11 @@ func (s *Store) Begin(ctx context.Context, owner client.Object, revision int64, 
 		err = s.client.Create(ctx, object)
 	}
 	if err != nil {
-		return fmt.Errorf("write down run %d of %s %s/%s, its parameters and its OperatorVersion, in a ControllerRevision: %w", revision, kind(owner), owner.GetNamespace(), owner.GetName(), err)
+		what := "with its parameters"
+		if len(run.Spec) > 0 {
+			what += " and its OperatorVersion"
+		}
+		return fmt.Errorf("write down run %d of %s %s/%s, %s, in a ControllerRevision: %w", revision, kind(owner), owner.GetNamespace(), owner.GetName(), what, err)
 	}
 	return nil
 }

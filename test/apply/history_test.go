@@ -96,9 +96,9 @@ func TestTrim(t *testing.T) {
 				newest++
 				must(t, store.Begin(ctx, i, newest, history.Run{Plan: "deploy", Snapshot: snapshot}))
 				want[history.Name("i", newest)] = true
-			}
-			for range 2 {
-				must(t, store.Trim(ctx, i, newest, tc.baseline))
+				for range 2 { // a crash may come in between
+					must(t, store.Trim(ctx, i, newest, tc.baseline))
+				}
 			}
 			for _, name := range strings.Fields(tc.gone) {
 				delete(want, name)

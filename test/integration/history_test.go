@@ -139,7 +139,7 @@ func TestRunOverTheLimit(t *testing.T) {
 	must(t, cluster.Create(t.Context(), ov))
 	must(t, cluster.Create(t.Context(), gen.Instance("i", ov, map[string]string{"VALUE": text[:600_000]})))
 	i := await(t, ns, "i", notReady(v1beta1.ReasonInvalidSpec))
-	contains(t, i.Status.Conditions[0].Message, "run 1", "its parameters and its OperatorVersion", "too large")
+	contains(t, i.Status.Conditions[0].Message, "run 1", "with its parameters and its OperatorVersion", "too large")
 	if i.Status.Baseline != nil {
 		t.Errorf("what was not started was taken for answered: %+v", i.Status.Baseline)
 	}
