@@ -6,10 +6,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -54,7 +56,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, seen changes.Changes, wo
 		For(&v1beta1.Instance{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, changes.Deleted{}))).
 		Watches(&v1beta1.Instance{}, handler.EnqueueRequestsFromMapFunc(parents)).
 		Watches(&v1beta1.OperatorVersion{}, handler.EnqueueRequestsFromMapFunc(r.usersOf), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, installed{}))).
-		WatchesRawSource(source.TypedChannel[*unstructured.Unstructured, reconcile.Request](seen, handler.TypedEnqueueRequestsFromMapFunc(r.writersOf), source.WithBufferSize[*unstructured.Unstructured, reconcile.Request](changes.Buffer))).
+		WatchesRawSource(source.TypedChannel[*unstructured.Unstructured, reconcile.Request](seen, handler.TypedFuncs[*unstructured.Unstructured, reconcile.Request]{GenericFunc: r.changed}, source.WithBufferSize[*unstructured.Unstructured, reconcile.Request](changes.Buffer))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: requeue.Limiter()}).
 		Complete(r)
 }
@@ -94,6 +96,21 @@ func parents(_ context.Context, o client.Object) []reconcile.Request {
 		}
 	}
 	return out
+}
+
+// goesOn is the priority of an Instance whose plan runs: of many that come at once, those that were begun end before more
+// are begun, rather than all near the end.
+const goesOn = 1
+
+// changed has the Instances looked at whose plans wrote an object that has changed.
+func (r *Reconciler) changed(ctx context.Context, e event.TypedGenericEvent[*unstructured.Unstructured], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	for _, request := range r.writersOf(ctx, e.Object) {
+		priority := 0
+		if _, runs := r.runs.Load(request.NamespacedName); runs {
+			priority = goesOn
+		}
+		queue.(priorityqueue.PriorityQueue[reconcile.Request]).AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, request)
+	}
 }
 
 // writersOf maps an object to the Instances whose plans wrote it.
