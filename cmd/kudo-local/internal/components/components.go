@@ -6,6 +6,7 @@ package components
 import (
 	"fmt"
 	"os"
+	"runtime/debug"
 	"slices"
 	"time"
 	_ "time/tzdata" // CronJobs name time zones, and the machine may have no zone files.
@@ -59,6 +60,7 @@ func Run(name string, args []string) int {
 		etcdmain.Main(os.Args)
 		return 0
 	case APIServer:
+		collectLess()
 		return runCommand(apiserver.NewAPIServerCommand(), args)
 	case ControllerManager:
 		shortenJobBackoff()
@@ -75,6 +77,14 @@ func Run(name string, args []string) int {
 func runCommand(command *cobra.Command, args []string) int {
 	command.SetArgs(args)
 	return cli.Run(command)
+}
+
+// collectLess has the garbage of the server that is asked most collected half as often, unless GOGC says something else:
+// it needs a sixth less of the processor then, for a third more memory.
+func collectLess() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(200)
+	}
 }
 
 // shortenJobBackoff makes a Job whose pods fail reach its backoffLimit within

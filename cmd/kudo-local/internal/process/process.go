@@ -27,9 +27,7 @@ type ID struct {
 type Command struct {
 	Path string
 	Args []string
-	// Env is added to the environment of this process.
-	Env []string
-	Dir string
+	Dir  string
 	// Log receives stdout and stderr. What an earlier run left there is kept
 	// as Log + ".1".
 	Log string
@@ -47,7 +45,6 @@ func Start(c Command) (ID, <-chan struct{}, error) {
 
 	cmd := exec.Command(c.Path, c.Args...)
 	cmd.Dir = c.Dir
-	cmd.Env = append(os.Environ(), c.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
