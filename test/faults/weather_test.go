@@ -5,6 +5,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/gen"
 )
 
 // weather is what befalls the connection for a while.
@@ -263,4 +265,48 @@ func TestControlPlaneKilled(t *testing.T) {
 			w.twice(s)
 		})
 	}
+}
+
+// The answers to some writes do not come, each of the status of one of kudo's kinds. Nothing that concerns others waits for
+// them; when they come, what they belong to goes on.
+func TestAnswersDoNotCome(t *testing.T) {
+	begin := func(w *world) { v := fleet(w.ns, "fleet"); w.create(v, gen.Instance("i", v, nil)) }
+	ended := runs("deploy", 1)
+	other, held := ready(t), map[string]*world{}
+	for _, path := range []string{"/namespaces/NS/instances/i/", "/namespaces/NS/operatorversions/fleet/", "/installations/NS-fleet-"} {
+		w := ready(t)
+		held[strings.ReplaceAll(path, "NS", w.ns)] = w
+	}
+	waits, free := make(chan string, len(held)), make(chan struct{})
+	var seen sync.Map
+	line.set(func(r *http.Request, forward env.Forward) (*http.Response, error) {
+		answer, err := forward(r)
+		for path := range held {
+			if !env.IsWrite(r) || !strings.Contains(r.URL.Path, path) || !strings.HasSuffix(r.URL.Path, "/status") {
+				continue
+			}
+			if _, again := seen.LoadOrStore(path, true); !again {
+				waits <- path
+				<-free
+			}
+		}
+		return answer, err
+	})
+	defer line.set(nil)
+	release := sync.OnceFunc(func() { close(free) })
+	defer release()
+	for _, w := range held {
+		begin(w)
+	}
+	for range held {
+		t.Logf("no answer for %s", heard(t, waits))
+	}
+	begin(other)
+	ended(other)
+	release()
+	for _, w := range held {
+		ended(w)
+		w.untouched()
+	}
+	other.untouched()
 }

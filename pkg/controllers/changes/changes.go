@@ -6,11 +6,17 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
+
+// AsIs is for those who find out whom a change concerns: they read the cache as it is. To wait for kudo's own writes, as
+// reconcilers do, would have one write whose answer is slow hold up the news of all objects. Who is not in the cache yet
+// will be looked at when it is.
+const AsIs = client.DisableReadYourWritesConsistency
 
 // Changes carries changed objects to one controller.
 type Changes chan event.TypedGenericEvent[*unstructured.Unstructured]

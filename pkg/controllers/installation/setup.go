@@ -43,7 +43,7 @@ func (r *Reconciler) holdersOf(_ context.Context, o client.Object) []reconcile.R
 func (r *Reconciler) usedBy(ctx context.Context, o client.Object) []reconcile.Request {
 	out := request(v1beta1.InstallationName(o.GetNamespace(), o.GetName(), o.GetUID()))
 	list := &v1beta1.InstallationList{}
-	if err := r.Client.List(ctx, list); err != nil {
+	if err := r.Client.List(ctx, list, changes.AsIs); err != nil {
 		return out
 	}
 	for i := range list.Items {

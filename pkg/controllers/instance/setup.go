@@ -64,7 +64,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, seen changes.Changes, wo
 // Taking lists the Instances that take values from a source. The client needs the index SourceIndex.
 func Taking(ctx context.Context, c client.Reader, of sources.Reference) []types.NamespacedName {
 	list := &v1beta1.InstanceList{}
-	if err := c.List(ctx, list, client.InNamespace(of.Namespace), client.MatchingFields{SourceIndex: of.Kind + "/" + of.Name}); err != nil {
+	if err := c.List(ctx, list, client.InNamespace(of.Namespace), client.MatchingFields{SourceIndex: of.Kind + "/" + of.Name}, changes.AsIs); err != nil {
 		return nil
 	}
 	out := make([]types.NamespacedName, 0, len(list.Items))
@@ -77,7 +77,7 @@ func Taking(ctx context.Context, c client.Reader, of sources.Reference) []types.
 // usersOf maps an OperatorVersion to the Instances that name it.
 func (r *Reconciler) usersOf(ctx context.Context, ov client.Object) []reconcile.Request {
 	list := &v1beta1.InstanceList{}
-	if err := r.Client.List(ctx, list, client.MatchingFields{VersionIndex: client.ObjectKeyFromObject(ov).String()}); err != nil {
+	if err := r.Client.List(ctx, list, client.MatchingFields{VersionIndex: client.ObjectKeyFromObject(ov).String()}, changes.AsIs); err != nil {
 		return nil
 	}
 	out := make([]reconcile.Request, 0, len(list.Items))
@@ -130,7 +130,7 @@ func (r *Reconciler) holdersOf(ctx context.Context, o *unstructured.Unstructured
 	var out []reconcile.Request
 	for _, name := range changes.Holders(o) {
 		i := &v1beta1.Installation{}
-		if r.Client.Get(ctx, types.NamespacedName{Name: name}, i) == nil && i.Spec.For.Kind == "Instance" {
+		if r.Client.Get(ctx, types.NamespacedName{Name: name}, i, changes.AsIs) == nil && i.Spec.For.Kind == "Instance" {
 			out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: i.Spec.For.Namespace, Name: i.Spec.For.Name}})
 		}
 	}

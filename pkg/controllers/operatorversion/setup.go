@@ -50,7 +50,7 @@ func (r *Reconciler) holdersOf(ctx context.Context, o *unstructured.Unstructured
 	var out []reconcile.Request
 	for _, name := range changes.Holders(o) {
 		i := &v1beta1.Installation{}
-		if r.Client.Get(ctx, types.NamespacedName{Name: name}, i) == nil {
+		if r.Client.Get(ctx, types.NamespacedName{Name: name}, i, changes.AsIs) == nil {
 			out = append(out, subjectOf(ctx, i)...)
 		}
 	}
