@@ -1,5 +1,13 @@
 package operators
 
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+)
+
 // VersionName is the name of the OperatorVersion of a version of an operator: `<operator>-<appVersion>-<operatorVersion>`,
 // or `<operator>-<operatorVersion>` if the package has no appVersion.
 func VersionName(operator, appVersion, operatorVersion string) string {
@@ -11,6 +19,17 @@ func VersionName(operator, appVersion, operatorVersion string) string {
 
 // DefaultInstanceName is the name of an Instance whose user gives none.
 func DefaultInstanceName(operator string) string { return operator + "-instance" }
+
+// CheckInstanceName refuses what cannot name an Instance: it names an object, and is a label of all that the Instance has.
+func CheckInstanceName(name string) error {
+	switch {
+	case len(validation.IsDNS1123Subdomain(name)) > 0:
+		return fmt.Errorf("%q cannot name an Instance: use lower case letters, digits, - and .", shorten(name))
+	case len(name) > validation.LabelValueMaxLength:
+		return fmt.Errorf("%q is longer than %d characters, so it cannot name an Instance, whose name is the label %s: shorten it", shorten(name), validation.LabelValueMaxLength, v1beta1.InstanceLabel)
+	}
+	return nil
+}
 
 // ChildInstanceName is the name of the Instance of a dependency whose task gives none.
 func ChildInstanceName(parent, operator string) string { return parent + "-" + operator }

@@ -29,6 +29,26 @@ func TestNames(t *testing.T) {
 	}
 }
 
+func TestCheckInstanceName(t *testing.T) {
+	for name, tc := range map[string]struct{ reason, name, want string }{
+		"Right":   {"dots are allowed, as in other names", "db.v1-instance", ""},
+		"Longest": {"what a label takes", strings.Repeat("x", 63), ""},
+		"Long":    {"what it does not take", strings.Repeat("x", 64), "is longer than 63 characters"},
+		"Letters": {"what names no object", "My_DB", `"My_DB" cannot name an Instance`},
+		"Empty":   {"a name is needed", "", "cannot name an Instance"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if err := CheckInstanceName(tc.name); err != nil {
+				got = err.Error()
+			}
+			if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
+				t.Errorf("%s: got %q, want %q", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
 func TestConvert(t *testing.T) {
 	fsys := pkg("name: x\noperatorVersion: 0.1.0\nappVersion: 5.7\nurl: u\ntasks: [{name: a, kind: Dummy}]\nplans: {deploy: {}}", "parameters: [{name: A, default: 1, hint: h}]")
 	fsys["templates/a.yaml"] = &fstest.MapFile{Data: []byte("a")}

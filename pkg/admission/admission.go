@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/plans/trigger"
 )
@@ -108,6 +109,9 @@ func (v *Validator) Handle(ctx context.Context, req admission.Request) admission
 	instance, err := decode(req.Object.Raw, req.Namespace)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
+	}
+	if err := operators.CheckInstanceName(instance.Name); req.Operation == admissionv1.Create && err != nil {
+		return answer(err, nil)
 	}
 	var old *v1beta1.Instance
 	if req.Operation == admissionv1.Update {

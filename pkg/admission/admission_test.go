@@ -141,6 +141,18 @@ func TestCreate(t *testing.T) {
 	}
 }
 
+// TestName: the name of an Instance is a label of its objects. One that is there already can be edited all the same.
+func TestName(t *testing.T) {
+	long := "metadata: {namespace: ns, uid: uid, name: " + strings.Repeat("x", 64) + "}\n"
+	v := &Validator{known}
+	for _, spec := range []string{right, "operatorVersion: {name: later}"} {
+		created := v.Handle(t.Context(), request(admissionv1.Create, raw(t, spec, long), runtime.RawExtension{}))
+		expect(t, "a name that is no label", created, "is longer than 63 characters", "")
+	}
+	edited := right[:len(right)-2] + ", TEXT: w}\n"
+	expect(t, "an edit", v.Handle(t.Context(), request(admissionv1.Update, raw(t, edited, long), raw(t, right, long))), "", "")
+}
+
 // TestUpdate is rules 4, 5 and 6 for edits.
 func TestUpdate(t *testing.T) {
 	const (

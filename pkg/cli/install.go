@@ -90,6 +90,9 @@ func (t *tool) install(ctx context.Context, name string, o *installOptions) erro
 		o.instance = operators.DefaultInstanceName(pkg.Operator.Name)
 	}
 	if !o.skipInstance {
+		if err := operators.CheckInstanceName(o.instance); err != nil {
+			return usage("--instance: %w", err)
+		}
 		if err := checkValues(pkg.Definitions(), given, nil, from, described(pkg)); err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,6 +52,8 @@ func TestWrongInput(t *testing.T) {
 		{"a required parameter without value", map[string]string{"operator.yaml": operatorYAML, "params.yaml": "parameters:\n- name: NEEDED\n", "templates/app.yaml": configMap}, nil, 1, []string{"NEEDED"}},
 		{"an unknown parameter", map[string]string{"operator.yaml": operatorYAML, "params.yaml": "", "templates/app.yaml": configMap}, []string{"-p", "NOPE=1"}, 1, []string{"NOPE", "not defined"}},
 		{"a mistyped parameter", map[string]string{"operator.yaml": operatorYAML, "params.yaml": "parameters:\n- name: N\n  type: integer\n  default: 1\n", "templates/app.yaml": configMap}, []string{"-p", "N=many"}, 1, []string{"N", "integer", "many"}},
+		{"a name that an Instance cannot have", map[string]string{"operator.yaml": operatorYAML, "params.yaml": "", "templates/app.yaml": configMap}, []string{"--instance", "My_App"}, 2, []string{"My_App", "lower case"}},
+		{"a name that is too long for a label", map[string]string{"operator.yaml": operatorYAML, "params.yaml": "", "templates/app.yaml": configMap}, []string{"--instance", strings.Repeat("x", 64)}, 2, []string{"longer than 63"}},
 		{"a flag that is no parameter", map[string]string{"operator.yaml": operatorYAML, "params.yaml": "", "templates/app.yaml": configMap}, []string{"-p", "N"}, 2, []string{"-p N"}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
