@@ -27,9 +27,14 @@ func (t *tool) packageCommand() *cobra.Command {
 	return cmd
 }
 
-// onePackage is the argument of commands that look at a package.
+// onePackage is the argument of commands that check a package on this disk.
 func onePackage() cobra.PositionalArgs {
 	return exactly(1, "one package: a folder that holds operator.yaml, or a .tgz")
+}
+
+// anyPackage is the argument of commands that look at a package, wherever it is.
+func anyPackage() cobra.PositionalArgs {
+	return exactly(1, "one package: a folder that holds operator.yaml, a .tgz, a URL, or a name in a repository")
 }
 
 // checkFormat refuses formats before anything is done.
@@ -38,18 +43,6 @@ func checkFormat(format string) error {
 		return usage("invalid output format %q: only yaml and json are known", format)
 	}
 	return nil
-}
-
-// load reads a package without its dependencies, and shows what was ignored in it.
-func (t *tool) load(ctx context.Context, name string) (*operators.Package, error) {
-	found, err := repository.Resolve(ctx, name, ".")
-	if err != nil {
-		return nil, err
-	}
-	for _, w := range found.Package.Warnings {
-		t.warn("package %s: %s", found.Package.Operator.Name, w)
-	}
-	return found.Package, nil
 }
 
 // lintPackage reads and checks a package. What keeps it from being read is among the findings; the package is nil then.

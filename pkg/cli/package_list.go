@@ -22,20 +22,21 @@ type packageListOptions struct {
 	output                        string
 	descriptions, required, names bool
 	withTasks                     bool
+	choice
 }
 
 // listing makes a command that prints something of a package.
 func (t *tool) listing(what, short string, o *packageListOptions, print func(*operators.Package) error) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: what + " PACKAGE", Short: short, Args: onePackage(),
+		Use: what + " PACKAGE", Short: short, Args: anyPackage(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if what == "parameters" && o.output == schemaFormat {
-				return t.loadAnd(cmd.Context(), args[0], func(pkg *operators.Package) error { return t.printAny("json", parameterSchema(pkg)) })
+				return t.loadAnd(cmd.Context(), args[0], o.choice, func(pkg *operators.Package) error { return t.printAny("json", parameterSchema(pkg)) })
 			}
 			if err := checkFormat(o.output); err != nil {
 				return err
 			}
-			return t.loadAnd(cmd.Context(), args[0], print)
+			return t.loadAnd(cmd.Context(), args[0], o.choice, print)
 		},
 	}
 	formats := "yaml or json"
@@ -43,11 +44,12 @@ func (t *tool) listing(what, short string, o *packageListOptions, print func(*op
 		formats = "yaml, json, or json-schema: the schema of a file for -P, for editors"
 	}
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", formats)
+	o.choice.add(cmd.Flags())
 	return cmd
 }
 
-func (t *tool) loadAnd(ctx context.Context, name string, do func(*operators.Package) error) error {
-	pkg, err := t.load(ctx, name)
+func (t *tool) loadAnd(ctx context.Context, name string, o choice, do func(*operators.Package) error) error {
+	pkg, err := t.findPackage(ctx, name, o)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 
 type packageRenderOptions struct {
 	parameters
+	choice
 	plan, phase, step, instance string
 }
 
@@ -27,7 +28,7 @@ func (t *tool) packageRenderCommand() *cobra.Command {
 A document that several tasks have is printed once. What kudo adds to objects when it writes them is not shown.
 
   kubectl kudo package render ./web --plan deploy -p REPLICAS=3 -n lab --instance site`,
-		Args: onePackage(),
+		Args: anyPackage(),
 		RunE: func(cmd *cobra.Command, args []string) error { return t.renderPackage(cmd.Context(), args[0], o) },
 	}
 	f := cmd.Flags()
@@ -35,6 +36,7 @@ A document that several tasks have is printed once. What kudo adds to objects wh
 	f.StringVar(&o.phase, "phase", "", "only phases of this name")
 	f.StringVar(&o.step, "step", "", "only steps of this name")
 	f.StringVar(&o.instance, "instance", "", "name of the Instance (default <operator>-instance)")
+	o.choice.add(f)
 	o.parameters.add(f)
 	return cmd
 }
@@ -44,7 +46,7 @@ func (t *tool) renderPackage(ctx context.Context, name string, o *packageRenderO
 	if err != nil {
 		return err
 	}
-	pkg, err := t.load(ctx, name)
+	pkg, err := t.findPackage(ctx, name, o.choice)
 	if err != nil {
 		return err
 	}

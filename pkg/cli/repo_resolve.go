@@ -37,12 +37,36 @@ func (o *choice) check() error {
 // findPackages finds a package and its dependencies: as a folder or an archive, at a URL, or in a repository. A name
 // is that of a folder if there is one, unless a repository is named.
 func (t *tool) findPackages(ctx context.Context, name string, o choice) (packages []*operators.Package, err error) {
-	if err := o.check(); err != nil {
+	err = t.finding(ctx, name, o, func(chain repository.Chain, found *repository.Found) error {
+		packages, err = chain.WithDependencies(ctx, found)
+		return err
+	})
+	return packages, err
+}
+
+// findPackage finds a package as findPackages does, without its dependencies, and shows what was ignored in it.
+func (t *tool) findPackage(ctx context.Context, name string, o choice) (pkg *operators.Package, err error) {
+	err = t.finding(ctx, name, o, func(_ repository.Chain, found *repository.Found) error {
+		pkg = found.Package
+		return nil
+	})
+	if err != nil {
 		return nil, err
+	}
+	for _, w := range pkg.Warnings {
+		t.warn("package %s: %s", pkg.Operator.Name, w)
+	}
+	return pkg, nil
+}
+
+// finding finds a package, and does something with it while its source is open.
+func (t *tool) finding(ctx context.Context, name string, o choice, do func(repository.Chain, *repository.Found) error) (err error) {
+	if err := o.check(); err != nil {
+		return err
 	}
 	source, err := t.remote()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
 	chain := repository.Chain{repository.Local{Base: ".", Names: true}, source}
@@ -50,7 +74,7 @@ func (t *tool) findPackages(ctx context.Context, name string, o choice) (package
 		Name: name, AppVersion: o.appVersion, OperatorVersion: o.operatorVersion, Repository: o.repo,
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return chain.WithDependencies(ctx, found)
+	return do(chain, found)
 }

@@ -79,6 +79,21 @@ func TestRepo(t *testing.T) {
 		t.Errorf("an empty list is a list: %s", out)
 	}
 	says(t, ExitUsage, "", "install", "hello", "--operator-version", "^abc")
+	says(t, ExitUsage, "", "package", "list", "tasks", "hello", "--operator-version", "^abc")
+	url := server.URL + "/" + filepath.Base(archiveOf(t, dist, "hello"))
+	for _, args := range [][]string{{"hello"}, {"hello", "--repo", "ours", "--operator-version", ">=0.0.1"}, {url}} {
+		for what, want := range map[string]string{"parameters": "REPLICAS", "plans": "Plan deploy", "tasks": "Apply"} {
+			if out, _ := says(t, 0, "", append([]string{"package", "list", what}, args...)...); !strings.Contains(out, want) {
+				t.Errorf("package list %s looks into repositories (%v):\n%s", what, args, out)
+			}
+		}
+	}
+	if out, _ := says(t, 0, "", "package", "render", "hello"); !strings.Contains(out, "kind: Deployment") {
+		t.Errorf("package render looks into repositories:\n%s", out)
+	}
+	if _, errs := says(t, ExitError, "", "package", "verify", url); !strings.Contains(errs, "download it first") {
+		t.Errorf("package verify says what it does not do:\n%s", errs)
+	}
 
 	tool := &tool{out: io.Discard, err: io.Discard}
 	for _, o := range []choice{{}, {repo: "ours"}, {operatorVersion: ">=0.0.1"}} {
@@ -87,7 +102,7 @@ func TestRepo(t *testing.T) {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
-	if _, err := tool.resolve(context.Background(), server.URL+"/"+filepath.Base(archiveOf(t, dist, "hello")), choice{}); err != nil {
+	if _, err := tool.resolve(context.Background(), url, choice{}); err != nil {
 		t.Errorf("an archive by its URL: %v", err)
 	}
 	says(t, 0, "", "repo", "remove", "ours")

@@ -107,6 +107,9 @@ func (c Chain) Resolve(ctx context.Context, r Request) (*Found, error) {
 
 // Resolve finds a package on this disk by a path, which is relative to base: a folder, or an archive (.tgz).
 func Resolve(ctx context.Context, name, base string) (*Found, error) {
+	if isURL(name) {
+		return nil, &NotFoundError{name, "only what is on this disk is looked at here: download it first"}
+	}
 	return Chain{Local{Base: base}}.Find(ctx, Request{Name: name}, nil)
 }
 
