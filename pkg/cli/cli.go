@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/repository"
 )
 
 // Exit codes.
@@ -166,15 +167,18 @@ var errNoCluster = clientcmd.ErrEmptyConfig
 // explain adds the remedy to errors whose cause is the surroundings.
 func explain(err error) string {
 	text := err.Error()
+	var fetch *repository.FetchError
 	switch {
+	case errors.Is(err, context.Canceled):
+		return "interrupted"
+	case errors.As(err, &fetch):
+		return text // from a repository, whose server may be away, too
 	case meta.IsNoMatchError(err) && strings.Contains(text, v1beta1.GroupVersion.Group):
 		return "kudo is not installed on this cluster (its CustomResourceDefinitions are missing): run kubectl kudo init. (" + text + ")"
 	case utilnet.IsConnectionRefused(err), utilnet.IsConnectionReset(err):
 		return "the cluster cannot be reached: " + text + ". Is it running? kubectl cluster-info tells which one is configured"
 	case clientcmd.IsEmptyConfig(err):
 		return "no cluster is configured: set --kubeconfig or KUBECONFIG; a local one is started by kudo-local up"
-	case errors.Is(err, context.Canceled):
-		return "interrupted"
 	}
 	return text
 }

@@ -105,6 +105,12 @@ func TestRepo(t *testing.T) {
 	if _, err := tool.resolve(context.Background(), url, choice{}); err != nil {
 		t.Errorf("an archive by its URL: %v", err)
 	}
+	server.Close()
+	for _, args := range [][]string{{"repo", "add", "away", server.URL}, {"search", "hello"}} {
+		if _, errs := says(t, ExitError, "", args...); !strings.Contains(errs, server.URL) || strings.Contains(errs, "cluster") {
+			t.Errorf("%v: a repository that is away is not the cluster:\n%s", args, errs)
+		}
+	}
 	says(t, 0, "", "repo", "remove", "ours")
 	says(t, ExitError, "", "repo", "rm", "ours")
 	says(t, ExitError, "", "search")

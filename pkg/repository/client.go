@@ -164,6 +164,20 @@ type validators struct {
 	LastModified string `json:"lastModified,omitempty"`
 }
 
+// FetchError says why something could not be had from a URL. It keeps what it wraps from being taken for a fault of the
+// cluster.
+type FetchError struct {
+	// URL is without what may be secret in it.
+	URL string
+	Err error
+}
+
+// Error implements error.
+func (e *FetchError) Error() string { return e.URL + ": " + e.Err.Error() }
+
+// Unwrap implements what errors.Is and errors.As ask for.
+func (e *FetchError) Unwrap() error { return e.Err }
+
 // errNotModified says that what is known already is up to date.
 var errNotModified = errors.New("not modified")
 
@@ -186,7 +200,7 @@ func (c *Client) get(ctx context.Context, u *url.URL, limit int64, asStored bool
 	case errors.As(err, &wrapped):
 		err = wrapped.Err // the URL is said below, without what may be secret in it
 	}
-	return nil, validators{}, fmt.Errorf("%s: %w", shown(u), err)
+	return nil, validators{}, &FetchError{shown(u), err}
 }
 
 func (c *Client) request(ctx context.Context, u *url.URL, limit int64, asStored bool, known validators) ([]byte, validators, error) {
