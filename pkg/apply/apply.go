@@ -68,7 +68,8 @@ type Change struct {
 	Live *unstructured.Unstructured
 	// Record is for the inventory; zero if the object was not written.
 	Record Record
-	// Dropped names fields that the served schema does not have, and that were left out.
+	// Dropped names fields that the served schema does not have, and entries of lists whose key a later one has; all were
+	// left out. WhyDropped tells which is which.
 	Dropped []string
 	// Err is set for Awaited and Failed.
 	Err error

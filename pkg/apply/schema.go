@@ -153,6 +153,17 @@ func (p *pruner) object(v map[string]any, s *spec.Schema, path string) {
 	}
 }
 
+// duplicateKey marks what was dropped as an entry of a list whose key another one has, too.
+const duplicateKey = " (duplicate key)"
+
+// WhyDropped says of something that was dropped that it was, and why.
+func WhyDropped(dropped string) string {
+	if entry, duplicate := strings.CutSuffix(dropped, duplicateKey); duplicate {
+		return entry + " is left out, since a later entry of the list has the same key, and the last counts"
+	}
+	return dropped + " is left out, since the schema of this cluster does not have it"
+}
+
 // unique keeps the last of the entries with one key, at the place of the first.
 func (p *pruner) unique(list []any, s *spec.Schema, path string) []any {
 	names, _ := s.Extensions["x-kubernetes-list-map-keys"].([]any)
@@ -168,7 +179,7 @@ func (p *pruner) unique(list []any, s *spec.Schema, path string) []any {
 			key = p.key(m, names, s.Items.Schema)
 		}
 		if first, double := at[key]; double {
-			p.dropped = append(p.dropped, fmt.Sprintf("%s[%d] (duplicate key)", path, first))
+			p.dropped = append(p.dropped, fmt.Sprintf("%s[%d]%s", path, first, duplicateKey))
 			out[first] = item
 			continue
 		}

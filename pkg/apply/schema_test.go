@@ -102,6 +102,17 @@ func TestPrune(t *testing.T) {
 	}
 }
 
+func TestWhyDropped(t *testing.T) {
+	for dropped, want := range map[string]string{
+		".spec.txet":                     ".spec.txet is left out, since the schema of this cluster does not have it",
+		".spec.ports[0] (duplicate key)": ".spec.ports[0] is left out, since a later entry of the list has the same key, and the last counts",
+	} {
+		if got := WhyDropped(dropped); got != want {
+			t.Errorf("an event says what was dropped, and why: got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestRootSchema(t *testing.T) {
 	doc := parseDocument(t)
 	for name, tc := range map[string]struct {

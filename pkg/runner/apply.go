@@ -69,7 +69,7 @@ func (r *Runner) apply(ctx context.Context, w *Work) (plans.Outcome, Effects) {
 		}
 		for _, field := range change.Dropped {
 			effects.Events = append(effects.Events, [2]string{v1beta1.EventFieldDropped,
-				fmt.Sprintf("%s: %s is left out, since the schema of this cluster does not have it: correct the package's template", change.ID, field)})
+				fmt.Sprintf("%s: %s: correct the package's template", change.ID, apply.WhyDropped(field))})
 		}
 		if change.Action == apply.Awaited {
 			wait(change.Err.Error())
