@@ -191,7 +191,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Confi
 	mirror := apply.NewMirror(ctx, dyn, mgr.GetRESTMapper(), mgr.GetLogger(), saw)
 	objects := apply.New(dyn, meta, kinds, mirror, teachers)
 	shared := share.New(objects, kinds, mirror, plain, teachers, &crdSafety{dyn, mgr.GetRESTMapper()}, o.Clock)
-	store, contents, events := history.New(plain, plain), runner.NewVersions(), recorder(ctx, set, mgr.GetScheme())
+	store, contents, events := history.New(plain, plain), runner.NewVersions(), recorders(ctx, set, mgr.GetScheme())
 	run := runner.New(objects, kinds, mirror, shared, impersonator(config, kinds, mirror, teachers), teachers.All, teachers.Taught, exec, o.PipeImage)
 	warm := manager.RunnableFunc(func(ctx context.Context) error {
 		mirror.Watch(ctx, common...)
@@ -213,14 +213,14 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Confi
 		}
 	})
 	instanceReconciler := &instance.Reconciler{
-		Client: consistent, Reader: plain, Sources: given, History: store, Mirror: mirror, Share: shared, Tarballs: tarball.New(ctx, fetching, wake), Runner: run, Versions: contents, Events: events, Clock: o.Clock,
+		Client: consistent, Reader: plain, Sources: given, History: store, Mirror: mirror, Share: shared, Tarballs: tarball.New(ctx, fetching, wake), Runner: run, Versions: contents, Events: events(instanceComponent), Clock: o.Clock,
 		DefaultAccount: o.DefaultServiceAccount, RequireAccount: o.RequireServiceAccount,
 	}
 	if err := instanceReconciler.SetupWithManager(mgr, instances, o.Workers); err != nil {
 		return err
 	}
 	versionReconciler := &operatorversion.Reconciler{
-		Client: consistent, Reader: plain, History: store, Runner: run, Share: shared, Versions: contents, Events: events, Clock: o.Clock,
+		Client: consistent, Reader: plain, History: store, Runner: run, Share: shared, Versions: contents, Events: events("kudo"), Clock: o.Clock,
 	}
 	if err := versionReconciler.SetupWithManager(mgr, versions, o.Workers); err != nil {
 		return err
@@ -232,16 +232,21 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Confi
 	if err := mgr.Add(manager.RunnableFunc(taught.Load)); err != nil {
 		return err
 	}
-	installationReconciler := &installation.Reconciler{Client: consistent, Reader: plain, Share: shared, Events: events}
+	installationReconciler := &installation.Reconciler{Client: consistent, Reader: plain, Share: shared, Events: events("kudo")}
 	return installationReconciler.SetupWithManager(mgr, installations, o.Workers)
 }
 
-// recorder sends events. Several of one reason may come at a time, and each message counts: so they are not merged
-// before there are many.
-func recorder(ctx context.Context, set kubernetes.Interface, scheme *runtime.Scheme) record.EventRecorder {
+// instanceComponent is the source of events of Instances. KUDO calls it so, and asserts of tests may name it.
+const instanceComponent = "instance-controller"
+
+// recorders send events, each for a component. Several of one reason may come at a time, and each message counts: so they
+// are not merged before there are many.
+func recorders(ctx context.Context, set kubernetes.Interface, scheme *runtime.Scheme) func(component string) record.EventRecorder {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(record.CorrelatorOptions{BurstSize: 100, MaxEvents: 50, QPS: 1}))
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: set.CoreV1().Events("")})
-	return broadcaster.NewRecorder(scheme, corev1.EventSource{Component: "kudo"})
+	return func(component string) record.EventRecorder {
+		return broadcaster.NewRecorder(scheme, corev1.EventSource{Component: component})
+	}
 }
 
 // WebhookSecret holds the webhooks' serving certificate.

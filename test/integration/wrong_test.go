@@ -2,8 +2,10 @@ package integration
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,6 +91,27 @@ func TestWrongPackagesAtRun(t *testing.T) {
 			ov := gen.Version(ns, "wrong", gen.Template("app.yaml", tc.template), gen.Apply("app", "app.yaml"), gen.Serial("deploy", "app"))
 			i := deploy(t, ov, "i", nil)
 			status(t, i, "deploy", v1beta1.FatalError, tc.want...)
+		})
+	}
+}
+
+// Suites that were written for KUDO assert its events: reason, text and source, to the letter.
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	ov := gen.Version(ns, "told", gen.Task("app", v1beta1.DummyTask, v1beta1.TaskSpec{WantErr: true, Fatal: true}), gen.Serial("deploy", "app"))
+	status(t, deploy(t, ov, "i", nil), "deploy", v1beta1.FatalError)
+	for _, want := range []string{
+		"Normal instance-controller PlanStarted: Execution of plan deploy started",
+		"Normal instance-controller PlanFinished: Execution of plan deploy finished with status FATAL_ERROR",
+		`Warning instance-controller PlanFailed: Plan deploy failed: task deploy.main.step-0.app failed: task "app" was told to fail for good`,
+	} {
+		eventually(t, "the event "+want, func() bool {
+			list := &corev1.EventList{}
+			must(t, cluster.List(t.Context(), list, client.InNamespace(ns)))
+			return slices.ContainsFunc(list.Items, func(e corev1.Event) bool {
+				return fmt.Sprintf("%s %s %s: %s", e.Type, e.Source.Component, e.Reason, e.Message) == want
+			})
 		})
 	}
 }

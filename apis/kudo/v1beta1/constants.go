@@ -125,6 +125,7 @@ const (
 const (
 	EventPlanStarted            = "PlanStarted"
 	EventPlanFinished           = "PlanFinished"
+	EventPlanFailed             = "PlanFailed"
 	EventPlanQueued             = "PlanQueued"
 	EventPlanCancelled          = "PlanCancelled"
 	EventInvalidOperatorVersion = "InvalidOperatorVersion"

@@ -185,15 +185,11 @@ func (p *pass) finish(name string, st v1beta1.PlanStatus) {
 	p.instance.Status.PlanStatus[name] = st
 	p.runs.Delete(client.ObjectKeyFromObject(p.instance))
 	p.run, p.told, p.result.RequeueAfter = nil, nil, 1
-	kind := corev1.EventTypeNormal
 	if st.Status == v1beta1.FatalError {
-		kind = corev1.EventTypeWarning
+		p.happened(corev1.EventTypeWarning, v1beta1.EventPlanFailed, "Plan %s failed: %s", name, st.Message)
 	}
-	message := ""
-	if st.Message != "" {
-		message = ": " + st.Message
-	}
-	p.happened(kind, v1beta1.EventPlanFinished, "Execution of plan %s finished with status %s%s", name, st.Status, message)
+	// The text is KUDO's, to the letter: tests assert it.
+	p.happened(corev1.EventTypeNormal, v1beta1.EventPlanFinished, "Execution of plan %s finished with status %s", name, st.Status)
 }
 
 // settle derives conditions and the aggregated status, and commits.
