@@ -24,6 +24,8 @@ type initOptions struct {
 	kubeconfig  string
 	tag         string
 	selfSigned  bool
+	// chosen is set if flags say where the manager runs.
+	chosen bool
 
 	upgrade, downgrade, verify, clientOnly bool
 
@@ -150,6 +152,7 @@ func (t *tool) init(ctx context.Context, o *initOptions) error {
 	if o.tag != "" {
 		o.Version = o.tag
 	}
+	o.chosen = o.External || o.CRDsOnly || o.CertManager || o.Image != "" || o.tag != "" || o.PullPolicy != ""
 	if o.Image == "" {
 		o.Image = install.ImageOf(o.Version)
 	}
@@ -188,6 +191,10 @@ func (t *tool) prepare(ctx context.Context, c client.Client, o *initOptions) err
 	}
 	if o.Image == "" && !live.External {
 		o.Image = live.Image // this build has no image of its own
+	}
+	if live.Outside() && !o.chosen {
+		t.warn("the manager runs outside of the cluster (%s), and stays there: --kudo-image installs one in the cluster", live.WebhookURL)
+		o.External, o.WebhookURL = true, live.WebhookURL
 	}
 	if err := live.Fits(o.Options, o.upgrade, o.downgrade); err != nil {
 		return err

@@ -66,6 +66,10 @@ func Look(ctx context.Context, c client.Client) (*Live, error) {
 	return live, nil
 }
 
+// Outside tells whether the manager surely runs outside of the cluster. Where it serves no webhooks, its Deployment may
+// as well have been deleted.
+func (l *Live) Outside() bool { return l.Bound && l.External && l.WebhookURL != "" }
+
 func (l *Live) lookDeployment(ctx context.Context, c client.Client) error {
 	deployment := &appsv1.Deployment{}
 	found, err := read1(ctx, c, deployment, l.Namespace, deploymentName)

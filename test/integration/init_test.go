@@ -91,7 +91,7 @@ func TestInstallation(t *testing.T) {
 		name string
 		run  func(*testing.T, *installation)
 	}{
-		{"Verify", testVerify}, {"Refusals", testRefusals}, {"Upgrade", testUpgrade}, {"Predecessor", testPredecessor},
+		{"Verify", testVerify}, {"Again", testAgain}, {"Refusals", testRefusals}, {"Upgrade", testUpgrade}, {"Predecessor", testPredecessor},
 		{"Keep", testKeep}, {"KeepWithoutCRDs", testKeepWithoutCRDs}, {"Release", testRelease}, {"CertManager", testCertManager},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { i.t = t; step.run(t, i) }) {
@@ -163,6 +163,25 @@ func testVerify(t *testing.T, i *installation) {
 	i.local("kill", "manager")
 	i.init(1, []string{"--verify", "-o", "yaml"}, "check: manager works", "state: FAILED", "no manager runs")
 	i.local("start", "manager")
+}
+
+// Suites begin with an init, whatever cluster they are run on: a manager outside of the cluster stays there.
+func testAgain(t *testing.T, i *installation) {
+	before := *i.webhook().Webhooks[0].ClientConfig.URL
+	for _, args := range [][]string{{"--wait"}, {"--wait", "--unsafe-self-signed-webhook-ca"}, {"--upgrade"}} {
+		i.init(0, args, "runs outside of the cluster", "configured")
+		if after := i.webhook().Webhooks[0].ClientConfig.URL; after == nil || *after != before {
+			t.Errorf("init %v moved the webhooks from %s", args, before)
+		}
+		i.gone(&appsv1.Deployment{ObjectMeta: gen.Meta("kudo-system", "kudo-controller-manager")})
+	}
+	env.Eventually(t, "all is as it was", func() string { // the manager was killed before, and waits for its lease
+		out, code := i.Kudo("init", "--verify")
+		if code == 0 {
+			return ""
+		}
+		return out
+	})
 }
 
 // What must not be done is refused, and changes nothing.
