@@ -24,7 +24,7 @@ func DefaultInstanceName(operator string) string { return operator + "-instance"
 func CheckInstanceName(name string) error {
 	switch {
 	case len(validation.IsDNS1123Subdomain(name)) > 0:
-		return fmt.Errorf("%q cannot name an Instance: use lower case letters, digits, - and .", shorten(name))
+		return fmt.Errorf("%q cannot name an Instance: use lower case letters, digits, dots and dashes", shorten(name))
 	case len(name) > validation.LabelValueMaxLength:
 		return fmt.Errorf("%q is longer than %d characters, so it cannot name an Instance, whose name is the label %s: shorten it", shorten(name), validation.LabelValueMaxLength, v1beta1.InstanceLabel)
 	}
