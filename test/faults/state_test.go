@@ -220,19 +220,24 @@ func normalStatus(o *unstructured.Unstructured, live map[types.UID]*unstructured
 	}
 }
 
-// calm bounds how long a world may take from the end of a plan to its rest: the garbage collector has its part in it.
-const calm = 30 * time.Second
+// calm bounds how long a world may take from the end of a plan to its rest, and collection how long where the cluster's
+// garbage collector has something to do in it: that waits for half a minute each time a definition goes, or the apiserver.
+const calm, collection = 30 * time.Second, 3 * time.Minute
 
 // settle waits until the world is in a state.
 func (w *world) settle(want state) {
 	w.Helper()
-	deadline := time.Now().Add(calm)
+	began := time.Now()
 	for {
-		diff := cmp.Diff(want, w.state())
+		now, limit := w.state(), calm
+		diff := cmp.Diff(want, now)
 		if diff == "" {
 			return
 		}
-		if time.Now().After(deadline) {
+		if now.collectable() {
+			limit = collection
+		}
+		if time.Since(began) > limit {
 			w.Errorf("the end is not that of an undisturbed run (-undisturbed +with the fault):\n%s\nthe manager said:\n%s", diff, line.tail())
 			return
 		}
