@@ -76,14 +76,20 @@ func Read[T client.Object](t testing.TB, c client.Reader, obj T, ns, name string
 // Eventually polls for what has no watch of ours. holds says why it does not; empty if it does.
 func Eventually(t testing.TB, what string, holds func() string) {
 	t.Helper()
-	deadline := time.Now().Add(Long)
+	Within(t, Long, what, holds)
+}
+
+// Within is Eventually for what may take more or less time.
+func Within(t testing.TB, limit time.Duration, what string, holds func() string) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
 	for {
 		why := holds()
 		if why == "" {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("after %s: not yet %s: %s", Long, what, why)
+			t.Fatalf("after %s: not yet %s: %s", limit, what, why)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}

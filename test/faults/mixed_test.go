@@ -19,6 +19,9 @@ const (
 	shortChaos = 15 * time.Second
 	// longChaos is from where on the apiserver and its database are killed too: they take a while to come back.
 	longChaos = time.Minute
+	// stormy is how long a plan may take where calm never lasts longer than a moment, for the parts of the control plane
+	// that are killed, too.
+	stormy = 5 * time.Minute
 )
 
 // A random mix of all faults, while scenarios run side by side: each ends as an undisturbed run does, and the model of
@@ -71,6 +74,7 @@ func TestChaos(t *testing.T) {
 // amid runs a scenario in the middle of what goes on.
 func amid(t *testing.T, s scenario) {
 	w := newWorld(t)
+	w.patience = stormy
 	s.prepare(w)
 	w.bystanders()
 	s.act(w)

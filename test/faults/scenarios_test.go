@@ -147,7 +147,7 @@ var scenarios = []scenario{
 		act:     func(w *world) { env.Must(w, suite.Delete(ctx, fleet(w.ns, "fleet"))) },
 		ended: func(w *world) {
 			w.released("fleet")
-			env.Eventually(w, "the end of the namespace", func() string {
+			env.Within(w, w.patience, "the end of the namespace", func() string {
 				err := suite.Get(ctx, client.ObjectKey{Name: fleetNamespace(w.ns)}, &corev1.Namespace{})
 				if !apierrors.IsNotFound(err) {
 					return fmt.Sprint(err)
@@ -185,7 +185,7 @@ func parent(ns string) *v1beta1.OperatorVersion {
 func (w *world) installed(name string) {
 	w.Helper()
 	ov := &v1beta1.OperatorVersion{}
-	env.Eventually(w, "the success of the install plan of "+w.ns+"/"+name, func() string {
+	env.Within(w, w.patience, "the success of the install plan of "+w.ns+"/"+name, func() string {
 		if err := suite.Get(ctx, client.ObjectKey{Namespace: w.ns, Name: name}, ov); err != nil {
 			return err.Error()
 		}
@@ -199,7 +199,7 @@ func (w *world) installed(name string) {
 // released waits until an OperatorVersion is gone.
 func (w *world) released(name string) {
 	w.Helper()
-	env.Eventually(w, "the release of "+w.ns+"/"+name, func() string {
+	env.Within(w, w.patience, "the release of "+w.ns+"/"+name, func() string {
 		ov := &v1beta1.OperatorVersion{}
 		if err := suite.Get(ctx, client.ObjectKey{Namespace: w.ns, Name: name}, ov); !apierrors.IsNotFound(err) {
 			return fmt.Sprintf("%v %+v", err, ov.Status.Conditions)
@@ -216,7 +216,7 @@ func (w *world) stripInstallation(name string) {
 	i := env.Read(w, suite, &v1beta1.Installation{}, "", ov.InstallationName())
 	env.Must(w, suite.Delete(ctx, i))
 	now := &v1beta1.Installation{}
-	env.Eventually(w, "an Installation without finalizer", func() string {
+	env.Within(w, w.patience, "an Installation without finalizer", func() string {
 		err := suite.Get(ctx, client.ObjectKeyFromObject(i), now)
 		if apierrors.IsNotFound(err) || err == nil && now.UID != i.UID {
 			return ""
@@ -231,7 +231,7 @@ func (w *world) stripInstallation(name string) {
 func (w *world) ran(name string, n int64) {
 	w.Helper()
 	ov := &v1beta1.OperatorVersion{}
-	env.Eventually(w, fmt.Sprintf("run %d of the install plan of %s/%s", n, w.ns, name), func() string {
+	env.Within(w, w.patience, fmt.Sprintf("run %d of the install plan of %s/%s", n, w.ns, name), func() string {
 		if err := suite.Get(ctx, client.ObjectKey{Namespace: w.ns, Name: name}, ov); err != nil {
 			return err.Error()
 		}

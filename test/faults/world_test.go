@@ -30,6 +30,8 @@ type world struct {
 	// collected is set if the garbage collector may or may not take objects before they are held again, so that they are
 	// either made anew or shared.
 	collected bool
+	// patience is how long a plan may take.
+	patience time.Duration
 	// foreign are objects of others, as they were.
 	foreign map[string]string
 }
@@ -38,7 +40,7 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	ns, err := suite.Namespace(ctx)
 	env.Must(t, err)
-	return &world{TB: t, ns: ns}
+	return &world{TB: t, ns: ns, patience: env.Long}
 }
 
 // limit bounds how long a plan may take with a fault in between.
@@ -68,7 +70,7 @@ func (w *world) edit(name string, change func(*v1beta1.Instance)) {
 // await waits for a state of an Instance.
 func (w *world) await(name string, holds func(*v1beta1.Instance) bool) *v1beta1.Instance {
 	w.Helper()
-	i, err := suite.Await(ctx, w.ns, name, limit, holds)
+	i, err := suite.Await(ctx, w.ns, name, w.patience, holds)
 	if err != nil {
 		w.Fatalf("%v\n%s\nthe manager said:\n%s", err, w.servers(), line.tail())
 	}
