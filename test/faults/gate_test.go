@@ -1,7 +1,9 @@
 package faults
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -79,9 +81,19 @@ type gated struct {
 	next http.RoundTripper
 }
 
-// RoundTrip implements http.RoundTripper.
+// RoundTrip implements http.RoundTripper. Who has passed has all of the answer, but for watches.
 func (g *gated) RoundTrip(r *http.Request) (*http.Response, error) {
 	g.gate.mu.RLock()
 	defer g.gate.mu.RUnlock()
-	return g.next.RoundTrip(r)
+	answer, err := g.next.RoundTrip(r)
+	if err != nil || r.URL.Query().Get("watch") != "" {
+		return answer, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return nil, err
+	}
+	answer.Body = io.NopCloser(bytes.NewReader(text))
+	return answer, nil
 }
