@@ -48,7 +48,7 @@ func TestDuplicateKeys(t *testing.T) {
 		t.Errorf("the ConfigMap has %v", cm.Data)
 	}
 	w.told("i", "twice.yaml", "data.key", "duplicate")
-	w.told("i", "env[0]", "duplicate key")
+	w.told("i", "env[0]", "the same key")
 	w.untouched()
 }
 
@@ -105,9 +105,9 @@ func TestHugeAndBinaryValues(t *testing.T) {
 // An Instance whose name is too long for a label can never be written down: it says so, and nothing is made.
 func TestInstanceNameTooLong(t *testing.T) {
 	w := ready(t)
-	w.create(first(w.ns))
+	w.create(cleaning(w.ns))
 	name := strings.Repeat("n", 64)
-	w.create(gen.Instance(name, first(w.ns), nil))
+	w.create(gen.Instance(name, cleaning(w.ns), nil))
 	i := w.await(name, func(i *v1beta1.Instance) bool {
 		c := meta.FindStatusCondition(i.Status.Conditions, v1beta1.ReadyCondition)
 		return c != nil && c.Reason == v1beta1.ReasonInvalidSpec
@@ -117,6 +117,9 @@ func TestInstanceNameTooLong(t *testing.T) {
 	env.Must(t, suite.List(ctx, list, client.InNamespace(w.ns), client.MatchingLabels{"heritage": "kudo"}))
 	if len(list.Items) > 0 {
 		t.Errorf("%d ConfigMaps were made", len(list.Items))
+	}
+	if i.Status.Baseline != nil {
+		t.Errorf("what was not started was taken for answered: %+v", i.Status.Baseline)
 	}
 	env.Must(t, suite.Delete(ctx, i))
 	w.await(name, gone)
