@@ -36,7 +36,10 @@ of workloads:
 kudo and Helm render N templates; for the others the objects are rendered before, and not timed. Helm's limit on requests
 of the client is taken off. ` + "`ssa.ApplyAllStaged`" + ` is a small program around the library, which waits for the objects, too;
 it asks by a dry run first whether an object must be written, which counts as a write, since it costs the API server as
-much. *Of objects* are the requests for ConfigMaps: kudo lists them once before it installs, to refuse foreign ones.`,
+much. *Of objects* are the requests for ConfigMaps: kudo lists them once before it installs, to refuse foreign ones.
+
+Of few objects, the library alone is faster: a run of a plan costs kudo up to seven writes one after the other, for what
+a library does not keep (the history, the status, events), and the start of the command 20 ms.`,
 		Run: runInstall,
 	}
 }
