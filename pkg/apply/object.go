@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -154,11 +155,26 @@ func replaced(err error, live *unstructured.Unstructured) bool {
 	return false
 }
 
-// Unnamed is the server's answer to a field that the schema lacks: HTTP 500 without a reason (engine rule 21).
+// Unnamed is the server's answer to a field that the schema lacks: HTTP 500 without a reason (engine rule 21). It answers so
+// too while its storage is away or changes its leader, which passes.
 func Unnamed(err error) bool {
 	status, ok := err.(apierrors.APIStatus)
 	return ok && status.Status().Code == http.StatusInternalServerError &&
-		(status.Status().Reason == "" || status.Status().Reason == metav1.StatusReasonUnknown)
+		(status.Status().Reason == "" || status.Status().Reason == metav1.StatusReasonUnknown) && !storageAway(status.Status().Message)
+}
+
+// storageAway tells whether the text of an answer is that of an error of etcd, or of the connection to it, that passes. The
+// API server hands these on as they are (k8s.io/apiserver/pkg/storage/etcd3).
+func storageAway(text string) bool {
+	if _, etcd, found := strings.Cut(text, "etcdserver: "); found {
+		return !strings.HasPrefix(etcd, "request is too large")
+	}
+	for _, sign := range []string{"code = Unavailable", "code = DeadlineExceeded", "code = Canceled", "code = Aborted"} {
+		if strings.Contains(text, "rpc error: "+sign) {
+			return true
+		}
+	}
+	return strings.HasSuffix(text, context.DeadlineExceeded.Error()) || strings.HasSuffix(text, context.Canceled.Error())
 }
 
 func (e *Engine) unchanged(live *unstructured.Unstructured, o Options, id ID, hash string) bool {

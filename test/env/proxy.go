@@ -136,15 +136,20 @@ func Twice(r *http.Request, forward Forward, second bool) (*http.Response, error
 // Refuse is an answer of the apiserver's form with an HTTP status. A 429 and a 503 ask to come back after a second, as the
 // apiserver's do.
 func Refuse(r *http.Request, code int, reason metav1.StatusReason) (*http.Response, error) {
-	status := metav1.Status{Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: "refused by a test: " + http.StatusText(code)}
+	return RefuseSaying(r, code, reason, "refused by a test: "+http.StatusText(code))
+}
+
+// RefuseSaying is Refuse with a text of its own.
+func RefuseSaying(r *http.Request, code int, reason metav1.StatusReason, text string) (*http.Response, error) {
+	status := metav1.Status{Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: text}
 	status.APIVersion, status.Kind = "v1", "Status"
-	text, err := json.Marshal(status)
+	body, err := json.Marshal(status)
 	if err != nil {
 		return nil, err
 	}
 	answer := &http.Response{
-		StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r, ContentLength: int64(len(text)),
-		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(text)),
+		StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r, ContentLength: int64(len(body)),
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body)),
 	}
 	if code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable {
 		answer.Header.Set("Retry-After", "1")

@@ -102,6 +102,10 @@ var harmless = []strike{
 		defer over()
 		return env.Twice(r, forward, false)
 	}},
+	{name: "etcd away", hit: func(_ *wire, r *http.Request, _ env.Forward, over func()) (*http.Response, error) {
+		defer over()
+		return env.RefuseSaying(r, http.StatusInternalServerError, "", "rpc error: code = Unavailable desc = error reading from server: EOF")
+	}},
 	refusal("409", http.StatusConflict, metav1.StatusReasonConflict),
 	refusal("429", http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests),
 	refusal("500", http.StatusInternalServerError, metav1.StatusReasonInternalError),
