@@ -68,9 +68,8 @@ type Change struct {
 	Live *unstructured.Unstructured
 	// Record is for the inventory; zero if the object was not written.
 	Record Record
-	// Dropped names fields that the served schema does not have, and entries of lists whose key a later one has; all were
-	// left out. WhyDropped tells which is which.
-	Dropped []string
+	// Dropped is what was left out.
+	Dropped []Dropped
 	// Err is set for Awaited and Failed.
 	Err error
 }

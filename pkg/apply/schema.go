@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sort"
+	"slices"
 	"strings"
 	"sync"
 
@@ -29,7 +29,7 @@ type schemas struct {
 // Prune drops from the object what the served schema does not declare, and keeps the last of entries of a list that
 // share their key (engine rule 21). It returns what was dropped. The error says that the schema cannot be read: that of
 // a new kind is published a moment after the kind is served.
-func (k *Kinds) Prune(_ context.Context, obj *unstructured.Unstructured) ([]string, error) {
+func (k *Kinds) Prune(_ context.Context, obj *unstructured.Unstructured) ([]Dropped, error) {
 	gvk := obj.GroupVersionKind()
 	doc, err := k.schemas.document(gvk.GroupVersion())
 	if err != nil {
@@ -41,7 +41,7 @@ func (k *Kinds) Prune(_ context.Context, obj *unstructured.Unstructured) ([]stri
 	}
 	p := pruner{doc: doc}
 	p.walk(obj.Object, root, "")
-	sort.Strings(p.dropped)
+	p.sort()
 	return p.dropped, nil
 }
 
@@ -93,7 +93,26 @@ func rootSchema(doc *spec3.OpenAPI, gvk schema.GroupVersionKind) *spec.Schema {
 
 type pruner struct {
 	doc     *spec3.OpenAPI
-	dropped []string
+	dropped []Dropped
+}
+
+// Dropped is a part of an object that was left out.
+type Dropped struct {
+	Path string
+	// Duplicate is set for an entry of a list whose key a later one has; else the schema does not have the field.
+	Duplicate bool
+}
+
+// String says what was left out, and why.
+func (d Dropped) String() string {
+	if d.Duplicate {
+		return d.Path + " is left out, since a later entry of the list has the same key, and the last counts"
+	}
+	return d.Path + " is left out, since the schema of this cluster does not have it"
+}
+
+func (p *pruner) sort() {
+	slices.SortFunc(p.dropped, func(a, b Dropped) int { return strings.Compare(a.Path, b.Path) })
 }
 
 // resolve follows references, which OpenAPI v3 wraps in allOf where a default stands beside them.
@@ -149,19 +168,8 @@ func (p *pruner) object(v map[string]any, s *spec.Schema, path string) {
 			continue
 		}
 		delete(v, key)
-		p.dropped = append(p.dropped, at)
+		p.dropped = append(p.dropped, Dropped{Path: at})
 	}
-}
-
-// duplicateKey marks what was dropped as an entry of a list whose key another one has, too.
-const duplicateKey = " (duplicate key)"
-
-// WhyDropped says of something that was dropped that it was, and why.
-func WhyDropped(dropped string) string {
-	if entry, duplicate := strings.CutSuffix(dropped, duplicateKey); duplicate {
-		return entry + " is left out, since a later entry of the list has the same key, and the last counts"
-	}
-	return dropped + " is left out, since the schema of this cluster does not have it"
 }
 
 // unique keeps the last of the entries with one key, at the place of the first.
@@ -179,7 +187,7 @@ func (p *pruner) unique(list []any, s *spec.Schema, path string) []any {
 			key = p.key(m, names, s.Items.Schema)
 		}
 		if first, double := at[key]; double {
-			p.dropped = append(p.dropped, fmt.Sprintf("%s[%d]%s", path, first, duplicateKey))
+			p.dropped = append(p.dropped, Dropped{fmt.Sprintf("%s[%d]", path, first), true})
 			out[first] = item
 			continue
 		}

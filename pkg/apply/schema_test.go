@@ -2,7 +2,6 @@ package apply
 
 import (
 	"encoding/json"
-	"sort"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -69,21 +68,21 @@ func TestPrune(t *testing.T) {
 	doc := parseDocument(t)
 	for name, tc := range map[string]struct {
 		reason, in, want string
-		dropped          []string
+		dropped          []Dropped
 	}{
 		"Declared":   {"all is declared", "{text: a, names: [b], self: {text: c}}", "{text: a, names: [b], self: {text: c}}", nil},
-		"Unknown":    {"a field and what is under it", "{text: a, txet: {b: c}}", "{text: a}", []string{".spec.txet"}},
-		"Recursive":  {"references are followed, around in circles too", "{self: {self: {x: 1}}}", "{self: {self: {}}}", []string{".spec.self.self.x"}},
-		"List":       {"entries of lists", "{ports: [{port: 1, x: 1}]}", "{ports: [{port: 1}]}", []string{".spec.ports[0].x"}},
-		"Nested":     {"lists in lists", "{nested: [[{port: 1}], [{x: 1}, {z: 1}]]}", "{nested: [[{port: 1}], [{}, {}]]}", []string{".spec.nested[1][0].x", ".spec.nested[1][1].z"}},
-		"Additional": {"any key, and values by their schema", "{labels: {any: a}, byName: {any: {port: 1, x: 1}}}", "{labels: {any: a}, byName: {any: {port: 1}}}", []string{".spec.byName.any.x"}},
+		"Unknown":    {"a field and what is under it", "{text: a, txet: {b: c}}", "{text: a}", []Dropped{{Path: ".spec.txet"}}},
+		"Recursive":  {"references are followed, around in circles too", "{self: {self: {x: 1}}}", "{self: {self: {}}}", []Dropped{{Path: ".spec.self.self.x"}}},
+		"List":       {"entries of lists", "{ports: [{port: 1, x: 1}]}", "{ports: [{port: 1}]}", []Dropped{{Path: ".spec.ports[0].x"}}},
+		"Nested":     {"lists in lists", "{nested: [[{port: 1}], [{x: 1}, {z: 1}]]}", "{nested: [[{port: 1}], [{}, {}]]}", []Dropped{{Path: ".spec.nested[1][0].x"}, {Path: ".spec.nested[1][1].z"}}},
+		"Additional": {"any key, and values by their schema", "{labels: {any: a}, byName: {any: {port: 1, x: 1}}}", "{labels: {any: a}, byName: {any: {port: 1}}}", []Dropped{{Path: ".spec.byName.any.x"}}},
 		"Free":       {"an object without properties holds anything", "{free: {a: {b: c}}}", "{free: {a: {b: c}}}", nil},
-		"Preserve":   {"unknown fields are preserved, known ones go by their schema", "{open: {a: b, port: {port: 1, x: 1}}}", "{open: {a: b, port: {port: 1}}}", []string{".spec.open.port.x"}},
+		"Preserve":   {"unknown fields are preserved, known ones go by their schema", "{open: {a: b, port: {port: 1, x: 1}}}", "{open: {a: b, port: {port: 1}}}", []Dropped{{Path: ".spec.open.port.x"}}},
 		"Missing":    {"a reference to nowhere says nothing", "{missing: {a: b}}", "{missing: {a: b}}", nil},
 		"WrongType":  {"the server says what is wrong with a type", "{text: {a: b}, ports: x, names: {a: b}}", "{text: {a: b}, ports: x, names: {a: b}}", nil},
 		"Null":       {"null is no object", "{self: null, ports: [null]}", "{self: null, ports: [null]}", nil},
-		"Double":     {"the last entry, at the place of the first", "{ports: [{name: a, port: 1, protocol: TCP}, {name: b, port: 2, protocol: TCP}, {name: c, port: 1, protocol: TCP}]}", "{ports: [{name: c, port: 1, protocol: TCP}, {name: b, port: 2, protocol: TCP}]}", []string{".spec.ports[0] (duplicate key)"}},
-		"Default":    {"a key that is not set has its default", "{ports: [{name: a, port: 1}, {name: b, port: 1, protocol: TCP}]}", "{ports: [{name: b, port: 1, protocol: TCP}]}", []string{".spec.ports[0] (duplicate key)"}},
+		"Double":     {"the last entry, at the place of the first", "{ports: [{name: a, port: 1, protocol: TCP}, {name: b, port: 2, protocol: TCP}, {name: c, port: 1, protocol: TCP}]}", "{ports: [{name: c, port: 1, protocol: TCP}, {name: b, port: 2, protocol: TCP}]}", []Dropped{{Path: ".spec.ports[0]", Duplicate: true}}},
+		"Default":    {"a key that is not set has its default", "{ports: [{name: a, port: 1}, {name: b, port: 1, protocol: TCP}]}", "{ports: [{name: b, port: 1, protocol: TCP}]}", []Dropped{{Path: ".spec.ports[0]", Duplicate: true}}},
 		"Different":  {"all keys count", "{ports: [{port: 1, protocol: UDP}, {port: 1}]}", "{ports: [{port: 1, protocol: UDP}, {port: 1}]}", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +90,7 @@ func TestPrune(t *testing.T) {
 			obj := parse(t, head+tc.in)
 			p := pruner{doc: doc}
 			p.walk(obj.Object, rootSchema(doc, obj.GroupVersionKind()), "")
-			sort.Strings(p.dropped)
+			p.sort()
 			if diff := cmp.Diff(parse(t, head+tc.want).Object, obj.Object); diff != "" {
 				t.Errorf("%s: %s", tc.reason, diff)
 			}
@@ -102,12 +101,12 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-func TestWhyDropped(t *testing.T) {
-	for dropped, want := range map[string]string{
-		".spec.txet":                     ".spec.txet is left out, since the schema of this cluster does not have it",
-		".spec.ports[0] (duplicate key)": ".spec.ports[0] is left out, since a later entry of the list has the same key, and the last counts",
+func TestDropped(t *testing.T) {
+	for dropped, want := range map[Dropped]string{
+		{Path: ".spec.txet"}:                      ".spec.txet is left out, since the schema of this cluster does not have it",
+		{Path: ".spec.ports[0]", Duplicate: true}: ".spec.ports[0] is left out, since a later entry of the list has the same key, and the last counts",
 	} {
-		if got := WhyDropped(dropped); got != want {
+		if got := dropped.String(); got != want {
 			t.Errorf("an event says what was dropped, and why: got %q, want %q", got, want)
 		}
 	}

@@ -67,9 +67,9 @@ func (r *Runner) apply(ctx context.Context, w *Work) (plans.Outcome, Effects) {
 		if change.Record.UID != "" {
 			effects.Written = append(effects.Written, change)
 		}
-		for _, field := range change.Dropped {
+		for _, dropped := range change.Dropped {
 			effects.Events = append(effects.Events, [2]string{v1beta1.EventFieldDropped,
-				fmt.Sprintf("%s: %s: correct the package's template", change.ID, apply.WhyDropped(field))})
+				fmt.Sprintf("%s: %s: correct the package's template", change.ID, dropped)})
 		}
 		if change.Action == apply.Awaited {
 			wait(change.Err.Error())

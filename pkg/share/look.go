@@ -41,7 +41,7 @@ type verdict struct {
 	body *unstructured.Unstructured
 	// after is what a creation would give, if the object was absent.
 	after   *unstructured.Unstructured
-	dropped []string
+	dropped []apply.Dropped
 }
 
 // Session is the work on the objects of one step for one holder.

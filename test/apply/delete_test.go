@@ -115,7 +115,7 @@ func TestKinds(t *testing.T) {
 		}
 		return c.Action == apply.Created
 	})
-	if diff := cmp.Diff([]string{".spec.c", ".spec.d"}, c.Dropped); diff != "" {
+	if diff := cmp.Diff([]apply.Dropped{{Path: ".spec.c"}, {Path: ".spec.d"}}, c.Dropped); diff != "" {
 		t.Errorf("dropped: %s", diff)
 	}
 

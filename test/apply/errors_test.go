@@ -41,14 +41,14 @@ func TestRule21(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason  string
 		obj     *unstructured.Unstructured
-		dropped []string
+		dropped []apply.Dropped
 		ports   []string
 	}{
 		"Clean":     {"nothing is dropped", workload(ns, "clean", map[string]any{"ports": []any{port("a", 1)}}, nil), nil, []string{"a"}},
-		"Field":     {"a field of no schema", workload(ns, "field", map[string]any{"immage": "x"}, map[string]any{"replica": int64(1)}), []string{".spec.replica", at + ".immage"}, nil},
-		"Duplicate": {"the last of two ports stays", workload(ns, "duplicate", map[string]any{"ports": []any{port("a", 1, "protocol", "TCP"), port("b", 1, "protocol", "TCP")}}, nil), []string{at + ".ports[0] (duplicate key)"}, []string{"b"}},
-		"Default":   {"a key counts with its default: protocol is TCP", workload(ns, "default", map[string]any{"ports": []any{port("a", 1), port("b", 1, "protocol", "TCP"), port("c", 1, "protocol", "UDP")}}, nil), []string{at + ".ports[0] (duplicate key)"}, []string{"b", "c"}},
-		"Env":       {"the last of two variables stays", workload(ns, "env", map[string]any{"env": []any{map[string]any{"name": "A", "value": "1"}, map[string]any{"name": "A", "value": "2"}}}, nil), []string{at + ".env[0] (duplicate key)"}, nil},
+		"Field":     {"a field of no schema", workload(ns, "field", map[string]any{"immage": "x"}, map[string]any{"replica": int64(1)}), []apply.Dropped{{Path: ".spec.replica"}, {Path: at + ".immage"}}, nil},
+		"Duplicate": {"the last of two ports stays", workload(ns, "duplicate", map[string]any{"ports": []any{port("a", 1, "protocol", "TCP"), port("b", 1, "protocol", "TCP")}}, nil), []apply.Dropped{{Path: at + ".ports[0]", Duplicate: true}}, []string{"b"}},
+		"Default":   {"a key counts with its default: protocol is TCP", workload(ns, "default", map[string]any{"ports": []any{port("a", 1), port("b", 1, "protocol", "TCP"), port("c", 1, "protocol", "UDP")}}, nil), []apply.Dropped{{Path: at + ".ports[0]", Duplicate: true}}, []string{"b", "c"}},
+		"Env":       {"the last of two variables stays", workload(ns, "env", map[string]any{"env": []any{map[string]any{"name": "A", "value": "1"}, map[string]any{"name": "A", "value": "2"}}}, nil), []apply.Dropped{{Path: at + ".env[0]", Duplicate: true}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := s.does(t, tc.reason, apply.Created, tc.obj)
