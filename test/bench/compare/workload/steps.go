@@ -25,9 +25,9 @@ func steps() Workload {
 there), and by the command, which also installs the package. ` + "`helm upgrade --install --wait`" + ` applies the five ConfigMaps
 together, as Helm has no steps. Then Instances of four objects (Deployment of no replica) that come at once, on a
 control plane with the controllers of Deployments; without any manager, 200 of them take 3.1 s (measured once). Helm's are
-as many commands, 8 at a time. Of Instances that come at once, eight are worked on at a time, and those that were begun are ended before
-others are begun. What bounds it is the processor, which the API server needs most of: of some 23 requests an Instance, ten
-are writes of the manager, four its look for foreign objects, and eight those of Kubernetes' own controllers.`,
+as many commands, 8 at a time. Of Instances that come at once, eight are worked on at a time, and those that were begun are
+ended before others are begun. What bounds it is the processor, which the API server needs most of: of some 23 requests an
+Instance, ten are writes of the manager, four its look for foreign objects, and eight those of Kubernetes' own controllers.`,
 		Run: runSteps,
 	}
 }
