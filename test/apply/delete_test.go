@@ -124,7 +124,7 @@ func TestKinds(t *testing.T) {
 	s.does(t, "the CRD's schema", apply.Configured, crd)
 	eventually(t, "c is declared", func() bool {
 		newer.SetName(newer.GetName() + "y")
-		return cmp.Equal([]string{".spec.d"}, s.does(t, "d is not declared", apply.Created, newer).Dropped)
+		return cmp.Equal([]apply.Dropped{{Path: ".spec.d"}}, s.does(t, "d is not declared", apply.Created, newer).Dropped)
 	})
 
 	t.Log("the kind goes, though the mapper knows it")
