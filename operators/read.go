@@ -31,6 +31,11 @@ func WithStrict() Option { return func(r *reader) { r.strict = true } }
 // WithPath tells where the package is, for messages only.
 func WithPath(where string) Option { return func(r *reader) { r.where = where } }
 
+// WithArchive tells which archive the package is unpacked from, for messages only.
+func WithArchive(where string) Option {
+	return func(r *reader) { r.where, r.packed = where, true }
+}
+
 // Read reads the package whose root is the root of a file system. All that is wrong is reported together: the error
 // is of type Errors. Links are followed inside the tree only.
 func Read(fsys fs.FS, opts ...Option) (*Package, error) {
@@ -60,6 +65,7 @@ type reader struct {
 	fsys     fs.FS
 	strict   bool
 	where    string
+	packed   bool // where is an archive
 	file     string
 	values   int // decoded so far
 	errors   Errors
@@ -129,22 +135,40 @@ func (r *reader) notFound(name string) string {
 		where = "the root of the package"
 	}
 	message := fmt.Sprintf("file not found in %s", where)
-	entries, err := fs.ReadDir(r.fsys, ".")
-	if err != nil {
-		return message
-	}
-	for _, entry := range entries {
-		if !entry.IsDir() {
-			continue
-		}
-		if _, err := fs.Stat(r.fsys, path.Join(entry.Name(), name)); err == nil {
-			if r.where != "" {
-				return fmt.Sprintf("%s; did you mean %s/%s?", message, strings.TrimRight(r.where, "/"), entry.Name())
-			}
-			return fmt.Sprintf("%s; did you mean its folder %s?", message, entry.Name())
+	if folder := r.below(name); folder != "" {
+		switch {
+		case r.packed:
+			return fmt.Sprintf("%s; it is in the folder %s of the archive: pack that folder by itself, with kubectl kudo package create", message, folder)
+		case r.where != "":
+			return fmt.Sprintf("%s; did you mean %s/%s?", message, strings.TrimRight(r.where, "/"), folder)
+		default:
+			return fmt.Sprintf("%s; did you mean its folder %s?", message, folder)
 		}
 	}
 	return message + "; a package is a folder with operator.yaml, params.yaml and templates"
+}
+
+// below finds a folder that holds a file: one of the root, and in an archive, which is in memory, any.
+func (r *reader) below(name string) string {
+	folder := ""
+	_ = fs.WalkDir(r.fsys, ".", func(at string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil || !entry.IsDir() || at == ".":
+			return nil
+		case exists(r.fsys, path.Join(at, name)):
+			folder = at
+			return fs.SkipAll
+		case !r.packed:
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return folder
+}
+
+func exists(fsys fs.FS, name string) bool {
+	_, err := fs.Stat(fsys, name)
+	return err == nil
 }
 
 // read reads a file of the package, through links that stay inside.

@@ -168,6 +168,20 @@ func TestReadWarnings(t *testing.T) {
 	}
 }
 
+func TestReadWrapped(t *testing.T) {
+	wrapped := tree(map[string]string{"a/b/operator.yaml": "name: x", "a/b/params.yaml": ""})
+	hint := "; it is in the folder a/b of the archive: pack that folder by itself, with kubectl kudo package create"
+	_, err := Read(wrapped, WithArchive("./x.tgz"))
+	want := []string{"operator.yaml: file not found in ./x.tgz" + hint, "params.yaml: file not found in ./x.tgz" + hint}
+	var errs Errors
+	if !errors.As(err, &errs) {
+		t.Fatalf("error is %T %v", err, err)
+	}
+	if diff := cmp.Diff(want, findings(errs)); diff != "" {
+		t.Errorf("what is in a folder of an archive is found there: -want +got:\n%s", diff)
+	}
+}
+
 func TestReadErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string

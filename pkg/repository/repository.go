@@ -133,7 +133,7 @@ func within(files fs.FS, dir, name, origin string) (*Found, error) {
 	if err != nil {
 		return nil, wrap(name, err)
 	}
-	pkg, err := operators.Read(part, operators.WithPath(name))
+	pkg, err := operators.Read(part, operators.WithArchive(name))
 	if err != nil {
 		return nil, wrap(name, err)
 	}
