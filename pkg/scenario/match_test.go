@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 var update = flag.Bool("update", false, "write golden files")
@@ -47,6 +48,38 @@ func TestDifferences(t *testing.T) {
 		}
 		if diff := cmp.Diff(tc.diff, strings.Join(got, "\n")); diff != "" {
 			t.Errorf("%s: %s", tc.reason, diff)
+		}
+	}
+}
+
+func TestConditionsOfInstances(t *testing.T) {
+	object := func(kind, status string) *unstructured.Unstructured {
+		objs, err := parse([]byte("apiVersion: kudo.dev/v1beta1\nkind: " + kind + "\nmetadata: {name: a}\nstatus: " + status))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return objs[0]
+	}
+	const running = `{conditions: [{type: Ready, status: Unknown, reason: PlanInProgress}, {type: Reconciling, status: "True"}]}`
+	for _, tc := range []struct {
+		reason, kind, want, have string
+		met                      bool
+	}{
+		{"a suite for KUDO names Ready only", "Instance", `{conditions: [{type: Ready, status: Unknown}]}`, running, true},
+		{"whose status counts", "Instance", `{conditions: [{type: Ready, status: "True"}]}`, running, false},
+		{"who names others names all", "Instance", `{conditions: [{type: Reconciling, status: "True"}]}`, running, false},
+		{"all", "Instance", `{conditions: [{type: Ready}, {type: Reconciling}]}`, running, true},
+		{"none", "Instance", `{conditions: []}`, running, false},
+		{"not one that is not there", "Instance", `{conditions: [{type: Ready}]}`, `{conditions: [{type: Stalled}]}`, false},
+		{"of other kinds all", "OperatorVersion", `{conditions: [{type: Ready}]}`, running, false},
+	} {
+		want, have := object(tc.kind, tc.want), object(tc.kind, tc.have)
+		before := have.DeepCopy()
+		if got := len(Differences(want.Object, seenAs(want, have).Object, "")) == 0; got != tc.met {
+			t.Errorf("%s: met is %t", tc.reason, got)
+		}
+		if diff := cmp.Diff(before, have); diff != "" {
+			t.Errorf("%s: what is seen was changed: %s", tc.reason, diff)
 		}
 	}
 }
