@@ -5,6 +5,7 @@ package installplan
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -162,6 +163,27 @@ func fatal(t *testing.T, ov *v1beta1.OperatorVersion, texts ...string) {
 		t.Fatalf("the install plan of %s is %s: %s", ov.Name, a.Status, a.Message)
 	}
 	env.Contains(t, a.Message, texts...)
+	evented(t, ov, "Warning PlanFailed: Install plan install failed: "+a.Message)
+	evented(t, ov, "Normal PlanFinished: Execution of install plan install finished with status FATAL_ERROR")
+}
+
+// evented wants an event on an OperatorVersion.
+func evented(t *testing.T, ov *v1beta1.OperatorVersion, want string) {
+	t.Helper()
+	env.Eventually(t, "the event "+want, func() string {
+		list := &corev1.EventList{}
+		if err := suite.List(ctx, list, client.InNamespace(ov.Namespace), client.MatchingFields{"involvedObject.name": ov.Name}); err != nil {
+			return err.Error()
+		}
+		var have []string
+		for _, e := range list.Items {
+			have = append(have, fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Message))
+		}
+		if slices.Contains(have, want) {
+			return ""
+		}
+		return strings.Join(have, "\n")
+	})
 }
 
 // uninstall deletes an OperatorVersion and waits until it and its Installation are gone.

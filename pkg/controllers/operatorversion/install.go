@@ -198,11 +198,10 @@ func (p *pass) execute(ctx context.Context) (bool, error) {
 }
 
 func (p *pass) finished(name string, st v1beta1.PlanStatus) {
-	kind, message := corev1.EventTypeNormal, ""
 	if st.Status == v1beta1.FatalError {
-		kind, message = corev1.EventTypeWarning, ": "+st.Message
+		p.happened(corev1.EventTypeWarning, v1beta1.EventPlanFailed, "Install plan %s failed: %s", name, st.Message)
 	}
-	p.happened(kind, v1beta1.EventPlanFinished, "Execution of install plan %s finished with status %s%s", name, st.Status, message)
+	p.happened(corev1.EventTypeNormal, v1beta1.EventPlanFinished, "Execution of install plan %s finished with status %s", name, st.Status)
 }
 
 // sensitive are the install parameters whose values are not to be seen.
