@@ -77,7 +77,7 @@ func (s *Session) keep(ctx context.Context, live *unstructured.Unstructured) (*B
 	}
 	switch live.GroupVersionKind().GroupKind() {
 	case claim:
-		return block(v1beta1.ReasonClaimKept, "holds data, and is not deleted", nil)
+		return block(v1beta1.ReasonClaimKept, "holds data", nil)
 	case definition:
 		left, err := s.customResources(ctx, live)
 		return block(v1beta1.ReasonCustomResourcesLeft, left, err)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -133,7 +134,8 @@ func keep(s report.Section, used map[string]string, o options) error {
 	if err != nil {
 		return err
 	}
-	r.Machine, r.Versions = machine(), used
+	s.Kudo = used["kudo"]
+	r.Machine, r.Versions = machine(), others(used)
 	r.Put(s, names())
 	if err := os.MkdirAll(filepath.Dir(o.json), 0o750); err != nil {
 		return err
@@ -146,4 +148,11 @@ func keep(s report.Section, used map[string]string, o options) error {
 		return err
 	}
 	return os.WriteFile(o.page, []byte(page.String()), 0o644)
+}
+
+// others are the versions of all but kudo, which each section has its own of.
+func others(used map[string]string) map[string]string {
+	out := maps.Clone(used)
+	delete(out, "kudo")
+	return out
 }

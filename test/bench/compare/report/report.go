@@ -32,6 +32,8 @@ type Section struct {
 	Name  string `json:"name"`
 	Title string `json:"title"`
 	About string `json:"about"`
+	// Kudo is the version of kudo that was measured.
+	Kudo string `json:"kudo"`
 	// Began says when; Load is the load average of the machine at the begin: over the number of its cores, somebody else
 	// works too, and times are those of a busy machine.
 	Began time.Time `json:"began"`

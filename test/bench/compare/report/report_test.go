@@ -81,15 +81,15 @@ func TestPut(t *testing.T) {
 }
 
 func TestDocument(t *testing.T) {
-	r := &Report{Machine: Machine{CPU: "some", Cores: 2}, Versions: map[string]string{"kudo": "1"}}
+	r := &Report{Machine: Machine{CPU: "some", Cores: 2}, Versions: map[string]string{"Helm": "v4"}}
 	s := section()
-	s.Title, s.Quick, s.Figures = "Installing", true, append(s.Faster(), AtMost("requests", 12, 10, "%.0f"), Told("all", "%s", strings.Repeat("x", 100)))
+	s.Title, s.Kudo, s.Quick, s.Figures = "Installing", "1.2.3", true, append(s.Faster(), AtMost("requests", 12, 10, "%.0f"), Told("all", "%s", strings.Repeat("x", 100)))
 	r.Put(s, nil)
 	var out strings.Builder
 	if err := r.Document(&out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"## Installing", "provisional", "| install | 10   | other | 5.00 s", "at most 10", "**missed**", "\n* all: xxx"} {
+	for _, want := range []string{"## Installing", "| Helm    | v4", ", kudo 1.2.3, **provisional**", "| install | 10   | other | 5.00 s", "at most 10", "**missed**", "\n* all: xxx"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the page lacks %q:\n%s", want, out.String())
 		}

@@ -101,8 +101,8 @@ func align(rows [][]string) string {
 
 const preface = `# Benchmarks
 
-Written by ` + "`make bench`" + ` (` + "`test/bench/compare`" + `); the samples behind each line are in its JSON. Times are those of one machine and
-one run: compare them with one another, not with those of other machines.
+Written by ` + "`make bench`" + ` (` + "`test/bench/compare`" + `); which puts the samples behind each line into
+` + "`dist/benchmarks.json`" + `. Times are those of one machine and one run: compare them with one another, not with those of other machines.
 
 * The contestants of a case run one after the other on one control plane, in an order that turns each round. Median and
   minimum are over the rounds; *× kudo* is the median over kudo's, so over 1 kudo is faster.
@@ -136,9 +136,12 @@ func (r *Report) Document(w io.Writer) error {
 	return err
 }
 
-// caveats say why figures are not to be taken for more than they are.
+// caveats say of what the figures are, and why they are not to be taken for more than they are.
 func (s *Section) caveats(cores int) string {
 	var out string
+	if s.Kudo != "" {
+		out += ", kudo " + s.Kudo
+	}
 	if s.Quick {
 		out += ", **provisional**: with fewer rounds and smaller sizes (`-quick`)"
 	}
