@@ -93,7 +93,7 @@ func (run *Run) hide(child *v1beta1.Instance) ([]*unstructured.Unstructured, err
 	}
 	secret := &corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: child.Namespace, Name: child.Name + "-parameters"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: child.Namespace, Name: childSecret(child.Name)},
 		Data:       map[string][]byte{},
 	}
 	for name, value := range hidden {
@@ -107,6 +107,9 @@ func (run *Run) hide(child *v1beta1.Instance) ([]*unstructured.Unstructured, err
 	delete(fields["metadata"].(map[string]any), "creationTimestamp")
 	return []*unstructured.Unstructured{{Object: fields}}, nil
 }
+
+// childSecret is the name of the Secret that hide makes for a child.
+func childSecret(child string) string { return child + "-parameters" }
 
 // unwanted deletes the child of a dependency that is switched off, after its cleanup plan.
 func (w *Work) unwanted(child *v1beta1.Instance) *Work {

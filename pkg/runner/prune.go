@@ -75,6 +75,10 @@ func (run *Run) named(plan, phase string, step v1beta1.Step, named map[apply.ID]
 				child.Name = operators.ChildInstanceName(run.Subject.Name, t.Package)
 			}
 			named[child] = true
+			// It is there only if a value is sensitive, but the child may still take its parameters from there.
+			secret := apply.ID{}
+			secret.Kind, secret.Name = "Secret", childSecret(child.Name)
+			named[secret] = true
 		}
 		objs, _, err := run.render(resources, v)
 		if err != nil {

@@ -175,10 +175,14 @@ func TestSensitiveChild(t *testing.T) {
 	ns := namespace(t)
 	child := vault(ns, func(ov *v1beta1.OperatorVersion) { ov.Name = "vault-0.1.0" })
 	must(t, cluster.Create(t.Context(), child))
-	parent := gen.Version(ns, "parent", gen.Required("PASSWORD"), gen.Template("p.yaml", "PASSWORD: 'pre-{{ .Params.PASSWORD }}'\nUSER: anna\n"),
-		gen.Task("child", v1beta1.KudoOperatorTask, v1beta1.TaskSpec{Package: "vault", OperatorVersion: "0.1.0", ParameterFile: "p.yaml"}),
-		gen.Serial("deploy", "child"))
+	version := func(name string) *v1beta1.OperatorVersion {
+		return gen.Version(ns, name, gen.Required("PASSWORD"), gen.Template("p.yaml", "PASSWORD: 'pre-{{ .Params.PASSWORD }}'\nUSER: anna\n"),
+			gen.Task("child", v1beta1.KudoOperatorTask, v1beta1.TaskSpec{Package: "vault", OperatorVersion: "0.1.0", ParameterFile: "p.yaml"}),
+			gen.Serial("deploy", "child"))
+	}
+	parent, next := version("parent"), version("parent-next")
 	must(t, cluster.Create(t.Context(), parent))
+	must(t, cluster.Create(t.Context(), next))
 	must(t, cluster.Create(t.Context(), secret(ns, "login", map[string]string{"PASSWORD": password})))
 	i := gen.Instance("i", parent, nil)
 	i.Spec.ParametersFrom = from("Secret/login")
@@ -192,6 +196,13 @@ func TestSensitiveChild(t *testing.T) {
 		t.Errorf("the child's password is %q", got)
 	}
 	unseen(t, ns, password)
+
+	must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = next.Name }))
+	status(t, await(t, ns, "i", env.Ended("deploy", 2)), "deploy", v1beta1.Complete)
+	get(t, &corev1.Secret{}, ns, "i-vault-parameters") // an upgrade leaves it
+	if ready := meta.FindStatusCondition(get(t, &v1beta1.Instance{}, ns, "i-vault").Status.Conditions, v1beta1.ReadyCondition); ready == nil || ready.Reason == v1beta1.ReasonWaitingForParameters {
+		t.Errorf("after the upgrade of its parent the child is %v", ready)
+	}
 }
 
 // TestSourceRights: sources are read with the rights of the account that the plans run with.
