@@ -388,3 +388,53 @@ func TestUpgrade(t *testing.T) {
 	}
 	gone(t, crd("olds."+group))
 }
+
+// TestFailedUpgrade: the definitions of the version before stay while an upgrade has failed or cannot begin, and when it is
+// taken back.
+func TestFailedUpgrade(t *testing.T) {
+	t.Parallel()
+	group, s, ns := unique(t), serve(t), suite.NewNamespace(t)
+	s.put("/1.tgz", pack(t, definition(group, "jobs", "size: {type: integer}"), definition(group, "olds", "size: {type: integer}")))
+	s.put("/2.tgz", pack(t, definition(group, "jobs", "size: {type: integer}"), definition(group, "news", "size: {type: integer}")))
+	s.put("/3.tgz", pack(t, definition(group, "jobs", "size: {type: string}")))
+	url := s.URL + "/{{ .AppVersion }}.tgz"
+	one, three := version(ns, "1", group, "Job", url), version(ns, "3", group, "Job", url)
+	two := version(ns, "2", group, "New", url, gen.Task("app", v1beta1.DummyTask, v1beta1.TaskSpec{WantErr: true, Fatal: true}), gen.Serial("deploy", "app"))
+	for _, ov := range []*v1beta1.OperatorVersion{one, two, three} {
+		env.Must(t, suite.Create(ctx, ov))
+	}
+	deploy(t, one, "i")
+	to := func(ov *v1beta1.OperatorVersion) {
+		i := env.Read(t, suite, &v1beta1.Instance{}, ns, "i")
+		patch := client.MergeFrom(i.DeepCopy())
+		i.Spec.OperatorVersion.Name = ov.Name
+		env.Must(t, suite.Patch(ctx, i, patch))
+	}
+	stays := func(reason string) {
+		t.Helper()
+		for range 10 {
+			time.Sleep(200 * time.Millisecond)
+			if old := crd("olds." + group); !exists(t, old) || old.GetDeletionTimestamp() != nil {
+				t.Fatalf("%s: the definitions of the version that runs are gone", reason)
+			}
+		}
+	}
+	to(three) // its definitions would break those that are there
+	_, err := suite.Await(ctx, ns, "i", env.Long, func(i *v1beta1.Instance) bool {
+		return meta.IsStatusConditionFalse(i.Status.Conditions, v1beta1.CRDsReadyCondition)
+	})
+	env.Must(t, err)
+	to(one)
+	_, err = suite.Await(ctx, ns, "i", env.Long, func(i *v1beta1.Instance) bool {
+		return i.Status.AggregatedStatus.Status == v1beta1.Complete
+	})
+	env.Must(t, err)
+	stays("an upgrade was taken back that could not begin")
+	to(two)
+	i, err := suite.Await(ctx, ns, "i", env.Long, env.Ended("deploy", 2))
+	env.Must(t, err)
+	if st := i.Status.PlanStatus["deploy"]; st.Status != v1beta1.FatalError {
+		t.Fatalf("the upgrade is %s", st.Status)
+	}
+	stays("an upgrade has failed")
+}

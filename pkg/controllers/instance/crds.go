@@ -47,9 +47,11 @@ func (p *pass) definitions(ctx context.Context) (waits string, err error) {
 	case resolved == nil:
 		return p.downloading(wanted, progress), nil
 	}
+	before := p.crdStatus().CRDs
 	p.fetched(resolved)
 	objs := resolved.Objects()
 	if waits, err = p.define(ctx, objs, wanted.Tarball.CRDUpdatePolicy == v1beta1.UpdateIfSafe); waits != "" || err != nil {
+		p.instance.Status.CRDs.CRDs = before // what runs needs these, until a version that needs others can run
 		return waits, err
 	}
 	if crds := p.instance.Status.CRDs; crds != nil {
@@ -205,6 +207,17 @@ func (p *pass) dropped(ctx context.Context) error {
 	return err
 }
 
+// settled tells whether the Instance has arrived at its version: the newest run of a plan that brings it there is complete.
+func (p *pass) settled() bool {
+	newest := v1beta1.PlanStatus{}
+	for _, plan := range []string{v1beta1.DeployPlan, v1beta1.UpdatePlan, v1beta1.UpgradePlan} {
+		if st := p.instance.Status.PlanStatus[plan]; st.Revision > newest.Revision {
+			newest = st
+		}
+	}
+	return newest.Status == v1beta1.Complete
+}
+
 // restore installs definitions again that somebody has deleted, at rest.
 func (p *pass) restore(ctx context.Context) error {
 	if running, _ := p.running(); running != "" || p.instance.Status.CRDs == nil || p.live == nil || p.waited() {
@@ -219,7 +232,10 @@ func (p *pass) restore(ctx context.Context) error {
 		if r.State == v1beta1.HoldExisting || r.UID == "" {
 			continue
 		}
-		if !slices.Contains(p.instance.Status.CRDs.CRDs, r.Name) { // left of the version before
+		if !slices.Contains(p.instance.Status.CRDs.CRDs, r.Name) { // left of the version before, which may still run
+			if !p.settled() {
+				continue
+			}
 			return p.dropped(ctx)
 		}
 		live, known, err := p.Share.Seen(ctx, r)
