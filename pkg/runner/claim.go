@@ -90,7 +90,7 @@ func (run *Run) claimer(inventory Inventory) func(context.Context, *unstructured
 // shared names the Installation that holds a live object; empty if none does.
 func shared(live *unstructured.Unstructured) string {
 	for _, owner := range live.GetOwnerReferences() {
-		if owner.Kind == "Installation" && strings.HasPrefix(owner.APIVersion, v1beta1.GroupVersion.Group+"/") {
+		if v1beta1.OwnedByInstallation(owner) {
 			return "Installation " + owner.Name
 		}
 	}

@@ -91,7 +91,7 @@ func (s *Session) foreign(ctx context.Context, owners []metav1.OwnerReference) (
 		return "its OperatorVersion is gone", err
 	}
 	for _, owner := range owners {
-		if owner.Kind != "Installation" {
+		if !v1beta1.OwnedByInstallation(owner) {
 			return fmt.Sprintf("%s %s owns it too", owner.Kind, owner.Name), nil
 		}
 		i, err := s.installation(ctx, owner)
@@ -165,7 +165,7 @@ func (e *Engine) holders(ctx context.Context, live *unstructured.Unstructured) [
 			continue
 		}
 		text := owner.Kind + " " + owner.Name
-		if owner.Kind == "Installation" {
+		if v1beta1.OwnedByInstallation(owner) {
 			if i, err := e.installation(ctx, owner); err == nil && i != nil {
 				text = fmt.Sprintf("%s %s/%s", i.Spec.For.Kind, i.Spec.For.Namespace, i.Spec.For.Name)
 			}

@@ -2,6 +2,7 @@ package installplan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -225,6 +226,22 @@ func TestRelease(t *testing.T) {
 			t.Errorf("it was taken over, stays, and nobody owns it: %v", taken.OwnerReferences)
 		}
 		env.Must(t, suite.Delete(ctx, taken))
+	})
+	t.Run("OwnedByAnotherGroup", func(t *testing.T) {
+		t.Parallel()
+		f, ns := newFleet(t), suite.NewNamespace(t)
+		ov := f.version(ns, "fleet")
+		complete(t, install(t, ov))
+		other := foreignInstallation(t, f.word)
+		owned := f.objects()["role"].(*rbacv1.ClusterRole)
+		edit(t, owned, func(r *rbacv1.ClusterRole) {
+			r.OwnerReferences = append(r.OwnerReferences, metav1.OwnerReference{APIVersion: other.GetAPIVersion(), Kind: other.GetKind(), Name: other.GetName(), UID: other.GetUID()})
+		})
+		uninstall(t, ov)
+		if !exists(t, owned) || owned.DeletionTimestamp != nil || !slices.Equal(owners(owned), []string{other.GetName()}) {
+			t.Errorf("a kind Installation that is not kudo's owns it, too: %v", owned.OwnerReferences)
+		}
+		env.Must(t, suite.Delete(ctx, owned))
 	})
 	t.Run("WithoutOwner", func(t *testing.T) {
 		f, ns := newFleet(t), suite.NewNamespace(t)
@@ -463,4 +480,29 @@ func resume(t *testing.T) {
 	if out, err := suite.Local("start", "manager"); err != nil {
 		t.Fatal(out, err)
 	}
+}
+
+// foreignInstallation makes an object of a kind that is called like kudo's, in another group.
+func foreignInstallation(t *testing.T, word string) *unstructured.Unstructured {
+	t.Helper()
+	group := word + ".operators.example.com"
+	crd := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"group": group, "scope": "Cluster", "names": map[string]any{"plural": "installations", "singular": "installation", "kind": "Installation", "listKind": "InstallationList"},
+		"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}}},
+	}}}
+	crd.SetGroupVersionKind(crds)
+	crd.SetName("installations." + group)
+	env.Must(t, suite.Create(ctx, crd))
+	t.Cleanup(func() { _ = suite.Delete(ctx, crd) })
+	obj := &unstructured.Unstructured{}
+	obj.SetAPIVersion(group + "/v1")
+	obj.SetKind("Installation")
+	obj.SetName("default")
+	env.Eventually(t, "the kind Installation of "+group, func() string {
+		if err := suite.Create(ctx, obj); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	return obj
 }

@@ -3,6 +3,7 @@ package v1beta1
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -158,6 +159,11 @@ type InstallationList struct {
 
 // maxName is the longest name of an object, in bytes (RFC 1123 subdomain).
 const maxName = 253
+
+// OwnedByInstallation tells whether an owner is an Installation of kudo's; other groups have kinds of that name, too.
+func OwnedByInstallation(owner metav1.OwnerReference) bool {
+	return owner.Kind == "Installation" && strings.HasPrefix(owner.APIVersion, GroupVersion.Group+"/")
+}
 
 // InstallationName is `<namespace>-<name>-<8 hex digits of the uid's hash>`, cut where it would be too long.
 func InstallationName(namespace, name string, uid types.UID) string {

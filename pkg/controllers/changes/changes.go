@@ -2,8 +2,6 @@
 package changes
 
 import (
-	"strings"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,7 +43,7 @@ func Instance(key types.NamespacedName) *unstructured.Unstructured {
 func Holders(obj *unstructured.Unstructured) []string {
 	var out []string
 	for _, owner := range obj.GetOwnerReferences() {
-		if owner.Kind == "Installation" && strings.HasPrefix(owner.APIVersion, v1beta1.GroupVersion.Group+"/") {
+		if v1beta1.OwnedByInstallation(owner) {
 			out = append(out, owner.Name)
 		}
 	}
