@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/plans"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
 )
@@ -397,4 +398,25 @@ func TestContentBehindAPage(t *testing.T) {
 	waits(t, ov, v1beta1.ReasonNamespaceNotEmpty, "ConfigMap zzz-foreign")
 	env.Must(t, suite.Delete(ctx, &corev1.ConfigMap{ObjectMeta: gen.Meta(f.word, "zzz-foreign")}))
 	released(t, ov)
+}
+
+// Another install plan takes the place of one that runs: that one is given up.
+func TestInstallPlanReplaced(t *testing.T) {
+	t.Parallel()
+	f, ns := newFleet(t), suite.NewNamespace(t)
+	ov := f.version(ns, "fleet", gen.Task("never", v1beta1.DummyTask, v1beta1.TaskSpec{}), gen.Serial("install", "never"), gen.Serial("setup", "fleet"))
+	env.Must(t, suite.Create(ctx, ov))
+	env.Eventually(t, "a plan that runs", func() string {
+		now := env.Read(t, suite, &v1beta1.OperatorVersion{}, ns, "fleet")
+		if plans.Running(now.Status.PlanStatus) != "install" {
+			return fmt.Sprintf("%+v", now.Status.PlanStatus)
+		}
+		return ""
+	})
+	edit(t, ov, func(ov *v1beta1.OperatorVersion) { ov.Spec.InstallPlan = "setup" })
+	now := complete(t, ended(t, ov, 2))
+	if old := now.Status.PlanStatus["install"]; old.Status != v1beta1.FatalError || !strings.Contains(old.Message, "spec.installPlan is setup now") {
+		t.Errorf("the plan that was replaced is %s: %s", old.Status, old.Message)
+	}
+	uninstall(t, ov)
 }

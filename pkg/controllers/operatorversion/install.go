@@ -160,6 +160,11 @@ func (p *pass) begin(ctx context.Context, cause string) error {
 	if status.PlanStatus == nil {
 		status.PlanStatus = map[string]v1beta1.PlanStatus{}
 	}
+	if running := plans.Running(status.PlanStatus); running != "" && running != plan {
+		old := status.PlanStatus[running]
+		plans.Fail(&old, fmt.Sprintf("given up: spec.installPlan is %s now", plan), p.Clock.Now())
+		status.PlanStatus[running] = old
+	}
 	status.Revision, status.Inputs, status.InstallationUID = revision, p.inputs(), p.holder.UID
 	status.PlanStatus[plan] = plans.Start(plan, p.ov.Spec.Plans[plan], run.UID, revision, p.Clock.Now())
 	p.derive()
