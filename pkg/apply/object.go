@@ -135,11 +135,16 @@ func Look(ctx context.Context, resource dynamic.ResourceInterface, name string) 
 	return live, err
 }
 
-// Gone is true for a 404 that names the object. One without a name means that the kind is not served: that is unknown,
-// never "gone".
+// Gone is true for a 404 by which the API server says that it has no object of the name. One without a name, or which is
+// no Status of the API, means that the kind is not served: that is unknown, never "gone".
 func Gone(err error) bool {
-	status, ok := err.(apierrors.APIStatus)
-	return ok && apierrors.IsNotFound(err) && status.Status().Details != nil && status.Status().Details.Name != ""
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || !apierrors.IsNotFound(err) {
+		return false
+	}
+	details := status.Status().Details
+	// Clients of a type put the name into what they make of an answer that is no Status.
+	return details != nil && details.Name != "" && !apierrors.IsUnexpectedServerError(err)
 }
 
 // replaced tells whether an apply with a uid met another object of the name: the server answers 422 then.

@@ -196,6 +196,8 @@ func TestAnswers(t *testing.T) {
 		"Gone":         {"404 with a name", status(404, metav1.StatusReasonNotFound, "", named), "gone"},
 		"NoKind":       {"404 without a name: the kind is not served, which is unknown and not gone", status(404, metav1.StatusReasonNotFound, "", &metav1.StatusDetails{}), ""},
 		"NoDetails":    {"404 without details", status(404, metav1.StatusReasonNotFound, "", nil), ""},
+		"NotServed":    {"404 that is no Status, into which clients of a type put the name", apierrors.NewGenericServerResponse(404, "get", schema.GroupResource{}, "x", "404 page not found", 0, true), ""},
+		"Wrapped":      {"404 with a name, in another error", fmt.Errorf("read it: %w", status(404, metav1.StatusReasonNotFound, "", named)), "gone"},
 		"Replaced":     {"422 about the uid", status(422, metav1.StatusReasonInvalid, "", uid), "replaced"},
 		"Invalid":      {"422 about a field", status(422, metav1.StatusReasonInvalid, "", &metav1.StatusDetails{Causes: []metav1.StatusCause{{Field: "spec"}}}), ""},
 		"Bare422":      {"422 of a webhook, without details", status(422, metav1.StatusReasonInvalid, "", nil), ""},

@@ -34,7 +34,7 @@ func (s *Session) Leave(ctx context.Context, r v1beta1.HeldResource, force bool)
 
 // Orphaned lets go of what was joined for a holder that has gone in the meantime: nobody would release it any more.
 func (s *Session) Orphaned(ctx context.Context, held Inventory, cause error) error {
-	if !apierrors.IsNotFound(cause) {
+	if !apply.Gone(cause) {
 		return cause
 	}
 	for _, r := range slices.Backward(held) {

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -65,7 +64,7 @@ func others(live *unstructured.Unstructured, holder *v1beta1.Installation) []met
 func (e *Engine) installation(ctx context.Context, owner metav1.OwnerReference) (*v1beta1.Installation, error) {
 	i := &v1beta1.Installation{}
 	err := e.reader.Get(ctx, types.NamespacedName{Name: owner.Name}, i)
-	if apierrors.IsNotFound(err) || err == nil && i.UID != owner.UID {
+	if apply.Gone(err) || err == nil && i.UID != owner.UID {
 		return nil, nil
 	}
 	if err != nil {
@@ -78,7 +77,7 @@ func (e *Engine) installation(ctx context.Context, owner metav1.OwnerReference) 
 func (e *Engine) version(ctx context.Context, i *v1beta1.Installation) (*v1beta1.OperatorVersion, error) {
 	ov := &v1beta1.OperatorVersion{}
 	err := e.reader.Get(ctx, types.NamespacedName{Namespace: i.Spec.For.Namespace, Name: i.Spec.For.Name}, ov)
-	if apierrors.IsNotFound(err) || i.Spec.For.Kind != "OperatorVersion" || err == nil && ov.UID != i.Spec.For.UID {
+	if apply.Gone(err) || i.Spec.For.Kind != "OperatorVersion" || err == nil && ov.UID != i.Spec.For.UID {
 		return nil, nil
 	}
 	return ov, err

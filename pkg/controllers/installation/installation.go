@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/controllers/requeue"
 	"kudo.dev/kudo/pkg/share"
 )
@@ -91,18 +92,11 @@ func (r *Reconciler) subject(ctx context.Context, i *v1beta1.Installation) (clie
 		switch {
 		case err == nil && subject.GetUID() == i.Spec.For.UID:
 			return subject, nil
-		case err != nil && !named(err):
+		case err != nil && !apply.Gone(err):
 			return nil, fmt.Errorf("%s %s: %w", i.Spec.For.Kind, key, err)
 		}
 	}
 	return nil, nil
-}
-
-// named tells whether a 404 names the object. One that does not means that the kind is not served: that is unknown, and
-// must never release anything.
-func named(err error) bool {
-	status, ok := err.(apierrors.APIStatus)
-	return ok && apierrors.IsNotFound(err) && status.Status().Details != nil && status.Status().Details.Name != ""
 }
 
 // inUse says who still needs what is held; nil if nobody does. An Installation that was deleted by hand stays as it is
@@ -118,7 +112,7 @@ func (r *Reconciler) inUse(ctx context.Context, i *v1beta1.Installation, subject
 	if subject == nil {
 		successor := &v1beta1.OperatorVersion{}
 		err := r.Reader.Get(ctx, types.NamespacedName{Namespace: i.Spec.For.Namespace, Name: i.Spec.For.Name}, successor)
-		if err != nil && !named(err) {
+		if err != nil && !apply.Gone(err) {
 			return nil, err
 		}
 		if err == nil && successor.Installed() { // Instances of the name are the successor's, which has all that they need
