@@ -172,14 +172,14 @@ func (s *Session) contentOf(ctx context.Context, kind apply.NamespacedKind, name
 	var out []string
 	for token := ""; ; {
 		list, err := s.objects.List(ctx, kind.Resource, namespace, most, token)
-		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+		if apierrors.IsMethodNotSupported(err) {
 			return nil, nil
 		}
 		if err != nil {
 			return nil, err
 		}
 		for i := range list.Items {
-			counts, err := s.counts(kind.Kind, &list.Items[i])
+			counts, err := s.counts(schema.GroupKind{Group: kind.Resource.Group, Kind: kind.Kind}, &list.Items[i])
 			if err != nil {
 				return nil, err
 			}
@@ -194,12 +194,20 @@ func (s *Session) contentOf(ctx context.Context, kind apply.NamespacedKind, name
 }
 
 // counts tells whether an object in a namespace is content of its own.
-func (s *Session) counts(kind string, item *metav1.PartialObjectMetadata) (bool, error) {
-	switch {
-	case item.DeletionTimestamp != nil,
-		kind == "ConfigMap" && item.Name == "kube-root-ca.crt",
-		kind == "ServiceAccount" && item.Name == "default",
-		kind == "Event", kind == "EndpointSlice", kind == "Endpoints":
+func (s *Session) counts(kind schema.GroupKind, item *metav1.PartialObjectMetadata) (bool, error) {
+	if item.DeletionTimestamp != nil {
+		return false, nil
+	}
+	switch kind.String() {
+	case "ConfigMap":
+		if item.Name == "kube-root-ca.crt" {
+			return false, nil
+		}
+	case "ServiceAccount":
+		if item.Name == "default" {
+			return false, nil
+		}
+	case "Event", "Event.events.k8s.io", "Endpoints", "EndpointSlice.discovery.k8s.io":
 		return false, nil
 	}
 	if slices.ContainsFunc(item.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == s.holder.UID }) {
