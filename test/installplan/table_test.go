@@ -284,6 +284,14 @@ func TestRelease(t *testing.T) {
 		if !exists(t, f.objects()["namespace"]) || !exists(t, f.objects()["role"]) {
 			t.Error("what was installed before it goes after it")
 		}
+		late := gen.Instance("late", ov, nil) // what it would need is going
+		env.Must(t, suite.Create(ctx, late))
+		i, err := suite.Await(ctx, ns, "late", env.Long, func(i *v1beta1.Instance) bool { return i.Status.AggregatedStatus.Status != "" })
+		env.Must(t, err)
+		if a := i.Status.AggregatedStatus; a.Status != v1beta1.Pending || !strings.Contains(a.Message, "is being deleted") {
+			t.Errorf("an Instance of a version that goes is %s: %s", a.Status, a.Message)
+		}
+		env.Must(t, suite.Delete(ctx, late))
 		edit(t, held, func(d *appsv1.Deployment) { d.Finalizers = nil })
 		released(t, ov)
 	})

@@ -5,15 +5,22 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/conditions"
 	"kudo.dev/kudo/plans"
 )
 
-// uninstalled says what of the OperatorVersion is not installed yet; empty if all is.
+// uninstalled says what of the OperatorVersion is not installed yet, or not for long any more; empty if all is. Who runs the
+// version already goes on with it: the release waits for him.
 func (p *pass) uninstalled() string {
 	ov := p.version
+	base := p.written.Status.Baseline
+	newcomer := base == nil || base.OperatorVersion != p.instance.OperatorVersionKey().String()
+	if newcomer && ov.DeletionTimestamp != nil && controllerutil.ContainsFinalizer(ov, v1beta1.OperatorVersionFinalizer) {
+		return fmt.Sprintf("OperatorVersion %s/%s is being deleted, and what it installed is released: install it again when it is gone, or name another one", ov.Namespace, ov.Name)
+	}
 	if ov.Installed() {
 		return ""
 	}
