@@ -24,10 +24,29 @@ import (
 //	others own it                                 the holder leaves the owners
 //	owned by the holder alone, or by nobody       deleted, bound to the state that was seen, and awaited
 func (s *Session) Leave(ctx context.Context, r v1beta1.HeldResource, force bool) apply.Removal {
+	return s.leaving(ctx, r, func(resource dynamic.ResourceInterface, live *unstructured.Unstructured) (*apply.Removal, error) {
+		return s.letGo(ctx, resource, live, force)
+	})
+}
+
+// Yield lets go of an object that somebody has taken over. One that is managed after all is left as it is, and not gone.
+func (s *Session) Yield(ctx context.Context, r v1beta1.HeldResource) apply.Removal {
+	return s.leaving(ctx, r, func(resource dynamic.ResourceInterface, live *unstructured.Unstructured) (*apply.Removal, error) {
+		if Managed(live) {
+			return &apply.Removal{}, nil
+		}
+		return s.letGo(ctx, resource, live, false)
+	})
+}
+
+// letting is one try to let go of a live object. It returns nil if the object is to be looked at again.
+type letting func(dynamic.ResourceInterface, *unstructured.Unstructured) (*apply.Removal, error)
+
+func (s *Session) leaving(ctx context.Context, r v1beta1.HeldResource, try letting) apply.Removal {
 	id := IDOf(r)
 	s.locks.LockKey(id.String())
 	defer func() { _ = s.locks.UnlockKey(id.String()) }()
-	removal := s.leave(ctx, r, force)
+	removal := s.leave(ctx, r, try)
 	removal.ID = id
 	return removal
 }
@@ -48,7 +67,7 @@ func (s *Session) Orphaned(ctx context.Context, held Inventory, cause error) err
 	return cause
 }
 
-func (s *Session) leave(ctx context.Context, r v1beta1.HeldResource, force bool) apply.Removal {
+func (s *Session) leave(ctx context.Context, r v1beta1.HeldResource, try letting) apply.Removal {
 	obj := object(r)
 	resource, err := s.objects.Resource(obj)
 	if meta.IsNoMatchError(err) {
@@ -70,7 +89,7 @@ func (s *Session) leave(ctx context.Context, r v1beta1.HeldResource, force bool)
 		case live.GetDeletionTimestamp() != nil:
 			return apply.Removal{Waiting: fmt.Sprintf("%s is being deleted%s", IDOf(r), apply.Finalizers(live))}
 		}
-		left, err := s.letGo(ctx, resource, live, force)
+		left, err := try(resource, live)
 		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) && !apply.Gone(err) {
 			return apply.Removal{Err: s.objects.Classify(ctx, obj, err)}
 		}
@@ -96,7 +115,7 @@ func object(r v1beta1.HeldResource) *unstructured.Unstructured {
 	return obj
 }
 
-// letGo is one try to leave or delete a live object. It returns nil if it is to be looked at again.
+// letGo leaves or deletes a live object.
 func (s *Session) letGo(ctx context.Context, resource dynamic.ResourceInterface, live *unstructured.Unstructured, force bool) (*apply.Removal, error) {
 	place := owned(live, s.holder)
 	if !Managed(live) {

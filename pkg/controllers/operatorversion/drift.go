@@ -101,9 +101,11 @@ func (p *pass) look(ctx context.Context, r *v1beta1.HeldResource) (missing strin
 	return "", compare, nil
 }
 
-// takenOver lets go of an object that somebody has taken over by removing the managed annotation.
+// takenOver lets go of an object that somebody has taken over by removing the managed annotation. The annotation may be
+// back by now: what was seen is not what is there.
 func (p *pass) takenOver(ctx context.Context, r *v1beta1.HeldResource) error {
-	if removal := p.Share.Session(p.holder, share.Policy{}, p.held).Leave(ctx, *r, false); removal.Err != nil {
+	removal := p.Share.Session(p.holder, share.Policy{}, p.held).Yield(ctx, *r)
+	if removal.Err != nil || !removal.Gone {
 		return removal.Err
 	}
 	r.State, r.Message = v1beta1.HoldExisting, "it was taken over"
