@@ -168,6 +168,11 @@ func (e *Engine) Lookup(ctx context.Context, id ID) (*unstructured.Unstructured,
 	if live != nil && live.GetAnnotations()[Trimmed] == "" {
 		return live, nil
 	}
+	return e.Live(ctx, id)
+}
+
+// Live reads an object as it is in etcd now; nil if there is none.
+func (e *Engine) Live(ctx context.Context, id ID) (*unstructured.Unstructured, error) {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(id.GroupVersionKind)
 	obj.SetNamespace(id.Namespace)

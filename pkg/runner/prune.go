@@ -121,7 +121,7 @@ func (r *Runner) Prune(ctx context.Context, run *Run, inventory Inventory, id ap
 	obj.SetGroupVersionKind(id.GroupVersionKind)
 	obj.SetNamespace(id.Namespace)
 	obj.SetName(id.Name)
-	live, err := r.engine.Lookup(ctx, id)
+	live, err := r.engine.Live(ctx, id) // it may have been annotated a moment ago
 	if err != nil || live == nil {
 		return "", err
 	}

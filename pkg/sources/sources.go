@@ -244,7 +244,12 @@ func (s *Sources) watch(kind string) cache.SharedIndexInformer {
 				s.saw(kind, o)
 			}
 		},
-		DeleteFunc: func(o any) { s.saw(kind, o) }, // what was read is forgotten when it is asked for again
+		DeleteFunc: func(o any) {
+			if r, ok := reference(kind, o); ok {
+				s.forget(r) // nobody may ask for it again
+				s.changed(r)
+			}
+		},
 	})
 	s.watches[kind] = informer
 	go informer.RunWithContext(s.ctx)
@@ -261,15 +266,15 @@ func bare(o any) (any, error) {
 }
 
 func (s *Sources) saw(kind string, o any) {
-	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(o)
-	if err != nil {
-		return
+	if r, ok := reference(kind, o); ok {
+		s.changed(r)
 	}
-	namespace, name, err := cache.SplitMetaNamespaceKey(key)
-	if err != nil {
-		return
-	}
-	s.changed(Reference{kind, types.NamespacedName{Namespace: namespace, Name: name}})
+}
+
+// reference is that of an object of a watch.
+func reference(kind string, o any) (Reference, bool) {
+	key, err := cache.DeletionHandlingObjectToName(o)
+	return Reference{kind, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}}, err == nil
 }
 
 // forget drops what was read of a source that is gone.

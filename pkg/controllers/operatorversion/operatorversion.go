@@ -39,7 +39,7 @@ type Reconciler struct {
 	Clock    clock.Clock
 
 	queue *requeue.Queue
-	// told are the warnings that have been recorded, by run and text.
+	// told are the warnings that were recorded in the last run of an OperatorVersion, by its name: *warned.
 	told sync.Map
 	// unrests are the held objects that have changed, by OperatorVersion.
 	unrests sync.Map
@@ -85,6 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		if apierrors.IsNotFound(err) {
 			r.queue.Forget(req.NamespacedName)
 			r.unrests.Delete(req.NamespacedName)
+			r.told.Delete(req.NamespacedName)
 			return ctrl.Result{}, nil
 		}
 		return ctrl.Result{}, err
@@ -155,10 +156,23 @@ func (p *pass) keep(ctx context.Context) error {
 	return nil
 }
 
+// warned are the warnings of a run that have been recorded. Passes of one OperatorVersion come one after the other.
+type warned struct {
+	run   string
+	texts map[string]bool
+}
+
 // once warns of something once in a run.
 func (p *pass) once(reason, message string) {
-	key := string(p.ov.UID) + fmt.Sprint(p.ov.Status.Revision) + reason + message
-	if _, told := p.told.LoadOrStore(key, true); !told {
+	key, run := client.ObjectKeyFromObject(p.ov), fmt.Sprintf("%s/%d", p.ov.UID, p.ov.Status.Revision)
+	known, _ := p.told.Load(key)
+	of, _ := known.(*warned)
+	if of == nil || of.run != run {
+		of = &warned{run, map[string]bool{}}
+		p.told.Store(key, of)
+	}
+	if text := reason + " " + message; !of.texts[text] {
+		of.texts[text] = true
 		p.event(corev1.EventTypeWarning, reason, "%s", message)
 	}
 }
