@@ -139,6 +139,11 @@ func (p *pass) compare(ctx context.Context) error {
 	}
 	wrong, superseded := map[apply.ID]string{}, map[apply.ID]bool{}
 	for _, change := range refused {
+		var going *apply.WaitError
+		if errors.As(change.Err, &going) { // such as the pod of a Pipe that has been read: there is nothing to compare
+			p.again(lookAgain)
+			continue
+		}
 		var mismatch *share.MismatchError
 		if !errors.As(change.Err, &mismatch) {
 			return change.Err
