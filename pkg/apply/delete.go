@@ -65,9 +65,14 @@ func (e *Engine) deleteOne(ctx context.Context, obj *unstructured.Unstructured, 
 	if err != nil && !Gone(err) && !apierrors.IsConflict(err) {
 		return e.notRemoved(ctx, obj, err)
 	}
+	refused := err
 	e.mirror.Watch(ctx, obj.GroupVersionKind())
-	if live, err = Look(ctx, resource, obj.GetName()); err == nil && live == nil {
+	live, err = Look(ctx, resource, obj.GetName())
+	switch {
+	case err == nil && live == nil:
 		return Removal{Gone: true}
+	case apierrors.IsConflict(refused) && err == nil && live.GetUID() == uid && live.GetDeletionTimestamp() == nil: // nothing took its place
+		return e.notRemoved(ctx, obj, refused)
 	}
 	return Removal{Waiting: waiting}
 }
