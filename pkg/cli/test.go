@@ -259,6 +259,11 @@ func (t *tool) runCases(ctx context.Context, o *testOptions, cases []*scenario.C
 			return nil, err
 		}
 	}
+	leave, err := r.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	end, err := r.Commands(ctx, o.suite.Commands)
 	defer end()
 	if err != nil {

@@ -70,8 +70,10 @@ func (s *shell) run(ctx context.Context, c Command, timeout time.Duration) error
 	cmd.Stdout, cmd.Stderr = output, output
 	err = cmd.Run()
 	if errors.Is(err, exec.ErrWaitDelay) {
-		// The command has succeeded; what it started holds its output.
-		err, s.left = nil, append(s.left, cmd.Process.Pid)
+		err = nil // the command has succeeded; what it started holds its output
+	}
+	if cmd.Process != nil && syscall.Kill(-cmd.Process.Pid, 0) == nil { // what it started runs on
+		s.left = append(s.left, cmd.Process.Pid)
 	}
 	if text := output.String(); text != "" && !c.SkipLogOutput {
 		s.log("%s", indent(text))

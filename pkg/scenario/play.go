@@ -44,12 +44,25 @@ func (r *Runner) begin(ctx context.Context, c *Case, log func(string, ...any)) (
 	}
 	p := &play{Runner: r, clusters: map[string]*Cluster{"": r.Cluster},
 		shell: &shell{dir: c.Dir, namespace: name, kubeconfig: r.Cluster.Kubeconfig, path: r.Path, log: log}}
+	if r.Namespace != "" {
+		return p, nil // see Open
+	}
 	r.calm.RLock()
 	defer r.calm.RUnlock()
 	if err := p.settle(ctx, r.Cluster); err != nil {
 		return nil, err
 	}
 	return p, nil
+}
+
+// Open makes the namespace that all cases share, if one is named that is not there. What it returns deletes it again.
+func (r *Runner) Open(ctx context.Context) (leave func(), err error) {
+	if r.Namespace == "" {
+		return func() {}, nil
+	}
+	log := func(format string, args ...any) { r.Log("suite", format, args...) }
+	p := &play{Runner: r, clusters: map[string]*Cluster{"": r.Cluster}, shell: &shell{namespace: r.Namespace, log: log}}
+	return func() { p.leave(context.WithoutCancel(ctx)) }, p.settle(ctx, r.Cluster)
 }
 
 // cluster is the one that a step works on; the namespace is made there too.

@@ -186,8 +186,8 @@ func (p *play) act(ctx context.Context, cluster *Cluster, step *Step, timeout ti
 		}
 		p.log("deleted %s", target)
 	}
-	for _, command := range step.Commands {
-		if err := p.run(ctx, command, timeout); err != nil {
+	for _, command := range step.Commands { // the timeout of a TestAssert is that of what it asserts
+		if err := p.run(ctx, command, p.Timeout); err != nil {
 			return seen, err
 		}
 	}

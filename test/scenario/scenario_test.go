@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -240,7 +241,14 @@ func TestNamespaces(t *testing.T) {
 			t.Error("what a case applies in a namespace that was given must go")
 		}
 	}
-	out := kudoTest(t, 0, t.TempDir(), plane.Kubeconfig, testdata(t, "pass", "apply-assert"), "--skip-delete")
+	// One that is not there is made for all cases, and goes after them.
+	kudoTest(t, 0, t.TempDir(), plane.Kubeconfig, testdata(t, "shared"), "-n", ns+"-new")
+	if left := namespaces(t); slices.Contains(left, ns+"-new") {
+		t.Errorf("the namespace that was made for all cases is left: %v", left)
+	}
+	out := kudoTest(t, 3, t.TempDir(), plane.Kubeconfig, testdata(t, "pass", "apply-assert"), "--as", "nobody")
+	contains(t, out, `User "nobody" cannot`)
+	out = kudoTest(t, 0, t.TempDir(), plane.Kubeconfig, testdata(t, "pass", "apply-assert"), "--skip-delete")
 	left := namespaces(t)
 	if len(left) != 1 {
 		t.Fatalf("--skip-delete must leave one namespace, and there are %v:\n%s", left, out)
