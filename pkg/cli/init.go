@@ -215,6 +215,9 @@ func (t *tool) prepare(ctx context.Context, c client.Client, o *initOptions) err
 	if live.Predecessor == "" {
 		return nil
 	}
+	if _, err := install.Objects(o.Options); err != nil { // before anything is removed
+		return err
+	}
 	t.progress("waiting: KUDO's manager to stop")
 	return install.Replace(ctx, c, live, func(obj client.Object) { t.say("%s of KUDO removed", obj.GetName()) })
 }

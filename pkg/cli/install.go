@@ -228,6 +228,9 @@ func (t *tool) resolve(ctx context.Context, name string, o choice) ([]*operators
 		if err := p.ValidateTasks().Err(); err != nil {
 			return nil, fmt.Errorf("package %s:\n%w", p.Operator.Name, err)
 		}
+		if _, _, err := operators.Convert(p, ""); err != nil { // before anything is written
+			return nil, fmt.Errorf("package %s:\n%w", p.Operator.Name, err)
+		}
 	}
 	return packages, nil
 }

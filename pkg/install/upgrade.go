@@ -64,7 +64,7 @@ func Replace(ctx context.Context, c client.Client, live *Live, removed func(obj 
 
 func certManagers(kind, namespace, name string) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{}
-	obj.SetAPIVersion(certManagerGroup + "v1")
+	obj.SetAPIVersion(certManagerGroup + "/" + certManagerVersion)
 	obj.SetKind(kind)
 	obj.SetNamespace(namespace)
 	obj.SetName(name)
