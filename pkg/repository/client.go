@@ -68,6 +68,9 @@ func NewClient(r Repository, timeout time.Duration) (*Client, error) {
 		if err != nil {
 			return nil, fmt.Errorf("repository %s: %w", r.Name, err)
 		}
+		if err := r.readable(u); err != nil { // the file of repositories may have been edited by hand
+			return nil, err
+		}
 		authorized.origin = origin(u)
 	}
 	return &Client{repository: r, timeout: timeout, http: &http.Client{Transport: authorized, CheckRedirect: checkRedirect}}, nil

@@ -82,7 +82,13 @@ func (r Repository) Validate() error {
 		return fmt.Errorf("repository %s: a user name goes with a password, and a password with a user name", r.Name)
 	case secret && u.Scheme == "file":
 		return fmt.Errorf("repository %s: a folder of this disk takes no credentials", r.Name)
-	case secret && u.Scheme == "http" && !loopback(u.Hostname()):
+	}
+	return r.readable(u)
+}
+
+// readable fails if credentials would go over the network in clear.
+func (r Repository) readable(u *url.URL) error {
+	if (r.Password != "" || r.Token != "") && u.Scheme == "http" && !loopback(u.Hostname()) {
 		return fmt.Errorf("repository %s: credentials would be readable on their way to %s: use https", r.Name, shown(u))
 	}
 	return nil
