@@ -129,6 +129,11 @@ func (n node) setStrings(field string, values map[string]string) error {
 	if err != nil {
 		return err
 	}
+	for key, value := range target.fields {
+		if value == nil {
+			target.fields[key] = "" // as the API server reads it: a parameter without a value
+		}
+	}
 	if bad, ok := firstNonString(target.fields); ok {
 		return target.malformed(bad, "must be a string, not %s: put it in quotes", typeName(target.fields[bad]))
 	}
