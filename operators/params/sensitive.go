@@ -1,8 +1,11 @@
 package params
 
 import (
+	"cmp"
 	"encoding/base64"
+	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -27,8 +30,8 @@ type Mask struct{ replacer *strings.Replacer }
 // shortest is the length in bytes from which a value is masked: shorter ones are parts of ordinary words.
 const shortest = 4
 
-// NewMask returns a mask of the values, of each line of those that have several, and of their base64 forms, as they
-// stand in Secrets.
+// NewMask returns a mask of the values, of each line of those that have several, of both as they stand between quotes, and
+// of their base64 forms, as they stand in Secrets.
 func NewMask(values []string) Mask {
 	var hidden []string
 	for _, value := range values {
@@ -36,6 +39,10 @@ func NewMask(values []string) Mask {
 		for _, part := range parts {
 			if part = strings.TrimSpace(part); len(part) >= shortest {
 				hidden = append(hidden, part)
+				hidden = append(hidden, unquoted(strconv.Quote(part)))
+				if encoded, err := json.Marshal(part); err == nil {
+					hidden = append(hidden, unquoted(string(encoded)))
+				}
 			}
 		}
 		if len(value) >= shortest {
@@ -46,13 +53,15 @@ func NewMask(values []string) Mask {
 		return Mask{}
 	}
 	// Of two that begin at the same place, the longer one goes first: nothing of it must be left.
-	slices.SortFunc(hidden, func(a, b string) int { return len(b) - len(a) })
+	slices.SortFunc(hidden, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	var pairs []string
 	for _, text := range slices.Compact(hidden) {
 		pairs = append(pairs, text, Masked)
 	}
 	return Mask{strings.NewReplacer(pairs...)}
 }
+
+func unquoted(text string) string { return text[1 : len(text)-1] }
 
 // Text returns the text without the values.
 func (m Mask) Text(text string) string {

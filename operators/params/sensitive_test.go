@@ -15,6 +15,8 @@ func TestMask(t *testing.T) {
 		"None":    {"without values, text stays", "password hunter2", "password hunter2", nil},
 		"Plain":   {"a value goes wherever it stands", `Invalid value: "hunter2": hunter2`, `Invalid value: "(sensitive)": (sensitive)`, []string{"hunter2"}},
 		"Base64":  {"as data of a Secret too", "data: aHVudGVyMg==", "data: (sensitive)", []string{"hunter2"}},
+		"Quoted":  {"as it stands between quotes", `Invalid value: "pa\"ss\\word"`, `Invalid value: "(sensitive)"`, []string{`pa"ss\word`}},
+		"JSON":    {"as it stands in JSON", `{"a":"x\u003cyyy"}`, `{"a":"(sensitive)"}`, []string{"x<yyy"}},
 		"Lines":   {"of several lines, each goes", "line MIIEdeadbeef of it", "line (sensitive) of it", []string{"-----BEGIN-----\nMIIEdeadbeef\n"}},
 		"Prefix":  {"of a longer value nothing is left", "secret-long", "(sensitive)", []string{"secret", "secret-long"}},
 		"Short":   {"a value of few letters would take words apart", "a step of phase a", "a step of phase a", []string{"a", "tep"}},

@@ -101,11 +101,11 @@ type instance struct {
 }
 
 // checkInstance is rule 18 of engine.md: the spec is seen, nothing runs or is queued, and the last run is COMPLETE. That of
-// a spec that is refused is the run of the spec before.
+// a spec that is refused, or waits for parameters, is the run of the spec before.
 func checkInstance(i *instance) Result {
 	status, aggregated := i.Status, i.Status.AggregatedStatus
 	switch {
-	case aggregated.Status == "" && aggregated.ActivePlanName == "":
+	case aggregated.Status == "" && aggregated.ActivePlanName == "" && refusal(i) == "":
 		return progressing("has no status yet")
 	case status.ObservedGeneration < i.Metadata.Generation:
 		return progressing(notObserved)
@@ -114,7 +114,7 @@ func checkInstance(i *instance) Result {
 	case len(status.Queue) > 0:
 		return progressing("plan %s is queued", status.Queue[0].PlanName)
 	case refusal(i) != "":
-		return progressing("its spec is refused: %s", refusal(i))
+		return progressing("%s", refusal(i))
 	case aggregated.Status == v1beta1.Pending: // its last run is of the spec before
 		return progressing("%s", aggregated.Message)
 	case aggregated.Status == v1beta1.Complete:
@@ -129,7 +129,10 @@ func checkInstance(i *instance) Result {
 // refusal says why the Instance's spec cannot be acted upon; empty if it can.
 func refusal(i *instance) string {
 	for _, c := range i.Status.Conditions {
-		if c.Reason == v1beta1.ReasonInvalidSpec {
+		switch c.Reason {
+		case v1beta1.ReasonInvalidSpec:
+			return "its spec is refused: " + c.Message
+		case v1beta1.ReasonWaitingForParameters:
 			return c.Message
 		}
 	}

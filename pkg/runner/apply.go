@@ -80,6 +80,11 @@ func (r *Runner) apply(ctx context.Context, w *Work) (plans.Outcome, Effects) {
 			continue
 		}
 		result, unknown := r.Health(ctx, change.Live)
+		if w.behind != nil {
+			if message := w.behind(change.Live); message != "" {
+				result = health.Result{State: health.Progressing, Message: message}
+			}
+		}
 		untold = untold || unknown != nil
 		switch result.State {
 		case health.Ready:

@@ -18,6 +18,7 @@ import (
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/plans"
 	"kudo.dev/kudo/plans/task"
+	"kudo.dev/kudo/plans/trigger"
 )
 
 // prepareOperator makes the child Instance of a dependency. It is applied like any other object: parameters that leave
@@ -58,9 +59,12 @@ func (r *Runner) prepareOperator(ctx context.Context, run *Run, w *Work, t task.
 		}
 		child.Spec.Parameters = values
 	}
-	secret, err := run.hide(child)
+	secret, hidden, err := run.hide(child)
 	if err != nil {
 		return w.failed(err)
+	}
+	if len(hidden) > 0 {
+		w.behind = func(live *unstructured.Unstructured) string { return unseen(live, hidden) }
 	}
 	object, err := childObject(child)
 	if err != nil {
@@ -78,18 +82,35 @@ func (r *Runner) prepareOperator(ctx context.Context, run *Run, w *Work, t task.
 	return w
 }
 
+// unseen says that a child has not begun to act on values that do not stand in its spec; empty if it has. A parameter that
+// its version does not know is not in its baseline.
+func unseen(live *unstructured.Unstructured, hidden map[string]string) string {
+	if live.GetKind() != "Instance" {
+		return ""
+	}
+	base, _, _ := unstructured.NestedStringMap(live.Object, "status", "baseline", "parameters")
+	hash := trigger.Keyed(string(live.GetUID()))
+	for name, value := range hidden {
+		if seen, known := base[name]; known && seen != hash(value) {
+			return "waits for it to see its new parameters"
+		}
+	}
+	return ""
+}
+
 // hide moves the parameters of a child that hold sensitive values of its parent into a Secret, which the child takes them
-// from: in the child's spec, everybody who may read Instances would see them.
-func (run *Run) hide(child *v1beta1.Instance) ([]*unstructured.Unstructured, error) {
-	hidden := map[string]string{}
+// from: in the child's spec, everybody who may read Instances would see them. A value counts also as a message would show
+// it: a line of it, or its base64.
+func (run *Run) hide(child *v1beta1.Instance) (secrets []*unstructured.Unstructured, hidden map[string]string, err error) {
+	hidden = map[string]string{}
 	for name, value := range child.Spec.Parameters {
-		if slices.ContainsFunc(run.secrets(), func(secret string) bool { return secret != "" && strings.Contains(value, secret) }) {
+		if run.mask(value) != value || slices.ContainsFunc(run.secrets(), func(secret string) bool { return secret != "" && strings.Contains(value, secret) }) {
 			hidden[name] = value
 			delete(child.Spec.Parameters, name)
 		}
 	}
 	if len(hidden) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	secret := &corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
@@ -102,10 +123,10 @@ func (run *Run) hide(child *v1beta1.Instance) ([]*unstructured.Unstructured, err
 	child.Spec.ParametersFrom = []v1beta1.ParametersSource{{Kind: "Secret", Name: secret.Name}}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(secret)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	delete(fields["metadata"].(map[string]any), "creationTimestamp")
-	return []*unstructured.Unstructured{{Object: fields}}, nil
+	return []*unstructured.Unstructured{{Object: fields}}, hidden, nil
 }
 
 // childSecret is the name of the Secret that hide makes for a child.

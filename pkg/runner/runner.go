@@ -95,6 +95,8 @@ type Work struct {
 	deletes bool
 	// piping is set for Pipe tasks.
 	piping *piping
+	// behind says why an object that was written is not to be judged yet; empty if it is.
+	behind func(live *unstructured.Unstructured) string
 	// outcome is set if preparing has decided already.
 	outcome *plans.Outcome
 	effects Effects

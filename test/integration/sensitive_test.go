@@ -176,7 +176,7 @@ func TestSensitiveChild(t *testing.T) {
 	child := vault(ns, func(ov *v1beta1.OperatorVersion) { ov.Name = "vault-0.1.0" })
 	must(t, cluster.Create(t.Context(), child))
 	version := func(name string) *v1beta1.OperatorVersion {
-		return gen.Version(ns, name, gen.Required("PASSWORD"), gen.Template("p.yaml", "PASSWORD: 'pre-{{ .Params.PASSWORD }}'\nUSER: anna\n"),
+		return gen.Version(ns, name, gen.Required("PASSWORD"), gen.Template("p.yaml", "PASSWORD: pre-{{ .Params.PASSWORD }}\nUSER: anna\n"),
 			gen.Task("child", v1beta1.KudoOperatorTask, v1beta1.TaskSpec{Package: "vault", OperatorVersion: "0.1.0", ParameterFile: "p.yaml"}),
 			gen.Serial("deploy", "child"))
 	}
@@ -197,8 +197,20 @@ func TestSensitiveChild(t *testing.T) {
 	}
 	unseen(t, ns, password)
 
-	must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = next.Name }))
+	// A new value that stands in the Secret only is awaited like any other: the child's spec does not change. The line end is
+	// that of a value from a file, which the parameter file takes off.
+	const other = "correct-horse"
+	login := get(t, &corev1.Secret{}, ns, "login")
+	login.Data["PASSWORD"] = []byte(other + "\n")
+	must(t, cluster.Update(t.Context(), login))
 	status(t, await(t, ns, "i", env.Ended("deploy", 2)), "deploy", v1beta1.Complete)
+	if got := written(t, ns, "i-vault"); got != "pre-"+other {
+		t.Errorf("the parent's plan is complete, and the child's password is %q", got)
+	}
+	unseen(t, ns, other)
+
+	must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = next.Name }))
+	status(t, await(t, ns, "i", env.Ended("deploy", 3)), "deploy", v1beta1.Complete)
 	get(t, &corev1.Secret{}, ns, "i-vault-parameters") // an upgrade leaves it
 	if ready := meta.FindStatusCondition(get(t, &v1beta1.Instance{}, ns, "i-vault").Status.Conditions, v1beta1.ReadyCondition); ready == nil || ready.Reason == v1beta1.ReasonWaitingForParameters {
 		t.Errorf("after the upgrade of its parent the child is %v", ready)
