@@ -4,8 +4,9 @@ import corev1 "k8s.io/api/core/v1"
 
 // meta holds the metadata that rules read.
 type meta struct {
-	Generation      int64   `json:"generation"`
-	OwnerReferences []owner `json:"ownerReferences"`
+	Generation      int64             `json:"generation"`
+	Annotations     map[string]string `json:"annotations"`
+	OwnerReferences []owner           `json:"ownerReferences"`
 }
 
 type owner struct {

@@ -11,7 +11,8 @@ import (
 )
 
 type job struct {
-	Spec struct {
+	Metadata meta `json:"metadata"`
+	Spec     struct {
 		Completions *int32 `json:"completions"`
 		Parallelism *int32 `json:"parallelism"`
 		Suspend     bool   `json:"suspend"`
@@ -28,6 +29,7 @@ type job struct {
 //	condition Failed                        Failed, with its reason
 //	condition Complete                      Ready
 //	suspended                               Progressing
+//	no pods, as its Instance is suspended   Ready
 //	completions given, or defaulted to 1    Ready once that many pods succeeded
 //	parallelism only (a work queue)         Progressing: only the condition tells when the queue is empty
 //
@@ -42,6 +44,9 @@ func checkJob(j *job) Result {
 	}
 	if j.Spec.Suspend {
 		return progressing("is suspended")
+	}
+	if j.Metadata.Annotations[v1beta1.SuspendedAnnotation] == "true" && j.Spec.Parallelism != nil && *j.Spec.Parallelism == 0 {
+		return ready() // spec.suspend of its Instance: it runs when that is taken back
 	}
 	failures := ""
 	if status.Failed > 0 {

@@ -9,6 +9,8 @@ func TestJob(t *testing.T) {
 		{reason: "2.4: succeeded", object: "spec: {completions: 1}\nstatus: {succeeded: 1}", state: Ready},
 		{reason: "rule 16: completions > 1, some to come", object: "spec: {completions: 3}\nstatus: {succeeded: 2}", state: Progressing, want: "2 of 3 completions"},
 		{reason: "rule 16: completions > 1, all there", object: "spec: {completions: 3}\nstatus: {succeeded: 3}", state: Ready},
+		{reason: "no pods, since its Instance is suspended", object: "metadata: {annotations: {kudo.dev/suspended: 'true'}}\nspec: {completions: 1, parallelism: 0}", state: Ready},
+		{reason: "no pods, for another reason", object: "spec: {completions: 1, parallelism: 0}", state: Progressing, want: "0 of 1 completions"},
 		{reason: "complete by condition, as a success policy makes it", object: "spec: {completions: 3}\nstatus: {succeeded: 1, conditions: [{type: Complete, status: 'True'}]}", state: Ready},
 		{reason: "work queue: a success is not the end", object: "spec: {parallelism: 2}\nstatus: {succeeded: 1, failed: 2}", state: Progressing,
 			want: "waits for the Job to be complete: 1 succeeded, 2 failed"},

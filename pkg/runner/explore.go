@@ -20,12 +20,9 @@ type Teacher interface {
 	Explore(ctx context.Context, r explore.Request) (explore.Answer, bool, error)
 }
 
-// suspendedAnnotation marks objects whose replicas were set to none, for those that keep the number of a live object.
-const suspendedAnnotation = "kudo.dev/suspended"
-
 // Suspended tells whether an object's replicas were set to none because its Instance is suspended.
 func Suspended(object *unstructured.Unstructured) bool {
-	return object.GetAnnotations()[suspendedAnnotation] == "true"
+	return object.GetAnnotations()[v1beta1.SuspendedAnnotation] == "true"
 }
 
 // pack lets teachers change rendered objects, before anything else is done with them; in a suspended Instance their
@@ -58,7 +55,7 @@ func suspended(object *unstructured.Unstructured) *unstructured.Unstructured {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[suspendedAnnotation] = "true"
+	annotations[v1beta1.SuspendedAnnotation] = "true"
 	object.SetAnnotations(annotations)
 	return object
 }

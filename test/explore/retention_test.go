@@ -142,7 +142,8 @@ func TestSuspend(t *testing.T) {
 				teach(t, tc.config)
 			}
 			ns := suite.NewNamespace(t)
-			i := install(t, operator(ns, [][2]string{{"web", deployment}}, gen.Param("REPLICAS", "2", ""), gen.Param("WORD", "one", "")), nil)
+			i := install(t, operator(ns, [][2]string{{"web", deployment}}, gen.Param("REPLICAS", "2", ""), gen.Param("WORD", "one", ""),
+				gen.ConfigMaps("cm", 1), gen.Serial("other", "cm")), nil)
 			complete(t, i, 1)
 			for n, want := range []string{"0", "2", "0"} {
 				set(t, i, fmt.Sprintf(`{"suspend":%v}`, n%2 == 0))
@@ -156,6 +157,12 @@ func TestSuspend(t *testing.T) {
 			complete(t, i, 5)
 			if got := field(live(t, "apps/v1", "Deployment", ns, "web"), "spec.replicas"); got != "0" {
 				t.Errorf("%s: a plan that runs in a suspended Instance starts nothing: %s replicas", tc.reason, got)
+			}
+			set(t, i, `{"suspend":false,"planExecution":{"planName":"other","uid":"1"}}`) // which another plan is asked for with
+			complete(t, i, 7)
+			settled(t, i)
+			if got := field(live(t, "apps/v1", "Deployment", ns, "web"), "spec.replicas"); got != "2" {
+				t.Errorf("%s: it is taken back after the other plan: %s replicas", tc.reason, got)
 			}
 		})
 	}

@@ -33,6 +33,8 @@ const (
 	SkipHashAnnotation = "kudo.dev/skip-hash-calculation"
 	// KeepAnnotation on an object keeps it when an upgrade no longer names it.
 	KeepAnnotation = "kudo.dev/keep"
+	// SuspendedAnnotation marks objects whose replicas were set to none since their Instance is suspended.
+	SuspendedAnnotation = "kudo.dev/suspended"
 	// LastAppliedAnnotation was written by KUDO up to v0.19 on each object it applied.
 	LastAppliedAnnotation = "kudo.dev/last-applied-configuration"
 	// AdoptAnnotation on an Instance lets its plans take over objects that belong to nobody's controller.

@@ -299,9 +299,13 @@ func (p *pass) begin(ctx context.Context, plan, cause string, version *runner.Ve
 	}
 	revision := status.Baseline.Revision + 1
 	uid := history.RunUID(p.instance.UID, revision)
+	suspend := status.Baseline.Suspended // other plans leave it as it is, so that it is still asked for after them
+	if plan == v1beta1.DeployPlan || plan == v1beta1.UpdatePlan || plan == v1beta1.UpgradePlan {
+		suspend = p.instance.Spec.Suspend
+	}
 	record := history.Run{
 		Plan: plan, Cause: cause, UID: uid, OperatorVersion: status.Baseline.OperatorVersion,
-		Upgrade: upgrade, Suspend: p.instance.Spec.Suspend, ServiceAccount: p.account(), Parameters: values.given, Sensitive: values.sensitive, Started: metav1.NewMicroTime(p.Clock.Now()),
+		Upgrade: upgrade, Suspend: suspend, ServiceAccount: p.account(), Parameters: values.given, Sensitive: values.sensitive, Started: metav1.NewMicroTime(p.Clock.Now()),
 	}
 	if err := p.content(&record, revision, version); err != nil {
 		return err
