@@ -46,6 +46,11 @@ func Pipes(spec *v1beta1.OperatorVersionSpec, instance, running string) (map[str
 						if _, double := own[pipe.Key]; double {
 							return nil, fmt.Errorf("plan %s makes pipe %q twice: give each pipe of a plan a key of its own", name, pipe.Key)
 						}
+						for other, same := range own {
+							if same == artifact {
+								return nil, fmt.Errorf("plan %s makes %s of pipe %q and of pipe %q: give them keys that differ in letters or digits", name, artifact, min(other, pipe.Key), max(other, pipe.Key))
+							}
+						}
 						own[pipe.Key] = artifact
 					}
 				}

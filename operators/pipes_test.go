@@ -35,6 +35,7 @@ func TestPipes(t *testing.T) {
 		"Running":  {[]v1beta1.Task{pipe("a", "x")}, map[string]v1beta1.Plan{"deploy": plan("a"), "backup": plan("a")}, "backup", map[string]string{"x": "myi.backup.main1.genfiles.a.x"}, "", "the plan that runs comes first"},
 		"Deploy":   {[]v1beta1.Task{pipe("a", "x")}, map[string]v1beta1.Plan{"deploy": plan("a"), "backup": plan("a")}, "other", map[string]string{"x": "myi.deploy.main1.genfiles.a.x"}, "", "then deploy"},
 		"Unused":   {[]v1beta1.Task{pipe("a", "x")}, map[string]v1beta1.Plan{"deploy": plan("b")}, "deploy", map[string]string{}, "", "a task that no plan uses makes nothing"},
+		"Alike":    {[]v1beta1.Task{pipe("a", "tls_key", "tlskey")}, map[string]v1beta1.Plan{"deploy": plan("a")}, "deploy", nil, `of pipe "tls_key" and of pipe "tlskey"`, "two keys, one name"},
 		"Twice":    {[]v1beta1.Task{pipe("a", "x"), pipe("b", "x")}, map[string]v1beta1.Plan{"deploy": plan("a", "b")}, "deploy", nil, `plan deploy makes pipe "x" twice`, "one key, one file"},
 	} {
 		t.Run(name, func(t *testing.T) {

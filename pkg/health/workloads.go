@@ -37,8 +37,10 @@ func checkDeployment(d *deployment) Result {
 	if waits == "" {
 		return ready()
 	}
+	// Back at a ReplicaSet that it had before, the condition is that of the rollout that was given up, until there is progress.
+	ended := d.Status.UpdatedReplicas >= orOne(d.Spec.Replicas) && d.Status.AvailableReplicas >= d.Status.UpdatedReplicas
 	if c, found := d.Status.Conditions.with(string(appsv1.DeploymentProgressing), corev1.ConditionFalse); found &&
-		c.Reason == deadlineExceeded {
+		c.Reason == deadlineExceeded && !ended {
 		return failed("%s (%s)", c, waits)
 	}
 	if d.Spec.Paused {

@@ -19,6 +19,8 @@ func TestDeployment(t *testing.T) {
 		{reason: "no replicas wanted", object: "spec: {replicas: 0}", state: Ready},
 		{reason: "rule 15: past the deadline is final", object: "spec: {replicas: 1}\nstatus: {replicas: 1, updatedReplicas: 1, conditions: [{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded, message: timed out}]}",
 			state: Failed, want: "ProgressDeadlineExceeded: timed out (0 of 1 replicas available)"},
+		{reason: "back at the replicas that it had before, only others are to end: the deadline was that of the rollout given up", object: "spec: {replicas: 1}\nstatus: {replicas: 2, updatedReplicas: 1, availableReplicas: 1, conditions: [{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded}]}",
+			state: Progressing, want: "1 old replicas still to end"},
 		{reason: "a deadline of the spec before does not count", object: "metadata: {generation: 2}\nstatus: {observedGeneration: 1, conditions: [{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded}]}",
 			state: Progressing, want: notObserved},
 		{reason: "paused before its pods are updated", object: "spec: {replicas: 3, paused: true}\nstatus: {replicas: 3, updatedReplicas: 1, availableReplicas: 3}",

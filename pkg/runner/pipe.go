@@ -10,6 +10,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -193,15 +194,25 @@ func (r *Runner) pipe(ctx context.Context, run *Run, w *Work) (plans.Outcome, Ef
 	}
 	outcome, effects = r.apply(ctx, &Work{writer: w.writer, objects: artifacts, effects: effects})
 	if outcome.State == plans.Done {
-		w.writer.remove(ctx, w.objects)
+		for _, removal := range w.writer.remove(ctx, w.objects) {
+			if removal.Err != nil {
+				f := (&Work{effects: effects}).failed(removal.Err)
+				return *f.outcome, f.effects
+			}
+		}
 		effects.Gone = append(effects.Gone, apply.IDOf(w.piping.pod))
 	}
 	return outcome, effects
 }
 
+// readTimeout is how long the files of a pod may take to be read: one that never ends must not hold up others.
+const readTimeout = time.Minute
+
 // artifacts reads the files of a ready pod, and makes a Secret or a ConfigMap of each.
 func (r *Runner) artifacts(ctx context.Context, p *piping) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
 	for i, pipe := range p.pipes {
 		file := pipe.File + pipe.EnvFile
 		content, err := r.exec.Output(ctx, p.pod.GetNamespace(), p.pod.GetName(), waiter, []string{"cat", "--", file}, maxPipe)
