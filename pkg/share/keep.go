@@ -172,10 +172,17 @@ func (s *Session) contentOf(ctx context.Context, kind apply.NamespacedKind, name
 	var out []string
 	for token := ""; ; {
 		list, err := s.objects.List(ctx, kind.Resource, namespace, most, token)
-		if apierrors.IsMethodNotSupported(err) {
+		switch {
+		case apierrors.IsMethodNotSupported(err):
 			return nil, nil
-		}
-		if err != nil {
+		case apierrors.IsNotFound(err): // its definition may have gone since, with all of the kind; else it is unknown
+			crd := apply.ID{GroupVersionKind: definition.WithVersion("v1")}
+			crd.Name = kind.Resource.GroupResource().String()
+			if live, failed := s.objects.Live(ctx, crd); failed == nil && live == nil {
+				return nil, nil
+			}
+			return nil, err
+		case err != nil:
 			return nil, err
 		}
 		for i := range list.Items {
