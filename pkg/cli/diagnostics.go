@@ -49,6 +49,9 @@ collected is listed in the archive, in errors.yaml.
 }
 
 func (t *tool) collect(ctx context.Context, o *diagnosticsOptions) (err error) {
+	if o.instance == "" {
+		return errNoInstance
+	}
 	c, config, namespace, err := t.connect()
 	if err != nil {
 		return err

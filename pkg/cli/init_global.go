@@ -55,10 +55,14 @@ func (g *globals) add(root *cobra.Command) {
 	f.VarP(&verbosity{levels}, "v", "v", "level of the log of requests, on stderr: 6 shows them, 8 shows their contents")
 	f.BoolVar(&g.validate, "validate-install", true, "see that kudo is installed on the cluster, before a command works with it")
 	root.Version = Version
-	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		for c := cmd; c.HasParent(); c = c.Parent() {
 			g.needs = g.needs || c.Parent() == root && slices.Contains(withKudo, c.Name())
 		}
+		if err := cmd.ValidateFlagGroups(); err != nil { // cobra's own look at them comes later, and is no wrong usage
+			return usage("%w (see %s --help)", err, cmd.CommandPath())
+		}
+		return nil
 	}
 }
 

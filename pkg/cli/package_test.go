@@ -44,6 +44,7 @@ func TestPackageOutput(t *testing.T) {
 		"parameters-r":        {"required ones without default", []string{"list", "parameters", web, "--required"}, 0},
 		"parameters-names":    {"names only", []string{"list", "parameters", web, "--names"}, 0},
 		"parameters-yaml":     {"in the words of params.yaml", []string{"list", "parameters", web, "-o", "yaml"}, 0},
+		"parameters-both":     {"flags that exclude each other", []string{"list", "parameters", web, "--names", "--required"}, ExitUsage},
 		"parameters-wrong":    {"formats exist", []string{"list", "parameters", web, "-o", "table"}, ExitUsage},
 		"plans":               {"plans in the order of the file", []string{"list", "plans", web}, 0},
 		"plans-t":             {"with tasks of all kinds", []string{"list", "plans", web, "-t"}, 0},

@@ -24,10 +24,13 @@ func instanceFlag(cmd *cobra.Command, name *string) {
 	cmd.Flags().StringVar(name, "instance", "", "name of the Instance")
 }
 
+// errNoInstance says that a command was not told which Instance it is about.
+var errNoInstance = usage("--instance is missing: name the Instance (kubectl kudo get instances)")
+
 // find returns an Instance by name.
 func (t *tool) find(ctx context.Context, c client.Client, namespace, name string) (*v1beta1.Instance, error) {
 	if name == "" {
-		return nil, usage("--instance is missing: name the Instance (kubectl kudo get instances)")
+		return nil, errNoInstance
 	}
 	instance := &v1beta1.Instance{}
 	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, instance)
