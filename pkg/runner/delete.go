@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators/render"
 	"kudo.dev/kudo/pkg/apply"
@@ -60,7 +62,7 @@ func (r *Runner) delete(ctx context.Context, w *Work) (plans.Outcome, Effects) {
 			out.Ready++
 		default:
 			if out.State == plans.Done {
-				out.State, out.Message = plans.Waiting, removal.Waiting
+				out.State, out.Message = plans.Waiting, removal.Waiting+r.held(ctx, removal.ID)
 			}
 		}
 	}
@@ -70,4 +72,20 @@ func (r *Runner) delete(ctx context.Context, w *Work) (plans.Outcome, Effects) {
 		return *f.outcome, f.effects
 	}
 	return out, effects
+}
+
+// held says what holds an Instance that is being deleted, if its cleanup plan has failed; empty else.
+func (r *Runner) held(ctx context.Context, id apply.ID) string {
+	if id.GroupVersionKind.GroupKind() != v1beta1.GroupVersion.WithKind("Instance").GroupKind() {
+		return ""
+	}
+	live, err := r.engine.Live(ctx, id)
+	if err != nil || live == nil {
+		return ""
+	}
+	st, _, _ := unstructured.NestedMap(live.Object, "status", "planStatus", v1beta1.CleanupPlan)
+	if st["status"] != string(v1beta1.FatalError) {
+		return ""
+	}
+	return fmt.Sprintf(": its plan %s failed: %v. Mend that, and run it again: kubectl kudo plan retry --instance %s -n %s", v1beta1.CleanupPlan, st["message"], id.Name, id.Namespace)
 }

@@ -46,7 +46,7 @@ func (r *Runner) prepareOperator(ctx context.Context, run *Run, w *Work, t task.
 	}
 	child.Spec.OperatorVersion.Name = operators.VersionName(t.Package, t.AppVersion, t.OperatorVersion)
 	child.Spec.OperatorVersion.Kind = "OperatorVersion"
-	child.Spec.ServiceAccountName = run.ServiceAccount
+	child.Spec.ServiceAccountName, child.Spec.Suspend = run.ServiceAccount, run.Suspend
 	if circle, err := r.circle(ctx, run, child.OperatorVersionKey().String()); err != nil {
 		return w.failed(err)
 	} else if circle != "" {

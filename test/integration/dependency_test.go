@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,6 +38,37 @@ func TestEnablingParameter(t *testing.T) {
 		t.Errorf("it is switched off again: %v", err)
 	}
 	hasEvent(t, ns, "Execution of plan cleanup finished with status COMPLETE")
+}
+
+// TestChildCleanupFails: a parent that waits for the end of its child says what holds the child.
+func TestChildCleanupFails(t *testing.T) {
+	ns := namespace(t)
+	must(t, cluster.Create(t.Context(), gen.Version(ns, "store-1.0.0", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"),
+		gen.Task("fail", v1beta1.DummyTask, v1beta1.TaskSpec{WantErr: true, Fatal: true}), gen.Serial("cleanup", "fail"))))
+	parent := gen.Version(ns, "app", gen.Param("STORE", "true", ""), func(ov *v1beta1.OperatorVersion) { ov.Spec.Parameters[0].Type = v1beta1.BooleanType },
+		gen.Task("store", v1beta1.KudoOperatorTask, v1beta1.TaskSpec{Package: "store", OperatorVersion: "1.0.0", EnablingParameter: "STORE"}), gen.Serial("deploy", "store"))
+	status(t, deploy(t, parent, "i", nil), "deploy", v1beta1.Complete)
+	must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"STORE": "false"} }))
+	waits := await(t, ns, "i", func(i *v1beta1.Instance) bool {
+		return strings.Contains(i.Status.AggregatedStatus.Message, "its plan cleanup failed")
+	})
+	contains(t, waits.Status.AggregatedStatus.Message, "Instance "+ns+"/i-store is being deleted", "kubectl kudo plan retry --instance i-store -n "+ns)
+	must(t, edit(t, ns, "i-store", func(i *v1beta1.Instance) { i.Finalizers = nil }))
+	status(t, await(t, ns, "i", env.Ended("deploy", 2)), "deploy", v1beta1.Complete)
+}
+
+// TestSuspendedChild: who suspends a parent suspends its children.
+func TestSuspendedChild(t *testing.T) {
+	ns := namespace(t)
+	must(t, cluster.Create(t.Context(), store(ns, "1.0.0")))
+	status(t, deploy(t, app(ns, "app", "1.0.0"), "i", nil), "deploy", v1beta1.Complete)
+	for n, suspend := range []bool{true, false} {
+		must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.Suspend = suspend }))
+		status(t, await(t, ns, "i", env.Ended("deploy", int64(n+2))), "deploy", v1beta1.Complete)
+		if child := get(t, &v1beta1.Instance{}, ns, "i-store"); child.Spec.Suspend != suspend || child.Status.Baseline.Suspended != suspend {
+			t.Errorf("the parent's spec.suspend is %v, the child's %v", suspend, child.Spec.Suspend)
+		}
+	}
 }
 
 // store is an operator that others depend on, in a version.
