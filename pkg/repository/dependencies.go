@@ -21,20 +21,21 @@ func (c Chain) WithDependencies(ctx context.Context, root *Found) ([]*operators.
 
 type walk struct {
 	chain Chain
-	// state of an origin: 1 while it is visited, 2 once it is done.
+	// state of a package: 1 while it is visited, 2 once it is done.
 	state   map[string]int
 	ordered []*operators.Package
 }
 
 func (w *walk) visit(ctx context.Context, f *Found, trail []string) (*operators.Package, error) {
 	trail = append(trail, f.Package.Operator.Name)
-	if w.state[f.Origin] == 1 {
+	key := f.identity()
+	if w.state[key] == 1 {
 		return nil, fmt.Errorf("cyclic package dependency found: %s", strings.Join(trail, " -> "))
 	}
-	if w.state[f.Origin] == 2 {
+	if w.state[key] == 2 {
 		return f.Package, nil
 	}
-	w.state[f.Origin] = 1
+	w.state[key] = 1
 	references := map[int]operators.Reference{}
 	for _, d := range f.Package.Dependencies() {
 		child, err := w.find(ctx, f, d)
@@ -53,9 +54,15 @@ func (w *walk) visit(ctx context.Context, f *Found, trail []string) (*operators.
 	if err != nil {
 		return nil, err
 	}
-	w.state[f.Origin] = 2
+	w.state[key] = 2
 	w.ordered = append(w.ordered, pkg)
 	return pkg, nil
+}
+
+// identity tells packages apart. Of a URL, the origin lacks what follows the ?, which may be a secret.
+func (f *Found) identity() string {
+	o := f.Package.Operator
+	return f.Origin + " " + operators.VersionName(o.Name, o.AppVersion, o.OperatorVersion)
 }
 
 // find finds a dependency. The versions that a task names choose from a repository only: where the task names a path,

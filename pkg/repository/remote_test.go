@@ -344,10 +344,17 @@ func TestChain(t *testing.T) {
 		inside["packages/inner/"+name] = text
 	}
 	s := serve(t, false, map[string]map[string]string{
-		"leaf": files("leaf"), "outer": inside, "escape": files("escape", "../../../../etc"), "a": files("a", "b"), "b": files("b", "a"),
+		"leaf": files("leaf"), "twig": files("twig"), "outer": inside, "escape": files("escape", "../../../../etc"), "a": files("a", "b"), "b": files("b", "a"),
 	})
+	s.spoil = func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/repo/get" {
+			r.URL.Path = "/repo/" + r.URL.Query().Get("f")
+		}
+		return false
+	}
 	home := configured(t, Repository{Name: "r", URL: s.URL + "/repo"})
 	dir := t.TempDir()
+	write(t, filepath.Join(dir, "asking"), files("asking", s.URL+"/repo/get?f=leaf.tgz", s.URL+"/repo/get?f=twig.tgz"))
 	write(t, filepath.Join(dir, "top"), files("top", "outer", s.URL+"/repo/leaf.tgz", "../side"))
 	write(t, filepath.Join(dir, "side"), files("side"))
 	write(t, dir, map[string]string{"here.tgz": pack(t, files("here", "../side", "outer", "leaf"))})
@@ -362,6 +369,7 @@ func TestChain(t *testing.T) {
 		"Name":    {"a folder that is no package does not hide one of the repository", "", Request{Name: "leaf"}, []string{"leaf"}},
 		"Named":   {"a repository by name", "", Request{Name: "leaf", Repository: "r", OperatorVersion: "^0.1"}, []string{"leaf"}},
 		"URL":     {"a URL", "", Request{Name: s.URL + "/repo/outer.tgz"}, []string{"leaf", "inner", "outer"}},
+		"Query":   {"URLs that differ in what follows the ? only", "", Request{Name: "./asking"}, []string{"leaf", "twig", "asking"}},
 		"Digest":  {"a URL with a digest that is another", "damaged", Request{Name: s.URL + "/repo/leaf.tgz#sha256=" + strings.Repeat("00", 32)}, nil},
 		"Escape":  {"an archive from elsewhere names no files of this disk", "within its own archive", Request{Name: "escape"}, nil},
 		"Circle":  {"circles through a repository", "cyclic package dependency", Request{Name: "a"}, nil},
