@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -52,23 +53,22 @@ func (t *tool) planStatus() *cobra.Command {
 	var output string
 	w := &waiting{}
 	cmd := t.instanceCommand("status --instance NAME", "Show the plans of an Instance as a tree", func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
+		var failed error // what is there is shown all the same
 		if w.wait {
-			if err := t.await(ctx, c, i, time.Duration(w.time), settled(i.Generation, i.UID)); err != nil {
-				return err
-			}
+			failed = t.await(ctx, c, i, time.Duration(w.time), settled(i.Generation, i.UID))
 			if err := c.Get(ctx, client.ObjectKeyFromObject(i), i); err != nil {
-				return err
+				return errors.Join(failed, err)
 			}
 		}
 		if output != "" {
-			return t.printAny(output, i.Status)
+			return errors.Join(failed, t.printAny(output, i.Status))
 		}
 		ov := &v1beta1.OperatorVersion{}
 		if c.Get(ctx, i.OperatorVersionKey(), ov) != nil {
 			ov = nil
 		}
 		_, err := fmt.Fprint(t.out, tree(i, ov, time.Now()))
-		return err
+		return errors.Join(failed, err)
 	})
 	cmd.Flags().StringVarP(&output, "output", "o", "", "yaml or json: print status as such")
 	w.add(cmd.Flags(), "no plan runs any more")

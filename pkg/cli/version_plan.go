@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -135,16 +136,14 @@ func (t *tool) versionStatus(output *string, w *waiting) func(context.Context, c
 		if w.wait {
 			failed = t.awaitVersion(ctx, c, client.ObjectKeyFromObject(ov), time.Duration(w.time), installed(ov.UID, ""))
 			if err := c.Get(ctx, client.ObjectKeyFromObject(ov), ov); err != nil {
-				return err
+				return errors.Join(failed, err)
 			}
 		}
 		if *output != "" {
-			return t.printAny(*output, ov.Status)
+			return errors.Join(failed, t.printAny(*output, ov.Status))
 		}
-		if _, err := fmt.Fprint(t.out, installTree(ov, time.Now())); err != nil {
-			return err
-		}
-		return failed
+		_, err := fmt.Fprint(t.out, installTree(ov, time.Now()))
+		return errors.Join(failed, err)
 	}
 }
 

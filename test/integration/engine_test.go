@@ -87,6 +87,8 @@ func TestWaitAndRestart(t *testing.T) {
 	}
 	out := kudo(t, 4, "plan", "wait", "--instance", "i", "-n", ns, "--wait-time", "1")
 	contains(t, out, "is not ready after 1s", "Deployment "+ns+"/i")
+	out = kudo(t, 4, "plan", "status", "--instance", "i", "-n", ns, "--wait", "--wait-time", "1")
+	contains(t, out, "Plan deploy (serial strategy) [IN_PROGRESS]", "is not ready after 1s")
 	first := i.Status.PlanStatus["deploy"].UID
 	kudo(t, 0, "update", "--instance", "i", "-n", ns, "-p", "IMAGE=nginx:1.28", "--wait")
 	i = await(t, ns, "i", env.Ended("deploy", 2))
