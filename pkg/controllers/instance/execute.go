@@ -58,10 +58,11 @@ type hooks struct {
 	inventory runner.Inventory
 }
 
-// Intend commits the objects that are about to be written for the first time, along with all that has changed.
+// Intend commits the objects that are about to be written for the first time, and that what must not be done twice is done,
+// along with all that has changed.
 func (h *hooks) Intend(ctx context.Context, st v1beta1.PlanStatus, ids []apply.ID) error {
 	h.progress(h.plan, st)
-	fresh := false
+	fresh := doneOnce(h.run.Version.Kinds, h.written.Status.PlanStatus[h.plan], st)
 	for _, id := range ids {
 		if _, known := h.inventory[id]; !known {
 			h.inventory[id], fresh = apply.Record{}, true
@@ -73,6 +74,31 @@ func (h *hooks) Intend(ctx context.Context, st v1beta1.PlanStatus, ids []apply.I
 	h.store(h.inventory)
 	h.derive(nil)
 	return h.commit(ctx)
+}
+
+// doneOnce tells whether a task has been done that has an effect each time, and that is not in the status before: a manager
+// that dies now would do it again after what comes next.
+func doneOnce(kinds map[string]string, before, now v1beta1.PlanStatus) bool {
+	done := map[plans.Place]bool{}
+	if before.UID == now.UID {
+		places(before, func(at plans.Place, task v1beta1.TaskStatus) { done[at] = task.Status == v1beta1.Complete })
+	}
+	found := false
+	places(now, func(at plans.Place, task v1beta1.TaskStatus) {
+		kind := kinds[task.Name]
+		found = found || task.Status == v1beta1.Complete && !done[at] && plans.RunOnce(kind) && kind != v1beta1.DummyTask
+	})
+	return found
+}
+
+func places(st v1beta1.PlanStatus, visit func(plans.Place, v1beta1.TaskStatus)) {
+	for i, phase := range st.Phases {
+		for j, step := range phase.Steps {
+			for k, task := range step.Tasks {
+				visit(plans.Place{Phase: i, Step: j, Task: k}, task)
+			}
+		}
+	}
 }
 
 // Take puts what a task did into the inventory, and records its events.
