@@ -52,7 +52,7 @@ type InstanceSpec struct {
 	// PlanExecution asks for a plan by hand.
 	// +optional
 	PlanExecution PlanExecution `json:"planExecution,omitempty"`
-	// Suspend sets the replicas of everything that the Instance runs to none, by its plan update, else deploy; taken
+	// Suspend sets the replicas of all that the Instance and its children run to none, by its plan update, else deploy; taken
 	// back, the same plan brings them back.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
