@@ -147,7 +147,7 @@ var scenarios = []scenario{
 		act:     func(w *world) { env.Must(w, suite.Delete(ctx, fleet(w.ns, "fleet"))) },
 		ended: func(w *world) {
 			w.released("fleet")
-			env.Within(w, w.patience, "the end of the namespace", func() string {
+			env.Within(w, max(w.patience, going), "the end of the namespace", func() string {
 				err := suite.Get(ctx, client.ObjectKey{Name: fleetNamespace(w.ns)}, &corev1.Namespace{})
 				if !apierrors.IsNotFound(err) {
 					return fmt.Sprint(err)
@@ -199,7 +199,7 @@ func (w *world) installed(name string) {
 // released waits until an OperatorVersion is gone.
 func (w *world) released(name string) {
 	w.Helper()
-	env.Within(w, w.patience, "the release of "+w.ns+"/"+name, func() string {
+	env.Within(w, max(w.patience, going), "the release of "+w.ns+"/"+name, func() string {
 		ov := &v1beta1.OperatorVersion{}
 		if err := suite.Get(ctx, client.ObjectKey{Namespace: w.ns, Name: name}, ov); !apierrors.IsNotFound(err) {
 			return fmt.Sprintf("%v %+v", err, ov.Status.Conditions)

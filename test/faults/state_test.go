@@ -222,7 +222,8 @@ func normalStatus(o *unstructured.Unstructured, live map[types.UID]*unstructured
 
 // calm bounds how long a world may take from the end of a plan to its rest, and collection how long where the cluster's
 // garbage collector has something to do in it: that waits for half a minute each time a definition goes, or the apiserver.
-const calm, collection = 30 * time.Second, 3 * time.Minute
+// going is how long a namespace or a definition may take to go, which takes Kubernetes minutes where hundreds have gone.
+const calm, collection, going = 30 * time.Second, 3 * time.Minute, 5 * time.Minute
 
 // settle waits until the world is in a state.
 func (w *world) settle(want state) {

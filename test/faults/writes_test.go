@@ -65,7 +65,7 @@ func TestKilledAtEachWrite(t *testing.T) {
 	}
 }
 
-// die runs scenarios in the middle of which the manager dies.
+// die runs scenarios in the middle of which the manager dies. All of them must run: one that -run leaves out is waited for.
 func die(t *testing.T, together []death) {
 	env.Must(t, line.manage())
 	v := newWave(len(together))
