@@ -16,7 +16,7 @@ import (
 // Convert makes the Operator and the OperatorVersion of a package, for a namespace. Values that the API server would
 // refuse as names are refused here, with the field they come from; the error is of type Errors.
 func Convert(p *Package, namespace string) (*v1beta1.Operator, *v1beta1.OperatorVersion, error) {
-	if err := p.checkNames().Err(); err != nil {
+	if err := p.ValidateNames().Err(); err != nil {
 		return nil, nil, err
 	}
 	f := p.Operator
@@ -43,8 +43,8 @@ func Convert(p *Package, namespace string) (*v1beta1.Operator, *v1beta1.Operator
 	return operator, version, nil
 }
 
-// checkNames finds what would make names that Kubernetes does not take.
-func (p *Package) checkNames() Errors {
+// ValidateNames finds what would make names that Kubernetes does not take.
+func (p *Package) ValidateNames() Errors {
 	var errs Errors
 	fail := func(field, format string, args ...any) {
 		errs = append(errs, Finding{File: OperatorFileName, Line: p.Line(OperatorFileName, field), Field: field, Message: fmt.Sprintf(format, args...)})

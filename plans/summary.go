@@ -21,6 +21,11 @@ func Running(all map[string]v1beta1.PlanStatus) string {
 	return ""
 }
 
+// Shapes tells whether a plan makes an Instance what its spec says; other plans do something with what is there.
+func Shapes(plan string) bool {
+	return plan == v1beta1.DeployPlan || plan == v1beta1.UpdatePlan || plan == v1beta1.UpgradePlan
+}
+
 // Last returns the name of the run that is running or, at rest, of the one that ended last; "" if none ever ran.
 func Last(all map[string]v1beta1.PlanStatus) string {
 	if running := Running(all); running != "" {

@@ -174,17 +174,28 @@ func (t *tool) init(ctx context.Context, o *initOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := t.prepare(ctx, c, o); err != nil {
+	live, err := t.prepare(ctx, c, o)
+	if err != nil {
 		return err
 	}
-	return t.installAll(ctx, c, config, o)
+	objs, err := install.Objects(o.Options)
+	if err != nil { // before anything is removed
+		return err
+	}
+	if live.Predecessor != "" {
+		t.progress("waiting: KUDO's manager to stop")
+		if err := install.Replace(ctx, c, live, func(obj client.Object) { t.say("%s of KUDO removed", obj.GetName()) }); err != nil {
+			return err
+		}
+	}
+	return t.installAll(ctx, c, config, o, objs)
 }
 
 // prepare looks at what is there already, and says why it must not be installed over.
-func (t *tool) prepare(ctx context.Context, c client.Client, o *initOptions) error {
+func (t *tool) prepare(ctx context.Context, c client.Client, o *initOptions) (*install.Live, error) {
 	live, err := install.Look(ctx, c)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if n := t.flags.Namespace; live.Bound && (n == nil || *n == "") {
 		o.Namespace = live.Namespace
@@ -197,37 +208,26 @@ func (t *tool) prepare(ctx context.Context, c client.Client, o *initOptions) err
 		o.External, o.WebhookURL = true, live.WebhookURL
 	}
 	if err := live.Fits(o.Options, o.upgrade, o.downgrade); err != nil {
-		return err
+		return nil, err
 	}
 	if o.Account != "" && o.Account != install.ServiceAccount {
 		if err := install.Account(ctx, c, o.Namespace, o.Account); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if o.CertManager {
 		if err := install.CertManager(c); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if o.Image == "" && !o.External && !o.CRDsOnly {
-		return usage("this kubectl-kudo (%s) is no release, so there is no image of its manager: build one (docs/administration.md) and name it with --kudo-image, or run the manager elsewhere (--external-manager)", Version)
+		return nil, usage("this kubectl-kudo (%s) is no release, so there is no image of its manager: build one (docs/administration.md) and name it with --kudo-image, or run the manager elsewhere (--external-manager)", Version)
 	}
-	if live.Predecessor == "" {
-		return nil
-	}
-	if _, err := install.Objects(o.Options); err != nil { // before anything is removed
-		return err
-	}
-	t.progress("waiting: KUDO's manager to stop")
-	return install.Replace(ctx, c, live, func(obj client.Object) { t.say("%s of KUDO removed", obj.GetName()) })
+	return live, nil
 }
 
-func (t *tool) installAll(ctx context.Context, c client.Client, config *rest.Config, o *initOptions) error {
-	objs, err := install.Objects(o.Options)
-	if err != nil {
-		return err
-	}
-	err = install.Apply(ctx, c, objs, func(obj *unstructured.Unstructured, created bool) {
+func (t *tool) installAll(ctx context.Context, c client.Client, config *rest.Config, o *initOptions, objs []*unstructured.Unstructured) error {
+	err := install.Apply(ctx, c, objs, func(obj *unstructured.Unstructured, created bool) {
 		verb := "configured"
 		if created {
 			verb = "created"

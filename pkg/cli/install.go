@@ -225,10 +225,7 @@ func (t *tool) resolve(ctx context.Context, name string, o choice) ([]*operators
 		for _, w := range p.Warnings {
 			t.warn("package %s: %s", p.Operator.Name, w)
 		}
-		if err := p.ValidateTasks().Err(); err != nil {
-			return nil, fmt.Errorf("package %s:\n%w", p.Operator.Name, err)
-		}
-		if _, _, err := operators.Convert(p, ""); err != nil { // before anything is written
+		if err := append(p.ValidateNames(), p.ValidateTasks()...).Err(); err != nil { // before anything is written
 			return nil, fmt.Errorf("package %s:\n%w", p.Operator.Name, err)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,9 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"kudo.dev/kudo/pkg/install"
 )
 
 // localPlane is a control plane that kudo-local runs; without a name there is none.
@@ -70,7 +69,7 @@ func (t *tool) given() (*localPlane, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	text, err := kubeconfigOf(config, namespace)
+	text, err := install.KubeconfigOf(config, namespace)
 	if err != nil {
 		return nil, "", err
 	}
@@ -80,39 +79,6 @@ func (t *tool) given() (*localPlane, string, error) {
 	}
 	path := filepath.Join(state, "kubeconfig")
 	return &localPlane{state: state}, path, clientcmd.WriteToFile(*text, path)
-}
-
-// kubeconfigOf is a kubeconfig that says what flags, files and surroundings have come to, so that other programs work on
-// the same cluster, as the same user.
-func kubeconfigOf(c *rest.Config, namespace string) (*clientcmdapi.Config, error) {
-	server, _, err := rest.DefaultServerUrlFor(c)
-	if err != nil {
-		return nil, err
-	}
-	cluster := &clientcmdapi.Cluster{
-		Server: server.String(), TLSServerName: c.ServerName, InsecureSkipTLSVerify: c.Insecure, CertificateAuthority: c.CAFile,
-		CertificateAuthorityData: c.CAData, DisableCompression: c.DisableCompression,
-	}
-	if c.Proxy != nil {
-		proxy, err := c.Proxy(&http.Request{URL: server})
-		if err != nil {
-			return nil, err
-		}
-		if proxy != nil {
-			cluster.ProxyURL = proxy.String()
-		}
-	}
-	user := &clientcmdapi.AuthInfo{
-		ClientCertificate: c.CertFile, ClientCertificateData: c.CertData, ClientKey: c.KeyFile, ClientKeyData: c.KeyData,
-		Token: c.BearerToken, TokenFile: c.BearerTokenFile, Username: c.Username, Password: c.Password,
-		Impersonate: c.Impersonate.UserName, ImpersonateUID: c.Impersonate.UID, ImpersonateGroups: c.Impersonate.Groups,
-		ImpersonateUserExtra: c.Impersonate.Extra, AuthProvider: c.AuthProvider, Exec: c.ExecProvider,
-	}
-	const name = "test"
-	out := clientcmdapi.NewConfig()
-	out.Clusters[name], out.AuthInfos[name], out.CurrentContext = cluster, user, name
-	out.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: namespace}
-	return out, nil
 }
 
 // findProgram finds one of kudo's programs: beside this one, or in PATH.

@@ -32,7 +32,7 @@ func Set(instance *v1beta1.Instance, unready []string) {
 	run := status.PlanStatus[last]
 	running, fatal := run.Status.IsRunning(), run.Status == v1beta1.FatalError
 	switch {
-	case running && readying(last):
+	case running && plans.Shapes(last):
 		set(instance, v1beta1.ReadyCondition, metav1.ConditionUnknown, v1beta1.ReasonPlanInProgress, "plan "+last+" is running")
 	case running:
 	case fatal:
@@ -74,10 +74,6 @@ func Refused(instance *v1beta1.Instance, reason, message string) {
 	if plans.Running(instance.Status.PlanStatus) == "" && len(instance.Status.Queue) == 0 {
 		meta.RemoveStatusCondition(&instance.Status.Conditions, v1beta1.ReconcilingCondition)
 	}
-}
-
-func readying(plan string) bool {
-	return plan == v1beta1.DeployPlan || plan == v1beta1.UpdatePlan || plan == v1beta1.UpgradePlan
 }
 
 // reconciling says what runs and what is queued.

@@ -103,9 +103,9 @@ type instance struct {
 // checkInstance is rule 18 of engine.md: the spec is seen, nothing runs or is queued, and the last run is COMPLETE. That of
 // a spec that is refused, or waits for parameters, is the run of the spec before.
 func checkInstance(i *instance) Result {
-	status, aggregated := i.Status, i.Status.AggregatedStatus
+	status, aggregated, refused := i.Status, i.Status.AggregatedStatus, refusal(i)
 	switch {
-	case aggregated.Status == "" && aggregated.ActivePlanName == "" && refusal(i) == "":
+	case aggregated.Status == "" && aggregated.ActivePlanName == "" && refused == "":
 		return progressing("has no status yet")
 	case status.ObservedGeneration < i.Metadata.Generation:
 		return progressing(notObserved)
@@ -113,8 +113,8 @@ func checkInstance(i *instance) Result {
 		return progressing("plan %s is %s%s", aggregated.ActivePlanName, aggregated.Status, after(aggregated.Message))
 	case len(status.Queue) > 0:
 		return progressing("plan %s is queued", status.Queue[0].PlanName)
-	case refusal(i) != "":
-		return progressing("%s", refusal(i))
+	case refused != "":
+		return progressing("%s", refused)
 	case aggregated.Status == v1beta1.Pending: // its last run is of the spec before
 		return progressing("%s", aggregated.Message)
 	case aggregated.Status == v1beta1.Complete:

@@ -3,6 +3,7 @@ package install
 import (
 	"context"
 	"fmt"
+	"net/http"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -31,13 +32,47 @@ func Kubeconfig(ctx context.Context, c client.Client, config *rest.Config, names
 	if err := rest.LoadTLSFiles(config); err != nil {
 		return err
 	}
-	out := clientcmdapi.NewConfig()
-	out.Clusters["kudo"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData, InsecureSkipTLSVerify: config.Insecure}
-	out.AuthInfos["kudo"] = &clientcmdapi.AuthInfo{Token: request.Status.Token}
-	out.Contexts["kudo"] = &clientcmdapi.Context{Cluster: "kudo", AuthInfo: "kudo", Namespace: namespace}
-	out.CurrentContext = "kudo"
+	own := rest.AnonymousClientConfig(config)
+	own.CAFile, own.BearerToken = "", request.Status.Token // the certificate was loaded
+	out, err := KubeconfigOf(own, namespace)
+	if err != nil {
+		return err
+	}
 	if err := clientcmd.WriteToFile(*out, path); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
+}
+
+// KubeconfigOf is a kubeconfig that says what flags, files and surroundings have come to, so that other programs work on
+// the same cluster, as the same user.
+func KubeconfigOf(c *rest.Config, namespace string) (*clientcmdapi.Config, error) {
+	server, _, err := rest.DefaultServerUrlFor(c)
+	if err != nil {
+		return nil, err
+	}
+	cluster := &clientcmdapi.Cluster{
+		Server: server.String(), TLSServerName: c.ServerName, InsecureSkipTLSVerify: c.Insecure, CertificateAuthority: c.CAFile,
+		CertificateAuthorityData: c.CAData, DisableCompression: c.DisableCompression,
+	}
+	if c.Proxy != nil {
+		proxy, err := c.Proxy(&http.Request{URL: server})
+		if err != nil {
+			return nil, err
+		}
+		if proxy != nil {
+			cluster.ProxyURL = proxy.String()
+		}
+	}
+	user := &clientcmdapi.AuthInfo{
+		ClientCertificate: c.CertFile, ClientCertificateData: c.CertData, ClientKey: c.KeyFile, ClientKeyData: c.KeyData,
+		Token: c.BearerToken, TokenFile: c.BearerTokenFile, Username: c.Username, Password: c.Password,
+		Impersonate: c.Impersonate.UserName, ImpersonateUID: c.Impersonate.UID, ImpersonateGroups: c.Impersonate.Groups,
+		ImpersonateUserExtra: c.Impersonate.Extra, AuthProvider: c.AuthProvider, Exec: c.ExecProvider,
+	}
+	const name = "kudo"
+	out := clientcmdapi.NewConfig()
+	out.Clusters[name], out.AuthInfos[name], out.CurrentContext = cluster, user, name
+	out.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: namespace}
+	return out, nil
 }

@@ -80,7 +80,7 @@ func (r *Runner) apply(ctx context.Context, w *Work) (plans.Outcome, Effects) {
 			continue
 		}
 		result, unknown := r.Health(ctx, change.Live)
-		if w.behind != nil {
+		if w.behind != nil && result.State != health.Progressing {
 			if message := w.behind(change.Live); message != "" {
 				result = health.Result{State: health.Progressing, Message: message}
 			}

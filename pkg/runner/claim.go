@@ -90,7 +90,7 @@ func (run *Run) claimer(inventory Inventory) func(context.Context, *unstructured
 // shared names the Installation that holds a live object; empty if none does.
 func shared(live *unstructured.Unstructured) string {
 	for _, owner := range live.GetOwnerReferences() {
-		if v1beta1.OwnedByInstallation(owner) {
+		if v1beta1.OwnedBy(owner, "Installation") {
 			return "Installation " + owner.Name
 		}
 	}
@@ -104,7 +104,7 @@ func (run *Run) controlled(ctx context.Context, live *unstructured.Unstructured)
 		return 0, "", false
 	}
 	name := controller.Kind + " " + live.GetNamespace() + "/" + controller.Name
-	if controller.Kind != "Instance" || !strings.HasPrefix(controller.APIVersion, v1beta1.GroupVersion.Group+"/") {
+	if !v1beta1.OwnedBy(*controller, "Instance") {
 		return apply.Foreign, name, true
 	}
 	exists, err := run.Owners(ctx, types.NamespacedName{Namespace: live.GetNamespace(), Name: controller.Name}, controller.UID)

@@ -154,9 +154,7 @@ func (r *Runner) circle(ctx context.Context, run *Run, version string) (string, 
 			slices.Reverse(path)
 			return strings.Join(append(path, version), " -> "), nil
 		}
-		at := slices.IndexFunc(owners, func(o metav1.OwnerReference) bool {
-			return o.Kind == "Instance" && o.APIVersion == v1beta1.GroupVersion.String()
-		})
+		at := slices.IndexFunc(owners, func(o metav1.OwnerReference) bool { return v1beta1.OwnedBy(o, "Instance") })
 		if at < 0 {
 			return "", nil
 		}

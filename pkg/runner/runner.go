@@ -95,7 +95,7 @@ type Work struct {
 	deletes bool
 	// piping is set for Pipe tasks.
 	piping *piping
-	// behind says why an object that was written is not to be judged yet; empty if it is.
+	// behind says why what an object says of itself is of before it was written; empty if it is not.
 	behind func(live *unstructured.Unstructured) string
 	// outcome is set if preparing has decided already.
 	outcome *plans.Outcome

@@ -149,7 +149,7 @@ func (s *Session) letGo(ctx context.Context, resource dynamic.ResourceInterface,
 // put there by somebody who wants the object to live as long as they do.
 func (s *Session) another(ctx context.Context, live *unstructured.Unstructured) (*metav1.OwnerReference, error) {
 	for _, owner := range others(live, s.holder) {
-		if !v1beta1.OwnedByInstallation(owner) {
+		if !v1beta1.OwnedBy(owner, "Installation") {
 			return &owner, nil
 		}
 		i, err := s.installation(ctx, owner)

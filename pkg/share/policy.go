@@ -90,7 +90,7 @@ func (s *Session) foreign(ctx context.Context, owners []metav1.OwnerReference) (
 		return "its OperatorVersion is gone", err
 	}
 	for _, owner := range owners {
-		if !v1beta1.OwnedByInstallation(owner) {
+		if !v1beta1.OwnedBy(owner, "Installation") {
 			return fmt.Sprintf("%s %s owns it too", owner.Kind, owner.Name), nil
 		}
 		i, err := s.installation(ctx, owner)
@@ -164,7 +164,7 @@ func (e *Engine) holders(ctx context.Context, live *unstructured.Unstructured) [
 			continue
 		}
 		text := owner.Kind + " " + owner.Name
-		if v1beta1.OwnedByInstallation(owner) {
+		if v1beta1.OwnedBy(owner, "Installation") {
 			if i, err := e.installation(ctx, owner); err == nil && i != nil {
 				text = fmt.Sprintf("%s %s/%s", i.Spec.For.Kind, i.Spec.For.Namespace, i.Spec.For.Name)
 			}

@@ -159,7 +159,7 @@ func State(live *unstructured.Unstructured, holder *v1beta1.Installation) v1beta
 		return v1beta1.HoldExisting
 	}
 	for _, owner := range live.GetOwnerReferences() {
-		if v1beta1.OwnedByInstallation(owner) {
+		if v1beta1.OwnedBy(owner, "Installation") {
 			if owner.UID == holder.UID {
 				return v1beta1.HoldCreated
 			}

@@ -19,20 +19,23 @@ import (
 // whatever they do. The manager works on eight Instances at a time: not all of its workers are ever held.
 const side = 7
 
-// beside runs cases as subtests, some at a time.
-func beside(t *testing.T, cases []testing.InternalTest) {
+// beside runs cases as subtests, some at a time. Those that -run leaves out are over at once.
+func beside(t *testing.T, cases []testing.InternalTest, over ...func()) {
 	t.Helper()
-	next := make(chan testing.InternalTest)
+	next := make(chan int)
 	var workers sync.WaitGroup
 	for range side {
 		workers.Go(func() {
-			for c := range next {
-				t.Run(c.Name, c.F)
+			for n := range next {
+				t.Run(cases[n].Name, cases[n].F)
+				if len(over) > 0 {
+					over[n]()
+				}
 			}
 		})
 	}
-	for _, c := range cases {
-		next <- c
+	for n := range cases {
+		next <- n
 	}
 	close(next)
 	workers.Wait()
@@ -65,16 +68,17 @@ func TestKilledAtEachWrite(t *testing.T) {
 	}
 }
 
-// die runs scenarios in the middle of which the manager dies. All of them must run: one that -run leaves out is waited for.
+// die runs scenarios in the middle of which the manager dies.
 func die(t *testing.T, together []death) {
 	env.Must(t, line.manage())
 	v := newWave(len(together))
 	var cases []testing.InternalTest
+	var over []func()
 	for _, d := range together {
 		arrive := sync.OnceFunc(v.arrive)
+		over = append(over, arrive)
 		by := moments[d.moment](v, arrive)
 		cases = append(cases, testing.InternalTest{Name: fmt.Sprintf("%s/%s/%d", d.s.name, by.name, d.n), F: func(t *testing.T) {
-			defer arrive()
 			w := newWorld(t)
 			d.s.prepare(w)
 			w.bystanders()
@@ -94,7 +98,7 @@ func die(t *testing.T, together []death) {
 			w.twice(d.s)
 		}})
 	}
-	beside(t, cases)
+	beside(t, cases, over...)
 }
 
 // chosen are the writes that are struck: all, or one, which a number shifts. A run with a fault may have more.

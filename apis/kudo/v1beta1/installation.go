@@ -160,9 +160,9 @@ type InstallationList struct {
 // maxName is the longest name of an object, in bytes (RFC 1123 subdomain).
 const maxName = 253
 
-// OwnedByInstallation tells whether an owner is an Installation of kudo's; other groups have kinds of that name, too.
-func OwnedByInstallation(owner metav1.OwnerReference) bool {
-	return owner.Kind == "Installation" && strings.HasPrefix(owner.APIVersion, GroupVersion.Group+"/")
+// OwnedBy tells whether an owner is of a kind of kudo's; other groups have kinds of the same name, too.
+func OwnedBy(owner metav1.OwnerReference, kind string) bool {
+	return owner.Kind == kind && strings.HasPrefix(owner.APIVersion, GroupVersion.Group+"/")
 }
 
 // InstallationName is `<namespace>-<name>-<8 hex digits of the uid's hash>`, cut where it would be too long.

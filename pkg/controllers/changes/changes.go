@@ -43,7 +43,7 @@ func Instance(key types.NamespacedName) *unstructured.Unstructured {
 func Holders(obj *unstructured.Unstructured) []string {
 	var out []string
 	for _, owner := range obj.GetOwnerReferences() {
-		if v1beta1.OwnedByInstallation(owner) {
+		if v1beta1.OwnedBy(owner, "Installation") {
 			out = append(out, owner.Name)
 		}
 	}

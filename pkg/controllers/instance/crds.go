@@ -20,6 +20,7 @@ import (
 	"kudo.dev/kudo/pkg/controllers/tarball"
 	"kudo.dev/kudo/pkg/crds"
 	"kudo.dev/kudo/pkg/share"
+	"kudo.dev/kudo/plans"
 )
 
 // definitions sees to it that the CustomResourceDefinitions of the Instance are installed before a plan starts. It
@@ -210,8 +211,8 @@ func (p *pass) dropped(ctx context.Context) error {
 // settled tells whether the Instance has arrived at its version: the newest run of a plan that brings it there is complete.
 func (p *pass) settled() bool {
 	newest := v1beta1.PlanStatus{}
-	for _, plan := range []string{v1beta1.DeployPlan, v1beta1.UpdatePlan, v1beta1.UpgradePlan} {
-		if st := p.instance.Status.PlanStatus[plan]; st.Revision > newest.Revision {
+	for plan, st := range p.instance.Status.PlanStatus {
+		if plans.Shapes(plan) && st.Revision > newest.Revision {
 			newest = st
 		}
 	}

@@ -300,7 +300,7 @@ func (p *pass) begin(ctx context.Context, plan, cause string, version *runner.Ve
 	revision := status.Baseline.Revision + 1
 	uid := history.RunUID(p.instance.UID, revision)
 	suspend := status.Baseline.Suspended // other plans leave it as it is, so that it is still asked for after them
-	if plan == v1beta1.DeployPlan || plan == v1beta1.UpdatePlan || plan == v1beta1.UpgradePlan {
+	if plans.Shapes(plan) {
 		suspend = p.instance.Spec.Suspend
 	}
 	record := history.Run{

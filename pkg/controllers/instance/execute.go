@@ -79,26 +79,26 @@ func (h *hooks) Intend(ctx context.Context, st v1beta1.PlanStatus, ids []apply.I
 // doneOnce tells whether a task has been done that has an effect each time, and that is not in the status before: a manager
 // that dies now would do it again after what comes next.
 func doneOnce(kinds map[string]string, before, now v1beta1.PlanStatus) bool {
-	done := map[plans.Place]bool{}
-	if before.UID == now.UID {
-		places(before, func(at plans.Place, task v1beta1.TaskStatus) { done[at] = task.Status == v1beta1.Complete })
-	}
-	found := false
-	places(now, func(at plans.Place, task v1beta1.TaskStatus) {
-		kind := kinds[task.Name]
-		found = found || task.Status == v1beta1.Complete && !done[at] && plans.RunOnce(kind) && kind != v1beta1.DummyTask
-	})
-	return found
-}
-
-func places(st v1beta1.PlanStatus, visit func(plans.Place, v1beta1.TaskStatus)) {
-	for i, phase := range st.Phases {
+	for i, phase := range now.Phases {
 		for j, step := range phase.Steps {
 			for k, task := range step.Tasks {
-				visit(plans.Place{Phase: i, Step: j, Task: k}, task)
+				kind := kinds[task.Name]
+				if task.Status == v1beta1.Complete && plans.RunOnce(kind) && kind != v1beta1.DummyTask &&
+					(before.UID != now.UID || statusAt(before, i, j, k) != v1beta1.Complete) {
+					return true
+				}
 			}
 		}
 	}
+	return false
+}
+
+// statusAt is the status of a task at a place of a plan; empty if there is none.
+func statusAt(st v1beta1.PlanStatus, phase, step, task int) v1beta1.ExecutionStatus {
+	if phase >= len(st.Phases) || step >= len(st.Phases[phase].Steps) || task >= len(st.Phases[phase].Steps[step].Tasks) {
+		return ""
+	}
+	return st.Phases[phase].Steps[step].Tasks[task].Status
 }
 
 // Take puts what a task did into the inventory, and records its events.

@@ -1,4 +1,4 @@
-package cli
+package install
 
 import (
 	"net/http"
@@ -18,11 +18,11 @@ func TestKubeconfigOf(t *testing.T) {
 		TLSClientConfig: rest.TLSClientConfig{ServerName: "kubernetes", CAData: []byte("ca")},
 		Proxy:           httpProxy("http://proxy.example.com:3128"),
 	}
-	text, err := kubeconfigOf(config, "team-a")
+	text, err := KubeconfigOf(config, "team-a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff("http://proxy.example.com:3128", text.Clusters["test"].ProxyURL); diff != "" {
+	if diff := cmp.Diff("http://proxy.example.com:3128", text.Clusters["kudo"].ProxyURL); diff != "" {
 		t.Error(diff)
 	}
 	loader := clientcmd.NewDefaultClientConfig(*text, nil)
