@@ -87,10 +87,8 @@ func (r *Runner) preparePipe(ctx context.Context, run *Run, w *Work, t task.Pipe
 	if _, set, _ := unstructured.NestedFieldNoCopy(pod.Object, "spec", "terminationGracePeriodSeconds"); !set {
 		_ = unstructured.SetNestedField(pod.Object, int64(0), "spec", "terminationGracePeriodSeconds")
 	}
-	if w = r.prepareObjects(ctx, w, []*unstructured.Unstructured{pod}, v); w.outcome == nil {
-		w.piping = p
-	}
-	return w
+	w.piping = p
+	return r.prepareObjects(ctx, w, []*unstructured.Unstructured{pod}, v)
 }
 
 // pipeMount checks the pod of a Pipe task, and returns the mount of the volume that holds its files.
@@ -220,6 +218,9 @@ func (r *Runner) artifacts(ctx context.Context, p *piping) ([]*unstructured.Unst
 		var large *podexec.TooLargeError
 		if errors.As(err, &failed) || errors.As(err, &large) {
 			return nil, &apply.FatalError{Err: fmt.Errorf("file %s: %w", file, err)}
+		}
+		if errors.Is(err, context.DeadlineExceeded) {
+			return nil, fmt.Errorf("file %s could not be read within %s: does it end?", file, readTimeout)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read file %s: %w", file, err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
@@ -137,6 +138,7 @@ func TestPipes(t *testing.T) {
 			return len(list.Items) == 0
 		})
 	})
+	t.Run("in an install plan, whose pod is slow to go", func(t *testing.T) { testInstallPlan(t, c, page) })
 	for _, tc := range []struct {
 		reason string
 		pipe   v1beta1.PipeSpec
@@ -159,6 +161,46 @@ func TestPipes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The pod of a Pipe in an install plan may be slow to go. The plan is complete all the same, and what the pod's files became
+// stays.
+func testInstallPlan(t *testing.T, c *env.Cluster, page v1beta1.PipeSpec) {
+	ctx := context.Background()
+	ns := restricted(t, c)
+	const held = "example.org/slow"
+	ov := gen.Version(ns, "shared", gen.Param("V", "1", ""), gen.Template("pod.yaml", strings.Replace(pod, "spec:", "metadata: {finalizers: ["+held+"]}\nspec:", 1)),
+		gen.Task("pipe", "Pipe", v1beta1.TaskSpec{Pod: "pod.yaml", Pipe: []v1beta1.PipeSpec{page}}), gen.ConfigMaps("cm", 1),
+		gen.Serial("install", "pipe"), gen.Serial("deploy", "cm"), gen.InstallPlan("install"))
+	must(t, c.Create(ctx, ov))
+	installed := func() *v1beta1.OperatorVersion {
+		return env.Read(t, c, &v1beta1.OperatorVersion{}, ns, ov.Name)
+	}
+	await(t, "the install plan complete", func() bool { return installed().Installed() })
+	pods := &corev1.PodList{}
+	await(t, "the pod going", func() bool {
+		must(t, c.List(ctx, pods, client.InNamespace(ns)))
+		return len(pods.Items) == 1 && pods.Items[0].DeletionTimestamp != nil
+	})
+	file := env.Read(t, c, &corev1.ConfigMap{}, ns, "shared.install.main.step0.pipe.page")
+	if string(file.BinaryData["index.html"]) != "<p>hello</p>" {
+		t.Errorf("the artifact is %v", file.BinaryData)
+	}
+	must(t, c.Delete(ctx, file)) // the plan runs again to restore it, for which the pod must go
+	await(t, "the second run, which waits for the pod", func() bool { return installed().Status.Revision == 2 })
+	must(t, c.Patch(ctx, &pods.Items[0], client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+	await(t, "the second run complete", func() bool { return installed().Status.PlanStatus["install"].Status == v1beta1.Complete })
+	env.Read(t, c, &corev1.ConfigMap{}, ns, file.Name)
+	must(t, c.Delete(ctx, ov))
+	await(t, "the artifact released", func() bool {
+		must(t, c.List(ctx, pods, client.InNamespace(ns)))
+		for _, pod := range pods.Items {
+			if len(pod.Finalizers) > 0 {
+				must(t, client.IgnoreNotFound(c.Patch(ctx, &pod, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))))
+			}
+		}
+		return apierrors.IsNotFound(c.Get(ctx, client.ObjectKeyFromObject(ov), ov)) && apierrors.IsNotFound(c.Get(ctx, client.ObjectKeyFromObject(file), file))
+	})
 }
 
 // start runs a manager in the test's process, under the rights of the ServiceAccount.

@@ -139,8 +139,7 @@ func (p *pass) compare(ctx context.Context) error {
 	}
 	wrong, superseded := map[apply.ID]string{}, map[apply.ID]bool{}
 	for _, change := range refused {
-		var going *apply.WaitError
-		if errors.As(change.Err, &going) { // such as the pod of a Pipe that has been read: there is nothing to compare
+		if change.Action == apply.Awaited { // such as the pod of a Pipe that has been read: there is nothing to compare
 			p.again(lookAgain)
 			continue
 		}
