@@ -1,6 +1,10 @@
 package repository
 
-import "testing"
+import (
+	"strings"
+	"testing"
+	"time"
+)
 
 // TestValidate: what would not be safe is refused before it is kept.
 func TestValidate(t *testing.T) {
@@ -22,6 +26,26 @@ func TestValidate(t *testing.T) {
 		{"a query", Repository{Name: "a", URL: "https://h/x?y"}, false},
 	} {
 		if err := tc.r.Validate(); (err == nil) != tc.ok {
+			t.Errorf("%s: %v", tc.reason, err)
+		}
+	}
+}
+
+// The file of repositories may have been edited by hand: its credentials do not go over the network in clear either.
+func TestCredentialsInClear(t *testing.T) {
+	for _, tc := range []struct {
+		reason string
+		r      Repository
+		ok     bool
+	}{
+		{"a token over plain http", Repository{Name: "a", URL: "http://h/x", Token: "t"}, false},
+		{"a password over plain http", Repository{Name: "a", URL: "http://h/x", Username: "u", Password: "p"}, false},
+		{"this machine", Repository{Name: "a", URL: "http://127.0.0.1:8080/x", Token: "t"}, true},
+		{"https", Repository{Name: "a", URL: "https://h/x", Token: "t"}, true},
+		{"nothing to read", Repository{Name: "a", URL: "http://h/x"}, true},
+	} {
+		_, err := NewClient(tc.r, time.Second)
+		if (err == nil) != tc.ok || err != nil && !strings.Contains(err.Error(), "repository a: credentials would be readable on their way") {
 			t.Errorf("%s: %v", tc.reason, err)
 		}
 	}

@@ -1,9 +1,11 @@
 package faults
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -148,31 +150,93 @@ func TestAwaitedObjectDeleted(t *testing.T) {
 	w.untouched()
 }
 
+// before does something when the first request of a method for a path comes, and then sends that on. The error comes over the
+// channel.
+func (w *world) before(method, path string, do func() error) <-chan error {
+	w.Helper()
+	done := make(chan error, 1)
+	once := sync.OnceFunc(func() { done <- do() })
+	line.set(func(r *http.Request, forward env.Forward) (*http.Response, error) {
+		if r.Method == method && r.URL.Path == path {
+			once()
+		}
+		return forward(r)
+	})
+	w.Cleanup(func() { line.set(nil) })
+	return done
+}
+
 // An object is replaced by one of somebody else, after the manager looked at it and before its deletion arrives: the other
 // object stays.
 func TestReplacedBeforeDeletion(t *testing.T) {
 	w := ready(t)
 	w.create(first(w.ns), gen.Instance("i", first(w.ns), nil))
 	w.await("i", complete("deploy", 1))
-	path := "/api/v1/namespaces/" + w.ns + "/configmaps/i-extra"
 	theirs := &corev1.ConfigMap{ObjectMeta: gen.Meta(w.ns, "i-extra"), Data: map[string]string{"key": "theirs"}}
-	replaced := make(chan error, 8)
-	line.set(func(r *http.Request, forward env.Forward) (*http.Response, error) {
-		if r.Method == http.MethodDelete && r.URL.Path == path && theirs.UID == "" {
-			if err := suite.Delete(ctx, &corev1.ConfigMap{ObjectMeta: gen.Meta(w.ns, "i-extra")}); err != nil {
-				replaced <- err
-			}
-			replaced <- suite.Create(ctx, theirs)
-		}
-		return forward(r)
+	replaced := w.before(http.MethodDelete, "/api/v1/namespaces/"+w.ns+"/configmaps/i-extra", func() error {
+		return errors.Join(suite.Delete(ctx, &corev1.ConfigMap{ObjectMeta: gen.Meta(w.ns, "i-extra")}), suite.Create(ctx, theirs))
 	})
-	defer line.set(nil)
 	w.edit("i", func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"EXTRA": "false"} })
 	runs("update", 2)(w)
-	env.Must(t, <-replaced)
+	env.Must(t, heard(t, replaced))
 	now := env.Read(t, suite, &corev1.ConfigMap{}, w.ns, "i-extra")
 	if now.UID != theirs.UID || now.ResourceVersion != theirs.ResourceVersion {
 		t.Errorf("the object of others was touched: %+v", now)
+	}
+	w.untouched()
+}
+
+// An object that a new version abandons is marked as one to keep in the last moment: it stays.
+func TestKeptInTheLastMoment(t *testing.T) {
+	w := ready(t)
+	deployed(first)(w)
+	w.create(second(w.ns))
+	kept := &corev1.ConfigMap{ObjectMeta: gen.Meta(w.ns, "i-one-0")}
+	marked := w.before(http.MethodGet, "/api/v1/namespaces/"+w.ns+"/configmaps/i-one-0", func() error {
+		return suite.Patch(ctx, kept, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1beta1.KeepAnnotation+`":"true"}}}`)))
+	})
+	w.edit("i", func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = "app-2" })
+	runs("upgrade", 2)(w)
+	env.Must(t, heard(t, marked))
+	env.Within(t, limit, "the other objects of the old version gone", func() string {
+		for _, name := range []string{"i-one-1", "i-one-2"} {
+			if err := suite.Get(ctx, client.ObjectKey{Namespace: w.ns, Name: name}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
+				return fmt.Sprintf("%s: %v", name, err)
+			}
+		}
+		return ""
+	})
+	if now := env.Read(t, suite, &corev1.ConfigMap{}, w.ns, "i-one-0"); now.UID != kept.UID || now.DeletionTimestamp != nil {
+		t.Errorf("what was to be kept is %+v", now.ObjectMeta)
+	}
+	w.untouched()
+}
+
+// An object that an OperatorVersion holds is taken over, and given back before the manager comes to let go of it: it stays
+// held.
+func TestGivenBackInTheLastMoment(t *testing.T) {
+	w := ready(t)
+	w.create(fleet(w.ns, "fleet"))
+	w.installed("fleet")
+	name := fleetNamespace(w.ns)
+	managed := func(value string) error {
+		patch := `{"metadata":{"annotations":{"` + v1beta1.ManagedAnnotation + `":` + value + `}}}`
+		return suite.Patch(ctx, &rbacv1.ClusterRole{ObjectMeta: gen.Meta("", name)}, client.RawPatch(types.MergePatchType, []byte(patch)))
+	}
+	was := env.Read(t, suite, &rbacv1.ClusterRole{}, "", name)
+	back := w.before(http.MethodGet, "/apis/rbac.authorization.k8s.io/v1/clusterroles/"+name, func() error { return managed(`"true"`) })
+	env.Must(t, managed("null"))
+	env.Must(t, heard(t, back))
+	env.Must(t, suite.Delete(ctx, &corev1.ConfigMap{ObjectMeta: gen.Meta(name, "harbour")})) // so that the manager looks at all again
+	w.ran("fleet", 2)
+	now := env.Read(t, suite, &rbacv1.ClusterRole{}, "", name)
+	if now.UID != was.UID || now.DeletionTimestamp != nil || len(now.OwnerReferences) != 1 || now.Annotations[v1beta1.ManagedAnnotation] != "true" {
+		t.Errorf("the ClusterRole is %+v", now.ObjectMeta)
+	}
+	env.Must(t, suite.Delete(ctx, env.Read(t, suite, &v1beta1.OperatorVersion{}, w.ns, "fleet")))
+	w.released("fleet")
+	if err := suite.Get(ctx, client.ObjectKeyFromObject(now), now); !apierrors.IsNotFound(err) {
+		t.Errorf("it was held, and yet it is there after the release: %v", err)
 	}
 	w.untouched()
 }

@@ -274,10 +274,22 @@ func testPredecessor(t *testing.T, i *installation) {
 	must(t, i.Create(ctx, set))
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: gen.Meta("", "kudo-manager-rolebinding"), RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "cluster-admin"}}
 	must(t, i.Create(ctx, binding))
+	installCertManager(t, i)
+	cert, issuer := certManagers("Certificate", "kudo-webhook-server-certificate"), certManagers("Issuer", "selfsigned-issuer")
+	for _, obj := range []*unstructured.Unstructured{cert, issuer} {
+		must(t, i.Create(ctx, obj))
+	}
 	i.init(1, i.external, "KUDO's manager runs in namespace kudo-system", "--upgrade replaces it")
 	i.init(1, []string{"--verify"}, "KUDO's manager still runs")
-	i.init(0, append([]string{"--upgrade", "--wait"}, i.external...), "kudo-controller-manager of KUDO removed")
-	i.gone(set, binding)
+
+	t.Log("what cannot be installed removes nothing")
+	i.init(1, append([]string{"--upgrade", "--service-account", "nobody"}, i.external...), "ServiceAccount kudo-system/nobody does not exist")
+	for _, obj := range []client.Object{set, binding, cert, issuer} {
+		must(t, i.Get(ctx, client.ObjectKeyFromObject(obj), obj))
+	}
+
+	i.init(0, append([]string{"--upgrade", "--wait"}, i.external...), "kudo-controller-manager of KUDO removed", "kudo-webhook-server-certificate of KUDO removed")
+	i.gone(set, binding, cert, issuer)
 	i.local("kill", "manager") // its certificate was KUDO's
 	i.local("start", "manager")
 	env.Eventually(t, "an installation as it should be", func() string {
@@ -371,26 +383,40 @@ func testRelease(t *testing.T, i *installation) {
 const certManagerCRD = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"PLURAL.cert-manager.io"},"spec":{"group":"cert-manager.io","scope":"Namespaced",
 "names":{"plural":"PLURAL","singular":"SINGULAR","kind":"KIND","listKind":"KINDList"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`
 
-// With cert-manager, it is asked for the certificate, and the manager keeps out of it.
-func testCertManager(t *testing.T, i *installation) {
-	ctx := context.Background()
+// installCertManager defines cert-manager's kinds, which nobody serves here.
+func installCertManager(t *testing.T, i *installation) {
+	t.Helper()
 	for kind, plural := range map[string]string{"Issuer": "issuers", "Certificate": "certificates"} {
 		crd := &unstructured.Unstructured{}
 		text := strings.NewReplacer("PLURAL", plural, "SINGULAR", strings.ToLower(kind), "KIND", kind).Replace(certManagerCRD)
 		must(t, crd.UnmarshalJSON([]byte(text)))
-		must(t, i.Create(ctx, crd))
+		must(t, i.Create(context.Background(), crd))
+		env.Eventually(t, kind+" served", func() string {
+			list := &unstructured.UnstructuredList{}
+			list.SetGroupVersionKind(certManagers(kind, "").GroupVersionKind())
+			if err := i.List(context.Background(), list); err != nil {
+				return err.Error()
+			}
+			return ""
+		})
 	}
-	env.Eventually(t, "cert-manager's kinds served", func() string {
-		out, code := i.Kudo("init", "--cert-manager", "--kudo-image", "example.org/kudo:1")
-		if code != 0 {
-			return out
-		}
-		return ""
-	})
-	cert := &unstructured.Unstructured{}
-	cert.SetAPIVersion("cert-manager.io/v1")
-	cert.SetKind("Certificate")
-	must(t, i.Get(ctx, client.ObjectKey{Namespace: "kudo-system", Name: "kudo-webhook-server-certificate"}, cert))
+}
+
+func certManagers(kind, name string) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	obj.SetAPIVersion("cert-manager.io/v1")
+	obj.SetKind(kind)
+	obj.SetNamespace("kudo-system")
+	obj.SetName(name)
+	return obj
+}
+
+// With cert-manager, which an earlier step has defined, it is asked for the certificate, and the manager keeps out of it.
+func testCertManager(t *testing.T, i *installation) {
+	ctx := context.Background()
+	i.init(0, []string{"--cert-manager", "--kudo-image", "example.org/kudo:1"})
+	cert := certManagers("Certificate", "kudo-webhook-server-certificate")
+	must(t, i.Get(ctx, client.ObjectKeyFromObject(cert), cert))
 	if got := i.webhook().Annotations["cert-manager.io/inject-ca-from"]; got != "kudo-system/kudo-webhook-server-certificate" {
 		t.Errorf("the CA is injected from %q", got)
 	}

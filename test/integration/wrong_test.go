@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -56,16 +57,20 @@ func TestWrongInput(t *testing.T) {
 		{"a mistyped parameter", map[string]string{"operator.yaml": operatorYAML, "params.yaml": "parameters:\n- name: N\n  type: integer\n  default: 1\n", "templates/app.yaml": configMap}, []string{"-p", "N=many"}, 1, []string{"N", "integer", "many"}},
 		{"a name that an Instance cannot have", map[string]string{"operator.yaml": operatorYAML, "params.yaml": "", "templates/app.yaml": configMap}, []string{"--instance", "My_App"}, 2, []string{"My_App", "lower case"}},
 		{"a name that is too long for a label", map[string]string{"operator.yaml": operatorYAML, "params.yaml": "", "templates/app.yaml": configMap}, []string{"--instance", strings.Repeat("x", 64)}, 2, []string{"longer than 63"}},
+		{"an operator that cannot be named so", map[string]string{"operator.yaml": strings.Replace(operatorYAML, "name: wrong", "name: Wrong_One", 1), "params.yaml": "", "templates/app.yaml": configMap}, nil, 1, []string{"operator.yaml:2", "Wrong_One"}},
+		{"a dependency whose version cannot be in a name", map[string]string{
+			"operator.yaml":       strings.Replace(operatorYAML, "kind: Apply\n  spec:\n    resources: [app.yaml]", "kind: KudoOperator\n  spec:\n    package: ./child", 1),
+			"params.yaml":         "",
+			"child/operator.yaml": strings.Replace(operatorYAML, "0.1.0", "0.1.0+build", 1), "child/params.yaml": "", "child/templates/app.yaml": configMap,
+		}, nil, 1, []string{"0.1.0+build", "operatorVersion"}},
 		{"a flag that is no parameter", map[string]string{"operator.yaml": operatorYAML, "params.yaml": "", "templates/app.yaml": configMap}, []string{"-p", "N"}, 2, []string{"-p N"}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
-			ns := namespace(t)
-			out := kudo(t, tc.code, append([]string{"install", write(t, tc.files), "-n", ns}, tc.args...)...)
+			ns := namespace(t) + "-new"
+			out := kudo(t, tc.code, append([]string{"install", write(t, tc.files), "-n", ns, "--create-namespace"}, tc.args...)...)
 			contains(t, out, tc.want...)
-			list := &v1beta1.OperatorVersionList{}
-			must(t, cluster.List(context.Background(), list, client.InNamespace(ns)))
-			if len(list.Items) > 0 {
-				t.Errorf("%s: an OperatorVersion was created all the same", tc.reason)
+			if err := cluster.Get(context.Background(), client.ObjectKey{Name: ns}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
+				t.Errorf("%s: the namespace was created all the same (%v)", tc.reason, err)
 			}
 		})
 	}
