@@ -71,6 +71,9 @@ func (r *Runner) delete(ctx context.Context, w *Work) (plans.Outcome, Effects) {
 		f.outcome.Ready, f.outcome.Total = out.Ready, out.Total
 		return *f.outcome, f.effects
 	}
+	if out.State == plans.Done && w.last != nil {
+		return r.delete(ctx, &Work{Name: w.Name, writer: w.writer, objects: w.last, effects: effects})
+	}
 	return out, effects
 }
 

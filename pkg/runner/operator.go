@@ -23,7 +23,7 @@ import (
 
 // prepareOperator makes the child Instance of a dependency. It is applied like any other object: parameters that leave
 // the file leave the child, and it is awaited until its last run is complete.
-func (r *Runner) prepareOperator(ctx context.Context, run *Run, w *Work, t task.KudoOperator, v render.Variables) *Work {
+func (r *Runner) prepareOperator(ctx context.Context, run *Run, inventory Inventory, w *Work, t task.KudoOperator, v render.Variables) *Work {
 	if t.OperatorVersion == "" {
 		return w.decide(plans.Fatal, fmt.Sprintf("task %q: spec.operatorVersion is empty: install the package with kubectl kudo install, which resolves dependencies, or name the version", w.Name))
 	}
@@ -41,7 +41,7 @@ func (r *Runner) prepareOperator(ctx context.Context, run *Run, w *Work, t task.
 			return w.decide(plans.Fatal, fmt.Sprintf("task %q: %s", w.Name, err))
 		}
 		if !on {
-			return w.unwanted(child)
+			return w.unwanted(child, inventory)
 		}
 	}
 	child.Spec.OperatorVersion.Name = operators.VersionName(t.Package, t.AppVersion, t.OperatorVersion)
@@ -132,13 +132,22 @@ func (run *Run) hide(child *v1beta1.Instance) (secrets []*unstructured.Unstructu
 // childSecret is the name of the Secret that hide makes for a child.
 func childSecret(child string) string { return child + "-parameters" }
 
-// unwanted deletes the child of a dependency that is switched off, after its cleanup plan.
-func (w *Work) unwanted(child *v1beta1.Instance) *Work {
+// unwanted deletes the child of a dependency that is switched off, after its cleanup plan, which may need the Secret that
+// hide has made.
+func (w *Work) unwanted(child *v1beta1.Instance, inventory Inventory) *Work {
 	object, err := childObject(child)
 	if err != nil {
 		return w.failed(err)
 	}
 	w.objects, w.deletes = []*unstructured.Unstructured{object}, true
+	secret := &unstructured.Unstructured{}
+	secret.SetAPIVersion("v1")
+	secret.SetKind("Secret")
+	secret.SetNamespace(child.Namespace)
+	secret.SetName(childSecret(child.Name))
+	if _, made := inventory[apply.IDOf(secret)]; made {
+		w.last = []*unstructured.Unstructured{secret}
+	}
 	return w
 }
 

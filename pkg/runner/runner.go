@@ -93,6 +93,8 @@ type Work struct {
 	writer  writer
 	objects []*unstructured.Unstructured
 	deletes bool
+	// last is what goes when all that is deleted is gone.
+	last []*unstructured.Unstructured
 	// piping is set for Pipe tasks.
 	piping *piping
 	// behind says why what an object says of itself is of before it was written; empty if it is not.
@@ -152,7 +154,7 @@ func (r *Runner) Prepare(ctx context.Context, run *Run, inventory Inventory, at 
 	case task.Toggle:
 		return r.prepareToggle(ctx, run, w, t, variables)
 	case task.KudoOperator:
-		return r.prepareOperator(ctx, run, w, t, variables)
+		return r.prepareOperator(ctx, run, inventory, w, t, variables)
 	}
 	return w.decide(plans.Fatal, fmt.Sprintf("task %q: kind %q cannot be run", w.Name, def.Kind))
 }

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -176,8 +177,8 @@ func TestSensitiveChild(t *testing.T) {
 	child := vault(ns, func(ov *v1beta1.OperatorVersion) { ov.Name = "vault-0.1.0" })
 	must(t, cluster.Create(t.Context(), child))
 	version := func(name string) *v1beta1.OperatorVersion {
-		return gen.Version(ns, name, gen.Required("PASSWORD"), gen.Template("p.yaml", "PASSWORD: pre-{{ .Params.PASSWORD }}\nUSER: anna\n"),
-			gen.Task("child", v1beta1.KudoOperatorTask, v1beta1.TaskSpec{Package: "vault", OperatorVersion: "0.1.0", ParameterFile: "p.yaml"}),
+		return gen.Version(ns, name, gen.Required("PASSWORD"), gen.Param("VAULT", "true", ""), gen.Template("p.yaml", "PASSWORD: pre-{{ .Params.PASSWORD }}\nUSER: anna\n"),
+			gen.Task("child", v1beta1.KudoOperatorTask, v1beta1.TaskSpec{Package: "vault", OperatorVersion: "0.1.0", ParameterFile: "p.yaml", EnablingParameter: "VAULT"}),
 			gen.Serial("deploy", "child"))
 	}
 	parent, next := version("parent"), version("parent-next")
@@ -214,6 +215,13 @@ func TestSensitiveChild(t *testing.T) {
 	get(t, &corev1.Secret{}, ns, "i-vault-parameters") // an upgrade leaves it
 	if ready := meta.FindStatusCondition(get(t, &v1beta1.Instance{}, ns, "i-vault").Status.Conditions, v1beta1.ReadyCondition); ready == nil || ready.Reason == v1beta1.ReasonWaitingForParameters {
 		t.Errorf("after the upgrade of its parent the child is %v", ready)
+	}
+
+	t.Log("switched off, it goes, and its parameters with it")
+	must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"VAULT": "false"} }))
+	status(t, await(t, ns, "i", env.Ended("deploy", 4)), "deploy", v1beta1.Complete)
+	if err := cluster.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "i-vault-parameters"}, &corev1.Secret{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the child is gone, and its parameters are there: %v", err)
 	}
 }
 
