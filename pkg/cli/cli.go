@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/repository"
@@ -149,15 +150,27 @@ func (t *tool) connect() (client.WithWatch, *rest.Config, string, error) {
 	if err != nil {
 		return nil, nil, "", err
 	}
-	if err := t.globals.check(config); err != nil {
+	config.WarningHandler = rest.NewWarningWriter(t.err, rest.WarningWriterOptions{Deduplicate: true})
+	transport, err := rest.HTTPClientFor(config)
+	if err != nil {
 		return nil, nil, "", err
+	}
+	own, err := t.globals.check(config, transport)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	mapper, err := apiutil.NewDynamicRESTMapper(config, transport)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	if own != nil { // the rest is discovered when it is asked for
+		mapper = meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{own, mapper}}
 	}
 	s, err := scheme()
 	if err != nil {
 		return nil, nil, "", err
 	}
-	config.WarningHandler = rest.NewWarningWriter(t.err, rest.WarningWriterOptions{Deduplicate: true})
-	c, err := client.NewWithWatch(config, client.Options{Scheme: s})
+	c, err := client.NewWithWatch(config, client.Options{Scheme: s, HTTPClient: transport, Mapper: mapper})
 	return c, config, namespace, err
 }
 

@@ -3,13 +3,17 @@ package cli
 import (
 	"flag"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
 	"k8s.io/klog/v2"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -66,29 +70,30 @@ func (g *globals) add(root *cobra.Command) {
 	}
 }
 
-// check wants the cluster to serve kudo's kinds, which it does once their CRDs are established.
-func (g *globals) check(config *rest.Config) error {
+// check wants the cluster to serve kudo's kinds, which it does once their CRDs are established. It returns how they are
+// served, so that nobody need ask again; nil if the command that runs does not work with them.
+func (g *globals) check(config *rest.Config, c *http.Client) (meta.RESTMapper, error) {
 	if !g.needs || !g.validate {
-		return nil
+		return nil, nil
 	}
-	d, err := discovery.NewDiscoveryClientForConfig(config)
+	d, err := discovery.NewDiscoveryClientForConfigAndClient(config, c)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	served, err := d.ServerResourcesForGroupVersion(v1beta1.GroupVersion.String())
-	if err != nil && !apierrors.IsNotFound(err) {
-		return err
-	}
-	kinds := map[string]bool{}
-	if err == nil {
-		for _, r := range served.APIResources {
-			kinds[r.Name] = true
-		}
+	if apierrors.IsNotFound(err) {
+		served = &metav1.APIResourceList{}
+	} else if err != nil {
+		return nil, err
 	}
 	for _, kind := range []string{"operators", "operatorversions", "instances"} {
-		if !kinds[kind] {
-			return fmt.Errorf("kudo is not installed on this cluster (its CustomResourceDefinition %s.%s is missing or not established): run kubectl kudo init; kubectl kudo init --verify says more, --validate-install=false goes without this check", kind, v1beta1.GroupVersion.Group)
+		if !slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == kind }) {
+			return nil, fmt.Errorf("kudo is not installed on this cluster (its CustomResourceDefinition %s.%s is missing or not established): run kubectl kudo init; kubectl kudo init --verify says more, --validate-install=false goes without this check", kind, v1beta1.GroupVersion.Group)
 		}
 	}
-	return nil
+	version := metav1.GroupVersionForDiscovery{GroupVersion: v1beta1.GroupVersion.String(), Version: v1beta1.GroupVersion.Version}
+	return restmapper.NewDiscoveryRESTMapper([]*restmapper.APIGroupResources{{
+		Group:              metav1.APIGroup{Name: v1beta1.GroupVersion.Group, Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version},
+		VersionedResources: map[string][]metav1.APIResource{version.Version: served.APIResources},
+	}}), nil
 }
