@@ -100,3 +100,28 @@ func intents(batch []*Work) []apply.ID {
 	}
 	return out
 }
+
+// DoneOnce tells whether a task has been done that has an effect each time, and that is not in the status before: a manager
+// that dies now would do it again after what comes next.
+func DoneOnce(kinds map[string]string, before, now v1beta1.PlanStatus) bool {
+	for i, phase := range now.Phases {
+		for j, step := range phase.Steps {
+			for k, task := range step.Tasks {
+				kind := kinds[task.Name]
+				if task.Status == v1beta1.Complete && plans.RunOnce(kind) && kind != v1beta1.DummyTask &&
+					(before.UID != now.UID || statusAt(before, i, j, k) != v1beta1.Complete) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// statusAt is the status of a task at a place of a plan; empty if there is none.
+func statusAt(st v1beta1.PlanStatus, phase, step, task int) v1beta1.ExecutionStatus {
+	if phase >= len(st.Phases) || step >= len(st.Phases[phase].Steps) || task >= len(st.Phases[phase].Steps[step].Tasks) {
+		return ""
+	}
+	return st.Phases[phase].Steps[step].Tasks[task].Status
+}

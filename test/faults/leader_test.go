@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -207,6 +208,42 @@ func TestLateWrite(t *testing.T) {
 		t.Errorf("the late write was answered with %d: the ConfigMap has %v, and had %v", code, now.Data, before.Data)
 	}
 	w.untouched()
+}
+
+// What must not be done twice in a run, such as a Delete or a Pipe, is written down before anything else of the run: who
+// takes over from a manager that was killed goes on from there.
+func TestNothingDoneTwice(t *testing.T) {
+	for kind, plan := range map[string]string{"Instance": v1beta1.DeployPlan, "OperatorVersion": "install"} {
+		t.Run(kind, func(t *testing.T) {
+			w := ready(t)
+			config := func(name string) gen.VersionMod {
+				return gen.Template(name+".yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: "+name+"}\n")
+			}
+			ov := gen.Version(w.ns, "once", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), config("passing"), config("lasting"),
+				gen.Apply("make", "passing.yaml"), gen.Task("drop", v1beta1.DeleteTask, v1beta1.TaskSpec{Resources: []string{"passing.yaml"}}), gen.Apply("end", "lasting.yaml"),
+				gen.Serial(v1beta1.DeployPlan, "cm"), gen.Serial(plan, "make", "drop", "end"))
+			if plan == "install" {
+				gen.InstallPlan(plan)(ov)
+			}
+			path := "/api/v1/namespaces/" + w.ns + "/configmaps/"
+			struck := w.before(http.MethodPatch, path+"lasting", func() error { line.kill(); return nil })
+			w.create(ov, gen.Instance("i", ov, nil))
+			env.Must(t, heard(t, struck))
+			var again atomic.Int32
+			line.set(func(r *http.Request, forward env.Forward) (*http.Response, error) {
+				if env.IsWrite(r) && r.URL.Path == path+"passing" {
+					again.Add(1)
+				}
+				return forward(r)
+			})
+			env.Must(t, line.manage())
+			runs(v1beta1.DeployPlan, 1)(w)
+			if n := again.Load(); n > 0 {
+				t.Errorf("what the plan had deleted was made again: %d writes", n)
+			}
+			w.untouched()
+		})
+	}
 }
 
 // SIGTERM with fifty plans running ends the manager in less time than a pod is given; the next one ends the plans.

@@ -62,7 +62,7 @@ type hooks struct {
 // along with all that has changed.
 func (h *hooks) Intend(ctx context.Context, st v1beta1.PlanStatus, ids []apply.ID) error {
 	h.progress(h.plan, st)
-	fresh := doneOnce(h.run.Version.Kinds, h.written.Status.PlanStatus[h.plan], st)
+	fresh := runner.DoneOnce(h.run.Version.Kinds, h.written.Status.PlanStatus[h.plan], st)
 	for _, id := range ids {
 		if _, known := h.inventory[id]; !known {
 			h.inventory[id], fresh = apply.Record{}, true
@@ -74,31 +74,6 @@ func (h *hooks) Intend(ctx context.Context, st v1beta1.PlanStatus, ids []apply.I
 	h.store(h.inventory)
 	h.derive(nil)
 	return h.commit(ctx)
-}
-
-// doneOnce tells whether a task has been done that has an effect each time, and that is not in the status before: a manager
-// that dies now would do it again after what comes next.
-func doneOnce(kinds map[string]string, before, now v1beta1.PlanStatus) bool {
-	for i, phase := range now.Phases {
-		for j, step := range phase.Steps {
-			for k, task := range step.Tasks {
-				kind := kinds[task.Name]
-				if task.Status == v1beta1.Complete && plans.RunOnce(kind) && kind != v1beta1.DummyTask &&
-					(before.UID != now.UID || statusAt(before, i, j, k) != v1beta1.Complete) {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
-// statusAt is the status of a task at a place of a plan; empty if there is none.
-func statusAt(st v1beta1.PlanStatus, phase, step, task int) v1beta1.ExecutionStatus {
-	if phase >= len(st.Phases) || step >= len(st.Phases[phase].Steps) || task >= len(st.Phases[phase].Steps[step].Tasks) {
-		return ""
-	}
-	return st.Phases[phase].Steps[step].Tasks[task].Status
 }
 
 // Take puts what a task did into the inventory, and records its events.

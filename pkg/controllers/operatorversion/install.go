@@ -241,7 +241,7 @@ func (p *pass) newRun(plan string) error {
 type hooks struct{ *pass }
 
 // Intend commits the objects that are about to be written for the first time: what is not in the inventory is not
-// released.
+// released; and what has been done that must not be done twice.
 func (h *hooks) Intend(ctx context.Context, st v1beta1.PlanStatus, ids []apply.ID) error {
 	h.ov.Status.PlanStatus[st.Name] = st
 	for _, id := range ids {
@@ -251,7 +251,11 @@ func (h *hooks) Intend(ctx context.Context, st v1beta1.PlanStatus, ids []apply.I
 			h.held = append(h.held, r)
 		}
 	}
-	return h.keep(ctx)
+	if err := h.keep(ctx); err != nil || !runner.DoneOnce(h.run.Version.Kinds, h.written.Status.PlanStatus[st.Name], st) {
+		return err
+	}
+	h.derive()
+	return h.commit(ctx)
 }
 
 // Take puts what a task did into the inventory.

@@ -1,4 +1,4 @@
-package instance
+package runner
 
 import (
 	"testing"
@@ -28,7 +28,7 @@ func TestDoneOnce(t *testing.T) {
 		{"an Apply may be done again", "apply", v1beta1.Pending, v1beta1.Complete, "a", false},
 		{"a Dummy does nothing", "dummy", v1beta1.Pending, v1beta1.Complete, "a", false},
 	} {
-		if got := doneOnce(kinds, status(tc.last, tc.task, tc.before), status("a", tc.task, tc.now)); got != tc.want {
+		if got := DoneOnce(kinds, status(tc.last, tc.task, tc.before), status("a", tc.task, tc.now)); got != tc.want {
 			t.Errorf("%s: %v", tc.reason, got)
 		}
 	}
