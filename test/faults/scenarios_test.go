@@ -87,9 +87,7 @@ var scenarios = []scenario{
 	{
 		name: "parent and child",
 		prepare: func(w *world) {
-			child := gen.Version(w.ns, "child-1.0.0", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))
-			child.Spec.Operator.Name, child.Spec.Version = "child", "1.0.0"
-			w.create(child, parent(w.ns))
+			w.create(dependency(w.ns), parent(w.ns))
 		},
 		act:   func(w *world) { w.create(gen.Instance("i", parent(w.ns), nil)) },
 		ended: runs("deploy", 1), again: rerun("deploy", 2),
@@ -116,6 +114,12 @@ var scenarios = []scenario{
 		name:    "install plan",
 		prepare: func(*world) {},
 		act:     func(w *world) { v := fleet(w.ns, "fleet"); w.create(v, gen.Instance("i", v, nil)) },
+		ended:   runs("deploy", 1),
+	},
+	{
+		name:    "install plan with tasks of all kinds",
+		prepare: func(w *world) { w.create(dependency(w.ns)) },
+		act:     func(w *world) { v := outfitted(w.ns); w.create(v, gen.Instance("i", v, nil)) },
 		ended:   runs("deploy", 1),
 	},
 	{
@@ -172,6 +176,23 @@ func parts(slow bool) [][]scenario {
 		return out[:1]
 	}
 	return out
+}
+
+// dependency is what other packages depend on.
+func dependency(ns string) *v1beta1.OperatorVersion {
+	ov := gen.Version(ns, "child-1.0.0", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))
+	ov.Spec.Operator.Name, ov.Spec.Version = "child", "1.0.0"
+	return ov
+}
+
+// outfitted is a package whose install plan makes what it deletes again, and installs a dependency.
+func outfitted(ns string) *v1beta1.OperatorVersion {
+	return gen.Version(ns, "outfitted", gen.Param("VALUE", "a", ""), gen.Param("EXTRA", "true", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"),
+		gen.Template("job.yaml", jobYAML), gen.Template("extra.yaml", extraYAML), gen.Apply("job", "job.yaml"),
+		gen.Task("clean", v1beta1.DeleteTask, v1beta1.TaskSpec{Resources: []string{"job.yaml"}}),
+		gen.Task("extra", v1beta1.ToggleTask, v1beta1.TaskSpec{Resources: []string{"extra.yaml"}, Parameter: "EXTRA"}),
+		gen.Task("child", v1beta1.KudoOperatorTask, v1beta1.TaskSpec{Package: "child", OperatorVersion: "1.0.0", InstanceName: "kid"}),
+		gen.Serial("install", "job", "clean", "extra", "child"), gen.InstallPlan("install"))
 }
 
 // parent is a package that depends on another.

@@ -102,12 +102,12 @@ var steps = []step{
 // Reconcile implements reconcile.Reconciler: get, steps, one status patch.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	instance := &v1beta1.Instance{}
-	if err := r.Client.Get(ctx, req.NamespacedName, instance); err != nil {
+	if err := r.queue.Read(ctx, req.NamespacedName, instance, r.Client, r.Reader); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.forget(req.NamespacedName)
 			return ctrl.Result{}, nil
 		}
-		return ctrl.Result{}, err
+		return r.queue.Failed(ctx, req.NamespacedName, err)
 	}
 	p := &pass{Reconciler: r, instance: instance.DeepCopy(), written: instance.DeepCopy()}
 	for _, step := range steps {

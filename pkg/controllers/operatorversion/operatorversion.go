@@ -81,14 +81,14 @@ var steps = []step{
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	ov := &v1beta1.OperatorVersion{}
-	if err := r.Client.Get(ctx, req.NamespacedName, ov); err != nil {
+	if err := r.queue.Read(ctx, req.NamespacedName, ov, r.Client, r.Reader); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.queue.Forget(req.NamespacedName)
 			r.unrests.Delete(req.NamespacedName)
 			r.told.Delete(req.NamespacedName)
 			return ctrl.Result{}, nil
 		}
-		return ctrl.Result{}, err
+		return r.queue.Failed(ctx, req.NamespacedName, err)
 	}
 	p := &pass{Reconciler: r, ov: ov.DeepCopy(), written: ov.DeepCopy()}
 	for _, step := range steps {

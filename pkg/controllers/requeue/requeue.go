@@ -4,12 +4,14 @@ package requeue
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -29,6 +31,8 @@ type Queue struct {
 	backoff workqueue.TypedRateLimiter[types.NamespacedName]
 	// again is how long it takes to look again at what has changed in the meantime.
 	again workqueue.TypedRateLimiter[types.NamespacedName]
+	// unsure are the objects whose last reconcile failed: what it wrote last may have been committed without an answer.
+	unsure sync.Map
 }
 
 // New returns a queue in which nothing was tried yet.
@@ -55,7 +59,27 @@ func (q *Queue) Failed(ctx context.Context, key types.NamespacedName, err error)
 		return ctrl.Result{}, nil
 	}
 	ctrl.LoggerFrom(ctx).Info("cannot go on, trying again", "error", err.Error())
+	q.unsure.Store(key, true)
 	return q.Transient(key), nil
+}
+
+// Read reads an object for a reconcile: from the cache or, after one that failed, live, until the cache is as new. A
+// reconcile that knows less than the one before would do again what that one has done.
+func (q *Queue) Read(ctx context.Context, key types.NamespacedName, obj client.Object, cached, live client.Reader) error {
+	if _, unsure := q.unsure.Load(key); !unsure {
+		return cached.Get(ctx, key, obj)
+	}
+	seen := obj.DeepCopyObject().(client.Object)
+	if err := cached.Get(ctx, key, seen); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	if err := live.Get(ctx, key, obj); err != nil {
+		return err
+	}
+	if seen.GetResourceVersion() == obj.GetResourceVersion() {
+		q.unsure.Delete(key)
+	}
+	return nil
 }
 
 // Transient is when to try again what may pass.
@@ -73,4 +97,5 @@ func (q *Queue) Done(key types.NamespacedName) { q.backoff.Forget(key) }
 func (q *Queue) Forget(key types.NamespacedName) {
 	q.Seen(key)
 	q.Done(key)
+	q.unsure.Delete(key)
 }
