@@ -13,28 +13,30 @@ KUBECONFIG=$(kudo-local kubeconfig --name demo)
 export KUBECONFIG
 
 for team in team-a team-b; do
-  if kubectl-kudo get instances -n $team -o name 2>/dev/null | grep -q '/db$'; then
+  shared="its install plan makes what all databases share"
+  [ $team = team-a ] || shared="its install plan shares what is there"
+  if kubectl kudo get instances -n $team -o name 2>/dev/null | grep -q '/db$'; then
     step "$team has its database already: run its deploy plan again"
-    run kubectl-kudo plan trigger --instance db -n $team --name deploy --wait
+    run kubectl kudo plan trigger --instance db -n $team --name deploy --wait
   else
-    step "install a package for $team: its install plan makes what all databases share, then the deploy plan runs"
-    run kubectl-kudo install $package --instance db -n $team --create-namespace --wait
+    step "install a package for $team: $shared, then the deploy plan runs"
+    run kubectl kudo install $package --instance db -n $team --create-namespace --wait
   fi
 done
 
 step "what the two share: a backup store in a namespace of its own"
-run kubectl-kudo plan status --operator-version "$(kubectl get operatorversions -n team-a -o jsonpath='{.items[0].metadata.name}')" -n team-a
-run kubectl-kudo get shared
+run kubectl kudo plan status --operator-version "$(kubectl get operatorversions -n team-a -o jsonpath='{.items[0].metadata.name}')" -n team-a
+run kubectl kudo get shared
 
 step "run a backup by hand"
-run kubectl-kudo plan trigger --instance db -n team-a --name backup --wait
+run kubectl kudo plan trigger --instance db -n team-a --name backup --wait
 
 step "the plans"
-run kubectl-kudo plan status --instance db -n team-a
-run kubectl-kudo plan history --instance db -n team-a
+run kubectl kudo plan status --instance db -n team-a
+run kubectl kudo plan history --instance db -n team-a
 
 step "what would go with team-b's version of the operator, and what would stay"
-run kubectl-kudo uninstall-version "$(kubectl get operatorversions -n team-b -o jsonpath='{.items[0].metadata.name}')" -n team-b --dry-run
+run kubectl kudo uninstall-version "$(kubectl get operatorversions -n team-b -o jsonpath='{.items[0].metadata.name}')" -n team-b --dry-run
 
 cat <<END
 
