@@ -150,12 +150,12 @@ func (t *tool) connect() (client.WithWatch, *rest.Config, string, error) {
 	if err != nil {
 		return nil, nil, "", err
 	}
-	config.WarningHandler = rest.NewWarningWriter(t.err, rest.WarningWriterOptions{Deduplicate: true})
-	transport, err := rest.HTTPClientFor(config)
+	own, err := t.globals.check(config)
 	if err != nil {
 		return nil, nil, "", err
 	}
-	own, err := t.globals.check(config, transport)
+	config.WarningHandler = rest.NewWarningWriter(t.err, rest.WarningWriterOptions{Deduplicate: true})
+	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, nil, "", err
 	}

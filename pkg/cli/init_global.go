@@ -3,7 +3,6 @@ package cli
 import (
 	"flag"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 
@@ -72,11 +71,11 @@ func (g *globals) add(root *cobra.Command) {
 
 // check wants the cluster to serve kudo's kinds, which it does once their CRDs are established. It returns how they are
 // served, so that nobody need ask again; nil if the command that runs does not work with them.
-func (g *globals) check(config *rest.Config, c *http.Client) (meta.RESTMapper, error) {
+func (g *globals) check(config *rest.Config) (meta.RESTMapper, error) {
 	if !g.needs || !g.validate {
 		return nil, nil
 	}
-	d, err := discovery.NewDiscoveryClientForConfigAndClient(config, c)
+	d, err := discovery.NewDiscoveryClientForConfig(config) // gives up after a while
 	if err != nil {
 		return nil, err
 	}
