@@ -39,18 +39,19 @@ type Reconciler struct {
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	i := &v1beta1.Installation{}
-	if err := r.Client.Get(ctx, req.NamespacedName, i); err != nil {
+	if err := r.queue.Read(ctx, req.NamespacedName, i, r.Client, r.Reader); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.queue.Forget(req.NamespacedName)
 			return ctrl.Result{}, nil
 		}
-		return ctrl.Result{}, err
+		return r.queue.Failed(ctx, req.NamespacedName, err)
 	}
 	result, err := r.reconcile(ctx, i.DeepCopy())
 	if err != nil {
 		return r.queue.Failed(ctx, req.NamespacedName, err)
 	}
-	r.queue.Forget(req.NamespacedName)
+	r.queue.Seen(req.NamespacedName)
+	r.queue.Done(req.NamespacedName)
 	return result, nil
 }
 

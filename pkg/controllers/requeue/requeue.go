@@ -31,7 +31,8 @@ type Queue struct {
 	backoff workqueue.TypedRateLimiter[types.NamespacedName]
 	// again is how long it takes to look again at what has changed in the meantime.
 	again workqueue.TypedRateLimiter[types.NamespacedName]
-	// unsure are the objects whose last reconcile failed: what it wrote last may have been committed without an answer.
+	// unsure are the objects that the cache may be behind of: their last reconcile failed, and what it wrote last may have
+	// been committed without an answer, or it met a newer version.
 	unsure sync.Map
 }
 
@@ -51,6 +52,7 @@ func Limiter() workqueue.TypedRateLimiter[reconcile.Request] {
 // Failed handles the errors of a reconcile. A conflict means that the object has changed: it is looked at again at once,
 // and less often if that does not help.
 func (q *Queue) Failed(ctx context.Context, key types.NamespacedName, err error) (ctrl.Result, error) {
+	q.unsure.Store(key, true)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		ctrl.LoggerFrom(ctx).V(1).Info("changed in the meantime, looking again", "reason", err.Error())
@@ -59,7 +61,6 @@ func (q *Queue) Failed(ctx context.Context, key types.NamespacedName, err error)
 		return ctrl.Result{}, nil
 	}
 	ctrl.LoggerFrom(ctx).Info("cannot go on, trying again", "error", err.Error())
-	q.unsure.Store(key, true)
 	return q.Transient(key), nil
 }
 

@@ -39,7 +39,8 @@ func TestRead(t *testing.T) {
 		want         string
 	}{
 		{"nothing has failed", nil, "1", "2", "1"},
-		{"a conflict was answered: nothing was written", apierrors.NewConflict(schema.GroupResource{}, "a", nil), "1", "2", "1"},
+		{"a conflict: there is a newer one", apierrors.NewConflict(schema.GroupResource{}, "a", nil), "1", "2", "2"},
+		{"the cache has caught up", nil, "2", "2", "2"},
 		{"an answer did not come", errors.New("connection reset"), "1", "2", "2"},
 		{"the cache is behind", nil, "1", "2", "2"},
 		{"it has not got it yet", nil, "", "2", "2"},
