@@ -26,6 +26,15 @@ func IDOf(obj *unstructured.Unstructured) ID {
 	return ID{obj.GroupVersionKind(), types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}}
 }
 
+// Object is an object with this ID, and nothing else.
+func (id ID) Object() *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(id.GroupVersionKind)
+	obj.SetNamespace(id.Namespace)
+	obj.SetName(id.Name)
+	return obj
+}
+
 // String is how people read the object's name: `Deployment team-a/web`.
 func (id ID) String() string {
 	if id.Namespace == "" {

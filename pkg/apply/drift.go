@@ -60,10 +60,7 @@ func (m *Mirror) Digest(id ID, manager string) (digest string, known bool) {
 // Drift looks at an object whose fields a manager does not own any more as it did when the digest was taken: one GET. It
 // is nil if nothing was changed, or nothing but what the retainer leaves to others.
 func (e *Engine) Drift(ctx context.Context, id ID, manager, digest string) (*Drift, error) {
-	obj := &unstructured.Unstructured{}
-	obj.SetGroupVersionKind(id.GroupVersionKind)
-	obj.SetNamespace(id.Namespace)
-	resource, err := e.Resource(obj)
+	resource, err := e.Resource(id.Object())
 	if err != nil {
 		return nil, err
 	}

@@ -173,10 +173,7 @@ func (e *Engine) Lookup(ctx context.Context, id ID) (*unstructured.Unstructured,
 
 // Live reads an object as it is in etcd now; nil if there is none.
 func (e *Engine) Live(ctx context.Context, id ID) (*unstructured.Unstructured, error) {
-	obj := &unstructured.Unstructured{}
-	obj.SetGroupVersionKind(id.GroupVersionKind)
-	obj.SetNamespace(id.Namespace)
-	resource, err := e.Resource(obj)
+	resource, err := e.Resource(id.Object())
 	if meta.IsNoMatchError(err) {
 		return nil, nil
 	}

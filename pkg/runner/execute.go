@@ -13,8 +13,9 @@ import (
 
 // Hooks connect an execution to the object whose plan runs.
 type Hooks interface {
-	// Intend commits the run and the objects that it is about to write. Nothing is written before it returns.
-	Intend(ctx context.Context, st v1beta1.PlanStatus, ids []apply.ID) error
+	// Intend commits the run and the objects that it is about to write. Nothing is written before it returns. It is told
+	// whether something was done since the last time that must not be done twice.
+	Intend(ctx context.Context, st v1beta1.PlanStatus, ids []apply.ID, done bool) error
 	// Take takes what a task did.
 	Take(effects Effects)
 }
@@ -36,16 +37,17 @@ func (r *Runner) Execute(ctx context.Context, run *Run, inventory Inventory, st 
 		plans.Fit(plan, st)
 	}
 	plans.Summarise(plan, st, clock.Now())
-	tried, out := map[plans.Place]bool{}, Progress{Never: true}
+	tried, out, done := map[plans.Place]bool{}, Progress{Never: true}, false
 	for !st.Status.IsTerminal() {
 		batch := r.batch(ctx, run, inventory, *st, tried)
 		if len(batch) == 0 {
 			break
 		}
-		if err := hooks.Intend(ctx, *st, intents(batch)); err != nil {
+		if err := hooks.Intend(ctx, *st, intents(batch), done); err != nil {
 			return out, err
 		}
 		wrote := false
+		done = false
 		for _, work := range batch {
 			if st.Status.IsTerminal() {
 				break
@@ -59,6 +61,7 @@ func (r *Runner) Execute(ctx context.Context, run *Run, inventory Inventory, st 
 			for i := range effects.Events {
 				effects.Events[i][1] = run.mask(effects.Events[i][1])
 			}
+			done = done || lasting(run.Version.Kinds[work.Name], outcome)
 			out.Never = out.Never && (outcome.State == plans.Done || work.Never())
 			out.Transient = out.Transient || outcome.State == plans.Transient
 			out.Ended = out.Ended || effects.Ended
@@ -101,27 +104,8 @@ func intents(batch []*Work) []apply.ID {
 	return out
 }
 
-// DoneOnce tells whether a task has been done that has an effect each time, and that is not in the status before: a manager
-// that dies now would do it again after what comes next.
-func DoneOnce(kinds map[string]string, before, now v1beta1.PlanStatus) bool {
-	for i, phase := range now.Phases {
-		for j, step := range phase.Steps {
-			for k, task := range step.Tasks {
-				kind := kinds[task.Name]
-				if task.Status == v1beta1.Complete && plans.RunOnce(kind) && kind != v1beta1.DummyTask &&
-					(before.UID != now.UID || statusAt(before, i, j, k) != v1beta1.Complete) {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
-// statusAt is the status of a task at a place of a plan; empty if there is none.
-func statusAt(st v1beta1.PlanStatus, phase, step, task int) v1beta1.ExecutionStatus {
-	if phase >= len(st.Phases) || step >= len(st.Phases[phase].Steps) || task >= len(st.Phases[phase].Steps[step].Tasks) {
-		return ""
-	}
-	return st.Phases[phase].Steps[step].Tasks[task].Status
+// lasting tells whether an outcome must be written down before anything else is done: a manager that dies would do again
+// what has an effect each time, after what comes next.
+func lasting(kind string, outcome plans.Outcome) bool {
+	return outcome.State == plans.Done && plans.RunOnce(kind) && kind != v1beta1.DummyTask
 }

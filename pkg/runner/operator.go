@@ -140,13 +140,10 @@ func (w *Work) unwanted(child *v1beta1.Instance, inventory Inventory) *Work {
 		return w.failed(err)
 	}
 	w.objects, w.deletes = []*unstructured.Unstructured{object}, true
-	secret := &unstructured.Unstructured{}
-	secret.SetAPIVersion("v1")
-	secret.SetKind("Secret")
-	secret.SetNamespace(child.Namespace)
-	secret.SetName(childSecret(child.Name))
-	if _, made := inventory[apply.IDOf(secret)]; made {
-		w.last = []*unstructured.Unstructured{secret}
+	secret := apply.ID{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Secret")}
+	secret.Namespace, secret.Name = child.Namespace, childSecret(child.Name)
+	if _, made := inventory[secret]; made {
+		w.last = []*unstructured.Unstructured{secret.Object()}
 	}
 	return w
 }

@@ -117,10 +117,6 @@ func (r *Runner) Prune(ctx context.Context, run *Run, inventory Inventory, id ap
 	if kept := Spared(id, nil); kept != "" {
 		return kept, nil
 	}
-	obj := &unstructured.Unstructured{}
-	obj.SetGroupVersionKind(id.GroupVersionKind)
-	obj.SetNamespace(id.Namespace)
-	obj.SetName(id.Name)
 	live, err := r.engine.Live(ctx, id) // it may have been annotated a moment ago
 	if err != nil || live == nil {
 		return "", err
@@ -132,7 +128,7 @@ func (r *Runner) Prune(ctx context.Context, run *Run, inventory Inventory, id ap
 	if kept := Spared(id, live.GetAnnotations()); kept != "" {
 		return kept, nil
 	}
-	removal := w.remove(ctx, []*unstructured.Unstructured{obj})[0]
+	removal := w.remove(ctx, []*unstructured.Unstructured{id.Object()})[0]
 	if removal.Kept != "" {
 		return "it belongs to " + removal.Kept, nil
 	}

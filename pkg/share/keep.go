@@ -31,7 +31,7 @@ type Block struct {
 // working.
 func (s *Session) Blocked(ctx context.Context) (*Block, error) {
 	for _, r := range slices.Backward(s.inventory) {
-		obj := object(r)
+		obj := IDOf(r).Object()
 		if !guarded(obj.GroupVersionKind().GroupKind()) || r.State == v1beta1.HoldExisting {
 			continue
 		}

@@ -68,7 +68,7 @@ func (s *Session) Orphaned(ctx context.Context, held Inventory, cause error) err
 }
 
 func (s *Session) leave(ctx context.Context, r v1beta1.HeldResource, try letting) apply.Removal {
-	obj := object(r)
+	obj := IDOf(r).Object()
 	resource, err := s.objects.Resource(obj)
 	if meta.IsNoMatchError(err) {
 		err = s.kinds.Unknown(ctx, obj, err)
@@ -104,15 +104,6 @@ func (s *Session) leave(ctx context.Context, r v1beta1.HeldResource, try letting
 // by the owner.
 func (s *Session) ours(r v1beta1.HeldResource, live *unstructured.Unstructured) bool {
 	return r.UID == live.GetUID() || owned(live, s.holder) >= 0
-}
-
-func object(r v1beta1.HeldResource) *unstructured.Unstructured {
-	obj := &unstructured.Unstructured{}
-	obj.SetAPIVersion(r.APIVersion)
-	obj.SetKind(r.Kind)
-	obj.SetNamespace(r.Namespace)
-	obj.SetName(r.Name)
-	return obj
 }
 
 // letGo leaves or deletes a live object.

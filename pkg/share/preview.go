@@ -47,7 +47,7 @@ func (s *Session) fate(ctx context.Context, r v1beta1.HeldResource, force bool) 
 	if r.State == v1beta1.HoldExisting {
 		return Fate{Reason: "kudo did not create it"}, nil
 	}
-	resource, err := s.objects.Resource(object(r))
+	resource, err := s.objects.Resource(IDOf(r).Object())
 	if meta.IsNoMatchError(err) {
 		return Fate{Reason: "its kind is gone"}, nil
 	}

@@ -138,7 +138,7 @@ func (e *Engine) Seen(ctx context.Context, r v1beta1.HeldResource) (live *unstru
 
 // Live reads a held object; nil if it is gone.
 func (e *Engine) Live(ctx context.Context, r v1beta1.HeldResource) (*unstructured.Unstructured, error) {
-	obj := object(r)
+	obj := IDOf(r).Object()
 	resource, err := e.objects.Resource(obj)
 	if meta.IsNoMatchError(err) {
 		return nil, nil

@@ -60,9 +60,9 @@ type hooks struct {
 
 // Intend commits the objects that are about to be written for the first time, and that what must not be done twice is done,
 // along with all that has changed.
-func (h *hooks) Intend(ctx context.Context, st v1beta1.PlanStatus, ids []apply.ID) error {
+func (h *hooks) Intend(ctx context.Context, st v1beta1.PlanStatus, ids []apply.ID, done bool) error {
 	h.progress(h.plan, st)
-	fresh := runner.DoneOnce(h.run.Version.Kinds, h.written.Status.PlanStatus[h.plan], st)
+	fresh := done
 	for _, id := range ids {
 		if _, known := h.inventory[id]; !known {
 			h.inventory[id], fresh = apply.Record{}, true

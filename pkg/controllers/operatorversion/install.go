@@ -242,7 +242,7 @@ type hooks struct{ *pass }
 
 // Intend commits the objects that are about to be written for the first time: what is not in the inventory is not
 // released; and what has been done that must not be done twice.
-func (h *hooks) Intend(ctx context.Context, st v1beta1.PlanStatus, ids []apply.ID) error {
+func (h *hooks) Intend(ctx context.Context, st v1beta1.PlanStatus, ids []apply.ID, done bool) error {
 	h.ov.Status.PlanStatus[st.Name] = st
 	for _, id := range ids {
 		if h.held.Find(id) < 0 {
@@ -251,7 +251,7 @@ func (h *hooks) Intend(ctx context.Context, st v1beta1.PlanStatus, ids []apply.I
 			h.held = append(h.held, r)
 		}
 	}
-	if err := h.keep(ctx); err != nil || !runner.DoneOnce(h.run.Version.Kinds, h.written.Status.PlanStatus[st.Name], st) {
+	if err := h.keep(ctx); err != nil || !done {
 		return err
 	}
 	h.derive()
