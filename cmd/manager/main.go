@@ -24,8 +24,6 @@ func main() {
 	flag.IntVar(&o.WebhookPort, "webhook-port", 9443, "port of the admission webhooks; 0 turns them off")
 	flag.StringVar(&o.WebhookCertDir, "webhook-cert-dir", "/tmp/cert", "folder that the webhooks' serving certificate is written to")
 	flag.BoolVar(&o.CertRotation, "webhook-cert-rotation", true, "make and renew the webhooks' certificate; false if somebody else, such as cert-manager, does")
-	flag.StringVar(&o.DefaultServiceAccount, "default-service-account", "", "ServiceAccount, of each Instance's namespace, with whose rights the plans of Instances write that name none; default the manager's own rights")
-	flag.BoolVar(&o.RequireServiceAccount, "require-service-account", false, "start no plan of an Instance that names no ServiceAccount, unless there is a default: nobody's plans write with the manager's own rights")
 	flag.BoolVar(&o.LeaderElection, "leader-elect", true, "let several managers run, of which one works")
 	flag.IntVar(&o.Workers, "workers", 8, "how many Instances are worked on at a time")
 	flag.StringVar(&o.PipeImage, "pipe-image", "busybox", "image of the container that the files of Pipe tasks are read from; it needs sh, sleep and cat")

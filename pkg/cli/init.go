@@ -31,6 +31,8 @@ type initOptions struct {
 
 	remove, crds bool
 	force        string
+
+	settings settingFlags
 }
 
 func (t *tool) initCommand() *cobra.Command {
@@ -51,6 +53,7 @@ func (t *tool) initCommand() *cobra.Command {
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.waitSet = cmd.Flags().Changed("wait-timeout")
+			o.settings.given = cmd.Flags().Changed
 			return t.init(cmd.Context(), o)
 		},
 	}
@@ -74,6 +77,7 @@ func (o *initOptions) add(f *pflag.FlagSet) {
 	f.BoolVar(&o.External, "external-manager", false, "leave the manager out: it runs outside of the cluster")
 	f.StringVar(&o.WebhookURL, "webhook-url", "", "where an external manager serves the webhooks, such as https://localhost:9443")
 	f.StringVar(&o.kubeconfig, "manager-kubeconfig", "", "file to write an external manager's kubeconfig to")
+	o.settings.add(f)
 	f.BoolVar(&o.upgrade, "upgrade", false, "bring an installation up to date; replaces KUDO's manager, if that is there")
 	f.BoolVar(&o.downgrade, "allow-downgrade", false, "install an older version over a newer one")
 	f.BoolVar(&o.verify, "verify", false, "check an installation, and say what is wrong")
@@ -107,6 +111,9 @@ func (o *initOptions) validate() error {
 	case o.CertManager && o.External:
 		return usage("--cert-manager and --external-manager exclude each other: the certificate is for the Service")
 	}
+	if err := o.settings.validate(); err != nil {
+		return err
+	}
 	return o.validateModes()
 }
 
@@ -118,7 +125,7 @@ func (o *initOptions) validateModes() error {
 			modes++
 		}
 	}
-	installs := o.CRDsOnly || o.wait || o.External || o.Image != "" || o.tag != "" || o.PullPolicy != "" || o.Account != "" || o.CertManager || o.downgrade
+	installs := o.CRDsOnly || o.wait || o.External || o.Image != "" || o.tag != "" || o.PullPolicy != "" || o.Account != "" || o.CertManager || o.downgrade || o.settings.any()
 	switch {
 	case modes > 1:
 		return usage("--upgrade, --verify, --remove and --client-only exclude each other")
@@ -160,6 +167,9 @@ func (t *tool) init(ctx context.Context, o *initOptions) error {
 	if n := t.flags.Namespace; n != nil && *n != "" {
 		o.Namespace = *n
 	}
+	if err := o.settings.apply(&o.Settings); err != nil {
+		return err
+	}
 	if o.dryRun {
 		objs, err := install.Objects(o.Options)
 		if err != nil {
@@ -180,6 +190,9 @@ func (t *tool) init(ctx context.Context, o *initOptions) error {
 	}
 	objs, err := install.Objects(o.Options)
 	if err != nil { // before anything is removed
+		return err
+	}
+	if objs, err = t.keepArgs(ctx, c, live, o, objs); err != nil {
 		return err
 	}
 	if live.Predecessor != "" {
@@ -206,6 +219,13 @@ func (t *tool) prepare(ctx context.Context, c client.Client, o *initOptions) (*i
 	if live.Outside() && !o.chosen {
 		t.warn("the manager runs outside of the cluster (%s), and stays there: --kudo-image installs one in the cluster", live.WebhookURL)
 		o.External, o.WebhookURL = true, live.WebhookURL
+	}
+	o.Settings = live.Settings
+	if err := o.settings.apply(&o.Settings); err != nil {
+		return nil, err
+	}
+	if err := live.CheckDecided(ctx, c, o.settings.strict || o.settings.privileged || o.CRDsOnly); err != nil {
+		return nil, err
 	}
 	if err := live.Fits(o.Options, o.upgrade, o.downgrade); err != nil {
 		return nil, err

@@ -20,6 +20,7 @@ import (
 // localPlane is a control plane that kudo-local runs; without a name there is none.
 type localPlane struct {
 	program, name, state string
+	privileged           bool
 	// breaking lets one fault happen at a time.
 	breaking sync.Mutex
 }
@@ -45,9 +46,9 @@ func (t *tool) plane(ctx context.Context, o *testOptions) (*localPlane, string, 
 	if err != nil {
 		return nil, "", err
 	}
-	p := &localPlane{program: program, name: "test", state: state}
+	p := &localPlane{program: program, name: "test", state: state, privileged: o.privileged}
 	t.say("starting a control plane with kudo…")
-	if out, err := p.run(ctx, "up", "--with-kudo"); err != nil {
+	if out, err := p.run(ctx, p.upArgs()...); err != nil {
 		p.stop()
 		return nil, "", fmt.Errorf("start a control plane: %w\n%s", err, out)
 	}
@@ -57,6 +58,11 @@ func (t *tool) plane(ctx context.Context, o *testOptions) (*localPlane, string, 
 		return nil, "", err
 	}
 	return p, strings.TrimSpace(out), nil
+}
+
+// upArgs start the control plane, or what of it does not run.
+func (p *localPlane) upArgs() []string {
+	return []string{"up", "--with-kudo", fmt.Sprintf("--privileged=%t", p.privileged)}
 }
 
 // given writes the kubeconfig that the flags make to a file for commands.
@@ -140,7 +146,7 @@ func (p *localPlane) disturb(ctx context.Context, fault string, log func(name, f
 	for err == nil {
 		// up also starts what has ended, at once or a while later, for want of an API server.
 		p.breaking.Lock()
-		out, err = p.bounded("up", "--with-kudo")
+		out, err = p.bounded(p.upArgs()...)
 		p.breaking.Unlock()
 		select {
 		case <-ctx.Done():

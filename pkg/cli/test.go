@@ -31,6 +31,7 @@ type testOptions struct {
 	config, only string
 	timeout      seconds
 	local        bool
+	privileged   bool
 	repeat       int
 	fault        string
 	// kuttl's flags that do not apply.
@@ -78,6 +79,7 @@ func (o *testOptions) add(f *pflag.FlagSet) {
 	f.BoolVar(&o.local, "local", false, "start a control plane with kudo for the run, and stop it afterwards")
 	f.BoolVar(&o.suite.StartControlPlane, "start-control-plane", false, "the same as --local, as kuttl names it")
 	f.IntVar(&o.repeat, "repeat", 1, "run each case this many times")
+	f.BoolVar(&o.privileged, "privileged", false, "with --local: run plans of Instances that name no ServiceAccount with the rights of kudo, as suites made for KUDO expect")
 	f.StringVar(&o.fault, "fault", "", "with --local: kill apiserver or manager at random while steps wait")
 	f.StringToStringVar(&o.labels, "test-run-labels", nil, "labels of the run, as name=value: files whose TestFile selects others are left out")
 	o.addVoid(f)

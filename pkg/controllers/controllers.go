@@ -48,6 +48,7 @@ import (
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/podexec"
 	"kudo.dev/kudo/pkg/runner"
+	"kudo.dev/kudo/pkg/settings"
 	"kudo.dev/kudo/pkg/share"
 	"kudo.dev/kudo/pkg/sources"
 )
@@ -64,11 +65,6 @@ type Options struct {
 	WebhookCertDir string
 	// CertRotation makes and renews the webhooks' certificate; without it somebody else, such as cert-manager, does.
 	CertRotation bool
-	// DefaultServiceAccount is the account, of each Instance's namespace, of Instances that name none; empty for the
-	// manager's own rights.
-	DefaultServiceAccount string
-	// RequireServiceAccount starts no plan of an Instance that names no account, unless there is a default.
-	RequireServiceAccount bool
 	// LeaderElection lets several managers run, of which one works.
 	LeaderElection bool
 	// Workers is how many Instances are worked on at a time.
@@ -114,7 +110,9 @@ func NewManager(ctx context.Context, config *rest.Config, o Options) (manager.Ma
 		LeaderElectionReleaseOnCancel: true,
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject:         map[client.Object]cache.ByObject{&corev1.Secret{}: onlySecret(o.Namespace)},
+			ByObject: map[client.Object]cache.ByObject{
+				&corev1.Secret{}: onlySecret(o.Namespace), &corev1.ConfigMap{}: onlySettings(o.Namespace),
+			},
 		},
 	}
 	mgr, err := ctrl.NewManager(config, options)
@@ -190,9 +188,14 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Confi
 	}
 	mirror := apply.NewMirror(ctx, dyn, mgr.GetRESTMapper(), mgr.GetLogger(), saw)
 	objects := apply.New(dyn, meta, kinds, mirror, teachers)
-	shared := share.New(objects, kinds, mirror, plain, teachers, &crdSafety{dyn, mgr.GetRESTMapper()}, o.Clock)
+	accounts := apply.NewAccounts(config, meta, kinds, mirror, teachers)
+	installs, err := accounts.Engine(installer(o.Namespace))
+	if err != nil {
+		return err
+	}
+	shared := share.New(installs, kinds, mirror, plain, teachers, &crdSafety{dyn, mgr.GetRESTMapper()}, o.Clock)
 	store, contents, events := history.New(plain, plain), runner.NewVersions(), recorders(ctx, set, mgr.GetScheme())
-	run := runner.New(objects, kinds, mirror, shared, impersonator(config, kinds, mirror, teachers), teachers.All, teachers.Taught, exec, o.PipeImage)
+	run := runner.New(objects, kinds, mirror, shared, accounts, teachers.All, teachers.Taught, exec, o.PipeImage)
 	warm := manager.RunnableFunc(func(ctx context.Context) error {
 		mirror.Watch(ctx, common...)
 		return nil
@@ -207,20 +210,29 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Confi
 		return err
 	}
 	wake := func(key types.NamespacedName) { instances.Saw(changes.Instance(key)) }
-	given := sources.New(ctx, meta, plain, func(of sources.Reference) {
+	given := sources.New(ctx, meta, plain, o.Clock, func(of sources.Reference) {
 		for _, key := range instance.Taking(ctx, mgr.GetClient(), of) {
 			wake(key)
 		}
 	})
+	current := &currentSettings{reader: mgr.GetClient(), key: types.NamespacedName{Namespace: o.Namespace, Name: settings.ConfigMap}, parsed: settings.Default()}
+	privileges := &privilege{reader: mgr.GetClient(), settings: current, events: events("kudo"), namespace: o.Namespace}
+	if err := privileges.measure(metrics.Registry); err != nil {
+		return err
+	}
+	if err := mgr.Add(privileges); err != nil {
+		return err
+	}
 	instanceReconciler := &instance.Reconciler{
 		Client: consistent, Reader: plain, Sources: given, History: store, Mirror: mirror, Share: shared, Tarballs: tarball.New(ctx, fetching, wake), Runner: run, Versions: contents, Events: events(instanceComponent), Clock: o.Clock,
-		DefaultAccount: o.DefaultServiceAccount, RequireAccount: o.RequireServiceAccount,
+		Settings: current.get, Installer: installer(o.Namespace),
 	}
 	if err := instanceReconciler.SetupWithManager(mgr, instances, o.Workers); err != nil {
 		return err
 	}
 	versionReconciler := &operatorversion.Reconciler{
 		Client: consistent, Reader: plain, History: store, Runner: run, Share: shared, Versions: contents, Events: events("kudo"), Clock: o.Clock,
+		Installer: installer(o.Namespace),
 	}
 	if err := versionReconciler.SetupWithManager(mgr, versions, o.Workers); err != nil {
 		return err

@@ -38,8 +38,10 @@ type Run struct {
 	Upgrade bool `json:"upgrade,omitempty"`
 	// Suspend is spec.suspend of the Instance.
 	Suspend bool `json:"suspend,omitempty"`
-	// ServiceAccount with whose rights the run writes; empty for the manager's.
+	// ServiceAccount of the Instance's namespace with whose rights the run writes.
 	ServiceAccount string `json:"serviceAccount,omitempty"`
+	// Privileged is set if the run writes with the rights of kudo's own account, since its namespace was privileged.
+	Privileged bool `json:"privileged,omitempty"`
 	// Parameters as the Instance gave them. In a ControllerRevision, sensitive ones are digests.
 	Parameters map[string]string `json:"parameters,omitempty"`
 	// Sensitive are the names of those parameters whose values are not to be seen.

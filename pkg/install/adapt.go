@@ -25,7 +25,9 @@ const (
 func unwanted(obj *unstructured.Unstructured, o Options) bool {
 	switch obj.GetKind() {
 	case "ServiceAccount":
-		return o.Account != ServiceAccount
+		return o.Account != ServiceAccount && obj.GetName() == ServiceAccount
+	case "ClusterRoleBinding":
+		return obj.GetName() == runAsRole && !o.Settings.RunAsEverywhere
 	case "Secret":
 		return o.CertManager // it makes the Secret, of a type of its own
 	}
@@ -41,12 +43,19 @@ func adapt(obj *unstructured.Unstructured, o Options) error {
 	switch obj.GetKind() {
 	case "Namespace":
 		obj.SetName(o.Namespace)
-	case "ClusterRoleBinding":
+	case "ClusterRoleBinding", "RoleBinding":
 		subjects, _, _ := unstructured.NestedSlice(obj.Object, "subjects")
-		for _, s := range subjects {
-			s.(map[string]any)["namespace"], s.(map[string]any)["name"] = o.Namespace, o.Account
+		for _, item := range subjects {
+			subject := item.(map[string]any)
+			if subject["namespace"] = o.Namespace; subject["name"] == ServiceAccount {
+				subject["name"] = o.Account
+			}
 		}
 		return unstructured.SetNestedSlice(obj.Object, subjects, "subjects")
+	case "ClusterRole":
+		return adaptRole(obj, o)
+	case "ValidatingAdmissionPolicy":
+		return adaptPolicy(obj, o)
 	case "Certificate":
 		return certify(obj, o)
 	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
@@ -151,8 +160,12 @@ func deployment(obj *unstructured.Unstructured, o Options) error {
 	args := c["args"].([]any)
 	args[0] = "--namespace=" + o.Namespace
 	if o.CertManager {
-		c["args"] = append(args, "--webhook-cert-rotation=false")
+		args = append(args, "--webhook-cert-rotation=false")
 	}
+	for _, arg := range o.Args {
+		args = append(args, arg)
+	}
+	c["args"] = args
 	if err := unstructured.SetNestedField(obj.Object, o.Account, pod("spec", "serviceAccountName")...); err != nil {
 		return err
 	}

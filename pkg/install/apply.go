@@ -26,6 +26,13 @@ type Progress func(obj *unstructured.Unstructured, created bool)
 // Apply puts the objects on the cluster. What is there already is brought up to date.
 func Apply(ctx context.Context, c client.Client, objs []*unstructured.Unstructured, progress Progress) error {
 	for _, obj := range objs {
+		left, err := leaveNarrowed(ctx, c, obj)
+		if err != nil {
+			return err
+		}
+		if left {
+			continue
+		}
 		sent, live := obj.DeepCopy(), &metav1.PartialObjectMetadata{}
 		live.SetGroupVersionKind(obj.GroupVersionKind())
 		absent := apierrors.IsNotFound(c.Get(ctx, client.ObjectKeyFromObject(obj), live))
@@ -38,6 +45,17 @@ func Apply(ctx context.Context, c client.Client, objs []*unstructured.Unstructur
 		progress(obj, absent)
 	}
 	return nil
+}
+
+// leaveNarrowed reports whether an object is the role of install plans, and an administrator has changed it.
+func leaveNarrowed(ctx context.Context, c client.Client, obj *unstructured.Unstructured) (bool, error) {
+	if obj.GetKind() != "ClusterRole" || obj.GetName() != installRole {
+		return false, nil
+	}
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(obj.GroupVersionKind())
+	found, err := read1(ctx, c, live, "", obj.GetName())
+	return found && narrowed(live), err
 }
 
 // put applies an object. cert-manager's own webhook, which may have come up with this very minute, is waited for.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"kudo.dev/kudo/manifests"
+	"kudo.dev/kudo/pkg/settings"
 )
 
 // Options of an installation.
@@ -30,6 +31,10 @@ type Options struct {
 	Account string
 	// CertManager lets cert-manager issue the webhooks' certificate, instead of the manager.
 	CertManager bool
+	// Settings are what the administrator has decided; the strict ones if empty.
+	Settings settings.Settings
+	// Args are arguments of the manager's Deployment besides those that init writes.
+	Args []string
 	// Version of kudo that is written on all objects; empty for none.
 	Version string
 }
@@ -41,6 +46,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Account == "" {
 		o.Account = ServiceAccount
+	}
+	if o.Settings.Mode == "" {
+		o.Settings.Mode = settings.Strict
+	}
+	if o.Settings.DefaultAccount == "" {
+		o.Settings.DefaultAccount = settings.DefaultAccount
 	}
 	return o
 }
@@ -74,6 +85,9 @@ func Objects(o Options) ([]*unstructured.Unstructured, error) {
 			return nil, fmt.Errorf("manifest %s: %w", name, err)
 		}
 		out = append(out, objs...)
+		if name == "rbac.yaml" {
+			out = append(out, configMap(o))
+		}
 	}
 	out = slices.DeleteFunc(out, func(obj *unstructured.Unstructured) bool { return unwanted(obj, o) })
 	for _, obj := range out {

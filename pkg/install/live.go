@@ -37,6 +37,9 @@ type Live struct {
 	Installed bool
 	// Bound is set if a ServiceAccount has the manager's rights, so that the namespace is known.
 	Bound bool
+	// Decided is set if the cluster has settings; SettingsError says which of them are wrong.
+	Decided       bool
+	SettingsError error
 	// Predecessor is the namespace of KUDO's manager, a StatefulSet; empty if there is none.
 	Predecessor string
 }
@@ -58,7 +61,7 @@ func Look(ctx context.Context, c client.Client) (*Live, error) {
 	if live.Bound = live.Bound && len(binding.Subjects) > 0; live.Bound {
 		live.Namespace, live.Account = binding.Subjects[0].Namespace, binding.Subjects[0].Name
 	}
-	for _, look := range []func(context.Context, client.Client) error{live.lookDeployment, live.lookWebhooks, live.lookPredecessor} {
+	for _, look := range []func(context.Context, client.Client) error{live.lookSettings, live.lookDeployment, live.lookWebhooks, live.lookPredecessor} {
 		if err := look(ctx, c); err != nil {
 			return nil, err
 		}

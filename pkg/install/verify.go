@@ -7,13 +7,16 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/health"
+	"kudo.dev/kudo/pkg/settings"
 )
 
 // State is what a check found.
@@ -69,7 +72,7 @@ func Verify(ctx context.Context, c client.Client, config *rest.Config, clock clo
 	}
 	i := &inspection{client: c, config: config, clock: clock, live: live, version: version, wanted: wanted}
 	var out []Finding
-	for _, check := range []func(context.Context) []Finding{i.installation, i.objects, i.rights, i.policies, i.webhooks, i.manager} {
+	for _, check := range []func(context.Context) []Finding{i.installation, i.mode, i.objects, i.rights, i.policies, i.webhooks, i.manager} {
 		out = append(out, check(ctx)...)
 	}
 	return out, nil
@@ -88,6 +91,30 @@ func (i *inspection) installation(context.Context) []Finding {
 	default:
 		found.State, found.Remedy = Warning, again
 		found.Message += ", and this command is " + orUnknown(i.version)
+	}
+	return []Finding{found}
+}
+
+// mode says with whose rights plans run.
+func (i *inspection) mode(ctx context.Context) []Finding {
+	found := Finding{Check: "mode", State: OK, Message: string(i.live.Settings.Mode)}
+	spaces := &corev1.NamespaceList{}
+	if err := i.client.List(ctx, spaces, client.MatchingLabels{v1beta1.PrivilegedLabel: "true"}); err != nil {
+		return []Finding{{found.Check, Failed, "namespaces cannot be read: " + err.Error(), "use an administrator's kubeconfig"}}
+	}
+	var names []string
+	for _, ns := range spaces.Items {
+		names = append(names, ns.Name)
+	}
+	switch {
+	case i.live.SettingsError != nil:
+		return []Finding{{found.Check, Failed, i.live.SettingsError.Error(), "kubectl edit configmap " + settings.ConfigMap + " -n " + i.live.Namespace}}
+	case i.live.Settings.Mode == settings.Privileged:
+		found.State, found.Remedy = Warning, "give Instances accounts (kubectl kudo account create), then "+again+" --strict"
+		found.Message += ": plans of Instances that name no ServiceAccount run with the rights of kudo, so that whoever may create Instances is an administrator of the cluster"
+	case len(names) > 0:
+		found.State, found.Remedy = Warning, "give Instances there accounts (kubectl kudo account create), then take the label "+v1beta1.PrivilegedLabel+" off"
+		found.Message += ", but for privileged namespaces: " + some(names)
 	}
 	return []Finding{found}
 }
@@ -127,6 +154,10 @@ func (i *inspection) object(ctx context.Context, wanted *unstructured.Unstructur
 	}
 	if result := health.Check(live); result.State != health.Ready {
 		return fail(result.Message, "kubectl describe "+describe(wanted))
+	}
+	if narrowed(live) {
+		found.State, found.Message, found.Remedy = Warning, "has other rules than init gives it, which init leaves as they are", "kubectl delete clusterrole "+installRole+", and "+again+", give it those again"
+		return found
 	}
 	applied := wanted.DeepCopy()
 	annotate(applied, createdAnnotation, live.GetAnnotations()[createdAnnotation]) // as Apply does

@@ -46,7 +46,7 @@ func (i *inspection) rights(ctx context.Context) []Finding {
 			return []Finding{{found.Check, Warning, "cannot be asked for: " + err.Error(), "use an administrator's kubeconfig"}}
 		}
 		if !review.Status.Allowed {
-			lacks = append(lacks, strings.TrimSuffix(right.Verb+" "+right.Resource+"."+right.Group, "."))
+			lacks = append(lacks, right.Verb+" "+strings.Trim(right.Resource+"/"+right.Subresource, "/")+strings.TrimSuffix("."+right.Group, "."))
 		}
 	}
 	if len(lacks) > 0 {
@@ -59,19 +59,33 @@ func (i *inspection) rights(ctx context.Context) []Finding {
 	return []Finding{found}
 }
 
-// needed are the rights of the manager's role, one by one.
+// needed are the rights of the manager's roles, one by one.
 func (i *inspection) needed() []authorizationv1.ResourceAttributes {
 	var out []authorizationv1.ResourceAttributes
 	for _, obj := range i.wanted {
-		role := &rbacv1.ClusterRole{}
-		if obj.GetKind() != "ClusterRole" || obj.GetName() != roleName || runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, role) != nil {
+		role := &rbacv1.ClusterRole{} // a Role has the same rules
+		if !strings.HasSuffix(obj.GetKind(), "Role") || obj.GetName() != roleName || runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, role) != nil {
 			continue
 		}
 		for _, rule := range role.Rules {
-			for _, resource := range rule.Resources {
-				for _, verb := range rule.Verbs {
-					out = append(out, authorizationv1.ResourceAttributes{Group: rule.APIGroups[0], Resource: resource, Verb: verb})
-				}
+			out = append(out, rightsOf(rule, obj.GetNamespace())...)
+		}
+	}
+	return out
+}
+
+// rightsOf are the rights that a rule gives in a namespace, or in the whole cluster if that is empty.
+func rightsOf(rule rbacv1.PolicyRule, namespace string) []authorizationv1.ResourceAttributes {
+	names := rule.ResourceNames
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	var out []authorizationv1.ResourceAttributes
+	for _, text := range rule.Resources {
+		resource, subresource, _ := strings.Cut(text, "/")
+		for _, verb := range rule.Verbs {
+			for _, name := range names {
+				out = append(out, authorizationv1.ResourceAttributes{Namespace: namespace, Group: rule.APIGroups[0], Resource: resource, Subresource: subresource, Name: name, Verb: verb})
 			}
 		}
 	}
@@ -81,28 +95,73 @@ func (i *inspection) needed() []authorizationv1.ResourceAttributes {
 // inForce is how long a policy may take to be in force: the apiserver needs about a second, and more when it is busy.
 const inForce = 20 * time.Second
 
-// policies tries them: what they must refuse is asked for, as a dry run.
+// policies tries them: what they must refuse is asked for, as a dry run, in the name of kudo's own account for install
+// plans, which may write everything and has none of the verbs that the policies ask for.
 func (i *inspection) policies(ctx context.Context) []Finding {
-	version := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"installPlan": "probe", "plans": map[string]any{"probe": map[string]any{}}}}}
-	version.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("OperatorVersion"))
-	instance := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
-		"crdTarball": map[string]any{"httpSource": map[string]any{"url": "https://example.invalid/crds.tgz"}},
-	}}}
-	instance.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Instance"))
-	return []Finding{i.refused(ctx, "kudo-install", version), i.refused(ctx, "kudo-instance-crds", instance), i.undeletable(ctx)}
+	out := []Finding{i.undeletable(ctx)}
+	for _, probe := range i.probes() {
+		out = append(out, i.refused(ctx, probe.policy, probe.object))
+	}
+	return out
 }
 
-// refused wants a policy to refuse an object to the manager, which has all rights but the verb install.
+// probe is an object that a policy must refuse.
+type probe struct {
+	policy string
+	object *unstructured.Unstructured
+}
+
+// probes returns one for each policy that refuses what is created. kudo's own account may read every source of parameters, so
+// that kudo-sources-1 and -2 are compared only.
+func (i *inspection) probes() []probe {
+	kudo := func(kind, namespace string, spec, metadata map[string]any) *unstructured.Unstructured {
+		obj := &unstructured.Unstructured{Object: map[string]any{"spec": spec, "metadata": metadata}}
+		if metadata == nil {
+			obj.Object["metadata"] = map[string]any{}
+		}
+		obj.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(kind))
+		obj.SetNamespace(namespace)
+		return obj
+	}
+	const name, elsewhere = "kudo-init-probe", "default"
+	version := func(namespace string) map[string]any { return map[string]any{"name": name, "namespace": namespace} }
+	account := map[string]any{"operatorVersion": version(""), "serviceAccountName": name}
+	history := &unstructured.Unstructured{Object: map[string]any{"revision": int64(1), "data": map[string]any{}}}
+	history.SetAPIVersion("apps/v1")
+	history.SetKind("ControllerRevision")
+	history.SetNamespace(elsewhere)
+	history.SetLabels(map[string]string{v1beta1.HistoryLabel: name})
+	space := &unstructured.Unstructured{Object: map[string]any{}}
+	space.SetAPIVersion("v1")
+	space.SetKind("Namespace")
+	space.SetLabels(map[string]string{v1beta1.PrivilegedLabel: "true"})
+	installation := kudo("Installation", "", map[string]any{"for": map[string]any{"kind": "Instance", "namespace": elsewhere, "name": name, "uid": name}}, nil)
+	out := []probe{
+		{"kudo-install", kudo("OperatorVersion", elsewhere, map[string]any{"installPlan": "probe", "plans": map[string]any{"probe": map[string]any{}}}, nil)},
+		{"kudo-instance-crds", kudo("Instance", elsewhere, map[string]any{"crdTarball": map[string]any{"httpSource": map[string]any{"url": "https://example.invalid/crds.tgz"}}}, nil)},
+		{"kudo-account", kudo("Instance", elsewhere, account, nil)},
+		{"kudo-version", kudo("Instance", elsewhere, map[string]any{"operatorVersion": version(i.live.Namespace)}, nil)},
+		{"kudo-adopt", kudo("Instance", elsewhere, map[string]any{"operatorVersion": version("")}, map[string]any{"annotations": map[string]any{v1beta1.AdoptAnnotation: "true"}})},
+		{"kudo-status", installation},
+		{"kudo-history", history},
+		{"kudo-privileged", space},
+		{"kudo-home", kudo("Instance", i.live.Namespace, map[string]any{"operatorVersion": version("")}, nil)},
+	}
+	for _, p := range out {
+		p.object.SetName(name)
+	}
+	return out
+}
+
+// refused wants a policy to refuse an object.
 func (i *inspection) refused(ctx context.Context, policy string, obj *unstructured.Unstructured) Finding {
 	found := Finding{Check: "policy " + policy + " in force", State: OK}
-	if !i.served(obj.GetKind()) {
+	if obj.GroupVersionKind().Group == v1beta1.GroupVersion.Group && !i.served(obj.GetKind()) {
 		return Finding{found.Check, Failed, obj.GetKind() + " is not served, so that it cannot be tried", again}
 	}
-	obj.SetNamespace(i.live.Namespace)
-	obj.SetName("kudo-init-probe")
 	config := rest.CopyConfig(i.config)
 	config.WarningHandler = rest.NoWarnings{}
-	config.Impersonate = rest.ImpersonationConfig{UserName: i.live.user(), Groups: i.live.groups()}
+	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + i.live.Namespace + ":" + InstallerAccount}
 	as, err := client.New(config, client.Options{Scheme: i.client.Scheme(), Mapper: i.client.RESTMapper()})
 	if err != nil {
 		return Finding{found.Check, Failed, err.Error(), again}
@@ -129,11 +188,9 @@ func (i *inspection) verdict(ctx context.Context, found Finding, err error) Find
 	case ctx.Err() != nil:
 		found.State, found.Remedy = Failed, again
 		found.Message = "it does not refuse what it must: it is missing, changed, or not bound"
-		if i.live.Account != ServiceAccount {
-			found.Message += ", or ServiceAccount " + i.live.Account + " has more rights than kudo needs"
-		}
+		found.Message += ", or ServiceAccount " + InstallerAccount + " has more rights than kudo gives it"
 	case apierrors.IsForbidden(err):
-		found.State, found.Message, found.Remedy = Failed, "cannot be tried, since the manager lacks rights: "+err.Error(), again
+		found.State, found.Message, found.Remedy = Failed, "cannot be tried, since ServiceAccount "+InstallerAccount+" lacks rights: "+err.Error(), again
 	default:
 		found.State, found.Message, found.Remedy = Failed, "cannot be tried: "+err.Error(), again
 	}

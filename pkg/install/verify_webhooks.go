@@ -141,7 +141,7 @@ func (i *inspection) answered(ctx context.Context) Finding {
 	if err != nil {
 		return fail(Failed, "%v", err)
 	}
-	instance := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: i.live.Namespace, Name: "kudo-init-probe"}}
+	instance := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "kudo-init-probe"}}
 	instance.Spec.OperatorVersion.Name = "kudo-init-probe"
 	if err := c.Create(ctx, instance, client.DryRunAll); err != nil {
 		return fail(Failed, "an Instance cannot be created: %v", err)

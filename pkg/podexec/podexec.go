@@ -17,13 +17,13 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// Executor runs commands through the apiserver.
+// Executor runs commands through the apiserver, with the rights of ServiceAccounts.
 type Executor struct {
 	config *rest.Config
 	host   *url.URL
 }
 
-// New returns an executor for the cluster of a config.
+// New returns an executor for the cluster of a config, whose user may impersonate ServiceAccounts.
 func New(config *rest.Config) (*Executor, error) {
 	host, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
@@ -49,15 +49,20 @@ type TooLargeError struct{ Limit int }
 // Error implements error.
 func (e *TooLargeError) Error() string { return fmt.Sprintf("is larger than %d bytes", e.Limit) }
 
-// Output runs a command in a container of a pod and returns its standard output. A command that fails is a
+// Output runs a command in a container of a pod as a user, and returns its standard output. A command that fails is a
 // *CommandError, output beyond the limit (in bytes) a *TooLargeError; any other error may pass.
-func (e *Executor) Output(ctx context.Context, namespace, pod, container string, command []string, limit int) ([]byte, error) {
+func (e *Executor) Output(ctx context.Context, user, namespace, pod, container string, command []string, limit int) ([]byte, error) {
+	if user == "" {
+		return nil, errors.New("a command needs a user to run as")
+	}
+	config := rest.CopyConfig(e.config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user}
 	at := e.address(namespace, pod, container, command)
-	websocket, err := remotecommand.NewWebSocketExecutor(e.config, http.MethodGet, at.String())
+	websocket, err := remotecommand.NewWebSocketExecutor(config, http.MethodGet, at.String())
 	if err != nil {
 		return nil, err
 	}
-	spdy, err := remotecommand.NewSPDYExecutor(e.config, http.MethodPost, at)
+	spdy, err := remotecommand.NewSPDYExecutor(config, http.MethodPost, at)
 	if err != nil {
 		return nil, err
 	}

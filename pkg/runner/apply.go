@@ -94,7 +94,7 @@ func (r *Runner) apply(ctx context.Context, w *Work) (plans.Outcome, Effects) {
 		default:
 			message := result.Message
 			if out.State == plans.Done {
-				if absent := r.missing(ctx, change.Live); absent != "" {
+				if absent := r.missing(ctx, w.writer, change.Live); absent != "" {
 					message = absent + ": " + message
 				}
 			}

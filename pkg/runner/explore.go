@@ -84,8 +84,9 @@ func (r *Runner) Drift(ctx context.Context, instance *v1beta1.Instance, id apply
 }
 
 // missing names what an object that is not ready depends on and is not there, or says that this is not known; empty if
-// all is there, or nobody says what it depends on.
-func (r *Runner) missing(ctx context.Context, live *unstructured.Unstructured) string {
+// all is there, or nobody says what it depends on. It is looked for with the rights of the run: the message would tell of
+// objects that these do not show.
+func (r *Runner) missing(ctx context.Context, as writer, live *unstructured.Unstructured) string {
 	answer, known, err := r.all.Explore(ctx, explore.Request{Operation: explore.Dependencies, Object: live})
 	if err != nil {
 		return "its dependencies are not known: " + err.Error()
@@ -100,7 +101,7 @@ func (r *Runner) missing(ctx context.Context, live *unstructured.Unstructured) s
 		}
 		id := apply.ID{GroupVersionKind: schema.FromAPIVersionAndKind(d.APIVersion, d.Kind)}
 		id.Namespace, id.Name = d.Namespace, d.Name
-		if found, err := r.engine.Lookup(ctx, id); err == nil && found == nil {
+		if found, err := as.lookup(ctx, id); err == nil && found == nil {
 			names = append(names, id.String())
 		}
 	}

@@ -46,7 +46,9 @@ func (r *Runner) prepareOperator(ctx context.Context, run *Run, inventory Invent
 	}
 	child.Spec.OperatorVersion.Name = operators.VersionName(t.Package, t.AppVersion, t.OperatorVersion)
 	child.Spec.OperatorVersion.Kind = "OperatorVersion"
-	child.Spec.ServiceAccountName, child.Spec.Suspend = run.ServiceAccount, run.Suspend
+	if child.Spec.Suspend = run.Suspend; !run.Privileged && run.Holder == nil {
+		child.Spec.ServiceAccountName = run.Account.Name
+	}
 	if circle, err := r.circle(ctx, run, child.OperatorVersionKey().String()); err != nil {
 		return w.failed(err)
 	} else if circle != "" {

@@ -24,10 +24,10 @@ import (
 	"kudo.dev/kudo/plans/task"
 )
 
-// Executor runs a command in a container. Errors that retrying cannot cure are *podexec.CommandError and
+// Executor runs a command in a container, with the rights of a user. Errors that retrying cannot cure are *podexec.CommandError and
 // *podexec.TooLargeError.
 type Executor interface {
-	Output(ctx context.Context, namespace, pod, container string, command []string, limit int) ([]byte, error)
+	Output(ctx context.Context, user, namespace, pod, container string, command []string, limit int) ([]byte, error)
 }
 
 const (
@@ -182,7 +182,7 @@ func (r *Runner) pipe(ctx context.Context, run *Run, w *Work) (plans.Outcome, Ef
 	if outcome.State != plans.Done {
 		return outcome, effects
 	}
-	artifacts, err := r.artifacts(ctx, w.piping)
+	artifacts, err := r.artifacts(ctx, run.Account, w.piping)
 	if err == nil {
 		err = w.writer.enhance(ctx, w.piping.variables, artifacts)
 	}
@@ -207,13 +207,13 @@ func (r *Runner) pipe(ctx context.Context, run *Run, w *Work) (plans.Outcome, Ef
 const readTimeout = time.Minute
 
 // artifacts reads the files of a ready pod, and makes a Secret or a ConfigMap of each.
-func (r *Runner) artifacts(ctx context.Context, p *piping) ([]*unstructured.Unstructured, error) {
+func (r *Runner) artifacts(ctx context.Context, as apply.Account, p *piping) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	for i, pipe := range p.pipes {
 		file := pipe.File + pipe.EnvFile
-		content, err := r.exec.Output(ctx, p.pod.GetNamespace(), p.pod.GetName(), waiter, []string{"cat", "--", file}, maxPipe)
+		content, err := r.exec.Output(ctx, as.Username(), p.pod.GetNamespace(), p.pod.GetName(), waiter, []string{"cat", "--", file}, maxPipe)
 		var failed *podexec.CommandError
 		var large *podexec.TooLargeError
 		if errors.As(err, &failed) || errors.As(err, &large) {

@@ -46,8 +46,10 @@ type Run struct {
 	Sensitive []string
 	// Upgrade is set if the run takes the Instance from another OperatorVersion.
 	Upgrade bool
-	// ServiceAccount of the namespace, with whose rights the run writes; empty for the manager's.
-	ServiceAccount string
+	// Account with whose rights the run reads and writes.
+	Account apply.Account
+	// Privileged is set if the Account is kudo's own, since the Instance names none and its namespace is privileged.
+	Privileged bool
 	// Suspend sets the replicas of all objects to none.
 	Suspend bool
 	// Owners tells whether an Instance of the uid exists.
@@ -66,12 +68,11 @@ type Run struct {
 
 // Runner runs tasks.
 type Runner struct {
-	engine *apply.Engine
-	kinds  *apply.Kinds
-	mirror *apply.Mirror
-	share  *share.Engine
-	// as returns an engine with the rights of a ServiceAccount.
-	as func(namespace, account string) (*apply.Engine, error)
+	engine   *apply.Engine
+	kinds    *apply.Kinds
+	mirror   *apply.Mirror
+	share    *share.Engine
+	accounts *apply.Accounts
 	// all asks every teacher; taught asks all but kudo's own rules.
 	all, taught Teacher
 	exec        Executor
@@ -79,9 +80,10 @@ type Runner struct {
 	pipeImage string
 }
 
-// New returns a runner over an object engine. The executor and the image serve Pipe tasks.
-func New(engine *apply.Engine, kinds *apply.Kinds, mirror *apply.Mirror, share *share.Engine, as func(namespace, account string) (*apply.Engine, error), all, taught Teacher, exec Executor, pipeImage string) *Runner {
-	return &Runner{engine: engine, kinds: kinds, mirror: mirror, share: share, as: as, all: all, taught: taught, exec: exec, pipeImage: pipeImage}
+// New returns a runner. The engine serves to read: a run writes with the engine of its account. The executor and the image
+// serve Pipe tasks.
+func New(engine *apply.Engine, kinds *apply.Kinds, mirror *apply.Mirror, share *share.Engine, accounts *apply.Accounts, all, taught Teacher, exec Executor, pipeImage string) *Runner {
+	return &Runner{engine: engine, kinds: kinds, mirror: mirror, share: share, accounts: accounts, all: all, taught: taught, exec: exec, pipeImage: pipeImage}
 }
 
 // Work is a task at a place of a plan, rendered and ready to be done.

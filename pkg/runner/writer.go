@@ -24,18 +24,17 @@ type writer interface {
 	preflight(ctx context.Context, objs []*unstructured.Unstructured) apply.ChangeSet
 	apply(ctx context.Context, objs []*unstructured.Unstructured) apply.ChangeSet
 	remove(ctx context.Context, objs []*unstructured.Unstructured) []apply.Removal
+	// lookup reads an object that templates have no part in, with the rights of the run; nil if there is none.
+	lookup(ctx context.Context, id apply.ID) (*unstructured.Unstructured, error)
 }
 
 func (r *Runner) writer(run *Run, inventory Inventory) (writer, error) {
 	if run.Holder != nil {
 		return &sharing{Runner: r, run: run, session: r.share.Session(run.Holder, run.Policy, run.Held)}, nil
 	}
-	engine := r.engine
-	if run.ServiceAccount != "" {
-		var err error
-		if engine, err = r.as(run.Subject.Namespace, run.ServiceAccount); err != nil {
-			return nil, fmt.Errorf("act as ServiceAccount %s/%s: %w", run.Subject.Namespace, run.ServiceAccount, err)
-		}
+	engine, err := r.accounts.Engine(run.Account)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s/%s: %w", run.Subject.Kind, run.Subject.Namespace, run.Subject.Name, err)
 	}
 	return &owning{kinds: r.kinds, engine: engine, options: r.options(run, inventory), run: run}, nil
 }
@@ -76,12 +75,21 @@ func (o *owning) enhance(ctx context.Context, v render.Variables, objs []*unstru
 			return namespaced, err
 		},
 	}, func(kind schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
-		return o.engine.Lookup(ctx, apply.ID{GroupVersionKind: kind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+		return o.lookup(ctx, apply.ID{GroupVersionKind: kind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
 	})
 	if failed != nil {
 		return failed
 	}
 	return err
+}
+
+// lookup reads from the mirror only what the Instance itself has made: the mirror holds what the manager may read, and the
+// account may not be allowed to.
+func (o *owning) lookup(ctx context.Context, id apply.ID) (*unstructured.Unstructured, error) {
+	if _, made := o.options.Known[id]; made && id.Namespace == o.run.Subject.Namespace {
+		return o.engine.Lookup(ctx, id)
+	}
+	return o.engine.Live(ctx, id)
 }
 
 func firstOf(objs []*unstructured.Unstructured, gk schema.GroupKind) *unstructured.Unstructured {
@@ -128,6 +136,14 @@ func (s *sharing) preflight(ctx context.Context, objs []*unstructured.Unstructur
 
 func (s *sharing) apply(ctx context.Context, objs []*unstructured.Unstructured) apply.ChangeSet {
 	return s.session.Join(ctx, objs)
+}
+
+func (s *sharing) lookup(ctx context.Context, id apply.ID) (*unstructured.Unstructured, error) {
+	engine, err := s.accounts.Engine(s.run.Account)
+	if err != nil {
+		return nil, err
+	}
+	return engine.Lookup(ctx, id)
 }
 
 // remove lets go of what the OperatorVersion holds; anything else is somebody else's.

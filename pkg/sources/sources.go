@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -50,32 +52,39 @@ type Sources struct {
 	client  client.Client
 	changed func(Reference)
 
+	clock clock.PassiveClock
+
 	mu      sync.Mutex
 	watches map[string]cache.SharedIndexInformer
 	read    map[reader]content
 }
 
-// reader is a source as an account may read it; the empty account is the manager.
+// reader is a source as an account may read it.
 type reader struct {
 	Reference
-	account string
+	account types.NamespacedName
 }
+
+// maxDecisionAge is how long the decision that an account may read a source counts: rights that were taken back count
+// after that.
+const maxDecisionAge = 30 * time.Second
 
 // content is what a source held at a resourceVersion.
 type content struct {
 	version string
 	data    map[string]string
+	// allowed is when the account was last seen to be allowed to read it.
+	allowed time.Time
 }
 
 // New returns sources that are read with the client, and watched until the context ends. What changes is passed on, also
 // if nobody has asked for it.
-func New(ctx context.Context, meta metadata.Interface, c client.Client, changed func(Reference)) *Sources {
-	return &Sources{ctx: ctx, meta: meta, client: c, changed: changed, watches: map[string]cache.SharedIndexInformer{}, read: map[reader]content{}}
+func New(ctx context.Context, meta metadata.Interface, c client.Client, clock clock.PassiveClock, changed func(Reference)) *Sources {
+	return &Sources{ctx: ctx, meta: meta, client: c, clock: clock, changed: changed, watches: map[string]cache.SharedIndexInformer{}, read: map[reader]content{}}
 }
 
-// Values reads what the sources of an Instance give, as its account may read them, or as the manager may for the empty
-// account. Later sources win over earlier ones. The error is a *MissingError if the Instance has to wait.
-func (s *Sources) Values(ctx context.Context, instance *v1beta1.Instance, account string, defs []v1beta1.Parameter) (Values, error) {
+// Values reads what the sources of an Instance give, as the ServiceAccount may read them. Later sources win over earlier ones. The error is a *MissingError if the Instance has to wait.
+func (s *Sources) Values(ctx context.Context, instance *v1beta1.Instance, account types.NamespacedName, defs []v1beta1.Parameter) (Values, error) {
 	return gather(instance, defs, func(r Reference) (map[string]string, error) { return s.data(ctx, reader{r, account}) })
 }
 
@@ -148,11 +157,20 @@ func (s *Sources) data(ctx context.Context, r reader) (map[string]string, error)
 	s.mu.Lock()
 	known, ok := s.read[r]
 	s.mu.Unlock()
-	if ok && version != "" && known.version == version {
+	current := ok && version != "" && known.version == version
+	if since := s.clock.Since(known.allowed); current && since >= 0 && since < maxDecisionAge {
 		return known.data, nil
 	}
 	if err := s.allowed(ctx, r); err != nil {
 		return nil, err
+	}
+	allowed := s.clock.Now()
+	if current {
+		known.allowed = allowed
+		s.mu.Lock()
+		s.read[r] = known
+		s.mu.Unlock()
+		return known.data, nil
 	}
 	now, err := get(ctx, s.client, r.Reference)
 	if apierrors.IsNotFound(err) {
@@ -162,6 +180,7 @@ func (s *Sources) data(ctx context.Context, r reader) (map[string]string, error)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", r.Kind, r.NamespacedName, err)
 	}
+	now.allowed = allowed
 	s.mu.Lock()
 	s.read[r] = now
 	s.mu.Unlock()
@@ -170,20 +189,20 @@ func (s *Sources) data(ctx context.Context, r reader) (map[string]string, error)
 
 // allowed fails if an account may not read a source: a plan that writes with the rights of an account reads with them.
 func (s *Sources) allowed(ctx context.Context, r reader) error {
-	if r.account == "" {
-		return nil
+	if r.account.Namespace == "" || r.account.Name == "" {
+		return fmt.Errorf("%s %s must not be read without a ServiceAccount", r.Kind, r.NamespacedName)
 	}
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:               serviceaccount.MakeUsername(r.Namespace, r.account),
-		Groups:             append(serviceaccount.MakeGroupNames(r.Namespace), "system:authenticated"),
+		User:               serviceaccount.MakeUsername(r.account.Namespace, r.account.Name),
+		Groups:             append(serviceaccount.MakeGroupNames(r.account.Namespace), "system:authenticated"),
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Version: "v1", Resource: resources[r.Kind], Namespace: r.Namespace, Name: r.Name},
 	}}
 	if err := s.client.Create(ctx, review); err != nil {
-		return fmt.Errorf("ask whether ServiceAccount %s/%s may read %s %s: %w", r.Namespace, r.account, r.Kind, r.Name, err)
+		return fmt.Errorf("ask whether ServiceAccount %s may read %s %s: %w", r.account, r.Kind, r.Name, err)
 	}
 	if !review.Status.Allowed {
-		return &MissingError{fmt.Sprintf("ServiceAccount %s/%s, with whose rights the plans run, must not read %s %s, which spec.parametersFrom names: give it the verb get on %s",
-			r.Namespace, r.account, r.Kind, r.Name, resources[r.Kind])}
+		return &MissingError{fmt.Sprintf("ServiceAccount %s, with whose rights the plans run, must not read %s %s, which spec.parametersFrom names: give it the verb get on %s",
+			r.account, r.Kind, r.Name, resources[r.Kind])}
 	}
 	return nil
 }

@@ -47,11 +47,14 @@ func (e *Env) Connect() (*Cluster, error) {
 	return &Cluster{c, config}, err
 }
 
-// Namespace creates a namespace with a generated name.
+// Namespace creates a namespace with a generated name, in which plans run as ServiceAccount kudo: with all rights on what is
+// in the namespace, and none elsewhere.
 func (c *Cluster) Namespace(ctx context.Context) (string, error) {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "t-"}}
-	err := c.Create(ctx, ns)
-	return ns.Name, err
+	if err := c.Create(ctx, ns); err != nil {
+		return "", err
+	}
+	return ns.Name, c.Account(ctx, ns.Name)
 }
 
 // Await watches an Instance until a predicate holds, and returns it; nil is an Instance that is gone.

@@ -35,7 +35,7 @@ type files struct {
 }
 
 // Output implements runner.Executor.
-func (f *files) Output(_ context.Context, namespace, pod, container string, command []string, limit int) ([]byte, error) {
+func (f *files) Output(_ context.Context, _, namespace, pod, container string, command []string, limit int) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reads++

@@ -37,6 +37,10 @@ const (
 	SuspendedAnnotation = "kudo.dev/suspended"
 	// LastAppliedAnnotation was written by KUDO up to v0.19 on each object it applied.
 	LastAppliedAnnotation = "kudo.dev/last-applied-configuration"
+	// PrivilegedLabel on a Namespace, set to true, lets Instances in it that name no ServiceAccount write with the rights of
+	// kudo. Setting it needs the verb install on operatorversions for the whole cluster.
+	PrivilegedLabel = "kudo.dev/privileged"
+
 	// AdoptAnnotation on an Instance lets its plans take over objects that belong to nobody's controller.
 	AdoptAnnotation = "kudo.dev/adopt"
 	// CancelAnnotation on an Instance asks to end the run whose uid is its value.
@@ -101,6 +105,7 @@ const (
 	ReasonWaitingForInstallPlan   = "WaitingForInstallPlan"
 	ReasonWaitingForCRDs          = "WaitingForCRDs"
 	ReasonWaitingForParameters    = "WaitingForParameters"
+	ReasonServiceAccountNotFound  = "ServiceAccountNotFound"
 )
 
 // Condition types of an OperatorVersion and of an Installation, and their reasons.
@@ -128,6 +133,8 @@ const (
 	EventPlanStarted            = "PlanStarted"
 	EventPlanFinished           = "PlanFinished"
 	EventPlanFailed             = "PlanFailed"
+	EventServiceAccountMissing  = "ServiceAccountMissing"
+	EventPrivilegedMode         = "PrivilegedMode"
 	EventPlanQueued             = "PlanQueued"
 	EventPlanCancelled          = "PlanCancelled"
 	EventInvalidOperatorVersion = "InvalidOperatorVersion"

@@ -56,8 +56,8 @@ type InstanceSpec struct {
 	// back, the same plan brings them back.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
-	// ServiceAccountName names a ServiceAccount of the Instance's namespace, with whose rights the plans write, look at and
-	// delete objects; default are the rights of the manager. A change counts from the next run on.
+	// ServiceAccountName names a ServiceAccount of the Instance's namespace, with whose rights the plans read, write and
+	// delete objects; default is kudo. Setting it needs the verb use on the account. A change counts from the next run on.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`

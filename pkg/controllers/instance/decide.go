@@ -71,8 +71,10 @@ func (p *pass) decide(ctx context.Context) (bool, error) {
 		p.takeOver(decision)
 		return false, nil
 	}
-	if err := p.unaccounted(); err != nil {
-		return p.refused(ctx, err)
+	if missing, err := p.accountMissing(ctx); err != nil {
+		return true, err
+	} else if missing != "" {
+		return p.awaitAccount(ctx, missing)
 	}
 	if problems := params.Validate(params.Sensitive(p.live.Spec.Parameters, p.sourced.Sensitive), p.values().given); len(problems) > 0 {
 		return p.refused(ctx, problems.Err())
@@ -245,7 +247,7 @@ func (p *pass) withoutVersion(ctx context.Context) (bool, error) {
 }
 
 // unanswered are reasons of an Instance that waits for something to be put right.
-var unanswered = []string{v1beta1.ReasonInvalidSpec, v1beta1.ReasonOperatorVersionNotFound, v1beta1.ReasonWaitingForParameters}
+var unanswered = []string{v1beta1.ReasonInvalidSpec, v1beta1.ReasonOperatorVersionNotFound, v1beta1.ReasonWaitingForParameters, v1beta1.ReasonServiceAccountNotFound}
 
 // answered tells whether all that spec asks for has been started.
 func (p *pass) answered() bool {
@@ -305,7 +307,10 @@ func (p *pass) begin(ctx context.Context, plan, cause string, version *runner.Ve
 	}
 	record := history.Run{
 		Plan: plan, Cause: cause, UID: uid, OperatorVersion: status.Baseline.OperatorVersion,
-		Upgrade: upgrade, Suspend: suspend, ServiceAccount: p.account(), Parameters: values.given, Sensitive: values.sensitive, Started: metav1.NewMicroTime(p.Clock.Now()),
+		Upgrade: upgrade, Suspend: suspend, Privileged: p.privileged, Parameters: values.given, Sensitive: values.sensitive, Started: metav1.NewMicroTime(p.Clock.Now()),
+	}
+	if !p.privileged {
+		record.ServiceAccount = p.account.Name
 	}
 	if err := p.content(&record, revision, version); err != nil {
 		return err
@@ -354,21 +359,14 @@ func (p *pass) content(record *history.Run, revision int64, version *runner.Vers
 }
 
 func (p *pass) newRun(record history.Run, version *runner.Version) *runner.Run {
+	account, privileged := p.accountOf(record)
 	return &runner.Run{
 		Subject: runner.Subject{
 			Kind: "Instance", Namespace: p.instance.Namespace, Name: p.instance.Name, UID: p.instance.UID, Annotations: p.instance.Annotations, Owners: p.instance.OwnerReferences,
 		},
 		Source: p.instance.OperatorVersionKey().String(), Version: version, Plan: record.Plan, UID: record.UID, Given: record.Parameters, Sensitive: record.Sensitive,
-		Upgrade: record.Upgrade, Suspend: record.Suspend, ServiceAccount: record.ServiceAccount, Owners: p.owners,
+		Upgrade: record.Upgrade, Suspend: record.Suspend, Account: account, Privileged: privileged, Owners: p.owners,
 	}
-}
-
-// account is the ServiceAccount with whose rights a run writes; empty for the manager's.
-func (p *pass) account() string {
-	if name := p.instance.Spec.ServiceAccountName; name != "" {
-		return name
-	}
-	return p.DefaultAccount
 }
 
 // owners tells whether an Instance of the uid exists.

@@ -105,8 +105,10 @@ func (p *pass) cleanUp(ctx context.Context, version *runner.Version, cause strin
 		p.finish(name, st)
 	}
 	p.instance.Status.Queue = nil
-	if err := p.unaccounted(); err != nil {
-		return p.uncleaned(ctx, err)
+	if missing, err := p.accountMissing(ctx); err != nil {
+		return true, err
+	} else if missing != "" {
+		return p.awaitCleanupAccount(ctx, missing)
 	}
 	values, err := p.lastValues(ctx)
 	if err != nil {

@@ -115,6 +115,11 @@ func (p *pass) resume(ctx context.Context, name string, st v1beta1.PlanStatus) e
 		return nil
 	}
 	if known := p.goingOn(name, st); known != nil {
+		if lost := p.privilegeLost(known.run.Privileged, st.Revision); lost != "" {
+			plans.Fail(&st, lost, p.Clock.Now())
+			p.finish(name, st)
+			return nil
+		}
 		known.run.Subject.Annotations = p.instance.Annotations
 		p.run, p.told = known.run, known.told
 		return nil
@@ -135,7 +140,7 @@ func (p *pass) resume(ctx context.Context, name string, st v1beta1.PlanStatus) e
 			version = cmp.Or(kept, version)
 		}
 	}
-	if lost := p.lost(record, version); lost != "" {
+	if lost := cmp.Or(p.privilegeLost(record.Privileged, st.Revision), p.lost(record, version)); lost != "" {
 		plans.Fail(&st, lost, p.Clock.Now())
 		p.finish(name, st)
 		return nil

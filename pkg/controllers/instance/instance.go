@@ -24,6 +24,7 @@ import (
 	"kudo.dev/kudo/pkg/controllers/tarball"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/runner"
+	"kudo.dev/kudo/pkg/settings"
 	"kudo.dev/kudo/pkg/share"
 	"kudo.dev/kudo/pkg/sources"
 	"kudo.dev/kudo/plans"
@@ -45,10 +46,10 @@ type Reconciler struct {
 	Versions *runner.Versions
 	Events   record.EventRecorder
 	Clock    clock.Clock
-	// DefaultAccount is the ServiceAccount of Instances that name none; empty for the manager's rights.
-	DefaultAccount string
-	// RequireAccount refuses Instances that name none, if there is no default.
-	RequireAccount bool
+	// Settings returns what the administrator has decided; what cannot be read is the strict choice.
+	Settings func(ctx context.Context) settings.Settings
+	// Installer is kudo's own account, with whose rights plans run in privileged namespaces.
+	Installer apply.Account
 
 	// runs maps the name of an Instance to its run that is going on.
 	runs sync.Map
@@ -69,6 +70,9 @@ type pass struct {
 	// version is what spec.operatorVersion names, and live its content; nil if it is not there.
 	version *v1beta1.OperatorVersion
 	live    *runner.Version
+	// account is the one that the next run has; privileged is set if it is kudo's own.
+	account    apply.Account
+	privileged bool
 	// sourced is what spec.parametersFrom gives, and unsourced says why it cannot be told.
 	sourced   sources.Values
 	unsourced string
@@ -90,6 +94,7 @@ type step func(*pass, context.Context) (bool, error)
 var steps = []step{
 	(*pass).wake,
 	(*pass).loadVersion,
+	(*pass).observeAccount,
 	(*pass).gather,
 	(*pass).deletion,
 	(*pass).finalizer,

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -56,6 +58,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, seen changes.Changes, wo
 		For(&v1beta1.Instance{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, changes.Deleted{}))).
 		Watches(&v1beta1.Instance{}, handler.EnqueueRequestsFromMapFunc(parents)).
 		Watches(&v1beta1.OperatorVersion{}, handler.EnqueueRequestsFromMapFunc(r.usersOf), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, installed{}))).
+		Watches(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(r.awaiting), builder.OnlyMetadata, builder.WithPredicates(predicate.Funcs{
+			UpdateFunc: func(event.UpdateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
+		})).
 		WatchesRawSource(source.TypedChannel[*unstructured.Unstructured, reconcile.Request](seen, handler.TypedFuncs[*unstructured.Unstructured, reconcile.Request]{GenericFunc: r.changed}, source.WithBufferSize[*unstructured.Unstructured, reconcile.Request](changes.Buffer))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: requeue.Limiter()}).
 		Complete(r)
@@ -83,6 +88,22 @@ func (r *Reconciler) usersOf(ctx context.Context, ov client.Object) []reconcile.
 	out := make([]reconcile.Request, 0, len(list.Items))
 	for i := range list.Items {
 		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return out
+}
+
+// awaiting maps a new ServiceAccount to the Instances that wait for it.
+func (r *Reconciler) awaiting(ctx context.Context, account client.Object) []reconcile.Request {
+	list := &v1beta1.InstanceList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(account.GetNamespace()), changes.AsIs); err != nil {
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		ready := meta.FindStatusCondition(list.Items[i].Status.Conditions, v1beta1.ReadyCondition)
+		if ready != nil && ready.Reason == v1beta1.ReasonServiceAccountNotFound {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
 	}
 	return out
 }

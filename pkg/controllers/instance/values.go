@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/sources"
@@ -24,7 +25,7 @@ func (p *pass) gather(ctx context.Context) (bool, error) {
 	if p.live == nil || len(p.instance.Spec.ParametersFrom) == 0 {
 		return false, nil
 	}
-	sourced, err := p.Sources.Values(ctx, p.instance, p.account(), p.live.Spec.Parameters)
+	sourced, err := p.Sources.Values(ctx, p.instance, types.NamespacedName(p.account), p.live.Spec.Parameters)
 	var missing *sources.MissingError
 	if errors.As(err, &missing) {
 		p.unsourced = missing.Message

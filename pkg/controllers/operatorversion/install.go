@@ -232,7 +232,7 @@ func (p *pass) newRun(plan string) error {
 	p.run = &runner.Run{
 		Subject: runner.Subject{Kind: "OperatorVersion", Namespace: p.ov.Namespace, Name: p.ov.Name, UID: p.ov.UID},
 		Source:  p.ov.Namespace + "/" + p.ov.Name, Version: version, Plan: plan, UID: p.ov.Status.PlanStatus[plan].UID,
-		Given: p.ov.Spec.InstallParameters, Sensitive: p.sensitive(), Holder: p.holder, Policy: policy, Held: p.held,
+		Given: p.ov.Spec.InstallParameters, Sensitive: p.sensitive(), Account: p.Installer, Holder: p.holder, Policy: policy, Held: p.held,
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/controllers/events"
 	"kudo.dev/kudo/pkg/controllers/requeue"
 	"kudo.dev/kudo/pkg/history"
@@ -37,6 +38,8 @@ type Reconciler struct {
 	Versions *runner.Versions
 	Events   record.EventRecorder
 	Clock    clock.Clock
+	// Installer is the account with whose rights install plans write.
+	Installer apply.Account
 
 	queue *requeue.Queue
 	// told are the warnings that were recorded in the last run of an OperatorVersion, by its name: *warned.

@@ -18,6 +18,8 @@ type upFlags struct {
 	profile     string
 	readyDelay  time.Duration
 	withKudo    bool
+	privileged  bool
+	initArgs    []string
 	binDir      string
 	managerArgs []string
 }
@@ -38,6 +40,8 @@ an instance cannot be changed later.`,
 	flags.StringVar(&f.profile, "profile", string(instance.Full), "full, or api: no scheduler, no nodes, and no controllers but those for namespaces, owners and service accounts")
 	flags.DurationVar(&f.readyDelay, "pod-ready-delay", time.Second, "how long after it was scheduled a pod becomes ready")
 	flags.BoolVar(&f.withKudo, "with-kudo", false, "install kudo and run its manager as one more component")
+	flags.BoolVar(&f.privileged, "privileged", false, "with --with-kudo: run plans of Instances that name no ServiceAccount with the rights of kudo, as KUDO did")
+	flags.StringArrayVar(&f.initArgs, "init-arg", nil, "argument for 'kubectl kudo init'; may be repeated, an empty one takes all away")
 	flags.StringVar(&f.binDir, "bin-dir", "", "folder with kudo's programs, kubectl-kudo and manager (default the folder of this program)")
 	flags.StringArrayVar(&f.managerArgs, "manager-arg", nil, "argument for the manager; may be repeated, an empty one takes all away")
 	return cmd
@@ -99,6 +103,12 @@ func (f *upFlags) apply(cmd *cobra.Command, o *options, i *instance.Instance, fr
 	}
 	if given("with-kudo") {
 		s.WithKudo = f.withKudo
+	}
+	if given("privileged") {
+		s.Privileged = &f.privileged
+	}
+	if given("init-arg") {
+		s.InitArgs = slices.DeleteFunc(slices.Clone(f.initArgs), func(a string) bool { return a == "" })
 	}
 	if given("bin-dir") {
 		dir, err := filepath.Abs(f.binDir)

@@ -31,6 +31,11 @@ type Settings struct {
 	PodReadyDelay time.Duration `json:"podReadyDelay"`
 	// WithKudo says that the kudo manager belongs to this instance.
 	WithKudo bool `json:"withKudo,omitempty"`
+	// InitArgs are added to the arguments of 'kubectl kudo init'.
+	InitArgs []string `json:"initArgs,omitempty"`
+	// Privileged runs plans of Instances that name no ServiceAccount with the
+	// rights of kudo; nil if that was never said.
+	Privileged *bool `json:"privileged,omitempty"`
 	// BinDir holds kubectl-kudo and manager.
 	BinDir string `json:"binDir,omitempty"`
 	// ManagerArgs are added to the arguments of the manager.

@@ -95,12 +95,20 @@ func (p *Plane) installKudo(ctx context.Context) error {
 func (p *Plane) initRecord() string { return p.Path("run", "init.digest") }
 
 func (p *Plane) initArgs() []string {
-	return []string{
+	args := []string{
 		"init", "--external-manager",
 		"--webhook-url", "https://" + p.address(managerWebhook),
 		"--manager-kubeconfig", p.ManagerKubeconfig(),
 		"--wait",
 	}
+	switch privileged := p.Settings.Privileged; {
+	case privileged == nil: // what the cluster has stays
+	case *privileged:
+		args = append(args, "--privileged")
+	default:
+		args = append(args, "--strict")
+	}
+	return append(args, p.Settings.InitArgs...)
 }
 
 func (p *Plane) runInit(ctx context.Context) error {

@@ -1,0 +1,118 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/settings"
+)
+
+// InstallerAccount is the ServiceAccount, in kudo's namespace, with whose rights install plans and CRD tarballs write.
+const InstallerAccount = "kudo-installer"
+
+// onlySettings keeps all ConfigMaps but the one with the settings out of the manager's cache.
+func onlySettings(namespace string) cache.ByObject {
+	return cache.ByObject{Namespaces: map[string]cache.Config{
+		namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", settings.ConfigMap)},
+	}}
+}
+
+// currentSettings reads the settings from the cache.
+type currentSettings struct {
+	reader client.Reader
+	key    types.NamespacedName
+
+	mu sync.Mutex
+	// version is the resourceVersion of what was parsed last.
+	version string
+	parsed  settings.Settings
+}
+
+// get returns the settings. What cannot be read is the strict choice.
+func (c *currentSettings) get(ctx context.Context) settings.Settings {
+	object := &corev1.ConfigMap{}
+	if err := c.reader.Get(ctx, c.key, object); err != nil {
+		if !apierrors.IsNotFound(err) {
+			ctrl.LoggerFrom(ctx).Error(err, "cannot read the settings: the strict ones count", "configMap", c.key.String())
+		}
+		return settings.Default()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.version != object.ResourceVersion {
+		var err error
+		if c.parsed, err = settings.Parse(object.Data); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "a setting is wrong: the strict choice counts", "configMap", c.key.String())
+		}
+		c.version = object.ResourceVersion
+	}
+	return c.parsed
+}
+
+// privilege makes it seen where Instances run with the rights of kudo.
+type privilege struct {
+	reader    client.Reader
+	settings  *currentSettings
+	events    record.EventRecorder
+	namespace string
+}
+
+// Start implements manager.Runnable: an event on kudo's Namespace says at each start that all namespaces are privileged.
+func (p *privilege) Start(ctx context.Context) error {
+	if p.settings.get(ctx).Mode != settings.Privileged {
+		return nil
+	}
+	namespace := &corev1.Namespace{}
+	if err := p.reader.Get(ctx, types.NamespacedName{Name: p.namespace}, namespace); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	p.events.Event(namespace, corev1.EventTypeWarning, v1beta1.EventPrivilegedMode,
+		"Plans of Instances that name no ServiceAccount run with the rights of kudo in all namespaces: whoever may create Instances is an administrator of the cluster")
+	return nil
+}
+
+// count is the number of privileged namespaces.
+func (p *privilege) count() float64 {
+	ctx := context.Background()
+	list, options := &corev1.NamespaceList{}, []client.ListOption{client.MatchingLabels{v1beta1.PrivilegedLabel: "true"}}
+	if p.settings.get(ctx).Mode == settings.Privileged {
+		options = nil
+	}
+	if err := p.reader.List(ctx, list, options...); err != nil {
+		return -1
+	}
+	return float64(len(list.Items))
+}
+
+// measure registers the metric of privileged namespaces. A manager before this one in the same process gives way.
+func (p *privilege) measure(registry prometheus.Registerer) error {
+	gauge := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "kudo_privileged_namespaces", Help: "How many namespaces let Instances that name no ServiceAccount write with the rights of kudo; -1 if this cannot be read.",
+	}, p.count)
+	var taken prometheus.AlreadyRegisteredError
+	if err := registry.Register(gauge); errors.As(err, &taken) {
+		registry.Unregister(taken.ExistingCollector)
+		return registry.Register(gauge)
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
+
+// installer is kudo's own account of a namespace.
+func installer(namespace string) apply.Account {
+	return apply.Account{Namespace: namespace, Name: InstallerAccount}
+}

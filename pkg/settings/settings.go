@@ -1,0 +1,113 @@
+// Package settings holds what an administrator decides about kudo on a cluster: the keys of one ConfigMap in kudo's
+// namespace, which `kubectl kudo init` writes and the manager reads.
+package settings
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// ConfigMap is the name of the ConfigMap, in kudo's namespace.
+const ConfigMap = "kudo-config"
+
+// Mode says with whose rights the plans of Instances run that name no ServiceAccount.
+type Mode string
+
+const (
+	// Strict runs them as the default account of their namespace, and as kudo's own account only where the Namespace is
+	// labelled so.
+	Strict Mode = "strict"
+	// Privileged runs them as kudo's own account, as KUDO did: whoever may create Instances is an administrator.
+	Privileged Mode = "privileged"
+)
+
+// DefaultAccount is the ServiceAccount of Instances that name none, unless the administrator names another one.
+const DefaultAccount = "kudo"
+
+// Keys of the ConfigMap. A key that is missing is the strict choice.
+const (
+	ModeKey            = "mode"
+	DefaultAccountKey  = "default-account"
+	RunAsEverywhereKey = "run-as-everywhere"
+	AllowedHostsKey    = "crd-allowed-hosts"
+	DefaultCRDURLKey   = "default-crd-url-template"
+	TokenRealmsKey     = "oci-token-realms"
+)
+
+// Settings are the values of the keys.
+type Settings struct {
+	Mode           Mode
+	DefaultAccount string
+	// RunAsEverywhere lets the manager act as ServiceAccounts of all namespaces, also of those that do not let it in.
+	RunAsEverywhere bool
+	// AllowedHosts are hosts that CRD tarballs may come from; none for those that OperatorVersions name.
+	AllowedHosts []string
+	// DefaultCRDURL is a template of the URL of the CRD tarball of versions that name none; empty for none.
+	DefaultCRDURL string
+	// TokenRealms are hosts, besides a registry's own, that credentials of registries may be sent to.
+	TokenRealms []string
+}
+
+// Default returns the settings of an installation whose administrator has decided nothing.
+func Default() Settings { return Settings{Mode: Strict, DefaultAccount: DefaultAccount} }
+
+// Parse reads the data of the ConfigMap. Along with an error, which names the key and the remedy, come settings in which
+// each wrong value is the strict choice.
+func Parse(data map[string]string) (Settings, error) {
+	s, wrong := Default(), []string(nil)
+	switch mode := Mode(data[ModeKey]); mode {
+	case Strict, Privileged:
+		s.Mode = mode
+	case "":
+	default:
+		wrong = append(wrong, fmt.Sprintf("%s is %q: it must be %s or %s", ModeKey, mode, Strict, Privileged))
+	}
+	if name := data[DefaultAccountKey]; name != "" {
+		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+			wrong = append(wrong, fmt.Sprintf("%s is %q, which is no name of a ServiceAccount: %s", DefaultAccountKey, name, problems[0]))
+		} else {
+			s.DefaultAccount = name
+		}
+	}
+	if text := data[RunAsEverywhereKey]; text != "" {
+		everywhere, err := strconv.ParseBool(text)
+		if err != nil {
+			wrong = append(wrong, fmt.Sprintf("%s is %q: it must be true or false", RunAsEverywhereKey, text))
+		}
+		s.RunAsEverywhere = everywhere
+	}
+	s.AllowedHosts, s.DefaultCRDURL, s.TokenRealms = list(data[AllowedHostsKey]), data[DefaultCRDURLKey], list(data[TokenRealmsKey])
+	known := []string{ModeKey, DefaultAccountKey, RunAsEverywhereKey, AllowedHostsKey, DefaultCRDURLKey, TokenRealmsKey}
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		if !slices.Contains(known, key) {
+			wrong = append(wrong, fmt.Sprintf("%s is no setting: there are %s", key, strings.Join(known, ", ")))
+		}
+	}
+	if wrong != nil {
+		return s, fmt.Errorf("ConfigMap %s: %s", ConfigMap, strings.Join(wrong, "; "))
+	}
+	return s, nil
+}
+
+// list splits a comma-separated list.
+func list(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' })
+}
+
+// Data is the data of the ConfigMap for the settings. What was not decided has no key.
+func (s Settings) Data() map[string]string {
+	out := map[string]string{ModeKey: string(s.Mode), DefaultAccountKey: s.DefaultAccount, RunAsEverywhereKey: strconv.FormatBool(s.RunAsEverywhere)}
+	for key, text := range map[string]string{
+		AllowedHostsKey: strings.Join(s.AllowedHosts, ","), DefaultCRDURLKey: s.DefaultCRDURL, TokenRealmsKey: strings.Join(s.TokenRealms, ","),
+	} {
+		if text != "" {
+			out[key] = text
+		}
+	}
+	return out
+}

@@ -1,0 +1,47 @@
+package settings
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// TestParse: T7, a key that is missing or wrong is the strict choice.
+func TestParse(t *testing.T) {
+	strict := func(change func(*Settings)) Settings {
+		s := Default()
+		change(&s)
+		return s
+	}
+	for _, tc := range []struct {
+		reason string
+		data   map[string]string
+		want   Settings
+		wrong  string
+	}{
+		{"nothing is decided", nil, Default(), ""},
+		{"privileged is said in words", map[string]string{ModeKey: "privileged"}, strict(func(s *Settings) { s.Mode = Privileged }), ""},
+		{"no other word counts", map[string]string{ModeKey: "Privileged"}, Default(), `mode is "Privileged": it must be strict or privileged`},
+		{"an account of its own", map[string]string{DefaultAccountKey: "deployer"}, strict(func(s *Settings) { s.DefaultAccount = "deployer" }), ""},
+		{"no name of an account", map[string]string{DefaultAccountKey: "a:b"}, Default(), `default-account is "a:b"`},
+		{"everywhere", map[string]string{RunAsEverywhereKey: "true"}, strict(func(s *Settings) { s.RunAsEverywhere = true }), ""},
+		{"not in all words", map[string]string{RunAsEverywhereKey: "yes"}, Default(), `run-as-everywhere is "yes"`},
+		{"hosts", map[string]string{AllowedHostsKey: "a.example, *.b.example"}, strict(func(s *Settings) { s.AllowedHosts = []string{"a.example", "*.b.example"} }), ""},
+		{"a key with a slip", map[string]string{"modes": "privileged"}, Default(), "modes is no setting"},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			got, err := Parse(tc.data)
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Error(diff)
+			}
+			if (err == nil) != (tc.wrong == "") || err != nil && !strings.Contains(err.Error(), tc.wrong) {
+				t.Errorf("error %v, want %q", err, tc.wrong)
+			}
+			if again, err := Parse(got.Data()); err != nil || cmp.Diff(got, again, cmpopts.EquateEmpty()) != "" {
+				t.Errorf("what is written is not what is read: %v, %v", again, err)
+			}
+		})
+	}
+}
