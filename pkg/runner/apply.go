@@ -34,6 +34,11 @@ func (r *Runner) prepareObjects(ctx context.Context, w *Work, objs []*unstructur
 	if err := w.writer.enhance(ctx, v, objs); err != nil {
 		return w.failed(err)
 	}
+	if w.run.Holder == nil {
+		if err := r.checkInstances(ctx, w.run, w.inventory, objs); err != nil {
+			return w.failed(err)
+		}
+	}
 	w.objects = objs
 	r.mirror.Watch(ctx, kindsOf(objs)...)
 	refused := w.writer.preflight(ctx, objs)
@@ -105,7 +110,7 @@ func (r *Runner) apply(ctx context.Context, w *Work) (plans.Outcome, Effects) {
 		out.State = plans.Transient
 	}
 	if err := changes.Err(); err != nil {
-		f := (&Work{effects: effects}).failed(err)
+		f := (&Work{run: w.run, effects: effects}).failed(err)
 		f.outcome.Ready, f.outcome.Total = out.Ready, out.Total
 		return *f.outcome, f.effects
 	}

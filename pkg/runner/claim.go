@@ -48,7 +48,7 @@ func (r *Runner) options(run *Run, inventory Inventory) apply.Options {
 //	    it does not                                              leaving: the garbage collector takes it
 //	heritage kudo and our name, or KUDO's own annotation         ours
 //	cluster-scoped, made by kudo                                 shared
-//	adopted by annotation of the Instance                        ours
+//	adopted by annotation of the Instance: namespaced            ours
 //	else                                                         foreign
 func (run *Run) claimer(inventory Inventory) func(context.Context, *unstructured.Unstructured) (apply.Claim, string) {
 	return func(ctx context.Context, live *unstructured.Unstructured) (apply.Claim, string) {
@@ -78,7 +78,7 @@ func (run *Run) claimer(inventory Inventory) func(context.Context, *unstructured
 			return apply.Ours, ""
 		case live.GetAnnotations()[v1beta1.LastAppliedAnnotation] != "" && !kudo:
 			return apply.Ours, ""
-		case run.Subject.Annotations[v1beta1.AdoptAnnotation] == "true":
+		case run.Subject.Annotations[v1beta1.AdoptAnnotation] == "true" && live.GetNamespace() != "":
 			return apply.Ours, ""
 		case kudo:
 			return apply.Foreign, "Instance " + live.GetNamespace() + "/" + labels[v1beta1.InstanceLabel]

@@ -67,12 +67,12 @@ func (r *Runner) delete(ctx context.Context, w *Work) (plans.Outcome, Effects) {
 		}
 	}
 	if first != nil {
-		f := (&Work{effects: effects}).failed(first)
+		f := (&Work{run: w.run, effects: effects}).failed(first)
 		f.outcome.Ready, f.outcome.Total = out.Ready, out.Total
 		return *f.outcome, f.effects
 	}
 	if out.State == plans.Done && w.last != nil {
-		return r.delete(ctx, &Work{Name: w.Name, writer: w.writer, objects: w.last, effects: effects})
+		return r.delete(ctx, &Work{Name: w.Name, run: w.run, writer: w.writer, objects: w.last, effects: effects})
 	}
 	return out, effects
 }

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
@@ -150,14 +152,18 @@ func (w *Work) unwanted(child *v1beta1.Instance, inventory Inventory) *Work {
 	return w
 }
 
-// deepest bounds how far up the makers of an Instance are looked for.
-const deepest = 64
+const (
+	// deepest is how many Instances may stand above one that a plan makes, each made by a plan of the one above.
+	deepest = 8
+	// maxChildren is how many Instances the plans of one may make.
+	maxChildren = 64
+)
 
 // circle names the OperatorVersions between an Instance and the ancestor that runs the version already; empty if there is
 // none. Without it, each child would make another one.
 func (r *Runner) circle(ctx context.Context, run *Run, version string) (string, error) {
 	path, owners := []string{run.Source}, run.Subject.Owners
-	for range deepest {
+	for {
 		if path[len(path)-1] == version {
 			slices.Reverse(path)
 			return strings.Join(append(path, version), " -> "), nil
@@ -165,6 +171,10 @@ func (r *Runner) circle(ctx context.Context, run *Run, version string) (string, 
 		at := slices.IndexFunc(owners, func(o metav1.OwnerReference) bool { return v1beta1.OwnedBy(o, "Instance") })
 		if at < 0 {
 			return "", nil
+		}
+		if len(path) == deepest {
+			slices.Reverse(path)
+			return "", &apply.FatalError{Err: fmt.Errorf("an Instance of version %s would stand below more than %d others, each made by a plan of the one above: %s. Make the chain shorter", version, deepest, strings.Join(path, " -> "))}
 		}
 		id := apply.ID{GroupVersionKind: v1beta1.GroupVersion.WithKind("Instance")}
 		id.Namespace, id.Name = run.Subject.Namespace, owners[at].Name
@@ -179,7 +189,44 @@ func (r *Runner) circle(ctx context.Context, run *Run, version string) (string, 
 		}
 		path, owners = append(path, namespace+"/"+name), maker.GetOwnerReferences()
 	}
-	return "", nil
+}
+
+// checkInstances refuses Instances among the objects of a task that would go on for ever: one that is its own ancestor by its
+// version, a chain that is too long, and more children than an Instance may have.
+func (r *Runner) checkInstances(ctx context.Context, run *Run, inventory Inventory, objs []*unstructured.Unstructured) error {
+	children := map[types.NamespacedName]bool{}
+	for id := range inventory {
+		if isInstance(id.GroupVersionKind) {
+			children[id.NamespacedName] = true
+		}
+	}
+	for _, obj := range objs {
+		if !isInstance(obj.GroupVersionKind()) {
+			continue
+		}
+		child := &v1beta1.Instance{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, child); err != nil {
+			return &apply.FatalError{Err: fmt.Errorf("Instance %s: %w", obj.GetName(), err)}
+		}
+		child.Namespace = run.Subject.Namespace
+		circle, err := r.circle(ctx, run, child.OperatorVersionKey().String())
+		if err != nil {
+			return err
+		}
+		if circle != "" {
+			return &apply.FatalError{Err: fmt.Errorf("Instance %s/%s is its own ancestor by version %s: %s. Remove the object from the template, or let it name another OperatorVersion",
+				child.Namespace, child.Name, child.OperatorVersionKey(), circle)}
+		}
+		children[types.NamespacedName{Namespace: child.Namespace, Name: child.Name}] = true
+	}
+	if len(children) > maxChildren {
+		return &apply.FatalError{Err: fmt.Errorf("Instance %s/%s would have %d children, and may have %d: make fewer Instances by its plans", run.Subject.Namespace, run.Subject.Name, len(children), maxChildren)}
+	}
+	return nil
+}
+
+func isInstance(gvk schema.GroupVersionKind) bool {
+	return gvk.GroupKind() == v1beta1.GroupVersion.WithKind("Instance").GroupKind()
 }
 
 func childObject(child *v1beta1.Instance) (*unstructured.Unstructured, error) {

@@ -187,14 +187,14 @@ func (r *Runner) pipe(ctx context.Context, run *Run, w *Work) (plans.Outcome, Ef
 		err = w.writer.enhance(ctx, w.piping.variables, artifacts)
 	}
 	if err != nil {
-		f := (&Work{effects: effects}).failed(fmt.Errorf("%s: %w", apply.IDOf(w.piping.pod), err))
+		f := (&Work{run: w.run, effects: effects}).failed(fmt.Errorf("%s: %w", apply.IDOf(w.piping.pod), err))
 		return *f.outcome, f.effects
 	}
-	outcome, effects = r.apply(ctx, &Work{writer: w.writer, objects: artifacts, effects: effects})
+	outcome, effects = r.apply(ctx, &Work{run: w.run, writer: w.writer, objects: artifacts, effects: effects})
 	if outcome.State == plans.Done {
 		for _, removal := range w.writer.remove(ctx, w.objects) {
 			if removal.Err != nil {
-				f := (&Work{effects: effects}).failed(removal.Err)
+				f := (&Work{run: w.run, effects: effects}).failed(removal.Err)
 				return *f.outcome, f.effects
 			}
 		}

@@ -90,11 +90,14 @@ func New(engine *apply.Engine, kinds *apply.Kinds, mirror *apply.Mirror, share *
 type Work struct {
 	Place plans.Place
 	// Name of the task.
-	Name    string
-	task    task.Task
-	writer  writer
-	objects []*unstructured.Unstructured
-	deletes bool
+	Name string
+	run  *Run
+	// inventory is what the Instance has.
+	inventory Inventory
+	task      task.Task
+	writer    writer
+	objects   []*unstructured.Unstructured
+	deletes   bool
 	// last is what goes when all that is deleted is gone.
 	last []*unstructured.Unstructured
 	// piping is set for Pipe tasks.
@@ -128,7 +131,7 @@ func (r *Runner) Prepare(ctx context.Context, run *Run, inventory Inventory, at 
 	plan := run.Version.Spec.Plans[run.Plan]
 	phase := plan.Phases[at.Phase]
 	step := phase.Steps[at.Step]
-	w := &Work{Place: at, Name: step.Tasks[at.Task]}
+	w := &Work{Place: at, Name: step.Tasks[at.Task], run: run, inventory: inventory}
 	var err error
 	if w.writer, err = r.writer(run, inventory); err != nil {
 		return w.failed(err)
@@ -188,7 +191,7 @@ func (w *Work) failed(err error) *Work {
 	if final(err) {
 		return w.decide(plans.Fatal, err.Error())
 	}
-	return w.decide(plans.Transient, err.Error())
+	return w.decide(plans.Transient, err.Error()+w.rightsHint(err))
 }
 
 func final(err error) bool {
