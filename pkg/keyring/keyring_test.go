@@ -125,6 +125,39 @@ func TestDigests(t *testing.T) {
 	}
 }
 
+// TestBaseline: rule 1 and T27, what a baseline keeps of a value; T29, what it kept before.
+func TestBaseline(t *testing.T) {
+	ring, _ := ringOf(t, 1)
+	stranger, _ := ringOf(t, 1)
+	a, b := Baseline{ring, "uid-a"}, Baseline{ring, "uid-b"}
+	digest, old := a.Of("PASSWORD", "x"), KeyedByUID("uid-a")("x")
+	for name, tc := range map[string]struct {
+		reason string
+		same   bool
+		want   bool
+	}{
+		"Same":      {"the same value", a.Same("PASSWORD", digest, "x"), true},
+		"Value":     {"another value", a.Same("PASSWORD", digest, "y"), false},
+		"Parameter": {"whoever may set a parameter cannot try out guesses of another one", a.Same("USER", digest, "x"), false},
+		"Instance":  {"nor of another Instance", b.Same("PASSWORD", digest, "x"), false},
+		"Key":       {"another key", Baseline{stranger, "uid-a"}.Same("PASSWORD", digest, "x"), false},
+		"NoKey":     {"no key", Baseline{nil, "uid-a"}.Same("PASSWORD", digest, "x"), false},
+		"Old":       {"one of before there were keys", a.Same("PASSWORD", old, "x"), true},
+		"OldOther":  {"which differs", a.Same("PASSWORD", old, "y"), false},
+		"KnowsOld":  {"it can be determined", a.Knows(old), true},
+		"Knows":     {"it can be determined", a.Knows(digest), true},
+		"KnowsNot":  {"without the key it cannot", Baseline{nil, "uid-a"}.Knows(digest), false},
+		"Empty":     {"nothing is of nothing", a.Knows(""), false},
+	} {
+		if tc.same != tc.want {
+			t.Errorf("%s: %s: %t, want %t", name, tc.reason, tc.same, tc.want)
+		}
+	}
+	if old == digest || strings.Contains(digest, old) || KeyedByUID("uid-a")("x") == KeyedByUID("uid-b")("x") {
+		t.Error("T27: the digest can be made without the key")
+	}
+}
+
 // TestValues is T27: a sealed value opens for its run and parameter only.
 func TestValues(t *testing.T) {
 	ring, _ := ringOf(t, 2)

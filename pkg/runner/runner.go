@@ -18,6 +18,7 @@ import (
 	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/operators/render"
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/keyring"
 	"kudo.dev/kudo/pkg/share"
 	"kudo.dev/kudo/plans"
 	"kudo.dev/kudo/plans/task"
@@ -48,6 +49,8 @@ type Run struct {
 	Upgrade bool
 	// ServiceAccount of the namespace, with whose rights the run writes; empty for the manager's.
 	ServiceAccount string
+	// Keys of the digests of Secrets.
+	Keys *keyring.Ring
 	// Suspend sets the replicas of all objects to none.
 	Suspend bool
 	// Owners tells whether an Instance of the uid exists.
