@@ -41,7 +41,7 @@ func adapt(obj *unstructured.Unstructured, o Options) error {
 	switch obj.GetKind() {
 	case "Namespace":
 		obj.SetName(o.Namespace)
-	case "ClusterRoleBinding":
+	case "ClusterRoleBinding", "RoleBinding":
 		subjects, _, _ := unstructured.NestedSlice(obj.Object, "subjects")
 		for _, s := range subjects {
 			s.(map[string]any)["namespace"], s.(map[string]any)["name"] = o.Namespace, o.Account
