@@ -171,7 +171,7 @@ func TestSealedHistory(t *testing.T) {
 	}{
 		"Same": {"it is read whoever has written it down again", func(*appsv1.ControllerRevision, *v1beta1.Instance) {}, ""},
 		"Order": {"the order of keys is no content", func(r *appsv1.ControllerRevision, _ *v1beta1.Instance) {
-			r.Data.Raw = append([]byte(" "), r.Data.Raw...)
+			r.Data.Raw = fmt.Appendf(nil, `{"uid":"%s",%s`, i1(r), bytes.ReplaceAll(r.Data.Raw[1:], []byte(`,"uid":"`+i1(r)+`"`), nil))
 		}, ""},
 		"Outcome": {"the outcome is not sealed, and only shown", func(r *appsv1.ControllerRevision, _ *v1beta1.Instance) { r.Annotations["kudo.dev/outcome"] = "{}" }, ""},
 		"Data": {"the data", func(r *appsv1.ControllerRevision, _ *v1beta1.Instance) {
