@@ -103,7 +103,7 @@ func (t *tool) rotateHistoryKey(ctx context.Context, dropOld bool) error {
 	}
 	after := "the old ones are dropped by kubectl kudo init --upgrade once nothing is sealed with them"
 	if dropOld {
-		after = "the old ones are dropped: plans that run fail when the manager is started anew, and kubectl kudo plan retry starts them anew"
+		after = "the old ones are dropped: plans that run fail, and kubectl kudo plan retry starts them anew"
 	}
 	t.say("secret %s: key %s is the current one; %s", keyring.SecretName, id, after)
 	return nil

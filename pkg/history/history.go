@@ -48,6 +48,8 @@ type Run struct {
 	Sensitive []string `json:"sensitive,omitempty"`
 	// Started is when the run was asked for.
 	Started metav1.MicroTime `json:"started"`
+	// Key is the id of the key that the record is sealed with. Set by Read.
+	Key string `json:"-"`
 }
 
 // Limit is how many runs of an owner are kept. An older one may be there for the OperatorVersion that it holds, and is no
@@ -157,7 +159,7 @@ func begun(ring *keyring.Ring, owner client.Object, revision int64, left *appsv1
 	if err != nil {
 		return false
 	}
-	old.Started = run.Started
+	old.Started, old.Key = run.Started, run.Key
 	return equality.Semantic.DeepEqual(*old, run)
 }
 

@@ -86,6 +86,7 @@ func open(ring *keyring.Ring, owner client.Object, revision int64, record *appsv
 	if json.Unmarshal(text, run) != nil || run.UID != RunUID(owner.GetUID(), revision) {
 		return nil, unusable
 	}
+	run.Key = keyring.IDOf(record.Annotations[v1beta1.SealAnnotation])
 	for _, name := range run.Sensitive {
 		value, set := run.Parameters[name]
 		if !set {

@@ -129,7 +129,10 @@ func (r *Ring) key(id string) *key {
 }
 
 // Knows reports whether the key that a seal or a digest names is there.
-func (r *Ring) Knows(text string) bool { return r.key(IDOf(text)) != nil }
+func (r *Ring) Knows(text string) bool { return r.Has(IDOf(text)) }
+
+// Has reports whether a key is there.
+func (r *Ring) Has(id string) bool { return r.key(id) != nil }
 
 // IDOf returns the id of the key that a seal or a digest was made with; "" if it names none.
 func IDOf(text string) string {

@@ -38,6 +38,10 @@ func TestHistory(t *testing.T) {
 	}
 	read, err := store.Read(ctx, i, 1)
 	must(t, err)
+	if read.Key == "" {
+		t.Error("the key of the seal is told")
+	}
+	read.Key = ""
 	if diff := cmp.Diff(run, *read); diff != "" {
 		t.Errorf("a left-over that was never committed is replaced: %s", diff)
 	}

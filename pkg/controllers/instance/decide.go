@@ -329,7 +329,7 @@ func (p *pass) begin(ctx context.Context, plan, cause string, version *runner.Ve
 	status.Baseline.Snapshot, status.Baseline.Content = record.Snapshot, p.contentDigest(version)
 	status.PlanStatus = plans.List(status.PlanStatus, version.Spec.InstancePlans())
 	status.PlanStatus[plan] = plans.Start(plan, version.Spec.Plans[plan], uid, revision, p.Clock.Now())
-	p.remember(p.newRun(record, version))
+	p.remember(p.newRun(record, version), p.ring.Current())
 	p.happened(corev1.EventTypeNormal, v1beta1.EventPlanStarted, "Execution of plan %s started", plan)
 	return nil
 }

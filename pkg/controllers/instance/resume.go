@@ -38,7 +38,7 @@ func (p *pass) resume(ctx context.Context, name string, st v1beta1.PlanStatus) e
 		p.finish(name, st)
 		return nil
 	}
-	p.remember(p.newRun(*record, version))
+	p.remember(p.newRun(*record, version), record.Key)
 	return nil
 }
 

@@ -154,7 +154,7 @@ func (p *pass) begin(ctx context.Context, cause string) error {
 	}
 	status.Revision, status.Inputs, status.InstallationUID = revision, p.ring.Digest(p.inputs()...), p.holder.UID
 	status.PlanStatus[plan] = plans.Start(plan, p.ov.Spec.Plans[plan], run.UID, revision, p.Clock.Now())
-	p.begun.Store(client.ObjectKeyFromObject(p.ov), run.UID)
+	p.begun.Store(client.ObjectKeyFromObject(p.ov), proof{run.UID, p.ring.Current()})
 	p.derive()
 	if err := p.commit(ctx); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -43,11 +44,17 @@ func (p *pass) unlock(ctx context.Context) (bool, error) {
 	return true, p.commit(ctx)
 }
 
+// proof is that a run was started: its uid, and the id of the key that its record is sealed with.
+type proof struct {
+	uid types.UID
+	key string
+}
+
 // lost ends a run that this manager has not started, and that has no record: the status alone is no proof that it was
 // started.
 func (p *pass) lost(ctx context.Context, name string, st v1beta1.PlanStatus) (bool, error) {
 	key := client.ObjectKeyFromObject(p.ov)
-	if uid, known := p.begun.Load(key); known && uid == st.UID {
+	if known, found := p.begun.Load(key); found && known.(proof).uid == st.UID && p.ring.Has(known.(proof).key) {
 		return false, nil
 	}
 	record, err := p.History.Read(ctx, p.ov, st.Revision)
@@ -56,7 +63,7 @@ func (p *pass) lost(ctx context.Context, name string, st v1beta1.PlanStatus) (bo
 	}
 	switch {
 	case err == nil:
-		p.begun.Store(key, st.UID)
+		p.begun.Store(key, proof{st.UID, record.Key})
 		return false, nil
 	case !history.Unusable(err):
 		return false, err

@@ -41,7 +41,7 @@ type Reconciler struct {
 	Events   record.EventRecorder
 	Clock    clock.Clock
 
-	// begun maps the name of an OperatorVersion to the uid of the run that this manager has started, or whose record it has read.
+	// begun maps the name of an OperatorVersion to the proof of the run that this manager has started, or whose record it has read.
 	begun sync.Map
 	queue *requeue.Queue
 	// told are the warnings that were recorded in the last run of an OperatorVersion, by its name: *warned.
