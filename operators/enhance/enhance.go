@@ -30,6 +30,9 @@ type Context struct {
 	Step string
 	// PlanUID is the uid of the run.
 	PlanUID types.UID
+	// Digest returns a keyed digest of the text of a Secret: pod templates are seen by more people than Secrets. Without it,
+	// the hash of pods that read a Secret is an error.
+	Digest func(text []byte) ([16]byte, error)
 	// Scope tells whether a kind is namespaced. Its errors are returned wrapped, so that the caller can tell an
 	// unknown kind from a discovery that failed.
 	Scope Scope
@@ -58,7 +61,7 @@ func Enhance(objects []*unstructured.Unstructured, ctx Context, lookup Lookup) e
 		}
 	}
 	// Only now: the hash of a dependency in the same task is that of the enhanced object.
-	h := hasher{objects: objects, namespace: ctx.Instance.Namespace, lookup: lookup}
+	h := hasher{objects: objects, namespace: ctx.Instance.Namespace, lookup: lookup, keyed: ctx.Digest}
 	for _, object := range objects {
 		if err := h.setHash(object); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package enhance
 
 import (
+	"crypto/md5"
 	"errors"
 	"strings"
 	"testing"
@@ -14,11 +15,15 @@ import (
 
 // testContext is that of Instance shop in namespace prod. Kinds of the group of RBAC and Namespaces are
 // cluster-scoped.
+// keyed stands for a digest with a key.
+func keyed(text []byte) [16]byte { return md5.Sum(append([]byte("key"), text...)) }
+
 func testContext() Context {
 	return Context{
 		Operator: "web", OperatorVersion: "1.2.0",
 		Instance: types.NamespacedName{Namespace: "prod", Name: "shop"}, InstanceUID: "uid-1",
 		Plan: "deploy", Phase: "main", Step: "app", PlanUID: "run-1",
+		Digest: func(text []byte) ([16]byte, error) { return keyed(text), nil },
 		Scope: func(kind schema.GroupKind) (bool, error) {
 			return kind.Kind != "Namespace" && kind.Kind != "ClusterRole", nil
 		},

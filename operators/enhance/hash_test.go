@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -102,12 +103,29 @@ func TestHashIsOfDigests(t *testing.T) {
 			t.Fatal(err)
 		}
 		digest := md5.Sum(text)
+		if object == secret {
+			digest = keyed(text)
+		}
 		digests = append(digests, digest[:]...)
 	}
 	sum = md5.Sum(digests)
 	got := hashOf(t, nil, withVolumes(t, "{secret: {secretName: a}}", "{configMap: {name: z}}"), secret, config)
 	if diff := cmp.Diff(hex.EncodeToString(sum[:]), got); diff != "" {
 		t.Errorf("2.5: sorted by kind, then name; the enhanced objects of the task count (-want +got):\n%s", diff)
+	}
+}
+
+// TestSecretsNeedAKey is T27: the hash of pods that read a Secret does not fall back to a digest that can be guessed.
+func TestSecretsNeedAKey(t *testing.T) {
+	without := testContext()
+	without.Digest = nil
+	secret := parse(t, `{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {a: Yg==}}`)
+	if err := Enhance([]*unstructured.Unstructured{withVolumes(t, "{secret: {secretName: a}}"), secret}, without, nil); err == nil || !strings.Contains(err.Error(), "no key") {
+		t.Errorf("a Secret without a key: %v", err)
+	}
+	config := parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: b}}`)
+	if err := Enhance([]*unstructured.Unstructured{withVolumes(t, "{configMap: {name: a}}"), config}, without, nil); err != nil {
+		t.Errorf("a ConfigMap needs none: %v", err)
 	}
 }
 

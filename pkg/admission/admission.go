@@ -22,6 +22,8 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/operators/params"
+	"kudo.dev/kudo/pkg/history"
+	"kudo.dev/kudo/pkg/keyring"
 	"kudo.dev/kudo/plans/trigger"
 )
 
@@ -99,7 +101,11 @@ func (d *Defaulter) Handle(ctx context.Context, req admission.Request) admission
 }
 
 // Validator denies edits of Instances that can never be right.
-type Validator struct{ Versions Versions }
+type Validator struct {
+	Versions Versions
+	// Keys of the digests in baselines. Where one cannot be read, an edit is compared with the spec before it.
+	Keys history.Keys
+}
 
 // Handle implements admission.Handler.
 func (v *Validator) Handle(ctx context.Context, req admission.Request) admission.Response {
@@ -143,18 +149,41 @@ func (v *Validator) Handle(ctx context.Context, req admission.Request) admission
 			before = &previous.Spec
 		}
 	}
-	return check(old, instance, ov, before)
+	return v.check(ctx, old, instance, ov, before)
+}
+
+// digests are those of the baseline. Of one that no key tells, it is known what the spec before the edit had.
+type digests struct {
+	keyring.Baseline
+	old *v1beta1.Instance
+}
+
+// Same implements trigger.Digests.
+func (d digests) Same(name, digest, value string) bool {
+	if d.Knows(digest) || d.old == nil {
+		return d.Baseline.Same(name, digest, value)
+	}
+	before, set := d.old.Spec.Parameters[name]
+	return set && before == value
+}
+
+func (v *Validator) digests(ctx context.Context, old, instance *v1beta1.Instance) digests {
+	var ring *keyring.Ring
+	if v.Keys != nil {
+		ring, _ = v.Keys.Ring(ctx) // without keys, no plan starts; edits are judged as well as can be
+	}
+	return digests{keyring.Baseline{Ring: ring, Owner: string(instance.UID)}, old}
 }
 
 // check judges an edit against the OperatorVersion that it names.
-func check(old, instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, before *v1beta1.OperatorVersionSpec) admission.Response {
+func (v *Validator) check(ctx context.Context, old, instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, before *v1beta1.OperatorVersionSpec) admission.Response {
 	edited := instance.DeepCopy()
 	edited.Status = v1beta1.InstanceStatus{}
-	hash := trigger.Keyed(string(instance.UID))
+	digests := v.digests(ctx, old, instance)
 	if old != nil {
-		edited.Status.Baseline, edited.Status.PlanStatus = baseline(old, hash), old.Status.PlanStatus
+		edited.Status.Baseline, edited.Status.PlanStatus = baseline(old, digests), old.Status.PlanStatus
 	}
-	in := trigger.Input{Instance: edited, Given: instance.Spec.Parameters, Partial: len(instance.Spec.ParametersFrom) > 0, Version: ov.Spec, Old: before, Hash: hash}
+	in := trigger.Input{Instance: edited, Given: instance.Spec.Parameters, Partial: len(instance.Spec.ParametersFrom) > 0, Version: ov.Spec, Old: before, Digests: digests}
 	if err := trigger.Validate(old, in); err != nil {
 		return answer(err, nil)
 	}
@@ -215,14 +244,14 @@ func values(old, instance *v1beta1.Instance, ov *v1beta1.OperatorVersion) params
 
 // baseline is what the edit is compared with: what was last acted upon, as in the controller, so that the two never
 // disagree. The old spec may be wrong, or still wait for its run. It counts where the controller has not been yet.
-func baseline(old *v1beta1.Instance, hash trigger.Hash) *v1beta1.Baseline {
+func baseline(old *v1beta1.Instance, digests trigger.Digests) *v1beta1.Baseline {
 	if old.Status.Baseline != nil {
 		return old.Status.Baseline
 	}
 	exec := old.Spec.PlanExecution
 	out := &v1beta1.Baseline{OperatorVersion: old.OperatorVersionKey().String(), Parameters: map[string]string{}, PlanName: exec.PlanName}
 	for name, value := range old.Spec.Parameters {
-		out.Parameters[name] = hash(value)
+		out.Parameters[name] = digests.Of(name, value)
 	}
 	if exec.UID != "" {
 		out.RequestUIDs = []types.UID{exec.UID}

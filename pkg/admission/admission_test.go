@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
-	"kudo.dev/kudo/plans/trigger"
+	"kudo.dev/kudo/pkg/keyring"
 )
 
 // memory is a reader of OperatorVersions, written as `<namespace>/<name>` and a spec in YAML.
@@ -135,7 +135,7 @@ func TestCreate(t *testing.T) {
 		"PlanExecution": {"a planExecution of a former life is harmless", right + "planExecution: {planName: gone, uid: u, status: COMPLETE}", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := &Validator{known}
+			v := &Validator{Versions: known}
 			expect(t, tc.reason, v.Handle(t.Context(), request(admissionv1.Create, raw(t, tc.spec, ""), runtime.RawExtension{})), tc.want, tc.warning)
 		})
 	}
@@ -144,7 +144,7 @@ func TestCreate(t *testing.T) {
 // TestName: the name of an Instance is a label of its objects. One that is there already can be edited all the same.
 func TestName(t *testing.T) {
 	long := "metadata: {namespace: ns, uid: uid, name: " + strings.Repeat("x", 64) + "}\n"
-	v := &Validator{known}
+	v := &Validator{Versions: known}
 	for _, spec := range []string{right, "operatorVersion: {name: later}"} {
 		created := v.Handle(t.Context(), request(admissionv1.Create, raw(t, spec, long), runtime.RawExtension{}))
 		expect(t, "a name that is no label", created, "is longer than 63 characters", "")
@@ -196,7 +196,7 @@ func TestUpdate(t *testing.T) {
 		"DeletingSame":     {"1.5: finalizers can be taken away", right, right, deleting, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := &Validator{known}
+			v := &Validator{Versions: known}
 			got := v.Handle(t.Context(), request(admissionv1.Update, raw(t, tc.spec, tc.rest), raw(t, tc.old, "")))
 			expect(t, tc.reason, got, tc.want, tc.warning)
 		})
@@ -205,7 +205,7 @@ func TestUpdate(t *testing.T) {
 
 // TestBaseline shows that edits are judged as the controller judges them: against what was acted upon.
 func TestBaseline(t *testing.T) {
-	hash := trigger.Keyed("uid")
+	hash := keyring.KeyedByUID("uid")
 	status := func(b v1beta1.Baseline) string {
 		text, err := yaml.Marshal(map[string]any{"status": map[string]any{"baseline": b}})
 		if err != nil {
@@ -231,14 +231,14 @@ func TestBaseline(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			object, old := raw(t, tc.spec, status(tc.acted)), raw(t, tc.old, status(tc.acted))
-			expect(t, tc.reason, (&Validator{known}).Handle(t.Context(), request(admissionv1.Update, object, old)), tc.want, "")
+			expect(t, tc.reason, (&Validator{Versions: known}).Handle(t.Context(), request(admissionv1.Update, object, old)), tc.want, "")
 		})
 	}
 }
 
 // TestUnchangedSpec needs no OperatorVersion, and no apiserver.
 func TestUnchangedSpec(t *testing.T) {
-	v := &Validator{Versions{broken{}, broken{}}}
+	v := &Validator{Versions: Versions{broken{}, broken{}}}
 	labelled := "metadata: {name: x, namespace: ns, uid: uid, labels: {a: b}}\n"
 	bad := "operatorVersion: {name: v1}\nparameters: {UNKNOWN: x}\nplanExecution: {planName: cleanup}"
 	for _, spec := range []string{right, bad} {
@@ -257,11 +257,11 @@ func TestErrors(t *testing.T) {
 		req     admission.Request
 		want    int32
 	}{
-		"Down":          {"an apiserver that does not answer is not a missing OperatorVersion", &Validator{down}, request(admissionv1.Create, object, junk), http.StatusInternalServerError},
-		"LiveDown":      {"nor is a live read that fails", &Validator{Versions{memory{}, broken{}}}, request(admissionv1.Create, object, junk), http.StatusInternalServerError},
+		"Down":          {"an apiserver that does not answer is not a missing OperatorVersion", &Validator{Versions: down}, request(admissionv1.Create, object, junk), http.StatusInternalServerError},
+		"LiveDown":      {"nor is a live read that fails", &Validator{Versions: Versions{memory{}, broken{}}}, request(admissionv1.Create, object, junk), http.StatusInternalServerError},
 		"DefaulterDown": {"nor for defaults", &Defaulter{down}, request(admissionv1.Create, object, junk), http.StatusInternalServerError},
-		"Junk":          {"what is no Instance is refused", &Validator{known}, request(admissionv1.Create, junk, junk), http.StatusBadRequest},
-		"OldJunk":       {"also before", &Validator{known}, request(admissionv1.Update, changed, junk), http.StatusBadRequest},
+		"Junk":          {"what is no Instance is refused", &Validator{Versions: known}, request(admissionv1.Create, junk, junk), http.StatusBadRequest},
+		"OldJunk":       {"also before", &Validator{Versions: known}, request(admissionv1.Update, changed, junk), http.StatusBadRequest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := tc.handler.Handle(t.Context(), tc.req)
@@ -367,7 +367,7 @@ func TestDelete(t *testing.T) {
 			}
 			req := request(admissionv1.Delete, runtime.RawExtension{}, raw(t, right, tc.rest))
 			req.Options.Raw = text
-			expect(t, tc.reason, (&Validator{Versions{broken{}, broken{}}}).Handle(t.Context(), req), "", tc.warning)
+			expect(t, tc.reason, (&Validator{Versions: Versions{broken{}, broken{}}}).Handle(t.Context(), req), "", tc.warning)
 		})
 	}
 	req := request(admissionv1.Delete, runtime.RawExtension{}, raw(t, right, guarded))

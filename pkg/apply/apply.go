@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
+
+	"kudo.dev/kudo/pkg/keyring"
 )
 
 // ID names an object.
@@ -110,6 +112,8 @@ type Options struct {
 	Known map[ID]Record
 	// Labels that must stand on an object for it to count as unchanged.
 	Labels map[string]string
+	// Keys of the hashes of Secrets; without keys, Secrets count as changed.
+	Keys *keyring.Ring
 }
 
 // Engine applies and deletes objects.

@@ -2,9 +2,6 @@ package apply
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -35,7 +32,8 @@ func (e *Engine) applyOne(ctx context.Context, obj *unstructured.Unstructured, o
 	if err != nil {
 		return change.fail(ctx, e, obj, err)
 	}
-	hash := Hash(obj)
+	hash := Hash(obj, o.Keys)
+	o.Known = o.rehashed(change.ID, obj, hash)
 	body := Body(obj)
 	live, _ := e.mirror.Get(change.ID)
 	fresh := false
@@ -184,7 +182,7 @@ func storageAway(text string) bool {
 
 func (e *Engine) unchanged(live *unstructured.Unstructured, o Options, id ID, hash string) bool {
 	known, ok := o.Known[id]
-	if !ok {
+	if !ok || hash == "" {
 		return false
 	}
 	now := RecordOf(live, hash)
@@ -221,38 +219,6 @@ func RecordOf(live *unstructured.Unstructured, hash string) Record {
 		version = "g" + strconv.FormatInt(g, 10)
 	}
 	return Record{UID: live.GetUID(), Hash: hash, Version: version}
-}
-
-// volatile annotations are written along with a change, and never cause one (engine rule 22).
-var volatile = []string{v1beta1.PlanAnnotation, v1beta1.PhaseAnnotation, v1beta1.StepAnnotation, v1beta1.PlanUIDAnnotation}
-
-// Hash of a rendered object, without what every run writes anew.
-func Hash(obj *unstructured.Unstructured) string {
-	metadata, _ := obj.Object["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	kept := make(map[string]any, len(annotations))
-	for key, value := range annotations {
-		kept[key] = value
-	}
-	for _, key := range volatile {
-		delete(kept, key)
-	}
-	shallow := make(map[string]any, len(obj.Object))
-	for key, value := range obj.Object {
-		shallow[key] = value
-	}
-	meta := make(map[string]any, len(metadata))
-	for key, value := range metadata {
-		meta[key] = value
-	}
-	meta["annotations"] = kept
-	shallow["metadata"] = meta
-	text, err := json.Marshal(shallow) // keys of maps are sorted
-	if err != nil {
-		return ""
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:10])
 }
 
 // Body makes the body that is sent: a copy without what a rendered object must not say.

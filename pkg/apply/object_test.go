@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
+
+	"kudo.dev/kudo/pkg/keyring"
 )
 
 // parse makes an object of YAML.
@@ -95,7 +98,7 @@ func TestHash(t *testing.T) {
 		"Label":      {"labels count", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, labels: {b: c}, annotations: {a: '1'}}\ndata: {k: v, l: w}", false},
 	} {
 		one, two := parse(t, base), parse(t, tc.text)
-		if got := Hash(one) == Hash(two); got != tc.same {
+		if got := Hash(one, nil) == Hash(two, nil); got != tc.same {
 			t.Errorf("%s: %s: equal hashes %v", name, tc.reason, got)
 		}
 		if diff := cmp.Diff(parse(t, tc.text), two); diff != "" {
@@ -104,8 +107,43 @@ func TestHash(t *testing.T) {
 	}
 	bare := parse(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}")
 	noted := parse(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, annotations: {kudo.dev/plan: p}}")
-	if Hash(bare) != Hash(noted) {
+	if Hash(bare, nil) != Hash(noted, nil) {
 		t.Error("no annotations and only volatile ones are the same")
+	}
+}
+
+// TestHashOfSecrets is T27: it needs a key, and tells by each key and, read, by none.
+func TestHashOfSecrets(t *testing.T) {
+	data, err := keyring.Rotate(nil, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, _ := keyring.Rotate(data, rand.Reader)
+	first, _ := keyring.Parse(data)
+	rotated, _ := keyring.Parse(next)
+	one := parse(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\ndata: {k: dg==}")
+	two := parse(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\ndata: {k: dw==}")
+	old := plainHash(rendered(one))
+	for name, tc := range map[string]struct {
+		reason, hash string
+		obj          *unstructured.Unstructured
+		keys         *keyring.Ring
+		want         bool
+	}{
+		"Same":    {"the same content", Hash(one, first), one, first, true},
+		"Changed": {"another content", Hash(one, first), two, first, false},
+		"Rotated": {"T28: an old key tells", Hash(one, first), one, rotated, true},
+		"Dropped": {"without the key it does not", Hash(one, rotated), one, first, false},
+		"NoKey":   {"what cannot be hashed is the same as nothing", Hash(one, nil), one, nil, false},
+		"Old":     {"T29: one of before there were keys is read", old, one, first, true},
+		"OldElse": {"T29: and tells", old, two, first, false},
+	} {
+		if got := SameHash(tc.hash, tc.obj, tc.keys); got != tc.want {
+			t.Errorf("%s: %s: same %t, want %t", name, tc.reason, got, tc.want)
+		}
+	}
+	if id := IDOf(one); !Keyless(id, old) || Keyless(id, Hash(one, first)) || Keyless(id, "") || Keyless(IDOf(parse(t, "apiVersion: v1\nkind: ConfigMap")), old) {
+		t.Error("T29: hashes of Secrets that have no key are found")
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 // stringData moves a Secret's stringData into data, as the server would: under apply, a key that leaves stringData
 // would stay in data, and a foreign edit of it would not be seen.
 func stringData(body *unstructured.Unstructured) {
-	if gvk := body.GroupVersionKind(); gvk.Group != "" || gvk.Kind != "Secret" {
+	if !secret(body) {
 		return
 	}
 	plain, ok := body.Object["stringData"].(map[string]any)

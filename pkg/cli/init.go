@@ -33,10 +33,15 @@ type initOptions struct {
 	force        string
 
 	settings settingFlags
+
+	rotate, dropOld bool
+	// waitTime is how long an upgrade waits for plans that the new version would not go on with.
+	waitTime    seconds
+	waitTimeSet bool
 }
 
 func (t *tool) initCommand() *cobra.Command {
-	o := &initOptions{waitTimeout: defaultWait}
+	o := &initOptions{waitTimeout: defaultWait, waitTime: defaultWait}
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Install kudo on a cluster: CRDs, rights, webhooks and the manager",
@@ -45,6 +50,7 @@ func (t *tool) initCommand() *cobra.Command {
   kubectl kudo init --wait                        install, and wait until the manager runs
   kubectl kudo init --upgrade --wait              bring an installation up to date, also one of KUDO; plans go on
   kubectl kudo init --verify                      check an installation
+  kubectl kudo init --rotate-history-key          seal the records of runs with a new key from now on
   kubectl kudo init --remove --dry-run            say what a removal would delete, what stays, and why
   kubectl kudo init --dry-run -o yaml             print what would be installed
   kubectl kudo init --external-manager \
@@ -52,7 +58,7 @@ func (t *tool) initCommand() *cobra.Command {
                                                   kubeconfig that has the rights of its ServiceAccount`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.waitSet = cmd.Flags().Changed("wait-timeout")
+			o.waitSet, o.waitTimeSet = cmd.Flags().Changed("wait-timeout"), cmd.Flags().Changed("wait-time")
 			o.settings.given = cmd.Flags().Changed
 			return t.init(cmd.Context(), o)
 		},
@@ -83,6 +89,9 @@ func (o *initOptions) add(f *pflag.FlagSet) {
 	f.BoolVar(&o.verify, "verify", false, "check an installation, and say what is wrong")
 	f.BoolVar(&o.remove, "remove", false, "remove kudo; its CRDs stay, and with them what they hold")
 	f.BoolVar(&o.crds, "crds", false, "with --remove: remove the CRDs too, and so all Operators, OperatorVersions and Instances")
+	f.BoolVar(&o.rotate, "rotate-history-key", false, "make a new key for the records of runs; the old ones go on opening what they have sealed")
+	f.BoolVar(&o.dropOld, "drop-old", false, "with --rotate-history-key, for a key that has leaked: drop the old ones; plans that run fail, and are to be retried")
+	f.Var(&o.waitTime, "wait-time", "with --upgrade: how long to wait at most for plans that the new version would not go on with")
 	f.StringVar(&o.force, "force", "", "with --remove, though there are Instances: release (uninstall them all) or keep (leave what they hold)")
 }
 
@@ -120,7 +129,7 @@ func (o *initOptions) validate() error {
 // validateModes refuses flags of one thing to do together with another one.
 func (o *initOptions) validateModes() error {
 	modes := 0
-	for _, mode := range []bool{o.upgrade, o.verify, o.remove, o.clientOnly} {
+	for _, mode := range []bool{o.upgrade, o.verify, o.remove, o.clientOnly, o.rotate} {
 		if mode {
 			modes++
 		}
@@ -128,11 +137,15 @@ func (o *initOptions) validateModes() error {
 	installs := o.CRDsOnly || o.wait || o.External || o.Image != "" || o.tag != "" || o.PullPolicy != "" || o.Account != "" || o.CertManager || o.downgrade || o.settings.any()
 	switch {
 	case modes > 1:
-		return usage("--upgrade, --verify, --remove and --client-only exclude each other")
-	case (o.verify || o.remove || o.clientOnly) && installs:
-		return usage("--verify, --remove and --client-only take no flags of an installation")
-	case (o.verify || o.clientOnly) && o.dryRun:
-		return usage("--dry-run goes without --verify and --client-only, which install nothing")
+		return usage("--upgrade, --verify, --remove, --rotate-history-key and --client-only exclude each other")
+	case (o.verify || o.remove || o.clientOnly || o.rotate) && installs:
+		return usage("--verify, --remove, --rotate-history-key and --client-only take no flags of an installation")
+	case (o.verify || o.clientOnly || o.rotate) && o.dryRun:
+		return usage("--dry-run goes without --verify, --rotate-history-key and --client-only, which install nothing")
+	case o.dropOld && !o.rotate:
+		return usage("--drop-old goes with --rotate-history-key")
+	case o.waitTimeSet && !o.upgrade:
+		return usage("--wait-time goes with --upgrade")
 	case o.upgrade && o.CRDsOnly:
 		return usage("--upgrade and --crd-only exclude each other")
 	case !o.remove && (o.crds || o.force != ""):
@@ -154,6 +167,8 @@ func (t *tool) init(ctx context.Context, o *initOptions) error {
 		return t.verifyInstall(ctx, o.output)
 	case o.remove:
 		return t.removeInstall(ctx, o)
+	case o.rotate:
+		return t.rotateHistoryKey(ctx, o.dropOld)
 	}
 	o.Version = Version
 	if o.tag != "" {
@@ -178,6 +193,9 @@ func (t *tool) init(ctx context.Context, o *initOptions) error {
 		if o.Image == "" && !o.External && !o.CRDsOnly {
 			t.warn("the Deployment names the image kudo-manager:dev, which no registry has: name one with --kudo-image")
 		}
+		if !o.CRDsOnly {
+			t.warn("%s", keyNote(o.Namespace))
+		}
 		return t.print(o.output, objs)
 	}
 	c, config, _, err := t.connect()
@@ -193,6 +211,9 @@ func (t *tool) init(ctx context.Context, o *initOptions) error {
 		return err
 	}
 	if objs, err = t.keepArgs(ctx, c, live, o, objs); err != nil {
+		return err
+	}
+	if err := t.awaitSealed(ctx, c, o); err != nil {
 		return err
 	}
 	if live.Predecessor != "" {
@@ -240,6 +261,11 @@ func (t *tool) prepare(ctx context.Context, c client.Client, o *initOptions) (*i
 			return nil, err
 		}
 	}
+	if !o.CRDsOnly {
+		if err := historyKey(c, o.Namespace).Check(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if o.Image == "" && !o.External && !o.CRDsOnly {
 		return nil, usage("this kubectl-kudo (%s) is no release, so there is no image of its manager: build one (docs/administration.md) and name it with --kudo-image, or run the manager elsewhere (--external-manager)", Version)
 	}
@@ -247,14 +273,7 @@ func (t *tool) prepare(ctx context.Context, c client.Client, o *initOptions) (*i
 }
 
 func (t *tool) installAll(ctx context.Context, c client.Client, config *rest.Config, o *initOptions, objs []*unstructured.Unstructured) error {
-	err := install.Apply(ctx, c, objs, func(obj *unstructured.Unstructured, created bool) {
-		verb := "configured"
-		if created {
-			verb = "created"
-		}
-		t.say("%s %s %s", lower(obj.GetKind()), obj.GetName(), verb)
-	})
-	if err != nil {
+	if err := t.apply(ctx, c, o, objs); err != nil {
 		return err
 	}
 	if o.wait {

@@ -46,6 +46,7 @@ import (
 	"kudo.dev/kudo/pkg/controllers/tarball"
 	"kudo.dev/kudo/pkg/crds"
 	"kudo.dev/kudo/pkg/history"
+	"kudo.dev/kudo/pkg/keyring"
 	"kudo.dev/kudo/pkg/podexec"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/pkg/settings"
@@ -119,7 +120,8 @@ func NewManager(ctx context.Context, config *rest.Config, o Options) (manager.Ma
 	if err != nil {
 		return nil, fmt.Errorf("set up the manager: %w", err)
 	}
-	if err := addControllers(ctx, mgr, config, o); err != nil {
+	keys, err := addControllers(ctx, mgr, config, o)
+	if err != nil {
 		return nil, err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
@@ -128,7 +130,7 @@ func NewManager(ctx context.Context, config *rest.Config, o Options) (manager.Ma
 	if o.WebhookPort == 0 {
 		return mgr, mgr.AddReadyzCheck("ping", healthz.Ping)
 	}
-	return mgr, addWebhooks(mgr, o)
+	return mgr, addWebhooks(mgr, o, keys)
 }
 
 // common kinds are watched from the start, so that the first plan need not wait for a first list.
@@ -139,38 +141,38 @@ var common = []schema.GroupVersionKind{
 	{Group: "batch", Version: "v1", Kind: "Job"},
 }
 
-func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Config, o Options) error {
+func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Config, o Options) (*history.SecretKeys, error) {
 	dyn, err := dynamic.NewForConfigAndClient(config, mgr.GetHTTPClient())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	meta, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), mgr.GetHTTPClient())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	disco, err := discovery.NewDiscoveryClientForConfigAndClient(config, mgr.GetHTTPClient())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	consistent, err := client.New(config, client.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 		Cache: &client.CacheOptions{Reader: mgr.GetCache(), EnableReadYourWritesConsistency: ptr.To(true)},
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	plain, err := client.New(config, client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	set, err := kubernetes.NewForConfigAndClient(config, mgr.GetHTTPClient())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	exec := o.Executor
 	if exec == nil {
 		if exec, err = podexec.New(config); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	instances, versions, installations := changes.New(), changes.New(), changes.New()
@@ -184,32 +186,40 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Confi
 	kinds := apply.NewKinds(mgr.GetRESTMapper(), disco, dyn)
 	teachers, err := exploring.New(mgr.GetRESTMapper(), nil, &autoscalers{mgr.GetClient()}, metrics.Registry)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	mirror := apply.NewMirror(ctx, dyn, mgr.GetRESTMapper(), mgr.GetLogger(), saw)
 	objects := apply.New(dyn, meta, kinds, mirror, teachers)
 	accounts := apply.NewAccounts(config, meta, kinds, mirror, teachers)
 	installs, err := accounts.Engine(installer(o.Namespace))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	shared := share.New(installs, kinds, mirror, plain, teachers, &crdSafety{dyn, mgr.GetRESTMapper()}, o.Clock)
-	store, contents, events := history.New(plain, plain), runner.NewVersions(), recorders(ctx, set, mgr.GetScheme())
+	wake := func(key types.NamespacedName) { instances.Saw(changes.Instance(key)) }
+	keys, err := historyKeys(ctx, mgr, config, o.Namespace, func() { everyInstance(ctx, mgr.GetClient(), wake) })
+	if err != nil {
+		return nil, err
+	}
+	shared.Keys = func() *keyring.Ring {
+		ring, _ := keys.Ring(ctx) // without keys, each Secret is compared anew
+		return ring
+	}
+	store, contents, events := history.New(plain, plain, keys), runner.NewVersions(), recorders(ctx, set, mgr.GetScheme())
 	run := runner.New(objects, kinds, mirror, shared, accounts, teachers.All, teachers.Taught, exec, o.PipeImage)
 	warm := manager.RunnableFunc(func(ctx context.Context) error {
 		mirror.Watch(ctx, common...)
 		return nil
 	})
 	if err := mgr.Add(warm); err != nil {
-		return err
+		return nil, err
 	}
 	fetching := o.Tarballs
 	fetching.Clock, fetching.Cache.Clock, fetching.Access.Clock = o.Clock, o.Clock, o.Clock
 	fetching.Access.Secrets, fetching.Access.ConfigMaps = tarball.Cluster{Reader: plain}, tarball.Cluster{Reader: plain}
 	if fetching.Cache.Metrics, err = crds.NewMetrics(metrics.Registry); err != nil {
-		return err
+		return nil, err
 	}
-	wake := func(key types.NamespacedName) { instances.Saw(changes.Instance(key)) }
 	given := sources.New(ctx, meta, plain, o.Clock, func(of sources.Reference) {
 		for _, key := range instance.Taking(ctx, mgr.GetClient(), of) {
 			wake(key)
@@ -218,34 +228,34 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Confi
 	current := &currentSettings{reader: mgr.GetClient(), key: types.NamespacedName{Namespace: o.Namespace, Name: settings.ConfigMap}, parsed: settings.Default()}
 	privileges := &privilege{reader: mgr.GetClient(), settings: current, events: events("kudo"), namespace: o.Namespace}
 	if err := privileges.measure(metrics.Registry); err != nil {
-		return err
+		return nil, err
 	}
 	if err := mgr.Add(privileges); err != nil {
-		return err
+		return nil, err
 	}
 	instanceReconciler := &instance.Reconciler{
-		Client: consistent, Reader: plain, Sources: given, History: store, Mirror: mirror, Share: shared, Tarballs: tarball.New(ctx, fetching, wake), Runner: run, Versions: contents, Events: events(instanceComponent), Clock: o.Clock,
+		Client: consistent, Reader: plain, Sources: given, History: store, Keys: keys, Mirror: mirror, Share: shared, Tarballs: tarball.New(ctx, fetching, wake), Runner: run, Versions: contents, Events: events(instanceComponent), Clock: o.Clock,
 		Settings: current.get, Installer: installer(o.Namespace),
 	}
 	if err := instanceReconciler.SetupWithManager(mgr, instances, o.Workers); err != nil {
-		return err
+		return nil, err
 	}
 	versionReconciler := &operatorversion.Reconciler{
-		Client: consistent, Reader: plain, History: store, Runner: run, Share: shared, Versions: contents, Events: events("kudo"), Clock: o.Clock,
+		Client: consistent, Reader: plain, History: store, Keys: keys, Runner: run, Share: shared, Versions: contents, Events: events("kudo"), Clock: o.Clock,
 		Installer: installer(o.Namespace),
 	}
 	if err := versionReconciler.SetupWithManager(mgr, versions, o.Workers); err != nil {
-		return err
+		return nil, err
 	}
 	taught := &exploring.Reconciler{Client: mgr.GetClient(), Teachers: teachers, Changed: func(ctx context.Context) { everyInstance(ctx, mgr.GetClient(), wake) }}
 	if err := taught.SetupWithManager(mgr); err != nil {
-		return err
+		return nil, err
 	}
 	if err := mgr.Add(manager.RunnableFunc(taught.Load)); err != nil {
-		return err
+		return nil, err
 	}
 	installationReconciler := &installation.Reconciler{Client: consistent, Reader: plain, Share: shared, Events: events("kudo")}
-	return installationReconciler.SetupWithManager(mgr, installations, o.Workers)
+	return keys, installationReconciler.SetupWithManager(mgr, installations, o.Workers)
 }
 
 // instanceComponent is the source of events of Instances. KUDO calls it so, and asserts of tests may name it.
@@ -266,14 +276,14 @@ const WebhookSecret = "kudo-webhook-server-secret"
 
 // addWebhooks serves the webhooks once their certificate is there. The certificate is made and rotated by
 // cert-controller; its files are written from the Secret, so that this works outside of a cluster too.
-func addWebhooks(mgr manager.Manager, o Options) error {
+func addWebhooks(mgr manager.Manager, o Options, keys history.Keys) error {
 	secret := types.NamespacedName{Namespace: o.Namespace, Name: WebhookSecret}
 	service := fmt.Sprintf("kudo-controller-manager-service.%s.svc", o.Namespace)
 	ready := make(chan struct{})
 	files := &certFiles{cache: mgr.GetCache(), dir: o.WebhookCertDir}
 	if !o.CertRotation {
 		files.written = ready
-		return serveWebhooks(mgr, o, files, ready)
+		return serveWebhooks(mgr, o, keys, files, ready)
 	}
 	err := rotator.AddRotator(rotating{mgr}, &rotator.CertRotator{
 		SecretKey: secret, CertDir: o.WebhookCertDir, CAName: "kudo-ca", CAOrganization: "kudo",
@@ -287,11 +297,11 @@ func addWebhooks(mgr manager.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("set up the webhooks' certificate: %w", err)
 	}
-	return serveWebhooks(mgr, o, files, ready)
+	return serveWebhooks(mgr, o, keys, files, ready)
 }
 
 // serveWebhooks writes the certificate's files, and serves the webhooks once it is ready.
-func serveWebhooks(mgr manager.Manager, o Options, files *certFiles, ready <-chan struct{}) error {
+func serveWebhooks(mgr manager.Manager, o Options, keys history.Keys, files *certFiles, ready <-chan struct{}) error {
 	if err := mgr.Add(files); err != nil {
 		return err
 	}
@@ -305,7 +315,7 @@ func serveWebhooks(mgr manager.Manager, o Options, files *certFiles, ready <-cha
 		}
 		versions := admission.Versions{Cache: mgr.GetCache(), Live: mgr.GetAPIReader()}
 		server.Register(admission.MutatePath, &crwebhook.Webhook{Handler: &admission.Defaulter{Versions: versions}})
-		server.Register(admission.ValidatePath, &crwebhook.Webhook{Handler: &admission.Validator{Versions: versions}})
+		server.Register(admission.ValidatePath, &crwebhook.Webhook{Handler: &admission.Validator{Versions: versions, Keys: keys}})
 		server.Register(admission.ValidateConfigPath, &crwebhook.Webhook{Handler: &admission.ConfigValidator{Configs: mgr.GetAPIReader()}})
 		server.Register(admission.ValidateWebhookConfigurationPath, &crwebhook.Webhook{Handler: &admission.WebhookConfigurationValidator{}})
 		return server.Start(ctx)

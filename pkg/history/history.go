@@ -9,17 +9,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/keyring"
 )
 
 // Run is what a run was started with. It does not change.
@@ -42,14 +44,14 @@ type Run struct {
 	ServiceAccount string `json:"serviceAccount,omitempty"`
 	// Privileged is set if the run writes with the rights of kudo's own account, since its namespace was privileged.
 	Privileged bool `json:"privileged,omitempty"`
-	// Parameters as the Instance gave them. In a ControllerRevision, sensitive ones are digests.
+	// Parameters as the Instance gave them. In a ControllerRevision, sensitive ones are sealed.
 	Parameters map[string]string `json:"parameters,omitempty"`
 	// Sensitive are the names of those parameters whose values are not to be seen.
 	Sensitive []string `json:"sensitive,omitempty"`
-	// Lost are sensitive parameters whose values are not there any more. Set by Read.
-	Lost []string `json:"-"`
 	// Started is when the run was asked for.
 	Started metav1.MicroTime `json:"started"`
+	// Key is the id of the key that the record is sealed with. Set by Read.
+	Key string `json:"-"`
 }
 
 // Limit is how many runs of an owner are kept. An older one may be there for the OperatorVersion that it holds, and is no
@@ -60,10 +62,19 @@ const Limit = 10
 type Store struct {
 	client client.Client
 	reader client.Reader
+	keys   Keys
+}
+
+// Keys give the keys that records are sealed with.
+type Keys interface {
+	// Ring returns the keys. The error is a *KeyMissingError if there are none.
+	Ring(ctx context.Context) (*keyring.Ring, error)
 }
 
 // New returns a store that writes with the client and reads with the reader.
-func New(c client.Client, reader client.Reader) *Store { return &Store{client: c, reader: reader} }
+func New(c client.Client, reader client.Reader, keys Keys) *Store {
+	return &Store{client: c, reader: reader, keys: keys}
+}
 
 // RunUID is the uid of an Instance's run: the same for the same number, so that a crash cannot double a run.
 func RunUID(instance types.UID, revision int64) types.UID {
@@ -108,13 +119,11 @@ func kind(owner client.Object) string {
 // Begin writes down a run that is about to be started. A revision of the number that was never committed, because of a
 // crash or because spec changed in between, is replaced.
 func (s *Store) Begin(ctx context.Context, owner client.Object, revision int64, run Run) error {
-	run, values := run.split(owner.GetUID())
-	if instance, runs := owner.(*v1beta1.Instance); runs && len(values) > 0 {
-		if err := s.conceal(ctx, instance, revision, values); err != nil {
-			return err
-		}
+	ring, err := s.keys.Ring(ctx)
+	if err != nil {
+		return err
 	}
-	object, err := s.object(owner, NameFor(owner, revision), revision, run)
+	object, err := seal(ring, owner, revision, run)
 	if err != nil {
 		return err
 	}
@@ -124,7 +133,7 @@ func (s *Store) Begin(ctx context.Context, owner client.Object, revision int64, 
 		if foreign != nil {
 			return foreign
 		}
-		if begun(left, run) {
+		if begun(ring, owner, revision, left, run) {
 			return nil
 		}
 		if err := s.uncommitted(ctx, owner, revision); err != nil {
@@ -145,15 +154,15 @@ func (s *Store) Begin(ctx context.Context, owner client.Object, revision int64, 
 	return nil
 }
 
-// begun tells whether a revision says the same as a run, but for the time: a crash came between writing it down and the
-// commit.
-func begun(left *appsv1.ControllerRevision, run Run) bool {
-	old := Run{}
-	if json.Unmarshal(left.Data.Raw, &old) != nil {
+// begun reports whether a revision of ours says the same as a run, but for the time: a crash came between writing it down
+// and the commit.
+func begun(ring *keyring.Ring, owner client.Object, revision int64, left *appsv1.ControllerRevision, run Run) bool {
+	old, err := open(ring, owner, revision, left)
+	if err != nil {
 		return false
 	}
-	old.Started = run.Started
-	return equality.Semantic.DeepEqual(old, run)
+	old.Started, old.Key = run.Started, run.Key
+	return equality.Semantic.DeepEqual(*old, run)
 }
 
 // uncommitted fails if the number of a run has been committed: who wants to write it down again has an old Instance in
@@ -182,14 +191,23 @@ func Newest(owner client.Object) int64 {
 	return 0
 }
 
-// Read returns a run. Sensitive values that are not kept any more are taken from those that the Instance has now, if they
-// are the same.
-func (s *Store) Read(ctx context.Context, instance *v1beta1.Instance, revision int64, now map[string]string) (*Run, error) {
-	run := &Run{}
-	if err := s.read(ctx, types.NamespacedName{Namespace: instance.Namespace, Name: Name(instance.Name, revision)}, run); err != nil {
+// Read returns a run of the owner, as it was written down by Begin. The error is an *UnusableError if it was not, or is not
+// there.
+func (s *Store) Read(ctx context.Context, owner client.Object, revision int64) (*Run, error) {
+	ring, err := s.keys.Ring(ctx)
+	if err != nil {
 		return nil, err
 	}
-	return run, s.reveal(ctx, instance, revision, run, now)
+	name := NameFor(owner, revision)
+	object := &appsv1.ControllerRevision{}
+	err = s.reader.Get(ctx, types.NamespacedName{Namespace: owner.GetNamespace(), Name: name}, object)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, &UnusableError{Namespace: owner.GetNamespace(), Name: name, Missing: true}
+	case err != nil:
+		return nil, fmt.Errorf("ControllerRevision %s/%s: %w", owner.GetNamespace(), name, err)
+	}
+	return open(ring, owner, revision, object)
 }
 
 // Pack returns the spec of an OperatorVersion as a run holds it: as JSON, compressed, since templates may have some 100 KB.
@@ -224,47 +242,39 @@ func (s *Store) own(ctx context.Context, owner client.Object, name string) (*app
 // maxSpec bounds what a packed spec may unpack to, in bytes; an object of the API has at most some 1.5 MiB.
 const maxSpec = 8 << 20
 
-// Kept returns the OperatorVersion's spec that the ControllerRevision of a run holds.
-func (s *Store) Kept(ctx context.Context, namespace, name string) (*v1beta1.OperatorVersionSpec, error) {
-	packed := Run{}
-	if err := s.read(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &packed); err != nil {
+// Kept returns the OperatorVersion's spec that a ControllerRevision of the owner holds, and an *UnusableError as Read does.
+func (s *Store) Kept(ctx context.Context, owner client.Object, name string) (*v1beta1.OperatorVersionSpec, error) {
+	revision, known := numberOf(owner, name)
+	if !known {
+		return nil, &UnusableError{Namespace: owner.GetNamespace(), Name: name}
+	}
+	run, err := s.Read(ctx, owner, revision)
+	if err != nil {
 		return nil, err
 	}
-	r, err := gzip.NewReader(bytes.NewReader(packed.Spec))
+	spec, err := unpack(run.Spec)
 	if err != nil {
-		return nil, fmt.Errorf("ControllerRevision %s/%s: %w", namespace, name, err)
-	}
-	text, err := io.ReadAll(io.LimitReader(r, maxSpec))
-	if err != nil {
-		return nil, fmt.Errorf("ControllerRevision %s/%s: %w", namespace, name, err)
-	}
-	spec := &v1beta1.OperatorVersionSpec{}
-	if err := json.Unmarshal(text, spec); err != nil {
-		return nil, fmt.Errorf("ControllerRevision %s/%s: %w", namespace, name, err)
+		return nil, fmt.Errorf("ControllerRevision %s/%s: %w", owner.GetNamespace(), name, err)
 	}
 	return spec, nil
 }
 
-func (s *Store) read(ctx context.Context, key types.NamespacedName, into any) error {
-	object := &appsv1.ControllerRevision{}
-	if err := s.reader.Get(ctx, key, object); err != nil {
-		return fmt.Errorf("ControllerRevision %s: %w", key, err)
-	}
-	if err := json.Unmarshal(object.Data.Raw, into); err != nil {
-		return fmt.Errorf("ControllerRevision %s: %w", key, err)
-	}
-	return nil
+// numberOf returns the number of the run of the owner whose ControllerRevision has a name.
+func numberOf(owner client.Object, name string) (int64, bool) {
+	revision, err := strconv.ParseInt(name[strings.LastIndexByte(name, '-')+1:], 10, 64)
+	return revision, err == nil && NameFor(owner, revision) == name
 }
 
-func (s *Store) object(owner client.Object, name string, revision int64, content any) (*appsv1.ControllerRevision, error) {
-	text, err := json.Marshal(content)
+// unpack returns what Pack has packed.
+func unpack(packed []byte) (*v1beta1.OperatorVersionSpec, error) {
+	r, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
 		return nil, err
 	}
-	reference := *metav1.NewControllerRef(owner, v1beta1.GroupVersion.WithKind(kind(owner)))
-	return &appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{Namespace: owner.GetNamespace(), Name: name, Labels: labels(owner), OwnerReferences: []metav1.OwnerReference{reference}},
-		Data:       runtime.RawExtension{Raw: text},
-		Revision:   revision,
-	}, nil
+	text, err := io.ReadAll(io.LimitReader(r, maxSpec))
+	if err != nil {
+		return nil, err
+	}
+	spec := &v1beta1.OperatorVersionSpec{}
+	return spec, json.Unmarshal(text, spec)
 }

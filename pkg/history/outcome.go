@@ -14,7 +14,7 @@ import (
 )
 
 // outcomeAnnotation holds what came of a run, once the status no longer does: the data of a ControllerRevision cannot
-// be changed.
+// be changed. It is not sealed: it is shown to people, and nothing that kudo does rests on it.
 const outcomeAnnotation = "kudo.dev/outcome"
 
 // Outcome is what came of a run.

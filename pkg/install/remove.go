@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/keyring"
 )
 
 // Force says what becomes of Instances and Installations, and of what they hold, when kudo is removed. Empty means that
@@ -137,6 +138,9 @@ func (r *Remover) Remove(ctx context.Context) error {
 		if err := r.object(ctx, obj); err != nil {
 			return err
 		}
+	}
+	if err := r.key(ctx); err != nil {
+		return err
 	}
 	return r.namespace(ctx)
 }
@@ -267,6 +271,27 @@ func (r *Remover) object(ctx context.Context, obj *unstructured.Unstructured) er
 		}
 	}
 	r.Tell(fate)
+	return nil
+}
+
+// key deletes the history key, unless something stays that is sealed with it.
+func (r *Remover) key(ctx context.Context) error {
+	key := &HistoryKey{Client: r.Client, Namespace: r.live.Namespace}
+	var fate *Fate
+	var err error
+	if r.CRDs && r.DryRun { // nothing of kudo's stays
+		fate, err = key.Remove(ctx, true)
+		if fate != nil {
+			fate.Goes, fate.Why = true, ""
+		}
+	} else {
+		fate, err = key.Remove(ctx, r.DryRun)
+	}
+	if err != nil || fate == nil {
+		return err
+	}
+	r.going["Secret "+keyring.SecretName] = fate.Goes
+	r.Tell(*fate)
 	return nil
 }
 

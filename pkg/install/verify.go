@@ -72,7 +72,7 @@ func Verify(ctx context.Context, c client.Client, config *rest.Config, clock clo
 	}
 	i := &inspection{client: c, config: config, clock: clock, live: live, version: version, wanted: wanted}
 	var out []Finding
-	for _, check := range []func(context.Context) []Finding{i.installation, i.mode, i.objects, i.rights, i.policies, i.webhooks, i.manager} {
+	for _, check := range []func(context.Context) []Finding{i.installation, i.mode, i.objects, i.rights, i.historyKey, i.policies, i.webhooks, i.manager} {
 		out = append(out, check(ctx)...)
 	}
 	return out, nil

@@ -32,9 +32,10 @@ func Manager(namespace, name string) string {
 func (r *Runner) options(run *Run, inventory Inventory) apply.Options {
 	return apply.Options{
 		Manager: Manager(run.Subject.Namespace, run.Subject.Name),
-		Claim:   run.claimer(inventory),
+		Claim:   run.claimer(known(inventory)),
 		Known:   inventory,
 		Labels:  map[string]string{v1beta1.HeritageLabel: v1beta1.Heritage, v1beta1.InstanceLabel: run.Subject.Name},
+		Keys:    run.Keys,
 	}
 }
 
@@ -50,7 +51,7 @@ func (r *Runner) options(run *Run, inventory Inventory) apply.Options {
 //	cluster-scoped, made by kudo                                 shared
 //	adopted by annotation of the Instance: namespaced            ours
 //	else                                                         foreign
-func (run *Run) claimer(inventory Inventory) func(context.Context, *unstructured.Unstructured) (apply.Claim, string) {
+func (run *Run) claimer(listed func(live *unstructured.Unstructured) bool) func(context.Context, *unstructured.Unstructured) (apply.Claim, string) {
 	return func(ctx context.Context, live *unstructured.Unstructured) (apply.Claim, string) {
 		if holder := shared(live); holder != "" { // whatever this Instance has written of it
 			if live.GetNamespace() == "" {
@@ -58,7 +59,7 @@ func (run *Run) claimer(inventory Inventory) func(context.Context, *unstructured
 			}
 			return apply.Foreign, holder
 		}
-		if record, known := inventory[apply.IDOf(live)]; known && record.UID == live.GetUID() {
+		if listed(live) {
 			return apply.Ours, ""
 		}
 		for _, owner := range live.GetOwnerReferences() {
@@ -84,6 +85,27 @@ func (run *Run) claimer(inventory Inventory) func(context.Context, *unstructured
 			return apply.Foreign, "Instance " + live.GetNamespace() + "/" + labels[v1beta1.InstanceLabel]
 		}
 		return apply.Foreign, owners(live)
+	}
+}
+
+// known reports whether the inventory has a live object.
+func known(inventory map[apply.ID]apply.Record) func(live *unstructured.Unstructured) bool {
+	return func(live *unstructured.Unstructured) bool {
+		record, found := inventory[apply.IDOf(live)]
+		return found && record.UID == live.GetUID()
+	}
+}
+
+// marked reports whether the inventory has a live object that shows that a plan of the Instance has written it: by the
+// field manager, or, in its namespace, by the labels. The inventory stands in the status, which others may have written:
+// for a deletion its word is not enough.
+func marked(inventory map[apply.ID]apply.Record, manager, instance string) func(live *unstructured.Unstructured) bool {
+	listed := known(inventory)
+	return func(live *unstructured.Unstructured) bool {
+		written := slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == manager })
+		labels := live.GetLabels()
+		labelled := live.GetNamespace() != "" && labels[v1beta1.HeritageLabel] == v1beta1.Heritage && labels[v1beta1.InstanceLabel] == instance
+		return listed(live) && (written || labelled)
 	}
 }
 

@@ -18,9 +18,9 @@ import (
 	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/operators/render"
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/keyring"
 	"kudo.dev/kudo/plans"
 	"kudo.dev/kudo/plans/task"
-	"kudo.dev/kudo/plans/trigger"
 )
 
 // prepareOperator makes the child Instance of a dependency. It is applied like any other object: parameters that leave
@@ -68,7 +68,7 @@ func (r *Runner) prepareOperator(ctx context.Context, run *Run, inventory Invent
 		return w.failed(err)
 	}
 	if len(hidden) > 0 {
-		w.behind = func(live *unstructured.Unstructured) string { return unseen(live, hidden) }
+		w.behind = func(live *unstructured.Unstructured) string { return run.unseen(live, hidden) }
 	}
 	object, err := childObject(child)
 	if err != nil {
@@ -88,14 +88,14 @@ func (r *Runner) prepareOperator(ctx context.Context, run *Run, inventory Invent
 
 // unseen says that a child has not begun to act on values that do not stand in its spec; empty if it has. A parameter that
 // its version does not know is not in its baseline.
-func unseen(live *unstructured.Unstructured, hidden map[string]string) string {
+func (run *Run) unseen(live *unstructured.Unstructured, hidden map[string]string) string {
 	if live.GetKind() != "Instance" {
 		return ""
 	}
 	base, _, _ := unstructured.NestedStringMap(live.Object, "status", "baseline", "parameters")
-	hash := trigger.Keyed(string(live.GetUID()))
+	digests := keyring.Baseline{Ring: run.Keys, Owner: string(live.GetUID())}
 	for name, value := range hidden {
-		if seen, known := base[name]; known && seen != hash(value) {
+		if seen, known := base[name]; known && !digests.Same(name, seen, value) {
 			return "waits for it to see its new parameters"
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/operators/render"
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/keyring"
 	"kudo.dev/kudo/pkg/share"
 	"kudo.dev/kudo/plans"
 	"kudo.dev/kudo/plans/task"
@@ -50,6 +51,8 @@ type Run struct {
 	Account apply.Account
 	// Privileged is set if the Account is kudo's own, since the Instance names none and its namespace is privileged.
 	Privileged bool
+	// Keys of the digests of Secrets.
+	Keys *keyring.Ring
 	// Suspend sets the replicas of all objects to none.
 	Suspend bool
 	// Owners tells whether an Instance of the uid exists.

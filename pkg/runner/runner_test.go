@@ -109,7 +109,7 @@ func TestRule20(t *testing.T) {
 		if tc.known != "" {
 			inventory[apply.IDOf(live)] = apply.Record{UID: tc.known}
 		}
-		claim, owner := run(tc.instance).claimer(inventory)(context.Background(), live)
+		claim, owner := run(tc.instance).claimer(known(inventory))(context.Background(), live)
 		if claim != tc.want || owner != tc.owner {
 			t.Errorf("%s: %s: claim %d of %q, want %d of %q", name, tc.reason, claim, owner, tc.want, tc.owner)
 		}

@@ -56,7 +56,9 @@ func (o *owning) apply(ctx context.Context, objs []*unstructured.Unstructured) a
 }
 
 func (o *owning) remove(ctx context.Context, objs []*unstructured.Unstructured) []apply.Removal {
-	return o.engine.Delete(ctx, objs, o.options)
+	options := o.options
+	options.Claim = o.run.claimer(marked(options.Known, options.Manager, o.run.Subject.Name))
+	return o.engine.Delete(ctx, objs, options)
 }
 
 func (o *owning) enhance(ctx context.Context, v render.Variables, objs []*unstructured.Unstructured) error {
@@ -67,6 +69,7 @@ func (o *owning) enhance(ctx context.Context, v render.Variables, objs []*unstru
 		Instance:    types.NamespacedName{Namespace: v.Namespace, Name: v.Name},
 		InstanceUID: o.run.Subject.UID,
 		Plan:        v.PlanName, Phase: v.PhaseName, Step: v.StepName, PlanUID: o.run.UID,
+		Digest: func(text []byte) ([16]byte, error) { return o.run.Keys.Sum("dependency", string(text)) },
 		Scope: func(gk schema.GroupKind) (bool, error) {
 			namespaced, err := o.kinds.Namespaced(gk, definitions)
 			if err != nil {

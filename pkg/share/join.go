@@ -111,7 +111,7 @@ func (s *Session) joined(obj *unstructured.Unstructured, v *verdict, written *un
 	if written == nil {
 		written = v.live
 	}
-	record := apply.Record{UID: written.GetUID(), Hash: apply.Hash(obj), Version: Fingerprint(written)}
+	record := s.Record(written, obj)
 	return apply.Change{ID: apply.IDOf(obj), Action: action, Live: written, Record: record, Dropped: v.dropped}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/keyring"
 )
 
 // found says what a look at an object has found.
@@ -51,11 +52,12 @@ type Session struct {
 	policy    Policy
 	inventory Inventory
 	verdicts  map[apply.ID]*verdict
+	ring      *keyring.Ring
 }
 
 // Session begins the work on the objects of a step. The inventory is not changed.
 func (e *Engine) Session(holder *v1beta1.Installation, policy Policy, inventory Inventory) *Session {
-	return &Session{Engine: e, holder: holder, policy: policy, inventory: inventory, verdicts: map[apply.ID]*verdict{}}
+	return &Session{Engine: e, holder: holder, policy: policy, inventory: inventory, verdicts: map[apply.ID]*verdict{}, ring: e.ring()}
 }
 
 // Check looks at all objects of a step before its first write. It returns what cannot be: a mismatch found late would
@@ -150,8 +152,8 @@ func (s *Session) remembers(live, obj *unstructured.Unstructured) bool {
 	if live == nil || live.GetDeletionTimestamp() != nil || !Managed(live) || s.retain != nil && !s.policy.Tarball {
 		return false
 	}
-	known, ok := s.matched.Get(match{apply.IDOf(obj), apply.Hash(obj)})
-	return ok && known == Fingerprint(live)
+	known, ok := s.matched.Get(match{apply.IDOf(obj), apply.Hash(obj, s.ring)})
+	return ok && known != "" && known == Fingerprint(live, s.ring)
 }
 
 // held tells whether the holder has the object, and it is as it was when it was last found right.
@@ -160,7 +162,7 @@ func (s *Session) held(live, obj *unstructured.Unstructured) bool {
 		return false
 	}
 	known := s.inventory.record(apply.IDOf(obj))
-	return known.UID == live.GetUID() && known.Hash == apply.Hash(obj) && known.Content == Fingerprint(live)
+	return known.UID == live.GetUID() && apply.SameHash(known.Hash, obj, s.ring) && known.Content != "" && known.Content == Fingerprint(live, s.ring)
 }
 
 // compare runs the object dry, and judges the result. It returns false if the live object that it was given is too old
@@ -199,7 +201,7 @@ func (s *Session) compare(ctx context.Context, resource dynamic.ResourceInterfac
 	switch {
 	case equal && Managed(v.live): // the answer to the patch is compared once more
 		v.found = joinable
-		s.matched.Add(match{apply.IDOf(obj), apply.Hash(obj)}, Fingerprint(v.live))
+		s.matched.Add(match{apply.IDOf(obj), apply.Hash(obj, s.ring)}, Fingerprint(v.live, s.ring))
 		return true, nil
 	case !current:
 		return false, nil
@@ -211,7 +213,7 @@ func (s *Session) compare(ctx context.Context, resource dynamic.ResourceInterfac
 		v.found = existing
 		if Managed(v.live) {
 			v.found = joinable
-			s.matched.Add(match{apply.IDOf(obj), apply.Hash(obj)}, Fingerprint(v.live))
+			s.matched.Add(match{apply.IDOf(obj), apply.Hash(obj, s.ring)}, Fingerprint(v.live, s.ring))
 		}
 		return true, nil
 	}
@@ -282,6 +284,6 @@ func (s *Session) unlike(ctx context.Context, resource dynamic.ResourceInterface
 	}
 	return &apply.FatalError{Err: &MismatchError{
 		ID: apply.IDOf(obj), Differences: differences, Holders: s.holders(ctx, v.live), Reason: reason,
-		Drifted: owned(v.live, s.holder) >= 0 && s.inventory.record(apply.IDOf(obj)).Hash == apply.Hash(obj), Superseded: superseded, By: apply.Writer(v.live, manager),
+		Drifted: owned(v.live, s.holder) >= 0 && apply.SameHash(s.inventory.record(apply.IDOf(obj)).Hash, obj, s.ring), Superseded: superseded, By: apply.Writer(v.live, manager),
 	}}
 }

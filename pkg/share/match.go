@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/keyring"
 )
 
 // deciding are the prefixes of the labels and annotations that change what an object does. No others decide whether two
@@ -90,11 +91,14 @@ func alike(a, b *unstructured.Unstructured) bool {
 	return equality.Semantic.DeepEqual(Content(a), Content(b))
 }
 
-// Fingerprint is a hash of an object's content.
-func Fingerprint(obj *unstructured.Unstructured) string {
+// Fingerprint is a hash of an object's content; of a Secret it is a keyed digest, and "" without keys.
+func Fingerprint(obj *unstructured.Unstructured, keys *keyring.Ring) string {
 	text, err := json.Marshal(Content(obj)) // keys of maps are sorted
 	if err != nil {
 		return ""
+	}
+	if gvk := obj.GroupVersionKind(); gvk.Group == "" && gvk.Kind == "Secret" {
+		return keys.Digest("content", string(text))
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:10])

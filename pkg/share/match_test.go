@@ -49,7 +49,7 @@ func TestAlike(t *testing.T) {
 		if got := alike(parse(t, tc.a), parse(t, tc.b)); got != tc.alike {
 			t.Errorf("%s: %s: alike %v", name, tc.reason, got)
 		}
-		if same := Fingerprint(parse(t, tc.a)) == Fingerprint(parse(t, tc.b)); same != tc.alike {
+		if same := Fingerprint(parse(t, tc.a), nil) == Fingerprint(parse(t, tc.b), nil); same != tc.alike {
 			t.Errorf("%s: %s: fingerprints are the same: %v", name, tc.reason, same)
 		}
 	}

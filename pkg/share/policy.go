@@ -31,7 +31,7 @@ func (s *Session) forbidden(ctx context.Context, obj *unstructured.Unstructured,
 	others := others(v.live, s.holder)
 	known := s.inventory.record(apply.IDOf(obj))
 	switch {
-	case len(others) == 0 && known.UID == v.live.GetUID() && known.Hash == apply.Hash(obj):
+	case len(others) == 0 && known.UID == v.live.GetUID() && apply.SameHash(known.Hash, obj, s.ring):
 		return "somebody has changed it since it was installed", nil
 	case len(others) == 0, crd && s.policy.SafeCRDs:
 	case s.policy.Tarball:

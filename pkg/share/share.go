@@ -18,6 +18,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/keyring"
 )
 
 // manager is the field manager of shared objects: one for all holders, since what is shared has one content.
@@ -44,6 +45,10 @@ type Policy struct {
 
 // Engine joins and leaves shared objects.
 type Engine struct {
+	// Keys returns the keys of the digests of Secrets, or nil if there are none. It is set before the first use; without it,
+	// each Secret is compared anew.
+	Keys func() *keyring.Ring
+
 	objects *apply.Engine
 	mirror  *apply.Mirror
 	kinds   *apply.Kinds
@@ -72,6 +77,23 @@ func New(objects *apply.Engine, kinds *apply.Kinds, mirror *apply.Mirror, reader
 		objects: objects, kinds: kinds, mirror: mirror, reader: reader, retain: retain, safety: safety, clock: clock,
 		matched: lru.New(remembered), locks: keymutex.NewHashed(locks), guard: &guard{reader: reader},
 	}
+}
+
+func (e *Engine) ring() *keyring.Ring {
+	if e.Keys == nil {
+		return nil
+	}
+	return e.Keys()
+}
+
+// Record is the inventory's record of a live object that is as it was rendered.
+func (e *Engine) Record(live, obj *unstructured.Unstructured) apply.Record {
+	return apply.Record{UID: live.GetUID(), Hash: apply.Hash(obj, e.ring()), Version: e.Fingerprint(live)}
+}
+
+// Fingerprint is the hash of a live object's content that its Record holds.
+func (e *Engine) Fingerprint(live *unstructured.Unstructured) string {
+	return Fingerprint(live, e.ring())
 }
 
 // Inventory is what a holder holds, in the order in which it was installed.

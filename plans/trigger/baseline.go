@@ -1,24 +1,12 @@
 package trigger
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
-
-// Keyed is the hash of baselines. The key is the uid of the Instance, so that equal values of two Instances differ.
-func Keyed(key string) Hash {
-	return func(value string) string {
-		mac := hmac.New(sha256.New, []byte(key))
-		mac.Write([]byte(value))
-		return hex.EncodeToString(mac.Sum(nil)[:12])
-	}
-}
 
 // UIDs is how many request uids the baseline remembers.
 const UIDs = 32
@@ -50,7 +38,7 @@ func adopt(in Input, base *v1beta1.Baseline, names []string) {
 	}
 	for _, name := range names {
 		if value, set := in.Given[name]; set {
-			base.Parameters[name] = in.Hash(value)
+			base.Parameters[name] = in.Digests.Of(name, value)
 			if base.Fixed[name] != value {
 				delete(base.Fixed, name)
 			}
@@ -131,7 +119,7 @@ func idle(in Input) *v1beta1.Baseline {
 func snapshot(in Input) *v1beta1.Baseline {
 	base := &v1beta1.Baseline{OperatorVersion: in.Instance.OperatorVersionKey().String(), Parameters: map[string]string{}}
 	for name, value := range in.Given {
-		base.Parameters[name] = in.Hash(value)
+		base.Parameters[name] = in.Digests.Of(name, value)
 	}
 	base.Fixed = fixed(in)
 	for _, st := range in.Instance.Status.PlanStatus {

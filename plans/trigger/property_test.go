@@ -77,7 +77,7 @@ func newWorld(t *rapid.T) *world {
 }
 
 func (w *world) input(instance *v1beta1.Instance) Input {
-	in := Input{Instance: instance, Given: instance.Spec.Parameters, Version: w.versions[instance.Spec.OperatorVersion.Name], Hash: Keyed("uid")}
+	in := Input{Instance: instance, Given: instance.Spec.Parameters, Version: w.versions[instance.Spec.OperatorVersion.Name], Digests: plain("of ")}
 	if b := instance.Status.Baseline; b != nil && b.OperatorVersion != instance.OperatorVersionKey().String() && !w.forgets {
 		in.Old = ptr(w.versions[b.OperatorVersion[len("ns/"):]])
 	}
@@ -227,7 +227,7 @@ func (w *world) trigger(version string, p v1beta1.Parameter) string {
 func (w *world) differs(b *v1beta1.Baseline, name string) bool {
 	value, set := w.instance.Spec.Parameters[name]
 	hash, known := b.Parameters[name]
-	return set != known || set && hash != Keyed("uid")(value)
+	return set != known || set && hash != plain("of ").Of(name, value)
 }
 
 // adopted checks that a value is taken over only by a run that answers it and has it.

@@ -13,8 +13,13 @@ import (
 	"kudo.dev/kudo/plans"
 )
 
-// Hash turns a parameter's value into what the baseline keeps of it.
-type Hash func(value string) string
+// Digests are what the baseline keeps of the values of parameters.
+type Digests interface {
+	// Of returns the digest of a parameter's value.
+	Of(name, value string) string
+	// Same reports whether a digest of the baseline is that of a parameter's value.
+	Same(name, digest, value string) bool
+}
 
 // Input is all that a decision rests on.
 type Input struct {
@@ -28,8 +33,8 @@ type Input struct {
 	Version v1beta1.OperatorVersionSpec
 	// Old is the OperatorVersion of the baseline, if spec names another one and it is still known.
 	Old *v1beta1.OperatorVersionSpec
-	// Hash of values, as it was used for the baseline.
-	Hash Hash
+	// Digests of values, as they were used for the baseline.
+	Digests Digests
 }
 
 // Request is one plan that a change asks for.
@@ -298,7 +303,7 @@ func changed(in Input) []string {
 	base, spec := in.Instance.Status.Baseline.Parameters, in.Given
 	diff := map[string]bool{}
 	for name, value := range spec {
-		if hash, known := base[name]; !known || hash != in.Hash(value) {
+		if hash, known := base[name]; !known || !in.Digests.Same(name, hash, value) {
 			diff[name] = true
 		}
 	}

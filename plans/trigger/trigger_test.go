@@ -39,6 +39,12 @@ func version(plans string, parameters ...string) v1beta1.OperatorVersionSpec {
 
 type values = map[string]string
 
+// plain are digests that are a prefix and the value.
+type plain string
+
+func (p plain) Of(_, value string) string         { return string(p) + value }
+func (p plain) Same(_, digest, value string) bool { return digest == string(p)+value }
+
 // state is an Instance that has run v1 with A=1, B=1, C=1, I=1 and is at rest; modifiers change it.
 type state struct {
 	*v1beta1.Instance
@@ -58,7 +64,7 @@ func given(v v1beta1.OperatorVersionSpec, mods ...modifier) Input {
 	for _, m := range mods {
 		m(s)
 	}
-	return Input{Instance: s.Instance, Given: s.Spec.Parameters, Version: s.v, Old: s.old, Hash: func(v string) string { return v }}
+	return Input{Instance: s.Instance, Given: s.Spec.Parameters, Version: s.v, Old: s.old, Digests: plain("")}
 }
 
 func set(name, value string) modifier {

@@ -1,12 +1,15 @@
 package apply
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,7 +23,7 @@ import (
 // TestHistory: runs and OperatorVersions are written down, and come back as they were.
 func TestHistory(t *testing.T) {
 	ns, ctx := namespace(t), context.Background()
-	store := history.New(cluster, cluster)
+	store := history.New(cluster, cluster, history.NewKeys(cluster, "kudo-system"))
 	ov := gen.Version(ns, "op", gen.Param("A", "1", ""), gen.ConfigMaps("cm", 20), gen.Serial("deploy", "cm"))
 	i := gen.Instance("i", ov, map[string]string{"A": "2"})
 	must(t, cluster.Create(ctx, i)) // without its OperatorVersion, so that the manager lets it be
@@ -33,12 +36,16 @@ func TestHistory(t *testing.T) {
 	for _, r := range []history.Run{refers, left, run, run} {
 		must(t, store.Begin(ctx, i, 1, r))
 	}
-	read, err := store.Read(ctx, i, 1, nil)
+	read, err := store.Read(ctx, i, 1)
 	must(t, err)
+	if read.Key == "" {
+		t.Error("the key of the seal is told")
+	}
+	read.Key = ""
 	if diff := cmp.Diff(run, *read); diff != "" {
 		t.Errorf("a left-over that was never committed is replaced: %s", diff)
 	}
-	spec, err := store.Kept(ctx, ns, "i-1")
+	spec, err := store.Kept(ctx, i, "i-1")
 	must(t, err)
 	if diff := cmp.Diff(ov.Spec, *spec); diff != "" {
 		t.Errorf("the OperatorVersion comes back: %s", diff)
@@ -85,7 +92,7 @@ func TestTrim(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ns, ctx := namespace(t), context.Background()
-			store := history.New(cluster, cluster)
+			store := history.New(cluster, cluster, history.NewKeys(cluster, "kudo-system"))
 			i, other := gen.Instance("i", gen.Version(ns, "op"), nil), gen.Instance("i-other", gen.Version(ns, "op"), nil)
 			must(t, cluster.Create(ctx, i))
 			must(t, cluster.Create(ctx, other))
@@ -115,55 +122,103 @@ func TestTrim(t *testing.T) {
 	}
 }
 
-// TestSensitiveHistory: sensitive values are not in ControllerRevisions, and come back: from the Secret, else from those
-// that the Instance has now if they are the same, else not at all.
+// TestSensitiveHistory is T27: sensitive values stand in ControllerRevisions sealed, and come back for their run only.
 func TestSensitiveHistory(t *testing.T) {
 	ns, ctx := namespace(t), context.Background()
-	store := history.New(cluster, cluster)
+	store := history.New(cluster, cluster, history.NewKeys(cluster, "kudo-system"))
 	i := gen.Instance("i", gen.Version(ns, "op"), nil)
 	must(t, cluster.Create(ctx, i))
-	run := history.Run{Plan: "deploy", UID: history.RunUID(i.UID, 1), Parameters: map[string]string{"A": "open", "P": "first"}, Sensitive: []string{"P"}}
-	must(t, store.Begin(ctx, i, 1, run))
-	for _, p := range []string{"second", "third"} { // the second was never committed
-		run.Parameters = map[string]string{"A": "open", "P": p}
-		must(t, store.Begin(ctx, i, 2, run))
+	begin := func(revision int64, p string) {
+		t.Helper()
+		must(t, store.Begin(ctx, i, revision, history.Run{
+			Plan: "deploy", UID: history.RunUID(i.UID, revision), Parameters: map[string]string{"A": "open <&>", "P": p}, Sensitive: []string{"P"},
+		}))
 	}
+	begin(1, "first")
+	begin(2, "second") // it was never committed
+	begin(2, "third")
+	before := &appsv1.ControllerRevision{}
+	must(t, cluster.Get(ctx, types.NamespacedName{Namespace: ns, Name: history.Name("i", 2)}, before))
+	begin(2, "third")
 	revision := &appsv1.ControllerRevision{}
 	must(t, cluster.Get(ctx, types.NamespacedName{Namespace: ns, Name: history.Name("i", 2)}, revision))
-	if text := string(revision.Data.Raw); strings.Contains(text, "third") || !strings.Contains(text, "hmac-sha256:") || !strings.Contains(text, "open") {
+	if revision.UID != before.UID {
+		t.Error("a crash came between writing down and the commit: what says the same stays")
+	}
+	if text := string(revision.Data.Raw); strings.Contains(text, "third") || !strings.Contains(text, "aes-256-gcm:") {
 		t.Errorf("the run is written down as %s", text)
 	}
-	values := func(number int64, now map[string]string) string {
-		t.Helper()
-		read, err := store.Read(ctx, i, number, now)
+	for number, want := range map[int64]string{1: "open <&> first", 2: "open <&> third"} {
+		read, err := store.Read(ctx, i, number)
 		must(t, err)
-		return read.Parameters["A"] + " " + read.Parameters["P"] + " " + strings.Join(read.Lost, ",")
-	}
-	for number, want := range map[int64]string{1: "open first ", 2: "open third "} {
-		if got := values(number, nil); got != want {
+		if got := read.Parameters["A"] + " " + read.Parameters["P"]; got != want {
 			t.Errorf("run %d has %q, want %q", number, got, want)
 		}
 	}
-	must(t, store.Begin(ctx, i, 3, run))
-	if got := values(1, nil); got != "open  P" {
-		t.Errorf("the values of the run before the last are not kept any more: %q", got)
+	if err := cluster.Get(ctx, types.NamespacedName{Namespace: ns, Name: history.SecretName("i")}, &corev1.Secret{}); !apierrors.IsNotFound(err) {
+		t.Errorf("values are kept in a Secret: %v", err)
 	}
-	must(t, store.Discard(ctx, i))
-	if got := values(3, map[string]string{"P": "third"}); got != "open third " {
-		t.Errorf("the value is still known: %q", got)
-	}
-	if got := values(3, map[string]string{"P": "else"}); got != "open  P" {
-		t.Errorf("the value is lost: %q", got)
-	}
+}
 
-	t.Log("a Secret of somebody else is not touched")
-	foreign := &corev1.Secret{ObjectMeta: gen.Meta(ns, history.SecretName("i")), StringData: map[string]string{"a": "b"}}
-	must(t, cluster.Create(ctx, foreign))
-	if err := store.Begin(ctx, i, 4, run); err == nil || !strings.Contains(err.Error(), "rename or delete it") {
-		t.Errorf("a run of an Instance whose Secret is somebody else's: %v", err)
+// i1 is the uid in the record of the first run of its owner.
+func i1(record *appsv1.ControllerRevision) string {
+	return string(history.RunUID(record.OwnerReferences[0].UID, 1))
+}
+
+// TestSealedHistory is T25: a record is read only as kudo has written it, for its owner and its number.
+func TestSealedHistory(t *testing.T) {
+	ctx := context.Background()
+	for name, tc := range map[string]struct {
+		reason string
+		forge  func(record *appsv1.ControllerRevision, other *v1beta1.Instance)
+		want   string
+	}{
+		"Same": {"it is read whoever has written it down again", func(*appsv1.ControllerRevision, *v1beta1.Instance) {}, ""},
+		"Order": {"the order of keys is no content", func(r *appsv1.ControllerRevision, _ *v1beta1.Instance) {
+			r.Data.Raw = fmt.Appendf(nil, `{"uid":"%s",%s`, i1(r), bytes.ReplaceAll(r.Data.Raw[1:], []byte(`,"uid":"`+i1(r)+`"`), nil))
+		}, ""},
+		"Outcome": {"the outcome is not sealed, and only shown", func(r *appsv1.ControllerRevision, _ *v1beta1.Instance) { r.Annotations["kudo.dev/outcome"] = "{}" }, ""},
+		"Data": {"the data", func(r *appsv1.ControllerRevision, _ *v1beta1.Instance) {
+			r.Data.Raw = bytes.ReplaceAll(r.Data.Raw, []byte("worker"), []byte("deploy"))
+		}, "was not written by this kudo"},
+		"Unsealed":  {"T29: without a seal", func(r *appsv1.ControllerRevision, _ *v1beta1.Instance) { r.Annotations = nil }, "was not written by this kudo"},
+		"Number":    {"another number", func(r *appsv1.ControllerRevision, _ *v1beta1.Instance) { r.Revision = 7 }, "was not written by this kudo"},
+		"Ownerless": {"no owner", func(r *appsv1.ControllerRevision, _ *v1beta1.Instance) { r.OwnerReferences, r.Labels = nil, nil }, "was not written by this kudo"},
+		"OtherOwner": {"another owner", func(r *appsv1.ControllerRevision, other *v1beta1.Instance) {
+			r.OwnerReferences[0].Name, r.OwnerReferences[0].UID = other.Name, other.UID
+		}, "was not written by this kudo"},
+		"Renamed": {"the record of another run", func(r *appsv1.ControllerRevision, _ *v1beta1.Instance) { r.Name = "i-2" }, "is missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ns := namespace(t)
+			store := history.New(cluster, cluster, history.NewKeys(cluster, "kudo-system"))
+			i, other := gen.Instance("i", gen.Version(ns, "op"), nil), gen.Instance("other", gen.Version(ns, "op"), nil)
+			must(t, cluster.Create(ctx, i))
+			must(t, cluster.Create(ctx, other))
+			must(t, store.Begin(ctx, i, 1, history.Run{Plan: "deploy", UID: history.RunUID(i.UID, 1), ServiceAccount: "worker"}))
+			record := &appsv1.ControllerRevision{}
+			must(t, cluster.Get(ctx, types.NamespacedName{Namespace: ns, Name: "i-1"}, record))
+			must(t, cluster.Delete(ctx, record.DeepCopy()))
+			record.ResourceVersion, record.UID = "", ""
+			tc.forge(record, other)
+			must(t, cluster.Create(ctx, record))
+			_, err := store.Read(ctx, i, 1)
+			switch {
+			case tc.want == "" && err != nil, tc.want != "" && (err == nil || !history.Unusable(err) || !strings.Contains(err.Error(), "ControllerRevision "+ns+"/i-1 "+tc.want)):
+				t.Errorf("%s: %v, want %q", tc.reason, err, tc.want)
+			}
+		})
 	}
-	must(t, cluster.Get(ctx, types.NamespacedName{Namespace: ns, Name: foreign.Name}, foreign))
-	if len(foreign.Data) != 1 {
-		t.Errorf("the foreign Secret has changed: %v", foreign.Data)
+	ns := namespace(t)
+	i := gen.Instance("i", gen.Version(ns, "op"), nil)
+	must(t, cluster.Create(ctx, i))
+	store := history.New(cluster, cluster, history.NewKeys(cluster, "kudo-system"))
+	must(t, store.Begin(ctx, i, 2, history.Run{Plan: "deploy", UID: history.RunUID(i.UID, 1)}))
+	if _, err := store.Read(ctx, i, 2); !history.Unusable(err) {
+		t.Errorf("a run has the uid of its number: %v", err)
+	}
+	none := history.New(cluster, cluster, history.NewKeys(cluster, ns))
+	if err := none.Begin(ctx, i, 3, history.Run{}); err == nil || !strings.Contains(err.Error(), "Secret "+ns+"/kudo-history-key") {
+		t.Errorf("without a key: %v", err)
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
 // state is all that is in a world, by kind and name, without what differs from run to run: times, uids, versions. What
@@ -159,6 +161,15 @@ func normal(o *unstructured.Unstructured, live map[types.UID]*unstructured.Unstr
 		if spec, _, _ := unstructured.NestedString(o.Object, "data", "spec"); spec != "" {
 			_ = unstructured.SetNestedField(o.Object, "packed", "data", "spec")
 		}
+		if o.GetAnnotations()[v1beta1.SealAnnotation] != "" { // it is of uids
+			_ = unstructured.SetNestedField(o.Object, "set", "metadata", "annotations", v1beta1.SealAnnotation)
+		}
+		given, _, _ := unstructured.NestedStringMap(o.Object, "data", "parameters")
+		for name, value := range given {
+			if strings.HasPrefix(value, "aes-256-gcm:") {
+				_ = unstructured.SetNestedField(o.Object, "sealed", "data", "parameters", name)
+			}
+		}
 	default:
 		delete(o.Object, "status")
 	}
@@ -213,6 +224,9 @@ func normalStatus(o *unstructured.Unstructured, live map[types.UID]*unstructured
 	}
 	if content, _, _ := unstructured.NestedString(o.Object, "status", "baseline", "content"); content != "" {
 		_ = unstructured.SetNestedField(o.Object, "set", "status", "baseline", "content")
+	}
+	if inputs, _, _ := unstructured.NestedString(o.Object, "status", "inputs"); inputs != "" {
+		_ = unstructured.SetNestedField(o.Object, "set", "status", "inputs")
 	}
 	parameters, _, _ := unstructured.NestedStringMap(o.Object, "status", "baseline", "parameters")
 	for name := range parameters {

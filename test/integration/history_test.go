@@ -115,13 +115,13 @@ func TestLeftOverVersion(t *testing.T) {
 	i := await(t, ns, "i", notReady(v1beta1.ReasonOperatorVersionNotFound))
 	spec, err := history.Pack(&before.Spec)
 	must(t, err)
-	store := history.New(cluster, cluster)
+	store := history.New(cluster, cluster, history.NewKeys(cluster, "kudo-system"))
 	must(t, store.Begin(t.Context(), i, 1, history.Run{
 		Plan: "deploy", Cause: "instance created", UID: history.RunUID(i.UID, 1), OperatorVersion: ns + "/one", Snapshot: "i-1", Spec: spec,
 	}))
 	must(t, cluster.Create(t.Context(), ov))
 	status(t, await(t, ns, "i", env.Ended("deploy", 1)), "deploy", v1beta1.Complete)
-	kept, err := store.Kept(t.Context(), ns, "i-1")
+	kept, err := store.Kept(t.Context(), i, "i-1")
 	must(t, err)
 	if diff := cmp.Diff(ov.Spec, *kept); diff != "" {
 		t.Errorf("the run holds another version than it ran: %s", diff)

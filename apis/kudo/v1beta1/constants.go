@@ -15,6 +15,8 @@ const (
 	ReleasingLabel = "kudo.dev/releasing"
 	// HistoryLabel on a ControllerRevision holds the uid of the object whose run it keeps.
 	HistoryLabel = "kudo.dev/history-of"
+	// SealAnnotation on such a ControllerRevision shows that kudo wrote it.
+	SealAnnotation = "kudo.dev/seal"
 
 	// PlanAnnotation names the plan that wrote an object last.
 	PlanAnnotation = "kudo.dev/plan"
@@ -106,6 +108,7 @@ const (
 	ReasonWaitingForCRDs          = "WaitingForCRDs"
 	ReasonWaitingForParameters    = "WaitingForParameters"
 	ReasonServiceAccountNotFound  = "ServiceAccountNotFound"
+	ReasonHistoryKeyMissing       = "HistoryKeyMissing"
 )
 
 // Condition types of an OperatorVersion and of an Installation, and their reasons.
@@ -140,6 +143,10 @@ const (
 	EventInvalidOperatorVersion = "InvalidOperatorVersion"
 	EventInvalidSpec            = "InvalidSpec"
 	EventParametersMissing      = "ParametersMissing"
+	EventHistoryKeyMissing      = "HistoryKeyMissing"
+	EventRecordUnusable         = "RecordUnusable"
+	EventResourceIgnored        = "ResourceIgnored"
+	EventSecretKept             = "SecretKept"
 	EventForeignObject          = "ForeignObjectKept"
 	EventFieldDropped           = "FieldDropped"
 	EventPruned                 = "ResourcePruned"

@@ -259,7 +259,7 @@ type Baseline struct {
 	// OperatorVersion is `<namespace>/<name>` of the OperatorVersion that the last run was started with.
 	// +optional
 	OperatorVersion string `json:"operatorVersion,omitempty"`
-	// Parameters maps each parameter of spec to a keyed hash of the value that was acted upon.
+	// Parameters maps each parameter of spec to a keyed digest of the value that was acted upon.
 	// +optional
 	Parameters map[string]string `json:"parameters,omitempty"`
 	// Fixed holds the defaults of immutable parameters that spec left out when the Instance was created.
@@ -278,14 +278,14 @@ type Baseline struct {
 	// Snapshot names the ControllerRevision that holds the OperatorVersion of the newest run.
 	// +optional
 	Snapshot string `json:"snapshot,omitempty"`
-	// Content is a digest of what Snapshot holds.
+	// Content is a digest of what Snapshot holds, behind the id of the key that it is sealed with.
 	// +optional
 	Content string `json:"content,omitempty"`
 	// Suspended is whether the newest run was started with spec.suspend.
 	// +optional
 	Suspended bool `json:"suspended,omitempty"`
-	// Sensitive is whether the newest run has sensitive parameters. Their values are in a Secret that the Instance owns,
-	// <name>-kudo-parameters.
+	// Sensitive is set if an earlier version of kudo has kept sensitive values in the Secret <name>-kudo-parameters, which is
+	// to be deleted.
 	// +optional
 	Sensitive bool `json:"sensitive,omitempty"`
 }

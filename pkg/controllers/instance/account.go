@@ -108,8 +108,8 @@ func (p *pass) awaitCleanupAccount(ctx context.Context, message string) (bool, e
 	return p.halted(ctx, v1beta1.ReasonServiceAccountNotFound, v1beta1.EventServiceAccountMissing, message)
 }
 
-// accountOf returns the account that a record names, and whether it is kudo's own. An old record that names none resumes
-// as the account that the next run has.
+// accountOf returns the account that a record names, and whether it is kudo's own. A run that KUDO has started has no record
+// that names one: it goes on as the account that the next run has.
 func (p *pass) accountOf(record history.Run) (apply.Account, bool) {
 	switch {
 	case record.Privileged:

@@ -51,7 +51,7 @@ func (p *pass) decide(ctx context.Context) (bool, error) {
 	if p.unsourced != "" {
 		return p.withoutValues(ctx)
 	}
-	input := trigger.Input{Instance: p.instance, Given: p.wanted(), Version: *p.live.Spec, Old: old, Hash: p.hash}
+	input := trigger.Input{Instance: p.instance, Given: p.wanted(), Version: *p.live.Spec, Old: old, Digests: p.digests()}
 	decision, err := trigger.Decide(input)
 	if err != nil {
 		return p.refused(ctx, err)
@@ -142,11 +142,11 @@ func (p *pass) before(ctx context.Context) (*v1beta1.OperatorVersionSpec, error)
 		return nil, nil
 	}
 	kept, err := p.kept(ctx, base.Snapshot)
-	if err != nil {
-		return nil, err
-	}
-	if kept != nil {
+	if err == nil && kept != nil {
 		return kept.Spec, nil
+	}
+	if err != nil && !history.Unusable(err) {
+		return nil, err
 	}
 	ov := &v1beta1.OperatorVersion{}
 	err = p.Client.Get(ctx, key(base.OperatorVersion), ov)
@@ -171,8 +171,8 @@ func (p *pass) retried(ctx context.Context) (*trigger.Request, error) {
 		if _, defined := p.live.Spec.Plans[name]; st.UID != uid || st.Status != v1beta1.FatalError || !defined || name == v1beta1.CleanupPlan {
 			continue
 		}
-		failed, err := p.History.Read(ctx, p.instance, st.Revision, nil)
-		if err != nil && !apierrors.IsNotFound(err) {
+		failed, err := p.History.Read(ctx, p.instance, st.Revision)
+		if err != nil && !history.Unusable(err) {
 			return nil, err
 		}
 		return &trigger.Request{Plan: name, Cause: fmt.Sprintf("retry of run %d", st.Revision), Upgrade: err == nil && failed.Upgrade}, nil
@@ -206,8 +206,8 @@ func (p *pass) upgrading(ctx context.Context) (bool, error) {
 	if st.Revision == 0 {
 		return false, nil
 	}
-	record, err := p.History.Read(ctx, p.instance, st.Revision, nil)
-	if apierrors.IsNotFound(err) {
+	record, err := p.History.Read(ctx, p.instance, st.Revision)
+	if history.Unusable(err) {
 		return false, nil
 	}
 	if err != nil {
@@ -318,12 +318,6 @@ func (p *pass) begin(ctx context.Context, plan, cause string, version *runner.Ve
 	if err := p.History.Begin(ctx, p.instance, revision, record); err != nil {
 		return err
 	}
-	if status.Baseline.Sensitive && len(values.sensitive) == 0 {
-		if err := p.History.Discard(ctx, p.instance); err != nil {
-			return err
-		}
-	}
-	status.Baseline.Sensitive = len(values.sensitive) > 0
 	if err := p.History.Trim(ctx, p.instance, revision, status.Baseline.Snapshot); err != nil {
 		return err
 	}
@@ -337,10 +331,10 @@ func (p *pass) begin(ctx context.Context, plan, cause string, version *runner.Ve
 	}
 	p.Tarballs.Forget(client.ObjectKeyFromObject(p.instance))
 	status.Baseline.Revision, status.Baseline.Suspended = revision, record.Suspend
-	status.Baseline.Snapshot, status.Baseline.Content = record.Snapshot, version.Hash
+	status.Baseline.Snapshot, status.Baseline.Content = record.Snapshot, p.contentDigest(version)
 	status.PlanStatus = plans.List(status.PlanStatus, version.Spec.InstancePlans())
 	status.PlanStatus[plan] = plans.Start(plan, version.Spec.Plans[plan], uid, revision, p.Clock.Now())
-	p.remember(p.newRun(record, version))
+	p.remember(p.newRun(record, version), p.ring.Current())
 	p.happened(corev1.EventTypeNormal, v1beta1.EventPlanStarted, "Execution of plan %s started", plan)
 	return nil
 }
@@ -349,13 +343,19 @@ func (p *pass) begin(ctx context.Context, plan, cause string, version *runner.Ve
 // content for the run before, or hold it itself.
 func (p *pass) content(record *history.Run, revision int64, version *runner.Version) (err error) {
 	base := p.instance.Status.Baseline
-	if base.Snapshot != "" && base.Content == version.Hash {
+	if base.Snapshot != "" && base.Content == p.contentDigest(version) {
 		record.Snapshot = base.Snapshot
 		return nil
 	}
 	record.Snapshot = history.Name(p.instance.Name, revision)
 	record.Spec, err = history.Pack(version.Spec)
 	return err
+}
+
+// contentDigest is the digest of what a snapshot holds, and names the key that the snapshot is sealed with: with another
+// key, a run holds its own.
+func (p *pass) contentDigest(version *runner.Version) string {
+	return p.ring.Current() + "." + version.Hash
 }
 
 func (p *pass) newRun(record history.Run, version *runner.Version) *runner.Run {
@@ -365,7 +365,7 @@ func (p *pass) newRun(record history.Run, version *runner.Version) *runner.Run {
 			Kind: "Instance", Namespace: p.instance.Namespace, Name: p.instance.Name, UID: p.instance.UID, Annotations: p.instance.Annotations, Owners: p.instance.OwnerReferences,
 		},
 		Source: p.instance.OperatorVersionKey().String(), Version: version, Plan: record.Plan, UID: record.UID, Given: record.Parameters, Sensitive: record.Sensitive,
-		Upgrade: record.Upgrade, Suspend: record.Suspend, Account: account, Privileged: privileged, Owners: p.owners,
+		Upgrade: record.Upgrade, Suspend: record.Suspend, Account: account, Privileged: privileged, Owners: p.owners, Keys: p.ring,
 	}
 }
 

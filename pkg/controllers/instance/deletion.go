@@ -12,6 +12,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/controllers/requeue"
+	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/plans"
 	"kudo.dev/kudo/plans/trigger"
@@ -175,5 +176,12 @@ func (p *pass) cleanupVersion(ctx context.Context) (*runner.Version, error) {
 		return p.live, nil
 	}
 	kept, err := p.kept(ctx, base.Snapshot)
+	if history.Unusable(err) {
+		if p.live == nil {
+			p.warn(v1beta1.EventRecordUnusable, "plan %s is given up, since nothing tells any more whether there is one: OperatorVersion %s is gone, and %s",
+				v1beta1.CleanupPlan, base.OperatorVersion, err)
+		}
+		return p.live, nil
+	}
 	return cmp.Or(kept, p.live), err
 }

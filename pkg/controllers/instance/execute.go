@@ -1,15 +1,12 @@
 package instance
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"sort"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,7 +17,6 @@ import (
 	"kudo.dev/kudo/pkg/conditions"
 	"kudo.dev/kudo/pkg/controllers/requeue"
 	"kudo.dev/kudo/pkg/health"
-	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/plans"
 )
@@ -107,77 +103,6 @@ func (p *pass) ended(ctx context.Context, name string, st v1beta1.PlanStatus, in
 	}
 	p.finish(name, st)
 	return nil
-}
-
-// resume finds what the running plan was started with, after a restart of the manager.
-func (p *pass) resume(ctx context.Context, name string, st v1beta1.PlanStatus) error {
-	if p.run != nil {
-		return nil
-	}
-	if known := p.goingOn(name, st); known != nil {
-		if lost := p.privilegeLost(known.run.Privileged, st.Revision); lost != "" {
-			plans.Fail(&st, lost, p.Clock.Now())
-			p.finish(name, st)
-			return nil
-		}
-		known.run.Subject.Annotations = p.instance.Annotations
-		p.run, p.told = known.run, known.told
-		return nil
-	}
-	now := p.values()
-	version, record := p.live, history.Run{Plan: name, UID: st.UID, Parameters: now.given, Sensitive: now.sensitive}
-	if st.Revision != 0 {
-		read, err := p.History.Read(ctx, p.instance, st.Revision, now.given)
-		if err != nil && !apierrors.IsNotFound(err) {
-			return err
-		}
-		if err == nil {
-			record = *read
-			kept, err := p.kept(ctx, read.Snapshot)
-			if err != nil {
-				return err
-			}
-			version = cmp.Or(kept, version)
-		}
-	}
-	if lost := cmp.Or(p.privilegeLost(record.Privileged, st.Revision), p.lost(record, version)); lost != "" {
-		plans.Fail(&st, lost, p.Clock.Now())
-		p.finish(name, st)
-		return nil
-	}
-	record.Plan, record.UID = name, st.UID
-	p.remember(p.newRun(record, version))
-	return nil
-}
-
-// kept is the content of an OperatorVersion that a ControllerRevision holds; nil if it is not there.
-func (p *pass) kept(ctx context.Context, name string) (*runner.Version, error) {
-	if name == "" {
-		return nil, nil
-	}
-	spec, err := p.History.Kept(ctx, p.instance.Namespace, name)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return p.Versions.Content(spec)
-}
-
-// lost says why a run cannot go on: what it was started with is not there any more.
-func (p *pass) lost(record history.Run, version *runner.Version) string {
-	if version == nil {
-		return fmt.Sprintf("OperatorVersion %s is gone, and no snapshot of it is left", p.instance.OperatorVersionKey())
-	}
-	if _, defined := version.Spec.Plans[record.Plan]; !defined {
-		return fmt.Sprintf("OperatorVersion %s has no plan %s, and no snapshot of the one that the run was started with is left", p.instance.OperatorVersionKey(), record.Plan)
-	}
-	if len(record.Lost) > 0 {
-		return fmt.Sprintf("the values of the sensitive parameters %s that the run was started with are gone: Secret %s/%s was changed or deleted",
-			strings.Join(record.Lost, ", "), p.instance.Namespace, history.SecretName(p.instance.Name))
-	}
-	return ""
 }
 
 // progress puts the state of the running plan into the status.

@@ -23,12 +23,12 @@ import (
 	"kudo.dev/kudo/pkg/controllers/requeue"
 	"kudo.dev/kudo/pkg/controllers/tarball"
 	"kudo.dev/kudo/pkg/history"
+	"kudo.dev/kudo/pkg/keyring"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/pkg/settings"
 	"kudo.dev/kudo/pkg/share"
 	"kudo.dev/kudo/pkg/sources"
 	"kudo.dev/kudo/plans"
-	"kudo.dev/kudo/plans/trigger"
 )
 
 // Reconciler runs the plans of Instances.
@@ -36,8 +36,10 @@ type Reconciler struct {
 	// Client reads kudo's own kinds from a cache that shows what was written through it.
 	Client client.Client
 	// Reader reads live.
-	Reader   client.Reader
-	History  *history.Store
+	Reader  client.Reader
+	History *history.Store
+	// Keys of records and digests.
+	Keys     history.Keys
 	Runner   *runner.Runner
 	Mirror   *apply.Mirror
 	Share    *share.Engine
@@ -76,6 +78,8 @@ type pass struct {
 	// sourced is what spec.parametersFrom gives, and unsourced says why it cannot be told.
 	sourced   sources.Values
 	unsourced string
+	// ring holds the keys of records and digests.
+	ring *keyring.Ring
 	// run is what goes on; nil at rest.
 	run *runner.Run
 	// told are the warnings of the run that have been recorded.
@@ -93,9 +97,12 @@ type step func(*pass, context.Context) (bool, error)
 // steps of a reconcile, in order.
 var steps = []step{
 	(*pass).wake,
+	(*pass).unlock,
+	(*pass).clear,
 	(*pass).loadVersion,
 	(*pass).observeAccount,
 	(*pass).gather,
+	(*pass).rekey,
 	(*pass).deletion,
 	(*pass).finalizer,
 	(*pass).requests,
@@ -174,9 +181,6 @@ func (p *pass) event(kind, reason, format string, args ...any) {
 func (p *pass) warn(reason, format string, args ...any) {
 	p.event(corev1.EventTypeWarning, reason, format, args...)
 }
-
-// hash is what the baseline keeps of a parameter's value.
-func (p *pass) hash(value string) string { return trigger.Keyed(string(p.instance.UID))(value) }
 
 // loadVersion gets what spec.operatorVersion names.
 func (p *pass) loadVersion(ctx context.Context) (bool, error) {

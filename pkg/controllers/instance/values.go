@@ -6,10 +6,10 @@ import (
 	"maps"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/sources"
 )
 
@@ -88,17 +88,14 @@ func (p *pass) valuesWithout(ctx context.Context, held []string) (values, error)
 	if len(held) == 0 {
 		return out, nil
 	}
-	last, err := p.History.Read(ctx, p.instance, p.instance.Status.Baseline.Revision, out.given)
-	if apierrors.IsNotFound(err) {
+	last, err := p.History.Read(ctx, p.instance, p.instance.Status.Baseline.Revision)
+	if history.Unusable(err) {
 		return out, nil
 	}
 	if err != nil {
 		return values{}, err
 	}
 	for _, name := range held {
-		if slices.Contains(last.Lost, name) {
-			continue // the old value is not known any more
-		}
 		if value, set := last.Parameters[name]; set {
 			out.given[name] = value
 		} else {
@@ -116,8 +113,8 @@ func (p *pass) lastValues(ctx context.Context) (values, error) {
 	if len(p.instance.Spec.ParametersFrom) == 0 || p.live != nil && p.unsourced == "" || base == nil || base.Revision == 0 {
 		return out, nil
 	}
-	last, err := p.History.Read(ctx, p.instance, base.Revision, out.given)
-	if apierrors.IsNotFound(err) {
+	last, err := p.History.Read(ctx, p.instance, base.Revision)
+	if history.Unusable(err) {
 		return out, nil
 	}
 	if err != nil {

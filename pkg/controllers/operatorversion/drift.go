@@ -96,7 +96,7 @@ func (p *pass) look(ctx context.Context, r *v1beta1.HeldResource) (missing strin
 	case !share.Owns(live, p.holder):
 		return fmt.Sprintf("the hold on %s, which was taken off", id), false, nil
 	}
-	compare, again := p.unrest().see(p.Clock.Now(), r, share.Fingerprint(live))
+	compare, again := p.unrest().see(p.Clock.Now(), r, p.Share.Fingerprint(live))
 	p.again(again)
 	return "", compare, nil
 }
@@ -217,8 +217,7 @@ func (p *pass) matches(ctx context.Context, r *v1beta1.HeldResource, objs []*uns
 	if err != nil || !known || live == nil || live.GetUID() != r.UID {
 		return err
 	}
-	record := apply.Record{UID: live.GetUID(), Hash: apply.Hash(objs[at]), Version: share.Fingerprint(live)}
-	*r = share.Held(apply.Change{ID: apply.IDOf(objs[at]), Live: live, Record: record}, p.holder)
+	*r = share.Held(apply.Change{ID: apply.IDOf(objs[at]), Live: live, Record: p.Share.Record(live, objs[at])}, p.holder)
 	delete(p.unrest().objects, share.IDOf(*r))
 	return nil
 }

@@ -2,9 +2,6 @@ package operatorversion
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -106,22 +103,12 @@ func (p *pass) decide(ctx context.Context) (bool, error) {
 		return false, p.begin(ctx, "OperatorVersion changed")
 	case st.Status == v1beta1.FatalError && st.UID != "" && p.ov.Annotations[v1beta1.RetryAnnotation] == string(st.UID):
 		return false, p.begin(ctx, fmt.Sprintf("retry of run %d", st.Revision))
-	case st.Status == v1beta1.Complete && status.Inputs != p.inputs():
+	case st.Status == v1beta1.Complete && p.changed():
 		return false, p.begin(ctx, "installPlan or installParameters changed")
 	case st.Status == v1beta1.Complete && status.InstallationUID != p.holder.UID:
 		return false, p.begin(ctx, "to restore its Installation, which was removed")
 	}
 	return false, nil
-}
-
-// inputs is a hash of what a run of the install plan is started with.
-func (p *pass) inputs() string {
-	text, err := json.Marshal([]any{p.ov.Spec.InstallPlan, p.ov.Spec.InstallParameters})
-	if err != nil {
-		return ""
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:10])
 }
 
 // refused says why the install plan cannot be run.
@@ -165,8 +152,9 @@ func (p *pass) begin(ctx context.Context, cause string) error {
 		plans.Fail(&old, fmt.Sprintf("given up: spec.installPlan is %s now", plan), p.Clock.Now())
 		status.PlanStatus[running] = old
 	}
-	status.Revision, status.Inputs, status.InstallationUID = revision, p.inputs(), p.holder.UID
+	status.Revision, status.Inputs, status.InstallationUID = revision, p.ring.Digest(p.inputs()...), p.holder.UID
 	status.PlanStatus[plan] = plans.Start(plan, p.ov.Spec.Plans[plan], run.UID, revision, p.Clock.Now())
+	p.begun.Store(client.ObjectKeyFromObject(p.ov), proof{run.UID, p.ring.Current()})
 	p.derive()
 	if err := p.commit(ctx); err != nil {
 		return err
@@ -182,6 +170,9 @@ func (p *pass) execute(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	st := p.ov.Status.PlanStatus[name]
+	if lost, err := p.lost(ctx, name, st); lost || err != nil {
+		return err != nil, err
+	}
 	if err := p.newRun(name); err != nil {
 		return true, err
 	}
@@ -232,7 +223,7 @@ func (p *pass) newRun(plan string) error {
 	p.run = &runner.Run{
 		Subject: runner.Subject{Kind: "OperatorVersion", Namespace: p.ov.Namespace, Name: p.ov.Name, UID: p.ov.UID},
 		Source:  p.ov.Namespace + "/" + p.ov.Name, Version: version, Plan: plan, UID: p.ov.Status.PlanStatus[plan].UID,
-		Given: p.ov.Spec.InstallParameters, Sensitive: p.sensitive(), Account: p.Installer, Holder: p.holder, Policy: policy, Held: p.held,
+		Given: p.ov.Spec.InstallParameters, Sensitive: p.sensitive(), Account: p.Installer, Holder: p.holder, Policy: policy, Held: p.held, Keys: p.ring,
 	}
 	return nil
 }

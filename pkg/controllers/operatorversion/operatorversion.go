@@ -22,6 +22,7 @@ import (
 	"kudo.dev/kudo/pkg/controllers/events"
 	"kudo.dev/kudo/pkg/controllers/requeue"
 	"kudo.dev/kudo/pkg/history"
+	"kudo.dev/kudo/pkg/keyring"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/pkg/share"
 )
@@ -31,8 +32,10 @@ type Reconciler struct {
 	// Client reads kudo's own kinds from a cache that shows what was written through it.
 	Client client.Client
 	// Reader reads live.
-	Reader   client.Reader
-	History  *history.Store
+	Reader  client.Reader
+	History *history.Store
+	// Keys of records and digests.
+	Keys     history.Keys
 	Runner   *runner.Runner
 	Share    *share.Engine
 	Versions *runner.Versions
@@ -41,6 +44,8 @@ type Reconciler struct {
 	// Installer is the account with whose rights install plans write.
 	Installer apply.Account
 
+	// begun maps the name of an OperatorVersion to the proof of the run that this manager has started, or whose record it has read.
+	begun sync.Map
 	queue *requeue.Queue
 	// told are the warnings that were recorded in the last run of an OperatorVersion, by its name: *warned.
 	told sync.Map
@@ -59,6 +64,8 @@ type pass struct {
 	holder *v1beta1.Installation
 	// held is worked on: the inventory that will be written.
 	held share.Inventory
+	// ring holds the keys of records and digests.
+	ring *keyring.Ring
 	// run is what goes on; nil at rest.
 	run *runner.Run
 	// news are events, recorded when the status that goes with them has been committed.
@@ -74,6 +81,7 @@ type step func(*pass, context.Context) (bool, error)
 var steps = []step{
 	(*pass).load,
 	(*pass).deletion,
+	(*pass).unlock,
 	(*pass).prepare,
 	(*pass).decide,
 	(*pass).execute,
@@ -89,6 +97,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			r.queue.Forget(req.NamespacedName)
 			r.unrests.Delete(req.NamespacedName)
 			r.told.Delete(req.NamespacedName)
+			r.begun.Delete(req.NamespacedName)
 			return ctrl.Result{}, nil
 		}
 		return r.queue.Failed(ctx, req.NamespacedName, err)
