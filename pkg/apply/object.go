@@ -226,8 +226,17 @@ func RecordOf(live *unstructured.Unstructured, hash string) Record {
 // volatile annotations are written along with a change, and never cause one (engine rule 22).
 var volatile = []string{v1beta1.PlanAnnotation, v1beta1.PhaseAnnotation, v1beta1.StepAnnotation, v1beta1.PlanUIDAnnotation}
 
-// Hash of a rendered object, without what every run writes anew.
+// Hash is the part of an object's Digest that the inventory of its one holder keeps. What holders share goes by Digest.
 func Hash(obj *unstructured.Unstructured) string {
+	digest, err := Digest(obj)
+	if err != nil {
+		return ""
+	}
+	return hex.EncodeToString(digest[:10])
+}
+
+// Digest is the SHA-256 of a rendered object, without what every run writes anew.
+func Digest(obj *unstructured.Unstructured) ([sha256.Size]byte, error) {
 	metadata, _ := obj.Object["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
 	kept := make(map[string]any, len(annotations))
@@ -248,11 +257,7 @@ func Hash(obj *unstructured.Unstructured) string {
 	meta["annotations"] = kept
 	shallow["metadata"] = meta
 	text, err := json.Marshal(shallow) // keys of maps are sorted
-	if err != nil {
-		return ""
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:10])
+	return sha256.Sum256(text), err
 }
 
 // Body makes the body that is sent: a copy without what a rendered object must not say.

@@ -90,14 +90,19 @@ func alike(a, b *unstructured.Unstructured) bool {
 	return equality.Semantic.DeepEqual(Content(a), Content(b))
 }
 
-// Fingerprint is a hash of an object's content.
+// Fingerprint is the part of the digest of an object's content that the inventory of its one holder keeps.
 func Fingerprint(obj *unstructured.Unstructured) string {
-	text, err := json.Marshal(Content(obj)) // keys of maps are sorted
+	digest, err := contentDigest(obj)
 	if err != nil {
 		return ""
 	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:10])
+	return hex.EncodeToString(digest[:10])
+}
+
+// contentDigest is the SHA-256 of an object's content.
+func contentDigest(obj *unstructured.Unstructured) ([sha256.Size]byte, error) {
+	text, err := json.Marshal(Content(obj)) // keys of maps are sorted
+	return sha256.Sum256(text), err
 }
 
 // within tells whether all that is wanted is there: maps may hold more, and so may lists of named entries.
