@@ -15,12 +15,15 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/controllers"
 	"kudo.dev/kudo/pkg/crds"
+	"kudo.dev/kudo/pkg/runner"
 )
 
 func main() {
 	var o controllers.Options
 	flag.StringVar(&o.Namespace, "namespace", "kudo-system", "namespace of the manager: its lease and webhook certificate are there")
 	flag.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", "address of the metrics; 0 turns them off")
+	secure := flag.Bool("metrics-secure", true, "serve the metrics by https, and to who shows a token that may get /metrics (ClusterRole kudo-metrics-reader) only")
+	flag.StringVar(&o.MetricsCertDir, "metrics-cert-dir", "", "folder with tls.crt and tls.key of the metrics; default a certificate that is made at each start")
 	flag.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	flag.IntVar(&o.WebhookPort, "webhook-port", 9443, "port of the admission webhooks; 0 turns them off")
 	flag.StringVar(&o.WebhookCertDir, "webhook-cert-dir", "/tmp/cert", "folder that the webhooks' serving certificate is written to")
@@ -29,12 +32,15 @@ func main() {
 	flag.BoolVar(&o.RequireServiceAccount, "require-service-account", false, "start no plan of an Instance that names no ServiceAccount, unless there is a default: nobody's plans write with the manager's own rights")
 	flag.BoolVar(&o.LeaderElection, "leader-elect", true, "let several managers run, of which one works")
 	flag.IntVar(&o.Workers, "workers", 8, "how many Instances are worked on at a time")
-	flag.StringVar(&o.PipeImage, "pipe-image", "busybox", "image of the container that the files of Pipe tasks are read from; it needs sh, sleep and cat")
+	flag.StringVar(&o.PipeImage, "pipe-image", "busybox", "image of the container that the files of Pipe tasks are read from, with its digest: name@sha256:…; it needs sh, sleep and cat")
+	unpinned := flag.Bool("allow-unpinned-pipe-image", false, "take a --pipe-image without a digest: who moves its tag gets at the files of Pipe tasks")
 	tarballs(&o)
 	log := zap.Options{TimeEncoder: zapcore.ISO8601TimeEncoder}
 	log.BindFlags(flag.CommandLine)
 	flag.Parse()
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&log)))
+	o.PlainMetrics = !*secure
+	o.PipeRefusal = checkPipeImage(o.PipeImage, *unpinned)
 
 	ctx := ctrl.SetupSignalHandler()
 	config, err := ctrl.GetConfig()
@@ -79,6 +85,23 @@ func tarballs(o *controllers.Options) {
 		return nil
 	})
 	o.Tarballs.Access.Proxy = http.ProxyFromEnvironment
+}
+
+// checkPipeImage refuses Pipe tasks, and not the manager, if somebody has named an image without a digest: all else goes
+// on. No digest of the default image is known that would be right for every site, so that it is taken with a warning.
+func checkPipeImage(image string, unpinned bool) error {
+	err := runner.CheckPipeImage(image)
+	if err == nil || unpinned {
+		return nil
+	}
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "pipe-image" })
+	if given {
+		ctrl.Log.Error(err, "Pipe tasks are refused")
+		return err
+	}
+	ctrl.Log.Info("Pipe tasks read their files by an image without a digest: name one by --pipe-image=<image>@sha256:<digest>", "image", image)
+	return nil
 }
 
 func splitList(text string) []string {

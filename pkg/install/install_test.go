@@ -12,7 +12,7 @@ import (
 func TestObjects(t *testing.T) {
 	crds := []string{"CustomResourceDefinition configs.config.kudo.dev", "CustomResourceDefinition resourceexploringwebhookconfigurations.config.kudo.dev",
 		"CustomResourceDefinition installations.kudo.dev", "CustomResourceDefinition instances.kudo.dev", "CustomResourceDefinition operators.kudo.dev", "CustomResourceDefinition operatorversions.kudo.dev"}
-	rights := []string{"Namespace kudo-system", "ServiceAccount kudo-system/kudo-manager", "ClusterRole kudo-manager", "ClusterRoleBinding kudo-manager", "ClusterRole kudo-installer"}
+	rights := []string{"Namespace kudo-system", "ServiceAccount kudo-system/kudo-manager", "ClusterRole kudo-manager", "ClusterRoleBinding kudo-manager", "ClusterRole kudo-installer", "ClusterRole kudo-metrics-reader"}
 	for _, policy := range []string{"kudo-install", "kudo-instance-crds", "kudo-force-release", "kudo-installations", "kudo-fence"} {
 		rights = append(rights, "ValidatingAdmissionPolicy "+policy, "ValidatingAdmissionPolicyBinding "+policy)
 	}

@@ -77,7 +77,12 @@ type Runner struct {
 	exec        Executor
 	// pipeImage is the image of the container that the files of Pipe tasks are read from: it needs sh, sleep and cat.
 	pipeImage string
+	// pipeRefusal is why no Pipe task runs; nil if they do.
+	pipeRefusal error
 }
+
+// RefusePipes fails all Pipe tasks with an error, which says what to do. It is called before the first run.
+func (r *Runner) RefusePipes(err error) { r.pipeRefusal = err }
 
 // New returns a runner over an object engine. The executor and the image serve Pipe tasks.
 func New(engine *apply.Engine, kinds *apply.Kinds, mirror *apply.Mirror, share *share.Engine, as func(namespace, account string) (*apply.Engine, error), all, taught Teacher, exec Executor, pipeImage string) *Runner {
