@@ -2,6 +2,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"net/http"
 	"os"
@@ -14,24 +15,30 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/controllers"
 	"kudo.dev/kudo/pkg/crds"
+	"kudo.dev/kudo/pkg/runner"
 )
 
 func main() {
 	var o controllers.Options
 	flag.StringVar(&o.Namespace, "namespace", "kudo-system", "namespace of the manager: its lease and webhook certificate are there")
 	flag.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", "address of the metrics; 0 turns them off")
+	secure := flag.Bool("metrics-secure", true, "serve the metrics by https, and to who shows a token that may get /metrics (ClusterRole kudo-metrics-reader) only")
+	flag.StringVar(&o.MetricsCertDir, "metrics-cert-dir", "", "folder with tls.crt and tls.key of the metrics; default a certificate that is made at each start")
 	flag.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	flag.IntVar(&o.WebhookPort, "webhook-port", 9443, "port of the admission webhooks; 0 turns them off")
 	flag.StringVar(&o.WebhookCertDir, "webhook-cert-dir", "/tmp/cert", "folder that the webhooks' serving certificate is written to")
 	flag.BoolVar(&o.CertRotation, "webhook-cert-rotation", true, "make and renew the webhooks' certificate; false if somebody else, such as cert-manager, does")
 	flag.BoolVar(&o.LeaderElection, "leader-elect", true, "let several managers run, of which one works")
 	flag.IntVar(&o.Workers, "workers", 8, "how many Instances are worked on at a time")
-	flag.StringVar(&o.PipeImage, "pipe-image", "busybox", "image of the container that the files of Pipe tasks are read from; it needs sh, sleep and cat")
+	flag.StringVar(&o.PipeImage, "pipe-image", "busybox", "image of the container that the files of Pipe tasks are read from, with its digest: name@sha256:…; it needs sh, sleep and cat")
+	unpinned := flag.Bool("allow-unpinned-pipe-image", false, "take a --pipe-image without a digest: who moves its tag gets at the files of Pipe tasks")
 	tarballs(&o)
 	log := zap.Options{TimeEncoder: zapcore.ISO8601TimeEncoder}
 	log.BindFlags(flag.CommandLine)
 	flag.Parse()
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&log)))
+	o.PlainMetrics = !*secure
+	o.PipeRefusal = checkPipeImage(o.PipeImage, *unpinned)
 
 	ctx := ctrl.SetupSignalHandler()
 	config, err := ctrl.GetConfig()
@@ -60,15 +67,43 @@ func tarballs(o *controllers.Options) {
 	flag.IntVar(&cache.Limits.Entries, "crd-max-entries", limits.Entries, "how many entries a tarball may have")
 	flag.IntVar(&cache.Limits.Depth, "crd-max-depth", limits.Depth, "how deep a path in a tarball may be")
 	flag.IntVar(&cache.Limits.Name, "crd-max-name", limits.Name, "how long a part of a path in a tarball may be, in bytes")
-	flag.Func("default-crd-url-template", "URL of the CRD tarball of Instances whose package names none; a template over .OperatorName, .OperatorVersion, .AppVersion, .Name and .Namespace", func(url string) error {
+	flag.Func("default-crd-url-template", "URL of the CRD tarball of Instances whose package names none; a template over .OperatorName, .OperatorVersion, .AppVersion, .Name and .Namespace. It is for OperatorVersions with an install plan", func(url string) error {
+		if !strings.HasPrefix(url, "https://") {
+			return errors.New("must begin with https://: what http brings may come from anybody on the way, and no digest is known")
+		}
 		o.Tarballs.Default = &v1beta1.CRDTarball{HTTPSource: &v1beta1.HTTPSource{URL: url}}
 		return nil
 	})
-	flag.Func("crd-allowed-hosts", "comma-separated hosts that CRD tarballs may come from, like example.org or *.example.org; default all for OperatorVersions, and for Instances those that their OperatorVersion names", func(hosts string) error {
-		o.Tarballs.Hosts = strings.FieldsFunc(hosts, func(r rune) bool { return r == ',' })
+	flag.Func("crd-allowed-hosts", "comma-separated hosts that CRD tarballs may come from, like example.org or *.example.org; default all for OperatorVersions, and for Instances those that their OperatorVersion names. Only hosts that are named here may have loopback or private addresses", func(hosts string) error {
+		o.Tarballs.Hosts = splitList(hosts)
+		return nil
+	})
+	flag.Func("oci-token-realms", "comma-separated hosts that may get the credentials of a registry whose answer names them as its realm; default none, so that credentials go to the registry only", func(hosts string) error {
+		o.Tarballs.Access.TokenRealms = splitList(hosts)
 		return nil
 	})
 	o.Tarballs.Access.Proxy = http.ProxyFromEnvironment
+}
+
+// checkPipeImage refuses Pipe tasks, and not the manager, if somebody has named an image without a digest: all else goes
+// on. No digest of the default image is known that would be right for every site, so that it is taken with a warning.
+func checkPipeImage(image string, unpinned bool) error {
+	err := runner.CheckPipeImage(image)
+	if err == nil || unpinned {
+		return nil
+	}
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "pipe-image" })
+	if given {
+		ctrl.Log.Error(err, "Pipe tasks are refused")
+		return err
+	}
+	ctrl.Log.Info("Pipe tasks read their files by an image without a digest: name one by --pipe-image=<image>@sha256:<digest>", "image", image)
+	return nil
+}
+
+func splitList(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 func fail(err error, what string) {

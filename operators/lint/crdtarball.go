@@ -87,8 +87,8 @@ func (c *tarballCheck) http(source v1beta1.HTTPSource) {
 		c.fail(field, "must begin with https:// or http://")
 	case strings.Contains(host, "@"):
 		c.fail(field, "has a user or a password in it: put them into a Secret, and its name into secretRef")
-	case plain && source.SHA256 == "":
-		c.warn(field, "is fetched without encryption, and anybody on the way can change what comes: use https://, or set sha256")
+	case !secure && source.SHA256 == "":
+		c.fail("httpSource.sha256", "is required: what http brings may come from anybody on the way; set it, or begin the URL with https://")
 	}
 	c.template(field, source.URL)
 	c.pin("httpSource.sha256", source.SHA256)
@@ -121,6 +121,9 @@ func (c *tarballCheck) configMaps(source v1beta1.ConfigMapSource) {
 			continue
 		}
 		c.template(field, part.Name)
+	}
+	if source.SHA256 == "" {
+		c.fail("configMapSource.sha256", "is required: whoever may write a ConfigMap could change the tarball; set it to what sha256sum prints")
 	}
 	c.pin("configMapSource.sha256", source.SHA256)
 }

@@ -58,7 +58,7 @@ func TestCRDTarball(t *testing.T) {
 	run(t, map[string]lintCase{
 		"One":  {"one source is right", files{"operator.yaml": plainOperator + "crdTarball: {httpSource: {url: 'https://x/y.tgz'}}\n"}, nil},
 		"None": {"one is needed", files{"operator.yaml": plainOperator + "crdTarball: {crdDownloadPolicy: Never}\n"}, []string{"E operator.yaml:7: " + none}},
-		"Two":  {"and no more", files{"operator.yaml": plainOperator + "crdTarball: {httpSource: {url: 'https://x/y.tgz'}, configMapSource: {configMaps: [{name: c}]}}\n"}, []string{"E operator.yaml:7: crdTarball has 2 sources [httpSource configMapSource]: exactly one of httpSource, ociSource and configMapSource must be set"}},
+		"Two":  {"and no more", files{"operator.yaml": plainOperator + "crdTarball: {httpSource: {url: 'https://x/y.tgz'}, configMapSource: {configMaps: [{name: c}], sha256: '" + strings.Repeat("0a", 32) + "'}}\n"}, []string{"E operator.yaml:7: crdTarball has 2 sources [httpSource configMapSource]: exactly one of httpSource, ociSource and configMapSource must be set"}},
 	})
 }
 

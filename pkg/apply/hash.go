@@ -58,6 +58,13 @@ func plainHash(text string) string {
 	return hex.EncodeToString(sum[:10])
 }
 
+// Digest is the SHA-256 of a rendered object, without what every run writes anew. It is compared in memory, where namespaces
+// share what was found of an object, and is written nowhere: of a Secret, it would tell of the values.
+func Digest(obj *unstructured.Unstructured) ([sha256.Size]byte, bool) {
+	text := rendered(obj)
+	return sha256.Sum256([]byte(text)), text != ""
+}
+
 // rendered is the text of an object of which hashes are made; "" if there is none.
 func rendered(obj *unstructured.Unstructured) string {
 	metadata, _ := obj.Object["metadata"].(map[string]any)

@@ -22,6 +22,7 @@ type initOptions struct {
 	waitTimeout seconds
 	waitSet     bool
 	kubeconfig  string
+	token       seconds
 	tag         string
 	selfSigned  bool
 	// chosen is set if flags say where the manager runs.
@@ -41,7 +42,7 @@ type initOptions struct {
 }
 
 func (t *tool) initCommand() *cobra.Command {
-	o := &initOptions{waitTimeout: defaultWait, waitTime: defaultWait}
+	o := &initOptions{waitTimeout: defaultWait, waitTime: defaultWait, token: seconds(install.DefaultTokenDuration)}
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Install kudo on a cluster: CRDs, rights, webhooks and the manager",
@@ -84,6 +85,7 @@ func (o *initOptions) add(f *pflag.FlagSet) {
 	f.StringVar(&o.WebhookURL, "webhook-url", "", "where an external manager serves the webhooks, such as https://localhost:9443")
 	f.StringVar(&o.kubeconfig, "manager-kubeconfig", "", "file to write an external manager's kubeconfig to")
 	o.settings.add(f)
+	f.Var(&o.token, "token-duration", "how long the token of an external manager's kubeconfig is good, at most 8760h; kubectl kudo token renews it")
 	f.BoolVar(&o.upgrade, "upgrade", false, "bring an installation up to date; replaces KUDO's manager, if that is there")
 	f.BoolVar(&o.downgrade, "allow-downgrade", false, "install an older version over a newer one")
 	f.BoolVar(&o.verify, "verify", false, "check an installation, and say what is wrong")
@@ -107,6 +109,10 @@ func (o *initOptions) validate() error {
 		return usage("--wait-timeout goes with --wait")
 	case o.WebhookURL != "" && !o.External, o.kubeconfig != "" && !o.External:
 		return usage("--webhook-url and --manager-kubeconfig go with --external-manager")
+	case install.CheckTokenDuration(time.Duration(o.token)) != nil:
+		return usage("%s", install.CheckTokenDuration(time.Duration(o.token)))
+	case o.token != seconds(install.DefaultTokenDuration) && o.kubeconfig == "":
+		return usage("--token-duration goes with --manager-kubeconfig")
 	case o.CRDsOnly && o.External:
 		return usage("--crd-only and --external-manager exclude each other")
 	case o.PullPolicy != "" && o.PullPolicy != "Always" && o.PullPolicy != "Never" && o.PullPolicy != "IfNotPresent":
@@ -292,10 +298,12 @@ func (t *tool) installAll(ctx context.Context, c client.Client, config *rest.Con
 		if account == "" {
 			account = install.ServiceAccount
 		}
-		if err := install.Kubeconfig(ctx, c, config, o.Namespace, account, o.kubeconfig); err != nil {
+		ends, err := install.Kubeconfig(ctx, c, config, o.Namespace, account, o.kubeconfig, time.Duration(o.token))
+		if err != nil {
 			return err
 		}
 		t.say("kubeconfig of the manager written to %s", o.kubeconfig)
+		t.say("its token, in %s, is good until %s: kubectl kudo token --manager-kubeconfig %s renews it", install.TokenFile(o.kubeconfig), ends.UTC().Format(time.RFC3339), o.kubeconfig)
 	}
 	return nil
 }

@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	crwebhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -60,6 +61,12 @@ type Options struct {
 	Namespace string
 	// MetricsAddress and HealthAddress to listen on; "0" turns metrics off.
 	MetricsAddress, HealthAddress string
+	// PlainMetrics serves the metrics by http and to everybody, in place of https and to whom the API server allows to get
+	// the path /metrics.
+	PlainMetrics bool
+	// MetricsCertDir holds tls.crt and tls.key of the metrics; empty for a certificate that is made at each start and that
+	// nobody can verify.
+	MetricsCertDir string
 	// WebhookPort to listen on; 0 turns the webhooks off.
 	WebhookPort int
 	// WebhookCertDir is where the serving certificate is written to.
@@ -72,6 +79,8 @@ type Options struct {
 	Workers int
 	// PipeImage is the image of the container that the files of Pipe tasks are read from: it needs sh, sleep and cat.
 	PipeImage string
+	// PipeRefusal is why Pipe tasks are refused; nil if they are not.
+	PipeRefusal error
 	// Tarballs says where CRD tarballs are kept and may come from.
 	Tarballs tarball.Options
 	// Executor reads the files of Pipe tasks; nil reads them through the apiserver.
@@ -103,7 +112,7 @@ func NewManager(ctx context.Context, config *rest.Config, o Options) (manager.Ma
 	}
 	options := ctrl.Options{
 		Scheme:                        scheme,
-		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddress},
+		Metrics:                       metricsOptions(o),
 		HealthProbeBindAddress:        o.HealthAddress,
 		LeaderElection:                o.LeaderElection,
 		LeaderElectionID:              "kudo-manager",
@@ -131,6 +140,16 @@ func NewManager(ctx context.Context, config *rest.Config, o Options) (manager.Ma
 		return mgr, mgr.AddReadyzCheck("ping", healthz.Ping)
 	}
 	return mgr, addWebhooks(mgr, o, keys)
+}
+
+// metricsOptions serves the metrics by TLS, to who shows a token that the API server takes and that may get /metrics. They
+// name namespaces and Instances, and their errors.
+func metricsOptions(o Options) metricsserver.Options {
+	out := metricsserver.Options{BindAddress: o.MetricsAddress}
+	if !o.PlainMetrics {
+		out.SecureServing, out.CertDir, out.FilterProvider = true, o.MetricsCertDir, filters.WithAuthenticationAndAuthorization
+	}
+	return out
 }
 
 // common kinds are watched from the start, so that the first plan need not wait for a first list.
@@ -207,6 +226,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Confi
 	}
 	store, contents, events := history.New(plain, plain, keys), runner.NewVersions(), recorders(ctx, set, mgr.GetScheme())
 	run := runner.New(objects, kinds, mirror, shared, accounts, teachers.All, teachers.Taught, exec, o.PipeImage)
+	run.RefusePipes(o.PipeRefusal)
 	warm := manager.RunnableFunc(func(ctx context.Context) error {
 		mirror.Watch(ctx, common...)
 		return nil

@@ -88,16 +88,21 @@ func fromURL(t testing.TB, url string, change ...func(*v1beta1.HTTPSource)) Sour
 	for _, c := range change {
 		c(&spec)
 	}
-	source, err := NewSource(v1beta1.CRDTarball{HTTPSource: &spec}, "ns", Access{Hosts: Hosts{Any: true}, Timeout: 5 * time.Second})
-	if err != nil {
-		t.Fatal(err)
+	return newTestSource(t, spec, anyHost(nil))
+}
+
+// believed is the digest of what a cache has from a source, as the manager remembers it.
+func believed(c *Cache, source Source) string {
+	found, err := c.load(Key(source.Identity()))
+	if _, ok := source.(addressed); ok || err != nil {
+		return ""
 	}
-	return source
+	return "sha256:" + found.meta.SHA256
 }
 
 func resolve(t testing.TB, c *Cache, source Source, policy v1beta1.CRDDownloadPolicy) *Resolved {
 	t.Helper()
-	resolved, err := c.Resolve(context.Background(), Request{Source: source, Policy: policy})
+	resolved, err := c.Resolve(context.Background(), Request{Source: source, Policy: policy, Digest: believed(c, source)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,8 +168,8 @@ func TestFiftyAtOnce(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range 50 {
 		group.Go(func() {
-			// Two caches are as two processes; two namespaces do not share a flight.
-			cache, source := []*Cache{c, other}[i%2], fromURL(t, s.URL+"/x", func(h *v1beta1.HTTPSource) { h.SHA256 = []string{"", sum(s.tarballs["/x"])}[i/2%2] })
+			// Two caches are as two processes.
+			cache, source := []*Cache{c, other}[i%2], fromURL(t, s.URL+"/x", func(h *v1beta1.HTTPSource) { h.SHA256 = sum(s.tarballs["/x"]) })
 			got, err := cache.Resolve(context.Background(), Request{Source: source})
 			if err != nil || len(got.Names) != 1 {
 				t.Errorf("%v, %v", got, err)
@@ -272,6 +277,7 @@ type rawSource struct {
 
 func (r *rawSource) Identity() string { return "raw:" + r.identity }
 func (r *rawSource) Pin() string      { return "" }
+func (r *rawSource) addressed()       {}
 func (r *rawSource) Access() string   { return "" }
 func (r *rawSource) Fetch(_ context.Context, to Target, _ Validators) (Fetched, error) {
 	if r.err != nil {
@@ -303,8 +309,11 @@ func TestPolicies(t *testing.T) {
 	if got := resolve(t, c, source, ""); got.Fetched || len(got.Names) != 1 || s.requests.Load() != 2 {
 		t.Errorf("IfNotPresent does not ask: %+v", got)
 	}
-	if got := resolve(t, c, source, v1beta1.DownloadAlways); !got.Fetched || len(got.Names) != 2 {
-		t.Errorf("Always gets what is newer: %+v", got)
+	if got := resolve(t, c, source, v1beta1.DownloadAlways); got.Fetched || len(got.Names) != 1 || got.Stale == nil || !strings.Contains(got.Stale.Error(), "content has digest") {
+		t.Errorf("Always does not take other content than that of the first use: %+v", got)
+	}
+	if got, err := c.Resolve(context.Background(), Request{Source: source}); err != nil || !got.Fetched || len(got.Names) != 2 {
+		t.Errorf("without a digest the source is asked, whatever the cache has: %+v, %v", got, err)
 	}
 	for reason, bad := range map[string][]byte{"an HTML page": []byte("<html>"), "a wrong archive": second[:100], "wrong documents": pack(t, file("a.yaml", "kind: X\napiVersion: v1\n"))} {
 		s.set("/x", bad)
@@ -313,6 +322,9 @@ func TestPolicies(t *testing.T) {
 		}
 	}
 	s.Close()
+	if got, err := c.Resolve(context.Background(), Request{Source: source}); err == nil {
+		t.Errorf("without a digest the cache is not believed: %+v", got)
+	}
 	got := resolve(t, c, source, v1beta1.DownloadAlways)
 	if got.Stale == nil || len(got.Names) != 2 || strings.Contains(got.Stale.Error(), "secret") || strings.Contains(got.URL, "secret") {
 		t.Errorf("with the server down, what is there is used: %+v", got)
@@ -337,7 +349,7 @@ func TestPin(t *testing.T) {
 	pinned := func(data []byte) Source {
 		return fromURL(t, s.URL+"/x", func(h *v1beta1.HTTPSource) { h.SHA256 = sum(data) })
 	}
-	refuse(t, c, pinned(second), "", ReasonPin, "what came is not what sha256 asks for: its SHA-256 is "+sum(first))
+	refuse(t, c, pinned(second), "", ReasonPin, "content has digest sha256:"+sum(first)+", not sha256:"+sum(second))
 	if entries, _ := c.List(); len(entries) != 0 {
 		t.Error("a wrong pin makes no entry")
 	}

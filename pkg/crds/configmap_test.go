@@ -25,7 +25,7 @@ func TestConfigMaps(t *testing.T) {
 		"ns/text": {Data: map[string]string{"k0": "x"}},
 	}}
 	source := func(pin string, parts ...v1beta1.ConfigMapPart) Source {
-		s, err := NewSource(v1beta1.CRDTarball{ConfigMapSource: &v1beta1.ConfigMapSource{ConfigMaps: parts, SHA256: pin}}, "ns", Access{ConfigMaps: world})
+		s, err := newConfigMapSource(v1beta1.ConfigMapSource{ConfigMaps: parts, SHA256: pin}, "ns", Access{ConfigMaps: world})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ package crds
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,6 +23,9 @@ import (
 type Request struct {
 	// Source that it comes from.
 	Source Source
+	// Digest is what an earlier fetch has found, `sha256:` and 64 hexadecimal digits, for a source that has no Pin. Other
+	// content is refused. Without Digest and Pin, the source is asked: the cache is not believed.
+	Digest string
 	// Policy says when the source is asked. Empty means IfNotPresent.
 	Policy v1beta1.CRDDownloadPolicy
 	// Progress is told how a fetch goes: at the start of each attempt, and then at most as often as
@@ -90,24 +94,57 @@ func (c *Cache) resolve(ctx context.Context, request Request) (*Resolved, error)
 		return nil, fail(ReasonSpec, "crdDownloadPolicy %s is none of Always, IfNotPresent and Never", quoteShort(string(request.Policy)))
 	}
 	source := request.Source
+	want, err := request.wanted()
+	if err != nil {
+		return nil, err
+	}
 	key := Key(source.Identity())
 	var missing error
-	if request.Policy != v1beta1.DownloadAlways {
-		found, err := c.find(key, source.Pin())
+	if request.Policy != v1beta1.DownloadAlways && want.known {
+		found, err := c.find(key, want)
 		if err == nil {
 			c.metrics.hit()
 			return found.resolved(key), nil
 		}
 		missing = err
 	}
+	if request.Policy == v1beta1.DownloadNever && !want.known {
+		c.metrics.failed(ReasonNotCached)
+		return nil, fail(ReasonNotCached, "crdDownloadPolicy is Never, and there is no digest without which the cache is not believed: set spec.crdTarball.httpSource.sha256")
+	}
 	if request.Policy == v1beta1.DownloadNever {
 		c.metrics.failed(ReasonNotCached)
 		return nil, fail(ReasonNotCached, "crdDownloadPolicy is Never, and the cache %s: put it there by kubectl kudo cache import", describeMissing(missing))
 	}
-	flight := key + " " + string(request.Policy) + " " + source.Pin() + " " + source.Access()
+	flight := key + " " + string(request.Policy) + " " + want.digest + " " + source.Access()
 	return c.flights.do(ctx, flight, request.Progress, func(ctx context.Context, report func(Progress)) (*Resolved, error) {
-		return c.fetch(ctx, key, request, report)
+		return c.fetch(ctx, key, request, want, report)
 	})
+}
+
+// wanted is the digest that a tarball must have.
+type wanted struct {
+	// digest in hex; empty if any will do.
+	digest string
+	// remembered reports whether the digest is that of an earlier fetch, not one that the source names.
+	remembered bool
+	// known reports whether the cache can be believed: by the digest, or since the source is known by one.
+	known bool
+}
+
+func (r Request) wanted() (wanted, error) {
+	if pin := r.Source.Pin(); pin != "" {
+		return wanted{digest: pin, known: true}, nil
+	}
+	_, addressed := r.Source.(addressed)
+	if r.Digest == "" {
+		return wanted{known: addressed}, nil
+	}
+	digest, ok := strings.CutPrefix(r.Digest, "sha256:")
+	if !ok || digest == "" || checkPin(digest) != nil {
+		return wanted{}, fail(ReasonSpec, "the digest %s that was remembered must be sha256: and 64 hexadecimal digits in lower case", quoteShort(r.Digest))
+	}
+	return wanted{digest: digest, remembered: true, known: true}, nil
 }
 
 // describeMissing says why the cache is of no use for a key.
@@ -127,7 +164,7 @@ func describeMissing(err error) string {
 
 // fetch asks the source, with the file lock of the key held. A good copy in the cache stays until a better one is
 // complete, and serves if there is none to be had.
-func (c *Cache) fetch(ctx context.Context, key string, request Request, report func(Progress)) (*Resolved, error) {
+func (c *Cache) fetch(ctx context.Context, key string, request Request, want wanted, report func(Progress)) (*Resolved, error) {
 	always := request.Policy == v1beta1.DownloadAlways
 	var good *entry
 	fetched, err := func() (*entry, error) {
@@ -136,12 +173,13 @@ func (c *Cache) fetch(ctx context.Context, key string, request Request, report f
 			return nil, err
 		}
 		defer unlock()
-		// Another process may have been faster.
-		good, err = c.find(key, request.Source.Pin())
-		if err == nil && !always {
-			return good, nil
+		if want.known { // another process may have been faster
+			good, err = c.find(key, want)
+			if err == nil && !always {
+				return good, nil
+			}
 		}
-		return c.download(ctx, key, request.Source, good, report)
+		return c.download(ctx, key, request.Source, want, good, report)
 	}()
 	if err == nil {
 		resolved := fetched.resolved(key)
@@ -150,9 +188,9 @@ func (c *Cache) fetch(ctx context.Context, key string, request Request, report f
 	}
 	failed := asError(err)
 	c.metrics.failed(failed.Reason)
-	if good == nil && always {
+	if good == nil && always && want.known {
 		// The lock itself may have been what failed, on a read-only disk.
-		good, _ = c.find(key, request.Source.Pin())
+		good, _ = c.find(key, want)
 	}
 	if good == nil || failed.Reason == ReasonCanceled {
 		return nil, failed
@@ -163,22 +201,39 @@ func (c *Cache) fetch(ctx context.Context, key string, request Request, report f
 }
 
 // find loads a good entry of the wanted digest.
-func (c *Cache) find(key, pin string) (*entry, error) {
+func (c *Cache) find(key string, want wanted) (*entry, error) {
 	found, err := c.load(key)
 	if err != nil {
 		return nil, err
 	}
-	if pin != "" && found.meta.SHA256 != pin {
-		return nil, &pinError{want: pin, got: found.meta.SHA256}
+	if err := want.check(found.meta.SHA256); err != nil {
+		return nil, err
 	}
 	return found, nil
 }
 
+// check refuses other content than what is wanted.
+func (w wanted) check(got string) error {
+	if w.digest == "" || got == w.digest {
+		return nil
+	}
+	return &pinError{want: w, got: got}
+}
+
 // pinError is a tarball of another digest than the one asked for.
-type pinError struct{ want, got string }
+type pinError struct {
+	want wanted
+	got  string
+}
 
 // Error implements error.
-func (e *pinError) Error() string { return "its SHA-256 is " + e.got + ", not " + e.want }
+func (e *pinError) Error() string {
+	text := "content has digest sha256:" + e.got + ", not sha256:" + e.want.digest
+	if e.want.remembered {
+		text += ", which it had when it was used first: if the change is right, set spec.crdTarball.httpSource.sha256"
+	}
+	return text
+}
 
 // asError makes an *Error of any error.
 func asError(err error) *Error {

@@ -45,7 +45,7 @@ func TestDamage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			for _, c := range []*Cache{openCache(t, dir), openCache(t, dir)} {
-				source := fromURL(t, s.URL+"/x")
+				source := fromURL(t, s.URL+"/x", func(h *v1beta1.HTTPSource) { h.SHA256 = sum(s.tarballs["/x"]) })
 				got := resolve(t, c, source, "")
 				m, err := c.readMeta(got.Key)
 				if err != nil {

@@ -118,9 +118,10 @@ func clientPair(t *testing.T) (certificate, key string) {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: text}))
 }
 
-func newTestSource(t *testing.T, spec v1beta1.HTTPSource, access Access) Source {
+// newTestSource makes a source that has no digest, even if it is of http.
+func newTestSource(t testing.TB, spec v1beta1.HTTPSource, access Access) Source {
 	t.Helper()
-	source, err := NewSource(v1beta1.CRDTarball{HTTPSource: &spec}, "ns", access)
+	source, err := newHTTPSource(spec, "ns", access)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +129,7 @@ func newTestSource(t *testing.T, spec v1beta1.HTTPSource, access Access) Source 
 }
 
 func anyHost(secrets map[string]map[string]string) Access {
-	return Access{Hosts: Hosts{Any: true}, Secrets: objects{secrets: secrets}, Timeout: 5 * time.Second}
+	return Access{Hosts: Hosts{Any: true}, InsideHosts: []string{"127.0.0.1"}, Secrets: objects{secrets: secrets}, Timeout: 5 * time.Second}
 }
 
 func TestCredentialsAndRedirects(t *testing.T) {
@@ -368,7 +369,7 @@ func TestSilence(t *testing.T) {
 	}
 	defer close(release)
 	for _, path := range []string{"/none", "/half"} {
-		source := newTestSource(t, v1beta1.HTTPSource{URL: s.URL + path}, Access{Hosts: Hosts{Any: true}, Timeout: 50 * time.Millisecond})
+		source := newTestSource(t, v1beta1.HTTPSource{URL: s.URL + path}, Access{Hosts: Hosts{Any: true}, InsideHosts: []string{"127.0.0.1"}, Timeout: 50 * time.Millisecond})
 		if e := refuse(t, openCache(t, t.TempDir()), source, "", ReasonTimeout, ""); !e.Temporary {
 			t.Errorf("%s: %v may go away", path, e)
 		}

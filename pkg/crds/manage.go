@@ -101,7 +101,7 @@ func (c *Cache) Import(ctx context.Context, identity, pin string, tarball io.Rea
 		}
 		return Fetched{}, nil // its validators are known to the source only
 	}
-	found, err := c.publish(key, identity, pin, fill, nil)
+	found, err := c.publish(key, identity, wanted{digest: pin}, fill, nil)
 	if err != nil {
 		return nil, at(identity, err)
 	}

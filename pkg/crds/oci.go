@@ -50,6 +50,9 @@ func newOCISource(spec v1beta1.OCISource, namespace string, access Access) (Sour
 // Identity implements Source.
 func (s *ociSource) Identity() string { return "oci://" + s.spec.Ref }
 
+// addressed implements addressed: the reference ends in the digest of the manifest.
+func (s *ociSource) addressed() {}
+
 // Pin implements Source. The digest of the reference is that of the manifest, and is checked by Fetch.
 func (s *ociSource) Pin() string { return "" }
 
@@ -67,7 +70,7 @@ func (s *ociSource) Fetch(ctx context.Context, to Target, known Validators) (Fet
 	if err != nil {
 		return Fetched{}, err
 	}
-	client, done, err := newClient(clientConfig{access: s.access, origin: s.origin, proxy: s.spec.ProxyURL, ca: s.spec.CABundle, credentials: secret})
+	client, done, err := newClient(clientConfig{access: s.access, origin: s.origin, proxy: s.spec.ProxyURL, ca: s.spec.CABundle, credentials: secret, registry: true})
 	if err != nil {
 		return Fetched{}, err
 	}
@@ -154,6 +157,11 @@ func (s *ociSource) layer(ctx context.Context, repository *remote.Repository, wa
 	if err != nil {
 		return ocispec.Descriptor{}, fmt.Errorf("fetching the manifest: %w", err)
 	}
+	return parseManifest(text)
+}
+
+// parseManifest returns the layer that is the tarball.
+func parseManifest(text []byte) (ocispec.Descriptor, error) {
 	var manifest ocispec.Manifest
 	if err := json.Unmarshal(text, &manifest); err != nil {
 		return ocispec.Descriptor{}, fail(ReasonArchive, "the manifest is no manifest of an OCI artifact: %w", err)

@@ -97,7 +97,7 @@ func (r *registry) source(t *testing.T, ref string, secret map[string]string, ho
 	if secret != nil {
 		spec.SecretRef = &v1beta1.SecretReference{Name: "s"}
 	}
-	access := Access{Hosts: hosts, Secrets: objects{secrets: map[string]map[string]string{"ns/s": secret}}, Timeout: 5 * time.Second}
+	access := Access{Hosts: hosts, InsideHosts: []string{"127.0.0.1"}, Secrets: objects{secrets: map[string]map[string]string{"ns/s": secret}}, Timeout: 5 * time.Second}
 	source, err := NewSource(v1beta1.CRDTarball{OCISource: &spec}, "ns", access)
 	if err != nil {
 		t.Fatal(err)

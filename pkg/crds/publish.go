@@ -16,7 +16,7 @@ import (
 
 // download gets a tarball from its source, trying again as Retry says, and publishes it. The key is locked. If a good
 // entry is given, the source is asked whether there is a newer one.
-func (c *Cache) download(ctx context.Context, key string, source Source, good *entry, report func(Progress)) (*entry, error) {
+func (c *Cache) download(ctx context.Context, key string, source Source, want wanted, good *entry, report func(Progress)) (*entry, error) {
 	var known Validators
 	if good != nil {
 		known = good.meta.Validators
@@ -31,7 +31,7 @@ func (c *Cache) download(ctx context.Context, key string, source Source, good *e
 		progress := func(bytes, total int64) {
 			report(Progress{Attempt: attempt, Bytes: bytes, Total: total, Last: last})
 		}
-		found, err := c.publish(key, source.Identity(), source.Pin(), fill, progress)
+		found, err := c.publish(key, source.Identity(), want, fill, progress)
 		if errors.Is(err, errNotModified) {
 			return good, nil
 		}
@@ -47,7 +47,7 @@ var errNotModified = errors.New("not modified")
 
 // publish makes an entry of what fill writes. Until it is complete and checked nothing of it can be seen; if anything
 // fails, nothing of it is left. The key is locked.
-func (c *Cache) publish(key, identity, pin string, fill func(Target) (Fetched, error), progress func(bytes, total int64)) (*entry, error) {
+func (c *Cache) publish(key, identity string, want wanted, fill func(Target) (Fetched, error), progress func(bytes, total int64)) (*entry, error) {
 	if err := os.MkdirAll(c.options.Dir, 0o755); err != nil {
 		return nil, classifyDisk("making the cache folder", err)
 	}
@@ -57,7 +57,7 @@ func (c *Cache) publish(key, identity, pin string, fill func(Target) (Fetched, e
 	}
 	defer func() { _ = os.RemoveAll(temporary) }()
 	c.options.step("temporary made")
-	m, err := c.stage(temporary, identity, pin, fill, progress)
+	m, err := c.stage(temporary, identity, want, fill, progress)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (c *Cache) publish(key, identity, pin string, fill func(Target) (Fetched, e
 }
 
 // stage fetches, verifies and unpacks a tarball in a folder of its own, and brings all of it to the disk.
-func (c *Cache) stage(temporary, identity, pin string, fill func(Target) (Fetched, error), progress func(bytes, total int64)) (meta, error) {
+func (c *Cache) stage(temporary, identity string, want wanted, fill func(Target) (Fetched, error), progress func(bytes, total int64)) (meta, error) {
 	suffix := filepath.Base(temporary)[strings.LastIndex(filepath.Base(temporary), "-")+1:]
 	m := meta{Version: metaVersion, URL: Display(identity), Content: contentPrefix + suffix}
 	content := filepath.Join(temporary, m.Content)
@@ -92,8 +92,8 @@ func (c *Cache) stage(temporary, identity, pin string, fill func(Target) (Fetche
 	}
 	m.Validators = fetched.Validators
 	c.options.step("downloaded")
-	if pin != "" && pin != m.SHA256 {
-		return m, &Error{Reason: ReasonPin, Err: fmt.Errorf("what came is not what sha256 asks for: %w", &pinError{want: pin, got: m.SHA256})}
+	if err := want.check(m.SHA256); err != nil {
+		return m, &Error{Reason: ReasonPin, Err: err}
 	}
 	if m.Files, err = c.unpack(content); err != nil {
 		return m, err

@@ -31,6 +31,13 @@ type Source interface {
 	Fetch(ctx context.Context, to Target, known Validators) (Fetched, error)
 }
 
+// addressed is a Source whose identity names its content by digest, so that what the cache has of it is the right one.
+type addressed interface {
+	Source
+	// addressed does nothing.
+	addressed()
+}
+
 // Target takes a tarball.
 type Target interface {
 	io.Writer
@@ -71,6 +78,12 @@ type Access struct {
 	ConfigMaps ConfigMaps
 	// Hosts that may be asked. The zero value allows none.
 	Hosts Hosts
+	// InsideHosts are those that the administrator has named, in the form of Hosts.Names: only these may have loopback or
+	// private addresses. Link-local addresses, and those of clouds' services, no host may have.
+	InsideHosts []string
+	// TokenRealms are hosts, in the form of Hosts.Names, that get the credentials of a registry whose answer names them as
+	// its realm. Without, a registry's credentials go to the registry only.
+	TokenRealms []string
 	// Proxy for sources that name none, such as http.ProxyFromEnvironment; nil means none.
 	Proxy func(*http.Request) (*url.URL, error)
 	// Resolver of host names; nil means the system's.
@@ -148,6 +161,9 @@ func NewSource(tarball v1beta1.CRDTarball, namespace string, access Access) (Sou
 	if set != 1 {
 		return nil, fail(ReasonSpec, "crdTarball has %d sources: exactly one of httpSource, ociSource and configMapSource must be set", set)
 	}
+	if err := checkDigest(tarball); err != nil {
+		return nil, err
+	}
 	switch {
 	case tarball.HTTPSource != nil:
 		return newHTTPSource(*tarball.HTTPSource, namespace, access)
@@ -155,6 +171,18 @@ func NewSource(tarball v1beta1.CRDTarball, namespace string, access Access) (Sou
 		return newOCISource(*tarball.OCISource, namespace, access)
 	}
 	return newConfigMapSource(*tarball.ConfigMapSource, namespace, access)
+}
+
+// checkDigest wants a digest of what anybody may change on its way, as with http, or where it is kept, as in a ConfigMap.
+// What https brings is remembered when it is used first.
+func checkDigest(tarball v1beta1.CRDTarball) error {
+	switch source, parts := tarball.HTTPSource, tarball.ConfigMapSource; {
+	case source != nil && source.SHA256 == "" && strings.HasPrefix(strings.ToLower(source.URL), "http://"):
+		return fail(ReasonSpec, "spec.crdTarball.httpSource.sha256 is required: what http brings may come from anybody on the way; set it, or use https")
+	case parts != nil && parts.SHA256 == "":
+		return fail(ReasonSpec, "spec.crdTarball.configMapSource.sha256 is required: whoever may write a ConfigMap could change the tarball")
+	}
+	return nil
 }
 
 // CheckIdentity refuses what can be the identity of no source. Errors are *Error with ReasonSpec.

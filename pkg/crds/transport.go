@@ -8,11 +8,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -42,6 +40,8 @@ type clientConfig struct {
 	proxy       string
 	ca          []byte
 	credentials credentials
+	// registry is set for the client of a registry, which answers where its tokens come from.
+	registry bool
 }
 
 // newClient makes the client of one fetch. It follows redirects within the rules, and reaches allowed hosts only. The
@@ -51,7 +51,10 @@ func newClient(c clientConfig) (*http.Client, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	g := &guard{hosts: c.access.Hosts, origin: c.origin, plain: plain, own: plain}
+	g := &guard{hosts: c.access.Hosts, inside: Hosts{Names: c.access.InsideHosts}, origin: c.origin, plain: plain, own: plain}
+	if c.registry {
+		g.registry = &registryGuard{origin: c.origin, realms: Hosts{Names: c.access.TokenRealms}}
+	}
 	if c.credentials.certificate != nil {
 		own, err := newTransport(c, c.credentials.certificate)
 		if err != nil {
@@ -74,12 +77,11 @@ func newTransport(c clientConfig, certificate *tls.Certificate) (*http.Transport
 	if certificate != nil {
 		config.Certificates = []tls.Certificate{*certificate}
 	}
-	proxy, err := proxyOf(c)
+	timeout, dialer := c.access.timeout(), newDialer(c.access)
+	proxy, err := proxyOf(c, dialer)
 	if err != nil {
 		return nil, err
 	}
-	timeout := c.access.timeout()
-	dialer := &net.Dialer{Timeout: timeout, KeepAlive: 15 * time.Second, Resolver: c.access.Resolver, ControlContext: refuseAddresses}
 	return &http.Transport{
 		Proxy: proxy, DialContext: dialer.DialContext, TLSClientConfig: config, ForceAttemptHTTP2: true,
 		TLSHandshakeTimeout: timeout, ResponseHeaderTimeout: timeout, ExpectContinueTimeout: time.Second, MaxIdleConns: 4,
@@ -89,9 +91,9 @@ func newTransport(c clientConfig, certificate *tls.Certificate) (*http.Transport
 }
 
 // proxyOf returns the proxy that a source names, else that of the surroundings.
-func proxyOf(c clientConfig) (func(*http.Request) (*url.URL, error), error) {
+func proxyOf(c clientConfig, dialer *dialer) (func(*http.Request) (*url.URL, error), error) {
 	if c.proxy == "" {
-		return c.access.Proxy, nil
+		return dialer.surroundings(c.access.Proxy), nil
 	}
 	u, err := parseURL("proxyURL", c.proxy)
 	if err != nil {
@@ -112,15 +114,22 @@ func proxyOf(c clientConfig) (func(*http.Request) (*url.URL, error), error) {
 // guard lets requests to allowed hosts through, whoever makes them: the first one, redirects, and requests for tokens.
 // The client certificate is shown to the source itself only.
 type guard struct {
-	hosts      Hosts
+	hosts Hosts
+	// inside are hosts that may have private addresses.
+	inside     Hosts
 	origin     *url.URL
 	plain, own *http.Transport
+	// registry is nil for what is no registry.
+	registry *registryGuard
 }
 
 // RoundTrip implements http.RoundTripper.
 func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
-	if err := g.check(request.URL); err != nil {
+	if err := g.check(request); err != nil {
 		return nil, err
+	}
+	if g.registry != nil {
+		request = g.registry.withheld(request)
 	}
 	if sameHost(g.origin, request.URL) {
 		return g.own.RoundTrip(request)
@@ -128,18 +137,21 @@ func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 	return g.plain.RoundTrip(request)
 }
 
-func (g *guard) check(u *url.URL) error {
+func (g *guard) check(request *http.Request) error {
+	u := request.URL
 	if u.Scheme != "http" && u.Scheme != "https" {
 		return fail(ReasonRefused, "the scheme of %s is refused: it must be https or http", quoteShort(Display(u.String())))
 	}
-	if !g.hosts.Allows(u) {
+	if g.registry != nil {
+		if err := g.registry.check(request); err != nil {
+			return err
+		}
+	}
+	// Who lists a realm allows it.
+	if token := g.registry != nil && request.Response == nil && g.registry.isRealm(u); !token && !g.hosts.Allows(u) {
 		return fail(ReasonRefused, "the host %s is not among the allowed hosts: ask for it to be added to --crd-allowed-hosts, or name it in the OperatorVersion", u.Host)
 	}
-	// A proxy would dial it in our place.
-	if address, err := netip.ParseAddr(u.Hostname()); err == nil {
-		return refuseAddress(address)
-	}
-	return nil
+	return checkHost(u, g.inside.Allows(u))
 }
 
 // sameHost tells whether credentials for one URL may be shown to another: that of the same host and port, or of the
@@ -173,35 +185,6 @@ func checkRedirect(next *http.Request, via []*http.Request) error {
 			next.Header.Del("Cookie")
 			break
 		}
-	}
-	return nil
-}
-
-// refuseAddresses is called with each address that is about to be dialled, after its name was resolved.
-func refuseAddresses(_ context.Context, _, address string, _ syscall.RawConn) error {
-	at, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return fail(ReasonRefused, "the address %s is refused", quoteShort(address))
-	}
-	return refuseAddress(at.Addr())
-}
-
-// refuseAddress refuses link-local addresses, at which clouds hand out credentials, and those that are no host's.
-func refuseAddress(address netip.Addr) error {
-	plain := address.Unmap().WithZone("")
-	// An IPv4 address in the well-known prefix of RFC 6052.
-	if netip.PrefixFrom(netip.AddrFrom16([16]byte{1: 0x64, 2: 0xff, 3: 0x9b}), 96).Contains(plain) {
-		sixteen := plain.As16()
-		plain = netip.AddrFrom4([4]byte(sixteen[12:]))
-	}
-	refused := plain.IsLinkLocalUnicast() || plain.IsMulticast() || plain.IsUnspecified()
-	switch plain.String() {
-	// Services of clouds that hand out credentials, beyond the link-local ones.
-	case "fd00:ec2::254", "100.100.100.200", "168.63.129.16":
-		refused = true
-	}
-	if refused {
-		return fail(ReasonRefused, "the address %s is refused: it is link-local, or a service of a cloud, or no address of a server", address)
 	}
 	return nil
 }

@@ -4,44 +4,38 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"path/filepath"
+	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // ServiceAccount is the account that the manager runs under.
 const ServiceAccount = "kudo-manager"
 
-// tokenSeconds is how long the token of an external manager is asked to hold: a year.
-const tokenSeconds = 365 * 24 * 3600
-
 // Kubeconfig writes a kubeconfig to a file, with which a manager outside of the cluster has the rights of the
-// ServiceAccount, and no more.
-func Kubeconfig(ctx context.Context, c client.Client, config *rest.Config, namespace, name, path string) error {
-	account := &corev1.ServiceAccount{}
-	account.Namespace, account.Name = namespace, name
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(tokenSeconds))}}
-	if err := c.SubResource("token").Create(ctx, account, request); err != nil {
-		return fmt.Errorf("token of ServiceAccount %s/%s: %w", namespace, name, err)
+// ServiceAccount, and no more. Its token is in a file beside it (TokenFile). It returns when the token ends.
+func Kubeconfig(ctx context.Context, c client.Client, config *rest.Config, namespace, name, path string, duration time.Duration) (time.Time, error) {
+	ends, err := RenewToken(ctx, c, namespace, name, TokenFile(path), duration)
+	if err != nil {
+		return ends, err
 	}
 	if err := rest.LoadTLSFiles(config); err != nil {
-		return err
+		return ends, err
 	}
 	own := rest.AnonymousClientConfig(config)
-	own.CAFile, own.BearerToken = "", request.Status.Token // the certificate was loaded
+	own.CAFile, own.BearerTokenFile = "", filepath.Base(TokenFile(path)) // the certificate was loaded
 	out, err := KubeconfigOf(own, namespace)
 	if err != nil {
-		return err
+		return ends, err
 	}
 	if err := clientcmd.WriteToFile(*out, path); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+		return ends, fmt.Errorf("write %s: %w", path, err)
 	}
-	return nil
+	return ends, nil
 }
 
 // KubeconfigOf is a kubeconfig that says what flags, files and surroundings have come to, so that other programs work on

@@ -92,7 +92,7 @@ func Absolute(r Repository, entries map[string][]Entry) error {
 	for _, list := range entries {
 		for _, e := range list {
 			for i, text := range e.URLs {
-				u, err := absolute(r, text, e.Digest)
+				u, err := absolute(r, text)
 				if err != nil {
 					return fmt.Errorf("package %s %s: %w", e.Name, e.OperatorVersion, err)
 				}

@@ -18,7 +18,7 @@ import (
 // and not for several goroutines.
 type Remote struct {
 	home Home
-	// Warn is told what the user should know, such as that an archive has no digest. It may be nil.
+	// Warn is told what the user should know, such as that an archive could not be kept. It may be nil.
 	warn    func(format string, args ...any)
 	timeout time.Duration
 	list    *Repositories
@@ -166,11 +166,11 @@ func (s *Remote) fetch(ctx context.Context, r Repository, e *Entry) (*Found, err
 		return nil, fmt.Errorf("repository %s: the index has no URL of package %s %s", r.Name, e.Name, e.OperatorVersion)
 	}
 	if e.Digest == "" {
-		s.warn("repository %s has no digest of package %s %s: that its archive is the right one cannot be checked", r.Name, e.Name, e.OperatorVersion)
+		return nil, fmt.Errorf("repository %s has no digest of package %s %s, so that nothing tells its archive from another one: whoever keeps the repository makes its index anew by kubectl kudo repo index, which writes digests", r.Name, e.Name, e.OperatorVersion)
 	}
 	var failed error
 	for _, text := range e.URLs {
-		u, err := absolute(r, text, e.Digest)
+		u, err := absolute(r, text)
 		if err == nil {
 			var packed []byte
 			if packed, err = s.archive(ctx, r, u, e.Digest); err == nil {
@@ -200,9 +200,8 @@ func (s *Remote) opened(r Repository, e *Entry, u *url.URL, packed []byte) (*Fou
 	return found, nil
 }
 
-// absolute is a URL of an entry. An index from elsewhere cannot name files of this disk, and one that came over https
-// cannot send elsewhere for bytes that nothing vouches for.
-func absolute(r Repository, text, digest string) (*url.URL, error) {
+// absolute is a URL of an entry. An index from elsewhere cannot name files of this disk.
+func absolute(r Repository, text string) (*url.URL, error) {
 	base, err := r.index()
 	if err != nil {
 		return nil, err
@@ -215,11 +214,8 @@ func absolute(r Repository, text, digest string) (*url.URL, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case u.Scheme == "file" && base.Scheme != "file":
+	if u.Scheme == "file" && base.Scheme != "file" {
 		return nil, fmt.Errorf("%s: an index from elsewhere cannot refer to files of this disk", shown(u))
-	case u.Scheme == "http" && base.Scheme == "https" && digest == "":
-		return nil, fmt.Errorf("%s: the index came over https and has no digest, so plain http is not safe enough", shown(u))
 	}
 	return u, nil
 }

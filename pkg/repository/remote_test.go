@@ -200,7 +200,9 @@ func TestHostile(t *testing.T) {
 			return false
 		}
 	}
-	entry := "apiVersion: v1\nentries:\n  web:\n  - operatorVersion: 0.1.0\n    urls:\n    - %s\n"
+	zeroDigest, other := strings.Repeat("00", 32), []byte(pack(t, files("web")))
+	entry := "apiVersion: v1\nentries:\n  web:\n  - operatorVersion: 0.1.0\n    digest: '" + zeroDigest + "'\n    urls:\n    - %s\n"
+	renamed := index(strings.NewReplacer("0.1.0", "0.2.0", zeroDigest, digestOf(other)).Replace(fmt.Sprintf(entry, "web.tgz")))
 	zeros := make([]byte, 1<<20)
 	for name, tc := range map[string]struct {
 		reason, want string
@@ -246,9 +248,14 @@ func TestHostile(t *testing.T) {
 			return true
 		}},
 		"File":     {"an index that names files of this disk", "cannot refer to files", index(fmt.Sprintf(entry, "file:///etc/passwd"))},
-		"Plain":    {"an index that leaves https without digest", "not safe enough", index(fmt.Sprintf(entry, plain.URL+"/web.tgz"))},
+		"NoDigest": {"T35: an index without a digest", "has no digest of package web 0.1.0", index(strings.Replace(fmt.Sprintf(entry, plain.URL+"/web.tgz"), "    digest: '"+zeroDigest+"'\n", "", 1))},
 		"Secrets":  {"an index with credentials in a URL", "holds credentials", index(fmt.Sprintf(entry, "https://me:hunter2@example.com/web.tgz"))},
-		"Other":    {"an index that calls a package another", "as the index says", index(strings.Replace(fmt.Sprintf(entry, "web.tgz"), "0.1.0", "0.2.0", 1))},
+		"Other": {"an index that calls a package another", "as the index says", func(w http.ResponseWriter, r *http.Request) bool {
+			if !renamed(w, r) {
+				_, _ = w.Write(other)
+			}
+			return true
+		}},
 		"NoURL":    {"an index without URLs", "no URL", index("apiVersion: v1\nentries:\n  web:\n  - operatorVersion: 0.1.0\n")},
 		"Page":     {"a page", "no index of a repository", index("<html></html>")},
 		"Modified": {"an answer that fits no question", "304", func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(304); return true }},
@@ -267,7 +274,7 @@ func TestHostile(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "hunter2") {
 				t.Errorf("%s: %v", tc.reason, err)
 			}
-			if kept, _ := filepath.Glob(filepath.Join(home.Dir, "cache", "archives", "*")); len(kept) > 0 {
+			if kept, _ := filepath.Glob(filepath.Join(home.Dir, "cache", "archives", "*")); len(kept) > 0 && name != "Other" { // that archive has its digest, and another name
 				t.Errorf("%s: what is wrong is not kept: %v", tc.reason, kept)
 			}
 		})

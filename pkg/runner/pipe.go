@@ -41,6 +41,17 @@ const (
 
 var pipeFileName = regexp.MustCompile(`^[-._a-zA-Z0-9]+$`)
 
+var pinnedImage = regexp.MustCompile(`^[^@\s]+@sha256:[0-9a-f]{64}$`)
+
+// CheckPipeImage refuses an image that has no digest: whoever moves its tag would run what he likes in the pods of Pipe
+// tasks, and read and change their files.
+func CheckPipeImage(image string) error {
+	if pinnedImage.MatchString(image) {
+		return nil
+	}
+	return fmt.Errorf("--pipe-image %q has no digest: start the manager with --pipe-image=<image>@sha256:<digest>, or with --allow-unpinned-pipe-image", image)
+}
+
 // piping is the work of a Pipe task: a pod that makes files, and the artifacts that the files become.
 type piping struct {
 	pod       *unstructured.Unstructured
@@ -51,6 +62,9 @@ type piping struct {
 
 // preparePipe renders the pod of a Pipe task, and adds what keeps it alive until its files have been read.
 func (r *Runner) preparePipe(ctx context.Context, run *Run, w *Work, t task.Pipe, v render.Variables) *Work {
+	if r.pipeRefusal != nil {
+		return w.decide(plans.Fatal, fmt.Sprintf("task %q: %s", w.Name, r.pipeRefusal))
+	}
 	result, err := run.Version.Templates.Objects(t.Pod, v, render.WithoutNames())
 	if err != nil {
 		return w.failed(err)

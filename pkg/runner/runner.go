@@ -81,7 +81,12 @@ type Runner struct {
 	exec        Executor
 	// pipeImage is the image of the container that the files of Pipe tasks are read from: it needs sh, sleep and cat.
 	pipeImage string
+	// pipeRefusal is why no Pipe task runs; nil if they do.
+	pipeRefusal error
 }
+
+// RefusePipes fails all Pipe tasks with an error, which says what to do. It is called before the first run.
+func (r *Runner) RefusePipes(err error) { r.pipeRefusal = err }
 
 // New returns a runner. The engine serves to read: a run writes with the engine of its account. The executor and the image
 // serve Pipe tasks.

@@ -14,7 +14,8 @@ import (
 
 // Version is an OperatorVersion's content, with its templates parsed. It is shared by all runs that use the content.
 type Version struct {
-	// Hash of the content.
+	// Hash of the content: its whole SHA-256 in hex. Namespaces share parsed contents by it, so that a part of it would not
+	// do: whoever finds two contents of one hash would have the Instances of others run his templates.
 	Hash      string
 	Spec      *v1beta1.OperatorVersionSpec
 	Templates *render.Set
@@ -77,7 +78,7 @@ func (c *Versions) Content(spec *v1beta1.OperatorVersionSpec) (*Version, error) 
 		return nil, err
 	}
 	sum := sha256.Sum256(text)
-	hash := hex.EncodeToString(sum[:8])
+	hash := hex.EncodeToString(sum[:])
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if v := c.content[hash]; v != nil {

@@ -2,6 +2,7 @@ package share
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -141,10 +142,22 @@ func going(id apply.ID, live *unstructured.Unstructured, err error) error {
 	return &apply.WaitError{Err: fmt.Errorf("%s is being deleted%s", id, apply.Finalizers(live))}
 }
 
-// match names a rendered object, for what is remembered of it.
+// match names a rendered object, for what is remembered of it. All holders share what is remembered, so that it goes by
+// whole digests: of a part of one, somebody could make two objects, and have one taken for the other.
 type match struct {
-	id   apply.ID
-	hash string
+	id     apply.ID
+	digest [sha256.Size]byte
+}
+
+// remember notes that a dry run has found the live object to match the rendered one.
+func (s *Session) remember(live, obj *unstructured.Unstructured) {
+	rendered, ok := apply.Digest(obj)
+	if !ok {
+		return
+	}
+	if content, err := contentDigest(live); err == nil {
+		s.matched.Add(match{apply.IDOf(obj), rendered}, content)
+	}
 }
 
 // remembers tells whether a dry run has found before that this content of the object matches.
@@ -152,8 +165,13 @@ func (s *Session) remembers(live, obj *unstructured.Unstructured) bool {
 	if live == nil || live.GetDeletionTimestamp() != nil || !Managed(live) || s.retain != nil && !s.policy.Tarball {
 		return false
 	}
-	known, ok := s.matched.Get(match{apply.IDOf(obj), apply.Hash(obj, s.ring)})
-	return ok && known != "" && known == Fingerprint(live, s.ring)
+	rendered, ok := apply.Digest(obj)
+	if !ok {
+		return false
+	}
+	known, found := s.matched.Get(match{apply.IDOf(obj), rendered})
+	content, err := contentDigest(live)
+	return err == nil && found && known == content
 }
 
 // held tells whether the holder has the object, and it is as it was when it was last found right.
@@ -201,7 +219,7 @@ func (s *Session) compare(ctx context.Context, resource dynamic.ResourceInterfac
 	switch {
 	case equal && Managed(v.live): // the answer to the patch is compared once more
 		v.found = joinable
-		s.matched.Add(match{apply.IDOf(obj), apply.Hash(obj, s.ring)}, Fingerprint(v.live, s.ring))
+		s.remember(v.live, obj)
 		return true, nil
 	case !current:
 		return false, nil
@@ -213,7 +231,7 @@ func (s *Session) compare(ctx context.Context, resource dynamic.ResourceInterfac
 		v.found = existing
 		if Managed(v.live) {
 			v.found = joinable
-			s.matched.Add(match{apply.IDOf(obj), apply.Hash(obj, s.ring)}, Fingerprint(v.live, s.ring))
+			s.remember(v.live, obj)
 		}
 		return true, nil
 	}

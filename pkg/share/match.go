@@ -91,7 +91,8 @@ func alike(a, b *unstructured.Unstructured) bool {
 	return equality.Semantic.DeepEqual(Content(a), Content(b))
 }
 
-// Fingerprint is a hash of an object's content; of a Secret it is a keyed digest, and "" without keys.
+// Fingerprint is a hash of an object's content that the inventory of its one holder keeps; of a Secret it is a keyed digest,
+// and "" without keys.
 func Fingerprint(obj *unstructured.Unstructured, keys *keyring.Ring) string {
 	text, err := json.Marshal(Content(obj)) // keys of maps are sorted
 	if err != nil {
@@ -102,6 +103,12 @@ func Fingerprint(obj *unstructured.Unstructured, keys *keyring.Ring) string {
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:10])
+}
+
+// contentDigest is the SHA-256 of an object's content. It is compared in memory, and is written nowhere.
+func contentDigest(obj *unstructured.Unstructured) ([sha256.Size]byte, error) {
+	text, err := json.Marshal(Content(obj)) // keys of maps are sorted
+	return sha256.Sum256(text), err
 }
 
 // within tells whether all that is wanted is there: maps may hold more, and so may lists of named entries.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/client-go/rest"
@@ -17,15 +18,35 @@ import (
 // TestKubeconfig: an external manager has the rights of its ServiceAccount, and no more.
 func TestKubeconfig(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, install.Kubeconfig(context.Background(), cluster, rest.CopyConfig(cluster.Config), install.DefaultNamespace, install.ServiceAccount, path))
-	info, err := os.Stat(path)
+	ends, err := install.Kubeconfig(context.Background(), cluster, rest.CopyConfig(cluster.Config), install.DefaultNamespace, install.ServiceAccount, path, install.DefaultTokenDuration)
 	must(t, err)
-	if info.Mode().Perm() != 0o600 {
-		t.Errorf("it holds a token, and others may read it: %v", info.Mode())
+	if left := time.Until(ends); left < 23*time.Hour || left > 25*time.Hour {
+		t.Errorf("T37: the token is good for %s, not a day", left)
+	}
+	for _, name := range []string{path, install.TokenFile(path)} {
+		info, err := os.Stat(name)
+		must(t, err)
+		if info.Mode().Perm() != 0o600 {
+			t.Errorf("others may read %s: %v", name, info.Mode())
+		}
+	}
+	first, err := os.ReadFile(install.TokenFile(path))
+	must(t, err)
+	_, err = install.RenewToken(context.Background(), cluster, install.DefaultNamespace, install.ServiceAccount, install.TokenFile(path), install.MaxTokenDuration)
+	must(t, err)
+	second, err := os.ReadFile(install.TokenFile(path))
+	must(t, err)
+	if len(second) == 0 || string(first) == string(second) {
+		t.Error("T37: the token was not renewed")
+	}
+	for _, wrong := range []time.Duration{0, time.Minute, install.MaxTokenDuration + time.Second} {
+		if _, err := install.RenewToken(context.Background(), cluster, install.DefaultNamespace, install.ServiceAccount, install.TokenFile(path), wrong); err == nil {
+			t.Errorf("a token for %s is refused", wrong)
+		}
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	must(t, err)
-	if config.Host != cluster.Config.Host || config.BearerToken == "" || config.Insecure || len(config.CertData) != 0 || len(config.KeyData) != 0 {
+	if config.Host != cluster.Config.Host || config.BearerToken != string(second) || config.BearerTokenFile != install.TokenFile(path) || config.Insecure || len(config.CertData) != 0 || len(config.KeyData) != 0 {
 		t.Errorf("server %s, token %v, insecure %v, certificate of the administrator %v", config.Host, config.BearerToken != "", config.Insecure, len(config.CertData) != 0)
 	}
 	c, err := client.New(config, client.Options{Scheme: cluster.Scheme()})

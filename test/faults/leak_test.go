@@ -88,7 +88,7 @@ func TestNothingLeaks(t *testing.T) {
 	line.kill()
 	defer line.kill()
 	line.set(nil)
-	env.Must(t, line.manage("--metrics-bind-address="+address))
+	env.Must(t, line.manage("--metrics-bind-address="+address, "--metrics-secure=false"))
 	exits := line.ends()
 	lives(t, 2)
 	deployed(harboured)(newWorld(t)) // opens the cache, where managers that were killed have left something

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -165,25 +166,31 @@ spec:
 // middle: there is a download to be struck.
 func serveTarballs() *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var out bytes.Buffer
-		z := gzip.NewWriter(&out)
-		files := tar.NewWriter(z)
-		for _, kind := range []string{"boat", "raft"} {
-			text := fmt.Sprintf(definitionYAML, kind, harbourGroup(path.Base(path.Dir(r.URL.Path))))
-			_ = files.WriteHeader(&tar.Header{Name: kind + ".yaml", Mode: 0o644, Size: int64(len(text)), Typeflag: tar.TypeReg})
-			_, _ = files.Write([]byte(text))
-		}
-		_ = files.Close()
-		_ = z.Close()
-		half := out.Len() / 2
-		_, _ = w.Write(out.Bytes()[:half])
+		body := harbourTarball(path.Base(path.Dir(r.URL.Path)))
+		half := len(body) / 2
+		_, _ = w.Write(body[:half])
 		_ = http.NewResponseController(w).Flush()
 		select {
 		case <-r.Context().Done():
 		case <-time.After(50 * time.Millisecond):
-			_, _ = w.Write(out.Bytes()[half:])
+			_, _ = w.Write(body[half:])
 		}
 	}))
+}
+
+// harbourTarball is the tarball of a world.
+func harbourTarball(ns string) []byte {
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	files := tar.NewWriter(z)
+	for _, kind := range []string{"boat", "raft"} {
+		text := fmt.Sprintf(definitionYAML, kind, harbourGroup(ns))
+		_ = files.WriteHeader(&tar.Header{Name: kind + ".yaml", Mode: 0o644, Size: int64(len(text)), Typeflag: tar.TypeReg})
+		_, _ = files.Write([]byte(text))
+	}
+	_ = files.Close()
+	_ = z.Close()
+	return out.Bytes()
 }
 
 // harboured is a package with a CRD tarball, whose plan makes a custom resource of one of its two kinds.
@@ -191,7 +198,7 @@ func harboured(ns string) *v1beta1.OperatorVersion {
 	boat := "apiVersion: " + harbourGroup(ns) + "/v1\nkind: boat\nmetadata: {name: {{ .Name }}}\nspec: {size: 1}\n"
 	return gen.Version(ns, "app", gen.Param("VALUE", "a", ""), gen.Template("boat.yaml", boat), gen.ConfigMaps("cm", 1),
 		gen.Apply("boat", "boat.yaml"), gen.Serial("deploy", "boat", "cm"), func(ov *v1beta1.OperatorVersion) {
-			ov.Spec.CRDTarball = &v1beta1.CRDTarball{HTTPSource: &v1beta1.HTTPSource{URL: tarballs.URL + "/" + ns + "/crds.tgz"}}
+			ov.Spec.CRDTarball = &v1beta1.CRDTarball{HTTPSource: &v1beta1.HTTPSource{URL: tarballs.URL + "/" + ns + "/crds.tgz", SHA256: fmt.Sprintf("%x", sha256.Sum256(harbourTarball(ns)))}}
 		})
 }
 

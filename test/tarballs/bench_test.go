@@ -38,8 +38,9 @@ func ready(b *testing.B, count int, delay time.Duration) time.Duration {
 	b.Helper()
 	group, s, ns := unique(b), serve(b), suite.NewNamespace(b)
 	s.delay = delay
-	s.put("/a.tgz", pack(b, definition(group, "jobs", "size: {type: integer}")))
-	ov := version(ns, "1", group, "Job", s.URL+"/a.tgz")
+	body := pack(b, definition(group, "jobs", "size: {type: integer}"))
+	s.put("/a.tgz", body)
+	ov := version(s, ns, "1", group, "Job", s.URL+"/a.tgz", pinned(body))
 	env.Must(b, suite.Create(ctx, ov))
 	began := time.Now()
 	var creating sync.WaitGroup

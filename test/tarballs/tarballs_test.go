@@ -6,6 +6,9 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -32,7 +35,7 @@ var (
 	ctx   = context.Background()
 )
 
-func TestMain(m *testing.M) { suite.Main(m) }
+func TestMain(m *testing.M) { suite.Main(m, "--manager-arg=--crd-allowed-hosts=127.0.0.1") }
 
 // definition is a CRD whose schema has the properties.
 func definition(group, plural, properties string) string {
@@ -77,9 +80,24 @@ type server struct {
 	delay time.Duration
 }
 
+// authority is what the certificate of every test server is signed by.
+func authority(s *httptest.Server) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+}
+
+// pinned sets the digest of a tarball.
+func pinned(body []byte) gen.VersionMod {
+	return func(ov *v1beta1.OperatorVersion) { ov.Spec.CRDTarball.HTTPSource.SHA256 = digest(body) }
+}
+
+func digest(body []byte) string {
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:])
+}
+
 func serve(t testing.TB) *server {
 	s := &server{files: map[string][]byte{}}
-	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.asked.Add(1)
 		s.mu.Lock()
 		body, ok := s.files[r.URL.Path]
@@ -105,12 +123,12 @@ func (s *server) put(path string, body []byte) {
 }
 
 // version builds an OperatorVersion with a tarball, whose Instances have a ConfigMap and a custom resource.
-func version(ns, app, group, kind, url string, mods ...gen.VersionMod) *v1beta1.OperatorVersion {
+func version(s *server, ns, app, group, kind, url string, mods ...gen.VersionMod) *v1beta1.OperatorVersion {
 	cr := fmt.Sprintf("apiVersion: %s/v1\nkind: %s\nmetadata: {name: {{ .Name }}}\nspec: {size: 1}\n", group, kind)
 	all := []gen.VersionMod{gen.Param("VALUE", "a", ""), gen.Template("cr.yaml", cr), gen.ConfigMaps("cm", 1), gen.Apply("cr", "cr.yaml"), gen.Serial("deploy", "cr", "cm"),
 		func(ov *v1beta1.OperatorVersion) {
 			ov.Spec.AppVersion, ov.Spec.Operator.Name = app, "spark"
-			ov.Spec.CRDTarball = &v1beta1.CRDTarball{HTTPSource: &v1beta1.HTTPSource{URL: url}}
+			ov.Spec.CRDTarball = &v1beta1.CRDTarball{HTTPSource: &v1beta1.HTTPSource{URL: url, CABundle: authority(s.Server)}}
 		}}
 	return gen.Version(ns, "spark-"+app, append(all, mods...)...)
 }
@@ -174,11 +192,12 @@ func exists(t testing.TB, obj client.Object) bool {
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	group, s, ns, other := unique(t), serve(t), suite.NewNamespace(t), suite.NewNamespace(t)
-	s.put("/3.0/crds.tgz", pack(t, definition(group, "jobs", "size: {type: integer}")))
+	old := pack(t, definition(group, "jobs", "size: {type: integer}"))
+	s.put("/3.0/crds.tgz", old)
 	s.put("/3.1/crds.tgz", pack(t, definition(group, "jobs", "size: {type: integer}"), definition(group, "pools", "size: {type: integer}")))
 	url := s.URL + "/{{ .AppVersion }}/crds.tgz"
-	first, second := version(ns, "3.0", group, "Job", url), version(other, "3.1", group, "Pool", url)
-	first3 := version(other, "3.0", group, "Job", url)
+	first, second := version(s, ns, "3.0", group, "Job", url, pinned(old)), version(s, other, "3.1", group, "Pool", url)
+	first3 := version(s, other, "3.0", group, "Job", url, pinned(old))
 	for _, ov := range []*v1beta1.OperatorVersion{first, second, first3} {
 		env.Must(t, suite.Create(ctx, ov))
 	}
@@ -239,11 +258,11 @@ func TestRefused(t *testing.T) {
 	}{
 		"missing": {s.URL + "/missing.tgz", tarball(func(*v1beta1.CRDTarball) {}), []string{"/missing.tgz", "404"}},
 		"page":    {s.URL + "/page.tgz", tarball(func(*v1beta1.CRDTarball) {}), []string{"/page.tgz", "HTML"}},
-		"pin":     {s.URL + "/good.tgz?pin", tarball(func(c *v1beta1.CRDTarball) { c.HTTPSource.SHA256 = strings.Repeat("0", 64) }), []string{"sha256"}},
+		"pin":     {s.URL + "/good.tgz?pin", tarball(func(c *v1beta1.CRDTarball) { c.HTTPSource.SHA256 = strings.Repeat("0", 64) }), []string{"content has digest sha256:" + digest(good) + ", not sha256:" + strings.Repeat("0", 64)}},
 		"never":   {s.URL + "/good.tgz?never", tarball(func(c *v1beta1.CRDTarball) { c.CRDDownloadPolicy = v1beta1.DownloadNever }), []string{"Never"}},
 		"secret":  {s.URL + "/good.tgz?secret", tarball(func(c *v1beta1.CRDTarball) { c.HTTPSource.SecretRef = &v1beta1.SecretReference{Name: "no"} }), []string{"no"}},
 	} {
-		ov := version(ns, app, group, "Job", tc.url, tc.mod)
+		ov := version(s, ns, app, group, "Job", tc.url, tc.mod)
 		env.Must(t, suite.Create(ctx, ov))
 		env.Must(t, suite.Create(ctx, gen.Instance(app, ov, nil)))
 		waiting(t, ns, app, tc.texts...)
@@ -254,7 +273,7 @@ func TestRefused(t *testing.T) {
 	s.put("/missing.tgz", good)
 	_, err := suite.Await(ctx, ns, "missing", env.Long, env.Ended("deploy", 1))
 	env.Must(t, err)
-	ov := version(ns, "template", group, "Job", s.URL+"/{{ .NoSuch }}/x.tgz")
+	ov := version(s, ns, "template", group, "Job", s.URL+"/{{ .NoSuch }}/x.tgz")
 	env.Must(t, suite.Create(ctx, ov))
 	env.Must(t, suite.Create(ctx, gen.Instance("template", ov, nil)))
 	_, err = suite.Await(ctx, ns, "template", env.Long, func(i *v1beta1.Instance) bool {
@@ -268,8 +287,9 @@ func TestRefused(t *testing.T) {
 func TestAlways(t *testing.T) {
 	t.Parallel()
 	group, s, ns := unique(t), serve(t), suite.NewNamespace(t)
-	s.put("/a.tgz", pack(t, definition(group, "jobs", "size: {type: integer}")))
-	ov := version(ns, "1", group, "Job", s.URL+"/a.tgz", func(ov *v1beta1.OperatorVersion) { ov.Spec.CRDTarball.CRDDownloadPolicy = v1beta1.DownloadAlways })
+	body := pack(t, definition(group, "jobs", "size: {type: integer}"))
+	s.put("/a.tgz", body)
+	ov := version(s, ns, "1", group, "Job", s.URL+"/a.tgz", pinned(body), func(ov *v1beta1.OperatorVersion) { ov.Spec.CRDTarball.CRDDownloadPolicy = v1beta1.DownloadAlways })
 	env.Must(t, suite.Create(ctx, ov))
 	deploy(t, ov, "a")
 	s.down.Store(true)
@@ -279,7 +299,7 @@ func TestAlways(t *testing.T) {
 	}
 	told(t, ns, v1beta1.EventCRDsFetched, "/a.tgz")
 	told(t, ns, v1beta1.EventCRDsStale, "the one fetched at")
-	wrong := version(ns, "2", group, "Job", s.URL+"/b.tgz")
+	wrong := version(s, ns, "2", group, "Job", s.URL+"/b.tgz")
 	s.down.Store(false)
 	s.put("/b.tgz", []byte("no archive"))
 	env.Must(t, suite.Create(ctx, wrong))
@@ -313,7 +333,7 @@ func TestUpdatePolicy(t *testing.T) {
 	s.put("/3.tgz", pack(t, definition(group, "jobs", "size: {type: string}")))
 	url := s.URL + "/{{ .AppVersion }}.tgz"
 	safe := func(ov *v1beta1.OperatorVersion) { ov.Spec.CRDTarball.CRDUpdatePolicy = v1beta1.UpdateIfSafe }
-	one, two, twoSafe, three := version(ns, "1", group, "Job", url), version(ns, "2", group, "Job", url), version(ns, "2", group, "Job", url, safe), version(ns, "3", group, "Job", url, safe)
+	one, two, twoSafe, three := version(s, ns, "1", group, "Job", url), version(s, ns, "2", group, "Job", url), version(s, ns, "2", group, "Job", url, safe), version(s, ns, "3", group, "Job", url, safe)
 	twoSafe.Name = "spark-2-safe"
 	for _, ov := range []*v1beta1.OperatorVersion{one, two, twoSafe, three} {
 		env.Must(t, suite.Create(ctx, ov))
@@ -336,8 +356,8 @@ func TestConfigMaps(t *testing.T) {
 	half := len(body) / 2
 	env.Must(t, suite.Create(ctx, &corev1.ConfigMap{ObjectMeta: gen.Meta(ns, "crds-1-a"), BinaryData: map[string][]byte{"part": body[:half]}}))
 	env.Must(t, suite.Create(ctx, &corev1.ConfigMap{ObjectMeta: gen.Meta(ns, "crds-1-b"), BinaryData: map[string][]byte{"part": body[half:]}}))
-	ov := version(ns, "1", group, "Job", "unused", func(ov *v1beta1.OperatorVersion) {
-		ov.Spec.CRDTarball = &v1beta1.CRDTarball{ConfigMapSource: &v1beta1.ConfigMapSource{ConfigMaps: []v1beta1.ConfigMapPart{{Name: "crds-{{ .AppVersion }}-a"}, {Name: "crds-{{ .AppVersion }}-b"}}}}
+	ov := version(serve(t), ns, "1", group, "Job", "unused", func(ov *v1beta1.OperatorVersion) {
+		ov.Spec.CRDTarball = &v1beta1.CRDTarball{ConfigMapSource: &v1beta1.ConfigMapSource{SHA256: digest(body), ConfigMaps: []v1beta1.ConfigMapPart{{Name: "crds-{{ .AppVersion }}-a"}, {Name: "crds-{{ .AppVersion }}-b"}}}}
 	})
 	env.Must(t, suite.Create(ctx, ov))
 	i := deploy(t, ov, "a")
@@ -351,8 +371,9 @@ func TestOneRequest(t *testing.T) {
 	t.Parallel()
 	group, s, ns := unique(t), serve(t), suite.NewNamespace(t)
 	s.delay = time.Second
-	s.put("/a.tgz", pack(t, definition(group, "jobs", "size: {type: integer}")))
-	ov := version(ns, "1", group, "Job", s.URL+"/a.tgz")
+	body := pack(t, definition(group, "jobs", "size: {type: integer}"))
+	s.put("/a.tgz", body)
+	ov := version(s, ns, "1", group, "Job", s.URL+"/a.tgz", pinned(body))
 	env.Must(t, suite.Create(ctx, ov))
 	for n := range 50 {
 		env.Must(t, suite.Create(ctx, gen.Instance(fmt.Sprintf("i%d", n), ov, nil)))
@@ -373,7 +394,7 @@ func TestUpgrade(t *testing.T) {
 	s.put("/1.tgz", pack(t, definition(group, "jobs", "size: {type: integer}"), definition(group, "olds", "size: {type: integer}")))
 	s.put("/2.tgz", pack(t, definition(group, "jobs", "size: {type: integer}"), definition(group, "news", "size: {type: integer}")))
 	url := s.URL + "/{{ .AppVersion }}.tgz"
-	one, two := version(ns, "1", group, "Job", url), version(ns, "2", group, "New", url)
+	one, two := version(s, ns, "1", group, "Job", url), version(s, ns, "2", group, "New", url)
 	env.Must(t, suite.Create(ctx, one))
 	env.Must(t, suite.Create(ctx, two))
 	deploy(t, one, "i")
@@ -398,8 +419,8 @@ func TestFailedUpgrade(t *testing.T) {
 	s.put("/2.tgz", pack(t, definition(group, "jobs", "size: {type: integer}"), definition(group, "news", "size: {type: integer}")))
 	s.put("/3.tgz", pack(t, definition(group, "jobs", "size: {type: string}")))
 	url := s.URL + "/{{ .AppVersion }}.tgz"
-	one, three := version(ns, "1", group, "Job", url), version(ns, "3", group, "Job", url)
-	two := version(ns, "2", group, "New", url, gen.Task("app", v1beta1.DummyTask, v1beta1.TaskSpec{WantErr: true, Fatal: true}), gen.Serial("deploy", "app"))
+	one, three := version(s, ns, "1", group, "Job", url), version(s, ns, "3", group, "Job", url)
+	two := version(s, ns, "2", group, "New", url, gen.Task("app", v1beta1.DummyTask, v1beta1.TaskSpec{WantErr: true, Fatal: true}), gen.Serial("deploy", "app"))
 	for _, ov := range []*v1beta1.OperatorVersion{one, two, three} {
 		env.Must(t, suite.Create(ctx, ov))
 	}

@@ -81,6 +81,17 @@ type HeldResource struct {
 	Content string `json:"content,omitempty"`
 }
 
+// TarballDigest is what a tarball had in it when an Instance used it first.
+type TarballDigest struct {
+	// SpecHash is the SHA-256, in 64 hexadecimal digits, of the crdTarball as it was resolved and of the version that it is
+	// for. With another one, the tarball is used for the first time again.
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
+	SpecHash string `json:"specHash"`
+	// Digest of the tarball, `sha256:` and 64 hexadecimal digits. Other content is refused.
+	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
+	Digest string `json:"digest"`
+}
+
 // InstallationStatus is the inventory of an Installation.
 type InstallationStatus struct {
 	// Resources in the order in which they were installed; they are released in reverse.
@@ -99,6 +110,9 @@ type InstallationStatus struct {
 	// Wrong is how many objects are missing or not as they should be.
 	// +optional
 	Wrong int32 `json:"wrong"`
+	// CRDTarball is the digest of the Instance's tarball when it was used first.
+	// +optional
+	CRDTarball *TarballDigest `json:"crdTarball,omitempty"`
 	// Conditions: Released, false with the reason while a deletion waits for something.
 	// +optional
 	// +listType=map

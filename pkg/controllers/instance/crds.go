@@ -39,6 +39,9 @@ func (p *pass) definitions(ctx context.Context) (waits string, err error) {
 	}
 	key := client.ObjectKeyFromObject(p.instance)
 	run := fmt.Sprintf("%s/%d/%d", p.instance.UID, p.instance.Generation, revision)
+	if wanted.Digest, err = p.rememberedDigest(ctx, wanted); err != nil {
+		return "", err
+	}
 	resolved, progress, err := p.Tarballs.Get(key, run, wanted)
 	switch {
 	case err != nil:
@@ -51,12 +54,26 @@ func (p *pass) definitions(ctx context.Context) (waits string, err error) {
 	before := p.crdStatus().CRDs
 	p.fetched(resolved)
 	objs := resolved.Objects()
-	if waits, err = p.define(ctx, objs, wanted.Tarball.CRDUpdatePolicy == v1beta1.UpdateIfSafe); waits != "" || err != nil {
+	digest := &v1beta1.TarballDigest{SpecHash: wanted.SpecHash, Digest: resolved.Digest}
+	if waits, err = p.define(ctx, objs, digest, wanted.Tarball.CRDUpdatePolicy == v1beta1.UpdateIfSafe); waits != "" || err != nil {
 		p.instance.Status.CRDs.CRDs = before // what runs needs these, until a version that needs others can run
 		return waits, err
 	}
 	if crds := p.instance.Status.CRDs; crds != nil {
 		crds.Download = nil
+	}
+	return "", nil
+}
+
+// rememberedDigest returns the digest of the tarball when the Instance used it first, or "" if it has not.
+func (p *pass) rememberedDigest(ctx context.Context, wanted tarball.Wanted) (string, error) {
+	holder := &v1beta1.Installation{}
+	name := v1beta1.InstallationName(p.instance.Namespace, p.instance.Name, p.instance.UID)
+	if err := p.Client.Get(ctx, types.NamespacedName{Name: name}, holder); err != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	if known := holder.Status.CRDTarball; known != nil && known.SpecHash == wanted.SpecHash && holder.Spec.For.UID == p.instance.UID {
+		return known.Digest, nil
 	}
 	return "", nil
 }
@@ -108,11 +125,18 @@ func (p *pass) tarballFailed(err error) {
 	}
 }
 
-// define installs definitions through an Installation of the Instance, and shares them with whoever wants the same.
-func (p *pass) define(ctx context.Context, objs []*unstructured.Unstructured, safe bool) (waits string, err error) {
+// define installs definitions through an Installation of the Instance, and shares them with whoever wants the same. The
+// Installation remembers the digest of their tarball before the first of them is written.
+func (p *pass) define(ctx context.Context, objs []*unstructured.Unstructured, digest *v1beta1.TarballDigest, safe bool) (waits string, err error) {
 	holder, err := p.holder(ctx)
 	if err != nil {
 		return "", err
+	}
+	// Another replica, or a fetch that was begun before the first use, may have come in between.
+	if known := holder.Status.CRDTarball; known != nil && known.SpecHash == digest.SpecHash && known.Digest != digest.Digest {
+		p.Tarballs.Forget(client.ObjectKeyFromObject(p.instance))
+		p.transient = true
+		return fmt.Sprintf("waits for its CRDs: the tarball's content has digest %s, not %s, which it had when it was used first", digest.Digest, known.Digest), nil
 	}
 	held := share.Inventory(holder.DeepCopy().Status.Resources)
 	session := p.Share.Session(holder, share.Policy{Tarball: true, SafeCRDs: safe}, held)
@@ -126,7 +150,7 @@ func (p *pass) define(ctx context.Context, objs []*unstructured.Unstructured, sa
 			held = append(held, r)
 		}
 	}
-	if holder, err = p.keep(ctx, holder, held); err != nil {
+	if holder, err = p.keep(ctx, holder, held, digest); err != nil {
 		return "", err
 	}
 	held = holder.DeepCopy().Status.Resources
@@ -136,7 +160,7 @@ func (p *pass) define(ctx context.Context, objs []*unstructured.Unstructured, sa
 			held[held.Find(change.ID)] = share.Held(change, holder)
 		}
 	}
-	if _, err := p.keep(ctx, holder, held); err != nil {
+	if _, err := p.keep(ctx, holder, held, digest); err != nil {
 		return "", session.Orphaned(ctx, held, err)
 	}
 	for _, change := range changes {
@@ -172,6 +196,9 @@ func (p *pass) holder(ctx context.Context) (*v1beta1.Installation, error) {
 	holder := &v1beta1.Installation{}
 	name := v1beta1.InstallationName(p.instance.Namespace, p.instance.Name, p.instance.UID)
 	err := p.Client.Get(ctx, types.NamespacedName{Name: name}, holder)
+	if err == nil && holder.Spec.For.UID != p.instance.UID { // the name holds a part of a hash only
+		return nil, fmt.Errorf("Installation %s is of %s %s/%s: another Instance has the same name for it; create this Instance again", name, holder.Spec.For.Kind, holder.Spec.For.Namespace, holder.Spec.For.Name)
+	}
 	if err == nil || !apierrors.IsNotFound(err) {
 		return holder, err
 	}
@@ -182,10 +209,11 @@ func (p *pass) holder(ctx context.Context) (*v1beta1.Installation, error) {
 	return holder, p.Client.Create(ctx, holder)
 }
 
-// keep writes the inventory of an Installation, if it has changed.
-func (p *pass) keep(ctx context.Context, holder *v1beta1.Installation, held share.Inventory) (*v1beta1.Installation, error) {
+// keep writes the inventory of an Installation and the digest of its tarball, if they have changed.
+func (p *pass) keep(ctx context.Context, holder *v1beta1.Installation, held share.Inventory, digest *v1beta1.TarballDigest) (*v1beta1.Installation, error) {
 	next := holder.DeepCopy()
 	next.Status.Take(held)
+	next.Status.CRDTarball = digest
 	return next, share.Commit(ctx, p.Client, holder, next)
 }
 
@@ -204,7 +232,7 @@ func (p *pass) dropped(ctx context.Context) error {
 	held := slices.DeleteFunc(slices.Clone(share.Inventory(holder.Status.Resources)), func(r v1beta1.HeldResource) bool {
 		return !slices.Contains(wanted, r.Name) && session.Leave(ctx, r, false).Gone
 	})
-	_, err := p.keep(ctx, holder, held)
+	_, err := p.keep(ctx, holder, held, holder.Status.CRDTarball)
 	return err
 }
 

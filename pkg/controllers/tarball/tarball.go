@@ -4,6 +4,8 @@ package tarball
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,8 +30,9 @@ type Options struct {
 	// Default is the crdTarball of Instances that name none, and whose OperatorVersion names none; nil for none.
 	Default *v1beta1.CRDTarball
 	// Hosts that OperatorVersions may name; empty for all. Instances may name these, and those of their OperatorVersion.
+	// Only these may have loopback or private addresses.
 	Hosts []string
-	// Access to the world; its Hosts are not used.
+	// Access to the world; its Hosts and InsideHosts are not used.
 	Access crds.Access
 	// Clock of the back-off.
 	Clock clock.WithDelayedExecution
@@ -79,9 +82,15 @@ type Wanted struct {
 	Tarball *v1beta1.CRDTarball
 	// Source of the tarball.
 	Source crds.Source
+	// SpecHash is the SHA-256, in hex, of the tarball and of the version that it is for.
+	SpecHash string
+	// Digest that an Installation remembers of the first use; empty if there is none.
+	Digest string
 }
 
-// Of resolves which tarball an Instance needs for a version: its own, else the OperatorVersion's, else the default.
+// Of resolves which tarball an Instance needs for a version: its own, else the OperatorVersion's, else the default. The
+// default is for versions with an install plan, whose authors have the verb install: of other versions, anybody who writes
+// one could have definitions installed that he chooses by its name and version.
 // Errors are *crds.Error, and nobody but the author of the block can mend them.
 func (f *Fetcher) Of(instance *v1beta1.Instance, namespace string, spec *v1beta1.OperatorVersionSpec) (Wanted, error) {
 	given, holder, hosts := f.options.Default, instance.Namespace, f.allowed()
@@ -90,6 +99,8 @@ func (f *Fetcher) Of(instance *v1beta1.Instance, namespace string, spec *v1beta1
 		given, hosts = instance.Spec.CRDTarball, f.named(spec)
 	case spec.CRDTarball != nil:
 		given, holder = spec.CRDTarball, namespace
+	case spec.InstallPlan == "":
+		given = nil
 	}
 	if given == nil {
 		return Wanted{}, nil
@@ -99,9 +110,21 @@ func (f *Fetcher) Of(instance *v1beta1.Instance, namespace string, spec *v1beta1
 		return Wanted{}, err
 	}
 	access := f.options.Access
-	access.Hosts = hosts
+	access.Hosts, access.InsideHosts = hosts, f.options.Hosts
 	source, err := crds.NewSource(resolved, holder, access)
-	return Wanted{Tarball: &resolved, Source: source}, err
+	if err != nil {
+		return Wanted{}, err
+	}
+	hash, err := specHash(resolved, instance.OperatorVersionKey(), spec)
+	return Wanted{Tarball: &resolved, Source: source, SpecHash: hash}, err
+}
+
+// specHash is a hash of what decides which tarball is the right one. The policies do not.
+func specHash(tarball v1beta1.CRDTarball, version types.NamespacedName, spec *v1beta1.OperatorVersionSpec) (string, error) {
+	tarball.CRDDownloadPolicy, tarball.CRDUpdatePolicy = "", ""
+	text, err := json.Marshal([]any{tarball, version.String(), spec.Operator.Name, spec.Version, spec.AppVersion})
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), err
 }
 
 func variables(instance *v1beta1.Instance, spec *v1beta1.OperatorVersionSpec) crds.Variables {
@@ -164,7 +187,7 @@ func (f *Fetcher) Get(key types.NamespacedName, run string, wanted Wanted) (reso
 func (f *Fetcher) fetch(ctx context.Context, key types.NamespacedName, j *job, wanted Wanted) {
 	defer j.cancel()
 	resolved, err := f.cache.Resolve(ctx, crds.Request{
-		Source: wanted.Source, Policy: wanted.Tarball.CRDDownloadPolicy,
+		Source: wanted.Source, Policy: wanted.Tarball.CRDDownloadPolicy, Digest: wanted.Digest,
 		Progress: func(p crds.Progress) {
 			f.mu.Lock()
 			j.progress = p

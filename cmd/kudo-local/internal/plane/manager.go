@@ -100,6 +100,8 @@ func (p *Plane) initArgs() []string {
 		"--webhook-url", "https://" + p.address(managerWebhook),
 		"--manager-kubeconfig", p.ManagerKubeconfig(),
 		"--wait",
+		// A plane may run for weeks, and nobody renews its token.
+		"--token-duration", "8760h",
 	}
 	switch privileged := p.Settings.Privileged; {
 	case privileged == nil: // what the cluster has stays

@@ -25,7 +25,7 @@ type Plane struct {
 // Start brings a control plane up. The profile "api" has hardly anybody but kudo who sends requests; "full" has the
 // controllers of Deployments.
 func Start(profile string) (*Plane, error) {
-	e, err := env.Start("--profile", profile, "--pod-ready-delay", "0")
+	e, err := env.Start("--profile", profile, "--pod-ready-delay", "0", "--manager-arg=--metrics-secure=false")
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,48 @@
+package runner
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"testing"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+)
+
+// T31: parsed versions are shared by the whole SHA-256. Of half of one, an author could make two contents of one hash, one
+// of which he shows, and whose other the Instances of another namespace run.
+func TestVersionsShareByWholeDigest(t *testing.T) {
+	versions := NewVersions()
+	spec := func(text string) *v1beta1.OperatorVersionSpec {
+		return &v1beta1.OperatorVersionSpec{Templates: map[string]string{"a.yaml": text}}
+	}
+	first, err := versions.Content(spec("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(spec("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum := sha256.Sum256(text); first.Hash != hex.EncodeToString(sum[:]) {
+		t.Errorf("the hash is %s, not the whole SHA-256 of the content", first.Hash)
+	}
+	for _, tc := range []struct {
+		reason string
+		spec   *v1beta1.OperatorVersionSpec
+		same   bool
+	}{
+		{"equal contents are parsed once, whoever holds them", spec("a"), true},
+		{"other contents are others", spec("b"), false},
+	} {
+		got, err := versions.Content(tc.spec)
+		if err != nil || (got == first) != tc.same {
+			t.Errorf("%s: same %t, %v", tc.reason, got == first, err)
+		}
+	}
+	// An entry that has only the first half of the hash in common is no hit: the key is all of it.
+	versions.content[first.Hash[:16]] = &Version{Hash: "forged"}
+	if got, err := versions.Content(spec("a")); err != nil || got != first {
+		t.Errorf("a part of the hash finds a version: %+v, %v", got, err)
+	}
+}
