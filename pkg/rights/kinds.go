@@ -43,8 +43,8 @@ var wide = map[string]string{
 // and those that a cluster serves.
 type kinds struct {
 	definitions []*unstructured.Unstructured
-	// mapper is that of a cluster; nil without one.
-	mapper meta.RESTMapper
+	// served finds a kind on a cluster; nil without one.
+	served func(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error)
 	// guessed are the kinds that neither knows.
 	guessed map[string]bool
 }
@@ -75,8 +75,8 @@ func (k *kinds) find(gvk schema.GroupVersionKind) resource {
 	if clientgoscheme.Scheme.Recognizes(gvk) || gvk.Group == v1beta1.GroupVersion.Group {
 		return out
 	}
-	if k.mapper != nil {
-		if mapping, err := k.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil {
+	if k.served != nil {
+		if mapping, err := k.served(gvk.GroupKind(), gvk.Version); err == nil {
 			return resource{mapping.Resource.Group, mapping.Resource.Resource, mapping.Scope.Name() == meta.RESTScopeNameNamespace}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
@@ -29,8 +30,8 @@ type Subject struct {
 type Known struct {
 	// Versions returns the OperatorVersion of a dependency by its name, or nil if it is not known; nil knows none.
 	Versions func(name string) *v1beta1.OperatorVersionSpec
-	// Mapper is that of the cluster; nil without one.
-	Mapper meta.RESTMapper
+	// Served finds a kind on the cluster; nil without one.
+	Served func(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error)
 }
 
 // Rights are what an account needs to run all plans of an Instance.
@@ -64,7 +65,7 @@ type ClusterScoped struct {
 // plan, and what a parameter switches on or off in both states. The error is that of a template, or of a value.
 func Of(s Subject, known Known) (*Rights, error) {
 	c := &collector{
-		known: known, inside: newGrants(), outside: newGrants(), kinds: kinds{mapper: known.Mapper, guessed: map[string]bool{}},
+		known: known, inside: newGrants(), outside: newGrants(), kinds: kinds{served: known.Served, guessed: map[string]bool{}},
 		made: map[roleRef]bool{}, bound: map[binding]bool{}, wide: map[string]*ClusterScoped{}, notes: map[string]bool{},
 	}
 	if err := c.plans(s, nil); err != nil {
