@@ -2,12 +2,10 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -246,7 +244,7 @@ func (ch *accountChange) try(ctx context.Context, c client.Client) error {
 	for _, step := range ch.steps {
 		var err error
 		if step.patch == nil && step.object.GetName() == ch.roleName() && step.object.GetObjectKind().GroupVersionKind().Kind == "RoleBinding" {
-			err = mayCreateBindings(ctx, c, ch.namespace)
+			err = mayCreate(ctx, c, ch.namespace, rbacv1.Resource("rolebindings"))
 		} else {
 			err = step.write(ctx, c, true)
 		}
@@ -256,19 +254,6 @@ func (ch *accountChange) try(ctx context.Context, c client.Client) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", step, err)
 		}
-	}
-	return nil
-}
-
-func mayCreateBindings(ctx context.Context, c client.Client, namespace string) error {
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-		Namespace: namespace, Verb: "create", Group: rbacv1.GroupName, Resource: "rolebindings",
-	}}}
-	if err := c.Create(ctx, review); err != nil {
-		return err
-	}
-	if !review.Status.Allowed {
-		return apierrors.NewForbidden(rbacv1.Resource("rolebindings"), "", errors.New("you may not create rolebindings in namespace "+namespace))
 	}
 	return nil
 }

@@ -25,6 +25,8 @@ type newcomer struct {
 	flags    *accountFlags
 	// houses is set if the command makes the namespace.
 	houses bool
+	// strict is set if its plans surely write with the rights of an account only.
+	strict bool
 	// needed is what its plans need, where that was asked for.
 	needed *rights.Rights
 	// change is what was done for its account.
@@ -45,8 +47,8 @@ func (o *installOptions) fitAccount() error {
 // checkAccount refuses an Instance whose plans surely could not write, before anything is made: it has no account, or one
 // that may not write cluster-scoped objects of the package.
 func (t *tool) checkAccount(ctx context.Context, c client.Client, n *newcomer) error {
-	strict := isStrict(ctx, c, n.Namespace)
-	if !strict && !n.flags.create {
+	n.strict = isStrict(ctx, c, n.Namespace)
+	if !n.strict && !n.flags.create {
 		return nil
 	}
 	name := n.Spec.ServiceAccountName
@@ -65,7 +67,7 @@ func (t *tool) checkAccount(ctx context.Context, c client.Client, n *newcomer) e
 		}
 		return err
 	}
-	if !strict {
+	if !n.strict {
 		return nil
 	}
 	return t.checkClusterScoped(ctx, c, n, name)
@@ -117,10 +119,13 @@ func (t *tool) makeAccount(ctx context.Context, c client.Client, n *newcomer) er
 		return nil
 	}
 	n.Spec.ServiceAccountName = newAccount(n.Namespace, n.Name, "", nil).name
-	if err := c.Create(ctx, n.DeepCopy(), client.DryRunAll); err != nil {
+	err := mayCreate(ctx, c, n.Namespace, v1beta1.Resource("instances"))
+	if err == nil && n.strict {
+		err = mayUse(ctx, c, n.Namespace, n.Spec.ServiceAccountName)
+	}
+	if err != nil {
 		return fmt.Errorf("instance %s/%s: %w", n.Namespace, n.Name, err)
 	}
-	var err error
 	n.change, err = t.giveRights(ctx, c, n.Instance, n.needed, n.flags.yes)
 	return err
 }
