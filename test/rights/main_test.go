@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"kudo.dev/kudo/pkg/controllers"
+	"kudo.dev/kudo/pkg/crds"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
 )
@@ -60,6 +61,7 @@ func run(m *testing.M) int {
 		}
 		defer stop()
 	}
+	defer deleteShared()
 	return m.Run()
 }
 
@@ -80,10 +82,14 @@ func manage() (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
+	cache, err := os.MkdirTemp("", "kudo-test-crds-")
+	if err != nil {
+		return nil, err
+	}
+	options := controllers.Options{Namespace: "kudo-system", MetricsAddress: "0", HealthAddress: "0", Workers: 8, PipeImage: "busybox", Executor: files{}}
+	options.Tarballs.Cache.Dir, options.Tarballs.Cache.Limits = cache, crds.DefaultLimits()
 	ctx, cancel := context.WithCancel(context.Background())
-	mgr, err := controllers.NewManager(ctx, config, controllers.Options{
-		Namespace: "kudo-system", MetricsAddress: "0", HealthAddress: "0", Workers: 8, PipeImage: "busybox", Executor: files{},
-	})
+	mgr, err := controllers.NewManager(ctx, config, options)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -91,5 +97,5 @@ func manage() (stop func(), err error) {
 	done := make(chan error)
 	go func() { done <- mgr.Start(ctx) }()
 	playsFiles = true
-	return func() { cancel(); <-done }, nil
+	return func() { cancel(); <-done; _ = os.RemoveAll(cache) }, nil
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -76,6 +77,35 @@ func (s subject) version(t testing.TB, namespace string) *v1beta1.OperatorVersio
 	_, version, err := operators.Convert(found.Package, namespace)
 	env.Must(t, err)
 	return version
+}
+
+// namespace is one of its own, or one that all Instances of the package share, if it installs something for the cluster: so
+// that it does that once.
+func (s subject) namespace(t testing.TB) string {
+	t.Helper()
+	if ov := s.version(t, ""); ov.Spec.InstallPlan == "" && ov.Spec.CRDTarball == nil {
+		return cluster.NewNamespace(t)
+	}
+	one, _ := shared.LoadOrStore(s.name, sync.OnceValue(func() string {
+		ns, err := cluster.Namespace(context.Background())
+		env.Must(t, err)
+		if s.prepare != nil {
+			s.prepare(t, ns)
+		}
+		return ns
+	}))
+	return one.(func() string)()
+}
+
+// shared are the namespaces of packages that install something, as functions that return them.
+var shared sync.Map
+
+// deleteShared deletes them.
+func deleteShared() {
+	shared.Range(func(_, one any) bool {
+		_ = cluster.Delete(context.Background(), &corev1.Namespace{ObjectMeta: gen.Meta("", one.(func() string)())})
+		return true
+	})
 }
 
 // install creates the OperatorVersion in a namespace, if it is not there.

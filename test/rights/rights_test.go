@@ -31,10 +31,7 @@ func TestRightsSuffice(t *testing.T) {
 	for _, s := range subjects(t) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			ns := cluster.NewNamespace(t)
-			if s.prepare != nil {
-				s.prepare(t, ns)
-			}
+			ns := s.namespace(t)
 			args := []string{"install", s.dir, "--instance", "i", "-n", ns, "--create-service-account", "-y"}
 			for name, value := range s.parameters {
 				args = append(args, "-p", name+"="+value)
@@ -93,13 +90,6 @@ func TestEachRightIsNeeded(t *testing.T) {
 		}
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			shared := ""
-			if ov := s.version(t, ""); ov.Spec.InstallPlan != "" || ov.Spec.CRDTarball != nil {
-				shared = cluster.NewNamespace(t) // one install plan for all
-				if s.prepare != nil {
-					s.prepare(t, shared)
-				}
-			}
 			all := needed(t, s, "any", "any")
 			if len(all) == 0 {
 				t.Fatal("no rules")
@@ -110,11 +100,7 @@ func TestEachRightIsNeeded(t *testing.T) {
 						t.Skip("the files are told by the test, which asks for no right") // see playsFiles
 					}
 					t.Parallel()
-					ns := shared
-					if ns == "" {
-						ns = cluster.NewNamespace(t)
-					}
-					lacking(t, s, ns, fmt.Sprintf("r%d", n), n)
+					lacking(t, s, s.namespace(t), fmt.Sprintf("r%d", n), n)
 				})
 			}
 		})
@@ -139,16 +125,16 @@ func lacking(t *testing.T, s subject, ns, name string, n int) {
 	ov := s.install(t, ns)
 	rules := needed(t, s, ns, name)
 	gone := rules[n]
-	ctx := t.Context()
-	env.Must(t, cluster.Create(ctx, &corev1.ServiceAccount{ObjectMeta: gen.Meta(ns, name)}))
-	env.Must(t, cluster.Create(ctx, &rbacv1.Role{ObjectMeta: gen.Meta(ns, name), Rules: slices.Delete(slices.Clone(rules), n, n+1)}))
-	env.Must(t, cluster.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: gen.Meta(ns, name),
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: name}},
+	ctx, account := t.Context(), name+"-kudo"
+	env.Must(t, cluster.Create(ctx, &corev1.ServiceAccount{ObjectMeta: gen.Meta(ns, account)}))
+	env.Must(t, cluster.Create(ctx, &rbacv1.Role{ObjectMeta: gen.Meta(ns, account), Rules: slices.Delete(slices.Clone(rules), n, n+1)}))
+	env.Must(t, cluster.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: gen.Meta(ns, account),
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: account}},
 	}))
 	letIn(t, ns)
 	i := gen.Instance(name, ov, maps.Clone(s.parameters))
-	i.Spec.ServiceAccountName = name
+	i.Spec.ServiceAccountName = account
 	env.Must(t, cluster.Create(ctx, i))
 	message := ended(t, ns, name, v1beta1.DeployPlan)
 	for _, plan := range others(ov) {
@@ -226,6 +212,10 @@ func ended(t *testing.T, ns, name, plan string) (forbidden string) {
 		}
 		if i.Status.ObservedGeneration < i.Generation || plans.Running(i.Status.PlanStatus) != "" || len(i.Status.Queue) > 0 {
 			return false
+		}
+		if last := plans.Last(i.Status.PlanStatus); last != "" && i.Status.PlanStatus[last].Status == v1beta1.FatalError {
+			t.Errorf("plan %s: %s", last, i.Status.PlanStatus[last].Message)
+			return true
 		}
 		return i.DeletionTimestamp == nil && (plan == "" || i.Status.PlanStatus[plan].Status.IsTerminal())
 	})
