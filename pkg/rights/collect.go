@@ -270,8 +270,8 @@ func (c *collector) child(at place, t task.KudoOperator, trail []string) error {
 	return c.plans(s, append(slices.Clone(trail), version))
 }
 
-// sensitive reports whether a value may be sensitive.
+// sensitive reports whether a value that is given may be sensitive.
 func (p place) sensitive() bool {
-	return slices.ContainsFunc(p.subject.Version.Parameters, func(d v1beta1.Parameter) bool { return d.Sensitive }) ||
+	return slices.ContainsFunc(p.subject.Version.Parameters, func(d v1beta1.Parameter) bool { return d.Sensitive && p.subject.Parameters[d.Name] != "" }) ||
 		slices.ContainsFunc(p.subject.Sources, func(s v1beta1.ParametersSource) bool { return s.Kind == "Secret" })
 }

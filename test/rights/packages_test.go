@@ -47,11 +47,11 @@ func subjects(t testing.TB) []subject {
 		"redis":       {outdated: true},
 		"zookeeper":   {outdated: true},
 	}
+	out := []subject{{name: "whole", dir: filepath.Join(env.Root(), "test", "rights", "testdata", "whole"), parameters: map[string]string{"PASSWORD": "correct-horse"}, changes: []string{"OPEN=true"}}}
 	roots := []string{filepath.Join(env.Root(), "operators", "catalog")}
 	if corpus := env.Corpus(); corpus != "" {
 		roots = append(roots, filepath.Join(corpus, "packages"))
 	}
-	var out []subject
 	for _, root := range roots {
 		entries, err := os.ReadDir(root)
 		env.Must(t, err)
@@ -69,14 +69,27 @@ func subjects(t testing.TB) []subject {
 	return out
 }
 
-// version is the OperatorVersion of a package. None of them has dependencies.
-func (s subject) version(t testing.TB, namespace string) *v1beta1.OperatorVersion {
+// versions are the OperatorVersions of a package and of its dependencies; its own is the last.
+func (s subject) versions(t testing.TB, namespace string) []*v1beta1.OperatorVersion {
 	t.Helper()
 	found, err := repository.Resolve(context.Background(), s.dir, ".")
 	env.Must(t, err)
-	_, version, err := operators.Convert(found.Package, namespace)
+	packages, err := repository.Chain{repository.Local{Base: "."}}.WithDependencies(context.Background(), found)
 	env.Must(t, err)
-	return version
+	var out []*v1beta1.OperatorVersion
+	for _, p := range packages {
+		_, version, err := operators.Convert(p, namespace)
+		env.Must(t, err)
+		out = append(out, version)
+	}
+	return out
+}
+
+// version is the OperatorVersion of a package.
+func (s subject) version(t testing.TB, namespace string) *v1beta1.OperatorVersion {
+	t.Helper()
+	all := s.versions(t, namespace)
+	return all[len(all)-1]
 }
 
 // namespace is one of its own, or one that all Instances of the package share, if it installs something for the cluster: so
@@ -108,14 +121,16 @@ func deleteShared() {
 	})
 }
 
-// install creates the OperatorVersion in a namespace, if it is not there.
+// install creates the OperatorVersions in a namespace, if they are not there.
 func (s subject) install(t testing.TB, namespace string) *v1beta1.OperatorVersion {
 	t.Helper()
-	version := s.version(t, namespace)
-	if err := cluster.Create(context.Background(), version); err != nil && !apierrors.IsAlreadyExists(err) {
-		t.Fatal(err)
+	all := s.versions(t, namespace)
+	for _, version := range all {
+		if err := cluster.Create(context.Background(), version); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
 	}
-	return version
+	return all[len(all)-1]
 }
 
 // publish makes the ConfigMap with the CustomResourceDefinitions of the printshop.

@@ -111,7 +111,14 @@ func TestEachRightIsNeeded(t *testing.T) {
 // resources have the usual plural.
 func needed(t *testing.T, s subject, ns, name string) []rbacv1.PolicyRule {
 	t.Helper()
-	computed, err := rights.Of(rights.Subject{Namespace: ns, Name: name, Version: &s.version(t, ns).Spec, Parameters: s.parameters}, rights.Known{})
+	all := s.versions(t, ns)
+	known := rights.Known{Versions: func(name string) *v1beta1.OperatorVersionSpec {
+		if at := slices.IndexFunc(all, func(ov *v1beta1.OperatorVersion) bool { return ov.Name == name }); at >= 0 {
+			return &all[at].Spec
+		}
+		return nil
+	}}
+	computed, err := rights.Of(rights.Subject{Namespace: ns, Name: name, Version: &all[len(all)-1].Spec, Parameters: s.parameters}, known)
 	env.Must(t, err)
 	if len(computed.ClusterRules) > 0 {
 		t.Fatalf("plans of %s write cluster-scoped objects: %v", s.name, computed.ClusterScoped)
