@@ -33,6 +33,8 @@ type accountChange struct {
 	// added and removed are the rules that the Role gets and loses; of a new Role, added are all.
 	added, removed []rbacv1.PolicyRule
 	isNew          bool
+	// isThere is set if the ServiceAccount is one that no command has made.
+	isThere bool
 	// owned are the objects that are deleted with the Instance.
 	owned []client.Object
 }
@@ -90,6 +92,9 @@ func (t *tool) giveRights(ctx context.Context, c client.Client, instance *v1beta
 func (t *tool) showChange(change *accountChange) error {
 	switch {
 	case change.isNew:
+		if change.isThere {
+			t.warn("serviceaccount %s/%s is there already: whatever else uses it gets these rights too", change.namespace, change.name)
+		}
 		t.say("serviceaccount %s/%s gets these rights in namespace %s, and kudo acts as it when it runs the plans of instance %s:", change.namespace, change.name, change.namespace, change.instance)
 		return t.table(ruleRows("", change.added))
 	case len(change.added)+len(change.removed) == 0:
@@ -178,6 +183,7 @@ func (ch *accountChange) reviewServiceAccount(ctx context.Context, c client.Clie
 		ch.owned = append(ch.owned, want)
 	}
 	if found {
+		ch.isThere = !ch.isOurs(live)
 		ch.change(live, false, nil)
 	}
 	return nil
@@ -197,7 +203,7 @@ func (ch *accountChange) reviewRole(ctx context.Context, c client.Client, instan
 		return nil
 	}
 	if !ch.isOurs(live) {
-		return fmt.Errorf("Role %s/%s is there already, without the label %s=%s: it is not changed. Delete it, or choose another name for the Instance", ch.namespace, live.Name, v1beta1.InstanceLabel, ch.instance)
+		return fmt.Errorf("%s is there already, without the label %s=%s: it is not changed. Delete it, or choose another name for the Instance", accountStep{object: want}, v1beta1.InstanceLabel, ch.instance)
 	}
 	if status := instance.Status; plans.Running(status.PlanStatus) != "" || len(status.Queue) > 0 {
 		want.Rules = rights.Merge(want.Rules, live.Rules)
