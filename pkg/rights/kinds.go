@@ -19,6 +19,9 @@ type resource struct {
 	namespaced  bool
 }
 
+// configGroup is the API of kudo's own configuration.
+const configGroup = "config.kudo.dev"
+
 // wide are the kinds of Kubernetes and of kudo whose objects have no namespace.
 var wide = map[string]string{
 	"Namespace": "", "Node": "", "PersistentVolume": "", "ComponentStatus": "",
@@ -36,7 +39,7 @@ var wide = map[string]string{
 	"StorageVersion": "internal.apiserver.k8s.io", "StorageVersionMigration": "storagemigration.k8s.io",
 	"TokenReview": "authentication.k8s.io", "SelfSubjectReview": "authentication.k8s.io",
 	"SubjectAccessReview": "authorization.k8s.io", "SelfSubjectAccessReview": "authorization.k8s.io", "SelfSubjectRulesReview": "authorization.k8s.io",
-	"Installation": v1beta1.GroupVersion.Group,
+	"Installation": v1beta1.GroupVersion.Group, "Config": configGroup, "ResourceExploringWebhookConfiguration": configGroup,
 }
 
 // kinds finds the resources of kinds: those of CustomResourceDefinitions that the package has, those of Kubernetes itself,
