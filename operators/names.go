@@ -33,3 +33,6 @@ func CheckInstanceName(name string) error {
 
 // ChildInstanceName is the name of the Instance of a dependency whose task gives none.
 func ChildInstanceName(parent, operator string) string { return parent + "-" + operator }
+
+// ChildSecretName is the name of the Secret that gives a dependency's Instance its sensitive parameters.
+func ChildSecretName(child string) string { return child + "-parameters" }

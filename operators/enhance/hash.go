@@ -189,3 +189,21 @@ func lastApplied(object *unstructured.Unstructured) *unstructured.Unstructured {
 	}
 	return applied
 }
+
+// Dependency names a ConfigMap or Secret that pods read.
+type Dependency struct{ Kind, Name string }
+
+// Dependencies lists the ConfigMaps and Secrets that Enhance looks up for the pod template of an object, unless the task
+// has them itself. An object that cannot be enhanced gives a *MalformedError.
+func Dependencies(object *unstructured.Unstructured) ([]Dependency, error) {
+	template, ok, err := podTemplate(object)
+	if err != nil || !ok {
+		return nil, err
+	}
+	found, err := dependenciesOf(template)
+	var out []Dependency
+	for _, d := range found {
+		out = append(out, Dependency{d.kind.Kind, d.name})
+	}
+	return out, err
+}

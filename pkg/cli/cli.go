@@ -98,7 +98,7 @@ Exit codes: 0 done, 1 error, 2 wrong usage, 3 the plan that was waited for faile
 	root.PersistentFlags().StringVar(&t.home, "home", "", "folder of repositories and their cache (default $KUDO_HOME, or ~/.kudo)")
 	root.AddCommand(t.packageCommand(), t.repoCommand(), t.searchCommand(), t.cacheCommand(), t.exploreCommand())
 	root.AddCommand(t.initCommand(), t.tokenCommand(), t.installCommand(), t.updateCommand(), t.upgradeCommand(), t.rollbackCommand(), t.uninstallCommand(), t.uninstallVersionCommand(),
-		t.getCommand(), t.planCommand(), t.diagnosticsCommand(), t.testCommand(), t.versionCommand())
+		t.getCommand(), t.planCommand(), t.accountCommand(), t.diagnosticsCommand(), t.testCommand(), t.versionCommand())
 	return root
 }
 

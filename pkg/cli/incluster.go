@@ -58,7 +58,14 @@ func (t *tool) installKnown(ctx context.Context, operator string, o *installOpti
 	if err := absent(ctx, c, instance); err != nil {
 		return err
 	}
-	return t.makeInstance(ctx, c, instance, needed.ordered, &o.waiting)
+	n := &newcomer{Instance: instance, pkg: operator, spec: &ov.Spec, versions: there.spec, flags: &o.account}
+	if err := t.checkAccount(ctx, c, n); err != nil {
+		return err
+	}
+	if err := t.makeAccount(ctx, c, n); err != nil {
+		return err
+	}
+	return t.makeInstance(ctx, c, n, needed.ordered, &o.waiting)
 }
 
 // fitInCluster refuses what says something else than --in-cluster.
@@ -107,6 +114,14 @@ func newStock(namespace string, all []v1beta1.OperatorVersion) *stock {
 		return cmp.Or(cmp.Compare(a.Spec.Operator.Name, b.Spec.Operator.Name), versionsOf(b).Compare(versionsOf(a)), cmp.Compare(a.Name, b.Name))
 	})
 	return s
+}
+
+// spec is that of an OperatorVersion; nil if it is not there.
+func (s *stock) spec(name string) *v1beta1.OperatorVersionSpec {
+	if ov := s.byName[name]; ov != nil {
+		return &ov.Spec
+	}
+	return nil
 }
 
 func versionsOf(ov *v1beta1.OperatorVersion) repository.Versions {

@@ -48,7 +48,7 @@ func (v *verbosity) String() string {
 func (*verbosity) Type() string { return "level" }
 
 // withKudo are the commands that work with kudo's kinds on a cluster.
-var withKudo = []string{"install", "update", "upgrade", "rollback", "uninstall", "uninstall-version", "get", "plan", "diagnostics"}
+var withKudo = []string{"install", "update", "upgrade", "rollback", "uninstall", "uninstall-version", "get", "plan", "diagnostics", "account"}
 
 // add gives a command, and all below it, the flags.
 func (g *globals) add(root *cobra.Command) {

@@ -35,6 +35,9 @@ type installOptions struct {
 	adopt        bool
 	inCluster    bool
 	installing   []string
+	account      accountFlags
+	// accountName is the ServiceAccount that the Instance names.
+	accountName string
 	choice
 }
 
@@ -59,6 +62,8 @@ those of its dependencies, and an Instance, whose deploy plan runs.
 	f.BoolVar(&o.adopt, "adopt", false, "let the plans take over objects that are there already and belong to nobody's controller")
 	f.BoolVar(&o.inCluster, "in-cluster", false, "take an OperatorVersion that is installed in the namespace; PACKAGE is the operator's name")
 	f.StringArrayVar(&o.installing, "install-parameter", nil, "parameter of the install plan, as NAME=VALUE; may be given more than once")
+	f.StringVar(&o.accountName, "service-account", "", "ServiceAccount of the namespace with whose rights the plans write")
+	o.account.add(f, ", after showing them")
 	o.choice.add(f)
 	o.parameters.add(f)
 	o.sources.add(f)
@@ -73,6 +78,9 @@ func (t *tool) install(ctx context.Context, name string, o *installOptions) erro
 	}
 	from, err := o.sources.read()
 	if err != nil {
+		return err
+	}
+	if err := o.fitAccount(); err != nil {
 		return err
 	}
 	if o.inCluster {
@@ -109,14 +117,31 @@ func (t *tool) install(ctx context.Context, name string, o *installOptions) erro
 		return err
 	}
 	instance := newInstance(namespace, o, pkg.Operator.Name, versionName(pkg), given, from)
+	known, err := specsOf(packages, namespace)
+	if err != nil {
+		return err
+	}
+	n := &newcomer{Instance: instance, pkg: name, spec: known[versionName(pkg)], versions: known.find, flags: &o.account, houses: o.namespace}
 	if !o.skipInstance {
 		if err := absent(ctx, c, instance); err != nil {
+			return err
+		}
+		if err := t.checkAccount(ctx, c, n); err != nil {
 			return err
 		}
 	}
 	if err := t.makeNamespace(ctx, c, pkg, namespace, o, given); err != nil {
 		return err
 	}
+	if err := t.makeAccount(ctx, c, n); err != nil {
+		return homeless(ctx, c, namespace, err)
+	}
+	return t.installResolved(ctx, c, n, packages, installing, o)
+}
+
+// installResolved creates the OperatorVersions of packages, of which the last is the one that was asked for, and its Instance.
+func (t *tool) installResolved(ctx context.Context, c client.WithWatch, n *newcomer, packages []*operators.Package, installing map[string]string, o *installOptions) error {
+	namespace, pkg := n.Namespace, packages[len(packages)-1]
 	var versions []*v1beta1.OperatorVersion
 	for _, p := range packages {
 		parameters := map[string]string{}
@@ -125,14 +150,14 @@ func (t *tool) install(ctx context.Context, name string, o *installOptions) erro
 		}
 		version, err := t.installVersion(ctx, c, p, namespace, parameters)
 		if err != nil {
-			return homeless(ctx, c, namespace, err)
+			return n.halfway(homeless(ctx, c, namespace, err))
 		}
 		versions = append(versions, version)
 	}
 	if o.skipInstance {
 		return t.awaitInstalled(ctx, c, versions, &o.waiting)
 	}
-	return t.makeInstance(ctx, c, instance, versions, &o.waiting)
+	return t.makeInstance(ctx, c, n, versions, &o.waiting)
 }
 
 // installParameters reads the parameters of the install plan.
@@ -178,11 +203,15 @@ func absent(ctx context.Context, c client.Client, instance *v1beta1.Instance) er
 }
 
 // makeInstance creates an Instance, and waits for the install plans and its deploy plan if that was asked for.
-func (t *tool) makeInstance(ctx context.Context, c client.WithWatch, instance *v1beta1.Instance, versions []*v1beta1.OperatorVersion, w *waiting) error {
+func (t *tool) makeInstance(ctx context.Context, c client.WithWatch, n *newcomer, versions []*v1beta1.OperatorVersion, w *waiting) error {
+	instance := n.Instance
 	if err := c.Create(ctx, instance); err != nil {
-		return fmt.Errorf("instance %s/%s: %w", instance.Namespace, instance.Name, err)
+		return n.halfway(fmt.Errorf("instance %s/%s: %w", instance.Namespace, instance.Name, err))
 	}
 	t.say("instance %s/%s created", instance.Namespace, instance.Name)
+	if n.change != nil {
+		t.ownAccount(ctx, c, n.change, instance)
+	}
 	if !w.wait {
 		return nil
 	}
@@ -208,6 +237,7 @@ func newInstance(namespace string, o *installOptions, operator, version string, 
 	}
 	instance.Spec.OperatorVersion = corev1.ObjectReference{Kind: "OperatorVersion", Name: version}
 	instance.Spec.Parameters, instance.Spec.ParametersFrom = given, from
+	instance.Spec.ServiceAccountName = o.accountName
 	return instance
 }
 

@@ -23,7 +23,7 @@ func (t *tool) packageCommand() *cobra.Command {
   kubectl kudo package create web/operator`,
 	}
 	group(cmd)
-	cmd.AddCommand(t.packageCRDDiffCommand(), t.packageNewCommand(), t.packageAddCommand(), t.packageVerifyCommand(), t.packageListCommand(), t.packageRenderCommand(), t.packageCreateCommand())
+	cmd.AddCommand(t.packageCRDDiffCommand(), t.packageNewCommand(), t.packageAddCommand(), t.packageVerifyCommand(), t.packageListCommand(), t.packageRenderCommand(), t.packageRightsCommand(), t.packageCreateCommand())
 	return cmd
 }
 

@@ -44,6 +44,7 @@ type updateOptions struct {
 	waiting
 	parameters
 	sources  sourceFlags
+	account  accountFlags
 	instance string
 	unset    []string
 }
@@ -62,6 +63,7 @@ starts update, else deploy. Several plans run one after the other.
 	}
 	instanceFlag(cmd, &o.instance)
 	cmd.Flags().StringArrayVar(&o.unset, "unset", nil, "a parameter to set back to its default; may be given several times")
+	o.account.add(cmd.Flags(), " with the new values, after showing what changes")
 	o.parameters.add(cmd.Flags())
 	o.sources.add(cmd.Flags())
 	o.waiting.add(cmd.Flags(), "the plans that the change starts have ended")
@@ -108,12 +110,25 @@ func (t *tool) update(ctx context.Context, o *updateOptions) error {
 			return fmt.Errorf("parameter %s of instance %s is not set", name, o.instance)
 		}
 	}
-	return t.change(ctx, c, instance, "updated", &o.waiting, func(i *v1beta1.Instance) {
+	edit := func(i *v1beta1.Instance) {
 		setParameters(i, given)
 		i.Spec.ParametersFrom = from
 		for _, name := range o.unset {
 			delete(i.Spec.Parameters, name)
 		}
+	}
+	changed := instance.DeepCopy()
+	edit(changed)
+	account, err := t.changedAccount(ctx, c, changed, &ov.Spec, installedSpecs(ctx, c, namespace), &o.account)
+	if err != nil {
+		return err
+	}
+	if account != nil {
+		t.ownAccount(ctx, c, account, instance)
+	}
+	return t.change(ctx, c, instance, "updated", &o.waiting, func(i *v1beta1.Instance) {
+		edit(i)
+		account.named(i)
 	})
 }
 

@@ -16,6 +16,7 @@ type upgradeOptions struct {
 	waiting
 	parameters
 	choice
+	account        accountFlags
 	instance       string
 	allowDowngrade bool
 	dryRun         bool
@@ -37,6 +38,7 @@ update and deploy that the new version has is run.
 	instanceFlag(cmd, &o.instance)
 	cmd.Flags().BoolVar(&o.allowDowngrade, "allow-downgrade", false, "allow a lower version than the Instance has")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "say which plan would run and which objects would be deleted after it, and change nothing")
+	o.account.add(cmd.Flags(), " as the new version has them, after showing what changes")
 	o.choice.add(cmd.Flags())
 	o.parameters.add(cmd.Flags())
 	o.waiting.add(cmd.Flags(), "the upgrade has ended")
@@ -79,6 +81,14 @@ func (t *tool) upgrade(ctx context.Context, name string, o *upgradeOptions) erro
 	if o.dryRun {
 		return t.previewUpgrade(ctx, c, merged, pkg)
 	}
+	known, err := specsOf(packages, namespace)
+	if err != nil {
+		return err
+	}
+	account, err := t.changedAccount(ctx, c, merged, known[versionName(pkg)], known.find, &o.account)
+	if err != nil {
+		return err
+	}
 	var versions []*v1beta1.OperatorVersion
 	for _, p := range packages {
 		version, err := t.installVersion(ctx, c, p, namespace, nil)
@@ -90,7 +100,11 @@ func (t *tool) upgrade(ctx context.Context, name string, o *upgradeOptions) erro
 	if err := t.awaitInstalled(ctx, c, versions, &o.waiting); err != nil {
 		return err
 	}
+	if account != nil {
+		t.ownAccount(ctx, c, account, instance)
+	}
 	return t.change(ctx, c, instance, "upgraded", &o.waiting, func(i *v1beta1.Instance) {
+		account.named(i)
 		i.Spec.OperatorVersion.Name, i.Spec.OperatorVersion.Namespace = versionName(pkg), ""
 		setParameters(i, given)
 	})

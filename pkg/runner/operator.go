@@ -134,7 +134,7 @@ func (run *Run) hide(child *v1beta1.Instance) (secrets []*unstructured.Unstructu
 }
 
 // childSecret is the name of the Secret that hide makes for a child.
-func childSecret(child string) string { return child + "-parameters" }
+func childSecret(child string) string { return operators.ChildSecretName(child) }
 
 // unwanted deletes the child of a dependency that is switched off, after its cleanup plan, which may need the Secret that
 // hide has made.

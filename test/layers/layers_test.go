@@ -25,7 +25,7 @@ var layers = []struct {
 	{"plans", 1},
 	{"pkg/keyring", 1},
 	{"pkg/apply", 2}, {"pkg/health", 2}, {"pkg/history", 2}, {"pkg/repository", 2}, {"pkg/conditions", 2}, {"pkg/podexec", 2}, {"pkg/crds", 2}, {"pkg/settings", 2}, {"pkg/share", 2}, {"pkg/sources", 2}, {"pkg/explore", 2},
-	{"pkg/runner", 3}, {"pkg/admission", 3}, {"pkg/install", 3}, {"pkg/scenario", 3}, {"pkg/diagnostics", 3},
+	{"pkg/runner", 3}, {"pkg/rights", 3}, {"pkg/admission", 3}, {"pkg/install", 3}, {"pkg/scenario", 3}, {"pkg/diagnostics", 3},
 	{"pkg/controllers", 4}, {"pkg/cli", 4},
 	{"cmd", 5},
 	{"test", 6},

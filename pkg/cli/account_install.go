@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/rights"
+)
+
+// newcomer is an Instance that is going to be made.
+type newcomer struct {
+	*v1beta1.Instance
+	// pkg is what the user calls its package.
+	pkg  string
+	spec *v1beta1.OperatorVersionSpec
+	// versions finds those of its dependencies.
+	versions func(string) *v1beta1.OperatorVersionSpec
+	flags    *accountFlags
+	// houses is set if the command makes the namespace.
+	houses bool
+	// strict is set if its plans surely write with the rights of an account only.
+	strict bool
+	// needed is what its plans need, where that was asked for.
+	needed *rights.Rights
+	// change is what was done for its account.
+	change *accountChange
+}
+
+// fitAccount refuses what says two things about the account.
+func (o *installOptions) fitAccount() error {
+	switch {
+	case o.account.create && o.accountName != "":
+		return usage("--service-account cannot be used with --create-service-account: name an account, or have one made")
+	case o.skipInstance && (o.account.create || o.accountName != ""):
+		return usage("--service-account and --create-service-account cannot be used with --skip-instance: the account is that of an Instance")
+	}
+	return nil
+}
+
+// checkAccount refuses an Instance whose plans surely could not write, before anything is made: it has no account, or one
+// that may not write cluster-scoped objects of the package.
+func (t *tool) checkAccount(ctx context.Context, c client.Client, n *newcomer) error {
+	n.strict = isStrict(ctx, c, n.Namespace)
+	if !n.strict && !n.flags.create {
+		return nil
+	}
+	name := n.Spec.ServiceAccountName
+	if name == "" {
+		name = defaultAccount
+	}
+	if n.flags.create {
+		name = newAccount(n.Namespace, n.Name, "", nil).name
+	} else if err := n.hasAccount(ctx, c, name); err != nil {
+		return err
+	}
+	var err error
+	if n.needed, err = neededRights(ctx, c, n.Instance, n.spec, n.versions); err != nil {
+		if !n.flags.create {
+			return nil // the plan says so: the account may be good for it
+		}
+		return err
+	}
+	if !n.strict {
+		return nil
+	}
+	return t.checkClusterScoped(ctx, c, n, name)
+}
+
+// hasAccount refuses an account that is not there. A namespace that is not there is refused elsewhere.
+func (n *newcomer) hasAccount(ctx context.Context, c client.Client, name string) error {
+	if !apierrors.IsNotFound(c.Get(ctx, client.ObjectKey{Namespace: n.Namespace, Name: name}, &corev1.ServiceAccount{})) {
+		return nil
+	}
+	if !n.houses && apierrors.IsNotFound(c.Get(ctx, client.ObjectKey{Name: n.Namespace}, &corev1.Namespace{})) {
+		return nil
+	}
+	return fmt.Errorf("namespace %s has no ServiceAccount %s: add --create-service-account, which shows the rights that this package needs and makes an account with them, or name one by --service-account", n.Namespace, name)
+}
+
+// checkClusterScoped refuses cluster-scoped objects that the account may not write. If this user may not ask what the
+// account may do, the plan says it.
+func (t *tool) checkClusterScoped(ctx context.Context, c client.Client, n *newcomer, account string) error {
+	user := serviceaccount.MakeUsername(n.Namespace, account)
+	for _, object := range n.needed.ClusterScoped {
+		verbs := []string{"get", "create", "patch"}
+		if object.Deleted {
+			verbs = []string{"get", "delete"}
+		}
+		for _, verb := range verbs {
+			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: user, Groups: append(serviceaccount.MakeGroupNames(n.Namespace), "system:authenticated"),
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: object.Group, Resource: object.Resource, Name: object.Name},
+			}}
+			if err := c.Create(ctx, review); err != nil {
+				t.warn("it is not known whether ServiceAccount %s/%s may %s %s %s, as task %s does: %v", n.Namespace, account, verb, object.Kind, safe(object.Name), safe(object.Task), err)
+				return nil
+			}
+			if review.Status.Allowed {
+				continue
+			}
+			return fmt.Errorf("task %s: %s %s: %s %q is forbidden: User %q cannot %s resource %q in API group %q at the cluster scope. Ask an administrator to move such objects to an install plan, to bind what kubectl kudo package rights %s prints to ServiceAccount %s/%s, or to label Namespace %s %s=true",
+				safe(object.Task), object.Kind, safe(object.Name), rights.ResourceName(object.Group, object.Resource), object.Name, user, verb, object.Resource, object.Group,
+				n.pkg, n.Namespace, account, n.Namespace, privilegedLabel)
+		}
+	}
+	return nil
+}
+
+// makeAccount makes the account of an Instance that is going to be made, if that was asked for.
+func (t *tool) makeAccount(ctx context.Context, c client.Client, n *newcomer) error {
+	if !n.flags.create {
+		return nil
+	}
+	n.Spec.ServiceAccountName = newAccount(n.Namespace, n.Name, "", nil).name
+	err := mayCreate(ctx, c, n.Namespace, v1beta1.Resource("instances"))
+	if err == nil && n.strict {
+		err = mayUse(ctx, c, n.Namespace, n.Spec.ServiceAccountName)
+	}
+	if err != nil {
+		return fmt.Errorf("instance %s/%s: %w", n.Namespace, n.Name, err)
+	}
+	n.change, err = t.giveRights(ctx, c, n.Instance, n.needed, n.flags.yes)
+	return err
+}
+
+// halfway adds to an error what was made before it for the account, and how to go on.
+func (n *newcomer) halfway(err error) error {
+	if err == nil || n.change == nil || len(n.change.steps) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w (ServiceAccount %s/%s and its rights were made before; %s)", err, n.Namespace, n.change.name, goOn)
+}
+
+// changedAccount gives the account of an Instance what its plans need as the Instance is going to be. Without the flag, it
+// says what an account lacks that a command has made.
+func (t *tool) changedAccount(ctx context.Context, c client.Client, instance *v1beta1.Instance, spec *v1beta1.OperatorVersionSpec, versions func(string) *v1beta1.OperatorVersionSpec, o *accountFlags) (*accountChange, error) {
+	if !o.create {
+		t.warnOfRights(ctx, c, instance, spec, versions)
+		return nil, nil
+	}
+	needed, err := neededRights(ctx, c, instance, spec, versions)
+	if err != nil {
+		return nil, err
+	}
+	return t.giveRights(ctx, c, instance, needed, o.yes)
+}
+
+// warnOfRights says that the Role which a command has made lacks rights.
+func (t *tool) warnOfRights(ctx context.Context, c client.Client, instance *v1beta1.Instance, spec *v1beta1.OperatorVersionSpec, versions func(string) *v1beta1.OperatorVersionSpec) {
+	if instance.Spec.ServiceAccountName != newAccount(instance.Namespace, instance.Name, "", nil).name {
+		return
+	}
+	needed, err := neededRights(ctx, c, instance, spec, versions)
+	if err != nil {
+		return // the plan says so
+	}
+	change, err := compareAccount(ctx, c, instance, needed)
+	if err != nil || change.isNew || len(change.added) == 0 {
+		return // this user may not look at roles, or nothing is missing
+	}
+	t.warn("Role %s/%s lacks rights that the plans need: add --create-service-account, which gives them", instance.Namespace, change.roleName())
+	_ = t.table(ruleRows("+ ", change.added))
+}
+
+// named sets the account of an Instance, if one was made.
+func (ch *accountChange) named(i *v1beta1.Instance) {
+	if ch != nil {
+		i.Spec.ServiceAccountName = ch.name
+	}
+}

@@ -1,0 +1,101 @@
+// Package rights shows on a real control plane that the rights which kudo computes for the plans of a package are enough,
+// and that none of them is too much.
+package rights
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"kudo.dev/kudo/pkg/controllers"
+	"kudo.dev/kudo/pkg/crds"
+	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/gen"
+)
+
+var (
+	plane   *env.Env
+	cluster *env.Cluster
+	// playsFiles is set if files of Pipe tasks can be read: nodes that are played run no commands, so the test's own manager
+	// says what they hold.
+	playsFiles bool
+)
+
+func TestMain(m *testing.M) {
+	ctrllog.SetLogger(zap.New())
+	flag.Parse()
+	_ = flag.Set("test.parallel", "8") // most of the time, plans wait for pods
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	var err error
+	if plane, err = env.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer plane.Stop()
+	if cluster, err = plane.Connect(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	role := &rbacv1.ClusterRole{ObjectMeta: gen.Meta("", "kudo-run-as"), Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate"}}}}
+	if err := cluster.Create(context.Background(), role); err != nil && !apierrors.IsAlreadyExists(err) {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if plane.Own() {
+		stop, err := manage()
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer stop()
+	}
+	defer deleteShared()
+	return m.Run()
+}
+
+// files answers `cat -- FILE`.
+type files struct{}
+
+// Output implements runner.Executor.
+func (files) Output(_ context.Context, _, _, _ string, command []string, _ int) ([]byte, error) {
+	return []byte("content of " + path.Base(command[len(command)-1])), nil
+}
+
+// manage replaces the manager by one of the test's own, with the same rights.
+func manage() (stop func(), err error) {
+	if out, err := plane.Local("kill", "manager"); err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, out)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", plane.ManagerKubeconfig())
+	if err != nil {
+		return nil, err
+	}
+	cache, err := os.MkdirTemp("", "kudo-test-crds-")
+	if err != nil {
+		return nil, err
+	}
+	options := controllers.Options{Namespace: "kudo-system", MetricsAddress: "0", HealthAddress: "0", Workers: 8, PipeImage: "busybox", Executor: files{}}
+	options.Tarballs.Cache.Dir, options.Tarballs.Cache.Limits = cache, crds.DefaultLimits()
+	ctx, cancel := context.WithCancel(context.Background())
+	mgr, err := controllers.NewManager(ctx, config, options)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	done := make(chan error)
+	go func() { done <- mgr.Start(ctx) }()
+	playsFiles = true
+	return func() { cancel(); <-done; _ = os.RemoveAll(cache) }, nil
+}

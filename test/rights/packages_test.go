@@ -1,0 +1,155 @@
+package rights
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/pkg/repository"
+	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/gen"
+)
+
+// subject is a package of the catalog or by others.
+type subject struct {
+	name, dir string
+	// parameters that it needs.
+	parameters map[string]string
+	// changes are parameters that are set afterwards, one after the other: they switch objects on and off.
+	changes []string
+	// outdated packages have objects that no Kubernetes of today serves: their plans fail for good, before they write.
+	outdated bool
+	// pipes are read by the test's own manager only.
+	pipes bool
+	// prepare makes what has to be in the namespace.
+	prepare func(t testing.TB, namespace string)
+}
+
+func subjects(t testing.TB) []subject {
+	t.Helper()
+	known := map[string]subject{
+		"guestbook":   {changes: []string{"INGRESS_ENABLED=true", "INGRESS_ENABLED=false"}},
+		"mariadb":     {parameters: map[string]string{"PASSWORD": "x"}},
+		"noticeboard": {parameters: map[string]string{"AUTHORS": "[alice]"}},
+		"postgres":    {parameters: map[string]string{"PASSWORD": "x"}},
+		"printshop":   {prepare: publish},
+		"cowsay":      {pipes: true},
+		"redis":       {outdated: true},
+		"zookeeper":   {outdated: true},
+	}
+	out := []subject{{name: "whole", dir: filepath.Join(env.Root(), "test", "rights", "testdata", "whole"), parameters: map[string]string{"PASSWORD": "correct-horse"}, changes: []string{"OPEN=true"}}}
+	roots := []string{filepath.Join(env.Root(), "operators", "catalog")}
+	if corpus := env.Corpus(); corpus != "" {
+		roots = append(roots, filepath.Join(corpus, "packages"))
+	}
+	for _, root := range roots {
+		entries, err := os.ReadDir(root)
+		env.Must(t, err)
+		for _, e := range entries {
+			s := known[e.Name()]
+			s.name, s.dir = e.Name(), filepath.Join(root, e.Name(), "operator")
+			if e.IsDir() && (!s.pipes || playsFiles) {
+				out = append(out, s)
+			}
+		}
+	}
+	if len(out) < 8 {
+		t.Fatalf("only %d packages were found", len(out))
+	}
+	return out
+}
+
+// versions are the OperatorVersions of a package and of its dependencies; its own is the last.
+func (s subject) versions(t testing.TB, namespace string) []*v1beta1.OperatorVersion {
+	t.Helper()
+	found, err := repository.Resolve(context.Background(), s.dir, ".")
+	env.Must(t, err)
+	packages, err := repository.Chain{repository.Local{Base: "."}}.WithDependencies(context.Background(), found)
+	env.Must(t, err)
+	var out []*v1beta1.OperatorVersion
+	for _, p := range packages {
+		_, version, err := operators.Convert(p, namespace)
+		env.Must(t, err)
+		out = append(out, version)
+	}
+	return out
+}
+
+// version is the OperatorVersion of a package.
+func (s subject) version(t testing.TB, namespace string) *v1beta1.OperatorVersion {
+	t.Helper()
+	all := s.versions(t, namespace)
+	return all[len(all)-1]
+}
+
+// namespace is one of its own, or one that all Instances of the package share, if it installs something for the cluster: so
+// that it does that once.
+func (s subject) namespace(t testing.TB) string {
+	t.Helper()
+	if ov := s.version(t, ""); ov.Spec.InstallPlan == "" && ov.Spec.CRDTarball == nil {
+		return cluster.NewNamespace(t)
+	}
+	one, _ := shared.LoadOrStore(s.name, sync.OnceValue(func() string {
+		ns, err := cluster.Namespace(context.Background())
+		env.Must(t, err)
+		if s.prepare != nil {
+			s.prepare(t, ns)
+		}
+		return ns
+	}))
+	return one.(func() string)()
+}
+
+// shared are the namespaces of packages that install something, as functions that return them.
+var shared sync.Map
+
+// deleteShared deletes them.
+func deleteShared() {
+	shared.Range(func(_, one any) bool {
+		_ = cluster.Delete(context.Background(), &corev1.Namespace{ObjectMeta: gen.Meta("", one.(func() string)())})
+		return true
+	})
+}
+
+// install creates the OperatorVersions in a namespace, if they are not there.
+func (s subject) install(t testing.TB, namespace string) *v1beta1.OperatorVersion {
+	t.Helper()
+	all := s.versions(t, namespace)
+	for _, version := range all {
+		if err := cluster.Create(context.Background(), version); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
+	}
+	return all[len(all)-1]
+}
+
+// publish makes the ConfigMap with the CustomResourceDefinitions of the printshop.
+func publish(t testing.TB, namespace string) {
+	t.Helper()
+	dir := filepath.Join(env.Root(), "operators", "catalog", "printshop", "crds", "1.5.0")
+	entries, err := os.ReadDir(dir)
+	env.Must(t, err)
+	var packed bytes.Buffer
+	zipped := gzip.NewWriter(&packed)
+	archive := tar.NewWriter(zipped)
+	for _, e := range entries {
+		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		env.Must(t, err)
+		env.Must(t, archive.WriteHeader(&tar.Header{Name: e.Name(), Mode: 0o644, Size: int64(len(text))}))
+		_, err = archive.Write(text)
+		env.Must(t, err)
+	}
+	env.Must(t, archive.Close())
+	env.Must(t, zipped.Close())
+	env.Must(t, cluster.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: gen.Meta(namespace, "printshop-crds-1.5.0"), BinaryData: map[string][]byte{"crds.tar.gz": packed.Bytes()}}))
+}
