@@ -162,20 +162,22 @@ func tame(value any, word string) any {
 // checked reports whether a rendering needs to be compared with itself. It does not if all values are made of letters,
 // digits and what stands inside of names and numbers, and no function of the template could take such a value apart.
 func (s *Set) checked(name string, v Variables) bool {
-	if !s.harmless(name) {
-		return true
-	}
+	return !s.harmless(name) || !v.Harmless()
+}
+
+// Harmless reports whether no value could change the structure of a template that prints it.
+func (v *Variables) Harmless() bool {
 	for key := range v.Params {
 		if !v.harmless(key) {
-			return true
+			return false
 		}
 	}
 	for _, object := range v.Pipes {
 		if !plainValue(object) {
-			return true
+			return false
 		}
 	}
-	return !plainValue(v.Name) || !plainValue(v.Namespace)
+	return plainValue(v.Name) && plainValue(v.Namespace)
 }
 
 // harmless reports whether a parameter cannot change a structure: its value is plain, or the author's own.

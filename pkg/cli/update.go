@@ -108,6 +108,13 @@ func (t *tool) update(ctx context.Context, o *updateOptions) error {
 			return fmt.Errorf("parameter %s of instance %s is not set", name, o.instance)
 		}
 	}
+	changed := instance.DeepCopy()
+	for _, name := range o.unset {
+		delete(changed.Spec.Parameters, name)
+	}
+	if err := checkStructure(ctx, &ov.Spec, changed, given); err != nil {
+		return err
+	}
 	return t.change(ctx, c, instance, "updated", &o.waiting, func(i *v1beta1.Instance) {
 		setParameters(i, given)
 		i.Spec.ParametersFrom = from

@@ -51,7 +51,7 @@ type piping struct {
 
 // preparePipe renders the pod of a Pipe task, and adds what keeps it alive until its files have been read.
 func (r *Runner) preparePipe(ctx context.Context, run *Run, w *Work, t task.Pipe, v render.Variables) *Work {
-	result, err := run.Version.Templates.Objects(t.Pod, v, render.WithoutNames())
+	result, err := run.Version.Templates.Objects(t.Pod, v, run.options(render.WithoutNames())...)
 	if err != nil {
 		return w.failed(err)
 	}
