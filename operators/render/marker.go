@@ -25,7 +25,7 @@ type Origin struct {
 	// Template is the path of the file, and Line that of the action.
 	Template string
 	Line     int
-	// Parameters are the names that stand in the action as `.Params.X`.
+	// Parameters are the names that stand in the action as `.Params.X`, or where its variables or dot come from.
 	Parameters []string
 	// Functions are the names of the functions that the action applies.
 	Functions []string
@@ -43,19 +43,28 @@ type marker struct {
 	tree *parse.Tree
 	// texts are variables that hold marked text, or text of the template itself: what they print needs no marks.
 	texts map[string]bool
+	// vars are the parameters that variables come from, and dot those of dot inside of range and with.
+	vars map[string][]string
+	dot  []string
 }
 
 // markFile rewrites all trees of a file.
 func markFile(f *file) {
 	for _, name := range slices.Sorted(maps.Keys(f.trees)) {
 		tree := f.trees[name]
-		m := marker{file: f, tree: tree}
+		m := marker{file: f, tree: tree, vars: map[string][]string{}}
 		m.texts = m.textVariables()
+		eachDeclaration(tree.Root, func(pipe *parse.PipeNode, _ bool) {
+			from := m.parameters(pipe.Cmds)
+			for _, v := range pipe.Decl {
+				m.vars[v.Ident[0]] = append(m.vars[v.Ident[0]], from...)
+			}
+		})
 		m.list(tree.Root)
 	}
 }
 
-// eachAction visits the pipelines of a tree that declare or assign variables.
+// eachDeclaration visits the pipelines of a tree that declare or assign variables.
 func eachDeclaration(list *parse.ListNode, visit func(pipe *parse.PipeNode, loop bool)) {
 	if list == nil {
 		return
@@ -110,9 +119,9 @@ func (m *marker) list(list *parse.ListNode) {
 		case *parse.IfNode:
 			m.branch(&n.BranchNode)
 		case *parse.WithNode:
-			m.branch(&n.BranchNode)
+			m.member(&n.BranchNode)
 		case *parse.RangeNode:
-			m.branch(&n.BranchNode)
+			m.member(&n.BranchNode)
 		case *parse.TemplateNode:
 			m.bare(n.Pipe)
 		}
@@ -122,6 +131,16 @@ func (m *marker) list(list *parse.ListNode) {
 func (m *marker) branch(n *parse.BranchNode) {
 	m.bare(n.Pipe)
 	m.list(n.List)
+	m.list(n.ElseList)
+}
+
+// member rewrites range and with, in which dot is what the pipeline says.
+func (m *marker) member(n *parse.BranchNode) {
+	around := m.dot
+	m.dot = m.parameters(n.Pipe.Cmds)
+	m.bare(n.Pipe)
+	m.list(n.List)
+	m.dot = around
 	m.list(n.ElseList)
 }
 
@@ -292,39 +311,65 @@ func (m *marker) fixed(node parse.Node) bool {
 	return false
 }
 
-// origin notes where an action stands, and what it prints. The number is that of its place in the file.
+// origin notes where an action stands, and what it prints. The number is its place among all actions of the set.
 func (m *marker) origin(pipe *parse.PipeNode, body []*parse.CommandNode) int {
-	o := Origin{Template: m.file.path, Line: strings.Count(m.file.text[:min(int(pipe.Pos), len(m.file.text))], "\n") + 1}
-	var visit func(node parse.Node)
-	names := func(idents []string) {
-		if len(idents) > 1 && idents[0] == "Params" && !slices.Contains(o.Parameters, idents[1]) {
-			o.Parameters = append(o.Parameters, idents[1])
+	o := Origin{Template: m.file.path, Line: strings.Count(m.file.text[:min(int(pipe.Pos), len(m.file.text))], "\n") + 1, Parameters: m.parameters(body)}
+	eachOperand(body, func(node parse.Node) {
+		if function, ok := node.(*parse.IdentifierNode); ok {
+			o.Functions = append(o.Functions, function.Ident)
 		}
-	}
-	commands := func(cmds []*parse.CommandNode) {
-		for _, c := range cmds {
-			for _, arg := range c.Args {
-				visit(arg)
+	})
+	m.file.origins = append(m.file.origins, o)
+	return m.file.firstOrigin + len(m.file.origins) - 1
+}
+
+// parameters are those that commands work with, as far as that can be seen in the tree.
+func (m *marker) parameters(commands []*parse.CommandNode) (names []string) {
+	add := func(more ...string) {
+		for _, name := range more {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
 			}
 		}
 	}
-	visit = func(node parse.Node) {
-		switch n := node.(type) {
-		case *parse.IdentifierNode:
-			o.Functions = append(o.Functions, n.Ident)
-		case *parse.FieldNode:
-			names(n.Ident)
-		case *parse.VariableNode:
-			names(n.Ident[1:])
-		case *parse.ChainNode:
-			visit(n.Node)
-		case *parse.PipeNode:
-			commands(n.Cmds)
+	field := func(idents, otherwise []string) {
+		if len(idents) > 1 && idents[0] == "Params" {
+			add(idents[1])
+		} else {
+			add(otherwise...)
 		}
 	}
-	commands(body)
-	m.file.origins = append(m.file.origins, o)
-	return m.file.firstOrigin + len(m.file.origins) - 1
+	eachOperand(commands, func(node parse.Node) {
+		switch n := node.(type) {
+		case *parse.DotNode:
+			add(m.dot...)
+		case *parse.FieldNode:
+			field(n.Ident, m.dot)
+		case *parse.VariableNode:
+			field(n.Ident[1:], m.vars[n.Ident[0]])
+		}
+	})
+	return names
+}
+
+// eachOperand visits all nodes of commands, down to the last parenthesis.
+func eachOperand(commands []*parse.CommandNode, visit func(parse.Node)) {
+	var each func(node parse.Node)
+	each = func(node parse.Node) {
+		switch n := node.(type) {
+		case *parse.ChainNode:
+			each(n.Node)
+		case *parse.PipeNode:
+			eachOperand(n.Cmds, visit)
+		default:
+			visit(node)
+		}
+	}
+	for _, c := range commands {
+		for _, arg := range c.Args {
+			each(arg)
+		}
+	}
 }
 
 func identifier(name string, pos parse.Pos) *parse.IdentifierNode {
