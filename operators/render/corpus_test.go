@@ -71,6 +71,11 @@ func variables(pkg *operators.Package, given map[string]string) (render.Variable
 
 // use renders one use of a template, and returns the structure of what comes out.
 func use(set *render.Set, u operators.Use, v render.Variables) (string, error) {
+	return useNamed(set, u, v, func(string) bool { return false })
+}
+
+// useNamed is use, but some keys have no name: those that values make.
+func useNamed(set *render.Set, u operators.Use, v render.Variables, made func(key string) bool) (string, error) {
 	if u.Role == operators.Parameters {
 		values, err := set.Parameters(u.Template, v)
 		return fmt.Sprint(slices.Sorted(maps.Keys(values))), err
@@ -79,25 +84,30 @@ func use(set *render.Set, u operators.Use, v render.Variables) (string, error) {
 	var b strings.Builder
 	for _, object := range result.Objects {
 		b.WriteString(object.GetAPIVersion() + "/" + object.GetKind())
-		structure(&b, object.Object)
+		structure(&b, object.Object, made)
 	}
 	return b.String(), err
 }
 
-func structure(b *strings.Builder, value any) {
+func structure(b *strings.Builder, value any, made func(key string) bool) {
 	switch v := value.(type) {
 	case map[string]any:
-		b.WriteString("{")
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			b.WriteString(key + ":")
-			structure(b, v[key])
-			b.WriteString(",")
+		var entries []string
+		for key, item := range v {
+			var entry strings.Builder
+			if made(key) {
+				key = "*"
+			}
+			entry.WriteString(key + ":")
+			structure(&entry, item, made)
+			entries = append(entries, entry.String())
 		}
-		b.WriteString("}")
+		slices.Sort(entries)
+		b.WriteString("{" + strings.Join(entries, ",") + "}")
 	case []any:
 		b.WriteString("[")
 		for _, item := range v {
-			structure(b, item)
+			structure(b, item, made)
 			b.WriteString(",")
 		}
 		b.WriteString("]")
