@@ -64,15 +64,22 @@ func reaches(p render.Place) bool {
 	if slices.ContainsFunc(p.Path, func(key string) bool { return slices.Contains(powerful, key) }) {
 		return true
 	}
-	at := slices.Index(p.Path, "*")
-	if at < 1 {
+	if !slices.Contains(p.Functions, "toYaml") && !slices.Contains(p.Functions, "toJson") {
 		return false
 	}
-	above := p.Path[at-1]
-	if _, err := strconv.Atoi(above); err == nil && at > 1 {
-		above = p.Path[at-2]
+	// The keys of the template end at the first that the value makes.
+	above := p.Path
+	if at := slices.Index(above, "*"); at >= 0 {
+		above = above[:at]
 	}
-	return slices.Contains(holders, above)
+	for len(above) > 0 {
+		key := above[len(above)-1]
+		if _, err := strconv.Atoi(key); err != nil {
+			return slices.Contains(holders, key)
+		}
+		above = above[:len(above)-1]
+	}
+	return false
 }
 
 // fieldOf writes a path as Kubernetes does. Items of lists count from 0.
