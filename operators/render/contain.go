@@ -259,12 +259,17 @@ func (s *Set) harmless(name string) bool {
 // suspicious reports whether something that an action printed stands near apiVersion or kind. values are the places, as
 // Set.text returns them. It errs on the side of suspicion.
 func suspicious(text string, values []int) bool {
+	seen := 0 // the end of the lines that are known: one may hold any number of values
 	for i := 0; i+1 < len(values); i += 2 {
+		if values[i+1] <= seen {
+			continue
+		}
 		start := strings.LastIndexByte(text[:values[i]], '\n') + 1
 		end := len(text)
 		if n := strings.IndexByte(text[values[i+1]:], '\n'); n >= 0 {
 			end = values[i+1] + n
 		}
+		seen = end
 		if line := text[start:end]; strings.Contains(line, "kind") || strings.Contains(line, "apiVersion") || strings.Contains(line, "&") {
 			return true
 		}

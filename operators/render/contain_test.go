@@ -304,6 +304,16 @@ func TestSkip(t *testing.T) {
 	}
 }
 
+// TestManyValues: a line of many values is checked in about the time that it takes to render it.
+func TestManyValues(t *testing.T) {
+	const text = head + "data:\n  a: x{{ range until 50000 }},{{ $.Params.V }}-{{ . }}{{ end }}\n"
+	for _, value := range []string{"plain", "not plain"} {
+		if _, err := contained(text, value); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestParametersContained is T20 for parameter files: the values of one parameter of a dependency stay that.
 func TestParametersContained(t *testing.T) {
 	set := New(map[string]string{"p.yaml": "A: {{ .Params.V }}\n"})
