@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"regexp"
 	"strconv"
 	"strings"
@@ -58,25 +59,40 @@ func First(text []byte) (*yaml.Node, error) {
 // parts them: wherever a line begins with `---`, whatever follows on that line. Errors are of type *Error.
 func Split(text string) ([]*yaml.Node, error) {
 	var roots []*yaml.Node
+	for line, part := range parts(text) {
+		found, err := parse([]byte(part), line, -1)
+		if err != nil {
+			return nil, err
+		}
+		roots = append(roots, found...)
+	}
+	return roots, nil
+}
+
+// Count is the number of documents that Split parts a text into, well-formed or not.
+func Count(text string) (n int) {
+	for range parts(text) {
+		n++
+	}
+	return n
+}
+
+// parts are the texts of the documents that are not empty, by the lines that they begin in.
+func parts(text string) iter.Seq2[int, string] {
 	text = strings.TrimPrefix(text, "\ufeff")
 	if rest, ok := strings.CutPrefix(text, "---"); ok {
 		text = rest
 	}
-	line := 1
-	for {
-		part, rest, more := strings.Cut(text, "\n---")
-		if !blank(part) {
-			found, err := parse([]byte(part), line, -1)
-			if err != nil {
-				return nil, err
+	return func(yield func(int, string) bool) {
+		for line, more := 1, true; more; {
+			var part, rest string
+			part, rest, more = strings.Cut(text, "\n---")
+			if !blank(part) && !yield(line, part) {
+				return
 			}
-			roots = append(roots, found...)
+			line += strings.Count(part, "\n") + 1
+			text = rest
 		}
-		if !more {
-			return roots, nil
-		}
-		line += strings.Count(part, "\n") + 1
-		text = rest
 	}
 }
 

@@ -214,6 +214,9 @@ func (c *converter) merge(n *yaml.Node, into map[string]any, depth int) error {
 	return nil
 }
 
+// IsMerge reports whether a key is `<<`, which merges what it refers to into its map.
+func IsMerge(n *yaml.Node) bool { return isMerge(n) }
+
 func isMerge(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && n.Value == "<<" && (plain(n) || n.ShortTag() == "!!merge")
 }

@@ -84,6 +84,7 @@ func Standard() Chain {
 		namespaceManifest,
 		namespaces,
 		sharing,
+		quotes,
 	}
 }
 

@@ -141,12 +141,21 @@ func (s *Subject) renderUse(use operators.Use, v render.Variables) rendering {
 	switch use.Role {
 	case operators.Parameters:
 		_, r.err = s.templates.Parameters(use.Template, v)
-	case operators.PipePod:
-		r.result, r.err = s.templates.Objects(use.Template, v, render.WithoutNames())
 	default:
-		r.result, r.err = s.templates.Objects(use.Template, v)
+		r.result, r.err = s.templates.Objects(use.Template, v, s.options(use)...)
 	}
 	return r
+}
+
+// options are those with which the engine renders a use of a template.
+func (s *Subject) options(use operators.Use) (options []render.Option) {
+	if use.Role == operators.PipePod {
+		options = append(options, render.WithoutNames())
+	}
+	if s.installs(use) {
+		options = append(options, render.WithAnyKind())
+	}
+	return options
 }
 
 // samples are made-up values of parameters that users must set, by their type.

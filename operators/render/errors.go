@@ -23,6 +23,8 @@ const (
 	ExecError Kind = "execute"
 	// DecodeError: the template rendered to something that is not what it is used as.
 	DecodeError Kind = "decode"
+	// StructureError: a value would change the structure of what the template renders to.
+	StructureError Kind = "structure"
 )
 
 // Error is any failure of a template. All of them are final: the same template with the same variables fails again.
@@ -36,6 +38,8 @@ type Error struct {
 	Source string
 	// Document counts the documents of the rendered text from 1 (DecodeError only; 0 is unknown).
 	Document int
+	// Parameter is the one whose value is refused (StructureError only), if it is known.
+	Parameter string
 	// Reason says what is wrong.
 	Reason string
 	// Hint says what to do about it, or is empty.
@@ -46,6 +50,9 @@ type Error struct {
 
 // Error is one line: file, line and column, what is wrong, what to do, and the text of the line.
 func (e *Error) Error() string {
+	if e.Kind == StructureError { // its reason names template and parameter
+		return e.Reason + ": " + e.Hint
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "template %s", e.Template)
 	switch {

@@ -15,12 +15,24 @@ type run struct {
 type sink struct {
 	run  *run
 	text strings.Builder
+	// values are where what actions printed begins and ends in the text, in turns; printing says that the next write is one.
+	values   []int
+	printing bool
 }
 
 // Write is called by text/template for each piece of output, and with the marks of the linker.
 func (s *sink) Write(p []byte) (int, error) {
+	printing := s.printing
+	s.printing = false
 	if len(p) == 0 {
+		if cap(p) == 1 && &p[:1][0] == &valueMark[:1][0] {
+			s.printing = true
+			return 0, nil
+		}
 		return 0, s.run.mark(p)
+	}
+	if printing {
+		s.values = append(s.values, s.text.Len(), s.text.Len()+len(p))
 	}
 	s.run.bytes += len(p)
 	if s.run.bytes > MaxOutput {
@@ -70,6 +82,8 @@ type executor struct {
 	tmpl *template.Template
 	run  *run
 	vars Variables
+	// bare counts the includes around what is rendered whose text gets no marks.
+	bare int
 }
 
 func newExecutor(s *Set) *executor {
@@ -79,6 +93,14 @@ func newExecutor(s *Set) *executor {
 	e.tmpl.Funcs(template.FuncMap{"include": func(path, name string, data any) (string, error) {
 		return e.include(s, path, name, data)
 	}})
+	if s.marks {
+		e.tmpl.Funcs(markFunctions(func() bool { return e.bare > 0 }))
+		e.tmpl.Funcs(template.FuncMap{bareIncludeFunction: func(path, name string, data any) (string, error) {
+			e.bare++
+			defer func() { e.bare-- }()
+			return e.include(s, path, name, data)
+		}})
+	}
 	return e
 }
 

@@ -14,6 +14,7 @@ var (
 	roundMark = make([]byte, 0, 1) // begins a round of a loop
 	enterMark = make([]byte, 0, 1) // begins the use of another template
 	leaveMark = make([]byte, 0, 1) // ends it
+	valueMark = make([]byte, 0, 1) // what follows is printed by an action
 )
 
 // linker makes the trees of one file fit for the set: names of definitions become unique, marks are set, and
@@ -64,11 +65,14 @@ func (l *linker) list(list *parse.ListNode) {
 	if list == nil {
 		return
 	}
-	uses := 0
+	more := 0
 	for _, node := range list.Nodes {
 		switch n := node.(type) {
 		case *parse.ActionNode:
 			l.pipe(n.Pipe)
+			if len(n.Pipe.Decl) == 0 {
+				more++
+			}
 		case *parse.IfNode:
 			l.branch(&n.BranchNode)
 		case *parse.WithNode:
@@ -79,21 +83,27 @@ func (l *linker) list(list *parse.ListNode) {
 		case *parse.TemplateNode:
 			l.pipe(n.Pipe)
 			l.use(n)
-			uses++
+			more += 2
 		}
 	}
-	if uses > 0 {
-		list.Nodes = markUses(list.Nodes, uses)
+	if more > 0 {
+		list.Nodes = markNodes(list.Nodes, more)
 	}
 }
 
-// markUses sets marks around the uses of other templates.
-func markUses(nodes []parse.Node, uses int) []parse.Node {
-	marked := make([]parse.Node, 0, len(nodes)+2*uses)
+// markNodes sets marks around the uses of other templates, and before what prints. There are as many as more says.
+func markNodes(nodes []parse.Node, more int) []parse.Node {
+	marked := make([]parse.Node, 0, len(nodes)+more)
 	for _, node := range nodes {
-		if n, ok := node.(*parse.TemplateNode); ok {
+		switch n := node.(type) {
+		case *parse.TemplateNode:
 			marked = append(marked, mark(n.Pos, enterMark), n, mark(n.Pos, leaveMark))
-		} else {
+		case *parse.ActionNode:
+			if len(n.Pipe.Decl) == 0 {
+				marked = append(marked, mark(n.Pos, valueMark))
+			}
+			marked = append(marked, node)
+		default:
 			marked = append(marked, node)
 		}
 	}
@@ -113,6 +123,8 @@ func (l *linker) use(n *parse.TemplateNode) {
 		l.fail(n, err.Error(), "")
 		return
 	}
+	l.file.uses = true
+	l.file.usesFiles = l.file.usesFiles || !strings.Contains(target, "\x00")
 	if target != "" {
 		n.Name = target
 	}
@@ -126,12 +138,26 @@ func (l *linker) pipe(pipe *parse.PipeNode) {
 		for _, arg := range command.Args {
 			l.argument(arg)
 		}
-		if name, ok := command.Args[0].(*parse.IdentifierNode); ok && name.Ident == "include" {
+		if name, ok := command.Args[0].(*parse.IdentifierNode); ok && (name.Ident == "include" || name.Ident == bareIncludeFunction) {
+			l.uses(command)
 			// include looks its name up in the file that it stands in.
 			path := &parse.StringNode{NodeType: parse.NodeString, Pos: name.Pos, Quoted: strconv.Quote(l.file.path), Text: l.file.path}
 			command.Args = append([]parse.Node{name, path}, command.Args[1:]...)
 		}
 	}
+}
+
+// uses notes what an include uses. A name that is not known before it runs may be that of a file.
+func (l *linker) uses(include *parse.CommandNode) {
+	l.file.uses = true
+	if len(include.Args) > 1 {
+		if name, ok := include.Args[1].(*parse.StringNode); ok {
+			if target, err := l.set.find(l.file.path, name.Text); err == nil && strings.Contains(target, "\x00") {
+				return
+			}
+		}
+	}
+	l.file.usesFiles = true
 }
 
 func (l *linker) argument(node parse.Node) {

@@ -20,7 +20,14 @@ type file struct {
 	linked []string
 	// functions are the names of those that it uses.
 	functions map[string]bool
-	err       *Error
+	// uses reports whether it uses definitions, which may be of other files, and usesFiles whether it uses whole files.
+	uses, usesFiles bool
+	// harmless reports whether it has functions only that leave plain values plain.
+	harmless bool
+	// origins are the actions that print values, numbered from firstOrigin; of a set that marks only.
+	origins     []Origin
+	firstOrigin int
+	err         *Error
 }
 
 // load parses all files and links them. One that is wrong keeps its error and does not harm the others.
@@ -47,6 +54,9 @@ func (s *Set) load() {
 	for name, paths := range s.defined {
 		s.ambiguous[name] = !s.same(name, paths)
 	}
+	if s.marks {
+		s.markFiles(parsed)
+	}
 	errs := make([]*Error, len(parsed))
 	parallel(len(parsed), func(i int) {
 		if parsed[i].err == nil {
@@ -56,14 +66,47 @@ func (s *Set) load() {
 	})
 	s.tmpl = template.New("\x00").Option("missingkey=error")
 	used := template.FuncMap{} // to set all functions takes as long as to render a few templates
+	s.usesHarmless = true
 	for i, f := range parsed {
 		s.add(f, used)
+		f.harmless = f.err == nil && onlyHarmless(f)
+		if len(f.trees) > 1 {
+			s.usesHarmless = s.usesHarmless && f.harmless
+		}
 		if errs[i] != nil {
 			f.err = errs[i]
 		}
 	}
 	s.tmpl.Funcs(used)
+	if s.marks {
+		s.includes = true // the functions that mark belong to a rendering, like include
+		s.tmpl.Funcs(markFunctions(func() bool { return false })).Funcs(template.FuncMap{bareIncludeFunction: functions()["include"]})
+	}
 	s.pool.New = func() any { return newExecutor(s) }
+}
+
+func onlyHarmless(f *file) bool {
+	if f.usesFiles {
+		return false
+	}
+	for name := range f.functions {
+		if !harmlessFunctions[name] {
+			return false
+		}
+	}
+	return true
+}
+
+// markFiles rewrites the trees of all files so that what values print is marked.
+func (s *Set) markFiles(files []*file) {
+	for _, f := range files {
+		if f.err != nil {
+			continue
+		}
+		f.firstOrigin = len(s.origins)
+		markFile(f)
+		s.origins = append(s.origins, f.origins...)
+	}
 }
 
 // add puts a file that is linked into the set, and its functions to those that are used.

@@ -42,13 +42,31 @@ type Option func(*decoder)
 // WithoutNames accepts objects without metadata.name, such as the pods of Pipe tasks, whose name the engine sets.
 func WithoutNames() Option { return func(d *decoder) { d.unnamed = true } }
 
-// Objects renders a template and decodes the objects it holds, which may be none. The error is of type *Error.
+// WithAnyKind accepts objects whose apiVersion or kind comes from a value, as in the templates of install plans.
+func WithAnyKind() Option { return func(d *decoder) { d.free = true } }
+
+// Objects renders a template and decodes the objects it holds, which may be none. Values that change the structure
+// of the text are refused. The error is of type *Error.
 func (s *Set) Objects(name string, v Variables, options ...Option) (Result, error) {
-	text, err := s.Text(name, v)
+	text, values, err := s.text(name, v)
 	if err != nil {
 		return Result{}, err
 	}
-	return Decode(name, text, options...)
+	d := newDecoder(name, options)
+	checked := s.checked(name, v) || !d.free && suspicious(text, values)
+	if checked {
+		if err := s.checkValues(name, text, v, d.free); err != nil {
+			return Result{}, err
+		}
+	}
+	result, err := d.decode(text)
+	if err == nil && !checked && len(result.Warnings) > 0 { // one of two equal keys may be of a plain value
+		err = s.checkValues(name, text, v, d.free)
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	return result, nil
 }
 
 // All renders several templates to objects, on all processors. The results are in the order of the names; of several
@@ -87,6 +105,11 @@ func (s *Set) Parameters(name string, v Variables) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.checked(name, v) {
+		if err := s.checkValues(name, text, v, true); err != nil {
+			return nil, err
+		}
+	}
 	values, err := params.ReadFile([]byte(text))
 	if err != nil {
 		e := &Error{Kind: DecodeError, Template: name, Reason: err.Error(), Err: err, Hint: `quote values that may be empty, like X: "{{ .Params.X }}"`}
@@ -103,10 +126,20 @@ func (s *Set) Parameters(name string, v Variables) (map[string]string, error) {
 // duplicate keys the last counts and a warning names it. The error is of type *Error and does not show the text,
 // which may hold secrets.
 func Decode(name, text string, options ...Option) (Result, error) {
-	d := decoder{name: name}
+	d := newDecoder(name, options)
+	return d.decode(text)
+}
+
+func newDecoder(name string, options []Option) *decoder {
+	d := &decoder{name: name}
 	for _, option := range options {
-		option(&d)
+		option(d)
 	}
+	return d
+}
+
+func (d *decoder) decode(text string) (Result, error) {
+	name := d.name
 	roots, err := document.Split(text)
 	if err != nil {
 		return Result{}, d.wrap(err)
@@ -134,6 +167,7 @@ func Decode(name, text string, options ...Option) (Result, error) {
 type decoder struct {
 	name     string
 	unnamed  bool
+	free     bool
 	document int
 	result   Result
 }

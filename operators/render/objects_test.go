@@ -244,6 +244,9 @@ spec:
 		b.Run(fmt.Sprintf("cold/%d", n), func(b *testing.B) { benchmark(b, func() *Set { return New(templates) }, v) })
 		warm := New(templates)
 		b.Run(fmt.Sprintf("warm/%d", n), func(b *testing.B) { benchmark(b, func() *Set { return warm }, v) })
+		checked := vars() // a value that is not plain: each rendering is compared with itself
+		checked.Params["MAP"] = map[string]any{"a": "two words"}
+		b.Run(fmt.Sprintf("checked/%d", n), func(b *testing.B) { benchmark(b, func() *Set { return warm }, checked) })
 	}
 }
 

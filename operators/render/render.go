@@ -43,6 +43,9 @@ type Variables struct {
 	Params map[string]any
 	// Pipes maps the key of a pipe to the name of the object that holds its file.
 	Pipes map[string]string
+	// Defaults are the values of the parameters that nobody gave. A value that is equal to its default is the word of
+	// the package's author, and needs no check. Without any, all values are checked.
+	Defaults map[string]any
 }
 
 // root is the dot of a template. Fields that are not there are errors, as for any other map.
@@ -94,20 +97,25 @@ func copyValue(value any) any {
 type Set struct {
 	sources map[string]string
 
-	once sync.Once
+	once   sync.Once
+	marker func() *Set // the same templates in a set that marks
 	// What once makes, unchanged since.
 	files     map[string]*file
 	defined   map[string][]string // name of a definition -> files that have it, sorted
 	ambiguous map[string]bool     // names whose definitions differ
 	tmpl      *template.Template
-	includes  bool      // some file uses include
-	mutates   bool      // some file may change the values it is given
-	pool      sync.Pool // of *executor
+	marks     bool     // what values print is marked, see contain.go
+	origins   []Origin // actions that print, by number; of a set that marks only
+	// usesHarmless reports whether all files are harmless that others may use.
+	usesHarmless bool
+	includes     bool      // some file uses include
+	mutates      bool      // some file may change the values it is given
+	pool         sync.Pool // of *executor
 }
 
 // New makes a set of templates, whose paths map to their text. The map must not be changed afterwards.
 func New(templates map[string]string) *Set {
-	return &Set{sources: templates}
+	return &Set{sources: templates, marker: sync.OnceValue(func() *Set { return &Set{sources: templates, marks: true} })}
 }
 
 // Names lists the paths of all templates, sorted.
@@ -133,10 +141,17 @@ func (s *Set) Check(name string) error {
 	return nil
 }
 
-// Text renders a template. The error is of type *Error.
+// Text renders a template, whatever the values do to the structure of the text: what is to become objects is checked by
+// Objects. The error is of type *Error.
 func (s *Set) Text(name string, v Variables) (string, error) {
+	text, _, err := s.text(name, v)
+	return text, err
+}
+
+// text renders a template. Besides, it returns where what actions print begins and ends in the text, in turns.
+func (s *Set) text(name string, v Variables) (string, []int, error) {
 	if err := s.Check(name); err != nil {
-		return "", err
+		return "", nil, err
 	}
 	run := &run{}
 	tmpl := s.tmpl
@@ -152,15 +167,16 @@ func (s *Set) Text(name string, v Variables) (string, error) {
 	out := &sink{run: run}
 	out.text.Grow(len(s.sources[name])) // most texts are about as long as their template
 	if err := tmpl.ExecuteTemplate(out, name, v.root(s.mutates)); err != nil {
-		return "", s.execError(name, err, v)
+		return "", nil, s.execError(name, err, v)
 	}
 	text := out.text.String()
 	// A null, such as an array without a value, is printed so by text/template; it means nothing.
 	const null = "<no value>"
 	if strings.Contains(text, null) && !strings.Contains(s.sources[name], null) {
 		text = strings.ReplaceAll(text, null, "")
+		return text, []int{0, len(text)}, nil // the places are not known any more
 	}
-	return text, nil
+	return text, out.values, nil
 }
 
 func (s *Set) missing(name string) *Error {

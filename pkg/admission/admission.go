@@ -5,7 +5,9 @@ package admission
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"sort"
@@ -21,7 +23,9 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/operators/containment"
 	"kudo.dev/kudo/operators/params"
+	"kudo.dev/kudo/operators/render"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/keyring"
 	"kudo.dev/kudo/plans/trigger"
@@ -149,7 +153,13 @@ func (v *Validator) Handle(ctx context.Context, req admission.Request) admission
 			before = &previous.Spec
 		}
 	}
-	return v.check(ctx, old, instance, ov, before)
+	if response := v.check(ctx, old, instance, ov, before); !response.Allowed {
+		return response
+	} else if err := structure(ctx, old, instance, ov); err != nil {
+		return answer(err, nil)
+	} else {
+		return response
+	}
 }
 
 // digests are those of the baseline. Of one that no key tells, it is known what the spec before the edit had.
@@ -173,6 +183,24 @@ func (v *Validator) digests(ctx context.Context, old, instance *v1beta1.Instance
 		ring, _ = v.Keys.Ring(ctx) // without keys, no plan starts; edits are judged as well as can be
 	}
 	return digests{keyring.Baseline{Ring: ring, Owner: string(instance.UID)}, old}
+}
+
+// structure refuses a value that the edit adds or changes, and that changes the structure of a template. What sources
+// give is not known here; the run, which checks again, knows it.
+func structure(ctx context.Context, old, instance *v1beta1.Instance, ov *v1beta1.OperatorVersion) error {
+	same := old != nil && old.OperatorVersionKey() == instance.OperatorVersionKey()
+	if same && maps.Equal(old.Spec.Parameters, instance.Spec.Parameters) {
+		return nil
+	}
+	err := containment.Check(ctx, &ov.Spec, containment.Subject{Name: instance.Name, Namespace: instance.Namespace, Parameters: instance.Spec.Parameters})
+	var refused *render.Error
+	if !errors.As(err, &refused) {
+		return nil // out of time: the run checks, too
+	}
+	if same && refused.Parameter != "" && old.Spec.Parameters[refused.Parameter] == instance.Spec.Parameters[refused.Parameter] {
+		return nil
+	}
+	return refused
 }
 
 // check judges an edit against the OperatorVersion that it names.

@@ -46,7 +46,9 @@ func (broken) Get(context.Context, client.ObjectKey, client.Object, ...client.Ge
 }
 
 const one = `
-plans: {deploy: {}, backup: {}, cleanup: {}}
+plans: {deploy: {phases: [{name: main, steps: [{name: all, tasks: [app]}]}]}, backup: {}, cleanup: {}}
+tasks: [{name: app, kind: Apply, spec: {resources: [app.yaml]}}]
+templates: {app.yaml: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata:\n  text: {{ .Params.TEXT }}\n  needed: {{ .Params.NEEDED }}\n"}
 parameters:
 - {name: TEXT, default: x}
 - {name: COUNT, value-type: integer, default: "1"}
@@ -129,6 +131,8 @@ func TestCreate(t *testing.T) {
 		"Unknown":       {"rule 5: an unknown parameter is denied, and what there is named", right[:len(right)-2] + ", B: x, A: x}", "spec.parameters: A, B not defined by OperatorVersion ns/v1, which defines COUNT, ENUM, FIXED, NEEDED, SIZE, TEXT: correct or remove it", ""},
 		"Mistyped":      {"rule 5: a mistyped one", right[:len(right)-2] + ", COUNT: many}", `parameter "COUNT" has the value "many", which is not of type integer`, ""},
 		"Enum":          {"rule 5: one that is not allowed", right[:len(right)-2] + ", ENUM: c}", `use one of "a", "b"`, ""},
+		"Structure":     {"T21: a value that changes the structure of a template", right[:len(right)-2] + ", TEXT: \"x\\n---\\nkind: Secret\"}", "parameter TEXT changes the structure of template app.yaml (2 documents instead of 1): a value must stay one value; quote it in the template ({{ .Params.TEXT | quote }}), or declare the parameter as map or array and write it with toYaml", ""},
+		"Words":         {"T20: any number of words is one value", right[:len(right)-2] + ", TEXT: 'some words, and more'}", "", ""},
 		"Empty":         {"1.4: an empty value is accepted", right[:len(right)-2] + ", ENUM: '', COUNT: ''}", "", ""},
 		"Required":      {"1.4: a required one without value", "operatorVersion: {name: v1}", `parameter "NEEDED" is required`, ""},
 		"Cleanup":       {"rule 4: cleanup", right + "planExecution: {planName: cleanup, uid: u}", "plan cleanup runs only when the Instance is deleted", ""},
@@ -174,6 +178,9 @@ func TestUpdate(t *testing.T) {
 		"UnknownRemoved":   {"rule 5: removing it is right", unknown, right, "", "", ""},
 		"Mistyped":         {"rule 5: a mistyped one that is changed", right, mistyped, "", "not of type integer", ""},
 		"MistypedKept":     {"rule 5: one that was there does not stand in the way", mistyped, with("COUNT: many, TEXT: w"), "", "", ""},
+		"Structure":        {"T21: a value that changes the structure of a template", right, with("TEXT: '[x]'"), "", "parameter TEXT changes the structure of template app.yaml (data.text is a list instead of one value)", ""},
+		"StructureKept":    {"T21: one that was there does not stand in the way; the run refuses it", with("TEXT: '[x]'"), with("TEXT: '[x]', COUNT: '2'"), "", "", ""},
+		"StructureGone":    {"T21: nor of being mended", with("TEXT: '[x]'"), with("TEXT: x"), "", "", ""},
 		"Required":         {"1.4: taking a required value away", right, "operatorVersion: {name: v1}\nparameters: {FIXED: f}", "", `parameter "NEEDED" is required`, ""},
 		"Immutable":        {"rule 5: a changed immutable one", right, "operatorVersion: {name: v1}\nparameters: {NEEDED: v, FIXED: g}", "", "spec.parameters[FIXED]: the parameter is immutable", ""},
 		"ImmutableRemoved": {"rule 5: a removed one", right, "operatorVersion: {name: v1}\nparameters: {NEEDED: v}", "", "spec.parameters[FIXED]: the parameter is immutable", ""},

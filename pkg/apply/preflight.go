@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -114,8 +113,7 @@ func Coming(definitions []*unstructured.Unstructured, obj *unstructured.Unstruct
 	return false
 }
 
-// existing returns the metadata of those objects that are there: one GET for one object, one LIST for several. An account
-// that may not list, since its rights are bound to names, looks at each.
+// existing returns the metadata of those objects that are there: one GET for one object, one LIST for several.
 func (e *Engine) existing(ctx context.Context, at place, objs []*unstructured.Unstructured, indices []int) (map[int]*unstructured.Unstructured, error) {
 	mapping, err := e.mapper.RESTMapping(at.GroupKind(), at.Version)
 	if err != nil {
@@ -125,17 +123,22 @@ func (e *Engine) existing(ctx context.Context, at place, objs []*unstructured.Un
 	if at.namespace != "" {
 		resource = e.metadata.Resource(mapping.Resource).Namespace(at.namespace)
 	}
+	found := map[int]*unstructured.Unstructured{}
 	if len(indices) == 1 {
-		return each(ctx, resource, at, objs, indices)
+		item, err := resource.Get(ctx, objs[indices[0]].GetName(), metav1.GetOptions{})
+		if Gone(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		found[indices[0]] = partial(item, at)
+		return found, nil
 	}
 	list, err := resource.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-	if apierrors.IsForbidden(err) {
-		return each(ctx, resource, at, objs, indices)
-	}
 	if err != nil {
 		return nil, err
 	}
-	found := map[int]*unstructured.Unstructured{}
 	byName := map[string]*metav1.PartialObjectMetadata{}
 	for i := range list.Items {
 		byName[list.Items[i].Name] = &list.Items[i]
@@ -143,34 +146,6 @@ func (e *Engine) existing(ctx context.Context, at place, objs []*unstructured.Un
 	for _, i := range indices {
 		if item := byName[objs[i].GetName()]; item != nil {
 			found[i] = partial(item, at)
-		}
-	}
-	return found, nil
-}
-
-// each is existing by one GET an object.
-func each(ctx context.Context, resource metadata.ResourceInterface, at place, objs []*unstructured.Unstructured, indices []int) (map[int]*unstructured.Unstructured, error) {
-	items := make([]*metav1.PartialObjectMetadata, len(indices))
-	var gets errgroup.Group
-	gets.SetLimit(Writers)
-	for n, i := range indices {
-		gets.Go(func() error {
-			item, err := resource.Get(ctx, objs[i].GetName(), metav1.GetOptions{})
-			if err == nil {
-				items[n] = item
-			} else if !Gone(err) {
-				return err
-			}
-			return nil
-		})
-	}
-	if err := gets.Wait(); err != nil {
-		return nil, err
-	}
-	found := map[int]*unstructured.Unstructured{}
-	for n, i := range indices {
-		if items[n] != nil {
-			found[i] = partial(items[n], at)
 		}
 	}
 	return found, nil

@@ -53,7 +53,7 @@ func (t *tool) checkAccount(ctx context.Context, c client.Client, n *newcomer) e
 	}
 	name := n.Spec.ServiceAccountName
 	if name == "" {
-		name = defaultAccount
+		name = defaultAccount(ctx, c)
 	}
 	if n.flags.create {
 		name = newAccount(n.Namespace, n.Name, "", nil).name
@@ -107,7 +107,7 @@ func (t *tool) checkClusterScoped(ctx context.Context, c client.Client, n *newco
 			}
 			return fmt.Errorf("task %s: %s %s: %s %q is forbidden: User %q cannot %s resource %q in API group %q at the cluster scope. Ask an administrator to move such objects to an install plan, to bind what kubectl kudo package rights %s prints to ServiceAccount %s/%s, or to label Namespace %s %s=true",
 				safe(object.Task), object.Kind, safe(object.Name), rights.ResourceName(object.Group, object.Resource), object.Name, user, verb, object.Resource, object.Group,
-				n.pkg, n.Namespace, account, n.Namespace, privilegedLabel)
+				n.pkg, n.Namespace, account, n.Namespace, v1beta1.PrivilegedLabel)
 		}
 	}
 	return nil

@@ -58,6 +58,9 @@ func (t *tool) installKnown(ctx context.Context, operator string, o *installOpti
 	if err := absent(ctx, c, instance); err != nil {
 		return err
 	}
+	if err := checkStructure(ctx, &ov.Spec, instance, nil); err != nil {
+		return err
+	}
 	n := &newcomer{Instance: instance, pkg: operator, spec: &ov.Spec, versions: there.spec, flags: &o.account}
 	if err := t.checkAccount(ctx, c, n); err != nil {
 		return err

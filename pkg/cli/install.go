@@ -130,6 +130,9 @@ func (t *tool) install(ctx context.Context, name string, o *installOptions) erro
 			return err
 		}
 	}
+	if err := checkPackage(ctx, pkg, instance, installing); err != nil {
+		return err
+	}
 	if err := t.makeNamespace(ctx, c, pkg, namespace, o, given); err != nil {
 		return err
 	}

@@ -72,7 +72,8 @@ func (t *tool) renderPackage(ctx context.Context, name string, o *packageRenderO
 		v.Namespace = "default"
 	}
 	v.Pipes = pkg.Pipes(v.Name)
-	r := rendered{templates: render.New(pkg.Templates), at: map[string]int{}}
+	v.Defaults, _ = params.Resolve(pkg.Definitions(), nil)
+	r := rendered{templates: render.New(pkg.Templates), installs: pkg.Operator.InstallPlan, at: map[string]int{}}
 	for _, use := range uses {
 		v.PlanName, v.PhaseName, v.StepName = use.Plan, use.Phase, use.Step
 		if err = r.add(use, v); err != nil {
@@ -105,6 +106,7 @@ func (o *packageRenderOptions) pick(pkg *operators.Package) ([]operators.Use, er
 // rendered are the documents of a package in the order of their first use, each once.
 type rendered struct {
 	templates *render.Set
+	installs  string // the install plan
 	documents []renderedDocument
 	at        map[string]int // template and text -> place in documents
 }
@@ -120,13 +122,17 @@ func (r *rendered) add(use operators.Use, v render.Variables) error {
 	if err != nil {
 		return fmt.Errorf("task %s: %w", placeOf(use), err)
 	}
+	var options []render.Option
+	if r.installs != "" && use.Plan == r.installs {
+		options = append(options, render.WithAnyKind())
+	}
 	switch use.Role {
 	case operators.Parameters:
 		_, err = r.templates.Parameters(use.Template, v)
 	case operators.PipePod:
-		_, err = render.Decode(use.Template, text, render.WithoutNames())
+		_, err = r.templates.Objects(use.Template, v, append(options, render.WithoutNames())...)
 	default:
-		_, err = render.Decode(use.Template, text)
+		_, err = r.templates.Objects(use.Template, v, options...)
 	}
 	if err != nil {
 		r.documents = append(r.documents, renderedDocument{use, " (as it is rendered, which is wrong)", strings.TrimRight(text, "\n")})

@@ -27,6 +27,9 @@ branches, variables and definitions, and rendered with the defaults of the param
 
 Errors keep the package from working: the exit code is 1. Warnings do not, unless --strict is given.
 
+Parameters that reach an image, a command, the name of a Secret or account, or the like are listed, too: who may set
+them chooses what pods run, and what they have access to.
+
 Of a package with an install plan, the rights in the cluster are listed that the plan needs. Kudo has them; who installs
 the package needs the verb install on operatorversions.kudo.dev only.`,
 		Args: onePackage(),
@@ -53,17 +56,23 @@ func (t *tool) verify(ctx context.Context, name string, o *packageVerifyOptions)
 	}
 	verdict := verdictOf(found, o.strict)
 	var rights []lint.Right
+	var choices []lint.Choice
 	if pkg != nil {
-		rights = lint.Rights(pkg)
+		rights, choices = lint.Rights(pkg), lint.Choices(pkg)
 	}
 	if o.output != "" {
 		out := map[string]any{"errors": texts(found.Errors), "warnings": texts(found.Warnings), "valid": verdict == nil}
 		if len(rights) > 0 {
 			out["rights"] = rights
 		}
+		if len(choices) > 0 {
+			out["choices"] = choices
+		}
 		err = t.printAny(o.output, out)
 	} else if err = t.findings(found); err == nil {
-		err = t.rights(rights)
+		if err = t.rights(rights); err == nil {
+			err = t.choices(choices)
+		}
 	}
 	if err != nil {
 		return err
@@ -83,6 +92,20 @@ func (t *tool) rights(rights []lint.Right) error {
 	var rows [][]string
 	for _, r := range rights {
 		rows = append(rows, []string{"  " + r.Kind, r.APIVersion, strings.Join(r.Verbs, ","), strings.Join(r.Names, ", ")})
+	}
+	return t.table(rows)
+}
+
+// choices prints what parameters give to who may set them.
+func (t *tool) choices(choices []lint.Choice) error {
+	if len(choices) == 0 {
+		return nil
+	}
+	t.say("What users of this package can choose")
+	var rows [][]string
+	for _, c := range choices {
+		place := operators.Finding{File: c.File, Line: c.Line}.String()
+		rows = append(rows, []string{"  " + c.Parameter, strings.TrimSpace(c.Kind + " " + c.Field), trimPlace(place)})
 	}
 	return t.table(rows)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"strings"
@@ -8,6 +9,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/operators/containment"
 	"kudo.dev/kudo/operators/params"
 )
 
@@ -43,6 +46,28 @@ func (s *sourceFlags) read() ([]v1beta1.ParametersSource, error) {
 		out = append(out, v1beta1.ParametersSource{Kind: kinds[strings.ToLower(kind)], Name: name})
 	}
 	return out, nil
+}
+
+// checkStructure refuses values that change the structure of a template. Beside the given values, the Instance has others.
+func checkStructure(ctx context.Context, spec *v1beta1.OperatorVersionSpec, instance *v1beta1.Instance, given map[string]string) error {
+	all := maps.Clone(instance.Spec.Parameters)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, given)
+	return containment.Check(ctx, spec, containment.Subject{Name: instance.Name, Namespace: instance.Namespace, Parameters: all})
+}
+
+// checkPackage is checkStructure for the Instance of a package, and for the parameters of its install plan.
+func checkPackage(ctx context.Context, pkg *operators.Package, instance *v1beta1.Instance, installing map[string]string) error {
+	_, version, err := operators.Convert(pkg, instance.Namespace)
+	if err != nil {
+		return nil // said where it is created
+	}
+	if err := checkStructure(ctx, &version.Spec, instance, nil); err != nil {
+		return err
+	}
+	return containment.CheckInstall(ctx, &version.Spec, containment.Subject{Name: version.Name, Namespace: version.Namespace, Parameters: installing})
 }
 
 // checkValues refuses values that can never be right. Beside the given values, the Instance has others; what its sources

@@ -119,6 +119,9 @@ func (t *tool) update(ctx context.Context, o *updateOptions) error {
 	}
 	changed := instance.DeepCopy()
 	edit(changed)
+	if err := checkStructure(ctx, &ov.Spec, changed, given); err != nil {
+		return err
+	}
 	account, err := t.changedAccount(ctx, c, changed, &ov.Spec, installedSpecs(ctx, c, namespace), &o.account)
 	if err != nil {
 		return err

@@ -78,6 +78,9 @@ func (t *tool) upgrade(ctx context.Context, name string, o *upgradeOptions) erro
 	if err := checkKubernetes(config, packages); err != nil {
 		return err
 	}
+	if err := checkPackage(ctx, pkg, merged, nil); err != nil {
+		return err
+	}
 	if o.dryRun {
 		return t.previewUpgrade(ctx, c, merged, pkg)
 	}

@@ -65,7 +65,7 @@ func (r *Runner) preparePipe(ctx context.Context, run *Run, w *Work, t task.Pipe
 	if r.pipeRefusal != nil {
 		return w.decide(plans.Fatal, fmt.Sprintf("task %q: %s", w.Name, r.pipeRefusal))
 	}
-	result, err := run.Version.Templates.Objects(t.Pod, v, render.WithoutNames())
+	result, err := run.Version.Templates.Objects(t.Pod, v, run.options(render.WithoutNames())...)
 	if err != nil {
 		return w.failed(err)
 	}

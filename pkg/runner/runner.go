@@ -64,9 +64,9 @@ type Run struct {
 	// Held is what the Holder has.
 	Held share.Inventory
 
-	values params.Values
-	pipes  map[string]string
-	hidden *params.Mask
+	values, defaults params.Values
+	pipes            map[string]string
+	hidden           *params.Mask
 }
 
 // Runner runs tasks.
@@ -215,6 +215,9 @@ func (run *Run) resolve() (err error) {
 		if run.values, err = params.Resolve(params.Sensitive(run.Version.Spec.Parameters, run.Sensitive), run.Given); err != nil {
 			return err
 		}
+		if run.defaults, err = params.Resolve(run.Version.Spec.Parameters, nil); err != nil {
+			run.defaults = nil // no value is the author's own then, and all are checked
+		}
 	}
 	if run.pipes == nil {
 		run.pipes, err = operators.Pipes(run.Version.Spec, run.Subject.Name, run.Plan)
@@ -245,8 +248,16 @@ func (run *Run) variables(phase, step string) render.Variables {
 		OperatorName: run.Version.Spec.Operator.Name, OperatorVersion: run.Version.Spec.Version, AppVersion: run.Version.Spec.AppVersion,
 		Name: run.Subject.Name, Namespace: run.Subject.Namespace,
 		PlanName: run.Plan, PhaseName: phase, StepName: step,
-		Params: run.values, Pipes: run.pipes,
+		Params: run.values, Defaults: run.defaults, Pipes: run.pipes,
 	}
+}
+
+// options are those of all renderings of the run: only who may install decides what an install plan makes.
+func (run *Run) options(more ...render.Option) []render.Option {
+	if run.Holder != nil {
+		more = append(more, render.WithAnyKind())
+	}
+	return more
 }
 
 // render makes the objects of templates, in listed order.
@@ -254,7 +265,7 @@ func (run *Run) render(resources []string, v render.Variables) ([]*unstructured.
 	var out []*unstructured.Unstructured
 	var effects Effects
 	resources = once(resources)
-	results, err := run.Version.Templates.All(resources, v)
+	results, err := run.Version.Templates.All(resources, v, run.options()...)
 	if err != nil {
 		return nil, effects, err
 	}

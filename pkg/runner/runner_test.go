@@ -200,7 +200,8 @@ const (
 
 // TestRender: each object once in a task.
 func TestRender(t *testing.T) {
-	templates := map[string]string{"one.yaml": one, "two.yaml": two, "again.yaml": one, "twice.yaml": twice}
+	templates := map[string]string{"one.yaml": one, "two.yaml": two, "again.yaml": one, "twice.yaml": twice,
+		"value.yaml": one + "data: {a: {{ .Params.V }}}\n", "kind.yaml": strings.Replace(one, "ConfigMap", "{{ .Params.K }}", 1)}
 	for name, tc := range map[string]struct {
 		reason    string
 		resources []string
@@ -211,9 +212,11 @@ func TestRender(t *testing.T) {
 		"Listed":    {"a template that is listed twice counts once", []string{"one.yaml", "two.yaml", "one.yaml"}, []string{"ConfigMap i-one", "ConfigMap i-two"}, ""},
 		"Templates": {"two templates that make one object", []string{"one.yaml", "again.yaml"}, nil, "templates one.yaml and again.yaml both make ConfigMap i-one"},
 		"Twice":     {"a template that makes it twice: which one counts would be chance", []string{"twice.yaml"}, nil, "template twice.yaml twice makes ConfigMap i-one"},
+		"Value":     {"T21: a value that changes the structure ends the run", []string{"one.yaml", "value.yaml"}, nil, "parameter V changes the structure of template value.yaml (data has 2 keys instead of 1): a value must stay one value"},
+		"Kind":      {"T22: no value names a kind", []string{"kind.yaml"}, nil, "parameter K makes kind of an object of template kind.yaml"},
 	} {
 		u := run(nil)
-		u.Version, u.values = version(t, templates), params.Values{}
+		u.Version, u.values = version(t, templates), params.Values{"V": "a, b: c", "K": "Secret"}
 		objs, _, err := u.render(tc.resources, u.variables("p", "s"))
 		var got []string
 		for _, obj := range objs {

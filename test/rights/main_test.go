@@ -69,7 +69,7 @@ func run(m *testing.M) int {
 type files struct{}
 
 // Output implements runner.Executor.
-func (files) Output(_ context.Context, _, _, _ string, command []string, _ int) ([]byte, error) {
+func (files) Output(_ context.Context, _, _, _, _ string, command []string, _ int) ([]byte, error) {
 	return []byte("content of " + path.Base(command[len(command)-1])), nil
 }
 

@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -116,12 +115,10 @@ func readsFiles(t *testing.T, s subject, rule rbacv1.PolicyRule) {
 	ns := s.namespace(t)
 	pod := &corev1.Pod{ObjectMeta: gen.Meta(ns, rule.ResourceNames[0]), Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "waiter", Image: "busybox"}}}}
 	env.Must(t, cluster.Create(t.Context(), pod))
-	as := rest.CopyConfig(cluster.Config)
-	as.Impersonate.UserName = "system:serviceaccount:" + ns + ":reader"
-	executor, err := podexec.New(as)
+	executor, err := podexec.New(cluster.Config)
 	env.Must(t, err)
 	read := func() string {
-		_, err := executor.Output(t.Context(), ns, pod.Name, "waiter", []string{"cat", "/file"}, 1)
+		_, err := executor.Output(t.Context(), "system:serviceaccount:"+ns+":reader", ns, pod.Name, "waiter", []string{"cat", "/file"}, 1)
 		return fmt.Sprint(err)
 	}
 	if text := read(); !strings.Contains(text, "forbidden") {

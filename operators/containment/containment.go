@@ -1,0 +1,128 @@
+// Package containment checks that the parameters of an Instance stay values in all templates that its plans render.
+package containment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/operators/params"
+	"kudo.dev/kudo/operators/render"
+)
+
+// Subject is an Instance, or the OperatorVersion of an install plan, as templates see it.
+type Subject struct {
+	Name, Namespace string
+	// Parameters are those that are given.
+	Parameters map[string]string
+}
+
+// Check returns an error for the first template of a plan of Instances whose structure a parameter changes, and nil if
+// there is none. Templates that fail for any other reason are passed over: the run says why they fail. It ends early
+// with the error of the context. An error of a template is a *render.Error.
+func Check(ctx context.Context, spec *v1beta1.OperatorVersionSpec, subject Subject) error {
+	return check(ctx, spec, subject, func(plan string) bool { return plan != spec.InstallPlan })
+}
+
+// CheckInstall is Check for the templates of the install plan.
+func CheckInstall(ctx context.Context, spec *v1beta1.OperatorVersionSpec, subject Subject) error {
+	return check(ctx, spec, subject, func(plan string) bool { return plan == spec.InstallPlan })
+}
+
+func check(ctx context.Context, spec *v1beta1.OperatorVersionSpec, subject Subject, wanted func(plan string) bool) error {
+	v := render.Variables{
+		OperatorName: spec.Operator.Name, OperatorVersion: spec.Version, AppVersion: spec.AppVersion,
+		Name: subject.Name, Namespace: subject.Namespace,
+	}
+	var err error
+	if v.Params, err = params.Resolve(spec.Parameters, subject.Parameters); err != nil {
+		return nil // said by params.Validate
+	}
+	if v.Defaults, err = params.Resolve(spec.Parameters, nil); err != nil {
+		v.Defaults = nil
+	}
+	if v.Harmless() {
+		return nil
+	}
+	c := checker{spec: spec, templates: render.New(spec.Templates), tasks: map[string]v1beta1.Task{}, done: map[string]bool{}}
+	for _, task := range spec.Tasks {
+		c.tasks[task.Name] = task
+	}
+	for name, plan := range spec.Plans {
+		if !wanted(name) {
+			continue
+		}
+		if err := c.plan(ctx, name, plan, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type checker struct {
+	spec      *v1beta1.OperatorVersionSpec
+	templates *render.Set
+	tasks     map[string]v1beta1.Task
+	done      map[string]bool
+}
+
+func (c *checker) plan(ctx context.Context, name string, plan v1beta1.Plan, v render.Variables) error {
+	v.PlanName = name
+	v.Pipes, _ = operators.Pipes(c.spec, v.Name, name) // a run says what is wrong with them
+	for _, phase := range plan.Phases {
+		for _, step := range phase.Steps {
+			v.PhaseName, v.StepName = phase.Name, step.Name
+			for _, used := range step.Tasks {
+				if err := c.task(ctx, c.tasks[used], v); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// task renders the templates of a task, each once for every place of its use.
+func (c *checker) task(ctx context.Context, task v1beta1.Task, v render.Variables) error {
+	var options []render.Option
+	if v.PlanName == c.spec.InstallPlan {
+		options = append(options, render.WithAnyKind())
+	}
+	objects := func(name string) error {
+		_, err := c.templates.Objects(name, v, append(options, render.WithoutNames())...)
+		return err
+	}
+	for _, name := range task.Spec.Resources {
+		if err := c.once(ctx, name, v, objects); err != nil {
+			return err
+		}
+	}
+	if task.Kind == v1beta1.PipeTask {
+		return c.once(ctx, task.Spec.Pod, v, objects)
+	}
+	if task.Kind == v1beta1.KudoOperatorTask && task.Spec.ParameterFile != "" {
+		return c.once(ctx, task.Spec.ParameterFile, v, func(name string) error {
+			_, err := c.templates.Parameters(name, v)
+			return err
+		})
+	}
+	return nil
+}
+
+func (c *checker) once(ctx context.Context, template string, v render.Variables, renders func(string) error) error {
+	place := fmt.Sprintf("%q %q %q %q", template, v.PlanName, v.PhaseName, v.StepName)
+	if c.done[place] {
+		return nil
+	}
+	c.done[place] = true
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	var e *render.Error
+	if err := renders(template); errors.As(err, &e) && e.Kind == render.StructureError {
+		return err
+	}
+	return nil
+}
