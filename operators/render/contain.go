@@ -108,6 +108,9 @@ func (s *Set) difference(name, text string, v Variables, free bool) (roots []*ya
 	return roots, c.documents(roots, want), nil
 }
 
+// maxSuspects bounds how many parameters are tried to find the one that is to blame: each takes two renderings.
+const maxSuspects = 50
+
 // guilty is the parameter that changes the structure of a rendering: one after the other is set to a plain word, those
 // that were given first, until the structure is that of the template. Empty if that never happens.
 func (s *Set) guilty(name string, v Variables) string {
@@ -116,7 +119,7 @@ func (s *Set) guilty(name string, v Variables) string {
 		return order(v.harmless(a)) - order(v.harmless(b))
 	})
 	v.Params = maps.Clone(v.Params)
-	for _, key := range names {
+	for _, key := range names[:min(len(names), maxSuspects)] {
 		before := v.Params[key]
 		for _, word := range []string{"word", "1"} {
 			v.Params[key] = tame(before, word)
