@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
+
 	"kudo.dev/kudo/operators/document"
 )
 
@@ -22,16 +24,20 @@ import (
 // The marks are set after evaluation: what if, range, eq and arithmetic do with a value is the template's own.
 
 // checkValues refuses a rendering in which a value changes the structure of the text. free says that values may name
-// apiVersion and kind of objects. The error is of type *Error.
-func (s *Set) checkValues(name, text string, v Variables, free bool) error {
+// apiVersion and kind of objects. It returns the documents of the text, or nil if they are malformed whatever the values
+// are. The error is of type *Error.
+func (s *Set) checkValues(name, text string, v Variables, free bool) ([]*yaml.Node, error) {
 	if e := refuseMarks(name, v); e != nil {
-		return e
+		return nil, e
 	}
-	wrong, err := s.difference(name, text, v, free)
-	if err != nil || wrong == nil {
-		return err
+	roots, wrong, err := s.difference(name, text, v, free)
+	if err != nil {
+		return nil, err
 	}
-	return s.refused(name, v, wrong)
+	if wrong != nil {
+		return nil, s.refused(name, v, wrong)
+	}
+	return roots, nil
 }
 
 // refused is the error of a rendering whose structure a value changes.
@@ -69,8 +75,8 @@ func refuseMarks(name string, v Variables) *Error {
 }
 
 // difference compares a rendering with itself, words in the place of values; nil if there is none. Text that is malformed
-// whatever the values are has none either: what decodes it says better what is wrong.
-func (s *Set) difference(name, text string, v Variables, free bool) (*difference, error) {
+// whatever the values are has none either, and no documents: what decodes it says better what is wrong.
+func (s *Set) difference(name, text string, v Variables, free bool) (roots []*yaml.Node, wrong *difference, err error) {
 	marker := s.marker()
 	cannot := func(err error) error {
 		return &Error{Kind: StructureError, Template: name, Err: err,
@@ -79,28 +85,31 @@ func (s *Set) difference(name, text string, v Variables, free bool) (*difference
 	}
 	marked, err := marker.Text(name, v)
 	if err != nil {
-		return nil, cannot(err)
+		return nil, nil, cannot(err)
 	}
 	plain, filled, err := separate(marked)
 	if err != nil || plain != text {
-		return nil, cannot(err)
+		return nil, nil, cannot(err)
 	}
 	if is, want := document.Count(plain), document.Count(filled); is != want {
-		return &difference{what: fmt.Sprintf("%s instead of %d", count(is, "document"), want)}, nil
+		return nil, &difference{what: fmt.Sprintf("%s instead of %d", count(is, "document"), want)}, nil
 	}
-	is, malformed := document.Split(plain)
+	roots, malformed := document.Split(plain)
 	want, err := document.Split(filled)
 	switch {
 	case malformed != nil && err != nil:
-		return nil, nil
+		return nil, nil, nil
 	case malformed != nil:
-		return &difference{what: "malformed YAML"}, nil
+		return nil, &difference{what: "malformed YAML"}, nil
 	case err != nil:
-		return &difference{what: "YAML only with this value"}, nil
+		return nil, &difference{what: "YAML only with this value"}, nil
 	}
 	c := comparison{origins: marker.origins, free: free}
-	return c.documents(is, want), nil
+	return roots, c.documents(roots, want), nil
 }
+
+// maxSuspects bounds how many parameters are tried to find the one that is to blame: each takes two renderings.
+const maxSuspects = 50
 
 // guilty is the parameter that changes the structure of a rendering: one after the other is set to a plain word, those
 // that were given first, until the structure is that of the template. Empty if that never happens.
@@ -110,7 +119,7 @@ func (s *Set) guilty(name string, v Variables) string {
 		return order(v.harmless(a)) - order(v.harmless(b))
 	})
 	v.Params = maps.Clone(v.Params)
-	for _, key := range names {
+	for _, key := range names[:min(len(names), maxSuspects)] {
 		before := v.Params[key]
 		for _, word := range []string{"word", "1"} {
 			v.Params[key] = tame(before, word)
@@ -119,7 +128,7 @@ func (s *Set) guilty(name string, v Variables) string {
 				v.Params[key] = before
 				continue
 			}
-			if wrong, err := s.difference(name, text, v, true); err == nil && wrong == nil {
+			if _, wrong, err := s.difference(name, text, v, true); err == nil && wrong == nil {
 				return key
 			}
 			break

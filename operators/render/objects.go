@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kudo.dev/kudo/operators/document"
@@ -53,15 +54,19 @@ func (s *Set) Objects(name string, v Variables, options ...Option) (Result, erro
 		return Result{}, err
 	}
 	d := newDecoder(name, options)
-	checked := s.checked(name, v) || !d.free && suspicious(text, values)
-	if checked {
-		if err := s.checkValues(name, text, v, d.free); err != nil {
+	if s.checked(name, v) || !d.free && suspicious(text, values) {
+		roots, err := s.checkValues(name, text, v, d.free)
+		if err != nil {
 			return Result{}, err
 		}
+		if roots != nil {
+			return d.objects(roots)
+		}
+		return d.decode(text)
 	}
 	result, err := d.decode(text)
-	if err == nil && !checked && len(result.Warnings) > 0 { // one of two equal keys may be of a plain value
-		err = s.checkValues(name, text, v, d.free)
+	if err == nil && len(result.Warnings) > 0 { // one of two equal keys may be of a plain value
+		_, err = s.checkValues(name, text, v, d.free)
 	}
 	if err != nil {
 		return Result{}, err
@@ -106,7 +111,7 @@ func (s *Set) Parameters(name string, v Variables) (map[string]string, error) {
 		return nil, err
 	}
 	if s.checked(name, v) {
-		if err := s.checkValues(name, text, v, true); err != nil {
+		if _, err := s.checkValues(name, text, v, true); err != nil {
 			return nil, err
 		}
 	}
@@ -139,11 +144,15 @@ func newDecoder(name string, options []Option) *decoder {
 }
 
 func (d *decoder) decode(text string) (Result, error) {
-	name := d.name
 	roots, err := document.Split(text)
 	if err != nil {
 		return Result{}, d.wrap(err)
 	}
+	return d.objects(roots)
+}
+
+// objects decodes the objects of documents.
+func (d *decoder) objects(roots []*yaml.Node) (Result, error) {
 	for _, root := range roots {
 		d.document++
 		value, duplicates, err := document.Value(root)
@@ -154,7 +163,7 @@ func (d *decoder) decode(text string) (Result, error) {
 			return Result{}, d.wrap(err)
 		}
 		for _, duplicate := range duplicates {
-			d.result.Warnings = append(d.result.Warnings, Warning{Template: name, Line: duplicate.Line,
+			d.result.Warnings = append(d.result.Warnings, Warning{Template: d.name, Line: duplicate.Line,
 				Message: fmt.Sprintf("%s is a duplicate of line %d, whose value is lost", duplicate.Path, duplicate.First)})
 		}
 		if e := d.add(value, root.Line, 0); e != nil {
