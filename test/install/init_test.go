@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,6 +53,9 @@ func TestInit(t *testing.T) {
 
 	t.Log("a dry run prints what would be installed, and installs nothing")
 	out := run(0, "init", "--dry-run", "-o", "yaml", "--kudo-image", "example.org/kudo:1")
+	wants(out, "Warning: the Secret kudo-history-key is not printed", "kubectl create secret generic kudo-history-key") // T24
+	lines := slices.DeleteFunc(strings.Split(out, "\n"), func(line string) bool { return strings.HasPrefix(line, "Warning: ") })
+	out = strings.Join(lines, "\n")
 	kinds := map[string]int{}
 	for _, doc := range strings.Split(out, "\n---\n") {
 		obj := map[string]any{}
@@ -60,6 +64,9 @@ func TestInit(t *testing.T) {
 		}
 		kind, _ := obj["kind"].(string)
 		kinds[kind]++
+	}
+	if kinds["Secret"] > 1 { // the webhooks' is empty
+		t.Errorf("T24: the history key is printed: %v", kinds)
 	}
 	if kinds["CustomResourceDefinition"] != 6 || kinds["Deployment"] != 1 || kinds["ValidatingWebhookConfiguration"] != 2 {
 		t.Errorf("the dry run prints %v", kinds)
