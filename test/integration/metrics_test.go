@@ -79,7 +79,8 @@ func TestMetricsNeedRights(t *testing.T) {
 	} {
 		env.Eventually(t, tc.reason, func() string {
 			code, text, err := ask(tc.scheme, tc.token)
-			if err == nil && code == tc.code && strings.Contains(text, "go_goroutines") == tc.shown {
+			// The server may hang up on plain http before its answer is read.
+			if (err == nil || tc.scheme == "http") && code == tc.code && strings.Contains(text, "go_goroutines") == tc.shown {
 				return ""
 			}
 			return fmt.Sprintf("the answer is %d, want %d (%v)", code, tc.code, err)

@@ -197,7 +197,7 @@ func (p *pass) holder(ctx context.Context) (*v1beta1.Installation, error) {
 	name := v1beta1.InstallationName(p.instance.Namespace, p.instance.Name, p.instance.UID)
 	err := p.Client.Get(ctx, types.NamespacedName{Name: name}, holder)
 	if err == nil && holder.Spec.For.UID != p.instance.UID { // the name holds a part of a hash only
-		return nil, fmt.Errorf("Installation %s is of %s %s/%s: another Instance has the same name for it; create this Instance again", name, holder.Spec.For.Kind, holder.Spec.For.Namespace, holder.Spec.For.Name)
+		return nil, fmt.Errorf("the Installation %s is of %s %s/%s: another Instance has the same name for it; create this Instance again", name, holder.Spec.For.Kind, holder.Spec.For.Namespace, holder.Spec.For.Name)
 	}
 	if err == nil || !apierrors.IsNotFound(err) {
 		return holder, err
