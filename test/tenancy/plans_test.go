@@ -1,0 +1,138 @@
+package tenancy
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/gen"
+)
+
+// extract returns the items of a list.
+func extract(list client.ObjectList) ([]client.Object, error) {
+	items, err := meta.ExtractList(list)
+	out := make([]client.Object, 0, len(items))
+	for _, item := range items {
+		out = append(out, item.(client.Object))
+	}
+	return out, err
+}
+
+// says is a predicate: the message of the Instance's status holds a text.
+func says(text string) func(*v1beta1.Instance) bool {
+	return func(i *v1beta1.Instance) bool {
+		return i != nil && strings.Contains(i.Status.AggregatedStatus.Message, text)
+	}
+}
+
+// TestClusterScopedObject is T1 and T32: whoever writes packages and Instances gets no ClusterRoleBinding by a plan.
+func TestClusterScopedObject(t *testing.T) {
+	ns := suite.NewNamespace(t)
+	personas(t, ns)
+	ov := gen.Version(ns, "evil-1", gen.Template("crb.yaml", "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: "+ns+"}\n"+
+		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\nsubjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: ann}]\n"),
+		gen.Apply("crb", "crb.yaml"), gen.Serial("deploy", "crb"))
+	env.Must(t, as(t, otto).Create(ctx, ov))
+	env.Must(t, as(t, ann).Create(ctx, gen.Instance("x", ov, nil)))
+	i, err := suite.Await(ctx, ns, "x", env.Long, says("forbidden"))
+	env.Must(t, err)
+	env.Contains(t, i.Status.AggregatedStatus.Message, `User "system:serviceaccount:`+ns+`:kudo" cannot`, `resource "clusterrolebindings" in API group "rbac.authorization.k8s.io" at the cluster scope`,
+		". Ask an administrator to move such objects to an install plan, to bind what kubectl kudo package rights ", " prints to ServiceAccount "+ns+"/kudo, or to label Namespace "+ns+" kudo.dev/privileged=true")
+	if err := suite.Get(ctx, client.ObjectKey{Name: ns}, &rbacv1.ClusterRoleBinding{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the ClusterRoleBinding exists (%v)", err)
+	}
+}
+
+// TestOwnAncestor is T36: a template that makes Instances of its own version ends at the first.
+func TestOwnAncestor(t *testing.T) {
+	ns := suite.NewNamespace(t)
+	personas(t, ns)
+	ov := gen.Version(ns, "loop-1", gen.Template("i.yaml", "apiVersion: kudo.dev/v1beta1\nkind: Instance\nmetadata: {name: '{{ .Name }}-x'}\nspec: {operatorVersion: {name: loop-1}}\n"),
+		gen.Apply("i", "i.yaml"), gen.Serial("deploy", "i"))
+	env.Must(t, as(t, otto).Create(ctx, ov))
+	env.Must(t, as(t, ann).Create(ctx, gen.Instance("a", ov, nil)))
+	i, err := suite.Await(ctx, ns, "a", env.Long, env.Ended("deploy", 1))
+	env.Must(t, err)
+	env.Contains(t, i.Status.PlanStatus["deploy"].Message, "Instance "+ns+"/a-x is its own ancestor by version "+ns+"/loop-1: ")
+	list := &v1beta1.InstanceList{}
+	env.Must(t, suite.List(ctx, list, client.InNamespace(ns)))
+	if len(list.Items) != 1 {
+		t.Errorf("there are %d Instances, want 1", len(list.Items))
+	}
+}
+
+// TestTooManyChildren is T36: the number of Instances that the plans of one make ends, too.
+func TestTooManyChildren(t *testing.T) {
+	ns := suite.NewNamespace(t)
+	leaf := gen.Version(ns, "leaf-1", gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))
+	text := "{{ range $i := until 65 }}---\napiVersion: kudo.dev/v1beta1\nkind: Instance\nmetadata: {name: '{{ $.Name }}-{{ $i }}'}\nspec: {operatorVersion: {name: leaf-1}}\n{{ end }}"
+	ov := gen.Version(ns, "many-1", gen.Template("i.yaml", text), gen.Apply("i", "i.yaml"), gen.Serial("deploy", "i"))
+	env.Must(t, suite.Create(ctx, leaf))
+	env.Must(t, suite.Create(ctx, ov))
+	env.Must(t, suite.Create(ctx, gen.Instance("a", ov, nil)))
+	i, err := suite.Await(ctx, ns, "a", env.Long, env.Ended("deploy", 1))
+	env.Must(t, err)
+	env.Contains(t, i.Status.PlanStatus["deploy"].Message, "would have 65 children, and may have 64")
+}
+
+// TestAdoptClusterScoped is T17: adoption takes no cluster-scoped object, in no mode.
+func TestAdoptClusterScoped(t *testing.T) {
+	ns := suite.NewNamespace(t)
+	privileged(t, ns)
+	theirs := &rbacv1.ClusterRole{ObjectMeta: gen.Meta("", ns), Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}}}
+	env.Must(t, suite.Create(ctx, theirs))
+	t.Cleanup(func() { _ = suite.Delete(ctx, theirs) })
+	ov := gen.Version(ns, "adopt-1", gen.Template("cr.yaml", "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: "+ns+"}\nrules: []\n"), gen.Apply("cr", "cr.yaml"), gen.Serial("deploy", "cr"))
+	env.Must(t, suite.Create(ctx, ov))
+	i := gen.Instance("a", ov, nil)
+	i.Annotations = map[string]string{v1beta1.AdoptAnnotation: "true"}
+	env.Must(t, suite.Create(ctx, i))
+	i, err := suite.Await(ctx, ns, "a", env.Long, env.Ended("deploy", 1))
+	env.Must(t, err)
+	if i.Status.PlanStatus["deploy"].Status != v1beta1.FatalError {
+		t.Errorf("the plan is %+v", i.Status.PlanStatus["deploy"])
+	}
+	now := env.Read(t, suite.Cluster, &rbacv1.ClusterRole{}, "", ns)
+	if now.ResourceVersion != theirs.ResourceVersion {
+		t.Error("the ClusterRole was changed")
+	}
+}
+
+// privileged makes a namespace privileged.
+func privileged(t *testing.T, ns string) {
+	t.Helper()
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:"true"}}}`, v1beta1.PrivilegedLabel))
+	env.Must(t, suite.Patch(ctx, &corev1.Namespace{ObjectMeta: gen.Meta("", ns)}, patch))
+}
+
+// TestRevokedSource is T5: rights on a source of parameters that were taken back count within half a minute.
+func TestRevokedSource(t *testing.T) {
+	ns := suite.NewNamespace(t)
+	env.Must(t, suite.Create(ctx, &corev1.Secret{ObjectMeta: gen.Meta(ns, "values"), StringData: map[string]string{"VALUE": "b"}}))
+	role := &rbacv1.Role{}
+	env.Must(t, suite.Get(ctx, client.ObjectKey{Namespace: ns, Name: "kudo"}, role))
+	ov := gen.Version(ns, "quiet-1", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))
+	env.Must(t, suite.Create(ctx, ov))
+	i := gen.Instance("a", ov, nil)
+	i.Spec.ParametersFrom = []v1beta1.ParametersSource{{Kind: "Secret", Name: "values"}}
+	env.Must(t, suite.Create(ctx, i))
+	_, err := suite.Await(ctx, ns, "a", env.Long, env.Ended("deploy", 1))
+	env.Must(t, err)
+	role.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}}}
+	env.Must(t, suite.Update(ctx, role))
+	env.Must(t, suite.Patch(ctx, &corev1.Secret{ObjectMeta: gen.Meta(ns, "values")}, client.RawPatch(types.MergePatchType, []byte(`{"stringData":{"VALUE":"c"}}`))))
+	_, err = suite.Await(ctx, ns, "a", env.Long, func(i *v1beta1.Instance) bool {
+		ready := meta.FindStatusCondition(i.Status.Conditions, v1beta1.ReadyCondition)
+		return ready != nil && strings.Contains(ready.Message, "ServiceAccount "+ns+"/kudo, with whose rights the plans run, must not read Secret values")
+	})
+	env.Must(t, err)
+}

@@ -1,0 +1,193 @@
+package tenancy
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/gen"
+)
+
+// attempt is an attack on the API server: who does what, and the words of the refusal.
+type attempt struct {
+	rule, reason, who string
+	do                func(t *testing.T, c client.Client) error
+	words             string
+}
+
+// scene is what an attack finds: a namespace with an Instance that has run, and another one with a version of its own.
+type scene struct{ ns, other string }
+
+func newScene(t *testing.T) scene {
+	t.Helper()
+	s := scene{suite.NewNamespace(t), suite.NewNamespace(t)}
+	personas(t, s.ns)
+	for _, ns := range []string{s.ns, s.other} {
+		ov := gen.Version(ns, "quiet-1", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))
+		env.Must(t, suite.Create(ctx, ov))
+	}
+	env.Must(t, suite.Create(ctx, s.instance("quiet")))
+	_, err := suite.Await(ctx, s.ns, "quiet", env.Long, env.Ended(v1beta1.DeployPlan, 1))
+	env.Must(t, err)
+	return s
+}
+
+// instance returns an Instance of the namespace's own version.
+func (s scene) instance(name string) *v1beta1.Instance {
+	i := &v1beta1.Instance{ObjectMeta: gen.Meta(s.ns, name)}
+	i.Spec.OperatorVersion.Name = "quiet-1"
+	return i
+}
+
+// status patches the status of an Instance as it was shown on kudo of before: a run that nobody has started.
+func (s scene) status(_ *testing.T, c client.Client) error {
+	patch := fmt.Sprintf(`{"status":{"planStatus":{"deploy":{"name":"deploy","status":"IN_PROGRESS","uid":%q,"revision":0}}}}`, "forged")
+	return c.Status().Patch(ctx, &v1beta1.Instance{ObjectMeta: gen.Meta(s.ns, "quiet")}, client.RawPatch(types.MergePatchType, []byte(patch)))
+}
+
+func (s scene) record() *appsv1.ControllerRevision {
+	return &appsv1.ControllerRevision{ObjectMeta: gen.Meta(s.ns, "quiet-1")}
+}
+
+// attempts are the attacks that the API server itself refuses, with the words of the refusal.
+func (s scene) attempts() []attempt {
+	makes := func(obj client.Object) func(*testing.T, client.Client) error {
+		return func(_ *testing.T, c client.Client) error { return c.Create(ctx, obj.DeepCopyObject().(client.Object)) }
+	}
+	changes := func(obj client.Object, patch string) func(*testing.T, client.Client) error {
+		return func(_ *testing.T, c client.Client) error {
+			return c.Patch(ctx, obj.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, []byte(patch)))
+		}
+	}
+	ours := "only kudo writes instances/status: %s lacks the verb \"own-status\" on instances.kudo.dev for the whole cluster"
+	history := "ControllerRevision " + s.ns + "/%s is history of kudo: only kudo writes it, and nadia may delete it along with its owner or namespace only"
+	account := "the plans of this Instance run as ServiceAccount " + s.ns + "/%s: ann needs the verb \"use\" on serviceaccounts \"%[1]s\" in namespace " + s.ns
+	deployer, adopts, sources, foreign, elsewhere := s.instance("a"), s.instance("a"), s.instance("a"), s.instance("a"), s.instance("a")
+	deployer.Spec.ServiceAccountName = "deployer"
+	adopts.Annotations = map[string]string{v1beta1.AdoptAnnotation: "true"}
+	sources.Spec.ParametersFrom = []v1beta1.ParametersSource{{Kind: "Secret", Name: "s1"}, {Kind: "Secret", Name: "s2"}}
+	foreign.Spec.OperatorVersion.Namespace = s.other
+	elsewhere.Namespace = "kudo-system"
+	forged := s.record()
+	forged.Name, forged.Labels, forged.Revision = "forged-1", map[string]string{v1beta1.HistoryLabel: "x"}, 1
+	installs := gen.Version(s.ns, "installs-1", gen.ConfigMaps("cm", 1), gen.Serial("install", "cm"), gen.InstallPlan("install"))
+	installation := &v1beta1.Installation{ObjectMeta: gen.Meta("", s.ns)}
+	installation.Spec.For = v1beta1.InstallationSubject{Kind: "Instance", Namespace: s.ns, Name: "quiet", UID: "x"}
+	return []attempt{
+		{"T12", "the status of a run that nobody started", nadia, s.status, fmt.Sprintf(ours, nadia)},
+		{"T12", "by a right on instances/status", ann, s.status, fmt.Sprintf(ours, ann)},
+		{"T12", "the status of an OperatorVersion", otto, func(_ *testing.T, c client.Client) error {
+			return c.Status().Patch(ctx, &v1beta1.OperatorVersion{ObjectMeta: gen.Meta(s.ns, "quiet-1")}, client.RawPatch(types.MergePatchType, []byte(`{"status":{"observedGeneration":7}}`)))
+		}, "only kudo writes operatorversions/status: otto lacks the verb \"own-status\""},
+		{"T13", "a label of a record", nadia, changes(s.record(), `{"metadata":{"labels":{"kudo.dev/history-of":null}}}`), fmt.Sprintf(history, "quiet-1")},
+		{"T13", "the data of a record", nadia, changes(s.record(), `{"revision":9}`), fmt.Sprintf(history, "quiet-1")},
+		{"T13", "the end of a record", nadia, func(_ *testing.T, c client.Client) error { return c.Delete(ctx, s.record()) }, fmt.Sprintf(history, "quiet-1")},
+		{"T13", "a record of her own", nadia, makes(forged), fmt.Sprintf(history, "forged-1")},
+		{"T8", "an account that was not given to her", ann, makes(deployer), fmt.Sprintf(account, "deployer")},
+		{"T8", "the same later", ann, changes(s.instance("quiet"), `{"spec":{"serviceAccountName":"deployer"}}`), fmt.Sprintf(account, "deployer")},
+		{"T9", "Secrets that she may not read", ann, makes(sources), "spec.parametersFrom names s1 and s2: ann must be allowed to get each Secret and ConfigMap it names in namespace " + s.ns},
+		{"T9", "the same later", ann, changes(s.instance("quiet"), `{"spec":{"parametersFrom":[{"kind":"ConfigMap","name":"c1"}]}}`), "spec.parametersFrom names c1: ann must be allowed to get"},
+		{"T10", "a version of another namespace", ann, makes(foreign), "OperatorVersion " + s.other + "/quiet-1 is of another namespace: ann needs the verb \"use\" on operatorversions.kudo.dev there"},
+		{"T10", "the same later", ann, changes(s.instance("quiet"), `{"spec":{"operatorVersion":{"namespace":"`+s.other+`"}}}`), "is of another namespace: ann needs"},
+		{"T11", "objects of others", ann, makes(adopts), "the annotation kudo.dev/adopt lets plans take over objects that others made: ann needs the verb \"adopt\" on instances.kudo.dev in namespace " + s.ns},
+		{"T11", "the same later", ann, changes(s.instance("quiet"), `{"metadata":{"annotations":{"kudo.dev/adopt":"true"}}}`), "the annotation kudo.dev/adopt"},
+		{"T14", "a privileged namespace", nadia, changes(&corev1.Namespace{ObjectMeta: gen.Meta("", s.ns)}, `{"metadata":{"labels":{"kudo.dev/privileged":"true"}}}`),
+			"the label kudo.dev/privileged lets plans in Namespace " + s.ns + " write with the rights of kudo: nadia needs the verb \"install\" on operatorversions.kudo.dev for the whole cluster"},
+		{"T1", "an install plan", nadia, makes(installs), "it needs the verb \"install\" on operatorversions.kudo.dev for the whole cluster"},
+		{"T15", "a plan as an account of the control plane, also as an administrator", "", makes(elsewhere), "no Instance may be made in namespace kudo-system: its plans could run as an account of the control plane"},
+		{"T12", "an Installation, by the account that install plans have", "system:serviceaccount:kudo-system:kudo-installer", makes(installation), "only kudo writes installations: system:serviceaccount:kudo-system:kudo-installer lacks the verb"},
+	}
+}
+
+// TestRefused: what the API server refuses, word by word, while the manager runs and while it does not. Each attack leaves
+// nothing behind.
+func TestRefused(t *testing.T) {
+	if !suite.Own() {
+		t.Skip("needs a manager that may be killed, and KUDO_TEST_KUBECONFIG names a cluster")
+	}
+	s := newScene(t)
+	for _, moment := range []string{"the manager runs", "the manager is down"} {
+		if moment == "the manager is down" {
+			if out, err := suite.Local("kill", "manager"); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			t.Cleanup(func() {
+				if out, err := suite.Local("up"); err != nil {
+					t.Errorf("%v: %s", err, out)
+				}
+			})
+		}
+		before := s.state(t)
+		for _, a := range s.attempts() {
+			t.Run(moment+"/"+a.rule+" "+a.reason, func(t *testing.T) {
+				c := client.Client(suite.Cluster)
+				if a.who != "" {
+					c = as(t, a.who)
+				}
+				switch err := a.do(t, c); {
+				case err == nil:
+					t.Fatal("it was allowed")
+				case !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), a.words):
+					t.Errorf("it was answered %q, and should be refused with %q", err, a.words)
+				}
+				if after := s.state(t); after != before {
+					t.Errorf("it left something behind:\n%s\nbefore:\n%s", after, before)
+				}
+			})
+		}
+	}
+}
+
+// state is what an attack must not change.
+func (s scene) state(t *testing.T) string {
+	t.Helper()
+	var out []string
+	for _, list := range []client.ObjectList{&v1beta1.InstanceList{}, &v1beta1.OperatorVersionList{}, &appsv1.ControllerRevisionList{}, &corev1.ConfigMapList{}} {
+		for _, ns := range []string{s.ns, s.other} {
+			env.Must(t, suite.List(ctx, list, client.InNamespace(ns)))
+			items, err := extract(list)
+			env.Must(t, err)
+			for _, item := range items {
+				out = append(out, fmt.Sprintf("%T %s/%s %s", item, ns, item.GetName(), item.GetResourceVersion()))
+			}
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// TestBoundRole is T12: a RoleBinding to the manager's own role gives nobody the verb own-status, which is asked for the
+// whole cluster.
+func TestBoundRole(t *testing.T) {
+	s := newScene(t)
+	bind(t, s.ns, nadia, "ClusterRole", "kudo-manager")
+	env.Eventually(t, "nadia may patch the status", func() string {
+		if err := s.status(t, as(t, nadia)); err == nil || !strings.Contains(err.Error(), "own-status") {
+			return fmt.Sprint(err)
+		}
+		return ""
+	})
+}
+
+// TestManagerRights is T2: the manager itself may not write what plans write.
+func TestManagerRights(t *testing.T) {
+	ns := suite.NewNamespace(t)
+	manager := as(t, "system:serviceaccount:kudo-system:kudo-manager")
+	for _, obj := range []client.Object{
+		&corev1.Secret{ObjectMeta: gen.Meta(ns, "a")}, &corev1.ConfigMap{ObjectMeta: gen.Meta(ns, "a")},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: gen.Meta("", ns), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}},
+		&v1beta1.Instance{ObjectMeta: gen.Meta(ns, "a")},
+	} {
+		if err := manager.Create(ctx, obj); !apierrors.IsForbidden(err) {
+			t.Errorf("%T: %v", obj, err)
+		}
+	}
+}
