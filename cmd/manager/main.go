@@ -2,17 +2,14 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"net/http"
 	"os"
-	"strings"
 
 	"go.uber.org/zap/zapcore"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
-	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/controllers"
 	"kudo.dev/kudo/pkg/crds"
 	"kudo.dev/kudo/pkg/runner"
@@ -67,21 +64,6 @@ func tarballs(o *controllers.Options) {
 	flag.IntVar(&cache.Limits.Entries, "crd-max-entries", limits.Entries, "how many entries a tarball may have")
 	flag.IntVar(&cache.Limits.Depth, "crd-max-depth", limits.Depth, "how deep a path in a tarball may be")
 	flag.IntVar(&cache.Limits.Name, "crd-max-name", limits.Name, "how long a part of a path in a tarball may be, in bytes")
-	flag.Func("default-crd-url-template", "URL of the CRD tarball of Instances whose package names none; a template over .OperatorName, .OperatorVersion, .AppVersion, .Name and .Namespace. It is for OperatorVersions with an install plan", func(url string) error {
-		if !strings.HasPrefix(url, "https://") {
-			return errors.New("must begin with https://: what http brings may come from anybody on the way, and no digest is known")
-		}
-		o.Tarballs.Default = &v1beta1.CRDTarball{HTTPSource: &v1beta1.HTTPSource{URL: url}}
-		return nil
-	})
-	flag.Func("crd-allowed-hosts", "comma-separated hosts that CRD tarballs may come from, like example.org or *.example.org; default all for OperatorVersions, and for Instances those that their OperatorVersion names. Only hosts that are named here may have loopback or private addresses", func(hosts string) error {
-		o.Tarballs.Hosts = splitList(hosts)
-		return nil
-	})
-	flag.Func("oci-token-realms", "comma-separated hosts that may get the credentials of a registry whose answer names them as its realm; default none, so that credentials go to the registry only", func(hosts string) error {
-		o.Tarballs.Access.TokenRealms = splitList(hosts)
-		return nil
-	})
 	o.Tarballs.Access.Proxy = http.ProxyFromEnvironment
 }
 
@@ -100,10 +82,6 @@ func checkPipeImage(image string, unpinned bool) error {
 	}
 	ctrl.Log.Info("Pipe tasks read their files by an image without a digest: name one by --pipe-image=<image>@sha256:<digest>", "image", image)
 	return nil
-}
-
-func splitList(text string) []string {
-	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 func fail(err error, what string) {

@@ -234,7 +234,9 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Confi
 	if err := mgr.Add(warm); err != nil {
 		return nil, err
 	}
+	current := &currentSettings{reader: mgr.GetClient(), key: types.NamespacedName{Namespace: o.Namespace, Name: settings.ConfigMap}, parsed: settings.Default()}
 	fetching := o.Tarballs
+	fetching.Policy = current.tarballPolicy
 	fetching.Clock, fetching.Cache.Clock, fetching.Access.Clock = o.Clock, o.Clock, o.Clock
 	fetching.Access.Secrets, fetching.Access.ConfigMaps = tarball.Cluster{Reader: plain}, tarball.Cluster{Reader: plain}
 	if fetching.Cache.Metrics, err = crds.NewMetrics(metrics.Registry); err != nil {
@@ -245,7 +247,6 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Confi
 			wake(key)
 		}
 	})
-	current := &currentSettings{reader: mgr.GetClient(), key: types.NamespacedName{Namespace: o.Namespace, Name: settings.ConfigMap}, parsed: settings.Default()}
 	privileges := &privilege{reader: mgr.GetClient(), settings: current, events: events("kudo"), namespace: o.Namespace}
 	if err := privileges.measure(metrics.Registry); err != nil {
 		return nil, err

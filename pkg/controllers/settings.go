@@ -17,6 +17,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/controllers/tarball"
 	"kudo.dev/kudo/pkg/settings"
 )
 
@@ -60,6 +61,16 @@ func (c *currentSettings) get(ctx context.Context) settings.Settings {
 		c.version = object.ResourceVersion
 	}
 	return c.parsed
+}
+
+// tarballPolicy is what the settings say of CRD tarballs.
+func (c *currentSettings) tarballPolicy() tarball.Policy {
+	now := c.get(context.Background())
+	out := tarball.Policy{Hosts: now.AllowedHosts, TokenRealms: now.TokenRealms}
+	if now.DefaultCRDURL != "" {
+		out.Default = &v1beta1.CRDTarball{HTTPSource: &v1beta1.HTTPSource{URL: now.DefaultCRDURL}}
+	}
+	return out
 }
 
 // privilege makes it seen where Instances run with the rights of kudo.

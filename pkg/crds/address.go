@@ -88,7 +88,7 @@ func checkAddress(host string, address netip.Addr, named bool) error {
 	case reach == reachNever:
 		return fail(ReasonRefused, "the address %s is refused: it is link-local, or a service of a cloud, or no address of a server", address)
 	case reach == reachInside && !named:
-		return fail(ReasonRefused, "the address %s of the host %s is refused: it is loopback or private; if it is meant, name the host in --crd-allowed-hosts", address, quoteShort(host))
+		return fail(ReasonRefused, "the address %s of the host %s is refused: it is loopback or private; if it is meant, name the host in crd-allowed-hosts (kubectl kudo init --crd-allowed-hosts)", address, quoteShort(host))
 	}
 	return nil
 }

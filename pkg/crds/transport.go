@@ -149,7 +149,7 @@ func (g *guard) check(request *http.Request) error {
 	}
 	// Who lists a realm allows it.
 	if token := g.registry != nil && request.Response == nil && g.registry.isRealm(u); !token && !g.hosts.Allows(u) {
-		return fail(ReasonRefused, "the host %s is not among the allowed hosts: ask for it to be added to --crd-allowed-hosts, or name it in the OperatorVersion", u.Host)
+		return fail(ReasonRefused, "the host %s is not among the allowed hosts: ask for it to be added to crd-allowed-hosts (kubectl kudo init --crd-allowed-hosts), or name it in the OperatorVersion", u.Host)
 	}
 	return checkHost(u, g.inside.Allows(u))
 }

@@ -81,7 +81,12 @@ func Parse(data map[string]string) (Settings, error) {
 		}
 		s.RunAsEverywhere = everywhere
 	}
-	s.AllowedHosts, s.DefaultCRDURL, s.TokenRealms = list(data[AllowedHostsKey]), data[DefaultCRDURLKey], list(data[TokenRealmsKey])
+	s.AllowedHosts, s.TokenRealms = list(data[AllowedHostsKey]), list(data[TokenRealmsKey])
+	if url := data[DefaultCRDURLKey]; url == "" || strings.HasPrefix(url, "https://") {
+		s.DefaultCRDURL = url
+	} else {
+		wrong = append(wrong, fmt.Sprintf("%s is %q: it must begin with https://, since what http brings may come from anybody on the way, and no digest is known", DefaultCRDURLKey, url))
+	}
 	known := []string{ModeKey, DefaultAccountKey, RunAsEverywhereKey, AllowedHostsKey, DefaultCRDURLKey, TokenRealmsKey}
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		if !slices.Contains(known, key) {

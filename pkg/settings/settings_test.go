@@ -29,6 +29,7 @@ func TestParse(t *testing.T) {
 		{"everywhere", map[string]string{RunAsEverywhereKey: "true"}, strict(func(s *Settings) { s.RunAsEverywhere = true }), ""},
 		{"not in all words", map[string]string{RunAsEverywhereKey: "yes"}, Default(), `run-as-everywhere is "yes"`},
 		{"hosts", map[string]string{AllowedHostsKey: "a.example, *.b.example"}, strict(func(s *Settings) { s.AllowedHosts = []string{"a.example", "*.b.example"} }), ""},
+		{"a default by http", map[string]string{DefaultCRDURLKey: "http://a.example/crds.tgz"}, Default(), `default-crd-url-template is "http://a.example/crds.tgz": it must begin with https://`},
 		{"a key with a slip", map[string]string{"modes": "privileged"}, Default(), "modes is no setting"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {

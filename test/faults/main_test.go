@@ -49,7 +49,7 @@ func run(m *testing.M) int {
 		return failed(err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if suite.Env, err = env.Start("--pod-ready-delay=0s"); err != nil {
+	if suite.Env, err = env.Start("--pod-ready-delay=0s", "--init-arg=--crd-allowed-hosts=127.0.0.1"); err != nil {
 		return failed(err)
 	}
 	defer suite.Stop()

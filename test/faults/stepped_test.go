@@ -56,7 +56,6 @@ func steppedManager(hands string) int {
 	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", "0", "")
 	flags.StringVar(&o.HealthAddress, "health-probe-bind-address", "0", "")
 	flags.StringVar(&o.Tarballs.Cache.Dir, "cache-dir", "", "")
-	flags.Func("crd-allowed-hosts", "", func(hosts string) error { o.Tarballs.Hosts = []string{hosts}; return nil })
 	flags.BoolVar(&o.LeaderElection, "leader-elect", false, "")
 	flags.IntVar(&o.WebhookPort, "webhook-port", 0, "")
 	if err := flags.Parse(os.Args[1:]); err != nil {

@@ -97,7 +97,7 @@ func (l *wire) manage(args ...string) error {
 		return err
 	}
 	defer func() { _ = out.Close() }()
-	m := l.program(append([]string{"--kubeconfig", l.proxy.Kubeconfig, "--leader-elect=false", "--webhook-port=0", "--cache-dir", l.cache, "--crd-allowed-hosts=127.0.0.1"}, args...)...)
+	m := l.program(append([]string{"--kubeconfig", l.proxy.Kubeconfig, "--leader-elect=false", "--webhook-port=0", "--cache-dir", l.cache}, args...)...)
 	m.Stdout, m.Stderr = out, out
 	if err := m.Start(); err != nil {
 		return err

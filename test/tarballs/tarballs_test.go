@@ -35,7 +35,7 @@ var (
 	ctx   = context.Background()
 )
 
-func TestMain(m *testing.M) { suite.Main(m, "--manager-arg=--crd-allowed-hosts=127.0.0.1") }
+func TestMain(m *testing.M) { suite.Main(m, "--init-arg=--crd-allowed-hosts=127.0.0.1") }
 
 // definition is a CRD whose schema has the properties.
 func definition(group, plural, properties string) string {

@@ -53,7 +53,7 @@ func personas(t *testing.T, ns string) {
 
 func bind(t *testing.T, ns, who, kind, role string) {
 	t.Helper()
-	env.Must(t, suite.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: gen.Meta(ns, strings.ToLower("persona-"+who+"-"+kind)),
+	env.Must(t, suite.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: gen.Meta(ns, strings.ToLower("persona-"+who+"-"+kind+"-"+role)),
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: who}},
 	}))

@@ -78,7 +78,7 @@ func (s scene) attempts() []attempt {
 	foreign.Spec.OperatorVersion.Namespace = s.other
 	elsewhere.Namespace = "kudo-system"
 	forged := s.record()
-	forged.Name, forged.Labels, forged.Revision = "forged-1", map[string]string{v1beta1.HistoryLabel: "x"}, 1
+	forged.Name, forged.Labels, forged.Data.Raw = "forged-1", map[string]string{v1beta1.HistoryLabel: "x"}, []byte("{}")
 	installs := gen.Version(s.ns, "installs-1", gen.ConfigMaps("cm", 1), gen.Serial("install", "cm"), gen.InstallPlan("install"))
 	installation := &v1beta1.Installation{ObjectMeta: gen.Meta("", s.ns)}
 	installation.Spec.For = v1beta1.InstallationSubject{Kind: "Instance", Namespace: s.ns, Name: "quiet", UID: "x"}

@@ -27,15 +27,23 @@ import (
 type Options struct {
 	// Cache of tarballs. It is opened when it is first needed.
 	Cache crds.Options
+	// Policy returns what the administrator has decided; nil is the zero Policy. It is asked for each tarball.
+	Policy func() Policy
+	// Access to the world; its Hosts, InsideHosts and TokenRealms are those of the Policy.
+	Access crds.Access
+	// Clock of the back-off.
+	Clock clock.WithDelayedExecution
+}
+
+// Policy is what an administrator decides about CRD tarballs.
+type Policy struct {
 	// Default is the crdTarball of Instances that name none, and whose OperatorVersion names none; nil for none.
 	Default *v1beta1.CRDTarball
 	// Hosts that OperatorVersions may name; empty for all. Instances may name these, and those of their OperatorVersion.
 	// Only these may have loopback or private addresses.
 	Hosts []string
-	// Access to the world; its Hosts and InsideHosts are not used.
-	Access crds.Access
-	// Clock of the back-off.
-	Clock clock.WithDelayedExecution
+	// TokenRealms are hosts, besides a registry's own, that its credentials may be sent to.
+	TokenRealms []string
 }
 
 // Fetcher knows the fetches that are under way, by Instance.
@@ -93,10 +101,14 @@ type Wanted struct {
 // one could have definitions installed that he chooses by its name and version.
 // Errors are *crds.Error, and nobody but the author of the block can mend them.
 func (f *Fetcher) Of(instance *v1beta1.Instance, namespace string, spec *v1beta1.OperatorVersionSpec) (Wanted, error) {
-	given, holder, hosts := f.options.Default, instance.Namespace, f.allowed()
+	policy := Policy{}
+	if f.options.Policy != nil {
+		policy = f.options.Policy()
+	}
+	given, holder, hosts := policy.Default, instance.Namespace, policy.allowed()
 	switch {
 	case instance.Spec.CRDTarball != nil:
-		given, hosts = instance.Spec.CRDTarball, f.named(spec)
+		given, hosts = instance.Spec.CRDTarball, policy.named(spec)
 	case spec.CRDTarball != nil:
 		given, holder = spec.CRDTarball, namespace
 	case spec.InstallPlan == "":
@@ -110,7 +122,7 @@ func (f *Fetcher) Of(instance *v1beta1.Instance, namespace string, spec *v1beta1
 		return Wanted{}, err
 	}
 	access := f.options.Access
-	access.Hosts, access.InsideHosts = hosts, f.options.Hosts
+	access.Hosts, access.InsideHosts, access.TokenRealms = hosts, policy.Hosts, policy.TokenRealms
 	source, err := crds.NewSource(resolved, holder, access)
 	if err != nil {
 		return Wanted{}, err
@@ -133,16 +145,16 @@ func variables(instance *v1beta1.Instance, spec *v1beta1.OperatorVersionSpec) cr
 	}
 }
 
-func (f *Fetcher) allowed() crds.Hosts {
-	return crds.Hosts{Any: len(f.options.Hosts) == 0, Names: f.options.Hosts}
+func (p Policy) allowed() crds.Hosts {
+	return crds.Hosts{Any: len(p.Hosts) == 0, Names: p.Hosts}
 }
 
 // named are the hosts that an Instance may name: not even administrators of a namespace may send the manager anywhere.
-func (f *Fetcher) named(spec *v1beta1.OperatorVersionSpec) crds.Hosts {
-	names := slices.Clone(f.options.Hosts)
+func (p Policy) named(spec *v1beta1.OperatorVersionSpec) crds.Hosts {
+	names := slices.Clone(p.Hosts)
 	if t := spec.CRDTarball; t != nil {
 		for _, host := range crds.HostsOf(*t) {
-			if f.allowed().Allows(&url.URL{Scheme: "https", Host: host}) {
+			if p.allowed().Allows(&url.URL{Scheme: "https", Host: host}) {
 				names = append(names, host)
 			}
 		}

@@ -28,7 +28,7 @@ func TestResolve(t *testing.T) {
 		{"what is stored without a digest is not fetched by http", "", https("http://a.example.org"), nil, "", "spec.crdTarball.httpSource.sha256 is required"},
 		{"whatever its template becomes", "", https("{{ if true }}http{{ end }}://a.example.org"), nil, "", "spec.crdTarball.httpSource.sha256 is required"},
 	} {
-		f := New(context.Background(), Options{Default: https("https://default.example.org/{{ .AppVersion }}"), Clock: clock.RealClock{}}, nil)
+		f := New(context.Background(), Options{Policy: func() Policy { return Policy{Default: https("https://default.example.org/{{ .AppVersion }}")} }, Clock: clock.RealClock{}}, nil)
 		spec := &v1beta1.OperatorVersionSpec{AppVersion: "2.0", InstallPlan: tc.plan, CRDTarball: tc.version}
 		instance := &v1beta1.Instance{}
 		instance.Spec.CRDTarball = tc.instance
