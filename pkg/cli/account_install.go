@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -12,6 +13,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/rights"
+	"kudo.dev/kudo/pkg/settings"
 )
 
 // newcomer is an Instance that is going to be made.
@@ -46,19 +48,26 @@ func (o *installOptions) fitAccount() error {
 
 // checkAccount refuses an Instance whose plans surely could not write, before anything is made: it has no account, or one
 // that may not write cluster-scoped objects of the package.
+//
+//	settings           account     what is asked
+//	may not be read    any         nothing: the plan says what it lacks
+//	privileged         none named  nothing
+//	strict             is there    whether it may write cluster-scoped objects, if the package has any
+//	strict             missing     whether the namespace is privileged, else it is refused
 func (t *tool) checkAccount(ctx context.Context, c client.Client, n *newcomer) error {
-	n.strict = isStrict(ctx, c, n.Namespace)
+	now, known := readSettings(ctx, c)
+	n.strict = known && (now.Mode == settings.Strict || n.Spec.ServiceAccountName != "")
 	if !n.strict && !n.flags.create {
 		return nil
 	}
-	name := n.Spec.ServiceAccountName
-	if name == "" {
-		name = defaultAccount(ctx, c)
-	}
+	name := cmp.Or(n.Spec.ServiceAccountName, now.DefaultAccount)
 	if n.flags.create {
 		name = newAccount(n.Namespace, n.Name, "", nil).name
-	} else if err := n.hasAccount(ctx, c, name); err != nil {
-		return err
+	} else if missing := n.accountMissing(ctx, c, name); missing != nil {
+		if n.Spec.ServiceAccountName == "" && isPrivileged(ctx, c, n.Namespace) {
+			return nil
+		}
+		return missing
 	}
 	var err error
 	if n.needed, err = neededRights(ctx, c, n.Instance, n.spec, n.versions); err != nil {
@@ -67,14 +76,14 @@ func (t *tool) checkAccount(ctx context.Context, c client.Client, n *newcomer) e
 		}
 		return err
 	}
-	if !n.strict {
+	if !n.strict || len(n.needed.ClusterScoped) == 0 || n.Spec.ServiceAccountName == "" && !n.flags.create && isPrivileged(ctx, c, n.Namespace) {
 		return nil
 	}
 	return t.checkClusterScoped(ctx, c, n, name)
 }
 
-// hasAccount refuses an account that is not there. A namespace that is not there is refused elsewhere.
-func (n *newcomer) hasAccount(ctx context.Context, c client.Client, name string) error {
+// accountMissing refuses an account that is not there. A namespace that is not there is refused elsewhere.
+func (n *newcomer) accountMissing(ctx context.Context, c client.Client, name string) error {
 	if !apierrors.IsNotFound(c.Get(ctx, client.ObjectKey{Namespace: n.Namespace, Name: name}, &corev1.ServiceAccount{})) {
 		return nil
 	}

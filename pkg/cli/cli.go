@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -164,7 +165,7 @@ func (t *tool) connect() (client.WithWatch, *rest.Config, string, error) {
 		return nil, nil, "", err
 	}
 	if own != nil { // the rest is discovered when it is asked for
-		mapper = meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{own, mapper}}
+		mapper = meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{own, builtin(), mapper}}
 	}
 	s, err := scheme()
 	if err != nil {
@@ -172,6 +173,16 @@ func (t *tool) connect() (client.WithWatch, *rest.Config, string, error) {
 	}
 	c, err := client.NewWithWatch(config, client.Options{Scheme: s, HTTPClient: transport, Mapper: mapper})
 	return c, config, namespace, err
+}
+
+// builtin are kinds that every Kubernetes serves and that commands use, so that they need not be discovered.
+func builtin() meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []string{"ConfigMap", "Secret", "ServiceAccount", "Event"} {
+		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	return mapper
 }
 
 // errNoCluster says that neither a flag, nor a kubeconfig, nor the surroundings name a cluster.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/pkg/install"
+	"kudo.dev/kudo/pkg/settings"
 )
 
 type initOptions struct {
@@ -281,6 +282,11 @@ func (t *tool) prepare(ctx context.Context, c client.Client, o *initOptions) (*i
 func (t *tool) installAll(ctx context.Context, c client.Client, config *rest.Config, o *initOptions, objs []*unstructured.Unstructured) error {
 	if err := t.apply(ctx, c, o, objs); err != nil {
 		return err
+	}
+	if o.settings.given(settings.RunAsEverywhereKey) && !o.settings.runAsEverywhere {
+		if err := t.dropRunAs(ctx, c); err != nil {
+			return err
+		}
 	}
 	if o.wait {
 		ctx, cancel := context.WithTimeout(ctx, time.Duration(o.waitTimeout))

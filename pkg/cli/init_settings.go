@@ -2,9 +2,13 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/pflag"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -100,4 +104,18 @@ func (t *tool) keepArgs(ctx context.Context, c client.Client, live *install.Live
 	}
 	o.Args = foreign
 	return install.Objects(o.Options)
+}
+
+// dropRunAs takes back that the manager may act as ServiceAccounts of all namespaces.
+func (t *tool) dropRunAs(ctx context.Context, c client.Client) error {
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: install.RunAsRole}}
+	err := c.Delete(ctx, binding)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("delete ClusterRoleBinding %s: %w", install.RunAsRole, err)
+	}
+	t.say("clusterrolebinding %s removed", install.RunAsRole)
+	return nil
 }

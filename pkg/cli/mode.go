@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -17,34 +18,39 @@ import (
 const (
 	// managerBinding is the ClusterRoleBinding whose first subject is the manager.
 	managerBinding = "kudo-manager"
+	// settingsTimeout is how long `version` waits for a cluster that may be away.
+	settingsTimeout = 5 * time.Second
 )
 
-// isStrict reports whether the plans of a namespace surely write with the rights of a ServiceAccount, and no others: what
-// this user may not read counts as unknown.
-//
-//	Namespace label     ConfigMap                 strict
-//	privileged: true    any                       no
-//	none, or unknown    not there                 yes, as for the manager
-//	none, or unknown    may not be read           no: unknown
-//	none, or unknown    mode: privileged          no
-//	none, or unknown    any other mode, or none   yes
-func isStrict(ctx context.Context, c client.Reader, namespace string) bool {
-	place := &corev1.Namespace{}
-	switch err := c.Get(ctx, client.ObjectKey{Name: namespace}, place); {
-	case err == nil && place.Labels[v1beta1.PrivilegedLabel] == "true":
-		return false
-	case err != nil && !apierrors.IsNotFound(err):
-		return false // it may be privileged
-	}
+// readSettings reads what the administrator has decided: one request where kudo is in its usual namespace. known is false if
+// this user may not read it.
+func readSettings(ctx context.Context, c client.Reader) (now settings.Settings, known bool) {
 	config := &corev1.ConfigMap{}
-	err := c.Get(ctx, client.ObjectKey{Namespace: managerAccount(ctx, c).Namespace, Name: settings.ConfigMap}, config)
+	err := c.Get(ctx, client.ObjectKey{Namespace: install.DefaultNamespace, Name: settings.ConfigMap}, config)
+	if apierrors.IsNotFound(err) {
+		if manager := managerAccount(ctx, c); manager.Namespace != install.DefaultNamespace {
+			err = c.Get(ctx, client.ObjectKey{Namespace: manager.Namespace, Name: settings.ConfigMap}, config)
+		}
+	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return true
+		return settings.Default(), true // as for the manager
 	case err != nil:
-		return false
+		return settings.Default(), false
 	}
-	return config.Data[settings.ModeKey] != string(settings.Privileged)
+	now, _ = settings.Parse(config.Data) // a wrong value is the strict choice
+	return now, true
+}
+
+// isPrivileged reports whether Instances of a namespace that name no account write with the rights of kudo, as far as this
+// user may know: a Namespace that may not be read may be labelled so.
+func isPrivileged(ctx context.Context, c client.Reader, namespace string) bool {
+	place := &corev1.Namespace{}
+	err := c.Get(ctx, client.ObjectKey{Name: namespace}, place)
+	if err != nil {
+		return !apierrors.IsNotFound(err)
+	}
+	return place.Labels[v1beta1.PrivilegedLabel] == "true"
 }
 
 // managerAccount is the ServiceAccount that the manager runs under: that of the binding, or the usual one if this user may
@@ -60,15 +66,4 @@ func managerAccount(ctx context.Context, c client.Reader) types.NamespacedName {
 		}
 	}
 	return out
-}
-
-// defaultAccount is the ServiceAccount of Instances that name none: that of the settings, or the usual one if this user may
-// not read them.
-func defaultAccount(ctx context.Context, c client.Reader) string {
-	config := &corev1.ConfigMap{}
-	if err := c.Get(ctx, client.ObjectKey{Namespace: managerAccount(ctx, c).Namespace, Name: settings.ConfigMap}, config); err != nil {
-		return settings.DefaultAccount
-	}
-	now, _ := settings.Parse(config.Data) // a wrong name counts as none
-	return now.DefaultAccount
 }

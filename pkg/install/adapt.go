@@ -27,7 +27,7 @@ func unwanted(obj *unstructured.Unstructured, o Options) bool {
 	case "ServiceAccount":
 		return o.Account != ServiceAccount && obj.GetName() == ServiceAccount
 	case "ClusterRoleBinding":
-		return obj.GetName() == runAsRole && !o.Settings.RunAsEverywhere
+		return obj.GetName() == RunAsRole && !o.Settings.RunAsEverywhere
 	case "Secret":
 		return o.CertManager // it makes the Secret, of a type of its own
 	}

@@ -23,8 +23,8 @@ const (
 	InstallerAccount = "kudo-installer"
 	// installRole is the ClusterRole of that account. An administrator may narrow it.
 	installRole = "kudo-install-plans"
-	// runAsRole is the ClusterRole that a namespace binds to let the manager act as its ServiceAccounts.
-	runAsRole = "kudo-run-as"
+	// RunAsRole is the ClusterRole that a namespace binds to let the manager act as its ServiceAccounts.
+	RunAsRole = "kudo-run-as"
 	// rulesAnnotation holds a digest of the rules that init has written.
 	rulesAnnotation = "kudo.dev/rules"
 )

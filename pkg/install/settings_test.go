@@ -61,7 +61,7 @@ func TestRunAsEverywhere(t *testing.T) {
 		}
 		bound := false
 		for _, obj := range objs {
-			bound = bound || obj.GetKind() == "ClusterRoleBinding" && obj.GetName() == runAsRole
+			bound = bound || obj.GetKind() == "ClusterRoleBinding" && obj.GetName() == RunAsRole
 		}
 		if bound != everywhere {
 			t.Errorf("run-as-everywhere %v: bound %v", everywhere, bound)

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -91,7 +93,7 @@ func TestInstallation(t *testing.T) {
 		name string
 		run  func(*testing.T, *installation)
 	}{
-		{"Verify", testVerify}, {"Again", testAgain}, {"Refusals", testRefusals}, {"Upgrade", testUpgrade}, {"Predecessor", testPredecessor},
+		{"Verify", testVerify}, {"Again", testAgain}, {"Settings", testSettings}, {"Refusals", testRefusals}, {"Upgrade", testUpgrade}, {"Predecessor", testPredecessor},
 		{"Keep", testKeep}, {"KeepWithoutCRDs", testKeepWithoutCRDs}, {"Release", testRelease}, {"CertManager", testCertManager},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { i.t = t; step.run(t, i) }) {
@@ -127,7 +129,7 @@ func testVerify(t *testing.T, i *installation) {
 			role := env.Read(t, i.Cluster, &rbacv1.ClusterRole{}, "", "kudo-manager")
 			role.Rules = role.Rules[:1]
 			must(t, i.Update(ctx, role))
-		}, []string{"clusterrole kudo-manager", "may not escalate", "rights of serviceaccount kudo-manager"}},
+		}, []string{"clusterrole kudo-manager", "may not update instances.kudo.dev", "rights of serviceaccount kudo-manager"}},
 		{"the role for users", func() { i.delete(&rbacv1.ClusterRole{ObjectMeta: gen.Meta("", "kudo-installer")}) }, []string{"clusterrole kudo-installer", "is missing"}},
 		{"a webhook that looks at less", func() {
 			hooks := i.webhook()
@@ -184,6 +186,68 @@ func testAgain(t *testing.T, i *installation) {
 	})
 }
 
+// T7: what an administrator has decided is kept, and nothing is decided for him.
+func testSettings(t *testing.T, i *installation) {
+	ctx := context.Background()
+	decided := func() map[string]string {
+		return env.Read(t, i.Cluster, &corev1.ConfigMap{}, "kudo-system", "kudo-config").Data
+	}
+	i.init(0, []string{"--crd-allowed-hosts", "example.org", "--run-as-everywhere"}, "clusterrolebinding kudo-run-as created")
+	i.init(0, []string{"--upgrade", "--privileged", "--wait"})
+	i.init(0, []string{"--upgrade"})
+	want := map[string]string{"mode": "privileged", "default-account": "kudo", "crd-allowed-hosts": "example.org", "run-as-everywhere": "true"}
+	if got := decided(); !maps.Equal(got, want) {
+		t.Errorf("the settings are %v, want %v", got, want)
+	}
+	out, code := i.Kudo("init", "--verify")
+	if code != 0 || !strings.Contains(out, "WARNING   mode") || !strings.Contains(out, "privileged: plans of Instances that name no ServiceAccount run with the rights of kudo") {
+		t.Errorf("init --verify ended with %d and says of the mode: %s", code, out)
+	}
+	contains(t, kudoOf(i, "version"), "mode: privileged, all namespaces")
+	i.init(0, []string{"--strict", "--run-as-everywhere=false"}, "clusterrolebinding kudo-run-as removed")
+	contains(t, kudoOf(i, "version"), "mode: strict")
+
+	t.Log("a kudo of before has decided nothing: somebody has to")
+	ns, err := i.Namespace(ctx)
+	must(t, err)
+	instance := &v1beta1.Instance{ObjectMeta: gen.Meta(ns, "old")}
+	must(t, i.Create(ctx, instance))
+	i.delete(&corev1.ConfigMap{ObjectMeta: gen.Meta("kudo-system", "kudo-config")})
+	i.init(1, []string{"--upgrade"}, "1 Instances in 1 namespaces write with the rights of kudo: --strict stops their next plans until they have accounts (kubectl kudo account create), --privileged keeps it so")
+	i.init(0, []string{"--upgrade", "--strict"})
+	must(t, i.Delete(ctx, instance))
+
+	t.Log("arguments of the Deployment that init would remove")
+	deployment := &appsv1.Deployment{ObjectMeta: gen.Meta("kudo-system", "kudo-controller-manager")}
+	labels := map[string]string{"app": "x"}
+	deployment.Spec.Selector, deployment.Spec.Template.Labels = &metav1.LabelSelector{MatchLabels: labels}, labels
+	deployment.Spec.Replicas = ptr.To(int32(0))
+	deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "manager", Image: "x", Args: []string{"--namespace=kudo-system", "--require-service-account"}}}
+	must(t, i.Create(ctx, deployment))
+	i.init(2, []string{"--upgrade", "--kudo-image", "example.org/kudo:1"}, "Deployment kudo-system/kudo-controller-manager has --require-service-account, which init would remove: say --keep-args or --drop-args")
+	i.delete(deployment)
+
+	t.Log("rights of install plans that were narrowed stay so")
+	role := env.Read(t, i.Cluster, &rbacv1.ClusterRole{}, "", "kudo-install-plans")
+	rules := role.Rules
+	role.Rules = rules[:1]
+	must(t, i.Update(ctx, role))
+	i.init(0, []string{"--upgrade"})
+	if role = env.Read(t, i.Cluster, &rbacv1.ClusterRole{}, "", "kudo-install-plans"); len(role.Rules) != 1 {
+		t.Errorf("init has given them back: %v", role.Rules)
+	}
+	out, _ = i.Kudo("init", "--verify")
+	contains(t, out, "WARNING   clusterrole kudo-install-plans", "has other rules than init gives it, which init leaves as they are")
+	i.delete(role)
+	i.init(0, []string{"--upgrade"}, "clusterrole kudo-install-plans created")
+}
+
+// kudoOf runs a command on the installation.
+func kudoOf(i *installation, args ...string) string {
+	out, _ := i.Kudo(args...)
+	return out
+}
+
 // What must not be done is refused, and changes nothing.
 func testRefusals(t *testing.T, i *installation) {
 	ctx := context.Background()
@@ -194,6 +258,9 @@ func testRefusals(t *testing.T, i *installation) {
 	i.init(2, []string{"--version", "latest"}, "must be a version")
 	i.init(1, []string{"-n", "elsewhere"}, "kudo is installed in namespace kudo-system")
 	i.init(1, []string{"--service-account", "nobody"}, "ServiceAccount kudo-system/nobody does not exist", "kubectl create serviceaccount nobody")
+	i.init(2, []string{"--strict", "--privileged"}, "--strict and --privileged exclude each other")
+	i.init(2, []string{"--default-account", "a:b"}, `default-account is "a:b", which is no name of a ServiceAccount`)
+	i.init(2, []string{"--default-crd-url-template", "http://example.org/crds.tgz"}, "it must begin with https://")
 	i.init(1, []string{"--cert-manager", "--wait", "--kudo-image", "example.org/kudo:1"}, "cert-manager is not installed")
 	if a := i.webhook().Annotations; a["cert-manager.io/inject-ca-from"] != "" {
 		t.Errorf("cert-manager is not there, and yet something was written: %v", a)

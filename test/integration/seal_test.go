@@ -310,6 +310,7 @@ func TestHistoryKey(t *testing.T) {
 	m.replace(t, ns, "i-4", func(r *appsv1.ControllerRevision) { r.Annotations = nil })
 	old := secret(ns, history.SecretName("i"), map[string]string{"4.x": password})
 	old.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(lost, v1beta1.GroupVersion.WithKind("Instance"))}
+	old.Labels = map[string]string{v1beta1.HistoryLabel: string(lost.UID)}
 	must(t, m.Create(ctx, old))
 	m.patchStatus(t, ns, "i", func(s *v1beta1.InstanceStatus) {
 		digest := keyring.KeyedByUID(string(lost.UID))
@@ -324,6 +325,9 @@ func TestHistoryKey(t *testing.T) {
 	upgraded := m.await(t, ns, "i", rekeyed("4"))
 	if upgraded.Status.Baseline.Revision != 4 || upgraded.Status.Baseline.Sensitive || secretHash(upgraded) != "" {
 		t.Errorf("after the upgrade: %+v, hash of the Secret %q", upgraded.Status.Baseline, secretHash(upgraded))
+	}
+	if out, code := m.env.Kudo("init", "--upgrade"); code != 0 { // the manager may not delete Secrets
+		t.Fatalf("init --upgrade ends with %d: %s", code, out)
 	}
 	if err := m.Get(ctx, client.ObjectKeyFromObject(old), old); !apierrors.IsNotFound(err) {
 		t.Errorf("the Secret with the values is there still: %v", err)
