@@ -212,7 +212,7 @@ func (r *Remover) stop(ctx context.Context, objs []*unstructured.Unstructured) e
 	}
 	r.Waiting("the manager to stop")
 	for _, obj := range objs {
-		powers := obj.GetKind() == "Deployment" || obj.GetKind() == "ClusterRoleBinding" || isWebhook(obj)
+		powers := obj.GetKind() == "Deployment" || strings.HasSuffix(obj.GetKind(), "RoleBinding") || isWebhook(obj)
 		if !powers {
 			continue
 		}

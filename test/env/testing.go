@@ -55,7 +55,18 @@ func Must(t testing.TB, err error) {
 	}
 }
 
-// NewNamespace makes a namespace for a test, which goes after it.
+// NewBareNamespace makes a namespace for a test, which goes after it, and in which no plan may run yet.
+func (c *Cluster) NewBareNamespace(t testing.TB) string {
+	t.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "t-"}}
+	Must(t, c.Create(context.Background(), ns))
+	t.Cleanup(func() {
+		_ = c.Delete(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns.Name}})
+	})
+	return ns.Name
+}
+
+// NewNamespace makes a namespace for a test, which goes after it, and in which plans run as ServiceAccount kudo.
 func (c *Cluster) NewNamespace(t testing.TB) string {
 	t.Helper()
 	ns, err := c.Namespace(context.Background())

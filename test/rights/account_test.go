@@ -71,7 +71,7 @@ func length(list client.ObjectList) int {
 // privileged namespace, and with an account, it goes on.
 func TestNoAccount(t *testing.T) {
 	strict(t)
-	ns := cluster.NewNamespace(t)
+	ns := cluster.NewBareNamespace(t)
 	out := plane.MustKudo(t, 1, "install", hello, "--instance", "i", "-n", ns)
 	env.Contains(t, out, "Error: namespace "+ns+" has no ServiceAccount kudo: add --create-service-account, which shows the rights that this package needs and makes an account with them, or name one by --service-account\n")
 	nothing(t, ns, "a refusal")
@@ -89,7 +89,7 @@ func TestNoAccount(t *testing.T) {
 	if i := env.Read(t, cluster, &v1beta1.Instance{}, ns, "i"); i.Spec.ServiceAccountName != "other" {
 		t.Errorf("the Instance names account %q", i.Spec.ServiceAccountName)
 	}
-	privileged := cluster.NewNamespace(t)
+	privileged := cluster.NewBareNamespace(t)
 	place := env.Read(t, cluster, &corev1.Namespace{}, "", privileged)
 	place.Labels["kudo.dev/privileged"] = "true"
 	env.Must(t, cluster.Update(t.Context(), place))
@@ -100,7 +100,7 @@ func TestNoAccount(t *testing.T) {
 // makes anything, and goes on when the account has what package rights prints.
 func TestClusterScoped(t *testing.T) {
 	strict(t)
-	ns := cluster.NewNamespace(t)
+	ns := cluster.NewBareNamespace(t)
 	out := plane.MustKudo(t, 1, "install", broad, "--instance", "i", "-n", ns, "--create-service-account", "-y")
 	env.Contains(t, out, "Error: task deploy.rbac.roles.role: ClusterRole "+ns+`-i: clusterroles.rbac.authorization.k8s.io "`+ns+`-i" is forbidden: User "system:serviceaccount:`+ns+`:i-kudo" cannot get resource "clusterroles" in API group "rbac.authorization.k8s.io" at the cluster scope. `+
 		"Ask an administrator to move such objects to an install plan, to bind what kubectl kudo package rights "+broad+" prints to ServiceAccount "+ns+"/i-kudo, or to label Namespace "+ns+" kudo.dev/privileged=true\n")
@@ -127,7 +127,7 @@ func TestClusterScoped(t *testing.T) {
 // TestRightsOfWhoAsks is T33: the account gets its rights from who asks, and the API server lets nobody give what he has
 // not; who may not makes nothing.
 func TestRightsOfWhoAsks(t *testing.T) {
-	ns := cluster.NewNamespace(t)
+	ns := cluster.NewBareNamespace(t)
 	bind := func(name, role, user string) {
 		env.Must(t, cluster.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: gen.Meta(ns, name),
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
@@ -168,7 +168,7 @@ func TestRightsOfWhoAsks(t *testing.T) {
 // TestChangedRights is T33: an update that names other objects shows what changes of the rights, and gives them; without
 // the flag it says what is missing. What is there already stays as it is.
 func TestChangedRights(t *testing.T) {
-	ns := cluster.NewNamespace(t)
+	ns := cluster.NewBareNamespace(t)
 	plane.MustKudo(t, 0, "install", whole, "--instance", "i", "-n", ns, "--create-service-account", "-y", "--wait", "--wait-time", limit)
 	again := plane.MustKudo(t, 0, "account", "create", "--instance", "i", "-n", ns)
 	env.Contains(t, again, "serviceaccount "+ns+"/i-kudo has the rights that the plans need")
@@ -198,7 +198,7 @@ func TestChangedRights(t *testing.T) {
 
 // TestAccountCreate is the remedy of T4: an Instance without account gets one, and runs.
 func TestAccountCreate(t *testing.T) {
-	ns := cluster.NewNamespace(t)
+	ns := cluster.NewBareNamespace(t)
 	letIn(t, ns)
 	plane.MustKudo(t, 0, "install", hello, "--skip-instance", "-n", ns)
 	i := &v1beta1.Instance{ObjectMeta: gen.Meta(ns, "i")}
@@ -210,7 +210,7 @@ func TestAccountCreate(t *testing.T) {
 	plane.MustKudo(t, 0, "plan", "wait", "--instance", "i", "-n", ns)
 	env.Contains(t, plane.MustKudo(t, 1, "account", "create", "--instance", "none", "-n", ns), "does not exist")
 
-	foreign := cluster.NewNamespace(t)
+	foreign := cluster.NewBareNamespace(t)
 	env.Must(t, cluster.Create(t.Context(), &rbacv1.Role{ObjectMeta: gen.Meta(foreign, "i-kudo")}))
 	env.Contains(t, plane.MustKudo(t, 1, "install", hello, "--instance", "i", "-n", foreign, "--create-service-account", "-y"), "Role "+foreign+"/i-kudo is there already", "it is not changed")
 }

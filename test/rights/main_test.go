@@ -10,8 +10,6 @@ import (
 	"path"
 	"testing"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/clientcmd"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -19,7 +17,6 @@ import (
 	"kudo.dev/kudo/pkg/controllers"
 	"kudo.dev/kudo/pkg/crds"
 	"kudo.dev/kudo/test/env"
-	"kudo.dev/kudo/test/gen"
 )
 
 var (
@@ -45,11 +42,6 @@ func run(m *testing.M) int {
 	}
 	defer plane.Stop()
 	if cluster, err = plane.Connect(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	role := &rbacv1.ClusterRole{ObjectMeta: gen.Meta("", "kudo-run-as"), Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate"}}}}
-	if err := cluster.Create(context.Background(), role); err != nil && !apierrors.IsAlreadyExists(err) {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

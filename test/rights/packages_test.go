@@ -1,9 +1,6 @@
 package rights
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"context"
 	"os"
 	"path/filepath"
@@ -97,7 +94,7 @@ func (s subject) version(t testing.TB, namespace string) *v1beta1.OperatorVersio
 func (s subject) namespace(t testing.TB) string {
 	t.Helper()
 	if ov := s.version(t, ""); ov.Spec.InstallPlan == "" && ov.Spec.CRDTarball == nil {
-		return cluster.NewNamespace(t)
+		return cluster.NewBareNamespace(t)
 	}
 	one, _ := shared.LoadOrStore(s.name, sync.OnceValue(func() string {
 		ns, err := cluster.Namespace(context.Background())
@@ -136,20 +133,7 @@ func (s subject) install(t testing.TB, namespace string) *v1beta1.OperatorVersio
 // publish makes the ConfigMap with the CustomResourceDefinitions of the printshop.
 func publish(t testing.TB, namespace string) {
 	t.Helper()
-	dir := filepath.Join(env.Root(), "operators", "catalog", "printshop", "crds", "1.5.0")
-	entries, err := os.ReadDir(dir)
+	packed, err := os.ReadFile(filepath.Join(env.Root(), "operators", "catalog", "printshop", "tarballs", "1.5.0.tar.gz"))
 	env.Must(t, err)
-	var packed bytes.Buffer
-	zipped := gzip.NewWriter(&packed)
-	archive := tar.NewWriter(zipped)
-	for _, e := range entries {
-		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		env.Must(t, err)
-		env.Must(t, archive.WriteHeader(&tar.Header{Name: e.Name(), Mode: 0o644, Size: int64(len(text))}))
-		_, err = archive.Write(text)
-		env.Must(t, err)
-	}
-	env.Must(t, archive.Close())
-	env.Must(t, zipped.Close())
-	env.Must(t, cluster.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: gen.Meta(namespace, "printshop-crds-1.5.0"), BinaryData: map[string][]byte{"crds.tar.gz": packed.Bytes()}}))
+	env.Must(t, cluster.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: gen.Meta(namespace, "printshop-crds-1.5.0"), BinaryData: map[string][]byte{"crds.tar.gz": packed}}))
 }
