@@ -19,8 +19,8 @@ for team in team-a team-b; do
     step "$team has its database already: run its deploy plan again"
     run kubectl kudo plan trigger --instance db -n $team --name deploy --wait
   else
-    step "install a package for $team: $shared, then the deploy plan runs"
-    run kubectl kudo install $package --instance db -n $team --create-namespace --wait
+    step "install a package for $team: it gets an account with the rights that are listed; $shared, then the deploy plan runs"
+    run kubectl kudo install $package --instance db -n $team --create-namespace --create-service-account --yes --wait
   fi
 done
 

@@ -3,6 +3,7 @@
 package docs
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -117,7 +118,7 @@ func follow(t *testing.T, path, tools string) {
 	if commands == 0 {
 		return
 	}
-	namespace := suite.NewNamespace(t)
+	namespace := bare(t)
 	s := place(t, namespace, tools)
 	env.Must(t, s.write(parts))
 	for _, p := range parts {
@@ -134,6 +135,15 @@ func follow(t *testing.T, path, tools string) {
 			t.Errorf("%s:%d: $ %s\n%s\nall that is printed:\n%s", path, p.line, p.text, why, printed)
 		}
 	}
+}
+
+// bare makes a namespace as a reader has it: without the account that other suites get with theirs.
+func bare(t *testing.T) string {
+	t.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "t-"}}
+	env.Must(t, suite.Create(t.Context(), ns))
+	t.Cleanup(func() { _ = suite.Delete(context.Background(), ns) })
+	return ns.Name
 }
 
 // transcribe writes what the commands of a page print into the folder KUDO_DOCS_TRANSCRIPT, for who writes the page.

@@ -36,7 +36,8 @@ func (s ExecutionStatus) IsRunning() bool {
 
 // InstanceSpec is what a user asks of an Instance.
 type InstanceSpec struct {
-	// OperatorVersion to run. Without a namespace it is looked for in the Instance's own.
+	// OperatorVersion to run. Without a namespace it is looked for in the Instance's own. Naming one of another namespace
+	// needs the verb use on it there.
 	// +optional
 	OperatorVersion corev1.ObjectReference `json:"operatorVersion,omitempty"`
 	// Parameters that differ from the defaults. Arrays and maps are written as YAML.
@@ -44,7 +45,8 @@ type InstanceSpec struct {
 	Parameters map[string]string `json:"parameters,omitempty"`
 	// ParametersFrom are Secrets and ConfigMaps of the Instance's namespace that give values to parameters. They are
 	// watched: a change of a value starts the plan that a change in parameters would. Of several, the last wins; what
-	// parameters sets wins over all. Values of Secrets are not kept in clear in status or history.
+	// parameters sets wins over all. Values of Secrets are not kept in clear in status or history. Whoever names one, and the
+	// account of the Instance, must be allowed to get it.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
@@ -57,7 +59,8 @@ type InstanceSpec struct {
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 	// ServiceAccountName names a ServiceAccount of the Instance's namespace, with whose rights the plans read, write and
-	// delete objects; default is kudo. Setting it needs the verb use on the account. A change counts from the next run on.
+	// delete objects; default is kudo, or the account that an administrator has chosen. Whoever makes the Instance, or changes
+	// its account or version, needs the verb use on the account. A change counts from the next run on.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
