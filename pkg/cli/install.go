@@ -49,7 +49,7 @@ func (t *tool) installCommand() *cobra.Command {
 		Long: `Install an operator package from a folder, an archive, a URL of one, or a repository: its Operator and OperatorVersion,
 those of its dependencies, and an Instance, whose deploy plan runs.
 
-  kubectl kudo install ./operators/catalog/hello/operator --wait
+  kubectl kudo install ./operators/catalog/hello/operator --create-service-account --wait
   kubectl kudo install ./mysql-5.7_0.3.0.tgz --instance db -p PASSWORD=secret
   kubectl kudo install mysql --operator-version '^0.3' --repo community`,
 		Args: exactly(1, "one package: a folder that holds operator.yaml, a .tgz, a URL, or a name in a repository"),

@@ -1,4 +1,4 @@
-// Package conformance runs the kuttl suites that others wrote for KUDO, unmodified.
+// Package conformance runs the kuttl suites that others wrote for KUDO, unmodified: they know of no accounts, so kudo is privileged.
 package conformance
 
 import (
@@ -25,7 +25,7 @@ func TestSuites(t *testing.T) {
 }
 
 func run(t *testing.T, corpus, profile string) {
-	e, err := env.Start("--profile", profile)
+	e, err := env.Start("--profile", profile, "--privileged")
 	if err != nil {
 		t.Fatal(err)
 	}

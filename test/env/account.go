@@ -2,7 +2,6 @@ package env
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -58,26 +57,4 @@ func (c *Cluster) awaitRight(ctx context.Context, user string, right authorizati
 		}
 		<-ticker.C
 	}
-}
-
-// Grant gives ServiceAccount kudo of a namespace rights in the whole cluster, until Revoke.
-func (c *Cluster) Grant(ctx context.Context, namespace string, rules ...rbacv1.PolicyRule) error {
-	meta := metav1.ObjectMeta{Name: "kudo-" + namespace}
-	for _, obj := range []client.Object{
-		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules},
-		&rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "kudo"}}},
-	} {
-		if err := c.Create(ctx, obj); err != nil {
-			return err
-		}
-	}
-	right := authorizationv1.ResourceAttributes{Verb: rules[0].Verbs[0], Group: rules[0].APIGroups[0], Resource: rules[0].Resources[0]}
-	return c.awaitRight(ctx, "system:serviceaccount:"+namespace+":kudo", right)
-}
-
-// Revoke takes back what Grant has given.
-func (c *Cluster) Revoke(ctx context.Context, namespace string) error {
-	meta := metav1.ObjectMeta{Name: "kudo-" + namespace}
-	return errors.Join(c.Delete(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: meta}), c.Delete(ctx, &rbacv1.ClusterRole{ObjectMeta: meta}))
 }

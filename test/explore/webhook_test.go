@@ -122,6 +122,7 @@ spec:
 func TestSeedExample(t *testing.T) {
 	sampleKinds(t)
 	bare := suite.NewNamespace(t)
+	suite.Grant(t, bare, sample.BarGroup, "bars") // Bars are of the whole cluster
 	i := install(t, fooAndBar(bare), nil)
 	complete(t, i, 1)
 	set(t, i, `{"parameters":{"B":"no"}}`)
@@ -134,6 +135,7 @@ func TestSeedExample(t *testing.T) {
 	w := newTeacher(t)
 	teach(t, w.configuration(t))
 	ns := suite.NewNamespace(t)
+	suite.Grant(t, ns, sample.BarGroup, "bars")
 	i = install(t, fooAndBar(ns), nil)
 	says(t, i, "Foo", ns+"/foo", "its controller has not seen the last change yet")
 	answer := func() {

@@ -128,12 +128,14 @@ func (w *world) system() *unstructured.Unstructured {
 var (
 	uids   = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	hashes = regexp.MustCompile(`-[0-9a-f]{8,64}\b|sha256:[0-9a-f]{64}`)
+	pins   = regexp.MustCompile(`"(sha256|specHash)": "[0-9a-f]{64}"`) // of a tarball, in which is the name of its world
 	times  = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 )
 
 func scrub(text, ns string) string {
 	text = strings.ReplaceAll(text, ns, "NS")
 	text = uids.ReplaceAllString(text, "UID")
+	text = pins.ReplaceAllString(text, `"$1": "HASH"`)
 	return times.ReplaceAllString(hashes.ReplaceAllString(text, "-HASH"), "TIME")
 }
 

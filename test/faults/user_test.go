@@ -257,52 +257,27 @@ func TestFinalizerNeverFinishes(t *testing.T) {
 	w.untouched()
 }
 
-// The manager loses its rights in the middle of a plan: the plan says so, and goes on when they are back.
+// A right is withdrawn in the middle of a plan, the account's own or that of the manager to act as it: the plan says what
+// lacks, and goes on when it is back.
 func TestRightsWithdrawn(t *testing.T) {
-	w := ready(t)
-	deployed(first)(w)
-	w.create(second(w.ns))
-	bindings := &rbacv1.ClusterRoleBindingList{}
-	env.Must(t, suite.List(ctx, bindings))
-	var taken []*rbacv1.ClusterRoleBinding
-	for n := range bindings.Items {
-		b := &bindings.Items[n]
-		for _, s := range b.Subjects {
-			if s.Kind == rbacv1.ServiceAccountKind && s.Namespace == "kudo-system" && len(taken) == 0 {
-				taken = append(taken, b)
-			}
-		}
+	for _, tc := range []struct{ reason, binding, says string }{
+		{"the account may write nothing", "kudo", "cannot "},
+		{"the manager may not act as the account", "kudo-run-as", "cannot impersonate"},
+	} {
+		t.Run(tc.binding, func(t *testing.T) {
+			w := ready(t)
+			deployed(first)(w)
+			w.create(second(w.ns))
+			taken := env.Read(t, suite, &rbacv1.RoleBinding{}, w.ns, tc.binding)
+			env.Must(t, suite.Delete(ctx, taken))
+			w.edit("i", func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = "app-2" })
+			i := w.await("i", waitsFor("forbidden"))
+			env.Contains(t, i.Status.AggregatedStatus.Message, "ConfigMap", tc.says)
+			env.Must(t, suite.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: gen.Meta(w.ns, tc.binding), RoleRef: taken.RoleRef, Subjects: taken.Subjects}))
+			runs("upgrade", 2)(w)
+			w.untouched()
+		})
 	}
-	if len(taken) == 0 {
-		t.Fatal("the manager has no ClusterRoleBinding")
-	}
-	narrowed := &rbacv1.ClusterRole{ObjectMeta: gen.Meta("", w.ns+"-narrow"), Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}},
-		{APIGroups: []string{"kudo.dev"}, Resources: []string{"*"}, Verbs: []string{"*"}},
-		{APIGroups: []string{"apps"}, Resources: []string{"controllerrevisions"}, Verbs: []string{"*"}},
-		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"*"}},
-	}}
-	w.create(narrowed)
-	narrow := &rbacv1.ClusterRoleBinding{ObjectMeta: gen.Meta("", w.ns+"-narrow"), Subjects: taken[0].Subjects,
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: narrowed.Name}}
-	w.create(narrow)
-	env.Must(t, suite.Delete(ctx, taken[0]))
-	restore := func() {
-		again := &rbacv1.ClusterRoleBinding{ObjectMeta: gen.Meta("", taken[0].Name), RoleRef: taken[0].RoleRef, Subjects: taken[0].Subjects}
-		again.Labels, again.Annotations = taken[0].Labels, taken[0].Annotations
-		if err := suite.Create(ctx, again); err != nil && !apierrors.IsAlreadyExists(err) {
-			t.Error(err)
-		}
-	}
-	defer restore()
-	w.edit("i", func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = "app-2" })
-	i := w.await("i", waitsFor("forbidden"))
-	env.Contains(t, i.Status.AggregatedStatus.Message, "ConfigMap")
-	restore()
-	runs("upgrade", 2)(w)
-	env.Must(t, suite.Delete(ctx, narrow))
-	env.Must(t, suite.Delete(ctx, narrowed))
-	w.untouched()
 }
 
 // A group of the API is not served for a while, also over a restart of the manager. What is not served is unknown, and

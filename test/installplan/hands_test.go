@@ -354,6 +354,7 @@ func TestSharedUpdates(t *testing.T) {
 func TestInstancesCannotInstall(t *testing.T) {
 	t.Parallel()
 	f, ns := newFleet(t), suite.NewNamespace(t)
+	suite.Grant(t, ns, rbacv1.GroupName, "clusterroles") // even if its account may
 	mine := strings.ReplaceAll(f.templates()["role.yaml"], "{{ .Params.VERB }}", "{{ .Params.VALUE }}")
 	ov := f.version(ns, "fleet", gen.Template("mine.yaml", mine), gen.Apply("mine", "mine.yaml"), gen.Serial("grab", "mine"),
 		gen.Task("drop", v1beta1.DeleteTask, v1beta1.TaskSpec{Resources: []string{"mine.yaml"}}), gen.Serial("drop", "drop"))

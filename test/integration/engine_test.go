@@ -8,7 +8,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -203,9 +202,7 @@ func TestOrder(t *testing.T) {
 	group := strings.ReplaceAll(ns, "-", "") + ".example.org"
 	crd := "apiVersion: example.org/v1\nkind: Thing\nmetadata:\n  name: thing\nspec: {size: 1}\n---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: things.example.org\nspec:\n  group: example.org\n  names: {kind: Thing, plural: things}\n  scope: Namespaced\n  versions:\n  - name: v1\n    served: true\n    storage: true\n    schema:\n      openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}\n"
 	crd = strings.ReplaceAll(crd, "example.org", group)
-	definitions := rbacv1.PolicyRule{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: []string{"get", "create", "patch"}}
-	must(t, cluster.Grant(context.Background(), ns, definitions))
-	t.Cleanup(func() { _ = cluster.Revoke(context.Background(), ns) })
+	cluster.Grant(t, ns, "apiextensions.k8s.io", "customresourcedefinitions")
 	t.Cleanup(func() {
 		_, _ = plane.Kudo("uninstall", "--instance", "c", "-n", ns)
 	})

@@ -218,12 +218,13 @@ func start(t *testing.T, e *env.Env, exec *files) {
 	t.Cleanup(func() { cancel(); <-done })
 }
 
-// restricted makes a namespace with restricted pod security.
+// restricted makes a namespace with restricted pod security, and the account of its plans.
 func restricted(t *testing.T, c *env.Cluster) string {
 	t.Helper()
 	ns := &corev1.Namespace{}
 	ns.GenerateName, ns.Labels = "t-", map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}
 	must(t, c.Create(context.Background(), ns))
+	must(t, c.Account(context.Background(), ns.Name))
 	return ns.Name
 }
 
