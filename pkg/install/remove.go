@@ -253,6 +253,8 @@ func (r *Remover) object(ctx context.Context, obj *unstructured.Unstructured) er
 		fate.Why = "and with it " + r.count(obj.GetName())
 	case strings.HasPrefix(kind, "ValidatingAdmissionPolicy") && !r.CRDs:
 		fate.Goes, fate.Why = false, "it guards kudo's objects as long as their CustomResourceDefinitions are there"
+	case kind == "ConfigMap" && !r.CRDs:
+		fate.Goes, fate.Why = false, "it holds what was decided about kudo, for the next kubectl kudo init"
 	case obj.GetLabels()["app"] != live.GetLabels()["app"]:
 		fate.Goes, fate.Why = false, "it lacks the label app=kudo-manager, so that it is somebody else's"
 	}

@@ -392,7 +392,7 @@ func testKeepWithoutCRDs(t *testing.T, i *installation) {
 	i.init(0, []string{"--remove", "--force=keep", "--dry-run"}, "would be removed", "instance "+ns+"/i stays")
 	env.Read(t, i.Cluster, &rbacv1.ClusterRoleBinding{}, "", "kudo-manager")
 	i.init(0, []string{"--remove", "--force=keep"}, "clusterrolebinding kudo-manager removed", "customresourcedefinition instances.kudo.dev stays: it holds the objects of its kind: 1 Instances",
-		"validatingadmissionpolicy kudo-installations stays: it guards", "instance "+ns+"/i stays: it and all that it holds wait")
+		"validatingadmissionpolicy kudo-installations stays: it guards", "configmap kudo-config stays: it holds what was decided about kudo", "instance "+ns+"/i stays: it and all that it holds wait")
 	i.gone(&rbacv1.ClusterRoleBinding{ObjectMeta: gen.Meta("", "kudo-manager")}, &corev1.ServiceAccount{ObjectMeta: gen.Meta("kudo-system", "kudo-manager")})
 	if now := env.Read(t, i.Cluster, &rbacv1.ClusterRole{}, "", role.Name); now.UID != role.UID || len(now.OwnerReferences) != 1 {
 		t.Errorf("what the Installation holds was touched: %+v", now.ObjectMeta)
