@@ -206,7 +206,7 @@ func (r *Runner) checkInstances(ctx context.Context, run *Run, inventory Invento
 		}
 		child := &v1beta1.Instance{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, child); err != nil {
-			return &apply.FatalError{Err: fmt.Errorf("Instance %s: %w", obj.GetName(), err)}
+			return &apply.FatalError{Err: fmt.Errorf("%s: %w", apply.IDOf(obj), err)}
 		}
 		child.Namespace = run.Subject.Namespace
 		circle, err := r.circle(ctx, run, child.OperatorVersionKey().String())
@@ -214,13 +214,13 @@ func (r *Runner) checkInstances(ctx context.Context, run *Run, inventory Invento
 			return err
 		}
 		if circle != "" {
-			return &apply.FatalError{Err: fmt.Errorf("Instance %s/%s is its own ancestor by version %s: %s. Remove the object from the template, or let it name another OperatorVersion",
-				child.Namespace, child.Name, child.OperatorVersionKey(), circle)}
+			return &apply.FatalError{Err: fmt.Errorf("%s is its own ancestor by version %s: %s. Remove the object from the template, or let it name another OperatorVersion",
+				apply.IDOf(obj), child.OperatorVersionKey(), circle)}
 		}
 		children[types.NamespacedName{Namespace: child.Namespace, Name: child.Name}] = true
 	}
 	if len(children) > maxChildren {
-		return &apply.FatalError{Err: fmt.Errorf("Instance %s/%s would have %d children, and may have %d: make fewer Instances by its plans", run.Subject.Namespace, run.Subject.Name, len(children), maxChildren)}
+		return &apply.FatalError{Err: fmt.Errorf("%s %s/%s would have %d children, and may have %d: make fewer Instances by its plans", run.Subject.Kind, run.Subject.Namespace, run.Subject.Name, len(children), maxChildren)}
 	}
 	return nil
 }
