@@ -204,13 +204,18 @@ func installedSpecs(ctx context.Context, c client.Client, namespace string) func
 // errNotAsked says that rights are given only after a question, which nobody can answer.
 var errNotAsked = usage("rights are given only after a question, and stdin is no terminal: say --yes to give those that are shown")
 
+// canConfirm refuses a question that nobody can answer, before anything is made.
+func (t *tool) canConfirm(yes bool) error {
+	if file, ok := t.in.(*os.File); !yes && (!ok || !term.IsTerminal(int(file.Fd()))) {
+		return errNotAsked
+	}
+	return nil
+}
+
 // confirm asks whether to go on, on a terminal.
 func (t *tool) confirm(question string, yes bool) error {
-	if yes {
-		return nil
-	}
-	if file, ok := t.in.(*os.File); !ok || !term.IsTerminal(int(file.Fd())) {
-		return errNotAsked
+	if err := t.canConfirm(yes); err != nil || yes {
+		return err
 	}
 	agreed := false
 	if err := newAsker(t.in, t.err).yes(&agreed, question); err != nil {

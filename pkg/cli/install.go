@@ -133,6 +133,11 @@ func (t *tool) install(ctx context.Context, name string, o *installOptions) erro
 	if err := checkPackage(ctx, pkg, instance, installing); err != nil {
 		return err
 	}
+	if o.account.create {
+		if err := t.canConfirm(o.account.yes); err != nil {
+			return err
+		}
+	}
 	if err := t.makeNamespace(ctx, c, pkg, namespace, o, given); err != nil {
 		return err
 	}

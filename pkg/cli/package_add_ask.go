@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -79,14 +78,23 @@ func (a *asker) list(into *[]string, question string) error {
 	return nil
 }
 
+// answers to a question of yes or no.
+var answers = map[string]bool{"y": true, "yes": true, "true": true, "n": false, "no": false, "false": false}
+
 // yes asks for yes or no.
 func (a *asker) yes(into *bool, question string) error {
-	text := strconv.FormatBool(*into)
-	if err := a.one(&text, question, []string{"true", "false"}); err != nil {
-		return err
+	standard := "n"
+	if *into {
+		standard = "y"
 	}
-	*into = text == "true"
-	return nil
+	text, err := a.ask(question+" (y, n)", standard, func(s string) error {
+		if _, known := answers[strings.ToLower(s)]; !known {
+			return errors.New("must be y or n")
+		}
+		return nil
+	})
+	*into = answers[strings.ToLower(text)]
+	return err
 }
 
 // commaList splits a list at commas.
