@@ -26,7 +26,7 @@ func main() {
 	flag.StringVar(&o.WebhookCertDir, "webhook-cert-dir", "/tmp/cert", "folder that the webhooks' serving certificate is written to")
 	flag.BoolVar(&o.CertRotation, "webhook-cert-rotation", true, "make and renew the webhooks' certificate; false if somebody else, such as cert-manager, does")
 	flag.BoolVar(&o.LeaderElection, "leader-elect", true, "let several managers run, of which one works")
-	flag.IntVar(&o.Workers, "workers", 8, "how many Instances are worked on at a time")
+	flag.IntVar(&o.Workers, "workers", 12, "how many Instances are worked on at a time; those of one namespace have two thirds of them")
 	flag.StringVar(&o.PipeImage, "pipe-image", "busybox", "image of the container that the files of Pipe tasks are read from, with its digest: name@sha256:…; it needs sh, sleep and cat")
 	unpinned := flag.Bool("allow-unpinned-pipe-image", false, "take a --pipe-image without a digest: who moves its tag gets at the files of Pipe tasks")
 	tarballs(&o)

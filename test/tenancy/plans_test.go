@@ -114,6 +114,44 @@ func privileged(t *testing.T, ns string) {
 	env.Must(t, suite.Patch(ctx, &corev1.Namespace{ObjectMeta: gen.Meta("", ns)}, patch))
 }
 
+// TestPrivateVersions is T17: a namespace keeps its versions from Instances of others, also from those that were let in
+// before.
+func TestPrivateVersions(t *testing.T) {
+	ns, other := suite.NewNamespace(t), suite.NewNamespace(t)
+	ov := gen.Version(other, "quiet-1", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))
+	env.Must(t, suite.Create(ctx, ov))
+	instance := func(name string) *v1beta1.Instance {
+		i := gen.Instance(name, ov, nil)
+		i.Namespace, i.Spec.OperatorVersion.Namespace = ns, other
+		return i
+	}
+	env.Must(t, suite.Create(ctx, instance("before")))
+	_, err := suite.Await(ctx, ns, "before", env.Long, env.Ended(v1beta1.DeployPlan, 1))
+	env.Must(t, err)
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"kudo.dev/versions":"private"}}}`))
+	env.Must(t, suite.Patch(ctx, &corev1.Namespace{ObjectMeta: gen.Meta("", other)}, patch))
+	env.Eventually(t, "an Instance is refused", func() string { // the manager's cache may lag
+		i := instance("after")
+		_ = suite.Delete(ctx, i.DeepCopy())
+		if err := suite.Create(ctx, i); err != nil {
+			return err.Error()
+		}
+		i, err := suite.Await(ctx, ns, "after", env.Long, func(i *v1beta1.Instance) bool { return i != nil && len(i.Status.Conditions) > 0 })
+		if err != nil {
+			return err.Error()
+		}
+		if c := i.Status.Conditions[0]; c.Reason != v1beta1.ReasonInvalidSpec || !strings.Contains(c.Message, "Namespace "+other+" is labelled kudo.dev/versions=private") {
+			return c.Reason + ": " + c.Message
+		}
+		return ""
+	})
+	env.Must(t, suite.Patch(ctx, instance("before"), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"parameters":{"VALUE":"b"}}}`))))
+	_, err = suite.Await(ctx, ns, "before", env.Long, func(i *v1beta1.Instance) bool {
+		return strings.Contains(i.Status.Conditions[0].Message, "kudo.dev/versions=private")
+	})
+	env.Must(t, err)
+}
+
 // TestRevokedSource is T5: rights on a source of parameters that were taken back count within half a minute.
 func TestRevokedSource(t *testing.T) {
 	ns := suite.NewNamespace(t)

@@ -108,14 +108,29 @@ func (s scene) attempts() []attempt {
 	}
 }
 
-// TestRefused: what the API server refuses, word by word, while the manager runs and while it does not. Each attack leaves
-// nothing behind.
+// runAsEverywhere lets the manager act as the accounts of all namespaces, as init --run-as-everywhere does.
+func runAsEverywhere(t *testing.T) {
+	t.Helper()
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: gen.Meta("", "kudo-run-as"), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "kudo-run-as"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "kudo-system", Name: "kudo-manager"}}}
+	env.Must(t, suite.Create(ctx, binding))
+	t.Cleanup(func() { _ = suite.Delete(ctx, binding) })
+}
+
+// TestRefused: what the API server refuses, word by word, in each mode, while the manager runs and while it does not. Each
+// attack leaves nothing behind.
 func TestRefused(t *testing.T) {
 	if !suite.Own() {
 		t.Skip("needs a manager that may be killed, and KUDO_TEST_KUBECONFIG names a cluster")
 	}
 	s := newScene(t)
-	for _, moment := range []string{"the manager runs", "the manager is down"} {
+	for _, moment := range []string{"strict", "strict, run as everywhere", "a privileged namespace", "the manager is down"} {
+		switch moment {
+		case "strict, run as everywhere":
+			runAsEverywhere(t)
+		case "a privileged namespace":
+			privileged(t, s.ns)
+		}
 		if moment == "the manager is down" {
 			if out, err := suite.Local("kill", "manager"); err != nil {
 				t.Fatalf("%v: %s", err, out)
@@ -128,6 +143,9 @@ func TestRefused(t *testing.T) {
 		}
 		before := s.state(t)
 		for _, a := range s.attempts() {
+			if a.rule == "T14" && moment != "strict" && moment != "strict, run as everywhere" {
+				continue // it is privileged by now
+			}
 			t.Run(moment+"/"+a.rule+" "+a.reason, func(t *testing.T) {
 				c := client.Client(suite.Cluster)
 				if a.who != "" {

@@ -43,6 +43,11 @@ const (
 	// kudo. Setting it needs the verb install on operatorversions for the whole cluster.
 	PrivilegedLabel = "kudo.dev/privileged"
 
+	// VersionsLabel on a Namespace, set to private, keeps its OperatorVersions from Instances of other namespaces.
+	VersionsLabel = "kudo.dev/versions"
+	// PrivateVersions is the value of VersionsLabel.
+	PrivateVersions = "private"
+
 	// AdoptAnnotation on an Instance lets its plans take over objects that belong to nobody's controller.
 	AdoptAnnotation = "kudo.dev/adopt"
 	// CancelAnnotation on an Instance asks to end the run whose uid is its value.

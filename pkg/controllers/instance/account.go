@@ -55,6 +55,24 @@ func (p *pass) namespacePrivileged(ctx context.Context, now settings.Settings) (
 	return namespace.Labels[v1beta1.PrivilegedLabel] == "true", err
 }
 
+// versionPrivate refuses an OperatorVersion of another namespace that keeps its versions to itself; nil if it may be run. The
+// API server asks for the verb use when the Instance is written; the namespace may have been closed since.
+func (p *pass) versionPrivate(ctx context.Context) (refusal, err error) {
+	key := p.instance.OperatorVersionKey()
+	if key.Namespace == p.instance.Namespace {
+		return nil, nil
+	}
+	namespace := &corev1.Namespace{}
+	err = p.Client.Get(ctx, types.NamespacedName{Name: key.Namespace}, namespace, changes.AsIs)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if namespace.Labels[v1beta1.VersionsLabel] == v1beta1.PrivateVersions {
+		refusal = fmt.Errorf("spec.operatorVersion names %s, and Namespace %s is labelled %s=%s: name an OperatorVersion of namespace %s", key, key.Namespace, v1beta1.VersionsLabel, v1beta1.PrivateVersions, p.instance.Namespace)
+	}
+	return refusal, err
+}
+
 // accountMissing says that the account does not exist, and what to do about it; empty if it does. The API server lets the
 // manager impersonate an account that does not exist, and answers that it has no rights.
 func (p *pass) accountMissing(ctx context.Context) (string, error) {

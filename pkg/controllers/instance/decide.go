@@ -44,6 +44,11 @@ func (p *pass) decide(ctx context.Context) (bool, error) {
 	if p.live == nil {
 		return p.withoutVersion(ctx)
 	}
+	if private, err := p.versionPrivate(ctx); err != nil {
+		return true, err
+	} else if private != nil {
+		return p.refused(ctx, private)
+	}
 	old, err := p.before(ctx)
 	if err != nil {
 		return true, err

@@ -63,7 +63,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, seen changes.Changes, wo
 		})).
 		WatchesRawSource(source.TypedChannel[*unstructured.Unstructured, reconcile.Request](seen, handler.TypedFuncs[*unstructured.Unstructured, reconcile.Request]{GenericFunc: r.changed}, source.WithBufferSize[*unstructured.Unstructured, reconcile.Request](changes.Buffer))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: requeue.Limiter(), NewQueue: requeue.NewFairQueue}).
-		Complete(r)
+		Complete(requeue.NewLimit(r, workers))
 }
 
 // Taking lists the Instances that take values from a source. The client needs the index SourceIndex.

@@ -33,7 +33,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, seen changes.Changes, wo
 		Watches(&v1beta1.Installation{}, handler.EnqueueRequestsFromMapFunc(subjectOf)).
 		WatchesRawSource(source.TypedChannel[*unstructured.Unstructured, reconcile.Request](seen, handler.TypedEnqueueRequestsFromMapFunc(r.holdersOf), source.WithBufferSize[*unstructured.Unstructured, reconcile.Request](changes.Buffer))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: requeue.Limiter(), NewQueue: requeue.NewFairQueue}).
-		Complete(r)
+		Complete(requeue.NewLimit(r, workers))
 }
 
 // subjectOf maps an Installation to its OperatorVersion.
