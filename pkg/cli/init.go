@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/pkg/install"
+	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/pkg/settings"
 )
 
@@ -78,6 +79,7 @@ func (o *initOptions) add(f *pflag.FlagSet) {
 	f.Var(&o.waitTimeout, "wait-timeout", "how long to wait at most: seconds, or a duration such as 5m")
 	f.StringVarP(&o.Image, "kudo-image", "i", "", "image of the manager")
 	f.StringVar(&o.PullPolicy, "kudo-image-pull-policy", "", "when to pull the image: Always, Never or IfNotPresent")
+	f.StringVar(&o.PipeImage, "pipe-image", "", "image that the files of Pipe tasks are read from, with its digest: name@sha256:…; it needs sh, sleep and cat")
 	f.StringVar(&o.tag, "version", "", "version of the manager to install, instead of this command's")
 	f.StringVar(&o.Account, "service-account", "", "existing ServiceAccount for the manager to run under (default: "+install.ServiceAccount+", which is made)")
 	f.BoolVar(&o.CertManager, "cert-manager", false, "let cert-manager issue the webhooks' certificate, instead of the manager")
@@ -122,6 +124,10 @@ func (o *initOptions) validate() error {
 		return usage("--kudo-image and --version exclude each other")
 	case o.tag != "" && install.ImageOf(o.tag) == "":
 		return usage("--version %q: must be a version such as 0.20.0", o.tag)
+	case o.PipeImage != "" && runner.CheckPipeImage(o.PipeImage) != nil:
+		return usage("--pipe-image: %s", runner.CheckPipeImage(o.PipeImage))
+	case o.PipeImage != "" && o.External:
+		return usage("--pipe-image cannot be used with --external-manager: give it to the manager")
 	case o.CertManager && o.selfSigned:
 		return usage("--cert-manager and --unsafe-self-signed-webhook-ca exclude each other")
 	case o.CertManager && o.External:
@@ -247,6 +253,9 @@ func (t *tool) prepare(ctx context.Context, c client.Client, o *initOptions) (*i
 	if live.Outside() && !o.chosen {
 		t.warn("the manager runs outside of the cluster (%s), and stays there: --kudo-image installs one in the cluster", live.WebhookURL)
 		o.External, o.WebhookURL = true, live.WebhookURL
+	}
+	if o.PipeImage == "" {
+		o.PipeImage = live.PipeImage
 	}
 	o.Settings = live.Settings
 	if err := o.settings.apply(&o.Settings); err != nil {

@@ -162,6 +162,9 @@ func deployment(obj *unstructured.Unstructured, o Options) error {
 	if o.CertManager {
 		args = append(args, "--webhook-cert-rotation=false")
 	}
+	if o.PipeImage != "" {
+		args = append(args, pipeImageArg+o.PipeImage)
+	}
 	for _, arg := range o.Args {
 		args = append(args, arg)
 	}

@@ -33,6 +33,8 @@ type Options struct {
 	CertManager bool
 	// Settings are what the administrator has decided; the strict ones if empty.
 	Settings settings.Settings
+	// PipeImage is the image that the files of Pipe tasks are read from, with its digest; the manager's default if empty.
+	PipeImage string
 	// Args are arguments of the manager's Deployment besides those that init writes.
 	Args []string
 	// Version of kudo that is written on all objects; empty for none.

@@ -83,6 +83,11 @@ func (l *Live) lookDeployment(ctx context.Context, c client.Client) error {
 	for _, container := range deployment.Spec.Template.Spec.Containers {
 		if container.Name == "manager" {
 			l.Image, l.PullPolicy = container.Image, string(container.ImagePullPolicy)
+			for _, arg := range container.Args {
+				if image, is := strings.CutPrefix(arg, pipeImageArg); is {
+					l.PipeImage = image
+				}
+			}
 		}
 	}
 	return nil

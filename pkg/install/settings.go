@@ -180,7 +180,10 @@ func (l *Live) ForeignArgs(ctx context.Context, c client.Client, objs []*unstruc
 }
 
 // ownArgs are flags that init writes for some options only.
-var ownArgs = map[string]bool{"webhook-cert-rotation": true}
+var ownArgs = map[string]bool{"webhook-cert-rotation": true, "pipe-image": true}
+
+// pipeImageArg is the manager's flag for the image of Pipe tasks.
+const pipeImageArg = "--pipe-image="
 
 func flagOf(arg string) string {
 	name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")

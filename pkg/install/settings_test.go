@@ -1,6 +1,7 @@
 package install
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,6 +50,19 @@ func TestPolicySettings(t *testing.T) {
 		if got != tc.want && !(len(tc.want) > 10 && strings.Contains(got, tc.want)) {
 			t.Errorf("%s: %s of %s is %s, want %s", tc.reason, tc.variable, tc.policy, got, tc.want)
 		}
+	}
+}
+
+// TestPipeImage: T37, the image of Pipe tasks is an argument that init writes, and so does not remove.
+func TestPipeImage(t *testing.T) {
+	const image = "example.org/box@sha256:0000000000000000000000000000000000000000000000000000000000000000"
+	containers, _, _ := unstructured.NestedSlice(find(t, Options{PipeImage: image}, "Deployment").Object, "spec", "template", "spec", "containers")
+	args := containers[0].(map[string]any)["args"].([]any)
+	if !slices.Contains(args, any("--pipe-image="+image)) {
+		t.Errorf("the arguments are %v", args)
+	}
+	if !ownArgs[flagOf("--pipe-image="+image)] {
+		t.Error("init takes it for an argument of somebody else")
 	}
 }
 
