@@ -172,7 +172,9 @@ func TestInstallVerb(t *testing.T) {
 	t.Parallel()
 	f, ns := newFleet(t), suite.NewNamespace(t)
 	write := rbacv1.PolicyRule{APIGroups: []string{"kudo.dev"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "create", "update", "patch", "delete"}}
-	editor := as(t, ns, "editor", write)
+	// The API server says the first refusal only: with the account, it can be the one about the verb install.
+	uses := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{"kudo"}, Verbs: []string{"use"}}
+	editor := as(t, ns, "editor", write, uses)
 	installer := as(t, ns, "installer", write, rbacv1.PolicyRule{APIGroups: []string{"kudo.dev"}, Resources: []string{"operatorversions"}, Verbs: []string{"install"}})
 	bound := as(t, ns, "bound", write)
 	env.Must(t, suite.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: gen.Meta(ns, "bound"),
