@@ -179,7 +179,7 @@ func (r *Runner) circle(ctx context.Context, run *Run, version string) (string, 
 		id := apply.ID{GroupVersionKind: v1beta1.GroupVersion.WithKind("Instance")}
 		id.Namespace, id.Name = run.Subject.Namespace, owners[at].Name
 		maker, err := r.engine.Lookup(ctx, id)
-		if err != nil || maker == nil {
+		if err != nil || maker == nil || maker.GetUID() != owners[at].UID { // else anybody could name an ancestor
 			return "", err
 		}
 		name, _, _ := unstructured.NestedString(maker.Object, "spec", "operatorVersion", "name")
@@ -192,7 +192,8 @@ func (r *Runner) circle(ctx context.Context, run *Run, version string) (string, 
 }
 
 // checkInstances refuses Instances among the objects of a task that would go on for ever: one that is its own ancestor by its
-// version, a chain that is too long, and more children than an Instance may have.
+// version, a chain that is too long, and more children than an Instance may have. One that names no account gets that of the
+// run: in a privileged namespace, it would have the rights of kudo.
 func (r *Runner) checkInstances(ctx context.Context, run *Run, inventory Inventory, objs []*unstructured.Unstructured) error {
 	children := map[types.NamespacedName]bool{}
 	for id := range inventory {
@@ -207,6 +208,11 @@ func (r *Runner) checkInstances(ctx context.Context, run *Run, inventory Invento
 		child := &v1beta1.Instance{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, child); err != nil {
 			return &apply.FatalError{Err: fmt.Errorf("%s: %w", apply.IDOf(obj), err)}
+		}
+		if child.Spec.ServiceAccountName == "" && !run.Privileged { // as for the children of KudoOperator tasks
+			if err := unstructured.SetNestedField(obj.Object, run.Account.Name, "spec", "serviceAccountName"); err != nil {
+				return &apply.FatalError{Err: fmt.Errorf("%s: %w", apply.IDOf(obj), err)}
+			}
 		}
 		child.Namespace = run.Subject.Namespace
 		circle, err := r.circle(ctx, run, child.OperatorVersionKey().String())

@@ -35,7 +35,7 @@ func personas(t *testing.T, ns string) {
 			{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{"kudo"}, Verbs: []string{"use"}},
 		},
 		otto:  {{APIGroups: []string{"kudo.dev"}, Resources: []string{"operatorversions", "operatorversions/status"}, Verbs: plain}},
-		nadia: {{APIGroups: []string{"kudo.dev"}, Resources: []string{"*"}, Verbs: []string{"*"}}, {APIGroups: []string{"apps"}, Resources: []string{"controllerrevisions"}, Verbs: []string{"*"}}, {APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get", "update", "patch"}}},
+		nadia: {{APIGroups: []string{"kudo.dev"}, Resources: []string{"*"}, Verbs: []string{"*"}}, {APIGroups: []string{"apps"}, Resources: []string{"controllerrevisions"}, Verbs: []string{"*"}}, {APIGroups: []string{""}, Resources: []string{"namespaces", "namespaces/status"}, Verbs: []string{"get", "update", "patch"}}},
 	}
 	for who, own := range rules {
 		env.Must(t, suite.Create(ctx, &rbacv1.Role{ObjectMeta: gen.Meta(ns, "persona-"+who), Rules: own}))

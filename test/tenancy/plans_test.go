@@ -70,6 +70,26 @@ func TestOwnAncestor(t *testing.T) {
 	}
 }
 
+// TestChildAccount: an Instance that a template makes, and that names no account, has that of the plan, and not more: in a
+// privileged namespace it would have the rights of kudo.
+func TestChildAccount(t *testing.T) {
+	ns := suite.NewNamespace(t)
+	privileged(t, ns)
+	leaf := gen.Version(ns, "leaf-1", gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))
+	ov := gen.Version(ns, "parent-1", gen.Template("i.yaml", "apiVersion: kudo.dev/v1beta1\nkind: Instance\nmetadata: {name: '{{ .Name }}-child'}\nspec: {operatorVersion: {name: leaf-1}}\n"),
+		gen.Apply("i", "i.yaml"), gen.Serial("deploy", "i"))
+	env.Must(t, suite.Create(ctx, leaf))
+	env.Must(t, suite.Create(ctx, ov))
+	i := gen.Instance("a", ov, nil)
+	i.Spec.ServiceAccountName = "kudo"
+	env.Must(t, suite.Create(ctx, i))
+	_, err := suite.Await(ctx, ns, "a", env.Long, env.Ended("deploy", 1))
+	env.Must(t, err)
+	if child := env.Read(t, suite.Cluster, &v1beta1.Instance{}, ns, "a-child"); child.Spec.ServiceAccountName != "kudo" {
+		t.Errorf("the child names account %q", child.Spec.ServiceAccountName)
+	}
+}
+
 // TestTooManyChildren is T36: the number of Instances that the plans of one make ends, too.
 func TestTooManyChildren(t *testing.T) {
 	ns := suite.NewNamespace(t)

@@ -35,8 +35,14 @@ func newScene(t *testing.T) scene {
 		ov := gen.Version(ns, "quiet-1", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))
 		env.Must(t, suite.Create(ctx, ov))
 	}
+	env.Must(t, suite.Create(ctx, &corev1.Secret{ObjectMeta: gen.Meta(s.ns, "s1"), StringData: map[string]string{"value": "b", "other": "secret"}}))
+	given := s.instance("given")
+	given.Spec.ParametersFrom = []v1beta1.ParametersSource{{Kind: "Secret", Name: "s1", Keys: map[string]string{"VALUE": "value"}}}
+	env.Must(t, suite.Create(ctx, given))
+	_, err := suite.Await(ctx, s.ns, "given", env.Long, env.Ended(v1beta1.DeployPlan, 1))
+	env.Must(t, err)
 	env.Must(t, suite.Create(ctx, s.instance("quiet")))
-	_, err := suite.Await(ctx, s.ns, "quiet", env.Long, env.Ended(v1beta1.DeployPlan, 1))
+	_, err = suite.Await(ctx, s.ns, "quiet", env.Long, env.Ended(v1beta1.DeployPlan, 1))
 	env.Must(t, err)
 	return s
 }
@@ -96,6 +102,11 @@ func (s scene) attempts() []attempt {
 		{"T8", "the same later", ann, changes(s.instance("quiet"), `{"spec":{"serviceAccountName":"deployer"}}`), fmt.Sprintf(account, "deployer")},
 		{"T9", "Secrets that she may not read", ann, makes(sources), "spec.parametersFrom names s1 and s2: ann must be allowed to get each Secret and ConfigMap it names in namespace " + s.ns},
 		{"T9", "the same later", ann, changes(s.instance("quiet"), `{"spec":{"parametersFrom":[{"kind":"ConfigMap","name":"c1"}]}}`), "spec.parametersFrom names c1: ann must be allowed to get"},
+		{"T9", "another key of a Secret that somebody else has named", ann, changes(s.instance("given"), `{"spec":{"parametersFrom":[{"kind":"Secret","name":"s1","keys":{"VALUE":"other"}}]}}`), "spec.parametersFrom names s1: ann must be allowed to get"},
+		{"T9", "another version that gets the values", ann, changes(s.instance("given"), `{"spec":{"operatorVersion":{"name":"quiet-2"}}}`), "spec.parametersFrom names s1: ann must be allowed to get"},
+		{"T14", "the same by the status of the namespace", nadia, func(_ *testing.T, c client.Client) error {
+			return c.Status().Patch(ctx, &corev1.Namespace{ObjectMeta: gen.Meta("", s.ns)}, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"kudo.dev/privileged":"true"}}}`)))
+		}, "the label kudo.dev/privileged lets plans in Namespace " + s.ns},
 		{"T10", "a version of another namespace", ann, makes(foreign), "OperatorVersion " + s.other + "/quiet-1 is of another namespace: ann needs the verb \"use\" on operatorversions.kudo.dev there"},
 		{"T10", "the same later", ann, changes(s.instance("quiet"), `{"spec":{"operatorVersion":{"namespace":"`+s.other+`"}}}`), "is of another namespace: ann needs"},
 		{"T11", "objects of others", ann, makes(adopts), "the annotation kudo.dev/adopt lets plans take over objects that others made: ann needs the verb \"adopt\" on instances.kudo.dev in namespace " + s.ns},

@@ -116,7 +116,9 @@ func (r *Reconciler) inUse(ctx context.Context, i *v1beta1.Installation, subject
 		if err != nil && !apply.Gone(err) {
 			return nil, err
 		}
-		if err == nil && successor.Installed() { // Instances of the name are the successor's, which has all that they need
+		// Instances of the name are the successor's, whose own install plan has brought all that they need. One without an
+		// install plan has brought nothing, and anybody may have written it.
+		if err == nil && successor.Spec.InstallPlan != "" && successor.Installed() {
 			return nil, nil
 		}
 	}
