@@ -133,7 +133,7 @@ func (t *tool) install(ctx context.Context, name string, o *installOptions) erro
 	if err := checkPackage(ctx, pkg, instance, installing); err != nil {
 		return err
 	}
-	if o.account.create {
+	if o.account.create && o.namespace { // before the namespace is made
 		if err := t.canConfirm(o.account.yes); err != nil {
 			return err
 		}
