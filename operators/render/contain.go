@@ -300,7 +300,7 @@ func continues(above, line string) bool {
 // difference says how the structure of a rendering differs from that with words in the place of values.
 type difference struct {
 	what string
-	// kind says that it is no difference, but a value in apiVersion or kind, of which parameter is one if that is known.
+	// kind is set if a value stands in apiVersion or kind; parameter then names the parameter of the value, if it is known.
 	kind      bool
 	parameter string
 }

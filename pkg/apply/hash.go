@@ -65,7 +65,7 @@ func Digest(obj *unstructured.Unstructured) ([sha256.Size]byte, bool) {
 	return sha256.Sum256([]byte(text)), text != ""
 }
 
-// rendered is the text of an object of which hashes are made; "" if there is none.
+// rendered returns the text that hashes of an object are computed from, or "" if the object cannot be written as JSON.
 func rendered(obj *unstructured.Unstructured) string {
 	metadata, _ := obj.Object["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)

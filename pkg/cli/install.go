@@ -14,15 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
-	"kudo.dev/kudo/operators/params"
-	"kudo.dev/kudo/operators/render"
 )
 
 type installOptions struct {
@@ -147,7 +144,7 @@ func (t *tool) install(ctx context.Context, name string, o *installOptions) erro
 	return t.installResolved(ctx, c, n, packages, installing, o)
 }
 
-// installResolved creates the OperatorVersions of packages, of which the last is the one that was asked for, and its Instance.
+// installResolved creates the OperatorVersions of the packages, dependencies first, and the Instance of the last package.
 func (t *tool) installResolved(ctx context.Context, c client.WithWatch, n *newcomer, packages []*operators.Package, installing map[string]string, o *installOptions) error {
 	namespace, pkg := n.Namespace, packages[len(packages)-1]
 	var versions []*v1beta1.OperatorVersion
@@ -299,61 +296,6 @@ func checkKubernetes(config *rest.Config, packages []*operators.Package) error {
 		}
 	}
 	return nil
-}
-
-// homeless is the error of an installation that has failed with another one, if its cause is that the namespace does not
-// exist. Nothing can be created in such a namespace, so that nobody need look before.
-func homeless(ctx context.Context, c client.Client, namespace string, failed error) error {
-	if apierrors.IsNotFound(c.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{})) {
-		return fmt.Errorf("namespace %s does not exist: create it, or use --create-namespace", namespace)
-	}
-	return failed
-}
-
-// makeNamespace creates the namespace if that was asked for, from the package's template if it has one.
-func (t *tool) makeNamespace(ctx context.Context, c client.Client, pkg *operators.Package, name string, o *installOptions, given map[string]string) error {
-	if !o.namespace {
-		return nil // homeless tells of one that is missing
-	}
-	namespace, err := namespaceOf(pkg, name, o.instance, given)
-	if err != nil {
-		return err
-	}
-	if err := c.Create(ctx, namespace); err != nil {
-		return fmt.Errorf("namespace %s: %w", name, err)
-	}
-	t.say("namespace %s created", name)
-	return nil
-}
-
-// namespaceOf renders the namespace of a package; its name is the one that the user gives.
-func namespaceOf(pkg *operators.Package, name, instance string, given map[string]string) (*unstructured.Unstructured, error) {
-	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
-	if manifest := pkg.Operator.NamespaceManifest; manifest != "" {
-		values, err := params.Resolve(pkg.Definitions(), given)
-		if err != nil {
-			return nil, err
-		}
-		rendered, err := render.New(pkg.Templates).Objects(manifest, render.Variables{
-			OperatorName: pkg.Operator.Name, OperatorVersion: pkg.Operator.OperatorVersion, AppVersion: pkg.Operator.AppVersion,
-			Name: instance, Namespace: name, Params: values,
-		}, render.WithoutNames())
-		if err != nil {
-			return nil, err
-		}
-		if len(rendered.Objects) != 1 || rendered.Objects[0].GetKind() != "Namespace" {
-			return nil, fmt.Errorf("package %s: namespaceManifest %s must hold one object of kind Namespace, and nothing else", pkg.Operator.Name, manifest)
-		}
-		namespace = rendered.Objects[0]
-	}
-	namespace.SetName(name)
-	annotations := namespace.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations["created-by"] = "kudo-cli"
-	namespace.SetAnnotations(annotations)
-	return namespace, nil
 }
 
 // installVersion creates the Operator and the OperatorVersion of a package, if they are not there, and returns the latter.

@@ -21,9 +21,6 @@ import (
 	"kudo.dev/kudo/pkg/settings"
 )
 
-// InstallerAccount is the ServiceAccount, in kudo's namespace, with whose rights install plans and CRD tarballs write.
-const InstallerAccount = "kudo-installer"
-
 // onlySettings keeps all ConfigMaps but the one with the settings out of the manager's cache.
 func onlySettings(namespace string) cache.ByObject {
 	return cache.ByObject{Namespaces: map[string]cache.Config{
@@ -125,5 +122,5 @@ func (p *privilege) measure(registry prometheus.Registerer) error {
 
 // installer is kudo's own account of a namespace.
 func installer(namespace string) apply.Account {
-	return apply.Account{Namespace: namespace, Name: InstallerAccount}
+	return apply.Account{Namespace: namespace, Name: settings.InstallerAccount}
 }

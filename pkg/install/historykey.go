@@ -218,8 +218,7 @@ func (k *HistoryKey) Remove(ctx context.Context, dryRun bool) (*Fate, error) {
 	return fate, err
 }
 
-// Unsealed lists the plans that run, and of which kudo has no sealed record, so that a new manager would not go on with
-// them: those that were started before records were sealed.
+// Unsealed lists the running plans that have no sealed record, because an older kudo started them. A new manager fails them.
 func Unsealed(ctx context.Context, c client.Client) ([]string, error) {
 	instances, versions := &v1beta1.InstanceList{}, &v1beta1.OperatorVersionList{}
 	for _, list := range []client.ObjectList{instances, versions} {

@@ -19,8 +19,6 @@ import (
 )
 
 const (
-	// InstallerAccount is the ServiceAccount that install plans and CRD tarballs write with.
-	InstallerAccount = "kudo-installer"
 	// installRole is the ClusterRole of that account. An administrator may narrow it.
 	installRole = "kudo-install-plans"
 	// RunAsRole is the ClusterRole that a namespace binds to let the manager act as its ServiceAccounts.

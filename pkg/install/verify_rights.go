@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/settings"
 )
 
 func groupKind(kind string) schema.GroupKind {
@@ -161,7 +162,7 @@ func (i *inspection) refused(ctx context.Context, policy string, obj *unstructur
 	}
 	config := rest.CopyConfig(i.config)
 	config.WarningHandler = rest.NoWarnings{}
-	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + i.live.Namespace + ":" + InstallerAccount}
+	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + i.live.Namespace + ":" + settings.InstallerAccount}
 	as, err := client.New(config, client.Options{Scheme: i.client.Scheme(), Mapper: i.client.RESTMapper()})
 	if err != nil {
 		return Finding{found.Check, Failed, err.Error(), again}
@@ -188,9 +189,9 @@ func (i *inspection) verdict(ctx context.Context, found Finding, err error) Find
 	case ctx.Err() != nil:
 		found.State, found.Remedy = Failed, again
 		found.Message = "it does not refuse what it must: it is missing, changed, or not bound"
-		found.Message += ", or ServiceAccount " + InstallerAccount + " has more rights than kudo gives it"
+		found.Message += ", or ServiceAccount " + settings.InstallerAccount + " has more rights than kudo gives it"
 	case apierrors.IsForbidden(err):
-		found.State, found.Message, found.Remedy = Failed, "cannot be tried, since ServiceAccount "+InstallerAccount+" lacks rights: "+err.Error(), again
+		found.State, found.Message, found.Remedy = Failed, "cannot be tried, since ServiceAccount "+settings.InstallerAccount+" lacks rights: "+err.Error(), again
 	default:
 		found.State, found.Message, found.Remedy = Failed, "cannot be tried: "+err.Error(), again
 	}

@@ -18,7 +18,7 @@ import (
 // and not for several goroutines.
 type Remote struct {
 	home Home
-	// Warn is told what the user should know, such as that an archive could not be kept. It may be nil.
+	// warn prints a warning for the user, for example that an archive could not be written to the cache. It may be nil.
 	warn    func(format string, args ...any)
 	timeout time.Duration
 	list    *Repositories

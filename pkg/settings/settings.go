@@ -29,6 +29,9 @@ const (
 // DefaultAccount is the ServiceAccount of Instances that name none, unless the administrator names another one.
 const DefaultAccount = "kudo"
 
+// InstallerAccount is the ServiceAccount, in kudo's namespace, with whose rights install plans and CRD tarballs write.
+const InstallerAccount = "kudo-installer"
+
 // Keys of the ConfigMap. A key that is missing is the strict choice.
 const (
 	ModeKey            = "mode"

@@ -65,7 +65,8 @@ func (p *pass) recorded(ctx context.Context, name string, st v1beta1.PlanStatus)
 	return record, version, err
 }
 
-// lose ends a run of which it is not known what it was started with. The next run holds its OperatorVersion itself.
+// lose fails a run whose record is missing or not authentic. It clears the snapshot of the baseline, so that the record of
+// the next run holds the OperatorVersion itself.
 func (p *pass) lose(name string, st v1beta1.PlanStatus, cause error) {
 	plans.Fail(&st, fmt.Sprintf("run %d of Instance %s/%s cannot go on: %s; kubectl kudo plan retry starts it anew",
 		st.Revision, p.instance.Namespace, p.instance.Name, cause), p.Clock.Now())
