@@ -4,7 +4,7 @@ SHELL := /bin/bash
 
 BIN := $(CURDIR)/bin
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS := -s -w -X kudo.dev/kudo/pkg/cli.Version=$(VERSION)
+LDFLAGS := -s -w -X kudo.dev/kudo/pkg/cli/command.Version=$(VERSION)
 
 # kudo-local holds a whole Kubernetes, whose build takes some minutes: it is kept outside of the tree, by its sources.
 K8S_VERSION := v1.36.3
@@ -13,7 +13,16 @@ LOCAL_KEY = $(shell { find cmd/kudo-local -name '*.go' -o -name 'go.*' -o -name 
 LOCAL_LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(K8S_VERSION) -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36
 
 CONTROLLER_GEN := go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.20.0
-STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.7.0
+# The cache of golangci-lint holds paths: two checkouts cannot share one.
+GOLANGCI_LINT := GOLANGCI_LINT_CACHE=$(CURDIR)/dist/lint go tool -modfile=hack/tools/go.mod golangci-lint
+
+GINKGO := go tool -modfile=hack/tools/go.mod ginkgo
+
+# RESULTS gets what each test did, for testcount, and as JUnit.
+RESULTS := dist/test
+# TESTSUM runs go test in a folder and names its results: $(call TESTSUM,folder,name).
+TESTSUM = @mkdir -p $(RESULTS); cd $(1) && go tool -modfile=$(CURDIR)/hack/tools/go.mod gotestsum --format pkgname-and-test-fails \
+	--format-hide-empty-pkg --hide-summary=skipped --jsonfile $(CURDIR)/$(RESULTS)/$(2).json --junitfile $(CURDIR)/$(RESULTS)/$(2).xml
 
 .PHONY: help
 help: ## Show this help.
@@ -46,17 +55,29 @@ kudo-local: ## Build the local control plane (and kubectl, which it is too) into
 
 .PHONY: test
 test: build lint unit integration ## Run all tests: unit tests, and suites on a real control plane.
+	@go run ./hack/testcount -all $(RESULTS)/unit.json $(RESULTS)/suites.json $(RESULTS)/local.json
 
 .PHONY: unit
 unit: ## Run the tests that need no cluster.
 	@echo "unit tests…"
-	@go test $$(go list ./... | grep -v /test/) ./test/layers
+	$(call TESTSUM,.,unit) -- $$(go list ./... | grep -v /test/) ./test/layers
+	@go run ./hack/testcount $(RESULTS)/unit.json
+
+# The longest suites begin first, so that none of them runs alone at the end.
+LONGEST := ./test/faults ./test/integration ./test/installplan ./test/testsuite
 
 .PHONY: integration
-integration: ## Run the suites, each on a real control plane of its own, two at a time.
+integration: export KUDO_LOCAL_BIN = $(BIN)/kudo-local
+integration: ## Run the suites, each on a real control plane of its own, two at a time, Ginkgo suites on four processes.
 	@echo "suites on a real control plane…"
-	@go test -count=1 -p 2 -timeout 40m $$(go list ./test/... | grep -v -e /test/layers -e /test/bench)
-	@cd cmd/kudo-local && KUDO_LOCAL_BIN=$(BIN)/kudo-local go test -count=1 -timeout 15m ./...
+	$(call TESTSUM,.,suites) --raw-command -- go run ./hack/suites -p 2 -procs 4 $$(go list $(LONGEST) ./test/... | grep -v -e /test/layers -e /test/bench)
+	@echo "the local control plane…"
+	$(call TESTSUM,cmd/kudo-local,local) -- -count=1 -timeout 15m ./...
+	@go run ./hack/testcount $(RESULTS)/suites.json $(RESULTS)/local.json
+
+.PHONY: counts
+counts: ## Record how many tests each package has run last, for make test to compare with.
+	@go run ./hack/testcount -write $(RESULTS)/*.json
 
 CHAOS_TIME ?= 10m
 # EACH are the tests that go through all writes of all scenarios.
@@ -71,24 +92,36 @@ faults: build ## Strike every write of every scenario with every fault (an hour 
 chaos: build ## Run scenarios amid a random mix of faults for CHAOS_TIME (10m); CHAOS_SEED repeats a mix.
 	@CHAOS_TIME=$(CHAOS_TIME) go test -count=1 -v -timeout 3h -run TestChaos ./test/faults
 
+FUZZ_TIME ?= 30s
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz target for FUZZ_TIME (30s); FUZZ=PATTERN runs those whose folder or name matches.
+	@hack/fuzz.sh $(FUZZ_TIME) $(FUZZ)
+
+.PHONY: race
+race: build ## Run the unit tests, and the suites of concurrent parts, with the race detector.
+	@go test -race $$(go list ./... | grep -v /test/)
+	@$(GINKGO) run --race --procs=4 --timeout=40m --fail-on-empty --require-suite ./test/apply ./test/installplan
+
 .PHONY: bench
 bench: benchmarks compare ## Run all benchmarks; for figures that count, on a machine that does nothing else.
 
 .PHONY: benchmarks
 benchmarks: build ## Run the Go benchmarks: of packages, and on a real control plane, with requests and times.
-	@go test -run '^$$' -bench . ./pkg/explore/... ./pkg/repository ./pkg/crds/... ./operators/...
-	@go test -run '^$$' -bench . -benchtime 1x -timeout 40m -p 1 ./test/bench ./test/tarballs
+	@go test -run '^$$' -bench . ./pkg/explore/... ./pkg/repository ./pkg/crdtarball/... ./operators/...
+	@go test -run '^$$' -bench . -benchtime 1x -timeout 40m -p 1 ./test/bench ./test/crdtarball
 
 .PHONY: compare
-compare: build ## Measure kudo beside Helm, kubectl and Flux's library, into docs/benchmarks.md (an hour or two; COMPARE=-quick for minutes).
-	@cd test/bench/compare && GOFLAGS=-mod=mod go run . $(COMPARE)
+compare: build ## Measure kudo beside others, into docs/benchmarks.md; fail if it became slower (an hour or two; COMPARE=-quick for minutes).
+	@cd test/bench/compare && GOFLAGS=-mod=mod go test ./... && GOFLAGS=-mod=mod go run . $(COMPARE)
 
 .PHONY: lint
-lint: ## Check formatting, vet, staticcheck, and that generated files are up to date.
+lint: ## Check formatting, vet, golangci-lint, and that generated files are up to date.
 	@echo "lint…"
-	@test -z "$$(gofmt -l apis operators plans pkg cmd test manifests)" || { gofmt -l apis operators plans pkg cmd test manifests; echo "run gofmt -w on these"; exit 1; }
+	@test -z "$$(gofmt -l apis operators plans pkg cmd test hack manifests)" || { gofmt -l apis operators plans pkg cmd test manifests; echo "run gofmt -w on these"; exit 1; }
 	@go vet ./...
-	@$(STATICCHECK) ./...
+	@$(GOLANGCI_LINT) run ./...
+	@hack/lint-fixtures.sh
 	@hack/generated.sh check "$(CONTROLLER_GEN)"
 
 .PHONY: generate

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/text"
 )
 
 // Convert makes the Operator and the OperatorVersion of a package, for a namespace. Values that the API server would
@@ -53,21 +54,21 @@ func (p *Package) ValidateNames() Errors {
 	if f.Name == "" {
 		fail("name", "a name is required, as it names the operator in the cluster")
 	} else if problems := validation.IsDNS1123Subdomain(f.Name); len(problems) > 0 {
-		fail("name", "%q cannot name an object: use lower case letters, digits, - and .", shorten(f.Name))
+		fail("name", "%q cannot name an object: use lower case letters, digits, - and .", text.Truncate(f.Name, 64))
 	} else if len(f.Name) > validation.LabelValueMaxLength {
-		fail("name", "%q is longer than %d characters, so it cannot be the label %s: shorten it", shorten(f.Name), validation.LabelValueMaxLength, v1beta1.OperatorLabel)
+		fail("name", "%q is longer than %d characters, so it cannot be the label %s: shorten it", text.Truncate(f.Name, 64), validation.LabelValueMaxLength, v1beta1.OperatorLabel)
 	}
 	if f.OperatorVersion == "" {
 		fail("operatorVersion", `a version is required, like "0.1.0"`)
 	}
 	for _, v := range []struct{ field, value string }{{"operatorVersion", f.OperatorVersion}, {"appVersion", f.AppVersion}} {
 		if v.value != "" && len(validation.IsDNS1123Subdomain(v.value)) > 0 {
-			fail(v.field, "%q is part of the name of the OperatorVersion: use lower case letters, digits, - and .", shorten(v.value))
+			fail(v.field, "%q is part of the name of the OperatorVersion: use lower case letters, digits, - and .", text.Truncate(v.value, 64))
 		}
 	}
 	name := VersionName(f.Name, f.AppVersion, f.OperatorVersion)
 	if len(errs) == 0 && len(validation.IsDNS1123Subdomain(name)) > 0 {
-		fail("name", "%q, made of name, appVersion and operatorVersion, cannot name an object (%s)", shorten(name), strings.Join(validation.IsDNS1123Subdomain(name), ", "))
+		fail("name", "%q, made of name, appVersion and operatorVersion, cannot name an object (%s)", text.Truncate(name, 64), strings.Join(validation.IsDNS1123Subdomain(name), ", "))
 	}
 	return errs
 }

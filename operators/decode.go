@@ -9,12 +9,13 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"kudo.dev/kudo/operators/document"
+	"kudo.dev/kudo/operators/yamldoc"
+	"kudo.dev/kudo/pkg/text"
 )
 
-// into decodes a document into a struct by the names of its json tags. Unlike encoding/json it goes on after a
+// decodeInto decodes a document into a struct by the names of its json tags. Unlike encoding/json it goes on after a
 // mistake, knows the line of each, and takes text as it is written: an unquoted 1.10 is "1.10".
-func (r *reader) into(file string, root *yaml.Node, target any) {
+func (r *reader) decodeInto(file string, root *yaml.Node, target any) {
 	r.file = file
 	r.value(root, reflect.ValueOf(target).Elem(), "")
 }
@@ -42,7 +43,7 @@ func (r *reader) value(n *yaml.Node, target reflect.Value, path string) {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
-	if text, scalar := document.Literal(n); scalar && text == "" && target.Kind() != reflect.String {
+	if text, scalar := yamldoc.Literal(n); scalar && text == "" && target.Kind() != reflect.String {
 		return // null
 	}
 	switch target.Kind() {
@@ -61,16 +62,16 @@ func (r *reader) value(n *yaml.Node, target reflect.Value, path string) {
 }
 
 func (r *reader) scalar(n *yaml.Node, target reflect.Value, path string) {
-	text, ok := document.Literal(n)
+	literal, ok := yamldoc.Literal(n)
 	if !ok {
 		r.fail(n.Line, path, "expected %s, found %s", expected(target.Kind()), kindOf(n))
 		return
 	}
 	if target.Kind() == reflect.String {
-		target.SetString(text)
+		target.SetString(literal)
 		return
 	}
-	value, _, err := document.Value(n)
+	value, _, err := yamldoc.Value(n)
 	if err != nil {
 		r.fail(n.Line, path, "%v", err)
 		return
@@ -82,7 +83,7 @@ func (r *reader) scalar(n *yaml.Node, target reflect.Value, path string) {
 			return
 		}
 	case int64:
-		if target.Kind() == reflect.Int {
+		if target.CanInt() && !target.OverflowInt(v) {
 			target.SetInt(v)
 			return
 		}
@@ -92,7 +93,7 @@ func (r *reader) scalar(n *yaml.Node, target reflect.Value, path string) {
 			return
 		}
 	}
-	r.fail(n.Line, path, "expected %s, found %s", expected(target.Kind()), strconv.Quote(shorten(text)))
+	r.fail(n.Line, path, "expected %s, found %s", expected(target.Kind()), strconv.Quote(text.Truncate(literal, 64)))
 }
 
 func (r *reader) list(n *yaml.Node, target reflect.Value, path string) {
@@ -132,17 +133,17 @@ func (r *reader) fields(n *yaml.Node, target reflect.Value, path string) {
 		at := join(path, e.key)
 		name := e.key
 		if !slices.Contains(names, name) {
-			name = document.Nearest(e.key, names)
+			name = text.Nearest(e.key, names)
 			switch {
 			case name == "":
-				r.doubt(e.line, at, "unknown field, ignored")
+				r.strictWarning(e.line, at, "unknown field, ignored")
 				continue
 			case !strings.EqualFold(name, e.key):
-				r.doubt(e.line, at, "unknown field, did you mean %s?", name)
+				r.strictWarning(e.line, at, "unknown field, did you mean %s?", name)
 				continue
 			}
 			// KUDO did not distinguish upper and lower case.
-			r.doubt(e.line, at, "unknown field, taken for %s", name)
+			r.strictWarning(e.line, at, "unknown field, taken for %s", name)
 		}
 		r.value(e.value, target.Field(index[name]), at)
 	}
@@ -174,7 +175,7 @@ func (r *reader) entries(n *yaml.Node, path string) []entry {
 	var entries, merged []entry
 	place := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, ok := document.Literal(n.Content[i])
+		key, ok := yamldoc.Literal(n.Content[i])
 		if !ok {
 			r.fail(n.Content[i].Line, path, "a key must be text, not %s", kindOf(n.Content[i]))
 			continue
@@ -185,7 +186,7 @@ func (r *reader) entries(n *yaml.Node, path string) []entry {
 			continue
 		}
 		if at, ok := place[key]; ok {
-			r.doubt(e.line, join(path, key), "the key stands in line %d already, whose value is lost", entries[at].line)
+			r.strictWarning(e.line, join(path, key), "the key stands in line %d already, whose value is lost", entries[at].line)
 			entries[at] = e
 			continue
 		}
@@ -217,7 +218,7 @@ func (r *reader) merge(n *yaml.Node, path string) []entry {
 			continue
 		}
 		for i := 0; i+1 < len(source.Content); i += 2 {
-			if key, ok := document.Literal(source.Content[i]); ok {
+			if key, ok := yamldoc.Literal(source.Content[i]); ok {
 				entries = append(entries, entry{key: key, line: source.Content[i].Line, value: source.Content[i+1]})
 			}
 		}
@@ -236,7 +237,7 @@ func expected(kind reflect.Kind) string {
 	switch kind {
 	case reflect.Bool:
 		return "true or false"
-	case reflect.Int:
+	case reflect.Int, reflect.Int32:
 		return "a whole number"
 	}
 	return "text"
@@ -249,14 +250,7 @@ func kindOf(n *yaml.Node) string {
 	case yaml.SequenceNode:
 		return "a list"
 	case yaml.ScalarNode:
-		return strconv.Quote(shorten(n.Value))
+		return strconv.Quote(text.Truncate(n.Value, 64))
 	}
 	return "an alias"
-}
-
-func shorten(text string) string {
-	if len(text) > 64 {
-		return strings.ToValidUTF8(text[:64], "") + "…"
-	}
-	return text
 }

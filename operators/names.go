@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/text"
 )
 
 // VersionName is the name of the OperatorVersion of a version of an operator: `<operator>-<appVersion>-<operatorVersion>`,
@@ -24,9 +25,9 @@ func DefaultInstanceName(operator string) string { return operator + "-instance"
 func CheckInstanceName(name string) error {
 	switch {
 	case len(validation.IsDNS1123Subdomain(name)) > 0:
-		return fmt.Errorf("%q cannot name an Instance: use lower case letters, digits, dots and dashes", shorten(name))
+		return fmt.Errorf("%q cannot name an Instance: use lower case letters, digits, dots and dashes", text.Truncate(name, 64))
 	case len(name) > validation.LabelValueMaxLength:
-		return fmt.Errorf("%q is longer than %d characters, so it cannot name an Instance, whose name is the label %s: shorten it", shorten(name), validation.LabelValueMaxLength, v1beta1.InstanceLabel)
+		return fmt.Errorf("%q is longer than %d characters, so it cannot name an Instance, whose name is the label %s: shorten it", text.Truncate(name, 64), validation.LabelValueMaxLength, v1beta1.InstanceLabel)
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func (p *Package) Definitions() []v1beta1.Parameter {
 	}
 	defs := make([]v1beta1.Parameter, len(p.Params.Parameters))
 	for i := range p.Params.Parameters {
-		p.Params.Parameters[i].Parameter.DeepCopyInto(&defs[i])
+		p.Params.Parameters[i].DeepCopyInto(&defs[i])
 	}
 	return defs
 }

@@ -2,7 +2,6 @@ package operators
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -14,6 +13,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/operators/render"
+	"kudo.dev/kudo/test/corpus"
 )
 
 func TestNames(t *testing.T) {
@@ -183,30 +183,11 @@ plans: {deploy: {phases: [{steps: [{tasks: [a, other]}]}]}, update: {phases: [{s
 	}
 }
 
-// corpus lists the folders of all packages by others that are here.
-func corpus(t testing.TB) []string {
-	t.Helper()
-	root := filepath.Join("..", "..", "shared", "corpus")
-	if _, err := os.Stat(root); err != nil {
-		t.Skipf("the corpus is not here: %v", err)
-	}
-	var folders []string
-	err := filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
-		if err == nil && entry.Name() == OperatorFileName {
-			folders = append(folders, filepath.Dir(path))
-		}
-		return err
-	})
-	if err != nil || len(folders) == 0 {
-		t.Fatalf("the corpus has %d packages: %v", len(folders), err)
-	}
-	return folders
-}
-
 // All packages by others are read, converted, and rendered with their defaults in each step of each plan.
 func TestCorpus(t *testing.T) {
-	for _, folder := range corpus(t) {
-		t.Run(strings.TrimPrefix(folder, "../../shared/corpus/"), func(t *testing.T) {
+	root := corpus.Require(t)
+	for _, folder := range corpus.Folders(t, root, OperatorFileName) {
+		t.Run(strings.TrimPrefix(folder, root+"/"), func(t *testing.T) {
 			p, err := Read(os.DirFS(folder))
 			if err != nil {
 				t.Fatal(err)

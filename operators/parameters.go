@@ -6,7 +6,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
-	"kudo.dev/kudo/operators/document"
+	"kudo.dev/kudo/operators/yamldoc"
 )
 
 // paramsFile is params.yaml as it is written.
@@ -31,12 +31,14 @@ type writtenParameter struct {
 	Advanced    bool          `json:"advanced"`
 	Hint        string        `json:"hint"`
 	Sensitive   bool          `json:"sensitive"`
+	Pattern     string        `json:"pattern"`
+	MaxLines    *int32        `json:"maxLines"`
 }
 
 // params decodes params.yaml.
 func (r *reader) params(root *yaml.Node) ParamsFile {
 	var written paramsFile
-	r.into(ParamsFileName, root, &written)
+	r.decodeInto(ParamsFileName, root, &written)
 	result := ParamsFile{APIVersion: written.APIVersion, Groups: written.Groups}
 	for i, w := range written.Parameters {
 		result.Parameters = append(result.Parameters, r.parameter(w, fmt.Sprintf("parameters[%d]", i)))
@@ -57,6 +59,7 @@ func (r *reader) parameter(w writtenParameter, path string) Parameter {
 	p.Parameter = v1beta1.Parameter{
 		Name: w.Name, DisplayName: w.DisplayName, Description: w.Description, Trigger: w.Trigger,
 		Type: v1beta1.ParameterType(w.Type), Required: &required, Immutable: &immutable, Sensitive: w.Sensitive,
+		Pattern: w.Pattern, MaxLines: w.MaxLines,
 	}
 	if w.Default != nil {
 		if text, null := r.text(w.Default, path+".default"); !null {
@@ -75,7 +78,7 @@ func (r *reader) parameter(w writtenParameter, path string) Parameter {
 }
 
 func (r *reader) text(n *yaml.Node, path string) (text string, null bool) {
-	text, null, err := document.Text(n)
+	text, null, err := yamldoc.Text(n)
 	if err != nil {
 		r.fail(n.Line, path, "%v", err)
 	}

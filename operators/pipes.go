@@ -37,7 +37,7 @@ func Pipes(spec *v1beta1.OperatorVersionSpec, instance, running string) (map[str
 		return out, nil
 	}
 	for _, name := range preferred(spec.Plans, running) {
-		own := map[string]string{}
+		own, keys := map[string]string{}, map[string]string{} // keys are those of artifacts
 		for _, phase := range spec.Plans[name].Phases {
 			for _, step := range phase.Steps {
 				for _, used := range step.Tasks {
@@ -46,12 +46,10 @@ func Pipes(spec *v1beta1.OperatorVersionSpec, instance, running string) (map[str
 						if _, double := own[pipe.Key]; double {
 							return nil, fmt.Errorf("plan %s makes pipe %q twice: give each pipe of a plan a key of its own", name, pipe.Key)
 						}
-						for other, same := range own {
-							if same == artifact {
-								return nil, fmt.Errorf("plan %s makes %s of pipe %q and of pipe %q: give them keys that differ in letters or digits", name, artifact, min(other, pipe.Key), max(other, pipe.Key))
-							}
+						if other, same := keys[artifact]; same {
+							return nil, fmt.Errorf("plan %s makes %s of pipe %q and of pipe %q: give them keys that differ in letters or digits", name, artifact, min(other, pipe.Key), max(other, pipe.Key))
 						}
-						own[pipe.Key] = artifact
+						own[pipe.Key], keys[artifact] = artifact, pipe.Key
 					}
 				}
 			}

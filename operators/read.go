@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"kudo.dev/kudo/operators/document"
+	"kudo.dev/kudo/operators/yamldoc"
 )
 
 // Bounds of a package. An OperatorVersion, which holds the package, is stored in etcd, whose limit is 1.5 MiB.
@@ -45,7 +45,7 @@ func Read(fsys fs.FS, opts ...Option) (*Package, error) {
 	}
 	p := &Package{Templates: map[string]string{}, lines: r.lines}
 	if root := r.yaml(OperatorFileName); root != nil {
-		r.into(OperatorFileName, root, &p.Operator)
+		r.decodeInto(OperatorFileName, root, &p.Operator)
 		r.apiVersion(OperatorFileName, p.Operator.APIVersion)
 	}
 	if root := r.yaml(ParamsFileName); root != nil {
@@ -81,8 +81,8 @@ func (r *reader) warn(line int, field, format string, args ...any) {
 	r.warnings = append(r.warnings, Finding{File: r.file, Line: line, Field: field, Message: fmt.Sprintf(format, args...)})
 }
 
-// doubt is a warning that strict reading makes an error.
-func (r *reader) doubt(line int, field, format string, args ...any) {
+// strictWarning is a warning that strict reading makes an error.
+func (r *reader) strictWarning(line int, field, format string, args ...any) {
 	if r.strict {
 		r.fail(line, field, format, args...)
 	} else {
@@ -109,8 +109,8 @@ func (r *reader) yaml(name string) *yaml.Node {
 		r.fail(0, "", "%v", err)
 		return nil
 	}
-	root, err := document.First(text)
-	var at *document.Error
+	root, err := yamldoc.First(text)
+	var at *yamldoc.Error
 	switch {
 	case errors.As(err, &at):
 		r.fail(at.Line, "", "%s", at.Reason)
@@ -124,7 +124,7 @@ func (r *reader) yaml(name string) *yaml.Node {
 }
 
 func isEmpty(root *yaml.Node) bool {
-	text, scalar := document.Literal(root)
+	text, scalar := yamldoc.Literal(root)
 	return scalar && text == ""
 }
 
@@ -135,7 +135,7 @@ func (r *reader) notFound(name string) string {
 		where = "the root of the package"
 	}
 	message := fmt.Sprintf("file not found in %s", where)
-	if folder := r.below(name); folder != "" {
+	if folder := r.findRoot(name); folder != "" {
 		switch {
 		case r.packed:
 			return fmt.Sprintf("%s; it is in the folder %s of the archive: pack that folder by itself, with kubectl kudo package create", message, folder)
@@ -148,8 +148,8 @@ func (r *reader) notFound(name string) string {
 	return message + "; a package is a folder with operator.yaml, params.yaml and templates"
 }
 
-// below finds a folder that holds a file: one of the root, and in an archive, which is in memory, any.
-func (r *reader) below(name string) string {
+// findRoot finds a folder that holds a file: one of the root, and in an archive, which is in memory, any.
+func (r *reader) findRoot(name string) string {
 	folder := ""
 	_ = fs.WalkDir(r.fsys, ".", func(at string, entry fs.DirEntry, err error) error {
 		switch {
@@ -226,7 +226,7 @@ func (r *reader) templates(into map[string]string) {
 		}
 		key := name[strings.LastIndex("/"+name, "/"+TemplatesFolder+"/")+len(TemplatesFolder)+1:]
 		if first, ok := from[key]; ok {
-			r.fail(0, "", "tasks would know this template by the same name %q as %s: rename one of the two", key, first)
+			r.fail(0, "", "this template has the same name in tasks %q as %s: rename one of the two", key, first)
 			return nil
 		}
 		from[key] = name

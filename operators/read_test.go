@@ -101,6 +101,7 @@ plans:
 
 func TestReadParameters(t *testing.T) {
 	yes, no := true, false
+	two := int32(2)
 	text := func(s string) *string { return &s }
 	for name, tc := range map[string]struct {
 		reason, yaml string
@@ -117,6 +118,7 @@ func TestReadParameters(t *testing.T) {
 		"Array":      {"arrays are YAML", "{name: A, type: array, default: [80, 12345678, x]}", Parameter{Parameter: v1beta1.Parameter{Name: "A", Type: "array", Default: text("- 80\n- 12345678\n- x\n"), Required: &yes, Immutable: &no}}},
 		"Map":        {"maps are YAML with sorted keys", "{name: A, type: map, default: {b: 1, a: {c: 'yes'}}}", Parameter{Parameter: v1beta1.Parameter{Name: "A", Type: "map", Default: text("a:\n  c: \"yes\"\nb: 1\n"), Required: &yes, Immutable: &no}}},
 		"Enum":       {"enums are text", "{name: A, enum: [1, 2.50, true, x], default: 1}", Parameter{Parameter: v1beta1.Parameter{Name: "A", Enum: &[]string{"1", "2.50", "true", "x"}, Default: text("1"), Required: &yes, Immutable: &no}}},
+		"Bounds":     {"texts may be bounded", "{name: A, pattern: '[a-z]+', maxLines: 2}", Parameter{Parameter: v1beta1.Parameter{Name: "A", Pattern: "[a-z]+", MaxLines: &two, Required: &yes, Immutable: &no}}},
 		"EnumEmpty":  {"an empty enum is one", "{name: A, enum: []}", Parameter{Parameter: v1beta1.Parameter{Name: "A", Enum: &[]string{}, Required: &yes, Immutable: &no}}},
 		"Display":    {"fields of the package only", "{name: A, displayName: a, description: b, trigger: c, group: d, advanced: true, hint: e}", Parameter{Parameter: v1beta1.Parameter{Name: "A", DisplayName: "a", Description: "b", Trigger: "c", Required: &yes, Immutable: &no}, Group: "d", Advanced: true, Hint: "e"}},
 		"LetterCase": {"KUDO did not distinguish upper and lower case", "{Name: A, displayname: a}", Parameter{Parameter: v1beta1.Parameter{Name: "A", DisplayName: "a", Required: &yes, Immutable: &no}}},
@@ -217,7 +219,7 @@ func TestReadErrors(t *testing.T) {
 		"Folder": {"a folder in place of a file", tree(map[string]string{"operator.yaml/x": "", "params.yaml": ""}), []string{"operator.yaml: is no regular file"}},
 		"Large":  {"large files", tree(map[string]string{"operator.yaml": "name: x", "params.yaml": "", "templates/a.yaml": strings.Repeat("a", MaxFile+1)}), []string{"templates/a.yaml: has more than the 1572864 bytes allowed"}},
 		"Same": {"two templates of one name", tree(map[string]string{"operator.yaml": "name: x", "params.yaml": "", "templates/a.yaml": "", "templates/x/templates/a.yaml": ""}), []string{
-			`templates/x/templates/a.yaml: tasks would know this template by the same name "a.yaml" as templates/a.yaml: rename one of the two`}},
+			`templates/x/templates/a.yaml: this template has the same name in tasks "a.yaml" as templates/a.yaml: rename one of the two`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Read(tc.fsys, WithPath("./here"))

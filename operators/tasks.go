@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
-	"kudo.dev/kudo/operators/document"
+	"kudo.dev/kudo/pkg/text"
 )
 
 var taskKinds = []string{v1beta1.ApplyTask, v1beta1.DeleteTask, v1beta1.ToggleTask, v1beta1.DummyTask, v1beta1.PipeTask, v1beta1.KudoOperatorTask}
@@ -25,7 +25,7 @@ func (p *Package) ValidateTasks() Errors {
 		case v1beta1.ToggleTask:
 			c.templates("resources", task.Spec.Resources)
 			if task.Spec.Parameter == "" {
-				c.fail("spec.parameter", "a Toggle needs the name of the parameter that decides")
+				c.fail("spec.parameter", "a Toggle needs the name of the parameter that selects")
 			}
 		case v1beta1.PipeTask:
 			c.template("spec.pod", task.Spec.Pod)
@@ -94,14 +94,14 @@ func (c *taskChecker) fail(field, format string, args ...any) {
 
 func (c *taskChecker) kind(kind string) {
 	hint := "use one of Apply, Delete, Toggle, Dummy, Pipe, KudoOperator"
-	if near := document.Nearest(kind, taskKinds); near != "" {
+	if near := text.Nearest(kind, taskKinds); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	if kind == "" {
 		c.fail("kind", "the kind is missing: %s", hint)
 		return
 	}
-	c.fail("kind", "there is no kind %q: %s", shorten(kind), hint)
+	c.fail("kind", "there is no kind %q: %s", text.Truncate(kind, 64), hint)
 }
 
 func (c *taskChecker) templates(field string, names []string) {
@@ -119,10 +119,10 @@ func (c *taskChecker) template(field, name string) {
 		return
 	}
 	hint := ""
-	if near := document.Nearest(name, slices.Sorted(maps.Keys(c.pkg.Templates))); near != "" {
+	if near := text.Nearest(name, slices.Sorted(maps.Keys(c.pkg.Templates))); near != "" {
 		hint = ", did you mean " + near + "?"
 	}
-	c.fail(field, "there is no template %q in %s%s", shorten(name), TemplatesFolder, hint)
+	c.fail(field, "there is no template %q in %s%s", text.Truncate(name, 64), TemplatesFolder, hint)
 }
 
 var pipeKey = regexp.MustCompile(`^[a-zA-Z0-9_\-]+$`)
@@ -132,9 +132,9 @@ func (c *taskChecker) pipe(field string, pipe v1beta1.PipeSpec) {
 		c.fail(field, "exactly one of file and envFile is needed")
 	}
 	if pipe.Kind != "Secret" && pipe.Kind != "ConfigMap" {
-		c.fail(field+".kind", "there is no kind of pipe %q: use Secret or ConfigMap", shorten(pipe.Kind))
+		c.fail(field+".kind", "there is no kind of pipe %q: use Secret or ConfigMap", text.Truncate(pipe.Kind, 64))
 	}
 	if !pipeKey.MatchString(pipe.Key) {
-		c.fail(field+".key", "%q is no key: use letters, digits, _ and -", shorten(pipe.Key))
+		c.fail(field+".key", "%q is no key: use letters, digits, _ and -", text.Truncate(pipe.Key, 64))
 	}
 }

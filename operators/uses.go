@@ -14,9 +14,11 @@ import (
 type Role string
 
 const (
-	// Applied objects are written, Deleted ones deleted, Toggled ones either, as a parameter says.
+	// Applied objects are written.
 	Applied Role = "apply"
+	// Deleted objects are deleted.
 	Deleted Role = "delete"
+	// Toggled objects are written or deleted, as a parameter says.
 	Toggled Role = "toggle"
 	// PipePod is the pod of a Pipe task, to which the engine gives its name and a container.
 	PipePod Role = "pod"

@@ -6,8 +6,8 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
-// Fits tells whether the status of a run lists every place of the plan.
-func Fits(plan v1beta1.Plan, st v1beta1.PlanStatus) bool {
+// Matches reports whether the status of a run lists every place of the plan.
+func Matches(plan v1beta1.Plan, st v1beta1.PlanStatus) bool {
 	if len(plan.Phases) != len(st.Phases) {
 		return false
 	}
@@ -28,9 +28,9 @@ func fitsStep(step v1beta1.Step, st v1beta1.StepStatus) bool {
 	return st.Name == step.Name && slices.EqualFunc(step.Tasks, st.Tasks, func(name string, t v1beta1.TaskStatus) bool { return t.Name == name })
 }
 
-// Fit completes the status of a run that another engine began, so that it lists every place of the plan. Phases and
+// AlignStatus completes the status of a run that another engine began, so that it lists every place of the plan. Phases and
 // steps are matched by name, tasks by name and place. What is not in the plan goes; what is known stays.
-func Fit(plan v1beta1.Plan, st *v1beta1.PlanStatus) {
+func AlignStatus(plan v1beta1.Plan, st *v1beta1.PlanStatus) {
 	want := phases(plan, v1beta1.Pending)
 	for i := range want {
 		for _, old := range st.Phases {
@@ -43,7 +43,7 @@ func Fit(plan v1beta1.Plan, st *v1beta1.PlanStatus) {
 }
 
 func fitPhase(phase *v1beta1.PhaseStatus, old v1beta1.PhaseStatus) {
-	if untouched(old.Status) {
+	if isUnstarted(old.Status) {
 		return
 	}
 	phase.Status, phase.Message = old.Status, old.Message
@@ -55,7 +55,7 @@ func fitPhase(phase *v1beta1.PhaseStatus, old v1beta1.PhaseStatus) {
 			}
 		}
 		if step.Status != v1beta1.Complete {
-			phase.Status = demote(phase.Status)
+			phase.Status = reopen(phase.Status)
 		}
 	}
 }
@@ -63,7 +63,7 @@ func fitPhase(phase *v1beta1.PhaseStatus, old v1beta1.PhaseStatus) {
 // fitStep: KUDO kept no tasks, so they take the step's status. A task that is known is taken over; one that is not has
 // still to run.
 func fitStep(step *v1beta1.StepStatus, old v1beta1.StepStatus) {
-	if untouched(old.Status) {
+	if isUnstarted(old.Status) {
 		return
 	}
 	names := step.Tasks
@@ -82,10 +82,10 @@ func fitStep(step *v1beta1.StepStatus, old v1beta1.StepStatus) {
 	}
 }
 
-func untouched(s v1beta1.ExecutionStatus) bool { return s == "" || s == v1beta1.NeverRun }
+func isUnstarted(s v1beta1.ExecutionStatus) bool { return s == "" || s == v1beta1.NeverRun }
 
-// demote takes back a COMPLETE that does not hold.
-func demote(s v1beta1.ExecutionStatus) v1beta1.ExecutionStatus {
+// reopen takes back a COMPLETE that does not hold.
+func reopen(s v1beta1.ExecutionStatus) v1beta1.ExecutionStatus {
 	if s == v1beta1.Complete {
 		return v1beta1.InProgress
 	}

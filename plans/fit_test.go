@@ -63,15 +63,15 @@ func TestFit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			st := tc.status
-			if Fits(plan, st) {
+			if Matches(plan, st) {
 				t.Fatalf("%s: a status without all places does not fit", tc.reason)
 			}
-			Fit(plan, &st)
-			if !Fits(plan, st) || st.UID != "kudo" {
+			AlignStatus(plan, &st)
+			if !Matches(plan, st) || st.UID != "kudo" {
 				t.Fatalf("%s: the run goes on, and fits: %+v", tc.reason, st)
 			}
-			Summarise(plan, &st, epoch)
-			if diff := cmp.Diff(tc.want, text(st)); diff != "" {
+			Summarize(plan, &st, epoch)
+			if diff := cmp.Diff(tc.want, format(st)); diff != "" {
 				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
 			}
 			if diff := cmp.Diff(tc.ready, Ready(plan, kinds, st)); diff != "" {
@@ -86,7 +86,7 @@ func TestFitKeepsTimes(t *testing.T) {
 	old := v1beta1.Plan{Phases: []v1beta1.Phase{phase("p", "", step("s", "a"))}}
 	st := Start("deploy", old, "u", 1, epoch)
 	Record(old, &st, Place{0, 0, 0}, waits, epoch)
-	Fit(plan, &st)
+	AlignStatus(plan, &st)
 	got := st.Phases[0].Steps[0]
 	if got.StartedTimestamp == nil || got.Tasks[0].Message != waits.Message || got.Tasks[1].Status != v1beta1.Pending {
 		t.Errorf("what is known of a step stays: %+v", got)
@@ -111,7 +111,7 @@ func TestFits(t *testing.T) {
 		"Empty":    {"no phases", v1beta1.Plan{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Fits(tc.plan, Start("deploy", plan, "u", 1, epoch)); got != tc.want {
+			if got := Matches(tc.plan, Start("deploy", plan, "u", 1, epoch)); got != tc.want {
 				t.Errorf("%s: fits %v, want %v", tc.reason, got, tc.want)
 			}
 		})
@@ -143,7 +143,7 @@ func TestLast(t *testing.T) {
 		"NoTime":  {"1.3: the time is nullable", all{"a": {Status: v1beta1.Complete}, "b": ended(v1beta1.Complete, 0, 5), "c": {Status: v1beta1.Complete}}, "b", "", v1beta1.AggregatedStatus{Status: v1beta1.Complete, Message: "m"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff([]any{tc.last, tc.running, tc.aggregate}, []any{Last(tc.all), Running(tc.all), Aggregate(tc.all)}); diff != "" {
+			if diff := cmp.Diff([]any{tc.last, tc.running, tc.aggregate}, []any{LatestPlan(tc.all), Running(tc.all), Aggregate(tc.all)}); diff != "" {
 				t.Errorf("%s: last, running, aggregate: -want +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -152,28 +152,28 @@ func TestLast(t *testing.T) {
 
 func TestList(t *testing.T) {
 	plan := serial(phase("p", "", step("s", "a")))
-	all := List(nil, map[string]v1beta1.Plan{"deploy": plan, "empty": {}})
-	if diff := cmp.Diff([]string{"never p=never p/s=never(a=never)", "never"}, []string{text(all["deploy"]), text(all["empty"])}); diff != "" {
+	all := WithNeverRun(nil, map[string]v1beta1.Plan{"deploy": plan, "empty": {}})
+	if diff := cmp.Diff([]string{"never p=never p/s=never(a=never)", "never"}, []string{format(all["deploy"]), format(all["empty"])}); diff != "" {
 		t.Errorf("2.1: every plan of the version is listed, NEVER_RUN: -want +got:\n%s", diff)
 	}
 	all["deploy"] = play(t, plan, []event{{Place{0, 0, 0}, done}})
 	all["gone"] = ended(v1beta1.Complete, 1, 1)
 	next := serial(phase("p", "", step("s", "a"), step("new", "a")))
-	all = List(all, map[string]v1beta1.Plan{"deploy": next, "empty": next})
+	all = WithNeverRun(all, map[string]v1beta1.Plan{"deploy": next, "empty": next})
 	if diff := cmp.Diff([]string{"deploy", "empty", "gone"}, Names(all)); diff != "" {
 		t.Errorf("2.1: plans that vanished stay: -want +got:\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"done p=done p/s=done(a=done)", "never p=never p/s=never(a=never) p/new=never(a=never)"}, []string{text(all["deploy"]), text(all["empty"])}); diff != "" {
+	if diff := cmp.Diff([]string{"done p=done p/s=done(a=done)", "never p=never p/s=never(a=never) p/new=never(a=never)"}, []string{format(all["deploy"]), format(all["empty"])}); diff != "" {
 		t.Errorf("after an upgrade a plan that ran keeps its last run, one that did not shows its new phases: -want +got:\n%s", diff)
 	}
 }
 
 func TestFirstOf(t *testing.T) {
 	defined := map[string]v1beta1.Plan{"update": {}, "deploy": {}}
-	if got := FirstOf(defined, "upgrade", "update", "deploy"); got != "update" {
+	if got := FirstDefined(defined, "upgrade", "update", "deploy"); got != "update" {
 		t.Errorf("rule 2: the first that the version has, got %q", got)
 	}
-	if got := FirstOf(nil, "upgrade"); got != "" {
+	if got := FirstDefined(nil, "upgrade"); got != "" {
 		t.Errorf("none, got %q", got)
 	}
 }

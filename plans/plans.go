@@ -5,12 +5,12 @@ package plans
 import (
 	"fmt"
 	"time"
-	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/text"
 )
 
 // Place is where a task stands in a plan. One task may stand at several places.
@@ -26,7 +26,7 @@ const (
 	Done
 	// Transient tasks met an error that retrying may cure.
 	Transient
-	// Fatal tasks have failed for good.
+	// Fatal tasks have failed permanently.
 	Fatal
 )
 
@@ -49,8 +49,8 @@ func Start(name string, plan v1beta1.Plan, uid types.UID, revision int64, now ti
 	}
 }
 
-// Never returns the status of a plan that has not been run.
-func Never(name string, plan v1beta1.Plan) v1beta1.PlanStatus {
+// NotRunStatus returns the status of a plan that has not been run.
+func NotRunStatus(name string, plan v1beta1.Plan) v1beta1.PlanStatus {
 	return v1beta1.PlanStatus{Name: name, Status: v1beta1.NeverRun, Phases: phases(plan, v1beta1.NeverRun)}
 }
 
@@ -70,7 +70,7 @@ func phases(plan v1beta1.Plan, status v1beta1.ExecutionStatus) []v1beta1.PhaseSt
 	return out
 }
 
-// RunOnce tells whether a task of this kind must not be run again in its run once it is done (engine rule 9).
+// RunOnce reports whether a task of this kind must not be run again in its run once it is done (engine rule 9).
 func RunOnce(kind string) bool {
 	return kind == v1beta1.DeleteTask || kind == v1beta1.PipeTask || kind == v1beta1.DummyTask
 }
@@ -121,8 +121,8 @@ func Ready(plan v1beta1.Plan, kinds map[string]string, st v1beta1.PlanStatus) []
 	return out
 }
 
-// Enter notes that the step of a task is being worked on.
-func Enter(st *v1beta1.PlanStatus, at Place, now time.Time) {
+// MarkStepStarted notes that the step of a task is being worked on.
+func MarkStepStarted(st *v1beta1.PlanStatus, at Place, now time.Time) {
 	if step := &st.Phases[at.Phase].Steps[at.Step]; step.StartedTimestamp == nil {
 		started := metav1.NewMicroTime(now)
 		step.StartedTimestamp = &started
@@ -142,7 +142,7 @@ func Record(plan v1beta1.Plan, st *v1beta1.PlanStatus, at Place, o Outcome, now 
 		started := metav1.NewMicroTime(now)
 		step.StartedTimestamp = &started
 	}
-	task.Message, task.Ready, task.Total = bounded(o.Message), int32(o.Ready), int32(o.Total)
+	task.Message, task.Ready, task.Total = text.Truncate(o.Message, maxMessage), int32(o.Ready), int32(o.Total)
 	switch o.State {
 	case Done:
 		task.Status, task.Message = v1beta1.Complete, ""
@@ -153,29 +153,17 @@ func Record(plan v1beta1.Plan, st *v1beta1.PlanStatus, at Place, o Outcome, now 
 	case Fatal:
 		task.Status = v1beta1.FatalError
 	}
-	Summarise(plan, st, now)
-	return touched(before, st, now)
+	Summarize(plan, st, now)
+	return stampChange(before, st, now)
 }
 
-// longest is the length in bytes of a task's message in the status. A task may speak of thousands of objects, and the
+// maxMessage is the length in bytes of a task's message in the status. A task may speak of thousands of objects, and the
 // status of all tasks has to fit into one object of the API.
-const longest = 2048
+const maxMessage = 2048
 
-// bounded cuts a message that is too long, and says so.
-func bounded(message string) string {
-	if len(message) <= longest {
-		return message
-	}
-	cut := longest
-	for !utf8.RuneStart(message[cut]) {
-		cut--
-	}
-	return fmt.Sprintf("%s… (%d bytes more)", message[:cut], len(message)-cut)
-}
-
-// Summarise derives the status of steps, phases and plan from the tasks'. Only steps show transient errors, as in KUDO.
+// Summarize derives the status of steps, phases and plan from the tasks'. Only steps show transient errors, as in KUDO.
 // What has not been reached stays as it is: a step without tasks is done when its turn comes.
-func Summarise(plan v1beta1.Plan, st *v1beta1.PlanStatus, now time.Time) {
+func Summarize(plan v1beta1.Plan, st *v1beta1.PlanStatus, now time.Time) {
 	if st.Status.IsTerminal() {
 		return
 	}
@@ -183,10 +171,10 @@ func Summarise(plan v1beta1.Plan, st *v1beta1.PlanStatus, now time.Time) {
 	for i := range st.Phases {
 		phase := &st.Phases[i]
 		if reached {
-			summarisePhase(st.Name, plan.Phases[i].Strategy, phase, now)
+			summarizePhase(st.Name, plan.Phases[i].Strategy, phase, now)
 		}
 		complete = complete && phase.Status == v1beta1.Complete
-		reached = reached && passed(plan.Strategy, phase.Status)
+		reached = reached && admitsNext(plan.Strategy, phase.Status)
 		if phase.Status == v1beta1.FatalError && fatal == "" {
 			fatal = phase.Message
 		}
@@ -198,26 +186,26 @@ func Summarise(plan v1beta1.Plan, st *v1beta1.PlanStatus, now time.Time) {
 	case complete:
 		finish(st, v1beta1.Complete, "", now)
 	default:
-		st.Status, st.Message = v1beta1.InProgress, awaited(plan, *st)
+		st.Status, st.Message = v1beta1.InProgress, waitMessage(plan, *st)
 	}
 }
 
-// passed tells whether what stands behind something with this status has its turn.
-func passed(strategy v1beta1.Strategy, s v1beta1.ExecutionStatus) bool {
+// admitsNext reports whether what stands behind something with this status has its turn.
+func admitsNext(strategy v1beta1.Strategy, s v1beta1.ExecutionStatus) bool {
 	return s == v1beta1.Complete || strategy != v1beta1.Serial && s != v1beta1.FatalError
 }
 
-func summarisePhase(plan string, strategy v1beta1.Strategy, phase *v1beta1.PhaseStatus, now time.Time) {
+func summarizePhase(plan string, strategy v1beta1.Strategy, phase *v1beta1.PhaseStatus, now time.Time) {
 	complete, started, reached := true, false, true
 	phase.Message = ""
 	for i := range phase.Steps {
 		step := &phase.Steps[i]
 		if reached {
-			summariseStep(plan+"."+phase.Name+"."+step.Name, step, now)
+			summarizeStep(plan+"."+phase.Name+"."+step.Name, step, now)
 		}
 		complete = complete && step.Status == v1beta1.Complete
 		started = started || step.Status != v1beta1.Pending
-		reached = reached && passed(strategy, step.Status)
+		reached = reached && admitsNext(strategy, step.Status)
 		if step.Status == v1beta1.FatalError && phase.Message == "" {
 			phase.Message = step.Message
 		}
@@ -232,9 +220,9 @@ func summarisePhase(plan string, strategy v1beta1.Strategy, phase *v1beta1.Phase
 	}
 }
 
-// summariseStep goes by the tasks alone. A step that is complete opens again if one of its tasks was looked at once more
+// summarizeStep goes by the tasks alone. A step that is complete opens again if one of its tasks was looked at again
 // in the same round, and is not done any more.
-func summariseStep(path string, step *v1beta1.StepStatus, now time.Time) {
+func summarizeStep(path string, step *v1beta1.StepStatus, now time.Time) {
 	complete, started := true, step.StartedTimestamp != nil
 	message, transient, fatal := "", "", ""
 	for _, task := range step.Tasks {
@@ -274,8 +262,8 @@ func completeStep(step *v1beta1.StepStatus, now time.Time) {
 	step.Status, step.Message, step.FinishedTimestamp = v1beta1.Complete, "", &end
 }
 
-// awaited is the message of the first open step that has one, with its place.
-func awaited(plan v1beta1.Plan, st v1beta1.PlanStatus) string {
+// waitMessage is the message of the first open step that has one, with its place.
+func waitMessage(plan v1beta1.Plan, st v1beta1.PlanStatus) string {
 	for i := range plan.Phases {
 		for _, step := range st.Phases[i].Steps {
 			if step.Status != v1beta1.Complete && step.Message != "" {
@@ -289,7 +277,7 @@ func awaited(plan v1beta1.Plan, st v1beta1.PlanStatus) string {
 	return ""
 }
 
-// Fail ends a run for good, with a message.
+// Fail fails a run, with a message.
 func Fail(st *v1beta1.PlanStatus, message string, now time.Time) {
 	if !st.Status.IsTerminal() {
 		finish(st, v1beta1.FatalError, message, now)
@@ -301,8 +289,8 @@ func finish(st *v1beta1.PlanStatus, status v1beta1.ExecutionStatus, message stri
 	st.Status, st.Message, st.FinishedTimestamp, st.LastUpdatedTimestamp = status, message, &end, stamp(now)
 }
 
-// touched stamps a status that has changed.
-func touched(before, st *v1beta1.PlanStatus, now time.Time) bool {
+// stampChange stamps a status that has changed.
+func stampChange(before, st *v1beta1.PlanStatus, now time.Time) bool {
 	st.LastUpdatedTimestamp = before.LastUpdatedTimestamp
 	if equal(before, st) {
 		return false

@@ -45,8 +45,8 @@ type event struct {
 	o  Outcome
 }
 
-// text draws a status: plan, then phases, steps and tasks.
-func text(st v1beta1.PlanStatus) string {
+// format writes a status on one line: plan, then phases, steps and tasks.
+func format(st v1beta1.PlanStatus) string {
 	short := map[v1beta1.ExecutionStatus]string{
 		v1beta1.NeverRun: "never", v1beta1.Pending: "pending", v1beta1.InProgress: "going", v1beta1.TransientError: "error",
 		v1beta1.FatalError: "fatal", v1beta1.Complete: "done",
@@ -70,7 +70,7 @@ func text(st v1beta1.PlanStatus) string {
 func play(t *testing.T, plan v1beta1.Plan, events []event) v1beta1.PlanStatus {
 	t.Helper()
 	st := Start("deploy", plan, "run-1", 1, epoch)
-	Summarise(plan, &st, epoch)
+	Summarize(plan, &st, epoch)
 	for i, e := range events {
 		st = stored(t, st)
 		Record(plan, &st, e.at, e.o, epoch.Add(time.Duration(i+1)*time.Second))
@@ -139,7 +139,7 @@ func TestRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			st := play(t, tc.plan, tc.events)
-			if diff := cmp.Diff(tc.want, text(st)); diff != "" {
+			if diff := cmp.Diff(tc.want, format(st)); diff != "" {
 				t.Errorf("%s: status: -want +got:\n%s", tc.reason, diff)
 			}
 			if diff := cmp.Diff(tc.ready, Ready(tc.plan, kinds, st)); diff != "" {
@@ -188,7 +188,7 @@ func TestStep(t *testing.T) {
 				plan.Phases[1].Steps = []v1beta1.Step{step("s", "a")}
 			}
 			st := play(t, plan, tc.events)
-			_, got, _ := strings.Cut(text(st), "p/s=")
+			_, got, _ := strings.Cut(format(st), "p/s=")
 			got, _, _ = strings.Cut(got, " behind")
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
@@ -260,15 +260,15 @@ func TestRecordTellsChanges(t *testing.T) {
 	}
 	Record(plan, &st, Place{0, 1, 0}, done, later)
 	if st.Status != v1beta1.Complete || st.FinishedTimestamp == nil {
-		t.Errorf("the run is over: %s", text(st))
+		t.Errorf("the run is over: %s", format(st))
 	}
 }
 
 func TestEnter(t *testing.T) {
 	plan := serial(phase("p", v1beta1.Serial, step("s", "a")))
 	st := Start("deploy", plan, "u", 1, epoch)
-	Enter(&st, Place{0, 0, 0}, epoch.Add(time.Second))
-	Enter(&st, Place{0, 0, 0}, epoch.Add(time.Hour))
+	MarkStepStarted(&st, Place{0, 0, 0}, epoch.Add(time.Second))
+	MarkStepStarted(&st, Place{0, 0, 0}, epoch.Add(time.Hour))
 	Record(plan, &st, Place{0, 0, 0}, done, epoch.Add(2*time.Second))
 	s := st.Phases[0].Steps[0]
 	if s.StartedTimestamp == nil || !s.StartedTimestamp.Time.Equal(epoch.Add(time.Second)) || !s.FinishedTimestamp.Time.Equal(epoch.Add(2*time.Second)) {
@@ -284,7 +284,7 @@ func TestTerminalRunsDoNotChange(t *testing.T) {
 		if Record(plan, &st, Place{0, 0, 0}, waits, epoch.Add(time.Hour)) {
 			t.Errorf("2.2: nothing is recorded in a run that is %s", st.Status)
 		}
-		Summarise(plan, &st, epoch.Add(time.Hour))
+		Summarize(plan, &st, epoch.Add(time.Hour))
 		Fail(&st, "cancelled", epoch.Add(time.Hour))
 		if diff := cmp.Diff(before, stored(t, st)); diff != "" || Ready(plan, kinds, st) != nil {
 			t.Errorf("2.2: a run that is %s stays as it is, and nothing of it is ready: -want +got:\n%s", st.Status, diff)
@@ -304,7 +304,7 @@ func TestRestart(t *testing.T) {
 	plan := serial(phase("p", "", step("s", "d", "a")))
 	old := play(t, plan, []event{{Place{0, 0, 0}, done}, {Place{0, 0, 1}, waits}})
 	again := Start("deploy", plan, "run-2", 2, epoch.Add(time.Hour))
-	if diff := cmp.Diff("pending p=pending p/s=pending(d=pending a=pending)", text(again)); diff != "" {
+	if diff := cmp.Diff("pending p=pending p/s=pending(d=pending a=pending)", format(again)); diff != "" {
 		t.Errorf("1.3: a new uid resets the whole plan, run-once tasks too: -want +got:\n%s", diff)
 	}
 	if again.UID == old.UID || again.Revision != 2 || again.Message != "" || again.FinishedTimestamp != nil || again.StartedTimestamp == nil {
@@ -330,15 +330,18 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// A message is bounded, and cut between characters.
-func TestBounded(t *testing.T) {
+// A message of any length fits into the status, and is cut between characters.
+func TestRecordLongMessage(t *testing.T) {
+	plan := v1beta1.Plan{Phases: []v1beta1.Phase{{Name: "p", Steps: []v1beta1.Step{{Name: "s", Tasks: []string{"t"}}}}}}
 	for name, tc := range map[string]struct{ reason, message, want string }{
-		"Short": {"what fits stays", strings.Repeat("a", longest), strings.Repeat("a", longest)},
-		"Long":  {"the rest is counted", strings.Repeat("a", longest+7), strings.Repeat("a", longest) + "… (7 bytes more)"},
-		"Rune":  {"no character is cut in two", strings.Repeat("a", longest-1) + "ä!", strings.Repeat("a", longest-1) + "… (3 bytes more)"},
+		"Short": {"what fits stays", strings.Repeat("a", maxMessage), strings.Repeat("a", maxMessage)},
+		"Long":  {"the end is cut", strings.Repeat("a", maxMessage+7), strings.Repeat("a", maxMessage-3) + "…"},
+		"Rune":  {"no character is cut in two", strings.Repeat("a", maxMessage-4) + "ä!!!", strings.Repeat("a", maxMessage-4) + "…"},
 	} {
-		if got := bounded(tc.message); got != tc.want {
-			t.Errorf("%s: %s: %q", name, tc.reason, got)
+		st := Start("deploy", plan, "uid", 1, time.Now())
+		Record(plan, &st, Place{}, Outcome{State: Waiting, Message: tc.message}, time.Now())
+		if got := st.Phases[0].Steps[0].Tasks[0].Message; got != tc.want {
+			t.Errorf("%s: %s: %d bytes, want %d", name, tc.reason, len(got), len(tc.want))
 		}
 	}
 }

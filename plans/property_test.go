@@ -32,7 +32,7 @@ type machine struct {
 	stored v1beta1.PlanStatus // what the apiserver has
 	st     v1beta1.PlanStatus // what the manager has in memory
 	now    time.Time
-	// crashes tells whether the manager may die and lose what is not stored.
+	// crashes reports whether the manager may die and lose what is not stored.
 	crashes bool
 	// outcome is what comes of a task.
 	outcome func() State
@@ -62,10 +62,10 @@ func (m *machine) perhaps() bool {
 // pass is one reconcile, as the controller does it.
 func (m *machine) pass() {
 	m.st = stored(m.t, m.stored)
-	if !Fits(m.plan, m.st) {
-		m.t.Fatalf("a status that was stored fits: %s", text(m.st))
+	if !Matches(m.plan, m.st) {
+		m.t.Fatalf("a status that was stored fits: %s", format(m.st))
 	}
-	Summarise(m.plan, &m.st, m.now)
+	Summarize(m.plan, &m.st, m.now)
 	tried := map[Place]bool{}
 	for {
 		m.consistent()
@@ -82,7 +82,7 @@ func (m *machine) pass() {
 				break
 			}
 			m.mayRun(at)
-			Enter(&m.st, at, m.now)
+			MarkStepStarted(&m.st, at, m.now)
 			Record(m.plan, &m.st, at, Outcome{State: m.outcome(), Message: "m"}, m.now)
 			m.consistent()
 			if m.perhaps() {
@@ -106,16 +106,16 @@ func (m *machine) mayRun(at Place) {
 				before = m.plan.Phases[i].Strategy == v1beta1.Serial && j < at.Step
 			}
 			if before && !finished(s) {
-				m.t.Fatalf("2.2: %v runs before step %s/%s is done: %s", at, p.Name, s.Name, text(m.st))
+				m.t.Fatalf("2.2: %v runs before step %s/%s is done: %s", at, p.Name, s.Name, format(m.st))
 			}
 		}
 	}
 	task := m.st.Phases[at.Phase].Steps[at.Step].Tasks[at.Task]
 	if RunOnce(kinds[task.Name]) && task.Status == v1beta1.Complete {
-		m.t.Fatalf("rule 9: %v (%s) was done in this run, and runs again: %s", at, task.Name, text(m.st))
+		m.t.Fatalf("rule 9: %v (%s) was done in this run, and runs again: %s", at, task.Name, format(m.st))
 	}
 	if m.st.Status.IsTerminal() {
-		m.t.Fatalf("2.2: %v runs after the end: %s", at, text(m.st))
+		m.t.Fatalf("2.2: %v runs after the end: %s", at, format(m.st))
 	}
 }
 
@@ -147,7 +147,7 @@ func (m *machine) consistent() {
 func (m *machine) check(holds bool, what string) {
 	m.t.Helper()
 	if !holds {
-		m.t.Fatalf("%s is not what adds up: %s", what, text(m.st))
+		m.t.Fatalf("%s is not what adds up: %s", what, format(m.st))
 	}
 }
 
@@ -197,7 +197,7 @@ func TestPropertyPlansFinish(t *testing.T) {
 		healthy, m.crashes = true, false
 		m.pass()
 		if m.stored.Status != v1beta1.Complete {
-			t.Fatalf("once all is well, one pass is enough: %s", text(m.stored))
+			t.Fatalf("once all is well, one pass is enough: %s", format(m.stored))
 		}
 	})
 }
@@ -214,7 +214,7 @@ func TestPropertyCrashesLoseNothingStored(t *testing.T) {
 				for j, s := range p.Steps {
 					for k, task := range s.Tasks {
 						if at := (Place{i, j, k}); task.Status == v1beta1.Complete && m.stored.Phases[i].Steps[j].Tasks[k].Status != v1beta1.Complete {
-							t.Fatalf("%v was stored as done, and is not any more: %s", at, text(m.stored))
+							t.Fatalf("%v was stored as done, and is not any more: %s", at, format(m.stored))
 						} else if task.Status == v1beta1.Complete {
 							runs[at]++
 						}
@@ -245,7 +245,7 @@ func TestPropertyFatalEnds(t *testing.T) {
 			m.pass()
 		}
 		if failed != (m.stored.Status == v1beta1.FatalError) {
-			t.Fatalf("failed %v: %s", failed, text(m.stored))
+			t.Fatalf("failed %v: %s", failed, format(m.stored))
 		}
 		if failed && m.stored.Message == "" {
 			t.Fatalf("a failed run says why: %+v", m.stored)

@@ -21,13 +21,13 @@ func Running(all map[string]v1beta1.PlanStatus) string {
 	return ""
 }
 
-// Shapes tells whether a plan makes an Instance what its spec says; other plans do something with what is there.
-func Shapes(plan string) bool {
+// AppliesSpec reports whether a plan makes an Instance what its spec says; other plans do something with what is there.
+func AppliesSpec(plan string) bool {
 	return plan == v1beta1.DeployPlan || plan == v1beta1.UpdatePlan || plan == v1beta1.UpgradePlan
 }
 
-// Last returns the name of the run that is running or, at rest, of the one that ended last; "" if none ever ran.
-func Last(all map[string]v1beta1.PlanStatus) string {
+// LatestPlan returns the name of the run that is running or while idle, of the one that ended last; "" if none ever ran.
+func LatestPlan(all map[string]v1beta1.PlanStatus) string {
 	if running := Running(all); running != "" {
 		return running
 	}
@@ -67,7 +67,7 @@ func Names[V any](all map[string]V) []string {
 
 // Aggregate sums up all plans: the one that runs, else the last that ran.
 func Aggregate(all map[string]v1beta1.PlanStatus) v1beta1.AggregatedStatus {
-	last := Last(all)
+	last := LatestPlan(all)
 	if last == "" {
 		return v1beta1.AggregatedStatus{}
 	}
@@ -79,23 +79,23 @@ func Aggregate(all map[string]v1beta1.PlanStatus) v1beta1.AggregatedStatus {
 	return out
 }
 
-// List adds the plans of an OperatorVersion that are not in the status yet as NEVER_RUN, as KUDO does. Plans that an
+// WithNeverRun adds the plans of an OperatorVersion that are not in the status yet as NEVER_RUN, as KUDO does. Plans that an
 // upgrade took away stay with their last run.
-func List(all map[string]v1beta1.PlanStatus, defined map[string]v1beta1.Plan) map[string]v1beta1.PlanStatus {
+func WithNeverRun(all map[string]v1beta1.PlanStatus, defined map[string]v1beta1.Plan) map[string]v1beta1.PlanStatus {
 	if all == nil {
 		all = map[string]v1beta1.PlanStatus{}
 	}
 	for name, plan := range defined {
 		st, known := all[name]
 		if !known || st.Status == v1beta1.NeverRun {
-			all[name] = Never(name, plan)
+			all[name] = NotRunStatus(name, plan)
 		}
 	}
 	return all
 }
 
-// FirstOf returns the first of the names that is a defined plan, or "".
-func FirstOf(defined map[string]v1beta1.Plan, names ...string) string {
+// FirstDefined returns the first of the names that is a defined plan, or "".
+func FirstDefined(defined map[string]v1beta1.Plan, names ...string) string {
 	i := slices.IndexFunc(names, func(n string) bool { _, ok := defined[n]; return ok })
 	if i < 0 {
 		return ""

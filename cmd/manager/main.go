@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"kudo.dev/kudo/pkg/controllers"
-	"kudo.dev/kudo/pkg/crds"
+	"kudo.dev/kudo/pkg/crdtarball"
 	"kudo.dev/kudo/pkg/runner"
 )
 
@@ -23,6 +23,7 @@ func main() {
 	flag.StringVar(&o.MetricsCertDir, "metrics-cert-dir", "", "folder with tls.crt and tls.key of the metrics; default a certificate that is made at each start")
 	flag.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	flag.IntVar(&o.WebhookPort, "webhook-port", 9443, "port of the admission webhooks; 0 turns them off")
+	flag.StringVar(&o.WebhookAddress, "webhook-bind-address", "", "IP address that the webhooks listen on; default all of them")
 	flag.StringVar(&o.WebhookCertDir, "webhook-cert-dir", "/tmp/cert", "folder that the webhooks' serving certificate is written to")
 	flag.BoolVar(&o.CertRotation, "webhook-cert-rotation", true, "make and renew the webhooks' certificate; false if somebody else, such as cert-manager, does")
 	flag.BoolVar(&o.LeaderElection, "leader-elect", true, "let several managers run, of which one works")
@@ -53,10 +54,10 @@ func main() {
 
 // tarballs are the flags of CRD tarballs.
 func tarballs(o *controllers.Options) {
-	cache, limits := &o.Tarballs.Cache, crds.DefaultLimits()
+	cache, limits := &o.Tarballs.Cache, crdtarball.DefaultLimits()
 	cache.Limits = limits
-	flag.StringVar(&cache.Dir, "cache-dir", crds.DefaultDir, "folder of the cache of CRD tarballs")
-	flag.Int64Var(&cache.MaxBytes, "crd-cache-size", crds.DefaultMaxBytes, "size in bytes from which tarballs are evicted that were not used for long")
+	flag.StringVar(&cache.Dir, "cache-dir", crdtarball.DefaultDir, "folder of the cache of CRD tarballs")
+	flag.Int64Var(&cache.MaxBytes, "crd-cache-size", crdtarball.DefaultMaxBytes, "size in bytes from which tarballs are evicted that were not used for long")
 	flag.Int64Var(&cache.Limits.Compressed, "crd-max-compressed", limits.Compressed, "largest tarball, in bytes")
 	flag.Int64Var(&cache.Limits.Unpacked, "crd-max-unpacked", limits.Unpacked, "largest content of a tarball, in bytes")
 	flag.Int64Var(&cache.Limits.File, "crd-max-file", limits.File, "largest file in a tarball, in bytes")

@@ -11,6 +11,8 @@ import (
 	"path"
 	"strings"
 	"unicode/utf8"
+
+	"kudo.dev/kudo/pkg/text"
 )
 
 // Limits bound what Read takes. A field that is zero means that of DefaultLimits.
@@ -65,7 +67,7 @@ func Read(r io.Reader, limits Limits) (fs.FS, error) {
 	}
 	u.tree = into
 	if err := u.run(); err != nil {
-		return nil, fmt.Errorf("unpacking: %w", err)
+		return nil, fmt.Errorf("read the archive: %w", err)
 	}
 	return into, nil
 }
@@ -84,7 +86,7 @@ func Extract(r io.Reader, limits Limits, sink Sink) error {
 	u := newUnpacker(r, limits)
 	u.tree, u.folder, u.file = newTree(), sink.Folder, sink.File
 	if err := u.run(); err != nil {
-		return fmt.Errorf("unpacking: %w", err)
+		return fmt.Errorf("read the archive: %w", err)
 	}
 	return nil
 }
@@ -126,7 +128,7 @@ func (u *unpacker) run() error {
 			return fmt.Errorf("the archive has more than %d entries", u.limits.Entries)
 		}
 		if err := u.entry(header, packed); err != nil {
-			return fmt.Errorf("entry %s: %w", quote(header.Name), err)
+			return fmt.Errorf("entry %s: %w", text.Quote(header.Name, 100), err)
 		}
 	}
 	// What follows the end of the tar is read too, for the checksum of gzip stands behind it.
@@ -159,7 +161,7 @@ func (u *unpacker) entry(header *tar.Header, content io.Reader) error {
 	case tar.TypeXGlobalHeader:
 		return nil // as git archive writes it: a comment
 	case tar.TypeSymlink, tar.TypeLink:
-		return fmt.Errorf("is a link to %s: replace it by the file, links are not taken", quote(header.Linkname))
+		return fmt.Errorf("is a link to %s: replace it by the file, links are not allowed", text.Quote(header.Linkname, 100))
 	default:
 		return fmt.Errorf("is neither a file nor a folder (type %q)", header.Typeflag)
 	}
@@ -217,7 +219,7 @@ func (u *unpacker) clean(name string) (string, error) {
 	case strings.HasPrefix(name, "/"):
 		return "", errors.New("the path is absolute")
 	case strings.Contains(name, `\`) || (len(name) > 1 && name[1] == ':'):
-		return "", errors.New("the path is of Windows")
+		return "", errors.New("the path is a Windows path")
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return "", errors.New("the path has characters that are no text")
 	}
@@ -261,11 +263,4 @@ func (c *counter) Read(p []byte) (int, error) {
 		}
 	}
 	return n, err
-}
-
-func quote(name string) string {
-	if len(name) > 100 {
-		name = strings.ToValidUTF8(name[:100], "") + "…"
-	}
-	return fmt.Sprintf("%q", name)
 }

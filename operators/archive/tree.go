@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"kudo.dev/kudo/pkg/text"
 )
 
 // tree is a file system in memory. It does not change once Read has returned it.
@@ -34,7 +36,7 @@ func newTree() *tree {
 func (t *tree) addFolder(name string) error {
 	if n, ok := t.nodes[name]; ok {
 		if !n.folder {
-			return fmt.Errorf("is a folder, but %s is a file already", quote(name))
+			return fmt.Errorf("is a folder, but %s is a file already", text.Quote(name, 100))
 		}
 		return nil
 	}
@@ -46,7 +48,7 @@ func (t *tree) addFolder(name string) error {
 
 func (t *tree) addFile(name string, data []byte) error {
 	if _, ok := t.nodes[name]; ok {
-		return fmt.Errorf("the path comes twice")
+		return fmt.Errorf("the path is used twice")
 	}
 	if err := t.unique(name); err != nil {
 		return err
@@ -57,7 +59,7 @@ func (t *tree) addFile(name string, data []byte) error {
 // unique refuses paths that differ in letter case only: on some machines they are one file.
 func (t *tree) unique(name string) error {
 	if other, ok := t.folded[strings.ToLower(name)]; ok {
-		return fmt.Errorf("the path differs from %s in letter case only", quote(other))
+		return fmt.Errorf("the path differs from %s only in letter case", text.Quote(other, 100))
 	}
 	return nil
 }

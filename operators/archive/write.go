@@ -30,7 +30,7 @@ func Write(w io.Writer, fsys fs.FS) (digest string, err error) {
 	hash := sha256.New()
 	zipped, err := gzip.NewWriterLevel(io.MultiWriter(w, hash), gzip.BestCompression)
 	if err != nil {
-		return "", fmt.Errorf("packing: %w", err)
+		return "", fmt.Errorf("write the archive: %w", err)
 	}
 	packed := tar.NewWriter(zipped)
 	names, err := files(fsys)
@@ -40,10 +40,10 @@ func Write(w io.Writer, fsys fs.FS) (digest string, err error) {
 		}
 	}
 	if err != nil {
-		return "", fmt.Errorf("packing: %w", err)
+		return "", fmt.Errorf("write the archive: %w", err)
 	}
 	if err := errors.Join(packed.Close(), zipped.Close()); err != nil {
-		return "", fmt.Errorf("packing: %w", err)
+		return "", fmt.Errorf("write the archive: %w", err)
 	}
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
@@ -19,20 +21,25 @@ type Subject struct {
 	Parameters map[string]string
 }
 
+// MaxWork is how much work a check may do (see render.Budget): a second or two. Whoever writes an OperatorVersion must not hold
+// up admission.
+const MaxWork = render.MaxWork
+
 // Check returns an error for the first template of a plan of Instances whose structure a parameter changes, and nil if
-// there is none. Templates that fail for any other reason are passed over: the run says why they fail. It ends early
-// with the error of the context. An error of a template is a *render.Error.
+// there is none. It returns an error, too, if the check takes more than MaxWork. Templates that fail for any other reason are passed
+// over: the run says why they fail. It ends early with the error of the context. An error of a template is a *render.Error.
 func Check(ctx context.Context, spec *v1beta1.OperatorVersionSpec, subject Subject) error {
-	return check(ctx, spec, subject, func(plan string) bool { return plan != spec.InstallPlan })
+	return check(ctx, spec, subject, render.NewBudget(MaxWork), func(plan string) bool { return plan != spec.InstallPlan })
 }
 
 // CheckInstall is Check for the templates of the install plan.
 func CheckInstall(ctx context.Context, spec *v1beta1.OperatorVersionSpec, subject Subject) error {
-	return check(ctx, spec, subject, func(plan string) bool { return plan == spec.InstallPlan })
+	return check(ctx, spec, subject, render.NewBudget(MaxWork), func(plan string) bool { return plan == spec.InstallPlan })
 }
 
-func check(ctx context.Context, spec *v1beta1.OperatorVersionSpec, subject Subject, wanted func(plan string) bool) error {
+func check(ctx context.Context, spec *v1beta1.OperatorVersionSpec, subject Subject, budget *render.Budget, wanted func(plan string) bool) error {
 	v := render.Variables{
+		Budget:       budget,
 		OperatorName: spec.Operator.Name, OperatorVersion: spec.Version, AppVersion: spec.AppVersion,
 		Name: subject.Name, Namespace: subject.Namespace,
 	}
@@ -50,7 +57,9 @@ func check(ctx context.Context, spec *v1beta1.OperatorVersionSpec, subject Subje
 	for _, task := range spec.Tasks {
 		c.tasks[task.Name] = task
 	}
-	for name, plan := range spec.Plans {
+	c.pipesWork = pipesWork(spec)
+	for _, name := range slices.Sorted(maps.Keys(spec.Plans)) {
+		plan := spec.Plans[name]
 		if !wanted(name) {
 			continue
 		}
@@ -66,10 +75,39 @@ type checker struct {
 	templates *render.Set
 	tasks     map[string]v1beta1.Task
 	done      map[string]bool
+	// pipesWork is the work of finding the pipes of a plan.
+	pipesWork int
+}
+
+// pipesWork is the work of operators.Pipes, which goes through the tasks, and through all plans if one of them is a Pipe task.
+func pipesWork(spec *v1beta1.OperatorVersionSpec) int {
+	const each, name = 64, 2048 // a name takes regular expressions
+	work, pipes := each*len(spec.Tasks), false
+	for _, task := range spec.Tasks {
+		pipes = pipes || task.Kind == v1beta1.PipeTask
+	}
+	if !pipes {
+		return work
+	}
+	for _, plan := range spec.Plans {
+		work += each
+		for _, phase := range plan.Phases {
+			for _, step := range phase.Steps {
+				work += name * len(step.Tasks)
+			}
+		}
+	}
+	return work
 }
 
 func (c *checker) plan(ctx context.Context, name string, plan v1beta1.Plan, v render.Variables) error {
 	v.PlanName = name
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := refusal(v.Budget.Spend(c.pipesWork)); err != nil {
+		return err
+	}
 	v.Pipes, _ = operators.Pipes(c.spec, v.Name, name) // a run says what is wrong with them
 	for _, phase := range plan.Phases {
 		for _, step := range phase.Steps {
@@ -120,9 +158,21 @@ func (c *checker) once(ctx context.Context, template string, v render.Variables,
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	return refusal(renders(template))
+}
+
+// refusal is the error of a template for which the values are refused; nil for any other.
+func refusal(err error) error {
 	var e *render.Error
-	if err := renders(template); errors.As(err, &e) && e.Kind == render.StructureError {
-		return err
+	switch {
+	case !errors.As(err, &e):
+	case e.Kind == render.StructureError:
+		return e
+	case e.Kind == render.BudgetError:
+		e.Template, e.Line, e.Source = "", 0, "" // it is not that one's fault
+		e.Reason = fmt.Sprintf("the values of parameters cannot be checked, since the templates of all plans together take more work than that of going through %d MiB", MaxWork>>20)
+		e.Hint = "make the templates smaller, or use them in fewer steps; values of letters and digits need no check"
+		return e
 	}
 	return nil
 }

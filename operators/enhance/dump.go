@@ -9,7 +9,7 @@ import (
 )
 
 // dump writes an object in the exact bytes whose digest KUDO takes: the YAML of yaml.v2, which orders keys its own
-// way and folds long lines, of a struct around the sanitised fields.
+// way and folds long lines, of a struct around the sanitized fields.
 func dump(object *unstructured.Unstructured) ([]byte, error) {
 	fields, err := sanitize(object)
 	if err != nil {

@@ -33,12 +33,12 @@ type Context struct {
 	// Digest returns a keyed digest of the text of a Secret: pod templates are seen by more people than Secrets. Without it,
 	// the hash of pods that read a Secret is an error.
 	Digest func(text []byte) ([16]byte, error)
-	// Scope tells whether a kind is namespaced. Its errors are returned wrapped, so that the caller can tell an
+	// Scope reports whether a kind is namespaced. Its errors are returned wrapped, so that the caller can tell an
 	// unknown kind from a discovery that failed.
 	Scope Scope
 }
 
-// Scope tells whether the objects of a kind live in namespaces.
+// Scope reports whether the objects of a kind live in namespaces.
 type Scope func(kind schema.GroupKind) (namespaced bool, err error)
 
 // Lookup returns the live object, whole (its data is hashed), or nil when there is none. It must not be answered

@@ -175,7 +175,7 @@ func (n node) setController(ctx Context) error {
 	return nil
 }
 
-// isInstance tells whether a reference is to our Instance, be it of an earlier life.
+// isInstance reports whether a reference is to our Instance, be it of an earlier life.
 func isInstance(ref node, ctx Context) bool {
 	apiVersion, _ := ref.fields["apiVersion"].(string)
 	group, _ := schema.ParseGroupVersion(apiVersion)

@@ -8,7 +8,7 @@ import (
 	"text/template/parse"
 
 	"kudo.dev/kudo/operators"
-	"kudo.dev/kudo/operators/document"
+	"kudo.dev/kudo/pkg/text"
 )
 
 // implicitNames are the variables of a template beside .Params and .Pipes.
@@ -58,8 +58,8 @@ func newAnalysis(pkg *operators.Package) *analysis {
 	return a
 }
 
-// analyse walks through all templates: first those that tasks name, then those that no other file uses.
-func analyse(pkg *operators.Package) *analysis {
+// analyze walks through all templates: first those that tasks name, then those that no other file uses.
+func analyze(pkg *operators.Package) *analysis {
 	a := newAnalysis(pkg)
 	named := referenced(pkg)
 	// What others may use is entered by them first, since they may give it another dot.
@@ -82,7 +82,7 @@ func analyse(pkg *operators.Package) *analysis {
 	return a
 }
 
-// mentioned tells whether another template has the path of a template in it.
+// mentioned reports whether another template has the path of a template in it.
 func mentioned(path string, templates map[string]string) bool {
 	for other, text := range templates {
 		if other != path && strings.Contains(text, path) {
@@ -120,17 +120,17 @@ func (a *analysis) parse(path, text string) {
 	}
 }
 
-// uses tells whether a template may use a parameter.
+// uses reports whether a template may use a parameter.
 func (a *analysis) uses(parameter string) bool { return a.usedAll || a.used[parameter] }
 
-// onlyDefines tells whether a file has definitions, and nothing outside of them but comments.
+// onlyDefines reports whether a file has definitions, and nothing outside of them but comments.
 func (a *analysis) onlyDefines(path string) bool {
 	trees := a.files[path]
 	root := trees[path]
 	return len(trees) > 0 && (root == nil || blank(root.Root)) && (root == nil || len(trees) > 1)
 }
 
-// blank tells whether a template is nothing but space and comments, of YAML too.
+// blank reports whether a template is nothing but space and comments, of YAML too.
 func blank(list *parse.ListNode) bool {
 	for _, node := range list.Nodes {
 		switch n := node.(type) {
@@ -184,14 +184,14 @@ func (a *analysis) enter(file, name string, dot value) {
 		return
 	}
 	a.done[key] = true
-	w := &walker{analysis: a, file: file, tree: tree, loose: map[string]bool{}}
-	reassigned(tree.Root, w.loose)
+	w := &walker{analysis: a, file: file, tree: tree, reassigned: map[string]bool{}}
+	reassigned(tree.Root, w.reassigned)
 	w.push("$", dot)
 	w.list(tree.Root, dot)
 }
 
-// exhausted tells that the bound of work is reached; anything may be used then.
-func (a *analysis) exhausted() bool {
+// workLimitReached tells that the bound of work is reached; anything may be used then.
+func (a *analysis) workLimitReached() bool {
 	if a.work++; a.work > maxWork {
 		a.usedAll = true
 		return true
@@ -199,14 +199,14 @@ func (a *analysis) exhausted() bool {
 	return false
 }
 
-// escape notes that a value gets out of sight.
-func (a *analysis) escape(v value) {
+// markEscaped notes that a value gets out of sight.
+func (a *analysis) markEscaped(v value) {
 	switch v.kind {
 	case variables, parameters:
 		a.usedAll = true
 	case record:
 		for _, field := range v.fields {
-			a.escape(field)
+			a.markEscaped(field)
 		}
 	}
 }
@@ -217,7 +217,7 @@ func (w *walker) parameter(name string, node parse.Node, strict bool) {
 	if w.known[name] {
 		return
 	}
-	finding := w.finding(node, "parameter %q in template %s is not defined%s", name, w.file, meant(name, slices.Sorted(maps.Keys(w.known))))
+	finding := w.finding(node, "parameter %q in template %s is not defined%s", name, w.file, closestName(name, slices.Sorted(maps.Keys(w.known))))
 	if strict {
 		w.undefined = append(w.undefined, finding)
 	} else {
@@ -256,7 +256,7 @@ func (w *walker) field(v value, name string, node parse.Node, strict bool) value
 			w.notInstalled = append(w.notInstalled, w.finding(node, "pipe %q in template %s is made by a plan of Instances, and the install plan runs without one", name, w.file))
 		}
 		if !w.keys[name] && strict {
-			w.noPipe = append(w.noPipe, w.finding(node, "pipe %q in template %s is not defined%s", name, w.file, meant(name, slices.Sorted(maps.Keys(w.keys)))))
+			w.noPipe = append(w.noPipe, w.finding(node, "pipe %q in template %s is not defined%s", name, w.file, closestName(name, slices.Sorted(maps.Keys(w.keys)))))
 		}
 	case record:
 		return v.fields[name]
@@ -269,7 +269,7 @@ func (w *walker) hint(name string) string {
 	if w.known[name] {
 		return ", did you mean .Params." + name + "?"
 	}
-	if near := document.Nearest(name, append([]string{"Params", "Pipes"}, implicitNames...)); near != "" {
+	if near := text.Nearest(name, append([]string{"Params", "Pipes"}, implicitNames...)); near != "" {
 		return ", did you mean ." + near + "?"
 	}
 	return ""

@@ -40,16 +40,16 @@ type tarballCheck struct {
 // fail and warn report a finding at a field of crdTarball, by its path.
 func (c *tarballCheck) fail(field, format string, args ...any) {
 	path := "crdTarball." + field
-	c.found.Errors = append(c.found.Errors, c.subject.operatorFinding(near(path), "%s %s", path, fmt.Sprintf(format, args...)))
+	c.found.Errors = append(c.found.Errors, c.subject.operatorFinding(withParentPaths(path), "%s %s", path, fmt.Sprintf(format, args...)))
 }
 
 func (c *tarballCheck) warn(field, format string, args ...any) {
 	path := "crdTarball." + field
-	c.found.Warnings = append(c.found.Warnings, c.subject.operatorFinding(near(path), "%s %s", path, fmt.Sprintf(format, args...)))
+	c.found.Warnings = append(c.found.Warnings, c.subject.operatorFinding(withParentPaths(path), "%s %s", path, fmt.Sprintf(format, args...)))
 }
 
-// near are the path and those around it, for fields that are missing.
-func near(path string) []string {
+// withParentPaths are the path and those around it, for fields that are missing.
+func withParentPaths(path string) []string {
 	paths := []string{path}
 	for {
 		i := strings.LastIndexAny(path, ".[")

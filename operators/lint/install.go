@@ -35,7 +35,7 @@ func installPlan(s *Subject) (found Findings) {
 		return found
 	}
 	if _, defined := s.Operator.Plans[name]; !defined {
-		fail([]string{"installPlan"}, "plan %q named by installPlan is not defined%s", name, meant(name, s.PlanNames()))
+		fail([]string{"installPlan"}, "plan %q named by installPlan is not defined%s", name, closestName(name, s.PlanNames()))
 	}
 	if slices.Contains(instancePlans, name) {
 		fail([]string{"installPlan"}, "installPlan cannot be %q, which Instances run: give it a plan of its own", name)
@@ -71,7 +71,7 @@ func crdTarball(s *Subject) (found Findings) {
 	return found
 }
 
-// onlyInstalls tells whether the install plan uses a template, and nothing else does.
+// onlyInstalls reports whether the install plan uses a template, and nothing else does.
 func (s *Subject) onlyInstalls(template string) bool {
 	if s.Operator.InstallPlan == "" || template == s.Operator.NamespaceManifest {
 		return false
@@ -116,8 +116,8 @@ func installPipes(s *Subject) Findings {
 	return Findings{Errors: a.notInstalled}
 }
 
-// another is a second OperatorVersion, which shares what the install plan of the first makes.
-func (s *Subject) another(use operators.Use) (render.Variables, bool) {
+// secondVersion is a second OperatorVersion, which shares what the install plan of the first makes.
+func (s *Subject) secondVersion(use operators.Use) (render.Variables, bool) {
 	values, err := params.Resolve(s.Definitions(), s.samples())
 	if err != nil {
 		return render.Variables{}, false
@@ -134,16 +134,16 @@ func (s *Subject) another(use operators.Use) (render.Variables, bool) {
 	return v, true
 }
 
-// sharing warns of objects of the install plan that two OperatorVersions cannot share, since they are made of what only
+// checkShareable warns of objects of the install plan that two OperatorVersions cannot share, since they are made of what only
 // one of them has.
-func sharing(s *Subject) (found Findings) {
+func checkShareable(s *Subject) (found Findings) {
 	told := map[string]bool{}
 	for _, r := range s.rendered() {
 		applies := r.use.Role == operators.Applied || r.use.Role == operators.Toggled
 		if !s.installs(r.use) || !applies || r.err != nil {
 			continue
 		}
-		v, ok := s.another(r.use)
+		v, ok := s.secondVersion(r.use)
 		if !ok {
 			return found
 		}
@@ -152,7 +152,7 @@ func sharing(s *Subject) (found Findings) {
 			continue
 		}
 		for i, o := range r.result.Objects {
-			message := unshared(o, other.result.Objects[i])
+			message := unshareableReason(o, other.result.Objects[i])
 			if key := r.use.Template + message; message != "" && !told[key] {
 				told[key] = true
 				found.Warnings = append(found.Warnings, templateFinding(r.use.Template, 0, "%s", message))
@@ -166,10 +166,10 @@ func (s *Subject) installs(use operators.Use) bool {
 	return s.Operator.InstallPlan != "" && use.Plan == s.Operator.InstallPlan
 }
 
-// unshared says why an object, as two OperatorVersions have it, cannot be shared; empty if it can. Objects without a
+// unshareableReason says why an object, as two OperatorVersions have it, cannot be shared; empty if it can. Objects without a
 // namespace may be in that of the OperatorVersion, and are not meant to be shared then, unless their kind is
 // cluster-scoped.
-func unshared(one, other *unstructured.Unstructured) string {
+func unshareableReason(one, other *unstructured.Unstructured) string {
 	if one.GetKind() != other.GetKind() {
 		return ""
 	}
@@ -177,14 +177,14 @@ func unshared(one, other *unstructured.Unstructured) string {
 		return fmt.Sprintf("the name of %s %s is made of .Name, .Namespace or a version: OperatorVersions that need it cannot share it", one.GetKind(), one.GetName())
 	}
 	shared := one.GetNamespace() != "" && one.GetNamespace() == other.GetNamespace() || one.GetNamespace() == "" && clusterScoped[one.GroupVersionKind().GroupKind().String()]
-	if shared && !reflect.DeepEqual(substance(one), substance(other)) {
+	if shared && !reflect.DeepEqual(withoutMetadata(one), withoutMetadata(other)) {
 		return fmt.Sprintf("%s %s is made of .Name, .Namespace or a version: the next OperatorVersion that needs it in its own form ends in a mismatch", one.GetKind(), one.GetName())
 	}
 	return ""
 }
 
-// substance is what is compared when an object is shared: all but metadata.
-func substance(o *unstructured.Unstructured) map[string]any {
+// withoutMetadata is what is compared when an object is shared: all but metadata.
+func withoutMetadata(o *unstructured.Unstructured) map[string]any {
 	out := maps.Clone(o.Object)
 	delete(out, "metadata")
 	return out

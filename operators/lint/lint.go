@@ -16,7 +16,7 @@ type Findings struct {
 	Errors, Warnings []operators.Finding
 }
 
-// Valid tells whether there are no errors.
+// Valid reports whether there are no errors.
 func (f Findings) Valid() bool { return len(f.Errors) == 0 }
 
 // Linter finds one kind of mistake. It must not change the package.
@@ -49,7 +49,7 @@ func (c Chain) Lint(s *Subject) Findings {
 // Standard is what is always checked, in the order in which KUDO checks.
 func Standard() Chain {
 	return Chain{
-		reading,
+		readFindings,
 		duplicateParameters,
 		invalidCharacters,
 		names,
@@ -67,14 +67,14 @@ func Standard() Chain {
 		parametersDefined,
 		toggleParameters,
 		parametersUsed,
-		immutables,
+		checkImmutables,
 		types,
-		enums,
+		bounds,
 		groups,
 		advanced,
-		sensitives,
+		checkSensitives,
 		templatesParse,
-		implicits,
+		checkImplicitNames,
 		pipes,
 		installPipes,
 		definitions,
@@ -83,7 +83,7 @@ func Standard() Chain {
 		renders,
 		namespaceManifest,
 		namespaces,
-		sharing,
+		checkShareable,
 		quotes,
 	}
 }
@@ -104,7 +104,7 @@ type Subject struct {
 // NewSubject prepares a package for linters. What is costly is made when first asked for.
 func NewSubject(pkg *operators.Package) *Subject {
 	s := &Subject{Package: pkg, templates: render.New(pkg.Templates)}
-	s.analysis = sync.OnceValue(func() *analysis { return analyse(pkg) })
+	s.analysis = sync.OnceValue(func() *analysis { return analyze(pkg) })
 	s.rendered = sync.OnceValue(s.render)
 	return s
 }
@@ -135,7 +135,7 @@ func templateFinding(template string, line int, format string, args ...any) oper
 	return operators.Finding{File: path.Join(operators.TemplatesFolder, template), Line: line, Message: fmt.Sprintf(format, args...)}
 }
 
-// reading passes on what was found while the package was read: unknown fields, duplicate keys.
-func reading(s *Subject) Findings {
+// readFindings passes on what was found while the package was read: unknown fields, duplicate keys.
+func readFindings(s *Subject) Findings {
 	return Findings{Warnings: s.Warnings}
 }

@@ -8,7 +8,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
-	"kudo.dev/kudo/operators/document"
+	"kudo.dev/kudo/pkg/text"
 )
 
 // names finds what Kubernetes does not take as a name. That a version is missing is said by versions.
@@ -106,16 +106,16 @@ func tasksDefined(s *Subject) (found Findings) {
 		for k, task := range step.Tasks {
 			if !known[task] {
 				found.Errors = append(found.Errors, s.operatorFinding([]string{fmt.Sprintf("%s.tasks[%d]", path, k), path},
-					"task %q in plan %q is not defined%s", task, plan, meant(task, defined)))
+					"task %q in plan %q is not defined%s", task, plan, closestName(task, defined)))
 			}
 		}
 	})
 	return found
 }
 
-// meant proposes a name for one that does not exist.
-func meant(name string, names []string) string {
-	if near := document.Nearest(name, names); near != "" {
+// closestName proposes a name for one that does not exist.
+func closestName(name string, names []string) string {
+	if near := text.Nearest(name, names); near != "" {
 		return ", did you mean " + near + "?"
 	}
 	return ""
@@ -142,7 +142,7 @@ func triggers(s *Subject) (found Findings) {
 	for i, p := range s.Params.Parameters {
 		if _, ok := s.Operator.Plans[p.Trigger]; p.Trigger != "" && !ok {
 			found.Errors = append(found.Errors, s.parameterFinding(i, "trigger", "plan %q used in parameter %q is not defined%s",
-				p.Trigger, p.Name, meant(p.Trigger, s.PlanNames())))
+				p.Trigger, p.Name, closestName(p.Trigger, s.PlanNames())))
 		}
 	}
 	return found

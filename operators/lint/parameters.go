@@ -47,11 +47,11 @@ func toggleParameters(s *Subject) (found Findings) {
 	for i, task := range s.Operator.Tasks {
 		if task.Kind == v1beta1.ToggleTask && task.Spec.Parameter != "" && !slices.Contains(defined, task.Spec.Parameter) {
 			found.Errors = append(found.Errors, s.operatorFinding(taskPlaces(i, "spec.parameter"), "parameter %q in ToggleTask %s is not defined%s",
-				task.Spec.Parameter, task.Name, meant(task.Spec.Parameter, defined)))
+				task.Spec.Parameter, task.Name, closestName(task.Spec.Parameter, defined)))
 		}
 		if switched := task.Spec.EnablingParameter; task.Kind == v1beta1.KudoOperatorTask && switched != "" && !slices.Contains(defined, switched) {
 			found.Errors = append(found.Errors, s.operatorFinding(taskPlaces(i, "spec.enablingParameter"), "parameter %q in KudoOperatorTask %s is not defined%s",
-				switched, task.Name, meant(switched, defined)))
+				switched, task.Name, closestName(switched, defined)))
 		}
 	}
 	return found
@@ -71,8 +71,8 @@ func parametersUsed(s *Subject) (found Findings) {
 	return found
 }
 
-// immutables finds parameters that could never get a value after an Instance was made without one.
-func immutables(s *Subject) (found Findings) {
+// checkImmutables finds parameters that could never get a value after an Instance was made without one.
+func checkImmutables(s *Subject) (found Findings) {
 	for i, p := range s.Params.Parameters {
 		if p.IsImmutable() && !p.IsRequired() && !p.HasDefault() {
 			found.Errors = append(found.Errors, s.parameterFinding(i, "immutable",
@@ -92,18 +92,23 @@ func types(s *Subject) (found Findings) {
 	for i, p := range s.Params.Parameters {
 		if p.Type != "" && !slices.Contains(parameterTypes, string(p.Type)) {
 			found.Warnings = append(found.Warnings, s.parameterFinding(i, "type", "parameter %q has the unknown type %q, which counts as string: use %s%s",
-				p.Name, p.Type, strings.Join(parameterTypes, ", "), meant(string(p.Type), parameterTypes)))
+				p.Name, p.Type, strings.Join(parameterTypes, ", "), closestName(string(p.Type), parameterTypes)))
 		}
 	}
 	return found
 }
 
-// enums finds lists of allowed values that are empty or mistyped, and defaults that are mistyped or not allowed.
-func enums(s *Subject) (found Findings) {
+// bounds finds patterns and maxLines that cannot be used, lists of allowed values that are empty or mistyped, and allowed
+// values and defaults that are mistyped or out of bounds.
+func bounds(s *Subject) (found Findings) {
 	fail := func(i int, field, format string, args ...any) {
 		found.Errors = append(found.Errors, s.parameterFinding(i, field, format, args...))
 	}
 	for i, p := range s.Params.Parameters {
+		if field, problem := params.CheckBounds(p.Parameter); problem != nil {
+			fail(i, field, "%s", problem.Error())
+			continue
+		}
 		if p.Enum != nil && len(*p.Enum) == 0 {
 			fail(i, "enum", "parameter %q has an enum without values", p.Name)
 			continue
@@ -150,14 +155,14 @@ func groups(s *Subject) (found Findings) {
 		case strings.Contains(p.Group, "/"):
 			found.Errors = append(found.Errors, s.parameterFinding(i, "group", "parameter group %q of parameter %q contains invalid character '/'", p.Group, p.Name))
 		case p.Group != "" && !declared[p.Group]:
-			found.Errors = append(found.Errors, s.parameterFinding(i, "group", "parameter group %q of parameter %q is not declared%s", p.Group, p.Name, meant(p.Group, known)))
+			found.Errors = append(found.Errors, s.parameterFinding(i, "group", "parameter group %q of parameter %q is not declared%s", p.Group, p.Name, closestName(p.Group, known)))
 		}
 	}
 	return found
 }
 
-// sensitives warns of defaults that are to be secret: who reads the package reads them.
-func sensitives(s *Subject) (found Findings) {
+// checkSensitives warns of defaults that are to be secret: who reads the package reads them.
+func checkSensitives(s *Subject) (found Findings) {
 	for i, p := range s.Params.Parameters {
 		if p.Sensitive && p.Default != nil && *p.Default != "" {
 			found.Warnings = append(found.Warnings, s.parameterFinding(i, "default", "parameter %q is sensitive, and has a default, which is no secret: remove it", p.Name))

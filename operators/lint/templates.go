@@ -20,7 +20,7 @@ func parametersDefined(s *Subject) Findings {
 	return Findings{Errors: s.analysis().undefined, Warnings: s.analysis().unset}
 }
 
-func implicits(s *Subject) Findings { return Findings{Errors: s.analysis().invalid} }
+func checkImplicitNames(s *Subject) Findings { return Findings{Errors: s.analysis().invalid} }
 
 func pipes(s *Subject) Findings { return Findings{Errors: s.analysis().noPipe} }
 
@@ -60,7 +60,7 @@ func templatesDefined(s *Subject) (found Findings) {
 		for _, use := range s.TaskUses(i) {
 			if use.Template != "" && !s.templates.Has(use.Template) {
 				found.Errors = append(found.Errors, s.operatorFinding(taskPlaces(i, use.Field), "template %q required by %s but is not defined%s",
-					use.Template, use.Task, meant(use.Template, s.templates.Names())))
+					use.Template, use.Task, closestName(use.Template, s.templates.Names())))
 			}
 		}
 	}
@@ -107,7 +107,7 @@ func (s *Subject) allUses() []operators.Use {
 func (s *Subject) render() []rendering {
 	values, err := params.Resolve(s.Definitions(), s.samples())
 	if err != nil {
-		return nil // said by enums
+		return nil // said by bounds
 	}
 	v := render.Variables{
 		OperatorName: s.Operator.Name, OperatorVersion: s.Operator.OperatorVersion, AppVersion: s.Operator.AppVersion,
@@ -194,7 +194,7 @@ func renders(s *Subject) (found Findings) {
 		}
 		finding := failed(r.use.Template, r.err, "rendering template %q with the defaults failed: %s")
 		switch {
-		case told[finding], s.explained(finding):
+		case told[finding], s.withHint(finding):
 		case len(samples) > 0:
 			finding.Message += fmt.Sprintf(" (with made-up values for %s)", strings.Join(slices.Sorted(maps.Keys(samples)), ", "))
 			found.Warnings = append(found.Warnings, finding)
@@ -206,8 +206,8 @@ func renders(s *Subject) (found Findings) {
 	return found
 }
 
-// explained tells whether the analysis has said already why a line fails.
-func (s *Subject) explained(f operators.Finding) bool {
+// withHint reports whether the analysis has said already why a line fails.
+func (s *Subject) withHint(f operators.Finding) bool {
 	a := s.analysis()
 	for _, list := range [][]operators.Finding{a.undefined, a.invalid, a.noPipe} {
 		for _, known := range list {
@@ -236,12 +236,12 @@ func namespaceManifest(s *Subject) (found Findings) {
 		found.Errors = append(found.Errors, s.operatorFinding([]string{"namespaceManifest"}, format, args...))
 	}
 	if !s.templates.Has(manifest) {
-		fail("template %q required by namespaceManifest but is not defined%s", manifest, meant(manifest, s.templates.Names()))
+		fail("template %q required by namespaceManifest but is not defined%s", manifest, closestName(manifest, s.templates.Names()))
 		return found
 	}
 	values, err := params.Resolve(s.Definitions(), s.samples())
 	if err != nil || s.templates.Check(manifest) != nil {
-		return found // said by enums and templatesParse
+		return found // said by bounds and templatesParse
 	}
 	result, err := s.templates.Objects(manifest, render.Variables{
 		OperatorName: s.Operator.Name, OperatorVersion: s.Operator.OperatorVersion, AppVersion: s.Operator.AppVersion,

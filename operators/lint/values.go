@@ -10,9 +10,9 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
-	"kudo.dev/kudo/operators/document"
 	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/operators/render"
+	"kudo.dev/kudo/operators/yamldoc"
 )
 
 // Choice is a field by which users of a package choose what its pods run, or what they have access to: whoever may set
@@ -106,7 +106,7 @@ func (s *Subject) places() []render.Place {
 	for _, given := range []map[string]string{s.samples(), s.otherSamples()} {
 		values, err := params.Resolve(s.Definitions(), given)
 		if err != nil {
-			continue // said by enums
+			continue // said by bounds
 		}
 		v := render.Variables{
 			OperatorName: s.Operator.Name, OperatorVersion: s.Operator.OperatorVersion, AppVersion: s.Operator.AppVersion,
@@ -187,7 +187,7 @@ func quotes(s *Subject) (found Findings) {
 
 // isText reports whether YAML reads a default as text, or as nothing.
 func isText(standard string) bool {
-	value, _, err := document.Parse([]byte(standard))
+	value, _, err := yamldoc.Parse([]byte(standard))
 	if err != nil || value == nil {
 		return true
 	}

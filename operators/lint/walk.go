@@ -10,8 +10,8 @@ type walker struct {
 	file string
 	tree *parse.Tree
 	vars []variable
-	// loose are variables that are assigned anew somewhere in the definition. What they hold depends on the run.
-	loose map[string]bool
+	// reassigned are variables that are assigned anew somewhere in the definition. What they hold depends on the run.
+	reassigned map[string]bool
 }
 
 type variable struct {
@@ -52,8 +52,8 @@ func reassigned(list *parse.ListNode, into map[string]bool) {
 
 // push declares a variable.
 func (w *walker) push(name string, v value) {
-	if w.loose[name] {
-		w.escape(v)
+	if w.reassigned[name] {
+		w.markEscaped(v)
 		v = value{}
 	}
 	w.vars = append(w.vars, variable{name, v})
@@ -74,13 +74,13 @@ func (w *walker) list(list *parse.ListNode, dot value) {
 		return
 	}
 	for _, node := range list.Nodes {
-		if w.exhausted() {
+		if w.workLimitReached() {
 			return
 		}
 		switch n := node.(type) {
 		case *parse.ActionNode:
 			if v := w.pipe(n.Pipe, dot); len(n.Pipe.Decl) == 0 {
-				w.escape(v) // printed
+				w.markEscaped(v) // printed
 			}
 		case *parse.IfNode:
 			w.scoped(func() {
@@ -115,7 +115,7 @@ func (w *walker) loop(n *parse.RangeNode, dot value) {
 	for i, command := range n.Pipe.Cmds {
 		over = w.command(command, dot, over, i > 0)
 	}
-	w.escape(over)
+	w.markEscaped(over)
 	w.scoped(func() {
 		if !n.Pipe.IsAssign {
 			for _, v := range n.Pipe.Decl {
@@ -133,14 +133,14 @@ func (w *walker) template(n *parse.TemplateNode, dot value) {
 		v = w.pipe(n.Pipe, dot)
 	}
 	if !w.call(w.file, n.Name, v) {
-		w.escape(v)
+		w.markEscaped(v)
 		w.noDefinition = append(w.noDefinition, w.finding(n, "definition %q used in template %s is not defined", n.Name, w.file))
 	}
 }
 
 // pipe evaluates a pipeline and declares its variables.
 func (w *walker) pipe(p *parse.PipeNode, dot value) value {
-	if p == nil || w.exhausted() {
+	if p == nil || w.workLimitReached() {
 		return value{}
 	}
 	var v value
@@ -149,7 +149,7 @@ func (w *walker) pipe(p *parse.PipeNode, dot value) value {
 	}
 	for _, decl := range p.Decl {
 		if p.IsAssign {
-			w.escape(v)
+			w.markEscaped(v)
 		} else {
 			w.push(decl.Ident[0], v)
 		}
@@ -170,7 +170,7 @@ func (w *walker) command(c *parse.CommandNode, dot, piped value, isPiped bool) v
 		return w.function(function, args)
 	}
 	for _, arg := range args {
-		w.escape(arg)
+		w.markEscaped(arg)
 	}
 	return w.operand(c.Args[0], dot)
 }
@@ -235,7 +235,7 @@ func (w *walker) function(n *parse.IdentifierNode, args []value) value {
 		w.open = true
 	}
 	for _, arg := range args {
-		w.escape(arg)
+		w.markEscaped(arg)
 	}
 	return value{}
 }
@@ -245,9 +245,9 @@ func (w *walker) include(n parse.Node, name, dot value) {
 	switch {
 	case name.kind != literal:
 		w.callAny(dot)
-		w.escape(dot)
+		w.markEscaped(dot)
 	case !w.call(w.file, name.text, dot):
-		w.escape(dot)
+		w.markEscaped(dot)
 		w.noDefinition = append(w.noDefinition, w.finding(n, "definition %q used in template %s is not defined", name.text, w.file))
 	}
 }
@@ -257,7 +257,7 @@ func (w *walker) index(args []value, node parse.Node) value {
 	v := args[0]
 	for _, name := range args[1:] {
 		if name.kind != literal {
-			w.escape(v)
+			w.markEscaped(v)
 			v = value{}
 			continue
 		}

@@ -92,7 +92,7 @@ func FuzzWalk(f *testing.F) {
 			return
 		}
 		start := time.Now()
-		analyse(pkg)
+		analyze(pkg)
 		if took := time.Since(start); took > 20*time.Second {
 			t.Errorf("the analysis took %v", took)
 		}

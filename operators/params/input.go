@@ -7,13 +7,14 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"kudo.dev/kudo/operators/document"
+	"kudo.dev/kudo/operators/yamldoc"
+	"kudo.dev/kudo/pkg/text"
 )
 
 // ReadFile reads a file of parameters, a YAML map of names to values of any type. Numbers keep the digits that are
 // written. All mistakes are reported together, each with its line: a value that is null, a name that comes twice.
 func ReadFile(data []byte) (map[string]string, error) {
-	root, err := document.First(data)
+	root, err := yamldoc.First(data)
 	if err != nil {
 		return nil, fmt.Errorf("reading parameters: %w", err)
 	}
@@ -21,7 +22,7 @@ func ReadFile(data []byte) (map[string]string, error) {
 	if root == nil {
 		return values, nil
 	}
-	if text, scalar := document.Literal(root); scalar && text == "" {
+	if text, scalar := yamldoc.Literal(root); scalar && text == "" {
 		return values, nil
 	}
 	if root.Kind != yaml.MappingNode {
@@ -42,7 +43,7 @@ func ReadFile(data []byte) (map[string]string, error) {
 
 func readEntry(key, value *yaml.Node, values map[string]string, lines map[string]int) error {
 	// As written: the parameter Y is no boolean.
-	name, ok := document.Literal(key)
+	name, ok := yamldoc.Literal(key)
 	if !ok || name == "" {
 		return fmt.Errorf("line %d: a name of a parameter must be text", key.Line)
 	}
@@ -50,7 +51,7 @@ func readEntry(key, value *yaml.Node, values map[string]string, lines map[string
 		return fmt.Errorf("line %d: parameter %q is set already in line %d: remove one of the two", key.Line, name, first)
 	}
 	lines[name] = key.Line
-	text, null, err := document.Text(value)
+	text, null, err := yamldoc.Text(value)
 	if err != nil {
 		return fmt.Errorf("parameter %q: %w", name, err)
 	}
@@ -66,9 +67,9 @@ func ParseFlag(flag string) (name, value string, err error) {
 	name, value, found := strings.Cut(flag, "=")
 	switch {
 	case !found:
-		return "", "", fmt.Errorf("parameter %s has no value: write -p name=value", quote(flag))
+		return "", "", fmt.Errorf("parameter %s has no value: write -p name=value", text.Quote(flag, maxQuoted))
 	case strings.TrimSpace(name) == "":
-		return "", "", fmt.Errorf("parameter %s has no name: write -p name=value", quote(flag))
+		return "", "", fmt.Errorf("parameter %s has no name: write -p name=value", text.Quote(flag, maxQuoted))
 	case value == "":
 		return "", "", fmt.Errorf("parameter %q has an empty value: to set it to its default use --unset %s, to set it to the empty text write %s: \"\" into a file and use -P", name, name, name)
 	}

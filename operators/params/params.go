@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
-	"kudo.dev/kudo/operators/document"
+	"kudo.dev/kudo/operators/yamldoc"
+	"kudo.dev/kudo/pkg/text"
 )
 
 // Values are the parameters as templates see them, one for each definition: a scalar is the text that was given,
@@ -95,7 +95,7 @@ func parse(def v1beta1.Parameter, text string) (any, *Problem) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
 	}
-	value, _, err := document.Parse([]byte(text))
+	value, _, err := yamldoc.Parse([]byte(text))
 	if err != nil {
 		why := "which is not YAML"
 		if !def.Sensitive {
@@ -149,8 +149,8 @@ func Missing(defs []v1beta1.Parameter, given map[string]string) []string {
 	return missing
 }
 
-// Validate checks what is given against the definitions: required values are there, values have their type and are
-// among those allowed. An empty value has no type. Keys that are not defined are not checked; see Unknown.
+// Validate checks what is given against the definitions: required values are there, values have their type, are
+// among those allowed, and keep to pattern and maxLines. An empty value has no type. Keys that are not defined are not checked; see Unknown.
 func Validate(defs []v1beta1.Parameter, given map[string]string) Problems {
 	var problems Problems
 	missing := Missing(defs, given)
@@ -200,10 +200,10 @@ func Check(def v1beta1.Parameter, text string) *Problem {
 		return problem
 	}
 	if def.Enum != nil && !slices.Contains(*def.Enum, text) {
-		return &Problem{Parameter: def.Name, Reason: fmt.Sprintf("has the value %s, which is not allowed", shown(def, text)),
+		return &Problem{Parameter: def.Name, Reason: fmt.Sprintf("has the value %s, which is not allowed", quoteValue(def, text)),
 			Remedy: "use one of " + list(*def.Enum)}
 	}
-	return nil
+	return checkText(def, text)
 }
 
 func checkType(def v1beta1.Parameter, text string) *Problem {
@@ -226,7 +226,7 @@ func checkType(def v1beta1.Parameter, text string) *Problem {
 	if err == nil {
 		return nil
 	}
-	return &Problem{Parameter: def.Name, Reason: fmt.Sprintf("has the value %s, which is not of type %s", shown(def, text), def.Type), Remedy: remedy}
+	return &Problem{Parameter: def.Name, Reason: fmt.Sprintf("has the value %s, which is not of type %s", quoteValue(def, text), def.Type), Remedy: remedy}
 }
 
 func mistyped(def v1beta1.Parameter, text, why string) *Problem {
@@ -235,20 +235,7 @@ func mistyped(def v1beta1.Parameter, text, why string) *Problem {
 		remedy = `use a YAML map like {"a": "b"}`
 	}
 	return &Problem{Parameter: def.Name, Remedy: remedy,
-		Reason: fmt.Sprintf("has the value %s, %s, but its type is %s", shown(def, text), why, def.Type)}
-}
-
-// quote quotes a value for a message; a long one is cut, since values may be whole files.
-func quote(text string) string {
-	const most = 64
-	if len(text) <= most {
-		return strconv.Quote(text)
-	}
-	cut := most
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return strconv.Quote(text[:cut]) + fmt.Sprintf("… (%d bytes)", len(text))
+		Reason: fmt.Sprintf("has the value %s, %s, but its type is %s", quoteValue(def, text), why, def.Type)}
 }
 
 // list writes the values of an enum, the first few of a long one.
@@ -260,7 +247,7 @@ func list(values []string) string {
 			quoted = append(quoted, fmt.Sprintf("… (%d values)", len(values)))
 			break
 		}
-		quoted = append(quoted, quote(v))
+		quoted = append(quoted, text.Quote(v, maxQuoted))
 	}
 	if len(quoted) == 0 {
 		return "no value: the list of allowed ones is empty"

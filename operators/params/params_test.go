@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
-	"kudo.dev/kudo/operators/document"
+	"kudo.dev/kudo/operators/yamldoc"
 )
 
 func ptr[T any](v T) *T { return &v }
@@ -178,7 +178,7 @@ func TestTextOfDecodedValues(t *testing.T) {
 		value any
 		want  string
 	}{{nil, ""}, {1e6, "1000000"}, {1.5, "1.5"}, {7, "7"}, {true, "true"}, {"x", "x"}, {[]string{"a"}, "- a\n"}, {map[string]any{"a": int64(1)}, "a: 1\n"}} {
-		if got, err := document.ValueText(tc.value); err != nil || got != tc.want {
+		if got, err := yamldoc.ValueText(tc.value); err != nil || got != tc.want {
 			t.Errorf("text of %#v is %q (%v), want %q", tc.value, got, err, tc.want)
 		}
 	}

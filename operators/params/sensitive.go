@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/text"
 )
 
 // Masked stands in messages where a sensitive value was.
@@ -71,10 +72,13 @@ func (m Mask) Text(text string) string {
 	return m.replacer.Replace(text)
 }
 
-// shown is a value in a message.
-func shown(def v1beta1.Parameter, text string) string {
+// maxQuoted bounds a value in a message, in bytes: values may be whole files.
+const maxQuoted = 64
+
+// quoteValue quotes the value of a parameter for a message, and hides a sensitive one.
+func quoteValue(def v1beta1.Parameter, value string) string {
 	if def.Sensitive {
 		return Masked
 	}
-	return quote(text)
+	return text.Quote(value, maxQuoted)
 }

@@ -15,7 +15,7 @@ import (
 var bounded = template.FuncMap{
 	"repeat": func(count int, text string) (string, error) {
 		if count < 0 {
-			return "", fmt.Errorf("repeat takes no negative count (%d)", count)
+			return "", fmt.Errorf("repeat accepts no negative count (%d)", count)
 		}
 		product(count, len(text))
 		return strings.Repeat(text, count), nil
@@ -45,16 +45,12 @@ var bounded = template.FuncMap{
 		product(len(text)/max(1, width)+1, len(sep))
 		return goutils.WrapCustom(text, width, sep, true)
 	},
-	"regexReplaceAll":            regexReplace((*regexp.Regexp).ReplaceAllString),
-	"mustRegexReplaceAll":        regexReplace((*regexp.Regexp).ReplaceAllString),
-	"regexReplaceAllLiteral":     regexReplace((*regexp.Regexp).ReplaceAllLiteralString),
-	"mustRegexReplaceAllLiteral": regexReplace((*regexp.Regexp).ReplaceAllLiteralString),
-	"printf":                     printf,
-	"print":                      func(args ...any) string { return fmt.Sprint(args...) },
-	"println":                    func(args ...any) string { return fmt.Sprintln(args...) },
-	"html":                       func(args ...any) string { return template.HTMLEscaper(args...) },
-	"js":                         func(args ...any) string { return template.JSEscaper(args...) },
-	"urlquery":                   func(args ...any) string { return template.URLQueryEscaper(args...) },
+	"printf":   printf,
+	"print":    func(args ...any) string { return fmt.Sprint(args...) },
+	"println":  func(args ...any) string { return fmt.Sprintln(args...) },
+	"html":     func(args ...any) string { return template.HTMLEscaper(args...) },
+	"js":       func(args ...any) string { return template.JSEscaper(args...) },
+	"urlquery": func(args ...any) string { return template.URLQueryEscaper(args...) },
 }
 
 // product panics if a times b is beyond the bound on values.
@@ -66,7 +62,7 @@ func product(a, b int) {
 
 func indent(spaces int, text string) (string, error) {
 	if spaces < 0 {
-		return "", fmt.Errorf("indent takes no negative number of spaces (%d)", spaces)
+		return "", fmt.Errorf("indent accepts no negative number of spaces (%d)", spaces)
 	}
 	product(strings.Count(text, "\n")+1, spaces)
 	pad := strings.Repeat(" ", spaces)
@@ -136,20 +132,6 @@ func splitList(sep, text string) []string {
 		panic(bound("a text would be split into %d parts, more than %d", parts, MaxList))
 	}
 	return strings.Split(text, sep)
-}
-
-func regexReplace(replace func(*regexp.Regexp, string, string) string) func(regex, text, with string) (string, error) {
-	return func(regex, text, with string) (string, error) {
-		r, err := regexp.Compile(regex)
-		if err != nil {
-			return "", err
-		}
-		// $1 may stand for all that was found, but all that is found together is at most the text.
-		found := len(r.FindAllStringIndex(text, -1))
-		product(found, len(with))
-		product(strings.Count(with, "$")+1, len(text))
-		return replace(r, text, with), nil
-	}
 }
 
 var width = regexp.MustCompile(`[0-9]+|\*`)

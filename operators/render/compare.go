@@ -9,7 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"kudo.dev/kudo/operators/document"
+	"kudo.dev/kudo/operators/yamldoc"
 )
 
 // comparison compares the nodes of a rendering with those of the same rendering filled with words.
@@ -91,16 +91,16 @@ func (c *comparison) mapping(is, want *yaml.Node, path string) *difference {
 		}
 		made := hasWord(wanted.Value)
 		switch {
-		case made && document.IsMerge(key):
+		case made && yamldoc.IsMerge(key):
 			return differs(path, "has a merge key")
 		case !made && key.Value != wanted.Value:
 			return differs(path, "has another key")
 		}
-		name, err := document.Key(key)
+		name, err := yamldoc.Key(key)
 		if err != nil {
 			name = key.Value // decoding says what is wrong with it
 		}
-		if before, double := keys[name]; double && (made || before) && !document.IsMerge(key) {
+		if before, double := keys[name]; double && (made || before) && !yamldoc.IsMerge(key) {
 			return differs(path, "has a key twice")
 		}
 		keys[name] = keys[name] || made
@@ -126,18 +126,18 @@ func child(path string, key *yaml.Node) string {
 // object finds a value in apiVersion or kind of an object, and of the items of a list.
 func (c *comparison) object(is, want *yaml.Node, depth int) *difference {
 	for _, n := range []*yaml.Node{is, want} {
-		if n.Kind == yaml.AliasNode && depth < document.MaxDepth {
+		if n.Kind == yaml.AliasNode && depth < yamldoc.MaxDepth {
 			return c.object(resolved(is), resolved(want), depth+1)
 		}
 	}
-	if is.Kind != yaml.MappingNode || want.Kind != yaml.MappingNode || depth >= document.MaxDepth {
+	if is.Kind != yaml.MappingNode || want.Kind != yaml.MappingNode || depth >= yamldoc.MaxDepth {
 		return nil
 	}
 	for i := 0; i+1 < len(is.Content); i += 2 {
 		key, wanted, value := is.Content[i], want.Content[i], want.Content[i+1]
-		name, _ := document.Key(key)
+		name, _ := yamldoc.Key(key)
 		switch {
-		case document.IsMerge(key):
+		case yamldoc.IsMerge(key):
 			if d := c.merged(is.Content[i+1], value, depth); d != nil {
 				return d
 			}

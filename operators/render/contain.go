@@ -1,6 +1,7 @@
 package render
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -9,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"kudo.dev/kudo/operators/document"
+	"kudo.dev/kudo/operators/yamldoc"
 )
 
 // A value must stay a value: one that adds a document, a key or an item to what a template makes could make objects that
@@ -79,6 +80,10 @@ func refuseMarks(name string, v Variables) *Error {
 func (s *Set) difference(name, text string, v Variables, free bool) (roots []*yaml.Node, wrong *difference, err error) {
 	marker := s.marker()
 	cannot := func(err error) error {
+		var beyond *Error
+		if errors.As(err, &beyond) && beyond.Kind == BudgetError {
+			return err
+		}
 		return &Error{Kind: StructureError, Template: name, Err: err,
 			Reason: fmt.Sprintf("template %s cannot be checked for values that change its structure", name),
 			Hint:   "print each value by an action of its own"}
@@ -87,15 +92,18 @@ func (s *Set) difference(name, text string, v Variables, free bool) (roots []*ya
 	if err != nil {
 		return nil, nil, cannot(err)
 	}
+	if err := v.Budget.parse(name, marked+text); err != nil {
+		return nil, nil, err
+	}
 	plain, filled, err := separate(marked)
 	if err != nil || plain != text {
 		return nil, nil, cannot(err)
 	}
-	if is, want := document.Count(plain), document.Count(filled); is != want {
+	if is, want := yamldoc.Count(plain), yamldoc.Count(filled); is != want {
 		return nil, &difference{what: fmt.Sprintf("%s instead of %d", count(is, "document"), want)}, nil
 	}
-	roots, malformed := document.Split(plain)
-	want, err := document.Split(filled)
+	roots, malformed := yamldoc.Split(plain)
+	want, err := yamldoc.Split(filled)
 	switch {
 	case malformed != nil && err != nil:
 		return nil, nil, nil

@@ -3,7 +3,6 @@ package render_test
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/operators/render"
+	"kudo.dev/kudo/test/corpus"
 )
 
 // attacks are values that would change the structure of most templates that print them as they are.
@@ -27,32 +27,17 @@ var attacks = []string{
 // packages are those of the catalog and of the corpus, by path.
 func packages(t testing.TB) map[string]*operators.Package {
 	t.Helper()
-	roots := []string{filepath.Join("..", "catalog")}
-	corpus := os.Getenv("KUDO_TEST_CORPUS")
-	if corpus == "" {
-		corpus = filepath.Join("..", "..", "..", "shared", "corpus")
-	}
-	if _, err := os.Stat(corpus); err == nil {
-		roots = append(roots, corpus)
-	} else {
-		t.Log("the packages by others are not there: set KUDO_TEST_CORPUS")
+	folders := corpus.Folders(t, filepath.Join("..", "catalog"), operators.OperatorFileName)
+	if dir := corpus.Optional(t); dir != "" {
+		folders = append(folders, corpus.Folders(t, dir, operators.OperatorFileName)...)
 	}
 	found := map[string]*operators.Package{}
-	for _, root := range roots {
-		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.Name() != operators.OperatorFileName {
-				return err
-			}
-			pkg, err := operators.Read(os.DirFS(filepath.Dir(path)))
-			if err != nil {
-				return nil // a package that is meant to be wrong
-			}
-			found[filepath.ToSlash(filepath.Dir(path))] = pkg
-			return nil
-		})
+	for _, folder := range folders {
+		pkg, err := operators.Read(os.DirFS(folder))
 		if err != nil {
-			t.Fatal(err)
+			continue // a package that is meant to be wrong
 		}
+		found[filepath.ToSlash(folder)] = pkg
 	}
 	return found
 }

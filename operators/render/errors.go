@@ -10,27 +10,30 @@ import (
 	"strings"
 	"text/template"
 
-	"kudo.dev/kudo/operators/document"
+	"kudo.dev/kudo/pkg/text"
 )
 
 // Kind says at which stage a template failed.
 type Kind string
 
 const (
-	// ParseError: the template is missing, is not a template, or uses a function that is denied.
+	// ParseError says that the template is missing, is not a template, or uses a function that is denied.
 	ParseError Kind = "parse"
-	// ExecError: the template failed with these variables.
+	// ExecError says that the template failed with these variables.
 	ExecError Kind = "execute"
-	// DecodeError: the template rendered to something that is not what it is used as.
+	// DecodeError says that the template rendered to something that is not what it is used as.
 	DecodeError Kind = "decode"
-	// StructureError: a value would change the structure of what the template renders to.
+	// StructureError says that a value would change the structure of what the template renders to.
 	StructureError Kind = "structure"
+	// BudgetError says that the renderings of a Budget go beyond it together.
+	BudgetError Kind = "budget"
 )
 
 // Error is any failure of a template. All of them are final: the same template with the same variables fails again.
 type Error struct {
 	Kind Kind
-	// Template is the path of the file that is wrong, which may be one that the rendered template uses.
+	// Template is the path of the file that is wrong, which may be one that the rendered template uses. It is empty if no template
+	// by itself is (BudgetError only).
 	Template string
 	// Line and Column count from 1; 0 is unknown. Of a DecodeError, the line is that of the rendered text.
 	Line, Column int
@@ -50,7 +53,7 @@ type Error struct {
 
 // Error is one line: file, line and column, what is wrong, what to do, and the text of the line.
 func (e *Error) Error() string {
-	if e.Kind == StructureError { // its reason names template and parameter
+	if e.Kind == StructureError || e.Template == "" { // its reason names template and parameter
 		return e.Reason + ": " + e.Hint
 	}
 	var b strings.Builder
@@ -77,16 +80,16 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // sourceLine is the text of a line without white space around, cut if it is long.
-func sourceLine(text string, line int) string {
+func sourceLine(source string, line int) string {
 	if line < 1 {
 		return ""
 	}
-	for l := range strings.Lines(text) {
+	for l := range strings.Lines(source) {
 		line--
 		if line > 0 {
 			continue
 		}
-		return cut(strings.TrimSpace(l), 120)
+		return text.Truncate(strings.TrimSpace(l), 120)
 	}
 	return ""
 }
@@ -100,30 +103,30 @@ var (
 )
 
 // parseError makes an error of what text/template/parse says.
-func parseError(name, text string, err error) *Error {
+func parseError(name, source string, err error) *Error {
 	e := &Error{Kind: ParseError, Template: name, Reason: err.Error(), Err: err}
 	match := parseMessage.FindStringSubmatch(err.Error())
 	if match == nil {
 		return e
 	}
 	e.Line, _ = strconv.Atoi(match[2])
-	e.Reason = cut(match[4], 1000)
-	e.Source = sourceLine(text, e.Line)
+	e.Reason = text.Truncate(match[4], 1000)
+	e.Source = sourceLine(source, e.Line)
 	needle := "{{"
 	if m := missingFunction.FindStringSubmatch(e.Reason); m != nil {
 		needle = m[1]
 		e.Reason = fmt.Sprintf("there is no function %q", m[1])
-		if near := document.Nearest(m[1], functionNames()); near != "" {
+		if near := text.Nearest(m[1], functionNames()); near != "" {
 			e.Hint = "did you mean " + near + "?"
 		}
 	}
-	e.Column = columnOf(text, e.Line, needle)
+	e.Column = columnOf(source, e.Line, needle)
 	return e
 }
 
 // columnOf finds where in a line a text begins, counting from 1; 0 if it is not there.
-func columnOf(text string, line int, needle string) int {
-	for l := range strings.Lines(text) {
+func columnOf(source string, line int, needle string) int {
+	for l := range strings.Lines(source) {
 		line--
 		if line == 0 {
 			return strings.Index(l, needle) + 1
@@ -171,15 +174,7 @@ func (e *Error) locate(err error) (context, reason string) {
 	e.Line, _ = strconv.Atoi(match[2])
 	e.Column, _ = strconv.Atoi(match[3])
 	e.Column++ // text/template counts bytes from 0
-	return cut(match[4], 200), cut(match[5], 1000)
-}
-
-// cut shortens a text that is too long for a message.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
+	return text.Truncate(match[4], 200), text.Truncate(match[5], 1000)
 }
 
 // explain finds better words, and the names that may have been meant, for the failure of an expression.
@@ -212,7 +207,7 @@ func explainKey(key, context string, v Variables) (reason, hint string) {
 	default:
 		return fmt.Sprintf("the map has no key %q (at <%s>)", key, context), "ask first by hasKey, or use get or dig"
 	}
-	if near := document.Nearest(key, known); near != "" {
+	if near := text.Nearest(key, known); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	return reason, hint

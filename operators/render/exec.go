@@ -8,7 +8,12 @@ import (
 
 // run counts what one rendering has done, its included templates together.
 type run struct {
-	bytes, steps, nesting int
+	bytes, steps, nesting, work int
+	// owed is the part of work that the budget does not know yet.
+	owed int
+	// weights are the work of what follows a mark, see linker.
+	weights map[*byte]int
+	budget  *Budget
 }
 
 // sink takes the output of a template and ends it when it goes beyond the bounds.
@@ -52,8 +57,9 @@ func (r *run) mark(p []byte) error {
 		return r.enter()
 	case &leaveMark[:1][0]:
 		r.nesting--
+		return nil
 	}
-	return nil
+	return r.spend(r.weights[&p[:1][0]])
 }
 
 func (r *run) step() error {
@@ -90,7 +96,11 @@ func newExecutor(s *Set) *executor {
 	e := &executor{}
 	// Clone fails only for html/template.
 	e.tmpl = template.Must(s.tmpl.Clone())
-	e.tmpl.Funcs(template.FuncMap{"include": func(path, name string, data any) (string, error) {
+	funcs := template.FuncMap{}
+	for _, name := range s.functions {
+		funcs[name] = guard(unguarded()[name], e.charge)
+	}
+	e.tmpl.Funcs(funcs).Funcs(template.FuncMap{"include": func(path, name string, data any) (string, error) {
 		return e.include(s, path, name, data)
 	}})
 	if s.marks {

@@ -9,7 +9,7 @@ import (
 
 	yamlv2 "go.yaml.in/yaml/v2"
 
-	"kudo.dev/kudo/operators/document"
+	"kudo.dev/kudo/operators/yamldoc"
 )
 
 // formats are the functions that write and read YAML and JSON, with integers exact, and `required`.
@@ -65,7 +65,7 @@ func unsigned(v any) any {
 
 // fromYaml reads the first document of a text. JSON is YAML too.
 func fromYaml(text string) (any, error) {
-	value, _, err := document.Parse([]byte(text))
+	value, _, err := yamldoc.Parse([]byte(text))
 	return value, err
 }
 

@@ -44,19 +44,26 @@ var mutating = map[string]bool{
 	"set": true, "unset": true, "merge": true, "mergeOverwrite": true, "mustMerge": true, "mustMergeOverwrite": true,
 }
 
-// functions are all functions of templates. Those that are denied are among them, so that the parser accepts them and
-// the linker can say why not.
-var functions = sync.OnceValue(func() template.FuncMap {
-	funcs := template.FuncMap{}
+// unguarded are the functions of templates as they are. Those that are denied are not among them.
+var unguarded = sync.OnceValue(func() map[string]any {
+	funcs := map[string]any{}
 	for name, fn := range sprig.TxtFuncMap() {
 		if _, ok := denied[name]; !ok {
-			funcs[name] = guard(fn)
+			funcs[name] = fn
 		}
 	}
-	for _, own := range []template.FuncMap{numbers, bounded, dates, formats, structures} {
-		for name, fn := range own {
-			funcs[name] = guard(fn)
-		}
+	for _, own := range []template.FuncMap{numbers, bounded, dates, formats, structures, dearFunctions()} {
+		maps.Copy(funcs, own)
+	}
+	return funcs
+})
+
+// functions are all functions of templates, for the parser, and for what is not replaced for each rendering: see
+// newExecutor. Those that are denied are among them, so that the parser accepts them and the linker can say why not.
+var functions = sync.OnceValue(func() template.FuncMap {
+	funcs := template.FuncMap{}
+	for name, fn := range unguarded() {
+		funcs[name] = guard(fn, func(int) {})
 	}
 	for name := range denied {
 		funcs[name] = func(...any) (string, error) { return "", fmt.Errorf("the function %s is denied", name) }

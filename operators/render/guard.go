@@ -10,126 +10,130 @@ const (
 	whole extent = true  // all that it holds, to the last leaf
 )
 
-// guard bounds what goes into a function and what comes out. Without it a loop that doubles a text would fill the
-// memory long before any output is counted.
-func guard(fn any) any {
-	if t := reflect.TypeOf(fn); t.NumOut() == 0 || !grows(t.Out(0)) {
-		return fn
-	}
-	return limit(fn, top)
-}
+// boundArguments wraps a function whose arguments and result are measured whole, as extent whole says.
+type boundArguments struct{ fn any }
 
-// sized bounds all that a function is given and all that it returns, to the last leaf.
-func sized(fn any) any { return limit(fn, whole) }
-
-// grows tells whether values of a type can be large.
-func grows(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.String, reflect.Slice, reflect.Map, reflect.Interface:
-		return true
+// guard bounds what goes into a function and what comes out, and charges the rendering for both. Without it a loop that
+// doubles a text would fill the memory long before any output is counted.
+func guard(fn any, c charge) any {
+	switch f := fn.(type) {
+	case dear:
+		return limit(f(c), top, c)
+	case boundArguments:
+		return limit(f.fn, whole, c)
 	}
-	return false
+	return limit(fn, top, c)
 }
 
 // limit bounds a function. Those of the types that templates use most are called directly: a call by reflection takes
 // longer than most of them do themselves.
-func limit(fn any, e extent) any {
+func limit(fn any, e extent, c charge) any {
 	switch f := fn.(type) {
 	case func(string) string:
-		return one(f, e)
+		return one(f, e, c)
 	case func(any) string:
-		return one(f, e)
+		return one(f, e, c)
 	case func(any) any:
-		return one(f, e)
+		return one(f, e, c)
 	case func(any) (string, error):
-		return oneOrError(f, e)
+		return oneOrError(f, e, c)
 	case func(string) (any, error):
-		return oneOrError(f, e)
+		return oneOrError(f, e, c)
 	case func(int, string) string:
-		return two(f, e)
+		return two(f, e, c)
 	case func(string, string) string:
-		return two(f, e)
+		return two(f, e, c)
 	case func(string, any) string:
-		return two(f, e)
+		return two(f, e, c)
+	case func(any) bool:
+		return one(f, e, c)
+	case func(any) int:
+		return one(f, e, c)
+	case func(any) int64:
+		return one(f, e, c)
+	case func(string, string) bool:
+		return two(f, e, c)
+	case func(map[string]any, string) bool:
+		return two(f, e, c)
 	case func(map[string]any, string) any:
-		return two(f, e)
+		return two(f, e, c)
 	case func(int, string) (string, error):
-		return twoOrError(f, e)
+		return twoOrError(f, e, c)
 	case func(string, any) (any, error):
-		return twoOrError(f, e)
+		return twoOrError(f, e, c)
 	case func(string, string, string) string:
-		return three(f, e)
+		return three(f, e, c)
 	case func(any, any, bool) any:
-		return three(f, e)
+		return three(f, e, c)
 	case func(...any) string:
-		return many(f, e)
+		return many(f, e, c)
 	case func(...any) any:
-		return many(f, e)
+		return many(f, e, c)
 	case func(...any) []any:
-		return many(f, e)
+		return many(f, e, c)
 	case func(...any) map[string]any:
-		return many(f, e)
+		return many(f, e, c)
 	case func(any, ...any) any:
-		return oneAndMany(f, e)
+		return oneAndMany(f, e, c)
 	case func(string, ...any) string:
-		return oneAndMany(f, e)
+		return oneAndMany(f, e, c)
 	}
-	return reflected(reflect.ValueOf(fn), e)
+	return reflected(reflect.ValueOf(fn), e, c)
 }
 
-func one[A, R any](f func(A) R, e extent) func(A) R {
+func one[A, R any](f func(A) R, e extent, c charge) func(A) R {
 	return func(a A) R {
-		add(0, a, e)
-		return checked(f(a), e)
+		c(add(0, a, e))
+		return checked(f(a), e, c)
 	}
 }
 
-func oneOrError[A, R any](f func(A) (R, error), e extent) func(A) (R, error) {
+func oneOrError[A, R any](f func(A) (R, error), e extent, c charge) func(A) (R, error) {
 	return func(a A) (R, error) {
-		add(0, a, e)
+		c(add(0, a, e))
 		result, err := f(a)
-		return checked(result, e), err
+		return checked(result, e, c), err
 	}
 }
 
-func two[A, B, R any](f func(A, B) R, e extent) func(A, B) R {
+func two[A, B, R any](f func(A, B) R, e extent, c charge) func(A, B) R {
 	return func(a A, b B) R {
-		add(add(0, a, e), b, e)
-		return checked(f(a, b), e)
+		c(add(add(0, a, e), b, e))
+		return checked(f(a, b), e, c)
 	}
 }
 
-func twoOrError[A, B, R any](f func(A, B) (R, error), e extent) func(A, B) (R, error) {
+func twoOrError[A, B, R any](f func(A, B) (R, error), e extent, c charge) func(A, B) (R, error) {
 	return func(a A, b B) (R, error) {
-		add(add(0, a, e), b, e)
+		c(add(add(0, a, e), b, e))
 		result, err := f(a, b)
-		return checked(result, e), err
+		return checked(result, e, c), err
 	}
 }
 
-func three[A, B, C, R any](f func(A, B, C) R, e extent) func(A, B, C) R {
-	return func(a A, b B, c C) R {
-		add(add(add(0, a, e), b, e), c, e)
-		return checked(f(a, b, c), e)
+func three[A, B, C, R any](f func(A, B, C) R, e extent, c charge) func(A, B, C) R {
+	return func(a A, b B, third C) R {
+		c(add(add(add(0, a, e), b, e), third, e))
+		return checked(f(a, b, third), e, c)
 	}
 }
 
-func many[A, R any](f func(...A) R, e extent) func(...A) R {
+func many[A, R any](f func(...A) R, e extent, c charge) func(...A) R {
 	return func(list ...A) R {
-		add(0, list, e)
-		return checked(f(list...), e)
+		c(add(0, list, e))
+		return checked(f(list...), e, c)
 	}
 }
 
-func oneAndMany[A, B, R any](f func(A, ...B) R, e extent) func(A, ...B) R {
+func oneAndMany[A, B, R any](f func(A, ...B) R, e extent, c charge) func(A, ...B) R {
 	return func(a A, list ...B) R {
-		add(add(0, a, e), list, e)
-		return checked(f(a, list...), e)
+		c(add(add(0, a, e), list, e))
+		return checked(f(a, list...), e, c)
 	}
 }
 
 // reflected is limit for functions of any type.
-func reflected(f reflect.Value, e extent) any {
+func reflected(f reflect.Value, e extent, c charge) any {
 	call := f.Call
 	if f.Type().IsVariadic() {
 		call = f.CallSlice
@@ -139,8 +143,9 @@ func reflected(f reflect.Value, e extent) any {
 		for _, arg := range args {
 			total = add(total, arg.Interface(), e)
 		}
+		c(total)
 		results := call(args)
-		checked(results[0].Interface(), e)
+		checked(results[0].Interface(), e, c)
 		return results
 	}).Interface()
 }
@@ -152,8 +157,10 @@ func add[T any](total int, arg T, e extent) int {
 	return total
 }
 
-func checked[T any](result T, e extent) T {
-	check(measure(result, e))
+func checked[T any](result T, e extent, c charge) T {
+	size := measure(result, e)
+	check(size)
+	c(size)
 	return result
 }
 

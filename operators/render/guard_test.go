@@ -22,7 +22,7 @@ func TestLimit(t *testing.T) {
 		"required", "replace", "ternary", "quote", "list", "coalesce", "dict", "default", "printf", "keys", "append", "set"} {
 		fn := all[name]
 		for _, e := range []extent{top, whole} {
-			direct, other := limit(fn, e), reflected(reflect.ValueOf(fn), e)
+			direct, other := limit(fn, e, free), reflected(reflect.ValueOf(fn), e, free)
 			if got, want := fmt.Sprintf("%T", direct), fmt.Sprintf("%T", fn); got != want {
 				t.Errorf("%s: a function keeps its type %s, but is %s", name, want, got)
 				continue
@@ -46,6 +46,8 @@ func TestLimit(t *testing.T) {
 		}
 	}
 }
+
+func free(int) {}
 
 func endless() any {
 	m := map[string]any{}

@@ -31,7 +31,7 @@ func (l *linker) link() *Error {
 	for _, name := range slices.Sorted(maps.Keys(l.file.trees)) {
 		failed := l.failed
 		l.tree = l.file.trees[name]
-		l.list(l.tree.Root)
+		l.weigh(l.tree.Root, l.list(l.tree.Root))
 		if l.failed == failed {
 			l.file.linked = append(l.file.linked, name)
 		}
@@ -61,27 +61,31 @@ func mark(pos parse.Pos, text []byte) parse.Node {
 	return &parse.TextNode{NodeType: parse.NodeText, Pos: pos, Text: text}
 }
 
-func (l *linker) list(list *parse.ListNode) {
+// list links a list of nodes and returns how many nodes one pass through it goes through at most. A round of a loop is a
+// pass of its own, and so is the use of another template.
+func (l *linker) list(list *parse.ListNode) int {
 	if list == nil {
-		return
+		return 0
 	}
-	more := 0
+	more, nodes := 0, len(list.Nodes)
 	for _, node := range list.Nodes {
 		switch n := node.(type) {
 		case *parse.ActionNode:
-			l.pipe(n.Pipe)
+			nodes += l.pipe(n.Pipe)
 			if len(n.Pipe.Decl) == 0 {
 				more++
 			}
 		case *parse.IfNode:
-			l.branch(&n.BranchNode)
+			nodes += l.pipe(n.Pipe) + l.list(n.List) + l.list(n.ElseList)
 		case *parse.WithNode:
-			l.branch(&n.BranchNode)
+			nodes += l.pipe(n.Pipe) + l.list(n.List) + l.list(n.ElseList)
 		case *parse.RangeNode:
-			l.branch(&n.BranchNode)
+			nodes += l.pipe(n.Pipe)
+			l.weigh(n.List, l.list(n.List))
 			n.List.Nodes = append([]parse.Node{mark(n.Pos, roundMark)}, n.List.Nodes...)
+			nodes += l.list(n.ElseList)
 		case *parse.TemplateNode:
-			l.pipe(n.Pipe)
+			nodes += l.pipe(n.Pipe)
 			l.use(n)
 			more += 2
 		}
@@ -89,6 +93,17 @@ func (l *linker) list(list *parse.ListNode) {
 	if more > 0 {
 		list.Nodes = markNodes(list.Nodes, more)
 	}
+	return nodes
+}
+
+// weigh has the writer told, by a mark of its own at the beginning of a list, how many nodes the list has.
+func (l *linker) weigh(list *parse.ListNode, nodes int) {
+	if nodes == 0 {
+		return
+	}
+	text := make([]byte, 0, 1)
+	l.file.weights[&text[:1][0]] = nodes * nodeWork
+	list.Nodes = append([]parse.Node{mark(list.Pos, text)}, list.Nodes...)
 }
 
 // markNodes sets marks around the uses of other templates, and before what prints. There are as many as more says.
@@ -110,12 +125,6 @@ func markNodes(nodes []parse.Node, more int) []parse.Node {
 	return marked
 }
 
-func (l *linker) branch(n *parse.BranchNode) {
-	l.pipe(n.Pipe)
-	l.list(n.List)
-	l.list(n.ElseList)
-}
-
 // use gives the name in {{template "name"}} its meaning. One that is not known fails only when it is reached, as in text/template.
 func (l *linker) use(n *parse.TemplateNode) {
 	target, err := l.set.find(l.file.path, n.Name)
@@ -130,13 +139,18 @@ func (l *linker) use(n *parse.TemplateNode) {
 	}
 }
 
-func (l *linker) pipe(pipe *parse.PipeNode) {
+// pipe links a pipeline and returns how many nodes it has.
+func (l *linker) pipe(pipe *parse.PipeNode) int {
 	if pipe == nil {
-		return
+		return 0
+	}
+	nodes := len(pipe.Cmds)
+	if pipe.IsAssign {
+		nodes += len(pipe.Decl) * l.lookup()
 	}
 	for _, command := range pipe.Cmds {
 		for _, arg := range command.Args {
-			l.argument(arg)
+			nodes += l.argument(arg)
 		}
 		if name, ok := command.Args[0].(*parse.IdentifierNode); ok && (name.Ident == "include" || name.Ident == bareIncludeFunction) {
 			l.uses(command)
@@ -145,6 +159,7 @@ func (l *linker) pipe(pipe *parse.PipeNode) {
 			command.Args = append([]parse.Node{name, path}, command.Args[1:]...)
 		}
 	}
+	return nodes
 }
 
 // uses notes what an include uses. A name that is not known before it runs may be that of a file.
@@ -160,16 +175,23 @@ func (l *linker) uses(include *parse.CommandNode) {
 	l.file.usesFiles = true
 }
 
-func (l *linker) argument(node parse.Node) {
+// argument links an argument and returns how many nodes it has.
+func (l *linker) argument(node parse.Node) int {
 	switch n := node.(type) {
 	case *parse.PipeNode:
-		l.pipe(n)
+		return 1 + l.pipe(n)
 	case *parse.ChainNode:
-		l.argument(n.Node)
+		return 1 + l.argument(n.Node)
 	case *parse.IdentifierNode:
 		if why, ok := denied[n.Ident]; ok {
 			l.fail(n, "the function "+n.Ident+" is denied in kudo: "+why, "pass the value as a parameter")
 		}
 		l.file.functions[n.Ident] = true
+	case *parse.VariableNode:
+		return 1 + l.lookup()
 	}
+	return 1
 }
+
+// lookup returns how many nodes the search for a variable is worth: text/template compares its name with those of all others.
+func (l *linker) lookup() int { return l.file.variables / 32 }

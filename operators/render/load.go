@@ -8,7 +8,7 @@ import (
 	"text/template"
 	"text/template/parse"
 
-	"kudo.dev/kudo/operators/document"
+	"kudo.dev/kudo/pkg/text"
 )
 
 // file is one template file: its own template, named like the file, and what it defines.
@@ -27,7 +27,11 @@ type file struct {
 	// origins are the actions that print values, numbered from firstOrigin; of a set that marks only.
 	origins     []Origin
 	firstOrigin int
-	err         *Error
+	// variables is how many variables it declares at most.
+	variables int
+	// weights are the work of what follows a mark.
+	weights map[*byte]int
+	err     *Error
 }
 
 // load parses all files and links them. One that is wrong keeps its error and does not harm the others.
@@ -66,7 +70,7 @@ func (s *Set) load() {
 	})
 	s.tmpl = template.New("\x00").Option("missingkey=error")
 	used := template.FuncMap{} // to set all functions takes as long as to render a few templates
-	s.usesHarmless = true
+	s.usesHarmless, s.weights = true, map[*byte]int{}
 	for i, f := range parsed {
 		s.add(f, used)
 		f.harmless = f.err == nil && onlyHarmless(f)
@@ -78,8 +82,12 @@ func (s *Set) load() {
 		}
 	}
 	s.tmpl.Funcs(used)
+	for name := range used {
+		if _, ok := unguarded()[name]; ok {
+			s.functions = append(s.functions, name)
+		}
+	}
 	if s.marks {
-		s.includes = true // the functions that mark belong to a rendering, like include
 		s.tmpl.Funcs(markFunctions(func() bool { return false })).Funcs(template.FuncMap{bareIncludeFunction: functions()["include"]})
 	}
 	s.pool.New = func() any { return newExecutor(s) }
@@ -116,20 +124,27 @@ func (s *Set) add(f *file, used template.FuncMap) {
 		template.Must(s.tmpl.AddParseTree(id(f.path, name), f.trees[name]))
 	}
 	for name := range f.functions {
-		s.includes = s.includes || name == "include"
 		s.mutates = s.mutates || mutating[name]
 		if fn, ok := functions()[name]; ok {
 			used[name] = fn
 		}
 	}
+	maps.Copy(s.weights, f.weights)
 }
 
 // parseFile parses a file by itself, since two files may define the same name.
 func parseFile(path, text string) *file {
-	f := &file{path: path, text: text, functions: map[string]bool{}}
+	f := &file{path: path, text: text, functions: map[string]bool{}, weights: map[*byte]int{}}
 	if len(text) > MaxTemplate {
 		f.err = &Error{Kind: ParseError, Template: path,
 			Reason: fmt.Sprintf("has %d bytes, more than the %d allowed", len(text), MaxTemplate)}
+		return f
+	}
+	f.variables = strings.Count(text, ":=") // or more, which does no harm
+	if uses := strings.Count(text, "$"); product64(f.variables, uses) > MaxWork {
+		f.err = &Error{Kind: ParseError, Template: path,
+			Reason: fmt.Sprintf("it declares %d variables and uses variables %d times, which takes too much work: each is searched for among all", f.variables, uses),
+			Hint:   "use fewer variables, or more files"}
 		return f
 	}
 	trees, err := parse.Parse(path, text, "", "", functions(), builtins)
@@ -144,7 +159,7 @@ func parseFile(path, text string) *file {
 	return f
 }
 
-// same tells whether all files define a name by the same text.
+// same reports whether all files define a name by the same text.
 func (s *Set) same(name string, paths []string) bool {
 	if len(paths) < 2 {
 		return true
@@ -186,12 +201,12 @@ func (s *Set) find(path, name string) (string, error) {
 
 // hintDefinition says which definition may have been meant by a name that is not known, or why it is not.
 func (s *Set) hintDefinition(name string) string {
-	if near := document.Nearest(name, slices.Sorted(maps.Keys(s.defined))); near != "" {
+	if near := text.Nearest(name, slices.Sorted(maps.Keys(s.defined))); near != "" {
 		return "did you mean " + near + "?"
 	}
 	for _, path := range s.Names() {
 		if f := s.files[path]; f.err != nil && strings.Contains(f.text, name) {
-			return fmt.Sprintf("%s, which has that name, is wrong itself: %v", path, f.err)
+			return fmt.Sprintf("%s, which has that name, has an error: %v", path, f.err)
 		}
 	}
 	return ""

@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"kudo.dev/kudo/operators/document"
 	"kudo.dev/kudo/operators/params"
+	"kudo.dev/kudo/operators/yamldoc"
 )
 
 // Result is what a template renders to.
@@ -51,6 +51,9 @@ func WithAnyKind() Option { return func(d *decoder) { d.free = true } }
 func (s *Set) Objects(name string, v Variables, options ...Option) (Result, error) {
 	text, values, err := s.text(name, v)
 	if err != nil {
+		return Result{}, err
+	}
+	if err := v.Budget.parse(name, text); err != nil {
 		return Result{}, err
 	}
 	d := newDecoder(name, options)
@@ -110,6 +113,9 @@ func (s *Set) Parameters(name string, v Variables) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := v.Budget.parse(name, text); err != nil {
+		return nil, err
+	}
 	if s.checked(name, v) {
 		if _, err := s.checkValues(name, text, v, true); err != nil {
 			return nil, err
@@ -118,7 +124,7 @@ func (s *Set) Parameters(name string, v Variables) (map[string]string, error) {
 	values, err := params.ReadFile([]byte(text))
 	if err != nil {
 		e := &Error{Kind: DecodeError, Template: name, Reason: err.Error(), Err: err, Hint: `quote values that may be empty, like X: "{{ .Params.X }}"`}
-		var at *document.Error
+		var at *yamldoc.Error
 		if errors.As(err, &at) {
 			e.Line = at.Line
 		}
@@ -144,7 +150,7 @@ func newDecoder(name string, options []Option) *decoder {
 }
 
 func (d *decoder) decode(text string) (Result, error) {
-	roots, err := document.Split(text)
+	roots, err := yamldoc.Split(text)
 	if err != nil {
 		return Result{}, d.wrap(err)
 	}
@@ -155,9 +161,9 @@ func (d *decoder) decode(text string) (Result, error) {
 func (d *decoder) objects(roots []*yaml.Node) (Result, error) {
 	for _, root := range roots {
 		d.document++
-		value, duplicates, err := document.Value(root)
+		value, duplicates, err := yamldoc.Value(root)
 		if err == nil {
-			value, err = document.JSON(value)
+			value, err = yamldoc.JSON(value)
 		}
 		if err != nil {
 			return Result{}, d.wrap(err)
@@ -185,7 +191,7 @@ type decoder struct {
 func (d *decoder) wrap(err error) error {
 	e := &Error{Kind: DecodeError, Template: d.name, Document: d.document, Reason: err.Error(), Err: err,
 		Hint: "render the template to see the line"}
-	var at *document.Error
+	var at *yamldoc.Error
 	if errors.As(err, &at) {
 		e.Line, e.Reason = at.Line, at.Reason
 	}

@@ -5,7 +5,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"kudo.dev/kudo/operators/document"
+	"kudo.dev/kudo/operators/yamldoc"
 )
 
 // Place is where the value that an action prints stands in what a template renders to.
@@ -31,7 +31,7 @@ func (s *Set) Places(name string, v Variables) []Place {
 	if err != nil {
 		return nil
 	}
-	roots, err := document.Split(filled)
+	roots, err := yamldoc.Split(filled)
 	if err != nil {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"text/template"
 
-	"kudo.dev/kudo/operators/document"
+	"kudo.dev/kudo/pkg/text"
 )
 
 // Bounds of what a template may do.
@@ -46,6 +46,8 @@ type Variables struct {
 	// Defaults are the values of the parameters that nobody gave. A value that is equal to its default is the word of
 	// the package's author, and needs no check. Without any, all values are checked.
 	Defaults map[string]any
+	// Budget bounds what several renderings do together; without one, each is bounded by itself only.
+	Budget *Budget
 }
 
 // root is the dot of a template. Fields that are not there are errors, as for any other map.
@@ -108,9 +110,10 @@ type Set struct {
 	origins   []Origin // actions that print, by number; of a set that marks only
 	// usesHarmless reports whether all files are harmless that others may use.
 	usesHarmless bool
-	includes     bool      // some file uses include
-	mutates      bool      // some file may change the values it is given
-	pool         sync.Pool // of *executor
+	functions    []string      // those that files use, by name
+	weights      map[*byte]int // the work of what follows a mark
+	mutates      bool          // some file may change the values it is given
+	pool         sync.Pool     // of *executor
 }
 
 // New makes a set of templates, whose paths map to their text. The map must not be changed afterwards.
@@ -121,7 +124,7 @@ func New(templates map[string]string) *Set {
 // Names lists the paths of all templates, sorted.
 func (s *Set) Names() []string { return slices.Sorted(maps.Keys(s.sources)) }
 
-// Has tells whether the set has a template of this path.
+// Has reports whether the set has a template of this path.
 func (s *Set) Has(name string) bool {
 	_, ok := s.sources[name]
 	return ok
@@ -153,20 +156,23 @@ func (s *Set) text(name string, v Variables) (string, []int, error) {
 	if err := s.Check(name); err != nil {
 		return "", nil, err
 	}
-	run := &run{}
-	tmpl := s.tmpl
-	if s.includes {
-		e := s.pool.Get().(*executor)
-		e.run, e.vars = run, v
-		defer func() {
-			e.run, e.vars = nil, Variables{}
-			s.pool.Put(e)
-		}()
-		tmpl = e.tmpl
+	if err := v.Budget.begin(name, v); err != nil {
+		return "", nil, err
 	}
+	run := &run{weights: s.weights, budget: v.Budget}
+	e := s.pool.Get().(*executor)
+	e.run, e.vars = run, v
+	defer func() {
+		e.run, e.vars = nil, Variables{}
+		s.pool.Put(e)
+	}()
 	out := &sink{run: run}
 	out.text.Grow(len(s.sources[name])) // most texts are about as long as their template
-	if err := tmpl.ExecuteTemplate(out, name, v.root(s.mutates)); err != nil {
+	err := e.tmpl.ExecuteTemplate(out, name, v.root(s.mutates))
+	if beyond := run.settle(); err == nil {
+		err = beyond
+	}
+	if err != nil {
 		return "", nil, s.execError(name, err, v)
 	}
 	text := out.text.String()
@@ -181,7 +187,7 @@ func (s *Set) text(name string, v Variables) (string, []int, error) {
 
 func (s *Set) missing(name string) *Error {
 	e := &Error{Kind: ParseError, Template: name, Reason: "there is no template of this path"}
-	if near := document.Nearest(name, s.Names()); near != "" {
+	if near := text.Nearest(name, s.Names()); near != "" {
 		e.Hint = "did you mean " + near + "?"
 	} else if len(s.sources) == 0 {
 		e.Hint = "the package has no templates"

@@ -153,6 +153,20 @@ func TestBounds(t *testing.T) {
 		"Recursion": {"a template that uses itself", `{{ define "a" }}{{ template "a" }}{{ end }}{{ template "a" }}`, "more than 1000 deep"},
 		"Include":   {"an include that includes itself", `{{ define "a" }}{{ include "a" . }}{{ end }}{{ include "a" . }}`, "more than 1000 deep"},
 		"Branching": {"templates that use two each", `{{ define "a" }}{{ if gt . 0 }}{{ template "a" (int (sub . 1)) }}{{ template "a" (int (sub . 1)) }}{{ end }}{{ end }}{{ template "a" 100 }}`, "rounds"},
+		"Work":      {"long values again and again", `{{ $a := repeat 1000000 "aB" }}{{ range until 100000 }}{{ $x := lower $a }}{{ end }}`, "too much work"},
+		"Pipeline":  {"long values in one action", `{{ $a := repeat 1000000 "aB" }}{{ $x := $a` + strings.Repeat(" | lower", 10_000) + ` }}`, "too much work"},
+		"Nodes":     {"a long body many times", `{{ range until 100000 }}` + strings.Repeat("{{ $x := 1 }}", 10_000) + `{{ end }}`, "too much work"},
+		"Variables": {"a variable that is searched for among many", "{{$b:=1}}" + strings.Repeat("{{$a:=1}}", 80_000) + strings.Repeat("{{$b}}", 80_000), "it declares 80001 variables and uses variables 160001 times, which takes too much work"},
+		"Lookups":   {"the same in a loop", "{{ $b := 1 }}" + strings.Repeat("{{ $a := 1 }}", 10_000) + "{{ range until 100000 }}" + strings.Repeat("{{ $x := $b }}", 1000) + "{{ end }}", "too much work"},
+		"Assigned":  {"the same with assignments", "{{ $b := 1 }}" + strings.Repeat("{{ $a := 1 }}", 10_000) + "{{ range until 100000 }}" + strings.Repeat("{{ $b = 1 }}", 1000) + "{{ end }}", "too much work"},
+		"Args":      {"one long action many times", `{{ range until 100000 }}{{ $x := or ` + strings.Repeat("0 ", 100_000) + `}}{{ end }}`, "too much work"},
+		"Included":  {"a long definition many times", `{{ define "a" }}` + strings.Repeat("{{ $x := 1 }}", 10_000) + `{{ end }}{{ range until 100000 }}{{ template "a" }}{{ end }}`, "too much work"},
+		"Match":     {"a large expression on a long text", `{{ $a := repeat 1000000 "a" }}{{ $x := regexMatch (printf "%sz" (repeat 100 "(x?a?){300}")) $a }}`, "too much work"},
+		"FindAll":   {"matches that look at all that follows", `{{ $a := repeat 1000000 "a" }}{{ $x := regexFindAll "a*b|a" $a -1 }}`, "too much work"},
+		"Pattern":   {"a long expression", `{{ regexMatch (repeat 5000 "a") "a" }}`, "a regular expression has 5000 bytes, more than the 4096 allowed"},
+		"Uniq":      {"each item compared with all others", `{{ $x := uniq (until 100000) }}`, "too much work"},
+		"Without":   {"each item compared with many", `{{ $a := until 50000 }}{{ range $a }}{{ $x := has -1 $a }}{{ end }}`, "too much work"},
+		"Whole":     {"a value that is measured again and again", `{{ $a := list (until 50000) }}{{ range until 100000 }}{{ $x := list $a }}{{ end }}`, "too much work"},
 		"Large":     {"a large template", strings.Repeat("a", MaxTemplate+1), "more than the"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -163,6 +177,48 @@ func TestBounds(t *testing.T) {
 				t.Errorf("%s: error %v does not say %q", tc.reason, err, tc.want)
 			}
 		})
+	}
+}
+
+// TestBudget: templates that are bounded each are bounded together, too.
+func TestBudget(t *testing.T) {
+	set := New(map[string]string{"a.yaml": `{{ $a := repeat 1000000 "aB" }}{{ range until 50 }}{{ $x := lower $a }}{{ end }}`})
+	v := vars()
+	v.Budget = &Budget{}
+	var err error
+	done := 0
+	for ; err == nil && done < 100; done++ {
+		_, err = set.Text("a.yaml", v)
+	}
+	var got *Error
+	if !errors.As(err, &got) || !strings.Contains(got.Reason, "take too much work: their loops and functions go through more than 2048 MiB") || done < 8 {
+		t.Errorf("after %d renderings: %v", done, err)
+	}
+	v.Budget = &Budget{}
+	if _, err := set.Text("a.yaml", v); err != nil {
+		t.Errorf("with another budget: %v", err)
+	}
+}
+
+// TestBudgetShared: renderings at the same time share a budget. Each of many small ones counts.
+func TestBudgetShared(t *testing.T) {
+	set := New(map[string]string{"a.yaml": `{{ $a := repeat 1000 "aB" }}{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: {{ lower $a }}}}`})
+	one := vars()
+	one.Budget = &Budget{}
+	if _, err := set.Objects("a.yaml", one); err != nil {
+		t.Fatal(err)
+	}
+	names := make([]string, 64)
+	for i := range names {
+		names[i] = "a.yaml"
+	}
+	many := vars()
+	many.Budget = &Budget{}
+	if _, err := set.All(names, many); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := many.Budget.spent.Load(), int64(len(names))*one.Budget.spent.Load(); got != want || want == 0 {
+		t.Errorf("%d renderings at the same time spent %d, want %d", len(names), got, want)
 	}
 }
 
@@ -190,7 +246,7 @@ func TestSharedDefinitions(t *testing.T) {
 		"differs.yaml":  {reason: "definitions that differ cannot be chosen from", err: `"labels" is defined differently by _helpers.yaml and own.yaml`},
 		"dynamic.yaml":  {reason: "also by include", err: `"labels" is defined differently by _helpers.yaml and own.yaml`},
 		"broken.yaml":   {reason: "a file that is wrong fails when used", err: `template broken.yaml:1:23: there is no function "nope"`},
-		"lost.yaml":     {reason: "its definitions are not there, and the error says why", err: "broken.yaml, which has that name, is wrong itself"},
+		"lost.yaml":     {reason: "its definitions are not there, and the error says why", err: "broken.yaml, which has that name, has an error"},
 		"good.yaml":     {reason: "a definition that is right is there, also if others of its file use what is denied", want: "good good"},
 		"pieces.yaml":   {reason: "a template that is not there", err: "did you mean piece.yaml?"},
 	} {

@@ -8,7 +8,7 @@ import (
 	yamlv2 "go.yaml.in/yaml/v2"
 	"go.yaml.in/yaml/v3"
 
-	"kudo.dev/kudo/operators/document"
+	"kudo.dev/kudo/operators/yamldoc"
 )
 
 // writers are the functions that write YAML by themselves: what they print has the structure of their value, whatever
@@ -43,9 +43,9 @@ func markedWriter(name string, quiet func() bool) func(origin int, v any) (strin
 
 // skeletonOf writes YAML anew, as JSON if it was written so, with a word for each scalar.
 func skeletonOf(text string, origin int, asJSON bool) (string, error) {
-	root, err := document.First([]byte(text))
+	root, err := yamldoc.First([]byte(text))
 	if err != nil {
-		return "", fmt.Errorf("reading what was written: %w", err)
+		return "", fmt.Errorf("read the output: %w", err)
 	}
 	b := skeletonBuilder{origin: origin}
 	if root == nil {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/Masterminds/sprig/v3"
 
-	"kudo.dev/kudo/operators/document"
+	"kudo.dev/kudo/operators/yamldoc"
 )
 
 // structures are the functions that build lists and maps. They bound the whole of what they build, since a
@@ -35,25 +35,25 @@ var structures = func() template.FuncMap {
 	}
 	for _, name := range []string{"list", "tuple", "dict", "set", "append", "push", "mustAppend", "mustPush", "prepend", "mustPrepend",
 		"concat", "merge", "mergeOverwrite", "mustMerge", "mustMergeOverwrite", "pluck", "chunk", "mustChunk"} {
-		result[name] = sized(of[name])
+		result[name] = boundArguments{of[name]}
 	}
 	join := of["join"].(func(string, any) string)
-	result["join"] = sized(func(separator string, list any) string {
+	result["join"] = boundArguments{func(separator string, list any) string {
 		if items := reflect.ValueOf(list); items.Kind() == reflect.Slice {
 			product(items.Len(), len(separator)) // it stands between all items
 		}
 		return join(separator, list)
-	})
+	}}
 	for _, name := range []string{"cat", "quote", "squote", "toString", "toStrings", "deepCopy", "mustDeepCopy", "sortAlpha"} {
-		result[name] = sized(of[name])
+		result[name] = boundArguments{of[name]}
 	}
 	return result
 }()
 
 // size is about the bytes of a value with all that it holds. It stops counting beyond the bound, and refuses a map that holds itself.
 func size(value any, depth int) int {
-	if depth > document.MaxDepth {
-		panic(bound("a value is nested deeper than %d levels", document.MaxDepth))
+	if depth > yamldoc.MaxDepth {
+		panic(bound("a value is nested deeper than %d levels", yamldoc.MaxDepth))
 	}
 	const each = 16
 	total := each

@@ -121,7 +121,7 @@ func (v *Validator) Handle(ctx context.Context, req admission.Request) admission
 		return admission.Errored(http.StatusBadRequest, err)
 	}
 	if err := operators.CheckInstanceName(instance.Name); req.Operation == admissionv1.Create && err != nil {
-		return answer(err, nil)
+		return responseFor(err, nil)
 	}
 	var old *v1beta1.Instance
 	if req.Operation == admissionv1.Update {
@@ -132,7 +132,7 @@ func (v *Validator) Handle(ctx context.Context, req admission.Request) admission
 			return admission.Allowed("")
 		}
 		if instance.DeletionTimestamp != nil {
-			return answer(trigger.Validate(old, trigger.Input{Instance: instance}), nil)
+			return responseFor(trigger.Validate(old, trigger.Input{Instance: instance}), nil)
 		}
 	}
 	key := instance.OperatorVersionKey()
@@ -144,8 +144,8 @@ func (v *Validator) Handle(ctx context.Context, req admission.Request) admission
 		return admission.Allowed("").WithWarnings(fmt.Sprintf("OperatorVersion %s does not exist yet: the Instance waits for it", key))
 	}
 	var before *v1beta1.OperatorVersionSpec
-	if old != nil && acted(old) != key {
-		previous, err := v.Versions.get(ctx, acted(old))
+	if old != nil && baselineVersion(old) != key {
+		previous, err := v.Versions.get(ctx, baselineVersion(old))
 		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
@@ -156,7 +156,7 @@ func (v *Validator) Handle(ctx context.Context, req admission.Request) admission
 	if response := v.check(ctx, old, instance, ov, before); !response.Allowed {
 		return response
 	} else if err := structure(ctx, old, instance, ov); err != nil {
-		return answer(err, nil)
+		return responseFor(err, nil)
 	} else {
 		return response
 	}
@@ -211,9 +211,9 @@ func (v *Validator) check(ctx context.Context, old, instance *v1beta1.Instance, 
 	if old != nil {
 		edited.Status.Baseline, edited.Status.PlanStatus = baseline(old, digests), old.Status.PlanStatus
 	}
-	in := trigger.Input{Instance: edited, Given: instance.Spec.Parameters, Partial: len(instance.Spec.ParametersFrom) > 0, Version: ov.Spec, Old: before, Digests: digests}
+	in := trigger.Input{Instance: edited, Given: instance.Spec.Parameters, ParametersFromUnread: len(instance.Spec.ParametersFrom) > 0, Version: ov.Spec, Old: before, Digests: digests}
 	if err := trigger.Validate(old, in); err != nil {
-		return answer(err, nil)
+		return responseFor(err, nil)
 	}
 	unknown := params.Unknown(ov.Spec.Parameters, instance.Spec.Parameters)
 	var added, kept []string
@@ -227,22 +227,22 @@ func (v *Validator) check(ctx context.Context, old, instance *v1beta1.Instance, 
 		added = append(added, name)
 	}
 	if len(added) > 0 {
-		return answer(fmt.Errorf("spec.parameters: %s not defined by OperatorVersion %s, which defines %s: correct or remove it",
+		return responseFor(fmt.Errorf("spec.parameters: %s not defined by OperatorVersion %s, which defines %s: correct or remove it",
 			strings.Join(added, ", "), instance.OperatorVersionKey(), names(ov.Spec.Parameters)), nil)
 	}
 	if err := values(old, instance, ov).Err(); err != nil {
-		return answer(err, nil)
+		return responseFor(err, nil)
 	}
 	var warnings []string
-	warnings = append(warnings, exposed(old, instance, ov)...)
+	warnings = append(warnings, warnExposedValues(old, instance, ov)...)
 	if len(kept) > 0 {
 		warnings = append(warnings, fmt.Sprintf("spec.parameters %s are not defined by OperatorVersion %s and are ignored", strings.Join(kept, ", "), instance.OperatorVersionKey()))
 	}
-	return answer(nil, warnings)
+	return responseFor(nil, warnings)
 }
 
-// exposed warns of sensitive values that the edit writes into spec.
-func exposed(old, instance *v1beta1.Instance, ov *v1beta1.OperatorVersion) (warnings []string) {
+// warnExposedValues warns of sensitive values that the edit writes into spec.
+func warnExposedValues(old, instance *v1beta1.Instance, ov *v1beta1.OperatorVersion) (warnings []string) {
 	for _, def := range ov.Spec.Parameters {
 		value, set := instance.Spec.Parameters[def.Name]
 		if !set || !def.Sensitive || old != nil && old.Spec.Parameters[def.Name] == value {
@@ -287,8 +287,8 @@ func baseline(old *v1beta1.Instance, digests trigger.Digests) *v1beta1.Baseline 
 	return out
 }
 
-// acted is the OperatorVersion that was last acted upon.
-func acted(old *v1beta1.Instance) types.NamespacedName {
+// baselineVersion is the OperatorVersion that was last acted upon.
+func baselineVersion(old *v1beta1.Instance) types.NamespacedName {
 	b := old.Status.Baseline
 	if b == nil {
 		return old.OperatorVersionKey()
@@ -310,7 +310,7 @@ func deletion(req admission.Request) admission.Response {
 	return admission.Allowed("")
 }
 
-func answer(err error, warnings []string) admission.Response {
+func responseFor(err error, warnings []string) admission.Response {
 	if err != nil {
 		return admission.Denied(err.Error())
 	}

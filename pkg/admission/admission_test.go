@@ -221,7 +221,7 @@ func TestBaseline(t *testing.T) {
 		return string(text)
 	}
 	first := v1beta1.Baseline{OperatorVersion: "ns/v1", Parameters: map[string]string{"NEEDED": hash("v"), "FIXED": hash("f")}}
-	left := v1beta1.Baseline{OperatorVersion: "ns/v1", Parameters: map[string]string{"NEEDED": hash("v")}, Fixed: map[string]string{"FIXED": "f"}}
+	left := v1beta1.Baseline{OperatorVersion: "ns/v1", Parameters: map[string]string{"NEEDED": hash("v")}, ImmutableDefaults: map[string]string{"FIXED": "f"}}
 	wrong := "operatorVersion: {name: v1}\nparameters: {NEEDED: v, FIXED: other}\n"
 	for name, tc := range map[string]struct {
 		reason    string
@@ -246,10 +246,10 @@ func TestBaseline(t *testing.T) {
 // TestUnchangedSpec needs no OperatorVersion, and no apiserver.
 func TestUnchangedSpec(t *testing.T) {
 	v := &Validator{Versions: Versions{broken{}, broken{}}}
-	labelled := "metadata: {name: x, namespace: ns, uid: uid, labels: {a: b}}\n"
+	labeled := "metadata: {name: x, namespace: ns, uid: uid, labels: {a: b}}\n"
 	bad := "operatorVersion: {name: v1}\nparameters: {UNKNOWN: x}\nplanExecution: {planName: cleanup}"
 	for _, spec := range []string{right, bad} {
-		expect(t, "1.5: metadata-only edits are allowed untouched", v.Handle(t.Context(), request(admissionv1.Update, raw(t, spec, labelled), raw(t, spec, ""))), "", "")
+		expect(t, "1.5: metadata-only edits are allowed untouched", v.Handle(t.Context(), request(admissionv1.Update, raw(t, spec, labeled), raw(t, spec, ""))), "", "")
 	}
 }
 
@@ -389,7 +389,7 @@ func TestManyNames(t *testing.T) {
 	if got := names(defs); !strings.HasSuffix(got, ", t and 5 more") {
 		t.Errorf("a long list is cut: %s", got)
 	}
-	if got := (types.NamespacedName{Namespace: "ns", Name: "v1"}); acted(&v1beta1.Instance{Status: v1beta1.InstanceStatus{Baseline: &v1beta1.Baseline{OperatorVersion: got.String()}}}) != got {
+	if got := (types.NamespacedName{Namespace: "ns", Name: "v1"}); baselineVersion(&v1beta1.Instance{Status: v1beta1.InstanceStatus{Baseline: &v1beta1.Baseline{OperatorVersion: got.String()}}}) != got {
 		t.Error("the version of a baseline is read back as it was written")
 	}
 }

@@ -41,7 +41,7 @@ func (v *ConfigValidator) Handle(ctx context.Context, req admission.Request) adm
 		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("list Configs, which must not answer the same: %w", err))
 	}
 	warnings, err := CheckConfig(c, others.Items)
-	return answer(err, warnings)
+	return responseFor(err, warnings)
 }
 
 // WebhookConfigurationValidator denies ResourceExploringWebhookConfigurations with webhooks that cannot be asked.
@@ -53,7 +53,7 @@ func (*WebhookConfigurationValidator) Handle(_ context.Context, req admission.Re
 	if done := decodePair(req, c, old, func() bool { return equality.Semantic.DeepEqual(c.Webhooks, old.Webhooks) }); done != nil {
 		return *done
 	}
-	return answer(CheckWebhookConfiguration(c), nil)
+	return responseFor(CheckWebhookConfiguration(c), nil)
 }
 
 // decodePair reads the object and, at an update, the old one. It returns an answer if there is nothing more to look at: a

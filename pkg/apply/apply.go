@@ -96,8 +96,8 @@ const (
 	Ours Claim = iota
 	// Shared was made by another of us: what we share is written, and conflicts are named.
 	Shared
-	// Leaving belonged to an owner that is gone: it will be collected, and is awaited.
-	Leaving
+	// OwnerGone belonged to an owner that is gone: it will be collected, and is awaited.
+	OwnerGone
 	// Foreign is never written.
 	Foreign
 )
@@ -167,7 +167,7 @@ func InOrder(ctx context.Context, objs []*unstructured.Unstructured, write func(
 		_ = group.Wait()
 		for _, i := range class {
 			if changes[i].Err == nil {
-				changes[i].Err = gate(changes[i].Live)
+				changes[i].Err = checkUsable(changes[i].Live)
 				if changes[i].Err != nil {
 					changes[i].Action = Awaited
 				}

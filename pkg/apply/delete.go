@@ -18,8 +18,8 @@ type Removal struct {
 	ID ID
 	// Gone is set when nothing of ours is there (any more).
 	Gone bool
-	// Kept names the owner of a foreign object that was left alone.
-	Kept string
+	// ForeignOwner names the owner of a foreign object that was left alone.
+	ForeignOwner string
 	// Waiting says what keeps the object from going.
 	Waiting string
 	Err     error
@@ -44,7 +44,7 @@ func (e *Engine) deleteOne(ctx context.Context, obj *unstructured.Unstructured, 
 	if err != nil {
 		return Removal{Err: e.Classify(ctx, obj, err)}
 	}
-	live, err := Look(ctx, resource, obj.GetName())
+	live, err := GetOrNil(ctx, resource, obj.GetName())
 	switch {
 	case err != nil:
 		return e.notRemoved(ctx, obj, err)
@@ -52,7 +52,7 @@ func (e *Engine) deleteOne(ctx context.Context, obj *unstructured.Unstructured, 
 		return Removal{Gone: true}
 	}
 	if claim, owner := o.Claim(ctx, live); claim != Ours {
-		return Removal{Gone: true, Kept: owner}
+		return Removal{Gone: true, ForeignOwner: owner}
 	}
 	waiting := fmt.Sprintf("%s is being deleted%s", IDOf(obj), Finalizers(live))
 	if live.GetDeletionTimestamp() != nil {
@@ -62,12 +62,12 @@ func (e *Engine) deleteOne(ctx context.Context, obj *unstructured.Unstructured, 
 	err = resource.Delete(ctx, obj.GetName(), metav1.DeleteOptions{
 		PropagationPolicy: &propagation, Preconditions: &metav1.Preconditions{UID: &uid},
 	})
-	if err != nil && !Gone(err) && !apierrors.IsConflict(err) {
+	if err != nil && !IsObjectNotFound(err) && !apierrors.IsConflict(err) {
 		return e.notRemoved(ctx, obj, err)
 	}
 	refused := err
 	e.mirror.Watch(ctx, obj.GroupVersionKind())
-	live, err = Look(ctx, resource, obj.GetName())
+	live, err = GetOrNil(ctx, resource, obj.GetName())
 	switch {
 	case err == nil && live == nil:
 		return Removal{Gone: true}
@@ -86,10 +86,10 @@ func propagation(obj *unstructured.Unstructured) metav1.DeletionPropagation {
 	return metav1.DeletePropagationForeground
 }
 
-// notRemoved says what an error means for a removal: a kind that is gone for good has taken its objects along.
+// notRemoved says what an error means for a removal: a kind that is gone permanently has taken its objects along.
 func (e *Engine) notRemoved(ctx context.Context, obj *unstructured.Unstructured, err error) Removal {
 	verdict := e.Classify(ctx, obj, err)
-	if apierrors.IsNotFound(err) && !Gone(err) && IsFatal(verdict) {
+	if apierrors.IsNotFound(err) && !IsObjectNotFound(err) && IsFatal(verdict) {
 		return Removal{Gone: true}
 	}
 	return Removal{Err: verdict}

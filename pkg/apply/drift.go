@@ -16,7 +16,7 @@ import (
 // Drift is what others have changed of an object since a field manager has written it.
 type Drift struct {
 	ID ID
-	// Fields that others own now, such as .spec.replicas; empty if it cannot be told which they are: they were removed, or
+	// Fields that others own now, such as .spec.replicas; empty if it cannot be determined which they are: they were removed, or
 	// there are too many.
 	Fields []string
 	// By names who owns these fields now, or who wrote the object last.
@@ -33,7 +33,7 @@ func (d *Drift) String() string {
 	default:
 		what = strings.Join(d.Fields, ", ") + " were"
 	}
-	by := "somebody"
+	by := "another client"
 	if len(d.By) > 0 {
 		by = strings.Join(d.By, ", ")
 	}
@@ -64,7 +64,7 @@ func (e *Engine) Drift(ctx context.Context, id ID, manager, digest string) (*Dri
 	if err != nil {
 		return nil, err
 	}
-	live, err := Look(ctx, resource, id.Name)
+	live, err := GetOrNil(ctx, resource, id.Name)
 	if err != nil || live == nil {
 		return nil, err
 	}
@@ -81,13 +81,13 @@ func (e *Engine) Drift(ctx context.Context, id ID, manager, digest string) (*Dri
 	if err != nil {
 		return nil, err
 	}
-	return told(id, live, manager, taken, retained, before-now), nil
+	return newDrift(id, live, manager, taken, retained, before-now), nil
 }
 
-// told says which of the fields that others have were lost, leaving out those that are retained.
-func told(id ID, live *unstructured.Unstructured, manager string, taken []leaf, retained map[uint64]bool, lost uint64) *Drift {
+// newDrift says which of the fields that others have were lost, leaving out those that are retained.
+func newDrift(id ID, live *unstructured.Unstructured, manager string, taken []leaf, retained map[uint64]bool, lost uint64) *Drift {
 	drift := &Drift{ID: id}
-	leaves, found := summing(taken, lost)
+	leaves, found := leavesForSum(taken, lost)
 	for _, l := range leaves {
 		if retained[l.hash] {
 			continue
@@ -108,7 +108,7 @@ func told(id ID, live *unstructured.Unstructured, manager string, taken []leaf, 
 	return drift
 }
 
-// Writer is the field manager other than one that has written an object last; empty if it cannot be told. Writers of
+// Writer is the field manager other than one that has written an object last; empty if it cannot be determined. Writers of
 // subresources do not count.
 func Writer(live *unstructured.Unstructured, but string) string {
 	var last metav1.ManagedFieldsEntry
@@ -140,7 +140,7 @@ func (e *Engine) retained(ctx context.Context, live *unstructured.Unstructured, 
 	}
 	other := live.DeepCopy()
 	for _, l := range taken {
-		alter(other.Object, l.path)
+		withOtherValue(other.Object, l.path)
 	}
 	kept, err := e.retain.Retain(ctx, other, live)
 	if err != nil {
@@ -161,9 +161,9 @@ func text(value any) string {
 	return string(out)
 }
 
-// alter gives a field another value, if it is one of a map: a number grows, so that it is still there, and anything else
+// withOtherValue gives a field another value, if it is one of a map: a number grows, so that it is still there, and anything else
 // goes.
-func alter(object map[string]any, path []string) {
+func withOtherValue(object map[string]any, path []string) {
 	last := len(path) - 1
 	fields, ok := at(object, path[:last]).(map[string]any)
 	name, isField := strings.CutPrefix(path[last], "f:")

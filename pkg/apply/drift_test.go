@@ -67,7 +67,7 @@ func TestDrift(t *testing.T) {
 			  {"manager":"them","operation":"Update","time":"2026-01-02T00:00:00Z","fieldsV1":{"f:metadata":{"f:labels":{}}}}]`,
 			"Thing ns/x: fields of it were changed by them", nil},
 		"Nobody": {"or nobody can be named",
-			`[{"manager":"kudo/ns/i","operation":"Apply","fieldsV1":{"f:spec":{"f:replicas":{}}}}]`, "Thing ns/x: fields of it were changed by somebody", nil},
+			`[{"manager":"kudo/ns/i","operation":"Apply","fieldsV1":{"f:spec":{"f:replicas":{}}}}]`, "Thing ns/x: fields of it were changed by another client", nil},
 		"Retained": {"what is left to an autoscaler is no drift",
 			`[{"manager":"kudo/ns/i","operation":"Apply","fieldsV1":{"f:spec":{"f:image":{},"f:ports":{"k:{\"port\":80}":{".":{},"f:name":{}}}}}},
 			  {"manager":"scaler","operation":"Update","subresource":"scale","fieldsV1":{"f:spec":{"f:replicas":{}}}}]`, "", keeping{}},
@@ -90,7 +90,7 @@ func TestDrift(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if drift := told(IDOf(live), live, manager, taken, retained, before-now); drift != nil {
+			if drift := newDrift(IDOf(live), live, manager, taken, retained, before-now); drift != nil {
 				got = drift.String()
 			}
 		}
@@ -130,6 +130,6 @@ func FuzzDrift(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = told(IDOf(live), live, "kudo/ns/i", taken, retained, 1).String()
+		_ = newDrift(IDOf(live), live, "kudo/ns/i", taken, retained, 1).String()
 	})
 }

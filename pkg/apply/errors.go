@@ -22,20 +22,20 @@ func (e *FatalError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *FatalError) Unwrap() error { return e.Err }
 
-// IsFatal tells whether retrying cannot cure the error.
+// IsFatal reports whether retrying cannot cure the error.
 func IsFatal(err error) bool {
 	var fatal *FatalError
-	return errors.As(err, &fatal) || collides(err)
+	return errors.As(err, &fatal) || isCollision(err)
 }
 
-// EndedError says that the namespace is going: the run ends, and must not hold a finalizer.
-type EndedError struct{ Err error }
+// NamespaceTerminatingError says that the namespace is going: the run ends, and must not hold a finalizer.
+type NamespaceTerminatingError struct{ Err error }
 
 // Error implements error.
-func (e *EndedError) Error() string { return e.Err.Error() }
+func (e *NamespaceTerminatingError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
-func (e *EndedError) Unwrap() error { return e.Err }
+func (e *NamespaceTerminatingError) Unwrap() error { return e.Err }
 
 // CollisionError names an object that belongs to somebody else.
 type CollisionError struct {
@@ -45,10 +45,10 @@ type CollisionError struct {
 
 // Error implements error.
 func (e *CollisionError) Error() string {
-	return fmt.Sprintf("%s exists already and belongs to %s: it was not touched. Delete or rename one of the two, or take it over with the annotation kudo.dev/adopt=true on the Instance (install --adopt)", e.ID, e.Owner)
+	return fmt.Sprintf("%s exists already and belongs to %s: it was not changed. Delete or rename one of the two, or adopt it by the annotation kudo.dev/adopt=true on the Instance (install --adopt)", e.ID, e.Owner)
 }
 
-func collides(err error) bool {
+func isCollision(err error) bool {
 	var collision *CollisionError
 	return errors.As(err, &collision)
 }
@@ -62,9 +62,9 @@ func (e *WaitError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *WaitError) Unwrap() error { return e.Err }
 
-// Verdict turns an error into the change of an object: a *WaitError into Awaited, any other into Failed with the
+// ChangeForError turns an error into the change of an object: a *WaitError into Awaited, any other into Failed with the
 // classified error (engine rule 15).
-func (e *Engine) Verdict(ctx context.Context, obj *unstructured.Unstructured, err error) Change {
+func (e *Engine) ChangeForError(ctx context.Context, obj *unstructured.Unstructured, err error) Change {
 	return Change{ID: IDOf(obj)}.fail(ctx, e, obj, err)
 }
 
@@ -78,33 +78,33 @@ func (c Change) fail(ctx context.Context, e *Engine, obj *unstructured.Unstructu
 	return c
 }
 
-// Classify says what an error means for a run: *FatalError cannot be cured by retrying, *EndedError ends the run, any
+// Classify says what an error means for a run: *FatalError cannot be cured by retrying, *NamespaceTerminatingError ends the run, any
 // other may pass. The text names the object.
 func (e *Engine) Classify(ctx context.Context, obj *unstructured.Unstructured, err error) error {
 	named := func(err error) error { return fmt.Errorf("%s: %w", IDOf(obj), err) }
 	var fatal *FatalError
 	switch {
-	case collides(err), errors.As(err, &fatal):
+	case isCollision(err), errors.As(err, &fatal):
 		return err
-	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && !Gone(err): // the mapper may know kinds that have gone since
-		return e.kinds.Unknown(ctx, obj, err)
-	case conflicts(err) != nil:
-		return &FatalError{named(fmt.Errorf("others manage fields that the package sets: %s", strings.Join(conflicts(err), "; ")))}
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && !IsObjectNotFound(err): // the mapper may know kinds that have gone since
+		return e.kinds.ExplainNoMatch(ctx, obj, err)
+	case fieldConflicts(err) != nil:
+		return &FatalError{named(fmt.Errorf("other field managers manage fields that the package sets: %s", strings.Join(fieldConflicts(err), "; ")))}
 	case apierrors.HasStatusCause(err, "NamespaceTerminating"):
-		return &EndedError{named(err)}
+		return &NamespaceTerminatingError{named(err)}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsMethodNotSupported(err), apierrors.IsRequestEntityTooLargeError(err):
 		return &FatalError{named(err)}
-	case Unnamed(err):
+	case IsSchemaError(err):
 		return &FatalError{named(err)}
-	case denied(err):
+	case isWebhookDenial(err):
 		return &FatalError{named(err)}
 	}
 	return named(err)
 }
 
-// denied is the answer of an admission webhook that says no, with whatever code the webhook chose. Other 403s may pass:
+// isWebhookDenial is the answer of an admission webhook that says no, with whatever code the webhook chose. Other 403s may pass:
 // rights and quotas change, and policies may ask for rights too.
-func denied(err error) bool {
+func isWebhookDenial(err error) bool {
 	status, ok := err.(apierrors.APIStatus)
 	return ok && status.Status().Code >= http.StatusBadRequest && status.Status().Code < http.StatusInternalServerError &&
 		strings.HasPrefix(status.Status().Message, "admission webhook ") && !apierrors.IsTooManyRequests(err) && !apierrors.IsConflict(err)
@@ -119,8 +119,8 @@ func causes(err error) []metav1.StatusCause {
 	return status.Status().Details.Causes
 }
 
-// conflicts lists the field conflicts of an apply that was not forced.
-func conflicts(err error) []string {
+// fieldConflicts lists the field conflicts of an apply that was not forced.
+func fieldConflicts(err error) []string {
 	if !apierrors.IsConflict(err) {
 		return nil
 	}
@@ -133,9 +133,9 @@ func conflicts(err error) []string {
 	return out
 }
 
-// onlyMetadata tells whether an apply met no other conflict than about kudo's own labels and annotations.
+// onlyMetadata reports whether an apply met no other conflict than about kudo's own labels and annotations.
 func onlyMetadata(err error) bool {
-	if conflicts(err) == nil {
+	if fieldConflicts(err) == nil {
 		return false
 	}
 	for _, cause := range causes(err) {

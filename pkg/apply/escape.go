@@ -11,9 +11,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Escape has clients of the config send server-side applies in which characters are escaped that JSON may have as they
+// EscapeApplyBodies has clients of the config send server-side applies in which characters are escaped that JSON may have as they
 // are, and YAML may not: the API server reads the body of an apply as YAML (https://yaml.org/spec/1.2.2/#51-character-set).
-func Escape(config *rest.Config) {
+func EscapeApplyBodies(config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &escaping{next} })
 }
 
@@ -55,8 +55,8 @@ func escaped(text []byte) []byte {
 	return out
 }
 
-// unprintable tells whether YAML does not take a character as it is, though JSON does: control characters, of which the
-// line break U+0085 would become a space, line separators, and what is no character.
+// unprintable reports whether a character must be escaped in YAML, while JSON holds it as it is: a control character (YAML
+// reads the line break U+0085 as a space), a line separator, or a code point that is no character.
 func unprintable(r rune) bool {
 	return r >= 0x7f && r <= 0x9f || r == 0x2028 || r == 0x2029 || r == 0xfffe || r == 0xffff
 }

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,7 +31,7 @@ func NewKinds(mapper meta.RESTMapper, d discovery.DiscoveryInterface, client dyn
 	return &Kinds{mapper: mapper, discovery: d, client: client, schemas: schemas{discovery: d}}
 }
 
-// Namespaced tells whether objects of the kind live in namespaces. The definitions are CRDs of the same task, which the
+// Namespaced reports whether objects of the kind live in namespaces. The definitions are CRDs of the same task, which the
 // cluster may not have yet.
 func (k *Kinds) Namespaced(gk schema.GroupKind, definitions []*unstructured.Unstructured) (bool, error) {
 	for _, crd := range definitions {
@@ -46,7 +47,7 @@ func (k *Kinds) Namespaced(gk schema.GroupKind, definitions []*unstructured.Unst
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
 }
 
-// Served tells whether the cluster knows the kind. The error says that this cannot be told now.
+// Served reports whether the cluster knows the kind. The error says that this cannot be determined now.
 func (k *Kinds) Served(gvk schema.GroupVersionKind) (bool, error) {
 	_, err := k.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) {
@@ -61,9 +62,9 @@ type NamespacedKind struct {
 	Kind     string
 }
 
-// Namespaceds returns the namespaced kinds that can be listed and deleted, each in its preferred version. A discovery
+// ListNamespaced returns the namespaced kinds that can be listed and deleted, each in its preferred version. A discovery
 // that is not complete is an error: what it does not show is unknown, and not absent.
-func (k *Kinds) Namespaceds(_ context.Context) ([]NamespacedKind, error) {
+func (k *Kinds) ListNamespaced(_ context.Context) ([]NamespacedKind, error) {
 	lists, err := k.discovery.ServerPreferredNamespacedResources()
 	if err != nil {
 		return nil, err
@@ -100,7 +101,7 @@ func defines(crd *unstructured.Unstructured, gk schema.GroupKind) bool {
 	return group == gk.Group && kind == gk.Kind
 }
 
-// serves tells whether a CRD says that a version is to be served.
+// serves reports whether a CRD says that a version is to be served.
 func serves(crd *unstructured.Unstructured, version string) bool {
 	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
 	return slices.ContainsFunc(versions, func(v any) bool {
@@ -109,30 +110,31 @@ func serves(crd *unstructured.Unstructured, version string) bool {
 	})
 }
 
-// Unknown says whether a kind that the mapper does not know is unknown for good (engine rule 15): a fresh and complete
+// ExplainNoMatch says whether a kind that the mapper does not know is unknown permanently (engine rule 15): a fresh and complete
 // discovery does not have it, and no CRD defines it.
-func (k *Kinds) Unknown(ctx context.Context, obj *unstructured.Unstructured, cause error) error {
+func (k *Kinds) ExplainNoMatch(ctx context.Context, obj *unstructured.Unstructured, cause error) error {
 	gvk := obj.GroupVersionKind()
 	_, lists, err := k.discovery.ServerGroupsAndResources()
 	if err != nil {
-		if failed, ok := err.(*discovery.ErrGroupDiscoveryFailed); !ok || failedGroup(failed, gvk.Group) {
-			return fmt.Errorf("%s: the API %s cannot be looked up now: %w", IDOf(obj), gvk.GroupVersion(), err)
+		var failed *discovery.ErrGroupDiscoveryFailed
+		if !errors.As(err, &failed) || failedGroup(failed, gvk.Group) {
+			return fmt.Errorf("%s: look up the API %s: %w", IDOf(obj), gvk.GroupVersion(), err)
 		}
 	}
-	if outage(lists, gvk.GroupVersion()) {
-		return fmt.Errorf("%s: the API %s is not served now, though every Kubernetes has it", IDOf(obj), gvk.GroupVersion())
+	if isDiscoveryOutage(lists, gvk.GroupVersion()) {
+		return fmt.Errorf("%s: the API %s, which every Kubernetes has, is not served", IDOf(obj), gvk.GroupVersion())
 	}
 	served := versions(lists, gvk)
 	if slices.Contains(served, gvk.GroupVersion().String()) {
-		return fmt.Errorf("%s: the API %s was not known a moment ago: %w", IDOf(obj), gvk.GroupVersion(), cause)
+		return fmt.Errorf("%s: the API %s was unknown when it was last looked up: %w", IDOf(obj), gvk.GroupVersion(), cause)
 	}
 	list, err := k.client.Resource(crds).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return fmt.Errorf("%s: cannot tell whether a CustomResourceDefinition defines its kind: %w", IDOf(obj), err)
+		return fmt.Errorf("%s: find the CustomResourceDefinition of its kind: %w", IDOf(obj), err)
 	}
 	for i := range list.Items {
 		if crd := &list.Items[i]; defines(crd, gvk.GroupKind()) && (len(served) == 0 || serves(crd, gvk.Version)) {
-			return fmt.Errorf("%s: waits for CustomResourceDefinition %s to be served", IDOf(obj), list.Items[i].GetName())
+			return fmt.Errorf("%s: waiting for CustomResourceDefinition %s to be served", IDOf(obj), list.Items[i].GetName())
 		}
 	}
 	return &FatalError{fmt.Errorf("%s: %s", IDOf(obj), k.remedy(gvk, served))}
@@ -145,8 +147,8 @@ var everywhere = []schema.GroupVersion{
 	{Group: "autoscaling", Version: "v2"}, {Group: "storage.k8s.io", Version: "v1"}, {Group: "admissionregistration.k8s.io", Version: "v1"},
 }
 
-// outage tells whether a complete discovery lacks an API that every Kubernetes serves.
-func outage(lists []*metav1.APIResourceList, gv schema.GroupVersion) bool {
+// isDiscoveryOutage reports whether a complete discovery lacks an API that every Kubernetes serves.
+func isDiscoveryOutage(lists []*metav1.APIResourceList, gv schema.GroupVersion) bool {
 	return slices.Contains(everywhere, gv) && !slices.ContainsFunc(lists, func(l *metav1.APIResourceList) bool { return l.GroupVersion == gv.String() })
 }
 

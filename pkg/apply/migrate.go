@@ -23,13 +23,13 @@ const oldManager = "manager"
 // template leaves the object (engine rule 23). Other programs are called "manager" too: only the fields that stand in
 // KUDO's own last-applied-configuration move. It returns the object as it is then.
 func migrate(ctx context.Context, resource dynamic.ResourceInterface, name, manager string) (*unstructured.Unstructured, error) {
-	live, err := Look(ctx, resource, name)
+	live, err := GetOrNil(ctx, resource, name)
 	if err != nil || live == nil {
 		return live, err
 	}
 	fields, err := migrated(live, manager)
 	if err != nil {
-		return nil, fmt.Errorf("take over the fields that KUDO wrote: %w", err)
+		return nil, fmt.Errorf("adopt the fields that KUDO wrote: %w", err)
 	}
 	if equality.Semantic.DeepEqual(fields, live.GetManagedFields()) {
 		return live, nil
@@ -74,7 +74,7 @@ func migrated(live *unstructured.Unstructured, manager string) ([]metav1.Managed
 		}
 		moved := fieldpath.NewSet()
 		set.Iterate(func(p fieldpath.Path) {
-			if stands(applied, p) {
+			if pathExists(applied, p) {
 				moved.Insert(p.Copy())
 			}
 		})
@@ -127,8 +127,8 @@ func join(entries []metav1.ManagedFieldsEntry, ours map[string]*fieldpath.Set, m
 	return entries, nil
 }
 
-// stands tells whether a path leads to something in an object.
-func stands(object any, path fieldpath.Path) bool {
+// pathExists reports whether a path leads to something in an object.
+func pathExists(object any, path fieldpath.Path) bool {
 	for _, element := range path {
 		switch {
 		case element.FieldName != nil:
@@ -162,7 +162,7 @@ func stands(object any, path fieldpath.Path) bool {
 	return true
 }
 
-// matches tells whether an entry of a list is the one that a path element names: by its keys, or by its value. Keys that
+// matches reports whether an entry of a list is the one that a path element names: by its keys, or by its value. Keys that
 // the server sets by default, such as the protocol of a port, need not be there.
 func matches(item any, element fieldpath.PathElement) bool {
 	if element.Value != nil {

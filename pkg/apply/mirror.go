@@ -32,33 +32,33 @@ type Mirror struct {
 	ctx context.Context
 
 	mu    sync.Mutex
-	kinds map[schema.GroupVersionKind]*watched
+	kinds map[schema.GroupVersionKind]*kindWatch
 }
 
-// watched is the watch of one kind.
-type watched struct {
+// kindWatch is the watch of one kind.
+type kindWatch struct {
 	informer cache.SharedIndexInformer
 	stop     context.CancelFunc
 	// stopped is closed when the watch has been stopped.
 	stopped <-chan struct{}
 
 	mu sync.Mutex
-	// own holds what we wrote and the watch has not shown yet.
-	own map[string]*stored
+	// unobserved holds what we wrote and the watch has not shown yet.
+	unobserved map[string]*packedObject
 }
 
 // NewMirror returns a mirror whose watches end with the context.
 func NewMirror(ctx context.Context, client dynamic.Interface, mapper meta.RESTMapper, log logr.Logger, changed func(*unstructured.Unstructured)) *Mirror {
-	return &Mirror{client: client, mapper: mapper, changed: changed, log: log, ctx: ctx, kinds: map[schema.GroupVersionKind]*watched{}}
+	return &Mirror{client: client, mapper: mapper, changed: changed, log: log, ctx: ctx, kinds: map[schema.GroupVersionKind]*kindWatch{}}
 }
 
 // syncTimeout bounds the wait for the first list of a kind; the cluster may be slow, and the engine can do without.
 const syncTimeout = 5 * time.Second
 
-// Watch sees to it that the kinds are watched, and waits for their first lists. A kind that cannot be watched is no
+// Watch starts to watch the kinds, and waits for their first lists. A kind that cannot be watched is no
 // error: its objects are then looked at live.
 func (m *Mirror) Watch(ctx context.Context, kinds ...schema.GroupVersionKind) {
-	var started []*watched
+	var started []*kindWatch
 	for _, gvk := range kinds {
 		if w := m.start(gvk); w != nil && !w.informer.HasSynced() {
 			started = append(started, w)
@@ -78,7 +78,7 @@ func (m *Mirror) Watch(ctx context.Context, kinds ...schema.GroupVersionKind) {
 	}
 }
 
-func (m *Mirror) start(gvk schema.GroupVersionKind) *watched {
+func (m *Mirror) start(gvk schema.GroupVersionKind) *kindWatch {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if w := m.kinds[gvk]; w != nil {
@@ -89,7 +89,7 @@ func (m *Mirror) start(gvk schema.GroupVersionKind) *watched {
 		return nil
 	}
 	ctx, stop := context.WithCancel(m.ctx)
-	w := &watched{stop: stop, stopped: ctx.Done(), own: map[string]*stored{}}
+	w := &kindWatch{stop: stop, stopped: ctx.Done(), unobserved: map[string]*packedObject{}}
 	w.informer = dynamicinformer.NewFilteredDynamicInformer(m.client, mapping.Resource, metav1.NamespaceAll, 0, cache.Indexers{},
 		func(o *metav1.ListOptions) { o.LabelSelector = v1beta1.HeritageLabel + "=" + v1beta1.Heritage }).Informer()
 	_ = w.informer.SetTransform(packed)
@@ -103,9 +103,9 @@ func (m *Mirror) start(gvk schema.GroupVersionKind) *watched {
 		}
 	})
 	_, _ = w.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { m.saw(w, obj, false) },
-		UpdateFunc: func(_, obj any) { m.saw(w, obj, false) },
-		DeleteFunc: func(obj any) { m.saw(w, obj, true) },
+		AddFunc:    func(obj any) { m.handleEvent(w, obj, false) },
+		UpdateFunc: func(_, obj any) { m.handleEvent(w, obj, false) },
+		DeleteFunc: func(obj any) { m.handleEvent(w, obj, true) },
 	})
 	m.kinds[gvk] = w
 	go w.informer.RunWithContext(ctx)
@@ -113,7 +113,7 @@ func (m *Mirror) start(gvk schema.GroupVersionKind) *watched {
 }
 
 // forget stops the watch of a kind that is no longer served.
-func (m *Mirror) forget(gvk schema.GroupVersionKind, w *watched) {
+func (m *Mirror) forget(gvk schema.GroupVersionKind, w *kindWatch) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	w.stop()
@@ -122,40 +122,40 @@ func (m *Mirror) forget(gvk schema.GroupVersionKind, w *watched) {
 	}
 }
 
-// saw takes an event of the watch: what it shows replaces what we remember of our own writes, unless it is older.
-func (m *Mirror) saw(w *watched, event any, deleted bool) {
+// handleEvent takes an event of the watch: what it shows replaces what we remember of our own writes, unless it is older.
+func (m *Mirror) handleEvent(w *kindWatch, event any, deleted bool) {
 	if tombstone, ok := event.(cache.DeletedFinalStateUnknown); ok {
 		event = tombstone.Obj
 	}
-	seen, ok := event.(*stored)
+	seen, ok := event.(*packedObject)
 	if !ok {
 		return
 	}
 	key := seen.Namespace + "/" + seen.Name
 	w.mu.Lock()
-	if own := w.own[key]; own != nil && (!older(seen, own) || deleted && own.UID == seen.UID) {
-		delete(w.own, key)
+	if own := w.unobserved[key]; own != nil && (!older(seen, own) || deleted && own.UID == seen.UID) {
+		delete(w.unobserved, key)
 	}
 	obj := seen.object()
 	w.mu.Unlock()
 	m.changed(obj)
 }
 
-// Wrote remembers what a write of ours answered, until the watch shows it. It changes the object.
-func (m *Mirror) Wrote(obj *unstructured.Unstructured) {
+// RecordWrite remembers what a write of ours answered, until the watch shows it. It changes the object.
+func (m *Mirror) RecordWrite(obj *unstructured.Unstructured) {
 	w := m.start(obj.GroupVersionKind())
 	if w == nil {
 		return
 	}
-	own, err := store(obj)
+	own, err := pack(obj)
 	if err != nil {
 		return // the watch will show it
 	}
 	key := own.Namespace + "/" + own.Name
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if seen := w.seen(key); seen == nil || older(seen, own) {
-		w.own[key] = own
+	if seen := w.observed(key); seen == nil || older(seen, own) {
+		w.unobserved[key] = own
 	}
 }
 
@@ -174,9 +174,9 @@ func (m *Mirror) Get(id ID) (obj *unstructured.Unstructured, complete bool) {
 	return w.latest(key).object(), w.informer.HasSynced()
 }
 
-// Written returns what was written last and the watch has not handed on yet; nil if there is nothing. It may be gone: who
+// UnobservedWrite returns what was written last and the watch has not handed on yet; nil if there is nothing. It may be gone: who
 // relies on it names its uid.
-func (m *Mirror) Written(id ID) *unstructured.Unstructured {
+func (m *Mirror) UnobservedWrite(id ID) *unstructured.Unstructured {
 	m.mu.Lock()
 	w := m.kinds[id.GroupVersionKind]
 	m.mu.Unlock()
@@ -185,7 +185,7 @@ func (m *Mirror) Written(id ID) *unstructured.Unstructured {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.own[id.Namespace+"/"+id.Name].object()
+	return w.unobserved[id.Namespace+"/"+id.Name].object()
 }
 
 // latest is what the watch shows, or what we wrote since:
@@ -195,9 +195,9 @@ func (m *Mirror) Written(id ID) *unstructured.Unstructured {
 //
 // How far it has come is what the store holds, asked before the look into it: what the watch has received may still be on
 // its way there.
-func (w *watched) latest(key string) *stored {
+func (w *kindWatch) latest(key string) *packedObject {
 	at := w.informer.GetStore().LastStoreSyncResourceVersion()
-	seen, own := w.seen(key), w.own[key]
+	seen, own := w.observed(key), w.unobserved[key]
 	switch {
 	case own == nil, seen != nil && !older(seen, own):
 		return seen
@@ -209,8 +209,8 @@ func (w *watched) latest(key string) *stored {
 	return own
 }
 
-// seen is what the watch has shown last; nil if there is nothing.
-func (w *watched) seen(key string) *stored {
+// observed is what the watch has shown last; nil if there is nothing.
+func (w *kindWatch) observed(key string) *packedObject {
 	if key[0] == '/' {
 		key = key[1:]
 	}
@@ -218,11 +218,11 @@ func (w *watched) seen(key string) *stored {
 	if err != nil || !ok {
 		return nil
 	}
-	out, _ := item.(*stored)
+	out, _ := item.(*packedObject)
 	return out
 }
 
-func older(a, b *stored) bool {
+func older(a, b *packedObject) bool {
 	order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
 	return err == nil && order < 0
 }
@@ -230,7 +230,7 @@ func older(a, b *stored) bool {
 // packed is how the watch stores what it receives.
 func packed(item any) (any, error) {
 	if obj, ok := item.(*unstructured.Unstructured); ok {
-		return store(obj)
+		return pack(obj)
 	}
 	return item, nil
 }
@@ -238,8 +238,8 @@ func packed(item any) (any, error) {
 // largeData is the size of a ConfigMap's or Secret's data from which the mirror does not keep it, in bytes.
 const largeData = 16 << 10
 
-// Trimmed marks objects whose data the mirror has dropped.
-const Trimmed = "kudo.dev/trimmed"
+// TrimmedAnnotation marks objects whose data the mirror has dropped.
+const TrimmedAnnotation = "kudo.dev/trimmed"
 
 // trim drops what nobody asks the mirror for.
 func trim(obj *unstructured.Unstructured) {
@@ -257,7 +257,7 @@ func trim(obj *unstructured.Unstructured) {
 			if annotations == nil {
 				annotations = map[string]string{}
 			}
-			annotations[Trimmed] = "true"
+			annotations[TrimmedAnnotation] = "true"
 			obj.SetAnnotations(annotations)
 		}
 	}

@@ -4,12 +4,17 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	runtimes "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -58,12 +63,12 @@ func TestMirrorOrder(t *testing.T) {
 		"NotYet":      {"one that is older says nothing", []string{"wrote a 7", "listed 6"}, "a 7"},
 	} {
 		for _, namespace := range []string{"ns", ""} {
-			w := &watched{own: map[string]*stored{}}
+			w := &kindWatch{unobserved: map[string]*packedObject{}}
 			informer := &still{store: cache.NewStore(cache.MetaNamespaceKeyFunc), at: "1"}
 			w.informer = informer
 			m := &Mirror{changed: func(*unstructured.Unstructured) {}}
 			id := IDOf(copyAt(namespace, "", 0))
-			m.kinds = map[schema.GroupVersionKind]*watched{id.GroupVersionKind: w}
+			m.kinds = map[schema.GroupVersionKind]*kindWatch{id.GroupVersionKind: w}
 			for _, step := range tc.steps {
 				var verb, uid string
 				var version int
@@ -85,13 +90,13 @@ func TestMirrorOrder(t *testing.T) {
 				case "saw":
 					_ = informer.store.Add(item)
 					informer.at = fmt.Sprint(version)
-					m.saw(w, item, false)
+					m.handleEvent(w, item, false)
 				case "deleted":
 					_ = informer.store.Delete(item)
 					informer.at = fmt.Sprint(version)
-					m.saw(w, cache.DeletedFinalStateUnknown{Key: namespace + "/x", Obj: item}, true)
+					m.handleEvent(w, cache.DeletedFinalStateUnknown{Key: namespace + "/x", Obj: item}, true)
 				case "wrote":
-					m.Wrote(copyAt(namespace, uid, version))
+					m.RecordWrite(copyAt(namespace, uid, version))
 				}
 				runtime.GC() // what was unpacked goes
 			}
@@ -124,15 +129,50 @@ func TestTrimmed(t *testing.T) {
 			t.Fatal(err)
 		}
 		runtime.GC()
-		got := item.(*stored).object()
+		got := item.(*packedObject).object()
 		if got.GetManagedFields() != nil {
 			t.Errorf("%s: managedFields are dropped", name)
 		}
-		if (got.GetAnnotations()[Trimmed] != "") != tc.marked || (got.Object["data"] == nil) != tc.marked {
+		if (got.GetAnnotations()[TrimmedAnnotation] != "") != tc.marked || (got.Object["data"] == nil) != tc.marked {
 			t.Errorf("%s: %s", name, tc.reason)
 		}
 	}
 	if item, err := packed(cache.DeletedFinalStateUnknown{}); err != nil || item != (cache.DeletedFinalStateUnknown{}) {
 		t.Error("what is no object stays as it is")
+	}
+}
+
+// TestMirrorWatches: a kind is listed and watched once, for all namespaces, however many plans of however many namespaces use
+// it; a kind that is not served is not watched at all.
+func TestMirrorWatches(t *testing.T) {
+	thing := schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Thing"}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(thing, meta.RESTScopeNamespace)
+	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtimes.NewScheme(), map[schema.GroupVersionResource]string{
+		{Group: "example.org", Version: "v1", Resource: "things"}: "ThingList",
+	})
+	m := NewMirror(t.Context(), client, mapper, logr.Discard(), func(*unstructured.Unstructured) {})
+	var group sync.WaitGroup
+	for i := range 200 {
+		group.Go(func() {
+			m.Watch(t.Context(), thing, schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: fmt.Sprintf("Unserved%d", i)})
+			obj := copyAt(fmt.Sprintf("ns-%d", i), "a", 1)
+			obj.SetGroupVersionKind(thing)
+			m.RecordWrite(obj)
+		})
+	}
+	group.Wait()
+	if len(m.kinds) != 1 {
+		t.Errorf("%d kinds are watched", len(m.kinds))
+	}
+	verbs := map[string]int{}
+	for _, action := range client.Actions() {
+		verbs[action.GetVerb()]++
+		if action.GetNamespace() != "" {
+			t.Errorf("%s of namespace %s", action.GetVerb(), action.GetNamespace())
+		}
+	}
+	if verbs["watch"] > 1 || verbs["list"] > 1 || verbs["watch"]+verbs["list"] == 0 {
+		t.Errorf("requests: %v", verbs)
 	}
 }

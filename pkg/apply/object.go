@@ -16,8 +16,8 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
-// Absent is the resourceVersion that no object has: a server-side apply with it creates, or answers 409.
-const Absent = "1"
+// NoResourceVersion is the resourceVersion that no object has: a server-side apply with it creates, or answers 409.
+const NoResourceVersion = "1"
 
 // attempts bounds how often an object is looked at again after it changed under our hands.
 const attempts = 6
@@ -46,9 +46,9 @@ func (e *Engine) applyOne(ctx context.Context, obj *unstructured.Unstructured, o
 		case err == nil:
 			change.Action, change.Live, change.Record = action, written, RecordOf(written, hash)
 			change.Record.Fields = digestOf(ownerships(written), o.Manager)
-			e.mirror.Wrote(written)
+			e.mirror.RecordWrite(written)
 			return change
-		case Unnamed(err):
+		case IsSchemaError(err):
 			dropped, unread := e.kinds.Prune(ctx, body)
 			if len(dropped) > 0 && change.Dropped == nil {
 				change.Dropped = dropped
@@ -58,14 +58,14 @@ func (e *Engine) applyOne(ctx context.Context, obj *unstructured.Unstructured, o
 				err = fmt.Errorf("%s: %w", err.Error(), unread)
 			}
 			return change.fail(ctx, e, obj, err)
-		case collides(err) && !fresh:
+		case isCollision(err) && !fresh:
 			// A refusal is final, and the mirror may lag: look first.
-		case !apierrors.IsConflict(err) && !replaced(err, live):
+		case !apierrors.IsConflict(err) && !isReplaced(err, live):
 			return change.fail(ctx, e, obj, err)
-		case conflicts(err) != nil:
+		case fieldConflicts(err) != nil:
 			return change.fail(ctx, e, obj, err)
 		}
-		if live, err = Look(ctx, resource, obj.GetName()); err != nil {
+		if live, err = GetOrNil(ctx, resource, obj.GetName()); err != nil {
 			return change.fail(ctx, e, obj, err)
 		}
 		fresh = true
@@ -76,7 +76,7 @@ func (e *Engine) applyOne(ctx context.Context, obj *unstructured.Unstructured, o
 // write sends what one look at the object calls for.
 func (e *Engine) write(ctx context.Context, resource dynamic.ResourceInterface, body, live *unstructured.Unstructured, hash string, o Options) (*unstructured.Unstructured, Action, error) {
 	if live == nil {
-		body.SetResourceVersion(Absent)
+		body.SetResourceVersion(NoResourceVersion)
 		body.SetUID("")
 		written, err := resource.Apply(ctx, body.GetName(), body, metav1.ApplyOptions{FieldManager: o.Manager, Force: true})
 		return written, Created, err
@@ -88,8 +88,8 @@ func (e *Engine) write(ctx context.Context, resource dynamic.ResourceInterface, 
 	switch claim {
 	case Foreign:
 		return nil, Failed, &CollisionError{ID: IDOf(live), Owner: owner}
-	case Leaving:
-		return nil, Awaited, &WaitError{fmt.Errorf("%s belonged to %s, which is gone: waits for it to be collected", IDOf(live), owner)}
+	case OwnerGone:
+		return nil, Awaited, &WaitError{fmt.Errorf("%s belonged to %s, which is deleted: waiting for the garbage collector to delete the object", IDOf(live), owner)}
 	}
 	if e.unchanged(live, o, IDOf(body), hash) {
 		return live, Unchanged, nil
@@ -97,7 +97,7 @@ func (e *Engine) write(ctx context.Context, resource dynamic.ResourceInterface, 
 	if claim == Ours && live.GetAnnotations()[v1beta1.LastAppliedAnnotation] != "" {
 		var err error
 		if live, err = migrate(ctx, resource, body.GetName(), o.Manager); err != nil || live == nil {
-			return nil, Failed, orConflict(live, err, body)
+			return nil, Failed, conflictIfMissing(live, err, body)
 		}
 	}
 	if e.retain != nil {
@@ -110,32 +110,32 @@ func (e *Engine) write(ctx context.Context, resource dynamic.ResourceInterface, 
 	body.SetResourceVersion(live.GetResourceVersion()) // a write that arrives late must not undo a later one
 	body.SetUID(live.GetUID())
 	written, err := resource.Apply(ctx, body.GetName(), body, metav1.ApplyOptions{FieldManager: o.Manager, Force: claim == Ours})
-	if claim == Shared && conflicts(err) != nil && (onlyMetadata(err) || alike(ctx, resource, body, o.Manager)) {
+	if claim == Shared && fieldConflicts(err) != nil && (onlyMetadata(err) || changesMetadataOnly(ctx, resource, body, o.Manager)) {
 		written, err = resource.Apply(ctx, body.GetName(), body, metav1.ApplyOptions{FieldManager: o.Manager, Force: true})
 	}
 	return written, Configured, err
 }
 
-// orConflict is the error, or a conflict where an object has gone in the meantime: it is looked at again.
-func orConflict(live *unstructured.Unstructured, err error, body *unstructured.Unstructured) error {
+// conflictIfMissing is the error, or a conflict where an object has gone in the meantime: it is looked at again.
+func conflictIfMissing(live *unstructured.Unstructured, err error, body *unstructured.Unstructured) error {
 	if err == nil && live == nil {
-		return apierrors.NewConflict(v1beta1.Resource(body.GetKind()), body.GetName(), errors.New("it has gone in the meantime"))
+		return apierrors.NewConflict(v1beta1.Resource(body.GetKind()), body.GetName(), errors.New("it was deleted concurrently"))
 	}
 	return err
 }
 
-// Look reads the object; nil if it is not there.
-func Look(ctx context.Context, resource dynamic.ResourceInterface, name string) (*unstructured.Unstructured, error) {
+// GetOrNil reads the object; nil if it is not there.
+func GetOrNil(ctx context.Context, resource dynamic.ResourceInterface, name string) (*unstructured.Unstructured, error) {
 	live, err := resource.Get(ctx, name, metav1.GetOptions{})
-	if Gone(err) {
+	if IsObjectNotFound(err) {
 		return nil, nil
 	}
 	return live, err
 }
 
-// Gone is true for a 404 by which the API server says that it has no object of the name. One without a name, or which is
+// IsObjectNotFound is true for a 404 by which the API server says that it has no object of the name. One without a name, or which is
 // no Status of the API, means that the kind is not served: that is unknown, never "gone".
-func Gone(err error) bool {
+func IsObjectNotFound(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || !apierrors.IsNotFound(err) {
 		return false
@@ -145,8 +145,8 @@ func Gone(err error) bool {
 	return details != nil && details.Name != "" && !apierrors.IsUnexpectedServerError(err)
 }
 
-// replaced tells whether an apply with a uid met another object of the name: the server answers 422 then.
-func replaced(err error, live *unstructured.Unstructured) bool {
+// isReplaced reports whether an apply with a uid met another object of the name: the server answers 422 then.
+func isReplaced(err error, live *unstructured.Unstructured) bool {
 	if live == nil || !apierrors.IsInvalid(err) {
 		return false
 	}
@@ -158,17 +158,17 @@ func replaced(err error, live *unstructured.Unstructured) bool {
 	return false
 }
 
-// Unnamed is the server's answer to a field that the schema lacks: HTTP 500 without a reason (engine rule 21). It answers so
+// IsSchemaError is the server's answer to a field that the schema lacks: HTTP 500 without a reason (engine rule 21). It answers so
 // too while its storage is away or changes its leader, which passes.
-func Unnamed(err error) bool {
+func IsSchemaError(err error) bool {
 	status, ok := err.(apierrors.APIStatus)
 	return ok && status.Status().Code == http.StatusInternalServerError &&
-		(status.Status().Reason == "" || status.Status().Reason == metav1.StatusReasonUnknown) && !storageAway(status.Status().Message)
+		(status.Status().Reason == "" || status.Status().Reason == metav1.StatusReasonUnknown) && !isStorageUnavailable(status.Status().Message)
 }
 
-// storageAway tells whether the text of an answer is that of an error of etcd, or of the connection to it, that passes. The
+// isStorageUnavailable reports whether the text of an answer is that of an error of etcd, or of the connection to it, that passes. The
 // API server hands these on as they are (k8s.io/apiserver/pkg/storage/etcd3).
-func storageAway(text string) bool {
+func isStorageUnavailable(text string) bool {
 	if _, etcd, found := strings.Cut(text, "etcdserver: "); found {
 		return !strings.HasPrefix(etcd, "request is too large")
 	}

@@ -74,7 +74,7 @@ func TestGate(t *testing.T) {
 			live = parse(t, tc.text)
 		}
 		got := ""
-		if err := gate(live); err != nil {
+		if err := checkUsable(live); err != nil {
 			got = err.Error()
 		}
 		if got != tc.want {
@@ -264,8 +264,8 @@ func TestAnswers(t *testing.T) {
 			name string
 			yes  bool
 		}{
-			{"gone", Gone(tc.err)}, {"replaced", replaced(tc.err, &unstructured.Unstructured{})}, {"unnamed", Unnamed(tc.err)},
-			{"conflicts", conflicts(tc.err) != nil}, {"metadata", onlyMetadata(tc.err)}, {"denied", denied(tc.err)},
+			{"gone", IsObjectNotFound(tc.err)}, {"replaced", isReplaced(tc.err, &unstructured.Unstructured{})}, {"unnamed", IsSchemaError(tc.err)},
+			{"conflicts", fieldConflicts(tc.err) != nil}, {"metadata", onlyMetadata(tc.err)}, {"denied", isWebhookDenial(tc.err)},
 		} {
 			if is.yes {
 				got = append(got, is.name)
@@ -275,7 +275,7 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%s: %s: %q, want %q", name, tc.reason, text, tc.want)
 		}
 	}
-	if replaced(status(422, metav1.StatusReasonInvalid, "", uid), nil) {
+	if isReplaced(status(422, metav1.StatusReasonInvalid, "", uid), nil) {
 		t.Error("what was not there cannot have been replaced")
 	}
 }
@@ -284,7 +284,7 @@ func TestAnswers(t *testing.T) {
 func TestErrors(t *testing.T) {
 	collision := &CollisionError{ID: ID{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}}, Owner: "Instance a/b"}
 	collision.ID.Namespace, collision.ID.Name = "ns", "x"
-	want := "ConfigMap ns/x exists already and belongs to Instance a/b: it was not touched. Delete or rename one of the two, or take it over with the annotation kudo.dev/adopt=true on the Instance (install --adopt)"
+	want := "ConfigMap ns/x exists already and belongs to Instance a/b: it was not changed. Delete or rename one of the two, or adopt it by the annotation kudo.dev/adopt=true on the Instance (install --adopt)"
 	if collision.Error() != want {
 		t.Errorf("a collision says %q", collision)
 	}
@@ -295,7 +295,7 @@ func TestErrors(t *testing.T) {
 		want   bool
 	}{
 		"Fatal": {"it is", fatal, true}, "Wrapped": {"it is when wrapped", fmt.Errorf("x: %w", fatal), true},
-		"Collision": {"a collision is", fmt.Errorf("x: %w", collision), true}, "Ended": {"the end of a run is not", &EndedError{passing}, false},
+		"Collision": {"a collision is", fmt.Errorf("x: %w", collision), true}, "Ended": {"the end of a run is not", &NamespaceTerminatingError{passing}, false},
 		"Other": {"others may pass", passing, false}, "None": {"no error", nil, false},
 	} {
 		if got := IsFatal(tc.err); got != tc.want {
@@ -303,7 +303,7 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	set := ChangeSet{{Action: Awaited, Err: errors.New("waits")}, {Action: Failed, Err: passing}, {Action: Failed, Err: fatal}}
-	if set.Err() != error(fatal) || set[:2].Err() != passing || set[:1].Err() != nil {
+	if !errors.Is(set.Err(), fatal) || !errors.Is(set[:2].Err(), passing) || set[:1].Err() != nil {
 		t.Error("the first final failure counts, else the first failure, and waiting is none")
 	}
 }

@@ -48,8 +48,8 @@ func classes(objs []*unstructured.Unstructured) [][]int {
 	return filled
 }
 
-// gate holds back the next class until a namespace or CRD can be used.
-func gate(live *unstructured.Unstructured) error {
+// checkUsable holds back the next class until a namespace or CRD can be used.
+func checkUsable(live *unstructured.Unstructured) error {
 	if live == nil {
 		return nil
 	}

@@ -66,14 +66,14 @@ func walk(set map[string]any, path []string, hash uint64, visit func(path []stri
 	for key, value := range set {
 		if key == "." {
 			if len(path) > 0 {
-				visit(path, mixed(hash))
+				visit(path, mixHash(hash))
 			}
 			continue
 		}
 		below, _ := value.(map[string]any)
 		at, to := append(path, key), hashed(hash, key)
 		if len(below) == 0 {
-			visit(at, mixed(to))
+			visit(at, mixHash(to))
 			continue
 		}
 		walk(below, at, to, visit)
@@ -93,8 +93,8 @@ func hashed(hash uint64, key string) uint64 {
 	return (hash ^ '\n') * prime
 }
 
-// mixed makes hashes whose sums differ.
-func mixed(h uint64) uint64 {
+// mixHash makes hashes whose sums differ.
+func mixHash(h uint64) uint64 {
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
 	h = (h ^ h>>27) * 0x94d049bb133111eb
 	return h ^ h>>31
@@ -129,8 +129,8 @@ func others(live *unstructured.Unstructured, manager string) []leaf {
 // maxLeaves bounds the search for the fields that a sum stands for: 2^16 sums take a millisecond.
 const maxLeaves = 16
 
-// summing finds the leaves whose hashes add up to a sum.
-func summing(leaves []leaf, sum uint64) ([]leaf, bool) {
+// leavesForSum finds the leaves whose hashes add up to a sum.
+func leavesForSum(leaves []leaf, sum uint64) ([]leaf, bool) {
 	if len(leaves) > maxLeaves {
 		return nil, false
 	}

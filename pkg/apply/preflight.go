@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// place is where objects of one kind are looked for together.
-type place struct {
+// objectScope is where objects of one kind are looked for together.
+type objectScope struct {
 	schema.GroupVersionKind
 	namespace string
 }
@@ -25,7 +25,7 @@ type place struct {
 // and what the inventory names has been looked at before.
 func (e *Engine) Preflight(ctx context.Context, objs []*unstructured.Unstructured, o Options) ChangeSet {
 	definitions := Definitions(objs)
-	missing := map[place][]int{}
+	missing := map[objectScope][]int{}
 	var refused ChangeSet
 	refuse := func(c *Change) {
 		if c != nil {
@@ -34,7 +34,7 @@ func (e *Engine) Preflight(ctx context.Context, objs []*unstructured.Unstructure
 	}
 	for i, obj := range objs {
 		if _, err := e.Resource(obj); err != nil {
-			if !Coming(definitions, obj) {
+			if !DefinedIn(definitions, obj) {
 				c := Change{ID: IDOf(obj)}.fail(ctx, e, obj, err)
 				refuse(&c)
 			}
@@ -44,7 +44,7 @@ func (e *Engine) Preflight(ctx context.Context, objs []*unstructured.Unstructure
 		if live != nil {
 			refuse(e.check(ctx, obj, live, o))
 		} else if _, known := o.Known[IDOf(obj)]; !known {
-			at := place{obj.GroupVersionKind(), obj.GetNamespace()}
+			at := objectScope{obj.GroupVersionKind(), obj.GetNamespace()}
 			missing[at] = append(missing[at], i)
 		}
 	}
@@ -74,7 +74,7 @@ func (e *Engine) Preflight(ctx context.Context, objs []*unstructured.Unstructure
 }
 
 // check returns the refusal of a foreign object, or nil. A refusal is final, and what the mirror and lists show may be
-// old: so the object is looked at once more before.
+// old: so the object is looked at again before.
 func (e *Engine) check(ctx context.Context, obj, live *unstructured.Unstructured, o Options) *Change {
 	foreign := func() (bool, string) {
 		if live == nil || live.GetDeletionTimestamp() != nil {
@@ -89,7 +89,7 @@ func (e *Engine) check(ctx context.Context, obj, live *unstructured.Unstructured
 	c := Change{ID: IDOf(obj)}
 	resource, err := e.Resource(obj)
 	if err == nil {
-		live, err = Look(ctx, resource, obj.GetName())
+		live, err = GetOrNil(ctx, resource, obj.GetName())
 	}
 	if err != nil {
 		c = c.fail(ctx, e, obj, err)
@@ -103,8 +103,8 @@ func (e *Engine) check(ctx context.Context, obj, live *unstructured.Unstructured
 	return &c
 }
 
-// Coming tells whether one of the definitions defines the object's kind, which the cluster may not serve yet.
-func Coming(definitions []*unstructured.Unstructured, obj *unstructured.Unstructured) bool {
+// DefinedIn reports whether one of the definitions defines the object's kind, which the cluster may not serve yet.
+func DefinedIn(definitions []*unstructured.Unstructured, obj *unstructured.Unstructured) bool {
 	for _, crd := range definitions {
 		if defines(crd, obj.GroupVersionKind().GroupKind()) {
 			return true
@@ -114,7 +114,7 @@ func Coming(definitions []*unstructured.Unstructured, obj *unstructured.Unstruct
 }
 
 // existing returns the metadata of those objects that are there: one GET for one object, one LIST for several.
-func (e *Engine) existing(ctx context.Context, at place, objs []*unstructured.Unstructured, indices []int) (map[int]*unstructured.Unstructured, error) {
+func (e *Engine) existing(ctx context.Context, at objectScope, objs []*unstructured.Unstructured, indices []int) (map[int]*unstructured.Unstructured, error) {
 	mapping, err := e.mapper.RESTMapping(at.GroupKind(), at.Version)
 	if err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func (e *Engine) existing(ctx context.Context, at place, objs []*unstructured.Un
 	found := map[int]*unstructured.Unstructured{}
 	if len(indices) == 1 {
 		item, err := resource.Get(ctx, objs[indices[0]].GetName(), metav1.GetOptions{})
-		if Gone(err) {
+		if IsObjectNotFound(err) {
 			return nil, nil
 		}
 		if err != nil {
@@ -151,7 +151,7 @@ func (e *Engine) existing(ctx context.Context, at place, objs []*unstructured.Un
 	return found, nil
 }
 
-func partial(item *metav1.PartialObjectMetadata, at place) *unstructured.Unstructured {
+func partial(item *metav1.PartialObjectMetadata, at objectScope) *unstructured.Unstructured {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(item)
 	if err != nil {
 		content = map[string]any{}
@@ -165,7 +165,7 @@ func partial(item *metav1.PartialObjectMetadata, at place) *unstructured.Unstruc
 // nil if there is none.
 func (e *Engine) Lookup(ctx context.Context, id ID) (*unstructured.Unstructured, error) {
 	live, _ := e.mirror.Get(id)
-	if live != nil && live.GetAnnotations()[Trimmed] == "" {
+	if live != nil && live.GetAnnotations()[TrimmedAnnotation] == "" {
 		return live, nil
 	}
 	return e.Live(ctx, id)
@@ -180,7 +180,7 @@ func (e *Engine) Live(ctx context.Context, id ID) (*unstructured.Unstructured, e
 	if err != nil {
 		return nil, err
 	}
-	return Look(ctx, resource, id.Name)
+	return GetOrNil(ctx, resource, id.Name)
 }
 
 // List returns the metadata of the objects of a resource, as they are in etcd now: at most limit of them, from where the

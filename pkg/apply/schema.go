@@ -33,7 +33,7 @@ func (k *Kinds) Prune(_ context.Context, obj *unstructured.Unstructured) ([]Drop
 	gvk := obj.GroupVersionKind()
 	doc, err := k.schemas.document(gvk.GroupVersion())
 	if err != nil {
-		return nil, fmt.Errorf("the schema of %s cannot be read now: %w", gvk.GroupVersion(), err)
+		return nil, fmt.Errorf("read the schema of %s: %w", gvk.GroupVersion(), err)
 	}
 	root := rootSchema(doc, gvk)
 	if root == nil {

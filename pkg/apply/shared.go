@@ -12,11 +12,11 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
-// alike tells whether an apply that met conflicts would change nothing but kudo's own metadata: a conflict is also
+// changesMetadataOnly reports whether an apply that met conflicts would change nothing but kudo's own metadata: a conflict is also
 // about values that mean the same, such as an empty list and the null that the server stores for it. The body is then
 // bound to the state that was compared.
-func alike(ctx context.Context, resource dynamic.ResourceInterface, body *unstructured.Unstructured, manager string) bool {
-	live, err := Look(ctx, resource, body.GetName())
+func changesMetadataOnly(ctx context.Context, resource dynamic.ResourceInterface, body *unstructured.Unstructured, manager string) bool {
+	live, err := GetOrNil(ctx, resource, body.GetName())
 	if err != nil || live == nil {
 		return false
 	}

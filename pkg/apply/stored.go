@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// stored is how the mirror keeps an object: as JSON, which takes a fifth of the memory of an unpacked one. While somebody
+// packedObject is how the mirror keeps an object: as JSON, which takes a fifth of the memory of an unpacked one. While somebody
 // uses the unpacked object, or the garbage collector has not come to it, it is used again.
-type stored struct {
+type packedObject struct {
 	// ObjectMeta has namespace, name, uid and resourceVersion, and nothing else.
 	metav1.ObjectMeta
 	text []byte
@@ -18,22 +18,22 @@ type stored struct {
 	owners   []ownership
 }
 
-// store packs an object, without what nobody asks the mirror for. It changes the object.
-func store(obj *unstructured.Unstructured) (*stored, error) {
+// pack packs an object, without what nobody asks the mirror for. It changes the object.
+func pack(obj *unstructured.Unstructured) (*packedObject, error) {
 	owners := ownerships(obj)
 	trim(obj)
 	text, err := obj.MarshalJSON()
 	if err != nil {
 		return nil, err
 	}
-	return &stored{
+	return &packedObject{
 		ObjectMeta: metav1.ObjectMeta{Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion()},
 		text:       text, unpacked: weak.Make(obj), owners: owners,
 	}, nil
 }
 
 // object unpacks it; nil if there is none.
-func (s *stored) object() *unstructured.Unstructured {
+func (s *packedObject) object() *unstructured.Unstructured {
 	if s == nil {
 		return nil
 	}

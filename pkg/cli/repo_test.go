@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"kudo.dev/kudo/pkg/cli/command"
 )
 
 // says runs a command with an input, and fails if its exit code is another.
@@ -37,7 +39,7 @@ func TestRepo(t *testing.T) {
 	}
 	says(t, 0, "", "repo", "index", dist)
 	first, _ := os.ReadFile(filepath.Join(dist, "index.yaml"))
-	says(t, ExitError, "", "repo", "index", dist)
+	says(t, command.ExitError, "", "repo", "index", dist)
 	says(t, 0, "", "repo", "index", dist, "--overwrite")
 	if again, _ := os.ReadFile(filepath.Join(dist, "index.yaml")); !bytes.Equal(first, again) {
 		t.Error("the same archives give the same index")
@@ -54,12 +56,12 @@ func TestRepo(t *testing.T) {
 	if out, _ := says(t, 0, "", "repo", "list"); !strings.Contains(out, "*community") {
 		t.Errorf("KUDO's repository is there at first:\n%s", out)
 	}
-	says(t, ExitError, "", "repo", "add", "ours", server.URL)
-	says(t, ExitUsage, "hunter2\n", "repo", "add", "ours", "http://packages.example.com", "--username", "me", "--password-stdin")
-	says(t, ExitUsage, "", "repo", "add", "ours", server.URL, "--username", "me", "--password-stdin")
+	says(t, command.ExitError, "", "repo", "add", "ours", server.URL)
+	says(t, command.ExitUsage, "hunter2\n", "repo", "add", "ours", "http://packages.example.com", "--username", "me", "--password-stdin")
+	says(t, command.ExitUsage, "", "repo", "add", "ours", server.URL, "--username", "me", "--password-stdin")
 	says(t, 0, "hunter2\n", "repo", "add", "ours", server.URL, "--username", "me", "--password-stdin")
-	says(t, ExitError, "hunter2\n", "repo", "add", "ours", server.URL, "--username", "me", "--password-stdin")
-	says(t, ExitError, "", "repo", "context", "other")
+	says(t, command.ExitError, "hunter2\n", "repo", "add", "ours", server.URL, "--username", "me", "--password-stdin")
+	says(t, command.ExitError, "", "repo", "context", "other")
 	says(t, 0, "", "repo", "context", "ours")
 	for _, format := range []string{"", "yaml", "json"} {
 		if out, _ := says(t, 0, "", "repo", "list", "--output="+format); !strings.Contains(out, "ours") || strings.Contains(out, "hunter2") {
@@ -78,8 +80,8 @@ func TestRepo(t *testing.T) {
 	if out, _ := says(t, 0, "", "search", "nothing-like-it", "-o", "json"); out != "[]\n" {
 		t.Errorf("an empty list is a list: %s", out)
 	}
-	says(t, ExitUsage, "", "install", "hello", "--operator-version", "^abc")
-	says(t, ExitUsage, "", "package", "list", "tasks", "hello", "--operator-version", "^abc")
+	says(t, command.ExitUsage, "", "install", "hello", "--operator-version", "^abc")
+	says(t, command.ExitUsage, "", "package", "list", "tasks", "hello", "--operator-version", "^abc")
 	url := server.URL + "/" + filepath.Base(archiveOf(t, dist, "hello"))
 	for _, args := range [][]string{{"hello"}, {"hello", "--repo", "ours", "--operator-version", ">=0.0.1"}, {url}} {
 		for what, want := range map[string]string{"parameters": "REPLICAS", "plans": "Plan deploy", "tasks": "Apply"} {
@@ -91,29 +93,29 @@ func TestRepo(t *testing.T) {
 	if out, _ := says(t, 0, "", "package", "render", "hello"); !strings.Contains(out, "kind: Deployment") {
 		t.Errorf("package render looks into repositories:\n%s", out)
 	}
-	if _, errs := says(t, ExitError, "", "package", "verify", url); !strings.Contains(errs, "download it first") {
+	if _, errs := says(t, command.ExitError, "", "package", "verify", url); !strings.Contains(errs, "download it first") {
 		t.Errorf("package verify says what it does not do:\n%s", errs)
 	}
 
-	tool := &tool{out: io.Discard, err: io.Discard}
-	for _, o := range []choice{{}, {repo: "ours"}, {operatorVersion: ">=0.0.1"}} {
-		packages, err := tool.resolve(context.Background(), "hello", o)
+	tool := &command.Env{Out: io.Discard, Err: io.Discard}
+	for _, o := range []command.VersionFlags{{}, {Repo: "ours"}, {OperatorVersion: ">=0.0.1"}} {
+		packages, err := tool.ResolvePackages(context.Background(), "hello", o)
 		if err != nil || len(packages) != 1 || packages[0].Operator.Name != "hello" {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
-	if _, err := tool.resolve(context.Background(), url, choice{}); err != nil {
+	if _, err := tool.ResolvePackages(context.Background(), url, command.VersionFlags{}); err != nil {
 		t.Errorf("an archive by its URL: %v", err)
 	}
 	server.Close()
 	for _, args := range [][]string{{"repo", "add", "away", server.URL}, {"search", "hello"}} {
-		if _, errs := says(t, ExitError, "", args...); !strings.Contains(errs, server.URL) || strings.Contains(errs, "cluster") {
+		if _, errs := says(t, command.ExitError, "", args...); !strings.Contains(errs, server.URL) || strings.Contains(errs, "cluster") {
 			t.Errorf("%v: a repository that is away is not the cluster:\n%s", args, errs)
 		}
 	}
 	says(t, 0, "", "repo", "remove", "ours")
-	says(t, ExitError, "", "repo", "rm", "ours")
-	says(t, ExitError, "", "search")
+	says(t, command.ExitError, "", "repo", "rm", "ours")
+	says(t, command.ExitError, "", "search")
 }
 
 func archiveOf(t *testing.T, dir, name string) string {
@@ -154,6 +156,6 @@ func TestRepoIndex(t *testing.T) {
 	if strings.Contains(string(text), "old.example.com/x/hello") {
 		t.Errorf("those of the folder win:\n%s", text)
 	}
-	says(t, ExitUsage, "", "repo", "index", fresh, "-w", "--url", "folder")
-	says(t, ExitError, "", "repo", "index", filepath.Join(fresh, "nowhere"))
+	says(t, command.ExitUsage, "", "repo", "index", fresh, "-w", "--url", "folder")
+	says(t, command.ExitError, "", "repo", "index", filepath.Join(fresh, "nowhere"))
 }

@@ -8,13 +8,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/text"
 	"kudo.dev/kudo/plans"
 )
 
 // maxMessage bounds a condition's message, in bytes; the API allows 32 KiB.
 const maxMessage = 2048
 
-// Set puts the conditions that hold now into the status (engine rule 19). unready lists what is not as it should be at
+// Derive puts the conditions that hold now into the status (engine rule 19). unready lists what is not as it should be at
 // rest; it is not asked for while a plan runs.
 //
 //	nothing ever ran                     Ready absent
@@ -22,17 +23,17 @@ const maxMessage = 2048
 //	another plan runs                    Ready as before                  Reconciling True
 //	last run COMPLETE                    Ready True or False
 //	last run FATAL_ERROR                 Ready False PlanInFatalError     Stalled True
-func Set(instance *v1beta1.Instance, unready []string) {
+func Derive(instance *v1beta1.Instance, unready []string) {
 	status := &instance.Status
 	meta.RemoveStatusCondition(&status.Conditions, v1beta1.CRDsReadyCondition)
-	last := plans.Last(status.PlanStatus)
+	last := plans.LatestPlan(status.PlanStatus)
 	if last == "" {
 		return
 	}
 	run := status.PlanStatus[last]
 	running, fatal := run.Status.IsRunning(), run.Status == v1beta1.FatalError
 	switch {
-	case running && plans.Shapes(last):
+	case running && plans.AppliesSpec(last):
 		set(instance, v1beta1.ReadyCondition, metav1.ConditionUnknown, v1beta1.ReasonPlanInProgress, "plan "+last+" is running")
 	case running:
 	case fatal:
@@ -54,22 +55,22 @@ func Set(instance *v1beta1.Instance, unready []string) {
 	}
 }
 
-// Drifted says which objects others have changed since a run wrote them; none takes the condition away.
-func Drifted(instance *v1beta1.Instance, changed []string) {
+// SetDrifted says which objects others have changed since a run wrote them; none takes the condition away.
+func SetDrifted(instance *v1beta1.Instance, changed []string) {
 	if len(changed) == 0 {
 		meta.RemoveStatusCondition(&instance.Status.Conditions, v1beta1.DriftedCondition)
 		return
 	}
-	set(instance, v1beta1.DriftedCondition, metav1.ConditionTrue, v1beta1.ReasonDrift, strings.Join(changed, "; "))
+	set(instance, v1beta1.DriftedCondition, metav1.ConditionTrue, v1beta1.ReasonObjectChanged, strings.Join(changed, "; "))
 }
 
-// CRDs says that a plan waits for the CustomResourceDefinitions of the Instance.
-func CRDs(instance *v1beta1.Instance, message string) {
+// SetCRDsReady says that a plan waits for the CustomResourceDefinitions of the Instance.
+func SetCRDsReady(instance *v1beta1.Instance, message string) {
 	set(instance, v1beta1.CRDsReadyCondition, metav1.ConditionFalse, v1beta1.ReasonWaitingForCRDs, message)
 }
 
-// Refused says that the spec cannot be acted upon, and why.
-func Refused(instance *v1beta1.Instance, reason, message string) {
+// SetRefused says that the spec cannot be acted upon, and why.
+func SetRefused(instance *v1beta1.Instance, reason, message string) {
 	set(instance, v1beta1.ReadyCondition, metav1.ConditionFalse, reason, message)
 	if plans.Running(instance.Status.PlanStatus) == "" && len(instance.Status.Queue) == 0 {
 		meta.RemoveStatusCondition(&instance.Status.Conditions, v1beta1.ReconcilingCondition)
@@ -93,9 +94,7 @@ func reconciling(status *v1beta1.InstanceStatus) string {
 }
 
 func set(instance *v1beta1.Instance, kind string, status metav1.ConditionStatus, reason, message string) {
-	if len(message) > maxMessage {
-		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
-	}
+	message = text.Truncate(message, maxMessage)
 	meta.SetStatusCondition(&instance.Status.Conditions, metav1.Condition{
 		Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: instance.Generation,
 	})

@@ -26,8 +26,8 @@ func instance(plans map[string]v1beta1.ExecutionStatus, queue []string, before .
 	return i
 }
 
-// text lists conditions as `type=status reason: message`.
-func text(i *v1beta1.Instance) []string {
+// formatConditions lists conditions as `type=status reason: message`.
+func formatConditions(i *v1beta1.Instance) []string {
 	out := []string{}
 	for _, c := range i.Status.Conditions {
 		line := c.Type + "=" + string(c.Status) + " " + c.Reason
@@ -39,8 +39,8 @@ func text(i *v1beta1.Instance) []string {
 	return out
 }
 
-// TestRule19 is the truth table of engine rule 19.
-func TestRule19(t *testing.T) {
+// TestDerive is the truth table of engine rule 19.
+func TestDerive(t *testing.T) {
 	type runs = map[string]v1beta1.ExecutionStatus
 	ready := metav1.Condition{Type: v1beta1.ReadyCondition, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonResourcesReady, ObservedGeneration: 6}
 	reconciling := metav1.Condition{Type: v1beta1.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonPlanInProgress}
@@ -70,12 +70,12 @@ func TestRule19(t *testing.T) {
 		"FatalQueue":  {"a failed run with others behind it", instance(runs{"backup": v1beta1.FatalError}, []string{"x"}), nil, []string{"Ready=False PlanInFatalError: plan backup failed: m", "Reconciling=True PlanInProgress: queued: x", "Stalled=True PlanInFatalError: plan backup failed: m"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			Set(tc.in, tc.unready)
-			if diff := cmp.Diff(tc.want, text(tc.in)); diff != "" {
+			Derive(tc.in, tc.unready)
+			if diff := cmp.Diff(tc.want, formatConditions(tc.in)); diff != "" {
 				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
 			}
 			again := tc.in.DeepCopy()
-			Set(again, tc.unready)
+			Derive(again, tc.unready)
 			if diff := cmp.Diff(tc.in, again); diff != "" {
 				t.Errorf("%s: a condition never flaps: -first +second:\n%s", tc.reason, diff)
 			}
@@ -85,7 +85,7 @@ func TestRule19(t *testing.T) {
 
 func TestObservedGeneration(t *testing.T) {
 	in := instance(map[string]v1beta1.ExecutionStatus{"deploy": v1beta1.FatalError}, []string{"x"})
-	Set(in, nil)
+	Derive(in, nil)
 	for _, c := range in.Status.Conditions {
 		if c.ObservedGeneration != 7 {
 			t.Errorf("condition %s speaks of generation %d, not 7", c.Type, c.ObservedGeneration)
@@ -107,8 +107,8 @@ func TestRefused(t *testing.T) {
 		"Queued":  {"what is queued still is", instance(runs{"deploy": v1beta1.Complete}, []string{"x"}, reconciling), []string{"Reconciling=True PlanInProgress", "Ready=False OperatorVersionNotFound: m"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			Refused(tc.in, v1beta1.ReasonOperatorVersionNotFound, "m")
-			if diff := cmp.Diff(tc.want, text(tc.in)); diff != "" {
+			SetRefused(tc.in, v1beta1.ReasonOperatorVersionNotFound, "m")
+			if diff := cmp.Diff(tc.want, formatConditions(tc.in)); diff != "" {
 				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -118,9 +118,9 @@ func TestRefused(t *testing.T) {
 func TestLongMessages(t *testing.T) {
 	for offset := range 3 { // so that the cut falls into a character
 		in := instance(map[string]v1beta1.ExecutionStatus{"deploy": v1beta1.Complete}, nil)
-		Set(in, []string{strings.Repeat("x", offset) + strings.Repeat("€", 10_000)})
+		Derive(in, []string{strings.Repeat("x", offset) + strings.Repeat("€", 10_000)})
 		message := in.Status.Conditions[0].Message
-		if !utf8.ValidString(message) || len(message) > maxMessage+len("…") || !strings.HasSuffix(message, "…") {
+		if !utf8.ValidString(message) || len(message) > maxMessage || !strings.HasSuffix(message, "…") {
 			t.Errorf("a long message is cut between characters, since JSON would change a broken one: %d bytes, ends in %q", len(message), message[len(message)-6:])
 		}
 	}

@@ -35,13 +35,13 @@ func (a *autoscalers) Scales(ctx context.Context, object *unstructured.Unstructu
 	return false, nil
 }
 
-// everyInstance has all Instances looked at again.
-func everyInstance(ctx context.Context, c client.Reader, wake func(types.NamespacedName)) {
+// enqueueAllInstances enqueues all Instances.
+func enqueueAllInstances(ctx context.Context, c client.Reader, enqueue func(types.NamespacedName)) {
 	list := &v1beta1.InstanceList{}
 	if c.List(ctx, list) != nil {
 		return
 	}
 	for i := range list.Items {
-		wake(client.ObjectKeyFromObject(&list.Items[i]))
+		enqueue(client.ObjectKeyFromObject(&list.Items[i]))
 	}
 }

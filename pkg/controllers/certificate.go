@@ -11,6 +11,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"kudo.dev/kudo/pkg/atomicfile"
 )
 
 // onlySecret keeps all Secrets but the webhooks' out of the manager's cache.
@@ -20,11 +22,11 @@ func onlySecret(namespace string) cache.ByObject {
 	}}
 }
 
-// everywhere runs on all managers, not only on the leader.
-type everywhere struct{ manager.Runnable }
+// allReplicas runs on all managers, not only on the leader.
+type allReplicas struct{ manager.Runnable }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (everywhere) NeedLeaderElection() bool { return false }
+func (allReplicas) NeedLeaderElection() bool { return false }
 
 // certFiles writes the certificate from the Secret to files whenever it changes.
 type certFiles struct {
@@ -71,11 +73,7 @@ func (c *certFiles) write(s *corev1.Secret) error {
 			defer close(c.written)
 			defer func() { c.written = nil }()
 		}
-		path := filepath.Join(c.dir, name)
-		if err := os.WriteFile(path+".new", content, 0o600); err != nil {
-			return err
-		}
-		if err := os.Rename(path+".new", path); err != nil {
+		if err := atomicfile.Write(filepath.Join(c.dir, name), content, 0o600); err != nil {
 			return err
 		}
 	}

@@ -39,20 +39,20 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/admission"
 	"kudo.dev/kudo/pkg/apply"
-	"kudo.dev/kudo/pkg/controllers/changes"
-	"kudo.dev/kudo/pkg/controllers/exploring"
+	"kudo.dev/kudo/pkg/controllers/exploreconfig"
 	"kudo.dev/kudo/pkg/controllers/installation"
 	"kudo.dev/kudo/pkg/controllers/instance"
+	"kudo.dev/kudo/pkg/controllers/loop"
 	"kudo.dev/kudo/pkg/controllers/operatorversion"
-	"kudo.dev/kudo/pkg/controllers/tarball"
-	"kudo.dev/kudo/pkg/crds"
+	"kudo.dev/kudo/pkg/crdtarball"
+	"kudo.dev/kudo/pkg/crdtarball/fetch"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/keyring"
+	"kudo.dev/kudo/pkg/paramsource"
 	"kudo.dev/kudo/pkg/podexec"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/pkg/settings"
 	"kudo.dev/kudo/pkg/share"
-	"kudo.dev/kudo/pkg/sources"
 )
 
 // Options of the manager.
@@ -69,6 +69,8 @@ type Options struct {
 	MetricsCertDir string
 	// WebhookPort to listen on; 0 turns the webhooks off.
 	WebhookPort int
+	// WebhookAddress is the IP address that the webhooks listen on; empty for all addresses of the machine.
+	WebhookAddress string
 	// WebhookCertDir is where the serving certificate is written to.
 	WebhookCertDir string
 	// CertRotation makes and renews the webhooks' certificate; without it somebody else, such as cert-manager, does.
@@ -82,7 +84,7 @@ type Options struct {
 	// PipeRefusal is why Pipe tasks are refused; nil if they are not.
 	PipeRefusal error
 	// Tarballs says where CRD tarballs are kept and may come from.
-	Tarballs tarball.Options
+	Tarballs fetch.Options
 	// Executor reads the files of Pipe tasks; nil reads them through the apiserver.
 	Executor runner.Executor
 	// Clock tells the time of runs, back-offs and the cache of tarballs; nil is the real one. Leader election and
@@ -98,7 +100,7 @@ func NewManager(ctx context.Context, config *rest.Config, o Options) (manager.Ma
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // the apiserver's priority and fairness decides, not the client
 	config.UserAgent = "kudo-manager"
-	apply.Escape(config)
+	apply.EscapeApplyBodies(config)
 	config.WarningHandlerWithContext = log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{Deduplicate: true})
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
@@ -152,8 +154,8 @@ func metricsOptions(o Options) metricsserver.Options {
 	return out
 }
 
-// common kinds are watched from the start, so that the first plan need not wait for a first list.
-var common = []schema.GroupVersionKind{
+// prewatchedKinds are watched from the start, so that the first plan need not wait for a first list.
+var prewatchedKinds = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Secret"}, {Version: "v1", Kind: "Service"},
 	{Version: "v1", Kind: "ServiceAccount"}, {Version: "v1", Kind: "PersistentVolumeClaim"},
 	{Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "apps", Version: "v1", Kind: "StatefulSet"},
@@ -194,29 +196,32 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Confi
 			return nil, err
 		}
 	}
-	instances, versions, installations := changes.New(), changes.New(), changes.New()
-	saw := func(obj *unstructured.Unstructured) {
-		instances.Saw(obj)
-		if len(changes.Holders(obj)) > 0 {
-			versions.Saw(obj)
-			installations.Saw(obj)
+	instances, versions, installations := loop.NewChanges(), loop.NewChanges(), loop.NewChanges()
+	send := func(obj *unstructured.Unstructured) {
+		instances.Send(obj)
+		if len(v1beta1.OwningInstallations(obj)) > 0 {
+			versions.Send(obj)
+			installations.Send(obj)
 		}
 	}
 	kinds := apply.NewKinds(mgr.GetRESTMapper(), disco, dyn)
-	teachers, err := exploring.New(mgr.GetRESTMapper(), nil, &autoscalers{mgr.GetClient()}, metrics.Registry)
+	interpreter, err := exploreconfig.New(mgr.GetRESTMapper(), nil, &autoscalers{mgr.GetClient()}, metrics.Registry)
 	if err != nil {
 		return nil, err
 	}
-	mirror := apply.NewMirror(ctx, dyn, mgr.GetRESTMapper(), mgr.GetLogger(), saw)
-	objects := apply.New(dyn, meta, kinds, mirror, teachers)
-	accounts := apply.NewAccounts(config, meta, kinds, mirror, teachers)
+	mirror := apply.NewMirror(ctx, dyn, mgr.GetRESTMapper(), mgr.GetLogger(), send)
+	objects := apply.New(dyn, meta, kinds, mirror, interpreter)
+	accounts := apply.NewAccounts(config, meta, kinds, mirror, interpreter)
 	installs, err := accounts.Engine(installer(o.Namespace))
 	if err != nil {
 		return nil, err
 	}
-	shared := share.New(installs, kinds, mirror, plain, teachers, &crdSafety{dyn, mgr.GetRESTMapper()}, o.Clock)
-	wake := func(key types.NamespacedName) { instances.Saw(changes.Instance(key)) }
-	keys, err := historyKeys(ctx, mgr, config, o.Namespace, func() { everyInstance(ctx, mgr.GetClient(), wake) })
+	shared := share.New(share.Options{
+		Objects: installs, Kinds: kinds, Mirror: mirror, Reader: plain, Retain: interpreter,
+		Safety: &crdComparer{dyn, mgr.GetRESTMapper()}, Clock: o.Clock,
+	})
+	enqueue := func(key types.NamespacedName) { instances.Send(instance.ChangeOf(key)) }
+	keys, err := historyKeys(ctx, mgr, config, o.Namespace, func() { enqueueAllInstances(ctx, mgr.GetClient(), enqueue) })
 	if err != nil {
 		return nil, err
 	}
@@ -225,10 +230,13 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Confi
 		return ring
 	}
 	store, contents, events := history.New(plain, plain, keys), runner.NewVersions(), recorders(ctx, set, mgr.GetScheme())
-	run := runner.New(objects, kinds, mirror, shared, accounts, teachers.All, teachers.Taught, exec, o.PipeImage)
+	run := runner.New(runner.Options{
+		Engine: objects, Kinds: kinds, Mirror: mirror, Share: shared, Accounts: accounts,
+		All: interpreter.All, External: interpreter.External, Executor: exec, PipeImage: o.PipeImage,
+	})
 	run.RefusePipes(o.PipeRefusal)
 	warm := manager.RunnableFunc(func(ctx context.Context) error {
-		mirror.Watch(ctx, common...)
+		mirror.Watch(ctx, prewatchedKinds...)
 		return nil
 	})
 	if err := mgr.Add(warm); err != nil {
@@ -238,13 +246,13 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Confi
 	fetching := o.Tarballs
 	fetching.Policy = current.tarballPolicy
 	fetching.Clock, fetching.Cache.Clock, fetching.Access.Clock = o.Clock, o.Clock, o.Clock
-	fetching.Access.Secrets, fetching.Access.ConfigMaps = tarball.Cluster{Reader: plain}, tarball.Cluster{Reader: plain}
-	if fetching.Cache.Metrics, err = crds.NewMetrics(metrics.Registry); err != nil {
+	fetching.Access.Secrets, fetching.Access.ConfigMaps = fetch.Cluster{Reader: plain}, fetch.Cluster{Reader: plain}
+	if fetching.Cache.Metrics, err = crdtarball.NewMetrics(metrics.Registry); err != nil {
 		return nil, err
 	}
-	given := sources.New(ctx, meta, plain, o.Clock, func(of sources.Reference) {
-		for _, key := range instance.Taking(ctx, mgr.GetClient(), of) {
-			wake(key)
+	sources := paramsource.New(ctx, meta, plain, o.Clock, func(of paramsource.Reference) {
+		for _, key := range instance.InstancesUsing(ctx, mgr.GetClient(), of) {
+			enqueue(key)
 		}
 	})
 	privileges := &privilege{reader: mgr.GetClient(), settings: current, events: events("kudo"), namespace: o.Namespace}
@@ -255,7 +263,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Confi
 		return nil, err
 	}
 	instanceReconciler := &instance.Reconciler{
-		Client: consistent, Reader: plain, Sources: given, History: store, Keys: keys, Mirror: mirror, Share: shared, Tarballs: tarball.New(ctx, fetching, wake), Runner: run, Versions: contents, Events: events(instanceComponent), Clock: o.Clock,
+		Client: consistent, Reader: plain, Sources: sources, History: store, Keys: keys, Mirror: mirror, Share: shared, Tarballs: fetch.New(ctx, fetching, enqueue), Runner: run, Versions: contents, Events: events(instanceComponent), Clock: o.Clock,
 		Settings: current.get, Installer: installer(o.Namespace),
 	}
 	if err := instanceReconciler.SetupWithManager(mgr, instances, o.Workers); err != nil {
@@ -268,11 +276,11 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Confi
 	if err := versionReconciler.SetupWithManager(mgr, versions, o.Workers); err != nil {
 		return nil, err
 	}
-	taught := &exploring.Reconciler{Client: mgr.GetClient(), Teachers: teachers, Changed: func(ctx context.Context) { everyInstance(ctx, mgr.GetClient(), wake) }}
-	if err := taught.SetupWithManager(mgr); err != nil {
+	exploreReconciler := &exploreconfig.Reconciler{Client: mgr.GetClient(), Interpreter: interpreter, Changed: func(ctx context.Context) { enqueueAllInstances(ctx, mgr.GetClient(), enqueue) }}
+	if err := exploreReconciler.SetupWithManager(mgr); err != nil {
 		return nil, err
 	}
-	if err := mgr.Add(manager.RunnableFunc(taught.Load)); err != nil {
+	if err := mgr.Add(manager.RunnableFunc(exploreReconciler.Load)); err != nil {
 		return nil, err
 	}
 	installationReconciler := &installation.Reconciler{Client: consistent, Reader: plain, Share: shared, Events: events("kudo")}
@@ -306,7 +314,7 @@ func addWebhooks(mgr manager.Manager, o Options, keys history.Keys) error {
 		files.written = ready
 		return serveWebhooks(mgr, o, keys, files, ready)
 	}
-	err := rotator.AddRotator(rotating{mgr}, &rotator.CertRotator{
+	err := rotator.AddRotator(rotatorManager{mgr}, &rotator.CertRotator{
 		SecretKey: secret, CertDir: o.WebhookCertDir, CAName: "kudo-ca", CAOrganization: "kudo",
 		DNSName: service, ExtraDNSNames: []string{"localhost", service + ".cluster.local"}, IsReady: ready,
 		Webhooks: []rotator.WebhookInfo{
@@ -326,7 +334,7 @@ func serveWebhooks(mgr manager.Manager, o Options, keys history.Keys, files *cer
 	if err := mgr.Add(files); err != nil {
 		return err
 	}
-	server := webhook.NewServer(webhook.Options{Port: o.WebhookPort, CertDir: o.WebhookCertDir})
+	server := webhook.NewServer(webhook.Options{Host: o.WebhookAddress, Port: o.WebhookPort, CertDir: o.WebhookCertDir})
 	started := server.StartedChecker()
 	serve := manager.RunnableFunc(func(ctx context.Context) error {
 		select {
@@ -341,7 +349,7 @@ func serveWebhooks(mgr manager.Manager, o Options, keys history.Keys, files *cer
 		server.Register(admission.ValidateWebhookConfigurationPath, &crwebhook.Webhook{Handler: &admission.WebhookConfigurationValidator{}})
 		return server.Start(ctx)
 	})
-	if err := mgr.Add(everywhere{serve}); err != nil {
+	if err := mgr.Add(allReplicas{serve}); err != nil {
 		return err
 	}
 	return mgr.AddReadyzCheck("webhooks", func(req *http.Request) error { return started(req) })

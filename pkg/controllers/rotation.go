@@ -9,24 +9,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// rotating is the manager as cert-controller gets it. cert-controller writes the CA into every webhook configuration
-// whenever it looks, and asks nobody whether it is there: at each start, and once more after each change.
-type rotating struct{ manager.Manager }
+// rotatorManager is the manager as cert-controller gets it. cert-controller writes the CA into every webhook configuration
+// whenever it looks, and asks nobody whether it is there: at each start, and again after each change.
+type rotatorManager struct{ manager.Manager }
 
 // GetClient implements cluster.Cluster.
-func (m rotating) GetClient() client.Client {
-	return differing{m.Manager.GetClient(), m.GetAPIReader()}
+func (m rotatorManager) GetClient() client.Client {
+	return skipUnchangedClient{m.Manager.GetClient(), m.GetAPIReader()}
 }
 
-// differing is a client that sends an update of a webhook configuration only if it would change something.
-type differing struct {
+// skipUnchangedClient is a client that sends an update of a webhook configuration only if it would change something.
+type skipUnchangedClient struct {
 	client.Client
-	// live tells: the cache may not show yet what somebody has just changed.
+	// live tells: the cache may not show yet what another client has just changed.
 	live client.Reader
 }
 
 // Update implements client.Writer.
-func (c differing) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
+func (c skipUnchangedClient) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
 	wanted, is := obj.(*unstructured.Unstructured)
 	if !is {
 		return c.Client.Update(ctx, obj, opts...) // the Secret, which is updated only when it is made anew

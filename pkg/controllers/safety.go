@@ -13,17 +13,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
-	"kudo.dev/kudo/pkg/crds/safety"
+	"kudo.dev/kudo/pkg/crdcompat"
 )
 
-// crdSafety hands the check of pkg/crds/safety to pkg/share, with the objects of the cluster.
-type crdSafety struct {
+// crdComparer hands the check of pkg/crds/safety to pkg/share, with the objects of the cluster.
+type crdComparer struct {
 	client dynamic.Interface
 	mapper meta.RESTMapper
 }
 
-// Safe implements share.Safety.
-func (c *crdSafety) Safe(ctx context.Context, live, wanted *unstructured.Unstructured) error {
+// CheckUpdate implements share.Safety.
+func (c *crdComparer) CheckUpdate(ctx context.Context, live, wanted *unstructured.Unstructured) error {
 	old, next := &apiextensionsv1.CustomResourceDefinition{}, &apiextensionsv1.CustomResourceDefinition{}
 	for _, pair := range []struct {
 		from *unstructured.Unstructured
@@ -33,14 +33,14 @@ func (c *crdSafety) Safe(ctx context.Context, live, wanted *unstructured.Unstruc
 			return fmt.Errorf("CustomResourceDefinition %s: %w", live.GetName(), err)
 		}
 	}
-	if breaches := safety.Compare(old, next); !breaches.Safe() {
+	if breaches := crdcompat.Compare(old, next); !breaches.Safe() {
 		var parts []string
 		for _, b := range breaches {
 			parts = append(parts, strings.TrimSpace(b.Version+" "+b.Path+": "+b.Message))
 		}
 		return fmt.Errorf("the change is not safe: %s", strings.Join(parts, "; "))
 	}
-	findings, err := safety.Validate(ctx, old, next, c)
+	findings, err := crdcompat.Validate(ctx, old, next, c)
 	if err != nil {
 		return fmt.Errorf("cannot tell whether the objects of CustomResourceDefinition %s would stay valid: %w", live.GetName(), err)
 	}
@@ -50,17 +50,17 @@ func (c *crdSafety) Safe(ctx context.Context, live, wanted *unstructured.Unstruc
 	return nil
 }
 
-// Succeeds implements share.Safety.
-func (c *crdSafety) Succeeds(live, wanted *unstructured.Unstructured) bool {
+// IsSuperset implements share.Safety.
+func (c *crdComparer) IsSuperset(live, wanted *unstructured.Unstructured) bool {
 	old, next := &apiextensionsv1.CustomResourceDefinition{}, &apiextensionsv1.CustomResourceDefinition{}
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(wanted.Object, old) != nil || runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, next) != nil {
 		return false
 	}
-	return safety.Compare(old, next).Safe()
+	return crdcompat.Compare(old, next).Safe()
 }
 
-// List implements safety.Lister.
-func (c *crdSafety) List(ctx context.Context, kind schema.GroupVersionKind, limit int64, token string) (*unstructured.UnstructuredList, error) {
+// List implements crdcompat.Lister.
+func (c *crdComparer) List(ctx context.Context, kind schema.GroupVersionKind, limit int64, token string) (*unstructured.UnstructuredList, error) {
 	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
-	"kudo.dev/kudo/pkg/controllers/tarball"
+	"kudo.dev/kudo/pkg/crdtarball/fetch"
 	"kudo.dev/kudo/pkg/settings"
 )
 
@@ -61,9 +61,9 @@ func (c *currentSettings) get(ctx context.Context) settings.Settings {
 }
 
 // tarballPolicy is what the settings say of CRD tarballs.
-func (c *currentSettings) tarballPolicy() tarball.Policy {
+func (c *currentSettings) tarballPolicy() fetch.Policy {
 	now := c.get(context.Background())
-	out := tarball.Policy{Hosts: now.AllowedHosts, TokenRealms: now.TokenRealms}
+	out := fetch.Policy{Hosts: now.AllowedHosts, TokenRealms: now.TokenRealms}
 	if now.DefaultCRDURL != "" {
 		out.Default = &v1beta1.CRDTarball{HTTPSource: &v1beta1.HTTPSource{URL: now.DefaultCRDURL}}
 	}

@@ -92,7 +92,7 @@ func (c *Collector) Collect(ctx context.Context, key types.NamespacedName, folde
 		return nil, err
 	}
 	versions := c.versions(ctx, all)
-	c.learn(ctx, all, versions)
+	c.collectSecrets(ctx, all, versions)
 	c.versionFile()
 	c.file("settings.yaml", map[string]any{
 		"namespace": key.Namespace, "instance": key.Name, "logSince": c.Since.String(), "logBytes": c.Limits.LogBytes, "logLines": c.Limits.LogLines,

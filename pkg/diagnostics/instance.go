@@ -64,9 +64,9 @@ func (c *Collector) versions(ctx context.Context, all []*instance) []*unstructur
 	return out
 }
 
-// learn finds the secret values, so that they can be looked for in everything else: sensitive parameters, and what is in
+// collectSecrets finds the secret values, so that they can be looked for in everything else: sensitive parameters, and what is in
 // the Secrets of the Instance's namespace.
-func (c *Collector) learn(ctx context.Context, all []*instance, versions []*unstructured.Unstructured) {
+func (c *Collector) collectSecrets(ctx context.Context, all []*instance, versions []*unstructured.Unstructured) {
 	for _, ov := range versions {
 		if ov == nil {
 			continue
@@ -193,8 +193,8 @@ func resourceFile(obj *unstructured.Unstructured) string {
 	return safe(kind) + "/" + safe(obj.GetName()) + ".yaml"
 }
 
-// mine tells whether an object belongs to the Instance: by its label, or by an owner that does.
-func mine(obj *unstructured.Unstructured, i *instance, known map[types.UID]bool) bool {
+// belongsToInstance reports whether an object belongs to the Instance: by its label, or by an owner that does.
+func belongsToInstance(obj *unstructured.Unstructured, i *instance, known map[types.UID]bool) bool {
 	if obj.GetLabels()[v1beta1.InstanceLabel] == i.Name {
 		return true
 	}
@@ -206,7 +206,7 @@ func (c *Collector) pods(ctx context.Context, folder string, i *instance, known 
 	in := client.InNamespace(i.Namespace)
 	for _, kind := range between {
 		for _, obj := range c.list(ctx, kind, c.Limits.Objects, in) {
-			if mine(&obj, i, known) && !known[obj.GetUID()] {
+			if belongsToInstance(&obj, i, known) && !known[obj.GetUID()] {
 				known[obj.GetUID()] = true
 				c.object(path.Join(folder, "resources", resourceFile(&obj)), &obj)
 			}
@@ -214,7 +214,7 @@ func (c *Collector) pods(ctx context.Context, folder string, i *instance, known 
 	}
 	var out []*pod
 	for _, obj := range c.list(ctx, podKind, c.Limits.Objects, in) {
-		if !mine(&obj, i, known) {
+		if !belongsToInstance(&obj, i, known) {
 			continue
 		}
 		known[obj.GetUID()] = true
@@ -222,7 +222,7 @@ func (c *Collector) pods(ctx context.Context, folder string, i *instance, known 
 			out = append(out, p)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b *pod) int { return b.trouble() - a.trouble() })
+	slices.SortStableFunc(out, func(a, b *pod) int { return b.failureRank() - a.failureRank() })
 	if len(out) > c.Limits.Pods {
 		c.fail("pods of instance "+i.Name, fmt.Errorf("there are %d, and the logs of the %d with most trouble were collected", len(out), c.Limits.Pods))
 		out = out[:c.Limits.Pods]

@@ -31,8 +31,8 @@ func (c *Collector) pod(folder string, raw *unstructured.Unstructured) *pod {
 	return p
 }
 
-// trouble ranks pods: those that fail first.
-func (p *pod) trouble() int {
+// failureRank ranks pods: those that fail first.
+func (p *pod) failureRank() int {
 	if p.Status.Phase == corev1.PodFailed {
 		return 3
 	}

@@ -93,7 +93,7 @@ func (r *Redactor) Text(text string) string {
 	for _, pattern := range []*regexp.Regexp{bearer, webToken, assigned, flagged} {
 		text = pattern.ReplaceAllStringFunc(text, func(found string) string {
 			parts := pattern.FindStringSubmatch(found)
-			if len(parts) != 3 || harmless(parts[2]) {
+			if len(parts) != 3 || nonSecretValues(parts[2]) {
 				return found
 			}
 			return parts[1] + Redacted
@@ -102,8 +102,8 @@ func (r *Redactor) Text(text string) string {
 	return text
 }
 
-// harmless values are no secrets, though their name may say so.
-func harmless(value string) bool {
+// nonSecretValues values are no secrets, though their name may say so.
+func nonSecretValues(value string) bool {
 	switch strings.ToLower(value) {
 	case "", "true", "false", "null", "nil", "none", "~", "redacted", "|", ">", "|-", ">-":
 		return true
@@ -111,7 +111,7 @@ func harmless(value string) bool {
 	return false
 }
 
-// Sensitive tells whether the value of a name is to be left out: the name is that of a sensitive parameter, or one of its
+// Sensitive reports whether the value of a name is to be left out: the name is that of a sensitive parameter, or one of its
 // words is password, token, secret, key or the like.
 func (r *Redactor) Sensitive(name string) bool {
 	if r.names[name] {
@@ -128,7 +128,7 @@ func (r *Redactor) Sensitive(name string) bool {
 	})
 }
 
-// secretField tells whether a field of an object holds a secret. Only its last word counts: secretName and
+// secretField reports whether a field of an object holds a secret. Only its last word counts: secretName and
 // secretKeyRef.key hold names.
 func secretField(name string) bool {
 	all := words(name)
@@ -209,7 +209,7 @@ func blank(value any) {
 func (r *Redactor) named(value any) {
 	if m, ok := value.(map[string]any); ok {
 		for key, item := range m {
-			if text, ok := item.(string); ok && r.Sensitive(key) && !harmless(text) {
+			if text, ok := item.(string); ok && r.Sensitive(key) && !nonSecretValues(text) {
 				m[key] = Redacted
 			}
 		}
@@ -220,7 +220,7 @@ func (r *Redactor) named(value any) {
 func (r *Redactor) Value(key string, value any) any {
 	switch v := value.(type) {
 	case string:
-		if secretField(key) && !harmless(v) {
+		if secretField(key) && !nonSecretValues(v) {
 			return Redacted
 		}
 		return r.Text(v)
@@ -230,12 +230,12 @@ func (r *Redactor) Value(key string, value any) any {
 		}
 		return v
 	case map[string]any:
-		if key == "parameters" || key == "installParameters" || key == "fixed" {
+		if key == "parameters" || key == "installParameters" || key == "immutableDefaults" {
 			r.named(v)
 		}
 		if name, ok := v["name"].(string); ok && r.Sensitive(name) { // a variable, or a parameter
 			for _, field := range []string{"value", "default"} {
-				if text, ok := v[field].(string); ok && !harmless(text) {
+				if text, ok := v[field].(string); ok && !nonSecretValues(text) {
 					v[field] = Redacted
 				}
 			}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Chain asks layers in its order. The first answer wins; the first layer that cannot tell ends the search.
+// Chain asks layers in its order. The first answer wins; the first layer that cannot answer ends the search.
 //
 //	user -> webhook -> library -> native -> no opinion
 //	  |        |          |         |
@@ -32,13 +32,13 @@ func (c Chain) Explore(ctx context.Context, r Request) (Answer, bool, error) {
 	}
 	for _, layer := range c {
 		if err := ctx.Err(); err != nil {
-			return Answer{}, false, r.Refuse(layer.Layer(), "", err)
+			return Answer{}, false, r.NewUnknown(layer.Layer(), "", err)
 		}
 		answer, known, err := layer.Explore(ctx, r)
 		if err != nil {
-			var unknown *Unknown
+			var unknown *UnknownError
 			if !errors.As(err, &unknown) {
-				err = r.Refuse(layer.Layer(), "", err)
+				err = r.NewUnknown(layer.Layer(), "", err)
 			}
 			return Answer{}, false, err
 		}
@@ -46,7 +46,7 @@ func (c Chain) Explore(ctx context.Context, r Request) (Answer, bool, error) {
 			continue
 		}
 		if err := Check(r, &answer); err != nil {
-			return Answer{}, false, r.Refuse(layer.Layer(), answer.Who, err)
+			return Answer{}, false, r.NewUnknown(layer.Layer(), answer.Who, err)
 		}
 		answer.Layer = layer.Layer()
 		return answer, true, nil

@@ -42,9 +42,9 @@ func Check(r Request, a *Answer) error {
 	}
 	switch r.Operation {
 	case ReplicaRevising:
-		return onlyIn(r.Object, a.Object, func(key string) bool { return key != "status" })
+		return checkFieldsOnly(r.Object, a.Object, func(key string) bool { return key != "status" })
 	case StatusAggregating:
-		return onlyIn(r.Object, a.Object, func(key string) bool { return key == "status" })
+		return checkFieldsOnly(r.Object, a.Object, func(key string) bool { return key == "status" })
 	case Retaining:
 		return onlyPathsOf(r.Object, r.Observed, a.Object)
 	}
@@ -72,8 +72,8 @@ func quote(value any) string {
 	return fmt.Sprintf("%q", fmt.Sprint(value))
 }
 
-// onlyIn refuses changes outside of some fields at the top.
-func onlyIn(before, after *unstructured.Unstructured, may func(key string) bool) error {
+// checkFieldsOnly refuses changes outside of some fields at the top.
+func checkFieldsOnly(before, after *unstructured.Unstructured, may func(key string) bool) error {
 	keys := slices.Sorted(maps.Keys(before.Object))
 	for key := range after.Object {
 		if _, known := before.Object[key]; !known {
@@ -82,16 +82,16 @@ func onlyIn(before, after *unstructured.Unstructured, may func(key string) bool)
 	}
 	slices.Sort(keys)
 	for _, key := range keys {
-		if !may(key) && !Equal(ungenerated(key, before.Object[key]), ungenerated(key, after.Object[key])) {
+		if !may(key) && !Equal(withoutGeneration(key, before.Object[key]), withoutGeneration(key, after.Object[key])) {
 			return fmt.Errorf("%s was changed: the operation must not write it", key)
 		}
 	}
 	return nil
 }
 
-// ungenerated is metadata without its generation: scripts that sum up statuses set one that is missing to 0. It is
+// withoutGeneration is metadata without its generation: scripts that sum up statuses set one that is missing to 0. It is
 // never written.
-func ungenerated(key string, value any) any {
+func withoutGeneration(key string, value any) any {
 	metadata, ok := value.(map[string]any)
 	if key != "metadata" || !ok {
 		return value
@@ -148,18 +148,18 @@ func empty(value any) bool {
 	return false
 }
 
-// hollow values have nothing in them, at any depth.
-func hollow(value any) bool {
+// isDeepEmpty values have nothing in them, at any depth.
+func isDeepEmpty(value any) bool {
 	switch v := value.(type) {
 	case map[string]any:
 		for _, child := range v {
-			if !hollow(child) {
+			if !isDeepEmpty(child) {
 				return false
 			}
 		}
 		return true
 	case []any:
-		return !slices.ContainsFunc(v, func(entry any) bool { return !hollow(entry) })
+		return !slices.ContainsFunc(v, func(entry any) bool { return !isDeepEmpty(entry) })
 	}
 	return value == nil
 }
@@ -185,14 +185,14 @@ func number(value any) (any, bool) {
 // onlyPathsOf refuses values in paths that neither of two objects has. Entries of lists count as one: a list may be
 // put together from both, in any order.
 func onlyPathsOf(desired, observed, result *unstructured.Unstructured) error {
-	if path := stranger(result.Object, []any{desired.Object, observed.Object}, ""); path != "" {
+	if path := firstUnknownPath(result.Object, []any{desired.Object, observed.Object}, ""); path != "" {
 		return fmt.Errorf("%s is in neither the desired nor the observed object: retaining must not add fields", path)
 	}
 	return nil
 }
 
-// stranger returns the first path (in order) of a value that none of the others has; "" if there is none.
-func stranger(value any, others []any, path string) string {
+// firstUnknownPath returns the first path (in order) of a value that none of the others has; "" if there is none.
+func firstUnknownPath(value any, others []any, path string) string {
 	switch v := value.(type) {
 	case map[string]any:
 		for _, key := range unlike(v, others) {
@@ -206,12 +206,12 @@ func stranger(value any, others []any, path string) string {
 			}
 			where := path + "." + key
 			if len(below) == 0 {
-				if hollow(v[key]) {
+				if isDeepEmpty(v[key]) {
 					continue
 				}
 				return where
 			}
-			if found := stranger(v[key], below, where); found != "" {
+			if found := firstUnknownPath(v[key], below, where); found != "" {
 				return found
 			}
 		}
@@ -264,7 +264,7 @@ func strangerInList(list []any, others []any, path string) string {
 		}
 		where := path + "[" + strconv.Itoa(i) + "]"
 		if all.entries == nil {
-			if hollow(entry) {
+			if isDeepEmpty(entry) {
 				continue
 			}
 			return where
@@ -309,7 +309,7 @@ func (s *shape) stranger(value any, path string) string {
 	switch v := value.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			if hollow(v[key]) {
+			if isDeepEmpty(v[key]) {
 				continue
 			}
 			if s.fields[key] == nil {
@@ -322,7 +322,7 @@ func (s *shape) stranger(value any, path string) string {
 	case []any:
 		for i, entry := range v {
 			where := path + "[" + strconv.Itoa(i) + "]"
-			if hollow(entry) {
+			if isDeepEmpty(entry) {
 				continue
 			}
 			if s.entries == nil {

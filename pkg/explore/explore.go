@@ -1,4 +1,4 @@
-// Package explore asks layers of teachers about objects of kinds that kudo does not know: is it healthy, what does it
+// Package explore asks the layers of an interpreter about objects of kinds that kudo does not know: is it healthy, what does it
 // depend on, which of its fields belong to somebody else.
 package explore
 
@@ -96,14 +96,14 @@ type Answer struct {
 type Explorer interface {
 	// Layer names it.
 	Layer() Layer
-	// Explore answers (true), has no opinion (false), or cannot tell: an error. An error never counts as no opinion.
+	// Explore answers (true), has no opinion (false), or cannot answer: an error. An error never counts as no opinion.
 	// It must not change the request, keep parts of it, or run on after the context ends.
 	Explore(ctx context.Context, r Request) (Answer, bool, error)
 }
 
-// Unknown is the error of a layer that has, or may have, an opinion, and cannot tell it: a time-out, an error of a script,
+// UnknownError is the error of a layer that has, or may have, an opinion, and cannot answer it: a time-out, an error of a script,
 // an answer that cannot be used. What depends on the answer waits.
-type Unknown struct {
+type UnknownError struct {
 	Layer Layer
 	// Who in the layer was asked, such as `Config/deployments` or a webhook's name; it may be empty.
 	Who       string
@@ -114,7 +114,7 @@ type Unknown struct {
 }
 
 // Error names the layer, who was asked, and the object.
-func (u *Unknown) Error() string {
+func (u *UnknownError) Error() string {
 	who := string(u.Layer)
 	if u.Who != "" {
 		who += " " + u.Who
@@ -123,18 +123,18 @@ func (u *Unknown) Error() string {
 }
 
 // Unwrap returns the cause.
-func (u *Unknown) Unwrap() error { return u.Err }
+func (u *UnknownError) Unwrap() error { return u.Err }
 
-// IsUnknown tells whether an error means that a layer could not tell, and returns it.
-func IsUnknown(err error) (*Unknown, bool) {
-	var u *Unknown
+// IsUnknown reports whether an error means that a layer could not tell, and returns it.
+func IsUnknown(err error) (*UnknownError, bool) {
+	var u *UnknownError
 	ok := errors.As(err, &u)
 	return u, ok
 }
 
-// Refuse makes the error of a layer that cannot answer a request.
-func (r Request) Refuse(layer Layer, who string, err error) *Unknown {
-	return &Unknown{Layer: layer, Who: who, Operation: r.Operation, Object: NameOf(r.Object), Err: err}
+// NewUnknown makes the error of a layer that cannot answer a request.
+func (r Request) NewUnknown(layer Layer, who string, err error) *UnknownError {
+	return &UnknownError{Layer: layer, Who: who, Operation: r.Operation, Object: NameOf(r.Object), Err: err}
 }
 
 // NameOf is `Kind namespace/name`, for messages.

@@ -1,8 +1,10 @@
-// Package health says whether an object is ready, still moving, or failed for good, and what it waits for.
+// Package health says whether an object is ready, still moving, or failed permanently, and what it waits for.
 package health
 
 import (
 	"fmt"
+
+	"kudo.dev/kudo/pkg/text"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -79,7 +81,7 @@ func Check(object *unstructured.Unstructured) Result {
 		return progressing("is being deleted")
 	}
 	result := ruleFor(object.GroupVersionKind().GroupKind())(object)
-	result.Message = shorten(result.Message)
+	result.Message = text.Truncate(result.Message, maxMessage)
 	return result
 }
 
@@ -115,13 +117,5 @@ func unknown(format string, args ...any) Result {
 	return Result{State: Unknown, Message: fmt.Sprintf(format, args...)}
 }
 
-// maxMessage is the longest message in characters: it goes into conditions and events.
+// maxMessage is the longest message in bytes: it goes into conditions and events.
 const maxMessage = 300
-
-func shorten(message string) string {
-	runes := []rune(message)
-	if len(runes) <= maxMessage {
-		return message
-	}
-	return string(runes[:maxMessage-1]) + "…"
-}

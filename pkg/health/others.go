@@ -168,7 +168,7 @@ func checkOther(object *unstructured.Unstructured) Result {
 	}
 }
 
-// has tells whether a field is there and not null.
+// has reports whether a field is there and not null.
 func has(object *unstructured.Unstructured, path ...string) bool {
 	value, found, err := unstructured.NestedFieldNoCopy(object.Object, path...)
 	return err == nil && found && value != nil

@@ -135,7 +135,7 @@ func (p *pod) pulling() (string, bool) {
 	return "", false
 }
 
-// isReplaced tells whether a controller other than an Instance has the pod.
+// isReplaced reports whether a controller other than an Instance has the pod.
 func (p *pod) isReplaced() bool {
 	for _, o := range p.Metadata.OwnerReferences {
 		if !o.Controller {

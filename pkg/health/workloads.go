@@ -61,7 +61,7 @@ func rolloutOf(d *deployment) string {
 	case status.UpdatedReplicas < want:
 		return fmt.Sprintf("%d of %d replicas updated", status.UpdatedReplicas, want)
 	case status.Replicas > status.UpdatedReplicas:
-		return fmt.Sprintf("%d old replicas still to end", status.Replicas-status.UpdatedReplicas)
+		return fmt.Sprintf("%d old replicas still running", status.Replicas-status.UpdatedReplicas)
 	case status.AvailableReplicas < status.UpdatedReplicas:
 		return fmt.Sprintf("%d of %d replicas available", status.AvailableReplicas, status.UpdatedReplicas)
 	default:
@@ -160,7 +160,7 @@ func checkReplicaSet(r *replicaSet) Result {
 	case status.AvailableReplicas < want:
 		return progressing("%d of %d replicas available", status.AvailableReplicas, want)
 	case status.Replicas > want:
-		return progressing("%d old replicas still to end", status.Replicas-want)
+		return progressing("%d old replicas still running", status.Replicas-want)
 	default:
 		return ready()
 	}

@@ -12,7 +12,7 @@ func TestDeployment(t *testing.T) {
 			state: Progressing, want: "1 of 3 replicas updated"},
 		{reason: "replicas default to 1", object: "spec: {}", state: Progressing, want: "0 of 1 replicas updated"},
 		{reason: "old replicas are there", object: "spec: {replicas: 2}\nstatus: {replicas: 3, updatedReplicas: 2, availableReplicas: 2}",
-			state: Progressing, want: "1 old replicas still to end"},
+			state: Progressing, want: "1 old replicas still running"},
 		{reason: "updated, not available", object: "spec: {replicas: 2}\nstatus: {replicas: 2, updatedReplicas: 2, availableReplicas: 1}",
 			state: Progressing, want: "1 of 2 replicas available"},
 		{reason: "rolled out", object: "metadata: {generation: 2}\nspec: {replicas: 2}\nstatus: {observedGeneration: 2, replicas: 2, updatedReplicas: 2, availableReplicas: 2}", state: Ready},
@@ -20,7 +20,7 @@ func TestDeployment(t *testing.T) {
 		{reason: "rule 15: past the deadline is final", object: "spec: {replicas: 1}\nstatus: {replicas: 1, updatedReplicas: 1, conditions: [{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded, message: timed out}]}",
 			state: Failed, want: "ProgressDeadlineExceeded: timed out (0 of 1 replicas available)"},
 		{reason: "back at the replicas that it had before, only others are to end: the deadline was that of the rollout given up", object: "spec: {replicas: 1}\nstatus: {replicas: 2, updatedReplicas: 1, availableReplicas: 1, conditions: [{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded}]}",
-			state: Progressing, want: "1 old replicas still to end"},
+			state: Progressing, want: "1 old replicas still running"},
 		{reason: "a deadline of the spec before does not count", object: "metadata: {generation: 2}\nstatus: {observedGeneration: 1, conditions: [{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded}]}",
 			state: Progressing, want: notObserved},
 		{reason: "paused before its pods are updated", object: "spec: {replicas: 3, paused: true}\nstatus: {replicas: 3, updatedReplicas: 1, availableReplicas: 3}",
@@ -73,7 +73,7 @@ func TestReplicaSet(t *testing.T) {
 	rows := []row{
 		{reason: "observedGeneration is behind", object: "metadata: {generation: 2}\nstatus: {observedGeneration: 1}", state: Progressing, want: notObserved},
 		{reason: "not all available", object: "spec: {replicas: 2}\nstatus: {replicas: 2, availableReplicas: 1}", state: Progressing, want: "1 of 2 replicas available"},
-		{reason: "too many", object: "spec: {replicas: 1}\nstatus: {replicas: 3, availableReplicas: 3}", state: Progressing, want: "2 old replicas still to end"},
+		{reason: "too many", object: "spec: {replicas: 1}\nstatus: {replicas: 3, availableReplicas: 3}", state: Progressing, want: "2 old replicas still running"},
 		{reason: "as many as wanted", object: "spec: {replicas: 2}\nstatus: {replicas: 2, availableReplicas: 2}", state: Ready},
 	}
 	run(t, "apiVersion: apps/v1\nkind: ReplicaSet", rows)

@@ -116,9 +116,9 @@ func kind(owner client.Object) string {
 	return "Instance"
 }
 
-// Begin writes down a run that is about to be started. A revision of the number that was never committed, because of a
+// RecordStart writes down a run that is about to be started. A revision of the number that was never committed, because of a
 // crash or because spec changed in between, is replaced.
-func (s *Store) Begin(ctx context.Context, owner client.Object, revision int64, run Run) error {
+func (s *Store) RecordStart(ctx context.Context, owner client.Object, revision int64, run Run) error {
 	ring, err := s.keys.Ring(ctx)
 	if err != nil {
 		return err
@@ -129,14 +129,14 @@ func (s *Store) Begin(ctx context.Context, owner client.Object, revision int64, 
 	}
 	err = s.client.Create(ctx, object)
 	if apierrors.IsAlreadyExists(err) {
-		left, foreign := s.own(ctx, owner, object.Name)
+		left, foreign := s.readOwned(ctx, owner, object.Name)
 		if foreign != nil {
 			return foreign
 		}
-		if begun(ring, owner, revision, left, run) {
+		if isSameRun(ring, owner, revision, left, run) {
 			return nil
 		}
-		if err := s.uncommitted(ctx, owner, revision); err != nil {
+		if err := s.checkUncommitted(ctx, owner, revision); err != nil {
 			return err
 		}
 		if err := s.client.Delete(ctx, left, client.Preconditions{UID: &left.UID}); err != nil {
@@ -149,14 +149,14 @@ func (s *Store) Begin(ctx context.Context, owner client.Object, revision int64, 
 		if len(run.Spec) > 0 {
 			what += " and its OperatorVersion"
 		}
-		return fmt.Errorf("write down run %d of %s %s/%s, %s, in a ControllerRevision: %w", revision, kind(owner), owner.GetNamespace(), owner.GetName(), what, err)
+		return fmt.Errorf("record run %d of %s %s/%s, %s, in a ControllerRevision: %w", revision, kind(owner), owner.GetNamespace(), owner.GetName(), what, err)
 	}
 	return nil
 }
 
-// begun reports whether a revision of ours says the same as a run, but for the time: a crash came between writing it down
+// isSameRun reports whether a revision of ours says the same as a run, but for the time: a crash came between writing it down
 // and the commit.
-func begun(ring *keyring.Ring, owner client.Object, revision int64, left *appsv1.ControllerRevision, run Run) bool {
+func isSameRun(ring *keyring.Ring, owner client.Object, revision int64, left *appsv1.ControllerRevision, run Run) bool {
 	old, err := open(ring, owner, revision, left)
 	if err != nil {
 		return false
@@ -165,15 +165,15 @@ func begun(ring *keyring.Ring, owner client.Object, revision int64, left *appsv1
 	return equality.Semantic.DeepEqual(*old, run)
 }
 
-// uncommitted fails if the number of a run has been committed: who wants to write it down again has an old Instance in
+// checkUncommitted fails if the number of a run has been committed: who wants to write it down again has an old Instance in
 // hand, and must look again.
-func (s *Store) uncommitted(ctx context.Context, owner client.Object, revision int64) error {
+func (s *Store) checkUncommitted(ctx context.Context, owner client.Object, revision int64) error {
 	now := owner.DeepCopyObject().(client.Object)
 	if err := s.reader.Get(ctx, client.ObjectKeyFromObject(owner), now); err != nil {
 		return err
 	}
 	if Newest(now) >= revision {
-		return apierrors.NewConflict(v1beta1.Resource(kind(owner)), owner.GetName(), fmt.Errorf("run %d has been started in the meantime", revision))
+		return apierrors.NewConflict(v1beta1.Resource(kind(owner)), owner.GetName(), fmt.Errorf("run %d was started concurrently", revision))
 	}
 	return nil
 }
@@ -227,23 +227,49 @@ func Pack(spec *v1beta1.OperatorVersionSpec) ([]byte, error) {
 	return packed.Bytes(), nil
 }
 
-// own reads a ControllerRevision of the Instance. One of a former Instance of the name is about to be collected.
-func (s *Store) own(ctx context.Context, owner client.Object, name string) (*appsv1.ControllerRevision, error) {
+// TakenError says that a ControllerRevision that kudo did not make, or the record of another owner, has the name that the record of a
+// run would have.
+type TakenError struct {
+	Namespace, Name string
+	// Owner is the kind and name of the object whose ControllerRevision it is; empty if it has none.
+	Owner string
+}
+
+// Error implements error.
+func (e *TakenError) Error() string {
+	identity, remedy := "is no record of kudo", "it"
+	if e.Owner != "" { // deleting the ControllerRevision alone would take the history from its owner
+		identity, remedy = "belongs to "+e.Owner, e.Owner
+	}
+	return fmt.Sprintf("ControllerRevision %s/%s exists and %s, so that the run cannot be recorded under that name: it was not changed. Delete %s",
+		e.Namespace, e.Name, identity, remedy)
+}
+
+// readOwned reads a ControllerRevision of the owner. The garbage collector is about to delete one of a former owner of the name. The
+// error is a *TakenError if the ControllerRevision is not kudo's, or another owner's.
+func (s *Store) readOwned(ctx context.Context, owner client.Object, name string) (*appsv1.ControllerRevision, error) {
 	left := &appsv1.ControllerRevision{}
 	if err := s.reader.Get(ctx, types.NamespacedName{Namespace: owner.GetNamespace(), Name: name}, left); err != nil {
 		return nil, fmt.Errorf("ControllerRevision %s/%s: %w", owner.GetNamespace(), name, err)
 	}
-	if other := metav1.GetControllerOf(left); other != nil && other.UID != owner.GetUID() {
-		return nil, fmt.Errorf("ControllerRevision %s/%s exists and belongs to %s %s: waits for it to go", left.Namespace, left.Name, other.Kind, other.Name)
+	_, ours := left.Labels[v1beta1.HistoryLabel] // only kudo writes the label, whatever else is orphaned
+	other := metav1.GetControllerOf(left)
+	switch {
+	case other != nil && (other.Kind != kind(owner) || other.Name != owner.GetName()):
+		return nil, &TakenError{Namespace: left.Namespace, Name: left.Name, Owner: other.Kind + " " + other.Name}
+	case !ours:
+		return nil, &TakenError{Namespace: left.Namespace, Name: left.Name}
+	case other == nil || other.UID == owner.GetUID():
+		return left, nil
 	}
-	return left, nil
+	return nil, fmt.Errorf("ControllerRevision %s/%s exists and belongs to a former %s %s: waiting for its deletion", left.Namespace, left.Name, other.Kind, other.Name)
 }
 
 // maxSpec bounds what a packed spec may unpack to, in bytes; an object of the API has at most some 1.5 MiB.
 const maxSpec = 8 << 20
 
-// Kept returns the OperatorVersion's spec that a ControllerRevision of the owner holds, and an *UnusableError as Read does.
-func (s *Store) Kept(ctx context.Context, owner client.Object, name string) (*v1beta1.OperatorVersionSpec, error) {
+// ReadVersion returns the OperatorVersion's spec that a ControllerRevision of the owner holds, and an *UnusableError as Read does.
+func (s *Store) ReadVersion(ctx context.Context, owner client.Object, name string) (*v1beta1.OperatorVersionSpec, error) {
 	revision, known := numberOf(owner, name)
 	if !known {
 		return nil, &UnusableError{Namespace: owner.GetNamespace(), Name: name}

@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -26,8 +27,19 @@ func (e *KeyMissingError) Error() string {
 	if e.Cause != nil {
 		state = "cannot be used: " + e.Cause.Error()
 	}
-	return fmt.Sprintf("Secret %s, with whose key kudo seals the records of its runs, %s: restore it from a backup; if there is none, kubectl kudo init --upgrade makes one, or says what would be lost",
+	return fmt.Sprintf("Secret %s, with whose key kudo seals the records of its runs, %s: restore it from a backup; if there is none, kubectl kudo init --upgrade creates one, or prints what would be lost",
 		e.Secret, state)
+}
+
+// TryRing returns the keys. That there are none is no error: missing says so then, and what to do. Without them nothing can
+// be started, and nothing that was started can be told from what others have written.
+func TryRing(ctx context.Context, keys Keys) (ring *keyring.Ring, missing string, err error) {
+	ring, err = keys.Ring(ctx)
+	var none *KeyMissingError
+	if errors.As(err, &none) {
+		return nil, none.Error(), nil
+	}
+	return ring, "", err
 }
 
 // SecretKeys reads the keys from the Secret that init has made.

@@ -24,8 +24,8 @@ type Outcome struct {
 	Message  string                  `json:"message,omitempty"`
 }
 
-// Close writes down what came of a run whose status is about to be replaced.
-func (s *Store) Close(ctx context.Context, owner client.Object, st v1beta1.PlanStatus) error {
+// RecordOutcome writes down what came of a run whose status is about to be replaced.
+func (s *Store) RecordOutcome(ctx context.Context, owner client.Object, st v1beta1.PlanStatus) error {
 	if st.Revision == 0 {
 		return nil
 	}

@@ -16,8 +16,8 @@ import (
 // into the records.
 func SecretName(instance string) string { return instance + "-kudo-parameters" }
 
-// Discard deletes that Secret, if it is there and the Instance's.
-func (s *Store) Discard(ctx context.Context, instance *v1beta1.Instance) error {
+// DeleteSensitive deletes that Secret, if it is there and the Instance's.
+func (s *Store) DeleteSensitive(ctx context.Context, instance *v1beta1.Instance) error {
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	err := s.reader.Get(ctx, types.NamespacedName{Namespace: instance.Namespace, Name: SecretName(instance.Name)}, secret)

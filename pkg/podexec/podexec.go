@@ -72,7 +72,7 @@ func (e *Executor) Output(ctx context.Context, user, namespace, pod, container s
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stdout, stderr := &bounded{limit: limit, full: cancel}, &bounded{limit: maxStderr, cut: true}
+	stdout, stderr := &limitedBuffer{limit: limit, full: cancel}, &limitedBuffer{limit: maxStderr, cut: true}
 	err = either.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: stdout, Stderr: stderr})
 	printed, over := stdout.result()
 	if over {
@@ -97,33 +97,33 @@ func (e *Executor) address(namespace, pod, container string, command []string) *
 	return &u
 }
 
-// bounded takes output up to a limit. Beyond it, it cuts, or says that it is full. The buffer is not embedded: its
+// limitedBuffer takes output up to a limit. Beyond it, it cuts, or says that it is full. The buffer is not embedded: its
 // ReadFrom would go past the limit. A stream that was ended may still be writing.
-type bounded struct {
+type limitedBuffer struct {
 	limit int
 	cut   bool
 	full  func()
 
-	mu    sync.Mutex
-	taken []byte
-	over  bool
+	mu       sync.Mutex
+	taken    []byte
+	exceeded bool
 }
 
 // Write implements io.Writer.
-func (b *bounded) Write(p []byte) (int, error) {
+func (b *limitedBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	room := min(b.limit-len(b.taken), len(p))
 	b.taken = append(b.taken, p[:room]...)
 	if room < len(p) && !b.cut {
-		b.over = true
+		b.exceeded = true
 		b.full()
 	}
 	return len(p), nil
 }
 
-func (b *bounded) result() (taken []byte, over bool) {
+func (b *limitedBuffer) result() (taken []byte, over bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.Clone(b.taken), b.over
+	return slices.Clone(b.taken), b.exceeded
 }

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"kudo.dev/kudo/operators/archive"
+	"kudo.dev/kudo/pkg/atomicfile"
 )
 
 // cache keeps what was fetched. The file of an index is
@@ -132,7 +133,7 @@ func (c cache) storeIndex(r Repository, x *Index, fresh validators) error {
 	if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
 		return fmt.Errorf("cache: %w", err)
 	}
-	return writeWhole(target, append(head, '\n'), list.Bytes(), body)
+	return atomicfile.Write(target, slices.Concat(head, []byte("\n"), list.Bytes(), body), 0o600)
 }
 
 // forget removes all indexes of a repository.
@@ -167,7 +168,7 @@ func (c cache) storeArchive(digest string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
 		return fmt.Errorf("cache: %w", err)
 	}
-	if err := writeWhole(target, data); err != nil {
+	if err := atomicfile.Write(target, data, 0o600); err != nil {
 		return err
 	}
 	return c.prune(maxArchives)

@@ -76,7 +76,7 @@ func NewClient(r Repository, timeout time.Duration) (*Client, error) {
 	return &Client{repository: r, timeout: timeout, http: &http.Client{Transport: authorized, CheckRedirect: checkRedirect}}, nil
 }
 
-// Close lets go of idle connections.
+// Close releases idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // authorized sends credentials to where they belong, and nowhere else, whatever redirects say.
@@ -121,9 +121,9 @@ func checkRedirect(request *http.Request, via []*http.Request) error {
 	case len(via) > maxRedirects:
 		return fmt.Errorf("more than %d redirects", maxRedirects)
 	case request.URL.Scheme != "http" && request.URL.Scheme != "https":
-		return fmt.Errorf("a redirect to %s, which is no http", shown(request.URL))
+		return fmt.Errorf("a redirect to %s, which is no http", redactURL(request.URL))
 	case request.URL.Scheme == "http" && via[len(via)-1].URL.Scheme == "https":
-		return fmt.Errorf("a redirect from https to %s, which is less safe, is not followed", shown(request.URL))
+		return fmt.Errorf("a redirect from https to %s, which is less safe, is not followed", redactURL(request.URL))
 	}
 	request.Header.Del("Referer")
 	return nil
@@ -137,11 +137,11 @@ func parseURL(text string) (*url.URL, error) {
 		return nil, errors.New("the URL cannot be read: it must be like https://host/folder")
 	case u.User != nil:
 		u.User = nil
-		return nil, fmt.Errorf("the URL of %s holds credentials: give them to kubectl kudo repo add by --username and --password-stdin, or --token-stdin", shown(u))
+		return nil, fmt.Errorf("the URL of %s holds credentials: give them to kubectl kudo repo add by --username and --password-stdin, or --token-stdin", redactURL(u))
 	case u.Scheme == "file" && u.Host == "" && strings.HasPrefix(u.Path, "/"):
 	case (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.Opaque == "":
 	default:
-		return nil, fmt.Errorf("%q is not a URL like https://host/folder, or file:///folder", shown(u))
+		return nil, fmt.Errorf("%q is not a URL like https://host/folder, or file:///folder", redactURL(u))
 	}
 	return u, nil
 }
@@ -156,8 +156,8 @@ func isURL(text string) bool {
 	return false
 }
 
-// shown is a URL as it is printed: what may be signed into its query or fragment is left out.
-func shown(u *url.URL) string {
+// redactURL is a URL as it is printed: what may be signed into its query or fragment is left out.
+func redactURL(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, Opaque: u.Opaque}).String()
 }
 
@@ -203,7 +203,7 @@ func (c *Client) get(ctx context.Context, u *url.URL, limit int64, asStored bool
 	case errors.As(err, &wrapped):
 		err = wrapped.Err // the URL is said below, without what may be secret in it
 	}
-	return nil, validators{}, &FetchError{shown(u), err}
+	return nil, validators{}, &FetchError{redactURL(u), err}
 }
 
 func (c *Client) request(ctx context.Context, u *url.URL, limit int64, asStored bool, known validators) ([]byte, validators, error) {
@@ -272,7 +272,7 @@ func digestOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// ownFile tells whether a file of the cache is a regular one.
+// ownFile reports whether a file of the cache is a regular one.
 func ownFile(name string) bool {
 	info, err := os.Lstat(name)
 	return err == nil && info.Mode().IsRegular()

@@ -68,15 +68,15 @@ func (f *Found) identity() string {
 // find finds a dependency. The versions that a task names choose from a repository only: where the task names a path,
 // KUDO takes whatever is there, and packages rely on it.
 func (w *walk) find(ctx context.Context, f *Found, d operators.Dependency) (*Found, error) {
-	if err := notWeaker(f.Origin, d.Package); err != nil {
+	if err := checkTransport(f.Origin, d.Package); err != nil {
 		return nil, err
 	}
 	return w.chain.Find(ctx, Request{Name: d.Package, AppVersion: d.AppVersion, OperatorVersion: d.OperatorVersion}, f)
 }
 
-// notWeaker refuses what would give away the safety of where the package came from: nothing vouches for what comes over
+// checkTransport refuses what would give away the safety of where the package came from: nothing vouches for what comes over
 // plain HTTP, unless its digest is known; and what comes from elsewhere has no business with files of this disk.
-func notWeaker(from, to string) error {
+func checkTransport(from, to string) error {
 	if !isURL(from) || !isURL(to) {
 		return nil
 	}
@@ -86,9 +86,9 @@ func notWeaker(from, to string) error {
 	case errA != nil || errB != nil || a.Scheme == b.Scheme:
 		return nil
 	case b.Scheme == "file":
-		return fmt.Errorf("%s: a package from elsewhere cannot refer to files of this disk", shown(b))
+		return fmt.Errorf("%s: a package from elsewhere cannot refer to files of this disk", redactURL(b))
 	case a.Scheme == "https" && !strings.HasPrefix(b.Fragment, digestFragment):
-		return fmt.Errorf("%s: a package that came over https cannot depend on one over plain http, unless its digest follows, as #%s<hex>", shown(b), digestFragment)
+		return fmt.Errorf("%s: a package that came over https cannot depend on one over plain http, unless its digest follows, as #%s<hex>", redactURL(b), digestFragment)
 	}
 	return nil
 }

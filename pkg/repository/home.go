@@ -14,6 +14,8 @@ import (
 
 	"github.com/gofrs/flock"
 	sigsyaml "sigs.k8s.io/yaml"
+
+	"kudo.dev/kudo/pkg/atomicfile"
 )
 
 // The repository that is there if nobody has configured any: that of KUDO's community.
@@ -75,7 +77,7 @@ func (r Repository) Validate() error {
 	secret := r.Password != "" || r.Token != ""
 	switch {
 	case u.RawQuery != "" || u.Fragment != "":
-		return fmt.Errorf("repository %s: the URL %s must be that of the folder that holds index.yaml, without ? and #", r.Name, shown(u))
+		return fmt.Errorf("repository %s: the URL %s must be that of the folder that holds index.yaml, without ? and #", r.Name, redactURL(u))
 	case r.Token != "" && (r.Password != "" || r.Username != ""):
 		return fmt.Errorf("repository %s: a token goes without user name and password", r.Name)
 	case (r.Username == "") != (r.Password == ""):
@@ -89,12 +91,12 @@ func (r Repository) Validate() error {
 // readable fails if credentials would go over the network in clear.
 func (r Repository) readable(u *url.URL) error {
 	if (r.Password != "" || r.Token != "") && u.Scheme == "http" && !loopback(u.Hostname()) {
-		return fmt.Errorf("repository %s: credentials would be readable on their way to %s: use https", r.Name, shown(u))
+		return fmt.Errorf("repository %s: credentials would be readable on their way to %s: use https", r.Name, redactURL(u))
 	}
 	return nil
 }
 
-// loopback tells whether a host is this machine, to which nothing travels.
+// loopback reports whether a host is this machine, to which nothing travels.
 func loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
@@ -217,27 +219,5 @@ func (h Home) Change(ctx context.Context, change func(*Repositories) error) (err
 	if err != nil {
 		return err
 	}
-	return writeWhole(h.file(), text)
-}
-
-// writeWhole writes a file that only the user can read, in full or not at all.
-func writeWhole(target string, parts ...[]byte) (err error) {
-	file, err := os.CreateTemp(filepath.Dir(target), ".kudo-*") // mode 0600
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", target, err)
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("writing %s: %w", target, err), os.Remove(file.Name()))
-		}
-	}()
-	for _, part := range parts {
-		if _, err = file.Write(part); err != nil {
-			return errors.Join(err, file.Close())
-		}
-	}
-	if err = errors.Join(file.Sync(), file.Close()); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), target)
+	return atomicfile.Write(h.file(), text, 0o600)
 }

@@ -98,7 +98,7 @@ func ParseIndex(text []byte) (*Index, error) {
 	return &Index{sections: sections, text: bytes.NewReader(text)}, nil
 }
 
-// Close lets go of the file of the cache.
+// Close releases the file of the cache.
 func (x *Index) Close() error {
 	if x.close == nil {
 		return nil

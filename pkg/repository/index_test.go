@@ -215,11 +215,11 @@ func FuzzBest(f *testing.F) {
 			return
 		}
 		for _, x := range three {
-			if fits, _ := Fits(x, wanted); fits && Compare(x, three[at]) > 0 && three[at] != wanted {
+			if fits, _ := Matches(x, wanted); fits && Compare(x, three[at]) > 0 && three[at] != wanted {
 				t.Fatalf("%q fits %q and is higher than %q", x, wanted, three[at])
 			}
 		}
-		if fits, err := Fits(three[at], wanted); !fits || err != nil {
+		if fits, err := Matches(three[at], wanted); !fits || err != nil {
 			t.Fatalf("%q does not fit %q: %v", three[at], wanted, err)
 		}
 	})

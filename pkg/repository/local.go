@@ -36,12 +36,12 @@ func (l Local) Find(_ context.Context, r Request, from *Found) (*Found, error) {
 	}
 	base := l.Base
 	if from != nil {
-		if found, err := enclosed(r, from); found != nil || err != nil {
+		if found, err := findInArchive(r, from); found != nil || err != nil {
 			return found, err
 		}
 		base = from.dir
 	}
-	if l.Names && r.bare() && holdsNone(filepath.Join(base, r.Name)) {
+	if l.Names && r.bare() && isPlainFolder(filepath.Join(base, r.Name)) {
 		return nil, &NotFoundError{r.Name, "the folder ./" + r.Name + " holds no operator.yaml"}
 	}
 	found, err := onDisk(r, base)
@@ -55,9 +55,9 @@ func (l Local) Find(_ context.Context, r Request, from *Found) (*Found, error) {
 	return found, nil
 }
 
-// enclosed finds a dependency within the archive of the package that has it. It returns nothing where the disk may
+// findInArchive finds a dependency within the archive of the package that has it. It returns nothing where the disk may
 // have it.
-func enclosed(r Request, from *Found) (*Found, error) {
+func findInArchive(r Request, from *Found) (*Found, error) {
 	if from.files == nil {
 		return nil, nil
 	}
@@ -84,8 +84,8 @@ func enclosed(r Request, from *Found) (*Found, error) {
 	return nil, fmt.Errorf("package %q is not in the archive %s: a package from elsewhere can name a package of a repository, a URL, or a folder within its own archive", r.Name, from.Origin)
 }
 
-// holdsNone tells whether there is a folder that is no package.
-func holdsNone(dir string) bool {
+// isPlainFolder reports whether there is a folder that is no package.
+func isPlainFolder(dir string) bool {
 	info, err := os.Stat(dir)
 	if err != nil || !info.IsDir() {
 		return false

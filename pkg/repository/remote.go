@@ -22,10 +22,10 @@ type Remote struct {
 	warn    func(format string, args ...any)
 	timeout time.Duration
 	list    *Repositories
-	open    map[string]*opened
+	open    map[string]*openRepository
 }
 
-type opened struct {
+type openRepository struct {
 	client *Client
 	index  *Index
 }
@@ -35,10 +35,10 @@ func NewRemote(home Home, timeout time.Duration, warn func(format string, args .
 	if warn == nil {
 		warn = func(string, ...any) {}
 	}
-	return &Remote{home: home, warn: warn, timeout: timeout, open: map[string]*opened{}}
+	return &Remote{home: home, warn: warn, timeout: timeout, open: map[string]*openRepository{}}
 }
 
-// Close lets go of files and connections.
+// Close releases files and connections.
 func (s *Remote) Close() error {
 	var err error
 	for _, o := range s.open {
@@ -102,7 +102,7 @@ func (s *Remote) Repository(name string) (Repository, error) {
 
 // Index returns the index of a repository: from the cache, if the server says that it has not changed.
 func (s *Remote) Index(ctx context.Context, r Repository) (*Index, error) {
-	o, err := s.reach(r)
+	o, err := s.connect(r)
 	if err != nil || o.index != nil {
 		return o.index, err
 	}
@@ -112,15 +112,15 @@ func (s *Remote) Index(ctx context.Context, r Repository) (*Index, error) {
 	return o.index, nil
 }
 
-func (s *Remote) reach(r Repository) (*opened, error) {
+func (s *Remote) connect(r Repository) (*openRepository, error) {
 	if o := s.open[r.Name]; o != nil {
 		return o, nil
 	}
 	client, err := NewClient(r, s.timeout)
 	if err != nil {
-		return &opened{}, err
+		return &openRepository{}, err
 	}
-	s.open[r.Name] = &opened{client: client}
+	s.open[r.Name] = &openRepository{client: client}
 	return s.open[r.Name], nil
 }
 
@@ -142,7 +142,7 @@ func (s *Remote) readIndex(ctx context.Context, r Repository, client *Client) (*
 	}
 	x, err := ParseIndex(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", shown(u), err)
+		return nil, fmt.Errorf("%s: %w", redactURL(u), err)
 	}
 	if fresh == (validators{}) {
 		return x, nil // the server could not be asked whether it has changed
@@ -174,7 +174,7 @@ func (s *Remote) fetch(ctx context.Context, r Repository, e *Entry) (*Found, err
 		if err == nil {
 			var packed []byte
 			if packed, err = s.archive(ctx, r, u, e.Digest); err == nil {
-				return s.opened(r, e, u, packed)
+				return s.readArchive(r, e, u, packed)
 			}
 		}
 		failed = errors.Join(failed, fmt.Errorf("repository %s, package %s %s: %w", r.Name, e.Name, e.OperatorVersion, err))
@@ -185,16 +185,16 @@ func (s *Remote) fetch(ctx context.Context, r Repository, e *Entry) (*Found, err
 	return nil, failed
 }
 
-// opened unpacks an archive, and makes sure that it is the package that the index says.
-func (s *Remote) opened(r Repository, e *Entry, u *url.URL, packed []byte) (*Found, error) {
-	found, err := unpack(packed, e.Name, shown(u))
+// readArchive unpacks an archive, and makes sure that it is the package that the index says.
+func (s *Remote) readArchive(r Repository, e *Entry, u *url.URL, packed []byte) (*Found, error) {
+	found, err := unpack(packed, e.Name, redactURL(u))
 	if err != nil {
 		return nil, err
 	}
 	o := found.Package.Operator
 	if o.Name != e.Name || o.OperatorVersion != e.OperatorVersion || o.AppVersion != e.AppVersion {
 		return nil, fmt.Errorf("repository %s: %s holds %s (appVersion %q, operatorVersion %q), and not %s (%q, %q), as the index says",
-			r.Name, shown(u), o.Name, o.AppVersion, o.OperatorVersion, e.Name, e.AppVersion, e.OperatorVersion)
+			r.Name, redactURL(u), o.Name, o.AppVersion, o.OperatorVersion, e.Name, e.AppVersion, e.OperatorVersion)
 	}
 	found.repository = r.Name
 	return found, nil
@@ -215,7 +215,7 @@ func absolute(r Repository, text string) (*url.URL, error) {
 		return nil, err
 	}
 	if u.Scheme == "file" && base.Scheme != "file" {
-		return nil, fmt.Errorf("%s: an index from elsewhere cannot refer to files of this disk", shown(u))
+		return nil, fmt.Errorf("%s: an index from elsewhere cannot refer to files of this disk", redactURL(u))
 	}
 	return u, nil
 }
@@ -227,7 +227,7 @@ func (s *Remote) archive(ctx context.Context, r Repository, u *url.URL, digest s
 			return packed, nil
 		}
 	}
-	o, err := s.reach(r)
+	o, err := s.connect(r)
 	if err != nil {
 		return nil, err
 	}
@@ -236,11 +236,11 @@ func (s *Remote) archive(ctx context.Context, r Repository, u *url.URL, digest s
 		return packed, err
 	}
 	if is := digestOf(packed); is != digest {
-		return nil, fmt.Errorf("%s has the digest %s, and not %s: it was damaged or replaced", shown(u), is, digest)
+		return nil, fmt.Errorf("%s has the digest %s, and not %s: it was damaged or replaced", redactURL(u), is, digest)
 	}
 	if u.Scheme != "file" {
 		if err := s.cache().storeArchive(digest, packed); err != nil {
-			s.warn("the archive of %s is not kept: %v", shown(u), err)
+			s.warn("the archive of %s is not kept: %v", redactURL(u), err)
 		}
 	}
 	return packed, nil
@@ -255,12 +255,12 @@ func (s *Remote) atURL(ctx context.Context, r Request, from *Found) (*Found, err
 	digest, hasDigest := strings.CutPrefix(u.Fragment, digestFragment)
 	digest = strings.ToLower(digest)
 	if sum, err := hex.DecodeString(digest); hasDigest && (err != nil || len(sum) != 32) {
-		return nil, fmt.Errorf("package %s: what follows #%s is no SHA-256 in hex", shown(u), digestFragment)
+		return nil, fmt.Errorf("package %s: what follows #%s is no SHA-256 in hex", redactURL(u), digestFragment)
 	}
 	if u.Fragment = ""; !hasDigest {
 		digest = ""
 	}
-	repository, err := s.around(u)
+	repository, err := s.repositoryOf(u)
 	if err != nil {
 		return nil, err
 	}
@@ -268,7 +268,7 @@ func (s *Remote) atURL(ctx context.Context, r Request, from *Found) (*Found, err
 	if err != nil {
 		return nil, fmt.Errorf("package %w", err)
 	}
-	found, err := unpack(packed, shown(u), shown(u))
+	found, err := unpack(packed, redactURL(u), redactURL(u))
 	if err != nil {
 		return nil, err
 	}
@@ -279,8 +279,8 @@ func (s *Remote) atURL(ctx context.Context, r Request, from *Found) (*Found, err
 	return found, nil
 }
 
-// around is the repository whose folder a URL is in, or an empty one.
-func (s *Remote) around(u *url.URL) (Repository, error) {
+// repositoryOf is the repository whose folder a URL is in, or an empty one.
+func (s *Remote) repositoryOf(u *url.URL) (Repository, error) {
 	if _, err := s.Repository(""); s.list == nil {
 		return Repository{}, err
 	}

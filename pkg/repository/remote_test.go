@@ -176,8 +176,8 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// TestHostile: whatever a server does, it ends, in bounds, and with its reason.
-func TestHostile(t *testing.T) {
+// TestMalformedInput: whatever a server does, it ends, in bounds, and with its reason.
+func TestMalformedInput(t *testing.T) {
 	stop := make(chan struct{})
 	defer close(stop)
 	plain := httptest.NewServer(http.NotFoundHandler())

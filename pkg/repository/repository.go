@@ -48,7 +48,7 @@ type Request struct {
 	Repository string
 }
 
-// bare tells whether the name can be that of a package in a repository: it is neither a path nor a URL.
+// bare reports whether the name can be that of a package in a repository: it is neither a path nor a URL.
 func (r Request) bare() bool {
 	return !strings.ContainsAny(r.Name, `/\`) && r.Name != "" && r.Name != "." && r.Name != ".."
 }
@@ -98,7 +98,7 @@ func (c Chain) Resolve(ctx context.Context, r Request) (*Found, error) {
 	for _, v := range []struct{ what, wanted, is string }{
 		{"appVersion", r.AppVersion, operator.AppVersion}, {"operatorVersion", r.OperatorVersion, operator.OperatorVersion},
 	} {
-		if fits, err := Fits(v.is, v.wanted); err != nil || !fits {
+		if fits, err := Matches(v.is, v.wanted); err != nil || !fits {
 			return nil, errors.Join(err, fmt.Errorf("package %s has %s %q, which is not %s", r.Name, v.what, v.is, v.wanted))
 		}
 	}

@@ -24,9 +24,9 @@ func Compare(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// Fits tells whether a version is the one that is wanted, or in the range that is. An empty wish fits all. Ranges are
+// Matches reports whether a version is the one that is wanted, or in the range that is. An empty wish fits all. Ranges are
 // those of github.com/Masterminds/semver: ^1.2, ~1.2.3, ">=1, <3", 1.x. The error says that the wish is neither.
-func Fits(version, wanted string) (bool, error) {
+func Matches(version, wanted string) (bool, error) {
 	if wanted == "" || version == wanted {
 		return true, nil
 	}
@@ -44,7 +44,7 @@ func Fits(version, wanted string) (bool, error) {
 
 // CheckRange says what is wrong with a wish that nothing can fit.
 func CheckRange(wanted string) error {
-	_, err := Fits("0.0.0", wanted)
+	_, err := Matches("0.0.0", wanted)
 	return err
 }
 
@@ -87,18 +87,18 @@ func (v Versions) Compare(other Versions) int {
 func Best(all []Versions, wanted Versions) (int, error) {
 	best, literal := -1, false
 	for i, v := range all {
-		app, err := Fits(v.App, wanted.App)
+		app, err := Matches(v.App, wanted.App)
 		if err != nil {
 			return -1, err
 		}
-		operator, err := Fits(v.Operator, wanted.Operator)
+		operator, err := Matches(v.Operator, wanted.Operator)
 		if err != nil {
 			return -1, err
 		}
 		if !app || !operator {
 			continue
 		}
-		exact := means(wanted.App, v.App) && means(wanted.Operator, v.Operator)
+		exact := isExact(wanted.App, v.App) && isExact(wanted.Operator, v.Operator)
 		if best < 0 || exact && !literal || exact == literal && v.Compare(all[best]) > 0 {
 			best, literal = i, exact
 		}
@@ -106,8 +106,8 @@ func Best(all []Versions, wanted Versions) (int, error) {
 	return best, nil
 }
 
-// means tells whether a version that fits is all that the wish can mean, and not just equal to what it says.
-func means(wanted, version string) bool {
+// isExact reports whether a version that fits is all that the wish can mean, and not just equal to what it says.
+func isExact(wanted, version string) bool {
 	return wanted == "" || wanted == version || IsRange(wanted)
 }
 

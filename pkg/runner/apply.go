@@ -14,7 +14,7 @@ import (
 	"kudo.dev/kudo/plans"
 )
 
-func (r *Runner) prepareApply(ctx context.Context, run *Run, w *Work, resources []string, v render.Variables) *Work {
+func (r *Runner) prepareApply(ctx context.Context, run *Run, w *PreparedTask, resources []string, v render.Variables) *PreparedTask {
 	objs, effects, err := run.render(resources, v)
 	w.effects = effects
 	if err != nil {
@@ -27,14 +27,14 @@ func (r *Runner) prepareApply(ctx context.Context, run *Run, w *Work, resources 
 }
 
 // prepareObjects enhances objects and looks for what must not be written.
-func (r *Runner) prepareObjects(ctx context.Context, w *Work, objs []*unstructured.Unstructured, v render.Variables) *Work {
+func (r *Runner) prepareObjects(ctx context.Context, w *PreparedTask, objs []*unstructured.Unstructured, v render.Variables) *PreparedTask {
 	if len(objs) == 0 {
 		return w.decide(plans.Done, "")
 	}
 	if err := w.writer.enhance(ctx, v, objs); err != nil {
 		return w.failed(err)
 	}
-	if w.run.Holder == nil {
+	if w.run.Installation == nil {
 		if err := r.checkInstances(ctx, w.run, w.inventory, objs); err != nil {
 			return w.failed(err)
 		}
@@ -55,10 +55,10 @@ func (r *Runner) prepareObjects(ctx context.Context, w *Work, objs []*unstructur
 // apply writes the objects and judges their health.
 //
 //	any failure                          transient, or fatal
-//	any object failed for good           fatal
+//	any object failed permanently           fatal
 //	any object awaited or not ready      waiting, for the first of them
 //	else                                 done
-func (r *Runner) apply(ctx context.Context, w *Work) (plans.Outcome, Effects) {
+func (r *Runner) apply(ctx context.Context, w *PreparedTask) (plans.Outcome, Effects) {
 	effects := w.effects
 	changes := w.writer.apply(ctx, w.objects)
 	out := plans.Outcome{State: plans.Done, Total: len(changes)}
@@ -85,8 +85,8 @@ func (r *Runner) apply(ctx context.Context, w *Work) (plans.Outcome, Effects) {
 			continue
 		}
 		result, unknown := r.Health(ctx, change.Live)
-		if w.behind != nil && result.State != health.Progressing {
-			if message := w.behind(change.Live); message != "" {
+		if w.staleStatus != nil && result.State != health.Progressing {
+			if message := w.staleStatus(change.Live); message != "" {
 				result = health.Result{State: health.Progressing, Message: message}
 			}
 		}
@@ -99,7 +99,7 @@ func (r *Runner) apply(ctx context.Context, w *Work) (plans.Outcome, Effects) {
 		default:
 			message := result.Message
 			if out.State == plans.Done {
-				if absent := r.missing(ctx, w.writer, change.Live); absent != "" {
+				if absent := r.missingDependencies(ctx, w.writer, change.Live); absent != "" {
 					message = absent + ": " + message
 				}
 			}
@@ -110,7 +110,7 @@ func (r *Runner) apply(ctx context.Context, w *Work) (plans.Outcome, Effects) {
 		out.State = plans.Transient
 	}
 	if err := changes.Err(); err != nil {
-		f := (&Work{run: w.run, effects: effects}).failed(err)
+		f := (&PreparedTask{run: w.run, effects: effects}).failed(err)
 		f.outcome.Ready, f.outcome.Total = out.Ready, out.Total
 		return *f.outcome, f.effects
 	}

@@ -67,7 +67,7 @@ func (run *Run) claimer(listed func(live *unstructured.Unstructured) bool) func(
 				return apply.Ours, ""
 			}
 		}
-		if claim, owner, decided := run.controlled(ctx, live); decided {
+		if claim, owner, decided := run.claimByController(ctx, live); decided {
 			return claim, owner
 		}
 		labels := live.GetLabels()
@@ -104,8 +104,8 @@ func marked(inventory map[apply.ID]apply.Record, manager, instance string) func(
 	return func(live *unstructured.Unstructured) bool {
 		written := slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == manager })
 		labels := live.GetLabels()
-		labelled := live.GetNamespace() != "" && labels[v1beta1.HeritageLabel] == v1beta1.Heritage && labels[v1beta1.InstanceLabel] == instance
-		return listed(live) && (written || labelled)
+		labeled := live.GetNamespace() != "" && labels[v1beta1.HeritageLabel] == v1beta1.Heritage && labels[v1beta1.InstanceLabel] == instance
+		return listed(live) && (written || labeled)
 	}
 }
 
@@ -119,8 +119,8 @@ func shared(live *unstructured.Unstructured) string {
 	return ""
 }
 
-// controlled decides by the controller of an object.
-func (run *Run) controlled(ctx context.Context, live *unstructured.Unstructured) (apply.Claim, string, bool) {
+// claimByController decides by the controller of an object.
+func (run *Run) claimByController(ctx context.Context, live *unstructured.Unstructured) (apply.Claim, string, bool) {
 	controller := metav1.GetControllerOf(live)
 	if controller == nil {
 		return 0, "", false
@@ -129,9 +129,9 @@ func (run *Run) controlled(ctx context.Context, live *unstructured.Unstructured)
 	if !v1beta1.OwnedBy(*controller, "Instance") {
 		return apply.Foreign, name, true
 	}
-	exists, err := run.Owners(ctx, types.NamespacedName{Namespace: live.GetNamespace(), Name: controller.Name}, controller.UID)
+	exists, err := run.InstanceExists(ctx, types.NamespacedName{Namespace: live.GetNamespace(), Name: controller.Name}, controller.UID)
 	if err == nil && !exists {
-		return apply.Leaving, name, true
+		return apply.OwnerGone, name, true
 	}
 	return apply.Foreign, name, true
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // prepareDelete renders the objects to delete. Only their names matter; unknown kinds are nothing to do.
-func (r *Runner) prepareDelete(run *Run, w *Work, resources []string, v render.Variables) *Work {
+func (r *Runner) prepareDelete(run *Run, w *PreparedTask, resources []string, v render.Variables) *PreparedTask {
 	objs, _, err := run.render(resources, v)
 	if err != nil {
 		return w.failed(err)
@@ -34,7 +34,7 @@ func (r *Runner) prepareDelete(run *Run, w *Work, resources []string, v render.V
 			return w.failed(err)
 		case !namespaced:
 			obj.SetNamespace("")
-		case run.Holder == nil || obj.GetNamespace() == "":
+		case run.Installation == nil || obj.GetNamespace() == "":
 			obj.SetNamespace(run.Subject.Namespace)
 		}
 		w.objects = append(w.objects, obj)
@@ -43,7 +43,7 @@ func (r *Runner) prepareDelete(run *Run, w *Work, resources []string, v render.V
 	return w
 }
 
-func (r *Runner) delete(ctx context.Context, w *Work) (plans.Outcome, Effects) {
+func (r *Runner) delete(ctx context.Context, w *PreparedTask) (plans.Outcome, Effects) {
 	effects := w.effects
 	out := plans.Outcome{State: plans.Done, Total: len(w.objects)}
 	var first error
@@ -53,12 +53,12 @@ func (r *Runner) delete(ctx context.Context, w *Work) (plans.Outcome, Effects) {
 			if first == nil || apply.IsFatal(removal.Err) && !apply.IsFatal(first) {
 				first = removal.Err
 			}
-		case removal.Kept != "":
-			effects.Events = append(effects.Events, [2]string{v1beta1.EventForeignObject,
-				fmt.Sprintf("%s belongs to %s: task %s left it alone", removal.ID, removal.Kept, w.Name)})
+		case removal.ForeignOwner != "":
+			effects.Events = append(effects.Events, [2]string{v1beta1.EventForeignObjectKept,
+				fmt.Sprintf("%s belongs to %s: task %s left it alone", removal.ID, removal.ForeignOwner, w.Name)})
 			out.Ready++
 		case removal.Gone:
-			effects.Gone = append(effects.Gone, removal.ID)
+			effects.Deleted = append(effects.Deleted, removal.ID)
 			out.Ready++
 		default:
 			if out.State == plans.Done {
@@ -67,19 +67,19 @@ func (r *Runner) delete(ctx context.Context, w *Work) (plans.Outcome, Effects) {
 		}
 	}
 	if first != nil {
-		f := (&Work{run: w.run, effects: effects}).failed(first)
+		f := (&PreparedTask{run: w.run, effects: effects}).failed(first)
 		f.outcome.Ready, f.outcome.Total = out.Ready, out.Total
 		return *f.outcome, f.effects
 	}
-	if out.State == plans.Done && w.last != nil {
-		return r.delete(ctx, &Work{Name: w.Name, run: w.run, writer: w.writer, objects: w.last, effects: effects})
+	if out.State == plans.Done && w.deleteLast != nil {
+		return r.delete(ctx, &PreparedTask{Name: w.Name, run: w.run, writer: w.writer, objects: w.deleteLast, effects: effects})
 	}
 	return out, effects
 }
 
 // held says what holds an Instance that is being deleted, if its cleanup plan has failed; empty else.
 func (r *Runner) held(ctx context.Context, id apply.ID) string {
-	if id.GroupVersionKind.GroupKind() != v1beta1.GroupVersion.WithKind("Instance").GroupKind() {
+	if id.GroupKind() != v1beta1.GroupVersion.WithKind("Instance").GroupKind() {
 		return ""
 	}
 	live, err := r.engine.Live(ctx, id)

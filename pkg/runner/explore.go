@@ -15,18 +15,18 @@ import (
 	"kudo.dev/kudo/pkg/health"
 )
 
-// Teacher answers questions about objects of kinds that kudo does not know.
-type Teacher interface {
+// Interpreter answers questions about objects of kinds that kudo does not know.
+type Interpreter interface {
 	Explore(ctx context.Context, r explore.Request) (explore.Answer, bool, error)
 }
 
-// Suspended tells whether an object's replicas were set to none because its Instance is suspended.
+// Suspended reports whether an object's replicas were set to none because its Instance is suspended.
 func Suspended(object *unstructured.Unstructured) bool {
 	return object.GetAnnotations()[v1beta1.SuspendedAnnotation] == "true"
 }
 
-// pack lets teachers change rendered objects, before anything else is done with them; in a suspended Instance their
-// replicas are set to none. An answer that cannot be had is an error that may pass.
+// pack lets the interpreter change rendered objects, before anything else is done with them; in a suspended Instance their
+// replicas are set to none. An answer that cannot be had is a transient error.
 func (r *Runner) pack(ctx context.Context, run *Run, objs []*unstructured.Unstructured) error {
 	for i, obj := range objs {
 		answer, known, err := r.all.Explore(ctx, explore.Request{Operation: explore.Packing, Object: obj})
@@ -60,10 +60,10 @@ func suspended(object *unstructured.Unstructured) *unstructured.Unstructured {
 	return object
 }
 
-// Health judges a live object: as teachers say, else by kudo's own rules. An answer that cannot be had never counts as
+// Health judges a live object: as the interpreter answers, else by kudo's own rules. An answer that cannot be had never counts as
 // healthy.
 func (r *Runner) Health(ctx context.Context, live *unstructured.Unstructured) (health.Result, error) {
-	answer, known, err := r.taught.Explore(ctx, explore.Request{Operation: explore.Healthy, Object: live})
+	answer, known, err := r.external.Explore(ctx, explore.Request{Operation: explore.Healthy, Object: live})
 	switch {
 	case err != nil:
 		return health.Result{State: health.Progressing, Message: "its health is not known: " + err.Error()}, err
@@ -79,14 +79,18 @@ func (r *Runner) Health(ctx context.Context, live *unstructured.Unstructured) (h
 
 // Drift looks at an object that others have changed since the Instance has written it; nil if what they have changed is
 // left to them.
-func (r *Runner) Drift(ctx context.Context, instance *v1beta1.Instance, id apply.ID, record apply.Record) (*apply.Drift, error) {
-	return r.engine.Drift(ctx, id, Manager(instance.Namespace, instance.Name), record.Fields)
+func (r *Runner) Drift(ctx context.Context, account apply.Account, instance *v1beta1.Instance, id apply.ID, record apply.Record) (*apply.Drift, error) {
+	engine, err := r.accounts.Engine(account)
+	if err != nil {
+		return nil, err
+	}
+	return engine.Drift(ctx, id, Manager(instance.Namespace, instance.Name), record.Fields)
 }
 
-// missing names what an object that is not ready depends on and is not there, or says that this is not known; empty if
+// missingDependencies names what an object that is not ready depends on and is not there, or says that this is not known; empty if
 // all is there, or nobody says what it depends on. It is looked for with the rights of the run: the message would tell of
 // objects that these do not show.
-func (r *Runner) missing(ctx context.Context, as writer, live *unstructured.Unstructured) string {
+func (r *Runner) missingDependencies(ctx context.Context, as writer, live *unstructured.Unstructured) string {
 	answer, known, err := r.all.Explore(ctx, explore.Request{Operation: explore.Dependencies, Object: live})
 	if err != nil {
 		return "its dependencies are not known: " + err.Error()
@@ -114,10 +118,10 @@ func (r *Runner) missing(ctx context.Context, as writer, live *unstructured.Unst
 // maxReflected bounds the status of an object that an Instance's status shows, in bytes.
 const maxReflected = 1024
 
-// Reflect returns what teachers take from the status of an object; nil if nothing. What is too large is left out. An error
+// Reflect returns what the interpreter takes from the status of an object; nil if nothing. What is too large is left out. An error
 // means that this is not known now.
 func (r *Runner) Reflect(ctx context.Context, live *unstructured.Unstructured) ([]byte, error) {
-	answer, known, err := r.taught.Explore(ctx, explore.Request{Operation: explore.Status, Object: live})
+	answer, known, err := r.external.Explore(ctx, explore.Request{Operation: explore.Status, Object: live})
 	if err != nil || !known || answer.Status == nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func (r *Runner) Objects(ctx context.Context, run *Run) ([]*unstructured.Unstruc
 }
 
 // artifacts name what a Pipe task makes, without its content.
-func (w *Work) artifacts() []*unstructured.Unstructured {
+func (w *PreparedTask) artifacts() []*unstructured.Unstructured {
 	if w.piping == nil {
 		return nil
 	}

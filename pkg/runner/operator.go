@@ -25,7 +25,7 @@ import (
 
 // prepareOperator makes the child Instance of a dependency. It is applied like any other object: parameters that leave
 // the file leave the child, and it is awaited until its last run is complete.
-func (r *Runner) prepareOperator(ctx context.Context, run *Run, inventory Inventory, w *Work, t task.KudoOperator, v render.Variables) *Work {
+func (r *Runner) prepareOperator(ctx context.Context, run *Run, inventory Inventory, w *PreparedTask, t task.KudoOperator, v render.Variables) *PreparedTask {
 	if t.OperatorVersion == "" {
 		return w.decide(plans.Fatal, fmt.Sprintf("task %q: spec.operatorVersion is empty: install the package with kubectl kudo install, which resolves dependencies, or name the version", w.Name))
 	}
@@ -38,20 +38,20 @@ func (r *Runner) prepareOperator(ctx context.Context, run *Run, inventory Invent
 		ObjectMeta: metav1.ObjectMeta{Namespace: run.Subject.Namespace, Name: name},
 	}
 	if t.EnablingParameter != "" {
-		on, err := run.boolean(t.EnablingParameter)
+		on, err := run.boolParameter(t.EnablingParameter)
 		if err != nil {
 			return w.decide(plans.Fatal, fmt.Sprintf("task %q: %s", w.Name, err))
 		}
 		if !on {
-			return w.unwanted(child, inventory)
+			return w.deleteDisabledChild(child, inventory)
 		}
 	}
 	child.Spec.OperatorVersion.Name = operators.VersionName(t.Package, t.AppVersion, t.OperatorVersion)
 	child.Spec.OperatorVersion.Kind = "OperatorVersion"
-	if child.Spec.Suspend = run.Suspend; !run.Privileged && run.Holder == nil {
+	if child.Spec.Suspend = run.Suspend; !run.Privileged && run.Installation == nil {
 		child.Spec.ServiceAccountName = run.Account.Name
 	}
-	if circle, err := r.circle(ctx, run, child.OperatorVersionKey().String()); err != nil {
+	if circle, err := r.versionCycle(ctx, run, child.OperatorVersionKey().String()); err != nil {
 		return w.failed(err)
 	} else if circle != "" {
 		return w.decide(plans.Fatal, fmt.Sprintf("task %q: the packages depend on one another in a circle: %s. Remove one of the KudoOperator tasks", w.Name, circle))
@@ -63,18 +63,18 @@ func (r *Runner) prepareOperator(ctx context.Context, run *Run, inventory Invent
 		}
 		child.Spec.Parameters = values
 	}
-	secret, hidden, err := run.hide(child)
+	secret, hidden, err := run.moveToSecret(child)
 	if err != nil {
 		return w.failed(err)
 	}
 	if len(hidden) > 0 {
-		w.behind = func(live *unstructured.Unstructured) string { return run.unseen(live, hidden) }
+		w.staleStatus = func(live *unstructured.Unstructured) string { return run.childLag(live, hidden) }
 	}
 	object, err := childObject(child)
 	if err != nil {
 		return w.failed(err)
 	}
-	if w = r.prepareObjects(ctx, w, append(secret, object), v); w.outcome != nil || run.Holder != nil {
+	if w = r.prepareObjects(ctx, w, append(secret, object), v); w.outcome != nil || run.Installation != nil {
 		return w
 	}
 	object.SetOwnerReferences([]metav1.OwnerReference{{
@@ -86,9 +86,9 @@ func (r *Runner) prepareOperator(ctx context.Context, run *Run, inventory Invent
 	return w
 }
 
-// unseen says that a child has not begun to act on values that do not stand in its spec; empty if it has. A parameter that
+// childLag says that a child has not begun to act on values that do not stand in its spec; empty if it has. A parameter that
 // its version does not know is not in its baseline.
-func (run *Run) unseen(live *unstructured.Unstructured, hidden map[string]string) string {
+func (run *Run) childLag(live *unstructured.Unstructured, hidden map[string]string) string {
 	if live.GetKind() != "Instance" {
 		return ""
 	}
@@ -102,10 +102,10 @@ func (run *Run) unseen(live *unstructured.Unstructured, hidden map[string]string
 	return ""
 }
 
-// hide moves the parameters of a child that hold sensitive values of its parent into a Secret, which the child takes them
+// moveToSecret moves the parameters of a child that hold sensitive values of its parent into a Secret, which the child takes them
 // from: in the child's spec, everybody who may read Instances would see them. A value counts also as a message would show
 // it: a line of it, or its base64.
-func (run *Run) hide(child *v1beta1.Instance) (secrets []*unstructured.Unstructured, hidden map[string]string, err error) {
+func (run *Run) moveToSecret(child *v1beta1.Instance) (secrets []*unstructured.Unstructured, hidden map[string]string, err error) {
 	hidden = map[string]string{}
 	for name, value := range child.Spec.Parameters {
 		if run.mask(value) != value || slices.ContainsFunc(run.secrets(), func(secret string) bool { return secret != "" && strings.Contains(value, secret) }) {
@@ -136,9 +136,9 @@ func (run *Run) hide(child *v1beta1.Instance) (secrets []*unstructured.Unstructu
 // childSecret is the name of the Secret that hide makes for a child.
 func childSecret(child string) string { return operators.ChildSecretName(child) }
 
-// unwanted deletes the child of a dependency that is switched off, after its cleanup plan, which may need the Secret that
+// deleteDisabledChild deletes the child of a dependency that is switched off, after its cleanup plan, which may need the Secret that
 // hide has made.
-func (w *Work) unwanted(child *v1beta1.Instance, inventory Inventory) *Work {
+func (w *PreparedTask) deleteDisabledChild(child *v1beta1.Instance, inventory Inventory) *PreparedTask {
 	object, err := childObject(child)
 	if err != nil {
 		return w.failed(err)
@@ -147,21 +147,21 @@ func (w *Work) unwanted(child *v1beta1.Instance, inventory Inventory) *Work {
 	secret := apply.ID{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Secret")}
 	secret.Namespace, secret.Name = child.Namespace, childSecret(child.Name)
 	if _, made := inventory[secret]; made {
-		w.last = []*unstructured.Unstructured{secret.Object()}
+		w.deleteLast = []*unstructured.Unstructured{secret.Object()}
 	}
 	return w
 }
 
 const (
-	// deepest is how many Instances may stand above one that a plan makes, each made by a plan of the one above.
-	deepest = 8
+	// maxDepth is how many Instances may stand above one that a plan makes, each made by a plan of the one above.
+	maxDepth = 8
 	// maxChildren is how many Instances the plans of one may make.
 	maxChildren = 64
 )
 
-// circle names the OperatorVersions between an Instance and the ancestor that runs the version already; empty if there is
+// versionCycle names the OperatorVersions between an Instance and the ancestor that runs the version already; empty if there is
 // none. Without it, each child would make another one.
-func (r *Runner) circle(ctx context.Context, run *Run, version string) (string, error) {
+func (r *Runner) versionCycle(ctx context.Context, run *Run, version string) (string, error) {
 	path, owners := []string{run.Source}, run.Subject.Owners
 	for {
 		if path[len(path)-1] == version {
@@ -172,9 +172,9 @@ func (r *Runner) circle(ctx context.Context, run *Run, version string) (string, 
 		if at < 0 {
 			return "", nil
 		}
-		if len(path) == deepest {
+		if len(path) == maxDepth {
 			slices.Reverse(path)
-			return "", &apply.FatalError{Err: fmt.Errorf("an Instance of version %s would stand below more than %d others, each made by a plan of the one above: %s. Make the chain shorter", version, deepest, strings.Join(path, " -> "))}
+			return "", &apply.FatalError{Err: fmt.Errorf("an Instance of version %s would stand below more than %d others, each made by a plan of the one above: %s. Make the chain shorter", version, maxDepth, strings.Join(path, " -> "))}
 		}
 		id := apply.ID{GroupVersionKind: v1beta1.GroupVersion.WithKind("Instance")}
 		id.Namespace, id.Name = run.Subject.Namespace, owners[at].Name
@@ -215,7 +215,7 @@ func (r *Runner) checkInstances(ctx context.Context, run *Run, inventory Invento
 			}
 		}
 		child.Namespace = run.Subject.Namespace
-		circle, err := r.circle(ctx, run, child.OperatorVersionKey().String())
+		circle, err := r.versionCycle(ctx, run, child.OperatorVersionKey().String())
 		if err != nil {
 			return err
 		}

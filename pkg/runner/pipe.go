@@ -31,8 +31,8 @@ type Executor interface {
 }
 
 const (
-	// waiter is the container that keeps a pipe pod alive until its files have been read.
-	waiter = "waiter"
+	// readerContainer is the container that keeps a pipe pod alive until its files have been read.
+	readerContainer = "waiter"
 	// maxPipe is the size of a piped file, in bytes: it becomes a Secret or a ConfigMap, which hold 1 MiB.
 	maxPipe = 1 << 20
 	// pipePodAnnotation marks the pods of Pipe tasks, as in KUDO.
@@ -52,8 +52,8 @@ func CheckPipeImage(image string) error {
 	return fmt.Errorf("--pipe-image %q has no digest: start the manager with --pipe-image=<image>@sha256:<digest>, or with --allow-unpinned-pipe-image", image)
 }
 
-// piping is the work of a Pipe task: a pod that makes files, and the artifacts that the files become.
-type piping struct {
+// pipeRun is the work of a Pipe task: a pod that makes files, and the artifacts that the files become.
+type pipeRun struct {
 	pod       *unstructured.Unstructured
 	pipes     []v1beta1.PipeSpec
 	names     []string
@@ -61,7 +61,7 @@ type piping struct {
 }
 
 // preparePipe renders the pod of a Pipe task, and adds what keeps it alive until its files have been read.
-func (r *Runner) preparePipe(ctx context.Context, run *Run, w *Work, t task.Pipe, v render.Variables) *Work {
+func (r *Runner) preparePipe(ctx context.Context, run *Run, w *PreparedTask, t task.Pipe, v render.Variables) *PreparedTask {
 	if r.pipeRefusal != nil {
 		return w.decide(plans.Fatal, fmt.Sprintf("task %q: %s", w.Name, r.pipeRefusal))
 	}
@@ -80,7 +80,7 @@ func (r *Runner) preparePipe(ctx context.Context, run *Run, w *Work, t task.Pipe
 	if err != nil {
 		return w.decide(plans.Fatal, fmt.Sprintf("task %q: template %s: %s", w.Name, t.Pod, err))
 	}
-	p := &piping{pod: pod, pipes: t.Pipes, variables: v}
+	p := &pipeRun{pod: pod, pipes: t.Pipes, variables: v}
 	name := func(suffix string) string {
 		return operators.PipeName(v.Name, v.PlanName, v.PhaseName, v.StepName, w.Name, suffix)
 	}
@@ -172,7 +172,7 @@ func (r *Runner) addWaiter(pod *unstructured.Unstructured, mount map[string]any)
 	security["seccompProfile"] = map[string]any{"type": "RuntimeDefault"}
 	delete(security, "privileged")
 	container := map[string]any{
-		"name": waiter, "image": r.pipeImage, "command": []any{"/bin/sh", "-c"}, "args": []any{"sleep infinity"},
+		"name": readerContainer, "image": r.pipeImage, "command": []any{"/bin/sh", "-c"}, "args": []any{"sleep infinity"},
 		"volumeMounts": []any{mount}, "securityContext": security,
 	}
 	_ = unstructured.SetNestedSlice(pod.Object, []any{container}, "spec", "containers")
@@ -183,7 +183,7 @@ func (r *Runner) addWaiter(pod *unstructured.Unstructured, mount map[string]any)
 //	a pod of an earlier run is there     it is deleted, and awaited
 //	the pod is not ready                 waiting
 //	it is                                its files are read, become artifacts, and the pod is deleted: done
-func (r *Runner) pipe(ctx context.Context, run *Run, w *Work) (plans.Outcome, Effects) {
+func (r *Runner) pipe(ctx context.Context, run *Run, w *PreparedTask) (plans.Outcome, Effects) {
 	live, _ := r.mirror.Get(apply.IDOf(w.piping.pod))
 	if live != nil && live.GetAnnotations()[v1beta1.PlanUIDAnnotation] != string(run.UID) {
 		outcome, effects := r.delete(ctx, w)
@@ -201,18 +201,18 @@ func (r *Runner) pipe(ctx context.Context, run *Run, w *Work) (plans.Outcome, Ef
 		err = w.writer.enhance(ctx, w.piping.variables, artifacts)
 	}
 	if err != nil {
-		f := (&Work{run: w.run, effects: effects}).failed(fmt.Errorf("%s: %w", apply.IDOf(w.piping.pod), err))
+		f := (&PreparedTask{run: w.run, effects: effects}).failed(fmt.Errorf("%s: %w", apply.IDOf(w.piping.pod), err))
 		return *f.outcome, f.effects
 	}
-	outcome, effects = r.apply(ctx, &Work{run: w.run, writer: w.writer, objects: artifacts, effects: effects})
+	outcome, effects = r.apply(ctx, &PreparedTask{run: w.run, writer: w.writer, objects: artifacts, effects: effects})
 	if outcome.State == plans.Done {
 		for _, removal := range w.writer.remove(ctx, w.objects) {
 			if removal.Err != nil {
-				f := (&Work{run: w.run, effects: effects}).failed(removal.Err)
+				f := (&PreparedTask{run: w.run, effects: effects}).failed(removal.Err)
 				return *f.outcome, f.effects
 			}
 		}
-		effects.Gone = append(effects.Gone, apply.IDOf(w.piping.pod))
+		effects.Deleted = append(effects.Deleted, apply.IDOf(w.piping.pod))
 	}
 	return outcome, effects
 }
@@ -221,13 +221,13 @@ func (r *Runner) pipe(ctx context.Context, run *Run, w *Work) (plans.Outcome, Ef
 const readTimeout = time.Minute
 
 // artifacts reads the files of a ready pod, and makes a Secret or a ConfigMap of each.
-func (r *Runner) artifacts(ctx context.Context, as apply.Account, p *piping) ([]*unstructured.Unstructured, error) {
+func (r *Runner) artifacts(ctx context.Context, as apply.Account, p *pipeRun) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	for i, pipe := range p.pipes {
 		file := pipe.File + pipe.EnvFile
-		content, err := r.exec.Output(ctx, as.Username(), p.pod.GetNamespace(), p.pod.GetName(), waiter, []string{"cat", "--", file}, maxPipe)
+		content, err := r.exec.Output(ctx, as.Username(), p.pod.GetNamespace(), p.pod.GetName(), readerContainer, []string{"cat", "--", file}, maxPipe)
 		var failed *podexec.CommandError
 		var large *podexec.TooLargeError
 		if errors.As(err, &failed) || errors.As(err, &large) {

@@ -27,7 +27,7 @@ func TestEndlessFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &Runner{exec: endless{}}
 		began := time.Now()
-		_, err := r.artifacts(t.Context(), apply.Account{Namespace: "a", Name: "b"}, &piping{pod: &unstructured.Unstructured{}, pipes: []v1beta1.PipeSpec{{File: "/out/fifo"}}})
+		_, err := r.artifacts(t.Context(), apply.Account{Namespace: "a", Name: "b"}, &pipeRun{pod: &unstructured.Unstructured{}, pipes: []v1beta1.PipeSpec{{File: "/out/fifo"}}})
 		if took := time.Since(began); took != readTimeout {
 			t.Errorf("given up after %s", took)
 		}

@@ -13,8 +13,8 @@ import (
 	"kudo.dev/kudo/plans/task"
 )
 
-// Abandoned lists what the inventory has and no task of the run's version names, whatever the plan, phase and step.
-func Abandoned(run *Run, inventory Inventory) ([]apply.ID, error) {
+// AbandonedObjects lists what the inventory has and no task of the run's version names, whatever the plan, phase and step.
+func AbandonedObjects(run *Run, inventory Inventory) ([]apply.ID, error) {
 	if err := run.resolve(); err != nil {
 		return nil, err
 	}
@@ -22,7 +22,7 @@ func Abandoned(run *Run, inventory Inventory) ([]apply.ID, error) {
 	for plan, p := range run.Version.Spec.Plans {
 		for _, phase := range p.Phases {
 			for _, step := range phase.Steps {
-				if err := run.named(plan, phase.Name, step, named); err != nil {
+				if err := run.collectNames(plan, phase.Name, step, named); err != nil {
 					return nil, err
 				}
 			}
@@ -41,8 +41,8 @@ func Abandoned(run *Run, inventory Inventory) ([]apply.ID, error) {
 	return out, nil
 }
 
-// named collects the objects of a step, by group, kind and name.
-func (run *Run) named(plan, phase string, step v1beta1.Step, named map[apply.ID]bool) error {
+// collectNames collects the objects of a step, by group, kind and name.
+func (run *Run) collectNames(plan, phase string, step v1beta1.Step, named map[apply.ID]bool) error {
 	v := run.variables(phase, step.Name)
 	v.PlanName = plan
 	for _, name := range step.Tasks {
@@ -98,8 +98,8 @@ var durable = map[string]bool{
 	"PersistentVolumeClaim": true, "PersistentVolume": true, "Namespace": true, "CustomResourceDefinition": true,
 }
 
-// Spared says why an abandoned object with these annotations is kept; empty if it is not.
-func Spared(id apply.ID, annotations map[string]string) string {
+// KeepReason says why an abandoned object with these annotations is kept; empty if it is not.
+func KeepReason(id apply.ID, annotations map[string]string) string {
 	_, annotated := annotations[v1beta1.KeepAnnotation]
 	switch {
 	case durable[id.Kind]:
@@ -114,7 +114,7 @@ func Spared(id apply.ID, annotations map[string]string) string {
 
 // Prune deletes an abandoned object, or says why it is kept.
 func (r *Runner) Prune(ctx context.Context, run *Run, inventory Inventory, id apply.ID) (kept string, err error) {
-	if kept := Spared(id, nil); kept != "" {
+	if kept := KeepReason(id, nil); kept != "" {
 		return kept, nil
 	}
 	live, err := r.engine.Live(ctx, id) // it may have been annotated a moment ago
@@ -125,12 +125,12 @@ func (r *Runner) Prune(ctx context.Context, run *Run, inventory Inventory, id ap
 	if err != nil {
 		return "", err
 	}
-	if kept := Spared(id, live.GetAnnotations()); kept != "" {
+	if kept := KeepReason(id, live.GetAnnotations()); kept != "" {
 		return kept, nil
 	}
 	removal := w.remove(ctx, []*unstructured.Unstructured{id.Object()})[0]
-	if removal.Kept != "" {
-		return "it belongs to " + removal.Kept, nil
+	if removal.ForeignOwner != "" {
+		return "it belongs to " + removal.ForeignOwner, nil
 	}
 	return "", removal.Err
 }

@@ -11,8 +11,8 @@ import (
 
 // rightsHint says how to give an account a right that it lacks; empty for other errors. The API server says in words only
 // what it was about.
-func (w *Work) rightsHint(err error) string {
-	if w.run == nil || w.run.Holder != nil || !apierrors.IsForbidden(err) {
+func (w *PreparedTask) rightsHint(err error) string {
+	if w.run == nil || w.run.Installation != nil || !apierrors.IsForbidden(err) {
 		return ""
 	}
 	switch text := err.Error(); {

@@ -33,16 +33,17 @@ type Subject struct {
 	Owners []metav1.OwnerReference
 }
 
-// Run is all that the tasks of one run rest on. It does not change while the run lasts.
+// Run is what the tasks of one run share. A controller sets its fields before the first task. At each reconcile, the
+// controller of Instances sets Subject.Annotations and Keys again, and the controller of OperatorVersions sets Held.
 type Run struct {
 	Subject Subject
-	Version *Version
+	Version *ParsedVersion
 	// Source names the OperatorVersion, for people.
 	Source string
 	Plan   string
 	UID    types.UID
-	// Given are the parameters that the run was started with.
-	Given map[string]string
+	// Parameters are the parameters that the run was started with.
+	Parameters map[string]string
 	// Sensitive are the names of those whose values are not to be seen.
 	Sensitive []string
 	// Upgrade is set if the run takes the Instance from another OperatorVersion.
@@ -55,10 +56,10 @@ type Run struct {
 	Keys *keyring.Ring
 	// Suspend sets the replicas of all objects to none.
 	Suspend bool
-	// Owners tells whether an Instance of the uid exists.
-	Owners func(ctx context.Context, key types.NamespacedName, uid types.UID) (bool, error)
-	// Holder is set for an install plan: its objects are shared, and this Installation holds them.
-	Holder *v1beta1.Installation
+	// InstanceExists reports whether an Instance of the uid exists.
+	InstanceExists func(ctx context.Context, key types.NamespacedName, uid types.UID) (bool, error)
+	// Installation is set for an install plan: its objects are shared, and this Installation holds them.
+	Installation *v1beta1.Installation
 	// Policy says what the install plan may change.
 	Policy share.Policy
 	// Held is what the Holder has.
@@ -67,6 +68,8 @@ type Run struct {
 	values, defaults params.Values
 	pipes            map[string]string
 	hidden           *params.Mask
+	// budget is that of one Execute: a Run may be kept for several.
+	budget *render.Budget
 }
 
 // Runner runs tasks.
@@ -76,9 +79,9 @@ type Runner struct {
 	mirror   *apply.Mirror
 	share    *share.Engine
 	accounts *apply.Accounts
-	// all asks every teacher; taught asks all but kudo's own rules.
-	all, taught Teacher
-	exec        Executor
+	// all asks every layer, external all but kudo's own rules.
+	all, external Interpreter
+	exec          Executor
 	// pipeImage is the image of the container that the files of Pipe tasks are read from: it needs sh, sleep and cat.
 	pipeImage string
 	// pipeRefusal is why no Pipe task runs; nil if they do.
@@ -88,14 +91,31 @@ type Runner struct {
 // RefusePipes fails all Pipe tasks with an error, which says what to do. It is called before the first run.
 func (r *Runner) RefusePipes(err error) { r.pipeRefusal = err }
 
-// New returns a runner. The engine serves to read: a run writes with the engine of its account. The executor and the image
-// serve Pipe tasks.
-func New(engine *apply.Engine, kinds *apply.Kinds, mirror *apply.Mirror, share *share.Engine, accounts *apply.Accounts, all, taught Teacher, exec Executor, pipeImage string) *Runner {
-	return &Runner{engine: engine, kinds: kinds, mirror: mirror, share: share, accounts: accounts, all: all, taught: taught, exec: exec, pipeImage: pipeImage}
+// Options are the parts that a Runner works with.
+type Options struct {
+	// Engine reads; a run writes with the engine of its account, which Accounts makes.
+	Engine   *apply.Engine
+	Accounts *apply.Accounts
+	Kinds    *apply.Kinds
+	Mirror   *apply.Mirror
+	Share    *share.Engine
+	// All asks every layer, External all but kudo's own rules.
+	All, External Interpreter
+	// Executor reads the files of Pipe tasks, whose helper containers run PipeImage.
+	Executor  Executor
+	PipeImage string
 }
 
-// Work is a task at a place of a plan, rendered and ready to be done.
-type Work struct {
+// New returns a runner.
+func New(o Options) *Runner {
+	return &Runner{
+		engine: o.Engine, kinds: o.Kinds, mirror: o.Mirror, share: o.Share, accounts: o.Accounts,
+		all: o.All, external: o.External, exec: o.Executor, pipeImage: o.PipeImage,
+	}
+}
+
+// PreparedTask is a task at a place of a plan, rendered and ready to be done.
+type PreparedTask struct {
 	Place plans.Place
 	// Name of the task.
 	Name string
@@ -106,12 +126,12 @@ type Work struct {
 	writer    writer
 	objects   []*unstructured.Unstructured
 	deletes   bool
-	// last is what goes when all that is deleted is gone.
-	last []*unstructured.Unstructured
+	// deleteLast is what goes when all that is deleted is gone.
+	deleteLast []*unstructured.Unstructured
 	// piping is set for Pipe tasks.
-	piping *piping
-	// behind says why what an object says of itself is of before it was written; empty if it is not.
-	behind func(live *unstructured.Unstructured) string
+	piping *pipeRun
+	// staleStatus says why what an object says of itself is of before it was written; empty if it is not.
+	staleStatus func(live *unstructured.Unstructured) string
 	// outcome is set if preparing has decided already.
 	outcome *plans.Outcome
 	effects Effects
@@ -121,25 +141,25 @@ type Work struct {
 type Effects struct {
 	// Written objects, for the inventory.
 	Written []apply.Change
-	// Gone objects leave the inventory.
-	Gone []apply.ID
+	// Deleted objects leave the inventory.
+	Deleted []apply.ID
 	// Events to record: reason and message.
 	Events [][2]string
 	// Failed objects could not be written.
 	Failed []apply.Change
-	// Ended is set if the namespace is going: the run ends.
-	Ended bool
+	// NamespaceTerminating is set if the namespace is going: the run ends.
+	NamespaceTerminating bool
 }
 
 // Inventory is what the Instance's plans have written.
 type Inventory map[apply.ID]apply.Record
 
 // Prepare renders a task, without changing the cluster.
-func (r *Runner) Prepare(ctx context.Context, run *Run, inventory Inventory, at plans.Place) *Work {
+func (r *Runner) Prepare(ctx context.Context, run *Run, inventory Inventory, at plans.Place) *PreparedTask {
 	plan := run.Version.Spec.Plans[run.Plan]
 	phase := plan.Phases[at.Phase]
 	step := phase.Steps[at.Step]
-	w := &Work{Place: at, Name: step.Tasks[at.Task], run: run, inventory: inventory}
+	w := &PreparedTask{Place: at, Name: step.Tasks[at.Task], run: run, inventory: inventory}
 	var err error
 	if w.writer, err = r.writer(run, inventory); err != nil {
 		return w.failed(err)
@@ -173,7 +193,7 @@ func (r *Runner) Prepare(ctx context.Context, run *Run, inventory Inventory, at 
 }
 
 // Do does what was prepared.
-func (r *Runner) Do(ctx context.Context, run *Run, w *Work) (plans.Outcome, Effects) {
+func (r *Runner) Do(ctx context.Context, run *Run, w *PreparedTask) (plans.Outcome, Effects) {
 	switch {
 	case w.outcome != nil:
 		return *w.outcome, w.effects
@@ -185,34 +205,34 @@ func (r *Runner) Do(ctx context.Context, run *Run, w *Work) (plans.Outcome, Effe
 	return r.apply(ctx, w)
 }
 
-func (w *Work) decide(state plans.State, message string) *Work {
+func (w *PreparedTask) decide(state plans.State, message string) *PreparedTask {
 	w.outcome = &plans.Outcome{State: state, Message: message}
 	return w
 }
 
 // failed turns an error into an outcome: fatal if retrying cannot cure it.
-func (w *Work) failed(err error) *Work {
-	var ended *apply.EndedError
+func (w *PreparedTask) failed(err error) *PreparedTask {
+	var ended *apply.NamespaceTerminatingError
 	if errors.As(err, &ended) {
-		w.effects.Ended = true
+		w.effects.NamespaceTerminating = true
 	}
-	if final(err) {
+	if isFatal(err) {
 		return w.decide(plans.Fatal, err.Error())
 	}
 	return w.decide(plans.Transient, err.Error()+w.rightsHint(err))
 }
 
-func final(err error) bool {
+func isFatal(err error) bool {
 	var template *render.Error
 	var malformed *enhance.MalformedError
-	var ended *apply.EndedError
+	var ended *apply.NamespaceTerminatingError
 	return apply.IsFatal(err) || errors.As(err, &template) || errors.As(err, &malformed) || errors.As(err, &ended)
 }
 
 // resolve makes what templates see of parameters and pipes, once.
 func (run *Run) resolve() (err error) {
 	if run.values == nil {
-		if run.values, err = params.Resolve(params.Sensitive(run.Version.Spec.Parameters, run.Sensitive), run.Given); err != nil {
+		if run.values, err = params.Resolve(params.Sensitive(run.Version.Spec.Parameters, run.Sensitive), run.Parameters); err != nil {
 			return err
 		}
 		if run.defaults, err = params.Resolve(run.Version.Spec.Parameters, nil); err != nil {
@@ -238,7 +258,7 @@ func (run *Run) mask(text string) string {
 func (run *Run) secrets() []string {
 	var out []string
 	for _, name := range run.Sensitive {
-		out = append(out, run.Given[name])
+		out = append(out, run.Parameters[name])
 	}
 	return out
 }
@@ -248,13 +268,13 @@ func (run *Run) variables(phase, step string) render.Variables {
 		OperatorName: run.Version.Spec.Operator.Name, OperatorVersion: run.Version.Spec.Version, AppVersion: run.Version.Spec.AppVersion,
 		Name: run.Subject.Name, Namespace: run.Subject.Namespace,
 		PlanName: run.Plan, PhaseName: phase, StepName: step,
-		Params: run.values, Defaults: run.defaults, Pipes: run.pipes,
+		Params: run.values, Defaults: run.defaults, Pipes: run.pipes, Budget: run.budget,
 	}
 }
 
 // options are those of all renderings of the run: only who may install decides what an install plan makes.
 func (run *Run) options(more ...render.Option) []render.Option {
-	if run.Holder != nil {
+	if run.Installation != nil {
 		more = append(more, render.WithAnyKind())
 	}
 	return more
@@ -264,7 +284,7 @@ func (run *Run) options(more ...render.Option) []render.Option {
 func (run *Run) render(resources []string, v render.Variables) ([]*unstructured.Unstructured, Effects, error) {
 	var out []*unstructured.Unstructured
 	var effects Effects
-	resources = once(resources)
+	resources = uniqueNames(resources)
 	results, err := run.Version.Templates.All(resources, v, run.options()...)
 	if err != nil {
 		return nil, effects, err
@@ -290,8 +310,8 @@ func (run *Run) render(resources []string, v render.Variables) ([]*unstructured.
 	return out, effects, nil
 }
 
-// once drops names that are listed twice.
-func once(names []string) []string {
+// uniqueNames drops names that are listed twice.
+func uniqueNames(names []string) []string {
 	known := map[string]bool{}
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		twice := known[name]

@@ -38,7 +38,7 @@ func TestManager(t *testing.T) {
 }
 
 func run(annotations map[string]string) *Run {
-	return &Run{Subject: Subject{Kind: "Instance", Namespace: "ns", Name: "i", UID: "me", Annotations: annotations}, Owners: func(_ context.Context, key types.NamespacedName, uid types.UID) (bool, error) {
+	return &Run{Subject: Subject{Kind: "Instance", Namespace: "ns", Name: "i", UID: "me", Annotations: annotations}, InstanceExists: func(_ context.Context, key types.NamespacedName, uid types.UID) (bool, error) {
 		if key.Name == "unknown" {
 			return false, errors.New("cannot tell")
 		}
@@ -46,8 +46,8 @@ func run(annotations map[string]string) *Run {
 	}}
 }
 
-// TestRule20 is the truth table of engine rule 20.
-func TestRule20(t *testing.T) {
+// TestClaims is the truth table of engine rule 20.
+func TestClaims(t *testing.T) {
 	type labels = map[string]string
 	kudo := func(instance string) labels {
 		return labels{v1beta1.HeritageLabel: v1beta1.Heritage, v1beta1.InstanceLabel: instance}
@@ -78,7 +78,7 @@ func TestRule20(t *testing.T) {
 		"Owned":         {"it is owned by us", "ns", nil, nil, owner("Instance", "i", "me", true), "", nil, apply.Ours, ""},
 		"Child":         {"a child Instance, whose owner is no controller", "ns", nil, nil, owner("Instance", "i", "me", false), "", nil, apply.Ours, ""},
 		"OtherInstance": {"its Instance exists", "ns", kudo("o"), nil, owner("Instance", "o", "alive", true), "", nil, apply.Foreign, "Instance ns/o"},
-		"Leaving":       {"its Instance is gone", "ns", kudo("i"), nil, owner("Instance", "i", "dead", true), "", nil, apply.Leaving, "Instance ns/i"},
+		"Leaving":       {"its Instance is gone", "ns", kudo("i"), nil, owner("Instance", "i", "dead", true), "", nil, apply.OwnerGone, "Instance ns/i"},
 		"Unsure":        {"whether it exists cannot be told: not ours", "ns", kudo("i"), nil, owner("Instance", "unknown", "dead", true), "", nil, apply.Foreign, "Instance ns/unknown"},
 		"Controller":    {"another kind controls it, whatever its labels", "ns", kudo("i"), nil, owner("ReplicaSet", "r", "dead", true), "", nil, apply.Foreign, "ReplicaSet ns/r"},
 		"NoController":  {"an owner that is no controller does not decide", "ns", kudo("i"), nil, owner("ReplicaSet", "r", "dead", false), "", nil, apply.Ours, ""},
@@ -143,16 +143,16 @@ func TestDummy(t *testing.T) {
 		"NoErr":  {"fatal alone is no error", task.Dummy{Fatal: true, Done: true}, plans.Done, false},
 		"ErrToo": {"an error though done", task.Dummy{WantErr: true, Done: true}, plans.Transient, false},
 	} {
-		w := &Work{Name: "t", task: tc.dummy}
+		w := &PreparedTask{Name: "t", task: tc.dummy}
 		w.dummy(tc.dummy)
-		if w.outcome.State != tc.want || w.Never() != tc.never {
-			t.Errorf("%s: %s: %+v, never %v", name, tc.reason, *w.outcome, w.Never())
+		if w.outcome.State != tc.want || w.NeverCompletes() != tc.never {
+			t.Errorf("%s: %s: %+v, never %v", name, tc.reason, *w.outcome, w.NeverCompletes())
 		}
 	}
 }
 
 // version has templates, tasks and one plan of a step for each task.
-func version(t *testing.T, templates map[string]string, tasks ...v1beta1.Task) *Version {
+func version(t *testing.T, templates map[string]string, tasks ...v1beta1.Task) *ParsedVersion {
 	t.Helper()
 	spec := &v1beta1.OperatorVersionSpec{Templates: templates, Tasks: tasks, Plans: map[string]v1beta1.Plan{}}
 	phase := v1beta1.Phase{Name: "p"}
@@ -160,7 +160,7 @@ func version(t *testing.T, templates map[string]string, tasks ...v1beta1.Task) *
 		phase.Steps = append(phase.Steps, v1beta1.Step{Name: task.Name, Tasks: []string{task.Name}})
 	}
 	spec.Plans["deploy"] = v1beta1.Plan{Phases: []v1beta1.Phase{phase}}
-	v, err := NewVersions().Content(spec)
+	v, err := NewVersions().ForSpec(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestToggle(t *testing.T) {
 	} {
 		r, u := &Runner{}, run(nil)
 		u.Version, u.values = version(t, map[string]string{"empty.yaml": ""}), tc.values
-		w := r.prepareToggle(context.Background(), u, &Work{Name: "t"}, task.Toggle{Resources: []string{"empty.yaml"}, Parameter: "P"}, u.variables("p", "s"))
+		w := r.prepareToggle(context.Background(), u, &PreparedTask{Name: "t"}, task.Toggle{Resources: []string{"empty.yaml"}, Parameter: "P"}, u.variables("p", "s"))
 		fatal := w.outcome != nil && w.outcome.State == plans.Fatal
 		if w.deletes != tc.deletes || fatal != (tc.text != "") || fatal && !strings.Contains(w.outcome.Message, tc.text) {
 			t.Errorf("%s: %s: deletes %v, outcome %+v", name, tc.reason, w.deletes, w.outcome)
@@ -222,7 +222,7 @@ func TestRender(t *testing.T) {
 		for _, obj := range objs {
 			got = append(got, apply.IDOf(obj).String())
 		}
-		if tc.text == "" && err != nil || tc.text != "" && (err == nil || !strings.Contains(err.Error(), tc.text) || !final(err)) {
+		if tc.text == "" && err != nil || tc.text != "" && (err == nil || !strings.Contains(err.Error(), tc.text) || !isFatal(err)) {
 			t.Errorf("%s: %s: error %v", name, tc.reason, err)
 		}
 		if diff := cmp.Diff(tc.want, got); err == nil && diff != "" {
@@ -248,7 +248,7 @@ func TestAbandoned(t *testing.T) {
 	}
 	u := run(nil)
 	u.Version = version(t, map[string]string{"one.yaml": one, "two.yaml": two}, tasks...)
-	got, err := Abandoned(u, inventory)
+	got, err := AbandonedObjects(u, inventory)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func TestAbandoned(t *testing.T) {
 
 	u = run(nil)
 	u.Version = version(t, map[string]string{"one.yaml": "{{ fail \"x\" }}"}, tasks[0])
-	if got, err := Abandoned(u, inventory); err == nil || got != nil {
+	if got, err := AbandonedObjects(u, inventory); err == nil || got != nil {
 		t.Errorf("if the names cannot be told, nothing is abandoned: %v, %v", got, err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // prepareToggle applies if the parameter is true, and deletes if it is false.
-func (r *Runner) prepareToggle(ctx context.Context, run *Run, w *Work, t task.Toggle, v render.Variables) *Work {
-	on, err := run.boolean(t.Parameter)
+func (r *Runner) prepareToggle(ctx context.Context, run *Run, w *PreparedTask, t task.Toggle, v render.Variables) *PreparedTask {
+	on, err := run.boolParameter(t.Parameter)
 	if err != nil {
 		return w.decide(plans.Fatal, fmt.Sprintf("task %q: %s", w.Name, err))
 	}
@@ -22,8 +22,8 @@ func (r *Runner) prepareToggle(ctx context.Context, run *Run, w *Work, t task.To
 	return r.prepareDelete(run, w, t.Resources, v)
 }
 
-// boolean is the value of a parameter that decides.
-func (run *Run) boolean(parameter string) (bool, error) {
+// boolParameter is the value of a parameter that decides.
+func (run *Run) boolParameter(parameter string) (bool, error) {
 	value, defined := run.values[parameter]
 	if !defined {
 		return false, fmt.Errorf("parameter %q is not defined in the OperatorVersion", parameter)
@@ -37,7 +37,7 @@ func (run *Run) boolean(parameter string) (bool, error) {
 }
 
 // dummy does nothing, in the way that it is told.
-func (w *Work) dummy(t task.Dummy) *Work {
+func (w *PreparedTask) dummy(t task.Dummy) *PreparedTask {
 	switch {
 	case t.WantErr && t.Fatal:
 		return w.decide(plans.Fatal, fmt.Sprintf("task %q was told to fail for good", w.Name))
@@ -49,8 +49,8 @@ func (w *Work) dummy(t task.Dummy) *Work {
 	return w.decide(plans.Done, "")
 }
 
-// Never tells whether the work is a Dummy that is never done.
-func (w *Work) Never() bool {
+// NeverCompletes reports whether the work is a Dummy that is never done.
+func (w *PreparedTask) NeverCompletes() bool {
 	d, ok := w.task.(task.Dummy)
 	return ok && !d.Done && !d.WantErr
 }

@@ -12,8 +12,8 @@ import (
 	"kudo.dev/kudo/plans"
 )
 
-// Version is an OperatorVersion's content, with its templates parsed. It is shared by all runs that use the content.
-type Version struct {
+// ParsedVersion is an OperatorVersion's content, with its templates parsed. It is shared by all runs that use the content.
+type ParsedVersion struct {
 	// Hash of the content: its whole SHA-256 in hex. Namespaces share parsed contents by it, so that a part of it would not
 	// do: whoever finds two contents of one hash would have the Instances of others run his templates.
 	Hash      string
@@ -24,7 +24,7 @@ type Version struct {
 }
 
 // Task returns the definition of a task.
-func (v *Version) Task(name string) (v1beta1.Task, bool) {
+func (v *ParsedVersion) Task(name string) (v1beta1.Task, bool) {
 	for _, t := range v.Spec.Tasks {
 		if t.Name == name {
 			return t, true
@@ -36,21 +36,21 @@ func (v *Version) Task(name string) (v1beta1.Task, bool) {
 // maxVersions bounds how many contents are kept parsed.
 const maxVersions = 256
 
-// Versions keeps the contents that are in use.
-type Versions struct {
+// VersionCache keeps the contents that are in use.
+type VersionCache struct {
 	mu sync.Mutex
 	// objects maps uid and generation of an OperatorVersion to its content, so that it is hashed once.
-	objects map[string]*Version
-	content map[string]*Version
+	objects map[string]*ParsedVersion
+	content map[string]*ParsedVersion
 }
 
 // NewVersions returns an empty cache.
-func NewVersions() *Versions {
-	return &Versions{objects: map[string]*Version{}, content: map[string]*Version{}}
+func NewVersions() *VersionCache {
+	return &VersionCache{objects: map[string]*ParsedVersion{}, content: map[string]*ParsedVersion{}}
 }
 
-// Of returns the content of an OperatorVersion.
-func (c *Versions) Of(ov *v1beta1.OperatorVersion) (*Version, error) {
+// ForObject returns the content of an OperatorVersion.
+func (c *VersionCache) ForObject(ov *v1beta1.OperatorVersion) (*ParsedVersion, error) {
 	key := fmt.Sprintf("%s/%d", ov.UID, ov.Generation)
 	c.mu.Lock()
 	v := c.objects[key]
@@ -58,7 +58,7 @@ func (c *Versions) Of(ov *v1beta1.OperatorVersion) (*Version, error) {
 	if v != nil {
 		return v, nil
 	}
-	v, err := c.Content(&ov.Spec)
+	v, err := c.ForSpec(&ov.Spec)
 	if err != nil {
 		return nil, err
 	}
@@ -71,8 +71,8 @@ func (c *Versions) Of(ov *v1beta1.OperatorVersion) (*Version, error) {
 	return v, nil
 }
 
-// Content returns the version with this spec.
-func (c *Versions) Content(spec *v1beta1.OperatorVersionSpec) (*Version, error) {
+// ForSpec returns the version with this spec.
+func (c *VersionCache) ForSpec(spec *v1beta1.OperatorVersionSpec) (*ParsedVersion, error) {
 	text, err := json.Marshal(spec)
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (c *Versions) Content(spec *v1beta1.OperatorVersionSpec) (*Version, error) 
 		clear(c.content)
 	}
 	spec = spec.DeepCopy()
-	v := &Version{Hash: hash, Spec: spec, Templates: render.New(spec.Templates), Kinds: plans.Kinds(spec.Tasks)}
+	v := &ParsedVersion{Hash: hash, Spec: spec, Templates: render.New(spec.Templates), Kinds: plans.Kinds(spec.Tasks)}
 	c.content[hash] = v
 	return v, nil
 }

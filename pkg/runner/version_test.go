@@ -16,7 +16,7 @@ func TestVersionsShareByWholeDigest(t *testing.T) {
 	spec := func(text string) *v1beta1.OperatorVersionSpec {
 		return &v1beta1.OperatorVersionSpec{Templates: map[string]string{"a.yaml": text}}
 	}
-	first, err := versions.Content(spec("a"))
+	first, err := versions.ForSpec(spec("a"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,14 +35,14 @@ func TestVersionsShareByWholeDigest(t *testing.T) {
 		{"equal contents are parsed once, whoever holds them", spec("a"), true},
 		{"other contents are others", spec("b"), false},
 	} {
-		got, err := versions.Content(tc.spec)
+		got, err := versions.ForSpec(tc.spec)
 		if err != nil || (got == first) != tc.same {
 			t.Errorf("%s: same %t, %v", tc.reason, got == first, err)
 		}
 	}
 	// An entry that has only the first half of the hash in common is no hit: the key is all of it.
-	versions.content[first.Hash[:16]] = &Version{Hash: "forged"}
-	if got, err := versions.Content(spec("a")); err != nil || got != first {
+	versions.content[first.Hash[:16]] = &ParsedVersion{Hash: "forged"}
+	if got, err := versions.ForSpec(spec("a")); err != nil || got != first {
 		t.Errorf("a part of the hash finds a version: %+v, %v", got, err)
 	}
 }

@@ -29,39 +29,39 @@ type writer interface {
 }
 
 func (r *Runner) writer(run *Run, inventory Inventory) (writer, error) {
-	if run.Holder != nil {
-		return &sharing{Runner: r, run: run, session: r.share.Session(run.Holder, run.Policy, run.Held)}, nil
+	if run.Installation != nil {
+		return &sharedWriter{Runner: r, run: run, session: r.share.Session(run.Installation, run.Policy, run.Held)}, nil
 	}
 	engine, err := r.accounts.Engine(run.Account)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s/%s: %w", run.Subject.Kind, run.Subject.Namespace, run.Subject.Name, err)
 	}
-	return &owning{kinds: r.kinds, engine: engine, options: r.options(run, inventory), run: run}, nil
+	return &instanceWriter{kinds: r.kinds, engine: engine, options: r.options(run, inventory), run: run}, nil
 }
 
-// owning writes the objects of an Instance, which belong to it alone.
-type owning struct {
+// instanceWriter writes the objects of an Instance, which belong to it alone.
+type instanceWriter struct {
 	kinds   *apply.Kinds
 	engine  *apply.Engine
 	options apply.Options
 	run     *Run
 }
 
-func (o *owning) preflight(ctx context.Context, objs []*unstructured.Unstructured) apply.ChangeSet {
+func (o *instanceWriter) preflight(ctx context.Context, objs []*unstructured.Unstructured) apply.ChangeSet {
 	return o.engine.Preflight(ctx, objs, o.options)
 }
 
-func (o *owning) apply(ctx context.Context, objs []*unstructured.Unstructured) apply.ChangeSet {
+func (o *instanceWriter) apply(ctx context.Context, objs []*unstructured.Unstructured) apply.ChangeSet {
 	return o.engine.Apply(ctx, objs, o.options)
 }
 
-func (o *owning) remove(ctx context.Context, objs []*unstructured.Unstructured) []apply.Removal {
+func (o *instanceWriter) remove(ctx context.Context, objs []*unstructured.Unstructured) []apply.Removal {
 	options := o.options
 	options.Claim = o.run.claimer(marked(options.Known, options.Manager, o.run.Subject.Name))
 	return o.engine.Delete(ctx, objs, options)
 }
 
-func (o *owning) enhance(ctx context.Context, v render.Variables, objs []*unstructured.Unstructured) error {
+func (o *instanceWriter) enhance(ctx context.Context, v render.Variables, objs []*unstructured.Unstructured) error {
 	definitions := apply.Definitions(objs)
 	var failed error
 	err := enhance.Enhance(objs, enhance.Context{
@@ -88,7 +88,7 @@ func (o *owning) enhance(ctx context.Context, v render.Variables, objs []*unstru
 
 // lookup reads from the mirror only what the Instance itself has made: the mirror holds what the manager may read, and the
 // account may not be allowed to.
-func (o *owning) lookup(ctx context.Context, id apply.ID) (*unstructured.Unstructured, error) {
+func (o *instanceWriter) lookup(ctx context.Context, id apply.ID) (*unstructured.Unstructured, error) {
 	if _, made := o.options.Known[id]; made && id.Namespace == o.run.Subject.Namespace {
 		return o.engine.Lookup(ctx, id)
 	}
@@ -104,8 +104,8 @@ func firstOf(objs []*unstructured.Unstructured, gk schema.GroupKind) *unstructur
 	return objs[0]
 }
 
-// sharing writes the objects of an install plan, which others may hold too.
-type sharing struct {
+// sharedWriter writes the objects of an install plan, which others may hold too.
+type sharedWriter struct {
 	*Runner
 	run     *Run
 	session *share.Session
@@ -114,7 +114,7 @@ type sharing struct {
 // enhance settles the namespaces: objects keep the one that they name, and get the OperatorVersion's if they name none.
 // kudo's metadata comes with the write, and at the top only: with labels in pod templates, no two OperatorVersions could
 // ever share a Deployment.
-func (s *sharing) enhance(ctx context.Context, _ render.Variables, objs []*unstructured.Unstructured) error {
+func (s *sharedWriter) enhance(ctx context.Context, _ render.Variables, objs []*unstructured.Unstructured) error {
 	definitions := apply.Definitions(objs)
 	for _, obj := range objs {
 		if obj.GetName() == "" {
@@ -133,15 +133,15 @@ func (s *sharing) enhance(ctx context.Context, _ render.Variables, objs []*unstr
 	return nil
 }
 
-func (s *sharing) preflight(ctx context.Context, objs []*unstructured.Unstructured) apply.ChangeSet {
+func (s *sharedWriter) preflight(ctx context.Context, objs []*unstructured.Unstructured) apply.ChangeSet {
 	return s.session.Check(ctx, objs)
 }
 
-func (s *sharing) apply(ctx context.Context, objs []*unstructured.Unstructured) apply.ChangeSet {
+func (s *sharedWriter) apply(ctx context.Context, objs []*unstructured.Unstructured) apply.ChangeSet {
 	return s.session.Join(ctx, objs)
 }
 
-func (s *sharing) lookup(ctx context.Context, id apply.ID) (*unstructured.Unstructured, error) {
+func (s *sharedWriter) lookup(ctx context.Context, id apply.ID) (*unstructured.Unstructured, error) {
 	engine, err := s.accounts.Engine(s.run.Account)
 	if err != nil {
 		return nil, err
@@ -149,8 +149,8 @@ func (s *sharing) lookup(ctx context.Context, id apply.ID) (*unstructured.Unstru
 	return engine.Lookup(ctx, id)
 }
 
-// remove lets go of what the OperatorVersion holds; anything else is somebody else's.
-func (s *sharing) remove(ctx context.Context, objs []*unstructured.Unstructured) []apply.Removal {
+// remove releases what the OperatorVersion holds; anything else is somebody else's.
+func (s *sharedWriter) remove(ctx context.Context, objs []*unstructured.Unstructured) []apply.Removal {
 	out := make([]apply.Removal, len(objs))
 	for i, obj := range objs {
 		id := apply.IDOf(obj)
@@ -162,7 +162,7 @@ func (s *sharing) remove(ctx context.Context, objs []*unstructured.Unstructured)
 		if live, err := s.engine.Lookup(ctx, id); err != nil {
 			out[i] = apply.Removal{ID: id, Err: err}
 		} else if live != nil {
-			out[i].Kept = "somebody else"
+			out[i].ForeignOwner = "somebody else"
 		}
 	}
 	return out

@@ -20,7 +20,7 @@ type Mode string
 
 const (
 	// Strict runs them as the default account of their namespace, and as kudo's own account only where the Namespace is
-	// labelled so.
+	// labeled so.
 	Strict Mode = "strict"
 	// Privileged runs them as kudo's own account, as KUDO did: whoever may create Instances is an administrator.
 	Privileged Mode = "privileged"

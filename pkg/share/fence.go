@@ -19,7 +19,7 @@ import (
 // a Namespace it is a label, which the policy kudo-fence goes by.
 const (
 	fenceRule    = "oldSelf.hasValue()"
-	fenceMessage = "kudo is about to delete this CustomResourceDefinition: nobody holds it any more"
+	fenceMessage = "kudo is deleting this CustomResourceDefinition, since it has no owner: create no objects of it"
 	fenceLabel   = "/metadata/labels/kudo.dev~1releasing" // v1beta1.ReleasingLabel as a JSON pointer
 )
 
@@ -45,7 +45,7 @@ func (s *Session) fence(ctx context.Context, resource dynamic.ResourceInterface,
 
 // fences are the operations that put the fence up, but for what is up already.
 func fences(live *unstructured.Unstructured) (operations []operation) {
-	if live.GroupVersionKind().GroupKind() == space {
+	if live.GroupVersionKind().GroupKind() == namespaceKind {
 		if live.GetLabels() == nil {
 			operations = append(operations, operation{"add", "/metadata/labels", map[string]any{}})
 		}
@@ -74,20 +74,20 @@ func (s *Session) unfence(ctx context.Context, resource dynamic.ResourceInterfac
 	}
 	open, err := patch(ctx, resource, live.GetName(), operations...)
 	if err != nil {
-		return fmt.Errorf("take the fence off %s %s: %w", live.GetKind(), live.GetName(), err)
+		return fmt.Errorf("remove the fence from %s %s: %w", live.GetKind(), live.GetName(), err)
 	}
-	s.mirror.Wrote(open.DeepCopy())
+	s.mirror.RecordWrite(open.DeepCopy())
 	return nil
 }
 
 // unfences are the operations that take the fence off; nil if it is not there.
 func unfences(live *unstructured.Unstructured) (operations []operation) {
 	switch live.GroupVersionKind().GroupKind() {
-	case space:
+	case namespaceKind:
 		if live.GetLabels()[v1beta1.ReleasingLabel] == "true" {
 			operations = append(operations, operation{"test", fenceLabel, "true"}, operation{Op: "remove", Path: fenceLabel})
 		}
-	case definition:
+	case crdKind:
 		for i, schema := range schemas(live) {
 			if at := fencedAt(schema); at >= 0 {
 				path := fmt.Sprintf("/spec/versions/%d/schema/openAPIV3Schema/x-kubernetes-validations/%d", i, at)

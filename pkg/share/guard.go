@@ -15,18 +15,20 @@ import (
 
 // Kinds whose deletion takes more along than themselves.
 var (
-	definition = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
-	space      = schema.GroupKind{Kind: "Namespace"}
-	claim      = schema.GroupKind{Kind: "PersistentVolumeClaim"}
+	crdKind       = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+	namespaceKind = schema.GroupKind{Kind: "Namespace"}
+	claimKind     = schema.GroupKind{Kind: "PersistentVolumeClaim"}
 )
 
-// guarded tells whether the garbage collector must never collect objects of the kind.
-func guarded(gk schema.GroupKind) bool { return gk == definition || gk == space || gk == claim }
+// needsGuardOwner reports whether the garbage collector must never collect objects of the kind.
+func needsGuardOwner(gk schema.GroupKind) bool {
+	return gk == crdKind || gk == namespaceKind || gk == claimKind
+}
 
-// guard is a second owner that never goes, the Namespace kube-system: with it, the garbage collector never collects a
+// guardOwner is a second owner that never goes, the Namespace kube-system: with it, the garbage collector never collects a
 // guarded object, whatever happens to its other owners. Finalizers alone do not stop it: a foreground deletion of the
 // owner deletes what it owns while the owner's finalizer still stands.
-type guard struct {
+type guardOwner struct {
 	reader client.Reader
 	mu     sync.Mutex
 	owner  *metav1.OwnerReference
@@ -39,8 +41,8 @@ func guards(o metav1.OwnerReference) bool {
 }
 
 // add appends the guard to the owners of an object of a guarded kind.
-func (g *guard) add(ctx context.Context, obj *unstructured.Unstructured, owners []metav1.OwnerReference) ([]metav1.OwnerReference, error) {
-	if !guarded(obj.GroupVersionKind().GroupKind()) {
+func (g *guardOwner) add(ctx context.Context, obj *unstructured.Unstructured, owners []metav1.OwnerReference) ([]metav1.OwnerReference, error) {
+	if !needsGuardOwner(obj.GroupVersionKind().GroupKind()) {
 		return owners, nil
 	}
 	for _, owner := range owners {
@@ -53,7 +55,7 @@ func (g *guard) add(ctx context.Context, obj *unstructured.Unstructured, owners 
 	if g.owner == nil {
 		namespace := &corev1.Namespace{}
 		if err := g.reader.Get(ctx, types.NamespacedName{Name: guardian}, namespace); err != nil {
-			return nil, fmt.Errorf("namespace %s, which guards what must not be collected: %w", guardian, err)
+			return nil, fmt.Errorf("read Namespace %s, the guard owner: %w", guardian, err)
 		}
 		g.owner = &metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: guardian, UID: namespace.UID}
 	}

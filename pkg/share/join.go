@@ -31,17 +31,17 @@ func (s *Session) Join(ctx context.Context, objs []*unstructured.Unstructured) a
 //	joinable    patch: test uid, add owner                       404, 409, 422, going, other content → look again
 //	outdated    forced apply bound to the state that was seen    409, 422 → look again
 //	existing, unchanged: nothing
-func (s *Session) join(ctx context.Context, obj *unstructured.Unstructured, v *verdict) apply.Change {
+func (s *Session) join(ctx context.Context, obj *unstructured.Unstructured, v *inspection) apply.Change {
 	resource, err := s.objects.Resource(obj)
 	if err != nil {
-		return s.objects.Verdict(ctx, obj, err)
+		return s.objects.ChangeForError(ctx, obj, err)
 	}
 	joined := false
 	for range attempts {
-		s.overtaken(v)
+		s.acceptConcurrentCreate(v)
 		if v == nil {
-			if v, err = s.look(ctx, obj); err != nil {
-				return s.objects.Verdict(ctx, obj, s.unjoin(ctx, resource, obj.GetName(), joined, err))
+			if v, err = s.inspect(ctx, obj); err != nil {
+				return s.objects.ChangeForError(ctx, obj, s.undoJoin(ctx, resource, obj.GetName(), joined, err))
 			}
 		}
 		written, action, err := s.write(ctx, resource, obj, v)
@@ -50,33 +50,33 @@ func (s *Session) join(ctx context.Context, obj *unstructured.Unstructured, v *v
 			joined = true // but it is not what was looked at
 		case err == nil:
 			return s.joined(obj, v, written, action)
-		case !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) && !apply.Gone(err):
-			return s.objects.Verdict(ctx, obj, err)
+		case !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) && !apply.IsObjectNotFound(err):
+			return s.objects.ChangeForError(ctx, obj, err)
 		case apierrors.IsInvalid(err) && v.found == absent:
-			return s.objects.Verdict(ctx, obj, err)
+			return s.objects.ChangeForError(ctx, obj, err)
 		}
 		v = nil
 	}
-	return s.objects.Verdict(ctx, obj, apierrors.NewServerTimeout(v1beta1.Resource(obj.GetKind()), "join", 1))
+	return s.objects.ChangeForError(ctx, obj, apierrors.NewServerTimeout(v1beta1.Resource(obj.GetKind()), "join", 1))
 }
 
-// overtaken turns an absent object into a joinable one, if another holder has made it in the meantime just as we would
+// acceptConcurrentCreate turns an absent object into a joinable one, if another holder has made it in the meantime just as we would
 // have: the dry run that said so before need not be repeated.
-func (s *Session) overtaken(v *verdict) {
+func (s *Session) acceptConcurrentCreate(v *inspection) {
 	if v == nil || v.found != absent || v.after == nil {
 		return
 	}
 	live, _ := s.mirror.Get(apply.IDOf(v.body))
 	if live == nil {
-		live = s.mirror.Written(apply.IDOf(v.body))
+		live = s.mirror.UnobservedWrite(apply.IDOf(v.body))
 	}
-	if live != nil && live.GetDeletionTimestamp() == nil && live.GetAnnotations()[apply.Trimmed] == "" && Managed(live) && alike(live, v.after) {
+	if live != nil && live.GetDeletionTimestamp() == nil && live.GetAnnotations()[apply.TrimmedAnnotation] == "" && Managed(live) && alike(live, v.after) {
 		v.found, v.live = joinable, live
 	}
 }
 
 // write sends what a verdict calls for. It returns what was written; nil for nothing.
-func (s *Session) write(ctx context.Context, resource dynamic.ResourceInterface, obj *unstructured.Unstructured, v *verdict) (*unstructured.Unstructured, apply.Action, error) {
+func (s *Session) write(ctx context.Context, resource dynamic.ResourceInterface, obj *unstructured.Unstructured, v *inspection) (*unstructured.Unstructured, apply.Action, error) {
 	var written *unstructured.Unstructured
 	var err error
 	action := apply.Configured
@@ -101,13 +101,13 @@ func (s *Session) write(ctx context.Context, resource dynamic.ResourceInterface,
 		v.live = written // it is meant to differ
 	}
 	if err == nil {
-		s.mirror.Wrote(written.DeepCopy())
+		s.mirror.RecordWrite(written.DeepCopy())
 	}
 	return written, action, err
 }
 
 // joined is the change of an object that is held now.
-func (s *Session) joined(obj *unstructured.Unstructured, v *verdict, written *unstructured.Unstructured, action apply.Action) apply.Change {
+func (s *Session) joined(obj *unstructured.Unstructured, v *inspection, written *unstructured.Unstructured, action apply.Action) apply.Change {
 	if written == nil {
 		written = v.live
 	}
@@ -116,17 +116,17 @@ func (s *Session) joined(obj *unstructured.Unstructured, v *verdict, written *un
 }
 
 // create makes the object with its owner in one request, and only if it is not there.
-func (s *Session) create(ctx context.Context, resource dynamic.ResourceInterface, v *verdict) (*unstructured.Unstructured, error) {
-	body, err := s.marked(ctx, v.body, []metav1.OwnerReference{reference(s.holder)})
+func (s *Session) create(ctx context.Context, resource dynamic.ResourceInterface, v *inspection) (*unstructured.Unstructured, error) {
+	body, err := s.withMetadata(ctx, v.body, []metav1.OwnerReference{reference(s.holder)})
 	if err != nil {
 		return nil, err
 	}
-	body.SetResourceVersion(apply.Absent)
+	body.SetResourceVersion(apply.NoResourceVersion)
 	return resource.Apply(ctx, body.GetName(), body, metav1.ApplyOptions{FieldManager: manager})
 }
 
-// marked adds kudo's metadata and the owners to a body.
-func (s *Session) marked(ctx context.Context, body *unstructured.Unstructured, owners []metav1.OwnerReference) (*unstructured.Unstructured, error) {
+// withMetadata adds kudo's metadata and the owners to a body.
+func (s *Session) withMetadata(ctx context.Context, body *unstructured.Unstructured, owners []metav1.OwnerReference) (*unstructured.Unstructured, error) {
 	body = body.DeepCopy()
 	labels, annotations := body.GetLabels(), body.GetAnnotations()
 	if labels == nil {
@@ -144,12 +144,12 @@ func (s *Session) marked(ctx context.Context, body *unstructured.Unstructured, o
 }
 
 // update changes an object that is there. All of its owners are listed: one that is left out would be dropped.
-func (s *Session) update(ctx context.Context, resource dynamic.ResourceInterface, v *verdict) (*unstructured.Unstructured, error) {
+func (s *Session) update(ctx context.Context, resource dynamic.ResourceInterface, v *inspection) (*unstructured.Unstructured, error) {
 	owners := v.live.GetOwnerReferences()
 	if owned(v.live, s.holder) < 0 {
 		owners = append(owners, reference(s.holder))
 	}
-	body, err := s.marked(ctx, v.body, owners)
+	body, err := s.withMetadata(ctx, v.body, owners)
 	if err != nil {
 		return nil, err
 	}
@@ -188,17 +188,17 @@ func (s *Session) append(ctx context.Context, resource dynamic.ResourceInterface
 		operation{"test", "/metadata/resourceVersion", live.GetResourceVersion()}, operation{"add", "/metadata/ownerReferences", owners})
 }
 
-// unjoin takes the holder off an object that turned out to be another than the one that was looked at.
-func (s *Session) unjoin(ctx context.Context, resource dynamic.ResourceInterface, name string, joined bool, cause error) error {
+// undoJoin takes the holder off an object that turned out to be another than the one that was looked at.
+func (s *Session) undoJoin(ctx context.Context, resource dynamic.ResourceInterface, name string, joined bool, cause error) error {
 	if !joined {
 		return cause
 	}
-	live, err := apply.Look(ctx, resource, name)
+	live, err := apply.GetOrNil(ctx, resource, name)
 	if err == nil && live != nil && len(others(live, s.holder)) > 0 {
-		_, err = s.withdraw(ctx, resource, live, nil)
+		_, err = s.removeOwner(ctx, resource, live, nil)
 	}
 	if err != nil {
-		return fmt.Errorf("%w; and it could not be let go of: %w", cause, err)
+		return fmt.Errorf("%w; release it again: %w", cause, err)
 	}
 	return cause
 }

@@ -16,11 +16,12 @@ import (
 
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/keyring"
+	"kudo.dev/kudo/pkg/text"
 )
 
-// deciding are the prefixes of the labels and annotations that change what an object does. No others decide whether two
+// behaviorPrefixes are the prefixes of the labels and annotations that change what an object does. No others decide whether two
 // objects are alike.
-var deciding = []string{"pod-security.kubernetes.io/", "rbac.authorization.k8s.io/aggregate-to-"}
+var behaviorPrefixes = []string{"pod-security.kubernetes.io/", "rbac.authorization.k8s.io/aggregate-to-"}
 
 // Content is what counts of an object when it is compared: all outside of metadata and status, and the labels that
 // change what it does.
@@ -31,7 +32,7 @@ func Content(obj *unstructured.Unstructured) map[string]any {
 	for _, field := range []string{"labels", "annotations"} {
 		values, _, _ := unstructured.NestedStringMap(out, "metadata", field)
 		for key, value := range values {
-			if slices.ContainsFunc(deciding, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
+			if slices.ContainsFunc(behaviorPrefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
 				kept, _ := metadata[field].(map[string]any)
 				if kept == nil {
 					kept = map[string]any{}
@@ -46,26 +47,26 @@ func Content(obj *unstructured.Unstructured) map[string]any {
 		delete(out, "rules") // a controller fills them in
 	}
 	if apply.Definitions([]*unstructured.Unstructured{obj}) != nil {
-		withoutProse(out["spec"])
+		withoutDescriptions(out["spec"])
 		withoutFence(out)
 	}
 	withoutEmptyBundles(out)
 	return apply.WithoutEmpty(out).(map[string]any)
 }
 
-// withoutProse drops the descriptions of schemas. A property of the name is a map, and stays.
-func withoutProse(value any) {
+// withoutDescriptions drops the descriptions of schemas. A property of the name is a map, and stays.
+func withoutDescriptions(value any) {
 	switch v := value.(type) {
 	case map[string]any:
 		if _, text := v["description"].(string); text {
 			delete(v, "description")
 		}
 		for _, child := range v {
-			withoutProse(child)
+			withoutDescriptions(child)
 		}
 	case []any:
 		for _, child := range v {
-			withoutProse(child)
+			withoutDescriptions(child)
 		}
 	}
 }
@@ -111,8 +112,8 @@ func contentDigest(obj *unstructured.Unstructured) ([sha256.Size]byte, error) {
 	return sha256.Sum256(text), err
 }
 
-// within tells whether all that is wanted is there: maps may hold more, and so may lists of named entries.
-func within(wanted, live any) bool {
+// contains reports whether all that is wanted is there: maps may hold more, and so may lists of named entries.
+func contains(wanted, live any) bool {
 	switch w := wanted.(type) {
 	case map[string]any:
 		l, ok := live.(map[string]any)
@@ -120,7 +121,7 @@ func within(wanted, live any) bool {
 			return false
 		}
 		for key, value := range w {
-			if !within(value, l[key]) {
+			if !contains(value, l[key]) {
 				return false
 			}
 		}
@@ -137,7 +138,7 @@ func within(wanted, live any) bool {
 			} else if len(l) != len(w) {
 				return false
 			}
-			if at < 0 || at >= len(l) || !within(value, l[at]) {
+			if at < 0 || at >= len(l) || !contains(value, l[at]) {
 				return false
 			}
 		}
@@ -168,13 +169,16 @@ type MismatchError struct {
 	Holders []string
 	// Reason says more, as with a change that is not safe; it may be empty.
 	Reason string
-	// Drifted is set if the holder has the object already: somebody has changed it since.
+	// Drifted is set if the holder has the object already: another client has changed it since.
 	Drifted bool
 	// By is the field manager that has changed it last, for people; it may be empty.
 	By string
 	// Superseded is set if a newer version of the same operator has changed it.
 	Superseded bool
 }
+
+// unknownHolder stands for the holders of an object that names none.
+const unknownHolder = "another owner"
 
 // shown bounds the differences in a message.
 const shown = 5
@@ -194,17 +198,17 @@ func (e *MismatchError) Error() string {
 		if e.By != "" {
 			by = ", last by " + e.By
 		}
-		return fmt.Sprintf("%s was changed since it was installed%s: %s. It is not overwritten: take the change back, or keep it as yours by removing its annotation kudo.dev/managed", e.ID, by, strings.Join(parts, "; "))
+		return fmt.Sprintf("%s was changed since it was installed%s: %s. It is not overwritten: revert the change, or take the object over by removing its annotation kudo.dev/managed", e.ID, by, strings.Join(parts, "; "))
 	}
-	holders := "somebody else"
+	holders := unknownHolder
 	if len(e.Holders) > 0 {
 		holders = strings.Join(e.Holders, ", ")
 	}
-	text := fmt.Sprintf("%s exists already and does not match: %s. It is held by %s, and was not changed", e.ID, strings.Join(parts, "; "), holders)
+	text := fmt.Sprintf("%s exists already and does not match: %s. It belongs to %s, and was not changed", e.ID, strings.Join(parts, "; "), holders)
 	if e.Reason != "" {
 		text += " (" + e.Reason + ")"
 	}
-	return text + ": make the two alike, or give one of them another name"
+	return text + ": change the template to match, or rename one of the objects"
 }
 
 // diff lists the fields in which wanted differs from live.
@@ -267,19 +271,12 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// longest bounds a value in a message, in bytes.
-const longest = 120
+// maxValue is the size of a value in a message, in bytes.
+const maxValue = 120
 
 func show(value any) string {
 	if value == nil || reflect.ValueOf(value).Kind() == reflect.Map && reflect.ValueOf(value).Len() == 0 {
 		return none
 	}
-	text, err := json.Marshal(value)
-	if err != nil {
-		return "unreadable"
-	}
-	if len(text) > longest {
-		return strings.ToValidUTF8(string(text[:longest]), "") + "…"
-	}
-	return string(text)
+	return text.JSON(value, maxValue)
 }

@@ -74,7 +74,7 @@ func TestDiff(t *testing.T) {
 		}
 	}
 	e := &MismatchError{ID: apply.ID{}, Differences: make([]Difference, 9)}
-	if text := e.Error(); !strings.Contains(text, "and 4 more") || !strings.Contains(text, "somebody else") {
+	if text := e.Error(); !strings.Contains(text, "and 4 more") || !strings.Contains(text, "another owner") {
 		t.Errorf("a message is bounded: %s", text)
 	}
 }

@@ -19,11 +19,11 @@ import (
 //
 //	kudo did not create it                                       no
 //	only this holder has it, and the package has changed         yes
-//	only this holder has it, and somebody else has changed it    no: a drift is reported, and not overwritten
+//	only this holder has it, and another client has changed it    no: a drift is reported, and not overwritten
 //	others have it: versions of the same operator, none newer,
 //	    and the policy says so                                   yes
 //	a CustomResourceDefinition                                   only if the change is safe besides
-func (s *Session) forbidden(ctx context.Context, obj *unstructured.Unstructured, v *verdict) (string, error) {
+func (s *Session) forbidden(ctx context.Context, obj *unstructured.Unstructured, v *inspection) (string, error) {
 	if !Managed(v.live) {
 		return "kudo did not create it", nil
 	}
@@ -32,7 +32,7 @@ func (s *Session) forbidden(ctx context.Context, obj *unstructured.Unstructured,
 	known := s.inventory.record(apply.IDOf(obj))
 	switch {
 	case len(others) == 0 && known.UID == v.live.GetUID() && apply.SameHash(known.Hash, obj, s.ring):
-		return "somebody has changed it since it was installed", nil
+		return "it was changed since it was installed", nil
 	case len(others) == 0, crd && s.policy.SafeCRDs:
 	case s.policy.Tarball:
 		return "crdUpdatePolicy is Fail, which leaves a CustomResourceDefinition that differs as it is", nil
@@ -47,7 +47,7 @@ func (s *Session) forbidden(ctx context.Context, obj *unstructured.Unstructured,
 	if !crd || s.safety == nil {
 		return "", nil
 	}
-	if err := s.safety.Safe(ctx, v.live, v.body); err != nil {
+	if err := s.safety.CheckUpdate(ctx, v.live, v.body); err != nil {
 		return err.Error(), nil
 	}
 	return "", nil
@@ -64,7 +64,7 @@ func others(live *unstructured.Unstructured, holder *v1beta1.Installation) []met
 func (e *Engine) installation(ctx context.Context, owner metav1.OwnerReference) (*v1beta1.Installation, error) {
 	i := &v1beta1.Installation{}
 	err := e.reader.Get(ctx, types.NamespacedName{Name: owner.Name}, i)
-	if apply.Gone(err) || err == nil && i.UID != owner.UID {
+	if apply.IsObjectNotFound(err) || err == nil && i.UID != owner.UID {
 		return nil, nil
 	}
 	if err != nil {
@@ -76,8 +76,8 @@ func (e *Engine) installation(ctx context.Context, owner metav1.OwnerReference) 
 // version returns the OperatorVersion of an Installation; nil if it is gone.
 func (e *Engine) version(ctx context.Context, i *v1beta1.Installation) (*v1beta1.OperatorVersion, error) {
 	ov := &v1beta1.OperatorVersion{}
-	err := e.reader.Get(ctx, types.NamespacedName{Namespace: i.Spec.For.Namespace, Name: i.Spec.For.Name}, ov)
-	if apply.Gone(err) || i.Spec.For.Kind != "OperatorVersion" || err == nil && ov.UID != i.Spec.For.UID {
+	err := e.reader.Get(ctx, types.NamespacedName{Namespace: i.Spec.Subject.Namespace, Name: i.Spec.Subject.Name}, ov)
+	if apply.IsObjectNotFound(err) || i.Spec.Subject.Kind != "OperatorVersion" || err == nil && ov.UID != i.Spec.Subject.UID {
 		return nil, nil
 	}
 	return ov, err
@@ -91,7 +91,7 @@ func (s *Session) foreign(ctx context.Context, owners []metav1.OwnerReference) (
 	}
 	for _, owner := range owners {
 		if !v1beta1.OwnedBy(owner, "Installation") {
-			return fmt.Sprintf("%s %s owns it too", owner.Kind, owner.Name), nil
+			return fmt.Sprintf("%s %s is an owner of it too", owner.Kind, owner.Name), nil
 		}
 		i, err := s.installation(ctx, owner)
 		if err != nil {
@@ -107,13 +107,13 @@ func (s *Session) foreign(ctx context.Context, owners []metav1.OwnerReference) (
 		case other == nil || other.Spec.Operator.Name != own.Spec.Operator.Name:
 			return "not only versions of operator " + own.Spec.Operator.Name + " hold it", nil
 		case newer(other, own):
-			return fmt.Sprintf("OperatorVersion %s/%s, which holds it, is newer", other.Namespace, other.Name), nil
+			return fmt.Sprintf("OperatorVersion %s/%s, an owner of it, is newer", other.Namespace, other.Name), nil
 		}
 	}
 	return "", nil
 }
 
-// superseded tells whether a newer version of the same operator, which may change what its older versions hold, has the
+// superseded reports whether a newer version of the same operator, which may change what its older versions hold, has the
 // object too.
 func (s *Session) superseded(ctx context.Context, live *unstructured.Unstructured) (bool, error) {
 	own, err := s.version(ctx, s.holder)
@@ -166,7 +166,7 @@ func (e *Engine) holders(ctx context.Context, live *unstructured.Unstructured) [
 		text := owner.Kind + " " + owner.Name
 		if v1beta1.OwnedBy(owner, "Installation") {
 			if i, err := e.installation(ctx, owner); err == nil && i != nil {
-				text = fmt.Sprintf("%s %s/%s", i.Spec.For.Kind, i.Spec.For.Namespace, i.Spec.For.Name)
+				text = fmt.Sprintf("%s %s/%s", i.Spec.Subject.Kind, i.Spec.Subject.Namespace, i.Spec.Subject.Name)
 			}
 		}
 		out = append(out, text)
@@ -183,5 +183,5 @@ func (e *Engine) holders(ctx context.Context, live *unstructured.Unstructured) [
 	if len(managers) == 0 {
 		return nil
 	}
-	return []string{"somebody who wrote it with " + strings.Join(managers, ", ")}
+	return []string{"field manager " + strings.Join(managers, ", ")}
 }

@@ -12,20 +12,20 @@ import (
 	"kudo.dev/kudo/pkg/apply"
 )
 
-// Fate is what a release will do to an object.
-type Fate struct {
+// ReleasePreview is what a release will do to an object.
+type ReleasePreview struct {
 	ID apply.ID
-	// Goes is set if the object will be deleted.
-	Goes bool
-	// Keeps is set if the whole release waits for the object.
-	Keeps bool
+	// Deleted is set if the object will be deleted.
+	Deleted bool
+	// Blocks is set if the whole release waits for the object.
+	Blocks bool
 	// Reason says why it stays, or what is destroyed along with it.
 	Reason string
 }
 
 // Preview says what a release would do to each held object, in the order of the release. Nothing is changed.
-func (s *Session) Preview(ctx context.Context, force bool) ([]Fate, error) {
-	var out []Fate
+func (s *Session) Preview(ctx context.Context, force bool) ([]ReleasePreview, error) {
+	var out []ReleasePreview
 	for _, r := range slices.Backward(s.inventory) {
 		fate, err := s.fate(ctx, r, force)
 		if err != nil {
@@ -37,49 +37,49 @@ func (s *Session) Preview(ctx context.Context, force bool) ([]Fate, error) {
 	return out, nil
 }
 
-// self tells whether a holder that was named is this one.
-func (s *Session) self(name string) bool {
-	f := s.holder.Spec.For
+// isHolder reports whether a holder that was named is this one.
+func (s *Session) isHolder(name string) bool {
+	f := s.holder.Spec.Subject
 	return name == fmt.Sprintf("%s %s/%s", f.Kind, f.Namespace, f.Name)
 }
 
-func (s *Session) fate(ctx context.Context, r v1beta1.HeldResource, force bool) (Fate, error) {
+func (s *Session) fate(ctx context.Context, r v1beta1.HeldResource, force bool) (ReleasePreview, error) {
 	if r.State == v1beta1.HoldExisting {
-		return Fate{Reason: "kudo did not create it"}, nil
+		return ReleasePreview{Reason: "kudo did not create it"}, nil
 	}
 	resource, err := s.objects.Resource(IDOf(r).Object())
 	if meta.IsNoMatchError(err) {
-		return Fate{Reason: "its kind is gone"}, nil
+		return ReleasePreview{Reason: "its kind is gone"}, nil
 	}
 	if err != nil {
-		return Fate{}, err
+		return ReleasePreview{}, err
 	}
-	live, err := apply.Look(ctx, resource, r.Name)
+	live, err := apply.GetOrNil(ctx, resource, r.Name)
 	switch {
 	case err != nil:
-		return Fate{}, fmt.Errorf("%s: %w", IDOf(r), err)
+		return ReleasePreview{}, fmt.Errorf("%s: %w", IDOf(r), err)
 	case live == nil:
-		return Fate{Reason: "it is gone already"}, nil
+		return ReleasePreview{Reason: "it is gone already"}, nil
 	case !s.ours(r, live):
-		return Fate{Reason: "it is another object of the name"}, nil
+		return ReleasePreview{Reason: "it is another object of the name"}, nil
 	case !Managed(live):
-		return Fate{Reason: "it was taken over: its annotation " + v1beta1.ManagedAnnotation + " is gone"}, nil
+		return ReleasePreview{Reason: "it was taken over: its annotation " + v1beta1.ManagedAnnotation + " is gone"}, nil
 	}
-	other, err := s.another(ctx, live)
+	other, err := s.otherOwner(ctx, live)
 	if err != nil {
-		return Fate{}, err
+		return ReleasePreview{}, err
 	}
 	if other != nil {
-		return Fate{Reason: strings.Join(slices.DeleteFunc(s.holders(ctx, live), s.self), ", ") + " holds it too"}, nil
+		return ReleasePreview{Reason: strings.Join(slices.DeleteFunc(s.holders(ctx, live), s.isHolder), ", ") + " holds it too"}, nil
 	}
-	block, err := s.keep(ctx, live)
+	block, err := s.deletionBlock(ctx, live)
 	switch {
 	case err != nil:
-		return Fate{}, err
+		return ReleasePreview{}, err
 	case block == nil:
-		return Fate{Goes: true}, nil
+		return ReleasePreview{Deleted: true}, nil
 	case force:
-		return Fate{Goes: true, Reason: block.Found}, nil
+		return ReleasePreview{Deleted: true, Reason: block.Found}, nil
 	}
-	return Fate{Keeps: true, Reason: block.Found}, nil
+	return ReleasePreview{Blocks: true, Reason: block.Found}, nil
 }

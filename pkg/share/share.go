@@ -24,12 +24,12 @@ import (
 // manager is the field manager of shared objects: one for all holders, since what is shared has one content.
 const manager = "kudo/shared"
 
-// Safety judges changes of CustomResourceDefinitions.
-type Safety interface {
-	// Safe returns an error that lists what the change would break, or nil.
-	Safe(ctx context.Context, live, wanted *unstructured.Unstructured) error
-	// Succeeds tells whether the live definition allows all that the wanted one does.
-	Succeeds(live, wanted *unstructured.Unstructured) bool
+// CRDComparer judges changes of CustomResourceDefinitions.
+type CRDComparer interface {
+	// CheckUpdate returns an error that lists what the change would break, or nil.
+	CheckUpdate(ctx context.Context, live, wanted *unstructured.Unstructured) error
+	// IsSuperset reports whether the live definition allows all that the wanted one does.
+	IsSuperset(live, wanted *unstructured.Unstructured) bool
 }
 
 // Policy says what a holder may change.
@@ -55,14 +55,14 @@ type Engine struct {
 	// reader reads kudo's own kinds live.
 	reader client.Reader
 	retain apply.Retainer
-	safety Safety
+	safety CRDComparer
 	clock  clock.Clock
 	// matched remembers contents of live objects that a dry run has found to match, by object and rendered hash: when many
 	// want the same of one object, one dry run tells for all.
 	matched *lru.Cache
 	// locks order what this process does to one object, so that many that share it do not get in each other's way.
 	locks keymutex.KeyMutex
-	guard *guard
+	guard *guardOwner
 }
 
 // locks is how many objects can be worked on at a time without sharing a lock by chance.
@@ -71,11 +71,24 @@ const locks = 1024
 // remembered is how many matches are remembered.
 const remembered = 8192
 
-// New returns an engine over the object engine. The reader reads live.
-func New(objects *apply.Engine, kinds *apply.Kinds, mirror *apply.Mirror, reader client.Reader, retain apply.Retainer, safety Safety, clock clock.Clock) *Engine {
+// Options are the parts that an Engine works with.
+type Options struct {
+	Objects *apply.Engine
+	Kinds   *apply.Kinds
+	// Mirror is nil where objects are only read.
+	Mirror *apply.Mirror
+	// Reader reads live.
+	Reader client.Reader
+	Retain apply.Retainer
+	Safety CRDComparer
+	Clock  clock.Clock
+}
+
+// New returns an engine over the object engine.
+func New(o Options) *Engine {
 	return &Engine{
-		objects: objects, kinds: kinds, mirror: mirror, reader: reader, retain: retain, safety: safety, clock: clock,
-		matched: lru.New(remembered), locks: keymutex.NewHashed(locks), guard: &guard{reader: reader},
+		objects: o.Objects, kinds: o.Kinds, mirror: o.Mirror, reader: o.Reader, retain: o.Retain, safety: o.Safety, clock: o.Clock,
+		matched: lru.New(remembered), locks: keymutex.NewHashed(locks), guard: &guardOwner{reader: o.Reader},
 	}
 }
 
@@ -127,7 +140,7 @@ func reference(holder *v1beta1.Installation) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: v1beta1.GroupVersion.String(), Kind: "Installation", Name: holder.Name, UID: holder.UID}
 }
 
-// Managed tells whether kudo created an object and may delete it.
+// Managed reports whether kudo created an object and may delete it.
 func Managed(live *unstructured.Unstructured) bool {
 	return live.GetAnnotations()[v1beta1.ManagedAnnotation] == "true"
 }
@@ -137,24 +150,24 @@ func owned(live *unstructured.Unstructured, holder *v1beta1.Installation) int {
 	return slices.IndexFunc(live.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == holder.UID })
 }
 
-// Owns tells whether the holder is among an object's owners.
+// Owns reports whether the holder is among an object's owners.
 func Owns(live *unstructured.Unstructured, holder *v1beta1.Installation) bool {
 	return owned(live, holder) >= 0
 }
 
-// Seen returns a held object as it is: as the mirror shows it, or live where that does not tell. known is false if it
-// cannot be told yet. The object must not be changed; it is nil if it is gone.
-func (e *Engine) Seen(ctx context.Context, r v1beta1.HeldResource) (live *unstructured.Unstructured, known bool, err error) {
+// Observe returns a held object as it is: as the mirror shows it, or live where that does not tell. known is false if it
+// cannot be determined yet. The object must not be changed; it is nil if it is gone.
+func (e *Engine) Observe(ctx context.Context, r v1beta1.HeldResource) (live *unstructured.Unstructured, known bool, err error) {
 	id := IDOf(r)
 	e.mirror.Watch(ctx, id.GroupVersionKind)
 	live, complete := e.mirror.Get(id)
 	if !complete {
 		return nil, false, nil
 	}
-	if live != nil && live.GetUID() == r.UID && live.GetAnnotations()[apply.Trimmed] == "" {
+	if live != nil && live.GetUID() == r.UID && live.GetAnnotations()[apply.TrimmedAnnotation] == "" {
 		return live, true, nil
 	}
-	live, err = e.Live(ctx, r) // the mirror shows labelled objects only
+	live, err = e.Live(ctx, r) // the mirror shows labeled objects only
 	return live, err == nil, err
 }
 
@@ -167,7 +180,7 @@ func (e *Engine) Live(ctx context.Context, r v1beta1.HeldResource) (*unstructure
 	}
 	var live *unstructured.Unstructured
 	if err == nil {
-		live, err = apply.Look(ctx, resource, r.Name)
+		live, err = apply.GetOrNil(ctx, resource, r.Name)
 	}
 	if err != nil {
 		return nil, e.objects.Classify(ctx, obj, err)
@@ -191,12 +204,12 @@ func State(live *unstructured.Unstructured, holder *v1beta1.Installation) v1beta
 	return v1beta1.HoldShared
 }
 
-// Held is the inventory's entry of a change.
-func Held(change apply.Change, holder *v1beta1.Installation) v1beta1.HeldResource {
+// HeldResourceFor is the inventory's entry of a change.
+func HeldResourceFor(change apply.Change, holder *v1beta1.Installation) v1beta1.HeldResource {
 	apiVersion, kind := change.ID.ToAPIVersionAndKind()
 	r := v1beta1.HeldResource{
 		APIVersion: apiVersion, Kind: kind, Namespace: change.ID.Namespace, Name: change.ID.Name,
-		UID: change.Record.UID, Hash: change.Record.Hash, Content: change.Record.Version,
+		UID: change.Record.UID, Hash: change.Record.Hash, ContentHash: change.Record.Version,
 	}
 	if change.Live != nil {
 		r.State = State(change.Live, holder)

@@ -11,18 +11,18 @@ import (
 // UIDs is how many request uids the baseline remembers.
 const UIDs = 32
 
-// after is the baseline once a request has been started: only what the request answers is taken over, so that what
+// baselineAfterStart is the baseline once a request has been started: only what the request answers is taken over, so that what
 // others answer stays different from spec, and cannot be lost.
-func after(in Input, r Request, all []Request) *v1beta1.Baseline {
+func baselineAfterStart(in Input, r Request, all []Request) *v1beta1.Baseline {
 	base := in.Instance.Status.Baseline.DeepCopy()
 	if base == nil {
-		base = &v1beta1.Baseline{Fixed: fixed(in)}
+		base = &v1beta1.Baseline{ImmutableDefaults: immutableDefaults(in)}
 	}
 	take := r.Parameters
 	if r.all {
 		take = remaining(in, base, all)
 	}
-	adopt(in, base, take)
+	adoptParameters(in, base, take)
 	if r.version {
 		base.OperatorVersion = in.Instance.OperatorVersionKey().String()
 	}
@@ -30,17 +30,17 @@ func after(in Input, r Request, all []Request) *v1beta1.Baseline {
 	return base
 }
 
-// adopt takes the values of parameters from spec. One that takes the place of a fixed default, once the parameter may
+// adoptParameters takes the values of parameters from spec. One that takes the place of a fixed default, once the parameter may
 // be changed, is what holds from then on.
-func adopt(in Input, base *v1beta1.Baseline, names []string) {
+func adoptParameters(in Input, base *v1beta1.Baseline, names []string) {
 	if base.Parameters == nil {
 		base.Parameters = map[string]string{}
 	}
 	for _, name := range names {
 		if value, set := in.Given[name]; set {
 			base.Parameters[name] = in.Digests.Of(name, value)
-			if base.Fixed[name] != value {
-				delete(base.Fixed, name)
+			if base.ImmutableDefaults[name] != value {
+				delete(base.ImmutableDefaults, name)
 			}
 		} else {
 			delete(base.Parameters, name)
@@ -48,9 +48,9 @@ func adopt(in Input, base *v1beta1.Baseline, names []string) {
 	}
 }
 
-// fixed holds the defaults of immutable parameters that spec leaves out: they must not change with the package. The
+// immutableDefaults holds the defaults of immutable parameters that spec leaves out: they must not change with the package. The
 // admission webhook writes them into spec; this is for clusters without it (rule 6).
-func fixed(in Input) map[string]string {
+func immutableDefaults(in Input) map[string]string {
 	out := map[string]string{}
 	for _, def := range in.Version.Parameters {
 		if _, set := in.Given[def.Name]; def.IsImmutable() && def.HasDefault() && !set {
@@ -98,14 +98,14 @@ func remember(in Input, base *v1beta1.Baseline) {
 	base.RequestUIDs = slices.Clone(base.RequestUIDs[max(0, len(base.RequestUIDs)-UIDs):])
 }
 
-// idle is the baseline when nothing starts: planExecution has been queued or cleared, and undefined parameters came or
+// baselineWithoutStart is the baseline when nothing starts: planExecution has been queued or cleared, and undefined parameters came or
 // went. It is nil if nothing changes.
-func idle(in Input) *v1beta1.Baseline {
+func baselineWithoutStart(in Input) *v1beta1.Baseline {
 	old := in.Instance.Status.Baseline
 	base := old.DeepCopy()
 	remember(in, base)
 	if base.OperatorVersion == in.Instance.OperatorVersionKey().String() {
-		adopt(in, base, slices.DeleteFunc(changed(in), func(name string) bool {
+		adoptParameters(in, base, slices.DeleteFunc(changed(in), func(name string) bool {
 			return find(in.Version.Parameters, name) != nil
 		}))
 	}
@@ -115,13 +115,13 @@ func idle(in Input) *v1beta1.Baseline {
 	return base
 }
 
-// snapshot takes spec as it is: nothing starts (rule 1).
-func snapshot(in Input) *v1beta1.Baseline {
+// baselineFromSpec takes spec as it is: nothing starts (rule 1).
+func baselineFromSpec(in Input) *v1beta1.Baseline {
 	base := &v1beta1.Baseline{OperatorVersion: in.Instance.OperatorVersionKey().String(), Parameters: map[string]string{}}
 	for name, value := range in.Given {
 		base.Parameters[name] = in.Digests.Of(name, value)
 	}
-	base.Fixed = fixed(in)
+	base.ImmutableDefaults = immutableDefaults(in)
 	for _, st := range in.Instance.Status.PlanStatus {
 		if st.UID != "" && st.UID != in.Instance.Spec.PlanExecution.UID {
 			base.RequestUIDs = append(base.RequestUIDs, st.UID)

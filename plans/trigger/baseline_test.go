@@ -40,8 +40,8 @@ func finish(in Input) {
 	}
 }
 
-// TestStories are sequences of edits and ends of runs; each step says what is decided.
-func TestStories(t *testing.T) {
+// TestScenarios are sequences of edits and ends of runs; each step says what is decided.
+func TestScenarios(t *testing.T) {
 	type act func(Input)
 	edit := func(mods ...modifier) act {
 		return func(in Input) {
@@ -122,9 +122,9 @@ func TestBaseline(t *testing.T) {
 		want   *v1beta1.Baseline
 	}{
 		"Rest":   {"nothing to write", given(v1), nil},
-		"Create": {"rule 6: all values, and the defaults of immutable parameters that are left out", given(frozen, created), copied(before, func(b *v1beta1.Baseline) { b.Fixed = values{"F": "f"} })},
+		"Create": {"rule 6: all values, and the defaults of immutable parameters that are left out", given(frozen, created), copied(before, func(b *v1beta1.Baseline) { b.ImmutableDefaults = values{"F": "f"} })},
 		"KUDO": {"rule 1: spec becomes the snapshot; the uids of its runs are answered", given(frozen, fromKUDO, ask("backup", "a")), copied(before, func(b *v1beta1.Baseline) {
-			b.Fixed, b.PlanName, b.RequestUIDs = values{"F": "f"}, "backup", []types.UID{"run-1", "a"}
+			b.ImmutableDefaults, b.PlanName, b.RequestUIDs = values{"F": "f"}, "backup", []types.UID{"run-1", "a"}
 		})},
 		"Part":    {"starting a run: only the parameters of the plan that starts", given(v1, set("A", "2"), set("B", "2")), copied(before, func(b *v1beta1.Baseline) { b.Parameters["A"] = "2" })},
 		"Removed": {"what is gone from spec is gone", given(v1, unset("A")), copied(before, func(b *v1beta1.Baseline) { delete(b.Parameters, "A") })},
@@ -133,7 +133,7 @@ func TestBaseline(t *testing.T) {
 		"Derived": {"what is derived is not", given(v1, running("update"), set("B", "2")), nil},
 		"Ignored": {"rule 5: unknown parameters are taken over, so that defining them later starts nothing", given(v1, set("Z", "1")), copied(before, func(b *v1beta1.Baseline) { b.Parameters["Z"] = "1" })},
 		"Pending": {"nothing of a version that waits", given(v1, upgraded(v1), running("backup"), set("A", "2")), nil},
-		"Freed":   {"rule 6: a value takes the place of a fixed default once it may", given(version(all, "A", "B", "C", "I", "F"), base(func(b *v1beta1.Baseline) { b.Fixed = values{"F": "f"} }), set("F", "2")), copied(before, func(b *v1beta1.Baseline) { b.Parameters["F"], b.Fixed = "2", values{} })},
+		"Freed":   {"rule 6: a value takes the place of a fixed default once it may", given(version(all, "A", "B", "C", "I", "F"), base(func(b *v1beta1.Baseline) { b.ImmutableDefaults = values{"F": "f"} }), set("F", "2")), copied(before, func(b *v1beta1.Baseline) { b.Parameters["F"], b.ImmutableDefaults = "2", values{} })},
 		"Ring": {"starting a run: the last 32 uids, newest last", given(v1, base(func(b *v1beta1.Baseline) { b.RequestUIDs = uids }), ask("backup", "new")), copied(before, func(b *v1beta1.Baseline) {
 			b.PlanName, b.RequestUIDs = "backup", append(uids[1:len(uids):len(uids)], "new")
 		})},
@@ -155,11 +155,11 @@ func TestBaseline(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if tc.want != nil && tc.want.Fixed == nil {
-				tc.want.Fixed = map[string]string{}
+			if tc.want != nil && tc.want.ImmutableDefaults == nil {
+				tc.want.ImmutableDefaults = map[string]string{}
 			}
-			if d.Baseline != nil && d.Baseline.Fixed == nil {
-				d.Baseline.Fixed = map[string]string{}
+			if d.Baseline != nil && d.Baseline.ImmutableDefaults == nil {
+				d.Baseline.ImmutableDefaults = map[string]string{}
 			}
 			if diff := cmp.Diff(tc.want, d.Baseline); diff != "" {
 				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)

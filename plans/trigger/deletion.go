@@ -12,13 +12,13 @@ func equal(a, b *v1beta1.InstanceSpec) bool { return equality.Semantic.DeepEqual
 type Deletion int
 
 const (
-	// Release the finalizer: there is nothing to clean up, or it has been done.
+	// Release removes the finalizer: there is nothing to clean up, or it has been done.
 	Release Deletion = iota
-	// Clean up: start the cleanup plan, whatever else runs.
+	// CleanUp starts the cleanup plan, whatever else runs.
 	CleanUp
-	// Continue the cleanup plan that runs.
+	// Continue goes on with the cleanup plan that runs.
 	Continue
-	// Hold the Instance: its cleanup plan has failed, and waits for a retry or for being given up.
+	// Hold keeps the Instance: its cleanup plan has failed, and waits for a retry or for being given up.
 	Hold
 )
 

@@ -165,7 +165,7 @@ func (w *world) start(d Decision) {
 		w.t.Fatalf("rule 4: plan %s does not exist in %s", d.Start.Plan, name)
 	}
 	r := run{plan: d.Start.Plan, version: name, whole: d.Start.all, values: values{}}
-	maps.Copy(r.values, d.Baseline.Fixed)
+	maps.Copy(r.values, d.Baseline.ImmutableDefaults)
 	maps.Copy(r.values, w.instance.Spec.Parameters)
 	if last := len(w.runs) - 1; last >= 0 && w.runs[last].version == name {
 		for _, p := range w.versions[name].Parameters {
@@ -220,10 +220,10 @@ func (w *world) trigger(version string, p v1beta1.Parameter) string {
 	if p.Trigger != "" {
 		return p.Trigger
 	}
-	return plans.FirstOf(w.versions[version].Plans, "update", "deploy")
+	return plans.FirstDefined(w.versions[version].Plans, "update", "deploy")
 }
 
-// differs tells whether the baseline does not have the value that spec has.
+// differs reports whether the baseline does not have the value that spec has.
 func (w *world) differs(b *v1beta1.Baseline, name string) bool {
 	value, set := w.instance.Spec.Parameters[name]
 	hash, known := b.Parameters[name]

@@ -46,7 +46,7 @@ func immutable(in Input) error {
 			old = find(in.Old.Parameters, def.Name)
 		}
 		value, set := in.Given[def.Name]
-		held, isFixed := in.Instance.Status.Baseline.Fixed[def.Name]
+		held, isFixed := in.Instance.Status.Baseline.ImmutableDefaults[def.Name]
 		switch {
 		case isFixed && (!set || value == held): // spec says nothing else than what holds
 		case sameVersion || (old != nil && old.IsImmutable()) || (isFixed && in.Old == nil):
@@ -54,7 +54,7 @@ func immutable(in Input) error {
 				return refuse(field, "the parameter is immutable: its value was fixed when the Instance was created. Set it back, or create another Instance")
 			}
 		case in.Old == nil: // the old version is not known any more: nothing to compare with
-		case !set && !in.Partial:
+		case !set && !in.ParametersFromUnread:
 			return refuse(field, "the parameter is immutable in %s and was not before: set its value in spec.parameters or parametersFrom along with the upgrade", in.Instance.OperatorVersionKey())
 		}
 	}
@@ -68,21 +68,21 @@ func Validate(old *v1beta1.Instance, in Input) error {
 		return whileDeleting(old, in.Instance)
 	}
 	exec := in.Instance.Spec.PlanExecution
-	if exec.PlanName == v1beta1.CleanupPlan && (old == nil || asks(old.Spec) != asks(in.Instance.Spec)) {
+	if exec.PlanName == v1beta1.CleanupPlan && (old == nil || withoutExecutionStatus(old.Spec) != withoutExecutionStatus(in.Instance.Spec)) {
 		return refuse("spec.planExecution.planName", "plan cleanup runs only when the Instance is deleted: use kubectl kudo uninstall")
 	}
 	_, err := requests(in)
 	return err
 }
 
-// asks is planExecution without its status, which is ignored.
-func asks(spec v1beta1.InstanceSpec) v1beta1.PlanExecution {
+// withoutExecutionStatus is planExecution without its status, which is ignored.
+func withoutExecutionStatus(spec v1beta1.InstanceSpec) v1beta1.PlanExecution {
 	return v1beta1.PlanExecution{PlanName: spec.PlanExecution.PlanName, UID: spec.PlanExecution.UID}
 }
 
 func whileDeleting(old, now *v1beta1.Instance) error {
 	a, b := old.Spec.DeepCopy(), now.Spec.DeepCopy()
-	a.PlanExecution, b.PlanExecution = asks(old.Spec), asks(now.Spec)
+	a.PlanExecution, b.PlanExecution = withoutExecutionStatus(old.Spec), withoutExecutionStatus(now.Spec)
 	if !equal(a, b) {
 		return refuse("spec", "the Instance is being deleted, so its spec cannot be changed any more: no plan but cleanup runs")
 	}

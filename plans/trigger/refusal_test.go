@@ -93,9 +93,9 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// TestRule6 is immutable parameters: rules 5 and 6, and the table of KUDO 1.5 update 3.
-func TestRule6(t *testing.T) {
-	fixed := base(func(b *v1beta1.Baseline) { b.Fixed = values{"F": "f"} })
+// TestImmutableParameters is immutable parameters: rules 5 and 6, and the table of KUDO 1.5 update 3.
+func TestImmutableParameters(t *testing.T) {
+	fixed := base(func(b *v1beta1.Baseline) { b.ImmutableDefaults = values{"F": "f"} })
 	free := version(all, "A", "B>backup", "C", "I", "F=f")
 	frozen := version(all, "A!", "B!>backup", "C", "I!", "F!=g")
 	check(t, map[string]row{
@@ -174,7 +174,7 @@ func TestPartial(t *testing.T) {
 	v := version("deploy update", "A", "I!")
 	partial := func(mods ...modifier) Input {
 		in := given(v, mods...)
-		in.Partial = true
+		in.ParametersFromUnread = true
 		return in
 	}
 	for name, tc := range map[string]struct {

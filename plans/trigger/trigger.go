@@ -27,8 +27,8 @@ type Input struct {
 	Instance *v1beta1.Instance
 	// Given are the values that spec gives, by parameters and parametersFrom.
 	Given map[string]string
-	// Partial is set if Given lacks what parametersFrom gives: that a value is missing says nothing then.
-	Partial bool
+	// ParametersFromUnread is set if Given lacks what parametersFrom gives: that a value is missing says nothing then.
+	ParametersFromUnread bool
 	// Version is the OperatorVersion that spec names.
 	Version v1beta1.OperatorVersionSpec
 	// Old is the OperatorVersion of the baseline, if spec names another one and it is still known.
@@ -50,8 +50,8 @@ type Request struct {
 	all bool
 	// version is set when the run answers a change of the OperatorVersion.
 	version bool
-	// direct is set when the run answers spec.planExecution.
-	direct bool
+	// manual is set when the run answers spec.planExecution.
+	manual bool
 }
 
 // Decision says what is to be done.
@@ -62,8 +62,8 @@ type Decision struct {
 	Restart bool
 	// Queue lists the plans that wait, in order.
 	Queue []v1beta1.QueuedPlan
-	// Held are parameters whose new values are for a plan of the queue: Start runs with their old ones.
-	Held []string
+	// Deferred are parameters whose new values are for a plan of the queue: Start runs with their old ones.
+	Deferred []string
 	// Baseline is what holds after Start; nil if it does not change.
 	Baseline *v1beta1.Baseline
 	// Ignored lists parameters of spec that the OperatorVersion does not define.
@@ -78,7 +78,7 @@ func Decide(in Input) (Decision, error) {
 	status := in.Instance.Status
 	running := plans.Running(status.PlanStatus)
 	if status.Baseline == nil && len(status.PlanStatus) > 0 {
-		return Decision{Baseline: snapshot(in)}, nil // rule 1: an Instance that comes from KUDO
+		return Decision{Baseline: baselineFromSpec(in)}, nil // rule 1: an Instance that comes from KUDO
 	}
 	requests, err := requests(in)
 	if err != nil {
@@ -93,23 +93,23 @@ func Decide(in Input) (Decision, error) {
 			d.Start, d.Restart = r, running != ""
 			continue
 		}
-		d.Queue = append(d.Queue, v1beta1.QueuedPlan{PlanName: r.Plan, Cause: r.Cause, Requested: r.direct || d.Start != nil && d.Start.version && fixes(in, *r)})
+		d.Queue = append(d.Queue, v1beta1.QueuedPlan{PlanName: r.Plan, Cause: r.Cause, Requested: r.manual || d.Start != nil && d.Start.version && setsImmutable(in, *r)})
 	}
 	if d.Start == nil && upgrading {
 		d.Queue = append(d.Queue, unknown(in)...)
 	}
 	if d.Start != nil {
-		d.Baseline = after(in, *d.Start, requests)
-		d.Held = held(*d.Start, requests)
+		d.Baseline = baselineAfterStart(in, *d.Start, requests)
+		d.Deferred = deferredParameters(*d.Start, requests)
 	} else {
-		d.Baseline = idle(in)
+		d.Baseline = baselineWithoutStart(in)
 	}
 	return d, nil
 }
 
-// held lists the changed parameters that a run does not answer. A run of another version answers all: its parameters are
+// deferredParameters lists the changed parameters that a run does not answer. A run of another version answers all: its parameters are
 // not comparable with the old ones.
-func held(start Request, all []Request) []string {
+func deferredParameters(start Request, all []Request) []string {
 	var out []string
 	for _, r := range all {
 		if !start.version && r.Plan != start.Plan {
@@ -141,19 +141,19 @@ func requests(in Input) ([]Request, error) {
 	}
 	for _, q := range in.Instance.Status.Queue {
 		if _, defined := in.Version.Plans[q.PlanName]; q.Requested && defined {
-			out = merge(out, Request{Plan: q.PlanName, Cause: q.Cause, direct: true})
+			out = merge(out, Request{Plan: q.PlanName, Cause: q.Cause, manual: true})
 		}
 	}
-	direct, err := asked(in)
+	direct, err := planExecutionRequest(in)
 	if err != nil || direct == nil {
 		return out, err
 	}
 	return merge(out, *direct), nil
 }
 
-// fixes tells whether a request answers parameters that the version makes immutable. They are taken over as the version
+// setsImmutable reports whether a request answers parameters that the version makes immutable. They are taken over as the version
 // is, since afterwards nobody may change them; so the request cannot be derived any more, and is kept like one by hand.
-func fixes(in Input, r Request) bool {
+func setsImmutable(in Input, r Request) bool {
 	return slices.ContainsFunc(r.Parameters, func(name string) bool {
 		def := find(in.Version.Parameters, name)
 		return def != nil && def.IsImmutable()
@@ -173,7 +173,7 @@ func unknown(in Input) []v1beta1.QueuedPlan {
 func merge(out []Request, direct Request) []Request {
 	for i := range out {
 		if out[i].Plan == direct.Plan {
-			out[i].direct = true
+			out[i].manual = true
 			return out
 		}
 	}
@@ -187,13 +187,13 @@ func create(in Input) ([]Request, error) {
 		return nil, refuse("spec.operatorVersion", "OperatorVersion %s has no plan %q, which a new Instance needs: add it to the package",
 			in.Instance.OperatorVersionKey(), v1beta1.DeployPlan)
 	}
-	return []Request{{Plan: v1beta1.DeployPlan, Cause: "instance created", all: true, version: true, direct: true}}, nil
+	return []Request{{Plan: v1beta1.DeployPlan, Cause: "instance created", all: true, version: true, manual: true}}, nil
 }
 
 // upgrade: a change of the version starts exactly one plan; only a parameter that the old version had too, and whose
 // trigger is a plan of its own, queues that plan behind it (rule 2).
 func upgrade(in Input) ([]Request, error) {
-	plan := plans.FirstOf(in.Version.Plans, v1beta1.UpgradePlan, v1beta1.UpdatePlan, v1beta1.DeployPlan)
+	plan := plans.FirstDefined(in.Version.Plans, v1beta1.UpgradePlan, v1beta1.UpdatePlan, v1beta1.DeployPlan)
 	if plan == "" {
 		return nil, refuse("spec.operatorVersion", "OperatorVersion %s has none of the plans upgrade, update and deploy, so nothing can upgrade to it",
 			in.Instance.OperatorVersionKey())
@@ -236,7 +236,7 @@ func update(in Input) ([]Request, error) {
 func add(in Input, out []Request, def v1beta1.Parameter) ([]Request, error) {
 	plan := def.Trigger
 	if plan == "" {
-		plan = plans.FirstOf(in.Version.Plans, v1beta1.UpdatePlan, v1beta1.DeployPlan)
+		plan = plans.FirstDefined(in.Version.Plans, v1beta1.UpdatePlan, v1beta1.DeployPlan)
 	}
 	if plan == "" {
 		return nil, refuse("spec.parameters["+def.Name+"]", "it names no trigger, and OperatorVersion %s has neither plan update nor deploy, so its change starts nothing (plans: %v)",
@@ -261,10 +261,10 @@ func add(in Input, out []Request, def v1beta1.Parameter) ([]Request, error) {
 	return append(out, Request{Plan: plan, Cause: "parameters changed: " + def.Name, Parameters: []string{def.Name}}), nil
 }
 
-// asked is the request of spec.planExecution, or nil (rule 4).
-func asked(in Input) (*Request, error) {
+// planExecutionRequest is the request of spec.planExecution, or nil (rule 4).
+func planExecutionRequest(in Input) (*Request, error) {
 	exec, base := in.Instance.Spec.PlanExecution, in.Instance.Status.Baseline
-	if exec.PlanName == "" || answered(exec, base) || ran(in, exec.UID) {
+	if exec.PlanName == "" || isRequestAnswered(exec, base) || isRunUID(in, exec.UID) {
 		return nil, nil
 	}
 	if exec.PlanName == v1beta1.CleanupPlan {
@@ -278,18 +278,18 @@ func asked(in Input) (*Request, error) {
 		return nil, refuse("spec.planExecution.planName", "plan %q does not exist in OperatorVersion %s (plans: %v)",
 			exec.PlanName, in.Instance.OperatorVersionKey(), plans.Names(in.Version.Plans))
 	}
-	return &Request{Plan: exec.PlanName, Cause: "asked for by spec.planExecution", direct: true}, nil
+	return &Request{Plan: exec.PlanName, Cause: "asked for by spec.planExecution", manual: true}, nil
 }
 
-func answered(exec v1beta1.PlanExecution, base *v1beta1.Baseline) bool {
+func isRequestAnswered(exec v1beta1.PlanExecution, base *v1beta1.Baseline) bool {
 	if exec.UID == "" {
 		return exec.PlanName == base.PlanName
 	}
 	return slices.Contains(base.RequestUIDs, exec.UID)
 }
 
-// ran tells whether a uid is that of a run, as in the planExecution of an Instance that comes from KUDO.
-func ran(in Input, uid types.UID) bool {
+// isRunUID reports whether a uid is that of a run, as in the planExecution of an Instance that comes from KUDO.
+func isRunUID(in Input, uid types.UID) bool {
 	for _, st := range in.Instance.Status.PlanStatus {
 		if uid != "" && st.UID == uid {
 			return true
@@ -308,7 +308,7 @@ func changed(in Input) []string {
 		}
 	}
 	for name := range base {
-		if _, still := spec[name]; !still && !in.Partial {
+		if _, still := spec[name]; !still && !in.ParametersFromUnread {
 			diff[name] = true
 		}
 	}

@@ -45,7 +45,7 @@ type plain string
 func (p plain) Of(_, value string) string         { return string(p) + value }
 func (p plain) Same(_, digest, value string) bool { return digest == string(p)+value }
 
-// state is an Instance that has run v1 with A=1, B=1, C=1, I=1 and is at rest; modifiers change it.
+// state is an Instance that has run v1 with A=1, B=1, C=1, I=1 and is idle; modifiers change it.
 type state struct {
 	*v1beta1.Instance
 	old *v1beta1.OperatorVersionSpec
@@ -173,8 +173,8 @@ func check(t *testing.T, rows map[string]row) {
 	}
 }
 
-// TestRule1 is which plan runs when an Instance is new, at rest, or comes from KUDO; with rule 8, which needs deploy.
-func TestRule1(t *testing.T) {
+// TestInstanceFromKUDO is which plan runs when an Instance is new, idle, or comes from KUDO; with rule 8, which needs deploy.
+func TestInstanceFromKUDO(t *testing.T) {
 	check(t, map[string]row{
 		"Create":       {"1.5 CREATE: a new Instance runs deploy", given(v1, created), "start deploy"},
 		"NoDeploy":     {"rule 8: deploy is needed at creation", given(version("update"), created), "refused spec.operatorVersion"},
@@ -188,8 +188,8 @@ func TestRule1(t *testing.T) {
 	})
 }
 
-// TestRule2 is a change of operatorVersion.
-func TestRule2(t *testing.T) {
+// TestVersionChange is a change of operatorVersion.
+func TestVersionChange(t *testing.T) {
 	check(t, map[string]row{
 		"Upgrade":          {"1.5 normal 9: upgrade first", given(v1, upgraded(v1)), "start upgrade by upgrade"},
 		"Update":           {"1.5 normal 9: else update", given(version("deploy update"), upgraded(v1)), "start upgrade by update, ignored [A B C I]"},
@@ -219,8 +219,8 @@ func TestRule2(t *testing.T) {
 	})
 }
 
-// TestRule3 is a change of parameters.
-func TestRule3(t *testing.T) {
+// TestParameterTriggers is a change of parameters.
+func TestParameterTriggers(t *testing.T) {
 	check(t, map[string]row{
 		"Update":         {"1.4: without trigger: update", given(v1, set("A", "2")), "start update[A]"},
 		"Deploy":         {"1.4: without update: deploy", given(withoutUpdate, set("A", "2")), "start deploy[A]"},
@@ -243,8 +243,8 @@ func TestRule3(t *testing.T) {
 	})
 }
 
-// TestRule4 is spec.planExecution.
-func TestRule4(t *testing.T) {
+// TestPlanExecution is spec.planExecution.
+func TestPlanExecution(t *testing.T) {
 	seen := base(func(b *v1beta1.Baseline) { b.PlanName, b.RequestUIDs = "backup", []types.UID{"u1", "u2"} })
 	check(t, map[string]row{
 		"UID":            {"1.5 normal 11: a uid not seen before is a request", given(v1, ask("backup", "u")), "start backup"},

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/ginkgo/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,24 +18,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/test/env"
 )
 
-// TestCreateOnly is the first line of docs/design/applying.md: an object that is not known is created, and never merged
-// into one that is there.
-func TestCreateOnly(t *testing.T) {
-	ns, s := namespace(t), newSide(t, "one")
-	for name, tc := range map[string]struct {
+var _ = Describe("An object that is not known is created, and never merged into one that is there:", func() {
+	type testCase struct {
 		reason string
 		there  *unstructured.Unstructured
 		obj    *unstructured.Unstructured
 		want   apply.Action
-	}{
-		"Absent":   {"an object that is not there is created", nil, configMap(ns, "absent", map[string]any{"a": "1"}), apply.Created},
-		"Present":  {"other keys would merge without a conflict", configMap(ns, "present", map[string]any{"b": "2"}), configMap(ns, "present", map[string]any{"a": "1"}), apply.Failed},
-		"Equal":    {"an equal object is foreign all the same", configMap(ns, "equal", map[string]any{"a": "1"}), configMap(ns, "equal", map[string]any{"a": "1"}), apply.Failed},
-		"OursLost": {"ours, though the inventory and the mirror do not know it", s.own(configMap(ns, "ours", map[string]any{"b": "2"}))[0], configMap(ns, "ours", map[string]any{"a": "1"}), apply.Configured},
-	} {
-		t.Run(name, func(t *testing.T) {
+	}
+	cases := func(ns string, s *side) map[string]testCase {
+		return map[string]testCase{
+			"Absent":   {"an object that is not there is created", nil, configMap(ns, "absent", map[string]any{"a": "1"}), apply.Created},
+			"Present":  {"other keys would merge without a conflict", configMap(ns, "present", map[string]any{"b": "2"}), configMap(ns, "present", map[string]any{"a": "1"}), apply.Failed},
+			"Equal":    {"an equal object is foreign all the same", configMap(ns, "equal", map[string]any{"a": "1"}), configMap(ns, "equal", map[string]any{"a": "1"}), apply.Failed},
+			"OursLost": {"ours, though the inventory and the mirror do not know it", s.own(configMap(ns, "ours", map[string]any{"b": "2"}))[0], configMap(ns, "ours", map[string]any{"a": "1"}), apply.Configured},
+		}
+	}
+	for name, tc := range env.Sorted(cases("", &side{name: "one"})) {
+		It(tc.reason, func() {
+			t := GinkgoTB()
+			ns, s := namespace(t), newSide(t, "one")
+			tc := cases(ns, s)[name]
 			if tc.there != nil {
 				tc.there = create(t, tc.there)
 			}
@@ -55,29 +61,33 @@ func TestCreateOnly(t *testing.T) {
 			}
 		})
 	}
-}
+})
 
-// TestPreflight: nothing of a task is written if one of its objects must not be, and foreign objects are not touched.
-func TestPreflight(t *testing.T) {
-	ns := namespace(t)
-	foreign := create(t, configMap(ns, "foreign", map[string]any{"a": "1"}))
-	alone := create(t, object("v1", "Secret", ns, "alone", nil))
-	fresh := func(name string) *unstructured.Unstructured { return configMap(ns, name, nil) }
-	for name, tc := range map[string]struct {
+var _ = Describe("Nothing of a task is written if one of its objects must not be, and foreign objects are not touched", Label("preflight"), func() {
+	type testCase struct {
 		reason   string
 		objs     []*unstructured.Unstructured
 		refused  string
 		fatal    bool
 		requests []string
-	}{
-		"Free":    {"several of a kind cost one LIST of metadata", []*unstructured.Unstructured{fresh("a"), fresh("b"), fresh("c")}, "", false, []string{"GET /configmaps"}},
-		"Single":  {"one object needs no look: its create-only apply is the guard", []*unstructured.Unstructured{fresh("foreign")}, "", false, nil},
-		"Several": {"a foreign one among several is found by the LIST, and looked at once more", []*unstructured.Unstructured{fresh("a"), fresh("foreign")}, "foreign", true, []string{"GET /configmaps", "GET /configmaps/foreign"}},
-		"Alone":   {"a kind with one object costs one GET", []*unstructured.Unstructured{fresh("a"), object("v1", "Secret", ns, "alone", nil)}, "alone", true, []string{"GET /configmaps/a", "GET /secrets/alone", "GET /secrets/alone"}},
-		"Unknown": {"an unknown kind is refused before anything is written", []*unstructured.Unstructured{fresh("a"), object("example.com/v1", "Thing", ns, "x", nil)}, "Thing", true, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newSide(t, "one")
+	}
+	cases := func(ns string) map[string]testCase {
+		fresh := func(name string) *unstructured.Unstructured { return configMap(ns, name, nil) }
+		return map[string]testCase{
+			"Free":    {"several of a kind cost one LIST of metadata", []*unstructured.Unstructured{fresh("a"), fresh("b"), fresh("c")}, "", false, []string{"GET /configmaps"}},
+			"Single":  {"one object needs no look: its create-only apply is the guard", []*unstructured.Unstructured{fresh("foreign")}, "", false, nil},
+			"Several": {"a foreign one among several is found by the LIST, and looked at once more", []*unstructured.Unstructured{fresh("a"), fresh("foreign")}, "foreign", true, []string{"GET /configmaps", "GET /configmaps/foreign"}},
+			"Alone":   {"a kind with one object costs one GET", []*unstructured.Unstructured{fresh("a"), object("v1", "Secret", ns, "alone", nil)}, "alone", true, []string{"GET /configmaps/a", "GET /secrets/alone", "GET /secrets/alone"}},
+			"Unknown": {"an unknown kind is refused before anything is written", []*unstructured.Unstructured{fresh("a"), object("example.com/v1", "Thing", ns, "x", nil)}, "Thing", true, nil},
+		}
+	}
+	for name, tc := range env.Sorted(cases("")) {
+		It(tc.reason, func() {
+			t := GinkgoTB()
+			ns, s := namespace(t), newSide(t, "one")
+			foreign := create(t, configMap(ns, "foreign", map[string]any{"a": "1"}))
+			alone := create(t, object("v1", "Secret", ns, "alone", nil))
+			tc := cases(ns)[name]
 			_, _ = s.mapper.RESTMapping(foreign.GroupVersionKind().GroupKind())
 			s.wire.since("")
 			refused := s.preflight(tc.objs...)
@@ -96,18 +106,17 @@ func TestPreflight(t *testing.T) {
 			if diff := cmp.Diff(tc.requests, requests); diff != "" {
 				t.Errorf("%s: requests: %s", tc.reason, diff)
 			}
+			for _, obj := range []*unstructured.Unstructured{foreign, alone} {
+				if diff := cmp.Diff(obj.Object, live(t, obj).Object); diff != "" {
+					t.Errorf("the foreign object was changed: %s", diff)
+				}
+			}
 		})
 	}
-	for _, obj := range []*unstructured.Unstructured{foreign, alone} {
-		if diff := cmp.Diff(obj.Object, live(t, obj).Object); diff != "" {
-			t.Errorf("the foreign object was changed: %s", diff)
-		}
-	}
-}
+})
 
-// TestRefusalIsNotOld: a foreign object that has just gone is no reason to fail for good, though the mirror still shows
-// it.
-func TestRefusalIsNotOld(t *testing.T) {
+var _ = It("A foreign object that has just gone is no reason to fail permanently, though the mirror still shows it", func() {
+	t := GinkgoTB()
 	ns, a, b := namespace(t), newSide(t, "a"), newSide(t, "b")
 	one, two := configMap(ns, "one", nil), configMap(ns, "two", nil)
 	b.watch(one)
@@ -122,10 +131,10 @@ func TestRefusalIsNotOld(t *testing.T) {
 		t.Errorf("the preflight refuses what is gone: %v", refused.Err())
 	}
 	b.does(t, "the mirror is old, and the object gone", apply.Created, one)
-}
+})
 
-// TestRace: of two engines that apply one name at the same time exactly one wins, and the other names the collision.
-func TestRace(t *testing.T) {
+var _ = It("Of two engines that apply one name at the same time exactly one wins, and the other names the collision", func() {
+	t := GinkgoTB()
 	const names = 100
 	ns, sides := namespace(t), []*side{newSide(t, "a"), newSide(t, "b")}
 	results := make([][]apply.Change, len(sides))
@@ -158,28 +167,28 @@ func TestRace(t *testing.T) {
 			t.Errorf("n-%d: %d winners", n, won)
 		}
 	}
-}
+})
 
-// TestReplaced: what happens to an object between the look at it and its apply. The mirror is held back, so that it shows
-// the object as the side made it.
-func TestReplaced(t *testing.T) {
-	for name, tc := range map[string]struct {
+// The mirror is held back, so that it shows the object as the side made it.
+var _ = Describe("What happens to an object between the look at it and its apply", func() {
+	for _, tc := range env.Sorted(map[string]struct {
 		reason string
-		others func(t *testing.T, s *side, obj *unstructured.Unstructured)
+		others func(t testing.TB, s *side, obj *unstructured.Unstructured)
 		want   apply.Action
 		text   string
 	}{
-		"Deleted": {"409: it is gone, and made anew", func(t *testing.T, _ *side, obj *unstructured.Unstructured) { remove(t, obj) }, apply.Created, ""},
-		"Foreign": {"422: it was replaced by a foreign one, which stays", func(t *testing.T, _ *side, obj *unstructured.Unstructured) {
+		"Deleted": {"409: it is gone, and made anew", func(t testing.TB, _ *side, obj *unstructured.Unstructured) { remove(t, obj) }, apply.Created, ""},
+		"Foreign": {"422: it was replaced by a foreign one, which stays", func(t testing.TB, _ *side, obj *unstructured.Unstructured) {
 			remove(t, obj)
 			create(t, configMap(obj.GetNamespace(), obj.GetName(), map[string]any{"other": "x"}))
 		}, apply.Failed, "belongs to somebody"},
-		"Ours": {"422: it was replaced by another of ours, which is written", func(t *testing.T, s *side, obj *unstructured.Unstructured) {
+		"Ours": {"422: it was replaced by another of ours, which is written", func(t testing.TB, s *side, obj *unstructured.Unstructured) {
 			remove(t, obj)
 			create(t, s.own(configMap(obj.GetNamespace(), obj.GetName(), map[string]any{"other": "x"}))[0])
 		}, apply.Configured, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
+	}) {
+		It(tc.reason, func() {
+			t := GinkgoTB()
 			ns, s := namespace(t), newSide(t, "one")
 			obj := configMap(ns, "x", map[string]any{"a": "1"})
 			s.watch(obj)
@@ -200,16 +209,16 @@ func TestReplaced(t *testing.T) {
 			}
 		})
 	}
-}
+})
 
-// TestTerminatingIsAwaited: an object that is being deleted is not written, but awaited, and made anew when it is gone.
-func TestTerminatingIsAwaited(t *testing.T) {
+var _ = It("An object that is being deleted is not written, but awaited, and made anew when it is gone", func() {
+	t := GinkgoTB()
 	ns, s := namespace(t), newSide(t, "one")
 	obj := configMap(ns, "x", map[string]any{"a": "1"})
 	s.watch(obj)
 	first := s.does(t, "first", apply.Created, obj)
 	edit(t, obj, func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"example.com/hold"}) })
-	must(t, cluster.Delete(context.Background(), obj.DeepCopy()))
+	env.Must(t, cluster.Delete(context.Background(), obj.DeepCopy()))
 	s.shows(obj)
 	c := s.does(t, "being deleted", apply.Awaited, obj)
 	if want := "ConfigMap " + ns + "/x is being deleted (finalizers [example.com/hold])"; c.Err.Error() != want {
@@ -220,32 +229,38 @@ func TestTerminatingIsAwaited(t *testing.T) {
 		t.Errorf("waiting is no failure: %v", got.Err())
 	}
 	edit(t, obj, func(o *unstructured.Unstructured) { o.SetFinalizers(nil) })
-	eventually(t, "gone", func() bool { return live(t, obj) == nil })
+	env.Eventually(t, "gone", env.Condition(func() bool { return live(t, obj) == nil }))
+	s.shows(obj)
 	if again := s.does(t, "gone", apply.Created, obj); again.Record.UID == first.Record.UID {
 		t.Error("it has the old uid")
 	}
-}
+})
 
-// TestFieldsLeave: what leaves a template leaves the object, and what others have added stays.
-func TestFieldsLeave(t *testing.T) {
-	ns, s := namespace(t), newSide(t, "one")
-	secret := func(content map[string]any) *unstructured.Unstructured {
-		return object("v1", "Secret", ns, "s", content)
-	}
-	for name, tc := range map[string]struct {
+var _ = Describe("What leaves a template leaves the object, and what others have added stays", Label("fields-leave"), func() {
+	type testCase struct {
 		reason       string
 		first, later *unstructured.Unstructured
 		foreign      string
 		want         map[string]any
-	}{
-		"ConfigMap": {"b leaves", configMap(ns, "c", map[string]any{"a": "1", "b": "2"}), configMap(ns, "c", map[string]any{"a": "1"}), `{"data":{"z":"26"}}`, map[string]any{"a": "1", "z": "26"}},
-		"stringData": {"b leaves data, though it came as stringData",
-			secret(map[string]any{"stringData": map[string]any{"a": "1", "b": "2"}}), secret(map[string]any{"stringData": map[string]any{"a": "1"}}),
-			`{"stringData":{"z":"26"}}`, map[string]any{"a": "MQ==", "z": "MjY="}},
-	} {
-		t.Run(name, func(t *testing.T) {
+	}
+	cases := func(ns string) map[string]testCase {
+		secret := func(content map[string]any) *unstructured.Unstructured {
+			return object("v1", "Secret", ns, "s", content)
+		}
+		return map[string]testCase{
+			"ConfigMap": {"b leaves", configMap(ns, "c", map[string]any{"a": "1", "b": "2"}), configMap(ns, "c", map[string]any{"a": "1"}), `{"data":{"z":"26"}}`, map[string]any{"a": "1", "z": "26"}},
+			"stringData": {"b leaves data, though it came as stringData",
+				secret(map[string]any{"stringData": map[string]any{"a": "1", "b": "2"}}), secret(map[string]any{"stringData": map[string]any{"a": "1"}}),
+				`{"stringData":{"z":"26"}}`, map[string]any{"a": "MQ==", "z": "MjY="}},
+		}
+	}
+	for name, tc := range env.Sorted(cases("")) {
+		It(tc.reason, func() {
+			t := GinkgoTB()
+			ns, s := namespace(t), newSide(t, "one")
+			tc := cases(ns)[name]
 			s.does(t, "first", apply.Created, tc.first)
-			must(t, cluster.Patch(context.Background(), tc.first.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(tc.foreign))))
+			env.Must(t, cluster.Patch(context.Background(), tc.first.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(tc.foreign))))
 			s.does(t, tc.reason, apply.Configured, tc.later)
 			now := live(t, tc.first)
 			if diff := cmp.Diff(tc.want, now.Object["data"]); diff != "" {
@@ -258,4 +273,4 @@ func TestFieldsLeave(t *testing.T) {
 			}
 		})
 	}
-}
+})

@@ -7,47 +7,54 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/ginkgo/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/test/env"
 )
 
 func asError[T error](err error, target *T) bool { return errors.As(err, target) }
 
-// TestRule11: what is ours is deleted and awaited; foreign objects are kept, and unknown kinds nothing to do.
-func TestRule11(t *testing.T) {
-	ns, s := namespace(t), newSide(t, "one")
-	cm := func(name string) *unstructured.Unstructured { return configMap(ns, name, nil) }
-	for name, tc := range map[string]struct {
+var _ = Describe("What is ours is deleted and awaited; foreign objects are kept, and unknown kinds nothing to do", func() {
+	type testCase struct {
 		reason string
 		obj    *unstructured.Unstructured
-		before func(t *testing.T)
+		before func(t testing.TB)
 		want   apply.Removal
 		stays  bool
-	}{
-		"Ours":    {"it is deleted, and gone", cm("ours"), func(*testing.T) { s.does(t, "first", apply.Created, cm("ours")) }, apply.Removal{Gone: true}, false},
-		"Absent":  {"there is nothing to do", cm("absent"), nil, apply.Removal{Gone: true}, false},
-		"Foreign": {"it is left alone, and its owner named", cm("foreign"), func(t *testing.T) { create(t, cm("foreign")) }, apply.Removal{Gone: true, Kept: "somebody"}, true},
-		"Unknown": {"an unknown kind is nothing to do", object("example.com/v1", "Thing", ns, "x", nil), nil, apply.Removal{Gone: true}, false},
-		"Replaced": {"the inventory knows another uid than that of the foreign object", cm("replaced"), func(t *testing.T) {
-			s.does(t, "first", apply.Created, cm("replaced"))
-			remove(t, cm("replaced"))
-			create(t, cm("replaced"))
-		}, apply.Removal{Gone: true, Kept: "somebody"}, true},
-		"Held": {"it waits for a finalizer, which is named", cm("held"), func(t *testing.T) {
-			s.does(t, "first", apply.Created, cm("held"))
-			edit(t, cm("held"), func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"example.com/hold"}) })
-			t.Cleanup(func() { edit(t, cm("held"), func(o *unstructured.Unstructured) { o.SetFinalizers(nil) }) })
-		}, apply.Removal{Waiting: "ConfigMap " + ns + "/held is being deleted (finalizers [example.com/hold])"}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
+	}
+	cases := func(ns string, s *side) map[string]testCase {
+		cm := func(name string) *unstructured.Unstructured { return configMap(ns, name, nil) }
+		return map[string]testCase{
+			"Ours":    {"it is deleted, and gone", cm("ours"), func(t testing.TB) { s.does(t, "first", apply.Created, cm("ours")) }, apply.Removal{Gone: true}, false},
+			"Absent":  {"there is nothing to do", cm("absent"), nil, apply.Removal{Gone: true}, false},
+			"Foreign": {"it is left alone, and its owner named", cm("foreign"), func(t testing.TB) { create(t, cm("foreign")) }, apply.Removal{Gone: true, ForeignOwner: "somebody"}, true},
+			"Unknown": {"an unknown kind is nothing to do", object("example.com/v1", "Thing", ns, "x", nil), nil, apply.Removal{Gone: true}, false},
+			"Replaced": {"the inventory knows another uid than that of the foreign object", cm("replaced"), func(t testing.TB) {
+				s.does(t, "first", apply.Created, cm("replaced"))
+				remove(t, cm("replaced"))
+				create(t, cm("replaced"))
+			}, apply.Removal{Gone: true, ForeignOwner: "somebody"}, true},
+			"Held": {"it waits for a finalizer, which is named", cm("held"), func(t testing.TB) {
+				s.does(t, "first", apply.Created, cm("held"))
+				edit(t, cm("held"), func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"example.com/hold"}) })
+				t.Cleanup(func() { edit(t, cm("held"), func(o *unstructured.Unstructured) { o.SetFinalizers(nil) }) })
+			}, apply.Removal{Waiting: "ConfigMap " + ns + "/held is being deleted (finalizers [example.com/hold])"}, true},
+		}
+	}
+	for name, tc := range env.Sorted(cases("", &side{name: "one"})) {
+		It(tc.reason, func() {
+			t := GinkgoTB()
+			ns, s := namespace(t), newSide(t, "one")
+			tc := cases(ns, s)[name]
 			if tc.before != nil {
 				tc.before(t)
 			}
 			tc.want.ID = apply.IDOf(tc.obj)
 			got := s.delete(tc.obj)[0]
 			if got.Waiting != "" && tc.want.Gone { // the garbage collector ends a foreground deletion
-				eventually(t, "gone", func() bool { got = s.delete(tc.obj)[0]; return got.Waiting == "" })
+				env.Eventually(t, "gone", env.Condition(func() bool { got = s.delete(tc.obj)[0]; return got.Waiting == "" }))
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s: %s", tc.reason, diff)
@@ -57,10 +64,10 @@ func TestRule11(t *testing.T) {
 			}
 		})
 	}
-}
+})
 
-// TestDeleteHasAPrecondition: an object that is replaced between the look and the DELETE is not deleted.
-func TestDeleteHasAPrecondition(t *testing.T) {
+var _ = It("An object that is replaced between the look and the DELETE is not deleted", func() {
+	t := GinkgoTB()
 	ns, s := namespace(t), newSide(t, "one")
 	obj := configMap(ns, "x", nil)
 	s.does(t, "first", apply.Created, obj)
@@ -76,13 +83,13 @@ func TestDeleteHasAPrecondition(t *testing.T) {
 	if live(t, obj) == nil {
 		t.Fatal("the foreign object was deleted")
 	}
-	if got := s.delete(obj)[0]; got.Kept != "somebody" {
+	if got := s.delete(obj)[0]; got.ForeignOwner != "somebody" {
 		t.Errorf("the next look: %+v", got)
 	}
-}
+})
 
-// TestKinds: a kind that comes is awaited, one that has gone is nothing to do for a removal, and fatal for an apply.
-func TestKinds(t *testing.T) {
+var _ = It("A kind that comes is awaited, one that has gone is nothing to do for a removal, and fatal for an apply", func() {
+	t := GinkgoTB()
 	ns, s, ctx := namespace(t), newSide(t, "one"), context.Background()
 	crd := object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "things.test.kudo.dev", map[string]any{"spec": map[string]any{
 		"group": "test.kudo.dev", "scope": "Namespaced", "names": map[string]any{"kind": "Thing", "plural": "things"}, "versions": []any{version("v1", "a")},
@@ -94,47 +101,47 @@ func TestKinds(t *testing.T) {
 	if refused := s.preflight(crd, thing); refused != nil {
 		t.Fatalf("the kind comes with the task: %v", refused.Err())
 	}
-	eventually(t, "applied", func() bool {
+	env.Eventually(t, "applied", env.Condition(func() bool {
 		changes := s.apply(crd, thing)
 		if apply.IsFatal(changes.Err()) {
 			t.Fatalf("a kind that comes is no reason to fail for good: %v", changes.Err())
 		}
 		return changes[1].Record.UID != ""
-	})
+	}))
 
 	t.Log("the CRD gets another version: the kind is known in that version, and its schema published, only a moment later")
 	old := version("v1", "a")
 	old["storage"] = false
-	must(t, unstructured.SetNestedSlice(crd.Object, []any{old, version("v2", "a", "b")}, "spec", "versions"))
+	env.Must(t, unstructured.SetNestedSlice(crd.Object, []any{old, version("v2", "a", "b")}, "spec", "versions"))
 	newer := object("test.kudo.dev/v2", "Thing", ns, "y", map[string]any{"spec": map[string]any{"b": "1", "c": "1", "d": "1"}})
 	s.does(t, "the CRD's versions", apply.Configured, crd)
 	var c apply.Change
-	eventually(t, "applied in the new version", func() bool {
+	env.Eventually(t, "applied in the new version", env.Condition(func() bool {
 		if c = s.apply(newer)[0]; apply.IsFatal(c.Err) {
 			t.Fatalf("a version that comes is no reason to fail for good: %v", c.Err)
 		}
 		return c.Action == apply.Created
-	})
+	}))
 	if diff := cmp.Diff([]apply.Dropped{{Path: ".spec.c"}, {Path: ".spec.d"}}, c.Dropped); diff != "" {
 		t.Errorf("dropped: %s", diff)
 	}
 
 	t.Log("the schema of a version changes: what it declares now is not dropped")
-	must(t, unstructured.SetNestedSlice(crd.Object, []any{old, version("v2", "a", "b", "c")}, "spec", "versions"))
+	env.Must(t, unstructured.SetNestedSlice(crd.Object, []any{old, version("v2", "a", "b", "c")}, "spec", "versions"))
 	s.does(t, "the CRD's schema", apply.Configured, crd)
-	eventually(t, "c is declared", func() bool {
+	env.Eventually(t, "c is declared", env.Condition(func() bool {
 		newer.SetName(newer.GetName() + "y")
 		return cmp.Equal([]apply.Dropped{{Path: ".spec.d"}}, s.does(t, "d is not declared", apply.Created, newer).Dropped)
-	})
+	}))
 
 	t.Log("the kind goes, though the mapper knows it")
 	remove(t, crd)
-	eventually(t, "the kind is gone", func() bool { return s.delete(thing)[0].Gone })
-	eventually(t, "fatal", func() bool {
+	env.Eventually(t, "the kind is gone", env.Condition(func() bool { return s.delete(thing)[0].Gone }))
+	env.Eventually(t, "fatal", env.Condition(func() bool {
 		c := s.apply(thing)[0]
 		return apply.IsFatal(c.Err) && strings.Contains(c.Err.Error(), "install the CustomResourceDefinition")
-	})
-}
+	}))
+})
 
 // version of a CRD whose spec has text fields.
 func version(name string, fields ...string) map[string]any {

@@ -1,16 +1,12 @@
-// Package apply tests the object engine by itself, as administrator of a real control plane, one side against another.
 package apply
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -21,8 +17,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -33,60 +27,14 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-var (
-	plane   *env.Env
-	cluster *env.Cluster
-)
-
-// long bounds every wait.
-const long = time.Minute
-
-func TestMain(m *testing.M) {
-	ctrllog.SetLogger(zap.New())
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	var err error
-	if plane, err = env.Start("--profile", "api"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer plane.Stop()
-	if cluster, err = plane.Connect(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func namespace(t *testing.T) string {
+func namespace(t testing.TB) string {
 	t.Helper()
 	ns, err := cluster.Namespace(context.Background())
-	must(t, err)
+	env.Must(t, err)
 	t.Cleanup(func() {
 		_ = cluster.Delete(context.Background(), &corev1.Namespace{ObjectMeta: gen.Meta("", ns)})
 	})
 	return ns
-}
-
-// eventually polls for what has no watch of ours.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(long)
-	for !holds() {
-		if time.Now().After(deadline) {
-			t.Fatalf("after %s: not yet %s", long, what)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
 }
 
 // wire is a side's way to the apiserver. It notes the requests, and can hold back what watches say.
@@ -123,7 +71,7 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // hold lets watches say nothing until it is ended.
-func (w *wire) hold(t *testing.T) (release func()) {
+func (w *wire) hold(t testing.TB) (release func()) {
 	held := make(chan struct{})
 	w.mu.Lock()
 	w.held = held
@@ -171,7 +119,7 @@ func (l *late) Read(p []byte) (int, error) {
 
 // side is an engine with all that it rests on, and the inventory of one Instance.
 type side struct {
-	t      *testing.T
+	t      testing.TB
 	name   string
 	engine *apply.Engine
 	mirror *apply.Mirror
@@ -181,7 +129,7 @@ type side struct {
 	known  map[apply.ID]apply.Record
 }
 
-func newSide(t *testing.T, name string) *side {
+func newSide(t testing.TB, name string) *side {
 	t.Helper()
 	s := &side{t: t, name: name, wire: &wire{}, known: map[apply.ID]apply.Record{}}
 	config := rest.CopyConfig(cluster.Config)
@@ -190,15 +138,15 @@ func newSide(t *testing.T, name string) *side {
 		return s.wire
 	})
 	web, err := rest.HTTPClientFor(config)
-	must(t, err)
+	env.Must(t, err)
 	dyn, err := dynamic.NewForConfigAndClient(config, web)
-	must(t, err)
+	env.Must(t, err)
 	metas, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), web)
-	must(t, err)
+	env.Must(t, err)
 	disco, err := discovery.NewDiscoveryClientForConfigAndClient(config, web)
-	must(t, err)
+	env.Must(t, err)
 	s.mapper, err = apiutil.NewDynamicRESTMapper(config, web)
-	must(t, err)
+	env.Must(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	t.Cleanup(stop)
 	s.kinds = apply.NewKinds(s.mapper, disco, dyn)
@@ -207,7 +155,7 @@ func newSide(t *testing.T, name string) *side {
 	return s
 }
 
-// options of the side's Instance: labelled objects are its own, cluster-scoped ones of kudo are shared.
+// options of the side's Instance: labeled objects are its own, cluster-scoped ones of kudo are shared.
 func (s *side) options() apply.Options {
 	return apply.Options{
 		Manager: "kudo/test/" + s.name, Known: s.known,
@@ -270,7 +218,7 @@ func (s *side) own(objs ...*unstructured.Unstructured) []*unstructured.Unstructu
 }
 
 // does applies one object, and wants an action.
-func (s *side) does(t *testing.T, reason string, want apply.Action, obj *unstructured.Unstructured) apply.Change {
+func (s *side) does(t testing.TB, reason string, want apply.Action, obj *unstructured.Unstructured) apply.Change {
 	t.Helper()
 	c := s.apply(obj)[0]
 	if c.Action != want {
@@ -282,14 +230,14 @@ func (s *side) does(t *testing.T, reason string, want apply.Action, obj *unstruc
 // shows waits until the side's mirror shows what the cluster has.
 func (s *side) shows(obj *unstructured.Unstructured) {
 	s.t.Helper()
-	eventually(s.t, "what the mirror shows of "+apply.IDOf(obj).String(), func() bool {
+	env.Eventually(s.t, "what the mirror shows of "+apply.IDOf(obj).String(), env.Condition(func() bool {
 		seen, _ := s.mirror.Get(apply.IDOf(obj))
 		now := live(s.t, obj)
 		if seen == nil || now == nil {
 			return seen == nil && now == nil
 		}
 		return seen.GetResourceVersion() == now.GetResourceVersion()
-	})
+	}))
 }
 
 // object of YAML-like content.
@@ -310,7 +258,7 @@ func configMap(ns, name string, data map[string]any) *unstructured.Unstructured 
 }
 
 // live reads an object as the administrator; nil if it is not there.
-func live(t *testing.T, obj *unstructured.Unstructured) *unstructured.Unstructured {
+func live(t testing.TB, obj *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	out := &unstructured.Unstructured{}
 	out.SetGroupVersionKind(obj.GroupVersionKind())
@@ -318,31 +266,31 @@ func live(t *testing.T, obj *unstructured.Unstructured) *unstructured.Unstructur
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	must(t, err)
+	env.Must(t, err)
 	return out
 }
 
 // create makes an object as somebody else.
-func create(t *testing.T, obj *unstructured.Unstructured) *unstructured.Unstructured {
+func create(t testing.TB, obj *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	obj = obj.DeepCopy()
-	must(t, cluster.Create(context.Background(), obj))
+	env.Must(t, cluster.Create(context.Background(), obj))
 	t.Cleanup(func() { _ = cluster.Delete(context.Background(), obj) })
 	return obj
 }
 
 // edit changes an object as somebody else.
-func edit(t *testing.T, obj *unstructured.Unstructured, change func(*unstructured.Unstructured)) {
+func edit(t testing.TB, obj *unstructured.Unstructured, change func(*unstructured.Unstructured)) {
 	t.Helper()
 	now := live(t, obj)
 	before := now.DeepCopy()
 	change(now)
-	must(t, cluster.Patch(context.Background(), now, client.MergeFrom(before)))
+	env.Must(t, cluster.Patch(context.Background(), now, client.MergeFrom(before)))
 }
 
 // remove deletes an object as somebody else, at once.
-func remove(t *testing.T, obj *unstructured.Unstructured) {
+func remove(t testing.TB, obj *unstructured.Unstructured) {
 	t.Helper()
-	must(t, cluster.Delete(context.Background(), obj.DeepCopy()))
-	eventually(t, "gone: "+apply.IDOf(obj).String(), func() bool { return live(t, obj) == nil })
+	env.Must(t, cluster.Delete(context.Background(), obj.DeepCopy()))
+	env.Eventually(t, "gone: "+apply.IDOf(obj).String(), env.Condition(func() bool { return live(t, obj) == nil }))
 }

@@ -3,9 +3,9 @@ package apply
 import (
 	"context"
 	"encoding/json"
-	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/ginkgo/v2"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/test/env"
 )
 
 const old = `apiVersion: apps/v1
@@ -51,31 +52,31 @@ spec:
         ports: [{containerPort: 80}]
 `
 
-// TestMigrate: engine rule 23. What KUDO wrote and the template no longer has leaves the object; what another program of
-// KUDO's field manager wrote stays; pods are not restarted by the taking over itself.
-func TestMigrate(t *testing.T) {
+// What another program of KUDO's field manager wrote stays; pods are not restarted by the taking over itself.
+var _ = It("What KUDO wrote and the template no longer has leaves the object", Label("migrate", "rule-23"), func() {
+	t := GinkgoTB()
 	ns, ctx := namespace(t), context.Background()
 	made := &unstructured.Unstructured{}
-	must(t, yaml.Unmarshal([]byte(old), &made.Object))
+	env.Must(t, yaml.Unmarshal([]byte(old), &made.Object))
 	made.SetNamespace(ns)
 	text, err := json.Marshal(made.Object)
-	must(t, err)
+	env.Must(t, err)
 	made.SetAnnotations(map[string]string{v1beta1.LastAppliedAnnotation: string(text)})
-	must(t, cluster.Create(ctx, made, client.FieldOwner("manager")))
+	env.Must(t, cluster.Create(ctx, made, client.FieldOwner("manager")))
 	other := &appsv1.Deployment{}
-	must(t, cluster.Get(ctx, types.NamespacedName{Namespace: ns, Name: "web"}, other))
+	env.Must(t, cluster.Get(ctx, types.NamespacedName{Namespace: ns, Name: "web"}, other))
 	patch := client.MergeFrom(other.DeepCopy())
 	other.Spec.Template.Spec.NodeSelector = map[string]string{"disk": "ssd"}
 	other.Annotations["example.com/other"] = "x"
-	must(t, cluster.Patch(ctx, other, patch, client.FieldOwner("manager")))
+	env.Must(t, cluster.Patch(ctx, other, patch, client.FieldOwner("manager")))
 
 	s := newSide(t, "i")
 	wanted := &unstructured.Unstructured{}
-	must(t, yaml.Unmarshal([]byte(next), &wanted.Object))
+	env.Must(t, yaml.Unmarshal([]byte(next), &wanted.Object))
 	wanted.SetNamespace(ns)
-	must(t, s.apply(wanted).Err())
+	env.Must(t, s.apply(wanted).Err())
 	now := &appsv1.Deployment{}
-	must(t, cluster.Get(ctx, types.NamespacedName{Namespace: ns, Name: "web"}, now))
+	env.Must(t, cluster.Get(ctx, types.NamespacedName{Namespace: ns, Name: "web"}, now))
 	if env := now.Spec.Template.Spec.Containers[0].Env; len(env) != 1 || env[0].Name != "KEPT" {
 		t.Errorf("what left the template is still there: %v", env)
 	}
@@ -99,17 +100,17 @@ func TestMigrate(t *testing.T) {
 	second.SetManagedFields(nil)
 	second.Object["metadata"].(map[string]any)["annotations"] = map[string]any{v1beta1.LastAppliedAnnotation: string(text)}
 	delete(second.Object, "status")
-	must(t, cluster.Create(ctx, second, client.FieldOwner("manager")))
+	env.Must(t, cluster.Create(ctx, second, client.FieldOwner("manager")))
 	again := &unstructured.Unstructured{}
-	must(t, yaml.Unmarshal([]byte(old), &again.Object))
+	env.Must(t, yaml.Unmarshal([]byte(old), &again.Object))
 	again.SetNamespace(ns)
 	again.SetName("same")
 	before := &appsv1.Deployment{}
-	must(t, cluster.Get(ctx, types.NamespacedName{Namespace: ns, Name: "same"}, before))
-	must(t, s.apply(again).Err())
+	env.Must(t, cluster.Get(ctx, types.NamespacedName{Namespace: ns, Name: "same"}, before))
+	env.Must(t, s.apply(again).Err())
 	now = &appsv1.Deployment{}
-	must(t, cluster.Get(ctx, types.NamespacedName{Namespace: ns, Name: "same"}, now))
+	env.Must(t, cluster.Get(ctx, types.NamespacedName{Namespace: ns, Name: "same"}, now))
 	if diff := cmp.Diff(before.Spec, now.Spec); diff != "" {
 		t.Error(diff)
 	}
-}
+})

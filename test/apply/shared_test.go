@@ -3,11 +3,12 @@ package apply
 import (
 	"strings"
 	"testing"
-	"time"
 
+	. "github.com/onsi/ginkgo/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/test/env"
 )
 
 func role(name string, rules []any) *unstructured.Unstructured {
@@ -18,14 +19,12 @@ func rule(verbs ...any) map[string]any {
 	return map[string]any{"apiGroups": []any{""}, "resources": []any{"pods"}, "verbs": verbs}
 }
 
-// TestRule20Shared: a cluster-scoped object that another Instance made is applied with kudo's own metadata forced, and any
-// other conflict named.
-func TestRule20Shared(t *testing.T) {
+var _ = Describe("A cluster-scoped object that another Instance made is applied with kudo's own metadata forced, and any other conflict named", func() {
 	noted := func(obj *unstructured.Unstructured, value string) *unstructured.Unstructured {
 		obj.SetAnnotations(map[string]string{"example.com/note": value, "kudo.dev/plan": "plan-" + value})
 		return obj
 	}
-	for name, tc := range map[string]struct {
+	for name, tc := range env.Sorted(map[string]struct {
 		reason       string
 		first, later func(name string) *unstructured.Unstructured
 		text         string
@@ -45,8 +44,9 @@ func TestRule20Shared(t *testing.T) {
 		"Annotation": {"an annotation that is not kudo's is a conflict too",
 			func(n string) *unstructured.Unstructured { return noted(role(n, nil), "a") },
 			func(n string) *unstructured.Unstructured { return noted(role(n, nil), "b") }, "example.com/note"},
-	} {
-		t.Run(name, func(t *testing.T) {
+	}) {
+		It(tc.reason, func() {
+			t := GinkgoTB()
 			a, b := newSide(t, "a"), newSide(t, "b")
 			role := "shared-" + strings.ToLower(name)
 			first := tc.first(role)
@@ -60,7 +60,7 @@ func TestRule20Shared(t *testing.T) {
 				return
 			}
 			c := b.does(t, tc.reason, apply.Failed, tc.later(role))
-			if !apply.IsFatal(c.Err) || !strings.Contains(c.Err.Error(), tc.text) || !strings.Contains(c.Err.Error(), "others manage fields") {
+			if !apply.IsFatal(c.Err) || !strings.Contains(c.Err.Error(), tc.text) || !strings.Contains(c.Err.Error(), "other field managers manage fields") {
 				t.Errorf("%s: %v", tc.reason, c.Err)
 			}
 			if live(t, first).GetResourceVersion() != before.GetResourceVersion() {
@@ -68,18 +68,14 @@ func TestRule20Shared(t *testing.T) {
 			}
 		})
 	}
-}
+})
 
 // seesLive waits until the side's mirror shows an object as it is.
-func (s *side) seesLive(t *testing.T, obj *unstructured.Unstructured) {
+func (s *side) seesLive(t testing.TB, obj *unstructured.Unstructured) {
 	t.Helper()
 	want := live(t, obj).GetResourceVersion()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if seen, _ := s.mirror.Get(apply.IDOf(obj)); seen != nil && seen.GetResourceVersion() == want {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: the mirror does not show version %s", apply.IDOf(obj), want)
-		}
-	}
+	env.Eventually(t, "version "+want+" of "+apply.IDOf(obj).String()+" in the mirror", env.Condition(func() bool {
+		seen, _ := s.mirror.Get(apply.IDOf(obj))
+		return seen != nil && seen.GetResourceVersion() == want
+	}))
 }

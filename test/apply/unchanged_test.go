@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"testing"
 
+	. "github.com/onsi/ginkgo/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/test/env"
 )
 
-// TestRule22: "unchanged" is judged against the live object, by uid, hash and version, and costs no request.
-func TestRule22(t *testing.T) {
+var _ = Describe("An unchanged object is judged against the live object, by uid, hash and version, and costs no request", func() {
 	deployment := func(ns string, replicas int64) *unstructured.Unstructured {
 		labels := map[string]any{"app": "x"}
 		return object("apps/v1", "Deployment", ns, "x", map[string]any{"spec": map[string]any{
@@ -22,19 +22,19 @@ func TestRule22(t *testing.T) {
 			}},
 		}})
 	}
-	set := func(value any, path ...string) func(*testing.T, *unstructured.Unstructured) {
-		return func(t *testing.T, obj *unstructured.Unstructured) {
-			edit(t, obj, func(o *unstructured.Unstructured) { must(t, unstructured.SetNestedField(o.Object, value, path...)) })
+	set := func(value any, path ...string) func(testing.TB, *unstructured.Unstructured) {
+		return func(t testing.TB, obj *unstructured.Unstructured) {
+			edit(t, obj, func(o *unstructured.Unstructured) { env.Must(t, unstructured.SetNestedField(o.Object, value, path...)) })
 		}
 	}
 	annotated := func(obj *unstructured.Unstructured, key string) *unstructured.Unstructured {
 		obj.SetAnnotations(map[string]string{key: "other"})
 		return obj
 	}
-	for name, tc := range map[string]struct {
+	for _, tc := range env.Sorted(map[string]struct {
 		reason string
 		obj    func(ns string) *unstructured.Unstructured
-		edit   func(t *testing.T, obj *unstructured.Unstructured)
+		edit   func(t testing.TB, obj *unstructured.Unstructured)
 		later  func(ns string) *unstructured.Unstructured
 		want   apply.Action
 	}{
@@ -48,8 +48,9 @@ func TestRule22(t *testing.T) {
 		"Plan": {"the plan's annotations cause no write", func(ns string) *unstructured.Unstructured {
 			return annotated(configMap(ns, "x", nil), "kudo.dev/plan")
 		}, nil, func(ns string) *unstructured.Unstructured { return configMap(ns, "x", nil) }, apply.Unchanged},
-	} {
-		t.Run(name, func(t *testing.T) {
+	}) {
+		It(tc.reason, func() {
+			t := GinkgoTB()
 			ns, s := namespace(t), newSide(t, "one")
 			obj := tc.obj(ns)
 			s.watch(obj)
@@ -75,10 +76,10 @@ func TestRule22(t *testing.T) {
 			}
 		})
 	}
-}
+})
 
-// TestUnchangedCostsNothing counts at the apiserver: many objects again are no request.
-func TestUnchangedCostsNothing(t *testing.T) {
+var _ = It("The apply of many unchanged objects sends no request", Serial, Label("unchanged-costs-nothing"), func() {
+	t := GinkgoTB()
 	ns, s := namespace(t), newSide(t, "one")
 	var objs []*unstructured.Unstructured
 	for i := range 50 {
@@ -89,7 +90,7 @@ func TestUnchangedCostsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, err := cluster.Requests(context.Background())
-	must(t, err)
+	env.Must(t, err)
 	s.wire.since("")
 	if refused := s.preflight(objs...); refused != nil {
 		t.Error(refused.Err())
@@ -100,7 +101,7 @@ func TestUnchangedCostsNothing(t *testing.T) {
 		}
 	}
 	after, err := cluster.Requests(context.Background())
-	must(t, err)
+	env.Must(t, err)
 	// The LISTs and DELETEs of namespaces that other tests leave are in the count.
 	if since := after.Since(before); since["APPLY configmaps"]+since[env.DryRun+" configmaps"]+since["PATCH configmaps"]+since["GET configmaps"] != 0 {
 		t.Errorf("requests at the apiserver: %v", since)
@@ -108,16 +109,16 @@ func TestUnchangedCostsNothing(t *testing.T) {
 	if sent := s.wire.since(""); sent != nil {
 		t.Errorf("requests by the engine: %v", sent)
 	}
-}
+})
 
-// TestMirrorLags: the mirror's copy may be older than what happened.
-func TestMirrorLags(t *testing.T) {
+var _ = Describe("The mirror's copy may be older than what happened", func() {
 	one, two := map[string]any{"a": "1"}, map[string]any{"a": "2"}
-	data := func(t *testing.T, obj *unstructured.Unstructured) string {
+	data := func(t testing.TB, obj *unstructured.Unstructured) string {
 		value, _, _ := unstructured.NestedString(live(t, obj).Object, "data", "a")
 		return value
 	}
-	t.Run("OurOwnWrite", func(t *testing.T) {
+	It("a write of our own is known", func() {
+		t := GinkgoTB()
 		ns, s := namespace(t), newSide(t, "one")
 		obj, other := configMap(ns, "x", one), configMap(ns, "x", two)
 		s.watch(obj)
@@ -131,14 +132,17 @@ func TestMirrorLags(t *testing.T) {
 			t.Errorf("it has %q", got)
 		}
 	})
-	t.Run("ForeignEdit", func(t *testing.T) {
+	It("an edit by others is put right once it is observed", func() {
+		t := GinkgoTB()
 		ns, s := namespace(t), newSide(t, "one")
 		obj := configMap(ns, "x", one)
 		s.watch(obj)
 		s.does(t, "first", apply.Created, obj)
 		s.shows(obj)
 		release := s.wire.hold(t)
-		edit(t, obj, func(o *unstructured.Unstructured) { must(t, unstructured.SetNestedField(o.Object, "9", "data", "a")) })
+		edit(t, obj, func(o *unstructured.Unstructured) {
+			env.Must(t, unstructured.SetNestedField(o.Object, "9", "data", "a"))
+		})
 		s.does(t, "nothing can be known of the edit yet", apply.Unchanged, obj)
 		release()
 		s.shows(obj)
@@ -147,7 +151,8 @@ func TestMirrorLags(t *testing.T) {
 			t.Errorf("it has %q", got)
 		}
 	})
-	t.Run("GoneUnseen", func(t *testing.T) {
+	It("an object that was deleted unobserved is made anew", func() {
+		t := GinkgoTB()
 		ns, s := namespace(t), newSide(t, "one")
 		obj := configMap(ns, "x", one)
 		s.watch(obj)
@@ -155,13 +160,14 @@ func TestMirrorLags(t *testing.T) {
 		s.shows(obj)
 		remove(t, obj)
 		s.shows(obj)
-		s.mirror.Wrote(c.Live.DeepCopy()) // the answer to our write comes later than the watch has told of its end
+		s.mirror.RecordWrite(c.Live.DeepCopy()) // the answer to our write comes later than the watch has told of its end
 		if seen, _ := s.mirror.Get(apply.IDOf(obj)); seen != nil {
 			t.Error("the mirror shows what the watch has seen go")
 		}
 		s.does(t, "it is made anew", apply.Created, obj)
 	})
-	t.Run("KindWithoutWatch", func(t *testing.T) {
+	It("a kind without a watch is read", func() {
+		t := GinkgoTB()
 		s := newSide(t, "one")
 		review := object("authentication.k8s.io/v1", "TokenReview", "", "x", nil)
 		s.watch(review)
@@ -169,4 +175,4 @@ func TestMirrorLags(t *testing.T) {
 			t.Errorf("a kind that cannot be watched: %v, %v", seen, complete)
 		}
 	})
-}
+})

@@ -58,7 +58,7 @@ func install(b *testing.B, c *env.Cluster, ov *v1beta1.OperatorVersion, name str
 	ctx := context.Background()
 	began := time.Now()
 	must(b, c.Create(ctx, gen.Instance(name, ov, nil)))
-	i, err := c.Await(ctx, ov.Namespace, name, time.Minute, env.Ended(v1beta1.DeployPlan, 1))
+	i, err := c.Await(ctx, ov.Namespace, name, time.Minute, env.PlanEnded(v1beta1.DeployPlan, 1))
 	must(b, err)
 	took := time.Since(began)
 	if st := i.Status.PlanStatus[v1beta1.DeployPlan]; st.Status != v1beta1.Complete {
@@ -110,7 +110,7 @@ func trigger(b *testing.B, c *env.Cluster, namespace, name string) time.Duration
 	i.Spec.PlanExecution = v1beta1.PlanExecution{PlanName: v1beta1.DeployPlan, UID: types.UID(fmt.Sprint(time.Now().UnixNano()))}
 	began := time.Now()
 	must(b, c.Patch(ctx, i, patch))
-	_, err := c.Await(ctx, namespace, name, time.Minute, env.Ended(v1beta1.DeployPlan, 2))
+	_, err := c.Await(ctx, namespace, name, time.Minute, env.PlanEnded(v1beta1.DeployPlan, 2))
 	must(b, err)
 	return time.Since(began)
 }
@@ -142,7 +142,7 @@ func BenchmarkSerialChain(b *testing.B) {
 // for in a minute is measured with the manager stopped, and taken off.
 func BenchmarkIdle(b *testing.B) {
 	e, c := start(b)
-	if !e.Own() {
+	if !e.IsDisposable() {
 		b.Skip("the cluster is not the benchmark's own: its manager cannot be stopped")
 	}
 	ov := gen.Version(namespace(b, c), "idle", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 4), gen.Serial("deploy", "cm"))

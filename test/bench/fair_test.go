@@ -50,7 +50,7 @@ func BenchmarkFairShare(b *testing.B) {
 	close(names)
 	work.Wait()
 	for n := range instances {
-		_, err := c.Await(ctx, crowd.Namespace, fmt.Sprintf("i%d", n), 5*time.Minute, env.Ended(v1beta1.DeployPlan, 1))
+		_, err := c.Await(ctx, crowd.Namespace, fmt.Sprintf("i%d", n), 5*time.Minute, env.PlanEnded(v1beta1.DeployPlan, 1))
 		must(b, err)
 	}
 	b.ReportMetric(float64(usual.Milliseconds()), "ms/usual")

@@ -1,4 +1,3 @@
-// Package conformance runs the kuttl suites that others wrote for KUDO, unmodified: they know of no accounts, so kudo is privileged.
 package conformance
 
 import (
@@ -7,55 +6,69 @@ import (
 	"testing"
 	"time"
 
-	"kudo.dev/kudo/pkg/scenario"
+	. "github.com/onsi/ginkgo/v2"
+
+	"kudo.dev/kudo/pkg/testsuite"
+	"kudo.dev/kudo/test/corpus"
 	"kudo.dev/kudo/test/env"
 )
 
 // alone are suites that assert a Deployment that never becomes ready: they run without Deployment controllers.
 var alone = map[string]bool{"parameter-types-operator": true}
 
-func TestSuites(t *testing.T) {
-	corpus := env.Corpus()
-	if corpus == "" {
-		t.Skip("the suites by others are not there: KUDO_TEST_CORPUS names their folder")
+// cases returns the folders of the cases of others, or none without the corpus.
+func cases() []string {
+	root := corpus.Dir()
+	if root == "" {
+		return nil
 	}
-	for _, profile := range []string{"full", "api"} {
-		t.Run(profile, func(t *testing.T) { run(t, corpus, profile) })
+	dirs, err := testsuite.Cases([]string{filepath.Join(root, "kuttl", "integration"), filepath.Join(root, "kuttl", "e2e")}, "")
+	if err != nil {
+		Fail(err.Error())
 	}
+	return dirs
 }
 
-func run(t *testing.T, corpus, profile string) {
-	e, err := env.Start("--profile", profile, "--privileged")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Stop)
-	cluster, err := scenario.Connect(e.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cluster.Setup(context.Background(), filepath.Join(corpus, "kuttl", "manifests"), "default"); err != nil {
-		t.Fatal(err)
-	}
-	dirs, err := scenario.Cases([]string{filepath.Join(corpus, "kuttl", "integration"), filepath.Join(corpus, "kuttl", "e2e")}, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, dir := range dirs {
-		if alone[filepath.Base(dir)] != (profile == "api") {
+var _ = Describe("A suite that others wrote for KUDO", Label("suites", "corpus"), func() {
+	It("is in the corpus", func() {
+		if corpus.Require(GinkgoTB()); len(cases()) == 0 {
+			Fail("the corpus has no cases")
+		}
+	})
+	for _, dir := range cases() {
+		name := filepath.Base(dir)
+		if alone[name] {
+			It("passes on a control plane without controllers: "+name, SpecPriority(1), Label("slow"), func() {
+				t := GinkgoTB()
+				e, cluster := start(t, "api")
+				t.Cleanup(e.Stop)
+				pass(t, dir, e, cluster)
+			})
 			continue
 		}
-		t.Run(filepath.Base(dir), func(t *testing.T) {
-			t.Parallel()
-			c, err := scenario.Load(dir, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r := &scenario.Runner{Cluster: cluster, Path: e.Path(), Timeout: 2 * time.Minute,
-				Log: func(_, format string, args ...any) { t.Logf(format, args...) }}
-			if result := r.Run(context.Background(), c); result.Err != nil {
-				t.Error(result.Err)
-			}
-		})
+		It("passes: "+name, func() { pass(GinkgoTB(), dir, plane, cluster) })
+	}
+})
+
+// start starts a control plane of a profile, with what the suites expect on it.
+func start(t testing.TB, profile string) (*env.Env, *testsuite.Cluster) {
+	t.Helper()
+	e, err := env.Start("--profile", profile, "--privileged")
+	env.Must(t, err)
+	cluster, err := testsuite.Connect(e.Kubeconfig)
+	env.Must(t, err)
+	env.Must(t, cluster.Setup(context.Background(), filepath.Join(corpus.Require(t), "kuttl", "manifests"), "default"))
+	return e, cluster
+}
+
+// pass runs a case.
+func pass(t testing.TB, dir string, e *env.Env, cluster *testsuite.Cluster) {
+	t.Helper()
+	c, err := testsuite.Load(dir, nil)
+	env.Must(t, err)
+	r := &testsuite.Runner{Cluster: cluster, Path: e.Path(), Timeout: 2 * time.Minute,
+		Log: func(_, format string, args ...any) { t.Logf(format, args...) }}
+	if result := r.Run(context.Background(), c); result.Err != nil {
+		t.Error(result.Err)
 	}
 }

@@ -81,7 +81,7 @@ func differs(shown []string, printed, namespace string) string {
 	return ""
 }
 
-// fails tells whether what a page shows is a failure.
+// fails reports whether what a page shows is a failure.
 func fails(shown []string) bool {
 	for _, line := range shown {
 		if strings.HasPrefix(line, "Error") || strings.HasPrefix(line, "error: ") {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -69,7 +70,7 @@ func collects(t *testing.T) {
 
 // Each page of the documentation does what it shows.
 func TestPages(t *testing.T) {
-	if !suite.Own() {
+	if !suite.IsDisposable() {
 		t.Skip("needs the cache folder of the manager, and a cluster that nobody else uses")
 	}
 	tools := build(t)
@@ -85,6 +86,39 @@ func TestPages(t *testing.T) {
 			follow(t, path, tools)
 		})
 	}
+}
+
+// TestExamples verifies the packages of docs/examples as a reader would: each is valid, and has no warnings.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	packages, err := filepath.Glob(filepath.Join(env.Root(), "docs", "examples", "*", "operator.yaml"))
+	env.Must(t, err)
+	if len(packages) == 0 {
+		t.Fatal("docs/examples has no package")
+	}
+	for _, path := range packages {
+		if out, err := exec.Command(filepath.Join(suite.Bin, "kubectl-kudo"), "package", "verify", "--strict", filepath.Dir(path)).CombinedOutput(); err != nil {
+			t.Errorf("verify %s: %v\n%s", filepath.Base(filepath.Dir(path)), err, out)
+		}
+	}
+}
+
+// TestExcerpts compares blocks that begin with "# in docs/examples/FILE" with that file, of which they show some lines.
+func TestExcerpts(t *testing.T) {
+	t.Parallel()
+	excerpt := regexp.MustCompile("(?s)```yaml\n# in (docs/examples/\\S+)\n(.*?)```")
+	for _, path := range files(t) {
+		for _, m := range excerpt.FindAllStringSubmatch(read(t, path), -1) {
+			if !strings.Contains(unindented(read(t, filepath.Join(env.Root(), filepath.FromSlash(m[1])))), unindented(m[2])) {
+				t.Errorf("%s: %s has no such lines:\n%s", name(path), m[1], m[2])
+			}
+		}
+	}
+}
+
+// unindented returns the lines of a text without their indentation.
+func unindented(text string) string {
+	return regexp.MustCompile(`(?m)^[ \t]+`).ReplaceAllString(text, "")
 }
 
 // build makes the programs that pages use and that are not in bin/.
@@ -109,12 +143,10 @@ func follow(t *testing.T, path, tools string) {
 	}
 	count := map[kind]int{}
 	for _, p := range parts {
-		if count[p.kind]++; p.kind == skipped {
-			t.Logf("%s:%d: not run: %s", name(path), p.line, p.note)
-		}
+		count[p.kind]++
 	}
 	commands := count[script] + count[shown]
-	t.Logf("%s: %d blocks and commands run, %d blocks not run", name(path), commands, count[skipped])
+	t.Logf("%s: %d blocks and commands run, %d blocks that build", name(path), commands, count[skipped])
 	if commands == 0 {
 		return
 	}
@@ -164,7 +196,7 @@ func transcribe(t *testing.T, path string, p part, printed string, took time.Dur
 func place(t *testing.T, namespace, tools string) *session {
 	t.Helper()
 	dir, home := t.TempDir(), t.TempDir()
-	for _, part := range []string{"operators/catalog", "cmd/explore-sample"} {
+	for _, part := range []string{"operators/catalog", "docs/examples", "cmd/explore-sample"} {
 		env.Must(t, os.CopyFS(filepath.Join(dir, filepath.FromSlash(part)), os.DirFS(filepath.Join(env.Root(), filepath.FromSlash(part)))))
 	}
 	config, err := clientcmd.LoadFromFile(suite.Kubeconfig)
@@ -174,10 +206,12 @@ func place(t *testing.T, namespace, tools string) *session {
 	}
 	kubeconfig := filepath.Join(home, "kubeconfig")
 	env.Must(t, clientcmd.WriteToFile(*config, kubeconfig))
+	// crd-tarballs.md finds the folder of the cache beside the kubeconfig, of which this page has a copy.
+	env.Must(t, os.Symlink(filepath.Join(filepath.Dir(suite.Kubeconfig), "manager-cache"), filepath.Join(home, "manager-cache")))
 	state := filepath.Join(home, "state")
 	t.Cleanup(func() { stop(t, state) })
 	return open(t, dir, "PATH="+tools+":"+suite.Path(), "KUBECONFIG="+kubeconfig, "HOME="+home, "KUDO_HOME="+filepath.Join(home, "kudo"),
-		"KUDO_LOCAL_STATE="+state, "XDG_CACHE_HOME="+filepath.Join(home, "cache"), "CACHE="+filepath.Join(filepath.Dir(suite.Kubeconfig), "manager-cache"))
+		"KUDO_LOCAL_STATE="+state, "XDG_CACHE_HOME="+filepath.Join(home, "cache"))
 }
 
 // stop stops the control planes that a page has started.

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,7 +15,11 @@ import (
 )
 
 var (
-	testName     = regexp.MustCompile("`((?:Test|Benchmark|Fuzz)[A-Z]\\w*)`(?: \\(`([a-z/]+)`)?")
+	testName = regexp.MustCompile("`((?:Test|Benchmark|Fuzz)[A-Z]\\w*)`(?: \\(`([a-z/]+)`)?")
+	// A page names the label of specs: `label x` (`folder`).
+	labelName    = regexp.MustCompile("`label ([a-z0-9-]+)`(?: \\(`([a-z/]+)`)?")
+	labels       = regexp.MustCompile(`\bLabel\(([^)]*)\)`)
+	quoted       = regexp.MustCompile(`"([^"]+)"`)
 	testFunction = regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz)[A-Z]\w*)\(`)
 	fenced       = regexp.MustCompile("(?ms)^[ \t]*```.*?^[ \t]*```$")
 	link         = regexp.MustCompile(`\]\(([^)\s]+)\)`)
@@ -31,10 +36,10 @@ func all(t *testing.T) []string {
 	return append(files(t), design...)
 }
 
-// tests are the folders that have a test function, by its name.
-func tests(t *testing.T) map[string][]string {
+// tests are the folders that have a test function, by its name, and those that have a spec, by its labels.
+func tests(t *testing.T) (functions, labeled map[string][]string) {
 	t.Helper()
-	found := map[string][]string{}
+	functions, labeled = map[string][]string{}, map[string][]string{}
 	env.Must(t, filepath.WalkDir(env.Root(), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
 			return err
@@ -42,30 +47,37 @@ func tests(t *testing.T) map[string][]string {
 		text, err := os.ReadFile(path)
 		folder, _ := filepath.Rel(env.Root(), filepath.Dir(path))
 		for _, m := range testFunction.FindAllStringSubmatch(string(text), -1) {
-			found[m[1]] = append(found[m[1]], filepath.ToSlash(folder))
+			functions[m[1]] = append(functions[m[1]], filepath.ToSlash(folder))
+		}
+		for _, list := range labels.FindAllStringSubmatch(string(text), -1) {
+			for _, m := range quoted.FindAllStringSubmatch(list[1], -1) {
+				labeled[m[1]] = append(labeled[m[1]], filepath.ToSlash(folder))
+			}
 		}
 		return err
 	}))
-	return found
+	return functions, labeled
 }
 
-// Each test that a page names is there, in the folder that the page names behind it.
+// Each test and each label of specs that a page names is there, in the folder that the page names behind it.
 func TestNamedTestsExist(t *testing.T) {
 	t.Parallel()
-	functions := tests(t)
+	functions, labeled := tests(t)
 	for _, path := range all(t) {
-		if name(path) == "testing" {
-			continue // its TestSteps and TestAsserts are kinds of files
+		text, page := read(t, path), filepath.Base(path)
+		wantNamed(t, page, labelName.FindAllStringSubmatch(text, -1), labeled)
+		if name(path) != "testing" { // its TestSteps and TestAsserts are kinds of files
+			wantNamed(t, page, testName.FindAllStringSubmatch(text, -1), functions)
 		}
-		for _, m := range testName.FindAllStringSubmatch(read(t, path), -1) {
-			folders := functions[m[1]]
-			there := m[2] == "" && len(folders) > 0
-			for _, folder := range folders {
-				there = there || folder == m[2]
-			}
-			if !there {
-				t.Errorf("%s names %s, which is in %q", filepath.Base(path), m[0], folders)
-			}
+	}
+}
+
+// wantNamed wants each name in one of its folders, or in the one that is named behind it.
+func wantNamed(t *testing.T, page string, named [][]string, folders map[string][]string) {
+	t.Helper()
+	for _, m := range named {
+		if found := folders[m[1]]; len(found) == 0 || m[2] != "" && !slices.Contains(found, m[2]) {
+			t.Errorf("%s names %s, which is in %q", page, m[0], found)
 		}
 	}
 }

@@ -16,12 +16,24 @@ func TestParse(t *testing.T) {
 		{reason: "commands with what they print, and a here document", text: "```console\n$ a\nx\n\ny\n$ b <<END\n1\nEND\nz\n$ c \\\n  d\n```\n", want: []part{
 			{kind: shown, line: 2, text: "a", prints: []string{"x", "y"}}, {kind: shown, line: 6, text: "b <<END\n1\nEND", prints: []string{"z"}}, {kind: shown, line: 10, text: "c \\\n  d"}}},
 		{reason: "a script", text: "text\n```sh\na\nb\n```\n", want: []part{{kind: script, line: 3, text: "a\nb\n"}}},
-		{reason: "hidden commands, on one line and on several", text: "<!-- run: a -->\n<!-- run\nb\nc\n-->\n", want: []part{{kind: hidden, line: 1, text: "a"}, {kind: hidden, line: 2, text: "b\nc"}}},
-		{reason: "files by their first line, by a line above, by a comment", text: "```yaml\n# a/b.yaml\nx: 1\n```\n`c.yaml`\n```yaml\ny: 1\n```\n<!-- file: d.txt -->\n```\nz\n```\n", want: []part{
-			{kind: file, line: 2, text: "# a/b.yaml\nx: 1\n", note: "a/b.yaml"}, {kind: file, line: 7, text: "y: 1\n", note: "c.yaml"}, {kind: file, line: 11, text: "z\n", note: "d.txt"}}},
+		{reason: "hidden commands", text: "<!-- run: kubectl create ns a -->\n", fails: true},
+		{reason: "hidden files", text: "<!-- file: d.txt -->\n```\nz\n```\n", fails: true},
+		{reason: "commands that would not be run", text: "<!-- not run: no reason -->\n```sh\na\n```\n", fails: true},
+		{reason: "a remark", text: "<!-- to be written -->\n", fails: true},
+		{reason: "conditions to wait for, on one line and on several", text: "<!-- wait: kubectl get ns a -->\n<!-- wait:\n! kubectl get ns b | grep -q c\n[ -s d ]\n-->\n", want: []part{
+			{kind: wait, line: 1, text: "until kubectl get ns a; do sleep 0.1; done"}, {kind: wait, line: 2, text: "until ! kubectl get ns b | grep -q c; do sleep 0.1; done"}, {kind: wait, line: 2, text: "until [ -s d ]; do sleep 0.1; done"}}},
+		{reason: "commands that delete", text: "<!-- cleanup: kubectl delete ns a -->\n", want: []part{{kind: cleanup, line: 1, text: "kubectl delete ns a"}}},
+		{reason: "a command in a wait", text: "<!-- wait: kubectl create ns a -->\n", fails: true},
+		{reason: "a command behind a condition", text: "<!-- wait: kubectl get ns a && kubectl create ns b -->\n", fails: true},
+		{reason: "a command in a cleanup", text: "<!-- cleanup:\nkubectl delete ns a\nkubectl create ns b\n-->\n", fails: true},
+		{reason: "a command behind one that deletes", text: "<!-- cleanup: rm a; kubectl create ns b -->\n", fails: true},
+		{reason: "a comment without an end", text: "<!-- wait: kubectl get ns a\n", fails: true},
+		{reason: "files by their first line, and by a line above", text: "```yaml\n# a/b.yaml\nx: 1\n```\n`c.yaml`\n```yaml\ny: 1\n```\n", want: []part{
+			{kind: file, line: 2, text: "# a/b.yaml\nx: 1\n", note: "a/b.yaml"}, {kind: file, line: 7, text: "y: 1\n", note: "c.yaml"}}},
 		{reason: "an example that is no file", text: "```yaml\n# in a.yaml\nx: 1\n```\n"},
-		{reason: "commands that are not run, with the reason", text: "<!-- not run: no reason -->\n```sh\na\n```\n", want: []part{{kind: skipped, line: 2, text: "a\n", note: "no reason"}}},
-		{reason: "make is what runs the test", text: "```sh\nmake a  # b\n```\n", want: []part{{kind: skipped, line: 1, text: "make a  # b\n", note: "make builds and starts the test"}}},
+		{reason: "make is what runs the test", text: "```sh\nmake a  # b\n```\n", want: []part{{kind: skipped, line: 1, text: "make a  # b\n"}}},
+		{reason: "go build, over two lines", text: "```sh\ngo build -o a \\\n  ./b\n```\n", want: []part{{kind: skipped, line: 1, text: "go build -o a \\\n  ./b\n"}}},
+		{reason: "make beside other commands", text: "```sh\nmake a\nb\n```\n", want: []part{{kind: script, line: 2, text: "make a\nb\n"}}},
 		{reason: "commands of another language would be passed over", text: "```bash\nkubectl get pods\n```\n", fails: true},
 		{reason: "output of nothing", text: "```console\nx\n```\n", fails: true},
 		{reason: "a block without an end", text: "```sh\na\n", fails: true},
@@ -62,8 +74,18 @@ func TestDiffers(t *testing.T) {
 	}
 }
 
+// TestParsePages: no page has a command that its readers do not see.
+func TestParsePages(t *testing.T) {
+	t.Parallel()
+	for _, path := range files(t) {
+		if _, err := parse(read(t, path)); err != nil {
+			t.Errorf("%s: %v", name(path), err)
+		}
+	}
+}
+
 // FuzzParse: no page breaks the parser.
 func FuzzParse(f *testing.F) {
-	f.Add("```console\n$ a <<END\nEND\n```\n<!-- run: x -->\n`a.yaml`\n```yaml\nx\n```\n")
+	f.Add("```console\n$ a <<END\nEND\n```\n<!-- wait: x -->\n`a.yaml`\n```yaml\nx\n```\n")
 	f.Fuzz(func(_ *testing.T, text string) { _, _ = parse(text) })
 }

@@ -15,12 +15,14 @@ const (
 	// shown is a command of a block of console. What the page shows below it is what it must print; below nothing, it must
 	// only succeed. One that shows a line that begins with Error or error must fail.
 	shown
-	// hidden is <!-- run … -->: commands that readers need not see, such as what a page takes for granted.
-	hidden
-	// file is a block of yaml whose first line is "# NAME", or that stands below a line `NAME` or <!-- file: NAME -->. All files
-	// of a page are there before its first command.
+	// wait is <!-- wait: CONDITION -->: conditions, one a line, each of which is tried until it holds. A reader is slow enough.
+	wait
+	// cleanup is <!-- cleanup: COMMAND -->: commands that delete what the page made, and that no later line depends on.
+	cleanup
+	// file is a block of yaml whose first line is "# NAME", or that stands below a line `NAME`. All files of a page are written
+	// before its first command.
 	file
-	// skipped is a block of commands below <!-- not run: REASON -->, or of make's alone: make builds and starts the test.
+	// skipped is a block of sh that only builds the programs, by make and go build: the test is started with them.
 	skipped
 )
 
@@ -33,17 +35,19 @@ type part struct {
 	text string
 	// prints is what the page shows below a command.
 	prints []string
-	// note is the name of a file, or the reason why a block is not run.
+	// note is the name of a file.
 	note string
 }
 
 var (
 	fileLine  = regexp.MustCompile(`^# (\S+\.ya?ml)\n`)
-	fileAbove = regexp.MustCompile("^(?:<!-- file: (\\S+) -->|`(\\S+\\.yaml)`)$")
-	notRun    = regexp.MustCompile(`^<!-- not run: (.+) -->$`)
+	fileAbove = regexp.MustCompile("^`(\\S+\\.yaml)`$")
 	heredoc   = regexp.MustCompile(`<<'?([A-Z]+)'?$`)
-	onlyMake  = regexp.MustCompile(`^(make [^\n]*\n)+$`)
+	onlyBuild = regexp.MustCompile(`^((make|go build) ([^\n]*\\\n)*[^\n]*[^\\\n]\n)+$`)
 	looksRun  = regexp.MustCompile(`(?m)^(\$ |kubectl |kudo-local |make )`)
+	// conditions only read, and cleanups only delete: a comment must not hold a command that readers need.
+	conditions = regexp.MustCompile(`^(! )?(kubectl (kudo )?get |kubectl kudo plan status |kubectl wait |\[ -s )[^;&>]*$`)
+	cleanups   = regexp.MustCompile(`^(kubectl delete |kubectl kudo (uninstall|uninstall-version|init --remove) |kudo-local down |rm )[^;&>|]*$`)
 )
 
 // reader goes through a page by lines.
@@ -53,7 +57,8 @@ type reader struct {
 	parts []part
 }
 
-// parse takes a page apart. It refuses blocks that look like commands and would not be run.
+// parse takes a page apart. It refuses blocks that look like commands and would not be run, and comments other than those of
+// wait and cleanup: a reader must see every command that a later line depends on.
 func parse(text string) ([]part, error) {
 	r := &reader{lines: strings.Split(text, "\n")}
 	above := ""
@@ -64,8 +69,8 @@ func parse(text string) ([]part, error) {
 			if err := r.block(strings.TrimPrefix(line, "```"), above); err != nil {
 				return nil, err
 			}
-		case strings.HasPrefix(line, "<!-- run"):
-			if err := r.hidden(); err != nil {
+		case strings.HasPrefix(line, "<!--"):
+			if err := r.comment(); err != nil {
 				return nil, err
 			}
 		default:
@@ -78,23 +83,38 @@ func parse(text string) ([]part, error) {
 	return r.parts, nil
 }
 
-// hidden reads a comment of commands, on one line or several.
-func (r *reader) hidden() error {
+// comment reads a comment, on one line or several.
+func (r *reader) comment() error {
 	first := r.at
-	var lines []string
-	for ; r.at < len(r.lines); r.at++ {
-		line, ends := strings.CutSuffix(r.lines[r.at], "-->")
-		if r.at == first {
-			line = strings.TrimPrefix(strings.TrimPrefix(line, "<!-- run"), ":")
-		}
-		lines = append(lines, line)
-		if ends {
-			r.at++
-			r.parts = append(r.parts, part{kind: hidden, line: first + 1, text: strings.TrimSpace(strings.Join(lines, "\n"))})
-			return nil
-		}
+	for r.at < len(r.lines) && !strings.HasSuffix(strings.TrimSpace(r.lines[r.at]), "-->") {
+		r.at++
 	}
-	return fmt.Errorf("line %d: the comment does not end", first+1)
+	if r.at == len(r.lines) {
+		return fmt.Errorf("line %d: the comment does not end", first+1)
+	}
+	r.at++
+	text := strings.TrimSpace(strings.Join(r.lines[first:r.at], "\n"))
+	text = strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(text, "<!--"), "-->"))
+	name := regexp.MustCompile(`^[a-z]*`).FindString(text)
+	text = strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(text, name), ":"))
+	k, allowed := wait, conditions
+	switch name {
+	case "wait":
+	case "cleanup":
+		k, allowed = cleanup, cleanups
+	default:
+		return fmt.Errorf("line %d: the comment is neither wait nor cleanup: show readers what it says", first+1)
+	}
+	for _, line := range strings.Split(text, "\n") {
+		if !allowed.MatchString(line) {
+			return fmt.Errorf("line %d: %q does not only wait or delete: show readers the command", first+1, line)
+		}
+		if k == wait {
+			line = "until " + line + "; do sleep 0.1; done"
+		}
+		r.parts = append(r.parts, part{kind: k, line: first + 1, text: line})
+	}
+	return nil
 }
 
 // block reads a fenced block, which may be indented.
@@ -113,17 +133,9 @@ func (r *reader) block(language, above string) error {
 		lines = append(lines, strings.TrimPrefix(r.lines[r.at], indent))
 	}
 	text := strings.Join(lines, "\n") + "\n"
-	commands := language == "sh" || language == "console"
-	if reason := notRun.FindStringSubmatch(above); reason != nil {
-		if !commands {
-			return fmt.Errorf("line %d: only commands can be left out, and this is a block of %q", first, language)
-		}
-		r.parts = append(r.parts, part{kind: skipped, line: first, text: text, note: reason[1]})
-		return nil
-	}
 	switch {
-	case language == "sh" && onlyMake.MatchString(text):
-		r.parts = append(r.parts, part{kind: skipped, line: first, text: text, note: "make builds and starts the test"})
+	case language == "sh" && onlyBuild.MatchString(text):
+		r.parts = append(r.parts, part{kind: skipped, line: first, text: text})
 	case language == "sh":
 		r.parts = append(r.parts, part{kind: script, line: first + 1, text: text})
 	case language == "console":
@@ -131,8 +143,7 @@ func (r *reader) block(language, above string) error {
 	case looksRun.MatchString(text):
 		return fmt.Errorf("line %d: a block of %q with commands: call it sh or console", first, language)
 	case fileAbove.MatchString(above):
-		m := fileAbove.FindStringSubmatch(above)
-		r.parts = append(r.parts, part{kind: file, line: first + 1, text: text, note: m[1] + m[2]})
+		r.parts = append(r.parts, part{kind: file, line: first + 1, text: text, note: fileAbove.FindStringSubmatch(above)[1]})
 	case language == "yaml" && fileLine.MatchString(text):
 		r.parts = append(r.parts, part{kind: file, line: first + 1, text: text, note: fileLine.FindStringSubmatch(text)[1]})
 	}

@@ -47,13 +47,13 @@ func (c *Cluster) Account(ctx context.Context, namespace string) error {
 func (c *Cluster) awaitRight(ctx context.Context, user string, right authorizationv1.ResourceAttributes) error {
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
-	for deadline := time.Now().Add(Long); ; {
+	for deadline := time.Now().Add(DefaultTimeout); ; {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &right}}
 		if err := c.Create(ctx, review); err != nil || review.Status.Allowed {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("after %s: %s may not %s %s in namespace %s", Long, user, right.Verb, right.Resource, right.Namespace)
+			return fmt.Errorf("after %s: %s may not %s %s in namespace %s", DefaultTimeout, user, right.Verb, right.Resource, right.Namespace)
 		}
 		<-ticker.C
 	}

@@ -107,8 +107,8 @@ func describe(i *v1beta1.Instance, err error) error {
 	return fmt.Errorf("instance %s/%s: %+v, conditions %+v: %w", i.Namespace, i.Name, i.Status.AggregatedStatus, i.Status.Conditions, err)
 }
 
-// Ended is a predicate: the plan's newest run has a number of at least n and has ended.
-func Ended(plan string, n int64) func(*v1beta1.Instance) bool {
+// PlanEnded is a predicate: the plan's newest run has a number of at least n and has ended.
+func PlanEnded(plan string, n int64) func(*v1beta1.Instance) bool {
 	return func(i *v1beta1.Instance) bool {
 		return i != nil && i.Status.PlanStatus[plan].Revision >= n && i.Status.PlanStatus[plan].Status.IsTerminal()
 	}

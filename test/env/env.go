@@ -3,6 +3,7 @@ package env
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -25,19 +26,6 @@ type Env struct {
 func Root() string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
-}
-
-// Corpus is the folder of packages and suites by others, or "" if it is not there: KUDO_TEST_CORPUS, or a folder beside
-// the project.
-func Corpus() string {
-	dir := os.Getenv("KUDO_TEST_CORPUS")
-	if dir == "" {
-		dir = filepath.Join(Root(), "..", "shared", "corpus")
-	}
-	if _, err := os.Stat(dir); err != nil {
-		return ""
-	}
-	return dir
 }
 
 // Start brings a control plane with kudo up. The arguments go to kudo-local up.
@@ -74,8 +62,23 @@ func start(args []string) (*Env, error) {
 	return e, nil
 }
 
-// Own tells whether the control plane is the test's own, so that its parts may be killed.
-func (e *Env) Own() bool { return e.state != "" }
+// shared is what another process needs to use a control plane.
+type shared struct{ Kubeconfig, Bin, Name, State string }
+
+// Share returns the control plane as data for Join.
+func (e *Env) Share() ([]byte, error) {
+	return json.Marshal(shared{e.Kubeconfig, e.Bin, e.name, e.state})
+}
+
+// Join returns the control plane that another process has started. That process alone stops it.
+func Join(data []byte) (*Env, error) {
+	s := shared{}
+	err := json.Unmarshal(data, &s)
+	return &Env{Kubeconfig: s.Kubeconfig, Bin: s.Bin, name: s.Name, state: s.State}, err
+}
+
+// IsDisposable reports whether the control plane is the test's own, so that its parts may be killed.
+func (e *Env) IsDisposable() bool { return e != nil && e.state != "" }
 
 // Local runs kudo-local on the test's control plane.
 func (e *Env) Local(args ...string) (string, error) {
@@ -91,7 +94,7 @@ func (e *Env) Local(args ...string) (string, error) {
 
 // Stop stops the control plane and deletes its data.
 func (e *Env) Stop() {
-	if !e.Own() {
+	if !e.IsDisposable() {
 		return
 	}
 	if out, err := e.Local("down", "--delete"); err != nil {
@@ -117,6 +120,10 @@ func (e *Env) Kudo(args ...string) (string, int) {
 
 // ManagerKubeconfig has the rights of the manager's ServiceAccount. Only for a control plane of the test's own.
 func (e *Env) ManagerKubeconfig() string { return filepath.Join(e.state, e.name, "manager.kubeconfig") }
+
+// AuditLog is the log of all requests at the API server. Only for a control plane of the test's own that was started with
+// --audit-log.
+func (e *Env) AuditLog() string { return filepath.Join(e.state, e.name, "logs", "audit.log") }
 
 // Manager is the manager as a process of the test's own, under the rights of its ServiceAccount. Only for a control
 // plane of the test's own, whose manager has been killed.

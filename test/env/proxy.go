@@ -92,7 +92,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// IsWrite tells whether a request changes anything that counts: events, leases and reviews of rights are written at times
+// IsWrite reports whether a request changes anything that counts: events, leases and reviews of rights are written at times
 // of their own, and dry runs change nothing.
 func IsWrite(r *http.Request) bool {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.URL.Query().Get("dryRun") != "" {
@@ -106,7 +106,7 @@ func IsWrite(r *http.Request) bool {
 	return true
 }
 
-// IsWatch tells whether a request is a watch.
+// IsWatch reports whether a request is a watch.
 func IsWatch(r *http.Request) bool {
 	watch, _ := strconv.ParseBool(r.URL.Query().Get("watch"))
 	return watch
@@ -136,11 +136,11 @@ func Twice(r *http.Request, forward Forward, second bool) (*http.Response, error
 // Refuse is an answer of the apiserver's form with an HTTP status. A 429 and a 503 ask to come back after a second, as the
 // apiserver's do.
 func Refuse(r *http.Request, code int, reason metav1.StatusReason) (*http.Response, error) {
-	return RefuseSaying(r, code, reason, "refused by a test: "+http.StatusText(code))
+	return RefuseWithMessage(r, code, reason, "refused by a test: "+http.StatusText(code))
 }
 
-// RefuseSaying is Refuse with a text of its own.
-func RefuseSaying(r *http.Request, code int, reason metav1.StatusReason, text string) (*http.Response, error) {
+// RefuseWithMessage is Refuse with a text of its own.
+func RefuseWithMessage(r *http.Request, code int, reason metav1.StatusReason, text string) (*http.Response, error) {
 	status := metav1.Status{Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: text}
 	status.APIVersion, status.Kind = "v1", "Status"
 	body, err := json.Marshal(status)

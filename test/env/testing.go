@@ -3,7 +3,10 @@ package env
 import (
 	"context"
 	"fmt"
+	"iter"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,14 +20,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Long bounds every wait for something that takes moments; the garbage collector learns of kudo's kinds only after half
+// DefaultTimeout bounds every wait for something that takes moments; the garbage collector learns of kudo's kinds only after half
 // a minute of a cluster's life.
-const Long = 2 * time.Minute
+const DefaultTimeout = 2 * time.Minute
 
 // Suite is a control plane with kudo that the tests of a package share.
 type Suite struct {
 	*Env
 	*Cluster
+	// Setup is called before the tests, when the control plane is there. The function that it returns is called after them,
+	// while the control plane still runs; its error fails the suite. Setup and the function may be nil.
+	Setup func() (teardown func() error, err error)
 }
 
 // Main runs the tests of a package on a control plane of theirs. It is called by TestMain, and fills the suite in.
@@ -44,7 +50,43 @@ func (s *Suite) run(m *testing.M, args ...string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	return m.Run()
+	var teardown func() error
+	if s.Setup != nil {
+		if teardown, err = s.Setup(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	code := m.Run()
+	if teardown != nil {
+		if err := teardown(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	return code
+}
+
+// Begin starts the control plane in the first process of a Ginkgo suite. It returns what each process gives to Join.
+func (s *Suite) Begin(t testing.TB, args ...string) []byte {
+	t.Helper()
+	plane, err := Start(args...)
+	Must(t, err)
+	s.Env = plane // from here on, Stop stops it
+	data, err := plane.Share()
+	Must(t, err)
+	return data
+}
+
+// Join connects a process of a Ginkgo suite to the control plane that the first process has started.
+func (s *Suite) Join(t testing.TB, data []byte) {
+	t.Helper()
+	ctrllog.SetLogger(zap.New())
+	var err error
+	s.Env, err = Join(data)
+	Must(t, err)
+	s.Cluster, err = s.Connect()
+	Must(t, err)
 }
 
 // Must ends the test on an error.
@@ -87,7 +129,28 @@ func Read[T client.Object](t testing.TB, c client.Reader, obj T, ns, name string
 // Eventually polls for what has no watch of ours. holds says why it does not; empty if it does.
 func Eventually(t testing.TB, what string, holds func() string) {
 	t.Helper()
-	Within(t, Long, what, holds)
+	Within(t, DefaultTimeout, what, holds)
+}
+
+// Condition is for Eventually and Within, of what either holds or does not, for no reason that it could name.
+func Condition(holds func() bool) func() string {
+	return func() string {
+		if holds() {
+			return ""
+		}
+		return "it does not hold"
+	}
+}
+
+// Sorted ranges over the cases of a table by their names: each process of a Ginkgo suite must have the same order of specs.
+func Sorted[V any](cases map[string]V) iter.Seq2[string, V] {
+	return func(yield func(string, V) bool) {
+		for _, name := range slices.Sorted(maps.Keys(cases)) {
+			if !yield(name, cases[name]) {
+				return
+			}
+		}
+	}
 }
 
 // Within is Eventually for what may take more or less time.

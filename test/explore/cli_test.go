@@ -4,17 +4,18 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
 
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
 )
 
-// TestLiveRun: with --live those are asked that the manager asks, and the output tells who answers.
-func TestLiveRun(t *testing.T) {
+var _ = It("The command explore run --live asks those whom the manager asks, and prints who answers", Serial, func() {
+	t := GinkgoTB()
 	define(t, kind("Kettle", "kettles"))
 	ns := suite.NewNamespace(t)
-	i := install(t, operator(ns, [][2]string{{"web", deployment}, {"kettle", "apiVersion: explore.example.com/v1\nkind: Kettle\nmetadata: {name: kettle}\nspec: {litres: 2}\n"}},
+	i := install(t, operator(ns, [][2]string{{"web", deployment}, {"kettle", "apiVersion: explore.example.com/v1\nkind: Kettle\nmetadata: {name: kettle}\nspec: {liters: 2}\n"}},
 		gen.Param("REPLICAS", "3", ""), gen.Param("WORD", "one", "")), nil)
 	complete(t, i, 1)
 	run := func(code int, args ...string) string {
@@ -42,4 +43,4 @@ func TestLiveRun(t *testing.T) {
 	env.Contains(t, run(0, "--operation", "InterpretHealth", "--live", "gadget.explore.example.com/g"), "webhook gadgets/gadgets.example.com is not asked", "shop/teacher", "answered by: native")
 	merge(t, parse(t, inside)[0], `{"webhooks":[{"name":"gadgets.example.com","rules":[{"operations":["ExploreHealthy"],"apiGroups":["explore.example.com"],"apiVersions":["*"],"resources":["gadgets"]}],"clientConfig":{"url":"https://127.0.0.1:1/x"},"exploreReviewVersions":["v1alpha1"]}]}`, false)
 	env.Contains(t, run(1, "--operation", "InterpretHealth", "--live", "gadget.explore.example.com/g"), "ExploreHealthy of Gadget "+ns+"/g is unknown", "webhook gadgets/gadgets.example.com", "connection refused")
-}
+})

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/ginkgo/v2"
 	"k8s.io/utils/clock"
 
 	"kudo.dev/kudo/pkg/explore/library"
@@ -14,8 +15,8 @@ import (
 	"kudo.dev/kudo/test/env"
 )
 
-// TestKettle does what docs/explore.md says of its script; test/docs runs the commands of the page.
-func TestKettle(t *testing.T) {
+var _ = It("The script of the page on exploring does what the page says", Serial, func() {
+	t := GinkgoTB()
 	page := read(t, filepath.Join(env.Root(), "docs", "explore.md"))
 	rules := regexp.MustCompile("(?s)```yaml\n(# rules/kettles.yaml\n.*?)```").FindStringSubmatch(page)
 	if rules == nil {
@@ -23,10 +24,10 @@ func TestKettle(t *testing.T) {
 	}
 	create(t, rules[1])
 	boil(t, page, suite.NewNamespace(t))
-}
+})
 
 // boil does what the page says of its script.
-func boil(t *testing.T, page, ns string) {
+func boil(t testing.TB, page, ns string) {
 	t.Helper()
 	const group = "kitchen.example.com/v1"
 	define(t, strings.ReplaceAll(kind("Kettle", "kettles"), "explore.example.com", "kitchen.example.com"))
@@ -44,8 +45,8 @@ func boil(t *testing.T, page, ns string) {
 	complete(t, i, 1)
 }
 
-// TestBundledKinds: the page lists the kinds that come with kudo, and no others.
-func TestBundledKinds(t *testing.T) {
+var _ = It("The page on exploring lists the kinds that come with kudo, and no others", func() {
+	t := GinkgoTB()
 	layer, err := library.New(lua.New(clock.RealClock{}.Now, lua.DefaultLimits()))
 	env.Must(t, err)
 	var want []string
@@ -75,4 +76,4 @@ func TestBundledKinds(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("docs/explore.md: -library +page:\n%s", diff)
 	}
-}
+})

@@ -1,5 +1,3 @@
-// Package explore tests on a real control plane, under the rights that the manifests give the manager, how webhooks,
-// fields and scripts change what plans do.
 package explore
 
 import (
@@ -22,13 +20,6 @@ import (
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
 )
-
-var (
-	suite env.Suite
-	ctx   = context.Background()
-)
-
-func TestMain(m *testing.M) { suite.Main(m) }
 
 // read reads a file, in which words are replaced by pairs.
 func read(t testing.TB, file string, pairs ...string) string {
@@ -169,7 +160,7 @@ func set(t testing.TB, i *v1beta1.Instance, spec string) {
 // complete waits for the end of a run of deploy, which must have succeeded.
 func complete(t testing.TB, i *v1beta1.Instance, atLeast int64) *v1beta1.Instance {
 	t.Helper()
-	now, err := suite.Await(ctx, i.Namespace, i.Name, env.Long, env.Ended(v1beta1.DeployPlan, atLeast))
+	now, err := suite.Await(ctx, i.Namespace, i.Name, env.DefaultTimeout, env.PlanEnded(v1beta1.DeployPlan, atLeast))
 	env.Must(t, err)
 	if st := now.Status.PlanStatus[v1beta1.DeployPlan]; st.Status != v1beta1.Complete {
 		t.Fatalf("deploy ended with %s: %s", st.Status, st.Message)
@@ -182,7 +173,7 @@ func says(t testing.TB, i *v1beta1.Instance, texts ...string) v1beta1.ExecutionS
 	t.Helper()
 	status := v1beta1.ExecutionStatus("")
 	last := ""
-	_, err := suite.Await(ctx, i.Namespace, i.Name, env.Long, func(now *v1beta1.Instance) bool {
+	_, err := suite.Await(ctx, i.Namespace, i.Name, env.DefaultTimeout, func(now *v1beta1.Instance) bool {
 		if now == nil {
 			return false
 		}

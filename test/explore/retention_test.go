@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/onsi/ginkgo/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,9 +38,9 @@ spec:
 
 const group = "explore.example.com/v1"
 
-// controller makes each Tank hold 5 litres, as a controller that writes into spec does, and counts in status.writes how
+// controller makes each Tank hold 5 liters, as a controller that writes into spec does, and counts in status.writes how
 // often it had to. It runs until the test ends.
-func controller(t *testing.T) {
+func controller(t testing.TB) {
 	t.Helper()
 	work, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -64,31 +65,33 @@ func controller(t *testing.T) {
 }
 
 func fill(work context.Context, tank *unstructured.Unstructured) {
-	if field(tank, "spec.litres") == "5" {
+	if field(tank, "spec.liters") == "5" {
 		return
 	}
 	writes, _, _ := unstructured.NestedInt64(tank.Object, "status", "writes")
-	_ = unstructured.SetNestedField(tank.Object, int64(5), "spec", "litres")
+	_ = unstructured.SetNestedField(tank.Object, int64(5), "spec", "liters")
 	if suite.Update(work, tank) != nil { // changed in the meantime: looked at again
 		return
 	}
 	_ = suite.Status().Patch(work, tank, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"writes":%d}}`, writes+1)))
 }
 
-// TestStories runs the two stories of the proposal as suites: a built-in method that is overridden, and a controller
-// that writes into spec, with which each plan run fights without retention, and with which none does with it.
-func TestStories(t *testing.T) {
-	define(t, kind("Tank", "tanks"))
-	controller(t)
+var _ = Describe("A story of the proposal runs as a suite:", Ordered, ContinueOnFailure, Label("scenarios"), func() {
+	BeforeAll(func() {
+		t := GinkgoTB()
+		define(t, kind("Tank", "tanks"))
+		controller(t)
+	})
 	for _, story := range []string{"override", "controller"} {
-		t.Run(story, func(t *testing.T) {
+		It(story, func() {
+			t := GinkgoTB()
 			t.Log(suite.MustKudo(t, 0, "test", "testdata/suites/"+story, "--timeout", "60"))
 		})
 	}
-}
+})
 
-// TestAutoscaler: the number of replicas that an autoscaler set stays, and none is needed for that.
-func TestAutoscaler(t *testing.T) {
+var _ = It("The number of replicas that an autoscaler set stays, without a rule", func() {
+	t := GinkgoTB()
 	ns := suite.NewNamespace(t)
 	i := install(t, operator(ns, [][2]string{{"web", deployment}}, gen.Param("REPLICAS", "2", ""), gen.Param("WORD", "one", "")), nil)
 	complete(t, i, 1)
@@ -105,12 +108,12 @@ func TestAutoscaler(t *testing.T) {
 			t.Errorf("after %s: %s replicas, want %s", step, got, want)
 		}
 	}
-}
+})
 
 // settled waits until no plan runs or is queued, and spec was seen.
-func settled(t *testing.T, i *v1beta1.Instance) *v1beta1.Instance {
+func settled(t testing.TB, i *v1beta1.Instance) *v1beta1.Instance {
 	t.Helper()
-	now, err := suite.Await(ctx, i.Namespace, i.Name, env.Long, func(now *v1beta1.Instance) bool {
+	now, err := suite.Await(ctx, i.Namespace, i.Name, env.DefaultTimeout, func(now *v1beta1.Instance) bool {
 		return now != nil && now.Status.ObservedGeneration == now.Generation && now.Status.AggregatedStatus.ActivePlanName == "" &&
 			len(now.Status.Queue) == 0 && now.Status.Baseline != nil && now.Status.Baseline.Suspended == now.Spec.Suspend
 	})
@@ -130,14 +133,13 @@ spec:
       containers: [{name: server, image: nginx, env: [{name: WORD, value: "{{ .Params.WORD }}"}], resources: {requests: {cpu: 10m, memory: 16Mi}}}]
 `
 
-// TestSuspend: suspended, nothing runs; taken back, all runs as before. The number of replicas that a Config keeps does
-// neither prevent the one nor the other.
-func TestSuspend(t *testing.T) {
-	for name, tc := range map[string]struct{ reason, config string }{
-		"Plain":    {"kinds of Kubernetes", ""},
-		"Retained": {"replicas that a Config keeps", "apiVersion: config.kudo.dev/v1alpha1\nkind: Config\nmetadata: {name: replicas}\nspec: {retentions: [{apiVersion: apps/v1, kind: Deployment, fields: ['{.spec.replicas}']}]}\n"},
+var _ = Describe("A suspended Instance runs nothing, and runs as before afterwards, with", Serial, func() {
+	for _, tc := range []struct{ reason, config string }{
+		{"kinds of Kubernetes", ""},
+		{"replicas that a Config keeps", "apiVersion: config.kudo.dev/v1alpha1\nkind: Config\nmetadata: {name: replicas}\nspec: {retentions: [{apiVersion: apps/v1, kind: Deployment, fields: ['{.spec.replicas}']}]}\n"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		It(tc.reason, func() {
+			t := GinkgoTB()
 			if tc.config != "" {
 				teach(t, tc.config)
 			}
@@ -166,38 +168,38 @@ func TestSuspend(t *testing.T) {
 			}
 		})
 	}
-}
+})
 
-// TestRetainedMatch: what a controller wrote into an object that is shared is no mismatch if a Config keeps it.
-func TestRetainedMatch(t *testing.T) {
+var _ = It("What a controller wrote into a shared object is no mismatch if a Config keeps it", Serial, func() {
+	t := GinkgoTB()
 	define(t, kind("Tank", "tanks"))
 	name := fmt.Sprintf("pool%d", time.Now().UnixNano()%1e6)
 	ns := suite.NewNamespace(t)
 	version := func(place string) *v1beta1.OperatorVersion {
-		return gen.Version(place, "pool", gen.Template("pool.yaml", "apiVersion: explore.example.com/v1\nkind: Tank\nmetadata: {name: "+name+", namespace: "+ns+"}\nspec: {litres: 1}\n"),
+		return gen.Version(place, "pool", gen.Template("pool.yaml", "apiVersion: explore.example.com/v1\nkind: Tank\nmetadata: {name: "+name+", namespace: "+ns+"}\nspec: {liters: 1}\n"),
 			gen.Apply("pool", "pool.yaml"), gen.Serial("install", "pool"), gen.InstallPlan("install"), gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))
 	}
 	first := version(ns)
 	env.Must(t, suite.Create(ctx, first))
 	installed(t, first, v1beta1.Complete)
-	merge(t, live(t, group, "Tank", ns, name), `{"spec":{"litres":5}}`, false)
+	merge(t, live(t, group, "Tank", ns, name), `{"spec":{"liters":5}}`, false)
 	second := version(suite.NewNamespace(t))
 	env.Must(t, suite.Create(ctx, second))
-	env.Contains(t, installed(t, second, v1beta1.FatalError), name, "litres")
-	teach(t, "apiVersion: config.kudo.dev/v1alpha1\nkind: Config\nmetadata: {name: pools}\nspec: {retentions: [{apiVersion: explore.example.com/v1, kind: Tank, fields: ['{.spec.litres}']}]}\n")
+	env.Contains(t, installed(t, second, v1beta1.FatalError), name, "liters")
+	teach(t, "apiVersion: config.kudo.dev/v1alpha1\nkind: Config\nmetadata: {name: pools}\nspec: {retentions: [{apiVersion: explore.example.com/v1, kind: Tank, fields: ['{.spec.liters}']}]}\n")
 	third := version(suite.NewNamespace(t))
 	env.Must(t, suite.Create(ctx, third))
 	installed(t, third, v1beta1.Complete)
-	if got := field(live(t, group, "Tank", ns, name), "spec.litres"); got != "5" {
-		t.Errorf("what the controller wrote stays: %s litres", got)
+	if got := field(live(t, group, "Tank", ns, name), "spec.liters"); got != "5" {
+		t.Errorf("what the controller wrote stays: %s liters", got)
 	}
 	for _, ov := range []*v1beta1.OperatorVersion{first, second, third} {
 		env.Must(t, suite.Delete(ctx, ov))
 	}
-}
+})
 
 // installed waits for the end of an install plan, and returns its message.
-func installed(t *testing.T, ov *v1beta1.OperatorVersion, want v1beta1.ExecutionStatus) string {
+func installed(t testing.TB, ov *v1beta1.OperatorVersion, want v1beta1.ExecutionStatus) string {
 	t.Helper()
 	message := ""
 	env.Eventually(t, "an install plan that is "+string(want), func() string {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	. "github.com/onsi/ginkgo/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kudo.dev/kudo/test/env"
@@ -16,9 +17,8 @@ func config(name, apiVersion, kind, scripts string) string {
 		strings.ReplaceAll(strings.TrimSpace(scripts), "\n", "\n    ") + "\n"
 }
 
-// TestHealthScript: a user's script decides instead of kudo's own rules, also on a kind of Kubernetes; a change of it is
-// gone by at once.
-func TestHealthScript(t *testing.T) {
+var _ = It("A script of a user decides instead of kudo's own rules, also on a kind of Kubernetes, and a change of it is followed at once", Serial, Label("health-script"), func() {
+	t := GinkgoTB()
 	ns := suite.NewNamespace(t)
 	const name = "deployment-health"
 	teach(t, config(name, "apps/v1", "Deployment", "healthLua: |\n  if (observedObj.metadata.labels or {}).signed == 'yes' then return true end\n  return false, 'waits for a signature'"))
@@ -34,82 +34,85 @@ func TestHealthScript(t *testing.T) {
 	says(t, i, "is never done")
 	env.Must(t, suite.Delete(ctx, configOf(t, name)))
 	complete(t, i, 3)
-}
+})
 
-func configOf(t *testing.T, name string) *unstructured.Unstructured {
+func configOf(t testing.TB, name string) *unstructured.Unstructured {
 	t.Helper()
 	return live(t, "config.kudo.dev/v1alpha1", "Config", "", name)
 }
 
-// TestStatusToCome: an object without status is ready once applied, unless a rule says that a status is to come.
-func TestStatusToCome(t *testing.T) {
-	define(t, kind("Kettle", "kettles"))
-	const kettle = "apiVersion: explore.example.com/v1\nkind: Kettle\nmetadata: {name: kettle}\nspec: {litres: 1}\n"
-	bare := suite.NewNamespace(t)
-	complete(t, install(t, operator(bare, [][2]string{{"kettle", kettle}}), nil), 1)
-	teach(t, config("kettles", group, "Kettle", `healthLua: |
+var _ = Describe("Rules for one kind:", Ordered, ContinueOnFailure, func() {
+	It("An object without status is ready once applied, unless a rule says that a status is to come", func() {
+		t := GinkgoTB()
+		define(t, kind("Kettle", "kettles"))
+		const kettle = "apiVersion: explore.example.com/v1\nkind: Kettle\nmetadata: {name: kettle}\nspec: {liters: 1}\n"
+		bare := suite.NewNamespace(t)
+		complete(t, install(t, operator(bare, [][2]string{{"kettle", kettle}}), nil), 1)
+		teach(t, config("kettles", group, "Kettle", `healthLua: |
   local status = observedObj.status
   if status == nil or status.temperature == nil then return false, 'has no status yet' end
   return status.temperature >= 100, 'is at ' .. status.temperature .. ' degrees'
 statusLua: |
   return {temperature = observedObj.status and observedObj.status.temperature}`))
-	ns := suite.NewNamespace(t)
-	i := install(t, operator(ns, [][2]string{{"kettle", kettle}}), nil)
-	says(t, i, "Kettle "+ns+"/kettle", "has no status yet")
-	merge(t, live(t, group, "Kettle", ns, "kettle"), `{"status":{"temperature":60}}`, true)
-	says(t, i, "is at 60 degrees")
-	merge(t, live(t, group, "Kettle", ns, "kettle"), `{"status":{"temperature":100}}`, true)
-	complete(t, i, 1)
-	env.Eventually(t, "the status in that of the Instance", func() string { return reflected(t, i, "Kettle", `{"temperature":100}`) })
-	merge(t, live(t, group, "Kettle", ns, "kettle"), `{"status":{"temperature":110}}`, true)
-	env.Eventually(t, "a change of it", func() string { return reflected(t, i, "Kettle", `{"temperature":110}`) })
-}
+		ns := suite.NewNamespace(t)
+		i := install(t, operator(ns, [][2]string{{"kettle", kettle}}), nil)
+		says(t, i, "Kettle "+ns+"/kettle", "has no status yet")
+		merge(t, live(t, group, "Kettle", ns, "kettle"), `{"status":{"temperature":60}}`, true)
+		says(t, i, "is at 60 degrees")
+		merge(t, live(t, group, "Kettle", ns, "kettle"), `{"status":{"temperature":100}}`, true)
+		complete(t, i, 1)
+		env.Eventually(t, "the status in that of the Instance", func() string { return reflected(t, i, "Kettle", `{"temperature":100}`) })
+		merge(t, live(t, group, "Kettle", ns, "kettle"), `{"status":{"temperature":110}}`, true)
+		env.Eventually(t, "a change of it", func() string { return reflected(t, i, "Kettle", `{"temperature":110}`) })
+	})
 
-// TestMissingDependency: a step that waits names what is not there, by a script and by what kudo knows of Deployments.
-func TestMissingDependency(t *testing.T) {
-	define(t, kind("Kettle", "kettles"))
-	teach(t, config("lids", group, "Kettle", `healthLua: return observedObj.status ~= nil
+	It("A step that waits names what is not there, by a script and by what kudo knows of Deployments", Label("missing-dependency"), func() {
+		t := GinkgoTB()
+		define(t, kind("Kettle", "kettles"))
+		teach(t, config("lids", group, "Kettle", `healthLua: return observedObj.status ~= nil
 dependenciesLua: |
   return {{apiVersion = 'v1', kind = 'Secret', namespace = desiredObj.metadata.namespace, name = desiredObj.spec.lid}}`))
-	ns := suite.NewNamespace(t)
-	i := install(t, operator(ns, [][2]string{
-		{"kettle", "apiVersion: explore.example.com/v1\nkind: Kettle\nmetadata: {name: kettle}\nspec: {lid: lid}\n"},
-		{"web", strings.Replace(deployment, "image: nginx,", "image: nginx, envFrom: [{configMapRef: {name: words}}],", 1)},
-	}, gen.Param("REPLICAS", "1", ""), gen.Param("WORD", "one", "")), nil)
-	says(t, i, "Kettle "+ns+"/kettle", "waits for Secret "+ns+"/lid")
-	create(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: lid, namespace: "+ns+"}\n")
-	merge(t, live(t, group, "Kettle", ns, "kettle"), `{"status":{}}`, true)
-	complete(t, i, 1)
-}
+		ns := suite.NewNamespace(t)
+		i := install(t, operator(ns, [][2]string{
+			{"kettle", "apiVersion: explore.example.com/v1\nkind: Kettle\nmetadata: {name: kettle}\nspec: {lid: lid}\n"},
+			{"web", strings.Replace(deployment, "image: nginx,", "image: nginx, envFrom: [{configMapRef: {name: words}}],", 1)},
+		}, gen.Param("REPLICAS", "1", ""), gen.Param("WORD", "one", "")), nil)
+		says(t, i, "Kettle "+ns+"/kettle", "waits for Secret "+ns+"/lid")
+		create(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: lid, namespace: "+ns+"}\n")
+		merge(t, live(t, group, "Kettle", ns, "kettle"), `{"status":{}}`, true)
+		complete(t, i, 1)
+	})
 
-// TestPackingScript: a script changes what is rendered.
-func TestPackingScript(t *testing.T) {
-	define(t, kind("Kettle", "kettles"))
-	teach(t, config("packing", group, "Kettle", "packingLua: |\n  desiredObj.spec.litres = desiredObj.spec.litres * 2\n  return desiredObj"))
-	ns := suite.NewNamespace(t)
-	i := install(t, operator(ns, [][2]string{{"kettle", "apiVersion: explore.example.com/v1\nkind: Kettle\nmetadata: {name: kettle}\nspec: {litres: 2}\n"}}), nil)
-	complete(t, i, 1)
-	if got := field(live(t, group, "Kettle", ns, "kettle"), "spec.litres"); got != "4" {
-		t.Errorf("got %s litres", got)
-	}
-}
+	It("A script changes what is rendered", func() {
+		t := GinkgoTB()
+		define(t, kind("Kettle", "kettles"))
+		teach(t, config("packing", group, "Kettle", "packingLua: |\n  desiredObj.spec.liters = desiredObj.spec.liters * 2\n  return desiredObj"))
+		ns := suite.NewNamespace(t)
+		i := install(t, operator(ns, [][2]string{{"kettle", "apiVersion: explore.example.com/v1\nkind: Kettle\nmetadata: {name: kettle}\nspec: {liters: 2}\n"}}), nil)
+		complete(t, i, 1)
+		if got := field(live(t, group, "Kettle", ns, "kettle"), "spec.liters"); got != "4" {
+			t.Errorf("got %s liters", got)
+		}
+	})
 
-// TestScriptFails: a script that fails is named, and nothing is called healthy on it.
-func TestScriptFails(t *testing.T) {
-	define(t, kind("Kettle", "kettles"))
-	teach(t, config("loop", group, "Kettle", "healthLua: while true do end return true"))
-	ns := suite.NewNamespace(t)
-	i := install(t, operator(ns, [][2]string{{"kettle", "apiVersion: explore.example.com/v1\nkind: Kettle\nmetadata: {name: kettle}\n"}}), nil)
-	says(t, i, "its health is not known", "user Config/loop", "instructions")
-	merge(t, configOf(t, "loop"), `{"spec":{"explorations":[{"apiVersion":"`+group+`","kind":"Kettle","healthLua":"return true"}]}}`, false)
-	complete(t, i, 1)
-}
+	It("A script that fails is named, and nothing is called healthy on it", func() {
+		t := GinkgoTB()
+		define(t, kind("Kettle", "kettles"))
+		teach(t, config("loop", group, "Kettle", "healthLua: while true do end return true"))
+		ns := suite.NewNamespace(t)
+		i := install(t, operator(ns, [][2]string{{"kettle", "apiVersion: explore.example.com/v1\nkind: Kettle\nmetadata: {name: kettle}\n"}}), nil)
+		says(t, i, "its health is not known", "user Config/loop", "instructions")
+		merge(t, configOf(t, "loop"), `{"spec":{"explorations":[{"apiVersion":"`+group+`","kind":"Kettle","healthLua":"return true"}]}}`, false)
+		complete(t, i, 1)
+	})
+})
 
-// TestAdmission: what cannot work is refused, with the reason.
-func TestAdmission(t *testing.T) {
+var _ = Describe("Admission refuses, with the reason:", Ordered, ContinueOnFailure, Label("admission"), func() {
 	const mine = "apiVersion: config.kudo.dev/v1alpha1\nkind: Config\nmetadata: {name: mine}\n"
-	teach(t, config("theirs", "explore.example.com/v1", "Spoon", "healthLua: return true"))
-	for name, tc := range map[string]struct {
+	BeforeAll(func() {
+		teach(GinkgoTB(), config("theirs", "explore.example.com/v1", "Spoon", "healthLua: return true"))
+	})
+	for _, tc := range env.Sorted(map[string]struct {
 		reason, text string
 		want         []string
 	}{
@@ -118,8 +121,9 @@ func TestAdmission(t *testing.T) {
 		"Field":  {"a path that cannot be read", mine + "spec: {retentions: [{apiVersion: a/v1, kind: K, fields: ['{..x}']}]}\n", []string{"spec.retentions[0].fields[0]"}},
 		"Hook":   {"a webhook without TLS", gadgetHook("[ExploreHealthy]", "http://127.0.0.1:1/x", "aW5uIQ=="), []string{"https"}},
 		"Time":   {"a time-out out of bounds", strings.Replace(gadgetHook("[ExploreHealthy]", "https://127.0.0.1:1/x", ""), "timeoutSeconds: 1", "timeoutSeconds: 31", 1), []string{"timeoutSeconds"}},
-	} {
-		t.Run(name, func(t *testing.T) {
+	}) {
+		It(tc.reason, func() {
+			t := GinkgoTB()
 			o := parse(t, tc.text)[0]
 			err := suite.Create(ctx, o)
 			if err == nil {
@@ -129,12 +133,13 @@ func TestAdmission(t *testing.T) {
 			env.Contains(t, err.Error(), tc.want...)
 		})
 	}
-	create(t, config("mine", "explore.example.com/v1", "Spoon", "statusLua: return {}"))
-}
+	It("but not another operation of the same kind", func() {
+		create(GinkgoTB(), config("mine", "explore.example.com/v1", "Spoon", "statusLua: return {}"))
+	})
+})
 
-// TestUnchecked: what admission did not see, since it was away, answers nothing, and says so in its condition; what
-// waits for it names it.
-func TestUnchecked(t *testing.T) {
+var _ = It("A rule that admission did not check answers nothing, and says so in its condition", Serial, func() {
+	t := GinkgoTB()
 	define(t, kind("Kettle", "kettles"))
 	hook := live(t, "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", "kudo-manager-explore-validation-webhook-config")
 	hooks, _, _ := unstructured.NestedSlice(hook.Object, "webhooks")
@@ -164,4 +169,4 @@ func TestUnchecked(t *testing.T) {
 	ns := suite.NewNamespace(t)
 	i := install(t, operator(ns, [][2]string{{"kettle", "apiVersion: explore.example.com/v1\nkind: Kettle\nmetadata: {name: kettle}\n"}}), nil)
 	says(t, i, "its health is not known", "user Config/unchecked", "spec.explorations[0].healthLua")
-}
+})

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/onsi/ginkgo/v2"
+
 	"kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/cmd/explore-sample/sample"
@@ -31,7 +33,7 @@ type teacher struct {
 	cmd                                *exec.Cmd
 }
 
-func newTeacher(t *testing.T) *teacher {
+func newTeacher(t testing.TB) *teacher {
 	t.Helper()
 	dir := t.TempDir()
 	w := &teacher{program: filepath.Join(dir, "explore-sample"), certificate: filepath.Join(dir, "tls.crt"), key: filepath.Join(dir, "tls.key")}
@@ -52,7 +54,7 @@ func newTeacher(t *testing.T) *teacher {
 	return w
 }
 
-func freeAddress(t *testing.T) string {
+func freeAddress(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	env.Must(t, err)
@@ -60,7 +62,7 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-func (w *teacher) start(t *testing.T) {
+func (w *teacher) start(t testing.TB) {
 	t.Helper()
 	w.cmd = exec.Command(w.program, "--listen", w.address, "--hosts", "127.0.0.1", "--certificate", w.certificate, "--key", w.key)
 	w.cmd.Stderr = os.Stderr
@@ -72,7 +74,7 @@ func (w *teacher) start(t *testing.T) {
 	}
 }
 
-func (w *teacher) stop(t *testing.T) {
+func (w *teacher) stop(t testing.TB) {
 	t.Helper()
 	if w.cmd == nil {
 		return
@@ -83,14 +85,14 @@ func (w *teacher) stop(t *testing.T) {
 }
 
 // configuration is the one of the proposal, with the address and the certificate filled in.
-func (w *teacher) configuration(t *testing.T, pairs ...string) string {
+func (w *teacher) configuration(t testing.TB, pairs ...string) string {
 	t.Helper()
 	return read(t, "testdata/seed-example.yaml", append(pairs, "xxx:443", w.address, "{{caBundle}}", base64.StdEncoding.EncodeToString(w.bundle))...)
 }
 
 const fooGroup, barGroup = sample.FooGroup + "/v1alpha1", sample.BarGroup + "/v1alpha1"
 
-func sampleKinds(t *testing.T) {
+func sampleKinds(t testing.TB) {
 	t.Helper()
 	define(t, read(t, filepath.Join(env.Root(), "cmd", "explore-sample", "sample", "crds.yaml")))
 }
@@ -117,90 +119,90 @@ spec:
 `}}, gen.Param("IMAGE", "one", ""), gen.Param("B", "yes", ""))
 }
 
-// TestSeedExample is the example of the proposal as it is: without the webhooks, objects of unknown kinds are ready once
-// applied, and written as rendered; with them, a plan waits, says for what, and keeps what was assigned.
-func TestSeedExample(t *testing.T) {
-	sampleKinds(t)
-	bare := suite.NewNamespace(t)
-	suite.Grant(t, bare, sample.BarGroup, "bars") // Bars are of the whole cluster
-	i := install(t, fooAndBar(bare), nil)
-	complete(t, i, 1)
-	set(t, i, `{"parameters":{"B":"no"}}`)
-	complete(t, i, 2)
-	if got := field(live(t, fooGroup, "Foo", bare, "foo"), "spec.assigned"); got != "map[a:mine]" {
-		t.Errorf("nobody keeps what is not rendered any more: %s", got)
-	}
-	env.Must(t, suite.Delete(ctx, i))
+var _ = Describe("Webhooks of the example:", Ordered, ContinueOnFailure, func() {
+	It("The webhooks of the proposal's example let a plan wait, say for what, and keep what was assigned", func() {
+		t := GinkgoTB()
+		sampleKinds(t)
+		bare := suite.NewNamespace(t)
+		suite.Grant(t, bare, sample.BarGroup, "bars") // Bars are of the whole cluster
+		i := install(t, fooAndBar(bare), nil)
+		complete(t, i, 1)
+		set(t, i, `{"parameters":{"B":"no"}}`)
+		complete(t, i, 2)
+		if got := field(live(t, fooGroup, "Foo", bare, "foo"), "spec.assigned"); got != "map[a:mine]" {
+			t.Errorf("nobody keeps what is not rendered any more: %s", got)
+		}
+		env.Must(t, suite.Delete(ctx, i))
 
-	w := newTeacher(t)
-	teach(t, w.configuration(t))
-	ns := suite.NewNamespace(t)
-	suite.Grant(t, ns, sample.BarGroup, "bars")
-	i = install(t, fooAndBar(ns), nil)
-	says(t, i, "Foo", ns+"/foo", "its controller has not seen the last change yet")
-	answer := func() {
+		w := newTeacher(t)
+		teach(t, w.configuration(t))
+		ns := suite.NewNamespace(t)
+		suite.Grant(t, ns, sample.BarGroup, "bars")
+		i = install(t, fooAndBar(ns), nil)
+		says(t, i, "Foo", ns+"/foo", "its controller has not seen the last change yet")
+		answer := func() {
+			foo := live(t, fooGroup, "Foo", ns, "foo")
+			merge(t, foo, `{"status":{"phase":"Ready","observedGeneration":`+field(foo, "metadata.generation")+`}}`, true)
+		}
+		answer()
+		says(t, i, "Bar", "waits for Foo", ns+"/other")
+		create(t, "apiVersion: foo.example.com/v1alpha1\nkind: Foo\nmetadata: {name: other, namespace: "+ns+"}\n")
+		bar := live(t, barGroup, "Bar", "", ns)
+		merge(t, bar, `{"status":{"message":"warms up"}}`, true)
+		says(t, i, "Bar", "warms up")
+		merge(t, bar, `{"status":{"ready":true}}`, true)
+		complete(t, i, 1)
+		set(t, i, `{"parameters":{"B":"no","IMAGE":"two"}}`)
+		says(t, i, "has not seen the last change")
+		answer()
+		complete(t, i, 2)
+		if got := field(live(t, fooGroup, "Foo", ns, "foo"), "spec.assigned"); got != "map[a:mine b:theirs]" {
+			t.Errorf("the webhook keeps what was assigned: %s", got)
+		}
+		env.Must(t, suite.Delete(ctx, i))
+	})
+
+	It("Nothing is written and nobody is called healthy while the webhook cannot be asked, unless its failurePolicy says so", func() {
+		t := GinkgoTB()
+		sampleKinds(t)
+		w := newTeacher(t)
+		text := w.configuration(t)
+		teach(t, text)
+		ns := suite.NewNamespace(t)
+		ov := fooAndBar(ns)
+		ov.Spec.Plans[v1beta1.DeployPlan].Phases[0].Steps = ov.Spec.Plans[v1beta1.DeployPlan].Phases[0].Steps[:1]
+		w.stop(t)
+		i := install(t, ov, nil)
+		says(t, i, "its health is not known", "ExploreHealthy of Foo "+ns+"/foo", "webhook example/foo.example.com", w.address, "connection refused")
+		w.start(t)
+		says(t, i, "its controller has not seen the last change yet")
 		foo := live(t, fooGroup, "Foo", ns, "foo")
-		merge(t, foo, `{"status":{"phase":"Ready","observedGeneration":`+field(foo, "metadata.generation")+`}}`, true)
-	}
-	answer()
-	says(t, i, "Bar", "waits for Foo", ns+"/other")
-	create(t, "apiVersion: foo.example.com/v1alpha1\nkind: Foo\nmetadata: {name: other, namespace: "+ns+"}\n")
-	bar := live(t, barGroup, "Bar", "", ns)
-	merge(t, bar, `{"status":{"message":"warms up"}}`, true)
-	says(t, i, "Bar", "warms up")
-	merge(t, bar, `{"status":{"ready":true}}`, true)
-	complete(t, i, 1)
-	set(t, i, `{"parameters":{"B":"no","IMAGE":"two"}}`)
-	says(t, i, "has not seen the last change")
-	answer()
-	complete(t, i, 2)
-	if got := field(live(t, fooGroup, "Foo", ns, "foo"), "spec.assigned"); got != "map[a:mine b:theirs]" {
-		t.Errorf("the webhook keeps what was assigned: %s", got)
-	}
-	env.Must(t, suite.Delete(ctx, i))
-}
+		merge(t, foo, `{"status":{"phase":"Ready","observedGeneration":1}}`, true)
+		complete(t, i, 1)
 
-// TestServerDown: nothing is written and nobody is called healthy as long as the webhook cannot be asked, unless its
-// failurePolicy says so; what waits goes on when it is back, and when its configuration changes.
-func TestServerDown(t *testing.T) {
-	sampleKinds(t)
-	w := newTeacher(t)
-	text := w.configuration(t)
-	teach(t, text)
-	ns := suite.NewNamespace(t)
-	ov := fooAndBar(ns)
-	ov.Spec.Plans[v1beta1.DeployPlan].Phases[0].Steps = ov.Spec.Plans[v1beta1.DeployPlan].Phases[0].Steps[:1]
-	w.stop(t)
-	i := install(t, ov, nil)
-	says(t, i, "its health is not known", "ExploreHealthy of Foo "+ns+"/foo", "webhook example/foo.example.com", w.address, "connection refused")
-	w.start(t)
-	says(t, i, "its controller has not seen the last change yet")
-	foo := live(t, fooGroup, "Foo", ns, "foo")
-	merge(t, foo, `{"status":{"phase":"Ready","observedGeneration":1}}`, true)
-	complete(t, i, 1)
-
-	w.stop(t)
-	set(t, i, `{"parameters":{"IMAGE":"two"}}`)
-	if status := says(t, i, "ExploreRetaining of Foo "+ns+"/foo is unknown", "webhook example/foo.example.com", "connection refused"); status != v1beta1.TransientError {
-		t.Errorf("the step is %s: it is tried again", status)
-	}
-	if got := field(live(t, fooGroup, "Foo", ns, "foo"), "spec.image"); got != "one" {
-		t.Errorf("nothing is overwritten on an answer that cannot be had: image is %s", got)
-	}
-	configuration := parse(t, text)[0]
-	merge(t, configuration, `{"webhooks":`+ignoring(t, w)+`}`, false)
-	ready(t, configuration, "True")
-	says(t, i, "Foo generation is 2, but latest observed generation is 1") // kudo's own rules
-	merge(t, foo, `{"status":{"observedGeneration":2}}`, true)
-	complete(t, i, 2)
-	if got := field(live(t, fooGroup, "Foo", ns, "foo"), "spec.image"); got != "two" {
-		t.Errorf("with failurePolicy Ignore the next layer is asked: image is %s", got)
-	}
-	env.Must(t, suite.Delete(ctx, i))
-}
+		w.stop(t)
+		set(t, i, `{"parameters":{"IMAGE":"two"}}`)
+		if status := says(t, i, "ExploreRetaining of Foo "+ns+"/foo is unknown", "webhook example/foo.example.com", "connection refused"); status != v1beta1.TransientError {
+			t.Errorf("the step is %s: it is tried again", status)
+		}
+		if got := field(live(t, fooGroup, "Foo", ns, "foo"), "spec.image"); got != "one" {
+			t.Errorf("nothing is overwritten on an answer that cannot be had: image is %s", got)
+		}
+		configuration := parse(t, text)[0]
+		merge(t, configuration, `{"webhooks":`+ignoring(t, w)+`}`, false)
+		ready(t, configuration, "True")
+		says(t, i, "Foo generation is 2, but latest observed generation is 1") // kudo's own rules
+		merge(t, foo, `{"status":{"observedGeneration":2}}`, true)
+		complete(t, i, 2)
+		if got := field(live(t, fooGroup, "Foo", ns, "foo"), "spec.image"); got != "two" {
+			t.Errorf("with failurePolicy Ignore the next layer is asked: image is %s", got)
+		}
+		env.Must(t, suite.Delete(ctx, i))
+	})
+})
 
 // ignoring are the webhooks of the example with failurePolicy Ignore, as JSON.
-func ignoring(t *testing.T, w *teacher) string {
+func ignoring(t testing.TB, w *teacher) string {
 	t.Helper()
 	o := parse(t, w.configuration(t, "failurePolicy: Fail", "failurePolicy: Ignore"))[0]
 	text, err := json.Marshal(o.Object["webhooks"])
@@ -209,7 +211,7 @@ func ignoring(t *testing.T, w *teacher) string {
 }
 
 // serveHere serves a webhook inside the test, and returns its URL and bundle.
-func serveHere(t *testing.T, handler http.Handler) (url, bundle string) {
+func serveHere(t testing.TB, handler http.Handler) (url, bundle string) {
 	t.Helper()
 	certificate, pemBundle, err := sample.SelfSigned([]string{"127.0.0.1"}, time.Now())
 	env.Must(t, err)
@@ -250,76 +252,78 @@ webhooks:
 
 const gadget = "apiVersion: explore.example.com/v1\nkind: Gadget\nmetadata: {name: gadget}\nspec: {size: {{ .Params.SIZE }}}\n"
 
-// TestOtherOperations: packing, revising and status by a webhook.
-func TestOtherOperations(t *testing.T) {
-	define(t, gadgets)
-	spec := func(r *server.Request, key string, value any) (*v1alpha1.ExploreResponse, error) {
-		before, after := map[string]any{}, map[string]any{}
-		if err := r.Decode(&before); err != nil {
-			return nil, err
+var _ = Describe("Webhooks of one kind:", Ordered, ContinueOnFailure, func() {
+	It("A webhook packs, revises and gives a status", func() {
+		t := GinkgoTB()
+		define(t, gadgets)
+		spec := func(r *server.Request, key string, value any) (*v1alpha1.ExploreResponse, error) {
+			before, after := map[string]any{}, map[string]any{}
+			if err := r.Decode(&before); err != nil {
+				return nil, err
+			}
+			if err := r.Decode(&after); err != nil {
+				return nil, err
+			}
+			after["spec"].(map[string]any)[key] = value
+			return r.Patch(before, after)
 		}
-		if err := r.Decode(&after); err != nil {
-			return nil, err
+		url, bundle := serveHere(t, server.Operations{
+			v1alpha1.ExplorePacking: func(_ context.Context, r *server.Request) (*v1alpha1.ExploreResponse, error) {
+				return spec(r, "packed", true)
+			},
+			v1alpha1.ExploreReplicaRevising: func(_ context.Context, r *server.Request) (*v1alpha1.ExploreResponse, error) {
+				return spec(r, "size", *r.DesiredReplicas)
+			},
+			v1alpha1.ExploreStatus: func(_ context.Context, r *server.Request) (*v1alpha1.ExploreResponse, error) {
+				return server.Status(map[string]any{"from": r.Name})
+			},
+		})
+		teach(t, gadgetHook("[ExplorePacking, ExploreReplicaRevising, ExploreStatus]", url, bundle))
+		ns := suite.NewNamespace(t)
+		i := install(t, operator(ns, [][2]string{{"gadget", gadget}}, gen.Param("SIZE", "3", "")), nil)
+		complete(t, i, 1)
+		o := live(t, "explore.example.com/v1", "Gadget", ns, "gadget")
+		if field(o, "spec.packed") != "true" || field(o, "spec.size") != "3" {
+			t.Errorf("the webhook packs: %v", o.Object["spec"])
 		}
-		after["spec"].(map[string]any)[key] = value
-		return r.Patch(before, after)
-	}
-	url, bundle := serveHere(t, server.Operations{
-		v1alpha1.ExplorePacking: func(_ context.Context, r *server.Request) (*v1alpha1.ExploreResponse, error) {
-			return spec(r, "packed", true)
-		},
-		v1alpha1.ExploreReplicaRevising: func(_ context.Context, r *server.Request) (*v1alpha1.ExploreResponse, error) {
-			return spec(r, "size", *r.DesiredReplicas)
-		},
-		v1alpha1.ExploreStatus: func(_ context.Context, r *server.Request) (*v1alpha1.ExploreResponse, error) {
-			return server.Status(map[string]any{"from": r.Name})
-		},
+		env.Eventually(t, "the status in that of the Instance", func() string { return reflected(t, i, "Gadget", `{"from":"gadget"}`) })
+		set(t, i, `{"suspend":true}`)
+		complete(t, i, 2)
+		if o = live(t, "explore.example.com/v1", "Gadget", ns, "gadget"); field(o, "spec.size") != "0" {
+			t.Errorf("a suspended Instance has no replicas: %v", o.Object["spec"])
+		}
 	})
-	teach(t, gadgetHook("[ExplorePacking, ExploreReplicaRevising, ExploreStatus]", url, bundle))
-	ns := suite.NewNamespace(t)
-	i := install(t, operator(ns, [][2]string{{"gadget", gadget}}, gen.Param("SIZE", "3", "")), nil)
-	complete(t, i, 1)
-	o := live(t, "explore.example.com/v1", "Gadget", ns, "gadget")
-	if field(o, "spec.packed") != "true" || field(o, "spec.size") != "3" {
-		t.Errorf("the webhook packs: %v", o.Object["spec"])
-	}
-	env.Eventually(t, "the status in that of the Instance", func() string { return reflected(t, i, "Gadget", `{"from":"gadget"}`) })
-	set(t, i, `{"suspend":true}`)
-	complete(t, i, 2)
-	if o = live(t, "explore.example.com/v1", "Gadget", ns, "gadget"); field(o, "spec.size") != "0" {
-		t.Errorf("a suspended Instance has no replicas: %v", o.Object["spec"])
-	}
-}
 
-// TestBreaker: a webhook that times out again and again is not asked for a while, and its configuration says so.
-func TestBreaker(t *testing.T) {
-	define(t, gadgets)
-	ns := suite.NewNamespace(t)
-	well := make(chan struct{})
-	url, bundle := serveHere(t, server.Operations{v1alpha1.ExploreHealthy: func(c context.Context, _ *server.Request) (*v1alpha1.ExploreResponse, error) {
-		select {
-		case <-well:
-		case <-c.Done():
-		}
-		return server.Healthy(true, ""), nil
-	}})
-	text := gadgetHook("[ExploreHealthy]", url, bundle)
-	teach(t, text)
-	i := install(t, operator(ns, [][2]string{{"gadget", gadget}}, gen.Param("SIZE", "3", "")), nil)
-	says(t, i, "webhook gadgets/gadgets.example.com", "no whole answer within 1s")
-	n := 0
-	env.Eventually(t, "a configuration that is not Ready", func() string {
-		n++ // what waits is looked at now and then only; a change of it is looked at at once
-		merge(t, live(t, "explore.example.com/v1", "Gadget", ns, "gadget"), fmt.Sprintf(`{"status":{"n":%d}}`, n), true)
-		c := live(t, "config.kudo.dev/v1alpha1", "ResourceExploringWebhookConfiguration", "", "gadgets")
-		if text := field(c, "status.conditions"); !all(text, []string{"status:False"}) {
-			return text
-		}
-		return ""
+	It("A webhook that times out again and again is not asked for a while, and its configuration says so", func() {
+		t := GinkgoTB()
+		define(t, gadgets)
+		ns := suite.NewNamespace(t)
+		well := make(chan struct{})
+		url, bundle := serveHere(t, server.Operations{v1alpha1.ExploreHealthy: func(c context.Context, _ *server.Request) (*v1alpha1.ExploreResponse, error) {
+			select {
+			case <-well:
+			case <-c.Done():
+			}
+			return server.Healthy(true, ""), nil
+		}})
+		text := gadgetHook("[ExploreHealthy]", url, bundle)
+		teach(t, text)
+		i := install(t, operator(ns, [][2]string{{"gadget", gadget}}, gen.Param("SIZE", "3", "")), nil)
+		says(t, i, "webhook gadgets/gadgets.example.com", "no whole answer within 1s")
+		n := 0
+		env.Eventually(t, "a configuration that is not Ready", func() string {
+			n++ // what waits is looked at now and then only; a change of it is looked at at once
+			merge(t, live(t, "explore.example.com/v1", "Gadget", ns, "gadget"), fmt.Sprintf(`{"status":{"n":%d}}`, n), true)
+			c := live(t, "config.kudo.dev/v1alpha1", "ResourceExploringWebhookConfiguration", "", "gadgets")
+			if text := field(c, "status.conditions"); !all(text, []string{"status:False"}) {
+				return text
+			}
+			return ""
+		})
+		message := ready(t, parse(t, text)[0], "False")
+		env.Contains(t, message, "gadgets.example.com", "did not answer within 1s")
+		close(well)
+		complete(t, i, 1)
+		ready(t, parse(t, text)[0], "True")
 	})
-	message := ready(t, parse(t, text)[0], "False")
-	env.Contains(t, message, "gadgets.example.com", "did not answer within 1s")
-	close(well)
-	complete(t, i, 1)
-	ready(t, parse(t, text)[0], "True")
-}
+})

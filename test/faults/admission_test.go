@@ -21,8 +21,8 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-// admit serves a webhook, and returns what a configuration needs to call it for all writes in the world.
-func (w *world) admit(answer func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse) (arv1.WebhookClientConfig, *metav1.LabelSelector) {
+// admit serves a webhook, and returns what a configuration needs to call it for all writes in the testbed.
+func (w *testbed) admit(answer func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse) (arv1.WebhookClientConfig, *metav1.LabelSelector) {
 	w.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		review := admissionv1.AdmissionReview{}
@@ -74,7 +74,7 @@ func TestWebhookDeniesAll(t *testing.T) {
 }
 
 // inForce waits until webhooks are asked: a dry run is denied.
-func (w *world) inForce() {
+func (w *testbed) inForce() {
 	w.Helper()
 	env.Eventually(w, "a webhook in force", func() string {
 		probe := &corev1.ConfigMap{ObjectMeta: gen.Meta(w.ns, "probe")}

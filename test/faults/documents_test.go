@@ -45,7 +45,7 @@ func documents() []struct{ name, text, want string } {
 	}
 }
 
-// A bad document ends its plan with a message that names it; the manager lives on, and other plans do not notice.
+// A bad document ends its plan with a message that names it; the manager and other plans go on.
 func TestBadDocuments(t *testing.T) {
 	w := ready(t)
 	exits := line.ends()
@@ -55,7 +55,7 @@ func TestBadDocuments(t *testing.T) {
 			ov := gen.Version(w.ns, name, gen.Template("bad.yaml", strings.ToValidUTF8(d.text, "\x02")), gen.Apply("bad", "bad.yaml"), gen.Serial("deploy", "bad"))
 			w.create(ov, gen.Instance(name, ov, nil))
 			began := time.Now()
-			i, err := suite.Await(ctx, w.ns, name, 30*time.Second, env.Ended("deploy", 1))
+			i, err := suite.Await(ctx, w.ns, name, 30*time.Second, env.PlanEnded("deploy", 1))
 			if err != nil {
 				t.Fatalf("%v\n%s", err, line.tail())
 			}
@@ -147,7 +147,7 @@ func TestCycle(t *testing.T) {
 	deadline := time.Now().Add(10 * time.Second)
 	for time.Now().Before(deadline) {
 		env.Must(t, suite.List(ctx, list, client.InNamespace(w.ns)))
-		failed := slices.IndexFunc(list.Items, func(i v1beta1.Instance) bool { return i.Name == "i" && env.Ended("deploy", 1)(&i) })
+		failed := slices.IndexFunc(list.Items, func(i v1beta1.Instance) bool { return i.Name == "i" && env.PlanEnded("deploy", 1)(&i) })
 		if len(list.Items) > 3 || failed >= 0 {
 			break
 		}

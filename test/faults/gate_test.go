@@ -13,16 +13,16 @@ import (
 	"kudo.dev/kudo/test/env"
 )
 
-// gate keeps the requests of the tests themselves out of the way while the apiserver is dead: what is tested is how the
+// clientGate keeps the requests of the tests themselves out of the way while the apiserver is dead: what is tested is how the
 // manager comes through it. The zero value is open.
-type gate struct {
+type clientGate struct {
 	mu sync.RWMutex
 	// direct is a connection that does not pass the gate.
 	direct *env.Cluster
 }
 
 // connect returns a connection that passes the gate.
-func (g *gate) connect(e *env.Env) (*env.Cluster, error) {
+func (g *clientGate) connect(e *env.Env) (*env.Cluster, error) {
 	var err error
 	if g.direct, err = e.Connect(); err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func (g *gate) connect(e *env.Env) (*env.Cluster, error) {
 }
 
 // closed does something while no request passes. What is watched goes on.
-func (g *gate) closed(do func()) {
+func (g *clientGate) closed(do func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	do()
@@ -59,7 +59,7 @@ func started(component string) error {
 	if err := local(component, "start"); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(env.Long); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(env.DefaultTimeout); ; time.Sleep(100 * time.Millisecond) {
 		_, err := door.direct.Namespace(ctx)
 		if err == nil {
 			break
@@ -77,7 +77,7 @@ func started(component string) error {
 }
 
 type gated struct {
-	gate *gate
+	gate *clientGate
 	next http.RoundTripper
 }
 

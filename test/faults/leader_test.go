@@ -51,8 +51,8 @@ func leads(t *testing.T, before string) string {
 }
 
 // frozen freezes the manager in the middle of a write, which goes on only when told to: an old leader's write comes late.
-func frozen(asleep chan *process, free chan struct{}) strike {
-	return strike{name: "frozen", hit: func(l *wire, r *http.Request, forward env.Forward, over func()) (*http.Response, error) {
+func frozen(asleep chan *process, free chan struct{}) writeFault {
+	return writeFault{name: "frozen", hit: func(l *managerProxy, r *http.Request, forward env.Forward, over func()) (*http.Response, error) {
 		asleep <- l.freeze()
 		over()
 		<-free
@@ -71,7 +71,7 @@ func TestFrozenLeader(t *testing.T) {
 	env.Must(t, client.IgnoreNotFound(suite.Delete(ctx, lease))) // of a manager that is dead
 	env.Must(t, line.manage("--leader-elect=true"))
 	old := leads(t, "")
-	next := &wire{}
+	next := &managerProxy{}
 	env.Must(t, next.open(suite.Env, t.TempDir()))
 	defer next.close()
 	env.Must(t, next.manage("--leader-elect=true"))
@@ -113,7 +113,7 @@ func TestLeaseLost(t *testing.T) {
 	env.Must(t, line.manage("--leader-elect=true"))
 	old := leads(t, "")
 	exits := line.ends()
-	next := &wire{}
+	next := &managerProxy{}
 	env.Must(t, next.open(suite.Env, t.TempDir()))
 	defer next.close()
 	env.Must(t, next.manage("--leader-elect=true"))
@@ -121,7 +121,7 @@ func TestLeaseLost(t *testing.T) {
 	s.prepare(w)
 	w.bystanders()
 	free, came := make(chan struct{}), make(chan struct{})
-	count := w.aim(5, strike{name: "lease lost", hit: func(l *wire, r *http.Request, forward env.Forward, over func()) (*http.Response, error) {
+	count := w.aim(5, writeFault{name: "lease lost", hit: func(l *managerProxy, r *http.Request, forward env.Forward, over func()) (*http.Response, error) {
 		l.set(func(r *http.Request, forward env.Forward) (*http.Response, error) {
 			if strings.Contains(r.URL.Path, "/leases") {
 				return env.Refuse(r, http.StatusInternalServerError, metav1.StatusReasonInternalError)
@@ -273,7 +273,7 @@ func TestTerminatedWithFiftyPlans(t *testing.T) {
 	}
 	for n := range plans {
 		i := w.await(name(n), func(i *v1beta1.Instance) bool {
-			return env.Ended("deploy", 1)(i) && i.Status.ObservedGeneration == i.Generation
+			return env.PlanEnded("deploy", 1)(i) && i.Status.ObservedGeneration == i.Generation
 		})
 		if st := i.Status.PlanStatus["deploy"]; st.Status != v1beta1.Complete {
 			t.Errorf("%s is %s: %s", i.Name, st.Status, st.Message)

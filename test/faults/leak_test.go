@@ -43,7 +43,7 @@ func gauges(t *testing.T, address string) map[string]float64 {
 	return out
 }
 
-// lives goes through the lives of some Instances, side by side.
+// lives creates and deletes some Instances, side by side.
 func lives(t *testing.T, n int) {
 	t.Helper()
 	w := newWorld(t)
@@ -66,7 +66,7 @@ func lives(t *testing.T, n int) {
 func visit(t *testing.T) {
 	t.Helper()
 	w := newWorld(t)
-	deployed(harboured)(w)
+	deployed(harbored)(w)
 	env.Must(t, suite.Delete(ctx, w.instance("i")))
 	w.await("i", gone)
 	env.Eventually(t, "an end of the definitions", func() string {
@@ -91,9 +91,9 @@ func TestNothingLeaks(t *testing.T) {
 	env.Must(t, line.manage("--metrics-bind-address="+address, "--metrics-secure=false"))
 	exits := line.ends()
 	lives(t, 2)
-	deployed(harboured)(newWorld(t)) // opens the cache, where managers that were killed have left something
+	deployed(harbored)(newWorld(t)) // opens the cache, where managers that were killed have left something
 	before := gauges(t, address)
-	for _, sky := range []weather{weathers[0], weathers[9]} {
+	for _, sky := range []outages{weathers[0], weathers[9]} {
 		line.set(sky.make())
 		calm := time.AfterFunc(span, func() { line.set(nil) })
 		lives(t, 3)

@@ -4,6 +4,7 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http/httptest"
 	"os"
@@ -19,9 +20,9 @@ import (
 var (
 	suite env.Suite
 	// line is the connection between the manager and the apiserver. All tests share it: there is one manager at a time.
-	line wire
+	line managerProxy
 	// door is passed by all requests of the tests themselves.
-	door gate
+	door clientGate
 	// tarballs serves CRD tarballs.
 	tarballs *httptest.Server
 	ctx      = context.Background()
@@ -38,8 +39,7 @@ func TestMain(m *testing.M) {
 // run starts a control plane whose own manager is dead: the tests have theirs, behind a proxy.
 func run(m *testing.M) int {
 	if os.Getenv("KUDO_TEST_KUBECONFIG") != "" {
-		fmt.Println("the cluster of KUDO_TEST_KUBECONFIG is not the tests' own: nothing of it is killed, and no test runs")
-		return 0
+		return failed(errors.New("the cluster of KUDO_TEST_KUBECONFIG is not the tests' own, and these tests kill its parts: unset it"))
 	}
 	if err := narrow(); err != nil {
 		return failed(err)
@@ -100,7 +100,7 @@ func failed(err error) int {
 // definitions gets slow, so that many cases are better run part by part.
 var extent = os.Getenv("KUDO_FAULTS")
 
-// thorough tells whether every case is wanted, and not a sample.
+// thorough reports whether every case is wanted, and not a sample.
 func thorough() bool { return extent != "" }
 
 // narrow leaves the wanted part of the scenarios.

@@ -128,24 +128,24 @@ metadata: {name: `+word+`}
 ---
 apiVersion: v1
 kind: ConfigMap
-metadata: {name: harbour, namespace: `+word+`}
+metadata: {name: harbor, namespace: `+word+`}
 data: {key: value}
 ---
 apiVersion: apps/v1
 kind: Deployment
-metadata: {name: harbour, namespace: `+word+`}
+metadata: {name: harbor, namespace: `+word+`}
 spec:
   replicas: 1
-  selector: {matchLabels: {app: harbour}}
+  selector: {matchLabels: {app: harbor}}
   template:
-    metadata: {labels: {app: harbour}}
+    metadata: {labels: {app: harbor}}
     spec: {containers: [{name: server, image: nginx}]}
 `),
 		gen.Apply("base", "crd.yaml", "role.yaml"), gen.Apply("server", "server.yaml"),
 		gen.Serial("install", "base", "server"), gen.Serial("deploy", "cm"), gen.InstallPlan("install"))
 }
 
-func harbourGroup(ns string) string { return ns + "t.example.com" }
+func harborGroup(ns string) string { return ns + "t.example.com" }
 
 // definitionYAML is a definition of a kind with a size, by kind, in lower case, and group.
 const definitionYAML = `apiVersion: apiextensions.k8s.io/v1
@@ -162,11 +162,11 @@ spec:
     schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}
 `
 
-// serveTarballs serves a tarball of two definitions to each world, at /<namespace>/crds.tgz, and takes its time in the
-// middle: there is a download to be struck.
+// serveTarballs serves a tarball of two definitions to each testbed, at /<namespace>/crds.tgz, and takes its time in the
+// middle: there is a download for a fault to hit.
 func serveTarballs() *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body := harbourTarball(path.Base(path.Dir(r.URL.Path)))
+		body := harborTarball(path.Base(path.Dir(r.URL.Path)))
 		half := len(body) / 2
 		_, _ = w.Write(body[:half])
 		_ = http.NewResponseController(w).Flush()
@@ -178,13 +178,13 @@ func serveTarballs() *httptest.Server {
 	}))
 }
 
-// harbourTarball is the tarball of a world.
-func harbourTarball(ns string) []byte {
+// harborTarball is the tarball of a testbed.
+func harborTarball(ns string) []byte {
 	var out bytes.Buffer
 	z := gzip.NewWriter(&out)
 	files := tar.NewWriter(z)
 	for _, kind := range []string{"boat", "raft"} {
-		text := fmt.Sprintf(definitionYAML, kind, harbourGroup(ns))
+		text := fmt.Sprintf(definitionYAML, kind, harborGroup(ns))
 		_ = files.WriteHeader(&tar.Header{Name: kind + ".yaml", Mode: 0o644, Size: int64(len(text)), Typeflag: tar.TypeReg})
 		_, _ = files.Write([]byte(text))
 	}
@@ -193,19 +193,19 @@ func harbourTarball(ns string) []byte {
 	return out.Bytes()
 }
 
-// harboured is a package with a CRD tarball, whose plan makes a custom resource of one of its two kinds.
-func harboured(ns string) *v1beta1.OperatorVersion {
-	boat := "apiVersion: " + harbourGroup(ns) + "/v1\nkind: boat\nmetadata: {name: {{ .Name }}}\nspec: {size: 1}\n"
+// harbored is a package with a CRD tarball, whose plan makes a custom resource of one of its two kinds.
+func harbored(ns string) *v1beta1.OperatorVersion {
+	boat := "apiVersion: " + harborGroup(ns) + "/v1\nkind: boat\nmetadata: {name: {{ .Name }}}\nspec: {size: 1}\n"
 	return gen.Version(ns, "app", gen.Param("VALUE", "a", ""), gen.Template("boat.yaml", boat), gen.ConfigMaps("cm", 1),
 		gen.Apply("boat", "boat.yaml"), gen.Serial("deploy", "boat", "cm"), func(ov *v1beta1.OperatorVersion) {
-			ov.Spec.CRDTarball = &v1beta1.CRDTarball{HTTPSource: &v1beta1.HTTPSource{URL: tarballs.URL + "/" + ns + "/crds.tgz", SHA256: fmt.Sprintf("%x", sha256.Sum256(harbourTarball(ns)))}}
+			ov.Spec.CRDTarball = &v1beta1.CRDTarball{HTTPSource: &v1beta1.HTTPSource{URL: tarballs.URL + "/" + ns + "/crds.tgz", SHA256: fmt.Sprintf("%x", sha256.Sum256(harborTarball(ns)))}}
 		})
 }
 
 // raft is a custom resource of a user, of a kind that a tarball brought.
 func raft(ns string) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(7)}}}
-	obj.SetAPIVersion(harbourGroup(ns) + "/v1")
+	obj.SetAPIVersion(harborGroup(ns) + "/v1")
 	obj.SetKind("raft")
 	obj.SetNamespace(ns)
 	obj.SetName("theirs")

@@ -18,16 +18,16 @@ type scenario struct {
 	// slow tells that it deletes definitions: the cluster's garbage collector then waits half a minute for them, and
 	// collects nothing.
 	slow bool
-	// prepare brings a world to where the scenario begins.
-	prepare func(w *world)
+	// prepare brings a testbed to where the scenario begins.
+	prepare func(w *testbed)
 	// act is what the user does, and ended waits for what comes of it.
-	act, ended func(w *world)
+	act, ended func(w *testbed)
 	// again does the same a second time, and waits; nil where that makes no sense.
-	again func(w *world)
+	again func(w *testbed)
 }
 
-func deployed(ov func(ns string) *v1beta1.OperatorVersion) func(w *world) {
-	return func(w *world) {
+func deployed(ov func(ns string) *v1beta1.OperatorVersion) func(w *testbed) {
+	return func(w *testbed) {
 		w.Helper()
 		v := ov(w.ns)
 		w.create(v, gen.Instance("i", v, nil))
@@ -35,11 +35,11 @@ func deployed(ov func(ns string) *v1beta1.OperatorVersion) func(w *world) {
 	}
 }
 
-func runs(plan string, n int64) func(w *world) { return runsOf("i", plan, n) }
+func runs(plan string, n int64) func(w *testbed) { return runsOf("i", plan, n) }
 
 // runsOf waits for the success of the n-th run of an Instance, which is of a plan.
-func runsOf(name, plan string, n int64) func(w *world) {
-	return func(w *world) {
+func runsOf(name, plan string, n int64) func(w *testbed) {
+	return func(w *testbed) {
 		w.Helper()
 		i := w.await(name, complete(plan, n))
 		if st := i.Status.PlanStatus[plan]; st.Status != v1beta1.Complete {
@@ -48,8 +48,8 @@ func runsOf(name, plan string, n int64) func(w *world) {
 	}
 }
 
-func rerun(plan string, n int64) func(w *world) {
-	return func(w *world) {
+func rerun(plan string, n int64) func(w *testbed) {
+	return func(w *testbed) {
 		w.Helper()
 		w.trigger("i", plan, n)
 		runs(plan, n)(w)
@@ -62,96 +62,96 @@ func first(ns string) *v1beta1.OperatorVersion { return application(ns, "app") }
 var scenarios = []scenario{
 	{
 		name:    "deploy",
-		prepare: func(w *world) { w.create(first(w.ns)) },
-		act:     func(w *world) { w.create(gen.Instance("i", first(w.ns), nil)) },
+		prepare: func(w *testbed) { w.create(first(w.ns)) },
+		act:     func(w *testbed) { w.create(gen.Instance("i", first(w.ns), nil)) },
 		ended:   runs("deploy", 1), again: rerun("deploy", 2),
 	},
 	{
 		name: "update", prepare: deployed(first),
-		act: func(w *world) {
+		act: func(w *testbed) {
 			w.edit("i", func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"VALUE": "b", "EXTRA": "false"} })
 		},
 		ended: runs("update", 2), again: rerun("update", 3),
 	},
 	{
 		name:    "upgrade",
-		prepare: func(w *world) { deployed(first)(w); w.create(second(w.ns)) },
-		act:     func(w *world) { w.edit("i", func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = "app-2" }) },
+		prepare: func(w *testbed) { deployed(first)(w); w.create(second(w.ns)) },
+		act:     func(w *testbed) { w.edit("i", func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = "app-2" }) },
 		ended:   runs("upgrade", 2), again: rerun("upgrade", 3),
 	},
 	{
 		name: "cleanup", prepare: deployed(cleaning),
-		act:   func(w *world) { env.Must(w, suite.Delete(ctx, w.instance("i"))) },
-		ended: func(w *world) { w.await("i", gone) },
+		act:   func(w *testbed) { env.Must(w, suite.Delete(ctx, w.instance("i"))) },
+		ended: func(w *testbed) { w.await("i", gone) },
 	},
 	{
 		name: "parent and child",
-		prepare: func(w *world) {
+		prepare: func(w *testbed) {
 			w.create(dependency(w.ns), parent(w.ns))
 		},
-		act:   func(w *world) { w.create(gen.Instance("i", parent(w.ns), nil)) },
+		act:   func(w *testbed) { w.create(gen.Instance("i", parent(w.ns), nil)) },
 		ended: runs("deploy", 1), again: rerun("deploy", 2),
 	},
 	{
 		name:    "tarball",
-		prepare: func(w *world) { w.create(harboured(w.ns)) },
-		act:     func(w *world) { w.create(gen.Instance("i", harboured(w.ns), nil)) },
+		prepare: func(w *testbed) { w.create(harbored(w.ns)) },
+		act:     func(w *testbed) { w.create(gen.Instance("i", harbored(w.ns), nil)) },
 		ended:   runs("deploy", 1), again: rerun("deploy", 2),
 	},
 	{
 		name: "release of a tarball, but for what a user needs", slow: true,
-		prepare: func(w *world) {
-			deployed(harboured)(w)
+		prepare: func(w *testbed) {
+			deployed(harbored)(w)
 			w.create(raft(w.ns))
 		},
-		act: func(w *world) { env.Must(w, suite.Delete(ctx, w.instance("i"))) },
-		ended: func(w *world) {
+		act: func(w *testbed) { env.Must(w, suite.Delete(ctx, w.instance("i"))) },
+		ended: func(w *testbed) {
 			w.await("i", gone)
 			env.Read(w, suite, raft(w.ns), w.ns, "theirs")
 		},
 	},
 	{
 		name:    "install plan",
-		prepare: func(*world) {},
-		act:     func(w *world) { v := fleet(w.ns, "fleet"); w.create(v, gen.Instance("i", v, nil)) },
+		prepare: func(*testbed) {},
+		act:     func(w *testbed) { v := fleet(w.ns, "fleet"); w.create(v, gen.Instance("i", v, nil)) },
 		ended:   runs("deploy", 1),
 	},
 	{
 		name:    "install plan with tasks of all kinds",
-		prepare: func(w *world) { w.create(dependency(w.ns)) },
-		act:     func(w *world) { v := outfitted(w.ns); w.create(v, gen.Instance("i", v, nil)) },
+		prepare: func(w *testbed) { w.create(dependency(w.ns)) },
+		act:     func(w *testbed) { v := outfitted(w.ns); w.create(v, gen.Instance("i", v, nil)) },
 		ended:   runs("deploy", 1),
 	},
 	{
 		name:    "restoring an Installation",
-		prepare: func(w *world) { w.create(fleet(w.ns, "fleet")); w.installed("fleet") },
-		act:     func(w *world) { w.stripInstallation("fleet") },
-		ended:   func(w *world) { w.ran("fleet", 2) },
+		prepare: func(w *testbed) { w.create(fleet(w.ns, "fleet")); w.installed("fleet") },
+		act:     func(w *testbed) { w.stripInstallation("fleet") },
+		ended:   func(w *testbed) { w.ran("fleet", 2) },
 	},
 	{
 		name:    "sharing",
-		prepare: func(w *world) { w.create(fleet(w.ns, "fleet")); w.installed("fleet") },
-		act:     func(w *world) { w.create(fleet(w.ns, "other")) },
-		ended:   func(w *world) { w.installed("other") },
+		prepare: func(w *testbed) { w.create(fleet(w.ns, "fleet")); w.installed("fleet") },
+		act:     func(w *testbed) { w.create(fleet(w.ns, "other")) },
+		ended:   func(w *testbed) { w.installed("other") },
 	},
 	{
 		name: "release of what is shared",
-		prepare: func(w *world) {
+		prepare: func(w *testbed) {
 			for _, name := range []string{"fleet", "other"} {
 				w.create(fleet(w.ns, name))
 				w.installed(name)
 			}
 		},
-		act:   func(w *world) { env.Must(w, suite.Delete(ctx, fleet(w.ns, "fleet"))) },
-		ended: func(w *world) { w.released("fleet") },
+		act:   func(w *testbed) { env.Must(w, suite.Delete(ctx, fleet(w.ns, "fleet"))) },
+		ended: func(w *testbed) { w.released("fleet") },
 	},
 	{
 		name: "release", slow: true,
-		prepare: func(w *world) { w.create(fleet(w.ns, "fleet")); w.installed("fleet") },
-		act:     func(w *world) { env.Must(w, suite.Delete(ctx, fleet(w.ns, "fleet"))) },
-		ended: func(w *world) {
+		prepare: func(w *testbed) { w.create(fleet(w.ns, "fleet")); w.installed("fleet") },
+		act:     func(w *testbed) { env.Must(w, suite.Delete(ctx, fleet(w.ns, "fleet"))) },
+		ended: func(w *testbed) {
 			w.released("fleet")
-			env.Within(w, max(w.patience, going), "the end of the namespace", func() string {
+			env.Within(w, max(w.timeout, going), "the end of the namespace", func() string {
 				err := suite.Get(ctx, client.ObjectKey{Name: fleetNamespace(w.ns)}, &corev1.Namespace{})
 				if !apierrors.IsNotFound(err) {
 					return fmt.Sprint(err)
@@ -203,10 +203,10 @@ func parent(ns string) *v1beta1.OperatorVersion {
 }
 
 // installed waits for the success of an install plan.
-func (w *world) installed(name string) {
+func (w *testbed) installed(name string) {
 	w.Helper()
 	ov := &v1beta1.OperatorVersion{}
-	env.Within(w, w.patience, "the success of the install plan of "+w.ns+"/"+name, func() string {
+	env.Within(w, w.timeout, "the success of the install plan of "+w.ns+"/"+name, func() string {
 		if err := suite.Get(ctx, client.ObjectKey{Namespace: w.ns, Name: name}, ov); err != nil {
 			return err.Error()
 		}
@@ -218,9 +218,9 @@ func (w *world) installed(name string) {
 }
 
 // released waits until an OperatorVersion is gone.
-func (w *world) released(name string) {
+func (w *testbed) released(name string) {
 	w.Helper()
-	env.Within(w, max(w.patience, going), "the release of "+w.ns+"/"+name, func() string {
+	env.Within(w, max(w.timeout, going), "the release of "+w.ns+"/"+name, func() string {
 		ov := &v1beta1.OperatorVersion{}
 		if err := suite.Get(ctx, client.ObjectKey{Namespace: w.ns, Name: name}, ov); !apierrors.IsNotFound(err) {
 			return fmt.Sprintf("%v %+v", err, ov.Status.Conditions)
@@ -230,14 +230,14 @@ func (w *world) released(name string) {
 }
 
 // stripInstallation removes an Installation past its finalizer, as an administrator can.
-func (w *world) stripInstallation(name string) {
+func (w *testbed) stripInstallation(name string) {
 	w.Helper()
 	w.collected = true
 	ov := env.Read(w, suite, &v1beta1.OperatorVersion{}, w.ns, name)
 	i := env.Read(w, suite, &v1beta1.Installation{}, "", ov.InstallationName())
 	env.Must(w, suite.Delete(ctx, i))
 	now := &v1beta1.Installation{}
-	env.Within(w, w.patience, "an Installation without finalizer", func() string {
+	env.Within(w, w.timeout, "an Installation without finalizer", func() string {
 		err := suite.Get(ctx, client.ObjectKeyFromObject(i), now)
 		if apierrors.IsNotFound(err) || err == nil && now.UID != i.UID {
 			return ""
@@ -249,10 +249,10 @@ func (w *world) stripInstallation(name string) {
 }
 
 // ran waits for the n-th run of an install plan to succeed.
-func (w *world) ran(name string, n int64) {
+func (w *testbed) ran(name string, n int64) {
 	w.Helper()
 	ov := &v1beta1.OperatorVersion{}
-	env.Within(w, w.patience, fmt.Sprintf("run %d of the install plan of %s/%s", n, w.ns, name), func() string {
+	env.Within(w, w.timeout, fmt.Sprintf("run %d of the install plan of %s/%s", n, w.ns, name), func() string {
 		if err := suite.Get(ctx, client.ObjectKey{Namespace: w.ns, Name: name}, ov); err != nil {
 			return err.Error()
 		}

@@ -19,7 +19,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
-// state is all that is in a world, by kind and name, without what differs from run to run: times, uids, versions. What
+// state is all that is in a testbed, by kind and name, without what differs from run to run: times, uids, versions. What
 // these must agree with is checked, and the result stands in their place.
 type state map[string]string
 
@@ -38,8 +38,8 @@ var (
 	}
 )
 
-// objects lists all that is in the world.
-func (w *world) objects() []*unstructured.Unstructured {
+// objects lists all that is in the testbed.
+func (w *testbed) objects() []*unstructured.Unstructured {
 	w.Helper()
 	var out []*unstructured.Unstructured
 	list := func(gvk schema.GroupVersionKind, options ...client.ListOption) {
@@ -71,8 +71,8 @@ func (w *world) objects() []*unstructured.Unstructured {
 	return out
 }
 
-// state reads the world.
-func (w *world) state() state {
+// state reads the testbed.
+func (w *testbed) state() state {
 	w.Helper()
 	objs := w.objects()
 	live := map[types.UID]*unstructured.Unstructured{}
@@ -116,7 +116,7 @@ func drop(value any, fields ...string) {
 }
 
 // system is the namespace that guards objects which the garbage collector must not take.
-func (w *world) system() *unstructured.Unstructured {
+func (w *testbed) system() *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(clusterScoped[0])
 	if err := suite.Get(ctx, client.ObjectKey{Name: "kube-system"}, o); err != nil {
@@ -128,7 +128,7 @@ func (w *world) system() *unstructured.Unstructured {
 var (
 	uids   = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	hashes = regexp.MustCompile(`-[0-9a-f]{8,64}\b|sha256:[0-9a-f]{64}`)
-	pins   = regexp.MustCompile(`"(sha256|specHash)": "[0-9a-f]{64}"`) // of a tarball, in which is the name of its world
+	pins   = regexp.MustCompile(`"(sha256|specHash)": "[0-9a-f]{64}"`) // of a tarball, in which is the name of its testbed
 	times  = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 )
 
@@ -207,15 +207,15 @@ func normalStatus(o *unstructured.Unstructured, live map[types.UID]*unstructured
 	for _, item := range resources {
 		r := item.(map[string]any)
 		uid, _ := r["uid"].(string)
-		if found := live[types.UID(uid)]; found != nil && r["version"] != nil {
+		if found := live[types.UID(uid)]; found != nil && r["observedVersion"] != nil {
 			now := fmt.Sprint(found.GetGeneration())
 			if found.GetGeneration() == 0 {
 				now = found.GetResourceVersion()
 			}
-			r["version"] = fmt.Sprintf("current: %t", r["version"] == now)
+			r["observedVersion"] = fmt.Sprintf("current: %t", r["observedVersion"] == now)
 		}
 		r["uid"] = identity(live, r["uid"], r["name"])
-		for _, field := range []string{"hash", "content", "fields"} {
+		for _, field := range []string{"hash", "contentHash", "fieldsHash"} {
 			if text, _ := r[field].(string); text != "" {
 				r[field] = "set"
 			}
@@ -224,11 +224,11 @@ func normalStatus(o *unstructured.Unstructured, live map[types.UID]*unstructured
 	if len(resources) > 0 {
 		_ = unstructured.SetNestedSlice(o.Object, resources, "status", "resources")
 	}
-	if content, _, _ := unstructured.NestedString(o.Object, "status", "baseline", "content"); content != "" {
-		_ = unstructured.SetNestedField(o.Object, "set", "status", "baseline", "content")
+	if content, _, _ := unstructured.NestedString(o.Object, "status", "baseline", "contentHash"); content != "" {
+		_ = unstructured.SetNestedField(o.Object, "set", "status", "baseline", "contentHash")
 	}
-	if inputs, _, _ := unstructured.NestedString(o.Object, "status", "inputs"); inputs != "" {
-		_ = unstructured.SetNestedField(o.Object, "set", "status", "inputs")
+	if inputs, _, _ := unstructured.NestedString(o.Object, "status", "inputsHash"); inputs != "" {
+		_ = unstructured.SetNestedField(o.Object, "set", "status", "inputsHash")
 	}
 	parameters, _, _ := unstructured.NestedStringMap(o.Object, "status", "baseline", "parameters")
 	for name := range parameters {
@@ -236,13 +236,13 @@ func normalStatus(o *unstructured.Unstructured, live map[types.UID]*unstructured
 	}
 }
 
-// calm bounds how long a world may take from the end of a plan to its rest, and collection how long where the cluster's
+// calm bounds how long a testbed may take from the end of a plan to its rest, and collection how long where the cluster's
 // garbage collector has something to do in it: that waits for half a minute each time a definition goes, or the apiserver.
 // going is how long a namespace or a definition may take to go, which takes Kubernetes minutes where hundreds have gone.
 const calm, collection, going = 30 * time.Second, 3 * time.Minute, 5 * time.Minute
 
-// settle waits until the world is in a state.
-func (w *world) settle(want state) {
+// settle waits until the testbed is in a state.
+func (w *testbed) settle(want state) {
 	w.Helper()
 	began := time.Now()
 	for {
@@ -262,7 +262,7 @@ func (w *world) settle(want state) {
 	}
 }
 
-// collectable tells whether something waits for the garbage collector, which learns of kudo's kinds only after half a minute
+// collectable reports whether something waits for the garbage collector, which learns of kudo's kinds only after half a minute
 // of a cluster's life.
 func (s state) collectable() bool {
 	for key, text := range s {
@@ -273,8 +273,8 @@ func (s state) collectable() bool {
 	return false
 }
 
-// rest waits until the world does not change any more, and returns its state.
-func (w *world) rest() state {
+// rest waits until the testbed does not change any more, and returns its state.
+func (w *testbed) rest() state {
 	w.Helper()
 	last, since := w.state(), time.Now()
 	for began := time.Now(); time.Since(since) < time.Second; {

@@ -22,8 +22,8 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-// ready makes a world with a manager, and objects of others in it.
-func ready(t *testing.T) *world {
+// ready makes a testbed with a manager, and objects of others in it.
+func ready(t *testing.T) *testbed {
 	t.Helper()
 	w := newWorld(t)
 	line.set(nil)
@@ -87,7 +87,7 @@ func TestVersionDeletedInPlan(t *testing.T) {
 	line.kill()
 	env.Must(t, line.manage())
 	w.unhold()
-	i := w.await("i", env.Ended("deploy", 1))
+	i := w.await("i", env.PlanEnded("deploy", 1))
 	if st := i.Status.PlanStatus["deploy"]; st.Status != v1beta1.Complete {
 		t.Errorf("the run is %s: %s", st.Status, st.Message)
 	}
@@ -102,7 +102,7 @@ func held(ns string) *v1beta1.OperatorVersion {
 }
 
 // unhold takes that finalizer off.
-func (w *world) unhold() {
+func (w *testbed) unhold() {
 	w.Helper()
 	job := env.Read(w, suite, &batchv1.Job{}, w.ns, "i-deploy")
 	patch := client.MergeFrom(job.DeepCopy())
@@ -140,7 +140,7 @@ func TestAwaitedObjectDeleted(t *testing.T) {
 	i := w.await("i", func(i *v1beta1.Instance) bool {
 		now := &appsv1.Deployment{}
 		made := suite.Get(ctx, client.ObjectKeyFromObject(old), now) == nil && now.UID != old.UID
-		return made || env.Ended("deploy", 1)(i)
+		return made || env.PlanEnded("deploy", 1)(i)
 	})
 	if st := i.Status.PlanStatus["deploy"]; st.Status.IsTerminal() {
 		env.Contains(t, st.Message, "Deployment "+w.ns+"/i")
@@ -152,7 +152,7 @@ func TestAwaitedObjectDeleted(t *testing.T) {
 
 // before does something when the first request of a method for a path comes, dry runs aside, and then sends that on. The
 // error comes over the channel.
-func (w *world) before(method, path string, do func() error) <-chan error {
+func (w *testbed) before(method, path string, do func() error) <-chan error {
 	w.Helper()
 	done := make(chan error, 1)
 	once := sync.OnceFunc(func() { done <- do() })
@@ -212,7 +212,7 @@ func TestKeptInTheLastMoment(t *testing.T) {
 	w.untouched()
 }
 
-// An object that an OperatorVersion holds is taken over, and given back before the manager comes to let go of it: it stays
+// An object that an OperatorVersion holds is taken over, and given back before the manager comes to release it: it stays
 // held.
 func TestGivenBackInTheLastMoment(t *testing.T) {
 	w := ready(t)
@@ -227,7 +227,7 @@ func TestGivenBackInTheLastMoment(t *testing.T) {
 	back := w.before(http.MethodGet, "/apis/rbac.authorization.k8s.io/v1/clusterroles/"+name, func() error { return managed(`"true"`) })
 	env.Must(t, managed("null"))
 	env.Must(t, heard(t, back))
-	env.Must(t, suite.Delete(ctx, &corev1.ConfigMap{ObjectMeta: gen.Meta(name, "harbour")})) // so that the manager looks at all again
+	env.Must(t, suite.Delete(ctx, &corev1.ConfigMap{ObjectMeta: gen.Meta(name, "harbor")})) // so that the manager looks at all again
 	w.ran("fleet", 2)
 	now := env.Read(t, suite, &rbacv1.ClusterRole{}, "", name)
 	if now.UID != was.UID || now.DeletionTimestamp != nil || len(now.OwnerReferences) != 1 || now.Annotations[v1beta1.ManagedAnnotation] != "true" {
@@ -249,7 +249,7 @@ func TestFinalizerNeverFinishes(t *testing.T) {
 	i := w.await("i", waitsFor("example.org/never"))
 	env.Contains(t, i.Status.AggregatedStatus.Message, "Job "+w.ns+"/i-deploy")
 	suite.MustKudo(t, 0, "plan", "cancel", "--instance", "i", "-n", w.ns)
-	i = w.await("i", env.Ended("deploy", 1))
+	i = w.await("i", env.PlanEnded("deploy", 1))
 	env.Contains(t, i.Status.PlanStatus["deploy"].Message, "cancelled")
 	w.unhold()
 	w.edit("i", func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"VALUE": "b"} })

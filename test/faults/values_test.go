@@ -17,7 +17,7 @@ import (
 )
 
 // told waits for a warning about an Instance that has all texts.
-func (w *world) told(name string, texts ...string) {
+func (w *testbed) told(name string, texts ...string) {
 	w.Helper()
 	env.Eventually(w, fmt.Sprintf("a warning with %q", texts), func() string {
 		list := &corev1.EventList{}
@@ -68,7 +68,7 @@ func TestHugeAndBinaryValues(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w.create(gen.Instance(tc.name, ov, map[string]string{"VALUE": tc.value}))
-			i := w.await(tc.name, env.Ended("deploy", 1))
+			i := w.await(tc.name, env.PlanEnded("deploy", 1))
 			st := i.Status.PlanStatus["deploy"]
 			if tc.refused != "" {
 				if st.Status != v1beta1.FatalError {

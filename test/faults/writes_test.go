@@ -15,7 +15,7 @@ import (
 	"kudo.dev/kudo/test/env"
 )
 
-// side is how many worlds there are at a time. They share a manager, so that each fault hits all of them, in the middle of
+// side is how many testbeds there are at a time. They share a manager, so that each fault hits all of them, in the middle of
 // whatever they do. The manager works on eight Instances at a time: not all of its workers are ever held.
 const side = 7
 
@@ -41,23 +41,23 @@ func beside(t *testing.T, cases []testing.InternalTest, over ...func()) {
 	workers.Wait()
 }
 
-// death is a case of the manager's: a scenario, and the write at which it is to die.
-type death struct {
+// killCase is a case of the manager's: a scenario, and the write at which it is to die.
+type killCase struct {
 	s      scenario
 	n      int
 	moment int
 }
 
 // The manager is killed at each write of each scenario, and started again: the end is that of an undisturbed run. Several
-// scenarios share a death.
+// scenarios share a kill.
 func TestKilledAtEachWrite(t *testing.T) {
 	learn(t)
 	for _, part := range parts(true) {
-		var deaths []death
+		var deaths []killCase
 		for turn := range moments {
 			for i, s := range part {
 				for _, n := range chosen(len(undisturbed(t, s).writes), 5*turn+3*i) {
-					deaths = append(deaths, death{s, n, turn})
+					deaths = append(deaths, killCase{s, n, turn})
 				}
 			}
 		}
@@ -68,8 +68,8 @@ func TestKilledAtEachWrite(t *testing.T) {
 	}
 }
 
-// die runs scenarios in the middle of which the manager dies.
-func die(t *testing.T, together []death) {
+// die runs scenarios in the middle of which the manager is killed.
+func die(t *testing.T, together []killCase) {
 	env.Must(t, line.manage())
 	v := newWave(len(together))
 	var cases []testing.InternalTest
@@ -101,7 +101,7 @@ func die(t *testing.T, together []death) {
 	beside(t, cases, over...)
 }
 
-// chosen are the writes that are struck: all, or one, which a number shifts. A run with a fault may have more.
+// chosen are the writes that get the fault: all, or one, which a number shifts. A run with a fault may have more.
 func chosen(writes, shift int) []int {
 	if !thorough() {
 		return []int{1 + shift%writes}
@@ -149,7 +149,7 @@ func undisturbed(t *testing.T, s scenario) reference {
 	s.prepare(w)
 	w.bystanders()
 	began := time.Now()
-	count := w.aim(0, strike{})
+	count := w.aim(0, writeFault{})
 	s.act(w)
 	s.ended(w)
 	took := time.Since(began)
@@ -166,16 +166,16 @@ func undisturbed(t *testing.T, s scenario) reference {
 	return known
 }
 
-// aim strikes the n-th write from now on that concerns the world; 0 strikes none.
-func (w *world) aim(n int, by strike) *counter {
+// aim injects the fault into the n-th write from now on that concerns the testbed; 0 injects none.
+func (w *testbed) aim(n int, by writeFault) *counter {
 	count := line.aim(w.ns, n, by)
 	w.Cleanup(func() { line.leave(count) })
 	return count
 }
 
-// struckAt is a scenario in which the n-th write is struck. A run with a fault may have more writes or fewer; if it has
-// not so many, nothing is struck, and its end is the same.
-func struckAt(s scenario, by strike, n int) testing.InternalTest {
+// struckAt is a scenario with the fault in its n-th write. A run with a fault may have more writes or fewer; if it has
+// not so many, there is no fault, and its end is the same.
+func struckAt(s scenario, by writeFault, n int) testing.InternalTest {
 	return testing.InternalTest{Name: fmt.Sprintf("%s/%s/%d", s.name, by.name, n), F: func(t *testing.T) {
 		w := newWorld(t)
 		s.prepare(w)
@@ -185,7 +185,7 @@ func struckAt(s scenario, by strike, n int) testing.InternalTest {
 		s.ended(w)
 		line.leave(count)
 		if line.target(count) != "" {
-			<-count.struck // the last write was struck: what it commits is the end
+			<-count.struck // the last write had the fault: what it commits is the end
 		}
 		t.Logf("struck %q", line.target(count))
 		w.settle(undisturbed(t, s).end)
@@ -196,7 +196,7 @@ func struckAt(s scenario, by strike, n int) testing.InternalTest {
 }
 
 // toldOnce wants no more events of starts and ends than there were runs: what a conflict has undone was not told.
-func (w *world) toldOnce() {
+func (w *testbed) toldOnce() {
 	w.Helper()
 	runs := map[types.UID]int64{}
 	instances, versions, events := &v1beta1.InstanceList{}, &v1beta1.OperatorVersionList{}, &corev1.EventList{}
@@ -227,7 +227,7 @@ func (w *world) toldOnce() {
 }
 
 // twice runs the scenario's plan again: nothing that it wrote changes, and nothing is made anew.
-func (w *world) twice(s scenario) {
+func (w *testbed) twice(s scenario) {
 	w.Helper()
 	if s.again == nil {
 		return
@@ -247,7 +247,7 @@ func (w *world) twice(s scenario) {
 }
 
 // versions are uids and versions of what plans write: not of kudo's own kinds, nor of what a run makes and deletes.
-func (w *world) versions() map[string]string {
+func (w *testbed) versions() map[string]string {
 	w.Helper()
 	out := map[string]string{}
 	for _, o := range w.objects() {

@@ -1,4 +1,3 @@
-// Package install tests how kudo comes onto a cluster that has never seen it.
 package install
 
 import (
@@ -7,8 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"testing"
 
+	. "github.com/onsi/ginkgo/v2"
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,19 +16,16 @@ import (
 	"kudo.dev/kudo/test/env"
 )
 
-func TestInit(t *testing.T) {
+var _ = It("The command init installs kudo on a cluster that has never seen it", Label("init", "slow"), func() {
+	t := GinkgoTB()
 	if os.Getenv("KUDO_TEST_KUBECONFIG") != "" {
 		t.Skip("needs a cluster without kudo, and KUDO_TEST_KUBECONFIG names one")
 	}
 	e, err := env.StartBare()
-	if err != nil {
-		t.Fatal(err)
-	}
+	env.Must(t, err)
 	t.Cleanup(e.Stop)
 	c, err := e.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
+	env.Must(t, err)
 	run := func(code int, args ...string) string {
 		t.Helper()
 		out, got := e.Kudo(args...)
@@ -103,7 +99,7 @@ func TestInit(t *testing.T) {
 			t.Errorf("the manager has too many rights: %+v", rule)
 		}
 	}
-}
+})
 
 func contains(list []string, text string) bool {
 	for _, item := range list {

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	. "github.com/onsi/ginkgo/v2"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,16 +29,14 @@ func many(t testing.TB, place string, versions, objects int) []*v1beta1.Operator
 	return out
 }
 
-// Ten OperatorVersions install the same objects at the same time, and go at the same time: each object has one creator, is
-// owned by all, is there as long as one is, and is gone after the last.
-func TestConcurrent(t *testing.T) {
-	t.Parallel()
+var _ = It("Objects that ten OperatorVersions install at the same time have one creator, are owned by all, and are deleted after the last", func() {
+	t := GinkgoTB()
 	place := suite.NewNamespace(t)
 	for round := range 3 {
 		versions := many(t, place, 10, 20)
 		var group sync.WaitGroup
 		for _, ov := range versions {
-			group.Go(func() { env.Must(t, suite.Create(ctx, ov)) })
+			group.Go(func() { defer GinkgoRecover(); env.Must(t, suite.Create(ctx, ov)) })
 		}
 		group.Wait()
 		for _, ov := range versions {
@@ -58,7 +57,7 @@ func TestConcurrent(t *testing.T) {
 
 		t.Log("all but one go at a time: nothing is lost")
 		for _, ov := range versions[1:] {
-			group.Go(func() { env.Must(t, suite.Delete(ctx, ov)) })
+			group.Go(func() { defer GinkgoRecover(); env.Must(t, suite.Delete(ctx, ov)) })
 		}
 		group.Wait()
 		for _, ov := range versions[1:] {
@@ -67,8 +66,8 @@ func TestConcurrent(t *testing.T) {
 		held(t, place, 20, 1)
 		t.Log("one comes while the last goes")
 		next := many(t, place, 1, 20)[0]
-		group.Go(func() { env.Must(t, suite.Delete(ctx, versions[0])) })
-		group.Go(func() { env.Must(t, suite.Create(ctx, next)) })
+		group.Go(func() { defer GinkgoRecover(); env.Must(t, suite.Delete(ctx, versions[0])) })
+		group.Go(func() { defer GinkgoRecover(); env.Must(t, suite.Create(ctx, next)) })
 		group.Wait()
 		released(t, versions[0])
 		complete(t, ended(t, next, 1))
@@ -89,10 +88,10 @@ func TestConcurrent(t *testing.T) {
 		uninstall(t, next)
 		held(t, place, 0, 0)
 	}
-}
+})
 
 // held wants a number of objects, each with a number of owners.
-func held(t *testing.T, place string, objects, holders int) {
+func held(t testing.TB, place string, objects, holders int) {
 	t.Helper()
 	list := &corev1.ConfigMapList{}
 	env.Must(t, suite.List(ctx, list, client.InNamespace(place), client.MatchingLabels{v1beta1.HeritageLabel: v1beta1.Heritage}))

@@ -1,14 +1,10 @@
-// Package installplan tests how OperatorVersions share cluster resources, on a real control plane with its garbage
-// collector, under the rights that the manifests give the manager.
 package installplan
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -26,22 +23,13 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-var (
-	suite env.Suite
-	ctx   = context.Background()
-)
-
-func TestMain(m *testing.M) { suite.Main(m) }
-
 var crds = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
 // fleet is what an install plan installs in these tests: a definition, a ClusterRole, and a server in a namespace of its
 // own. The word makes its names.
 type fleet struct{ word string }
 
-func newFleet(t *testing.T) fleet {
-	return fleet{strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())) + fmt.Sprint(time.Now().UnixNano()%1e6)}
-}
+func newFleet() fleet { return fleet{"fleet-" + rand.String(8)} }
 
 func (f fleet) group() string { return f.word + ".example.com" }
 func (f fleet) crd() string   { return "ships." + f.group() }
@@ -56,7 +44,7 @@ func (f fleet) objects() map[string]client.Object {
 		"crd":        crd,
 		"role":       &rbacv1.ClusterRole{ObjectMeta: gen.Meta("", f.word)},
 		"namespace":  &corev1.Namespace{ObjectMeta: gen.Meta("", f.word)},
-		"deployment": &appsv1.Deployment{ObjectMeta: gen.Meta(f.word, "harbour")},
+		"deployment": &appsv1.Deployment{ObjectMeta: gen.Meta(f.word, "harbor")},
 	}
 }
 
@@ -97,13 +85,13 @@ metadata:
 apiVersion: apps/v1
 kind: Deployment
 metadata:
-  name: harbour
+  name: harbor
   namespace: ` + f.word + `
 spec:
   replicas: {{ .Params.REPLICAS }}
-  selector: {matchLabels: {app: harbour}}
+  selector: {matchLabels: {app: harbor}}
   template:
-    metadata: {labels: {app: harbour}}
+    metadata: {labels: {app: harbor}}
     spec:
       containers:
       - name: server
@@ -124,14 +112,14 @@ func (f fleet) version(namespace, name string, mods ...gen.VersionMod) *v1beta1.
 }
 
 // install creates an OperatorVersion and waits for the end of its install plan.
-func install(t *testing.T, ov *v1beta1.OperatorVersion) *v1beta1.OperatorVersion {
+func install(t testing.TB, ov *v1beta1.OperatorVersion) *v1beta1.OperatorVersion {
 	t.Helper()
 	env.Must(t, suite.Create(ctx, ov))
 	return ended(t, ov, 1)
 }
 
 // ended waits for the end of a run of the install plan.
-func ended(t *testing.T, ov *v1beta1.OperatorVersion, revision int64) *v1beta1.OperatorVersion {
+func ended(t testing.TB, ov *v1beta1.OperatorVersion, revision int64) *v1beta1.OperatorVersion {
 	t.Helper()
 	now := &v1beta1.OperatorVersion{}
 	env.Eventually(t, "the end of the install plan of "+ov.Name, func() string {
@@ -147,7 +135,7 @@ func ended(t *testing.T, ov *v1beta1.OperatorVersion, revision int64) *v1beta1.O
 }
 
 // complete wants an install plan that has succeeded.
-func complete(t *testing.T, ov *v1beta1.OperatorVersion) *v1beta1.OperatorVersion {
+func complete(t testing.TB, ov *v1beta1.OperatorVersion) *v1beta1.OperatorVersion {
 	t.Helper()
 	if a := ov.Status.AggregatedStatus; a.Status != v1beta1.Complete || !ov.Installed() {
 		t.Fatalf("the install plan of %s is %s: %s", ov.Name, a.Status, a.Message)
@@ -156,7 +144,7 @@ func complete(t *testing.T, ov *v1beta1.OperatorVersion) *v1beta1.OperatorVersio
 }
 
 // fatal wants an install plan that has failed, and texts in its message.
-func fatal(t *testing.T, ov *v1beta1.OperatorVersion, texts ...string) {
+func fatal(t testing.TB, ov *v1beta1.OperatorVersion, texts ...string) {
 	t.Helper()
 	a := ov.Status.AggregatedStatus
 	if a.Status != v1beta1.FatalError || ov.Installed() {
@@ -168,7 +156,7 @@ func fatal(t *testing.T, ov *v1beta1.OperatorVersion, texts ...string) {
 }
 
 // evented wants an event on an OperatorVersion.
-func evented(t *testing.T, ov *v1beta1.OperatorVersion, want string) {
+func evented(t testing.TB, ov *v1beta1.OperatorVersion, want string) {
 	t.Helper()
 	env.Eventually(t, "the event "+want, func() string {
 		list := &corev1.EventList{}
@@ -187,13 +175,13 @@ func evented(t *testing.T, ov *v1beta1.OperatorVersion, want string) {
 }
 
 // uninstall deletes an OperatorVersion and waits until it and its Installation are gone.
-func uninstall(t *testing.T, ov *v1beta1.OperatorVersion) {
+func uninstall(t testing.TB, ov *v1beta1.OperatorVersion) {
 	t.Helper()
 	env.Must(t, client.IgnoreNotFound(suite.Delete(ctx, ov)))
 	released(t, ov)
 }
 
-func released(t *testing.T, ov *v1beta1.OperatorVersion) {
+func released(t testing.TB, ov *v1beta1.OperatorVersion) {
 	t.Helper()
 	env.Eventually(t, "the release of "+ov.Name, func() string {
 		now := &v1beta1.OperatorVersion{}
@@ -217,11 +205,12 @@ func holder(ov *v1beta1.OperatorVersion) *v1beta1.Installation {
 }
 
 // states of what an OperatorVersion holds, by kind.
-func states(t *testing.T, ov *v1beta1.OperatorVersion) map[string]v1beta1.HoldState {
+func states(t testing.TB, ov *v1beta1.OperatorVersion) map[string]v1beta1.HoldState {
 	t.Helper()
 	i := holder(ov)
 	if i == nil {
 		t.Fatalf("OperatorVersion %s has no Installation", ov.Name)
+		return nil
 	}
 	out := map[string]v1beta1.HoldState{}
 	for _, r := range i.Status.Resources {
@@ -230,8 +219,8 @@ func states(t *testing.T, ov *v1beta1.OperatorVersion) map[string]v1beta1.HoldSt
 	return out
 }
 
-// exists tells whether an object is there, and reads it.
-func exists(t *testing.T, obj client.Object) bool {
+// exists reports whether an object is there, and reads it.
+func exists(t testing.TB, obj client.Object) bool {
 	t.Helper()
 	err := suite.Get(ctx, client.ObjectKeyFromObject(obj), obj)
 	if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
@@ -252,7 +241,7 @@ func owners(obj client.Object) []string {
 }
 
 // waits wants a condition Released with a reason on an OperatorVersion that is being deleted.
-func waits(t *testing.T, ov *v1beta1.OperatorVersion, reason string, texts ...string) {
+func waits(t testing.TB, ov *v1beta1.OperatorVersion, reason string, texts ...string) {
 	t.Helper()
 	message := ""
 	env.Eventually(t, "a release that waits", func() string {
@@ -278,7 +267,7 @@ func role(name, verb, group string) *rbacv1.ClusterRole {
 }
 
 // edit changes an object, again if others change it at the same time.
-func edit[T client.Object](t *testing.T, obj T, change func(T)) {
+func edit[T client.Object](t testing.TB, obj T, change func(T)) {
 	t.Helper()
 	env.Eventually(t, "an edit of "+obj.GetName(), func() string {
 		env.Must(t, suite.Get(ctx, client.ObjectKeyFromObject(obj), obj))

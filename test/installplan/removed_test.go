@@ -1,9 +1,9 @@
 package installplan
 
 import (
-	"testing"
 	"time"
 
+	. "github.com/onsi/ginkgo/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -11,12 +11,12 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-// kudo's own definitions are deleted by hand, all at once: what holds data survives, with its content.
-func TestDefinitionsDeleted(t *testing.T) {
+var _ = It("Objects that hold data survive the deletion of kudo's own definitions, with their content", SpecPriority(1), Label("disruptive", "slow"), func() {
+	t := GinkgoTB()
 	own, err := env.Start()
 	env.Must(t, err)
 	t.Cleanup(own.Stop)
-	if !own.Own() {
+	if !own.IsDisposable() {
 		t.Skip("the cluster is not the test's own: kudo cannot be removed from it")
 	}
 	shared := suite
@@ -25,7 +25,7 @@ func TestDefinitionsDeleted(t *testing.T) {
 	suite.Cluster, err = own.Connect()
 	env.Must(t, err)
 
-	f, ns := newFleet(t), suite.NewNamespace(t)
+	f, ns := newFleet(), suite.NewNamespace(t)
 	ov := f.version(ns, "fleet")
 	complete(t, install(t, ov))
 	ship := &unstructured.Unstructured{}
@@ -49,4 +49,4 @@ func TestDefinitionsDeleted(t *testing.T) {
 	if !exists(t, ship) || !exists(t, &corev1.ConfigMap{ObjectMeta: gen.Meta(f.word, "foreign")}) {
 		t.Error("user data is gone")
 	}
-}
+})

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/onsi/ginkgo/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
@@ -29,7 +30,7 @@ type told struct {
 }
 
 // listen notes each change of a list's objects.
-func (w *told) listen(t *testing.T, what string, list client.ObjectList, opts ...client.ListOption) {
+func (w *told) listen(t testing.TB, what string, list client.ObjectList, opts ...client.ListOption) {
 	t.Helper()
 	env.Must(t, suite.List(ctx, list, opts...))
 	raw := client.ListOptions{}
@@ -76,16 +77,14 @@ func flip(ctx context.Context, key types.NamespacedName) error {
 	}
 }
 
-// Somebody who changes an object to and fro all the time is told of, one write at a time, and then no more; when it ends
-// well, the condition goes.
-func TestStorm(t *testing.T) {
-	t.Parallel()
+var _ = It("An object that somebody changes to and fro all the time is reported one write at a time, and then no more", SpecPriority(1), Label("storm", "slow"), func() {
+	t := GinkgoTB()
 	ns := suite.NewNamespace(t)
 	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared, namespace: " + ns + "}\ndata: {key: a}\n"
 	ov := gen.Version(ns, "storm", gen.Template("shared.yaml", text), gen.Apply("all", "shared.yaml"), gen.Serial("install", "all"), gen.InstallPlan("install"))
 	complete(t, install(t, ov))
 	heard := &told{}
-	heard.listen(t, "event", &corev1.EventList{}, client.InNamespace(ns), client.MatchingFields{"reason": v1beta1.EventMismatch})
+	heard.listen(t, "event", &corev1.EventList{}, client.InNamespace(ns), client.MatchingFields{"reason": v1beta1.EventObjectMismatch})
 	heard.listen(t, "OperatorVersion", &v1beta1.OperatorVersionList{}, client.InNamespace(ns))
 	heard.listen(t, "Installation", &v1beta1.InstallationList{}, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", ov.InstallationName())})
 
@@ -107,6 +106,7 @@ func TestStorm(t *testing.T) {
 	c := meta.FindStatusCondition(now.Status.Conditions, v1beta1.DriftedCondition)
 	if c == nil {
 		t.Fatalf("conditions %+v", now.Status.Conditions)
+		return
 	}
 	env.Contains(t, c.Message, "ConfigMap "+ns+"/shared was changed since it was installed, last by foreign-writer")
 	if got := states(t, ov)["ConfigMap"]; got != v1beta1.HoldMismatch {
@@ -128,4 +128,4 @@ func TestStorm(t *testing.T) {
 		t.Errorf("it is %s, want Created", got)
 	}
 	uninstall(t, ov)
-}
+})

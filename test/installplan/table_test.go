@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/ginkgo/v2"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -21,11 +22,9 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-// Two OperatorVersions in two namespaces share a definition, a ClusterRole, a Namespace and a Deployment in a third
-// namespace: both rows of the tables that a user meets every day.
-func TestShared(t *testing.T) {
-	t.Parallel()
-	f, a, b := newFleet(t), suite.NewNamespace(t), suite.NewNamespace(t)
+var _ = It("Two OperatorVersions in two namespaces share a definition, a ClusterRole, a Namespace and a Deployment", Label("shared"), func() {
+	t := GinkgoTB()
+	f, a, b := newFleet(), suite.NewNamespace(t), suite.NewNamespace(t)
 	first, second := f.version(a, "fleet"), f.version(b, "fleet")
 	complete(t, install(t, first))
 	created := map[string]v1beta1.HoldState{
@@ -63,7 +62,7 @@ func TestShared(t *testing.T) {
 	}
 	for _, ov := range []*v1beta1.OperatorVersion{first, second} {
 		env.Must(t, suite.Create(ctx, gen.Instance("i", ov, nil)))
-		_, err := suite.Await(ctx, ov.Namespace, "i", env.Long, env.Ended("deploy", 1))
+		_, err := suite.Await(ctx, ov.Namespace, "i", env.DefaultTimeout, env.PlanEnded("deploy", 1))
 		env.Must(t, err)
 		env.Must(t, suite.Delete(ctx, gen.Instance("i", ov, nil)))
 	}
@@ -83,12 +82,11 @@ func TestShared(t *testing.T) {
 			t.Errorf("%s is left over: %v", name, obj.GetOwnerReferences())
 		}
 	}
-}
+})
 
-// An object that kudo did not create, and that matches, is used as it is, and left exactly as it was.
-func TestExisting(t *testing.T) {
-	t.Parallel()
-	f, ns := newFleet(t), suite.NewNamespace(t)
+var _ = It("An object that kudo did not create, and that matches, is used as it is, and left exactly as it was", func() {
+	t := GinkgoTB()
+	f, ns := newFleet(), suite.NewNamespace(t)
 	foreign := role(f.word, "get", f.group())
 	foreign.Labels = map[string]string{"made": "by-hand"}
 	foreign.Rules = append(foreign.Rules[:0:0], foreign.Rules...)
@@ -105,14 +103,13 @@ func TestExisting(t *testing.T) {
 	if now.ResourceVersion != foreign.ResourceVersion {
 		t.Errorf("it was written: %v", now)
 	}
-}
+})
 
-// A definition of others that holds more than the package wants matches.
-func TestExistingHoldsMore(t *testing.T) {
-	t.Parallel()
-	f, ns := newFleet(t), suite.NewNamespace(t)
+var _ = It("A definition of others that holds more than the package wants matches", func() {
+	t := GinkgoTB()
+	f, ns := newFleet(), suite.NewNamespace(t)
 	foreign := &unstructured.Unstructured{}
-	env.Must(t, yaml.Unmarshal([]byte(strings.ReplaceAll(f.templates()["crd.yaml"], "size: {type: integer}", "size: {type: integer}, colour: {type: string}")), &foreign.Object))
+	env.Must(t, yaml.Unmarshal([]byte(strings.ReplaceAll(f.templates()["crd.yaml"], "size: {type: integer}", "size: {type: integer}, color: {type: string}")), &foreign.Object))
 	env.Must(t, suite.Create(ctx, foreign))
 	t.Cleanup(func() { _ = suite.Delete(ctx, foreign) })
 	ov := f.version(ns, "fleet")
@@ -124,13 +121,11 @@ func TestExistingHoldsMore(t *testing.T) {
 	if !exists(t, foreign) {
 		t.Error("it is not ours to delete")
 	}
-}
+})
 
-// A mismatch fails for good, names object, fields, values and holders, and nothing of the step is written: neither what is
-// there nor what is not.
-func TestMismatch(t *testing.T) {
-	t.Parallel()
-	f, ns := newFleet(t), suite.NewNamespace(t)
+var _ = It("A mismatch fails permanently, names object, fields, values and holders, and nothing of the step is written", func() {
+	t := GinkgoTB()
+	f, ns := newFleet(), suite.NewNamespace(t)
 	foreign := role(f.word, "list", f.group())
 	env.Must(t, suite.Create(ctx, foreign, client.FieldOwner("by-hand")))
 	t.Cleanup(func() { _ = suite.Delete(ctx, foreign) })
@@ -150,7 +145,7 @@ func TestMismatch(t *testing.T) {
 	}
 
 	t.Log("the Instance is PENDING, and says why")
-	i, err := suite.Await(ctx, ns, "i", env.Long, func(i *v1beta1.Instance) bool {
+	i, err := suite.Await(ctx, ns, "i", env.DefaultTimeout, func(i *v1beta1.Instance) bool {
 		return i != nil && i.Status.AggregatedStatus.Status == v1beta1.Pending && i.Status.PlanStatus["deploy"].Status == v1beta1.Pending &&
 			len(i.Status.AggregatedStatus.Message) > 100
 	})
@@ -164,7 +159,7 @@ func TestMismatch(t *testing.T) {
 	edit(t, foreign, func(r *rbacv1.ClusterRole) { r.Rules[0].Verbs = []string{"get"} })
 	env.Contains(t, suite.MustKudo(t, 0, "plan", "retry", "--operator-version", "fleet", "-n", ns, "--wait"), "retried")
 	complete(t, ended(t, ov, 2))
-	_, err = suite.Await(ctx, ns, "i", env.Long, env.Ended("deploy", 1))
+	_, err = suite.Await(ctx, ns, "i", env.DefaultTimeout, env.PlanEnded("deploy", 1))
 	env.Must(t, err)
 	if diff := cmp.Diff(int64(2), env.Read(t, suite, &v1beta1.OperatorVersion{}, ns, "fleet").Status.Revision); diff != "" {
 		t.Error(diff)
@@ -172,11 +167,10 @@ func TestMismatch(t *testing.T) {
 	env.Contains(t, suite.MustKudo(t, 0, "plan", "history", "--operator-version", "fleet", "-n", ns), "FATAL_ERROR", "COMPLETE", "retry of run 1", "OperatorVersion created")
 	env.Must(t, suite.Delete(ctx, gen.Instance("i", ov, nil)))
 	uninstall(t, ov)
-}
+})
 
-// Secrets are compared, and not shown.
-func TestMismatchMasksSecrets(t *testing.T) {
-	t.Parallel()
+var _ = It("Secrets are compared, and not shown", func() {
+	t := GinkgoTB()
 	ns, shared := suite.NewNamespace(t), suite.NewNamespace(t)
 	env.Must(t, suite.Create(ctx, &corev1.Secret{ObjectMeta: gen.Meta(shared, "key"), StringData: map[string]string{"k": "old-secret"}}))
 	ov := gen.Version(ns, "secret", gen.Template("s.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: key, namespace: "+shared+"}\nstringData: {k: new-secret}\n"),
@@ -184,12 +178,11 @@ func TestMismatchMasksSecrets(t *testing.T) {
 	now := install(t, ov)
 	fatal(t, now, "Secret "+shared+"/key", "data.k is ***, and the package wants ***")
 	uninstall(t, ov)
-}
+})
 
-// What is being deleted is awaited, and then created.
-func TestAwaitsDeletion(t *testing.T) {
-	t.Parallel()
-	f, ns := newFleet(t), suite.NewNamespace(t)
+var _ = It("What is being deleted is awaited, and then created", func() {
+	t := GinkgoTB()
+	f, ns := newFleet(), suite.NewNamespace(t)
 	old := role(f.word, "watch", f.group())
 	old.Finalizers = []string{"example.com/hold"}
 	env.Must(t, suite.Create(ctx, old))
@@ -210,13 +203,12 @@ func TestAwaitsDeletion(t *testing.T) {
 		t.Errorf("the ClusterRole is %s, want Created", got)
 	}
 	uninstall(t, ov)
-}
+})
 
-// The second table, row by row.
-func TestRelease(t *testing.T) {
-	t.Run("TakenOver", func(t *testing.T) {
-		t.Parallel()
-		f, ns := newFleet(t), suite.NewNamespace(t)
+var _ = Describe("The release of a version", Label("release"), func() {
+	It("leaves an object that was taken over, without an owner", func() {
+		t := GinkgoTB()
+		f, ns := newFleet(), suite.NewNamespace(t)
 		ov := f.version(ns, "fleet")
 		complete(t, install(t, ov))
 		taken := f.objects()["role"].(*rbacv1.ClusterRole)
@@ -227,9 +219,9 @@ func TestRelease(t *testing.T) {
 		}
 		env.Must(t, suite.Delete(ctx, taken))
 	})
-	t.Run("OwnedByAnotherGroup", func(t *testing.T) {
-		t.Parallel()
-		f, ns := newFleet(t), suite.NewNamespace(t)
+	It("leaves an object that a kind Installation of another group owns, too", func() {
+		t := GinkgoTB()
+		f, ns := newFleet(), suite.NewNamespace(t)
 		ov := f.version(ns, "fleet")
 		complete(t, install(t, ov))
 		other := foreignInstallation(t, f.word)
@@ -243,8 +235,9 @@ func TestRelease(t *testing.T) {
 		}
 		env.Must(t, suite.Delete(ctx, owned))
 	})
-	t.Run("WithoutOwner", func(t *testing.T) {
-		f, ns := newFleet(t), suite.NewNamespace(t)
+	It("deletes an orphan that kudo made", Serial, Label("disruptive"), func() {
+		t := GinkgoTB()
+		f, ns := newFleet(), suite.NewNamespace(t)
 		ov := f.version(ns, "fleet")
 		complete(t, install(t, ov))
 		stop(t)
@@ -256,8 +249,9 @@ func TestRelease(t *testing.T) {
 			t.Error("an orphan that kudo made is left over")
 		}
 	})
-	t.Run("OtherUID", func(t *testing.T) {
-		f, ns := newFleet(t), suite.NewNamespace(t)
+	It("leaves an object of another uid", Serial, Label("disruptive"), func() {
+		t := GinkgoTB()
+		f, ns := newFleet(), suite.NewNamespace(t)
 		ov := f.version(ns, "fleet")
 		complete(t, install(t, ov))
 		stop(t)
@@ -272,21 +266,21 @@ func TestRelease(t *testing.T) {
 			env.Must(t, suite.Delete(ctx, other))
 		}
 	})
-	t.Run("Finalizer", func(t *testing.T) {
-		t.Parallel()
-		f, ns := newFleet(t), suite.NewNamespace(t)
+	It("waits for an object with a finalizer, and deletes what was installed before it after it", func() {
+		t := GinkgoTB()
+		f, ns := newFleet(), suite.NewNamespace(t)
 		ov := f.version(ns, "fleet")
 		complete(t, install(t, ov))
 		held := f.objects()["deployment"].(*appsv1.Deployment)
 		edit(t, held, func(d *appsv1.Deployment) { d.Finalizers = []string{"example.com/hold"} })
 		env.Must(t, suite.Delete(ctx, ov))
-		waits(t, ov, v1beta1.ReasonReleasing, "harbour is being deleted (finalizers [example.com/hold])")
+		waits(t, ov, v1beta1.ReasonReleasing, "harbor is being deleted (finalizers [example.com/hold])")
 		if !exists(t, f.objects()["namespace"]) || !exists(t, f.objects()["role"]) {
 			t.Error("what was installed before it goes after it")
 		}
 		late := gen.Instance("late", ov, nil) // what it would need is going
 		env.Must(t, suite.Create(ctx, late))
-		i, err := suite.Await(ctx, ns, "late", env.Long, func(i *v1beta1.Instance) bool { return i.Status.AggregatedStatus.Status != "" })
+		i, err := suite.Await(ctx, ns, "late", env.DefaultTimeout, func(i *v1beta1.Instance) bool { return i.Status.AggregatedStatus.Status != "" })
 		env.Must(t, err)
 		if a := i.Status.AggregatedStatus; a.Status != v1beta1.Pending || !strings.Contains(a.Message, "is being deleted") {
 			t.Errorf("an Instance of a version that goes is %s: %s", a.Status, a.Message)
@@ -295,13 +289,13 @@ func TestRelease(t *testing.T) {
 		edit(t, held, func(d *appsv1.Deployment) { d.Finalizers = nil })
 		released(t, ov)
 	})
-	t.Run("InUse", func(t *testing.T) {
-		t.Parallel()
-		f, ns := newFleet(t), suite.NewNamespace(t)
+	It("waits for the Instances that use the version", func() {
+		t := GinkgoTB()
+		f, ns := newFleet(), suite.NewNamespace(t)
 		ov := f.version(ns, "fleet")
 		complete(t, install(t, ov))
 		env.Must(t, suite.Create(ctx, gen.Instance("user", ov, nil)))
-		_, err := suite.Await(ctx, ns, "user", env.Long, env.Ended("deploy", 1))
+		_, err := suite.Await(ctx, ns, "user", env.DefaultTimeout, env.PlanEnded("deploy", 1))
 		env.Must(t, err)
 		env.Must(t, suite.Delete(ctx, ov))
 		waits(t, ov, v1beta1.ReasonInUse, "Instance "+ns+"/user")
@@ -311,12 +305,11 @@ func TestRelease(t *testing.T) {
 		env.Must(t, suite.Delete(ctx, gen.Instance("user", ov, nil)))
 		released(t, ov)
 	})
-}
+})
 
-// Definitions with custom resources, namespaces with content and claims are kept, and nothing else goes before they may.
-func TestKept(t *testing.T) {
-	t.Parallel()
-	f, ns := newFleet(t), suite.NewNamespace(t)
+var _ = It("Definitions with custom resources, namespaces with content and claims are kept, and nothing else goes before they may", func() {
+	t := GinkgoTB()
+	f, ns := newFleet(), suite.NewNamespace(t)
 	claim := "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: " + f.word + "}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
 	ov := f.version(ns, "fleet", gen.Template("claim.yaml", claim), func(ov *v1beta1.OperatorVersion) {
 		ov.Spec.Tasks[0].Spec.Resources = append(ov.Spec.Tasks[0].Spec.Resources, "claim.yaml")
@@ -330,9 +323,9 @@ func TestKept(t *testing.T) {
 	env.Must(t, suite.Create(ctx, &corev1.ConfigMap{ObjectMeta: gen.Meta(f.word, "foreign")}))
 
 	out := suite.MustKudo(t, 0, "uninstall-version", "fleet", "-n", ns, "--dry-run")
-	env.Contains(t, out, "harbour", "kon-tiki", "ConfigMap foreign", "PersistentVolumeClaim")
+	env.Contains(t, out, "harbor", "kon-tiki", "ConfigMap foreign", "PersistentVolumeClaim")
 	suite.MustKudo(t, 0, "uninstall-version", "fleet", "-n", ns)
-	waits(t, ov, v1beta1.ReasonClaimKept, "PersistentVolumeClaim "+f.word+"/data")
+	waits(t, ov, v1beta1.ReasonPersistentVolumeClaimKept, "PersistentVolumeClaim "+f.word+"/data")
 	for name, obj := range f.objects() {
 		if !exists(t, obj) || obj.GetDeletionTimestamp() != nil {
 			t.Errorf("%s went, though the release waits", name)
@@ -341,7 +334,7 @@ func TestKept(t *testing.T) {
 	env.Must(t, suite.Delete(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: gen.Meta(f.word, "data")}))
 	waits(t, ov, v1beta1.ReasonNamespaceNotEmpty, "Namespace "+f.word, "ConfigMap foreign")
 	env.Must(t, suite.Delete(ctx, &corev1.ConfigMap{ObjectMeta: gen.Meta(f.word, "foreign")}))
-	waits(t, ov, v1beta1.ReasonCustomResourcesLeft, "one object of kind Ship ("+ns+"/kon-tiki)")
+	waits(t, ov, v1beta1.ReasonCustomResourcesExist, "one object of kind Ship ("+ns+"/kon-tiki)")
 	env.Must(t, suite.Delete(ctx, ship))
 	released(t, ov)
 	for name, obj := range f.objects() {
@@ -349,12 +342,11 @@ func TestKept(t *testing.T) {
 			t.Errorf("%s is left over", name)
 		}
 	}
-}
+})
 
-// By force all goes, and what will go is said before.
-func TestForced(t *testing.T) {
-	t.Parallel()
-	f, ns := newFleet(t), suite.NewNamespace(t)
+var _ = It("By force all is deleted, and what will be is said before", func() {
+	t := GinkgoTB()
+	f, ns := newFleet(), suite.NewNamespace(t)
 	ov := f.version(ns, "fleet")
 	complete(t, install(t, ov))
 	ship := &unstructured.Unstructured{}
@@ -368,11 +360,9 @@ func TestForced(t *testing.T) {
 	if exists(t, f.objects()["crd"]) {
 		t.Error("the definition is left over")
 	}
-}
+})
 
-// A custom resource that is created while its definition is released is not lost: before the fence it keeps the
-// definition, and the fence refuses it.
-func TestFence(t *testing.T) {
+var _ = Describe("A custom resource that is created while its definition is released", Label("fence"), func() {
 	ship := func(f fleet, ns, name string) *unstructured.Unstructured {
 		s := &unstructured.Unstructured{}
 		s.SetGroupVersionKind(f.ship())
@@ -380,15 +370,15 @@ func TestFence(t *testing.T) {
 		s.SetName(name)
 		return s
 	}
-	t.Run("Before", func(t *testing.T) {
-		t.Parallel()
-		f, ns := newFleet(t), suite.NewNamespace(t)
+	It("keeps the definition, if it comes before the fence", func() {
+		t := GinkgoTB()
+		f, ns := newFleet(), suite.NewNamespace(t)
 		ov := f.version(ns, "fleet")
 		complete(t, install(t, ov))
 		env.Must(t, suite.Delete(ctx, ov))
 		first := ship(f, ns, "first")
 		env.Must(t, suite.Create(ctx, first))
-		waits(t, ov, v1beta1.ReasonCustomResourcesLeft, "first")
+		waits(t, ov, v1beta1.ReasonCustomResourcesExist, "first")
 		if !exists(t, ship(f, ns, "first")) {
 			t.Fatal("the custom resource is lost")
 		}
@@ -397,9 +387,9 @@ func TestFence(t *testing.T) {
 		env.Must(t, suite.Delete(ctx, ship(f, ns, "second")))
 		released(t, ov)
 	})
-	t.Run("Fenced", func(t *testing.T) {
-		t.Parallel()
-		f, ns := newFleet(t), suite.NewNamespace(t)
+	It("is refused by the fence", func() {
+		t := GinkgoTB()
+		f, ns := newFleet(), suite.NewNamespace(t)
 		ov := f.version(ns, "fleet")
 		complete(t, install(t, ov))
 		env.Must(t, suite.Delete(ctx, ov))
@@ -417,17 +407,15 @@ func TestFence(t *testing.T) {
 		})
 		time.Sleep(time.Second) // it is in force
 		err := suite.Create(ctx, ship(f, ns, "late"))
-		if err == nil || !strings.Contains(err.Error(), "kudo is about to delete this CustomResourceDefinition") {
+		if err == nil || !strings.Contains(err.Error(), "kudo is deleting this CustomResourceDefinition, since it has no owner") {
 			t.Errorf("want a refusal, got %v", err)
 		}
 		released(t, ov)
 	})
-}
+})
 
-// An object that is created while its namespace is released is not lost either: the fence refuses it, and comes off if
-// the namespace turns out to have content.
-func TestNamespaceFence(t *testing.T) {
-	label := func(t *testing.T, f fleet, want string) {
+var _ = Describe("An object that is created while its namespace is released", Label("namespace-fence"), func() {
+	label := func(t testing.TB, f fleet, want string) {
 		t.Helper()
 		space := f.objects()["namespace"]
 		env.Eventually(t, "the label "+want, func() string {
@@ -441,9 +429,9 @@ func TestNamespaceFence(t *testing.T) {
 		})
 	}
 	late := func(f fleet) *corev1.ConfigMap { return &corev1.ConfigMap{ObjectMeta: gen.Meta(f.word, "late")} }
-	t.Run("Refused", func(t *testing.T) {
-		t.Parallel()
-		f, ns := newFleet(t), suite.NewNamespace(t)
+	It("is refused by the fence", func() {
+		t := GinkgoTB()
+		f, ns := newFleet(), suite.NewNamespace(t)
 		ov := f.version(ns, "fleet")
 		complete(t, install(t, ov))
 		env.Must(t, suite.Delete(ctx, ov))
@@ -455,9 +443,9 @@ func TestNamespaceFence(t *testing.T) {
 		}
 		released(t, ov)
 	})
-	t.Run("Content", func(t *testing.T) {
-		t.Parallel()
-		f, ns := newFleet(t), suite.NewNamespace(t)
+	It("takes the fence off, if it came before", func() {
+		t := GinkgoTB()
+		f, ns := newFleet(), suite.NewNamespace(t)
 		ov := f.version(ns, "fleet")
 		complete(t, install(t, ov))
 		space := f.objects()["namespace"].(*corev1.Namespace)
@@ -469,12 +457,12 @@ func TestNamespaceFence(t *testing.T) {
 		env.Must(t, suite.Delete(ctx, late(f)))
 		released(t, ov)
 	})
-}
+})
 
 // stop stops the manager as a crash would, and resume starts it again.
-func stop(t *testing.T) {
+func stop(t testing.TB) {
 	t.Helper()
-	if !suite.Own() {
+	if !suite.IsDisposable() {
 		t.Skip("the cluster is not the test's own: its manager cannot be stopped")
 	}
 	if out, err := suite.Local("kill", "manager"); err != nil {
@@ -483,7 +471,7 @@ func stop(t *testing.T) {
 	t.Cleanup(func() { _, _ = suite.Local("start", "manager") })
 }
 
-func resume(t *testing.T) {
+func resume(t testing.TB) {
 	t.Helper()
 	if out, err := suite.Local("start", "manager"); err != nil {
 		t.Fatal(out, err)
@@ -491,7 +479,7 @@ func resume(t *testing.T) {
 }
 
 // foreignInstallation makes an object of a kind that is called like kudo's, in another group.
-func foreignInstallation(t *testing.T, word string) *unstructured.Unstructured {
+func foreignInstallation(t testing.TB, word string) *unstructured.Unstructured {
 	t.Helper()
 	group := word + ".operators.example.com"
 	crd := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{

@@ -2,9 +2,9 @@ package installplan
 
 import (
 	"fmt"
-	"testing"
 	"time"
 
+	. "github.com/onsi/ginkgo/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,10 +14,8 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-// TestTasks: an install plan may have tasks of all kinds. What it has deleted itself is not missing; what is switched off
-// goes, and comes back; a dependency is installed, and goes with the OperatorVersion. (Pipes are in test/pipes.)
-func TestTasks(t *testing.T) {
-	t.Parallel()
+var _ = It("An install plan may have tasks of all kinds", func() {
+	t := GinkgoTB()
 	ns := suite.NewNamespace(t)
 	child := gen.Version(ns, "child-1.0.0", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))
 	child.Spec.Operator.Name, child.Spec.Version = "child", "1.0.0"
@@ -72,4 +70,4 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: bus
 	uninstall(t, ov)
 	released(t, ov)
 	want("uninstalled", false)
-}
+})

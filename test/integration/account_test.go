@@ -2,8 +2,8 @@ package integration
 
 import (
 	"strings"
-	"testing"
 
+	. "github.com/onsi/ginkgo/v2"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -12,24 +12,24 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-// TestServiceAccount: a plan writes with the rights of the account that the Instance names, and no others.
-func TestServiceAccount(t *testing.T) {
+var _ = It("A plan writes with the rights of the account that the Instance names, and no others", Label("service-account"), func() {
+	t := GinkgoTB()
 	ns := namespace(t)
-	must(t, cluster.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: gen.Meta(ns, "worker")}))
+	env.Must(t, cluster.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: gen.Meta(ns, "worker")}))
 	role := &rbacv1.Role{ObjectMeta: gen.Meta(ns, "worker"), Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "create", "patch", "delete"}},
 	}}
-	must(t, cluster.Create(t.Context(), role))
-	must(t, cluster.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: gen.Meta(ns, "worker"),
+	env.Must(t, cluster.Create(t.Context(), role))
+	env.Must(t, cluster.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: gen.Meta(ns, "worker"),
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "worker"},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ns, Name: "worker"}},
 	}))
 	ov := gen.Version(ns, "op", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 2), gen.Template("s.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: '{{ .Name }}'}\n"),
 		gen.Apply("s", "s.yaml"), gen.Serial("deploy", "cm", "s"))
-	must(t, cluster.Create(t.Context(), ov))
+	env.Must(t, cluster.Create(t.Context(), ov))
 	i := gen.Instance("i", ov, nil)
 	i.Spec.ServiceAccountName = "worker"
-	must(t, cluster.Create(t.Context(), i))
+	env.Must(t, cluster.Create(t.Context(), i))
 	waits := await(t, ns, "i", func(i *v1beta1.Instance) bool {
 		return i != nil && strings.Contains(i.Status.AggregatedStatus.Message, "forbidden")
 	})
@@ -37,7 +37,7 @@ func TestServiceAccount(t *testing.T) {
 	get(t, &corev1.ConfigMap{}, ns, "i-cm-0")
 
 	role.Rules[0].Resources = append(role.Rules[0].Resources, "secrets")
-	must(t, cluster.Update(t.Context(), role))
-	status(t, await(t, ns, "i", env.Ended("deploy", 1)), "deploy", v1beta1.Complete)
+	env.Must(t, cluster.Update(t.Context(), role))
+	status(t, await(t, ns, "i", env.PlanEnded("deploy", 1)), "deploy", v1beta1.Complete)
 	get(t, &corev1.Secret{}, ns, "i")
-}
+})

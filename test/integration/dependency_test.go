@@ -2,8 +2,8 @@ package integration
 
 import (
 	"strings"
-	"testing"
 
+	. "github.com/onsi/ginkgo/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -13,12 +13,12 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-// TestEnablingParameter: a parameter switches a dependency on and off; switched off, its cleanup plan runs.
-func TestEnablingParameter(t *testing.T) {
+var _ = It("A parameter switches a dependency on and off; switched off, its cleanup plan runs", Label("enabling-parameter"), func() {
+	t := GinkgoTB()
 	ns := namespace(t)
 	child := gen.Version(ns, "store-1.0.0", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"),
 		gen.Task("drop", v1beta1.DeleteTask, v1beta1.TaskSpec{Resources: []string{"cm-0.yaml"}}), gen.Serial("cleanup", "drop"))
-	must(t, cluster.Create(t.Context(), child))
+	env.Must(t, cluster.Create(t.Context(), child))
 	parent := gen.Version(ns, "app", gen.Param("STORE", "false", ""), func(ov *v1beta1.OperatorVersion) { ov.Spec.Parameters[0].Type = v1beta1.BooleanType },
 		gen.Task("store", v1beta1.KudoOperatorTask, v1beta1.TaskSpec{Package: "store", OperatorVersion: "1.0.0", EnablingParameter: "STORE"}), gen.Serial("deploy", "store"))
 	status(t, deploy(t, parent, "i", nil), "deploy", v1beta1.Complete)
@@ -28,8 +28,8 @@ func TestEnablingParameter(t *testing.T) {
 	}
 	set := func(value string, run int64) {
 		t.Helper()
-		must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"STORE": value} }))
-		status(t, await(t, ns, "i", env.Ended("deploy", run)), "deploy", v1beta1.Complete)
+		env.Must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"STORE": value} }))
+		status(t, await(t, ns, "i", env.PlanEnded("deploy", run)), "deploy", v1beta1.Complete)
 	}
 	set("true", 2)
 	status(t, get(t, &v1beta1.Instance{}, ns, "i-store"), "deploy", v1beta1.Complete)
@@ -38,38 +38,38 @@ func TestEnablingParameter(t *testing.T) {
 		t.Errorf("it is switched off again: %v", err)
 	}
 	hasEvent(t, ns, "Execution of plan cleanup finished with status COMPLETE")
-}
+})
 
-// TestChildCleanupFails: a parent that waits for the end of its child says what holds the child.
-func TestChildCleanupFails(t *testing.T) {
+var _ = It("A parent that waits for the end of its child says what holds the child", func() {
+	t := GinkgoTB()
 	ns := namespace(t)
-	must(t, cluster.Create(t.Context(), gen.Version(ns, "store-1.0.0", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"),
+	env.Must(t, cluster.Create(t.Context(), gen.Version(ns, "store-1.0.0", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"),
 		gen.Task("fail", v1beta1.DummyTask, v1beta1.TaskSpec{WantErr: true, Fatal: true}), gen.Serial("cleanup", "fail"))))
 	parent := gen.Version(ns, "app", gen.Param("STORE", "true", ""), func(ov *v1beta1.OperatorVersion) { ov.Spec.Parameters[0].Type = v1beta1.BooleanType },
 		gen.Task("store", v1beta1.KudoOperatorTask, v1beta1.TaskSpec{Package: "store", OperatorVersion: "1.0.0", EnablingParameter: "STORE"}), gen.Serial("deploy", "store"))
 	status(t, deploy(t, parent, "i", nil), "deploy", v1beta1.Complete)
-	must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"STORE": "false"} }))
+	env.Must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"STORE": "false"} }))
 	waits := await(t, ns, "i", func(i *v1beta1.Instance) bool {
 		return strings.Contains(i.Status.AggregatedStatus.Message, "its plan cleanup failed")
 	})
 	contains(t, waits.Status.AggregatedStatus.Message, "Instance "+ns+"/i-store is being deleted", "kubectl kudo plan retry --instance i-store -n "+ns)
-	must(t, edit(t, ns, "i-store", func(i *v1beta1.Instance) { i.Finalizers = nil }))
-	status(t, await(t, ns, "i", env.Ended("deploy", 2)), "deploy", v1beta1.Complete)
-}
+	env.Must(t, edit(t, ns, "i-store", func(i *v1beta1.Instance) { i.Finalizers = nil }))
+	status(t, await(t, ns, "i", env.PlanEnded("deploy", 2)), "deploy", v1beta1.Complete)
+})
 
-// TestSuspendedChild: who suspends a parent suspends its children.
-func TestSuspendedChild(t *testing.T) {
+var _ = It("Who suspends a parent suspends its children", func() {
+	t := GinkgoTB()
 	ns := namespace(t)
-	must(t, cluster.Create(t.Context(), store(ns, "1.0.0")))
+	env.Must(t, cluster.Create(t.Context(), store(ns, "1.0.0")))
 	status(t, deploy(t, app(ns, "app", "1.0.0"), "i", nil), "deploy", v1beta1.Complete)
 	for n, suspend := range []bool{true, false} {
-		must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.Suspend = suspend }))
-		status(t, await(t, ns, "i", env.Ended("deploy", int64(n+2))), "deploy", v1beta1.Complete)
+		env.Must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.Suspend = suspend }))
+		status(t, await(t, ns, "i", env.PlanEnded("deploy", int64(n+2))), "deploy", v1beta1.Complete)
 		if child := get(t, &v1beta1.Instance{}, ns, "i-store"); child.Spec.Suspend != suspend || child.Status.Baseline.Suspended != suspend {
 			t.Errorf("the parent's spec.suspend is %v, the child's %v", suspend, child.Spec.Suspend)
 		}
 	}
-}
+})
 
 // store is an operator that others depend on, in a version.
 func store(ns, version string, mods ...gen.VersionMod) *v1beta1.OperatorVersion {
@@ -85,21 +85,21 @@ func app(ns, name, version string) *v1beta1.OperatorVersion {
 		gen.Task("store", v1beta1.KudoOperatorTask, v1beta1.TaskSpec{Package: "store", OperatorVersion: version, ParameterFile: "p.yaml"}), gen.Serial("deploy", "store"))
 }
 
-// TestDependency: the child follows its parent: its parameters, also those that leave the file, its version, and its end.
-func TestDependency(t *testing.T) {
+var _ = It("A child follows its parent: its parameters, also those that leave the file, its version, and its end", Label("dependency"), func() {
+	t := GinkgoTB()
 	ns := namespace(t)
-	must(t, cluster.Create(t.Context(), store(ns, "1.0.0")))
-	must(t, cluster.Create(t.Context(), store(ns, "2.0.0", gen.Serial("upgrade", "cm"))))
+	env.Must(t, cluster.Create(t.Context(), store(ns, "1.0.0")))
+	env.Must(t, cluster.Create(t.Context(), store(ns, "2.0.0", gen.Serial("upgrade", "cm"))))
 	next := app(ns, "app-2", "2.0.0")
-	must(t, cluster.Create(t.Context(), next))
+	env.Must(t, cluster.Create(t.Context(), next))
 	i := deploy(t, app(ns, "app-1", "1.0.0"), "i", map[string]string{"MORE": "y"})
 	status(t, i, "deploy", v1beta1.Complete)
 	child := get(t, &v1beta1.Instance{}, ns, "i-store")
 	if child.Spec.Parameters["VALUE"] != "x" || child.Spec.Parameters["MORE"] != "y" || child.OwnerReferences[0].UID != i.UID {
 		t.Errorf("the child's parameters are %v, its owners %v", child.Spec.Parameters, child.OwnerReferences)
 	}
-	must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"VALUE": "z"} }))
-	status(t, await(t, ns, "i", env.Ended("deploy", 2)), "deploy", v1beta1.Complete)
+	env.Must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"VALUE": "z"} }))
+	status(t, await(t, ns, "i", env.PlanEnded("deploy", 2)), "deploy", v1beta1.Complete)
 	child = get(t, &v1beta1.Instance{}, ns, "i-store")
 	if _, left := child.Spec.Parameters["MORE"]; left || child.Spec.Parameters["VALUE"] != "z" {
 		t.Errorf("a parameter that left the file leaves the child: %v", child.Spec.Parameters)
@@ -107,47 +107,47 @@ func TestDependency(t *testing.T) {
 	if got := get(t, &corev1.ConfigMap{}, ns, "i-store-cm-0").Data["key"]; got != "z" {
 		t.Errorf("the parent's run is complete, and the child has written %q", got)
 	}
-	must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = next.Name }))
-	status(t, await(t, ns, "i", env.Ended("deploy", 3)), "deploy", v1beta1.Complete)
+	env.Must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = next.Name }))
+	status(t, await(t, ns, "i", env.PlanEnded("deploy", 3)), "deploy", v1beta1.Complete)
 	child = get(t, &v1beta1.Instance{}, ns, "i-store")
 	status(t, child, "upgrade", v1beta1.Complete)
 	if child.Spec.OperatorVersion.Name != "store-2.0.0" {
 		t.Errorf("the child runs %s", child.Spec.OperatorVersion.Name)
 	}
 	kudo(t, 0, "uninstall", "-n", ns, "--instance", "i", "--wait")
-	eventually(t, "the child gone", func() bool {
+	env.Eventually(t, "the child gone", env.Condition(func() bool {
 		return apierrors.IsNotFound(cluster.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "i-store"}, &v1beta1.Instance{}))
-	})
-}
+	}))
+})
 
-// TestFailedDependency: the failure of a child is its parent's, with the child's message; once it is mended, a retry goes on.
-func TestFailedDependency(t *testing.T) {
+var _ = It("The failure of a child is its parent's, with the child's message, and a retry continues once it is mended", Label("failed-dependency"), func() {
+	t := GinkgoTB()
 	ns := namespace(t)
 	broken := store(ns, "1.0.0", gen.Task("fails", v1beta1.DummyTask, v1beta1.TaskSpec{WantErr: true, Fatal: true}), gen.Serial("deploy", "fails"))
-	must(t, cluster.Create(t.Context(), broken))
+	env.Must(t, cluster.Create(t.Context(), broken))
 	failed := deploy(t, app(ns, "app", "1.0.0"), "i", nil)
 	status(t, failed, "deploy", v1beta1.FatalError, "i-store", "deploy.main.step-0.fails failed")
 	mended := get(t, &v1beta1.OperatorVersion{}, ns, "store-1.0.0")
 	mended.Spec.Plans["deploy"].Phases[0].Steps[0].Tasks[0] = "cm"
-	must(t, cluster.Update(t.Context(), mended))
+	env.Must(t, cluster.Update(t.Context(), mended))
 	kudo(t, 0, "plan", "retry", "-n", ns, "--instance", "i-store", "--wait")
 	kudo(t, 0, "plan", "retry", "-n", ns, "--instance", "i", "--wait")
 	status(t, get(t, &v1beta1.Instance{}, ns, "i"), "deploy", v1beta1.Complete)
-}
+})
 
-// TestForeignDependency: an Instance that somebody made is not taken for a dependency unless that was allowed.
-func TestForeignDependency(t *testing.T) {
+var _ = It("An Instance that somebody made is not taken for a dependency unless that was allowed", Label("foreign-dependency"), func() {
+	t := GinkgoTB()
 	ns := namespace(t)
-	must(t, cluster.Create(t.Context(), store(ns, "1.0.0")))
+	env.Must(t, cluster.Create(t.Context(), store(ns, "1.0.0")))
 	mine := deploy(t, store(ns, "0.9.0"), "i-store", map[string]string{"VALUE": "mine"})
 	status(t, deploy(t, app(ns, "app", "1.0.0"), "i", nil), "deploy", v1beta1.FatalError, "Instance "+ns+"/i-store", "kudo.dev/adopt")
 	now := get(t, &v1beta1.Instance{}, ns, "i-store")
 	if now.UID != mine.UID || now.Spec.OperatorVersion.Name != "store-0.9.0" || now.Spec.Parameters["VALUE"] != "mine" {
 		t.Errorf("the Instance was changed: %+v", now.Spec)
 	}
-	must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Annotations = map[string]string{v1beta1.AdoptAnnotation: "true"} }))
+	env.Must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Annotations = map[string]string{v1beta1.AdoptAnnotation: "true"} }))
 	kudo(t, 0, "plan", "retry", "-n", ns, "--instance", "i", "--wait")
 	if now = get(t, &v1beta1.Instance{}, ns, "i-store"); now.Spec.OperatorVersion.Name != "store-1.0.0" || now.Spec.Parameters["VALUE"] != "x" {
 		t.Errorf("the Instance was not taken over: %+v", now.Spec)
 	}
-}
+})

@@ -14,11 +14,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/ginkgo/v2"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
 )
 
@@ -61,50 +63,48 @@ data:
 )
 
 // unpacked reads an archive.
-func unpacked(t *testing.T, path string) map[string]string {
+func unpacked(t testing.TB, path string) map[string]string {
 	t.Helper()
 	file, err := os.Open(path)
-	must(t, err)
+	env.Must(t, err)
 	defer file.Close()
 	zipped, err := gzip.NewReader(file)
-	must(t, err)
+	env.Must(t, err)
 	out := map[string]string{}
 	for r := tar.NewReader(zipped); ; {
 		header, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return out
 		}
-		must(t, err)
+		env.Must(t, err)
 		text, err := io.ReadAll(r)
-		must(t, err)
+		env.Must(t, err)
 		out[header.Name] = string(text)
 	}
 }
 
-// A collection has the Instance, its child, their objects, pods, events and history, and nothing secret; what cannot be
-// had, like logs of pods in which nothing runs, is said, and loses nothing else.
-func TestDiagnostics(t *testing.T) {
-	t.Parallel()
+var _ = It("A diagnostics collection has the Instance, its child, their objects, pods, events and history, names what cannot be collected, and holds nothing secret", Label("diagnostics"), func() {
+	t := GinkgoTB()
 	ns, other := namespace(t), namespace(t)
 	ctx := context.Background()
-	must(t, cluster.Create(ctx, &corev1.Secret{ObjectMeta: gen.Meta(other, "far"), StringData: map[string]string{"value": elsewhere}}))
+	env.Must(t, cluster.Create(ctx, &corev1.Secret{ObjectMeta: gen.Meta(other, "far"), StringData: map[string]string{"value": elsewhere}}))
 	child := gen.Version(ns, "kid", gen.Param("PASSWORD", "", ""), gen.Template("secret.yaml", secretText), gen.Apply("secret", "secret.yaml"), gen.Serial("deploy", "secret"))
 	child.Name = "kid-0.1.0"
-	must(t, cluster.Create(ctx, child))
+	env.Must(t, cluster.Create(ctx, child))
 	ov := gen.Version(ns, "parent", gen.Param("PASSWORD", "", ""),
 		gen.Template("config.yaml", configText), gen.Template("app.yaml", failingPod), gen.Template("kid-params.yaml", "PASSWORD: {{ .Params.PASSWORD }}\n"),
 		gen.Apply("config", "config.yaml"), gen.Apply("app", "app.yaml"),
 		gen.Task("kid", v1beta1.KudoOperatorTask, v1beta1.TaskSpec{Package: "kid", OperatorVersion: "0.1.0", InstanceName: "kid", ParameterFile: "kid-params.yaml"}),
 		gen.Serial("deploy", "config", "kid", "app"))
-	must(t, cluster.Create(ctx, ov))
-	must(t, cluster.Create(ctx, gen.Instance("top", ov, map[string]string{"PASSWORD": hidden})))
-	eventually(t, "a pod that has failed", func() bool {
+	env.Must(t, cluster.Create(ctx, ov))
+	env.Must(t, cluster.Create(ctx, gen.Instance("top", ov, map[string]string{"PASSWORD": hidden})))
+	env.Eventually(t, "a pod that has failed", env.Condition(func() bool {
 		pods := &corev1.PodList{}
-		must(t, cluster.List(ctx, pods, client.InNamespace(ns)))
+		env.Must(t, cluster.List(ctx, pods, client.InNamespace(ns)))
 		return slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool {
 			return len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].RestartCount > 0
 		})
-	})
+	}))
 	dir := t.TempDir()
 	archive := filepath.Join(dir, "out.tar.gz")
 	out := kudo(t, 0, "diagnostics", "collect", "--instance", "top", "-n", ns, "-o", archive)
@@ -152,8 +152,8 @@ func TestDiagnostics(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(folder, "operator_kid/instance_kid/kid.yaml")); err != nil {
 		t.Error(err)
 	}
-	must(t, cluster.Create(ctx, &rbacv1.Role{ObjectMeta: gen.Meta(ns, "little"), Rules: []rbacv1.PolicyRule{{APIGroups: []string{"kudo.dev"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}}}}))
-	must(t, cluster.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: gen.Meta(ns, "little"), RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "little"},
+	env.Must(t, cluster.Create(ctx, &rbacv1.Role{ObjectMeta: gen.Meta(ns, "little"), Rules: []rbacv1.PolicyRule{{APIGroups: []string{"kudo.dev"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}}}}))
+	env.Must(t, cluster.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: gen.Meta(ns, "little"), RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "little"},
 		Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: "rbac.authorization.k8s.io", Name: "jane"}}}))
 	little := filepath.Join(dir, "little.tar.gz")
 	contains(t, kudo(t, 0, "diagnostics", "collect", "--instance", "top", "-n", ns, "-o", little, "--as", "jane"), "could not be collected")
@@ -165,11 +165,10 @@ func TestDiagnostics(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(dir, ".kudo-diag-*")); err != nil || len(left) > 0 {
 		t.Errorf("left over: %v, %v", left, err)
 	}
-}
+})
 
-// The same state gives the same files, byte by byte, but for the lease, which is renewed.
-func TestDiagnosticsIsDeterministic(t *testing.T) {
-	t.Parallel()
+var _ = It("Diagnostics of the same state have the same files, byte by byte, but for the lease, which is renewed", func() {
+	t := GinkgoTB()
 	ns := namespace(t)
 	deploy(t, gen.Version(ns, "same", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 3), gen.Serial("deploy", "cm")), "i", nil)
 	dir := t.TempDir()
@@ -183,4 +182,4 @@ func TestDiagnosticsIsDeterministic(t *testing.T) {
 	if diff := cmp.Diff(got[0], got[1]); diff != "" {
 		t.Errorf("two collections of the same state differ: %s", diff)
 	}
-}
+})

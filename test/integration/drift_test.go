@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/onsi/ginkgo/v2"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -15,20 +16,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
 )
 
 // by writes as a field manager of a name.
-func by(t *testing.T, who string, obj client.Object, patch string, options ...client.PatchOption) {
+func by(t testing.TB, who string, obj client.Object, patch string, options ...client.PatchOption) {
 	t.Helper()
-	must(t, cluster.Patch(context.Background(), obj, client.RawPatch(types.MergePatchType, []byte(patch)), append(options, client.FieldOwner(who))...))
+	env.Must(t, cluster.Patch(context.Background(), obj, client.RawPatch(types.MergePatchType, []byte(patch)), append(options, client.FieldOwner(who))...))
 }
 
 // scale sets the replicas through the subresource, as kubectl and autoscalers do.
-func scale(t *testing.T, who, ns string, replicas int) {
+func scale(t testing.TB, who, ns string, replicas int) {
 	t.Helper()
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))
-	must(t, cluster.SubResource("scale").Patch(context.Background(), &appsv1.Deployment{ObjectMeta: gen.Meta(ns, "i")}, patch, client.FieldOwner(who)))
+	env.Must(t, cluster.SubResource("scale").Patch(context.Background(), &appsv1.Deployment{ObjectMeta: gen.Meta(ns, "i")}, patch, client.FieldOwner(who)))
 }
 
 // drifted is what the condition says; empty if it is not there.
@@ -39,9 +41,8 @@ func drifted(i *v1beta1.Instance) string {
 	return ""
 }
 
-// Drift is told, with field and writer, and not corrected outside a run; the next run does (rule 13).
-func TestDrift(t *testing.T) {
-	t.Parallel()
+var _ = It("Drift is told, with field and writer, and not corrected outside a run; the next run does", Label("drift", "rule-13"), func() {
+	t := GinkgoTB()
 	ns := namespace(t)
 	ov := web(ns, gen.Template("page.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Name }}-page\", labels: {tier: front}}\ndata: {page: hello}\n"),
 		gen.Apply("page", "page.yaml"), gen.Serial("deploy", "app", "page"))
@@ -79,16 +80,15 @@ func TestDrift(t *testing.T) {
 			t.Errorf("%s: a run puts it right: %v %v", tc.reason, *got.Spec.Replicas, got.Labels)
 		}
 	}
-}
+})
 
-// What an autoscaler does is no drift, and does not hide any (rule 13).
-func TestDriftBesideAutoscaler(t *testing.T) {
-	t.Parallel()
+var _ = It("What an autoscaler does is no drift, and does not hide any", Label("drift-beside-autoscaler", "rule-13"), func() {
+	t := GinkgoTB()
 	ctx := context.Background()
 	ns := namespace(t)
 	deploy(t, web(ns), "i", nil)
 	server := &appsv1.Deployment{ObjectMeta: gen.Meta(ns, "i")}
-	must(t, cluster.Create(ctx, &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: gen.Meta(ns, "i"), Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+	env.Must(t, cluster.Create(ctx, &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: gen.Meta(ns, "i"), Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 		ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "i"}, MaxReplicas: 9,
 	}}))
 	scale(t, "autoscaler", ns, 3)
@@ -105,10 +105,10 @@ func TestDriftBesideAutoscaler(t *testing.T) {
 	if i := get(t, &v1beta1.Instance{}, ns, "i"); drifted(i) != "" {
 		t.Errorf("the autoscaler's replicas are no drift: %s", drifted(i))
 	}
-}
+})
 
-// Somebody who changes a field again and again is named once, with one write (rule 13).
-func TestDriftStorm(t *testing.T) {
+var _ = It("Somebody who changes a field again and again is named once, with one write", Serial, Label("drift-storm", "rule-13"), func() {
+	t := GinkgoTB()
 	ctx := context.Background()
 	ns := namespace(t)
 	deploy(t, gen.Version(ns, "storm", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm")), "i", nil)
@@ -117,17 +117,17 @@ func TestDriftStorm(t *testing.T) {
 	by(t, "mallory", page, `{"data":{"key":"0"}}`)
 	first := await(t, ns, "i", func(i *v1beta1.Instance) bool { return drifted(i) != "" })
 	earlier, err := cluster.Requests(ctx)
-	must(t, err)
+	env.Must(t, err)
 	for n := range 100 {
 		by(t, []string{"mallory", "trudy"}[n%2], page, `{"data":{"key":"`+string(rune('a'+n%26))+`"}}`)
 	}
 	time.Sleep(time.Second) // nothing is to happen
 	later, err := cluster.Requests(ctx)
-	must(t, err)
+	env.Must(t, err)
 	if now := get(t, &v1beta1.Instance{}, ns, "i"); now.ResourceVersion != first.ResourceVersion || now.ResourceVersion == before {
 		t.Errorf("the Instance was written again: %v", now.Status.Conditions)
 	}
 	if sent := later.Since(earlier); sent.Of("instances") > 1 { // that of the line above
 		t.Errorf("%d requests for one who changes a field again and again: %v", sent.Of("instances"), sent)
 	}
-}
+})

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	. "github.com/onsi/ginkgo/v2"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -26,21 +27,21 @@ import (
 type installation struct {
 	*env.Env
 	*env.Cluster
-	t *testing.T
+	t testing.TB
 	// external are the flags for a manager outside of the cluster, as kudo-local runs it.
 	external []string
 }
 
-func newInstallation(t *testing.T) *installation {
+func newInstallation(t testing.TB) *installation {
 	t.Helper()
 	if os.Getenv("KUDO_TEST_KUBECONFIG") != "" {
 		t.Skip("breaks its cluster, and KUDO_TEST_KUBECONFIG names one for all")
 	}
 	e, err := env.Start()
-	must(t, err)
+	env.Must(t, err)
 	t.Cleanup(e.Stop)
 	c, err := e.Connect()
-	must(t, err)
+	env.Must(t, err)
 	i := &installation{Env: e, Cluster: c, t: t}
 	hooks := i.webhook()
 	url := strings.TrimSuffix(*hooks.Webhooks[0].ClientConfig.URL, "/validate-kudo-dev-v1beta1-instance")
@@ -82,28 +83,36 @@ func (i *installation) gone(objs ...client.Object) {
 
 func (i *installation) delete(obj client.Object) {
 	i.t.Helper()
-	must(i.t, i.Delete(context.Background(), obj))
+	env.Must(i.t, i.Delete(context.Background(), obj))
 }
 
-// TestInstallation takes kudo through upgrades, damages and removals, on a control plane of its own.
-func TestInstallation(t *testing.T) {
-	t.Parallel()
-	i := newInstallation(t)
-	for _, step := range []struct {
-		name string
-		run  func(*testing.T, *installation)
+var _ = Describe("An installation of kudo", Ordered, SpecPriority(1), Label("installation", "slow", "disruptive"), func() {
+	var i *installation
+	BeforeAll(func() { i = newInstallation(GinkgoTB()) })
+	for _, step := range []struct { // each builds upon those before
+		text string
+		run  func(testing.TB, *installation)
 	}{
-		{"Verify", testVerify}, {"Again", testAgain}, {"Settings", testSettings}, {"Refusals", testRefusals}, {"Upgrade", testUpgrade}, {"Predecessor", testPredecessor},
-		{"Keep", testKeep}, {"KeepWithoutCRDs", testKeepWithoutCRDs}, {"Release", testRelease}, {"CertManager", testCertManager},
+		{"names each damage with its remedy, and is mended by it", testVerify},
+		{"leaves a manager outside of the cluster there when init runs again", testAgain},
+		{"keeps what an administrator has decided, and decides nothing for him", testSettings},
+		{"refuses what must not be done, and changes nothing", testRefusals},
+		{"continues a plan that runs while kudo is upgraded, and ends it once", testUpgrade},
+		{"is not made over KUDO's manager by chance, and an upgrade replaces that", testPredecessor},
+		{"leaves all that is held, for no collector to take, when it is removed with its CRDs", testKeep},
+		{"leaves all that is held for the next init when it is removed without its CRDs", testKeepWithoutCRDs},
+		{"is removed with a release of all, and nothing is left", testRelease},
+		{"asks cert-manager for the certificate, and its manager does not touch that", testCertManager},
 	} {
-		if !t.Run(step.name, func(t *testing.T) { i.t = t; step.run(t, i) }) {
-			return // the next one builds upon it
-		}
+		It(step.text, func() {
+			i.t = GinkgoTB()
+			step.run(i.t, i)
+		})
 	}
-}
+})
 
 // Each damage is found, named with its remedy, and mended by it.
-func testVerify(t *testing.T, i *installation) {
+func testVerify(t testing.TB, i *installation) {
 	ctx := context.Background()
 	out := i.init(0, []string{"--verify"}, "policy kudo-install in force", "webhooks answer", "manager works")
 	if strings.Contains(out, "FAILED") || strings.Contains(out, "WARNING") {
@@ -123,18 +132,18 @@ func testVerify(t *testing.T, i *installation) {
 			policy := env.Read(t, i.Cluster, &admissionregistrationv1.ValidatingAdmissionPolicy{}, "", "kudo-installations")
 			policy.Spec.Validations = policy.Spec.Validations[:1]
 			policy.Spec.Validations[0].Expression = "true"
-			must(t, i.Update(ctx, policy))
+			env.Must(t, i.Update(ctx, policy))
 		}, []string{"differs from what init installs in spec.validations", "policy kudo-installations in force", "does not refuse what it must"}},
 		{"rights that were taken", func() {
 			role := env.Read(t, i.Cluster, &rbacv1.ClusterRole{}, "", "kudo-manager")
 			role.Rules = role.Rules[:1]
-			must(t, i.Update(ctx, role))
+			env.Must(t, i.Update(ctx, role))
 		}, []string{"clusterrole kudo-manager", "may not update instances.kudo.dev", "rights of serviceaccount kudo-manager"}},
 		{"the role for users", func() { i.delete(&rbacv1.ClusterRole{ObjectMeta: gen.Meta("", "kudo-installer")}) }, []string{"clusterrole kudo-installer", "is missing"}},
 		{"a webhook that looks at less", func() {
 			hooks := i.webhook()
 			hooks.Webhooks[0].Rules[0].Operations = hooks.Webhooks[0].Rules[0].Operations[:1]
-			must(t, i.Update(ctx, hooks))
+			env.Must(t, i.Update(ctx, hooks))
 		}, []string{"validatingwebhookconfiguration kudo-manager-instance-validation-webhook-config", "webhooks[0].rules"}},
 		{"a CRD that was changed", func() {
 			crd := &unstructured.Unstructured{}
@@ -142,7 +151,7 @@ func testVerify(t *testing.T, i *installation) {
 			crd.SetKind("CustomResourceDefinition")
 			crd.SetName("operators.kudo.dev")
 			patch := client.RawPatch("application/json-patch+json", []byte(`[{"op":"add","path":"/spec/names/shortNames","value":["mine"]}]`))
-			must(t, i.Patch(ctx, crd, patch))
+			env.Must(t, i.Patch(ctx, crd, patch))
 		}, []string{"customresourcedefinition operators.kudo.dev", "spec.names.shortNames"}},
 	} {
 		tc.harm()
@@ -168,7 +177,7 @@ func testVerify(t *testing.T, i *installation) {
 }
 
 // Suites begin with an init, whatever cluster they are run on: a manager outside of the cluster stays there.
-func testAgain(t *testing.T, i *installation) {
+func testAgain(t testing.TB, i *installation) {
 	before := *i.webhook().Webhooks[0].ClientConfig.URL
 	for _, args := range [][]string{{"--wait"}, {"--wait", "--unsafe-self-signed-webhook-ca"}, {"--upgrade"}} {
 		i.init(0, args, "runs outside of the cluster", "configured")
@@ -187,7 +196,7 @@ func testAgain(t *testing.T, i *installation) {
 }
 
 // T7: what an administrator has decided is kept, and nothing is decided for him.
-func testSettings(t *testing.T, i *installation) {
+func testSettings(t testing.TB, i *installation) {
 	ctx := context.Background()
 	decided := func() map[string]string {
 		return env.Read(t, i.Cluster, &corev1.ConfigMap{}, "kudo-system", "kudo-config").Data
@@ -209,13 +218,13 @@ func testSettings(t *testing.T, i *installation) {
 
 	t.Log("a kudo of before has decided nothing: somebody has to")
 	ns, err := i.Namespace(ctx)
-	must(t, err)
+	env.Must(t, err)
 	instance := &v1beta1.Instance{ObjectMeta: gen.Meta(ns, "old")}
-	must(t, i.Create(ctx, instance))
+	env.Must(t, i.Create(ctx, instance))
 	i.delete(&corev1.ConfigMap{ObjectMeta: gen.Meta("kudo-system", "kudo-config")})
 	i.init(1, []string{"--upgrade"}, "1 Instances in 1 namespaces write with the rights of kudo: --strict stops their next plans until they have accounts (kubectl kudo account create), --privileged keeps it so")
 	i.init(0, []string{"--upgrade", "--strict"})
-	must(t, i.Delete(ctx, instance))
+	env.Must(t, i.Delete(ctx, instance))
 
 	t.Log("arguments of the Deployment that init would remove")
 	deployment := &appsv1.Deployment{ObjectMeta: gen.Meta("kudo-system", "kudo-controller-manager")}
@@ -223,7 +232,7 @@ func testSettings(t *testing.T, i *installation) {
 	deployment.Spec.Selector, deployment.Spec.Template.Labels = &metav1.LabelSelector{MatchLabels: labels}, labels
 	deployment.Spec.Replicas = ptr.To(int32(0))
 	deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "manager", Image: "x", Args: []string{"--namespace=kudo-system", "--require-service-account"}}}
-	must(t, i.Create(ctx, deployment))
+	env.Must(t, i.Create(ctx, deployment))
 	i.init(2, []string{"--upgrade", "--kudo-image", "example.org/kudo:1"}, "Deployment kudo-system/kudo-controller-manager has --require-service-account, which init would remove: say --keep-args or --drop-args")
 	i.delete(deployment)
 
@@ -231,7 +240,7 @@ func testSettings(t *testing.T, i *installation) {
 	role := env.Read(t, i.Cluster, &rbacv1.ClusterRole{}, "", "kudo-install-plans")
 	rules := role.Rules
 	role.Rules = rules[:1]
-	must(t, i.Update(ctx, role))
+	env.Must(t, i.Update(ctx, role))
 	i.init(0, []string{"--upgrade"})
 	if role = env.Read(t, i.Cluster, &rbacv1.ClusterRole{}, "", "kudo-install-plans"); len(role.Rules) != 1 {
 		t.Errorf("init has given them back: %v", role.Rules)
@@ -249,11 +258,11 @@ func kudoOf(i *installation, args ...string) string {
 }
 
 // What must not be done is refused, and changes nothing.
-func testRefusals(t *testing.T, i *installation) {
+func testRefusals(t testing.TB, i *installation) {
 	ctx := context.Background()
 	i.init(2, []string{"--verify", "--upgrade"}, "exclude each other")
-	i.init(2, []string{"--crds"}, "go with --remove")
-	i.init(2, []string{"--remove", "--force=maybe"}, "must be release or keep")
+	i.init(2, []string{"--remove-crds"}, "go with --remove")
+	i.init(2, []string{"--remove", "--instances=maybe"}, "must be uninstall or keep")
 	i.init(2, []string{"-i", "x", "--version", "1.0.0"}, "exclude each other")
 	i.init(2, []string{"--version", "latest"}, "must be a version")
 	i.init(1, []string{"-n", "elsewhere"}, "kudo is installed in namespace kudo-system")
@@ -269,7 +278,7 @@ func testRefusals(t *testing.T, i *installation) {
 	crd.SetAPIVersion("apiextensions.k8s.io/v1")
 	crd.SetKind("CustomResourceDefinition")
 	crd.SetName("instances.kudo.dev")
-	must(t, i.Patch(ctx, crd, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"kudo.dev/version":"v99.0.0"}}}`))))
+	env.Must(t, i.Patch(ctx, crd, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"kudo.dev/version":"v99.0.0"}}}`))))
 	args := append([]string{"--version", "0.1.0"}, i.external...)
 	i.init(1, append([]string{"--upgrade"}, args...), "kudo v99.0.0 is installed, and this is 0.1.0")
 	i.init(1, args, "kudo v99.0.0 is installed")
@@ -277,7 +286,7 @@ func testRefusals(t *testing.T, i *installation) {
 	i.gone(&appsv1.Deployment{ObjectMeta: gen.Meta("kudo-system", "kudo-controller-manager")})
 
 	t.Log("an account that is there is bound")
-	must(t, i.Create(ctx, &corev1.ServiceAccount{ObjectMeta: gen.Meta("kudo-system", "mine")}))
+	env.Must(t, i.Create(ctx, &corev1.ServiceAccount{ObjectMeta: gen.Meta("kudo-system", "mine")}))
 	i.init(0, append([]string{"--service-account", "mine"}, i.external...))
 	if b := env.Read(t, i.Cluster, &rbacv1.ClusterRoleBinding{}, "", "kudo-manager"); len(b.Subjects) != 1 || b.Subjects[0].Name != "mine" {
 		t.Errorf("the rights go to %+v", b.Subjects)
@@ -298,16 +307,16 @@ spec:
 `
 
 // A plan that runs while kudo is upgraded, and its manager replaced, goes on and ends, once.
-func testUpgrade(t *testing.T, i *installation) {
+func testUpgrade(t testing.TB, i *installation) {
 	ctx := context.Background()
 	ns := i.NewNamespace(t)
 	ov := gen.Version(ns, "slow", gen.Param("VALUE", "a", ""), gen.Template("job.yaml", slowJob), gen.Apply("job", "job.yaml"), gen.ConfigMaps("cm", 2), gen.Serial("deploy", "job", "cm"))
-	must(t, i.Create(ctx, ov))
-	must(t, i.Create(ctx, gen.Instance("i", ov, nil)))
+	env.Must(t, i.Create(ctx, ov))
+	env.Must(t, i.Create(ctx, gen.Instance("i", ov, nil)))
 	before, err := i.Await(ctx, ns, "i", long, func(x *v1beta1.Instance) bool {
 		return x != nil && x.Status.PlanStatus["deploy"].Status == v1beta1.InProgress
 	})
-	must(t, err)
+	env.Must(t, err)
 	env.Eventually(t, "the Job", func() string {
 		if err := i.Get(ctx, client.ObjectKey{Namespace: ns, Name: "i-slow"}, &batchv1.Job{}); err != nil {
 			return err.Error()
@@ -318,8 +327,8 @@ func testUpgrade(t *testing.T, i *installation) {
 	i.init(0, append([]string{"--upgrade", "--wait"}, i.external...), "configured")
 	i.local("kill", "manager")
 	i.local("start", "manager")
-	after, err := i.Await(ctx, ns, "i", long, env.Ended(v1beta1.DeployPlan, 1))
-	must(t, err)
+	after, err := i.Await(ctx, ns, "i", long, env.PlanEnded(v1beta1.DeployPlan, 1))
+	env.Must(t, err)
 	was, is := before.Status.PlanStatus["deploy"], after.Status.PlanStatus["deploy"]
 	if is.Status != v1beta1.Complete || is.UID != was.UID || is.Revision != 1 {
 		t.Errorf("the run %s (%d) was replaced by %s (%d): %s", was.UID, was.Revision, is.UID, is.Revision, is.Status)
@@ -327,24 +336,24 @@ func testUpgrade(t *testing.T, i *installation) {
 	if again := env.Read(t, i.Cluster, &batchv1.Job{}, ns, "i-slow"); again.UID != job.UID {
 		t.Errorf("the Job was made anew")
 	}
-	must(t, i.Delete(ctx, after))
+	env.Must(t, i.Delete(ctx, after))
 }
 
 // KUDO's manager is not installed over by chance, and an upgrade replaces it.
-func testPredecessor(t *testing.T, i *installation) {
+func testPredecessor(t testing.TB, i *installation) {
 	ctx := context.Background()
 	labels := map[string]string{"app": "kudo-manager", "control-plane": "controller-manager"}
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kudo-system", Name: "kudo-controller-manager", Labels: labels}}
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 	set.Spec.Template.Labels = labels
 	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "manager", Image: "kudobuilder/controller:v0.19.0"}}
-	must(t, i.Create(ctx, set))
+	env.Must(t, i.Create(ctx, set))
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: gen.Meta("", "kudo-manager-rolebinding"), RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "cluster-admin"}}
-	must(t, i.Create(ctx, binding))
+	env.Must(t, i.Create(ctx, binding))
 	installCertManager(t, i)
 	cert, issuer := certManagers("Certificate", "kudo-webhook-server-certificate"), certManagers("Issuer", "selfsigned-issuer")
 	for _, obj := range []*unstructured.Unstructured{cert, issuer} {
-		must(t, i.Create(ctx, obj))
+		env.Must(t, i.Create(ctx, obj))
 	}
 	i.init(1, i.external, "KUDO's manager runs in namespace kudo-system", "--upgrade replaces it")
 	i.init(1, []string{"--verify"}, "KUDO's manager still runs")
@@ -352,7 +361,7 @@ func testPredecessor(t *testing.T, i *installation) {
 	t.Log("what cannot be installed removes nothing")
 	i.init(1, append([]string{"--upgrade", "--service-account", "nobody"}, i.external...), "ServiceAccount kudo-system/nobody does not exist")
 	for _, obj := range []client.Object{set, binding, cert, issuer} {
-		must(t, i.Get(ctx, client.ObjectKeyFromObject(obj), obj))
+		env.Must(t, i.Get(ctx, client.ObjectKeyFromObject(obj), obj))
 	}
 
 	i.init(0, append([]string{"--upgrade", "--wait"}, i.external...), "kudo-controller-manager of KUDO removed", "kudo-webhook-server-certificate of KUDO removed")
@@ -368,7 +377,7 @@ func testPredecessor(t *testing.T, i *installation) {
 }
 
 // used deploys an Instance and an OperatorVersion that installs something.
-func (i *installation) used(t *testing.T) (ns string, role *rbacv1.ClusterRole) {
+func (i *installation) used(t testing.TB) (ns string, role *rbacv1.ClusterRole) {
 	t.Helper()
 	ctx := context.Background()
 	ns = i.NewNamespace(t)
@@ -376,22 +385,22 @@ func (i *installation) used(t *testing.T) (ns string, role *rbacv1.ClusterRole) 
 	ov := gen.Version(ns, "used", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 2), gen.Serial("deploy", "cm"),
 		gen.Template("role.yaml", "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: "+role.Name+"\nrules: []\n"),
 		gen.Apply("role", "role.yaml"), gen.Serial("install", "role"), gen.InstallPlan("install"))
-	must(t, i.Create(ctx, ov))
-	must(t, i.Create(ctx, gen.Instance("i", ov, nil)))
-	_, err := i.Await(ctx, ns, "i", long, env.Ended(v1beta1.DeployPlan, 1))
-	must(t, err)
+	env.Must(t, i.Create(ctx, ov))
+	env.Must(t, i.Create(ctx, gen.Instance("i", ov, nil)))
+	_, err := i.Await(ctx, ns, "i", long, env.PlanEnded(v1beta1.DeployPlan, 1))
+	env.Must(t, err)
 	return ns, env.Read(t, i.Cluster, role, "", role.Name)
 }
 
 // Without the CRDs' going, all that is held waits for the next init.
-func testKeepWithoutCRDs(t *testing.T, i *installation) {
+func testKeepWithoutCRDs(t testing.TB, i *installation) {
 	ctx := context.Background()
 	i.local("up") // the removal before has taken all away
 	ns, role := i.used(t)
-	i.init(1, []string{"--remove"}, "kudo is in use", "Instances "+ns+"/i", "Installations of OperatorVersion "+ns+"/used", "--force=keep")
-	i.init(0, []string{"--remove", "--force=keep", "--dry-run"}, "would be removed", "instance "+ns+"/i stays")
+	i.init(1, []string{"--remove"}, "kudo is in use", "Instances "+ns+"/i", "Installations of OperatorVersion "+ns+"/used", "--instances=keep")
+	i.init(0, []string{"--remove", "--instances=keep", "--dry-run"}, "would be removed", "instance "+ns+"/i stays")
 	env.Read(t, i.Cluster, &rbacv1.ClusterRoleBinding{}, "", "kudo-manager")
-	i.init(0, []string{"--remove", "--force=keep"}, "clusterrolebinding kudo-manager removed", "customresourcedefinition instances.kudo.dev stays: it holds the objects of its kind: 1 Instances",
+	i.init(0, []string{"--remove", "--instances=keep"}, "clusterrolebinding kudo-manager removed", "customresourcedefinition instances.kudo.dev stays: it holds the objects of its kind: 1 Instances",
 		"validatingadmissionpolicy kudo-installations stays: it guards", "configmap kudo-config stays: it holds what was decided about kudo", "instance "+ns+"/i stays: it and all that it holds wait")
 	i.gone(&rbacv1.ClusterRoleBinding{ObjectMeta: gen.Meta("", "kudo-manager")}, &corev1.ServiceAccount{ObjectMeta: gen.Meta("kudo-system", "kudo-manager")})
 	if now := env.Read(t, i.Cluster, &rbacv1.ClusterRole{}, "", role.Name); now.UID != role.UID || len(now.OwnerReferences) != 1 {
@@ -400,26 +409,26 @@ func testKeepWithoutCRDs(t *testing.T, i *installation) {
 	i.stopped()
 	i.local("up")
 	_, err := i.Await(ctx, ns, "i", long, func(x *v1beta1.Instance) bool { return x != nil })
-	must(t, err)
+	env.Must(t, err)
 }
 
 // Together with the CRDs, all that is held stays, and belongs to nobody any more, so that no collector takes it.
-func testKeep(t *testing.T, i *installation) {
+func testKeep(t testing.TB, i *installation) {
 	ns, role := i.used(t)
 	cm := env.Read(t, i.Cluster, &corev1.ConfigMap{}, ns, "i-cm-0")
 	if len(cm.OwnerReferences) == 0 || len(role.OwnerReferences) == 0 {
 		t.Fatal("nothing owns the objects, so that this shows nothing")
 	}
-	i.init(1, []string{"--remove", "--crds"}, "kudo is in use")
-	i.init(0, []string{"--remove", "--crds", "--force=keep", "--dry-run"}, "configmap "+ns+"/i-cm-0 stays: it is no longer kudo's", "customresourcedefinition instances.kudo.dev would be removed", "namespace kudo-system would be removed")
+	i.init(1, []string{"--remove", "--remove-crds"}, "kudo is in use")
+	i.init(0, []string{"--remove", "--remove-crds", "--instances=keep", "--dry-run"}, "configmap "+ns+"/i-cm-0 stays: it is no longer kudo's", "customresourcedefinition instances.kudo.dev would be removed", "namespace kudo-system would be removed")
 	mine := &corev1.ConfigMap{ObjectMeta: gen.Meta("kudo-system", "mine")}
-	must(t, i.Create(context.Background(), mine))
-	i.init(0, []string{"--remove", "--crds", "--force=keep", "--dry-run"}, "namespace kudo-system stays: it holds what is not kudo's: ConfigMap mine")
+	env.Must(t, i.Create(context.Background(), mine))
+	i.init(0, []string{"--remove", "--remove-crds", "--instances=keep", "--dry-run"}, "namespace kudo-system stays: it holds what is not kudo's: ConfigMap mine")
 	i.delete(mine)
-	i.init(0, []string{"--remove", "--crds", "--force=keep"}, "configmap "+ns+"/i-cm-0 stays", "clusterrole "+role.Name+" stays", "customresourcedefinition instances.kudo.dev removed: and with it 1 Instances", "namespace kudo-system removed")
+	i.init(0, []string{"--remove", "--remove-crds", "--instances=keep"}, "configmap "+ns+"/i-cm-0 stays", "clusterrole "+role.Name+" stays", "customresourcedefinition instances.kudo.dev removed: and with it 1 Instances", "namespace kudo-system removed")
 	for _, obj := range []client.Object{cm, role} {
 		uid := obj.GetUID()
-		must(t, i.Get(context.Background(), client.ObjectKeyFromObject(obj), obj))
+		env.Must(t, i.Get(context.Background(), client.ObjectKeyFromObject(obj), obj))
 		if obj.GetUID() != uid || len(obj.GetOwnerReferences()) > 0 || obj.GetAnnotations()[v1beta1.ManagedAnnotation] != "" {
 			t.Errorf("%s is not as it was, and free: %+v", obj.GetName(), obj.GetOwnerReferences())
 		}
@@ -428,18 +437,18 @@ func testKeep(t *testing.T, i *installation) {
 	env.Contains(t, i.MustKudo(t, 1, "get", "instances"), "kudo is not installed on this cluster")
 	i.init(1, []string{"--verify"}, "kudo is not installed")
 	i.init(1, []string{"--upgrade"}, "nothing to upgrade")
-	i.init(0, []string{"--remove", "--crds"})
+	i.init(0, []string{"--remove", "--remove-crds"})
 	i.stopped()
 }
 
 // A release uninstalls all; then nothing is left.
-func testRelease(t *testing.T, i *installation) {
+func testRelease(t testing.TB, i *installation) {
 	ns, role := i.used(t)
-	i.init(0, []string{"--remove", "--crds", "--force=release"}, "instance "+ns+"/i removed: after its cleanup plan", "namespace kudo-system removed")
+	i.init(0, []string{"--remove", "--remove-crds", "--instances=uninstall"}, "instance "+ns+"/i removed: after its cleanup plan", "namespace kudo-system removed")
 	i.gone(role, &corev1.Namespace{ObjectMeta: gen.Meta("", "kudo-system")}, &rbacv1.ClusterRole{ObjectMeta: gen.Meta("", "kudo-manager")})
 	env.Eventually(t, "the Instance's objects gone", func() string {
 		list := &corev1.ConfigMapList{}
-		must(t, i.List(context.Background(), list, client.InNamespace(ns), client.MatchingLabels{v1beta1.HeritageLabel: v1beta1.Heritage}))
+		env.Must(t, i.List(context.Background(), list, client.InNamespace(ns), client.MatchingLabels{v1beta1.HeritageLabel: v1beta1.Heritage}))
 		if len(list.Items) > 0 {
 			return list.Items[0].Name + " is there"
 		}
@@ -451,13 +460,13 @@ const certManagerCRD = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomRe
 "names":{"plural":"PLURAL","singular":"SINGULAR","kind":"KIND","listKind":"KINDList"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`
 
 // installCertManager defines cert-manager's kinds, which nobody serves here.
-func installCertManager(t *testing.T, i *installation) {
+func installCertManager(t testing.TB, i *installation) {
 	t.Helper()
 	for kind, plural := range map[string]string{"Issuer": "issuers", "Certificate": "certificates"} {
 		crd := &unstructured.Unstructured{}
 		text := strings.NewReplacer("PLURAL", plural, "SINGULAR", strings.ToLower(kind), "KIND", kind).Replace(certManagerCRD)
-		must(t, crd.UnmarshalJSON([]byte(text)))
-		must(t, i.Create(context.Background(), crd))
+		env.Must(t, crd.UnmarshalJSON([]byte(text)))
+		env.Must(t, i.Create(context.Background(), crd))
 		env.Eventually(t, kind+" served", func() string {
 			list := &unstructured.UnstructuredList{}
 			list.SetGroupVersionKind(certManagers(kind, "").GroupVersionKind())
@@ -479,16 +488,16 @@ func certManagers(kind, name string) *unstructured.Unstructured {
 }
 
 // With cert-manager, which an earlier step has defined, it is asked for the certificate, and the manager keeps out of it.
-func testCertManager(t *testing.T, i *installation) {
+func testCertManager(t testing.TB, i *installation) {
 	ctx := context.Background()
 	i.init(0, []string{"--cert-manager", "--kudo-image", "example.org/kudo:1"})
 	cert := certManagers("Certificate", "kudo-webhook-server-certificate")
-	must(t, i.Get(ctx, client.ObjectKeyFromObject(cert), cert))
+	env.Must(t, i.Get(ctx, client.ObjectKeyFromObject(cert), cert))
 	if got := i.webhook().Annotations["cert-manager.io/inject-ca-from"]; got != "kudo-system/kudo-webhook-server-certificate" {
 		t.Errorf("the CA is injected from %q", got)
 	}
 	args := env.Read(t, i.Cluster, &appsv1.Deployment{}, "kudo-system", "kudo-controller-manager").Spec.Template.Spec.Containers[0].Args
 	env.Contains(t, strings.Join(args, " "), "--webhook-cert-rotation=false")
 	i.gone(&corev1.Secret{ObjectMeta: gen.Meta("kudo-system", "kudo-webhook-server-secret")})
-	i.init(0, []string{"--remove", "--crds"}, "deployment kudo-controller-manager removed", "certificate kudo-webhook-server-certificate removed")
+	i.init(0, []string{"--remove", "--remove-crds"}, "deployment kudo-controller-manager removed", "certificate kudo-webhook-server-certificate removed")
 }

@@ -1,5 +1,3 @@
-// Package integration tests kudo as people use it: the command line and kubectl-like clients against a real control
-// plane, with the manager under the rights that the manifests give it.
 package integration
 
 import (
@@ -15,8 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,46 +21,15 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-var (
-	plane   *env.Env
-	cluster *env.Cluster
-)
-
 // long bounds every wait for something that takes moments; the garbage collector learns of kudo's kinds only after
 // half a minute of a cluster's life.
 const long = 2 * time.Minute
 
-func TestMain(m *testing.M) {
-	ctrllog.SetLogger(zap.New())
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	var err error
-	if plane, err = env.Start(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer plane.Stop()
-	if cluster, err = plane.Connect(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // namespace makes a namespace for a test, which goes after it.
-func namespace(t *testing.T) string {
+func namespace(t testing.TB) string {
 	t.Helper()
 	ns, err := cluster.Namespace(context.Background())
-	must(t, err)
+	env.Must(t, err)
 	t.Cleanup(func() {
 		_ = cluster.Delete(context.Background(), &corev1.Namespace{ObjectMeta: gen.Meta("", ns)})
 	})
@@ -72,7 +37,7 @@ func namespace(t *testing.T) string {
 }
 
 // kudo runs the command line, and wants an exit code.
-func kudo(t *testing.T, code int, args ...string) string {
+func kudo(t testing.TB, code int, args ...string) string {
 	t.Helper()
 	out, got := plane.Kudo(args...)
 	if got != code {
@@ -82,7 +47,7 @@ func kudo(t *testing.T, code int, args ...string) string {
 }
 
 // contains wants all texts in the output.
-func contains(t *testing.T, out string, texts ...string) {
+func contains(t testing.TB, out string, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
 		if !strings.Contains(out, text) {
@@ -92,32 +57,32 @@ func contains(t *testing.T, out string, texts ...string) {
 }
 
 // deploy creates an OperatorVersion and an Instance of it, and waits for the end of the deploy plan.
-func deploy(t *testing.T, ov *v1beta1.OperatorVersion, name string, parameters map[string]string) *v1beta1.Instance {
+func deploy(t testing.TB, ov *v1beta1.OperatorVersion, name string, parameters map[string]string) *v1beta1.Instance {
 	t.Helper()
-	must(t, cluster.Create(context.Background(), ov))
-	must(t, cluster.Create(context.Background(), gen.Instance(name, ov, parameters)))
-	return await(t, ov.Namespace, name, env.Ended(v1beta1.DeployPlan, 1))
+	env.Must(t, cluster.Create(context.Background(), ov))
+	env.Must(t, cluster.Create(context.Background(), gen.Instance(name, ov, parameters)))
+	return await(t, ov.Namespace, name, env.PlanEnded(v1beta1.DeployPlan, 1))
 }
 
-func await(t *testing.T, ns, name string, holds func(*v1beta1.Instance) bool) *v1beta1.Instance {
+func await(t testing.TB, ns, name string, holds func(*v1beta1.Instance) bool) *v1beta1.Instance {
 	t.Helper()
 	i, err := cluster.Await(context.Background(), ns, name, long, holds)
-	must(t, err)
+	env.Must(t, err)
 	return i
 }
 
 // edit patches an Instance.
-func edit(t *testing.T, ns, name string, change func(*v1beta1.Instance)) error {
+func edit(t testing.TB, ns, name string, change func(*v1beta1.Instance)) error {
 	t.Helper()
 	i := &v1beta1.Instance{}
-	must(t, cluster.Get(context.Background(), types.NamespacedName{Namespace: ns, Name: name}, i))
+	env.Must(t, cluster.Get(context.Background(), types.NamespacedName{Namespace: ns, Name: name}, i))
 	patch := client.MergeFrom(i.DeepCopy())
 	change(i)
 	return cluster.Patch(context.Background(), i, patch)
 }
 
 // status wants a plan's status.
-func status(t *testing.T, i *v1beta1.Instance, plan string, want v1beta1.ExecutionStatus, texts ...string) {
+func status(t testing.TB, i *v1beta1.Instance, plan string, want v1beta1.ExecutionStatus, texts ...string) {
 	t.Helper()
 	st := i.Status.PlanStatus[plan]
 	if st.Status != want {
@@ -127,29 +92,17 @@ func status(t *testing.T, i *v1beta1.Instance, plan string, want v1beta1.Executi
 }
 
 // get reads an object.
-func get[T client.Object](t *testing.T, obj T, ns, name string) T {
+func get[T client.Object](t testing.TB, obj T, ns, name string) T {
 	t.Helper()
-	must(t, cluster.Get(context.Background(), types.NamespacedName{Namespace: ns, Name: name}, obj))
+	env.Must(t, cluster.Get(context.Background(), types.NamespacedName{Namespace: ns, Name: name}, obj))
 	return obj
 }
 
-// eventually polls for what has no watch of ours.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(long)
-	for !holds() {
-		if time.Now().After(deadline) {
-			t.Fatalf("after %s: not yet %s", long, what)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-}
-
 // events lists the events of a namespace as "reason: message".
-func events(t *testing.T, ns string) []string {
+func events(t testing.TB, ns string) []string {
 	t.Helper()
 	list := &corev1.EventList{}
-	must(t, cluster.List(context.Background(), list, client.InNamespace(ns)))
+	env.Must(t, cluster.List(context.Background(), list, client.InNamespace(ns)))
 	var out []string
 	for _, e := range list.Items {
 		out = append(out, e.Reason+": "+e.Message)
@@ -157,20 +110,20 @@ func events(t *testing.T, ns string) []string {
 	return out
 }
 
-func hasEvent(t *testing.T, ns string, text string) {
+func hasEvent(t testing.TB, ns string, text string) {
 	t.Helper()
-	eventually(t, "an event with "+text, func() bool { return strings.Contains(strings.Join(events(t, ns), "\n"), text) })
+	env.Eventually(t, "an event with "+text, env.Condition(func() bool { return strings.Contains(strings.Join(events(t, ns), "\n"), text) }))
 }
 
 // leftovers lists what is in a namespace that a fresh one does not have.
-func leftovers(t *testing.T, ns string) []string {
+func leftovers(t testing.TB, ns string) []string {
 	t.Helper()
 	var out []string
 	for _, list := range []client.ObjectList{
 		&corev1.ConfigMapList{}, &corev1.SecretList{}, &corev1.ServiceList{}, &corev1.PersistentVolumeClaimList{}, &corev1.PodList{},
 		&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.ControllerRevisionList{}, &v1beta1.InstanceList{},
 	} {
-		must(t, cluster.List(context.Background(), list, client.InNamespace(ns)))
+		env.Must(t, cluster.List(context.Background(), list, client.InNamespace(ns)))
 		for _, item := range items(t, list) {
 			if item.GetName() != "kube-root-ca.crt" {
 				out = append(out, fmt.Sprintf("%T %s", item, item.GetName()))
@@ -180,10 +133,10 @@ func leftovers(t *testing.T, ns string) []string {
 	return out
 }
 
-func items(t *testing.T, list client.ObjectList) []client.Object {
+func items(t testing.TB, list client.ObjectList) []client.Object {
 	t.Helper()
 	objects, err := meta.ExtractList(list)
-	must(t, err)
+	env.Must(t, err)
 	var out []client.Object
 	for _, o := range objects {
 		out = append(out, o.(client.Object))
@@ -192,13 +145,13 @@ func items(t *testing.T, list client.ObjectList) []client.Object {
 }
 
 // write makes a package folder of files.
-func write(t *testing.T, files map[string]string) string {
+func write(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(dir, name)
-		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		must(t, os.WriteFile(path, []byte(text), 0o644))
+		env.Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		env.Must(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	return dir
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/onsi/ginkgo/v2"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -21,18 +22,18 @@ import (
 )
 
 // accountToken makes a ServiceAccount, and returns a token of it.
-func accountToken(t *testing.T, ns, name string) string {
+func accountToken(t testing.TB, ns, name string) string {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: gen.Meta(ns, name)}
-	must(t, cluster.Create(context.Background(), account))
+	env.Must(t, cluster.Create(context.Background(), account))
 	request := &authenticationv1.TokenRequest{}
-	must(t, cluster.SubResource("token").Create(context.Background(), account, request))
+	env.Must(t, cluster.SubResource("token").Create(context.Background(), account, request))
 	return request.Status.Token
 }
 
-// TestMetricsNeedRights shows T37: metrics are served by TLS, to who shows a token and may get them.
-func TestMetricsNeedRights(t *testing.T) {
-	if !plane.Own() {
+var _ = It("The manager serves metrics by TLS, to those who show a token and may get them", Label("T37"), func() {
+	t := GinkgoTB()
+	if !plane.IsDisposable() {
 		t.Skip("needs the kubeconfig of the manager, and KUDO_TEST_KUBECONFIG names a cluster")
 	}
 	ns := namespace(t)
@@ -41,12 +42,12 @@ func TestMetricsNeedRights(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: ns + "-metrics"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "kudo-metrics-reader"},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ns, Name: "reader"}},
 	}
-	must(t, cluster.Create(context.Background(), binding))
+	env.Must(t, cluster.Create(context.Background(), binding))
 	t.Cleanup(func() { _ = cluster.Delete(context.Background(), binding) })
 	address := freeAddress(t)
 	// It waits for the lease of the manager that works, and serves its metrics meanwhile.
 	process := plane.Manager("--leader-elect=true", "--webhook-port=0", "--cache-dir", t.TempDir(), "--metrics-bind-address="+address)
-	must(t, process.Start())
+	env.Must(t, process.Start())
 	t.Cleanup(func() {
 		_ = process.Process.Kill()
 		_ = process.Wait()
@@ -54,7 +55,7 @@ func TestMetricsNeedRights(t *testing.T) {
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // made at each start
 	ask := func(scheme, token string) (int, string, error) {
 		request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, scheme+"://"+address+"/metrics", nil)
-		must(t, err)
+		env.Must(t, err)
 		if token != "" {
 			request.Header.Set("Authorization", "Bearer "+token)
 		}
@@ -86,12 +87,12 @@ func TestMetricsNeedRights(t *testing.T) {
 			return fmt.Sprintf("the answer is %d, want %d (%v)", code, tc.code, err)
 		})
 	}
-}
+})
 
-func freeAddress(t *testing.T) string {
+func freeAddress(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	must(t, l.Close())
+	env.Must(t, err)
+	env.Must(t, l.Close())
 	return l.Addr().String()
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	. "github.com/onsi/ginkgo/v2"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,40 +26,40 @@ type managed struct {
 	end func()
 }
 
-func newManaged(t *testing.T) *managed {
+func newManaged(t testing.TB) *managed {
 	t.Helper()
 	if os.Getenv("KUDO_TEST_KUBECONFIG") != "" {
 		t.Skip("needs a manager that may be killed, and KUDO_TEST_KUBECONFIG names a cluster")
 	}
 	e, err := env.Start()
-	must(t, err)
+	env.Must(t, err)
 	t.Cleanup(e.Stop)
 	if out, err := e.Local("kill", "manager"); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	c, err := e.Connect()
-	must(t, err)
+	env.Must(t, err)
 	m := &managed{Cluster: c, env: e, end: func() {}}
 	t.Cleanup(func() { m.end() })
 	return m
 }
 
 // restart starts a manager with flags, after the end of the one before.
-func (m *managed) restart(t *testing.T, flags ...string) {
+func (m *managed) restart(t testing.TB, flags ...string) {
 	t.Helper()
 	m.end()
 	process := m.env.Manager(append([]string{"--leader-elect=false", "--webhook-port=0"}, flags...)...)
-	must(t, process.Start())
+	env.Must(t, process.Start())
 	m.end = func() {
 		_ = process.Process.Kill()
 		_ = process.Wait()
 	}
 }
 
-func (m *managed) await(t *testing.T, ns, name string, holds func(*v1beta1.Instance) bool) *v1beta1.Instance {
+func (m *managed) await(t testing.TB, ns, name string, holds func(*v1beta1.Instance) bool) *v1beta1.Instance {
 	t.Helper()
 	i, err := m.Await(context.Background(), ns, name, long, holds)
-	must(t, err)
+	env.Must(t, err)
 	return i
 }
 
@@ -81,75 +82,83 @@ func unready(reason string, texts ...string) func(*v1beta1.Instance) bool {
 func gone(i *v1beta1.Instance) bool { return i == nil }
 
 // edit patches an object.
-func (m *managed) edit(t *testing.T, obj client.Object, change func()) {
+func (m *managed) edit(t testing.TB, obj client.Object, change func()) {
 	t.Helper()
-	must(t, m.Get(t.Context(), client.ObjectKeyFromObject(obj), obj))
+	env.Must(t, m.Get(t.Context(), client.ObjectKeyFromObject(obj), obj))
 	patch := client.MergeFrom(obj.DeepCopyObject().(client.Object))
 	change()
-	must(t, m.Patch(t.Context(), obj, patch))
+	env.Must(t, m.Patch(t.Context(), obj, patch))
 }
 
-// TestNoAccount is T1, T4 and T6: nothing of an Instance is started without an account, neither the first plan, nor an
-// update, nor the cleanup; and with the rights of kudo only in a namespace that an administrator has made privileged.
-func TestNoAccount(t *testing.T) {
-	t.Parallel()
+var _ = It("Nothing of an Instance is started without an account, but in a namespace that an administrator has made privileged", Label("T1", "T4", "T6", "disruptive"), func() {
+	t := GinkgoTB()
 	m := newManaged(t)
 	ctx := t.Context()
 	ns, err := m.Namespace(ctx)
-	must(t, err)
+	env.Must(t, err)
 	ov := gen.Version(ns, "op", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.ConfigMaps("bye", 1), gen.Serial("deploy", "cm"), gen.Serial("cleanup", "bye"))
-	must(t, m.Create(ctx, ov))
+	env.Must(t, m.Create(ctx, ov))
 	m.restart(t)
 	account := func() *corev1.ServiceAccount { return &corev1.ServiceAccount{ObjectMeta: gen.Meta(ns, "kudo")} }
 	missing := unready(v1beta1.ReasonServiceAccountNotFound, "waits for ServiceAccount "+ns+"/kudo, with whose rights the plans run: kubectl kudo account create -n "+ns+" --instance ", " shows the rights they need and makes it")
 	old := gen.Instance("old", ov, nil)
-	must(t, m.Create(ctx, old))
-	m.await(t, ns, "old", env.Ended("deploy", 1))
+	env.Must(t, m.Create(ctx, old))
+	m.await(t, ns, "old", env.PlanEnded("deploy", 1))
 
 	t.Log("without its account, a new Instance waits, and starts once the account is there")
-	must(t, m.Delete(ctx, account()))
-	must(t, m.Create(ctx, gen.Instance("new", ov, nil)))
+	env.Must(t, m.Delete(ctx, account()))
+	env.Must(t, m.Create(ctx, gen.Instance("new", ov, nil)))
 	if i := m.await(t, ns, "new", missing); i.Status.PlanStatus["deploy"].UID != "" {
 		t.Errorf("a plan was started: %+v", i.Status.PlanStatus)
 	}
 	if err := m.Get(ctx, types.NamespacedName{Namespace: ns, Name: "new-cm-0"}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
 		t.Errorf("it has written: %v", err)
 	}
-	must(t, m.Create(ctx, account()))
-	status(t, m.await(t, ns, "new", env.Ended("deploy", 1)), "deploy", v1beta1.Complete)
+	env.Must(t, m.Create(ctx, account()))
+	status(t, m.await(t, ns, "new", env.PlanEnded("deploy", 1)), "deploy", v1beta1.Complete)
 
 	t.Log("one that ran before is as it was, until something is to be started; and waits for an account to clean up with")
-	must(t, m.Delete(ctx, account()))
+	env.Must(t, m.Delete(ctx, account()))
 	m.edit(t, old, func() { old.Spec.Parameters = map[string]string{"VALUE": "b"} })
 	m.await(t, ns, "old", missing)
-	must(t, m.Create(ctx, gen.Instance("never", ov, nil)))
+	env.Must(t, m.Create(ctx, gen.Instance("never", ov, nil)))
 	m.await(t, ns, "never", missing)
 	for _, name := range []string{"never", "old"} {
-		must(t, m.Delete(ctx, &v1beta1.Instance{ObjectMeta: gen.Meta(ns, name)}))
+		env.Must(t, m.Delete(ctx, &v1beta1.Instance{ObjectMeta: gen.Meta(ns, name)}))
 	}
 	m.await(t, ns, "never", gone)
 	m.await(t, ns, "old", unready(v1beta1.ReasonServiceAccountNotFound, "plan cleanup cannot be started", v1beta1.CleanupFinalizer))
-	must(t, m.Create(ctx, account()))
+	env.Must(t, m.Create(ctx, account()))
 	m.await(t, ns, "old", gone)
 
 	t.Log("in a privileged namespace, it runs with the rights of kudo, as long as that is so")
-	must(t, m.Delete(ctx, account()))
+	env.Must(t, m.Delete(ctx, account()))
 	space := &corev1.Namespace{ObjectMeta: gen.Meta("", ns)}
 	m.edit(t, space, func() { space.Labels = map[string]string{v1beta1.PrivilegedLabel: "true"} })
-	must(t, m.Create(ctx, gen.Instance("trusted", ov, nil)))
-	i := m.await(t, ns, "trusted", env.Ended("deploy", 1))
+	env.Must(t, m.Create(ctx, gen.Instance("trusted", ov, nil)))
+	i := m.await(t, ns, "trusted", env.PlanEnded("deploy", 1))
 	status(t, i, "deploy", v1beta1.Complete)
 	m.edit(t, space, func() { delete(space.Labels, v1beta1.PrivilegedLabel) })
 	m.edit(t, i, func() { i.Spec.Parameters = map[string]string{"VALUE": "b"} })
-	m.await(t, ns, "trusted", missing)
+	ran := func(account string) func(*v1beta1.Instance) bool {
+		return unready(v1beta1.ReasonServiceAccountNotFound, "waits for an account: it ran as ServiceAccount "+account+", which it does not name", "set spec.serviceAccountName, or kubectl kudo account create")
+	}
+	m.await(t, ns, "trusted", ran("kudo-system/kudo-installer"))
 
-	t.Log("the settings name another account for those that name none")
+	t.Log("the settings name another account for those that name none: an Instance that has run has to name it")
 	settings := &corev1.ConfigMap{ObjectMeta: gen.Meta("kudo-system", "kudo-config")}
 	m.edit(t, settings, func() { settings.Data["default-account"] = "worker" })
 	m.worker(t, ns)
-	i = m.await(t, ns, "trusted", func(i *v1beta1.Instance) bool { return i != nil && env.Ended("deploy", 2)(i) })
+	env.Must(t, m.Create(ctx, gen.Instance("later", ov, nil)))
+	status(t, m.await(t, ns, "later", env.PlanEnded("deploy", 1)), "deploy", v1beta1.Complete)
+	m.edit(t, settings, func() { delete(settings.Data, "default-account") })
+	later := m.await(t, ns, "later", env.PlanEnded("deploy", 1))
+	m.edit(t, later, func() { later.Spec.Parameters = map[string]string{"VALUE": "b"} })
+	m.await(t, ns, "later", ran(ns+"/worker"))
+	m.edit(t, i, func() { i.Spec.ServiceAccountName = "worker" })
+	i = m.await(t, ns, "trusted", func(i *v1beta1.Instance) bool { return i != nil && env.PlanEnded("deploy", 2)(i) })
 	status(t, i, "deploy", v1beta1.Complete)
 	record := &appsv1.ControllerRevision{}
-	must(t, m.Get(ctx, types.NamespacedName{Namespace: ns, Name: "trusted-2"}, record))
+	env.Must(t, m.Get(ctx, types.NamespacedName{Namespace: ns, Name: "trusted-2"}, record))
 	contains(t, string(record.Data.Raw), `"serviceAccount":"worker"`)
-}
+})

@@ -6,15 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	. "github.com/onsi/ginkgo/v2"
+
+	"kudo.dev/kudo/test/corpus"
 	"kudo.dev/kudo/test/env"
 )
 
-// Packages of others install, take an update, and go without leftovers.
-func TestCorpusPackages(t *testing.T) {
-	corpus := env.Corpus()
-	if corpus == "" {
-		t.Skip("the packages by others are not there: KUDO_TEST_CORPUS names their folder")
-	}
+var _ = Describe("Packages of others install, take an update, and leave nothing over:", Label("corpus-packages", "corpus", "slow"), func() {
 	for _, tc := range []struct {
 		name, update string
 		plans        []string
@@ -25,13 +23,13 @@ func TestCorpusPackages(t *testing.T) {
 		{"elastic", "INGEST_NODE_COUNT=2", nil, "four serial phases of StatefulSets"},
 		{"confluent-schema-registry", "MEMORY=300Mi", nil, "conditions and several templates in one task"},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			ns := namespace(t)
+		It(tc.name, func() {
+			t := GinkgoTB()
+			root, ns := corpus.Require(t), namespace(t)
 			if tc.name == "elastic" {
-				tc.update = firstParameter(t, filepath.Join(corpus, "packages", tc.name, "operator"))
+				tc.update = firstParameter(t, filepath.Join(root, "packages", tc.name, "operator"))
 			}
-			kudo(t, 0, "install", filepath.Join(corpus, "packages", tc.name, "operator"), "--instance", "i", "-n", ns, "--wait", "--wait-time", "180")
+			kudo(t, 0, "install", filepath.Join(root, "packages", tc.name, "operator"), "--instance", "i", "-n", ns, "--wait", "--wait-time", "180")
 			contains(t, kudo(t, 0, "plan", "status", "--instance", "i", "-n", ns), "Plan deploy (serial strategy) [COMPLETE]")
 			for _, plan := range tc.plans {
 				kudo(t, 0, "plan", "trigger", "--name", plan, "--instance", "i", "-n", ns, "--wait", "--wait-time", "180")
@@ -39,13 +37,13 @@ func TestCorpusPackages(t *testing.T) {
 			kudo(t, 0, "update", "--instance", "i", "-n", ns, "-p", tc.update, "--wait", "--wait-time", "180")
 			contains(t, kudo(t, 0, "plan", "history", "--instance", "i", "-n", ns), "parameters changed: "+strings.SplitN(tc.update, "=", 2)[0])
 			kudo(t, 0, "uninstall", "--instance", "i", "-n", ns, "--wait")
-			eventually(t, "nothing left over ("+tc.reason+")", func() bool { return len(leftoversBut(t, ns, tc.name)) == 0 })
+			env.Eventually(t, "nothing left over ("+tc.reason+")", env.Condition(func() bool { return len(leftoversBut(t, ns, tc.name)) == 0 }))
 		})
 	}
-}
+})
 
 // leftoversBut leaves out the claims of StatefulSets, which Kubernetes keeps, since they hold data.
-func leftoversBut(t *testing.T, ns, name string) []string {
+func leftoversBut(t testing.TB, ns, name string) []string {
 	var out []string
 	for _, l := range leftovers(t, ns) {
 		if name == "elastic" && strings.Contains(l, "PersistentVolumeClaim") {
@@ -56,10 +54,10 @@ func leftoversBut(t *testing.T, ns, name string) []string {
 	return out
 }
 
-func firstParameter(t *testing.T, dir string) string {
+func firstParameter(t testing.TB, dir string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "params.yaml"))
-	must(t, err)
+	env.Must(t, err)
 	for _, line := range strings.Split(string(text), "\n") {
 		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "- name: "); ok && strings.Contains(name, "COUNT") {
 			return name + "=2"
@@ -69,17 +67,12 @@ func firstParameter(t *testing.T, dir string) string {
 	return ""
 }
 
-// Packages for APIs that are no longer served fail at once, with the object, the API and what to do.
-func TestCorpusPackagesOfOldAPIs(t *testing.T) {
-	corpus := env.Corpus()
-	if corpus == "" {
-		t.Skip("the packages by others are not there: KUDO_TEST_CORPUS names their folder")
-	}
+var _ = Describe("Packages for APIs that are no longer served fail at once, with the object, the API and the remedy:", Label("corpus-packages-of-old-apis", "corpus"), func() {
 	for _, name := range []string{"redis", "zookeeper"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ns := namespace(t)
-			out := kudo(t, 3, "install", filepath.Join(corpus, "packages", name, "operator"), "--instance", "i", "-n", ns, "--wait")
+		It(name, func() {
+			t := GinkgoTB()
+			root, ns := corpus.Require(t), namespace(t)
+			out := kudo(t, 3, "install", filepath.Join(root, "packages", name, "operator"), "--instance", "i", "-n", ns, "--wait")
 			contains(t, out, "PodDisruptionBudget "+ns+"/", "policy/v1beta1 is not served by this cluster", "serves PodDisruptionBudget as policy/v1", "change apiVersion")
 			var left []string
 			for _, l := range leftovers(t, ns) {
@@ -92,10 +85,9 @@ func TestCorpusPackagesOfOldAPIs(t *testing.T) {
 			}
 		})
 	}
-}
+})
 
-// The packages of the catalog do what their READMEs say.
-func TestCatalog(t *testing.T) {
+var _ = Describe("A package of the catalog does what its README says:", Label("catalog", "slow"), func() {
 	for _, tc := range []struct {
 		name  string
 		args  []string
@@ -105,8 +97,8 @@ func TestCatalog(t *testing.T) {
 		{"guestbook", nil, [][]string{{"update", "-p", "INGRESS_ENABLED=true"}, {"update", "-p", "INGRESS_ENABLED=false"}}},
 		{"postgres", []string{"-p", "PASSWORD=correct-horse"}, [][]string{{"plan", "trigger", "--name", "backup"}, {"plan", "trigger", "--name", "restore"}}},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
+		It(tc.name, func() {
+			t := GinkgoTB()
 			ns := namespace(t)
 			common := []string{"--instance", "i", "-n", ns, "--wait", "--wait-time", "180"}
 			kudo(t, 0, append([]string{"install", filepath.Join(env.Root(), "operators/catalog", tc.name, "operator")}, append(tc.args, common...)...)...)
@@ -116,11 +108,10 @@ func TestCatalog(t *testing.T) {
 			kudo(t, 0, append([]string{"uninstall"}, common...)...)
 		})
 	}
-}
+})
 
-// An Instance can be made of what is installed, of the highest version if none is named.
-func TestInCluster(t *testing.T) {
-	t.Parallel()
+var _ = It("An Instance can be made of what is installed, of the highest version if none is named", Label("in-cluster"), func() {
+	t := GinkgoTB()
 	ns := namespace(t)
 	for _, version := range []string{"0.9.0", "0.10.0", "0.2.0"} {
 		dir := write(t, map[string]string{"operator.yaml": strings.Replace(operatorYAML, "0.1.0", version, 1), "params.yaml": "", "templates/app.yaml": configMap})
@@ -131,4 +122,4 @@ func TestInCluster(t *testing.T) {
 	kudo(t, 0, "install", "wrong", "--in-cluster", "-n", ns, "--wait")
 	contains(t, kudo(t, 0, "get", "instances", "-n", ns), "wrong-0.10.0", "COMPLETE")
 	contains(t, kudo(t, 1, "install", "wrong", "--in-cluster", "-n", ns), "exists already")
-}
+})

@@ -2,13 +2,15 @@ package integration
 
 import (
 	"strings"
-	"testing"
 
+	. "github.com/onsi/ginkgo/v2"
 	corev1 "k8s.io/api/core/v1"
+
+	"kudo.dev/kudo/test/env"
 )
 
-// TestUpgradeDryRun: engine rule 12, what an upgrade will prune is listed before, and nothing is changed.
-func TestUpgradeDryRun(t *testing.T) {
+var _ = It("A dry run of an upgrade lists what the upgrade will prune, and changes nothing", Label("upgrade-dry-run", "rule-12"), func() {
+	t := GinkgoTB()
 	ns := namespace(t)
 	operator := func(version, resources string) string {
 		return "apiVersion: kudo.dev/v1beta1\nname: shrink\noperatorVersion: " + version + `
@@ -42,22 +44,22 @@ plans:
 	contains(t, out, "plan deploy of shrink-2.0.0 would run", "ConfigMap "+ns+"/i-b", "would be deleted", "ConfigMap "+ns+"/i-c", "stays", "kudo.dev/keep")
 	get(t, &corev1.ConfigMap{}, ns, "i-b")
 	kudo(t, 0, "upgrade", two, "--instance", "i", "-n", ns, "--wait")
-	eventually(t, "ConfigMap i-b gone", func() bool {
+	env.Eventually(t, "ConfigMap i-b gone", env.Condition(func() bool {
 		list := &corev1.ConfigMapList{}
-		must(t, cluster.List(t.Context(), list))
+		env.Must(t, cluster.List(t.Context(), list))
 		for _, cm := range list.Items {
 			if cm.Namespace == ns && cm.Name == "i-b" {
 				return false
 			}
 		}
 		return true
-	})
+	}))
 	get(t, &corev1.ConfigMap{}, ns, "i-c")
 	contains(t, kudo(t, 1, "upgrade", two, "--instance", "i", "-n", ns, "--dry-run"), "runs shrink-2.0.0 already")
-}
+})
 
-// What an upgrade will prune may hang on values of Secrets: the dry run reads them, and says so if it cannot.
-func TestUpgradeDryRunWithSources(t *testing.T) {
+var _ = It("A dry run of an upgrade reads the Secrets that decide what is pruned, and says so if it cannot", func() {
+	t := GinkgoTB()
 	ns := namespace(t)
 	pack := func(version string) string {
 		return write(t, map[string]string{
@@ -67,12 +69,12 @@ func TestUpgradeDryRunWithSources(t *testing.T) {
 		})
 	}
 	login := secret(ns, "login", map[string]string{"TEAM": "blue"})
-	must(t, cluster.Create(t.Context(), login))
+	env.Must(t, cluster.Create(t.Context(), login))
 	kudo(t, 0, "install", pack("0.1.0"), "--instance", "i", "-n", ns, "--parameters-from", "secret/login", "--wait")
 	get(t, &corev1.ConfigMap{}, ns, "app-blue")
 	contains(t, kudo(t, 0, "upgrade", pack("0.2.0"), "--instance", "i", "-n", ns, "--dry-run"), "no object would be deleted")
-	must(t, cluster.Delete(t.Context(), login))
+	env.Must(t, cluster.Delete(t.Context(), login))
 	contains(t, kudo(t, 1, "upgrade", pack("0.2.0"), "--instance", "i", "-n", ns, "--dry-run"), "Secret "+ns+"/login", "does not exist")
 	contains(t, kudo(t, 2, "update", "--instance", "i", "-n", ns, "--parameters-from", "login"), "must be secret/NAME or configmap/NAME")
 	contains(t, kudo(t, 1, "install", pack("0.1.0"), "--instance", "j", "-n", ns), "TEAM", "required")
-}
+})

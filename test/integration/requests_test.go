@@ -4,14 +4,13 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/ginkgo/v2"
 )
 
-// The command line asks the API server for nothing that it can do without; discovery aside.
-func TestRequests(t *testing.T) {
-	t.Parallel()
+var _ = It("The command line asks the API server for nothing that it can do without; discovery aside", func() {
+	t := GinkgoTB()
 	ns := namespace(t)
 	dir := write(t, map[string]string{
 		"operator.yaml": operatorYAML, "params.yaml": "parameters:\n- name: NAME\n  default: a\n",
@@ -47,7 +46,7 @@ func TestRequests(t *testing.T) {
 			t.Errorf("%s: %s (-want +got):\n%s\n%s", strings.Join(tc.args, " "), tc.reason, diff, out)
 		}
 	}
-}
+})
 
 var response = regexp.MustCompile(`"Response" verb="(\w+)" url="([^"]+)"`)
 

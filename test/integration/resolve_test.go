@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	. "github.com/onsi/ginkgo/v2"
 	corev1 "k8s.io/api/core/v1"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -40,7 +41,7 @@ func within(outer, inner map[string]string, dir string) map[string]string {
 }
 
 // packageServer serves a repository of packages, and configures a home with it. It returns that, and the URL.
-func packageServer(t *testing.T, packages ...map[string]string) (home, url string) {
+func packageServer(t testing.TB, packages ...map[string]string) (home, url string) {
 	t.Helper()
 	dir, home := t.TempDir(), t.TempDir()
 	server := httptest.NewServer(http.FileServer(http.Dir(dir)))
@@ -55,7 +56,7 @@ func packageServer(t *testing.T, packages ...map[string]string) (home, url strin
 }
 
 // runs wants the ConfigMaps of Instances, with the version that each has.
-func runs(t *testing.T, ns string, versions map[string]string) {
+func runs(t testing.TB, ns string, versions map[string]string) {
 	t.Helper()
 	for name, want := range versions {
 		if got := get(t, &corev1.ConfigMap{}, ns, name).Data["version"]; got != want {
@@ -64,33 +65,35 @@ func runs(t *testing.T, ns string, versions map[string]string) {
 	}
 }
 
-// TestResolution: each way to name a package finds it and what it depends on, however that is named; and each plan runs.
-func TestResolution(t *testing.T) {
-	t.Parallel()
-	leaves := []map[string]string{unit("leaf", "0.1.0"), unit("leaf", "0.1.5"), unit("leaf", "0.2.0"), unit("leaf", "1.0.0-rc.1")}
-	mid := unit("mid", "1.0.0", "package: leaf, operatorVersion: ~0.1.0")
-	bundle := within(unit("bundle", "2.1.0", "package: ./packages/inner", "package: mid"), unit("inner", "3.0.0", "package: leaf, operatorVersion: 0.2.0"), "packages/inner")
-	home, url := packageServer(t, append(leaves, mid, bundle, unit("bundle", "3.0.0"))...)
-	top := unit("top", "1.0.0", "package: ../side", "package: leaf, operatorVersion: ^0.1", "package: '"+url+"/mid-1.0.0.tgz'", "package: ../bundle-2.1.0.tgz")
-	disk := write(t, within(within(map[string]string{}, top, "top"), unit("side", "1.0.0"), "side"))
-	kudo(t, 0, "package", "create", write(t, bundle), "-d", disk)
+var _ = Describe("Each way to name a package finds it and what it depends on, and each plan runs:", Ordered, ContinueOnFailure, func() {
+	var home, url, disk string
+	BeforeAll(func() {
+		t := GinkgoTB()
+		leaves := []map[string]string{unit("leaf", "0.1.0"), unit("leaf", "0.1.5"), unit("leaf", "0.2.0"), unit("leaf", "1.0.0-rc.1")}
+		mid := unit("mid", "1.0.0", "package: leaf, operatorVersion: ~0.1.0")
+		bundle := within(unit("bundle", "2.1.0", "package: ./packages/inner", "package: mid"), unit("inner", "3.0.0", "package: leaf, operatorVersion: 0.2.0"), "packages/inner")
+		home, url = packageServer(t, append(leaves, mid, bundle, unit("bundle", "3.0.0"))...)
+		top := unit("top", "1.0.0", "package: ../side", "package: leaf, operatorVersion: ^0.1", "package: '"+url+"/mid-1.0.0.tgz'", "package: ../bundle-2.1.0.tgz")
+		disk = write(t, within(within(map[string]string{}, top, "top"), unit("side", "1.0.0"), "side"))
+		kudo(t, 0, "package", "create", write(t, bundle), "-d", disk)
+	})
 	bundled := map[string]string{"i": "2.1.0", "i-inner": "3.0.0", "i-inner-leaf": "0.2.0", "i-mid": "1.0.0", "i-mid-leaf": "0.1.5"}
-	for name, tc := range map[string]struct {
+	for _, tc := range []struct {
 		reason string
-		args   []string
+		args   func() []string
 		want   map[string]string
 	}{
-		"Folder": {"a folder beside it, a repository, a URL, and an archive beside it", []string{filepath.Join(disk, "top")},
+		{"a folder beside it, a repository, a URL, and an archive beside it", func() []string { return []string{filepath.Join(disk, "top")} },
 			map[string]string{"i": "1.0.0", "i-side": "1.0.0", "i-leaf": "0.1.5", "i-mid": "1.0.0", "i-mid-leaf": "0.1.5", "i-bundle": "2.1.0", "i-bundle-inner": "3.0.0", "i-bundle-inner-leaf": "0.2.0"}},
-		"Archive":    {"a folder within it, and a repository", []string{filepath.Join(disk, "bundle-2.1.0.tgz")}, bundled},
-		"URL":        {"the same from elsewhere", []string{url + "/bundle-2.1.0.tgz"}, bundled},
-		"Repository": {"the same by a range", []string{"bundle", "--operator-version", "^2"}, bundled},
+		{"a folder within it, and a repository", func() []string { return []string{filepath.Join(disk, "bundle-2.1.0.tgz")} }, bundled},
+		{"the same from elsewhere", func() []string { return []string{url + "/bundle-2.1.0.tgz"} }, bundled},
+		{"the same by a range", func() []string { return []string{"bundle", "--operator-version", "^2"} }, bundled},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		It(tc.reason, func() {
+			t := GinkgoTB()
 			ns := namespace(t)
 			common := []string{"-n", ns, "--home", home, "--wait", "--wait-time", "180"}
-			kudo(t, 0, append(append([]string{"install", "--instance", "i"}, tc.args...), common...)...)
+			kudo(t, 0, append(append([]string{"install", "--instance", "i"}, tc.args()...), common...)...)
 			runs(t, ns, tc.want)
 			t.Log("what was installed can be used again, with nothing but the cluster")
 			operator := get(t, &v1beta1.Instance{}, ns, "i").Labels[v1beta1.OperatorLabel]
@@ -102,11 +105,10 @@ func TestResolution(t *testing.T) {
 			runs(t, ns, again)
 		})
 	}
-}
+})
 
-// TestMakeCatalog: make catalog makes a repository, from which packages are installed once it is served.
-func TestMakeCatalog(t *testing.T) {
-	t.Parallel()
+var _ = It("The target catalog makes a repository, from which packages are installed once it is served", func() {
+	t := GinkgoTB()
 	dir, home, ns := filepath.Join(t.TempDir(), "catalog"), t.TempDir(), namespace(t)
 	made := exec.Command("make", "-C", env.Root(), "catalog", "CATALOG="+dir, "BIN="+plane.Bin)
 	if out, err := made.CombinedOutput(); err != nil {
@@ -116,19 +118,17 @@ func TestMakeCatalog(t *testing.T) {
 	defer server.Close()
 	kudo(t, 0, "repo", "add", "catalog", server.URL, "--home", home)
 	packages, err := filepath.Glob(filepath.Join(env.Root(), "operators", "catalog", "*", "operator"))
-	must(t, err)
+	env.Must(t, err)
 	found := kudo(t, 0, "search", "", "--repo", "catalog", "--home", home)
 	for _, p := range packages {
 		contains(t, found, filepath.Base(filepath.Dir(p)))
 	}
 	kudo(t, 0, "install", "hello", "--repo", "catalog", "--operator-version", "^1", "--home", home, "--instance", "i", "-n", ns, "--wait")
 	status(t, get(t, &v1beta1.Instance{}, ns, "i"), "deploy", v1beta1.Complete)
-}
+})
 
-// TestInClusterVersions: ranges choose from what is installed; what is missing is named, and the command that is said to
-// install it does.
-func TestInClusterVersions(t *testing.T) {
-	t.Parallel()
+var _ = It("Ranges choose from what is installed, and the command that is named for a missing dependency installs it", Label("in-cluster-versions"), func() {
+	t := GinkgoTB()
 	ns := namespace(t)
 	home, _ := packageServer(t, unit("leaf", "0.1.0"), unit("leaf", "0.1.5"), unit("mid", "1.0.0", "package: leaf, operatorVersion: ~0.1.0"),
 		unit("mid", "1.9.0", "package: leaf, operatorVersion: 0.1.0"), unit("mid", "1.10.0-rc.1"), unit("mid", "2.0.0"))
@@ -149,7 +149,7 @@ func TestInClusterVersions(t *testing.T) {
 	with(0, "mid", "--instance", "newest")
 	runs(t, ns, map[string]string{"newest": "1.10.0-rc.1"})
 
-	must(t, cluster.Delete(t.Context(), &v1beta1.OperatorVersion{ObjectMeta: gen.Meta(ns, "leaf-0.1.5")}))
+	env.Must(t, cluster.Delete(t.Context(), &v1beta1.OperatorVersion{ObjectMeta: gen.Meta(ns, "leaf-0.1.5")}))
 	out = with(1, "mid", "--operator-version", "1.0.x", "--instance", "j")
 	contains(t, out, `task "d0" of operatorversion mid-1.0.0 needs OperatorVersion leaf-0.1.5`, "there is leaf-0.1.0")
 	if list := (&v1beta1.InstanceList{}); cluster.List(t.Context(), list) == nil {
@@ -167,18 +167,17 @@ func TestInClusterVersions(t *testing.T) {
 	kudo(t, 0, append([]string{"install", "--home", home}, strings.Fields(command)...)...)
 	with(0, "mid", "--operator-version", "1.0.x", "--instance", "j")
 	runs(t, ns, map[string]string{"j": "1.0.0", "j-leaf": "0.1.5"})
-}
+})
 
-// TestInClusterSwitch: a dependency that is switched off need not be there.
-func TestInClusterSwitch(t *testing.T) {
-	t.Parallel()
+var _ = It("A dependency that is switched off need not be there", func() {
+	t := GinkgoTB()
 	ns := namespace(t)
 	ov := gen.Version(ns, "app-1.0.0", gen.Param("EXTRA", "false", ""), gen.Param("VALUE", "a", ""), func(ov *v1beta1.OperatorVersion) {
 		ov.Spec.Parameters[0].Type, ov.Spec.Operator.Name, ov.Spec.Version = v1beta1.BooleanType, "app", "1.0.0"
 	}, gen.ConfigMaps("cm", 1), gen.Task("extra", v1beta1.KudoOperatorTask, v1beta1.TaskSpec{Package: "extra", OperatorVersion: "1.0.0", EnablingParameter: "EXTRA"}), gen.Serial("deploy", "cm", "extra"))
-	must(t, cluster.Create(t.Context(), ov))
+	env.Must(t, cluster.Create(t.Context(), ov))
 	install := []string{"install", "app", "--in-cluster", "--instance", "i", "-n", ns, "--wait"}
 	contains(t, kudo(t, 1, append(install, "-p", "EXTRA=true")...), `task "extra" of operatorversion app-1.0.0 needs OperatorVersion extra-1.0.0`)
 	kudo(t, 0, install...)
-	status(t, await(t, ns, "i", env.Ended("deploy", 1)), "deploy", v1beta1.Complete)
-}
+	status(t, await(t, ns, "i", env.PlanEnded("deploy", 1)), "deploy", v1beta1.Complete)
+})

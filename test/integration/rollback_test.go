@@ -2,15 +2,17 @@ package integration
 
 import (
 	"strings"
-	"testing"
 
+	. "github.com/onsi/ginkgo/v2"
 	corev1 "k8s.io/api/core/v1"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+
+	"kudo.dev/kudo/test/env"
 )
 
-// TestRollback: an Instance is set back to the version and the parameters of an earlier run, by its plans.
-func TestRollback(t *testing.T) {
+var _ = It("An Instance is set back to the version and the parameters of an earlier run, by its plans", Label("rollback"), func() {
+	t := GinkgoTB()
 	ns := namespace(t)
 	pack := func(version string) string {
 		return write(t, map[string]string{
@@ -26,7 +28,7 @@ func TestRollback(t *testing.T) {
 		}
 	}
 	on := func(args ...string) []string { return append(args, "-n", ns, "--instance", "i", "--wait") }
-	must(t, cluster.Create(t.Context(), secret(ns, "login", map[string]string{"P": "one"})))
+	env.Must(t, cluster.Create(t.Context(), secret(ns, "login", map[string]string{"P": "one"})))
 	kudo(t, 0, on("install", pack("0.1.0"), "-p", "A=1", "--parameters-from", "secret/login")...)
 	contains(t, kudo(t, 1, "rollback", "-n", ns, "--instance", "i"), "no complete run with another version or other parameters")
 	kudo(t, 0, on("update", "-p", "A=2", "-p", "B=2")...)
@@ -43,7 +45,7 @@ func TestRollback(t *testing.T) {
 	}
 	contains(t, kudo(t, 1, on("rollback", "--to-revision", "1")...), "already")
 	contains(t, kudo(t, 1, on("rollback", "--to-revision", "77")...), "no run 77", "plan history")
-	must(t, cluster.Delete(t.Context(), get(t, &v1beta1.OperatorVersion{}, ns, "wrong-0.2.0")))
+	env.Must(t, cluster.Delete(t.Context(), get(t, &v1beta1.OperatorVersion{}, ns, "wrong-0.2.0")))
 	contains(t, kudo(t, 1, on("rollback", "--to-revision", "3")...), "wrong-0.2.0", "does not exist any more", "--skip-instance")
 	holds("0.1.0 1 b f one")
-}
+})

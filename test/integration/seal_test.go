@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	. "github.com/onsi/ginkgo/v2"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -36,14 +37,14 @@ func (m *managed) stop() {
 }
 
 // worker makes an account that may write ConfigMaps, and nothing else.
-func (m *managed) worker(t *testing.T, ns string) *rbacv1.Role {
+func (m *managed) worker(t testing.TB, ns string) *rbacv1.Role {
 	t.Helper()
-	must(t, m.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: gen.Meta(ns, "worker")}))
+	env.Must(t, m.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: gen.Meta(ns, "worker")}))
 	role := &rbacv1.Role{ObjectMeta: gen.Meta(ns, "worker"), Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "create", "patch", "delete"}},
 	}}
-	must(t, m.Create(t.Context(), role))
-	must(t, m.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: gen.Meta(ns, "worker"),
+	env.Must(t, m.Create(t.Context(), role))
+	env.Must(t, m.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: gen.Meta(ns, "worker"),
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "worker"},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ns, Name: "worker"}},
 	}))
@@ -58,44 +59,41 @@ func prized(ns string) *v1beta1.OperatorVersion {
 }
 
 // replace writes a ControllerRevision anew, changed.
-func (m *managed) replace(t *testing.T, ns, name string, change func(*appsv1.ControllerRevision)) {
+func (m *managed) replace(t testing.TB, ns, name string, change func(*appsv1.ControllerRevision)) {
 	t.Helper()
 	record := env.Read(t, m.Cluster, &appsv1.ControllerRevision{}, ns, name)
-	must(t, m.Delete(t.Context(), record.DeepCopy()))
+	env.Must(t, m.Delete(t.Context(), record.DeepCopy()))
 	record.ResourceVersion, record.UID = "", ""
 	change(record)
-	must(t, m.Create(t.Context(), record))
+	env.Must(t, m.Create(t.Context(), record))
 }
 
-func (m *managed) patchStatus(t *testing.T, ns, name string, change func(*v1beta1.InstanceStatus)) {
+func (m *managed) patchStatus(t testing.TB, ns, name string, change func(*v1beta1.InstanceStatus)) {
 	t.Helper()
 	i := env.Read(t, m.Cluster, &v1beta1.Instance{}, ns, name)
 	patch := client.MergeFrom(i.DeepCopy())
 	change(&i.Status)
-	must(t, m.Status().Patch(t.Context(), i, patch))
+	env.Must(t, m.Status().Patch(t.Context(), i, patch))
 }
 
-// TestForgedRuns is T25 and T26: after a restart of the manager, a run goes on as it was started, or fails; whatever was made
-// of the status and the records meanwhile, it writes nothing that its account may not write.
-func TestForgedRuns(t *testing.T) {
-	t.Parallel()
-	m := newManaged(t)
+var _ = Describe("After a restart of the manager, a run with a forged status or record writes nothing that its account may not write:", Ordered, ContinueOnFailure, SpecPriority(1), Label("forged-runs", "T25", "T26", "slow", "disruptive"), func() {
+	var m *managed
 	attacks := map[string]struct {
 		reason string
-		attack func(t *testing.T, ns string)
+		attack func(t testing.TB, ns string)
 		plan   string
 		want   string // ends of the words; empty if the run goes on
 	}{
-		"Restart": {"a run goes on with the account that it was started with", func(t *testing.T, ns string) {
+		"Restart": {"a run goes on with the account that it was started with", func(t testing.TB, ns string) {
 			i := env.Read(t, m.Cluster, &v1beta1.Instance{}, ns, "x")
 			if i.Spec.ServiceAccountName != "worker" {
 				t.Fatal("the Instance names worker")
 			}
 		}, "deploy", ""},
-		"Deleted": {"a record that is deleted gives no rights", func(t *testing.T, ns string) {
-			must(t, m.Delete(t.Context(), &appsv1.ControllerRevision{ObjectMeta: gen.Meta(ns, "x-1")}))
+		"Deleted": {"a record that is deleted gives no rights", func(t testing.TB, ns string) {
+			env.Must(t, m.Delete(t.Context(), &appsv1.ControllerRevision{ObjectMeta: gen.Meta(ns, "x-1")}))
 		}, "deploy", "run 1 of Instance %[1]s/x cannot go on: ControllerRevision %[1]s/x-1 is missing; kubectl kudo plan retry starts it anew"},
-		"ForgedData": {"nor one in which somebody has changed the account", func(t *testing.T, ns string) {
+		"ForgedData": {"a record in which somebody has changed the account gives no rights", func(t testing.TB, ns string) {
 			m.replace(t, ns, "x-1", func(r *appsv1.ControllerRevision) {
 				if !bytes.Contains(r.Data.Raw, []byte(`"serviceAccount":"worker"`)) {
 					t.Fatalf("the record is %s", r.Data.Raw)
@@ -103,28 +101,28 @@ func TestForgedRuns(t *testing.T) {
 				r.Data.Raw = bytes.ReplaceAll(r.Data.Raw, []byte(`"serviceAccount":"worker"`), []byte(`"serviceAccount":""`))
 			})
 		}, "deploy", "run 1 of Instance %[1]s/x cannot go on: ControllerRevision %[1]s/x-1 was not written by this kudo; kubectl kudo plan retry starts it anew"},
-		"Unlabelled": {"nor one without labels and owner", func(t *testing.T, ns string) {
+		"Unlabelled": {"a record without labels and owner gives no rights", func(t testing.TB, ns string) {
 			m.replace(t, ns, "x-1", func(r *appsv1.ControllerRevision) {
 				r.Labels, r.Annotations, r.OwnerReferences = nil, nil, nil
 				r.Data.Raw = bytes.ReplaceAll(r.Data.Raw, []byte(`"serviceAccount":"worker"`), []byte(`"serviceAccount":""`))
 			})
 		}, "deploy", "run 1 of Instance %[1]s/x cannot go on: ControllerRevision %[1]s/x-1 was not written by this kudo; kubectl kudo plan retry starts it anew"},
-		"Unsealed": {"T29: nor one of before records were sealed", func(t *testing.T, ns string) {
+		"Unsealed": {"T29: a record of before records were sealed gives no rights", func(t testing.TB, ns string) {
 			m.replace(t, ns, "x-1", func(r *appsv1.ControllerRevision) { r.Annotations = nil })
 		}, "deploy", "run 1 of Instance %[1]s/x cannot go on: ControllerRevision %[1]s/x-1 was not written by this kudo; kubectl kudo plan retry starts it anew"},
-		"Revision0": {"nor the status, which says that there is no record", func(t *testing.T, ns string) {
+		"Revision0": {"a status that says that there is no record gives no rights", func(t testing.TB, ns string) {
 			m.patchStatus(t, ns, "x", func(s *v1beta1.InstanceStatus) {
 				st := s.PlanStatus["deploy"]
 				st.UID, st.Revision = "11111111-1111-1111-1111-111111111111", 0
 				s.PlanStatus["deploy"] = st
 			})
 		}, "deploy", "run 0 of Instance %[1]s/x cannot go on: ControllerRevision %[1]s/x-0 is missing; kubectl kudo plan retry starts it anew"},
-		"OtherPlan": {"nor a status of another plan with the run's uid", func(t *testing.T, ns string) {
+		"OtherPlan": {"a status of another plan with the run's uid gives no rights", func(t testing.TB, ns string) {
 			m.patchStatus(t, ns, "x", func(s *v1beta1.InstanceStatus) {
 				s.PlanStatus["other"], s.PlanStatus["deploy"] = s.PlanStatus["deploy"], v1beta1.PlanStatus{Name: "deploy", Status: v1beta1.NeverRun}
 			})
 		}, "other", "run 1 of Instance %[1]s/x cannot go on: ControllerRevision %[1]s/x-1 was not written by this kudo; kubectl kudo plan retry starts it anew"},
-		"NeverABaseline": {"one that seems to come from KUDO goes on as its account", func(t *testing.T, ns string) {
+		"NeverABaseline": {"a run that seems to come from KUDO goes on as its account", func(t testing.TB, ns string) {
 			m.patchStatus(t, ns, "x", func(s *v1beta1.InstanceStatus) {
 				st := s.PlanStatus["deploy"]
 				st.UID, st.Revision = "11111111-1111-1111-1111-111111111111", 0
@@ -133,29 +131,34 @@ func TestForgedRuns(t *testing.T) {
 		}, "deploy", ""},
 	}
 	spaces, roles := map[string]string{}, map[string]*rbacv1.Role{}
-	m.restart(t)
-	for name := range attacks {
-		ns := m.NewNamespace(t)
-		spaces[name], roles[name] = ns, m.worker(t, ns)
-		ov := prized(ns)
-		must(t, m.Create(t.Context(), ov))
-		i := gen.Instance("x", ov, nil)
-		i.Spec.ServiceAccountName = "worker"
-		must(t, m.Create(t.Context(), i))
-	}
 	forbidden := func(i *v1beta1.Instance) bool {
 		return i != nil && strings.Contains(i.Status.AggregatedStatus.Message, "system:serviceaccount:"+i.Namespace+":worker")
 	}
-	for _, ns := range spaces {
-		m.await(t, ns, "x", forbidden)
-	}
-	m.stop()
-	for name, tc := range attacks {
-		tc.attack(t, spaces[name])
-	}
-	m.restart(t)
-	for name, tc := range attacks {
-		t.Run(name, func(t *testing.T) {
+	BeforeAll(func() {
+		t := GinkgoTB()
+		m = newManaged(t)
+		m.restart(t)
+		for name := range attacks {
+			ns := m.NewNamespace(t)
+			spaces[name], roles[name] = ns, m.worker(t, ns)
+			ov := prized(ns)
+			env.Must(t, m.Create(t.Context(), ov))
+			i := gen.Instance("x", ov, nil)
+			i.Spec.ServiceAccountName = "worker"
+			env.Must(t, m.Create(t.Context(), i))
+		}
+		for _, ns := range spaces {
+			m.await(t, ns, "x", forbidden)
+		}
+		m.stop()
+		for name, tc := range attacks {
+			tc.attack(t, spaces[name])
+		}
+		m.restart(t)
+	})
+	for name, tc := range env.Sorted(attacks) {
+		It(tc.reason, func() {
+			t := GinkgoTB()
 			ns := spaces[name]
 			prize := client.ObjectKey{Namespace: ns, Name: "x-prize"}
 			if tc.want != "" {
@@ -173,13 +176,13 @@ func TestForgedRuns(t *testing.T) {
 			}
 			role := roles[name]
 			role.Rules[0].Resources = append(role.Rules[0].Resources, "secrets")
-			must(t, m.Update(t.Context(), role))
+			env.Must(t, m.Update(t.Context(), role))
 			status(t, m.await(t, ns, "x", func(i *v1beta1.Instance) bool {
 				return i.Status.PlanStatus[tc.plan].Status.IsTerminal() && !strings.Contains(i.Status.PlanStatus[tc.plan].Message, "cannot go on")
 			}), tc.plan, v1beta1.Complete)
 		})
 	}
-}
+})
 
 // secretHash is the hash in the inventory of the one Secret of an Instance.
 func secretHash(i *v1beta1.Instance) string {
@@ -191,10 +194,8 @@ func secretHash(i *v1beta1.Instance) string {
 	return ""
 }
 
-// TestHistoryKey is T24, T27 to T29: without the key nothing starts; it is rotated and dropped; what was kept before there
-// were keys starts nothing, and goes.
-func TestHistoryKey(t *testing.T) {
-	t.Parallel()
+var _ = It("Without the history key nothing starts; the key is rotated and dropped, and what was kept before there were keys starts nothing", Label("history-key", "T24", "T27", "T28", "T29", "slow", "disruptive"), func() {
+	t := GinkgoTB()
 	m := newManaged(t)
 	ns, ctx := m.NewNamespace(t), t.Context()
 	secretKey := types.NamespacedName{Namespace: "kudo-system", Name: keyring.SecretName}
@@ -215,8 +216,8 @@ func TestHistoryKey(t *testing.T) {
 		i := instance()
 		patch := client.MergeFrom(i.DeepCopy())
 		i.Spec.Parameters = map[string]string{"USER": value}
-		must(t, m.Patch(ctx, i, patch))
-		i = m.await(t, ns, "i", env.Ended("update", revision))
+		env.Must(t, m.Patch(ctx, i, patch))
+		i = m.await(t, ns, "i", env.PlanEnded("update", revision))
 		status(t, i, "update", v1beta1.Complete)
 		return i
 	}
@@ -226,15 +227,15 @@ func TestHistoryKey(t *testing.T) {
 
 	ov := vault(ns, gen.Template("d.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: '{{ .Name }}'}\nspec:\n  selector: {matchLabels: {app: x}}\n  template:\n    metadata: {labels: {app: x}}\n"+
 		"    spec: {containers: [{name: c, image: c}], volumes: [{name: s, secret: {secretName: '{{ .Name }}-out'}}]}\n"), gen.Apply("d", "d.yaml"), gen.Serial("deploy", "s", "c", "d"), gen.Serial("update", "c", "s", "d"))
-	must(t, m.Create(ctx, ov))
-	must(t, m.Create(ctx, secret(ns, "login", map[string]string{"PASSWORD": password})))
+	env.Must(t, m.Create(ctx, ov))
+	env.Must(t, m.Create(ctx, secret(ns, "login", map[string]string{"PASSWORD": password})))
 	i := gen.Instance("i", ov, nil)
 	i.Spec.ParametersFrom = from("Secret/login")
-	must(t, m.Create(ctx, i))
+	env.Must(t, m.Create(ctx, i))
 
 	t.Log("T24: without the key, nothing starts")
 	key := env.Read(t, m.Cluster, &corev1.Secret{}, secretKey.Namespace, secretKey.Name)
-	must(t, m.Delete(ctx, key.DeepCopy()))
+	env.Must(t, m.Delete(ctx, key.DeepCopy()))
 	m.restart(t)
 	waits := m.await(t, ns, "i", notReady(v1beta1.ReasonHistoryKeyMissing))
 	contains(t, meta.FindStatusCondition(waits.Status.Conditions, v1beta1.ReadyCondition).Message, "Secret kudo-system/kudo-history-key", "is missing", "kubectl kudo init --upgrade")
@@ -242,8 +243,8 @@ func TestHistoryKey(t *testing.T) {
 		t.Errorf("a plan was started: %v", waits.Status.PlanStatus)
 	}
 	key.ResourceVersion, key.UID = "", ""
-	must(t, m.Create(ctx, key))
-	status(t, m.await(t, ns, "i", env.Ended("deploy", 1)), "deploy", v1beta1.Complete)
+	env.Must(t, m.Create(ctx, key))
+	status(t, m.await(t, ns, "i", env.PlanEnded("deploy", 1)), "deploy", v1beta1.Complete)
 
 	t.Log("T27: nothing that a viewer reads holds a digest that can be guessed")
 	first := update("anna", 2)
@@ -252,9 +253,9 @@ func TestHistoryKey(t *testing.T) {
 	}
 	sum := sha256.Sum256([]byte(password))
 	list := &appsv1.ControllerRevisionList{}
-	must(t, m.List(ctx, list, client.InNamespace(ns)))
+	env.Must(t, m.List(ctx, list, client.InNamespace(ns)))
 	readable, err := json.Marshal([]any{first, list.Items, env.Read(t, m.Cluster, &appsv1.Deployment{}, ns, "i")})
-	must(t, err)
+	env.Must(t, err)
 	for _, value := range []string{password, keyring.KeyedByUID(string(first.UID))(password), hex.EncodeToString(sum[:10])} {
 		if strings.Contains(string(readable), value) {
 			t.Errorf("%s can be read", value)
@@ -277,7 +278,7 @@ func TestHistoryKey(t *testing.T) {
 		t.Error("key 1 was dropped, and runs 1 and 2 are sealed with it")
 	}
 	for _, name := range []string{"i-1", "i-2"} {
-		must(t, m.Delete(ctx, &appsv1.ControllerRevision{ObjectMeta: gen.Meta(ns, name)}))
+		env.Must(t, m.Delete(ctx, &appsv1.ControllerRevision{ObjectMeta: gen.Meta(ns, name)}))
 	}
 	init(0, []string{"dropped key 1"}, "--upgrade", "--external-manager")
 
@@ -293,7 +294,7 @@ func TestHistoryKey(t *testing.T) {
 	}
 
 	t.Log("T24: a lost key is not replaced where something is sealed with it")
-	must(t, m.Delete(ctx, env.Read(t, m.Cluster, &corev1.Secret{}, secretKey.Namespace, secretKey.Name)))
+	env.Must(t, m.Delete(ctx, env.Read(t, m.Cluster, &corev1.Secret{}, secretKey.Namespace, secretKey.Name)))
 	m.await(t, ns, "i", notReady(v1beta1.ReasonHistoryKeyMissing))
 	init(1, []string{"Secret kudo-system/kudo-history-key is missing", "restore it from a backup"}, "--upgrade", "--external-manager")
 	init(0, []string{"key 4 is the current one"}, "--rotate-history-key", "--drop-old")
@@ -311,7 +312,7 @@ func TestHistoryKey(t *testing.T) {
 	old := secret(ns, history.SecretName("i"), map[string]string{"4.x": password})
 	old.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(lost, v1beta1.GroupVersion.WithKind("Instance"))}
 	old.Labels = map[string]string{v1beta1.HistoryLabel: string(lost.UID)}
-	must(t, m.Create(ctx, old))
+	env.Must(t, m.Create(ctx, old))
 	m.patchStatus(t, ns, "i", func(s *v1beta1.InstanceStatus) {
 		digest := keyring.KeyedByUID(string(lost.UID))
 		s.Baseline.Parameters, s.Baseline.Sensitive = map[string]string{"PASSWORD": digest(password), "USER": digest("emil")}, true
@@ -339,19 +340,18 @@ func TestHistoryKey(t *testing.T) {
 	if record := env.Read(t, m.Cluster, &appsv1.ControllerRevision{}, ns, "i-5"); !strings.Contains(string(record.Data.Raw), `"spec":`) {
 		t.Error("T29: a run refers to a version that is not sealed")
 	}
-}
+})
 
-// TestUpgradeWaits is T29: init --upgrade waits for the plans that the new manager would not go on with, and names them.
-func TestUpgradeWaits(t *testing.T) {
-	t.Parallel()
+var _ = It("The command init --upgrade waits for the plans that the new manager would not continue, and names them", Label("T29", "disruptive"), func() {
+	t := GinkgoTB()
 	m := newManaged(t)
 	ns := m.NewNamespace(t)
 	m.worker(t, ns)
 	ov := prized(ns)
-	must(t, m.Create(t.Context(), ov))
+	env.Must(t, m.Create(t.Context(), ov))
 	i := gen.Instance("x", ov, nil)
 	i.Spec.ServiceAccountName = "worker"
-	must(t, m.Create(t.Context(), i))
+	env.Must(t, m.Create(t.Context(), i))
 	m.restart(t)
 	m.await(t, ns, "x", func(i *v1beta1.Instance) bool {
 		return strings.Contains(i.Status.AggregatedStatus.Message, "forbidden")
@@ -376,13 +376,11 @@ func TestUpgradeWaits(t *testing.T) {
 	if out, code := m.env.Kudo("init", "--rotate-history-key", "--drop-old"); code != 0 {
 		t.Fatalf("exit code %d: %s", code, out)
 	}
-	status(t, m.await(t, ns, "x", env.Ended("deploy", 1)), "deploy", v1beta1.FatalError, "run 1 of Instance "+ns+"/x cannot go on: ControllerRevision "+ns+"/x-1 was not written by this kudo")
-}
+	status(t, m.await(t, ns, "x", env.PlanEnded("deploy", 1)), "deploy", v1beta1.FatalError, "run 1 of Instance "+ns+"/x cannot go on: ControllerRevision "+ns+"/x-1 was not written by this kudo")
+})
 
-// TestOrphans is T25: data is written so that the garbage collector's strategic merge patches, which write it anew, do not
-// change it. Otherwise an Instance whose objects are orphaned would be deleted for ever.
-func TestOrphans(t *testing.T) {
-	t.Parallel()
+var _ = It("The garbage collector's strategic merge patches do not change the data of ControllerRevisions", Label("orphans", "T25"), func() {
+	t := GinkgoTB()
 	ns := namespace(t)
 	ov := gen.Version(ns, "op", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))
 	deploy(t, ov, "i", map[string]string{"VALUE": "<a> & \u2028 \"b\" ü 😀 \x7f"})
@@ -394,29 +392,28 @@ func TestOrphans(t *testing.T) {
 	if record := get(t, &appsv1.ControllerRevision{}, ns, "i-1"); len(record.OwnerReferences) > 0 {
 		t.Errorf("the record still has an owner: %v", record.OwnerReferences)
 	}
-	must(t, cluster.Create(t.Context(), gen.Instance("i", ov, nil)))
-	status(t, await(t, ns, "i", env.Ended("deploy", 1)), "deploy", v1beta1.Complete)
-}
+	env.Must(t, cluster.Create(t.Context(), gen.Instance("i", ov, nil)))
+	status(t, await(t, ns, "i", env.PlanEnded("deploy", 1)), "deploy", v1beta1.Complete)
+})
 
-// TestForgedInventory is T18: what the status says that plans have written is not deleted for that alone.
-func TestForgedInventory(t *testing.T) {
-	t.Parallel()
+var _ = It("An object is not deleted only since the status says that a plan has written it", Label("forged-inventory", "T18"), func() {
+	t := GinkgoTB()
 	ns, other := namespace(t), namespace(t)
 	one := gen.Version(ns, "one", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))
 	two := gen.Version(ns, "two", gen.Serial("deploy"))
 	deploy(t, one, "i", nil)
-	must(t, cluster.Create(t.Context(), two))
+	env.Must(t, cluster.Create(t.Context(), two))
 	near, far := secret(ns, "near", map[string]string{"a": "b"}), secret(other, "x", map[string]string{"a": "b"})
-	must(t, cluster.Create(t.Context(), near))
-	must(t, cluster.Create(t.Context(), far))
+	env.Must(t, cluster.Create(t.Context(), near))
+	env.Must(t, cluster.Create(t.Context(), far))
 	i := get(t, &v1beta1.Instance{}, ns, "i")
 	patch := client.MergeFrom(i.DeepCopy())
 	for _, victim := range []*corev1.Secret{near, far} {
 		i.Status.Resources = append(i.Status.Resources, v1beta1.ResourceStatus{APIVersion: "v1", Kind: "Secret", Namespace: victim.Namespace, Name: victim.Name, UID: victim.UID})
 	}
-	must(t, cluster.Status().Patch(t.Context(), i, patch))
-	must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = "two" }))
-	status(t, await(t, ns, "i", env.Ended("deploy", 2)), "deploy", v1beta1.Complete)
+	env.Must(t, cluster.Status().Patch(t.Context(), i, patch))
+	env.Must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = "two" }))
+	status(t, await(t, ns, "i", env.PlanEnded("deploy", 2)), "deploy", v1beta1.Complete)
 	hasEvent(t, ns, "ignored Secret "+other+"/x of status.resources: it is of another namespace")
 	hasEvent(t, ns, "ConfigMap "+ns+"/i-cm-0 is no longer part of the operator and was deleted")
 	get(t, &corev1.Secret{}, ns, "near")
@@ -424,4 +421,4 @@ func TestForgedInventory(t *testing.T) {
 	if err := cluster.Get(context.Background(), client.ObjectKey{Namespace: ns, Name: "i-cm-0"}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
 		t.Errorf("what a plan has written is pruned: %v", err)
 	}
-}
+})

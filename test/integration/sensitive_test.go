@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	. "github.com/onsi/ginkgo/v2"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -45,20 +46,20 @@ func vault(ns string, mods ...gen.VersionMod) *v1beta1.OperatorVersion {
 	}, mods...)...)
 }
 
-func written(t *testing.T, ns, name string) string {
+func written(t testing.TB, ns, name string) string {
 	t.Helper()
 	return string(get(t, &corev1.Secret{}, ns, name+"-out").Data["password"])
 }
 
 // unseen fails if a value stands in what a viewer may read: Instances, their history and events.
-func unseen(t *testing.T, ns string, values ...string) {
+func unseen(t testing.TB, ns string, values ...string) {
 	t.Helper()
 	var texts []string
 	for _, list := range []client.ObjectList{&v1beta1.InstanceList{}, &appsv1.ControllerRevisionList{}, &corev1.EventList{}} {
-		must(t, cluster.List(context.Background(), list, client.InNamespace(ns)))
+		env.Must(t, cluster.List(context.Background(), list, client.InNamespace(ns)))
 		for _, obj := range items(t, list) {
 			text, err := json.Marshal(obj)
-			must(t, err)
+			env.Must(t, err)
 			texts = append(texts, string(text))
 		}
 	}
@@ -71,15 +72,15 @@ func unseen(t *testing.T, ns string, values ...string) {
 	}
 }
 
-// TestParametersFrom: Secrets and ConfigMaps give values, are waited for and watched, and what Secrets give is not seen.
-func TestParametersFrom(t *testing.T) {
+var _ = It("Secrets and ConfigMaps give values, are waited for and watched, and what Secrets give is not seen", Label("parameters-from"), func() {
+	t := GinkgoTB()
 	ns := namespace(t)
 	ov := vault(ns)
-	must(t, cluster.Create(t.Context(), ov))
+	env.Must(t, cluster.Create(t.Context(), ov))
 	i := gen.Instance("i", ov, nil)
 	i.Spec.ParametersFrom = from("ConfigMap/common", "Secret/login")
 	i.Spec.ParametersFrom[0].Optional = true
-	must(t, cluster.Create(t.Context(), i))
+	env.Must(t, cluster.Create(t.Context(), i))
 	waits := await(t, ns, "i", func(i *v1beta1.Instance) bool {
 		ready := meta.FindStatusCondition(i.Status.Conditions, v1beta1.ReadyCondition)
 		return ready != nil && ready.Reason == v1beta1.ReasonWaitingForParameters
@@ -88,8 +89,8 @@ func TestParametersFrom(t *testing.T) {
 
 	t.Log("it goes on when the Secret comes; keys that are no parameters are left alone")
 	login := secret(ns, "login", map[string]string{"PASSWORD": password, "other": "x"})
-	must(t, cluster.Create(t.Context(), login))
-	status(t, await(t, ns, "i", env.Ended("deploy", 1)), "deploy", v1beta1.Complete)
+	env.Must(t, cluster.Create(t.Context(), login))
+	status(t, await(t, ns, "i", env.PlanEnded("deploy", 1)), "deploy", v1beta1.Complete)
 	if got := written(t, ns, "i"); got != password {
 		t.Errorf("the password is %q", got)
 	}
@@ -97,13 +98,13 @@ func TestParametersFrom(t *testing.T) {
 
 	t.Log("a change of a value starts a plan, one of another key none")
 	login.Data, login.StringData = nil, map[string]string{"PASSWORD": password + "-2", "other": "y"}
-	must(t, cluster.Update(t.Context(), login))
-	status(t, await(t, ns, "i", env.Ended("update", 2)), "update", v1beta1.Complete)
+	env.Must(t, cluster.Update(t.Context(), login))
+	status(t, await(t, ns, "i", env.PlanEnded("update", 2)), "update", v1beta1.Complete)
 	if got := written(t, ns, "i"); got != password+"-2" {
 		t.Errorf("the password is %q", got)
 	}
-	must(t, cluster.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: gen.Meta(ns, "common"), Data: map[string]string{"USER": "anna", "PASSWORD": "common"}}))
-	status(t, await(t, ns, "i", env.Ended("update", 3)), "update", v1beta1.Complete)
+	env.Must(t, cluster.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: gen.Meta(ns, "common"), Data: map[string]string{"USER": "anna", "PASSWORD": "common"}}))
+	status(t, await(t, ns, "i", env.PlanEnded("update", 3)), "update", v1beta1.Complete)
 	if got := get(t, &corev1.ConfigMap{}, ns, "i-out").Data["user"]; got != "anna" || written(t, ns, "i") != password+"-2" {
 		t.Errorf("later sources win: user %q, password %q", got, written(t, ns, "i"))
 	}
@@ -116,7 +117,7 @@ func TestParametersFrom(t *testing.T) {
 		t.Errorf("T27: values are kept in a Secret: %v", err)
 	}
 	log, err := plane.Local("logs", "manager")
-	must(t, err)
+	env.Must(t, err)
 	if strings.Contains(log, password) {
 		t.Error("the password stands in the manager's log")
 	}
@@ -126,19 +127,18 @@ func TestParametersFrom(t *testing.T) {
 	if got := written(t, ns, "i"); got != "common" {
 		t.Errorf("the password is %q", got)
 	}
-}
+})
 
-// TestSensitiveMessages: what the API server says of a rendered object is told without the value, and a value that does
-// not fit its definition too.
-func TestSensitiveMessages(t *testing.T) {
+var _ = It("Messages of the API server about a rendered object, or about a value that does not fit its definition, are shown without the value", Label("sensitive-messages"), func() {
+	t := GinkgoTB()
 	ns := namespace(t)
 	ov := vault(ns, gen.Template("s.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: '{{ .Name }}-out'}\nspec: {type: '{{ .Params.PASSWORD }}', ports: [{port: 80}]}\n"))
-	must(t, cluster.Create(t.Context(), ov))
-	must(t, cluster.Create(t.Context(), secret(ns, "login", map[string]string{"PASSWORD": password})))
+	env.Must(t, cluster.Create(t.Context(), ov))
+	env.Must(t, cluster.Create(t.Context(), secret(ns, "login", map[string]string{"PASSWORD": password})))
 	i := gen.Instance("i", ov, nil)
 	i.Spec.ParametersFrom = from("Secret/login")
-	must(t, cluster.Create(t.Context(), i))
-	failed := await(t, ns, "i", env.Ended("deploy", 1))
+	env.Must(t, cluster.Create(t.Context(), i))
+	failed := await(t, ns, "i", env.PlanEnded("deploy", 1))
 	status(t, failed, "deploy", v1beta1.FatalError, "spec.type", "(sensitive)")
 	unseen(t, ns, password)
 	if out := kudo(t, 0, "plan", "status", "-n", ns, "--instance", "i"); strings.Contains(out, password) || !strings.Contains(out, "(sensitive)") {
@@ -149,40 +149,74 @@ func TestSensitiveMessages(t *testing.T) {
 	typed := vault(ns, func(ov *v1beta1.OperatorVersion) {
 		ov.Name, ov.Spec.Parameters[1].Sensitive, ov.Spec.Parameters[1].Type = "typed", true, v1beta1.IntegerType
 	})
-	must(t, cluster.Create(t.Context(), typed))
+	env.Must(t, cluster.Create(t.Context(), typed))
 	err := cluster.Create(t.Context(), gen.Instance("typed", typed, map[string]string{"PASSWORD": password}))
 	if err == nil || strings.Contains(err.Error(), password) {
 		t.Errorf("a value of the wrong type: %v", err)
 	}
-	must(t, cluster.Create(t.Context(), secret(ns, "typed", map[string]string{"PASSWORD": password})))
+	env.Must(t, cluster.Create(t.Context(), secret(ns, "typed", map[string]string{"PASSWORD": password})))
 	j := gen.Instance("j", typed, nil)
 	j.Spec.ParametersFrom = from("Secret/typed")
-	must(t, cluster.Create(t.Context(), j))
+	env.Must(t, cluster.Create(t.Context(), j))
 	await(t, ns, "j", func(i *v1beta1.Instance) bool {
 		ready := meta.FindStatusCondition(i.Status.Conditions, v1beta1.ReadyCondition)
 		return ready != nil && ready.Reason == v1beta1.ReasonInvalidSpec && strings.Contains(ready.Message, "not of type integer")
 	})
 	unseen(t, ns, password)
-}
+})
 
-// TestSensitiveChild: what a dependency gets of a sensitive value, it gets by a Secret.
-func TestSensitiveChild(t *testing.T) {
+var _ = It("A bound of a text holds at admission and for what a run gets of a Secret, and its message has no value", func() {
+	t := GinkgoTB()
+	ns := namespace(t)
+	one := int32(1)
+	bounded := vault(ns, func(ov *v1beta1.OperatorVersion) {
+		ov.Name, ov.Spec.Parameters[1].Sensitive, ov.Spec.Parameters[1].MaxLines = "bounded", true, &one
+	})
+	env.Must(t, cluster.Create(t.Context(), bounded))
+	const lines = password + "\n" + password
+	err := cluster.Create(t.Context(), gen.Instance("refused", bounded, map[string]string{"PASSWORD": lines}))
+	if err == nil || !strings.Contains(err.Error(), `parameter "PASSWORD" has a value of more than one line`) || strings.Contains(err.Error(), password) {
+		t.Errorf("two lines are admitted, or shown: %v", err)
+	}
+	env.Must(t, cluster.Create(t.Context(), secret(ns, "lines", map[string]string{"PASSWORD": lines})))
+	i := gen.Instance("i", bounded, nil)
+	i.Spec.ParametersFrom = from("Secret/lines")
+	env.Must(t, cluster.Create(t.Context(), i))
+	await(t, ns, "i", func(i *v1beta1.Instance) bool {
+		ready := meta.FindStatusCondition(i.Status.Conditions, v1beta1.ReadyCondition)
+		return ready != nil && ready.Reason == v1beta1.ReasonInvalidSpec && strings.Contains(ready.Message, "has a value of more than one line")
+	})
+	unseen(t, ns, password)
+	for field, change := range map[string]func(*v1beta1.OperatorVersion){
+		"maxLines": func(ov *v1beta1.OperatorVersion) { ov.Spec.Parameters[1].MaxLines = new(int32) },
+		"pattern":  func(ov *v1beta1.OperatorVersion) { ov.Spec.Parameters[1].Pattern = strings.Repeat("a", 513) },
+	} {
+		ov := vault(ns, change)
+		ov.Name = "wrong"
+		if err := cluster.Create(t.Context(), ov); err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s out of its bounds: %v", field, err)
+		}
+	}
+})
+
+var _ = It("What a dependency gets of a sensitive value, it gets by a Secret", Label("sensitive-child"), func() {
+	t := GinkgoTB()
 	ns := namespace(t)
 	child := vault(ns, func(ov *v1beta1.OperatorVersion) { ov.Name = "vault-0.1.0" })
-	must(t, cluster.Create(t.Context(), child))
+	env.Must(t, cluster.Create(t.Context(), child))
 	version := func(name string) *v1beta1.OperatorVersion {
 		return gen.Version(ns, name, gen.Required("PASSWORD"), gen.Param("VAULT", "true", ""), gen.Template("p.yaml", "PASSWORD: pre-{{ .Params.PASSWORD }}\nUSER: anna\n"),
 			gen.Task("child", v1beta1.KudoOperatorTask, v1beta1.TaskSpec{Package: "vault", OperatorVersion: "0.1.0", ParameterFile: "p.yaml", EnablingParameter: "VAULT"}),
 			gen.Serial("deploy", "child"))
 	}
 	parent, next := version("parent"), version("parent-next")
-	must(t, cluster.Create(t.Context(), parent))
-	must(t, cluster.Create(t.Context(), next))
-	must(t, cluster.Create(t.Context(), secret(ns, "login", map[string]string{"PASSWORD": password})))
+	env.Must(t, cluster.Create(t.Context(), parent))
+	env.Must(t, cluster.Create(t.Context(), next))
+	env.Must(t, cluster.Create(t.Context(), secret(ns, "login", map[string]string{"PASSWORD": password})))
 	i := gen.Instance("i", parent, nil)
 	i.Spec.ParametersFrom = from("Secret/login")
-	must(t, cluster.Create(t.Context(), i))
-	status(t, await(t, ns, "i", env.Ended("deploy", 1)), "deploy", v1beta1.Complete)
+	env.Must(t, cluster.Create(t.Context(), i))
+	status(t, await(t, ns, "i", env.PlanEnded("deploy", 1)), "deploy", v1beta1.Complete)
 	made := get(t, &v1beta1.Instance{}, ns, "i-vault")
 	if len(made.Spec.Parameters) != 1 || len(made.Spec.ParametersFrom) != 1 {
 		t.Errorf("the child's spec: %v, %v", made.Spec.Parameters, made.Spec.ParametersFrom)
@@ -197,87 +231,87 @@ func TestSensitiveChild(t *testing.T) {
 	const other = "correct-horse"
 	login := get(t, &corev1.Secret{}, ns, "login")
 	login.Data["PASSWORD"] = []byte(other + "\n")
-	must(t, cluster.Update(t.Context(), login))
-	status(t, await(t, ns, "i", env.Ended("deploy", 2)), "deploy", v1beta1.Complete)
+	env.Must(t, cluster.Update(t.Context(), login))
+	status(t, await(t, ns, "i", env.PlanEnded("deploy", 2)), "deploy", v1beta1.Complete)
 	if got := written(t, ns, "i-vault"); got != "pre-"+other {
 		t.Errorf("the parent's plan is complete, and the child's password is %q", got)
 	}
 	unseen(t, ns, other)
 
-	must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = next.Name }))
-	status(t, await(t, ns, "i", env.Ended("deploy", 3)), "deploy", v1beta1.Complete)
+	env.Must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = next.Name }))
+	status(t, await(t, ns, "i", env.PlanEnded("deploy", 3)), "deploy", v1beta1.Complete)
 	get(t, &corev1.Secret{}, ns, "i-vault-parameters") // an upgrade leaves it
 	if ready := meta.FindStatusCondition(get(t, &v1beta1.Instance{}, ns, "i-vault").Status.Conditions, v1beta1.ReadyCondition); ready == nil || ready.Reason == v1beta1.ReasonWaitingForParameters {
 		t.Errorf("after the upgrade of its parent the child is %v", ready)
 	}
 
 	t.Log("switched off, it goes, and its parameters with it")
-	must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"VAULT": "false"} }))
-	status(t, await(t, ns, "i", env.Ended("deploy", 4)), "deploy", v1beta1.Complete)
+	env.Must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"VAULT": "false"} }))
+	status(t, await(t, ns, "i", env.PlanEnded("deploy", 4)), "deploy", v1beta1.Complete)
 	if err := cluster.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "i-vault-parameters"}, &corev1.Secret{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the child is gone, and its parameters are there: %v", err)
 	}
-}
+})
 
-// TestSourceRights: sources are read with the rights of the account that the plans run with.
-func TestSourceRights(t *testing.T) {
+var _ = It("Sources are read with the rights of the account that the plans run with", Label("source-rights"), func() {
+	t := GinkgoTB()
 	ns := namespace(t)
-	must(t, cluster.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: gen.Meta(ns, "worker")}))
+	env.Must(t, cluster.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: gen.Meta(ns, "worker")}))
 	role := &rbacv1.Role{ObjectMeta: gen.Meta(ns, "worker"), Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"list", "watch", "create", "patch", "delete"}},
 	}}
-	must(t, cluster.Create(t.Context(), role))
-	must(t, cluster.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: gen.Meta(ns, "worker"),
+	env.Must(t, cluster.Create(t.Context(), role))
+	env.Must(t, cluster.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: gen.Meta(ns, "worker"),
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "worker"},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ns, Name: "worker"}},
 	}))
 	ov := vault(ns)
-	must(t, cluster.Create(t.Context(), ov))
-	must(t, cluster.Create(t.Context(), secret(ns, "login", map[string]string{"PASSWORD": password})))
+	env.Must(t, cluster.Create(t.Context(), ov))
+	env.Must(t, cluster.Create(t.Context(), secret(ns, "login", map[string]string{"PASSWORD": password})))
 	i := gen.Instance("i", ov, nil)
 	i.Spec.ServiceAccountName, i.Spec.ParametersFrom = "worker", from("Secret/login")
-	must(t, cluster.Create(t.Context(), i))
+	env.Must(t, cluster.Create(t.Context(), i))
 	waits := await(t, ns, "i", func(i *v1beta1.Instance) bool {
 		ready := meta.FindStatusCondition(i.Status.Conditions, v1beta1.ReadyCondition)
 		return ready != nil && ready.Reason == v1beta1.ReasonWaitingForParameters
 	})
 	contains(t, meta.FindStatusCondition(waits.Status.Conditions, v1beta1.ReadyCondition).Message, "ServiceAccount "+ns+"/worker", "must not read Secret login", "verb get on secrets")
 	role.Rules[0].Verbs = append(role.Rules[0].Verbs, "get")
-	must(t, cluster.Update(t.Context(), role))
-	status(t, await(t, ns, "i", env.Ended("deploy", 1)), "deploy", v1beta1.Complete)
-}
+	env.Must(t, cluster.Update(t.Context(), role))
+	status(t, await(t, ns, "i", env.PlanEnded("deploy", 1)), "deploy", v1beta1.Complete)
+})
 
-// TestSourceLost: a run and a cleanup go on with the values that they began with, though their source is gone; what is
-// immutable is guarded in sources too.
-func TestSourceLost(t *testing.T) {
+var _ = It("A run and a cleanup continue with the values that they began with, though their source is deleted", Label("source-lost"), func() {
+	t := GinkgoTB()
 	ns := namespace(t)
 	ov := vault(ns, gen.Serial("cleanup", "s"), func(ov *v1beta1.OperatorVersion) {
 		yes := true
 		ov.Spec.Parameters[1].Immutable = &yes
 	})
-	must(t, cluster.Create(t.Context(), ov))
+	env.Must(t, cluster.Create(t.Context(), ov))
 	login := secret(ns, "login", map[string]string{"PASSWORD": password})
-	must(t, cluster.Create(t.Context(), login))
+	env.Must(t, cluster.Create(t.Context(), login))
 	i := gen.Instance("i", ov, nil)
 	i.Spec.ParametersFrom = from("Secret/login")
-	must(t, cluster.Create(t.Context(), i))
-	status(t, await(t, ns, "i", env.Ended("deploy", 1)), "deploy", v1beta1.Complete)
+	env.Must(t, cluster.Create(t.Context(), i))
+	status(t, await(t, ns, "i", env.PlanEnded("deploy", 1)), "deploy", v1beta1.Complete)
 
 	login.Data, login.StringData = nil, map[string]string{"PASSWORD": "another"}
-	must(t, cluster.Update(t.Context(), login))
+	env.Must(t, cluster.Update(t.Context(), login))
 	await(t, ns, "i", func(i *v1beta1.Instance) bool {
 		ready := meta.FindStatusCondition(i.Status.Conditions, v1beta1.ReadyCondition)
 		return ready.Reason == v1beta1.ReasonInvalidSpec && strings.Contains(ready.Message, "immutable")
 	})
-	must(t, cluster.Delete(t.Context(), login))
+	env.Must(t, cluster.Delete(t.Context(), login))
 	await(t, ns, "i", func(i *v1beta1.Instance) bool {
 		return meta.FindStatusCondition(i.Status.Conditions, v1beta1.ReadyCondition).Reason == v1beta1.ReasonWaitingForParameters
 	})
-	must(t, cluster.Delete(t.Context(), get(t, &corev1.Secret{}, ns, "i-out")))
+	env.Must(t, cluster.Delete(t.Context(), get(t, &corev1.Secret{}, ns, "i-out")))
 	seen := make(chan string, 1)
+	ctx := t.Context()
 	go func() { // the Instance's objects go after it
 		s := &corev1.Secret{}
-		for cluster.Get(context.Background(), client.ObjectKey{Namespace: ns, Name: "i-out"}, s) != nil && t.Context().Err() == nil {
+		for cluster.Get(ctx, client.ObjectKey{Namespace: ns, Name: "i-out"}, s) != nil && ctx.Err() == nil {
 			continue
 		}
 		seen <- string(s.Data["password"])
@@ -286,4 +320,4 @@ func TestSourceLost(t *testing.T) {
 	if got := <-seen; got != password {
 		t.Errorf("the cleanup plan wrote the password %q", got)
 	}
-}
+})

@@ -1,5 +1,3 @@
-// Package pipes tests Pipe tasks on a real control plane. Its nodes cannot run commands, so what a pod's files hold is
-// told by the test; all else is real.
 package pipes
 
 import (
@@ -11,17 +9,14 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/onsi/ginkgo/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/clientcmd"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
-	"kudo.dev/kudo/pkg/controllers"
 	"kudo.dev/kudo/pkg/podexec"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
@@ -86,37 +81,26 @@ func piped(ns, name string, pipes ...v1beta1.PipeSpec) *v1beta1.OperatorVersion 
 		gen.Serial("deploy", "pipe", "uses"), gen.Serial("again", "uses"), gen.Serial("update", "pipe", "uses"))
 }
 
-func TestPipes(t *testing.T) {
-	ctrllog.SetLogger(zap.New())
-	e, err := env.Start()
-	must(t, err)
-	t.Cleanup(e.Stop)
-	if !e.Own() {
-		t.Skip("the cluster is not the test's own: its manager cannot be replaced")
-	}
-	if out, err := e.Local("kill", "manager"); err != nil {
-		t.Fatal(out, err)
-	}
-	c, err := e.Connect()
-	must(t, err)
-	made := &files{content: map[string]string{"index.html": "<p>hello</p>", "key.pem": "secret", "env": "# made\nA=1\nB=x=y\n", "huge": strings.Repeat("x", 1<<20+1)}}
-	start(t, e, made)
-	page := v1beta1.PipeSpec{File: "/out/index.html", Kind: "ConfigMap", Key: "page"}
-	secret := v1beta1.PipeSpec{File: "/out/key.pem", Kind: "Secret", Key: "secret"}
-	vars := v1beta1.PipeSpec{EnvFile: "/out/env", Kind: "ConfigMap", Key: "env"}
+var (
+	page   = v1beta1.PipeSpec{File: "/out/index.html", Kind: "ConfigMap", Key: "page"}
+	secret = v1beta1.PipeSpec{File: "/out/key.pem", Kind: "Secret", Key: "secret"}
+	vars   = v1beta1.PipeSpec{EnvFile: "/out/env", Kind: "ConfigMap", Key: "env"}
+)
 
-	t.Run("files become objects, which every plan can read; the pod goes", func(t *testing.T) {
-		ns := restricted(t, c)
-		i := deploy(t, c, piped(ns, "ok", page, secret, vars))
+var _ = Describe("A Pipe task", func() {
+	// The spec counts the reads of all pods, and is on process 1 as the manager is.
+	It("makes objects of files, which every plan can read, and deletes its pod", Serial, Label("rule-9", "rule-14"), func() {
+		t := GinkgoTB()
+		ns := restricted(t)
+		i := deploy(t, piped(ns, "ok", page, secret, vars))
 		if st := i.Status.PlanStatus["deploy"]; st.Status != v1beta1.Complete {
 			t.Fatalf("deploy is %s: %s", st.Status, st.Message)
 		}
 		prefix := "i.deploy.main.step0.pipe."
-		cm, s, ev, used := &corev1.ConfigMap{}, &corev1.Secret{}, &corev1.ConfigMap{}, &corev1.ConfigMap{}
-		must(t, c.Get(context.Background(), types.NamespacedName{Namespace: ns, Name: prefix + "page"}, cm))
-		must(t, c.Get(context.Background(), types.NamespacedName{Namespace: ns, Name: prefix + "secret"}, s))
-		must(t, c.Get(context.Background(), types.NamespacedName{Namespace: ns, Name: prefix + "env"}, ev))
-		must(t, c.Get(context.Background(), types.NamespacedName{Namespace: ns, Name: "i-uses-deploy"}, used))
+		cm := env.Read(t, suite, &corev1.ConfigMap{}, ns, prefix+"page")
+		s := env.Read(t, suite, &corev1.Secret{}, ns, prefix+"secret")
+		ev := env.Read(t, suite, &corev1.ConfigMap{}, ns, prefix+"env")
+		used := env.Read(t, suite, &corev1.ConfigMap{}, ns, "i-uses-deploy")
 		if string(cm.BinaryData["index.html"]) != "<p>hello</p>" || string(s.Data["key.pem"]) != "secret" || s.Type != "Opaque" || ev.Data["A"] != "1" || ev.Data["B"] != "x=y" {
 			t.Errorf("the artifacts are %v, %v, %v", cm.BinaryData, s.Data, ev.Data)
 		}
@@ -124,143 +108,110 @@ func TestPipes(t *testing.T) {
 			t.Errorf(".Pipes is %v", used.Data)
 		}
 		reads := made.reads
-		patchParameter(t, c, ns, "again")
-		must(t, c.Get(context.Background(), types.NamespacedName{Namespace: ns, Name: "i-uses-again"}, used))
+		patchParameter(t, ns, "again")
+		used = env.Read(t, suite, &corev1.ConfigMap{}, ns, "i-uses-again")
 		if used.Data["page"] != prefix+"page" {
 			t.Errorf("rule 14: .Pipes in another plan is %v", used.Data)
 		}
 		if made.reads != reads {
 			t.Errorf("rule 9: the pipe ran again: %d reads more", made.reads-reads)
 		}
-		await(t, "the pipe pod gone", func() bool {
+		env.Eventually(t, "the pipe pod gone", env.Condition(func() bool {
 			list := &corev1.PodList{}
-			must(t, c.List(context.Background(), list, client.InNamespace(ns)))
+			env.Must(t, suite.List(context.Background(), list, client.InNamespace(ns)))
 			return len(list.Items) == 0
-		})
+		}))
 	})
-	t.Run("in an install plan, whose pod is slow to go", func(t *testing.T) { testInstallPlan(t, c, page) })
-	for _, tc := range []struct {
-		reason string
-		pipe   v1beta1.PipeSpec
-		want   string
-	}{
-		{"a file that is not there", v1beta1.PipeSpec{File: "/out/none", Kind: "ConfigMap", Key: "page"}, "file /out/none: ended with exit code 1: cat: can't open"},
-		{"a file over 1 MiB", v1beta1.PipeSpec{File: "/out/huge", Kind: "Secret", Key: "page"}, "file /out/huge: is larger than 1048576 bytes"},
-		{"a file outside of the volume", v1beta1.PipeSpec{File: "/etc/passwd", Kind: "Secret", Key: "page"}, "file /etc/passwd is not below the volume's mountPath /out"},
-		{"an envFile that is none", v1beta1.PipeSpec{EnvFile: "/out/index.html", Kind: "Secret", Key: "page"}, "line 1 is not KEY=VALUE"},
-		{"a key twice", page, "makes pipe \"page\" twice"},
-	} {
-		t.Run(tc.reason, func(t *testing.T) {
-			pipes := []v1beta1.PipeSpec{tc.pipe}
-			if tc.reason == "a key twice" {
-				pipes = append(pipes, tc.pipe)
-			}
-			i := deploy(t, c, piped(restricted(t, c), "bad", pipes...))
-			if st := i.Status.PlanStatus["deploy"]; st.Status != v1beta1.FatalError || !strings.Contains(st.Message, tc.want) {
-				t.Errorf("deploy is %s: %s, want %q", st.Status, st.Message, tc.want)
-			}
-		})
-	}
-}
+
+	It("completes an install plan though its pod is slow to go, and keeps what the files became", func() { testInstallPlan(GinkgoTB()) })
+
+	DescribeTable("ends with a fatal error", func(want string, pipes ...v1beta1.PipeSpec) {
+		t := GinkgoTB()
+		i := deploy(t, piped(restricted(t), "bad", pipes...))
+		if st := i.Status.PlanStatus["deploy"]; st.Status != v1beta1.FatalError || !strings.Contains(st.Message, want) {
+			t.Errorf("deploy is %s: %s, want %q", st.Status, st.Message, want)
+		}
+	},
+		Entry("for a file that is not there", "file /out/none: ended with exit code 1: cat: can't open",
+			v1beta1.PipeSpec{File: "/out/none", Kind: "ConfigMap", Key: "page"}),
+		Entry("for a file over 1 MiB", "file /out/huge: is larger than 1048576 bytes",
+			v1beta1.PipeSpec{File: "/out/huge", Kind: "Secret", Key: "page"}),
+		Entry("for a file outside of the volume", "file /etc/passwd is not below the volume's mountPath /out",
+			v1beta1.PipeSpec{File: "/etc/passwd", Kind: "Secret", Key: "page"}),
+		Entry("for an envFile that is none", "line 1 is not KEY=VALUE",
+			v1beta1.PipeSpec{EnvFile: "/out/index.html", Kind: "Secret", Key: "page"}),
+		Entry("for a key twice", "makes pipe \"page\" twice", page, page),
+	)
+})
 
 // The pod of a Pipe in an install plan may be slow to go. The plan is complete all the same, and what the pod's files became
 // stays.
-func testInstallPlan(t *testing.T, c *env.Cluster, page v1beta1.PipeSpec) {
+func testInstallPlan(t testing.TB) {
 	ctx := context.Background()
-	ns := restricted(t, c)
+	ns := restricted(t)
 	const held = "example.org/slow"
 	ov := gen.Version(ns, "shared", gen.Param("V", "1", ""), gen.Template("pod.yaml", strings.Replace(pod, "spec:", "metadata: {finalizers: ["+held+"]}\nspec:", 1)),
 		gen.Task("pipe", "Pipe", v1beta1.TaskSpec{Pod: "pod.yaml", Pipe: []v1beta1.PipeSpec{page}}), gen.ConfigMaps("cm", 1),
 		gen.Serial("install", "pipe"), gen.Serial("deploy", "cm"), gen.InstallPlan("install"))
-	must(t, c.Create(ctx, ov))
+	env.Must(t, suite.Create(ctx, ov))
 	installed := func() *v1beta1.OperatorVersion {
-		return env.Read(t, c, &v1beta1.OperatorVersion{}, ns, ov.Name)
+		return env.Read(t, suite, &v1beta1.OperatorVersion{}, ns, ov.Name)
 	}
-	await(t, "the install plan complete", func() bool { return installed().Installed() })
+	env.Eventually(t, "the install plan complete", env.Condition(func() bool { return installed().Installed() }))
 	pods := &corev1.PodList{}
-	await(t, "the pod going", func() bool {
-		must(t, c.List(ctx, pods, client.InNamespace(ns)))
+	env.Eventually(t, "the pod going", env.Condition(func() bool {
+		env.Must(t, suite.List(ctx, pods, client.InNamespace(ns)))
 		return len(pods.Items) == 1 && pods.Items[0].DeletionTimestamp != nil
-	})
-	file := env.Read(t, c, &corev1.ConfigMap{}, ns, "shared.install.main.step0.pipe.page")
+	}))
+	file := env.Read(t, suite, &corev1.ConfigMap{}, ns, "shared.install.main.step0.pipe.page")
 	if string(file.BinaryData["index.html"]) != "<p>hello</p>" {
 		t.Errorf("the artifact is %v", file.BinaryData)
 	}
-	must(t, c.Delete(ctx, file)) // the plan runs again to restore it, for which the pod must go
-	await(t, "the second run, which waits for the pod", func() bool { return installed().Status.Revision == 2 })
-	must(t, c.Patch(ctx, &pods.Items[0], client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
-	await(t, "the second run complete", func() bool { return installed().Status.PlanStatus["install"].Status == v1beta1.Complete })
-	env.Read(t, c, &corev1.ConfigMap{}, ns, file.Name)
-	must(t, c.Delete(ctx, ov))
-	await(t, "the artifact released", func() bool {
-		must(t, c.List(ctx, pods, client.InNamespace(ns)))
+	env.Must(t, suite.Delete(ctx, file)) // the plan runs again to restore it, for which the pod must go
+	env.Eventually(t, "the second run, which waits for the pod", env.Condition(func() bool { return installed().Status.Revision == 2 }))
+	env.Must(t, suite.Patch(ctx, &pods.Items[0], client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+	env.Eventually(t, "the second run complete", env.Condition(func() bool { return installed().Status.PlanStatus["install"].Status == v1beta1.Complete }))
+	env.Read(t, suite, &corev1.ConfigMap{}, ns, file.Name)
+	env.Must(t, suite.Delete(ctx, ov))
+	env.Eventually(t, "the artifact released", env.Condition(func() bool {
+		env.Must(t, suite.List(ctx, pods, client.InNamespace(ns)))
 		for _, pod := range pods.Items {
 			if len(pod.Finalizers) > 0 {
-				must(t, client.IgnoreNotFound(c.Patch(ctx, &pod, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))))
+				env.Must(t, client.IgnoreNotFound(suite.Patch(ctx, &pod, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))))
 			}
 		}
-		return apierrors.IsNotFound(c.Get(ctx, client.ObjectKeyFromObject(ov), ov)) && apierrors.IsNotFound(c.Get(ctx, client.ObjectKeyFromObject(file), file))
-	})
-}
-
-// start runs a manager in the test's process, under the rights of the ServiceAccount.
-func start(t *testing.T, e *env.Env, exec *files) {
-	t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", e.ManagerKubeconfig())
-	must(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	mgr, err := controllers.NewManager(ctx, config, controllers.Options{
-		Namespace: "kudo-system", MetricsAddress: "0", HealthAddress: "0", Workers: 4, PipeImage: "busybox", Executor: exec,
-	})
-	must(t, err)
-	done := make(chan error)
-	go func() { done <- mgr.Start(ctx) }()
-	t.Cleanup(func() { cancel(); <-done })
+		return apierrors.IsNotFound(suite.Get(ctx, client.ObjectKeyFromObject(ov), ov)) && apierrors.IsNotFound(suite.Get(ctx, client.ObjectKeyFromObject(file), file))
+	}))
 }
 
 // restricted makes a namespace with restricted pod security, and the account of its plans.
-func restricted(t *testing.T, c *env.Cluster) string {
+func restricted(t testing.TB) string {
 	t.Helper()
 	ns := &corev1.Namespace{}
 	ns.GenerateName, ns.Labels = "t-", map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}
-	must(t, c.Create(context.Background(), ns))
-	must(t, c.Account(context.Background(), ns.Name))
+	env.Must(t, suite.Create(context.Background(), ns))
+	t.Cleanup(func() { _ = suite.Delete(context.Background(), ns) })
+	env.Must(t, suite.Account(context.Background(), ns.Name))
 	return ns.Name
 }
 
-func deploy(t *testing.T, c *env.Cluster, ov *v1beta1.OperatorVersion) *v1beta1.Instance {
+func deploy(t testing.TB, ov *v1beta1.OperatorVersion) *v1beta1.Instance {
 	t.Helper()
-	must(t, c.Create(context.Background(), ov))
-	must(t, c.Create(context.Background(), gen.Instance("i", ov, nil)))
-	i, err := c.Await(context.Background(), ov.Namespace, "i", time.Minute, env.Ended("deploy", 1))
-	must(t, err)
+	env.Must(t, suite.Create(context.Background(), ov))
+	env.Must(t, suite.Create(context.Background(), gen.Instance("i", ov, nil)))
+	i, err := suite.Await(context.Background(), ov.Namespace, "i", time.Minute, env.PlanEnded("deploy", 1))
+	env.Must(t, err)
 	return i
 }
 
 // patchParameter changes V, whose trigger is plan, and waits for that plan.
-func patchParameter(t *testing.T, c *env.Cluster, ns, plan string) {
+func patchParameter(t testing.TB, ns, plan string) {
 	t.Helper()
 	i := &v1beta1.Instance{}
-	must(t, c.Get(context.Background(), types.NamespacedName{Namespace: ns, Name: "i"}, i))
+	env.Must(t, suite.Get(context.Background(), types.NamespacedName{Namespace: ns, Name: "i"}, i))
 	patch := client.MergeFrom(i.DeepCopy())
 	i.Spec.Parameters = map[string]string{"V": "2"}
-	must(t, c.Patch(context.Background(), i, patch))
-	_, err := c.Await(context.Background(), ns, "i", time.Minute, env.Ended(plan, 2))
-	must(t, err)
-}
-
-func await(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not yet %s", what)
-		}
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	env.Must(t, suite.Patch(context.Background(), i, patch))
+	_, err := suite.Await(context.Background(), ns, "i", time.Minute, env.PlanEnded(plan, 2))
+	env.Must(t, err)
 }

@@ -28,25 +28,25 @@ var (
 func strict(t *testing.T) {
 	t.Helper()
 	config := &corev1.ConfigMap{ObjectMeta: gen.Meta("kudo-system", "kudo-config"), Data: map[string]string{"mode": "strict"}}
-	if err := cluster.Create(context.Background(), config); err != nil {
+	if err := suite.Create(context.Background(), config); err != nil {
 		if apierrors.IsAlreadyExists(err) {
 			return // init has made it
 		}
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cluster.Delete(context.Background(), config) })
+	t.Cleanup(func() { _ = suite.Delete(context.Background(), config) })
 }
 
 // nothing wants a namespace without anything that install makes.
 func nothing(t *testing.T, ns, after string) {
 	t.Helper()
 	for _, list := range []client.ObjectList{&v1beta1.OperatorList{}, &v1beta1.OperatorVersionList{}, &v1beta1.InstanceList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}} {
-		env.Must(t, cluster.List(context.Background(), list, client.InNamespace(ns)))
+		env.Must(t, suite.List(context.Background(), list, client.InNamespace(ns)))
 		if n := length(list); n != 0 {
 			t.Errorf("after %s, there are %d of %T", after, n, list)
 		}
 	}
-	if err := cluster.Get(context.Background(), types.NamespacedName{Namespace: ns, Name: "i-kudo"}, &corev1.ServiceAccount{}); !apierrors.IsNotFound(err) {
+	if err := suite.Get(context.Background(), types.NamespacedName{Namespace: ns, Name: "i-kudo"}, &corev1.ServiceAccount{}); !apierrors.IsNotFound(err) {
 		t.Errorf("after %s, there is an account: %v", after, err)
 	}
 }
@@ -71,45 +71,45 @@ func length(list client.ObjectList) int {
 // privileged namespace, and with an account, it goes on.
 func TestNoAccount(t *testing.T) {
 	strict(t)
-	ns := cluster.NewBareNamespace(t)
-	out := plane.MustKudo(t, 1, "install", hello, "--instance", "i", "-n", ns)
+	ns := suite.NewBareNamespace(t)
+	out := suite.MustKudo(t, 1, "install", hello, "--instance", "i", "-n", ns)
 	env.Contains(t, out, "Error: namespace "+ns+" has no ServiceAccount kudo: add --create-service-account, which shows the rights that this package needs and makes an account with them, or name one by --service-account\n")
 	nothing(t, ns, "a refusal")
-	out = plane.MustKudo(t, 1, "install", hello, "--instance", "i", "-n", ns, "--service-account", "other")
+	out = suite.MustKudo(t, 1, "install", hello, "--instance", "i", "-n", ns, "--service-account", "other")
 	env.Contains(t, out, "has no ServiceAccount other")
-	out = plane.MustKudo(t, 2, "install", hello, "--instance", "i", "-n", ns, "--create-service-account")
+	out = suite.MustKudo(t, 2, "install", hello, "--instance", "i", "-n", ns, "--create-service-account")
 	env.Contains(t, out, "deployments.apps", "say --yes")
 	nothing(t, ns, "a question that nobody answers")
-	plane.MustKudo(t, 2, "install", hello, "--instance", "i", "-n", ns, "--create-service-account", "--service-account", "x")
-	plane.MustKudo(t, 2, "install", hello, "--skip-instance", "-n", ns, "--create-service-account")
-	env.Contains(t, plane.MustKudo(t, 1, "install", hello, "-n", ns+"-absent"), "namespace "+ns+"-absent does not exist")
+	suite.MustKudo(t, 2, "install", hello, "--instance", "i", "-n", ns, "--create-service-account", "--service-account", "x")
+	suite.MustKudo(t, 2, "install", hello, "--skip-instance", "-n", ns, "--create-service-account")
+	env.Contains(t, suite.MustKudo(t, 1, "install", hello, "-n", ns+"-absent"), "namespace "+ns+"-absent does not exist")
 
-	env.Must(t, cluster.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: gen.Meta(ns, "other")}))
-	plane.MustKudo(t, 0, "install", hello, "--instance", "i", "-n", ns, "--service-account", "other")
-	if i := env.Read(t, cluster, &v1beta1.Instance{}, ns, "i"); i.Spec.ServiceAccountName != "other" {
+	env.Must(t, suite.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: gen.Meta(ns, "other")}))
+	suite.MustKudo(t, 0, "install", hello, "--instance", "i", "-n", ns, "--service-account", "other")
+	if i := env.Read(t, suite.Cluster, &v1beta1.Instance{}, ns, "i"); i.Spec.ServiceAccountName != "other" {
 		t.Errorf("the Instance names account %q", i.Spec.ServiceAccountName)
 	}
-	privileged := cluster.NewBareNamespace(t)
-	place := env.Read(t, cluster, &corev1.Namespace{}, "", privileged)
+	privileged := suite.NewBareNamespace(t)
+	place := env.Read(t, suite.Cluster, &corev1.Namespace{}, "", privileged)
 	place.Labels["kudo.dev/privileged"] = "true"
-	env.Must(t, cluster.Update(t.Context(), place))
-	plane.MustKudo(t, 0, "install", hello, "--instance", "i", "-n", privileged)
+	env.Must(t, suite.Update(t.Context(), place))
+	suite.MustKudo(t, 0, "install", hello, "--instance", "i", "-n", privileged)
 }
 
 // TestClusterScoped is T32: on strict, install refuses cluster-scoped objects that the account may not write, before it
 // makes anything, and goes on when the account has what package rights prints.
 func TestClusterScoped(t *testing.T) {
 	strict(t)
-	ns := cluster.NewBareNamespace(t)
-	out := plane.MustKudo(t, 1, "install", broad, "--instance", "i", "-n", ns, "--create-service-account", "-y")
+	ns := suite.NewBareNamespace(t)
+	out := suite.MustKudo(t, 1, "install", broad, "--instance", "i", "-n", ns, "--create-service-account", "-y")
 	env.Contains(t, out, "Error: task deploy.rbac.roles.role: ClusterRole "+ns+`-i: clusterroles.rbac.authorization.k8s.io "`+ns+`-i" is forbidden: User "system:serviceaccount:`+ns+`:i-kudo" cannot get resource "clusterroles" in API group "rbac.authorization.k8s.io" at the cluster scope. `+
 		"Ask an administrator to move such objects to an install plan, to bind what kubectl kudo package rights "+broad+" prints to ServiceAccount "+ns+"/i-kudo, or to label Namespace "+ns+" kudo.dev/privileged=true\n")
 	nothing(t, ns, "a refusal")
 
-	table := plane.MustKudo(t, 0, "package", "rights", broad, "--instance", "i", "-n", ns)
+	table := suite.MustKudo(t, 0, "package", "rights", broad, "--instance", "i", "-n", ns)
 	env.Contains(t, table, "For the whole cluster", "ClusterRole "+ns+"-i   deploy.rbac.roles.role   i", "nodes")
-	yaml := plane.MustKudo(t, 0, "package", "rights", broad, "--instance", "i", "-n", ns, "-o", "yaml")
-	apply := exec.Command(filepath.Join(plane.Bin, "kubectl"), "--kubeconfig", plane.Kubeconfig, "apply", "-f", "-")
+	yaml := suite.MustKudo(t, 0, "package", "rights", broad, "--instance", "i", "-n", ns, "-o", "yaml")
+	apply := exec.Command(filepath.Join(suite.Bin, "kubectl"), "--kubeconfig", suite.Kubeconfig, "apply", "-f", "-")
 	apply.Stdin = strings.NewReader(yaml)
 	if out, err := apply.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s\n%s", err, out, yaml)
@@ -118,73 +118,73 @@ func TestClusterScoped(t *testing.T) {
 		for _, o := range []client.Object{
 			&rbacv1.ClusterRole{ObjectMeta: gen.Meta("", ns+"-i-kudo")}, &rbacv1.ClusterRoleBinding{ObjectMeta: gen.Meta("", ns+"-i-kudo")}, &rbacv1.ClusterRole{ObjectMeta: gen.Meta("", ns+"-i")},
 		} {
-			_ = cluster.Delete(context.Background(), o)
+			_ = suite.Delete(context.Background(), o)
 		}
 	})
-	plane.MustKudo(t, 0, "install", broad, "--instance", "i", "-n", ns, "--create-service-account", "-y", "--wait", "--wait-time", limit)
+	suite.MustKudo(t, 0, "install", broad, "--instance", "i", "-n", ns, "--create-service-account", "-y", "--wait", "--wait-time", limit)
 }
 
 // TestRightsOfWhoAsks is T33: the account gets its rights from who asks, and the API server lets nobody give what he has
 // not; who may not makes nothing.
 func TestRightsOfWhoAsks(t *testing.T) {
-	ns := cluster.NewBareNamespace(t)
+	ns := suite.NewBareNamespace(t)
 	bind := func(name, role, user string) {
-		env.Must(t, cluster.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: gen.Meta(ns, name),
+		env.Must(t, suite.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: gen.Meta(ns, name),
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
 			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
 		}))
 	}
 	packager := rbacv1.PolicyRule{APIGroups: []string{"kudo.dev"}, Resources: []string{"*"}, Verbs: []string{"*"}}
-	env.Must(t, cluster.Create(t.Context(), &rbacv1.Role{ObjectMeta: gen.Meta(ns, "weak"), Rules: []rbacv1.PolicyRule{packager,
+	env.Must(t, suite.Create(t.Context(), &rbacv1.Role{ObjectMeta: gen.Meta(ns, "weak"), Rules: []rbacv1.PolicyRule{packager,
 		{APIGroups: []string{""}, Resources: []string{"serviceaccounts", "configmaps", "services"}, Verbs: []string{"*"}},
 		{APIGroups: []string{"rbac.authorization.k8s.io"}, Resources: []string{"roles", "rolebindings"}, Verbs: []string{"get", "create", "patch"}},
 	}}))
 	bind("weak", "weak", "ann")
-	out := plane.MustKudo(t, 1, "install", hello, "--instance", "i", "-n", ns, "--create-service-account", "-y", "--as", "ann")
+	out := suite.MustKudo(t, 1, "install", hello, "--instance", "i", "-n", ns, "--create-service-account", "-y", "--as", "ann")
 	env.Contains(t, out, "Error: Role "+ns+"/i-kudo: ", "not currently held", `Resources:["deployments"]`, "you cannot give what you may not do yourself: ask an administrator of the namespace to run the same command, or to apply what kubectl kudo package rights PACKAGE -o yaml prints")
 	for _, o := range []client.Object{&corev1.ServiceAccount{}, &rbacv1.Role{}, &v1beta1.OperatorVersion{}} {
 		for _, name := range []string{"i-kudo", "hello-1.27.4-1.0.0"} {
-			if err := cluster.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: name}, o); err == nil {
+			if err := suite.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: name}, o); err == nil {
 				t.Errorf("%T %s was made", o, name)
 			}
 		}
 	}
 
-	env.Must(t, cluster.Create(t.Context(), &rbacv1.Role{ObjectMeta: gen.Meta(ns, "packager"), Rules: []rbacv1.PolicyRule{packager}}))
+	env.Must(t, suite.Create(t.Context(), &rbacv1.Role{ObjectMeta: gen.Meta(ns, "packager"), Rules: []rbacv1.PolicyRule{packager}}))
 	bind("packager", "packager", "nadia")
-	env.Must(t, cluster.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: gen.Meta(ns, "admin"),
+	env.Must(t, suite.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: gen.Meta(ns, "admin"),
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "admin"},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "nadia"}},
 	}))
 	env.Eventually(t, "nadia is an administrator of the namespace", func() string { // the role aggregates others, some time after the start
-		if out, code := plane.Kudo("install", hello, "--instance", "i", "-n", ns, "--create-service-account", "-y", "--as", "nadia"); code != 0 && !strings.Contains(out, "exists already") {
+		if out, code := suite.Kudo("install", hello, "--instance", "i", "-n", ns, "--create-service-account", "-y", "--as", "nadia"); code != 0 && !strings.Contains(out, "exists already") {
 			return out
 		}
 		return ""
 	})
-	plane.MustKudo(t, 0, "plan", "wait", "--instance", "i", "-n", ns)
+	suite.MustKudo(t, 0, "plan", "wait", "--instance", "i", "-n", ns)
 }
 
 // TestChangedRights is T33: an update that names other objects shows what changes of the rights, and gives them; without
 // the flag it says what is missing. What is there already stays as it is.
 func TestChangedRights(t *testing.T) {
-	ns := cluster.NewBareNamespace(t)
-	plane.MustKudo(t, 0, "install", whole, "--instance", "i", "-n", ns, "--create-service-account", "-y", "--wait", "--wait-time", limit)
-	again := plane.MustKudo(t, 0, "account", "create", "--instance", "i", "-n", ns)
+	ns := suite.NewBareNamespace(t)
+	suite.MustKudo(t, 0, "install", whole, "--instance", "i", "-n", ns, "--create-service-account", "-y", "--wait", "--wait-time", limit)
+	again := suite.MustKudo(t, 0, "account", "create", "--instance", "i", "-n", ns)
 	env.Contains(t, again, "serviceaccount "+ns+"/i-kudo has the rights that the plans need")
 
-	out := plane.MustKudo(t, 0, "update", "--instance", "i", "-n", ns, "-p", "PAGE=b")
+	out := suite.MustKudo(t, 0, "update", "--instance", "i", "-n", ns, "-p", "PAGE=b")
 	env.Contains(t, out, "Warning: Role "+ns+"/i-kudo lacks rights that the plans need: add --create-service-account, which gives them", "+ configmaps   get, patch, delete   i-b")
-	_, err := cluster.Await(t.Context(), ns, "i", env.Long, func(i *v1beta1.Instance) bool {
+	_, err := suite.Await(t.Context(), ns, "i", env.DefaultTimeout, func(i *v1beta1.Instance) bool {
 		return strings.Contains(i.Status.AggregatedStatus.Message, `configmaps "i-b" is forbidden`)
 	})
 	env.Must(t, err)
-	out = plane.MustKudo(t, 0, "account", "create", "--instance", "i", "-n", ns, "-y")
+	out = suite.MustKudo(t, 0, "account", "create", "--instance", "i", "-n", ns, "-y")
 	env.Contains(t, out, "the rights of serviceaccount "+ns+"/i-kudo in namespace "+ns+" change:", "i-b", "role "+ns+"/i-kudo changed")
-	plane.MustKudo(t, 0, "plan", "wait", "--instance", "i", "-n", ns)
+	suite.MustKudo(t, 0, "plan", "wait", "--instance", "i", "-n", ns)
 
-	plane.MustKudo(t, 0, "update", "--instance", "i", "-n", ns, "-p", "PAGE=c", "--create-service-account", "-y", "--wait", "--wait-time", limit)
-	role := env.Read(t, cluster, &rbacv1.Role{}, ns, "i-kudo")
+	suite.MustKudo(t, 0, "update", "--instance", "i", "-n", ns, "-p", "PAGE=c", "--create-service-account", "-y", "--wait", "--wait-time", limit)
+	role := env.Read(t, suite.Cluster, &rbacv1.Role{}, ns, "i-kudo")
 	var names []string
 	for _, rule := range role.Rules {
 		names = append(names, rule.ResourceNames...)
@@ -198,19 +198,19 @@ func TestChangedRights(t *testing.T) {
 
 // TestAccountCreate is the remedy of T4: an Instance without account gets one, and runs.
 func TestAccountCreate(t *testing.T) {
-	ns := cluster.NewBareNamespace(t)
+	ns := suite.NewBareNamespace(t)
 	letIn(t, ns)
-	plane.MustKudo(t, 0, "install", hello, "--skip-instance", "-n", ns)
+	suite.MustKudo(t, 0, "install", hello, "--skip-instance", "-n", ns)
 	i := &v1beta1.Instance{ObjectMeta: gen.Meta(ns, "i")}
 	i.Spec.OperatorVersion.Name = "hello-1.27.4-1.0.0"
 	i.Spec.ServiceAccountName = "deployer"
-	env.Must(t, cluster.Create(t.Context(), i))
-	out := plane.MustKudo(t, 0, "account", "create", "--instance", "i", "-n", ns, "-y")
+	env.Must(t, suite.Create(t.Context(), i))
+	out := suite.MustKudo(t, 0, "account", "create", "--instance", "i", "-n", ns, "-y")
 	env.Contains(t, out, "serviceaccount "+ns+"/deployer created", "role "+ns+"/i-kudo created", "rolebinding "+ns+"/i-kudo created")
-	plane.MustKudo(t, 0, "plan", "wait", "--instance", "i", "-n", ns)
-	env.Contains(t, plane.MustKudo(t, 1, "account", "create", "--instance", "none", "-n", ns), "does not exist")
+	suite.MustKudo(t, 0, "plan", "wait", "--instance", "i", "-n", ns)
+	env.Contains(t, suite.MustKudo(t, 1, "account", "create", "--instance", "none", "-n", ns), "does not exist")
 
-	foreign := cluster.NewBareNamespace(t)
-	env.Must(t, cluster.Create(t.Context(), &rbacv1.Role{ObjectMeta: gen.Meta(foreign, "i-kudo")}))
-	env.Contains(t, plane.MustKudo(t, 1, "install", hello, "--instance", "i", "-n", foreign, "--create-service-account", "-y"), "Role "+foreign+"/i-kudo is there already", "it is not changed")
+	foreign := suite.NewBareNamespace(t)
+	env.Must(t, suite.Create(t.Context(), &rbacv1.Role{ObjectMeta: gen.Meta(foreign, "i-kudo")}))
+	env.Contains(t, suite.MustKudo(t, 1, "install", hello, "--instance", "i", "-n", foreign, "--create-service-account", "-y"), "Role "+foreign+"/i-kudo is there already", "it is not changed")
 }

@@ -16,7 +16,7 @@ import (
 
 // TestKindsWithoutCluster: what package rights knows of the kinds of Kubernetes without a cluster is what a cluster serves.
 func TestKindsWithoutCluster(t *testing.T) {
-	d, err := discovery.NewDiscoveryClientForConfig(cluster.Config)
+	d, err := discovery.NewDiscoveryClientForConfig(suite.Config)
 	env.Must(t, err)
 	_, lists, err := d.ServerGroupsAndResources()
 	env.Must(t, err)

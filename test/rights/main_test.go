@@ -11,50 +11,36 @@ import (
 	"testing"
 
 	"k8s.io/client-go/tools/clientcmd"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"kudo.dev/kudo/pkg/controllers"
-	"kudo.dev/kudo/pkg/crds"
+	"kudo.dev/kudo/pkg/crdtarball"
 	"kudo.dev/kudo/test/env"
 )
 
 var (
-	plane   *env.Env
-	cluster *env.Cluster
+	suite env.Suite
 	// playsFiles is set if files of Pipe tasks can be read: nodes that are played run no commands, so the test's own manager
 	// says what they hold.
 	playsFiles bool
 )
 
 func TestMain(m *testing.M) {
-	ctrllog.SetLogger(zap.New())
 	flag.Parse()
 	_ = flag.Set("test.parallel", "8") // most of the time, plans wait for pods
-	os.Exit(run(m))
+	suite.Setup = setup
+	suite.Main(m)
 }
 
-func run(m *testing.M) int {
-	var err error
-	if plane, err = env.Start(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+// setup replaces the manager of a control plane of the test's own.
+func setup() (func() error, error) {
+	if !suite.IsDisposable() {
+		return func() error { deleteShared(); return nil }, nil
 	}
-	defer plane.Stop()
-	if cluster, err = plane.Connect(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+	stop, err := manage()
+	if err != nil {
+		return nil, err
 	}
-	if plane.Own() {
-		stop, err := manage()
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer stop()
-	}
-	defer deleteShared()
-	return m.Run()
+	return func() error { deleteShared(); stop(); return nil }, nil
 }
 
 // files answers `cat -- FILE`.
@@ -67,10 +53,10 @@ func (files) Output(_ context.Context, _, _, _, _ string, command []string, _ in
 
 // manage replaces the manager by one of the test's own, with the same rights.
 func manage() (stop func(), err error) {
-	if out, err := plane.Local("kill", "manager"); err != nil {
+	if out, err := suite.Local("kill", "manager"); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, out)
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", plane.ManagerKubeconfig())
+	config, err := clientcmd.BuildConfigFromFlags("", suite.ManagerKubeconfig())
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +65,7 @@ func manage() (stop func(), err error) {
 		return nil, err
 	}
 	options := controllers.Options{Namespace: "kudo-system", MetricsAddress: "0", HealthAddress: "0", Workers: 8, PipeImage: "busybox", Executor: files{}}
-	options.Tarballs.Cache.Dir, options.Tarballs.Cache.Limits = cache, crds.DefaultLimits()
+	options.Tarballs.Cache.Dir, options.Tarballs.Cache.Limits = cache, crdtarball.DefaultLimits()
 	ctx, cancel := context.WithCancel(context.Background())
 	mgr, err := controllers.NewManager(ctx, config, options)
 	if err != nil {

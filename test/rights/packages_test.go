@@ -13,6 +13,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/pkg/repository"
+	"kudo.dev/kudo/test/corpus"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
 )
@@ -24,7 +25,7 @@ type subject struct {
 	parameters map[string]string
 	// changes are parameters that are set afterwards, one after the other: they switch objects on and off.
 	changes []string
-	// outdated packages have objects that no Kubernetes of today serves: their plans fail for good, before they write.
+	// outdated packages have objects that no Kubernetes of today serves: their plans fail permanently, before they write.
 	outdated bool
 	// pipes are read by the test's own manager only.
 	pipes bool
@@ -46,8 +47,8 @@ func subjects(t testing.TB) []subject {
 	}
 	out := []subject{{name: "whole", dir: filepath.Join(env.Root(), "test", "rights", "testdata", "whole"), parameters: map[string]string{"PASSWORD": "correct-horse"}, changes: []string{"OPEN=true"}}}
 	roots := []string{filepath.Join(env.Root(), "operators", "catalog")}
-	if corpus := env.Corpus(); corpus != "" {
-		roots = append(roots, filepath.Join(corpus, "packages"))
+	if dir := corpus.Dir(); dir != "" {
+		roots = append(roots, filepath.Join(dir, "packages"))
 	}
 	for _, root := range roots {
 		entries, err := os.ReadDir(root)
@@ -94,10 +95,10 @@ func (s subject) version(t testing.TB, namespace string) *v1beta1.OperatorVersio
 func (s subject) namespace(t testing.TB) string {
 	t.Helper()
 	if ov := s.version(t, ""); ov.Spec.InstallPlan == "" && ov.Spec.CRDTarball == nil {
-		return cluster.NewBareNamespace(t)
+		return suite.NewBareNamespace(t)
 	}
 	one, _ := shared.LoadOrStore(s.name, sync.OnceValue(func() string {
-		ns, err := cluster.Namespace(context.Background())
+		ns, err := suite.Namespace(context.Background())
 		env.Must(t, err)
 		if s.prepare != nil {
 			s.prepare(t, ns)
@@ -113,7 +114,7 @@ var shared sync.Map
 // deleteShared deletes them.
 func deleteShared() {
 	shared.Range(func(_, one any) bool {
-		_ = cluster.Delete(context.Background(), &corev1.Namespace{ObjectMeta: gen.Meta("", one.(func() string)())})
+		_ = suite.Delete(context.Background(), &corev1.Namespace{ObjectMeta: gen.Meta("", one.(func() string)())})
 		return true
 	})
 }
@@ -123,7 +124,7 @@ func (s subject) install(t testing.TB, namespace string) *v1beta1.OperatorVersio
 	t.Helper()
 	all := s.versions(t, namespace)
 	for _, version := range all {
-		if err := cluster.Create(context.Background(), version); err != nil && !apierrors.IsAlreadyExists(err) {
+		if err := suite.Create(context.Background(), version); err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}
 	}
@@ -135,5 +136,5 @@ func publish(t testing.TB, namespace string) {
 	t.Helper()
 	packed, err := os.ReadFile(filepath.Join(env.Root(), "operators", "catalog", "printshop", "tarballs", "1.5.0.tar.gz"))
 	env.Must(t, err)
-	env.Must(t, cluster.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: gen.Meta(namespace, "printshop-crds-1.5.0"), BinaryData: map[string][]byte{"crds.tar.gz": packed}}))
+	env.Must(t, suite.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: gen.Meta(namespace, "printshop-crds-1.5.0"), BinaryData: map[string][]byte{"crds.tar.gz": packed}}))
 }

@@ -37,9 +37,9 @@ func TestRightsSuffice(t *testing.T) {
 			for name, value := range s.parameters {
 				args = append(args, "-p", name+"="+value)
 			}
-			plane.MustKudo(t, 0, args...)
+			suite.MustKudo(t, 0, args...)
 			if s.outdated {
-				i, err := cluster.Await(t.Context(), ns, "i", env.Long, env.Ended(v1beta1.DeployPlan, 1))
+				i, err := suite.Await(t.Context(), ns, "i", env.DefaultTimeout, env.PlanEnded(v1beta1.DeployPlan, 1))
 				env.Must(t, err)
 				if st := i.Status.PlanStatus[v1beta1.DeployPlan]; !strings.Contains(st.Message, "is not served by this cluster") {
 					t.Errorf("the plan fails since its API is not served, and not for its rights: %s", st.Message)
@@ -48,15 +48,15 @@ func TestRightsSuffice(t *testing.T) {
 			}
 			settled(t, ns, v1beta1.DeployPlan)
 			for _, plan := range others(s.version(t, ns)) {
-				plane.MustKudo(t, 0, "plan", "trigger", "--name", plan, "--instance", "i", "-n", ns, "--wait", "--wait-time", limit)
+				suite.MustKudo(t, 0, "plan", "trigger", "--name", plan, "--instance", "i", "-n", ns, "--wait", "--wait-time", limit)
 			}
 			for _, change := range s.changes {
-				plane.MustKudo(t, 0, "update", "--instance", "i", "-n", ns, "-p", change, "--wait", "--wait-time", limit)
+				suite.MustKudo(t, 0, "update", "--instance", "i", "-n", ns, "-p", change, "--wait", "--wait-time", limit)
 			}
-			plane.MustKudo(t, 0, "uninstall", "--instance", "i", "-n", ns, "--wait", "--wait-time", limit)
+			suite.MustKudo(t, 0, "uninstall", "--instance", "i", "-n", ns, "--wait", "--wait-time", limit)
 			env.Eventually(t, "the account is deleted after the Instance", func() string {
 				for _, o := range []client.Object{&corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}} {
-					if err := cluster.Get(context.Background(), types.NamespacedName{Namespace: ns, Name: "i-kudo"}, o); !apierrors.IsNotFound(err) {
+					if err := suite.Get(context.Background(), types.NamespacedName{Namespace: ns, Name: "i-kudo"}, o); !apierrors.IsNotFound(err) {
 						return fmt.Sprintf("%T: %v", o, err)
 					}
 				}
@@ -69,7 +69,7 @@ func TestRightsSuffice(t *testing.T) {
 // settled waits until a plan of Instance i is complete.
 func settled(t *testing.T, ns, plan string) {
 	t.Helper()
-	i, err := cluster.Await(t.Context(), ns, "i", env.Long, env.Ended(plan, 1))
+	i, err := suite.Await(t.Context(), ns, "i", env.DefaultTimeout, env.PlanEnded(plan, 1))
 	env.Must(t, err)
 	if st := i.Status.PlanStatus[plan]; st.Status != v1beta1.Complete {
 		t.Fatalf("plan %s is %s: %s", plan, st.Status, st.Message)
@@ -114,8 +114,8 @@ func readsFiles(t *testing.T, s subject, rule rbacv1.PolicyRule) {
 	t.Helper()
 	ns := s.namespace(t)
 	pod := &corev1.Pod{ObjectMeta: gen.Meta(ns, rule.ResourceNames[0]), Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "waiter", Image: "busybox"}}}}
-	env.Must(t, cluster.Create(t.Context(), pod))
-	executor, err := podexec.New(cluster.Config)
+	env.Must(t, suite.Create(t.Context(), pod))
+	executor, err := podexec.New(suite.Config)
 	env.Must(t, err)
 	read := func() string {
 		_, err := executor.Output(t.Context(), "system:serviceaccount:"+ns+":reader", ns, pod.Name, "waiter", []string{"cat", "/file"}, 1)
@@ -124,8 +124,8 @@ func readsFiles(t *testing.T, s subject, rule rbacv1.PolicyRule) {
 	if text := read(); !strings.Contains(text, "forbidden") {
 		t.Errorf("without %v, reading a file says %s", rule, text)
 	}
-	env.Must(t, cluster.Create(t.Context(), &rbacv1.Role{ObjectMeta: gen.Meta(ns, "reader"), Rules: []rbacv1.PolicyRule{rule}}))
-	env.Must(t, cluster.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: gen.Meta(ns, "reader"),
+	env.Must(t, suite.Create(t.Context(), &rbacv1.Role{ObjectMeta: gen.Meta(ns, "reader"), Rules: []rbacv1.PolicyRule{rule}}))
+	env.Must(t, suite.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: gen.Meta(ns, "reader"),
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "reader"},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: "reader"}},
 	}))
@@ -163,16 +163,16 @@ func lacking(t *testing.T, s subject, ns, name string, n int) {
 	rules := needed(t, s, ns, name)
 	gone := rules[n]
 	ctx, account := t.Context(), name+"-kudo"
-	env.Must(t, cluster.Create(ctx, &corev1.ServiceAccount{ObjectMeta: gen.Meta(ns, account)}))
-	env.Must(t, cluster.Create(ctx, &rbacv1.Role{ObjectMeta: gen.Meta(ns, account), Rules: slices.Delete(slices.Clone(rules), n, n+1)}))
-	env.Must(t, cluster.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: gen.Meta(ns, account),
+	env.Must(t, suite.Create(ctx, &corev1.ServiceAccount{ObjectMeta: gen.Meta(ns, account)}))
+	env.Must(t, suite.Create(ctx, &rbacv1.Role{ObjectMeta: gen.Meta(ns, account), Rules: slices.Delete(slices.Clone(rules), n, n+1)}))
+	env.Must(t, suite.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: gen.Meta(ns, account),
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: account}},
 	}))
 	letIn(t, ns)
 	i := gen.Instance(name, ov, maps.Clone(s.parameters))
 	i.Spec.ServiceAccountName = account
-	env.Must(t, cluster.Create(ctx, i))
+	env.Must(t, suite.Create(ctx, i))
 	message := ended(t, ns, name, v1beta1.DeployPlan)
 	for _, plan := range others(ov) {
 		if message == "" {
@@ -195,7 +195,7 @@ func lacking(t *testing.T, s subject, ns, name string, n int) {
 		}
 	}
 	if message == "" {
-		env.Must(t, cluster.Delete(ctx, i))
+		env.Must(t, suite.Delete(ctx, i))
 		message = ended(t, ns, name, v1beta1.CleanupPlan)
 	}
 	named := strings.Contains(message, "not currently held") // by a role that the package has
@@ -205,7 +205,7 @@ func lacking(t *testing.T, s subject, ns, name string, n int) {
 	if !named {
 		t.Errorf("all plans ran without %v, or failed otherwise: %q", gone, message)
 	}
-	if err := client.IgnoreNotFound(cluster.Delete(context.Background(), i)); err != nil { // ends what would be tried for ever
+	if err := client.IgnoreNotFound(suite.Delete(context.Background(), i)); err != nil { // ends what would be tried for ever
 		t.Log(err)
 	}
 }
@@ -213,7 +213,7 @@ func lacking(t *testing.T, s subject, ns, name string, n int) {
 // letIn lets the manager act as the accounts of a namespace.
 func letIn(t *testing.T, ns string) {
 	t.Helper()
-	err := cluster.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: gen.Meta(ns, "kudo-run-as"),
+	err := suite.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: gen.Meta(ns, "kudo-run-as"),
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "kudo-run-as"},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "kudo-system", Name: "kudo-manager"}},
 	})
@@ -225,10 +225,10 @@ func letIn(t *testing.T, ns string) {
 func edit(t *testing.T, ns, name string, change func(*v1beta1.Instance)) {
 	t.Helper()
 	env.Eventually(t, "the Instance is patched", func() string {
-		i := env.Read(t, cluster, &v1beta1.Instance{}, ns, name)
+		i := env.Read(t, suite.Cluster, &v1beta1.Instance{}, ns, name)
 		patch := client.MergeFrom(i.DeepCopy())
 		change(i)
-		if err := cluster.Patch(context.Background(), i, patch); err != nil {
+		if err := suite.Patch(context.Background(), i, patch); err != nil {
 			return err.Error()
 		}
 		return ""
@@ -239,7 +239,7 @@ func edit(t *testing.T, ns, name string, change func(*v1beta1.Instance)) {
 // empty plan stands for all that a change starts.
 func ended(t *testing.T, ns, name, plan string) (forbidden string) {
 	t.Helper()
-	_, err := cluster.Await(t.Context(), ns, name, 90*time.Second, func(i *v1beta1.Instance) bool {
+	_, err := suite.Await(t.Context(), ns, name, 90*time.Second, func(i *v1beta1.Instance) bool {
 		if i == nil {
 			return true
 		}
@@ -250,7 +250,7 @@ func ended(t *testing.T, ns, name, plan string) (forbidden string) {
 		if i.Status.ObservedGeneration < i.Generation || plans.Running(i.Status.PlanStatus) != "" || len(i.Status.Queue) > 0 {
 			return false
 		}
-		if last := plans.Last(i.Status.PlanStatus); last != "" && i.Status.PlanStatus[last].Status == v1beta1.FatalError {
+		if last := plans.LatestPlan(i.Status.PlanStatus); last != "" && i.Status.PlanStatus[last].Status == v1beta1.FatalError {
 			t.Errorf("plan %s: %s", last, i.Status.PlanStatus[last].Message)
 			return true
 		}

@@ -43,7 +43,7 @@ func TestClusterScopedObject(t *testing.T) {
 		gen.Apply("crb", "crb.yaml"), gen.Serial("deploy", "crb"))
 	env.Must(t, as(t, otto).Create(ctx, ov))
 	env.Must(t, as(t, ann).Create(ctx, gen.Instance("x", ov, nil)))
-	i, err := suite.Await(ctx, ns, "x", env.Long, says("forbidden"))
+	i, err := suite.Await(ctx, ns, "x", env.DefaultTimeout, says("forbidden"))
 	env.Must(t, err)
 	env.Contains(t, i.Status.AggregatedStatus.Message, `User "system:serviceaccount:`+ns+`:kudo" cannot`, `resource "clusterrolebindings" in API group "rbac.authorization.k8s.io" at the cluster scope`,
 		". Ask an administrator to move such objects to an install plan, to bind what kubectl kudo package rights ", " prints to ServiceAccount "+ns+"/kudo, or to label Namespace "+ns+" kudo.dev/privileged=true")
@@ -52,28 +52,11 @@ func TestClusterScopedObject(t *testing.T) {
 	}
 }
 
-// TestOwnAncestor is T36: a template that makes Instances of its own version ends at the first.
-func TestOwnAncestor(t *testing.T) {
-	ns := suite.NewNamespace(t)
-	personas(t, ns)
-	ov := gen.Version(ns, "loop-1", gen.Template("i.yaml", "apiVersion: kudo.dev/v1beta1\nkind: Instance\nmetadata: {name: '{{ .Name }}-x'}\nspec: {operatorVersion: {name: loop-1}}\n"),
-		gen.Apply("i", "i.yaml"), gen.Serial("deploy", "i"))
-	env.Must(t, as(t, otto).Create(ctx, ov))
-	env.Must(t, as(t, ann).Create(ctx, gen.Instance("a", ov, nil)))
-	i, err := suite.Await(ctx, ns, "a", env.Long, env.Ended("deploy", 1))
-	env.Must(t, err)
-	env.Contains(t, i.Status.PlanStatus["deploy"].Message, "Instance "+ns+"/a-x is its own ancestor by version "+ns+"/loop-1: ")
-	list := &v1beta1.InstanceList{}
-	env.Must(t, suite.List(ctx, list, client.InNamespace(ns)))
-	if len(list.Items) != 1 {
-		t.Errorf("there are %d Instances, want 1", len(list.Items))
-	}
-}
-
 // TestChildAccount: an Instance that a template makes, and that names no account, has that of the plan, and not more: in a
 // privileged namespace it would have the rights of kudo.
 func TestChildAccount(t *testing.T) {
 	ns := suite.NewNamespace(t)
+	tenants.allow(ns, "kudo")
 	privileged(t, ns)
 	leaf := gen.Version(ns, "leaf-1", gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))
 	ov := gen.Version(ns, "parent-1", gen.Template("i.yaml", "apiVersion: kudo.dev/v1beta1\nkind: Instance\nmetadata: {name: '{{ .Name }}-child'}\nspec: {operatorVersion: {name: leaf-1}}\n"),
@@ -83,31 +66,18 @@ func TestChildAccount(t *testing.T) {
 	i := gen.Instance("a", ov, nil)
 	i.Spec.ServiceAccountName = "kudo"
 	env.Must(t, suite.Create(ctx, i))
-	_, err := suite.Await(ctx, ns, "a", env.Long, env.Ended("deploy", 1))
+	_, err := suite.Await(ctx, ns, "a", env.DefaultTimeout, env.PlanEnded("deploy", 1))
 	env.Must(t, err)
 	if child := env.Read(t, suite.Cluster, &v1beta1.Instance{}, ns, "a-child"); child.Spec.ServiceAccountName != "kudo" {
 		t.Errorf("the child names account %q", child.Spec.ServiceAccountName)
 	}
 }
 
-// TestTooManyChildren is T36: the number of Instances that the plans of one make ends, too.
-func TestTooManyChildren(t *testing.T) {
-	ns := suite.NewNamespace(t)
-	leaf := gen.Version(ns, "leaf-1", gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))
-	text := "{{ range $i := until 65 }}---\napiVersion: kudo.dev/v1beta1\nkind: Instance\nmetadata: {name: '{{ $.Name }}-{{ $i }}'}\nspec: {operatorVersion: {name: leaf-1}}\n{{ end }}"
-	ov := gen.Version(ns, "many-1", gen.Template("i.yaml", text), gen.Apply("i", "i.yaml"), gen.Serial("deploy", "i"))
-	env.Must(t, suite.Create(ctx, leaf))
-	env.Must(t, suite.Create(ctx, ov))
-	env.Must(t, suite.Create(ctx, gen.Instance("a", ov, nil)))
-	i, err := suite.Await(ctx, ns, "a", env.Long, env.Ended("deploy", 1))
-	env.Must(t, err)
-	env.Contains(t, i.Status.PlanStatus["deploy"].Message, "would have 65 children, and may have 64")
-}
-
 // TestAdoptClusterScoped is T17: adoption takes no cluster-scoped object, in no mode.
 func TestAdoptClusterScoped(t *testing.T) {
 	ns := suite.NewNamespace(t)
 	privileged(t, ns)
+	tenants.allow(ns, installer)
 	theirs := &rbacv1.ClusterRole{ObjectMeta: gen.Meta("", ns), Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}}}
 	env.Must(t, suite.Create(ctx, theirs))
 	t.Cleanup(func() { _ = suite.Delete(ctx, theirs) })
@@ -116,7 +86,7 @@ func TestAdoptClusterScoped(t *testing.T) {
 	i := gen.Instance("a", ov, nil)
 	i.Annotations = map[string]string{v1beta1.AdoptAnnotation: "true"}
 	env.Must(t, suite.Create(ctx, i))
-	i, err := suite.Await(ctx, ns, "a", env.Long, env.Ended("deploy", 1))
+	i, err := suite.Await(ctx, ns, "a", env.DefaultTimeout, env.PlanEnded("deploy", 1))
 	env.Must(t, err)
 	if i.Status.PlanStatus["deploy"].Status != v1beta1.FatalError {
 		t.Errorf("the plan is %+v", i.Status.PlanStatus["deploy"])
@@ -146,7 +116,7 @@ func TestPrivateVersions(t *testing.T) {
 		return i
 	}
 	env.Must(t, suite.Create(ctx, instance("before")))
-	_, err := suite.Await(ctx, ns, "before", env.Long, env.Ended(v1beta1.DeployPlan, 1))
+	_, err := suite.Await(ctx, ns, "before", env.DefaultTimeout, env.PlanEnded(v1beta1.DeployPlan, 1))
 	env.Must(t, err)
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"kudo.dev/versions":"private"}}}`))
 	env.Must(t, suite.Patch(ctx, &corev1.Namespace{ObjectMeta: gen.Meta("", other)}, patch))
@@ -156,17 +126,17 @@ func TestPrivateVersions(t *testing.T) {
 		if err := suite.Create(ctx, i); err != nil {
 			return err.Error()
 		}
-		i, err := suite.Await(ctx, ns, "after", env.Long, func(i *v1beta1.Instance) bool { return i != nil && len(i.Status.Conditions) > 0 })
+		i, err := suite.Await(ctx, ns, "after", env.DefaultTimeout, func(i *v1beta1.Instance) bool { return i != nil && len(i.Status.Conditions) > 0 })
 		if err != nil {
 			return err.Error()
 		}
-		if c := i.Status.Conditions[0]; c.Reason != v1beta1.ReasonInvalidSpec || !strings.Contains(c.Message, "Namespace "+other+" is labelled kudo.dev/versions=private") {
+		if c := i.Status.Conditions[0]; c.Reason != v1beta1.ReasonInvalidSpec || !strings.Contains(c.Message, "Namespace "+other+" is labeled kudo.dev/versions=private") {
 			return c.Reason + ": " + c.Message
 		}
 		return ""
 	})
 	env.Must(t, suite.Patch(ctx, instance("before"), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"parameters":{"VALUE":"b"}}}`))))
-	_, err = suite.Await(ctx, ns, "before", env.Long, func(i *v1beta1.Instance) bool {
+	_, err = suite.Await(ctx, ns, "before", env.DefaultTimeout, func(i *v1beta1.Instance) bool {
 		return strings.Contains(i.Status.Conditions[0].Message, "kudo.dev/versions=private")
 	})
 	env.Must(t, err)
@@ -183,12 +153,12 @@ func TestRevokedSource(t *testing.T) {
 	i := gen.Instance("a", ov, nil)
 	i.Spec.ParametersFrom = []v1beta1.ParametersSource{{Kind: "Secret", Name: "values"}}
 	env.Must(t, suite.Create(ctx, i))
-	_, err := suite.Await(ctx, ns, "a", env.Long, env.Ended("deploy", 1))
+	_, err := suite.Await(ctx, ns, "a", env.DefaultTimeout, env.PlanEnded("deploy", 1))
 	env.Must(t, err)
 	role.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}}}
 	env.Must(t, suite.Update(ctx, role))
 	env.Must(t, suite.Patch(ctx, &corev1.Secret{ObjectMeta: gen.Meta(ns, "values")}, client.RawPatch(types.MergePatchType, []byte(`{"stringData":{"VALUE":"c"}}`))))
-	_, err = suite.Await(ctx, ns, "a", env.Long, func(i *v1beta1.Instance) bool {
+	_, err = suite.Await(ctx, ns, "a", env.DefaultTimeout, func(i *v1beta1.Instance) bool {
 		ready := meta.FindStatusCondition(i.Status.Conditions, v1beta1.ReadyCondition)
 		return ready != nil && strings.Contains(ready.Message, "ServiceAccount "+ns+"/kudo, with whose rights the plans run, must not read Secret values")
 	})

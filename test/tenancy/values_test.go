@@ -76,7 +76,7 @@ func TestValuesStayValues(t *testing.T) {
 	i := gen.Instance("hidden", ov, nil)
 	i.Spec.ParametersFrom = []v1beta1.ParametersSource{{Kind: "Secret", Name: "values"}}
 	env.Must(t, suite.Create(ctx, i))
-	ended, err := suite.Await(ctx, ns, "hidden", env.Long, env.Ended(v1beta1.DeployPlan, 1))
+	ended, err := suite.Await(ctx, ns, "hidden", env.DefaultTimeout, env.PlanEnded(v1beta1.DeployPlan, 1))
 	env.Must(t, err)
 	st := ended.Status.PlanStatus[v1beta1.DeployPlan]
 	if st.Status != v1beta1.FatalError {

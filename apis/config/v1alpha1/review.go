@@ -66,7 +66,7 @@ type AggregatedStatusItem struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Status *runtime.RawExtension `json:"status,omitempty"`
-	// Applied tells whether the object was written to the cluster.
+	// Applied reports whether the object was written to the cluster.
 	// +optional
 	Applied bool `json:"applied,omitempty"`
 	// AppliedMessage says why it was not.
@@ -103,7 +103,7 @@ type ExploreResponse struct {
 	// Status is the object's status.
 	// +optional
 	Status *runtime.RawExtension `json:"status,omitempty"`
-	// Healthy tells whether the object is done.
+	// Healthy reports whether the object is done.
 	// +optional
 	Healthy *bool `json:"healthy,omitempty"`
 	// Result refuses to answer, if its status is Failure; its message is the reason. With ExploreHealthy and

@@ -61,6 +61,10 @@ const (
 	// ForceReleaseAnnotation on an OperatorVersion or Installation, with the value "true", lets its deletion destroy what
 	// is kept otherwise: CustomResourceDefinitions with custom resources, namespaces with content, claims.
 	ForceReleaseAnnotation = "kudo.dev/force-release"
+	// LeaveUsersAnnotation on an OperatorVersion that is being deleted, with the value "true", has it deleted although Instances
+	// use it. What it has installed is held for these Instances by its Installation. On an OperatorVersion that is not being
+	// deleted it means nothing. Setting it needs the verb delete on the OperatorVersion.
+	LeaveUsersAnnotation = "kudo.dev/leave-users"
 
 	// InstallationFinalizer holds an Installation until its objects have been released.
 	InstallationFinalizer = "kudo.dev/installation"
@@ -94,13 +98,13 @@ const (
 
 // Condition types of an Instance, and their reasons.
 const (
-	// ReadyCondition is the one condition that an Instance at rest has.
+	// ReadyCondition is the one condition that an idle Instance has.
 	ReadyCondition = "Ready"
 	// ReconcilingCondition is there while a plan runs or is queued.
 	ReconcilingCondition = "Reconciling"
 	// CRDsReadyCondition is there, and false, while a plan waits for the CustomResourceDefinitions of the Instance.
 	CRDsReadyCondition = "CRDsReady"
-	// StalledCondition is there while the last run has failed for good.
+	// StalledCondition is there while the last run has failed permanently.
 	StalledCondition = "Stalled"
 
 	ReasonResourcesReady          = "ResourcesReady"
@@ -114,26 +118,27 @@ const (
 	ReasonWaitingForParameters    = "WaitingForParameters"
 	ReasonServiceAccountNotFound  = "ServiceAccountNotFound"
 	ReasonHistoryKeyMissing       = "HistoryKeyMissing"
+	ReasonRecordNameTaken         = "RecordNameTaken"
 )
 
 // Condition types of an OperatorVersion and of an Installation, and their reasons.
 const (
 	// InstalledCondition is true once the install plan has succeeded.
 	InstalledCondition = "Installed"
-	// DriftedCondition is there while somebody has changed a shared object, or an object of an Instance since its last run.
+	// DriftedCondition is there while another client has changed a shared object, or an object of an Instance since its last run.
 	DriftedCondition = "Drifted"
 	// ReleasedCondition is false while a deletion waits, and says for what.
 	ReleasedCondition = "Released"
 
-	ReasonInstalled           = "InstallPlanComplete"
-	ReasonInstalling          = "InstallPlanInProgress"
-	ReasonInstallFailed       = "InstallPlanFailed"
-	ReasonDrift               = "ObjectChanged"
-	ReasonReleasing           = "Releasing"
-	ReasonInUse               = "InUse"
-	ReasonCustomResourcesLeft = "CustomResourcesLeft"
-	ReasonNamespaceNotEmpty   = "NamespaceNotEmpty"
-	ReasonClaimKept           = "ClaimKept"
+	ReasonInstallPlanComplete       = "InstallPlanComplete"
+	ReasonInstallPlanInProgress     = "InstallPlanInProgress"
+	ReasonInstallPlanFailed         = "InstallPlanFailed"
+	ReasonObjectChanged             = "ObjectChanged"
+	ReasonReleasing                 = "Releasing"
+	ReasonInUse                     = "InUse"
+	ReasonCustomResourcesExist      = "CustomResourcesExist"
+	ReasonNamespaceNotEmpty         = "NamespaceNotEmpty"
+	ReasonPersistentVolumeClaimKept = "PersistentVolumeClaimKept"
 )
 
 // Reasons of the events that the engine records on an Instance.
@@ -150,16 +155,19 @@ const (
 	EventParametersMissing      = "ParametersMissing"
 	EventHistoryKeyMissing      = "HistoryKeyMissing"
 	EventRecordUnusable         = "RecordUnusable"
+	EventRecordNameTaken        = "RecordNameTaken"
 	EventResourceIgnored        = "ResourceIgnored"
 	EventSecretKept             = "SecretKept"
-	EventForeignObject          = "ForeignObjectKept"
+	EventForeignObjectKept      = "ForeignObjectKept"
 	EventFieldDropped           = "FieldDropped"
-	EventPruned                 = "ResourcePruned"
+	EventResourcePruned         = "ResourcePruned"
+	EventResourceKept           = "ResourceKept"
+	EventCleanupSkipped         = "CleanupSkipped"
 	EventUnknownParameter       = "UnknownParameter"
-	EventRestoring              = "RestoringObject"
-	EventMismatch               = "ObjectMismatch"
-	EventReleaseWaits           = "ReleaseWaits"
+	EventRestoreStarted         = "RestoreStarted"
+	EventObjectMismatch         = "ObjectMismatch"
+	EventReleaseBlocked         = "ReleaseBlocked"
 	EventCRDsFetched            = "CRDsFetched"
 	EventCRDsStale              = "CRDsStale"
-	EventCRDsRefused            = "CRDsRefused"
+	EventCRDsNotInstalled       = "CRDsNotInstalled"
 )

@@ -153,7 +153,7 @@ type CRDTarballStatus struct {
 	// StaleReason says why the source could not be asked.
 	// +optional
 	StaleReason string `json:"staleReason,omitempty"`
-	// Download is the fetch that is under way; absent at rest.
+	// Download is the fetch that is under way; absent while idle.
 	// +optional
 	Download *CRDDownloadStatus `json:"download,omitempty"`
 }

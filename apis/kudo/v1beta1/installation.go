@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// InstallationSpec says for whom an Installation holds its objects.
+// InstallationSpec names the object for which an Installation holds its objects.
 type InstallationSpec struct {
-	// For is the object that needs what is installed. It is set by the controller and never changes.
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.for cannot be changed: an Installation belongs to one object"
-	For InstallationSubject `json:"for"`
+	// Subject is the object that needs what is installed. It is set by the controller and never changes.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.subject cannot be changed: an Installation belongs to one object"
+	Subject InstallationSubject `json:"subject"`
 }
 
 // InstallationSubject is an OperatorVersion, or an Instance with CRDs of its own.
@@ -42,7 +42,7 @@ const (
 	HoldShared HoldState = "Shared"
 	// HoldExisting was not made by kudo. It is as it should be, and is never written or deleted.
 	HoldExisting HoldState = "Existing"
-	// HoldMissing was deleted by somebody, and is about to be restored.
+	// HoldMissing was deleted by another client, and is about to be restored.
 	HoldMissing HoldState = "Missing"
 	// HoldMismatch is not as it should be. It is not overwritten, since others may need it as it is.
 	HoldMismatch HoldState = "Mismatch"
@@ -64,7 +64,7 @@ type HeldResource struct {
 	// Name of the object.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// UID of the object; empty while it is yet to be written. An object of another uid is not held.
+	// UID of the object; empty while it is not written yet. An object of another uid is not held.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 	// State says how the object is held.
@@ -76,15 +76,16 @@ type HeldResource struct {
 	// Hash of the object as it was rendered.
 	// +optional
 	Hash string `json:"hash,omitempty"`
-	// Content is a hash of the live object, without status and metadata, when it was last found to be as it should be.
+	// ContentHash is a hash of the live object, without status and metadata, when it was last found to be as it should be.
 	// +optional
-	Content string `json:"content,omitempty"`
+	ContentHash string `json:"contentHash,omitempty"`
 }
 
 // TarballDigest is what a tarball had in it when an Instance used it first.
 type TarballDigest struct {
-	// SpecHash is the SHA-256, in 64 hexadecimal digits, of the crdTarball as it was resolved and of the version that it is
-	// for. With another one, the tarball is used for the first time again.
+	// SpecHash is the SHA-256, in 64 hexadecimal digits, of the crdTarball and of the version that it is for: of the Instance's
+	// own crdTarball with its templates and the name of the OperatorVersion, of another as it was resolved. With another
+	// SpecHash, the tarball is used for the first time again.
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
 	SpecHash string `json:"specHash"`
 	// Digest of the tarball, `sha256:` and 64 hexadecimal digits. Other content is refused.
@@ -107,9 +108,9 @@ type InstallationStatus struct {
 	// Existing is how many objects were there, and are not kudo's.
 	// +optional
 	Existing int32 `json:"existing"`
-	// Wrong is how many objects are missing or not as they should be.
+	// Mismatched is how many objects are missing or not as they should be.
 	// +optional
-	Wrong int32 `json:"wrong"`
+	Mismatched int32 `json:"mismatched"`
 	// CRDTarball is the digest of the Instance's tarball when it was used first.
 	// +optional
 	CRDTarball *TarballDigest `json:"crdTarball,omitempty"`
@@ -120,10 +121,10 @@ type InstallationStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Take puts an inventory into the status, and counts it.
-func (s *InstallationStatus) Take(held []HeldResource) {
+// SetInventory puts an inventory into the status, and counts it.
+func (s *InstallationStatus) SetInventory(held []HeldResource) {
 	s.Resources = held
-	s.Created, s.Shared, s.Existing, s.Wrong = 0, 0, 0, 0
+	s.Created, s.Shared, s.Existing, s.Mismatched = 0, 0, 0, 0
 	for _, r := range held {
 		switch r.State {
 		case HoldCreated:
@@ -133,7 +134,7 @@ func (s *InstallationStatus) Take(held []HeldResource) {
 		case HoldExisting:
 			s.Existing++
 		case HoldMissing, HoldMismatch:
-			s.Wrong++
+			s.Mismatched++
 		}
 	}
 }
@@ -143,13 +144,13 @@ func (s *InstallationStatus) Take(held []HeldResource) {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=kin,categories=kudo
-// +kubebuilder:printcolumn:name="For",type=string,JSONPath=`.spec.for.kind`
-// +kubebuilder:printcolumn:name="Namespace",type=string,JSONPath=`.spec.for.namespace`
-// +kubebuilder:printcolumn:name="Name",type=string,JSONPath=`.spec.for.name`,priority=1
+// +kubebuilder:printcolumn:name="Subject",type=string,JSONPath=`.spec.subject.kind`
+// +kubebuilder:printcolumn:name="Namespace",type=string,JSONPath=`.spec.subject.namespace`
+// +kubebuilder:printcolumn:name="Name",type=string,JSONPath=`.spec.subject.name`,priority=1
 // +kubebuilder:printcolumn:name="Created",type=integer,JSONPath=`.status.created`
 // +kubebuilder:printcolumn:name="Shared",type=integer,JSONPath=`.status.shared`
 // +kubebuilder:printcolumn:name="Existing",type=integer,JSONPath=`.status.existing`
-// +kubebuilder:printcolumn:name="Wrong",type=integer,JSONPath=`.status.wrong`
+// +kubebuilder:printcolumn:name="Mismatched",type=integer,JSONPath=`.status.mismatched`
 // +kubebuilder:printcolumn:name="Released",type=string,JSONPath=`.status.conditions[?(@.type=="Released")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Installation struct {
@@ -174,9 +175,20 @@ type InstallationList struct {
 // maxName is the longest name of an object, in bytes (RFC 1123 subdomain).
 const maxName = 253
 
-// OwnedBy tells whether an owner is of a kind of kudo's; other groups have kinds of the same name, too.
+// OwnedBy reports whether an owner is of a kind of kudo's; other groups have kinds of the same name, too.
 func OwnedBy(owner metav1.OwnerReference, kind string) bool {
 	return owner.Kind == kind && strings.HasPrefix(owner.APIVersion, GroupVersion.Group+"/")
+}
+
+// OwningInstallations returns the names of the Installations among an object's owners.
+func OwningInstallations(obj metav1.Object) []string {
+	var out []string
+	for _, owner := range obj.GetOwnerReferences() {
+		if OwnedBy(owner, "Installation") {
+			out = append(out, owner.Name)
+		}
+	}
+	return out
 }
 
 // InstallationName is `<namespace>-<name>-<8 hex digits of the uid's hash>`, cut where it would be too long.

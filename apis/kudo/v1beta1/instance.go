@@ -1,6 +1,9 @@
 package v1beta1
 
 import (
+	"cmp"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,16 +23,16 @@ const (
 	InProgress ExecutionStatus = "IN_PROGRESS"
 	// TransientError has met an error that retrying may cure.
 	TransientError ExecutionStatus = "ERROR"
-	// FatalError has failed for good.
+	// FatalError has failed permanently.
 	FatalError ExecutionStatus = "FATAL_ERROR"
 	// Complete is done.
 	Complete ExecutionStatus = "COMPLETE"
 )
 
-// IsTerminal tells whether the state is final for this run.
+// IsTerminal reports whether the state is final for this run.
 func (s ExecutionStatus) IsTerminal() bool { return s == Complete || s == FatalError }
 
-// IsRunning tells whether the state is between the start and the end of a run.
+// IsRunning reports whether the state is between the start and the end of a run.
 func (s ExecutionStatus) IsRunning() bool {
 	return s == InProgress || s == Pending || s == TransientError
 }
@@ -140,7 +143,7 @@ type AggregatedStatus struct {
 	// Status of the plan that runs, else of the last one that ran.
 	// +optional
 	Status ExecutionStatus `json:"status,omitempty"`
-	// ActivePlanName is the plan that runs; empty at rest.
+	// ActivePlanName is the plan that runs; empty while idle.
 	// +optional
 	ActivePlanName string `json:"activePlanName,omitempty"`
 	// Message says what is waited for, or what failed.
@@ -265,9 +268,9 @@ type Baseline struct {
 	// Parameters maps each parameter of spec to a keyed digest of the value that was acted upon.
 	// +optional
 	Parameters map[string]string `json:"parameters,omitempty"`
-	// Fixed holds the defaults of immutable parameters that spec left out when the Instance was created.
+	// ImmutableDefaults holds the defaults of immutable parameters that spec left out when the Instance was created.
 	// +optional
-	Fixed map[string]string `json:"fixed,omitempty"`
+	ImmutableDefaults map[string]string `json:"immutableDefaults,omitempty"`
 	// PlanName is the last planExecution.planName without a uid that was acted upon.
 	// +optional
 	PlanName string `json:"planName,omitempty"`
@@ -281,12 +284,15 @@ type Baseline struct {
 	// Snapshot names the ControllerRevision that holds the OperatorVersion of the newest run.
 	// +optional
 	Snapshot string `json:"snapshot,omitempty"`
-	// Content is a digest of what Snapshot holds, behind the id of the key that it is sealed with.
+	// ContentHash is a digest of what Snapshot holds, behind the id of the key that it is sealed with.
 	// +optional
-	Content string `json:"content,omitempty"`
+	ContentHash string `json:"contentHash,omitempty"`
 	// Suspended is whether the newest run was started with spec.suspend.
 	// +optional
 	Suspended bool `json:"suspended,omitempty"`
+	// RunAs is `<namespace>/<name>` of the ServiceAccount that the newest run writes with.
+	// +optional
+	RunAs string `json:"runAs,omitempty"`
 	// Sensitive is set if an earlier version of kudo has kept sensitive values in the Secret <name>-kudo-parameters, which is
 	// to be deleted.
 	// +optional
@@ -307,19 +313,19 @@ type ResourceStatus struct {
 	// Name of the object.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// UID of the object; empty while it is yet to be written.
+	// UID of the object; empty while it is not written yet.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 	// Hash of the object as it was rendered.
 	// +optional
 	Hash string `json:"hash,omitempty"`
-	// Version is the generation of the object after it was written, or its resourceVersion for kinds without one.
+	// ObservedVersion is the generation of the object after it was written, or its resourceVersion for kinds without one.
 	// +optional
-	Version string `json:"version,omitempty"`
-	// Fields is a digest of the fields that the Instance owned of the object after it was written. When it owns others,
-	// somebody has changed some: see the condition Drifted.
+	ObservedVersion string `json:"observedVersion,omitempty"`
+	// FieldsHash is a digest of the fields that the Instance owned of the object after it was written. When it owns others,
+	// another client has changed some: see the condition Drifted.
 	// +optional
-	Fields string `json:"fields,omitempty"`
+	FieldsHash string `json:"fieldsHash,omitempty"`
 	// Status is what a Config or an explore webhook takes from the object's status, at most 1 KiB of JSON.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -358,7 +364,7 @@ func (i *Instance) OperatorVersionKey() types.NamespacedName {
 	return key
 }
 
-// Uses tells whether the Instance runs an OperatorVersion, or is about to.
+// Uses reports whether the Instance runs an OperatorVersion, or is about to.
 func (i *Instance) Uses(version types.NamespacedName) bool {
 	base := i.Status.Baseline
 	return i.OperatorVersionKey() == version || base != nil && base.OperatorVersion == version.String()
@@ -370,4 +376,18 @@ type InstanceList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []Instance `json:"items"`
+}
+
+// UsersOf returns the names of the listed Instances that use an OperatorVersion, sorted by namespace and name.
+func (l *InstanceList) UsersOf(version types.NamespacedName) []types.NamespacedName {
+	var users []types.NamespacedName
+	for n := range l.Items {
+		if i := &l.Items[n]; i.Uses(version) {
+			users = append(users, types.NamespacedName{Namespace: i.Namespace, Name: i.Name})
+		}
+	}
+	slices.SortFunc(users, func(a, b types.NamespacedName) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return users
 }

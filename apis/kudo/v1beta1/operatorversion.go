@@ -247,19 +247,29 @@ type Parameter struct {
 	// Enum lists the values that are allowed.
 	// +optional
 	Enum *[]string `json:"enum,omitempty"`
+	// Pattern is a regular expression (RE2) that the whole value must match. It is for type string, and for values of at
+	// most 4096 bytes. An empty value needs none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Pattern string `json:"pattern,omitempty"`
+	// MaxLines is how many lines the value may have, for type string; 1 takes line breaks out of templates. A line break at
+	// the end begins no line.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MaxLines *int32 `json:"maxLines,omitempty"`
 	// Sensitive values, such as passwords, are not printed in messages and not kept in clear in the history. Give them by
 	// parametersFrom: in parameters of the Instance, everybody who may read it sees them.
 	// +optional
 	Sensitive bool `json:"sensitive,omitempty"`
 }
 
-// IsRequired tells whether the parameter needs a value.
+// IsRequired reports whether the parameter needs a value.
 func (p Parameter) IsRequired() bool { return p.Required != nil && *p.Required }
 
-// IsImmutable tells whether the parameter is fixed at creation.
+// IsImmutable reports whether the parameter is fixed at creation.
 func (p Parameter) IsImmutable() bool { return p.Immutable != nil && *p.Immutable }
 
-// HasDefault tells whether the parameter has a default.
+// HasDefault reports whether the parameter has a default.
 func (p Parameter) HasDefault() bool { return p.Default != nil }
 
 // OperatorVersionStatus is the state of the install plan. Without one there is no state.
@@ -282,9 +292,9 @@ type OperatorVersionStatus struct {
 	// Revision is the number of the newest run of the install plan.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
-	// Inputs is a hash of the install plan's name and parameters that the newest run was started with.
+	// InputsHash is a hash of the install plan's name and parameters that the newest run was started with.
 	// +optional
-	Inputs string `json:"inputs,omitempty"`
+	InputsHash string `json:"inputsHash,omitempty"`
 	// Installation names the Installation that holds the objects.
 	// +optional
 	Installation string `json:"installation,omitempty"`
@@ -316,7 +326,7 @@ type OperatorVersion struct {
 	Status OperatorVersionStatus `json:"status,omitempty"`
 }
 
-// Installed tells whether Instances may use what the OperatorVersion installs: its install plan has succeeded, or it has
+// Installed reports whether Instances may use what the OperatorVersion installs: its install plan has succeeded, or it has
 // none.
 func (o *OperatorVersion) Installed() bool {
 	return o.Spec.InstallPlan == "" || meta.IsStatusConditionTrue(o.Status.Conditions, InstalledCondition)

@@ -106,7 +106,7 @@ func readJSON(t *testing.T, path string, v any) {
 	}
 }
 
-// running tells whether a process is there and is no zombie: in a container
+// running reports whether a process is there and is no zombie: in a container
 // nobody may reap those whose parent has ended.
 func running(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {

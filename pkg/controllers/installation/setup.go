@@ -11,27 +11,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
-	"kudo.dev/kudo/pkg/controllers/changes"
-	"kudo.dev/kudo/pkg/controllers/requeue"
+	"kudo.dev/kudo/pkg/controllers/loop"
 )
 
-// lookAgain is how long it takes to notice what no watch tells, like custom resources that go.
-const lookAgain = 5 * time.Second
+// pollInterval is the time after which an Installation that waits is reconciled again: no watch shows that the last custom
+// resource was deleted.
+const pollInterval = 5 * time.Second
 
 // SetupWithManager starts the controller with the manager.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, seen changes.Changes, workers int) error {
-	r.queue = requeue.New()
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, seen loop.Changes, workers int) error {
+	reconciler := loop.New(loop.Options[*v1beta1.Installation]{Client: r.Client, Reader: r.Reader, Events: r.Events, Act: r.reconcile})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("installation").
 		For(&v1beta1.Installation{}).
 		Watches(&v1beta1.OperatorVersion{}, handler.EnqueueRequestsFromMapFunc(r.holdersOf)).
 		Watches(&v1beta1.Instance{}, handler.EnqueueRequestsFromMapFunc(r.usedBy)).
-		WatchesRawSource(source.TypedChannel[*unstructured.Unstructured, reconcile.Request](seen, handler.TypedEnqueueRequestsFromMapFunc(owners), source.WithBufferSize[*unstructured.Unstructured, reconcile.Request](changes.Buffer))).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: requeue.Limiter()}).
-		Complete(r)
+		WatchesRawSource(seen.Source(handler.TypedEnqueueRequestsFromMapFunc(installationsOwning))).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: loop.Limiter()}).
+		Complete(reconciler)
 }
 
 // holdersOf maps an OperatorVersion to its Installation.
@@ -43,7 +42,7 @@ func (r *Reconciler) holdersOf(_ context.Context, o client.Object) []reconcile.R
 func (r *Reconciler) usedBy(ctx context.Context, o client.Object) []reconcile.Request {
 	out := request(v1beta1.InstallationName(o.GetNamespace(), o.GetName(), o.GetUID()))
 	list := &v1beta1.InstallationList{}
-	if err := r.Client.List(ctx, list, changes.AsIs); err != nil {
+	if err := r.Client.List(ctx, list, loop.CacheOnlyRead); err != nil {
 		return out
 	}
 	for i := range list.Items {
@@ -54,10 +53,10 @@ func (r *Reconciler) usedBy(ctx context.Context, o client.Object) []reconcile.Re
 	return out
 }
 
-// owners maps an object to the Installations that hold it.
-func owners(_ context.Context, o *unstructured.Unstructured) []reconcile.Request {
+// installationsOwning maps an object to the Installations that hold it.
+func installationsOwning(_ context.Context, o *unstructured.Unstructured) []reconcile.Request {
 	var out []reconcile.Request
-	for _, name := range changes.Holders(o) {
+	for _, name := range v1beta1.OwningInstallations(o) {
 		out = append(out, request(name)...)
 	}
 	return out

@@ -17,16 +17,16 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/conditions"
-	"kudo.dev/kudo/pkg/controllers/tarball"
-	"kudo.dev/kudo/pkg/crds"
+	"kudo.dev/kudo/pkg/crdtarball"
+	"kudo.dev/kudo/pkg/crdtarball/fetch"
 	"kudo.dev/kudo/pkg/share"
 	"kudo.dev/kudo/plans"
 )
 
-// definitions sees to it that the CustomResourceDefinitions of the Instance are installed before a plan starts. It
-// returns what the plan waits for; empty if nothing. A retry after an error comes with the pass's back-off.
-func (p *pass) definitions(ctx context.Context) (waits string, err error) {
-	wanted, err := p.Tarballs.Of(p.instance, p.instance.OperatorVersionKey().Namespace, p.live.Spec)
+// ensureCRDs installs the CustomResourceDefinitions of the Instance before a plan starts. It
+// returns what the plan waits for; empty if nothing. A retry after an error comes with the back-off of the reconcile.
+func (a *action) ensureCRDs(ctx context.Context) (waits string, err error) {
+	wanted, err := a.Tarballs.Resolve(a.Next, a.Next.OperatorVersionKey().Namespace, a.content.Spec)
 	if err != nil {
 		return "", err
 	}
@@ -34,54 +34,54 @@ func (p *pass) definitions(ctx context.Context) (waits string, err error) {
 		return "", nil
 	}
 	revision := int64(0)
-	if base := p.instance.Status.Baseline; base != nil {
+	if base := a.Next.Status.Baseline; base != nil {
 		revision = base.Revision
 	}
-	key := client.ObjectKeyFromObject(p.instance)
-	run := fmt.Sprintf("%s/%d/%d", p.instance.UID, p.instance.Generation, revision)
-	if wanted.Digest, err = p.rememberedDigest(ctx, wanted); err != nil {
+	key := client.ObjectKeyFromObject(a.Next)
+	run := fmt.Sprintf("%s/%d/%d", a.Next.UID, a.Next.Generation, revision)
+	if wanted.Digest, err = a.rememberedDigest(ctx, wanted); err != nil {
 		return "", err
 	}
-	resolved, progress, err := p.Tarballs.Get(key, run, wanted)
+	resolved, progress, err := a.Tarballs.Poll(key, run, wanted)
 	switch {
 	case err != nil:
-		p.transient = true // nothing tells when a folder can be written again
-		p.tarballFailed(err)
+		a.result.Transient = true // nothing tells when a folder can be written again
+		a.reportFetchError(err)
 		return fmt.Sprintf("waits for its CRDs: %s", err), nil
 	case resolved == nil:
-		return p.downloading(wanted, progress), nil
+		return a.reportDownload(wanted, progress), nil
 	}
-	before := p.crdStatus().CRDs
-	p.fetched(resolved)
+	before := a.crdStatus().CRDs
+	a.reportFetched(resolved)
 	objs := resolved.Objects()
 	digest := &v1beta1.TarballDigest{SpecHash: wanted.SpecHash, Digest: resolved.Digest}
-	if waits, err = p.define(ctx, objs, digest, wanted.Tarball.CRDUpdatePolicy == v1beta1.UpdateIfSafe); waits != "" || err != nil {
-		p.instance.Status.CRDs.CRDs = before // what runs needs these, until a version that needs others can run
+	if waits, err = a.installCRDs(ctx, objs, digest, wanted.Tarball.CRDUpdatePolicy == v1beta1.UpdateIfSafe); waits != "" || err != nil {
+		a.Next.Status.CRDs.CRDs = before // what runs needs these, until a version that needs others can run
 		return waits, err
 	}
-	if crds := p.instance.Status.CRDs; crds != nil {
+	if crds := a.Next.Status.CRDs; crds != nil {
 		crds.Download = nil
 	}
 	return "", nil
 }
 
 // rememberedDigest returns the digest of the tarball when the Instance used it first, or "" if it has not.
-func (p *pass) rememberedDigest(ctx context.Context, wanted tarball.Wanted) (string, error) {
+func (a *action) rememberedDigest(ctx context.Context, wanted fetch.Wanted) (string, error) {
 	holder := &v1beta1.Installation{}
-	name := v1beta1.InstallationName(p.instance.Namespace, p.instance.Name, p.instance.UID)
-	if err := p.Client.Get(ctx, types.NamespacedName{Name: name}, holder); err != nil {
+	name := v1beta1.InstallationName(a.Next.Namespace, a.Next.Name, a.Next.UID)
+	if err := a.Client.Get(ctx, types.NamespacedName{Name: name}, holder); err != nil {
 		return "", client.IgnoreNotFound(err)
 	}
-	if known := holder.Status.CRDTarball; known != nil && known.SpecHash == wanted.SpecHash && holder.Spec.For.UID == p.instance.UID {
+	if known := holder.Status.CRDTarball; known != nil && known.SpecHash == wanted.SpecHash && holder.Spec.Subject.UID == a.Next.UID {
 		return known.Digest, nil
 	}
 	return "", nil
 }
 
-// downloading shows a fetch that is under way.
-func (p *pass) downloading(wanted tarball.Wanted, progress crds.Progress) string {
-	url := crds.Display(wanted.Source.Identity())
-	status := p.crdStatus()
+// reportDownload shows a fetch that is under way.
+func (a *action) reportDownload(wanted fetch.Wanted, progress crdtarball.Progress) string {
+	url := crdtarball.Display(wanted.Source.Identity())
+	status := a.crdStatus()
 	status.Download = &v1beta1.CRDDownloadStatus{Attempt: int32(max(progress.Attempt, 1)), Bytes: progress.Bytes, TotalBytes: progress.Total}
 	text := fmt.Sprintf("waits for its CRDs: downloads %s, attempt %d", url, max(progress.Attempt, 1))
 	if progress.Last != nil {
@@ -90,95 +90,95 @@ func (p *pass) downloading(wanted tarball.Wanted, progress crds.Progress) string
 	return text
 }
 
-func (p *pass) crdStatus() *v1beta1.CRDTarballStatus {
-	if p.instance.Status.CRDs == nil {
-		p.instance.Status.CRDs = &v1beta1.CRDTarballStatus{}
+func (a *action) crdStatus() *v1beta1.CRDTarballStatus {
+	if a.Next.Status.CRDs == nil {
+		a.Next.Status.CRDs = &v1beta1.CRDTarballStatus{}
 	}
-	return p.instance.Status.CRDs
+	return a.Next.Status.CRDs
 }
 
-// fetched puts into the status which tarball is used, and tells when it is another one.
-func (p *pass) fetched(r *crds.Resolved) {
-	status := p.crdStatus()
+// reportFetched puts into the status which tarball is used, and tells when it is another one.
+func (a *action) reportFetched(r *crdtarball.Resolved) {
+	status := a.crdStatus()
 	at := metav1.NewTime(r.CachedAt).Rfc3339Copy()
 	next := &v1beta1.CRDTarballStatus{URL: r.URL, Digest: r.Digest, CachedAt: &at, CRDs: slices.Clone(r.Names)}
 	if r.Stale != nil {
 		next.Stale, next.StaleReason = true, r.Stale.Error()
 	}
 	if r.Fetched && status.Digest != next.Digest {
-		p.event(corev1.EventTypeNormal, v1beta1.EventCRDsFetched, "Fetched %s (%s)", r.URL, r.Digest)
+		a.Event(corev1.EventTypeNormal, v1beta1.EventCRDsFetched, "Fetched %s (%s)", r.URL, r.Digest)
 	}
 	if next.Stale && !status.Stale {
-		p.warn(v1beta1.EventCRDsStale, "%s cannot be asked for a newer tarball, and the one fetched at %s is used: %s", r.URL, at.Format("2006-01-02T15:04:05Z07:00"), r.Stale)
+		a.Warn(v1beta1.EventCRDsStale, "%s cannot be asked for a newer tarball, and the one fetched at %s is used: %s", r.URL, at.Format("2006-01-02T15:04:05Z07:00"), r.Stale)
 	}
-	p.instance.Status.CRDs = next
+	a.Next.Status.CRDs = next
 }
 
-// tarballFailed tells why a tarball could not be had, once for each reason.
-func (p *pass) tarballFailed(err error) {
-	if status := p.instance.Status.CRDs; status != nil {
+// reportFetchError tells why a tarball could not be had, once for each reason.
+func (a *action) reportFetchError(err error) {
+	if status := a.Next.Status.CRDs; status != nil {
 		status.Download = nil
 	}
-	before := meta.FindStatusCondition(p.written.Status.Conditions, v1beta1.CRDsReadyCondition)
+	before := meta.FindStatusCondition(a.Committed.Status.Conditions, v1beta1.CRDsReadyCondition)
 	if before == nil || before.Message != fmt.Sprintf("waits for its CRDs: %s", err) {
-		p.warn(v1beta1.EventCRDsRefused, "%s", err)
+		a.Warn(v1beta1.EventCRDsNotInstalled, "%s", err)
 	}
 }
 
-// define installs definitions through an Installation of the Instance, and shares them with whoever wants the same. The
+// installCRDs installs definitions through an Installation of the Instance, and shares them with whoever wants the same. The
 // Installation remembers the digest of their tarball before the first of them is written.
-func (p *pass) define(ctx context.Context, objs []*unstructured.Unstructured, digest *v1beta1.TarballDigest, safe bool) (waits string, err error) {
-	holder, err := p.holder(ctx)
+func (a *action) installCRDs(ctx context.Context, objs []*unstructured.Unstructured, digest *v1beta1.TarballDigest, safe bool) (waits string, err error) {
+	holder, err := a.ensureInstallation(ctx)
 	if err != nil {
 		return "", err
 	}
 	// Another replica, or a fetch that was begun before the first use, may have come in between.
 	if known := holder.Status.CRDTarball; known != nil && known.SpecHash == digest.SpecHash && known.Digest != digest.Digest {
-		p.Tarballs.Forget(client.ObjectKeyFromObject(p.instance))
-		p.transient = true
+		a.Tarballs.Forget(client.ObjectKeyFromObject(a.Next))
+		a.result.Transient = true
 		return fmt.Sprintf("waits for its CRDs: the tarball's content has digest %s, not %s, which it had when it was used first", digest.Digest, known.Digest), nil
 	}
 	held := share.Inventory(holder.DeepCopy().Status.Resources)
-	session := p.Share.Session(holder, share.Policy{Tarball: true, SafeCRDs: safe}, held)
+	session := a.Share.Session(holder, share.Policy{Tarball: true, SafeCRDs: safe}, held)
 	if refused := session.Check(ctx, objs); refused != nil {
-		return p.unheld(refused), nil
+		return a.blockedCRD(refused), nil
 	}
 	for _, obj := range objs {
 		if id := apply.IDOf(obj); held.Find(id) < 0 {
-			r := share.Held(apply.Change{ID: id}, holder)
+			r := share.HeldResourceFor(apply.Change{ID: id}, holder)
 			r.State = v1beta1.HoldPending
 			held = append(held, r)
 		}
 	}
-	if holder, err = p.keep(ctx, holder, held, digest); err != nil {
+	if holder, err = a.writeInstallation(ctx, holder, held, digest); err != nil {
 		return "", err
 	}
 	held = holder.DeepCopy().Status.Resources
 	changes := session.Join(ctx, objs)
 	for _, change := range changes {
 		if change.Record.UID != "" {
-			held[held.Find(change.ID)] = share.Held(change, holder)
+			held[held.Find(change.ID)] = share.HeldResourceFor(change, holder)
 		}
 	}
-	if _, err := p.keep(ctx, holder, held, digest); err != nil {
-		return "", session.Orphaned(ctx, held, err)
+	if _, err := a.writeInstallation(ctx, holder, held, digest); err != nil {
+		return "", session.ReleaseOrphans(ctx, held, err)
 	}
 	for _, change := range changes {
 		if change.Err != nil {
-			return p.unheld(changes), nil
+			return a.blockedCRD(changes), nil
 		}
 	}
 	return "", nil
 }
 
-// unheld says what keeps a definition from being installed. What may pass is tried again; a mismatch waits for somebody
-// to mend it, and is tried again less often.
-func (p *pass) unheld(changes apply.ChangeSet) string {
-	p.transient = true
+// blockedCRD says what keeps a definition from being installed. A transient error is tried again; a mismatch waits for a user
+// who mends it, and is tried again less often.
+func (a *action) blockedCRD(changes apply.ChangeSet) string {
+	a.result.Transient = true
 	if err := changes.Err(); err != nil {
 		var mismatch *share.MismatchError
 		if errors.As(err, &mismatch) {
-			p.tarballFailed(err)
+			a.reportFetchError(err)
 		}
 		return "waits for its CRDs: " + err.Error()
 	}
@@ -190,14 +190,14 @@ func (p *pass) unheld(changes apply.ChangeSet) string {
 	return ""
 }
 
-// holder returns the Installation of the Instance. It needs no finalizer on the Instance: the Installation notices when
+// ensureInstallation returns the Installation of the Instance. It needs no finalizer on the Instance: the Installation notices when
 // its Instance is gone, and then waits for the custom resources to go, which the garbage collector takes after it.
-func (p *pass) holder(ctx context.Context) (*v1beta1.Installation, error) {
+func (a *action) ensureInstallation(ctx context.Context) (*v1beta1.Installation, error) {
 	holder := &v1beta1.Installation{}
-	name := v1beta1.InstallationName(p.instance.Namespace, p.instance.Name, p.instance.UID)
-	err := p.Client.Get(ctx, types.NamespacedName{Name: name}, holder)
-	if err == nil && holder.Spec.For.UID != p.instance.UID { // the name holds a part of a hash only
-		return nil, fmt.Errorf("the Installation %s is of %s %s/%s: another Instance has the same name for it; create this Instance again", name, holder.Spec.For.Kind, holder.Spec.For.Namespace, holder.Spec.For.Name)
+	name := v1beta1.InstallationName(a.Next.Namespace, a.Next.Name, a.Next.UID)
+	err := a.Client.Get(ctx, types.NamespacedName{Name: name}, holder)
+	if err == nil && holder.Spec.Subject.UID != a.Next.UID { // the name holds a part of a hash only
+		return nil, fmt.Errorf("the Installation %s is of %s %s/%s: another Instance has the same name for it; create this Instance again", name, holder.Spec.Subject.Kind, holder.Spec.Subject.Namespace, holder.Spec.Subject.Name)
 	}
 	if err == nil || !apierrors.IsNotFound(err) {
 		return holder, err
@@ -205,88 +205,86 @@ func (p *pass) holder(ctx context.Context) (*v1beta1.Installation, error) {
 	holder = &v1beta1.Installation{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Finalizers: []string{v1beta1.InstallationFinalizer}, Labels: map[string]string{v1beta1.HeritageLabel: v1beta1.Heritage},
 	}}
-	holder.Spec.For = v1beta1.InstallationSubject{Kind: "Instance", Namespace: p.instance.Namespace, Name: p.instance.Name, UID: p.instance.UID}
-	return holder, p.Client.Create(ctx, holder)
+	holder.Spec.Subject = v1beta1.InstallationSubject{Kind: "Instance", Namespace: a.Next.Namespace, Name: a.Next.Name, UID: a.Next.UID}
+	return holder, a.Client.Create(ctx, holder)
 }
 
-// keep writes the inventory of an Installation and the digest of its tarball, if they have changed.
-func (p *pass) keep(ctx context.Context, holder *v1beta1.Installation, held share.Inventory, digest *v1beta1.TarballDigest) (*v1beta1.Installation, error) {
+// writeInstallation writes the inventory of an Installation and the digest of its tarball, if they have changed.
+func (a *action) writeInstallation(ctx context.Context, holder *v1beta1.Installation, held share.Inventory, digest *v1beta1.TarballDigest) (*v1beta1.Installation, error) {
 	next := holder.DeepCopy()
-	next.Status.Take(held)
+	next.Status.SetInventory(held)
 	next.Status.CRDTarball = digest
-	return next, share.Commit(ctx, p.Client, holder, next)
+	return next, share.Commit(ctx, a.Client, holder, next)
 }
 
-// dropped lets go of definitions that the tarball of the Instance's version does not hold any more, after an upgrade.
-func (p *pass) dropped(ctx context.Context) error {
-	name := v1beta1.InstallationName(p.instance.Namespace, p.instance.Name, p.instance.UID)
+// releaseDroppedCRDs releases definitions that the tarball of the Instance's version does not hold any more, after an upgrade.
+func (a *action) releaseDroppedCRDs(ctx context.Context) error {
+	name := v1beta1.InstallationName(a.Next.Namespace, a.Next.Name, a.Next.UID)
 	holder := &v1beta1.Installation{}
-	if err := p.Client.Get(ctx, types.NamespacedName{Name: name}, holder); err != nil {
+	if err := a.Client.Get(ctx, types.NamespacedName{Name: name}, holder); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	var wanted []string
-	if crds := p.instance.Status.CRDs; crds != nil {
+	if crds := a.Next.Status.CRDs; crds != nil {
 		wanted = crds.CRDs
 	}
-	session := p.Share.Session(holder, share.Policy{}, holder.Status.Resources)
+	session := a.Share.Session(holder, share.Policy{}, holder.Status.Resources)
 	held := slices.DeleteFunc(slices.Clone(share.Inventory(holder.Status.Resources)), func(r v1beta1.HeldResource) bool {
 		return !slices.Contains(wanted, r.Name) && session.Leave(ctx, r, false).Gone
 	})
-	_, err := p.keep(ctx, holder, held, holder.Status.CRDTarball)
+	_, err := a.writeInstallation(ctx, holder, held, holder.Status.CRDTarball)
 	return err
 }
 
-// settled tells whether the Instance has arrived at its version: the newest run of a plan that brings it there is complete.
-func (p *pass) settled() bool {
+// hasArrived reports whether the Instance has arrived at its version: the newest run of a plan that brings it there is complete.
+func (a *action) hasArrived() bool {
 	newest := v1beta1.PlanStatus{}
-	for plan, st := range p.instance.Status.PlanStatus {
-		if plans.Shapes(plan) && st.Revision > newest.Revision {
+	for plan, st := range a.Next.Status.PlanStatus {
+		if plans.AppliesSpec(plan) && st.Revision > newest.Revision {
 			newest = st
 		}
 	}
 	return newest.Status == v1beta1.Complete
 }
 
-// restore installs definitions again that somebody has deleted, at rest.
-func (p *pass) restore(ctx context.Context) error {
-	if running, _ := p.running(); running != "" || p.instance.Status.CRDs == nil || p.live == nil || p.waited() {
+// restoreCRDs installs definitions again that another client has deleted while idle.
+func (a *action) restoreCRDs(ctx context.Context) error {
+	if running, _ := a.activePlan(); running != "" || a.Next.Status.CRDs == nil || a.content == nil || a.wasPending() {
 		return nil
 	}
 	holder := &v1beta1.Installation{}
-	name := v1beta1.InstallationName(p.instance.Namespace, p.instance.Name, p.instance.UID)
-	if err := p.Client.Get(ctx, types.NamespacedName{Name: name}, holder); err != nil {
+	name := v1beta1.InstallationName(a.Next.Namespace, a.Next.Name, a.Next.UID)
+	if err := a.Client.Get(ctx, types.NamespacedName{Name: name}, holder); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	for _, r := range holder.Status.Resources {
 		if r.State == v1beta1.HoldExisting || r.UID == "" {
 			continue
 		}
-		if !slices.Contains(p.instance.Status.CRDs.CRDs, r.Name) { // left of the version before, which may still run
-			if !p.settled() {
+		if !slices.Contains(a.Next.Status.CRDs.CRDs, r.Name) { // left of the version before, which may still run
+			if !a.hasArrived() {
 				continue
 			}
-			return p.dropped(ctx)
+			return a.releaseDroppedCRDs(ctx)
 		}
-		live, known, err := p.Share.Seen(ctx, r)
+		live, known, err := a.Share.Observe(ctx, r)
 		if err != nil {
 			return err
 		}
 		if known && live == nil {
-			p.warn(v1beta1.EventRestoring, "%s, which was deleted, is installed again", share.IDOf(r))
-			_, err := p.definitions(ctx)
+			a.Warn(v1beta1.EventRestoreStarted, "%s, which was deleted, is installed again", share.IDOf(r))
+			_, err := a.ensureCRDs(ctx)
 			return err
 		}
 	}
 	return nil
 }
 
-// pendingCRDs shows that a plan waits for its CRDs.
-func (p *pass) pendingCRDs(ctx context.Context, plan, message string) (bool, error) {
-	crds := p.instance.Status.CRDs.DeepCopy()
-	transient := p.transient
-	p.pend(plan, v1beta1.ReasonWaitingForCRDs, message)
-	p.instance.Status.CRDs, p.transient = crds, transient
-	conditions.CRDs(p.instance, message)
-	p.result.RequeueAfter = 0
-	return true, p.commit(ctx)
+// waitForCRDs shows that a plan waits for its CRDs.
+func (a *action) waitForCRDs(plan, message string) {
+	crds := a.Next.Status.CRDs.DeepCopy()
+	a.setPending(plan, v1beta1.ReasonWaitingForCRDs, message)
+	a.Next.Status.CRDs = crds
+	conditions.SetCRDsReady(a.Next, message)
+	a.result.RequeueAfter = 0
 }

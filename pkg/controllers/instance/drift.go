@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/pkg/apply"
@@ -11,49 +12,53 @@ import (
 	"kudo.dev/kudo/pkg/runner"
 )
 
-// drifted is what was found out of an object that somebody has changed, while the fields that the Instance owns of it stay
+// objectDrift is what was found out of an object that another client has changed, while the fields that the Instance owns of it stay
 // those of the digest.
-type drifted struct {
+type objectDrift struct {
 	digest string
 	// drift is nil if what was changed is left to others.
 	drift *apply.Drift
 }
 
-// drift says in a condition which objects others have changed since a run wrote them. It costs no request until one is:
+// checkDrift says in a condition which objects others have changed since a run wrote them. It costs no request until one is:
 // the mirror tells, and each change is looked at once, however often it is made.
-func (p *pass) drift(ctx context.Context, inventory runner.Inventory) {
-	key := client.ObjectKeyFromObject(p.instance)
+func (a *action) checkDrift(ctx context.Context, inventory runner.Inventory) {
+	key := client.ObjectKeyFromObject(a.Next)
 	manager := runner.Manager(key.Namespace, key.Name)
-	found, _ := p.drifts.Load(key)
-	before, _ := found.(map[apply.ID]drifted)
-	now, partial := map[apply.ID]drifted{}, false
+	found, _ := a.drifts.Load(key)
+	before, _ := found.(map[apply.ID]objectDrift)
+	now, partial := map[apply.ID]objectDrift{}, false
 	var out []string
 	for id, record := range inventory {
-		digest, known := p.Mirror.Digest(id, manager)
+		digest, known := a.Mirror.Digest(id, manager)
 		partial = partial || !known
 		if record.Fields == "" || digest == "" || digest == record.Fields {
 			continue
 		}
 		look, again := before[id]
 		if !again || look.digest != digest {
-			drift, err := p.Runner.Drift(ctx, p.instance, id, record)
-			if err != nil {
-				p.transient, partial = true, true
+			drift, err := a.Runner.Drift(ctx, a.serviceAccount, a.Next, id, record)
+			if apierrors.IsForbidden(err) { // the condition names only what the account may read
+				partial = true
 				continue
 			}
-			look = drifted{digest, drift}
+			if err != nil {
+				a.result.Transient, partial = true, true
+				continue
+			}
+			look = objectDrift{digest, drift}
 		}
 		now[id] = look
 		if look.drift != nil {
 			out = append(out, look.drift.String())
 		}
 	}
-	if p.drifts.Delete(key); len(now) > 0 {
-		p.drifts.Store(key, now)
+	if a.drifts.Delete(key); len(now) > 0 {
+		a.drifts.Store(key, now)
 	}
 	if partial && len(out) == 0 {
 		return // what was said stays: it is not known that it is over
 	}
 	slices.Sort(out)
-	conditions.Drifted(p.instance, out)
+	conditions.SetDrifted(a.Next, out)
 }

@@ -5,30 +5,22 @@ package instance
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
-	"kudo.dev/kudo/pkg/controllers/events"
-	"kudo.dev/kudo/pkg/controllers/requeue"
-	"kudo.dev/kudo/pkg/controllers/tarball"
+	"kudo.dev/kudo/pkg/controllers/loop"
+	"kudo.dev/kudo/pkg/crdtarball/fetch"
 	"kudo.dev/kudo/pkg/history"
-	"kudo.dev/kudo/pkg/keyring"
+	"kudo.dev/kudo/pkg/paramsource"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/pkg/settings"
 	"kudo.dev/kudo/pkg/share"
-	"kudo.dev/kudo/pkg/sources"
-	"kudo.dev/kudo/plans"
 )
 
 // Reconciler runs the plans of Instances.
@@ -43,9 +35,9 @@ type Reconciler struct {
 	Runner   *runner.Runner
 	Mirror   *apply.Mirror
 	Share    *share.Engine
-	Tarballs *tarball.Fetcher
-	Sources  *sources.Sources
-	Versions *runner.Versions
+	Tarballs *fetch.Fetcher
+	Sources  *paramsource.Reader
+	Versions *runner.VersionCache
 	Events   record.EventRecorder
 	Clock    clock.Clock
 	// Settings returns what the administrator has decided; what cannot be read is the strict choice.
@@ -55,150 +47,91 @@ type Reconciler struct {
 
 	// runs maps the name of an Instance to its run that is going on.
 	runs sync.Map
-	// wide maps cluster-scoped objects to the Instances whose plans wrote them.
-	wide wide
+	// clusterScoped maps cluster-scoped objects to the Instances whose plans wrote them.
+	clusterScoped clusterScopedIndex
 	// drifts maps the name of an Instance to what was found out of its objects that others have changed.
 	drifts sync.Map
-	queue  *requeue.Queue
 }
 
-// pass is one reconcile of one Instance.
-type pass struct {
+// action is one reconcile of one Instance.
+type action struct {
 	*Reconciler
-	// instance is worked on: its status is what will be written.
-	instance *v1beta1.Instance
-	// written is the Instance as the cluster has it.
-	written *v1beta1.Instance
-	// version is what spec.operatorVersion names, and live its content; nil if it is not there.
-	version *v1beta1.OperatorVersion
-	live    *runner.Version
-	// account is the one that the next run has; privileged is set if it is kudo's own.
-	account    apply.Account
-	privileged bool
-	// sourced is what spec.parametersFrom gives, and unsourced says why it cannot be told.
-	sourced   sources.Values
-	unsourced string
-	// ring holds the keys of records and digests.
-	ring *keyring.Ring
-	// run is what goes on; nil at rest.
+	*loop.Object[*v1beta1.Instance]
+	inputs
+	observation
+	// run is the run that goes on; nil while idle.
 	run *runner.Run
-	// told are the warnings of the run that have been recorded.
-	told map[string]bool
-	// news are events, recorded when the status that goes with them has been committed.
-	news   events.Pending
-	result ctrl.Result
-	// transient is set if something failed that may pass.
-	transient bool
+	// notReady lists the objects that are not ready, while idle.
+	notReady []string
+	result   loop.Result
 }
 
-// step is one step of a reconcile. It returns whether the pass ends here.
-type step func(*pass, context.Context) (bool, error)
-
-// steps of a reconcile, in order.
-var steps = []step{
-	(*pass).wake,
-	(*pass).unlock,
-	(*pass).clear,
-	(*pass).loadVersion,
-	(*pass).observeAccount,
-	(*pass).gather,
-	(*pass).rekey,
-	(*pass).deletion,
-	(*pass).finalizer,
-	(*pass).requests,
-	(*pass).decide,
-	(*pass).execute,
-	(*pass).settle,
-}
-
-// Reconcile implements reconcile.Reconciler: get, steps, one status patch.
-func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	instance := &v1beta1.Instance{}
-	if err := r.queue.Read(ctx, req.NamespacedName, instance, r.Client, r.Reader); err != nil {
-		if apierrors.IsNotFound(err) {
-			r.forget(req.NamespacedName)
-			return ctrl.Result{}, nil
+// reconcile is called by loop.Reconciler between read and commit. The status is also committed before objects are written, so
+// that a crash loses none of them. An action that only prepares the Instance is followed by that of the state it leads to.
+func (r *Reconciler) reconcile(ctx context.Context, obj *loop.Object[*v1beta1.Instance]) (loop.Result, error) {
+	a := &action{Reconciler: r, Object: obj}
+	a.clearPending()
+	for {
+		if err := a.observe(ctx); err != nil {
+			return loop.Result{}, err
 		}
-		return r.queue.Failed(ctx, req.NamespacedName, err)
-	}
-	p := &pass{Reconciler: r, instance: instance.DeepCopy(), written: instance.DeepCopy()}
-	for _, step := range steps {
-		done, err := step(p, ctx)
+		s := a.state()
+		obj.State = string(s)
+		prepared, err := a.prepare(ctx, s)
 		if err != nil {
-			return r.queue.Failed(ctx, req.NamespacedName, err)
+			return loop.Result{}, err
 		}
-		if done {
-			break
+		if !prepared {
+			err = a.act(ctx, s)
+			return a.result, err
 		}
 	}
-	p.news.Record()
-	if !reflect.DeepEqual(p.instance.Spec, p.written.Spec) {
-		panic(fmt.Sprintf("a step changed the spec of Instance %s: the controller never writes spec", req))
+}
+
+// prepare takes the action of a state that leads to another one, and reports whether it was such a state.
+func (a *action) prepare(ctx context.Context, s state) (bool, error) {
+	switch s {
+	case statusUnclean:
+		return true, a.cleanStatus(ctx)
+	case finalizerOutdated:
+		return true, a.SetFinalizer(ctx, v1beta1.CleanupFinalizer, !a.finalizer)
+	case cancelRequested:
+		return true, a.cancelRun(ctx)
 	}
-	r.queue.Seen(req.NamespacedName)
-	if p.transient {
-		return r.queue.Transient(req.NamespacedName), nil
+	return false, nil
+}
+
+// act takes the one action of a state.
+func (a *action) act(ctx context.Context, s state) error {
+	a.acknowledge()
+	switch s {
+	case released:
+		a.result = loop.Done
+		return nil
+	case releasable:
+		return a.releaseInstance(ctx)
+	case cleanupDue:
+		return a.startCleanup(ctx)
+	case cleanupRunning:
+		return a.continueCleanup(ctx)
+	case cleanupFailed:
+		return a.holdForCleanup(ctx)
+	case keyMissing, versionMissing, parametersMissing, specRefused, accountMissing, installPending:
+		a.reportBlocked()
+		return nil
+	case startDue:
+		return a.startPlan(ctx)
+	case running:
+		return a.continueRun(ctx)
+	case idle:
+		return a.checkObjects(ctx)
 	}
-	r.queue.Done(req.NamespacedName)
-	return p.result, nil
+	return fmt.Errorf("unknown state %q of Instance %s/%s", s, a.Next.Namespace, a.Next.Name)
 }
 
 func (r *Reconciler) forget(key types.NamespacedName) {
-	r.queue.Forget(key)
 	r.Tarballs.Forget(key)
-	r.wide.forget(key)
+	r.clusterScoped.forget(key)
 	r.runs.Delete(key)
 	r.drifts.Delete(key)
-}
-
-// commit writes the status if it has changed: one patch, which fails if the Instance was changed in the meantime.
-func (p *pass) commit(ctx context.Context) error {
-	if equality.Semantic.DeepEqual(p.instance.Status, p.written.Status) {
-		p.news.Record()
-		return nil
-	}
-	status := p.instance.Status.DeepCopy()
-	patch := client.MergeFromWithOptions(p.written, client.MergeFromWithOptimisticLock{})
-	if err := p.Client.Status().Patch(ctx, p.instance, patch); err != nil {
-		return fmt.Errorf("write status of Instance %s/%s: %w", p.instance.Namespace, p.instance.Name, err)
-	}
-	p.instance.Status = *status
-	p.written = p.instance.DeepCopy()
-	p.news.Record()
-	return nil
-}
-
-// happened records an event once the status that says so is committed: until then all may be decided anew.
-func (p *pass) happened(kind, reason, format string, args ...any) {
-	p.news.Add(func() { p.event(kind, reason, format, args...) })
-}
-
-// event records what has been done, whatever becomes of the status.
-func (p *pass) event(kind, reason, format string, args ...any) {
-	p.Events.Eventf(p.instance, kind, reason, format, args...)
-}
-
-func (p *pass) warn(reason, format string, args ...any) {
-	p.event(corev1.EventTypeWarning, reason, format, args...)
-}
-
-// loadVersion gets what spec.operatorVersion names.
-func (p *pass) loadVersion(ctx context.Context) (bool, error) {
-	ov := &v1beta1.OperatorVersion{}
-	err := p.Client.Get(ctx, p.instance.OperatorVersionKey(), ov)
-	if apierrors.IsNotFound(err) || p.instance.Spec.OperatorVersion.Name == "" {
-		return false, nil
-	}
-	if err != nil {
-		return true, fmt.Errorf("OperatorVersion %s: %w", p.instance.OperatorVersionKey(), err)
-	}
-	p.version = ov
-	p.live, err = p.Versions.Of(ov)
-	return err != nil, err
-}
-
-// running returns the name and status of the plan that runs, or "".
-func (p *pass) running() (string, v1beta1.PlanStatus) {
-	name := plans.Running(p.instance.Status.PlanStatus)
-	return name, p.instance.Status.PlanStatus[name]
 }

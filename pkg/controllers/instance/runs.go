@@ -7,41 +7,36 @@ import (
 	"kudo.dev/kudo/pkg/runner"
 )
 
-// going is a run that is going on.
-type going struct {
+// activeRun is a run that is going on.
+type activeRun struct {
 	run *runner.Run
 	// key is the id of the key that the record of the run is sealed with; empty without a record.
 	key string
-	// told are the warnings that have been recorded.
-	told map[string]bool
 }
 
-// remember makes a run the one that is going on.
-func (p *pass) remember(run *runner.Run, key string) {
-	known := &going{run: run, key: key, told: map[string]bool{}}
-	p.run, p.told = known.run, known.told
-	p.runs.Store(client.ObjectKeyFromObject(p.instance), known)
+// setActiveRun makes a run the one that is going on.
+func (a *action) setActiveRun(run *runner.Run, key string) {
+	a.run = run
+	a.runs.Store(client.ObjectKeyFromObject(a.Next), &activeRun{run: run, key: key})
 }
 
-// goingOn is what is remembered of a run; nil if it was begun by another manager, or if another one is remembered, whose
+// findActiveRun is what is remembered of a run; nil if it was begun by another manager, or if another one is remembered, whose
 // start was not committed, or if the key of its record has been dropped: whoever had it may have made the record.
-func (p *pass) goingOn(plan string, st v1beta1.PlanStatus) *going {
-	found, ok := p.runs.Load(client.ObjectKeyFromObject(p.instance))
+func (a *action) findActiveRun(plan string, st v1beta1.PlanStatus) *activeRun {
+	found, ok := a.runs.Load(client.ObjectKeyFromObject(a.Next))
 	if !ok {
 		return nil
 	}
-	known := found.(*going)
-	if known.run.UID != st.UID || known.run.Plan != plan || known.run.Subject.UID != p.instance.UID || known.key != "" && !p.ring.Has(known.key) {
+	known := found.(*activeRun)
+	if known.run.UID != st.UID || known.run.Plan != plan || known.run.Subject.UID != a.Next.UID || known.key != "" && !a.ring.Has(known.key) {
 		return nil
 	}
 	return known
 }
 
-// once warns of something once in a run, however often its tasks are looked at.
-func (p *pass) once(reason, message string) {
-	if p.told == nil || p.told[reason+message] {
-		return
+// warnInRun records a warning once in the run that is active, however often its tasks are done.
+func (a *action) warnInRun(reason, message string) {
+	if a.run != nil {
+		a.WarnOnce(string(a.run.UID), reason, message)
 	}
-	p.told[reason+message] = true
-	p.warn(reason, "%s", message)
 }

@@ -18,14 +18,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
-	"kudo.dev/kudo/pkg/controllers/changes"
-	"kudo.dev/kudo/pkg/controllers/requeue"
+	"kudo.dev/kudo/pkg/controllers/loop"
+	"kudo.dev/kudo/pkg/paramsource"
 	"kudo.dev/kudo/pkg/runner"
-	"kudo.dev/kudo/pkg/sources"
 )
 
 // VersionIndex indexes Instances by the OperatorVersion that they name.
@@ -35,8 +33,8 @@ const VersionIndex = "spec.operatorVersion"
 const SourceIndex = "spec.parametersFrom"
 
 // SetupWithManager starts the controller with the manager.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, seen changes.Changes, workers int) error {
-	r.queue = requeue.New()
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, seen loop.Changes, workers int) error {
+	reconciler := loop.New(loop.Options[*v1beta1.Instance]{Client: r.Client, Reader: r.Reader, Events: r.Events, Act: r.reconcile, Forget: r.forget})
 	err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1beta1.Instance{}, VersionIndex, func(o client.Object) []string {
 		return []string{o.(*v1beta1.Instance).OperatorVersionKey().String()}
 	})
@@ -55,21 +53,29 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, seen changes.Changes, wo
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("instance").
-		For(&v1beta1.Instance{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, changes.Deleted{}))).
+		For(&v1beta1.Instance{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, loop.DeletionStarted{}))).
 		Watches(&v1beta1.Instance{}, handler.EnqueueRequestsFromMapFunc(parents)).
-		Watches(&v1beta1.OperatorVersion{}, handler.EnqueueRequestsFromMapFunc(r.usersOf), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, installed{}))).
+		Watches(&v1beta1.OperatorVersion{}, handler.EnqueueRequestsFromMapFunc(r.usersOf), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, installProgressPredicate{}))).
 		Watches(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(r.awaiting), builder.OnlyMetadata, builder.WithPredicates(predicate.Funcs{
 			UpdateFunc: func(event.UpdateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
 		})).
-		WatchesRawSource(source.TypedChannel[*unstructured.Unstructured, reconcile.Request](seen, handler.TypedFuncs[*unstructured.Unstructured, reconcile.Request]{GenericFunc: r.changed}, source.WithBufferSize[*unstructured.Unstructured, reconcile.Request](changes.Buffer))).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: requeue.Limiter(), NewQueue: requeue.NewFairQueue}).
-		Complete(requeue.NewLimit(r, workers))
+		WatchesRawSource(seen.Source(handler.TypedFuncs[*unstructured.Unstructured, reconcile.Request]{GenericFunc: r.changed})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: loop.Limiter(), NewQueue: loop.NewFairQueue}).
+		Complete(loop.NewLimit(reconciler, workers))
 }
 
-// Taking lists the Instances that take values from a source. The client needs the index SourceIndex.
-func Taking(ctx context.Context, c client.Reader, of sources.Reference) []types.NamespacedName {
+// ChangeOf returns a change that enqueues an Instance.
+func ChangeOf(key types.NamespacedName) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	obj.SetNamespace(key.Namespace)
+	obj.SetLabels(map[string]string{v1beta1.InstanceLabel: key.Name})
+	return obj
+}
+
+// InstancesUsing lists the Instances that take values from a source. The client needs the index SourceIndex.
+func InstancesUsing(ctx context.Context, c client.Reader, of paramsource.Reference) []types.NamespacedName {
 	list := &v1beta1.InstanceList{}
-	if err := c.List(ctx, list, client.InNamespace(of.Namespace), client.MatchingFields{SourceIndex: of.Kind + "/" + of.Name}, changes.AsIs); err != nil {
+	if err := c.List(ctx, list, client.InNamespace(of.Namespace), client.MatchingFields{SourceIndex: of.Kind + "/" + of.Name}, loop.CacheOnlyRead); err != nil {
 		return nil
 	}
 	out := make([]types.NamespacedName, 0, len(list.Items))
@@ -82,7 +88,7 @@ func Taking(ctx context.Context, c client.Reader, of sources.Reference) []types.
 // usersOf maps an OperatorVersion to the Instances that name it.
 func (r *Reconciler) usersOf(ctx context.Context, ov client.Object) []reconcile.Request {
 	list := &v1beta1.InstanceList{}
-	if err := r.Client.List(ctx, list, client.MatchingFields{VersionIndex: client.ObjectKeyFromObject(ov).String()}, changes.AsIs); err != nil {
+	if err := r.Client.List(ctx, list, client.MatchingFields{VersionIndex: client.ObjectKeyFromObject(ov).String()}, loop.CacheOnlyRead); err != nil {
 		return nil
 	}
 	out := make([]reconcile.Request, 0, len(list.Items))
@@ -95,7 +101,7 @@ func (r *Reconciler) usersOf(ctx context.Context, ov client.Object) []reconcile.
 // awaiting maps a new ServiceAccount to the Instances that wait for it.
 func (r *Reconciler) awaiting(ctx context.Context, account client.Object) []reconcile.Request {
 	list := &v1beta1.InstanceList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(account.GetNamespace()), changes.AsIs); err != nil {
+	if err := r.Client.List(ctx, list, client.InNamespace(account.GetNamespace()), loop.CacheOnlyRead); err != nil {
 		return nil
 	}
 	var out []reconcile.Request
@@ -119,16 +125,16 @@ func parents(_ context.Context, o client.Object) []reconcile.Request {
 	return out
 }
 
-// goesOn is the priority of an Instance whose plan runs: of many that come at once, those that were begun end before more
+// runningPriority is the priority of an Instance whose plan runs: of many that come at once, those that were begun end before more
 // are begun, rather than all near the end.
-const goesOn = 1
+const runningPriority = 1
 
 // changed has the Instances looked at whose plans wrote an object that has changed.
 func (r *Reconciler) changed(ctx context.Context, e event.TypedGenericEvent[*unstructured.Unstructured], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	for _, request := range r.writersOf(ctx, e.Object) {
 		priority := 0
 		if _, runs := r.runs.Load(request.NamespacedName); runs {
-			priority = goesOn
+			priority = runningPriority
 		}
 		queue.(priorityqueue.PriorityQueue[reconcile.Request]).AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, request)
 	}
@@ -137,7 +143,7 @@ func (r *Reconciler) changed(ctx context.Context, e event.TypedGenericEvent[*uns
 // writersOf maps an object to the Instances whose plans wrote it.
 func (r *Reconciler) writersOf(ctx context.Context, o *unstructured.Unstructured) []reconcile.Request {
 	if o.GetNamespace() == "" {
-		return append(r.wide.of(apply.IDOf(o)), r.holdersOf(ctx, o)...)
+		return append(r.clusterScoped.of(apply.IDOf(o)), r.holdersOf(ctx, o)...)
 	}
 	name := o.GetLabels()[v1beta1.InstanceLabel]
 	if name == "" {
@@ -149,23 +155,23 @@ func (r *Reconciler) writersOf(ctx context.Context, o *unstructured.Unstructured
 // holdersOf maps a definition to the Instances whose tarballs hold it.
 func (r *Reconciler) holdersOf(ctx context.Context, o *unstructured.Unstructured) []reconcile.Request {
 	var out []reconcile.Request
-	for _, name := range changes.Holders(o) {
+	for _, name := range v1beta1.OwningInstallations(o) {
 		i := &v1beta1.Installation{}
-		if r.Client.Get(ctx, types.NamespacedName{Name: name}, i, changes.AsIs) == nil && i.Spec.For.Kind == "Instance" {
-			out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: i.Spec.For.Namespace, Name: i.Spec.For.Name}})
+		if r.Client.Get(ctx, types.NamespacedName{Name: name}, i, loop.CacheOnlyRead) == nil && i.Spec.Subject.Kind == "Instance" {
+			out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: i.Spec.Subject.Namespace, Name: i.Spec.Subject.Name}})
 		}
 	}
 	return out
 }
 
-// wide knows which Instances wrote which cluster-scoped objects, whose labels do not tell the namespace.
-type wide struct {
+// clusterScopedIndex knows which Instances wrote which cluster-scoped objects, whose labels do not tell the namespace.
+type clusterScopedIndex struct {
 	mu      sync.Mutex
 	objects map[types.NamespacedName][]apply.ID
 	writers map[apply.ID]map[types.NamespacedName]bool
 }
 
-func (w *wide) set(instance types.NamespacedName, inventory runner.Inventory) {
+func (w *clusterScopedIndex) set(instance types.NamespacedName, inventory runner.Inventory) {
 	var ids []apply.ID
 	for id := range inventory {
 		if id.Namespace == "" {
@@ -190,13 +196,13 @@ func (w *wide) set(instance types.NamespacedName, inventory runner.Inventory) {
 	}
 }
 
-func (w *wide) forget(instance types.NamespacedName) {
+func (w *clusterScopedIndex) forget(instance types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.drop(instance)
 }
 
-func (w *wide) drop(instance types.NamespacedName) {
+func (w *clusterScopedIndex) drop(instance types.NamespacedName) {
 	for _, id := range w.objects[instance] {
 		delete(w.writers[id], instance)
 		if len(w.writers[id]) == 0 {
@@ -206,7 +212,7 @@ func (w *wide) drop(instance types.NamespacedName) {
 	delete(w.objects, instance)
 }
 
-func (w *wide) of(id apply.ID) []reconcile.Request {
+func (w *clusterScopedIndex) of(id apply.ID) []reconcile.Request {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var out []reconcile.Request
@@ -216,11 +222,11 @@ func (w *wide) of(id apply.ID) []reconcile.Request {
 	return out
 }
 
-// installed passes the updates that tell how far an install plan has come.
-type installed struct{ predicate.Funcs }
+// installProgressPredicate passes the updates that tell how far an install plan has come.
+type installProgressPredicate struct{ predicate.Funcs }
 
 // Update implements predicate.Predicate.
-func (installed) Update(e event.UpdateEvent) bool {
+func (installProgressPredicate) Update(e event.UpdateEvent) bool {
 	before, a := e.ObjectOld.(*v1beta1.OperatorVersion)
 	after, b := e.ObjectNew.(*v1beta1.OperatorVersion)
 	return a && b && (before.Status.AggregatedStatus != after.Status.AggregatedStatus || before.Installed() != after.Installed())

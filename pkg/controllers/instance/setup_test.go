@@ -9,20 +9,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	"kudo.dev/kudo/pkg/controllers/changes"
 )
 
-// TestBegunFirst: where much is to be done, an object of a plan that runs brings its Instance to the front.
-func TestBegunFirst(t *testing.T) {
+// TestRunningFirst: where much is to be done, an object of a plan that runs brings its Instance to the front.
+func TestRunningFirst(t *testing.T) {
 	key := func(name string) types.NamespacedName { return types.NamespacedName{Namespace: "ns", Name: name} }
 	r := &Reconciler{}
-	r.runs.Store(key("runs"), &going{})
+	r.runs.Store(key("runs"), &activeRun{})
 	queue := priorityqueue.New[reconcile.Request](t.Name())
 	t.Cleanup(queue.ShutDown)
 	queue.Add(reconcile.Request{NamespacedName: key("new")})
 	for _, name := range []string{"rests", "runs", "runs"} {
-		r.changed(context.Background(), event.TypedGenericEvent[*unstructured.Unstructured]{Object: changes.Instance(key(name))}, queue)
+		r.changed(context.Background(), event.TypedGenericEvent[*unstructured.Unstructured]{Object: ChangeOf(key(name))}, queue)
 	}
 	if n := queue.Len(); n != 3 {
 		t.Fatalf("%d Instances wait, want 3", n)

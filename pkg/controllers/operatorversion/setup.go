@@ -13,44 +13,42 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
-	"kudo.dev/kudo/pkg/controllers/changes"
-	"kudo.dev/kudo/pkg/controllers/requeue"
+	"kudo.dev/kudo/pkg/controllers/loop"
 )
 
-// lookAgain is how long it takes to notice what no watch tells, like a foreign object that goes.
-const lookAgain = 5 * time.Second
+// pollInterval is how long it takes to notice what no watch tells, like a foreign object that goes.
+const pollInterval = 5 * time.Second
 
 // SetupWithManager starts the controller with the manager.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, seen changes.Changes, workers int) error {
-	r.queue = requeue.New()
-	wanted := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, changes.Deleted{})
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, seen loop.Changes, workers int) error {
+	reconciler := loop.New(loop.Options[*v1beta1.OperatorVersion]{Client: r.Client, Reader: r.Reader, Events: r.Events, Act: r.reconcile, Forget: r.forget})
+	wanted := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, loop.DeletionStarted{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("operatorversion").
 		For(&v1beta1.OperatorVersion{}, builder.WithPredicates(wanted)).
 		Watches(&v1beta1.Installation{}, handler.EnqueueRequestsFromMapFunc(subjectOf)).
-		WatchesRawSource(source.TypedChannel[*unstructured.Unstructured, reconcile.Request](seen, handler.TypedEnqueueRequestsFromMapFunc(r.holdersOf), source.WithBufferSize[*unstructured.Unstructured, reconcile.Request](changes.Buffer))).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: requeue.Limiter(), NewQueue: requeue.NewFairQueue}).
-		Complete(requeue.NewLimit(r, workers))
+		WatchesRawSource(seen.Source(handler.TypedEnqueueRequestsFromMapFunc(r.holdersOf))).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: loop.Limiter(), NewQueue: loop.NewFairQueue}).
+		Complete(loop.NewLimit(reconciler, workers))
 }
 
 // subjectOf maps an Installation to its OperatorVersion.
 func subjectOf(_ context.Context, o client.Object) []reconcile.Request {
 	i, ok := o.(*v1beta1.Installation)
-	if !ok || i.Spec.For.Kind != "OperatorVersion" {
+	if !ok || i.Spec.Subject.Kind != "OperatorVersion" {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: i.Spec.For.Namespace, Name: i.Spec.For.Name}}}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: i.Spec.Subject.Namespace, Name: i.Spec.Subject.Name}}}
 }
 
 // holdersOf maps an object to the OperatorVersions that hold it.
 func (r *Reconciler) holdersOf(ctx context.Context, o *unstructured.Unstructured) []reconcile.Request {
 	var out []reconcile.Request
-	for _, name := range changes.Holders(o) {
+	for _, name := range v1beta1.OwningInstallations(o) {
 		i := &v1beta1.Installation{}
-		if r.Client.Get(ctx, types.NamespacedName{Name: name}, i, changes.AsIs) == nil {
+		if r.Client.Get(ctx, types.NamespacedName{Name: name}, i, loop.CacheOnlyRead) == nil {
 			out = append(out, subjectOf(ctx, i)...)
 		}
 	}

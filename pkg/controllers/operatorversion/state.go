@@ -1,115 +1,63 @@
 package operatorversion
 
-import (
-	"context"
-	"slices"
-	"strings"
+// state names the situation of an OperatorVersion.
+type state string
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"kudo.dev/kudo/apis/kudo/v1beta1"
-	"kudo.dev/kudo/plans"
+const (
+	// released: it is being deleted, and its finalizer is removed.
+	released state = "released"
+	// releasing: it is being deleted, and waits until what it installed is released.
+	releasing state = "releasing"
+	// unmanaged: it has no install plan, and nothing was installed by one.
+	unmanaged state = "unmanaged"
+	// keyMissing: there is no key to seal the record of a run with.
+	keyMissing state = "keyMissing"
+	// installationReleasing: its Installation is being deleted, and is created again afterwards.
+	installationReleasing state = "installationReleasing"
+	// specRefused: the install plan cannot be run as spec has it.
+	specRefused state = "specRefused"
+	// startDue: the install plan is to be started.
+	startDue state = "startDue"
+	// running: a run goes on.
+	running state = "running"
+	// failed: the last run has failed, and waits for a retry or a change of spec.
+	failed state = "failed"
+	// idle: the last run has succeeded, and what it installed is watched.
+	idle state = "idle"
 )
 
-// deletion has the Installation released, and lets the OperatorVersion go after it. A namespace that goes is not held
-// up: the Installation is released on its own then.
-func (p *pass) deletion(ctx context.Context) (bool, error) {
-	if p.ov.DeletionTimestamp == nil {
-		return false, nil
-	}
-	if !slices.Contains(p.ov.Finalizers, v1beta1.OperatorVersionFinalizer) {
-		return true, nil
-	}
-	if p.holder != nil {
-		if err := p.release(ctx); err != nil {
-			return true, err
-		}
-		going, err := p.namespaceGoes(ctx)
-		if err != nil || !going {
-			return true, err
-		}
-	}
-	return true, p.finalize(ctx, false)
-}
-
-// release asks for the deletion of the Installation, and shows what it waits for.
-func (p *pass) release(ctx context.Context) error {
-	if forced := p.ov.Annotations[v1beta1.ForceReleaseAnnotation]; forced != p.holder.Annotations[v1beta1.ForceReleaseAnnotation] {
-		patch := client.MergeFrom(p.holder.DeepCopy())
-		p.holder = p.holder.DeepCopy()
-		metav1.SetMetaDataAnnotation(&p.holder.ObjectMeta, v1beta1.ForceReleaseAnnotation, forced)
-		if err := p.Client.Patch(ctx, p.holder, patch); err != nil {
-			return client.IgnoreNotFound(err)
-		}
-	}
-	if p.holder.DeletionTimestamp == nil {
-		background, uid := metav1.DeletePropagationBackground, p.holder.UID
-		err := p.Client.Delete(ctx, p.holder, &client.DeleteOptions{PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid}})
-		return client.IgnoreNotFound(err)
-	}
-	if waits := meta.FindStatusCondition(p.holder.Status.Conditions, v1beta1.ReleasedCondition); waits != nil {
-		p.condition(v1beta1.ReleasedCondition, waits.Status, waits.Reason, waits.Message)
-		p.ov.Status.AggregatedStatus.Message = waits.Message
-	}
-	return p.commit(ctx)
-}
-
-// settle derives the conditions, and commits.
-func (p *pass) settle(ctx context.Context) (bool, error) {
-	p.derive()
-	return true, p.commit(ctx)
-}
-
-// derive sums the status up:
+// state returns the state of what was observed. The first line that applies counts:
 //
-//	never succeeded, runs      Installed False InstallPlanInProgress
-//	never succeeded, failed    Installed False InstallPlanFailed        Stalled True
-//	succeeded once             Installed True: what it installed is there
-//	succeeded, failed later    Installed True                           Stalled True
-func (p *pass) derive() {
-	status := &p.ov.Status
-	last := plans.Last(status.PlanStatus)
-	if last == "" {
-		return
-	}
-	st := status.PlanStatus[last]
-	status.AggregatedStatus = plans.Aggregate(status.PlanStatus)
+//	being deleted, without finalizer             released
+//	being deleted                                releasing
+//	no install plan, no Installation             unmanaged
+//	no key                                       keyMissing
+//	the Installation is being deleted            installationReleasing
+//	spec is refused, also while a plan runs      specRefused
+//	the install plan is to be started            startDue
+//	a plan runs                                  running
+//	the last run has failed                      failed
+//	else                                         idle
+func (o observation) state() state {
 	switch {
-	case st.Status == v1beta1.Complete:
-		p.condition(v1beta1.InstalledCondition, metav1.ConditionTrue, v1beta1.ReasonInstalled, "")
-	case meta.IsStatusConditionTrue(status.Conditions, v1beta1.InstalledCondition):
-	case st.Status == v1beta1.FatalError:
-		p.condition(v1beta1.InstalledCondition, metav1.ConditionFalse, v1beta1.ReasonInstallFailed, st.Message)
-	default:
-		p.condition(v1beta1.InstalledCondition, metav1.ConditionFalse, v1beta1.ReasonInstalling, "plan "+last+" is running")
+	case o.deleted && !o.finalizer:
+		return released
+	case o.deleted:
+		return releasing
+	case !o.hasPlan && o.installation == nil:
+		return unmanaged
+	case o.keyMissing != "":
+		return keyMissing
+	case o.installation != nil && o.installation.DeletionTimestamp != nil:
+		return installationReleasing
+	case o.refusal != "":
+		return specRefused
+	case o.cause != "":
+		return startDue
+	case o.running:
+		return running
+	case o.failed:
+		return failed
 	}
-	if st.Status == v1beta1.FatalError {
-		p.condition(v1beta1.StalledCondition, metav1.ConditionTrue, v1beta1.ReasonPlanInFatalError, "plan "+last+" failed: "+st.Message)
-	} else {
-		meta.RemoveStatusCondition(&status.Conditions, v1beta1.StalledCondition)
-	}
-	var wrong []string
-	if st.Status == v1beta1.Complete {
-		for _, r := range p.held {
-			if message := p.wrong(r); message != "" {
-				wrong = append(wrong, message)
-			}
-		}
-	}
-	if len(wrong) > 0 {
-		p.condition(v1beta1.DriftedCondition, metav1.ConditionTrue, v1beta1.ReasonDrift, strings.Join(wrong, "; "))
-	} else {
-		meta.RemoveStatusCondition(&status.Conditions, v1beta1.DriftedCondition)
-	}
+	return idle
 }
-
-func (p *pass) condition(kind string, status metav1.ConditionStatus, reason, message string) {
-	meta.SetStatusCondition(&p.ov.Status.Conditions, metav1.Condition{
-		Type: kind, Status: status, Reason: reason, Message: message[:min(len(message), maxCondition)], ObservedGeneration: p.ov.Generation,
-	})
-}
-
-// maxCondition bounds the message of a condition, in bytes; the API allows 32 KiB.
-const maxCondition = 4096

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"kudo.dev/kudo/apis/config/v1alpha1"
-	"kudo.dev/kudo/operators/document"
+	"kudo.dev/kudo/operators/yamldoc"
 	"kudo.dev/kudo/pkg/explore"
 )
 
@@ -60,16 +60,16 @@ var fieldNames = []string{"name", "description", "operation", "desiredObj", "obs
 
 // Parse reads the cases of a file: YAML documents. Errors name the file and the line of the document.
 func Parse(file string, text []byte) ([]Case, error) {
-	roots, err := document.Split(string(text))
+	roots, err := yamldoc.Split(string(text))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	var cases []Case
 	for _, root := range roots {
 		place := fmt.Sprintf("%s:%d", file, root.Line)
-		value, duplicates, err := document.Value(root)
+		value, duplicates, err := yamldoc.Value(root)
 		if err == nil {
-			value, err = document.JSON(value)
+			value, err = yamldoc.JSON(value)
 		}
 		if err == nil && len(duplicates) > 0 {
 			err = fmt.Errorf("%s", duplicates[0])

@@ -11,6 +11,7 @@ import (
 
 	"kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/pkg/explore"
+	"kudo.dev/kudo/pkg/text"
 )
 
 // maxDifferences bounds what one case reports.
@@ -154,12 +155,5 @@ func brief(value any) string {
 	if value == nil {
 		return "nothing"
 	}
-	text, err := json.Marshal(value)
-	if err != nil {
-		return fmt.Sprint(value)
-	}
-	if runes := []rune(string(text)); len(runes) > 160 {
-		return string(runes[:159]) + "…"
-	}
-	return string(text)
+	return text.JSON(value, 160)
 }

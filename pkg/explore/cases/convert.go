@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"kudo.dev/kudo/apis/config/v1alpha1"
-	"kudo.dev/kudo/operators/document"
+	"kudo.dev/kudo/operators/yamldoc"
 )
 
 // NotConfigError says that a file holds objects of another kind than Config.
@@ -28,15 +28,15 @@ func (e *NotConfigError) Error() string {
 // ReadConfigs reads the Configs of a file. ResourceInterpreterCustomizations of Karmada (config.karmada.io/v1alpha1)
 // are converted; the warnings say which of their scripts have no counterpart. Unknown fields are errors.
 func ReadConfigs(file string, text []byte) (configs []v1alpha1.Config, warnings []string, err error) {
-	roots, err := document.Split(string(text))
+	roots, err := yamldoc.Split(string(text))
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", file, err)
 	}
 	for _, root := range roots {
 		place := fmt.Sprintf("%s:%d", file, root.Line)
-		value, _, err := document.Value(root)
+		value, _, err := yamldoc.Value(root)
 		if err == nil {
-			value, err = document.JSON(value)
+			value, err = yamldoc.JSON(value)
 		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", place, err)

@@ -25,7 +25,7 @@ type Result struct {
 	Took time.Duration
 }
 
-// Passed tells whether nothing failed.
+// Passed reports whether nothing failed.
 func (r Result) Passed() bool { return len(r.Failures) == 0 }
 
 // Run asks an explorer a case: it must answer as expected, each of 20 times the same, and the result of a retention

@@ -9,13 +9,13 @@ import (
 	"slices"
 
 	"kudo.dev/kudo/apis/config/v1alpha1"
-	"kudo.dev/kudo/operators/document"
+	"kudo.dev/kudo/operators/yamldoc"
 	"kudo.dev/kudo/pkg/explore/config"
 	"kudo.dev/kudo/pkg/explore/lua"
 )
 
 // maxFile bounds a file; no YAML of use is larger.
-const maxFile = document.MaxBytes
+const maxFile = yamldoc.MaxBytes
 
 // Folder is a folder that has Configs, and cases in testdata/ beside them.
 type Folder struct {

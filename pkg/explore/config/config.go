@@ -112,7 +112,7 @@ func (l *Layer) Explore(ctx context.Context, r explore.Request) (explore.Answer,
 	}
 	answer, err := l.answer(ctx, found, r)
 	if err != nil {
-		return explore.Answer{}, false, r.Refuse(explore.User, found.who(), err)
+		return explore.Answer{}, false, r.NewUnknown(explore.User, found.who(), err)
 	}
 	answer.Who = found.who()
 	return answer, true, nil
@@ -159,8 +159,8 @@ func (l *Layer) Changed(former *Layer) []schema.GroupVersionKind {
 	return kinds
 }
 
-// Current is a layer that can be exchanged while it is asked. Until the first is set all answers are unknown.
-type Current struct {
+// SwappableLayer is a layer that can be exchanged while it is asked. Until the first is set all answers are unknown.
+type SwappableLayer struct {
 	layer atomic.Pointer[Layer]
 }
 
@@ -168,19 +168,19 @@ type Current struct {
 var errNotLoaded = errors.New("the Configs have not been read yet")
 
 // Set exchanges the layer, and returns the former, which is nil at first.
-func (c *Current) Set(l *Layer) *Layer { return c.layer.Swap(l) }
+func (c *SwappableLayer) Set(l *Layer) *Layer { return c.layer.Swap(l) }
 
 // Get returns the layer; nil before the first Set.
-func (c *Current) Get() *Layer { return c.layer.Load() }
+func (c *SwappableLayer) Get() *Layer { return c.layer.Load() }
 
 // Layer implements explore.Explorer.
-func (c *Current) Layer() explore.Layer { return explore.User }
+func (c *SwappableLayer) Layer() explore.Layer { return explore.User }
 
 // Explore implements explore.Explorer.
-func (c *Current) Explore(ctx context.Context, r explore.Request) (explore.Answer, bool, error) {
+func (c *SwappableLayer) Explore(ctx context.Context, r explore.Request) (explore.Answer, bool, error) {
 	l := c.layer.Load()
 	if l == nil {
-		return explore.Answer{}, false, r.Refuse(explore.User, "", errNotLoaded)
+		return explore.Answer{}, false, r.NewUnknown(explore.User, "", errNotLoaded)
 	}
 	return l.Explore(ctx, r)
 }

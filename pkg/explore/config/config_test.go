@@ -116,7 +116,7 @@ func TestChanges(t *testing.T) {
 	health := func(name, kind, script string) v1alpha1.Config {
 		return named(name, v1alpha1.ConfigSpec{Explorations: []v1alpha1.Exploration{{APIVersion: "x/v1", Kind: kind, HealthLua: script}}})
 	}
-	var current Current
+	var current SwappableLayer
 	r := explore.Request{Operation: explore.Healthy, Object: exploretest.Object(t, `{"apiVersion":"x/v1","kind":"A","metadata":{"name":"a"}}`)}
 	if _, _, err := current.Explore(t.Context(), r); fmt.Sprint(err) != "ExploreHealthy of A a is unknown: user: the Configs have not been read yet" {
 		t.Errorf("before the first layer: %v", err)

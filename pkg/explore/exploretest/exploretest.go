@@ -45,8 +45,8 @@ func Run(t *testing.T, layer explore.Explorer, cases ...Case) {
 				c.Check(t, first)
 			}
 			owned(t, layer, c, first)
-			together(t, layer, c)
-			ended(t, layer, c)
+			checkConcurrent(t, layer, c)
+			checkCanceled(t, layer, c)
 		})
 	}
 }
@@ -99,7 +99,7 @@ func owned(t *testing.T, layer explore.Explorer, c Case, first explore.Answer) {
 		return
 	}
 	request, answer := Text(t, c.Request), Text(t, first)
-	scribble(first.Object.Object)
+	overwriteAll(first.Object.Object)
 	if Text(t, c.Request) != request {
 		t.Error("the answer shares parts with the request: changing one changes the other")
 	}
@@ -108,24 +108,24 @@ func owned(t *testing.T, layer explore.Explorer, c Case, first explore.Answer) {
 	}
 }
 
-// scribble overwrites every value below a map or list.
-func scribble(value any) {
+// overwriteAll overwrites every value below a map or list.
+func overwriteAll(value any) {
 	switch v := value.(type) {
 	case map[string]any:
 		for key := range v {
-			scribble(v[key])
+			overwriteAll(v[key])
 			v[key] = "scribble"
 		}
 	case []any:
 		for i := range v {
-			scribble(v[i])
+			overwriteAll(v[i])
 			v[i] = "scribble"
 		}
 	}
 }
 
-// together asks from several goroutines at once; run with -race.
-func together(t *testing.T, layer explore.Explorer, c Case) {
+// checkConcurrent asks from several goroutines at once; run with -race.
+func checkConcurrent(t *testing.T, layer explore.Explorer, c Case) {
 	t.Helper()
 	var wait sync.WaitGroup
 	answers := make([]string, 8)
@@ -145,9 +145,9 @@ func together(t *testing.T, layer explore.Explorer, c Case) {
 	}
 }
 
-// ended asks with a context that is over: the layer answers all the same, or says that it cannot tell, but has no
+// checkCanceled asks with a context that is over: the layer answers all the same, or says that it cannot answer, but has no
 // "no opinion", since the next layer would then be asked.
-func ended(t *testing.T, layer explore.Explorer, c Case) {
+func checkCanceled(t *testing.T, layer explore.Explorer, c Case) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

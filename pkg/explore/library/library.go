@@ -136,7 +136,7 @@ func (l *Layer) Explore(ctx context.Context, r explore.Request) (explore.Answer,
 	who := kind.GroupKind().String()
 	answer, err := l.host.Run(ctx, script, r)
 	if err != nil {
-		return explore.Answer{}, false, r.Refuse(explore.Library, who, err)
+		return explore.Answer{}, false, r.NewUnknown(explore.Library, who, err)
 	}
 	answer.Who = who
 	return answer, true, nil

@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +18,7 @@ var (
 	}
 )
 
-// isLibrary tells whether scripts find a global of this name.
+// isLibrary reports whether scripts find a global of this name.
 func isLibrary(name string) bool {
 	return name == "_G" || name == "_VERSION" || slices.Contains(hidden, name) ||
 		slices.Contains(libraries, name) || slices.Contains(functions, name)
@@ -95,7 +96,7 @@ func (m *machine) openIteration() {
 
 func (m *machine) next(l *glua.LState) int {
 	t := m.checkTable(l, 1)
-	if library, frozen := m.frozen[t]; frozen {
+	if library, frozen := m.proxiedLibraries[t]; frozen {
 		t = library
 	}
 	key, value := t.Next(l.Get(2))
@@ -134,7 +135,7 @@ func (m *machine) pcall(l *glua.LState) int {
 	l.CheckAny(1)
 	err := l.PCall(l.GetTop()-1, glua.MultRet, nil)
 	if err != nil {
-		return m.caught(l, err)
+		return m.pcallError(l, err)
 	}
 	l.Insert(glua.LTrue, 1)
 	return l.GetTop()
@@ -146,13 +147,13 @@ func (m *machine) xpcall(l *glua.LState) int {
 	l.Push(function)
 	err := l.PCall(0, glua.MultRet, handler)
 	if err != nil {
-		return m.caught(l, err)
+		return m.pcallError(l, err)
 	}
 	l.Insert(glua.LTrue, 1)
 	return l.GetTop()
 }
 
-func (m *machine) caught(l *glua.LState, err error) int {
+func (m *machine) pcallError(l *glua.LState, err error) int {
 	if m.meter.breach != nil {
 		l.RaiseError("%s", m.meter.breach.Error())
 	}
@@ -160,7 +161,8 @@ func (m *machine) caught(l *glua.LState, err error) int {
 	m.meter.grow(l, 16<<10)
 	m.meter.spend(l, 100)
 	var object glua.LValue = glua.LString(err.Error())
-	if failure, ok := err.(*glua.ApiError); ok && failure.Object != nil {
+	var failure *glua.ApiError
+	if errors.As(err, &failure) && failure.Object != nil {
 		object = failure.Object
 	}
 	l.SetTop(0)

@@ -43,29 +43,29 @@ func (m *machine) openBridge() {
 	m.openWide()
 }
 
-// survey finds the integers of an argument that a float64 cannot hold.
-func (m *machine) survey(value any) {
+// collectWideIntegers finds the integers of an argument that a float64 cannot hold.
+func (m *machine) collectWideIntegers(value any) {
 	switch v := value.(type) {
 	case map[string]any:
 		for _, child := range v {
-			m.survey(child)
+			m.collectWideIntegers(child)
 		}
 	case []any:
 		for _, child := range v {
-			m.survey(child)
+			m.collectWideIntegers(child)
 		}
 	case int64:
 		if v <= exact && v >= -exact {
 			return
 		}
 		f := float64(v)
-		if m.whole == nil {
-			m.whole, m.twins = map[float64]int64{}, map[float64]bool{}
+		if m.wideIntegers == nil {
+			m.wideIntegers, m.ambiguousFloats = map[float64]int64{}, map[float64]bool{}
 		}
-		if other, known := m.whole[f]; known && other != v {
-			m.twins[f] = true
+		if other, known := m.wideIntegers[f]; known && other != v {
+			m.ambiguousFloats[f] = true
 		}
-		m.whole[f] = v
+		m.wideIntegers[f] = v
 	}
 }
 
@@ -79,7 +79,7 @@ func (m *machine) in(value any) (glua.LValue, error) {
 	case string:
 		return glua.LString(v), nil
 	case int64:
-		if (v > exact || v < -exact) && m.twins[float64(v)] {
+		if (v > exact || v < -exact) && m.ambiguousFloats[float64(v)] {
 			return m.wideInteger(v), nil
 		}
 		return glua.LNumber(v), nil
@@ -164,7 +164,7 @@ func (m *machine) checkTable(l *glua.LState, n int) *glua.LTable {
 // checkOwn is a table argument that may be changed.
 func (m *machine) checkOwn(l *glua.LState, n int) *glua.LTable {
 	t := m.checkTable(l, n)
-	if _, frozen := m.frozen[t]; frozen {
+	if _, frozen := m.proxiedLibraries[t]; frozen {
 		l.RaiseError("libraries cannot be changed")
 	}
 	return t

@@ -89,7 +89,7 @@ func (h *Host) once(ctx context.Context, s *Script, r explore.Request) (answer e
 	}()
 	m.begin(ctx, h.limits, now)
 	for _, a := range arguments {
-		m.survey(a)
+		m.collectWideIntegers(a)
 	}
 	var room [2]glua.LValue
 	values := room[:0]

@@ -11,9 +11,9 @@ import (
 	"kudo.dev/kudo/pkg/explore/exploretest"
 )
 
-// TestHostile runs scripts that want to bring the process down. Each must end within bounds of time and memory, also
+// TestMalformedInput runs scripts that want to bring the process down. Each must end within bounds of time and memory, also
 // under -race, and as the breach of a limit where one is named.
-func TestHostile(t *testing.T) {
+func TestMalformedInput(t *testing.T) {
 	for name, tc := range map[string]struct{ script, limit string }{
 		"loop":              {"while true do end", "instructions"},
 		"loop in pcall":     {"while true do pcall(function() while true do end end) end", "instructions"},

@@ -46,18 +46,18 @@ func (m *machine) openWide() {
 		"__pow": math.Pow,
 	} {
 		m.wide.RawSetString(name, m.state.NewFunction(func(l *glua.LState) int {
-			l.Push(glua.LNumber(operator(near(l, 1), near(l, 2))))
+			l.Push(glua.LNumber(operator(nearestFloat(l, 1), nearestFloat(l, 2))))
 			return 1
 		}))
 	}
 	m.wide.RawSetString("__unm", m.state.NewFunction(func(l *glua.LState) int {
-		l.Push(glua.LNumber(-near(l, 1)))
+		l.Push(glua.LNumber(-nearestFloat(l, 1)))
 		return 1
 	}))
 }
 
-// near is an operand as the number that is nearest to it.
-func near(l *glua.LState, n int) float64 {
+// nearestFloat is an operand as the number that is nearest to it.
+func nearestFloat(l *glua.LState, n int) float64 {
 	if whole, ok := asWide(l.Get(n)); ok {
 		return float64(whole)
 	}
@@ -66,7 +66,7 @@ func near(l *glua.LState, n int) float64 {
 
 // number is a Lua number as a JSON value: an int64 if it is whole.
 func (m *machine) number(n glua.LNumber) any {
-	if whole, known := m.whole[float64(n)]; known {
+	if whole, known := m.wideIntegers[float64(n)]; known {
 		return whole
 	}
 	if n >= -1<<63 && n < 1<<63 && glua.LNumber(int64(n)) == n {

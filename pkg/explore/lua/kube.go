@@ -72,8 +72,8 @@ func (m *machine) podTemplate(l *glua.LState, n int) *corev1.PodTemplateSpec {
 	return template
 }
 
-// give pushes a Go value as a table.
-func (m *machine) give(l *glua.LState, value any) int {
+// pushValue pushes a Go value as a table.
+func (m *machine) pushValue(l *glua.LState, value any) int {
 	if value == nil {
 		l.Push(glua.LNil)
 		return 1
@@ -92,9 +92,9 @@ func (m *machine) podRequirements(l *glua.LState) int {
 	}
 	requirements := pods.Requirements(&m.podTemplate(l, 1).Spec)
 	if requirements == nil {
-		return m.give(l, nil)
+		return m.pushValue(l, nil)
 	}
-	return m.give(l, requirements)
+	return m.pushValue(l, requirements)
 }
 
 func (m *machine) podDependencies(l *glua.LState) int {
@@ -102,5 +102,5 @@ func (m *machine) podDependencies(l *glua.LState) int {
 		l.RaiseError("getPodDependencies takes two arguments: a pod template and a namespace")
 	}
 	namespace := m.checkText(l, 2)
-	return m.give(l, pods.Dependencies(&m.podTemplate(l, 1).Spec, namespace))
+	return m.pushValue(l, pods.Dependencies(&m.podTemplate(l, 1).Spec, namespace))
 }

@@ -27,28 +27,28 @@ type machine struct {
 	envMeta *glua.LTable
 	lazy    *glua.LTable
 	wide    *glua.LTable
-	// frozen maps each proxy to its library.
-	frozen map[*glua.LTable]*glua.LTable
-	// hidden are the functions of the names of that name.
-	hidden [4]*glua.LFunction
+	// proxiedLibraries maps each proxy to its library.
+	proxiedLibraries map[*glua.LTable]*glua.LTable
+	// helpers are the functions of the names of that name.
+	helpers [4]*glua.LFunction
 
 	// What follows belongs to one call.
 	now    time.Time
 	random *rand.Rand
 	tables map[*glua.LTable]origin
-	// whole are integers that a float64 cannot hold, by the float64 next to them; twins are those floats that stand
+	// wideIntegers are integers that a float64 cannot hold, by the float64 next to them; twins are those floats that stand
 	// for more than one.
-	whole map[float64]int64
-	twins map[float64]bool
-	names map[glua.LValue]int
+	wideIntegers    map[float64]int64
+	ambiguousFloats map[float64]bool
+	names           map[glua.LValue]int
 }
 
 func newMachine() *machine {
 	limitArrays()
 	m := &machine{
-		state:  glua.NewState(glua.Options{SkipOpenLibs: true, CallStackSize: 200, RegistrySize: 1024, RegistryMaxSize: 1 << 17, RegistryGrowStep: 4096}),
-		frozen: map[*glua.LTable]*glua.LTable{},
-		tables: map[*glua.LTable]origin{},
+		state:            glua.NewState(glua.Options{SkipOpenLibs: true, CallStackSize: 200, RegistrySize: 1024, RegistryMaxSize: 1 << 17, RegistryGrowStep: 4096}),
+		proxiedLibraries: map[*glua.LTable]*glua.LTable{},
+		tables:           map[*glua.LTable]origin{},
 	}
 	m.meter.closed = make(chan struct{})
 	close(m.meter.closed)
@@ -58,7 +58,7 @@ func newMachine() *machine {
 	m.envMeta.RawSetString("__metatable", glua.LFalse)
 	m.openBridge()
 	for i, f := range []glua.LGFunction{m.concatenate, m.newTable, m.newKey, m.setIndex} {
-		m.hidden[i] = m.state.NewFunction(f)
+		m.helpers[i] = m.state.NewFunction(f)
 	}
 	return m
 }
@@ -73,7 +73,7 @@ func (m *machine) begin(ctx context.Context, limits Limits, now time.Time) {
 // end forgets a call.
 func (m *machine) end() {
 	m.meter.Context = nil
-	m.random, m.whole, m.twins, m.names = nil, nil, nil, nil
+	m.random, m.wideIntegers, m.ambiguousFloats, m.names = nil, nil, nil, nil
 	clear(m.tables)
 	m.globals.RawSetString("_G", glua.LNil)
 	m.state.SetTop(0)
@@ -87,10 +87,10 @@ func (m *machine) run(s *Script, args []glua.LValue, results int) (values []glua
 	main := m.state.NewFunctionFromProto(s.proto)
 	main.Env = env
 	m.state.Push(main)
-	for _, f := range m.hidden {
+	for _, f := range m.helpers {
 		m.state.Push(f)
 	}
-	if err := m.call(len(m.hidden), 1); err != nil {
+	if err := m.call(len(m.helpers), 1); err != nil {
 		return nil, err
 	}
 	function := m.state.Get(-1)
@@ -155,6 +155,6 @@ func (m *machine) freeze(name string, library *glua.LTable) *glua.LTable {
 		return 0
 	}))
 	proxy.Metatable = meta
-	m.frozen[proxy] = library
+	m.proxiedLibraries[proxy] = library
 	return proxy
 }

@@ -284,7 +284,7 @@ func (m *matcher) classEnd(p int) int {
 	return p
 }
 
-// single tells whether one character matches the class from p to end.
+// single reports whether one character matches the class from p to end.
 func (m *matcher) single(s, p, end int) bool {
 	c := m.subject[s]
 	switch m.pattern[p] {
@@ -298,7 +298,7 @@ func (m *matcher) single(s, p, end int) bool {
 	return m.pattern[p] == c
 }
 
-// set tells whether a character is in the set [...], of which end is the closing bracket.
+// set reports whether the set [...] contains a character; end is the index of its closing bracket.
 func (m *matcher) set(c byte, p, end int) bool {
 	in := true
 	p++
@@ -330,7 +330,7 @@ func (m *matcher) set(c byte, p, end int) bool {
 	return !in
 }
 
-// inClass tells whether a character is in the class %k, in the C locale.
+// inClass reports whether a character is in the class %k, in the C locale.
 func inClass(c, k byte) bool {
 	var in bool
 	letter := func(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }

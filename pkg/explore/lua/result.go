@@ -102,7 +102,7 @@ func (x *exporter) table(t *glua.LTable) (any, error) {
 	if len(x.path) > x.m.meter.limits.Depth {
 		return nil, &LimitError{"depth", strconv.Itoa(x.m.meter.limits.Depth)}
 	}
-	if library, frozen := x.m.frozen[t]; frozen || library != nil {
+	if library, frozen := x.m.proxiedLibraries[t]; frozen || library != nil {
 		return nil, x.fail("is a library")
 	}
 	from, known := x.m.tables[t]

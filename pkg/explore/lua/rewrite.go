@@ -298,7 +298,7 @@ func (r *rewriter) concat(e *ast.StringConcatOpExpr) ast.Expr {
 	return callOf(concatName, line, append(operands, last)...)
 }
 
-// isConstant tells whether a key is written in the script, and no large index.
+// isConstant reports whether a key is written in the script, and no large index.
 func isConstant(key ast.Expr) bool {
 	switch k := key.(type) {
 	case *ast.StringExpr:

@@ -78,7 +78,7 @@ func Compile(operation explore.Operation, source string) (*Script, error) {
 	defines := defines(chunk, function.Name)
 	if !defines && !returns(chunk) {
 		return nil, fmt.Errorf("the script must define function %s(%s), or be its body and return a value%s",
-			function.Name, strings.Join(function.Parameters, ", "), instead(chunk))
+			function.Name, strings.Join(function.Parameters, ", "), misnamedFunction(chunk))
 	}
 	r := &rewriter{}
 	if defines {
@@ -134,7 +134,7 @@ func compileChunk(chunk []ast.Stmt) (proto *glua.FunctionProto, err error) {
 	return proto, err
 }
 
-// defines tells whether a chunk defines a function at its top, and does not return something else.
+// defines reports whether a chunk defines a function at its top, and does not return something else.
 func defines(chunk []ast.Stmt, name string) bool {
 	if returns(chunk) {
 		return false
@@ -164,8 +164,8 @@ func defined(chunk []ast.Stmt) []string {
 	return names
 }
 
-// instead names a function that a script defines in place of the one that it must.
-func instead(chunk []ast.Stmt) string {
+// misnamedFunction names a function that a script defines in place of the one that it must.
+func misnamedFunction(chunk []ast.Stmt) string {
 	for _, statement := range chunk {
 		if s, ok := statement.(*ast.FuncDefStmt); ok {
 			if ident, ok := s.Name.Func.(*ast.IdentExpr); ok {
@@ -176,7 +176,7 @@ func instead(chunk []ast.Stmt) string {
 	return ""
 }
 
-// returns tells whether a block returns in any of its branches.
+// returns reports whether a block returns in any of its branches.
 func returns(block []ast.Stmt) bool {
 	for _, statement := range block {
 		switch s := statement.(type) {

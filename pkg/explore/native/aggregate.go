@@ -32,8 +32,8 @@ func (s statusRule) fields() [][]string {
 	return paths
 }
 
-// copied is the status of one running copy.
-type copied struct {
+// memberStatus is the status of one running copy.
+type memberStatus struct {
 	cluster string
 	status  map[string]any
 }
@@ -67,8 +67,8 @@ func aggregate(kind schema.GroupKind, r explore.Request) (explore.Answer, bool, 
 }
 
 // read decodes the statuses, in the order of their clusters. Copies without a status are left out.
-func read(items []v1alpha1.AggregatedStatusItem) ([]copied, error) {
-	var copies []copied
+func read(items []v1alpha1.AggregatedStatusItem) ([]memberStatus, error) {
+	var copies []memberStatus
 	for _, item := range items {
 		if item.Status == nil || len(item.Status.Raw) == 0 {
 			continue
@@ -78,14 +78,14 @@ func read(items []v1alpha1.AggregatedStatusItem) ([]copied, error) {
 			return nil, malformed(fmt.Sprintf("the status of the copy in cluster %q", item.ClusterName), err)
 		}
 		if status != nil {
-			copies = append(copies, copied{item.ClusterName, status})
+			copies = append(copies, memberStatus{item.ClusterName, status})
 		}
 	}
-	slices.SortStableFunc(copies, func(a, b copied) int { return strings.Compare(a.cluster, b.cluster) })
+	slices.SortStableFunc(copies, func(a, b memberStatus) int { return strings.Compare(a.cluster, b.cluster) })
 	return copies, nil
 }
 
-func (s statusRule) roll(status map[string]any, copies []copied, generation int64, complete bool) error {
+func (s statusRule) roll(status map[string]any, copies []memberStatus, generation int64, complete bool) error {
 	for _, name := range s.sums {
 		if err := sum(status, copies, name); err != nil {
 			return err
@@ -115,7 +115,7 @@ func (s statusRule) roll(status map[string]any, copies []copied, generation int6
 }
 
 // sum writes 0 for a field that no copy has, only if the object had it: nothing is then left over from before.
-func sum(status map[string]any, copies []copied, name string) error {
+func sum(status map[string]any, copies []memberStatus, name string) error {
 	var total int64
 	_, named := status[name]
 	for _, c := range copies {
@@ -137,7 +137,7 @@ func sum(status map[string]any, copies []copied, name string) error {
 
 // pickTime takes one copy's time. One that is only final when all copies have it, such as that of completion, is left
 // out until then.
-func pickTime(status map[string]any, copies []copied, name string, complete bool, better func(a, b time.Time) bool) {
+func pickTime(status map[string]any, copies []memberStatus, name string, complete bool, better func(a, b time.Time) bool) {
 	delete(status, name)
 	var best time.Time
 	var chosen any
@@ -160,7 +160,7 @@ func pickTime(status map[string]any, copies []copied, name string, complete bool
 }
 
 // join puts lists one after the other, in the order of clusters, without doubles.
-func join(status map[string]any, copies []copied, path []string) error {
+func join(status map[string]any, copies []memberStatus, path []string) error {
 	var all []any
 	for _, c := range copies {
 		value, found, err := unstructured.NestedFieldCopy(c.status, path...)
@@ -187,7 +187,7 @@ func join(status map[string]any, copies []copied, path []string) error {
 	return setList(status, all, path...)
 }
 
-func (s statusRule) pickPhase(status map[string]any, copies []copied) {
+func (s statusRule) pickPhase(status map[string]any, copies []memberStatus) {
 	delete(status, "phase")
 	for _, phase := range s.worst {
 		for _, c := range copies {
@@ -199,8 +199,8 @@ func (s statusRule) pickPhase(status map[string]any, copies []copied) {
 	}
 }
 
-// seen tells whether every copy's controller has seen its copy's generation.
-func seen(copies []copied) bool {
+// seen reports whether every copy's controller has seen its copy's generation.
+func seen(copies []memberStatus) bool {
 	for _, c := range copies {
 		generation, known := number(c.status["generation"])
 		observed, has := number(c.status["observedGeneration"])

@@ -15,8 +15,8 @@ import (
 // A copy of which nothing is known counts as one without conditions. A usual type that some copies lack, and that is
 // True in the others, is left out: it is not True yet, and nobody says False. The copy that decides, the first in the
 // order of clusters, gives the reason, message and times; its cluster stands before the message.
-func (s statusRule) mergeConditions(status map[string]any, copies []copied, complete bool) error {
-	byType := map[string][]placed{}
+func (s statusRule) mergeConditions(status map[string]any, copies []memberStatus, complete bool) error {
+	byType := map[string][]memberCondition{}
 	for _, c := range copies {
 		conditions, err := entries(c.status, "conditions")
 		if err != nil {
@@ -24,7 +24,7 @@ func (s statusRule) mergeConditions(status map[string]any, copies []copied, comp
 		}
 		for _, condition := range conditions {
 			name, _ := condition["type"].(string)
-			byType[name] = append(byType[name], placed{c.cluster, condition})
+			byType[name] = append(byType[name], memberCondition{c.cluster, condition})
 		}
 	}
 	var merged []any
@@ -41,21 +41,21 @@ func (s statusRule) mergeConditions(status map[string]any, copies []copied, comp
 	return nil
 }
 
-// placed is a condition of the copy in a cluster.
-type placed struct {
+// memberCondition is a condition of the copy in a cluster.
+type memberCondition struct {
 	cluster   string
 	condition map[string]any
 }
 
-func (s statusRule) merge(name string, all []placed, everywhere bool) map[string]any {
-	isTrue := func(p placed) bool { return p.condition["status"] == "True" }
-	decides := func(p placed) bool { return !isTrue(p) }
+func (s statusRule) merge(name string, all []memberCondition, everywhere bool) map[string]any {
+	isTrue := func(p memberCondition) bool { return p.condition["status"] == "True" }
+	decides := func(p memberCondition) bool { return !isTrue(p) }
 	if slices.Contains(s.anyTrue, name) {
 		decides = isTrue
 	}
 	chosen := slices.IndexFunc(all, decides)
 	if chosen < 0 && !everywhere && !slices.Contains(s.anyTrue, name) {
-		return nil // all that have it say True; the others have yet to
+		return nil // all that have it say True; the others have not yet
 	}
 	one := maps.Clone(all[max(chosen, 0)].condition)
 	if message, _ := one["message"].(string); message != "" && chosen >= 0 && len(all) > 1 {

@@ -10,7 +10,7 @@ import (
 // keep copies the live value of a field, if it has one that is not empty.
 func keep(into, from map[string]any, path ...string) error {
 	value, found, err := unstructured.NestedFieldCopy(from, path...)
-	if err != nil || !found || blank(value) {
+	if err != nil || !found || isBlank(value) {
 		return err
 	}
 	return unstructured.SetNestedField(into, value, path...)
@@ -19,14 +19,14 @@ func keep(into, from map[string]any, path ...string) error {
 // fill is keep for fields that the desired object leaves empty.
 func fill(into, from map[string]any, path ...string) error {
 	value, found, err := unstructured.NestedFieldNoCopy(into, path...)
-	if err != nil || found && !blank(value) {
+	if err != nil || found && !isBlank(value) {
 		return err
 	}
 	return keep(into, from, path...)
 }
 
-// blank tells whether a value says nothing: the API server treats it as absent.
-func blank(value any) bool {
+// isBlank reports whether a value says nothing: the API server treats it as absent.
+func isBlank(value any) bool {
 	switch v := value.(type) {
 	case nil:
 		return true
@@ -70,8 +70,8 @@ func entries(object map[string]any, path ...string) ([]map[string]any, error) {
 	return all, nil
 }
 
-// unite appends those live entries of a list whose key the desired list does not have.
-func unite(into, from map[string]any, key string, path ...string) error {
+// mergeByKey appends those live entries of a list whose key the desired list does not have.
+func mergeByKey(into, from map[string]any, key string, path ...string) error {
 	desired, err := entries(into, path...)
 	if err != nil {
 		return err

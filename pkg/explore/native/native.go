@@ -18,8 +18,8 @@ type Health func(object *unstructured.Unstructured) (healthy, known bool, messag
 
 // Autoscalers know which objects an autoscaler scales.
 type Autoscalers interface {
-	// Scales tells whether the kind of an object has a scale subresource over spec.replicas, and an autoscaler has the
-	// object as its target. An error means that it cannot tell now. It must not change the object.
+	// Scales reports whether the kind of an object has a scale subresource over spec.replicas, and an autoscaler has the
+	// object as its target. An error means that it cannot answer now. It must not change the object.
 	Scales(ctx context.Context, object *unstructured.Unstructured) (bool, error)
 }
 
@@ -52,7 +52,7 @@ func (l *Layer) Layer() explore.Layer { return explore.Native }
 func (l *Layer) Explore(ctx context.Context, r explore.Request) (explore.Answer, bool, error) {
 	answer, known, err := l.answer(ctx, r)
 	if err != nil {
-		return explore.Answer{}, false, r.Refuse(explore.Native, "", err)
+		return explore.Answer{}, false, r.NewUnknown(explore.Native, "", err)
 	}
 	return answer, known, nil
 }

@@ -88,10 +88,10 @@ func (l *Layer) retainReplicas(ctx context.Context, r explore.Request) (explore.
 // retainServiceAccount keeps what the token controller, and controllers of registries, add. Source: Kubernetes'
 // documentation of service accounts; imagePullSecrets is an atomic list, so that applying it drops the others' entries.
 func retainServiceAccount(desired, live map[string]any) error {
-	if err := unite(desired, live, "name", "secrets"); err != nil {
+	if err := mergeByKey(desired, live, "name", "secrets"); err != nil {
 		return err
 	}
-	return unite(desired, live, "name", "imagePullSecrets")
+	return mergeByKey(desired, live, "name", "imagePullSecrets")
 }
 
 // retainVolume keeps the binding, unless the desired object reserves the volume for another claim.
@@ -139,7 +139,7 @@ const (
 	tokenAccountID = "kubernetes.io/service-account.uid"
 )
 
-// isToken tells whether the token controller fills both the desired and the live Secret, for the same account.
+// isToken reports whether the token controller fills both the desired and the live Secret, for the same account.
 func isToken(r explore.Request) bool {
 	desired, _, _ := unstructured.NestedString(r.Object.Object, "type")
 	live, _, _ := unstructured.NestedString(r.Observed.Object, "type")

@@ -18,7 +18,7 @@ func retainPod(desired, live map[string]any) error {
 			return err
 		}
 	}
-	if err := unite(desired, live, "name", "spec", "volumes"); err != nil {
+	if err := mergeByKey(desired, live, "name", "spec", "volumes"); err != nil {
 		return err
 	}
 	for _, list := range []string{"initContainers", "containers"} {
@@ -47,7 +47,7 @@ func retainMounts(desired, live map[string]any, list string) error {
 			if container["name"] != other["name"] {
 				continue
 			}
-			if err := unite(container, other, "mountPath", "volumeMounts"); err != nil {
+			if err := mergeByKey(container, other, "mountPath", "volumeMounts"); err != nil {
 				return err
 			}
 		}

@@ -100,7 +100,7 @@ func retainNodePorts(desired, live map[string]any) error {
 		for _, port := range ports {
 			for _, old := range allocated {
 				n, _ := number(old["nodePort"])
-				if !blank(port["nodePort"]) || n == 0 || taken[n] || !same(port, old) {
+				if !isBlank(port["nodePort"]) || n == 0 || taken[n] || !same(port, old) {
 					continue
 				}
 				port["nodePort"] = n
@@ -118,11 +118,11 @@ func samePort(a, b map[string]any) bool {
 }
 
 func sameName(a, b map[string]any) bool {
-	return !blank(a["name"]) && a["name"] == b["name"] && protocol(a) == protocol(b)
+	return !isBlank(a["name"]) && a["name"] == b["name"] && protocol(a) == protocol(b)
 }
 
 func protocol(port map[string]any) any {
-	if blank(port["protocol"]) {
+	if isBlank(port["protocol"]) {
 		return "TCP"
 	}
 	return port["protocol"]

@@ -57,7 +57,7 @@ func requests(spec *corev1.PodSpec) corev1.ResourceList {
 	return sum
 }
 
-// counts tells whether the scheduler counts a resource: those of Kubernetes that pods have, and extended ones.
+// counts reports whether the scheduler counts a resource: those of Kubernetes that pods have, and extended ones.
 func counts(name corev1.ResourceName) bool {
 	switch name {
 	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods:

@@ -17,6 +17,7 @@ import (
 
 	"kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/pkg/explore"
+	"kudo.dev/kudo/pkg/text"
 )
 
 // Limits of what an answer holds.
@@ -29,7 +30,7 @@ const (
 	maxMessage = 1024
 )
 
-// refusal is the error of a webhook that was asked and says that it cannot tell. It is no failure of the webhook: the
+// refusal is the error of a webhook that was asked and says that it cannot answer. It is no failure of the webhook: the
 // failure policy does not apply.
 type refusal struct{ reason string }
 
@@ -64,7 +65,7 @@ func readAnswer(r explore.Request, object []byte, uid types.UID, body []byte) (e
 	if err := explore.Check(r, &answer); err != nil {
 		return explore.Answer{}, err
 	}
-	return answer, writes(r, answer)
+	return answer, checkWrites(r, answer)
 }
 
 // response is a webhook's, with the fields raw of which it matters whether they are there.
@@ -73,8 +74,8 @@ type response struct {
 	status json.RawMessage
 }
 
-// outline is what is looked at before a reply is decoded in whole.
-type outline struct {
+// responseHeader is what is looked at before a reply is decoded in whole.
+type responseHeader struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Response   *struct {
@@ -86,7 +87,7 @@ type outline struct {
 }
 
 func readReview(body []byte) (*response, error) {
-	var o outline
+	var o responseHeader
 	if err := decode(body, &o); err != nil {
 		return nil, fmt.Errorf("the answer is no ExploreReview: %w", err)
 	}
@@ -98,7 +99,7 @@ func readReview(body []byte) (*response, error) {
 	}
 	if q := o.Response.Requirements; q != nil {
 		for name, value := range q.Requests {
-			if !sane(value) {
+			if !checkQuantities(value) {
 				return nil, fmt.Errorf("response.replicaRequirements.resourceRequest: %.100q of %.100q is no quantity in use", value, name)
 			}
 		}
@@ -116,8 +117,8 @@ func decode(text []byte, into any) error {
 	return errors.Join(append(strict, err)...)
 }
 
-// sane refuses quantities that take minutes to read, such as 1e-2147483647.
-func sane(quantity json.RawMessage) bool {
+// checkQuantities refuses quantities that take minutes to read, such as 1e-2147483647.
+func checkQuantities(quantity json.RawMessage) bool {
 	if len(quantity) > 40 {
 		return false
 	}
@@ -188,14 +189,14 @@ func (s *response) patched(object []byte) (*unstructured.Unstructured, error) {
 	}
 	options := jsonpatch.NewApplyOptions()
 	options.SupportNegativeIndices, options.AccumulatedCopySizeLimit = false, MaxAnswer
-	text, err := apply(patch, object, options)
+	patched, err := apply(patch, object, options)
 	if err != nil {
-		return nil, fmt.Errorf("response.patch does not fit the object: %.500s", err)
+		return nil, fmt.Errorf("response.patch does not fit the object: %s", text.Truncate(err.Error(), 500))
 	}
-	if len(text) > MaxAnswer {
+	if len(patched) > MaxAnswer {
 		return nil, errTooLarge
 	}
-	return objectOf(text)
+	return objectOf(patched)
 }
 
 // apply makes an error of a panic: the library has some for odd patches, which must not end the process.
@@ -216,8 +217,8 @@ func objectOf(text []byte) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: object}, nil
 }
 
-// writes refuses changes where a webhook must not make them, but the layers within kudo may.
-func writes(r explore.Request, a explore.Answer) error {
+// checkWrites refuses changes where a webhook must not make them, but the layers within kudo may.
+func checkWrites(r explore.Request, a explore.Answer) error {
 	if r.Operation != explore.ReplicaRevising {
 		return nil
 	}
@@ -233,9 +234,5 @@ func writes(r explore.Request, a explore.Answer) error {
 
 // shorten makes a message of a webhook fit for a status: valid, of one line, and not long.
 func shorten(message string) string {
-	message = strings.Join(strings.Fields(message), " ")
-	if len(message) > maxMessage {
-		message = message[:maxMessage] + "…"
-	}
-	return strings.ToValidUTF8(message, "")
+	return text.Truncate(text.OneLine(message), maxMessage)
 }

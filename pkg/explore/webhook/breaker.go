@@ -64,14 +64,14 @@ func (b *breaker) allow() (record func(outcome), err error) {
 	return func(o outcome) { b.record(o, true) }, nil
 }
 
-// refuses tells whether allow would refuse now.
+// refuses reports whether allow would refuse now.
 func (b *breaker) refuses() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.open && (b.probing || b.clock.Now().Before(b.until))
 }
 
-// isOpen tells whether calls are held back, but for probes.
+// isOpen reports whether calls are held back, but for probes.
 func (b *breaker) isOpen() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -135,7 +135,7 @@ func (l *Layer) State(configuration string) State {
 				continue
 			}
 			known = true
-			reason, message := h.trouble()
+			reason, message := h.unavailableReason()
 			switch {
 			case message == "":
 				continue
@@ -155,8 +155,8 @@ func (l *Layer) State(configuration string) State {
 	return state
 }
 
-// trouble says why a webhook is not asked.
-func (h *hook) trouble() (reason, message string) {
+// unavailableReason says why a webhook is not asked.
+func (h *hook) unavailableReason() (reason, message string) {
 	switch {
 	case h.broken != nil:
 		return ReasonInvalid, fmt.Sprintf("webhook %s: %v", h.spec.Name, h.broken)

@@ -155,7 +155,7 @@ func (c *caller) post(ctx context.Context, body []byte) ([]byte, error) {
 	request.Header.Set("User-Agent", "kudo-explore")
 	response, err := c.client.Do(request)
 	if err != nil {
-		return nil, plain(err)
+		return nil, stableText(err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	if err := acceptable(response); err != nil {
@@ -163,7 +163,7 @@ func (c *caller) post(ctx context.Context, body []byte) ([]byte, error) {
 	}
 	reply, err := io.ReadAll(io.LimitReader(response.Body, MaxAnswer+1))
 	if err != nil {
-		return nil, fmt.Errorf("read the answer: %w", plain(err))
+		return nil, fmt.Errorf("read the answer: %w", stableText(err))
 	}
 	if len(reply) > MaxAnswer {
 		return nil, errTooLarge
@@ -171,8 +171,8 @@ func (c *caller) post(ctx context.Context, body []byte) ([]byte, error) {
 	return reply, nil
 }
 
-// plain leaves out of an error what differs from call to call, such as the local port, so that messages made of it stay.
-func plain(err error) error {
+// stableText leaves out of an error what differs from call to call, such as the local port, so that messages made of it stay.
+func stableText(err error) error {
 	var outer *url.Error
 	if errors.As(err, &outer) {
 		err = fmt.Errorf("ask %s: %w", outer.URL, outer.Err)

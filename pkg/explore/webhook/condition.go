@@ -63,7 +63,7 @@ func compileOne(env *cel.Env, expression string) (cel.Program, error) {
 		cel.InterruptCheckFrequency(celconfig.CheckFrequency))
 }
 
-// conditionsMatch tells whether all conditions are true. As in the apiserver, one that is false decides, also if
+// conditionsMatch reports whether all conditions are true. As in the apiserver, one that is false decides, also if
 // another fails.
 func (h *hook) conditionsMatch(ctx context.Context, t *target) (bool, error) {
 	if len(h.conditions) == 0 {

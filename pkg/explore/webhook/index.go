@@ -242,9 +242,9 @@ func compare(before, after *index) Change {
 // Empty tells that nothing changed that matters to any object.
 func (c Change) Empty() bool { return len(c.hooks) == 0 }
 
-// Touches tells whether answers about objects of a kind may be others than before the change. It goes by group and
+// Affects reports whether answers about objects of a kind may be others than before the change. It goes by group and
 // version alone, and may be true where nothing changed.
-func (c Change) Touches(kind schema.GroupVersionKind) bool {
+func (c Change) Affects(kind schema.GroupVersionKind) bool {
 	return slices.ContainsFunc(c.hooks, func(h *hook) bool {
 		return slices.ContainsFunc(h.spec.Rules, func(rule v1alpha1.RuleWithOperations) bool {
 			return holds(rule.APIGroups, kind.Group) && holds(rule.APIVersions, kind.Version)

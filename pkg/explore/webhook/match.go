@@ -50,7 +50,7 @@ type target struct {
 	variables map[string]any
 }
 
-// rulesMatch tells whether any rule matches. The error says that it cannot tell.
+// rulesMatch reports whether any rule matches. The error says that it cannot answer.
 func (h *hook) rulesMatch(t *target) (bool, error) {
 	var unsure error
 	for _, rule := range h.spec.Rules {
@@ -92,7 +92,7 @@ func ruleMatches(rule v1alpha1.RuleWithOperations, t *target) (bool, error) {
 	return t.namespaced == (scope == admissionregistrationv1.NamespacedScope), nil
 }
 
-// holds tells whether a list has a name, or the wildcard.
+// holds reports whether a list has a name, or the wildcard.
 func holds(list []string, name string) bool {
 	return slices.Contains(list, name) || slices.Contains(list, wildcard)
 }
@@ -109,7 +109,7 @@ func selectorOf(spec v1alpha1.ResourceExploringWebhook) labels.Selector {
 	return selector
 }
 
-// selects tells whether the selector matches the object, or the observed one.
+// selects reports whether the selector matches the object, or the observed one.
 func (h *hook) selects(r explore.Request) bool {
 	return h.selector.Empty() || h.selector.Matches(labels.Set(r.Object.GetLabels())) ||
 		r.Observed != nil && h.selector.Matches(labels.Set(r.Observed.GetLabels()))

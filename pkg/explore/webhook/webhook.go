@@ -96,7 +96,7 @@ func (l *Layer) Set(configurations []v1alpha1.ResourceExploringWebhookConfigurat
 	return compare(before, after)
 }
 
-// Close lets go of idle connections. The layer can still be used.
+// Close releases idle connections. The layer can still be used.
 func (l *Layer) Close() {
 	if ix := l.index.Load(); ix != nil {
 		for _, h := range ix.hooks {
@@ -111,7 +111,7 @@ var errNotLoaded = errors.New("the webhook configurations are not loaded yet")
 func (l *Layer) Explore(ctx context.Context, r explore.Request) (explore.Answer, bool, error) {
 	ix := l.index.Load()
 	if ix == nil {
-		return explore.Answer{}, false, r.Refuse(explore.Webhook, "", errNotLoaded)
+		return explore.Answer{}, false, r.NewUnknown(explore.Webhook, "", errNotLoaded)
 	}
 	t, candidates := ix.find(ctx, l.options.Resources, r)
 	for _, h := range candidates {
@@ -124,7 +124,7 @@ func (l *Layer) Explore(ctx context.Context, r explore.Request) (explore.Answer,
 		case err == nil:
 			continue
 		case ctx.Err() != nil || errors.As(err, &refused) || !h.ignore:
-			return explore.Answer{}, false, r.Refuse(explore.Webhook, h.String(), err)
+			return explore.Answer{}, false, r.NewUnknown(explore.Webhook, h.String(), err)
 		}
 	}
 	return explore.Answer{}, false, nil

@@ -4,8 +4,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -55,6 +57,14 @@ func names() []string {
 	return out
 }
 
+func titles() []string {
+	var out []string
+	for _, w := range workload.All() {
+		out = append(out, w.Title)
+	}
+	return out
+}
+
 func run(ctx context.Context, o options) error {
 	chosen, err := choose(o.only)
 	if err != nil {
@@ -78,6 +88,12 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	page, err := os.ReadFile(o.page)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	committed := report.ParsePage(string(page))
+	var regressions []string
 	for _, w := range chosen {
 		b.Say("workload %s", w.Name)
 		s := report.Section{Name: w.Name, Title: w.Title, About: w.About, Began: time.Now(), Load: busy, Quick: o.quick}
@@ -88,9 +104,14 @@ func run(ctx context.Context, o options) error {
 		if err := s.Table(os.Stdout); err != nil {
 			return err
 		}
-		if err := keep(s, used, o); err != nil { // what is measured is kept, whatever becomes of the next
+		if err := keep(s, used, o, committed); err != nil { // what is measured is kept, whatever becomes of the next
 			return err
 		}
+		regressions = append(regressions, s.Regressions(committed, machine().Cores)...)
+	}
+	if len(regressions) > 0 {
+		return fmt.Errorf("worse than the committed figures, beyond the tolerance:\n  %s\n%s holds the new figures: commit them with the reason, or mend what has become worse",
+			strings.Join(regressions, "\n  "), o.page)
 	}
 	return nil
 }
@@ -129,7 +150,7 @@ func build(ctx context.Context) func(out, pkg string) error {
 }
 
 // keep adds a section to what was measured before, and writes the samples and the page.
-func keep(s report.Section, used map[string]string, o options) error {
+func keep(s report.Section, used map[string]string, o options, committed report.Page) error {
 	r, err := report.Load(o.json)
 	if err != nil {
 		return err
@@ -144,7 +165,7 @@ func keep(s report.Section, used map[string]string, o options) error {
 		return err
 	}
 	var page strings.Builder
-	if err := r.Document(&page); err != nil {
+	if err := r.Document(&page, titles(), committed); err != nil {
 		return err
 	}
 	return os.WriteFile(o.page, []byte(page.String()), 0o644)

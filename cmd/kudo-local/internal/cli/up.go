@@ -17,6 +17,7 @@ import (
 type upFlags struct {
 	profile     string
 	readyDelay  time.Duration
+	auditLog    bool
 	withKudo    bool
 	privileged  bool
 	initArgs    []string
@@ -39,6 +40,7 @@ an instance cannot be changed later.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.profile, "profile", string(instance.Full), "full, or api: no scheduler, no nodes, and no controllers but those for namespaces, owners and service accounts")
 	flags.DurationVar(&f.readyDelay, "pod-ready-delay", time.Second, "how long after it was scheduled a pod becomes ready")
+	flags.BoolVar(&f.auditLog, "audit-log", false, "write each request at the API server down in logs/audit.log of the instance's folder")
 	flags.BoolVar(&f.withKudo, "with-kudo", false, "install kudo and run its manager as one more component")
 	flags.BoolVar(&f.privileged, "privileged", false, "with --with-kudo: run plans of Instances that name no ServiceAccount with the rights of kudo, as KUDO did")
 	flags.StringArrayVar(&f.initArgs, "init-arg", nil, "argument for 'kubectl kudo init'; may be repeated, an empty one takes all away")
@@ -100,6 +102,9 @@ func (f *upFlags) apply(cmd *cobra.Command, o *options, i *instance.Instance, fr
 			return fmt.Errorf("--pod-ready-delay cannot be negative")
 		}
 		s.PodReadyDelay = f.readyDelay
+	}
+	if given("audit-log") {
+		s.AuditLog = f.auditLog
 	}
 	if given("with-kudo") {
 		s.WithKudo = f.withKudo

@@ -42,7 +42,7 @@ func Args(name string, args []string) []string {
 	return append([]string{verb, name}, args...)
 }
 
-// FromArgs tells whether a process was started to be a component, and which.
+// FromArgs reports whether a process was started to be a component, and which.
 func FromArgs(osArgs []string) (name string, args []string, ok bool) {
 	if len(osArgs) < 3 || osArgs[1] != verb {
 		return "", nil, false

@@ -29,6 +29,8 @@ const (
 type Settings struct {
 	Profile       Profile       `json:"profile"`
 	PodReadyDelay time.Duration `json:"podReadyDelay"`
+	// AuditLog makes the API server write down each request.
+	AuditLog bool `json:"auditLog,omitempty"`
 	// WithKudo says that the kudo manager belongs to this instance.
 	WithKudo bool `json:"withKudo,omitempty"`
 	// InitArgs are added to the arguments of 'kubectl kudo init'.
@@ -89,10 +91,14 @@ func Load(root, name string) (*Instance, error) {
 	return i, nil
 }
 
-// Save writes the instance to its folder.
+// Save writes the instance to its folder, which is for its owner only: keys, tokens, logs and the data of etcd lie
+// there. A folder that an earlier version made for others to read is closed.
 func (i *Instance) Save() error {
-	if err := os.MkdirAll(i.Dir(), 0o755); err != nil {
+	if err := os.MkdirAll(i.Dir(), 0o700); err != nil {
 		return fmt.Errorf("making the folder of instance %q: %w", i.Name, err)
+	}
+	if err := os.Chmod(i.Dir(), 0o700); err != nil {
+		return fmt.Errorf("closing the folder of instance %q to other users: %w", i.Name, err)
 	}
 	return writeJSON(i.stateFile(), i)
 }
@@ -130,7 +136,7 @@ func writeJSON(path string, v any) error {
 
 // WriteFile replaces path by content in one step.
 func WriteFile(path string, content []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("making the folder of %s: %w", path, err)
 	}
 	temporary := path + ".new"

@@ -15,7 +15,7 @@ const (
 	lastPort  = 31999
 )
 
-// Free tells whether a server could listen on a port now.
+// Free reports whether a server could listen on a port now.
 func Free(port int) bool {
 	l, err := net.Listen("tcp", Address(port))
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/kubectl/pkg/cmd/util"
 )
 
-// Called tells whether the program was called as kubectl.
+// Called reports whether the program was called as kubectl.
 func Called() bool { return filepath.Base(os.Args[0]) == "kubectl" }
 
 // Main runs kubectl with the program's arguments and does not return.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -41,8 +42,9 @@ func TestCertificatesVerify(t *testing.T) {
 		{"people reach the API server on loopback", CA, APIServer, "127.0.0.1", x509.ExtKeyUsageServerAuth},
 		{"pods would reach it by its Service name", CA, APIServer, "kubernetes.default.svc", x509.ExtKeyUsageServerAuth},
 		{"and by the Service address", CA, APIServer, "10.96.0.1", x509.ExtKeyUsageServerAuth},
-		{"etcd serves TLS", CA, EtcdServer, "127.0.0.1", x509.ExtKeyUsageServerAuth},
-		{"the API server logs in to etcd", CA, EtcdClient, "", x509.ExtKeyUsageClientAuth},
+		{"etcd serves TLS", EtcdCA, EtcdServer, "127.0.0.1", x509.ExtKeyUsageServerAuth},
+		{"etcd meets its peers with the certificate that it serves", EtcdCA, EtcdServer, "", x509.ExtKeyUsageClientAuth},
+		{"the API server logs in to etcd", EtcdCA, EtcdClient, "", x509.ExtKeyUsageClientAuth},
 		{"the admin logs in", CA, Admin, "", x509.ExtKeyUsageClientAuth},
 		{"aggregated servers trust the front proxy", FrontProxyCA, FrontProxy, "", x509.ExtKeyUsageClientAuth},
 	}
@@ -78,9 +80,61 @@ func TestOpenKeepsWhatIsThere(t *testing.T) {
 	}
 }
 
+// TestEtcdTrustsNobodyElse: whoever has a certificate of the cluster is no administrator of etcd by it.
+func TestEtcdTrustsNobodyElse(t *testing.T) {
+	s := open(t, t.TempDir())
+	ca, err := os.ReadFile(s.CertFile(EtcdCA))
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	for _, name := range []string{Admin, APIServer, Serving, FrontProxy, "kwok"} {
+		if _, err := leaf(t, s, name).Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err == nil {
+			t.Errorf("the certificate %s is trusted by etcd", name)
+		}
+	}
+}
+
+// TestOpenAddsEtcd: a state of a version that signed etcd's certificates by the authority of the cluster keeps all others.
+func TestOpenAddsEtcd(t *testing.T) {
+	dir := t.TempDir()
+	before, err := os.ReadFile(open(t, dir).CertFile(Admin))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "etcd")); err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	for range 8 { // status may look while up makes them
+		group.Go(func() { open(t, dir) })
+	}
+	group.Wait()
+	s := open(t, dir)
+	if after, err := os.ReadFile(s.CertFile(Admin)); err != nil || string(before) != string(after) {
+		t.Errorf("the certificate of the admin has changed: %v", err)
+	}
+	roots := x509.NewCertPool()
+	ca, err := os.ReadFile(s.CertFile(EtcdCA))
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots.AppendCertsFromPEM(ca)
+	for _, name := range []string{EtcdServer, EtcdClient} {
+		if _, err := leaf(t, s, name).Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+			t.Errorf("%s is not of the authority beside it: %v", name, err)
+		}
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "new-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left are %v, %v", left, err)
+	}
+}
+
 func TestPrivateKeysArePrivate(t *testing.T) {
 	s := open(t, t.TempDir())
-	for _, name := range []string{CA, Admin, ServiceAccounts} {
+	for _, name := range []string{CA, Admin, ServiceAccounts, EtcdCA, EtcdServer, EtcdClient} {
 		info, err := os.Stat(s.KeyFile(name))
 		if err != nil {
 			t.Fatal(err)

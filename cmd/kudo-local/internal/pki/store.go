@@ -14,8 +14,6 @@ const (
 	FrontProxyCA    = "front-proxy-ca"
 	FrontProxy      = "front-proxy-client"
 	APIServer       = "kube-apiserver"
-	EtcdServer      = "etcd-server"
-	EtcdClient      = "etcd-client"
 	ServiceAccounts = "service-accounts"
 	Serving         = "serving"
 	Admin           = "admin"
@@ -31,7 +29,6 @@ var clients = []struct {
 	{"kube-controller-manager", "system:kube-controller-manager", nil},
 	{"kube-scheduler", "system:kube-scheduler", nil},
 	{"kwok", "kudo-local:kwok", []string{"system:masters"}},
-	{EtcdClient, "kube-apiserver-etcd-client", nil},
 }
 
 // Store is a folder of pairs.
@@ -43,12 +40,15 @@ type Store struct {
 // serviceIP is the cluster address of the Service kubernetes.default.
 func Open(dir string, serviceIP net.IP, now time.Time) (*Store, error) {
 	s := &Store{dir: dir}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the folder for certificates: %w", err)
+	}
+	if err := s.openEtcd(now); err != nil {
+		return nil, err
+	}
 	// The last file that is written says that the others are complete.
 	if _, err := os.Stat(s.KeyFile(Admin)); err == nil {
 		return s, nil
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the folder for certificates: %w", err)
 	}
 	if err := s.fill(serviceIP, now); err != nil {
 		return nil, err
@@ -75,7 +75,6 @@ func (s *Store) fill(serviceIP net.IP, now time.Time) error {
 		{FrontProxy, func() (Pair, error) { return front.Client("front-proxy-client") }},
 		{ServiceAccounts, SigningKey},
 		{APIServer, func() (Pair, error) { return ca.Server("kube-apiserver", kubernetes, serviceIP) }},
-		{EtcdServer, func() (Pair, error) { return ca.Server("etcd", nil) }},
 		{Serving, func() (Pair, error) { return ca.Server("kudo-local", nil) }},
 	}
 	for _, m := range makers {

@@ -18,8 +18,6 @@ const Manager = "manager"
 
 // Uses of ports beside the one that is named like its component.
 const (
-	etcdPeer       = "etcd-peer"
-	etcdMetrics    = "etcd-metrics"
 	managerWebhook = "manager-webhook"
 	managerMetrics = "manager-metrics"
 )
@@ -45,9 +43,9 @@ func (p *Plane) components() []component {
 	all := []component{
 		{
 			name:  components.Etcd,
-			ports: []string{components.Etcd, etcdPeer, etcdMetrics},
+			ports: []string{components.Etcd, etcdPeer},
 			args:  (*Plane).etcdArgs,
-			ready: func(p *Plane) string { return "http://" + p.address(etcdMetrics) + "/health" },
+			ready: (*Plane).etcdHealth,
 		},
 		{
 			name:  components.APIServer,

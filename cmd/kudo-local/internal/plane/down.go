@@ -41,7 +41,7 @@ func (p *Plane) Down(ctx context.Context) ([]string, error) {
 	return ran, nil
 }
 
-// listens tells whether a use of a port belongs to a component.
+// listens reports whether a use of a port belongs to a component.
 func listens(component, use string) bool {
 	full := &Plane{Instance: &instance.Instance{Settings: instance.Settings{Profile: instance.Full, WithKudo: true}}}
 	c, err := full.component(component)

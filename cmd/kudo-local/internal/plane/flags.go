@@ -9,43 +9,16 @@ import (
 	"kudo.dev/kudo/cmd/kudo-local/internal/pki"
 )
 
-func (p *Plane) etcdArgs() []string {
-	client, peer := "https://"+p.address(components.Etcd), "http://"+p.address(etcdPeer)
-	return []string{
-		"--name=" + p.Name,
-		"--data-dir=" + p.Path("etcd"),
-		"--listen-client-urls=" + client,
-		"--advertise-client-urls=" + client,
-		"--listen-peer-urls=" + peer,
-		"--initial-advertise-peer-urls=" + peer,
-		"--initial-cluster=" + p.Name + "=" + peer,
-		"--listen-metrics-urls=http://" + p.address(etcdMetrics),
-		"--client-cert-auth",
-		"--trusted-ca-file=" + p.store.CertFile(pki.CA),
-		"--cert-file=" + p.store.CertFile(pki.EtcdServer),
-		"--key-file=" + p.store.KeyFile(pki.EtcdServer),
-		"--log-level=warn",
-		// Nobody mourns the data of a test when the machine crashes.
-		"--unsafe-no-fsync",
-		"--quota-backend-bytes=8589934592",
-		// The log in memory is most of what etcd uses; one member needs little.
-		"--snapshot-count=2000",
-		"--snapshot-catchup-entries=500",
-		"--auto-compaction-mode=periodic",
-		"--auto-compaction-retention=2m",
-	}
-}
-
 func (p *Plane) apiServerArgs() []string {
 	s := p.store
-	return []string{
+	return append([]string{
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", p.Ports[components.APIServer]),
 		// Endpoints may not hold loopback addresses.
 		"--endpoint-reconciler-type=none",
 		"--etcd-servers=https://" + p.address(components.Etcd),
-		"--etcd-cafile=" + s.CertFile(pki.CA),
+		"--etcd-cafile=" + s.CertFile(pki.EtcdCA),
 		"--etcd-certfile=" + s.CertFile(pki.EtcdClient),
 		"--etcd-keyfile=" + s.KeyFile(pki.EtcdClient),
 		"--etcd-compaction-interval=2m",
@@ -68,7 +41,7 @@ func (p *Plane) apiServerArgs() []string {
 		"--proxy-client-key-file=" + s.KeyFile(pki.FrontProxy),
 		"--delete-collection-workers=4",
 		"--shutdown-delay-duration=0s",
-	}
+	}, p.auditArgs()...)
 }
 
 // apiControllers are what an API needs to be usable: namespaces that end,

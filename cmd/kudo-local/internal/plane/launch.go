@@ -31,13 +31,13 @@ func (p *Plane) deadError(component string) error {
 	return &DeadError{Component: component, Log: p.Log(component), End: logEnd(p.Log(component), 15)}
 }
 
-// alive tells whether the process of a component runs.
+// alive reports whether the process of a component runs.
 func (p *Plane) alive(component string) bool {
 	run, err := p.Run(component)
 	return err == nil && run != nil && run.Alive()
 }
 
-// current tells whether a component runs, and in the way it would be started
+// current reports whether a component runs, and in the way it would be started
 // now.
 func (p *Plane) current(c component) (bool, error) {
 	run, err := p.Run(c.name)

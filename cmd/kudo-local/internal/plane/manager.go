@@ -21,6 +21,9 @@ const (
 	kudoNamespace  = "kudo-system"
 )
 
+// loopback is the address that the manager's webhooks listen on: without one it would be every address of the machine.
+const loopback = "127.0.0.1"
+
 // initLimit is how long 'kubectl kudo init' may take.
 const initLimit = 2 * time.Minute
 
@@ -37,6 +40,7 @@ func (p *Plane) managerProgram() string { return p.binary(managerProgram) }
 func (p *Plane) managerArgs() []string {
 	return append([]string{
 		"--kubeconfig", p.ManagerKubeconfig(),
+		"--webhook-bind-address", loopback,
 		"--webhook-port", fmt.Sprint(p.Ports[managerWebhook]),
 		"--webhook-cert-dir", p.Path("manager-certs"),
 		"--cache-dir", p.Path("manager-cache"),

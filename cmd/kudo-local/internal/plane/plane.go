@@ -65,6 +65,9 @@ func (p *Plane) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := p.writeAuditPolicy(); err != nil {
+		return err
+	}
 	return instance.WriteFile(p.Path("kwok.yaml"), config)
 }
 

@@ -13,25 +13,32 @@ import (
 	"kudo.dev/kudo/cmd/kudo-local/internal/pki"
 )
 
-// prober asks servers whether they are ready, as the admin.
+// prober asks servers whether they are ready: etcd as the API server, and all others as the admin.
 type prober struct{ client *http.Client }
 
 func (p *Plane) prober() (*prober, error) {
-	ca, err := os.ReadFile(p.store.CertFile(pki.CA))
-	if err != nil {
-		return nil, fmt.Errorf("reading the certificate authority: %w", err)
-	}
-	admin, err := tls.LoadX509KeyPair(p.store.CertFile(pki.Admin), p.store.KeyFile(pki.Admin))
-	if err != nil {
-		return nil, fmt.Errorf("reading the admin certificate: %w", err)
-	}
 	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(ca)
+	for _, name := range []string{pki.CA, pki.EtcdCA} {
+		ca, err := os.ReadFile(p.store.CertFile(name))
+		if err != nil {
+			return nil, fmt.Errorf("reading the certificate authority: %w", err)
+		}
+		roots.AppendCertsFromPEM(ca)
+	}
+	// A server names the authorities that it takes certificates of, and the client shows the one that fits.
+	var clients []tls.Certificate
+	for _, name := range []string{pki.Admin, pki.EtcdClient} {
+		pair, err := tls.LoadX509KeyPair(p.store.CertFile(name), p.store.KeyFile(name))
+		if err != nil {
+			return nil, fmt.Errorf("reading the certificate %s: %w", name, err)
+		}
+		clients = append(clients, pair)
+	}
 	return &prober{client: &http.Client{
 		Timeout: 3 * time.Second,
 		Transport: &http.Transport{
 			Proxy:             nil, // everything is on loopback
-			TLSClientConfig:   &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{admin}},
+			TLSClientConfig:   &tls.Config{RootCAs: roots, Certificates: clients},
 			DisableKeepAlives: true,
 		},
 	}}, nil

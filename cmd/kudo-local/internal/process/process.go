@@ -63,20 +63,20 @@ func Start(c Command) (ID, <-chan struct{}, error) {
 }
 
 func freshLog(path string) (*os.File, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder for logs: %w", err)
 	}
 	if err := os.Rename(path, path+".1"); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("putting the old log aside: %w", err)
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening the log: %w", err)
 	}
 	return f, nil
 }
 
-// Alive tells whether exactly this process still runs. One that has ended but
+// Alive reports whether exactly this process still runs. One that has ended but
 // was not reaped by its parent counts as ended.
 func (id ID) Alive() bool {
 	if id.PID <= 0 {

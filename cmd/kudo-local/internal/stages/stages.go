@@ -75,6 +75,9 @@ func Config(readyDelay time.Duration) ([]byte, error) {
 			NodeLeaseParallelism:          parallelism,
 			PodsOnNodeSyncParallelism:     1,
 			EnablePodsOnNodeSyncListPager: new(true),
+			// These are exec, logs and profiles, by plain HTTP and for everyone on the machine.
+			EnableDebuggingHandlers: new(false),
+			EnableProfilingHandler:  new(false),
 		},
 	}
 	head, err := yaml.Marshal(options)

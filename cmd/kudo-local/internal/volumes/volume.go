@@ -22,13 +22,13 @@ func ours(v *corev1.PersistentVolume) bool {
 	return v.Labels[managedBy] == us && v.Spec.ClaimRef != nil
 }
 
-// waits tells whether a claim needs a volume from us: not when it names one
+// waits reports whether a claim needs a volume from us: not when it names one
 // itself.
 func waits(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.DeletionTimestamp == nil && claim.Spec.VolumeName == "" && claim.Status.Phase != corev1.ClaimBound
 }
 
-// meantFor tells whether a volume is there already that the claim should get:
+// meantFor reports whether a volume is there already that the claim should get:
 // one reserved for it, or one that somebody has made by hand for its class.
 func meantFor(v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	if ref := v.Spec.ClaimRef; ref != nil {

@@ -68,7 +68,7 @@ type Cost struct {
 	Server, Manager float64
 }
 
-// Meter starts to count, once the control plane is at rest.
+// Meter starts to count, once the control plane is idle.
 func (p *Plane) Meter(ctx context.Context) (*Meter, error) {
 	m := &Meter{plane: p}
 	var err error
@@ -85,7 +85,7 @@ func (p *Plane) Meter(ctx context.Context) (*Meter, error) {
 	return m, err
 }
 
-// Stop counts until the control plane is at rest: events, for example, are sent after the fact.
+// Stop counts until the control plane is idle: events, for example, are sent after the fact.
 func (m *Meter) Stop(ctx context.Context) (Cost, error) {
 	now, err := m.plane.rest(ctx)
 	if err != nil {

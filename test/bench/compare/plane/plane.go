@@ -29,7 +29,7 @@ func Start(profile string) (*Plane, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !e.Own() {
+	if !e.IsDisposable() {
 		return nil, fmt.Errorf("benchmarks need a control plane of their own: unset KUDO_TEST_KUBECONFIG")
 	}
 	c, err := e.Connect()

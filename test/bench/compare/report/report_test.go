@@ -1,6 +1,8 @@
 package report
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -86,12 +88,74 @@ func TestDocument(t *testing.T) {
 	s.Title, s.Kudo, s.Quick, s.Figures = "Installing", "1.2.3", true, append(s.Faster(), AtMost("requests", 12, 10, "%.0f"), Told("all", "%s", strings.Repeat("x", 100)))
 	r.Put(s, nil)
 	var out strings.Builder
-	if err := r.Document(&out); err != nil {
+	if err := r.Document(&out, []string{"Rest", "Installing"}, ParsePage("# Benchmarks\n\n## Rest\n\nfrom before\n\n## Other\n")); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"## Installing", "| Helm    | v4", ", kudo 1.2.3, **provisional**", "| install | 10   | other | 5.00 s", "at most 10", "**missed**", "\n* all: xxx"} {
+	for _, want := range []string{"## Installing", "| Helm    | v4", ", kudo 1.2.3, **provisional**", "| install | 10   | other | 5.00 s", "at most 10", "**missed**", "\n* all: xxx", "\n## Rest\n\nfrom before\n\n## Installing"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the page lacks %q:\n%s", want, out.String())
 		}
+	}
+}
+
+func TestRegressions(t *testing.T) {
+	measured := func(kudo, other float64, requests int) Section {
+		return Section{Title: "Installing", Series: []Series{
+			{Case: "install", Size: 10, Subject: "kudo", Samples: []Sample{{Seconds: kudo, Requests: requests}}},
+			{Case: "install", Size: 10, Subject: "other", Samples: []Sample{{Seconds: other, Requests: 1}}},
+		}}
+	}
+	page := func(s Section) Page {
+		r := &Report{Machine: Machine{Cores: 2}, Sections: []Section{s}}
+		var out strings.Builder
+		if err := r.Document(&out, []string{s.Title}, nil); err != nil {
+			t.Fatal(err)
+		}
+		return ParsePage(out.String())
+	}
+	quick, busy := measured(1, 1, 100), measured(1, 1, 100)
+	quick.Quick, busy.Load = true, 1.5
+	for name, tc := range map[string]struct {
+		reason string
+		now    Section
+		before Page
+		want   []string
+	}{
+		"Same":     {"nothing is worse", measured(1, 2, 100), page(measured(1, 2, 100)), nil},
+		"Machine":  {"times of another machine do not count, ratios do", measured(3, 6, 100), page(measured(1, 2, 100)), nil},
+		"Noise":    {"30 % are noise", measured(1, 1.45, 100), page(measured(1, 2, 100)), nil},
+		"Slower":   {"a ratio is lost", measured(1, 1.3, 100), page(measured(1, 2, 100)), []string{"Installing: install, 10: 1.30 times as fast as other, 2.00 committed"}},
+		"Requests": {"more than 5 % and two requests are added", measured(1, 2, 108), page(measured(1, 2, 100)), []string{"Installing: install, 10: 108 requests, 100 committed"}},
+		"Few":      {"two are allowed", measured(1, 2, 107), page(measured(1, 2, 100)), nil},
+		"Quick":    {"a quick run has no times", quick, page(measured(1, 2, 100)), nil},
+		"Busy":     {"nor has a busy machine", busy, page(measured(1, 2, 100)), nil},
+		"WasQuick": {"nor had it before", measured(1, 1, 100), page(quick), nil},
+		"New":      {"what was not measured before is not compared", measured(1, 1, 100), nil, nil},
+	} {
+		if diff := cmp.Diff(tc.want, tc.now.Regressions(tc.before, 2)); diff != "" {
+			t.Errorf("%s: %s: %s", name, tc.reason, diff)
+		}
+	}
+}
+
+// TestParsePage: the page that is committed can be compared with, whatever was edited on it by hand.
+func TestParsePage(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "benchmarks.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, ratios, kudo := ParsePage(string(text)), 0, 0
+	for title := range page {
+		for _, row := range page.Rows(title) {
+			if row.Subject == "kudo" && row.Requests > 0 {
+				kudo++
+			}
+			if row.Subject != "kudo" && row.Ratio > 0 {
+				ratios++
+			}
+		}
+	}
+	if len(page) < 5 || ratios < 20 || kudo < 9 {
+		t.Errorf("%d sections with %d ratios and %d counts of kudo's requests", len(page), ratios, kudo)
 	}
 }

@@ -11,11 +11,17 @@ import (
 // widest is the length from which on a figure without an aim stands below the table.
 const widest = 60
 
+// header names the columns of the table of measurements.
+var header = []string{"case", "size", "tool", "median", "minimum", "× kudo", "requests", "of objects", "writes", "tool CPU", "apiserver CPU"}
+
+// provisional marks a section whose times do not count.
+const provisional = "**provisional**"
+
 // Table writes the tables of a section, in Markdown that can be read as it is.
 func (s *Section) Table(w io.Writer) error {
 	var out strings.Builder
 	if len(s.Series) > 0 {
-		rows := [][]string{{"case", "size", "tool", "median", "minimum", "× kudo", "requests", "of objects", "writes", "tool CPU", "apiserver CPU"}}
+		rows := [][]string{header}
 		for i := range s.Series {
 			rows = append(rows, s.row(&s.Series[i]))
 		}
@@ -101,12 +107,12 @@ func align(rows [][]string) string {
 
 const preface = `# Benchmarks
 
-Written by ` + "`make bench`" + ` (` + "`test/bench/compare`" + `); which puts the samples behind each line into
-` + "`dist/benchmarks.json`" + `. Times are those of one machine and one run: compare them with one another, not with those of other machines.
+Written by ` + "`make bench`" + ` (` + "`test/bench/compare`" + `), which puts the samples behind each line into
+` + "`dist/benchmarks.json`" + `, and fails if requests or ratios have become worse than on this page. Times are those of one machine and one run: compare them with one another, not with those of other machines.
 
 * The contestants of a case run one after the other on one control plane, in an order that turns each round. Median and
   minimum are over the rounds; *× kudo* is the median over kudo's, so over 1 kudo is faster.
-* Requests are counted by the API server itself (` + "`apiserver_request_total`" + `), until the cluster is at rest, so that what is
+* Requests are counted by the API server itself (` + "`apiserver_request_total`" + `), until the cluster is idle, so that what is
   sent after the fact (events) counts too. Watches, leases, discovery and reviews of rights do not count, for anybody.
 * *Tool CPU* is the CPU time of the command; for kudo also that of its manager, which does the work. *apiserver CPU* is
   that of kube-apiserver.
@@ -114,8 +120,9 @@ Written by ` + "`make bench`" + ` (` + "`test/bench/compare`" + `); which puts t
   in the cluster, and the manager does the rest: it pays for that with requests of its own, which are in the figures.
 `
 
-// Document writes the report as a page.
-func (r *Report) Document(w io.Writer) error {
+// Document writes the report as a page. titles are those of all sections, in their order: one that was not measured stays
+// as the committed page has it.
+func (r *Report) Document(w io.Writer, titles []string, committed Page) error {
 	var out strings.Builder
 	out.WriteString(preface + "\n")
 	fmt.Fprintf(&out, "Machine: %s, %d cores, %.0f GiB, %s.\n\n", r.Machine.CPU, r.Machine.Cores, r.Machine.Memory, r.Machine.OS)
@@ -124,8 +131,13 @@ func (r *Report) Document(w io.Writer) error {
 		rows = append(rows, []string{name, r.Versions[name]})
 	}
 	out.WriteString(align(rows))
-	for i := range r.Sections {
-		s := &r.Sections[i]
+	for _, title := range titles {
+		at := slices.IndexFunc(r.Sections, func(s Section) bool { return s.Title == title })
+		if at < 0 {
+			out.WriteString(strings.TrimRight("\n"+committed[title], "\n") + "\n")
+			continue
+		}
+		s := &r.Sections[at]
 		fmt.Fprintf(&out, "\n## %s\n\n%s\n\n", s.Title, s.About)
 		fmt.Fprintf(&out, "Measured on %s%s.\n\n", s.Began.UTC().Format("2006-01-02 15:04 UTC"), s.caveats(r.Machine.Cores))
 		if err := s.Table(&out); err != nil {
@@ -138,15 +150,20 @@ func (r *Report) Document(w io.Writer) error {
 
 // caveats say of what the figures are, and why they are not to be taken for more than they are.
 func (s *Section) caveats(cores int) string {
-	var out string
-	if s.Kudo != "" {
-		out += ", kudo " + s.Kudo
-	}
+	out := s.version()
 	if s.Quick {
-		out += ", **provisional**: with fewer rounds and smaller sizes (`-quick`)"
+		out += ", " + provisional + ": with fewer rounds and smaller sizes (`-quick`)"
 	}
 	if s.Load > float64(cores)/2 {
-		out += fmt.Sprintf(", **provisional**: on a machine that was busy with something else (load %.1f)", s.Load)
+		out += fmt.Sprintf(", "+provisional+": on a machine that was busy with something else (load %.1f)", s.Load)
 	}
 	return out
+}
+
+// version names the kudo that was measured.
+func (s *Section) version() string {
+	if s.Kudo == "" {
+		return ""
+	}
+	return ", kudo " + s.Kudo
 }

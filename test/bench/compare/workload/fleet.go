@@ -81,7 +81,7 @@ func arrive(ctx context.Context, p *plane.Plane, c *crowd, n int) ([]report.Figu
 	}, err
 }
 
-// idle watches the manager at rest.
+// idle watches the manager while idle.
 func idle(ctx context.Context, b *Bench, p *plane.Plane, _ *crowd) ([]report.Figure, error) {
 	b.Say("coming to rest")
 	if err := plane.Pause(ctx, 75*time.Second); err != nil { // the garbage collector learns of kudo's kinds within a minute
@@ -165,7 +165,7 @@ func drift(ctx context.Context, b *Bench, p *plane.Plane, c *crowd) ([]report.Fi
 	}, err
 }
 
-// told tells whether each of the first n Instances is not ready, and each of the next n drifted.
+// told reports whether each of the first n Instances is not ready, and each of the next n drifted.
 func told(ctx context.Context, p *plane.Plane, ns string, n int) (bool, error) {
 	for i := range 2 * n {
 		instance := &v1beta1.Instance{}

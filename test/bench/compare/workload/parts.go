@@ -53,8 +53,8 @@ func runParts(ctx context.Context, b *Bench, s *report.Section) error {
 	measured := map[string][]float64{}
 	for _, run := range [][]string{
 		{"-bench", "^Benchmark(CachedResolve|Retain|RetainByHand|EmptyMaps|Call|ParseIndex|Lookup|Lint)$", "-benchmem", "-count", strconv.Itoa(min(b.Sizes.Rounds, 5)),
-			"./pkg/crds", "./pkg/explore/lua", "./pkg/explore/webhook", "./pkg/repository", "./operators/lint"},
-		{"-bench", "^BenchmarkFifty$", "-benchtime", "1x", "-timeout", "20m", "./test/tarballs"},
+			"./pkg/crdtarball", "./pkg/explore/lua", "./pkg/explore/webhook", "./pkg/repository", "./operators/lint"},
+		{"-bench", "^BenchmarkFifty$", "-benchtime", "1x", "-timeout", "20m", "./test/crdtarball"},
 	} {
 		b.Say("Go benchmarks of %s", run[len(run)-1])
 		if err := benchmark(ctx, run, measured); err != nil {

@@ -62,7 +62,7 @@ func (b *Bench) chain(ctx context.Context, p *plane.Plane, s *report.Section) er
 		if err := p.Create(ctx, gen.Instance(name, ov, nil)); err != nil {
 			return err
 		}
-		if _, err := p.Await(ctx, ov.Namespace, name, time.Minute, env.Ended(v1beta1.DeployPlan, 1)); err != nil {
+		if _, err := p.Await(ctx, ov.Namespace, name, time.Minute, env.PlanEnded(v1beta1.DeployPlan, 1)); err != nil {
 			return err
 		}
 		t.add("five serial steps, by the API", chainLength, "kudo", report.Sample{Seconds: time.Since(began).Seconds()})
@@ -121,7 +121,7 @@ func (b *Bench) chainVersion(ctx context.Context, p *plane.Plane) (*v1beta1.Oper
 	if err := p.Create(ctx, gen.Instance("warm", ov, nil)); err != nil {
 		return nil, err
 	}
-	_, err = p.Await(ctx, ns, "warm", time.Minute, env.Ended(v1beta1.DeployPlan, 1))
+	_, err = p.Await(ctx, ns, "warm", time.Minute, env.PlanEnded(v1beta1.DeployPlan, 1))
 	return ov, err
 }
 

@@ -75,7 +75,7 @@ func instanceStruck(ctx context.Context, p *plane.Plane) (*struck, error) {
 	if err := p.Create(ctx, gen.Instance("i", ov, nil)); err != nil {
 		return nil, err
 	}
-	if _, err := p.Await(ctx, ns, "i", time.Minute, env.Ended(v1beta1.DeployPlan, 1)); err != nil {
+	if _, err := p.Await(ctx, ns, "i", time.Minute, env.PlanEnded(v1beta1.DeployPlan, 1)); err != nil {
 		return nil, err
 	}
 	return &struck{key: types.NamespacedName{Namespace: ns, Name: "i-cm-0"}, conditions: func(ctx context.Context) ([]metav1.Condition, error) {

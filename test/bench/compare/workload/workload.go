@@ -41,7 +41,7 @@ type Sizes struct {
 	Rounds int
 	// Counts of objects and templates.
 	Counts []int
-	// Fleet is a number of Instances, Idle how long they are watched at rest.
+	// Fleet is a number of Instances, Idle how long they are watched while idle.
 	Fleet int
 	Idle  time.Duration
 	// Memory are the numbers of Instances at which memory is measured, Settle how long after a restart: Go collects garbage

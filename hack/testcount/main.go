@@ -1,0 +1,234 @@
+// Command testcount reads the output of "go test -json" and fails if tests have vanished: if a package ran fewer tests than
+// test/counts.txt records, or if a test was skipped that test/skips.txt does not list. With -all it also fails if a package of
+// test/counts.txt has no results at all.
+//
+//	testcount [-write | -all] [-counts FILE] [-skips FILE] RESULT.json...
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+func main() {
+	write := flag.Bool("write", false, "record the counts of the results instead of checking them")
+	all := flag.Bool("all", false, "the results are those of all packages")
+	counts := flag.String("counts", "test/counts.txt", "file of the recorded counts")
+	skips := flag.String("skips", "test/skips.txt", "file of the skips that are allowed")
+	flag.Parse()
+	if err := run(flag.Args(), *counts, *skips, *write, *all, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "testcount:", err)
+		os.Exit(1)
+	}
+}
+
+func run(results []string, countsFile, skipsFile string, write, all bool, out io.Writer) error {
+	if len(results) == 0 {
+		return errors.New("name the files with the output of go test -json")
+	}
+	r := newReport()
+	for _, name := range results {
+		file, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		err = errors.Join(r.read(file), file.Close())
+		if err != nil {
+			return fmt.Errorf("read %s: %w", name, err)
+		}
+	}
+	recorded, err := readCounts(countsFile)
+	if err != nil {
+		return err
+	}
+	if write {
+		for pkg := range r.tests {
+			switch n := r.count(pkg); {
+			case recorded[pkg].varies:
+			case n == 0:
+				delete(recorded, pkg)
+			default:
+				recorded[pkg] = count{tests: n}
+			}
+		}
+		return os.WriteFile(countsFile, formatCounts(recorded), 0o644)
+	}
+	allowed, err := readSkips(skipsFile)
+	if err != nil {
+		return err
+	}
+	problems, passed, skipped := r.check(recorded, allowed)
+	if all {
+		problems = append(problems, r.absent(recorded)...)
+	}
+	fmt.Fprintf(out, "%d tests passed and %d were skipped in %d packages\n", passed, skipped, len(r.tests))
+	return errors.Join(problems...)
+}
+
+// report holds the outcome of each test, by package and name.
+type report struct {
+	tests map[string]map[string]string
+}
+
+func newReport() *report { return &report{tests: map[string]map[string]string{}} }
+
+// read adds the events of a run. What is not a JSON object is output of a build, and is passed over.
+func (r *report) read(in io.Reader) error {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var event struct{ Action, Package, Test string }
+		if json.Unmarshal(lines.Bytes(), &event) != nil || event.Package == "" {
+			continue
+		}
+		if r.tests[event.Package] == nil {
+			r.tests[event.Package] = map[string]string{}
+		}
+		switch event.Action {
+		case "pass", "fail", "skip":
+			if event.Test != "" {
+				r.tests[event.Package][event.Test] = event.Action
+			}
+		}
+	}
+	return lines.Err()
+}
+
+// leaves returns the tests of a package that have no subtests, in order.
+func (r *report) leaves(pkg string) []string {
+	parents := map[string]bool{}
+	for name := range r.tests[pkg] {
+		for parent := path.Dir(name); parent != "."; parent = path.Dir(parent) {
+			parents[parent] = true
+		}
+	}
+	return slices.Sorted(func(yield func(string) bool) {
+		for name := range r.tests[pkg] {
+			if !parents[name] && !yield(name) {
+				return
+			}
+		}
+	})
+}
+
+// count returns how many tests of a package have run.
+func (r *report) count(pkg string) int {
+	n := 0
+	for _, name := range r.leaves(pkg) {
+		if r.tests[pkg][name] != "skip" {
+			n++
+		}
+	}
+	return n
+}
+
+// check returns what has vanished. A package with an allowed skip may have run fewer tests than usual.
+func (r *report) check(recorded map[string]count, allowed map[string]bool) (problems []error, passed, skipped int) {
+	for _, pkg := range slices.Sorted(maps.Keys(r.tests)) {
+		excused := false
+		for _, name := range r.leaves(pkg) {
+			switch {
+			case r.tests[pkg][name] != "skip":
+				passed++
+			case allowed[pkg+" "+name]:
+				skipped++
+				excused = true
+			default:
+				skipped++
+				problems = append(problems, fmt.Errorf("%s: %s was skipped, and test/skips.txt does not list it", pkg, name))
+			}
+		}
+		want, known := recorded[pkg]
+		switch got := r.count(pkg); {
+		case !known && got > 0:
+			problems = append(problems, fmt.Errorf("%s ran %d tests, and test/counts.txt does not list it: run make counts", pkg, got))
+		case got < want.tests && !excused:
+			problems = append(problems, fmt.Errorf("%s ran %d tests, and test/counts.txt records %d: bring the others back, or record the new number with make counts and say why", pkg, got, want.tests))
+		}
+	}
+	return problems, passed, skipped
+}
+
+// absent returns the recorded packages that have no results.
+func (r *report) absent(recorded map[string]count) (problems []error) {
+	for _, pkg := range slices.Sorted(maps.Keys(recorded)) {
+		if r.tests[pkg] == nil {
+			problems = append(problems, fmt.Errorf("%s has no results, and test/counts.txt records %d tests: run it, or delete its line if it does not exist anymore", pkg, recorded[pkg].tests))
+		}
+	}
+	return problems
+}
+
+// count is how many tests a package runs at least.
+type count struct {
+	tests int
+	// varies is set by hand where the number is not the same in each run; -write leaves it.
+	varies bool
+}
+
+// readCounts reads lines of a package, a number, and "varies" where that is so. An absent file holds none.
+func readCounts(name string) (map[string]count, error) {
+	counts := map[string]count{}
+	return counts, readLines(name, func(fields []string) error {
+		if len(fields) != 2 && (len(fields) != 3 || fields[2] != "varies") {
+			return errors.New("want a package and a number, and \"varies\" where it is not the same in each run")
+		}
+		n, err := strconv.Atoi(fields[1])
+		counts[fields[0]] = count{n, len(fields) == 3}
+		return err
+	})
+}
+
+// readSkips reads lines of a package, a test, and the reason for its skip.
+func readSkips(name string) (map[string]bool, error) {
+	skips := map[string]bool{}
+	return skips, readLines(name, func(fields []string) error {
+		if len(fields) < 3 {
+			return errors.New("want a package, a test and a reason")
+		}
+		skips[fields[0]+" "+fields[1]] = true
+		return nil
+	})
+}
+
+func readLines(name string, add func(fields []string) error) error {
+	data, err := os.ReadFile(name)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	number := 0
+	for line := range strings.Lines(string(data)) {
+		number++
+		fields := strings.Fields(line)
+		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
+			continue
+		}
+		if err := add(fields); err != nil {
+			return fmt.Errorf("%s:%d: %w", name, number, err)
+		}
+	}
+	return nil
+}
+
+func formatCounts(counts map[string]count) []byte {
+	out := []byte("# How many tests each package runs, subtests counted and their parents not. Made by make counts.\n")
+	for _, pkg := range slices.SortedFunc(maps.Keys(counts), cmp.Compare) {
+		out = fmt.Appendf(out, "%s %d", pkg, counts[pkg].tests)
+		if counts[pkg].varies {
+			out = append(out, " varies"...)
+		}
+		out = append(out, '\n')
+	}
+	return out
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const results = `{"Action":"start","Package":"a"}
+go: a line of a build
+{"Action":"pass","Package":"a","Test":"TestTable/one"}
+{"Action":"pass","Package":"a","Test":"TestTable/two/deep"}
+{"Action":"pass","Package":"a","Test":"TestTable/two"}
+{"Action":"pass","Package":"a","Test":"TestTable"}
+{"Action":"skip","Package":"a","Test":"TestCorpus"}
+{"Action":"pass","Package":"a"}
+{"Action":"skip","Package":"empty"}
+`
+
+func TestRun(t *testing.T) {
+	for _, tc := range []struct {
+		reason, counts, skips string
+		wants                 []string // parts of the error; none if it passes
+		all                   bool
+	}{
+		{"all tests ran", "a 2\n", "a TestCorpus needs the corpus\n", nil, false},
+		{"more tests than before", "a 1\n", "a TestCorpus needs the corpus\n", nil, false},
+		{"fewer tests, since one was skipped", "a 9\n", "a TestCorpus needs the corpus\n", nil, false},
+		{"a skip that is not listed", "a 2\n", "a TestOther needs the corpus\n", []string{"a: TestCorpus was skipped"}, false},
+		{"fewer tests", "a 3\n", "", []string{"a ran 2 tests, and test/counts.txt records 3", "TestCorpus"}, false},
+		{"an unknown package", "b 1\n", "a TestCorpus x\n", []string{"a ran 2 tests, and test/counts.txt does not list it"}, false},
+		{"an absent package, whose results are elsewhere", "a 2\nb 1\n", "a TestCorpus x\n", nil, false},
+		{"an absent package", "a 2\nb 1\n", "a TestCorpus x\n", []string{"b has no results, and test/counts.txt records 1 tests"}, true},
+		{"none is absent", "a 2\n", "a TestCorpus x\n", nil, true},
+		{"a broken file of counts", "a\n", "", []string{"counts.txt:1: want a package and a number"}, false},
+		{"a skip without a reason", "a 2\n", "# none\na TestCorpus\n", []string{"skips.txt:2: want a package, a test and a reason"}, false},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			dir := t.TempDir()
+			for name, content := range map[string]string{"counts.txt": tc.counts, "skips.txt": tc.skips, "results.json": results} {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var out strings.Builder
+			err := run([]string{filepath.Join(dir, "results.json")}, filepath.Join(dir, "counts.txt"), filepath.Join(dir, "skips.txt"), false, tc.all, &out)
+			if (err != nil) != (len(tc.wants) > 0) {
+				t.Fatalf("the error is %v, want %q", err, tc.wants)
+			}
+			for _, want := range tc.wants {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("the error is %v, want %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+// TestWrite checks that the counts of packages that did not run stay, and those that vary.
+func TestWrite(t *testing.T) {
+	dir := t.TempDir()
+	counts, json := filepath.Join(dir, "counts.txt"), filepath.Join(dir, "results.json")
+	for name, content := range map[string]string{counts: "a 7\nb 3\nempty 5 varies\n", json: results} {
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := run([]string{json}, counts, "", true, false, os.Stdout); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(counts)
+	if err != nil || !strings.HasSuffix(string(got), "\na 2\nb 3\nempty 5 varies\n") {
+		t.Errorf("the file holds %q (%v)", got, err)
+	}
+}

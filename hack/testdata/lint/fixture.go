@@ -1,0 +1,132 @@
+package fixture
+
+import (
+	"context"
+	"os"
+	"time"
+)
+
+// Wide is an interface that is too large: interfacebloat
+type Wide interface {
+	A()
+	B()
+	C()
+	D()
+	E()
+}
+
+type object struct{}
+
+func (object) Patch() {}
+
+func (object) Update() {}
+
+type client struct{}
+
+func (client) Status() object { return object{} }
+
+func init() { // gochecknoinits
+	client{}.Status().Patch()  // forbidigo
+	client{}.Status().Update() // forbidigo
+}
+
+// forbidden uses what only some packages may: forbidigo.
+func forbidden() (time.Time, context.Context, error) {
+	return time.Now(), context.Background(), os.Rename("a", "b")
+}
+
+type failure struct{}
+
+func (*failure) Error() string { return "" }
+
+// compared matches an error by its type: errorlint.
+func compared(err error) bool {
+	_, ok := err.(*failure)
+	return ok
+}
+
+// Arguments has too many of them: revive.
+func Arguments(a, b, c, d, e, f, g int) int { return a + b + c + d + e + f + g }
+
+func Undocumented() {} // revive
+
+// misspelt has a British colour: misspell.
+func misspelt() {}
+
+//nolint:misspell
+func silenced() {} // nolintlint
+
+// complex has too many branches: gocognit and nestif.
+func complex(a, b, c, d bool) int {
+	n := 0
+	if a {
+		if b {
+			for range 3 {
+				if c {
+					if d {
+						n++
+					} else if b {
+						n--
+					}
+				} else if d {
+					n += 2
+				}
+			}
+		}
+	}
+	if a && b || c && d {
+		for range 3 {
+			if n > 3 {
+				n--
+			}
+		}
+	}
+	return n
+}
+
+// long has too many statements: funlen.
+func long() int {
+	n := 0
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	n++
+	return n
+}

@@ -1,0 +1,3 @@
+package fixture
+
+import _ "github.com/onsi/ginkgo/v2" // depguard

@@ -1,0 +1,82 @@
+package atomicfile
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestWrite(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "token")
+	for _, content := range []string{"first", "second, which is longer", ""} {
+		if err := Write(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(path)
+		if err != nil || string(got) != content {
+			t.Errorf("read %q (%v), want %q", got, err, content)
+		}
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the mode is %v (%v), want 0600", info.Mode(), err)
+	}
+	if err := Write(path, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("the mode is %v (%v), want 0644", info.Mode(), err)
+	}
+	assertNames(t, dir, "token")
+}
+
+// TestWriteFails checks that what cannot be written whole leaves the file and its folder as they were.
+func TestWriteFails(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "index.yaml")
+	if err := Write(path, []byte("old"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("the disk is full")
+	err := WriteFunc(path, 0o644, func(w io.Writer) error {
+		_, _ = io.WriteString(w, "half")
+		return broken
+	})
+	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "write "+path) {
+		t.Errorf("the error is %v", err)
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != "old" {
+		t.Errorf("the file holds %q (%v), want the old content", got, err)
+	}
+	assertNames(t, dir, "index.yaml")
+	missing := filepath.Join(dir, "none", "a")
+	if err := Write(missing, nil, 0o644); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), missing) {
+		t.Errorf("the error is %v", err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(filepath.Join(dir, "folder"), nil, 0o644); err == nil {
+		t.Error("a folder was replaced by a file")
+	}
+	assertNames(t, dir, "folder", "index.yaml")
+}
+
+func assertNames(t *testing.T, dir string, want ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if strings.Join(names, " ") != strings.Join(want, " ") {
+		t.Errorf("the folder holds %q, want %q", names, want)
+	}
+}

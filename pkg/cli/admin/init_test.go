@@ -1,0 +1,65 @@
+package admin
+
+import (
+	"strings"
+	"testing"
+
+	"kudo.dev/kudo/pkg/cli/command"
+	"kudo.dev/kudo/pkg/cli/commandtest"
+)
+
+// TestInitUsage checks that init refuses flags that contradict each other, before it connects to a cluster.
+func TestInitUsage(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		args   []string
+		want   string
+	}{
+		"Output":       {"formats exist", []string{"--dry-run", "-o", "table"}, "invalid output format \"table\""},
+		"OutputAlone":  {"only a dry run and a check print objects", []string{"-o", "yaml"}, "--output goes with --dry-run and --verify"},
+		"WaitDry":      {"a dry run has nothing to wait for", []string{"--wait", "--dry-run"}, "--wait and --dry-run exclude each other"},
+		"Tag":          {"a version is a version", []string{"--version", "newest"}, "must be a version such as 0.20.0"},
+		"PullPolicy":   {"policies exist", []string{"--kudo-image-pull-policy", "Sometimes"}, "must be Always, Never or IfNotPresent"},
+		"Modes":        {"one thing at a time", []string{"--upgrade", "--remove"}, "exclude each other"},
+		"RemoveFlags":  {"a removal takes no image", []string{"--remove", "--kudo-image", "example.com/kudo:1"}, "take no flags of an installation"},
+		"VerifyFlags":  {"nor does a check", []string{"--verify", "--manager-replicas", "2"}, "take no flags of an installation"},
+		"CRDs":         {"CRDs are removed with kudo only", []string{"--remove-crds"}, "--remove-crds and --instances go with --remove"},
+		"Instances":    {"choices exist", []string{"--remove", "--instances", "drop"}, "must be uninstall or keep"},
+		"DropOld":      {"keys are dropped by a rotation only", []string{"--drop-old"}, "--drop-old goes with --rotate-history-key"},
+		"SettingModes": {"a cluster has one mode", []string{"--strict", "--privileged"}, "--strict and --privileged exclude each other"},
+		"Replicas":     {"a manager runs somewhere", []string{"--manager-replicas", "-1"}, "--manager-replicas -1: name 1 or more"},
+		"ReplicasOut":  {"what runs elsewhere is started elsewhere", []string{"--manager-replicas", "2", "--external-manager", "--webhook-url", "https://localhost:1"}, "--manager-replicas cannot be used with --external-manager"},
+		"Arguments":    {"arguments are kept or dropped", []string{"--keep-args", "--drop-args"}, "--keep-args and --drop-args exclude each other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, errs := commandtest.Expect(t, NewInit, command.ExitUsage, "", append([]string{"init"}, tc.args...)...)
+			if !strings.Contains(errs, tc.want) {
+				t.Errorf("%s: %q is not in\n%s", tc.reason, tc.want, errs)
+			}
+		})
+	}
+}
+
+// TestInitDryRun checks that a dry run without a cluster prints the objects of kudo.
+func TestInitDryRun(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/dev/null")
+	t.Setenv("HOME", t.TempDir())
+	out, _ := commandtest.Expect(t, NewInit, 0, "", "init", "--dry-run", "-o", "yaml", "--crd-only")
+	for _, want := range []string{"operators.kudo.dev", "operatorversions.kudo.dev", "instances.kudo.dev"} {
+		if !strings.Contains(out, "name: "+want) {
+			t.Errorf("%s is not among the objects", want)
+		}
+	}
+}
+
+// TestVersion checks that the version is printed without a cluster.
+func TestVersion(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/dev/null")
+	t.Setenv("HOME", t.TempDir())
+	if out, _ := commandtest.Expect(t, NewVersion, 0, "", "version"); !strings.HasPrefix(out, "kudo "+command.Version+" (go") || strings.Contains(out, "mode:") {
+		t.Errorf("version and platform only:\n%s", out)
+	}
+	if out, _ := commandtest.Expect(t, NewVersion, 0, "", "version", "-o", "yaml"); !strings.Contains(out, "gitVersion: "+command.Version) {
+		t.Errorf("the version as YAML:\n%s", out)
+	}
+}

@@ -1,0 +1,71 @@
+package admin
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/cli/command"
+	"kudo.dev/kudo/pkg/kudoinit"
+	"kudo.dev/kudo/pkg/settings"
+)
+
+// NewVersion returns the command version.
+func NewVersion(env *command.Env) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use: "version", Short: "Print the version of this command, and the mode of kudo on the cluster", Args: command.ExactArgs(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			mode := clusterMode(cmd.Context(), env)
+			if output != "" {
+				out := map[string]any{"clientVersion": map[string]string{"gitVersion": command.Version, "goVersion": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}}
+				if mode != "" {
+					out["mode"] = mode
+				}
+				return env.PrintValue(output, out)
+			}
+			env.Printf("kudo %s (%s, %s/%s)", command.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			if mode != "" {
+				env.Printf("mode: %s", mode)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "yaml or json")
+	return cmd
+}
+
+// settingsTimeout is how long the command waits for a cluster that may not answer.
+const settingsTimeout = 5 * time.Second
+
+// clusterMode says with whose rights plans run on the cluster; empty if there is none, or this user may not know.
+func clusterMode(ctx context.Context, env *command.Env) string {
+	c, _, _, err := env.Connect()
+	if err != nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, settingsTimeout)
+	defer cancel()
+	now, known := kudoinit.ReadSettings(ctx, c)
+	if !known {
+		return ""
+	}
+	if now.Mode == settings.Privileged {
+		return string(settings.Privileged) + ", all namespaces"
+	}
+	list := &corev1.NamespaceList{}
+	if err := c.List(ctx, list, client.MatchingLabels{v1beta1.PrivilegedLabel: "true"}); err != nil || len(list.Items) == 0 {
+		return string(now.Mode)
+	}
+	var names []string
+	for _, ns := range list.Items {
+		names = append(names, ns.Name)
+	}
+	return string(now.Mode) + ", privileged in " + strings.Join(names, ", ")
+}

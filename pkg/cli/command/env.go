@@ -1,0 +1,106 @@
+// Package command holds what the commands of kubectl-kudo share: streams, flags, clients, exit codes, tables, waiting, and
+// finding packages. Tables and objects go to stdout, progress and warnings to stderr.
+package command
+
+import (
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+)
+
+// Env holds the streams and the flags that all commands share.
+type Env struct {
+	In       io.Reader
+	Out, Err io.Writer
+	// Flags select the cluster, the user and the namespace, as in kubectl.
+	Flags *genericclioptions.ConfigFlags
+	// home is the folder of repositories and their cache; empty is the default.
+	home    string
+	globals globalFlags
+}
+
+// NewEnv returns an Env with these streams, and flags that are not set.
+func NewEnv(in io.Reader, out, errs io.Writer) *Env {
+	return &Env{In: in, Out: out, Err: errs, Flags: genericclioptions.NewConfigFlags(true)}
+}
+
+// AddFlags gives the root command the flags of all commands.
+func (env *Env) AddFlags(root *cobra.Command) {
+	root.SetIn(env.In)
+	root.SetOut(env.Out)
+	root.SetErr(env.Err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return UsageError("%w (see %s --help)", err, cmd.CommandPath())
+	})
+	env.Flags.AddFlags(root.PersistentFlags())
+	env.globals.add(root)
+	root.PersistentFlags().StringVar(&env.home, "home", "", "folder of repositories and their cache (default $KUDO_HOME, or ~/.kudo)")
+}
+
+// NewScheme returns a scheme of all kinds that commands use.
+func NewScheme() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(s); err != nil {
+		return nil, err
+	}
+	return s, v1beta1.AddToScheme(s)
+}
+
+// Connect returns a client of the cluster, its configuration, and the namespace that the user works in.
+func (env *Env) Connect() (client.WithWatch, *rest.Config, string, error) {
+	config, err := env.Flags.ToRESTConfig()
+	if raw, e := env.Flags.ToRawKubeConfigLoader().RawConfig(); err == nil && e == nil && len(raw.Clusters) == 0 && *env.Flags.APIServer == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
+		err = errNoCluster
+	}
+	if err != nil {
+		return nil, nil, "", err
+	}
+	config.QPS = -1 // the apiserver's priority and fairness decides, not the client
+	namespace, _, err := env.Flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, nil, "", err
+	}
+	own, err := env.globals.checkInstalled(config)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	config.WarningHandler = rest.NewWarningWriter(env.Err, rest.WarningWriterOptions{Deduplicate: true})
+	transport, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	mapper, err := apiutil.NewDynamicRESTMapper(config, transport)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	if own != nil { // other kinds are discovered when a command needs them
+		mapper = meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{own, builtin(), mapper}}
+	}
+	s, err := NewScheme()
+	if err != nil {
+		return nil, nil, "", err
+	}
+	c, err := client.NewWithWatch(config, client.Options{Scheme: s, HTTPClient: transport, Mapper: mapper})
+	return c, config, namespace, err
+}
+
+// builtin maps the kinds that commands use and every Kubernetes serves, so that these need not be discovered.
+func builtin() meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []string{"ConfigMap", "Secret", "ServiceAccount", "Event"} {
+		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	return mapper
+}

@@ -1,0 +1,112 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/yaml"
+
+	"kudo.dev/kudo/pkg/rights"
+)
+
+// RuleRows returns the rows of a table of rules, each with the sign before it; without a sign, the first row is the header.
+func RuleRows(sign string, rules []rbacv1.PolicyRule) [][]string {
+	rows := [][]string{{sign + "RESOURCES", "VERBS", "NAMES"}}
+	if sign != "" {
+		rows = nil
+	}
+	for _, rule := range rules {
+		resources := append([]string{}, rule.NonResourceURLs...)
+		for _, group := range rule.APIGroups {
+			for _, name := range rule.Resources {
+				resources = append(resources, rights.ResourceName(group, name))
+			}
+		}
+		names := "any"
+		if len(rule.ResourceNames) > 0 {
+			names = joinQuoted(rule.ResourceNames)
+		}
+		rows = append(rows, []string{sign + joinQuoted(resources), joinQuoted(rule.Verbs), names})
+	}
+	return rows
+}
+
+// joinQuoted lists texts that may have control characters.
+func joinQuoted(texts []string) string {
+	out := make([]string, len(texts))
+	for i, text := range texts {
+		out[i] = QuoteControls(text)
+	}
+	return strings.Join(out, ", ")
+}
+
+// QuoteControls quotes a text of a package that has control characters, which could hide the text beside it on a terminal.
+func QuoteControls(text string) string {
+	if quoted := strconv.Quote(text); len(quoted) != len(text)+2 {
+		return quoted
+	}
+	return text
+}
+
+// PrintTable prints rows in columns, as kubectl does.
+func (env *Env) PrintTable(rows [][]string) error {
+	w := tabwriter.NewWriter(env.Out, 0, 8, 3, ' ', 0)
+	for _, row := range rows {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(strings.Join(row, "\t"), "\t")); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+// PrintValue prints a value that is not a Kubernetes object.
+func (env *Env) PrintValue(format string, value any) error {
+	var text []byte
+	var err error
+	switch format {
+	case "yaml":
+		text, err = yaml.Marshal(value)
+	case "json":
+		text, err = json.MarshalIndent(value, "", "  ")
+		text = append(text, '\n')
+	default:
+		return UsageError("invalid output format %q: only yaml and json are known", format)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = env.Out.Write(text)
+	return err
+}
+
+// PrintObjects prints objects as YAML documents or a JSON list.
+func (env *Env) PrintObjects(format string, objs []*unstructured.Unstructured) error {
+	if format == "json" {
+		list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List"}}
+		for _, obj := range objs {
+			list.Items = append(list.Items, *obj)
+		}
+		return (&printers.JSONPrinter{}).PrintObj(list, env.Out)
+	}
+	printer := &printers.YAMLPrinter{}
+	for _, obj := range objs {
+		if err := printer.PrintObj(obj, env.Out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckFormat returns an error if the format of -o is none of yaml and json. Commands call it before they act.
+func CheckFormat(format string) error {
+	if format != "" && format != "yaml" && format != "json" {
+		return UsageError("invalid output format %q: only yaml and json are known", format)
+	}
+	return nil
+}

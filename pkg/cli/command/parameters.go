@@ -1,0 +1,89 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/operators/containment"
+	"kudo.dev/kudo/operators/params"
+)
+
+// SourceFlags name Secrets and ConfigMaps that give values to parameters.
+type SourceFlags struct {
+	texts []string
+	flags *pflag.FlagSet
+}
+
+// SourcesFlag is the name of the flag of sources.
+const SourcesFlag = "parameters-from"
+
+// Add adds the flag.
+func (s *SourceFlags) Add(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&s.texts, SourcesFlag, nil,
+		"a Secret or ConfigMap of the namespace whose keys give parameters their values, as secret/NAME or configmap/NAME; may be given several times, later ones win, and -p wins over all")
+	s.flags = flags
+}
+
+// IsSet reports whether the command line has the flag.
+func (s *SourceFlags) IsSet() bool { return s.flags.Changed(SourcesFlag) }
+
+// Read returns the sources of the flags; a flag with an empty value has none.
+func (s *SourceFlags) Read() ([]v1beta1.ParametersSource, error) {
+	kinds := map[string]string{"secret": "Secret", "configmap": "ConfigMap", "cm": "ConfigMap"}
+	var out []v1beta1.ParametersSource
+	for _, text := range s.texts {
+		if text == "" {
+			continue
+		}
+		kind, name, _ := strings.Cut(text, "/")
+		if kinds[strings.ToLower(kind)] == "" || name == "" {
+			return nil, UsageError("--%s %q: must be secret/NAME or configmap/NAME", SourcesFlag, text)
+		}
+		out = append(out, v1beta1.ParametersSource{Kind: kinds[strings.ToLower(kind)], Name: name})
+	}
+	return out, nil
+}
+
+// CheckStructure returns an error if a value changes the structure of a template. The given values replace those of the
+// Instance.
+func CheckStructure(ctx context.Context, spec *v1beta1.OperatorVersionSpec, instance *v1beta1.Instance, given map[string]string) error {
+	all := maps.Clone(instance.Spec.Parameters)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, given)
+	return containment.Check(ctx, spec, containment.Subject{Name: instance.Name, Namespace: instance.Namespace, Parameters: all})
+}
+
+// CheckPackage checks the structure as CheckStructure does, for the Instance and the install parameters of a package.
+func CheckPackage(ctx context.Context, pkg *operators.Package, instance *v1beta1.Instance, installing map[string]string) error {
+	_, version, err := operators.Convert(pkg, instance.Namespace)
+	if err != nil {
+		return nil // the error is reported when the OperatorVersion is created
+	}
+	if err := CheckStructure(ctx, &version.Spec, instance, nil); err != nil {
+		return err
+	}
+	return containment.CheckInstall(ctx, &version.Spec, containment.Subject{Name: version.Name, Namespace: version.Namespace, Parameters: installing})
+}
+
+// CheckValues returns an error if a given value, or one of the others, is not valid. A required parameter may be absent if
+// there are sources, whose values are not known here.
+func CheckValues(defs []v1beta1.Parameter, given, others map[string]string, from []v1beta1.ParametersSource, where string) error {
+	if unknown := params.Unknown(defs, given); len(unknown) > 0 {
+		return fmt.Errorf("parameter %s is not defined by %s", unknown[0], where)
+	}
+	all := map[string]string{}
+	maps.Copy(all, others)
+	maps.Copy(all, given)
+	if len(from) > 0 {
+		return params.ValidateGiven(defs, all).Err()
+	}
+	return params.Validate(defs, all).Err()
+}

@@ -1,0 +1,148 @@
+package command
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/xlab/treeprint"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/plans"
+)
+
+// FormatPlans draws the plans of an Instance as a tree. The OperatorVersion, which may be nil, has the strategies.
+func FormatPlans(instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, now time.Time) string {
+	status := instance.Status
+	root := treeprint.NewWithRoot(fmt.Sprintf("%s (Operator-Version: %q Active-Plan: %q)", instance.Name,
+		instance.Spec.OperatorVersion.Name, status.AggregatedStatus.ActivePlanName))
+	shown := map[string]v1beta1.PlanStatus{}
+	for name, st := range status.PlanStatus {
+		shown[name] = st
+	}
+	if ov != nil {
+		for name := range ov.Spec.InstancePlans() {
+			if _, known := shown[name]; !known {
+				shown[name] = plans.NotRunStatus(name, ov.Spec.Plans[name])
+			}
+		}
+	}
+	for _, name := range plans.Names(shown) {
+		var plan v1beta1.Plan
+		if ov != nil {
+			plan = ov.Spec.Plans[name]
+		}
+		addPlan(root, shown[name], plan, name == plans.LatestPlan(shown), now)
+	}
+	for i, q := range status.Queue {
+		root.AddNode(fmt.Sprintf("Queued %d: plan %s (%s)", i+1, q.PlanName, q.Cause))
+	}
+	addConditions(root, status.Conditions)
+	return fmt.Sprintf("Plan(s) for %q in namespace %q:\n%s", instance.Name, instance.Namespace, root.String())
+}
+
+// FormatInstallPlan draws the install plan of an OperatorVersion as a tree.
+func FormatInstallPlan(ov *v1beta1.OperatorVersion, now time.Time) string {
+	status := ov.Status
+	root := treeprint.NewWithRoot(fmt.Sprintf("%s (Install-Plan: %q Status: %q)", ov.Name, ov.Spec.InstallPlan, status.AggregatedStatus.Status))
+	if st, known := status.PlanStatus[ov.Spec.InstallPlan]; known {
+		addPlan(root, st, ov.Spec.Plans[ov.Spec.InstallPlan], true, now)
+	} else {
+		addPlan(root, plans.NotRunStatus(ov.Spec.InstallPlan, ov.Spec.Plans[ov.Spec.InstallPlan]), ov.Spec.Plans[ov.Spec.InstallPlan], true, now)
+	}
+	addConditions(root, status.Conditions)
+	return fmt.Sprintf("Install plan of operatorversion %q in namespace %q:\n%s", ov.Name, ov.Namespace, root.String())
+}
+
+// addConditions adds the conditions Drifted and Released.
+func addConditions(root treeprint.Tree, conditions []metav1.Condition) {
+	for _, c := range conditions {
+		if c.Type == v1beta1.DriftedCondition || c.Type == v1beta1.ReleasedCondition {
+			root.AddNode(fmt.Sprintf("%s: %s", c.Type, c.Message))
+		}
+	}
+}
+
+func addPlan(root treeprint.Tree, st v1beta1.PlanStatus, plan v1beta1.Plan, open bool, now time.Time) {
+	line := fmt.Sprintf("Plan %s (%s strategy) [%s]", st.Name, StrategyName(plan.Strategy), st.Status)
+	if st.Status == v1beta1.NeverRun || st.Status == "" {
+		root.AddNode(fmt.Sprintf("Plan %s (%s strategy) [NOT ACTIVE]", st.Name, StrategyName(plan.Strategy)))
+		return
+	}
+	line += Elapsed(st.StartedTimestamp, st.FinishedTimestamp, now)
+	if (st.Status == v1beta1.FatalError || st.Status == v1beta1.Pending) && st.Message != "" {
+		line += " (" + st.Message + ")"
+	}
+	if st.LastUpdatedTimestamp != nil {
+		line += ", last updated " + st.LastUpdatedTimestamp.Format("2006-01-02 15:04:05")
+	}
+	branch := root.AddBranch(line)
+	if !open && st.Status == v1beta1.Complete {
+		return
+	}
+	for i, phase := range st.Phases {
+		var def v1beta1.Phase
+		if i < len(plan.Phases) {
+			def = plan.Phases[i]
+		}
+		b := branch.AddBranch(fmt.Sprintf("Phase %s (%s strategy) [%s]", phase.Name, StrategyName(def.Strategy), phase.Status))
+		for _, step := range phase.Steps {
+			if st.FinishedTimestamp != nil && step.StartedTimestamp != nil && step.FinishedTimestamp == nil {
+				step.FinishedTimestamp = st.FinishedTimestamp
+			}
+			addStep(b, step, now)
+		}
+	}
+}
+
+func addStep(branch treeprint.Tree, step v1beta1.StepStatus, now time.Time) {
+	line := fmt.Sprintf("Step %s [%s]%s", step.Name, step.Status, Elapsed(step.StartedTimestamp, step.FinishedTimestamp, now))
+	if step.Status == v1beta1.Complete || step.Status == v1beta1.Pending {
+		branch.AddNode(line)
+		return
+	}
+	if len(step.Tasks) == 0 && step.Message != "" {
+		line += " (" + step.Message + ")"
+	}
+	b := branch.AddBranch(line)
+	for _, task := range step.Tasks {
+		line := fmt.Sprintf("Task %s [%s]", task.Name, task.Status)
+		if task.Total > 0 {
+			line += fmt.Sprintf(" %d/%d", task.Ready, task.Total)
+		}
+		if task.Message != "" {
+			line += " (" + task.Message + ")"
+		}
+		b.AddNode(line)
+	}
+}
+
+// StrategyName returns the strategy of a plan or phase in the words of users.
+func StrategyName(s v1beta1.Strategy) string {
+	if s == v1beta1.Serial {
+		return "serial"
+	}
+	return "parallel"
+}
+
+// Elapsed returns the time between two moments with a space before it, or until now if it has not ended. It is empty if
+// it has not begun.
+func Elapsed(from, to *metav1.MicroTime, now time.Time) string {
+	if from == nil {
+		return ""
+	}
+	end := now
+	if to != nil {
+		end = to.Time
+	}
+	d := max(end.Sub(from.Time), 0)
+	switch {
+	case d < time.Second:
+		d = d.Round(time.Millisecond)
+	case d < time.Minute:
+		d = d.Round(100 * time.Millisecond)
+	default:
+		d = d.Round(time.Second)
+	}
+	return " " + d.String()
+}

@@ -1,0 +1,268 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/plans"
+)
+
+// InstanceCondition reports whether a wait for an Instance is over, and how it ended. The Instance is nil if it is absent.
+type InstanceCondition func(*v1beta1.Instance) (done bool, err error)
+
+// UntilArrived is met when the controller has observed the generation, and no plan is running or queued. It returns an error
+// if the newest run failed.
+func UntilArrived(generation int64, uid types.UID) InstanceCondition {
+	return func(i *v1beta1.Instance) (bool, error) {
+		switch {
+		case i == nil, uid != "" && i.UID != uid:
+			return true, fmt.Errorf("the Instance was deleted")
+		case i.Status.ObservedGeneration < generation:
+			return refusal(i, generation)
+		case plans.Running(i.Status.PlanStatus) != "", len(i.Status.Queue) > 0, i.Status.AggregatedStatus.Status == v1beta1.Pending:
+			return false, nil
+		}
+		if done, err := refusal(i, generation); done {
+			return done, err
+		}
+		last := plans.LatestPlan(i.Status.PlanStatus)
+		if last == "" {
+			return false, nil
+		}
+		if st := i.Status.PlanStatus[last]; st.Status == v1beta1.FatalError {
+			return true, WithCode(ExitFailed, fmt.Errorf("plan %s failed: %s", last, st.Message))
+		}
+		return true, nil
+	}
+}
+
+// refusal ends a wait with an error if the controller has refused the spec.
+func refusal(i *v1beta1.Instance, generation int64) (bool, error) {
+	for _, c := range i.Status.Conditions {
+		if c.Type == v1beta1.ReadyCondition && c.Reason == v1beta1.ReasonInvalidSpec && c.ObservedGeneration >= generation {
+			return true, WithCode(ExitFailed, fmt.Errorf("%s", c.Message))
+		}
+	}
+	return false, nil
+}
+
+// UntilDeleted is met when the Instance is absent. It returns an error if the cleanup plan failed.
+func UntilDeleted(uid types.UID) InstanceCondition {
+	return func(i *v1beta1.Instance) (bool, error) {
+		if i == nil || i.UID != uid {
+			return true, nil
+		}
+		st := i.Status.PlanStatus[v1beta1.CleanupPlan]
+		if st.Status == v1beta1.FatalError {
+			return true, WithCode(ExitFailed, fmt.Errorf("plan cleanup failed, so the Instance stays: %s. Mend the cause and run kubectl kudo plan retry, or give the cleanup up with kubectl kudo plan cancel", st.Message))
+		}
+		return false, nil
+	}
+}
+
+// watcher watches one Instance, and draws its plans.
+type watcher struct {
+	env      *Env
+	client   client.WithWatch
+	key      types.NamespacedName
+	screen   screen
+	start    time.Time
+	instance *v1beta1.Instance
+	version  *v1beta1.OperatorVersion
+	event    string
+	asked    time.Time
+}
+
+// follow watches until the condition is met, or until the watch ends.
+func (w *watcher) follow(ctx context.Context, known *v1beta1.Instance, over InstanceCondition) (bool, error) {
+	return observe(ctx, w.client, &v1beta1.InstanceList{}, known, func() { w.redraw(ctx) }, func(obj client.Object) (bool, error) {
+		w.instance, _ = obj.(*v1beta1.Instance)
+		return over(w.instance)
+	})
+}
+
+// observe watches one object until see returns true, or until the watch ends. It begins with the known object, which is read
+// from the API server if it has no resourceVersion. An absent object is nil for see; draw is called after each event, and
+// twice a second.
+func observe(ctx context.Context, c client.WithWatch, list client.ObjectList, known client.Object, draw func(), see func(client.Object) (bool, error)) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	from := &client.ListOptions{Namespace: known.GetNamespace(), FieldSelector: fields.OneTermEqualSelector("metadata.name", known.GetName())}
+	since := known.GetResourceVersion()
+	if since == "" {
+		var err error
+		if known, err = first(ctx, c, list, from); err != nil {
+			return false, err
+		}
+		since = list.GetResourceVersion()
+	}
+	if done, err := see(known); done {
+		return true, err
+	}
+	from.Raw = listOptions(since)
+	events, err := c.Watch(ctx, list, from)
+	if err != nil {
+		return false, err
+	}
+	defer events.Stop()
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	draw()
+	for {
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-tick.C:
+			draw()
+		case e, open := <-events.ResultChan():
+			if !open {
+				return false, nil
+			}
+			if e.Type == watch.Error {
+				return false, apierrors.FromObject(e.Object)
+			}
+			obj, ok := e.Object.(client.Object)
+			if !ok {
+				continue
+			}
+			if e.Type == watch.Deleted {
+				obj = nil
+			}
+			if done, err := see(obj); done {
+				return true, err
+			}
+			draw()
+		}
+	}
+}
+
+// first returns the first object of a list, or nil if there is none.
+func first(ctx context.Context, c client.Client, list client.ObjectList, options client.ListOption) (client.Object, error) {
+	if err := c.List(ctx, list, options); err != nil {
+		return nil, err
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil || len(items) == 0 {
+		return nil, err
+	}
+	obj, _ := items[0].(client.Object)
+	return obj, nil
+}
+
+// redraw draws the plans, with the message and the last warning of an Instance that waits.
+func (w *watcher) redraw(ctx context.Context) {
+	if !w.env.IsTerminal() || w.instance == nil {
+		return
+	}
+	if w.version == nil || w.version.Name != w.instance.Spec.OperatorVersion.Name {
+		ov := &v1beta1.OperatorVersion{}
+		if w.client.Get(ctx, w.instance.OperatorVersionKey(), ov) == nil {
+			w.version = ov
+		}
+	}
+	text := FormatPlans(w.instance, w.version, time.Now())
+	text += fmt.Sprintf("%s elapsed", time.Since(w.start).Round(time.Second))
+	if message := w.awaited(); message != "" && !w.ended() {
+		text += ", waits for: " + message
+		if event := w.warning(ctx); event != "" {
+			text += "\nlast warning: " + event
+		}
+	}
+	w.screen.draw(text)
+}
+
+// ended reports whether no plan is running or queued.
+func (w *watcher) ended() bool {
+	status := w.instance.Status
+	return plans.LatestPlan(status.PlanStatus) != "" && plans.Running(status.PlanStatus) == "" && len(status.Queue) == 0
+}
+
+// awaited returns the message of what the Instance waits for.
+func (w *watcher) awaited() string {
+	if w.instance == nil {
+		return ""
+	}
+	if m := w.instance.Status.AggregatedStatus.Message; m != "" {
+		return m
+	}
+	for _, c := range w.instance.Status.Conditions {
+		if c.Type == v1beta1.ReadyCondition && c.Status != "True" {
+			return c.Message
+		}
+	}
+	if len(w.instance.Status.Conditions) == 0 {
+		return "the manager to take it up (is it running? kubectl get pods -n kudo-system)"
+	}
+	return ""
+}
+
+// warning returns the last warning event of an object that the Instance waits for. It lists events every other second.
+func (w *watcher) warning(ctx context.Context) string {
+	if time.Since(w.asked) < 2*time.Second || time.Since(w.start) < 2*time.Second {
+		return w.event
+	}
+	w.asked = time.Now()
+	list := &corev1.EventList{}
+	if w.client.List(ctx, list, client.InNamespace(w.key.Namespace), client.MatchingFields{"type": corev1.EventTypeWarning}, client.Limit(500)) != nil {
+		return w.event
+	}
+	awaited := w.awaited()
+	var newest time.Time
+	for _, e := range list.Items {
+		at := e.LastTimestamp.Time
+		if at.IsZero() {
+			at = e.EventTime.Time
+		}
+		owner := strings.SplitN(e.InvolvedObject.Name, "-", 2)[0]
+		if at.Before(newest) || at.Before(w.start.Add(-time.Minute)) || !strings.Contains(awaited, owner) {
+			continue
+		}
+		newest, w.event = at, fmt.Sprintf("%s %s: %s: %s", e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Reason, e.Message)
+	}
+	return w.event
+}
+
+// listOptions make a watch begin at a resourceVersion.
+func listOptions(resourceVersion string) *metav1.ListOptions {
+	return &metav1.ListOptions{ResourceVersion: resourceVersion}
+}
+
+// WaitForInstance watches an Instance until the condition is met, and draws its plans. It begins with the known Instance if
+// that has a resourceVersion.
+func (env *Env) WaitForInstance(ctx context.Context, c client.WithWatch, known *v1beta1.Instance, limit time.Duration, over InstanceCondition) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	key := client.ObjectKeyFromObject(known)
+	w := &watcher{env: env, client: c, key: key, screen: screen{env: env}, start: time.Now()}
+	for {
+		done, err := w.follow(ctx, known, over)
+		known = &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+		if done {
+			w.redraw(ctx)
+			return err
+		}
+		if ctx.Err() == context.DeadlineExceeded {
+			w.redraw(context.Background())
+			return WithCode(ExitTimeout, fmt.Errorf("instance %s is not ready after %s: %s", key, limit, w.awaited()))
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+			return err
+		}
+	}
+}

@@ -1,0 +1,264 @@
+// Package explore has the commands that check, convert, test and run explore rules.
+package explore
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kudo.dev/kudo/apis/config/v1alpha1"
+	"kudo.dev/kudo/pkg/cli/command"
+	"kudo.dev/kudo/pkg/explore"
+	"kudo.dev/kudo/pkg/explore/cases"
+	"kudo.dev/kudo/pkg/explore/config"
+)
+
+// New returns the command explore.
+func New(env *command.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "explore",
+		Short: "Check, run and test what teaches kudo about kinds of objects",
+		Long: `Check, run and test the fields and scripts of Configs, which teach kudo about kinds of objects: which of their
+values to keep, whether they are healthy, what they depend on.
+
+  kubectl kudo explore check -f config.yaml
+  kubectl kudo explore run -f config.yaml --operation Retain --desired desired.yaml --observed observed.yaml
+  kubectl kudo explore test rules/
+  kubectl kudo explore convert customization.yaml > config.yaml`,
+	}
+	command.SetupGroup(cmd)
+	cmd.AddCommand(newCheck(env), newRun(env), newTest(env), newConvert(env))
+	return cmd
+}
+
+// maxInput bounds files that are read from outside.
+const maxInput = 16 << 20
+
+// readInput reads a file, or stdin if the name is -.
+func readInput(env *command.Env, name string) ([]byte, error) {
+	from := env.In
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = file.Close() }()
+		from = file
+	}
+	text, err := io.ReadAll(io.LimitReader(from, maxInput+1))
+	if err == nil && len(text) > maxInput {
+		err = fmt.Errorf("%s has more than %d bytes", name, maxInput)
+	}
+	return text, err
+}
+
+// readConfigs reads the Configs of files, and of the YAML files of folders (not of those below).
+func readConfigs(env *command.Env, names []string) ([]v1alpha1.Config, error) {
+	var all []v1alpha1.Config
+	for _, name := range names {
+		files := []string{name}
+		info, err := os.Stat(name)
+		if name != "-" && err != nil {
+			return nil, err
+		}
+		if name != "-" && info.IsDir() {
+			yaml, _ := filepath.Glob(filepath.Join(name, "*.yaml"))
+			yml, _ := filepath.Glob(filepath.Join(name, "*.yml"))
+			files = append(yaml, yml...)
+		}
+		for _, file := range files {
+			text, err := readInput(env, file)
+			if err != nil {
+				return nil, err
+			}
+			configs, warnings, err := cases.ReadConfigs(file, text)
+			var other *cases.NotConfigError
+			if errors.As(err, &other) && len(files) > 1 {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			for _, w := range warnings {
+				env.Warnf("%s", w)
+			}
+			all = append(all, configs...)
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("there is no Config in %s", strings.Join(names, ", "))
+	}
+	return all, nil
+}
+
+func newCheck(env *command.Env) *cobra.Command {
+	var files []string
+	cmd := &cobra.Command{
+		Use:   "check -f FILE",
+		Short: "Check Configs: fields, scripts, and that no two answer the same",
+		Long: `Check Configs, without a cluster: that fields can be read, that scripts compile and define the function that they
+must, and that no two Configs answer the same operation for the same kind. Globals that nobody defines are warnings.`,
+		Args: command.ExactArgs(0, "no arguments, but files by -f"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(files) == 0 {
+				return command.UsageError("name the files to check by -f")
+			}
+			return exploreCheck(env, files)
+		},
+	}
+	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil, "a file of Configs, a folder of such files, or - for standard input; may be given several times")
+	return cmd
+}
+
+func exploreCheck(env *command.Env, files []string) error {
+	configs, err := readConfigs(env, files)
+	if err != nil {
+		return err
+	}
+	found := 0
+	for i := range configs {
+		c := &configs[i]
+		warnings, problems := config.Validate(c)
+		problems = append(problems, config.Conflicts(c, configs[i+1:])...)
+		for _, w := range warnings {
+			env.Warnf("Config/%s: %s", c.Name, w)
+		}
+		for _, p := range problems {
+			env.Printf("Config/%s: %v", c.Name, p)
+		}
+		found += len(problems)
+	}
+	if found > 0 {
+		return fmt.Errorf("found %d errors in %d Configs", found, len(configs))
+	}
+	env.Printf("%d Configs are valid", len(configs))
+	return nil
+}
+
+func newConvert(env *command.Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "convert FILE",
+		Short: "Turn ResourceInterpreterCustomizations into Configs",
+		Long: `Turn the ResourceInterpreterCustomizations of a file (- for standard input), as Karmada has them, into Configs on
+standard output. Scripts are taken over as they are.`,
+		Args: command.ExactArgs(1, "one file"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			configs, err := readConfigs(env, args)
+			if err != nil {
+				return err
+			}
+			for i := range configs {
+				text, err := configText(&configs[i])
+				if err != nil {
+					return err
+				}
+				if i > 0 {
+					env.Printf("---")
+				}
+				_, _ = fmt.Fprint(env.Out, text)
+			}
+			return nil
+		},
+	}
+}
+
+func newTest(env *command.Env) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "test DIR",
+		Short: "Run the cases of a tree of folders",
+		Long: `Run the cases of all folders below DIR that have Configs (or customizations.yaml) and, in testdata/ beside them,
+files of cases. Each case is asked 20 times, and retentions and aggregations are asked about their own result, too.
+
+The exit code is 1 if a case fails.`,
+		Args: command.ExactArgs(1, "one folder"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if output != "" && output != "json" && output != "junit" {
+				return command.UsageError("invalid output format %q: only json and junit are known", output)
+			}
+			folders, err := cases.Load(os.DirFS(args[0]), command.LuaHost())
+			if err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
+			}
+			for _, f := range folders {
+				for _, w := range f.Warnings {
+					env.Warnf("%s", w)
+				}
+			}
+			results := cases.RunAll(cmd.Context(), folders, time.Now)
+			if len(results) == 0 {
+				return fmt.Errorf("there are no cases below %s: put them into testdata/ beside a Config", args[0])
+			}
+			return exploreResults(env, output, results)
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json or junit")
+	return cmd
+}
+
+func exploreResults(env *command.Env, output string, results []cases.Result) error {
+	failed := 0
+	for _, r := range results {
+		if !r.Passed() {
+			failed++
+		}
+	}
+	var err error
+	switch output {
+	case "json":
+		err = cases.WriteJSON(env.Out, results)
+	case "junit":
+		err = cases.WriteJUnit(env.Out, results)
+	default:
+		err = exploreTable(env, results, failed)
+	}
+	if err == nil && failed > 0 {
+		err = fmt.Errorf("%d of %d cases failed", failed, len(results))
+	}
+	return err
+}
+
+// exploreTable shows how many cases of a folder and operation passed, and why others did not.
+func exploreTable(env *command.Env, results []cases.Result, failed int) error {
+	rows := [][]string{{"FOLDER", "OPERATION", "PASSED", "FAILED"}}
+	type place struct {
+		folder    string
+		operation explore.Operation
+	}
+	counts := map[place]*[2]int{}
+	var order []place
+	for _, r := range results {
+		p := place{r.Folder, r.Operation}
+		if counts[p] == nil {
+			counts[p] = &[2]int{}
+			order = append(order, p)
+		}
+		if r.Passed() {
+			counts[p][0]++
+		} else {
+			counts[p][1]++
+		}
+	}
+	for _, p := range order {
+		rows = append(rows, []string{p.folder, string(p.operation), fmt.Sprint(counts[p][0]), fmt.Sprint(counts[p][1])})
+	}
+	if err := env.PrintTable(rows); err != nil {
+		return err
+	}
+	for _, r := range results {
+		for i, f := range r.Failures {
+			if i == 0 {
+				env.Printf("\nFAIL %s (%s)", r.Name, r.Place)
+			}
+			env.Printf("  %s", f)
+		}
+	}
+	env.Printf("\n%d cases passed, %d failed", len(results)-failed, failed)
+	return nil
+}

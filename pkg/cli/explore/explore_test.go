@@ -1,0 +1,82 @@
+package explore
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"kudo.dev/kudo/pkg/cli/command"
+	"kudo.dev/kudo/pkg/cli/commandtest"
+)
+
+// TestExploreOutput compares what commands print with testdata/explore/<case>.golden.
+func TestExploreOutput(t *testing.T) {
+	const dir = "testdata/explore/"
+	for name, tc := range map[string]struct {
+		reason string
+		args   []string
+		code   int
+	}{
+		"check":          {"what is right", []string{"check", "-f", dir + "config.yaml"}, 0},
+		"check-wrong":    {"what is not", []string{"check", "-f", dir + "wrong.yaml"}, command.ExitError},
+		"check-nothing":  {"files are needed", []string{"check"}, command.ExitUsage},
+		"run-retain":     {"what is kept", []string{"run", "-f", dir + "config.yaml", "--operation", "Retain", "--desired", dir + "desired.yaml", "--observed", dir + "observed.yaml"}, 0},
+		"run-health":     {"a value", []string{"run", "-f", dir + "config.yaml", "--operation", "InterpretHealth", "--observed", dir + "observed.yaml"}, 0},
+		"run-json":       {"for programs", []string{"run", "-f", dir + "config.yaml", "--operation", "InterpretHealth", "--observed", dir + "observed.yaml", "-o", "json"}, 0},
+		"run-revise":     {"with an argument", []string{"run", "-f", dir + "config.yaml", "--operation", "ReviseReplica", "--replicas", "7", "--desired", dir + "desired.yaml"}, 0},
+		"run-status":     {"with items", []string{"run", "-f", dir + "config.yaml", "--operation", "AggregateStatus", "--status", dir + "items.yaml", "--desired", dir + "desired.yaml"}, 0},
+		"run-none":       {"no layer answers", []string{"run", "-f", dir + "config.yaml", "--operation", "ExplorePacking", "--observed", dir + "observed.yaml"}, 0},
+		"run-unknown":    {"operations exist", []string{"run", "-f", dir + "config.yaml", "--operation", "Reatin", "--observed", dir + "observed.yaml"}, command.ExitUsage},
+		"run-object":     {"an object is needed", []string{"run", "-f", dir + "config.yaml", "--operation", "Retain"}, command.ExitUsage},
+		"run-native":     {"what kudo knows without Configs", []string{"run", "--operation", "InterpretReplica", "--desired", dir + "desired.yaml"}, 0},
+		"run-library":    {"and what comes with it", []string{"run", "--operation", "InterpretHealth", "--observed", dir + "certificate.yaml"}, 0},
+		"test-none":      {"cases are needed", []string{"test", dir}, command.ExitError},
+		"test-o":         {"formats exist", []string{"test", dir, "-o", "xml"}, command.ExitUsage},
+		"convert":        {"a customization becomes a Config", []string{"convert", dir + "customization.yaml"}, 0},
+		"convert-secret": {"another kind does not", []string{"convert", dir + "secret.yaml"}, command.ExitError},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, errs, code := commandtest.Run(t, New, "", append([]string{"explore"}, tc.args...)...)
+			if code != tc.code {
+				t.Errorf("%s: exit code %d, want %d\n%s%s", tc.reason, code, tc.code, out, errs)
+			}
+			got := fmt.Sprintf("$ kubectl kudo explore %s\n%s", strings.Join(tc.args, " "), out)
+			if errs != "" {
+				got += "stderr:\n" + errs
+			}
+			commandtest.Golden(t, filepath.Join("testdata", "explore", name+".golden"), got, tc.reason)
+		})
+	}
+}
+
+// TestExploreTest runs a tree whose cases pass, and one of which one fails.
+func TestExploreTest(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("rules/g/v1/K/config.yaml", "apiVersion: config.kudo.dev/v1alpha1\nkind: Config\nmetadata: {name: k}\nspec: {explorations: [{apiVersion: g/v1, kind: K, healthLua: return observedObj.ok}]}\n")
+	health := "operation: InterpretHealth\nobservedObj: {apiVersion: g/v1, kind: K, metadata: {name: a}, ok: %v}\noutput: {healthy: true}\n"
+	write("rules/g/v1/K/testdata/a.yaml", fmt.Sprintf(health, true))
+	if out, errs, code := commandtest.Run(t, New, "", "explore", "test", "rules"); code != 0 || !strings.Contains(out, "1 cases passed, 0 failed") {
+		t.Errorf("all pass: %d\n%s%s", code, out, errs)
+	}
+	write("rules/g/v1/K/testdata/b.yaml", fmt.Sprintf(health, false))
+	for format, want := range map[string]string{"": "FAIL InterpretHealth (g/v1/K/testdata/b.yaml:1)\n  healthy: want true, got false", "json": `"healthy: want true, got false"`, "junit": `<failure message="healthy: want true, got false">`} {
+		args := []string{"explore", "test", "rules"}
+		if format != "" {
+			args = append(args, "-o", format)
+		}
+		if out, errs, code := commandtest.Run(t, New, "", args...); code != command.ExitError || !strings.Contains(out, want) || !strings.Contains(errs, "1 of 2 cases failed") {
+			t.Errorf("-o %q: %d\n%s%s", format, code, out, errs)
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package instances
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/operators/params"
+	"kudo.dev/kudo/pkg/repository"
+)
+
+// dependencyResolver are the OperatorVersions that an Instance needs, and what stands against it.
+type dependencyResolver struct {
+	stock *Versions
+	// ordered has each after what it depends on.
+	ordered  []*v1beta1.OperatorVersion
+	warnings []string
+
+	problems []string
+	// state of an OperatorVersion: 1 while it is visited, 2 once it is done.
+	state map[string]int
+}
+
+// withDependencies follows the KudoOperator tasks of an OperatorVersion, and of those that they name, as the manager
+// will. The values of its parameters tell which of its own dependencies are switched off; those need not be there. Of
+// what is switched by a parameter that has no value there, only a warning says that it is missing. The error names all
+// that are missing, and what to do about each.
+func (s *Versions) withDependencies(ov *v1beta1.OperatorVersion, values params.Values) (*dependencyResolver, error) {
+	n := &dependencyResolver{stock: s, state: map[string]int{}}
+	if err := n.visit(ov, nil, values); err != nil {
+		return nil, err
+	}
+	if len(n.problems) > 0 {
+		return nil, fmt.Errorf("operatorversion %s/%s depends on what is not installed in its namespace:\n%s", s.namespace, ov.Name, strings.Join(n.problems, "\n"))
+	}
+	return n, nil
+}
+
+// visit follows one OperatorVersion. The values are nil for a dependency, whose values only a run will tell.
+func (n *dependencyResolver) visit(ov *v1beta1.OperatorVersion, trail []string, values params.Values) error {
+	trail = append(slices.Clone(trail), ov.Name)
+	switch n.state[ov.Name] {
+	case 1:
+		return fmt.Errorf("the OperatorVersions of namespace %s depend on one another in a circle: %s. Remove one of the KudoOperator tasks", n.stock.namespace, strings.Join(trail, " -> "))
+	case 2:
+		return nil
+	}
+	n.state[ov.Name] = 1
+	for _, d := range operators.DependenciesOf(ov.Spec.Tasks, ov.Spec.Plans) {
+		value, known := values[d.EnablingParameter]
+		if known && isFalse(value) {
+			continue
+		}
+		child, problem := n.stock.dependency(d)
+		switch {
+		case child != nil:
+			if err := n.visit(child, trail, nil); err != nil {
+				return err
+			}
+		case d.EnablingParameter != "" && !known:
+			n.warnings = append(n.warnings, fmt.Sprintf("if parameter %s is true: task %q of operatorversion %s %s", d.EnablingParameter, d.Task, ov.Name, problem))
+		default:
+			n.problems = append(n.problems, fmt.Sprintf("- task %q of operatorversion %s %s", d.Task, ov.Name, problem))
+		}
+	}
+	n.state[ov.Name] = 2
+	n.ordered = append(n.ordered, ov)
+	return nil
+}
+
+// isFalse reports whether the value of a parameter switches a dependency off.
+func isFalse(value any) bool {
+	text, _ := value.(string)
+	on, err := strconv.ParseBool(text)
+	return err == nil && !on
+}
+
+// dependency finds what a task names: the OperatorVersion by its exact name, as the manager looks for it. If it is not
+// there, it says why and what to do.
+func (s *Versions) dependency(d operators.Dependency) (*v1beta1.OperatorVersion, string) {
+	name := operators.VersionName(d.Package, d.AppVersion, d.OperatorVersion)
+	if d.OperatorVersion == "" || repository.IsRange(d.OperatorVersion) || repository.IsRange(d.AppVersion) || len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return nil, s.unresolved(d)
+	}
+	if ov := s.byName[name]; ov != nil {
+		return ov, ""
+	}
+	if _, going := s.terminating[name]; going {
+		return nil, fmt.Sprintf("needs OperatorVersion %s, which is being deleted: install it anew when it is gone", name)
+	}
+	lacks := ""
+	if have := s.of(d.Package); len(have) > 0 {
+		lacks = fmt.Sprintf(" (of this operator, %s)", listVersionNames(have))
+	}
+	app := ""
+	if d.AppVersion != "" {
+		app = " --app-version " + d.AppVersion
+	}
+	return nil, fmt.Sprintf("needs OperatorVersion %s%s: kubectl kudo install %s%s --operator-version %s --skip-instance -n %s installs it from a repository",
+		name, lacks, d.Package, app, d.OperatorVersion, s.namespace)
+}
+
+// unresolved is said of a task that names a package where the manager needs an OperatorVersion.
+func (s *Versions) unresolved(d operators.Dependency) string {
+	wanted := repository.Versions{App: d.AppVersion, Operator: d.OperatorVersion}
+	hint := ""
+	if ov, err := s.best(d.Package, wanted); err != nil {
+		hint = fmt.Sprintf(" (%s)", err)
+	} else if ov != nil {
+		hint = fmt.Sprintf(" (%s would do)", ov.Name)
+	}
+	asked := ""
+	if text := wanted.String(); text != "" {
+		asked = " of " + text
+	}
+	return fmt.Sprintf("names package %q%s, and not the one OperatorVersion that it was found to be%s: name operator and versions in the task, or delete the OperatorVersion and install its package with kubectl kudo install PACKAGE --skip-instance -n %s, which finds them",
+		d.Package, asked, hint, s.namespace)
+}

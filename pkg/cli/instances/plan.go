@@ -1,0 +1,254 @@
+package instances
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/cli/command"
+	"kudo.dev/kudo/pkg/history"
+	"kudo.dev/kudo/plans"
+)
+
+// NewPlan returns the command plan.
+func NewPlan(env *command.Env) *cobra.Command {
+	cmd := &cobra.Command{Use: "plan", Short: "Look at the plans of an Instance, and start, cancel or retry them"}
+	command.SetupGroup(cmd)
+	cmd.AddCommand(newPlanStatus(env), newPlanHistory(env), newPlanTrigger(env), newPlanWait(env), newPlanCancel(env), newPlanRetry(env))
+	return cmd
+}
+
+// newInstanceCommand returns a command that works on one Instance.
+func newInstanceCommand(env *command.Env, use, short string, run func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error) *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use: use, Short: short, Args: command.ExactArgs(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, _, namespace, err := env.Connect()
+			if err != nil {
+				return err
+			}
+			instance, err := find(cmd.Context(), c, namespace, name)
+			if err != nil {
+				return err
+			}
+			return run(cmd.Context(), c, instance)
+		},
+	}
+	command.AddInstanceFlag(cmd, &name)
+	return cmd
+}
+
+func newPlanStatus(env *command.Env) *cobra.Command {
+	var output string
+	w := &command.WaitFlags{}
+	cmd := newInstanceCommand(env, "status --instance NAME", "Show the plans of an Instance as a tree", func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
+		var failed error // what is there is shown all the same
+		if w.Wait {
+			failed = env.WaitForInstance(ctx, c, i, time.Duration(w.Time), command.UntilArrived(i.Generation, i.UID))
+			if err := c.Get(ctx, client.ObjectKeyFromObject(i), i); err != nil {
+				return errors.Join(failed, err)
+			}
+		}
+		if output != "" {
+			return errors.Join(failed, env.PrintValue(output, i.Status))
+		}
+		ov := &v1beta1.OperatorVersion{}
+		if c.Get(ctx, i.OperatorVersionKey(), ov) != nil {
+			ov = nil
+		}
+		_, err := fmt.Fprint(env.Out, command.FormatPlans(i, ov, time.Now()))
+		return errors.Join(failed, err)
+	})
+	cmd.Flags().StringVarP(&output, "output", "o", "", "yaml or json: print status as such")
+	w.Add(cmd.Flags(), "no plan runs any more")
+	return withOperatorVersionFlag(env, cmd, versionStatus(env, &output, w))
+}
+
+func newPlanWait(env *command.Env) *cobra.Command {
+	limit := command.DefaultWait
+	cmd := newInstanceCommand(env, "wait --instance NAME", "Wait until no plan of an Instance runs any more", func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
+		if err := env.WaitForInstance(ctx, c, i, time.Duration(limit), command.UntilArrived(i.Generation, i.UID)); err != nil {
+			return err
+		}
+		env.Printf("instance %s/%s ready", i.Namespace, i.Name)
+		return nil
+	})
+	cmd.Flags().Var(&limit, "wait-time", "how long to wait at most: seconds, or a duration such as 5m")
+	return cmd
+}
+
+func newPlanTrigger(env *command.Env) *cobra.Command {
+	var plan string
+	w := &command.WaitFlags{}
+	cmd := newInstanceCommand(env, "trigger --instance NAME --name PLAN", "Start a plan", func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
+		if plan == "" {
+			return command.UsageError("--name is missing: name the plan to start")
+		}
+		ov, err := versionOf(ctx, c, i)
+		if err != nil {
+			return err
+		}
+		if plan == ov.Spec.InstallPlan {
+			return fmt.Errorf("plan %q is the install plan of operatorversion %s, which Instances do not run: to run it again after a failure, use kubectl kudo plan retry --operator-version %s", plan, ov.Name, ov.Name)
+		}
+		if runs := ov.Spec.InstancePlans(); !slices.Contains(plans.Names(runs), plan) {
+			return fmt.Errorf("plan %q does not exist in operatorversion %s: it has %v", plan, ov.Name, plans.Names(runs))
+		}
+		return changeInstance(ctx, env, c, i, w, instanceEdit{"triggered: plan " + plan, func(i *v1beta1.Instance) {
+			i.Spec.PlanExecution = v1beta1.PlanExecution{PlanName: plan, UID: types.UID(uuid.NewString())}
+		}})
+	})
+	cmd.Flags().StringVar(&plan, "name", "", "name of the plan")
+	w.Add(cmd.Flags(), "the plan has ended")
+	return cmd
+}
+
+func newPlanCancel(env *command.Env) *cobra.Command {
+	return newInstanceCommand(env, "cancel --instance NAME", "End the plan that runs; of a failed cleanup, give it up", func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
+		name := plans.Running(i.Status.PlanStatus)
+		if name == "" && i.DeletionTimestamp != nil {
+			name = v1beta1.CleanupPlan
+		}
+		if name == "" {
+			return fmt.Errorf("no plan of instance %s/%s is running", i.Namespace, i.Name)
+		}
+		if err := annotate(ctx, c, i, v1beta1.CancelAnnotation, i.Status.PlanStatus[name].UID); err != nil {
+			return err
+		}
+		env.Printf("plan %s of instance %s/%s is being cancelled", name, i.Namespace, i.Name)
+		return nil
+	})
+}
+
+func newPlanRetry(env *command.Env) *cobra.Command {
+	w := &command.WaitFlags{}
+	cmd := newInstanceCommand(env, "retry --instance NAME", "Run the plan that failed last again", func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
+		name := plans.LatestPlan(i.Status.PlanStatus)
+		if name == "" || i.Status.PlanStatus[name].Status != v1beta1.FatalError {
+			return fmt.Errorf("the last plan of instance %s/%s has not failed: use kubectl kudo plan trigger to run one", i.Namespace, i.Name)
+		}
+		failed := i.Status.PlanStatus[name].UID
+		if err := annotate(ctx, c, i, v1beta1.RetryAnnotation, failed); err != nil {
+			return err
+		}
+		env.Printf("plan %s of instance %s/%s is being retried", name, i.Namespace, i.Name)
+		if !w.Wait {
+			return nil
+		}
+		over := command.UntilArrived(i.Generation, i.UID)
+		err := env.WaitForInstance(ctx, c, i, time.Duration(w.Time), func(now *v1beta1.Instance) (bool, error) {
+			if now != nil && now.Status.PlanStatus[name].UID == failed {
+				return false, nil
+			}
+			return over(now)
+		})
+		if err == nil {
+			env.Printf("instance %s/%s ready", i.Namespace, i.Name)
+		}
+		return err
+	})
+	w.Add(cmd.Flags(), "the plan has ended")
+	return withOperatorVersionFlag(env, cmd, retryVersion(env, w))
+}
+
+func annotate(ctx context.Context, c client.Client, i *v1beta1.Instance, key string, uid types.UID) error {
+	return write(ctx, c, i, func(i *v1beta1.Instance) { metav1.SetMetaDataAnnotation(&i.ObjectMeta, key, string(uid)) })
+}
+
+// run is one line of the history.
+type run struct {
+	Revision int64                   `json:"revision"`
+	Plan     string                  `json:"plan"`
+	Status   v1beta1.ExecutionStatus `json:"status,omitempty"`
+	Started  metav1.MicroTime        `json:"started"`
+	Finished *metav1.MicroTime       `json:"finished,omitempty"`
+	Version  string                  `json:"operatorVersion"`
+	Cause    string                  `json:"cause,omitempty"`
+	Message  string                  `json:"message,omitempty"`
+
+	parameters map[string]string
+	sensitive  []string
+}
+
+// runOwner is an Instance or an OperatorVersion, with its plans and the labels of the records of its runs.
+type runOwner struct {
+	object client.Object
+	status map[string]v1beta1.PlanStatus
+	labels client.MatchingLabels
+}
+
+// instanceRuns returns an Instance as the owner of runs.
+func instanceRuns(i *v1beta1.Instance) runOwner {
+	return runOwner{i, i.Status.PlanStatus, client.MatchingLabels{v1beta1.InstanceLabel: i.Name}}
+}
+
+func newPlanHistory(env *command.Env) *cobra.Command {
+	var output string
+	cmd := newInstanceCommand(env, "history --instance NAME", "List the last runs of an Instance's plans", func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
+		return printHistory(ctx, env, c, instanceRuns(i), output)
+	})
+	cmd.Flags().StringVarP(&output, "output", "o", "", "yaml or json")
+	return withOperatorVersionFlag(env, cmd, func(ctx context.Context, c client.WithWatch, ov *v1beta1.OperatorVersion) error {
+		return printHistory(ctx, env, c, runOwner{ov, ov.Status.PlanStatus, client.MatchingLabels{v1beta1.HistoryLabel: string(ov.UID)}}, output)
+	})
+}
+
+// printHistory prints the runs of an Instance or an OperatorVersion.
+func printHistory(ctx context.Context, env *command.Env, c client.Client, owner runOwner, output string) error {
+	runs, err := runsOf(ctx, c, owner)
+	if err != nil {
+		return err
+	}
+	if output != "" {
+		return env.PrintValue(output, runs)
+	}
+	rows := [][]string{{"REVISION", "PLAN", "STATUS", "STARTED", "TOOK", "OPERATOR-VERSION", "CAUSE"}}
+	for _, r := range runs {
+		took := command.Elapsed(&r.Started, r.Finished, time.Now())
+		rows = append(rows, []string{fmt.Sprint(r.Revision), r.Plan, string(r.Status), r.Started.Format(time.DateTime), strings.TrimSpace(took), r.Version, r.Cause})
+	}
+	return env.PrintTable(rows)
+}
+
+// runsOf reads the history. ControllerRevisions record how a run was started; its outcome is in the status, and of an older
+// run in an annotation.
+func runsOf(ctx context.Context, c client.Client, owner runOwner) ([]run, error) {
+	list := &appsv1.ControllerRevisionList{}
+	if err := c.List(ctx, list, client.InNamespace(owner.object.GetNamespace()), owner.labels); err != nil {
+		return nil, err
+	}
+	ended := map[int64]v1beta1.PlanStatus{}
+	for _, st := range owner.status {
+		ended[st.Revision] = st
+	}
+	runs, oldest := []run{}, max(0, history.Newest(owner.object)-history.Limit) // what is older holds a version for a newer run
+	for _, object := range list.Items {
+		started := history.Run{}
+		if object.Revision <= oldest || !metav1.IsControlledBy(&object, owner.object) || json.Unmarshal(object.Data.Raw, &started) != nil {
+			continue
+		}
+		r := run{Revision: object.Revision, Plan: started.Plan, Started: started.Started, Version: started.OperatorVersion, Cause: started.Cause, parameters: started.Parameters, sensitive: started.Sensitive}
+		if st, known := ended[object.Revision]; known {
+			r.Status, r.Finished, r.Message = st.Status, st.FinishedTimestamp, st.Message
+		} else if o := history.OutcomeOf(&object); o != nil {
+			r.Status, r.Finished, r.Message = o.Status, o.Finished, o.Message
+		}
+		runs = append(runs, r)
+	}
+	sort.Slice(runs, func(a, b int) bool { return runs[a].Revision < runs[b].Revision })
+	return runs, nil
+}

@@ -1,0 +1,109 @@
+package instances
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/cli/command"
+	"kudo.dev/kudo/pkg/paramsource"
+)
+
+// NewRollback returns the command rollback.
+func NewRollback(env *command.Env) *cobra.Command {
+	w, revision := &command.WaitFlags{}, int64(0)
+	cmd := newInstanceCommand(env, "rollback --instance NAME", "Set an Instance back to what an earlier run was started with", func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
+		return rollbackTo(ctx, env, c, i, revision, w)
+	})
+	cmd.Long = `Set the operator version and the parameters of an Instance back to those of an earlier run, which kubectl kudo plan history
+lists. The plans that such a change starts are run: nothing but the plans changes what is in the cluster. Values of Secrets
+and ConfigMaps that spec.parametersFrom names stay as they are there.
+
+  kubectl kudo rollback --instance db --to-revision 3 --wait`
+	cmd.Flags().Int64Var(&revision, "to-revision", 0, "number of the run (default the newest that was complete and had other values or another version than the Instance has now)")
+	w.Add(cmd.Flags(), "the plans that the change starts have ended")
+	return cmd
+}
+
+func rollbackTo(ctx context.Context, env *command.Env, c client.WithWatch, instance *v1beta1.Instance, revision int64, w *command.WaitFlags) error {
+	namespace, name := instance.Namespace, instance.Name
+	runs, err := runsOf(ctx, c, instanceRuns(instance))
+	if err != nil {
+		return err
+	}
+	for _, r := range slices.Backward(runs) {
+		if revision != 0 && r.Revision != revision || revision == 0 && r.Status != v1beta1.Complete {
+			continue
+		}
+		back, err := rollbackEdit(ctx, c, instance, r)
+		if err != nil {
+			return err
+		}
+		if back == nil {
+			if revision != 0 {
+				return fmt.Errorf("instance %s/%s has the version and the parameters of run %d already", namespace, name, revision)
+			}
+			continue
+		}
+		return changeInstance(ctx, env, c, instance, w, instanceEdit{fmt.Sprintf("set back to run %d", r.Revision), back})
+	}
+	if revision != 0 {
+		return fmt.Errorf("instance %s/%s has no run %d any more: kubectl kudo plan history --instance %s lists those that it has", namespace, name, revision, name)
+	}
+	return fmt.Errorf("instance %s/%s has no complete run with another version or other parameters than it has now", namespace, name)
+}
+
+// rollbackEdit is the edit that gives an Instance the version and the parameters of a run; nil if it has them.
+func rollbackEdit(ctx context.Context, c client.Client, instance *v1beta1.Instance, r run) (func(*v1beta1.Instance), error) {
+	ov := &v1beta1.OperatorVersion{}
+	in, called, _ := strings.Cut(r.Version, "/")
+	key := types.NamespacedName{Namespace: in, Name: called}
+	if err := c.Get(ctx, key, ov); apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("operatorversion %s, which run %d was started with, does not exist any more: install it with kubectl kudo install --skip-instance", key, r.Revision)
+	} else if err != nil {
+		return nil, err
+	}
+	sourced, err := paramsource.Read(ctx, c, instance, ov.Spec.Parameters)
+	if err != nil {
+		return nil, fmt.Errorf("read the parameters that spec.parametersFrom gives: %w", err)
+	}
+	wanted := map[string]string{}
+	for name, value := range r.parameters {
+		_, elsewhere := sourced.Given[name]
+		_, written := instance.Spec.Parameters[name]
+		standard := false // the default of an immutable parameter, which was fixed at creation
+		if base := instance.Status.Baseline; base != nil {
+			fixed, is := base.ImmutableDefaults[name]
+			standard = is && fixed == value
+		}
+		switch {
+		case slices.Contains(r.sensitive, name): // what it was is not written down
+			if written {
+				wanted[name] = instance.Spec.Parameters[name]
+			}
+		case !written && (elsewhere || standard):
+		default:
+			wanted[name] = value
+		}
+	}
+	if key == instance.OperatorVersionKey() && maps.Equal(wanted, instance.Spec.Parameters) {
+		return nil, nil
+	}
+	return func(i *v1beta1.Instance) {
+		if key != i.OperatorVersionKey() {
+			i.Spec.OperatorVersion.Name, i.Spec.OperatorVersion.Namespace = key.Name, ""
+			if key.Namespace != i.Namespace {
+				i.Spec.OperatorVersion.Namespace = key.Namespace
+			}
+		}
+		i.Spec.Parameters = wanted
+	}, nil
+}

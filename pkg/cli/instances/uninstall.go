@@ -1,0 +1,68 @@
+package instances
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/pkg/cli/command"
+)
+
+type uninstallOptions struct {
+	env *command.Env
+
+	command.WaitFlags
+	instance string
+}
+
+// NewUninstall returns the command uninstall.
+func NewUninstall(env *command.Env) *cobra.Command {
+	o := &uninstallOptions{env: env}
+	cmd := &cobra.Command{
+		Use:   "uninstall --instance NAME",
+		Short: "Delete an Instance, after its cleanup plan",
+		Long: `Delete an Instance. Its cleanup plan runs first, if it has one; then its objects go. Cluster-scoped objects of
+its plans stay, since others may use them, and are listed. The OperatorVersion stays too.
+
+  kubectl kudo uninstall --instance db --wait`,
+		Args: command.ExactArgs(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	command.AddInstanceFlag(cmd, &o.instance)
+	o.WaitFlags.Add(cmd.Flags(), "the Instance is gone")
+	return cmd
+}
+
+func (o *uninstallOptions) run(ctx context.Context) error {
+	c, _, namespace, err := o.env.Connect()
+	if err != nil {
+		return err
+	}
+	instance, err := find(ctx, c, namespace, o.instance)
+	if err != nil {
+		return err
+	}
+	uid := instance.UID
+	if err := c.Delete(ctx, instance, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &uid}); err != nil {
+		return fmt.Errorf("instance %s/%s: %w", namespace, o.instance, err)
+	}
+	o.env.Printf("instance %s/%s deleted", namespace, o.instance)
+	for _, r := range instance.Status.Resources {
+		if r.Namespace == "" {
+			o.env.Printf("%s %s stays, since it is cluster-scoped and others may use it", strings.ToLower(r.Kind), r.Name)
+		}
+	}
+	if !o.Wait {
+		return nil
+	}
+	if err := o.env.WaitForInstance(ctx, c, instance, time.Duration(o.Time), command.UntilDeleted(uid)); err != nil {
+		return err
+	}
+	o.env.Printf("instance %s/%s gone", namespace, o.instance)
+	return nil
+}

@@ -1,0 +1,141 @@
+package instances
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/Masterminds/semver/v3"
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/pkg/cli/command"
+)
+
+type upgradeOptions struct {
+	env *command.Env
+
+	command.WaitFlags
+	command.ParameterFlags
+	command.VersionFlags
+	account        accountFlags
+	instance       string
+	allowDowngrade bool
+	dryRun         bool
+}
+
+// NewUpgrade returns the command upgrade.
+func NewUpgrade(env *command.Env) *cobra.Command {
+	o := &upgradeOptions{env: env}
+	cmd := &cobra.Command{
+		Use:   "upgrade PACKAGE --instance NAME",
+		Short: "Move an Instance to another version of its operator",
+		Long: `Install another version of the Instance's operator, and move the Instance to it. The first of the plans upgrade,
+update and deploy that the new version has is run.
+
+  kubectl kudo upgrade ./mysql-0.4.0 --instance db --wait
+  kubectl kudo upgrade mysql --operator-version '^0.4' --instance db --wait`,
+		Args: command.ExactArgs(1, "one package: a folder that holds operator.yaml, a .tgz, a URL, or a name in a repository"),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
+	}
+	command.AddInstanceFlag(cmd, &o.instance)
+	cmd.Flags().BoolVar(&o.allowDowngrade, "allow-downgrade", false, "allow a lower version than the Instance has")
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "say which plan would run and which objects would be deleted after it, and change nothing")
+	o.account.add(cmd.Flags(), " as the new version has them, after showing what changes")
+	o.VersionFlags.Add(cmd.Flags())
+	o.ParameterFlags.Add(cmd.Flags())
+	o.WaitFlags.Add(cmd.Flags(), "the upgrade has ended")
+	return cmd
+}
+
+func (o *upgradeOptions) run(ctx context.Context, name string) error {
+	given, err := o.Read()
+	if err != nil {
+		return err
+	}
+	packages, err := o.env.ResolvePackages(ctx, name, o.VersionFlags)
+	if err != nil {
+		return err
+	}
+	pkg := packages[len(packages)-1]
+	c, config, namespace, err := o.env.Connect()
+	if err != nil {
+		return err
+	}
+	instance, err := find(ctx, c, namespace, o.instance)
+	if err != nil {
+		return err
+	}
+	ov := &v1beta1.OperatorVersion{}
+	if err := client.IgnoreNotFound(c.Get(ctx, instance.OperatorVersionKey(), ov)); err != nil {
+		return err
+	}
+	if err := checkUpgrade(instance, ov, pkg, o.allowDowngrade); err != nil {
+		return err
+	}
+	merged := instance.DeepCopy()
+	setParameters(merged, given)
+	if err := command.CheckValues(pkg.Definitions(), given, instance.Spec.Parameters, instance.Spec.ParametersFrom, command.DescribePackage(pkg)); err != nil {
+		return err
+	}
+	if err := checkKubernetes(config, packages); err != nil {
+		return err
+	}
+	if err := command.CheckPackage(ctx, pkg, merged, nil); err != nil {
+		return err
+	}
+	if o.dryRun {
+		return previewUpgrade(ctx, o.env, c, merged, pkg)
+	}
+	known, err := command.SpecsOf(packages, namespace)
+	if err != nil {
+		return err
+	}
+	account, err := o.account.update(ctx, o.env, c, merged, known[command.VersionName(pkg)], known.Find)
+	if err != nil {
+		return err
+	}
+	var versions []*v1beta1.OperatorVersion
+	for _, p := range packages {
+		version, err := installVersion(ctx, o.env, c, p, namespace, nil)
+		if err != nil {
+			return err
+		}
+		versions = append(versions, version)
+	}
+	if err := awaitInstalled(ctx, o.env, c, versions, &o.WaitFlags); err != nil {
+		return err
+	}
+	if account != nil {
+		ownAccount(ctx, o.env, c, account, instance)
+	}
+	return changeInstance(ctx, o.env, c, instance, &o.WaitFlags, instanceEdit{"upgraded", func(i *v1beta1.Instance) {
+		account.named(i)
+		i.Spec.OperatorVersion.Name, i.Spec.OperatorVersion.Namespace = command.VersionName(pkg), ""
+		setParameters(i, given)
+	}})
+}
+
+// checkUpgrade refuses another operator, the same version, and a lower one.
+func checkUpgrade(instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, pkg *operators.Package, allowDowngrade bool) error {
+	operator := ov.Spec.Operator.Name
+	if operator == "" {
+		operator = instance.Labels[v1beta1.OperatorLabel]
+	}
+	if operator != "" && operator != pkg.Operator.Name {
+		return fmt.Errorf("instance %s runs operator %s: it cannot be upgraded to operator %s", instance.Name, operator, pkg.Operator.Name)
+	}
+	if instance.Spec.OperatorVersion.Name == command.VersionName(pkg) && ov.UID == "" {
+		return versionMissing(instance)
+	}
+	if instance.Spec.OperatorVersion.Name == command.VersionName(pkg) {
+		return fmt.Errorf("instance %s runs %s already: to run its plan again, use kubectl kudo plan trigger or retry", instance.Name, command.VersionName(pkg))
+	}
+	from, err1 := semver.NewVersion(ov.Spec.Version)
+	to, err2 := semver.NewVersion(pkg.Operator.OperatorVersion)
+	if err1 == nil && err2 == nil && to.LessThan(from) && !allowDowngrade {
+		return fmt.Errorf("operator version %s is lower than %s, which instance %s runs: use --allow-downgrade if that is meant", to, from, instance.Name)
+	}
+	return nil
+}

@@ -1,0 +1,158 @@
+package packages
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/operators/lint"
+	"kudo.dev/kudo/pkg/cli/command"
+	"kudo.dev/kudo/pkg/text"
+)
+
+type verifyOptions struct {
+	env *command.Env
+
+	output string
+	checks []string
+	strict bool
+}
+
+func newVerify(env *command.Env) *cobra.Command {
+	o := &verifyOptions{env: env}
+	cmd := &cobra.Command{
+		Use:   "verify PACKAGE",
+		Short: "Check a package for mistakes",
+		Long: `Check a package for mistakes, without a cluster and without its dependencies. Templates are followed through
+branches, variables and definitions, and rendered with the defaults of the parameters.
+
+Errors keep the package from working: the exit code is 1. Warnings do not, unless --strict is given.
+
+Parameters that reach an image, a command, the name of a Secret or account, or the like are listed, too: who may set
+them chooses what pods run, and what they have access to.
+
+Of a package with an install plan, the rights in the cluster are listed that the plan needs. Kudo has them; who installs
+the package needs the verb install on operatorversions.kudo.dev only.`,
+		Args: onePackage(),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.output, "output", "o", "", "yaml or json")
+	f.StringSliceVar(&o.checks, "param-checks", nil, "also check what people read about parameters: display, hint, desc, type, hasgroup, groups, or all; separated by commas")
+	f.BoolVar(&o.strict, "strict", false, "warnings make the package invalid, too")
+	return cmd
+}
+
+func (o *verifyOptions) run(ctx context.Context, name string) error {
+	if err := command.CheckFormat(o.output); err != nil {
+		return err
+	}
+	checks, err := lint.ParamChecks(o.checks...)
+	if err != nil {
+		return command.UsageError("--param-checks: %w", err)
+	}
+	pkg, found, err := lintPackage(ctx, name, checks...)
+	if err != nil {
+		return err
+	}
+	verdict := verdictOf(found, o.strict)
+	var rights []lint.Right
+	var choices []lint.Choice
+	if pkg != nil {
+		rights, choices = lint.Rights(pkg), lint.Choices(pkg)
+	}
+	if o.output != "" {
+		out := map[string]any{"errors": texts(found.Errors), "warnings": texts(found.Warnings), "valid": verdict == nil}
+		if len(rights) > 0 {
+			out["rights"] = rights
+		}
+		if len(choices) > 0 {
+			out["choices"] = choices
+		}
+		err = o.env.PrintValue(o.output, out)
+	} else if err = printFindings(o.env, found); err == nil {
+		if err = printLintRights(o.env, rights); err == nil {
+			err = printChoices(o.env, choices)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if verdict == nil && o.output == "" {
+		o.env.Printf("package is valid")
+	}
+	return verdict
+}
+
+// printLintRights prints the rights that the install plan of a package needs.
+func printLintRights(env *command.Env, rights []lint.Right) error {
+	if len(rights) == 0 {
+		return nil
+	}
+	env.Printf("Rights that the install plan needs")
+	var rows [][]string
+	for _, r := range rights {
+		rows = append(rows, []string{"  " + r.Kind, r.APIVersion, strings.Join(r.Verbs, ","), strings.Join(r.Names, ", ")})
+	}
+	return env.PrintTable(rows)
+}
+
+// printChoices prints which rights a user has who may set a parameter.
+func printChoices(env *command.Env, choices []lint.Choice) error {
+	if len(choices) == 0 {
+		return nil
+	}
+	env.Printf("What users of this package can choose")
+	var rows [][]string
+	for _, c := range choices {
+		place := operators.Finding{File: c.File, Line: c.Line}.String()
+		rows = append(rows, []string{"  " + c.Parameter, strings.TrimSpace(c.Kind + " " + c.Field), trimPlace(place)})
+	}
+	return env.PrintTable(rows)
+}
+
+// verdictOf is nil for a valid package.
+func verdictOf(found lint.Findings, strict bool) error {
+	switch {
+	case strict && len(found.Warnings) > 0:
+		return fmt.Errorf("found %d package verification errors and %d warnings, which --strict does not allow", len(found.Errors), len(found.Warnings))
+	case !found.Valid():
+		return fmt.Errorf("found %d package verification errors", len(found.Errors))
+	}
+	return nil
+}
+
+// texts are the findings as lines; never nil, so that lists of an output are lists.
+func texts(found []operators.Finding) []string {
+	lines := make([]string, len(found))
+	for i, f := range found {
+		lines[i] = f.String()
+	}
+	return lines
+}
+
+// printFindings prints a table of warnings and a table of errors.
+func printFindings(env *command.Env, found lint.Findings) error {
+	for _, list := range []struct {
+		title    string
+		findings []operators.Finding
+	}{{"Warnings", found.Warnings}, {"Errors", found.Errors}} {
+		if len(list.findings) == 0 {
+			continue
+		}
+		env.Printf("%s", list.title)
+		var rows [][]string
+		for _, f := range list.findings {
+			place := operators.Finding{File: f.File, Line: f.Line}.String()
+			message := operators.Finding{Field: f.Field, Message: f.Message}.String()
+			rows = append(rows, []string{"  " + trimPlace(place), text.OneLine(message)})
+		}
+		if err := env.PrintTable(rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}

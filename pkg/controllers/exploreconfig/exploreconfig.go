@@ -1,0 +1,96 @@
+// Package exploreconfig keeps the explore layers in step with their configuration in the cluster: Configs and
+// ResourceExploringWebhookConfigurations. Instances are reconciled again when an answer may have changed.
+package exploreconfig
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
+	"kudo.dev/kudo/pkg/explore"
+	"kudo.dev/kudo/pkg/explore/config"
+	"kudo.dev/kudo/pkg/explore/library"
+	"kudo.dev/kudo/pkg/explore/lua"
+	"kudo.dev/kudo/pkg/explore/native"
+	"kudo.dev/kudo/pkg/explore/webhook"
+)
+
+// Interpreter is the chain of layers of a manager.
+type Interpreter struct {
+	// All asks every layer, External all but the native one: kudo's own rules of health are finer than an answer.
+	All, External explore.Explorer
+
+	user    *config.SwappableLayer
+	host    *lua.Host
+	webhook *webhook.Layer
+	// changed has an event if a webhook has started or stopped answering in time.
+	changed chan event.GenericEvent
+}
+
+// enqueue enqueues a reconcile of all configuration: an event that waits stands for others.
+func (t *Interpreter) enqueue(string) {
+	select {
+	case t.changed <- event.GenericEvent{Object: &configv1alpha1.ResourceExploringWebhookConfiguration{}}:
+	default:
+	}
+}
+
+// New returns an interpreter that has no configuration yet. services finds the services of webhooks where the cluster's DNS cannot be asked; it may be nil.
+func New(mapper meta.RESTMapper, services webhook.Services, autoscalers native.Autoscalers, registry prometheus.Registerer) (*Interpreter, error) {
+	host := lua.New(clock.RealClock{}.Now, lua.DefaultLimits())
+	bundled, err := library.New(host)
+	if err != nil {
+		return nil, fmt.Errorf("bundled explore rules: %w", err)
+	}
+	t := &Interpreter{user: &config.SwappableLayer{}, host: host, changed: make(chan event.GenericEvent, 1)}
+	t.webhook = webhook.New(webhook.Options{Resources: webhook.FromMapper(mapper), Services: services, Changed: t.enqueue})
+	measured, err := withMetrics(registry)
+	if err != nil {
+		return nil, err
+	}
+	t.All = measured(explore.NewChain(t.user, t.webhook, bundled, native.New(nil, autoscalers)))
+	t.External = measured(explore.NewChain(t.user, t.webhook, bundled, nil))
+	return t, nil
+}
+
+// withMetrics returns a decorator that counts answers by operation and layer, and their time.
+func withMetrics(registry prometheus.Registerer) (func(explore.Chain) explore.Explorer, error) {
+	count := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kudo_explore_answers_total", Help: "Answers of explore layers, by operation, layer and result (answer, none, unknown)."}, []string{"operation", "layer", "result"})
+	took := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "kudo_explore_duration_seconds", Help: "Time of explore answers, by operation.", Buckets: prometheus.ExponentialBuckets(1e-5, 10, 7)}, []string{"operation"})
+	for _, c := range []prometheus.Collector{count, took} {
+		if err := registry.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return func(chain explore.Chain) explore.Explorer { return &measuredChain{chain, count, took} }, nil
+}
+
+type measuredChain struct {
+	explore.Chain
+	count *prometheus.CounterVec
+	took  *prometheus.HistogramVec
+}
+
+// Layer implements explore.Explorer.
+func (m *measuredChain) Layer() explore.Layer { return "" }
+
+// Explore implements explore.Explorer.
+func (m *measuredChain) Explore(ctx context.Context, r explore.Request) (explore.Answer, bool, error) {
+	began := time.Now()
+	answer, known, err := m.Chain.Explore(ctx, r)
+	layer, result := string(answer.Layer), "answer"
+	if unknown, is := explore.IsUnknown(err); is {
+		layer, result = string(unknown.Layer), "unknown"
+	} else if !known {
+		layer, result = "", "none"
+	}
+	m.count.WithLabelValues(string(r.Operation), layer, result).Inc()
+	m.took.WithLabelValues(string(r.Operation)).Observe(time.Since(began).Seconds())
+	return answer, known, err
+}

@@ -1,0 +1,49 @@
+package exploreconfig
+
+import (
+	"kudo.dev/kudo/pkg/explore/config"
+	"kudo.dev/kudo/pkg/explore/webhook"
+)
+
+// publication is what has become of the layers when configuration was handed to them.
+type publication struct {
+	// rules are those of the Configs, and former those before; nil if there were none.
+	rules, former *config.Layer
+	webhooks      webhook.Change
+}
+
+// publish compiles the configuration, and has the layers answer by it from now on.
+func (r *Reconciler) publish(o *observation) publication {
+	i := r.Interpreter
+	rules := config.New(i.host, o.configs, i.user.Get())
+	former := i.user.Set(rules)
+	return publication{rules: rules, former: former, webhooks: i.webhook.Set(o.hooks)}
+}
+
+// state names what a publication means for the answers.
+type state string
+
+const (
+	// loaded: there were no answers before, and nothing depends on them.
+	loaded state = "loaded"
+	// changed: answers may differ from those before.
+	changed state = "changed"
+	// unchanged: answers are those of before.
+	unchanged state = "unchanged"
+)
+
+// state returns the state after a publication:
+//
+//	former rules    rules, webhooks    state
+//	none            any                loaded
+//	any             differ             changed
+//	any             same               unchanged
+func (p publication) state() state {
+	switch {
+	case p.former == nil:
+		return loaded
+	case len(p.rules.Changed(p.former)) > 0 || !p.webhooks.Empty():
+		return changed
+	}
+	return unchanged
+}

@@ -1,0 +1,99 @@
+package exploreconfig
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
+	"kudo.dev/kudo/pkg/controllers/loop"
+)
+
+// Reconciler keeps an interpreter in step with the configuration in the cluster. All of it is read at once, whatever of it has
+// changed: an answer depends on all Configs together.
+type Reconciler struct {
+	Client      client.Client
+	Interpreter *Interpreter
+	// Changed is called when answers may differ from those before.
+	Changed func(ctx context.Context)
+
+	backoff *loop.Backoff
+}
+
+// singleRequest is the one request of this controller.
+var singleRequest = []reconcile.Request{{NamespacedName: types.NamespacedName{Name: "all"}}}
+
+// SetupWithManager starts the controller with the manager.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	r.backoff = loop.NewBackoff()
+	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return singleRequest })
+	return ctrl.NewControllerManagedBy(mgr).Named("exploring").
+		Watches(&configv1alpha1.Config{}, all).
+		Watches(&configv1alpha1.ResourceExploringWebhookConfiguration{}, all).
+		WatchesRawSource(source.Channel(r.Interpreter.changed, all)).
+		Complete(r)
+}
+
+// Load publishes the configuration in the cluster for the first time: until then, no layer of users answers. A cluster without
+// any configuration causes no reconcile, so that the manager calls Load when it starts. It leaves the status to Reconcile.
+func (r *Reconciler) Load(ctx context.Context) error {
+	_, err := r.load(ctx)
+	return err
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	o, err := r.load(ctx)
+	if err == nil {
+		err = r.updateStatus(ctx, o)
+	}
+	if err != nil {
+		return r.backoff.OnError(ctx, req.NamespacedName, err)
+	}
+	return r.backoff.OnSuccess(req.NamespacedName, loop.Result{}), nil
+}
+
+// load reads the configuration and publishes it.
+func (r *Reconciler) load(ctx context.Context) (*observation, error) {
+	o, err := r.observe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return o, r.act(ctx, r.publish(o).state())
+}
+
+// act takes the one action of a state.
+func (r *Reconciler) act(ctx context.Context, s state) error {
+	switch s {
+	case loaded, unchanged:
+		return nil
+	case changed:
+		r.Changed(ctx)
+		return nil
+	}
+	return fmt.Errorf("unknown state %q of the interpreter", s)
+}
+
+// observation is the configuration in the cluster.
+type observation struct {
+	configs []configv1alpha1.Config
+	hooks   []configv1alpha1.ResourceExploringWebhookConfiguration
+}
+
+// observe reads all configuration.
+func (r *Reconciler) observe(ctx context.Context) (*observation, error) {
+	configs, hooks := &configv1alpha1.ConfigList{}, &configv1alpha1.ResourceExploringWebhookConfigurationList{}
+	if err := r.Client.List(ctx, configs); err != nil {
+		return nil, fmt.Errorf("list Configs: %w", err)
+	}
+	if err := r.Client.List(ctx, hooks); err != nil {
+		return nil, fmt.Errorf("list ResourceExploringWebhookConfigurations: %w", err)
+	}
+	return &observation{configs.Items, hooks.Items}, nil
+}

@@ -1,0 +1,58 @@
+package exploreconfig
+
+import (
+	"context"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
+	"kudo.dev/kudo/pkg/explore/config"
+	"kudo.dev/kudo/pkg/explore/lua"
+	"kudo.dev/kudo/pkg/explore/webhook"
+)
+
+// TestState: Instances are reconciled again only if answers may differ from those before.
+func TestState(t *testing.T) {
+	host := lua.New(clock.RealClock{}.Now, lua.DefaultLimits())
+	rules := func(health string) *config.Layer {
+		c := configv1alpha1.Config{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+		c.Spec.Explorations = []configv1alpha1.Exploration{{APIVersion: "example.com/v1", Kind: "Ship", HealthLua: "return " + health}}
+		return config.New(host, []configv1alpha1.Config{c}, nil)
+	}
+	hooks := webhook.New(webhook.Options{})
+	change := hooks.Set([]configv1alpha1.ResourceExploringWebhookConfiguration{{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Webhooks: []configv1alpha1.ResourceExploringWebhook{{Name: "a.example.com"}}}})
+	if change.Empty() {
+		t.Fatal("a new webhook is no change")
+	}
+	for _, tc := range []struct {
+		reason string
+		p      publication
+		want   state
+	}{
+		{"the first rules", publication{rules: rules("true")}, loaded},
+		{"the first rules and webhooks: nothing depends on former answers", publication{rules: rules("true"), webhooks: change}, loaded},
+		{"the same rules", publication{rules: rules("true"), former: rules("true")}, unchanged},
+		{"other rules", publication{rules: rules("true"), former: rules("false")}, changed},
+		{"the same rules, and other webhooks", publication{rules: rules("true"), former: rules("true"), webhooks: change}, changed},
+	} {
+		if got := tc.p.state(); got != tc.want {
+			t.Errorf("%s: state %q, want %q", tc.reason, got, tc.want)
+		}
+	}
+}
+
+// TestAct: Instances are reconciled again only when answers have changed, and an unknown state is an error.
+func TestAct(t *testing.T) {
+	for s, want := range map[state]int{loaded: 0, unchanged: 0, changed: 1} {
+		calls := 0
+		r := &Reconciler{Changed: func(context.Context) { calls++ }}
+		if err := r.act(t.Context(), s); err != nil || calls != want {
+			t.Errorf("state %q: %d calls (%v), want %d", s, calls, err, want)
+		}
+	}
+	if err := (&Reconciler{}).act(t.Context(), "odd"); err == nil {
+		t.Error("an unknown state is no error")
+	}
+}

@@ -1,0 +1,37 @@
+package installation
+
+import (
+	"context"
+	"slices"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/controllers/loop"
+	"kudo.dev/kudo/pkg/share"
+)
+
+// release releases all that is held, in reverse order of installation, unless one of the objects blocks it. Whether one does is
+// asked here and not observed, since the question guards an object against new users while it is asked.
+func (a *action) release(ctx context.Context) (loop.Result, error) {
+	forced := a.Next.Annotations[v1beta1.ForceReleaseAnnotation] == "true"
+	session := a.Share.Session(a.Next, share.Policy{}, share.Inventory(a.Next.Status.Resources))
+	if !forced {
+		block, err := session.Blocked(ctx)
+		if err != nil {
+			return loop.Result{}, err
+		}
+		if block != nil {
+			return a.reportBlocked(block), nil
+		}
+	}
+	for n, r := range slices.Backward(a.Next.Status.Resources) {
+		removal := session.Leave(ctx, r, forced)
+		if removal.Err != nil {
+			return loop.Result{}, removal.Err
+		}
+		if !removal.Gone {
+			a.Next.Status.Resources = slices.Clone(a.Next.Status.Resources[:n+1])
+			return a.reportBlocked(&share.ReleaseBlock{Reason: v1beta1.ReasonReleasing, Message: removal.Waiting}), nil
+		}
+	}
+	return loop.Done, a.SetFinalizer(ctx, v1beta1.InstallationFinalizer, false)
+}

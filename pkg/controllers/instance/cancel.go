@@ -1,0 +1,20 @@
+package instance
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/plans"
+)
+
+// cancelRun ends the run, as its annotation asks.
+func (a *action) cancelRun(ctx context.Context) error {
+	name, st := a.activePlan()
+	plans.Fail(&st, "cancelled", a.Clock.Now())
+	a.finishRun(name, st)
+	a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventPlanCancelled, "Execution of plan %s was cancelled", name)
+	a.Summarize = a.summarize
+	return a.Commit(ctx)
+}

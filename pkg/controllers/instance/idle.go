@@ -1,0 +1,86 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sort"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/health"
+	"kudo.dev/kudo/pkg/runner"
+)
+
+// checkObjects checks, while nothing runs, which objects are not ready, what others have changed, and which
+// CustomResourceDefinitions were deleted.
+func (a *action) checkObjects(ctx context.Context) error {
+	a.Summarize = a.summarize
+	if running, _ := a.activePlan(); running != "" {
+		return nil
+	}
+	inventory := a.readInventory()
+	a.notReady = a.unreadyObjects(ctx, inventory)
+	a.checkDrift(ctx, inventory)
+	a.reflectStatus(ctx)
+	return a.restoreCRDs(ctx)
+}
+
+// unreadyObjects lists the objects of the inventory that are not as they should be.
+func (a *action) unreadyObjects(ctx context.Context, inventory runner.Inventory) []string {
+	a.clusterScoped.set(types.NamespacedName{Namespace: a.Next.Namespace, Name: a.Next.Name}, inventory)
+	kinds := map[schema.GroupVersionKind]bool{}
+	for id := range inventory {
+		kinds[id.GroupVersionKind] = true
+	}
+	watch := make([]schema.GroupVersionKind, 0, len(kinds))
+	for gvk := range kinds {
+		watch = append(watch, gvk)
+	}
+	a.Mirror.Watch(ctx, watch...)
+	var out []string
+	for id, record := range inventory {
+		live, complete := a.Mirror.Get(id)
+		switch {
+		case live == nil && complete && record.UID != "" && isLongLived(id):
+			out = append(out, id.String()+" is missing")
+		case live == nil:
+		default:
+			result, unknown := a.Runner.Health(ctx, live)
+			a.result.Transient = a.result.Transient || unknown != nil // no watch shows when it is known
+			if result.State != health.Ready {
+				out = append(out, fmt.Sprintf("%s: %s", id, result.Message))
+			}
+		}
+	}
+	sort.Strings(out)
+	return out
+}
+
+// reflectStatus puts what the interpreter takes from the objects' status into the Instance's while idle.
+func (a *action) reflectStatus(ctx context.Context) {
+	resources := slices.Clone(a.Next.Status.Resources)
+	for i, r := range resources {
+		id := apply.ID{GroupVersionKind: schema.FromAPIVersionAndKind(r.APIVersion, r.Kind), NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Name}}
+		live, _ := a.Mirror.Get(id)
+		if live == nil {
+			continue
+		}
+		switch text, err := a.Runner.Reflect(ctx, live); {
+		case err != nil: // what was known stays
+		case text == nil:
+			resources[i].Status = nil
+		default:
+			resources[i].Status = &runtime.RawExtension{Raw: text}
+		}
+	}
+	a.Next.Status.Resources = resources
+}
+
+// isLongLived kinds do not go by themselves, as finished Jobs and Pods may.
+func isLongLived(id apply.ID) bool {
+	return id.Kind != "Job" && id.Kind != "Pod" && id.Kind != "Event"
+}

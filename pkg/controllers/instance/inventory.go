@@ -1,0 +1,52 @@
+package instance
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/runner"
+)
+
+// readInventory reads status.resources.
+func (a *action) readInventory() runner.Inventory {
+	out := runner.Inventory{}
+	for _, r := range a.Next.Status.Resources {
+		id := apply.ID{
+			GroupVersionKind: schema.FromAPIVersionAndKind(r.APIVersion, r.Kind),
+			NamespacedName:   types.NamespacedName{Namespace: r.Namespace, Name: r.Name},
+		}
+		out[id] = apply.Record{UID: r.UID, Hash: r.Hash, Version: r.ObservedVersion, Fields: r.FieldsHash}
+	}
+	return out
+}
+
+// writeInventory writes status.resources, in order.
+func (a *action) writeInventory(inventory runner.Inventory) {
+	reflected := map[types.UID]*runtime.RawExtension{}
+	for _, r := range a.Next.Status.Resources {
+		reflected[r.UID] = r.Status
+	}
+	out := make([]v1beta1.ResourceStatus, 0, len(inventory))
+	for id, record := range inventory {
+		apiVersion, kind := id.ToAPIVersionAndKind()
+		out = append(out, v1beta1.ResourceStatus{
+			APIVersion: apiVersion, Kind: kind, Namespace: id.Namespace, Name: id.Name,
+			UID: record.UID, Hash: record.Hash, ObservedVersion: record.Version, FieldsHash: record.Fields,
+			Status: reflected[record.UID],
+		})
+	}
+	slices.SortFunc(out, func(x, y v1beta1.ResourceStatus) int {
+		return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Namespace+x.APIVersion, y.Namespace+y.APIVersion))
+	})
+	if len(out) == 0 {
+		out = nil
+	}
+	a.Next.Status.Resources = out
+	a.clusterScoped.set(types.NamespacedName{Namespace: a.Next.Namespace, Name: a.Next.Name}, inventory)
+}

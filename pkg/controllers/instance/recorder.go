@@ -1,0 +1,46 @@
+package instance
+
+import (
+	"context"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/runner"
+)
+
+// progressRecorder connects the execution of a plan to the status of the Instance.
+type progressRecorder struct {
+	*action
+	plan      string
+	inventory runner.Inventory
+}
+
+// RecordIntent commits the objects that are about to be written for the first time, and that what must not be done twice is done,
+// along with all that has changed.
+func (h *progressRecorder) RecordIntent(ctx context.Context, st v1beta1.PlanStatus, ids []apply.ID, done bool) error {
+	h.setPlanStatus(h.plan, st)
+	fresh := done
+	for _, id := range ids {
+		if _, known := h.inventory[id]; !known {
+			h.inventory[id], fresh = apply.Record{}, true
+		}
+	}
+	if committed := h.Committed.Status.PlanStatus[h.plan]; !fresh && committed.UID == h.run.UID {
+		return nil
+	}
+	h.writeInventory(h.inventory)
+	return h.Commit(ctx)
+}
+
+// RecordEffects puts what a task did into the inventory, and records its events.
+func (h *progressRecorder) RecordEffects(effects runner.Effects) {
+	for _, change := range effects.Written {
+		h.inventory[change.ID] = change.Record
+	}
+	for _, id := range effects.Deleted {
+		delete(h.inventory, id)
+	}
+	for _, e := range effects.Events {
+		h.warnInRun(e[0], e[1])
+	}
+}

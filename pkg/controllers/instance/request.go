@@ -1,0 +1,54 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/history"
+	"kudo.dev/kudo/plans"
+	"kudo.dev/kudo/plans/trigger"
+)
+
+// isCanceled reports whether the annotation names the run that goes on. Its value is the uid of the run, so that it can stay: it
+// does not fit the next run.
+func isCanceled(instance *v1beta1.Instance, plan string, st v1beta1.PlanStatus) bool {
+	return plan != "" && st.UID != "" && instance.Annotations[v1beta1.CancelAnnotation] == string(st.UID)
+}
+
+// retryRequest is the request of the annotation that asks to run a failed run again.
+func (a *action) retryRequest(ctx context.Context) (*trigger.Request, error) {
+	uid := types.UID(a.Next.Annotations[v1beta1.RetryAnnotation])
+	if uid == "" {
+		return nil, nil
+	}
+	for name, st := range a.Next.Status.PlanStatus {
+		if _, defined := a.content.Spec.Plans[name]; st.UID != uid || st.Status != v1beta1.FatalError || !defined || name == v1beta1.CleanupPlan {
+			continue
+		}
+		failed, err := a.History.Read(ctx, a.Next, st.Revision)
+		if err != nil && !history.Unusable(err) {
+			return nil, err
+		}
+		return &trigger.Request{Plan: name, Cause: fmt.Sprintf("retry of run %d", st.Revision), Upgrade: err == nil && failed.Upgrade}, nil
+	}
+	return nil, nil
+}
+
+// suspendRequest is the request for the plan that suspends or resumes the Instance; nil if it is as spec.suspend wants it.
+func (a *action) suspendRequest() *trigger.Request {
+	base := a.Next.Status.Baseline
+	if base == nil || base.Revision == 0 || base.Suspended == a.Next.Spec.Suspend {
+		return nil
+	}
+	plan := plans.FirstDefined(a.content.Spec.Plans, v1beta1.UpdatePlan, v1beta1.DeployPlan)
+	if plan == "" {
+		return nil
+	}
+	cause := "spec.suspend set"
+	if base.Suspended {
+		cause = "spec.suspend taken back"
+	}
+	return &trigger.Request{Plan: plan, Cause: cause}
+}

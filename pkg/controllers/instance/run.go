@@ -1,0 +1,99 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/controllers/loop"
+	"kudo.dev/kudo/pkg/runner"
+	"kudo.dev/kudo/plans"
+)
+
+// continueRun goes on with the run, and checks the objects if it has ended. A run wins over a spec that is refused, which is warned
+// of once; that spec does not count as observed until the end of the run, so that the end is not taken for the answer to it.
+func (a *action) continueRun(ctx context.Context) error {
+	name, st := a.activePlan()
+	if a.blocked != nil && a.blocked.state == specRefused {
+		a.Next.Status.ObservedGeneration = a.Committed.Status.ObservedGeneration
+	}
+	if err := a.resumeRun(ctx, name, st); err != nil {
+		return err
+	}
+	if a.blocked != nil {
+		a.warnInRun(a.blocked.event, a.blocked.message)
+	}
+	if ended, err := a.executeRun(ctx); ended || err != nil {
+		return err
+	}
+	return a.checkObjects(ctx)
+}
+
+// executeRun goes through the plan until nothing is ready that has not been tried in this reconcile. What a step is about to
+// write is committed to the inventory before its first write. It reports whether the Instance was released, since its namespace
+// terminates.
+func (a *action) executeRun(ctx context.Context) (bool, error) {
+	a.Summarize = a.summarize
+	name, st := a.activePlan()
+	if name == "" {
+		return false, nil
+	}
+	if err := a.resumeRun(ctx, name, st); err != nil || a.run == nil {
+		return false, err
+	}
+	inventory := a.readInventory()
+	done, err := a.Runner.Execute(ctx, a.run, inventory, &st, a.Clock, &progressRecorder{a, name, inventory})
+	if err != nil {
+		return false, err
+	}
+	a.result.Transient = a.result.Transient || done.Transient
+	if done.Ended && a.deleted {
+		return true, a.releaseInstance(ctx)
+	}
+	if done.OnlyEndlessLeft && !st.Status.IsTerminal() && len(a.Next.Status.Queue) > 0 {
+		plans.Fail(&st, fmt.Sprintf("ended, since it is never done and plan %s waits for it", a.Next.Status.Queue[0].PlanName), a.Clock.Now())
+	}
+	a.writeInventory(inventory)
+	return false, a.finishIfEnded(ctx, name, st, inventory)
+}
+
+// finishIfEnded acts on the end of a run, if it has come.
+func (a *action) finishIfEnded(ctx context.Context, name string, st v1beta1.PlanStatus, inventory runner.Inventory) error {
+	if !st.Status.IsTerminal() {
+		a.setPlanStatus(name, st)
+		a.result.RequeueAfter = loop.RecheckInterval
+		return nil
+	}
+	a.result.Transient = false
+	if st.Status == v1beta1.Complete && a.run.Upgrade {
+		if err := a.pruneAbandoned(ctx, inventory); err != nil {
+			return err
+		}
+		if err := a.releaseDroppedCRDs(ctx); err != nil {
+			return err
+		}
+	}
+	a.finishRun(name, st)
+	return nil
+}
+
+// setPlanStatus puts the state of the running plan into the status.
+func (a *action) setPlanStatus(name string, st v1beta1.PlanStatus) {
+	a.Next.Status.PlanStatus[name] = st
+}
+
+// finishRun puts the end of a run into the status. What comes next is decided upon in the next reconcile: a plan of the queue, or
+// what spec has asked for meanwhile.
+func (a *action) finishRun(name string, st v1beta1.PlanStatus) {
+	a.Next.Status.PlanStatus[name] = st
+	a.runs.Delete(client.ObjectKeyFromObject(a.Next))
+	a.run, a.result.RequeueAfter = nil, 1
+	if st.Status == v1beta1.FatalError {
+		a.EventAfterCommit(corev1.EventTypeWarning, v1beta1.EventPlanFailed, "Plan %s failed: %s", name, st.Message)
+	}
+	// The text is KUDO's, to the letter: tests assert it.
+	a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventPlanFinished, "Execution of plan %s finished with status %s", name, st.Status)
+}

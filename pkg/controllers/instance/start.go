@@ -1,0 +1,239 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/crdtarball"
+	"kudo.dev/kudo/pkg/history"
+	"kudo.dev/kudo/pkg/runner"
+	"kudo.dev/kudo/plans"
+	"kudo.dev/kudo/plans/trigger"
+)
+
+// startPlan starts a run, and goes on with it. It waits for the CustomResourceDefinitions of the Instance.
+func (a *action) startPlan(ctx context.Context) error {
+	if !a.running {
+		waits, err := a.ensureCRDs(ctx)
+		var wrong *crdtarball.Error
+		switch {
+		case errors.As(err, &wrong):
+			return a.refuse(ctx, err)
+		case err != nil:
+			return err
+		case waits != "":
+			a.waitForCRDs(a.start.Plan, waits)
+			return nil
+		}
+	}
+	given, err := a.valuesExceptDeferred(ctx, a.decision.Deferred)
+	if err != nil {
+		return err
+	}
+	upgrade := a.start.Upgrade
+	if a.decision.Restart {
+		if upgrade, err = a.isUpgrade(ctx); err != nil {
+			return err
+		}
+	}
+	a.adoptDecision(*a.decision)
+	err = a.startRun(ctx, a.start.Plan, a.start.Cause, a.content, upgrade, given)
+	taken := new(history.TakenError)
+	if errors.As(err, &taken) {
+		return a.refuseStart(ctx, fmt.Errorf("%w, or give the Instance another name", taken))
+	}
+	if cannotBeStored(err) {
+		return a.refuseStart(ctx, err)
+	}
+	if err != nil {
+		return err
+	}
+	return a.continueRun(ctx)
+}
+
+// refuseStart reports why a run could not be recorded. Nothing was started, and no request is answered.
+func (a *action) refuseStart(ctx context.Context, cause error) error {
+	a.result.Transient = a.result.Transient || !cannotBeStored(cause) // no watch shows that the name is free
+	a.Next.Status = *a.Committed.Status.DeepCopy()
+	return a.refuse(ctx, cause)
+}
+
+// refuse says why the spec cannot be acted upon. A run goes on.
+func (a *action) refuse(ctx context.Context, cause error) error {
+	a.blocked = refusedSpec(cause)
+	if a.running {
+		return a.continueRun(ctx)
+	}
+	a.reportBlocked()
+	return nil
+}
+
+// acknowledge notes that spec has been decided upon, and adopts a decision that starts nothing.
+func (a *action) acknowledge() {
+	if a.decision == nil {
+		return
+	}
+	a.Next.Status.ObservedGeneration = a.Next.Generation
+	a.warnIgnoredParameters(a.decision.Ignored)
+	if a.start == nil {
+		a.adoptDecision(*a.decision)
+	}
+}
+
+// cannotBeStored reports whether a run can never be written down, as with a name that is too long for a label. What is more than
+// etcd takes is answered with a 500, like transient errors.
+func cannotBeStored(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) || err != nil && strings.Contains(err.Error(), "request is too large")
+}
+
+// adoptDecision puts a decision into the status. The baseline keeps what the rules know nothing of.
+func (a *action) adoptDecision(decision trigger.Decision) {
+	status := &a.Next.Status
+	a.announceQueued(decision.Queue)
+	status.Queue = decision.Queue
+	if decision.Baseline == nil {
+		return
+	}
+	if old := status.Baseline; old != nil {
+		decision.Baseline.Revision, decision.Baseline.Snapshot, decision.Baseline.ContentHash = old.Revision, old.Snapshot, old.ContentHash
+		decision.Baseline.Suspended, decision.Baseline.Sensitive, decision.Baseline.RunAs = old.Suspended, old.Sensitive, old.RunAs
+	}
+	status.Baseline = decision.Baseline
+}
+
+// announceQueued tells of plans that are new in the queue.
+func (a *action) announceQueued(queue []v1beta1.QueuedPlan) {
+	for _, q := range queue {
+		known := false
+		for _, old := range a.Next.Status.Queue {
+			known = known || old.PlanName == q.PlanName
+		}
+		if !known {
+			a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventPlanQueued, "Plan %s is queued: %s", q.PlanName, q.Cause)
+		}
+	}
+}
+
+// warnIgnoredParameters warns once of parameters that the OperatorVersion does not define.
+func (a *action) warnIgnoredParameters(names []string) {
+	if len(names) > 0 && a.Committed.Status.ObservedGeneration != a.Next.Generation {
+		a.EventAfterCommit(corev1.EventTypeWarning, v1beta1.EventUnknownParameter, "spec.parameters %s are not defined by OperatorVersion %s and ignored: remove or correct them",
+			strings.Join(names, ", "), a.Next.OperatorVersionKey())
+	}
+}
+
+// isUpgrade reports whether the running plan, which is about to be restarted, takes the Instance from another version.
+func (a *action) isUpgrade(ctx context.Context) (bool, error) {
+	name, st := a.activePlan()
+	if known := a.findActiveRun(name, st); known != nil {
+		return known.run.Upgrade, nil
+	}
+	if st.Revision == 0 {
+		return false, nil
+	}
+	record, err := a.History.Read(ctx, a.Next, st.Revision)
+	if history.Unusable(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return record.Upgrade, nil
+}
+
+// startRun starts a run (docs/design/engine.md, starting a run): what it is started with is written down first; the status
+// patch with the run's uid is the commit; the first task comes after its answer.
+func (a *action) startRun(ctx context.Context, plan, cause string, version *runner.ParsedVersion, upgrade bool, values values) error {
+	status := &a.Next.Status
+	if status.Baseline == nil {
+		status.Baseline = &v1beta1.Baseline{OperatorVersion: a.Next.OperatorVersionKey().String()}
+	}
+	revision := status.Baseline.Revision + 1
+	uid := history.RunUID(a.Next.UID, revision)
+	suspend := status.Baseline.Suspended // other plans leave it as it is, so that it is still asked for after them
+	if plans.AppliesSpec(plan) {
+		suspend = a.Next.Spec.Suspend
+	}
+	record := history.Run{
+		Plan: plan, Cause: cause, UID: uid, OperatorVersion: status.Baseline.OperatorVersion,
+		Upgrade: upgrade, Suspend: suspend, Privileged: a.privileged, Parameters: values.given, Sensitive: values.sensitive, Started: metav1.NewMicroTime(a.Clock.Now()),
+	}
+	if !a.privileged {
+		record.ServiceAccount = a.serviceAccount.Name
+	}
+	if err := a.attachSnapshot(&record, revision, version); err != nil {
+		return err
+	}
+	if err := a.History.RecordStart(ctx, a.Next, revision, record); err != nil {
+		return err
+	}
+	if err := a.History.Trim(ctx, a.Next, revision, status.Baseline.Snapshot); err != nil {
+		return err
+	}
+	if old := status.PlanStatus[plan]; old.Revision != 0 {
+		if !old.Status.IsTerminal() {
+			old.Message = fmt.Sprintf("started again as run %d", revision)
+		}
+		if err := a.History.RecordOutcome(ctx, a.Next, old); err != nil {
+			return err
+		}
+	}
+	a.Tarballs.Forget(client.ObjectKeyFromObject(a.Next))
+	status.Baseline.Revision, status.Baseline.Suspended = revision, record.Suspend
+	status.Baseline.RunAs = types.NamespacedName(a.serviceAccount).String()
+	status.Baseline.Snapshot, status.Baseline.ContentHash = record.Snapshot, a.contentDigest(version)
+	status.PlanStatus = plans.WithNeverRun(status.PlanStatus, version.Spec.InstancePlans())
+	status.PlanStatus[plan] = plans.Start(plan, version.Spec.Plans[plan], uid, revision, a.Clock.Now())
+	a.setActiveRun(a.buildRun(record, version), a.ring.Current())
+	a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventPlanStarted, "Execution of plan %s started", plan)
+	return nil
+}
+
+// attachSnapshot lets a run that is about to be written down refer to the ControllerRevision that holds the OperatorVersion's
+// content for the run before, or hold it itself.
+func (a *action) attachSnapshot(record *history.Run, revision int64, version *runner.ParsedVersion) (err error) {
+	base := a.Next.Status.Baseline
+	if base.Snapshot != "" && base.ContentHash == a.contentDigest(version) {
+		record.Snapshot = base.Snapshot
+		return nil
+	}
+	record.Snapshot = history.Name(a.Next.Name, revision)
+	record.Spec, err = history.Pack(version.Spec)
+	return err
+}
+
+// contentDigest is the digest of what a snapshot holds, and names the key that the snapshot is sealed with: with another
+// key, a run holds its own.
+func (a *action) contentDigest(version *runner.ParsedVersion) string {
+	return a.ring.Current() + "." + version.Hash
+}
+
+func (a *action) buildRun(record history.Run, version *runner.ParsedVersion) *runner.Run {
+	account, privileged := a.accountOf(record)
+	return &runner.Run{
+		Subject: runner.Subject{
+			Kind: "Instance", Namespace: a.Next.Namespace, Name: a.Next.Name, UID: a.Next.UID, Annotations: a.Next.Annotations, Owners: a.Next.OwnerReferences,
+		},
+		Source: a.Next.OperatorVersionKey().String(), Version: version, Plan: record.Plan, UID: record.UID, Parameters: record.Parameters, Sensitive: record.Sensitive,
+		Upgrade: record.Upgrade, Suspend: record.Suspend, Account: account, Privileged: privileged, InstanceExists: a.owners, Keys: a.ring,
+	}
+}
+
+// owners reports whether an Instance of the uid exists.
+func (r *Reconciler) owners(ctx context.Context, key types.NamespacedName, uid types.UID) (bool, error) {
+	other := &v1beta1.Instance{}
+	err := r.Client.Get(ctx, key, other)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return other.UID == uid, err
+}

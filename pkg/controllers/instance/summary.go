@@ -1,0 +1,12 @@
+package instance
+
+import (
+	"kudo.dev/kudo/pkg/conditions"
+	"kudo.dev/kudo/plans"
+)
+
+// summarize derives the conditions and the aggregated status.
+func (a *action) summarize() {
+	conditions.Derive(a.Next, a.notReady)
+	a.Next.Status.AggregatedStatus = plans.Aggregate(a.Next.Status.PlanStatus)
+}

@@ -1,0 +1,45 @@
+package operatorversion
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/keyring"
+	"kudo.dev/kudo/plans"
+)
+
+// hasInputChanged reports whether the install plan or its parameters differ from those that the last run was started with. A
+// digest that no key opens counts as that of spec if spec had been acted upon.
+func hasInputChanged(ov *v1beta1.OperatorVersion, ring *keyring.Ring) bool {
+	digest, inputs := ov.Status.InputsHash, runInputs(ov)
+	switch {
+	case keyring.IDOf(digest) == "":
+		return digest != keyless(inputs)
+	case !ring.Knows(digest):
+		return ov.Status.ObservedGeneration != ov.Generation
+	}
+	return !ring.Fits(digest, inputs...)
+}
+
+// rehashInputs replaces the digest of what the last run was started with by one of the current key, if that is what spec has.
+func (a *action) rehashInputs() {
+	status := &a.Next.Status
+	complete := status.PlanStatus[plans.LatestPlan(status.PlanStatus)].Status == v1beta1.Complete
+	if complete && a.cause == "" && keyring.IDOf(status.InputsHash) != a.ring.Current() {
+		status.InputsHash = a.ring.Digest(runInputs(a.Next)...)
+	}
+}
+
+// runInputs are what a run of the install plan is started with, as parts of a digest.
+func runInputs(ov *v1beta1.OperatorVersion) []string {
+	text, _ := json.Marshal([]any{ov.Spec.InstallPlan, ov.Spec.InstallParameters}) // texts always can be
+	return []string{"install", string(ov.UID), string(text)}
+}
+
+// keyless is the digest of before there were keys, on which a reader of the status can try out guesses. It is read only.
+func keyless(inputs []string) string {
+	sum := sha256.Sum256([]byte(inputs[len(inputs)-1]))
+	return hex.EncodeToString(sum[:10])
+}

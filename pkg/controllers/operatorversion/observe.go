@@ -1,0 +1,115 @@
+package operatorversion
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators/params"
+	"kudo.dev/kudo/pkg/history"
+	"kudo.dev/kudo/pkg/keyring"
+	"kudo.dev/kudo/plans"
+)
+
+// observation is what a reconcile has read.
+type observation struct {
+	// deleted is set if the OperatorVersion is being deleted, finalizer if it is kept until what it installed is released.
+	deleted, finalizer bool
+	// installation is the Installation, as the cluster has it; nil if there is none.
+	installation *v1beta1.Installation
+	// ring holds the keys of records and digests; keyMissing says what is missing without it.
+	ring       *keyring.Ring
+	keyMissing string
+	// hasPlan is set if spec names an install plan.
+	hasPlan bool
+	// refusal says why the install plan that spec names cannot be run; empty if it can.
+	refusal string
+	// cause says why the install plan is to be started; empty if it is not.
+	cause string
+	// running is set if a run goes on, failed if the last one has failed.
+	running, failed bool
+}
+
+// observe reads what the state depends on. It reads the cache only.
+func (r *Reconciler) observe(ctx context.Context, ov *v1beta1.OperatorVersion) (o observation, err error) {
+	o.deleted, o.finalizer = ov.DeletionTimestamp != nil, controllerutil.ContainsFinalizer(ov, v1beta1.OperatorVersionFinalizer)
+	o.hasPlan = ov.Spec.InstallPlan != ""
+	if o.installation, err = r.observeInstallation(ctx, ov.InstallationName()); err != nil || o.deleted || !o.hasPlan && o.installation == nil {
+		return o, err
+	}
+	if o.ring, o.keyMissing, err = history.TryRing(ctx, r.Keys); err != nil || o.keyMissing != "" {
+		return o, err
+	}
+	o.running = plans.Running(ov.Status.PlanStatus) != ""
+	o.failed = ov.Status.PlanStatus[plans.LatestPlan(ov.Status.PlanStatus)].Status == v1beta1.FatalError
+	if o.hasPlan { // else what it installed, when it had one, is still held
+		if o.refusal = refusalOf(ov); o.refusal == "" {
+			o.cause = startCause(ov, o.installation, o.ring)
+		}
+	}
+	return o, nil
+}
+
+func (r *Reconciler) observeInstallation(ctx context.Context, name string) (*v1beta1.Installation, error) {
+	installation := &v1beta1.Installation{}
+	err := r.Client.Get(ctx, types.NamespacedName{Name: name}, installation)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read Installation %s: %w", name, err)
+	}
+	return installation, nil
+}
+
+// refusalOf says why the install plan cannot be run; empty if it can.
+func refusalOf(ov *v1beta1.OperatorVersion) string {
+	plan := ov.Spec.InstallPlan
+	switch plan {
+	case v1beta1.DeployPlan, v1beta1.UpdatePlan, v1beta1.UpgradePlan, v1beta1.CleanupPlan:
+		return fmt.Sprintf("spec.installPlan is %q, which Instances run: give the install plan a name of its own, such as install", plan)
+	}
+	if _, defined := ov.Spec.Plans[plan]; !defined {
+		return fmt.Sprintf("spec.installPlan is %q, and there is no plan of the name: it has %v", plan, plans.Names(ov.Spec.Plans))
+	}
+	if unknown := params.Unknown(ov.Spec.Parameters, ov.Spec.InstallParameters); len(unknown) > 0 {
+		return fmt.Sprintf("spec.installParameters.%s is not defined in spec.parameters: correct its name", unknown[0])
+	}
+	if problems := params.Validate(ov.Spec.Parameters, ov.Spec.InstallParameters); len(problems) > 0 {
+		return problems.Err().Error()
+	}
+	return ""
+}
+
+// startCause says why the install plan is started; empty if it is not:
+//
+//	it never ran                                    start
+//	it runs, or has failed, and spec has changed    start again
+//	it has failed, and a retry is asked for         start again
+//	it has succeeded, and its name or parameters
+//	    have changed                                start again
+//	another client has deleted its Installation     start again
+//
+// An OperatorVersion that is edited in place in any other way starts nothing, as with Instances.
+func startCause(ov *v1beta1.OperatorVersion, installation *v1beta1.Installation, ring *keyring.Ring) string {
+	last := plans.LatestPlan(ov.Status.PlanStatus)
+	st := ov.Status.PlanStatus[last]
+	edited := ov.Status.ObservedGeneration != ov.Generation
+	switch {
+	case last == "":
+		return "OperatorVersion created"
+	case edited && (!st.Status.IsTerminal() || st.Status == v1beta1.FatalError):
+		return "OperatorVersion changed"
+	case st.Status == v1beta1.FatalError && st.UID != "" && ov.Annotations[v1beta1.RetryAnnotation] == string(st.UID):
+		return fmt.Sprintf("retry of run %d", st.Revision)
+	case st.Status == v1beta1.Complete && hasInputChanged(ov, ring):
+		return "installPlan or installParameters changed"
+	case st.Status == v1beta1.Complete && (installation == nil || ov.Status.InstallationUID != installation.UID):
+		return "to restore its Installation, which was removed"
+	}
+	return ""
+}

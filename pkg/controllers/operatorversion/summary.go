@@ -1,0 +1,63 @@
+package operatorversion
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/plans"
+)
+
+// deriveConditions sums the status up:
+//
+//	never succeeded, runs      Installed False InstallPlanInProgress
+//	never succeeded, failed    Installed False InstallPlanFailed        Stalled True
+//	succeeded once             Installed True: what it installed is there
+//	succeeded, failed later    Installed True                           Stalled True
+func (a *action) deriveConditions() {
+	status := &a.Next.Status
+	last := plans.LatestPlan(status.PlanStatus)
+	if last == "" {
+		return
+	}
+	st := status.PlanStatus[last]
+	status.AggregatedStatus = plans.Aggregate(status.PlanStatus)
+	switch {
+	case st.Status == v1beta1.Complete:
+		a.setCondition(v1beta1.InstalledCondition, metav1.ConditionTrue, v1beta1.ReasonInstallPlanComplete, "")
+	case meta.IsStatusConditionTrue(status.Conditions, v1beta1.InstalledCondition):
+	case st.Status == v1beta1.FatalError:
+		a.setCondition(v1beta1.InstalledCondition, metav1.ConditionFalse, v1beta1.ReasonInstallPlanFailed, st.Message)
+	default:
+		a.setCondition(v1beta1.InstalledCondition, metav1.ConditionFalse, v1beta1.ReasonInstallPlanInProgress, "plan "+last+" is running")
+	}
+	if st.Status == v1beta1.FatalError {
+		a.setCondition(v1beta1.StalledCondition, metav1.ConditionTrue, v1beta1.ReasonPlanInFatalError, "plan "+last+" failed: "+st.Message)
+	} else {
+		meta.RemoveStatusCondition(&status.Conditions, v1beta1.StalledCondition)
+	}
+	var wrong []string
+	if st.Status == v1beta1.Complete {
+		for _, r := range a.inventory {
+			if message := a.mismatchMessage(r); message != "" {
+				wrong = append(wrong, message)
+			}
+		}
+	}
+	if len(wrong) > 0 {
+		a.setCondition(v1beta1.DriftedCondition, metav1.ConditionTrue, v1beta1.ReasonObjectChanged, strings.Join(wrong, "; "))
+	} else {
+		meta.RemoveStatusCondition(&status.Conditions, v1beta1.DriftedCondition)
+	}
+}
+
+func (a *action) setCondition(kind string, status metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&a.Next.Status.Conditions, metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: message[:min(len(message), maxCondition)], ObservedGeneration: a.Next.Generation,
+	})
+}
+
+// maxCondition bounds the message of a condition, in bytes; the API allows 32 KiB.
+const maxCondition = 4096

@@ -1,0 +1,123 @@
+// Package kudoinit puts kudo on a cluster: CRDs, rights, webhooks and the manager.
+package kudoinit
+
+import (
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"kudo.dev/kudo/manifests"
+	"kudo.dev/kudo/pkg/settings"
+)
+
+// Options of an installation.
+type Options struct {
+	// Namespace to install to; DefaultNamespace if empty.
+	Namespace string
+	// Image of the manager, and when to pull it.
+	Image, PullPolicy string
+	// CRDsOnly installs nothing but the CRDs.
+	CRDsOnly bool
+	// External leaves the manager out: it runs outside of the cluster, for development and tests.
+	External bool
+	// WebhookURL is where an external manager serves the webhooks, such as https://localhost:9443; empty for none.
+	WebhookURL string
+	// Account is the ServiceAccount that the manager runs under; ServiceAccount if empty. Another one is not made: it
+	// must exist in the namespace.
+	Account string
+	// CertManager lets cert-manager issue the webhooks' certificate, instead of the manager.
+	CertManager bool
+	// Settings are what the administrator has decided; the strict ones if empty.
+	Settings settings.Settings
+	// PipeImage is the image that the files of Pipe tasks are read from, with its digest; the manager's default if empty.
+	PipeImage string
+	// InsecureMetrics lets the manager serve its metrics by plain HTTP to every client.
+	InsecureMetrics bool
+	// Replicas of the manager's Deployment; one if 0.
+	Replicas int32
+	// Args are arguments of the manager's Deployment besides those that init writes.
+	Args []string
+	// Version of kudo that is written on all objects; empty for none.
+	Version string
+}
+
+// withDefaults fills in what was left empty.
+func (o Options) withDefaults() Options {
+	if o.Namespace == "" {
+		o.Namespace = DefaultNamespace
+	}
+	if o.Account == "" {
+		o.Account = ServiceAccount
+	}
+	if o.Settings.Mode == "" {
+		o.Settings.Mode = settings.Strict
+	}
+	if o.Settings.DefaultAccount == "" {
+		o.Settings.DefaultAccount = settings.DefaultAccount
+	}
+	return o
+}
+
+// DefaultNamespace is where kudo is installed if nothing else is said.
+const DefaultNamespace = "kudo-system"
+
+// Objects returns what Options ask for, in the order in which it is to be applied.
+func Objects(o Options) ([]*unstructured.Unstructured, error) {
+	o = o.withDefaults()
+	files, err := fs.Glob(manifests.Files, "crds/*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	if !o.CRDsOnly {
+		files = append(files, "rbac.yaml", "policy.yaml")
+		if !o.External || o.WebhookURL != "" {
+			files = append(files, "webhook.yaml")
+		}
+		if o.CertManager {
+			files = append(files, "certificate.yaml")
+		}
+		if !o.External {
+			files = append(files, "manager.yaml")
+		}
+	}
+	var out []*unstructured.Unstructured
+	for _, name := range files {
+		objs, err := read(name)
+		if err != nil {
+			return nil, fmt.Errorf("manifest %s: %w", name, err)
+		}
+		out = append(out, objs...)
+		if name == "rbac.yaml" {
+			out = append(out, configMap(o))
+		}
+	}
+	out = slices.DeleteFunc(out, func(obj *unstructured.Unstructured) bool { return unwanted(obj, o) })
+	for _, obj := range out {
+		if err := adapt(obj, o); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func read(name string) ([]*unstructured.Unstructured, error) {
+	text, err := manifests.Files.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	var out []*unstructured.Unstructured
+	for _, doc := range strings.Split("\n"+string(text), "\n---") {
+		obj := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(doc), &obj.Object); err != nil {
+			return nil, err
+		}
+		if len(obj.Object) > 0 {
+			out = append(out, obj)
+		}
+	}
+	return out, nil
+}

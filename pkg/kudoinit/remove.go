@@ -1,0 +1,345 @@
+package kudoinit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/keyring"
+	"kudo.dev/kudo/pkg/text"
+)
+
+// InstancePolicy says what becomes of Instances and Installations, and of what they hold, when kudo is removed. Empty means that
+// kudo is not removed while there are any.
+type InstancePolicy string
+
+const (
+	// KeepInstances leaves all that they hold as it is. If the CRDs go, the objects are first taken out of kudo's hands, so that
+	// the garbage collector does not delete them.
+	KeepInstances InstancePolicy = "keep"
+	// UninstallInstances uninstalls them, as kubectl kudo uninstall and uninstall-version do, and needs a manager that works.
+	UninstallInstances InstancePolicy = "uninstall"
+)
+
+// RemovalResult is what becomes of an object when kudo is removed.
+type RemovalResult struct {
+	// Object is kind and name.
+	Object string
+	// Goes is set if it is deleted; else it stays.
+	Goes bool
+	// Reason it stays, or what goes with it.
+	Reason string
+}
+
+// Remover removes kudo from a cluster.
+type Remover struct {
+	Client client.Client
+	// Scanner finds what the garbage collector would delete along with kudo's objects.
+	Scanner *Scanner
+	// CRDs go too, and with them all Operators, OperatorVersions, Instances and Installations.
+	CRDs bool
+	// Instances says what becomes of Instances and Installations.
+	Instances InstancePolicy
+	// DryRun deletes nothing.
+	DryRun bool
+	// Report is called with the result of each object, and Waiting with the objects that the removal waits for.
+	Report  func(RemovalResult)
+	Waiting func(message string)
+
+	live *InstalledState
+	held holders
+	// going is kind and name of what a dry run leaves, and a real one does not.
+	going map[string]bool
+}
+
+// holders are kudo's objects that others depend on.
+type holders struct {
+	instances     []v1beta1.Instance
+	installations []v1beta1.Installation
+	versions      []v1beta1.OperatorVersion
+}
+
+// InUse is a removal that is refused.
+type InUse struct {
+	Instances, Installations []string
+	CRDs                     bool
+}
+
+// Error implements error.
+func (e *InUse) Error() string {
+	var there []string
+	if len(e.Instances) > 0 {
+		there = append(there, "Instances "+text.List(e.Instances, shown))
+	}
+	if len(e.Installations) > 0 {
+		there = append(there, "Installations of "+text.List(e.Installations, shown))
+	}
+	what := "they and all that they hold stay, and wait for the next kubectl kudo init"
+	if e.CRDs {
+		what = "all that they hold stays, and is no longer kudo's; they themselves go"
+	}
+	return fmt.Sprintf("kudo is in use: there are %s. Uninstall them first (kubectl kudo uninstall, uninstall-version), or give --instances=uninstall, "+
+		"which does that for all of them, or --instances=keep: %s", strings.Join(there, ", and "), what)
+}
+
+// Remove takes kudo off the cluster, in an order in which nothing is lost at whatever point it ends; it can be run again.
+//
+//	what is in use is refused, released by the manager, or kept
+//	the manager stops: its Deployment, its rights, its webhooks
+//	what goes with the CRDs is taken out of kudo's hands; then the CRDs, and the policies that guard their objects
+//	the rest
+func (r *Remover) Remove(ctx context.Context) error {
+	var err error
+	if r.live, err = Look(ctx, r.Client); err != nil {
+		return err
+	}
+	r.going = map[string]bool{}
+	if err := r.look(ctx); err != nil {
+		return err
+	}
+	if used := r.inUse(); used != nil && r.Instances == "" {
+		return used
+	}
+	switch {
+	case r.Instances == UninstallInstances:
+		if err := r.release(ctx); err != nil {
+			return err
+		}
+	case !r.CRDs:
+		r.tellHolders()
+	}
+	objs, err := r.objects()
+	if err != nil {
+		return err
+	}
+	if err := r.stop(ctx, objs); err != nil {
+		return err
+	}
+	if r.CRDs {
+		if err := r.detachHeld(ctx); err != nil {
+			return err
+		}
+	}
+	for _, obj := range objs {
+		if err := r.object(ctx, obj); err != nil {
+			return err
+		}
+	}
+	if err := r.key(ctx); err != nil {
+		return err
+	}
+	return r.namespace(ctx)
+}
+
+// objects are those of an installation, in the order in which they go: what guards an object goes after it.
+func (r *Remover) objects() ([]*unstructured.Unstructured, error) {
+	o := r.live.Options
+	o.External, o.WebhookURL = false, ""
+	objs, err := Objects(o)
+	if err != nil {
+		return nil, err
+	}
+	rank := func(obj *unstructured.Unstructured) int {
+		switch obj.GetKind() {
+		case "CustomResourceDefinition":
+			return 1
+		case "ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy":
+			return 2
+		}
+		return 0
+	}
+	objs = slices.DeleteFunc(objs, func(obj *unstructured.Unstructured) bool { return obj.GetKind() == "Namespace" })
+	slices.Reverse(objs)
+	slices.SortStableFunc(objs, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
+	return objs, nil
+}
+
+// look reads what depends on kudo.
+func (r *Remover) look(ctx context.Context) error {
+	instances, installations, versions := &v1beta1.InstanceList{}, &v1beta1.InstallationList{}, &v1beta1.OperatorVersionList{}
+	for _, list := range []client.ObjectList{instances, installations, versions} {
+		if err := r.Client.List(ctx, list); err != nil && !absent(err) {
+			return fmt.Errorf("look for what is in use: %w", err)
+		}
+	}
+	r.held = holders{instances.Items, installations.Items, versions.Items}
+	return nil
+}
+
+func (r *Remover) inUse() error {
+	if len(r.held.instances)+len(r.held.installations) == 0 {
+		return nil
+	}
+	used := &InUse{CRDs: r.CRDs}
+	for _, i := range r.held.instances {
+		used.Instances = append(used.Instances, i.Namespace+"/"+i.Name)
+	}
+	for _, i := range r.held.installations {
+		used.Installations = append(used.Installations, i.Spec.Subject.Kind+" "+i.Spec.Subject.Namespace+"/"+i.Spec.Subject.Name)
+	}
+	return used
+}
+
+// tellHolders says that all who hold something stay.
+func (r *Remover) tellHolders() {
+	const why = "it and all that it holds wait for the next kubectl kudo init"
+	for _, i := range r.held.instances {
+		r.Report(RemovalResult{"instance " + i.Namespace + "/" + i.Name, false, why})
+	}
+	for _, i := range r.held.installations {
+		r.Report(RemovalResult{"installation of " + i.Spec.Subject.Kind + " " + i.Spec.Subject.Namespace + "/" + i.Spec.Subject.Name, false, why})
+	}
+}
+
+// stop ends the manager, and takes its rights: so one outside of the cluster ends too.
+func (r *Remover) stop(ctx context.Context, objs []*unstructured.Unstructured) error {
+	if r.DryRun {
+		return nil
+	}
+	r.Waiting("the manager to stop")
+	for _, obj := range objs {
+		powers := obj.GetKind() == "Deployment" || strings.HasSuffix(obj.GetKind(), "RoleBinding") || isWebhook(obj)
+		if !powers {
+			continue
+		}
+		name := lowerKind(obj)
+		gone, err := deleteAwait(ctx, r.Client, obj.DeepCopy(), metav1.DeletePropagationForeground)
+		if err != nil {
+			return err
+		}
+		if gone {
+			r.Report(RemovalResult{name, true, ""})
+		}
+	}
+	if !r.CRDs {
+		return nil
+	}
+	if holder, err := Leader(ctx, r.Client, r.live.Namespace); err == nil {
+		return fmt.Errorf("a manager still works, as %s: stop it first, and see that its account has no other rights than those of ClusterRole %s", holder, roleName)
+	}
+	return nil
+}
+
+// object deletes an object of the installation, or says why it stays.
+func (r *Remover) object(ctx context.Context, obj *unstructured.Unstructured) error {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(obj.GroupVersionKind())
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(obj), live)
+	if absent(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", lowerKind(obj), err)
+	}
+	fate := RemovalResult{Object: lowerKind(obj), Goes: true}
+	switch kind := obj.GetKind(); {
+	case kind == "CustomResourceDefinition" && !r.CRDs:
+		fate.Goes, fate.Reason = false, "it holds the objects of its kind: "+r.count(obj.GetName())+"; --remove-crds deletes them all"
+	case kind == "CustomResourceDefinition":
+		fate.Reason = "and with it " + r.count(obj.GetName())
+	case strings.HasPrefix(kind, "ValidatingAdmissionPolicy") && !r.CRDs:
+		fate.Goes, fate.Reason = false, "it guards kudo's objects as long as their CustomResourceDefinitions are there"
+	case kind == "ConfigMap" && !r.CRDs:
+		fate.Goes, fate.Reason = false, "it holds what was decided about kudo, for the next kubectl kudo init"
+	case obj.GetLabels()["app"] != live.GetLabels()["app"]:
+		fate.Goes, fate.Reason = false, "it lacks the label app=kudo-manager, so that it is somebody else's"
+	}
+	switch {
+	case fate.Goes && r.DryRun:
+		r.going[obj.GetKind()+" "+obj.GetName()] = true
+	case fate.Goes:
+		r.Waiting(fate.Object + " to go")
+		uid := live.GetUID()
+		err := r.Client.Delete(ctx, live, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &uid})
+		if err != nil && !absent(err) {
+			return fmt.Errorf("delete %s: %w", fate.Object, err)
+		}
+		if _, err := deleteAwait(ctx, r.Client, live, metav1.DeletePropagationBackground); err != nil {
+			return err
+		}
+	}
+	r.Report(fate)
+	return nil
+}
+
+// key deletes the history key, unless something stays that is sealed with it.
+func (r *Remover) key(ctx context.Context) error {
+	key := &HistoryKey{Client: r.Client, Namespace: r.live.Namespace}
+	var fate *RemovalResult
+	var err error
+	if r.CRDs && r.DryRun { // nothing of kudo's stays
+		fate, err = key.Remove(ctx, true)
+		if fate != nil {
+			fate.Goes, fate.Reason = true, ""
+		}
+	} else {
+		fate, err = key.Remove(ctx, r.DryRun)
+	}
+	if err != nil || fate == nil {
+		return err
+	}
+	r.going["Secret "+keyring.SecretName] = fate.Goes
+	r.Report(*fate)
+	return nil
+}
+
+// count says how many objects a definition of kudo's has.
+func (r *Remover) count(crd string) string {
+	n, what := 0, ""
+	switch crd {
+	case instancesCRD:
+		n, what = len(r.held.instances), "Instances"
+	case "installations.kudo.dev":
+		n, what = len(r.held.installations), "Installations"
+	case "operatorversions.kudo.dev":
+		n, what = len(r.held.versions), "OperatorVersions"
+	default:
+		return "all objects of its kind"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// namespace deletes the manager's namespace if init has made it and nothing else is in it.
+func (r *Remover) namespace(ctx context.Context) error {
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: r.live.Namespace, Name: leaseName}}
+	if !r.DryRun {
+		if err := r.Client.Delete(ctx, lease); err != nil && !absent(err) {
+			return fmt.Errorf("delete the manager's lease: %w", err)
+		}
+	}
+	ns := &metav1.PartialObjectMetadata{}
+	ns.SetGroupVersionKind(unstructuredKind("v1", "Namespace"))
+	if there, err := getIfPresent(ctx, r.Client, ns, "", r.live.Namespace); err != nil || !there {
+		return err
+	}
+	fate := RemovalResult{Object: "namespace " + ns.Name, Goes: true}
+	content, err := r.Scanner.Content(ctx, ns.Name, func(group, kind, name string) bool {
+		return r.going[kind+" "+name] || r.DryRun && r.CRDs && group == v1beta1.GroupVersion.Group
+	})
+	switch {
+	case ns.Annotations[createdAnnotation] != manager:
+		fate.Goes, fate.Reason = false, "it was there before kudo"
+	case err != nil:
+		fate.Goes, fate.Reason = false, "what is in it cannot be told: "+err.Error()
+	case len(content) > 0:
+		fate.Goes, fate.Reason = false, "it holds what is not kudo's: "+text.List(content, shown)
+	}
+	if fate.Goes && !r.DryRun {
+		if _, err := deleteAwait(ctx, r.Client, ns, metav1.DeletePropagationBackground); err != nil {
+			return err
+		}
+	}
+	r.Report(fate)
+	return nil
+}
+
+// conflict reports whether an object has changed meanwhile.
+func conflict(err error) bool { return apierrors.IsConflict(err) || apierrors.IsInvalid(err) }

@@ -1,0 +1,137 @@
+package kudoinit
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kudo.dev/kudo/pkg/settings"
+)
+
+// variable returns the expression of a variable of a policy.
+func variable(t *testing.T, o Options, policy, name string) string {
+	t.Helper()
+	objs, err := Objects(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, obj := range objs {
+		if obj.GetKind() != "ValidatingAdmissionPolicy" || obj.GetName() != policy {
+			continue
+		}
+		variables, _, _ := unstructured.NestedSlice(obj.Object, "spec", "variables")
+		for _, v := range variables {
+			if v.(map[string]any)["name"] == name {
+				return v.(map[string]any)["expression"].(string)
+			}
+		}
+	}
+	t.Fatalf("policy %s has no variable %s", policy, name)
+	return ""
+}
+
+// TestPolicySettings: T6 and T7, policies say what the settings do.
+func TestPolicySettings(t *testing.T) {
+	strict, privileged := Options{}, Options{Settings: settings.Settings{Mode: settings.Privileged, DefaultAccount: "deployer"}}
+	for _, tc := range []struct {
+		reason, policy, variable string
+		options                  Options
+		want                     string
+	}{
+		{"the account of Instances that name none", "kudo-account", "defaultAccount", strict, "'kudo'"},
+		{"another one", "kudo-account", "defaultAccount", privileged, "'deployer'"},
+		{"a namespace is privileged by its label", "kudo-account", "privileged", strict, "kudo.dev/privileged"},
+		{"all are", "kudo-account", "privileged", privileged, "true"},
+		{"and who makes an Instance is told", "kudo-privileged-use", "privileged", privileged, "true"},
+	} {
+		got := variable(t, tc.options, tc.policy, tc.variable)
+		if got != tc.want && (len(tc.want) <= 10 || !strings.Contains(got, tc.want)) {
+			t.Errorf("%s: %s of %s is %s, want %s", tc.reason, tc.variable, tc.policy, got, tc.want)
+		}
+	}
+}
+
+// TestPipeImage: T37, the image of Pipe tasks is an argument that init writes, and so does not remove.
+func TestPipeImage(t *testing.T) {
+	const image = "example.org/box@sha256:0000000000000000000000000000000000000000000000000000000000000000"
+	containers, _, _ := unstructured.NestedSlice(find(t, Options{PipeImage: image}, "Deployment").Object, "spec", "template", "spec", "containers")
+	args := containers[0].(map[string]any)["args"].([]any)
+	if !slices.Contains(args, any("--pipe-image="+image)) {
+		t.Errorf("the arguments are %v", args)
+	}
+	if !ownArgs[flagOf("--pipe-image="+image)] {
+		t.Error("init takes it for an argument of somebody else")
+	}
+}
+
+// TestReplicas: an upgrade that knows the replicas of the manager keeps them.
+func TestReplicas(t *testing.T) {
+	for given, want := range map[int32]int64{0: 1, 3: 3} {
+		if got, _, _ := unstructured.NestedInt64(find(t, Options{Replicas: given}, "Deployment").Object, "spec", "replicas"); got != want {
+			t.Errorf("%d replicas for %d", got, given)
+		}
+	}
+}
+
+// TestInsecureMetrics: T1 and T37, metrics are served without authentication only if that was said, which init keeps.
+func TestInsecureMetrics(t *testing.T) {
+	for _, insecure := range []bool{false, true} {
+		containers, _, _ := unstructured.NestedSlice(find(t, Options{InsecureMetrics: insecure}, "Deployment").Object, "spec", "template", "spec", "containers")
+		args := containers[0].(map[string]any)["args"].([]any)
+		if slices.Contains(args, any(insecureMetricsArg)) != insecure {
+			t.Errorf("insecure %t: the arguments are %v", insecure, args)
+		}
+	}
+	if !ownArgs[flagOf(insecureMetricsArg)] {
+		t.Error("init takes the argument for one that it did not write")
+	}
+}
+
+// TestRunAsEverywhere: T3, the manager acts as accounts of all namespaces only if that was said.
+func TestRunAsEverywhere(t *testing.T) {
+	for _, everywhere := range []bool{false, true} {
+		objs, err := Objects(Options{Settings: settings.Settings{RunAsEverywhere: everywhere}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		bound := false
+		for _, obj := range objs {
+			bound = bound || obj.GetKind() == "ClusterRoleBinding" && obj.GetName() == RunAsRole
+		}
+		if bound != everywhere {
+			t.Errorf("run-as-everywhere %v: bound %v", everywhere, bound)
+		}
+	}
+}
+
+// TestManagerRole: T2, the manager holds kudo's kinds, impersonation of one account and reading, and no right to give rights.
+func TestManagerRole(t *testing.T) {
+	objs, err := Objects(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, obj := range objs {
+		if obj.GetName() != roleName || !strings.HasSuffix(obj.GetKind(), "Role") {
+			continue
+		}
+		rules, _, _ := unstructured.NestedSlice(obj.Object, "rules")
+		for _, item := range rules {
+			rule := item.(map[string]any)
+			groups, _, _ := unstructured.NestedStringSlice(rule, "apiGroups")
+			resources, _, _ := unstructured.NestedStringSlice(rule, "resources")
+			verbs, _, _ := unstructured.NestedStringSlice(rule, "verbs")
+			for _, verb := range verbs {
+				reads := verb == "get" || verb == "list" || verb == "watch"
+				wild := groups[0] == "*" || resources[0] == "*" || verb == "*"
+				switch {
+				case verb == "escalate" || verb == "bind" || !reads && wild:
+					t.Errorf("%s %s: %s on %v", obj.GetKind(), obj.GetName(), verb, resources)
+				case !reads && (resources[0] == "secrets" || verb == "impersonate") && (obj.GetKind() == "ClusterRole" || rule["resourceNames"] == nil):
+					t.Errorf("%s %s: %s on %v is not bound to names in kudo's namespace", obj.GetKind(), obj.GetName(), verb, resources)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package kudoinit
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+)
+
+func groupKind(kind string) schema.GroupKind {
+	return schema.GroupKind{Group: v1beta1.GroupVersion.Group, Kind: kind}
+}
+
+// user is the manager's name for the apiserver.
+func (l *InstalledState) user() string {
+	return "system:serviceaccount:" + l.Namespace + ":" + l.Account
+}
+
+func (l *InstalledState) groups() []string {
+	return []string{"system:serviceaccounts", "system:serviceaccounts:" + l.Namespace, "system:authenticated"}
+}
+
+// rights asks the apiserver whether the manager's account may do what the manager's role says, whatever gives it the right.
+func (i *inspection) rights(ctx context.Context) []Finding {
+	found := Finding{Check: "rights of serviceaccount " + i.live.Account, State: OK}
+	if i.live.Account != ServiceAccount {
+		if err := Account(ctx, i.client, i.live.Namespace, i.live.Account); err != nil {
+			return []Finding{{found.Check, Failed, err.Error(), "kubectl create serviceaccount " + i.live.Account + " -n " + i.live.Namespace}}
+		}
+	}
+	var lacks []string
+	for _, right := range i.needed() {
+		review := &authorizationv1.SubjectAccessReview{}
+		review.Spec.User, review.Spec.Groups, review.Spec.ResourceAttributes = i.live.user(), i.live.groups(), &right
+		if err := i.client.Create(ctx, review); err != nil {
+			return []Finding{{found.Check, Warning, "cannot be asked for: " + err.Error(), "use an administrator's kubeconfig"}}
+		}
+		if !review.Status.Allowed {
+			lacks = append(lacks, right.Verb+" "+strings.Trim(right.Resource+"/"+right.Subresource, "/")+strings.TrimSuffix("."+right.Group, "."))
+		}
+	}
+	if len(lacks) > 0 {
+		found.State, found.Remedy = Failed, again
+		if len(lacks) > shown {
+			lacks = append(lacks[:shown:shown], fmt.Sprintf("and %d more", len(lacks)-shown))
+		}
+		found.Message = "may not " + strings.Join(lacks, ", ")
+	}
+	return []Finding{found}
+}
+
+// needed are the rights of the manager's roles, one by one.
+func (i *inspection) needed() []authorizationv1.ResourceAttributes {
+	var out []authorizationv1.ResourceAttributes
+	for _, obj := range i.wanted {
+		role := &rbacv1.ClusterRole{} // a Role has the same rules
+		if !strings.HasSuffix(obj.GetKind(), "Role") || obj.GetName() != roleName || runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, role) != nil {
+			continue
+		}
+		for _, rule := range role.Rules {
+			out = append(out, rightsOf(rule, obj.GetNamespace())...)
+		}
+	}
+	return out
+}
+
+// rightsOf are the rights that a rule gives in a namespace, or in the whole cluster if that is empty.
+func rightsOf(rule rbacv1.PolicyRule, namespace string) []authorizationv1.ResourceAttributes {
+	names := rule.ResourceNames
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	var out []authorizationv1.ResourceAttributes
+	for _, text := range rule.Resources {
+		resource, subresource, _ := strings.Cut(text, "/")
+		for _, verb := range rule.Verbs {
+			for _, name := range names {
+				out = append(out, authorizationv1.ResourceAttributes{Namespace: namespace, Group: rule.APIGroups[0], Resource: resource, Subresource: subresource, Name: name, Verb: verb})
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,48 @@
+package kudoinit
+
+import (
+	"regexp"
+	"strconv"
+
+	"github.com/Masterminds/semver/v3"
+)
+
+// described is a version as builds write it: a release, and by `git describe` how many commits came after it.
+var described = regexp.MustCompile(`^v?(.+?)(?:-(\d+)-g[0-9a-f]+)?(-dirty)?$`)
+
+type buildVersion struct {
+	release *semver.Version
+	commits int
+	dirty   bool
+}
+
+// parseVersion reads a version. One that names no release, like that of a build outside of version control, cannot be
+// compared with others.
+func parseVersion(text string) (buildVersion, bool) {
+	parts := described.FindStringSubmatch(text)
+	if parts == nil {
+		return buildVersion{}, false
+	}
+	release, err := semver.StrictNewVersion(parts[1])
+	if err != nil {
+		return buildVersion{}, false
+	}
+	commits, err := strconv.Atoi(parts[2])
+	if err != nil && parts[2] != "" {
+		return buildVersion{}, false
+	}
+	return buildVersion{release, commits, parts[3] != ""}, true
+}
+
+// Older reports whether version a is older than b. Versions that cannot be compared are not.
+func Older(a, b string) bool {
+	x, known := parseVersion(a)
+	y, also := parseVersion(b)
+	if !known || !also {
+		return false
+	}
+	if order := x.release.Compare(y.release); order != 0 {
+		return order < 0
+	}
+	return x.commits < y.commits
+}

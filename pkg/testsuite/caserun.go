@@ -1,0 +1,162 @@
+package testsuite
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+
+// caseRun is a case that runs: its namespace, and what it has made.
+type caseRun struct {
+	*Runner
+	*shell
+	// clusters are those that its steps have worked on, by the kubeconfig that they name.
+	clusters map[string]*Cluster
+	// created is what goes when the case ends, in the order in which it was made.
+	created []owned
+}
+
+// owned is an object of a case.
+type owned struct {
+	cluster *Cluster
+	obj     *unstructured.Unstructured
+}
+
+// begin makes the namespace of a case.
+func (r *Runner) begin(ctx context.Context, c *Case, log func(string, ...any)) (*caseRun, error) {
+	name := r.Namespace
+	if name == "" {
+		random := make([]byte, 5)
+		if _, err := rand.Read(random); err != nil {
+			return nil, err
+		}
+		name = "kudo-test-" + hex.EncodeToString(random)
+	}
+	p := &caseRun{Runner: r, clusters: map[string]*Cluster{"": r.Cluster},
+		shell: &shell{dir: c.Dir, namespace: name, kubeconfig: r.Cluster.Kubeconfig, path: r.Path, log: log}}
+	if r.Namespace != "" {
+		return p, nil // see Open
+	}
+	r.disturbLock.RLock()
+	defer r.disturbLock.RUnlock()
+	if err := p.ensureNamespace(ctx, r.Cluster); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Open makes the namespace that all cases share, if one is named that is not there. What it returns deletes it again.
+func (r *Runner) Open(ctx context.Context) (leave func(), err error) {
+	if r.Namespace == "" {
+		return func() {}, nil
+	}
+	log := func(format string, args ...any) { r.Log("suite", format, args...) }
+	p := &caseRun{Runner: r, clusters: map[string]*Cluster{"": r.Cluster}, shell: &shell{namespace: r.Namespace, log: log}}
+	return func() { p.deleteNamespaces(context.WithoutCancel(ctx)) }, p.ensureNamespace(ctx, r.Cluster)
+}
+
+// cluster is the one that a step works on; the namespace is made there too.
+func (p *caseRun) cluster(ctx context.Context, kubeconfig string) (*Cluster, error) {
+	if c := p.clusters[kubeconfig]; c != nil {
+		return c, nil
+	}
+	c, err := Connect(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	p.clusters[kubeconfig] = c
+	return c, p.ensureNamespace(ctx, c)
+}
+
+// ensureNamespace makes the namespace on a cluster. One that is there already is used, and stays.
+func (p *caseRun) ensureNamespace(ctx context.Context, cluster *Cluster) error {
+	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
+	obj.SetName(p.namespace)
+	created, err := create(ctx, cluster.client.Resource(namespaces), obj)
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("namespace %s: %w", p.namespace, err)
+	}
+	p.log("namespace %s", p.namespace)
+	p.created = append(p.created, owned{cluster, created})
+	return nil
+}
+
+// dropTimeout is how long an object may take to go.
+const dropTimeout = 3 * time.Minute
+
+// end ends the commands in the background, and deletes what the case has applied, the last first. What lies in a
+// namespace of its own goes with it, which leave deletes.
+func (p *caseRun) end(ctx context.Context) {
+	p.shell.end()
+	p.remove(ctx, func(o owned) bool {
+		return !p.isOwn(o) && (o.obj.GetNamespace() != p.namespace || !slices.ContainsFunc(p.created, func(other owned) bool {
+			return other.cluster == o.cluster && p.isOwn(other)
+		}))
+	})
+}
+
+// deleteNamespaces deletes the namespaces that were made for the case.
+func (p *caseRun) deleteNamespaces(ctx context.Context) { p.remove(ctx, p.isOwn) }
+
+func (p *caseRun) isOwn(o owned) bool {
+	return o.obj.GetKind() == "Namespace" && o.obj.GetName() == p.namespace
+}
+
+func (p *caseRun) remove(ctx context.Context, which func(owned) bool) {
+	if p.SkipDelete {
+		return
+	}
+	for _, o := range slices.Backward(p.created) {
+		if !which(o) {
+			continue
+		}
+		if err := p.drop(ctx, o); err != nil {
+			p.log("%s %s: %s", o.obj.GetKind(), o.obj.GetName(), err)
+		}
+	}
+}
+
+// drop deletes an object and waits until it is gone.
+func (p *caseRun) drop(ctx context.Context, o owned) error {
+	ctx, cancel := context.WithTimeout(ctx, dropTimeout)
+	defer cancel()
+	resource, err := o.cluster.resource(o.obj, p.namespace)
+	if err != nil {
+		return fmt.Errorf("delete: %w", err)
+	}
+	background := metav1.DeletePropagationBackground
+	uid := o.obj.GetUID()
+	err = retryTransient(ctx, passing, func() error {
+		return resource.Delete(ctx, o.obj.GetName(), metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid}})
+	})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case apierrors.IsConflict(err): // another object has its name, or it is a namespace that is going already
+	case err != nil:
+		return fmt.Errorf("delete: %w", err)
+	}
+	if err := gone(ctx, resource, o.obj); err != nil {
+		return fmt.Errorf("is not gone after %s: %w", dropTimeout, err)
+	}
+	return nil
+}
+
+// passing reports whether an error is not an answer to the request, but says that the server cannot answer now.
+func passing(err error) bool {
+	return apierrors.ReasonForError(err) == metav1.StatusReasonUnknown || apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) ||
+		apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err)
+}

@@ -1,0 +1,196 @@
+package testsuite
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/google/shlex"
+)
+
+// shell runs commands in a folder, with the environment of a case.
+type shell struct {
+	dir, namespace, kubeconfig, path string
+	log                              func(format string, args ...any)
+	// background are the commands that are still running.
+	background []*exec.Cmd
+	// leftBehind are groups of processes that commands left behind.
+	leftBehind []int
+}
+
+// maxOutput bounds how much of a command's output is kept, in bytes.
+const maxOutput = 64 << 10
+
+// unlimited is the time of a command whose timeout is negative.
+const unlimited = 24 * time.Hour
+
+// run runs a command, and fails if it does.
+func (s *shell) run(ctx context.Context, c Command, timeout time.Duration) error {
+	switch {
+	case c.Timeout > 0:
+		timeout = seconds(c.Timeout)
+	case c.Timeout < 0:
+		timeout = unlimited
+	}
+	args, err := s.arguments(c)
+	if err != nil {
+		return err
+	}
+	shown := strings.Join(args, " ")
+	if c.Script != "" {
+		shown = strings.TrimSpace(c.Script)
+	}
+	s.log("$ %s", shown)
+	if c.Background {
+		cmd, err := s.command(context.WithoutCancel(ctx), args)
+		if err != nil {
+			return err
+		}
+		if err := cmd.Start(); err != nil {
+			return fmt.Errorf("command %q: %w", shown, err)
+		}
+		s.background = append(s.background, cmd)
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	cmd, err := s.command(ctx, args)
+	if err != nil {
+		return err
+	}
+	output := &tail{}
+	cmd.Stdout, cmd.Stderr = output, output
+	err = cmd.Run()
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil // the command has succeeded; what it started holds its output
+	}
+	if cmd.Process != nil && syscall.Kill(-cmd.Process.Pid, 0) == nil { // what it started runs on
+		s.leftBehind = append(s.leftBehind, cmd.Process.Pid)
+	}
+	if text := output.String(); text != "" && !c.SkipLogOutput {
+		s.log("%s", indent(text))
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(ctx.Err(), context.Canceled):
+		return fmt.Errorf("command %q: %w", shown, ctx.Err())
+	case c.IgnoreFailure && cmd.ProcessState != nil:
+		return nil
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("command %q: has not ended after %s", shown, timeout)
+	}
+	if c.SkipLogOutput {
+		return fmt.Errorf("command %q: %w", shown, err)
+	}
+	return fmt.Errorf("command %q: %w\n%s", shown, err, indent(output.String()))
+}
+
+// command prepares a process in a group of its own, so that all of it can be ended.
+func (s *shell) command(ctx context.Context, args []string) (*exec.Cmd, error) {
+	program, err := s.look(args[0])
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, program, args[1:]...)
+	cmd.Args[0] = args[0]
+	cmd.Dir = s.dir
+	cmd.Env = append(os.Environ(), "NAMESPACE="+s.namespace, "KUBECONFIG="+s.kubeconfig, "PATH="+s.path)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	return cmd, nil
+}
+
+// look finds a program in the commands' PATH, or relative to the case's folder.
+func (s *shell) look(name string) (string, error) {
+	if strings.Contains(name, "/") {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(s.dir, name)
+		}
+		return filepath.Abs(name)
+	}
+	for _, dir := range filepath.SplitList(s.path) {
+		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("%s is not in PATH", name)
+}
+
+func (s *shell) arguments(c Command) ([]string, error) {
+	if c.Script != "" {
+		if c.Command != "" || c.Namespaced {
+			return nil, fmt.Errorf("script %q: goes neither with command nor with namespaced: use $NAMESPACE", strings.TrimSpace(c.Script))
+		}
+		return []string{"sh", "-c", c.Script}, nil
+	}
+	args, err := shlex.Split(os.Expand(c.Command, s.variable))
+	if err != nil || len(args) == 0 {
+		return nil, fmt.Errorf("command %q cannot be split into words: quotes do not match, or it is empty", c.Command)
+	}
+	if c.Namespaced {
+		args = namespaced(args, s.namespace)
+	}
+	return args, nil
+}
+
+// namespaced adds the flag --namespace, unless there is one, before what is for a command of the command.
+func namespaced(args []string, namespace string) []string {
+	own := args
+	if i := slices.Index(args, "--"); i > 0 {
+		own = args[:i]
+	}
+	for _, arg := range own[1:] {
+		if arg == "-n" || arg == "--namespace" || strings.HasPrefix(arg, "--namespace=") || strings.HasPrefix(arg, "-n=") {
+			return args
+		}
+	}
+	return slices.Concat(own, []string{"--namespace", namespace}, args[len(own):])
+}
+
+func (s *shell) variable(name string) string {
+	switch name {
+	case "NAMESPACE":
+		return s.namespace
+	case "KUBECONFIG":
+		return s.kubeconfig
+	case "PATH":
+		return s.path
+	case "$":
+		return "$"
+	}
+	return os.Getenv(name)
+}
+
+// end ends the commands in the background.
+func (s *shell) end() {
+	for _, cmd := range s.background {
+		_ = cmd.Cancel()
+		_ = cmd.Wait()
+	}
+	for _, group := range s.leftBehind {
+		_ = syscall.Kill(-group, syscall.SIGKILL)
+	}
+	s.background, s.leftBehind = nil, nil
+}
+
+// tail keeps the end of what is written to it.
+type tail struct{ bytes.Buffer }
+
+// Write implements io.Writer.
+func (t *tail) Write(p []byte) (int, error) {
+	n, err := t.Buffer.Write(p)
+	if over := t.Len() - maxOutput; over > 0 {
+		t.Next(over)
+	}
+	return n, err
+}

@@ -1,0 +1,166 @@
+package testsuite
+
+import (
+	"fmt"
+	"reflect"
+	"sort"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/text"
+)
+
+// Difference is one place in which a live object is not as expected.
+type Difference struct {
+	// Path of the field, as in `.spec.replicas`.
+	Path string
+	// Want and Have are the values; Missing is set if there is none.
+	Want, Have any
+	Missing    bool
+	// Length is set for lists of different lengths.
+	Length bool
+}
+
+// String is a line for people.
+func (d Difference) String() string {
+	if d.Missing {
+		return fmt.Sprintf("%s: want %s, is missing", d.Path, show(d.Want))
+	}
+	if w, ok := d.Want.([]any); ok && d.Length {
+		h, _ := d.Have.([]any)
+		return fmt.Sprintf("%s: want a list of %d, have one of %d: want %s, have %s", d.Path, len(w), len(h), show(d.Want), show(d.Have))
+	}
+	return fmt.Sprintf("%s: want %s, have %s", d.Path, show(d.Want), show(d.Have))
+}
+
+// maxShown bounds a value in a message, in bytes.
+const maxShown = 200
+
+func show(value any) string { return text.JSON(value, maxShown) }
+
+// Differences lists where a live value does not contain what is expected: maps may hold more; lists must have the same
+// length, and each item contains the expected one at its place, as in kuttl.
+func Differences(want, have any, path string) []Difference {
+	switch w := want.(type) {
+	case map[string]any:
+		h, ok := have.(map[string]any)
+		if !ok {
+			return []Difference{{Path: path, Want: want, Have: have}}
+		}
+		keys := make([]string, 0, len(w))
+		for key := range w {
+			keys = append(keys, key)
+		}
+		sort.Strings(keys)
+		var out []Difference
+		for _, key := range keys {
+			value, found := h[key]
+			if !found {
+				out = append(out, Difference{Path: path + "." + key, Want: w[key], Missing: true})
+				continue
+			}
+			out = append(out, Differences(w[key], value, path+"."+key)...)
+		}
+		return out
+	case []any:
+		h, ok := have.([]any)
+		if !ok {
+			return []Difference{{Path: path, Want: want, Have: have}}
+		}
+		if len(h) != len(w) {
+			return []Difference{{Path: path, Want: want, Have: have, Length: true}}
+		}
+		var out []Difference
+		for i := range w {
+			out = append(out, Differences(w[i], h[i], fmt.Sprintf("%s[%d]", path, i))...)
+		}
+		return out
+	}
+	if !same(want, have) {
+		return []Difference{{Path: path, Want: want, Have: have}}
+	}
+	return nil
+}
+
+// seenAs is a live object as an expectation knows its kind. KUDO's Instances have the one condition Ready, and lists must
+// have the same length: where an expectation names no other condition of an Instance, the others are left out.
+func seenAs(want, have *unstructured.Unstructured) *unstructured.Unstructured {
+	if have.GroupVersionKind() != v1beta1.GroupVersion.WithKind("Instance") {
+		return have
+	}
+	asked, more := conditions(want)
+	ready, others := conditions(have)
+	if len(asked) == 0 || len(more) > 0 || len(others) == 0 {
+		return have
+	}
+	have = have.DeepCopy()
+	_ = unstructured.SetNestedSlice(have.Object, ready, "status", "conditions")
+	return have
+}
+
+// conditions returns the condition Ready of an object, and the others.
+func conditions(obj *unstructured.Unstructured) (ready, others []any) {
+	list, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "status", "conditions")
+	items, _ := list.([]any)
+	for _, item := range items {
+		if c, ok := item.(map[string]any); ok && c["type"] == v1beta1.ReadyCondition {
+			ready = append(ready, item)
+		} else {
+			others = append(others, item)
+		}
+	}
+	return ready, others
+}
+
+// same compares scalars; numbers by value, whether they were read as integers or not.
+func same(a, b any) bool {
+	if x, ok := a.(int64); ok {
+		if y, ok := b.(int64); ok {
+			return x == y
+		}
+	}
+	if x, ok := number(a); ok {
+		y, ok := number(b)
+		return ok && x == y
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+func number(v any) (float64, bool) {
+	switch n := v.(type) {
+	case int64:
+		return float64(n), true
+	case float64:
+		return n, true
+	}
+	return 0, false
+}
+
+// distance is how far an object is from what is expected: what is missing weighs more than what differs.
+func distance(differences []Difference) int {
+	n := 0
+	for _, d := range differences {
+		if n++; d.Missing {
+			n += leaves(d.Want)
+		}
+	}
+	return n
+}
+
+func leaves(value any) int {
+	n := 0
+	switch v := value.(type) {
+	case map[string]any:
+		for _, item := range v {
+			n += leaves(item)
+		}
+	case []any:
+		for _, item := range v {
+			n += leaves(item)
+		}
+	default:
+		return 1
+	}
+	return n
+}

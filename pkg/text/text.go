@@ -1,0 +1,61 @@
+// Package text formats text for messages: it bounds values and lists, and finds the names that were meant. It imports
+// the standard library only.
+package text
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// ellipsis marks the end of a text that was cut.
+const ellipsis = "…"
+
+// Truncate returns s if it has at most limit bytes. Otherwise it returns the beginning of s and an ellipsis, at most limit
+// bytes together and never a part of a rune. Invalid UTF-8 is removed, so that the result can stand in an API object.
+func Truncate(s string, limit int) string {
+	s = strings.ToValidUTF8(s, "")
+	if len(s) <= limit {
+		return s
+	}
+	return head(s, limit-len(ellipsis)) + ellipsis
+}
+
+// Quote returns s in Go's quotes. Of a longer text than limit bytes it quotes the beginning, and adds the size of the whole.
+func Quote(s string, limit int) string {
+	if len(s) <= limit {
+		return strconv.Quote(s)
+	}
+	return strconv.Quote(head(s, limit)) + fmt.Sprintf("%s (%d bytes)", ellipsis, len(s))
+}
+
+// JSON returns value as JSON of at most limit bytes, as Truncate cuts it. A value that has no JSON is printed as fmt does.
+func JSON(value any, limit int) string {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		encoded = fmt.Append(nil, value)
+	}
+	return Truncate(string(encoded), limit)
+}
+
+// head returns at most limit bytes from the beginning of s, without a part of a rune at the end.
+func head(s string, limit int) string {
+	end := max(limit, 0)
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end]
+}
+
+// List joins the first limit names with commas, and counts the others: "a, b and 3 more".
+func List(names []string, limit int) string {
+	if len(names) <= limit {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:limit], ", "), len(names)-limit)
+}
+
+// OneLine returns s with each run of white space, line ends included, as one space.
+func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

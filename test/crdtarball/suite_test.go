@@ -1,0 +1,32 @@
+// Package crdtarball tests the CRD tarballs of Instances on a real control plane.
+package crdtarball
+
+import (
+	"context"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"kudo.dev/kudo/test/env"
+)
+
+// allowLocal lets tarballs come from servers of the tests.
+const allowLocal = "--init-arg=--crd-allowed-hosts=127.0.0.1"
+
+var (
+	suite env.Suite
+	ctx   = context.Background()
+)
+
+func TestCRDTarballs(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "CRD tarballs")
+}
+
+var _ = SynchronizedBeforeSuite(
+	func() []byte { return suite.Begin(GinkgoTB(), allowLocal) },
+	func(data []byte) { suite.Join(GinkgoTB(), data) },
+)
+
+var _ = SynchronizedAfterSuite(func() {}, func() { suite.Stop() })

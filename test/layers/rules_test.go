@@ -1,0 +1,96 @@
+// Package layers checks the structure of the source tree: imports point down, packages have tests, and names and
+// comments use the words of docs/design/vocabulary.md. docs/design/architecture.md explains the rules.
+package layers
+
+const (
+	module = "kudo.dev/kudo"
+	// pureLevel holds the packages that touch no cluster, network, disk, clock or log.
+	pureLevel = 1
+	// testLevel may import anything, and no other level imports it.
+	testLevel = 6
+)
+
+// rules are what the imports of a tree must follow. All paths are relative to the module, and match as prefixes.
+type rules struct {
+	// levels give each package the level of the longest prefix; a package imports lower levels.
+	levels map[string]int
+	// edges are the imports within a level: each package to those it may import. A trailing "/*" matches the packages
+	// below a path, and not the path itself.
+	edges map[string][]string
+	// testEdges are edges of _test.go files only.
+	testEdges map[string][]string
+	// impure are imports of other modules that packages of the pure level must not have; exceptions are prefixes of
+	// impure ones that they may have.
+	impure, exceptions []string
+	// isolated packages import nothing of this module but one another.
+	isolated []string
+	// fixtures are packages of the test level that _test.go files below pkg may import.
+	fixtures []string
+	// untested are packages without a _test.go file of their own, each with its reason.
+	untested map[string]string
+}
+
+// tree are the rules of this module.
+var tree = rules{
+	levels: map[string]int{
+		"apis": 0, "manifests": 0, "pkg/text": 0, "pkg/atomicfile": 0,
+		"operators": 1, "plans": 1, "pkg/keyring": 1,
+		"pkg/apply": 2, "pkg/health": 2, "pkg/history": 2, "pkg/repository": 2, "pkg/conditions": 2, "pkg/podexec": 2,
+		"pkg/crdtarball": 2, "pkg/crdcompat": 2, "pkg/settings": 2, "pkg/share": 2, "pkg/paramsource": 2, "pkg/explore": 2,
+		"pkg/runner": 3, "pkg/rights": 3, "pkg/admission": 3, "pkg/kudoinit": 3, "pkg/testsuite": 3, "pkg/diagnostics": 3,
+		"pkg/controllers": 4, "pkg/cli": 4,
+		"cmd": 5, "hack": 5,
+		"test": testLevel,
+	},
+	edges: map[string][]string{
+		"pkg/share":             {"pkg/apply"},
+		"plans/trigger":         {"plans"},
+		"operators":             {"operators/yamldoc"},
+		"operators/params":      {"operators/yamldoc"},
+		"operators/render":      {"operators/params", "operators/yamldoc"},
+		"operators/lint":        {"operators", "operators/params", "operators/render", "operators/yamldoc"},
+		"operators/containment": {"operators", "operators/params", "operators/render"},
+		"pkg/explore/*":         {"pkg/explore"},
+		"pkg/explore/config":    {"pkg/explore/fields", "pkg/explore/lua"},
+		"pkg/explore/cases":     {"pkg/explore/config", "pkg/explore/lua"},
+		"pkg/explore/library":   {"pkg/explore/lua"},
+		"pkg/explore/lua":       {"pkg/explore/pods"},
+		"pkg/explore/native":    {"pkg/explore/pods"},
+		"pkg/controllers":       {"pkg/controllers/*"},
+		"pkg/controllers/*":     {"pkg/controllers/loop"},
+		"pkg/crdtarball/fetch":  {"pkg/crdtarball"},
+		"pkg/cli":               {"pkg/cli/*"},
+		"pkg/cli/*":             {"pkg/cli/command"},
+		"cmd/explore-sample":    {"cmd/explore-sample/sample"},
+	},
+	testEdges: map[string][]string{
+		"operators":           {"operators/params", "operators/render"},
+		"operators/render":    {"operators"},
+		"pkg/explore":         {"pkg/explore/exploretest"},
+		"pkg/explore/*":       {"pkg/explore/exploretest"},
+		"pkg/explore/library": {"pkg/explore/cases"},
+		"pkg/explore/webhook": {"pkg/explore/server"},
+		"pkg/cli/*":           {"pkg/cli/commandtest"},
+	},
+	impure: []string{
+		"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "k8s.io/klog", "github.com/go-logr", "log", "net", "os", "syscall",
+		"math/rand", "crypto/rand", module + "/pkg/atomicfile",
+	},
+	exceptions: []string{"net/url", "net/netip"},
+	isolated:   []string{"pkg/text", "pkg/atomicfile", "pkg/crdcompat"},
+	fixtures:   []string{"test/gen", "test/corpus", "test/apitest"},
+	untested: map[string]string{
+		"apis/config/v1alpha1":    "types only",
+		"apis/kudo/v1beta1":       "types, and functions of one line",
+		"cmd/kubectl-kudo":        "a main of a few lines; test/docs runs it",
+		"cmd/manager":             "a main of a few lines; every suite runs it",
+		"manifests":               "embedded YAML; pkg/kudoinit tests it",
+		"pkg/cli/commandtest":     "helpers of tests",
+		"pkg/controllers":         "the composition root; every suite runs it",
+		"pkg/explore/exploretest": "helpers of tests",
+		"test/apitest":            "helpers of tests",
+		"test/corpus":             "helpers of tests",
+		"test/env":                "helpers of tests",
+		"test/gen":                "helpers of tests",
+	},
+}

@@ -1,0 +1,101 @@
+package testsuite
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// leftovers are what a run has left in the folder of temporary files, and processes that work there.
+func leftovers(t *testing.T, tmp string) []string {
+	t.Helper()
+	out, err := filepath.Glob(filepath.Join(tmp, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	processes, err := exec.Command("ps", "-eo", "args").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(string(processes), "\n") {
+		if strings.Contains(line, tmp) {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// local runs kubectl-kudo test without a kubeconfig, and wants nothing left.
+func local(t *testing.T, code int, args ...string) string {
+	t.Helper()
+	tmp := t.TempDir()
+	cmd, out := command(t, t.TempDir(), "", args...)
+	cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
+	_ = cmd.Run()
+	if got := cmd.ProcessState.ExitCode(); got != code {
+		t.Fatalf("kubectl kudo test %s: exit code %d, want %d\n%s", strings.Join(args, " "), got, code, out)
+	}
+	if left := leftovers(t, tmp); len(left) > 0 {
+		t.Errorf("left over: %v", left)
+	}
+	return out.String()
+}
+
+func TestLocal(t *testing.T) {
+	t.Parallel()
+	out := local(t, 0, testdata(t, "pass", "instance"))
+	contains(t, out, "no cluster is configured: a local one is started (--local)", "starting a control plane with kudo", "1 passed, 0 failed")
+}
+
+func TestFaults(t *testing.T) {
+	for fault, component := range map[string]string{"manager": "manager", "apiserver": "kube-apiserver"} {
+		t.Run(fault, func(t *testing.T) {
+			out := local(t, 0, testdata(t, "fault", "a"), "--local", "--fault", fault)
+			contains(t, out, "killing "+component, "1 passed, 0 failed")
+		})
+	}
+}
+
+func TestInterrupt(t *testing.T) {
+	for _, tc := range []struct{ name, kubeconfig string }{{"given", plane.Kubeconfig}, {"local", ""}} {
+		t.Run(tc.name, func(t *testing.T) {
+			tmp := t.TempDir()
+			cmd, out := command(t, t.TempDir(), tc.kubeconfig, testdata(t, "interrupt"))
+			cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
+			file, err := os.Create(filepath.Join(t.TempDir(), "out"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = file.Close() }()
+			cmd.Stdout = file
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = cmd.Process.Kill() }()
+			read := func() string { text, _ := os.ReadFile(file.Name()); return string(text) }
+			for deadline := time.Now().Add(time.Minute); !strings.Contains(read(), "$ sleep 300"); time.Sleep(20 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatalf("after a minute, the command has not begun:\n%s", read())
+				}
+			}
+			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait()
+			if got := cmd.ProcessState.ExitCode(); got != 1 {
+				t.Errorf("exit code %d, want 1", got)
+			}
+			contains(t, out.String(), "Error: interrupted")
+			if left := leftovers(t, tmp); len(left) > 0 {
+				t.Errorf("left over: %v", left)
+			}
+			if left := namespaces(t); len(left) > 0 {
+				t.Errorf("namespaces are left: %v", left)
+			}
+		})
+	}
+}
