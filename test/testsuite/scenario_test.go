@@ -59,9 +59,20 @@ func kudoTest(t *testing.T, code int, dir, kubeconfig string, args ...string) st
 	cmd, out := command(t, dir, kubeconfig, args...)
 	_ = cmd.Run()
 	if got := cmd.ProcessState.ExitCode(); got != code {
-		t.Fatalf("kubectl kudo test %s: exit code %d, want %d\n%s", strings.Join(args, " "), got, code, out)
+		t.Fatalf("kubectl kudo test %s: exit code %d, want %d\n%s\nThe whole output:\n%s", strings.Join(args, " "), got, code, failures(out.String()), out)
 	}
 	return out.String()
+}
+
+// failures are the lines of a run that say what failed.
+func failures(out string) string {
+	var lines []string
+	for line := range strings.Lines(out) {
+		if strings.Contains(line, "FAIL") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
 }
 
 // linesOf are what a run printed of a case, without its name.
@@ -117,7 +128,7 @@ func testdata(t *testing.T, elem ...string) string {
 
 func TestFieldsThatHold(t *testing.T) {
 	reports := t.TempDir()
-	out := kudoTest(t, 0, reports, plane.Kubeconfig, testdata(t, "pass"), "--timeout", "20", "--test-run-labels", "flavor=vanilla", "--report", "xml", "--artifacts-dir", reports)
+	out := kudoTest(t, 0, reports, plane.Kubeconfig, testdata(t, "pass"), "--timeout", "120", "--test-run-labels", "flavor=vanilla", "--report", "xml", "--artifacts-dir", reports)
 	contains(t, out, " passed, 0 failed in ", "report written to", "!FAIL")
 	text, err := os.ReadFile(filepath.Join(reports, "kudo-test.xml"))
 	if err != nil {
@@ -275,7 +286,7 @@ func TestCatalog(t *testing.T) {
 	if err != nil || len(dirs) != len(packages) || len(dirs) == 0 {
 		t.Fatalf("%d of %d packages have tests (%v)", len(dirs), len(packages), err)
 	}
-	t.Log(kudoTest(t, 0, env.Root(), plane.Kubeconfig, dirs...))
+	t.Log(kudoTest(t, 0, env.Root(), plane.Kubeconfig, append(dirs, "--timeout", "300")...))
 }
 
 // Many small cases side by side take as long as the slowest, and what starting and namespaces cost.
