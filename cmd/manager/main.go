@@ -13,9 +13,13 @@ import (
 	"kudo.dev/kudo/pkg/controllers"
 	"kudo.dev/kudo/pkg/crdtarball"
 	"kudo.dev/kudo/pkg/runner"
+	"kudo.dev/kudo/pkg/settings"
 )
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == runner.PipeCommand {
+		os.Exit(pipe(ctrl.SetupSignalHandler(), os.Stdout, os.Stderr, os.Args[2:]))
+	}
 	var o controllers.Options
 	flag.StringVar(&o.Namespace, "namespace", "kudo-system", "namespace of the manager: its lease and webhook certificate are there")
 	flag.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", "address of the metrics; 0 turns them off")
@@ -28,7 +32,7 @@ func main() {
 	flag.BoolVar(&o.CertRotation, "webhook-cert-rotation", true, "make and renew the webhooks' certificate; false if somebody else, such as cert-manager, does")
 	flag.BoolVar(&o.LeaderElection, "leader-elect", true, "let several managers run, of which one works")
 	flag.IntVar(&o.Workers, "workers", 12, "how many Instances are worked on at a time; those of one namespace have two thirds of them")
-	flag.StringVar(&o.PipeImage, "pipe-image", "busybox", "image of the container that the files of Pipe tasks are read from, with its digest: name@sha256:…; it needs sh, sleep and cat")
+	flag.StringVar(&o.PipeImage, "pipe-image", "", "image of the container that the files of Pipe tasks are read from, with its digest: this manager's own, or a copy of it, name@sha256:…; Pipe tasks fail without one")
 	unpinned := flag.Bool("allow-unpinned-pipe-image", false, "take a --pipe-image without a digest: who moves its tag gets at the files of Pipe tasks")
 	tarballs(&o)
 	log := zap.Options{TimeEncoder: zapcore.ISO8601TimeEncoder}
@@ -36,7 +40,9 @@ func main() {
 	flag.Parse()
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&log)))
 	o.PlainMetrics = !*secure
-	o.PipeRefusal = checkPipeImage(o.PipeImage, *unpinned)
+	if o.PipeImage == "" || !*unpinned {
+		o.PipeRefusal = settings.CheckPipeImage(o.PipeImage)
+	}
 
 	ctx := ctrl.SetupSignalHandler()
 	config, err := ctrl.GetConfig()
@@ -66,23 +72,6 @@ func tarballs(o *controllers.Options) {
 	flag.IntVar(&cache.Limits.Depth, "crd-max-depth", limits.Depth, "how deep a path in a tarball may be")
 	flag.IntVar(&cache.Limits.Name, "crd-max-name", limits.Name, "how long a part of a path in a tarball may be, in bytes")
 	o.Tarballs.Access.Proxy = http.ProxyFromEnvironment
-}
-
-// checkPipeImage refuses Pipe tasks, and not the manager, if somebody has named an image without a digest: all else goes
-// on. No digest of the default image is known that would be right for every site, so that it is taken with a warning.
-func checkPipeImage(image string, unpinned bool) error {
-	err := runner.CheckPipeImage(image)
-	if err == nil || unpinned {
-		return nil
-	}
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "pipe-image" })
-	if given {
-		ctrl.Log.Error(err, "Pipe tasks are refused")
-		return err
-	}
-	ctrl.Log.Info("Pipe tasks read their files by an image without a digest: name one by --pipe-image=<image>@sha256:<digest>", "image", image)
-	return nil
 }
 
 func fail(err error, what string) {

@@ -79,7 +79,7 @@ type Options struct {
 	LeaderElection bool
 	// Workers is how many Instances are worked on at a time.
 	Workers int
-	// PipeImage is the image of the container that the files of Pipe tasks are read from: it needs sh, sleep and cat.
+	// PipeImage is the image of the container that the files of Pipe tasks are read from: that of the manager.
 	PipeImage string
 	// PipeRefusal is why Pipe tasks are refused; nil if they are not.
 	PipeRefusal error

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"kudo.dev/kudo/pkg/settings"
 )
 
 // VersionAnnotation stands on what init installs, and holds the version of kudo that did.
@@ -162,8 +163,8 @@ func deployment(obj *unstructured.Unstructured, o Options) error {
 	if o.CertManager {
 		args = append(args, "--webhook-cert-rotation=false")
 	}
-	if o.PipeImage != "" {
-		args = append(args, pipeImageArg+o.PipeImage)
+	for _, arg := range pipeArgs(o.PipeImage, c["image"].(string)) {
+		args = append(args, arg)
 	}
 	if o.InsecureMetrics {
 		args = append(args, insecureMetricsArg)
@@ -186,4 +187,16 @@ func deployment(obj *unstructured.Unstructured, o Options) error {
 		}
 	}
 	return unstructured.SetNestedSlice(obj.Object, containers, pod("spec", "containers")...)
+}
+
+// pipeArgs are the manager's arguments for the image of Pipe tasks: its own, unless another one is named. Whoever can move the
+// tag of its own image has the manager, so that it needs no digest.
+func pipeArgs(given, own string) []string {
+	if given != "" && given != own {
+		return []string{pipeImageArg + given}
+	}
+	if settings.CheckPipeImage(own) == nil {
+		return []string{pipeImageArg + own}
+	}
+	return []string{pipeImageArg + own, "--" + unpinnedPipeFlag}
 }

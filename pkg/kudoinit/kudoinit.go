@@ -33,7 +33,7 @@ type Options struct {
 	CertManager bool
 	// Settings are what the administrator has decided; the strict ones if empty.
 	Settings settings.Settings
-	// PipeImage is the image that the files of Pipe tasks are read from, with its digest; the manager's default if empty.
+	// PipeImage is the image that the files of Pipe tasks are read from, with its digest; that of the manager if empty.
 	PipeImage string
 	// InsecureMetrics lets the manager serve its metrics by plain HTTP to every client.
 	InsecureMetrics bool

@@ -87,7 +87,7 @@ func (l *InstalledState) lookDeployment(ctx context.Context, c client.Client) er
 		if container.Name == "manager" {
 			l.Image, l.PullPolicy = container.Image, string(container.ImagePullPolicy)
 			for _, arg := range container.Args {
-				if image, is := strings.CutPrefix(arg, pipeImageArg); is {
+				if image, is := strings.CutPrefix(arg, pipeImageArg); is && image != container.Image {
 					l.PipeImage = image
 				}
 				l.InsecureMetrics = l.InsecureMetrics || arg == insecureMetricsArg

@@ -178,10 +178,13 @@ func (l *InstalledState) ForeignArgs(ctx context.Context, c client.Client, objs 
 }
 
 // ownArgs are flags that init writes for some options only.
-var ownArgs = map[string]bool{"webhook-cert-rotation": true, "pipe-image": true, "metrics-secure": true}
+var ownArgs = map[string]bool{"webhook-cert-rotation": true, "pipe-image": true, unpinnedPipeFlag: true, "metrics-secure": true}
 
 // pipeImageArg is the manager's flag for the image of Pipe tasks.
 const pipeImageArg = "--pipe-image="
+
+// unpinnedPipeFlag is the manager's flag that lets this image have no digest.
+const unpinnedPipeFlag = "allow-unpinned-pipe-image"
 
 // insecureMetricsArg is the argument by which the manager serves its metrics to every client.
 const insecureMetricsArg = "--metrics-secure=false"

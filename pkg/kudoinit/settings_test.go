@@ -53,16 +53,33 @@ func TestPolicySettings(t *testing.T) {
 	}
 }
 
-// TestPipeImage: T37, the image of Pipe tasks is an argument that init writes, and so does not remove.
+// TestPipeImage: T37, Pipe tasks read their files from the manager's own image, or from one that init was given, which init does
+// not take for a foreign argument.
 func TestPipeImage(t *testing.T) {
-	const image = "example.org/box@sha256:0000000000000000000000000000000000000000000000000000000000000000"
-	containers, _, _ := unstructured.NestedSlice(find(t, Options{PipeImage: image}, "Deployment").Object, "spec", "template", "spec", "containers")
-	args := containers[0].(map[string]any)["args"].([]any)
-	if !slices.Contains(args, any("--pipe-image="+image)) {
-		t.Errorf("the arguments are %v", args)
-	}
-	if !ownArgs[flagOf("--pipe-image="+image)] {
-		t.Error("init takes it for an argument of somebody else")
+	pin := func(name string) string { return name + "@sha256:" + strings.Repeat("0", 64) }
+	for _, tc := range []struct {
+		reason  string
+		options Options
+		want    []string
+	}{
+		{"the manager's own", Options{Image: pin("example.org/kudo")}, []string{"--pipe-image=" + pin("example.org/kudo")}},
+		{"which needs no digest", Options{Image: "example.org/kudo:1"}, []string{"--pipe-image=example.org/kudo:1", "--allow-unpinned-pipe-image"}},
+		{"a copy", Options{Image: "example.org/kudo:1", PipeImage: pin("example.org/copy")}, []string{"--pipe-image=" + pin("example.org/copy")}},
+		{"the same, named", Options{Image: pin("example.org/kudo"), PipeImage: pin("example.org/kudo")}, []string{"--pipe-image=" + pin("example.org/kudo")}},
+	} {
+		containers, _, _ := unstructured.NestedSlice(find(t, tc.options, "Deployment").Object, "spec", "template", "spec", "containers")
+		var got []string
+		for _, arg := range containers[0].(map[string]any)["args"].([]any) {
+			if strings.Contains(arg.(string), "pipe-image") {
+				got = append(got, arg.(string))
+			}
+			if strings.Contains(arg.(string), "pipe-image") && !ownArgs[flagOf(arg.(string))] {
+				t.Errorf("%s: init takes %s for a foreign argument", tc.reason, arg)
+			}
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s: the arguments are %v, want %v", tc.reason, got, tc.want)
+		}
 	}
 }
 

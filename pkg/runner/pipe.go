@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -37,20 +38,21 @@ const (
 	maxPipe = 1 << 20
 	// pipePodAnnotation marks the pods of Pipe tasks, as in KUDO.
 	pipePodAnnotation = "kudo.dev/pipepod"
+	// managerPath is where the image of the manager holds its program, which waits and reads in the pods of Pipe tasks.
+	managerPath = "/manager"
+)
+
+// Commands of the manager's program in the pods of Pipe tasks.
+const (
+	// PipeCommand comes before each of the others.
+	PipeCommand = "pipe"
+	// PipeWait does nothing until the program is stopped.
+	PipeWait = "wait"
+	// PipeRead prints the file that follows.
+	PipeRead = "read"
 )
 
 var pipeFileName = regexp.MustCompile(`^[-._a-zA-Z0-9]+$`)
-
-var pinnedImage = regexp.MustCompile(`^[^@\s]+@sha256:[0-9a-f]{64}$`)
-
-// CheckPipeImage refuses an image that has no digest: whoever moves its tag would run what he likes in the pods of Pipe
-// tasks, and read and change their files.
-func CheckPipeImage(image string) error {
-	if pinnedImage.MatchString(image) {
-		return nil
-	}
-	return fmt.Errorf("--pipe-image %q has no digest: start the manager with --pipe-image=<image>@sha256:<digest>, or with --allow-unpinned-pipe-image", image)
-}
 
 // pipeRun is the work of a Pipe task: a pod that makes files, and the artifacts that the files become.
 type pipeRun struct {
@@ -171,24 +173,59 @@ func (r *Runner) addWaiter(pod *unstructured.Unstructured, mount map[string]any)
 	security["capabilities"] = map[string]any{"drop": []any{"ALL"}}
 	security["seccompProfile"] = map[string]any{"type": "RuntimeDefault"}
 	delete(security, "privileged")
+	if !saysUser(security) && !saysUser(podSecurity(pod)) {
+		security["runAsUser"] = int64(0) // that of most images, and of the files that they make
+	}
 	container := map[string]any{
-		"name": readerContainer, "image": r.pipeImage, "command": []any{"/bin/sh", "-c"}, "args": []any{"sleep infinity"},
+		"name": readerContainer, "image": r.pipeImage, "imagePullPolicy": "IfNotPresent",
+		"command":      []any{managerPath, PipeCommand, PipeWait},
 		"volumeMounts": []any{mount}, "securityContext": security,
 	}
 	_ = unstructured.SetNestedSlice(pod.Object, []any{container}, "spec", "containers")
 }
 
+func podSecurity(pod *unstructured.Unstructured) map[string]any {
+	security, _, _ := unstructured.NestedMap(pod.Object, "spec", "securityContext")
+	return security
+}
+
+// saysUser reports whether a security context says anything of the user.
+func saysUser(security map[string]any) bool {
+	return security["runAsUser"] != nil || security["runAsNonRoot"] == true
+}
+
+// hasWaiter reports whether a pod has the container that this manager adds: another one, of a manager before, may lack what
+// reads the files.
+func hasWaiter(live, pod *unstructured.Unstructured) bool {
+	return equality.Semantic.DeepEqual(waiterOf(live), waiterOf(pod))
+}
+
+func waiterOf(pod *unstructured.Unstructured) []any {
+	containers, _, _ := unstructured.NestedSlice(pod.Object, "spec", "containers")
+	for _, container := range containers {
+		if c, _ := container.(map[string]any); c["name"] == readerContainer {
+			return []any{c["image"], c["command"]}
+		}
+	}
+	return nil
+}
+
 // pipe drives a Pipe task:
 //
-//	a pod of an earlier run is there     it is deleted, and awaited
-//	the pod is not ready                 waiting
-//	it is                                its files are read, become artifacts, and the pod is deleted: done
+//	a pod of an earlier run is there         it is deleted, and awaited
+//	one with the waiter of another manager   the same
+//	the pod is not ready                     waiting
+//	it is                                    its files are read, become artifacts, and the pod is deleted: done
 func (r *Runner) pipe(ctx context.Context, run *Run, w *PreparedTask) (plans.Outcome, Effects) {
 	live, _ := r.mirror.Get(apply.IDOf(w.piping.pod))
-	if live != nil && live.GetAnnotations()[v1beta1.PlanUIDAnnotation] != string(run.UID) {
+	earlier := live != nil && live.GetAnnotations()[v1beta1.PlanUIDAnnotation] != string(run.UID)
+	if earlier || live != nil && !hasWaiter(live, w.piping.pod) {
 		outcome, effects := r.delete(ctx, w)
 		if outcome.State == plans.Done {
 			outcome.State, outcome.Message = plans.Transient, "the pod of an earlier run was deleted"
+			if !earlier {
+				outcome.Message = "the pod was deleted, since its files were to be read from another image than --pipe-image of now"
+			}
 		}
 		return outcome, effects
 	}
@@ -227,7 +264,7 @@ func (r *Runner) artifacts(ctx context.Context, as apply.Account, p *pipeRun) ([
 	defer cancel()
 	for i, pipe := range p.pipes {
 		file := pipe.File + pipe.EnvFile
-		content, err := r.exec.Output(ctx, as.Username(), p.pod.GetNamespace(), p.pod.GetName(), readerContainer, []string{"cat", "--", file}, maxPipe)
+		content, err := r.exec.Output(ctx, as.Username(), p.pod.GetNamespace(), p.pod.GetName(), readerContainer, []string{managerPath, PipeCommand, PipeRead, file}, maxPipe)
 		var failed *podexec.CommandError
 		var large *podexec.TooLargeError
 		if errors.As(err, &failed) || errors.As(err, &large) {

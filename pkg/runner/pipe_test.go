@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -35,4 +36,47 @@ func TestEndlessFile(t *testing.T) {
 			t.Errorf("the error is %v", err)
 		}
 	})
+}
+
+// TestWaiterUser: T37 and restricted pod security, the waiter reads files of the user who has made them, and has no right beside.
+func TestWaiterUser(t *testing.T) {
+	for _, tc := range []struct {
+		reason    string
+		pod, init map[string]any
+		want      map[string]any
+	}{
+		{"an image's user is root unless the pod names another", nil, nil, map[string]any{"runAsUser": int64(0)}},
+		{"the user of the initContainer", nil, map[string]any{"runAsUser": int64(7), "privileged": true}, map[string]any{"runAsUser": int64(7)}},
+		{"that of the pod is the waiter's anyway", map[string]any{"runAsUser": int64(7)}, nil, map[string]any{}},
+		{"a cluster that gives users to pods does", map[string]any{"runAsNonRoot": true}, nil, map[string]any{}},
+		{"which the container may ask for", nil, map[string]any{"runAsNonRoot": true}, map[string]any{"runAsNonRoot": true}},
+		{"and may leave open", map[string]any{"runAsNonRoot": false}, nil, map[string]any{"runAsUser": int64(0)}},
+	} {
+		init := map[string]any{"name": "make"}
+		if tc.init != nil {
+			init["securityContext"] = tc.init
+		}
+		spec := map[string]any{"initContainers": []any{init}}
+		if tc.pod != nil {
+			spec["securityContext"] = tc.pod
+		}
+		pod := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+		(&Runner{pipeImage: "manager"}).addWaiter(pod, map[string]any{"name": "out"})
+		containers, _, _ := unstructured.NestedSlice(pod.Object, "spec", "containers")
+		got := containers[0].(map[string]any)["securityContext"].(map[string]any)
+		tc.want["allowPrivilegeEscalation"] = false
+		tc.want["capabilities"] = map[string]any{"drop": []any{"ALL"}}
+		tc.want["seccompProfile"] = map[string]any{"type": "RuntimeDefault"}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s: %s", tc.reason, diff)
+		}
+		if !hasWaiter(pod, pod.DeepCopy()) {
+			t.Errorf("%s: the pod has another waiter than its copy", tc.reason)
+		}
+		other := pod.DeepCopy()
+		(&Runner{pipeImage: "another"}).addWaiter(other, map[string]any{"name": "out"})
+		if hasWaiter(other, pod) || hasWaiter(&unstructured.Unstructured{}, pod) {
+			t.Errorf("%s: a pod with another waiter, or none, is taken for one with this", tc.reason)
+		}
+	}
 }

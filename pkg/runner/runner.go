@@ -82,7 +82,7 @@ type Runner struct {
 	// all asks every layer, external all but kudo's own rules.
 	all, external Interpreter
 	exec          Executor
-	// pipeImage is the image of the container that the files of Pipe tasks are read from: it needs sh, sleep and cat.
+	// pipeImage is the image of the container that the files of Pipe tasks are read from: it holds the manager's program.
 	pipeImage string
 	// pipeRefusal is why no Pipe task runs; nil if they do.
 	pipeRefusal error

@@ -50,7 +50,7 @@ func (c *stepped) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 // steppedManager is the manager as its own program makes it, with another clock.
 func steppedManager(hands string) int {
 	flags := flag.NewFlagSet("manager", flag.ContinueOnError)
-	o := controllers.Options{Namespace: "kudo-system", Workers: 8, PipeImage: "busybox", Clock: &stepped{file: hands}}
+	o := controllers.Options{Namespace: "kudo-system", Workers: 8, PipeImage: "kudo-manager:dev", Clock: &stepped{file: hands}}
 	o.Tarballs.Cache.Limits, o.Tarballs.Cache.MaxBytes = crdtarball.DefaultLimits(), crdtarball.DefaultMaxBytes
 	kubeconfig := flags.String("kubeconfig", "", "")
 	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", "0", "")

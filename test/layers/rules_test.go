@@ -83,7 +83,6 @@ var tree = rules{
 		"apis/config/v1alpha1":    "types only",
 		"apis/kudo/v1beta1":       "types, and functions of one line",
 		"cmd/kubectl-kudo":        "a main of a few lines; test/docs runs it",
-		"cmd/manager":             "a main of a few lines; every suite runs it",
 		"manifests":               "embedded YAML; pkg/kudoinit tests it",
 		"pkg/cli/commandtest":     "helpers of tests",
 		"pkg/controllers":         "the composition root; every suite runs it",

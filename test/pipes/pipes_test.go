@@ -22,7 +22,7 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-// files answers commands of the form `cat -- FILE` by the file's name.
+// files answers the commands by which the manager's program reads a file, by the file's name.
 type files struct {
 	mu      sync.Mutex
 	content map[string]string
@@ -34,13 +34,13 @@ func (f *files) Output(_ context.Context, _, namespace, pod, container string, c
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reads++
-	if container != "waiter" || command[0] != "cat" {
+	if container != "waiter" || strings.Join(command[:3], " ") != "/manager pipe read" {
 		return nil, fmt.Errorf("unexpected command %v in container %s of %s/%s", command, container, namespace, pod)
 	}
-	text, ok := f.content[path.Base(command[2])]
+	text, ok := f.content[path.Base(command[3])]
 	switch {
 	case !ok:
-		return nil, &podexec.CommandError{Code: 1, Stderr: "cat: can't open '" + command[2] + "': No such file or directory"}
+		return nil, &podexec.CommandError{Code: 1, Stderr: "open " + command[3] + ": no such file or directory"}
 	case len(text) > limit:
 		return nil, &podexec.TooLargeError{Limit: limit}
 	}
@@ -123,6 +123,37 @@ var _ = Describe("A Pipe task", func() {
 		}))
 	})
 
+	It("makes its pod anew if the files were to be read from another image", Label("D4"), func() {
+		t := GinkgoTB()
+		ns := restricted(t)
+		held := strings.Replace(pod, "spec:", "spec:\n  schedulingGates: [{name: example.org/held}]", 1)
+		ov := gen.Version(ns, "held", gen.Template("pod.yaml", held), gen.Task("pipe", "Pipe", v1beta1.TaskSpec{Pod: "pod.yaml", Pipe: []v1beta1.PipeSpec{page}}), gen.Serial("deploy", "pipe"))
+		env.Must(t, suite.Create(context.Background(), ov))
+		env.Must(t, suite.Create(context.Background(), gen.Instance("i", ov, nil)))
+		waiting := func(previous types.UID) *corev1.Pod {
+			pods := &corev1.PodList{}
+			env.Eventually(t, "a pod", func() string {
+				env.Must(t, suite.List(context.Background(), pods, client.InNamespace(ns)))
+				if len(pods.Items) != 1 || pods.Items[0].UID == previous {
+					return fmt.Sprintf("there are %d", len(pods.Items))
+				}
+				return ""
+			})
+			return &pods.Items[0]
+		}
+		first := waiting("")
+		waiter := first.Spec.Containers[0]
+		if waiter.Image != "kudo-manager:dev" || waiter.ImagePullPolicy != corev1.PullIfNotPresent || strings.Join(waiter.Command, " ") != "/manager pipe wait" {
+			t.Errorf("the waiter is %+v", waiter)
+		}
+		// So does the pod look that a manager with another --pipe-image has made.
+		patch := `[{"op":"replace","path":"/spec/containers/0/image","value":"other:1"}]`
+		env.Must(t, suite.Patch(context.Background(), first, client.RawPatch(types.JSONPatchType, []byte(patch))))
+		if second := waiting(first.UID); second.Spec.Containers[0].Image != "kudo-manager:dev" {
+			t.Errorf("the waiter is of image %s", second.Spec.Containers[0].Image)
+		}
+	})
+
 	It("completes an install plan though its pod is slow to go, and keeps what the files became", func() { testInstallPlan(GinkgoTB()) })
 
 	DescribeTable("ends with a fatal error", func(want string, pipes ...v1beta1.PipeSpec) {
@@ -132,7 +163,7 @@ var _ = Describe("A Pipe task", func() {
 			t.Errorf("deploy is %s: %s, want %q", st.Status, st.Message, want)
 		}
 	},
-		Entry("for a file that is not there", "file /out/none: ended with exit code 1: cat: can't open",
+		Entry("for a file that is not there", "file /out/none: ended with exit code 1: open /out/none",
 			v1beta1.PipeSpec{File: "/out/none", Kind: "ConfigMap", Key: "page"}),
 		Entry("for a file over 1 MiB", "file /out/huge: is larger than 1048576 bytes",
 			v1beta1.PipeSpec{File: "/out/huge", Kind: "Secret", Key: "page"}),

@@ -54,7 +54,7 @@ func startManager(t testing.TB) {
 	env.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	mgr, err := controllers.NewManager(ctx, config, controllers.Options{
-		Namespace: "kudo-system", MetricsAddress: "0", HealthAddress: "0", Workers: 4, PipeImage: "busybox", Executor: made,
+		Namespace: "kudo-system", MetricsAddress: "0", HealthAddress: "0", Workers: 4, PipeImage: "kudo-manager:dev", Executor: made,
 	})
 	env.Must(t, err)
 	done := make(chan error)

@@ -64,7 +64,7 @@ func manage() (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	options := controllers.Options{Namespace: "kudo-system", MetricsAddress: "0", HealthAddress: "0", Workers: 8, PipeImage: "busybox", Executor: files{}}
+	options := controllers.Options{Namespace: "kudo-system", MetricsAddress: "0", HealthAddress: "0", Workers: 8, PipeImage: "kudo-manager:dev", Executor: files{}}
 	options.Tarballs.Cache.Dir, options.Tarballs.Cache.Limits = cache, crdtarball.DefaultLimits()
 	ctx, cancel := context.WithCancel(context.Background())
 	mgr, err := controllers.NewManager(ctx, config, options)

@@ -24,7 +24,7 @@ func TestWithKudo(t *testing.T) {
 	l.run("up", "--with-kudo", "--bin-dir", bin, "--manager-arg=--one", "--manager-arg=--two")
 	l.run("status")
 	log := l.run("logs", "manager")
-	for _, want := range []string{"--kubeconfig", "manager.kubeconfig", "--webhook-bind-address 127.0.0.1", "--webhook-port", "--webhook-cert-dir", "--metrics-bind-address 127.0.0.1:", "--namespace kudo-system --one --two"} {
+	for _, want := range []string{"--kubeconfig", "manager.kubeconfig", "--webhook-bind-address 127.0.0.1", "--webhook-port", "--webhook-cert-dir", "--metrics-bind-address 127.0.0.1:", "--namespace kudo-system --pipe-image kudo-manager:dev --allow-unpinned-pipe-image --one --two"} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the manager is started without %q: %s", want, log)
 		}

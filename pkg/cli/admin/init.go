@@ -13,7 +13,6 @@ import (
 
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/kudoinit"
-	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/pkg/settings"
 )
 
@@ -88,7 +87,7 @@ func (o *initOptions) add(f *pflag.FlagSet) {
 	f.StringVar(&o.PullPolicy, "kudo-image-pull-policy", "", "when to pull the image: Always, Never or IfNotPresent")
 	f.BoolVar(&o.InsecureMetrics, "insecure-metrics", false, "serve the manager's metrics by plain HTTP to every client (default HTTPS, for clients that may get /metrics)")
 	f.Int32Var(&o.Replicas, "manager-replicas", 0, "replicas of the manager, of which one leads and all serve webhooks (default 1, or those that it has)")
-	f.StringVar(&o.PipeImage, "pipe-image", "", "image that the files of Pipe tasks are read from, with its digest: name@sha256:…; it needs sh, sleep and cat")
+	f.StringVar(&o.PipeImage, "pipe-image", "", "image that the files of Pipe tasks are read from, with its digest: a copy of the manager's, name@sha256:… (default the manager's own)")
 	f.StringVar(&o.tag, "version", "", "version of the manager to install, instead of this command's")
 	f.StringVar(&o.Account, "service-account", "", "existing ServiceAccount for the manager to run under (default: "+kudoinit.ServiceAccount+", which is made)")
 	f.BoolVar(&o.CertManager, "cert-manager", false, "let cert-manager issue the webhooks' certificate, instead of the manager")
@@ -133,8 +132,8 @@ func (o *initOptions) validate() error {
 		return command.UsageError("--kudo-image and --version exclude each other")
 	case o.tag != "" && kudoinit.ImageOf(o.tag) == "":
 		return command.UsageError("--version %q: must be a version such as 0.20.0", o.tag)
-	case o.PipeImage != "" && runner.CheckPipeImage(o.PipeImage) != nil:
-		return command.UsageError("--pipe-image: %s", runner.CheckPipeImage(o.PipeImage))
+	case o.PipeImage != "" && settings.CheckPipeImage(o.PipeImage) != nil:
+		return command.UsageError("--pipe-image: %s", settings.CheckPipeImage(o.PipeImage))
 	case o.InsecureMetrics && o.External:
 		return command.UsageError("--insecure-metrics cannot be used with --external-manager: give --metrics-secure=false to the manager")
 	case o.PipeImage != "" && o.External:

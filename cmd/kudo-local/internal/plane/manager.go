@@ -24,6 +24,9 @@ const (
 // loopback is the address that the manager's webhooks listen on: without one it would be every address of the machine.
 const loopback = "127.0.0.1"
 
+// pipeImage is the image in the pods of Pipe tasks. The nodes pull none.
+const pipeImage = "kudo-manager:dev"
+
 // initLimit is how long 'kubectl kudo init' may take.
 const initLimit = 2 * time.Minute
 
@@ -47,6 +50,7 @@ func (p *Plane) managerArgs() []string {
 		"--metrics-bind-address", p.address(managerMetrics),
 		"--health-probe-bind-address", p.address(Manager),
 		"--namespace", kudoNamespace,
+		"--pipe-image", pipeImage, "--allow-unpinned-pipe-image",
 	}, p.Settings.ManagerArgs...)
 }
 
