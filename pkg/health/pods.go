@@ -5,6 +5,9 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -84,7 +87,16 @@ type containerStatus struct {
 		Waiting struct {
 			Reason string `json:"reason"`
 		} `json:"waiting"`
+		Terminated *termination `json:"terminated"`
 	} `json:"state"`
+	LastState struct {
+		Terminated *termination `json:"terminated"`
+	} `json:"lastState"`
+}
+
+type termination struct {
+	ExitCode int    `json:"exitCode"`
+	Reason   string `json:"reason"`
 }
 
 // checkPod: Running and Ready, or Succeeded (which KUDO never took for healthy). The phase Failed is final, whatever
@@ -145,4 +157,38 @@ func (p *pod) isReplaced() bool {
 		return err != nil || version.Group != v1beta1.GroupVersion.Group || o.Kind != "Instance"
 	}
 	return false
+}
+
+// FailedContainer says which container of a Job's pods ended with which exit code, as in "container upload of pod x ended with exit
+// code 1"; empty if none has failed. The pod that was made last counts.
+func FailedContainer(pods []unstructured.Unstructured) string {
+	message, newest := "", metav1.Time{}
+	for i := range pods {
+		p := &pod{}
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(pods[i].Object, p) != nil {
+			continue
+		}
+		name, end := p.failed()
+		if made := pods[i].GetCreationTimestamp(); name != "" && (message == "" || newest.Before(&made)) {
+			message, newest = fmt.Sprintf("container %s of pod %s ended with exit code %d", name, pods[i].GetName(), end.ExitCode), made
+			if end.Reason != "" && end.Reason != "Error" {
+				message += " (" + end.Reason + ")"
+			}
+		}
+	}
+	return message
+}
+
+// failed returns the first container that ended with an error, and how.
+func (p *pod) failed() (name string, end termination) {
+	for _, list := range [][]containerStatus{p.Status.Init, p.Status.Containers} {
+		for _, c := range list {
+			for _, end := range []*termination{c.State.Terminated, c.LastState.Terminated} {
+				if end != nil && end.ExitCode != 0 {
+					return c.Name, *end
+				}
+			}
+		}
+	}
+	return "", termination{}
 }

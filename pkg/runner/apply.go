@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -95,7 +97,7 @@ func (r *Runner) apply(ctx context.Context, w *PreparedTask) (plans.Outcome, Eff
 		case health.Ready:
 			out.Ready++
 		case health.Failed:
-			return plans.Outcome{State: plans.Fatal, Message: fmt.Sprintf("%s: %s", change.ID, result.Message), Ready: out.Ready, Total: out.Total}, effects
+			return plans.Outcome{State: plans.Fatal, Message: fmt.Sprintf("%s: %s%s", change.ID, result.Message, r.failedContainer(ctx, change.Live)), Ready: out.Ready, Total: out.Total}, effects
 		default:
 			message := result.Message
 			if out.State == plans.Done {
@@ -116,6 +118,32 @@ func (r *Runner) apply(ctx context.Context, w *PreparedTask) (plans.Outcome, Eff
 	}
 	return out, effects
 }
+
+// failedContainer says which container made a Job fail, to be appended to its message; empty for other kinds, and if no pod
+// of the Job tells.
+func (r *Runner) failedContainer(ctx context.Context, live *unstructured.Unstructured) string {
+	if live.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: "batch", Kind: "Job"}) {
+		return ""
+	}
+	pod := &unstructured.Unstructured{}
+	pod.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Pod"})
+	pod.SetNamespace(live.GetNamespace())
+	resource, err := r.engine.Resource(pod)
+	if err != nil {
+		return ""
+	}
+	pods, err := resource.List(ctx, metav1.ListOptions{LabelSelector: batchv1.ControllerUidLabel + "=" + string(live.GetUID()), Limit: maxJobPods})
+	if err != nil {
+		return ""
+	}
+	if message := health.FailedContainer(pods.Items); message != "" {
+		return ": " + message
+	}
+	return ""
+}
+
+// maxJobPods is how many pods of a failed Job are looked at.
+const maxJobPods = 50
 
 func kindsOf(objs []*unstructured.Unstructured) []schema.GroupVersionKind {
 	seen := map[schema.GroupVersionKind]bool{}
