@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
 // FatalError cannot be cured by retrying.
@@ -37,15 +40,32 @@ func (e *NamespaceTerminatingError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *NamespaceTerminatingError) Unwrap() error { return e.Err }
 
-// CollisionError names an object that belongs to somebody else.
+// CollisionError names an object that belongs to another owner.
 type CollisionError struct {
 	ID    ID
 	Owner string
+	// Adoptable is set if the object is taken over where the Instance says so.
+	Adoptable bool
+}
+
+func newCollision(live *unstructured.Unstructured, owner string) *CollisionError {
+	return &CollisionError{ID: IDOf(live), Owner: owner, Adoptable: isAdoptable(live)}
+}
+
+// isAdoptable reports whether the annotation of an Instance lets it take an object over: one of a namespace that neither a controller
+// nor an install plan has.
+func isAdoptable(live *unstructured.Unstructured) bool {
+	held := slices.ContainsFunc(live.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return v1beta1.OwnedBy(owner, "Installation") })
+	return live.GetNamespace() != "" && !held && metav1.GetControllerOf(live) == nil
 }
 
 // Error implements error.
 func (e *CollisionError) Error() string {
-	return fmt.Sprintf("%s exists already and belongs to %s: it was not changed. Delete or rename one of the two, or adopt it by the annotation kudo.dev/adopt=true on the Instance (install --adopt)", e.ID, e.Owner)
+	text := fmt.Sprintf("%s exists already and belongs to %s: it was not changed. Delete or rename one of the two", e.ID, e.Owner)
+	if e.Adoptable {
+		text += ", or adopt it by the annotation kudo.dev/adopt=true on the Instance (install --adopt)"
+	}
+	return text
 }
 
 func isCollision(err error) bool {

@@ -87,7 +87,7 @@ func (e *Engine) write(ctx context.Context, resource dynamic.ResourceInterface, 
 	claim, owner := o.Claim(ctx, live)
 	switch claim {
 	case Foreign:
-		return nil, Failed, &CollisionError{ID: IDOf(live), Owner: owner}
+		return nil, Failed, newCollision(live, owner)
 	case OwnerGone:
 		return nil, Awaited, &WaitError{fmt.Errorf("%s belonged to %s, which is deleted: waiting for the garbage collector to delete the object", IDOf(live), owner)}
 	}

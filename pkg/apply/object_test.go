@@ -280,10 +280,39 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestIsAdoptable: D10, the advice to adopt an object is given only where it is taken.
+func TestIsAdoptable(t *testing.T) {
+	owner := func(version, kind string, controller bool) string {
+		return fmt.Sprintf("ownerReferences: [{apiVersion: %s, kind: %s, name: o, uid: u, controller: %t}]", version, kind, controller)
+	}
+	for _, tc := range []struct {
+		reason, metadata string
+		want             bool
+	}{
+		{"without an owner", "namespace: ns", true},
+		{"of an owner that does not control it", "namespace: ns, " + owner("v1", "ConfigMap", false), true},
+		{"of another Instance, such as the Secret of a Pipe whose name lacks a dash", "namespace: ns, " + owner("kudo.dev/v1beta1", "Instance", true), false},
+		{"of an install plan", "namespace: ns, " + owner("kudo.dev/v1beta1", "Installation", false), false},
+		{"of the cluster", "name: x", false},
+	} {
+		live := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte("{apiVersion: v1, kind: Secret, metadata: {"+tc.metadata+"}}"), &live.Object); err != nil {
+			t.Fatal(err)
+		}
+		if got := newCollision(live, "x").Adoptable; got != tc.want {
+			t.Errorf("%s: adoptable is %t", tc.reason, got)
+		}
+	}
+}
+
 // TestErrors: fatal is a type, also when wrapped; a collision says whose the object is and what to do.
 func TestErrors(t *testing.T) {
 	collision := &CollisionError{ID: ID{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}}, Owner: "Instance a/b"}
 	collision.ID.Namespace, collision.ID.Name = "ns", "x"
+	if want := "ConfigMap ns/x exists already and belongs to Instance a/b: it was not changed. Delete or rename one of the two"; collision.Error() != want {
+		t.Errorf("a collision with what is not given away says %q", collision)
+	}
+	collision.Adoptable = true
 	want := "ConfigMap ns/x exists already and belongs to Instance a/b: it was not changed. Delete or rename one of the two, or adopt it by the annotation kudo.dev/adopt=true on the Instance (install --adopt)"
 	if collision.Error() != want {
 		t.Errorf("a collision says %q", collision)

@@ -99,7 +99,7 @@ func (e *Engine) check(ctx context.Context, obj, live *unstructured.Unstructured
 	if !is {
 		return nil
 	}
-	c = c.fail(ctx, e, obj, &CollisionError{ID: IDOf(obj), Owner: owner})
+	c = c.fail(ctx, e, obj, newCollision(live, owner))
 	return &c
 }
 
