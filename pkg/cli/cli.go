@@ -46,5 +46,6 @@ Exit codes: 0 done, 1 error, 2 wrong usage, 3 the plan that was waited for faile
 	root.AddCommand(packages.New(env), repos.New(env), repos.NewSearch(env), crdcache.New(env), explore.New(env))
 	root.AddCommand(admin.NewInit(env), admin.NewToken(env), instances.NewInstall(env), instances.NewUpdate(env), instances.NewUpgrade(env), instances.NewRollback(env), instances.NewUninstall(env), instances.NewUninstallVersion(env),
 		instances.NewGet(env), instances.NewPlan(env), instances.NewAccount(env), admin.NewDiagnostics(env), suites.New(env), admin.NewVersion(env))
+	root.SetGlobalNormalizationFunc(command.NormalizeFlag)
 	return root
 }

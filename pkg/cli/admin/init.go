@@ -23,8 +23,6 @@ type initOptions struct {
 	dryRun      bool
 	output      string
 	wait        bool
-	waitTimeout command.Seconds
-	waitSet     bool
 	kubeconfig  string
 	token       command.Seconds
 	tag         string
@@ -40,7 +38,8 @@ type initOptions struct {
 	settings settingFlags
 
 	rotate, dropOld bool
-	// waitTime is how long an upgrade waits for plans that the new version would not go on with.
+	// waitTime is how long to wait until kudo is ready or gone, and how long an upgrade waits for plans that the new version
+	// would not go on with.
 	waitTime    command.Seconds
 	waitTimeSet bool
 	// metricsSet is set if --insecure-metrics was given: otherwise an upgrade keeps what there is.
@@ -49,7 +48,7 @@ type initOptions struct {
 
 // NewInit returns the command init.
 func NewInit(env *command.Env) *cobra.Command {
-	o := &initOptions{env: env, waitTimeout: command.DefaultWait, waitTime: command.DefaultWait, token: command.Seconds(kudoinit.DefaultTokenDuration)}
+	o := &initOptions{env: env, waitTime: command.DefaultWait, token: command.Seconds(kudoinit.DefaultTokenDuration)}
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Install kudo on a cluster: CRDs, rights, webhooks and the manager",
@@ -66,7 +65,7 @@ func NewInit(env *command.Env) *cobra.Command {
                                                   kubeconfig that has the rights of its ServiceAccount`,
 		Args: command.ExactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.waitSet, o.waitTimeSet = cmd.Flags().Changed("wait-timeout"), cmd.Flags().Changed("wait-time")
+			o.waitTimeSet = cmd.Flags().Changed("wait-time")
 			o.metricsSet = cmd.Flags().Changed("insecure-metrics")
 			o.settings.given = cmd.Flags().Changed
 			return o.run(cmd.Context())
@@ -82,7 +81,7 @@ func (o *initOptions) add(f *pflag.FlagSet) {
 	f.BoolVar(&o.dryRun, "dry-run", false, "print what would be installed or removed, and change nothing")
 	f.StringVarP(&o.output, "output", "o", "", "format of --dry-run and --verify: yaml or json")
 	f.BoolVarP(&o.wait, "wait", "w", false, "wait until kudo is ready")
-	f.Var(&o.waitTimeout, "wait-timeout", "how long to wait at most: seconds, or a duration such as 5m")
+	f.Var(&o.waitTime, "wait-time", "how long to wait at most with --wait and --remove, and with --upgrade for plans that the new version would not go on with, for which 0s does not wait: seconds, or a duration such as 5m")
 	f.StringVarP(&o.Image, "kudo-image", "i", "", "image of the manager")
 	f.StringVar(&o.PullPolicy, "kudo-image-pull-policy", "", "when to pull the image: Always, Never or IfNotPresent")
 	f.BoolVar(&o.InsecureMetrics, "insecure-metrics", false, "serve the manager's metrics by plain HTTP to every client (default HTTPS, for clients that may get /metrics)")
@@ -104,7 +103,6 @@ func (o *initOptions) add(f *pflag.FlagSet) {
 	f.BoolVar(&o.crds, "remove-crds", false, "with --remove: remove the CRDs too, and so all Operators, OperatorVersions and Instances")
 	f.BoolVar(&o.rotate, "rotate-history-key", false, "make a new key for the records of runs; the old ones go on opening what they have sealed")
 	f.BoolVar(&o.dropOld, "drop-old", false, "with --rotate-history-key, for a key that has leaked: drop the old ones; plans that run fail, and are to be retried")
-	f.Var(&o.waitTime, "wait-time", "with --upgrade: how long to wait at most for plans that the new version would not go on with")
 	f.StringVar(&o.instances, "instances", "", "with --remove, while there are Instances: uninstall (all of them) or keep (what they hold)")
 }
 
@@ -116,8 +114,8 @@ func (o *initOptions) validate() error {
 		return command.UsageError("--output goes with --dry-run and --verify")
 	case o.wait && o.dryRun:
 		return command.UsageError("--wait and --dry-run exclude each other")
-	case o.waitSet && !o.wait && !o.remove:
-		return command.UsageError("--wait-timeout goes with --wait")
+	case o.waitTimeSet && !o.wait && !o.remove && !o.upgrade:
+		return command.UsageError("--wait-time goes with --wait, --remove and --upgrade")
 	case o.WebhookURL != "" && !o.External, o.kubeconfig != "" && !o.External:
 		return command.UsageError("--webhook-url and --manager-kubeconfig go with --external-manager")
 	case kudoinit.CheckTokenDuration(time.Duration(o.token)) != nil:
@@ -153,6 +151,15 @@ func (o *initOptions) validate() error {
 	return o.validateModes()
 }
 
+// readyTime is how long to wait at most until kudo is ready or gone. An upgrade that does not wait for plans waits for that as long
+// as without --wait-time.
+func (o *initOptions) readyTime() time.Duration {
+	if o.upgrade && o.waitTime == 0 {
+		return time.Duration(command.DefaultWait)
+	}
+	return time.Duration(o.waitTime)
+}
+
 // validateModes refuses flags of one thing to do together with another one.
 func (o *initOptions) validateModes() error {
 	modes := 0
@@ -172,8 +179,6 @@ func (o *initOptions) validateModes() error {
 		return command.UsageError("--dry-run goes without --verify, --rotate-history-key and --client-only, which install nothing")
 	case o.dropOld && !o.rotate:
 		return command.UsageError("--drop-old goes with --rotate-history-key")
-	case o.waitTimeSet && !o.upgrade:
-		return command.UsageError("--wait-time goes with --upgrade")
 	case o.upgrade && o.CRDsOnly:
 		return command.UsageError("--upgrade and --crd-only exclude each other")
 	case !o.remove && (o.crds || o.instances != ""):
@@ -319,7 +324,7 @@ func (o *initOptions) installAll(ctx context.Context, c client.Client, config *r
 		}
 	}
 	if o.wait {
-		ctx, cancel := context.WithTimeout(ctx, time.Duration(o.waitTimeout))
+		ctx, cancel := context.WithTimeout(ctx, o.readyTime())
 		defer cancel()
 		err := kudoinit.Wait(ctx, c, objs, func(message string) { o.env.Progressf("waiting: %s", message) })
 		if err == nil && !o.CRDsOnly {

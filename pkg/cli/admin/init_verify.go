@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
@@ -68,7 +67,7 @@ func (o *initOptions) removeInstall(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(o.waitTimeout))
+	ctx, cancel := context.WithTimeout(ctx, o.readyTime())
 	defer cancel()
 	r := &kudoinit.Remover{
 		Client: c, Scanner: &kudoinit.Scanner{Discovery: disco, Metadata: meta}, CRDs: o.crds, Instances: kudoinit.InstancePolicy(o.instances), DryRun: o.dryRun,

@@ -52,6 +52,14 @@ func (w *WaitFlags) Add(flags *pflag.FlagSet, what string) {
 	flags.Var(&w.Time, "wait-time", "how long to wait at most: seconds, or a duration such as 5m")
 }
 
+// NormalizeFlag lets every command that has the flag --wait-time take it as --wait-timeout, too, which is KUDO's name for that of init.
+func NormalizeFlag(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	if name == "wait-timeout" {
+		name = "wait-time"
+	}
+	return pflag.NormalizedName(name)
+}
+
 // ParameterFlags are the flags that set parameters.
 type ParameterFlags struct {
 	values []string

@@ -46,6 +46,21 @@ func TestSeconds(t *testing.T) {
 	}
 }
 
+// TestWaitTimeout: D11, the two names are one flag, of which the last one counts.
+func TestWaitTimeout(t *testing.T) {
+	for want, args := range map[time.Duration][]string{
+		time.Minute: {"--wait-timeout=1m"}, time.Hour: {"--wait-timeout=1m", "--wait-time=1h"}, time.Second: {"--wait-time=1h", "--wait-timeout", "1"},
+	} {
+		var w WaitFlags
+		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+		w.Add(flags, "it is done")
+		flags.SetNormalizeFunc(NormalizeFlag)
+		if err := flags.Parse(args); err != nil || time.Duration(w.Time) != want || !flags.Changed("wait-timeout") {
+			t.Errorf("%v: %s, want %s (%v)", args, time.Duration(w.Time), want, err)
+		}
+	}
+}
+
 // TestParameters: -p wins over files, and later files over earlier ones.
 func TestParameters(t *testing.T) {
 	dir := t.TempDir()
