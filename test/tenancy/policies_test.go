@@ -27,9 +27,12 @@ type attempt struct {
 // scene is what an attack finds: a namespace with an Instance that has run, and another one with a version of its own.
 type scene struct{ ns, other string }
 
-func newScene(t *testing.T) scene {
+func newScene(t *testing.T, mode string) scene {
 	t.Helper()
 	s := scene{suite.NewNamespace(t), suite.NewNamespace(t)}
+	if mode != labeled { // the Instances run as accounts of the namespace before it gets the label
+		inMode(t, mode, s.ns)
+	}
 	personas(t, s.ns)
 	for _, ns := range []string{s.ns, s.other} {
 		ov := gen.Version(ns, "quiet-1", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))
@@ -41,9 +44,7 @@ func newScene(t *testing.T) scene {
 	env.Must(t, suite.Create(ctx, given))
 	_, err := suite.Await(ctx, s.ns, "given", env.DefaultTimeout, env.PlanEnded(v1beta1.DeployPlan, 1))
 	env.Must(t, err)
-	named := s.instance("named")
-	named.Spec.ServiceAccountName = "kudo"
-	env.Must(t, suite.Create(ctx, named))
+	env.Must(t, suite.Create(ctx, s.instance("named")))
 	tenants.allow(s.ns, "kudo", installer) // the install plan
 	held := gen.Version(s.ns, "held-1", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("install", "cm"), gen.InstallPlan("install"))
 	env.Must(t, suite.Create(ctx, held))
@@ -58,13 +59,16 @@ func newScene(t *testing.T) scene {
 	env.Must(t, suite.Create(ctx, s.instance("quiet")))
 	_, err = suite.Await(ctx, s.ns, "quiet", env.DefaultTimeout, env.PlanEnded(v1beta1.DeployPlan, 1))
 	env.Must(t, err)
+	if mode == labeled {
+		inMode(t, mode, s.ns)
+	}
 	return s
 }
 
-// instance returns an Instance of the namespace's own version.
+// instance returns an Instance of the namespace's own version, with the account that ann may use.
 func (s scene) instance(name string) *v1beta1.Instance {
 	i := &v1beta1.Instance{ObjectMeta: gen.Meta(s.ns, name)}
-	i.Spec.OperatorVersion.Name = "quiet-1"
+	i.Spec.OperatorVersion.Name, i.Spec.ServiceAccountName = "quiet-1", "kudo"
 	return i
 }
 
@@ -98,6 +102,8 @@ func (s scene) attempts() []attempt {
 	account := "the plans of this Instance run as ServiceAccount " + s.ns + "/%s: ann needs the verb \"use\" on serviceaccounts \"%[1]s\" in namespace " + s.ns
 	deployer, adopts, sources, foreign, elsewhere := s.instance("a"), s.instance("a"), s.instance("a"), s.instance("a"), s.instance("a")
 	deployer.Spec.ServiceAccountName = "deployer"
+	nameless := s.instance("a")
+	nameless.Spec.ServiceAccountName = ""
 	adopts.Annotations = map[string]string{v1beta1.AdoptAnnotation: "true"}
 	sources.Spec.ParametersFrom = []v1beta1.ParametersSource{{Kind: "Secret", Name: "s1"}, {Kind: "Secret", Name: "s2"}}
 	foreign.Spec.OperatorVersion.Namespace = s.other
@@ -133,6 +139,7 @@ func (s scene) attempts() []attempt {
 		{"T13", "the end of a record", nadia, func(_ *testing.T, c client.Client) error { return c.Delete(ctx, s.record()) }, fmt.Sprintf(history, "quiet-1")},
 		{"T13", "a record of her own", nadia, makes(forged), fmt.Sprintf(history, "forged-1")},
 		{"T8", "an account that was not given to her", ann, makes(deployer), fmt.Sprintf(account, "deployer")},
+		{"T8 by default", "the default account, which was not given to her", ann, makes(nameless), fmt.Sprintf(account, tenant)},
 		{"T8", "the same later", ann, changes(s.instance("quiet"), `{"spec":{"serviceAccountName":"deployer"}}`), fmt.Sprintf(account, "deployer")},
 		{"T9", "Secrets that she may not read", ann, makes(sources), "spec.parametersFrom names s1 and s2: ann must be allowed to get each Secret and ConfigMap it names in namespace " + s.ns},
 		{"T9", "the same later", ann, changes(s.instance("quiet"), `{"spec":{"parametersFrom":[{"kind":"ConfigMap","name":"c1"}]}}`), "spec.parametersFrom names c1: ann must be allowed to get"},
@@ -185,7 +192,7 @@ func (s scene) state(t *testing.T) string {
 // TestBoundRole is T12: a RoleBinding to the manager's own role gives nobody the verb own-status, which is asked for the
 // whole cluster.
 func TestBoundRole(t *testing.T) {
-	s := newScene(t)
+	s := newScene(t, strict)
 	bind(t, s.ns, nadia, "ClusterRole", "kudo-manager")
 	env.Eventually(t, "nadia may patch the status", func() string {
 		if err := s.status(t, as(t, nadia)); err == nil || !strings.Contains(err.Error(), "own-status") {

@@ -126,8 +126,11 @@ func begun(t *testing.T, s *stage) {
 
 // boss says as whom the Instance boss of a namespace runs.
 func (s *stage) boss() string {
-	if s.mode == labeled || s.mode == whole {
+	switch s.mode {
+	case labeled, whole:
 		return installer
+	case everywhere:
+		return tenant
 	}
 	return "kudo"
 }
