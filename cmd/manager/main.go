@@ -29,7 +29,7 @@ func main() {
 	flag.IntVar(&o.WebhookPort, "webhook-port", 9443, "port of the admission webhooks; 0 turns them off")
 	flag.StringVar(&o.WebhookAddress, "webhook-bind-address", "", "IP address that the webhooks listen on; default all of them")
 	flag.StringVar(&o.WebhookCertDir, "webhook-cert-dir", "/tmp/cert", "folder that the webhooks' serving certificate is written to")
-	flag.BoolVar(&o.CertRotation, "webhook-cert-rotation", true, "make and renew the webhooks' certificate; false if somebody else, such as cert-manager, does")
+	flag.BoolVar(&o.CertRotation, "webhook-cert-rotation", true, "make and renew the webhooks' certificate; false if another program, such as cert-manager, does")
 	flag.BoolVar(&o.LeaderElection, "leader-elect", true, "let several managers run, of which one works")
 	flag.IntVar(&o.Workers, "workers", 12, "how many Instances are worked on at a time; those of one namespace have two thirds of them")
 	flag.StringVar(&o.PipeImage, "pipe-image", "", "image of the container that the files of Pipe tasks are read from, with its digest: this manager's own, or a copy of it, name@sha256:…; Pipe tasks fail without one")

@@ -43,8 +43,8 @@ type Variables struct {
 	Params map[string]any
 	// Pipes maps the key of a pipe to the name of the object that holds its file.
 	Pipes map[string]string
-	// Defaults are the values of the parameters that nobody gave. A value that is equal to its default is the word of
-	// the package's author, and needs no check. Without any, all values are checked.
+	// Defaults are the values of the parameters that are not set. A value that is equal to its default comes from the
+	// package's author, and needs no check. If Defaults is empty, all values are checked.
 	Defaults map[string]any
 	// Budget bounds what several renderings do together; without one, each is bounded by itself only.
 	Budget *Budget

@@ -198,7 +198,7 @@ func TestUpdate(t *testing.T) {
 		"UpgradeFixed":     {"1.5 update 3: an old one stays", right, next("FIXED: g, FROZEN: x"), "", "spec.parameters[FIXED]: the parameter is immutable", ""},
 		"UpgradeNoDeploy":  {"rule 8: deploy is not needed", right, "operatorVersion: {name: nodeploy}\nparameters: {NEEDED: v, FIXED: f}", "", "", "NEEDED are not defined"},
 		"Deleting":         {"rule 4: edits of spec while deleting, whatever the OperatorVersion", right, with("TEXT: w"), deleting, "the Instance is being deleted, so its spec cannot be changed", ""},
-		"DeletingGone":     {"rule 4: also when it is gone", right, "operatorVersion: {name: v9}", deleting, "the Instance is being deleted", ""},
+		"DeletingGone":     {"rule 4: also when the OperatorVersion does not exist", right, "operatorVersion: {name: v9}", deleting, "the Instance is being deleted", ""},
 		"DeletingClear":    {"rule 4: and clearing planExecution", right + "planExecution: {planName: backup, uid: u}", right, deleting, "the Instance is being deleted", ""},
 		"DeletingSame":     {"1.5: finalizers can be taken away", right, right, deleting, "", ""},
 	} {

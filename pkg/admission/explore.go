@@ -84,8 +84,8 @@ func CheckWebhookConfiguration(c *configv1alpha1.ResourceExploringWebhookConfigu
 
 // CheckConfig says what is wrong with a Config, by the rules of the layer that uses it: scripts that do not compile or do
 // not define their function, fields that cannot be read, and operations on a kind that it answers twice, or that one of
-// the others answers too. Others may hold the Config itself, which is passed over by its name. Warnings name globals that
-// nobody declares, and the like.
+// the others answers too. Others may hold the Config itself, which is passed over by its name. Warnings name globals
+// that the script does not declare, and the like.
 func CheckConfig(c *configv1alpha1.Config, others []configv1alpha1.Config) (warnings []string, err error) {
 	warnings, errs := config.Validate(c)
 	if len(warnings) > maxProblems {

@@ -96,7 +96,7 @@ const (
 	Ours Claim = iota
 	// Shared was made by another of us: what we share is written, and conflicts are named.
 	Shared
-	// OwnerGone belonged to an owner that is gone: it will be collected, and is awaited.
+	// OwnerGone belonged to an owner that was deleted: the garbage collector deletes the object, which is awaited.
 	OwnerGone
 	// Foreign is never written.
 	Foreign

@@ -25,8 +25,8 @@ type Removal struct {
 	Err     error
 }
 
-// Delete deletes those of the objects that are ours, with their dependents first, and says which are gone. Foreign
-// objects and unknown kinds are nothing to do (engine rule 11).
+// Delete deletes those of the objects that are ours, with their dependents first, and says which no longer exist.
+// Foreign objects and unknown kinds are nothing to do (engine rule 11).
 func (e *Engine) Delete(ctx context.Context, objs []*unstructured.Unstructured, o Options) []Removal {
 	out := make([]Removal, len(objs))
 	for i, obj := range objs {
@@ -77,8 +77,8 @@ func (e *Engine) deleteOne(ctx context.Context, obj *unstructured.Unstructured, 
 	return Removal{Waiting: waiting}
 }
 
-// propagation is foreground, so that an object is gone with all that it made; but not for Instances, whose cleanup plan
-// needs what they own.
+// propagation is foreground, so that what an object has made is deleted before it; but not for Instances, whose cleanup
+// plan needs what they own.
 func propagation(obj *unstructured.Unstructured) metav1.DeletionPropagation {
 	if obj.GroupVersionKind().GroupKind() == (schema.GroupKind{Group: v1beta1.GroupVersion.Group, Kind: "Instance"}) {
 		return metav1.DeletePropagationBackground
@@ -86,7 +86,7 @@ func propagation(obj *unstructured.Unstructured) metav1.DeletionPropagation {
 	return metav1.DeletePropagationForeground
 }
 
-// notRemoved says what an error means for a removal: a kind that is gone permanently has taken its objects along.
+// notRemoved says what an error means for a removal: a kind that no longer exists has taken its objects along.
 func (e *Engine) notRemoved(ctx context.Context, obj *unstructured.Unstructured, err error) Removal {
 	verdict := e.Classify(ctx, obj, err)
 	if apierrors.IsNotFound(err) && !IsObjectNotFound(err) && IsFatal(verdict) {

@@ -40,8 +40,9 @@ func (d *Drift) String() string {
 	return fmt.Sprintf("%s: %s changed by %s", d.ID, what, by)
 }
 
-// Digest is that of the fields that a manager owns of an object now: where it is not that of the inventory, somebody has
-// changed some. It is empty if the manager owns none, and known is false if the mirror does not show the kind yet.
+// Digest is that of the fields that a manager owns of an object now: where it is not that of the inventory, another
+// client has changed some. It is empty if the manager owns none, and known is false if the mirror does not show the
+// kind yet.
 func (m *Mirror) Digest(id ID, manager string) (digest string, known bool) {
 	m.mu.Lock()
 	w := m.kinds[id.GroupVersionKind]

@@ -61,12 +61,12 @@ func TestDrift(t *testing.T) {
 			  {"manager":"them","operation":"Update","fieldsV1":{"f:spec":{"f:image":{}}}},
 			  {"manager":"you","operation":"Update","fieldsV1":{"f:spec":{"f:ports":{"k:{\"port\":80}":{"f:name":{}}}}}}]`,
 			"Thing ns/x: .spec.image, .spec.ports[port=80].name were changed by them, you", nil},
-		"Removed": {"what was removed is nobody's: who wrote last is named",
+		"Removed": {"what was removed has no owner: who wrote last is named",
 			`[{"manager":"kudo/ns/i","operation":"Apply","fieldsV1":{"f:spec":{"f:replicas":{},"f:ports":{"k:{\"port\":80}":{".":{},"f:name":{}}}}}},
 			  {"manager":"old","operation":"Update","time":"2026-01-01T00:00:00Z","fieldsV1":{"f:spec":{"f:tags":{}}}},
 			  {"manager":"them","operation":"Update","time":"2026-01-02T00:00:00Z","fieldsV1":{"f:metadata":{"f:labels":{}}}}]`,
 			"Thing ns/x: fields of it were changed by them", nil},
-		"Nobody": {"or nobody can be named",
+		"NoName": {"or another client, if no other manager is known",
 			`[{"manager":"kudo/ns/i","operation":"Apply","fieldsV1":{"f:spec":{"f:replicas":{}}}}]`, "Thing ns/x: fields of it were changed by another client", nil},
 		"Retained": {"what is left to an autoscaler is no drift",
 			`[{"manager":"kudo/ns/i","operation":"Apply","fieldsV1":{"f:spec":{"f:image":{},"f:ports":{"k:{\"port\":80}":{".":{},"f:name":{}}}}}},
@@ -78,7 +78,7 @@ func TestDrift(t *testing.T) {
 			`[{"manager":"kudo/ns/i","operation":"Apply","fieldsV1":{"f:spec":{"f:ports":{"k:{\"port\":80}":{".":{},"f:name":{}}}}}},
 			  {"manager":"scaler","operation":"Update","subresource":"scale","fieldsV1":{"f:spec":{"f:replicas":{}}}},
 			  {"manager":"them","operation":"Update","fieldsV1":{"f:spec":{"f:image":{}}}}]`, "Thing ns/x: .spec.image was changed by them", keeping{}},
-		"Status": {"status is nobody's business",
+		"Status": {"a change of status is no drift",
 			`[` + kudoHad + `,{"manager":"them","operation":"Update","subresource":"status","fieldsV1":{"f:status":{"f:ready":{}}}}]`, "", nil},
 	} {
 		live := fielded(t, tc.now)

@@ -241,7 +241,7 @@ const largeData = 16 << 10
 // TrimmedAnnotation marks objects whose data the mirror has dropped.
 const TrimmedAnnotation = "kudo.dev/trimmed"
 
-// trim drops what nobody asks the mirror for.
+// trim drops what no caller reads from the mirror.
 func trim(obj *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(obj.Object, "metadata", "managedFields")
 	for _, field := range []string{"data", "binaryData"} {

@@ -111,7 +111,7 @@ func TestMirrorOrder(t *testing.T) {
 	}
 }
 
-// TestTrimmed: what nobody asks the mirror for is not kept, and marked where somebody might.
+// TestTrimmed: what no caller reads from the mirror is not kept; data that a caller may need is marked as left out.
 func TestTrimmed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string

@@ -167,9 +167,9 @@ func TestUnchanged(t *testing.T) {
 		"Intent":     {"an intent is no record", text, map[ID]Record{id: {}}, false},
 		"UID":        {"another object of the name", text, map[ID]Record{id: {"v", "h", "7", ""}}, false},
 		"Hash":       {"another template", text, map[ID]Record{id: {"u", "i", "7", ""}}, false},
-		"Edited":     {"somebody edited it", text, map[ID]Record{id: {"u", "h", "6", ""}}, false},
+		"Edited":     {"another client edited it", text, map[ID]Record{id: {"u", "h", "6", ""}}, false},
 		"Fields":     {"kudo owns the fields that it wrote", owned, map[ID]Record{id: {"u", "h", "g3", digest}}, true},
-		"Taken":      {"somebody has taken one, though the generation is the same", owned, map[ID]Record{id: {"u", "h", "g3", "77"}}, false},
+		"Taken":      {"another client has taken one, though the generation is the same", owned, map[ID]Record{id: {"u", "h", "g3", "77"}}, false},
 		"NotKnown":   {"who owns what is not known", generation, map[ID]Record{id: {"u", "h", "g3", "77"}}, true},
 		"Label":      {"our labels must stand", strings.Replace(text, "kudo}", "helm}", 1), map[ID]Record{id: {"u", "h", "7", ""}}, false},
 	} {

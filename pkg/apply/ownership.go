@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// ownership is a digest of the fields of an object that one field manager has applied. When somebody else changes or
+// ownership is a digest of the fields of an object that one field manager has applied. When another client changes or
 // removes one of them, the API server takes it out of the manager's set, so that the digest tells of every such change,
 // and of nothing else: neither of status, nor of defaults, nor of fields that others add.
 type ownership struct {

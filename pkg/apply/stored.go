@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// packedObject is how the mirror keeps an object: as JSON, which takes a fifth of the memory of an unpacked one. While somebody
-// uses the unpacked object, or the garbage collector has not come to it, it is used again.
+// packedObject is how the mirror keeps an object: as JSON, which takes a fifth of the memory of an unpacked one. While
+// any code uses the unpacked object, or the garbage collector has not freed it, it is used again.
 type packedObject struct {
 	// ObjectMeta has namespace, name, uid and resourceVersion, and nothing else.
 	metav1.ObjectMeta
@@ -18,7 +18,7 @@ type packedObject struct {
 	owners   []ownership
 }
 
-// pack packs an object, without what nobody asks the mirror for. It changes the object.
+// pack packs an object, without what no caller reads from the mirror. It changes the object.
 func pack(obj *unstructured.Unstructured) (*packedObject, error) {
 	owners := ownerships(obj)
 	trim(obj)

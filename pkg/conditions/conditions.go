@@ -15,8 +15,8 @@ import (
 // maxMessage bounds a condition's message, in bytes; the API allows 32 KiB.
 const maxMessage = 2048
 
-// Derive puts the conditions that hold now into the status (engine rule 19). unready lists what is not as it should be at
-// rest; it is not asked for while a plan runs.
+// Derive puts the conditions that hold now into the status (engine rule 19). unready lists what is not as it should be
+// while no plan runs; it is not asked for while one runs.
 //
 //	nothing ever ran                     Ready absent
 //	deploy, update, upgrade runs         Ready Unknown PlanInProgress     Reconciling True

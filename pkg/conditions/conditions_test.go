@@ -61,9 +61,9 @@ func TestDerive(t *testing.T) {
 		"Other":       {"1.3: other plans leave Ready", instance(runs{"backup": v1beta1.InProgress, "deploy": v1beta1.Complete}, nil, ready), []string{"ignored"}, []string{"Ready=True ResourcesReady", "Reconciling=True PlanInProgress: plan backup is running"}},
 		"Retry":       {"the failure before is over once a plan runs", instance(runs{"deploy": v1beta1.InProgress}, nil, stalled), nil, []string{"Ready=Unknown PlanInProgress: plan deploy is running", "Reconciling=True PlanInProgress: plan deploy is running"}},
 		"RunAndQueue": {"what waits is named, in order", instance(runs{"deploy": v1beta1.InProgress}, []string{"b", "a"}), nil, []string{"Ready=Unknown PlanInProgress: plan deploy is running", "Reconciling=True PlanInProgress: plan deploy is running, queued: b, a"}},
-		"Complete":    {"at rest exactly one condition", instance(runs{"deploy": v1beta1.Complete}, nil, reconciling, stalled), nil, []string{"Ready=True ResourcesReady"}},
-		"Unready":     {"at rest False with the reason", instance(runs{"deploy": v1beta1.Complete}, nil, ready), []string{"Deployment a: 0 of 1", "Pod b is missing"}, []string{"Ready=False ResourceNotReady: Deployment a: 0 of 1, Pod b is missing"}},
-		"Corrected":   {"a spec that was refused is forgotten at rest", instance(runs{"deploy": v1beta1.Complete}, nil, invalid), nil, []string{"Ready=True ResourcesReady"}},
+		"Complete":    {"idle: exactly one condition", instance(runs{"deploy": v1beta1.Complete}, nil, reconciling, stalled), nil, []string{"Ready=True ResourcesReady"}},
+		"Unready":     {"idle: False with the reason", instance(runs{"deploy": v1beta1.Complete}, nil, ready), []string{"Deployment a: 0 of 1", "Pod b is missing"}, []string{"Ready=False ResourceNotReady: Deployment a: 0 of 1, Pod b is missing"}},
+		"Corrected":   {"a spec that was refused is forgotten when the Instance is idle", instance(runs{"deploy": v1beta1.Complete}, nil, invalid), nil, []string{"Ready=True ResourcesReady"}},
 		"Between":     {"a queue without a running plan says what waits, not that the last one runs", instance(runs{"deploy": v1beta1.Complete}, []string{"backup", "x"}), nil, []string{"Ready=True ResourcesReady", "Reconciling=True PlanInProgress: queued: backup, x"}},
 		"Fatal":       {"the last run failed: not ready, and stalled", instance(runs{"deploy": v1beta1.FatalError}, nil, reconciling), []string{"ignored"}, []string{"Ready=False PlanInFatalError: plan deploy failed: m", "Stalled=True PlanInFatalError: plan deploy failed: m"}},
 		"FatalOther":  {"1.3: any plan's failure", instance(runs{"backup": v1beta1.FatalError}, nil, ready), nil, []string{"Ready=False PlanInFatalError: plan backup failed: m", "Stalled=True PlanInFatalError: plan backup failed: m"}},
@@ -102,7 +102,7 @@ func TestRefused(t *testing.T) {
 		want   []string
 	}{
 		"New":     {"rule 5: an Instance waits for its OperatorVersion with a condition", instance(nil, nil), []string{"Ready=False OperatorVersionNotFound: m"}},
-		"Rest":    {"rule 19: at rest one condition", instance(runs{"deploy": v1beta1.Complete}, nil, reconciling), []string{"Ready=False OperatorVersionNotFound: m"}},
+		"Rest":    {"rule 19: idle: one condition", instance(runs{"deploy": v1beta1.Complete}, nil, reconciling), []string{"Ready=False OperatorVersionNotFound: m"}},
 		"Running": {"what runs goes on", instance(runs{"deploy": v1beta1.InProgress}, nil, reconciling), []string{"Reconciling=True PlanInProgress", "Ready=False OperatorVersionNotFound: m"}},
 		"Queued":  {"what is queued still is", instance(runs{"deploy": v1beta1.Complete}, []string{"x"}, reconciling), []string{"Reconciling=True PlanInProgress", "Ready=False OperatorVersionNotFound: m"}},
 	} {

@@ -23,7 +23,7 @@ func TestKstatus(t *testing.T) {
 		"Running":  {"a plan that runs is progress", instance(runs{"deploy": v1beta1.InProgress}, nil), nil, 7, status.InProgressStatus},
 		"Queued":   {"a plan that waits too", instance(runs{"deploy": v1beta1.Complete}, []string{"backup"}), nil, 7, status.InProgressStatus},
 		"Unready":  {"so is an object that is not ready", instance(runs{"deploy": v1beta1.Complete}, nil), []string{"Deployment a: 0 of 1"}, 7, status.InProgressStatus},
-		"Complete": {"at rest it is current", instance(runs{"deploy": v1beta1.Complete}, nil), nil, 7, status.CurrentStatus},
+		"Complete": {"an idle Instance is current", instance(runs{"deploy": v1beta1.Complete}, nil), nil, 7, status.CurrentStatus},
 		"Failed":   {"a plan that failed is a failure", instance(runs{"deploy": v1beta1.FatalError}, nil), nil, 7, status.FailedStatus},
 		"Old":      {"a status of an older spec says nothing", instance(runs{"deploy": v1beta1.Complete}, nil), nil, 6, status.InProgressStatus},
 	} {

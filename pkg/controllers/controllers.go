@@ -64,8 +64,8 @@ type Options struct {
 	// PlainMetrics serves the metrics by http and to everybody, in place of https and to whom the API server allows to get
 	// the path /metrics.
 	PlainMetrics bool
-	// MetricsCertDir holds tls.crt and tls.key of the metrics; empty for a certificate that is made at each start and that
-	// nobody can verify.
+	// MetricsCertDir holds tls.crt and tls.key of the metrics; empty for a certificate that is made at each start and
+	// that no client can verify.
 	MetricsCertDir string
 	// WebhookPort to listen on; 0 turns the webhooks off.
 	WebhookPort int
@@ -73,7 +73,7 @@ type Options struct {
 	WebhookAddress string
 	// WebhookCertDir is where the serving certificate is written to.
 	WebhookCertDir string
-	// CertRotation makes and renews the webhooks' certificate; without it somebody else, such as cert-manager, does.
+	// CertRotation makes and renews the webhooks' certificate; without it another program, such as cert-manager, does.
 	CertRotation bool
 	// LeaderElection lets several managers run, of which one works.
 	LeaderElection bool

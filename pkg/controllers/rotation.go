@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// rotatorManager is the manager as cert-controller gets it. cert-controller writes the CA into every webhook configuration
-// whenever it looks, and asks nobody whether it is there: at each start, and again after each change.
+// rotatorManager is the manager as cert-controller gets it. cert-controller writes the CA into every webhook
+// configuration at each start and again after each change, also if the configuration holds it already.
 type rotatorManager struct{ manager.Manager }
 
 // GetClient implements cluster.Cluster.

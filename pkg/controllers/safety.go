@@ -42,7 +42,7 @@ func (c *crdComparer) CheckUpdate(ctx context.Context, live, wanted *unstructure
 	}
 	findings, err := crdcompat.Validate(ctx, old, next, c)
 	if err != nil {
-		return fmt.Errorf("cannot tell whether the objects of CustomResourceDefinition %s would stay valid: %w", live.GetName(), err)
+		return fmt.Errorf("check whether the objects of CustomResourceDefinition %s would stay valid: %w", live.GetName(), err)
 	}
 	if !findings.Safe() {
 		return fmt.Errorf("the change is not safe: %s", strings.TrimSpace(findings.String()))

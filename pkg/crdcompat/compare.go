@@ -88,7 +88,7 @@ func (c *comparer) identity(old, new *apiextensionsv1.CustomResourceDefinition) 
 		c.decide(false, "spec.scope", RuleScope, "scope", old.Spec.Scope, new.Spec.Scope)
 	}
 	for _, name := range missing(a.ShortNames, b.ShortNames) {
-		c.breach("spec.names.shortNames", RuleNames, "the short name %s was there and is gone", show(name))
+		c.breach("spec.names.shortNames", RuleNames, "the short name %s was removed", show(name))
 	}
 }
 

@@ -88,7 +88,7 @@ func (c *comparer) properties(path string, old, new *props) {
 			c.schema(at, &was, &is)
 			continue
 		}
-		c.breach(at, RuleFieldRemoved, "the field was there (type %s) and is gone", show(was.Type))
+		c.breach(at, RuleFieldRemoved, "the field of type %s was removed", show(was.Type))
 	}
 	for _, name := range slices.Sorted(maps.Keys(new.Properties)) {
 		if _, ok := old.Properties[name]; ok {

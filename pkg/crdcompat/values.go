@@ -142,7 +142,7 @@ func (c *comparer) rules(path string, old, new *props) {
 		c.breach(path, RuleValidation, "the validation rule %s was absent (rules: %s) and is there", show(rule), show(a))
 	}
 	for _, rule := range missing(a, b) {
-		c.allow(path, "the validation rule %s is gone", show(rule))
+		c.allow(path, "the validation rule %s was removed", show(rule))
 	}
 }
 

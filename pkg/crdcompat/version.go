@@ -16,11 +16,11 @@ func (c *comparer) version(old, new *apiextensionsv1.CustomResourceDefinition, w
 	if is == nil {
 		switch {
 		case stored:
-			c.breach("", RuleStoredVersion, "the version was there and is gone; objects may be stored in it (status.storedVersions: %s)", show(old.Status.StoredVersions))
+			c.breach("", RuleStoredVersion, "the version was removed; objects may be stored in it (status.storedVersions: %s)", show(old.Status.StoredVersions))
 		case was.Served:
-			c.breach("", RuleServedVersion, "the version was served and is gone")
+			c.breach("", RuleServedVersion, "the version was served and was removed")
 		default:
-			c.allow("", "the version, neither served nor stored, is gone")
+			c.allow("", "the version, neither served nor stored, was removed")
 		}
 		return
 	}

@@ -46,7 +46,7 @@ const (
 	reachPublic reach = iota
 	// reachInside addresses may be dialed for hosts that the administrator has named.
 	reachInside
-	// reachNever addresses are dialed for nobody.
+	// reachNever addresses are never dialed.
 	reachNever
 )
 

@@ -133,7 +133,7 @@ func (c *Cache) lock(ctx context.Context, key string) (unlock func(), err error)
 	return func() { _ = file.Close() }, nil
 }
 
-// tryLock locks a key if nobody else has, for fetching or for evicting.
+// tryLock locks a key if it is not locked yet, for fetching or for evicting.
 func (c *Cache) tryLock(prefix, key string) (unlock func(), ok bool) {
 	file := flock.New(c.path(prefix+key), flock.SetPermissions(0o644))
 	if locked, err := file.TryLock(); err != nil || !locked {
@@ -142,7 +142,7 @@ func (c *Cache) tryLock(prefix, key string) (unlock func(), ok bool) {
 	return func() { _ = file.Close() }, true
 }
 
-// use keeps an entry from being evicted. On a read-only disk nobody can evict, and no lock is needed.
+// use keeps an entry from being evicted. On a read-only disk no process can evict, and no lock is needed.
 func (c *Cache) use(key string) (done func()) {
 	file := flock.New(c.path(usePrefix+key), flock.SetPermissions(0o644))
 	if err := file.RLock(); err != nil {
@@ -169,7 +169,7 @@ func (c *Cache) removeLeftovers() error {
 	return nil
 }
 
-// locked does something with a key if nobody else works on it.
+// locked calls do if the key is not locked yet.
 func (c *Cache) locked(key string, do func()) {
 	unlock, ok := c.tryLock(lockPrefix, key)
 	if !ok {

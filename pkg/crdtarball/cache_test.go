@@ -207,7 +207,7 @@ func TestCancel(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(10 * time.Second):
-		t.Error("a fetch that nobody waits for goes on")
+		t.Error("a fetch without a waiting caller goes on")
 	}
 }
 
@@ -299,7 +299,7 @@ func TestPolicies(t *testing.T) {
 	source := fromURL(t, s.URL+"/x?token=secret")
 	e := refuse(t, c, source, v1beta1.DownloadNever, ReasonNotCached, "crdDownloadPolicy is Never")
 	if s.requests.Load() != 0 || strings.Contains(e.Error(), "secret") {
-		t.Errorf("Never asks nobody: %d requests; %v", s.requests.Load(), e)
+		t.Errorf("with Never, %d requests were sent, or the error shows a secret: %v", s.requests.Load(), e)
 	}
 	resolve(t, c, source, v1beta1.DownloadAlways)
 	if got := resolve(t, c, source, v1beta1.DownloadAlways); got.Fetched || s.requests.Load() != 2 || got.Stale != nil {

@@ -22,7 +22,7 @@ func TestDamage(t *testing.T) {
 	}{
 		"File": {"a file that changed", func(_, c string) error { return os.WriteFile(filepath.Join(c, "files/LICENSE"), []byte("paid"), 0o600) }},
 		"Cut":  {"a tarball that is shorter", func(_, c string) error { return os.Truncate(filepath.Join(c, tarballName), 10) }},
-		"Gone": {"a file that is gone", func(_, c string) error { return os.Remove(filepath.Join(c, "files/LICENSE")) }},
+		"Gone": {"a file that was removed", func(_, c string) error { return os.Remove(filepath.Join(c, "files/LICENSE")) }},
 		"More": {"a file too many", func(_, c string) error {
 			return os.WriteFile(filepath.Join(c, "files/x.yaml"), []byte(crd("x.y")), 0o600)
 		}},

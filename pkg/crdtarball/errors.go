@@ -43,7 +43,7 @@ const (
 	ReasonNotCached Reason = "NotCached"
 	// ReasonDisk is a cache folder that cannot be written or read.
 	ReasonDisk Reason = "Disk"
-	// ReasonCanceled is a fetch that nobody waits for any more.
+	// ReasonCanceled is a fetch for which no caller waits any more.
 	ReasonCanceled Reason = "Canceled"
 )
 

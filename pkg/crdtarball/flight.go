@@ -23,8 +23,8 @@ type flight struct {
 	listeners []func(Progress)
 }
 
-// do starts a fetch or joins the one that runs. It returns early when the context ends; the fetch is cancelled once
-// nobody waits for it.
+// do starts a fetch or joins the one that runs. It returns early when the context ends; the fetch is cancelled once no
+// caller waits for it.
 func (f *flights) do(ctx context.Context, key string, listen func(Progress), fetch func(context.Context, func(Progress)) (*Resolved, error)) (*Resolved, error) {
 	one := f.join(ctx, key, listen, fetch)
 	select {

@@ -195,13 +195,13 @@ func TestWrongCA(t *testing.T) {
 	for name, ca := range map[string][]byte{"another": []byte(certificate), "system": nil} {
 		source := newTestSource(t, v1beta1.HTTPSource{URL: own.URL + "/x", CABundle: ca}, anyHost(nil))
 		if e := refuse(t, openCache(t, t.TempDir()), source, "", ReasonCertificate, "certificate is not trusted"); e.Temporary {
-			t.Errorf("%s: %v is for good", name, e)
+			t.Errorf("%s: %v is temporary, want final", name, e)
 		}
 	}
 	refuse(t, openCache(t, t.TempDir()), newTestSource(t, v1beta1.HTTPSource{URL: own.URL, CABundle: []byte("x")}, anyHost(nil)), "", ReasonSpec, "caBundle")
 }
 
-// TestProxy goes through a proxy that wants a password, which nobody else sees, for http and (by CONNECT) for https.
+// TestProxy goes through a proxy that wants a password, which no other host sees, for http and (by CONNECT) for https.
 func TestProxy(t *testing.T) {
 	data := tarball(t, "a.example.org")
 	secure, atSecure := redirecting(t, true, data, nil)
@@ -327,7 +327,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// stepUntil lets the clock go on while somebody waits for it.
+// stepUntil lets the clock go on while a timer waits for it.
 func stepUntil(t *testing.T, fake *testclock.FakeClock, done <-chan error) error {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {

@@ -19,7 +19,7 @@ func TestLinkLocalBehindName(t *testing.T) {
 	access.Resolver = nameServer(t, [4]byte{169, 254, 169, 254})
 	source := newTestSource(t, v1beta1.HTTPSource{URL: "http://harmless.example.org/x"}, access)
 	if e := refuse(t, openCache(t, t.TempDir()), source, "", ReasonRefused, "169.254.169.254 is refused"); e.Temporary {
-		t.Errorf("%v is for good", e)
+		t.Errorf("%v is temporary, want final", e)
 	}
 }
 
@@ -73,7 +73,7 @@ func TestHosts(t *testing.T) {
 	s := serve(t, map[string][]byte{"/x": tarball(t, "a.b")})
 	refuse(t, openCache(t, t.TempDir()), newTestSource(t, v1beta1.HTTPSource{URL: s.URL + "/x"}, Access{}), "", ReasonRefused, "not among the allowed hosts")
 	if s.requests.Load() != 0 {
-		t.Error("without allowed hosts nobody is asked")
+		t.Error("a request was sent without allowed hosts")
 	}
 }
 

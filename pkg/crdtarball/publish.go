@@ -79,7 +79,7 @@ func (c *Cache) stage(temporary, identity string, want wanted, fill func(Target)
 	suffix := filepath.Base(temporary)[strings.LastIndex(filepath.Base(temporary), "-")+1:]
 	m := meta{Version: metaVersion, URL: Display(identity), Content: contentPrefix + suffix}
 	content := filepath.Join(temporary, m.Content)
-	// os.MkdirTemp makes folders that nobody else can read, and the temporary becomes the entry.
+	// os.MkdirTemp makes folders that no other user can read, and the temporary becomes the entry.
 	if err := errors.Join(os.Chmod(temporary, 0o755), os.MkdirAll(filepath.Join(content, filesName), 0o755)); err != nil {
 		return m, classifyDisk("writing into the cache folder", err)
 	}

@@ -117,7 +117,7 @@ func TestTokenRealms(t *testing.T) {
 		hosts  Hosts
 		want   string
 	}{
-		{"nobody has listed it", nil, Hosts{Any: true}, "realm " + f.host() + " is not a host of " + own + ": it would get the credentials of the registry; if it issues its tokens, list it in oci-token-realms"},
+		{"it is not listed", nil, Hosts{Any: true}, "realm " + f.host() + " is not a host of " + own + ": it would get the credentials of the registry; if it issues its tokens, list it in oci-token-realms"},
 		{"another one is listed", []string{"evil.example"}, Hosts{Any: true}, "is not a host of"},
 		{"the same host of another port is listed", []string{"127.0.0.1:1"}, Hosts{Any: true}, "is not a host of"},
 		{"to be an allowed host is not enough", nil, Hosts{Names: []string{"127.0.0.1"}}, "is not a host of"},

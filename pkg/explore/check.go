@@ -16,7 +16,7 @@ import (
 //	Packing            anything but the identity
 //	Retaining          anything but the identity; only paths that the desired or the observed object has
 //	ReplicaRevising    anything but identity and status
-//	StatusAggregating  status (and metadata.generation, which nobody reads)
+//	StatusAggregating  status (and metadata.generation, which kudo does not read)
 func Check(r Request, a *Answer) error {
 	switch r.Operation {
 	case Replica:

@@ -1,5 +1,5 @@
 // Package explore asks the layers of an interpreter about objects of kinds that kudo does not know: is it healthy, what does it
-// depend on, which of its fields belong to somebody else.
+// depend on, which of its fields belong to other clients.
 package explore
 
 import (

@@ -40,9 +40,9 @@ func TestChain(t *testing.T) {
 	}{
 		"First":   {"the first answer wins", explore.NewChain(yes(explore.User), yes(explore.Webhook), nil, nil), explore.User, ""},
 		"Next":    {"no opinion asks the next", explore.NewChain(no(explore.User), no(explore.Webhook), no(explore.Library), yes(explore.Native)), explore.Native, ""},
-		"None":    {"nobody has one", explore.NewChain(no(explore.User), nil, nil, no(explore.Native)), "", ""},
-		"Empty":   {"nobody is there", explore.NewChain(nil, nil, nil, nil), "", ""},
-		"Unknown": {"who cannot tell ends the search", explore.NewChain(no(explore.User), broken, nil, yes(explore.Native)), "", "ExploreHealthy of X a is unknown: webhook: timed out"},
+		"None":    {"no layer has one", explore.NewChain(no(explore.User), nil, nil, no(explore.Native)), "", ""},
+		"Empty":   {"there are no layers", explore.NewChain(nil, nil, nil, nil), "", ""},
+		"Unknown": {"a layer that fails ends the search", explore.NewChain(no(explore.User), broken, nil, yes(explore.Native)), "", "ExploreHealthy of X a is unknown: webhook: timed out"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := explore.Request{Operation: explore.Healthy, Object: exploretest.Object(t, `{"apiVersion":"v1","kind":"X","metadata":{"name":"a"}}`)}

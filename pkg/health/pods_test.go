@@ -21,7 +21,7 @@ func TestJob(t *testing.T) {
 		{reason: "work queue: a success is not the end", object: "spec: {parallelism: 2}\nstatus: {succeeded: 1, failed: 2}", state: Progressing,
 			want: "waits for the Job to be complete: 1 succeeded, 2 failed"},
 		{reason: "work queue: complete", object: "spec: {parallelism: 2}\nstatus: {succeeded: 2, conditions: [{type: Complete, status: 'True'}]}", state: Ready},
-		{reason: "failed for good", object: "status: {failed: 7, conditions: [{type: Failed, status: 'True', reason: BackoffLimitExceeded, message: Job has reached the specified backoff limit}]}",
+		{reason: "failed, with no pods left to start", object: "status: {failed: 7, conditions: [{type: Failed, status: 'True', reason: BackoffLimitExceeded, message: Job has reached the specified backoff limit}]}",
 			state: Failed, want: "BackoffLimitExceeded: Job has reached the specified backoff limit"},
 		{reason: "Failed without words", object: "status: {conditions: [{type: Failed, status: 'True'}]}", state: Failed, want: "Failed"},
 		{reason: "Failed false is not failed", object: "status: {conditions: [{type: Failed, status: 'False'}]}", state: Progressing, want: "0 of 1 completions"},

@@ -1,5 +1,5 @@
-// Package keyring seals what kudo keeps outside of its own namespace, and makes digests of secret values that nobody can
-// try guesses on without the key.
+// Package keyring seals what kudo keeps outside of its own namespace, and makes digests of secret values: without the
+// key, no reader of a digest can test guesses of the value.
 package keyring
 
 import (

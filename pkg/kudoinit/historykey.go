@@ -127,7 +127,7 @@ func (k *HistoryKey) replace(ctx context.Context) (string, error) {
 	return string(data["current"]), k.create(ctx, data)
 }
 
-// update writes the Secret, if nobody else has meanwhile.
+// update writes the Secret, if no other client has written it meanwhile.
 func (k *HistoryKey) update(ctx context.Context, secret *corev1.Secret, data map[string][]byte) error {
 	secret.Data = data
 	if err := k.Client.Update(ctx, secret, client.FieldOwner(manager)); err != nil {

@@ -36,7 +36,7 @@ const page = 500
 func (s *Scanner) scan(ctx context.Context, namespace string, see func(at schema.GroupVersionResource, kind string, obj *metav1.PartialObjectMetadata) error) error {
 	lists, err := s.Discovery.ServerPreferredResources()
 	if err != nil {
-		return fmt.Errorf("cannot tell which kinds there are: %w", err)
+		return fmt.Errorf("list the kinds that the API server has: %w", err)
 	}
 	for _, list := range lists {
 		group, err := schema.ParseGroupVersion(list.GroupVersion)
@@ -117,7 +117,7 @@ func (r *Remover) detachHeld(ctx context.Context) error {
 		return err
 	}
 	if used := r.inUse(); used != nil && r.Instances != KeepInstances && (!r.DryRun || r.Instances != UninstallInstances) {
-		return fmt.Errorf("meanwhile, somebody has made more: %w", used)
+		return fmt.Errorf("objects of kudo were created meanwhile: %w", used)
 	}
 	if r.Instances != KeepInstances {
 		if r.DryRun {
@@ -203,7 +203,7 @@ func removeOwnersPatch(obj *metav1.PartialObjectMetadata) []operation {
 	return out
 }
 
-// deleteKudoObjects deletes Instances, OperatorVersions and Installations, whose finalizers nobody would take off any more.
+// deleteKudoObjects deletes Instances, OperatorVersions and Installations, whose finalizers no manager removes any more.
 func (r *Remover) deleteKudoObjects(ctx context.Context) error {
 	var all []client.Object
 	for n := range r.held.instances {

@@ -36,7 +36,7 @@ func TestObjects(t *testing.T) {
 	}{
 		"All":      {"what others need comes first", Options{}, all(crds, rights, webhooks, manager)},
 		"CRDs":     {"only the CRDs", Options{CRDsOnly: true, External: true, WebhookURL: "https://localhost:1"}, crds},
-		"External": {"the manager runs elsewhere, and nobody serves webhooks", Options{External: true}, all(crds, rights)},
+		"External": {"the manager runs elsewhere, and serves no webhooks", Options{External: true}, all(crds, rights)},
 		"Webhooks": {"the manager runs elsewhere, and serves webhooks", Options{External: true, WebhookURL: "https://localhost:1"}, all(crds, rights, webhooks)},
 	} {
 		for _, namespace := range []string{DefaultNamespace, "other"} {

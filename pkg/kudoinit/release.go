@@ -55,8 +55,8 @@ func (r *Remover) release(ctx context.Context) error {
 	return r.look(ctx)
 }
 
-// uncollected says which objects of Instances that are gone are there still. The garbage collector takes them, unless the
-// kind of their owner goes before it has: then it can never tell that the owner is gone.
+// uncollected says which objects of deleted Instances still exist. The garbage collector deletes them, unless the kind
+// of their owner is deleted before: then it never learns that the owner does not exist.
 func (r *Remover) uncollected(ctx context.Context, gone []v1beta1.Instance) func() (string, error) {
 	return func() (string, error) {
 		for _, i := range gone {

@@ -250,7 +250,7 @@ func (r *Remover) object(ctx context.Context, obj *unstructured.Unstructured) er
 	case kind == "ConfigMap" && !r.CRDs:
 		fate.Goes, fate.Reason = false, "it holds what was decided about kudo, for the next kubectl kudo init"
 	case obj.GetLabels()["app"] != live.GetLabels()["app"]:
-		fate.Goes, fate.Reason = false, "it lacks the label app=kudo-manager, so that it is somebody else's"
+		fate.Goes, fate.Reason = false, "it lacks the label app=kudo-manager, so it is not kudo's"
 	}
 	switch {
 	case fate.Goes && r.DryRun:
@@ -328,7 +328,7 @@ func (r *Remover) namespace(ctx context.Context) error {
 	case ns.Annotations[createdAnnotation] != manager:
 		fate.Goes, fate.Reason = false, "it was there before kudo"
 	case err != nil:
-		fate.Goes, fate.Reason = false, "what is in it cannot be told: "+err.Error()
+		fate.Goes, fate.Reason = false, "its content cannot be read: "+err.Error()
 	case len(content) > 0:
 		fate.Goes, fate.Reason = false, "it holds what is not kudo's: "+text.List(content, shown)
 	}

@@ -38,8 +38,8 @@ func (l *InstalledState) CheckVersion(o Options, upgrade, downgrade bool) error 
 	return nil
 }
 
-// Replace removes KUDO's manager and what would go on writing the webhooks' certificate, and waits until it is gone: two
-// managers must not work on one Instance. Instances and all their objects stay.
+// Replace removes KUDO's manager and what would go on writing the webhooks' certificate, and waits until they are
+// deleted: two managers must not work on one Instance. Instances and all their objects stay.
 func Replace(ctx context.Context, c client.Client, live *InstalledState, removed func(obj client.Object)) error {
 	ns := live.Predecessor
 	objs := []client.Object{
@@ -71,7 +71,7 @@ func certManagers(kind, namespace, name string) *unstructured.Unstructured {
 	return obj
 }
 
-// deleteAwait deletes an object, and waits until it is gone. It returns false if it was not there.
+// deleteAwait deletes an object, and waits until it no longer exists. It returns false if it was not there.
 func deleteAwait(ctx context.Context, c client.Client, obj client.Object, how metav1.DeletionPropagation) (bool, error) {
 	name := obj.GetName()
 	err := c.Delete(ctx, obj, client.PropagationPolicy(how))

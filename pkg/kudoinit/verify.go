@@ -151,7 +151,7 @@ func (i *inspection) object(ctx context.Context, wanted *unstructured.Unstructur
 	case err != nil:
 		return fail("cannot be read: "+err.Error(), "use an administrator's kubeconfig")
 	case live.GetDeletionTimestamp() != nil:
-		return fail(fmt.Sprintf("is being deleted (finalizers %v)", live.GetFinalizers()), "wait until it is gone, and run "+again)
+		return fail(fmt.Sprintf("is being deleted (finalizers %v)", live.GetFinalizers()), "wait until it is deleted, and run "+again)
 	}
 	if result := health.Check(live); result.State != health.Ready {
 		return fail(result.Message, "kubectl describe "+describe(wanted))

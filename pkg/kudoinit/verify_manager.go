@@ -61,7 +61,7 @@ func Leader(ctx context.Context, c client.Client, namespace string) (string, err
 		return "", err
 	}
 	if !there || ptr.Deref(lease.Spec.HolderIdentity, "") == "" {
-		return "", fmt.Errorf("no manager runs: nobody holds the lease %s/%s", namespace, leaseName)
+		return "", fmt.Errorf("no manager runs: the lease %s/%s has no holder", namespace, leaseName)
 	}
 	first, renewed := lease.Spec.RenewTime, lease.DeepCopy()
 	ctx, cancel := context.WithTimeout(ctx, renewal)

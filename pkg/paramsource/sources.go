@@ -77,8 +77,8 @@ type content struct {
 	allowed time.Time
 }
 
-// New returns sources that are read with the client, and watched until the context ends. What changes is passed on, also
-// if nobody has asked for it.
+// New returns sources that are read with the client, and watched until the context ends. What changes is passed on,
+// also if no Instance has asked for it.
 func New(ctx context.Context, meta metadata.Interface, c client.Client, clock clock.PassiveClock, changed func(Reference)) *Reader {
 	return &Reader{ctx: ctx, meta: meta, client: c, clock: clock, changed: changed, watches: map[string]cache.SharedIndexInformer{}, read: map[reader]content{}}
 }
@@ -265,7 +265,7 @@ func (s *Reader) watch(kind string) cache.SharedIndexInformer {
 		},
 		DeleteFunc: func(o any) {
 			if r, ok := reference(kind, o); ok {
-				s.forget(r) // nobody may ask for it again
+				s.forget(r) // without a further read, what was read would stay
 				s.changed(r)
 			}
 		},
@@ -296,7 +296,7 @@ func reference(kind string, o any) (Reference, bool) {
 	return Reference{kind, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}}, err == nil
 }
 
-// forget drops what was read of a source that is gone.
+// forget drops what was read of a source that was deleted.
 func (s *Reader) forget(r Reference) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"kudo.dev/kudo/pkg/atomicfile"
 )
 
-// The repository that is there if nobody has configured any: that of KUDO's community.
+// The repository that is used if the user has configured none: that of KUDO's community.
 const (
 	CommunityName = "community"
 	CommunityURL  = "https://kudo-repository.storage.googleapis.com/v1"

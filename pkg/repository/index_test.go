@@ -139,7 +139,7 @@ func TestChoose(t *testing.T) {
 		"Both":       {"both", "5.x", ">=0.3, <1", "5.7.1/0.3.0"},
 		"Equal":      {"a version that is written otherwise", "5.7.0", "", "5.7/0.10.0"},
 		"Text":       {"versions that are not semantic", "latest", "", "latest/2.0.0"},
-		"Removed":    {"removed ones are gone", "9.0.0", "", ""},
+		"Removed":    {"removed ones are not found", "9.0.0", "", ""},
 		"None":       {"nothing fits", "", "^7", ""},
 		"PreRelease": {"a range takes releases only", "", "^1.0", ""},
 		"NoRange":    {"an error", "", "^abc", "error"},

@@ -292,7 +292,7 @@ func certificate(t *testing.T, s *served) string {
 	return name
 }
 
-// TestCredentials: they reach the repository and nobody else; certificates must be known.
+// TestCredentials: they reach the repository and no other host; certificates must be known.
 func TestCredentials(t *testing.T) {
 	var leaked, reached atomic.Bool
 	s := serve(t, true, map[string]map[string]string{"web": files("web")})

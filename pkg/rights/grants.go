@@ -39,7 +39,7 @@ func (g *grants) allow(group, resource string, names []string, verbs ...string) 
 	}
 }
 
-// rules adds the rules of a role: the API server lets nobody write a role that allows more than he may do himself.
+// rules adds the rules of a role: the API server lets a user write only roles that allow no more than that user may do.
 func (g *grants) rules(rules []rbacv1.PolicyRule) {
 	for _, rule := range rules {
 		if len(rule.NonResourceURLs) > 0 {

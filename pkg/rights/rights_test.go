@@ -121,7 +121,7 @@ func TestOf(t *testing.T) {
 			nil, []string{"rbac.authorization.k8s.io/clusterroles: create", "rbac.authorization.k8s.io/clusterroles: get,patch,delete,escalate c"}, "", "ClusterRole c of deploy.p.s.t"},
 		"Definition": {"a kind that the package defines, by its plural", spec(apply, one(crd+"---\napiVersion: x.io/v1\nkind: Policy\nmetadata: {name: p}\n")), nil,
 			[]string{"x.io/policyset: create", "x.io/policyset: get,patch,delete p"}, []string{"apiextensions.k8s.io/customresourcedefinitions: create", "apiextensions.k8s.io/customresourcedefinitions: get,patch,delete policies.x.io"}, "", "CustomResourceDefinition policies.x.io of deploy.p.s.t"},
-		"Unknown": {"a kind that nobody defines is guessed, and noted", spec(apply, one("apiVersion: x.io/v1\nkind: Policy\nmetadata: {name: p}\n")), nil,
+		"Unknown": {"a kind without a definition is guessed, and noted", spec(apply, one("apiVersion: x.io/v1\nkind: Policy\nmetadata: {name: p}\n")), nil,
 			[]string{"x.io/policies: create", "x.io/policies: get,patch,delete p"}, nil, "kind Policy of x.io/v1 is not known here: it is taken as namespaced, with the resource policies.x.io", ""},
 		"Dependencies": {"ConfigMaps and Secrets that pods read, unless the task has them", spec(apply, one("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own}\n---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {template: {spec: {imagePullSecrets: [{name: pull}], volumes: [{configMap: {name: own}}, {secret: {secretName: tls}}]}}}")), nil,
 			[]string{"/configmaps: create", "/configmaps: get,patch,delete own", "/secrets: get pull,tls", "batch/jobs: create", "batch/jobs: get,patch,delete j"}, nil, "", ""},

@@ -64,7 +64,7 @@ func (r *Runner) apply(ctx context.Context, w *PreparedTask) (plans.Outcome, Eff
 	effects := w.effects
 	changes := w.writer.apply(ctx, w.objects)
 	out := plans.Outcome{State: plans.Done, Total: len(changes)}
-	untold := false // somebody who was asked for the health of an object could not tell
+	unknownHealth := false // the health of at least one object is unknown
 	wait := func(message string) {
 		if out.State == plans.Done {
 			out.State, out.Message = plans.Waiting, message
@@ -92,7 +92,7 @@ func (r *Runner) apply(ctx context.Context, w *PreparedTask) (plans.Outcome, Eff
 				result = health.Result{State: health.Progressing, Message: message}
 			}
 		}
-		untold = untold || unknown != nil
+		unknownHealth = unknownHealth || unknown != nil
 		switch result.State {
 		case health.Ready:
 			out.Ready++
@@ -108,7 +108,7 @@ func (r *Runner) apply(ctx context.Context, w *PreparedTask) (plans.Outcome, Eff
 			wait(fmt.Sprintf("%s: %s", change.ID, message))
 		}
 	}
-	if untold && out.State == plans.Waiting {
+	if unknownHealth && out.State == plans.Waiting {
 		out.State = plans.Transient
 	}
 	if err := changes.Err(); err != nil {

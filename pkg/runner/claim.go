@@ -145,7 +145,7 @@ func owners(live *unstructured.Unstructured) string {
 		}
 	}
 	if len(managers) == 0 {
-		return "somebody else"
+		return "another client"
 	}
-	return fmt.Sprintf("somebody else (written by %s)", strings.Join(managers, ", "))
+	return fmt.Sprintf("another client (written by %s)", strings.Join(managers, ", "))
 }

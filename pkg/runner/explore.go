@@ -87,9 +87,9 @@ func (r *Runner) Drift(ctx context.Context, account apply.Account, instance *v1b
 	return engine.Drift(ctx, id, Manager(instance.Namespace, instance.Name), record.Fields)
 }
 
-// missingDependencies names what an object that is not ready depends on and is not there, or says that this is not known; empty if
-// all is there, or nobody says what it depends on. It is looked for with the rights of the run: the message would tell of
-// objects that these do not show.
+// missingDependencies names what an object that is not ready depends on and is not there, or says that this is not
+// known; empty if all is there, or no layer answers what it depends on. The dependencies are read with the rights of
+// the run: otherwise the message would show objects that the account of the run may not read.
 func (r *Runner) missingDependencies(ctx context.Context, as writer, live *unstructured.Unstructured) string {
 	answer, known, err := r.all.Explore(ctx, explore.Request{Operation: explore.Dependencies, Object: live})
 	if err != nil {

@@ -23,7 +23,7 @@ func (endless) Output(ctx context.Context, _, _, _, _ string, _ []string, _ int)
 	return nil, ctx.Err()
 }
 
-// A file that never ends, such as a FIFO that nobody writes, is given up, named, and read again later.
+// A file that never ends, such as a FIFO without a writer, is given up, named, and read again later.
 func TestEndlessFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &Runner{exec: endless{}}

@@ -126,7 +126,7 @@ type PreparedTask struct {
 	writer    writer
 	objects   []*unstructured.Unstructured
 	deletes   bool
-	// deleteLast is what goes when all that is deleted is gone.
+	// deleteLast is deleted when all other deleted objects no longer exist.
 	deleteLast []*unstructured.Unstructured
 	// piping is set for Pipe tasks.
 	piping *pipeRun

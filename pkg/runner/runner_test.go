@@ -40,7 +40,7 @@ func TestManager(t *testing.T) {
 func run(annotations map[string]string) *Run {
 	return &Run{Subject: Subject{Kind: "Instance", Namespace: "ns", Name: "i", UID: "me", Annotations: annotations}, InstanceExists: func(_ context.Context, key types.NamespacedName, uid types.UID) (bool, error) {
 		if key.Name == "unknown" {
-			return false, errors.New("cannot tell")
+			return false, errors.New("not known")
 		}
 		return uid == "alive", nil
 	}}
@@ -72,25 +72,25 @@ func TestClaims(t *testing.T) {
 		want        apply.Claim
 		owner       string
 	}{
-		"Stranger":      {"nothing speaks for us", "ns", nil, nil, nil, "", nil, apply.Foreign, "somebody else (written by kubectl, helm)"},
+		"Stranger":      {"nothing speaks for us", "ns", nil, nil, nil, "", nil, apply.Foreign, "another client (written by kubectl, helm)"},
 		"Inventory":     {"we have written it", "ns", nil, nil, nil, "x", nil, apply.Ours, ""},
-		"OtherUID":      {"we wrote another of the name", "ns", nil, nil, nil, "y", nil, apply.Foreign, "somebody else (written by kubectl, helm)"},
+		"OtherUID":      {"we wrote another of the name", "ns", nil, nil, nil, "y", nil, apply.Foreign, "another client (written by kubectl, helm)"},
 		"Owned":         {"it is owned by us", "ns", nil, nil, owner("Instance", "i", "me", true), "", nil, apply.Ours, ""},
 		"Child":         {"a child Instance, whose owner is no controller", "ns", nil, nil, owner("Instance", "i", "me", false), "", nil, apply.Ours, ""},
 		"OtherInstance": {"its Instance exists", "ns", kudo("o"), nil, owner("Instance", "o", "alive", true), "", nil, apply.Foreign, "Instance ns/o"},
-		"Leaving":       {"its Instance is gone", "ns", kudo("i"), nil, owner("Instance", "i", "dead", true), "", nil, apply.OwnerGone, "Instance ns/i"},
-		"Unsure":        {"whether it exists cannot be told: not ours", "ns", kudo("i"), nil, owner("Instance", "unknown", "dead", true), "", nil, apply.Foreign, "Instance ns/unknown"},
+		"Leaving":       {"its Instance was deleted", "ns", kudo("i"), nil, owner("Instance", "i", "dead", true), "", nil, apply.OwnerGone, "Instance ns/i"},
+		"Unsure":        {"whether it exists is not known: not ours", "ns", kudo("i"), nil, owner("Instance", "unknown", "dead", true), "", nil, apply.Foreign, "Instance ns/unknown"},
 		"Controller":    {"another kind controls it, whatever its labels", "ns", kudo("i"), nil, owner("ReplicaSet", "r", "dead", true), "", nil, apply.Foreign, "ReplicaSet ns/r"},
 		"NoController":  {"an owner that is no controller does not decide", "ns", kudo("i"), nil, owner("ReplicaSet", "r", "dead", false), "", nil, apply.Ours, ""},
 		"Label":         {"heritage and our name", "ns", kudo("i"), nil, nil, "", nil, apply.Ours, ""},
 		"OtherLabel":    {"heritage and another name", "ns", kudo("o"), nil, nil, "", nil, apply.Foreign, "Instance ns/o"},
-		"NameOnly":      {"our name without the heritage", "ns", labels{v1beta1.InstanceLabel: "i"}, nil, nil, "", nil, apply.Foreign, "somebody else (written by kubectl, helm)"},
+		"NameOnly":      {"our name without the heritage", "ns", labels{v1beta1.InstanceLabel: "i"}, nil, nil, "", nil, apply.Foreign, "another client (written by kubectl, helm)"},
 		"KUDO":          {"KUDO's own annotation and no label", "ns", nil, old, nil, "", nil, apply.Ours, ""},
 		"KUDOOther":     {"KUDO's own annotation and the label of another", "ns", kudo("o"), old, nil, "", nil, apply.Foreign, "Instance ns/o"},
 		"Shared":        {"cluster-scoped and made by another", "", kudo("o"), nil, nil, "", nil, apply.Shared, "Instance o"},
 		"SharedOwn":     {"cluster-scoped with our name may be of our namesake elsewhere", "", kudo("i"), nil, nil, "", nil, apply.Shared, "Instance i"},
 		"SharedKnown":   {"but not if we have written it", "", kudo("i"), nil, nil, "x", nil, apply.Ours, ""},
-		"ClusterScoped": {"cluster-scoped and not made by kudo", "", nil, nil, nil, "", nil, apply.Foreign, "somebody else (written by kubectl, helm)"},
+		"ClusterScoped": {"cluster-scoped and not made by kudo", "", nil, nil, nil, "", nil, apply.Foreign, "another client (written by kubectl, helm)"},
 		"Adopted":       {"the Instance says so", "ns", nil, nil, nil, "", adopt, apply.Ours, ""},
 		"AdoptOther":    {"of another Instance too, if no controller has it", "ns", kudo("o"), nil, nil, "", adopt, apply.Ours, ""},
 		"Held":          {"an install plan's object, though it carries our labels", "ns", kudo("i"), nil, owner("Installation", "ns-op-1", "dead", false), "", adopt, apply.Foreign, "Installation ns-op-1"},
@@ -119,11 +119,11 @@ func TestClaims(t *testing.T) {
 // TestOwners: names of which one is a part of another are both named.
 func TestOwners(t *testing.T) {
 	live := &unstructured.Unstructured{Object: map[string]any{}}
-	if got := owners(live); got != "somebody else" {
-		t.Errorf("nobody is known: %q", got)
+	if got := owners(live); got != "another client" {
+		t.Errorf("no manager is known: %q", got)
 	}
 	live.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl-create"}, {Manager: "kubectl"}})
-	if got, want := owners(live), "somebody else (written by kubectl-create, kubectl)"; got != want {
+	if got, want := owners(live), "another client (written by kubectl-create, kubectl)"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -264,6 +264,6 @@ func TestAbandoned(t *testing.T) {
 	u = run(nil)
 	u.Version = version(t, map[string]string{"one.yaml": "{{ fail \"x\" }}"}, tasks[0])
 	if got, err := AbandonedObjects(u, inventory); err == nil || got != nil {
-		t.Errorf("if the names cannot be told, nothing is abandoned: %v, %v", got, err)
+		t.Errorf("if the names are not known, nothing is abandoned: %v, %v", got, err)
 	}
 }

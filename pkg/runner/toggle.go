@@ -40,7 +40,7 @@ func (run *Run) boolParameter(parameter string) (bool, error) {
 func (w *PreparedTask) dummy(t task.Dummy) *PreparedTask {
 	switch {
 	case t.WantErr && t.Fatal:
-		return w.decide(plans.Fatal, fmt.Sprintf("task %q was told to fail for good", w.Name))
+		return w.decide(plans.Fatal, fmt.Sprintf("task %q was told to fail with a fatal error", w.Name))
 	case t.WantErr:
 		return w.decide(plans.Transient, fmt.Sprintf("task %q was told to fail", w.Name))
 	case !t.Done:

@@ -149,7 +149,7 @@ func (s *sharedWriter) lookup(ctx context.Context, id apply.ID) (*unstructured.U
 	return engine.Lookup(ctx, id)
 }
 
-// remove releases what the OperatorVersion holds; anything else is somebody else's.
+// remove releases what the OperatorVersion holds; any other object is foreign.
 func (s *sharedWriter) remove(ctx context.Context, objs []*unstructured.Unstructured) []apply.Removal {
 	out := make([]apply.Removal, len(objs))
 	for i, obj := range objs {
@@ -162,7 +162,7 @@ func (s *sharedWriter) remove(ctx context.Context, objs []*unstructured.Unstruct
 		if live, err := s.engine.Lookup(ctx, id); err != nil {
 			out[i] = apply.Removal{ID: id, Err: err}
 		} else if live != nil {
-			out[i].ForeignOwner = "somebody else"
+			out[i].ForeignOwner = "another client"
 		}
 	}
 	return out

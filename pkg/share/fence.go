@@ -120,7 +120,7 @@ func fencedAt(schema map[string]any) int {
 	return -1
 }
 
-// withoutFence drops the fence from the content of a definition: it is up for moments, and nobody wants it.
+// withoutFence drops the fence from the content of a definition: kudo sets it for moments, and no package contains it.
 func withoutFence(content map[string]any) {
 	versions, _, _ := unstructured.NestedFieldNoCopy(content, "spec", "versions")
 	list, _ := versions.([]any)

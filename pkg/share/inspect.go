@@ -142,8 +142,9 @@ func going(id apply.ID, live *unstructured.Unstructured, err error) error {
 	return &apply.WaitError{Err: fmt.Errorf("%s is being deleted%s", id, apply.Finalizers(live))}
 }
 
-// match names a rendered object, for what is remembered of it. All holders share what is remembered, so that it goes by
-// whole digests: of a part of one, somebody could make two objects, and have one taken for the other.
+// match names a rendered object, for what is remembered of it. All holders share what is remembered, so the key is a
+// whole digest: with a part of it, an attacker could make two objects with the same key, and have one taken for the
+// other.
 type match struct {
 	id     apply.ID
 	digest [sha256.Size]byte

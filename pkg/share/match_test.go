@@ -93,7 +93,7 @@ func TestState(t *testing.T) {
 		"Other":   {"only the value true counts", "yes", []string{"me"}, v1beta1.HoldExisting},
 		"First":   {"we did", "true", []string{"me", "other"}, v1beta1.HoldCreated},
 		"Second":  {"another did", "true", []string{"other", "me"}, v1beta1.HoldShared},
-		"Orphan":  {"nobody is left to tell", "true", nil, v1beta1.HoldShared},
+		"Orphan":  {"no owner is left to show who created it", "true", nil, v1beta1.HoldShared},
 	} {
 		live := &unstructured.Unstructured{Object: map[string]any{}}
 		live.SetAnnotations(map[string]string{v1beta1.ManagedAnnotation: tc.managed})

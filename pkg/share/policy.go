@@ -60,7 +60,7 @@ func others(live *unstructured.Unstructured, holder *v1beta1.Installation) []met
 	})
 }
 
-// installation returns the Installation that an owner reference names, live; nil if it is gone.
+// installation returns the Installation that an owner reference names, live; nil if it does not exist.
 func (e *Engine) installation(ctx context.Context, owner metav1.OwnerReference) (*v1beta1.Installation, error) {
 	i := &v1beta1.Installation{}
 	err := e.reader.Get(ctx, types.NamespacedName{Name: owner.Name}, i)
@@ -73,7 +73,7 @@ func (e *Engine) installation(ctx context.Context, owner metav1.OwnerReference) 
 	return i, nil
 }
 
-// version returns the OperatorVersion of an Installation; nil if it is gone.
+// version returns the OperatorVersion of an Installation; nil if it does not exist.
 func (e *Engine) version(ctx context.Context, i *v1beta1.Installation) (*v1beta1.OperatorVersion, error) {
 	ov := &v1beta1.OperatorVersion{}
 	err := e.reader.Get(ctx, types.NamespacedName{Namespace: i.Spec.Subject.Namespace, Name: i.Spec.Subject.Name}, ov)
@@ -87,7 +87,7 @@ func (e *Engine) version(ctx context.Context, i *v1beta1.Installation) (*v1beta1
 func (s *Session) foreign(ctx context.Context, owners []metav1.OwnerReference) (string, error) {
 	own, err := s.version(ctx, s.holder)
 	if err != nil || own == nil {
-		return "its OperatorVersion is gone", err
+		return "its OperatorVersion does not exist", err
 	}
 	for _, owner := range owners {
 		if !v1beta1.OwnedBy(owner, "Installation") {

@@ -49,7 +49,7 @@ func (s *Session) fate(ctx context.Context, r v1beta1.HeldResource, force bool) 
 	}
 	resource, err := s.objects.Resource(IDOf(r).Object())
 	if meta.IsNoMatchError(err) {
-		return ReleasePreview{Reason: "its kind is gone"}, nil
+		return ReleasePreview{Reason: "its kind no longer exists"}, nil
 	}
 	if err != nil {
 		return ReleasePreview{}, err
@@ -59,11 +59,11 @@ func (s *Session) fate(ctx context.Context, r v1beta1.HeldResource, force bool) 
 	case err != nil:
 		return ReleasePreview{}, fmt.Errorf("%s: %w", IDOf(r), err)
 	case live == nil:
-		return ReleasePreview{Reason: "it is gone already"}, nil
+		return ReleasePreview{Reason: "it is deleted already"}, nil
 	case !s.ours(r, live):
 		return ReleasePreview{Reason: "it is another object of the name"}, nil
 	case !Managed(live):
-		return ReleasePreview{Reason: "it was taken over: its annotation " + v1beta1.ManagedAnnotation + " is gone"}, nil
+		return ReleasePreview{Reason: "it was taken over: its annotation " + v1beta1.ManagedAnnotation + " was removed"}, nil
 	}
 	other, err := s.otherOwner(ctx, live)
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 	"kudo.dev/kudo/pkg/apply"
 )
 
-// Leave releases a held object, and deletes it if kudo created it and nobody else holds it. force deletes what is kept
-// otherwise; see Blocked.
+// Leave releases a held object, and deletes it if kudo created it and no other owner holds it. force deletes what is
+// kept otherwise; see Blocked.
 //
 //	gone, or another uid than recorded            nothing to do
 //	never managed, or not any more                the holder leaves the owners: it has been taken over
 //	others own it                                 the holder leaves the owners
-//	owned by the holder alone, or by nobody       deleted, bound to the state that was seen, and awaited
+//	owned by the holder alone, or without owner   deleted, bound to the state that was seen, and awaited
 func (s *Session) Leave(ctx context.Context, r v1beta1.HeldResource, force bool) apply.Removal {
 	return s.releaseLocked(ctx, r, func(resource dynamic.ResourceInterface, live *unstructured.Unstructured) (*apply.Removal, error) {
 		return s.releaseLive(ctx, resource, live, force)
@@ -51,7 +51,7 @@ func (s *Session) releaseLocked(ctx context.Context, r v1beta1.HeldResource, try
 	return removal
 }
 
-// ReleaseOrphans releases what was joined for a holder that has gone in the meantime: nobody would release it any more.
+// ReleaseOrphans releases what was joined for a holder that was deleted in the meantime: no controller would release it any more.
 func (s *Session) ReleaseOrphans(ctx context.Context, held Inventory, cause error) error {
 	if !apply.IsObjectNotFound(cause) {
 		return cause
@@ -73,7 +73,7 @@ func (s *Session) leave(ctx context.Context, r v1beta1.HeldResource, try release
 	if meta.IsNoMatchError(err) {
 		err = s.kinds.ExplainNoMatch(ctx, obj, err)
 		if apply.IsFatal(err) {
-			return apply.Removal{Gone: true} // its definition is gone, and took it along
+			return apply.Removal{Gone: true} // with its definition, the object was deleted too
 		}
 	}
 	if err != nil {
@@ -136,8 +136,8 @@ func (s *Session) releaseLive(ctx context.Context, resource dynamic.ResourceInte
 	return s.remove(ctx, resource, live, force)
 }
 
-// otherOwner is an owner besides the holder that still exists; nil if there is none. Owners of other kinds than ours were
-// put there by somebody who wants the object to live as long as they do.
+// otherOwner is an owner besides the holder that still exists; nil if there is none. Owners of other kinds than ours
+// were added by a client so that the object lives as long as they do.
 func (s *Session) otherOwner(ctx context.Context, live *unstructured.Unstructured) (*metav1.OwnerReference, error) {
 	for _, owner := range others(live, s.holder) {
 		if !v1beta1.OwnedBy(owner, "Installation") {
@@ -188,7 +188,7 @@ func (s *Session) removeGuardOwner(ctx context.Context, resource dynamic.Resourc
 	return err
 }
 
-// remove deletes an object that nobody else holds, bound to the state that was seen.
+// remove deletes an object that no other owner holds, bound to the state that was seen.
 func (s *Session) remove(ctx context.Context, resource dynamic.ResourceInterface, live *unstructured.Unstructured, force bool) (*apply.Removal, error) {
 	version := live.GetResourceVersion()
 	if !force {

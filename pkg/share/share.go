@@ -1,5 +1,5 @@
 // Package share holds cluster resources for several owners at once: it creates or joins what is there if it is as it
-// should be, and on release deletes only what kudo created and nobody holds any more. It is the only writer of the
+// should be, and on release deletes only what kudo created and no owner holds any more. It is the only writer of the
 // annotation kudo.dev/managed. The requests are those of docs/design/install-plans.md.
 package share
 
@@ -156,7 +156,7 @@ func Owns(live *unstructured.Unstructured, holder *v1beta1.Installation) bool {
 }
 
 // Observe returns a held object as it is: as the mirror shows it, or live where that does not tell. known is false if it
-// cannot be determined yet. The object must not be changed; it is nil if it is gone.
+// cannot be determined yet. The object must not be changed; it is nil if it does not exist.
 func (e *Engine) Observe(ctx context.Context, r v1beta1.HeldResource) (live *unstructured.Unstructured, known bool, err error) {
 	id := IDOf(r)
 	e.mirror.Watch(ctx, id.GroupVersionKind)
@@ -171,7 +171,7 @@ func (e *Engine) Observe(ctx context.Context, r v1beta1.HeldResource) (live *uns
 	return live, err == nil, err
 }
 
-// Live reads a held object; nil if it is gone.
+// Live reads a held object; nil if it does not exist.
 func (e *Engine) Live(ctx context.Context, r v1beta1.HeldResource) (*unstructured.Unstructured, error) {
 	obj := IDOf(r).Object()
 	resource, err := e.objects.Resource(obj)

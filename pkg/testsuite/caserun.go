@@ -129,7 +129,7 @@ func (p *caseRun) remove(ctx context.Context, which func(owned) bool) {
 	}
 }
 
-// drop deletes an object and waits until it is gone.
+// drop deletes an object and waits until it no longer exists.
 func (p *caseRun) drop(ctx context.Context, o owned) error {
 	ctx, cancel := context.WithTimeout(ctx, dropTimeout)
 	defer cancel()

@@ -182,7 +182,7 @@ func (c *Cluster) setup(ctx context.Context, path, namespace string, wanted func
 	return nil
 }
 
-// remove deletes what a target names, and waits until it is gone.
+// remove deletes the objects that a target names, and waits until they no longer exist.
 func (c *Cluster) remove(ctx context.Context, t Target, namespace string, timeout time.Duration) error {
 	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": t.APIVersion, "kind": t.Kind}}
 	obj.SetNamespace(t.Namespace)
@@ -223,7 +223,8 @@ func (t Target) String() string {
 	return t.Kind + " " + t.Name
 }
 
-// gone waits until an object is gone; another one of its name is not it. An API server that fails is asked again.
+// gone waits until an object no longer exists; another object of its name does not count. An API server that fails is
+// asked again.
 func gone(ctx context.Context, resource dynamic.ResourceInterface, obj *unstructured.Unstructured) error {
 	by := "metadata.name=" + obj.GetName()
 	last := fmt.Errorf("finalizers %v", obj.GetFinalizers())

@@ -112,7 +112,7 @@ func TestArguments(t *testing.T) {
 		want    []string
 		err     string
 	}{
-		{"variables, then words", Command{Command: "a $NAMESPACE ${KUBECONFIG} $PATH $WORD '$WORD' $NOBODY"}, []string{"a", "ns", "/k", "/p", "two", "words", "two words"}, ""},
+		{"variables, then words", Command{Command: "a $NAMESPACE ${KUBECONFIG} $PATH $WORD '$WORD' $UNSET"}, []string{"a", "ns", "/k", "/p", "two", "words", "two words"}, ""},
 		{"two dollars are one", Command{Command: "a $$b"}, []string{"a", "$b"}, ""},
 		{"namespaced", Command{Command: "kubectl get x", Namespaced: true}, []string{"kubectl", "get", "x", "--namespace", "ns"}, ""},
 		{"a namespace of its own stays", Command{Command: "kubectl get x -n y", Namespaced: true}, []string{"kubectl", "get", "x", "-n", "y"}, ""},

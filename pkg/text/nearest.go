@@ -2,7 +2,7 @@ package text
 
 import "strings"
 
-// Nearest returns the entry of names that somebody who wrote name probably meant: one that differs in upper and lower case
+// Nearest returns the entry of names that a user who wrote name probably meant: one that differs in upper and lower case
 // only, or in few letters that are changed, left out, added or swapped. It returns the first of equally near entries, and
 // "" if none is near.
 func Nearest(name string, names []string) string {

@@ -14,7 +14,7 @@ type Task interface{ Kind() string }
 // Apply writes the objects of templates, and waits until they are healthy.
 type Apply struct{ Resources []string }
 
-// Delete deletes the objects of templates, and waits until they are gone.
+// Delete deletes the objects of templates, and waits until they no longer exist.
 type Delete struct{ Resources []string }
 
 // Toggle applies or deletes, as a boolean parameter says.

@@ -127,7 +127,7 @@ func TestBaseline(t *testing.T) {
 			b.ImmutableDefaults, b.PlanName, b.RequestUIDs = values{"F": "f"}, "backup", []types.UID{"run-1", "a"}
 		})},
 		"Part":    {"starting a run: only the parameters of the plan that starts", given(v1, set("A", "2"), set("B", "2")), copied(before, func(b *v1beta1.Baseline) { b.Parameters["A"] = "2" })},
-		"Removed": {"what is gone from spec is gone", given(v1, unset("A")), copied(before, func(b *v1beta1.Baseline) { delete(b.Parameters, "A") })},
+		"Removed": {"what was removed from spec is removed", given(v1, unset("A")), copied(before, func(b *v1beta1.Baseline) { delete(b.Parameters, "A") })},
 		"Upgrade": {"rule 2: an upgrade answers all but what is queued", given(v1, upgraded(v1), set("A", "2"), set("B", "2"), set("Z", "1")), copied(before, func(b *v1beta1.Baseline) { b.OperatorVersion, b.Parameters["A"], b.Parameters["Z"] = "ns/v2", "2", "1" })},
 		"Queued":  {"rule 1: a request is written down when it is queued", given(v1, running("update"), ask("backup", "u")), copied(before, func(b *v1beta1.Baseline) { b.PlanName, b.RequestUIDs = "backup", []types.UID{"u"} })},
 		"Derived": {"what is derived is not", given(v1, running("update"), set("B", "2")), nil},

@@ -206,7 +206,7 @@ func (w *world) settle() {
 		w.pass(false)
 		if plans.Running(w.instance.Status.PlanStatus) == "" {
 			if d := w.pass(false); d.Start != nil || d.Queue != nil || d.Baseline != nil {
-				w.t.Fatalf("at rest nothing is decided: %s, %+v", text(d, nil), d.Baseline)
+				w.t.Fatalf("no plan runs, and yet something is decided: %s, %+v", text(d, nil), d.Baseline)
 			}
 			return
 		}

@@ -81,7 +81,7 @@ func TestDelete(t *testing.T) {
 		"Fatal":       {"1.5: a failed cleanup holds the Instance, for a retry", run(v1beta1.FatalError), &v1, Hold},
 		"FatalGone":   {"also without a version", run(v1beta1.FatalError), nil, Hold},
 		"NoPlan":      {"without a cleanup plan there is nothing to do", nil, &without, Release},
-		"NoVersion":   {"1.5: an OperatorVersion that is gone holds nothing up", nil, nil, Release},
+		"NoVersion":   {"1.5: an OperatorVersion that does not exist holds nothing up", nil, nil, Release},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := given(v1)

@@ -152,7 +152,7 @@ func requests(in Input) ([]Request, error) {
 }
 
 // setsImmutable reports whether a request answers parameters that the version makes immutable. They are taken over as the version
-// is, since afterwards nobody may change them; so the request cannot be derived any more, and is kept like one by hand.
+// is, since afterwards no user may change them; so the request cannot be derived any more, and is kept like one by hand.
 func setsImmutable(in Input, r Request) bool {
 	return slices.ContainsFunc(r.Parameters, func(name string) bool {
 		def := find(in.Version.Parameters, name)

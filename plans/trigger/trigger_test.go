@@ -180,7 +180,7 @@ func TestInstanceFromKUDO(t *testing.T) {
 		"NoDeploy":     {"rule 8: deploy is needed at creation", given(version("update"), created), "refused spec.operatorVersion"},
 		"NoPlans":      {"rule 8: so a version without plans cannot be created", given(version(""), created), "refused spec.operatorVersion"},
 		"CreateWith":   {"a planExecution that an Instance is created with is answered: a restored YAML runs deploy only", given(v1, created, ask("backup", "u")), "start deploy"},
-		"Rest":         {"at rest nothing starts", given(v1), ""},
+		"Rest":         {"nothing starts for an idle Instance", given(v1), ""},
 		"Failed":       {"rule 1: a failed run is not repeated by itself", given(v1, func(s *state) { s.Status.PlanStatus["deploy"] = v1beta1.PlanStatus{Status: v1beta1.FatalError} }), ""},
 		"NoDeployRest": {"rule 8: nor is deploy needed later", given(version("update", "A")), "ignored [B C I]"},
 		"KUDO":         {"rule 1: an Instance from KUDO starts nothing, whatever its spec says", given(v1, fromKUDO, set("A", "2"), ask("backup", "u")), ""},

@@ -53,7 +53,7 @@ var _ = Describe("An object that is not known is created, and never merged into 
 				return
 			}
 			var collision *apply.CollisionError
-			if !errors.As(c.Err, &collision) || !apply.IsFatal(c.Err) || !strings.Contains(c.Err.Error(), "somebody") {
+			if !errors.As(c.Err, &collision) || !apply.IsFatal(c.Err) || !strings.Contains(c.Err.Error(), "another client") {
 				t.Errorf("%s: error %v", tc.reason, c.Err)
 			}
 			if diff := cmp.Diff(tc.there.Object, now.Object); diff != "" {
@@ -76,7 +76,7 @@ var _ = Describe("Nothing of a task is written if one of its objects must not be
 		return map[string]testCase{
 			"Free":    {"several of a kind cost one LIST of metadata", []*unstructured.Unstructured{fresh("a"), fresh("b"), fresh("c")}, "", false, []string{"GET /configmaps"}},
 			"Single":  {"one object needs no look: its create-only apply is the guard", []*unstructured.Unstructured{fresh("foreign")}, "", false, nil},
-			"Several": {"a foreign one among several is found by the LIST, and looked at once more", []*unstructured.Unstructured{fresh("a"), fresh("foreign")}, "foreign", true, []string{"GET /configmaps", "GET /configmaps/foreign"}},
+			"Several": {"a foreign one among several is found by the LIST, and read again", []*unstructured.Unstructured{fresh("a"), fresh("foreign")}, "foreign", true, []string{"GET /configmaps", "GET /configmaps/foreign"}},
 			"Alone":   {"a kind with one object costs one GET", []*unstructured.Unstructured{fresh("a"), object("v1", "Secret", ns, "alone", nil)}, "alone", true, []string{"GET /configmaps/a", "GET /secrets/alone", "GET /secrets/alone"}},
 			"Unknown": {"an unknown kind is refused before anything is written", []*unstructured.Unstructured{fresh("a"), object("example.com/v1", "Thing", ns, "x", nil)}, "Thing", true, nil},
 		}
@@ -128,7 +128,7 @@ var _ = It("A foreign object that has just gone is no reason to fail permanently
 	b.wire.hold(t)
 	remove(t, one)
 	if refused := b.preflight(one, two); refused != nil {
-		t.Errorf("the preflight refuses what is gone: %v", refused.Err())
+		t.Errorf("the preflight refuses an object that was deleted: %v", refused.Err())
 	}
 	b.does(t, "the mirror is old, and the object gone", apply.Created, one)
 })
@@ -177,11 +177,11 @@ var _ = Describe("What happens to an object between the look at it and its apply
 		want   apply.Action
 		text   string
 	}{
-		"Deleted": {"409: it is gone, and made anew", func(t testing.TB, _ *side, obj *unstructured.Unstructured) { remove(t, obj) }, apply.Created, ""},
+		"Deleted": {"409: it was deleted, and is created anew", func(t testing.TB, _ *side, obj *unstructured.Unstructured) { remove(t, obj) }, apply.Created, ""},
 		"Foreign": {"422: it was replaced by a foreign one, which stays", func(t testing.TB, _ *side, obj *unstructured.Unstructured) {
 			remove(t, obj)
 			create(t, configMap(obj.GetNamespace(), obj.GetName(), map[string]any{"other": "x"}))
-		}, apply.Failed, "belongs to somebody"},
+		}, apply.Failed, "belongs to another client"},
 		"Ours": {"422: it was replaced by another of ours, which is written", func(t testing.TB, s *side, obj *unstructured.Unstructured) {
 			remove(t, obj)
 			create(t, s.own(configMap(obj.GetNamespace(), obj.GetName(), map[string]any{"other": "x"}))[0])
@@ -211,7 +211,7 @@ var _ = Describe("What happens to an object between the look at it and its apply
 	}
 })
 
-var _ = It("An object that is being deleted is not written, but awaited, and made anew when it is gone", func() {
+var _ = It("An object that is being deleted is not written, but awaited, and created anew once it is deleted", func() {
 	t := GinkgoTB()
 	ns, s := namespace(t), newSide(t, "one")
 	obj := configMap(ns, "x", map[string]any{"a": "1"})

@@ -29,13 +29,13 @@ var _ = Describe("What is ours is deleted and awaited; foreign objects are kept,
 		return map[string]testCase{
 			"Ours":    {"it is deleted, and gone", cm("ours"), func(t testing.TB) { s.does(t, "first", apply.Created, cm("ours")) }, apply.Removal{Gone: true}, false},
 			"Absent":  {"there is nothing to do", cm("absent"), nil, apply.Removal{Gone: true}, false},
-			"Foreign": {"it is left alone, and its owner named", cm("foreign"), func(t testing.TB) { create(t, cm("foreign")) }, apply.Removal{Gone: true, ForeignOwner: "somebody"}, true},
+			"Foreign": {"it is left alone, and its owner named", cm("foreign"), func(t testing.TB) { create(t, cm("foreign")) }, apply.Removal{Gone: true, ForeignOwner: "another client"}, true},
 			"Unknown": {"an unknown kind is nothing to do", object("example.com/v1", "Thing", ns, "x", nil), nil, apply.Removal{Gone: true}, false},
 			"Replaced": {"the inventory knows another uid than that of the foreign object", cm("replaced"), func(t testing.TB) {
 				s.does(t, "first", apply.Created, cm("replaced"))
 				remove(t, cm("replaced"))
 				create(t, cm("replaced"))
-			}, apply.Removal{Gone: true, ForeignOwner: "somebody"}, true},
+			}, apply.Removal{Gone: true, ForeignOwner: "another client"}, true},
 			"Held": {"it waits for a finalizer, which is named", cm("held"), func(t testing.TB) {
 				s.does(t, "first", apply.Created, cm("held"))
 				edit(t, cm("held"), func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"example.com/hold"}) })
@@ -83,7 +83,7 @@ var _ = It("An object that is replaced between the look and the DELETE is not de
 	if live(t, obj) == nil {
 		t.Fatal("the foreign object was deleted")
 	}
-	if got := s.delete(obj)[0]; got.ForeignOwner != "somebody" {
+	if got := s.delete(obj)[0]; got.ForeignOwner != "another client" {
 		t.Errorf("the next look: %+v", got)
 	}
 })
@@ -104,7 +104,7 @@ var _ = It("A kind that comes is awaited, one that has gone is nothing to do for
 	env.Eventually(t, "applied", env.Condition(func() bool {
 		changes := s.apply(crd, thing)
 		if apply.IsFatal(changes.Err()) {
-			t.Fatalf("a kind that comes is no reason to fail for good: %v", changes.Err())
+			t.Fatalf("a kind whose definition is being created is no reason for a fatal error: %v", changes.Err())
 		}
 		return changes[1].Record.UID != ""
 	}))
@@ -118,7 +118,7 @@ var _ = It("A kind that comes is awaited, one that has gone is nothing to do for
 	var c apply.Change
 	env.Eventually(t, "applied in the new version", env.Condition(func() bool {
 		if c = s.apply(newer)[0]; apply.IsFatal(c.Err) {
-			t.Fatalf("a version that comes is no reason to fail for good: %v", c.Err)
+			t.Fatalf("a version that is being added is no reason for a fatal error: %v", c.Err)
 		}
 		return c.Action == apply.Created
 	}))
@@ -136,7 +136,7 @@ var _ = It("A kind that comes is awaited, one that has gone is nothing to do for
 
 	t.Log("the kind goes, though the mapper knows it")
 	remove(t, crd)
-	env.Eventually(t, "the kind is gone", env.Condition(func() bool { return s.delete(thing)[0].Gone }))
+	env.Eventually(t, "the kind no longer exists", env.Condition(func() bool { return s.delete(thing)[0].Gone }))
 	env.Eventually(t, "fatal", env.Condition(func() bool {
 		c := s.apply(thing)[0]
 		return apply.IsFatal(c.Err) && strings.Contains(c.Err.Error(), "install the CustomResourceDefinition")

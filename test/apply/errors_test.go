@@ -71,7 +71,7 @@ var _ = Describe("Fields that the schema lacks and entries of a list with the sa
 				t.Errorf("%s: ports: %s", tc.reason, diff)
 			}
 			if again := s.apply(tc.obj)[0]; again.Action != apply.Unchanged {
-				t.Errorf("%s: once more: action %d, error %v", tc.reason, again.Action, again.Err)
+				t.Errorf("%s: a second apply: action %d, error %v", tc.reason, again.Action, again.Err)
 			}
 		})
 	}

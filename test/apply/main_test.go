@@ -168,12 +168,12 @@ func (s *side) options() apply.Options {
 			case labels[v1beta1.HeritageLabel] == v1beta1.Heritage && live.GetNamespace() == "":
 				return apply.Shared, "Instance " + labels[v1beta1.InstanceLabel]
 			}
-			return apply.Foreign, "somebody"
+			return apply.Foreign, "another client"
 		},
 	}
 }
 
-// watch sees to it that the mirror shows what is there.
+// watch waits until the mirror shows the objects.
 func (s *side) watch(objs ...*unstructured.Unstructured) {
 	for _, obj := range objs {
 		s.mirror.Watch(context.Background(), obj.GroupVersionKind())
@@ -270,7 +270,7 @@ func live(t testing.TB, obj *unstructured.Unstructured) *unstructured.Unstructur
 	return out
 }
 
-// create makes an object as somebody else.
+// create makes an object as another client.
 func create(t testing.TB, obj *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	obj = obj.DeepCopy()
@@ -279,7 +279,7 @@ func create(t testing.TB, obj *unstructured.Unstructured) *unstructured.Unstruct
 	return obj
 }
 
-// edit changes an object as somebody else.
+// edit changes an object as another client.
 func edit(t testing.TB, obj *unstructured.Unstructured, change func(*unstructured.Unstructured)) {
 	t.Helper()
 	now := live(t, obj)
@@ -288,7 +288,7 @@ func edit(t testing.TB, obj *unstructured.Unstructured, change func(*unstructure
 	env.Must(t, cluster.Patch(context.Background(), now, client.MergeFrom(before)))
 }
 
-// remove deletes an object as somebody else, at once.
+// remove deletes an object as another client, at once.
 func remove(t testing.TB, obj *unstructured.Unstructured) {
 	t.Helper()
 	env.Must(t, cluster.Delete(context.Background(), obj.DeepCopy()))

@@ -84,7 +84,7 @@ var _ = It("What KUDO wrote and the template no longer has leaves the object", L
 		t.Errorf("a label that left the template, and KUDO's annotation, are still there: %v %v", now.Labels, now.Annotations)
 	}
 	if now.Spec.Template.Spec.NodeSelector["disk"] != "ssd" || now.Annotations["example.com/other"] != "x" {
-		t.Errorf("what another program wrote is gone: %v %v", now.Spec.Template.Spec.NodeSelector, now.Annotations)
+		t.Errorf("what another program wrote was removed: %v %v", now.Spec.Template.Spec.NodeSelector, now.Annotations)
 	}
 	for _, entry := range now.ManagedFields {
 		if entry.Manager == "kudo/test/i" && entry.Operation != metav1.ManagedFieldsOperationApply {

@@ -62,7 +62,7 @@ var _ = Describe("An unchanged object is judged against the live object, by uid,
 			if tc.later != nil {
 				obj = tc.later(ns)
 			}
-			if tc.want == apply.Failed { // the label that decides whose it is, is gone: only the inventory would know
+			if tc.want == apply.Failed { // without the label that decides whose it is, only the inventory would know
 				s.does(t, tc.reason, tc.want, obj)
 				return
 			}

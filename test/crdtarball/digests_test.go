@@ -27,7 +27,7 @@ var _ = It("A digest is required where anybody may change the content", Label("T
 		tarball v1beta1.CRDTarball
 		want    string
 	}{
-		"http":      {"http brings what somebody on the way wants", v1beta1.CRDTarball{HTTPSource: &v1beta1.HTTPSource{URL: "http://example.org/x"}}, "spec.crdTarball.httpSource.sha256 is required"},
+		"http":      {"an attacker between the hosts can change what http brings", v1beta1.CRDTarball{HTTPSource: &v1beta1.HTTPSource{URL: "http://example.org/x"}}, "spec.crdTarball.httpSource.sha256 is required"},
 		"scheme":    {"a template may become http", v1beta1.CRDTarball{HTTPSource: &v1beta1.HTTPSource{URL: "{{ .Name }}://example.org/x"}}, "spec.crdTarball.httpSource.sha256 is required"},
 		"configmap": {"whoever writes the ConfigMap changes it", v1beta1.CRDTarball{ConfigMapSource: &parts}, "spec.crdTarball.configMapSource.sha256 is required"},
 		"pinned":    {"with a digest it does not matter", v1beta1.CRDTarball{HTTPSource: &v1beta1.HTTPSource{URL: "http://example.org/x", SHA256: pin}}, ""},

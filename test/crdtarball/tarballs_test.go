@@ -197,7 +197,7 @@ var _ = It("Two Instances of different versions each get the CRDs of their versi
 		t.Errorf("status.crds: %+v", c)
 	}
 	if len(i.Status.Conditions) != 1 {
-		t.Errorf("at rest there is one condition: %+v", i.Status.Conditions)
+		t.Errorf("an idle Instance has one condition: %+v", i.Status.Conditions)
 	}
 	if exists(t, crd("pools."+group)) {
 		t.Error("the CRDs of another version are there")
@@ -419,7 +419,7 @@ var _ = It("The definitions of the version before stay while an upgrade has fail
 		for range 10 {
 			time.Sleep(200 * time.Millisecond)
 			if old := crd("olds." + group); !exists(t, old) || old.GetDeletionTimestamp() != nil {
-				t.Fatalf("%s: the definitions of the version that runs are gone", reason)
+				t.Fatalf("%s: the definitions of the version that runs were deleted", reason)
 			}
 		}
 	}

@@ -51,7 +51,7 @@ func read(t testing.TB, path string) string {
 func name(path string) string { return strings.TrimSuffix(filepath.Base(path), ".md") }
 
 // collects waits until the garbage collector takes the objects of Instances: it learns of kudo's kinds only after half a
-// minute of a cluster's life, which nobody who reads a page would wait for.
+// minute of a cluster's life, and no reader of a page would wait for that.
 func collects(t *testing.T) {
 	ns := suite.NewNamespace(t)
 	owner := &v1beta1.Operator{ObjectMeta: gen.Meta(ns, "owner")}
@@ -64,14 +64,14 @@ func collects(t *testing.T) {
 		if err := suite.Get(t.Context(), client.ObjectKeyFromObject(owned), owned); err != nil {
 			return ""
 		}
-		return "the ConfigMap of an Operator that is gone is still there"
+		return "the ConfigMap of a deleted Operator still exists"
 	})
 }
 
 // Each page of the documentation does what it shows.
 func TestPages(t *testing.T) {
 	if !suite.IsDisposable() {
-		t.Skip("needs the cache folder of the manager, and a cluster that nobody else uses")
+		t.Skip("needs the cache folder of the manager, and a cluster without other users")
 	}
 	tools := build(t)
 	collects(t)

@@ -57,7 +57,7 @@ func (c *Cluster) Namespace(ctx context.Context) (string, error) {
 	return ns.Name, c.Account(ctx, ns.Name)
 }
 
-// Await watches an Instance until a predicate holds, and returns it; nil is an Instance that is gone.
+// Await watches an Instance until a predicate holds, and returns it; nil is an Instance that does not exist.
 func (c *Cluster) Await(ctx context.Context, namespace, name string, limit time.Duration, holds func(*v1beta1.Instance) bool) (*v1beta1.Instance, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -36,11 +36,11 @@ var _ = It("The command explore run --live asks those whom the manager asks, and
 	create(t, "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web, namespace: "+ns+"}\nspec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, minReplicas: 1, maxReplicas: 9}\n")
 	env.Contains(t, run(0, "--operation", "Retain", "--desired", desired, "--live", "deployment.apps/web"), "answered by: native", ".spec.replicas: 1 -> 3")
 
-	inside := strings.Replace(gadgetHook("[ExploreHealthy, ExploreReplica]", "https://127.0.0.1:1/x", `""`), `{url: "https://127.0.0.1:1/x", caBundle: ""}`, "{service: {namespace: shop, name: teacher}}", 1)
+	inside := strings.Replace(gadgetHook("[ExploreHealthy, ExploreReplica]", "https://127.0.0.1:1/x", `""`), `{url: "https://127.0.0.1:1/x", caBundle: ""}`, "{service: {namespace: shop, name: sample}}", 1)
 	define(t, gadgets)
 	create(t, inside)
 	create(t, "apiVersion: explore.example.com/v1\nkind: Gadget\nmetadata: {name: g, namespace: "+ns+"}\n")
-	env.Contains(t, run(0, "--operation", "InterpretHealth", "--live", "gadget.explore.example.com/g"), "webhook gadgets/gadgets.example.com is not asked", "shop/teacher", "answered by: native")
+	env.Contains(t, run(0, "--operation", "InterpretHealth", "--live", "gadget.explore.example.com/g"), "webhook gadgets/gadgets.example.com is not asked", "shop/sample", "answered by: native")
 	merge(t, parse(t, inside)[0], `{"webhooks":[{"name":"gadgets.example.com","rules":[{"operations":["ExploreHealthy"],"apiGroups":["explore.example.com"],"apiVersions":["*"],"resources":["gadgets"]}],"clientConfig":{"url":"https://127.0.0.1:1/x"},"exploreReviewVersions":["v1alpha1"]}]}`, false)
 	env.Contains(t, run(1, "--operation", "InterpretHealth", "--live", "gadget.explore.example.com/g"), "ExploreHealthy of Gadget "+ns+"/g is unknown", "webhook gadgets/gadgets.example.com", "connection refused")
 })

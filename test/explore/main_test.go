@@ -139,7 +139,7 @@ func operator(namespace string, templates [][2]string, mods ...gen.VersionMod) *
 		mods = append(mods, gen.Template(template[0]+".yaml", template[1]), gen.Apply(template[0], template[0]+".yaml"))
 		names = append(names, template[0])
 	}
-	return gen.Version(namespace, "taught", append(mods, gen.Serial(v1beta1.DeployPlan, names...))...)
+	return gen.Version(namespace, "explored", append(mods, gen.Serial(v1beta1.DeployPlan, names...))...)
 }
 
 // install creates an OperatorVersion and an Instance i of it.

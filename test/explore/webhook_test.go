@@ -26,17 +26,17 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-// teacher is explore-sample as a process, at an address and with a certificate that outlive it.
-type teacher struct {
+// sampleWebhook is explore-sample as a process, at an address and with a certificate that outlive it.
+type sampleWebhook struct {
 	program, address, certificate, key string
 	bundle                             []byte
 	cmd                                *exec.Cmd
 }
 
-func newTeacher(t testing.TB) *teacher {
+func newSampleWebhook(t testing.TB) *sampleWebhook {
 	t.Helper()
 	dir := t.TempDir()
-	w := &teacher{program: filepath.Join(dir, "explore-sample"), certificate: filepath.Join(dir, "tls.crt"), key: filepath.Join(dir, "tls.key")}
+	w := &sampleWebhook{program: filepath.Join(dir, "explore-sample"), certificate: filepath.Join(dir, "tls.crt"), key: filepath.Join(dir, "tls.key")}
 	build := exec.Command("go", "build", "-o", w.program, "./cmd/explore-sample")
 	build.Dir = env.Root()
 	if out, err := build.CombinedOutput(); err != nil {
@@ -62,7 +62,7 @@ func freeAddress(t testing.TB) string {
 	return listener.Addr().String()
 }
 
-func (w *teacher) start(t testing.TB) {
+func (w *sampleWebhook) start(t testing.TB) {
 	t.Helper()
 	w.cmd = exec.Command(w.program, "--listen", w.address, "--hosts", "127.0.0.1", "--certificate", w.certificate, "--key", w.key)
 	w.cmd.Stderr = os.Stderr
@@ -74,7 +74,7 @@ func (w *teacher) start(t testing.TB) {
 	}
 }
 
-func (w *teacher) stop(t testing.TB) {
+func (w *sampleWebhook) stop(t testing.TB) {
 	t.Helper()
 	if w.cmd == nil {
 		return
@@ -85,7 +85,7 @@ func (w *teacher) stop(t testing.TB) {
 }
 
 // configuration is the one of the proposal, with the address and the certificate filled in.
-func (w *teacher) configuration(t testing.TB, pairs ...string) string {
+func (w *sampleWebhook) configuration(t testing.TB, pairs ...string) string {
 	t.Helper()
 	return read(t, "testdata/seed-example.yaml", append(pairs, "xxx:443", w.address, "{{caBundle}}", base64.StdEncoding.EncodeToString(w.bundle))...)
 }
@@ -130,11 +130,11 @@ var _ = Describe("Webhooks of the example:", Ordered, ContinueOnFailure, func() 
 		set(t, i, `{"parameters":{"B":"no"}}`)
 		complete(t, i, 2)
 		if got := field(live(t, fooGroup, "Foo", bare, "foo"), "spec.assigned"); got != "map[a:mine]" {
-			t.Errorf("nobody keeps what is not rendered any more: %s", got)
+			t.Errorf("a value that is not rendered any more was kept: %s", got)
 		}
 		env.Must(t, suite.Delete(ctx, i))
 
-		w := newTeacher(t)
+		w := newSampleWebhook(t)
 		teach(t, w.configuration(t))
 		ns := suite.NewNamespace(t)
 		suite.Grant(t, ns, sample.BarGroup, "bars")
@@ -162,10 +162,10 @@ var _ = Describe("Webhooks of the example:", Ordered, ContinueOnFailure, func() 
 		env.Must(t, suite.Delete(ctx, i))
 	})
 
-	It("Nothing is written and nobody is called healthy while the webhook cannot be asked, unless its failurePolicy says so", func() {
+	It("Nothing is written and no object is called healthy while the webhook cannot be asked, unless its failurePolicy says so", func() {
 		t := GinkgoTB()
 		sampleKinds(t)
-		w := newTeacher(t)
+		w := newSampleWebhook(t)
 		text := w.configuration(t)
 		teach(t, text)
 		ns := suite.NewNamespace(t)
@@ -202,7 +202,7 @@ var _ = Describe("Webhooks of the example:", Ordered, ContinueOnFailure, func() 
 })
 
 // ignoring are the webhooks of the example with failurePolicy Ignore, as JSON.
-func ignoring(t testing.TB, w *teacher) string {
+func ignoring(t testing.TB, w *sampleWebhook) string {
 	t.Helper()
 	o := parse(t, w.configuration(t, "failurePolicy: Fail", "failurePolicy: Ignore"))[0]
 	text, err := json.Marshal(o.Object["webhooks"])

@@ -24,8 +24,8 @@ import (
 // handsFile is the variable that makes the test's program a manager whose clock is wrong by the duration in a file.
 const handsFile = "KUDO_FAULTS_CLOCK"
 
-// stepped is a clock that somebody sets while it goes. Timers go on as ever, as they do where a kernel's clock is set; no
-// reading knows more than the clock file shows, as after a restart.
+// stepped is a clock that the test sets while it goes. Timers go on as ever, as they do where a kernel's clock is set;
+// no reading knows more than the clock file shows, as after a restart.
 type stepped struct {
 	clock.RealClock
 	file string

@@ -60,8 +60,8 @@ func frozen(asleep chan *process, free chan struct{}) writeFault {
 	}}
 }
 
-// The leader freezes in the middle of a step, with a write on its way. Another takes over and ends the plan; the late write
-// and the old leader, when it wakes, change nothing.
+// The leader freezes in the middle of a step, with a write on its way. Another takes over and ends the plan; the late
+// write and the old leader, when it continues, change nothing.
 func TestFrozenLeader(t *testing.T) {
 	s := scenarios[0]
 	want := undisturbed(t, s).end

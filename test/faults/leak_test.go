@@ -118,7 +118,7 @@ func TestNothingLeaks(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(line.cache, ".tmp-*"))
 	env.Must(t, err)
 	if len(left) > 0 {
-		t.Errorf("the cache has files that nobody needs: %q", left)
+		t.Errorf("the cache has files that no Instance needs: %q", left)
 	}
 	t.Logf("before %v, after %v; the manager ended by itself %d times", before, gauges(t, address), line.ends()-exits)
 }

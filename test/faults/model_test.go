@@ -313,7 +313,7 @@ func TestJudge(t *testing.T) {
 		{"complete, and a task is not", state(run(done)), state(changed(run(done, done), func(st *v1beta1.PlanStatus) { st.Phases[0].Steps[1].Tasks[0].Status = v1beta1.InProgress })), true},
 		{"a failure that goes on", nil, state(changed(run(done, fails), func(st *v1beta1.PlanStatus) { st.Status, st.FinishedTimestamp = v1beta1.InProgress, nil })), true},
 		{"no cause", nil, state(changed(run(done, fails), func(st *v1beta1.PlanStatus) { st.Message = "" })), true},
-		{"a plan that nobody has", nil, state(changed(run(), func(st *v1beta1.PlanStatus) { st.Phases = st.Phases[:0] })), true},
+		{"a plan that no version has", nil, state(changed(run(), func(st *v1beta1.PlanStatus) { st.Phases = st.Phases[:0] })), true},
 		{"done, and nothing above says so", state(run(done)), state(changed(run(done), func(st *v1beta1.PlanStatus) {
 			st.Phases[0].Steps[1].Tasks[0].Status, st.Phases[0].Steps[1].Status = v1beta1.Complete, v1beta1.Complete
 		})), true},

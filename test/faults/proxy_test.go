@@ -28,7 +28,7 @@ type managerProxy struct {
 	process *process
 	// fenced is set while the manager is being killed: no write of it passes any more.
 	fenced bool
-	// exits are how often a manager ended that nobody had asked to.
+	// exits are how often a manager ended that the test had not stopped.
 	exits int
 	// handle is asked for each request without a fault; nil sends it on.
 	handle handler
@@ -155,7 +155,7 @@ func (l *managerProxy) end(signal os.Signal) *process {
 	return p
 }
 
-// kill kills the manager, as a crash of its machine would. When it returns, the manager is gone.
+// kill kills the manager, as a crash of its machine would. When it returns, the manager has ended.
 func (l *managerProxy) kill() { l.end(syscall.SIGKILL) }
 
 // signal signals the manager, if one runs.

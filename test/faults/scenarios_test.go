@@ -217,7 +217,7 @@ func (w *testbed) installed(name string) {
 	})
 }
 
-// released waits until an OperatorVersion is gone.
+// released waits until an OperatorVersion no longer exists.
 func (w *testbed) released(name string) {
 	w.Helper()
 	env.Within(w, max(w.timeout, going), "the release of "+w.ns+"/"+name, func() string {

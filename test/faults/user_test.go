@@ -95,7 +95,7 @@ func TestVersionDeletedInPlan(t *testing.T) {
 	w.untouched()
 }
 
-// held is a package whose deploy plan deletes a Job with a finalizer that nobody works for.
+// held is a package whose deploy plan deletes a Job with a finalizer that no controller removes.
 func held(ns string) *v1beta1.OperatorVersion {
 	at := strings.Index(jobYAML, "spec:")
 	return application(ns, "app", gen.Template("job.yaml", jobYAML[:at]+"  finalizers: [example.org/never]\n"+jobYAML[at:]))
@@ -166,8 +166,8 @@ func (w *testbed) before(method, path string, do func() error) <-chan error {
 	return done
 }
 
-// An object is replaced by one of somebody else, after the manager looked at it and before its deletion arrives: the other
-// object stays.
+// An object is replaced by one of another client, after the manager looked at it and before its deletion arrives: the
+// other object stays.
 func TestReplacedBeforeDeletion(t *testing.T) {
 	w := ready(t)
 	w.create(first(w.ns), gen.Instance("i", first(w.ns), nil))

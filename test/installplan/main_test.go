@@ -174,7 +174,7 @@ func evented(t testing.TB, ov *v1beta1.OperatorVersion, want string) {
 	})
 }
 
-// uninstall deletes an OperatorVersion and waits until it and its Installation are gone.
+// uninstall deletes an OperatorVersion and waits until it and its Installation no longer exist.
 func uninstall(t testing.TB, ov *v1beta1.OperatorVersion) {
 	t.Helper()
 	env.Must(t, client.IgnoreNotFound(suite.Delete(ctx, ov)))

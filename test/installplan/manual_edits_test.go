@@ -45,7 +45,7 @@ var _ = It("An OperatorVersion that loses its finalizers by force and goes is no
 	env.Must(t, suite.Delete(ctx, ov))
 	waits(t, ov, v1beta1.ReasonInUse)
 	edit(t, ov, func(ov *v1beta1.OperatorVersion) { ov.Finalizers = nil })
-	env.Eventually(t, "an OperatorVersion that is gone", func() string {
+	env.Eventually(t, "the deletion of the OperatorVersion", func() string {
 		if exists(t, ov.DeepCopy()) {
 			return "it is there"
 		}
@@ -70,7 +70,7 @@ var _ = It("A namespace that is deleted under an OperatorVersion releases what t
 	env.Must(t, suite.Delete(ctx, &corev1.Namespace{ObjectMeta: gen.Meta("", other)}))
 	released(t, sharer)
 	f.all(t, false)
-	env.Eventually(t, "namespaces that are gone", func() string {
+	env.Eventually(t, "the deletion of the namespaces", func() string {
 		if exists(t, &corev1.Namespace{ObjectMeta: gen.Meta("", ns)}) || exists(t, &corev1.Namespace{ObjectMeta: gen.Meta("", other)}) {
 			return "they are there"
 		}

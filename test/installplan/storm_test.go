@@ -55,7 +55,7 @@ func (w *told) listen(t testing.TB, what string, list client.ObjectList, opts ..
 	}()
 }
 
-// flip changes a ConfigMap to and fro, as somebody else, 50 times a second, and leaves it as the package wants it.
+// flip changes a ConfigMap to and fro, as another client, 50 times a second, and leaves it as the package wants it.
 func flip(ctx context.Context, key types.NamespacedName) error {
 	tick := time.NewTicker(time.Second / 50)
 	defer tick.Stop()
@@ -77,7 +77,7 @@ func flip(ctx context.Context, key types.NamespacedName) error {
 	}
 }
 
-var _ = It("An object that somebody changes to and fro all the time is reported one write at a time, and then no more", SpecPriority(1), Label("storm", "slow"), func() {
+var _ = It("An object that another client changes to and fro all the time is reported one write at a time, and then no more", SpecPriority(1), Label("storm", "slow"), func() {
 	t := GinkgoTB()
 	ns := suite.NewNamespace(t)
 	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared, namespace: " + ns + "}\ndata: {key: a}\n"

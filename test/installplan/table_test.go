@@ -215,7 +215,7 @@ var _ = Describe("The release of a version", Label("release"), func() {
 		edit(t, taken, func(r *rbacv1.ClusterRole) { delete(r.Annotations, v1beta1.ManagedAnnotation) })
 		uninstall(t, ov)
 		if !exists(t, taken) || len(taken.OwnerReferences) > 0 {
-			t.Errorf("it was taken over, stays, and nobody owns it: %v", taken.OwnerReferences)
+			t.Errorf("it was taken over: it must stay, and have no owners: %v", taken.OwnerReferences)
 		}
 		env.Must(t, suite.Delete(ctx, taken))
 	})
@@ -420,7 +420,7 @@ var _ = Describe("An object that is created while its namespace is released", La
 		space := f.objects()["namespace"]
 		env.Eventually(t, "the label "+want, func() string {
 			if !exists(t, space) {
-				t.Fatal("the namespace is gone")
+				t.Fatal("the namespace was deleted")
 			}
 			if got := space.GetLabels()[v1beta1.ReleasingLabel]; got != want {
 				return "the label is " + got

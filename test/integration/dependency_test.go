@@ -135,7 +135,7 @@ var _ = It("The failure of a child is its parent's, with the child's message, an
 	status(t, get(t, &v1beta1.Instance{}, ns, "i"), "deploy", v1beta1.Complete)
 })
 
-var _ = It("An Instance that somebody made is not taken for a dependency unless that was allowed", Label("foreign-dependency"), func() {
+var _ = It("An Instance that a user made is not taken for a dependency unless that was allowed", Label("foreign-dependency"), func() {
 	t := GinkgoTB()
 	ns := namespace(t)
 	env.Must(t, cluster.Create(t.Context(), store(ns, "1.0.0")))

@@ -26,7 +26,7 @@ import (
 
 const (
 	hidden     = "hunter2-in-all-places"
-	generated  = "generated-by-nobody-else"
+	generated  = "generated-by-this-test"
 	elsewhere  = "of-another-namespace"
 	failingPod = `apiVersion: apps/v1
 kind: Deployment

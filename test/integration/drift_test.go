@@ -107,7 +107,7 @@ var _ = It("What an autoscaler does is no drift, and does not hide any", Label("
 	}
 })
 
-var _ = It("Somebody who changes a field again and again is named once, with one write", Serial, Label("drift-storm", "rule-13"), func() {
+var _ = It("A client that changes a field again and again is named once, with one write", Serial, Label("drift-storm", "rule-13"), func() {
 	t := GinkgoTB()
 	ctx := context.Background()
 	ns := namespace(t)

@@ -174,7 +174,7 @@ var _ = It("What a task warns of is told once in a run, however often the task i
 		gen.Serial("deploy", "apply", "delete"))
 	env.Must(t, cluster.Create(ctx, ov))
 	env.Must(t, cluster.Create(ctx, gen.Instance("i", ov, nil)))
-	const belongs = "theirs belongs to somebody else"
+	const belongs = "theirs belongs to another client"
 	hasEvent(t, ns, belongs)
 	for n := range 5 {
 		mine := get(t, &corev1.ConfigMap{}, ns, "mine")

@@ -67,7 +67,7 @@ var _ = It("Objects are applied with kudo's metadata, owner, labels and annotati
 		t.Errorf("field manager is %s", m)
 	}
 	if len(i.Status.Conditions) != 1 || i.Status.Conditions[0].Type != "Ready" || i.Status.Conditions[0].Status != "True" {
-		t.Errorf("rule 19: at rest there is exactly one condition: %+v", i.Status.Conditions)
+		t.Errorf("rule 19: an idle Instance has exactly one condition: %+v", i.Status.Conditions)
 	}
 })
 
@@ -170,7 +170,7 @@ var _ = It("Toggle applies and deletes, and Delete leaves foreign objects and un
 	status(t, i, "deploy", v1beta1.Complete)
 	get(t, &corev1.ConfigMap{}, ns, "mine")
 	get(t, &corev1.ConfigMap{}, ns, "theirs")
-	hasEvent(t, ns, "ConfigMap "+ns+"/theirs belongs to somebody else")
+	hasEvent(t, ns, "ConfigMap "+ns+"/theirs belongs to another client")
 	kudo(t, 0, "update", "--instance", "i", "-n", ns, "-p", "ON=false", "--wait")
 	if err := cluster.Get(context.Background(), types.NamespacedName{Namespace: ns, Name: "mine"}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the toggled object is still there: %v", err)
@@ -321,7 +321,7 @@ var _ = It("An Instance that KUDO left goes on: while idle nothing starts, and a
 	get(t, &corev1.ConfigMap{}, ns, "running-cm-0")
 	await(t, ns, "resting", func(i *v1beta1.Instance) bool { return i.Status.Baseline != nil })
 	if err := cluster.Get(ctx, types.NamespacedName{Namespace: ns, Name: "resting-cm-0"}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
-		t.Errorf("a plan was started for an Instance at rest: %v", err)
+		t.Errorf("a plan was started for an idle Instance: %v", err)
 	}
 })
 

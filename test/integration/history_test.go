@@ -96,7 +96,7 @@ var _ = It("The first run of an OperatorVersion records it for those that follow
 	change(t, ns, 23, 25)
 	is(slices.Concat([]string{"i-14+"}, names(16, 25))...)
 
-	t.Log("the version of the newest run is known when the OperatorVersion is gone")
+	t.Log("the version of the newest run is known after the OperatorVersion is deleted")
 	env.Must(t, cluster.Delete(t.Context(), ov))
 	env.Must(t, cluster.Delete(t.Context(), get(t, &v1beta1.Instance{}, ns, "i")))
 	status(t, await(t, ns, "i", env.PlanEnded("cleanup", 26)), "cleanup", v1beta1.FatalError)

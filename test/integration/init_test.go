@@ -216,7 +216,7 @@ func testSettings(t testing.TB, i *installation) {
 	i.init(0, []string{"--strict", "--run-as-everywhere=false"}, "clusterrolebinding kudo-run-as removed")
 	contains(t, kudoOf(i, "version"), "mode: strict")
 
-	t.Log("a kudo of before has decided nothing: somebody has to")
+	t.Log("a kudo of before has decided nothing: the administrator has to")
 	ns, err := i.Namespace(ctx)
 	env.Must(t, err)
 	instance := &v1beta1.Instance{ObjectMeta: gen.Meta(ns, "old")}
@@ -266,7 +266,7 @@ func testRefusals(t testing.TB, i *installation) {
 	i.init(2, []string{"-i", "x", "--version", "1.0.0"}, "exclude each other")
 	i.init(2, []string{"--version", "latest"}, "must be a version")
 	i.init(1, []string{"-n", "elsewhere"}, "kudo is installed in namespace kudo-system")
-	i.init(1, []string{"--service-account", "nobody"}, "ServiceAccount kudo-system/nobody does not exist", "kubectl create serviceaccount nobody")
+	i.init(1, []string{"--service-account", "absent"}, "ServiceAccount kudo-system/absent does not exist", "kubectl create serviceaccount absent")
 	i.init(2, []string{"--strict", "--privileged"}, "--strict and --privileged exclude each other")
 	i.init(2, []string{"--default-account", "a:b"}, `default-account is "a:b", which is no name of a ServiceAccount`)
 	i.init(2, []string{"--default-crd-url-template", "http://example.org/crds.tgz"}, "it must begin with https://")
@@ -359,7 +359,7 @@ func testPredecessor(t testing.TB, i *installation) {
 	i.init(1, []string{"--verify"}, "KUDO's manager still runs")
 
 	t.Log("what cannot be installed removes nothing")
-	i.init(1, append([]string{"--upgrade", "--service-account", "nobody"}, i.external...), "ServiceAccount kudo-system/nobody does not exist")
+	i.init(1, append([]string{"--upgrade", "--service-account", "absent"}, i.external...), "ServiceAccount kudo-system/absent does not exist")
 	for _, obj := range []client.Object{set, binding, cert, issuer} {
 		env.Must(t, i.Get(ctx, client.ObjectKeyFromObject(obj), obj))
 	}
@@ -412,7 +412,7 @@ func testKeepWithoutCRDs(t testing.TB, i *installation) {
 	env.Must(t, err)
 }
 
-// Together with the CRDs, all that is held stays, and belongs to nobody any more, so that no collector takes it.
+// Together with the CRDs, all that is held stays, and has no owner any more, so that the garbage collector does not delete it.
 func testKeep(t testing.TB, i *installation) {
 	ns, role := i.used(t)
 	cm := env.Read(t, i.Cluster, &corev1.ConfigMap{}, ns, "i-cm-0")
@@ -459,7 +459,7 @@ func testRelease(t testing.TB, i *installation) {
 const certManagerCRD = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"PLURAL.cert-manager.io"},"spec":{"group":"cert-manager.io","scope":"Namespaced",
 "names":{"plural":"PLURAL","singular":"SINGULAR","kind":"KIND","listKind":"KINDList"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`
 
-// installCertManager defines cert-manager's kinds, which nobody serves here.
+// installCertManager defines cert-manager's kinds, for which no controller runs here.
 func installCertManager(t testing.TB, i *installation) {
 	t.Helper()
 	for kind, plural := range map[string]string{"Issuer": "issuers", "Certificate": "certificates"} {

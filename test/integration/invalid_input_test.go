@@ -106,7 +106,7 @@ var _ = It("Suites that were written for KUDO assert its events: reason, text an
 	for _, want := range []string{
 		"Normal instance-controller PlanStarted: Execution of plan deploy started",
 		"Normal instance-controller PlanFinished: Execution of plan deploy finished with status FATAL_ERROR",
-		`Warning instance-controller PlanFailed: Plan deploy failed: task deploy.main.step-0.app failed: task "app" was told to fail for good`,
+		`Warning instance-controller PlanFailed: Plan deploy failed: task deploy.main.step-0.app failed: task "app" was told to fail with a fatal error`,
 	} {
 		env.Eventually(t, "the event "+want, env.Condition(func() bool {
 			list := &corev1.EventList{}
@@ -126,7 +126,7 @@ var _ = It("A foreign object of the same name is refused by name, and stays as i
 	env.Must(t, cluster.Create(ctx, foreign))
 	ov := gen.Version(ns, "foreign", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 3), gen.Serial("deploy", "cm"))
 	i := deploy(t, ov, "i", nil)
-	status(t, i, "deploy", v1beta1.FatalError, "ConfigMap "+ns+"/i-cm-1 exists already and belongs to somebody else", "--adopt")
+	status(t, i, "deploy", v1beta1.FatalError, "ConfigMap "+ns+"/i-cm-1 exists already and belongs to another client", "--adopt")
 	after := get(t, &corev1.ConfigMap{}, ns, "i-cm-1")
 	if after.ResourceVersion != foreign.ResourceVersion {
 		t.Errorf("the foreign object was changed: %+v", after)
@@ -152,10 +152,10 @@ var _ = It("Errors of the environment name the remedy", Label("environment-error
 	contains(t, kudo(t, 1, "install", dir, "-n", "there-is-none"), "namespace there-is-none does not exist", "--create-namespace")
 	contains(t, kudo(t, 1, "install", dir, "--skip-instance", "-n", "there-is-none"), "namespace there-is-none does not exist", "--create-namespace")
 	contains(t, kudo(t, 1, "install", filepath.Join(dir, "nowhere")), "no such folder or archive")
-	contains(t, kudo(t, 1, "plan", "status", "--instance", "nobody"), "instance default/nobody does not exist")
+	contains(t, kudo(t, 1, "plan", "status", "--instance", "absent"), "instance default/absent does not exist")
 	contains(t, kudo(t, 2, "plan", "status"), "--instance is missing")
 	contains(t, kudo(t, 2, "install"), "takes one package")
-	contains(t, kudo(t, 1, "get", "instances", "--as", "nobody"), "forbidden")
+	contains(t, kudo(t, 1, "get", "instances", "--as", "stranger"), "forbidden")
 	empty := filepath.Join(t.TempDir(), "config")
 	env.Must(t, os.WriteFile(empty, []byte("apiVersion: v1\nkind: Config\n"), 0o600))
 	contains(t, kudo(t, 1, "get", "instances", "--kubeconfig", empty), "no cluster is configured")

@@ -74,7 +74,7 @@ var _ = It("The manager serves metrics by TLS, to those who show a token and may
 	}{
 		{"who may get them", "https", reader, http.StatusOK, true},
 		{"an account without the right", "https", other, http.StatusForbidden, false},
-		{"nobody", "https", "", http.StatusUnauthorized, false},
+		{"a client without a token", "https", "", http.StatusUnauthorized, false},
 		{"a token that is none, which controller-runtime takes for a failure", "https", "x", http.StatusInternalServerError, false},
 		{"plain http", "http", reader, http.StatusBadRequest, false},
 	} {

@@ -22,7 +22,7 @@ var _ = It("The command line asks the API server for nothing that it can do with
 		code   int
 		want   []string
 	}{
-		{"each object is created once; that nobody has the name is seen before anything is left behind, and the wait begins with the answer",
+		{"each object is created once; that no Instance has the name is seen before anything is left behind, and the wait begins with the answer",
 			[]string{"install", dir, "--instance", "i", "--wait"}, 0,
 			[]string{"GET instances/i", "GET configmaps/kudo-config", "GET serviceaccounts/kudo", "POST operators", "POST operatorversions", "POST instances", "WATCH instances i"}},
 		{"nothing is created for a name that is taken",

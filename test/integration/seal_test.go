@@ -93,7 +93,7 @@ var _ = Describe("After a restart of the manager, a run with a forged status or 
 		"Deleted": {"a record that is deleted gives no rights", func(t testing.TB, ns string) {
 			env.Must(t, m.Delete(t.Context(), &appsv1.ControllerRevision{ObjectMeta: gen.Meta(ns, "x-1")}))
 		}, "deploy", "run 1 of Instance %[1]s/x cannot go on: ControllerRevision %[1]s/x-1 is missing; kubectl kudo plan retry starts it anew"},
-		"ForgedData": {"a record in which somebody has changed the account gives no rights", func(t testing.TB, ns string) {
+		"ForgedData": {"a record in which a user has changed the account gives no rights", func(t testing.TB, ns string) {
 			m.replace(t, ns, "x-1", func(r *appsv1.ControllerRevision) {
 				if !bytes.Contains(r.Data.Raw, []byte(`"serviceAccount":"worker"`)) {
 					t.Fatalf("the record is %s", r.Data.Raw)

@@ -36,10 +36,10 @@ func from(sources ...string) []v1beta1.ParametersSource {
 }
 
 // vault is an operator whose plans write a Secret with the password and a ConfigMap with the user. A sleep in its plan is
-// a Deployment that nobody makes ready.
+// a Deployment that no controller makes ready.
 func vault(ns string, mods ...gen.VersionMod) *v1beta1.OperatorVersion {
 	return gen.Version(ns, "vault", append([]gen.VersionMod{
-		gen.Param("USER", "nobody", ""), gen.Required("PASSWORD"),
+		gen.Param("USER", "guest", ""), gen.Required("PASSWORD"),
 		gen.Template("s.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: '{{ .Name }}-out'}\nstringData: {password: '{{ .Params.PASSWORD }}'}\n"),
 		gen.Template("c.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Name }}-out'}\ndata: {user: '{{ .Params.USER }}'}\n"),
 		gen.Apply("s", "s.yaml"), gen.Apply("c", "c.yaml"), gen.Serial("deploy", "s", "c"), gen.Serial("update", "c", "s"),
@@ -249,7 +249,7 @@ var _ = It("What a dependency gets of a sensitive value, it gets by a Secret", L
 	env.Must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"VAULT": "false"} }))
 	status(t, await(t, ns, "i", env.PlanEnded("deploy", 4)), "deploy", v1beta1.Complete)
 	if err := cluster.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "i-vault-parameters"}, &corev1.Secret{}); !apierrors.IsNotFound(err) {
-		t.Errorf("the child is gone, and its parameters are there: %v", err)
+		t.Errorf("the child was deleted, and its parameters still exist: %v", err)
 	}
 })
 

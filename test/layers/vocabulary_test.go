@@ -1,7 +1,6 @@
 package layers
 
 import (
-	"flag"
 	"fmt"
 	"go/scanner"
 	"go/token"
@@ -14,9 +13,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "lower the counts in testdata/vocabulary.txt, and raise those in testdata/density.txt, to those of the tree")
-
-// retired are words that comments, texts and pages do not use, with the reason or the word to use.
+// retired are the words that comments, texts and pages must not use.
 var retired = map[string]*regexp.Regexp{
 	"tells whether":  regexp.MustCompile(`(?i)\btells? whether\b`),
 	"somebody":       regexp.MustCompile(`(?i)\bsomebody`),
@@ -33,57 +30,19 @@ var retired = map[string]*regexp.Regexp{
 	"is gone":        regexp.MustCompile(`(?i)\b(is|are) gone\b`),
 }
 
-// retiredWordsFile lists how often each folder still uses each retired word. No number in it may grow.
-const retiredWordsFile = "testdata/vocabulary.txt"
-
-// TestVocabulary checks that retired words become fewer.
+// TestVocabulary checks that the tree uses no retired word.
 func TestVocabulary(t *testing.T) {
-	found, err := countRetired("../..")
+	found, err := findRetired("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	recorded := map[string]int{}
-	data, err := os.ReadFile(retiredWordsFile)
-	if err != nil && !os.IsNotExist(err) {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(data)) {
-		fields := strings.Split(strings.TrimSpace(line), "\t")
-		n := 0
-		if _, err := fmt.Sscan(fields[len(fields)-1], &n); err != nil || len(fields) != 3 {
-			t.Fatalf("%s: the line %q is not folder, word, number", retiredWordsFile, line)
-		}
-		recorded[fields[0]+"\t"+fields[1]] = n
-	}
-	stale := false
-	for _, key := range slices.Sorted(maps.Keys(found)) {
-		folder, word, _ := strings.Cut(key, "\t")
-		switch n := recorded[key]; {
-		case found[key] > n:
-			t.Errorf("%s uses the retired %q %d times, and %d are recorded: docs/design/vocabulary.md has the word to use", folder, word, found[key], n)
-		case found[key] < n:
-			stale = true
-		}
-	}
-	for key := range recorded {
-		stale = stale || found[key] == 0
-	}
-	switch {
-	case *update && !t.Failed():
-		var out strings.Builder
-		for _, key := range slices.Sorted(maps.Keys(found)) {
-			fmt.Fprintf(&out, "%s\t%d\n", key, found[key])
-		}
-		if err := os.WriteFile(retiredWordsFile, []byte(out.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	case stale:
-		t.Errorf("retired words became fewer: record it with go test ./test/layers -run TestVocabulary -update")
+	for _, use := range found {
+		t.Errorf("%s: docs/design/vocabulary.md has the word to use", use)
 	}
 }
 
-// TestCountRetired checks that words are found in comments, texts and pages, and not in code.
-func TestCountRetired(t *testing.T) {
+// TestFindRetired checks that words are found in comments, texts and pages, and not in code.
+func TestFindRetired(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{
 		"a/a.go":            "// a tells whether somebody is there.\npackage a\n\nvar nobody = \"nobody, once\\nmore\"\n",
@@ -98,19 +57,22 @@ func TestCountRetired(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	found, err := countRetired(dir)
+	found, err := findRetired(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]int{"a\ttells whether": 2, "a\tsomebody": 1, "a\tnobody": 1}
-	if !maps.Equal(found, want) {
-		t.Errorf("found %v, want %v", found, want)
+	want := []string{
+		`a/a.go uses the retired "nobody"`, `a/a.go uses the retired "somebody"`, `a/a.go uses the retired "tells whether"`,
+		`a/b.md uses the retired "tells whether"`,
+	}
+	if !slices.Equal(found, want) {
+		t.Errorf("found %q, want %q", found, want)
 	}
 }
 
-// countRetired counts retired words by "folder<tab>word".
-func countRetired(root string) (map[string]int, error) {
-	found := map[string]int{}
+// findRetired says which files use which retired words.
+func findRetired(root string) ([]string, error) {
+	var found []string
 	err := filepath.WalkDir(root, func(file string, d os.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -141,9 +103,9 @@ func countRetired(root string) (map[string]int, error) {
 			prose = proseOf(data)
 		}
 		prose = strings.Join(strings.Fields(prose), " ")
-		for word, pattern := range retired {
-			if n := len(pattern.FindAllString(prose, -1)); n > 0 {
-				found[filepath.ToSlash(filepath.Dir(rel))+"\t"+word] += n
+		for _, word := range slices.Sorted(maps.Keys(retired)) {
+			if retired[word].MatchString(prose) {
+				found = append(found, fmt.Sprintf("%s uses the retired %q", rel, word))
 			}
 		}
 		return nil

@@ -79,7 +79,7 @@ func TestNoAccount(t *testing.T) {
 	env.Contains(t, out, "has no ServiceAccount other")
 	out = suite.MustKudo(t, 2, "install", hello, "--instance", "i", "-n", ns, "--create-service-account")
 	env.Contains(t, out, "deployments.apps", "say --yes")
-	nothing(t, ns, "a question that nobody answers")
+	nothing(t, ns, "a question without an answer")
 	suite.MustKudo(t, 2, "install", hello, "--instance", "i", "-n", ns, "--create-service-account", "--service-account", "x")
 	suite.MustKudo(t, 2, "install", hello, "--skip-instance", "-n", ns, "--create-service-account")
 	env.Contains(t, suite.MustKudo(t, 1, "install", hello, "-n", ns+"-absent"), "namespace "+ns+"-absent does not exist")
@@ -124,8 +124,8 @@ func TestClusterScoped(t *testing.T) {
 	suite.MustKudo(t, 0, "install", broad, "--instance", "i", "-n", ns, "--create-service-account", "-y", "--wait", "--wait-time", limit)
 }
 
-// TestRightsOfWhoAsks is T33: the account gets its rights from who asks, and the API server lets nobody give what he has
-// not; who may not makes nothing.
+// TestRightsOfWhoAsks is T33: the account gets its rights from the user who asks, and the API server lets a user give
+// only rights of his own; for a user who may not give them, nothing is made.
 func TestRightsOfWhoAsks(t *testing.T) {
 	ns := suite.NewBareNamespace(t)
 	bind := func(name, role, user string) {

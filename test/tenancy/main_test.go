@@ -1,5 +1,5 @@
-// Package tenancy tests that nobody gets more than was given to him: what users of one namespace may set, on a real
-// control plane with admission, changes nothing that they could not change themselves.
+// Package tenancy tests that no user gets more rights than were given to him: what users of one namespace may set, on a
+// real control plane with admission, changes nothing that they could not change themselves.
 package tenancy
 
 import (

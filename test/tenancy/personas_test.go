@@ -25,7 +25,7 @@ const (
 	vera = "vera"
 )
 
-// personas makes the personas of a namespace. They are users of this namespace, and nobody elsewhere.
+// personas makes the personas of a namespace. They have rights in this namespace, and in no other.
 func personas(t *testing.T, ns string) {
 	t.Helper()
 	plain := []string{"get", "list", "watch", "create", "update", "patch", "delete"}

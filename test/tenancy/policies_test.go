@@ -72,7 +72,7 @@ func (s scene) instance(name string) *v1beta1.Instance {
 	return i
 }
 
-// status patches the status of an Instance as it was shown on kudo of before: a run that nobody has started.
+// status patches the status of an Instance as it was shown on kudo of before: a run that kudo has not started.
 func (s scene) status(_ *testing.T, c client.Client) error {
 	patch := fmt.Sprintf(`{"status":{"planStatus":{"deploy":{"name":"deploy","status":"IN_PROGRESS","uid":%q,"revision":0}}}}`, "forged")
 	return c.Status().Patch(ctx, &v1beta1.Instance{ObjectMeta: gen.Meta(s.ns, "quiet")}, client.RawPatch(types.MergePatchType, []byte(patch)))
@@ -129,7 +129,7 @@ func (s scene) attempts() []attempt {
 	return []attempt{
 		{"T6", "the account of an Instance in a privileged namespace, taken off", ann, taken, "spec.serviceAccountName is taken off in privileged namespace " + s.ns + ", so that the plans would have the rights of kudo: ann needs the verb \"install\""},
 		{"T12", "what holds an OperatorVersion until it is released", otto, changes(&v1beta1.OperatorVersion{ObjectMeta: gen.Meta(s.ns, "held-1")}, `{"metadata":{"finalizers":null}}`), "the finalizer kudo.dev/operatorversion comes off when kudo has released what the OperatorVersion has installed: otto needs the verb \"install\""},
-		{"T12", "the status of a run that nobody started", nadia, s.status, fmt.Sprintf(ours, nadia)},
+		{"T12", "the status of a run that kudo has not started", nadia, s.status, fmt.Sprintf(ours, nadia)},
 		{"T12", "by a right on instances/status", ann, s.status, fmt.Sprintf(ours, ann)},
 		{"T12", "the status of an OperatorVersion", otto, func(_ *testing.T, c client.Client) error {
 			return c.Status().Patch(ctx, &v1beta1.OperatorVersion{ObjectMeta: gen.Meta(s.ns, "quiet-1")}, client.RawPatch(types.MergePatchType, []byte(`{"status":{"observedGeneration":7}}`)))
@@ -143,7 +143,7 @@ func (s scene) attempts() []attempt {
 		{"T8", "the same later", ann, changes(s.instance("quiet"), `{"spec":{"serviceAccountName":"deployer"}}`), fmt.Sprintf(account, "deployer")},
 		{"T9", "Secrets that she may not read", ann, makes(sources), "spec.parametersFrom names s1 and s2: ann must be allowed to get each Secret and ConfigMap it names in namespace " + s.ns},
 		{"T9", "the same later", ann, changes(s.instance("quiet"), `{"spec":{"parametersFrom":[{"kind":"ConfigMap","name":"c1"}]}}`), "spec.parametersFrom names c1: ann must be allowed to get"},
-		{"T9", "another key of a Secret that somebody else has named", ann, changes(s.instance("given"), `{"spec":{"parametersFrom":[{"kind":"Secret","name":"s1","keys":{"VALUE":"other"}}]}}`), "spec.parametersFrom names s1: ann must be allowed to get"},
+		{"T9", "another key of a Secret that another user has named", ann, changes(s.instance("given"), `{"spec":{"parametersFrom":[{"kind":"Secret","name":"s1","keys":{"VALUE":"other"}}]}}`), "spec.parametersFrom names s1: ann must be allowed to get"},
 		{"T9", "another version that gets the values", ann, changes(s.instance("given"), `{"spec":{"operatorVersion":{"name":"quiet-2"}}}`), "spec.parametersFrom names s1: ann must be allowed to get"},
 		{"T14", "the same by the status of the namespace", nadia, func(_ *testing.T, c client.Client) error {
 			return c.Status().Patch(ctx, &corev1.Namespace{ObjectMeta: gen.Meta("", s.ns)}, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"kudo.dev/privileged":"true"}}}`)))
@@ -189,8 +189,8 @@ func (s scene) state(t *testing.T) string {
 	return strings.Join(out, "\n")
 }
 
-// TestBoundRole is T12: a RoleBinding to the manager's own role gives nobody the verb own-status, which is asked for the
-// whole cluster.
+// TestBoundRole is T12: a RoleBinding to the manager's own role does not give the verb own-status, which is asked for
+// the whole cluster.
 func TestBoundRole(t *testing.T) {
 	s := newScene(t, strict)
 	bind(t, s.ns, nadia, "ClusterRole", "kudo-manager")

@@ -257,8 +257,8 @@ func TestNamespaces(t *testing.T) {
 	if left := namespaces(t); slices.Contains(left, ns+"-new") {
 		t.Errorf("the namespace that was made for all cases is left: %v", left)
 	}
-	out := kudoTest(t, 3, t.TempDir(), plane.Kubeconfig, testdata(t, "pass", "apply-assert"), "--as", "nobody")
-	contains(t, out, `User "nobody" cannot`)
+	out := kudoTest(t, 3, t.TempDir(), plane.Kubeconfig, testdata(t, "pass", "apply-assert"), "--as", "stranger")
+	contains(t, out, `User "stranger" cannot`)
 	out = kudoTest(t, 0, t.TempDir(), plane.Kubeconfig, testdata(t, "pass", "apply-assert"), "--skip-delete")
 	left := namespaces(t)
 	if len(left) != 1 {

@@ -47,7 +47,7 @@ type ConfigStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 }
 
-// ConfigSpec holds what is taught about kinds.
+// ConfigSpec holds what a Config says about kinds.
 type ConfigSpec struct {
 	// Retentions say which values of live objects are kept when kudo writes them.
 	// +optional

@@ -48,15 +48,15 @@ const (
 	// PrivateVersions is the value of VersionsLabel.
 	PrivateVersions = "private"
 
-	// AdoptAnnotation on an Instance lets its plans take over objects that belong to nobody's controller.
+	// AdoptAnnotation on an Instance lets its plans take over objects that no controller owns.
 	AdoptAnnotation = "kudo.dev/adopt"
 	// CancelAnnotation on an Instance asks to end the run whose uid is its value.
 	CancelAnnotation = "kudo.dev/cancel-run"
 	// RetryAnnotation on an Instance asks to run again what the failed run of this uid did.
 	RetryAnnotation = "kudo.dev/retry-run"
 
-	// ManagedAnnotation on a shared object says, by the value "true", that kudo created it and may delete it when nobody
-	// holds it any more. Whoever removes it takes the object over.
+	// ManagedAnnotation on a shared object says, by the value "true", that kudo created it and may delete it when no
+	// Installation holds it any more. A client that removes the annotation takes the object over.
 	ManagedAnnotation = "kudo.dev/managed"
 	// ForceReleaseAnnotation on an OperatorVersion or Installation, with the value "true", lets its deletion destroy what
 	// is kept otherwise: CustomResourceDefinitions with custom resources, namespaces with content, claims.

@@ -25,7 +25,7 @@ type InstallationSubject struct {
 	Namespace string `json:"namespace"`
 	// Name of the object.
 	Name string `json:"name"`
-	// UID of the object: another one of the same name is somebody else.
+	// UID of the object: an object of the same name with another UID is not this one.
 	UID types.UID `json:"uid"`
 }
 

@@ -51,8 +51,7 @@ func TestFullAndAPISideBySide(t *testing.T) {
 	t.Run("reset", func(t *testing.T) { checkReset(t, api) })
 }
 
-// checkRights: the metrics are for the admin; a ServiceAccount's token works,
-// and gives no rights that nobody gave it.
+// checkRights: the metrics are for the admin; a ServiceAccount's token works, and gives no rights by itself.
 func checkRights(t *testing.T, l *local) {
 	client := l.client()
 	metrics, err := client.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
@@ -92,7 +91,7 @@ func checkNoController(t *testing.T, client kubernetes.Interface) {
 	}
 	d := must(client.AppsV1().Deployments("default").Get(t.Context(), "web", metav1.GetOptions{}))(t)
 	if d.Status.ObservedGeneration != 0 {
-		t.Error("somebody acts on Deployments in profile api")
+		t.Error("a controller acts on Deployments in profile api")
 	}
 	checkNamespaceEnds(t, client, "other")
 }

@@ -106,8 +106,7 @@ func readJSON(t *testing.T, path string, v any) {
 	}
 }
 
-// running reports whether a process is there and is no zombie: in a container
-// nobody may reap those whose parent has ended.
+// running reports whether a process is there and is no zombie: in a container, zombies whose parent has ended may stay.
 func running(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false

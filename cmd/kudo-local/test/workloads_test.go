@@ -180,7 +180,7 @@ func checkNamespaceEnds(t *testing.T, client kubernetes.Interface, ns string) {
 			return err.Error()
 		}
 		if len(volumes.Items) > 0 {
-			return fmt.Sprintf("%d volumes are left of claims that are gone", len(volumes.Items))
+			return fmt.Sprintf("%d volumes are left of claims that were deleted", len(volumes.Items))
 		}
 		return ""
 	})

@@ -103,7 +103,7 @@ func newCheck(env *command.Env) *cobra.Command {
 		Use:   "check -f FILE",
 		Short: "Check Configs: fields, scripts, and that no two answer the same",
 		Long: `Check Configs, without a cluster: that fields can be read, that scripts compile and define the function that they
-must, and that no two Configs answer the same operation for the same kind. Globals that nobody defines are warnings.`,
+must, and that no two Configs answer the same operation for the same kind. Globals that a script does not define are warnings.`,
 		Args: command.ExactArgs(0, "no arguments, but files by -f"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(files) == 0 {

@@ -223,7 +223,7 @@ func exploreAnswer(env *command.Env, output string, r explore.Request, a explore
 		return env.PrintValue(output, map[string]any{"operation": r.Operation, "answered": known, "layer": a.Layer, "who": a.Who, "value": answerValue(r.Operation, a)})
 	}
 	if !known {
-		env.Printf("no opinion: nobody answers %s for %s %s", r.Operation, r.Object.GetAPIVersion(), r.Object.GetKind())
+		env.Printf("no opinion: no layer answers %s for %s %s", r.Operation, r.Object.GetAPIVersion(), r.Object.GetKind())
 		return nil
 	}
 	env.Printf("answered by: %s", answeredBy(a))

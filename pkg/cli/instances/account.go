@@ -51,7 +51,7 @@ func newAccountCreate(env *command.Env) *cobra.Command {
 		Short: "Make the ServiceAccount of an Instance",
 		Long: `Make a ServiceAccount with the rights that the plans of an Instance need, let the manager act as it, and name it in the
 Instance. The account is the one that the Instance names, or else <instance>-kudo. The rights are shown first. They are given
-with yours: the API server lets nobody give what he may not do himself. The account's objects are deleted with the Instance.
+with yours: the API server lets you give only rights that you have yourself. The account's objects are deleted with the Instance.
 
 What is there already stays, and rights that have changed are changed.
 

@@ -63,7 +63,7 @@ type declaredResources struct {
 	found, unknown bool
 }
 
-// ask adds what one object declares. Those that are gone declare nothing.
+// ask adds what one object declares. Deleted objects declare nothing.
 func (d *declaredResources) ask(ctx context.Context, c client.Client, layers explore.Chain, inside []command.ClusterOnlyWebhook, r v1beta1.ResourceStatus) {
 	object := &unstructured.Unstructured{}
 	object.SetAPIVersion(r.APIVersion)

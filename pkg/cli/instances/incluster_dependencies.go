@@ -91,7 +91,7 @@ func (s *Versions) dependency(d operators.Dependency) (*v1beta1.OperatorVersion,
 		return ov, ""
 	}
 	if _, going := s.terminating[name]; going {
-		return nil, fmt.Sprintf("needs OperatorVersion %s, which is being deleted: install it anew when it is gone", name)
+		return nil, fmt.Sprintf("needs OperatorVersion %s, which is being deleted: install it again once it is deleted", name)
 	}
 	lacks := ""
 	if have := s.of(d.Package); len(have) > 0 {

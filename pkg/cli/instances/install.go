@@ -61,7 +61,7 @@ those of its dependencies, and an Instance, whose deploy plan runs.
 	f.StringVar(&o.instance, "instance", "", "name of the Instance (default <operator>-instance)")
 	f.BoolVar(&o.skipInstance, "skip-instance", false, "install the OperatorVersion only")
 	f.BoolVar(&o.namespace, "create-namespace", false, "create the namespace")
-	f.BoolVar(&o.adopt, "adopt", false, "let the plans take over objects that are there already and belong to nobody's controller")
+	f.BoolVar(&o.adopt, "adopt", false, "let the plans take over existing objects that no controller owns")
 	f.BoolVar(&o.inCluster, "in-cluster", false, "take an OperatorVersion that is installed in the namespace; PACKAGE is the operator's name")
 	f.StringArrayVar(&o.installing, "install-parameter", nil, "parameter of the install plan, as NAME=VALUE; may be given more than once")
 	f.StringVar(&o.accountName, "service-account", "", "ServiceAccount of the namespace with whose rights the plans write")

@@ -34,7 +34,7 @@ its plans stay, since others may use them, and are listed. The OperatorVersion s
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	command.AddInstanceFlag(cmd, &o.instance)
-	o.WaitFlags.Add(cmd.Flags(), "the Instance is gone")
+	o.WaitFlags.Add(cmd.Flags(), "the Instance is deleted")
 	return cmd
 }
 

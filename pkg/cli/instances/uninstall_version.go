@@ -50,7 +50,7 @@ until the last of them is uninstalled or runs another version.
 	f.BoolVar(&o.dryRun, "dry-run", false, "list what will go, what stays, and why, and delete nothing")
 	f.BoolVar(&o.force, "force", false, "destroy custom resources, content of namespaces and claims along")
 	f.BoolVar(&o.leaveUsers, "leave-users", false, "delete the OperatorVersion although Instances use it, and keep what it installed for them")
-	o.WaitFlags.Add(f, "the OperatorVersion and what it held are gone")
+	o.WaitFlags.Add(f, "the OperatorVersion and what it held are deleted")
 	return cmd
 }
 

@@ -197,8 +197,8 @@ func changeInstance(ctx context.Context, env *command.Env, c client.WithWatch, i
 	return nil
 }
 
-// write edits an Instance, which then is as the API server has it. The answer is read into an empty one: fields that are
-// gone on the server would stay in one that had them.
+// write edits an Instance, which then is as the API server has it. The answer is read into an empty one: fields that
+// the server has no longer would stay in one that had them.
 func write(ctx context.Context, c client.Client, i *v1beta1.Instance, edit func(*v1beta1.Instance)) error {
 	patch := client.MergeFrom(i.DeepCopy())
 	edit(i)

@@ -97,7 +97,7 @@ func newAddTask(o *addOptions) *cobra.Command {
 	f.StringVar(&spec.ParameterFile, "parameter-file", "", "template of its parameters")
 	f.BoolVar(&p.done, "done", true, "whether Dummy is done at once")
 	f.BoolVar(&spec.WantErr, "want-err", false, "Dummy fails")
-	f.BoolVar(&spec.Fatal, "fatal", false, "Dummy fails for good")
+	f.BoolVar(&spec.Fatal, "fatal", false, "the error of Dummy is fatal: it is not retried")
 	return cmd
 }
 

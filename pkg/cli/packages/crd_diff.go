@@ -35,8 +35,8 @@ func newCRDDiff(env *command.Env) *cobra.Command {
 	o := &crdDiffOptions{env: env}
 	cmd := &cobra.Command{
 		Use:   "crd-diff OLD NEW",
-		Short: "Tell whether CustomResourceDefinitions can be replaced safely",
-		Long: `Tell whether the CustomResourceDefinitions of NEW can replace those of OLD without breaking objects and clients. Both
+		Short: "Check that CustomResourceDefinitions can be replaced safely",
+		Long: `Check that the CustomResourceDefinitions of NEW can replace those of OLD without breaking objects and clients. Both
 are files, folders or .tgz archives; definitions are matched by name. With --live, the objects on the cluster are checked
 against NEW, too.
 

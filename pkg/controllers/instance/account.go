@@ -74,8 +74,9 @@ func (a *action) namespacePrivileged(ctx context.Context, now settings.Settings)
 	return namespace.Labels[v1beta1.PrivilegedLabel] == "true", err
 }
 
-// lastAccount returns the account of the last run if spec names none and the next run would have another one, else "". Nobody was
-// asked whether whoever made the Instance may use the other one: its namespace was privileged, or the settings have changed.
+// lastAccount returns the account of the last run if spec names none and the next run would have another one, else "".
+// kudo has not checked whether the creator of the Instance may use the other one: its namespace was privileged, or the
+// settings have changed.
 func (a *action) lastAccount() string {
 	base := a.Next.Status.Baseline
 	if a.Next.Spec.ServiceAccountName != "" || base == nil || base.RunAs == types.NamespacedName(a.serviceAccount).String() {

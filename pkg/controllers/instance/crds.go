@@ -190,8 +190,9 @@ func (a *action) blockedCRD(changes apply.ChangeSet) string {
 	return ""
 }
 
-// ensureInstallation returns the Installation of the Instance. It needs no finalizer on the Instance: the Installation notices when
-// its Instance is gone, and then waits for the custom resources to go, which the garbage collector takes after it.
+// ensureInstallation returns the Installation of the Instance. It needs no finalizer on the Instance: the Installation
+// notices that its Instance was deleted, and then waits until the garbage collector has deleted the custom resources of
+// the Instance.
 func (a *action) ensureInstallation(ctx context.Context) (*v1beta1.Installation, error) {
 	holder := &v1beta1.Installation{}
 	name := v1beta1.InstallationName(a.Next.Namespace, a.Next.Name, a.Next.UID)

@@ -200,7 +200,7 @@ func (a *action) observeCleanup(ctx context.Context) (*runner.ParsedVersion, err
 	kept, err := a.keptVersion(ctx, base.Snapshot)
 	if history.Unusable(err) {
 		if a.content == nil {
-			a.Warn(v1beta1.EventRecordUnusable, "plan %s is given up, since nothing tells any more whether there is one: OperatorVersion %s is gone, and %s",
+			a.Warn(v1beta1.EventRecordUnusable, "plan %s does not run, since it is not known whether there is one: OperatorVersion %s does not exist, and %s",
 				v1beta1.CleanupPlan, base.OperatorVersion, err)
 		}
 		return a.content, nil
@@ -353,7 +353,7 @@ func (a *action) installPlanWait() string {
 	base := a.Committed.Status.Baseline
 	newcomer := base == nil || base.OperatorVersion != a.Next.OperatorVersionKey().String()
 	if newcomer && ov.DeletionTimestamp != nil && controllerutil.ContainsFinalizer(ov, v1beta1.OperatorVersionFinalizer) {
-		return fmt.Sprintf("OperatorVersion %s/%s is being deleted, and what it installed is released: install it again when it is gone, or name another one", ov.Namespace, ov.Name)
+		return fmt.Sprintf("OperatorVersion %s/%s is being deleted, and what it installed is released: install it again once it is deleted, or name another one", ov.Namespace, ov.Name)
 	}
 	if ov.Installed() {
 		return ""

@@ -91,7 +91,7 @@ func (a *action) keptVersion(ctx context.Context, name string) (*runner.ParsedVe
 // resumeProblem says why a run of KUDO cannot go on: its OperatorVersion is not there any more.
 func (a *action) resumeProblem(record *history.Run, version *runner.ParsedVersion) string {
 	if version == nil {
-		return fmt.Sprintf("OperatorVersion %s is gone, and no snapshot of it is left", a.Next.OperatorVersionKey())
+		return fmt.Sprintf("OperatorVersion %s does not exist, and no snapshot of it is left", a.Next.OperatorVersionKey())
 	}
 	if _, defined := version.Spec.Plans[record.Plan]; !defined {
 		return fmt.Sprintf("OperatorVersion %s has no plan %s, and no snapshot of the one that the run was started with is left", a.Next.OperatorVersionKey(), record.Plan)

@@ -38,7 +38,7 @@ func TestDriftTracker(t *testing.T) {
 		again time.Duration
 		due   comparisonState
 	}{
-		{reason: "what is as it was is at rest", looks: []look{{0, "right"}}},
+		{reason: "an object that has not changed is not compared", looks: []look{{0, "right"}}},
 		{reason: "a change is awaited to be the last", looks: []look{{0, "changed"}}, again: settleAfter},
 		{reason: "one that is the last is compared", looks: []look{{0, "changed"}, {settleAfter, "changed"}}, want: true, due: settled},
 		{reason: "another change is awaited too", looks: []look{{0, "changed"}, {settleAfter / 2, "more"}, {settleAfter, "more"}}, again: settleAfter / 2},

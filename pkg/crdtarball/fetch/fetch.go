@@ -80,8 +80,8 @@ const (
 )
 
 // New returns a fetcher whose fetches end with the context.
-func New(ctx context.Context, options Options, wake func(types.NamespacedName)) *Fetcher {
-	return &Fetcher{options: options, ctx: ctx, enqueue: wake, jobs: map[types.NamespacedName]*job{}}
+func New(ctx context.Context, options Options, enqueue func(types.NamespacedName)) *Fetcher {
+	return &Fetcher{options: options, ctx: ctx, enqueue: enqueue, jobs: map[types.NamespacedName]*job{}}
 }
 
 // Wanted is the tarball that an Instance needs.
@@ -99,7 +99,7 @@ type Wanted struct {
 // Resolve resolves which tarball an Instance needs for a version: its own, else the OperatorVersion's, else the default. The
 // default is for versions with an install plan, whose authors have the verb install: of other versions, anybody who writes
 // one could have definitions installed that he chooses by its name and version.
-// Errors are *crdtarball.Error, and nobody but the author of the block can mend them.
+// Errors are *crdtarball.Error, and only the author of the block can mend them.
 func (f *Fetcher) Resolve(instance *v1beta1.Instance, namespace string, spec *v1beta1.OperatorVersionSpec) (Wanted, error) {
 	policy := Policy{}
 	if f.options.Policy != nil {

@@ -44,7 +44,7 @@ func TestTree(t *testing.T) {
 		"fields, then the script: ",
 		"wrong on purpose: healthy: want true, got false",
 		"no fixed point: asked about its own result, it answers otherwise: object.status.count: want 1, got 2",
-		"nobody answers: nobody answers ExploreStatus for example.io/v1 Workload",
+		"unanswered: no layer answers ExploreStatus for example.io/v1 Workload",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -86,7 +86,7 @@ func TestValidateAndConflicts(t *testing.T) {
 		warnings, problems []string
 	}{
 		"Good":     {"what is right", full(), []v1alpha1.Config{full(), named("b", health("B", "return true"))}, nil, nil},
-		"Typo":     {"globals that nobody defines", named("a", health("A", "return obsrved.x")), nil, []string{"spec.explorations[0].healthLua: line 1: obsrved is not defined"}, nil},
+		"Typo":     {"globals that are not defined", named("a", health("A", "return obsrved.x")), nil, []string{"spec.explorations[0].healthLua: line 1: obsrved is not defined"}, nil},
 		"Syntax":   {"scripts compile", named("a", health("A", "return )")), nil, nil, []string{`spec.explorations[0].healthLua: line 1: syntax error near ")"`}},
 		"Field":    {"paths are read", named("a", v1alpha1.ConfigSpec{Retentions: []v1alpha1.LocalValueRetention{{APIVersion: "v1", Kind: "A", Fields: []string{"{.a}", "{..a}"}}}}), nil, nil, []string{`spec.retentions[0].fields[1]: field "{..a}": ".." would match at any depth: write the whole path`}},
 		"Nothing":  {"a retention retains", named("a", v1alpha1.ConfigSpec{Retentions: []v1alpha1.LocalValueRetention{{APIVersion: "v1", Kind: "A"}}}), nil, nil, []string{"spec.retentions[0]: fields or retentionLua must be set"}},
@@ -144,6 +144,6 @@ func TestChanges(t *testing.T) {
 	}
 	third := New(host(), []v1alpha1.Config{health("b", "B", "return true")}, second)
 	if diff := cmp.Diff("[x/v1, Kind=A]", fmt.Sprint(third.Changed(second))); diff != "" {
-		t.Errorf("a kind that nobody speaks of any more:\n%s", diff)
+		t.Errorf("a kind that no Config names any more:\n%s", diff)
 	}
 }

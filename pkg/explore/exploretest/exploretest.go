@@ -1,5 +1,5 @@
-// Package exploretest is the conformance test of the layers of package explore: what holds for every layer, whatever it
-// teaches.
+// Package exploretest is the conformance test of the layers of package explore: what holds for every layer, whatever
+// kinds it answers for.
 package exploretest
 
 import (
@@ -24,16 +24,16 @@ type Case struct {
 	Request explore.Request
 	// Check looks at the answer, if it is not nil; it has passed explore.Check before.
 	Check func(t *testing.T, a explore.Answer)
-	// Unknown is true if the layer must be unable to tell.
+	// Unknown is true if the layer must return *explore.Unknown.
 	Unknown bool
 }
 
-// Run checks a layer: it has no opinion on kinds that nobody teaches; it answers the cases, each time with the same
-// value, also if asked by many at once, and refuses by *explore.Unknown under its own name; it neither changes nor
-// keeps what it is given; and it heeds the context.
+// Run checks a layer: it has no opinion on kinds without a rule; it answers the cases, each time with the same value,
+// also if asked by many at once, and refuses by *explore.Unknown under its own name; it neither changes nor keeps what
+// it is given; and it heeds the context.
 func Run(t *testing.T, layer explore.Explorer, cases ...Case) {
 	t.Helper()
-	t.Run("no opinion on kinds that nobody teaches", func(t *testing.T) { stranger(t, layer) })
+	t.Run("no opinion on kinds without a rule", func(t *testing.T) { stranger(t, layer) })
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
 			if c.Unknown {
@@ -55,14 +55,14 @@ func Run(t *testing.T, layer explore.Explorer, cases ...Case) {
 func stranger(t *testing.T, layer explore.Explorer) {
 	for _, operation := range explore.Operations() {
 		object := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "nobody.invalid/v1", "kind": "Stranger", "metadata": map[string]any{"name": "x", "namespace": "y"},
+			"apiVersion": "unknown.invalid/v1", "kind": "Stranger", "metadata": map[string]any{"name": "x", "namespace": "y"},
 		}}
 		r := explore.Request{Operation: operation, Object: object}
 		if operation == explore.Retaining {
 			r.Observed = object.DeepCopy()
 		}
 		if a, known, err := layer.Explore(t.Context(), r); known || err != nil {
-			t.Errorf("%s of a kind that nobody teaches: got an answer (%+v, %v), want no opinion", operation, a, err)
+			t.Errorf("%s of a kind without a rule: got an answer (%+v, %v), want no opinion", operation, a, err)
 		}
 	}
 }
@@ -152,7 +152,7 @@ func checkCanceled(t *testing.T, layer explore.Explorer, c Case) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, known, err := layer.Explore(ctx, c.Request); !known && err == nil {
-		t.Error("with a context that is over the layer has no opinion: it must answer, or say that it cannot tell")
+		t.Error("with a context that is over the layer has no opinion: it must answer, or say that the answer is unknown")
 	}
 }
 

@@ -73,7 +73,7 @@ func (m *meter) start(ctx context.Context, limits Limits) {
 	m.steps, m.next, m.memory, m.breach = 0, lookEvery, 0, nil
 }
 
-// Done counts an instruction. It answers nil, on which nobody waits, or a closed channel.
+// Done counts an instruction. It returns nil, on which the virtual machine does not wait, or a closed channel.
 func (m *meter) Done() <-chan struct{} {
 	m.steps++
 	if m.steps < m.next {

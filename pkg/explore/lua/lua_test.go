@@ -258,7 +258,7 @@ func TestWarnings(t *testing.T) {
 		want           []string
 	}{
 		"Clean":  {"libraries, locals, parameters and own globals are known", "count = 0 local t = {} for k, v in pairs(observedObj) do t[k] = v count = count + 1 end repeat local x = 1 until x == 1 return string.len(_VERSION) == count", nil},
-		"Typo":   {"what nobody defines is not", "if obj.x then return tru end\nreturn obsrvedObj.x", []string{"line 1: obj is not defined", "line 1: tru is not defined", "line 2: obsrvedObj is not defined"}},
+		"Typo":   {"what is defined nowhere is not", "if obj.x then return tru end\nreturn obsrvedObj.x", []string{"line 1: obj is not defined", "line 1: tru is not defined", "line 2: obsrvedObj is not defined"}},
 		"Scopes": {"locals end with their block", "do local a = 1 end return a", []string{"line 1: a is not defined"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -19,7 +19,7 @@ const (
 var hidden = []string{concatName, tableName, keyName, setName}
 
 // rewriter replaces what the virtual machine does without a limit by calls that have one. On the way it finds globals
-// that nobody defines.
+// that the script does not define.
 //
 //	a .. b .. c    (concat)(a, b, c)
 //	{[k] = v}      (table)({[(key)(k)] = v})

@@ -58,7 +58,7 @@ type Script struct {
 // Operation that the script answers.
 func (s *Script) Operation() explore.Operation { return s.operation }
 
-// Warnings say what is likely wrong, such as globals that nobody defines, in the order of the script's lines.
+// Warnings say what is likely wrong, such as globals that the script does not define, in the order of the script's lines.
 func (s *Script) Warnings() []string { return slices.Clone(s.warnings) }
 
 // Compile reads a script in either form: the body of the operation's function, or a chunk that defines this function.

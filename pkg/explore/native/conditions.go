@@ -13,7 +13,7 @@ import (
 //	type (anyTrue) True              True        False
 //
 // A copy of which nothing is known counts as one without conditions. A usual type that some copies lack, and that is
-// True in the others, is left out: it is not True yet, and nobody says False. The copy that decides, the first in the
+// True in the others, is left out: it is not True yet, and no copy says False. The copy that decides, the first in the
 // order of clusters, gives the reason, message and times; its cluster stands before the message.
 func (s statusRule) mergeConditions(status map[string]any, copies []memberStatus, complete bool) error {
 	byType := map[string][]memberCondition{}

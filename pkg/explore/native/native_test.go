@@ -65,7 +65,7 @@ func TestConformance(t *testing.T) {
 	exploretest.Run(t, layer(),
 		exploretest.Case{Name: "Retaining", Request: explore.Request{Operation: explore.Retaining, Object: service, Observed: live}},
 		exploretest.Case{Name: "Retaining what an autoscaler scales", Request: explore.Request{Operation: explore.Retaining, Object: hpa, Observed: hpa.DeepCopy()}},
-		exploretest.Case{Name: "Retaining when nobody can tell whether it is scaled", Unknown: true,
+		exploretest.Case{Name: "Retaining when it is not known whether an autoscaler scales it", Unknown: true,
 			Request: explore.Request{Operation: explore.Retaining, Object: unsure, Observed: unsure.DeepCopy()}},
 		exploretest.Case{Name: "Healthy", Request: explore.Request{Operation: explore.Healthy, Object: parse(t, "{apiVersion: v1, kind: Pod, status: {phase: Pending}}")},
 			Check: func(t *testing.T, a explore.Answer) {

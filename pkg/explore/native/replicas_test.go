@@ -24,7 +24,7 @@ func TestReplicas(t *testing.T) {
 		{reason: "a CronJob counts as one run", object: "{apiVersion: batch/v1, kind: CronJob, spec: {jobTemplate: {spec: {parallelism: 3}}}}", want: 3},
 		{reason: "a suspended CronJob runs nothing", object: "{apiVersion: batch/v1, kind: CronJob, spec: {suspend: true, jobTemplate: {spec: {parallelism: 3}}}}", want: 0},
 		{reason: "a Pod is one", object: "{apiVersion: v1, kind: Pod}", want: 1},
-		{reason: "nobody knows how many nodes there are", object: "{apiVersion: apps/v1, kind: DaemonSet}", silent: true},
+		{reason: "the number of nodes is not known", object: "{apiVersion: apps/v1, kind: DaemonSet}", silent: true},
 		{reason: "but its controller", object: "{apiVersion: apps/v1, kind: DaemonSet, status: {desiredNumberScheduled: 6}}", want: 6},
 		{reason: "no pods", object: "{apiVersion: v1, kind: ConfigMap}", silent: true},
 	} {

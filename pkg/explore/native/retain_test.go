@@ -166,7 +166,7 @@ func TestRetainReplicasThatAnAutoscalerWrites(t *testing.T) {
 	for _, header := range []string{"apiVersion: apps/v1\nkind: Deployment\n", "apiVersion: example.com/v1\nkind: Widget\n"} {
 		retains(t, header, []retention{
 			{"the autoscaler's number", "{metadata: {name: scaled}, spec: {replicas: 1}}", "{metadata: {name: scaled}, spec: {replicas: 5}}", "{metadata: {name: scaled}, spec: {replicas: 5}}"},
-			{"nobody scales it", "{metadata: {name: a}, spec: {replicas: 1}}", "{metadata: {name: a}, spec: {replicas: 5}}", ""},
+			{"no autoscaler scales it", "{metadata: {name: a}, spec: {replicas: 1}}", "{metadata: {name: a}, spec: {replicas: 5}}", ""},
 			{"an object that names no number is left to server-side apply", "{metadata: {name: scaled}, spec: {}}", "{metadata: {name: scaled}, spec: {replicas: 5}}", ""},
 			{"a live object without a number", "{metadata: {name: scaled}, spec: {replicas: 1}}", "{metadata: {name: scaled}, spec: {}}", ""},
 		})

@@ -154,7 +154,7 @@ func TestServe(t *testing.T) {
 		"Panic":      {"and so does a panic", "POST", "application/json", strings.NewReader(ask("ExplorePacking")), 200, "the webhook panicked: oops"},
 		"Nil":        {"and no response", "POST", "application/json", strings.NewReader(ask("ExploreReplica")), 200, "returned no response"},
 		"Unwritable": {"and one that is no JSON", "POST", "application/json", strings.NewReader(ask("ExploreRetaining")), 200, `"status":"Failure"`},
-		"Unknown":    {"and a question that nobody answers", "POST", "application/json", strings.NewReader(ask("ExploreDependencies")), 200, "does not answer ExploreDependencies: it answers [ExploreHealthy"},
+		"Unknown":    {"and a question that the server does not answer", "POST", "application/json", strings.NewReader(ask("ExploreDependencies")), 200, "does not answer ExploreDependencies: it answers [ExploreHealthy"},
 		"Get":        {"another method", "GET", "application/json", nil, 405, "want POST"},
 		"Type":       {"another type", "POST", "text/plain", strings.NewReader(ask("ExploreHealthy")), 415, "application/json"},
 		"Garbage":    {"garbage", "POST", "application/json", strings.NewReader("<"), 400, "no ExploreReview"},

@@ -42,7 +42,7 @@ func (g *gate) set(open bool) {
 }
 
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body) // the server notices that the client is gone only after this
+	body, _ := io.ReadAll(r.Body) // the server notices that the client has closed the connection only after this
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	now := g.running.Add(1)
 	defer g.running.Add(-1)

@@ -23,8 +23,8 @@ import (
 	"kudo.dev/kudo/pkg/explore/server"
 )
 
-// teacher answers every operation, by the library for people who write webhooks.
-var teacher = server.Operations{
+// allOperations answers every operation, by the library for people who write webhooks.
+var allOperations = server.Operations{
 	explore.Packing: func(_ context.Context, r *server.Request) (*v1alpha1.ExploreResponse, error) {
 		return edit(r, func(o map[string]any) { o["spec"].(map[string]any)["packed"] = true })
 	},
@@ -71,7 +71,7 @@ func edit(r *server.Request, change func(map[string]any)) (*v1alpha1.ExploreResp
 
 // TestConformance asks every operation over TLS.
 func TestConformance(t *testing.T) {
-	l, _ := layerOf(t, Options{}, hookOf(secure(t, teacher)))
+	l, _ := layerOf(t, Options{}, hookOf(secure(t, allOperations)))
 	field := func(want any, path ...string) func(*testing.T, explore.Answer) {
 		return func(t *testing.T, a explore.Answer) {
 			got, _, _ := unstructured.NestedFieldNoCopy(a.Object.Object, path...)
@@ -329,12 +329,12 @@ func TestPolicies(t *testing.T) {
 		t.Errorf("with Ignore the next in the alphabet is asked: got %+v, %v, %v", a, known, err)
 	}
 	l, _ = layerOf(t, Options{}, hookOf(good, named("b")), hookOf(bad, named("a")))
-	refused(t, "with Fail nobody else is", l, requestOf(t, explore.Healthy), "webhook c/a")
+	refused(t, "with Fail no other webhook is asked", l, requestOf(t, explore.Healthy), "webhook c/a")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	l, _ = layerOf(t, Options{}, hookOf(bad, ignore))
 	if _, known, err := l.Explore(ctx, requestOf(t, explore.Healthy)); known || err == nil {
-		t.Errorf("with Ignore too, a context that is over is no opinion of nobody: got known %v, error %v", known, err)
+		t.Errorf("with Ignore too, the answer is unknown if the context is canceled: got known %v, error %v", known, err)
 	}
 	if _, _, err := New(Options{Resources: cluster}).Explore(t.Context(), requestOf(t, explore.Healthy)); err == nil || !strings.Contains(err.Error(), "not loaded yet") {
 		t.Errorf("before configurations are loaded, answers are unknown: got %v", err)

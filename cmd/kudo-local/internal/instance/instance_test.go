@@ -76,17 +76,17 @@ func TestRunRecords(t *testing.T) {
 func TestEnsurePorts(t *testing.T) {
 	root := t.TempDir()
 	uses := []string{"etcd", "kube-apiserver"}
-	nobody := func(string) bool { return false }
+	unused := func(string) bool { return false }
 
 	first := New(root, "first", Settings{})
-	if _, err := first.EnsurePorts(uses, nobody); err != nil {
+	if _, err := first.EnsurePorts(uses, unused); err != nil {
 		t.Fatal(err)
 	}
 	if err := first.Save(); err != nil {
 		t.Fatal(err)
 	}
 	kept := first.Ports["etcd"]
-	if moved, err := first.EnsurePorts(uses, nobody); err != nil || len(moved) != 0 || first.Ports["etcd"] != kept {
+	if moved, err := first.EnsurePorts(uses, unused); err != nil || len(moved) != 0 || first.Ports["etcd"] != kept {
 		t.Errorf("a free port was not kept: moved %v, %v", moved, err)
 	}
 
@@ -98,7 +98,7 @@ func TestEnsurePorts(t *testing.T) {
 	if moved, _ := first.EnsurePorts(uses, func(use string) bool { return use == "etcd" }); len(moved) != 0 {
 		t.Errorf("a port that our own component listens on was moved: %v", moved)
 	}
-	moved, err := first.EnsurePorts(uses, nobody)
+	moved, err := first.EnsurePorts(uses, unused)
 	if err != nil || !slices.Equal(moved, []string{"etcd"}) || first.Ports["etcd"] == kept {
 		t.Errorf("a port that a stranger has taken was not moved: %v, %v", moved, err)
 	}

@@ -28,9 +28,9 @@ func Free(port int) bool {
 // loopback.
 func Address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// EnsurePorts gives a port to each use that has none, or whose port somebody
-// else listens on; inUse says which of them our own components listen on now.
-// It returns the uses whose port has changed.
+// EnsurePorts gives a port to each use that has none, or whose port another
+// process listens on; inUse says which of them our own components listen on
+// now. It returns the uses whose port has changed.
 func (i *Instance) EnsurePorts(uses []string, inUse func(use string) bool) (moved []string, err error) {
 	taken, err := i.portsOfAll()
 	if err != nil {

@@ -80,8 +80,8 @@ func TestOpenKeepsWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestEtcdTrustsNobodyElse: whoever has a certificate of the cluster is no administrator of etcd by it.
-func TestEtcdTrustsNobodyElse(t *testing.T) {
+// TestEtcdTrustsOnlyItsCA: a certificate of the cluster makes its owner no administrator of etcd.
+func TestEtcdTrustsOnlyItsCA(t *testing.T) {
 	s := open(t, t.TempDir())
 	ca, err := os.ReadFile(s.CertFile(EtcdCA))
 	if err != nil {

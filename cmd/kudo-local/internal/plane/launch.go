@@ -68,7 +68,7 @@ func (p *Plane) launch(ctx context.Context, c component) error {
 		return fmt.Errorf("starting %s: %w", c.name, err)
 	}
 	if err := p.SetRun(c.name, instance.Run{ID: id, Spec: digest}); err != nil {
-		// Nobody would find it again.
+		// Without the record, no later command finds the process.
 		return errors.Join(err, id.Kill(context.WithoutCancel(ctx)))
 	}
 	return nil

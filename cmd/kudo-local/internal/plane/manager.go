@@ -108,7 +108,7 @@ func (p *Plane) initArgs() []string {
 		"--webhook-url", "https://" + p.address(managerWebhook),
 		"--manager-kubeconfig", p.ManagerKubeconfig(),
 		"--wait",
-		// A plane may run for weeks, and nobody renews its token.
+		// A plane may run for weeks, and no process renews its token.
 		"--token-duration", "8760h",
 	}
 	switch privileged := p.Settings.Privileged; {

@@ -89,7 +89,7 @@ func (id ID) Alive() bool {
 	return id.Born == "" || seen.born == "" || id.Born == seen.born
 }
 
-// Kill ends the process at once and waits until it is gone.
+// Kill ends the process at once and waits until it has ended.
 func (id ID) Kill(ctx context.Context) error {
 	if err := id.signal(syscall.SIGKILL); err != nil {
 		return err

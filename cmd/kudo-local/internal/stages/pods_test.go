@@ -39,9 +39,9 @@ func TestPodsBehaveAsTheirSpecSays(t *testing.T) {
 			[]string{"pod-crash", "pod-crash", "pod-crash"}, "Running", "False"},
 		{"it works before it fails", "Job", never + `containers: [{name: c, image: x, command: [sh, -c, "sleep 2; exit 1"]}]`,
 			[]string{"pod-ready", "pod-failed"}, "Failed", "False"},
-		{"a pod of nobody that ends, ends", "", never + `containers: [{name: c, image: x, command: [echo, hi]}]`,
+		{"a pod without an owner that ends, ends", "", never + `containers: [{name: c, image: x, command: [echo, hi]}]`,
 			[]string{"pod-ready", "pod-complete"}, "Succeeded", "False"},
-		{"a pod of nobody that does not say what it does runs on", "", never + `containers: [{name: c, image: x}]`,
+		{"a pod without an owner that does not say what it does runs on", "", never + `containers: [{name: c, image: x}]`,
 			[]string{"pod-ready"}, "Running", "True"},
 		{"a pod with one container that waits runs on", "", onFailure + `
 initContainers: [{name: i, image: x, command: [generate]}]

@@ -29,7 +29,7 @@ func waits(claim *corev1.PersistentVolumeClaim) bool {
 }
 
 // meantFor reports whether a volume is there already that the claim should get:
-// one reserved for it, or one that somebody has made by hand for its class.
+// one reserved for it, or one that a user has made by hand for its class.
 func meantFor(v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	if ref := v.Spec.ClaimRef; ref != nil {
 		return ref.Namespace == claim.Namespace && ref.Name == claim.Name && (ref.UID == "" || ref.UID == claim.UID)

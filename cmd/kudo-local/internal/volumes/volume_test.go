@@ -69,7 +69,7 @@ func TestMeantFor(t *testing.T) {
 		claim  *corev1.PersistentVolumeClaim
 		want   bool
 	}{
-		{"one that somebody has made for the class is taken", byHand(func(*corev1.PersistentVolume) {}), claim(nil), true},
+		{"one that a user has made for the class is taken", byHand(func(*corev1.PersistentVolume) {}), claim(nil), true},
 		{"not when it is too small", byHand(func(v *corev1.PersistentVolume) {
 			v.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}
 		}), claim(nil), false},

@@ -140,7 +140,7 @@ func (l *loop) claim(ctx context.Context, it item) error {
 	return nil
 }
 
-// volume deletes a volume of ours whose claim is gone.
+// volume deletes a volume of ours whose claim no longer exists.
 func (l *loop) volume(ctx context.Context, it item) error {
 	volume, err := l.volumes.Get(it.name)
 	if apierrors.IsNotFound(err) {

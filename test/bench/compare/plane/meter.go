@@ -125,5 +125,5 @@ func (p *Plane) rest(ctx context.Context) (env.Requests, error) {
 		}
 		last = now
 	}
-	return last, nil // somebody never rests; their requests are counted
+	return last, nil // some client never stops; its requests are counted
 }

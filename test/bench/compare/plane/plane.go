@@ -79,7 +79,7 @@ func (p *Plane) NewNamespace(ctx context.Context) (string, error) {
 	})
 }
 
-// DeleteNamespace deletes a namespace, and waits until it is gone.
+// DeleteNamespace deletes a namespace, and waits until it no longer exists.
 func (p *Plane) DeleteNamespace(ctx context.Context, ns string) error {
 	if err := p.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}); err != nil {
 		return err

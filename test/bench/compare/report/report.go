@@ -34,8 +34,8 @@ type Section struct {
 	About string `json:"about"`
 	// Kudo is the version of kudo that was measured.
 	Kudo string `json:"kudo"`
-	// Began says when; Load is the load average of the machine at the begin: over the number of its cores, somebody else
-	// works too, and times are those of a busy machine.
+	// Began says when; Load is the load average of the machine at the begin: above the number of its cores, other
+	// processes run too, and times are those of a busy machine.
 	Began time.Time `json:"began"`
 	Load  float64   `json:"load"`
 	// Quick tells that sizes and rounds were cut.
@@ -138,7 +138,7 @@ func (s *Section) Ratio(of *Series) float64 {
 	return 0
 }
 
-// Faster are figures that tell whether the first contestant of each case is the fastest.
+// Faster are figures that show if the first contestant of each case is the fastest.
 func (s *Section) Faster() []Figure {
 	var out []Figure
 	for i := range s.Series {

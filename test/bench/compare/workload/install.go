@@ -12,7 +12,7 @@ import (
 )
 
 // crowded is the number of objects from which on a tool's are taken away before the next one comes: the end of a namespace
-// takes ten seconds, and some hundred objects harm nobody.
+// takes ten seconds, and some hundred objects do not change the times.
 const crowded = 500
 
 const (

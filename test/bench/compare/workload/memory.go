@@ -11,7 +11,7 @@ import (
 func memory() Workload {
 	return Workload{
 		Name: "memory", Title: "Memory of the manager",
-		About: `Resident memory of the manager with Instances of four objects, at rest: right after it has installed them, and some time
+		About: `Resident memory of the manager with idle Instances of four objects: right after it has installed them, and some time
 after a restart, which leaves no garbage of the installation. *Live* is the heap that its last garbage collection has
 left. The memory of an Instance is the difference to none, after a restart: what the first ones load once (watches of their
 kinds, schemas) counts in full, which few of them share. For scale: 0.2 to 0.36 MiB for a release is published for Flux's

@@ -74,7 +74,7 @@ type contestant struct {
 
 // timed is a sample of one rendering: the mean of as many as make a time that can be measured.
 func timed(ctx context.Context, n int, render renderer) (report.Sample, error) {
-	runtime.GC() // nobody pays for the garbage of the one before
+	runtime.GC() // so that the time holds no collection of earlier garbage
 	times := max(1, 500/n)
 	before, began := ownCPU(), time.Now()
 	for range times {
