@@ -88,12 +88,12 @@ func (c *tarballCheck) http(source v1beta1.HTTPSource) {
 	case strings.Contains(host, "@"):
 		c.fail(field, "has a user or a password in it: put them into a Secret, and its name into secretRef")
 	case !secure && source.SHA256 == "":
-		c.fail("httpSource.sha256", "is required: what http brings may come from anybody on the way; set it, or begin the URL with https://")
+		c.fail("httpSource.sha256", "is required: what http transfers can be changed on the way; set it, or begin the URL with https://")
 	}
 	c.template(field, source.URL)
 	c.pin("httpSource.sha256", source.SHA256)
 	if source.SHA256 != "" && c.tarball.CRDDownloadPolicy == v1beta1.DownloadAlways {
-		c.warn("crdDownloadPolicy", "Always asks for what cannot change, as sha256 is set: leave one of them out")
+		c.warn("crdDownloadPolicy", "Always fetches the tarball again, though sha256 allows only one content: leave one of them out")
 	}
 }
 

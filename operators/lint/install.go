@@ -178,7 +178,7 @@ func unshareableReason(one, other *unstructured.Unstructured) string {
 	}
 	shared := one.GetNamespace() != "" && one.GetNamespace() == other.GetNamespace() || one.GetNamespace() == "" && clusterScoped[one.GroupVersionKind().GroupKind().String()]
 	if shared && !reflect.DeepEqual(withoutMetadata(one), withoutMetadata(other)) {
-		return fmt.Sprintf("%s %s is made of .Name, .Namespace or a version: the next OperatorVersion that needs it in its own form ends in a mismatch", one.GetKind(), one.GetName())
+		return fmt.Sprintf("%s %s is made of .Name, .Namespace or a version: another OperatorVersion that renders it differently fails with a mismatch", one.GetKind(), one.GetName())
 	}
 	return ""
 }

@@ -41,15 +41,15 @@ func TestInstallPlan(t *testing.T) {
 		"Parameter":    {"parameters exist", with("", aRole+"# {{ .Params.A }}\n"), []string{`E templates/i.yaml:5: parameter "A" in template i.yaml is not defined`}},
 		"Name":         {"another OperatorVersion has another .Name", with("", strings.Replace(aRole, "name: r", "name: '{{ .Name }}'", 1)), []string{`W templates/i.yaml: the name of ClusterRole x-1.0.0 is made of .Name, .Namespace or a version: OperatorVersions that need it cannot share it`}},
 		"Own":          {"what is in the OperatorVersion's namespace is its own", with("", plainObject+"data: {ns: '{{ .Namespace }}'}\n"), nil},
-		"Content":      {"what is elsewhere is the same for all", with("", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: store}\ndata: {ns: '{{ .Namespace }}'}\n"), []string{`W templates/i.yaml: ConfigMap x is made of .Name, .Namespace or a version: the next OperatorVersion that needs it in its own form ends in a mismatch`}},
-		"ClusterScope": {"so is what has no namespace at all", with("", aRole+"aggregationRule: {clusterRoleSelectors: [{matchLabels: {v: '{{ .OperatorVersion }}'}}]}\n"), []string{`W templates/i.yaml: ClusterRole r is made of .Name, .Namespace or a version: the next OperatorVersion that needs it in its own form ends in a mismatch`}},
+		"Content":      {"what is elsewhere is the same for all", with("", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: store}\ndata: {ns: '{{ .Namespace }}'}\n"), []string{`W templates/i.yaml: ConfigMap x is made of .Name, .Namespace or a version: another OperatorVersion that renders it differently fails with a mismatch`}},
+		"ClusterScope": {"so is what has no namespace at all", with("", aRole+"aggregationRule: {clusterRoleSelectors: [{matchLabels: {v: '{{ .OperatorVersion }}'}}]}\n"), []string{`W templates/i.yaml: ClusterRole r is made of .Name, .Namespace or a version: another OperatorVersion that renders it differently fails with a mismatch`}},
 		"Updates":      {"but a newer version may change it if the policy lets it", with("installPolicy: {sharedUpdates: SameOperator}\n", aRole+"aggregationRule: {clusterRoleSelectors: [{matchLabels: {v: '{{ .OperatorVersion }}'}}]}\n"), nil},
 		"Label":        {"labels never decide", with("", strings.Replace(aRole, "name: r", "name: r, labels: {v: '{{ .OperatorVersion }}'}", 1)), nil},
 		"Pipe":         {"a pipe of its own is there", files{"operator.yaml": strings.Replace(pipes, "tasks: [i]", "tasks: [b, i]", 1), "templates/i.yaml": data("{{ .Pipes.cert }}"), "templates/pod.yaml": pod}, nil},
 		"PipeElsewhere": {"one of deploy is not, also in a branch that is not taken", files{"operator.yaml": strings.Replace(pipes, "tasks: [a]", "tasks: [b, a]", 1), "templates/i.yaml": data("{{ if false }}{{ .Pipes.cert }}{{ end }}"), "templates/pod.yaml": pod},
-			[]string{`E templates/i.yaml:6: pipe "cert" in template i.yaml is made by a plan of Instances, and the install plan runs without one`}},
+			[]string{`E templates/i.yaml:6: pipe "cert" in template i.yaml is made by a plan of an Instance, and the install plan runs without an Instance`}},
 		"PipeHelper": {"nor in a definition", files{"operator.yaml": strings.Replace(pipes, "tasks: [a]", "tasks: [b, a]", 1), "templates/i.yaml": data(`{{ include "h" . }}`), "templates/_h.yaml": `{{ define "h" }}{{ .Pipes.cert }}{{ end }}`, "templates/pod.yaml": pod},
-			[]string{`E templates/_h.yaml:1: pipe "cert" in template _h.yaml is made by a plan of Instances, and the install plan runs without one`}},
+			[]string{`E templates/_h.yaml:1: pipe "cert" in template _h.yaml is made by a plan of an Instance, and the install plan runs without an Instance`}},
 	})
 }
 

@@ -84,7 +84,7 @@ func untilStep(start, stop, step int) ([]int, error) {
 	}
 	for i := start; (step > 0 && i < stop) || (step < 0 && i > stop); i += step {
 		if len(list) == MaxList {
-			return nil, bound("a list of numbers from %d to %d by %d would have more than %d", start, stop, step, MaxList)
+			return nil, bound("a list of numbers from %d to %d by %d would have more than %d entries", start, stop, step, MaxList)
 		}
 		list = append(list, i)
 		if (step > 0 && i > i+step) || (step < 0 && i < i+step) {

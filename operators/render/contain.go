@@ -54,7 +54,7 @@ func (s *Set) refused(name string, v Variables, wrong *difference) *Error {
 	}
 	if e.Parameter = s.guilty(name, v); e.Parameter == "" {
 		e.Reason = fmt.Sprintf("what template %s prints changes its structure (%s)", name, wrong.what)
-		e.Hint = "print each value by an action of its own, and structure by toYaml"
+		e.Hint = "print each value with its own {{ }}, and maps and lists with toYaml"
 		return e
 	}
 	e.Reason = fmt.Sprintf("parameter %s changes the structure of template %s (%s)", e.Parameter, name, wrong.what)
@@ -86,7 +86,7 @@ func (s *Set) difference(name, text string, v Variables, free bool) (roots []*ya
 		}
 		return &Error{Kind: StructureError, Template: name, Err: err,
 			Reason: fmt.Sprintf("template %s cannot be checked for values that change its structure", name),
-			Hint:   "print each value by an action of its own"}
+			Hint:   "print each value with its own {{ }}"}
 	}
 	marked, err := marker.Text(name, v)
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *Set) difference(name, text string, v Variables, free bool) (roots []*ya
 	case malformed != nil:
 		return nil, &difference{what: "malformed YAML"}, nil
 	case err != nil:
-		return nil, &difference{what: "YAML only with this value"}, nil
+		return nil, &difference{what: "valid YAML only with this value"}, nil
 	}
 	c := comparison{origins: marker.origins, free: free}
 	return roots, c.documents(roots, want), nil

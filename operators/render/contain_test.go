@@ -200,7 +200,7 @@ func TestRefused(t *testing.T) {
 		"Opening":   {"the marks themselves", head + "data:\n  a: {{ .Params.V }}\n", "x\uf3f1", "parameter V holds the character U+F3F1 or U+F3F2"},
 		"Closing":   {"in a map, too", head, map[string]any{"a": []any{"\uf3f2"}}, "parameter V holds the character U+F3F1 or U+F3F2"},
 		"Forged":    {"marks that a function makes", head + `data: {a: {{ printf "%s%c" .Params.V 62449 }}}`, "x y", "template t.yaml cannot be checked"},
-		"Author":    {"structure that is printed beside the parameters", head + "data:\n{{ printf \"  a: %s\" .Name }}\n", "x y", "what template t.yaml prints changes its structure (YAML only with this value)"},
+		"Author":    {"structure that is printed beside the parameters", head + "data:\n{{ printf \"  a: %s\" .Name }}\n", "x y", "what template t.yaml prints changes its structure (valid YAML only with this value)"},
 		"Kind":      {"T22: kind holds no value, plain or not", "apiVersion: v1\nkind: {{ .Params.V }}\nmetadata: {name: x}\n", "Secret", "parameter V makes kind of an object of template t.yaml: write apiVersion and kind in the template, since only install plans may take them from a value"},
 		"KindLine":  {"nor in the next line", "apiVersion: v1\nkind:\n  {{ .Params.V }}\nmetadata: {name: x}\n", "Secret", "parameter V makes kind of"},
 		"KindFlow":  {"nor in a flow map", "{apiVersion: v1, kind: \"{{ .Params.V }}\", metadata: {name: x}}\n", "Secret", "parameter V makes kind of"},

@@ -205,7 +205,7 @@ func explainKey(key, context string, v Variables) (reason, hint string) {
 		known = slices.Sorted(maps.Keys(v.root(false)))
 		hint = "there are ." + strings.Join(known, ", .")
 	default:
-		return fmt.Sprintf("the map has no key %q (at <%s>)", key, context), "ask first by hasKey, or use get or dig"
+		return fmt.Sprintf("the map has no key %q (at <%s>)", key, context), "test for the key with hasKey, or read it with get or dig"
 	}
 	if near := text.Nearest(key, known); near != "" {
 		hint = "did you mean " + near + "?"

@@ -73,7 +73,7 @@ func (r *run) step() error {
 func (r *run) enter() error {
 	r.nesting++
 	if r.nesting > MaxNesting {
-		return bound("templates use one another more than %d deep; does one use itself without end?", MaxNesting)
+		return bound("templates include one another more than %d levels deep: check whether one includes itself", MaxNesting)
 	}
 	return r.step()
 }

@@ -51,7 +51,7 @@ var numbers = template.FuncMap{
 }
 
 func divisionByZero(v any) error {
-	return fmt.Errorf("division by zero (%v is no whole number but 0)", v)
+	return fmt.Errorf("division by zero (%v is 0 as a whole number)", v)
 }
 
 func extreme(a any, vs []any, better func(x, y int64) bool) int64 {

@@ -55,7 +55,7 @@ func (r *Runner) delete(ctx context.Context, w *PreparedTask) (plans.Outcome, Ef
 			}
 		case removal.ForeignOwner != "":
 			effects.Events = append(effects.Events, [2]string{v1beta1.EventForeignObjectKept,
-				fmt.Sprintf("%s belongs to %s: task %s left it alone", removal.ID, removal.ForeignOwner, w.Name)})
+				fmt.Sprintf("%s belongs to %s: task %s did not delete it", removal.ID, removal.ForeignOwner, w.Name)})
 			out.Ready++
 		case removal.Gone:
 			effects.Deleted = append(effects.Deleted, removal.ID)
@@ -90,5 +90,5 @@ func (r *Runner) held(ctx context.Context, id apply.ID) string {
 	if st["status"] != string(v1beta1.FatalError) {
 		return ""
 	}
-	return fmt.Sprintf(": its plan %s failed: %v. Mend that, and run it again: kubectl kudo plan retry --instance %s -n %s", v1beta1.CleanupPlan, st["message"], id.Name, id.Namespace)
+	return fmt.Sprintf(": its plan %s failed: %v. Remove the cause, then retry: kubectl kudo plan retry --instance %s -n %s", v1beta1.CleanupPlan, st["message"], id.Name, id.Namespace)
 }

@@ -96,7 +96,7 @@ func (run *Run) childLag(live *unstructured.Unstructured, hidden map[string]stri
 	digests := keyring.Baseline{Ring: run.Keys, Owner: string(live.GetUID())}
 	for name, value := range hidden {
 		if seen, known := base[name]; known && !digests.Same(name, seen, value) {
-			return "waits for it to see its new parameters"
+			return "waits until its new parameters are observed"
 		}
 	}
 	return ""
@@ -174,7 +174,7 @@ func (r *Runner) versionCycle(ctx context.Context, run *Run, version string) (st
 		}
 		if len(path) == maxDepth {
 			slices.Reverse(path)
-			return "", &apply.FatalError{Err: fmt.Errorf("an Instance of version %s would stand below more than %d others, each made by a plan of the one above: %s. Make the chain shorter", version, maxDepth, strings.Join(path, " -> "))}
+			return "", &apply.FatalError{Err: fmt.Errorf("an Instance of version %s would have more than %d ancestors, each created by a plan of the one before: %s. Make the chain shorter", version, maxDepth, strings.Join(path, " -> "))}
 		}
 		id := apply.ID{GroupVersionKind: v1beta1.GroupVersion.WithKind("Instance")}
 		id.Namespace, id.Name = run.Subject.Namespace, owners[at].Name
@@ -226,7 +226,7 @@ func (r *Runner) checkInstances(ctx context.Context, run *Run, inventory Invento
 		children[types.NamespacedName{Namespace: child.Namespace, Name: child.Name}] = true
 	}
 	if len(children) > maxChildren {
-		return &apply.FatalError{Err: fmt.Errorf("%s %s/%s would have %d children, and may have %d: make fewer Instances by its plans", run.Subject.Kind, run.Subject.Namespace, run.Subject.Name, len(children), maxChildren)}
+		return &apply.FatalError{Err: fmt.Errorf("%s %s/%s would have %d child Instances, more than the %d allowed: create fewer Instances in its plans", run.Subject.Kind, run.Subject.Namespace, run.Subject.Name, len(children), maxChildren)}
 	}
 	return nil
 }

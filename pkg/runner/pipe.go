@@ -91,7 +91,7 @@ func (r *Runner) preparePipe(ctx context.Context, run *Run, w *PreparedTask, t t
 	}
 	pod.SetName(name(operators.PodSuffix))
 	if problems := validation.IsDNS1123Subdomain(pod.GetName()); len(problems) > 0 {
-		return w.decide(plans.Fatal, fmt.Sprintf("task %q: the pod's name %s, made of instance, plan, phase, step and task, is no name: %s", w.Name, pod.GetName(), problems[0]))
+		return w.decide(plans.Fatal, fmt.Sprintf("task %q: the pod's name %s, made of instance, plan, phase, step and task, is invalid: %s", w.Name, pod.GetName(), problems[0]))
 	}
 	annotations := pod.GetAnnotations()
 	if annotations == nil {
@@ -224,7 +224,7 @@ func (r *Runner) pipe(ctx context.Context, run *Run, w *PreparedTask) (plans.Out
 		if outcome.State == plans.Done {
 			outcome.State, outcome.Message = plans.Transient, "the pod of an earlier run was deleted"
 			if !earlier {
-				outcome.Message = "the pod was deleted, since its files were to be read from another image than --pipe-image of now"
+				outcome.Message = "the pod was deleted and is created anew, since it uses another image than the --pipe-image of this manager"
 			}
 		}
 		return outcome, effects
@@ -271,7 +271,7 @@ func (r *Runner) artifacts(ctx context.Context, as apply.Account, p *pipeRun) ([
 			return nil, &apply.FatalError{Err: fmt.Errorf("file %s: %w", file, err)}
 		}
 		if errors.Is(err, context.DeadlineExceeded) {
-			return nil, fmt.Errorf("file %s could not be read within %s: does it end?", file, readTimeout)
+			return nil, fmt.Errorf("file %s could not be read within %s: check that it is a regular file", file, readTimeout)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read file %s: %w", file, err)

@@ -105,7 +105,7 @@ func KeepReason(id apply.ID, annotations map[string]string) string {
 	case durable[id.Kind]:
 		return "objects of its kind hold data"
 	case id.Namespace == "":
-		return "it is cluster-scoped, so that others may use it"
+		return "it is cluster-scoped, so others may use it"
 	case annotated:
 		return "it is annotated " + v1beta1.KeepAnnotation
 	}

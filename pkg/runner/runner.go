@@ -189,7 +189,7 @@ func (r *Runner) Prepare(ctx context.Context, run *Run, inventory Inventory, at 
 	case task.KudoOperator:
 		return r.prepareOperator(ctx, run, inventory, w, t, variables)
 	}
-	return w.decide(plans.Fatal, fmt.Sprintf("task %q: kind %q cannot be run", w.Name, def.Kind))
+	return w.decide(plans.Fatal, fmt.Sprintf("task %q: there is no task kind %q", w.Name, def.Kind))
 }
 
 // Do does what was prepared.
@@ -297,11 +297,11 @@ func (run *Run) render(resources []string, v render.Variables) ([]*unstructured.
 		}
 		for _, obj := range result.Objects {
 			if other, double := seen[apply.IDOf(obj)]; double {
-				makers := fmt.Sprintf("templates %s and %s both make", other, name)
+				conflict := fmt.Sprintf("templates %s and %s both make %s", other, name, apply.IDOf(obj))
 				if other == name {
-					makers = fmt.Sprintf("template %s twice makes", name)
+					conflict = fmt.Sprintf("template %s makes %s twice", name, apply.IDOf(obj))
 				}
-				return nil, effects, &apply.FatalError{Err: fmt.Errorf("%s %s: name each object once in a task", makers, apply.IDOf(obj))}
+				return nil, effects, &apply.FatalError{Err: fmt.Errorf("%s: name each object once in a task", conflict)}
 			}
 			seen[apply.IDOf(obj)] = name
 			out = append(out, obj)

@@ -211,7 +211,7 @@ func TestRender(t *testing.T) {
 		"Order":     {"in listed order", []string{"two.yaml", "one.yaml"}, []string{"ConfigMap i-two", "ConfigMap i-one"}, ""},
 		"Listed":    {"a template that is listed twice counts once", []string{"one.yaml", "two.yaml", "one.yaml"}, []string{"ConfigMap i-one", "ConfigMap i-two"}, ""},
 		"Templates": {"two templates that make one object", []string{"one.yaml", "again.yaml"}, nil, "templates one.yaml and again.yaml both make ConfigMap i-one"},
-		"Twice":     {"a template that makes it twice: which one counts would be chance", []string{"twice.yaml"}, nil, "template twice.yaml twice makes ConfigMap i-one"},
+		"Twice":     {"a template that makes it twice: which one counts would be chance", []string{"twice.yaml"}, nil, "template twice.yaml makes ConfigMap i-one twice"},
 		"Value":     {"T21: a value that changes the structure ends the run", []string{"one.yaml", "value.yaml"}, nil, "parameter V changes the structure of template value.yaml (data has 2 keys instead of 1): a value must stay one value"},
 		"Kind":      {"T22: no value names a kind", []string{"kind.yaml"}, nil, "parameter K makes kind of an object of template kind.yaml"},
 	} {

@@ -88,7 +88,7 @@ func Parse(data map[string]string) (Settings, error) {
 	if url := data[DefaultCRDURLKey]; url == "" || strings.HasPrefix(url, "https://") {
 		s.DefaultCRDURL = url
 	} else {
-		wrong = append(wrong, fmt.Sprintf("%s is %q: it must begin with https://, since what http brings may come from anybody on the way, and no digest is known", DefaultCRDURLKey, url))
+		wrong = append(wrong, fmt.Sprintf("%s is %q: it must begin with https://, since what http transfers can be changed on the way, and no digest is known", DefaultCRDURLKey, url))
 	}
 	known := []string{ModeKey, DefaultAccountKey, RunAsEverywhereKey, AllowedHostsKey, DefaultCRDURLKey, TokenRealmsKey}
 	for _, key := range slices.Sorted(maps.Keys(data)) {

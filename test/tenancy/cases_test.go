@@ -402,7 +402,7 @@ func multiplies(t *testing.T, s *stage) {
 }
 
 func childless(t *testing.T, s *stage) {
-	s.refusedChildren(t, "would have 65 children, and may have 64")
+	s.refusedChildren(t, "would have 65 child Instances, more than the 64 allowed")
 }
 
 // refusedChildren wants a run that has failed with words, and no Instance but its own.

@@ -155,7 +155,7 @@ func (s scene) attempts() []attempt {
 		{"T14", "a privileged namespace", nadia, changes(&corev1.Namespace{ObjectMeta: gen.Meta("", s.ns)}, `{"metadata":{"labels":{"kudo.dev/privileged":"true"}}}`),
 			"the label kudo.dev/privileged lets plans in Namespace " + s.ns + " write with the rights of kudo: nadia needs the verb \"install\" on operatorversions.kudo.dev for the whole cluster"},
 		{"T1", "an install plan", nadia, makes(installs), "it needs the verb \"install\" on operatorversions.kudo.dev for the whole cluster"},
-		{"T34", "a tarball by http without a digest, also as an administrator", "", makes(unpinned), "spec.crdTarball.httpSource.sha256 is required: what http brings may come from anybody on the way"},
+		{"T34", "a tarball by http without a digest, also as an administrator", "", makes(unpinned), "spec.crdTarball.httpSource.sha256 is required: what http transfers can be changed on the way"},
 		{"T34", "a tarball of a ConfigMap without a digest, also as an administrator", "", makes(loose), "spec.crdTarball.configMapSource.sha256 is required: whoever may write the ConfigMap could change the tarball"},
 		{"T1", "a tarball", otto, makes(remote), "spec.installPlan or spec.crdTarball is set, so that this installs cluster resources with the rights of kudo: it needs the verb \"install\""},
 		{"T1", "a tarball of an Instance", ann, makes(carries), "spec.crdTarball is set, so that this installs CustomResourceDefinitions with the rights of kudo: it needs the verb \"install\""},
