@@ -20,13 +20,13 @@ type initOptions struct {
 	env *command.Env
 
 	kudoinit.Options
-	dryRun      bool
-	output      string
-	wait        bool
-	kubeconfig  string
-	token       command.Seconds
-	tag         string
-	selfSigned  bool
+	dryRun     bool
+	output     string
+	wait       bool
+	kubeconfig string
+	token      command.Seconds
+	tag        string
+	selfSigned bool
 	// chosen is set if flags say where the manager runs.
 	chosen bool
 
