@@ -53,6 +53,38 @@ kudo-local: ## Build the local control plane (and kubectl, which it is too) into
 	cmp -s $$cached $(BIN)/kudo-local || { cp $$cached $(BIN)/kudo-local.new && mv $(BIN)/kudo-local.new $(BIN)/kudo-local; }; \
 	ln -sf kudo-local $(BIN)/kubectl
 
+# What a real node needs beside containerd and Debian's other packages. kudo-node shares most of its packages with kudo-local.
+NODE_KEY = $(LOCAL_KEY)-$(shell cat cmd/kudo-dns/*.go cmd/kudo-dns/go.* hack/images/*.go hack/images/go.* | sha256sum | cut -c1-8)
+NODE_FILES := kudo-node kudo-dns kudo-pause.tar
+
+.PHONY: kudo-node
+kudo-node: ## Build what kudo-local needs for a real node (up --nodes real) into bin/, unless it is in the cache.
+	@mkdir -p $(BIN) $(LOCAL_CACHE); \
+	cached=$(LOCAL_CACHE)/kudo-node-$(NODE_KEY); \
+	if [ ! -d $$cached ]; then \
+	  echo "building the node's programs (some minutes, once)…"; \
+	  rm -rf $$cached.new && mkdir $$cached.new && export CGO_ENABLED=0 && \
+	  (cd cmd/kudo-local && go build -trimpath -ldflags "$(LOCAL_LDFLAGS)" -o $$cached.new/kudo-node ./kudo-node) && \
+	  (cd cmd/kudo-local && go build -trimpath -ldflags "-s -w" -o $$cached.new/kudo-pause ./kudo-pause) && \
+	  (cd cmd/kudo-dns && go build -trimpath -ldflags "-s -w" -o $$cached.new/kudo-dns .) && \
+	  (cd hack/images && go run . localhost/kudo-pause:1 65535:65535 $$cached.new/kudo-pause.tar /pause=$$cached.new/kudo-pause) && \
+	  mv $$cached.new $$cached || exit; \
+	fi; \
+	for file in $(NODE_FILES); do cmp -s $$cached/$$file $(BIN)/$$file || { cp $$cached/$$file $(BIN)/$$file.new && mv $(BIN)/$$file.new $(BIN)/$$file; }; done
+
+IMAGES := dist/images
+
+.PHONY: images
+images: build ## Make the images that the suites on real pods need, as archives in dist/images.
+	@mkdir -p $(IMAGES)
+	@cd hack/images && go run . example.org/kudo/manager:dev 65532:65532 $(CURDIR)/$(IMAGES)/manager.tar /manager=$(BIN)/manager /etc/ssl/certs/ca-certificates.crt=/etc/ssl/certs/ca-certificates.crt
+	@test -x /bin/busybox || { echo "the images need busybox: apt-get install busybox-static"; exit 2; }
+	@cd hack/images && go run . docker.io/library/busybox:1 0:0 $(CURDIR)/$(IMAGES)/busybox.tar /bin/sh=/bin/busybox
+
+.PHONY: e2e
+e2e: kudo-node images ## Run the suites on real pods: on Linux, as root, with containerd, runc and what else kudo-local up --nodes real names.
+	@KUDO_E2E=$(CURDIR) go test -count=1 -v -timeout 20m ./test/e2e
+
 .PHONY: test
 test: build lint unit integration ## Run all tests: unit tests, and suites on a real control plane.
 	@go run ./hack/testcount -all $(RESULTS)/unit.json $(RESULTS)/suites.json $(RESULTS)/local.json
@@ -70,7 +102,7 @@ LONGEST := ./test/faults ./test/integration ./test/installplan ./test/testsuite
 integration: export KUDO_LOCAL_BIN = $(BIN)/kudo-local
 integration: ## Run the suites, each on a real control plane of its own, two at a time, Ginkgo suites on four processes.
 	@echo "suites on a real control plane…"
-	$(call TESTSUM,.,suites) --raw-command -- go run ./hack/suites -p 2 -procs 4 $$(go list $(LONGEST) ./test/... | grep -v -e /test/layers -e /test/bench)
+	$(call TESTSUM,.,suites) --raw-command -- go run ./hack/suites -p 2 -procs 4 $$(go list $(LONGEST) ./test/... | grep -v -e /test/layers -e /test/bench -e /test/e2e)
 	@echo "the local control plane…"
 	$(call TESTSUM,cmd/kudo-local,local) -- -count=1 -timeout 15m ./...
 	@go run ./hack/testcount $(RESULTS)/suites.json $(RESULTS)/local.json

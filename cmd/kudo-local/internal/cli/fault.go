@@ -47,5 +47,5 @@ func (o *options) completeComponent(cmd *cobra.Command, args []string, _ string)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return p.Components(), cobra.ShellCompDirectiveNoFileComp
+	return append(p.Components(), p.NodeServers()...), cobra.ShellCompDirectiveNoFileComp
 }

@@ -26,8 +26,8 @@ func newLogs(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if !slices.Contains(p.Components(), args[0]) {
-				return fmt.Errorf("instance %q has no component %q: it has %s", p.Name, args[0], strings.Join(p.Components(), ", "))
+			if names := append(p.Components(), p.NodeServers()...); !slices.Contains(names, args[0]) {
+				return fmt.Errorf("instance %q has no component %q: it has %s", p.Name, args[0], strings.Join(names, ", "))
 			}
 			end, offset, err := plane.Tail(p.Log(args[0]), tail)
 			if err != nil {

@@ -22,7 +22,8 @@ import (
 const longHelp = `kudo-local runs a real Kubernetes control plane on this machine: etcd,
 kube-apiserver, kube-controller-manager, kube-scheduler, and kwok, which plays
 the nodes. Pods are scheduled and become ready, but nothing runs in them. It
-needs no container runtime and no download.
+needs no container runtime and no download. On Linux as root, --nodes real runs
+pods: on one node with a kubelet and containerd.
 
   kudo-local up
   export KUBECONFIG=$(kudo-local kubeconfig)
@@ -70,7 +71,7 @@ func newRoot() *cobra.Command {
 	flags.StringVar(&o.root, "state", "", "folder for the state of all instances (default $KUDO_LOCAL_STATE, else ~/.local/state/kudo-local)")
 	root.AddCommand(
 		newUp(o), newDown(o), newReset(o), newStatus(o), newKubeconfig(o), newList(o),
-		newLogs(o), newKill(o), newStart(o),
+		newLogs(o), newKill(o), newStart(o), newLoad(o),
 	)
 	return root
 }

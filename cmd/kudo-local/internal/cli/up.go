@@ -17,6 +17,7 @@ import (
 type upFlags struct {
 	profile     string
 	readyDelay  time.Duration
+	nodes       string
 	auditLog    bool
 	withKudo    bool
 	privileged  bool
@@ -40,6 +41,7 @@ an instance cannot be changed later.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.profile, "profile", string(instance.Full), "full, or api: no scheduler, no nodes, and no controllers but those for namespaces, owners and service accounts")
 	flags.DurationVar(&f.readyDelay, "pod-ready-delay", time.Second, "how long after it was scheduled a pod becomes ready")
+	flags.StringVar(&f.nodes, "nodes", "fake", "fake: pods become ready, and nothing runs in them; or real: one node with kubelet, containerd, Services and DNS, on Linux as root")
 	flags.BoolVar(&f.auditLog, "audit-log", false, "write each request at the API server down in logs/audit.log of the instance's folder")
 	flags.BoolVar(&f.withKudo, "with-kudo", false, "install kudo and run its manager as one more component")
 	flags.BoolVar(&f.privileged, "privileged", false, "with --with-kudo: run plans of Instances that name no ServiceAccount with the rights of kudo, as KUDO did")
@@ -69,6 +71,9 @@ func runUp(cmd *cobra.Command, o *options, f *upFlags) error {
 	}
 	p, err := plane.New(o.root, i, cmd.ErrOrStderr())
 	if err != nil {
+		return err
+	}
+	if err := p.CheckNode(); err != nil {
 		return err
 	}
 	if i.Settings.WithKudo {
@@ -102,6 +107,16 @@ func (f *upFlags) apply(cmd *cobra.Command, o *options, i *instance.Instance, fr
 			return fmt.Errorf("--pod-ready-delay cannot be negative")
 		}
 		s.PodReadyDelay = f.readyDelay
+	}
+	if given("nodes") {
+		if f.nodes != "fake" && f.nodes != "real" {
+			return fmt.Errorf("there are no nodes %q: use fake or real", f.nodes)
+		}
+		if real := f.nodes == "real"; !fresh && real != s.RealNodes {
+			return fmt.Errorf("instance %q was made with other nodes: take another --name, or first '%s'", i.Name, o.again("down --delete"))
+		} else if s.RealNodes = real; real && s.Profile == instance.API {
+			return fmt.Errorf("--nodes real and --profile api exclude each other: the profile has no nodes")
+		}
 	}
 	if given("audit-log") {
 		s.AuditLog = f.auditLog

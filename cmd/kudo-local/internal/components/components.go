@@ -31,6 +31,8 @@ const (
 	ControllerManager = "kube-controller-manager"
 	Scheduler         = "kube-scheduler"
 	Kwok              = "kwok"
+	// Node is a real node, which takes the place of kwok. Its programs are not linked into this binary.
+	Node = "node"
 )
 
 // verb is the first argument of a process that is a component. It is no

@@ -57,5 +57,5 @@ func bindVolumes(ctx context.Context, kubeconfig string) error {
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig of the volume loop: %w", err)
 	}
-	return volumes.Run(ctx, rest)
+	return volumes.Run(ctx, rest, volumes.Local{})
 }

@@ -29,6 +29,8 @@ const (
 type Settings struct {
 	Profile       Profile       `json:"profile"`
 	PodReadyDelay time.Duration `json:"podReadyDelay"`
+	// RealNodes runs pods on a real node, instead of playing them.
+	RealNodes bool `json:"realNodes,omitempty"`
 	// AuditLog makes the API server write down each request.
 	AuditLog bool `json:"auditLog,omitempty"`
 	// WithKudo says that the kudo manager belongs to this instance.
@@ -49,6 +51,8 @@ type Instance struct {
 	Name     string         `json:"name"`
 	Settings Settings       `json:"settings"`
 	Ports    map[string]int `json:"ports"`
+	// Subnet is the number of the networks of a real node; 0 if it has none.
+	Subnet int `json:"subnet,omitempty"`
 
 	root string
 }

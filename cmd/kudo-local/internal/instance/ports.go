@@ -86,3 +86,28 @@ func (i *Instance) portsOfAll() (map[int]bool, error) {
 	}
 	return taken, nil
 }
+
+// EnsureSubnet gives a number to the networks of a real node, from 1 to 255, that no other instance has and of which the machine has no
+// network yet; used reports the latter.
+func (i *Instance) EnsureSubnet(used func(number int) bool) error {
+	if i.Subnet != 0 {
+		return nil
+	}
+	names, err := List(i.root)
+	if err != nil {
+		return err
+	}
+	taken := map[int]bool{}
+	for _, name := range names {
+		if other, err := Load(i.root, name); err == nil {
+			taken[other.Subnet] = true
+		}
+	}
+	for range 1000 {
+		if number := 1 + rand.IntN(255); !taken[number] && !used(number) {
+			i.Subnet = number
+			return nil
+		}
+	}
+	return fmt.Errorf("found no free network 10.201.N.0 for a real node: remove instances that are not needed any more by 'kudo-local down --delete'")
+}

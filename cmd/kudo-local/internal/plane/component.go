@@ -68,13 +68,7 @@ func (p *Plane) components() []component {
 			args:  (*Plane).schedulerArgs,
 			ready: func(p *Plane) string { return "https://" + p.address(components.Scheduler) + "/readyz" },
 			reads: []string{clientConfig(components.Scheduler)},
-		}, component{
-			name:  components.Kwok,
-			ports: []string{components.Kwok},
-			args:  (*Plane).kwokArgs,
-			ready: func(p *Plane) string { return "http://" + p.address(components.Kwok) + "/readyz" },
-			reads: []string{"kwok.yaml", clientConfig(components.Kwok)},
-		})
+		}, p.nodeComponent())
 	}
 	if p.Settings.WithKudo {
 		all = append(all, component{
@@ -87,6 +81,26 @@ func (p *Plane) components() []component {
 		})
 	}
 	return all
+}
+
+// nodeComponent is what runs pods: a real node, or kwok, which plays them.
+func (p *Plane) nodeComponent() component {
+	if p.Settings.RealNodes {
+		return component{
+			name:    components.Node,
+			args:    func(p *Plane) []string { return []string{"run", p.nodeConfigFile()} },
+			ready:   func(p *Plane) string { return p.nodeConfig().HealthURL() },
+			reads:   []string{nodeConfigName},
+			program: func(p *Plane) string { return p.binary(nodeProgram) },
+		}
+	}
+	return component{
+		name:  components.Kwok,
+		ports: []string{components.Kwok},
+		args:  (*Plane).kwokArgs,
+		ready: func(p *Plane) string { return "http://" + p.address(components.Kwok) + "/readyz" },
+		reads: []string{"kwok.yaml", clientConfig(components.Kwok)},
+	}
 }
 
 // Components are the names of the servers of this instance.

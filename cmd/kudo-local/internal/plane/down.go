@@ -19,7 +19,7 @@ const grace = 8 * time.Second
 
 // everything are all components that an instance could have, also those of
 // settings it no longer has.
-var everything = []string{components.Etcd, components.APIServer, components.ControllerManager, components.Scheduler, components.Kwok, Manager}
+var everything = []string{components.Etcd, components.APIServer, components.ControllerManager, components.Scheduler, components.Kwok, components.Node, Manager}
 
 // Down stops all components, and makes sure that neither a process nor a port
 // is left. It returns the names of those that ran.
@@ -31,6 +31,9 @@ func (p *Plane) Down(ctx context.Context) ([]string, error) {
 		}
 	}
 	if err := p.stopAll(ctx, everything); err != nil {
+		return ran, err
+	}
+	if err := p.cleanNode(); err != nil {
 		return ran, err
 	}
 	for use, port := range p.Ports {
@@ -82,6 +85,9 @@ func (p *Plane) stop(ctx context.Context, name string) error {
 // Kill ends a component as a crash would. Its record stays, so that status
 // tells that it is dead.
 func (p *Plane) Kill(ctx context.Context, name string) error {
+	if server, is := p.nodeServer(name); is {
+		return p.killNodeServer(server)
+	}
 	if _, err := p.component(name); err != nil {
 		return err
 	}
@@ -100,6 +106,9 @@ func (p *Plane) Kill(ctx context.Context, name string) error {
 
 // Start starts one component and waits until it is ready.
 func (p *Plane) Start(ctx context.Context, name string) error {
+	if _, is := p.nodeServer(name); is {
+		return p.startNodeServers()
+	}
 	c, err := p.component(name)
 	if err != nil {
 		return err

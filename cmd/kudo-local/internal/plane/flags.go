@@ -11,37 +11,59 @@ import (
 
 func (p *Plane) apiServerArgs() []string {
 	s := p.store
-	return append([]string{
-		"--bind-address=127.0.0.1",
-		"--advertise-address=127.0.0.1",
+	return append(append(p.reachArgs(),
 		fmt.Sprintf("--secure-port=%d", p.Ports[components.APIServer]),
-		// Endpoints may not hold loopback addresses.
-		"--endpoint-reconciler-type=none",
-		"--etcd-servers=https://" + p.address(components.Etcd),
-		"--etcd-cafile=" + s.CertFile(pki.EtcdCA),
-		"--etcd-certfile=" + s.CertFile(pki.EtcdClient),
-		"--etcd-keyfile=" + s.KeyFile(pki.EtcdClient),
+		"--etcd-servers=https://"+p.address(components.Etcd),
+		"--etcd-cafile="+s.CertFile(pki.EtcdCA),
+		"--etcd-certfile="+s.CertFile(pki.EtcdClient),
+		"--etcd-keyfile="+s.KeyFile(pki.EtcdClient),
 		"--etcd-compaction-interval=2m",
-		"--tls-cert-file=" + s.CertFile(pki.APIServer),
-		"--tls-private-key-file=" + s.KeyFile(pki.APIServer),
-		"--client-ca-file=" + s.CertFile(pki.CA),
+		"--client-ca-file="+s.CertFile(pki.CA),
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
 		"--allow-privileged=true",
-		"--service-cluster-ip-range=" + serviceRange,
+		"--service-cluster-ip-range="+serviceRange,
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
-		"--service-account-key-file=" + s.CertFile(pki.ServiceAccounts),
-		"--service-account-signing-key-file=" + s.KeyFile(pki.ServiceAccounts),
-		"--requestheader-client-ca-file=" + s.CertFile(pki.FrontProxyCA),
+		"--service-account-key-file="+s.CertFile(pki.ServiceAccounts),
+		"--service-account-signing-key-file="+s.KeyFile(pki.ServiceAccounts),
+		"--requestheader-client-ca-file="+s.CertFile(pki.FrontProxyCA),
 		"--requestheader-allowed-names=front-proxy-client",
 		"--requestheader-username-headers=X-Remote-User",
 		"--requestheader-group-headers=X-Remote-Group",
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
-		"--proxy-client-cert-file=" + s.CertFile(pki.FrontProxy),
-		"--proxy-client-key-file=" + s.KeyFile(pki.FrontProxy),
+		"--proxy-client-cert-file="+s.CertFile(pki.FrontProxy),
+		"--proxy-client-key-file="+s.KeyFile(pki.FrontProxy),
 		"--delete-collection-workers=4",
 		"--shutdown-delay-duration=0s",
-	}, p.auditArgs()...)
+	), p.auditArgs()...)
+}
+
+// reachArgs say how the API server is reached, and how it reaches nodes. A real node dials it by their link, so that it listens on all
+// addresses of the machine then; certificates and tokens guard it.
+func (p *Plane) reachArgs() []string {
+	s := p.store
+	if !p.Settings.RealNodes {
+		return []string{
+			"--bind-address=127.0.0.1",
+			"--advertise-address=127.0.0.1",
+			// Endpoints may not hold loopback addresses.
+			"--endpoint-reconciler-type=none",
+			"--tls-cert-file=" + s.CertFile(pki.APIServer),
+			"--tls-private-key-file=" + s.KeyFile(pki.APIServer),
+		}
+	}
+	return []string{
+		"--bind-address=0.0.0.0",
+		"--advertise-address=" + p.nodeConfig().HostIP,
+		"--tls-cert-file=" + s.CertFile(pki.NodeServer),
+		"--tls-private-key-file=" + s.KeyFile(pki.NodeServer),
+		// Webhooks go to the addresses of pods: no kube-proxy runs on this side of the link.
+		"--enable-aggregator-routing=true",
+		"--kubelet-preferred-address-types=InternalIP",
+		"--kubelet-client-certificate=" + s.CertFile(pki.KubeletClientOfServer),
+		"--kubelet-client-key=" + s.KeyFile(pki.KubeletClientOfServer),
+		"--kubelet-certificate-authority=" + s.CertFile(pki.CA),
+	}
 }
 
 // apiControllers are what an API needs to be usable: namespaces that end,
@@ -71,9 +93,11 @@ func (p *Plane) controllerManagerArgs() []string {
 		"--cluster-signing-key-file="+s.KeyFile(pki.CA),
 		"--kube-api-qps=500",
 		"--kube-api-burst=1000",
-		// A busy machine must not look like six dead nodes.
-		"--node-monitor-grace-period=2m",
 	)
+	if !p.Settings.RealNodes {
+		// A busy machine must not look like six dead nodes.
+		args = append(args, "--node-monitor-grace-period=2m")
+	}
 	for _, c := range []string{"deployment", "replicaset", "statefulset", "daemonset", "job", "cron-job", "service-endpoint", "endpoint"} {
 		args = append(args, "--concurrent-"+c+"-syncs=20")
 	}

@@ -36,14 +36,19 @@ func (p *Plane) furnish(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
-	if p.Settings.Profile != instance.API {
+	switch {
+	case p.Settings.RealNodes:
+		if err := p.furnishNode(ctx, client); err != nil {
+			return err
+		}
+	case p.Settings.Profile != instance.API:
 		for i := range nodeCount {
-			_, err := client.CoreV1().Nodes().Create(ctx, node(i), metav1.CreateOptions{})
+			_, err := client.CoreV1().Nodes().Create(ctx, playedNode(i), metav1.CreateOptions{})
 			if err != nil && !apierrors.IsAlreadyExists(err) {
 				return fmt.Errorf("making node %d: %w", i, err)
 			}
 		}
-		if err := until(ctx, "the nodes take pods", func(ctx context.Context) (bool, error) { return nodesReady(ctx, client) }); err != nil {
+		if err := until(ctx, "the nodes take pods", func(ctx context.Context) (bool, error) { return nodesReady(ctx, client, nodeCount) }); err != nil {
 			return err
 		}
 	}
@@ -53,7 +58,7 @@ func (p *Plane) furnish(ctx context.Context) error {
 	})
 }
 
-func node(i int) *corev1.Node {
+func playedNode(i int) *corev1.Node {
 	name := fmt.Sprintf("node-%d", i+1)
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("64"),
@@ -89,7 +94,7 @@ func node(i int) *corev1.Node {
 	}
 }
 
-func nodesReady(ctx context.Context, client kubernetes.Interface) (bool, error) {
+func nodesReady(ctx context.Context, client kubernetes.Interface, count int) (bool, error) {
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return false, err
@@ -99,7 +104,7 @@ func nodesReady(ctx context.Context, client kubernetes.Interface) (bool, error) 
 			return false, fmt.Errorf("node %s has the taint %s", n.Name, n.Spec.Taints[0].Key)
 		}
 	}
-	return len(nodes.Items) >= nodeCount, nil
+	return len(nodes.Items) >= count, nil
 }
 
 // until polls done. The error of the last try explains why it never was.

@@ -13,6 +13,7 @@ import (
 
 	"kudo.dev/kudo/cmd/kudo-local/internal/components"
 	"kudo.dev/kudo/cmd/kudo-local/internal/instance"
+	"kudo.dev/kudo/cmd/kudo-local/internal/node"
 	"kudo.dev/kudo/cmd/kudo-local/internal/pki"
 	"kudo.dev/kudo/cmd/kudo-local/internal/stages"
 )
@@ -58,6 +59,9 @@ func (p *Plane) prepare(ctx context.Context) error {
 		return err
 	}
 	p.store = store
+	if err := p.prepareNode(); err != nil {
+		return err
+	}
 	if err := p.writeKubeconfigs(); err != nil {
 		return err
 	}
@@ -89,6 +93,11 @@ func (p *Plane) choosePorts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if p.Settings.RealNodes {
+		if err := p.EnsureSubnet(subnetUsed); err != nil {
+			return err
+		}
+	}
 	for _, use := range moved {
 		p.say("the port of %s was taken by another program; it is %d now\n", use, p.Ports[use])
 	}
@@ -104,6 +113,15 @@ func (p *Plane) writeKubeconfigs() error {
 	}
 	for path, user := range files {
 		if err := p.store.WriteKubeconfig(path, p.Context(), p.Server(), user); err != nil {
+			return err
+		}
+	}
+	if !p.Settings.RealNodes {
+		return nil
+	}
+	hostIP, _, _ := node.Addresses(p.Subnet)
+	for user, path := range p.nodeConfig().Kubeconfigs {
+		if err := p.store.WriteKubeconfig(path, p.Context(), fmt.Sprintf("https://%s:%d", hostIP, p.Ports[components.APIServer]), user); err != nil {
 			return err
 		}
 	}

@@ -55,7 +55,7 @@ func (p *Plane) Status(ctx context.Context) ([]Status, error) {
 
 func (p *Plane) statusOf(ctx context.Context, ask *prober, c component) Status {
 	s := Status{Component: c.name, State: Stopped}
-	if p.Ports[c.ports[0]] != 0 {
+	if len(c.ports) > 0 && p.Ports[c.ports[0]] != 0 {
 		s.Address = p.address(c.ports[0])
 	}
 	run, err := p.Run(c.name)

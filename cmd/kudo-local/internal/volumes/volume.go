@@ -2,6 +2,7 @@ package volumes
 
 import (
 	"path"
+	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,9 +70,28 @@ func selects(claim *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) bo
 	return err == nil && selector.Matches(labels.Set(v.Labels))
 }
 
+// Local is where the volumes of a real node lie; the zero value is for nodes that are played.
+type Local struct {
+	// Dir is the folder that gets a folder for each volume; Node the name of the node.
+	Dir, Node string
+}
+
+func (l Local) path(volume string) string { return filepath.Join(l.Dir, volume) }
+
+// source is where a volume lies: on a real node a local one, to which the kubelet gives the group of the pod.
+func (l Local) source(volume string) (corev1.PersistentVolumeSource, *corev1.VolumeNodeAffinity) {
+	if l.Node == "" {
+		return corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: path.Join("/var/lib/kudo-local", volume)}}, nil
+	}
+	node := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{l.Node}}}}
+	return corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: l.path(volume)}},
+		&corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{node}}}
+}
+
 // volumeFor is a volume that only this claim can be bound to. It is reserved
 // by uid, so that a new claim of the same name does not get the old volume.
-func volumeFor(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
+func (l Local) volumeFor(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
+	source, affinity := l.source(volumeName(claim))
 	name := volumeName(claim)
 	marks := map[string]string{}
 	if claim.Spec.Selector != nil { // else the binder would not see a match
@@ -97,9 +117,8 @@ func volumeFor(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 				Name:       claim.Name,
 				UID:        claim.UID,
 			},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{
-				HostPath: &corev1.HostPathVolumeSource{Path: path.Join("/var/lib/kudo-local", name)},
-			},
+			PersistentVolumeSource: source,
+			NodeAffinity:           affinity,
 		},
 	}
 }

@@ -25,7 +25,7 @@ func claim(modify func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeC
 
 func TestVolumeForFitsItsClaim(t *testing.T) {
 	c := claim(nil)
-	v := volumeFor(c)
+	v := Local{}.volumeFor(c)
 	ref := v.Spec.ClaimRef
 	if ref.Namespace != "n" || ref.Name != "c" || ref.UID != "u1" {
 		t.Errorf("reserved for %+v", ref)
@@ -58,7 +58,7 @@ func TestWaits(t *testing.T) {
 
 func TestMeantFor(t *testing.T) {
 	byHand := func(modify func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
-		v := volumeFor(claim(nil))
+		v := Local{}.volumeFor(claim(nil))
 		v.Labels, v.Spec.ClaimRef = nil, nil
 		modify(v)
 		return v
@@ -78,11 +78,23 @@ func TestMeantFor(t *testing.T) {
 		{"one reserved by name alone is", byHand(func(v *corev1.PersistentVolume) {
 			v.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "n", Name: "c"}
 		}), claim(nil), true},
-		{"a new claim of an old name does not get the old volume", volumeFor(claim(nil)), claim(func(c *corev1.PersistentVolumeClaim) { c.UID = "u2" }), false},
+		{"a new claim of an old name does not get the old volume", Local{}.volumeFor(claim(nil)), claim(func(c *corev1.PersistentVolumeClaim) { c.UID = "u2" }), false},
 	}
 	for _, tc := range tests {
 		if got := meantFor(tc.volume, tc.claim); got != tc.want {
 			t.Errorf("%s: meantFor = %v", tc.reason, got)
 		}
+	}
+}
+
+// TestLocalVolume: on a real node, the kubelet owns the folder of a volume and gives it the group of the pod.
+func TestLocalVolume(t *testing.T) {
+	v := Local{Dir: "/state/volumes", Node: "node-1"}.volumeFor(claim(nil))
+	if v.Spec.HostPath != nil || v.Spec.Local == nil || v.Spec.Local.Path != "/state/volumes/"+v.Name {
+		t.Errorf("the source is %+v", v.Spec.PersistentVolumeSource)
+	}
+	term := v.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0]
+	if term.Key != "kubernetes.io/hostname" || len(term.Values) != 1 || term.Values[0] != "node-1" {
+		t.Errorf("the affinity is %+v", term)
 	}
 }

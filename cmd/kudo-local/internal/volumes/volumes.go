@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,7 +25,7 @@ import (
 const resync = 30 * time.Second
 
 // Run makes and deletes volumes until ctx ends.
-func Run(ctx context.Context, config *rest.Config) error {
+func Run(ctx context.Context, config *rest.Config, local Local) error {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 200, 400
 	client, err := kubernetes.NewForConfig(config)
@@ -34,6 +35,7 @@ func Run(ctx context.Context, config *rest.Config) error {
 	factory := informers.NewSharedInformerFactory(client, resync)
 	core := factory.Core().V1()
 	loop := &loop{
+		local:   local,
 		client:  client,
 		claims:  core.PersistentVolumeClaims().Lister(),
 		volumes: core.PersistentVolumes().Lister(),
@@ -61,6 +63,7 @@ func Run(ctx context.Context, config *rest.Config) error {
 type item struct{ namespace, name string }
 
 type loop struct {
+	local   Local
 	client  kubernetes.Interface
 	claims  corelisters.PersistentVolumeClaimLister
 	volumes corelisters.PersistentVolumeLister
@@ -133,7 +136,12 @@ func (l *loop) claim(ctx context.Context, it item) error {
 			return nil
 		}
 	}
-	_, err = l.client.CoreV1().PersistentVolumes().Create(ctx, volumeFor(claim), metav1.CreateOptions{})
+	if l.local.Node != "" {
+		if err := os.MkdirAll(l.local.path(volumeName(claim)), 0o755); err != nil {
+			return fmt.Errorf("making the folder of a volume: %w", err)
+		}
+	}
+	_, err = l.client.CoreV1().PersistentVolumes().Create(ctx, l.local.volumeFor(claim), metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("making the volume of claim %s/%s: %w", it.namespace, it.name, err)
 	}
@@ -165,6 +173,12 @@ func (l *loop) volume(ctx context.Context, it item) error {
 	})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting volume %s of the gone claim %s/%s: %w", it.name, ref.Namespace, ref.Name, err)
+	}
+	if l.local.Node == "" {
+		return nil
+	}
+	if err := os.RemoveAll(l.local.path(it.name)); err != nil {
+		return fmt.Errorf("deleting the folder of a volume: %w", err)
 	}
 	return nil
 }

@@ -1,0 +1,132 @@
+// Package e2e tests kudo on real pods: kudo-local runs a kubelet with containerd, and the manager runs in the cluster. "make e2e" builds
+// what it needs and runs it, as root.
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// root is the folder of the sources, with bin and dist/images; empty if the suite is not run by "make e2e".
+var root = os.Getenv("KUDO_E2E")
+
+const (
+	instanceName = "e2e"
+	managerImage = "example.org/kudo/manager:dev"
+	// limit of waiting for what takes seconds on an idle machine.
+	limit = 3 * time.Minute
+)
+
+var state, kubeconfig string
+
+func TestE2E(t *testing.T) {
+	if root == "" {
+		t.Skip("make e2e runs it, with what it needs")
+	}
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(limit)
+	SetDefaultEventuallyPollingInterval(300 * time.Millisecond)
+	RunSpecs(t, "Real pods")
+}
+
+var _ = BeforeSuite(func() {
+	var err error
+	state, err = os.MkdirTemp("", "kudo-e2e-")
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(cleanUp)
+	local("up", "--nodes", "real")
+	kubeconfig = strings.TrimSpace(local("kubeconfig"))
+	for _, image := range []string{"manager", "busybox"} {
+		local("load", filepath.Join(root, "dist", "images", image+".tar"))
+	}
+	kubectl("kudo", "init", "--wait", "--kudo-image", managerImage, "--manager-replicas", "2")
+})
+
+// cleanUp takes the cluster down, and fails if the node has left anything on the machine.
+func cleanUp() {
+	if CurrentSpecReport().Failed() {
+		GinkgoWriter.Println(try("kubectl", "get", "pods,events", "-A"))
+	}
+	local("down", "--delete")
+	Expect(os.RemoveAll(state)).To(Succeed())
+	mounts, err := os.ReadFile("/proc/mounts")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(string(mounts)).NotTo(ContainSubstring(state), "mounts")
+	links, err := filepath.Glob("/sys/class/net/kudo*")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(links).To(BeEmpty(), "interfaces")
+	cgroups, err := filepath.Glob("/sys/fs/cgroup/*/kudo-" + instanceName + "-*")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(cgroups).To(BeEmpty(), "cgroups")
+	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	Expect(err).NotTo(HaveOccurred())
+	for _, file := range commands {
+		command, _ := os.ReadFile(file)
+		Expect(string(command)).NotTo(ContainSubstring(state), "processes")
+	}
+}
+
+func local(args ...string) string {
+	GinkgoHelper()
+	return command("kudo-local", append(args, "--name", instanceName, "--state", state)...)
+}
+
+func kubectl(args ...string) string {
+	GinkgoHelper()
+	return command("kubectl", args...)
+}
+
+// command runs a program of the project, which must succeed, and returns what it prints.
+func command(program string, args ...string) string {
+	GinkgoHelper()
+	out, err := start(program, args...)
+	Expect(err).NotTo(HaveOccurred(), "%s %s: %s", program, strings.Join(args, " "), out)
+	return out
+}
+
+// try runs a program of the project, and returns what it prints, with the error if there is one.
+func try(program string, args ...string) string {
+	out, err := start(program, args...)
+	if err != nil {
+		out += err.Error()
+	}
+	return out
+}
+
+func start(program string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(root, "bin", program), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	return out.String(), err
+}
+
+// apply applies objects in a namespace.
+func apply(namespace, objects string) {
+	GinkgoHelper()
+	file := filepath.Join(GinkgoT().TempDir(), "objects.yaml")
+	Expect(os.WriteFile(file, []byte(objects), 0o600)).To(Succeed())
+	kubectl("apply", "-n", namespace, "-f", file)
+}
+
+// namespace makes a namespace, which goes with the spec.
+func namespace() string {
+	GinkgoHelper()
+	name := fmt.Sprintf("e2e-%d", time.Now().UnixNano())
+	kubectl("create", "namespace", name)
+	DeferCleanup(func() { kubectl("delete", "namespace", name, "--wait=false") })
+	return name
+}
