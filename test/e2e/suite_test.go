@@ -5,6 +5,7 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -57,17 +58,21 @@ func cleanUp() {
 	if CurrentSpecReport().Failed() {
 		GinkgoWriter.Println(try("kubectl", "get", "pods,events", "-A"))
 	}
+	node := struct{ Interface, Cgroup string }{}
+	data, err := os.ReadFile(filepath.Join(state, instanceName, "node.json"))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(json.Unmarshal(data, &node)).To(Succeed())
 	local("down", "--delete")
 	Expect(os.RemoveAll(state)).To(Succeed())
 	mounts, err := os.ReadFile("/proc/mounts")
 	Expect(err).NotTo(HaveOccurred())
 	Expect(string(mounts)).NotTo(ContainSubstring(state), "mounts")
-	links, err := filepath.Glob("/sys/class/net/kudo*")
-	Expect(err).NotTo(HaveOccurred())
-	Expect(links).To(BeEmpty(), "interfaces")
-	cgroups, err := filepath.Glob("/sys/fs/cgroup/*/kudo-" + instanceName + "-*")
-	Expect(err).NotTo(HaveOccurred())
-	Expect(cgroups).To(BeEmpty(), "cgroups")
+	Expect(filepath.Join("/sys/class/net", node.Interface)).NotTo(BeADirectory())
+	for _, pattern := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
+		cgroups, err := filepath.Glob(pattern + node.Cgroup)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(cgroups).To(BeEmpty(), "cgroups")
+	}
 	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	Expect(err).NotTo(HaveOccurred())
 	for _, file := range commands {

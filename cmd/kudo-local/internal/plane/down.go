@@ -141,7 +141,11 @@ func (p *Plane) Start(ctx context.Context, name string) error {
 // Empty removes the data of the cluster. Certificates, ports and kubeconfigs
 // stay, so that what was given to other programs still works.
 func (p *Plane) Empty() error {
-	for _, path := range []string{p.Path("etcd"), p.ManagerKubeconfig(), p.Path("manager-certs"), p.initRecord()} {
+	paths := []string{p.Path("etcd"), p.ManagerKubeconfig(), p.Path("manager-certs"), p.initRecord()}
+	for _, dir := range []string{"kubelet", "volumes", "pod-logs", "ipam"} { // the images of a real node stay
+		paths = append(paths, p.nodeConfig().Path(dir))
+	}
+	for _, path := range paths {
 		if err := os.RemoveAll(path); err != nil {
 			return fmt.Errorf("removing the data of instance %q: %w", p.Name, err)
 		}
