@@ -12,9 +12,9 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
-// autoscalers know what HorizontalPodAutoscalers scale. They are read from the cache, which watches them from the first
-// question on.
-type autoscalers struct{ client client.Reader }
+// autoscalers know what HorizontalPodAutoscalers scale. They are read live, before a write of an object that has replicas: a cache may
+// lack the autoscaler that has just set their number.
+type autoscalers struct{ reader client.Reader }
 
 // Scales implements native.Autoscalers.
 func (a *autoscalers) Scales(ctx context.Context, object *unstructured.Unstructured) (bool, error) {
@@ -22,7 +22,7 @@ func (a *autoscalers) Scales(ctx context.Context, object *unstructured.Unstructu
 		return false, nil
 	}
 	list := &autoscalingv2.HorizontalPodAutoscalerList{}
-	if err := a.client.List(ctx, list, client.InNamespace(object.GetNamespace())); err != nil {
+	if err := a.reader.List(ctx, list, client.InNamespace(object.GetNamespace())); err != nil {
 		return false, err
 	}
 	gk := object.GroupVersionKind().GroupKind()

@@ -205,7 +205,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Confi
 		}
 	}
 	kinds := apply.NewKinds(mgr.GetRESTMapper(), disco, dyn)
-	interpreter, err := exploreconfig.New(mgr.GetRESTMapper(), nil, &autoscalers{mgr.GetClient()}, metrics.Registry)
+	interpreter, err := exploreconfig.New(mgr.GetRESTMapper(), nil, &autoscalers{mgr.GetAPIReader()}, metrics.Registry)
 	if err != nil {
 		return nil, err
 	}

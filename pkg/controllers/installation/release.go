@@ -2,7 +2,10 @@ package installation
 
 import (
 	"context"
+	"fmt"
 	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/controllers/loop"
@@ -12,7 +15,10 @@ import (
 // release releases all that is held, in reverse order of installation, unless one of the objects blocks it. Whether one does is
 // asked here and not observed, since the question guards an object against new users while it is asked.
 func (a *action) release(ctx context.Context) (loop.Result, error) {
-	forced := a.Next.Annotations[v1beta1.ForceReleaseAnnotation] == "true"
+	forced, err := a.isForced(ctx)
+	if err != nil {
+		return loop.Result{}, err
+	}
 	session := a.Share.Session(a.Next, share.Policy{}, share.Inventory(a.Next.Status.Resources))
 	if !forced {
 		block, err := session.Blocked(ctx)
@@ -34,4 +40,17 @@ func (a *action) release(ctx context.Context) (loop.Result, error) {
 		}
 	}
 	return loop.Done, a.SetFinalizer(ctx, v1beta1.InstallationFinalizer, false)
+}
+
+// isForced reports whether what holds data is destroyed with the rest. The answer is read live, after the users: the force is taken back
+// when an OperatorVersion leaves users behind, before the last of them is deleted.
+func (a *action) isForced(ctx context.Context) (bool, error) {
+	if a.Next.Annotations[v1beta1.ForceReleaseAnnotation] != "true" {
+		return false, nil
+	}
+	live := &v1beta1.Installation{}
+	if err := a.Reader.Get(ctx, client.ObjectKeyFromObject(a.Next), live); err != nil {
+		return false, fmt.Errorf("read Installation %s: %w", a.Next.Name, err)
+	}
+	return live.UID == a.Next.UID && live.Annotations[v1beta1.ForceReleaseAnnotation] == "true", nil
 }
