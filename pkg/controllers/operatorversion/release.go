@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
@@ -26,6 +28,11 @@ func (a *action) releaseVersion(ctx context.Context) error {
 	if leaves {
 		forced = "" // what is destroyed then is not known yet
 	}
+	if forced == "true" {
+		if left, err := a.hasLeft(ctx); left || err != nil {
+			return err
+		}
+	}
 	if err := a.releaseInstallation(ctx, forced); err != nil {
 		return err
 	}
@@ -34,6 +41,20 @@ func (a *action) releaseVersion(ctx context.Context) error {
 		return err
 	}
 	return a.SetFinalizer(ctx, v1beta1.OperatorVersionFinalizer, false)
+}
+
+// hasLeft reports whether the OperatorVersion, which the cache still has, does not exist anymore: it has left users behind then, and
+// that the last of them is deleted by now gives it no right to destroy what they had.
+func (a *action) hasLeft(ctx context.Context) (bool, error) {
+	live := &v1beta1.OperatorVersion{}
+	err := a.Reader.Get(ctx, client.ObjectKeyFromObject(a.Next), live)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read OperatorVersion %s/%s: %w", a.Next.Namespace, a.Next.Name, err)
+	}
+	return live.UID != a.Next.UID || !controllerutil.ContainsFinalizer(live, v1beta1.OperatorVersionFinalizer), nil
 }
 
 // leavesUsersBehind reports whether Instances use the OperatorVersion and are to be left behind by it.

@@ -40,7 +40,7 @@ func TestComponentsOfProfiles(t *testing.T) {
 			t.Errorf("%s: started are %s", tc.reason, got)
 		}
 	}
-	if got := testPlane(instance.API, false).unwanted(); !slices.Equal(got, []string{"kube-scheduler", "kwok", "manager"}) {
+	if got := testPlane(instance.API, false).unwanted(); !slices.Equal(got, []string{"kube-scheduler", "kwok", "node", "manager"}) {
 		t.Errorf("unwanted in profile api: %v", got)
 	}
 	if _, err := testPlane(instance.API, false).component("kwok"); err == nil || !strings.Contains(err.Error(), "it has etcd") {
