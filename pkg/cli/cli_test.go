@@ -10,7 +10,7 @@ import (
 	"kudo.dev/kudo/pkg/cli/command"
 )
 
-// TestWaitTimeout: D11, each command that waits takes --wait-time, and takes it as --wait-timeout, too.
+// TestWaitTimeout checks that each command that waits has the flag --wait-time, and accepts --wait-timeout as its other name (D11).
 func TestWaitTimeout(t *testing.T) {
 	var waits []string
 	var visit func(cmd *cobra.Command)

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestAccount checks the names of the objects of an account, and who has the rights.
+// TestAccount checks the names of the objects that an account consists of, and that the RoleBinding gives the Role to that account.
 func TestAccount(t *testing.T) {
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}}
 	for name, tc := range map[string]struct {

@@ -38,7 +38,7 @@ func TestEndlessFile(t *testing.T) {
 	})
 }
 
-// TestWaiterUser: T37 and restricted pod security, the waiter reads files of the user who has made them, and has no right beside.
+// TestWaiterUser checks that the waiter runs as the user that wrote the files, and complies with restricted pod security (T37).
 func TestWaiterUser(t *testing.T) {
 	for _, tc := range []struct {
 		reason    string

@@ -130,7 +130,7 @@ type PreparedTask struct {
 	deleteLast []*unstructured.Unstructured
 	// piping is set for Pipe tasks.
 	piping *pipeRun
-	// staleStatus says why what an object says of itself is of before it was written; empty if it is not.
+	// staleStatus returns why the status of an object is older than the last write of its spec, or "" if the status is current.
 	staleStatus func(live *unstructured.Unstructured) string
 	// outcome is set if preparing has decided already.
 	outcome *plans.Outcome

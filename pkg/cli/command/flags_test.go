@@ -46,7 +46,7 @@ func TestSeconds(t *testing.T) {
 	}
 }
 
-// TestWaitTimeout: D11, the two names are one flag, of which the last one counts.
+// TestWaitTimeout checks that --wait-time and --wait-timeout set the same value, and that the last one on the command line wins (D11).
 func TestWaitTimeout(t *testing.T) {
 	for want, args := range map[time.Duration][]string{
 		time.Minute: {"--wait-timeout=1m"}, time.Hour: {"--wait-timeout=1m", "--wait-time=1h"}, time.Second: {"--wait-time=1h", "--wait-timeout", "1"},

@@ -87,8 +87,8 @@ func (i *Instance) portsOfAll() (map[int]bool, error) {
 	return taken, nil
 }
 
-// EnsureSubnet gives a number to the networks of a real node, from 1 to 255, that no other instance has and of which the machine has no
-// network yet; used reports the latter.
+// EnsureSubnet chooses the number of the networks of a real node, from 1 to 255, unless the instance has one. No other instance in the
+// state folder has the same number, and used reports whether the machine has a network of a number.
 func (i *Instance) EnsureSubnet(used func(number int) bool) error {
 	if i.Subnet != 0 {
 		return nil

@@ -18,7 +18,7 @@ import (
 	"kudo.dev/kudo/cmd/kudo-local/internal/volumes"
 )
 
-// Run runs a node until the process is told to end, or the node ends. The kernel ends the node with this process, however that ends.
+// Run runs the node of a configuration file until ctx ends or the node does. If this process is killed, the kernel kills the node.
 func Run(ctx context.Context, path string) error {
 	c, err := Read(path)
 	if err != nil {
