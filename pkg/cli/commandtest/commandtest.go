@@ -4,7 +4,9 @@ package commandtest
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -62,4 +64,19 @@ func Expect(t *testing.T, newCommand Constructor, code int, in string, args ...s
 		t.Fatalf("%v: exit code %d, want %d\n%s%s", args, got, code, out, errs)
 	}
 	return out, errs
+}
+
+// ExpectGolden runs a command line as Run does, and compares the command line and its output with a golden file in testdata, named after the
+// command. It fails the test if the exit code is another.
+func ExpectGolden(t *testing.T, newCommand Constructor, code int, name, reason string, args ...string) {
+	t.Helper()
+	out, errs, got := Run(t, newCommand, "", args...)
+	if got != code {
+		t.Errorf("%s: exit code %d, want %d\n%s%s", reason, got, code, out, errs)
+	}
+	text := fmt.Sprintf("$ kubectl kudo %s\n%s", strings.Join(args, " "), out)
+	if errs != "" {
+		text += "stderr:\n" + errs
+	}
+	Golden(t, filepath.Join("testdata", args[0], name+".golden"), text, reason)
 }

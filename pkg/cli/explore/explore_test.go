@@ -38,15 +38,7 @@ func TestExploreOutput(t *testing.T) {
 		"convert-secret": {"another kind does not", []string{"convert", dir + "secret.yaml"}, command.ExitError},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, errs, code := commandtest.Run(t, New, "", append([]string{"explore"}, tc.args...)...)
-			if code != tc.code {
-				t.Errorf("%s: exit code %d, want %d\n%s%s", tc.reason, code, tc.code, out, errs)
-			}
-			got := fmt.Sprintf("$ kubectl kudo explore %s\n%s", strings.Join(tc.args, " "), out)
-			if errs != "" {
-				got += "stderr:\n" + errs
-			}
-			commandtest.Golden(t, filepath.Join("testdata", "explore", name+".golden"), got, tc.reason)
+			commandtest.ExpectGolden(t, New, tc.code, name, tc.reason, append([]string{"explore"}, tc.args...)...)
 		})
 	}
 }

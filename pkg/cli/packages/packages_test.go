@@ -2,7 +2,6 @@ package packages
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,15 +56,7 @@ func TestPackageOutput(t *testing.T) {
 		"create-broken":       {"what is not valid is not packed", []string{"create", broken}, command.ExitError},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, errs, code := commandtest.Run(t, New, "", append([]string{"package"}, tc.args...)...)
-			if code != tc.code {
-				t.Errorf("%s: exit code %d, want %d\n%s%s", tc.reason, code, tc.code, out, errs)
-			}
-			got := fmt.Sprintf("$ kubectl kudo package %s\n%s", strings.Join(tc.args, " "), out)
-			if errs != "" {
-				got += "stderr:\n" + errs
-			}
-			commandtest.Golden(t, filepath.Join("testdata", "package", name+".golden"), got, tc.reason)
+			commandtest.ExpectGolden(t, New, tc.code, name, tc.reason, append([]string{"package"}, tc.args...)...)
 		})
 	}
 }
