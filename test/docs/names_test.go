@@ -120,6 +120,17 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// TestConflicts wants no page with both sides of a merge.
+func TestConflicts(t *testing.T) {
+	t.Parallel()
+	marker := regexp.MustCompile(`(?m)^(<<<<<<<|=======|>>>>>>>)( |$)`)
+	for _, path := range all(t) {
+		if m := marker.FindString(read(t, path)); m != "" {
+			t.Errorf("%s: a line begins with %q", filepath.Base(path), m)
+		}
+	}
+}
+
 // helps are the help texts of commands.
 type helps struct {
 	sync.Mutex
