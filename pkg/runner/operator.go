@@ -168,7 +168,10 @@ func (r *Runner) versionCycle(ctx context.Context, run *Run, version string) (st
 			slices.Reverse(path)
 			return strings.Join(append(path, version), " -> "), nil
 		}
-		at := slices.IndexFunc(owners, func(o metav1.OwnerReference) bool { return v1beta1.OwnedBy(o, "Instance") })
+		at := slices.IndexFunc(owners, func(o metav1.OwnerReference) bool { return isController(o) && v1beta1.OwnedBy(o, "Instance") })
+		if at < 0 { // the child of a KudoOperator task has an owner that is no controller
+			at = slices.IndexFunc(owners, func(o metav1.OwnerReference) bool { return v1beta1.OwnedBy(o, "Instance") })
+		}
 		if at < 0 {
 			return "", nil
 		}
@@ -192,8 +195,9 @@ func (r *Runner) versionCycle(ctx context.Context, run *Run, version string) (st
 }
 
 // checkInstances refuses Instances among the objects of a task that would go on for ever: one that is its own ancestor by its
-// version, a chain that is too long, and more children than an Instance may have. One that names no account gets that of the
-// run: in a privileged namespace, it would have the rights of kudo.
+// version, a chain that is too long, and more children than an Instance may have. So that a chain can be followed, and goes with its
+// first Instance, they may have no owners but the one that makes them. One that names no account gets that of the run: in a
+// privileged namespace, it would have the rights of kudo.
 func (r *Runner) checkInstances(ctx context.Context, run *Run, inventory Inventory, objs []*unstructured.Unstructured) error {
 	children := map[types.NamespacedName]bool{}
 	for id := range inventory {
@@ -204,6 +208,9 @@ func (r *Runner) checkInstances(ctx context.Context, run *Run, inventory Invento
 	for _, obj := range objs {
 		if !isInstance(obj.GroupVersionKind()) {
 			continue
+		}
+		if slices.ContainsFunc(obj.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return !isController(o) }) {
+			return &apply.FatalError{Err: fmt.Errorf("%s names owners, but an Instance that a plan creates is owned by the Instance of the plan only. Remove metadata.ownerReferences from the template", apply.IDOf(obj))}
 		}
 		child := &v1beta1.Instance{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, child); err != nil {
@@ -230,6 +237,8 @@ func (r *Runner) checkInstances(ctx context.Context, run *Run, inventory Invento
 	}
 	return nil
 }
+
+func isController(o metav1.OwnerReference) bool { return o.Controller != nil && *o.Controller }
 
 func isInstance(gvk schema.GroupVersionKind) bool {
 	return gvk.GroupKind() == v1beta1.GroupVersion.WithKind("Instance").GroupKind()

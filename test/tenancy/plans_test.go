@@ -9,8 +9,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/test/env"
@@ -159,8 +161,90 @@ func TestRevokedSource(t *testing.T) {
 	env.Must(t, suite.Update(ctx, role))
 	env.Must(t, suite.Patch(ctx, &corev1.Secret{ObjectMeta: gen.Meta(ns, "values")}, client.RawPatch(types.MergePatchType, []byte(`{"stringData":{"VALUE":"c"}}`))))
 	_, err = suite.Await(ctx, ns, "a", env.DefaultTimeout, func(i *v1beta1.Instance) bool {
+		env.Must(t, as(t, ann).Patch(ctx, i.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"planExecution":{"planName":"other"}}}`))))
+		i, err = suite.Await(ctx, ns, "x", env.DefaultTimeout, env.PlanEnded("other", 1))
+		env.Must(t, err)
 		ready := meta.FindStatusCondition(i.Status.Conditions, v1beta1.ReadyCondition)
 		return ready != nil && strings.Contains(ready.Message, "ServiceAccount "+ns+"/kudo, with whose rights the plans run, must not read Secret values")
 	})
 	env.Must(t, err)
+}
+
+// TestForeignObject: an object of the cluster that a plan could only name, since the account may not read it, says nothing of itself in
+// the Instance: kudo, which may read everything, would have said how it is.
+func TestForeignObject(t *testing.T) {
+	ns := suite.NewNamespace(t)
+	personas(t, ns)
+	// The second one is not established: the kind has that name already.
+	var foreign *unstructured.Unstructured
+	for _, plural := range []string{"firsts", "seconds"} {
+		crd := &unstructured.Unstructured{}
+		env.Must(t, yaml.Unmarshal([]byte(strings.NewReplacer("PLURAL", plural, "GROUP", ns+".example.org").Replace(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition,
+metadata: {name: PLURAL.GROUP, labels: {heritage: kudo}},
+spec: {group: GROUP, scope: Namespaced, names: {plural: PLURAL, kind: One}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}}`)), &crd.Object))
+		env.Must(t, suite.Create(ctx, crd))
+		t.Cleanup(func() { env.Must(t, suite.Delete(ctx, crd)) })
+		foreign = crd
+	}
+	ov := gen.Version(ns, "op-1", gen.Template("crd.yaml", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: "+foreign.GetName()+"}\n"), gen.Apply("crd", "crd.yaml"), gen.Serial("deploy", "crd"), gen.Serial("other"))
+	env.Must(t, as(t, otto).Create(ctx, ov))
+	env.Must(t, as(t, ann).Create(ctx, gen.Instance("x", ov, nil)))
+	i, err := suite.Await(ctx, ns, "x", env.DefaultTimeout, says("forbidden"))
+	env.Must(t, err)
+	cancel := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1beta1.CancelAnnotation, i.Status.PlanStatus["deploy"].UID)
+	env.Must(t, as(t, ann).Patch(ctx, i.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(cancel))))
+	i, err = suite.Await(ctx, ns, "x", env.DefaultTimeout, env.PlanEnded("deploy", 1))
+	env.Must(t, err)
+	env.Must(t, as(t, ann).Patch(ctx, i.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"planExecution":{"planName":"other"}}}`))))
+	i, err = suite.Await(ctx, ns, "x", env.DefaultTimeout, env.PlanEnded("other", 1))
+	env.Must(t, err)
+	ready := meta.FindStatusCondition(i.Status.Conditions, "Ready")
+	if ready == nil || strings.Contains(ready.Message, foreign.GetName()) {
+		t.Errorf("the condition Ready is %v", ready)
+	}
+}
+
+// TestChildOwners is T36: an Instance that a plan creates has no owner but the one that creates it. With others, its chain of ancestors
+// would lead elsewhere, and it would outlive the first of them.
+func TestChildOwners(t *testing.T) {
+	ns := suite.NewNamespace(t)
+	personas(t, ns)
+	decoy := gen.Version(ns, "decoy-1", gen.Serial("deploy"))
+	env.Must(t, as(t, otto).Create(ctx, decoy))
+	env.Must(t, as(t, ann).Create(ctx, gen.Instance("decoy", decoy, nil)))
+	i, err := suite.Await(ctx, ns, "decoy", env.DefaultTimeout, env.PlanEnded("deploy", 1))
+	env.Must(t, err)
+	ov := gen.Version(ns, "loop-1", gen.Template("i.yaml", fmt.Sprintf("apiVersion: kudo.dev/v1beta1\nkind: Instance\nmetadata:\n  name: '{{ .Name }}-0'\n"+
+		"  ownerReferences: [{apiVersion: kudo.dev/v1beta1, kind: Instance, name: decoy, uid: %s}]\nspec: {operatorVersion: {name: decoy-1}}\n", i.UID)), gen.Apply("i", "i.yaml"), gen.Serial("deploy", "i"))
+	env.Must(t, as(t, otto).Create(ctx, ov))
+	env.Must(t, as(t, ann).Create(ctx, gen.Instance("x", ov, nil)))
+	refusedPlan(t, ns, "x", "Instance "+ns+"/x-0 names owners, but an Instance that a plan creates is owned by the Instance of the plan only")
+}
+
+// TestChainOfInstances is T36: a chain of Instances, each of another version and made by the one before, ends.
+func TestChainOfInstances(t *testing.T) {
+	ns := suite.NewNamespace(t)
+	personas(t, ns)
+	const most = 8
+	for n := most; n >= 0; n-- {
+		env.Must(t, as(t, otto).Create(ctx, gen.Version(ns, fmt.Sprintf("chain-%d", n), childTemplate(fmt.Sprintf("chain-%d", n+1), 1), gen.Apply("i", "i.yaml"), gen.Serial("deploy", "i"))))
+	}
+	first := gen.Instance("x", gen.Version(ns, "chain-0"), nil)
+	env.Must(t, as(t, ann).Create(ctx, first))
+	refusedPlan(t, ns, "x"+strings.Repeat("-0", most), fmt.Sprintf("would have more than %d ancestors", most))
+	list := &v1beta1.InstanceList{}
+	env.Must(t, suite.List(ctx, list, client.InNamespace(ns)))
+	if len(list.Items) != most+1 {
+		t.Errorf("there are %d Instances, want %d", len(list.Items), most+1)
+	}
+}
+
+// refusedPlan wants the plan deploy of an Instance to have failed with words.
+func refusedPlan(t *testing.T, namespace, name, words string) {
+	t.Helper()
+	i, err := suite.Await(ctx, namespace, name, env.DefaultTimeout, env.PlanEnded("deploy", 1))
+	env.Must(t, err)
+	if st := i.Status.PlanStatus["deploy"]; st.Status != v1beta1.FatalError || !strings.Contains(st.Message, words) {
+		t.Errorf("the run ended as %s: %s, want %s", st.Status, st.Message, words)
+	}
 }

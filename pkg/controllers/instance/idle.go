@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sort"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -45,6 +46,7 @@ func (a *action) unreadyObjects(ctx context.Context, inventory runner.Inventory)
 	for id, record := range inventory {
 		live, complete := a.Mirror.Get(id)
 		switch {
+		case live != nil && !isApplied(live, record.UID):
 		case live == nil && complete && record.UID != "" && isLongLived(id):
 			out = append(out, id.String()+" is missing")
 		case live == nil:
@@ -66,7 +68,7 @@ func (a *action) reflectStatus(ctx context.Context) {
 	for i, r := range resources {
 		id := apply.ID{GroupVersionKind: schema.FromAPIVersionAndKind(r.APIVersion, r.Kind), NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Name}}
 		live, _ := a.Mirror.Get(id)
-		if live == nil {
+		if live == nil || !isApplied(live, r.UID) {
 			continue
 		}
 		switch text, err := a.Runner.Reflect(ctx, live); {
@@ -78,6 +80,12 @@ func (a *action) reflectStatus(ctx context.Context) {
 		}
 	}
 	a.Next.Status.Resources = resources
+}
+
+// isApplied reports whether a plan has written the object, by the uid of the inventory. An object that the plan could only name is
+// not reported, since the account of the plan may not be allowed to read it. One of the namespace may have been created anew.
+func isApplied(live *unstructured.Unstructured, uid types.UID) bool {
+	return uid != "" && (live.GetNamespace() != "" || live.GetUID() == uid)
 }
 
 // isLongLived kinds do not go by themselves, as finished Jobs and Pods may.
