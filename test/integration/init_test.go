@@ -287,11 +287,16 @@ func testRefusals(t testing.TB, i *installation) {
 
 	t.Log("an account that is there is bound")
 	env.Must(t, i.Create(ctx, &corev1.ServiceAccount{ObjectMeta: gen.Meta("kudo-system", "mine")}))
-	i.init(0, append([]string{"--service-account", "mine"}, i.external...))
-	if b := env.Read(t, i.Cluster, &rbacv1.ClusterRoleBinding{}, "", "kudo-manager"); len(b.Subjects) != 1 || b.Subjects[0].Name != "mine" {
+	for _, flags := range [][]string{{"--service-account", "mine"}, {}, {"--upgrade"}} { // it is kept
+		i.init(0, append(flags, i.external...))
+		if b := env.Read(t, i.Cluster, &rbacv1.ClusterRoleBinding{}, "", "kudo-manager"); len(b.Subjects) != 1 || b.Subjects[0].Name != "mine" {
+			t.Errorf("init %v: the rights go to %+v", flags, b.Subjects)
+		}
+	}
+	i.init(0, append([]string{"--service-account", "kudo-manager"}, i.external...))
+	if b := env.Read(t, i.Cluster, &rbacv1.ClusterRoleBinding{}, "", "kudo-manager"); len(b.Subjects) != 1 || b.Subjects[0].Name != "kudo-manager" {
 		t.Errorf("the rights go to %+v", b.Subjects)
 	}
-	i.init(0, i.external)
 	i.delete(&corev1.ServiceAccount{ObjectMeta: gen.Meta("kudo-system", "mine")})
 }
 
@@ -491,6 +496,7 @@ func certManagers(kind, name string) *unstructured.Unstructured {
 func testCertManager(t testing.TB, i *installation) {
 	ctx := context.Background()
 	i.init(0, []string{"--cert-manager", "--kudo-image", "example.org/kudo:1"})
+	i.init(0, []string{"--upgrade"}) // it is kept
 	cert := certManagers("Certificate", "kudo-webhook-server-certificate")
 	env.Must(t, i.Get(ctx, client.ObjectKeyFromObject(cert), cert))
 	if got := i.webhook().Annotations["cert-manager.io/inject-ca-from"]; got != "kudo-system/kudo-webhook-server-certificate" {

@@ -42,8 +42,8 @@ type initOptions struct {
 	// would not go on with.
 	waitTime    command.Seconds
 	waitTimeSet bool
-	// metricsSet is set if --insecure-metrics was given: otherwise an upgrade keeps what there is.
-	metricsSet bool
+	// metricsSet and certManagerSet are set if --insecure-metrics and --cert-manager were given: otherwise what there is stays.
+	metricsSet, certManagerSet bool
 }
 
 // NewInit returns the command init.
@@ -66,6 +66,7 @@ func NewInit(env *command.Env) *cobra.Command {
 		Args: command.ExactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.waitTimeSet = cmd.Flags().Changed("wait-time")
+			o.certManagerSet = cmd.Flags().Changed("cert-manager")
 			o.metricsSet = cmd.Flags().Changed("insecure-metrics")
 			o.settings.given = cmd.Flags().Changed
 			return o.run(cmd.Context())
@@ -88,8 +89,8 @@ func (o *initOptions) add(f *pflag.FlagSet) {
 	f.Int32Var(&o.Replicas, "manager-replicas", 0, "replicas of the manager, of which one leads and all serve webhooks (default 1, or those that it has)")
 	f.StringVar(&o.PipeImage, "pipe-image", "", "image that the files of Pipe tasks are read from, with its digest: a copy of the manager's, name@sha256:… (default the manager's own)")
 	f.StringVar(&o.tag, "version", "", "version of the manager to install, instead of this command's")
-	f.StringVar(&o.Account, "service-account", "", "existing ServiceAccount for the manager to run under (default: "+kudoinit.ServiceAccount+", which is made)")
-	f.BoolVar(&o.CertManager, "cert-manager", false, "let cert-manager issue the webhooks' certificate, instead of the manager")
+	f.StringVar(&o.Account, "service-account", "", "existing ServiceAccount for the manager to run under (default: "+kudoinit.ServiceAccount+", which is made, or the one that it has)")
+	f.BoolVar(&o.CertManager, "cert-manager", false, "let cert-manager issue the webhooks' certificate, instead of the manager (default: as it is)")
 	f.BoolVar(&o.selfSigned, "unsafe-self-signed-webhook-ca", false, "no effect: without --cert-manager, the manager issues the certificate, and renews it")
 	f.BoolVar(&o.External, "external-manager", false, "leave the manager out: it runs outside of the cluster")
 	f.StringVar(&o.WebhookURL, "webhook-url", "", "where an external manager serves the webhooks, such as https://localhost:9443")
@@ -279,6 +280,12 @@ func (o *initOptions) prepare(ctx context.Context, c client.Client) (*kudoinit.I
 	}
 	if o.Replicas == 0 {
 		o.Replicas = live.Replicas
+	}
+	if o.Account == "" && live.Bound {
+		o.Account = live.Account
+	}
+	if !o.certManagerSet {
+		o.CertManager = live.CertManager
 	}
 	if !o.metricsSet {
 		o.InsecureMetrics = live.InsecureMetrics
