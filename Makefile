@@ -67,7 +67,7 @@ kudo-node: ## Build what kudo-local needs for a real node (up --nodes real) into
 	  (cd cmd/kudo-local && go build -trimpath -ldflags "$(LOCAL_LDFLAGS)" -o $$cached.new/kudo-node ./kudo-node) && \
 	  (cd cmd/kudo-local && go build -trimpath -ldflags "-s -w" -o $$cached.new/kudo-pause ./kudo-pause) && \
 	  (cd cmd/kudo-dns && go build -trimpath -ldflags "-s -w" -o $$cached.new/kudo-dns .) && \
-	  (cd hack/images && go run . localhost/kudo-pause:1 65535:65535 $$cached.new/kudo-pause.tar /pause=$$cached.new/kudo-pause) && \
+	  (cd hack/images && PAUSE=$$cached.new/kudo-pause go run . -o $$cached.new kudo-pause) && \
 	  mv $$cached.new $$cached || exit; \
 	fi; \
 	for file in $(NODE_FILES); do cmp -s $$cached/$$file $(BIN)/$$file || { cp $$cached/$$file $(BIN)/$$file.new && mv $(BIN)/$$file.new $(BIN)/$$file; }; done
@@ -76,15 +76,17 @@ IMAGES := dist/images
 
 .PHONY: images
 images: build ## Make the images that the suites on real pods need, as archives in dist/images.
-	@mkdir -p $(IMAGES)
-	@cd hack/images && go run . example.org/kudo/manager:dev 65532:65532 $(CURDIR)/$(IMAGES)/manager.tar /manager=$(BIN)/manager /etc/ssl/certs/ca-certificates.crt=/etc/ssl/certs/ca-certificates.crt
-	@cd hack/images && go run . docker.io/library/busybox:1 0:0 $(CURDIR)/$(IMAGES)/busybox.tar /bin/sh=/bin/busybox
+	@mkdir -p $(IMAGES)/programs
+	@cd hack/images/programs && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o $(CURDIR)/$(IMAGES)/programs/ github.com/restic/restic/cmd/restic github.com/restic/rest-server/cmd/rest-server
+	@cd hack/images && go run . -o $(CURDIR)/$(IMAGES) manager busybox servers
+
+E2E_PACKAGES := containerd runc containernetworking-plugins iptables nftables iproute2 busybox-static mmdebstrap
 
 # E2E=optional makes a machine pass that cannot run pods.
 .PHONY: e2e
 e2e: ## Run the suites on real pods: on Linux, as root, with containerd, runc and what else kudo-local up --nodes real names.
-	@if [ "$$(id -u)" != 0 ] || ! command -v containerd >/dev/null || [ ! -x /bin/busybox ]; then \
-	  echo "real pods need Linux, root, and: apt-get install containerd runc containernetworking-plugins iptables nftables iproute2 busybox-static"; \
+	@if [ "$$(id -u)" != 0 ] || ! command -v containerd >/dev/null || ! command -v mmdebstrap >/dev/null || [ ! -x /bin/busybox ]; then \
+	  echo "real pods need Linux, root, and: apt-get install $(E2E_PACKAGES)"; \
 	  [ "$$E2E" = optional ]; exit; \
 	fi; \
 	$(MAKE) --no-print-directory kudo-node images && mkdir -p $(RESULTS) && echo "suites on real pods…" && \

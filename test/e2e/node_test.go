@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"path/filepath"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -70,6 +71,9 @@ var _ = Describe("A real node", Label("node"), func() {
 	})
 })
 
+// pods is the package of this suite.
+var pods = filepath.Join(root, "test", "e2e", "testdata", "pods")
+
 var _ = Describe("The manager in pods", Label("manager"), func() {
 	It("is in order: init --verify", func() {
 		// The specs before may have killed the leader, or the node.
@@ -79,7 +83,7 @@ var _ = Describe("The manager in pods", Label("manager"), func() {
 
 	It("refuses a wrong Instance by its webhook, through the Service", func() {
 		ns := namespace()
-		install(ns, "p")
+		install(ns, "p", pods)
 		out, err := start("kubectl", "patch", "instance", "p", "-n", ns, "--type=merge", "-p", `{"spec":{"parameters":{"NONE":"1"}}}`)
 		Expect(err).To(HaveOccurred())
 		Expect(out).To(ContainSubstring("NONE"))
@@ -87,13 +91,13 @@ var _ = Describe("The manager in pods", Label("manager"), func() {
 
 	It("reads the files of a Pipe from a container of its own image", Label("D4"), func() {
 		ns := namespace()
-		install(ns, "p")
+		install(ns, "p", pods)
 		Expect(kubectl("get", "secret", "p.deploy.main.key.key.key", "-n", ns, "-o", `jsonpath={.data.key\.pem}`)).To(Equal("S0VZCg=="))
 	})
 
 	It("says which container made a Job fail", Label("D9"), func() {
 		ns := namespace()
-		install(ns, "p")
+		install(ns, "p", pods)
 		out, err := start("kubectl", "kudo", "plan", "trigger", "--name", "fail", "--instance", "p", "-n", ns, "--wait")
 		Expect(err).To(MatchError("exit status 3"))
 		Expect(out).To(MatchRegexp("container upload of pod p-fail-[a-z0-9]+ ended with exit code 3"))
@@ -101,7 +105,7 @@ var _ = Describe("The manager in pods", Label("manager"), func() {
 
 	It("goes on with a plan after the pod of the leader was killed", Serial, func() {
 		ns := namespace()
-		install(ns, "p")
+		install(ns, "p", pods)
 		kubectl("kudo", "plan", "trigger", "--name", "slow", "--instance", "p", "-n", ns)
 		holder := kubectl("get", "lease", "kudo-manager", "-n", "kudo-system", "-o", "jsonpath={.spec.holderIdentity}")
 		leader, _, _ := strings.Cut(holder, "_")
@@ -111,9 +115,3 @@ var _ = Describe("The manager in pods", Label("manager"), func() {
 		kubectl("rollout", "status", "deployment/kudo-controller-manager", "-n", "kudo-system", "--timeout", limit.String())
 	})
 })
-
-// install installs the package of this suite.
-func install(ns, name string) {
-	GinkgoHelper()
-	kubectl("kudo", "install", root+"/test/e2e/testdata/pods", "--instance", name, "-n", ns, "--create-service-account", "-y", "--wait")
-}

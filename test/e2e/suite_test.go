@@ -47,7 +47,7 @@ var _ = BeforeSuite(func() {
 	DeferCleanup(cleanUp)
 	local("up", "--nodes", "real")
 	kubeconfig = strings.TrimSpace(local("kubeconfig"))
-	for _, image := range []string{"manager", "busybox"} {
+	for _, image := range []string{"manager", "busybox", "servers"} {
 		local("load", filepath.Join(root, "dist", "images", image+".tar"))
 	}
 	kubectl("kudo", "init", "--wait", "--kudo-image", managerImage, "--manager-replicas", "2")

@@ -1,0 +1,182 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("The catalog", Label("catalog"), func() {
+	It("passes the suites of its packages", func() {
+		DeferCleanup(func() {
+			try("kubectl", "delete", "namespaces", "imageswitch-other", "mariadb-other", "noticeboard-other", "--ignore-not-found")
+		})
+		args := []string{"kudo", "test", "--timeout", "300", "--parallel", "4"}
+		// etcd is not there: no image of its operator can be made from what Debian has.
+		for _, name := range []string{"guestbook", "hello", "imageswitch", "mariadb", "noticeboard", "postgres", "printshop"} {
+			args = append(args, filepath.Join(catalog, name, "tests"))
+		}
+		out, err := start("kubectl", args...)
+		Expect(err).NotTo(HaveOccurred(), out)
+	})
+
+	It("keeps the data of postgres through backup, loss, restore, update and upgrade", Label("postgres"), func() {
+		ns := namespace()
+		install(ns, "db", filepath.Join(catalog, "postgres", "operator"), "-p", "PASSWORD=s'ecret")
+		query := func(sql string) string {
+			return kubectl("exec", "db-0", "-n", ns, "--", "psql", "-U", "postgres", "-qAtv", "ON_ERROR_STOP=1", "-c", sql, "app")
+		}
+		content := func() string { return query("SELECT count(*), md5(string_agg(text, '' ORDER BY id)) FROM data") }
+		query("CREATE TABLE data AS SELECT id, md5(id::text) AS text FROM generate_series(1, 1000) AS id; CREATE SCHEMA other; CREATE TABLE other.data (id int)")
+		before := content()
+		Expect(before).To(HavePrefix("1000|"))
+
+		change(ns, "BACKUP_NAME=good")
+		query("DROP TABLE data; DROP SCHEMA other CASCADE; CREATE TABLE younger (id int); CREATE SCHEMA younger")
+		change(ns, "RESTORE_NAME=good")
+		Expect(content()).To(Equal(before))
+		query("SELECT * FROM other.data")
+		Expect(query("SELECT count(*) FROM pg_namespace WHERE nspname = 'younger'")).To(Equal("0\n"))
+		Expect(query("SELECT count(*) FROM pg_class WHERE relname = 'younger'")).To(Equal("0\n"), "tables that are younger than the backup")
+
+		out, err := start("kubectl", "kudo", "update", "--instance", "db", "-n", ns, "-p", "RESTORE_NAME=missing", "--wait")
+		Expect(err).To(HaveOccurred())
+		Expect(out).To(ContainSubstring("ended with exit code 1"))
+		Expect(content()).To(Equal(before), "a backup that does not exist changes nothing")
+
+		change(ns, "EXTENSIONS=[pg_trgm, hstore]")
+		Expect(query("SELECT extname FROM pg_extension WHERE extname = 'hstore'")).To(Equal("hstore\n"))
+		change(ns, "SETTINGS={max_connections: 42}")
+		Expect(query("SHOW max_connections")).To(Equal("42\n"))
+		Expect(content()).To(Equal(before))
+		query("TRUNCATE data")
+		change(ns, "RESTORE_NAME=good")
+		kubectl("kudo", "upgrade", upgraded("postgres"), "--instance", "db", "-n", ns, "--wait")
+		Expect(content()).To(Equal(before))
+	})
+
+	It("keeps the data of mariadb through backup, loss, restore and upgrade, apart from another one's", Label("mariadb", "D1", "D2", "D3"), func() {
+		// The two names read the same if they are joined by a dash.
+		ns := namespace()
+		other := ns + "-a"
+		kubectl("create", "namespace", other)
+		DeferCleanup(func() { kubectl("delete", "namespace", other, "--wait=false") })
+		packaged := filepath.Join(catalog, "mariadb", "operator")
+		install(ns, "a-db", packaged, "-p", "PASSWORD=s'ecret", "-p", "BACKUP_PASSWORD=one")
+		install(other, "db", packaged, "-p", "PASSWORD=s'ecret", "-p", "BACKUP_PASSWORD=two")
+		DeferCleanup(func() {
+			for _, n := range []string{ns, other} {
+				kubectl("delete", "instances", "--all", "-n", n)
+				kubectl("kudo", "uninstall-version", "mariadb-11.4.0-1.0.0", "-n", n, "--force", "--wait")
+			}
+		})
+		query := func(n, name, sql string) string {
+			return kubectl("exec", name+"-0", "-n", n, "--", "mariadb", "-uroot", "-ps'ecret", "-Ne", "SET group_concat_max_len = 100000; "+sql, "app")
+		}
+		content := func() string {
+			return query(ns, "a-db", "SELECT count(*), md5(group_concat(text ORDER BY id)) FROM data")
+		}
+		query(ns, "a-db", "CREATE TABLE data (id INT PRIMARY KEY, text CHAR(32)); INSERT INTO data SELECT seq, md5(seq) FROM seq_1_to_1000")
+		query(other, "db", "CREATE TABLE data (id INT)")
+		before := content()
+		Expect(before).To(HavePrefix("1000\t"))
+		for _, i := range [][]string{{"a-db", ns}, {"db", other}} {
+			kubectl("kudo", "update", "--instance", i[0], "-n", i[1], "-p", "BACKUP_NAME=good", "--wait")
+		}
+		query(ns, "a-db", "DROP TABLE data; CREATE TABLE younger (id INT)")
+		kubectl("kudo", "update", "--instance", "a-db", "-n", ns, "-p", "RESTORE_NAME=good", "--wait")
+		Expect(content()).To(Equal(before))
+		Expect(query(ns, "a-db", "SHOW TABLES")).To(Equal("data\n"), "tables that are younger than the backup")
+
+		out, err := start("kubectl", "kudo", "update", "--instance", "a-db", "-n", ns, "-p", "RESTORE_NAME=missing", "--wait")
+		Expect(err).To(HaveOccurred())
+		Expect(out).To(ContainSubstring("container download of pod a-db-restore-"))
+		Expect(content()).To(Equal(before), "a backup that does not exist changes nothing")
+	})
+
+	It("serves the page of hello, and its next one after an update", Label("hello"), func() {
+		ns := namespace()
+		install(ns, "web", filepath.Join(catalog, "hello", "operator"), "-p", "MESSAGE=first <b>")
+		page := func() string { return kubectl("get", "--raw", "/api/v1/namespaces/"+ns+"/services/web:http/proxy/") }
+		Expect(page()).To(ContainSubstring("<h1>first &lt;b&gt;</h1>"))
+		kubectl("kudo", "update", "--instance", "web", "-n", ns, "-p", "MESSAGE=second", "--wait")
+		Expect(page()).To(ContainSubstring("<h1>second</h1>"))
+	})
+
+	It("keeps what was written into the guestbook", Label("guestbook"), func() {
+		ns := namespace()
+		install(ns, "book", filepath.Join(catalog, "guestbook", "operator"))
+		page := func(query string) string {
+			return kubectl("get", "--raw", "/api/v1/namespaces/"+ns+"/services/book:http/proxy/guestbook.php?"+query)
+		}
+		page("cmd=set&key=messages&value=hello")
+		Eventually(page).WithArguments("cmd=get&key=messages").Should(ContainSubstring(`"hello"`), "a follower has it")
+		kubectl("kudo", "upgrade", upgraded("guestbook"), "--instance", "book", "-n", ns, "--wait")
+		kubectl("delete", "pods", "-n", ns, "--all")
+		Eventually(func() string {
+			return try("kubectl", "get", "--raw", "/api/v1/namespaces/"+ns+"/services/book:http/proxy/guestbook.php?cmd=get&key=messages")
+		}).Should(ContainSubstring(`"hello"`), "the volume has it")
+	})
+
+	It("shows notices on the noticeboard", Label("noticeboard"), func() {
+		ns := namespace()
+		install(ns, "board", filepath.Join(catalog, "noticeboard", "operator"))
+		DeferCleanup(func() {
+			kubectl("delete", "instances,notices.noticeboard.example.com", "--all", "-n", ns)
+			kubectl("kudo", "uninstall-version", "noticeboard-1.27.0-1.0.0", "-n", ns, "--force", "--wait")
+		})
+		apply(ns, "apiVersion: noticeboard.example.com/v1\nkind: Notice\nmetadata: {name: one}\nspec: {text: closed on Monday}\n")
+		Eventually(func() string {
+			return try("kubectl", "get", "--raw", "/api/v1/namespaces/"+ns+"/services/board:http/proxy/index.txt")
+		}).Should(Equal("closed on Monday\n"))
+	})
+
+	It("has the webhook of imageswitch change the images of pods", Label("imageswitch"), func() {
+		kubectl("label", "node", "--all", "hardware=gpu", "--overwrite")
+		DeferCleanup(func() { kubectl("label", "node", "--all", "hardware-") })
+		ns := namespace()
+		install(ns, "app", filepath.Join(catalog, "imageswitch", "operator"))
+		DeferCleanup(func() {
+			kubectl("delete", "instances", "--all", "-n", ns)
+			kubectl("kudo", "uninstall-version", "imageswitch-1.0.0-1.0.0", "-n", ns, "--force", "--wait")
+		})
+		Eventually(func() string {
+			return try("kubectl", "get", "mutatingwebhookconfiguration", "imageswitch", "-o", "jsonpath={.webhooks[0].clientConfig.caBundle}")
+		}).ShouldNot(BeEmpty(), "the webhook publishes its certificate")
+		kubectl("kudo", "update", "--instance", "app", "-n", ns, "-p", "HARDWARE=gpu", "--wait")
+		Expect(strings.Fields(kubectl("get", "pods", "-n", ns, "--field-selector=status.phase=Running", "-o", "jsonpath={.items[*].spec.containers[0].image}"))).
+			To(ContainElement("docker.io/library/nginx:1.27-otel"))
+	})
+})
+
+// catalog is the folder of the catalog.
+var catalog = filepath.Join(root, "operators", "catalog")
+
+// install installs a package, and waits until the Instance is ready.
+func install(ns, name, folder string, args ...string) {
+	GinkgoHelper()
+	kubectl(append([]string{"kudo", "install", folder, "--instance", name, "-n", ns, "--create-service-account", "-y", "--wait"}, args...)...)
+}
+
+// change sets a parameter of the Instance db, and waits for the plan that this starts.
+func change(ns, parameter string) {
+	GinkgoHelper()
+	kubectl("kudo", "update", "--instance", "db", "-n", ns, "-p", parameter, "--wait")
+}
+
+// upgraded returns a folder with the next version of a package of the catalog.
+func upgraded(name string) string {
+	GinkgoHelper()
+	folder := GinkgoT().TempDir()
+	Expect(os.CopyFS(folder, os.DirFS(filepath.Join(catalog, name, "operator")))).To(Succeed())
+	file := filepath.Join(folder, "operator.yaml")
+	data, err := os.ReadFile(file)
+	Expect(err).NotTo(HaveOccurred())
+	next := strings.Replace(string(data), "operatorVersion: 1.0.0", "operatorVersion: 1.1.0", 1)
+	Expect(next).NotTo(Equal(string(data)))
+	Expect(os.WriteFile(file, []byte(next), 0o600)).To(Succeed())
+	return folder
+}
