@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"os"
 	"strings"
@@ -213,6 +214,18 @@ func testSettings(t testing.TB, i *installation) {
 		t.Errorf("init --verify ended with %d and says of the mode: %s", code, out)
 	}
 	contains(t, kudoOf(i, "version"), "mode: privileged, all namespaces")
+	i.local("kill", "manager")
+	i.local("start", "manager")
+	env.Eventually(t, "the event of a start in this mode", func() string {
+		events := &corev1.EventList{}
+		env.Must(t, i.List(ctx, events))
+		for _, event := range events.Items {
+			if event.Reason == v1beta1.EventPrivilegedMode && event.Type == corev1.EventTypeWarning && event.InvolvedObject.Kind == "Namespace" && event.InvolvedObject.Name == "kudo-system" {
+				return ""
+			}
+		}
+		return fmt.Sprintf("none of %d events", len(events.Items))
+	})
 	i.init(0, []string{"--strict", "--run-as-everywhere=false"}, "clusterrolebinding kudo-run-as removed")
 	contains(t, kudoOf(i, "version"), "mode: strict")
 

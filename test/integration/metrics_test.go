@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
@@ -52,14 +55,14 @@ var _ = It("The manager serves metrics by TLS, to those who show a token and may
 		_ = process.Process.Kill()
 		_ = process.Wait()
 	})
-	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // made at each start
+	browser := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // made at each start
 	ask := func(scheme, token string) (int, string, error) {
 		request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, scheme+"://"+address+"/metrics", nil)
 		env.Must(t, err)
 		if token != "" {
 			request.Header.Set("Authorization", "Bearer "+token)
 		}
-		answer, err := client.Do(request)
+		answer, err := browser.Do(request)
 		if err != nil {
 			return 0, "", err
 		}
@@ -87,6 +90,15 @@ var _ = It("The manager serves metrics by TLS, to those who show a token and may
 			return fmt.Sprintf("the answer is %d, want %d (%v)", code, tc.code, err)
 		})
 	}
+
+	env.Must(t, cluster.Patch(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"kudo.dev/privileged":"true"}}}`))))
+	env.Eventually(t, "the metric of privileged namespaces", func() string {
+		_, text, err := ask("https", reader)
+		if regexp.MustCompile(`(?m)^kudo_privileged_namespaces [1-9]`).MatchString(text) {
+			return ""
+		}
+		return fmt.Sprintf("it is not there (%v)", err)
+	})
 })
 
 func freeAddress(t testing.TB) string {

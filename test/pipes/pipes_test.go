@@ -29,11 +29,18 @@ type files struct {
 	reads   int
 }
 
-// Output implements runner.Executor.
-func (f *files) Output(_ context.Context, _, namespace, pod, container string, command []string, limit int) ([]byte, error) {
+// Output implements runner.Executor. A file is read with the rights of the account that the plan runs as.
+func (f *files) Output(_ context.Context, user, namespace, pod, container string, command []string, limit int) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reads++
+	want := "system:serviceaccount:" + namespace + ":kudo"
+	if strings.HasPrefix(pod, "shared") { // of the install plan
+		want = "system:serviceaccount:kudo-system:kudo-installer"
+	}
+	if user != want {
+		return nil, fmt.Errorf("%s reads a file of %s/%s, want %s", user, namespace, pod, want)
+	}
 	if container != "waiter" || strings.Join(command[:3], " ") != "/manager pipe read" {
 		return nil, fmt.Errorf("unexpected command %v in container %s of %s/%s", command, container, namespace, pod)
 	}

@@ -248,3 +248,44 @@ func refusedPlan(t *testing.T, namespace, name, words string) {
 		t.Errorf("the run ended as %s: %s, want %s", st.Status, st.Message, words)
 	}
 }
+
+// TestSources is T9: each of the sources of an Instance is checked, whatever its place in the list.
+func TestSources(t *testing.T) {
+	ns := suite.NewNamespace(t)
+	personas(t, ns)
+	const most = 32
+	var names []string
+	for n := range most {
+		names = append(names, fmt.Sprintf("given-%d", n))
+	}
+	env.Must(t, suite.Create(ctx, &rbacv1.Role{ObjectMeta: gen.Meta(ns, "sources"), Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: names, Verbs: []string{"get"}},
+	}}))
+	bind(t, ns, ann, "Role", "sources")
+	ov := gen.Version(ns, "op-1", gen.Serial("deploy"))
+	env.Must(t, suite.Create(ctx, ov))
+	try := func(foreign int, kind string) error {
+		i := gen.Instance("x", ov, nil)
+		for n, name := range names {
+			source := v1beta1.ParametersSource{Kind: "Secret", Name: name}
+			if n == foreign {
+				source = v1beta1.ParametersSource{Kind: kind, Name: "foreign"}
+			}
+			i.Spec.ParametersFrom = append(i.Spec.ParametersFrom, source)
+		}
+		return as(t, ann).Create(ctx, i, client.DryRunAll)
+	}
+	env.Eventually(t, "the right to all sources", func() string {
+		if err := try(-1, ""); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	for n := range most {
+		for _, kind := range []string{"Secret", "ConfigMap"} {
+			if err := try(n, kind); err == nil || !strings.Contains(err.Error(), "foreign") || !strings.Contains(err.Error(), "ann must be allowed to get each Secret and ConfigMap") {
+				t.Errorf("source %d, a %s that ann may not read: %v", n, kind, err)
+			}
+		}
+	}
+}

@@ -93,7 +93,7 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	committed := report.ParsePage(string(page))
-	var regressions []string
+	var regressions, missed []string
 	for _, w := range chosen {
 		b.Say("workload %s", w.Name)
 		s := report.Section{Name: w.Name, Title: w.Title, About: w.About, Began: time.Now(), Load: busy, Quick: o.quick}
@@ -108,6 +108,10 @@ func run(ctx context.Context, o options) error {
 			return err
 		}
 		regressions = append(regressions, s.Regressions(committed, machine().Cores)...)
+		missed = append(missed, s.Missed()...)
+	}
+	if len(missed) > 0 {
+		return fmt.Errorf("more than it may be, on any machine:\n  %s", strings.Join(missed, "\n  "))
 	}
 	if len(regressions) > 0 {
 		return fmt.Errorf("worse than the committed figures, beyond the tolerance:\n  %s\n%s holds the new figures: commit them with the reason, or mend what has become worse",

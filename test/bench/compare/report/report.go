@@ -73,6 +73,19 @@ type Figure struct {
 	// Aim is empty for what is told for scale.
 	Aim string `json:"aim,omitempty"`
 	Met bool   `json:"met,omitempty"`
+	// Required figures fail the run if the aim is not met: they do not depend on the machine.
+	Required bool `json:"required,omitempty"`
+}
+
+// Missed returns the required figures whose aims are not met.
+func (s *Section) Missed() []string {
+	var out []string
+	for _, f := range s.Figures {
+		if f.Required && !f.Met {
+			out = append(out, fmt.Sprintf("%s: %s: %s, %s", s.Title, f.What, f.Value, f.Aim))
+		}
+	}
+	return out
 }
 
 // AtMost is a figure that should be at most an aim; both are printed by a format.

@@ -98,6 +98,17 @@ func TestDocument(t *testing.T) {
 	}
 }
 
+func TestMissed(t *testing.T) {
+	required := func(f Figure) Figure {
+		f.Required = true
+		return f
+	}
+	s := Section{Title: "Installing", Figures: []Figure{AtMost("time", 2, 1, "%.0f s"), required(AtMost("few", 10, 10, "%.0f")), required(AtMost("requests", 12, 10, "%.0f"))}}
+	if diff := cmp.Diff([]string{"Installing: requests: 12, at most 10"}, s.Missed()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestRegressions(t *testing.T) {
 	measured := func(kudo, other float64, requests int) Section {
 		return Section{Title: "Installing", Series: []Series{

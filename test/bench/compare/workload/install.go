@@ -142,8 +142,11 @@ func installFigures(t table, n int, kudo string) []report.Figure {
 	}
 	requests := func(one report.Sample) float64 { return float64(one.Requests) }
 	objects := func(one report.Sample) float64 { return float64(one.Objects) }
+	// Before there were accounts: one for each object, ten more, and one for each thousand. Accounts may cost two.
+	installation := report.AtMost(fmt.Sprintf("requests of an installation of %d", n), middle(installing, requests), float64(n+10+n/1000+2), "%.0f")
+	installation.Required = true
 	return []report.Figure{
-		report.AtMost(fmt.Sprintf("requests of an installation of %d", n), middle(installing, requests), 1.02*float64(n)+12, "%.0f"),
+		installation,
 		report.AtMost(fmt.Sprintf("requests of objects, %d applied again", n), middle(again, objects), 0, "%.0f"),
 		report.AtMost(fmt.Sprintf("requests of objects, one of %d changed", n), middle(changing, objects), 1, "%.0f"),
 	}
