@@ -184,6 +184,89 @@ var _ = Describe("After a restart of the manager, a run with a forged status or 
 	}
 })
 
+var _ = Describe("After a restart of the manager, an install plan with a forged status or record, which has the rights of kudo, writes nothing:", Ordered, ContinueOnFailure, SpecPriority(1), Label("forged-install-runs", "T25", "T26", "slow", "disruptive"), func() {
+	var m *managed
+	const words, missing, foreign = "run %d of OperatorVersion %s/op cannot go on: ControllerRevision %[2]s/op-install-%[1]d %[3]s; kubectl kudo plan retry --operator-version starts it anew", "is missing", "was not written by this kudo"
+	attacks := map[string]struct {
+		reason   string
+		attack   func(t testing.TB, ns string)
+		revision int64
+		want     string
+	}{
+		"Deleted": {"its record is deleted", func(t testing.TB, ns string) {
+			env.Must(t, m.Delete(t.Context(), &appsv1.ControllerRevision{ObjectMeta: gen.Meta(ns, "op-install-1")}))
+		}, 1, missing},
+		"ForgedData": {"its record says something else", func(t testing.TB, ns string) {
+			m.replace(t, ns, "op-install-1", func(r *appsv1.ControllerRevision) {
+				forged := bytes.ReplaceAll(r.Data.Raw, []byte(`"install"`), []byte(`"deploy"`))
+				if bytes.Equal(forged, r.Data.Raw) {
+					t.Fatalf("the record is %s", r.Data.Raw)
+				}
+				r.Data.Raw = forged
+			})
+		}, 1, foreign},
+		"Unsealed": {"its record has no seal", func(t testing.TB, ns string) {
+			m.replace(t, ns, "op-install-1", func(r *appsv1.ControllerRevision) { r.Annotations = nil })
+		}, 1, foreign},
+		"Revision0": {"the status says that there is no record", func(t testing.TB, ns string) {
+			ov := env.Read(t, m.Cluster, &v1beta1.OperatorVersion{}, ns, "op")
+			patch := client.MergeFrom(ov.DeepCopy())
+			st := ov.Status.PlanStatus["install"]
+			st.UID, st.Revision = "11111111-1111-1111-1111-111111111111", 0
+			ov.Status.PlanStatus["install"] = st
+			env.Must(t, m.Status().Patch(t.Context(), ov, patch))
+		}, 0, missing},
+	}
+	spaces := map[string]string{}
+	run := func(t testing.TB, ns string) v1beta1.PlanStatus {
+		return env.Read(t, m.Cluster, &v1beta1.OperatorVersion{}, ns, "op").Status.PlanStatus["install"]
+	}
+	BeforeAll(func() {
+		t := GinkgoTB()
+		m = newManaged(t)
+		m.restart(t)
+		for name := range attacks {
+			ns := m.NewNamespace(t)
+			spaces[name] = ns
+			pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: waits, namespace: " + ns + "}\nspec: {schedulerName: none, containers: [{name: c, image: c}]}\n"
+			prize := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: prize, namespace: " + ns + "}\n"
+			env.Must(t, m.Create(t.Context(), gen.Version(ns, "op", gen.Template("pod.yaml", pod), gen.Template("prize.yaml", prize), gen.Apply("pod", "pod.yaml"), gen.Apply("prize", "prize.yaml"),
+				gen.ConfigMaps("cm", 1), gen.Serial("install", "pod", "prize"), gen.Serial("deploy", "cm"), gen.InstallPlan("install"))))
+		}
+		for _, ns := range spaces {
+			env.Eventually(t, "the pod awaited", env.Condition(func() bool { return strings.Contains(run(t, ns).Message+fmt.Sprint(run(t, ns).Phases), "waits") }))
+		}
+		m.stop()
+		for name, tc := range attacks {
+			tc.attack(t, spaces[name])
+		}
+		for _, ns := range spaces { // the run could go on now
+			pod := &corev1.Pod{ObjectMeta: gen.Meta(ns, "waits")}
+			env.Must(t, m.Status().Patch(t.Context(), pod, client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"Succeeded"}}`))))
+		}
+		m.restart(t)
+	})
+	for name, tc := range env.Sorted(attacks) {
+		It(tc.reason, func() {
+			t := GinkgoTB()
+			ns := spaces[name]
+			env.Eventually(t, "the end of the run", env.Condition(func() bool { return run(t, ns).Status.IsTerminal() }))
+			if got, want := run(t, ns), fmt.Sprintf(words, tc.revision, ns, tc.want); got.Status != v1beta1.FatalError || got.Message != want {
+				t.Errorf("%s: %s %q, want %q", tc.reason, got.Status, got.Message, want)
+			}
+			prize := client.ObjectKey{Namespace: ns, Name: "prize"}
+			if err := m.Get(t.Context(), prize, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
+				t.Errorf("%s: the run has gone on: %v", tc.reason, err)
+			}
+			if out, code := m.env.Kudo("plan", "retry", "--operator-version", "op", "-n", ns); code != 0 {
+				t.Fatalf("plan retry: %s", out)
+			}
+			env.Eventually(t, "a run of its own", env.Condition(func() bool { return run(t, ns).Status == v1beta1.Complete }))
+			env.Read(t, m.Cluster, &corev1.ConfigMap{}, ns, "prize")
+		})
+	}
+})
+
 // secretHash is the hash in the inventory of the one Secret of an Instance.
 func secretHash(i *v1beta1.Instance) string {
 	for _, r := range i.Status.Resources {
