@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -86,4 +87,73 @@ func TestValuesStayValues(t *testing.T) {
 
 	cli(0, "install", guestbook, "--instance", "plain")
 	refused("update", cli(1, "update", "--instance", "plain", "-p", "WEB_CPU="+value))
+}
+
+// TestFirstAttack is the first attack that this project was shown, as it was typed: a user with rights to Instances only installs the
+// guestbook of another namespace, with documents in a value, and is an administrator of the cluster eight seconds later.
+func TestFirstAttack(t *testing.T) {
+	shop, ns := suite.NewNamespace(t), suite.NewNamespace(t)
+	personas(t, ns)
+	suite.MustKudo(t, 0, "install", filepath.Join(env.Root(), "operators", "catalog", "guestbook", "operator"), "--skip-instance", "-n", shop)
+	versions := &v1beta1.OperatorVersionList{}
+	env.Must(t, suite.List(ctx, versions, client.InNamespace(shop)))
+	name := versions.Items[0].Name
+	install := func() string {
+		i := &v1beta1.Instance{ObjectMeta: gen.Meta(ns, "book")}
+		i.Spec.OperatorVersion = corev1.ObjectReference{Namespace: shop, Name: name}
+		i.Spec.Parameters = map[string]string{"WEB_CPU": attack(ns)}
+		err := as(t, ann).Create(ctx, i)
+		if err == nil {
+			t.Fatal("the Instance is created")
+		}
+		return err.Error()
+	}
+	env.Contains(t, install(), "OperatorVersion "+shop+"/"+name+` is of another namespace: ann needs the verb "use" on operatorversions.kudo.dev there`)
+
+	env.Must(t, suite.Create(ctx, &rbacv1.Role{ObjectMeta: gen.Meta(shop, "versions"), Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"kudo.dev"}, Resources: []string{"operatorversions"}, Verbs: []string{"use"}},
+	}}))
+	bind(t, shop, ann, "Role", "versions")
+	env.Eventually(t, "the refusal of the value", func() string {
+		if words := install(); !strings.Contains(words, refusal) {
+			return words
+		}
+		return ""
+	})
+	if err := suite.Get(ctx, client.ObjectKey{Name: ns}, &rbacv1.ClusterRoleBinding{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the ClusterRoleBinding exists (%v)", err)
+	}
+	if err := as(t, ann).List(ctx, &corev1.SecretList{}); !apierrors.IsForbidden(err) {
+		t.Errorf("ann lists the Secrets of the cluster (%v)", err)
+	}
+}
+
+// TestSecondAttack is the second attack that this project was shown, as it was typed: the status of an Instance whose plan waits is
+// patched to a run that has no record, an annotation is set, and the run goes on with the rights of the manager.
+func TestSecondAttack(t *testing.T) {
+	ns := suite.NewNamespace(t)
+	personas(t, ns)
+	s := &stage{ns: ns}
+	s.worker(t)
+	ov := prized(ns)
+	env.Must(t, suite.Create(ctx, ov))
+	env.Must(t, suite.Create(ctx, named(gen.Instance("x", ov, nil), "worker")))
+	i := s.await(t, "x", refusedTo("worker"))
+	before := i.Status.PlanStatus["deploy"]
+	forged := client.RawPatch(types.MergePatchType, []byte(`{"status":{"planStatus":{"deploy":{"uid":"forged","revision":0}}}}`))
+	for _, who := range []string{ann, nadia} {
+		err := as(t, who).Status().Patch(ctx, i.DeepCopy(), forged)
+		if want := "only kudo writes instances/status: " + who + ` lacks the verb "own-status" on instances.kudo.dev for the whole cluster`; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s patches the status: %v, want %s", who, err, want)
+		}
+		note := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.org/`+who+`":"x"}}}`))
+		env.Must(t, as(t, who).Patch(ctx, i.DeepCopy(), note))
+	}
+	i = s.await(t, "x", func(i *v1beta1.Instance) bool {
+		return i.Annotations["example.org/"+nadia] != "" && refusedTo("worker")(i)
+	})
+	if now := i.Status.PlanStatus["deploy"]; now.UID != before.UID || now.Revision != before.Revision {
+		t.Errorf("the run is %s of revision %d, and was %s of %d", now.UID, now.Revision, before.UID, before.Revision)
+	}
+	s.unwritten(t)
 }
