@@ -176,7 +176,8 @@ func (s scene) attempts() []attempt {
 func (s scene) state(t *testing.T) string {
 	t.Helper()
 	var out []string
-	for _, list := range []client.ObjectList{&v1beta1.InstanceList{}, &v1beta1.OperatorVersionList{}, &appsv1.ControllerRevisionList{}, &corev1.ConfigMapList{}} {
+	for _, list := range []client.ObjectList{&v1beta1.InstanceList{}, &v1beta1.OperatorVersionList{}, &appsv1.ControllerRevisionList{}, &corev1.ConfigMapList{},
+		&corev1.SecretList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}} {
 		for _, ns := range []string{s.ns, s.other} {
 			env.Must(t, suite.List(ctx, list, client.InNamespace(ns)))
 			items, err := extract(list)
@@ -185,6 +186,9 @@ func (s scene) state(t *testing.T) string {
 				out = append(out, fmt.Sprintf("%T %s/%s %s", item, ns, item.GetName(), item.GetResourceVersion()))
 			}
 		}
+	}
+	for _, ns := range []string{s.ns, s.other} {
+		out = append(out, fmt.Sprint(ns, env.Read(t, suite.Cluster, &corev1.Namespace{}, "", ns).Labels))
 	}
 	return strings.Join(out, "\n")
 }
