@@ -44,9 +44,8 @@ func (a *action) unreadyObjects(ctx context.Context, inventory runner.Inventory)
 	a.Mirror.Watch(ctx, watch...)
 	var out []string
 	for id, record := range inventory {
-		live, complete := a.Mirror.Get(id)
+		live, complete := a.appliedObject(id, record.UID)
 		switch {
-		case live != nil && !isApplied(live, record.UID):
 		case live == nil && complete && record.UID != "" && isLongLived(id):
 			out = append(out, id.String()+" is missing")
 		case live == nil:
@@ -67,8 +66,8 @@ func (a *action) reflectStatus(ctx context.Context) {
 	resources := slices.Clone(a.Next.Status.Resources)
 	for i, r := range resources {
 		id := apply.ID{GroupVersionKind: schema.FromAPIVersionAndKind(r.APIVersion, r.Kind), NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Name}}
-		live, _ := a.Mirror.Get(id)
-		if live == nil || !isApplied(live, r.UID) {
+		live, _ := a.appliedObject(id, r.UID)
+		if live == nil {
 			continue
 		}
 		switch text, err := a.Runner.Reflect(ctx, live); {
@@ -82,10 +81,15 @@ func (a *action) reflectStatus(ctx context.Context) {
 	a.Next.Status.Resources = resources
 }
 
-// isApplied reports whether a plan has written the object, by the uid of the inventory. An object that the plan could only name is
-// not reported, since the account of the plan may not be allowed to read it. One of the namespace may have been created anew.
-func isApplied(live *unstructured.Unstructured, uid types.UID) bool {
-	return uid != "" && (live.GetNamespace() != "" || live.GetUID() == uid)
+// appliedObject returns an object that a plan has written, by the uid of the inventory: nil if there is none, and whether that is sure.
+// What a plan could only name is not reported, since its account may not be allowed to read it, and kudo is. An object of the
+// Instance's namespace may have been created anew.
+func (a *action) appliedObject(id apply.ID, uid types.UID) (live *unstructured.Unstructured, complete bool) {
+	live, complete = a.Mirror.Get(id)
+	if live != nil && (uid == "" || id.Namespace == "" && live.GetUID() != uid) {
+		return nil, complete
+	}
+	return live, complete
 }
 
 // isLongLived kinds do not go by themselves, as finished Jobs and Pods may.
