@@ -45,8 +45,13 @@ func (d debian) layer() (v1.Layer, error) {
 		args = append(args, `--customize-hook=rm -rf "$1"`+pattern)
 	}
 	fmt.Fprintln(os.Stderr, "installing packages of Debian for the images (some minutes, once)…")
-	// The name says how mmdebstrap compresses.
-	building := filepath.Join(folder, "building.tar.gz")
+	// Another run may be making the same layer. The name says how mmdebstrap compresses.
+	work, err := os.MkdirTemp(folder, "work-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(work) }()
+	building := filepath.Join(work, "layer.tar.gz")
 	if out, err := exec.Command("mmdebstrap", append(args, d.Suite, building)...).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("mmdebstrap: %w\n%s", err, out)
 	}
