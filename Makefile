@@ -82,6 +82,10 @@ images: build ## Make the images that the suites on real pods need, as archives 
 
 E2E_PACKAGES := containerd runc containernetworking-plugins iptables nftables iproute2 busybox-static mmdebstrap
 
+.PHONY: e2e-packages
+e2e-packages: ## Print the packages of Debian that make e2e needs.
+	@echo $(E2E_PACKAGES)
+
 # E2E=optional makes a machine pass that cannot run pods.
 .PHONY: e2e
 e2e: ## Run the suites on real pods: on Linux, as root, with containerd, runc and what else kudo-local up --nodes real names.
