@@ -31,6 +31,7 @@ var _ = Describe("The catalog", Label("catalog"), func() {
 		}
 		content := func() string { return query("SELECT count(*), md5(string_agg(text, '' ORDER BY id)) FROM data") }
 		query("CREATE TABLE data AS SELECT id, md5(id::text) AS text FROM generate_series(1, 1000) AS id; CREATE SCHEMA other; CREATE TABLE other.data (id int)")
+		query("CREATE TABLE \"x\n\\q\n\" ()") // psql would take the second line of the name for a command
 		before := content()
 		Expect(before).To(HavePrefix("1000|"))
 
@@ -54,7 +55,7 @@ var _ = Describe("The catalog", Label("catalog"), func() {
 		Expect(content()).To(Equal(before))
 		query("TRUNCATE data")
 		change(ns, "RESTORE_NAME=good")
-		kubectl("kudo", "upgrade", upgraded("postgres"), "--instance", "db", "-n", ns, "--wait")
+		kubectl("kudo", "upgrade", nextVersion("postgres"), "--instance", "db", "-n", ns, "--wait")
 		Expect(content()).To(Equal(before))
 	})
 
@@ -64,13 +65,16 @@ var _ = Describe("The catalog", Label("catalog"), func() {
 		other := ns + "-a"
 		kubectl("create", "namespace", other)
 		DeferCleanup(func() { kubectl("delete", "namespace", other, "--wait=false") })
-		packaged := filepath.Join(catalog, "mariadb", "operator")
-		install(ns, "a-db", packaged, "-p", "PASSWORD=s'ecret", "-p", "BACKUP_PASSWORD=one")
-		install(other, "db", packaged, "-p", "PASSWORD=s'ecret", "-p", "BACKUP_PASSWORD=two")
+		folder := filepath.Join(catalog, "mariadb", "operator")
+		install(ns, "a-db", folder, "-p", "PASSWORD=s'ecret", "-p", "BACKUP_PASSWORD=one")
+		install(other, "db", folder, "-p", "PASSWORD=s'ecret", "-p", "BACKUP_PASSWORD=two")
 		DeferCleanup(func() {
 			for _, n := range []string{ns, other} {
 				kubectl("delete", "instances", "--all", "-n", n)
 				kubectl("kudo", "uninstall-version", "mariadb-11.4.0-1.0.0", "-n", n, "--force", "--wait")
+				if n == ns {
+					kubectl("kudo", "uninstall-version", "mariadb-11.4.0-1.1.0", "-n", n, "--force", "--wait")
+				}
 			}
 		})
 		query := func(n, name, sql string) string {
@@ -95,6 +99,12 @@ var _ = Describe("The catalog", Label("catalog"), func() {
 		Expect(err).To(HaveOccurred())
 		Expect(out).To(ContainSubstring("container download of pod a-db-restore-"))
 		Expect(content()).To(Equal(before), "a backup that does not exist changes nothing")
+
+		query(other, "db", "INSERT INTO data VALUES (7)")
+		kubectl("kudo", "update", "--instance", "db", "-n", other, "-p", "RESTORE_NAME=good", "--wait")
+		Expect(query(other, "db", "SELECT count(*) FROM data")).To(Equal("0\n"), "each has its own backups")
+		kubectl("kudo", "upgrade", nextVersion("mariadb"), "--instance", "a-db", "-n", ns, "--wait")
+		Expect(content()).To(Equal(before))
 	})
 
 	It("serves the page of hello, and its next one after an update", Label("hello"), func() {
@@ -114,7 +124,7 @@ var _ = Describe("The catalog", Label("catalog"), func() {
 		}
 		page("cmd=set&key=messages&value=hello")
 		Eventually(page).WithArguments("cmd=get&key=messages").Should(ContainSubstring(`"hello"`), "a follower has it")
-		kubectl("kudo", "upgrade", upgraded("guestbook"), "--instance", "book", "-n", ns, "--wait")
+		kubectl("kudo", "upgrade", nextVersion("guestbook"), "--instance", "book", "-n", ns, "--wait")
 		kubectl("delete", "pods", "-n", ns, "--all")
 		Eventually(func() string {
 			return try("kubectl", "get", "--raw", "/api/v1/namespaces/"+ns+"/services/book:http/proxy/guestbook.php?cmd=get&key=messages")
@@ -167,8 +177,8 @@ func change(ns, parameter string) {
 	kubectl("kudo", "update", "--instance", "db", "-n", ns, "-p", parameter, "--wait")
 }
 
-// upgraded returns a folder with the next version of a package of the catalog.
-func upgraded(name string) string {
+// nextVersion returns a folder with the next version of a package of the catalog.
+func nextVersion(name string) string {
 	GinkgoHelper()
 	folder := GinkgoT().TempDir()
 	Expect(os.CopyFS(folder, os.DirFS(filepath.Join(catalog, name, "operator")))).To(Succeed())

@@ -55,14 +55,14 @@ var _ = It("The manager serves metrics by TLS, to those who show a token and may
 		_ = process.Process.Kill()
 		_ = process.Wait()
 	})
-	browser := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // made at each start
+	httpClient := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // made at each start
 	ask := func(scheme, token string) (int, string, error) {
 		request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, scheme+"://"+address+"/metrics", nil)
 		env.Must(t, err)
 		if token != "" {
 			request.Header.Set("Authorization", "Bearer "+token)
 		}
-		answer, err := browser.Do(request)
+		answer, err := httpClient.Do(request)
 		if err != nil {
 			return 0, "", err
 		}
