@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -77,12 +78,13 @@ func TestForeignHostsSeeNoCredentials(t *testing.T) {
 		want   string
 		asked  bool
 	}{
-		{"a realm of another host", func(string) map[string]string { return basic }, realmElsewhere, "is not a host of", false},
+		{"a realm of another host (GHSA-28r5-37g7-p6mp)", func(string) map[string]string { return basic }, realmElsewhere, "is not a host of", false},
 		{"a realm of another host, asked by POST", docker, realmElsewhere, "is not a host of", false},
 		{"a realm of another host, without credentials", func(string) map[string]string { return nil }, realmElsewhere, "is not a host of", false},
-		{"a realm by http on the registry's own host", func(string) map[string]string { return basic }, realmByHTTP, "", false},
+		{"a realm by http on the registry's own host", func(string) map[string]string { return basic }, realmByHTTP, "uses http but registry", false},
 		{"the token service redirects", func(string) map[string]string { return basic }, tokenElsewhere, "", true},
 		{"the token service redirects a POST with its body (GHSA-xc97-9f2f-9hrx)", docker, tokenElsewhere, "another", false},
+		{"the token service redirects to the metadata of a cloud (GHSA-mm27-wq9c-mxxr)", func(string) map[string]string { return basic }, tokenInside, "redirect of token request rejected", false},
 		{"a blob is redirected (GHSA-vh4v-2xq2-g5cg)", func(string) map[string]string { return basic }, blobElsewhere, "", true},
 		{"a manifest is redirected, and the store wants credentials", func(string) map[string]string { return basic }, manifestElsewhere, "", true},
 	} {
@@ -99,6 +101,31 @@ func TestForeignHostsSeeNoCredentials(t *testing.T) {
 			t.Errorf("%s: the foreign host was asked %q", tc.reason, f.seen)
 		}
 		if tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+			t.Errorf("%s: %v", tc.reason, err)
+		}
+	}
+}
+
+// S16: an address of another host that the registry names otherwise than by a redirect is not asked, whatever the client wants there.
+func TestRegistryGuard(t *testing.T) {
+	g := &registryGuard{origin: &url.URL{Scheme: "https", Host: "registry.example.org"}, realms: Hosts{Names: []string{"auth.example.org"}}}
+	for _, tc := range []struct {
+		reason, method, url string
+		want                bool
+	}{
+		{"the registry", http.MethodGet, "https://registry.example.org/v2/a/manifests/b", true},
+		{"a listed realm", http.MethodPost, "https://auth.example.org/token", true},
+		{"a realm of another host (GHSA-28r5-37g7-p6mp)", http.MethodGet, "https://evil.example.org/token", false},
+		{"the Location of an upload (GHSA-xf85-363p-868w)", http.MethodPut, "https://evil.example.org/v2/a/blobs/uploads/1", false},
+		{"a Link to the next page (GHSA-jxpm-75mh-9fp7)", http.MethodGet, "https://evil.example.org/v2/a/tags/list?last=b", false},
+		{"a Link to another port", http.MethodGet, "https://registry.example.org:8443/v2/a/tags/list?last=b", false},
+		{"a Link by http", http.MethodGet, "http://registry.example.org/v2/a/tags/list?last=b", false},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), tc.method, tc.url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.check(request); (err == nil) != tc.want {
 			t.Errorf("%s: %v", tc.reason, err)
 		}
 	}
@@ -156,7 +183,7 @@ func TestHostileManifests(t *testing.T) {
 		want   string
 	}{
 		{"too large", []byte(`{"layers":[` + strings.Repeat(" ", maxManifest) + `]}`), "more than"},
-		{"a layer of a size that cannot be allocated", []byte(`{"layers":[{"mediaType":"x","digest":"sha256:` + sum(data) + `","size":4611686018427387904}]}`), "more than the"},
+		{"a layer of a size that cannot be allocated (GHSA-f36w-mj3v-6jqv)", []byte(`{"layers":[{"mediaType":"x","digest":"sha256:` + sum(data) + `","size":4611686018427387904}]}`), "more than the"},
 		{"a negative size", []byte(`{"layers":[{"mediaType":"x","digest":"sha256:` + sum(data) + `","size":-1}]}`), "in a wrong way"},
 		{"a digest that is a path", []byte(`{"layers":[{"mediaType":"x","digest":"sha256:../../../x","size":1}]}`), "in a wrong way"},
 		{"a size that is a lie", []byte(`{"layers":[{"mediaType":"x","digest":"sha256:` + sum(data) + `","size":7}]}`), ""},
@@ -217,6 +244,14 @@ func tokenElsewhere(_ *hostileRegistry, f *foreigner, w http.ResponseWriter, q *
 		return false
 	}
 	http.Redirect(w, q, f.URL+"/token", http.StatusTemporaryRedirect)
+	return true
+}
+
+func tokenInside(_ *hostileRegistry, _ *foreigner, w http.ResponseWriter, q *http.Request) bool {
+	if q.URL.Path != "/token" {
+		return false
+	}
+	http.Redirect(w, q, "https://169.254.169.254/latest/meta-data/", http.StatusTemporaryRedirect)
 	return true
 }
 
