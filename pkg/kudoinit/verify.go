@@ -57,8 +57,8 @@ type inspection struct {
 	wanted []*unstructured.Unstructured
 }
 
-// Verify checks an installation. It changes nothing, but for an Installation of nothing that it makes and deletes where
-// there is no other to try the policies on. An error is a cluster that cannot be asked.
+// Verify checks an installation. It changes nothing, but for a Namespace, and an Installation of nothing where there is no other, which
+// it makes to try the policies on, and deletes. An error is a cluster that cannot be asked.
 func Verify(ctx context.Context, c client.Client, config *rest.Config, clock clock.PassiveClock, version string) ([]Finding, error) {
 	live, err := Look(ctx, c)
 	if err != nil {

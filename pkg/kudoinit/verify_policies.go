@@ -25,35 +25,27 @@ const inForce = 20 * time.Second
 // probeName is the name of all that a probe would make.
 const probeName = "kudo-init-probe"
 
-// policies tries them, by dry runs of what they must refuse. Those that cannot be tried are compared only, as all of them are
-// by objects:
-//
-//	kudo-sources-1, kudo-sources-2   refuse Secrets and ConfigMaps that the asker may not get. Of the accounts that kudo has,
-//	                                 those that may write Instances may get all of these; to bind another one for a moment
-//	                                 would give a right away in order to look
-//	kudo-fence                       refuses objects in Namespaces with the label kudo.dev/releasing, which none has for long.
-//	                                 What a dry run labels is not stored, and a label that is stored would stop the users of
-//	                                 the Namespace
-//
-// kudo-finalizer, kudo-leave-users and kudo-privileged-use are tried where there is an object that they look at. An expression
-// that is as it was shipped, and bound as it was shipped, is enforced by the same plugin of the apiserver as those that are tried.
+// policies tries them, by dry runs of what they must refuse. kudo-finalizer, kudo-leave-users and kudo-privileged-use are tried where
+// there is an object that they look at.
 func (i *inspection) policies(ctx context.Context) []Finding {
 	probes := append(i.creations(), i.changes(ctx)...)
 	probes = append(probes, i.privilegedUse(ctx)...)
 	out := make([]Finding, len(probes)+1)
+	var inNamespace []Finding
 	var running sync.WaitGroup
+	running.Go(func() { inNamespace = i.namespaced(ctx) })
 	running.Go(func() { out[0] = i.undeletable(ctx) })
 	for n, p := range probes {
 		running.Go(func() { out[n+1] = i.try(ctx, p) })
 	}
 	running.Wait()
-	return out
+	return append(out, inNamespace...)
 }
 
 // probe is a request that a policy must answer.
 type probe struct {
 	policy string
-	// account that asks, as user name. It may do by its roles what is asked for, and lacks what the policy wants.
+	// account that asks, as user name: a ServiceAccount of kudo, or a user of the probe. It may do by its roles what is asked for, and lacks what the policy wants.
 	account string
 	// object that is asked for. Its kind must be served.
 	object client.Object
@@ -176,9 +168,15 @@ func (i *inspection) privilegedUse(ctx context.Context) []probe {
 	}}}
 }
 
+// checkOf names the check of a policy.
+func checkOf(policy string) string { return "policy " + policy + " in force" }
+
+// refusedBy reports whether an error is the refusal of a policy, which the apiserver quotes.
+func refusedBy(err error, policy string) bool { return strings.Contains(err.Error(), "'"+policy+"'") }
+
 // try wants a policy to refuse a request, or to warn of it.
 func (i *inspection) try(ctx context.Context, p probe) Finding {
-	found := Finding{Check: "policy " + p.policy + " in force", State: OK}
+	found := Finding{Check: checkOf(p.policy), State: OK}
 	gvk, err := i.client.GroupVersionKindFor(p.object)
 	if err != nil {
 		return Finding{found.Check, Failed, err.Error(), again}
@@ -203,7 +201,7 @@ func (i *inspection) try(ctx context.Context, p probe) Finding {
 			return "", nil
 		case err == nil:
 			return "it refuses nothing", nil
-		case strings.Contains(err.Error(), "'"+p.policy+"'"):
+		case refusedBy(err, p.policy):
 			return "", nil
 		}
 		return "", err
@@ -213,7 +211,10 @@ func (i *inspection) try(ctx context.Context, p probe) Finding {
 
 // verdict words the end of a trial.
 func (i *inspection) verdict(ctx context.Context, found Finding, p probe, err error) Finding {
-	account := p.account[strings.LastIndex(p.account, ":")+1:]
+	account := "user " + p.account
+	if namespaced, is := strings.CutPrefix(p.account, "system:serviceaccount:"); is {
+		account = "ServiceAccount " + namespaced[strings.Index(namespaced, ":")+1:]
+	}
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
@@ -222,9 +223,9 @@ func (i *inspection) verdict(ctx context.Context, found Finding, p probe, err er
 		if p.warns {
 			found.Message = "it does not warn of what it must: it is missing, changed, or not bound"
 		}
-		found.Message += ", or ServiceAccount " + account + " has more rights than kudo gives it"
+		found.Message += ", or " + account + " has more rights than kudo gives it"
 	case apierrors.IsForbidden(err):
-		found.State, found.Message, found.Remedy = Failed, "cannot be tried, since ServiceAccount "+account+" lacks rights: "+err.Error(), again
+		found.State, found.Message, found.Remedy = Failed, "cannot be tried, since "+account+" lacks rights: "+err.Error(), again
 	default:
 		found.State, found.Message, found.Remedy = Failed, "cannot be tried: "+err.Error(), again
 	}
@@ -233,7 +234,7 @@ func (i *inspection) verdict(ctx context.Context, found Finding, p probe, err er
 
 // undeletable wants a foreground deletion of an Installation to be refused.
 func (i *inspection) undeletable(ctx context.Context) Finding {
-	found := Finding{Check: "policy kudo-installations in force", State: OK}
+	found := Finding{Check: checkOf("kudo-installations"), State: OK}
 	if !i.served("Installation") {
 		return Finding{found.Check, Failed, "Installation is not served, so that it cannot be tried", again}
 	}
@@ -252,7 +253,7 @@ func (i *inspection) undeletable(ctx context.Context) Finding {
 		if err == nil {
 			return "it refuses nothing", nil
 		}
-		if absent(err) || err != nil && strings.Contains(err.Error(), "'kudo-installations'") {
+		if absent(err) || err != nil && refusedBy(err, "kudo-installations") {
 			return "", nil
 		}
 		return "", err

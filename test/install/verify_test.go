@@ -3,6 +3,7 @@ package install
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -16,7 +17,7 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-var _ = It("The command init --verify tries each policy that a dry run can try, and names one that refuses nothing any more", Label("verify-policies", "slow"), func() {
+var _ = It("The command init --verify tries each policy, and names one that refuses nothing any more", Label("verify-policies", "slow"), func() {
 	t := GinkgoTB()
 	if os.Getenv("KUDO_TEST_KUBECONFIG") != "" {
 		t.Skip("takes policies away, and KUDO_TEST_KUBECONFIG names a cluster that may be used by others")
@@ -29,7 +30,7 @@ var _ = It("The command init --verify tries each policy that a dry run can try, 
 	ctx := context.Background()
 	e.MustKudo(t, 0, "init", "--wait", "--kudo-image", "example.org/kudo:1")
 	always := []string{"kudo-install", "kudo-instance-crds", "kudo-force-release", "kudo-installations", "kudo-account", "kudo-version", "kudo-adopt",
-		"kudo-status", "kudo-history", "kudo-privileged", "kudo-home"}
+		"kudo-status", "kudo-history", "kudo-privileged", "kudo-home", "kudo-sources-1", "kudo-sources-2", "kudo-fence"}
 	// states returns what is said of each policy that is tried.
 	states := func() map[string]string {
 		t.Helper()
@@ -74,7 +75,8 @@ var _ = It("The command init --verify tries each policy that a dry run can try, 
 	}
 
 	t.Log("policies that bite no more")
-	for _, name := range append(sometimes, "kudo-force-release") {
+	changed := append(slices.Clone(sometimes), "kudo-force-release", "kudo-sources-1", "kudo-sources-2", "kudo-fence")
+	for _, name := range changed {
 		policy := env.Read(t, c, &admissionregistrationv1.ValidatingAdmissionPolicy{}, "", name)
 		for n := range policy.Spec.Validations {
 			policy.Spec.Validations[n].Expression = "true"
@@ -83,16 +85,27 @@ var _ = It("The command init --verify tries each policy that a dry run can try, 
 	}
 	env.Eventually(t, "all of them are found", func() string { // policies take about a second
 		said = states()
-		for _, name := range append(sometimes, "kudo-force-release") {
+		for _, name := range changed {
 			if !strings.HasPrefix(said[name], "FAILED") {
 				return name + ": " + said[name]
 			}
 		}
 		return ""
 	})
-	wants(said, "it does not refuse what it must", "kudo-finalizer", "kudo-force-release")
+	wants(said, "it does not refuse what it must", "kudo-finalizer", "kudo-force-release", "kudo-fence")
+	wants(said, "or user kudo:probe:", "kudo-sources-1", "kudo-sources-2")
 	wants(said, "or ServiceAccount kudo-manager has more rights", "kudo-leave-users")
 	wants(said, "it does not warn of what it must", "kudo-privileged-use")
 	e.MustKudo(t, 0, "init", "--upgrade", "--wait", "--kudo-image", "example.org/kudo:1")
 	wants(states(), "OK", append(sometimes, always...)...)
+	env.Eventually(t, "no Namespace of a probe is left", func() string {
+		list := &corev1.NamespaceList{}
+		env.Must(t, c.List(ctx, list))
+		for _, ns := range list.Items {
+			if strings.HasPrefix(ns.Name, "kudo-init-probe") {
+				return ns.Name
+			}
+		}
+		return ""
+	})
 })
