@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,7 +26,7 @@ import (
 // The modes in which each attack is tried.
 const (
 	strict     = "strict"
-	everywhere = "run as everywhere, another default account"
+	everywhere = "run as everywhere, another default account, and every other flag"
 	labeled    = "a privileged namespace"
 	whole      = "a privileged cluster"
 )
@@ -59,8 +60,14 @@ type attackCase struct {
 // flags of kudo init make a mode of all namespaces.
 var flags = map[string][]string{
 	strict:     {"--strict", "--run-as-everywhere=false", "--default-account=kudo"},
-	everywhere: {"--strict", "--run-as-everywhere", "--default-account=" + tenant},
+	everywhere: {"--strict", "--run-as-everywhere", "--default-account=" + tenant, "--oci-token-realms=realm.example",
+		"--default-crd-url-template=https://crds.invalid/{{ .OperatorName }}.tgz"},
 	whole:      {"--privileged", "--run-as-everywhere=false", "--default-account=kudo"},
+}
+
+// managerFlags are those of the manager that make it less strict; --init-arg gives it --crd-allowed-hosts.
+var managerFlags = map[string][]string{
+	everywhere: {"--metrics-bind-address=127.0.0.1:0", "--metrics-secure=false", "--allow-unpinned-pipe-image", "--pipe-image=example.org/pipe:latest"},
 }
 
 // senseless are the combinations that are not tried, by the finding and the mode, with the reason.
@@ -83,12 +90,14 @@ func tried(finding, mode string) bool { return senseless[finding+" "+mode] == ""
 // managers are managers of the suite's own, in the place of kudo-local's.
 type managers struct {
 	running []*exec.Cmd
+	// flags are those of all of them.
+	flags []string
 }
 
 // start starts a manager.
 func (m *managers) start(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	process := suite.Manager(append([]string{"--webhook-port=0"}, args...)...)
+	process := suite.Manager(slices.Concat([]string{"--webhook-port=0"}, m.flags, args)...)
 	env.Must(t, process.Start())
 	m.running = append(m.running, process)
 	return process
@@ -122,6 +131,7 @@ func TestTable(t *testing.T) {
 	// comes before: an Instance that waits while the key is lost runs anew, and there it would do so with the rights of kudo.
 	for _, modes := range [][]string{{strict, labeled}, {whole}, {everywhere}} {
 		kudo(t, initOf(modes[0])...)
+		m.flags = managerFlags[modes[0]]
 		m.start(t, "--leader-elect=false")
 		scenes := map[string]scene{}
 		for _, mode := range modes {

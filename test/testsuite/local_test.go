@@ -51,6 +51,13 @@ func TestLocal(t *testing.T) {
 	contains(t, out, "no cluster is configured: a local one is started (--local)", "starting a control plane with kudo", "1 passed, 0 failed")
 }
 
+// T6: a suite made for KUDO knows of no accounts.
+func TestPrivileged(t *testing.T) {
+	suite := testdata(t, "no-account")
+	contains(t, local(t, 0, suite, "--local", "--privileged"), "1 passed, 0 failed")
+	contains(t, local(t, 3, suite, "--local"), "has no ServiceAccount kudo: add --create-service-account", "0 passed, 1 failed")
+}
+
 func TestFaults(t *testing.T) {
 	for fault, component := range map[string]string{"manager": "manager", "apiserver": "kube-apiserver"} {
 		t.Run(fault, func(t *testing.T) {
