@@ -59,10 +59,10 @@ type attackCase struct {
 
 // flags of kudo init make a mode of all namespaces.
 var flags = map[string][]string{
-	strict:     {"--strict", "--run-as-everywhere=false", "--default-account=kudo"},
+	strict: {"--strict", "--run-as-everywhere=false", "--default-account=kudo"},
 	everywhere: {"--strict", "--run-as-everywhere", "--default-account=" + tenant, "--oci-token-realms=realm.example",
 		"--default-crd-url-template=https://crds.invalid/{{ .OperatorName }}.tgz"},
-	whole:      {"--privileged", "--run-as-everywhere=false", "--default-account=kudo"},
+	whole: {"--privileged", "--run-as-everywhere=false", "--default-account=kudo"},
 }
 
 // managerFlags are those of the manager that make it less strict; --init-arg gives it --crd-allowed-hosts.
