@@ -159,36 +159,57 @@ func (p *pod) isReplaced() bool {
 	return false
 }
 
-// FailedContainer says which container of a Job's pods ended with which exit code, as in "container upload of pod x ended with exit
-// code 1"; empty if none has failed. The pod that was made last counts.
-func FailedContainer(pods []unstructured.Unstructured) string {
-	message, newest := "", metav1.Time{}
+// ContainerFailure is how a container of a Job's pod ended.
+type ContainerFailure struct {
+	Pod, Container string
+	ExitCode       int
+	// Reason is that of the kubelet, such as OOMKilled; empty if it says no more than that there was an error.
+	Reason string
+	// Restarted is set if the container was started again since.
+	Restarted bool
+}
+
+// String names the container, as in "container upload of pod x ended with exit code 1".
+func (f *ContainerFailure) String() string {
+	text := fmt.Sprintf("container %s of pod %s ended with exit code %d", f.Container, f.Pod, f.ExitCode)
+	if f.Reason != "" {
+		text += " (" + f.Reason + ")"
+	}
+	return text
+}
+
+// FailedContainer returns the container that made a Job fail; nil if none of its pods has failed. The pod that was made last counts.
+func FailedContainer(pods []unstructured.Unstructured) *ContainerFailure {
+	var found *ContainerFailure
+	newest := metav1.Time{}
 	for i := range pods {
 		p := &pod{}
 		if runtime.DefaultUnstructuredConverter.FromUnstructured(pods[i].Object, p) != nil {
 			continue
 		}
-		name, end := p.failed()
-		if made := pods[i].GetCreationTimestamp(); name != "" && (message == "" || newest.Before(&made)) {
-			message, newest = fmt.Sprintf("container %s of pod %s ended with exit code %d", name, pods[i].GetName(), end.ExitCode), made
-			if end.Reason != "" && end.Reason != "Error" {
-				message += " (" + end.Reason + ")"
-			}
+		failure := p.failed()
+		if made := pods[i].GetCreationTimestamp(); failure != nil && (found == nil || newest.Before(&made)) {
+			failure.Pod = pods[i].GetName()
+			found, newest = failure, made
 		}
 	}
-	return message
+	return found
 }
 
-// failed returns the first container that ended with an error, and how.
-func (p *pod) failed() (name string, end termination) {
+// failed returns the first container that ended with an error.
+func (p *pod) failed() *ContainerFailure {
 	for _, list := range [][]containerStatus{p.Status.Init, p.Status.Containers} {
 		for _, c := range list {
 			for _, end := range []*termination{c.State.Terminated, c.LastState.Terminated} {
 				if end != nil && end.ExitCode != 0 {
-					return c.Name, *end
+					failure := &ContainerFailure{Container: c.Name, ExitCode: end.ExitCode, Restarted: end != c.State.Terminated}
+					if end.Reason != "Error" {
+						failure.Reason = end.Reason
+					}
+					return failure
 				}
 			}
 		}
 	}
-	return "", termination{}
+	return nil
 }

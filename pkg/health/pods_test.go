@@ -83,7 +83,14 @@ func TestFailedContainer(t *testing.T) {
 			}
 			pods = append(pods, unstructured.Unstructured{Object: object})
 		}
-		if got := FailedContainer(pods); got != tc.want {
+		got := ""
+		if failure := FailedContainer(pods); failure != nil {
+			got = failure.String()
+			if restarted := strings.Contains(tc.pods, "lastState"); failure.Restarted != restarted {
+				t.Errorf("%s: restarted is %t", tc.reason, failure.Restarted)
+			}
+		}
+		if got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
 		}
 	}

@@ -136,8 +136,8 @@ func (r *Runner) failedContainer(ctx context.Context, live *unstructured.Unstruc
 	if err != nil {
 		return ""
 	}
-	if message := health.FailedContainer(pods.Items); message != "" {
-		return ": " + message
+	if failure := health.FailedContainer(pods.Items); failure != nil {
+		return ": " + failure.String()
 	}
 	return ""
 }

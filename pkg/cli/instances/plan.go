@@ -55,7 +55,7 @@ func newInstanceCommand(env *command.Env, use, short string, run func(ctx contex
 func newPlanStatus(env *command.Env) *cobra.Command {
 	var output string
 	w := &command.WaitFlags{}
-	cmd := newInstanceCommand(env, "status --instance NAME", "Show the plans of an Instance as a tree", func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
+	cmd := newInstanceCommand(env, "status --instance NAME", "Show the plans of an Instance as a tree, and the last lines of Jobs that failed", func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
 		var failed error // what is there is shown all the same
 		if w.Wait {
 			failed = env.WaitForInstance(ctx, c, i, time.Duration(w.Time), command.UntilArrived(i.Generation, i.UID))
@@ -70,7 +70,11 @@ func newPlanStatus(env *command.Env) *cobra.Command {
 		if c.Get(ctx, i.OperatorVersionKey(), ov) != nil {
 			ov = nil
 		}
-		_, err := fmt.Fprint(env.Out, command.FormatPlans(i, ov, time.Now()))
+		logs, err := logsOfFailedJobs(ctx, env, c, i)
+		if err != nil {
+			return errors.Join(failed, err)
+		}
+		_, err = fmt.Fprint(env.Out, command.FormatPlans(i, ov, time.Now()), logs)
 		return errors.Join(failed, err)
 	})
 	cmd.Flags().StringVarP(&output, "output", "o", "", "yaml or json: print status as such")
