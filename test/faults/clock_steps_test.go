@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"kudo.dev/kudo/pkg/apiproxy"
 	"kudo.dev/kudo/pkg/controllers"
 	"kudo.dev/kudo/pkg/crdtarball"
 	"kudo.dev/kudo/test/env"
@@ -135,8 +136,8 @@ func TestClockJumps(t *testing.T) {
 				n++
 				return h.set(tc.to(n))
 			}
-			line.set(func(r *http.Request, forward env.Forward) (*http.Response, error) {
-				if env.IsWrite(r) {
+			line.set(func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
+				if apiproxy.IsWrite(r) {
 					if err := step(); err != nil {
 						return nil, err
 					}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apiproxy"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
 )
@@ -52,7 +53,7 @@ func leads(t *testing.T, before string) string {
 
 // frozen freezes the manager in the middle of a write, which goes on only when told to: an old leader's write comes late.
 func frozen(asleep chan *process, free chan struct{}) writeFault {
-	return writeFault{name: "frozen", hit: func(l *managerProxy, r *http.Request, forward env.Forward, over func()) (*http.Response, error) {
+	return writeFault{name: "frozen", hit: func(l *managerProxy, r *http.Request, forward apiproxy.Forward, over func()) (*http.Response, error) {
 		asleep <- l.freeze()
 		over()
 		<-free
@@ -121,8 +122,8 @@ func TestLeaseLost(t *testing.T) {
 	s.prepare(w)
 	w.bystanders()
 	free, came := make(chan struct{}), make(chan struct{})
-	count := w.aim(5, writeFault{name: "lease lost", hit: func(l *managerProxy, r *http.Request, forward env.Forward, over func()) (*http.Response, error) {
-		l.set(func(r *http.Request, forward env.Forward) (*http.Response, error) {
+	count := w.aim(5, writeFault{name: "lease lost", hit: func(l *managerProxy, r *http.Request, forward apiproxy.Forward, over func()) (*http.Response, error) {
+		l.set(func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
 			if strings.Contains(r.URL.Path, "/leases") {
 				return env.Refuse(r, http.StatusInternalServerError, metav1.StatusReasonInternalError)
 			}
@@ -171,7 +172,7 @@ func TestLateWrite(t *testing.T) {
 	deployed(first)(w)
 	late, free, came := make(chan struct{}), make(chan struct{}), make(chan int, 1)
 	once := sync.OnceFunc(func() { close(late) })
-	line.set(func(r *http.Request, forward env.Forward) (*http.Response, error) {
+	line.set(func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
 		if r.Method != http.MethodPatch || !strings.HasSuffix(r.URL.Path, w.ns+"/configmaps/i-one-0") {
 			return forward(r)
 		}
@@ -230,8 +231,8 @@ func TestNothingDoneTwice(t *testing.T) {
 			w.create(ov, gen.Instance("i", ov, nil))
 			env.Must(t, heard(t, struck))
 			var again atomic.Int32
-			line.set(func(r *http.Request, forward env.Forward) (*http.Response, error) {
-				if env.IsWrite(r) && r.URL.Path == path+"passing" {
+			line.set(func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
+				if apiproxy.IsWrite(r) && r.URL.Path == path+"passing" {
 					again.Add(1)
 				}
 				return forward(r)

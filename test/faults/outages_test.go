@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kudo.dev/kudo/pkg/apiproxy"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
 )
@@ -30,7 +31,7 @@ const span = 2 * time.Second
 // all answers every request of a kind with an error.
 func all(code int, reason metav1.StatusReason, which func(*http.Request) bool) func() handler {
 	return func() handler {
-		return func(r *http.Request, forward env.Forward) (*http.Response, error) {
+		return func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
 			if which(r) {
 				return env.Refuse(r, code, reason)
 			}
@@ -50,14 +51,14 @@ var weathers = []outages{
 	{"503 for all", all(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, every), 0},
 	{"403 for all", all(http.StatusForbidden, metav1.StatusReasonForbidden, every), 0},
 	{"401 for all", all(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, every), 0},
-	{"409 for all writes", all(http.StatusConflict, metav1.StatusReasonConflict, env.IsWrite), 0},
+	{"409 for all writes", all(http.StatusConflict, metav1.StatusReasonConflict, apiproxy.IsWrite), 0},
 	{"410 for all reads", all(http.StatusGone, metav1.StatusReasonExpired, reads), 0},
 	{"every third write lost", unlucky, 0},
 	{"watches that are slow", slowWatches, 0},
 	{"watches that are cut", cutWatches, 0},
 	{"stale reads", staleReads, 0},
 	{"no connection", func() handler {
-		return func(*http.Request, env.Forward) (*http.Response, error) { return nil, env.ErrCut }
+		return func(*http.Request, apiproxy.Forward) (*http.Response, error) { return nil, apiproxy.ErrCut }
 	}, 0},
 }
 
@@ -65,8 +66,8 @@ var weathers = []outages{
 func unlucky() handler {
 	var mu sync.Mutex
 	n := 0
-	return func(r *http.Request, forward env.Forward) (*http.Response, error) {
-		if !env.IsWrite(r) {
+	return func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
+		if !apiproxy.IsWrite(r) {
 			return forward(r)
 		}
 		mu.Lock()
@@ -81,15 +82,15 @@ func unlucky() handler {
 				_ = answer.Body.Close()
 			}
 		}
-		return nil, env.ErrCut
+		return nil, apiproxy.ErrCut
 	}
 }
 
 // slowWatches delays all that watches tell.
 func slowWatches() handler {
-	return func(r *http.Request, forward env.Forward) (*http.Response, error) {
+	return func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
 		answer, err := forward(r)
-		if err == nil && env.IsWatch(r) {
+		if err == nil && apiproxy.IsWatch(r) {
 			answer.Body = &slow{answer.Body}
 		}
 		return answer, err
@@ -106,9 +107,9 @@ func (b *slow) Read(p []byte) (int, error) {
 
 // cutWatches ends each watch soon after it began.
 func cutWatches() handler {
-	return func(r *http.Request, forward env.Forward) (*http.Response, error) {
+	return func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
 		answer, err := forward(r)
-		if err == nil && env.IsWatch(r) {
+		if err == nil && apiproxy.IsWatch(r) {
 			body := answer.Body
 			time.AfterFunc(300*time.Millisecond, func() { _ = body.Close() })
 		}
@@ -125,8 +126,8 @@ func staleReads() handler {
 	}
 	var mu sync.Mutex
 	seen := map[string]old{}
-	return func(r *http.Request, forward env.Forward) (*http.Response, error) {
-		if r.Method != http.MethodGet || env.IsWatch(r) {
+	return func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
+		if r.Method != http.MethodGet || apiproxy.IsWatch(r) {
 			return forward(r)
 		}
 		mu.Lock()
@@ -207,7 +208,7 @@ func clouded(t *testing.T, sky outages, under []scenario) {
 		long = max(span, sky.thorough)
 	}
 	over := make(chan struct{})
-	begin := writeFault{name: sky.name, hit: func(l *managerProxy, r *http.Request, forward env.Forward, begun func()) (*http.Response, error) {
+	begin := writeFault{name: sky.name, hit: func(l *managerProxy, r *http.Request, forward apiproxy.Forward, begun func()) (*http.Response, error) {
 		defer begun()
 		bad := sky.make()
 		l.set(bad)
@@ -248,12 +249,12 @@ func TestControlPlaneKilled(t *testing.T) {
 			w := newWorld(t)
 			s.prepare(w)
 			w.bystanders()
-			count := w.aim(1+len(known.writes)/2, writeFault{name: component, hit: func(_ *managerProxy, _ *http.Request, _ env.Forward, over func()) (*http.Response, error) {
+			count := w.aim(1+len(known.writes)/2, writeFault{name: component, hit: func(_ *managerProxy, _ *http.Request, _ apiproxy.Forward, over func()) (*http.Response, error) {
 				defer over()
 				if err := local(component, "kill"); err != nil {
 					t.Error(err)
 				}
-				return nil, env.ErrCut
+				return nil, apiproxy.ErrCut
 			}})
 			s.act(w)
 			heard(t, count.struck)
@@ -279,10 +280,10 @@ func TestAnswersDoNotCome(t *testing.T) {
 	}
 	waits, free := make(chan string, len(held)), make(chan struct{})
 	var seen sync.Map
-	line.set(func(r *http.Request, forward env.Forward) (*http.Response, error) {
+	line.set(func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
 		answer, err := forward(r)
 		for path := range held {
-			if !env.IsWrite(r) || !strings.Contains(r.URL.Path, path) || !strings.HasSuffix(r.URL.Path, "/status") {
+			if !apiproxy.IsWrite(r) || !strings.Contains(r.URL.Path, path) || !strings.HasSuffix(r.URL.Path, "/status") {
 				continue
 			}
 			if _, again := seen.LoadOrStore(path, true); !again {

@@ -14,12 +14,13 @@ import (
 	"syscall"
 	"time"
 
+	"kudo.dev/kudo/pkg/apiproxy"
 	"kudo.dev/kudo/test/env"
 )
 
 // managerProxy is a manager and the proxy through which it reaches the apiserver.
 type managerProxy struct {
-	proxy      *env.Proxy
+	proxy      *apiproxy.Proxy
 	log, cache string
 	// program is the manager with its arguments.
 	program func(args ...string) *exec.Cmd
@@ -37,7 +38,7 @@ type managerProxy struct {
 }
 
 // handler does something with a request.
-type handler = func(r *http.Request, forward env.Forward) (*http.Response, error)
+type handler = func(r *http.Request, forward apiproxy.Forward) (*http.Response, error)
 
 // process is one life of a manager.
 type process struct {
@@ -49,7 +50,7 @@ type process struct {
 
 func (l *managerProxy) open(e *env.Env, dir string) (err error) {
 	l.log, l.cache, l.program = filepath.Join(dir, "manager.log"), filepath.Join(dir, "cache"), e.Manager
-	l.proxy, err = e.Proxy(dir, l.pass)
+	l.proxy, err = apiproxy.Start(e.ManagerKubeconfig(), dir, l.pass)
 	return err
 }
 
@@ -58,8 +59,8 @@ func (l *managerProxy) close() {
 	l.proxy.Close()
 }
 
-func (l *managerProxy) pass(r *http.Request, forward env.Forward) (*http.Response, error) {
-	if env.IsWrite(r) {
+func (l *managerProxy) pass(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
+	if apiproxy.IsWrite(r) {
 		struck, err := l.count(r)
 		if err != nil {
 			return nil, err
@@ -210,7 +211,7 @@ type writeFault struct {
 	// kills is set if the manager is killed by it: until it has, no other write that concerns the testbed passes.
 	kills bool
 	// hit does it, and calls over when all is as it should be for what comes next.
-	hit func(l *managerProxy, r *http.Request, forward env.Forward, over func()) (*http.Response, error)
+	hit func(l *managerProxy, r *http.Request, forward apiproxy.Forward, over func()) (*http.Response, error)
 }
 
 // counter counts the writes that concern a testbed, and injects a fault into one of them.
@@ -250,14 +251,14 @@ func (l *managerProxy) count(r *http.Request) (*counter, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.fenced {
-		return nil, env.ErrCut // it was on its way when the manager died
+		return nil, apiproxy.ErrCut // it was on its way when the manager died
 	}
 	for _, c := range l.counters {
 		if !strings.Contains(text, c.word) {
 			continue
 		}
 		if c.hit != "" && c.by.kills {
-			return nil, env.ErrCut
+			return nil, apiproxy.ErrCut
 		}
 		c.seen = append(c.seen, r.Method+" "+strings.ReplaceAll(r.URL.Path, c.word, "NS"))
 		if len(c.seen) == c.at {

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"strings"
 
-	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/pkg/apiproxy"
 )
 
 // groups that may vanish.
@@ -15,7 +15,7 @@ var groups = []string{"/apis/kudo.dev", "/apis/rbac.authorization.k8s.io", "/api
 
 // vanished serves all but a group.
 func vanished(group string) handler {
-	return func(r *http.Request, forward env.Forward) (*http.Response, error) {
+	return func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
 		if r.URL.Path == "/apis" || strings.HasPrefix(r.URL.Path, group) {
 			return notServed(r, group, forward)
 		}
@@ -25,7 +25,7 @@ func vanished(group string) handler {
 
 // notServed answers as an apiserver that does not know a group of the API: a page without a name, and no word of the group
 // in discovery.
-func notServed(r *http.Request, group string, forward env.Forward) (*http.Response, error) {
+func notServed(r *http.Request, group string, forward apiproxy.Forward) (*http.Response, error) {
 	if r.URL.Path != "/apis" {
 		text := "404 page not found\n"
 		return &http.Response{

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apiproxy"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
 )
@@ -156,7 +157,7 @@ func (w *testbed) before(method, path string, do func() error) <-chan error {
 	w.Helper()
 	done := make(chan error, 1)
 	once := sync.OnceFunc(func() { done <- do() })
-	line.set(func(r *http.Request, forward env.Forward) (*http.Response, error) {
+	line.set(func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
 		if r.Method == method && r.URL.Path == path && r.URL.Query().Get("dryRun") == "" {
 			once()
 		}

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kudo.dev/kudo/pkg/apiproxy"
 	"kudo.dev/kudo/test/env"
 )
 
@@ -37,20 +38,20 @@ var moments = []func(v *sharedKill, arrive func()) writeFault{killed, answered}
 
 // killed kills the manager after its write was committed, before the answer reaches it.
 func killed(v *sharedKill, arrive func()) writeFault {
-	return writeFault{name: "killed after the commit", kills: true, hit: func(_ *managerProxy, r *http.Request, forward env.Forward, over func()) (*http.Response, error) {
+	return writeFault{name: "killed after the commit", kills: true, hit: func(_ *managerProxy, r *http.Request, forward apiproxy.Forward, over func()) (*http.Response, error) {
 		defer over()
 		if answer, err := forward(r); err == nil {
 			_ = answer.Body.Close()
 		}
 		arrive()
 		<-v.over
-		return nil, env.ErrCut
+		return nil, apiproxy.ErrCut
 	}}
 }
 
 // answered lets the manager have the answer, and kills it then. No other write of the testbed passes in between.
 func answered(_ *sharedKill, arrive func()) writeFault {
-	return writeFault{name: "killed after the answer", kills: true, hit: func(_ *managerProxy, r *http.Request, forward env.Forward, over func()) (*http.Response, error) {
+	return writeFault{name: "killed after the answer", kills: true, hit: func(_ *managerProxy, r *http.Request, forward apiproxy.Forward, over func()) (*http.Response, error) {
 		defer over()
 		answer, err := forward(r)
 		if err != nil {
@@ -75,7 +76,7 @@ func (b *last) Close() error {
 
 // refusal answers with an error instead of sending the write on.
 func refusal(name string, code int, reason metav1.StatusReason) writeFault {
-	return writeFault{name: name, hit: func(_ *managerProxy, r *http.Request, _ env.Forward, over func()) (*http.Response, error) {
+	return writeFault{name: name, hit: func(_ *managerProxy, r *http.Request, _ apiproxy.Forward, over func()) (*http.Response, error) {
 		defer over()
 		return env.Refuse(r, code, reason)
 	}}
@@ -83,26 +84,26 @@ func refusal(name string, code int, reason metav1.StatusReason) writeFault {
 
 // harmless are faults that leave the manager running: it has to cope with the answer.
 var harmless = []writeFault{
-	{name: "answer lost after the commit", hit: func(_ *managerProxy, r *http.Request, forward env.Forward, over func()) (*http.Response, error) {
+	{name: "answer lost after the commit", hit: func(_ *managerProxy, r *http.Request, forward apiproxy.Forward, over func()) (*http.Response, error) {
 		defer over()
 		if answer, err := forward(r); err == nil {
 			_ = answer.Body.Close()
 		}
-		return nil, env.ErrCut
+		return nil, apiproxy.ErrCut
 	}},
-	{name: "lost on the way", hit: func(_ *managerProxy, _ *http.Request, _ env.Forward, over func()) (*http.Response, error) {
+	{name: "lost on the way", hit: func(_ *managerProxy, _ *http.Request, _ apiproxy.Forward, over func()) (*http.Response, error) {
 		defer over()
-		return nil, env.ErrCut
+		return nil, apiproxy.ErrCut
 	}},
-	{name: "sent twice", hit: func(_ *managerProxy, r *http.Request, forward env.Forward, over func()) (*http.Response, error) {
+	{name: "sent twice", hit: func(_ *managerProxy, r *http.Request, forward apiproxy.Forward, over func()) (*http.Response, error) {
 		defer over()
 		return env.Twice(r, forward, true)
 	}},
-	{name: "sent twice, first answer", hit: func(_ *managerProxy, r *http.Request, forward env.Forward, over func()) (*http.Response, error) {
+	{name: "sent twice, first answer", hit: func(_ *managerProxy, r *http.Request, forward apiproxy.Forward, over func()) (*http.Response, error) {
 		defer over()
 		return env.Twice(r, forward, false)
 	}},
-	{name: "etcd away", hit: func(_ *managerProxy, r *http.Request, _ env.Forward, over func()) (*http.Response, error) {
+	{name: "etcd away", hit: func(_ *managerProxy, r *http.Request, _ apiproxy.Forward, over func()) (*http.Response, error) {
 		defer over()
 		return env.RefuseWithMessage(r, http.StatusInternalServerError, "", "rpc error: code = Unavailable desc = error reading from server: EOF")
 	}},

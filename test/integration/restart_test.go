@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apiproxy"
 	"kudo.dev/kudo/pkg/controllers"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
@@ -31,9 +32,9 @@ type heard struct {
 	lines []string
 }
 
-func (h *heard) pass(r *http.Request, forward env.Forward) (*http.Response, error) {
+func (h *heard) pass(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
 	event := r.Method != http.MethodGet && strings.HasSuffix(r.URL.Path, "/events")
-	if event || env.IsWrite(r) {
+	if event || apiproxy.IsWrite(r) {
 		h.mu.Lock()
 		h.lines = append(h.lines, r.Method+" "+r.URL.Path)
 		h.mu.Unlock()
@@ -135,7 +136,7 @@ var _ = It("A manager that starts again with nothing changed writes its lease an
 	m.await(t, ns, "i", env.PlanEnded(v1beta1.DeployPlan, 1))
 
 	seen := &heard{}
-	proxy, err := m.env.Proxy(t.TempDir(), seen.pass)
+	proxy, err := apiproxy.Start(m.env.ManagerKubeconfig(), t.TempDir(), seen.pass)
 	env.Must(t, err)
 	t.Cleanup(proxy.Close)
 	through := "--kubeconfig=" + proxy.Kubeconfig
