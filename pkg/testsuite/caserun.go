@@ -43,7 +43,7 @@ func (r *Runner) begin(ctx context.Context, c *Case, log func(string, ...any)) (
 		name = "kudo-test-" + hex.EncodeToString(random)
 	}
 	p := &caseRun{Runner: r, clusters: map[string]*Cluster{"": r.Cluster},
-		shell: &shell{dir: c.Dir, namespace: name, kubeconfig: r.Cluster.Kubeconfig, path: r.Path, log: log}}
+		shell: &shell{dir: c.Dir, namespace: name, kubeconfig: r.Cluster.Kubeconfig, path: r.Path, timeFactor: r.TimeFactor, log: log}}
 	if r.Namespace != "" {
 		return p, nil // see Open
 	}

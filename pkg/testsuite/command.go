@@ -19,7 +19,9 @@ import (
 // shell runs commands in a folder, with the environment of a case.
 type shell struct {
 	dir, namespace, kubeconfig, path string
-	log                              func(format string, args ...any)
+	// timeFactor multiplies all timeouts; 0 is 1.
+	timeFactor int
+	log        func(format string, args ...any)
 	// background are the commands that are still running.
 	background []*exec.Cmd
 	// leftBehind are groups of processes that commands left behind.
@@ -40,6 +42,7 @@ func (s *shell) run(ctx context.Context, c Command, timeout time.Duration) error
 	case c.Timeout < 0:
 		timeout = unlimited
 	}
+	timeout *= time.Duration(max(1, s.timeFactor))
 	args, err := s.arguments(c)
 	if err != nil {
 		return err

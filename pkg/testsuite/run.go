@@ -17,6 +17,8 @@ type Runner struct {
 	Path string
 	// Timeout for what must hold after a step.
 	Timeout time.Duration
+	// TimeFactor multiplies all timeouts, for a cluster that is slow on purpose; 0 is 1.
+	TimeFactor int
 	// Namespace for all cases; empty for one of its own for each.
 	Namespace string
 	// SkipDelete keeps the namespaces of cases.
@@ -144,12 +146,13 @@ func (p *caseRun) step(ctx context.Context, step *Step) error {
 	if step.Timeout != 0 {
 		timeout = step.Timeout
 	}
+	limit := timeout * time.Duration(max(1, p.TimeFactor))
 	cluster, err := p.cluster(ctx, step.Kubeconfig)
 	if err != nil {
 		return err
 	}
 	p.kubeconfig = cluster.Kubeconfig
-	seen, err := p.act(ctx, cluster, step, timeout)
+	seen, err := p.act(ctx, cluster, step, limit)
 	if err != nil {
 		return err
 	}
@@ -165,7 +168,7 @@ func (p *caseRun) step(ctx context.Context, step *Step) error {
 		}()
 		defer func() { cancel(); <-done }()
 	}
-	return seen.await(ctx, timeout, func(ctx context.Context) []string { return checks(ctx, p.shell, step, timeout) })
+	return seen.await(ctx, limit, func(ctx context.Context) []string { return checks(ctx, p.shell, step, timeout) })
 }
 
 // act does what a step does, under the eyes of watches that are open before.

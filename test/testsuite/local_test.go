@@ -67,6 +67,12 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// TestEachWrite: a suite passes with a manager that is killed after each of its writes.
+func TestEachWrite(t *testing.T) {
+	out := local(t, 0, testdata(t, "fault", "a"), "--local", "--fault", "each-write")
+	contains(t, out, "the manager was killed after each of its ", "For the README: Its plans survive the death of kudo's manager after each of its ", "1 passed, 0 failed")
+}
+
 func TestInterrupt(t *testing.T) {
 	for _, tc := range []struct{ name, kubeconfig string }{{"given", plane.Kubeconfig}, {"local", ""}} {
 		t.Run(tc.name, func(t *testing.T) {

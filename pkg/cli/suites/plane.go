@@ -2,6 +2,7 @@ package suites
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -18,10 +19,14 @@ import (
 	"kudo.dev/kudo/pkg/kudoinit"
 )
 
+// The kinds of nodes.
+const fakeNodes, realNodes = "fake", "real"
+
 // localPlane is a control plane that kudo-local runs; without a name there is none.
 type localPlane struct {
 	program, name, state string
 	privileged           bool
+	nodes                string
 	// breaking lets one fault happen at a time.
 	breaking sync.Mutex
 }
@@ -47,11 +52,18 @@ func (o *testOptions) startPlane(ctx context.Context) (*localPlane, string, erro
 	if err != nil {
 		return nil, "", err
 	}
-	p := &localPlane{program: program, name: "test", state: state, privileged: o.privileged}
+	p := &localPlane{program: program, name: "test", state: state, privileged: o.privileged, nodes: cmp.Or(o.nodes, fakeNodes)}
 	o.env.Printf("starting a control plane with kudo…")
 	if out, err := p.run(ctx, p.upArgs()...); err != nil {
 		p.stop()
 		return nil, "", fmt.Errorf("start a control plane: %w\n%s", err, out)
+	}
+	for _, image := range o.images {
+		o.env.Progressf("loading %s", image)
+		if out, err := p.run(ctx, "load", image); err != nil {
+			p.stop()
+			return nil, "", fmt.Errorf("load the images of %s: %w\n%s", image, err, out)
+		}
 	}
 	out, err := p.run(ctx, "kubeconfig")
 	if err != nil {
@@ -63,7 +75,7 @@ func (o *testOptions) startPlane(ctx context.Context) (*localPlane, string, erro
 
 // upArgs start the control plane, or what of it does not run.
 func (p *localPlane) upArgs() []string {
-	return []string{"up", "--with-kudo", fmt.Sprintf("--privileged=%t", p.privileged)}
+	return []string{"up", "--with-kudo", fmt.Sprintf("--privileged=%t", p.privileged), "--nodes", p.nodes}
 }
 
 // givenPlane writes the kubeconfig of the flags to a file for commands.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -36,8 +37,11 @@ type testOptions struct {
 	timeout      command.Seconds
 	local        bool
 	privileged   bool
-	repeat       int
-	fault        string
+	// nodes are those of kudo-local up; images are archives for real ones.
+	nodes  string
+	images []string
+	repeat int
+	fault  string
 	// kuttl's flags that do not apply.
 	startKIND, skipClusterDelete, startKudo bool
 	attachOutput, fullName                  bool
@@ -59,6 +63,8 @@ must hold afterwards. Without a folder, those of kudo-test.yaml or kuttl-test.ya
 
   kubectl kudo test ./tests                       on the cluster of the current context
   kubectl kudo test ./tests --local               on a control plane that is started for the run, with kudo in it
+  kubectl kudo test ./tests --local --nodes real --load images.tar
+                                                  the same, and containers run
   kubectl kudo test ./tests --test upgrade        one case
 
 Without a kubeconfig, --local is taken. A case that fails is exit code 3.`,
@@ -85,7 +91,9 @@ func (o *testOptions) add(f *pflag.FlagSet) {
 	f.BoolVar(&o.suite.StartControlPlane, "start-control-plane", false, "the same as --local, as kuttl names it")
 	f.IntVar(&o.repeat, "repeat", 1, "run each case this many times")
 	f.BoolVar(&o.privileged, "privileged", false, "with --local: run plans of Instances that name no ServiceAccount with the rights of kudo, as suites made for KUDO expect")
-	f.StringVar(&o.fault, "fault", "", "with --local: kill apiserver or manager at random while steps wait")
+	f.StringVar(&o.nodes, "nodes", "", "with --local: fake, where pods become ready and nothing runs in them, or real, on Linux as root (default fake)")
+	f.StringSliceVar(&o.images, "load", nil, "with --local --nodes real: archive of images for the node, as docker save writes it; may be given several times")
+	f.StringVar(&o.fault, "fault", "", "with --local: kill apiserver or manager at random while steps wait; or each-write: kill the manager after each of its writes, case by case")
 	f.StringToStringVar(&o.labels, "test-run-labels", nil, "labels of the run, as name=value: files whose TestFile selects others are left out")
 	o.addVoid(f)
 }
@@ -153,8 +161,12 @@ func (o *testOptions) validate() error {
 		return command.UsageError("--report %q: must be json or xml", o.suite.ReportFormat)
 	case o.repeat < 1:
 		return command.UsageError("--repeat %d: must be at least 1", o.repeat)
-	case o.fault != "" && o.fault != "apiserver" && o.fault != "manager":
-		return command.UsageError("--fault %q: must be apiserver or manager", o.fault)
+	case !slices.Contains([]string{"", "apiserver", "manager", eachWrite}, o.fault):
+		return command.UsageError("--fault %q: must be apiserver, manager or %s", o.fault, eachWrite)
+	case o.nodes != "" && o.nodes != fakeNodes && o.nodes != realNodes:
+		return command.UsageError("--nodes %q: must be %s or %s", o.nodes, fakeNodes, realNodes)
+	case len(o.images) > 0 && o.nodes != realNodes:
+		return command.UsageError("--load goes with --nodes %s: in pods of other nodes, nothing runs", realNodes)
 	case o.suite.Parallel < 1:
 		return command.UsageError("--parallel %d: must be at least 1", o.suite.Parallel)
 	}
@@ -190,8 +202,12 @@ func (o *testOptions) run(cmd *cobra.Command, dirs []string) error {
 		return err
 	}
 	defer plane.stop()
-	if o.fault != "" && plane.name == "" {
+	switch {
+	case plane.name != "":
+	case o.fault != "":
 		return command.UsageError("--fault goes with --local: only a control plane of the run's own may be broken")
+	case o.nodes != "":
+		return command.UsageError("--nodes goes with --local: a cluster that is there has its own")
 	}
 	began := time.Now()
 	results, err := o.runCases(ctx, cases, plane, kubeconfig)
@@ -253,7 +269,7 @@ func (o *testOptions) runCases(ctx context.Context, cases []*testsuite.Case, pla
 		Cluster: cluster, Path: programPath(), Timeout: time.Duration(o.timeout), Namespace: o.suite.Namespace,
 		SkipDelete: o.suite.SkipDelete, Parallel: o.suite.Parallel, Log: log, Describe: describeFailure,
 	}
-	if o.fault != "" {
+	if o.fault != "" && o.fault != eachWrite {
 		r.InjectFault = func(ctx context.Context) { plane.injectFault(ctx, o.fault, log) }
 	}
 	if o.suite.CRDDir != "" {
@@ -275,6 +291,9 @@ func (o *testOptions) runCases(ctx context.Context, cases []*testsuite.Case, pla
 	defer end()
 	if err != nil {
 		return nil, fmt.Errorf("commands of the suite: %w", err)
+	}
+	if o.fault == eachWrite {
+		return o.runEachWrite(ctx, r, cases, plane)
 	}
 	return r.RunAll(ctx, cases), nil
 }
