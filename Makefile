@@ -78,7 +78,8 @@ IMAGES := dist/images
 images: build ## Make the images that the suites on real pods need, as archives in dist/images.
 	@mkdir -p $(IMAGES)/programs
 	@cd hack/images/programs && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o $(CURDIR)/$(IMAGES)/programs/ github.com/restic/restic/cmd/restic github.com/restic/rest-server/cmd/rest-server
-	@cd hack/images && go run . -o $(CURDIR)/$(IMAGES) manager busybox servers
+	@CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o $(IMAGES)/programs/ ./cmd/explore-sample
+	@cd hack/images && go run . -o $(CURDIR)/$(IMAGES) manager busybox explore-sample servers
 
 E2E_PACKAGES := containerd runc containernetworking-plugins iptables nftables iproute2 busybox-static mmdebstrap
 

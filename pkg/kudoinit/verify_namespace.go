@@ -22,7 +22,7 @@ const fence = "kudo-fence"
 // namespaced tries the policies that need a Namespace of their own:
 //
 //	kudo-sources-1, kudo-sources-2   refuse sources that the user may not get. Every account of kudo that may write Instances may get
-//	                                 all, so that a Role of the Namespace lets a user whose name nobody can guess write Instances
+//	                                 all, so that a Role of the Namespace lets a user with a random name write Instances
 //	kudo-fence                       refuses objects in a Namespace with the label kudo.dev/releasing
 //
 // The Namespace is deleted afterwards, and the Role along with it.

@@ -1,9 +1,6 @@
 package e2e
 
 import (
-	"path/filepath"
-	"strings"
-
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 )
@@ -68,50 +65,5 @@ var _ = Describe("A real node", Label("node"), func() {
 		Eventually(func() string {
 			return try("kubectl", "get", "--raw", "/api/v1/namespaces/"+ns+"/services/web/proxy/index.html")
 		}).Should(Equal("hello\n"), "the volume keeps its data")
-	})
-})
-
-// pods is the package of this suite.
-var pods = filepath.Join(root, "test", "e2e", "testdata", "pods")
-
-var _ = Describe("The manager in pods", Label("manager"), func() {
-	It("is in order: init --verify", func() {
-		// The specs before may have killed the leader, or the node.
-		Eventually(func() string { return try("kubectl", "kudo", "init", "--verify") }).ShouldNot(ContainSubstring("FAILED"))
-		Expect(strings.Fields(kubectl("get", "pods", "-n", "kudo-system", "-o", "jsonpath={.items[*].metadata.name}"))).To(HaveLen(2))
-	})
-
-	It("refuses a wrong Instance by its webhook, through the Service", func() {
-		ns := namespace()
-		install(ns, "p", pods)
-		out, err := start("kubectl", "patch", "instance", "p", "-n", ns, "--type=merge", "-p", `{"spec":{"parameters":{"NONE":"1"}}}`)
-		Expect(err).To(HaveOccurred())
-		Expect(out).To(ContainSubstring("NONE"))
-	})
-
-	It("reads the files of a Pipe from a container of its own image", Label("D4"), func() {
-		ns := namespace()
-		install(ns, "p", pods)
-		Expect(kubectl("get", "secret", "p.deploy.main.key.key.key", "-n", ns, "-o", `jsonpath={.data.key\.pem}`)).To(Equal("S0VZCg=="))
-	})
-
-	It("says which container made a Job fail", Label("D9"), func() {
-		ns := namespace()
-		install(ns, "p", pods)
-		out, err := start("kubectl", "kudo", "plan", "trigger", "--name", "fail", "--instance", "p", "-n", ns, "--wait")
-		Expect(err).To(MatchError("exit status 3"))
-		Expect(out).To(MatchRegexp("container upload of pod p-fail-[a-z0-9]+ ended with exit code 3"))
-	})
-
-	It("goes on with a plan after the pod of the leader was killed", Serial, func() {
-		ns := namespace()
-		install(ns, "p", pods)
-		kubectl("kudo", "plan", "trigger", "--name", "slow", "--instance", "p", "-n", ns)
-		holder := kubectl("get", "lease", "kudo-manager", "-n", "kudo-system", "-o", "jsonpath={.spec.holderIdentity}")
-		leader, _, _ := strings.Cut(holder, "_")
-		kubectl("delete", "pod", leader, "-n", "kudo-system", "--force", "--grace-period=0")
-		kubectl("kudo", "plan", "wait", "--instance", "p", "-n", ns)
-		Expect(kubectl("get", "jobs", "-n", ns, "-o", "jsonpath={.items[*].status.succeeded}")).To(Equal("1"), "the Job ran once")
-		kubectl("rollout", "status", "deployment/kudo-controller-manager", "-n", "kudo-system", "--timeout", limit.String())
 	})
 })

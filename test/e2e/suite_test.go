@@ -24,6 +24,8 @@ var root = os.Getenv("KUDO_E2E")
 const (
 	instanceName = "e2e"
 	managerImage = "example.org/kudo/manager:dev"
+	// nextManagerImage is another name of the same image.
+	nextManagerImage = "example.org/kudo/manager:next"
 	// limit of waiting for what takes seconds on an idle machine.
 	limit = 3 * time.Minute
 )
@@ -47,7 +49,7 @@ var _ = BeforeSuite(func() {
 	DeferCleanup(cleanUp)
 	local("up", "--nodes", "real")
 	kubeconfig = strings.TrimSpace(local("kubeconfig"))
-	for _, image := range []string{"manager", "busybox", "servers"} {
+	for _, image := range []string{"manager", "busybox", "explore-sample", "servers"} {
 		local("load", filepath.Join(root, "dist", "images", image+".tar"))
 	}
 	kubectl("kudo", "init", "--wait", "--kudo-image", managerImage, "--manager-replicas", "2")
