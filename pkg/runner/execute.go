@@ -15,7 +15,7 @@ import (
 // ProgressRecorder connects an execution to the object whose plan runs.
 type ProgressRecorder interface {
 	// RecordIntent commits the run and the objects that it is about to write. Nothing is written before it returns. done is set
-	// if something was done since the last call that must not be done twice.
+	// if something was done since the last call that must not be done twice, or that what comes next would undo.
 	RecordIntent(ctx context.Context, st v1beta1.PlanStatus, ids []apply.ID, done bool) error
 	// RecordEffects takes what a task did.
 	RecordEffects(effects Effects)
@@ -40,15 +40,19 @@ func (r *Runner) Execute(ctx context.Context, run *Run, inventory Inventory, st 
 	plans.Summarize(plan, st, clock.Now())
 	run.budget = &render.Budget{}
 	defer func() { run.budget = nil }()
-	tried, out, done := map[plans.Place]bool{}, ExecutionResult{OnlyEndlessLeft: true}, false
+	tried, out := map[plans.Place]bool{}, ExecutionResult{OnlyEndlessLeft: true}
+	done, completed := false, false // since the last commit: what must not be done twice, and anything
 	for !st.Status.IsTerminal() {
 		batch := r.batch(ctx, run, inventory, *st, tried)
 		if len(batch) == 0 {
 			break
 		}
+		// A Job that was deleted before it was written down as done would run again.
+		done = done || completed && slices.ContainsFunc(batch, func(w *PreparedTask) bool { return w.outcome == nil && w.deletes })
 		if err := hooks.RecordIntent(ctx, *st, objectsToWrite(batch), done); err != nil {
 			return out, err
 		}
+		completed = completed && !done
 		wrote := false
 		done = false
 		for _, work := range batch {
@@ -65,6 +69,7 @@ func (r *Runner) Execute(ctx context.Context, run *Run, inventory Inventory, st 
 				effects.Events[i][1] = run.mask(effects.Events[i][1])
 			}
 			done = done || lasting(run.Version.Kinds[work.Name], outcome)
+			completed = completed || outcome.State == plans.Done
 			out.OnlyEndlessLeft = out.OnlyEndlessLeft && (outcome.State == plans.Done || work.NeverCompletes())
 			out.Transient = out.Transient || outcome.State == plans.Transient
 			out.Ended = out.Ended || effects.NamespaceTerminating

@@ -215,36 +215,47 @@ func TestLateWrite(t *testing.T) {
 // takes over from a manager that was killed goes on from there.
 func TestNothingDoneTwice(t *testing.T) {
 	for kind, plan := range map[string]string{"Instance": v1beta1.DeployPlan, "OperatorVersion": "install"} {
-		t.Run(kind, func(t *testing.T) {
-			w := ready(t)
-			config := func(name string) gen.VersionMod {
-				return gen.Template(name+".yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: "+name+"}\n")
-			}
-			ov := gen.Version(w.ns, "once", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), config("passing"), config("lasting"),
-				gen.Apply("make", "passing.yaml"), gen.Task("drop", v1beta1.DeleteTask, v1beta1.TaskSpec{Resources: []string{"passing.yaml"}}), gen.Apply("end", "lasting.yaml"),
-				gen.Serial(v1beta1.DeployPlan, "cm"), gen.Serial(plan, "make", "drop", "end"))
-			if plan == "install" {
-				gen.InstallPlan(plan)(ov)
-			}
-			path := "/api/v1/namespaces/" + w.ns + "/configmaps/"
-			struck := w.before(http.MethodPatch, path+"lasting", func() error { line.kill(); return nil })
-			w.create(ov, gen.Instance("i", ov, nil))
-			env.Must(t, heard(t, struck))
-			var again atomic.Int32
-			line.set(func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
-				if apiproxy.IsWrite(r) && r.URL.Path == path+"passing" {
-					again.Add(1)
-				}
-				return forward(r)
-			})
-			env.Must(t, line.manage())
-			runs(v1beta1.DeployPlan, 1)(w)
-			if n := again.Load(); n > 0 {
-				t.Errorf("what the plan had deleted was made again: %d writes", n)
-			}
-			w.untouched()
-		})
+		for moment, method := range map[string]string{"deleted": http.MethodDelete, "next written": http.MethodPatch} {
+			t.Run(kind+"/"+moment, func(t *testing.T) { nothingDoneTwice(t, plan, method) })
+		}
 	}
+}
+
+// nothingDoneTwice kills the manager when a plan has deleted what a task before it has made, or when it writes what comes after that.
+func nothingDoneTwice(t *testing.T, plan, method string) {
+	w := ready(t)
+	config := func(name string) gen.VersionMod {
+		return gen.Template(name+".yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: "+name+"}\n")
+	}
+	ov := gen.Version(w.ns, "once", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), config("passing"), config("lasting"),
+		gen.Apply("make", "passing.yaml"), gen.Task("drop", v1beta1.DeleteTask, v1beta1.TaskSpec{Resources: []string{"passing.yaml"}}), gen.Apply("end", "lasting.yaml"),
+		gen.Serial(v1beta1.DeployPlan, "cm"), gen.Serial(plan, "make", "drop", "end"))
+	if plan == "install" {
+		gen.InstallPlan(plan)(ov)
+	}
+	path := "/api/v1/namespaces/" + w.ns + "/configmaps/"
+	struck := w.before(method, path+map[string]string{http.MethodDelete: "passing", http.MethodPatch: "lasting"}[method], func() error {
+		line.kill()
+		if method == http.MethodDelete { // it has arrived, and its answer has not
+			return suite.Delete(ctx, &corev1.ConfigMap{ObjectMeta: gen.Meta(w.ns, "passing")})
+		}
+		return nil
+	})
+	w.create(ov, gen.Instance("i", ov, nil))
+	env.Must(t, heard(t, struck))
+	var again atomic.Int32
+	line.set(func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
+		if r.Method == http.MethodPatch && apiproxy.IsWrite(r) && r.URL.Path == path+"passing" {
+			again.Add(1)
+		}
+		return forward(r)
+	})
+	env.Must(t, line.manage())
+	runs(v1beta1.DeployPlan, 1)(w)
+	if n := again.Load(); n > 0 {
+		t.Errorf("what the plan had deleted was made again: %d writes", n)
+	}
+	w.untouched()
 }
 
 // SIGTERM with fifty plans running ends the manager in less time than a pod is given; the next one ends the plans.
