@@ -132,6 +132,10 @@ faults: build ## Strike every write of every scenario with every fault (an hour 
 	@KUDO_FAULTS=all go test -count=1 -v -timeout 1h -skip '$(EACH)' ./test/faults
 	@for n in 1 2 3 4 5 6; do KUDO_FAULTS=$$n/6 go test -count=1 -v -timeout 2h -run '$(EACH)' ./test/faults || exit; done
 
+.PHONY: each-write
+each-write: build kudo-local ## Run the suites of the catalog with a manager that is killed after each of its writes (ten minutes).
+	@$(BIN)/kubectl-kudo test $(wildcard operators/catalog/*/tests) --local --fault each-write
+
 .PHONY: chaos
 chaos: build ## Run scenarios amid a random mix of faults for CHAOS_TIME (10m); CHAOS_SEED repeats a mix.
 	@CHAOS_TIME=$(CHAOS_TIME) go test -count=1 -v -timeout 3h -run TestChaos ./test/faults

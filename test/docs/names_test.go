@@ -192,3 +192,21 @@ func TestFlags(t *testing.T) {
 		}
 	}
 }
+
+// TestCatalogSurvives: the README of each package of the catalog says that its plans survive a manager that dies, as "make each-write"
+// shows.
+func TestCatalogSurvives(t *testing.T) {
+	pages, err := filepath.Glob(filepath.Join(env.Root(), "operators", "catalog", "*", "README.md"))
+	env.Must(t, err)
+	if len(pages) == 0 {
+		t.Fatal("the catalog has no README")
+	}
+	line := regexp.MustCompile("Its plans survive the death of kudo's manager after each of its [1-9][0-9]* writes")
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		env.Must(t, err)
+		if !line.Match(text) {
+			t.Errorf("%s lacks the line that kubectl kudo test --fault each-write prints", page)
+		}
+	}
+}
