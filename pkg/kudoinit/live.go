@@ -3,6 +3,7 @@ package kudoinit
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -95,6 +96,23 @@ func (l *InstalledState) lookDeployment(ctx context.Context, c client.Client) er
 		}
 	}
 	return nil
+}
+
+// DefaultReplicas returns how many replicas of the manager a cluster gets: two where several nodes take pods, so that the webhooks
+// answer while one of them is replaced, and one where there is a single node, or where the user may not list nodes.
+func DefaultReplicas(ctx context.Context, c client.Client) int32 {
+	nodes := &corev1.NodeList{}
+	if err := c.List(ctx, nodes); err != nil {
+		return 1
+	}
+	takes := 0
+	for _, node := range nodes.Items {
+		full := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule })
+		if !node.Spec.Unschedulable && !full {
+			takes++
+		}
+	}
+	return int32(min(max(takes, 1), 2))
 }
 
 func (l *InstalledState) lookWebhooks(ctx context.Context, c client.Client) error {

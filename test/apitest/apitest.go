@@ -102,7 +102,7 @@ type event struct {
 
 // standard kinds; those in clusterScoped have no namespace.
 var standard = map[string][]string{
-	"v1":                              {"ConfigMap", "Secret", "ServiceAccount", "Namespace", "PersistentVolumeClaim", "Pod", "Event", "Service"},
+	"v1":                              {"ConfigMap", "Secret", "ServiceAccount", "Namespace", "PersistentVolumeClaim", "Pod", "Event", "Service", "Node"},
 	"apps/v1":                         {"Deployment", "ControllerRevision", "StatefulSet"},
 	"batch/v1":                        {"Job"},
 	"rbac.authorization.k8s.io/v1":    {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"},
@@ -117,7 +117,7 @@ var standard = map[string][]string{
 }
 
 var clusterScoped = []string{
-	"Namespace", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "SubjectAccessReview", "SelfSubjectAccessReview", "Installation",
+	"Namespace", "Node", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "SubjectAccessReview", "SelfSubjectAccessReview", "Installation",
 	"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "PriorityClass",
 }
 

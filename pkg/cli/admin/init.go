@@ -86,7 +86,7 @@ func (o *initOptions) add(f *pflag.FlagSet) {
 	f.StringVarP(&o.Image, "kudo-image", "i", "", "image of the manager")
 	f.StringVar(&o.PullPolicy, "kudo-image-pull-policy", "", "when to pull the image: Always, Never or IfNotPresent")
 	f.BoolVar(&o.InsecureMetrics, "insecure-metrics", false, "serve the manager's metrics by plain HTTP to every client (default HTTPS, for clients that may get /metrics)")
-	f.Int32Var(&o.Replicas, "manager-replicas", 0, "replicas of the manager, of which one leads and all serve webhooks (default 1, or those that it has)")
+	f.Int32Var(&o.Replicas, "manager-replicas", 0, "replicas of the manager, of which one leads and all serve webhooks (default those that it has, or else 2 if the cluster has several nodes that take pods)")
 	f.StringVar(&o.PipeImage, "pipe-image", "", "image that the files of Pipe tasks are read from, with its digest: a copy of the manager's, name@sha256:… (default the manager's own)")
 	f.StringVar(&o.tag, "version", "", "version of the manager to install, instead of this command's")
 	f.StringVar(&o.Account, "service-account", "", "existing ServiceAccount for the manager to run under (default: "+kudoinit.ServiceAccount+", which is made, or the one that it has)")
@@ -280,6 +280,9 @@ func (o *initOptions) prepare(ctx context.Context, c client.Client) (*kudoinit.I
 	}
 	if o.Replicas == 0 {
 		o.Replicas = live.Replicas
+	}
+	if o.Replicas == 0 && !o.External && !o.CRDsOnly {
+		o.Replicas = kudoinit.DefaultReplicas(ctx, c)
 	}
 	if o.Account == "" && live.Bound {
 		o.Account = live.Account
