@@ -219,7 +219,7 @@ func TestFlags(t *testing.T) {
 		{"a folder without cases", 1, []string{testdata(t, "suites", "all", "crds")}, []string{"no case in"}},
 		{"a wrong report", 2, []string{pass, "--report", "csv"}, []string{`--report "csv": must be json or xml`}},
 		{"no repetition", 2, []string{pass, "--repeat", "0"}, []string{"--repeat 0: must be at least 1"}},
-		{"an unknown fault", 2, []string{pass, "--fault", "etcd"}, []string{`--fault "etcd": must be apiserver or manager`}},
+		{"an unknown fault", 2, []string{pass, "--fault", "etcd"}, []string{`--fault "etcd": must be apiserver, manager or each-write`}},
 		{"a fault on a cluster of others", 2, []string{pass, "--fault", "manager"}, []string{"--fault goes with --local"}},
 		{"an unknown flag", 2, []string{pass, "--color"}, []string{"unknown flag: --color"}},
 		{"a config that is not there", 1, []string{"--config", "nowhere.yaml"}, []string{"open nowhere.yaml"}},
