@@ -10,10 +10,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/google/shlex"
+
+	"kudo.dev/kudo/pkg/processgroup"
 )
 
 // shell runs commands in a folder, with the environment of a case.
@@ -75,7 +76,7 @@ func (s *shell) run(ctx context.Context, c Command, timeout time.Duration) error
 	if errors.Is(err, exec.ErrWaitDelay) {
 		err = nil // the command has succeeded; what it started holds its output
 	}
-	if cmd.Process != nil && syscall.Kill(-cmd.Process.Pid, 0) == nil { // what it started runs on
+	if cmd.Process != nil && processgroup.IsAlive(cmd.Process.Pid) { // what it started runs on
 		s.leftBehind = append(s.leftBehind, cmd.Process.Pid)
 	}
 	if text := output.String(); text != "" && !c.SkipLogOutput {
@@ -107,8 +108,8 @@ func (s *shell) command(ctx context.Context, args []string) (*exec.Cmd, error) {
 	cmd.Args[0] = args[0]
 	cmd.Dir = s.dir
 	cmd.Env = append(os.Environ(), "NAMESPACE="+s.namespace, "KUBECONFIG="+s.kubeconfig, "PATH="+s.path)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	processgroup.Set(cmd)
+	cmd.Cancel = func() error { return processgroup.Kill(cmd.Process.Pid) }
 	cmd.WaitDelay = time.Second
 	return cmd, nil
 }
@@ -181,7 +182,7 @@ func (s *shell) end() {
 		_ = cmd.Wait()
 	}
 	for _, group := range s.leftBehind {
-		_ = syscall.Kill(-group, syscall.SIGKILL)
+		_ = processgroup.Kill(group)
 	}
 	s.background, s.leftBehind = nil, nil
 }

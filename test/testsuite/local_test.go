@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"kudo.dev/kudo/pkg/processgroup"
 )
 
 // leftovers are what a run has left in the folder of temporary files, and processes that work there.
@@ -74,10 +76,18 @@ func TestEachWrite(t *testing.T) {
 }
 
 func TestInterrupt(t *testing.T) {
-	for _, tc := range []struct{ name, kubeconfig string }{{"given", plane.Kubeconfig}, {"local", ""}} {
+	for _, tc := range []struct {
+		name, kubeconfig string
+		flags            []string
+	}{
+		{"given", plane.Kubeconfig, nil},
+		{"local", "", nil},
+		{"each-write", "", []string{"--local", "--fault", "each-write"}},
+	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tmp := t.TempDir()
-			cmd, out := command(t, t.TempDir(), tc.kubeconfig, testdata(t, "interrupt"))
+			cmd, out := command(t, t.TempDir(), tc.kubeconfig, append(tc.flags, testdata(t, "interrupt"))...)
+			processgroup.Set(cmd)
 			cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
 			file, err := os.Create(filepath.Join(t.TempDir(), "out"))
 			if err != nil {
@@ -95,7 +105,8 @@ func TestInterrupt(t *testing.T) {
 					t.Fatalf("after a minute, the command has not begun:\n%s", read())
 				}
 			}
-			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+			// A terminal signals the whole group.
+			if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil {
 				t.Fatal(err)
 			}
 			_ = cmd.Wait()

@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+
+	"kudo.dev/kudo/pkg/processgroup"
 )
 
 // managerProcess is kudo's manager as a child of this program.
@@ -33,6 +35,7 @@ func (p *managerProcess) start() error {
 	defer func() { _ = log.Close() }()
 	cmd := exec.Command(p.program, p.args...)
 	cmd.Stdout, cmd.Stderr = log, log
+	processgroup.Set(cmd) // Ctrl-C is for this program, which stops the manager
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start the manager: %w", err)
 	}

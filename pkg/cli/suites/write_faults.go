@@ -2,6 +2,7 @@ package suites
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,7 +27,7 @@ const eachWrite = "each-write"
 // eachWriteFactor is how many times as long steps may take with a manager that starts again and again.
 const eachWriteFactor = 20
 
-// maxWrites bounds the writes after which the manager is killed in a case, so that a manager that writes without end is told of.
+// maxWrites bounds how many writes a case may have: a manager that writes without end fails the case.
 const maxWrites = 2000
 
 // writeFaults kill a manager when the API server has committed a write, before the manager has its answer, and start it again.
@@ -176,7 +177,7 @@ func (o *testOptions) runEachWrite(ctx context.Context, r *testsuite.Runner, cas
 	passed, writes := true, 0
 	for _, c := range cases {
 		result, err := f.run(ctx, r, c, 0)
-		if err != nil || ctx.Err() != nil {
+		if err := cmp.Or(ctx.Err(), err); err != nil {
 			return nil, err
 		}
 		results = append(results, result)
@@ -202,10 +203,10 @@ func (f *writeFaults) search(ctx context.Context, r *testsuite.Runner, c *testsu
 	var found []string
 	for n := 1; ; n++ {
 		result, err := f.run(ctx, r, c, n)
-		if err != nil {
+		if err := cmp.Or(ctx.Err(), err); err != nil {
 			return err
 		}
-		if ctx.Err() != nil || f.killed == 0 {
+		if f.killed == 0 {
 			break
 		}
 		if result.Err != nil {
