@@ -25,7 +25,7 @@ import (
 type Mirror struct {
 	client dynamic.Interface
 	mapper meta.RESTMapper
-	// changed is told of each object that changed, from any writer.
+	// changed is called for each object that changed, whoever has written it.
 	changed func(obj *unstructured.Unstructured)
 	log     logr.Logger
 	// ctx ends the watches.

@@ -20,7 +20,7 @@ const manager = "kudo-init"
 // createdAnnotation on the namespace says that init has made it, and so may remove it.
 const createdAnnotation = "kudo.dev/created-by"
 
-// Progress is told of each object that was applied.
+// Progress is called for each object that was applied.
 type Progress func(obj *unstructured.Unstructured, created bool)
 
 // Apply puts the objects on the cluster. What is there already is brought up to date.

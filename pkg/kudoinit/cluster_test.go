@@ -450,7 +450,7 @@ func TestDefaultReplicas(t *testing.T) {
 		{"several", []*corev1.Node{node("a", nil), node("b", nil), node("c", nil)}, 2},
 		{"one of two takes no pods by its taint", []*corev1.Node{node("a", nil), node("b", taint(corev1.TaintEffectNoSchedule))}, 1},
 		{"one of two is drained", []*corev1.Node{node("a", nil), node("b", func(s *corev1.NodeSpec) { s.Unschedulable = true })}, 1},
-		{"a taint that is a wish", []*corev1.Node{node("a", nil), node("b", taint(corev1.TaintEffectPreferNoSchedule))}, 2},
+		{"a taint that pods without a toleration may ignore", []*corev1.Node{node("a", nil), node("b", taint(corev1.TaintEffectPreferNoSchedule))}, 2},
 	} {
 		server := apitest.Start(t)
 		for _, n := range tc.nodes {

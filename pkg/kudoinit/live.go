@@ -102,7 +102,7 @@ func (l *InstalledState) lookDeployment(ctx context.Context, c client.Client) er
 // answer while one of them is replaced, and one where there is a single node, or where the user may not list nodes.
 func DefaultReplicas(ctx context.Context, c client.Client) int32 {
 	nodes := &corev1.NodeList{}
-	if err := c.List(ctx, nodes); err != nil {
+	if err := c.List(ctx, nodes, client.Limit(500)); err != nil {
 		return 1
 	}
 	takes := 0

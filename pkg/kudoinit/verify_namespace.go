@@ -27,23 +27,23 @@ const fence = "kudo-fence"
 //
 // The Namespace is deleted afterwards, and the Role along with it.
 func (i *inspection) namespaced(ctx context.Context) []Finding {
-	policies := []string{"kudo-sources-1", "kudo-sources-2", fence}
-	untried := func(err error) []Finding {
+	policies := []string{"kudo-sources-1", "kudo-sources-2"}
+	untried := func(err error, policies ...string) []Finding {
 		var out []Finding
 		for _, name := range policies {
-			out = append(out, Finding{checkOf(name), Warning, "cannot be tried, since a Namespace for that cannot be made: " + err.Error(), "use an administrator's kubeconfig"})
+			out = append(out, Finding{checkOf(name), Warning, "cannot be tried, since a Namespace for that cannot be set up: " + err.Error(), "use an administrator's kubeconfig"})
 		}
 		return out
 	}
 	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: probeName + "-"}}
 	if err := i.client.Create(ctx, space); err != nil {
-		return untried(err)
+		return untried(err, append(policies, fence)...)
 	}
 	defer func() { _ = i.client.Delete(context.WithoutCancel(ctx), space) }()
 	user := "kudo:probe:" + uuid.NewString()
 	for _, obj := range authorOf(space.Name, user) {
 		if err := i.client.Create(ctx, obj); err != nil {
-			return untried(err)
+			return untried(err, append(policies, fence)...)
 		}
 	}
 	out := make([]Finding, 2)
@@ -54,7 +54,7 @@ func (i *inspection) namespaced(ctx context.Context) []Finding {
 	running.Wait()
 	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+v1beta1.ReleasingLabel+`":"true"}}}`))
 	if err := i.client.Patch(ctx, space, label); err != nil {
-		return untried(err)
+		return append(out, untried(err, fence)...)
 	}
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: space.Name, Name: probeName}}
 	return append(out, i.try(ctx, probe{policy: fence, account: i.installer(), object: object, request: func(ctx context.Context, as client.Client) error {

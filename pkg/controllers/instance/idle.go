@@ -81,7 +81,8 @@ func (a *action) reflectStatus(ctx context.Context) {
 	a.Next.Status.Resources = resources
 }
 
-// appliedObject returns an object that a plan has written, by the uid of the inventory: nil if there is none, and whether that is sure.
+// appliedObject returns an object that a plan has written, by the uid of the inventory; nil if there is none. complete reports whether
+// the mirror knows all objects of the kind.
 // What a plan could only name is not reported, since its account may not be allowed to read it, and kudo is. An object of the
 // Instance's namespace may have been created anew.
 func (a *action) appliedObject(id apply.ID, uid types.UID) (live *unstructured.Unstructured, complete bool) {

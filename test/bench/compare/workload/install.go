@@ -75,7 +75,7 @@ func runInstall(ctx context.Context, b *Bench, s *report.Section) error {
 // tries is how often a life is tried: opponents without a limit on requests may drown an apiserver.
 const tries = 3
 
-// lives is a life that did not fail. One that does is told of among the figures.
+// lives is a life that did not fail. The failure of one is printed among the figures.
 func (b *Bench) lives(ctx context.Context, p *plane.Plane, t table, n int, tool tools.Tool) error {
 	for try := 1; ; try++ {
 		samples, err := b.life(ctx, p, n, tool)
