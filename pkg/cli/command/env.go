@@ -75,7 +75,7 @@ func (env *Env) Connect() (client.WithWatch, *rest.Config, string, error) {
 	if err != nil {
 		return nil, nil, "", err
 	}
-	config.WarningHandler = rest.NewWarningWriter(env.Err, rest.WarningWriterOptions{Deduplicate: true})
+	config.WarningHandler = rest.NewWarningWriter(env.messages(), rest.WarningWriterOptions{Deduplicate: true})
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, nil, "", err

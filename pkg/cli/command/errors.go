@@ -44,7 +44,7 @@ func (env *Env) ReportError(err error) int {
 	if err == nil {
 		return 0
 	}
-	_, _ = fmt.Fprintln(env.Err, "Error: "+explainError(err))
+	_, _ = fmt.Fprintln(env.messages(), "Error: "+explainError(err))
 	var coded *CodeError
 	if errors.As(err, &coded) {
 		return coded.Code

@@ -54,11 +54,18 @@ func QuoteControls(text string) string {
 	return text
 }
 
+// oneLine puts a text into one cell of a table.
+var oneLine = strings.NewReplacer("\n", " ", "\t", " ")
+
 // PrintTable prints rows in columns, as kubectl does.
 func (env *Env) PrintTable(rows [][]string) error {
-	w := tabwriter.NewWriter(env.Out, 0, 8, 3, ' ', 0)
+	w := tabwriter.NewWriter(env.printer(), 0, 8, 3, ' ', 0)
 	for _, row := range rows {
-		if _, err := fmt.Fprintln(w, strings.TrimRight(strings.Join(row, "\t"), "\t")); err != nil {
+		cells := make([]string, len(row))
+		for n, cell := range row {
+			cells[n] = EscapeControls(oneLine.Replace(cell))
+		}
+		if _, err := fmt.Fprintln(w, strings.TrimRight(strings.Join(cells, "\t"), "\t")); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -27,7 +28,7 @@ func (s *screen) draw(text string) {
 	if s.lines > 0 {
 		fmt.Fprintf(&out, "\x1b[%dA\x1b[J", s.lines)
 	}
-	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(EscapeControls(text), "\n"), "\n")
 	for _, line := range lines {
 		if runes := []rune(line); width > 1 && len(runes) >= width {
 			line = string(runes[:width-2]) + "…"
@@ -47,14 +48,22 @@ func (env *Env) IsTerminal() bool {
 // Progressf prints a line of progress to stderr if it is a terminal.
 func (env *Env) Progressf(format string, args ...any) {
 	if env.IsTerminal() {
-		_, _ = fmt.Fprintf(env.Err, format+"\n", args...)
+		_, _ = fmt.Fprintf(env.messages(), format+"\n", args...)
 	}
 }
 
 // Printf prints a line to stdout.
-func (env *Env) Printf(format string, args ...any) { _, _ = fmt.Fprintf(env.Out, format+"\n", args...) }
+func (env *Env) Printf(format string, args ...any) {
+	_, _ = fmt.Fprintf(env.printer(), format+"\n", args...)
+}
+
+// Print prints texts to stdout as they are, but for their control characters.
+func (env *Env) Print(texts ...string) error {
+	_, err := io.WriteString(env.printer(), strings.Join(texts, ""))
+	return err
+}
 
 // Warnf prints a warning to stderr.
 func (env *Env) Warnf(format string, args ...any) {
-	_, _ = fmt.Fprintf(env.Err, "Warning: "+format+"\n", args...)
+	_, _ = fmt.Fprintf(env.messages(), "Warning: "+format+"\n", args...)
 }

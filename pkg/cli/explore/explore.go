@@ -161,7 +161,9 @@ standard output. Scripts are taken over as they are.`,
 				if i > 0 {
 					env.Printf("---")
 				}
-				_, _ = fmt.Fprint(env.Out, text)
+				if err := env.Print(text); err != nil {
+					return err
+				}
 			}
 			return nil
 		},

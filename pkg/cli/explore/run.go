@@ -241,8 +241,7 @@ func exploreAnswer(env *command.Env, output string, r explore.Request, a explore
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprint(env.Out, text)
-	return err
+	return env.Print(text)
 }
 
 // answeredBy names the layer, and who in it.

@@ -74,8 +74,7 @@ func newPlanStatus(env *command.Env) *cobra.Command {
 		if err != nil {
 			return errors.Join(failed, err)
 		}
-		_, err = fmt.Fprint(env.Out, command.FormatPlans(i, ov, time.Now()), logs)
-		return errors.Join(failed, err)
+		return errors.Join(failed, env.Print(command.FormatPlans(i, ov, time.Now()), logs))
 	})
 	cmd.Flags().StringVarP(&output, "output", "o", "", "yaml or json: print status as such")
 	w.Add(cmd.Flags(), "no plan runs any more")

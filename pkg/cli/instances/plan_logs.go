@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +28,9 @@ const (
 	logTime        = 5 * time.Second
 	// shownJobs is how many failed Jobs have their logs shown.
 	shownJobs = 3
+	// readJobs and readPods are how many Jobs of an Instance, and pods of a Job, are read.
+	readJobs = 500
+	readPods = 50
 )
 
 // logsOfFailedJobs returns the last lines that the failed Jobs of an Instance's last plan have written, if that plan has failed or fails
@@ -47,17 +49,19 @@ func logsOfFailedJobs(ctx context.Context, env *command.Env, c client.Client, i 
 		return "", err
 	}
 	jobs := &batchv1.JobList{}
-	if err := c.List(ctx, jobs, client.InNamespace(i.Namespace), client.MatchingLabels{v1beta1.InstanceLabel: i.Name}); err != nil {
+	if err := c.List(ctx, jobs, client.InNamespace(i.Namespace), client.MatchingLabels{v1beta1.InstanceLabel: i.Name}, client.Limit(readJobs)); err != nil {
 		return fmt.Sprintf("The Jobs of plan %s cannot be listed: %v\n", name, err), nil
 	}
 	var out strings.Builder
 	shown := 0
 	for n := range jobs.Items {
 		job := &jobs.Items[n]
-		if !metav1.IsControlledBy(job, i) || job.Annotations[v1beta1.PlanAnnotation] != name || job.Status.Failed == 0 || job.Status.CompletionTime != nil || shown == shownJobs {
+		if !metav1.IsControlledBy(job, i) || job.Annotations[v1beta1.PlanAnnotation] != name || job.Status.Failed == 0 || job.Status.CompletionTime != nil {
 			continue
 		}
-		shown++
+		if shown++; shown > shownJobs {
+			break
+		}
 		out.WriteString(logOfJob(ctx, c, set, job))
 	}
 	return out.String(), nil
@@ -67,7 +71,7 @@ func logsOfFailedJobs(ctx context.Context, env *command.Env, c client.Client, i 
 func logOfJob(ctx context.Context, c client.Client, set kubernetes.Interface, job *batchv1.Job) string {
 	pods := &unstructured.UnstructuredList{}
 	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-	if err := c.List(ctx, pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.ControllerUidLabel: string(job.UID)}); err != nil {
+	if err := c.List(ctx, pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.ControllerUidLabel: string(job.UID)}, client.Limit(readPods)); err != nil {
 		return fmt.Sprintf("The pods of Job %s cannot be listed: %v\n", job.Name, err)
 	}
 	failure := health.FailedContainer(pods.Items)
@@ -97,17 +101,11 @@ func readLog(ctx context.Context, set kubernetes.Interface, namespace, pod strin
 	return indented(string(text)), err
 }
 
-// indented returns the lines of a log, without what a terminal would take for a command.
+// indented returns the lines of a log that are not empty.
 func indented(text string) string {
 	var out strings.Builder
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
-		line = strings.Map(func(r rune) rune {
-			if r == '\t' || unicode.IsPrint(r) {
-				return r
-			}
-			return unicode.ReplacementChar
-		}, strings.TrimSuffix(line, "\r"))
-		if line != "" {
+		if line = strings.TrimSuffix(line, "\r"); line != "" {
 			out.WriteString("  " + line + "\n")
 		}
 	}

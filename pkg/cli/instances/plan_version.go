@@ -78,8 +78,7 @@ func versionStatus(env *command.Env, output *string, w *command.WaitFlags) func(
 		if *output != "" {
 			return errors.Join(failed, env.PrintValue(*output, ov.Status))
 		}
-		_, err := fmt.Fprint(env.Out, command.FormatInstallPlan(ov, time.Now()))
-		return errors.Join(failed, err)
+		return errors.Join(failed, env.Print(command.FormatInstallPlan(ov, time.Now())))
 	}
 }
 

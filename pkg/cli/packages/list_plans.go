@@ -55,8 +55,7 @@ func (o *listOptions) listPlans(pkg *operators.Package) error {
 			}
 		}
 	}
-	_, err := fmt.Fprint(o.env.Out, root.String())
-	return err
+	return o.env.Print(root.String())
 }
 
 func describeTask(name string, tasks map[string]v1beta1.Task) string {

@@ -308,7 +308,7 @@ func caseLog(env *command.Env, named bool) func(name, format string, args ...any
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		_, _ = fmt.Fprintln(env.Out, text)
+		env.Printf("%s", text)
 	}
 }
 

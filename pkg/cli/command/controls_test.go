@@ -1,0 +1,60 @@
+package command
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+)
+
+func TestEscapeControls(t *testing.T) {
+	for _, tc := range []struct{ name, text, want string }{
+		{"plain", "Größe: 2 → 3 🚀\n\tnext", "Größe: 2 → 3 🚀\n\tnext"},
+		{"escape sequence", "a\x1b[2J\x1b]0;title\ab", `a\x1b[2J\x1b]0;title\ab`},
+		{"carriage return hides the line", "failed\rready ", `failed\rready `},
+		{"one character that begins a sequence", "a\u009b2Jb", `a\u009b2Jb`},
+		{"backspaces", "no\b\bok", `no\b\bok`},
+		{"direction of text", "a\u202eb\u2066c", `a\u202eb\u2066c`},
+		{"bytes that are no text", "a\x9bb", "a\ufffdb"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := EscapeControls(tc.text); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestHostileMessages: whatever way a text from the cluster is printed, no control character of it reaches the terminal.
+func TestHostileMessages(t *testing.T) {
+	const hostile = "x\x1b[31m\u009b1m\r\b\u202ey"
+	var out, errs bytes.Buffer
+	env := NewEnv(nil, &out, &errs)
+	env.Printf("%s", hostile)
+	env.Warnf("%s", hostile)
+	env.ReportError(errors.New(hostile))
+	if err := env.PrintTable([][]string{{"NAME", "MESSAGE"}, {hostile, hostile + "\nroot   ready"}}); err != nil {
+		t.Fatal(err)
+	}
+	instance := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Name: "i"}, Status: v1beta1.InstanceStatus{PlanStatus: map[string]v1beta1.PlanStatus{
+		"deploy": {Name: "deploy", Status: v1beta1.FatalError, Message: hostile},
+	}}}
+	if err := env.Print(FormatPlans(instance, nil, time.Now())); err != nil {
+		t.Fatal(err)
+	}
+	for stream, text := range map[string]string{"stdout": out.String(), "stderr": errs.String()} {
+		if EscapeControls(text) != text {
+			t.Errorf("%s has control characters: %q", stream, text)
+		}
+		if !bytes.Contains([]byte(text), []byte(`x\x1b[31m`)) {
+			t.Errorf("%s does not show the message: %q", stream, text)
+		}
+	}
+	if bytes.Contains(out.Bytes(), []byte("\nroot   ready")) {
+		t.Errorf("a cell makes a row of its own: %s", out.String())
+	}
+}
