@@ -45,6 +45,18 @@ var _ = Describe("The manager in pods", Label("manager"), func() {
 			To(MatchRegexp(`Job p-fail: container upload of pod p-fail-[a-z0-9]+ ended with exit code 3. Its last lines:\n  no disk\n$`))
 	})
 
+	It("says which container made a Job of an install plan fail, and with which last words", func() {
+		ns := namespace()
+		DeferCleanup(func() {
+			kubectl("delete", "instances", "--all", "-n", ns)
+			kubectl("kudo", "uninstall-version", "migration-1.0.0-0.1.0", "-n", ns, "--force", "--wait")
+		})
+		out, err := start("kubectl", "kudo", "install", filepath.Join(root, "test", "e2e", "testdata", "migration"), "--instance", "m", "-n", ns, "--create-service-account", "-y", "--wait", "--wait-time", "60")
+		Expect(err).To(HaveOccurred(), out)
+		Expect(kubectl("kudo", "plan", "status", "--operator-version", "migration-1.0.0-0.1.0", "-n", ns)).
+			To(MatchRegexp(`Job migrate: container migrate of pod migrate-[a-z0-9]+ ended with exit code 4. Its last lines:\n  no schema\n$`))
+	})
+
 	It("goes on with a plan after the pod of the leader was killed", Serial, func() {
 		ns := namespace()
 		install(ns, "p", pods)

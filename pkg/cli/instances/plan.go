@@ -70,7 +70,7 @@ func newPlanStatus(env *command.Env) *cobra.Command {
 		if c.Get(ctx, i.OperatorVersionKey(), ov) != nil {
 			ov = nil
 		}
-		logs, err := logsOfFailedJobs(ctx, env, c, i)
+		logs, err := logsOfInstance(ctx, env, c, i)
 		if err != nil {
 			return errors.Join(failed, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,18 +29,59 @@ const (
 	logTime        = 5 * time.Second
 	// shownJobs is how many failed Jobs have their logs shown.
 	shownJobs = 3
-	// readJobs and readPods are how many Jobs of an Instance, and pods of a Job, are read.
+	// readJobs and readPods are how many Jobs of a plan, and pods of a Job, are read.
 	readJobs = 500
 	readPods = 50
 )
 
-// logsOfFailedJobs returns the last lines that the failed Jobs of an Instance's last plan have written, if that plan has failed or fails
-// again and again. The user's rights decide what is read, and what cannot be read is said.
-func logsOfFailedJobs(ctx context.Context, env *command.Env, c client.Client, i *v1beta1.Instance) (string, error) {
-	name := plans.LatestPlan(i.Status.PlanStatus)
-	if status := i.Status.PlanStatus[name].Status; status != v1beta1.FatalError && status != v1beta1.TransientError {
+// logsOfInstance returns the last lines that the failed Jobs of an Instance's last plan have written, if that plan has failed or fails
+// again and again.
+func logsOfInstance(ctx context.Context, env *command.Env, c client.Client, i *v1beta1.Instance) (string, error) {
+	name, fails := failingPlan(i.Status.PlanStatus)
+	if !fails {
 		return "", nil
 	}
+	jobs := &batchv1.JobList{}
+	if err := c.List(ctx, jobs, client.InNamespace(i.Namespace), client.MatchingLabels{v1beta1.InstanceLabel: i.Name}, client.Limit(readJobs)); err != nil {
+		return fmt.Sprintf("The Jobs of plan %s cannot be listed: %v\n", name, err), nil
+	}
+	return logsOfFailedJobs(ctx, env, c, slices.DeleteFunc(jobs.Items, func(job batchv1.Job) bool {
+		return !metav1.IsControlledBy(&job, i) || job.Annotations[v1beta1.PlanAnnotation] != name
+	}))
+}
+
+// logsOfVersion returns the last lines that the failed Jobs of an install plan have written, if it has failed or fails again and again.
+func logsOfVersion(ctx context.Context, env *command.Env, c client.Client, ov *v1beta1.OperatorVersion) (string, error) {
+	if _, fails := failingPlan(ov.Status.PlanStatus); !fails {
+		return "", nil
+	}
+	holder := &v1beta1.Installation{}
+	if err := c.Get(ctx, client.ObjectKey{Name: ov.InstallationName()}, holder); err != nil {
+		return fmt.Sprintf("The Jobs of the install plan cannot be found: %v\n", err), nil
+	}
+	var jobs []batchv1.Job
+	for _, held := range holder.Status.Resources {
+		if held.Kind != "Job" || held.APIVersion != batchv1.SchemeGroupVersion.String() || len(jobs) == readJobs {
+			continue
+		}
+		job := &batchv1.Job{}
+		if err := c.Get(ctx, client.ObjectKey{Namespace: held.Namespace, Name: held.Name}, job); err == nil && job.UID == held.UID {
+			jobs = append(jobs, *job)
+		}
+	}
+	return logsOfFailedJobs(ctx, env, c, jobs)
+}
+
+// failingPlan returns the name of the last plan, and reports whether it has failed or fails again and again.
+func failingPlan(status map[string]v1beta1.PlanStatus) (name string, fails bool) {
+	name = plans.LatestPlan(status)
+	last := status[name].Status
+	return name, last == v1beta1.FatalError || last == v1beta1.TransientError
+}
+
+// logsOfFailedJobs returns the last lines of those Jobs that have failed. The user's rights decide what is read, and what cannot be read
+// is said.
+func logsOfFailedJobs(ctx context.Context, env *command.Env, c client.Client, jobs []batchv1.Job) (string, error) {
 	_, config, _, err := env.Connect()
 	if err != nil {
 		return "", err
@@ -48,15 +90,11 @@ func logsOfFailedJobs(ctx context.Context, env *command.Env, c client.Client, i 
 	if err != nil {
 		return "", err
 	}
-	jobs := &batchv1.JobList{}
-	if err := c.List(ctx, jobs, client.InNamespace(i.Namespace), client.MatchingLabels{v1beta1.InstanceLabel: i.Name}, client.Limit(readJobs)); err != nil {
-		return fmt.Sprintf("The Jobs of plan %s cannot be listed: %v\n", name, err), nil
-	}
 	var out strings.Builder
 	shown := 0
-	for n := range jobs.Items {
-		job := &jobs.Items[n]
-		if !metav1.IsControlledBy(job, i) || job.Annotations[v1beta1.PlanAnnotation] != name || job.Status.Failed == 0 || job.Status.CompletionTime != nil {
+	for n := range jobs {
+		job := &jobs[n]
+		if job.Status.Failed == 0 || job.Status.CompletionTime != nil {
 			continue
 		}
 		if shown++; shown > shownJobs {

@@ -78,7 +78,11 @@ func versionStatus(env *command.Env, output *string, w *command.WaitFlags) func(
 		if *output != "" {
 			return errors.Join(failed, env.PrintValue(*output, ov.Status))
 		}
-		return errors.Join(failed, env.Print(command.FormatInstallPlan(ov, time.Now())))
+		logs, err := logsOfVersion(ctx, env, c, ov)
+		if err != nil {
+			return errors.Join(failed, err)
+		}
+		return errors.Join(failed, env.Print(command.FormatInstallPlan(ov, time.Now()), logs))
 	}
 }
 
