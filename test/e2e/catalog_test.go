@@ -15,8 +15,7 @@ var _ = Describe("The catalog", Label("catalog"), func() {
 			try("kubectl", "delete", "namespaces", "imageswitch-other", "mariadb-other", "noticeboard-other", "--ignore-not-found")
 		})
 		args := []string{"kudo", "test", "--timeout", "300", "--parallel", "4"}
-		// etcd is not there: no image of its operator can be made from what Debian has.
-		for _, name := range []string{"guestbook", "hello", "imageswitch", "mariadb", "noticeboard", "postgres", "printshop"} {
+		for _, name := range []string{"etcd", "guestbook", "hello", "imageswitch", "mariadb", "noticeboard", "postgres", "printshop"} {
 			args = append(args, filepath.Join(catalog, name, "tests"))
 		}
 		out, err := start("kubectl", args...)
@@ -142,6 +141,27 @@ var _ = Describe("The catalog", Label("catalog"), func() {
 		Eventually(func() string {
 			return try("kubectl", "get", "--raw", "/api/v1/namespaces/"+ns+"/services/board:http/proxy/index.txt")
 		}).Should(Equal("closed on Monday\n"))
+	})
+
+	It("keeps what was written into etcd when its members die, and when it grows", Label("etcd"), func() {
+		ns := namespace()
+		DeferCleanup(func() {
+			kubectl("delete", "instances", "--all", "-n", ns)
+			kubectl("kudo", "uninstall-version", "etcd-3.5.21-1.0.0", "-n", ns, "--force", "--wait")
+		})
+		install(ns, "db", filepath.Join(catalog, "etcd", "operator"))
+		etcdctl := func(member string, args ...string) func() string {
+			return func() string {
+				return try("kubectl", append([]string{"exec", "db-" + member, "-n", ns, "--", "env", "ETCDCTL_API=3", "etcdctl"}, args...)...)
+			}
+		}
+		Eventually(etcdctl("2", "put", "a", "one")).Should(Equal("OK\n"))
+		kubectl("delete", "pods", "-n", ns, "--all", "--grace-period=0", "--force")
+		Eventually(etcdctl("0", "get", "a")).Should(Equal("a\none\n"), "the volumes have it")
+		change(ns, "SIZE=4")
+		Eventually(etcdctl("3", "get", "a")).Should(Equal("a\none\n"), "the new member has it")
+		kubectl("kudo", "upgrade", nextVersion("etcd"), "--instance", "db", "-n", ns, "--wait")
+		Expect(etcdctl("1", "get", "a")()).To(Equal("a\none\n"))
 	})
 
 	It("has the webhook of imageswitch change the images of pods", Label("imageswitch"), func() {

@@ -1,6 +1,11 @@
 package e2e
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 )
@@ -66,4 +71,40 @@ var _ = Describe("A real node", Label("node"), func() {
 			return try("kubectl", "get", "--raw", "/api/v1/namespaces/"+ns+"/services/web/proxy/index.html")
 		}).Should(Equal("hello\n"), "the volume keeps its data")
 	})
+
+	DescribeTable("leaves nothing behind, and disturbs no other one, after the death of", Label("crash"), func(part string) {
+		state := GinkgoT().TempDir()
+		second := func(args ...string) string {
+			return command("kudo-local", append(args, "--name", instanceName, "--state", state)...)
+		}
+		second("up", "--nodes", "real")
+		second("load", filepath.Join(root, "dist", "images", "busybox.tar"))
+		config := strings.TrimSpace(second("kubeconfig"))
+		objects := filepath.Join(GinkgoT().TempDir(), "web.yaml")
+		Expect(os.WriteFile(objects, []byte(web), 0o600)).To(Succeed())
+		kubectl("--kubeconfig", config, "apply", "-f", objects)
+		kubectl("--kubeconfig", config, "rollout", "status", "deployment/web", "--timeout", limit.String())
+		second("kill", part)
+		takeDown(state)
+		Expect(kubectl("get", "nodes", "--no-headers")).To(MatchRegexp(`^node-1 +Ready `))
+	}, parts())
+
+	It("leaves nothing behind after kudo-local was killed while it started", Label("crash"), func() {
+		state := GinkgoT().TempDir()
+		up := exec.Command(filepath.Join(root, "bin", "kudo-local"), "up", "--nodes", "real", "--name", instanceName, "--state", state)
+		Expect(up.Start()).To(Succeed())
+		Eventually(filepath.Join(state, instanceName, "node", "run", "containerd.sock")).Should(BeAnExistingFile())
+		Expect(up.Process.Kill()).To(Succeed())
+		_ = up.Wait()
+		takeDown(state)
+	})
 })
+
+// parts are what a control plane with a real node consists of.
+func parts() []TableEntry {
+	var out []TableEntry
+	for _, part := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "node", "node/containerd", "node/kubelet", "node/kube-proxy", "node/dns"} {
+		out = append(out, Entry(part, part))
+	}
+	return out
+}

@@ -60,11 +60,18 @@ func cleanUp() {
 	if CurrentSpecReport().Failed() {
 		GinkgoWriter.Println(try("kubectl", "get", "pods,events", "-A"))
 	}
+	takeDown(state)
+}
+
+// takeDown removes the instance of a state folder, and fails if it leaves anything on the machine.
+func takeDown(state string) {
+	GinkgoHelper()
 	node := struct{ Interface, Cgroup string }{}
 	data, err := os.ReadFile(filepath.Join(state, instanceName, "node.json"))
 	Expect(err).NotTo(HaveOccurred())
 	Expect(json.Unmarshal(data, &node)).To(Succeed())
-	local("down", "--delete")
+	command("kudo-local", "down", "--delete", "--name", instanceName, "--state", state)
+	Expect(filepath.Join(state, instanceName)).NotTo(BeAnExistingFile(), "files")
 	Expect(os.RemoveAll(state)).To(Succeed())
 	mounts, err := os.ReadFile("/proc/mounts")
 	Expect(err).NotTo(HaveOccurred())
