@@ -136,18 +136,6 @@ func local(address string) (string, error) {
 	return strings.TrimSuffix(u.String(), "/"), nil
 }
 
-// image of a version of the manager.
-const image = "kudobuilder/controller:v"
-
-// ImageOf is the image of the manager of a released version; empty for any other build, which has none.
-func ImageOf(version string) string {
-	v, ok := parseVersion(version)
-	if !ok || v.commits > 0 || v.dirty {
-		return ""
-	}
-	return image + v.release.String()
-}
-
 func deployment(obj *unstructured.Unstructured, o Options) error {
 	pod := func(path ...string) []string { return append([]string{"spec", "template"}, path...) }
 	containers, _, _ := unstructured.NestedSlice(obj.Object, pod("spec", "containers")...)

@@ -45,7 +45,7 @@ func (i *inspection) managerVersion(ctx context.Context) Finding {
 	}
 	version := deployment.Spec.Template.Annotations[VersionAnnotation]
 	found.Message = fmt.Sprintf("%s, image %s", orUnknown(version), i.live.Image)
-	if wanted := ImageOf(i.version); version != i.version || wanted != "" && i.live.Image != wanted {
+	if version != i.version || Image != "" && !isOwn(i.live.Image) {
 		found.State, found.Remedy = Warning, again
 		found.Message += ", and this command is " + orUnknown(i.version)
 	}

@@ -77,7 +77,7 @@ var _ = It("The command init installs kudo on a cluster that has never seen it",
 	t.Log("the CRDs alone, then all; again changes nothing")
 	wants(run(0, "init", "--crd-only", "--wait"), "customresourcedefinition instances.kudo.dev created")
 	run(0, "get", "instances")
-	wants(run(2, "init", "--wait"), "is no release", "--kudo-image")
+	wants(run(2, "init", "--wait"), "this build of kubectl kudo knows no image of the manager: give --kudo-image")
 	wants(run(0, "init", "--dry-run"), "which no registry has")
 	wants(run(0, "init", "--wait", "--kudo-image", "example.org/kudo:1"), "customresourcedefinition instances.kudo.dev configured", "deployment kudo-controller-manager created")
 	run(0, "init", "--wait", "--kudo-image", "example.org/kudo:1")

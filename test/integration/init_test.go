@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -60,6 +62,27 @@ func (i *installation) init(code int, args []string, texts ...string) string {
 	out := i.MustKudo(i.t, code, append([]string{"init"}, args...)...)
 	env.Contains(i.t, out, texts...)
 	return out
+}
+
+// release builds the command line of a version, and returns a function that runs its init as i.init does.
+func (i *installation) release(version string) func(code int, args []string, texts ...string) {
+	i.t.Helper()
+	program := filepath.Join(i.t.TempDir(), "kubectl-kudo")
+	build := exec.Command("go", "build", "-trimpath", "-o", program, "-ldflags", "-s -w -X kudo.dev/kudo/pkg/cli/command.Version="+version, "kudo.dev/kudo/cmd/kubectl-kudo")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		i.t.Fatalf("build %s: %v: %s", version, err, out)
+	}
+	return func(code int, args []string, texts ...string) {
+		i.t.Helper()
+		cmd := exec.Command(program, append([]string{"init"}, args...)...)
+		cmd.Env = append(os.Environ(), "KUBECONFIG="+i.Kubeconfig)
+		out, _ := cmd.CombinedOutput()
+		if got := cmd.ProcessState.ExitCode(); got != code {
+			i.t.Fatalf("init %v of %s: exit code %d, want %d: %s", args, version, got, code, out)
+		}
+		env.Contains(i.t, string(out), texts...)
+	}
 }
 
 func (i *installation) local(args ...string) {
@@ -277,7 +300,7 @@ func testRefusals(t testing.TB, i *installation) {
 	i.init(2, []string{"--remove-crds"}, "go with --remove")
 	i.init(2, []string{"--remove", "--instances=maybe"}, "must be uninstall or keep")
 	i.init(2, []string{"-i", "x", "--version", "1.0.0"}, "exclude each other")
-	i.init(2, []string{"--version", "latest"}, "must be a version")
+	i.init(2, []string{"--version", "0.1.0"}, "it knows the manager of ", "use kubectl kudo 0.1.0, or give --kudo-image")
 	i.init(1, []string{"-n", "elsewhere"}, "kudo is installed in namespace kudo-system")
 	i.init(1, []string{"--service-account", "absent"}, "ServiceAccount kudo-system/absent does not exist", "kubectl create serviceaccount absent")
 	i.init(2, []string{"--strict", "--privileged"}, "--strict and --privileged exclude each other")
@@ -292,10 +315,10 @@ func testRefusals(t testing.TB, i *installation) {
 	crd.SetKind("CustomResourceDefinition")
 	crd.SetName("instances.kudo.dev")
 	env.Must(t, i.Patch(ctx, crd, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"kudo.dev/version":"v99.0.0"}}}`))))
-	args := append([]string{"--version", "0.1.0"}, i.external...)
-	i.init(1, append([]string{"--upgrade"}, args...), "kudo v99.0.0 is installed, and this is 0.1.0")
-	i.init(1, args, "kudo v99.0.0 is installed")
-	i.init(0, append([]string{"--allow-downgrade"}, args...), "configured")
+	old := i.release("v0.1.0")
+	old(1, append([]string{"--upgrade"}, i.external...), "kudo v99.0.0 is installed, and this is v0.1.0")
+	old(1, i.external, "kudo v99.0.0 is installed")
+	old(0, append([]string{"--allow-downgrade"}, i.external...), "configured")
 	i.gone(&appsv1.Deployment{ObjectMeta: gen.Meta("kudo-system", "kudo-controller-manager")})
 
 	t.Log("an account that is there is bound")

@@ -3,6 +3,7 @@ package admin
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,6 +27,7 @@ type initOptions struct {
 	kubeconfig string
 	token      command.Seconds
 	tag        string
+	registry   string
 	selfSigned bool
 	// chosen is set if flags say where the manager runs.
 	chosen bool
@@ -88,7 +90,8 @@ func (o *initOptions) add(f *pflag.FlagSet) {
 	f.BoolVar(&o.InsecureMetrics, "insecure-metrics", false, "serve the manager's metrics by plain HTTP to every client (default HTTPS, for clients that may get /metrics)")
 	f.Int32Var(&o.Replicas, "manager-replicas", 0, "replicas of the manager, of which one leads and all serve webhooks (default those that it has, or else 2 if the cluster has several nodes that take pods)")
 	f.StringVar(&o.PipeImage, "pipe-image", "", "image that the files of Pipe tasks are read from, with its digest: a copy of the manager's, name@sha256:… (default the manager's own)")
-	f.StringVar(&o.tag, "version", "", "version of the manager to install, instead of this command's")
+	f.StringVar(&o.tag, "version", "", "version of kudo to install, which must be this command's")
+	f.StringVar(&o.registry, "image-registry", "", "registry, and folders in it, that holds a copy of the manager's image: HOST[/PREFIX] (default that of the release)")
 	f.StringVar(&o.Account, "service-account", "", "existing ServiceAccount for the manager to run under (default: "+kudoinit.ServiceAccount+", which is made, or the one that it has)")
 	f.BoolVar(&o.CertManager, "cert-manager", false, "let cert-manager issue the webhooks' certificate, instead of the manager (default: as it is)")
 	f.BoolVar(&o.selfSigned, "unsafe-self-signed-webhook-ca", false, "no effect: without --cert-manager, the manager issues the certificate, and renews it")
@@ -129,8 +132,14 @@ func (o *initOptions) validate() error {
 		return command.UsageError("--kudo-image-pull-policy %q: must be Always, Never or IfNotPresent", o.PullPolicy)
 	case o.Image != "" && o.tag != "":
 		return command.UsageError("--kudo-image and --version exclude each other")
-	case o.tag != "" && kudoinit.ImageOf(o.tag) == "":
-		return command.UsageError("--version %q: must be a version such as 0.20.0", o.tag)
+	case o.Image != "" && o.registry != "":
+		return command.UsageError("--kudo-image and --image-registry exclude each other")
+	case o.registry != "" && (o.External || o.CRDsOnly):
+		return command.UsageError("--image-registry cannot be used with --external-manager and --crd-only, which install no manager")
+	case o.registry != "" && kudoinit.Image == "":
+		return command.UsageError("--image-registry: %s", noImage)
+	case o.tag != "" && strings.TrimPrefix(o.tag, "v") != strings.TrimPrefix(command.Version, "v"):
+		return command.UsageError("this is kubectl kudo %s, and it knows the manager of %[1]s only: use kubectl kudo %[2]s, or give --kudo-image", command.Version, o.tag)
 	case o.PipeImage != "" && settings.CheckPipeImage(o.PipeImage) != nil:
 		return command.UsageError("--pipe-image: %s", settings.CheckPipeImage(o.PipeImage))
 	case o.InsecureMetrics && o.External:
@@ -152,6 +161,26 @@ func (o *initOptions) validate() error {
 	return o.validateModes()
 }
 
+// noImage says what to do where the command has no image of the manager.
+const noImage = "this build of kubectl kudo knows no image of the manager: give --kudo-image, or use a released one"
+
+// chooseImage sets the image that a released command installs, and warns of a given one that is unsafe.
+func (o *initOptions) chooseImage() (err error) {
+	switch {
+	case o.Image != "":
+		if warning := kudoinit.CheckImage(o.Image); warning != "" {
+			o.env.Warnf("%s", warning)
+		}
+	case o.registry != "":
+		if o.Image, err = kudoinit.MoveImage(kudoinit.Image, o.registry); err != nil {
+			return command.UsageError("--image-registry %w", err)
+		}
+	default:
+		o.Image = kudoinit.Image
+	}
+	return nil
+}
+
 // readyTime is how long to wait at most until kudo is ready or gone. An upgrade that does not wait for plans waits for that as long
 // as without --wait-time.
 func (o *initOptions) readyTime() time.Duration {
@@ -169,7 +198,7 @@ func (o *initOptions) validateModes() error {
 			modes++
 		}
 	}
-	installs := o.CRDsOnly || o.wait || o.External || o.Image != "" || o.tag != "" || o.PullPolicy != "" || o.Account != "" || o.CertManager || o.downgrade ||
+	installs := o.CRDsOnly || o.wait || o.External || o.Image != "" || o.tag != "" || o.registry != "" || o.PullPolicy != "" || o.Account != "" || o.CertManager || o.downgrade ||
 		o.PipeImage != "" || o.metricsSet || o.Replicas != 0 || o.settings.any()
 	switch {
 	case modes > 1:
@@ -205,12 +234,9 @@ func (o *initOptions) run(ctx context.Context) error {
 		return rotateHistoryKey(ctx, o.env, o.dropOld)
 	}
 	o.Version = command.Version
-	if o.tag != "" {
-		o.Version = o.tag
-	}
-	o.chosen = o.External || o.CRDsOnly || o.CertManager || o.Image != "" || o.tag != "" || o.PullPolicy != ""
-	if o.Image == "" {
-		o.Image = kudoinit.ImageOf(o.Version)
+	o.chosen = o.External || o.CRDsOnly || o.CertManager || o.Image != "" || o.tag != "" || o.registry != "" || o.PullPolicy != ""
+	if err := o.chooseImage(); err != nil {
+		return err
 	}
 	o.Namespace = kudoinit.DefaultNamespace
 	if n := o.env.Flags.Namespace; n != nil && *n != "" {
@@ -225,7 +251,7 @@ func (o *initOptions) run(ctx context.Context) error {
 			return err
 		}
 		if o.Image == "" && !o.External && !o.CRDsOnly {
-			o.env.Warnf("the Deployment names the image kudo-manager:dev, which no registry has: name one with --kudo-image")
+			o.env.Warnf("the Deployment names the image kudo-manager:dev, which no registry has: %s", noImage)
 		}
 		if !o.CRDsOnly {
 			o.env.Warnf("%s", keyNote(o.Namespace))
@@ -319,7 +345,7 @@ func (o *initOptions) prepare(ctx context.Context, c client.Client) (*kudoinit.I
 		}
 	}
 	if o.Image == "" && !o.External && !o.CRDsOnly {
-		return nil, command.UsageError("this kubectl-kudo (%s) is no release, so there is no image of its manager: build one (docs/administration.md) and name it with --kudo-image, or run the manager elsewhere (--external-manager)", command.Version)
+		return nil, command.UsageError("%s", noImage)
 	}
 	return live, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/cli/commandtest"
+	"kudo.dev/kudo/pkg/kudoinit"
 )
 
 // TestInitUsage checks that init refuses flags that contradict each other, before it connects to a cluster.
@@ -18,7 +19,10 @@ func TestInitUsage(t *testing.T) {
 		"Output":       {"formats exist", []string{"--dry-run", "-o", "table"}, "invalid output format \"table\""},
 		"OutputAlone":  {"only a dry run and a check print objects", []string{"-o", "yaml"}, "--output goes with --dry-run and --verify"},
 		"WaitDry":      {"a dry run has nothing to wait for", []string{"--wait", "--dry-run"}, "--wait and --dry-run exclude each other"},
-		"Tag":          {"a version is a version", []string{"--version", "newest"}, "must be a version such as 0.20.0"},
+		"Tag":          {"a command knows one image", []string{"--version", "0.1.0"}, "this is kubectl kudo dev, and it knows the manager of dev only: use kubectl kudo 0.1.0, or give --kudo-image"},
+		"Registry":     {"a development build has no image", []string{"--image-registry", "example.org"}, "--image-registry: this build of kubectl kudo knows no image of the manager"},
+		"RegistryTwo":  {"an image has one place", []string{"--image-registry", "example.org", "--kudo-image", "x"}, "--kudo-image and --image-registry exclude each other"},
+		"RegistryOut":  {"what runs elsewhere is pulled elsewhere", []string{"--image-registry", "example.org", "--external-manager"}, "--image-registry cannot be used with --external-manager"},
 		"PullPolicy":   {"policies exist", []string{"--kudo-image-pull-policy", "Sometimes"}, "must be Always, Never or IfNotPresent"},
 		"Modes":        {"one thing at a time", []string{"--upgrade", "--remove"}, "exclude each other"},
 		"RemoveFlags":  {"a removal takes no image", []string{"--remove", "--kudo-image", "example.com/kudo:1"}, "take no flags of an installation"},
@@ -49,6 +53,39 @@ func TestInitDryRun(t *testing.T) {
 		if !strings.Contains(out, "name: "+want) {
 			t.Errorf("%s is not among the objects", want)
 		}
+	}
+}
+
+// TestReleasedImage checks R6 and R7: a released command installs its own image by the digest, wherever a copy of it is, and no output
+// names the image of another project.
+func TestReleasedImage(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/dev/null")
+	t.Setenv("HOME", t.TempDir())
+	const digest = "@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+	for _, tc := range []struct {
+		reason, own string
+		args        []string
+		image, errs string
+	}{
+		{"a development build", "", nil, "kudo-manager:dev", "which no registry has: this build of kubectl kudo knows no image of the manager: give --kudo-image, or use a released one"},
+		{"a release", "example.org/kudo/manager" + digest, nil, "example.org/kudo/manager" + digest, ""},
+		{"the version of the release", "example.org/kudo/manager" + digest, []string{"--version", "v" + command.Version}, "example.org/kudo/manager" + digest, ""},
+		{"a copy", "example.org/kudo/manager" + digest, []string{"--image-registry", "mirror.example.com/a"}, "mirror.example.com/a/kudo/manager" + digest, ""},
+		{"a tag", "example.org/kudo/manager" + digest, []string{"--kudo-image", "example.com/kudo:1"}, "example.com/kudo:1", "Warning: image example.com/kudo:1 has no digest"},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			defer func(image string) { kudoinit.Image = image }(kudoinit.Image)
+			kudoinit.Image = tc.own
+			out, errs := commandtest.Expect(t, NewInit, 0, "", append([]string{"init", "--dry-run", "-o", "yaml"}, tc.args...)...)
+			if !strings.Contains(out, "image: "+tc.image+"\n") || !strings.Contains(errs, tc.errs) {
+				t.Errorf("the image is not %s, or %q is not in the messages:\n%s", tc.image, tc.errs, errs)
+			}
+			for _, name := range []string{"kudobuilder", "ghcr.io", "docker.io", "gcr.io", "quay.io"} {
+				if strings.Contains(out+errs, name) {
+					t.Errorf("%s is named", name)
+				}
+			}
+		})
 	}
 }
 

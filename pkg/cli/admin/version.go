@@ -28,9 +28,15 @@ func NewVersion(env *command.Env) *cobra.Command {
 				if mode != "" {
 					out["mode"] = mode
 				}
+				if kudoinit.Image != "" {
+					out["managerImage"] = kudoinit.Image
+				}
 				return env.PrintValue(output, out)
 			}
 			env.Printf("kudo %s (%s, %s/%s)", command.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			if kudoinit.Image != "" {
+				env.Printf("image of the manager: %s", kudoinit.Image)
+			}
 			if mode != "" {
 				env.Printf("mode: %s", mode)
 			}
