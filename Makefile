@@ -99,13 +99,14 @@ e2e: ## Run the suites on real pods: on Linux, as root, with containerd, runc an
 
 .PHONY: test
 test: build lint unit integration ## Run all tests: unit tests, and suites on a real control plane.
-	@go run ./hack/testcount -all $(RESULTS)/unit.json $(RESULTS)/suites.json $(RESULTS)/local.json
+	@go run ./hack/testcount -all $(RESULTS)/unit.json $(RESULTS)/release.json $(RESULTS)/suites.json $(RESULTS)/local.json
 
 .PHONY: unit
 unit: ## Run the tests that need no cluster.
 	@echo "unit tests…"
 	$(call TESTSUM,.,unit) -- $$(go list ./... | grep -v /test/) ./test/layers
-	@go run ./hack/testcount $(RESULTS)/unit.json
+	$(call TESTSUM,hack/release,release) -- ./...
+	@go run ./hack/testcount $(RESULTS)/unit.json $(RESULTS)/release.json
 
 # The longest suites begin first, so that none of them runs alone at the end.
 LONGEST := ./test/faults ./test/integration ./test/installplan ./test/testsuite
@@ -121,7 +122,7 @@ integration: ## Run the suites, each on a real control plane of its own, two at 
 
 .PHONY: counts
 counts: ## Record how many tests each package has run last, for make test to compare with.
-	@go run ./hack/testcount -write $(wildcard $(RESULTS)/unit.json $(RESULTS)/suites.json $(RESULTS)/local.json)
+	@go run ./hack/testcount -write $(wildcard $(RESULTS)/unit.json $(RESULTS)/release.json $(RESULTS)/suites.json $(RESULTS)/local.json)
 
 CHAOS_TIME ?= 10m
 # EACH are the tests that go through all writes of all scenarios.
@@ -186,6 +187,23 @@ catalog: $(BIN)/kubectl-kudo ## Make a repository of operators/catalog in dist/c
 
 $(BIN)/kubectl-kudo:
 	@$(MAKE) --no-print-directory build
+
+# RELEASE builds the tool that makes releases, and runs it.
+RELEASE = mkdir -p $(BIN) && (cd hack/release && go build -o $(BIN)/release .) && $(BIN)/release -image "$(IMAGE)" -url "$(URL)"
+
+.PHONY: release
+release: ## Build the release VERSION, the tag of the commit, into dist/release; IMAGE and URL say where it is going to be published.
+	@$(RELEASE) -version "$(VERSION)"
+
+.PHONY: snapshot
+snapshot: IMAGE ?= registry.example.org/kudo/manager
+snapshot: URL ?= https://example.org/kudo
+snapshot: ## Build what would be released, from a commit without a tag, into dist/release.
+	@$(RELEASE) -snapshot
+
+.PHONY: reproduce
+reproduce: ## Build the release VERSION anew, without any cache, and compare it with the checksums in SUMS; takes IMAGE and URL as release does.
+	@hack/reproduce.sh "$(VERSION)" "$(SUMS)" "$(IMAGE)" "$(URL)"
 
 .PHONY: clean
 clean: ## Delete bin/, dist/ and the cached control plane.

@@ -25,13 +25,13 @@ func Main(args []string, in io.Reader, out, errs io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	env := command.NewEnv(in, out, errs)
-	root := newRoot(env)
+	root := NewRoot(env)
 	root.SetArgs(args)
 	return env.ReportError(root.ExecuteContext(ctx))
 }
 
-// newRoot returns the command that has all others.
-func newRoot(env *command.Env) *cobra.Command {
+// NewRoot returns the command that has all others.
+func NewRoot(env *command.Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-kudo",
 		Short: "Install and run operators whose day-two work is written as plans",

@@ -31,7 +31,7 @@ func TestWaitTimeout(t *testing.T) {
 			visit(child)
 		}
 	}
-	visit(newRoot(command.NewEnv(strings.NewReader(""), io.Discard, io.Discard)))
+	visit(NewRoot(command.NewEnv(strings.NewReader(""), io.Discard, io.Discard)))
 	if len(waits) < 10 {
 		t.Errorf("only these wait: %v", waits)
 	}

@@ -1,0 +1,100 @@
+// Command release builds what a release of kudo consists of, without a container engine and without a network but that for Go modules:
+//
+//	release -version v0.2.0 -image registry.example.org/kudo/manager -url https://example.org/kudo/v0.2.0 [-snapshot] [-o FOLDER]
+//
+// It runs in the root of the sources. The same commit gives the same bytes, in whatever folder and by whatever user: a second machine
+// confirms a release by the file SHA256SUMS.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// release is one run of this command.
+type release struct {
+	// version is that of the tag, such as v0.2.0.
+	version string
+	// image is where the manager's image is going to be pushed, without tag and digest.
+	image string
+	// url is where the files are going to be downloaded from, and where people find the project.
+	url string
+	// digest of the image.
+	digest string
+	// out is the folder of the files.
+	out string
+	// work is a folder of files that are not part of the release.
+	work   string
+	commit commit
+	// notes are the section of CHANGELOG.md.
+	notes string
+}
+
+func main() {
+	r := &release{}
+	flag.StringVar(&r.version, "version", "", "the `version`, which is the tag of the commit; with -snapshot, it is computed")
+	flag.StringVar(&r.image, "image", "", "the `repository` that the manager's image is going to be in, without a tag")
+	flag.StringVar(&r.url, "url", "", "the `address` that the files are going to be downloaded from")
+	flag.StringVar(&r.out, "o", "", "the `folder` of the files (default dist/release/VERSION)")
+	only := flag.String("platforms", "", "build for these `platforms` only, such as linux/amd64,linux/arm64, for a trial")
+	snapshot := flag.Bool("snapshot", false, "release a commit without a tag, for a trial")
+	flag.Parse()
+	if *only != "" {
+		others := func(p platform) bool { return !slices.Contains(strings.Split(*only, ","), p.String()) }
+		platforms, managerPlatforms = slices.DeleteFunc(platforms, others), slices.DeleteFunc(managerPlatforms, others)
+	}
+	if err := r.run(*snapshot); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+func (r *release) run(snapshot bool) (err error) {
+	if r.commit, err = readCommit(); err != nil {
+		return err
+	}
+	if err := r.check(snapshot); err != nil {
+		return err
+	}
+	if r.out == "" {
+		r.out = filepath.Join("dist", "release", r.version)
+	}
+	if err := os.RemoveAll(r.out); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(r.out, 0o755); err != nil {
+		return err
+	}
+	if r.work, err = os.MkdirTemp("", "kudo-release-"); err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(r.work) }()
+	begin := time.Now()
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"manager for " + names(managerPlatforms), r.buildManagers},
+		{"image", r.packImage},
+		{"command line for " + names(platforms), r.buildCommands},
+		{"manifests", r.writeManifests},
+		{"archives", r.packCommands},
+		{"krew manifest", r.writeKrew},
+		{"release notes", r.writeNotes},
+		{"checksums", r.writeSums},
+	} {
+		from := time.Now()
+		if err := step.do(); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+		fmt.Fprintf(os.Stderr, "%-8s %s\n", time.Since(from).Round(100*time.Millisecond), step.name)
+	}
+	fmt.Fprintf(os.Stderr, "%-8s in all\n", time.Since(begin).Round(100*time.Millisecond))
+	fmt.Printf("%s\nimage %s@%s\n", r.out, r.image, r.digest)
+	return nil
+}
