@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"kudo.dev/kudo/pkg/text"
 
@@ -73,6 +74,9 @@ func ValueText(value any) (string, error) {
 	case float64:
 		return floatText(v), nil
 	case json.Number:
+		if integer.MatchString(v.String()) {
+			return strings.TrimPrefix(v.String(), "+"), nil // the time to convert the digits grows with the square of their number
+		}
 		if i, ok := new(big.Int).SetString(v.String(), 10); ok {
 			return i.String(), nil
 		}
