@@ -166,11 +166,29 @@ func parserError(text []byte, err error, line int) *Error {
 		n++
 	}
 	if m := anchor.FindStringSubmatch(match[2]); m != nil {
-		before, _, _ := bytes.Cut(text, []byte("*"+m[1]))
-		n = bytes.Count(before, []byte("\n")) + 1
+		n = bytes.Count(text[:use(text, "*"+m[1])], []byte("\n")) + 1
 	}
 	last := bytes.Count(bytes.TrimRight(text, "\r\n"), []byte("\n")) + 1
 	return errorAt(line+min(n, last)-1, "malformed YAML: %s", match[2])
+}
+
+// use is where a text uses an alias. One whose name only begins so is another one.
+func use(text []byte, alias string) int {
+	for at := 0; ; at++ {
+		next := bytes.Index(text[at:], []byte(alias))
+		if next < 0 {
+			return len(text)
+		}
+		at += next
+		if end := at + len(alias); end == len(text) || !isAnchor(text[end]) {
+			return at
+		}
+	}
+}
+
+// isAnchor reports whether the name of an anchor may hold a character.
+func isAnchor(c byte) bool {
+	return c == '_' || c == '-' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
 }
 
 // measure refuses what is nested too deep, and shifts the lines of a document to those of its text.

@@ -89,6 +89,7 @@ func TestErrorLine(t *testing.T) {
 		"a: 1\nb:\n  c: 1\n  d: 2\n  e: 3\n foo\n  f: 4\n": "line 6: malformed YAML: did not find expected key",
 		"a: 1\nb:\n\tc: 1\n":                               "line 3: malformed YAML: found character that cannot start any token",
 		"a: 1\nb: *x\n":                                    "line 2: malformed YAML: unknown anchor 'x' referenced",
+		"a: &xy 1\nb: *xy\nc: *x\n":                        "line 3: malformed YAML: unknown anchor 'x' referenced",
 		"a: [":                                             "line 1: malformed YAML: did not find expected node content",
 	} {
 		if _, err := First([]byte(text)); err == nil || err.Error() != want {
