@@ -3,6 +3,7 @@ package yamldoc
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -272,4 +273,87 @@ func FuzzSplit(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestFirst checks what counts as the first document of a file.
+func TestFirst(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason, text string
+		line         int // of the root; 0 for none
+	}{
+		"Nothing":   {"an empty text has no document", "", 0},
+		"Comment":   {"a comment is no document", "# a\n", 0},
+		"Separator": {"the line after --- is the first", "---\na: 1", 2},
+		"Null":      {"a null is a document, unlike in Split", "~", 1},
+		"Second":    {"an empty first document hides the second", "---\n---\na: 1", 2},
+		"Directive": {"a directive stands before the document", "%YAML 1.1\n---\na: 1", 3},
+		"Later":     {"later documents are not parsed", "a: 1\n---\nb: [", 1},
+		"Glued":     {"unlike in Split, glued dashes are text", "a: b\n---b: 2", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root, err := First([]byte(tc.text))
+			if err != nil {
+				t.Fatalf("%s: %v", tc.reason, err)
+			}
+			if got := 0; root != nil && root.Line != tc.line || root == nil && tc.line != got {
+				t.Errorf("%s: root %+v, want line %d", tc.reason, root, tc.line)
+			}
+		})
+	}
+}
+
+// TestSplitLines checks that nodes and errors of later documents have the lines of the whole text.
+func TestSplitLines(t *testing.T) {
+	roots, err := Split("# head\n---\na: 1\n---\n# comment\nb:\n- c\n- d: e\n")
+	if err != nil || len(roots) != 2 {
+		t.Fatalf("%d documents, %v", len(roots), err)
+	}
+	list := roots[1].Content[1]
+	if got := []int{roots[0].Line, roots[1].Line, list.Line, list.Content[1].Content[1].Line}; !cmp.Equal(got, []int{3, 6, 7, 8}) {
+		t.Errorf("lines %v", got)
+	}
+	for text, want := range map[string]string{
+		"a: 1\n---\nb: [\n":             "line 3: malformed YAML: did not find expected node content",
+		"a: 1\n---\nb: *x":              "line 3: malformed YAML: unknown anchor 'x' referenced",
+		"a: &x 1\n---\nb: *x":           "line 3: malformed YAML: unknown anchor 'x' referenced",
+		"a: 1\n---\n" + deepList(201):   "line 3: nested deeper than 200 levels",
+		"a: 1\n---\nb: 1\n---\n\tc: 1":  "line 5: malformed YAML: found character that cannot start any token",
+		"---\na: 1\n--- # x\nb: \"c\n":  "line 4: malformed YAML: found unexpected end of stream",
+		"a: 1\n---\n" + large(MaxBytes): "line 2: the document has 3145729 bytes, more than the 3145728 that the API server takes",
+	} {
+		var at *Error
+		if _, err := Split(text); !errors.As(err, &at) || err.Error() != want {
+			t.Errorf("%.40q: error %v, want %s", text, err, want)
+		}
+	}
+	if roots, err := Split("a: 1\n---\n" + large(MaxBytes-1)); err != nil || len(roots) != 2 {
+		t.Errorf("each document may have the bound: %d, %v", len(roots), err)
+	}
+}
+
+func deepList(levels int) string { return strings.Repeat("[", levels) + strings.Repeat("]", levels) }
+
+// large is a document of so many bytes. Split leaves a line break in front of it.
+func large(size int) string { return strings.Repeat("x", size) }
+
+// TestCount checks that documents are counted as Split parts them, well-formed or not.
+func TestCount(t *testing.T) {
+	for text, want := range map[string]int{
+		"": 0, "\n\n": 0, "# a\n": 0, "a": 1, "---": 0, "---\na: 1\n---\n": 1, "a: 1\n---\nb: 2": 2, "a: [\n---\n]": 2,
+		"a: 1\n---b: 2": 2, "\ufeff---\na: 1": 1, "a: |\n  x\n ---\n": 1, "a\n...\n---\nb": 2, "%YAML 1.1\n---\na": 1, "# a\n---\n# b\n---\nc": 1,
+		"---\n---\n---\n": 0, "a\r\n---\r\nb\r\n": 2, "----": 1,
+	} {
+		if got := Count(text); got != want {
+			t.Errorf("%q: %d documents, want %d", text, got, want)
+		}
+	}
+}
+
+// TestErrorIsAnError checks the text of an error, and that its parts can be read.
+func TestErrorIsAnError(t *testing.T) {
+	_, _, err := Parse([]byte("a: 1\nb: !!int x"))
+	var at *Error
+	if !errors.As(err, &at) || at.Line != 2 || at.Reason != `"x" is no value of type !!int` || err.Error() != "line 2: "+at.Reason {
+		t.Errorf("%+v", at)
+	}
 }
