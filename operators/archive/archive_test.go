@@ -192,6 +192,7 @@ func TestReadRefuses(t *testing.T) {
 		"Twice":      {"the same path", pack(t, file("a", "1"), file("./a", "2")), Limits{}, `entry "./a": the path is used twice`},
 		"Case":       {"the same path in other case", pack(t, file("a/B", "1"), file("A/b", "2")), Limits{}, `only in letter case`},
 		"FileFolder": {"a file as a folder", pack(t, file("a", "1"), file("a/b", "2")), Limits{}, `"a" is a file already`},
+		"FileDeep":   {"a file as a folder above", pack(t, file("a", "1"), file("a/b/c", "2")), Limits{}, `entry "a/b/c": is below "a", but "a" is a file already`},
 		"FolderFile": {"a folder as a file", pack(t, file("a/b", "1"), file("a", "2")), Limits{}, "the path is used twice"},
 		"Windows":    {"paths of Windows", pack(t, file(`a\b`, "")), Limits{}, "a Windows path"},
 		"Drive":      {"paths of Windows", pack(t, file(`C:x`, "")), Limits{}, "a Windows path"},

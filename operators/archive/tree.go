@@ -66,6 +66,9 @@ func (t *tree) unique(name string) error {
 
 func (t *tree) add(name string, n *node) error {
 	parent := path.Dir(name)
+	if above, ok := t.nodes[parent]; ok && !above.folder {
+		return fmt.Errorf("is below %s, but %[1]s is a file already", text.Quote(parent, 100))
+	}
 	if err := t.addFolder(parent); err != nil {
 		return err
 	}
