@@ -78,6 +78,9 @@ func (r *reader) parameter(w writtenParameter, path string) Parameter {
 }
 
 func (r *reader) text(n *yaml.Node, path string) (text string, null bool) {
+	if n == nil {
+		return "", true // it is beyond the bound on values, which is reported
+	}
 	text, null, err := yamldoc.Text(n)
 	if err != nil {
 		r.fail(n.Line, path, "%v", err)
