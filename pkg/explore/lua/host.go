@@ -14,6 +14,7 @@ import (
 
 	"kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/pkg/explore"
+	"kudo.dev/kudo/pkg/explore/pods"
 )
 
 // Host runs scripts. It is safe for concurrent use.
@@ -233,6 +234,9 @@ func (m *machine) decode(x *exporter, value glua.LValue, into any, what string) 
 	made, err := x.out(value)
 	if err != nil {
 		return err
+	}
+	if err := pods.CheckQuantities(made); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
 	}
 	text, err := json.Marshal(made)
 	if err == nil {

@@ -33,8 +33,8 @@ func (m *machine) quantity(l *glua.LState, n int) resource.Quantity {
 	}
 	text := m.checkText(l, n)
 	m.meter.spend(l, 10)
-	if len(text) > 100 {
-		l.ArgError(n, "is too long for a quantity")
+	if err := pods.CheckQuantity(text); err != nil {
+		l.ArgError(n, err.Error())
 	}
 	quantity, err := resource.ParseQuantity(text)
 	if err != nil {
@@ -64,6 +64,9 @@ func (m *machine) podTemplate(l *glua.LState, n int) *corev1.PodTemplateSpec {
 	}
 	m.meter.spend(l, x.size/16)
 	m.meter.grow(l, 2*x.size)
+	if err := pods.CheckQuantities(value); err != nil {
+		l.ArgError(n, err.Error())
+	}
 	fields, ok := value.(map[string]any)
 	template := &corev1.PodTemplateSpec{}
 	if !ok || runtime.DefaultUnstructuredConverter.FromUnstructured(fields, template) != nil {

@@ -26,6 +26,8 @@ func TestMalformedFieldsAreUnknown(t *testing.T) {
 		{"webhooks", explore.Retaining, "{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, webhooks: a}", "{apiVersion: v1, kind: X}"},
 		{"the live number of what is scaled", explore.Retaining, "{apiVersion: a.example/v1, kind: X, metadata: {name: scaled}, spec: {replicas: 1}}", "{apiVersion: a.example/v1, kind: X, spec: {replicas: many}}"},
 		{"a pod template", explore.Dependencies, "{apiVersion: apps/v1, kind: Deployment, spec: {template: {spec: {volumes: a}}}}", ""},
+		{"a quantity that takes minutes to read", explore.Dependencies, "{apiVersion: v1, kind: Pod, spec: {overhead: {cpu: '1e-999999999'}}}", ""},
+		{"a quantity that takes minutes to add", explore.Replica, "{apiVersion: v1, kind: Pod, spec: {overhead: {cpu: '1e9999999'}}}", ""},
 		{"claim templates", explore.Dependencies, "{apiVersion: apps/v1, kind: StatefulSet, spec: {volumeClaimTemplates: a}}", ""},
 		{"an Ingress' rules", explore.Dependencies, "{apiVersion: networking.k8s.io/v1, kind: Ingress, spec: {rules: a}}", ""},
 		{"an Ingress' certificate", explore.Dependencies, "{apiVersion: networking.k8s.io/v1, kind: Ingress, spec: {tls: [{secretName: 5}]}}", ""},

@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kudo.dev/kudo/pkg/explore/pods"
 )
 
 // templatePath is where a built-in kind holds the spec of pods; nil if it holds none.
@@ -34,6 +36,9 @@ func podSpec(object *unstructured.Unstructured, path []string) (*corev1.PodSpec,
 	held, ok := fields.(map[string]any)
 	if !ok {
 		return nil, fmt.Errorf("%v is a %T, not a map", path, fields)
+	}
+	if err := pods.CheckQuantities(held); err != nil {
+		return nil, malformed(fmt.Sprint(path), err)
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(held, spec); err != nil {
 		return nil, malformed(fmt.Sprint(path), err)
