@@ -238,8 +238,11 @@ func (m *machine) mathLibrary() *glua.LTable {
 			if l.GetTop() > 1 {
 				low, high = high, l.CheckInt64(2)
 			}
-			if high < low || high-low < 0 {
+			if high < low {
 				l.RaiseError("bad argument to random: the interval from %d to %d is empty", low, high)
+			}
+			if high-low+1 <= 0 {
+				l.RaiseError("bad argument to random: the interval from %d to %d is too large", low, high)
 			}
 			l.Push(glua.LNumber(low + m.rand().Int64N(high-low+1)))
 			return 1
