@@ -37,7 +37,11 @@ func (m *machine) mapped(f func(string) string) glua.LGFunction {
 	return func(l *glua.LState) int {
 		text := m.checkText(l, 1)
 		m.meter.text(l, len(text))
-		l.Push(glua.LString(f(text)))
+		made := f(text)
+		if len(made) > len(text) { // bytes that are no UTF-8 grow to three each
+			m.meter.text(l, len(made))
+		}
+		l.Push(glua.LString(made))
 		return 1
 	}
 }
@@ -325,7 +329,7 @@ func (m *machine) expand(l *glua.LState, match *matcher, template, whole string)
 		}
 		i++
 		if i == len(template) {
-			l.RaiseError("invalid use of '%%' in replacement string")
+			l.RaiseError("%s", "invalid use of '%' in replacement string")
 		}
 		switch c := template[i]; {
 		case c == '0' || c == '1' && match.level == 0:
