@@ -231,7 +231,7 @@ func (r *rewriter) expression(slot *ast.Expr) {
 			r.expression(&f.Key)
 			r.expression(&f.Value)
 			if f.Key != nil && !isConstant(f.Key) {
-				f.Key = callOf(keyName, f.Key.Line(), f.Key)
+				f.Key = callOf(keyName, f.Key.Line(), single(f.Key))
 			}
 		}
 		*slot = callOf(tableName, e.Line(), e)
