@@ -166,8 +166,11 @@ func (x *exporter) fields(t *glua.LTable, was map[string]any) (any, error) {
 	made := make(map[string]any, len(was))
 	for key, value := t.Next(glua.LNil); key != glua.LNil; key, value = t.Next(key) {
 		name, ok := key.(glua.LString)
-		if !ok {
+		switch {
+		case !ok && key.Type() == glua.LTNumber:
 			return nil, x.fail("has keys of several types: %s and %s", "string", key.Type())
+		case !ok:
+			return nil, x.fail("has a key that is a %s: want texts only, or the places of a list", key.Type())
 		}
 		if err := x.count(len(name) + 4); err != nil {
 			return nil, err
