@@ -52,7 +52,7 @@ var tree = rules{
 		"operators/containment": {"operators", "operators/params", "operators/render"},
 		"pkg/explore/*":         {"pkg/explore"},
 		"pkg/explore/config":    {"pkg/explore/fields", "pkg/explore/lua"},
-		"pkg/explore/cases":     {"pkg/explore/config", "pkg/explore/lua"},
+		"pkg/explore/cases":     {"pkg/explore/config", "pkg/explore/lua", "pkg/explore/pods"},
 		"pkg/explore/library":   {"pkg/explore/lua"},
 		"pkg/explore/lua":       {"pkg/explore/pods"},
 		"pkg/explore/native":    {"pkg/explore/pods"},

@@ -7,10 +7,11 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/pkg/explore"
+	"kudo.dev/kudo/pkg/explore/pods"
 	"kudo.dev/kudo/pkg/text"
 )
 
@@ -76,30 +77,36 @@ func (c *Case) actual(name string, a explore.Answer) any {
 	return a.Object.Object
 }
 
-// canonical writes requirements anew, with quantities as decimal numbers: those of one value have one text.
+// canonical writes the quantities of requirements as decimal numbers: those of one value have one text.
 func canonical(value any) any {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return value
-	}
-	var requirements v1alpha1.ReplicaRequirements
-	if strings.Contains(string(text), Excluded) || json.Unmarshal(text, &requirements) != nil {
-		return value
-	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&requirements)
-	if err != nil {
+	fields, _ := value.(map[string]any)
+	requests, ok := fields["resourceRequest"].(map[string]any)
+	if !ok {
 		return value
 	}
 	decimals := map[string]any{}
-	for name, quantity := range requirements.ResourceRequest {
-		text := quantity.AsDec().String()
-		if strings.Contains(text, ".") {
-			text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
-		}
-		decimals[string(name)] = text
+	for name, quantity := range requests {
+		decimals[name] = decimal(quantity)
 	}
+	fields = maps.Clone(fields)
 	fields["resourceRequest"] = decimals
 	return fields
+}
+
+// decimal is a quantity as a decimal number. What is no quantity, such as Excluded, stays as it is.
+func decimal(value any) any {
+	if pods.CheckQuantity(fmt.Sprint(value)) != nil {
+		return value
+	}
+	quantity, err := resource.ParseQuantity(fmt.Sprint(value))
+	if err != nil {
+		return value
+	}
+	text := quantity.AsDec().String()
+	if strings.Contains(text, ".") {
+		text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+	}
+	return text
 }
 
 // sorted orders a list by the text of its entries.
