@@ -57,26 +57,38 @@ func (g *grants) rules(rules []rbacv1.PolicyRule) {
 	}
 }
 
-// covers reports whether a grant allows all that another one does, as RBAC reads them.
-func (g grant) covers(other grant) bool {
-	_, subresource, below := strings.Cut(other.resource, "/")
-	return (g.group == other.group || g.group == rbacv1.APIGroupAll) &&
-		(g.resource == other.resource || g.resource == rbacv1.ResourceAll || below && g.resource == "*/"+subresource) &&
-		(g.verb == other.verb || g.verb == rbacv1.VerbAll) &&
-		(g.name == other.name || g.name == "")
+// wider returns the other grants that allow all that a grant does, as RBAC reads them. They are few, whatever the number of
+// grants that a package asks for.
+func (g grant) wider() []grant {
+	resources := []string{g.resource, rbacv1.ResourceAll}
+	if _, subresource, below := strings.Cut(g.resource, "/"); below {
+		resources = append(resources, "*/"+subresource)
+	}
+	var out []grant
+	for _, group := range []string{g.group, rbacv1.APIGroupAll} {
+		for _, resource := range resources {
+			for _, verb := range []string{g.verb, rbacv1.VerbAll} {
+				for _, name := range []string{g.name, ""} {
+					if other := (grant{group, resource, verb, name}); other != g {
+						out = append(out, other)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// covers reports whether one of the grants is wider than a grant.
+func (g *grants) covers(one grant) bool {
+	return slices.ContainsFunc(one.wider(), func(other grant) bool { return g.resources[other] })
 }
 
 // needed are the grants that no other grant covers.
 func (g *grants) needed() []grant {
-	var broad []grant // only these cover others than themselves
-	for one := range g.resources {
-		if one.name == "" || one.group == rbacv1.APIGroupAll || strings.HasPrefix(one.resource, "*") || one.verb == rbacv1.VerbAll {
-			broad = append(broad, one)
-		}
-	}
 	var out []grant
 	for one := range g.resources {
-		if !slices.ContainsFunc(broad, func(other grant) bool { return other != one && other.covers(one) }) {
+		if !g.covers(one) {
 			out = append(out, one)
 		}
 	}
@@ -191,11 +203,7 @@ func Without(rules, others []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	all.rules(rules)
 	left := newGrants()
 	for one := range all.resources {
-		covered := false
-		for other := range have.resources {
-			covered = covered || other.covers(one)
-		}
-		if !covered {
+		if !have.resources[one] && !have.covers(one) {
 			left.resources[one] = true
 		}
 	}
