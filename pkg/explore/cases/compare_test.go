@@ -159,6 +159,11 @@ func TestCompareBounds(t *testing.T) {
 	if len(got) != 9 || got[0] != "status.a: want 1, got nothing" || got[7] != "status.h: want 1, got nothing" || got[8] != "and 2 more" {
 		t.Errorf("ten differences are reported as %q", got)
 	}
+	delete(many, "i")
+	delete(many, "j")
+	if got := c.Compare(explore.Answer{}); len(got) != 8 || got[7] != "status.h: want 1, got nothing" {
+		t.Errorf("eight differences are reported as %q", got)
+	}
 	c.Output = map[string]any{"status": strings.Repeat("x", 1000)}
 	if got := c.Compare(explore.Answer{}); len(got) != 1 || len(got[0]) > 200 {
 		t.Errorf("a long value is reported as %q", got)
