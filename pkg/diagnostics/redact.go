@@ -80,6 +80,8 @@ var (
 	userinfo  = regexp.MustCompile(`(://)([^/\s:@"']+:[^/\s@"']+)@`)
 	webToken  = regexp.MustCompile(`()(eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+)`)
 	pemSecret = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`)
+	// pemRest is the end of a key whose beginning is not in the text, such as that of a log that was cut.
+	pemRest = regexp.MustCompile(`(?:[^\n]*[A-Za-z0-9+/]{40}={0,2}\r?\n)*(?:[^\n]*[A-Za-z0-9+/]={0,2}\r?\n)?[^\n]*-----END [A-Z ]*PRIVATE KEY-----`)
 )
 
 // Text returns a text without what is secret.
@@ -89,6 +91,9 @@ func (r *Redactor) Text(text string) string {
 	}
 	text = r.replacer.Replace(text)
 	text = pemSecret.ReplaceAllString(text, Redacted)
+	if strings.Contains(text, "PRIVATE KEY-----") {
+		text = pemRest.ReplaceAllString(text, Redacted)
+	}
 	text = userinfo.ReplaceAllString(text, "${1}"+Redacted+"@")
 	for _, pattern := range []*regexp.Regexp{bearer, webToken, assigned, flagged} {
 		text = pattern.ReplaceAllStringFunc(text, func(found string) string {
