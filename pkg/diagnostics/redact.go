@@ -81,7 +81,8 @@ var (
 	webToken  = regexp.MustCompile(`()(eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+)`)
 	pemSecret = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`)
 	// pemRest is the end of a key whose beginning is not in the text, such as that of a log that was cut.
-	pemRest = regexp.MustCompile(`(?:[^\n]*[A-Za-z0-9+/]{40}={0,2}\r?\n)*(?:[^\n]*[A-Za-z0-9+/]={0,2}\r?\n)?[^\n]*-----END [A-Z ]*PRIVATE KEY-----`)
+	pemRest = regexp.MustCompile(`(?:[^\n]*[A-Za-z0-9+/]{40}={0,2}\r?\n)*(?:[^\n]*[A-Za-z0-9+/]={0,2}\r?\n)?` +
+		`[^\n]*-----END [A-Z ]*PRIVATE KEY-----`)
 )
 
 // Text returns a text without what is secret.

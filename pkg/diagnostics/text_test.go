@@ -196,8 +196,12 @@ func TestObjects(t *testing.T) {
 		},
 		"Immutable": {
 			"other maps of parameters",
-			map[string]any{"kind": "Instance", "status": map[string]any{"baseline": map[string]any{"immutableDefaults": map[string]any{"TLS_KEY": "a", "A": "b"}, "installParameters": map[string]any{"TLS_KEY": "a"}}}},
-			map[string]any{"kind": "Instance", "status": map[string]any{"baseline": map[string]any{"immutableDefaults": map[string]any{"TLS_KEY": Redacted, "A": "b"}, "installParameters": map[string]any{"TLS_KEY": Redacted}}}},
+			map[string]any{"kind": "Instance",
+				"status": map[string]any{"baseline": map[string]any{"immutableDefaults": map[string]any{"TLS_KEY": "a", "A": "b"},
+					"installParameters": map[string]any{"TLS_KEY": "a"}}}},
+			map[string]any{"kind": "Instance",
+				"status": map[string]any{"baseline": map[string]any{"immutableDefaults": map[string]any{"TLS_KEY": Redacted, "A": "b"},
+					"installParameters": map[string]any{"TLS_KEY": Redacted}}}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
