@@ -310,7 +310,7 @@ func artifact(pipe v1beta1.PipeSpec, name string, data map[string][]byte) *unstr
 func environment(content []byte) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	lines := bufio.NewScanner(bytes.NewReader(content))
-	lines.Buffer(nil, maxPipe)
+	lines.Buffer(nil, len(content)+1) // a line may be all of it
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimSpace(lines.Text())
 		if line == "" || strings.HasPrefix(line, "#") {
