@@ -1,19 +1,17 @@
 package packages
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/operators/edit"
 	"kudo.dev/kudo/operators/lint"
 	"kudo.dev/kudo/pkg/atomicfile"
 	"kudo.dev/kudo/pkg/cli/command"
@@ -98,16 +96,6 @@ func packageFolder(dir string) (string, error) {
 	return "", fmt.Errorf("several folders below hold operator.yaml (%s and %s): go to one, or name it by --package", below[0], below[1])
 }
 
-// listEntry is what is added to a file of a package.
-type listEntry struct {
-	file, list string
-	// name is the key of the entry if the list is a map.
-	name  string
-	value any
-	// what it is, for messages.
-	what string
-}
-
 // open reads the package that something is added to.
 func (o *addOptions) open() (dir string, pkg *operators.Package, err error) {
 	if dir, err = packageFolder(o.dir); err != nil {
@@ -120,9 +108,10 @@ func (o *addOptions) open() (dir string, pkg *operators.Package, err error) {
 	return dir, pkg, nil
 }
 
-// insertEntry writes an entry, unless the package would have errors with it that it does not have without.
-func insertEntry(env *command.Env, dir string, before *operators.Package, a listEntry) error {
-	target := filepath.Join(dir, a.file)
+// insertEntry writes an entry into a file of a package, unless the package would have errors with it that it does not have without.
+// Messages call it what.
+func insertEntry(env *command.Env, dir string, before *operators.Package, file, what string, entry edit.Entry) error {
+	target := filepath.Join(dir, file)
 	info, err := os.Lstat(target)
 	if err != nil {
 		return err
@@ -134,7 +123,7 @@ func insertEntry(env *command.Env, dir string, before *operators.Package, a list
 	if err != nil {
 		return err
 	}
-	changed, err := insert(text, a.list, a.name, a.value)
+	changed, err := edit.Insert(text, entry)
 	if err != nil {
 		return fmt.Errorf("%s: %w", target, err)
 	}
@@ -142,47 +131,16 @@ func insertEntry(env *command.Env, dir string, before *operators.Package, a list
 	if !ok {
 		return fmt.Errorf("%s cannot be read as a folder", dir)
 	}
-	after, err := operators.Read(overlayFS{tree, a.file, changed}, operators.WithPath(dir))
+	after, err := operators.Read(edit.Overlay(tree, file, changed), operators.WithPath(dir))
 	if err != nil {
-		return fmt.Errorf("package %s could not be read with this %s:\n%w", dir, a.what, err)
+		return fmt.Errorf("package %s could not be read with this %s:\n%w", dir, what, err)
 	}
-	if fresh := newErrors(lint.Lint(before).Errors, lint.Lint(after).Errors); len(fresh) > 0 {
-		return fmt.Errorf("package %s would not be valid with this %s:\n%w", dir, a.what, operators.Errors(fresh))
+	if fresh := edit.NewFindings(lint.Lint(before).Errors, lint.Lint(after).Errors); len(fresh) > 0 {
+		return fmt.Errorf("package %s would not be valid with this %s:\n%w", dir, what, operators.Errors(fresh))
 	}
 	if err := atomicfile.Write(target, changed, 0o644); err != nil {
 		return err
 	}
-	env.Printf("%s added to %s", a.what, target)
+	env.Printf("%s added to %s", what, target)
 	return nil
 }
-
-// newErrors are those that were not there before, wherever they stand now.
-func newErrors(before, after []operators.Finding) []operators.Finding {
-	return slices.DeleteFunc(slices.Clone(after), func(f operators.Finding) bool {
-		return slices.ContainsFunc(before, func(b operators.Finding) bool { return b.File == f.File && b.Message == f.Message })
-	})
-}
-
-// overlayFS is a folder in which one file has another text.
-type overlayFS struct {
-	fs.ReadLinkFS
-	name string
-	text []byte
-}
-
-// Open implements fs.FS.
-func (e overlayFS) Open(name string) (fs.File, error) {
-	file, err := e.ReadLinkFS.Open(name)
-	if err != nil || name != e.name {
-		return file, err
-	}
-	return editedFile{file, bytes.NewReader(e.text)}, nil
-}
-
-type editedFile struct {
-	fs.File
-	text io.Reader
-}
-
-// Read implements fs.File.
-func (f editedFile) Read(p []byte) (int, error) { return f.text.Read(p) }

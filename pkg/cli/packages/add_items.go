@@ -7,17 +7,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"go.yaml.in/yaml/v3"
 
 	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/operators/edit"
 	"kudo.dev/kudo/pkg/cli/command"
 )
-
-// addedMaintainer is an item of maintainers in operator.yaml.
-type addedMaintainer struct {
-	Name  string `yaml:"name"`
-	Email string `yaml:"email,omitempty"`
-}
 
 func newAddMaintainer(o *addOptions) *cobra.Command {
 	return &cobra.Command{
@@ -31,7 +25,7 @@ func newAddMaintainer(o *addOptions) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			m := addedMaintainer{}
+			m := edit.Maintainer{}
 			for i, field := range []*string{&m.Name, &m.Email} {
 				if i < len(args) {
 					*field = args[i]
@@ -51,32 +45,13 @@ func newAddMaintainer(o *addOptions) *cobra.Command {
 					return fmt.Errorf("%s is a maintainer already", m.Name)
 				}
 			}
-			return insertEntry(o.env, dir, pkg, listEntry{file: operators.OperatorFileName, list: "maintainers", value: m, what: "maintainer " + m.Name})
+			return insertEntry(o.env, dir, pkg, operators.OperatorFileName, "maintainer "+m.Name, edit.Entry{List: "maintainers", Value: m})
 		},
 	}
 }
 
-// addedParameter is an item of parameters in params.yaml.
-type addedParameter struct {
-	Name        string     `yaml:"name"`
-	DisplayName string     `yaml:"displayName,omitempty"`
-	Description string     `yaml:"description,omitempty"`
-	Hint        string     `yaml:"hint,omitempty"`
-	Group       string     `yaml:"group,omitempty"`
-	Advanced    bool       `yaml:"advanced,omitempty"`
-	Type        string     `yaml:"type,omitempty"`
-	Default     *yaml.Node `yaml:"default,omitempty"`
-	Required    *bool      `yaml:"required,omitempty"`
-	Immutable   bool       `yaml:"immutable,omitempty"`
-	Sensitive   bool       `yaml:"sensitive,omitempty"`
-	Trigger     string     `yaml:"trigger,omitempty"`
-	Enum        []string   `yaml:"enum,omitempty"`
-	Pattern     string     `yaml:"pattern,omitempty"`
-	MaxLines    int        `yaml:"maxLines,omitempty"`
-}
-
 type addParameterOptions struct {
-	addedParameter
+	edit.Parameter
 	standard           string
 	optional, standing bool
 }
@@ -130,29 +105,11 @@ func (o *addOptions) addParameter(p *addParameterOptions, args []string) error {
 		p.Required = new(bool)
 	}
 	if p.standing {
-		if p.Default, err = defaultNode(p.Type, p.standard); err != nil {
+		if err := p.SetDefault(p.standard); err != nil {
 			return command.UsageError("--default: %w", err)
 		}
 	}
-	return insertEntry(o.env, dir, pkg, listEntry{file: operators.ParamsFileName, list: "parameters", value: p.addedParameter, what: "parameter " + p.Name})
-}
-
-// defaultNode is a default as the file has it: text in quotes where that is needed to stay text, since templates get
-// text; arrays and maps as they are.
-func defaultNode(kind, text string) (*yaml.Node, error) {
-	if kind != "array" && kind != "map" {
-		n := &yaml.Node{}
-		n.SetString(text)
-		return n, nil
-	}
-	var parsed yaml.Node
-	if err := yaml.Unmarshal([]byte(text), &parsed); err != nil {
-		return nil, err
-	}
-	if len(parsed.Content) == 0 {
-		return nil, fmt.Errorf("an empty default is no %s", kind)
-	}
-	return parsed.Content[0], nil
+	return insertEntry(o.env, dir, pkg, operators.ParamsFileName, "parameter "+p.Name, edit.Entry{List: "parameters", Value: p.Parameter})
 }
 
 func (p *addParameterOptions) ask(a *command.Prompter, pkg *operators.Package) error {
@@ -196,25 +153,8 @@ func inOrder(steps []func() error) error {
 // strategies of plans and phases.
 func strategies() []string { return []string{"serial", "parallel"} }
 
-// addedPlan is an entry of plans in operator.yaml.
-type addedPlan struct {
-	Strategy string       `yaml:"strategy"`
-	Phases   []addedPhase `yaml:"phases"`
-}
-
-type addedPhase struct {
-	Name     string      `yaml:"name"`
-	Strategy string      `yaml:"strategy"`
-	Steps    []addedStep `yaml:"steps"`
-}
-
-type addedStep struct {
-	Name  string   `yaml:"name"`
-	Tasks []string `yaml:"tasks"`
-}
-
 func newAddPlan(o *addOptions) *cobra.Command {
-	plan := addedPlan{}
+	plan := edit.Plan{}
 	var phases string
 	var steps []string
 	cmd := &cobra.Command{
@@ -233,7 +173,7 @@ func newAddPlan(o *addOptions) *cobra.Command {
 	return cmd
 }
 
-func (o *addOptions) addPlan(plan *addedPlan, phases string, steps, args []string) error {
+func (o *addOptions) addPlan(plan *edit.Plan, phases string, steps, args []string) error {
 	ask, err := o.openPrompter(args, "the plan")
 	if err != nil {
 		return err
@@ -257,34 +197,29 @@ func (o *addOptions) addPlan(plan *addedPlan, phases string, steps, args []strin
 		}
 	}
 	for _, step := range steps {
-		if err := plan.step(step, phases); err != nil {
+		if err := addStep(plan, step, phases); err != nil {
 			return err
 		}
 	}
 	if _, exists := pkg.Operator.Plans[name]; exists {
 		return fmt.Errorf("the package has a plan %q already", name)
 	}
-	return insertEntry(o.env, dir, pkg, listEntry{file: operators.OperatorFileName, list: "plans", name: name, value: plan, what: "plan " + name})
+	return insertEntry(o.env, dir, pkg, operators.OperatorFileName, "plan "+name, edit.Entry{List: "plans", Name: name, Value: plan})
 }
 
-// step adds a step that is written as PHASE/STEP=TASK,TASK.
-func (p *addedPlan) step(text, strategy string) error {
+// addStep adds a step that is written as PHASE/STEP=TASK,TASK.
+func addStep(plan *edit.Plan, text, strategy string) error {
 	place, tasks, _ := strings.Cut(text, "=")
 	phase, step, found := strings.Cut(place, "/")
 	if !found || phase == "" || step == "" || len(command.SplitList(tasks)) == 0 {
 		return command.UsageError("--step %q: must be PHASE/STEP=TASK,TASK…", text)
 	}
-	at := slices.IndexFunc(p.Phases, func(other addedPhase) bool { return other.Name == phase })
-	if at < 0 {
-		at = len(p.Phases)
-		p.Phases = append(p.Phases, addedPhase{Name: phase, Strategy: strategy})
-	}
-	p.Phases[at].Steps = append(p.Phases[at].Steps, addedStep{Name: step, Tasks: command.SplitList(tasks)})
+	plan.AddStep(phase, strategy, edit.Step{Name: step, Tasks: command.SplitList(tasks)})
 	return nil
 }
 
 // askPlan asks for a plan, step by step.
-func askPlan(a *command.Prompter, pkg *operators.Package, plan *addedPlan, name *string, steps *[]string) error {
+func askPlan(a *command.Prompter, pkg *operators.Package, plan *edit.Plan, name *string, steps *[]string) error {
 	if err := errors.Join(a.RequiredText(name, "Name"), a.Choose(&plan.Strategy, "Order of the phases", strategies())); err != nil {
 		return err
 	}

@@ -9,37 +9,9 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/operators/edit"
 	"kudo.dev/kudo/pkg/cli/command"
 )
-
-// addedTask is an item of tasks in operator.yaml.
-type addedTask struct {
-	Name string        `yaml:"name"`
-	Kind string        `yaml:"kind"`
-	Spec addedTaskSpec `yaml:"spec"`
-}
-
-type addedTaskSpec struct {
-	Resources       []string    `yaml:"resources,omitempty"`
-	Parameter       string      `yaml:"parameter,omitempty"`
-	Pod             string      `yaml:"pod,omitempty"`
-	Pipe            []addedPipe `yaml:"pipe,omitempty"`
-	Package         string      `yaml:"package,omitempty"`
-	AppVersion      string      `yaml:"appVersion,omitempty"`
-	OperatorVersion string      `yaml:"operatorVersion,omitempty"`
-	InstanceName    string      `yaml:"instanceName,omitempty"`
-	ParameterFile   string      `yaml:"parameterFile,omitempty"`
-	WantErr         bool        `yaml:"wantErr,omitempty"`
-	Fatal           bool        `yaml:"fatal,omitempty"`
-	Done            *bool       `yaml:"done,omitempty"`
-}
-
-type addedPipe struct {
-	File    string `yaml:"file,omitempty"`
-	EnvFile string `yaml:"envFile,omitempty"`
-	Kind    string `yaml:"kind"`
-	Key     string `yaml:"key"`
-}
 
 // taskKinds are the kinds of tasks, and the flags that go with each.
 func taskKinds() map[string][]string {
@@ -58,7 +30,7 @@ func kindNames() []string {
 }
 
 type addTaskOptions struct {
-	task  addedTask
+	task  edit.Task
 	pipes []string
 	done  bool
 }
@@ -135,12 +107,12 @@ func (o *addOptions) addTask(p *addTaskOptions, args []string) error {
 			return fmt.Errorf("the package has a task %q already", task.Name)
 		}
 	}
-	return insertEntry(o.env, dir, pkg, listEntry{file: operators.OperatorFileName, list: "tasks", value: *task, what: "task " + task.Name})
+	return insertEntry(o.env, dir, pkg, operators.OperatorFileName, "task "+task.Name, edit.Entry{List: "tasks", Value: *task})
 }
 
 // parsePipe reads key=KEY,kind=KIND,file=PATH.
-func parsePipe(text string) (addedPipe, error) {
-	pipe := addedPipe{}
+func parsePipe(text string) (edit.Pipe, error) {
+	pipe := edit.Pipe{}
 	for _, field := range command.SplitList(text) {
 		name, value, _ := strings.Cut(field, "=")
 		into := map[string]*string{"key": &pipe.Key, "kind": &pipe.Kind, "file": &pipe.File, "envFile": &pipe.EnvFile}[name]
@@ -188,7 +160,7 @@ func (p *addTaskOptions) askPipe(a *command.Prompter) error {
 		return err
 	}
 	for more := true; more; {
-		pipe := addedPipe{Kind: "Secret"}
+		pipe := edit.Pipe{Kind: "Secret"}
 		err := inOrder([]func() error{
 			func() error { return a.RequiredText(&pipe.File, "File in the pod") },
 			func() error { return a.Choose(&pipe.Kind, "What it becomes", []string{"Secret", "ConfigMap"}) },

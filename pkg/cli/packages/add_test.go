@@ -6,42 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/cli/commandtest"
 )
-
-// TestInsert: what stands in a file stays as it is.
-func TestInsert(t *testing.T) {
-	item := addedMaintainer{Name: "Ann", Email: "n@x"}
-	for name, tc := range map[string]struct{ reason, text, want string }{
-		"Missing":  {"the list is made", "# top\nname: x # n\n", "# top\nname: x # n\nl:\n  - name: Ann\n    email: n@x\n"},
-		"Empty":    {"brackets go, comments stay", "l: [] # none yet\nb: 1\n", "l: # none yet\n  - name: Ann\n    email: n@x\nb: 1\n"},
-		"Null":     {"nothing", "l:\n\n# b is next\nb: 1\n", "l:\n  - name: Ann\n    email: n@x\n\n# b is next\nb: 1\n"},
-		"Items":    {"comments of what follows stay there", "l:\n# first\n- a # c\n\n# about b\nb: 1", "l:\n# first\n- a # c\n- name: Ann\n  email: n@x\n\n# about b\nb: 1\n"},
-		"Indented": {"as far to the right as the others", "l:\n    - a: |\n        text\n      # in it\nb: 1\n", "l:\n    - a: |\n        text\n      # in it\n    - name: Ann\n      email: n@x\nb: 1\n"},
-		"Flow":     {"a list in brackets stays one", "# c\nl: [a, b] # d\n", "# c\nl: [a, b, {name: Ann, email: n@x}] # d\n"},
-		"Windows":  {"ends of lines stay", "l:\r\n- a\r\nb: 1\r\n", "l:\r\n- a\r\n- name: Ann\r\n  email: n@x\r\nb: 1\r\n"},
-	} {
-		got, err := insert([]byte(tc.text), "l", "", item)
-		if diff := cmp.Diff(tc.want, string(got)); err != nil || diff != "" {
-			t.Errorf("%s: %s: %v -want +got:\n%s", name, tc.reason, err, diff)
-		}
-	}
-	if _, err := insert([]byte("l: text\n"), "l", "", item); err == nil {
-		t.Error("text is no list")
-	}
-}
-
-func FuzzInsert(f *testing.F) {
-	f.Add("l:\n- a\n# c\nb: |+\n  x\n\n")
-	f.Add("l: [] #\n---\nx")
-	f.Fuzz(func(_ *testing.T, text string) {
-		_, _ = insert([]byte(text), "l", "", "x") // it checks its result itself
-		_, _ = insert([]byte(text), "l", "n", "x")
-	})
-}
 
 // TestPackageAdd: by flags and by questions, the package stays valid.
 func TestPackageAdd(t *testing.T) {

@@ -1,4 +1,5 @@
-package packages
+// Package edit adds entries to the YAML files of a package, and changes no other line.
+package edit
 
 import (
 	"bytes"
@@ -12,10 +13,20 @@ import (
 	"kudo.dev/kudo/operators/yamldoc"
 )
 
-// insert adds a value to a list of a YAML file; or, under a name, to a map. The text around it stays as it is, byte by
-// byte, where the file is written in lines; a list in brackets is written anew, with its comments. It makes sure that
-// nothing else has changed for those who read the file.
-func insert(text []byte, list, name string, value any) ([]byte, error) {
+// Entry is a value to add to a file.
+type Entry struct {
+	// List is the key of the list or map that the value is added to. A file that does not have the key gets it.
+	List string
+	// Name is the key of the value in a map. The name of an item of a list is empty.
+	Name string
+	// Value is encoded by its YAML tags.
+	Value any
+}
+
+// Insert returns the text of a YAML file with an entry. All other lines stay as they are, byte by byte. There is one exception: a
+// file with the list in brackets is written anew, with its comments. The error says that the list cannot be added to; Insert
+// returns no text in which anything but the list has another meaning than before.
+func Insert(text []byte, entry Entry) ([]byte, error) {
 	root, err := yamldoc.First(text)
 	if err != nil {
 		return nil, err
@@ -23,12 +34,12 @@ func insert(text []byte, list, name string, value any) ([]byte, error) {
 	if root != nil && root.Kind != yaml.MappingNode {
 		return nil, errors.New("the file is no map")
 	}
-	want, err := expected(text, list, name, value)
+	want, err := expected(text, entry)
 	if err != nil {
 		return nil, err
 	}
-	for _, way := range []func([]byte, *yaml.Node, string, string, any) ([]byte, error){insertLines, insertNode} {
-		changed, err := way(text, root, list, name, value)
+	for _, insert := range []func([]byte, *yaml.Node, Entry) ([]byte, error){insertLines, insertNode} {
+		changed, err := insert(text, root, entry)
 		if err != nil {
 			continue
 		}
@@ -37,11 +48,11 @@ func insert(text []byte, list, name string, value any) ([]byte, error) {
 			return changed, nil
 		}
 	}
-	return nil, fmt.Errorf("%s cannot be added to by kudo: is it written in an unusual way? Add it by hand", list)
+	return nil, fmt.Errorf("%s cannot be added to by kudo: is it written in an unusual way? Add it by hand", entry.List)
 }
 
-// expected is what the file must mean afterwards.
-func expected(text []byte, list, name string, value any) (any, error) {
+// expected returns what the file must mean with the entry.
+func expected(text []byte, entry Entry) (any, error) {
 	var before map[string]any
 	if err := yaml.Unmarshal(text, &before); err != nil {
 		return nil, err
@@ -49,7 +60,7 @@ func expected(text []byte, list, name string, value any) (any, error) {
 	if before == nil {
 		before = map[string]any{}
 	}
-	encoded, err := yaml.Marshal(value)
+	encoded, err := yaml.Marshal(entry.Value)
 	if err != nil {
 		return nil, err
 	}
@@ -57,28 +68,28 @@ func expected(text []byte, list, name string, value any) (any, error) {
 	if err := yaml.Unmarshal(encoded, &added); err != nil {
 		return nil, err
 	}
-	switch old := before[list].(type) {
+	switch old := before[entry.List].(type) {
 	case nil:
-		if name != "" {
-			before[list] = map[string]any{name: added}
+		if entry.Name != "" {
+			before[entry.List] = map[string]any{entry.Name: added}
 		} else {
-			before[list] = []any{added}
+			before[entry.List] = []any{added}
 		}
 	case []any:
-		before[list] = append(old, added)
+		before[entry.List] = append(old, added)
 	case map[string]any:
-		old[name] = added
+		old[entry.Name] = added
 	default:
-		return nil, fmt.Errorf("%s is neither a list nor a map", list)
+		return nil, fmt.Errorf("%s is neither a list nor a map", entry.List)
 	}
 	return before, nil
 }
 
-// encode writes a value as an item of a list, or as an entry of a map.
-func encode(name string, value any) ([]string, error) {
-	var wrapped any = []any{value}
-	if name != "" {
-		wrapped = map[string]any{name: value}
+// encode returns the lines of a value as an item of a list, or as an entry of a map.
+func encode(entry Entry) ([]string, error) {
+	var wrapped any = []any{entry.Value}
+	if entry.Name != "" {
+		wrapped = map[string]any{entry.Name: entry.Value}
 	}
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
@@ -103,8 +114,8 @@ func under(root *yaml.Node, key string) (k, v *yaml.Node) {
 }
 
 // insertLines adds lines to a text, and changes none but one that says that a list is empty.
-func insertLines(text []byte, root *yaml.Node, list, name string, value any) ([]byte, error) {
-	added, err := encode(name, value)
+func insertLines(text []byte, root *yaml.Node, entry Entry) ([]byte, error) {
+	added, err := encode(entry)
 	if err != nil {
 		return nil, err
 	}
@@ -116,13 +127,13 @@ func insertLines(text []byte, root *yaml.Node, list, name string, value any) ([]
 	if len(text) == 0 {
 		lines = nil
 	}
-	key, old := under(root, list)
+	key, old := under(root, entry.List)
 	at, indent := len(lines), 2
 	switch {
 	case root != nil && root.Style&yaml.FlowStyle != 0:
 		return nil, errors.New("the file is written in brackets")
 	case key == nil:
-		added = append([]string{list + ":"}, indented(added, indent)...)
+		added = append([]string{entry.List + ":"}, indented(added, indent)...)
 		indent = 0
 	case len(old.Content) == 0 && old.Kind != yaml.AliasNode:
 		line := key.Line - 1
@@ -194,24 +205,24 @@ func endOf(lines []string, start, indent int) int {
 }
 
 // insertNode adds a value to the parsed file and writes that anew.
-func insertNode(_ []byte, root *yaml.Node, list, name string, value any) ([]byte, error) {
+func insertNode(_ []byte, root *yaml.Node, entry Entry) ([]byte, error) {
 	if root == nil {
 		return nil, errors.New("the file is empty")
 	}
 	var node yaml.Node
-	if err := node.Encode(value); err != nil {
+	if err := node.Encode(entry.Value); err != nil {
 		return nil, err
 	}
-	key, old := under(root, list)
+	key, old := under(root, entry.List)
 	if key == nil {
 		old = &yaml.Node{Kind: yaml.SequenceNode}
-		if name != "" {
+		if entry.Name != "" {
 			old.Kind = yaml.MappingNode
 		}
-		root.Content = append(root.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: list}, old)
+		root.Content = append(root.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: entry.List}, old)
 	}
-	if name != "" {
-		old.Content = append(old.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: name})
+	if entry.Name != "" {
+		old.Content = append(old.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: entry.Name})
 	}
 	old.Content = append(old.Content, &node)
 	var out bytes.Buffer
