@@ -36,8 +36,12 @@ type Parameter struct {
 // default is a string, in quotes where YAML needs them, since templates get text.
 func (p *Parameter) SetDefault(text string) error {
 	if p.Type != "array" && p.Type != "map" {
-		p.Default = &yaml.Node{}
-		p.Default.SetString(text)
+		n := &yaml.Node{}
+		// SetString writes no quotes around a word such as yes, which Kubernetes reads as a boolean.
+		if err := n.Encode(text); err != nil {
+			return err
+		}
+		p.Default = n
 		return nil
 	}
 	var parsed yaml.Node

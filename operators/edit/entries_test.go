@@ -20,6 +20,7 @@ func TestSetDefault(t *testing.T) {
 		"Empty":   {"an empty text is one, too", "string", "", "\"\"\n"},
 		"Number":  {"a number is a text that looks like one", "integer", "3", "\"3\"\n"},
 		"Boolean": {"so is a boolean", "boolean", "true", "\"true\"\n"},
+		"Word":    {"and a word that is a boolean in YAML 1.1", "string", "yes", "\"yes\"\n"},
 		"Array":   {"an array is a list", "array", "[a, b]", "[a, b]\n"},
 		"Map":     {"a map is a map", "map", "{a: 1}", "{a: 1}\n"},
 		"Lines":   {"text of lines is a block", "string", "a\nb\n", "|\n    a\n    b\n"},
@@ -43,6 +44,27 @@ func TestSetDefault(t *testing.T) {
 		p := Parameter{Type: tc.kind}
 		if err := p.SetDefault(tc.text); err == nil || p.Default != nil {
 			t.Errorf("%s: %v, %v", tc.reason, p.Default, err)
+		}
+	}
+}
+
+// TestTextStaysText checks that a default and an enum are read as the text that was given, whatever YAML takes it for without quotes.
+func TestTextStaysText(t *testing.T) {
+	for _, text := range []string{
+		"yes", "on", "n", "y", "NO", "Off", "~", "null", "", "0777", "0o7", "0b11", "0x1F", "1:30", "190:20:30", "1_000", "1e3", "+1", ".5",
+		".inf", "1.0", "2020-01-01", "a: b", "- x", "#c", " x", "x\n", "a\r\nb", "=", "<<", "\ttab", "é", "\u2028", `"`, "'", "[",
+		"{{ .Name }}", "*a", "&a", "!x", "%", "@",
+	} {
+		p := Parameter{Name: "P", Enum: []string{text}}
+		if err := p.SetDefault(text); err != nil {
+			t.Fatal(err)
+		}
+		got := read(t, operators.ParamsFileName, Entry{List: "parameters", Value: p}).Params.Parameters[0]
+		if got.Default == nil || *got.Default != text {
+			t.Errorf("the default %q is read as %v", text, got.Default)
+		}
+		if diff := cmp.Diff(&[]string{text}, got.Enum); diff != "" {
+			t.Errorf("the enum of %q: %s", text, diff)
 		}
 	}
 }
