@@ -3,6 +3,7 @@ package edit
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -119,16 +120,12 @@ func insertLines(text []byte, root *yaml.Node, entry Entry) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	ending := "\n"
-	if bytes.Contains(text, []byte("\r\n")) {
-		ending = "\r\n"
-	}
-	lines := strings.Split(strings.TrimRight(string(text), "\r\n"), ending)
-	if len(text) == 0 {
-		lines = nil
+	lines, endings, err := splitLines(string(text))
+	if err != nil {
+		return nil, err
 	}
 	key, old := under(root, entry.List)
-	at, indent := len(lines), 2
+	at, indent := lastText(lines), 2
 	switch {
 	case root != nil && root.Style&yaml.FlowStyle != 0:
 		return nil, errors.New("the file is written in brackets")
@@ -150,9 +147,48 @@ func insertLines(text []byte, root *yaml.Node, entry Entry) ([]byte, error) {
 		indent = old.Column - 1
 		at = endOf(lines, old.Content[len(old.Content)-1].Line, indent)
 	}
-	added = indented(added, indent)
-	out := append(append(append([]string{}, lines[:at]...), added...), lines[at:]...)
-	return []byte(strings.Join(out, ending) + ending), nil
+	return joinLines(lines, endings, at, indented(added, indent)), nil
+}
+
+// splitLines returns the lines of a text, and how each ends: a file may have lines of several systems.
+func splitLines(text string) (lines, endings []string, err error) {
+	for line := range strings.Lines(text) {
+		body := strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
+		if strings.ContainsAny(body, "\r\u0085\u2028\u2029") {
+			return nil, nil, errors.New("a line has a character that ends a line for YAML, so that lines of nodes are others")
+		}
+		lines, endings = append(lines, body), append(endings, line[len(body):])
+	}
+	return lines, endings, nil
+}
+
+// lastText is behind the last line that is not empty.
+func lastText(lines []string) int {
+	at := len(lines)
+	for at > 0 && lines[at-1] == "" {
+		at--
+	}
+	return at
+}
+
+// joinLines returns the text of lines, with others added at an index, which end as the line before them does.
+func joinLines(lines, endings []string, at int, added []string) []byte {
+	ending := "\n"
+	for i := range min(at, len(endings)) {
+		ending = cmp.Or(endings[i], ending)
+	}
+	var out strings.Builder
+	for i := range len(lines) + 1 {
+		if i == at {
+			for _, line := range added {
+				out.WriteString(line + ending)
+			}
+		}
+		if i < len(lines) {
+			out.WriteString(lines[i] + cmp.Or(endings[i], ending))
+		}
+	}
+	return []byte(out.String())
 }
 
 // empty is how an empty value stands in the text.

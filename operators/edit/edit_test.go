@@ -36,6 +36,20 @@ func TestInsert(t *testing.T) {
 			"{a: 1, l: [b, {name: Ann, email: n@x}]}\n"},
 		"Windows": {"ends of lines stay", "l:\r\n- a\r\nb: 1\r\n", "",
 			"l:\r\n- a\r\n- name: Ann\r\n  email: n@x\r\nb: 1\r\n"},
+		"Mixed": {"each line keeps its end", "a: 1\nb: 2\r\nl: []\nc: 3\r\n", "",
+			"a: 1\nb: 2\r\nl:\n  - name: Ann\n    email: n@x\nc: 3\r\n"},
+		"MixedItems": {"lines end as the line before them", "a: 1\nl:\n- b\r\nc: 2\n", "",
+			"a: 1\nl:\n- b\r\n- name: Ann\r\n  email: n@x\r\nc: 2\n"},
+		"Ends": {"empty lines at the end stay", "l:\n- a\nb: 1\n\n\n", "",
+			"l:\n- a\n- name: Ann\n  email: n@x\nb: 1\n\n\n"},
+		"EndsMissing": {"also behind a new list", "a: 1\n\n\n", "",
+			"a: 1\nl:\n  - name: Ann\n    email: n@x\n\n\n"},
+		"Old Mac": {"a file is written anew if its lines cannot be counted", "a: 1 # x\rb: 2\nl:\n- x\n", "",
+			"a: 1 # x\nb: 2\nl:\n  - x\n  - name: Ann\n    email: n@x\n"},
+		"Separator": {"so it is with a separator of lines in a text", "a: \"x\u2028y\"\nl: []\n", "",
+			"a: \"x\\Ly\"\nl: [{name: Ann, email: n@x}]\n"},
+		"Block": {"a text that ends in empty lines keeps them", "l:\n- a\nb: |+\n  x\n\n", "",
+			"l:\n- a\n- name: Ann\n  email: n@x\nb: |+\n  x\n\n"},
 		"NoText": {"an empty file gets the list", "", "",
 			"l:\n  - name: Ann\n    email: n@x\n"},
 		"Comment": {"so does one that is a comment", "# nothing\n", "",
@@ -124,7 +138,7 @@ func randomFile(random *rand.Rand) (text, ending string) {
 	}
 	blocks = append(blocks, list, m)
 	random.Shuffle(len(blocks), func(i, j int) { blocks[i], blocks[j] = blocks[j], blocks[i] })
-	text, ending = strings.TrimRight(strings.Join(blocks, ""), "\n")+"\n", "\n"
+	text, ending = strings.TrimRight(strings.Join(blocks, ""), "\n")+strings.Repeat("\n", 1+random.IntN(3)), "\n"
 	if random.IntN(4) == 0 {
 		text, ending = strings.ReplaceAll(text, "\n", "\r\n"), "\r\n"
 	}
@@ -160,6 +174,8 @@ func others(t *testing.T, text, key string) map[string]any {
 func FuzzInsert(f *testing.F) {
 	f.Add("l:\n- a\n# c\nb: |+\n  x\n\n")
 	f.Add("l: [] #\n---\nx")
+	f.Add("a: 1\r\nl:\n- b\nc: 2\r\n")
+	f.Add("a: \"x\u2028y\"\rl:\n- b")
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, name := range []string{"", "n"} {
 			got, err := Insert([]byte(text), Entry{List: "l", Name: name, Value: "x"})
