@@ -9,6 +9,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/operators/jsonschema"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/text"
 )
@@ -29,13 +30,18 @@ type listOptions struct {
 	command.VersionFlags
 }
 
+// schemaFormat is the output format of parameters for editors.
+const schemaFormat = "json-schema"
+
 // newListing returns a command that lists a part of a package.
 func newListing(what, short string, o *listOptions, print func(*operators.Package) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: what + " PACKAGE", Short: short, Args: command.AnyPackage(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if what == "parameters" && o.output == schemaFormat {
-				return withPackage(cmd.Context(), o.env, args[0], o.VersionFlags, func(pkg *operators.Package) error { return o.env.PrintValue("json", parameterSchema(pkg)) })
+				return withPackage(cmd.Context(), o.env, args[0], o.VersionFlags, func(pkg *operators.Package) error {
+					return o.env.PrintValue("json", jsonschema.OfParameters(pkg))
+				})
 			}
 			if err := command.CheckFormat(o.output); err != nil {
 				return err

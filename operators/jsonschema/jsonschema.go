@@ -1,4 +1,5 @@
-package packages
+// Package jsonschema describes the parameters of a package for editors.
+package jsonschema
 
 import (
 	"sigs.k8s.io/yaml"
@@ -8,15 +9,12 @@ import (
 	"kudo.dev/kudo/operators/params"
 )
 
-// schemaFormat is the output format of parameters for editors.
-const schemaFormat = "json-schema"
-
-// parameterSchema is the JSON Schema (draft 2020-12) of a file with parameters, as -P takes it: editors complete and check
-// such a file by it.
-func parameterSchema(pkg *operators.Package) map[string]any {
+// OfParameters returns the JSON Schema (draft 2020-12) of a file with parameters, as -P of the command line takes it: editors
+// complete and check such a file by it.
+func OfParameters(pkg *operators.Package) map[string]any {
 	properties, required := map[string]any{}, []string{}
 	for _, p := range pkg.Params.Parameters {
-		properties[p.Name] = propertySchema(p)
+		properties[p.Name] = ofParameter(p)
 		if p.IsRequired() && !p.HasDefault() {
 			required = append(required, p.Name)
 		}
@@ -32,8 +30,8 @@ func parameterSchema(pkg *operators.Package) map[string]any {
 	return out
 }
 
-// propertySchema is the schema of one value. Values may be given as text too, as in an Instance.
-func propertySchema(p operators.Parameter) map[string]any {
+// ofParameter returns the schema of one value. Values may be given as text too, as in an Instance.
+func ofParameter(p operators.Parameter) map[string]any {
 	types := map[v1beta1.ParameterType][]string{
 		v1beta1.IntegerType: {"integer", "string"}, v1beta1.NumberType: {"number", "string"}, v1beta1.BooleanType: {"boolean", "string"},
 		v1beta1.ArrayType: {"array", "string"}, v1beta1.MapType: {"object", "string"},
@@ -73,6 +71,7 @@ func propertySchema(p operators.Parameter) map[string]any {
 	return out
 }
 
+// describe returns the texts for people.
 func describe(p operators.Parameter) string {
 	text := p.Description
 	if p.Hint != "" {
