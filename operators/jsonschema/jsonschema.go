@@ -2,11 +2,12 @@
 package jsonschema
 
 import (
-	"sigs.k8s.io/yaml"
+	"encoding/json"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/operators/params"
+	"kudo.dev/kudo/operators/yamldoc"
 )
 
 // OfParameters returns the JSON Schema (draft 2020-12) of a file with parameters, as -P of the command line takes it: editors
@@ -88,8 +89,11 @@ func parseTyped(kind v1beta1.ParameterType, text string) any {
 	if kind == "" || kind == v1beta1.StringType {
 		return text
 	}
-	var value any
-	if yaml.Unmarshal([]byte(text), &value) != nil || value == nil {
+	value, _, err := yamldoc.Parse([]byte(text))
+	if err != nil || value == nil {
+		return text
+	}
+	if _, err := json.Marshal(value); err != nil { // an infinite number
 		return text
 	}
 	return value

@@ -72,6 +72,8 @@ func TestParameterTypes(t *testing.T) {
 			`{"type": ["array", "string"], "default": "[a"}`},
 		"Null": {"a default that means nothing stays text", operators.Parameter{Parameter: v1beta1.Parameter{Type: v1beta1.IntegerType, Default: set("")}},
 			`{"type": ["integer", "string"], "default": ""}`},
+		"Infinite": {"JSON has no infinite numbers", operators.Parameter{Parameter: v1beta1.Parameter{Type: v1beta1.ArrayType, Default: set("[.inf]")}},
+			`{"type": ["array", "string"], "default": "[.inf]"}`},
 		"EnumOfArrays": {"arrays are listed as text", operators.Parameter{Parameter: v1beta1.Parameter{Type: v1beta1.ArrayType, Enum: &[]string{"[a]", "[b]"}}},
 			`{"type": ["array", "string"], "enum": ["[a]", "[b]"]}`},
 		"EnumOfText": {"text that looks like a number is text", operators.Parameter{Parameter: v1beta1.Parameter{Enum: &[]string{"1"}}},
@@ -94,6 +96,18 @@ func TestParameterTypes(t *testing.T) {
 				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestIntegersAreExact checks that integers keep their digits.
+func TestIntegersAreExact(t *testing.T) {
+	for _, digits := range []string{"9007199254740993", "-9223372036854775808", "18446744073709551615", "123456789012345678901234567890"} {
+		p := operators.Parameter{Parameter: v1beta1.Parameter{Type: v1beta1.IntegerType, Default: &digits, Enum: &[]string{digits}}}
+		got, err := json.Marshal(ofParameter(p))
+		want := `{"default":` + digits + `,"enum":["` + digits + `",` + digits + `],"type":["integer","string"]}`
+		if err != nil || string(got) != want {
+			t.Errorf("%s, %v, want %s", got, err, want)
+		}
 	}
 }
 

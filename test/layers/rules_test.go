@@ -49,7 +49,7 @@ var tree = rules{
 		"operators/params":      {"operators/yamldoc"},
 		"operators/render":      {"operators/params", "operators/yamldoc"},
 		"operators/edit":        {"operators", "operators/yamldoc"},
-		"operators/jsonschema":  {"operators", "operators/params"},
+		"operators/jsonschema":  {"operators", "operators/params", "operators/yamldoc"},
 		"operators/lint":        {"operators", "operators/params", "operators/render", "operators/yamldoc"},
 		"operators/containment": {"operators", "operators/params", "operators/render"},
 		"pkg/explore/*":         {"pkg/explore"},
