@@ -52,6 +52,7 @@ var tree = rules{
 		"operators/jsonschema":  {"operators", "operators/params", "operators/yamldoc"},
 		"operators/lint":        {"operators", "operators/params", "operators/render", "operators/yamldoc"},
 		"operators/containment": {"operators", "operators/params", "operators/render"},
+		"pkg/repository/*":      {"pkg/repository"},
 		"pkg/explore/*":         {"pkg/explore"},
 		"pkg/explore/config":    {"pkg/explore/fields", "pkg/explore/lua"},
 		"pkg/explore/cases":     {"pkg/explore/config", "pkg/explore/lua", "pkg/explore/pods"},
