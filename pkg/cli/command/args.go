@@ -9,6 +9,7 @@ import (
 // SetupGroup gives a command that only has subcommands its help, and an error with a suggestion for an unknown subcommand.
 func SetupGroup(cmd *cobra.Command) {
 	cmd.Args = cobra.ArbitraryArgs
+	cmd.SuggestionsMinimumDistance = 2 // cobra sets its default where it makes the suggestion itself
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return cmd.Help()
