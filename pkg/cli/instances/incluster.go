@@ -9,6 +9,7 @@ import (
 	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/pkg/cli/command"
+	"kudo.dev/kudo/pkg/pkginstall"
 	"kudo.dev/kudo/pkg/repository"
 	"kudo.dev/kudo/pkg/repository/incluster"
 )
@@ -51,8 +52,8 @@ func (o *installOptions) installFromCluster(ctx context.Context, operator string
 	for _, w := range needed.Warnings {
 		o.env.Warnf("%s", w)
 	}
-	instance := newInstance(namespace, o, operator, ov.Name, given, from)
-	if err := checkNotExists(ctx, c, instance); err != nil {
+	instance := o.newInstance(namespace, operator, ov.Name, given, from)
+	if err := pkginstall.CheckAbsent(ctx, c, instance); err != nil {
 		return err
 	}
 	if err := command.CheckStructure(ctx, &ov.Spec, instance, nil); err != nil {

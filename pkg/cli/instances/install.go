@@ -3,18 +3,11 @@ package instances
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/Masterminds/semver/v3"
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +15,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/pkg/cli/command"
+	"kudo.dev/kudo/pkg/pkginstall"
 )
 
 type installOptions struct {
@@ -118,14 +112,14 @@ func (o *installOptions) run(ctx context.Context, name string) error {
 	if err := checkKubernetes(config, packages); err != nil {
 		return err
 	}
-	instance := newInstance(namespace, o, pkg.Operator.Name, command.VersionName(pkg), given, from)
+	instance := o.newInstance(namespace, pkg.Operator.Name, command.VersionName(pkg), given, from)
 	known, err := command.SpecsOf(packages, namespace)
 	if err != nil {
 		return err
 	}
 	n := &newcomer{Instance: instance, pkg: name, spec: known[command.VersionName(pkg)], versions: known.Find, flags: &o.account, houses: o.namespace}
 	if !o.skipInstance {
-		if err := checkNotExists(ctx, c, instance); err != nil {
+		if err := pkginstall.CheckAbsent(ctx, c, instance); err != nil {
 			return err
 		}
 		if err := checkAccount(ctx, o.env, c, n); err != nil {
@@ -140,29 +134,22 @@ func (o *installOptions) run(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	if err := o.makeNamespace(ctx, c, pkg, namespace, given); err != nil {
-		return err
+	if o.namespace { // without the flag, ExplainMissingNamespace names one that does not exist
+		if err := installerOf(o.env, c).CreateNamespace(ctx, pkg, namespace, o.instance, given); err != nil {
+			return err
+		}
 	}
 	if err := makeAccount(ctx, o.env, c, n); err != nil {
-		return explainMissingNamespace(ctx, c, namespace, err)
+		return pkginstall.ExplainMissingNamespace(ctx, c, namespace, err)
 	}
 	return o.installResolved(ctx, c, n, packages, installing)
 }
 
 // installResolved creates the OperatorVersions of the packages, dependencies first, and the Instance of the last package.
 func (o *installOptions) installResolved(ctx context.Context, c client.WithWatch, n *newcomer, packages []*operators.Package, installing map[string]string) error {
-	namespace, pkg := n.Namespace, packages[len(packages)-1]
-	var versions []*v1beta1.OperatorVersion
-	for _, p := range packages {
-		parameters := map[string]string{}
-		if p == pkg {
-			parameters = installing
-		}
-		version, err := installVersion(ctx, o.env, c, p, namespace, parameters)
-		if err != nil {
-			return n.halfway(explainMissingNamespace(ctx, c, namespace, err))
-		}
-		versions = append(versions, version)
+	versions, err := installerOf(o.env, c).CreateVersions(ctx, packages, n.Namespace, installing)
+	if err != nil {
+		return n.halfway(pkginstall.ExplainMissingNamespace(ctx, c, n.Namespace, err))
 	}
 	if o.skipInstance {
 		return awaitInstalled(ctx, o.env, c, versions, &o.WaitFlags)
@@ -203,22 +190,12 @@ func awaitInstalled(ctx context.Context, env *command.Env, c client.WithWatch, v
 	return nil
 }
 
-// checkNotExists refuses an Instance that exists already.
-func checkNotExists(ctx context.Context, c client.Client, instance *v1beta1.Instance) error {
-	err := c.Get(ctx, client.ObjectKeyFromObject(instance), &v1beta1.Instance{})
-	if err == nil {
-		return fmt.Errorf("instance %s/%s exists already: use kubectl kudo update or upgrade, or another --instance", instance.Namespace, instance.Name)
-	}
-	return client.IgnoreNotFound(err)
-}
-
 // makeInstance creates an Instance, and waits for the install plans and its deploy plan if that was asked for.
 func makeInstance(ctx context.Context, env *command.Env, c client.WithWatch, n *newcomer, versions []*v1beta1.OperatorVersion, w *command.WaitFlags) error {
 	instance := n.Instance
-	if err := c.Create(ctx, instance); err != nil {
-		return n.halfway(fmt.Errorf("instance %s/%s: %w", instance.Namespace, instance.Name, err))
+	if err := installerOf(env, c).CreateInstance(ctx, instance); err != nil {
+		return n.halfway(err)
 	}
-	env.Printf("instance %s/%s created", instance.Namespace, instance.Name)
 	if n.change != nil {
 		ownAccount(ctx, env, c, n.change, instance)
 	}
@@ -238,88 +215,24 @@ func makeInstance(ctx context.Context, env *command.Env, c client.WithWatch, n *
 	return nil
 }
 
-func newInstance(namespace string, o *installOptions, operator, version string, given map[string]string, from []v1beta1.ParametersSource) *v1beta1.Instance {
-	instance := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: o.instance, Labels: map[string]string{v1beta1.OperatorLabel: operator},
-	}}
-	if o.adopt {
-		instance.Annotations = map[string]string{v1beta1.AdoptAnnotation: "true"}
-	}
-	instance.Spec.OperatorVersion = corev1.ObjectReference{Kind: "OperatorVersion", Name: version}
-	instance.Spec.Parameters, instance.Spec.ParametersFrom = given, from
-	instance.Spec.ServiceAccountName = o.accountName
-	return instance
+// newInstance returns the Instance that the flags describe.
+func (o *installOptions) newInstance(namespace, operator, version string, given map[string]string, from []v1beta1.ParametersSource) *v1beta1.Instance {
+	return pkginstall.NewInstance(pkginstall.InstanceOptions{
+		Namespace: namespace, Name: o.instance, Operator: operator, OperatorVersion: version,
+		Parameters: given, ParametersFrom: from, ServiceAccountName: o.accountName, Adopt: o.adopt,
+	})
 }
 
-// checkKubernetes compares the packages' lowest version of Kubernetes with the cluster's.
+// installerOf returns an installer that prints what it does.
+func installerOf(env *command.Env, c client.Client) pkginstall.Installer {
+	return pkginstall.Installer{Client: c, Progressf: env.Printf, Warnf: env.Warnf}
+}
+
+// checkKubernetes compares the lowest version of Kubernetes of packages with the version of the cluster.
 func checkKubernetes(config *rest.Config, packages []*operators.Package) error {
 	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return err
 	}
-	info, err := d.ServerVersion()
-	if err != nil {
-		return err
-	}
-	server, err := semver.NewVersion(info.GitVersion)
-	if err != nil {
-		return nil // an unusual version says nothing
-	}
-	for _, p := range packages {
-		wanted, err := semver.NewVersion(p.Operator.KubernetesVersion)
-		if err != nil {
-			continue
-		}
-		if server.Major() < wanted.Major() || server.Major() == wanted.Major() && server.Minor() < wanted.Minor() {
-			return fmt.Errorf("operator %s needs Kubernetes %s or later, and this cluster is %s", p.Operator.Name, p.Operator.KubernetesVersion, info.GitVersion)
-		}
-	}
-	return nil
-}
-
-// installVersion creates the Operator and the OperatorVersion of a package, if they are not there, and returns the latter.
-func installVersion(ctx context.Context, env *command.Env, c client.Client, pkg *operators.Package, namespace string, parameters map[string]string) (*v1beta1.OperatorVersion, error) {
-	operator, version, err := operators.Convert(pkg, namespace)
-	if err != nil {
-		return nil, fmt.Errorf("package %s:\n%w", pkg.Operator.Name, err)
-	}
-	version.Spec.InstallParameters = parameters
-	if pkg.Operator.InstallPlan != "" || pkg.Operator.CRDTarball != nil { // who may not install leaves nothing behind
-		if err := c.Create(ctx, version.DeepCopy(), client.DryRunAll); err != nil && !apierrors.IsAlreadyExists(err) {
-			return nil, fmt.Errorf("operatorversion %s/%s: %w", namespace, version.Name, err)
-		}
-	}
-	switch err := c.Create(ctx, operator); {
-	case err == nil:
-		env.Printf("operator %s/%s created", namespace, operator.Name)
-	case !apierrors.IsAlreadyExists(err):
-		return nil, fmt.Errorf("operator %s/%s: %w", namespace, operator.Name, err)
-	}
-	wanted := version.Spec.DeepCopy()
-	err = c.Create(ctx, version)
-	if err == nil {
-		env.Printf("operatorversion %s/%s created", namespace, version.Name)
-		return version, nil
-	}
-	if !apierrors.IsAlreadyExists(err) {
-		return nil, fmt.Errorf("operatorversion %s/%s: %w", namespace, version.Name, err)
-	}
-	live := &v1beta1.OperatorVersion{}
-	if err := c.Get(ctx, client.ObjectKeyFromObject(version), live); err != nil {
-		return nil, err
-	}
-	env.Printf("operatorversion %s/%s already installed", namespace, version.Name)
-	if len(parameters) > 0 && !maps.Equal(parameters, live.Spec.InstallParameters) {
-		patch := client.MergeFrom(live.DeepCopy())
-		live.Spec.InstallParameters = parameters
-		if err := c.Patch(ctx, live, patch); err != nil {
-			return nil, fmt.Errorf("operatorversion %s/%s: %w", namespace, version.Name, err)
-		}
-		env.Printf("operatorversion %s/%s install parameters changed", namespace, version.Name)
-	}
-	wanted.InstallParameters = live.Spec.InstallParameters
-	if !equality.Semantic.DeepEqual(live.Spec, *wanted) {
-		env.Warnf("operatorversion %s/%s has other content than the package: it is used as it is. Give the package a new operatorVersion, or delete the OperatorVersion first", namespace, version.Name)
-	}
-	return live, nil
+	return pkginstall.CheckKubernetes(d, packages)
 }

@@ -96,13 +96,9 @@ func (o *upgradeOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	var versions []*v1beta1.OperatorVersion
-	for _, p := range packages {
-		version, err := installVersion(ctx, o.env, c, p, namespace, nil)
-		if err != nil {
-			return err
-		}
-		versions = append(versions, version)
+	versions, err := installerOf(o.env, c).CreateVersions(ctx, packages, namespace, nil)
+	if err != nil {
+		return err
 	}
 	if err := awaitInstalled(ctx, o.env, c, versions, &o.WaitFlags); err != nil {
 		return err

@@ -1,4 +1,4 @@
-package instances
+package pkginstall
 
 import (
 	"context"
@@ -14,33 +14,30 @@ import (
 	"kudo.dev/kudo/operators/render"
 )
 
-// explainMissingNamespace is the error of an installation that has failed with another one, if its cause is that the namespace does not
-// exist. Nothing can be created in such a namespace, so that no check is needed before.
-func explainMissingNamespace(ctx context.Context, c client.Client, namespace string, failed error) error {
+// ExplainMissingNamespace returns the error of an installation that has failed: another one, if its cause is that the namespace
+// does not exist. Nothing can be created in such a namespace, so that no check is needed before.
+func ExplainMissingNamespace(ctx context.Context, c client.Reader, namespace string, failed error) error {
 	if apierrors.IsNotFound(c.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{})) {
 		return fmt.Errorf("namespace %s does not exist: create it, or use --create-namespace", namespace)
 	}
 	return failed
 }
 
-// makeNamespace creates the namespace if that was asked for, from the package's template if it has one.
-func (o *installOptions) makeNamespace(ctx context.Context, c client.Client, pkg *operators.Package, name string, given map[string]string) error {
-	if !o.namespace {
-		return nil // homeless tells of one that is missing
-	}
-	namespace, err := namespaceOf(pkg, name, o.instance, given)
+// CreateNamespace creates the namespace of an Instance, from the template of the package if it has one.
+func (i Installer) CreateNamespace(ctx context.Context, pkg *operators.Package, name, instance string, given map[string]string) error {
+	namespace, err := renderNamespace(pkg, name, instance, given)
 	if err != nil {
 		return err
 	}
-	if err := c.Create(ctx, namespace); err != nil {
+	if err := i.Client.Create(ctx, namespace); err != nil {
 		return fmt.Errorf("namespace %s: %w", name, err)
 	}
-	o.env.Printf("namespace %s created", name)
+	i.Progressf("namespace %s created", name)
 	return nil
 }
 
-// namespaceOf renders the namespace of a package; its name is the one that the user gives.
-func namespaceOf(pkg *operators.Package, name, instance string, given map[string]string) (*unstructured.Unstructured, error) {
+// renderNamespace renders the namespace of a package; its name is the one that the user gives.
+func renderNamespace(pkg *operators.Package, name, instance string, given map[string]string) (*unstructured.Unstructured, error) {
 	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
 	if manifest := pkg.Operator.NamespaceManifest; manifest != "" {
 		values, err := params.Resolve(pkg.Definitions(), given)
