@@ -4,19 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/operators/archive"
 	"kudo.dev/kudo/pkg/cli/command"
@@ -49,20 +43,6 @@ The exit code is 3 if a change is not safe.`,
 	return cmd
 }
 
-// crdDiff is the comparison of one definition, as -o prints it.
-type crdDiff struct {
-	Name string `json:"name"`
-	// Change is one of added, removed and kept.
-	Change   string                    `json:"change"`
-	Breaches crdcompat.BreakingChanges `json:"breakingChanges"`
-	Safe     []crdcompat.Change        `json:"safeChanges"`
-	Objects  *crdcompat.Findings       `json:"objects,omitempty"`
-}
-
-func (d crdDiff) unsafe() bool {
-	return !d.Breaches.Safe() || d.Objects != nil && !d.Objects.Safe()
-}
-
 func (o *crdDiffOptions) run(ctx context.Context, oldPath, newPath string) error {
 	if err := command.CheckFormat(o.output); err != nil {
 		return err
@@ -75,7 +55,7 @@ func (o *crdDiffOptions) run(ctx context.Context, oldPath, newPath string) error
 	if err != nil {
 		return err
 	}
-	diffs := diffCRDs(old, new)
+	diffs := crdcompat.CompareAll(old, new)
 	if o.live {
 		if err := checkLive(ctx, o.env, new, diffs); err != nil {
 			return err
@@ -91,7 +71,7 @@ func (o *crdDiffOptions) run(ctx context.Context, oldPath, newPath string) error
 	}
 	unsafe := 0
 	for _, d := range diffs {
-		if d.unsafe() {
+		if !d.Safe() {
 			unsafe++
 		}
 	}
@@ -101,53 +81,27 @@ func (o *crdDiffOptions) run(ctx context.Context, oldPath, newPath string) error
 	return nil
 }
 
-// diffCRDs compares definitions of one name, in the order of names.
-func diffCRDs(old, new map[string]*apiextensionsv1.CustomResourceDefinition) []crdDiff {
-	names := map[string]bool{}
-	for name := range old {
-		names[name] = true
-	}
-	for name := range new {
-		names[name] = true
-	}
-	diffs := []crdDiff{}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		d := crdDiff{Name: name, Change: "kept", Breaches: crdcompat.BreakingChanges{}, Safe: []crdcompat.Change{}}
-		switch {
-		case old[name] == nil:
-			d.Change = "added"
-		case new[name] == nil:
-			d.Change = "removed" // kudo deletes no definition because a package names it no more
-		default:
-			breaches, safe := crdcompat.Diff(old[name], new[name])
-			d.Breaches, d.Safe = append(d.Breaches, breaches...), append(d.Safe, safe...)
-		}
-		diffs = append(diffs, d)
-	}
-	return diffs
-}
-
-func printCRDDiffs(env *command.Env, diffs []crdDiff) error {
+func printCRDDiffs(env *command.Env, diffs []crdcompat.Comparison) error {
 	for i, d := range diffs {
 		if i > 0 {
 			env.Printf("")
 		}
 		switch {
-		case d.Change != "kept":
+		case d.Change != crdcompat.Kept:
 			env.Printf("%s: %s", d.Name, d.Change)
-		case d.Breaches.Safe() && len(d.Safe) == 0:
+		case d.BreakingChanges.Safe() && len(d.SafeChanges) == 0:
 			env.Printf("%s: no change that counts", d.Name)
 		default:
-			env.Printf("%s: %d breaking changes, %d safe changes", d.Name, len(d.Breaches), len(d.Safe))
+			env.Printf("%s: %d breaking changes, %d safe changes", d.Name, len(d.BreakingChanges), len(d.SafeChanges))
 		}
-		if !d.Breaches.Safe() {
-			if err := env.PrintTable(d.Breaches.Rows()); err != nil {
+		if !d.BreakingChanges.Safe() {
+			if err := env.PrintTable(d.BreakingChanges.Rows()); err != nil {
 				return err
 			}
 		}
-		if len(d.Safe) > 0 {
+		if len(d.SafeChanges) > 0 {
 			rows := [][]string{{"VERSION", "PATH", "SAFE CHANGE"}}
-			for _, c := range d.Safe {
+			for _, c := range d.SafeChanges {
 				rows = append(rows, []string{orDash(c.Version), orDash(c.Path), c.Message})
 			}
 			if err := env.PrintTable(rows); err != nil {
@@ -170,7 +124,7 @@ func orDash(text string) string {
 
 // readCRDs reads the definitions of a file, a folder or an archive, by name. Fields that the API does not know are
 // refused, since they could not be compared.
-func readCRDs(path string) (map[string]*apiextensionsv1.CustomResourceDefinition, error) {
+func readCRDs(path string) (crdcompat.Definitions, error) {
 	tree, err := crdTree(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading CustomResourceDefinitions of %s: %w", path, err)
@@ -179,7 +133,7 @@ func readCRDs(path string) (map[string]*apiextensionsv1.CustomResourceDefinition
 	if err != nil {
 		return nil, fmt.Errorf("reading CustomResourceDefinitions of %s: %w", path, err)
 	}
-	found := map[string]*apiextensionsv1.CustomResourceDefinition{}
+	found := crdcompat.Definitions{}
 	for _, object := range objects {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, crd, true); err != nil {
@@ -226,41 +180,19 @@ func (o singleFileFS) ReadDir(string) ([]fs.DirEntry, error) {
 }
 
 // checkLive checks the objects on the cluster of all definitions that are there.
-func checkLive(ctx context.Context, env *command.Env, new map[string]*apiextensionsv1.CustomResourceDefinition, diffs []crdDiff) error {
+func checkLive(ctx context.Context, env *command.Env, new crdcompat.Definitions, comparisons []crdcompat.Comparison) error {
 	c, _, _, err := env.Connect()
 	if err != nil {
 		return err
 	}
-	for i, d := range diffs {
-		if new[d.Name] == nil {
+	for i := range comparisons {
+		definition := new[comparisons[i].Name]
+		if definition == nil {
 			continue
 		}
-		object := &unstructured.Unstructured{}
-		object.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
-		if err := c.Get(ctx, client.ObjectKey{Name: d.Name}, object); apierrors.IsNotFound(err) {
-			continue
-		} else if err != nil {
+		if comparisons[i].Objects, err = crdcompat.ValidateLive(ctx, c, definition); err != nil {
 			return err
 		}
-		live := &apiextensionsv1.CustomResourceDefinition{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, live); err != nil {
-			return fmt.Errorf("the CustomResourceDefinition %s of the cluster cannot be read: %w", d.Name, err)
-		}
-		found, err := crdcompat.Validate(ctx, live, new[d.Name], objectLister{c})
-		if err != nil {
-			return err
-		}
-		diffs[i].Objects = &found
 	}
 	return nil
-}
-
-// objectLister reads custom resources from the cluster.
-type objectLister struct{ client client.Reader }
-
-// List implements crdcompat.Lister.
-func (l objectLister) List(ctx context.Context, kind schema.GroupVersionKind, limit int64, token string) (*unstructured.UnstructuredList, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	return list, l.client.List(ctx, list, client.Limit(limit), client.Continue(token))
 }
