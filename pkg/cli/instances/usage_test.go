@@ -14,6 +14,9 @@ import (
 
 const hello = "../../../operators/catalog/hello/operator"
 
+// argsOf splits a command line, in which HELLO is the package hello.
+func argsOf(line string) []string { return strings.Fields(strings.ReplaceAll(line, "HELLO", hello)) }
+
 // noCluster gives a test a kubeconfig without clusters, and no repositories.
 func noCluster(t *testing.T) {
 	t.Helper()
@@ -27,44 +30,44 @@ func TestUsage(t *testing.T) {
 	noCluster(t)
 	for name, tc := range map[string]struct {
 		command commandtest.Constructor
-		args    []string
+		line    string // in which HELLO is the package hello
 		want    string
 	}{
-		"install without package":          {NewInstall, []string{"install"}, "one package"},
-		"install two packages":             {NewInstall, []string{"install", "a", "b"}, "got 2 arguments: a b"},
-		"install unknown flag":             {NewInstall, []string{"install", hello, "--instanse", "x"}, "unknown flag: --instanse"},
-		"install with a bad parameter":     {NewInstall, []string{"install", hello, "-p", "REPLICAS"}, "-p REPLICAS"},
-		"install from a wrong source":      {NewInstall, []string{"install", hello, "--parameters-from", "pod/x"}, "must be secret/NAME or configmap/NAME"},
-		"install from a source of no name": {NewInstall, []string{"install", hello, "--parameters-from", "secret/"}, "must be secret/NAME"},
-		"install under a wrong name":       {NewInstall, []string{"install", hello, "--instance", "A_b"}, "--instance:"},
-		"install with a bad wait":          {NewInstall, []string{"install", hello, "--wait-time", "soon"}, "neither a number of seconds"},
-		"install with two accounts":        {NewInstall, []string{"install", hello, "--service-account", "a", "--create-service-account"}, "cannot be used with --create-service-account"},
-		"install an account of nothing":    {NewInstall, []string{"install", hello, "--service-account", "a", "--skip-instance"}, "cannot be used with --skip-instance"},
-		"install an install parameter":     {NewInstall, []string{"install", hello, "--install-parameter", "A=b"}, "operator hello has no install plan"},
-		"install a nameless parameter":     {NewInstall, []string{"install", hello, "--install-parameter", "=b"}, "must be NAME=VALUE"},
-		"install a range":                  {NewInstall, []string{"install", hello, "--operator-version", "^abc"}, "neither a version nor a range"},
-		"update with an argument":          {NewUpdate, []string{"update", "x"}, "no arguments"},
-		"update nothing":                   {NewUpdate, []string{"update", "--instance", "x"}, "nothing to update"},
-		"update and unset":                 {NewUpdate, []string{"update", "--instance", "x", "-p", "A=b", "--unset", "A"}, "parameter A is both set and unset"},
-		"update from a wrong source":       {NewUpdate, []string{"update", "--instance", "x", "--parameters-from", "x"}, "must be secret/NAME"},
-		"upgrade without package":          {NewUpgrade, []string{"upgrade", "--instance", "x"}, "one package"},
-		"upgrade to a range":               {NewUpgrade, []string{"upgrade", hello, "--instance", "x", "--app-version", "^abc"}, "neither a version nor a range"},
-		"rollback to a word":               {NewRollback, []string{"rollback", "--instance", "x", "--to-revision", "last"}, "invalid argument"},
-		"rollback with an argument":        {NewRollback, []string{"rollback", "x"}, "no arguments"},
-		"uninstall with an argument":       {NewUninstall, []string{"uninstall", "x"}, "arguments"},
-		"uninstall-version without name":   {NewUninstallVersion, []string{"uninstall-version"}, "the name of one OperatorVersion"},
-		"uninstall-version both ways":      {NewUninstallVersion, []string{"uninstall-version", "x", "--force", "--leave-users"}, "--force cannot be used with --leave-users"},
-		"get nothing":                      {NewGet, []string{"get"}, "one of instances, operators, operatorversions, shared and all"},
-		"get in a wrong format":            {NewGet, []string{"get", "instances", "-o", "table"}, `invalid output format "table"`},
-		"plan of no name":                  {NewPlan, []string{"plan", "trigger", "x"}, "no arguments"},
-		"plan that is none":                {NewPlan, []string{"plan", "stat"}, `has no command "stat", did you mean status?`},
-		"plan of two":                      {NewPlan, []string{"plan", "status", "--instance", "x", "--operator-version", "y"}, "exclude each other"},
-		"plan that waits wrongly":          {NewPlan, []string{"plan", "wait", "--instance", "x", "--wait-time", "-1"}, "neither a number of seconds"},
-		"account that is none":             {NewAccount, []string{"account", "make"}, `has no command "make"`},
-		"account with an argument":         {NewAccount, []string{"account", "create", "x"}, "no arguments"},
+		"install without package":          {NewInstall, "install", "one package"},
+		"install two packages":             {NewInstall, "install a b", "got 2 arguments: a b"},
+		"install unknown flag":             {NewInstall, "install HELLO --instanse x", "unknown flag: --instanse"},
+		"install with a bad parameter":     {NewInstall, "install HELLO -p REPLICAS", "-p REPLICAS"},
+		"install from a wrong source":      {NewInstall, "install HELLO --parameters-from pod/x", "must be secret/NAME or configmap/NAME"},
+		"install from a source of no name": {NewInstall, "install HELLO --parameters-from secret/", "must be secret/NAME"},
+		"install under a wrong name":       {NewInstall, "install HELLO --instance A_b", "--instance:"},
+		"install with a bad wait":          {NewInstall, "install HELLO --wait-time soon", "neither a number of seconds"},
+		"install with two accounts":        {NewInstall, "install HELLO --service-account a --create-service-account", "name an account, or have one made"},
+		"install an account of nothing":    {NewInstall, "install HELLO --service-account a --skip-instance", "cannot be used with --skip-instance"},
+		"install an install parameter":     {NewInstall, "install HELLO --install-parameter A=b", "operator hello has no install plan"},
+		"install a nameless parameter":     {NewInstall, "install HELLO --install-parameter =b", "must be NAME=VALUE"},
+		"install a range":                  {NewInstall, "install HELLO --operator-version ^abc", "neither a version nor a range"},
+		"update with an argument":          {NewUpdate, "update x", "no arguments"},
+		"update nothing":                   {NewUpdate, "update --instance x", "nothing to update"},
+		"update and unset":                 {NewUpdate, "update --instance x -p A=b --unset A", "parameter A is both set and unset"},
+		"update from a wrong source":       {NewUpdate, "update --instance x --parameters-from x", "must be secret/NAME"},
+		"upgrade without package":          {NewUpgrade, "upgrade --instance x", "one package"},
+		"upgrade to a range":               {NewUpgrade, "upgrade HELLO --instance x --app-version ^abc", "neither a version nor a range"},
+		"rollback to a word":               {NewRollback, "rollback --instance x --to-revision last", "invalid argument"},
+		"rollback with an argument":        {NewRollback, "rollback x", "no arguments"},
+		"uninstall with an argument":       {NewUninstall, "uninstall x", "arguments"},
+		"uninstall-version without name":   {NewUninstallVersion, "uninstall-version", "the name of one OperatorVersion"},
+		"uninstall-version both ways":      {NewUninstallVersion, "uninstall-version x --force --leave-users", "cannot be used with --leave-users"},
+		"get nothing":                      {NewGet, "get", "one of instances, operators, operatorversions, shared and all"},
+		"get in a wrong format":            {NewGet, "get instances -o table", `invalid output format "table"`},
+		"plan of no name":                  {NewPlan, "plan trigger x", "no arguments"},
+		"plan that is none":                {NewPlan, "plan stat", `has no command "stat", did you mean status?`},
+		"plan of two":                      {NewPlan, "plan status --instance x --operator-version y", "exclude each other"},
+		"plan that waits wrongly":          {NewPlan, "plan wait --instance x --wait-time -1", "neither a number of seconds"},
+		"account that is none":             {NewAccount, "account make", `has no command "make"`},
+		"account with an argument":         {NewAccount, "account create x", "no arguments"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, errs := commandtest.Expect(t, tc.command, command.ExitUsage, "", tc.args...)
+			out, errs := commandtest.Expect(t, tc.command, command.ExitUsage, "", argsOf(tc.line)...)
 			if out != "" || !strings.HasPrefix(errs, "Error: ") || !strings.Contains(errs, tc.want) {
 				t.Errorf("no %q in\n%s%s", tc.want, out, errs)
 			}
