@@ -65,6 +65,9 @@ What is there already stays, and rights that have changed are changed.
 }
 
 func createAccount(ctx context.Context, env *command.Env, name string, o *accountFlags) error {
+	if name == "" {
+		return command.ErrNoInstance
+	}
 	c, _, namespace, err := env.Connect()
 	if err != nil {
 		return err

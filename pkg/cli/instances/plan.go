@@ -37,6 +37,9 @@ func newInstanceCommand(env *command.Env, use, short string, run func(ctx contex
 	cmd := &cobra.Command{
 		Use: use, Short: short, Args: command.ExactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if name == "" {
+				return command.ErrNoInstance
+			}
 			c, _, namespace, err := env.Connect()
 			if err != nil {
 				return err

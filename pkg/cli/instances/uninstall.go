@@ -39,6 +39,9 @@ its plans stay, since others may use them, and are listed. The OperatorVersion s
 }
 
 func (o *uninstallOptions) run(ctx context.Context) error {
+	if o.instance == "" {
+		return command.ErrNoInstance
+	}
 	c, _, namespace, err := o.env.Connect()
 	if err != nil {
 		return err

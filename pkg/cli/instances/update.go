@@ -18,9 +18,6 @@ import (
 
 // find returns an Instance by name.
 func find(ctx context.Context, c client.Client, namespace, name string) (*v1beta1.Instance, error) {
-	if name == "" {
-		return nil, command.ErrNoInstance
-	}
 	instance := &v1beta1.Instance{}
 	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, instance)
 	if apierrors.IsNotFound(err) {
@@ -84,6 +81,9 @@ starts update, else deploy. Several plans run one after the other.
 }
 
 func (o *updateOptions) run(ctx context.Context) error {
+	if o.instance == "" {
+		return command.ErrNoInstance
+	}
 	given, err := o.Read()
 	if err != nil {
 		return err

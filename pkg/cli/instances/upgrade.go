@@ -50,6 +50,9 @@ update and deploy that the new version has is run.
 }
 
 func (o *upgradeOptions) run(ctx context.Context, name string) error {
+	if o.instance == "" {
+		return command.ErrNoInstance
+	}
 	given, err := o.Read()
 	if err != nil {
 		return err
