@@ -22,6 +22,9 @@ func NewVersion(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "version", Short: "Print the version of this command, and the mode of kudo on the cluster", Args: command.ExactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := command.CheckFormat(output); err != nil {
+				return err
+			}
 			mode := clusterMode(cmd.Context(), env)
 			if output != "" {
 				out := map[string]any{"clientVersion": map[string]string{"gitVersion": command.Version, "goVersion": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}}

@@ -81,7 +81,6 @@ func TestOutput(t *testing.T) {
 		"plan-history-none":   {NewPlan, "no run is recorded", 0, "plan history --instance site"},
 		"plan-history-json":   {NewPlan, "an empty list is a list", 0, "plan history --instance site -o json"},
 		"plan-trigger-none":   {NewPlan, "plans exist", command.ExitError, "plan trigger --instance site --name bakup"},
-		"plan-trigger":        {NewPlan, "a plan has a name", command.ExitUsage, "plan trigger --instance site"},
 		"plan-cancel-idle":    {NewPlan, "a plan that runs can be canceled", command.ExitError, "plan cancel --instance site"},
 		"plan-retry-complete": {NewPlan, "a plan that failed can be retried", command.ExitError, "plan retry --instance site"},
 		"plan-install-none":   {NewPlan, "not all versions have an install plan", command.ExitError, "plan status --operator-version web-1.27-1.0.0"},

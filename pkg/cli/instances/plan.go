@@ -55,6 +55,11 @@ func newInstanceCommand(env *command.Env, use, short string, run func(ctx contex
 	return cmd
 }
 
+// checkFormat refuses a wrong format of -o before a command waits or reads anything.
+func checkFormat(output *string) func(*cobra.Command, []string) error {
+	return func(*cobra.Command, []string) error { return command.CheckFormat(*output) }
+}
+
 func newPlanStatus(env *command.Env) *cobra.Command {
 	var output string
 	w := &command.WaitFlags{}
@@ -80,6 +85,7 @@ func newPlanStatus(env *command.Env) *cobra.Command {
 		return errors.Join(failed, env.Print(command.FormatPlans(i, ov, time.Now()), logs))
 	})
 	cmd.Flags().StringVarP(&output, "output", "o", "", "yaml or json: print status as such")
+	cmd.PreRunE = checkFormat(&output)
 	w.Add(cmd.Flags(), "no plan runs any more")
 	return withOperatorVersionFlag(env, cmd, versionStatus(env, &output, w))
 }
@@ -101,9 +107,6 @@ func newPlanTrigger(env *command.Env) *cobra.Command {
 	var plan string
 	w := &command.WaitFlags{}
 	cmd := newInstanceCommand(env, "trigger --instance NAME --name PLAN", "Start a plan", func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
-		if plan == "" {
-			return command.UsageError("--name is missing: name the plan to start")
-		}
 		ov, err := versionOf(ctx, c, i)
 		if err != nil {
 			return err
@@ -119,6 +122,12 @@ func newPlanTrigger(env *command.Env) *cobra.Command {
 		}})
 	})
 	cmd.Flags().StringVar(&plan, "name", "", "name of the plan")
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if plan == "" {
+			return command.UsageError("--name is missing: name the plan to start")
+		}
+		return nil
+	}
 	w.Add(cmd.Flags(), "the plan has ended")
 	return cmd
 }
@@ -208,6 +217,7 @@ func newPlanHistory(env *command.Env) *cobra.Command {
 		return printHistory(ctx, env, c, instanceRuns(i), output)
 	})
 	cmd.Flags().StringVarP(&output, "output", "o", "", "yaml or json")
+	cmd.PreRunE = checkFormat(&output)
 	return withOperatorVersionFlag(env, cmd, func(ctx context.Context, c client.WithWatch, ov *v1beta1.OperatorVersion) error {
 		return printHistory(ctx, env, c, runOwner{ov, ov.Status.PlanStatus, client.MatchingLabels{v1beta1.HistoryLabel: string(ov.UID)}}, output)
 	})
