@@ -95,7 +95,7 @@ func TestPlanNames(t *testing.T) {
 	}
 }
 
-// TestPackagePipes checks that pipes that cannot be told apart leave a package without pipes, and do not panic.
+// TestPackagePipes checks that two pipes of one name leave a package without pipes, and do not panic.
 func TestPackagePipes(t *testing.T) {
 	p := packageOf(v1beta1.Task{Name: "t", Kind: "Pipe",
 		Spec: v1beta1.TaskSpec{Pod: "a.yaml", Pipe: []v1beta1.PipeSpec{{Key: "k"}, {Key: "k"}}}})
