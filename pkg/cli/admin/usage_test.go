@@ -108,11 +108,14 @@ func TestDryRunFormats(t *testing.T) {
 		args            []string
 		out, errs, lack string
 	}{
-		"YAML":      {"documents", nil, "kind: Deployment", "the Secret kudo-history-key is not printed", "\nkind: Secret\n"},
+		"YAML":      {"documents", nil, "kind: Deployment", "the Secret kudo-history-key is not printed", "\n  current: "},
 		"JSON":      {"one list", []string{"-o", "json"}, `"kind": "List"`, "is not printed", "---"},
 		"CRDs":      {"a definition needs no key", []string{"--crd-only"}, "kind: CustomResourceDefinition", "", "kind: Deployment"},
 		"Namespace": {"in another namespace", []string{"-n", "tools"}, "namespace: tools", "-n tools", "namespace: kudo-system"},
-		"External":  {"without a Deployment", []string{"--external-manager", "--webhook-url", "https://localhost:9443"}, "url: https://localhost:9443", "", "kind: Deployment"},
+		"External": {
+			"without a Deployment", []string{"--external-manager", "--webhook-url", "https://localhost:9443"},
+			"url: https://localhost:9443", "", "kind: Deployment",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			args := append([]string{"init", "--dry-run", "--kudo-image", "example.com/kudo:1"}, tc.args...)
