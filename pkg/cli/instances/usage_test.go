@@ -35,7 +35,7 @@ func TestUsage(t *testing.T) {
 	}{
 		"install without package":          {NewInstall, "install", "one package"},
 		"install two packages":             {NewInstall, "install a b", "got 2 arguments: a b"},
-		"install unknown flag":             {NewInstall, "install HELLO --instanse x", "unknown flag: --instanse"},
+		"install unknown flag":             {NewInstall, "install HELLO --nope x", "unknown flag: --nope"},
 		"install with a bad parameter":     {NewInstall, "install HELLO -p REPLICAS", "-p REPLICAS"},
 		"install from a wrong source":      {NewInstall, "install HELLO --parameters-from pod/x", "must be secret/NAME or configmap/NAME"},
 		"install from a source of no name": {NewInstall, "install HELLO --parameters-from secret/", "must be secret/NAME"},
