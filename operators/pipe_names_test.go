@@ -11,11 +11,11 @@ import (
 // TestPipeName checks that a name is made of six parts, each of small letters and digits only, as KUDO makes it.
 func TestPipeName(t *testing.T) {
 	for want, parts := range map[string][6]string{
-		"i.deploy.main.s.t.key":    {"i", "deploy", "main", "s", "t", "key"},
+		"i.deploy.main.s.t.key":     {"i", "deploy", "main", "s", "t", "key"},
 		"myi1.deploy.ab.b.c.tlscrt": {"My-I_1", "Deploy", "a b", "b.", "-c", "tls.crt"},
-		"i.d.p.s.t.pipepod":        {"i", "d", "p", "s", "t", PodSuffix},
-		".....":                    {"", "", "", "", "", ""},
-		"i....t.k":                 {"i", "日本", "--", "é", "t", "k"},
+		"i.d.p.s.t.pipepod":         {"i", "d", "p", "s", "t", PodSuffix},
+		".....":                     {"", "", "", "", "", ""},
+		"i....t.k":                  {"i", "日本", "--", "é", "t", "k"},
 	} {
 		if got := PipeName(parts[0], parts[1], parts[2], parts[3], parts[4], parts[5]); got != want {
 			t.Errorf("%v: got %s, want %s", parts, got, want)
