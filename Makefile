@@ -167,7 +167,7 @@ compare: build ## Measure kudo beside others, into docs/benchmarks.md; fail if i
 .PHONY: lint
 lint: ## Check formatting, vet, golangci-lint, and that generated files are up to date.
 	@echo "lint…"
-	@test -z "$$(gofmt -l apis operators plans pkg cmd test hack manifests)" || { gofmt -l apis operators plans pkg cmd test manifests; echo "run gofmt -w on these"; exit 1; }
+	@test -z "$$(gofmt -l apis operators plans pkg cmd test hack manifests)" || { gofmt -l apis operators plans pkg cmd test hack manifests; echo "run gofmt -w on these"; exit 1; }
 	@go vet ./...
 	@$(GOLANGCI_LINT) run ./...
 	@hack/lint-fixtures.sh

@@ -82,7 +82,7 @@ func (r *release) buildImage(p platform) (v1.Image, error) {
 	file.Config = v1.Config{User: "65532:65532", Entrypoint: []string{"/manager"}, Labels: map[string]string{
 		"org.opencontainers.image.version":  r.version,
 		"org.opencontainers.image.revision": r.commit.hash,
-		"org.opencontainers.image.source": r.url,
+		"org.opencontainers.image.source":   r.url,
 		"org.opencontainers.image.licenses": "Apache-2.0",
 	}}
 	return mutate.ConfigFile(image, file)

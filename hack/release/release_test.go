@@ -65,7 +65,9 @@ func checkFiles(t *testing.T, folder string) {
 		}
 	}
 	layout := unpack(t, glob(t, folder, "manager_v*.oci.tar"), false)
-	index := struct{ Manifests []struct{ MediaType, Digest string } }{}
+	index := struct {
+		Manifests []struct{ MediaType, Digest string }
+	}{}
 	if err := json.Unmarshal(layout["index.json"], &index); err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,10 @@ var _ = Describe("A real node", Label("node"), func() {
 		state := GinkgoT().TempDir()
 		up := exec.Command(filepath.Join(root, "bin", "kudo-local"), "up", "--nodes", "real", "--name", instanceName, "--state", state)
 		Expect(up.Start()).To(Succeed())
-		Eventually(filepath.Join(state, instanceName, "node", "run", "containerd.sock")).Should(BeAnExistingFile())
+		Eventually(func() error {
+			_, err := os.Stat(filepath.Join(state, instanceName, "node", "run", "containerd.sock"))
+			return err
+		}).Should(Succeed(), "containerd runs")
 		Expect(up.Process.Kill()).To(Succeed())
 		_ = up.Wait()
 		takeDown(state)
