@@ -72,9 +72,16 @@ func (r *Redactor) prepare() {
 	r.replacer = strings.NewReplacer(pairs...)
 }
 
+// secretName is a name that says that its value is secret, up to the value or its quote.
+const secretName = `(?i)((?:password|passwd|passphrase|pwd|secret|token|credential|api[-_]?key|access[-_]?key|private[-_]?key|secret[-_]?key)s?` +
+	`\\?["']?[ \t]*[:=][ \t]*\\?`
+
 // What looks like a credential in any text. A value that is a template or a variable is none.
 var (
-	assigned  = regexp.MustCompile(`(?i)((?:password|passwd|passphrase|pwd|secret|token|credential|api[-_]?key|access[-_]?key|private[-_]?key|secret[-_]?key)s?\\?["']?[ \t]*[:=][ \t]*\\?["']?)([^\s"'\\,;&{}$]+)`)
+	assigned  = regexp.MustCompile(secretName + `["']?)([^\s"'\\,;&{}$](?:[^\s"'\\;&{}]*[^\s"'\\,;&{}])?)`)
+	quoted    = regexp.MustCompile(secretName + `")([^"\\{}$\n][^"\\\n]*)`)
+	single    = regexp.MustCompile(secretName + `')([^'\\{}$\n][^'\\\n]*)`)
+	nextEntry = regexp.MustCompile(`,[\w.-]+[:=]`)
 	flagged   = regexp.MustCompile(`(?i)(--?[a-z0-9-]*(?:password|passwd|passphrase|token|secret|api-key)[ \t]+)([^\s"'\\,;&{}$-][^\s"'\\,;&{}$]*)`)
 	bearer    = regexp.MustCompile(`(?i)\b((?:bearer|basic)[ \t]+)([A-Za-z0-9._~+/=-]{8,})`)
 	userinfo  = regexp.MustCompile(`(://)([^/\s:@"']+:[^/\s@"']+)@`)
@@ -96,16 +103,28 @@ func (r *Redactor) Text(text string) string {
 		text = pemRest.ReplaceAllString(text, Redacted)
 	}
 	text = userinfo.ReplaceAllString(text, "${1}"+Redacted+"@")
-	for _, pattern := range []*regexp.Regexp{bearer, webToken, assigned, flagged} {
-		text = pattern.ReplaceAllStringFunc(text, func(found string) string {
-			parts := pattern.FindStringSubmatch(found)
-			if len(parts) != 3 || nonSecretValues(parts[2]) {
-				return found
-			}
-			return parts[1] + Redacted
-		})
+	for _, pattern := range []*regexp.Regexp{bearer, webToken, quoted, single, assigned, flagged} {
+		text = redactMatches(pattern, text)
 	}
 	return text
+}
+
+// redactMatches replaces the second group of a pattern. A value without quotes ends where the next entry of a list begins.
+func redactMatches(pattern *regexp.Regexp, text string) string {
+	return pattern.ReplaceAllStringFunc(text, func(found string) string {
+		parts := pattern.FindStringSubmatch(found)
+		if len(parts) != 3 {
+			return found
+		}
+		value, rest := parts[2], ""
+		if at := nextEntry.FindStringIndex(value); at != nil && pattern == assigned {
+			value, rest = value[:at[0]], redactMatches(pattern, value[at[0]:])
+		}
+		if nonSecretValues(value) {
+			return parts[1] + value + rest
+		}
+		return parts[1] + Redacted + rest
+	})
 }
 
 // nonSecretValues values are no secrets, though their name may say so.
