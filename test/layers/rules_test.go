@@ -59,6 +59,7 @@ var tree = rules{
 		"pkg/explore/library":   {"pkg/explore/lua"},
 		"pkg/explore/lua":       {"pkg/explore/pods"},
 		"pkg/explore/native":    {"pkg/explore/pods"},
+		"pkg/explore/webhook":   {"pkg/explore/pods"},
 		"pkg/controllers":       {"pkg/controllers/*"},
 		"pkg/controllers/*":     {"pkg/controllers/loop"},
 		"pkg/crdtarball/fetch":  {"pkg/crdtarball"},

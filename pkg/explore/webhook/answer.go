@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +16,7 @@ import (
 
 	"kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/pkg/explore"
+	"kudo.dev/kudo/pkg/explore/pods"
 	"kudo.dev/kudo/pkg/text"
 )
 
@@ -99,8 +99,8 @@ func readReview(body []byte) (*response, error) {
 	}
 	if q := o.Response.Requirements; q != nil {
 		for name, value := range q.Requests {
-			if !checkQuantities(value) {
-				return nil, fmt.Errorf("response.replicaRequirements.resourceRequest: %.100q of %.100q is no quantity in use", value, name)
+			if err := checkQuantity(value); err != nil {
+				return nil, fmt.Errorf("response.replicaRequirements.resourceRequest: %.100q: %w", name, err)
 			}
 		}
 	}
@@ -117,13 +117,13 @@ func decode(text []byte, into any) error {
 	return errors.Join(append(strict, err)...)
 }
 
-// checkQuantities refuses quantities that take minutes to read, such as 1e-2147483647.
-func checkQuantities(quantity json.RawMessage) bool {
-	if len(quantity) > 40 {
-		return false
+// checkQuantity checks a quantity that is a string, which may have escape sequences, or a number.
+func checkQuantity(value json.RawMessage) error {
+	text := ""
+	if json.Unmarshal(value, &text) != nil {
+		text = string(value)
 	}
-	_, exponent, has := strings.Cut(strings.ToLower(strings.Trim(string(quantity), `"`)), "e")
-	return !has || len(strings.TrimLeft(exponent, "+-")) <= 2
+	return pods.CheckQuantity(text)
 }
 
 // answer takes what the operation needs.
