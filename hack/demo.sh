@@ -3,7 +3,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH=$PWD/bin:$PATH
-step() { printf '\n\033[1m# %s\033[0m\n' "$1"; }
+# Steps are bold on a terminal.
+bold='' plain=''
+if [ -t 1 ]; then bold=$'\033[1m' plain=$'\033[0m'; fi
+step() { printf '\n%s# %s%s\n' "$bold" "$1" "$plain"; }
 run() { printf '$ %s\n' "$*"; "$@"; }
 package=operators/catalog/mariadb/operator
 
