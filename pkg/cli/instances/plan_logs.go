@@ -82,7 +82,7 @@ func failingPlan(status map[string]v1beta1.PlanStatus) (name string, fails bool)
 // logsOfFailedJobs returns the last lines of those Jobs that have failed. The user's rights decide what is read, and what cannot be read
 // is said.
 func logsOfFailedJobs(ctx context.Context, env *command.Env, c client.Client, jobs []batchv1.Job) (string, error) {
-	_, config, _, err := env.Connect()
+	config, err := env.Flags.ToRESTConfig()
 	if err != nil {
 		return "", err
 	}
