@@ -34,7 +34,7 @@ func TestValidateNames(t *testing.T) {
 			[]string{"operator.yaml: name: a name is required, as it names the operator in the cluster"}},
 		"NoVersion": {"a version is needed", named("x", "1", ""),
 			[]string{`operator.yaml: operatorVersion: a version is required, like "0.1.0"`}},
-		"Nothing": {"both are told at once", named("", "", ""),
+		"Nothing": {"both are reported at once", named("", "", ""),
 			[]string{"operator.yaml: name: a name is required, as it names the operator in the cluster",
 				`operator.yaml: operatorVersion: a version is required, like "0.1.0"`}},
 		"Underscore": {"no underscores", named("my_op", "", "1.0.0"),

@@ -19,8 +19,8 @@ func TestResolve(t *testing.T) {
 		"leaves":  link("../x"), "a/leaves": link("../../x"), "absolute": link("/etc/passwd"), "drive": link(`C:\x`), "drive2": link("c:x"),
 		"share":   link(`\\host\x`),
 		"windows": link(`a\b\file`), "loop": link("loop"), "one": link("two"), "two": link("one"), "dead": link("nothing"), "root": link("."),
-		"a/root":    link(".."),
-		"a/b/root2": link("../../a/root/file"),
+		"a/top":     link(".."),
+		"a/b/again": link("../top/file"),
 	}
 	for name, tc := range map[string]struct {
 		reason, path, want string
@@ -35,8 +35,8 @@ func TestResolve(t *testing.T) {
 		"Back":      {"a link to a folder above", "a/back", "file", ""},
 		"Far":       {"a link to a link", "a/b/far", "file", ""},
 		"Root":      {"a link to the root", "root/file", "file", ""},
-		"RootUp":    {"a link to the root from below", "a/root/a/file", "a/file", ""},
-		"Roots":     {"a link through a link to the root", "a/b/root2", "file", ""},
+		"TopUp":     {"a link to the root from below", "a/top/a/file", "a/file", ""},
+		"Roots":     {"a link through a link to the root", "a/b/again", "file", ""},
 		"Windows":   {"a link of Windows inside", "windows", "a/b/file", ""},
 		"Leaves":    {"a link out of the root", "leaves", "", "the link leaves the package (leaves)"},
 		"LeavesIn":  {"a link out of the root from below", "a/leaves", "", "the link leaves the package (a/leaves)"},

@@ -66,7 +66,7 @@ func TestParameterFlags(t *testing.T) {
 	}
 }
 
-// TestDefaultErrors checks that a default that cannot be text is told at its field, and that others are told as well.
+// TestDefaultErrors checks that the reader reports each default that cannot be text, at the field of the parameter.
 func TestDefaultErrors(t *testing.T) {
 	deep := strings.Repeat("[", 150) + strings.Repeat("]", 150)
 	want := []string{

@@ -177,7 +177,7 @@ func TestTemplatesAreNotChanged(t *testing.T) {
 	}
 }
 
-// TestAPIVersions checks that only one version of the format is read, and that a wrong one is told with its line.
+// TestAPIVersions checks that the reader takes only one version of the format, and names the line of another one.
 func TestAPIVersions(t *testing.T) {
 	for version, want := range map[string][]string{
 		"": nil, "kudo.dev/v1beta1": nil, "~": nil,

@@ -39,7 +39,7 @@ func TestVersions(t *testing.T) {
 	only(t, versions, cases)
 }
 
-// TestTasksOfSteps checks which names of tasks are told, each at its place.
+// TestTasksOfSteps checks which names of tasks the linter reports, and at which places.
 func TestTasksOfSteps(t *testing.T) {
 	only(t, tasksDefined, map[string]lintCase{
 		"All": {"in all plans, in the order of the file",
@@ -53,11 +53,11 @@ func TestTasksOfSteps(t *testing.T) {
 	only(t, tasksUsed, map[string]lintCase{
 		"Other":  {"a task of any plan is used", plansOf("plans: {backup: {phases: [{steps: [{tasks: [a]}]}]}}"), nil},
 		"Unused": {"a task of no plan", plansOf("plans: {deploy: {}}"), []string{`W operator.yaml:4: task "a" defined but not used`}},
-		"NoName": {"a task without a name is told elsewhere", files{"operator.yaml": operator("{kind: Dummy}")}, nil},
+		"NoName": {"a task without a name is reported elsewhere", files{"operator.yaml": operator("{kind: Dummy}")}, nil},
 	})
 }
 
-// TestStrategies checks which strategies are told, for plans and for phases.
+// TestStrategies checks which strategies of plans and phases the linter reports.
 func TestStrategies(t *testing.T) {
 	only(t, strategies, map[string]lintCase{
 		"Parallel": {"both words are known", plansOf("plans: {deploy: {strategy: parallel, phases: [{strategy: serial, steps: [{}]}]}}"),
@@ -66,7 +66,7 @@ func TestStrategies(t *testing.T) {
 			plansOf("plans: {deploy: {phases: []}, other: {strategy: serial, phases: [{name: p}]}}"), nil},
 		"OnlyPhase": {"a phase", plansOf("plans: {deploy: {strategy: serial, phases: [{name: p, steps: [{}]}]}}"),
 			[]string{`W operator.yaml:5: phase "p" of plan "deploy" has no strategy, which means parallel: say serial or parallel`}},
-		"WrongEmpty": {"a wrong word is told even without members",
+		"WrongEmpty": {"a wrong word is reported even without members",
 			plansOf("plans: {deploy: {strategy: Parallel, phases: [{name: p, strategy: in order}]}}"),
 			[]string{`W operator.yaml:5: plan "deploy" has the unknown strategy "Parallel", which means parallel: say serial or parallel`,
 				`W operator.yaml:5: phase "p" of plan "deploy" has the unknown strategy "in order", which means parallel: say serial or parallel`}},
@@ -89,7 +89,7 @@ func TestEndlessTasks(t *testing.T) {
 	})
 }
 
-// TestChain checks that a chain asks in order, and tells what several linters find only once.
+// TestChain checks that a chain asks its linters in order, and reports a finding of several linters once.
 func TestChain(t *testing.T) {
 	say := func(errors, warnings []string) Linter {
 		return func(*Subject) (found Findings) {

@@ -12,7 +12,7 @@ import (
 func TestParameterFindings(t *testing.T) {
 	params := func(text string) files { return files{"params.yaml": text} }
 	only(t, duplicateParameters, map[string]lintCase{
-		"Thrice": {"each later one is told", params("parameters:\n- {name: a}\n- {name: A}\n- {name: b}\n- {name: a}\n"),
+		"Thrice": {"each later one is reported", params("parameters:\n- {name: a}\n- {name: A}\n- {name: b}\n- {name: a}\n"),
 			[]string{`E params.yaml:3: parameter "A" has a duplicate`, `E params.yaml:5: parameter "a" has a duplicate`}},
 		"Unicode": {"letters of all scripts have a case", params("parameters:\n- {name: É}\n- {name: é}\n"),
 			[]string{`E params.yaml:3: parameter "é" has a duplicate`}},
@@ -47,7 +47,7 @@ func TestParameterFindings(t *testing.T) {
 	only(t, groups, map[string]lintCase{
 		"NoName": {"a group has a name", params("groups:\n- {displayName: x}\n"), []string{"E params.yaml:2: a parameter group has no name"}},
 		"Case":   {"groups differ in letter case", params("groups: [{name: a}, {name: A}]\nparameters: [{name: P, group: A}]"), nil},
-		"Slash": {"a slash is told once", params("groups: [{name: a/b}, {name: a/b}]"),
+		"Slash": {"a slash is reported once", params("groups: [{name: a/b}, {name: a/b}]"),
 			[]string{"E params.yaml:1: parameter group \"a/b\" contains invalid character '/'"}},
 		"None": {"no group is declared", params("parameters:\n- name: P\n  group: a\n"),
 			[]string{`E params.yaml:3: parameter group "a" of parameter "P" is not declared`}},
@@ -72,7 +72,7 @@ func TestParameterFindings(t *testing.T) {
 			[]string{`E params.yaml:3: plan "backup" used in parameter "P" is not defined`}},
 	})
 	only(t, bounds, map[string]lintCase{
-		"Both": {"each wrong value is told at its place",
+		"Both": {"each wrong value is reported at its place",
 			params("parameters:\n- name: P\n  type: integer\n  default: c\n  enum:\n  - a\n  - 1\n  - b\n"),
 			[]string{`E params.yaml:6: parameter "P" has the value "a", which is not of type integer: correct the enum in params.yaml`,
 				`E params.yaml:8: parameter "P" has the value "b", which is not of type integer: correct the enum in params.yaml`,
@@ -85,7 +85,7 @@ func TestParameterFindings(t *testing.T) {
 	})
 }
 
-// TestToggles checks which switches are told, and which parameters count as used by them.
+// TestToggles checks which toggle tasks the linter reports, and which parameters it counts as used by them.
 func TestToggles(t *testing.T) {
 	const params = "parameters: [{name: ON, default: 'true'}, {name: OFF, default: 'true'}]"
 	only(t, toggleParameters, map[string]lintCase{

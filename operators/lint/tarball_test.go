@@ -22,7 +22,7 @@ func TestTarballFindings(t *testing.T) {
 		"Blank": {"white space is no URL", with("{httpSource: {url: '  '}}"),
 			[]string{"E operator.yaml:7: crdTarball.httpSource.url is missing: name the URL of the tarball"}},
 		"AtInPath": {"an at sign in the path is no user", with("{httpSource: {url: 'https://x.org/a@b.tgz'}}"), nil},
-		"UserPlain": {"a user of http is told, and not the digest", with("{httpSource: {url: 'http://a@x.org/y'}}"),
+		"UserPlain": {"a user of http is reported, and not the digest", with("{httpSource: {url: 'http://a@x.org/y'}}"),
 			[]string{"E operator.yaml:7: crdTarball.httpSource.url has a user or a password in it: put them into a Secret, and its name into " +
 				"secretRef"}},
 		"PinUpper": {"digits are in small letters",
@@ -55,7 +55,7 @@ func TestTarballFindings(t *testing.T) {
 			[]string{"E operator.yaml:11: crdTarball.configMapSource.configMaps[0].name uses .Plan: " + variables}},
 		"MapsPin": {"a pin of ConfigMaps is checked as well", with("{configMapSource: {configMaps: [{name: c}], sha256: x}}"),
 			[]string{"E operator.yaml:7: crdTarball.configMapSource.sha256 must be 64 hexadecimal digits in lower case"}},
-		"MapsNothing": {"both are told", with("{configMapSource: {}}"),
+		"MapsNothing": {"both are reported", with("{configMapSource: {}}"),
 			[]string{"E operator.yaml:7: crdTarball.configMapSource.configMaps is empty: name the ConfigMaps that hold the tarball, in order",
 				"E operator.yaml:7: crdTarball.configMapSource.sha256 is required: whoever may write a ConfigMap could change the tarball; set " +
 					"it to what sha256sum prints"}},

@@ -113,7 +113,7 @@ func TestTrimmers(t *testing.T) {
 	}
 }
 
-// TestWords checks that a word cannot be text of a template, and that words are told from text.
+// TestWords checks that no text of a template is read as a marked word.
 func TestWords(t *testing.T) {
 	if got := word(12); got != "v12\uf3f1" || !hasWord("a"+got) {
 		t.Errorf("got %q", got)

@@ -166,14 +166,14 @@ func parserError(text []byte, err error, line int) *Error {
 		n++
 	}
 	if m := anchor.FindStringSubmatch(match[2]); m != nil {
-		n = bytes.Count(text[:use(text, "*"+m[1])], []byte("\n")) + 1
+		n = bytes.Count(text[:aliasOffset(text, "*"+m[1])], []byte("\n")) + 1
 	}
 	last := bytes.Count(bytes.TrimRight(text, "\r\n"), []byte("\n")) + 1
 	return errorAt(line+min(n, last)-1, "malformed YAML: %s", match[2])
 }
 
-// use is where a text uses an alias. One whose name only begins so is another one.
-func use(text []byte, alias string) int {
+// aliasOffset returns where a text uses an alias; its length if it does not. A longer name that begins so is another alias.
+func aliasOffset(text []byte, alias string) int {
 	for at := 0; ; at++ {
 		next := bytes.Index(text[at:], []byte(alias))
 		if next < 0 {

@@ -63,7 +63,7 @@ func TestTextOfNumbers(t *testing.T) {
 	}
 }
 
-// TestTextOfNothing checks that a null is told from the empty text.
+// TestTextOfNothing checks that Text reports whether a value is null or the empty text.
 func TestTextOfNothing(t *testing.T) {
 	for text, want := range map[string]bool{"a: 1\nb: ~": true, "a: 1\nb:": true, "a: 1\nb: null": true, "a: 1\nb: ''": false,
 		"a: 1\nb: !!null": true} {

@@ -186,7 +186,7 @@ func (f file) Output(_ context.Context, _, _, _, _ string, command []string, _ i
 	return []byte(f.content), f.err
 }
 
-// TestArtifacts has the objects that files become, and errors, of which some would occur again at each attempt.
+// TestArtifacts checks which objects a Pipe task makes of files, and which of its errors are fatal.
 func TestArtifacts(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string

@@ -45,7 +45,7 @@ func TestErrorsName(t *testing.T) {
 	}
 }
 
-// TestFirstMistake checks which of several mistakes is told, so that the message of a task stays the same until it is mended.
+// TestFirstMistake checks that the error of a task with several mistakes always names the same one.
 func TestFirstMistake(t *testing.T) {
 	pipes := func(p ...v1beta1.PipeSpec) spec { return spec{Pod: "p", Pipe: p} }
 	good := v1beta1.PipeSpec{EnvFile: "/x", Kind: "ConfigMap", Key: "k"}

@@ -23,7 +23,7 @@ type Toggle struct {
 	Parameter string
 }
 
-// Dummy does nothing, in the way that it is told.
+// Dummy does nothing, and ends as its fields say.
 type Dummy struct{ WantErr, Fatal, Done bool }
 
 // Pipe makes Secrets and ConfigMaps of files that a pod writes.

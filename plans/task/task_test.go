@@ -32,7 +32,7 @@ func TestNew(t *testing.T) {
 		"ToggleEmpty":    {"needs resources", v1beta1.ToggleTask, spec{Parameter: "P"}, nil, `task "t" of kind Toggle: spec.resources: is empty: name at least one template to toggle`},
 		"ToggleBare":     {"needs a parameter", v1beta1.ToggleTask, spec{Resources: one}, nil, `task "t" of kind Toggle: spec.parameter: is empty: name the boolean parameter that decides`},
 		"Dummy":          {"needs nothing", v1beta1.DummyTask, spec{}, Dummy{}, ""},
-		"DummyAll":       {"rule 10: does as it is told", v1beta1.DummyTask, spec{WantErr: true, Fatal: true, Done: true}, Dummy{true, true, true}, ""},
+		"DummyAll":       {"rule 10: ends as its fields say", v1beta1.DummyTask, spec{WantErr: true, Fatal: true, Done: true}, Dummy{true, true, true}, ""},
 		"Pipe":           {"files and env files", v1beta1.PipeTask, pipes(file, env), Pipe{"pod.yaml", []v1beta1.PipeSpec{file, env}}, ""},
 		"PipeNoPod":      {"needs a pod", v1beta1.PipeTask, spec{Pipe: []v1beta1.PipeSpec{file}}, nil, `task "t" of kind Pipe: spec.pod: is empty: name the template of the pod`},
 		"PipeEmpty":      {"needs pipes", v1beta1.PipeTask, pipes(), nil, `task "t" of kind Pipe: spec.pipe: is empty: list at least one file`},

@@ -41,7 +41,7 @@ var _ = It("Runs and OperatorVersions are written down, and come back as they we
 	read, err := store.Read(ctx, i, 1)
 	env.Must(t, err)
 	if read.Key == "" {
-		t.Error("the key of the seal is told")
+		t.Error("the key of the seal is printed")
 	}
 	read.Key = ""
 	if diff := cmp.Diff(run, *read); diff != "" {

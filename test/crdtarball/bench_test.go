@@ -13,7 +13,7 @@ import (
 
 // BenchmarkFifty: fifty Instances with one URL make one request, and are ready within 1.5 times the time that one takes.
 // Both are measured in one run. To be one of the holders of a definition costs each Instance some 50 ms, one after the
-// other, as all write the same object: so the ratio is that of the slowest source, and those of faster ones are told.
+// other, as all write the same object: so the ratio is that of the slowest source, and those of faster ones are printed.
 func BenchmarkFifty(b *testing.B) {
 	const many, most = 50, 1.5
 	plane := suite.Begin(b, allowLocal)

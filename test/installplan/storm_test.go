@@ -61,7 +61,7 @@ func flip(ctx context.Context, key types.NamespacedName) error {
 	defer tick.Stop()
 	for n := 0; ; n++ {
 		over := ctx.Err() != nil
-		value := fmt.Sprintf("z%d", n) // each time another value: what is told must not follow
+		value := fmt.Sprintf("z%d", n) // each time another value: the report must not follow
 		if n%2 == 1 || over {
 			value = "a"
 		}

@@ -41,7 +41,7 @@ func drifted(i *v1beta1.Instance) string {
 	return ""
 }
 
-var _ = It("Drift is told, with field and writer, and not corrected outside a run; the next run does", Label("drift", "rule-13"), func() {
+var _ = It("Drift is reported, with field and writer, and not corrected outside a run; the next run does", Label("drift", "rule-13"), func() {
 	t := GinkgoTB()
 	ns := namespace(t)
 	ov := web(ns, gen.Template("page.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Name }}-page\", labels: {tier: front}}\ndata: {page: hello}\n"),

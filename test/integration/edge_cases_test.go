@@ -162,7 +162,7 @@ var _ = It("An Instance whose cleanup failed does not hold its namespace, also i
 	}))
 })
 
-var _ = It("What a task warns of is told once in a run, however often the task is looked at", func() {
+var _ = It("A task warns once in a run, however often it is observed", func() {
 	t := GinkgoTB()
 	ns := namespace(t)
 	ctx := context.Background()
@@ -196,7 +196,7 @@ var _ = It("What a task warns of is told once in a run, however often the task i
 		}
 	}
 	if told != 1 {
-		t.Errorf("the foreign object was told of %d times", told)
+		t.Errorf("the foreign object was reported %d times", told)
 	}
 })
 

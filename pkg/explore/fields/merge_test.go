@@ -188,7 +188,7 @@ func TestRetainMerges(t *testing.T) {
 	}
 }
 
-// TestRetainPaths retains several paths, of which a later one reads what an earlier one has changed.
+// TestRetainPaths checks that a path is retained in what the paths before it have changed.
 func TestRetainPaths(t *testing.T) {
 	var paths []Path
 	for _, text := range []string{"{.a}", "{.a.b}", "{.l[*].x}", "{.none}"} {

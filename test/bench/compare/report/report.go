@@ -70,7 +70,7 @@ type Sample struct {
 type Figure struct {
 	What  string `json:"what"`
 	Value string `json:"value"`
-	// Aim is empty for what is told for scale.
+	// Aim is empty for a figure that is there for scale.
 	Aim string `json:"aim,omitempty"`
 	Met bool   `json:"met,omitempty"`
 	// Required figures fail the run if the aim is not met: they do not depend on the machine.
