@@ -18,7 +18,7 @@ exec etcd --name "$HOSTNAME" --data-dir /data/etcd --initial-cluster "${list#,}"
 
 
 def ask(url, body=None, method="GET", kind="application/json"):
-    request = urllib.request.Request(url, data=body and json.dumps(body).encode(), method=method, headers={"Content-Type": kind})
+    request = urllib.request.Request(url, data=None if body is None else json.dumps(body).encode(), method=method, headers={"Content-Type": kind})
     if url.startswith(API):
         request.add_header("Authorization", "Bearer " + open(ACCOUNT + "token").read())
     with urllib.request.urlopen(request, timeout=10, context=TLS) as answer:
@@ -52,7 +52,11 @@ def reconcile(cluster):
         ready = live.get("status", {}).get("readyReplicas", 0) == have
         host = "%s-%d.%s.%s.svc" % (name, have, name, namespace)
         if size > have and ready:
-            ask("http://%s-0.%s.%s.svc:2379/v3/cluster/member/add" % (name, name, namespace), {"peerURLs": ["http://%s:2380" % host]}, "POST")
+            # The member stands already if an earlier request succeeded without its answer, or if the StatefulSet was not written after it.
+            members = "http://%s-0.%s.%s.svc:2379/v3/cluster/member/" % (name, name, namespace)
+            peer = "http://%s:2380" % host
+            if not any(peer in m["peerURLs"] for m in ask(members + "list", {}, "POST")["members"]):
+                ask(members + "add", {"peerURLs": [peer]}, "POST")
             have += 1
         size = have
     apply("/api/v1/namespaces/%s/services/%s" % (namespace, name), {
@@ -75,10 +79,15 @@ def reconcile(cluster):
 def run():
     while True:
         try:
-            for cluster in ask(API + CLUSTERS + "/etcdclusters")["items"]:
-                reconcile(cluster)
+            clusters = ask(API + CLUSTERS + "/etcdclusters")["items"]
         except Exception:
+            clusters = []
             traceback.print_exc()
+        for cluster in clusters:
+            try:
+                reconcile(cluster)
+            except Exception:
+                traceback.print_exc()
         time.sleep(1)
 
 
