@@ -23,18 +23,20 @@ func TestRun(t *testing.T) {
 		reason, counts, skips string
 		wants                 []string // parts of the error; none if it passes
 		all                   bool
+		except                string
 	}{
-		{"all tests ran", "a 2\n", "a TestCorpus needs the corpus\n", nil, false},
-		{"more tests than before", "a 1\n", "a TestCorpus needs the corpus\n", nil, false},
-		{"fewer tests, since one was skipped", "a 9\n", "a TestCorpus needs the corpus\n", nil, false},
-		{"a skip that is not listed", "a 2\n", "a TestOther needs the corpus\n", []string{"a: TestCorpus was skipped"}, false},
-		{"fewer tests", "a 3\n", "", []string{"a ran 2 tests, and test/counts.txt records 3", "TestCorpus"}, false},
-		{"an unknown package", "b 1\n", "a TestCorpus x\n", []string{"a ran 2 tests, and test/counts.txt does not list it"}, false},
-		{"an absent package, whose results are elsewhere", "a 2\nb 1\n", "a TestCorpus x\n", nil, false},
-		{"an absent package", "a 2\nb 1\n", "a TestCorpus x\n", []string{"b has no results, and test/counts.txt records 1 tests"}, true},
-		{"none is absent", "a 2\n", "a TestCorpus x\n", nil, true},
-		{"a broken file of counts", "a\n", "", []string{"counts.txt:1: want a package and a number"}, false},
-		{"a skip without a reason", "a 2\n", "# none\na TestCorpus\n", []string{"skips.txt:2: want a package, a test and a reason"}, false},
+		{"all tests ran", "a 2\n", "a TestCorpus needs the corpus\n", nil, false, ""},
+		{"more tests than before", "a 1\n", "a TestCorpus needs the corpus\n", nil, false, ""},
+		{"fewer tests, since one was skipped", "a 9\n", "a TestCorpus needs the corpus\n", nil, false, ""},
+		{"a skip that is not listed", "a 2\n", "a TestOther needs the corpus\n", []string{"a: TestCorpus was skipped"}, false, ""},
+		{"fewer tests", "a 3\n", "", []string{"a ran 2 tests, and test/counts.txt records 3", "TestCorpus"}, false, ""},
+		{"an unknown package", "b 1\n", "a TestCorpus x\n", []string{"a ran 2 tests, and test/counts.txt does not list it"}, false, ""},
+		{"an absent package, whose results are elsewhere", "a 2\nb 1\n", "a TestCorpus x\n", nil, false, ""},
+		{"an absent package", "a 2\nb 1\n", "a TestCorpus x\n", []string{"b has no results, and test/counts.txt records 1 tests"}, true, ""},
+		{"an absent package that is not asked for", "a 2\nb 1\n", "a TestCorpus x\n", nil, true, "b"},
+		{"none is absent", "a 2\n", "a TestCorpus x\n", nil, true, ""},
+		{"a broken file of counts", "a\n", "", []string{"counts.txt:1: want a package and a number"}, false, ""},
+		{"a skip without a reason", "a 2\n", "# none\na TestCorpus\n", []string{"skips.txt:2: want a package, a test and a reason"}, false, ""},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			dir := t.TempDir()
@@ -44,7 +46,7 @@ func TestRun(t *testing.T) {
 				}
 			}
 			var out strings.Builder
-			err := run([]string{filepath.Join(dir, "results.json")}, filepath.Join(dir, "counts.txt"), filepath.Join(dir, "skips.txt"), false, tc.all, &out)
+			err := run([]string{filepath.Join(dir, "results.json")}, filepath.Join(dir, "counts.txt"), filepath.Join(dir, "skips.txt"), false, tc.all, tc.except, &out)
 			if (err != nil) != (len(tc.wants) > 0) {
 				t.Fatalf("the error is %v, want %q", err, tc.wants)
 			}
@@ -66,7 +68,7 @@ func TestWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := run([]string{json}, counts, "", true, false, os.Stdout); err != nil {
+	if err := run([]string{json}, counts, "", true, false, "", os.Stdout); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(counts)

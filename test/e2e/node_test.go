@@ -72,34 +72,39 @@ var _ = Describe("A real node", Label("node"), func() {
 		}).Should(Equal("hello\n"), "the volume keeps its data")
 	})
 
-	DescribeTable("leaves nothing behind, and disturbs no other one, after the death of", Label("crash"), func(part string) {
-		state := GinkgoT().TempDir()
-		second := func(args ...string) string {
-			return command("kudo-local", append(args, "--name", instanceName, "--state", state)...)
-		}
-		second("up", "--nodes", "real")
-		second("load", filepath.Join(root, "dist", "images", "busybox.tar"))
-		config := strings.TrimSpace(second("kubeconfig"))
-		objects := filepath.Join(GinkgoT().TempDir(), "web.yaml")
-		Expect(os.WriteFile(objects, []byte(web), 0o600)).To(Succeed())
-		kubectl("--kubeconfig", config, "apply", "-f", objects)
-		kubectl("--kubeconfig", config, "rollout", "status", "deployment/web", "--timeout", limit.String())
-		second("kill", part)
-		takeDown(state)
-		Expect(kubectl("get", "nodes", "--no-headers")).To(MatchRegexp(`^node-1 +Ready `))
-	}, parts())
+	// One process runs these, while others run the rest.
+	Describe("that dies", Ordered, ContinueOnFailure, Label("crash"), func() {
+		DescribeTable("leaves nothing behind, and disturbs no other one, after the death of", func(part string) {
+			nodeLock()
+			state := GinkgoT().TempDir()
+			second := func(args ...string) string {
+				return command("kudo-local", append(args, "--name", instanceName, "--state", state)...)
+			}
+			second("up", "--nodes", "real")
+			second("load", filepath.Join(root, "dist", "images", "busybox.tar"))
+			config := strings.TrimSpace(second("kubeconfig"))
+			objects := filepath.Join(GinkgoT().TempDir(), "web.yaml")
+			Expect(os.WriteFile(objects, []byte(web), 0o600)).To(Succeed())
+			kubectl("--kubeconfig", config, "apply", "-f", objects)
+			kubectl("--kubeconfig", config, "rollout", "status", "deployment/web", "--timeout", limit.String())
+			second("kill", part)
+			takeDown(state)
+			Expect(kubectl("get", "nodes", "--no-headers")).To(MatchRegexp(`^node-1 +Ready `))
+		}, parts())
 
-	It("leaves nothing behind after kudo-local was killed while it started", Label("crash"), func() {
-		state := GinkgoT().TempDir()
-		up := exec.Command(filepath.Join(root, "bin", "kudo-local"), "up", "--nodes", "real", "--name", instanceName, "--state", state)
-		Expect(up.Start()).To(Succeed())
-		Eventually(func() error {
-			_, err := os.Stat(filepath.Join(state, instanceName, "node", "run", "containerd.sock"))
-			return err
-		}).Should(Succeed(), "containerd runs")
-		Expect(up.Process.Kill()).To(Succeed())
-		_ = up.Wait()
-		takeDown(state)
+		It("leaves nothing behind after kudo-local was killed while it started", func() {
+			nodeLock()
+			state := GinkgoT().TempDir()
+			up := exec.Command(filepath.Join(root, "bin", "kudo-local"), "up", "--nodes", "real", "--name", instanceName, "--state", state)
+			Expect(up.Start()).To(Succeed())
+			Eventually(func() error {
+				_, err := os.Stat(filepath.Join(state, instanceName, "node", "run", "containerd.sock"))
+				return err
+			}).Should(Succeed(), "containerd runs")
+			Expect(up.Process.Kill()).To(Succeed())
+			_ = up.Wait()
+			takeDown(state)
+		})
 	})
 })
 

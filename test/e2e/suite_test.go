@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -42,26 +43,35 @@ func TestE2E(t *testing.T) {
 	RunSpecs(t, "Real pods")
 }
 
-var _ = BeforeSuite(func() {
+// The processes share one cluster, which the first of them starts.
+var _ = SynchronizedBeforeSuite(func() []byte {
 	var err error
 	state, err = os.MkdirTemp("", "kudo-e2e-")
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(cleanUp)
+	DeferCleanup(takeDown, state)
 	local("up", "--nodes", "real")
 	kubeconfig = strings.TrimSpace(local("kubeconfig"))
 	for _, image := range []string{"manager", "busybox", "explore-sample", "servers"} {
 		local("load", filepath.Join(root, "dist", "images", image+".tar"))
 	}
 	kubectl("kudo", "init", "--wait", "--kudo-image", managerImage, "--manager-replicas", "2")
+	return []byte(state)
+}, func(folder []byte) {
+	state = string(folder)
+	kubeconfig = strings.TrimSpace(local("kubeconfig"))
 })
 
-// cleanUp takes the cluster down, and fails if the node has left anything on the machine.
-func cleanUp() {
+var _ = AfterEach(func() {
 	if CurrentSpecReport().Failed() {
 		GinkgoWriter.Println(try("kubectl", "get", "pods,events", "-A"))
+		pods, _ := start("kubectl", "get", "pods", "-A", "--no-headers", "-o", "custom-columns=N:.metadata.namespace,P:.metadata.name")
+		for line := range strings.Lines(pods) {
+			if pod := strings.Fields(line); len(pod) == 2 {
+				GinkgoWriter.Println(strings.TrimSpace(line), try("kubectl", "logs", "-n", pod[0], pod[1], "--all-containers", "--tail=15"))
+			}
+		}
 	}
-	takeDown(state)
-}
+})
 
 // takeDown removes the instance of a state folder, and fails if it leaves anything on the machine.
 func takeDown(state string) {
@@ -88,6 +98,15 @@ func takeDown(state string) {
 		command, _ := os.ReadFile(file)
 		Expect(string(command)).NotTo(ContainSubstring(state), "processes")
 	}
+}
+
+// nodeLock keeps two processes from starting nodes at the same time: both could choose the same subnet. It is released after the spec.
+func nodeLock() {
+	GinkgoHelper()
+	file, err := os.OpenFile(filepath.Join(state, "nodes.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(file.Close)
+	Expect(syscall.Flock(int(file.Fd()), syscall.LOCK_EX)).To(Succeed())
 }
 
 func local(args ...string) string {
