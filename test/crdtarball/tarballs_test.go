@@ -101,7 +101,7 @@ func serve(t testing.TB) *server {
 		case !ok:
 			w.WriteHeader(http.StatusNotFound)
 		default:
-			time.Sleep(s.delay)
+			<-time.After(s.delay)
 			_, _ = w.Write(body)
 		}
 	}))
@@ -416,12 +416,11 @@ var _ = It("The definitions of the version before stay while an upgrade has fail
 	}
 	stays := func(reason string) {
 		t.Helper()
-		for range 10 {
-			time.Sleep(200 * time.Millisecond)
+		env.Consistently(t, 2*time.Second, func() {
 			if old := crd("olds." + group); !exists(t, old) || old.GetDeletionTimestamp() != nil {
 				t.Fatalf("%s: the definitions of the version that runs were deleted", reason)
 			}
-		}
+		})
 	}
 	to(three) // its definitions would break those that are there
 	_, err := suite.Await(ctx, ns, "i", env.DefaultTimeout, func(i *v1beta1.Instance) bool {

@@ -165,7 +165,18 @@ func Within(t testing.TB, limit time.Duration, what string, holds func() string)
 		if time.Now().After(deadline) {
 			t.Fatalf("after %s: not yet %s: %s", limit, what, why)
 		}
-		time.Sleep(50 * time.Millisecond)
+		<-time.After(50 * time.Millisecond)
+	}
+}
+
+// Consistently checks again and again, for some time, what is to stay as it is, and stops at the first failure.
+func Consistently(t testing.TB, during time.Duration, check func()) {
+	t.Helper()
+	for end := time.Now().Add(during); !t.Failed(); <-time.After(100 * time.Millisecond) {
+		check()
+		if time.Now().After(end) {
+			return
+		}
 	}
 }
 

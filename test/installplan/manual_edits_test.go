@@ -51,8 +51,7 @@ var _ = It("An OperatorVersion that loses its finalizers by force and goes is no
 		}
 		return ""
 	})
-	time.Sleep(time.Second)
-	f.all(t, true) // an Instance still needs it
+	env.Consistently(t, time.Second, func() { f.all(t, true) }) // an Instance still needs it
 	env.Must(t, suite.Delete(ctx, gen.Instance("user", ov, nil)))
 	released(t, ov)
 	f.all(t, false)
@@ -91,8 +90,7 @@ var _ = It("An Installation that is deleted by hand holds on to what its Operato
 		}
 		return ""
 	})
-	time.Sleep(time.Second)
-	f.all(t, true)
+	env.Consistently(t, time.Second, func() { f.all(t, true) })
 	uninstall(t, ov)
 	f.all(t, false)
 })
@@ -129,10 +127,11 @@ var _ = It("The garbage collector cannot be set on what an Installation holds", 
 	env.Must(t, suite.Delete(ctx, holder(ov)))
 	edit(t, holder(ov), func(i *v1beta1.Installation) { i.Finalizers = nil })
 	objects := f.objects()
-	time.Sleep(2 * time.Second)
-	if !exists(t, objects["crd"]) || !exists(t, objects["namespace"]) {
-		t.Error("the garbage collector took what is guarded by kube-system")
-	}
+	env.Consistently(t, 2*time.Second, func() {
+		if !exists(t, objects["crd"]) || !exists(t, objects["namespace"]) {
+			t.Error("the garbage collector took what is guarded by kube-system")
+		}
+	})
 	t.Log("the OperatorVersion makes another Installation, which takes everything up again")
 	env.Eventually(t, "another Installation", func() string {
 		if now := holder(ov); now == nil || now.Status.Created+now.Status.Shared != 4 {
@@ -265,8 +264,7 @@ var _ = It("What another client deletes is restored, and what another client cha
 
 	t.Log("a status that moves is no drift, and neither is a label")
 	edit(t, objects["role"].(*rbacv1.ClusterRole), func(r *rbacv1.ClusterRole) { r.Labels["team"] = "blue" })
-	time.Sleep(2 * time.Second) // it would be told by then
-	drifted(false)
+	env.Consistently(t, 2*time.Second, func() { drifted(false) })
 	uninstall(t, ov)
 	f.all(t, false)
 })

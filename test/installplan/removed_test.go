@@ -40,13 +40,14 @@ var _ = It("Objects that hold data survive the deletion of kudo's own definition
 		crd.SetName(name)
 		env.Must(t, suite.Delete(ctx, crd))
 	}
-	time.Sleep(3 * time.Second) // the garbage collector takes 0.3 s
-	for name, obj := range f.objects() {
-		if !exists(t, obj) || obj.GetDeletionTimestamp() != nil {
-			t.Errorf("%s was deleted", name)
+	env.Consistently(t, 3*time.Second, func() { // the garbage collector takes 0.3 s
+		for name, obj := range f.objects() {
+			if !exists(t, obj) || obj.GetDeletionTimestamp() != nil {
+				t.Errorf("%s was deleted", name)
+			}
 		}
-	}
-	if !exists(t, ship) || !exists(t, &corev1.ConfigMap{ObjectMeta: gen.Meta(f.word, "foreign")}) {
-		t.Error("user data was deleted")
-	}
+		if !exists(t, ship) || !exists(t, &corev1.ConfigMap{ObjectMeta: gen.Meta(f.word, "foreign")}) {
+			t.Error("user data was deleted")
+		}
+	})
 })

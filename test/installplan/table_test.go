@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/ginkgo/v2"
@@ -405,7 +404,7 @@ var _ = Describe("A custom resource that is created while its definition is rele
 			}
 			return ""
 		})
-		time.Sleep(time.Second) // it is in force
+		inForce(t, func() client.Object { return ship(f, ns, "late") })
 		err := suite.Create(ctx, ship(f, ns, "late"))
 		if err == nil || !strings.Contains(err.Error(), "kudo is deleting this CustomResourceDefinition, since it has no owner") {
 			t.Errorf("want a refusal, got %v", err)
@@ -413,6 +412,17 @@ var _ = Describe("A custom resource that is created while its definition is rele
 		released(t, ov)
 	})
 })
+
+// inForce waits until a fence refuses an object: API servers read their rules a moment after they were written.
+func inForce(t testing.TB, late func() client.Object) {
+	t.Helper()
+	env.Eventually(t, "a refusal by the fence", func() string {
+		if suite.Create(ctx, late(), client.DryRunAll) == nil {
+			return "the object would be created"
+		}
+		return ""
+	})
+}
 
 var _ = Describe("An object that is created while its namespace is released", Label("namespace-fence"), func() {
 	label := func(t testing.TB, f fleet, want string) {
@@ -436,7 +446,7 @@ var _ = Describe("An object that is created while its namespace is released", La
 		complete(t, install(t, ov))
 		env.Must(t, suite.Delete(ctx, ov))
 		label(t, f, "true")
-		time.Sleep(time.Second) // it is in force
+		inForce(t, func() client.Object { return late(f) })
 		err := suite.Create(ctx, late(f))
 		if err == nil || !strings.Contains(err.Error(), "kudo is about to delete this Namespace") && !strings.Contains(err.Error(), "being terminated") {
 			t.Errorf("want a refusal, got %v", err)

@@ -72,8 +72,7 @@ func (f fleet) held(t testing.TB, ov *v1beta1.OperatorVersion, texts ...string) 
 		}
 		return ""
 	})
-	time.Sleep(time.Second)
-	f.all(t, true)
+	env.Consistently(t, time.Second, func() { f.all(t, true) })
 }
 
 var _ = It("With --leave-users a version is deleted without its Instances, which run on, and whose next change waits for a version", Label("leave-users", "T19"), func() {
@@ -200,9 +199,10 @@ var _ = It("The annotation that leaves users takes the right to delete the versi
 		return ""
 	})
 	env.Must(t, remover.Patch(ctx, ov.DeepCopy(), patch))
-	time.Sleep(time.Second)
-	f.all(t, true)
-	if now := env.Read(t, suite, &v1beta1.OperatorVersion{}, ns, "fleet"); now.DeletionTimestamp != nil || !now.Installed() || len(now.Finalizers) == 0 {
-		t.Errorf("an OperatorVersion that is not being deleted has changed: %+v", now.ObjectMeta)
-	}
+	env.Consistently(t, time.Second, func() {
+		f.all(t, true)
+		if now := env.Read(t, suite, &v1beta1.OperatorVersion{}, ns, "fleet"); now.DeletionTimestamp != nil || !now.Installed() || len(now.Finalizers) == 0 {
+			t.Errorf("an OperatorVersion that is not being deleted has changed: %+v", now.ObjectMeta)
+		}
+	})
 })
