@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"kudo.dev/kudo/pkg/settings"
 )
 
@@ -157,10 +159,17 @@ func deployment(obj *unstructured.Unstructured, o Options) error {
 	if o.InsecureMetrics {
 		args = append(args, insecureMetricsArg)
 	}
-	for _, arg := range o.Args {
+	for _, arg := range o.Values.ExtraArgs {
 		args = append(args, arg)
 	}
 	c["args"] = args
+	if o.Values.Resources != nil {
+		resources, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o.Values.Resources)
+		if err != nil {
+			return err
+		}
+		c["resources"] = resources
+	}
 	if err := unstructured.SetNestedField(obj.Object, o.Account, pod("spec", "serviceAccountName")...); err != nil {
 		return err
 	}
@@ -174,7 +183,17 @@ func deployment(obj *unstructured.Unstructured, o Options) error {
 			return err
 		}
 	}
-	return unstructured.SetNestedSlice(obj.Object, containers, pod("spec", "containers")...)
+	if err := unstructured.SetNestedSlice(obj.Object, containers, pod("spec", "containers")...); err != nil {
+		return err
+	}
+	template, _, err := unstructured.NestedMap(obj.Object, "spec", "template")
+	if err != nil {
+		return err
+	}
+	if err := o.Values.adaptPod(template); err != nil {
+		return err
+	}
+	return unstructured.SetNestedMap(obj.Object, template, "spec", "template")
 }
 
 // pipeArgs are the manager's arguments for the image of Pipe tasks: its own, unless another one is named. Whoever can move the

@@ -2,7 +2,9 @@ package kudoinit
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,23 +25,69 @@ const createdAnnotation = "kudo.dev/created-by"
 // Progress is called for each object that was applied.
 type Progress func(obj *unstructured.Unstructured, created bool)
 
-// Apply puts the objects on the cluster. What is there already is brought up to date.
-func Apply(ctx context.Context, c client.Client, objs []*unstructured.Unstructured, progress Progress) error {
+// Change is what an installation is going to write.
+type Change struct {
+	// Objects in the order in which they are to be applied.
+	Objects []*unstructured.Unstructured
+	// shared are those that others have set fields of besides init, and that are applied without force.
+	shared map[*unstructured.Unstructured]bool
+}
+
+// Compare reads what is on the cluster and returns the change to objects. It leaves out what others have set and what init leaves to
+// them, and the rights that an administrator has taken away from ClusterRoles. The error names all fields that others have set to other
+// values than init would, unless force takes them.
+func (l *InstalledState) Compare(ctx context.Context, c client.Client, objs []*unstructured.Unstructured, values Values, force bool) (*Change, error) {
+	change := &Change{shared: map[*unstructured.Unstructured]bool{}}
+	record := parseRules(l.rules)
+	var conflicts []error
 	for _, obj := range objs {
-		left, err := leaveNarrowed(ctx, c, obj)
-		if err != nil {
-			return err
-		}
-		if left {
+		sent, live := obj.DeepCopy(), &unstructured.Unstructured{}
+		live.SetGroupVersionKind(obj.GroupVersionKind())
+		err := c.Get(ctx, client.ObjectKeyFromObject(obj), live)
+		switch found := err == nil; {
+		case !found && !absent(err):
+			err = fmt.Errorf("look for it: %w", err)
+		case !found:
+			err = nil
+		case narrowed(live):
 			continue
+		case obj.GetKind() == "ClusterRole":
+			_, err = keepRules(sent, live, record)
+		case !force && isTuned(obj) && isContested(live):
+			var more []error
+			var decided bool
+			more, decided, err = resolve(ctx, c, sent, live, values)
+			conflicts = append(conflicts, more...)
+			change.shared[sent] = !decided
 		}
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", obj.GetKind(), obj.GetName(), err)
+		}
+		change.Objects = append(change.Objects, sent)
+	}
+	return change, errors.Join(conflicts...)
+}
+
+// Split returns the change up to the first object of a kind, and the rest.
+func (p *Change) Split(kind string) (first, rest *Change) {
+	n := 1 + slices.IndexFunc(p.Objects, func(obj *unstructured.Unstructured) bool { return obj.GetKind() == kind })
+	return &Change{p.Objects[:n], p.shared}, &Change{p.Objects[n:], p.shared}
+}
+
+// Apply writes the change. What is there already is brought up to date.
+func (p *Change) Apply(ctx context.Context, c client.Client, progress Progress) error {
+	for _, obj := range p.Objects {
 		sent, live := obj.DeepCopy(), &metav1.PartialObjectMetadata{}
 		live.SetGroupVersionKind(obj.GroupVersionKind())
 		absent := apierrors.IsNotFound(c.Get(ctx, client.ObjectKeyFromObject(obj), live))
 		if obj.GetKind() == "Namespace" && (absent || live.Annotations[createdAnnotation] == manager) {
 			annotate(sent, createdAnnotation, manager)
 		}
-		if err := put(ctx, c, sent); err != nil {
+		options := []client.ApplyOption{client.FieldOwner(manager)}
+		if !p.shared[obj] {
+			options = append(options, client.ForceOwnership)
+		}
+		if err := put(ctx, c, sent, options); err != nil {
 			return fmt.Errorf("%s %s: %w", obj.GetKind(), obj.GetName(), err)
 		}
 		progress(obj, absent)
@@ -47,23 +95,12 @@ func Apply(ctx context.Context, c client.Client, objs []*unstructured.Unstructur
 	return nil
 }
 
-// leaveNarrowed reports whether an object is the role of install plans, and an administrator has changed it.
-func leaveNarrowed(ctx context.Context, c client.Client, obj *unstructured.Unstructured) (bool, error) {
-	if obj.GetKind() != "ClusterRole" || obj.GetName() != installRole {
-		return false, nil
-	}
-	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(obj.GroupVersionKind())
-	found, err := getIfPresent(ctx, c, live, "", obj.GetName())
-	return found && narrowed(live), err
-}
-
 // put applies an object. cert-manager's own webhook, which may have come up with this very minute, is waited for.
-func put(ctx context.Context, c client.Client, obj *unstructured.Unstructured) error {
+func put(ctx context.Context, c client.Client, obj *unstructured.Unstructured, options []client.ApplyOption) error {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for tries := 0; ; tries++ {
-		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj.DeepCopy()), client.FieldOwner(manager), client.ForceOwnership)
+		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj.DeepCopy()), options...)
 		if tries == certManagerTries || !apierrors.IsInternalError(err) || !strings.HasPrefix(obj.GetAPIVersion(), certManagerGroup+"/") {
 			return err
 		}

@@ -39,8 +39,9 @@ type Options struct {
 	InsecureMetrics bool
 	// Replicas of the manager's Deployment; one if 0.
 	Replicas int32
-	// Args are arguments of the manager's Deployment besides those that init writes.
-	Args []string
+	// Values are what an administrator chooses about the manager's Deployment. Image, PullPolicy, PipeImage and Replicas above are what
+	// comes of those of the Values, of what is installed, and of what the build knows.
+	Values Values
 	// Version of kudo that is written on all objects; empty for none.
 	Version string
 }
@@ -101,7 +102,12 @@ func Objects(o Options) ([]*unstructured.Unstructured, error) {
 			return nil, err
 		}
 	}
-	return out, nil
+	if o.CRDsOnly {
+		return out, nil
+	}
+	// The record comes last: rules that it has and a role lacks are those that an administrator has taken away.
+	record, err := valuesMap(o, out)
+	return append(out, record), err
 }
 
 func read(name string) ([]*unstructured.Unstructured, error) {

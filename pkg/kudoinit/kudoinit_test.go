@@ -29,15 +29,16 @@ func TestObjects(t *testing.T) {
 		}
 		return out
 	}
+	values := []string{"ConfigMap kudo-system/kudo-values"}
 	for name, tc := range map[string]struct {
 		reason  string
 		options Options
 		want    []string
 	}{
-		"All":      {"what others need comes first", Options{}, all(crds, rights, webhooks, manager)},
+		"All":      {"what others need comes first", Options{}, all(crds, rights, webhooks, manager, values)},
 		"CRDs":     {"only the CRDs", Options{CRDsOnly: true, External: true, WebhookURL: "https://localhost:1"}, crds},
-		"External": {"the manager runs elsewhere, and serves no webhooks", Options{External: true}, all(crds, rights)},
-		"Webhooks": {"the manager runs elsewhere, and serves webhooks", Options{External: true, WebhookURL: "https://localhost:1"}, all(crds, rights, webhooks)},
+		"External": {"the manager runs elsewhere, and serves no webhooks", Options{External: true}, all(crds, rights, values)},
+		"Webhooks": {"the manager runs elsewhere, and serves webhooks", Options{External: true, WebhookURL: "https://localhost:1"}, all(crds, rights, webhooks, values)},
 	} {
 		for _, namespace := range []string{DefaultNamespace, "other"} {
 			tc.options.Namespace = namespace

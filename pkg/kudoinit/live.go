@@ -41,6 +41,8 @@ type InstalledState struct {
 	// Decided is set if the cluster has settings; SettingsError says which of them are wrong.
 	Decided       bool
 	SettingsError error
+	// rules are those that init has written into each ClusterRole, as the ConfigMap of the Values keeps them.
+	rules string
 	// Predecessor is the namespace of KUDO's manager, a StatefulSet; empty if there is none.
 	Predecessor string
 }
@@ -62,7 +64,7 @@ func Look(ctx context.Context, c client.Client) (*InstalledState, error) {
 	if live.Bound = live.Bound && len(binding.Subjects) > 0; live.Bound {
 		live.Namespace, live.Account = binding.Subjects[0].Namespace, binding.Subjects[0].Name
 	}
-	for _, look := range []func(context.Context, client.Client) error{live.lookSettings, live.lookDeployment, live.lookWebhooks, live.lookPredecessor} {
+	for _, look := range []func(context.Context, client.Client) error{live.lookSettings, live.lookValues, live.lookDeployment, live.lookWebhooks, live.lookPredecessor} {
 		if err := look(ctx, c); err != nil {
 			return nil, err
 		}

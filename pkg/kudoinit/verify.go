@@ -160,7 +160,12 @@ func (i *inspection) object(ctx context.Context, wanted *unstructured.Unstructur
 		found.State, found.Message, found.Remedy = Warning, "has other rules than init gives it, which init leaves as they are", "kubectl delete clusterrole "+installRole+", and "+again+", give it those again"
 		return found
 	}
-	applied := wanted.DeepCopy()
+	applied, lost := wanted.DeepCopy(), 0
+	if wanted.GetKind() == "ClusterRole" {
+		if lost, err = keepRules(applied, live, parseRules(i.live.rules)); err != nil {
+			return fail("cannot be compared with what init installs: "+err.Error(), again)
+		}
+	}
 	annotate(applied, createdAnnotation, live.GetAnnotations()[createdAnnotation]) // as Apply does
 	err = i.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(manager), client.ForceOwnership, client.DryRunAll)
 	if err != nil {
@@ -171,6 +176,9 @@ func (i *inspection) object(ctx context.Context, wanted *unstructured.Unstructur
 		if wanted.GetKind() == "Deployment" || wanted.GetKind() == "Namespace" {
 			found.State = Warning // these are tuned
 		}
+	} else if lost > 0 {
+		found.State, found.Message = Warning, fmt.Sprintf("lacks %d rights that init has given it, and init does not give them back", lost)
+		found.Remedy = "kubectl delete clusterrole " + wanted.GetName() + ", and " + again + ", give them again"
 	}
 	return found
 }

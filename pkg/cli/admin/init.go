@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,6 +37,7 @@ type initOptions struct {
 	instances    string
 
 	settings settingFlags
+	values   valueFlags
 
 	rotate, dropOld bool
 	// waitTime is how long to wait until kudo is ready or gone, and how long an upgrade waits for plans that the new version
@@ -99,6 +99,7 @@ func (o *initOptions) add(f *pflag.FlagSet) {
 	f.StringVar(&o.WebhookURL, "webhook-url", "", "where an external manager serves the webhooks, such as https://localhost:9443")
 	f.StringVar(&o.kubeconfig, "manager-kubeconfig", "", "file to write an external manager's kubeconfig to")
 	o.settings.add(f)
+	o.values.add(f)
 	f.Var(&o.token, "token-duration", "how long the token of an external manager's kubeconfig is good, at most 8760h; kubectl kudo token renews it")
 	f.BoolVar(&o.upgrade, "upgrade", false, "bring an installation up to date; replaces KUDO's manager, if that is there")
 	f.BoolVar(&o.downgrade, "allow-downgrade", false, "install an older version over a newer one")
@@ -161,26 +162,6 @@ func (o *initOptions) validate() error {
 	return o.validateModes()
 }
 
-// noImage says what to do where the command has no image of the manager.
-const noImage = "this build of kubectl kudo knows no image of the manager: give --kudo-image, or use a released one"
-
-// chooseImage sets the image that a released command installs, and warns of a given one that is unsafe.
-func (o *initOptions) chooseImage() (err error) {
-	switch {
-	case o.Image != "":
-		if warning := kudoinit.CheckImage(o.Image); warning != "" {
-			o.env.Warnf("%s", warning)
-		}
-	case o.registry != "":
-		if o.Image, err = kudoinit.MoveImage(kudoinit.Image, o.registry); err != nil {
-			return command.UsageError("--image-registry %w", err)
-		}
-	default:
-		o.Image = kudoinit.Image
-	}
-	return nil
-}
-
 // readyTime is how long to wait at most until kudo is ready or gone. An upgrade that does not wait for plans waits for that as long
 // as without --wait-time.
 func (o *initOptions) readyTime() time.Duration {
@@ -199,7 +180,7 @@ func (o *initOptions) validateModes() error {
 		}
 	}
 	installs := o.CRDsOnly || o.wait || o.External || o.Image != "" || o.tag != "" || o.registry != "" || o.PullPolicy != "" || o.Account != "" || o.CertManager || o.downgrade ||
-		o.PipeImage != "" || o.metricsSet || o.Replicas != 0 || o.settings.any()
+		o.PipeImage != "" || o.metricsSet || o.Replicas != 0 || o.settings.any() || o.values.any()
 	switch {
 	case modes > 1:
 		return command.UsageError("--upgrade, --verify, --remove, --rotate-history-key and --client-only exclude each other")
@@ -235,9 +216,6 @@ func (o *initOptions) run(ctx context.Context) error {
 	}
 	o.Version = command.Version
 	o.chosen = o.External || o.CRDsOnly || o.CertManager || o.Image != "" || o.tag != "" || o.registry != "" || o.PullPolicy != ""
-	if err := o.chooseImage(); err != nil {
-		return err
-	}
 	o.Namespace = kudoinit.DefaultNamespace
 	if n := o.env.Flags.Namespace; n != nil && *n != "" {
 		o.Namespace = *n
@@ -246,17 +224,7 @@ func (o *initOptions) run(ctx context.Context) error {
 		return err
 	}
 	if o.dryRun {
-		objs, err := kudoinit.Objects(o.Options)
-		if err != nil {
-			return err
-		}
-		if o.Image == "" && !o.External && !o.CRDsOnly {
-			o.env.Warnf("the Deployment names the image kudo-manager:dev, which no registry has: %s", noImage)
-		}
-		if !o.CRDsOnly {
-			o.env.Warnf("%s", keyNote(o.Namespace))
-		}
-		return o.env.PrintObjects(o.output, objs)
+		return o.printObjects()
 	}
 	c, config, _, err := o.env.Connect()
 	if err != nil {
@@ -273,6 +241,10 @@ func (o *initOptions) run(ctx context.Context) error {
 	if objs, err = o.keepArgs(ctx, c, live, objs); err != nil {
 		return err
 	}
+	change, err := live.Compare(ctx, c, objs, o.Values, o.values.force)
+	if err != nil {
+		return err
+	}
 	if err := o.awaitSealed(ctx, c); err != nil {
 		return err
 	}
@@ -282,7 +254,25 @@ func (o *initOptions) run(ctx context.Context) error {
 			return err
 		}
 	}
-	return o.installAll(ctx, c, config, objs)
+	return o.installAll(ctx, c, config, change)
+}
+
+// printObjects prints what would be installed on a cluster without kudo.
+func (o *initOptions) printObjects() error {
+	if err := o.chooseValues(&kudoinit.InstalledState{}); err != nil {
+		return err
+	}
+	objs, err := kudoinit.Objects(o.Options)
+	if err != nil {
+		return err
+	}
+	if o.Image == "" && !o.External && !o.CRDsOnly {
+		o.env.Warnf("the Deployment names the image kudo-manager:dev, which no registry has: %s", noImage)
+	}
+	if !o.CRDsOnly {
+		o.env.Warnf("%s", keyNote(o.Namespace))
+	}
+	return o.env.PrintObjects(o.output, objs)
 }
 
 // prepare looks at what is there already, and says why it must not be installed over.
@@ -294,18 +284,12 @@ func (o *initOptions) prepare(ctx context.Context, c client.Client) (*kudoinit.I
 	if n := o.env.Flags.Namespace; live.Bound && (n == nil || *n == "") {
 		o.Namespace = live.Namespace
 	}
-	if o.Image == "" && !live.External {
-		o.Image = live.Image // this build has no image of its own
+	if err := o.chooseValues(live); err != nil {
+		return nil, err
 	}
 	if live.IsExternal() && !o.chosen {
 		o.env.Warnf("the manager runs outside of the cluster (%s), and stays there: --kudo-image installs one in the cluster", live.WebhookURL)
 		o.External, o.WebhookURL = true, live.WebhookURL
-	}
-	if o.PipeImage == "" {
-		o.PipeImage = live.PipeImage
-	}
-	if o.Replicas == 0 {
-		o.Replicas = live.Replicas
 	}
 	if o.Replicas == 0 && !o.External && !o.CRDsOnly {
 		o.Replicas = kudoinit.DefaultReplicas(ctx, c)
@@ -350,8 +334,8 @@ func (o *initOptions) prepare(ctx context.Context, c client.Client) (*kudoinit.I
 	return live, nil
 }
 
-func (o *initOptions) installAll(ctx context.Context, c client.Client, config *rest.Config, objs []*unstructured.Unstructured) error {
-	if err := o.apply(ctx, c, objs); err != nil {
+func (o *initOptions) installAll(ctx context.Context, c client.Client, config *rest.Config, change *kudoinit.Change) error {
+	if err := o.apply(ctx, c, change); err != nil {
 		return err
 	}
 	if o.settings.given(settings.RunAsEverywhereKey) && !o.settings.runAsEverywhere {
@@ -362,7 +346,7 @@ func (o *initOptions) installAll(ctx context.Context, c client.Client, config *r
 	if o.wait {
 		ctx, cancel := context.WithTimeout(ctx, o.readyTime())
 		defer cancel()
-		err := kudoinit.Wait(ctx, c, objs, func(message string) { o.env.Progressf("waiting: %s", message) })
+		err := kudoinit.Wait(ctx, c, change.Objects, func(message string) { o.env.Progressf("waiting: %s", message) })
 		if err == nil && !o.CRDsOnly {
 			err = kudoinit.WaitForPolicies(ctx, c)
 		}

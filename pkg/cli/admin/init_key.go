@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +26,7 @@ func keyNote(namespace string) string {
 }
 
 // apply puts the objects on the cluster, and the history key as soon as its namespace is there: the manager waits for it.
-func (o *initOptions) apply(ctx context.Context, c client.Client, objs []*unstructured.Unstructured) error {
+func (o *initOptions) apply(ctx context.Context, c client.Client, change *kudoinit.Change) error {
 	told := func(obj *unstructured.Unstructured, created bool) {
 		verb := "configured"
 		if created {
@@ -36,10 +35,10 @@ func (o *initOptions) apply(ctx context.Context, c client.Client, objs []*unstru
 		o.env.Printf("%s %s %s", strings.ToLower(obj.GetKind()), obj.GetName(), verb)
 	}
 	if o.CRDsOnly {
-		return kudoinit.Apply(ctx, c, objs, told)
+		return change.Apply(ctx, c, told)
 	}
-	first := 1 + slices.IndexFunc(objs, func(obj *unstructured.Unstructured) bool { return obj.GetKind() == "Namespace" })
-	if err := kudoinit.Apply(ctx, c, objs[:first], told); err != nil {
+	first, rest := change.Split("Namespace")
+	if err := first.Apply(ctx, c, told); err != nil {
 		return err
 	}
 	key := historyKey(c, o.Namespace)
@@ -50,7 +49,13 @@ func (o *initOptions) apply(ctx context.Context, c client.Client, objs []*unstru
 	if made {
 		o.env.Printf("secret %s created", keyring.SecretName)
 	}
-	if err := kudoinit.Apply(ctx, c, objs[first:], told); err != nil || !o.upgrade {
+	if err := rest.Apply(ctx, c, told); err != nil {
+		return err
+	}
+	err = kudoinit.Prune(ctx, c, o.Version, func(obj client.Object) {
+		o.env.Printf("%s %s removed: kudo %s does not have it", strings.ToLower(obj.GetObjectKind().GroupVersionKind().Kind), obj.GetName(), o.Version)
+	})
+	if err != nil || !o.upgrade {
 		return err
 	}
 	dropped, err := key.Drop(ctx)

@@ -103,7 +103,7 @@ func (o *initOptions) keepArgs(ctx context.Context, c client.Client, live *kudoi
 	if !o.settings.keepArgs {
 		return nil, command.UsageError("Deployment %s/kudo-controller-manager has %s, which init would remove: say --keep-args or --drop-args", live.Namespace, strings.Join(foreign, " "))
 	}
-	o.Args = foreign
+	o.Values.ExtraArgs = append(o.Values.ExtraArgs, foreign...)
 	return kudoinit.Objects(o.Options)
 }
 
