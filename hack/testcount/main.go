@@ -22,19 +22,26 @@ import (
 )
 
 func main() {
-	write := flag.Bool("write", false, "record the counts of the results instead of checking them")
-	all := flag.Bool("all", false, "the results are those of all packages")
-	counts := flag.String("counts", "test/counts.txt", "file of the recorded counts")
-	except := flag.String("except", "", "a package that -all does not ask for")
-	skips := flag.String("skips", "test/skips.txt", "file of the skips that are allowed")
+	o := options{}
+	flag.BoolVar(&o.write, "write", false, "record the counts of the results instead of checking them")
+	flag.BoolVar(&o.all, "all", false, "the results are those of all packages")
+	flag.StringVar(&o.except, "except", "", "a package that -all does not ask for")
+	flag.StringVar(&o.counts, "counts", "test/counts.txt", "file of the recorded counts")
+	flag.StringVar(&o.skips, "skips", "test/skips.txt", "file of the skips that are allowed")
 	flag.Parse()
-	if err := run(flag.Args(), *counts, *skips, *write, *all, *except, os.Stdout); err != nil {
+	if err := run(flag.Args(), o, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "testcount:", err)
 		os.Exit(1)
 	}
 }
 
-func run(results []string, countsFile, skipsFile string, write, all bool, except string, out io.Writer) error {
+// options are the flags of the command.
+type options struct {
+	counts, skips, except string
+	write, all            bool
+}
+
+func run(results []string, o options, out io.Writer) error {
 	if len(results) == 0 {
 		return errors.New("name the files with the output of go test -json")
 	}
@@ -49,11 +56,11 @@ func run(results []string, countsFile, skipsFile string, write, all bool, except
 			return fmt.Errorf("read %s: %w", name, err)
 		}
 	}
-	recorded, err := readCounts(countsFile)
+	recorded, err := readCounts(o.counts)
 	if err != nil {
 		return err
 	}
-	if write {
+	if o.write {
 		for pkg := range r.tests {
 			switch n := r.count(pkg); {
 			case recorded[pkg].varies:
@@ -63,15 +70,15 @@ func run(results []string, countsFile, skipsFile string, write, all bool, except
 				recorded[pkg] = count{tests: n}
 			}
 		}
-		return os.WriteFile(countsFile, formatCounts(recorded), 0o644)
+		return os.WriteFile(o.counts, formatCounts(recorded), 0o644)
 	}
-	allowed, err := readSkips(skipsFile)
+	allowed, err := readSkips(o.skips)
 	if err != nil {
 		return err
 	}
 	problems, passed, skipped := r.check(recorded, allowed)
-	if all {
-		delete(recorded, except)
+	if o.all {
+		delete(recorded, o.except)
 		problems = append(problems, r.absent(recorded)...)
 	}
 	fmt.Fprintf(out, "%d tests passed and %d were skipped in %d packages\n", passed, skipped, len(r.tests))

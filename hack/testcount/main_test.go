@@ -46,7 +46,7 @@ func TestRun(t *testing.T) {
 				}
 			}
 			var out strings.Builder
-			err := run([]string{filepath.Join(dir, "results.json")}, filepath.Join(dir, "counts.txt"), filepath.Join(dir, "skips.txt"), false, tc.all, tc.except, &out)
+			err := run([]string{filepath.Join(dir, "results.json")}, options{counts: filepath.Join(dir, "counts.txt"), skips: filepath.Join(dir, "skips.txt"), all: tc.all, except: tc.except}, &out)
 			if (err != nil) != (len(tc.wants) > 0) {
 				t.Fatalf("the error is %v, want %q", err, tc.wants)
 			}
@@ -68,7 +68,7 @@ func TestWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := run([]string{json}, counts, "", true, false, "", os.Stdout); err != nil {
+	if err := run([]string{json}, options{counts: counts, write: true}, os.Stdout); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(counts)
