@@ -2,6 +2,7 @@ package health
 
 import (
 	"fmt"
+	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -68,6 +69,10 @@ func checkJob(j *job) Result {
 type pod struct {
 	Metadata meta `json:"metadata"`
 	Spec     struct {
+		Init []struct {
+			Name          string                        `json:"name"`
+			RestartPolicy corev1.ContainerRestartPolicy `json:"restartPolicy"`
+		} `json:"initContainers"`
 		Containers []struct{} `json:"containers"`
 	} `json:"spec"`
 	Status struct {
@@ -196,20 +201,44 @@ func FailedContainer(pods []unstructured.Unstructured) *ContainerFailure {
 	return found
 }
 
-// failed returns the first container that ended with an error.
+// failed returns the first container that ended with an error. A container that was started again and then succeeded
+// has not failed, and a pod that succeeded has no such container. Sidecars come last: they end with an error when the
+// kubelet stops them, and do not decide on the phase of the pod.
 func (p *pod) failed() *ContainerFailure {
-	for _, list := range [][]containerStatus{p.Status.Init, p.Status.Containers} {
-		for _, c := range list {
-			for _, end := range []*termination{c.State.Terminated, c.LastState.Terminated} {
-				if end != nil && end.ExitCode != 0 {
-					failure := &ContainerFailure{Container: c.Name, ExitCode: end.ExitCode, Restarted: end != c.State.Terminated}
-					if end.Reason != "Error" {
-						failure.Reason = end.Reason
-					}
-					return failure
-				}
-			}
+	if p.Status.Phase == corev1.PodSucceeded {
+		return nil
+	}
+	var first, sidecars []containerStatus
+	for _, c := range p.Status.Init {
+		if p.isSidecar(c.Name) {
+			sidecars = append(sidecars, c)
+		} else {
+			first = append(first, c)
 		}
 	}
+	for _, c := range slices.Concat(first, p.Status.Containers, sidecars) {
+		end := c.State.Terminated
+		if end == nil {
+			end = c.LastState.Terminated
+		}
+		if end == nil || end.ExitCode == 0 {
+			continue
+		}
+		failure := &ContainerFailure{Container: c.Name, ExitCode: end.ExitCode, Restarted: end != c.State.Terminated}
+		if end.Reason != "Error" {
+			failure.Reason = end.Reason
+		}
+		return failure
+	}
 	return nil
+}
+
+// isSidecar reports whether an init container is one that runs beside the others.
+func (p *pod) isSidecar(name string) bool {
+	for _, c := range p.Spec.Init {
+		if c.Name == name {
+			return c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+		}
+	}
+	return false
 }

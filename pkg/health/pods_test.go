@@ -73,6 +73,16 @@ func TestFailedContainer(t *testing.T) {
 		{"the last pod counts", old + "status: {containerStatuses: [{name: c, state: {terminated: {exitCode: 1}}}]}\n---\n" +
 			"metadata: {name: b, creationTimestamp: '2026-01-02T00:00:00Z'}\nstatus: {containerStatuses: [{name: c, state: {terminated: {exitCode: 3}}}]}",
 			"container c of pod b ended with exit code 3"},
+		{"an init container that has succeeded at its second start is not the cause", old + "status: {initContainerStatuses: [{name: i, state: {terminated: {exitCode: 0}}, lastState: {terminated: {exitCode: 1}}}], " +
+			"containerStatuses: [{name: c, state: {terminated: {exitCode: 7}}}]}", "container c of pod a ended with exit code 7"},
+		{"a sidecar that the kubelet stops is not the cause", old + "spec: {initContainers: [{name: s, restartPolicy: Always}]}\n" +
+			"status: {initContainerStatuses: [{name: s, state: {terminated: {exitCode: 143}}}], containerStatuses: [{name: c, state: {terminated: {exitCode: 7}}}]}",
+			"container c of pod a ended with exit code 7"},
+		{"a sidecar without which nothing starts", old + "spec: {initContainers: [{name: s, restartPolicy: Always}]}\n" +
+			"status: {initContainerStatuses: [{name: s, state: {terminated: {exitCode: 2}}}], containerStatuses: [{name: c, state: {waiting: {reason: PodInitializing}}}]}",
+			"container s of pod a ended with exit code 2"},
+		{"a sidecar of a pod that has succeeded", old + "spec: {initContainers: [{name: s, restartPolicy: Always}]}\n" +
+			"status: {phase: Succeeded, initContainerStatuses: [{name: s, state: {terminated: {exitCode: 137}}}], containerStatuses: [{name: c, state: {terminated: {exitCode: 0}}}]}", ""},
 		{"a pod that is none", "status: 1", ""},
 	} {
 		var pods []unstructured.Unstructured
@@ -86,7 +96,7 @@ func TestFailedContainer(t *testing.T) {
 		got := ""
 		if failure := FailedContainer(pods); failure != nil {
 			got = failure.String()
-			if restarted := strings.Contains(tc.pods, "lastState"); failure.Restarted != restarted {
+			if restarted := strings.Contains(tc.pods, "CrashLoopBackOff"); failure.Restarted != restarted {
 				t.Errorf("%s: restarted is %t", tc.reason, failure.Restarted)
 			}
 		}
