@@ -63,3 +63,42 @@ func TestInstance(t *testing.T) {
 		{reason: "not run yet", object: "status: {aggregatedStatus: {status: NEVER_RUN}}", state: Progressing, want: "its last plan is NEVER_RUN"},
 	})
 }
+
+// TestInstanceOrder checks which of several causes an Instance names: the spec that is not observed, then the run, then the
+// queue, then the refusal.
+func TestInstanceOrder(t *testing.T) {
+	const refused = "conditions: [{type: Ready, status: 'False', reason: InvalidSpec, message: A is wrong}]"
+	run(t, "apiVersion: kudo.dev/v1beta1\nkind: Instance", []row{
+		{reason: "a refusal of the spec before does not count", object: "metadata: {generation: 2}\nstatus: {observedGeneration: 1, aggregatedStatus: {status: COMPLETE}, " + refused + "}",
+			state: Progressing, want: notObserved},
+		{reason: "a run goes on though the spec is refused", object: "status: {aggregatedStatus: {status: IN_PROGRESS, activePlanName: deploy}, " + refused + "}",
+			state: Progressing, want: "plan deploy is IN_PROGRESS"},
+		{reason: "a run comes before the queue", object: "status: {aggregatedStatus: {status: PENDING, activePlanName: deploy}, queue: [{planName: backup}]}",
+			state: Progressing, want: "plan deploy is PENDING"},
+		{reason: "the first plan of the queue is named", object: "status: {aggregatedStatus: {status: COMPLETE}, queue: [{planName: backup}, {planName: restore}], " + refused + "}",
+			state: Progressing, want: "plan backup is queued"},
+		{reason: "a refused spec is no failure of the run before", object: "status: {aggregatedStatus: {status: FATAL_ERROR, message: Job x failed}, " + refused + "}",
+			state: Progressing, want: "its spec is refused: A is wrong"},
+		{reason: "a new Instance whose spec is refused", object: "status: {" + refused + "}", state: Progressing, want: "its spec is refused: A is wrong"},
+		{reason: "PENDING without a run: the message alone", object: "status: {aggregatedStatus: {status: PENDING, message: waits for Secret a/b}}",
+			state: Progressing, want: "waits for Secret a/b"},
+		{reason: "FATAL_ERROR without a message", object: "status: {aggregatedStatus: {status: FATAL_ERROR}}", state: Failed, want: "its last plan failed"},
+		{reason: "ERROR is tried again", object: "status: {aggregatedStatus: {status: ERROR, message: the API server is busy}}",
+			state: Progressing, want: "its last plan is ERROR: the API server is busy"},
+		{reason: "a condition with another reason refuses nothing", object: "status: {aggregatedStatus: {status: COMPLETE}, conditions: [{type: Ready, status: 'False', reason: Suspended, message: waits}]}", state: Ready},
+	})
+}
+
+// TestCheckOtherOrder checks which of several statements about an object counts.
+func TestCheckOtherOrder(t *testing.T) {
+	run(t, "apiVersion: example.com/v1\nkind: Widget", []row{
+		{reason: "conditions of the spec before do not count", object: "metadata: {generation: 2}\nstatus: {observedGeneration: 1, conditions: [{type: Ready, status: 'True'}]}",
+			state: Progressing, want: "Widget generation is 2, but latest observed generation is 1"},
+		{reason: "Stalled outweighs Ready", object: "status: {conditions: [{type: Ready, status: 'True'}, {type: Stalled, status: 'True', message: no quota}]}", state: Failed, want: "no quota"},
+		{reason: "Reconciling outweighs Ready", object: "status: {conditions: [{type: Ready, status: 'True'}, {type: Reconciling, status: 'True', message: rolls out}]}",
+			state: Progressing, want: "rolls out"},
+		{reason: "Reconciling without a message", object: "status: {conditions: [{type: Reconciling, status: 'True'}]}", state: Progressing, want: "is in progress"},
+		{reason: "Stalled false is not failed", object: "status: {conditions: [{type: Stalled, status: 'False', message: no quota}]}", state: Ready},
+		{reason: "a status that is no map is not judged", object: "status: done", state: Ready},
+	})
+}

@@ -79,3 +79,25 @@ func TestReplicaSet(t *testing.T) {
 	run(t, "apiVersion: apps/v1\nkind: ReplicaSet", rows)
 	run(t, "apiVersion: v1\nkind: ReplicationController", rows)
 }
+
+// TestDeploymentOrder checks which cause a Deployment names if there are several.
+func TestDeploymentOrder(t *testing.T) {
+	run(t, "apiVersion: apps/v1\nkind: Deployment", []row{
+		{reason: "a deadline that passed while it is paused is final", object: "spec: {replicas: 2, paused: true}\nstatus: {replicas: 2, updatedReplicas: 1, conditions: [{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded}]}",
+			state: Failed, want: "ProgressDeadlineExceeded (1 of 2 replicas updated)"},
+		{reason: "pods cannot be made, and it is paused: the pause is named", object: "spec: {paused: true}\nstatus: {conditions: [{type: ReplicaFailure, status: 'True', reason: FailedCreate}]}",
+			state: Progressing, want: "is paused: 0 of 1 replicas updated"},
+		{reason: "the condition is false for another reason", object: "status: {conditions: [{type: Progressing, status: 'False', reason: DeploymentPaused}]}",
+			state: Progressing, want: "0 of 1 replicas updated"},
+		{reason: "a deadline that is not exceeded any more", object: "status: {conditions: [{type: Progressing, status: 'True', reason: ProgressDeadlineExceeded}]}",
+			state: Progressing, want: "0 of 1 replicas updated"},
+		{reason: "a failure to make pods without a reason", object: "status: {conditions: [{type: ReplicaFailure, status: 'True', message: 'pods \"x-abcde\" is forbidden'}]}",
+			state: Progressing, want: "0 of 1 replicas updated"},
+		{reason: "a failure to make pods that has ended", object: "status: {conditions: [{type: ReplicaFailure, status: 'False', reason: FailedCreate}]}",
+			state: Progressing, want: "0 of 1 replicas updated"},
+		{reason: "scaled to zero, with pods left", object: "spec: {replicas: 0}\nstatus: {replicas: 2}", state: Progressing, want: "2 old replicas still running"},
+		{reason: "a surge of updated pods is awaited as a whole", object: "spec: {replicas: 2}\nstatus: {replicas: 3, updatedReplicas: 3, availableReplicas: 2}",
+			state: Progressing, want: "2 of 3 replicas available"},
+		{reason: "an observed generation that is ahead counts as observed", object: "metadata: {generation: 1}\nspec: {replicas: 1}\nstatus: {observedGeneration: 2, replicas: 1, updatedReplicas: 1, availableReplicas: 1}", state: Ready},
+	})
+}
