@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -102,9 +103,9 @@ func Parse(data map[string]string) (Settings, error) {
 	return s, nil
 }
 
-// list splits a comma-separated list.
+// list splits a list whose entries commas or blanks separate.
 func list(text string) []string {
-	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' })
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 }
 
 // Data is the data of the ConfigMap for the settings. What was not decided has no key.
