@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kudo.dev/kudo/pkg/explore"
 )
 
 // keep copies the live value of a field, if it has one that is not empty.
@@ -70,7 +72,8 @@ func entries(object map[string]any, path ...string) ([]map[string]any, error) {
 	return all, nil
 }
 
-// mergeByKey appends those live entries of a list whose key the desired list does not have.
+// mergeByKey appends those live entries of a list whose key the desired list does not have. Keys may have any type, since
+// no schema has checked the objects.
 func mergeByKey(into, from map[string]any, key string, path ...string) error {
 	desired, err := entries(into, path...)
 	if err != nil {
@@ -85,7 +88,7 @@ func mergeByKey(into, from map[string]any, key string, path ...string) error {
 		united = append(united, entry)
 	}
 	for _, entry := range live {
-		if !slices.ContainsFunc(desired, func(d map[string]any) bool { return d[key] == entry[key] }) {
+		if !slices.ContainsFunc(desired, func(d map[string]any) bool { return explore.Equal(d[key], entry[key]) }) {
 			united = append(united, (&unstructured.Unstructured{Object: entry}).DeepCopy().Object)
 		}
 	}

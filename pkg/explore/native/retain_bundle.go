@@ -2,6 +2,8 @@ package native
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kudo.dev/kudo/pkg/explore"
 )
 
 // injectors are annotations that ask a controller to write caBundle: those of cert-manager's ca-injector, and of
@@ -23,7 +25,7 @@ func retainWebhooks(desired, live map[string]any) error {
 	}
 	for _, webhook := range webhooks {
 		for _, other := range running {
-			if webhook["name"] != other["name"] {
+			if !explore.Equal(webhook["name"], other["name"]) {
 				continue
 			}
 			if err := retainBundle(desired, webhook, other, "clientConfig", "caBundle"); err != nil {

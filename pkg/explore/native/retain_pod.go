@@ -44,7 +44,7 @@ func retainMounts(desired, live map[string]any, list string) error {
 	}
 	for _, container := range containers {
 		for _, other := range running {
-			if container["name"] != other["name"] {
+			if !explore.Equal(container["name"], other["name"]) {
 				continue
 			}
 			if err := mergeByKey(container, other, "mountPath", "volumeMounts"); err != nil {
@@ -89,7 +89,7 @@ func retainGates(desired, live map[string]any) error {
 	}
 	var left []any
 	for _, gate := range gates {
-		if slices.ContainsFunc(closed, func(c map[string]any) bool { return c["name"] == gate["name"] }) {
+		if slices.ContainsFunc(closed, func(c map[string]any) bool { return explore.Equal(c["name"], gate["name"]) }) {
 			left = append(left, gate)
 		}
 	}

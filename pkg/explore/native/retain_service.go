@@ -2,6 +2,8 @@ package native
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kudo.dev/kudo/pkg/explore"
 )
 
 const headless = "None"
@@ -114,11 +116,11 @@ func retainNodePorts(desired, live map[string]any) error {
 func samePort(a, b map[string]any) bool {
 	x, _ := number(a["port"])
 	y, _ := number(b["port"])
-	return x == y && x != 0 && protocol(a) == protocol(b)
+	return x == y && x != 0 && explore.Equal(protocol(a), protocol(b))
 }
 
 func sameName(a, b map[string]any) bool {
-	return !isBlank(a["name"]) && a["name"] == b["name"] && protocol(a) == protocol(b)
+	return !isBlank(a["name"]) && explore.Equal(a["name"], b["name"]) && explore.Equal(protocol(a), protocol(b))
 }
 
 func protocol(port map[string]any) any {
