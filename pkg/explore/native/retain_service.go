@@ -1,6 +1,8 @@
 package native
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kudo.dev/kudo/pkg/explore"
@@ -82,7 +84,7 @@ func retainClusterIP(desired, live map[string]any) error {
 }
 
 // retainNodePorts keeps allocated node ports, of ports that have the same protocol and number, else the same name. A
-// node port that the desired object asks for is its author's.
+// node port that the desired object asks for is its author's. Ports of different protocols may share a node port.
 func retainNodePorts(desired, live map[string]any) error {
 	ports, err := entries(desired, "spec", "ports")
 	if err != nil {
@@ -92,21 +94,20 @@ func retainNodePorts(desired, live map[string]any) error {
 	if err != nil {
 		return err
 	}
-	taken := map[int64]bool{}
-	for _, port := range ports {
-		if n, _ := number(port["nodePort"]); n != 0 {
-			taken[n] = true
-		}
+	isTaken := func(n int64, port map[string]any) bool {
+		return slices.ContainsFunc(ports, func(p map[string]any) bool {
+			own, _ := number(p["nodePort"])
+			return own == n && explore.Equal(protocol(p), protocol(port))
+		})
 	}
 	for _, same := range []func(a, b map[string]any) bool{samePort, sameName} {
 		for _, port := range ports {
 			for _, old := range allocated {
 				n, _ := number(old["nodePort"])
-				if !isBlank(port["nodePort"]) || n == 0 || taken[n] || !same(port, old) {
+				if !isBlank(port["nodePort"]) || n == 0 || isTaken(n, port) || !same(port, old) {
 					continue
 				}
 				port["nodePort"] = n
-				taken[n] = true
 			}
 		}
 	}
