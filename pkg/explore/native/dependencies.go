@@ -29,8 +29,9 @@ func dependencies(kind schema.GroupKind, object *unstructured.Unstructured) (exp
 		}
 		var spec *corev1.PodSpec
 		if spec, err = podSpec(object, path); err == nil {
-			podNeeds(found, spec)
-			err = withoutOwnClaims(found, kind, object.Object)
+			if err = dropReplaced(spec, kind, object.Object); err == nil {
+				podNeeds(found, spec)
+			}
 		}
 	}
 	if err != nil {
@@ -97,16 +98,13 @@ func dropOptional(spec *corev1.PodSpec) {
 	}
 }
 
-// withoutOwnClaims drops claims that a StatefulSet makes from its own templates: a volume of the same name gives way.
-func withoutOwnClaims(r *references, kind schema.GroupKind, object map[string]any) error {
+// dropReplaced takes those volumes out of a spec that a StatefulSet replaces by claims of its own: the templates of claims
+// have the same names.
+func dropReplaced(spec *corev1.PodSpec, kind schema.GroupKind, object map[string]any) error {
 	if built(kind) != "StatefulSet" {
 		return nil
 	}
 	templates, err := entries(object, "spec", "volumeClaimTemplates")
-	if err != nil {
-		return err
-	}
-	volumes, err := entries(object, "spec", "template", "spec", "volumes")
 	if err != nil {
 		return err
 	}
@@ -115,15 +113,7 @@ func withoutOwnClaims(r *references, kind schema.GroupKind, object map[string]an
 		if err != nil {
 			return err
 		}
-		for _, volume := range volumes {
-			claim, _ := text(volume, "persistentVolumeClaim", "claimName")
-			if volume["name"] != name || claim == "" {
-				continue
-			}
-			r.all = slices.DeleteFunc(r.all, func(d v1alpha1.DependentObjectReference) bool {
-				return d.Kind == "PersistentVolumeClaim" && d.Name == claim
-			})
-		}
+		spec.Volumes = slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == name })
 	}
 	return nil
 }

@@ -99,6 +99,12 @@ volumes:
 	depends(t, "claims of the set's own templates are not waited for",
 		`{apiVersion: apps/v1, kind: StatefulSet, metadata: {namespace: ns}, spec: {volumeClaimTemplates: [{metadata: {name: data}}], template: {spec: {volumes: [
 			{name: data, persistentVolumeClaim: {claimName: data}}, {name: other, persistentVolumeClaim: {claimName: other}}]}}}}`, []string{"v1 PersistentVolumeClaim ns/other"})
+	depends(t, "a claim that another volume of the set names, too, is waited for",
+		`{apiVersion: apps/v1, kind: StatefulSet, metadata: {namespace: ns}, spec: {volumeClaimTemplates: [{metadata: {name: data}}], template: {spec: {volumes: [
+			{name: data, persistentVolumeClaim: {claimName: shared}}, {name: other, persistentVolumeClaim: {claimName: shared}}]}}}}`, []string{"v1 PersistentVolumeClaim ns/shared"})
+	depends(t, "a claim template replaces a volume of its name, whatever that holds",
+		`{apiVersion: apps/v1, kind: StatefulSet, metadata: {namespace: ns}, spec: {volumeClaimTemplates: [{metadata: {name: data}}], template: {spec: {volumes: [
+			{name: data, configMap: {name: replaced}}, {name: other, configMap: {name: env}}]}}}}`, []string{"v1 ConfigMap ns/env"})
 	depends(t, "every namespace has the default account", "{apiVersion: v1, kind: Pod, metadata: {namespace: ns}, spec: {serviceAccountName: default}}", nil)
 	depends(t, "certificates and backends of an Ingress",
 		`{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {namespace: ns}, spec: {tls: [{secretName: tls}, {hosts: [a]}], defaultBackend: {service: {name: main}},
