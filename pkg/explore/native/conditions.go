@@ -29,7 +29,7 @@ func (s statusRule) mergeConditions(status map[string]any, copies []memberStatus
 	}
 	var merged []any
 	for _, name := range slices.Sorted(maps.Keys(byType)) {
-		if one := s.merge(name, byType[name], complete && len(byType[name]) == len(copies)); one != nil && name != "" {
+		if one := s.merge(name, byType[name], complete && clusters(byType[name]) == len(copies)); one != nil && name != "" {
 			merged = append(merged, one)
 		}
 	}
@@ -45,6 +45,15 @@ func (s statusRule) mergeConditions(status map[string]any, copies []memberStatus
 type memberCondition struct {
 	cluster   string
 	condition map[string]any
+}
+
+// clusters counts the copies that conditions are from. A copy may name a type more than once.
+func clusters(all []memberCondition) int {
+	names := map[string]bool{}
+	for _, one := range all {
+		names[one.cluster] = true
+	}
+	return len(names)
 }
 
 func (s statusRule) merge(name string, all []memberCondition, everywhere bool) map[string]any {
