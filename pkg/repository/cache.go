@@ -105,7 +105,7 @@ func parseSection(line string, size int64) (section, error) {
 	if err := errors.Join(errA, errB); err != nil {
 		return section{}, err
 	}
-	if offset < 0 || length < 0 || int64(offset)+int64(length) > size {
+	if offset < 0 || length < 0 || int64(length) > size || int64(offset) > size-int64(length) { // their sum may overflow
 		return section{}, errors.New("a part lies outside of the text")
 	}
 	return section{name, offset, length}, nil
