@@ -253,6 +253,9 @@ func (s *Remote) atURL(ctx context.Context, r Request, from *Found) (*Found, err
 		return nil, fmt.Errorf("package: %w", err)
 	}
 	digest, hasDigest := strings.CutPrefix(u.Fragment, digestFragment)
+	if u.Fragment != "" && !hasDigest { // a digest with a slip must not mean that none is checked
+		return nil, fmt.Errorf("package %s: what follows # is no digest: write it as #%s<hex>", redactURL(u), digestFragment)
+	}
 	digest = strings.ToLower(digest)
 	if sum, err := hex.DecodeString(digest); hasDigest && (err != nil || len(sum) != 32) {
 		return nil, fmt.Errorf("package %s: what follows #%s is no SHA-256 in hex", redactURL(u), digestFragment)
