@@ -69,7 +69,7 @@ func (f Findings) String() string {
 		fmt.Fprintf(&out, "  and %d more\n", more)
 	}
 	for _, version := range f.Unchecked {
-		fmt.Fprintf(&out, "  version %s could not be checked: a webhook converts to it once it is served\n", version)
+		fmt.Fprintf(&out, "  version %s could not be checked: its objects cannot be read before the new definition is in force\n", version)
 	}
 	return out.String()
 }
