@@ -211,7 +211,7 @@ func TestValidateSkipsUnusedVersions(t *testing.T) {
 	if _, err := Validate(t.Context(), crd, crd, lister); err != nil || !cmp.Equal([]string{"v1"}, lister.asked) {
 		t.Errorf("asked for %v: %v", lister.asked, err)
 	}
-	_, err := Validate(t.Context(), crd, crd, failing{})
+	_, err := Validate(t.Context(), crd, crd, brokenLister{})
 	const want = "reading Widget.example.org objects of version v1 to check them against widgets.example.org: refused"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
@@ -222,10 +222,10 @@ func TestValidateSkipsUnusedVersions(t *testing.T) {
 	}
 }
 
-// failing lists nothing.
-type failing struct{}
+// brokenLister lists nothing.
+type brokenLister struct{}
 
-func (failing) List(context.Context, schema.GroupVersionKind, int64, string) (*unstructured.UnstructuredList, error) {
+func (brokenLister) List(context.Context, schema.GroupVersionKind, int64, string) (*unstructured.UnstructuredList, error) {
 	return nil, fmt.Errorf("refused")
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// kept stores an index in a cache and returns the cache and the name of its file.
-func kept(t *testing.T, r Repository, text string) (cache, string) {
+// storeSample stores an index in a cache and returns the cache and the name of its file.
+func storeSample(t *testing.T, r Repository, text string) (cache, string) {
 	t.Helper()
 	x, err := ParseIndex([]byte(text))
 	if err != nil {
@@ -31,7 +31,7 @@ const smallIndex = "apiVersion: v1\nentries:\n  a:\n  - operatorVersion: 1.0.0\n
 // TestStoreIndex checks that an index of the cache answers as the one that was stored.
 func TestStoreIndex(t *testing.T) {
 	r := Repository{Name: "r", URL: "https://a.example"}
-	c, name := kept(t, r, smallIndex)
+	c, name := storeSample(t, r, smallIndex)
 	x, known, ok := c.loadIndex(r)
 	if !ok {
 		t.Fatal("the index was not kept")

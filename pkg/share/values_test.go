@@ -127,8 +127,8 @@ func TestDiffOfSecretsAndLargeValues(t *testing.T) {
 	}
 }
 
-// fenced is a definition with a version for each list of rules in flow style.
-func fenced(t *testing.T, rules ...string) *unstructured.Unstructured {
+// withRules is a definition with a version for each list of rules in flow style.
+func withRules(t *testing.T, rules ...string) *unstructured.Unstructured {
 	t.Helper()
 	text := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: x}\nspec:\n  versions:\n"
 	for i, list := range rules {
@@ -145,7 +145,7 @@ const (
 // TestFences checks which operations put a fence up and take it off, by version.
 func TestFences(t *testing.T) {
 	rules := func(list string) string { return ", x-kubernetes-validations: [" + list + "]" }
-	crd := fenced(t, "", rules(ownRule), rules(ourRule), rules(ownRule+", "+ourRule))
+	crd := withRules(t, "", rules(ownRule), rules(ourRule), rules(ownRule+", "+ourRule))
 	at := func(i int, rest string) string {
 		return fmt.Sprintf("/spec/versions/%d/schema/openAPIV3Schema/x-kubernetes-validations%s", i, rest)
 	}
@@ -162,7 +162,7 @@ func TestFences(t *testing.T) {
 		t.Errorf("a rule of the package's stays (-want +got):\n%s", diff)
 	}
 	withoutFence(crd.Object)
-	if diff := cmp.Diff(fenced(t, "", rules(ownRule), "", rules(ownRule)).Object, crd.Object); diff != "" {
+	if diff := cmp.Diff(withRules(t, "", rules(ownRule), "", rules(ownRule)).Object, crd.Object); diff != "" {
 		t.Errorf("no empty list of rules is left (-want +got):\n%s", diff)
 	}
 	for reason, text := range map[string]string{
