@@ -44,6 +44,16 @@ func DefaultLimits() Limits {
 	}
 }
 
+// withDefaults fills in what is zero.
+func (l Limits) withDefaults() Limits {
+	d := DefaultLimits()
+	return Limits{
+		LogBytes: cmp.Or(l.LogBytes, d.LogBytes), LogLines: cmp.Or(l.LogLines, d.LogLines), ObjectBytes: cmp.Or(l.ObjectBytes, d.ObjectBytes),
+		Pods: cmp.Or(l.Pods, d.Pods), Objects: cmp.Or(l.Objects, d.Objects), Events: cmp.Or(l.Events, d.Events),
+		Instances: cmp.Or(l.Instances, d.Instances), LogTime: cmp.Or(l.LogTime, d.LogTime), Total: cmp.Or(l.Total, d.Total),
+	}
+}
+
 // Collector collects.
 type Collector struct {
 	Client client.Client
@@ -85,7 +95,7 @@ type instance struct {
 // also in the file errors.yaml. An error is an Instance that is not there, a context that has ended, or a folder that
 // cannot be written to.
 func (c *Collector) Collect(ctx context.Context, key types.NamespacedName, folder *Folder) ([]Failure, error) {
-	c.folder, c.failed = folder, nil
+	c.folder, c.failed, c.Limits = folder, nil, c.Limits.withDefaults()
 	c.Progress("instance " + key.String())
 	all, err := c.instances(ctx, key)
 	if err != nil {

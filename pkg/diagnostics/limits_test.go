@@ -134,6 +134,38 @@ func TestTotal(t *testing.T) {
 	}
 }
 
+// TestZeroLimits checks that a limit that is zero is that of DefaultLimits.
+func TestZeroLimits(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason      string
+		given, want Limits
+	}{
+		"None": {"no limit is set", Limits{}, DefaultLimits()},
+		"Some": {
+			"those that are set stay", Limits{LogBytes: 1, Pods: 2, Total: 3},
+			Limits{LogBytes: 1, LogLines: 10_000, ObjectBytes: 2 << 20, Pods: 2, Objects: 2000, Events: 5000, Instances: 100,
+				LogTime: DefaultLimits().LogTime, Total: 3},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := instanceOf("i", "")
+			i.Status.Resources = []v1beta1.ResourceStatus{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "c"}}
+			c := newCollection(t, i, gen.Version("ns", "v"), &corev1.ConfigMap{ObjectMeta: gen.Meta("ns", "c")})
+			c.Limits = tc.given
+			files, failed := c.collect(t)
+			if diff := cmp.Diff([]string{noManager}, messages(failed)); diff != "" {
+				t.Errorf("%s: failures (-want +got):\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.want, c.Limits); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if files["operator_v/instance_i/resources/configmap/c.yaml"] == "" {
+				t.Errorf("%s: the object is missing", tc.reason)
+			}
+		})
+	}
+}
+
 // TestListBreaks keeps the pages that were read before an error.
 func TestListBreaks(t *testing.T) {
 	c := newCollection(t)
