@@ -172,7 +172,7 @@ func (c *Collector) instances(ctx context.Context, key types.NamespacedName) ([]
 			if seen[child.GetUID()] || !ownedBy(child, all[n].UID) {
 				continue
 			}
-			if len(all) == c.Limits.Instances {
+			if len(all)-1 == c.Limits.Instances {
 				c.fail("children of instance "+key.String(), fmt.Errorf("there are more than %d, and the rest is left out", c.Limits.Instances))
 				return all, nil
 			}

@@ -78,6 +78,11 @@ func TestLimits(t *testing.T) {
 			[]string{"pods of instance i: there are 2, and the logs of the 1 with most trouble were collected"},
 			[]string{"main.log", "p0.yaml", "p1.yaml"},
 		},
+		"Children": {
+			"of the children the first ones", func(l *Limits) { l.Instances = 1 }, 0, 0, 2,
+			[]string{"children of instance ns/i: there are more than 1, and the rest is left out"}, []string{"child0.yaml"},
+		},
+		"AllChildren": {"as many children as allowed", func(l *Limits) { l.Instances = 2 }, 0, 0, 2, nil, []string{"child0.yaml", "child1.yaml"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := instanceOf("i", "")
