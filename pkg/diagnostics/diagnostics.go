@@ -244,12 +244,13 @@ func (c *Collector) list(ctx context.Context, kind schema.GroupVersionKind, limi
 			return out
 		}
 		out = append(out, list.Items...)
-		if next = list.GetContinue(); next == "" {
-			return out
-		}
-		if len(out) >= limit {
+		next = list.GetContinue()
+		if len(out) > limit || len(out) == limit && next != "" {
 			c.fail("list of "+strings.TrimSuffix(kind.Kind, "List")+"s", fmt.Errorf("there are more than %d, and the rest is left out", limit))
 			return out[:limit]
+		}
+		if next == "" {
+			return out
 		}
 	}
 }

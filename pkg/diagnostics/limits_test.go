@@ -171,6 +171,44 @@ func TestZeroLimits(t *testing.T) {
 	}
 }
 
+// TestList has lists of several pages, and more objects than are collected.
+func TestList(t *testing.T) {
+	const rest = "list of ConfigMaps: there are more than %d, and the rest is left out"
+	for name, tc := range map[string]struct {
+		reason         string
+		objects, limit int
+		want           int
+		failed         []string
+	}{
+		"None":     {"no object", 0, 10, 0, nil},
+		"Page":     {"one page", page, 2 * page, page, nil},
+		"Pages":    {"several pages", page + 1, 2 * page, page + 1, nil},
+		"Exact":    {"as many as allowed", 2 * page, 2 * page, 2 * page, nil},
+		"Limit":    {"more than allowed", 2*page + 1, 2 * page, 2 * page, []string{fmt.Sprintf(rest, 2*page)}},
+		"Within":   {"the limit lies within the only page", 5, 3, 3, []string{fmt.Sprintf(rest, 3)}},
+		"LastPage": {"the limit lies within the last page", page + 5, page + 3, page + 3, []string{fmt.Sprintf(rest, page+3)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCollection(t)
+			for k := range tc.objects {
+				c.server.Put(&corev1.ConfigMap{ObjectMeta: gen.Meta("ns", fmt.Sprintf("c%04d", k))})
+			}
+			got := c.list(t.Context(), corev1.SchemeGroupVersion.WithKind("ConfigMap"), tc.limit, client.InNamespace("ns"))
+			if len(got) != tc.want {
+				t.Errorf("%s: %d objects, want %d", tc.reason, len(got), tc.want)
+			}
+			for k := range got {
+				if name := fmt.Sprintf("c%04d", k); got[k].GetName() != name {
+					t.Fatalf("%s: %s stands in the place of %s", tc.reason, got[k].GetName(), name)
+				}
+			}
+			if diff := cmp.Diff(tc.failed, messages(c.failed)); diff != "" {
+				t.Errorf("%s: failures (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 // TestListBreaks keeps the pages that were read before an error.
 func TestListBreaks(t *testing.T) {
 	c := newCollection(t)
