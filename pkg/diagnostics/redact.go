@@ -45,6 +45,7 @@ func (r *Redactor) Name(name string) {
 // Learn takes a secret value, to be looked for in all texts from now on, plain and in base64. Short ones, and plain
 // booleans and numbers, are not looked for.
 func (r *Redactor) Learn(value string) {
+	whole := value
 	value = strings.TrimSpace(value)
 	_, number := strconv.ParseFloat(value, 64)
 	if len(value) < shortest || len(value) > longest || !utf8.ValidString(value) || number == nil && len(value) < 2*shortest {
@@ -54,7 +55,9 @@ func (r *Redactor) Learn(value string) {
 		r.values = map[string]bool{}
 	}
 	r.values[value] = true
-	r.values[base64.StdEncoding.EncodeToString([]byte(value))] = true
+	for _, text := range []string{value, whole} { // a line break at the end changes the base64
+		r.values[base64.StdEncoding.EncodeToString([]byte(text))] = true
+	}
 	r.replacer = nil
 }
 
