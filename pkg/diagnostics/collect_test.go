@@ -89,6 +89,7 @@ func newCollection(t *testing.T, objects ...client.Object) *collection {
 		t.Fatal(err)
 	}
 	c.Collector = &Collector{Client: c.server.Client(), Set: set, Version: "v1.2.3", Limits: DefaultLimits(), Progress: func(string) {}}
+	c.redact.prepare() // as Collect does before it reads logs, which it does in parallel
 	return c
 }
 
