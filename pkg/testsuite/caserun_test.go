@@ -321,7 +321,13 @@ func TestCommandTimeouts(t *testing.T) {
 		"Slow":  {"times the factor of a slow cluster", 5, `command "echo a": has not ended after 5ns`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &shell{dir: ".", path: os.Getenv("PATH"), timeFactor: tc.factor, log: t.Logf}
+			r, _, _ := newRunner(t)
+			r.Timeout, r.TimeFactor = 1, tc.factor
+			_, err := r.Commands(t.Context(), []Command{{Command: "echo a"}})
+			if fmt.Sprint(err) != tc.want {
+				t.Errorf("%s: %v, want %s", tc.reason, err, tc.want)
+			}
+			s := &shell{dir: ".", path: r.Path, timeFactor: tc.factor, log: t.Logf}
 			if err := s.run(t.Context(), Command{Command: "echo a"}, 1); fmt.Sprint(err) != tc.want {
 				t.Errorf("of a case, %s: %v, want %s", tc.reason, err, tc.want)
 			}

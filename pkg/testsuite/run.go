@@ -79,7 +79,7 @@ func (r *Runner) RunAll(ctx context.Context, cases []*Case) []Result {
 
 // Commands runs the commands of a suite, in the current folder; those in the background run until end is called.
 func (r *Runner) Commands(ctx context.Context, commands []Command) (end func(), err error) {
-	s := &shell{dir: ".", namespace: r.Namespace, kubeconfig: r.Cluster.Kubeconfig, path: r.Path,
+	s := &shell{dir: ".", namespace: r.Namespace, kubeconfig: r.Cluster.Kubeconfig, path: r.Path, timeFactor: r.TimeFactor,
 		log: func(format string, args ...any) { r.Log("suite", format, args...) }}
 	if s.namespace == "" {
 		s.namespace = metav1.NamespaceDefault
