@@ -154,7 +154,7 @@ func namespaced(args []string, namespace string) []string {
 		own = args[:i]
 	}
 	for _, arg := range own[1:] {
-		if arg == "-n" || arg == "--namespace" || strings.HasPrefix(arg, "--namespace=") || strings.HasPrefix(arg, "-n=") {
+		if strings.HasPrefix(arg, "-n") || arg == "--namespace" || strings.HasPrefix(arg, "--namespace=") { // -n ns, -n=ns and -nns
 			return args
 		}
 	}

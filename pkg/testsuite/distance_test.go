@@ -57,6 +57,7 @@ func TestTailOfOutput(t *testing.T) {
 func TestNamespacedFlags(t *testing.T) {
 	for in, want := range map[string]string{
 		"kubectl get x --namespace=y": "kubectl get x --namespace=y", "kubectl -n=y get x": "kubectl -n=y get x",
+		"kubectl get x -ny":          "kubectl get x -ny",
 		"kubectl --namespace y get":  "kubectl --namespace y get",
 		"kubectl get x --namespaced": "kubectl get x --namespaced --namespace ns", "kubectl": "kubectl --namespace ns",
 		"-- a":           "-- a --namespace ns",
