@@ -1,0 +1,231 @@
+package rights
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+)
+
+// applying is a version of one plan, which applies a template.
+func applying(text string, params ...v1beta1.Parameter) *v1beta1.OperatorVersionSpec {
+	task := v1beta1.Task{Kind: v1beta1.ApplyTask, Spec: v1beta1.TaskSpec{Resources: []string{"a"}}}
+	return spec(task, map[string]string{"a": text}, params...)
+}
+
+// depending is a version of one plan, which makes an Instance of a package.
+func depending(on v1beta1.TaskSpec, templates map[string]string, params ...v1beta1.Parameter) *v1beta1.OperatorVersionSpec {
+	return spec(v1beta1.Task{Kind: v1beta1.KudoOperatorTask, Spec: on}, templates, params...)
+}
+
+// TestBindings has the roles that bindings name, and what the account needs to write the bindings.
+func TestBindings(t *testing.T) {
+	const group = "apiVersion: rbac.authorization.k8s.io/v1\n"
+	binding := func(kind, roleKind, role string) string {
+		return "---\n" + group + "kind: " + kind + "\nmetadata: {name: b}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: " + roleKind + ", name: " + role + "}\n"
+	}
+	const clusterRole = "---\n" + group + "kind: ClusterRole\nmetadata: {name: c}\nrules: [{apiGroups: [''], resources: [nodes], verbs: [list]}]\n"
+	for name, tc := range map[string]struct {
+		reason, text string
+		// rules and wide are the rules about roles and about what they allow; those about the objects themselves are left out.
+		rules, wide []string
+	}{
+		"Named":       {"a ClusterRole that others have made, in the namespace", binding("RoleBinding", "ClusterRole", "view"), []string{"rbac.authorization.k8s.io/clusterroles: bind view"}, nil},
+		"Cluster":     {"a ClusterRole that others have made, for the whole cluster", binding("ClusterRoleBinding", "ClusterRole", "view"), nil, []string{"rbac.authorization.k8s.io/clusterroles: bind view"}},
+		"Own":         {"one that a plan makes needs what it allows", clusterRole + binding("ClusterRoleBinding", "ClusterRole", "c"), nil, []string{"/nodes: list"}},
+		"OwnBelow":    {"which is enough in the namespace, too", clusterRole + binding("RoleBinding", "ClusterRole", "c"), nil, []string{"/nodes: list"}},
+		"SameName":    {"a Role is not a ClusterRole of its name", clusterRole + binding("RoleBinding", "Role", "c"), []string{"rbac.authorization.k8s.io/roles: bind c"}, []string{"/nodes: list"}},
+		"UnknownKind": {"a reference to no role is refused by the API server", binding("RoleBinding", "Group", "c"), nil, nil},
+		"Aggregated": {
+			"of an aggregated role the rules are not known, so that it is bound by name",
+			"---\n" + group + "kind: ClusterRole\nmetadata: {name: c}\naggregationRule: {clusterRoleSelectors: []}\n" + binding("RoleBinding", "ClusterRole", "c"),
+			[]string{"rbac.authorization.k8s.io/clusterroles: bind c"}, []string{"rbac.authorization.k8s.io/clusterroles: escalate c"},
+		},
+		"OtherGroup": {"a Role of another group allows nothing", "apiVersion: x.io/v1\nkind: Role\nmetadata: {name: r}\nrules: [{apiGroups: [''], resources: [pods], verbs: [get]}]\n", nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Of(Subject{Namespace: "ns", Name: "i", Version: applying(tc.text)}, Known{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			about := func(all []string) (out []string) {
+				for _, line := range all {
+					if strings.Contains(line, ": bind") || !strings.Contains(line, ".io/") {
+						out = append(out, line)
+					} else if strings.Contains(line, "escalate") {
+						out = append(out, strings.Replace(line, "get,patch,delete,escalate", "escalate", 1))
+					}
+				}
+				return out
+			}
+			if diff := cmp.Diff(tc.rules, about(lines(got.Rules))); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.wide, about(lines(got.ClusterRules))); diff != "" {
+				t.Errorf("%s, for the cluster (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestErrors has packages whose rights cannot be computed: the error names the task and the object.
+func TestErrors(t *testing.T) {
+	list := "a: ["
+	for name, tc := range map[string]struct {
+		reason string
+		spec   *v1beta1.OperatorVersionSpec
+		want   string
+	}{
+		"Parameter": {"a value that is no list", applying("", v1beta1.Parameter{Name: "SIZES", Type: v1beta1.ArrayType, Default: &list}), "SIZES"},
+		"Template":  {"a template that fails", applying("{{ fail \"too small\" }}"), "task deploy.p.s.t: "},
+		"Role": {
+			"a Role whose rules are none", applying("apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: r}\nrules: [x]\n"),
+			"task deploy.p.s.t: Role r: ",
+		},
+		"Binding": {
+			"a binding whose reference is none", applying("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: b}\nroleRef: x\n"),
+			"task deploy.p.s.t: ClusterRoleBinding b: ",
+		},
+		"Delete": {
+			"a template of a Delete", spec(v1beta1.Task{Kind: v1beta1.DeleteTask, Spec: v1beta1.TaskSpec{Resources: []string{"absent"}}}, nil),
+			"task deploy.p.s.t: ",
+		},
+		"Kind": {"a kind of tasks that there is not", spec(v1beta1.Task{Kind: "Dance"}, nil), "task deploy.p.s.t: "},
+		"File": {
+			"a file of parameters that is no map", depending(v1beta1.TaskSpec{Package: "db", OperatorVersion: "1.0.0", ParameterFile: "p"}, map[string]string{"p": "- a"}),
+			"task deploy.p.s.t: ",
+		},
+	} {
+		got, err := Of(Subject{Namespace: "ns", Name: "i", Version: tc.spec}, Known{})
+		if err == nil || !strings.Contains(err.Error(), tc.want) || got != nil {
+			t.Errorf("%s: %s: %+v, error %v, want %q", name, tc.reason, got, err, tc.want)
+		}
+	}
+	absent := applying("")
+	absent.Plans["deploy"].Phases[0].Steps[0].Tasks[0] = "absent"
+	if got, err := Of(Subject{Namespace: "ns", Name: "i", Version: absent}, Known{}); err != nil || len(got.Rules) > 0 {
+		t.Errorf("a task that is not defined needs nothing, since its plan fails: %+v, %v", got, err)
+	}
+}
+
+// TestServed has kinds that only the cluster knows.
+func TestServed(t *testing.T) {
+	const thing = "apiVersion: x.io/v1\nkind: Thing\nmetadata: {name: a}\n"
+	served := func(scope meta.RESTScope, err error) func(schema.GroupKind, ...string) (*meta.RESTMapping, error) {
+		return func(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+			if kind.String() != "Thing.x.io" || fmt.Sprint(versions) != "[v1]" {
+				t.Errorf("asked for %s in %v", kind, versions)
+			}
+			return &meta.RESTMapping{Resource: schema.GroupVersionResource{Group: "x.io", Version: "v1", Resource: "thingies"}, Scope: scope}, err
+		}
+	}
+	for name, tc := range map[string]struct {
+		reason, text      string
+		served            func(schema.GroupKind, ...string) (*meta.RESTMapping, error)
+		rules, wide, note string
+	}{
+		"Namespaced": {"the resource of the cluster", thing, served(meta.RESTScopeNamespace, nil), "x.io/thingies: create", "", ""},
+		"Cluster":    {"a kind without namespaces", thing, served(meta.RESTScopeRoot, nil), "", "x.io/thingies: create", ""},
+		"Error": {
+			"a cluster that does not answer", thing, served(meta.RESTScopeRoot, errors.New("no")), "x.io/things: create", "",
+			"kind Thing of x.io/v1 is not known here: it is taken as namespaced, with the resource things.x.io",
+		},
+		"Definition": {
+			"a definition of the package comes first", strings.NewReplacer("Policy", "Thing", "policyset", "own", "policies", "own").Replace(crd) + "---\n" + thing,
+			served(meta.RESTScopeRoot, nil), "x.io/own: create", "apiextensions.k8s.io/customresourcedefinitions: create", "",
+		},
+		"ClusterDefinition": {
+			"one without namespaces", strings.NewReplacer("Policy", "Thing", "policyset", "own", "Namespaced", "Cluster").Replace(crd) + "---\n" + thing,
+			nil, "", "apiextensions.k8s.io/customresourcedefinitions: create; x.io/own: create", "",
+		},
+		"Kubernetes": {"the cluster is not asked for kinds of Kubernetes", "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n", served(nil, nil), "", "/nodes: create", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Of(Subject{Namespace: "ns", Name: "i", Version: applying(tc.text)}, Known{Served: tc.served})
+			if err != nil {
+				t.Fatal(err)
+			}
+			creates := func(all []string) string {
+				var out []string
+				for _, line := range all {
+					if strings.HasSuffix(line, ": create") {
+						out = append(out, line)
+					}
+				}
+				return strings.Join(out, "; ")
+			}
+			have := []string{creates(lines(got.Rules)), creates(lines(got.ClusterRules)), strings.Join(got.Notes, "; ")}
+			if diff := cmp.Diff([]string{tc.rules, tc.wide, tc.note}, have); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestClusterScoped lists objects once, with the first task that has them, by kind, group and name.
+func TestClusterScoped(t *testing.T) {
+	object := func(apiVersion, kind, name string) string {
+		return "---\napiVersion: " + apiVersion + "\nkind: " + kind + "\nmetadata: {name: " + name + "}\n"
+	}
+	version := applying(object("v1", "Node", "kept") + object("v1", "Namespace", "space"))
+	version.Templates["b"] = object("v1", "Node", "kept") + object("v1", "Node", "dropped") + object("v1", "ConfigMap", "c")
+	version.Tasks = append(version.Tasks, v1beta1.Task{Name: "first", Kind: v1beta1.DeleteTask, Spec: v1beta1.TaskSpec{Resources: []string{"b"}}})
+	version.Plans["cleanup"] = v1beta1.Plan{Phases: []v1beta1.Phase{{Name: "p", Steps: []v1beta1.Step{{Name: "s", Tasks: []string{"first"}}}}}}
+	want := []ClusterScoped{
+		{Kind: "Namespace", Name: "space", Resource: "namespaces", Task: "deploy.p.s.t", Instance: "i"},
+		{Kind: "Node", Name: "dropped", Resource: "nodes", Task: "cleanup.p.s.first", Instance: "i", Deleted: true},
+		{Kind: "Node", Name: "kept", Resource: "nodes", Task: "cleanup.p.s.first", Instance: "i"},
+	}
+	var first *Rights
+	for range 5 {
+		got, err := Of(Subject{Namespace: "ns", Name: "i", Version: version}, Known{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got.ClusterScoped); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+		if first == nil {
+			first = got
+		}
+		if diff := cmp.Diff(first, got); diff != "" {
+			t.Errorf("the same package needs other rights (-first +again):\n%s", diff)
+		}
+	}
+	if diff := cmp.Diff([]string{"/configmaps: get,delete c"}, lines(first.Rules)); diff != "" {
+		t.Errorf("in the namespace (-want +got):\n%s", diff)
+	}
+}
+
+// TestChain has Instances that depend on one another in a row: their plans run as one account, up to the bound of the controller.
+func TestChain(t *testing.T) {
+	versions := func(name string) *v1beta1.OperatorVersionSpec {
+		var n int
+		if _, err := fmt.Sscanf(name, "p%d-1.0.0", &n); err != nil {
+			t.Errorf("asked for %s", name)
+		}
+		return depending(v1beta1.TaskSpec{Package: fmt.Sprintf("p%d", n+1), OperatorVersion: "1.0.0", InstanceName: fmt.Sprintf("c%d", n+1)}, nil)
+	}
+	got, err := Of(Subject{Namespace: "ns", Name: "i", Version: versions("p0-1.0.0")}, Known{Versions: versions})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"kudo.dev/instances: create", "kudo.dev/instances: get,patch,delete c1,c2,c3,c4,c5,c6,c7,c8,c9"}
+	if diff := cmp.Diff(want, lines(got.Rules)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	unnamed := depending(v1beta1.TaskSpec{Package: "db"}, nil)
+	got, err = Of(Subject{Namespace: "ns", Name: "i", Version: unnamed}, Known{Versions: func(name string) *v1beta1.OperatorVersionSpec {
+		t.Errorf("asked for %s", name)
+		return nil
+	}})
+	if err != nil || len(got.Notes) != 1 || !strings.HasSuffix(got.Notes[0], "of Instance i-db is not known: what its plans need is not listed") {
+		t.Errorf("a task that names no version: %+v, %v", got, err)
+	}
+}
