@@ -254,6 +254,7 @@ func (c *collector) child(at place, t task.KudoOperator, trail []string) error {
 		if at.sensitive() { // its values go to the child by a Secret
 			c.inside.allow("", "secrets", nil, "create")
 			c.inside.allow("", "secrets", []string{operators.ChildSecretName(s.Name)}, writing...)
+			s.Sources = []v1beta1.ParametersSource{{Kind: "Secret", Name: operators.ChildSecretName(s.Name)}}
 		}
 	}
 	version := operators.VersionName(t.Package, t.AppVersion, t.OperatorVersion)

@@ -229,3 +229,51 @@ func TestChain(t *testing.T) {
 		t.Errorf("a task that names no version: %+v, %v", got, err)
 	}
 }
+
+// TestChildSecrets has which Instances take values from a Secret, since a value of the Instance above is sensitive.
+func TestChildSecrets(t *testing.T) {
+	const pass = "VALUE: '{{ .Params.VALUE }}'"
+	plain, sensitive := v1beta1.Parameter{Name: "VALUE"}, v1beta1.Parameter{Name: "VALUE", Sensitive: true}
+	secret := []v1beta1.ParametersSource{{Kind: "Secret", Name: "login"}}
+	for name, tc := range map[string]struct {
+		reason string
+		// top and middle are how the Instances of a chain of three declare their parameter.
+		top, middle v1beta1.Parameter
+		value       string
+		sources     []v1beta1.ParametersSource
+		want        string
+	}{
+		"None":      {"no value is sensitive", plain, plain, "x", nil, ""},
+		"Unset":     {"a sensitive parameter without a value", sensitive, plain, "", nil, ""},
+		"ConfigMap": {"a source that is no Secret", plain, plain, "x", []v1beta1.ParametersSource{{Kind: "ConfigMap", Name: "site"}}, ""},
+		"Middle":    {"the package in the middle declares it", plain, sensitive, "x", nil, "leaf-parameters"},
+		"Top":       {"a value that comes by a Secret is sensitive there, too", sensitive, plain, "x", nil, "leaf-parameters,middle-parameters"},
+		"Source":    {"so is one of a Secret that a user names", plain, plain, "x", secret, "leaf-parameters,middle-parameters"},
+		"Both":      {"all declare it", sensitive, sensitive, "x", nil, "leaf-parameters,middle-parameters"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			templates := map[string]string{"p": pass}
+			version := func(child string, p v1beta1.Parameter) *v1beta1.OperatorVersionSpec {
+				return depending(v1beta1.TaskSpec{Package: child, OperatorVersion: "1.0.0", InstanceName: child, ParameterFile: "p"}, templates, p)
+			}
+			known := map[string]*v1beta1.OperatorVersionSpec{"middle-1.0.0": version("leaf", tc.middle), "leaf-1.0.0": applying("", plain)}
+			top := Subject{Namespace: "ns", Name: "i", Version: version("middle", tc.top), Sources: tc.sources}
+			if tc.value != "" {
+				top.Parameters = map[string]string{"VALUE": tc.value}
+			}
+			got, err := Of(top, Known{Versions: func(name string) *v1beta1.OperatorVersionSpec { return known[name] }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names string
+			for _, line := range lines(got.Rules) {
+				if found, is := strings.CutPrefix(line, "/secrets: get,patch,delete "); is {
+					names = found
+				}
+			}
+			if names != tc.want {
+				t.Errorf("%s: the Secrets are %q, want %q", tc.reason, names, tc.want)
+			}
+		})
+	}
+}
