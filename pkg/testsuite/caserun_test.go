@@ -139,13 +139,13 @@ func TestOwnNamespace(t *testing.T) {
 		keep   bool
 		want   []string
 	}{
-		"Delete": {"all of it", false, []string{"delete ConfigMap other/elsewhere", "delete Namespace kudo-test-"}},
+		"Delete": {"all of it, the last first", false, []string{"delete ConfigMap other/later", "delete ConfigMap other/elsewhere", "delete Namespace kudo-test-"}},
 		"Keep":   {"nothing, if the user says so", true, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, server, _ := newRunner(t)
 			r.Namespace, r.SkipDelete = "", tc.keep
-			c := load(t, map[string]string{"00-a.yaml": object + "---\n" + elsewhere, "00-assert.yaml": object,
+			c := load(t, map[string]string{"00-a.yaml": object + "---\n" + elsewhere + "---\n" + strings.Replace(elsewhere, "elsewhere", "later", 1), "00-assert.yaml": object,
 				"01-b.yaml": head + "TestStep\ncommands: [{script: 'echo $NAMESPACE >namespace'}]"})
 			if result := r.Run(t.Context(), c); result.Err != nil {
 				t.Fatal(result.Err)
