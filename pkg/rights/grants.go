@@ -181,6 +181,18 @@ func (g *grants) pathRules() []rbacv1.PolicyRule {
 	return out
 }
 
+// coversPath reports whether the rules about paths allow a verb on a path, as RBAC reads them: a star at the end of a path stands
+// for all that follows.
+func (g *grants) coversPath(path, verb string) bool {
+	return slices.ContainsFunc(g.paths, func(rule rbacv1.PolicyRule) bool {
+		return (slices.Contains(rule.Verbs, verb) || slices.Contains(rule.Verbs, rbacv1.VerbAll)) &&
+			slices.ContainsFunc(rule.NonResourceURLs, func(known string) bool {
+				beginning, isPattern := strings.CutSuffix(known, "*")
+				return known == path || isPattern && strings.HasPrefix(path, beginning)
+			})
+	})
+}
+
 // compareRules orders rules by group; in a group, those about all objects come first.
 func compareRules(a, b rbacv1.PolicyRule) int {
 	return cmp.Or(slices.Compare(a.APIGroups, b.APIGroups), cmp.Compare(min(len(a.ResourceNames), 1), min(len(b.ResourceNames), 1)),
@@ -207,11 +219,8 @@ func Without(rules, others []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 			left.resources[one] = true
 		}
 	}
-	known := have.pathRules()
 	for _, rule := range all.pathRules() {
-		if !slices.ContainsFunc(known, func(k rbacv1.PolicyRule) bool {
-			return k.NonResourceURLs[0] == rule.NonResourceURLs[0] && !slices.ContainsFunc(rule.Verbs, func(v string) bool { return !slices.Contains(k.Verbs, v) })
-		}) {
+		if slices.ContainsFunc(rule.Verbs, func(verb string) bool { return !have.coversPath(rule.NonResourceURLs[0], verb) }) {
 			left.paths = append(left.paths, rule)
 		}
 	}

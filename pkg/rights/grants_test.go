@@ -107,6 +107,24 @@ func TestWithoutRules(t *testing.T) {
 			[]rbacv1.PolicyRule{path("post,get", "/a", "/b")},
 			nil,
 		},
+		"PathPattern": {
+			"a star at the end of a path stands for all that follows",
+			[]rbacv1.PolicyRule{path("get", "/metrics/a", "/metrics", "/metric", "/metrics/*")},
+			[]rbacv1.PolicyRule{path("get", "/metrics/*")},
+			[]string{"/metric: get", "/metrics: get"},
+		},
+		"PathsAll": {
+			"all paths with all verbs",
+			[]rbacv1.PolicyRule{path("get,odd", "/a"), path("*", "*")},
+			[]rbacv1.PolicyRule{path("*", "*")},
+			nil,
+		},
+		"PathStar": {
+			"a path does not allow those that follow, nor a verb all verbs",
+			[]rbacv1.PolicyRule{path("get", "/a/*"), path("*", "/a")},
+			[]rbacv1.PolicyRule{path("get", "/a")},
+			[]string{"/a: *", "/a/*: get"},
+		},
 		"PathVerbs": {"verbs of paths in their order", []rbacv1.PolicyRule{path("put,delete,get", "/a")}, nil, []string{"/a: get,delete,put"}},
 	} {
 		t.Run(name, func(t *testing.T) {
