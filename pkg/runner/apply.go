@@ -65,6 +65,7 @@ func (r *Runner) apply(ctx context.Context, w *PreparedTask) (plans.Outcome, Eff
 	changes := w.writer.apply(ctx, w.objects)
 	out := plans.Outcome{State: plans.Done, Total: len(changes)}
 	unknownHealth := false // the health of at least one object is unknown
+	var failed *plans.Outcome
 	wait := func(message string) {
 		if out.State == plans.Done {
 			out.State, out.Message = plans.Waiting, message
@@ -86,6 +87,9 @@ func (r *Runner) apply(ctx context.Context, w *PreparedTask) (plans.Outcome, Eff
 			effects.Failed = append(effects.Failed, change)
 			continue
 		}
+		if failed != nil { // what was written counts, whatever has failed before it
+			continue
+		}
 		result, unknown := r.Health(ctx, change.Live)
 		if w.staleStatus != nil && result.State != health.Progressing {
 			if message := w.staleStatus(change.Live); message != "" {
@@ -97,7 +101,7 @@ func (r *Runner) apply(ctx context.Context, w *PreparedTask) (plans.Outcome, Eff
 		case health.Ready:
 			out.Ready++
 		case health.Failed:
-			return plans.Outcome{State: plans.Fatal, Message: fmt.Sprintf("%s: %s%s", change.ID, result.Message, r.failedContainer(ctx, change.Live)), Ready: out.Ready, Total: out.Total}, effects
+			failed = &plans.Outcome{State: plans.Fatal, Message: fmt.Sprintf("%s: %s%s", change.ID, result.Message, r.failedContainer(ctx, change.Live)), Ready: out.Ready, Total: out.Total}
 		default:
 			message := result.Message
 			if out.State == plans.Done {
@@ -107,6 +111,9 @@ func (r *Runner) apply(ctx context.Context, w *PreparedTask) (plans.Outcome, Eff
 			}
 			wait(fmt.Sprintf("%s: %s", change.ID, message))
 		}
+	}
+	if failed != nil {
+		return *failed, effects
 	}
 	if unknownHealth && out.State == plans.Waiting {
 		out.State = plans.Transient

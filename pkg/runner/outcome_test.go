@@ -172,6 +172,20 @@ func changed(changes []apply.Change) (names []string) {
 	return names
 }
 
+// TestAllWritten checks that what was written beside an object that has failed is in the inventory, wherever it stands.
+func TestAllWritten(t *testing.T) {
+	r := &Runner{all: interpreter{}, external: interpreter{}, engine: noEngine()}
+	changes := apply.ChangeSet{wrote(named("a")), wrote(failedJob("j")), wrote(named("b")), refused("x", apply.Failed, errors.New("conflict")), wrote(failedJob("k"))}
+	changes[2].Dropped = []apply.Dropped{{Path: "spec.x"}}
+	got, effects := r.apply(t.Context(), &PreparedTask{run: run(nil), writer: &scripted{changes: changes}})
+	if got.State != plans.Fatal || !strings.HasPrefix(got.Message, "Job ns/j: ") || got.Total != 5 {
+		t.Errorf("the first that has failed decides: %+v", got)
+	}
+	if diff := cmp.Diff([][]string{{"a", "j", "b", "k"}, {"x"}}, [][]string{changed(effects.Written), changed(effects.Failed)}); diff != "" || len(effects.Events) != 1 {
+		t.Errorf("events %v, written and failed (-want +got):\n%s", effects.Events, diff)
+	}
+}
+
 // TestStaleStatus checks that the status of an object counts only if it is of the last write.
 func TestStaleStatus(t *testing.T) {
 	for name, tc := range map[string]struct {
