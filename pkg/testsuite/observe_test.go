@@ -239,7 +239,7 @@ func TestRetryTransient(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began, tries := time.Now(), 0
-				err := retryTransient(t.Context(), func(err error) bool { return err == passes }, func() error {
+				err := retryTransient(t.Context(), func(err error) bool { return errors.Is(err, passes) }, func() error {
 					tries++
 					return tc.answers[min(tries, len(tc.answers))-1]
 				})
