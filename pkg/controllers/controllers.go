@@ -9,27 +9,21 @@ import (
 
 	"github.com/open-policy-agent/cert-controller/pkg/rotator"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -39,20 +33,9 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/admission"
 	"kudo.dev/kudo/pkg/apply"
-	"kudo.dev/kudo/pkg/controllers/exploreconfig"
-	"kudo.dev/kudo/pkg/controllers/installation"
-	"kudo.dev/kudo/pkg/controllers/instance"
-	"kudo.dev/kudo/pkg/controllers/loop"
-	"kudo.dev/kudo/pkg/controllers/operatorversion"
-	"kudo.dev/kudo/pkg/crdtarball"
 	"kudo.dev/kudo/pkg/crdtarball/fetch"
 	"kudo.dev/kudo/pkg/history"
-	"kudo.dev/kudo/pkg/keyring"
-	"kudo.dev/kudo/pkg/paramsource"
-	"kudo.dev/kudo/pkg/podexec"
 	"kudo.dev/kudo/pkg/runner"
-	"kudo.dev/kudo/pkg/settings"
-	"kudo.dev/kudo/pkg/share"
 )
 
 // Options of the manager.
@@ -162,129 +145,27 @@ var prewatchedKinds = []schema.GroupVersionKind{
 	{Group: "batch", Version: "v1", Kind: "Job"},
 }
 
+// addControllers adds the controllers to the manager, and returns the keys that they share with the webhooks.
 func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Config, o Options) (*history.SecretKeys, error) {
-	dyn, err := dynamic.NewForConfigAndClient(config, mgr.GetHTTPClient())
+	p, err := newParts(ctx, mgr, config, o)
 	if err != nil {
 		return nil, err
 	}
-	meta, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), mgr.GetHTTPClient())
-	if err != nil {
-		return nil, err
-	}
-	disco, err := discovery.NewDiscoveryClientForConfigAndClient(config, mgr.GetHTTPClient())
-	if err != nil {
-		return nil, err
-	}
-	consistent, err := client.New(config, client.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		Cache: &client.CacheOptions{Reader: mgr.GetCache(), EnableReadYourWritesConsistency: ptr.To(true)},
-	})
-	if err != nil {
-		return nil, err
-	}
-	plain, err := client.New(config, client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
-	if err != nil {
-		return nil, err
-	}
-	set, err := kubernetes.NewForConfigAndClient(config, mgr.GetHTTPClient())
-	if err != nil {
-		return nil, err
-	}
-	exec := o.Executor
-	if exec == nil {
-		if exec, err = podexec.New(config); err != nil {
-			return nil, err
-		}
-	}
-	instances, versions, installations := loop.NewChanges(), loop.NewChanges(), loop.NewChanges()
-	send := func(obj *unstructured.Unstructured) {
-		instances.Send(obj)
-		if len(v1beta1.OwningInstallations(obj)) > 0 {
-			versions.Send(obj)
-			installations.Send(obj)
-		}
-	}
-	kinds := apply.NewKinds(mgr.GetRESTMapper(), disco, dyn)
-	interpreter, err := exploreconfig.New(mgr.GetRESTMapper(), nil, &autoscalers{mgr.GetAPIReader()}, metrics.Registry)
-	if err != nil {
-		return nil, err
-	}
-	mirror := apply.NewMirror(ctx, dyn, mgr.GetRESTMapper(), mgr.GetLogger(), send)
-	objects := apply.New(dyn, meta, kinds, mirror, interpreter)
-	accounts := apply.NewAccounts(config, meta, kinds, mirror, interpreter)
-	installs, err := accounts.Engine(installer(o.Namespace))
-	if err != nil {
-		return nil, err
-	}
-	shared := share.New(share.Options{
-		Objects: installs, Kinds: kinds, Mirror: mirror, Reader: plain, Retain: interpreter,
-		Safety: &crdComparer{dyn, mgr.GetRESTMapper()}, Clock: o.Clock,
-	})
-	enqueue := func(key types.NamespacedName) { instances.Send(instance.ChangeOf(key)) }
-	keys, err := historyKeys(ctx, mgr, config, o.Namespace, func() { enqueueAllInstances(ctx, mgr.GetClient(), enqueue) })
-	if err != nil {
-		return nil, err
-	}
-	shared.Keys = func() *keyring.Ring {
-		ring, _ := keys.Ring(ctx) // without keys, each Secret is compared anew
-		return ring
-	}
-	store, contents, events := history.New(plain, plain, keys), runner.NewVersions(), recorders(ctx, set, mgr.GetScheme())
-	run := runner.New(runner.Options{
-		Engine: objects, Kinds: kinds, Mirror: mirror, Share: shared, Accounts: accounts,
-		All: interpreter.All, External: interpreter.External, Executor: exec, PipeImage: o.PipeImage,
-	})
-	run.RefusePipes(o.PipeRefusal)
 	warm := manager.RunnableFunc(func(ctx context.Context) error {
-		mirror.Watch(ctx, prewatchedKinds...)
+		p.mirror.Watch(ctx, prewatchedKinds...)
 		return nil
 	})
 	if err := mgr.Add(warm); err != nil {
 		return nil, err
 	}
-	current := &currentSettings{reader: mgr.GetClient(), key: types.NamespacedName{Namespace: o.Namespace, Name: settings.ConfigMap}, parsed: settings.Default()}
-	fetching := o.Tarballs
-	fetching.Policy = current.tarballPolicy
-	fetching.Clock, fetching.Cache.Clock, fetching.Access.Clock = o.Clock, o.Clock, o.Clock
-	fetching.Access.Secrets, fetching.Access.ConfigMaps = fetch.Cluster{Reader: plain}, fetch.Cluster{Reader: plain}
-	if fetching.Cache.Metrics, err = crdtarball.NewMetrics(metrics.Registry); err != nil {
-		return nil, err
-	}
-	sources := paramsource.New(ctx, meta, plain, o.Clock, func(of paramsource.Reference) {
-		for _, key := range instance.InstancesUsing(ctx, mgr.GetClient(), of) {
-			enqueue(key)
+	for _, add := range []func(context.Context) error{
+		p.addInstanceController, p.addOperatorVersionController, p.addExploreController, p.addInstallationController,
+	} {
+		if err := add(ctx); err != nil {
+			return nil, err
 		}
-	})
-	privileges := &privilege{reader: mgr.GetClient(), settings: current, events: events("kudo"), namespace: o.Namespace}
-	if err := privileges.measure(metrics.Registry); err != nil {
-		return nil, err
 	}
-	if err := mgr.Add(privileges); err != nil {
-		return nil, err
-	}
-	instanceReconciler := &instance.Reconciler{
-		Client: consistent, Reader: plain, Sources: sources, History: store, Keys: keys, Mirror: mirror, Share: shared, Tarballs: fetch.New(ctx, fetching, enqueue), Runner: run, Versions: contents, Events: events(instanceComponent), Clock: o.Clock,
-		Settings: current.get, Installer: installer(o.Namespace),
-	}
-	if err := instanceReconciler.SetupWithManager(mgr, instances, o.Workers); err != nil {
-		return nil, err
-	}
-	versionReconciler := &operatorversion.Reconciler{
-		Client: consistent, Reader: plain, History: store, Keys: keys, Runner: run, Share: shared, Versions: contents, Events: events("kudo"), Clock: o.Clock,
-		Installer: installer(o.Namespace),
-	}
-	if err := versionReconciler.SetupWithManager(mgr, versions, o.Workers); err != nil {
-		return nil, err
-	}
-	exploreReconciler := &exploreconfig.Reconciler{Client: mgr.GetClient(), Interpreter: interpreter, Changed: func(ctx context.Context) { enqueueAllInstances(ctx, mgr.GetClient(), enqueue) }}
-	if err := exploreReconciler.SetupWithManager(mgr); err != nil {
-		return nil, err
-	}
-	if err := mgr.Add(manager.RunnableFunc(exploreReconciler.Load)); err != nil {
-		return nil, err
-	}
-	installationReconciler := &installation.Reconciler{Client: consistent, Reader: plain, Share: shared, Events: events("kudo")}
-	return keys, installationReconciler.SetupWithManager(mgr, installations, o.Workers)
+	return p.keys, nil
 }
 
 // instanceComponent is the source of events of Instances. KUDO calls it so, and asserts of tests may name it.

@@ -1,0 +1,212 @@
+package controllers
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/controllers/exploreconfig"
+	"kudo.dev/kudo/pkg/controllers/installation"
+	"kudo.dev/kudo/pkg/controllers/instance"
+	"kudo.dev/kudo/pkg/controllers/loop"
+	"kudo.dev/kudo/pkg/controllers/operatorversion"
+	"kudo.dev/kudo/pkg/crdtarball"
+	"kudo.dev/kudo/pkg/crdtarball/fetch"
+	"kudo.dev/kudo/pkg/history"
+	"kudo.dev/kudo/pkg/keyring"
+	"kudo.dev/kudo/pkg/paramsource"
+	"kudo.dev/kudo/pkg/podexec"
+	"kudo.dev/kudo/pkg/runner"
+	"kudo.dev/kudo/pkg/settings"
+	"kudo.dev/kudo/pkg/share"
+)
+
+// clients are the connections of the controllers to the cluster.
+type clients struct {
+	dynamic   dynamic.Interface
+	metadata  metadata.Interface
+	discovery discovery.DiscoveryInterface
+	set       kubernetes.Interface
+	// consistent reads from a cache that shows what was written through it, plain reads live.
+	consistent, plain client.Client
+}
+
+func newClients(mgr manager.Manager, config *rest.Config) (c clients, err error) {
+	if c.dynamic, err = dynamic.NewForConfigAndClient(config, mgr.GetHTTPClient()); err != nil {
+		return c, err
+	}
+	if c.metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(config), mgr.GetHTTPClient()); err != nil {
+		return c, err
+	}
+	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, mgr.GetHTTPClient()); err != nil {
+		return c, err
+	}
+	c.consistent, err = client.New(config, client.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		Cache: &client.CacheOptions{Reader: mgr.GetCache(), EnableReadYourWritesConsistency: ptr.To(true)},
+	})
+	if err != nil {
+		return c, err
+	}
+	if c.plain, err = client.New(config, client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}); err != nil {
+		return c, err
+	}
+	c.set, err = kubernetes.NewForConfigAndClient(config, mgr.GetHTTPClient())
+	return c, err
+}
+
+// parts are what the controllers share.
+type parts struct {
+	clients
+	mgr     manager.Manager
+	options Options
+	// instances, versions and installations carry changes of objects to the controllers of these kinds.
+	instances, versions, installations loop.Changes
+
+	interpreter *exploreconfig.Interpreter
+	mirror      *apply.Mirror
+	share       *share.Engine
+	runner      *runner.Runner
+	keys        *history.SecretKeys
+	history     *history.Store
+	contents    *runner.VersionCache
+	events      func(component string) record.EventRecorder
+}
+
+// newParts returns the parts. The context ends their watches.
+func newParts(ctx context.Context, mgr manager.Manager, config *rest.Config, o Options) (*parts, error) {
+	p := &parts{mgr: mgr, options: o, instances: loop.NewChanges(), versions: loop.NewChanges(), installations: loop.NewChanges()}
+	var err error
+	if p.clients, err = newClients(mgr, config); err != nil {
+		return nil, err
+	}
+	exec := o.Executor
+	if exec == nil {
+		if exec, err = podexec.New(config); err != nil {
+			return nil, err
+		}
+	}
+	kinds := apply.NewKinds(mgr.GetRESTMapper(), p.discovery, p.dynamic)
+	if p.interpreter, err = exploreconfig.New(mgr.GetRESTMapper(), nil, &autoscalers{mgr.GetAPIReader()}, metrics.Registry); err != nil {
+		return nil, err
+	}
+	p.mirror = apply.NewMirror(ctx, p.dynamic, mgr.GetRESTMapper(), mgr.GetLogger(), p.send)
+	objects := apply.New(p.dynamic, p.metadata, kinds, p.mirror, p.interpreter)
+	accounts := apply.NewAccounts(config, p.metadata, kinds, p.mirror, p.interpreter)
+	installs, err := accounts.Engine(installer(o.Namespace))
+	if err != nil {
+		return nil, err
+	}
+	p.share = share.New(share.Options{
+		Objects: installs, Kinds: kinds, Mirror: p.mirror, Reader: p.plain, Retain: p.interpreter,
+		Safety: &crdComparer{p.dynamic, mgr.GetRESTMapper()}, Clock: o.Clock,
+	})
+	if p.keys, err = historyKeys(ctx, mgr, config, o.Namespace, func() { p.enqueueInstances(ctx) }); err != nil {
+		return nil, err
+	}
+	p.share.Keys = func() *keyring.Ring {
+		ring, _ := p.keys.Ring(ctx) // without keys, each Secret is compared anew
+		return ring
+	}
+	p.history, p.contents, p.events = history.New(p.plain, p.plain, p.keys), runner.NewVersions(), recorders(ctx, p.set, mgr.GetScheme())
+	p.runner = runner.New(runner.Options{
+		Engine: objects, Kinds: kinds, Mirror: p.mirror, Share: p.share, Accounts: accounts,
+		All: p.interpreter.All, External: p.interpreter.External, Executor: exec, PipeImage: o.PipeImage,
+	})
+	p.runner.RefusePipes(o.PipeRefusal)
+	return p, nil
+}
+
+// send passes a change of an object on to the controllers that it may concern.
+func (p *parts) send(obj *unstructured.Unstructured) {
+	p.instances.Send(obj)
+	if len(v1beta1.OwningInstallations(obj)) > 0 {
+		p.versions.Send(obj)
+		p.installations.Send(obj)
+	}
+}
+
+// enqueue enqueues an Instance.
+func (p *parts) enqueue(key types.NamespacedName) { p.instances.Send(instance.ChangeOf(key)) }
+
+// enqueueInstances enqueues all Instances.
+func (p *parts) enqueueInstances(ctx context.Context) {
+	enqueueAllInstances(ctx, p.mgr.GetClient(), p.enqueue)
+}
+
+// tarballs returns what fetches CRD tarballs, under the policy of the settings.
+func (p *parts) tarballs(ctx context.Context, current *currentSettings) (*fetch.Fetcher, error) {
+	o := p.options.Tarballs
+	o.Policy = current.tarballPolicy
+	o.Clock, o.Cache.Clock, o.Access.Clock = p.options.Clock, p.options.Clock, p.options.Clock
+	o.Access.Secrets, o.Access.ConfigMaps = fetch.Cluster{Reader: p.plain}, fetch.Cluster{Reader: p.plain}
+	var err error
+	if o.Cache.Metrics, err = crdtarball.NewMetrics(metrics.Registry); err != nil {
+		return nil, err
+	}
+	return fetch.New(ctx, o, p.enqueue), nil
+}
+
+// addInstanceController adds the controller of Instances, and what measures and reports their privileges.
+func (p *parts) addInstanceController(ctx context.Context) error {
+	current := &currentSettings{reader: p.mgr.GetClient(), key: types.NamespacedName{Namespace: p.options.Namespace, Name: settings.ConfigMap}, parsed: settings.Default()}
+	tarballs, err := p.tarballs(ctx, current)
+	if err != nil {
+		return err
+	}
+	sources := paramsource.New(ctx, p.metadata, p.plain, p.options.Clock, func(of paramsource.Reference) {
+		for _, key := range instance.InstancesUsing(ctx, p.mgr.GetClient(), of) {
+			p.enqueue(key)
+		}
+	})
+	privileges := &privilege{reader: p.mgr.GetClient(), settings: current, events: p.events("kudo"), namespace: p.options.Namespace}
+	if err := privileges.measure(metrics.Registry); err != nil {
+		return err
+	}
+	if err := p.mgr.Add(privileges); err != nil {
+		return err
+	}
+	reconciler := &instance.Reconciler{
+		Client: p.consistent, Reader: p.plain, Sources: sources, History: p.history, Keys: p.keys, Mirror: p.mirror, Share: p.share,
+		Tarballs: tarballs, Runner: p.runner, Versions: p.contents, Events: p.events(instanceComponent), Clock: p.options.Clock,
+		Settings: current.get, Installer: installer(p.options.Namespace),
+	}
+	return reconciler.SetupWithManager(p.mgr, p.instances, p.options.Workers)
+}
+
+// addOperatorVersionController adds the controller of OperatorVersions.
+func (p *parts) addOperatorVersionController(context.Context) error {
+	reconciler := &operatorversion.Reconciler{
+		Client: p.consistent, Reader: p.plain, History: p.history, Keys: p.keys, Runner: p.runner, Share: p.share, Versions: p.contents,
+		Events: p.events("kudo"), Clock: p.options.Clock, Installer: installer(p.options.Namespace),
+	}
+	return reconciler.SetupWithManager(p.mgr, p.versions, p.options.Workers)
+}
+
+// addExploreController adds the controller of Configs and of configurations of webhooks.
+func (p *parts) addExploreController(context.Context) error {
+	reconciler := &exploreconfig.Reconciler{Client: p.mgr.GetClient(), Interpreter: p.interpreter, Changed: p.enqueueInstances}
+	if err := reconciler.SetupWithManager(p.mgr); err != nil {
+		return err
+	}
+	return p.mgr.Add(manager.RunnableFunc(reconciler.Load))
+}
+
+// addInstallationController adds the controller of Installations.
+func (p *parts) addInstallationController(context.Context) error {
+	reconciler := &installation.Reconciler{Client: p.consistent, Reader: p.plain, Share: p.share, Events: p.events("kudo")}
+	return reconciler.SetupWithManager(p.mgr, p.installations, p.options.Workers)
+}
