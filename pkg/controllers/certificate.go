@@ -32,7 +32,7 @@ func (allReplicas) NeedLeaderElection() bool { return false }
 type certFiles struct {
 	cache cache.Cache
 	dir   string
-	// written is closed once the certificate is there, where nothing else tells; nil if something does.
+	// written is closed once the certificate and its key are in the folder; nil if cert-controller reports that.
 	written chan struct{}
 }
 
@@ -69,13 +69,13 @@ func (c *certFiles) write(s *corev1.Secret) error {
 		if len(content) == 0 {
 			continue
 		}
-		if name == "tls.crt" && c.written != nil {
-			defer close(c.written)
-			defer func() { c.written = nil }()
-		}
 		if err := atomicfile.Write(filepath.Join(c.dir, name), content, 0o600); err != nil {
 			return err
 		}
+	}
+	if c.written != nil && len(s.Data["tls.key"]) > 0 && len(s.Data["tls.crt"]) > 0 {
+		close(c.written)
+		c.written = nil
 	}
 	return nil
 }
