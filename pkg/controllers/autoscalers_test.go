@@ -1,0 +1,133 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"kudo.dev/kudo/pkg/controllers/loop"
+	"kudo.dev/kudo/test/apitest"
+	"kudo.dev/kudo/test/gen"
+)
+
+// scaled is an object with a number of replicas.
+func scaled(apiVersion, kind, namespace, name string) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "spec": map[string]any{"replicas": int64(1)}}}
+	obj.SetNamespace(namespace)
+	obj.SetName(name)
+	return obj
+}
+
+// TestAutoscalersScales checks which objects leave their replicas to a HorizontalPodAutoscaler.
+func TestAutoscalersScales(t *testing.T) {
+	autoscaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "any"}}
+	autoscaler.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
+	without := scaled("apps/v1", "Deployment", "ns", "web")
+	unstructured.RemoveNestedField(without.Object, "spec", "replicas")
+	zero := scaled("apps/v1", "Deployment", "ns", "web")
+	zero.Object["spec"] = map[string]any{"replicas": int64(0)}
+	malformed := scaled("apps/v1", "Deployment", "ns", "web")
+	malformed.Object["spec"] = "text"
+	for _, tc := range []struct {
+		reason string
+		object *unstructured.Unstructured
+		want   bool
+		asks   bool
+	}{
+		{"its target", scaled("apps/v1", "Deployment", "ns", "web"), true, true},
+		{"its target in another version of the group", scaled("apps/v1beta2", "Deployment", "ns", "web"), true, true},
+		{"its target with no replicas", zero, true, true},
+		{"the kind of another group", scaled("example.org/v1", "Deployment", "ns", "web"), false, true},
+		{"another kind of the name", scaled("apps/v1", "StatefulSet", "ns", "web"), false, true},
+		{"another object of the kind", scaled("apps/v1", "Deployment", "ns", "web-2"), false, true},
+		{"one of the name in another namespace", scaled("apps/v1", "Deployment", "other", "web"), false, true},
+		{"an object that leaves out the field is not asked for", without, false, false},
+		{"a cluster-scoped object is not asked for: a list of all namespaces is not allowed", scaled("apps/v1", "Deployment", "", "web"), false, false},
+		{"an object that is malformed is not asked for", malformed, false, false},
+	} {
+		lists := 0
+		c := fake.NewClientBuilder().WithObjects(autoscaler).WithInterceptorFuncs(interceptor.Funcs{
+			List: func(ctx context.Context, inner client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+				lists++
+				return inner.List(ctx, list, opts...)
+			},
+		}).Build()
+		got, err := (&autoscalers{c}).Scales(t.Context(), tc.object)
+		if err != nil || got != tc.want || (lists > 0) != tc.asks {
+			t.Errorf("%s: scales %t after %d lists (%v), want %t", tc.reason, got, lists, err, tc.want)
+		}
+	}
+}
+
+// TestAutoscalersUnread checks that autoscalers that cannot be listed are an error: a write would undo what they have set.
+func TestAutoscalersUnread(t *testing.T) {
+	r := newReader()
+	r.fail = errors.New("down")
+	if scales, err := (&autoscalers{r}).Scales(t.Context(), scaled("apps/v1", "Deployment", "ns", "web")); scales || !errors.Is(err, r.fail) {
+		t.Errorf("scales %t (%v), want the error of the list", scales, err)
+	}
+}
+
+// TestEnqueueAllInstances checks that Instances of all namespaces are enqueued, and none if they cannot be listed.
+func TestEnqueueAllInstances(t *testing.T) {
+	server := apitest.Start(t, gen.Instance("a", gen.Version("x", "v"), nil), gen.Instance("a", gen.Version("y", "v"), nil), gen.Instance("b", gen.Version("y", "v"), nil), gen.Version("x", "v"))
+	got := map[types.NamespacedName]int{}
+	enqueue := func(key types.NamespacedName) { got[key]++ }
+	enqueueAllInstances(t.Context(), server.Client(), enqueue)
+	want := map[types.NamespacedName]int{{Namespace: "x", Name: "a"}: 1, {Namespace: "y", Name: "a"}: 1, {Namespace: "y", Name: "b"}: 1}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got: %s", diff)
+	}
+	clear(got)
+	server.Before(func(apitest.Request) (any, error) { return nil, errors.New("down") })
+	if enqueueAllInstances(t.Context(), server.Client(), enqueue); len(got) > 0 {
+		t.Errorf("enqueued %v, which were not listed", got)
+	}
+}
+
+// TestSend checks which controllers a change of an object reaches.
+func TestSend(t *testing.T) {
+	owned := func(apiVersion, kind string) *unstructured.Unstructured {
+		obj := scaled("v1", "ConfigMap", "ns", "a")
+		obj.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: "owner"}})
+		return obj
+	}
+	for _, tc := range []struct {
+		reason   string
+		obj      *unstructured.Unstructured
+		installs int
+	}{
+		{"an object of an Instance concerns Instances only", owned("kudo.dev/v1beta1", "Instance"), 0},
+		{"an object without an owner may be one that an Instance waits for", scaled("v1", "ConfigMap", "ns", "a"), 0},
+		{"an object of an Installation concerns its OperatorVersion, too", owned("kudo.dev/v1beta1", "Installation"), 1},
+		{"an Installation of another group is not kudo's", owned("example.org/v1", "Installation"), 0},
+	} {
+		p := &parts{instances: loop.NewChanges(), versions: loop.NewChanges(), installations: loop.NewChanges()}
+		p.send(tc.obj)
+		if len(p.instances) != 1 || len(p.versions) != tc.installs || len(p.installations) != tc.installs {
+			t.Errorf("%s: %d changes for Instances, %d for OperatorVersions, %d for Installations, want 1, %d, %d", tc.reason,
+				len(p.instances), len(p.versions), len(p.installations), tc.installs, tc.installs)
+		}
+	}
+}
+
+// TestMetricsOptions checks that the metrics are open to clients that may read them only, unless that is turned off.
+func TestMetricsOptions(t *testing.T) {
+	guarded := metricsOptions(Options{MetricsAddress: ":8443", MetricsCertDir: "/certs"})
+	if !guarded.SecureServing || guarded.FilterProvider == nil || guarded.CertDir != "/certs" || guarded.BindAddress != ":8443" {
+		t.Errorf("metrics by default: %+v", guarded)
+	}
+	plain := metricsOptions(Options{MetricsAddress: ":8080", MetricsCertDir: "/certs", PlainMetrics: true})
+	if plain.SecureServing || plain.FilterProvider != nil || plain.BindAddress != ":8080" {
+		t.Errorf("plain metrics: %+v", plain)
+	}
+}
