@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/text"
 	"kudo.dev/kudo/plans"
 )
 
@@ -55,7 +56,7 @@ func (a *action) deriveConditions() {
 
 func (a *action) setCondition(kind string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&a.Next.Status.Conditions, metav1.Condition{
-		Type: kind, Status: status, Reason: reason, Message: message[:min(len(message), maxCondition)], ObservedGeneration: a.Next.Generation,
+		Type: kind, Status: status, Reason: reason, Message: text.Truncate(message, maxCondition), ObservedGeneration: a.Next.Generation,
 	})
 }
 
