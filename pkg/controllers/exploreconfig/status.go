@@ -63,7 +63,7 @@ func (r *Reconciler) updateConfigStatus(ctx context.Context, current *configv1al
 func (r *Reconciler) updateWebhookStatus(ctx context.Context, current *configv1alpha1.ResourceExploringWebhookConfiguration) (recovered bool, err error) {
 	obj := loop.NewObject(r.Client, r.Client, nil, current)
 	found := r.Interpreter.webhook.State(current.Name)
-	ready := metav1.Condition{Type: ReadyCondition, Status: metav1.ConditionFalse, Reason: found.Reason, Message: found.Message, ObservedGeneration: current.Generation}
+	ready := metav1.Condition{Type: ReadyCondition, Status: metav1.ConditionFalse, Reason: found.Reason, Message: text.Truncate(found.Message, maxMessage), ObservedGeneration: current.Generation}
 	if found.Ready {
 		ready.Status = metav1.ConditionTrue
 	}

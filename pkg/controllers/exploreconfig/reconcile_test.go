@@ -1,0 +1,345 @@
+package exploreconfig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
+	"kudo.dev/kudo/pkg/controllers/loop"
+	"kudo.dev/kudo/pkg/explore"
+	"kudo.dev/kudo/pkg/explore/webhook"
+)
+
+// fixture is the controller on a client in memory.
+type fixture struct {
+	client.Client
+	*Reconciler
+	t *testing.T
+	// writes are the statuses that were written, by kind and name.
+	writes []string
+	// fail answers a request instead of the client; it may be nil.
+	fail func(request string) error
+	// changes counts the calls of Changed.
+	changes int
+}
+
+func newFixture(t *testing.T, objects ...client.Object) *fixture {
+	t.Helper()
+	f := &fixture{t: t}
+	scheme := runtime.NewScheme()
+	if err := configv1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	refusal := func(request string) error {
+		if f.fail == nil {
+			return nil
+		}
+		return f.fail(request)
+	}
+	f.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithStatusSubresource(&configv1alpha1.Config{}, &configv1alpha1.ResourceExploringWebhookConfiguration{}).
+		WithInterceptorFuncs(interceptor.Funcs{
+			List: func(ctx context.Context, inner client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+				if err := refusal(kindOf(list)); err != nil {
+					return err
+				}
+				return inner.List(ctx, list, opts...)
+			},
+			SubResourcePatch: func(ctx context.Context, inner client.Client, name string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+				f.writes = append(f.writes, obj.GetName())
+				if err := refusal(obj.GetName()); err != nil {
+					return err
+				}
+				return inner.SubResource(name).Patch(ctx, obj, patch, opts...)
+			},
+		}).Build()
+	interpreter, err := New(meta.NewDefaultRESTMapper(nil), nil, nil, prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Reconciler = &Reconciler{Client: f.Client, Interpreter: interpreter, Changed: func(context.Context) { f.changes++ }, backoff: loop.NewBackoff()}
+	return f
+}
+
+// kindOf names the kind of a list.
+func kindOf(list client.ObjectList) string {
+	if _, is := list.(*configv1alpha1.ConfigList); is {
+		return "Configs"
+	}
+	return "ResourceExploringWebhookConfigurations"
+}
+
+func (f *fixture) reconcileOnce() ctrl.Result {
+	f.t.Helper()
+	result, err := f.Reconcile(f.t.Context(), singleRequest[0])
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return result
+}
+
+// ready is the condition of an object as tests compare it; empty if there is none.
+func (f *fixture) ready(name string) string {
+	f.t.Helper()
+	c := &configv1alpha1.Config{}
+	if err := f.Client.Get(f.t.Context(), client.ObjectKey{Name: name}, c); err != nil {
+		f.t.Fatal(err)
+	}
+	found := meta.FindStatusCondition(c.Status.Conditions, ReadyCondition)
+	if found == nil {
+		return ""
+	}
+	return string(found.Status) + " " + found.Reason
+}
+
+// healthRule is a Config by which Ships are healthy or not.
+func healthRule(name, script string) *configv1alpha1.Config {
+	c := &configv1alpha1.Config{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 3}}
+	c.Spec.Explorations = []configv1alpha1.Exploration{{APIVersion: "example.com/v1", Kind: "Ship", HealthLua: script}}
+	return c
+}
+
+// healthy asks the interpreter about a Ship.
+func (f *fixture) healthy() string {
+	f.t.Helper()
+	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Ship"}}
+	answer, known, err := f.Interpreter.All.Explore(f.t.Context(), explore.Request{Operation: explore.Healthy, Object: obj})
+	switch {
+	case err != nil:
+		return "error"
+	case !known:
+		return "not known"
+	case answer.Healthy:
+		return "healthy"
+	}
+	return "unhealthy"
+}
+
+// TestReconcile checks that the answers follow the Configs, and that Instances are reconciled again when they differ only.
+func TestReconcile(t *testing.T) {
+	f := newFixture(t)
+	rule := healthRule("ships", "return false")
+	for _, step := range []struct {
+		reason  string
+		do      func(context.Context) error
+		want    string
+		changes int
+		writes  []string
+	}{
+		{"there is no configuration", nil, "not known", 0, nil},
+		{"nothing has changed", nil, "not known", 0, nil},
+		{"the first rule", func(ctx context.Context) error { return f.Create(ctx, rule) }, "unhealthy", 1, []string{"ships"}},
+		{"the rule has not changed: no status is written", nil, "unhealthy", 0, nil},
+		{"the rule is edited", func(ctx context.Context) error {
+			rule.Spec.Explorations[0].HealthLua = "return true"
+			return f.Update(ctx, rule)
+		}, "healthy", 1, nil},
+		{"a rule of another kind changes no answer about Ships", func(ctx context.Context) error {
+			other := healthRule("trains", "return true")
+			other.Spec.Explorations[0].Kind = "Train"
+			return f.Create(ctx, other)
+		}, "healthy", 1, []string{"trains"}},
+		{"the rule is deleted", func(ctx context.Context) error { return f.Delete(ctx, rule) }, "not known", 1, nil},
+	} {
+		if step.do != nil {
+			if err := step.do(t.Context()); err != nil {
+				t.Fatalf("%s: %v", step.reason, err)
+			}
+			current := &configv1alpha1.Config{}
+			if f.Client.Get(t.Context(), client.ObjectKeyFromObject(rule), current) == nil {
+				rule.ResourceVersion = current.ResourceVersion
+			}
+		}
+		f.changes, f.writes = 0, nil
+		f.reconcileOnce()
+		if err := f.Client.Get(t.Context(), client.ObjectKeyFromObject(rule), rule); client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+		if got := f.healthy(); got != step.want || f.changes != step.changes || !slices.Equal(f.writes, step.writes) {
+			t.Errorf("%s: %s, %d changes, writes %v, want %s, %d, %v", step.reason, got, f.changes, f.writes, step.want, step.changes, step.writes)
+		}
+	}
+}
+
+// TestLoad checks that the first configuration answers before a reconcile, enqueues nothing and writes no status.
+func TestLoad(t *testing.T) {
+	f := newFixture(t, healthRule("ships", "return true"))
+	if got := f.healthy(); got != "error" {
+		t.Errorf("before the configuration is loaded, an answer is %s, want an error", got)
+	}
+	if err := f.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.healthy(); got != "healthy" || f.changes != 0 || len(f.writes) > 0 {
+		t.Errorf("%s, %d changes, writes %v", got, f.changes, f.writes)
+	}
+}
+
+// TestUnread checks that configuration that cannot be listed changes no answer, and is listed again after a back-off.
+func TestUnread(t *testing.T) {
+	for _, refused := range []string{"Configs", "ResourceExploringWebhookConfigurations"} {
+		f := newFixture(t, healthRule("ships", "return true"))
+		f.reconcileOnce()
+		if err := f.Delete(t.Context(), healthRule("ships", "")); err != nil {
+			t.Fatal(err)
+		}
+		f.fail = func(request string) error {
+			if request == refused {
+				return errors.New("down")
+			}
+			return nil
+		}
+		if err := f.Load(t.Context()); err == nil || err.Error() != "list "+refused+": down" {
+			t.Errorf("%s: error %v", refused, err)
+		}
+		if result := f.reconcileOnce(); result.RequeueAfter <= 0 || f.healthy() != "healthy" || f.changes != 0 {
+			t.Errorf("%s: again after %s, %s, %d changes", refused, result.RequeueAfter, f.healthy(), f.changes)
+		}
+		f.fail = nil
+		if f.reconcileOnce(); f.healthy() != "not known" || f.changes != 1 {
+			t.Errorf("%s can be listed again: %s, %d changes", refused, f.healthy(), f.changes)
+		}
+	}
+}
+
+// TestConfigStatus checks the conditions of Configs, one of which is not valid, and that an error for one keeps none of the others.
+func TestConfigStatus(t *testing.T) {
+	invalid := healthRule("b-invalid", "return (")
+	f := newFixture(t, healthRule("a-refused", "return true"), invalid, healthRule("c-deleted", "return 1"))
+	f.fail = func(request string) error {
+		switch request {
+		case "a-refused":
+			return errors.New("down")
+		case "c-deleted":
+			return apierrors.NewNotFound(schema.GroupResource{Resource: "configs"}, request)
+		}
+		return nil
+	}
+	if result := f.reconcileOnce(); result.RequeueAfter <= 0 {
+		t.Error("a status that was not written is not tried again")
+	}
+	if diff := cmp.Diff([]string{"a-refused", "b-invalid", "c-deleted"}, f.writes); diff != "" {
+		t.Errorf("writes: -want +got: %s", diff)
+	}
+	if got := f.ready("b-invalid"); got != "False Invalid" {
+		t.Errorf("the condition of the invalid Config is %q", got)
+	}
+	f.fail, f.writes = nil, nil
+	f.reconcileOnce()
+	if diff := cmp.Diff([]string{"a-refused", "c-deleted"}, f.writes); diff != "" {
+		t.Errorf("writes of the next reconcile: -want +got: %s", diff)
+	}
+	stored := &configv1alpha1.Config{}
+	if err := f.Client.Get(t.Context(), client.ObjectKeyFromObject(invalid), stored); err != nil {
+		t.Fatal(err)
+	}
+	condition := meta.FindStatusCondition(stored.Status.Conditions, ReadyCondition)
+	if stored.Status.ObservedGeneration != 3 || condition.ObservedGeneration != 3 || condition.Message == "" {
+		t.Errorf("status %+v: want generation 3, and a message", stored.Status)
+	}
+}
+
+// TestConfigMessage checks that the message of a Config with many problems fits into its condition.
+func TestConfigMessage(t *testing.T) {
+	c := healthRule("many", "return (")
+	for n := range 1000 {
+		c.Spec.Explorations = append(c.Spec.Explorations, configv1alpha1.Exploration{APIVersion: "example.com/v1", Kind: fmt.Sprintf("Ship%d", n), HealthLua: "return ("})
+	}
+	f := newFixture(t, c)
+	f.reconcileOnce()
+	stored := &configv1alpha1.Config{}
+	if err := f.Client.Get(t.Context(), client.ObjectKeyFromObject(c), stored); err != nil {
+		t.Fatal(err)
+	}
+	if message := stored.Status.Conditions[0].Message; len(message) > maxMessage || !strings.HasSuffix(message, "…") {
+		t.Errorf("a message of %d bytes, which ends with %q", len(message), message[max(0, len(message)-10):])
+	}
+}
+
+// TestWebhookStatus checks the condition of a configuration of webhooks, and that Instances are reconciled again when it recovers.
+func TestWebhookStatus(t *testing.T) {
+	hooks := &configv1alpha1.ResourceExploringWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "hooks", Generation: 2}}
+	hooks.Webhooks = []configv1alpha1.ResourceExploringWebhook{answering("a.example.com")}
+	f := newFixture(t, hooks)
+	current := func() *configv1alpha1.ResourceExploringWebhookConfiguration {
+		stored := &configv1alpha1.ResourceExploringWebhookConfiguration{}
+		if err := f.Client.Get(t.Context(), client.ObjectKeyFromObject(hooks), stored); err != nil {
+			t.Fatal(err)
+		}
+		return stored
+	}
+	recovered, err := f.updateWebhookStatus(t.Context(), current())
+	if recovered || err != nil {
+		t.Fatalf("recovered %t (%v) before it is loaded", recovered, err)
+	}
+	if c := current().Status.Conditions[0]; c.Status != metav1.ConditionFalse || c.Reason != webhook.ReasonUnknown || c.ObservedGeneration != 2 {
+		t.Errorf("condition before it is loaded: %+v", c)
+	}
+	f.reconcileOnce()
+	if c := current().Status.Conditions[0]; c.Status != metav1.ConditionTrue || c.Reason != webhook.ReasonReady || f.changes != 1 {
+		t.Errorf("condition %+v, %d changes, want it ready, and 1 since it answers now", c, f.changes)
+	}
+	if f.reconcileOnce(); f.changes != 1 || len(f.writes) != 2 {
+		t.Errorf("%d changes, %d writes after a reconcile without news", f.changes, len(f.writes))
+	}
+}
+
+// answering is a webhook that may be asked.
+func answering(name string) configv1alpha1.ResourceExploringWebhook {
+	w := configv1alpha1.ResourceExploringWebhook{Name: name, ExploreReviewVersions: []string{"v1alpha1"}}
+	w.ClientConfig.URL = ptr.To("https://127.0.0.1:1/explore")
+	return w
+}
+
+// TestWebhookMessage checks that the message of webhooks with many problems fits into its condition: the API server refuses a longer
+// one, and the condition would stay as it was.
+func TestWebhookMessage(t *testing.T) {
+	hooks := &configv1alpha1.ResourceExploringWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "hooks"}}
+	for n := range 8 {
+		w := answering(fmt.Sprintf("webhook-%d.example.com", n))
+		for m := range 64 {
+			w.MatchConditions = append(w.MatchConditions, admissionregistrationv1.MatchCondition{Name: fmt.Sprintf("condition-%d", m), Expression: "ä("})
+		}
+		hooks.Webhooks = append(hooks.Webhooks, w)
+	}
+	f := newFixture(t, hooks)
+	f.reconcileOnce()
+	stored := &configv1alpha1.ResourceExploringWebhookConfiguration{}
+	if err := f.Client.Get(t.Context(), client.ObjectKeyFromObject(hooks), stored); err != nil {
+		t.Fatal(err)
+	}
+	c := stored.Status.Conditions[0]
+	if c.Reason != webhook.ReasonInvalid || len(c.Message) > maxMessage || !strings.HasPrefix(c.Message, "webhook webhook-0.example.com: ") || !strings.HasSuffix(c.Message, "…") {
+		t.Errorf("%s with a message of %d bytes, which begins with %.40q", c.Reason, len(c.Message), c.Message)
+	}
+}
+
+// TestEnqueue checks that many webhooks that change at once neither block nor fill the queue.
+func TestEnqueue(t *testing.T) {
+	f := newFixture(t)
+	for range 3 {
+		f.Interpreter.enqueue("any")
+	}
+	if got := len(f.Interpreter.changed); got != 1 {
+		t.Errorf("%d events wait, want 1", got)
+	}
+}
