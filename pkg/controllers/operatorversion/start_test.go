@@ -48,6 +48,7 @@ func TestStartRun(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"SIZE": "2", "PASSWORD": "secret"}, run.Parameters); diff != "" || run.Cause != "OperatorVersion changed" || !cmp.Equal(run.Sensitive, []string{"PASSWORD"}) {
 		t.Errorf("cause %q, sensitive %v, parameters -want +got: %s", run.Cause, run.Sensitive, diff)
 	}
+	f.Before(func(apitest.Request) (any, error) { return nil, errors.New("the record was read") })
 	if lost, err := f.endUnrecordedRun(t.Context(), "install", f.Next.Status.PlanStatus["install"]); lost || err != nil {
 		t.Errorf("the run that was just started has no proof: %t (%v)", lost, err)
 	}
