@@ -59,17 +59,29 @@ var oneLine = strings.NewReplacer("\n", " ", "\t", " ")
 
 // PrintTable prints rows in columns, as kubectl does.
 func (env *Env) PrintTable(rows [][]string) error {
-	w := tabwriter.NewWriter(env.printer(), 0, 8, 3, ' ', 0)
+	width := 0
 	for _, row := range rows {
-		cells := make([]string, len(row))
+		width = max(width, len(row))
+	}
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 8, 3, ' ', 0)
+	for _, row := range rows {
+		cells := make([]string, width) // a row with fewer cells would end the columns
 		for n, cell := range row {
 			cells[n] = EscapeControls(oneLine.Replace(cell))
 		}
-		if _, err := fmt.Fprintln(w, strings.TrimRight(strings.Join(cells, "\t"), "\t")); err != nil {
+		if _, err := fmt.Fprintln(w, strings.Join(cells, "\t")); err != nil {
 			return err
 		}
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	var lines []string
+	for line := range strings.Lines(text.String()) {
+		lines = append(lines, strings.TrimRight(line, " \n"), "\n")
+	}
+	return env.Print(lines...)
 }
 
 // PrintValue prints a value that is not a Kubernetes object.
