@@ -9,6 +9,9 @@ import (
 	"strings"
 )
 
+// errEmpty is what a Prompter says of an answer without text where a text is required.
+var errEmpty = errors.New("this cannot be empty")
+
 // Prompter asks questions on a terminal, one line each.
 type Prompter struct {
 	in  *bufio.Scanner
@@ -51,7 +54,7 @@ func (a *Prompter) Text(into *string, question string) (err error) {
 func (a *Prompter) RequiredText(into *string, question string) (err error) {
 	*into, err = a.ask(question, *into, func(s string) error {
 		if s == "" {
-			return errors.New("this cannot be empty")
+			return errEmpty
 		}
 		return nil
 	})
@@ -71,8 +74,13 @@ func (a *Prompter) Choose(into *string, question string, choices []string) (err 
 
 // List asks for one or more texts, separated by commas.
 func (a *Prompter) List(into *[]string, question string) error {
-	joined := strings.Join(*into, ", ")
-	if err := a.RequiredText(&joined, question+", separated by commas"); err != nil {
+	joined, err := a.ask(question+", separated by commas", strings.Join(*into, ", "), func(s string) error {
+		if len(SplitList(s)) == 0 {
+			return errEmpty
+		}
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	*into = SplitList(joined)
