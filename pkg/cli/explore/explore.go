@@ -58,6 +58,21 @@ func readInput(env *command.Env, name string) ([]byte, error) {
 	return text, err
 }
 
+// yamlFiles lists the YAML files of a folder in order of their names, not those below.
+func yamlFiles(folder string) ([]string, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	for _, e := range entries {
+		if end := filepath.Ext(e.Name()); !e.IsDir() && (end == ".yaml" || end == ".yml") {
+			files = append(files, filepath.Join(folder, e.Name()))
+		}
+	}
+	return files, nil
+}
+
 // readConfigs reads the Configs of files, and of the YAML files of folders (not of those below).
 func readConfigs(env *command.Env, names []string) ([]v1alpha1.Config, error) {
 	var all []v1alpha1.Config
@@ -68,9 +83,9 @@ func readConfigs(env *command.Env, names []string) ([]v1alpha1.Config, error) {
 			return nil, err
 		}
 		if name != "-" && info.IsDir() {
-			yaml, _ := filepath.Glob(filepath.Join(name, "*.yaml"))
-			yml, _ := filepath.Glob(filepath.Join(name, "*.yml"))
-			files = append(yaml, yml...)
+			if files, err = yamlFiles(name); err != nil {
+				return nil, err
+			}
 		}
 		for _, file := range files {
 			text, err := readInput(env, file)
