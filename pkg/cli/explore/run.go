@@ -68,6 +68,9 @@ func (o *runOptions) run(ctx context.Context) error {
 	if o.live != "" && o.observed != "" {
 		return command.UsageError("--live and --observed exclude one another")
 	}
+	if kind, name, _ := strings.Cut(o.live, "/"); o.live != "" && (kind == "" || name == "") {
+		return command.UsageError("--live %s: write KIND/NAME or KIND.GROUP/NAME, as deployment.apps/web", o.live)
+	}
 	asked := &runInputs{}
 	if err := o.exploreKnown(ctx, asked); err != nil {
 		return err
@@ -183,7 +186,7 @@ func exploreValue(env *command.Env, name string) (any, error) {
 
 func exploreObject(env *command.Env, name string) (*unstructured.Unstructured, error) {
 	value, err := exploreValue(env, name)
-	if err != nil || value == nil {
+	if err != nil || name == "" {
 		return nil, err
 	}
 	fields, ok := value.(map[string]any)
@@ -195,10 +198,7 @@ func exploreObject(env *command.Env, name string) (*unstructured.Unstructured, e
 
 // liveObject reads KIND/NAME or KIND.GROUP/NAME; kinds go by their resource's names, too.
 func liveObject(ctx context.Context, c client.Client, namespace, text string) (*unstructured.Unstructured, error) {
-	kind, name, ok := strings.Cut(text, "/")
-	if !ok || kind == "" || name == "" {
-		return nil, command.UsageError("--live %s: write KIND/NAME or KIND.GROUP/NAME, as deployment.apps/web", text)
-	}
+	kind, name, _ := strings.Cut(text, "/")
 	resource := schema.ParseGroupResource(strings.ToLower(kind))
 	gvk, err := c.RESTMapper().KindFor(resource.WithVersion(""))
 	if err != nil {
