@@ -118,7 +118,7 @@ func sharedObjects(ctx context.Context, config *rest.Config, c client.Client, li
 			}
 		}
 	}
-	var out []*sharedObject
+	out := []*sharedObject{} // a program reads a list, even if it is empty
 	for _, o := range found {
 		slices.Sort(o.HeldBy)
 		out = append(out, o)
