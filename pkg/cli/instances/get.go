@@ -3,6 +3,7 @@ package instances
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,11 +36,13 @@ func NewGet(env *command.Env) *cobra.Command {
 	return cmd
 }
 
-// kinds that get lists, by what users call them.
-var kinds = []struct {
+// listedKind is a kind that get lists, by what users call it.
+type listedKind struct {
 	names []string
 	list  func() client.ObjectList
-}{
+}
+
+var kinds = []listedKind{
 	{[]string{"operators", "operator"}, func() client.ObjectList { return &v1beta1.OperatorList{} }},
 	{[]string{"operatorversions", "operatorversion"}, func() client.ObjectList { return &v1beta1.OperatorVersionList{} }},
 	{[]string{"instances", "instance"}, func() client.ObjectList { return &v1beta1.InstanceList{} }},
@@ -51,6 +54,9 @@ func getObjects(ctx context.Context, env *command.Env, what, output string, all 
 	}
 	if what == "shared" {
 		return getShared(ctx, env, output)
+	}
+	if what != "all" && !slices.ContainsFunc(kinds, func(k listedKind) bool { return slices.Contains(k.names, what) }) {
+		return command.UsageError("unknown kind %q: use instances, operators, operatorversions, shared or all", what)
 	}
 	c, _, namespace, err := env.Connect()
 	if err != nil {
@@ -66,13 +72,11 @@ func getObjects(ctx context.Context, env *command.Env, what, output string, all 
 			return err
 		}
 	}
-	found := false
 	var objs []*unstructured.Unstructured
 	for _, kind := range kinds {
-		if what != "all" && what != kind.names[0] && what != kind.names[1] {
+		if what != "all" && !slices.Contains(kind.names, what) {
 			continue
 		}
-		found = true
 		list := kind.list()
 		if err := c.List(ctx, list, options...); err != nil {
 			return err
@@ -91,8 +95,6 @@ func getObjects(ctx context.Context, env *command.Env, what, output string, all 
 		}
 	}
 	switch {
-	case !found:
-		return command.UsageError("unknown kind %q: use instances, operators, operatorversions, shared or all", what)
 	case output == "name":
 		for _, obj := range objs {
 			env.Printf("%s.kudo.dev/%s", strings.ToLower(obj.GetKind()), obj.GetName())
