@@ -283,6 +283,9 @@ func (o *cacheOptions) prune(p *pruneOptions, names []string) error {
 
 // evictionCandidates are the entries to be removed.
 func (p *pruneOptions) evictionCandidates(cache *crdtarball.Cache, names []string) ([]crdtarball.Entry, error) {
+	if p.olderThan < 0 {
+		return nil, command.UsageError("--older-than %s: must not be negative", p.olderThan)
+	}
 	most := int64(-1)
 	if p.maxSize != "" {
 		quantity, err := resource.ParseQuantity(p.maxSize)
