@@ -1,7 +1,6 @@
 package packages
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,7 +31,10 @@ func newAddMaintainer(o *addOptions) *cobra.Command {
 				}
 			}
 			if ask != nil {
-				err = errors.Join(ask.RequiredText(&m.Name, "Name"), ask.RequiredText(&m.Email, "E-mail address"))
+				err = inOrder([]func() error{
+					func() error { return ask.RequiredText(&m.Name, "Name") },
+					func() error { return ask.RequiredText(&m.Email, "E-mail address") },
+				})
 			}
 			if err != nil {
 				return err
@@ -220,7 +222,10 @@ func addStep(plan *edit.Plan, text, strategy string) error {
 
 // askPlan asks for a plan, step by step.
 func askPlan(a *command.Prompter, pkg *operators.Package, plan *edit.Plan, name *string, steps *[]string) error {
-	if err := errors.Join(a.RequiredText(name, "Name"), a.Choose(&plan.Strategy, "Order of the phases", strategies())); err != nil {
+	if err := inOrder([]func() error{
+		func() error { return a.RequiredText(name, "Name") },
+		func() error { return a.Choose(&plan.Strategy, "Order of the phases", strategies()) },
+	}); err != nil {
 		return err
 	}
 	var tasks []string
