@@ -69,6 +69,7 @@ func (o *diagnosticsOptions) run(ctx context.Context) (err error) {
 	if target == "" {
 		target = fmt.Sprintf("diag-%s-%s.tar.gz", namespace, o.instance)
 	}
+	target = filepath.Clean(target) // the parent of new/ is not new itself
 	if _, err := os.Lstat(target); err == nil {
 		return fmt.Errorf("%s exists already: remove it, or choose another name with --output or --output-directory", target)
 	}
