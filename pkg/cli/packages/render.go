@@ -74,6 +74,9 @@ func (o *renderOptions) run(ctx context.Context, name string) error {
 	if v.Namespace == "" {
 		v.Namespace = "default"
 	}
+	if err := operators.CheckInstanceName(v.Name); err != nil {
+		return command.UsageError("--instance: %w", err)
+	}
 	v.Pipes = pkg.Pipes(v.Name)
 	v.Defaults, _ = params.Resolve(pkg.Definitions(), nil)
 	r := rendered{templates: render.New(pkg.Templates), installs: pkg.Operator.InstallPlan, at: map[string]int{}}
