@@ -94,13 +94,13 @@ func getObjects(ctx context.Context, env *command.Env, what, output string, all 
 			objs = append(objs, items...)
 		}
 	}
-	switch {
-	case output == "name":
+	switch output {
+	case "name":
 		for _, obj := range objs {
 			env.Printf("%s.kudo.dev/%s", strings.ToLower(obj.GetKind()), obj.GetName())
 		}
 		return nil
-	case output == "yaml", output == "json":
+	case "yaml", "json":
 		return env.PrintObjects(output, objs)
 	}
 	return nil
