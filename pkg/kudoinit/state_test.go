@@ -185,6 +185,16 @@ func TestForeignArgs(t *testing.T) {
 	}
 }
 
+// install compares objects with what is there, and applies the change.
+func install(t *testing.T, c client.Client, objs []*unstructured.Unstructured, progress Progress) error {
+	t.Helper()
+	change, err := (&InstalledState{}).Compare(t.Context(), c, objs, Values{}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return change.Apply(t.Context(), c, progress)
+}
+
 // TestApply checks what init writes: a Namespace that it makes is its own, and a role that an administrator has changed stays.
 func TestApply(t *testing.T) {
 	installed, err := Objects(Options{})
@@ -221,7 +231,7 @@ func TestApply(t *testing.T) {
 			}
 			before := tc.object.DeepCopy()
 			var told []string
-			err := Apply(t.Context(), server.Client(), []*unstructured.Unstructured{tc.object}, func(obj *unstructured.Unstructured, created bool) {
+			err := install(t, server.Client(), []*unstructured.Unstructured{tc.object}, func(obj *unstructured.Unstructured, created bool) {
 				told = append(told, fmt.Sprintf("%s %v", obj.GetKind(), created))
 			})
 			if diff := cmp.Diff(tc.told, told); diff != "" || err != nil {
@@ -244,7 +254,7 @@ func TestApply(t *testing.T) {
 		}
 		return nil, nil
 	})
-	err = Apply(t.Context(), server.Client(), installed[:2], func(obj *unstructured.Unstructured, _ bool) { t.Errorf("%s is said to be applied", obj.GetName()) })
+	err = install(t, server.Client(), installed[:2], func(obj *unstructured.Unstructured, _ bool) { t.Errorf("%s is said to be applied", obj.GetName()) })
 	if err == nil || !strings.HasPrefix(err.Error(), installed[0].GetKind()+" "+installed[0].GetName()+": ") {
 		t.Errorf("the object is named: %v", err)
 	}
