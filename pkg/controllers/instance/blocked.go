@@ -39,7 +39,7 @@ func (a *action) reportBlocked() {
 // same is decided again when the wait is over.
 func (a *action) setPending(plan, reason, message string) {
 	a.Summarize = nil
-	a.Next.Status = *a.Committed.Status.DeepCopy()
+	a.revertStatus()
 	status := &a.Next.Status
 	status.ObservedGeneration = a.Next.Generation
 	status.PlanStatus = plans.WithNeverRun(status.PlanStatus, a.content.Spec.InstancePlans())
@@ -49,6 +49,12 @@ func (a *action) setPending(plan, reason, message string) {
 	}
 	status.AggregatedStatus = v1beta1.AggregatedStatus{Status: v1beta1.Pending, Message: message}
 	conditions.SetRefused(a.Next, reason, message)
+}
+
+// revertStatus drops what the reconcile has put into the status. The PENDING marker of the last reconcile stays cleared.
+func (a *action) revertStatus() {
+	a.Next.Status = *a.Committed.Status.DeepCopy()
+	a.clearPending()
 }
 
 // clearPending removes the PENDING marker of the last reconcile; the decision is made anew. An Instance that never ran anything

@@ -63,7 +63,7 @@ func (a *action) startPlan(ctx context.Context) error {
 // refuseStart reports why a run could not be recorded. Nothing was started, and no request is answered.
 func (a *action) refuseStart(ctx context.Context, cause error) error {
 	a.result.Transient = a.result.Transient || !cannotBeStored(cause) // no watch shows that the name is free
-	a.Next.Status = *a.Committed.Status.DeepCopy()
+	a.revertStatus()
 	return a.refuse(ctx, cause)
 }
 
