@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,6 +46,7 @@ func (a *action) startPlan(ctx context.Context) error {
 			return err
 		}
 	}
+	queue := a.Next.Status.Queue
 	a.adoptDecision(*a.decision)
 	err = a.startRun(ctx, a.start.Plan, a.start.Cause, a.content, upgrade, given)
 	taken := new(history.TakenError)
@@ -57,6 +59,7 @@ func (a *action) startPlan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	a.announceQueued(queue)
 	return a.continueRun(ctx)
 }
 
@@ -85,7 +88,9 @@ func (a *action) acknowledge() {
 	a.Next.Status.ObservedGeneration = a.Next.Generation
 	a.warnIgnoredParameters(a.decision.Ignored)
 	if a.start == nil {
+		queue := a.Next.Status.Queue
 		a.adoptDecision(*a.decision)
+		a.announceQueued(queue)
 	}
 }
 
@@ -98,7 +103,6 @@ func cannotBeStored(err error) bool {
 // adoptDecision puts a decision into the status. The baseline keeps what the rules know nothing of.
 func (a *action) adoptDecision(decision trigger.Decision) {
 	status := &a.Next.Status
-	a.announceQueued(decision.Queue)
 	status.Queue = decision.Queue
 	if decision.Baseline == nil {
 		return
@@ -110,14 +114,10 @@ func (a *action) adoptDecision(decision trigger.Decision) {
 	status.Baseline = decision.Baseline
 }
 
-// announceQueued tells of plans that are new in the queue.
-func (a *action) announceQueued(queue []v1beta1.QueuedPlan) {
-	for _, q := range queue {
-		known := false
-		for _, old := range a.Next.Status.Queue {
-			known = known || old.PlanName == q.PlanName
-		}
-		if !known {
+// announceQueued records an event for each plan of the queue that was not in the queue before.
+func (a *action) announceQueued(before []v1beta1.QueuedPlan) {
+	for _, q := range a.Next.Status.Queue {
+		if !slices.ContainsFunc(before, func(old v1beta1.QueuedPlan) bool { return old.PlanName == q.PlanName }) {
 			a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventPlanQueued, "Plan %s is queued: %s", q.PlanName, q.Cause)
 		}
 	}
