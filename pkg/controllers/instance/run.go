@@ -13,11 +13,11 @@ import (
 	"kudo.dev/kudo/plans"
 )
 
-// continueRun goes on with the run, and checks the objects if it has ended. A run wins over a spec that is refused, which is warned
-// of once; that spec does not count as observed until the end of the run, so that the end is not taken for the answer to it.
+// continueRun goes on with the run, and checks the objects if it has ended. A run wins over a spec that cannot be acted upon, which is
+// warned of once; that spec does not count as observed until the end of the run, so that the end is not taken for the answer to it.
 func (a *action) continueRun(ctx context.Context) error {
 	name, st := a.activePlan()
-	if a.blocked != nil && a.blocked.state == specRefused {
+	if a.blocked != nil {
 		a.Next.Status.ObservedGeneration = a.Committed.Status.ObservedGeneration
 	}
 	if err := a.resumeRun(ctx, name, st); err != nil {

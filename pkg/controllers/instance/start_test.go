@@ -48,3 +48,54 @@ func TestRefusedStartQueuesNothing(t *testing.T) {
 		t.Errorf("events: -want +got: %s", diff)
 	}
 }
+
+// endless gives the version a plan deploy that is never done.
+func endless(ov *v1beta1.OperatorVersion) {
+	gen.Task("wait", v1beta1.DummyTask, v1beta1.TaskSpec{})(ov)
+	gen.Serial("deploy", "wait")(ov)
+}
+
+// TestObservedGenerationOfRun: while a run goes on, a generation that cannot be acted upon does not count as observed, whatever the
+// cause: otherwise the end of the run would be taken for the answer to it.
+func TestObservedGenerationOfRun(t *testing.T) {
+	for _, tc := range []struct {
+		reason string
+		change func(*fixture)
+		// observed is set if the newest generation counts as observed.
+		observed bool
+		event    string
+	}{
+		{"the new value restarts the run", func(*fixture) {}, true, ""},
+		{"the value is refused", func(f *fixture) {
+			f.change(func(i *v1beta1.Instance) { i.Spec.PlanExecution.PlanName = "none" })
+		}, false, `Warning InvalidSpec spec.planExecution.planName: plan "none" does not exist in OperatorVersion ns/web-1.0 (plans: [deploy])`},
+		{"the account does not exist", func(f *fixture) { f.Remove(account("ns", "kudo")) }, false,
+			"Warning ServiceAccountMissing waits for ServiceAccount ns/kudo, with whose rights the plans run: kubectl kudo account create -n ns --instance web shows the rights they need and makes it"},
+		{"a source does not exist", func(f *fixture) {
+			f.change(func(i *v1beta1.Instance) {
+				i.Spec.ParametersFrom = []v1beta1.ParametersSource{{Kind: "Secret", Name: "none"}}
+			})
+		}, false, "Warning ParametersMissing ServiceAccount ns/kudo, with whose rights the plans run, must not read Secret none, which spec.parametersFrom names: give it the verb get on secrets"},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			f := newFixture(t, endless)
+			f.settle(t)
+			f.recorded()
+			f.change(func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"VALUE": "2"} })
+			tc.change(f)
+			for range 2 {
+				f.settle(t)
+			}
+			i := f.instance()
+			if observed := i.Status.ObservedGeneration == i.Generation; observed != tc.observed {
+				t.Errorf("generation %d of %d is observed", i.Status.ObservedGeneration, i.Generation)
+			}
+			if !i.Status.PlanStatus["deploy"].Status.IsRunning() {
+				t.Errorf("the run does not go on: %+v", i.Status.PlanStatus["deploy"])
+			}
+			if got := f.recorded(); tc.event != "" && !cmp.Equal([]string{tc.event}, got) {
+				t.Errorf("events %q, want one: %q", got, tc.event)
+			}
+		})
+	}
+}
