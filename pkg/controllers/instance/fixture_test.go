@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -207,4 +208,24 @@ func conditionText(i *v1beta1.Instance, kind string) string {
 // pure returns an action on an Instance that needs no cluster.
 func pure(i *v1beta1.Instance) *action {
 	return &action{Reconciler: &Reconciler{Clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}, Object: loop.NewObject[*v1beta1.Instance](nil, nil, record.NewFakeRecorder(100), i)}
+}
+
+// dropRecord deletes the record of a run.
+func (f *fixture) dropRecord(revision int64) {
+	f.Remove(&appsv1.ControllerRevision{ObjectMeta: gen.Meta("ns", history.Name("web", revision))})
+}
+
+// failReads fails each read of an object of a kind.
+func (f *fixture) failReads(kind string) {
+	f.Before(func(r apitest.Request) (any, error) {
+		if r.Kind == kind && r.Verb == "get" {
+			return nil, errors.New("etcd is slow")
+		}
+		return nil, nil
+	})
+}
+
+// count returns how often a text is in a list.
+func count(all []string, text string) int {
+	return len(all) - len(slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == text }))
 }
