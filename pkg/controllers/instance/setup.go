@@ -35,19 +35,11 @@ const SourceIndex = "spec.parametersFrom"
 // SetupWithManager starts the controller with the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, seen loop.Changes, workers int) error {
 	reconciler := loop.New(loop.Options[*v1beta1.Instance]{Client: r.Client, Reader: r.Reader, Events: r.Events, Act: r.reconcile, Forget: r.forget})
-	err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1beta1.Instance{}, VersionIndex, func(o client.Object) []string {
-		return []string{o.(*v1beta1.Instance).OperatorVersionKey().String()}
-	})
+	err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1beta1.Instance{}, VersionIndex, versionsOf)
 	if err != nil {
 		return err
 	}
-	err = mgr.GetFieldIndexer().IndexField(context.Background(), &v1beta1.Instance{}, SourceIndex, func(o client.Object) []string {
-		var out []string
-		for _, from := range o.(*v1beta1.Instance).Spec.ParametersFrom {
-			out = append(out, from.Kind+"/"+from.Name)
-		}
-		return out
-	})
+	err = mgr.GetFieldIndexer().IndexField(context.Background(), &v1beta1.Instance{}, SourceIndex, sourcesOf)
 	if err != nil {
 		return err
 	}
@@ -62,6 +54,20 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, seen loop.Changes, worke
 		WatchesRawSource(seen.Source(handler.TypedFuncs[*unstructured.Unstructured, reconcile.Request]{GenericFunc: r.changed})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: loop.Limiter(), NewQueue: loop.NewFairQueue}).
 		Complete(loop.NewLimit(reconciler, workers))
+}
+
+// versionsOf returns the values of an Instance in VersionIndex.
+func versionsOf(o client.Object) []string {
+	return []string{o.(*v1beta1.Instance).OperatorVersionKey().String()}
+}
+
+// sourcesOf returns the values of an Instance in SourceIndex.
+func sourcesOf(o client.Object) []string {
+	var out []string
+	for _, from := range o.(*v1beta1.Instance).Spec.ParametersFrom {
+		out = append(out, from.Kind+"/"+from.Name)
+	}
+	return out
 }
 
 // ChangeOf returns a change that enqueues an Instance.
