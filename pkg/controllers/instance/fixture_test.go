@@ -143,7 +143,7 @@ func (f *fixture) change(modify func(*v1beta1.Instance)) {
 // reconcile reconciles the Instance once.
 func (f *fixture) reconcile(t *testing.T) ctrl.Result {
 	t.Helper()
-	result, err := f.loop.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "web"}})
+	result, err := f.loop.Reconcile(t.Context(), ctrl.Request{NamespacedName: f.key()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,11 +215,19 @@ func (f *fixture) dropRecord(revision int64) {
 	f.Remove(&appsv1.ControllerRevision{ObjectMeta: gen.Meta("ns", history.Name("web", revision))})
 }
 
+// errSlow is an error that may not occur at the next attempt.
+var errSlow = errors.New("etcd is slow")
+
+// key names the Instance.
+func (f *fixture) key() types.NamespacedName {
+	return types.NamespacedName{Namespace: "ns", Name: "web"}
+}
+
 // failReads fails each read of an object of a kind.
 func (f *fixture) failReads(kind string) {
 	f.Before(func(r apitest.Request) (any, error) {
 		if r.Kind == kind && r.Verb == "get" {
-			return nil, errors.New("etcd is slow")
+			return nil, errSlow
 		}
 		return nil, nil
 	})

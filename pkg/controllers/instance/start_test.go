@@ -55,6 +55,13 @@ func endless(ov *v1beta1.OperatorVersion) {
 	gen.Serial("deploy", "wait")(ov)
 }
 
+// waiting gives the version a plan deploy that waits for Job web, whose pod does not end.
+func waiting(ov *v1beta1.OperatorVersion) {
+	gen.Template("job.yaml", "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: {{ .Name }}\nspec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}\n")(ov)
+	gen.Apply("job", "job.yaml")(ov)
+	gen.Serial("deploy", "job")(ov)
+}
+
 // TestObservedGenerationOfRun: while a run goes on, a generation that cannot be acted upon does not count as observed, whatever the
 // cause: otherwise the end of the run would be taken for the answer to it.
 func TestObservedGenerationOfRun(t *testing.T) {

@@ -1,6 +1,8 @@
 package instance
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -41,15 +43,15 @@ func TestRunValues(t *testing.T) {
 		{"a sensitive parameter that has no value has nothing to hide", texts{"VALUE": "2"}, paramsource.Values{}, nil, true, values{given: texts{"VALUE": "2"}}},
 		{"names are listed once, in order", texts{"TOKEN": "t"}, paramsource.Values{Given: texts{"VALUE": "3", "TOKEN": "u"}, Sensitive: []string{"VALUE", "TOKEN"}}, nil, true,
 			values{texts{"VALUE": "3", "TOKEN": "t"}, []string{"TOKEN", "VALUE"}}},
-		{"the version is not known", texts{"TOKEN": "t"}, paramsource.Values{Given: texts{"VALUE": "3"}, Sensitive: []string{"VALUE"}}, nil, false,
-			values{texts{"VALUE": "3", "TOKEN": "t"}, []string{"VALUE"}}},
+		{"the version is not known", texts{"TOKEN": "t"}, paramsource.Values{Given: texts{"VALUE": "3", "A": "4"}, Sensitive: []string{"VALUE", "A"}}, nil, false,
+			values{texts{"VALUE": "3", "TOKEN": "t", "A": "4"}, []string{"A", "VALUE"}}},
 	} {
 		i := gen.Instance("web", webVersion("web-1.0"), tc.spec)
 		if tc.fixed != nil {
 			i.Status.Baseline = &v1beta1.Baseline{ImmutableDefaults: tc.fixed}
 		}
 		a := pure(i)
-		a.sourceValues = tc.sources
+		a.sourceValues = paramsource.Values{Given: maps.Clone(tc.sources.Given), Sensitive: slices.Clone(tc.sources.Sensitive)}
 		if tc.content {
 			a.content = &runner.ParsedVersion{Spec: &webVersion("web-1.0", sensitive("TOKEN")).Spec}
 		}
