@@ -89,7 +89,6 @@ var tree = rules{
 		"cmd/kubectl-kudo":        "a main of a few lines; test/docs runs it",
 		"manifests":               "embedded YAML; pkg/kudoinit tests it",
 		"pkg/cli/commandtest":     "helpers of tests",
-		"pkg/controllers":         "the composition root; every suite runs it",
 		"pkg/explore/exploretest": "helpers of tests",
 		"test/apitest":            "helpers of tests",
 		"test/corpus":             "helpers of tests",
