@@ -171,6 +171,10 @@ benchmarks: build ## Run the Go benchmarks: of packages, and on a real control p
 compare: build ## Measure kudo beside others, into docs/benchmarks.md; fail if it became slower (an hour or two; COMPARE=-quick for minutes).
 	@cd test/bench/compare && GOFLAGS=-mod=mod go test ./... && GOFLAGS=-mod=mod go run . $(COMPARE)
 
+.PHONY: mutants
+mutants: kudo-local ## Plant faults one after another, and check that their suites find them (20 minutes); MUTANT=TEXT takes those whose name has it.
+	@KUDO_LOCAL_BIN=$(BIN)/kudo-local go run ./hack/mutants "$(MUTANT)"
+
 .PHONY: lint
 lint: ## Check formatting, vet, golangci-lint, and that generated files are up to date.
 	@echo "lint…"
