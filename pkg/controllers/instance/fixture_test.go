@@ -14,7 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -237,3 +239,15 @@ func (f *fixture) failReads(kind string) {
 func count(all []string, text string) int {
 	return len(all) - len(slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == text }))
 }
+
+// await waits until what a watch shows is as a test needs it.
+func (f *fixture) await(t *testing.T, is func() bool) {
+	t.Helper()
+	if err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) { return is(), nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func uidOf(text string) types.UID { return types.UID(text) }
+
+func raw(text string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(text)} }
