@@ -1,0 +1,249 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/explore"
+	"kudo.dev/kudo/pkg/runner"
+	"kudo.dev/kudo/test/apitest"
+	"kudo.dev/kudo/test/gen"
+)
+
+// TestMissingObjects: an idle Instance whose long-lived objects are deleted is not ready, and says which; nothing is written again.
+func TestMissingObjects(t *testing.T) {
+	f := newFixture(t, gen.ConfigMaps("more", 1), gen.Serial("deploy", "app", "more"))
+	f.settle(t)
+	i := f.instance()
+	i.Status.Resources = append(i.Status.Resources, v1beta1.ResourceStatus{APIVersion: "batch/v1", Kind: "Job", Namespace: "ns", Name: "finished", UID: "job"},
+		v1beta1.ResourceStatus{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: "finished", UID: "pod"}, v1beta1.ResourceStatus{APIVersion: "v1", Kind: "Secret", Namespace: "ns", Name: "not-written"})
+	f.Put(i)
+	for _, name := range []string{"web-more-0", "web-app-0"} {
+		f.Remove(&corev1.ConfigMap{ObjectMeta: gen.Meta("ns", name)})
+	}
+	f.await(t, func() bool {
+		_, complete := f.r.Mirror.Get(idOf("v1", "ConfigMap", "ns", "web-app-0"))
+		one, _ := f.r.Mirror.Get(idOf("v1", "ConfigMap", "ns", "web-app-0"))
+		two, _ := f.r.Mirror.Get(idOf("v1", "ConfigMap", "ns", "web-more-0"))
+		return complete && one == nil && two == nil
+	})
+	f.Requests()
+	f.settle(t)
+	if diff := cmp.Diff("False ResourceNotReady ConfigMap ns/web-app-0 is missing, ConfigMap ns/web-more-0 is missing", f.ready()); diff != "" {
+		t.Errorf("-want +got: %s", diff)
+	}
+	if got := f.writes(); len(got) > 0 {
+		t.Errorf("writes %q", got)
+	}
+	if status := f.instance().Status; status.Baseline.Revision != 1 || status.AggregatedStatus.Status != v1beta1.Complete {
+		t.Errorf("a run was started: %+v", status)
+	}
+}
+
+// TestAppliedObject: an object counts as that of the inventory by its uid, which a new one of its name in the namespace need not have.
+func TestAppliedObject(t *testing.T) {
+	f := newFixture(t)
+	for _, namespace := range []string{"ns", ""} {
+		obj := &unstructured.Unstructured{}
+		obj.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
+		if namespace == "" {
+			obj.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
+		}
+		obj.SetNamespace(namespace)
+		obj.SetName("a")
+		obj.SetUID("uid")
+		obj.SetResourceVersion("1000000")
+		f.r.Mirror.RecordWrite(obj)
+	}
+	a := f.action(t)
+	inNamespace, inCluster := idOf("v1", "ConfigMap", "ns", "a"), idOf("v1", "Namespace", "", "a")
+	for _, tc := range []struct {
+		reason string
+		id     apply.ID
+		uid    string
+		want   bool
+	}{
+		{"it is the object", inNamespace, "uid", true},
+		{"it was created anew", inNamespace, "former", true},
+		{"it was only named", inNamespace, "", false},
+		{"it is the cluster-scoped object", inCluster, "uid", true},
+		{"a cluster-scoped object of another uid", inCluster, "former", false},
+		{"a cluster-scoped object was only named", inCluster, "", false},
+		{"it does not exist", idOf("v1", "ConfigMap", "ns", "b"), "uid", false},
+	} {
+		if live, _ := a.appliedObject(tc.id, uidOf(tc.uid)); (live != nil) != tc.want {
+			t.Errorf("%s: %v", tc.reason, live)
+		}
+	}
+}
+
+// explorer answers each question with what a test gives.
+type explorer func(r explore.Request) (explore.Answer, bool, error)
+
+// Explore implements runner.Interpreter.
+func (e explorer) Explore(_ context.Context, r explore.Request) (explore.Answer, bool, error) {
+	return e(r)
+}
+
+// TestReflectStatus: the status of objects follows what the interpreter answers, and stays while that is not known.
+func TestReflectStatus(t *testing.T) {
+	const old, now = `{"phase":"Old"}`, `{"phase":"Now"}`
+	for _, tc := range []struct {
+		reason string
+		answer func() (explore.Answer, bool, error)
+		want   string
+	}{
+		{"it answers", func() (explore.Answer, bool, error) {
+			return explore.Answer{Status: map[string]any{"phase": "Now"}}, true, nil
+		}, now},
+		{"it has no opinion", func() (explore.Answer, bool, error) { return explore.Answer{}, false, nil }, ""},
+		{"it takes nothing", func() (explore.Answer, bool, error) { return explore.Answer{}, true, nil }, ""},
+		{"it takes too much", func() (explore.Answer, bool, error) {
+			return explore.Answer{Status: map[string]any{"phase": strings.Repeat("x", 2000)}}, true, nil
+		}, ""},
+		{"it fails", func() (explore.Answer, bool, error) { return explore.Answer{}, false, errors.New("no answer") }, old},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			f := newFixture(t)
+			f.settle(t)
+			f.r.Runner = runner.New(runner.Options{All: explore.Chain{}, External: explorer(func(r explore.Request) (explore.Answer, bool, error) {
+				if r.Operation != explore.Status {
+					return explore.Answer{}, false, nil
+				}
+				return tc.answer()
+			})})
+			f.change(func(i *v1beta1.Instance) { i.Status.Resources[0].Status = raw(old) })
+			f.settle(t)
+			got := ""
+			if status := f.instance().Status.Resources[0].Status; status != nil {
+				got = string(status.Raw)
+			}
+			if got != tc.want {
+				t.Errorf("status %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// driftedFixture is a fixture whose ConfigMaps web-app-0 and web-more-0 are as the inventory has them.
+func driftedFixture(t *testing.T) *fixture {
+	t.Helper()
+	f := newFixture(t, gen.ConfigMaps("more", 1), gen.Serial("deploy", "app", "more"))
+	f.settle(t)
+	for n := range 2 {
+		f.own(t, n, "key")
+	}
+	f.change(func(i *v1beta1.Instance) {
+		for n := range i.Status.Resources {
+			i.Status.Resources[n].FieldsHash, _ = f.r.Mirror.Digest(f.configMap(n), "kudo/ns/web")
+		}
+	})
+	f.settle(t)
+	return f
+}
+
+// configMap names a ConfigMap of the Instance.
+func (f *fixture) configMap(n int) apply.ID {
+	return idOf("v1", "ConfigMap", "ns", []string{"web-app-0", "web-more-0"}[n])
+}
+
+// own has the Instance own fields of the data of a ConfigMap, and user kubectl the field key if it is not among them.
+func (f *fixture) own(t *testing.T, n int, fields ...string) {
+	t.Helper()
+	config := &corev1.ConfigMap{ObjectMeta: gen.Meta("ns", f.configMap(n).Name)}
+	f.Read(config)
+	mine := []string{`"f:other":{}`}
+	if len(fields) > 0 {
+		mine = append(mine, `"f:key":{}`)
+	}
+	entry := func(manager, operation, names string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationType(operation), APIVersion: "v1", FieldsType: "FieldsV1",
+			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{` + names + `}}`)}}
+	}
+	config.ManagedFields = []metav1.ManagedFieldsEntry{entry("kudo/ns/web", "Apply", strings.Join(mine, ","))}
+	if len(fields) == 0 {
+		config.ManagedFields = append(config.ManagedFields, entry("kubectl-edit", "Update", `"f:key":{}`))
+	}
+	version := f.Put(config).GetResourceVersion()
+	f.await(t, func() bool {
+		live, _ := f.r.Mirror.Get(f.configMap(n))
+		return live != nil && live.GetResourceVersion() == version
+	})
+}
+
+// TestDrift: the condition names what others have changed, costs one read a change, and ends with the change.
+func TestDrift(t *testing.T) {
+	const one, two = "ConfigMap ns/web-app-0: .data.key was changed by kubectl-edit", "ConfigMap ns/web-more-0: .data.key was changed by kubectl-edit"
+	f := driftedFixture(t)
+	drifted := func(reason, want string, reads int) {
+		t.Helper()
+		f.Requests()
+		f.settle(t)
+		f.settle(t)
+		requests := f.Requests()
+		if want != "" {
+			want = "True ObjectChanged " + want
+		}
+		if diff := cmp.Diff(want, conditionText(f.instance(), v1beta1.DriftedCondition)); diff != "" {
+			t.Errorf("%s: -want +got: %s", reason, diff)
+		}
+		if got := count(requests, "get ConfigMap ns/web-app-0") + count(requests, "get ConfigMap ns/web-more-0"); got != reads {
+			t.Errorf("%s: %d reads, want %d", reason, got, reads)
+		}
+	}
+	drifted("nothing has changed", "", 0)
+	f.own(t, 1)
+	drifted("one has changed", two, 1)
+	f.own(t, 0)
+	drifted("the other has changed, too", one+"; "+two, 1)
+	f.own(t, 1, "key")
+	drifted("one was put right", one, 0)
+	f.restart()
+	f.r.drifts.Clear()
+	drifted("another manager takes over", one, 1)
+	f.own(t, 0, "key")
+	drifted("both were put right", "", 0)
+}
+
+// TestDriftUnknown: an object that cannot be read now, or that the account must not read, leaves the condition as it was.
+func TestDriftUnknown(t *testing.T) {
+	for _, tc := range []struct {
+		reason    string
+		err       error
+		transient bool
+	}{
+		{"the account must not read it", apierrors.NewForbidden(corev1.Resource("configmaps"), "web-app-0", nil), false},
+		{"it cannot be read now", errSlow, true},
+	} {
+		f := driftedFixture(t)
+		f.own(t, 0)
+		f.Before(func(r apitest.Request) (any, error) {
+			if r.Verb == "get" && r.Name == "web-app-0" {
+				return nil, tc.err
+			}
+			return nil, nil
+		})
+		if result := f.settle(t); (result.RequeueAfter > 0) != tc.transient {
+			t.Errorf("%s: it is reconciled again after %s", tc.reason, result.RequeueAfter)
+		}
+		if got := conditionText(f.instance(), v1beta1.DriftedCondition); got != "" {
+			t.Errorf("%s: Drifted is %q", tc.reason, got)
+		}
+		f.Before(nil)
+		f.settle(t)
+		if got := conditionText(f.instance(), v1beta1.DriftedCondition); got == "" {
+			t.Errorf("%s: what was not known then is not asked for again", tc.reason)
+		}
+	}
+}
