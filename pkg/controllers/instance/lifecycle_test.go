@@ -6,10 +6,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/controllers/loop"
+	"kudo.dev/kudo/pkg/runner"
+	"kudo.dev/kudo/plans/trigger"
 	"kudo.dev/kudo/test/gen"
 )
 
@@ -221,6 +224,69 @@ func TestSuspend(t *testing.T) {
 		record, err := f.r.History.Read(t.Context(), i, int64(revision)+2)
 		if err != nil || record.Cause != tc.cause || record.Suspend != tc.suspend || i.Status.Baseline.Suspended != tc.suspend {
 			t.Errorf("suspend %t: the record is %+v (%v), baseline %+v", tc.suspend, record, err, i.Status.Baseline)
+		}
+	}
+}
+
+// TestRetryRequest: the annotation asks for nothing but a failed run of a plan that Instances run and the version still has.
+func TestRetryRequest(t *testing.T) {
+	failed := func(status v1beta1.ExecutionStatus) v1beta1.PlanStatus {
+		return v1beta1.PlanStatus{Status: status, UID: "uid", Revision: 7}
+	}
+	for _, tc := range []struct {
+		reason, annotation string
+		plans              map[string]v1beta1.PlanStatus
+		want               *trigger.Request
+	}{
+		{"it names a failed run", "uid", map[string]v1beta1.PlanStatus{"deploy": failed(v1beta1.FatalError)}, &trigger.Request{Plan: "deploy", Cause: "retry of run 7"}},
+		{"there is no annotation", "", map[string]v1beta1.PlanStatus{"deploy": {Status: v1beta1.FatalError}}, nil},
+		{"it names a run that is complete", "uid", map[string]v1beta1.PlanStatus{"deploy": failed(v1beta1.Complete)}, nil},
+		{"it names another run", "other", map[string]v1beta1.PlanStatus{"deploy": failed(v1beta1.FatalError)}, nil},
+		{"it names a run of the cleanup plan", "uid", map[string]v1beta1.PlanStatus{"cleanup": failed(v1beta1.FatalError)}, nil},
+		{"it names a run of a plan that the version does not have", "uid", map[string]v1beta1.PlanStatus{"backup": failed(v1beta1.FatalError)}, nil},
+	} {
+		f := newFixture(t, cleansUp)
+		f.change(func(i *v1beta1.Instance) {
+			i.Status.PlanStatus = tc.plans
+			if tc.annotation != "" {
+				i.Annotations = texts{v1beta1.RetryAnnotation: tc.annotation}
+			}
+		})
+		got, err := f.action(t).retryRequest(t.Context())
+		if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreUnexported(trigger.Request{})); diff != "" || err != nil {
+			t.Errorf("%s: %v, -want +got: %s", tc.reason, err, diff)
+		}
+	}
+}
+
+// TestSuspendRequest: an Instance that has run asks for a plan if spec.suspend is not what its last run was started with.
+func TestSuspendRequest(t *testing.T) {
+	ran := func(suspended bool) *v1beta1.Baseline { return &v1beta1.Baseline{Revision: 1, Suspended: suspended} }
+	for _, tc := range []struct {
+		reason  string
+		base    *v1beta1.Baseline
+		suspend bool
+		plans   string
+		want    *trigger.Request
+	}{
+		{"it is set", ran(false), true, "deploy update", &trigger.Request{Plan: "update", Cause: "spec.suspend set"}},
+		{"it is taken back", ran(true), false, "deploy update", &trigger.Request{Plan: "update", Cause: "spec.suspend taken back"}},
+		{"the version has no plan update", ran(false), true, "deploy", &trigger.Request{Plan: "deploy", Cause: "spec.suspend set"}},
+		{"the version has neither", ran(false), true, "backup upgrade", nil},
+		{"it is as the last run has it", ran(true), true, "deploy", nil},
+		{"it never ran", nil, true, "deploy", nil},
+		{"it comes from KUDO, and nothing was recorded", &v1beta1.Baseline{}, true, "deploy", nil},
+	} {
+		i := gen.Instance("web", webVersion("web-1.0"), nil)
+		i.Spec.Suspend, i.Status.Baseline = tc.suspend, tc.base
+		spec := &v1beta1.OperatorVersionSpec{Plans: map[string]v1beta1.Plan{}}
+		for _, name := range strings.Fields(tc.plans) {
+			spec.Plans[name] = v1beta1.Plan{}
+		}
+		a := pure(i)
+		a.content = &runner.ParsedVersion{Spec: spec}
+		if diff := cmp.Diff(tc.want, a.suspendRequest(), cmpopts.IgnoreUnexported(trigger.Request{})); diff != "" {
+			t.Errorf("%s: -want +got: %s", tc.reason, diff)
 		}
 	}
 }
