@@ -27,11 +27,16 @@ func (a *action) checkDrift(ctx context.Context, inventory runner.Inventory) {
 	manager := runner.Manager(key.Namespace, key.Name)
 	found, _ := a.drifts.Load(key)
 	before, _ := found.(map[apply.ID]objectDrift)
-	now, partial := map[apply.ID]objectDrift{}, false
+	now := map[apply.ID]objectDrift{}
 	var out []string
+	// unknown is set if something is not known of an object that the condition may name.
+	unknown := false
+	skip := func(id apply.ID) { unknown = unknown || before == nil || before[id].drift != nil }
 	for id, record := range inventory {
 		digest, known := a.Mirror.Digest(id, manager)
-		partial = partial || !known
+		if !known {
+			skip(id)
+		}
 		if record.Fields == "" || digest == "" || digest == record.Fields {
 			continue
 		}
@@ -39,11 +44,12 @@ func (a *action) checkDrift(ctx context.Context, inventory runner.Inventory) {
 		if !again || look.digest != digest {
 			drift, err := a.Runner.Drift(ctx, a.serviceAccount, a.Next, id, record)
 			if apierrors.IsForbidden(err) { // the condition names only what the account may read
-				partial = true
+				skip(id)
 				continue
 			}
 			if err != nil {
-				a.result.Transient, partial = true, true
+				a.result.Transient = true
+				skip(id)
 				continue
 			}
 			look = objectDrift{digest, drift}
@@ -56,7 +62,7 @@ func (a *action) checkDrift(ctx context.Context, inventory runner.Inventory) {
 	if a.drifts.Delete(key); len(now) > 0 {
 		a.drifts.Store(key, now)
 	}
-	if partial && len(out) == 0 {
+	if unknown && len(out) == 0 {
 		return // what was said stays: it is not known that it is over
 	}
 	slices.Sort(out)

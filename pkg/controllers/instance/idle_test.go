@@ -247,3 +247,24 @@ func TestDriftUnknown(t *testing.T) {
 		}
 	}
 }
+
+// TestDriftEnds: what was put right is not said any more, though another object cannot be read.
+func TestDriftEnds(t *testing.T) {
+	f := driftedFixture(t)
+	f.own(t, 0)
+	f.settle(t)
+	f.own(t, 1)
+	f.Before(func(r apitest.Request) (any, error) {
+		if r.Verb == "get" && r.Name == "web-more-0" {
+			return nil, apierrors.NewForbidden(corev1.Resource("configmaps"), r.Name, nil)
+		}
+		return nil, nil
+	})
+	for _, want := range []string{"True ObjectChanged ConfigMap ns/web-app-0: .data.key was changed by kubectl-edit", ""} {
+		f.settle(t)
+		if diff := cmp.Diff(want, conditionText(f.instance(), v1beta1.DriftedCondition)); diff != "" {
+			t.Errorf("-want +got: %s", diff)
+		}
+		f.own(t, 0, "key")
+	}
+}
