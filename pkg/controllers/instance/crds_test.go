@@ -1,0 +1,154 @@
+package instance
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/crdtarball"
+	"kudo.dev/kudo/pkg/crdtarball/fetch"
+	"kudo.dev/kudo/pkg/share"
+)
+
+// TestHasArrived: the newest run of deploy, update and upgrade decides; other plans do not count.
+func TestHasArrived(t *testing.T) {
+	st := func(status v1beta1.ExecutionStatus, revision int64) v1beta1.PlanStatus {
+		return v1beta1.PlanStatus{Status: status, Revision: revision}
+	}
+	type plans = map[string]v1beta1.PlanStatus
+	for _, tc := range []struct {
+		reason string
+		plans  plans
+		want   bool
+	}{
+		{"nothing ever ran", nil, false},
+		{"deploy is complete", plans{"deploy": st(v1beta1.Complete, 1)}, true},
+		{"deploy runs", plans{"deploy": st(v1beta1.InProgress, 1)}, false},
+		{"an upgrade has failed", plans{"deploy": st(v1beta1.Complete, 1), "upgrade": st(v1beta1.FatalError, 2)}, false},
+		{"an update came after an upgrade that failed", plans{"upgrade": st(v1beta1.FatalError, 2), "update": st(v1beta1.Complete, 3)}, true},
+		{"another plan has failed since", plans{"deploy": st(v1beta1.Complete, 1), "backup": st(v1beta1.FatalError, 2)}, true},
+		{"only another plan is complete", plans{"deploy": st(v1beta1.NeverRun, 0), "backup": st(v1beta1.Complete, 2)}, false},
+	} {
+		if got := pure(waited("", tc.plans, nil)).hasArrived(); got != tc.want {
+			t.Errorf("%s: %t", tc.reason, got)
+		}
+	}
+}
+
+// origin is a source of a tarball that has a name only.
+type origin struct{ crdtarball.Source }
+
+// Identity implements crdtarball.Source.
+func (origin) Identity() string { return "https://example.org/crds.tgz" }
+
+// TestReportDownload: the status and the message say which attempt is under way, and why the one before failed.
+func TestReportDownload(t *testing.T) {
+	for _, tc := range []struct {
+		progress crdtarball.Progress
+		want     string
+		status   v1beta1.CRDDownloadStatus
+	}{
+		{crdtarball.Progress{}, "waits for its CRDs: downloads https://example.org/crds.tgz, attempt 1", v1beta1.CRDDownloadStatus{Attempt: 1}},
+		{crdtarball.Progress{Attempt: 3, Bytes: 10, Total: 20, Last: errors.New("timeout")},
+			"waits for its CRDs: downloads https://example.org/crds.tgz, attempt 3 (the one before failed: timeout)", v1beta1.CRDDownloadStatus{Attempt: 3, Bytes: 10, TotalBytes: 20}},
+	} {
+		a := pure(waited("", nil, nil))
+		got := a.reportDownload(fetch.Wanted{Source: origin{}}, tc.progress)
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("-want +got: %s", diff)
+		}
+		if diff := cmp.Diff(&tc.status, a.Next.Status.CRDs.Download); diff != "" {
+			t.Errorf("attempt %d: -want +got: %s", tc.progress.Attempt, diff)
+		}
+	}
+}
+
+// TestReportFetched: a new tarball and a source that cannot be asked are events once, and the status names the tarball.
+func TestReportFetched(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 600, time.UTC)
+	f := newFixture(t)
+	a := f.action(t)
+	a.Next.Status.CRDs = &v1beta1.CRDTarballStatus{Download: &v1beta1.CRDDownloadStatus{Attempt: 2}}
+	for _, step := range []struct {
+		reason  string
+		fetched bool
+		digest  string
+		stale   error
+		events  []string
+	}{
+		{"it comes from the cache", false, "sha256:1", nil, nil},
+		{"it is fetched again, and is the same", true, "sha256:1", nil, nil},
+		{"it is another one", true, "sha256:2", nil, []string{"Normal CRDsFetched Fetched https://example.org/crds.tgz (sha256:2)"}},
+		{"the source does not answer", false, "sha256:2", errors.New("no route"),
+			[]string{"Warning CRDsStale https://example.org/crds.tgz cannot be asked for a newer tarball, and the one fetched at 2026-01-02T03:04:05Z is used: no route"}},
+		{"the source still does not answer", false, "sha256:2", errors.New("no route"), nil},
+		{"the source answers", false, "sha256:2", nil, nil},
+	} {
+		r := &crdtarball.Resolved{Digest: step.digest, Names: []string{"sites.example.org"}, URL: "https://example.org/crds.tgz", CachedAt: at, Fetched: step.fetched, Stale: step.stale}
+		a.reportFetched(r)
+		if diff := cmp.Diff(step.events, f.recorded()); diff != "" {
+			t.Errorf("%s: events: -want +got: %s", step.reason, diff)
+		}
+		crds := a.Next.Status.CRDs
+		if crds.Digest != step.digest || crds.Stale != (step.stale != nil) || (crds.StaleReason != "") != crds.Stale || crds.Download != nil || !crds.CachedAt.Time.Equal(at.Truncate(time.Second)) {
+			t.Errorf("%s: status %+v", step.reason, crds)
+		}
+		r.Names[0] = "changed"
+		if crds.CRDs[0] != "sites.example.org" {
+			t.Errorf("%s: the status shares its list with the cache", step.reason)
+		}
+	}
+}
+
+// TestBlockedCRD: what keeps a definition from being installed is the message, and a mismatch, which a user mends, an event, too.
+func TestBlockedCRD(t *testing.T) {
+	crd := idOf("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "sites.example.org")
+	for _, tc := range []struct {
+		reason  string
+		changes apply.ChangeSet
+		want    string
+		events  int
+	}{
+		{"a definition is awaited", apply.ChangeSet{{ID: crd}, {ID: crd, Action: apply.Awaited, Err: errors.New("it is not established")}}, "waits for its CRDs: it is not established", 0},
+		{"a definition does not match", apply.ChangeSet{{ID: crd, Action: apply.Failed, Err: &share.MismatchError{}}}, "waits for its CRDs: ", 1},
+		{"all are there", apply.ChangeSet{{ID: crd}}, "", 0},
+	} {
+		f := newFixture(t)
+		a := f.action(t)
+		got := a.blockedCRD(tc.changes)
+		if len(got) < len(tc.want) || got[:len(tc.want)] != tc.want || tc.want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
+		}
+		if events := f.recorded(); len(events) != tc.events || !a.result.Transient {
+			t.Errorf("%s: events %q, transient %t", tc.reason, events, a.result.Transient)
+		}
+	}
+}
+
+// TestReportFetchError: why a tarball could not be had is an event once for each reason.
+func TestReportFetchError(t *testing.T) {
+	f := newFixture(t)
+	for _, step := range []struct {
+		message string
+		events  []string
+	}{
+		{"no route", []string{"Warning CRDsNotInstalled no route"}}, {"no route", nil}, {"denied", []string{"Warning CRDsNotInstalled denied"}},
+	} {
+		a := f.action(t)
+		a.reportFetchError(errors.New(step.message))
+		a.waitForCRDs("deploy", "waits for its CRDs: "+step.message)
+		if err := a.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(step.events, f.recorded()); diff != "" {
+			t.Errorf("%s: -want +got: %s", step.message, diff)
+		}
+		if got := conditionText(f.instance(), v1beta1.CRDsReadyCondition); got != "False WaitingForCRDs waits for its CRDs: "+step.message {
+			t.Errorf("CRDsReady is %q", got)
+		}
+	}
+}
