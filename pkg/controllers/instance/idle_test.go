@@ -228,12 +228,13 @@ func TestDriftUnknown(t *testing.T) {
 	} {
 		f := driftedFixture(t)
 		f.own(t, 0)
-		f.Before(func(r apitest.Request) (any, error) {
+		unread := func(r apitest.Request) (any, error) {
 			if r.Verb == "get" && r.Name == "web-app-0" {
 				return nil, tc.err
 			}
 			return nil, nil
-		})
+		}
+		f.Before(unread)
 		if result := f.settle(t); (result.RequeueAfter > 0) != tc.transient {
 			t.Errorf("%s: it is reconciled again after %s", tc.reason, result.RequeueAfter)
 		}
@@ -244,6 +245,12 @@ func TestDriftUnknown(t *testing.T) {
 		f.settle(t)
 		if got := conditionText(f.instance(), v1beta1.DriftedCondition); got == "" {
 			t.Errorf("%s: what was not known then is not asked for again", tc.reason)
+		}
+		f.Before(unread)
+		f.r.drifts.Clear()
+		f.settle(t)
+		if got := conditionText(f.instance(), v1beta1.DriftedCondition); got == "" {
+			t.Errorf("%s: another manager takes the drift for ended", tc.reason)
 		}
 	}
 }
