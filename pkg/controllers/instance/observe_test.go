@@ -292,3 +292,32 @@ func TestCannotBeStored(t *testing.T) {
 		}
 	}
 }
+
+// TestPrivateVersionRefused: a private version of another namespace is not run, and a run of it that goes on comes to its end.
+func TestPrivateVersionRefused(t *testing.T) {
+	for _, tc := range []struct {
+		reason string
+		// running is set if the namespace is closed after the run has begun.
+		running bool
+		status  v1beta1.ExecutionStatus
+	}{{"the namespace was closed before", false, ""}, {"the namespace was closed during the run", true, v1beta1.InProgress}} {
+		f := newFixture(t)
+		ov := webVersion("web-1.0", waiting)
+		ov.Namespace, ov.UID = "catalog", "uid-of-catalog"
+		f.Put(ov)
+		f.change(func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Namespace = "catalog" })
+		if tc.running {
+			f.settle(t)
+		}
+		f.Put(namespace("catalog", texts{v1beta1.VersionsLabel: v1beta1.PrivateVersions}))
+		f.recorded()
+		f.settle(t)
+		if got := f.instance().Status.PlanStatus["deploy"].Status; got != tc.status {
+			t.Errorf("%s: plan deploy is %q, want %q", tc.reason, got, tc.status)
+		}
+		const refused = "Warning InvalidSpec spec.operatorVersion names catalog/web-1.0, and Namespace catalog is labeled kudo.dev/versions=private: name an OperatorVersion of namespace ns"
+		if diff := cmp.Diff([]string{refused}, f.recorded()); diff != "" {
+			t.Errorf("%s: events: -want +got: %s", tc.reason, diff)
+		}
+	}
+}
