@@ -86,6 +86,8 @@ func (r *release) run(snapshot bool) (err error) {
 		{"archives", r.packCommands},
 		{"krew manifest", r.writeKrew},
 		{"release notes", r.writeNotes},
+		{"SBOMs", r.writeSBOMs},
+		{"provenance", r.writeProvenance},
 		{"checksums", r.writeSums},
 	} {
 		from := time.Now()

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
 const (
@@ -56,7 +58,7 @@ func checkFiles(t *testing.T, folder string) {
 	}
 	platform := runtime.GOOS + "_" + runtime.GOARCH
 	for _, pattern := range []string{"SHA256SUMS", "RELEASE-NOTES.md", "crds.yaml", "install.yaml", "kudo.yaml", "kudo-kustomize_v*.tar", "manager_v*.oci.tar",
-		"kubectl-kudo_v*_" + platform + ".tar.gz"} {
+		"kubectl-kudo_v*_" + platform + ".tar.gz", "kubectl-kudo_v*_" + platform + ".cdx.json", "manager_v*.oci.cdx.json", "provenance.json"} {
 		if !slices.ContainsFunc(files, func(file string) bool {
 			matches, _ := filepath.Match(pattern, filepath.Base(file))
 			return matches
@@ -96,8 +98,70 @@ func checkFiles(t *testing.T, folder string) {
 			t.Errorf("%s does not name %s", file, image)
 		}
 	}
+	checkSBOM(t, folder, command)
+	checkProvenance(t, folder)
 	if krew := read(t, folder, "kudo.yaml"); !strings.Contains(krew, "uri: "+testURL+"/kubectl-kudo_v0.") {
 		t.Errorf("krew downloads from somewhere else:\n%s", krew)
+	}
+}
+
+// checkSBOM compares the SBOM of the command line with what Go says of it (R10).
+func checkSBOM(t *testing.T, folder, command string) {
+	bom := cdx.BOM{}
+	file := glob(t, folder, "kubectl-kudo_v*_"+runtime.GOOS+"_"+runtime.GOARCH+".cdx.json")
+	if err := cdx.NewBOMDecoder(strings.NewReader(read(t, folder, filepath.Base(file))), cdx.BOMFileFormatJSON).Decode(&bom); err != nil {
+		t.Fatal(err)
+	}
+	var got, want []string
+	for _, c := range *bom.Components {
+		if c.Name == "std" {
+			continue
+		}
+		line := c.Name + " " + c.Version
+		if c.Properties != nil {
+			line += " " + (*c.Properties)[0].Value
+		}
+		got = append(got, line)
+		if c.Licenses == nil {
+			t.Errorf("%s has no license", c.Name)
+		}
+	}
+	for _, line := range strings.Split(output(t, ".", nil, "go", "version", "-m", command), "\n") {
+		if fields := strings.Fields(line); len(fields) > 2 && fields[0] == "dep" {
+			want = append(want, strings.Join(fields[1:], " "))
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) || len(got) < 20 {
+		t.Errorf("the SBOM has\n%s\nand the program\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if bom.SerialNumber != "" || bom.Metadata.Timestamp != "2001-09-09T01:46:40Z" {
+		t.Errorf("the SBOM is not the same each time: %q, %s", bom.SerialNumber, bom.Metadata.Timestamp)
+	}
+}
+
+// checkProvenance checks that the provenance is about all files but the checksums and itself (R11).
+func checkProvenance(t *testing.T, folder string) {
+	s := statement{}
+	if err := json.Unmarshal([]byte(read(t, folder, "provenance.json")), &s); err != nil {
+		t.Fatal(err)
+	}
+	var about strings.Builder
+	for _, subject := range s.Subject {
+		about.WriteString(subject.Digest["sha256"] + "  " + subject.Name + "\n")
+	}
+	var want strings.Builder
+	for line := range strings.Lines(read(t, folder, "SHA256SUMS")) {
+		if !strings.HasSuffix(line, "  provenance.json\n") {
+			want.WriteString(line)
+		}
+	}
+	if about.String() != want.String() {
+		t.Errorf("the provenance is about\n%s\nand the files are\n%s", about.String(), want.String())
+	}
+	if from := s.Predicate.BuildDefinition.ResolvedDependencies[0].Digest["gitCommit"]; len(from) != 40 || s.Type != statementType || s.PredicateType != predicateType {
+		t.Errorf("the provenance names commit %q: %+v", from, s)
 	}
 }
 
