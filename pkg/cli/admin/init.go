@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -230,6 +231,9 @@ func (o *initOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := checkKubernetes(o.env, config); err != nil {
+		return err
+	}
 	live, err := o.prepare(ctx, c)
 	if err != nil {
 		return err
@@ -255,6 +259,19 @@ func (o *initOptions) run(ctx context.Context) error {
 		}
 	}
 	return o.installAll(ctx, c, config, change)
+}
+
+// checkKubernetes refuses a cluster that is too old for kudo, and warns of one that kudo was not tested with.
+func checkKubernetes(env *command.Env, config *rest.Config) error {
+	cluster, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return err
+	}
+	warning, err := kudoinit.CheckKubernetes(cluster)
+	if warning != "" {
+		env.Warnf("%s", warning)
+	}
+	return err
 }
 
 // printObjects prints what would be installed on a cluster without kudo.

@@ -1,0 +1,76 @@
+package kudoinit
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/Masterminds/semver/v3"
+	"k8s.io/apimachinery/pkg/version"
+	"sigs.k8s.io/yaml"
+)
+
+// kubernetes is a cluster of a version.
+type kubernetes struct {
+	version.Info
+	err error
+}
+
+func (k kubernetes) ServerVersion() (*version.Info, error) { return &k.Info, k.err }
+
+// R25.
+func TestCheckKubernetes(t *testing.T) {
+	for reason, tc := range map[string]struct {
+		cluster       kubernetes
+		warning, fail string
+	}{
+		"the lowest":             {kubernetes{Info: version.Info{Major: "1", Minor: "30"}}, "", ""},
+		"one of a provider":      {kubernetes{Info: version.Info{Major: "1", Minor: "33+"}}, "", ""},
+		"the highest":            {kubernetes{Info: version.Info{Major: "1", Minor: strconv.Itoa(TestedKubernetes)}}, "", ""},
+		"too old":                {kubernetes{Info: version.Info{Major: "1", Minor: "29"}}, "", "Kubernetes 1.29 is too old: kudo needs ValidatingAdmissionPolicies, stable since 1.30; upgrade the cluster"},
+		"newer":                  {kubernetes{Info: version.Info{Major: "1", Minor: "99"}}, "kudo was not tested with Kubernetes 1.99, but with up to 1.36", ""},
+		"another major":          {kubernetes{Info: version.Info{Major: "2", Minor: "1", GitVersion: "v2.1.0"}}, `kudo was not tested with Kubernetes "v2.1.0", but with 1.36`, ""},
+		"no number":              {kubernetes{Info: version.Info{Major: "1", Minor: "x", GitVersion: "v1.x"}}, `kudo was not tested with Kubernetes "v1.x"`, ""},
+		"no answer":              {kubernetes{err: errors.New("refused")}, "", "ask for the version of Kubernetes: refused"},
+		"a hostile API server's": {kubernetes{Info: version.Info{Major: "1", Minor: "\x1b[31m", GitVersion: "\x1b[31m" + strings.Repeat("x", 1000)}}, `\x1b[31m`, ""},
+	} {
+		warning, err := CheckKubernetes(tc.cluster)
+		if tc.fail != "" != (err != nil) || err != nil && err.Error() != tc.fail || !strings.Contains(warning, tc.warning) || tc.warning == "" && warning != "" || len(warning) > 300 {
+			t.Errorf("%s: %q, %v", reason, warning, err)
+		}
+	}
+}
+
+// TestTestedKubernetes compares the version with that of the local control plane, and the catalog's packages with the lowest one.
+func TestTestedKubernetes(t *testing.T) {
+	root := filepath.Join("..", "..")
+	text, err := os.ReadFile(filepath.Join(root, "cmd", "kudo-local", "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := regexp.MustCompile(`k8s\.io/kubernetes v1\.(\d+)\.`).FindStringSubmatch(string(text)); found == nil || found[1] != strconv.Itoa(TestedKubernetes) {
+		t.Errorf("the local control plane has Kubernetes 1.%v, want 1.%d", found, TestedKubernetes)
+	}
+	packages, err := filepath.Glob(filepath.Join(root, "operators", "catalog", "*", "operator", "operator.yaml"))
+	if err != nil || len(packages) == 0 {
+		t.Fatal(packages, err)
+	}
+	for _, file := range packages {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		operator := struct{ KubernetesVersion string }{}
+		if err := yaml.Unmarshal(text, &operator); err != nil {
+			t.Fatal(err)
+		}
+		lowest, err := semver.NewVersion(operator.KubernetesVersion)
+		if err != nil || lowest.Minor() < MinKubernetes {
+			t.Errorf("%s: kubernetesVersion is %s (%v), and kudo needs 1.%d", file, operator.KubernetesVersion, err, MinKubernetes)
+		}
+	}
+}
