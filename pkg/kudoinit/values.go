@@ -1,6 +1,7 @@
 package kudoinit
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -56,11 +58,17 @@ type Values struct {
 // ParseValues reads Values from YAML. A field that Values do not have is an error, and so is a value that the Deployment cannot have.
 func ParseValues(text []byte) (Values, error) {
 	v := Values{}
+	if documents.Match(bytes.TrimSpace(text)) {
+		return v, errors.New("the values must be one YAML document: remove the line --- and merge what is behind it")
+	}
 	if err := yaml.UnmarshalStrict(text, &v); err != nil {
 		return v, errors.New(strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error unmarshaling JSON: "), "while decoding JSON: json: "))
 	}
 	return v, v.validate()
 }
+
+// documents matches the line between two documents, of which YAML would only read the first.
+var documents = regexp.MustCompile(`\n---(\s|$)`)
 
 // validate names all fields that are wrong.
 func (v Values) validate() error {
@@ -86,8 +94,8 @@ func (v Values) validate() error {
 		add("replicas", "%d must be 1 or more", *v.Replicas)
 	}
 	for n, arg := range v.ExtraArgs {
-		if name := flagOf(arg); !strings.HasPrefix(arg, "--") || ownArgs[name] || slices.Contains(manifestArgs, name) {
-			add(fmt.Sprintf("extraArgs[%d]", n), "%q must begin with --, and must not be a flag that init writes itself", arg)
+		if name := flagOf(arg); !strings.HasPrefix(arg, "--") || name == "" || ownArgs[name] || slices.Contains(manifestArgs, name) {
+			add(fmt.Sprintf("extraArgs[%d]", n), "%q must begin with -- and the name of a flag, and must not be a flag that init writes itself", arg)
 		}
 	}
 	for _, name := range []string{"app", "control-plane", VersionAnnotation} {
@@ -98,10 +106,28 @@ func (v Values) validate() error {
 			add("podAnnotations", "%s is init's own", name)
 		}
 	}
-	if err := metav1validation.ValidateLabels(v.PodLabels, field.NewPath("podLabels")).ToAggregate(); err != nil {
-		wrong = append(wrong, err)
+	for n, secret := range v.ImagePullSecrets {
+		if secret.Name == "" {
+			add(fmt.Sprintf("imagePullSecrets[%d]", n), "must have the name of a Secret")
+		}
 	}
-	return errors.Join(wrong...)
+	return errors.Join(append(wrong, v.validateMaps()...)...)
+}
+
+// validateMaps returns what the API server would refuse about labels and annotations. It sorts the errors, since a map has no order.
+func (v Values) validateMaps() []error {
+	var wrong []error
+	for _, list := range []field.ErrorList{
+		metav1validation.ValidateLabels(v.PodLabels, field.NewPath("podLabels")),
+		metav1validation.ValidateLabels(v.NodeSelector, field.NewPath("nodeSelector")),
+		validation.ValidateAnnotations(v.PodAnnotations, field.NewPath("podAnnotations")),
+	} {
+		slices.SortFunc(list, func(a, b *field.Error) int { return strings.Compare(a.Error(), b.Error()) })
+		if err := list.ToAggregate(); err != nil {
+			wrong = append(wrong, err)
+		}
+	}
+	return wrong
 }
 
 // manifestArgs are the flags in the manifest of the Deployment.

@@ -25,7 +25,7 @@ func TestParseValues(t *testing.T) {
 		"a registry":               {"imageRegistry: https://b", `imageRegistry: "https://b" must be a registry`},
 		"a Pipe image by its tag":  {"pipeImage: a:1", "pipeImage: "},
 		"an argument without --":   {"extraArgs: [workers]", `extraArgs[0]: "workers" must begin with --`},
-		"an argument of init":      {"extraArgs: [--workers=1, --namespace=x]", `extraArgs[1]: "--namespace=x" must begin with --, and must not be a flag that init writes itself`},
+		"an argument of init":      {"extraArgs: [--workers=1, --namespace=x]", `extraArgs[1]: "--namespace=x" must begin with -- and the name of a flag, and must not be a flag that init writes itself`},
 		"an argument of an option": {"extraArgs: [--metrics-secure=false]", "extraArgs[0]"},
 		"a label of the selector":  {"podLabels: {app: x}", "podLabels: app is init's own"},
 		"init's annotation":        {"podAnnotations: {kudo.dev/version: x}", "podAnnotations: kudo.dev/version is init's own"},
