@@ -122,16 +122,17 @@ func dryRun(ctx context.Context, c client.Client, obj *unstructured.Unstructured
 func newConflict(obj, live *unstructured.Unstructured, cause metav1.StatusCause) *Conflict {
 	path := parsePath(cause.Field)
 	name := strings.TrimPrefix(obj.GetNamespace()+"/"+obj.GetName(), "/")
+	value := fieldAt(live.Object, path)
 	out := &Conflict{
 		Object: obj.GetKind() + " " + name, Field: strings.TrimPrefix(cause.Field, "."), By: fieldManagerOf(cause.Message),
-		Live: oneLine(fieldAt(live.Object, path)), Wanted: oneLine(fieldAt(obj.Object, path)),
+		Live: oneLine(value), Wanted: oneLine(fieldAt(obj.Object, path)),
 	}
 	key := yielded[cause.Field]
 	if key == "" {
 		key = keys[cause.Field]
 	}
-	if key != "" && obj.GetKind() == "Deployment" {
-		out.Keep = "--set " + key + "=" + out.Live
+	if key != "" && value != nil && obj.GetKind() == "Deployment" {
+		out.Keep = fmt.Sprintf("--set %s=%v", key, value)
 	}
 	return out
 }
@@ -200,12 +201,18 @@ func parsePath(path string) []pathElement {
 	return out
 }
 
-// fieldAt returns the value at a path; nil if there is none.
+// fieldAt returns the value at a path; nil if there is none. The API server does not escape the dots of a key such as that of a label,
+// so that several elements may be one key.
 func fieldAt(value any, path []pathElement) any {
-	for _, element := range path {
+	for n := 0; n < len(path); n++ {
+		element := path[n]
 		switch at := value.(type) {
 		case map[string]any:
-			value = at[element.field]
+			key, found := element.field, false
+			for value, found = at[key]; !found && n+1 < len(path) && path[n+1].keys == nil; value, found = at[key] {
+				n++
+				key += "." + path[n].field
+			}
 		case []any:
 			n := slices.IndexFunc(at, func(item any) bool {
 				fields, _ := item.(map[string]any)
