@@ -77,11 +77,13 @@ func rightsOf(rule rbacv1.PolicyRule, namespace string) []authorizationv1.Resour
 		names = []string{""}
 	}
 	var out []authorizationv1.ResourceAttributes
-	for _, text := range rule.Resources {
-		resource, subresource, _ := strings.Cut(text, "/")
-		for _, verb := range rule.Verbs {
-			for _, name := range names {
-				out = append(out, authorizationv1.ResourceAttributes{Namespace: namespace, Group: rule.APIGroups[0], Resource: resource, Subresource: subresource, Name: name, Verb: verb})
+	for _, group := range rule.APIGroups {
+		for _, text := range rule.Resources {
+			resource, subresource, _ := strings.Cut(text, "/")
+			for _, verb := range rule.Verbs {
+				for _, name := range names {
+					out = append(out, authorizationv1.ResourceAttributes{Namespace: namespace, Group: group, Resource: resource, Subresource: subresource, Name: name, Verb: verb})
+				}
 			}
 		}
 	}
