@@ -93,9 +93,10 @@ func resolve(ctx context.Context, c client.Client, obj, live *unstructured.Unstr
 				continue
 			}
 			if key := yielded[cause.Field]; obj.GetKind() == "Deployment" && key != "" && !values.has(key) {
-				removeField(obj.Object, parsePath(cause.Field))
-				left = true
-				continue
+				if removeField(obj.Object, parsePath(cause.Field)) { // else the next dry run would have the same answer
+					left = true
+					continue
+				}
 			}
 			conflicts = append(conflicts, newConflict(obj, live, cause))
 		}
@@ -234,10 +235,11 @@ func fieldAt(value any, path []pathElement) any {
 	return value
 }
 
-// removeField removes the field at a path.
-func removeField(obj map[string]any, path []pathElement) {
-	parent, is := fieldAt(obj, path[:len(path)-1]).(map[string]any)
-	if is {
-		delete(parent, path[len(path)-1].field)
-	}
+// removeField removes the field at a path, and reports whether it was there.
+func removeField(obj map[string]any, path []pathElement) bool {
+	parent, _ := fieldAt(obj, path[:len(path)-1]).(map[string]any)
+	name := path[len(path)-1].field
+	_, found := parent[name]
+	delete(parent, name)
+	return found
 }

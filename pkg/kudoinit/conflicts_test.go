@@ -184,6 +184,23 @@ func TestCompareNotContested(t *testing.T) {
 	}
 }
 
+// TestCompareEnds checks that a server that names a field again, after init has left it out, gets no more questions.
+func TestCompareEnds(t *testing.T) {
+	obj, asked := find(t, Options{Replicas: 1}, "Deployment"), 0
+	c := applies(applied(obj), func(runtime.ApplyConfiguration, []client.ApplyOption) error {
+		if asked++; asked > 10 {
+			return errors.New("there is no end of dry runs")
+		}
+		cause := metav1.StatusCause{Type: metav1.CauseTypeFieldManagerConflict, Field: ".spec.replicas", Message: `conflict with "scaler"`}
+		return apierrors.NewApplyConflict([]metav1.StatusCause{cause}, "Apply failed")
+	})
+	_, err := (&InstalledState{}).Compare(t.Context(), c, []*unstructured.Unstructured{obj}, Values{}, false)
+	var conflict *Conflict
+	if !errors.As(err, &conflict) || conflict.Field != "spec.replicas" || conflict.By != "scaler" || asked != 2 {
+		t.Errorf("after %d dry runs: %v", asked, err)
+	}
+}
+
 // TestDryRunErrors checks that only a conflict about fields is one, and that an error names the object.
 func TestDryRunErrors(t *testing.T) {
 	live := applied(find(t, Options{}, "Deployment"))
