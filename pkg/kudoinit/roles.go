@@ -7,6 +7,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"kudo.dev/kudo/pkg/rights"
 )
 
 // right is one verb on one resource, or on one path that is no resource.
@@ -57,18 +59,19 @@ func rightSet(rules []rbacv1.PolicyRule) map[right]bool {
 }
 
 // mergeRules returns the rules that a version wants, without the rights that an administrator has taken away since init has written
-// last. Rights that were added are reset: a manager must not have more of them than its version needs.
+// last; a broader right that covers one of them does not take it away. Rights that were added are reset: a manager must not have more of
+// them than its version needs.
 func mergeRules(last, live, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-	was, is := rightSet(last), rightSet(live)
-	lost := func(r right) bool { return was[r] && !is[r] }
+	taken := rightSet(rights.Without(last, live))
+	lost := func(r right) bool { return taken[r] }
 	var out []rbacv1.PolicyRule
 	for _, rule := range wanted {
-		rights := rightsIn(rule)
-		if !slices.ContainsFunc(rights, lost) {
+		all := rightsIn(rule)
+		if !slices.ContainsFunc(all, lost) {
 			out = append(out, rule)
 			continue
 		}
-		for _, r := range rights {
+		for _, r := range all {
 			if !lost(r) {
 				out = append(out, r.rule())
 			}

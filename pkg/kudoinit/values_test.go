@@ -84,16 +84,17 @@ func TestMergeRules(t *testing.T) {
 	type rules = []rbacv1.PolicyRule
 	url := rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}
 	for reason, tc := range map[string]struct{ last, live, wanted, want rules }{
-		"nothing has changed":             {rules{rule("a", "get")}, rules{rule("a", "get")}, rules{rule("a", "get")}, rules{rule("a", "get")}},
-		"a verb was taken away":           {rules{rule("a b", "get list")}, rules{rule("a", "get list"), rule("b", "get")}, rules{rule("a b", "get list")}, rules{rule("a", "get"), rule("b", "get"), rule("a", "list")}},
-		"all was taken away":              {rules{rule("a", "get"), url}, nil, rules{rule("a", "get"), url}, nil},
-		"a new right comes":               {rules{rule("a", "get")}, rules{rule("a", "get")}, rules{rule("a", "get list")}, rules{rule("a", "get list")}},
-		"a new one beside a lost one":     {rules{rule("a", "get list")}, rules{rule("a", "get")}, rules{rule("a", "get list watch")}, rules{rule("a", "get"), rule("a", "watch")}},
-		"an added right is reset":         {rules{rule("a", "get")}, rules{rule("a", "get"), rule("secrets", "get")}, rules{rule("a", "get")}, rules{rule("a", "get")}},
-		"an old right goes":               {rules{rule("a", "get"), rule("b", "get")}, rules{rule("a", "get"), rule("b", "get")}, rules{rule("a", "get")}, rules{rule("a", "get")}},
-		"a right on one name":             {rules{rule("a", "get", "x", "y")}, rules{rule("a", "get", "x")}, rules{rule("a", "get", "x", "y")}, rules{rule("a", "get", "x")}},
-		"a right on all names is another": {rules{rule("a", "get", "x")}, rules{rule("a", "get")}, rules{rule("a", "get", "x")}, nil},
-		"a path":                          {rules{url}, nil, rules{url, rule("a", "get")}, rules{rule("a", "get")}},
+		"nothing has changed":            {rules{rule("a", "get")}, rules{rule("a", "get")}, rules{rule("a", "get")}, rules{rule("a", "get")}},
+		"a verb was taken away":          {rules{rule("a b", "get list")}, rules{rule("a", "get list"), rule("b", "get")}, rules{rule("a b", "get list")}, rules{rule("a", "get"), rule("b", "get"), rule("a", "list")}},
+		"all was taken away":             {rules{rule("a", "get"), url}, nil, rules{rule("a", "get"), url}, nil},
+		"a new right comes":              {rules{rule("a", "get")}, rules{rule("a", "get")}, rules{rule("a", "get list")}, rules{rule("a", "get list")}},
+		"a new one beside a lost one":    {rules{rule("a", "get list")}, rules{rule("a", "get")}, rules{rule("a", "get list watch")}, rules{rule("a", "get"), rule("a", "watch")}},
+		"an added right is reset":        {rules{rule("a", "get")}, rules{rule("a", "get"), rule("secrets", "get")}, rules{rule("a", "get")}, rules{rule("a", "get")}},
+		"an old right goes":              {rules{rule("a", "get"), rule("b", "get")}, rules{rule("a", "get"), rule("b", "get")}, rules{rule("a", "get")}, rules{rule("a", "get")}},
+		"a right on one name":            {rules{rule("a", "get", "x", "y")}, rules{rule("a", "get", "x")}, rules{rule("a", "get", "x", "y")}, rules{rule("a", "get", "x")}},
+		"a right on all names covers it": {rules{rule("a", "get", "x")}, rules{rule("a", "get")}, rules{rule("a", "get", "x")}, rules{rule("a", "get", "x")}},
+		"a star covers verbs":            {rules{rule("a", "get list")}, rules{rule("a", "*")}, rules{rule("a", "get list")}, rules{rule("a", "get list")}},
+		"a path":                         {rules{url}, nil, rules{url, rule("a", "get")}, rules{rule("a", "get")}},
 	} {
 		if diff := cmp.Diff(tc.want, mergeRules(tc.last, tc.live, tc.wanted)); diff != "" {
 			t.Errorf("%s: %s", reason, diff)

@@ -178,7 +178,7 @@ func (i *inspection) object(ctx context.Context, wanted *unstructured.Unstructur
 		}
 	} else if lost > 0 {
 		found.State, found.Message = Warning, fmt.Sprintf("lacks %d rights that init has given it, and init does not give them back", lost)
-		found.Remedy = "kubectl delete clusterrole " + wanted.GetName() + ", and " + again + ", give them again"
+		found.Remedy = renewRole(wanted.GetName())
 	}
 	return found
 }

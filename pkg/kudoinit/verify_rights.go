@@ -7,6 +7,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -46,13 +47,36 @@ func (i *inspection) rights(ctx context.Context) []Finding {
 		}
 	}
 	if len(lacks) > 0 {
-		found.State, found.Remedy = Failed, again
+		found.State, found.Remedy = Failed, i.rightsRemedy(ctx)
 		if len(lacks) > shown {
 			lacks = append(lacks[:shown:shown], fmt.Sprintf("and %d more", len(lacks)-shown))
 		}
 		found.Message = "may not " + strings.Join(lacks, ", ")
 	}
 	return []Finding{found}
+}
+
+// rightsRemedy returns how the manager gets its rights. Init does not give back what an administrator has taken away from its role.
+func (i *inspection) rightsRemedy(ctx context.Context) string {
+	for _, role := range i.wanted {
+		if role.GetKind() != "ClusterRole" || role.GetName() != roleName {
+			continue
+		}
+		live := &unstructured.Unstructured{}
+		live.SetGroupVersionKind(role.GroupVersionKind())
+		if found, err := getIfPresent(ctx, i.client, live, "", roleName); err != nil || !found {
+			break
+		}
+		if lost, err := keepRules(role.DeepCopy(), live, parseRules(i.live.rules)); err == nil && lost > 0 {
+			return renewRole(roleName)
+		}
+	}
+	return again
+}
+
+// renewRole returns how a ClusterRole gets back the rights that were taken away from it.
+func renewRole(name string) string {
+	return "kubectl delete clusterrole " + name + ", and " + again + ", give them again"
 }
 
 // needed are the rights of the manager's roles, one by one.

@@ -146,29 +146,30 @@ func testVerify(t testing.TB, i *installation) {
 		reason string
 		harm   func()
 		want   []string
+		role   string // is to be deleted before init gives its rights again
 	}{
 		{"a policy that is not bound refuses nothing",
 			func() {
 				i.delete(&admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: gen.Meta("", "kudo-install")})
 			},
-			[]string{"validatingadmissionpolicybinding kudo-install", "is missing", "policy kudo-install in force", "does not refuse what it must"}},
+			[]string{"validatingadmissionpolicybinding kudo-install", "is missing", "policy kudo-install in force", "does not refuse what it must"}, ""},
 		{"a policy that was watered down", func() {
 			policy := env.Read(t, i.Cluster, &admissionregistrationv1.ValidatingAdmissionPolicy{}, "", "kudo-installations")
 			policy.Spec.Validations = policy.Spec.Validations[:1]
 			policy.Spec.Validations[0].Expression = "true"
 			env.Must(t, i.Update(ctx, policy))
-		}, []string{"differs from what init installs in spec.validations", "policy kudo-installations in force", "does not refuse what it must"}},
+		}, []string{"differs from what init installs in spec.validations", "policy kudo-installations in force", "does not refuse what it must"}, ""},
 		{"rights that were taken", func() {
 			role := env.Read(t, i.Cluster, &rbacv1.ClusterRole{}, "", "kudo-manager")
 			role.Rules = role.Rules[:1]
 			env.Must(t, i.Update(ctx, role))
-		}, []string{"clusterrole kudo-manager", "may not update instances.kudo.dev", "rights of serviceaccount kudo-manager"}},
-		{"the role for users", func() { i.delete(&rbacv1.ClusterRole{ObjectMeta: gen.Meta("", "kudo-installer")}) }, []string{"clusterrole kudo-installer", "is missing"}},
+		}, []string{"clusterrole kudo-manager", "may not update instances.kudo.dev", "rights of serviceaccount kudo-manager", "rights that init has given it, and init does not give them back"}, "kudo-manager"},
+		{"the role for users", func() { i.delete(&rbacv1.ClusterRole{ObjectMeta: gen.Meta("", "kudo-installer")}) }, []string{"clusterrole kudo-installer", "is missing"}, ""},
 		{"a webhook that looks at less", func() {
 			hooks := i.webhook()
 			hooks.Webhooks[0].Rules[0].Operations = hooks.Webhooks[0].Rules[0].Operations[:1]
 			env.Must(t, i.Update(ctx, hooks))
-		}, []string{"validatingwebhookconfiguration kudo-manager-instance-validation-webhook-config", "webhooks[0].rules"}},
+		}, []string{"validatingwebhookconfiguration kudo-manager-instance-validation-webhook-config", "webhooks[0].rules"}, ""},
 		{"a CRD that was changed", func() {
 			crd := &unstructured.Unstructured{}
 			crd.SetAPIVersion("apiextensions.k8s.io/v1")
@@ -176,7 +177,7 @@ func testVerify(t testing.TB, i *installation) {
 			crd.SetName("operators.kudo.dev")
 			patch := client.RawPatch("application/json-patch+json", []byte(`[{"op":"add","path":"/spec/names/shortNames","value":["mine"]}]`))
 			env.Must(t, i.Patch(ctx, crd, patch))
-		}, []string{"customresourcedefinition operators.kudo.dev", "spec.names.shortNames"}},
+		}, []string{"customresourcedefinition operators.kudo.dev", "spec.names.shortNames"}, ""},
 	} {
 		tc.harm()
 		env.Eventually(t, "found: "+tc.reason, func() string { // policies take about a second
@@ -188,7 +189,14 @@ func testVerify(t testing.TB, i *installation) {
 			}
 			return ""
 		})
-		out := i.init(1, []string{"--verify"}, append(tc.want, "Remedy: kubectl kudo init --upgrade", "checks failed")...)
+		remedy := "Remedy: kubectl kudo init --upgrade"
+		if tc.role != "" { // R26
+			remedy = "Remedy: kubectl delete clusterrole " + tc.role + ", and kubectl kudo init --upgrade, give them again"
+		}
+		out := i.init(1, []string{"--verify"}, append(tc.want, remedy, "checks failed")...)
+		if tc.role != "" {
+			i.delete(&rbacv1.ClusterRole{ObjectMeta: gen.Meta("", tc.role)})
+		}
 		i.init(0, append([]string{"--upgrade", "--wait"}, i.external...))
 		if out2, code := i.Kudo("init", "--verify"); code != 0 {
 			t.Fatalf("%s: the remedy does not mend it. Before:\n%s\nafter:\n%s", tc.reason, out, out2)

@@ -63,6 +63,7 @@ var tree = rules{
 		"pkg/controllers":       {"pkg/controllers/*"},
 		"pkg/controllers/*":     {"pkg/controllers/loop"},
 		"pkg/crdtarball/fetch":  {"pkg/crdtarball"},
+		"pkg/kudoinit":          {"pkg/rights"},
 		"pkg/cli":               {"pkg/cli/*"},
 		"pkg/cli/*":             {"pkg/cli/command"},
 		"cmd/explore-sample":    {"cmd/explore-sample/sample"},
