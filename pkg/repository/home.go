@@ -153,19 +153,15 @@ func (l *Repositories) Add(r Repository) error {
 
 // Remove forgets a repository. None is in use if that was.
 func (l *Repositories) Remove(name string) error {
-	if _, err := l.Get(name); err != nil || name == "" {
-		return errors.Join(err, nameMissing(name))
+	if name == "" {
+		return errors.New("a repository is named by its name, which cannot be empty")
+	}
+	if _, err := l.Get(name); err != nil {
+		return err
 	}
 	l.Repositories = slices.DeleteFunc(l.Repositories, func(r Repository) bool { return r.Name == name })
 	if l.Context == name {
 		l.Context = ""
-	}
-	return nil
-}
-
-func nameMissing(name string) error {
-	if name == "" {
-		return errors.New("a repository is named by its name, which cannot be empty")
 	}
 	return nil
 }

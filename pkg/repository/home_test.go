@@ -50,3 +50,11 @@ func TestCredentialsInClear(t *testing.T) {
 		}
 	}
 }
+
+// TestRemoveUnnamed checks that a removal without a name does not advise to choose a repository, if none is in use either.
+func TestRemoveUnnamed(t *testing.T) {
+	list := &Repositories{Version: IndexVersion}
+	if err := list.Remove(""); err == nil || err.Error() != "a repository is named by its name, which cannot be empty" {
+		t.Errorf("%v", err)
+	}
+}
