@@ -24,12 +24,12 @@ type Case struct {
 	Request explore.Request
 	// Check looks at the answer, if it is not nil; it has passed explore.Check before.
 	Check func(t *testing.T, a explore.Answer)
-	// Unknown is true if the layer must return *explore.Unknown.
+	// Unknown is true if the layer must return *explore.UnknownError.
 	Unknown bool
 }
 
 // Run checks a layer: it has no opinion on kinds without a rule; it answers the cases, each time with the same value,
-// also if asked by many at once, and refuses by *explore.Unknown under its own name; it neither changes nor keeps what
+// also if asked by many at once, and refuses by *explore.UnknownError under its own name; it neither changes nor keeps what
 // it is given; and it heeds the context.
 func Run(t *testing.T, layer explore.Explorer, cases ...Case) {
 	t.Helper()
@@ -162,7 +162,7 @@ func refuses(t *testing.T, layer explore.Explorer, c Case) {
 	_, known, err := layer.Explore(t.Context(), c.Request)
 	unknown, ok := explore.IsUnknown(err)
 	if known || !ok {
-		t.Fatalf("got known %v, error %v: want an *explore.Unknown", known, err)
+		t.Fatalf("got known %v, error %v: want an *explore.UnknownError", known, err)
 	}
 	if unknown.Layer != layer.Layer() || unknown.Operation != c.Request.Operation || unknown.Object != explore.NameOf(c.Request.Object) {
 		t.Errorf("the error names %q, %q and %q: want the layer, the operation and the object", unknown.Layer, unknown.Operation, unknown.Object)
