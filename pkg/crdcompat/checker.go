@@ -81,7 +81,8 @@ func (c *checker) problems(ctx context.Context, object *unstructured.Unstructure
 		out = append(out, "a null would be dropped, or replaced by a default")
 	}
 	if err, paths := objectmeta.CoerceWithOptions(nil, content, c.structural, false, objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true}); err != nil {
-		return append(out, say(err))
+		// The detail quotes the value.
+		return append(out, err.Field+": "+err.Type.String()+": the field, or one below it, has another type than Kubernetes gives it")
 	} else {
 		for _, path := range paths {
 			out = append(out, path+": the field would be pruned")
