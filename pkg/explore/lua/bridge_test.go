@@ -157,6 +157,13 @@ func TestResults(t *testing.T) {
 			"",
 			"the result's field spec has a key that is a table: want texts only, or the places of a list",
 		},
+		"KeysOfTwoTypes": {
+			"a map with a place that is no place of a list",
+			"local m = {} m.a = 1 m[1.5] = 2 obj.spec = {m = m}",
+			`{}`,
+			"",
+			"the result's field spec.m has keys of several types: string and number",
+		},
 		"BooleanKey": {
 			"nor are booleans",
 			"obj.spec = {[true] = 1}",

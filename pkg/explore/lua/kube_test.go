@@ -130,6 +130,12 @@ func TestKube(t *testing.T) {
 			"",
 			"script:6: getPodDependencies takes two arguments: a pod template and a namespace",
 		},
+		"NoRequirements": {
+			"a template that asks for nothing has an empty request",
+			"next(kube.accuratePodRequirements({spec = {containers = {{name = 'c'}}}}).resourceRequest or {})",
+			"nil",
+			"",
+		},
 		"NoPods": {"no dependencies", "#kube.getPodDependencies(" + pod + ", 'lab')", "0", ""},
 		"Object": {"the template of an object", "kube.accuratePodRequirements(observedObj.spec.template).resourceRequest.cpu", "1500m", ""},
 	})
