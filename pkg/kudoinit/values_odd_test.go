@@ -178,7 +178,7 @@ func TestLookValues(t *testing.T) {
 	}{
 		"no keys":       {nil, Values{}, ""},
 		"kept values":   {map[string]string{valuesKey: "replicas: 3\n", rulesKey: "{}"}, Values{Replicas: ptr.To[int32](3)}, ""},
-		"a newer field": {map[string]string{valuesKey: "colour: red\n"}, Values{}, `ConfigMap kudo-system/kudo-values, key values.yaml: unknown field "colour"`},
+		"a newer field": {map[string]string{valuesKey: "shade: red\n"}, Values{}, `ConfigMap kudo-system/kudo-values, key values.yaml: unknown field "shade"`},
 		"a wrong edit":  {map[string]string{valuesKey: "replicas: 0\n"}, Values{}, "ConfigMap kudo-system/kudo-values, key values.yaml: replicas: 0 must be 1 or more"},
 	} {
 		live, err := Look(t.Context(), apitest.Start(t, &corev1.ConfigMap{ObjectMeta: gen.Meta(DefaultNamespace, ValuesConfigMap), Data: tc.data}).Client())

@@ -19,21 +19,21 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-// verdict is a CRDComparer with one answer.
-type verdict struct {
+// fixedComparer is a CRDComparer with one answer.
+type fixedComparer struct {
 	breaks   error
 	superset bool
 }
 
-func (v verdict) CheckUpdate(context.Context, *unstructured.Unstructured, *unstructured.Unstructured) error {
+func (v fixedComparer) CheckUpdate(context.Context, *unstructured.Unstructured, *unstructured.Unstructured) error {
 	return v.breaks
 }
 
-func (v verdict) IsSuperset(_, _ *unstructured.Unstructured) bool { return v.superset }
+func (v fixedComparer) IsSuperset(_, _ *unstructured.Unstructured) bool { return v.superset }
 
 // TestDefinitionPolicy checks what becomes of a definition that differs from that of the package.
 func TestDefinitionPolicy(t *testing.T) {
-	breaks := verdict{breaks: errors.New("field a was removed")}
+	breaks := fixedComparer{breaks: errors.New("field a was removed")}
 	for name, tc := range map[string]struct {
 		reason   string
 		managed  bool
@@ -45,14 +45,14 @@ func TestDefinitionPolicy(t *testing.T) {
 		writes   []string
 		mismatch string
 	}{
-		"Superset": {"an Instance joins a definition that holds more than it wants", true, (*fixture).database, Policy{Tarball: true}, verdict{superset: true},
+		"Superset": {"an Instance joins a definition that holds more than it wants", true, (*fixture).database, Policy{Tarball: true}, fixedComparer{superset: true},
 			apply.Configured, []string{"ns-db-1.0", "ns-web-1.0"}, []string{"patch CustomResourceDefinition ships.example.com"}, ""},
-		"OthersSuperset": {"it uses one that kudo did not create", false, nil, Policy{Tarball: true}, verdict{superset: true}, apply.Unchanged, nil, nil, ""},
-		"NoTarball": {"the definition of an OperatorVersion must match", false, nil, Policy{}, verdict{superset: true},
+		"OthersSuperset": {"it uses one that kudo did not create", false, nil, Policy{Tarball: true}, fixedComparer{superset: true}, apply.Unchanged, nil, nil, ""},
+		"NoTarball": {"the definition of an OperatorVersion must match", false, nil, Policy{}, fixedComparer{superset: true},
 			apply.Failed, nil, nil, "(kudo did not create it)"},
-		"Fail": {"crdUpdatePolicy Fail leaves what others hold", true, (*fixture).database, Policy{Tarball: true}, verdict{},
+		"Fail": {"crdUpdatePolicy Fail leaves what others hold", true, (*fixture).database, Policy{Tarball: true}, fixedComparer{},
 			apply.Failed, []string{"ns-db-1.0"}, nil, "(crdUpdatePolicy is Fail, which leaves a CustomResourceDefinition that differs as it is)"},
-		"Safe": {"a safe change is made, and no owner is dropped", true, (*fixture).database, Policy{Tarball: true, SafeCRDs: true}, verdict{},
+		"Safe": {"a safe change is made, and no owner is dropped", true, (*fixture).database, Policy{Tarball: true, SafeCRDs: true}, fixedComparer{},
 			apply.Configured, []string{"ns-db-1.0", "ns-web-1.0", guardian}, []string{"apply CustomResourceDefinition ships.example.com"}, ""},
 		"Unsafe": {"one that breaks objects is not", true, (*fixture).database, Policy{Tarball: true, SafeCRDs: true}, breaks,
 			apply.Failed, []string{"ns-db-1.0"}, nil, "(field a was removed)"},

@@ -150,7 +150,7 @@ const ship = `{"apiVersion": "example.com/v1", "kind": "Ship", "metadata": {"nam
 func TestFault(t *testing.T) {
 	name := os.Getenv(faultVariable)
 	if name == "" {
-		t.Skip("TestRun starts it")
+		return // TestRun starts it
 	}
 	f := faults[name]
 	Run(t, f.layer(), Case{Name: "case", Request: explore.Request{Operation: explore.Packing, Object: Object(t, ship)}, Unknown: f.unknown})
