@@ -15,9 +15,9 @@ func TestParse(t *testing.T) {
 		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
 	for text, want := range map[string]string{
-		"a name":                     `"a name": want a name, a file with a suite, and lines`,
-		"a\nfile\n-x":                `"file" is no file with a suite`,
-		"a\nfile suite\nx":           `"x" begins with neither - nor +`,
+		"a name":                      `"a name": want a name, a file with a suite, and lines`,
+		"a\nfile\n-x":                 `"file" is no file with a suite`,
+		"a\nfile suite\nx":            `"x" begins with neither - nor +`,
 		"a\nfile suite\n-x\n\nb\nc d": `"b": want a name`,
 	} {
 		if _, err := parse(text); err == nil || !strings.Contains(err.Error(), want) {
