@@ -3,6 +3,7 @@ package diagnostics
 import (
 	"cmp"
 	"encoding/base64"
+	"encoding/json"
 	"regexp"
 	"slices"
 	"strconv"
@@ -42,9 +43,21 @@ func (r *Redactor) Name(name string) {
 	r.names[name] = true
 }
 
-// Learn takes a secret value, to be looked for in all texts from now on, plain and in base64. Short ones, and plain
-// booleans and numbers, are not looked for.
+// Learn takes a secret value, to be looked for in all texts from now on: plain, in base64, and as a JSON string. Short ones, and plain
+// booleans and numbers, are not looked for. Of a value with several lines, each line that looks like a secret of its own is looked for, too:
+// logs show one line at a time.
 func (r *Redactor) Learn(value string) {
+	if len(value) <= longest && strings.ContainsAny(strings.TrimSpace(value), "\n") {
+		for line := range strings.Lines(value) {
+			if line = strings.TrimSpace(line); len(line) >= 2*shortest && !strings.ContainsAny(line, " \t") {
+				r.learn(line)
+			}
+		}
+	}
+	r.learn(value)
+}
+
+func (r *Redactor) learn(value string) {
 	whole := value
 	value = strings.TrimSpace(value)
 	_, number := strconv.ParseFloat(value, 64)
@@ -55,11 +68,19 @@ func (r *Redactor) Learn(value string) {
 		r.values = map[string]bool{}
 	}
 	r.values[value] = true
+	if quoted, err := json.Marshal(value); err == nil {
+		inner := string(quoted[1 : len(quoted)-1])
+		r.values[inner] = true
+		r.values[unescapeHTML.Replace(inner)] = true
+	}
 	for _, text := range []string{value, whole} { // a line break at the end changes the base64
 		r.values[base64.StdEncoding.EncodeToString([]byte(text))] = true
 	}
 	r.replacer = nil
 }
+
+// unescapeHTML undoes what some encoders of JSON escape besides what they must.
+var unescapeHTML = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&")
 
 // prepare builds what the values are looked for with. Longer ones come first, since one may hold another.
 func (r *Redactor) prepare() {

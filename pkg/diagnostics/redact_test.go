@@ -43,6 +43,28 @@ func TestText(t *testing.T) {
 	}
 }
 
+// TestLearnForms checks that a value is found as logs and objects show it: one of its lines, or as a JSON string.
+func TestLearnForms(t *testing.T) {
+	const value = "host:5432:db:me:pa<ss\"word\nsecond-secret-line\nshort\nwords with blanks stay\n"
+	for _, tc := range []struct{ reason, in, want string }{
+		{"as a whole", "x " + value, "x REDACTED\n"},
+		{"its first line", "connect host:5432:db:me:pa<ss\"word now", "connect REDACTED now"},
+		{"its second line", "connect second-secret-line now", "connect REDACTED now"},
+		{"a line that is a word", "a short text", "a short text"},
+		{"a line of words", "words with blanks stay", "words with blanks stay"},
+		{"in JSON", `{"v":"host:5432:db:me:pa\u003css\"word\nsecond-secret-line\nshort\nwords with blanks stay\n"}`, `{"v":"REDACTED\n"}`},
+		{"in JSON of other encoders", `{"v":"host:5432:db:me:pa<ss\"word\nsecond-secret-line\nshort\nwords with blanks stay\n"}`, `{"v":"REDACTED\n"}`},
+		{"one line in JSON", `{"v":"host:5432:db:me:pa<ss\"word"}`, `{"v":"REDACTED"}`},
+		{"in base64", base64.StdEncoding.EncodeToString([]byte(value)), Redacted},
+	} {
+		r := &Redactor{}
+		r.Learn(value)
+		if got := r.Text(tc.in); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
+		}
+	}
+}
+
 func TestObject(t *testing.T) {
 	secret := map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"any": "eA=="}, "metadata": map[string]any{
 		"name": "s", "managedFields": []any{}, "annotations": map[string]any{"kubectl.kubernetes.io/last-applied-configuration": "{}", "kept": "yes"}}}
