@@ -3,6 +3,7 @@ package exploreconfig
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -24,6 +25,9 @@ type Reconciler struct {
 	Changed func(ctx context.Context)
 
 	backoff *loop.Backoff
+	// loading is held from the reading to the publishing: Load and Reconcile run side by side at the start, and the configuration that was
+	// read first must not take the place of that which was read later.
+	loading sync.Mutex
 }
 
 // singleRequest is the one request of this controller.
@@ -61,11 +65,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // load reads the configuration and publishes it.
 func (r *Reconciler) load(ctx context.Context) (*observation, error) {
-	o, err := r.observe(ctx)
+	o, published, err := r.observeAndPublish(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return o, r.act(ctx, r.publish(o).state())
+	return o, r.act(ctx, published.state())
+}
+
+func (r *Reconciler) observeAndPublish(ctx context.Context) (*observation, publication, error) {
+	r.loading.Lock()
+	defer r.loading.Unlock()
+	o, err := r.observe(ctx)
+	if err != nil {
+		return nil, publication{}, err
+	}
+	return o, r.publish(o), nil
 }
 
 // act takes the one action of a state.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -191,6 +193,42 @@ func TestLoad(t *testing.T) {
 	}
 	if got := f.healthy(); got != "healthy" || f.changes != 0 || len(f.writes) > 0 {
 		t.Errorf("%s, %d changes, writes %v", got, f.changes, f.writes)
+	}
+}
+
+// TestLoadBesideReconcile checks that configuration that was read before that of a reconcile is not published after it.
+func TestLoadBesideReconcile(t *testing.T) {
+	f := newFixture(t)
+	read, changed := make(chan struct{}), make(chan struct{})
+	var first atomic.Bool
+	f.fail = func(request string) error {
+		if request == "ResourceExploringWebhookConfigurations" && first.CompareAndSwap(false, true) {
+			close(read) // the Configs were read
+			<-changed
+		}
+		return nil
+	}
+	loaded, reconciled := make(chan error, 1), make(chan error, 1)
+	go func() { loaded <- f.Load(t.Context()) }()
+	<-read
+	if err := f.Create(t.Context(), healthRule("ships", "return true")); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_, err := f.Reconcile(t.Context(), singleRequest[0])
+		reconciled <- err
+	}()
+	select { // a reconcile that does not wait ends here
+	case err := <-reconciled:
+		reconciled <- err
+	case <-time.After(100 * time.Millisecond):
+	}
+	close(changed)
+	if err := errors.Join(<-loaded, <-reconciled); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.healthy(); got != "healthy" {
+		t.Errorf("%s, want the answer of the configuration that was read last", got)
 	}
 }
 
