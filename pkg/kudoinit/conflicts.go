@@ -61,7 +61,7 @@ func isContested(live *unstructured.Unstructured) bool {
 		switch {
 		case entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply:
 			applied = true
-		case entry.Subresource == "":
+		case entry.Subresource != "status": // autoscalers write the subresource scale
 			others = true
 		}
 	}

@@ -168,6 +168,7 @@ func TestCompareNotContested(t *testing.T) {
 		"Unknown": {"init has never applied it", deployment, by(deployment, theirs), false},
 		"Update":  {"init has only updated it", deployment, by(deployment, theirs, metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate}), false},
 		"Status":  {"others have set the status only", deployment, by(deployment, own, metav1.ManagedFieldsEntry{Manager: "kube-controller-manager", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status"}), false},
+		"Scale":   {"an autoscaler has set the replicas", deployment, by(deployment, own, metav1.ManagedFieldsEntry{Manager: "kube-controller-manager", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "scale"}), true},
 		"Binding": {"a binding decides what is safe, and is reset", binding, by(binding, own, theirs), false},
 		"Tuned":   {"others have set fields", deployment, by(deployment, own, theirs), true},
 		"Service": {"of a Service, too", service, by(service, theirs, own), true},

@@ -345,8 +345,9 @@ extraArgs: [--workers=16]
 	})
 
 	t.Log("what a value sets is not left to others")
-	scale := edit{kind: deployments, name: deploymentName, by: "kubectl-scale", patch: `{"spec":{"replicas":1}}`, path: []string{"spec", "replicas"}}
-	scale.apply(t, c)
+	scaled := object(deployments, deploymentName)
+	scaled.SetNamespace("kudo-system")
+	env.Must(t, c.SubResource("scale").Patch(ctx, scaled, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":1}}`)), client.FieldOwner("kubectl-scale")))
 	env.Contains(t, e.MustKudo(t, 1, "init"), "Deployment kudo-system/kudo-controller-manager: spec.replicas is 1, set by kubectl-scale; init would set 3. Keep it: --set replicas=1. Take it: --force-conflicts")
 	e.MustKudo(t, 0, "init", "--set", "replicas=1")
 	wants(map[string]any{"spec/replicas": 1})
