@@ -48,7 +48,8 @@ func Convert(p *Package, namespace string) (*v1beta1.Operator, *v1beta1.Operator
 func (p *Package) ValidateNames() Errors {
 	var errs Errors
 	fail := func(field, format string, args ...any) {
-		errs = append(errs, Finding{File: OperatorFileName, Line: p.Line(OperatorFileName, field), Field: field, Message: fmt.Sprintf(format, args...)})
+		errs = append(errs, Finding{File: OperatorFileName, Line: p.Line(OperatorFileName, field), Field: field,
+			Message: fmt.Sprintf(format, args...)})
 	}
 	f := p.Operator
 	if f.Name == "" {
@@ -56,7 +57,8 @@ func (p *Package) ValidateNames() Errors {
 	} else if problems := validation.IsDNS1123Subdomain(f.Name); len(problems) > 0 {
 		fail("name", "%q cannot name an object: use lower case letters, digits, - and .", text.Truncate(f.Name, 64))
 	} else if len(f.Name) > validation.LabelValueMaxLength {
-		fail("name", "%q is longer than %d characters, so it cannot be the label %s: shorten it", text.Truncate(f.Name, 64), validation.LabelValueMaxLength, v1beta1.OperatorLabel)
+		fail("name", "%q is longer than %d characters, so it cannot be the label %s: shorten it", text.Truncate(f.Name, 64),
+			validation.LabelValueMaxLength, v1beta1.OperatorLabel)
 	}
 	if f.OperatorVersion == "" {
 		fail("operatorVersion", `a version is required, like "0.1.0"`)
@@ -68,7 +70,8 @@ func (p *Package) ValidateNames() Errors {
 	}
 	name := VersionName(f.Name, f.AppVersion, f.OperatorVersion)
 	if len(errs) == 0 && len(validation.IsDNS1123Subdomain(name)) > 0 {
-		fail("name", "%q, made of name, appVersion and operatorVersion, cannot name an object (%s)", text.Truncate(name, 64), strings.Join(validation.IsDNS1123Subdomain(name), ", "))
+		fail("name", "%q, made of name, appVersion and operatorVersion, cannot name an object (%s)", text.Truncate(name, 64),
+			strings.Join(validation.IsDNS1123Subdomain(name), ", "))
 	}
 	return errs
 }

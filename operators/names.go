@@ -27,7 +27,8 @@ func CheckInstanceName(name string) error {
 	case len(validation.IsDNS1123Subdomain(name)) > 0:
 		return fmt.Errorf("%q cannot name an Instance: use lower case letters, digits, dots and dashes", text.Truncate(name, 64))
 	case len(name) > validation.LabelValueMaxLength:
-		return fmt.Errorf("%q is longer than %d characters, so it cannot name an Instance, whose name is the label %s: shorten it", text.Truncate(name, 64), validation.LabelValueMaxLength, v1beta1.InstanceLabel)
+		return fmt.Errorf("%q is longer than %d characters, so it cannot name an Instance, whose name is the label %s: shorten it",
+			text.Truncate(name, 64), validation.LabelValueMaxLength, v1beta1.InstanceLabel)
 	}
 	return nil
 }

@@ -47,7 +47,8 @@ func Pipes(spec *v1beta1.OperatorVersionSpec, instance, running string) (map[str
 							return nil, fmt.Errorf("plan %s makes pipe %q twice: give each pipe of a plan a key of its own", name, pipe.Key)
 						}
 						if other, same := keys[artifact]; same {
-							return nil, fmt.Errorf("plan %s makes %s of pipe %q and of pipe %q: give them keys that differ in letters or digits", name, artifact, min(other, pipe.Key), max(other, pipe.Key))
+							return nil, fmt.Errorf("plan %s makes %s of pipe %q and of pipe %q: give them keys that differ in letters or digits", name, artifact,
+								min(other, pipe.Key), max(other, pipe.Key))
 						}
 						own[pipe.Key], keys[artifact] = artifact, pipe.Key
 					}

@@ -138,7 +138,8 @@ func (r *reader) notFound(name string) string {
 	if folder := r.findRoot(name); folder != "" {
 		switch {
 		case r.packed:
-			return fmt.Sprintf("%s; it is in the folder %s of the archive: pack that folder by itself, with kubectl kudo package create", message, folder)
+			return fmt.Sprintf("%s; it is in the folder %s of the archive: pack that folder by itself, with kubectl kudo package create", message,
+				folder)
 		case r.where != "":
 			return fmt.Sprintf("%s; did you mean %s/%s?", message, strings.TrimRight(r.where, "/"), folder)
 		default:

@@ -25,7 +25,8 @@ func Matches(plan v1beta1.Plan, st v1beta1.PlanStatus) bool {
 }
 
 func fitsStep(step v1beta1.Step, st v1beta1.StepStatus) bool {
-	return st.Name == step.Name && slices.EqualFunc(step.Tasks, st.Tasks, func(name string, t v1beta1.TaskStatus) bool { return t.Name == name })
+	return st.Name == step.Name &&
+		slices.EqualFunc(step.Tasks, st.Tasks, func(name string, t v1beta1.TaskStatus) bool { return t.Name == name })
 }
 
 // AlignStatus completes the status of a run that another engine began, so that it lists every place of the plan. Phases and

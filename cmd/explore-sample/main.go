@@ -29,10 +29,13 @@ type options struct {
 func main() {
 	var o options
 	flag.StringVar(&o.listen, "listen", "127.0.0.1:8443", "address to serve at; port 0 takes a free one")
-	flag.StringVar(&o.hosts, "hosts", "127.0.0.1,localhost", "names and addresses that the webhook is reached by, of which the first is in its URL")
-	flag.StringVar(&o.certificate, "certificate", "", "file of the serving certificate; without it, one is made for --hosts, and lost at the end")
+	flag.StringVar(&o.hosts, "hosts", "127.0.0.1,localhost", "names and addresses that the webhook is reached by, of which the first is in "+
+		"its URL")
+	flag.StringVar(&o.certificate, "certificate", "", "file of the serving certificate; without it, one is made for --hosts, and lost at "+
+		"the end")
 	flag.StringVar(&o.key, "key", "", "file of its key")
-	flag.StringVar(&o.configuration, "configuration", "", "file to write the ResourceExploringWebhookConfiguration to that makes kudo ask this webhook")
+	flag.StringVar(&o.configuration, "configuration", "", "file to write the ResourceExploringWebhookConfiguration to that makes kudo ask "+
+		"this webhook")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

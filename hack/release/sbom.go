@@ -34,7 +34,8 @@ func (r *release) writeSBOMs() error {
 			return fmt.Errorf("%s: %w", program, err)
 		}
 		return r.write(name+".cdx.json", func(out io.Writer) error {
-			return cdx.NewBOMEncoder(out, cdx.BOMFileFormatJSON).SetPretty(true).SetEscapeHTML(false).Encode(newSBOM(info, program, r.version, r.commit.time, licenses))
+			return cdx.NewBOMEncoder(out, cdx.BOMFileFormatJSON).SetPretty(true).SetEscapeHTML(false).Encode(newSBOM(info, program, r.version,
+				r.commit.time, licenses))
 		})
 	}
 	for _, p := range managerPlatforms {
@@ -54,12 +55,14 @@ func (r *release) writeSBOMs() error {
 func newSBOM(info *debug.BuildInfo, name, version string, at time.Time, licenses map[string][]string) *cdx.BOM {
 	bom := cdx.NewBOM()
 	bom.SerialNumber = ""
-	program := cdx.Component{BOMRef: "pkg:golang/" + info.Path + "@" + version, Type: cdx.ComponentTypeApplication, Name: name, Version: version}
+	program := cdx.Component{BOMRef: "pkg:golang/" + info.Path + "@" + version, Type: cdx.ComponentTypeApplication, Name: name,
+		Version: version}
 	program.PackageURL = program.BOMRef
 	program.Licenses = &cdx.Licenses{{License: &cdx.License{ID: "Apache-2.0"}}}
 	bom.Metadata = &cdx.Metadata{Timestamp: at.UTC().Format(time.RFC3339), Component: &program}
 
-	components := []cdx.Component{newComponent(&debug.Module{Path: "std", Version: strings.TrimPrefix(info.GoVersion, "go")}, []string{"BSD-3-Clause"})}
+	components := []cdx.Component{newComponent(&debug.Module{Path: "std", Version: strings.TrimPrefix(info.GoVersion, "go")},
+		[]string{"BSD-3-Clause"})}
 	for _, module := range info.Deps {
 		if module.Replace != nil {
 			module = module.Replace
@@ -76,7 +79,8 @@ func newSBOM(info *debug.BuildInfo, name, version string, at time.Time, licenses
 }
 
 func newComponent(module *debug.Module, licenses []string) cdx.Component {
-	c := cdx.Component{BOMRef: "pkg:golang/" + module.Path + "@" + module.Version, Type: cdx.ComponentTypeLibrary, Name: module.Path, Version: module.Version}
+	c := cdx.Component{BOMRef: "pkg:golang/" + module.Path + "@" + module.Version, Type: cdx.ComponentTypeLibrary, Name: module.Path,
+		Version: module.Version}
 	c.PackageURL = c.BOMRef
 	if module.Sum != "" {
 		c.Properties = &[]cdx.Property{{Name: sumProperty, Value: module.Sum}}

@@ -163,7 +163,8 @@ func (r *report) check(recorded map[string]count, allowed map[string]bool) (prob
 		case !known && got > 0:
 			problems = append(problems, fmt.Errorf("%s ran %d tests, and test/counts.txt does not list it: run make counts", pkg, got))
 		case got < want.tests && !excused:
-			problems = append(problems, fmt.Errorf("%s ran %d tests, and test/counts.txt records %d: bring the others back, or record the new number with make counts and say why", pkg, got, want.tests))
+			problems = append(problems, fmt.Errorf("%s ran %d tests, and test/counts.txt records %d: bring the others back, or record the new "+
+				"number with make counts and say why", pkg, got, want.tests))
 		}
 	}
 	return problems, passed, skipped
@@ -173,7 +174,8 @@ func (r *report) check(recorded map[string]count, allowed map[string]bool) (prob
 func (r *report) absent(recorded map[string]count) (problems []error) {
 	for _, pkg := range slices.Sorted(maps.Keys(recorded)) {
 		if r.tests[pkg] == nil {
-			problems = append(problems, fmt.Errorf("%s has no results, and test/counts.txt records %d tests: run it, or delete its line if it does not exist anymore", pkg, recorded[pkg].tests))
+			problems = append(problems, fmt.Errorf("%s has no results, and test/counts.txt records %d tests: run it, or delete its line if it "+
+				"does not exist anymore", pkg, recorded[pkg].tests))
 		}
 	}
 	return problems

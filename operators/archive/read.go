@@ -40,7 +40,8 @@ func (l Limits) withDefaults() Limits {
 			*field.value = *field.standard
 		}
 	}
-	for _, field := range []struct{ value, standard *int }{{&l.Entries, &d.Entries}, {&l.Name, &d.Name}, {&l.Depth, &d.Depth}, {&l.Part, &d.Part}} {
+	for _, field := range []struct{ value, standard *int }{{&l.Entries, &d.Entries}, {&l.Name, &d.Name}, {&l.Depth, &d.Depth},
+		{&l.Part, &d.Part}} {
 		if *field.value == 0 {
 			*field.value = *field.standard
 		}

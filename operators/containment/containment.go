@@ -37,7 +37,8 @@ func CheckInstall(ctx context.Context, spec *v1beta1.OperatorVersionSpec, subjec
 	return check(ctx, spec, subject, render.NewBudget(MaxWork), func(plan string) bool { return plan == spec.InstallPlan })
 }
 
-func check(ctx context.Context, spec *v1beta1.OperatorVersionSpec, subject Subject, budget *render.Budget, wanted func(plan string) bool) error {
+func check(ctx context.Context, spec *v1beta1.OperatorVersionSpec, subject Subject, budget *render.Budget,
+	wanted func(plan string) bool) error {
 	v := render.Variables{
 		Budget:       budget,
 		OperatorName: spec.Operator.Name, OperatorVersion: spec.Version, AppVersion: spec.AppVersion,
@@ -170,7 +171,8 @@ func refusal(err error) error {
 		return e
 	case e.Kind == render.BudgetError:
 		e.Template, e.Line, e.Source = "", 0, "" // it is not that one's fault
-		e.Reason = fmt.Sprintf("the values of parameters cannot be checked, since the templates of all plans together take more work than that of going through %d MiB", MaxWork>>20)
+		e.Reason = fmt.Sprintf("the values of parameters cannot be checked, since the templates of all plans together take more work than that "+
+			"of going through %d MiB", MaxWork>>20)
 		e.Hint = "make the templates smaller, or use them in fewer steps; values of letters and digits need no check"
 		return e
 	}

@@ -217,7 +217,8 @@ func (w *walker) parameter(name string, node parse.Node, strict bool) {
 	if w.known[name] {
 		return
 	}
-	finding := w.finding(node, "parameter %q in template %s is not defined%s", name, w.file, closestName(name, slices.Sorted(maps.Keys(w.known))))
+	finding := w.finding(node, "parameter %q in template %s is not defined%s", name, w.file,
+		closestName(name, slices.Sorted(maps.Keys(w.known))))
 	if strict {
 		w.undefined = append(w.undefined, finding)
 	} else {
@@ -253,10 +254,12 @@ func (w *walker) field(v value, name string, node parse.Node, strict bool) value
 		w.parameter(name, node, strict)
 	case pipeNames:
 		if !w.keys[name] && w.elsewhere[name] {
-			w.notInstalled = append(w.notInstalled, w.finding(node, "pipe %q in template %s is made by a plan of an Instance, and the install plan runs without an Instance", name, w.file))
+			w.notInstalled = append(w.notInstalled, w.finding(node, "pipe %q in template %s is made by a plan of an Instance, and the install "+
+				"plan runs without an Instance", name, w.file))
 		}
 		if !w.keys[name] && strict {
-			w.noPipe = append(w.noPipe, w.finding(node, "pipe %q in template %s is not defined%s", name, w.file, closestName(name, slices.Sorted(maps.Keys(w.keys)))))
+			w.noPipe = append(w.noPipe, w.finding(node, "pipe %q in template %s is not defined%s", name, w.file,
+				closestName(name, slices.Sorted(maps.Keys(w.keys)))))
 		}
 	case record:
 		return v.fields[name]

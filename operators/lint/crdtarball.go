@@ -63,8 +63,10 @@ func withParentPaths(path string) []string {
 
 func (c *tarballCheck) policies() {
 	download := c.tarball.CRDDownloadPolicy
-	if !slices.Contains([]v1beta1.CRDDownloadPolicy{"", v1beta1.DownloadAlways, v1beta1.DownloadIfNotPresent, v1beta1.DownloadNever}, download) {
-		c.fail("crdDownloadPolicy", "is %q: use %s, %s or %s", download, v1beta1.DownloadAlways, v1beta1.DownloadIfNotPresent, v1beta1.DownloadNever)
+	if !slices.Contains([]v1beta1.CRDDownloadPolicy{"", v1beta1.DownloadAlways, v1beta1.DownloadIfNotPresent, v1beta1.DownloadNever},
+		download) {
+		c.fail("crdDownloadPolicy", "is %q: use %s, %s or %s", download, v1beta1.DownloadAlways, v1beta1.DownloadIfNotPresent,
+			v1beta1.DownloadNever)
 	}
 	update := c.tarball.CRDUpdatePolicy
 	if !slices.Contains([]v1beta1.CRDUpdatePolicy{"", v1beta1.UpdateFail, v1beta1.UpdateIfSafe}, update) {

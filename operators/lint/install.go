@@ -24,7 +24,8 @@ func installPlan(s *Subject) (found Findings) {
 		found.Errors = append(found.Errors, s.operatorFinding(fields, format, args...))
 	}
 	policy := s.Operator.InstallPolicy
-	if policy != nil && !slices.Contains([]v1beta1.SharedUpdates{"", v1beta1.NoSharedUpdates, v1beta1.SameOperatorUpdates}, policy.SharedUpdates) {
+	if policy != nil && !slices.Contains([]v1beta1.SharedUpdates{"", v1beta1.NoSharedUpdates, v1beta1.SameOperatorUpdates},
+		policy.SharedUpdates) {
 		fail([]string{"installPolicy.sharedUpdates", "installPolicy"}, "installPolicy.sharedUpdates is %q: use %s or %s",
 			policy.SharedUpdates, v1beta1.NoSharedUpdates, v1beta1.SameOperatorUpdates)
 	}
@@ -59,7 +60,8 @@ func crdTarball(s *Subject) (found Findings) {
 	for _, source := range []struct {
 		name string
 		set  bool
-	}{{"httpSource", tarball.HTTPSource != nil}, {"ociSource", tarball.OCISource != nil}, {"configMapSource", tarball.ConfigMapSource != nil}} {
+	}{{"httpSource", tarball.HTTPSource != nil}, {"ociSource", tarball.OCISource != nil},
+		{"configMapSource", tarball.ConfigMapSource != nil}} {
 		if source.set {
 			sources = append(sources, source.name)
 		}
@@ -127,7 +129,8 @@ func (s *Subject) secondVersion(use operators.Use) (render.Variables, bool) {
 		version += "-another"
 	}
 	v := render.Variables{
-		OperatorName: f.Name, OperatorVersion: version, AppVersion: f.AppVersion, Name: operators.VersionName(f.Name, f.AppVersion, f.OperatorVersion+"-another"),
+		OperatorName: f.Name, OperatorVersion: version, AppVersion: f.AppVersion, Name: operators.VersionName(f.Name, f.AppVersion,
+			f.OperatorVersion+"-another"),
 		Namespace: "another", Params: values, PlanName: use.Plan, PhaseName: use.Phase, StepName: use.Step,
 	}
 	v.Pipes = s.Pipes(v.Name)
@@ -174,11 +177,14 @@ func unshareableReason(one, other *unstructured.Unstructured) string {
 		return ""
 	}
 	if one.GetName() != other.GetName() {
-		return fmt.Sprintf("the name of %s %s is made of .Name, .Namespace or a version: OperatorVersions that need it cannot share it", one.GetKind(), one.GetName())
+		return fmt.Sprintf("the name of %s %s is made of .Name, .Namespace or a version: OperatorVersions that need it cannot share it",
+			one.GetKind(), one.GetName())
 	}
-	shared := one.GetNamespace() != "" && one.GetNamespace() == other.GetNamespace() || one.GetNamespace() == "" && clusterScoped[one.GroupVersionKind().GroupKind().String()]
+	shared := one.GetNamespace() != "" && one.GetNamespace() == other.GetNamespace() || one.GetNamespace() == "" &&
+		clusterScoped[one.GroupVersionKind().GroupKind().String()]
 	if shared && !reflect.DeepEqual(withoutMetadata(one), withoutMetadata(other)) {
-		return fmt.Sprintf("%s %s is made of .Name, .Namespace or a version: another OperatorVersion that renders it differently fails with a mismatch", one.GetKind(), one.GetName())
+		return fmt.Sprintf("%s %s is made of .Name, .Namespace or a version: another OperatorVersion that renders it differently fails with a "+
+			"mismatch", one.GetKind(), one.GetName())
 	}
 	return ""
 }

@@ -162,9 +162,11 @@ func strategies(s *Subject) (found Findings) {
 	check := func(strategy v1beta1.Strategy, path, what string, members int) {
 		switch {
 		case strategy == "" && members > 0:
-			found.Warnings = append(found.Warnings, s.operatorFinding([]string{path}, "%s has no strategy, which means parallel: say serial or parallel", what))
+			found.Warnings = append(found.Warnings, s.operatorFinding([]string{path}, "%s has no strategy, which means parallel: say serial or "+
+				"parallel", what))
 		case strategy != "" && strategy != v1beta1.Serial && strategy != v1beta1.Parallel:
-			found.Warnings = append(found.Warnings, s.operatorFinding([]string{path + ".strategy", path}, "%s has the unknown strategy %q, which means parallel: say serial or parallel", what, strategy))
+			found.Warnings = append(found.Warnings, s.operatorFinding([]string{path + ".strategy", path}, "%s has the unknown strategy %q, which "+
+				"means parallel: say serial or parallel", what, strategy))
 		}
 	}
 	for _, name := range s.PlanNames() {

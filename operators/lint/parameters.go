@@ -49,8 +49,10 @@ func toggleParameters(s *Subject) (found Findings) {
 			found.Errors = append(found.Errors, s.operatorFinding(taskPlaces(i, "spec.parameter"), "parameter %q in ToggleTask %s is not defined%s",
 				task.Spec.Parameter, task.Name, closestName(task.Spec.Parameter, defined)))
 		}
-		if switched := task.Spec.EnablingParameter; task.Kind == v1beta1.KudoOperatorTask && switched != "" && !slices.Contains(defined, switched) {
-			found.Errors = append(found.Errors, s.operatorFinding(taskPlaces(i, "spec.enablingParameter"), "parameter %q in KudoOperatorTask %s is not defined%s",
+		if switched := task.Spec.EnablingParameter; task.Kind == v1beta1.KudoOperatorTask && switched != "" &&
+			!slices.Contains(defined, switched) {
+			found.Errors = append(found.Errors, s.operatorFinding(taskPlaces(i, "spec.enablingParameter"), "parameter %q in KudoOperatorTask %s "+
+				"is not defined%s",
 				switched, task.Name, closestName(switched, defined)))
 		}
 	}
@@ -91,7 +93,8 @@ var parameterTypes = []string{
 func types(s *Subject) (found Findings) {
 	for i, p := range s.Params.Parameters {
 		if p.Type != "" && !slices.Contains(parameterTypes, string(p.Type)) {
-			found.Warnings = append(found.Warnings, s.parameterFinding(i, "type", "parameter %q has the unknown type %q, which counts as string: use %s%s",
+			found.Warnings = append(found.Warnings, s.parameterFinding(i, "type", "parameter %q has the unknown type %q, which counts as string: "+
+				"use %s%s",
 				p.Name, p.Type, strings.Join(parameterTypes, ", "), closestName(string(p.Type), parameterTypes)))
 		}
 	}
@@ -153,9 +156,11 @@ func groups(s *Subject) (found Findings) {
 	for i, p := range s.Params.Parameters {
 		switch {
 		case strings.Contains(p.Group, "/"):
-			found.Errors = append(found.Errors, s.parameterFinding(i, "group", "parameter group %q of parameter %q contains invalid character '/'", p.Group, p.Name))
+			found.Errors = append(found.Errors, s.parameterFinding(i, "group", "parameter group %q of parameter %q contains invalid character '/'",
+				p.Group, p.Name))
 		case p.Group != "" && !declared[p.Group]:
-			found.Errors = append(found.Errors, s.parameterFinding(i, "group", "parameter group %q of parameter %q is not declared%s", p.Group, p.Name, closestName(p.Group, known)))
+			found.Errors = append(found.Errors, s.parameterFinding(i, "group", "parameter group %q of parameter %q is not declared%s", p.Group,
+				p.Name, closestName(p.Group, known)))
 		}
 	}
 	return found
@@ -165,7 +170,8 @@ func groups(s *Subject) (found Findings) {
 func checkSensitives(s *Subject) (found Findings) {
 	for i, p := range s.Params.Parameters {
 		if p.Sensitive && p.Default != nil && *p.Default != "" {
-			found.Warnings = append(found.Warnings, s.parameterFinding(i, "default", "parameter %q is sensitive, and has a default, which is no secret: remove it", p.Name))
+			found.Warnings = append(found.Warnings, s.parameterFinding(i, "default", "parameter %q is sensitive, and has a default, which is no "+
+				"secret: remove it", p.Name))
 		}
 	}
 	return found

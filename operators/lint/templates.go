@@ -187,7 +187,8 @@ func renders(s *Subject) (found Findings) {
 	told := map[operators.Finding]bool{}
 	for _, r := range s.rendered() {
 		for _, w := range r.result.Warnings {
-			found.Warnings = append(found.Warnings, templateFinding(w.Template, 0, "line %d of what %s renders to: %s", w.Line, w.Template, w.Message))
+			found.Warnings = append(found.Warnings, templateFinding(w.Template, 0, "line %d of what %s renders to: %s", w.Line, w.Template,
+				w.Message))
 		}
 		if r.err == nil {
 			continue

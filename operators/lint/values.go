@@ -49,12 +49,14 @@ func Choices(pkg *operators.Package) []Choice {
 		}
 		for _, name := range p.Parameters {
 			if known[name] {
-				all = append(all, Choice{Parameter: name, Kind: p.Kind, Field: fieldOf(p.Path), File: path.Join(operators.TemplatesFolder, p.Template), Line: p.Line})
+				all = append(all, Choice{Parameter: name, Kind: p.Kind, Field: fieldOf(p.Path), File: path.Join(operators.TemplatesFolder, p.Template),
+					Line: p.Line})
 			}
 		}
 	}
 	slices.SortFunc(all, func(a, b Choice) int {
-		return cmp.Or(cmp.Compare(a.Parameter, b.Parameter), cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Field, b.Field))
+		return cmp.Or(cmp.Compare(a.Parameter, b.Parameter), cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line),
+			cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Field, b.Field))
 	})
 	return slices.Compact(all)
 }
@@ -178,7 +180,8 @@ func quotes(s *Subject) (found Findings) {
 		for _, name := range p.Parameters {
 			if texts[name] {
 				found.Warnings = append(found.Warnings, templateFinding(p.Template, p.Line,
-					"parameter %q is printed without quotes: write {{ .Params.%s | quote }}, or a value that is more than one word of YAML is refused", name, name))
+					"parameter %q is printed without quotes: write {{ .Params.%s | quote }}, or a value that is more than one word of YAML is refused",
+					name, name))
 			}
 		}
 	}

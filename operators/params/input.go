@@ -56,7 +56,8 @@ func readEntry(key, value *yaml.Node, values map[string]string, lines map[string
 		return fmt.Errorf("parameter %q: %w", name, err)
 	}
 	if null {
-		return fmt.Errorf(`line %d: parameter %q is null: give a value, write "" for an empty one, or leave it out for the default`, key.Line, name)
+		return fmt.Errorf(`line %d: parameter %q is null: give a value, write "" for an empty one, or leave it out for the default`, key.Line,
+			name)
 	}
 	values[name] = text
 	return nil
@@ -71,7 +72,8 @@ func ParseFlag(flag string) (name, value string, err error) {
 	case strings.TrimSpace(name) == "":
 		return "", "", fmt.Errorf("parameter %s has no name: write -p name=value", text.Quote(flag, maxQuoted))
 	case value == "":
-		return "", "", fmt.Errorf("parameter %q has an empty value: to set it to its default use --unset %s, to set it to the empty text write %s: \"\" into a file and use -P", name, name, name)
+		return "", "", fmt.Errorf("parameter %q has an empty value: to set it to its default use --unset %s, to set it to the empty text write "+
+			"%s: \"\" into a file and use -P", name, name, name)
 	}
 	return name, value, nil
 }

@@ -150,7 +150,8 @@ func Missing(defs []v1beta1.Parameter, given map[string]string) []string {
 }
 
 // Validate checks what is given against the definitions: required values are there, values have their type, are
-// among those allowed, and keep to pattern and maxLines. An empty value has no type. Keys that are not defined are not checked; see Unknown.
+// among those allowed, and keep to pattern and maxLines. An empty value has no type. Keys that are not defined are not checked; see
+// Unknown.
 func Validate(defs []v1beta1.Parameter, given map[string]string) Problems {
 	var problems Problems
 	missing := Missing(defs, given)
@@ -226,7 +227,8 @@ func checkType(def v1beta1.Parameter, text string) *Problem {
 	if err == nil {
 		return nil
 	}
-	return &Problem{Parameter: def.Name, Reason: fmt.Sprintf("has the value %s, which is not of type %s", quoteValue(def, text), def.Type), Remedy: remedy}
+	return &Problem{Parameter: def.Name, Reason: fmt.Sprintf("has the value %s, which is not of type %s", quoteValue(def, text), def.Type),
+		Remedy: remedy}
 }
 
 func mistyped(def v1beta1.Parameter, text, why string) *Problem {

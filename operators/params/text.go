@@ -31,7 +31,8 @@ func CheckBounds(def v1beta1.Parameter) (field string, problem *Problem) {
 			return "pattern", fail("remove one of the two", "has a pattern, but its type is %s: a pattern is for type string", def.Type)
 		}
 		if _, err := compile(def.Pattern); err != nil {
-			return "pattern", fail("write a regular expression of RE2, see https://github.com/google/re2/wiki/Syntax", "has a pattern that cannot be used: %v", err)
+			return "pattern", fail("write a regular expression of RE2, see https://github.com/google/re2/wiki/Syntax",
+				"has a pattern that cannot be used: %v", err)
 		}
 	}
 	if def.MaxLines != nil {
@@ -72,7 +73,8 @@ func checkText(def v1beta1.Parameter, text string) *Problem {
 			Remedy: "correct the pattern in the package; until then no value can be given"}
 	}
 	if !pattern.MatchString(text) {
-		return &Problem{Parameter: def.Name, Reason: fmt.Sprintf("has the value %s, which does not match the pattern %s", quoteValue(def, text), def.Pattern),
+		return &Problem{Parameter: def.Name, Reason: fmt.Sprintf("has the value %s, which does not match the pattern %s", quoteValue(def, text),
+			def.Pattern),
 			Remedy: "give a value that matches it as a whole"}
 	}
 	return nil
@@ -89,7 +91,8 @@ func compile(pattern string) (*regexp.Regexp, error) {
 		return nil, err
 	}
 	if instructions > maxInstructions {
-		return nil, fmt.Errorf("it is too large: repetitions like {1,100} count as often as they repeat; it compiles to %d instructions, at most %d are allowed", instructions, maxInstructions)
+		return nil, fmt.Errorf("it is too large: repetitions like {1,100} count as often as they repeat; it compiles to %d instructions, at "+
+			"most %d are allowed", instructions, maxInstructions)
 	}
 	return regexp.Compile(`\A(?:` + pattern + `)\z`)
 }

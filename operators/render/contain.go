@@ -58,7 +58,8 @@ func (s *Set) refused(name string, v Variables, wrong *difference) *Error {
 		return e
 	}
 	e.Reason = fmt.Sprintf("parameter %s changes the structure of template %s (%s)", e.Parameter, name, wrong.what)
-	e.Hint = fmt.Sprintf("a value must stay one value; quote it in the template ({{ .Params.%s | quote }}), or declare the parameter as map or array and write it with toYaml", e.Parameter)
+	e.Hint = fmt.Sprintf("a value must stay one value; quote it in the template ({{ .Params.%s | quote }}), or declare the parameter as map "+
+		"or array and write it with toYaml", e.Parameter)
 	return e
 }
 
@@ -292,7 +293,8 @@ func suspicious(text string, values []int) bool {
 		}
 		above := strings.TrimRight(text[:start], " \t\r\n")
 		above = above[strings.LastIndexByte(above, '\n')+1:]
-		if (strings.Contains(above, "kind") || strings.Contains(above, "apiVersion")) && continues(above, text[start:end]) || strings.Contains(above, "&") {
+		if (strings.Contains(above, "kind") || strings.Contains(above, "apiVersion")) && continues(above, text[start:end]) ||
+			strings.Contains(above, "&") {
 			return true
 		}
 	}

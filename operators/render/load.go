@@ -143,8 +143,9 @@ func parseFile(path, text string) *file {
 	f.variables = strings.Count(text, ":=") // or more, which does no harm
 	if uses := strings.Count(text, "$"); product64(f.variables, uses) > MaxWork {
 		f.err = &Error{Kind: ParseError, Template: path,
-			Reason: fmt.Sprintf("it declares %d variables and uses variables %d times, which takes too much work: each use searches all of them", f.variables, uses),
-			Hint:   "use fewer variables, or more files"}
+			Reason: fmt.Sprintf("it declares %d variables and uses variables %d times, which takes too much work: each use searches all of them",
+				f.variables, uses),
+			Hint: "use fewer variables, or more files"}
 		return f
 	}
 	trees, err := parse.Parse(path, text, "", "", functions(), builtins)

@@ -310,7 +310,8 @@ func (m *marker) fixed(node parse.Node) bool {
 
 // origin notes where an action stands, and what it prints. The number is its place among all actions of the set.
 func (m *marker) origin(pipe *parse.PipeNode, body []*parse.CommandNode) int {
-	o := Origin{Template: m.file.path, Line: strings.Count(m.file.text[:min(int(pipe.Pos), len(m.file.text))], "\n") + 1, Parameters: m.parameters(body)}
+	o := Origin{Template: m.file.path, Line: strings.Count(m.file.text[:min(int(pipe.Pos), len(m.file.text))], "\n") + 1,
+		Parameters: m.parameters(body)}
 	eachOperand(body, func(node parse.Node) {
 		if function, ok := node.(*parse.IdentifierNode); ok {
 			o.Functions = append(o.Functions, function.Ident)

@@ -123,7 +123,8 @@ func (s *Set) Parameters(name string, v Variables) (map[string]string, error) {
 	}
 	values, err := params.ReadFile([]byte(text))
 	if err != nil {
-		e := &Error{Kind: DecodeError, Template: name, Reason: err.Error(), Err: err, Hint: `quote values that may be empty, like X: "{{ .Params.X }}"`}
+		e := &Error{Kind: DecodeError, Template: name, Reason: err.Error(), Err: err,
+			Hint: `quote values that may be empty, like X: "{{ .Params.X }}"`}
 		var at *yamldoc.Error
 		if errors.As(err, &at) {
 			e.Line = at.Line

@@ -51,7 +51,8 @@ func (b *Budget) Spend(units int) error {
 		return nil
 	}
 	if limit := cmp.Or(b.limit, MaxBudget); b.spent.Add(int64(units)) > limit {
-		return &Error{Kind: BudgetError, Reason: fmt.Sprintf("it and the templates that were rendered with it take too much work: their loops and functions go through more than %d MiB", limit>>20)}
+		return &Error{Kind: BudgetError, Reason: fmt.Sprintf("it and the templates that were rendered with it take too much work: their loops "+
+			"and functions go through more than %d MiB", limit>>20)}
 	}
 	return nil
 }

@@ -19,7 +19,8 @@ import (
 var decimal = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
 
 // Text turns a node into the text of a parameter; null tells that there is no value. A number that is a plain
-// decimal stays as it is written (1.10, 1000000, digits beyond 64 bits); any other notation of YAML (0x1F, 0777, 1_000, 1e3, .5) becomes plain decimal. Booleans are
+// decimal stays as it is written (1.10, 1000000, digits beyond 64 bits); any other notation of YAML (0x1F, 0777, 1_000, 1e3, .5) becomes
+// plain decimal. Booleans are
 // `true` and `false`, whatever their spelling. Maps and lists become YAML with sorted keys. Errors are of type *Error.
 func Text(n *yaml.Node) (text string, null bool, err error) {
 	for n.Kind == yaml.AliasNode {

@@ -192,7 +192,8 @@ func structure(ctx context.Context, old, instance *v1beta1.Instance, ov *v1beta1
 	if same && maps.Equal(old.Spec.Parameters, instance.Spec.Parameters) {
 		return nil
 	}
-	err := containment.Check(ctx, &ov.Spec, containment.Subject{Name: instance.Name, Namespace: instance.Namespace, Parameters: instance.Spec.Parameters})
+	err := containment.Check(ctx, &ov.Spec, containment.Subject{Name: instance.Name, Namespace: instance.Namespace,
+		Parameters: instance.Spec.Parameters})
 	var refused *render.Error
 	if !errors.As(err, &refused) {
 		return nil // out of time: the run checks, too
@@ -204,14 +205,16 @@ func structure(ctx context.Context, old, instance *v1beta1.Instance, ov *v1beta1
 }
 
 // check judges an edit against the OperatorVersion that it names.
-func (v *Validator) check(ctx context.Context, old, instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, before *v1beta1.OperatorVersionSpec) admission.Response {
+func (v *Validator) check(ctx context.Context, old, instance *v1beta1.Instance, ov *v1beta1.OperatorVersion,
+	before *v1beta1.OperatorVersionSpec) admission.Response {
 	edited := instance.DeepCopy()
 	edited.Status = v1beta1.InstanceStatus{}
 	digests := v.digests(ctx, old, instance)
 	if old != nil {
 		edited.Status.Baseline, edited.Status.PlanStatus = baseline(old, digests), old.Status.PlanStatus
 	}
-	in := trigger.Input{Instance: edited, Given: instance.Spec.Parameters, ParametersFromUnread: len(instance.Spec.ParametersFrom) > 0, Version: ov.Spec, Old: before, Digests: digests}
+	in := trigger.Input{Instance: edited, Given: instance.Spec.Parameters, ParametersFromUnread: len(instance.Spec.ParametersFrom) > 0,
+		Version: ov.Spec, Old: before, Digests: digests}
 	if err := trigger.Validate(old, in); err != nil {
 		return responseFor(err, nil)
 	}
@@ -236,7 +239,8 @@ func (v *Validator) check(ctx context.Context, old, instance *v1beta1.Instance, 
 	var warnings []string
 	warnings = append(warnings, warnExposedValues(old, instance, ov)...)
 	if len(kept) > 0 {
-		warnings = append(warnings, fmt.Sprintf("spec.parameters %s are not defined by OperatorVersion %s and are ignored", strings.Join(kept, ", "), instance.OperatorVersionKey()))
+		warnings = append(warnings, fmt.Sprintf("spec.parameters %s are not defined by OperatorVersion %s and are ignored",
+			strings.Join(kept, ", "), instance.OperatorVersionKey()))
 	}
 	return responseFor(nil, warnings)
 }
@@ -248,7 +252,8 @@ func warnExposedValues(old, instance *v1beta1.Instance, ov *v1beta1.OperatorVers
 		if !set || !def.Sensitive || old != nil && old.Spec.Parameters[def.Name] == value {
 			continue
 		}
-		warnings = append(warnings, fmt.Sprintf("spec.parameters.%s is sensitive, and everybody who may read the Instance sees it: give it in a Secret that spec.parametersFrom names", def.Name))
+		warnings = append(warnings, fmt.Sprintf("spec.parameters.%s is sensitive, and everybody who may read the Instance sees it: give it in "+
+			"a Secret that spec.parametersFrom names", def.Name))
 	}
 	return warnings
 }
@@ -304,8 +309,10 @@ func deletion(req admission.Request) admission.Response {
 	if json.Unmarshal(req.OldObject.Raw, instance) != nil || json.Unmarshal(req.Options.Raw, options) != nil {
 		return admission.Allowed("")
 	}
-	if slices.Contains(instance.Finalizers, v1beta1.CleanupFinalizer) && options.PropagationPolicy != nil && *options.PropagationPolicy == metav1.DeletePropagationForeground {
-		return admission.Allowed("").WithWarnings("a foreground delete removes the Instance's objects before its cleanup plan runs: use kubectl kudo uninstall, or --cascade=background")
+	if slices.Contains(instance.Finalizers, v1beta1.CleanupFinalizer) && options.PropagationPolicy != nil &&
+		*options.PropagationPolicy == metav1.DeletePropagationForeground {
+		return admission.Allowed("").WithWarnings("a foreground delete removes the Instance's objects before its cleanup plan runs: use " +
+			"kubectl kudo uninstall, or --cascade=background")
 	}
 	return admission.Allowed("")
 }

@@ -133,8 +133,8 @@ type Retainer interface {
 	Retain(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error)
 }
 
-// New returns an engine, which acts as the user of the client; metadata is listed with a client of its own. The mirror is the engine's view of the objects that carry kudo's heritage label. Without a
-// retainer nothing is kept.
+// New returns an engine, which acts as the user of the client; metadata is listed with a client of its own. The mirror is the
+// engine's view of the objects that carry kudo's heritage label. Without a retainer nothing is kept.
 func New(client dynamic.Interface, metadata metadata.Interface, kinds *Kinds, mirror *Mirror, retain Retainer) *Engine {
 	return &Engine{client: client, metadata: metadata, mapper: kinds.mapper, mirror: mirror, kinds: kinds, retain: retain}
 }

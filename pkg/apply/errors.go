@@ -55,7 +55,8 @@ func newCollision(live *unstructured.Unstructured, owner string) *CollisionError
 // isAdoptable reports whether the annotation of an Instance lets it take an object over: one of a namespace that neither a controller
 // nor an install plan has.
 func isAdoptable(live *unstructured.Unstructured) bool {
-	held := slices.ContainsFunc(live.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return v1beta1.OwnedBy(owner, "Installation") })
+	held := slices.ContainsFunc(live.GetOwnerReferences(),
+		func(owner metav1.OwnerReference) bool { return v1beta1.OwnedBy(owner, "Installation") })
 	return live.GetNamespace() != "" && !held && metav1.GetControllerOf(live) == nil
 }
 
@@ -109,10 +110,12 @@ func (e *Engine) Classify(ctx context.Context, obj *unstructured.Unstructured, e
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && !IsObjectNotFound(err): // the mapper may know kinds that have gone since
 		return e.kinds.ExplainNoMatch(ctx, obj, err)
 	case fieldConflicts(err) != nil:
-		return &FatalError{named(fmt.Errorf("other field managers manage fields that the package sets: %s", strings.Join(fieldConflicts(err), "; ")))}
+		return &FatalError{named(fmt.Errorf("other field managers manage fields that the package sets: %s",
+			strings.Join(fieldConflicts(err), "; ")))}
 	case apierrors.HasStatusCause(err, "NamespaceTerminating"):
 		return &NamespaceTerminatingError{named(err)}
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsMethodNotSupported(err), apierrors.IsRequestEntityTooLargeError(err):
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsMethodNotSupported(err),
+		apierrors.IsRequestEntityTooLargeError(err):
 		return &FatalError{named(err)}
 	case IsSchemaError(err):
 		return &FatalError{named(err)}

@@ -149,7 +149,8 @@ var everywhere = []schema.GroupVersion{
 
 // isDiscoveryOutage reports whether a complete discovery lacks an API that every Kubernetes serves.
 func isDiscoveryOutage(lists []*metav1.APIResourceList, gv schema.GroupVersion) bool {
-	return slices.Contains(everywhere, gv) && !slices.ContainsFunc(lists, func(l *metav1.APIResourceList) bool { return l.GroupVersion == gv.String() })
+	return slices.Contains(everywhere, gv) &&
+		!slices.ContainsFunc(lists, func(l *metav1.APIResourceList) bool { return l.GroupVersion == gv.String() })
 }
 
 // remedy says what to do about a kind that is not served.
@@ -159,10 +160,12 @@ func (k *Kinds) remedy(gvk schema.GroupVersionKind, served []string) string {
 		cluster += " (Kubernetes " + version.GitVersion + ")"
 	}
 	if len(served) > 0 {
-		return fmt.Sprintf("the API %s is not served by %s, which serves %s as %s: change apiVersion in the package's template, or use a version of the package made for this Kubernetes",
+		return fmt.Sprintf("the API %s is not served by %s, which serves %s as %s: change apiVersion in the package's template, or use a "+
+			"version of the package made for this Kubernetes",
 			gvk.GroupVersion(), cluster, gvk.Kind, strings.Join(served, ", "))
 	}
-	return fmt.Sprintf("the kind %s of API %s is not known to %s: install the CustomResourceDefinition that defines it, or correct apiVersion and kind in the package's template",
+	return fmt.Sprintf("the kind %s of API %s is not known to %s: install the CustomResourceDefinition that defines it, or correct "+
+		"apiVersion and kind in the package's template",
 		gvk.Kind, gvk.GroupVersion(), cluster)
 }
 

@@ -64,7 +64,8 @@ func migrated(live *unstructured.Unstructured, manager string) ([]metav1.Managed
 	var out []metav1.ManagedFieldsEntry
 	ours := map[string]*fieldpath.Set{}
 	for _, entry := range live.GetManagedFields() {
-		if entry.Manager != oldManager || entry.Operation != metav1.ManagedFieldsOperationUpdate || entry.Subresource != "" || entry.FieldsV1 == nil {
+		if entry.Manager != oldManager || entry.Operation != metav1.ManagedFieldsOperationUpdate || entry.Subresource != "" ||
+			entry.FieldsV1 == nil {
 			out = append(out, entry)
 			continue
 		}
@@ -102,7 +103,8 @@ func join(entries []metav1.ManagedFieldsEntry, ours map[string]*fieldpath.Set, m
 		if set.Empty() {
 			continue
 		}
-		entry := metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: version, FieldsType: "FieldsV1"}
+		entry := metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: version,
+			FieldsType: "FieldsV1"}
 		at := -1
 		for i, e := range entries {
 			if e.Manager == manager && e.Operation == entry.Operation && e.APIVersion == version && e.Subresource == "" && e.FieldsV1 != nil {

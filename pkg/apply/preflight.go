@@ -114,7 +114,8 @@ func DefinedIn(definitions []*unstructured.Unstructured, obj *unstructured.Unstr
 }
 
 // existing returns the metadata of those objects that are there: one GET for one object, one LIST for several.
-func (e *Engine) existing(ctx context.Context, at objectScope, objs []*unstructured.Unstructured, indices []int) (map[int]*unstructured.Unstructured, error) {
+func (e *Engine) existing(ctx context.Context, at objectScope, objs []*unstructured.Unstructured,
+	indices []int) (map[int]*unstructured.Unstructured, error) {
 	mapping, err := e.mapper.RESTMapping(at.GroupKind(), at.Version)
 	if err != nil {
 		return nil, err
@@ -185,6 +186,7 @@ func (e *Engine) Live(ctx context.Context, id ID) (*unstructured.Unstructured, e
 
 // List returns the metadata of the objects of a resource, as they are in etcd now: at most limit of them, from where the
 // token of the page before points; the list holds the token of the next one.
-func (e *Engine) List(ctx context.Context, resource schema.GroupVersionResource, namespace string, limit int64, token string) (*metav1.PartialObjectMetadataList, error) {
+func (e *Engine) List(ctx context.Context, resource schema.GroupVersionResource, namespace string, limit int64,
+	token string) (*metav1.PartialObjectMetadataList, error) {
 	return e.metadata.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: limit, Continue: token})
 }

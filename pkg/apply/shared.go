@@ -20,7 +20,8 @@ func changesMetadataOnly(ctx context.Context, resource dynamic.ResourceInterface
 	if err != nil || live == nil {
 		return false
 	}
-	after, err := resource.Apply(ctx, body.GetName(), body, metav1.ApplyOptions{FieldManager: manager, Force: true, DryRun: []string{metav1.DryRunAll}})
+	after, err := resource.Apply(ctx, body.GetName(), body, metav1.ApplyOptions{FieldManager: manager, Force: true,
+		DryRun: []string{metav1.DryRunAll}})
 	if err != nil || after.GetResourceVersion() != live.GetResourceVersion() || !sameContent(after, live) {
 		return false
 	}

@@ -27,8 +27,9 @@ func pack(obj *unstructured.Unstructured) (*packedObject, error) {
 		return nil, err
 	}
 	return &packedObject{
-		ObjectMeta: metav1.ObjectMeta{Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion()},
-		text:       text, unpacked: weak.Make(obj), owners: owners,
+		ObjectMeta: metav1.ObjectMeta{Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
+			ResourceVersion: obj.GetResourceVersion()},
+		text: text, unpacked: weak.Make(obj), owners: owners,
 	}, nil
 }
 

@@ -18,7 +18,8 @@ import (
 
 // historyKeys returns the keys of the Secret that init has made in kudo's namespace. It is watched by itself, since the
 // manager may read it by its name only, and before all controllers, which ask for it. changed is called when it changes.
-func historyKeys(ctx context.Context, mgr manager.Manager, config *rest.Config, namespace string, changed func()) (*history.SecretKeys, error) {
+func historyKeys(ctx context.Context, mgr manager.Manager, config *rest.Config, namespace string,
+	changed func()) (*history.SecretKeys, error) {
 	watched, err := cluster.New(config, func(o *cluster.Options) {
 		o.Scheme = mgr.GetScheme()
 		o.Cache = cache.Options{DefaultNamespaces: map[string]cache.Config{

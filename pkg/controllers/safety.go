@@ -53,14 +53,16 @@ func (c *crdComparer) CheckUpdate(ctx context.Context, live, wanted *unstructure
 // IsSuperset implements share.Safety.
 func (c *crdComparer) IsSuperset(live, wanted *unstructured.Unstructured) bool {
 	old, next := &apiextensionsv1.CustomResourceDefinition{}, &apiextensionsv1.CustomResourceDefinition{}
-	if runtime.DefaultUnstructuredConverter.FromUnstructured(wanted.Object, old) != nil || runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, next) != nil {
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(wanted.Object, old) != nil ||
+		runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, next) != nil {
 		return false
 	}
 	return crdcompat.Compare(old, next).Safe()
 }
 
 // List implements crdcompat.Lister.
-func (c *crdComparer) List(ctx context.Context, kind schema.GroupVersionKind, limit int64, token string) (*unstructured.UnstructuredList, error) {
+func (c *crdComparer) List(ctx context.Context, kind schema.GroupVersionKind, limit int64,
+	token string) (*unstructured.UnstructuredList, error) {
 	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
 		return nil, err

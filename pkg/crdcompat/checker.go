@@ -40,7 +40,8 @@ func newChecker(crd *apiextensionsv1.CustomResourceDefinition, version *apiexten
 		return nil, wrong(fmt.Errorf("spec.versions[].schema.openAPIV3Schema is missing"))
 	}
 	internal := &apiextensions.JSONSchemaProps{}
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(version.Schema.OpenAPIV3Schema.DeepCopy(), internal, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(version.Schema.OpenAPIV3Schema.DeepCopy(), internal,
+		nil); err != nil {
 		return nil, wrong(err)
 	}
 	structural, err := structuralschema.NewStructural(internal)
@@ -80,7 +81,8 @@ func (c *checker) problems(ctx context.Context, object *unstructured.Unstructure
 	if countNulls(content) < nulls {
 		out = append(out, "a null would be dropped, or replaced by a default")
 	}
-	if err, paths := objectmeta.CoerceWithOptions(nil, content, c.structural, false, objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true}); err != nil {
+	if err, paths := objectmeta.CoerceWithOptions(nil, content, c.structural, false,
+		objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true}); err != nil {
 		// The detail quotes the value.
 		return append(out, err.Field+": "+err.Type.String()+": the field, or one below it, has another type than Kubernetes gives it")
 	} else {

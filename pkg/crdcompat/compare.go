@@ -47,7 +47,8 @@ type comparer struct {
 }
 
 func (c *comparer) breach(path string, rule Rule, format string, args ...any) {
-	c.breaches = append(c.breaches, BreakingChange{Version: c.at, Path: path, Rule: rule, Message: fmt.Sprintf(format, args...), Remedy: remedy(rule)})
+	c.breaches = append(c.breaches, BreakingChange{Version: c.at, Path: path, Rule: rule, Message: fmt.Sprintf(format, args...),
+		Remedy: remedy(rule)})
 }
 
 func (c *comparer) allow(path, format string, args ...any) {
@@ -105,7 +106,8 @@ func (c *comparer) conversion(old, new *apiextensionsv1.CustomResourceDefinition
 	a, b := old.Spec.Conversion, new.Spec.Conversion
 	if a.Strategy != b.Strategy {
 		// Nothing was converted while there was one version, and objects in it are not converted now.
-		first := a.Strategy == apiextensionsv1.NoneConverter && b.Strategy == apiextensionsv1.WebhookConverter && len(old.Spec.Versions) == 1 && reachable(b)
+		first := a.Strategy == apiextensionsv1.NoneConverter && b.Strategy == apiextensionsv1.WebhookConverter && len(old.Spec.Versions) == 1 &&
+			reachable(b)
 		c.decide(first, path+".strategy", RuleConversion, "strategy", a.Strategy, b.Strategy)
 		return
 	}
@@ -117,7 +119,8 @@ func (c *comparer) conversion(old, new *apiextensionsv1.CustomResourceDefinition
 		c.decide(false, path+".webhook.clientConfig", RuleConversion, "the webhook", x, y)
 	}
 	if ca, cb := bundle(a), bundle(b); cb != "" && ca != cb {
-		c.breach(path+".webhook.clientConfig.caBundle", RuleConversion, "caBundle was one of %d bytes and is another one of %d bytes", len(ca), len(cb))
+		c.breach(path+".webhook.clientConfig.caBundle", RuleConversion, "caBundle was one of %d bytes and is another one of %d bytes", len(ca),
+			len(cb))
 	}
 	if va, vb := reviews(a), reviews(b); !slices.Equal(va, vb) {
 		safe := len(missing(va, vb)) == 0
@@ -169,7 +172,10 @@ func reviews(conversion *apiextensionsv1.CustomResourceConversion) []string {
 }
 
 func reachable(conversion *apiextensionsv1.CustomResourceConversion) bool {
-	return endpoint(conversion) != "none" && slices.ContainsFunc(reviews(conversion), func(v string) bool { return v == "v1" || v == "v1beta1" })
+	return endpoint(conversion) != "none" && slices.ContainsFunc(reviews(conversion), func(v string) bool {
+		return v == "v1" ||
+			v == "v1beta1"
+	})
 }
 
 func (c *comparer) storage(old, new *apiextensionsv1.CustomResourceDefinition) {
@@ -177,7 +183,8 @@ func (c *comparer) storage(old, new *apiextensionsv1.CustomResourceDefinition) {
 	if a == b {
 		return
 	}
-	converts := new.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter && reachable(new.Spec.Conversion) && b != "" && !strings.Contains(b, ",")
+	converts := new.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter && reachable(new.Spec.Conversion) && b != "" &&
+		!strings.Contains(b, ",")
 	c.decide(converts, "spec.versions", RuleStorage, "the storage version", a, b)
 }
 

@@ -91,7 +91,8 @@ func ValidateLive(ctx context.Context, c ctrlclient.Reader, new *apiextensionsv1
 type objectLister struct{ reader ctrlclient.Reader }
 
 // List implements Lister.
-func (l objectLister) List(ctx context.Context, kind schema.GroupVersionKind, limit int64, token string) (*unstructured.UnstructuredList, error) {
+func (l objectLister) List(ctx context.Context, kind schema.GroupVersionKind, limit int64,
+	token string) (*unstructured.UnstructuredList, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	return list, l.reader.List(ctx, list, ctrlclient.Limit(limit), ctrlclient.Continue(token))

@@ -117,7 +117,8 @@ func dash(text string) string {
 
 func sortBreaches(all BreakingChanges) BreakingChanges {
 	slices.SortStableFunc(all, func(a, b BreakingChange) int {
-		return cmp.Or(strings.Compare(a.Version, b.Version), strings.Compare(a.Path, b.Path), strings.Compare(string(a.Rule), string(b.Rule)), strings.Compare(a.Message, b.Message))
+		return cmp.Or(strings.Compare(a.Version, b.Version), strings.Compare(a.Path, b.Path), strings.Compare(string(a.Rule), string(b.Rule)),
+			strings.Compare(a.Message, b.Message))
 	})
 	return all
 }
@@ -144,7 +145,8 @@ func remedy(rule Rule) string {
 		return "keep the conversion as it is, or change it by hand once the new webhook answers"
 	case RuleFieldRemoved:
 		return "keep the field and mark it as deprecated in its description, or drop it in a new version"
-	case RuleFieldTyped, RuleRequired, RuleType, RuleDefault, RuleItems, RuleListType, RuleListMapKeys, RuleMapType, RuleEmbedded, RuleIntOrString:
+	case RuleFieldTyped, RuleRequired, RuleType, RuleDefault, RuleItems, RuleListType, RuleListMapKeys, RuleMapType, RuleEmbedded,
+		RuleIntOrString:
 		return "leave it as it was, and make the change in a new version with a conversion"
 	case RuleUnrecognized:
 		return "look at the change and apply it by hand"

@@ -164,6 +164,7 @@ func (f *Findings) add(version string, object *unstructured.Unstructured, proble
 	f.Invalid++
 	if len(f.Objects) < namedObjects {
 		n := min(len(problems), namedProblems)
-		f.Objects = append(f.Objects, Object{Version: version, Namespace: object.GetNamespace(), Name: object.GetName(), Problems: problems[:n], More: len(problems) - n})
+		f.Objects = append(f.Objects, Object{Version: version, Namespace: object.GetNamespace(), Name: object.GetName(), Problems: problems[:n],
+			More: len(problems) - n})
 	}
 }

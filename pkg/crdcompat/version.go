@@ -16,7 +16,8 @@ func (c *comparer) version(old, new *apiextensionsv1.CustomResourceDefinition, w
 	if is == nil {
 		switch {
 		case stored:
-			c.breach("", RuleStoredVersion, "the version was removed; objects may be stored in it (status.storedVersions: %s)", show(old.Status.StoredVersions))
+			c.breach("", RuleStoredVersion, "the version was removed; objects may be stored in it (status.storedVersions: %s)",
+				show(old.Status.StoredVersions))
 		case was.Served:
 			c.breach("", RuleServedVersion, "the version was served and was removed")
 		default:
@@ -100,7 +101,8 @@ func (c *comparer) addedVersion(old, new *apiextensionsv1.CustomResourceDefiniti
 		within.root(was.Schema, is.Schema)
 		if n := len(within.breaches); n > 0 {
 			first := sortBreaches(within.breaches)[0]
-			c.breach(first.Path, RuleAddedVersion, "the version is new, nothing converts, and its schema is narrower than that of %s in %d places; the first: %s: %s", was.Name, n, first.Rule, first.Message)
+			c.breach(first.Path, RuleAddedVersion, "the version is new, nothing converts, and its schema is narrower than that of %s in %d "+
+				"places; the first: %s: %s", was.Name, n, first.Rule, first.Message)
 			return
 		}
 	}

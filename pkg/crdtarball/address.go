@@ -15,10 +15,12 @@ import (
 
 // insideRanges are addresses of this machine and of networks that are not the internet (RFC 6890): the API server and
 // its neighbors have them, and the manager reaches what its tenants do not.
-var insideRanges = prefixes("127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15", "fc00::/7", "fec0::/10", "64:ff9b:1::/48")
+var insideRanges = prefixes("127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "192.0.0.0/24",
+	"198.18.0.0/15", "fc00::/7", "fec0::/10", "64:ff9b:1::/48")
 
 // neverRanges are addresses of no server, link-local ones, and those at which clouds hand out credentials.
-var neverRanges = prefixes("0.0.0.0/8", "::/128", "169.254.0.0/16", "fe80::/10", "224.0.0.0/4", "ff00::/8", "240.0.0.0/4", "fd00:ec2::254/128", "100.100.100.200/32", "168.63.129.16/32")
+var neverRanges = prefixes("0.0.0.0/8", "::/128", "169.254.0.0/16", "fe80::/10", "224.0.0.0/4", "ff00::/8", "240.0.0.0/4",
+	"fd00:ec2::254/128", "100.100.100.200/32", "168.63.129.16/32")
 
 func prefixes(texts ...string) []netip.Prefix {
 	out := make([]netip.Prefix, len(texts))
@@ -86,9 +88,11 @@ func reachOf(address netip.Addr) reach {
 func checkAddress(host string, address netip.Addr, named bool) error {
 	switch reach := reachOf(address); {
 	case reach == reachNever:
-		return fail(ReasonRefused, "the address %s is refused: it is link-local, the address of a cloud service, or no address of a server", address)
+		return fail(ReasonRefused, "the address %s is refused: it is link-local, the address of a cloud service, or no address of a server",
+			address)
 	case reach == reachInside && !named:
-		return fail(ReasonRefused, "the address %s of the host %s is refused: it is loopback or private; if this is intended, list the host in crd-allowed-hosts (kubectl kudo init --crd-allowed-hosts)", address, quoteShort(host))
+		return fail(ReasonRefused, "the address %s of the host %s is refused: it is loopback or private; if this is intended, list the host in "+
+			"crd-allowed-hosts (kubectl kudo init --crd-allowed-hosts)", address, quoteShort(host))
 	}
 	return nil
 }

@@ -96,7 +96,8 @@ func binaryPart(from *corev1.ConfigMap, key string) ([]byte, error) {
 		return data, nil
 	}
 	if _, ok := from.Data[key]; ok {
-		return nil, fmt.Errorf("has the key %s in data: put a part of a tarball into binaryData, where kubectl create configmap --from-file puts it", key)
+		return nil, fmt.Errorf("has the key %s in data: put a part of a tarball into binaryData, where kubectl create configmap --from-file "+
+			"puts it", key)
 	}
 	return nil, fmt.Errorf("has no key %s in binaryData", key)
 }

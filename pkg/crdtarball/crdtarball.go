@@ -110,11 +110,13 @@ func (c *Cache) resolve(ctx context.Context, request Request) (*Resolved, error)
 	}
 	if request.Policy == v1beta1.DownloadNever && !want.known {
 		c.metrics.failed(ReasonNotCached)
-		return nil, fail(ReasonNotCached, "crdDownloadPolicy is Never, and no digest is known, without which the cache is not trusted: set spec.crdTarball.httpSource.sha256")
+		return nil, fail(ReasonNotCached, "crdDownloadPolicy is Never, and no digest is known, without which the cache is not trusted: set "+
+			"spec.crdTarball.httpSource.sha256")
 	}
 	if request.Policy == v1beta1.DownloadNever {
 		c.metrics.failed(ReasonNotCached)
-		return nil, fail(ReasonNotCached, "crdDownloadPolicy is Never, and the cache %s: import it by kubectl kudo cache import", describeMissing(missing))
+		return nil, fail(ReasonNotCached, "crdDownloadPolicy is Never, and the cache %s: import it by kubectl kudo cache import",
+			describeMissing(missing))
 	}
 	flight := key + " " + string(request.Policy) + " " + want.digest + " " + source.Access()
 	return c.flights.do(ctx, flight, request.Progress, func(ctx context.Context, report func(Progress)) (*Resolved, error) {

@@ -47,7 +47,8 @@ func readCredentials(ctx context.Context, secrets Secrets, namespace string, ref
 	if len(certificate) > 0 || len(key) > 0 {
 		pair, err := tls.X509KeyPair(certificate, key)
 		if err != nil {
-			return credentials{}, fail(ReasonCredentials, "the Secret %s/%s: tls.crt and tls.key are no matching certificate and key in PEM", namespace, ref.Name)
+			return credentials{}, fail(ReasonCredentials, "the Secret %s/%s: tls.crt and tls.key are no matching certificate and key in PEM",
+				namespace, ref.Name)
 		}
 		c.certificate = &pair
 	}
@@ -55,7 +56,8 @@ func readCredentials(ctx context.Context, secrets Secrets, namespace string, ref
 	case c.token != "" && c.username != "":
 		return credentials{}, fail(ReasonCredentials, "the Secret %s/%s has both username and token: remove one of them", namespace, ref.Name)
 	case c.token == "" && c.username == "" && c.certificate == nil && c.proxyUsername == "" && len(c.docker) == 0:
-		return credentials{}, fail(ReasonCredentials, "the Secret %s/%s has none of the keys username with password, token, tls.crt with tls.key, proxyUsername with proxyPassword, .dockerconfigjson", namespace, ref.Name)
+		return credentials{}, fail(ReasonCredentials, "the Secret %s/%s has none of the keys username with password, token, tls.crt with "+
+			"tls.key, proxyUsername with proxyPassword, .dockerconfigjson", namespace, ref.Name)
 	}
 	return c, nil
 }

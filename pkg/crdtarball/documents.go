@@ -79,7 +79,8 @@ func (r *documentReader) nothing() error {
 		return fail(ReasonDocuments, "the archive has no CustomResourceDefinition: it has no files with documents in them")
 	default:
 		shown := r.ignored[:min(n, shownFindings)]
-		return fail(ReasonDocuments, "the archive has no CustomResourceDefinition: files must end in .yaml, .yml or .json, and there are only %s", strings.Join(shown, ", "))
+		return fail(ReasonDocuments, "the archive has no CustomResourceDefinition: files must end in .yaml, .yml or .json, and there are only %s",
+			strings.Join(shown, ", "))
 	}
 }
 
@@ -195,7 +196,8 @@ func notCRD(object *unstructured.Unstructured) string {
 	name := textOf(object.Object, "metadata", "name")
 	switch {
 	case kind == crdKind && apiVersion == "apiextensions.k8s.io/v1beta1":
-		return fmt.Sprintf("is %s %s of %s, which Kubernetes no longer serves: convert it to %s", crdKind, quoteShort(name), apiVersion, crdVersion)
+		return fmt.Sprintf("is %s %s of %s, which Kubernetes no longer serves: convert it to %s", crdKind, quoteShort(name), apiVersion,
+			crdVersion)
 	case apiVersion == "" && kind == "":
 		return "has no apiVersion and kind"
 	case apiVersion != crdVersion || kind != crdKind:
@@ -210,7 +212,8 @@ func notCRD(object *unstructured.Unstructured) string {
 	case group == "" || plural == "":
 		return fmt.Sprintf("the %s %s needs spec.group and spec.names.plural", crdKind, quoteShort(name))
 	case name != plural+"."+group:
-		return fmt.Sprintf("the %s %s must be named %s, as its spec.names.plural and spec.group are", crdKind, quoteShort(name), quoteShort(plural+"."+group))
+		return fmt.Sprintf("the %s %s must be named %s, as its spec.names.plural and spec.group are", crdKind, quoteShort(name),
+			quoteShort(plural+"."+group))
 	case len(list) == 0:
 		return fmt.Sprintf("the %s %s has no spec.versions", crdKind, quoteShort(name))
 	}

@@ -274,7 +274,8 @@ func (e *entry) stampFolders(content string) error {
 func (e *entry) unchanged() bool {
 	for _, s := range e.stamps {
 		now, err := os.Lstat(s.path)
-		if err != nil || now.Size() != s.info.Size() || !now.ModTime().Equal(s.info.ModTime()) || now.Mode() != s.info.Mode() || !os.SameFile(now, s.info) {
+		if err != nil || now.Size() != s.info.Size() || !now.ModTime().Equal(s.info.ModTime()) || now.Mode() != s.info.Mode() ||
+			!os.SameFile(now, s.info) {
 			return false
 		}
 	}

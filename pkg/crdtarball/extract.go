@@ -45,7 +45,8 @@ func (l Limits) withDefaults() Limits {
 			*field.value = *field.standard
 		}
 	}
-	for _, field := range []struct{ value, standard *int }{{&l.Entries, &d.Entries}, {&l.Depth, &d.Depth}, {&l.Name, &d.Name}, {&l.Nodes, &d.Nodes}} {
+	for _, field := range []struct{ value, standard *int }{{&l.Entries, &d.Entries}, {&l.Depth, &d.Depth}, {&l.Name, &d.Name},
+		{&l.Nodes, &d.Nodes}} {
 		if *field.value == 0 {
 			*field.value = *field.standard
 		}

@@ -25,7 +25,8 @@ type flight struct {
 
 // do starts a fetch or joins the one that runs. It returns early when the context ends; the fetch is cancelled once no
 // caller waits for it.
-func (f *flights) do(ctx context.Context, key string, listen func(Progress), fetch func(context.Context, func(Progress)) (*Resolved, error)) (*Resolved, error) {
+func (f *flights) do(ctx context.Context, key string, listen func(Progress),
+	fetch func(context.Context, func(Progress)) (*Resolved, error)) (*Resolved, error) {
 	one := f.join(ctx, key, listen, fetch)
 	select {
 	case <-one.done:
@@ -40,7 +41,8 @@ func (f *flights) do(ctx context.Context, key string, listen func(Progress), fet
 	}
 }
 
-func (f *flights) join(ctx context.Context, key string, listen func(Progress), fetch func(context.Context, func(Progress)) (*Resolved, error)) *flight {
+func (f *flights) join(ctx context.Context, key string, listen func(Progress),
+	fetch func(context.Context, func(Progress)) (*Resolved, error)) *flight {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	one, ok := f.running[key]

@@ -58,7 +58,8 @@ func (s *httpSource) Fetch(ctx context.Context, to Target, known Validators) (Fe
 	if err != nil {
 		return Fetched{}, err
 	}
-	client, done, err := newClient(clientConfig{access: s.access, origin: s.url, proxy: s.spec.ProxyURL, ca: s.spec.CABundle, credentials: secret})
+	client, done, err := newClient(clientConfig{access: s.access, origin: s.url, proxy: s.spec.ProxyURL, ca: s.spec.CABundle,
+		credentials: secret})
 	if err != nil {
 		return Fetched{}, err
 	}

@@ -134,7 +134,8 @@ func (c *Cache) Find(name string) (string, error) {
 	case 1:
 		return matching[0], nil
 	case 0:
-		return "", fail(ReasonNotCached, "the cache has no entry %s: name the URL, or the key or the first %d digits of it", quoteShort(Display(name)), least)
+		return "", fail(ReasonNotCached, "the cache has no entry %s: name the URL, or the key or the first %d digits of it",
+			quoteShort(Display(name)), least)
 	}
 	return "", fail(ReasonNotCached, "the cache has %d entries whose key begins with %s", len(matching), name)
 }

@@ -70,7 +70,8 @@ func (s *ociSource) Fetch(ctx context.Context, to Target, known Validators) (Fet
 	if err != nil {
 		return Fetched{}, err
 	}
-	client, done, err := newClient(clientConfig{access: s.access, origin: s.origin, proxy: s.spec.ProxyURL, ca: s.spec.CABundle, credentials: secret, registry: true})
+	client, done, err := newClient(clientConfig{access: s.access, origin: s.origin, proxy: s.spec.ProxyURL, ca: s.spec.CABundle,
+		credentials: secret, registry: true})
 	if err != nil {
 		return Fetched{}, err
 	}
@@ -113,7 +114,8 @@ func (s *ociSource) credential(registry string, secret credentials) (auth.Creden
 	if secret.token == "" && secret.username == "" {
 		return nil, nil
 	}
-	return auth.StaticCredential(registry, auth.Credential{Username: secret.username, Password: secret.password, AccessToken: strings.TrimSpace(secret.token)}), nil
+	return auth.StaticCredential(registry, auth.Credential{Username: secret.username, Password: secret.password,
+		AccessToken: strings.TrimSpace(secret.token)}), nil
 }
 
 // pull fetches the manifest, then the layer that is the tarball, and verifies the digests of both.
@@ -178,7 +180,8 @@ func tarballLayer(manifest ocispec.Manifest) (ocispec.Descriptor, error) {
 		})
 	}
 	if len(layers) != 1 {
-		return ocispec.Descriptor{}, fail(ReasonArchive, "the manifest has %d layers, %d of them gzipped tars: it must have one (an index of manifests has none: name one of its manifests)", len(manifest.Layers), len(layers))
+		return ocispec.Descriptor{}, fail(ReasonArchive, "the manifest has %d layers, %d of them gzipped tars: it must have one (an index of "+
+			"manifests has none: name one of its manifests)", len(manifest.Layers), len(layers))
 	}
 	if err := layers[0].Digest.Validate(); err != nil || layers[0].Size < 0 {
 		return ocispec.Descriptor{}, fail(ReasonArchive, "the manifest describes its layer in a wrong way")

@@ -25,7 +25,8 @@ func (c *Cache) download(ctx context.Context, key string, source Source, want wa
 	return retry(ctx, c.options.Retry, c.options.Clock, c.options.Random, func(attempt int) (*entry, error) {
 		c.metrics.fetched()
 		limit := c.options.Retry.Attempt
-		ctx, cancel := context.WithTimeoutCause(ctx, limit, &Error{Reason: ReasonTimeout, Temporary: true, Err: fmt.Errorf("the download took longer than %s", limit)})
+		ctx, cancel := context.WithTimeoutCause(ctx, limit, &Error{Reason: ReasonTimeout, Temporary: true,
+			Err: fmt.Errorf("the download took longer than %s", limit)})
 		defer cancel()
 		fill := func(to Target) (Fetched, error) { return source.Fetch(ctx, to, known) }
 		progress := func(bytes, total int64) {
@@ -47,7 +48,8 @@ var errNotModified = errors.New("not modified")
 
 // publish makes an entry of what fill writes. Until it is complete and checked nothing of it can be seen; if anything
 // fails, nothing of it is left. The key is locked.
-func (c *Cache) publish(key, identity string, want wanted, fill func(Target) (Fetched, error), progress func(bytes, total int64)) (*entry, error) {
+func (c *Cache) publish(key, identity string, want wanted,
+	fill func(Target) (Fetched, error), progress func(bytes, total int64)) (*entry, error) {
 	if err := os.MkdirAll(c.options.Dir, 0o755); err != nil {
 		return nil, classifyDisk("making the cache folder", err)
 	}
@@ -75,7 +77,8 @@ func (c *Cache) publish(key, identity string, want wanted, fill func(Target) (Fe
 }
 
 // stage fetches, verifies and unpacks a tarball in a folder of its own, and brings all of it to the disk.
-func (c *Cache) stage(temporary, identity string, want wanted, fill func(Target) (Fetched, error), progress func(bytes, total int64)) (meta, error) {
+func (c *Cache) stage(temporary, identity string, want wanted,
+	fill func(Target) (Fetched, error), progress func(bytes, total int64)) (meta, error) {
 	suffix := filepath.Base(temporary)[strings.LastIndex(filepath.Base(temporary), "-")+1:]
 	m := meta{Version: metaVersion, URL: Display(identity), Content: contentPrefix + suffix}
 	content := filepath.Join(temporary, m.Content)
@@ -109,7 +112,8 @@ func (c *Cache) stage(temporary, identity string, want wanted, fill func(Target)
 }
 
 // receive lets fill write the tarball, and brings it to the disk.
-func (c *Cache) receive(name string, m *meta, fill func(Target) (Fetched, error), progress func(bytes, total int64)) (fetched Fetched, err error) {
+func (c *Cache) receive(name string, m *meta,
+	fill func(Target) (Fetched, error), progress func(bytes, total int64)) (fetched Fetched, err error) {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return Fetched{}, classifyDisk("writing into the cache folder", err)

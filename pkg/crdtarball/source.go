@@ -178,7 +178,8 @@ func NewSource(tarball v1beta1.CRDTarball, namespace string, access Access) (Sou
 func checkDigest(tarball v1beta1.CRDTarball) error {
 	switch source, parts := tarball.HTTPSource, tarball.ConfigMapSource; {
 	case source != nil && source.SHA256 == "" && strings.HasPrefix(strings.ToLower(source.URL), "http://"):
-		return fail(ReasonSpec, "spec.crdTarball.httpSource.sha256 is required: what http transfers can be changed on the way; set it, or use https")
+		return fail(ReasonSpec, "spec.crdTarball.httpSource.sha256 is required: what http transfers can be changed on the way; set it, or "+
+			"use https")
 	case parts != nil && parts.SHA256 == "":
 		return fail(ReasonSpec, "spec.crdTarball.configMapSource.sha256 is required: whoever may write a ConfigMap could change the tarball")
 	}

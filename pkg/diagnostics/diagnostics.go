@@ -105,7 +105,8 @@ func (c *Collector) Collect(ctx context.Context, key types.NamespacedName, folde
 	c.collectSecrets(ctx, all, versions)
 	c.versionFile()
 	c.file("settings.yaml", map[string]any{
-		"namespace": key.Namespace, "instance": key.Name, "logSince": c.Since.String(), "logBytes": c.Limits.LogBytes, "logLines": c.Limits.LogLines,
+		"namespace": key.Namespace, "instance": key.Name, "logSince": c.Since.String(), "logBytes": c.Limits.LogBytes,
+		"logLines": c.Limits.LogLines,
 	})
 	for n, i := range all {
 		c.operator(ctx, i, versions[n])
@@ -232,7 +233,8 @@ func (c *Collector) get(ctx context.Context, kind schema.GroupVersionKind, names
 const page = 500
 
 // list reads the objects of a kind, at most limit.
-func (c *Collector) list(ctx context.Context, kind schema.GroupVersionKind, limit int, options ...client.ListOption) []unstructured.Unstructured {
+func (c *Collector) list(ctx context.Context, kind schema.GroupVersionKind, limit int,
+	options ...client.ListOption) []unstructured.Unstructured {
 	kind.Kind += "List"
 	var out []unstructured.Unstructured
 	next := ""

@@ -91,7 +91,8 @@ func (c *Collector) collectSecrets(ctx context.Context, all []*instance, version
 		}
 	}
 	for _, i := range all {
-		i.runs = c.list(ctx, revisionKind, c.Limits.Objects, client.InNamespace(i.Namespace), client.MatchingLabels{v1beta1.HistoryLabel: string(i.UID)})
+		i.runs = c.list(ctx, revisionKind, c.Limits.Objects, client.InNamespace(i.Namespace),
+			client.MatchingLabels{v1beta1.HistoryLabel: string(i.UID)})
 		for n := range i.runs {
 			given, _, _ := unstructured.NestedStringMap(i.runs[n].Object, "data", "parameters")
 			for name, value := range given { // it may have been changed since
@@ -224,7 +225,8 @@ func (c *Collector) pods(ctx context.Context, folder string, i *instance, known 
 	}
 	slices.SortStableFunc(out, func(a, b *pod) int { return b.failureRank() - a.failureRank() })
 	if len(out) > c.Limits.Pods {
-		c.fail("pods of instance "+i.Name, fmt.Errorf("there are %d, and the logs of the %d with most trouble were collected", len(out), c.Limits.Pods))
+		c.fail("pods of instance "+i.Name, fmt.Errorf("there are %d, and the logs of the %d with most trouble were collected", len(out),
+			c.Limits.Pods))
 		out = out[:c.Limits.Pods]
 	}
 	return out

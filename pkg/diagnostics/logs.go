@@ -52,7 +52,8 @@ func (p *pod) failureRank() int {
 
 func (p *pod) statuses() []corev1.ContainerStatus {
 	var out []corev1.ContainerStatus
-	for _, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses, p.Status.EphemeralContainerStatuses} {
+	for _, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses,
+		p.Status.EphemeralContainerStatuses} {
 		out = append(out, list...)
 	}
 	return out
@@ -96,7 +97,8 @@ func (c *Collector) log(ctx context.Context, p *pod, container string, previous 
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Limits.LogTime)
 	defer cancel()
-	options := &corev1.PodLogOptions{Container: container, Previous: previous, Timestamps: true, TailLines: &c.Limits.LogLines, LimitBytes: ptr.To(logFactor * c.Limits.LogBytes)}
+	options := &corev1.PodLogOptions{Container: container, Previous: previous, Timestamps: true, TailLines: &c.Limits.LogLines,
+		LimitBytes: ptr.To(logFactor * c.Limits.LogBytes)}
 	if c.Since > 0 {
 		options.SinceSeconds = ptr.To(max(1, int64(c.Since.Seconds())))
 	}

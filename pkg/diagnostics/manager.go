@@ -38,7 +38,8 @@ func (c *Collector) manager(ctx context.Context) {
 		}
 	}
 	if !found {
-		c.fail("manager", errors.New("there is no Deployment labeled app=kudo-manager: if the manager runs outside of the cluster, its log is there"))
+		c.fail("manager", errors.New("there is no Deployment labeled app=kudo-manager: if the manager runs outside of the cluster, its log "+
+			"is there"))
 	}
 	for _, ns := range namespaces {
 		lease, err := c.get(ctx, schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}, ns, "kudo-manager")

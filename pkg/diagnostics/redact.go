@@ -44,8 +44,8 @@ func (r *Redactor) Name(name string) {
 }
 
 // Learn takes a secret value, to be looked for in all texts from now on: plain, in base64, and as a JSON string. Short ones, and plain
-// booleans and numbers, are not looked for. Of a value with several lines, each line that looks like a secret of its own is looked for, too:
-// logs show one line at a time.
+// booleans and numbers, are not looked for. Of a value with several lines, each line that looks like a secret of its own is looked
+// for, too: logs show one line at a time.
 func (r *Redactor) Learn(value string) {
 	if len(value) <= longest && strings.ContainsAny(strings.TrimSpace(value), "\n") {
 		for line := range strings.Lines(value) {
@@ -97,7 +97,8 @@ func (r *Redactor) prepare() {
 }
 
 // secretName is a name that says that its value is secret, up to the value or its quote.
-const secretName = `(?i)((?:password|passwd|passphrase|pwd|secret|token|credential|api[-_]?key|access[-_]?key|private[-_]?key|secret[-_]?key)s?` +
+const secretName = `(?i)((?:password|passwd|passphrase|pwd|secret|token|credential|` +
+	`api[-_]?key|access[-_]?key|private[-_]?key|secret[-_]?key)s?` +
 	`\\?["']?[ \t]*[:=][ \t]*\\?`
 
 // What looks like a credential in any text. A value that is a template or a variable is none.
@@ -106,7 +107,8 @@ var (
 	quoted    = regexp.MustCompile(secretName + `")([^"\\{}$\n][^"\\\n]*)`)
 	single    = regexp.MustCompile(secretName + `')([^'\\{}$\n][^'\\\n]*)`)
 	nextEntry = regexp.MustCompile(`,[\w.-]+[:=]`)
-	flagged   = regexp.MustCompile(`(?i)(--?[a-z0-9-]*(?:password|passwd|passphrase|token|secret|api-key)[ \t]+)([^\s"'\\,;&{}$-][^\s"'\\,;&{}$]*)`)
+	flagged   = regexp.MustCompile(`(?i)(--?[a-z0-9-]*(?:password|passwd|passphrase|token|secret|api-key)[ \t]+)` +
+		`([^\s"'\\,;&{}$-][^\s"'\\,;&{}$]*)`)
 	bearer    = regexp.MustCompile(`(?i)\b((?:bearer|basic)[ \t]+)([A-Za-z0-9._~+/=-]{8,})`)
 	userinfo  = regexp.MustCompile(`(://)([^/\s:@"']+:[^/\s@"']+)@`)
 	webToken  = regexp.MustCompile(`()(eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+)`)

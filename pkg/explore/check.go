@@ -52,7 +52,8 @@ func Check(r Request, a *Answer) error {
 }
 
 // identity are the fields that no operation changes.
-var identity = [...][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"}, {"metadata", "uid"}, {"metadata", "generateName"}}
+var identity = [...][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"}, {"metadata", "uid"},
+	{"metadata", "generateName"}}
 
 func sameIdentity(before, after *unstructured.Unstructured) error {
 	for _, path := range identity {

@@ -27,7 +27,8 @@ func (e *KeyMissingError) Error() string {
 	if e.Cause != nil {
 		state = "cannot be used: " + e.Cause.Error()
 	}
-	return fmt.Sprintf("Secret %s, with whose key kudo seals the records of its runs, %s: restore it from a backup; if there is none, kubectl kudo init --upgrade creates one, or prints what would be lost",
+	return fmt.Sprintf("Secret %s, with whose key kudo seals the records of its runs, %s: restore it from a backup; if there is none, "+
+		"kubectl kudo init --upgrade creates one, or prints what would be lost",
 		e.Secret, state)
 }
 

@@ -33,7 +33,8 @@ func (e *Conflict) Error() string {
 	if e.Keep != "" {
 		keep = " Keep it: " + e.Keep + "."
 	}
-	return fmt.Sprintf("%s: %s is %s, set by %s; init would set %s.%s Take it: --force-conflicts", e.Object, e.Field, e.Live, e.By, e.Wanted, keep)
+	return fmt.Sprintf("%s: %s is %s, set by %s; init would set %s.%s Take it: --force-conflicts", e.Object, e.Field, e.Live, e.By,
+		e.Wanted, keep)
 }
 
 // yielded are fields of the Deployment that init leaves to whoever has set them, unless the Values set them: autoscalers do so. Each
@@ -79,7 +80,8 @@ const argsField = `.spec.template.spec.containers[name="manager"].args`
 
 // resolve leaves fields out of an object that others have set and that the values do not set, and returns the other conflicts. Force is
 // set if those were decided upon before.
-func resolve(ctx context.Context, c client.Client, obj, live *unstructured.Unstructured, values Values) (conflicts []error, force bool, err error) {
+func resolve(ctx context.Context, c client.Client, obj, live *unstructured.Unstructured,
+	values Values) (conflicts []error, force bool, err error) {
 	for {
 		causes, err := dryRun(ctx, c, obj)
 		if err != nil {
@@ -113,7 +115,8 @@ func dryRun(ctx context.Context, c client.Client, obj *unstructured.Unstructured
 	if err == nil || !apierrors.IsConflict(err) || !errors.As(err, &status) || status.Status().Details == nil {
 		return nil, err
 	}
-	causes := slices.DeleteFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Type != metav1.CauseTypeFieldManagerConflict })
+	causes := slices.DeleteFunc(status.Status().Details.Causes,
+		func(c metav1.StatusCause) bool { return c.Type != metav1.CauseTypeFieldManagerConflict })
 	if len(causes) == 0 {
 		return nil, err
 	}

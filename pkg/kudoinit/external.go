@@ -18,7 +18,8 @@ const ServiceAccount = "kudo-manager"
 
 // Kubeconfig writes a kubeconfig to a file, with which a manager outside of the cluster has the rights of the
 // ServiceAccount, and no more. Its token is in a file beside it (TokenFile). It returns when the token ends.
-func Kubeconfig(ctx context.Context, c client.Client, config *rest.Config, namespace, name, path string, duration time.Duration) (time.Time, error) {
+func Kubeconfig(ctx context.Context, c client.Client, config *rest.Config, namespace, name, path string,
+	duration time.Duration) (time.Time, error) {
 	ends, err := RenewToken(ctx, c, namespace, name, TokenFile(path), duration)
 	if err != nil {
 		return ends, err

@@ -28,7 +28,8 @@ func CheckImage(image string) string {
 	_, own, _ := strings.Cut(Image, "@")
 	switch {
 	case !pinned:
-		return fmt.Sprintf("image %s has no digest, so that its registry decides what runs with the manager's rights: name it with @sha256:…", image)
+		return fmt.Sprintf("image %s has no digest, so that its registry decides what runs with the manager's rights: name it with @sha256:…",
+			image)
 	case own != "" && digest != own:
 		return fmt.Sprintf("image %s is not the one that was released with this command, %s", image, Image)
 	}

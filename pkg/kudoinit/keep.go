@@ -33,7 +33,8 @@ const page = 500
 
 // scan shows each object of a namespace, or of the whole cluster, to see. A kind that cannot be listed ends it: what it
 // hides is not known.
-func (s *Scanner) scan(ctx context.Context, namespace string, see func(at schema.GroupVersionResource, kind string, obj *metav1.PartialObjectMetadata) error) error {
+func (s *Scanner) scan(ctx context.Context, namespace string, see func(at schema.GroupVersionResource, kind string,
+	obj *metav1.PartialObjectMetadata) error) error {
 	lists, err := s.Discovery.ServerPreferredResources()
 	if err != nil {
 		return fmt.Errorf("list the kinds that the API server has: %w", err)
@@ -55,7 +56,8 @@ func (s *Scanner) scan(ctx context.Context, namespace string, see func(at schema
 	return nil
 }
 
-func (s *Scanner) list(ctx context.Context, at schema.GroupVersionResource, kind, namespace string, see func(schema.GroupVersionResource, string, *metav1.PartialObjectMetadata) error) error {
+func (s *Scanner) list(ctx context.Context, at schema.GroupVersionResource, kind, namespace string,
+	see func(schema.GroupVersionResource, string, *metav1.PartialObjectMetadata) error) error {
 	options := metav1.ListOptions{Limit: page}
 	for {
 		list, err := s.Metadata.Resource(at).Namespace(namespace).List(ctx, options)
@@ -101,9 +103,11 @@ func isKudoOwner(o metav1.OwnerReference) bool {
 
 // owned visits all objects that the garbage collector would delete along with kudo's. Those that mean nothing without
 // them, their history, are left out.
-func (s *Scanner) owned(ctx context.Context, see func(at schema.GroupVersionResource, kind string, obj *metav1.PartialObjectMetadata) error) error {
+func (s *Scanner) owned(ctx context.Context, see func(at schema.GroupVersionResource, kind string,
+	obj *metav1.PartialObjectMetadata) error) error {
 	return s.scan(ctx, "", func(at schema.GroupVersionResource, kind string, obj *metav1.PartialObjectMetadata) error {
-		if at.Group == v1beta1.GroupVersion.Group || obj.Labels[v1beta1.HistoryLabel] != "" || !slices.ContainsFunc(obj.OwnerReferences, isKudoOwner) {
+		if at.Group == v1beta1.GroupVersion.Group || obj.Labels[v1beta1.HistoryLabel] != "" || !slices.ContainsFunc(obj.OwnerReferences,
+			isKudoOwner) {
 			return nil
 		}
 		return see(at, kind, obj)

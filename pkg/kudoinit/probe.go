@@ -18,7 +18,8 @@ import (
 // for what must be refused: a dry run of a foreground deletion of an Installation that it makes for that, and deletes.
 func WaitForPolicies(ctx context.Context, c client.Client) error {
 	probe := &v1beta1.Installation{ObjectMeta: metav1.ObjectMeta{GenerateName: "kudo-init-probe-"}}
-	probe.Spec.Subject = v1beta1.InstallationSubject{Kind: "Instance", Namespace: DefaultNamespace, Name: "kudo-init-probe", UID: types.UID(uuid.NewString())}
+	probe.Spec.Subject = v1beta1.InstallationSubject{Kind: "Instance", Namespace: DefaultNamespace, Name: "kudo-init-probe",
+		UID: types.UID(uuid.NewString())}
 	if err := c.Create(ctx, probe); err != nil {
 		return fmt.Errorf("probe the policies: %w", err)
 	}

@@ -21,7 +21,8 @@ func (r *Remover) release(ctx context.Context) error {
 		r.Report(RemovalResult{"instance " + i.Namespace + "/" + i.Name, true, "after its cleanup plan"})
 	}
 	for _, i := range r.held.installations {
-		r.Report(RemovalResult{"installation of " + i.Spec.Subject.Kind + " " + i.Spec.Subject.Namespace + "/" + i.Spec.Subject.Name, true, "once all that it holds is released"})
+		r.Report(RemovalResult{"installation of " + i.Spec.Subject.Kind + " " + i.Spec.Subject.Namespace + "/" + i.Spec.Subject.Name, true,
+			"once all that it holds is released"})
 	}
 	if r.DryRun || len(r.held.instances)+len(r.held.installations) == 0 {
 		return nil
@@ -97,7 +98,8 @@ func (r *Remover) remaining(ctx context.Context, installations bool) func() (str
 		}
 		if len(r.held.instances) > 0 {
 			i := r.held.instances[0]
-			return say(strings.TrimSpace(fmt.Sprintf("Instance %s/%s is being deleted: %s %s", i.Namespace, i.Name, i.Status.PlanStatus[v1beta1.CleanupPlan].Status, i.Status.AggregatedStatus.Message)))
+			return say(strings.TrimSpace(fmt.Sprintf("Instance %s/%s is being deleted: %s %s", i.Namespace, i.Name,
+				i.Status.PlanStatus[v1beta1.CleanupPlan].Status, i.Status.AggregatedStatus.Message)))
 		}
 		if !installations || len(r.held.installations) == 0 {
 			return "", nil
@@ -107,6 +109,7 @@ func (r *Remover) remaining(ctx context.Context, installations bool) func() (str
 		if waits := meta.FindStatusCondition(i.Status.Conditions, v1beta1.ReleasedCondition); waits != nil {
 			why = ": " + waits.Message
 		}
-		return say(fmt.Sprintf("what %s %s/%s holds is being released%s", i.Spec.Subject.Kind, i.Spec.Subject.Namespace, i.Spec.Subject.Name, why))
+		return say(fmt.Sprintf("what %s %s/%s holds is being released%s", i.Spec.Subject.Kind, i.Spec.Subject.Namespace,
+			i.Spec.Subject.Name, why))
 	}
 }

@@ -123,7 +123,8 @@ type UndecidedError struct{ Instances, Namespaces int }
 
 // Error implements error.
 func (e *UndecidedError) Error() string {
-	return fmt.Sprintf("%d Instances in %d namespaces write with the rights of kudo: --strict stops their next plans until they have accounts (kubectl kudo account create), --privileged keeps it so",
+	return fmt.Sprintf("%d Instances in %d namespaces write with the rights of kudo: --strict stops their next plans until they have "+
+		"accounts (kubectl kudo account create), --privileged keeps it so",
 		e.Instances, e.Namespaces)
 }
 
@@ -172,7 +173,10 @@ func (l *InstalledState) ForeignArgs(ctx context.Context, c client.Client, objs 
 		if container.Name != "manager" {
 			continue
 		}
-		out = append(out, slices.DeleteFunc(slices.Clone(container.Args), func(arg string) bool { return known[flagOf(arg)] || ownArgs[flagOf(arg)] })...)
+		out = append(out, slices.DeleteFunc(slices.Clone(container.Args), func(arg string) bool {
+			return known[flagOf(arg)] ||
+				ownArgs[flagOf(arg)]
+		})...)
 	}
 	return out, nil
 }

@@ -29,7 +29,8 @@ func (i *inspection) manager(ctx context.Context) []Finding {
 	}
 	if i.live.External {
 		if err != nil {
-			works.Message, works.Remedy = "there is no Deployment of it, and outside of the cluster "+works.Message, again+", or start the external manager"
+			works.Message, works.Remedy = "there is no Deployment of it, and outside of the cluster "+works.Message, again+
+				", or start the external manager"
 		}
 		return []Finding{works}
 	}
@@ -71,7 +72,8 @@ func Leader(ctx context.Context, c client.Client, namespace string) (string, err
 			return "", err
 		}
 		if renewed.Spec.RenewTime.Equal(first) {
-			return fmt.Sprintf("%s, which has the lease %s/%s, has stopped renewing it", ptr.Deref(lease.Spec.HolderIdentity, ""), namespace, leaseName), nil
+			return fmt.Sprintf("%s, which has the lease %s/%s, has stopped renewing it", ptr.Deref(lease.Spec.HolderIdentity, ""), namespace,
+				leaseName), nil
 		}
 		return "", nil
 	})

@@ -31,7 +31,8 @@ func (i *inspection) namespaced(ctx context.Context) []Finding {
 	untried := func(err error, policies ...string) []Finding {
 		var out []Finding
 		for _, name := range policies {
-			out = append(out, Finding{checkOf(name), Warning, "cannot be tried, since a Namespace for that cannot be set up: " + err.Error(), "use an administrator's kubeconfig"})
+			out = append(out, Finding{checkOf(name), Warning, "cannot be tried, since a Namespace for that cannot be set up: " + err.Error(),
+				"use an administrator's kubeconfig"})
 		}
 		return out
 	}
@@ -57,9 +58,10 @@ func (i *inspection) namespaced(ctx context.Context) []Finding {
 		return append(out, untried(err, fence)...)
 	}
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: space.Name, Name: probeName}}
-	return append(out, i.try(ctx, probe{policy: fence, account: i.installer(), object: object, request: func(ctx context.Context, as client.Client) error {
-		return as.Create(ctx, object.DeepCopy(), client.DryRunAll)
-	}}))
+	return append(out, i.try(ctx, probe{policy: fence, account: i.installer(), object: object,
+		request: func(ctx context.Context, as client.Client) error {
+			return as.Create(ctx, object.DeepCopy(), client.DryRunAll)
+		}}))
 }
 
 // sourcesOfPolicy is how many sources kudo-sources-1 looks at.

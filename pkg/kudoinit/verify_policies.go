@@ -45,7 +45,8 @@ func (i *inspection) policies(ctx context.Context) []Finding {
 // probe is a request that a policy must answer.
 type probe struct {
 	policy string
-	// account that asks, as user name: a ServiceAccount of kudo, or a user of the probe. It may do by its roles what is asked for, and lacks what the policy wants.
+	// account that asks, as user name: a ServiceAccount of kudo, or a user of the probe. It may do by its roles what is asked for, and lacks
+	// what the policy wants.
 	account string
 	// object that is asked for. Its kind must be served.
 	object client.Object
@@ -84,27 +85,33 @@ func (i *inspection) creations() []probe {
 	space.SetAPIVersion("v1")
 	space.SetKind("Namespace")
 	space.SetLabels(map[string]string{v1beta1.PrivilegedLabel: "true"})
-	installation := kudo("Installation", "", map[string]any{"subject": map[string]any{"kind": "Instance", "namespace": elsewhere, "name": name, "uid": name}}, nil)
+	installation := kudo("Installation", "", map[string]any{"subject": map[string]any{"kind": "Instance", "namespace": elsewhere, "name": name,
+		"uid": name}}, nil)
 	var out []probe
 	for _, p := range []struct {
 		policy string
 		object *unstructured.Unstructured
 	}{
-		{"kudo-install", kudo("OperatorVersion", elsewhere, map[string]any{"installPlan": "probe", "plans": map[string]any{"probe": map[string]any{}}}, nil)},
-		{"kudo-instance-crds", kudo("Instance", elsewhere, map[string]any{"crdTarball": map[string]any{"httpSource": map[string]any{"url": "https://example.invalid/crds.tgz"}}}, nil)},
-		{"kudo-force-release", kudo("OperatorVersion", elsewhere, map[string]any{}, map[string]any{"annotations": map[string]any{v1beta1.ForceReleaseAnnotation: "true"}})},
+		{"kudo-install", kudo("OperatorVersion", elsewhere,
+			map[string]any{"installPlan": "probe", "plans": map[string]any{"probe": map[string]any{}}}, nil)},
+		{"kudo-instance-crds", kudo("Instance", elsewhere,
+			map[string]any{"crdTarball": map[string]any{"httpSource": map[string]any{"url": "https://example.invalid/crds.tgz"}}}, nil)},
+		{"kudo-force-release", kudo("OperatorVersion", elsewhere, map[string]any{},
+			map[string]any{"annotations": map[string]any{v1beta1.ForceReleaseAnnotation: "true"}})},
 		{"kudo-account", kudo("Instance", elsewhere, account, nil)},
 		{"kudo-version", kudo("Instance", elsewhere, map[string]any{"operatorVersion": version(i.live.Namespace)}, nil)},
-		{"kudo-adopt", kudo("Instance", elsewhere, map[string]any{"operatorVersion": version("")}, map[string]any{"annotations": map[string]any{v1beta1.AdoptAnnotation: "true"}})},
+		{"kudo-adopt", kudo("Instance", elsewhere, map[string]any{"operatorVersion": version("")},
+			map[string]any{"annotations": map[string]any{v1beta1.AdoptAnnotation: "true"}})},
 		{"kudo-status", installation},
 		{"kudo-history", history},
 		{"kudo-privileged", space},
 		{"kudo-home", kudo("Instance", i.live.Namespace, map[string]any{"operatorVersion": version("")}, nil)},
 	} {
 		p.object.SetName(name)
-		out = append(out, probe{policy: p.policy, account: i.installer(), object: p.object, request: func(ctx context.Context, as client.Client) error {
-			return as.Create(ctx, p.object.DeepCopy(), client.DryRunAll)
-		}})
+		out = append(out, probe{policy: p.policy, account: i.installer(), object: p.object,
+			request: func(ctx context.Context, as client.Client) error {
+				return as.Create(ctx, p.object.DeepCopy(), client.DryRunAll)
+			}})
 	}
 	return out
 }
@@ -138,7 +145,8 @@ func (i *inspection) changes(ctx context.Context) []probe {
 		out = append(out, patched("kudo-finalizer", i.installer(), finalized, `{"metadata":{"finalizers":null}}`))
 	}
 	if latest != nil {
-		out = append(out, patched("kudo-leave-users", i.live.user(), latest, `{"metadata":{"annotations":{"`+v1beta1.LeaveUsersAnnotation+`":"`+probeName+`"}}}`))
+		out = append(out, patched("kudo-leave-users", i.live.user(), latest,
+			`{"metadata":{"annotations":{"`+v1beta1.LeaveUsersAnnotation+`":"`+probeName+`"}}}`))
 	}
 	return out
 }
@@ -163,9 +171,10 @@ func (i *inspection) privilegedUse(ctx context.Context) []probe {
 	}
 	instance := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: probeName}}
 	instance.Spec.OperatorVersion.Name = probeName
-	return []probe{{policy: "kudo-privileged-use", account: i.installer(), object: instance, warns: true, request: func(ctx context.Context, as client.Client) error {
-		return as.Create(ctx, instance.DeepCopy(), client.DryRunAll)
-	}}}
+	return []probe{{policy: "kudo-privileged-use", account: i.installer(), object: instance, warns: true,
+		request: func(ctx context.Context, as client.Client) error {
+			return as.Create(ctx, instance.DeepCopy(), client.DryRunAll)
+		}}}
 }
 
 // checkOf names the check of a policy.

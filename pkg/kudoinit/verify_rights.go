@@ -84,7 +84,8 @@ func (i *inspection) needed() []authorizationv1.ResourceAttributes {
 	var out []authorizationv1.ResourceAttributes
 	for _, obj := range i.wanted {
 		role := &rbacv1.ClusterRole{} // a Role has the same rules
-		if !strings.HasSuffix(obj.GetKind(), "Role") || obj.GetName() != roleName || runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, role) != nil {
+		if !strings.HasSuffix(obj.GetKind(), "Role") || obj.GetName() != roleName ||
+			runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, role) != nil {
 			continue
 		}
 		for _, rule := range role.Rules {
@@ -106,7 +107,8 @@ func rightsOf(rule rbacv1.PolicyRule, namespace string) []authorizationv1.Resour
 			resource, subresource, _ := strings.Cut(text, "/")
 			for _, verb := range rule.Verbs {
 				for _, name := range names {
-					out = append(out, authorizationv1.ResourceAttributes{Namespace: namespace, Group: group, Resource: resource, Subresource: subresource, Name: name, Verb: verb})
+					out = append(out, authorizationv1.ResourceAttributes{Namespace: namespace, Group: group, Resource: resource, Subresource: subresource,
+						Name: name, Verb: verb})
 				}
 			}
 		}

@@ -28,7 +28,8 @@ const renewalWarning = 7 * 24 * time.Hour
 // webhooks checks their certificate, and asks for what they answer to.
 func (i *inspection) webhooks(ctx context.Context) []Finding {
 	if i.live.External && i.live.WebhookURL == "" {
-		return []Finding{{"webhooks", Warning, "none are installed, as with an external manager without --webhook-url: wrong specs are found by the manager, not refused", "kubectl kudo init"}}
+		return []Finding{{"webhooks", Warning, "none are installed, as with an external manager without --webhook-url: wrong specs are found " +
+			"by the manager, not refused", "kubectl kudo init"}}
 	}
 	return []Finding{i.certificate(ctx), i.probeWebhook(ctx)}
 }
@@ -37,7 +38,8 @@ func (i *inspection) certificate(ctx context.Context) Finding {
 	found := Finding{Check: "certificate of the webhooks", State: OK}
 	fail := func(format string, args ...any) Finding {
 		found.State, found.Message = Failed, fmt.Sprintf(format, args...)
-		found.Remedy = fmt.Sprintf("kubectl delete secret %s -n %s, "+again+", and the manager fills in another one", webhookSecret, i.live.Namespace)
+		found.Remedy = fmt.Sprintf("kubectl delete secret %s -n %s, "+again+", and the manager fills in another one", webhookSecret,
+			i.live.Namespace)
 		if i.live.CertManager {
 			found.Remedy = fmt.Sprintf("kubectl describe certificate %s -n %s", certificate, i.live.Namespace)
 		}

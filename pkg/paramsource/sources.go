@@ -80,11 +80,14 @@ type content struct {
 // New returns sources that are read with the client, and watched until the context ends. What changes is passed on,
 // also if no Instance has asked for it.
 func New(ctx context.Context, meta metadata.Interface, c client.Client, clock clock.PassiveClock, changed func(Reference)) *Reader {
-	return &Reader{ctx: ctx, meta: meta, client: c, clock: clock, changed: changed, watches: map[string]cache.SharedIndexInformer{}, read: map[reader]content{}}
+	return &Reader{ctx: ctx, meta: meta, client: c, clock: clock, changed: changed, watches: map[string]cache.SharedIndexInformer{},
+		read: map[reader]content{}}
 }
 
-// Values reads what the sources of an Instance give, as the ServiceAccount may read them. Later sources win over earlier ones. The error is a *MissingError if the Instance has to wait.
-func (s *Reader) Values(ctx context.Context, instance *v1beta1.Instance, account types.NamespacedName, defs []v1beta1.Parameter) (Values, error) {
+// Values reads what the sources of an Instance give, as the ServiceAccount may read them. Later sources win over earlier ones. The error
+// is a *MissingError if the Instance has to wait.
+func (s *Reader) Values(ctx context.Context, instance *v1beta1.Instance, account types.NamespacedName,
+	defs []v1beta1.Parameter) (Values, error) {
 	return collectValues(instance, defs, func(r Reference) (map[string]string, error) { return s.data(ctx, reader{r, account}) })
 }
 
@@ -109,11 +112,13 @@ func collectValues(instance *v1beta1.Instance, defs []v1beta1.Parameter, read fu
 			return Values{}, err
 		}
 		if data == nil && !from.Optional {
-			return Values{}, &MissingError{fmt.Sprintf("waits for %s %s/%s, which spec.parametersFrom[%d] names and which does not exist: create it, correct the name, or set optional", from.Kind, instance.Namespace, from.Name, i)}
+			return Values{}, &MissingError{fmt.Sprintf("waits for %s %s/%s, which spec.parametersFrom[%d] names and which does not exist: create "+
+				"it, correct the name, or set optional", from.Kind, instance.Namespace, from.Name, i)}
 		}
 		values, missing := selectKeys(from, data, defs)
 		if missing != "" && !from.Optional {
-			return Values{}, &MissingError{fmt.Sprintf("waits for key %q of %s %s/%s, which spec.parametersFrom[%d].keys names and which is not there: add it, correct the name, or set optional", missing, from.Kind, instance.Namespace, from.Name, i)}
+			return Values{}, &MissingError{fmt.Sprintf("waits for key %q of %s %s/%s, which spec.parametersFrom[%d].keys names and which is not "+
+				"there: add it, correct the name, or set optional", missing, from.Kind, instance.Namespace, from.Name, i)}
 		}
 		for name, value := range values {
 			out.Given[name], secret[name] = value, from.Kind == "Secret"
@@ -129,7 +134,8 @@ func collectValues(instance *v1beta1.Instance, defs []v1beta1.Parameter, read fu
 }
 
 // selectKeys takes the values of parameters from a source's data, and names the first key that is not there.
-func selectKeys(from v1beta1.ParametersSource, data map[string]string, defs []v1beta1.Parameter) (values map[string]string, missing string) {
+func selectKeys(from v1beta1.ParametersSource, data map[string]string,
+	defs []v1beta1.Parameter) (values map[string]string, missing string) {
 	values = map[string]string{}
 	if len(from.Keys) == 0 {
 		for _, def := range defs {
@@ -193,15 +199,17 @@ func (s *Reader) allowed(ctx context.Context, r reader) error {
 		return fmt.Errorf("%s %s must not be read without a ServiceAccount", r.Kind, r.NamespacedName)
 	}
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:               serviceaccount.MakeUsername(r.account.Namespace, r.account.Name),
-		Groups:             append(serviceaccount.MakeGroupNames(r.account.Namespace), "system:authenticated"),
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Version: "v1", Resource: resources[r.Kind], Namespace: r.Namespace, Name: r.Name},
+		User:   serviceaccount.MakeUsername(r.account.Namespace, r.account.Name),
+		Groups: append(serviceaccount.MakeGroupNames(r.account.Namespace), "system:authenticated"),
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Version: "v1", Resource: resources[r.Kind], Namespace: r.Namespace,
+			Name: r.Name},
 	}}
 	if err := s.client.Create(ctx, review); err != nil {
 		return fmt.Errorf("ask whether ServiceAccount %s may read %s %s: %w", r.account, r.Kind, r.Name, err)
 	}
 	if !review.Status.Allowed {
-		return &MissingError{fmt.Sprintf("ServiceAccount %s, with whose rights the plans run, must not read %s %s, which spec.parametersFrom names: give it the verb get on %s",
+		return &MissingError{fmt.Sprintf("ServiceAccount %s, with whose rights the plans run, must not read %s %s, which spec.parametersFrom "+
+			"names: give it the verb get on %s",
 			r.account, r.Kind, r.Name, resources[r.Kind])}
 	}
 	return nil
@@ -281,7 +289,8 @@ func trimMetadata(o any) (any, error) {
 	if !ok {
 		return o, nil
 	}
-	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: full.Namespace, Name: full.Name, ResourceVersion: full.ResourceVersion}}, nil
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: full.Namespace, Name: full.Name,
+		ResourceVersion: full.ResourceVersion}}, nil
 }
 
 func (s *Reader) saw(kind string, o any) {

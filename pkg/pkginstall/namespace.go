@@ -52,7 +52,8 @@ func renderNamespace(pkg *operators.Package, name, instance string, given map[st
 			return nil, err
 		}
 		if len(rendered.Objects) != 1 || rendered.Objects[0].GetKind() != "Namespace" {
-			return nil, fmt.Errorf("package %s: namespaceManifest %s must hold one object of kind Namespace, and nothing else", pkg.Operator.Name, manifest)
+			return nil, fmt.Errorf("package %s: namespaceManifest %s must hold one object of kind Namespace, and nothing else", pkg.Operator.Name,
+				manifest)
 		}
 		namespace = rendered.Objects[0]
 	}

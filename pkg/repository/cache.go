@@ -79,7 +79,8 @@ func openIndex(file *os.File) (*Index, cached, error) {
 		return nil, cached{}, err
 	}
 	start := int64(len(line)) + head.List
-	if head.List < 0 || head.Text < 0 || head.Packages < 0 || head.List > MaxIndex || head.Text > MaxIndex || start+head.Text != info.Size() || int64(head.Packages) > head.List {
+	if head.List < 0 || head.Text < 0 || head.Packages < 0 || head.List > MaxIndex || head.Text > MaxIndex || start+head.Text != info.Size() ||
+		int64(head.Packages) > head.List {
 		return nil, cached{}, errors.New("lengths do not add up")
 	}
 	list := make([]byte, head.List)

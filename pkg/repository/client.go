@@ -137,7 +137,8 @@ func parseURL(text string) (*url.URL, error) {
 		return nil, errors.New("the URL cannot be read: it must be like https://host/folder")
 	case u.User != nil:
 		u.User = nil
-		return nil, fmt.Errorf("the URL of %s holds credentials: give them to kubectl kudo repo add by --username and --password-stdin, or --token-stdin", redactURL(u))
+		return nil, fmt.Errorf("the URL of %s holds credentials: give them to kubectl kudo repo add by --username and --password-stdin, or "+
+			"--token-stdin", redactURL(u))
 	case u.Scheme == "file" && u.Host == "" && strings.HasPrefix(u.Path, "/"):
 	case (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.Opaque == "":
 	default:
@@ -229,7 +230,8 @@ func (c *Client) request(ctx context.Context, u *url.URL, limit int64, asStored 
 	case response.StatusCode == http.StatusNotModified && known != validators{}:
 		return nil, known, errNotModified
 	case response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden:
-		return nil, validators{}, fmt.Errorf("the server answers %s: credentials are given to kubectl kudo repo add by --username and --password-stdin, or --token-stdin", response.Status)
+		return nil, validators{}, fmt.Errorf("the server answers %s: credentials are given to kubectl kudo repo add by --username and "+
+			"--password-stdin, or --token-stdin", response.Status)
 	case response.StatusCode != http.StatusOK:
 		return nil, validators{}, fmt.Errorf("the server answers %s", response.Status)
 	case response.ContentLength > limit:

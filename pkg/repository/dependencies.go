@@ -88,7 +88,8 @@ func checkTransport(from, to string) error {
 	case b.Scheme == "file":
 		return fmt.Errorf("%s: a package from elsewhere cannot refer to files of this disk", redactURL(b))
 	case a.Scheme == "https" && !strings.HasPrefix(b.Fragment, digestFragment):
-		return fmt.Errorf("%s: a package that came over https cannot depend on one over plain http, unless its digest follows, as #%s<hex>", redactURL(b), digestFragment)
+		return fmt.Errorf("%s: a package that came over https cannot depend on one over plain http, unless its digest follows, as #%s<hex>",
+			redactURL(b), digestFragment)
 	}
 	return nil
 }

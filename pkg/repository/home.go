@@ -142,7 +142,8 @@ func (l *Repositories) Add(r Repository) error {
 		return err
 	}
 	if slices.ContainsFunc(l.Repositories, func(other Repository) bool { return other.Name == r.Name }) {
-		return fmt.Errorf("there is a repository %q already: take another name, or remove that one by kubectl kudo repo remove %s first", r.Name, r.Name)
+		return fmt.Errorf("there is a repository %q already: take another name, or remove that one by kubectl kudo repo remove %s first", r.Name,
+			r.Name)
 	}
 	l.Repositories = append(l.Repositories, r)
 	if l.Context == "" {
@@ -175,7 +176,8 @@ const maxRepositories = 1 << 20
 func (h Home) Load() (*Repositories, error) {
 	text, err := readBounded(h.file(), maxRepositories)
 	if errors.Is(err, fs.ErrNotExist) {
-		return &Repositories{Version: IndexVersion, Context: CommunityName, Repositories: []Repository{{Name: CommunityName, URL: CommunityURL}}}, nil
+		return &Repositories{Version: IndexVersion, Context: CommunityName,
+			Repositories: []Repository{{Name: CommunityName, URL: CommunityURL}}}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("repositories: %w", err)

@@ -183,7 +183,8 @@ func compareEntries(a, b Entry) int {
 // parseWhole reads an index of any layout.
 func parseWhole(text []byte) (map[string][]Entry, error) {
 	if len(text) > maxOtherLayout {
-		return nil, fmt.Errorf("the index has %d bytes and is not laid out as kubectl kudo repo index does it; such an index may have %d", len(text), maxOtherLayout)
+		return nil, fmt.Errorf("the index has %d bytes and is not laid out as kubectl kudo repo index does it; such an index may have %d",
+			len(text), maxOtherLayout)
 	}
 	var f indexFile
 	if err := decode(text, &f); err != nil {

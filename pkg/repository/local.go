@@ -81,7 +81,8 @@ func findInArchive(r Request, from *Found) (*Found, error) {
 	case r.bare():
 		return nil, &NotFoundError{Name: r.Name}
 	}
-	return nil, fmt.Errorf("package %q is not in the archive %s: a package from elsewhere can name a package of a repository, a URL, or a folder within its own archive", r.Name, from.Origin)
+	return nil, fmt.Errorf("package %q is not in the archive %s: a package from elsewhere can name a package of a repository, a URL, or a "+
+		"folder within its own archive", r.Name, from.Origin)
 }
 
 // isPlainFolder reports whether there is a folder that is no package.
@@ -106,7 +107,8 @@ func onDisk(r Request, base string) (*Found, error) {
 	}
 	info, err := os.Stat(where)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return nil, &NotFoundError{r.Name, "no such folder or archive: name the folder that holds operator.yaml, such as ./" + filepath.Base(r.Name) + ", or a .tgz"}
+		return nil, &NotFoundError{r.Name, "no such folder or archive: name the folder that holds operator.yaml, such as ./" +
+			filepath.Base(r.Name) + ", or a .tgz"}
 	}
 	if err != nil {
 		return nil, err

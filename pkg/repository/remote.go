@@ -75,14 +75,16 @@ func (s *Remote) Find(ctx context.Context, r Request, from *Found) (*Found, erro
 		return nil, fmt.Errorf("repository %s: %w", repository.Name, err)
 	}
 	if len(entries) == 0 {
-		return nil, &NotFoundError{r.Name, fmt.Sprintf("repository %s has no such package: kubectl kudo search shows what it has", repository.Name)}
+		return nil, &NotFoundError{r.Name, fmt.Sprintf("repository %s has no such package: kubectl kudo search shows what it has",
+			repository.Name)}
 	}
 	entry, err := Choose(entries, r.AppVersion, r.OperatorVersion)
 	if err != nil {
 		return nil, err
 	}
 	if entry == nil {
-		return nil, fmt.Errorf("repository %s has package %s, but not %s: kubectl kudo search %s --all-versions shows what it has", repository.Name, r.Name,
+		return nil, fmt.Errorf("repository %s has package %s, but not %s: kubectl kudo search %s --all-versions shows what it has",
+			repository.Name, r.Name,
 			cmp.Or(Versions{r.AppVersion, r.OperatorVersion}.String(), "any version that was not removed"), r.Name)
 	}
 	return s.fetch(ctx, repository, entry)
@@ -166,7 +168,8 @@ func (s *Remote) fetch(ctx context.Context, r Repository, e *Entry) (*Found, err
 		return nil, fmt.Errorf("repository %s: the index has no URL of package %s %s", r.Name, e.Name, e.OperatorVersion)
 	}
 	if e.Digest == "" {
-		return nil, fmt.Errorf("repository %s has no digest of package %s %s, so that nothing tells its archive from another one: whoever keeps the repository makes its index anew by kubectl kudo repo index, which writes digests", r.Name, e.Name, e.OperatorVersion)
+		return nil, fmt.Errorf("repository %s has no digest of package %s %s, so that nothing tells its archive from another one: whoever "+
+			"keeps the repository makes its index anew by kubectl kudo repo index, which writes digests", r.Name, e.Name, e.OperatorVersion)
 	}
 	var failed error
 	for _, text := range e.URLs {

@@ -202,7 +202,8 @@ func (c *collector) delete(at place, o *unstructured.Unstructured) {
 func (c *collector) widen(at place, o *unstructured.Unstructured, r resource) *ClusterScoped {
 	key := r.group + "\x00" + r.name + "\x00" + o.GetName()
 	if c.wide[key] == nil {
-		c.wide[key] = &ClusterScoped{Kind: o.GetKind(), Name: o.GetName(), Group: r.group, Resource: r.name, Task: at.String(), Instance: at.subject.Name, Deleted: true}
+		c.wide[key] = &ClusterScoped{Kind: o.GetKind(), Name: o.GetName(), Group: r.group, Resource: r.name, Task: at.String(),
+			Instance: at.subject.Name, Deleted: true}
 	}
 	return c.wide[key]
 }
@@ -273,6 +274,9 @@ func (c *collector) child(at place, t task.KudoOperator, trail []string) error {
 
 // sensitive reports whether a value that is given may be sensitive.
 func (p place) sensitive() bool {
-	return slices.ContainsFunc(p.subject.Version.Parameters, func(d v1beta1.Parameter) bool { return d.Sensitive && p.subject.Parameters[d.Name] != "" }) ||
+	return slices.ContainsFunc(p.subject.Version.Parameters, func(d v1beta1.Parameter) bool {
+		return d.Sensitive &&
+			p.subject.Parameters[d.Name] != ""
+	}) ||
 		slices.ContainsFunc(p.subject.Sources, func(s v1beta1.ParametersSource) bool { return s.Kind == "Secret" })
 }

@@ -35,11 +35,13 @@ var wide = map[string]string{
 	"IngressClass": "networking.k8s.io", "IPAddress": "networking.k8s.io", "ServiceCIDR": "networking.k8s.io",
 	"CertificateSigningRequest": "certificates.k8s.io", "ClusterTrustBundle": "certificates.k8s.io",
 	"FlowSchema": "flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration": "flowcontrol.apiserver.k8s.io",
-	"DeviceClass": "resource.k8s.io", "ResourceSlice": "resource.k8s.io", "DeviceTaintRule": "resource.k8s.io", "ResourcePoolStatusRequest": "resource.k8s.io",
-	"StorageVersion": "internal.apiserver.k8s.io", "StorageVersionMigration": "storagemigration.k8s.io",
+	"DeviceClass": "resource.k8s.io", "ResourceSlice": "resource.k8s.io", "DeviceTaintRule": "resource.k8s.io",
+	"ResourcePoolStatusRequest": "resource.k8s.io",
+	"StorageVersion":            "internal.apiserver.k8s.io", "StorageVersionMigration": "storagemigration.k8s.io",
 	"TokenReview": "authentication.k8s.io", "SelfSubjectReview": "authentication.k8s.io",
-	"SubjectAccessReview": "authorization.k8s.io", "SelfSubjectAccessReview": "authorization.k8s.io", "SelfSubjectRulesReview": "authorization.k8s.io",
-	"Installation": v1beta1.GroupVersion.Group, "Config": configGroup, "ResourceExploringWebhookConfiguration": configGroup,
+	"SubjectAccessReview": "authorization.k8s.io", "SelfSubjectAccessReview": "authorization.k8s.io",
+	"SelfSubjectRulesReview": "authorization.k8s.io",
+	"Installation":           v1beta1.GroupVersion.Group, "Config": configGroup, "ResourceExploringWebhookConfiguration": configGroup,
 }
 
 // kinds finds the resources of kinds: those of CustomResourceDefinitions that the package has, those of Kubernetes itself,
@@ -83,7 +85,8 @@ func (k *kinds) find(gvk schema.GroupVersionKind) resource {
 			return resource{mapping.Resource.Group, mapping.Resource.Resource, mapping.Scope.Name() == meta.RESTScopeNameNamespace}
 		}
 	}
-	k.guessed[fmt.Sprintf("kind %s of %s is not known here: it is taken as namespaced, with the resource %s", gvk.Kind, gvk.GroupVersion(), ResourceName(gvk.Group, out.name))] = true
+	k.guessed[fmt.Sprintf("kind %s of %s is not known here: it is taken as namespaced, with the resource %s", gvk.Kind, gvk.GroupVersion(),
+		ResourceName(gvk.Group, out.name))] = true
 	return out
 }
 

@@ -81,7 +81,8 @@ func Of(s Subject, known Known) (*Rights, error) {
 	}
 	c.bind()
 	if c.inside.full || c.outside.full {
-		return nil, fmt.Errorf("the roles of operator %s allow more than can be listed: write fewer verbs, resources and names into one rule", s.Version.Operator.Name)
+		return nil, fmt.Errorf("the roles of operator %s allow more than can be listed: write fewer verbs, resources and names into one rule",
+			s.Version.Operator.Name)
 	}
 	out := &Rights{Rules: c.inside.list(), ClusterRules: c.outside.list()}
 	for _, object := range c.wide {

@@ -101,7 +101,8 @@ func (r *Runner) apply(ctx context.Context, w *PreparedTask) (plans.Outcome, Eff
 		case health.Ready:
 			out.Ready++
 		case health.Failed:
-			failed = &plans.Outcome{State: plans.Fatal, Message: fmt.Sprintf("%s: %s%s", change.ID, result.Message, r.failedContainer(ctx, change.Live)), Ready: out.Ready, Total: out.Total}
+			failed = &plans.Outcome{State: plans.Fatal, Message: fmt.Sprintf("%s: %s%s", change.ID, result.Message,
+				r.failedContainer(ctx, change.Live)), Ready: out.Ready, Total: out.Total}
 		default:
 			message := result.Message
 			if out.State == plans.Done {
@@ -139,7 +140,8 @@ func (r *Runner) failedContainer(ctx context.Context, live *unstructured.Unstruc
 	if err != nil {
 		return ""
 	}
-	pods, err := resource.List(ctx, metav1.ListOptions{LabelSelector: batchv1.ControllerUidLabel + "=" + string(live.GetUID()), Limit: maxJobPods})
+	pods, err := resource.List(ctx, metav1.ListOptions{LabelSelector: batchv1.ControllerUidLabel + "=" + string(live.GetUID()),
+		Limit: maxJobPods})
 	if err != nil {
 		return ""
 	}

@@ -51,7 +51,8 @@ func (r *Runner) options(run *Run, inventory Inventory) apply.Options {
 //	cluster-scoped, made by kudo                                 shared
 //	adopted by annotation of the Instance: namespaced            ours
 //	else                                                         foreign
-func (run *Run) claimer(listed func(live *unstructured.Unstructured) bool) func(context.Context, *unstructured.Unstructured) (apply.Claim, string) {
+func (run *Run) claimer(listed func(live *unstructured.Unstructured) bool) func(context.Context,
+	*unstructured.Unstructured) (apply.Claim, string) {
 	return func(ctx context.Context, live *unstructured.Unstructured) (apply.Claim, string) {
 		if holder := shared(live); holder != "" { // whatever this Instance has written of it
 			if live.GetNamespace() == "" {

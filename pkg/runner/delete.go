@@ -90,5 +90,6 @@ func (r *Runner) held(ctx context.Context, id apply.ID) string {
 	if st["status"] != string(v1beta1.FatalError) {
 		return ""
 	}
-	return fmt.Sprintf(": its plan %s failed: %v. Remove the cause, then retry: kubectl kudo plan retry --instance %s -n %s", v1beta1.CleanupPlan, st["message"], id.Name, id.Namespace)
+	return fmt.Sprintf(": its plan %s failed: %v. Remove the cause, then retry: kubectl kudo plan retry --instance %s -n %s",
+		v1beta1.CleanupPlan, st["message"], id.Name, id.Namespace)
 }

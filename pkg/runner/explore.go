@@ -79,7 +79,8 @@ func (r *Runner) Health(ctx context.Context, live *unstructured.Unstructured) (h
 
 // Drift looks at an object that others have changed since the Instance has written it; nil if what they have changed is
 // left to them.
-func (r *Runner) Drift(ctx context.Context, account apply.Account, instance *v1beta1.Instance, id apply.ID, record apply.Record) (*apply.Drift, error) {
+func (r *Runner) Drift(ctx context.Context, account apply.Account, instance *v1beta1.Instance, id apply.ID,
+	record apply.Record) (*apply.Drift, error) {
 	engine, err := r.accounts.Engine(account)
 	if err != nil {
 		return nil, err

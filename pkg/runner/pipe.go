@@ -91,7 +91,8 @@ func (r *Runner) preparePipe(ctx context.Context, run *Run, w *PreparedTask, t t
 	}
 	pod.SetName(name(operators.PodSuffix))
 	if problems := validation.IsDNS1123Subdomain(pod.GetName()); len(problems) > 0 {
-		return w.decide(plans.Fatal, fmt.Sprintf("task %q: the pod's name %s, made of instance, plan, phase, step and task, is invalid: %s", w.Name, pod.GetName(), problems[0]))
+		return w.decide(plans.Fatal, fmt.Sprintf("task %q: the pod's name %s, made of instance, plan, phase, step and task, is invalid: %s",
+			w.Name, pod.GetName(), problems[0]))
 	}
 	annotations := pod.GetAnnotations()
 	if annotations == nil {
@@ -264,7 +265,8 @@ func (r *Runner) artifacts(ctx context.Context, as apply.Account, p *pipeRun) ([
 	defer cancel()
 	for i, pipe := range p.pipes {
 		file := pipe.File + pipe.EnvFile
-		content, err := r.exec.Output(ctx, as.Username(), p.pod.GetNamespace(), p.pod.GetName(), readerContainer, []string{managerPath, PipeCommand, PipeRead, file}, maxPipe)
+		content, err := r.exec.Output(ctx, as.Username(), p.pod.GetNamespace(), p.pod.GetName(), readerContainer,
+			[]string{managerPath, PipeCommand, PipeRead, file}, maxPipe)
 		var failed *podexec.CommandError
 		var large *podexec.TooLargeError
 		if errors.As(err, &failed) || errors.As(err, &large) {

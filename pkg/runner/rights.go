@@ -17,10 +17,12 @@ func (w *PreparedTask) rightsHint(err error) string {
 	}
 	switch text := err.Error(); {
 	case strings.Contains(text, "cannot impersonate resource"):
-		return fmt.Sprintf(". Let kudo act as the account: kubectl kudo account create -n %s --instance %s creates the RoleBinding to ClusterRole kudo-run-as that allows it",
+		return fmt.Sprintf(". Let kudo act as the account: kubectl kudo account create -n %s --instance %s creates the RoleBinding to "+
+			"ClusterRole kudo-run-as that allows it",
 			w.run.Subject.Namespace, w.run.Subject.Name)
 	case strings.Contains(text, "at the cluster scope"):
-		return fmt.Sprintf(". Ask an administrator to move such objects to an install plan, to bind what kubectl kudo package rights %s prints to %s, or to label Namespace %s %s=true",
+		return fmt.Sprintf(". Ask an administrator to move such objects to an install plan, to bind what kubectl kudo package rights %s prints "+
+			"to %s, or to label Namespace %s %s=true",
 			w.run.Version.Spec.Operator.Name, w.run.Account, w.run.Subject.Namespace, v1beta1.PrivilegedLabel)
 	}
 	return ""

@@ -118,7 +118,8 @@ func (s *sharedWriter) enhance(ctx context.Context, _ render.Variables, objs []*
 	definitions := apply.Definitions(objs)
 	for _, obj := range objs {
 		if obj.GetName() == "" {
-			return &apply.FatalError{Err: fmt.Errorf("an object of kind %s has no name: name each object of an install plan, since others may share it", obj.GetKind())}
+			return &apply.FatalError{Err: fmt.Errorf("an object of kind %s has no name: name each object of an install plan, since others may "+
+				"share it", obj.GetKind())}
 		}
 		namespaced, err := s.kinds.Namespaced(obj.GroupVersionKind().GroupKind(), definitions)
 		switch {

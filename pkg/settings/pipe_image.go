@@ -17,5 +17,6 @@ func CheckPipeImage(image string) error {
 	if image == "" {
 		return errors.New("no image of Pipe tasks is named: start the manager with --pipe-image=<image>@sha256:<digest>, which is its own image")
 	}
-	return fmt.Errorf("--pipe-image %q has no digest: start the manager with --pipe-image=<image>@sha256:<digest>, or with --allow-unpinned-pipe-image", image)
+	return fmt.Errorf("--pipe-image %q has no digest: start the manager with --pipe-image=<image>@sha256:<digest>, or with "+
+		"--allow-unpinned-pipe-image", image)
 }

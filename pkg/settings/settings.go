@@ -89,7 +89,8 @@ func Parse(data map[string]string) (Settings, error) {
 	if url := data[DefaultCRDURLKey]; url == "" || strings.HasPrefix(url, "https://") {
 		s.DefaultCRDURL = url
 	} else {
-		wrong = append(wrong, fmt.Sprintf("%s is %q: it must begin with https://, since what http transfers can be changed on the way, and no digest is known", DefaultCRDURLKey, url))
+		wrong = append(wrong, fmt.Sprintf("%s is %q: it must begin with https://, since what http transfers can be changed on the way, and no "+
+			"digest is known", DefaultCRDURLKey, url))
 	}
 	known := []string{ModeKey, DefaultAccountKey, RunAsEverywhereKey, AllowedHostsKey, DefaultCRDURLKey, TokenRealmsKey}
 	for _, key := range slices.Sorted(maps.Keys(data)) {
@@ -110,7 +111,8 @@ func list(text string) []string {
 
 // Data is the data of the ConfigMap for the settings. What was not decided has no key.
 func (s Settings) Data() map[string]string {
-	out := map[string]string{ModeKey: string(s.Mode), DefaultAccountKey: s.DefaultAccount, RunAsEverywhereKey: strconv.FormatBool(s.RunAsEverywhere)}
+	out := map[string]string{ModeKey: string(s.Mode), DefaultAccountKey: s.DefaultAccount,
+		RunAsEverywhereKey: strconv.FormatBool(s.RunAsEverywhere)}
 	for key, text := range map[string]string{
 		AllowedHostsKey: strings.Join(s.AllowedHosts, ","), DefaultCRDURLKey: s.DefaultCRDURL, TokenRealmsKey: strings.Join(s.TokenRealms, ","),
 	} {

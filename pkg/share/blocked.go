@@ -64,7 +64,8 @@ func (s *Session) Blocked(ctx context.Context) (*ReleaseBlock, error) {
 	return nil, nil
 }
 
-const remedy = "Delete its content, or keep %s by removing its annotation " + v1beta1.ManagedAnnotation + ", or delete both by kubectl kudo uninstall-version --force"
+const remedy = "Delete its content, or keep %s by removing its annotation " + v1beta1.ManagedAnnotation +
+	", or delete both by kubectl kudo uninstall-version --force"
 
 // deletionBlock says why an object is not deleted, though no other owner holds it; nil if it may be deleted.
 func (s *Session) deletionBlock(ctx context.Context, live *unstructured.Unstructured) (*ReleaseBlock, error) {

@@ -27,7 +27,8 @@ const (
 const fenceTime = 2 * time.Second
 
 // fence puts the fence up, waits until it is in force, and returns the object as it is then.
-func (s *Session) fence(ctx context.Context, resource dynamic.ResourceInterface, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (s *Session) fence(ctx context.Context, resource dynamic.ResourceInterface,
+	live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	operations := append([]operation{{"test", "/metadata/resourceVersion", live.GetResourceVersion()}}, fences(live)...)
 	fenced, err := patch(ctx, resource, live.GetName(), operations...)
 	if err != nil {

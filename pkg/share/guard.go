@@ -41,7 +41,8 @@ func guards(o metav1.OwnerReference) bool {
 }
 
 // add appends the guard to the owners of an object of a guarded kind.
-func (g *guardOwner) add(ctx context.Context, obj *unstructured.Unstructured, owners []metav1.OwnerReference) ([]metav1.OwnerReference, error) {
+func (g *guardOwner) add(ctx context.Context, obj *unstructured.Unstructured,
+	owners []metav1.OwnerReference) ([]metav1.OwnerReference, error) {
 	if !needsGuardOwner(obj.GroupVersionKind().GroupKind()) {
 		return owners, nil
 	}

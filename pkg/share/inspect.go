@@ -181,24 +181,28 @@ func (s *Session) held(live, obj *unstructured.Unstructured) bool {
 		return false
 	}
 	known := s.inventory.record(apply.IDOf(obj))
-	return known.UID == live.GetUID() && apply.SameHash(known.Hash, obj, s.ring) && known.ContentHash != "" && known.ContentHash == Fingerprint(live, s.ring)
+	return known.UID == live.GetUID() && apply.SameHash(known.Hash, obj, s.ring) && known.ContentHash != "" &&
+		known.ContentHash == Fingerprint(live, s.ring)
 }
 
 // compare runs the object dry, and judges the result. It returns false if the live object that it was given is too old
 // to tell.
-func (s *Session) compare(ctx context.Context, resource dynamic.ResourceInterface, obj *unstructured.Unstructured, v *inspection) (bool, error) {
+func (s *Session) compare(ctx context.Context, resource dynamic.ResourceInterface, obj *unstructured.Unstructured,
+	v *inspection) (bool, error) {
 	body, err := s.wanted(ctx, obj, v)
 	if err != nil {
 		return false, err
 	}
-	after, err := resource.Apply(ctx, body.GetName(), body, metav1.ApplyOptions{FieldManager: manager, Force: true, DryRun: []string{metav1.DryRunAll}})
+	after, err := resource.Apply(ctx, body.GetName(), body, metav1.ApplyOptions{FieldManager: manager, Force: true,
+		DryRun: []string{metav1.DryRunAll}})
 	if apply.IsSchemaError(err) && v.dropped == nil {
 		dropped, unread := s.kinds.Prune(ctx, body)
 		if len(dropped) == 0 {
 			return false, errors.Join(err, unread)
 		}
 		v.dropped = dropped
-		after, err = resource.Apply(ctx, body.GetName(), body, metav1.ApplyOptions{FieldManager: manager, Force: true, DryRun: []string{metav1.DryRunAll}})
+		after, err = resource.Apply(ctx, body.GetName(), body, metav1.ApplyOptions{FieldManager: manager, Force: true,
+			DryRun: []string{metav1.DryRunAll}})
 	}
 	v.body = body
 	switch {
@@ -261,7 +265,8 @@ func (s *Session) wanted(ctx context.Context, obj *unstructured.Unstructured, v 
 // withoutNamespace reports whether a write failed since the namespace is not there.
 func withoutNamespace(err error) bool {
 	var status apierrors.APIStatus
-	return errors.As(err, &status) && apierrors.IsNotFound(err) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
+	return errors.As(err, &status) && apierrors.IsNotFound(err) && status.Status().Details != nil &&
+		status.Status().Details.Kind == "namespaces"
 }
 
 // refused is the answer to a dry run that the server finds invalid: a mismatch in a field that cannot be changed, if the
@@ -275,7 +280,8 @@ func (s *Session) refused(ctx context.Context, resource dynamic.ResourceInterfac
 		return false, cause
 	}
 	v.live = live
-	mismatch := &MismatchError{ID: apply.IDOf(live), Differences: declaredDiffs(live, v.body), Holders: s.holders(ctx, live), Reason: cause.Error()}
+	mismatch := &MismatchError{ID: apply.IDOf(live), Differences: declaredDiffs(live, v.body), Holders: s.holders(ctx, live),
+		Reason: cause.Error()}
 	return false, &apply.FatalError{Err: mismatch}
 }
 
@@ -285,7 +291,8 @@ func declaredDiffs(live, wanted *unstructured.Unstructured) []Difference {
 }
 
 // classifyMismatch judges an object that a real apply would change.
-func (s *Session) classifyMismatch(ctx context.Context, resource dynamic.ResourceInterface, obj *unstructured.Unstructured, v *inspection, differences []Difference) error {
+func (s *Session) classifyMismatch(ctx context.Context, resource dynamic.ResourceInterface, obj *unstructured.Unstructured, v *inspection,
+	differences []Difference) error {
 	reason, err := s.forbidden(ctx, obj, v)
 	if err != nil {
 		return err
@@ -303,6 +310,7 @@ func (s *Session) classifyMismatch(ctx context.Context, resource dynamic.Resourc
 	}
 	return &apply.FatalError{Err: &MismatchError{
 		ID: apply.IDOf(obj), Differences: differences, Holders: s.holders(ctx, v.live), Reason: reason,
-		Drifted: owned(v.live, s.holder) >= 0 && apply.SameHash(s.inventory.record(apply.IDOf(obj)).Hash, obj, s.ring), Superseded: superseded, By: apply.Writer(v.live, manager),
+		Drifted: owned(v.live, s.holder) >= 0 && apply.SameHash(s.inventory.record(apply.IDOf(obj)).Hash, obj, s.ring), Superseded: superseded,
+		By: apply.Writer(v.live, manager),
 	}}
 }

@@ -70,13 +70,15 @@ func (s *Session) acceptConcurrentCreate(v *inspection) {
 	if live == nil {
 		live = s.mirror.UnobservedWrite(apply.IDOf(v.body))
 	}
-	if live != nil && live.GetDeletionTimestamp() == nil && live.GetAnnotations()[apply.TrimmedAnnotation] == "" && Managed(live) && alike(live, v.after) {
+	if live != nil && live.GetDeletionTimestamp() == nil && live.GetAnnotations()[apply.TrimmedAnnotation] == "" && Managed(live) &&
+		alike(live, v.after) {
 		v.found, v.live = joinable, live
 	}
 }
 
 // write sends what a verdict calls for. It returns what was written; nil for nothing.
-func (s *Session) write(ctx context.Context, resource dynamic.ResourceInterface, obj *unstructured.Unstructured, v *inspection) (*unstructured.Unstructured, apply.Action, error) {
+func (s *Session) write(ctx context.Context, resource dynamic.ResourceInterface, obj *unstructured.Unstructured,
+	v *inspection) (*unstructured.Unstructured, apply.Action, error) {
 	var written *unstructured.Unstructured
 	var err error
 	action := apply.Configured
@@ -107,7 +109,8 @@ func (s *Session) write(ctx context.Context, resource dynamic.ResourceInterface,
 }
 
 // joined is the change of an object that is held now.
-func (s *Session) joined(obj *unstructured.Unstructured, v *inspection, written *unstructured.Unstructured, action apply.Action) apply.Change {
+func (s *Session) joined(obj *unstructured.Unstructured, v *inspection, written *unstructured.Unstructured,
+	action apply.Action) apply.Change {
 	if written == nil {
 		written = v.live
 	}
@@ -126,7 +129,8 @@ func (s *Session) create(ctx context.Context, resource dynamic.ResourceInterface
 }
 
 // withMetadata adds kudo's metadata and the owners to a body.
-func (s *Session) withMetadata(ctx context.Context, body *unstructured.Unstructured, owners []metav1.OwnerReference) (*unstructured.Unstructured, error) {
+func (s *Session) withMetadata(ctx context.Context, body *unstructured.Unstructured,
+	owners []metav1.OwnerReference) (*unstructured.Unstructured, error) {
 	body = body.DeepCopy()
 	labels, annotations := body.GetLabels(), body.GetAnnotations()
 	if labels == nil {
@@ -165,7 +169,8 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-func patch(ctx context.Context, resource dynamic.ResourceInterface, name string, operations ...operation) (*unstructured.Unstructured, error) {
+func patch(ctx context.Context, resource dynamic.ResourceInterface, name string,
+	operations ...operation) (*unstructured.Unstructured, error) {
 	text, err := json.Marshal(operations)
 	if err != nil {
 		return nil, err
@@ -175,7 +180,8 @@ func patch(ctx context.Context, resource dynamic.ResourceInterface, name string,
 
 // append adds the holder to the owners. Several may do so at a time: the patch tests the uid only, and not the
 // resourceVersion. Sent twice it gives one entry.
-func (s *Session) append(ctx context.Context, resource dynamic.ResourceInterface, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (s *Session) append(ctx context.Context, resource dynamic.ResourceInterface,
+	live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	test := operation{"test", "/metadata/uid", live.GetUID()}
 	if len(live.GetOwnerReferences()) > 0 {
 		return patch(ctx, resource, live.GetName(), test, operation{"add", "/metadata/ownerReferences/-", reference(s.holder)})

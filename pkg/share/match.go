@@ -198,13 +198,15 @@ func (e *MismatchError) Error() string {
 		if e.By != "" {
 			by = ", last by " + e.By
 		}
-		return fmt.Sprintf("%s was changed since it was installed%s: %s. It is not overwritten: revert the change, or take the object over by removing its annotation kudo.dev/managed", e.ID, by, strings.Join(parts, "; "))
+		return fmt.Sprintf("%s was changed since it was installed%s: %s. It is not overwritten: revert the change, or take the object over by "+
+			"removing its annotation kudo.dev/managed", e.ID, by, strings.Join(parts, "; "))
 	}
 	holders := unknownHolder
 	if len(e.Holders) > 0 {
 		holders = strings.Join(e.Holders, ", ")
 	}
-	text := fmt.Sprintf("%s exists already and does not match: %s. It belongs to %s, and was not changed", e.ID, strings.Join(parts, "; "), holders)
+	text := fmt.Sprintf("%s exists already and does not match: %s. It belongs to %s, and was not changed", e.ID, strings.Join(parts, "; "),
+		holders)
 	if e.Reason != "" {
 		text += " (" + e.Reason + ")"
 	}

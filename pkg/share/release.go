@@ -107,7 +107,8 @@ func (s *Session) ours(r v1beta1.HeldResource, live *unstructured.Unstructured) 
 }
 
 // releaseLive leaves or deletes a live object.
-func (s *Session) releaseLive(ctx context.Context, resource dynamic.ResourceInterface, live *unstructured.Unstructured, force bool) (*apply.Removal, error) {
+func (s *Session) releaseLive(ctx context.Context, resource dynamic.ResourceInterface, live *unstructured.Unstructured,
+	force bool) (*apply.Removal, error) {
 	place := owned(live, s.holder)
 	if !Managed(live) {
 		if place < 0 {
@@ -156,7 +157,8 @@ func (s *Session) otherOwner(ctx context.Context, live *unstructured.Unstructure
 
 // removeOwner takes the holder off the owners. The test of another owner makes "I am not the last" atomic: two that leave
 // at a time cannot leave an object without an owner.
-func (s *Session) removeOwner(ctx context.Context, resource dynamic.ResourceInterface, live *unstructured.Unstructured, other *metav1.OwnerReference) (*unstructured.Unstructured, error) {
+func (s *Session) removeOwner(ctx context.Context, resource dynamic.ResourceInterface, live *unstructured.Unstructured,
+	other *metav1.OwnerReference) (*unstructured.Unstructured, error) {
 	place := owned(live, s.holder)
 	if place < 0 {
 		return live, nil
@@ -184,12 +186,14 @@ func (s *Session) removeGuardOwner(ctx context.Context, resource dynamic.Resourc
 		return nil
 	}
 	path := fmt.Sprintf("/metadata/ownerReferences/%d", at)
-	_, err := patch(ctx, resource, live.GetName(), operation{"test", path + "/uid", live.GetOwnerReferences()[at].UID}, operation{Op: "remove", Path: path})
+	_, err := patch(ctx, resource, live.GetName(), operation{"test", path + "/uid", live.GetOwnerReferences()[at].UID},
+		operation{Op: "remove", Path: path})
 	return err
 }
 
 // remove deletes an object that no other owner holds, bound to the state that was seen.
-func (s *Session) remove(ctx context.Context, resource dynamic.ResourceInterface, live *unstructured.Unstructured, force bool) (*apply.Removal, error) {
+func (s *Session) remove(ctx context.Context, resource dynamic.ResourceInterface, live *unstructured.Unstructured,
+	force bool) (*apply.Removal, error) {
 	version := live.GetResourceVersion()
 	if !force {
 		if blocked, err := s.deletionBlock(ctx, live); blocked != nil || err != nil {

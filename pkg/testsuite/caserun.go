@@ -140,7 +140,8 @@ func (p *caseRun) drop(ctx context.Context, o owned) error {
 	background := metav1.DeletePropagationBackground
 	uid := o.obj.GetUID()
 	err = retryTransient(ctx, passing, func() error {
-		return resource.Delete(ctx, o.obj.GetName(), metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid}})
+		return resource.Delete(ctx, o.obj.GetName(), metav1.DeleteOptions{PropagationPolicy: &background,
+			Preconditions: &metav1.Preconditions{UID: &uid}})
 	})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -157,6 +158,7 @@ func (p *caseRun) drop(ctx context.Context, o owned) error {
 
 // passing reports whether an error is not an answer to the request, but says that the server cannot answer now.
 func passing(err error) bool {
-	return apierrors.ReasonForError(err) == metav1.StatusReasonUnknown || apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) ||
+	return apierrors.ReasonForError(err) == metav1.StatusReasonUnknown || apierrors.IsServiceUnavailable(err) ||
+		apierrors.IsInternalError(err) ||
 		apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err)
 }

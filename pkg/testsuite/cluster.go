@@ -69,7 +69,8 @@ func (c *Cluster) resource(obj *unstructured.Unstructured, namespace string) (dy
 
 // apply sends an object that exists as a JSON merge patch, so that absent fields stay, and creates it otherwise. A kind
 // whose CRD was made a moment ago is waited for. What was created is returned.
-func (c *Cluster) apply(ctx context.Context, obj *unstructured.Unstructured, namespace string) (created *unstructured.Unstructured, err error) {
+func (c *Cluster) apply(ctx context.Context, obj *unstructured.Unstructured,
+	namespace string) (created *unstructured.Unstructured, err error) {
 	var resource dynamic.ResourceInterface
 	err = retryTransient(ctx, meta.IsNoMatchError, func() (err error) {
 		resource, err = c.resource(obj, namespace)

@@ -97,7 +97,8 @@ const shownEvents = 10
 
 // events lists the last events of a namespace.
 func (r *Runner) events(ctx context.Context, namespace string) string {
-	list, err := r.Cluster.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "events"}).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: 500})
+	list, err := r.Cluster.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "events"}).Namespace(namespace).List(ctx,
+		metav1.ListOptions{Limit: 500})
 	if err != nil {
 		return ""
 	}

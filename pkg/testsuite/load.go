@@ -279,7 +279,8 @@ func (c *Case) readAssert(s *Step, obj *unstructured.Unstructured) error {
 	s.Checks, s.Collectors = append(s.Checks, t.Commands...), append(s.Collectors, t.Collectors...)
 	for _, collector := range t.Collectors {
 		if !collector.valid() {
-			return fmt.Errorf("TestAssert: a collector of type %q: must be pod (with pod or selector), command (with command) or events", collector.Type)
+			return fmt.Errorf("TestAssert: a collector of type %q: must be pod (with pod or selector), command (with command) or events",
+				collector.Type)
 		}
 	}
 	return nil

@@ -54,7 +54,8 @@ func observe(ctx context.Context, cluster *Cluster, step *Step, namespace string
 	ctx, cancel := context.WithCancel(ctx)
 	v := &stepObserver{
 		cluster: cluster, namespace: namespace, step: step, cancel: cancel, changed: make(chan change, 256),
-		objects: map[string]map[string]*unstructured.Unstructured{}, since: map[string]string{}, unopened: map[string]*unstructured.Unstructured{},
+		objects: map[string]map[string]*unstructured.Unstructured{}, since: map[string]string{},
+		unopened: map[string]*unstructured.Unstructured{},
 	}
 	for _, list := range [][]*unstructured.Unstructured{step.Asserts, step.Errors} {
 		for _, obj := range list {

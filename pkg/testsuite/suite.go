@@ -97,7 +97,8 @@ func LoadSuite(file string) (suite *Suite, notes []string, err error) {
 	}
 	for _, obj := range objs {
 		if obj.GetKind() != "TestSuite" || !ofTests(obj) {
-			return nil, nil, fmt.Errorf("%s: holds a %s of %s, and must hold a TestSuite of kuttl.dev/v1beta1", file, obj.GetKind(), obj.GetAPIVersion())
+			return nil, nil, fmt.Errorf("%s: holds a %s of %s, and must hold a TestSuite of kuttl.dev/v1beta1", file, obj.GetKind(),
+				obj.GetAPIVersion())
 		}
 		if suite != nil {
 			return nil, nil, fmt.Errorf("%s: holds several TestSuites", file)
@@ -128,7 +129,9 @@ func (s *Suite) inapplicable(file string) []string {
 			out = append(out, fmt.Sprintf("%s: %s has no effect: %s", file, field, why))
 		}
 	}
-	note(s.StartKIND || s.KINDConfig != "" || s.KINDContext != "" || s.KINDNodeCache || len(s.KINDContainers) > 0, "startKIND (and kindConfig, kindContext, kindNodeCache, kindContainers)", "no container runtime is used; --local starts a control plane of the run's own")
+	note(s.StartKIND || s.KINDConfig != "" || s.KINDContext != "" || s.KINDNodeCache || len(s.KINDContainers) > 0, "startKIND (and "+
+		"kindConfig, kindContext, kindNodeCache, kindContainers)", "no container runtime is used; --local starts a control plane of the "+
+		"run's own")
 	note(s.SkipClusterDelete, "skipClusterDelete", "the control plane of --local always goes; start one with kudo-local up to keep it")
 	note(s.AttachControlPlaneOutput, "attachControlPlaneOutput", "kudo-local logs shows the logs of a control plane")
 	note(len(s.ControlPlaneArgs) > 0, "controlPlaneArgs", "the control plane's arguments are fixed")

@@ -93,7 +93,8 @@ func New(t v1beta1.Task) (Task, error) {
 		if spec.Package == "" {
 			return fail("package", "is empty: name the operator to install")
 		}
-		return KudoOperator{spec.Package, spec.AppVersion, spec.OperatorVersion, spec.InstanceName, spec.ParameterFile, spec.EnablingParameter}, nil
+		return KudoOperator{spec.Package, spec.AppVersion, spec.OperatorVersion, spec.InstanceName, spec.ParameterFile,
+			spec.EnablingParameter}, nil
 	}
 	return nil, fmt.Errorf("task %q: kind %q is unknown: use Apply, Delete, Toggle, Dummy, Pipe or KudoOperator", t.Name, t.Kind)
 }

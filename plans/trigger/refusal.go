@@ -51,11 +51,13 @@ func immutable(in Input) error {
 		case isFixed && (!set || value == held): // spec says nothing else than what holds
 		case sameVersion || (old != nil && old.IsImmutable()) || (isFixed && in.Old == nil):
 			if diff[def.Name] {
-				return refuse(field, "the parameter is immutable: its value was fixed when the Instance was created. Set it back, or create another Instance")
+				return refuse(field, "the parameter is immutable: its value was fixed when the Instance was created. Set it back, or create another "+
+					"Instance")
 			}
 		case in.Old == nil: // the old version is not known any more: nothing to compare with
 		case !set && !in.ParametersFromUnread:
-			return refuse(field, "the parameter is immutable in %s and was not before: set its value in spec.parameters or parametersFrom along with the upgrade", in.Instance.OperatorVersionKey())
+			return refuse(field, "the parameter is immutable in %s and was not before: set its value in spec.parameters or parametersFrom along "+
+				"with the upgrade", in.Instance.OperatorVersionKey())
 		}
 	}
 	return nil

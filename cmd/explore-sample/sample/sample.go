@@ -116,7 +116,8 @@ func barDependencies(_ context.Context, r *server.Request) (*v1alpha1.ExploreRes
 	}
 	var needs []v1alpha1.DependentObjectReference
 	for _, foo := range bar.Spec.Foos {
-		needs = append(needs, v1alpha1.DependentObjectReference{APIVersion: FooGroup + "/v1alpha1", Kind: "Foo", Namespace: foo.Namespace, Name: foo.Name})
+		needs = append(needs, v1alpha1.DependentObjectReference{APIVersion: FooGroup + "/v1alpha1", Kind: "Foo", Namespace: foo.Namespace,
+			Name: foo.Name})
 	}
 	return server.Dependencies(needs...), nil
 }
@@ -132,7 +133,8 @@ func barHealthy(_ context.Context, r *server.Request) (*v1alpha1.ExploreResponse
 // Webhooks is the configuration that makes kudo ask the webhooks at a URL, such as https://127.0.0.1:8443. The bundle, in
 // PEM format, verifies their certificate; if it is empty, the system's roots do.
 func Webhooks(base string, bundle []byte) *v1alpha1.ResourceExploringWebhookConfiguration {
-	hook := func(group, resource, path string, scope admissionregistrationv1.ScopeType, operations ...v1alpha1.OperationType) v1alpha1.ResourceExploringWebhook {
+	hook := func(group, resource, path string, scope admissionregistrationv1.ScopeType,
+		operations ...v1alpha1.OperationType) v1alpha1.ResourceExploringWebhook {
 		return v1alpha1.ResourceExploringWebhook{
 			Name: group,
 			Rules: []v1alpha1.RuleWithOperations{{Operations: operations, Rule: admissionregistrationv1.Rule{

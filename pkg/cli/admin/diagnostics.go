@@ -88,7 +88,8 @@ func (o *diagnosticsOptions) run(ctx context.Context) (err error) {
 		Client: c, Set: set, Version: command.Version, Since: time.Duration(o.since), Limits: limits,
 		Progress: func(what string) { o.env.Progressf("collecting: %s", what) },
 	}
-	failed, err := collector.Collect(ctx, types.NamespacedName{Namespace: namespace, Name: o.instance}, diagnostics.NewFolder(dir, limits.Total))
+	failed, err := collector.Collect(ctx, types.NamespacedName{Namespace: namespace, Name: o.instance},
+		diagnostics.NewFolder(dir, limits.Total))
 	if err != nil {
 		return err
 	}
@@ -106,7 +107,8 @@ func (o *diagnosticsOptions) run(ctx context.Context) (err error) {
 		return err
 	}
 	if len(failed) > 0 {
-		o.env.Warnf("%d things could not be collected, or not in full: errors.yaml lists them. The first is %s: %s", len(failed), failed[0].What, failed[0].Error)
+		o.env.Warnf("%d things could not be collected, or not in full: errors.yaml lists them. The first is %s: %s", len(failed), failed[0].What,
+			failed[0].Error)
 	}
 	o.env.Printf("diagnostics of instance %s/%s written to %s", namespace, o.instance, target)
 	return nil

@@ -21,8 +21,10 @@ func historyKey(c client.Client, namespace string) *kudoinit.HistoryKey {
 
 // keyNote says how to make the key where objects are not applied by init: what is printed goes into repositories.
 func keyNote(namespace string) string {
-	return fmt.Sprintf("the Secret %s is not printed, since a key must not come into a repository, and no plan starts without it: make it once, with "+
-		"kubectl create secret generic %s -n %s --from-literal=current=1 --from-file=1=<(head -c 32 /dev/urandom)", keyring.SecretName, keyring.SecretName, namespace)
+	return fmt.Sprintf("the Secret %s is not printed, since a key must not come into a repository, and no plan starts without it: make it "+
+		"once, with "+
+		"kubectl create secret generic %s -n %s --from-literal=current=1 --from-file=1=<(head -c 32 /dev/urandom)", keyring.SecretName,
+		keyring.SecretName, namespace)
 }
 
 // apply puts the objects on the cluster, and the history key as soon as its namespace is there: the manager waits for it.
@@ -53,7 +55,8 @@ func (o *initOptions) apply(ctx context.Context, c client.Client, change *kudoin
 		return err
 	}
 	err = kudoinit.Prune(ctx, c, o.Version, func(obj client.Object) {
-		o.env.Printf("%s %s removed: kudo %s does not have it", strings.ToLower(obj.GetObjectKind().GroupVersionKind().Kind), obj.GetName(), o.Version)
+		o.env.Printf("%s %s removed: kudo %s does not have it", strings.ToLower(obj.GetObjectKind().GroupVersionKind().Kind), obj.GetName(),
+			o.Version)
 	})
 	if err != nil || !o.upgrade {
 		return err

@@ -28,15 +28,21 @@ type settingFlags struct {
 
 func (s *settingFlags) add(f *pflag.FlagSet) {
 	f.BoolVar(&s.strict, "strict", false, "run plans with the rights of ServiceAccounts only (the default of a new installation)")
-	f.BoolVar(&s.privileged, "privileged", false, "run plans of Instances that name no ServiceAccount with the rights of kudo, as KUDO did: whoever may create Instances is an administrator of the cluster")
-	f.BoolVar(&s.runAsEverywhere, settings.RunAsEverywhereKey, false, "let the manager act as ServiceAccounts of all namespaces, and not only of those that bind the ClusterRole kudo-run-as to it")
+	f.BoolVar(&s.privileged, "privileged", false, "run plans of Instances that name no ServiceAccount with the rights of kudo, as KUDO did: "+
+		"whoever may create Instances is an administrator of the cluster")
+	f.BoolVar(&s.runAsEverywhere, settings.RunAsEverywhereKey, false, "let the manager act as ServiceAccounts of all namespaces, and not "+
+		"only of those that bind the ClusterRole kudo-run-as to it")
 	f.BoolVar(&s.keepArgs, "keep-args", false, "keep arguments of the manager's Deployment that init did not write")
 	f.BoolVar(&s.dropArgs, "drop-args", false, "remove arguments of the manager's Deployment that init did not write")
 	s.values = map[string]*string{
-		settings.DefaultAccountKey: f.String(settings.DefaultAccountKey, "", "ServiceAccount, of each Instance's namespace, of Instances that name none (default "+settings.DefaultAccount+")"),
-		settings.AllowedHostsKey:   f.String(settings.AllowedHostsKey, "", "comma-separated hosts that CRD tarballs may come from, such as example.org or *.example.org (default those that OperatorVersions name)"),
-		settings.DefaultCRDURLKey:  f.String(settings.DefaultCRDURLKey, "", "URL of the CRD tarball of packages that name none; a template over .OperatorName, .OperatorVersion, .AppVersion, .Name and .Namespace"),
-		settings.TokenRealmsKey:    f.String(settings.TokenRealmsKey, "", "comma-separated hosts, besides a registry's own, that credentials of the registry may be sent to"),
+		settings.DefaultAccountKey: f.String(settings.DefaultAccountKey, "", "ServiceAccount, of each Instance's namespace, of Instances that "+
+			"name none (default "+settings.DefaultAccount+")"),
+		settings.AllowedHostsKey: f.String(settings.AllowedHostsKey, "", "comma-separated hosts that CRD tarballs may come from, such as "+
+			"example.org or *.example.org (default those that OperatorVersions name)"),
+		settings.DefaultCRDURLKey: f.String(settings.DefaultCRDURLKey, "", "URL of the CRD tarball of packages that name none; a template "+
+			"over .OperatorName, .OperatorVersion, .AppVersion, .Name and .Namespace"),
+		settings.TokenRealmsKey: f.String(settings.TokenRealmsKey, "", "comma-separated hosts, besides a registry's own, that credentials "+
+			"of the registry may be sent to"),
 	}
 }
 
@@ -92,7 +98,8 @@ func (s *settingFlags) apply(to *settings.Settings) error {
 }
 
 // keepArgs wants arguments of the manager's Deployment that init did not write to be kept or dropped in words.
-func (o *initOptions) keepArgs(ctx context.Context, c client.Client, live *kudoinit.InstalledState, objs []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+func (o *initOptions) keepArgs(ctx context.Context, c client.Client, live *kudoinit.InstalledState,
+	objs []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	if o.External || o.CRDsOnly || o.settings.dropArgs {
 		return objs, nil
 	}
@@ -101,7 +108,8 @@ func (o *initOptions) keepArgs(ctx context.Context, c client.Client, live *kudoi
 		return objs, err
 	}
 	if !o.settings.keepArgs {
-		return nil, command.UsageError("Deployment %s/kudo-controller-manager has %s, which init would remove: say --keep-args or --drop-args", live.Namespace, strings.Join(foreign, " "))
+		return nil, command.UsageError("Deployment %s/kudo-controller-manager has %s, which init would remove: say --keep-args or --drop-args",
+			live.Namespace, strings.Join(foreign, " "))
 	}
 	o.Values.ExtraArgs = append(o.Values.ExtraArgs, foreign...)
 	return kudoinit.Objects(o.Options)

@@ -70,7 +70,8 @@ func (o *initOptions) removeInstall(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, o.readyTime())
 	defer cancel()
 	r := &kudoinit.Remover{
-		Client: c, Scanner: &kudoinit.Scanner{Discovery: disco, Metadata: meta}, CRDs: o.crds, Instances: kudoinit.InstancePolicy(o.instances), DryRun: o.dryRun,
+		Client: c, Scanner: &kudoinit.Scanner{Discovery: disco, Metadata: meta}, CRDs: o.crds, Instances: kudoinit.InstancePolicy(o.instances),
+		DryRun:  o.dryRun,
 		Waiting: func(message string) { o.env.Progressf("waiting: %s", message) },
 		Report: func(f kudoinit.RemovalResult) {
 			verb, why := "removed", f.Reason

@@ -60,7 +60,8 @@ func NewScheme() (*runtime.Scheme, error) {
 // Connect returns a client of the cluster, its configuration, and the namespace that the user works in.
 func (env *Env) Connect() (client.WithWatch, *rest.Config, string, error) {
 	config, err := env.Flags.ToRESTConfig()
-	if raw, e := env.Flags.ToRawKubeConfigLoader().RawConfig(); err == nil && e == nil && len(raw.Clusters) == 0 && *env.Flags.APIServer == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
+	if raw, e := env.Flags.ToRawKubeConfigLoader().RawConfig(); err == nil && e == nil && len(raw.Clusters) == 0 &&
+		*env.Flags.APIServer == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
 		err = errNoCluster
 	}
 	if err != nil {

@@ -26,7 +26,8 @@ import (
 
 // ExploreLayers returns the layers of the manager: Configs, the webhooks of the cluster, the library, and kudo's own rules.
 // Without a client, the chain calls no webhook and finds no autoscaler.
-func ExploreLayers(configs []v1alpha1.Config, c client.Client, hooks []v1alpha1.ResourceExploringWebhookConfiguration) (explore.Chain, error) {
+func ExploreLayers(configs []v1alpha1.Config, c client.Client,
+	hooks []v1alpha1.ResourceExploringWebhookConfiguration) (explore.Chain, error) {
 	host := LuaHost()
 	bundled, err := library.New(host)
 	if err != nil {
@@ -81,7 +82,8 @@ func ListLive[T any](ctx context.Context, c client.Client, kind string) ([]T, er
 
 // LiveHooks lists the webhook configurations of a cluster. Webhooks behind a Service can be called inside of the cluster only:
 // they are left out of hooks, and returned as inside.
-func LiveHooks(ctx context.Context, c client.Client) (hooks []v1alpha1.ResourceExploringWebhookConfiguration, inside []ClusterOnlyWebhook, err error) {
+func LiveHooks(ctx context.Context,
+	c client.Client) (hooks []v1alpha1.ResourceExploringWebhookConfiguration, inside []ClusterOnlyWebhook, err error) {
 	if hooks, err = ListLive[v1alpha1.ResourceExploringWebhookConfiguration](ctx, c, "ResourceExploringWebhookConfiguration"); err != nil {
 		return nil, nil, err
 	}
@@ -114,7 +116,8 @@ func (h ClusterOnlyWebhook) MatchesAny(operation explore.Operation, group string
 // String returns a warning that the webhook is not called.
 func (h ClusterOnlyWebhook) String() string {
 	s := h.ClientConfig.Service
-	return fmt.Sprintf("webhook %s/%s is not asked: it is service %s/%s, which is reached inside of the cluster only; kudo itself may get another answer", h.configuration, h.Name, s.Namespace, s.Name)
+	return fmt.Sprintf("webhook %s/%s is not asked: it is service %s/%s, which is reached inside of the cluster only; kudo itself may get "+
+		"another answer", h.configuration, h.Name, s.Namespace, s.Name)
 }
 
 // LuaHost returns a host of scripts with the limits of the manager.

@@ -51,7 +51,8 @@ func (v *verbosity) String() string {
 func (*verbosity) Type() string { return "level" }
 
 // kudoCommands are the commands that need kudo's kinds on the cluster.
-var kudoCommands = []string{"install", "update", "upgrade", "rollback", "uninstall", "uninstall-version", "get", "plan", "diagnostics", "account"}
+var kudoCommands = []string{"install", "update", "upgrade", "rollback", "uninstall", "uninstall-version", "get", "plan", "diagnostics",
+	"account"}
 
 // add adds the flags to the root command.
 func (g *globalFlags) add(root *cobra.Command) {
@@ -90,12 +91,15 @@ func (g *globalFlags) checkInstalled(config *rest.Config) (meta.RESTMapper, erro
 	}
 	for _, kind := range []string{"operators", "operatorversions", "instances"} {
 		if !slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == kind }) {
-			return nil, fmt.Errorf("kudo is not installed on this cluster (its CustomResourceDefinition %s.%s is missing or not established): run kubectl kudo init; kubectl kudo init --verify says more, --validate-install=false goes without this check", kind, v1beta1.GroupVersion.Group)
+			return nil, fmt.Errorf("kudo is not installed on this cluster (its CustomResourceDefinition %s.%s is missing or not established): run "+
+				"kubectl kudo init; kubectl kudo init --verify says more, --validate-install=false goes without this check", kind,
+				v1beta1.GroupVersion.Group)
 		}
 	}
 	version := metav1.GroupVersionForDiscovery{GroupVersion: v1beta1.GroupVersion.String(), Version: v1beta1.GroupVersion.Version}
 	return restmapper.NewDiscoveryRESTMapper([]*restmapper.APIGroupResources{{
-		Group:              metav1.APIGroup{Name: v1beta1.GroupVersion.Group, Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version},
+		Group: metav1.APIGroup{Name: v1beta1.GroupVersion.Group, Versions: []metav1.GroupVersionForDiscovery{version},
+			PreferredVersion: version},
 		VersionedResources: map[string][]metav1.APIResource{version.Version: served.APIResources},
 	}}), nil
 }

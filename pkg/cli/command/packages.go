@@ -127,7 +127,8 @@ func (env *Env) FindPackage(ctx context.Context, name string, o VersionFlags) (p
 }
 
 // withFoundPackage finds a package, and calls do while the source of the package is open.
-func (env *Env) withFoundPackage(ctx context.Context, name string, o VersionFlags, do func(repository.Chain, *repository.Found) error) (err error) {
+func (env *Env) withFoundPackage(ctx context.Context, name string, o VersionFlags,
+	do func(repository.Chain, *repository.Found) error) (err error) {
 	if err := o.Check(); err != nil {
 		return err
 	}

@@ -26,7 +26,8 @@ const SourcesFlag = "parameters-from"
 // Add adds the flag.
 func (s *SourceFlags) Add(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&s.texts, SourcesFlag, nil,
-		"a Secret or ConfigMap of the namespace whose keys give parameters their values, as secret/NAME or configmap/NAME; may be given several times, later ones win, and -p wins over all")
+		"a Secret or ConfigMap of the namespace whose keys give parameters their values, as secret/NAME or configmap/NAME; may be given "+
+			"several times, later ones win, and -p wins over all")
 	s.flags = flags
 }
 
@@ -70,7 +71,8 @@ func CheckPackage(ctx context.Context, pkg *operators.Package, instance *v1beta1
 	if err := CheckStructure(ctx, &version.Spec, instance, nil); err != nil {
 		return err
 	}
-	return containment.CheckInstall(ctx, &version.Spec, containment.Subject{Name: version.Name, Namespace: version.Namespace, Parameters: installing})
+	return containment.CheckInstall(ctx, &version.Spec, containment.Subject{Name: version.Name, Namespace: version.Namespace,
+		Parameters: installing})
 }
 
 // CheckValues returns an error if a given value, or one of the others, is not valid. A required parameter may be absent if

@@ -44,7 +44,8 @@ func FormatPlans(instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, now ti
 // FormatInstallPlan draws the install plan of an OperatorVersion as a tree.
 func FormatInstallPlan(ov *v1beta1.OperatorVersion, now time.Time) string {
 	status := ov.Status
-	root := treeprint.NewWithRoot(fmt.Sprintf("%s (Install-Plan: %q Status: %q)", ov.Name, ov.Spec.InstallPlan, status.AggregatedStatus.Status))
+	root := treeprint.NewWithRoot(fmt.Sprintf("%s (Install-Plan: %q Status: %q)", ov.Name, ov.Spec.InstallPlan,
+		status.AggregatedStatus.Status))
 	if st, known := status.PlanStatus[ov.Spec.InstallPlan]; known {
 		addPlan(root, st, ov.Spec.Plans[ov.Spec.InstallPlan], true, now)
 	} else {

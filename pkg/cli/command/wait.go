@@ -66,7 +66,8 @@ func UntilDeleted(uid types.UID) InstanceCondition {
 		}
 		st := i.Status.PlanStatus[v1beta1.CleanupPlan]
 		if st.Status == v1beta1.FatalError {
-			return true, WithCode(ExitFailed, fmt.Errorf("plan cleanup failed, so the Instance stays: %s. Mend the cause and run kubectl kudo plan retry, or give the cleanup up with kubectl kudo plan cancel", st.Message))
+			return true, WithCode(ExitFailed, fmt.Errorf("plan cleanup failed, so the Instance stays: %s. Mend the cause and run kubectl kudo "+
+				"plan retry, or give the cleanup up with kubectl kudo plan cancel", st.Message))
 		}
 		return false, nil
 	}
@@ -96,7 +97,8 @@ func (w *watcher) follow(ctx context.Context, known *v1beta1.Instance, over Inst
 // observe watches one object until see returns true, or until the watch ends. It begins with the known object, which is read
 // from the API server if it has no resourceVersion. An absent object is nil for see; draw is called after each event, and
 // twice a second.
-func observe(ctx context.Context, c client.WithWatch, list client.ObjectList, known client.Object, draw func(), see func(client.Object) (bool, error)) (bool, error) {
+func observe(ctx context.Context, c client.WithWatch, list client.ObjectList, known client.Object, draw func(),
+	see func(client.Object) (bool, error)) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
@@ -216,7 +218,8 @@ func (w *watcher) warning(ctx context.Context) string {
 	}
 	w.asked = time.Now()
 	list := &corev1.EventList{}
-	if w.client.List(ctx, list, client.InNamespace(w.key.Namespace), client.MatchingFields{"type": corev1.EventTypeWarning}, client.Limit(500)) != nil {
+	if w.client.List(ctx, list, client.InNamespace(w.key.Namespace), client.MatchingFields{"type": corev1.EventTypeWarning},
+		client.Limit(500)) != nil {
 		return w.event
 	}
 	awaited := w.awaited()
@@ -242,7 +245,8 @@ func listOptions(resourceVersion string) *metav1.ListOptions {
 
 // WaitForInstance watches an Instance until the condition is met, and draws its plans. It begins with the known Instance if
 // that has a resourceVersion.
-func (env *Env) WaitForInstance(ctx context.Context, c client.WithWatch, known *v1beta1.Instance, limit time.Duration, over InstanceCondition) error {
+func (env *Env) WaitForInstance(ctx context.Context, c client.WithWatch, known *v1beta1.Instance, limit time.Duration,
+	over InstanceCondition) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	key := client.ObjectKeyFromObject(known)

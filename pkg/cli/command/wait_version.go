@@ -35,7 +35,8 @@ func UntilInstalled(uid, besides types.UID) VersionCondition {
 		}
 		switch a := ov.Status.AggregatedStatus; a.Status {
 		case v1beta1.FatalError:
-			return true, WithCode(ExitFailed, fmt.Errorf("install plan %s of operatorversion %s/%s failed: %s", ov.Spec.InstallPlan, ov.Namespace, ov.Name, a.Message))
+			return true, WithCode(ExitFailed, fmt.Errorf("install plan %s of operatorversion %s/%s failed: %s", ov.Spec.InstallPlan, ov.Namespace,
+				ov.Name, a.Message))
 		case v1beta1.Complete:
 			return true, nil
 		}
@@ -44,7 +45,8 @@ func UntilInstalled(uid, besides types.UID) VersionCondition {
 }
 
 // WaitForVersion watches an OperatorVersion until the condition is met, and draws its install plan.
-func (env *Env) WaitForVersion(ctx context.Context, c client.WithWatch, key types.NamespacedName, limit time.Duration, over VersionCondition) error {
+func (env *Env) WaitForVersion(ctx context.Context, c client.WithWatch, key types.NamespacedName, limit time.Duration,
+	over VersionCondition) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	s, start := screen{env: env}, time.Now()

@@ -66,8 +66,8 @@ func Expect(t *testing.T, newCommand Constructor, code int, in string, args ...s
 	return out, errs
 }
 
-// ExpectGolden runs a command line as Run does, and compares the command line and its output with a golden file in testdata, named after the
-// command. It fails the test if the exit code is another.
+// ExpectGolden runs a command line as Run does, and compares the command line and its output with a golden file in testdata, named
+// after the command. It fails the test if the exit code is another.
 func ExpectGolden(t *testing.T, newCommand Constructor, code int, name, reason string, args ...string) {
 	t.Helper()
 	out, errs, got := Run(t, newCommand, "", args...)

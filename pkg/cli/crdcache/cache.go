@@ -94,7 +94,8 @@ func (o *cacheOptions) printEntries(entries []crdtarball.Entry) error {
 		if !e.UsedAt.IsZero() {
 			used = duration.HumanDuration(time.Since(e.UsedAt)) + " ago"
 		}
-		rows = append(rows, []string{e.Key[:12], resource.NewQuantity(e.Bytes, resource.BinarySI).String(), used, shortDigest(e.Digest), e.URL, text.OneLine(e.Problem)})
+		rows = append(rows, []string{e.Key[:12], resource.NewQuantity(e.Bytes, resource.BinarySI).String(), used, shortDigest(e.Digest), e.URL,
+			text.OneLine(e.Problem)})
 	}
 	return o.env.PrintTable(rows)
 }
@@ -190,7 +191,8 @@ func (o *cacheOptions) importTarball(ctx context.Context, url, name, pin string)
 		return err
 	}
 	if o.output != "" {
-		return o.env.PrintValue(o.output, map[string]any{"key": imported.Key, "url": imported.URL, "digest": imported.Digest, "crds": imported.Names})
+		return o.env.PrintValue(o.output, map[string]any{"key": imported.Key, "url": imported.URL, "digest": imported.Digest,
+			"crds": imported.Names})
 	}
 	o.env.Printf("imported %s with %d CRDs as %s", imported.Digest, len(imported.Names), imported.URL)
 	o.env.Printf("key: %s", imported.Key)

@@ -127,7 +127,8 @@ must, and that no two Configs answer the same operation for the same kind. Globa
 			return exploreCheck(env, files)
 		},
 	}
-	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil, "a file of Configs, a folder of such files, or - for standard input; may be given several times")
+	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil, "a file of Configs, a folder of such files, or - for standard input; may be "+
+		"given several times")
 	return cmd
 }
 

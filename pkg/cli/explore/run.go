@@ -220,7 +220,8 @@ func liveObject(ctx context.Context, c client.Client, namespace, text string) (*
 // exploreAnswer prints who answered, and what.
 func exploreAnswer(env *command.Env, output string, r explore.Request, a explore.Answer, known bool) error {
 	if output != "" {
-		return env.PrintValue(output, map[string]any{"operation": r.Operation, "answered": known, "layer": a.Layer, "who": a.Who, "value": answerValue(r.Operation, a)})
+		return env.PrintValue(output, map[string]any{"operation": r.Operation, "answered": known, "layer": a.Layer, "who": a.Who,
+			"value": answerValue(r.Operation, a)})
 	}
 	if !known {
 		env.Printf("no opinion: no layer answers %s for %s %s", r.Operation, r.Object.GetAPIVersion(), r.Object.GetKind())

@@ -136,7 +136,8 @@ func listObjects(env *command.Env, list client.ObjectList, titled, namespaces bo
 	case *v1beta1.OperatorVersionList:
 		title, rows = "operatorversions", [][]string{{"NAMESPACE", "NAME", "OPERATOR", "VERSION", "APP-VERSION", "INSTALLED", "AGE"}}
 		for _, o := range l.Items {
-			rows = append(rows, []string{o.Namespace, o.Name, o.Spec.Operator.Name, o.Spec.Version, o.Spec.AppVersion, fmt.Sprint(o.Installed()), age(&o)})
+			rows = append(rows, []string{o.Namespace, o.Name, o.Spec.Operator.Name, o.Spec.Version, o.Spec.AppVersion, fmt.Sprint(o.Installed()),
+				age(&o)})
 		}
 	case *v1beta1.InstanceList:
 		title, rows = "instances", [][]string{{"NAMESPACE", "NAME", "OPERATOR-VERSION", "READY", "DRIFTED", "STATUS", "ACTIVE-PLAN", "AGE"}}
@@ -144,7 +145,8 @@ func listObjects(env *command.Env, list client.ObjectList, titled, namespaces bo
 			rows[0] = append(rows[0], "REPLICAS", "REQUESTS", "MESSAGE")
 		}
 		for _, i := range l.Items {
-			row := []string{i.Namespace, i.Name, i.Spec.OperatorVersion.Name, condition(&i, v1beta1.ReadyCondition), condition(&i, v1beta1.DriftedCondition), string(i.Status.AggregatedStatus.Status), i.Status.AggregatedStatus.ActivePlanName, age(&i)}
+			row := []string{i.Namespace, i.Name, i.Spec.OperatorVersion.Name, condition(&i, v1beta1.ReadyCondition),
+				condition(&i, v1beta1.DriftedCondition), string(i.Status.AggregatedStatus.Status), i.Status.AggregatedStatus.ActivePlanName, age(&i)}
 			if wide != nil {
 				row = append(append(row, wide(&i)...), i.Status.AggregatedStatus.Message)
 			}

@@ -64,7 +64,8 @@ type declaredResources struct {
 }
 
 // ask adds what one object declares. Deleted objects declare nothing.
-func (d *declaredResources) ask(ctx context.Context, c client.Client, layers explore.Chain, inside []command.ClusterOnlyWebhook, r v1beta1.ResourceStatus) {
+func (d *declaredResources) ask(ctx context.Context, c client.Client, layers explore.Chain, inside []command.ClusterOnlyWebhook,
+	r v1beta1.ResourceStatus) {
 	object := &unstructured.Unstructured{}
 	object.SetAPIVersion(r.APIVersion)
 	object.SetKind(r.Kind)

@@ -16,7 +16,8 @@ import (
 
 // installFromCluster makes an Instance of an OperatorVersion that is installed in the namespace. What this one depends on must
 // be installed there, too: nothing is looked for elsewhere.
-func (o *installOptions) installFromCluster(ctx context.Context, operator string, given map[string]string, from []v1beta1.ParametersSource) error {
+func (o *installOptions) installFromCluster(ctx context.Context, operator string, given map[string]string,
+	from []v1beta1.ParametersSource) error {
 	if err := o.validateInCluster(operator); err != nil {
 		return err
 	}
@@ -73,7 +74,8 @@ func (o *installOptions) installFromCluster(ctx context.Context, operator string
 func (o *installOptions) validateInCluster(operator string) error {
 	switch {
 	case o.skipInstance, o.namespace:
-		return command.UsageError("--in-cluster makes an Instance of what is installed: it goes neither with --skip-instance nor with --create-namespace")
+		return command.UsageError("--in-cluster makes an Instance of what is installed: it goes neither with --skip-instance nor with " +
+			"--create-namespace")
 	case len(o.installing) > 0:
 		return command.UsageError("--install-parameter goes without --in-cluster: the install plan of what is installed has had its parameters")
 	case strings.ContainsAny(operator, `/\`):

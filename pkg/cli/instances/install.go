@@ -117,7 +117,8 @@ func (o *installOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	n := &newcomer{Instance: instance, pkg: name, spec: known[command.VersionName(pkg)], versions: known.Find, flags: &o.account, houses: o.namespace}
+	n := &newcomer{Instance: instance, pkg: name, spec: known[command.VersionName(pkg)], versions: known.Find, flags: &o.account,
+		houses: o.namespace}
 	if !o.skipInstance {
 		if err := pkginstall.CheckAbsent(ctx, c, instance); err != nil {
 			return err
@@ -146,7 +147,8 @@ func (o *installOptions) run(ctx context.Context, name string) error {
 }
 
 // installResolved creates the OperatorVersions of the packages, dependencies first, and the Instance of the last package.
-func (o *installOptions) installResolved(ctx context.Context, c client.WithWatch, n *newcomer, packages []*operators.Package, installing map[string]string) error {
+func (o *installOptions) installResolved(ctx context.Context, c client.WithWatch, n *newcomer, packages []*operators.Package,
+	installing map[string]string) error {
 	versions, err := installerOf(o.env, c).CreateVersions(ctx, packages, n.Namespace, installing)
 	if err != nil {
 		return n.halfway(pkginstall.ExplainMissingNamespace(ctx, c, n.Namespace, err))
@@ -177,12 +179,14 @@ func (o *installOptions) installParameters(pkg *operators.Package) (map[string]s
 }
 
 // awaitInstalled waits for the install plans, if that was asked for.
-func awaitInstalled(ctx context.Context, env *command.Env, c client.WithWatch, versions []*v1beta1.OperatorVersion, w *command.WaitFlags) error {
+func awaitInstalled(ctx context.Context, env *command.Env, c client.WithWatch, versions []*v1beta1.OperatorVersion,
+	w *command.WaitFlags) error {
 	for _, ov := range versions {
 		if !w.Wait || ov.Spec.InstallPlan == "" {
 			continue
 		}
-		if err := env.WaitForVersion(ctx, c, client.ObjectKeyFromObject(ov), time.Duration(w.Time), command.UntilInstalled(ov.UID, "")); err != nil {
+		if err := env.WaitForVersion(ctx, c, client.ObjectKeyFromObject(ov), time.Duration(w.Time),
+			command.UntilInstalled(ov.UID, "")); err != nil {
 			return err
 		}
 		env.Printf("operatorversion %s/%s installed", ov.Namespace, ov.Name)
@@ -191,7 +195,8 @@ func awaitInstalled(ctx context.Context, env *command.Env, c client.WithWatch, v
 }
 
 // makeInstance creates an Instance, and waits for the install plans and its deploy plan if that was asked for.
-func makeInstance(ctx context.Context, env *command.Env, c client.WithWatch, n *newcomer, versions []*v1beta1.OperatorVersion, w *command.WaitFlags) error {
+func makeInstance(ctx context.Context, env *command.Env, c client.WithWatch, n *newcomer, versions []*v1beta1.OperatorVersion,
+	w *command.WaitFlags) error {
 	instance := n.Instance
 	if err := installerOf(env, c).CreateInstance(ctx, instance); err != nil {
 		return n.halfway(err)
@@ -208,7 +213,8 @@ func makeInstance(ctx context.Context, env *command.Env, c client.WithWatch, n *
 	if slices.ContainsFunc(versions, func(ov *v1beta1.OperatorVersion) bool { return ov.Spec.InstallPlan != "" }) {
 		instance.ResourceVersion = "" // what became of it while it waited for them does not count
 	}
-	if err := env.WaitForInstance(ctx, c, instance, time.Duration(w.Time), command.UntilArrived(instance.Generation, instance.UID)); err != nil {
+	if err := env.WaitForInstance(ctx, c, instance, time.Duration(w.Time), command.UntilArrived(instance.Generation,
+		instance.UID)); err != nil {
 		return err
 	}
 	env.Printf("instance %s/%s ready", instance.Namespace, instance.Name)
@@ -216,7 +222,8 @@ func makeInstance(ctx context.Context, env *command.Env, c client.WithWatch, n *
 }
 
 // newInstance returns the Instance that the flags describe.
-func (o *installOptions) newInstance(namespace, operator, version string, given map[string]string, from []v1beta1.ParametersSource) *v1beta1.Instance {
+func (o *installOptions) newInstance(namespace, operator, version string, given map[string]string,
+	from []v1beta1.ParametersSource) *v1beta1.Instance {
 	return pkginstall.NewInstance(pkginstall.InstanceOptions{
 		Namespace: namespace, Name: o.instance, Operator: operator, OperatorVersion: version,
 		Parameters: given, ParametersFrom: from, ServiceAccountName: o.accountName, Adopt: o.adopt,

@@ -42,7 +42,8 @@ func logsOfInstance(ctx context.Context, env *command.Env, c client.Client, i *v
 		return "", nil
 	}
 	jobs := &batchv1.JobList{}
-	if err := c.List(ctx, jobs, client.InNamespace(i.Namespace), client.MatchingLabels{v1beta1.InstanceLabel: i.Name}, client.Limit(readJobs)); err != nil {
+	if err := c.List(ctx, jobs, client.InNamespace(i.Namespace), client.MatchingLabels{v1beta1.InstanceLabel: i.Name},
+		client.Limit(readJobs)); err != nil {
 		return fmt.Sprintf("The Jobs of plan %s cannot be listed: %v\n", name, err), nil
 	}
 	return logsOfFailedJobs(ctx, env, c, slices.DeleteFunc(jobs.Items, func(job batchv1.Job) bool {
@@ -109,7 +110,8 @@ func logsOfFailedJobs(ctx context.Context, env *command.Env, c client.Client, jo
 func logOfJob(ctx context.Context, c client.Client, set kubernetes.Interface, job *batchv1.Job) string {
 	pods := &unstructured.UnstructuredList{}
 	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-	if err := c.List(ctx, pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.ControllerUidLabel: string(job.UID)}, client.Limit(readPods)); err != nil {
+	if err := c.List(ctx, pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.ControllerUidLabel: string(job.UID)},
+		client.Limit(readPods)); err != nil {
 		return fmt.Sprintf("The pods of Job %s cannot be listed: %v\n", job.Name, err)
 	}
 	failure := health.FailedContainer(pods.Items)
@@ -118,7 +120,8 @@ func logOfJob(ctx context.Context, c client.Client, set kubernetes.Interface, jo
 	}
 	ctx, cancel := context.WithTimeout(ctx, logTime)
 	defer cancel()
-	options := &corev1.PodLogOptions{Container: failure.Container, Previous: failure.Restarted, TailLines: ptr.To(logLines), LimitBytes: ptr.To(logBytes)}
+	options := &corev1.PodLogOptions{Container: failure.Container, Previous: failure.Restarted, TailLines: ptr.To(logLines),
+		LimitBytes: ptr.To(logBytes)}
 	text, err := readLog(ctx, set, job.Namespace, failure.Pod, options)
 	switch {
 	case err != nil:

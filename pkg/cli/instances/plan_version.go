@@ -19,7 +19,8 @@ import (
 
 // withOperatorVersionFlag makes a command of an Instance work on the install plan of an OperatorVersion too, if --operator-version is
 // given.
-func withOperatorVersionFlag(env *command.Env, cmd *cobra.Command, run func(ctx context.Context, c client.WithWatch, ov *v1beta1.OperatorVersion) error) *cobra.Command {
+func withOperatorVersionFlag(env *command.Env, cmd *cobra.Command, run func(ctx context.Context, c client.WithWatch,
+	ov *v1beta1.OperatorVersion) error) *cobra.Command {
 	var name string
 	cmd.Flags().StringVar(&name, "operator-version", "", "name of an OperatorVersion, for its install plan instead of an Instance's plans")
 	instance := cmd.RunE
@@ -63,7 +64,8 @@ func installs(ov *v1beta1.OperatorVersion) error {
 	return nil
 }
 
-func versionStatus(env *command.Env, output *string, w *command.WaitFlags) func(context.Context, client.WithWatch, *v1beta1.OperatorVersion) error {
+func versionStatus(env *command.Env, output *string, w *command.WaitFlags) func(context.Context, client.WithWatch,
+	*v1beta1.OperatorVersion) error {
 	return func(ctx context.Context, c client.WithWatch, ov *v1beta1.OperatorVersion) error {
 		if err := installs(ov); err != nil {
 			return err
@@ -93,7 +95,8 @@ func retryVersion(env *command.Env, w *command.WaitFlags) func(context.Context, 
 		}
 		st := ov.Status.PlanStatus[plans.LatestPlan(ov.Status.PlanStatus)]
 		if st.Status != v1beta1.FatalError {
-			return fmt.Errorf("the install plan of operatorversion %s/%s has not failed: it is %s", ov.Namespace, ov.Name, ov.Status.AggregatedStatus.Status)
+			return fmt.Errorf("the install plan of operatorversion %s/%s has not failed: it is %s", ov.Namespace, ov.Name,
+				ov.Status.AggregatedStatus.Status)
 		}
 		patch := client.MergeFrom(ov.DeepCopy())
 		metav1.SetMetaDataAnnotation(&ov.ObjectMeta, v1beta1.RetryAnnotation, string(st.UID))

@@ -51,7 +51,8 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 		return err
 	}
 	uid := instance.UID
-	if err := c.Delete(ctx, instance, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &uid}); err != nil {
+	if err := c.Delete(ctx, instance, client.PropagationPolicy(metav1.DeletePropagationBackground),
+		client.Preconditions{UID: &uid}); err != nil {
 		return fmt.Errorf("instance %s/%s: %w", namespace, o.instance, err)
 	}
 	o.env.Printf("instance %s/%s deleted", namespace, o.instance)

@@ -56,7 +56,8 @@ until the last of them is uninstalled or runs another version.
 
 func (o *uninstallVersionOptions) run(ctx context.Context, name string) error {
 	if o.force && o.leaveUsers {
-		return command.UsageError("--force cannot be used with --leave-users: what the Instances need is kept for them, so that nothing is destroyed now")
+		return command.UsageError("--force cannot be used with --leave-users: what the Instances need is kept for them, so that nothing is " +
+			"destroyed now")
 	}
 	c, config, namespace, err := o.env.Connect()
 	if err != nil {
@@ -117,7 +118,8 @@ func markDeletion(ctx context.Context, c client.Client, ov *v1beta1.OperatorVers
 // awaitRelease waits until a deleted OperatorVersion is absent, and warns of what its release waits for.
 func (o *uninstallVersionOptions) awaitRelease(ctx context.Context, c client.WithWatch, ov *v1beta1.OperatorVersion) error {
 	told := ""
-	return o.env.WaitForVersion(ctx, c, client.ObjectKeyFromObject(ov), time.Duration(o.Time), func(now *v1beta1.OperatorVersion) (bool, error) {
+	return o.env.WaitForVersion(ctx, c, client.ObjectKeyFromObject(ov), time.Duration(o.Time), func(now *v1beta1.OperatorVersion) (bool,
+		error) {
 		if now == nil || now.UID != ov.UID {
 			return true, nil
 		}
@@ -131,7 +133,8 @@ func (o *uninstallVersionOptions) awaitRelease(ctx context.Context, c client.Wit
 }
 
 // printReleasePreview prints what a release will do to each object.
-func (o *uninstallVersionOptions) printReleasePreview(ctx context.Context, c client.Client, config *rest.Config, ov *v1beta1.OperatorVersion, users []types.NamespacedName) error {
+func (o *uninstallVersionOptions) printReleasePreview(ctx context.Context, c client.Client, config *rest.Config,
+	ov *v1beta1.OperatorVersion, users []types.NamespacedName) error {
 	leaves := o.leaveUsers && len(users) > 0
 	rows := [][]string{{"OBJECT", "WHAT", "WHY"}}
 	for _, user := range users {

@@ -61,7 +61,8 @@ func newAddTask(o *addOptions) *cobra.Command {
 	f.StringSliceVar(&spec.Resources, "resource", nil, "template of Apply, Delete and Toggle; may be given several times")
 	f.StringVar(&spec.Parameter, "parameter", "", "parameter that decides what Toggle does")
 	f.StringVar(&spec.Pod, "pod", "", "template of the pod of Pipe")
-	f.StringArrayVar(&p.pipes, "pipe", nil, "what Pipe makes, as key=KEY,kind=Secret|ConfigMap,file=PATH or envFile=PATH; may be given several times")
+	f.StringArrayVar(&p.pipes, "pipe", nil, "what Pipe makes, as key=KEY,kind=Secret|ConfigMap,file=PATH or envFile=PATH; may be given "+
+		"several times")
 	f.StringVar(&spec.Package, "operator", "", "package that KudoOperator installs: a name in a repository, a path, or a URL")
 	f.StringVar(&spec.AppVersion, "app-version", "", "its appVersion, or a range")
 	f.StringVar(&spec.OperatorVersion, "operator-version", "", "its operatorVersion, or a range")

@@ -76,7 +76,8 @@ func (o *crdDiffOptions) run(ctx context.Context, oldPath, newPath string) error
 		}
 	}
 	if unsafe > 0 {
-		return command.WithCode(command.ExitFailed, fmt.Errorf("%d of %d CustomResourceDefinitions cannot be replaced safely", unsafe, len(diffs)))
+		return command.WithCode(command.ExitFailed, fmt.Errorf("%d of %d CustomResourceDefinitions cannot be replaced safely", unsafe,
+			len(diffs)))
 	}
 	return nil
 }

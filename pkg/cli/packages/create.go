@@ -100,7 +100,8 @@ func pack(dir string, pkg *operators.Package) (packed []byte, digest string, err
 	}
 	again, err := operators.Read(content)
 	if err != nil || !maps.Equal(again.Templates, pkg.Templates) {
-		return nil, "", errors.Join(fmt.Errorf("package %s: the archive would hold another package than the folder: replace links by files", dir), err)
+		return nil, "", errors.Join(fmt.Errorf("package %s: the archive would hold another package than the folder: replace links by files",
+			dir), err)
 	}
 	return buffer.Bytes(), digest, nil
 }

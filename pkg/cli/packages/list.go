@@ -108,7 +108,8 @@ func (o *listOptions) listParameters(pkg *operators.Package) error {
 		}
 		listed = append(listed, listedParameter{
 			Name: p.Name, DisplayName: p.DisplayName, Description: p.Description, Hint: p.Hint, Group: p.Group, Advanced: p.Advanced,
-			Type: kind, Default: p.Default, Required: p.IsRequired(), Immutable: p.IsImmutable(), Sensitive: p.Sensitive, Trigger: p.Trigger, Enum: p.Enum,
+			Type: kind, Default: p.Default, Required: p.IsRequired(), Immutable: p.IsImmutable(), Sensitive: p.Sensitive, Trigger: p.Trigger,
+			Enum:    p.Enum,
 			Pattern: p.Pattern, MaxLines: p.MaxLines,
 		})
 	}

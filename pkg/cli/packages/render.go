@@ -104,7 +104,8 @@ func (o *renderOptions) pick(pkg *operators.Package) ([]operators.Use, error) {
 		}
 	}
 	if len(picked) == 0 && (o.phase != "" || o.step != "") {
-		return nil, fmt.Errorf("no task with templates of package %s is in such a phase and step: kubectl kudo package list plans shows them", pkg.Operator.Name)
+		return nil, fmt.Errorf("no task with templates of package %s is in such a phase and step: kubectl kudo package list plans shows them",
+			pkg.Operator.Name)
 	}
 	return picked, nil
 }

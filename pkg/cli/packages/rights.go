@@ -160,7 +160,8 @@ func rightsTable(env *command.Env, namespace string, needed *rights.Rights) erro
 	}
 	rows := [][]string{{"OBJECT", "TASK", "INSTANCE"}}
 	for _, object := range needed.ClusterScoped {
-		rows = append(rows, []string{command.QuoteControls(object.Kind + " " + object.Name), command.QuoteControls(object.Task), command.QuoteControls(object.Instance)})
+		rows = append(rows, []string{command.QuoteControls(object.Kind + " " + object.Name), command.QuoteControls(object.Task),
+			command.QuoteControls(object.Instance)})
 	}
 	env.Printf("")
 	return env.PrintTable(rows)

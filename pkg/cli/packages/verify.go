@@ -41,7 +41,8 @@ the package needs the verb install on operatorversions.kudo.dev only.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.output, "output", "o", "", "yaml or json")
-	f.StringSliceVar(&o.checks, "param-checks", nil, "also check what people read about parameters: display, hint, desc, type, hasgroup, groups, or all; separated by commas")
+	f.StringSliceVar(&o.checks, "param-checks", nil, "also check what people read about parameters: display, hint, desc, type, hasgroup, "+
+		"groups, or all; separated by commas")
 	f.BoolVar(&o.strict, "strict", false, "warnings make the package invalid, too")
 	return cmd
 }
@@ -118,7 +119,8 @@ func printChoices(env *command.Env, choices []lint.Choice) error {
 func verdictOf(found lint.Findings, strict bool) error {
 	switch {
 	case strict && len(found.Warnings) > 0:
-		return fmt.Errorf("found %d package verification errors and %d warnings, which --strict does not allow", len(found.Errors), len(found.Warnings))
+		return fmt.Errorf("found %d package verification errors and %d warnings, which --strict does not allow", len(found.Errors),
+			len(found.Warnings))
 	case !found.Valid():
 		return fmt.Errorf("found %d package verification errors", len(found.Errors))
 	}

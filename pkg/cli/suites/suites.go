@@ -79,8 +79,10 @@ func (o *testOptions) add(f *pflag.FlagSet) {
 	f.StringVar(&o.config, "config", "", "file of the TestSuite (default kudo-test.yaml or kuttl-test.yaml, if there is one)")
 	f.StringVar(&o.only, "test", "", "run the case of this name only")
 	f.StringVar(&o.suite.CRDDir, "crd-dir", "", "folder of CRDs to apply first")
-	f.StringSliceVar(&o.suite.ManifestDirs, "manifest-dir", nil, "folder or file of objects to apply before the tests; may be given several times")
-	f.StringVar(&o.suite.Namespace, "test-namespace", "", "run all cases in this namespace, instead of one of its own for each (-n does the same)")
+	f.StringSliceVar(&o.suite.ManifestDirs, "manifest-dir", nil, "folder or file of objects to apply before the tests; may be given "+
+		"several times")
+	f.StringVar(&o.suite.Namespace, "test-namespace", "", "run all cases in this namespace, instead of one of its own for each (-n does "+
+		"the same)")
 	f.BoolVar(&o.suite.SkipDelete, "skip-delete", false, "keep the namespaces of the cases")
 	f.IntVar(&o.suite.Parallel, "parallel", 0, "how many cases run at a time (default 8)")
 	f.Var(&o.timeout, "timeout", "how long what must hold may take: seconds, or a duration such as 5m (default 30s)")
@@ -90,11 +92,16 @@ func (o *testOptions) add(f *pflag.FlagSet) {
 	f.BoolVar(&o.local, "local", false, "start a control plane with kudo for the run, and stop it afterwards")
 	f.BoolVar(&o.suite.StartControlPlane, "start-control-plane", false, "the same as --local, as kuttl names it")
 	f.IntVar(&o.repeat, "repeat", 1, "run each case this many times")
-	f.BoolVar(&o.privileged, "privileged", false, "with --local: run plans of Instances that name no ServiceAccount with the rights of kudo, as suites made for KUDO expect")
-	f.StringVar(&o.nodes, "nodes", "", "with --local: fake, where pods become ready and nothing runs in them, or real, on Linux as root (default fake)")
-	f.StringSliceVar(&o.images, "load", nil, "with --local --nodes real: archive of images for the node, as docker save writes it; may be given several times")
-	f.StringVar(&o.fault, "fault", "", "with --local: kill apiserver or manager at random while steps wait; or each-write: kill the manager after each of its writes, case by case")
-	f.StringToStringVar(&o.labels, "test-run-labels", nil, "labels of the run, as name=value: files whose TestFile selects others are left out")
+	f.BoolVar(&o.privileged, "privileged", false, "with --local: run plans of Instances that name no ServiceAccount with the rights of "+
+		"kudo, as suites made for KUDO expect")
+	f.StringVar(&o.nodes, "nodes", "", "with --local: fake, where pods become ready and nothing runs in them, or real, on Linux as root "+
+		"(default fake)")
+	f.StringSliceVar(&o.images, "load", nil, "with --local --nodes real: archive of images for the node, as docker save writes it; may be "+
+		"given several times")
+	f.StringVar(&o.fault, "fault", "", "with --local: kill apiserver or manager at random while steps wait; or each-write: kill the manager "+
+		"after each of its writes, case by case")
+	f.StringToStringVar(&o.labels, "test-run-labels", nil, "labels of the run, as name=value: files whose TestFile selects others are "+
+		"left out")
 	o.addVoid(f)
 }
 
@@ -188,7 +195,8 @@ func (o *testOptions) run(cmd *cobra.Command, dirs []string) error {
 		return err
 	}
 	if o.startKIND || o.kindConfig != "" || o.kindContext != "" || o.skipClusterDelete {
-		o.env.Warnf("--start-kind, --kind-config, --kind-context and --skip-cluster-delete have no effect: no container runtime is used; --local starts a control plane of the run's own")
+		o.env.Warnf("--start-kind, --kind-config, --kind-context and --skip-cluster-delete have no effect: no container runtime is used; " +
+			"--local starts a control plane of the run's own")
 	}
 	if len(dirs) == 0 {
 		dirs = o.suite.TestDirs
@@ -234,7 +242,8 @@ func (o *testOptions) load(dirs []string) ([]*testsuite.Case, error) {
 		return nil, fmt.Errorf("no case named %q in %s", o.only, strings.Join(dirs, ", "))
 	}
 	if len(folders) == 0 {
-		return nil, fmt.Errorf("no case in %s: a case is a folder with files such as 00-install.yaml and 00-assert.yaml", strings.Join(dirs, ", "))
+		return nil, fmt.Errorf("no case in %s: a case is a folder with files such as 00-install.yaml and 00-assert.yaml",
+			strings.Join(dirs, ", "))
 	}
 	names := map[string]int{}
 	for _, folder := range folders {
@@ -259,7 +268,8 @@ func (o *testOptions) load(dirs []string) ([]*testsuite.Case, error) {
 	return cases, nil
 }
 
-func (o *testOptions) runCases(ctx context.Context, cases []*testsuite.Case, plane *localPlane, kubeconfig string) ([]testsuite.Result, error) {
+func (o *testOptions) runCases(ctx context.Context, cases []*testsuite.Case, plane *localPlane,
+	kubeconfig string) ([]testsuite.Result, error) {
 	cluster, err := testsuite.Connect(kubeconfig)
 	if err != nil {
 		return nil, err

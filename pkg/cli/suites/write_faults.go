@@ -68,7 +68,8 @@ func newWriteFaults(ctx context.Context, plane *localPlane) (*writeFaults, error
 		return nil, err
 	}
 	f.manager = &managerProcess{program: program, log: filepath.Join(plane.state, "manager.log"), failed: f.fail, args: []string{
-		"--kubeconfig", f.proxy.Kubeconfig, "--cache-dir", filepath.Join(plane.state, "manager-cache"), "--pipe-image", "kudo-manager:dev", "--allow-unpinned-pipe-image",
+		"--kubeconfig", f.proxy.Kubeconfig, "--cache-dir", filepath.Join(plane.state, "manager-cache"), "--pipe-image", "kudo-manager:dev",
+		"--allow-unpinned-pipe-image",
 		// A lease would hold up the next manager, and so would a port that the last one has used. Webhooks are not asked.
 		"--leader-elect=false", "--webhook-port=0", "--metrics-bind-address=0", "--health-probe-bind-address=0",
 	}}
@@ -166,7 +167,8 @@ func (f *writeFaults) run(ctx context.Context, r *testsuite.Runner, c *testsuite
 
 // runEachWrite runs cases one after another, and kills the manager after each of its writes. Of a case that does not pass, it looks
 // for the writes at fault, by runs with one kill each.
-func (o *testOptions) runEachWrite(ctx context.Context, r *testsuite.Runner, cases []*testsuite.Case, plane *localPlane) ([]testsuite.Result, error) {
+func (o *testOptions) runEachWrite(ctx context.Context, r *testsuite.Runner, cases []*testsuite.Case,
+	plane *localPlane) ([]testsuite.Result, error) {
 	f, err := newWriteFaults(ctx, plane)
 	if err != nil {
 		return nil, err
@@ -191,7 +193,8 @@ func (o *testOptions) runEachWrite(ctx context.Context, r *testsuite.Runner, cas
 		}
 	}
 	if passed {
-		o.env.Printf("For the README: Its plans survive the death of kudo's manager after each of its %d writes (kubectl kudo test --fault %s, kudo %s, %s).",
+		o.env.Printf("For the README: Its plans survive the death of kudo's manager after each of its %d writes (kubectl kudo test --fault %s, "+
+			"kudo %s, %s).",
 			writes, eachWrite, command.Version, time.Now().Format(time.DateOnly))
 	}
 	return results, nil

@@ -36,7 +36,8 @@ func (t *Interpreter) Retain(ctx context.Context, desired, observed *unstructure
 	return answer.Object, nil
 }
 
-func (t *Interpreter) withReplicas(ctx context.Context, object *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error) {
+func (t *Interpreter) withReplicas(ctx context.Context, object *unstructured.Unstructured,
+	replicas int32) (*unstructured.Unstructured, error) {
 	answer, known, err := t.All.Explore(ctx, explore.Request{Operation: explore.ReplicaRevising, Object: object, Replicas: replicas})
 	if err != nil || !known {
 		return object, err

@@ -51,7 +51,8 @@ func (r *Reconciler) updateConfigStatus(ctx context.Context, current *configv1al
 	problems = append(problems, config.Conflicts(current, all)...)
 	ready := metav1.Condition{Type: ReadyCondition, Status: metav1.ConditionTrue, Reason: ReasonLoaded, ObservedGeneration: current.Generation}
 	if len(problems) > 0 {
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, ReasonInvalid, text.Truncate(errors.Join(problems...).Error(), maxMessage)
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, ReasonInvalid, text.Truncate(errors.Join(problems...).Error(),
+			maxMessage)
 	}
 	obj.Next.Status.ObservedGeneration = current.Generation
 	meta.SetStatusCondition(&obj.Next.Status.Conditions, ready)
@@ -60,10 +61,12 @@ func (r *Reconciler) updateConfigStatus(ctx context.Context, current *configv1al
 
 // updateWebhookStatus writes the condition of a configuration of webhooks, if it has changed. It reports whether webhooks answer
 // that did not before.
-func (r *Reconciler) updateWebhookStatus(ctx context.Context, current *configv1alpha1.ResourceExploringWebhookConfiguration) (recovered bool, err error) {
+func (r *Reconciler) updateWebhookStatus(ctx context.Context,
+	current *configv1alpha1.ResourceExploringWebhookConfiguration) (recovered bool, err error) {
 	obj := loop.NewObject(r.Client, r.Client, nil, current)
 	found := r.Interpreter.webhook.State(current.Name)
-	ready := metav1.Condition{Type: ReadyCondition, Status: metav1.ConditionFalse, Reason: found.Reason, Message: text.Truncate(found.Message, maxMessage), ObservedGeneration: current.Generation}
+	ready := metav1.Condition{Type: ReadyCondition, Status: metav1.ConditionFalse, Reason: found.Reason,
+		Message: text.Truncate(found.Message, maxMessage), ObservedGeneration: current.Generation}
 	if found.Ready {
 		ready.Status = metav1.ConditionTrue
 	}

@@ -64,14 +64,16 @@ func (a *action) act(ctx context.Context, s state) (loop.Result, error) {
 // deleteInstallation asks for the deletion of the Installation: what it holds is released when it is being deleted.
 func (a *action) deleteInstallation(ctx context.Context) error {
 	background := metav1.DeletePropagationBackground
-	err := a.Client.Delete(ctx, a.Next, &client.DeleteOptions{PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &a.Next.UID}})
+	err := a.Client.Delete(ctx, a.Next, &client.DeleteOptions{PropagationPolicy: &background,
+		Preconditions: &metav1.Preconditions{UID: &a.Next.UID}})
 	return client.IgnoreNotFound(err)
 }
 
 // reportBlocked puts into the status what the release waits for, with an event if the reason is new.
 func (a *action) reportBlocked(block *share.ReleaseBlock) loop.Result {
 	meta.SetStatusCondition(&a.Next.Status.Conditions, metav1.Condition{
-		Type: v1beta1.ReleasedCondition, Status: metav1.ConditionFalse, Reason: block.Reason, Message: block.Message, ObservedGeneration: a.Next.Generation,
+		Type: v1beta1.ReleasedCondition, Status: metav1.ConditionFalse, Reason: block.Reason, Message: block.Message,
+		ObservedGeneration: a.Next.Generation,
 	})
 	before := meta.FindStatusCondition(a.Committed.Status.Conditions, v1beta1.ReleasedCondition)
 	if before == nil || before.Reason != block.Reason {

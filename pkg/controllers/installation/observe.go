@@ -61,7 +61,8 @@ func (r *Reconciler) observeSubject(ctx context.Context, i *v1beta1.Installation
 func (r *Reconciler) observeUse(ctx context.Context, i *v1beta1.Installation, subject client.Object) (*share.ReleaseBlock, error) {
 	name := fmt.Sprintf("%s %s/%s", i.Spec.Subject.Kind, i.Spec.Subject.Namespace, i.Spec.Subject.Name)
 	if subject != nil && subject.GetDeletionTimestamp() == nil {
-		return &share.ReleaseBlock{Reason: v1beta1.ReasonInUse, Message: name + " needs what is held: delete that, and the Installation goes with it"}, nil
+		return &share.ReleaseBlock{Reason: v1beta1.ReasonInUse, Message: name + " needs what is held: delete that, and the Installation goes " +
+			"with it"}, nil
 	}
 	if i.Spec.Subject.Kind != "OperatorVersion" {
 		return nil, nil

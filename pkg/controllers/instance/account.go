@@ -32,7 +32,8 @@ func (a *action) privilegeProblem(privileged bool, revision int64) string {
 	if !privileged || a.privileged {
 		return ""
 	}
-	return fmt.Sprintf("run %d of Instance %s/%s cannot go on: it was started with the rights of kudo, which namespace %s does not give any more; kubectl kudo plan retry starts it anew",
+	return fmt.Sprintf("run %d of Instance %s/%s cannot go on: it was started with the rights of kudo, which namespace %s does not give any "+
+		"more; kubectl kudo plan retry starts it anew",
 		revision, a.Next.Namespace, a.Next.Name, a.Next.Namespace)
 }
 
@@ -92,7 +93,8 @@ func (a *action) accountMissing(ctx context.Context) (string, error) {
 		return "", nil
 	}
 	if ran := a.lastAccount(); ran != "" {
-		return fmt.Sprintf("waits for an account: it ran as ServiceAccount %s, which it does not name and which is not the account of Instances that name none any more: set spec.serviceAccountName, or kubectl kudo account create -n %s --instance %s",
+		return fmt.Sprintf("waits for an account: it ran as ServiceAccount %s, which it does not name and which is not the account of "+
+			"Instances that name none any more: set spec.serviceAccountName, or kubectl kudo account create -n %s --instance %s",
 			ran, a.Next.Namespace, a.Next.Name), nil
 	}
 	key := types.NamespacedName{Namespace: a.serviceAccount.Namespace, Name: a.serviceAccount.Name}
@@ -103,7 +105,8 @@ func (a *action) accountMissing(ctx context.Context) (string, error) {
 		err = a.Reader.Get(ctx, key, account)
 	}
 	if apierrors.IsNotFound(err) {
-		return fmt.Sprintf("waits for %s, with whose rights the plans run: kubectl kudo account create -n %s --instance %s shows the rights they need and makes it",
+		return fmt.Sprintf("waits for %s, with whose rights the plans run: kubectl kudo account create -n %s --instance %s shows the rights "+
+			"they need and makes it",
 			a.serviceAccount, a.Next.Namespace, a.Next.Name), nil
 	}
 	return "", err

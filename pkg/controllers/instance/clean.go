@@ -33,7 +33,8 @@ func (a *action) cleanStatus(ctx context.Context) error {
 	status := &a.Next.Status
 	status.Resources = slices.DeleteFunc(slices.Clone(status.Resources), func(r v1beta1.ResourceStatus) bool {
 		if a.isForeign(r) {
-			a.EventAfterCommit(corev1.EventTypeWarning, v1beta1.EventResourceIgnored, "ignored %s %s/%s of status.resources: it is of another namespace", r.Kind, r.Namespace, r.Name)
+			a.EventAfterCommit(corev1.EventTypeWarning, v1beta1.EventResourceIgnored, "ignored %s %s/%s of status.resources: it is of another "+
+				"namespace", r.Kind, r.Namespace, r.Name)
 		}
 		return a.isForeign(r)
 	})
@@ -52,7 +53,8 @@ func (a *action) cleanStatus(ctx context.Context) error {
 // next run that names the Secret compares it by a write.
 func (a *action) clearKeylessHashes() {
 	for i, r := range a.Next.Status.Resources {
-		id := apply.ID{GroupVersionKind: schema.FromAPIVersionAndKind(r.APIVersion, r.Kind), NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Name}}
+		id := apply.ID{GroupVersionKind: schema.FromAPIVersionAndKind(r.APIVersion, r.Kind),
+			NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Name}}
 		if apply.Keyless(id, r.Hash) {
 			a.Next.Status.Resources[i].Hash = ""
 		}
@@ -64,12 +66,14 @@ func (a *action) discard(ctx context.Context, base *v1beta1.Baseline) error {
 	err := a.History.DeleteSensitive(ctx, a.Next)
 	if apierrors.IsForbidden(err) {
 		name := history.SecretName(a.Next.Name)
-		a.EventAfterCommit(corev1.EventTypeWarning, v1beta1.EventSecretKept, "Secret %s/%s is not used any more and could not be deleted: %s; delete it with kubectl delete secret %s -n %s",
+		a.EventAfterCommit(corev1.EventTypeWarning, v1beta1.EventSecretKept, "Secret %s/%s is not used any more and could not be deleted: %s; "+
+			"delete it with kubectl delete secret %s -n %s",
 			a.Next.Namespace, name, err, name, a.Next.Namespace)
 		err = nil
 	}
 	if err != nil {
-		return fmt.Errorf("delete Secret %s of Instance %s/%s, which is not used any more: %w", history.SecretName(a.Next.Name), a.Next.Namespace, a.Next.Name, err)
+		return fmt.Errorf("delete Secret %s of Instance %s/%s, which is not used any more: %w", history.SecretName(a.Next.Name), a.Next.Namespace,
+			a.Next.Name, err)
 	}
 	base.Sensitive = false
 	return nil

@@ -65,7 +65,8 @@ func (a *action) unreadyObjects(ctx context.Context, inventory runner.Inventory)
 func (a *action) reflectStatus(ctx context.Context) {
 	resources := slices.Clone(a.Next.Status.Resources)
 	for i, r := range resources {
-		id := apply.ID{GroupVersionKind: schema.FromAPIVersionAndKind(r.APIVersion, r.Kind), NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Name}}
+		id := apply.ID{GroupVersionKind: schema.FromAPIVersionAndKind(r.APIVersion, r.Kind),
+			NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Name}}
 		live, _ := a.appliedObject(id, r.UID)
 		if live == nil {
 			continue

@@ -15,7 +15,8 @@ import (
 func (a *action) pruneAbandoned(ctx context.Context, inventory runner.Inventory) error {
 	left, err := runner.AbandonedObjects(a.run, inventory)
 	if err != nil {
-		a.Warn(v1beta1.EventResourceKept, "objects of the old version were kept, since the objects of the new version cannot be determined: %s", err)
+		a.Warn(v1beta1.EventResourceKept, "objects of the old version were kept, since the objects of the new version cannot be "+
+			"determined: %s", err)
 		return nil
 	}
 	for _, id := range left {

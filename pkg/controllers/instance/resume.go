@@ -94,7 +94,8 @@ func (a *action) resumeProblem(record *history.Run, version *runner.ParsedVersio
 		return fmt.Sprintf("OperatorVersion %s does not exist, and no snapshot of it is left", a.Next.OperatorVersionKey())
 	}
 	if _, defined := version.Spec.Plans[record.Plan]; !defined {
-		return fmt.Sprintf("OperatorVersion %s has no plan %s, and no snapshot of the one that the run was started with is left", a.Next.OperatorVersionKey(), record.Plan)
+		return fmt.Sprintf("OperatorVersion %s has no plan %s, and no snapshot of the one that the run was started with is left",
+			a.Next.OperatorVersionKey(), record.Plan)
 	}
 	return ""
 }

@@ -34,7 +34,8 @@ const SourceIndex = "spec.parametersFrom"
 
 // SetupWithManager starts the controller with the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, seen loop.Changes, workers int) error {
-	reconciler := loop.New(loop.Options[*v1beta1.Instance]{Client: r.Client, Reader: r.Reader, Events: r.Events, Act: r.reconcile, Forget: r.forget})
+	reconciler := loop.New(loop.Options[*v1beta1.Instance]{Client: r.Client, Reader: r.Reader, Events: r.Events, Act: r.reconcile,
+		Forget: r.forget})
 	err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1beta1.Instance{}, VersionIndex, versionsOf)
 	if err != nil {
 		return err
@@ -45,12 +46,15 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, seen loop.Changes, worke
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("instance").
-		For(&v1beta1.Instance{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, loop.DeletionStarted{}))).
+		For(&v1beta1.Instance{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{},
+			predicate.AnnotationChangedPredicate{}, loop.DeletionStarted{}))).
 		Watches(&v1beta1.Instance{}, handler.EnqueueRequestsFromMapFunc(parents)).
-		Watches(&v1beta1.OperatorVersion{}, handler.EnqueueRequestsFromMapFunc(r.usersOf), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, installProgressPredicate{}))).
-		Watches(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(r.awaiting), builder.OnlyMetadata, builder.WithPredicates(predicate.Funcs{
-			UpdateFunc: func(event.UpdateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
-		})).
+		Watches(&v1beta1.OperatorVersion{}, handler.EnqueueRequestsFromMapFunc(r.usersOf),
+			builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, installProgressPredicate{}))).
+		Watches(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(r.awaiting), builder.OnlyMetadata,
+			builder.WithPredicates(predicate.Funcs{
+				UpdateFunc: func(event.UpdateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
+			})).
 		WatchesRawSource(seen.Source(handler.TypedFuncs[*unstructured.Unstructured, reconcile.Request]{GenericFunc: r.changed})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: loop.Limiter(), NewQueue: loop.NewFairQueue}).
 		Complete(loop.NewLimit(reconciler, workers))
@@ -81,7 +85,8 @@ func ChangeOf(key types.NamespacedName) *unstructured.Unstructured {
 // InstancesUsing lists the Instances that take values from a source. The client needs the index SourceIndex.
 func InstancesUsing(ctx context.Context, c client.Reader, of paramsource.Reference) []types.NamespacedName {
 	list := &v1beta1.InstanceList{}
-	if err := c.List(ctx, list, client.InNamespace(of.Namespace), client.MatchingFields{SourceIndex: of.Kind + "/" + of.Name}, loop.CacheOnlyRead); err != nil {
+	if err := c.List(ctx, list, client.InNamespace(of.Namespace), client.MatchingFields{SourceIndex: of.Kind + "/" + of.Name},
+		loop.CacheOnlyRead); err != nil {
 		return nil
 	}
 	out := make([]types.NamespacedName, 0, len(list.Items))
@@ -94,7 +99,8 @@ func InstancesUsing(ctx context.Context, c client.Reader, of paramsource.Referen
 // usersOf maps an OperatorVersion to the Instances that name it.
 func (r *Reconciler) usersOf(ctx context.Context, ov client.Object) []reconcile.Request {
 	list := &v1beta1.InstanceList{}
-	if err := r.Client.List(ctx, list, client.MatchingFields{VersionIndex: client.ObjectKeyFromObject(ov).String()}, loop.CacheOnlyRead); err != nil {
+	if err := r.Client.List(ctx, list, client.MatchingFields{VersionIndex: client.ObjectKeyFromObject(ov).String()},
+		loop.CacheOnlyRead); err != nil {
 		return nil
 	}
 	out := make([]reconcile.Request, 0, len(list.Items))
@@ -136,7 +142,8 @@ func parents(_ context.Context, o client.Object) []reconcile.Request {
 const runningPriority = 1
 
 // changed has the Instances looked at whose plans wrote an object that has changed.
-func (r *Reconciler) changed(ctx context.Context, e event.TypedGenericEvent[*unstructured.Unstructured], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+func (r *Reconciler) changed(ctx context.Context, e event.TypedGenericEvent[*unstructured.Unstructured],
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	for _, request := range r.writersOf(ctx, e.Object) {
 		priority := 0
 		if _, runs := r.runs.Load(request.NamespacedName); runs {
@@ -164,7 +171,8 @@ func (r *Reconciler) holdersOf(ctx context.Context, o *unstructured.Unstructured
 	for _, name := range v1beta1.OwningInstallations(o) {
 		i := &v1beta1.Installation{}
 		if r.Client.Get(ctx, types.NamespacedName{Name: name}, i, loop.CacheOnlyRead) == nil && i.Spec.Subject.Kind == "Instance" {
-			out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: i.Spec.Subject.Namespace, Name: i.Spec.Subject.Name}})
+			out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: i.Spec.Subject.Namespace,
+				Name: i.Spec.Subject.Name}})
 		}
 	}
 	return out

@@ -25,7 +25,8 @@ type FairQueue struct {
 }
 
 // NewFairQueue returns an empty queue. It has the signature of controller.Options.NewQueue.
-func NewFairQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+func NewFairQueue(name string,
+	limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	queue := priorityqueue.New(name, func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = limiter })
 	return &FairQueue{PriorityQueue: queue, waiting: map[string]map[reconcile.Request]bool{}}
 }

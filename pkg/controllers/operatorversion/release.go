@@ -81,7 +81,8 @@ func (a *action) releaseInstallation(ctx context.Context, forced string) error {
 	}
 	if a.installation.DeletionTimestamp == nil {
 		background, uid := metav1.DeletePropagationBackground, a.installation.UID
-		err := a.Client.Delete(ctx, a.installation, &client.DeleteOptions{PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid}})
+		err := a.Client.Delete(ctx, a.installation, &client.DeleteOptions{PropagationPolicy: &background,
+			Preconditions: &metav1.Preconditions{UID: &uid}})
 		return client.IgnoreNotFound(err)
 	}
 	if waits := meta.FindStatusCondition(a.installation.Status.Conditions, v1beta1.ReleasedCondition); waits != nil {

@@ -23,8 +23,10 @@ const pollInterval = 5 * time.Second
 
 // SetupWithManager starts the controller with the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, seen loop.Changes, workers int) error {
-	reconciler := loop.New(loop.Options[*v1beta1.OperatorVersion]{Client: r.Client, Reader: r.Reader, Events: r.Events, Act: r.reconcile, Forget: r.forget})
-	wanted := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, loop.DeletionStarted{})
+	reconciler := loop.New(loop.Options[*v1beta1.OperatorVersion]{Client: r.Client, Reader: r.Reader, Events: r.Events, Act: r.reconcile,
+		Forget: r.forget})
+	wanted := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{},
+		loop.DeletionStarted{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("operatorversion").
 		For(&v1beta1.OperatorVersion{}, builder.WithPredicates(wanted)).

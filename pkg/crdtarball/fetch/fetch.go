@@ -151,7 +151,8 @@ func specHash(instance *v1beta1.Instance, resolved v1beta1.CRDTarball, spec *v1b
 
 func variables(instance *v1beta1.Instance, spec *v1beta1.OperatorVersionSpec) crdtarball.Variables {
 	return crdtarball.Variables{
-		OperatorName: spec.Operator.Name, OperatorVersion: spec.Version, AppVersion: spec.AppVersion, Name: instance.Name, Namespace: instance.Namespace,
+		OperatorName: spec.Operator.Name, OperatorVersion: spec.Version, AppVersion: spec.AppVersion, Name: instance.Name,
+		Namespace: instance.Namespace,
 	}
 }
 
@@ -174,7 +175,8 @@ func (p Policy) named(spec *v1beta1.OperatorVersionSpec) crdtarball.Hosts {
 
 // Poll returns the tarball for a run of an Instance, or how far the fetch of it is; it never blocks. The token names the
 // run: a run asks once. A fetch that has failed is begun again after a while, which the Instance is requeued for.
-func (f *Fetcher) Poll(key types.NamespacedName, run string, wanted Wanted) (resolved *crdtarball.Resolved, progress crdtarball.Progress, err error) {
+func (f *Fetcher) Poll(key types.NamespacedName, run string,
+	wanted Wanted) (resolved *crdtarball.Resolved, progress crdtarball.Progress, err error) {
 	text, err := json.Marshal(wanted.Tarball)
 	if err != nil {
 		return nil, crdtarball.Progress{}, err

@@ -37,7 +37,8 @@ func Run(ctx context.Context, layer explore.Explorer, c *Case) []string {
 	case err != nil:
 		return []string{cause(err)}
 	case !known:
-		return []string{"no layer answers " + string(c.Request.Operation) + " for " + c.Request.Object.GetAPIVersion() + " " + c.Request.Object.GetKind()}
+		return []string{"no layer answers " + string(c.Request.Operation) + " for " + c.Request.Object.GetAPIVersion() + " " +
+			c.Request.Object.GetKind()}
 	}
 	failures := c.Compare(first)
 	text := encode(first)

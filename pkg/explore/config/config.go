@@ -80,7 +80,8 @@ func conflict(k key, a, b *rule) error {
 	if a.config == b.config {
 		return fmt.Errorf("%s of %s is answered twice by %s, in %s and %s: leave one", k.operation, kindText(k.kind), a.who(), a.place, b.place)
 	}
-	return fmt.Errorf("%s of %s is answered by %s (%s) and by %s (%s): leave one of them", k.operation, kindText(k.kind), a.who(), a.place, b.who(), b.place)
+	return fmt.Errorf("%s of %s is answered by %s (%s) and by %s (%s): leave one of them", k.operation, kindText(k.kind), a.who(), a.place,
+		b.who(), b.place)
 }
 
 func kindText(kind schema.GroupVersionKind) string {

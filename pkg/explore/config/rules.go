@@ -66,7 +66,8 @@ func rulesOf(c *v1alpha1.Config) []entry {
 				continue
 			}
 			place := fmt.Sprintf("spec.explorations[%d].%s", i, s.field)
-			entries = append(entries, entry{key{kind, s.operation}, &rule{config: c.Name, place: place, source: s.source, fingerprint: c.Name + "\x00" + s.source}})
+			entries = append(entries, entry{key{kind, s.operation}, &rule{config: c.Name, place: place, source: s.source, fingerprint: c.Name +
+				"\x00" + s.source}})
 		}
 	}
 	return entries

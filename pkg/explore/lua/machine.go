@@ -46,7 +46,8 @@ type machine struct {
 func newMachine() *machine {
 	limitArrays()
 	m := &machine{
-		state:            glua.NewState(glua.Options{SkipOpenLibs: true, CallStackSize: 200, RegistrySize: 1024, RegistryMaxSize: 1 << 17, RegistryGrowStep: 4096}),
+		state: glua.NewState(glua.Options{SkipOpenLibs: true, CallStackSize: 200, RegistrySize: 1024, RegistryMaxSize: 1 << 17,
+			RegistryGrowStep: 4096}),
 		proxiedLibraries: map[*glua.LTable]*glua.LTable{},
 		tables:           map[*glua.LTable]origin{},
 	}

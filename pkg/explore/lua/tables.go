@@ -275,7 +275,8 @@ func (m *machine) osTime(l *glua.LState) int {
 		}
 		return int(n)
 	}
-	at := time.Date(field("year", -1), time.Month(field("month", -1)), field("day", -1), field("hour", 12), field("min", 0), field("sec", 0), 0, time.UTC)
+	at := time.Date(field("year", -1), time.Month(field("month", -1)), field("day", -1), field("hour", 12), field("min", 0), field("sec", 0),
+		0, time.UTC)
 	l.Push(glua.LNumber(at.Unix()))
 	return 1
 }
@@ -299,7 +300,8 @@ func (m *machine) osDate(l *glua.LState) int {
 		for _, f := range []struct {
 			name  string
 			value int
-		}{{"year", at.Year()}, {"month", int(at.Month())}, {"day", at.Day()}, {"hour", at.Hour()}, {"min", at.Minute()}, {"sec", at.Second()}, {"wday", int(at.Weekday()) + 1}, {"yday", at.YearDay()}} {
+		}{{"year", at.Year()}, {"month", int(at.Month())}, {"day", at.Day()}, {"hour", at.Hour()}, {"min", at.Minute()}, {"sec", at.Second()},
+			{"wday", int(at.Weekday()) + 1}, {"yday", at.YearDay()}} {
 			t.RawSetString(f.name, glua.LNumber(f.value))
 		}
 		t.RawSetString("isdst", glua.LFalse)

@@ -44,7 +44,8 @@ func statusOf(kind schema.GroupKind) (statusRule, bool) {
 			"numberMisscheduled", "numberReady", "numberUnavailable", "updatedNumberScheduled"}}, true
 	case "Job":
 		return statusRule{conditions: true, anyTrue: []string{"Failed", "FailureTarget", "Suspended"},
-			sums: []string{"active", "ready", "succeeded", "failed", "terminating"}, earliest: []string{"startTime"}, latest: []string{"completionTime"}}, true
+			sums: []string{"active", "ready", "succeeded", "failed", "terminating"}, earliest: []string{"startTime"},
+			latest: []string{"completionTime"}}, true
 	case "CronJob":
 		return statusRule{lists: []string{"active"}, latest: []string{"lastScheduleTime", "lastSuccessfulTime"}}, true
 	case "Pod":
@@ -57,13 +58,15 @@ func statusOf(kind schema.GroupKind) (statusRule, bool) {
 		return statusRule{lists: []string{"loadBalancer.ingress"}}, true
 	case "PersistentVolumeClaim":
 		return statusRule{worst: []string{"Lost", "Pending", "Bound"}, lists: []string{"accessModes"}, conditions: true,
-			anyTrue:   []string{"Resizing", "FileSystemResizePending", "ControllerResizeError", "NodeResizeError", "ModifyVolumeError", "ModifyingVolume"},
+			anyTrue: []string{"Resizing", "FileSystemResizePending", "ControllerResizeError", "NodeResizeError", "ModifyVolumeError",
+				"ModifyingVolume"},
 			reflected: []string{"capacity"}}, true
 	case "PodDisruptionBudget":
 		return statusRule{observed: true, conditions: true,
 			sums: []string{"currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"}}, true
 	case "HorizontalPodAutoscaler":
-		return statusRule{observed: true, conditions: true, anyTrue: []string{"ScalingLimited"}, sums: []string{"currentReplicas", "desiredReplicas"},
+		return statusRule{observed: true, conditions: true, anyTrue: []string{"ScalingLimited"},
+			sums:   []string{"currentReplicas", "desiredReplicas"},
 			latest: []string{"lastScaleTime"}}, true
 	}
 	return statusRule{}, false

@@ -92,7 +92,8 @@ func readReview(body []byte) (*response, error) {
 		return nil, fmt.Errorf("the answer is no ExploreReview: %w", err)
 	}
 	if o.APIVersion != v1alpha1.GroupVersion.String() || o.Kind != reviewKind {
-		return nil, fmt.Errorf("the answer is of apiVersion %.100q and kind %.100q: want %s and %s", o.APIVersion, o.Kind, v1alpha1.GroupVersion, reviewKind)
+		return nil, fmt.Errorf("the answer is of apiVersion %.100q and kind %.100q: want %s and %s", o.APIVersion, o.Kind, v1alpha1.GroupVersion,
+			reviewKind)
 	}
 	if o.Response == nil {
 		return nil, errors.New("the answer has no response")

@@ -161,7 +161,8 @@ func (h *hook) unavailableReason() (reason, message string) {
 	case h.broken != nil:
 		return ReasonInvalid, fmt.Sprintf("webhook %s: %v", h.spec.Name, h.broken)
 	case h.caller.breaker.isOpen():
-		return ReasonTimeouts, fmt.Sprintf("webhook %s did not answer within %s several times in a row and is asked only now and then: see whether it runs and can be reached", h.spec.Name, h.timeout)
+		return ReasonTimeouts, fmt.Sprintf("webhook %s did not answer within %s several times in a row and is asked only now and then: see "+
+			"whether it runs and can be reached", h.spec.Name, h.timeout)
 	}
 	return "", ""
 }

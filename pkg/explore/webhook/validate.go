@@ -50,16 +50,19 @@ func validateAt(path *field.Path, env *cel.Env, spec v1alpha1.ResourceExploringW
 		errs = append(errs, validateRule(path.Child("rules").Index(i), rule)...)
 	}
 	if p := spec.FailurePolicy; p != nil && *p != admissionregistrationv1.Fail && *p != admissionregistrationv1.Ignore {
-		errs = append(errs, field.NotSupported(path.Child("failurePolicy"), *p, []admissionregistrationv1.FailurePolicyType{admissionregistrationv1.Fail, admissionregistrationv1.Ignore}))
+		errs = append(errs, field.NotSupported(path.Child("failurePolicy"), *p,
+			[]admissionregistrationv1.FailurePolicyType{admissionregistrationv1.Fail, admissionregistrationv1.Ignore}))
 	}
 	if t := spec.TimeoutSeconds; t != nil && (*t < 1 || *t > v1alpha1.MaxTimeoutSeconds) {
 		errs = append(errs, field.Invalid(path.Child("timeoutSeconds"), *t, fmt.Sprintf("must be from 1 to %d", v1alpha1.MaxTimeoutSeconds)))
 	}
 	if !slices.Contains(spec.ExploreReviewVersions, v1alpha1.GroupVersion.Version) {
-		errs = append(errs, field.Invalid(path.Child("exploreReviewVersions"), spec.ExploreReviewVersions, "must hold a version that kudo knows: "+v1alpha1.GroupVersion.Version))
+		errs = append(errs, field.Invalid(path.Child("exploreReviewVersions"), spec.ExploreReviewVersions, "must hold a version that kudo "+
+			"knows: "+v1alpha1.GroupVersion.Version))
 	}
 	if spec.ObjectSelector != nil {
-		errs = append(errs, metav1validation.ValidateLabelSelector(spec.ObjectSelector, metav1validation.LabelSelectorValidationOptions{}, path.Child("objectSelector"))...)
+		errs = append(errs, metav1validation.ValidateLabelSelector(spec.ObjectSelector, metav1validation.LabelSelectorValidationOptions{},
+			path.Child("objectSelector"))...)
 	}
 	return append(errs, validateConditions(path.Child("matchConditions"), env, spec.MatchConditions)...)
 }
@@ -72,7 +75,8 @@ func validateClient(path *field.Path, c admissionregistrationv1.WebhookClientCon
 	case c.URL != nil:
 		errs = append(errs, webhookutil.ValidateWebhookURL(path.Child("url"), *c.URL, true)...)
 	default:
-		errs = append(errs, webhookutil.ValidateWebhookService(path.Child("service"), c.Service.Namespace, c.Service.Name, c.Service.Path, portOf(c.Service))...)
+		errs = append(errs, webhookutil.ValidateWebhookService(path.Child("service"), c.Service.Namespace, c.Service.Name, c.Service.Path,
+			portOf(c.Service))...)
 	}
 	if len(c.CABundle) > 0 && !x509.NewCertPool().AppendCertsFromPEM(c.CABundle) {
 		errs = append(errs, field.Invalid(path.Child("caBundle"), fmt.Sprintf("%d bytes", len(c.CABundle)), "holds no certificate in PEM format"))
@@ -109,10 +113,12 @@ func validateRule(path *field.Path, rule v1alpha1.RuleWithOperations) field.Erro
 	}
 	for i, entry := range rule.Resources {
 		if _, ok := mainResource(entry); !ok {
-			errs = append(errs, field.Invalid(path.Child("resources").Index(i), entry, "is a subresource, which is never explored: name the resource"))
+			errs = append(errs, field.Invalid(path.Child("resources").Index(i), entry, "is a subresource, which is never explored: name the "+
+				"resource"))
 		}
 	}
-	scopes := []admissionregistrationv1.ScopeType{admissionregistrationv1.AllScopes, admissionregistrationv1.ClusterScope, admissionregistrationv1.NamespacedScope}
+	scopes := []admissionregistrationv1.ScopeType{admissionregistrationv1.AllScopes, admissionregistrationv1.ClusterScope,
+		admissionregistrationv1.NamespacedScope}
 	if !slices.Contains(scopes, scopeOf(rule)) {
 		errs = append(errs, field.NotSupported(path.Child("scope"), *rule.Scope, scopes))
 	}

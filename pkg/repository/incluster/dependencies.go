@@ -41,7 +41,8 @@ func (v *Versions) Resolve(ov *v1beta1.OperatorVersion, values params.Values) (*
 		return nil, err
 	}
 	if len(n.problems) > 0 {
-		return nil, fmt.Errorf("operatorversion %s/%s depends on what is not installed in its namespace:\n%s", v.namespace, ov.Name, strings.Join(n.problems, "\n"))
+		return nil, fmt.Errorf("operatorversion %s/%s depends on what is not installed in its namespace:\n%s", v.namespace, ov.Name,
+			strings.Join(n.problems, "\n"))
 	}
 	return &n.Resolution, nil
 }
@@ -51,7 +52,8 @@ func (n *resolver) visit(ov *v1beta1.OperatorVersion, trail []string, values par
 	trail = append(slices.Clone(trail), ov.Name)
 	switch n.state[ov.Name] {
 	case 1:
-		return fmt.Errorf("the OperatorVersions of namespace %s depend on one another in a circle: %s. Remove one of the KudoOperator tasks", n.installed.namespace, strings.Join(trail, " -> "))
+		return fmt.Errorf("the OperatorVersions of namespace %s depend on one another in a circle: %s. Remove one of the KudoOperator tasks",
+			n.installed.namespace, strings.Join(trail, " -> "))
 	case 2:
 		return nil
 	}
@@ -68,7 +70,8 @@ func (n *resolver) visit(ov *v1beta1.OperatorVersion, trail []string, values par
 				return err
 			}
 		case d.EnablingParameter != "" && !known:
-			n.Warnings = append(n.Warnings, fmt.Sprintf("if parameter %s is true: task %q of operatorversion %s %s", d.EnablingParameter, d.Task, ov.Name, problem))
+			n.Warnings = append(n.Warnings, fmt.Sprintf("if parameter %s is true: task %q of operatorversion %s %s", d.EnablingParameter, d.Task,
+				ov.Name, problem))
 		default:
 			n.problems = append(n.problems, fmt.Sprintf("- task %q of operatorversion %s %s", d.Task, ov.Name, problem))
 		}
@@ -89,7 +92,8 @@ func isFalse(value any) bool {
 // there, it says why and what to do.
 func (v *Versions) dependency(d operators.Dependency) (*v1beta1.OperatorVersion, string) {
 	name := operators.VersionName(d.Package, d.AppVersion, d.OperatorVersion)
-	if d.OperatorVersion == "" || repository.IsRange(d.OperatorVersion) || repository.IsRange(d.AppVersion) || len(validation.IsDNS1123Subdomain(name)) > 0 {
+	if d.OperatorVersion == "" || repository.IsRange(d.OperatorVersion) || repository.IsRange(d.AppVersion) ||
+		len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return nil, v.unresolved(d)
 	}
 	if ov := v.byName[name]; ov != nil {
@@ -106,7 +110,8 @@ func (v *Versions) dependency(d operators.Dependency) (*v1beta1.OperatorVersion,
 	if d.AppVersion != "" {
 		app = " --app-version " + d.AppVersion
 	}
-	return nil, fmt.Sprintf("needs OperatorVersion %s%s: kubectl kudo install %s%s --operator-version %s --skip-instance -n %s installs it from a repository",
+	return nil, fmt.Sprintf("needs OperatorVersion %s%s: kubectl kudo install %s%s --operator-version %s --skip-instance -n %s installs it "+
+		"from a repository",
 		name, lacks, d.Package, app, d.OperatorVersion, v.namespace)
 }
 
@@ -123,6 +128,7 @@ func (v *Versions) unresolved(d operators.Dependency) string {
 	if text := wanted.String(); text != "" {
 		asked = " of " + text
 	}
-	return fmt.Sprintf("names package %q%s, and not the one OperatorVersion that it was found to be%s: name operator and versions in the task, or delete the OperatorVersion and install its package with kubectl kudo install PACKAGE --skip-instance -n %s, which finds them",
+	return fmt.Sprintf("names package %q%s, and not the one OperatorVersion that it was found to be%s: name operator and versions in the "+
+		"task, or delete the OperatorVersion and install its package with kubectl kudo install PACKAGE --skip-instance -n %s, which finds them",
 		d.Package, asked, hint, v.namespace)
 }

@@ -97,7 +97,8 @@ func (v *Versions) Choose(operator string, wanted repository.Versions) (*v1beta1
 		return ov, err
 	}
 	if have := v.of(operator); len(have) > 0 {
-		return nil, fmt.Errorf("no OperatorVersion of operator %s in namespace %s has %s: %s%s", operator, v.namespace, wanted, listVersionNames(have), v.terminatingHint(operator))
+		return nil, fmt.Errorf("no OperatorVersion of operator %s in namespace %s has %s: %s%s", operator, v.namespace, wanted,
+			listVersionNames(have), v.terminatingHint(operator))
 	}
 	var others []string
 	for _, ov := range v.versions {
@@ -107,7 +108,8 @@ func (v *Versions) Choose(operator string, wanted repository.Versions) (*v1beta1
 	if others = slices.Compact(others); len(others) > 0 {
 		other = ", which has those of " + text.List(others, 10)
 	}
-	return nil, fmt.Errorf("no OperatorVersion of operator %s is in namespace %s%s%s: kubectl kudo install PACKAGE --skip-instance -n %s installs one",
+	return nil, fmt.Errorf("no OperatorVersion of operator %s is in namespace %s%s%s: kubectl kudo install PACKAGE --skip-instance -n %s "+
+		"installs one",
 		operator, v.namespace, other, v.terminatingHint(operator), v.namespace)
 }
 
