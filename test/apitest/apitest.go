@@ -102,7 +102,7 @@ type event struct {
 
 // standard kinds; those in clusterScoped have no namespace.
 var standard = map[string][]string{
-	"v1":                              {"ConfigMap", "Secret", "ServiceAccount", "Namespace", "PersistentVolumeClaim", "Pod", "Event", "Service", "Node"},
+	"v1":                              {"ConfigMap", "Secret", "ServiceAccount", "Namespace", "PersistentVolumeClaim", "Pod", "Event", "Service", "Node", "ResourceQuota"},
 	"apps/v1":                         {"Deployment", "ControllerRevision", "StatefulSet"},
 	"batch/v1":                        {"Job"},
 	"rbac.authorization.k8s.io/v1":    {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"},
@@ -113,12 +113,11 @@ var standard = map[string][]string{
 	"policy/v1":                       {"PodDisruptionBudget"},
 	"coordination.k8s.io/v1":          {"Lease"},
 	"discovery.k8s.io/v1":             {"EndpointSlice"},
-	"scheduling.k8s.io/v1":            {"PriorityClass"},
 }
 
 var clusterScoped = []string{
 	"Namespace", "Node", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "SubjectAccessReview", "SelfSubjectAccessReview", "Installation",
-	"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "PriorityClass",
+	"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
 }
 
 // Start runs a server with objects until the test ends.

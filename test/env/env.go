@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -49,6 +50,9 @@ func start(args []string) (*Env, error) {
 		return nil, err
 	}
 	e.name, e.state = "test", state
+	if version := os.Getenv("KUDO_TEST_KUBERNETES"); version != "" && !slices.Contains(args, "--kubernetes-version") {
+		args = append(args, "--kubernetes-version", version)
+	}
 	if out, err := e.Local(append([]string{"up"}, args...)...); err != nil {
 		e.Stop()
 		return nil, fmt.Errorf("start the control plane (make build builds it): %w\n%s", err, out)
@@ -121,9 +125,25 @@ func (e *Env) Kudo(args ...string) (string, int) {
 // ManagerKubeconfig has the rights of the manager's ServiceAccount. Only for a control plane of the test's own.
 func (e *Env) ManagerKubeconfig() string { return filepath.Join(e.state, e.name, "manager.kubeconfig") }
 
+// ManagerMetrics is the address at which the manager serves its metrics. Only for a control plane of the test's own.
+func (e *Env) ManagerMetrics() (string, error) {
+	text, err := os.ReadFile(filepath.Join(e.state, e.name, "instance.json"))
+	if err != nil {
+		return "", err
+	}
+	instance := struct{ Ports map[string]int }{}
+	if err := json.Unmarshal(text, &instance); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("127.0.0.1:%d", instance.Ports["manager-metrics"]), nil
+}
+
 // AuditLog is the log of all requests at the API server. Only for a control plane of the test's own that was started with
 // --audit-log.
 func (e *Env) AuditLog() string { return filepath.Join(e.state, e.name, "logs", "audit.log") }
+
+// EtcdData is the folder of etcd's data. Only for a control plane of the test's own.
+func (e *Env) EtcdData() string { return filepath.Join(e.state, e.name, "etcd") }
 
 // Manager is the manager as a process of the test's own, under the rights of its ServiceAccount. Only for a control
 // plane of the test's own, whose manager has been killed.
