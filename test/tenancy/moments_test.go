@@ -69,11 +69,11 @@ func takenOver() *moment {
 	m := &moment{name: "taken over", flags: []string{"--leader-elect=true"}, led: true}
 	var old string
 	m.begin = func(t *testing.T, all *managers) {
-		old = holder(t)
+		old = suite.Leader(t)
 		all.start(t, m.flags...)
 		signal(t, m.first, syscall.SIGSTOP)
 	}
-	m.end = func(t *testing.T, _ *managers) { leads(t, old) }
+	m.end = func(t *testing.T, _ *managers) { suite.AwaitLeader(t, old) }
 	m.after = func(t *testing.T, all *managers) {
 		signal(t, m.first, syscall.SIGCONT)
 		if err := m.first.Wait(); err == nil {

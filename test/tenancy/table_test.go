@@ -11,7 +11,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -184,7 +183,7 @@ func (m *moment) try(t *testing.T, all *managers, modes []string, scenes map[str
 	before := bytesOf(t, victim)
 	m.first = all.start(t, m.flags...)
 	if m.led {
-		leads(t, "")
+		suite.AwaitLeader(t, "")
 	}
 	stages := m.prepare(t, modes, victim)
 	done("all runs")
@@ -307,30 +306,6 @@ func bytesOf(t *testing.T, ns string) string {
 		}
 	}
 	return out.String()
-}
-
-// holder is who holds the lease of the managers; empty if there is none.
-func holder(t *testing.T) string {
-	t.Helper()
-	lease := &coordinationv1.Lease{}
-	err := suite.Get(ctx, client.ObjectKey{Namespace: home, Name: "kudo-manager"}, lease)
-	env.Must(t, client.IgnoreNotFound(err))
-	if err != nil || lease.Spec.HolderIdentity == nil {
-		return ""
-	}
-	return *lease.Spec.HolderIdentity
-}
-
-// leads waits until another than before holds the lease.
-func leads(t *testing.T, before string) string {
-	t.Helper()
-	env.Eventually(t, "another leader", func() string {
-		if now := holder(t); now == "" || now == before {
-			return "it is " + now
-		}
-		return ""
-	})
-	return holder(t)
 }
 
 // signal signals a manager.

@@ -22,7 +22,8 @@ import (
 type accountFlags struct{ create, yes bool }
 
 func (o *accountFlags) add(flags *pflag.FlagSet, what string) {
-	flags.BoolVar(&o.create, "create-service-account", false, "make the ServiceAccount <instance>-kudo with the rights that the plans need"+what)
+	flags.BoolVar(&o.create, "create-service-account", false, "make the ServiceAccount <instance>-kudo with the rights that the "+
+		"plans need"+what)
 	o.addYes(flags)
 }
 
@@ -90,7 +91,8 @@ func createAccount(ctx context.Context, env *command.Env, name string, o *accoun
 	}
 	if instance.Spec.ServiceAccountName != change.Name {
 		if err := write(ctx, c, instance, func(i *v1beta1.Instance) { i.Spec.ServiceAccountName = change.Name }); err != nil {
-			return fmt.Errorf("instance %s/%s: name ServiceAccount %s in spec.serviceAccountName: %w; %s", namespace, name, change.Name, err, goOn)
+			return fmt.Errorf("instance %s/%s: name ServiceAccount %s in spec.serviceAccountName: %w; %s", namespace, name, change.Name,
+				err, rights.Continue)
 		}
 		env.Printf("instance %s/%s runs its plans as serviceaccount %s/%s", namespace, name, namespace, change.Name)
 	}
@@ -99,7 +101,8 @@ func createAccount(ctx context.Context, env *command.Env, name string, o *accoun
 }
 
 // neededRights computes what the plans of an Instance need, as it is to be.
-func neededRights(ctx context.Context, c client.Client, instance *v1beta1.Instance, spec *v1beta1.OperatorVersionSpec, versions func(string) *v1beta1.OperatorVersionSpec) (*rights.Rights, error) {
+func neededRights(ctx context.Context, c client.Client, instance *v1beta1.Instance, spec *v1beta1.OperatorVersionSpec,
+	versions func(string) *v1beta1.OperatorVersionSpec) (*rights.Rights, error) {
 	sourced, err := paramsource.Read(ctx, c, instance, spec.Parameters)
 	if err != nil {
 		return nil, fmt.Errorf("which rights are needed may hang on parameters that spec.parametersFrom gives: %w", err)
@@ -124,7 +127,8 @@ func installedSpecs(ctx context.Context, c client.Client, namespace string) func
 }
 
 // errNotAsked says that rights are given only after a question, and that there is no terminal to ask it on.
-var errNotAsked = command.UsageError("rights are given only after a question, and stdin is no terminal: say --yes to give those that are shown")
+var errNotAsked = command.UsageError("rights are given only after a question, and stdin is no terminal: say --yes to give those that " +
+	"are shown")
 
 // canConfirm returns an error where a question cannot be answered, before anything is created.
 func canConfirm(env *command.Env, yes bool) error {

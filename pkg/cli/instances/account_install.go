@@ -34,7 +34,7 @@ type newcomer struct {
 	// needed is what its plans need, where that was asked for.
 	needed *rights.Rights
 	// change is what was done for its account.
-	change *accountChange
+	change *rights.Change
 }
 
 // fitAccount refuses what says two things about the account.
@@ -43,7 +43,8 @@ func (o *installOptions) fitAccount() error {
 	case o.account.create && o.accountName != "":
 		return command.UsageError("--service-account cannot be used with --create-service-account: name an account, or have one made")
 	case o.skipInstance && (o.account.create || o.accountName != ""):
-		return command.UsageError("--service-account and --create-service-account cannot be used with --skip-instance: the account is that of an Instance")
+		return command.UsageError("--service-account and --create-service-account cannot be used with --skip-instance: the account is that of " +
+			"an Instance")
 	}
 	return nil
 }
@@ -78,7 +79,8 @@ func checkAccount(ctx context.Context, env *command.Env, c client.Client, n *new
 		}
 		return err
 	}
-	if !n.strict || len(n.needed.ClusterScoped) == 0 || n.Spec.ServiceAccountName == "" && !n.flags.create && kudoinit.IsPrivilegedNamespace(ctx, c, n.Namespace) {
+	if !n.strict || len(n.needed.ClusterScoped) == 0 || n.Spec.ServiceAccountName == "" && !n.flags.create &&
+		kudoinit.IsPrivilegedNamespace(ctx, c, n.Namespace) {
 		return nil
 	}
 	return checkClusterScoped(ctx, env, c, n, name)
@@ -92,7 +94,8 @@ func (n *newcomer) accountMissing(ctx context.Context, c client.Client, name str
 	if !n.houses && apierrors.IsNotFound(c.Get(ctx, client.ObjectKey{Name: n.Namespace}, &corev1.Namespace{})) {
 		return nil
 	}
-	return fmt.Errorf("namespace %s has no ServiceAccount %s: add --create-service-account, which shows the rights that this package needs and makes an account with them, or name one by --service-account", n.Namespace, name)
+	return fmt.Errorf("namespace %s has no ServiceAccount %s: add --create-service-account, which shows the rights that this package needs "+
+		"and makes an account with them, or name one by --service-account", n.Namespace, name)
 }
 
 // checkClusterScoped refuses cluster-scoped objects that the account may not write. If this user may not ask what the
@@ -110,14 +113,18 @@ func checkClusterScoped(ctx context.Context, env *command.Env, c client.Client, 
 				ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: object.Group, Resource: object.Resource, Name: object.Name},
 			}}
 			if err := c.Create(ctx, review); err != nil {
-				env.Warnf("it is not known whether ServiceAccount %s/%s may %s %s %s, as task %s does: %v", n.Namespace, account, verb, object.Kind, command.QuoteControls(object.Name), command.QuoteControls(object.Task), err)
+				env.Warnf("it is not known whether ServiceAccount %s/%s may %s %s %s, as task %s does: %v", n.Namespace, account, verb, object.Kind,
+					command.QuoteControls(object.Name), command.QuoteControls(object.Task), err)
 				return nil
 			}
 			if review.Status.Allowed {
 				continue
 			}
-			return fmt.Errorf("task %s: %s %s: %s %q is forbidden: User %q cannot %s resource %q in API group %q at the cluster scope. Ask an administrator to move such objects to an install plan, to bind what kubectl kudo package rights %s prints to ServiceAccount %s/%s, or to label Namespace %s %s=true",
-				command.QuoteControls(object.Task), object.Kind, command.QuoteControls(object.Name), rights.ResourceName(object.Group, object.Resource), object.Name, user, verb, object.Resource, object.Group,
+			return fmt.Errorf("task %s: %s %s: %s %q is forbidden: User %q cannot %s resource %q in API group %q at the cluster scope. Ask an "+
+				"administrator to move such objects to an install plan, to bind what kubectl kudo package rights %s prints to ServiceAccount %s/%s, "+
+				"or to label Namespace %s %s=true",
+				command.QuoteControls(object.Task), object.Kind, command.QuoteControls(object.Name), rights.ResourceName(object.Group, object.Resource),
+				object.Name, user, verb, object.Resource, object.Group,
 				n.pkg, n.Namespace, account, n.Namespace, v1beta1.PrivilegedLabel)
 		}
 	}
@@ -130,9 +137,9 @@ func makeAccount(ctx context.Context, env *command.Env, c client.Client, n *newc
 		return nil
 	}
 	n.Spec.ServiceAccountName = rights.NewAccount(n.Namespace, n.Name, "", nil).Name
-	err := mayCreate(ctx, c, n.Namespace, v1beta1.Resource("instances"))
+	err := rights.MayCreate(ctx, c, n.Namespace, v1beta1.Resource("instances"))
 	if err == nil && n.strict {
-		err = mayUse(ctx, c, n.Namespace, n.Spec.ServiceAccountName)
+		err = rights.MayUse(ctx, c, n.Namespace, n.Spec.ServiceAccountName)
 	}
 	if err != nil {
 		return fmt.Errorf("instance %s/%s: %w", n.Namespace, n.Name, err)
@@ -143,15 +150,16 @@ func makeAccount(ctx context.Context, env *command.Env, c client.Client, n *newc
 
 // halfway adds to an error what was made before it for the account, and how to go on.
 func (n *newcomer) halfway(err error) error {
-	if err == nil || n.change == nil || len(n.change.steps) == 0 {
+	if err == nil || n.change == nil || len(n.change.Steps) == 0 {
 		return err
 	}
-	return fmt.Errorf("%w (ServiceAccount %s/%s and its rights were made before; %s)", err, n.Namespace, n.change.Name, goOn)
+	return fmt.Errorf("%w (ServiceAccount %s/%s and its rights were made before; %s)", err, n.Namespace, n.change.Name, rights.Continue)
 }
 
 // update gives the account of a changed Instance the rights that the plans need. Without the flag, it warns of rights that an
 // account lacks which a command has made.
-func (o *accountFlags) update(ctx context.Context, env *command.Env, c client.Client, instance *v1beta1.Instance, spec *v1beta1.OperatorVersionSpec, versions func(string) *v1beta1.OperatorVersionSpec) (*accountChange, error) {
+func (o *accountFlags) update(ctx context.Context, env *command.Env, c client.Client, instance *v1beta1.Instance,
+	spec *v1beta1.OperatorVersionSpec, versions func(string) *v1beta1.OperatorVersionSpec) (*rights.Change, error) {
 	if !o.create {
 		warnOfRights(ctx, env, c, instance, spec, versions)
 		return nil, nil
@@ -164,7 +172,8 @@ func (o *accountFlags) update(ctx context.Context, env *command.Env, c client.Cl
 }
 
 // warnOfRights says that the Role which a command has made lacks rights.
-func warnOfRights(ctx context.Context, env *command.Env, c client.Client, instance *v1beta1.Instance, spec *v1beta1.OperatorVersionSpec, versions func(string) *v1beta1.OperatorVersionSpec) {
+func warnOfRights(ctx context.Context, env *command.Env, c client.Client, instance *v1beta1.Instance, spec *v1beta1.OperatorVersionSpec,
+	versions func(string) *v1beta1.OperatorVersionSpec) {
 	if instance.Spec.ServiceAccountName != rights.NewAccount(instance.Namespace, instance.Name, "", nil).Name {
 		return
 	}
@@ -172,17 +181,18 @@ func warnOfRights(ctx context.Context, env *command.Env, c client.Client, instan
 	if err != nil {
 		return // the plan says so
 	}
-	change, err := compareAccount(ctx, c, instance, needed)
-	if err != nil || change.isNew || len(change.added) == 0 {
+	change, err := rights.CompareAccount(ctx, c, instance, needed, kudoinit.ManagerAccount(ctx, c))
+	if err != nil || change.IsNew || len(change.Added) == 0 {
 		return // this user may not look at roles, or nothing is missing
 	}
-	env.Warnf("Role %s/%s lacks rights that the plans need: add --create-service-account, which gives them", instance.Namespace, change.RoleName())
-	_ = env.PrintTable(command.RuleRows("+ ", change.added))
+	env.Warnf("Role %s/%s lacks rights that the plans need: add --create-service-account, which gives them", instance.Namespace,
+		change.RoleName())
+	_ = env.PrintTable(command.RuleRows("+ ", change.Added))
 }
 
-// named sets the account of an Instance, if one was made.
-func (ch *accountChange) named(i *v1beta1.Instance) {
-	if ch != nil {
-		i.Spec.ServiceAccountName = ch.Name
+// setAccount sets the account of an Instance, if one was made.
+func setAccount(i *v1beta1.Instance, change *rights.Change) {
+	if change != nil {
+		i.Spec.ServiceAccountName = change.Name
 	}
 }

@@ -42,8 +42,10 @@ func versionOf(ctx context.Context, c client.Client, instance *v1beta1.Instance)
 // versionMissing says that the OperatorVersion of an Instance does not exist, and what to do about it.
 func versionMissing(instance *v1beta1.Instance) error {
 	key := instance.OperatorVersionKey()
-	return fmt.Errorf("instance %[1]s/%[2]s names operatorversion %[3]s, which does not exist: install it again (kubectl kudo install PACKAGE --skip-instance -n %[4]s), "+
-		"move the instance to another version (kubectl kudo upgrade PACKAGE --instance %[2]s -n %[1]s), or remove it (kubectl kudo uninstall --instance %[2]s -n %[1]s)",
+	return fmt.Errorf("instance %[1]s/%[2]s names operatorversion %[3]s, which does not exist: install it again (kubectl kudo install "+
+		"PACKAGE --skip-instance -n %[4]s), "+
+		"move the instance to another version (kubectl kudo upgrade PACKAGE --instance %[2]s -n %[1]s), or remove it (kubectl kudo uninstall "+
+		"--instance %[2]s -n %[1]s)",
 		instance.Namespace, instance.Name, key, key.Namespace)
 }
 
@@ -93,7 +95,8 @@ func (o *updateOptions) run(ctx context.Context) error {
 		return err
 	}
 	if len(given)+len(o.unset) == 0 && !o.sources.IsSet() {
-		return command.UsageError("nothing to update: set a parameter with -p name=value or -P file, set one back with --unset name, or name sources with --%s", command.SourcesFlag)
+		return command.UsageError("nothing to update: set a parameter with -p name=value or -P file, set one back with --unset name, or name "+
+			"sources with --%s", command.SourcesFlag)
 	}
 	for _, name := range o.unset {
 		if _, both := given[name]; both {
@@ -144,7 +147,7 @@ func (o *updateOptions) run(ctx context.Context) error {
 	}
 	return changeInstance(ctx, o.env, c, instance, &o.WaitFlags, instanceEdit{"updated", func(i *v1beta1.Instance) {
 		edit(i)
-		account.named(i)
+		setAccount(i, account)
 	}})
 }
 
@@ -182,7 +185,8 @@ type instanceEdit struct {
 }
 
 // changeInstance edits the spec of an Instance, and waits for the plans that the change starts.
-func changeInstance(ctx context.Context, env *command.Env, c client.WithWatch, instance *v1beta1.Instance, w *command.WaitFlags, edit instanceEdit) error {
+func changeInstance(ctx context.Context, env *command.Env, c client.WithWatch, instance *v1beta1.Instance, w *command.WaitFlags,
+	edit instanceEdit) error {
 	if err := write(ctx, c, instance, edit.apply); err != nil {
 		return fmt.Errorf("instance %s/%s: %w", instance.Namespace, instance.Name, err)
 	}
@@ -190,7 +194,8 @@ func changeInstance(ctx context.Context, env *command.Env, c client.WithWatch, i
 	if !w.Wait {
 		return nil
 	}
-	if err := env.WaitForInstance(ctx, c, instance, time.Duration(w.Time), command.UntilArrived(instance.Generation, instance.UID)); err != nil {
+	if err := env.WaitForInstance(ctx, c, instance, time.Duration(w.Time), command.UntilArrived(instance.Generation,
+		instance.UID)); err != nil {
 		return err
 	}
 	env.Printf("instance %s/%s ready", instance.Namespace, instance.Name)

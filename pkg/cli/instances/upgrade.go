@@ -41,7 +41,8 @@ update and deploy that the new version has is run.
 	}
 	command.AddInstanceFlag(cmd, &o.instance)
 	cmd.Flags().BoolVar(&o.allowDowngrade, "allow-downgrade", false, "allow a lower version than the Instance has")
-	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "say which plan would run and which objects would be deleted after it, and change nothing")
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "say which plan would run and which objects would be deleted after it, and change "+
+		"nothing")
 	o.account.add(cmd.Flags(), " as the new version has them, after showing what changes")
 	o.VersionFlags.Add(cmd.Flags())
 	o.ParameterFlags.Add(cmd.Flags())
@@ -79,7 +80,8 @@ func (o *upgradeOptions) run(ctx context.Context, name string) error {
 	}
 	merged := instance.DeepCopy()
 	setParameters(merged, given)
-	if err := command.CheckValues(pkg.Definitions(), given, instance.Spec.Parameters, instance.Spec.ParametersFrom, command.DescribePackage(pkg)); err != nil {
+	if err := command.CheckValues(pkg.Definitions(), given, instance.Spec.Parameters, instance.Spec.ParametersFrom,
+		command.DescribePackage(pkg)); err != nil {
 		return err
 	}
 	if err := checkKubernetes(config, packages); err != nil {
@@ -110,7 +112,7 @@ func (o *upgradeOptions) run(ctx context.Context, name string) error {
 		ownAccount(ctx, o.env, c, account, instance)
 	}
 	return changeInstance(ctx, o.env, c, instance, &o.WaitFlags, instanceEdit{"upgraded", func(i *v1beta1.Instance) {
-		account.named(i)
+		setAccount(i, account)
 		i.Spec.OperatorVersion.Name, i.Spec.OperatorVersion.Namespace = command.VersionName(pkg), ""
 		setParameters(i, given)
 	}})
@@ -129,12 +131,14 @@ func checkUpgrade(instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, pkg *
 		return versionMissing(instance)
 	}
 	if instance.Spec.OperatorVersion.Name == command.VersionName(pkg) {
-		return fmt.Errorf("instance %s runs %s already: to run its plan again, use kubectl kudo plan trigger or retry", instance.Name, command.VersionName(pkg))
+		return fmt.Errorf("instance %s runs %s already: to run its plan again, use kubectl kudo plan trigger or retry", instance.Name,
+			command.VersionName(pkg))
 	}
 	from, err1 := semver.NewVersion(ov.Spec.Version)
 	to, err2 := semver.NewVersion(pkg.Operator.OperatorVersion)
 	if err1 == nil && err2 == nil && to.LessThan(from) && !allowDowngrade {
-		return fmt.Errorf("operator version %s is lower than %s, which instance %s runs: use --allow-downgrade if that is meant", to, from, instance.Name)
+		return fmt.Errorf("operator version %s is lower than %s, which instance %s runs: use --allow-downgrade if that is meant", to, from,
+			instance.Name)
 	}
 	return nil
 }
