@@ -117,7 +117,8 @@ func kind(owner client.Object) string {
 }
 
 // RecordStart writes down a run that is about to be started. A revision of the number that was never committed, because of a
-// crash or because spec changed in between, is replaced.
+// crash or because spec changed in between, is replaced. The error is a *FormatError if the revision has an unknown format, and a
+// *FormerError if the first run of an Instance meets records from before a restore.
 func (s *Store) RecordStart(ctx context.Context, owner client.Object, revision int64, run Run) error {
 	ring, err := s.keys.Ring(ctx)
 	if err != nil {
@@ -133,8 +134,11 @@ func (s *Store) RecordStart(ctx context.Context, owner client.Object, revision i
 		if foreign != nil {
 			return foreign
 		}
-		if isSameRun(ring, owner, revision, left, run) {
-			return nil
+		if _, runs := owner.(*v1beta1.Instance); runs && revision == 1 && IsFormer(left, owner) {
+			return &FormerError{Namespace: left.Namespace, Name: left.Name}
+		}
+		if same, err := isSameRun(ring, owner, revision, left, run); same || err != nil {
+			return err
 		}
 		if err := s.checkUncommitted(ctx, owner, revision); err != nil {
 			return err
@@ -149,20 +153,24 @@ func (s *Store) RecordStart(ctx context.Context, owner client.Object, revision i
 		if len(run.Spec) > 0 {
 			what += " and its OperatorVersion"
 		}
-		return fmt.Errorf("record run %d of %s %s/%s, %s, in a ControllerRevision: %w", revision, kind(owner), owner.GetNamespace(), owner.GetName(), what, err)
+		return fmt.Errorf("record run %d of %s %s/%s, %s, in a ControllerRevision: %w", revision, kind(owner), owner.GetNamespace(),
+			owner.GetName(), what, err)
 	}
 	return nil
 }
 
 // isSameRun reports whether a revision of ours says the same as a run, but for the time: a crash came between writing it down
-// and the commit.
-func isSameRun(ring *keyring.Ring, owner client.Object, revision int64, left *appsv1.ControllerRevision, run Run) bool {
+// and the commit. The error is a *FormatError.
+func isSameRun(ring *keyring.Ring, owner client.Object, revision int64, left *appsv1.ControllerRevision, run Run) (bool, error) {
 	old, err := open(ring, owner, revision, left)
+	if Unusable(err) {
+		return false, nil
+	}
 	if err != nil {
-		return false
+		return false, err
 	}
 	old.Started, old.Key = run.Started, run.Key
-	return equality.Semantic.DeepEqual(*old, run)
+	return equality.Semantic.DeepEqual(*old, run), nil
 }
 
 // checkUncommitted fails if the number of a run has been committed: who wants to write it down again has an old Instance in
@@ -191,8 +199,8 @@ func Newest(owner client.Object) int64 {
 	return 0
 }
 
-// Read returns a run of the owner, as it was written down by Begin. The error is an *UnusableError if it was not, or is not
-// there.
+// Read returns a run of the owner, as it was written down by RecordStart. The error is an *UnusableError if it was not, or is not
+// there, and a *FormatError if a newer version of kudo has written it.
 func (s *Store) Read(ctx context.Context, owner client.Object, revision int64) (*Run, error) {
 	ring, err := s.keys.Ring(ctx)
 	if err != nil {
@@ -241,7 +249,8 @@ func (e *TakenError) Error() string {
 	if e.Owner != "" { // deleting the ControllerRevision alone would take the history from its owner
 		identity, remedy = "belongs to "+e.Owner, e.Owner
 	}
-	return fmt.Sprintf("ControllerRevision %s/%s exists and %s, so that the run cannot be recorded under that name: it was not changed. Delete %s",
+	return fmt.Sprintf("ControllerRevision %s/%s exists and %s, so that the run cannot be recorded under that name: it was not changed. "+
+		"Delete %s",
 		e.Namespace, e.Name, identity, remedy)
 }
 
@@ -262,13 +271,14 @@ func (s *Store) readOwned(ctx context.Context, owner client.Object, name string)
 	case other == nil || other.UID == owner.GetUID():
 		return left, nil
 	}
-	return nil, fmt.Errorf("ControllerRevision %s/%s exists and belongs to a former %s %s: waiting for its deletion", left.Namespace, left.Name, other.Kind, other.Name)
+	return nil, fmt.Errorf("ControllerRevision %s/%s exists and belongs to a former %s %s: waiting for its deletion", left.Namespace,
+		left.Name, other.Kind, other.Name)
 }
 
 // maxSpec bounds what a packed spec may unpack to, in bytes; an object of the API has at most some 1.5 MiB.
 const maxSpec = 8 << 20
 
-// ReadVersion returns the OperatorVersion's spec that a ControllerRevision of the owner holds, and an *UnusableError as Read does.
+// ReadVersion returns the OperatorVersion's spec that a ControllerRevision of the owner holds, and errors as Read does.
 func (s *Store) ReadVersion(ctx context.Context, owner client.Object, name string) (*v1beta1.OperatorVersionSpec, error) {
 	revision, known := numberOf(owner, name)
 	if !known {

@@ -33,7 +33,8 @@ func (s *Store) RecordOutcome(ctx context.Context, owner client.Object, st v1bet
 	if err != nil {
 		return err
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{outcomeAnnotation: string(outcome)}}})
+	annotations := map[string]string{outcomeAnnotation: string(outcome)}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
 	if err != nil {
 		return err
 	}

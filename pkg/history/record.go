@@ -21,6 +21,39 @@ import (
 // sealed is the version of what a seal stands for.
 const sealed = "kudo/1"
 
+// Format is the version of the form in which a record holds a run: what is in its data, and what that means. A record without one has
+// format 1. The seal is the same for all formats, so that a version of kudo that cannot read a record can see that it is kudo's.
+const Format = 1
+
+// content is the data of a record.
+type content struct {
+	Format int `json:"format,omitempty"`
+	Run
+}
+
+// FormatError says that a newer version of kudo has written a record. It is no UnusableError: that version can go on with the run.
+type FormatError struct {
+	Namespace, Name string
+	Format          int
+}
+
+// Error implements error.
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("ControllerRevision %s/%s has format %d, and this version of kudo reads formats up to %d: a newer one has written "+
+		"it. Upgrade kudo to that version with kubectl kudo init --upgrade", e.Namespace, e.Name, e.Format, Format)
+}
+
+// CheckFormat returns a *FormatError if a record has a format that is not known. Whether it is sealed does not count.
+func CheckFormat(record *appsv1.ControllerRevision) error {
+	head := struct {
+		Format int `json:"format"`
+	}{}
+	if json.Unmarshal(record.Data.Raw, &head) != nil || head.Format <= Format {
+		return nil
+	}
+	return &FormatError{Namespace: record.Namespace, Name: record.Name, Format: head.Format}
+}
+
 // UnusableError says why a record does not tell what a run was started with.
 type UnusableError struct {
 	Namespace, Name string
@@ -55,7 +88,7 @@ func seal(ring *keyring.Ring, owner client.Object, revision int64, run Run) (*ap
 			return nil, fmt.Errorf("seal parameter %s: %w", name, err)
 		}
 	}
-	text, err := json.Marshal(run)
+	text, err := json.Marshal(content{Format, run})
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +107,8 @@ func seal(ring *keyring.Ring, owner client.Object, revision int64, run Run) (*ap
 	}, nil
 }
 
-// open reads the record of a run, if seal made it for the owner and the number. The sensitive values are opened, too.
+// open reads the record of a run, if seal made it for the owner and the number. The sensitive values are opened, too. The error is an
+// *UnusableError, or a *FormatError.
 func open(ring *keyring.Ring, owner client.Object, revision int64, record *appsv1.ControllerRevision) (*Run, error) {
 	unusable := &UnusableError{Namespace: record.Namespace, Name: record.Name}
 	text, err := canonical(record.Data.Raw)
@@ -82,8 +116,12 @@ func open(ring *keyring.Ring, owner client.Object, revision int64, record *appsv
 		record.Namespace != owner.GetNamespace() || !ring.Sealed(record.Annotations[v1beta1.SealAnnotation], parts(owner, revision, text)...) {
 		return nil, unusable
 	}
-	run := &Run{}
-	if json.Unmarshal(text, run) != nil || run.UID != RunUID(owner.GetUID(), revision) {
+	if err := CheckFormat(record); err != nil { // only what is sealed is believed
+		return nil, err
+	}
+	data := &content{}
+	run := &data.Run
+	if json.Unmarshal(text, data) != nil || run.UID != RunUID(owner.GetUID(), revision) {
 		return nil, unusable
 	}
 	run.Key = keyring.IDOf(record.Annotations[v1beta1.SealAnnotation])
@@ -99,9 +137,27 @@ func open(ring *keyring.Ring, owner client.Object, revision int64, record *appsv
 	return run, nil
 }
 
+// CheckSealedFormat returns a *FormatError if kudo has sealed a record that has an unknown format.
+func CheckSealedFormat(ring *keyring.Ring, record *appsv1.ControllerRevision) error {
+	reference := metav1.GetControllerOf(record)
+	if reference == nil {
+		return nil
+	}
+	meta := metav1.ObjectMeta{Namespace: record.Namespace, Name: reference.Name, UID: reference.UID}
+	var owner client.Object = &v1beta1.Instance{ObjectMeta: meta}
+	if reference.Kind == "OperatorVersion" {
+		owner = &v1beta1.OperatorVersion{ObjectMeta: meta}
+	}
+	if _, err := open(ring, owner, record.Revision, record); !Unusable(err) {
+		return err
+	}
+	return nil
+}
+
 // parts are what a seal stands for.
 func parts(owner client.Object, revision int64, data []byte) []string {
-	return []string{sealed, owner.GetNamespace(), NameFor(owner, revision), strconv.FormatInt(revision, 10), kind(owner), string(owner.GetUID()), string(data)}
+	return []string{sealed, owner.GetNamespace(), NameFor(owner, revision), strconv.FormatInt(revision, 10), kind(owner),
+		string(owner.GetUID()), string(data)}
 }
 
 // valueContext is what a sealed value is for.

@@ -15,13 +15,13 @@ import (
 // Trim deletes the run that a new one, which has been written down, puts beyond the limit, and the OperatorVersion to which
 // it refers: unless a run that is kept refers to that too, or the status. What the status refers to, that of the run before,
 // is named, since the new run may yet be given up. All is read by name: a LIST takes the longer the more Instances the
-// namespace has.
+// namespace has. Records of an unknown format stay, and what they may refer to.
 func (s *Store) Trim(ctx context.Context, owner client.Object, revision int64, snapshot string) error {
 	if revision <= Limit {
 		return nil
 	}
 	past, err := s.find(ctx, owner, NameFor(owner, revision-Limit))
-	if past == nil || err != nil {
+	if past == nil || err != nil || CheckFormat(past) != nil {
 		return err
 	}
 	used := map[string]bool{snapshot: true}
@@ -33,6 +33,9 @@ func (s *Store) Trim(ctx context.Context, owner client.Object, revision int64, s
 			if oldest, err = s.find(ctx, owner, NameFor(owner, kept)); err != nil {
 				return err
 			}
+		}
+		if oldest != nil && CheckFormat(oldest) != nil {
+			return nil
 		}
 		used[snapshotOf(oldest)] = true
 	}

@@ -2,7 +2,7 @@ package v1beta1
 
 // Names that packages, their users and KUDO's own objects in the wild depend on.
 const (
-	// HeritageLabel is on everything that kudo makes; its value is Heritage.
+	// HeritageLabel is on each object that kudo writes; its value is `kudo`.
 	HeritageLabel = "heritage"
 	// Heritage is the value of HeritageLabel.
 	Heritage = "kudo"
@@ -15,7 +15,7 @@ const (
 	ReleasingLabel = "kudo.dev/releasing"
 	// HistoryLabel on a ControllerRevision holds the uid of the object whose run it keeps.
 	HistoryLabel = "kudo.dev/history-of"
-	// SealAnnotation on such a ControllerRevision shows that kudo wrote it.
+	// SealAnnotation on a ControllerRevision with the label `kudo.dev/history-of` shows that kudo wrote it.
 	SealAnnotation = "kudo.dev/seal"
 
 	// PlanAnnotation names the plan that wrote an object last.
@@ -26,7 +26,7 @@ const (
 	StepAnnotation = "kudo.dev/step"
 	// PlanUIDAnnotation holds the uid of the run that wrote an object last.
 	PlanUIDAnnotation = "kudo.dev/last-plan-execution-uid"
-	// OperatorVersionAnnotation stands on pod templates.
+	// OperatorVersionAnnotation on a pod template holds the `operatorVersion` of the package, so that an upgrade replaces the pods.
 	OperatorVersionAnnotation = "kudo.dev/operator-version"
 	// DependenciesHashAnnotation stands on pod templates whose pods read ConfigMaps or Secrets: a change of
 	// these changes the hash, and so restarts the pods.
@@ -48,8 +48,15 @@ const (
 	// PrivateVersions is the value of VersionsLabel.
 	PrivateVersions = "private"
 
+	// MetricsLabel on a Namespace, set to true, lets its pods connect to the metrics of the manager, if the NetworkPolicy of kudo is
+	// installed.
+	MetricsLabel = "kudo.dev/metrics"
+
 	// AdoptAnnotation on an Instance lets its plans take over objects that no controller owns.
 	AdoptAnnotation = "kudo.dev/adopt"
+	// RestoredAnnotation on an Instance, set to true when the Instance is created, says that a restore has created the objects of its
+	// plan deploy, too: nothing runs if they are all there and equal. It means nothing once a run is recorded.
+	RestoredAnnotation = "kudo.dev/restored"
 	// CancelAnnotation on an Instance asks to end the run whose uid is its value.
 	CancelAnnotation = "kudo.dev/cancel-run"
 	// RetryAnnotation on an Instance asks to run again what the failed run of this uid did.
@@ -68,7 +75,7 @@ const (
 
 	// InstallationFinalizer holds an Installation until its objects have been released.
 	InstallationFinalizer = "kudo.dev/installation"
-	// OperatorVersionFinalizer holds an OperatorVersion until its Installation has gone.
+	// OperatorVersionFinalizer holds an OperatorVersion until its Installation is deleted.
 	OperatorVersionFinalizer = "kudo.dev/operatorversion"
 	// CleanupFinalizer holds an Instance until its cleanup plan has ended.
 	CleanupFinalizer = "kudo.dev.instance.cleanup"
@@ -119,6 +126,8 @@ const (
 	ReasonServiceAccountNotFound  = "ServiceAccountNotFound"
 	ReasonHistoryKeyMissing       = "HistoryKeyMissing"
 	ReasonRecordNameTaken         = "RecordNameTaken"
+	ReasonRecordFormatUnknown     = "RecordFormatUnknown"
+	ReasonObjectsNotRestored      = "ObjectsNotRestored"
 )
 
 // Condition types of an OperatorVersion and of an Installation, and their reasons.
@@ -156,6 +165,7 @@ const (
 	EventHistoryKeyMissing      = "HistoryKeyMissing"
 	EventRecordUnusable         = "RecordUnusable"
 	EventRecordNameTaken        = "RecordNameTaken"
+	EventRecordFormatUnknown    = "RecordFormatUnknown"
 	EventResourceIgnored        = "ResourceIgnored"
 	EventSecretKept             = "SecretKept"
 	EventForeignObjectKept      = "ForeignObjectKept"
@@ -165,6 +175,9 @@ const (
 	EventCleanupSkipped         = "CleanupSkipped"
 	EventUnknownParameter       = "UnknownParameter"
 	EventRestoreStarted         = "RestoreStarted"
+	EventInstanceRestored       = "InstanceRestored"
+	EventObjectsNotRestored     = "ObjectsNotRestored"
+	EventStatusReset            = "StatusReset"
 	EventObjectMismatch         = "ObjectMismatch"
 	EventReleaseBlocked         = "ReleaseBlocked"
 	EventCRDsFetched            = "CRDsFetched"

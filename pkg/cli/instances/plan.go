@@ -32,7 +32,8 @@ func NewPlan(env *command.Env) *cobra.Command {
 }
 
 // newInstanceCommand returns a command that works on one Instance.
-func newInstanceCommand(env *command.Env, use, short string, run func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error) *cobra.Command {
+func newInstanceCommand(env *command.Env, use, short string, run func(ctx context.Context, c client.WithWatch,
+	i *v1beta1.Instance) error) *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use: use, Short: short, Args: command.ExactArgs(0, "no arguments"),
@@ -63,27 +64,28 @@ func checkFormat(output *string) func(*cobra.Command, []string) error {
 func newPlanStatus(env *command.Env) *cobra.Command {
 	var output string
 	w := &command.WaitFlags{}
-	cmd := newInstanceCommand(env, "status --instance NAME", "Show the plans of an Instance as a tree, and the last lines of Jobs that failed", func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
-		var failed error // what is there is shown all the same
-		if w.Wait {
-			failed = env.WaitForInstance(ctx, c, i, time.Duration(w.Time), command.UntilArrived(i.Generation, i.UID))
-			if err := c.Get(ctx, client.ObjectKeyFromObject(i), i); err != nil {
+	cmd := newInstanceCommand(env, "status --instance NAME", "Show the plans of an Instance as a tree, and the last lines of Jobs that failed",
+		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
+			var failed error // what is there is shown all the same
+			if w.Wait {
+				failed = env.WaitForInstance(ctx, c, i, time.Duration(w.Time), command.UntilArrived(i.Generation, i.UID))
+				if err := c.Get(ctx, client.ObjectKeyFromObject(i), i); err != nil {
+					return errors.Join(failed, err)
+				}
+			}
+			if output != "" {
+				return errors.Join(failed, env.PrintValue(output, i.Status))
+			}
+			ov := &v1beta1.OperatorVersion{}
+			if c.Get(ctx, i.OperatorVersionKey(), ov) != nil {
+				ov = nil
+			}
+			logs, err := logsOfInstance(ctx, env, c, i)
+			if err != nil {
 				return errors.Join(failed, err)
 			}
-		}
-		if output != "" {
-			return errors.Join(failed, env.PrintValue(output, i.Status))
-		}
-		ov := &v1beta1.OperatorVersion{}
-		if c.Get(ctx, i.OperatorVersionKey(), ov) != nil {
-			ov = nil
-		}
-		logs, err := logsOfInstance(ctx, env, c, i)
-		if err != nil {
-			return errors.Join(failed, err)
-		}
-		return errors.Join(failed, env.Print(command.FormatPlans(i, ov, time.Now()), logs))
-	})
+			return errors.Join(failed, env.Print(command.FormatPlans(i, ov, time.Now()), logs))
+		})
 	cmd.Flags().StringVarP(&output, "output", "o", "", "yaml or json: print status as such")
 	cmd.PreRunE = checkFormat(&output)
 	w.Add(cmd.Flags(), "no plan runs any more")
@@ -92,13 +94,14 @@ func newPlanStatus(env *command.Env) *cobra.Command {
 
 func newPlanWait(env *command.Env) *cobra.Command {
 	limit := command.DefaultWait
-	cmd := newInstanceCommand(env, "wait --instance NAME", "Wait until no plan of an Instance runs any more", func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
-		if err := env.WaitForInstance(ctx, c, i, time.Duration(limit), command.UntilArrived(i.Generation, i.UID)); err != nil {
-			return err
-		}
-		env.Printf("instance %s/%s ready", i.Namespace, i.Name)
-		return nil
-	})
+	cmd := newInstanceCommand(env, "wait --instance NAME", "Wait until no plan of an Instance runs any more",
+		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
+			if err := env.WaitForInstance(ctx, c, i, time.Duration(limit), command.UntilArrived(i.Generation, i.UID)); err != nil {
+				return err
+			}
+			env.Printf("instance %s/%s ready", i.Namespace, i.Name)
+			return nil
+		})
 	cmd.Flags().Var(&limit, "wait-time", "how long to wait at most: seconds, or a duration such as 5m")
 	return cmd
 }
@@ -106,13 +109,15 @@ func newPlanWait(env *command.Env) *cobra.Command {
 func newPlanTrigger(env *command.Env) *cobra.Command {
 	var plan string
 	w := &command.WaitFlags{}
-	cmd := newInstanceCommand(env, "trigger --instance NAME --name PLAN", "Start a plan", func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
+	cmd := newInstanceCommand(env, "trigger --instance NAME --name PLAN", "Start a plan", func(ctx context.Context, c client.WithWatch,
+		i *v1beta1.Instance) error {
 		ov, err := versionOf(ctx, c, i)
 		if err != nil {
 			return err
 		}
 		if plan == ov.Spec.InstallPlan {
-			return fmt.Errorf("plan %q is the install plan of operatorversion %s, which Instances do not run: to run it again after a failure, use kubectl kudo plan retry --operator-version %s", plan, ov.Name, ov.Name)
+			return fmt.Errorf("plan %q is the install plan of operatorversion %s, which Instances do not run: to run it again after a failure, "+
+				"use kubectl kudo plan retry --operator-version %s", plan, ov.Name, ov.Name)
 		}
 		if runs := ov.Spec.InstancePlans(); !slices.Contains(plans.Names(runs), plan) {
 			return fmt.Errorf("plan %q does not exist in operatorversion %s: it has %v", plan, ov.Name, plans.Names(runs))
@@ -133,49 +138,51 @@ func newPlanTrigger(env *command.Env) *cobra.Command {
 }
 
 func newPlanCancel(env *command.Env) *cobra.Command {
-	return newInstanceCommand(env, "cancel --instance NAME", "End the plan that runs; of a failed cleanup, give it up", func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
-		name := plans.Running(i.Status.PlanStatus)
-		if name == "" && i.DeletionTimestamp != nil {
-			name = v1beta1.CleanupPlan
-		}
-		if name == "" {
-			return fmt.Errorf("no plan of instance %s/%s is running", i.Namespace, i.Name)
-		}
-		if err := annotate(ctx, c, i, v1beta1.CancelAnnotation, i.Status.PlanStatus[name].UID); err != nil {
-			return err
-		}
-		env.Printf("plan %s of instance %s/%s is being cancelled", name, i.Namespace, i.Name)
-		return nil
-	})
+	return newInstanceCommand(env, "cancel --instance NAME", "End the plan that runs; of a failed cleanup, give it up",
+		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
+			name := plans.Running(i.Status.PlanStatus)
+			if name == "" && i.DeletionTimestamp != nil {
+				name = v1beta1.CleanupPlan
+			}
+			if name == "" {
+				return fmt.Errorf("no plan of instance %s/%s is running", i.Namespace, i.Name)
+			}
+			if err := annotate(ctx, c, i, v1beta1.CancelAnnotation, i.Status.PlanStatus[name].UID); err != nil {
+				return err
+			}
+			env.Printf("plan %s of instance %s/%s is being cancelled", name, i.Namespace, i.Name)
+			return nil
+		})
 }
 
 func newPlanRetry(env *command.Env) *cobra.Command {
 	w := &command.WaitFlags{}
-	cmd := newInstanceCommand(env, "retry --instance NAME", "Run the plan that failed last again", func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
-		name := plans.LatestPlan(i.Status.PlanStatus)
-		if name == "" || i.Status.PlanStatus[name].Status != v1beta1.FatalError {
-			return fmt.Errorf("the last plan of instance %s/%s has not failed: use kubectl kudo plan trigger to run one", i.Namespace, i.Name)
-		}
-		failed := i.Status.PlanStatus[name].UID
-		if err := annotate(ctx, c, i, v1beta1.RetryAnnotation, failed); err != nil {
-			return err
-		}
-		env.Printf("plan %s of instance %s/%s is being retried", name, i.Namespace, i.Name)
-		if !w.Wait {
-			return nil
-		}
-		over := command.UntilArrived(i.Generation, i.UID)
-		err := env.WaitForInstance(ctx, c, i, time.Duration(w.Time), func(now *v1beta1.Instance) (bool, error) {
-			if now != nil && now.Status.PlanStatus[name].UID == failed {
-				return false, nil
+	cmd := newInstanceCommand(env, "retry --instance NAME", "Run the plan that failed last again",
+		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
+			name := plans.LatestPlan(i.Status.PlanStatus)
+			if name == "" || i.Status.PlanStatus[name].Status != v1beta1.FatalError {
+				return fmt.Errorf("the last plan of instance %s/%s has not failed: use kubectl kudo plan trigger to run one", i.Namespace, i.Name)
 			}
-			return over(now)
+			failed := i.Status.PlanStatus[name].UID
+			if err := annotate(ctx, c, i, v1beta1.RetryAnnotation, failed); err != nil {
+				return err
+			}
+			env.Printf("plan %s of instance %s/%s is being retried", name, i.Namespace, i.Name)
+			if !w.Wait {
+				return nil
+			}
+			over := command.UntilArrived(i.Generation, i.UID)
+			err := env.WaitForInstance(ctx, c, i, time.Duration(w.Time), func(now *v1beta1.Instance) (bool, error) {
+				if now != nil && now.Status.PlanStatus[name].UID == failed {
+					return false, nil
+				}
+				return over(now)
+			})
+			if err == nil {
+				env.Printf("instance %s/%s ready", i.Namespace, i.Name)
+			}
+			return err
 		})
-		if err == nil {
-			env.Printf("instance %s/%s ready", i.Namespace, i.Name)
-		}
-		return err
-	})
 	w.Add(cmd.Flags(), "the plan has ended")
 	return withOperatorVersionFlag(env, cmd, retryVersion(env, w))
 }
@@ -194,9 +201,13 @@ type run struct {
 	Version  string                  `json:"operatorVersion"`
 	Cause    string                  `json:"cause,omitempty"`
 	Message  string                  `json:"message,omitempty"`
+	// Former is set if the run is from before a restore: it is shown only.
+	Former bool `json:"fromBeforeTheRestore,omitempty"`
 
 	parameters map[string]string
 	sensitive  []string
+	// unread says why the record cannot be read: a newer version of kudo has written it.
+	unread error
 }
 
 // runOwner is an Instance or an OperatorVersion, with its plans and the labels of the records of its runs.
@@ -213,31 +224,55 @@ func instanceRuns(i *v1beta1.Instance) runOwner {
 
 func newPlanHistory(env *command.Env) *cobra.Command {
 	var output string
-	cmd := newInstanceCommand(env, "history --instance NAME", "List the last runs of an Instance's plans", func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
-		return printHistory(ctx, env, c, instanceRuns(i), output)
-	})
+	all := false
+	cmd := newInstanceCommand(env, "history --instance NAME", "List the last runs of an Instance's plans",
+		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
+			return printHistory(ctx, env, c, instanceRuns(i), output, all)
+		})
+	cmd.Flags().BoolVar(&all, "all", false, "list also the runs from before a restore")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "yaml or json")
 	cmd.PreRunE = checkFormat(&output)
 	return withOperatorVersionFlag(env, cmd, func(ctx context.Context, c client.WithWatch, ov *v1beta1.OperatorVersion) error {
-		return printHistory(ctx, env, c, runOwner{ov, ov.Status.PlanStatus, client.MatchingLabels{v1beta1.HistoryLabel: string(ov.UID)}}, output)
+		owner := runOwner{ov, ov.Status.PlanStatus, client.MatchingLabels{v1beta1.HistoryLabel: string(ov.UID)}}
+		return printHistory(ctx, env, c, owner, output, all)
 	})
 }
 
-// printHistory prints the runs of an Instance or an OperatorVersion.
-func printHistory(ctx context.Context, env *command.Env, c client.Client, owner runOwner, output string) error {
+// printHistory prints the runs of an Instance or an OperatorVersion; all of them, or those since the last restore.
+func printHistory(ctx context.Context, env *command.Env, c client.Client, owner runOwner, output string, all bool) error {
 	runs, err := runsOf(ctx, c, owner)
 	if err != nil {
 		return err
 	}
+	runs = slices.DeleteFunc(runs, func(r run) bool { return r.Former && !all })
 	if output != "" {
 		return env.PrintValue(output, runs)
 	}
 	rows := [][]string{{"REVISION", "PLAN", "STATUS", "STARTED", "TOOK", "OPERATOR-VERSION", "CAUSE"}}
 	for _, r := range runs {
+		if r.unread != nil {
+			env.Warnf("%s", r.unread)
+		}
 		took := command.Elapsed(&r.Started, r.Finished, time.Now())
-		rows = append(rows, []string{fmt.Sprint(r.Revision), r.Plan, string(r.Status), r.Started.Format(time.DateTime), strings.TrimSpace(took), r.Version, r.Cause})
+		cause := r.Cause
+		if r.Former {
+			cause += " (from before the restore)"
+		}
+		rows = append(rows, []string{fmt.Sprint(r.Revision), r.Plan, string(r.Status), r.Started.Format(time.DateTime), strings.TrimSpace(took),
+			r.Version, cause})
 	}
 	return env.PrintTable(rows)
+}
+
+// runOf reads what a record says of the start of a run.
+func runOf(record *appsv1.ControllerRevision) (run, error) {
+	if err := history.CheckFormat(record); err != nil {
+		return run{Revision: record.Revision, Plan: "unknown", Started: metav1.NewMicroTime(record.CreationTimestamp.Time), unread: err}, nil
+	}
+	started := history.Run{}
+	err := json.Unmarshal(record.Data.Raw, &started)
+	return run{Revision: record.Revision, Plan: started.Plan, Started: started.Started, Version: started.OperatorVersion, Cause: started.Cause,
+		parameters: started.Parameters, sensitive: started.Sensitive}, err
 }
 
 // runsOf reads the history. ControllerRevisions record how a run was started; its outcome is in the status, and of an older
@@ -253,11 +288,15 @@ func runsOf(ctx context.Context, c client.Client, owner runOwner) ([]run, error)
 	}
 	runs, oldest := []run{}, max(0, history.Newest(owner.object)-history.Limit) // what is older holds a version for a newer run
 	for _, object := range list.Items {
-		started := history.Run{}
-		if object.Revision <= oldest || !metav1.IsControlledBy(&object, owner.object) || json.Unmarshal(object.Data.Raw, &started) != nil {
+		former := history.IsFormer(&object, owner.object)
+		if object.Revision <= oldest || !former && !metav1.IsControlledBy(&object, owner.object) {
 			continue
 		}
-		r := run{Revision: object.Revision, Plan: started.Plan, Started: started.Started, Version: started.OperatorVersion, Cause: started.Cause, parameters: started.Parameters, sensitive: started.Sensitive}
+		r, err := runOf(&object)
+		if err != nil {
+			continue
+		}
+		r.Former = former
 		if st, known := ended[object.Revision]; known {
 			r.Status, r.Finished, r.Message = st.Status, st.FinishedTimestamp, st.Message
 		} else if o := history.OutcomeOf(&object); o != nil {

@@ -20,28 +20,37 @@ import (
 // NewRollback returns the command rollback.
 func NewRollback(env *command.Env) *cobra.Command {
 	w, revision := &command.WaitFlags{}, int64(0)
-	cmd := newInstanceCommand(env, "rollback --instance NAME", "Set an Instance back to what an earlier run was started with", func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
-		return rollbackTo(ctx, env, c, i, revision, w)
-	})
+	cmd := newInstanceCommand(env, "rollback --instance NAME", "Set an Instance back to what an earlier run was started with",
+		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
+			return rollbackTo(ctx, env, c, i, revision, w)
+		})
 	cmd.Long = `Set the operator version and the parameters of an Instance back to those of an earlier run, which kubectl kudo plan history
 lists. The plans that such a change starts are run: nothing but the plans changes what is in the cluster. Values of Secrets
 and ConfigMaps that spec.parametersFrom names stay as they are there.
 
   kubectl kudo rollback --instance db --to-revision 3 --wait`
-	cmd.Flags().Int64Var(&revision, "to-revision", 0, "number of the run (default the newest that was complete and had other values or another version than the Instance has now)")
+	cmd.Flags().Int64Var(&revision, "to-revision", 0, "number of the run (default the newest that was complete and had other values or "+
+		"another version than the Instance has now)")
 	w.Add(cmd.Flags(), "the plans that the change starts have ended")
 	return cmd
 }
 
-func rollbackTo(ctx context.Context, env *command.Env, c client.WithWatch, instance *v1beta1.Instance, revision int64, w *command.WaitFlags) error {
+func rollbackTo(ctx context.Context, env *command.Env, c client.WithWatch, instance *v1beta1.Instance, revision int64,
+	w *command.WaitFlags) error {
 	namespace, name := instance.Namespace, instance.Name
 	runs, err := runsOf(ctx, c, instanceRuns(instance))
 	if err != nil {
 		return err
 	}
 	for _, r := range slices.Backward(runs) {
-		if revision != 0 && r.Revision != revision || revision == 0 && r.Status != v1beta1.Complete {
+		if r.Former || revision != 0 && r.Revision != revision || revision == 0 && r.Status != v1beta1.Complete {
 			continue
+		}
+		if r.unread != nil && revision == 0 {
+			continue
+		}
+		if r.unread != nil {
+			return fmt.Errorf("read run %d of Instance %s/%s: %w", revision, namespace, name, r.unread)
 		}
 		back, err := rollbackEdit(ctx, c, instance, r)
 		if err != nil {
@@ -56,7 +65,8 @@ func rollbackTo(ctx context.Context, env *command.Env, c client.WithWatch, insta
 		return changeInstance(ctx, env, c, instance, w, instanceEdit{fmt.Sprintf("set back to run %d", r.Revision), back})
 	}
 	if revision != 0 {
-		return fmt.Errorf("instance %s/%s has no run %d any more: kubectl kudo plan history --instance %s lists those that it has", namespace, name, revision, name)
+		return fmt.Errorf("instance %s/%s has no run %d any more: kubectl kudo plan history --instance %s lists those that it has", namespace,
+			name, revision, name)
 	}
 	return fmt.Errorf("instance %s/%s has no complete run with another version or other parameters than it has now", namespace, name)
 }
@@ -67,7 +77,8 @@ func rollbackEdit(ctx context.Context, c client.Client, instance *v1beta1.Instan
 	in, called, _ := strings.Cut(r.Version, "/")
 	key := types.NamespacedName{Namespace: in, Name: called}
 	if err := c.Get(ctx, key, ov); apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("operatorversion %s, which run %d was started with, does not exist any more: install it with kubectl kudo install --skip-instance", key, r.Revision)
+		return nil, fmt.Errorf("operatorversion %s, which run %d was started with, does not exist any more: install it with kubectl kudo "+
+			"install --skip-instance", key, r.Revision)
 	} else if err != nil {
 		return nil, err
 	}
