@@ -345,3 +345,22 @@ func TestRecordLongMessage(t *testing.T) {
 		}
 	}
 }
+
+// TestCompletedStatus: R32: a run that stands for what a restore has created is complete in all its parts.
+func TestCompletedStatus(t *testing.T) {
+	plan := v1beta1.Plan{Phases: []v1beta1.Phase{{Name: "a", Steps: []v1beta1.Step{{Name: "b", Tasks: []string{"c", "d"}}, {Name: "empty"}}}, {Name: "none"}}}
+	st := CompletedStatus("deploy", plan, "uid", 4, time.Unix(1, 0))
+	if st.Status != v1beta1.Complete || st.UID != "uid" || st.Revision != 4 || st.FinishedTimestamp == nil {
+		t.Errorf("the plan is %+v", st)
+	}
+	for _, phase := range st.Phases {
+		if phase.Status != v1beta1.Complete {
+			t.Errorf("phase %s is %s", phase.Name, phase.Status)
+		}
+		for _, step := range phase.Steps {
+			if step.Status != v1beta1.Complete {
+				t.Errorf("step %s is %s", step.Name, step.Status)
+			}
+		}
+	}
+}

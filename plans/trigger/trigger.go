@@ -93,7 +93,8 @@ func Decide(in Input) (Decision, error) {
 			d.Start, d.Restart = r, running != ""
 			continue
 		}
-		d.Queue = append(d.Queue, v1beta1.QueuedPlan{PlanName: r.Plan, Cause: r.Cause, Requested: r.manual || d.Start != nil && d.Start.version && setsImmutable(in, *r)})
+		d.Queue = append(d.Queue, v1beta1.QueuedPlan{PlanName: r.Plan, Cause: r.Cause, Requested: r.manual || d.Start != nil && d.Start.version &&
+			setsImmutable(in, *r)})
 	}
 	if d.Start == nil && upgrading {
 		d.Queue = append(d.Queue, unknown(in)...)
@@ -187,7 +188,7 @@ func create(in Input) ([]Request, error) {
 		return nil, refuse("spec.operatorVersion", "OperatorVersion %s has no plan %q, which a new Instance needs: add it to the package",
 			in.Instance.OperatorVersionKey(), v1beta1.DeployPlan)
 	}
-	return []Request{{Plan: v1beta1.DeployPlan, Cause: "instance created", all: true, version: true, manual: true}}, nil
+	return []Request{{Plan: v1beta1.DeployPlan, Cause: CauseCreated, all: true, version: true, manual: true}}, nil
 }
 
 // upgrade: a change of the version starts exactly one plan; only a parameter that the old version had too, and whose
@@ -195,10 +196,11 @@ func create(in Input) ([]Request, error) {
 func upgrade(in Input) ([]Request, error) {
 	plan := plans.FirstDefined(in.Version.Plans, v1beta1.UpgradePlan, v1beta1.UpdatePlan, v1beta1.DeployPlan)
 	if plan == "" {
-		return nil, refuse("spec.operatorVersion", "OperatorVersion %s has none of the plans upgrade, update and deploy, so nothing can upgrade to it",
+		return nil, refuse("spec.operatorVersion", "OperatorVersion %s has none of the plans upgrade, update and deploy, so nothing can "+
+			"upgrade to it",
 			in.Instance.OperatorVersionKey())
 	}
-	out := []Request{{Plan: plan, Cause: "operator version changed from " + in.Instance.Status.Baseline.OperatorVersion + " to " +
+	out := []Request{{Plan: plan, Cause: CauseUpgrade + " from " + in.Instance.Status.Baseline.OperatorVersion + " to " +
 		in.Instance.OperatorVersionKey().String(), Upgrade: true, all: true, version: true}}
 	for _, name := range changed(in) {
 		def := find(in.Version.Parameters, name)
@@ -239,7 +241,8 @@ func add(in Input, out []Request, def v1beta1.Parameter) ([]Request, error) {
 		plan = plans.FirstDefined(in.Version.Plans, v1beta1.UpdatePlan, v1beta1.DeployPlan)
 	}
 	if plan == "" {
-		return nil, refuse("spec.parameters["+def.Name+"]", "it names no trigger, and OperatorVersion %s has neither plan update nor deploy, so its change starts nothing (plans: %v)",
+		return nil, refuse("spec.parameters["+def.Name+"]", "it names no trigger, and OperatorVersion %s has neither plan update nor deploy, "+
+			"so its change starts nothing (plans: %v)",
 			in.Instance.OperatorVersionKey(), plans.Names(in.Version.Plans))
 	}
 	if _, ok := in.Version.Plans[plan]; !ok {
@@ -247,7 +250,8 @@ func add(in Input, out []Request, def v1beta1.Parameter) ([]Request, error) {
 			plan, in.Instance.OperatorVersionKey(), plans.Names(in.Version.Plans))
 	}
 	if plan == v1beta1.CleanupPlan {
-		return nil, refuse("spec.parameters["+def.Name+"]", "its change triggers plan cleanup, which runs only when the Instance is deleted: the package must name another trigger")
+		return nil, refuse("spec.parameters["+def.Name+"]", "its change triggers plan cleanup, which runs only when the Instance is deleted: "+
+			"the package must name another trigger")
 	}
 	for i := range out {
 		if out[i].Plan == plan {
@@ -258,7 +262,7 @@ func add(in Input, out []Request, def v1beta1.Parameter) ([]Request, error) {
 			return out, nil
 		}
 	}
-	return append(out, Request{Plan: plan, Cause: "parameters changed: " + def.Name, Parameters: []string{def.Name}}), nil
+	return append(out, Request{Plan: plan, Cause: CauseParameters + ": " + def.Name, Parameters: []string{def.Name}}), nil
 }
 
 // planExecutionRequest is the request of spec.planExecution, or nil (rule 4).
@@ -271,14 +275,15 @@ func planExecutionRequest(in Input) (*Request, error) {
 		return nil, refuse("spec.planExecution.planName", "plan cleanup runs only when the Instance is deleted: use kubectl kudo uninstall")
 	}
 	if exec.PlanName == in.Version.InstallPlan {
-		return nil, refuse("spec.planExecution.planName", "plan %q is the install plan of OperatorVersion %s, which Instances do not run: to run it again, use kubectl kudo plan retry --operator-version",
+		return nil, refuse("spec.planExecution.planName", "plan %q is the install plan of OperatorVersion %s, which Instances do not run: to "+
+			"run it again, use kubectl kudo plan retry --operator-version",
 			exec.PlanName, in.Instance.OperatorVersionKey())
 	}
 	if _, ok := in.Version.Plans[exec.PlanName]; !ok {
 		return nil, refuse("spec.planExecution.planName", "plan %q does not exist in OperatorVersion %s (plans: %v)",
 			exec.PlanName, in.Instance.OperatorVersionKey(), plans.Names(in.Version.Plans))
 	}
-	return &Request{Plan: exec.PlanName, Cause: "asked for by spec.planExecution", manual: true}, nil
+	return &Request{Plan: exec.PlanName, Cause: CauseRequest, manual: true}, nil
 }
 
 func isRequestAnswered(exec v1beta1.PlanExecution, base *v1beta1.Baseline) bool {
