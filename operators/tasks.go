@@ -10,7 +10,11 @@ import (
 	"kudo.dev/kudo/pkg/text"
 )
 
-var taskKinds = []string{v1beta1.ApplyTask, v1beta1.DeleteTask, v1beta1.ToggleTask, v1beta1.DummyTask, v1beta1.PipeTask, v1beta1.KudoOperatorTask}
+var taskKinds = []string{v1beta1.ApplyTask, v1beta1.DeleteTask, v1beta1.ToggleTask, v1beta1.DummyTask, v1beta1.PipeTask,
+	v1beta1.KudoOperatorTask}
+
+// IsTaskKind reports whether a kind of tasks exists.
+func IsTaskKind(kind string) bool { return slices.Contains(taskKinds, kind) }
 
 // ValidateTasks is the check that install and upgrade make: each task has a kind that exists, its templates are
 // there, a Toggle has a parameter, a Pipe has files. It is weaker than ValidateTaskFields on purpose: packages that

@@ -1,6 +1,10 @@
 package crdtarball
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"kudo.dev/kudo/pkg/metrics"
+)
 
 // Metrics are told what a cache does. Each function may be nil; they are called by many goroutines.
 type Metrics struct {
@@ -57,29 +61,22 @@ func (m Metrics) evicted() {
 // NewMetrics makes Metrics that Prometheus collects from a registry, such as controller-runtime's. The error is the
 // registry's, if it has metrics of these names already.
 func NewMetrics(registry prometheus.Registerer) (Metrics, error) {
-	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{Name: "kudo_crd_tarball_" + name, Help: help})
+	fetches, hits := metrics.NewCounter(metrics.TarballFetches), metrics.NewCounter(metrics.TarballHits)
+	bytes, evictions := metrics.NewCounter(metrics.TarballReceivedBytes), metrics.NewCounter(metrics.TarballEvictions)
+	failures := metrics.NewCounter(metrics.TarballFailures)
+	entries, size := metrics.NewGauge(metrics.TarballCacheEntries), metrics.NewGauge(metrics.TarballCacheBytes)
+	if err := metrics.Register(registry, fetches, hits, bytes, evictions, failures, entries, size); err != nil {
+		return Metrics{}, err
 	}
-	gauge := func(name, help string) prometheus.Gauge {
-		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "kudo_crd_tarball_" + name, Help: help})
-	}
-	fetches := counter("fetches_total", "Attempts to fetch a tarball of CRDs from its source.")
-	hits := counter("hits_total", "Tarballs of CRDs that were in the cache.")
-	bytes := counter("received_bytes_total", "Bytes of tarballs that came from their sources.")
-	evictions := counter("evictions_total", "Cache entries that were removed to make room.")
-	failures := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kudo_crd_tarball_failures_total",
-		Help: "Tarballs of CRDs that could not be had or refreshed, by reason."}, []string{"reason"})
-	entries := gauge("cache_entries", "Entries of the cache of CRD tarballs.")
-	size := gauge("cache_bytes", "Bytes of the entries of the cache of CRD tarballs.")
-	for _, collector := range []prometheus.Collector{fetches, hits, bytes, evictions, failures, entries, size} {
-		if err := registry.Register(collector); err != nil {
-			return Metrics{}, err
-		}
-	}
+	// A series begins at 0, and not at its first event, which a rate would not see.
+	received, count, total := bytes.WithLabelValues(), entries.WithLabelValues(), size.WithLabelValues()
 	return Metrics{
-		Fetched: fetches.Inc, Hit: hits.Inc, Evicted: evictions.Inc,
-		Received: func(n int64) { bytes.Add(float64(n)) },
+		Fetched: fetches.WithLabelValues().Inc, Hit: hits.WithLabelValues().Inc, Evicted: evictions.WithLabelValues().Inc,
+		Received: func(n int64) { received.Add(float64(n)) },
 		Failed:   func(reason Reason) { failures.WithLabelValues(string(reason)).Inc() },
-		Sized:    func(n int, b int64) { entries.Set(float64(n)); size.Set(float64(b)) },
+		Sized: func(n int, b int64) {
+			count.Set(float64(n))
+			total.Set(float64(b))
+		},
 	}, nil
 }

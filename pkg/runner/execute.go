@@ -7,8 +7,10 @@ import (
 	"k8s.io/utils/clock"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/operators/render"
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/metrics"
 	"kudo.dev/kudo/plans"
 )
 
@@ -32,7 +34,8 @@ type ExecutionResult struct {
 }
 
 // Execute goes through the plan of a run until nothing is ready that has not been tried in this call.
-func (r *Runner) Execute(ctx context.Context, run *Run, inventory Inventory, st *v1beta1.PlanStatus, clock clock.PassiveClock, hooks ProgressRecorder) (ExecutionResult, error) {
+func (r *Runner) Execute(ctx context.Context, run *Run, inventory Inventory, st *v1beta1.PlanStatus, clock clock.PassiveClock,
+	hooks ProgressRecorder) (ExecutionResult, error) {
 	plan := run.Version.Spec.Plans[run.Plan]
 	if !plans.Matches(plan, *st) {
 		plans.AlignStatus(plan, st)
@@ -65,6 +68,7 @@ func (r *Runner) Execute(ctx context.Context, run *Run, inventory Inventory, st 
 			plans.MarkStepStarted(st, work.Place, clock.Now())
 			outcome, effects := r.Do(ctx, run, work)
 			outcome.Message = run.mask(outcome.Message)
+			r.countError(run.Version.Kinds[work.Name], outcome)
 			for i := range effects.Events {
 				effects.Events[i][1] = run.mask(effects.Events[i][1])
 			}
@@ -83,7 +87,8 @@ func (r *Runner) Execute(ctx context.Context, run *Run, inventory Inventory, st 
 
 // batch prepares what is ready and has not been tried. Of an install plan nothing is written if anything of the batch
 // cannot be: a mismatch leaves nothing half installed.
-func (r *Runner) batch(ctx context.Context, run *Run, inventory Inventory, st v1beta1.PlanStatus, tried map[plans.Place]bool) []*PreparedTask {
+func (r *Runner) batch(ctx context.Context, run *Run, inventory Inventory, st v1beta1.PlanStatus,
+	tried map[plans.Place]bool) []*PreparedTask {
 	var batch []*PreparedTask
 	for _, at := range plans.Ready(run.Version.Spec.Plans[run.Plan], run.Version.Kinds, st) {
 		if !tried[at] {
@@ -116,4 +121,17 @@ func objectsToWrite(batch []*PreparedTask) []apply.ID {
 // what has an effect each time, after what comes next.
 func lasting(kind string, outcome plans.Outcome) bool {
 	return outcome.State == plans.Done && plans.RunOnce(kind) && kind != v1beta1.DummyTask
+}
+
+// countError counts an outcome that is an error, by the kind of the task.
+func (r *Runner) countError(kind string, outcome plans.Outcome) {
+	if !operators.IsTaskKind(kind) {
+		kind = metrics.Other
+	}
+	switch outcome.State {
+	case plans.Transient:
+		r.metrics.TaskError(kind, metrics.ClassTransient)
+	case plans.Fatal:
+		r.metrics.TaskError(kind, metrics.ClassFatal)
+	}
 }

@@ -23,11 +23,14 @@ import (
 	"kudo.dev/kudo/plans/task"
 )
 
+const noOperatorVersion = "install the package with kubectl kudo install, which resolves dependencies, or name the version"
+
 // prepareOperator makes the child Instance of a dependency. It is applied like any other object: parameters that leave
 // the file leave the child, and it is awaited until its last run is complete.
-func (r *Runner) prepareOperator(ctx context.Context, run *Run, inventory Inventory, w *PreparedTask, t task.KudoOperator, v render.Variables) *PreparedTask {
+func (r *Runner) prepareOperator(ctx context.Context, run *Run, inventory Inventory, w *PreparedTask, t task.KudoOperator,
+	v render.Variables) *PreparedTask {
 	if t.OperatorVersion == "" {
-		return w.decide(plans.Fatal, fmt.Sprintf("task %q: spec.operatorVersion is empty: install the package with kubectl kudo install, which resolves dependencies, or name the version", w.Name))
+		return w.decide(plans.Fatal, fmt.Sprintf("task %q: spec.operatorVersion is empty: %s", w.Name, noOperatorVersion))
 	}
 	name := t.InstanceName
 	if name == "" {
@@ -54,7 +57,8 @@ func (r *Runner) prepareOperator(ctx context.Context, run *Run, inventory Invent
 	if circle, err := r.versionCycle(ctx, run, child.OperatorVersionKey().String()); err != nil {
 		return w.failed(err)
 	} else if circle != "" {
-		return w.decide(plans.Fatal, fmt.Sprintf("task %q: the packages depend on one another in a circle: %s. Remove one of the KudoOperator tasks", w.Name, circle))
+		return w.decide(plans.Fatal, fmt.Sprintf("task %q: the packages depend on one another in a circle: %s. Remove one of the "+
+			"KudoOperator tasks", w.Name, circle))
 	}
 	if t.ParameterFile != "" {
 		values, err := run.Version.Templates.Parameters(t.ParameterFile, v)
@@ -108,7 +112,10 @@ func (run *Run) childLag(live *unstructured.Unstructured, hidden map[string]stri
 func (run *Run) moveToSecret(child *v1beta1.Instance) (secrets []*unstructured.Unstructured, hidden map[string]string, err error) {
 	hidden = map[string]string{}
 	for name, value := range child.Spec.Parameters {
-		if run.mask(value) != value || slices.ContainsFunc(run.secrets(), func(secret string) bool { return secret != "" && strings.Contains(value, secret) }) {
+		if run.mask(value) != value || slices.ContainsFunc(run.secrets(), func(secret string) bool {
+			return secret != "" &&
+				strings.Contains(value, secret)
+		}) {
 			hidden[name] = value
 			delete(child.Spec.Parameters, name)
 		}
@@ -177,7 +184,8 @@ func (r *Runner) versionCycle(ctx context.Context, run *Run, version string) (st
 		}
 		if len(path) == maxDepth {
 			slices.Reverse(path)
-			return "", &apply.FatalError{Err: fmt.Errorf("an Instance of version %s would have more than %d ancestors, each created by a plan of the one before: %s. Make the chain shorter", version, maxDepth, strings.Join(path, " -> "))}
+			return "", &apply.FatalError{Err: fmt.Errorf("an Instance of version %s would have more than %d ancestors, each created by a plan of "+
+				"the one before: %s. Make the chain shorter", version, maxDepth, strings.Join(path, " -> "))}
 		}
 		id := apply.ID{GroupVersionKind: v1beta1.GroupVersion.WithKind("Instance")}
 		id.Namespace, id.Name = run.Subject.Namespace, owners[at].Name
@@ -210,7 +218,8 @@ func (r *Runner) checkInstances(ctx context.Context, run *Run, inventory Invento
 			continue
 		}
 		if slices.ContainsFunc(obj.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return !isController(o) }) {
-			return &apply.FatalError{Err: fmt.Errorf("%s names owners, but an Instance that a plan creates is owned by the Instance of the plan only. Remove metadata.ownerReferences from the template", apply.IDOf(obj))}
+			return &apply.FatalError{Err: fmt.Errorf("%s names owners, but an Instance that a plan creates is owned by the Instance of the plan "+
+				"only. Remove metadata.ownerReferences from the template", apply.IDOf(obj))}
 		}
 		child := &v1beta1.Instance{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, child); err != nil {
@@ -227,13 +236,15 @@ func (r *Runner) checkInstances(ctx context.Context, run *Run, inventory Invento
 			return err
 		}
 		if circle != "" {
-			return &apply.FatalError{Err: fmt.Errorf("%s is its own ancestor by version %s: %s. Remove the object from the template, or let it name another OperatorVersion",
+			return &apply.FatalError{Err: fmt.Errorf("%s is its own ancestor by version %s: %s. Remove the object from the template, or let it "+
+				"name another OperatorVersion",
 				apply.IDOf(obj), child.OperatorVersionKey(), circle)}
 		}
 		children[types.NamespacedName{Namespace: child.Namespace, Name: child.Name}] = true
 	}
 	if len(children) > maxChildren {
-		return &apply.FatalError{Err: fmt.Errorf("%s %s/%s would have %d child Instances, more than the %d allowed: create fewer Instances in its plans", run.Subject.Kind, run.Subject.Namespace, run.Subject.Name, len(children), maxChildren)}
+		return &apply.FatalError{Err: fmt.Errorf("%s %s/%s would have %d child Instances, more than the %d allowed: create fewer Instances in "+
+			"its plans", run.Subject.Kind, run.Subject.Namespace, run.Subject.Name, len(children), maxChildren)}
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"kudo.dev/kudo/operators/render"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/keyring"
+	"kudo.dev/kudo/pkg/metrics"
 	"kudo.dev/kudo/pkg/share"
 	"kudo.dev/kudo/plans"
 	"kudo.dev/kudo/plans/task"
@@ -64,6 +65,8 @@ type Run struct {
 	Policy share.Policy
 	// Held is what the Holder has.
 	Held share.Inventory
+	// Cause says why the run was started.
+	Cause string
 
 	values, defaults params.Values
 	pipes            map[string]string
@@ -84,6 +87,7 @@ type Runner struct {
 	exec          Executor
 	// pipeImage is the image of the container that the files of Pipe tasks are read from: it holds the manager's program.
 	pipeImage string
+	metrics   *metrics.Runs
 	// pipeRefusal is why no Pipe task runs; nil if they do.
 	pipeRefusal error
 }
@@ -104,13 +108,15 @@ type Options struct {
 	// Executor reads the files of Pipe tasks, whose helper containers run PipeImage.
 	Executor  Executor
 	PipeImage string
+	// Metrics counts the errors of tasks.
+	Metrics *metrics.Runs
 }
 
 // New returns a runner.
 func New(o Options) *Runner {
 	return &Runner{
 		engine: o.Engine, kinds: o.Kinds, mirror: o.Mirror, share: o.Share, accounts: o.Accounts,
-		all: o.All, external: o.External, exec: o.Executor, pipeImage: o.PipeImage,
+		all: o.All, external: o.External, exec: o.Executor, pipeImage: o.PipeImage, metrics: o.Metrics,
 	}
 }
 
