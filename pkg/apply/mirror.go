@@ -48,7 +48,8 @@ type kindWatch struct {
 }
 
 // NewMirror returns a mirror whose watches end with the context.
-func NewMirror(ctx context.Context, client dynamic.Interface, mapper meta.RESTMapper, log logr.Logger, changed func(*unstructured.Unstructured)) *Mirror {
+func NewMirror(ctx context.Context, client dynamic.Interface, mapper meta.RESTMapper, log logr.Logger,
+	changed func(*unstructured.Unstructured)) *Mirror {
 	return &Mirror{client: client, mapper: mapper, changed: changed, log: log, ctx: ctx, kinds: map[schema.GroupVersionKind]*kindWatch{}}
 }
 
@@ -238,7 +239,7 @@ func packed(item any) (any, error) {
 // largeData is the size of a ConfigMap's or Secret's data from which the mirror does not keep it, in bytes.
 const largeData = 16 << 10
 
-// TrimmedAnnotation marks objects whose data the mirror has dropped.
+// TrimmedAnnotation marks objects in the memory of the manager whose data is not kept there. It is not written to the cluster.
 const TrimmedAnnotation = "kudo.dev/trimmed"
 
 // trim drops what no caller reads from the mirror.

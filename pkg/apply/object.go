@@ -74,7 +74,8 @@ func (e *Engine) applyOne(ctx context.Context, obj *unstructured.Unstructured, o
 }
 
 // write sends what one look at the object calls for.
-func (e *Engine) write(ctx context.Context, resource dynamic.ResourceInterface, body, live *unstructured.Unstructured, hash string, o Options) (*unstructured.Unstructured, Action, error) {
+func (e *Engine) write(ctx context.Context, resource dynamic.ResourceInterface, body, live *unstructured.Unstructured, hash string,
+	o Options) (*unstructured.Unstructured, Action, error) {
 	if live == nil {
 		body.SetResourceVersion(NoResourceVersion)
 		body.SetUID("")
@@ -89,7 +90,8 @@ func (e *Engine) write(ctx context.Context, resource dynamic.ResourceInterface, 
 	case Foreign:
 		return nil, Failed, newCollision(live, owner)
 	case OwnerGone:
-		return nil, Awaited, &WaitError{fmt.Errorf("%s belonged to %s, which is deleted: waiting for the garbage collector to delete the object", IDOf(live), owner)}
+		return nil, Awaited, &WaitError{fmt.Errorf("%s belonged to %s, which is deleted: waiting for the garbage collector to delete the object",
+			IDOf(live), owner)}
 	}
 	if e.unchanged(live, o, IDOf(body), hash) {
 		return live, Unchanged, nil
@@ -100,20 +102,30 @@ func (e *Engine) write(ctx context.Context, resource dynamic.ResourceInterface, 
 			return nil, Failed, conflictIfMissing(live, err, body)
 		}
 	}
+	written, err := e.send(ctx, resource, body, live, claim, metav1.ApplyOptions{FieldManager: o.Manager})
+	return written, Configured, err
+}
+
+// send applies an object over the live one, to which it is bound by uid and resourceVersion: a write that arrives late must not undo a
+// later one. What is ours is forced.
+func (e *Engine) send(ctx context.Context, resource dynamic.ResourceInterface, body, live *unstructured.Unstructured, claim Claim,
+	how metav1.ApplyOptions) (*unstructured.Unstructured, error) {
 	if e.retain != nil {
 		kept, err := e.retain.Retain(ctx, body, live)
 		if err != nil {
-			return nil, Failed, err
+			return nil, err
 		}
 		body = Body(kept)
 	}
-	body.SetResourceVersion(live.GetResourceVersion()) // a write that arrives late must not undo a later one
+	body.SetResourceVersion(live.GetResourceVersion())
 	body.SetUID(live.GetUID())
-	written, err := resource.Apply(ctx, body.GetName(), body, metav1.ApplyOptions{FieldManager: o.Manager, Force: claim == Ours})
-	if claim == Shared && fieldConflicts(err) != nil && (onlyMetadata(err) || changesMetadataOnly(ctx, resource, body, o.Manager)) {
-		written, err = resource.Apply(ctx, body.GetName(), body, metav1.ApplyOptions{FieldManager: o.Manager, Force: true})
+	how.Force = claim == Ours
+	written, err := resource.Apply(ctx, body.GetName(), body, how)
+	if claim == Shared && fieldConflicts(err) != nil && (onlyMetadata(err) || changesMetadataOnly(ctx, resource, body, how.FieldManager)) {
+		how.Force = true
+		written, err = resource.Apply(ctx, body.GetName(), body, how)
 	}
-	return written, Configured, err
+	return written, err
 }
 
 // conflictIfMissing is the error, or a conflict where an object has gone in the meantime: it is looked at again.
