@@ -20,20 +20,26 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == runner.PipeCommand {
 		os.Exit(pipe(ctrl.SetupSignalHandler(), os.Stdout, os.Stderr, os.Args[2:]))
 	}
+	limitMemory(os.Getenv(memoryLimit), os.Getenv("GOMEMLIMIT"))
 	var o controllers.Options
 	flag.StringVar(&o.Namespace, "namespace", "kudo-system", "namespace of the manager: its lease and webhook certificate are there")
-	flag.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", "address of the metrics; 0 turns them off")
-	secure := flag.Bool("metrics-secure", true, "serve the metrics by https, and to who shows a token that may get /metrics (ClusterRole kudo-metrics-reader) only")
-	flag.StringVar(&o.MetricsCertDir, "metrics-cert-dir", "", "folder with tls.crt and tls.key of the metrics; default a certificate that is made at each start")
+	flag.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8443", "address of the metrics; 0 turns them off")
+	secure := flag.Bool("metrics-secure", true, "serve the metrics by https, and to who shows a token that may get /metrics (ClusterRole "+
+		"kudo-metrics-reader) only")
+	flag.StringVar(&o.MetricsCertDir, "metrics-cert-dir", "", "folder with tls.crt and tls.key of the metrics; default a certificate that "+
+		"is made at each start")
 	flag.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	flag.IntVar(&o.WebhookPort, "webhook-port", 9443, "port of the admission webhooks; 0 turns them off")
 	flag.StringVar(&o.WebhookAddress, "webhook-bind-address", "", "IP address that the webhooks listen on; default all of them")
 	flag.StringVar(&o.WebhookCertDir, "webhook-cert-dir", "/tmp/cert", "folder that the webhooks' serving certificate is written to")
-	flag.BoolVar(&o.CertRotation, "webhook-cert-rotation", true, "make and renew the webhooks' certificate; false if another program, such as cert-manager, does")
+	flag.BoolVar(&o.CertRotation, "webhook-cert-rotation", true, "make and renew the webhooks' certificate; false if another program, such "+
+		"as cert-manager, does")
 	flag.BoolVar(&o.LeaderElection, "leader-elect", true, "let several managers run, of which one works")
 	flag.IntVar(&o.Workers, "workers", 12, "how many Instances are worked on at a time; those of one namespace have two thirds of them")
-	flag.StringVar(&o.PipeImage, "pipe-image", "", "image of the container that the files of Pipe tasks are read from, with its digest: this manager's own, or a copy of it, name@sha256:…; Pipe tasks fail without one")
-	unpinned := flag.Bool("allow-unpinned-pipe-image", false, "take a --pipe-image without a digest: who moves its tag gets at the files of Pipe tasks")
+	flag.StringVar(&o.PipeImage, "pipe-image", "", "image of the container that the files of Pipe tasks are read from, with its digest: "+
+		"this manager's own, or a copy of it, name@sha256:…; Pipe tasks fail without one")
+	unpinned := flag.Bool("allow-unpinned-pipe-image", false, "take a --pipe-image without a digest: who moves its tag gets at the files of "+
+		"Pipe tasks")
 	tarballs(&o)
 	log := zap.Options{TimeEncoder: zapcore.ISO8601TimeEncoder}
 	log.BindFlags(flag.CommandLine)
@@ -63,7 +69,8 @@ func tarballs(o *controllers.Options) {
 	cache, limits := &o.Tarballs.Cache, crdtarball.DefaultLimits()
 	cache.Limits = limits
 	flag.StringVar(&cache.Dir, "cache-dir", crdtarball.DefaultDir, "folder of the cache of CRD tarballs")
-	flag.Int64Var(&cache.MaxBytes, "crd-cache-size", crdtarball.DefaultMaxBytes, "size in bytes from which tarballs are evicted that were not used for long")
+	flag.Int64Var(&cache.MaxBytes, "crd-cache-size", crdtarball.DefaultMaxBytes, "size in bytes from which tarballs are evicted that were "+
+		"not used for long")
 	flag.Int64Var(&cache.Limits.Compressed, "crd-max-compressed", limits.Compressed, "largest tarball, in bytes")
 	flag.Int64Var(&cache.Limits.Unpacked, "crd-max-unpacked", limits.Unpacked, "largest content of a tarball, in bytes")
 	flag.Int64Var(&cache.Limits.File, "crd-max-file", limits.File, "largest file in a tarball, in bytes")

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/open-policy-agent/cert-controller/pkg/rotator"
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -84,6 +86,9 @@ func NewManager(ctx context.Context, config *rest.Config, o Options) (manager.Ma
 	config.QPS = -1 // the apiserver's priority and fairness decides, not the client
 	config.UserAgent = "kudo-manager"
 	apply.EscapeApplyBodies(config)
+	if err := measureRequests(config, o.Namespace); err != nil {
+		return nil, err
+	}
 	config.WarningHandlerWithContext = log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{Deduplicate: true})
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
@@ -103,6 +108,7 @@ func NewManager(ctx context.Context, config *rest.Config, o Options) (manager.Ma
 		LeaderElectionID:              "kudo-manager",
 		LeaderElectionNamespace:       o.Namespace,
 		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       ptr.To(time.Minute),
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
@@ -174,7 +180,8 @@ const instanceComponent = "instance-controller"
 // recorders send events, each for a component. Several of one reason may come at a time, and each message counts: so they
 // are not merged before there are many.
 func recorders(ctx context.Context, set kubernetes.Interface, scheme *runtime.Scheme) func(component string) record.EventRecorder {
-	broadcaster := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(record.CorrelatorOptions{BurstSize: 100, MaxEvents: 50, QPS: 1}))
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx),
+		record.WithCorrelatorOptions(record.CorrelatorOptions{BurstSize: 100, MaxEvents: 50, QPS: 1}))
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: set.CoreV1().Events("")})
 	return func(component string) record.EventRecorder {
 		return broadcaster.NewRecorder(scheme, corev1.EventSource{Component: component})

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
@@ -27,6 +27,7 @@ import (
 	"kudo.dev/kudo/pkg/crdtarball/fetch"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/keyring"
+	"kudo.dev/kudo/pkg/metrics"
 	"kudo.dev/kudo/pkg/paramsource"
 	"kudo.dev/kudo/pkg/podexec"
 	"kudo.dev/kudo/pkg/runner"
@@ -61,7 +62,8 @@ func newClients(mgr manager.Manager, config *rest.Config) (c clients, err error)
 	if err != nil {
 		return c, err
 	}
-	if c.plain, err = client.New(config, client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}); err != nil {
+	if c.plain, err = client.New(config, client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(),
+		Mapper: mgr.GetRESTMapper()}); err != nil {
 		return c, err
 	}
 	c.set, err = kubernetes.NewForConfigAndClient(config, mgr.GetHTTPClient())
@@ -83,6 +85,7 @@ type parts struct {
 	keys        *history.SecretKeys
 	history     *history.Store
 	contents    *runner.VersionCache
+	runs        *metrics.Runs
 	events      func(component string) record.EventRecorder
 }
 
@@ -100,7 +103,7 @@ func newParts(ctx context.Context, mgr manager.Manager, config *rest.Config, o O
 		}
 	}
 	kinds := apply.NewKinds(mgr.GetRESTMapper(), p.discovery, p.dynamic)
-	if p.interpreter, err = exploreconfig.New(mgr.GetRESTMapper(), nil, &autoscalers{mgr.GetAPIReader()}, metrics.Registry); err != nil {
+	if p.interpreter, err = exploreconfig.New(mgr.GetRESTMapper(), nil, &autoscalers{mgr.GetAPIReader()}, crmetrics.Registry); err != nil {
 		return nil, err
 	}
 	p.mirror = apply.NewMirror(ctx, p.dynamic, mgr.GetRESTMapper(), mgr.GetLogger(), p.send)
@@ -121,13 +124,27 @@ func newParts(ctx context.Context, mgr manager.Manager, config *rest.Config, o O
 		ring, _ := p.keys.Ring(ctx) // without keys, each Secret is compared anew
 		return ring
 	}
+	if p.runs, err = metrics.NewRuns(crmetrics.Registry); err != nil {
+		return nil, err
+	}
 	p.history, p.contents, p.events = history.New(p.plain, p.plain, p.keys), runner.NewVersions(), recorders(ctx, p.set, mgr.GetScheme())
 	p.runner = runner.New(runner.Options{
 		Engine: objects, Kinds: kinds, Mirror: p.mirror, Share: p.share, Accounts: accounts,
-		All: p.interpreter.All, External: p.interpreter.External, Executor: exec, PipeImage: o.PipeImage,
+		All: p.interpreter.All, External: p.interpreter.External, Executor: exec, PipeImage: o.PipeImage, Metrics: p.runs,
 	})
 	p.runner.RefusePipes(o.PipeRefusal)
-	return p, nil
+	return p, p.addStateCollector(ctx, crmetrics.Registry)
+}
+
+// measureRequests counts the requests of the clients of a config.
+func measureRequests(config *rest.Config, namespace string) error {
+	account := installer(namespace)
+	requests, err := metrics.NewRequests(crmetrics.Registry, "system:serviceaccount:"+account.Namespace+":"+account.Name)
+	if err != nil {
+		return err
+	}
+	config.Wrap(requests.Wrap)
+	return nil
 }
 
 // send passes a change of an object on to the controllers that it may concern.
@@ -154,7 +171,7 @@ func (p *parts) tarballs(ctx context.Context, current *currentSettings) (*fetch.
 	o.Clock, o.Cache.Clock, o.Access.Clock = p.options.Clock, p.options.Clock, p.options.Clock
 	o.Access.Secrets, o.Access.ConfigMaps = fetch.Cluster{Reader: p.plain}, fetch.Cluster{Reader: p.plain}
 	var err error
-	if o.Cache.Metrics, err = crdtarball.NewMetrics(metrics.Registry); err != nil {
+	if o.Cache.Metrics, err = crdtarball.NewMetrics(crmetrics.Registry); err != nil {
 		return nil, err
 	}
 	return fetch.New(ctx, o, p.enqueue), nil
@@ -162,7 +179,8 @@ func (p *parts) tarballs(ctx context.Context, current *currentSettings) (*fetch.
 
 // addInstanceController adds the controller of Instances, and what measures and reports their privileges.
 func (p *parts) addInstanceController(ctx context.Context) error {
-	current := &currentSettings{reader: p.mgr.GetClient(), key: types.NamespacedName{Namespace: p.options.Namespace, Name: settings.ConfigMap}, parsed: settings.Default()}
+	current := &currentSettings{reader: p.mgr.GetClient(), key: types.NamespacedName{Namespace: p.options.Namespace, Name: settings.ConfigMap},
+		parsed: settings.Default()}
 	tarballs, err := p.tarballs(ctx, current)
 	if err != nil {
 		return err
@@ -173,7 +191,7 @@ func (p *parts) addInstanceController(ctx context.Context) error {
 		}
 	})
 	privileges := &privilege{reader: p.mgr.GetClient(), settings: current, events: p.events("kudo"), namespace: p.options.Namespace}
-	if err := privileges.measure(metrics.Registry); err != nil {
+	if err := metrics.Register(crmetrics.Registry, privileges); err != nil {
 		return err
 	}
 	if err := p.mgr.Add(privileges); err != nil {
@@ -182,7 +200,7 @@ func (p *parts) addInstanceController(ctx context.Context) error {
 	reconciler := &instance.Reconciler{
 		Client: p.consistent, Reader: p.plain, Sources: sources, History: p.history, Keys: p.keys, Mirror: p.mirror, Share: p.share,
 		Tarballs: tarballs, Runner: p.runner, Versions: p.contents, Events: p.events(instanceComponent), Clock: p.options.Clock,
-		Settings: current.get, Installer: installer(p.options.Namespace),
+		Metrics: p.runs, Settings: current.get, Installer: installer(p.options.Namespace),
 	}
 	return reconciler.SetupWithManager(p.mgr, p.instances, p.options.Workers)
 }
@@ -191,7 +209,7 @@ func (p *parts) addInstanceController(ctx context.Context) error {
 func (p *parts) addOperatorVersionController(context.Context) error {
 	reconciler := &operatorversion.Reconciler{
 		Client: p.consistent, Reader: p.plain, History: p.history, Keys: p.keys, Runner: p.runner, Share: p.share, Versions: p.contents,
-		Events: p.events("kudo"), Clock: p.options.Clock, Installer: installer(p.options.Namespace),
+		Events: p.events("kudo"), Clock: p.options.Clock, Metrics: p.runs, Installer: installer(p.options.Namespace),
 	}
 	return reconciler.SetupWithManager(p.mgr, p.versions, p.options.Workers)
 }

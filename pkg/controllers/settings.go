@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,6 +17,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/crdtarball/fetch"
+	"kudo.dev/kudo/pkg/metrics"
 	"kudo.dev/kudo/pkg/settings"
 )
 
@@ -88,7 +88,8 @@ func (p *privilege) Start(ctx context.Context) error {
 		return client.IgnoreNotFound(err)
 	}
 	p.events.Event(namespace, corev1.EventTypeWarning, v1beta1.EventPrivilegedMode,
-		"Plans of Instances that name no ServiceAccount run with the rights of kudo in all namespaces: whoever may create Instances is an administrator of the cluster")
+		"Plans of Instances that name no ServiceAccount run with the rights of kudo in all namespaces: whoever may create Instances is an "+
+			"administrator of the cluster")
 	return nil
 }
 
@@ -105,19 +106,14 @@ func (p *privilege) count() float64 {
 	return float64(len(list.Items))
 }
 
-// measure registers the metric of privileged namespaces. A manager before this one in the same process gives way.
-func (p *privilege) measure(registry prometheus.Registerer) error {
-	gauge := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "kudo_privileged_namespaces", Help: "How many namespaces let Instances that name no ServiceAccount write with the rights of kudo; -1 if this cannot be read.",
-	}, p.count)
-	var taken prometheus.AlreadyRegisteredError
-	if err := registry.Register(gauge); errors.As(err, &taken) {
-		registry.Unregister(taken.ExistingCollector)
-		return registry.Register(gauge)
-	} else if err != nil {
-		return err
-	}
-	return nil
+// Describe implements prometheus.Collector.
+func (p *privilege) Describe(out chan<- *prometheus.Desc) {
+	out <- metrics.Desc(metrics.PrivilegedNamespaces)
+}
+
+// Collect implements prometheus.Collector.
+func (p *privilege) Collect(out chan<- prometheus.Metric) {
+	out <- prometheus.MustNewConstMetric(metrics.Desc(metrics.PrivilegedNamespaces), prometheus.GaugeValue, p.count())
 }
 
 // installer is kudo's own account of a namespace.

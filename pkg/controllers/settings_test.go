@@ -19,6 +19,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/crdtarball/fetch"
+	"kudo.dev/kudo/pkg/metrics"
 	"kudo.dev/kudo/pkg/settings"
 )
 
@@ -183,27 +184,27 @@ func TestPrivilegeCount(t *testing.T) {
 	}
 }
 
-// TestPrivilegeMeasure checks that the metric is that of the newest manager of the process.
-func TestPrivilegeMeasure(t *testing.T) {
-	registry := prometheus.NewRegistry()
-	for _, objects := range [][]client.Object{nil, {&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{v1beta1.PrivilegedLabel: "true"}}}}} {
-		r := newReader(objects...)
-		if err := (&privilege{reader: r, settings: settingsOf(r)}).measure(registry); err != nil {
-			t.Fatal(err)
-		}
+// TestPrivilegeMetric checks that the number of privileged namespaces is read when the metrics are.
+func TestPrivilegeMetric(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	r := newReader()
+	if err := metrics.Register(registry, &privilege{reader: r, settings: settingsOf(r)}); err != nil {
+		t.Fatal(err)
+	}
+	for want := range 2 {
 		families, err := registry.Gather()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(families) != 1 || families[0].GetName() != "kudo_privileged_namespaces" || families[0].GetMetric()[0].GetGauge().GetValue() != float64(len(objects)) {
-			t.Errorf("metrics %v, want kudo_privileged_namespaces %d", families, len(objects))
+		if len(families) != 1 || families[0].GetName() != metrics.PrivilegedNamespaces || families[0].GetMetric()[0].GetGauge().GetValue() != float64(want) {
+			t.Errorf("metrics %v, want %s %d", families, metrics.PrivilegedNamespaces, want)
 		}
-	}
-	other := prometheus.NewGauge(prometheus.GaugeOpts{Name: "kudo_privileged_namespaces", Help: "Another text."})
-	registry = prometheus.NewRegistry()
-	registry.MustRegister(other)
-	if err := (&privilege{}).measure(registry); err == nil {
-		t.Error("a metric of another meaning was replaced")
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{v1beta1.PrivilegedLabel: "true"}}}
+		if want == 0 {
+			if err := r.Create(t.Context(), namespace); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
 

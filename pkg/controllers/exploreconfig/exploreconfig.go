@@ -19,6 +19,7 @@ import (
 	"kudo.dev/kudo/pkg/explore/lua"
 	"kudo.dev/kudo/pkg/explore/native"
 	"kudo.dev/kudo/pkg/explore/webhook"
+	"kudo.dev/kudo/pkg/metrics"
 )
 
 // Interpreter is the chain of layers of a manager.
@@ -41,8 +42,10 @@ func (t *Interpreter) enqueue(string) {
 	}
 }
 
-// New returns an interpreter that has no configuration yet. services finds the services of webhooks where the cluster's DNS cannot be asked; it may be nil.
-func New(mapper meta.RESTMapper, services webhook.Services, autoscalers native.Autoscalers, registry prometheus.Registerer) (*Interpreter, error) {
+// New returns an interpreter that has no configuration yet. services finds the services of webhooks where the cluster's DNS cannot be
+// asked; it may be nil.
+func New(mapper meta.RESTMapper, services webhook.Services, autoscalers native.Autoscalers,
+	registry prometheus.Registerer) (*Interpreter, error) {
 	host := lua.New(clock.RealClock{}.Now, lua.DefaultLimits())
 	bundled, err := library.New(host)
 	if err != nil {
@@ -61,12 +64,9 @@ func New(mapper meta.RESTMapper, services webhook.Services, autoscalers native.A
 
 // withMetrics returns a decorator that counts answers by operation and layer, and their time.
 func withMetrics(registry prometheus.Registerer) (func(explore.Chain) explore.Explorer, error) {
-	count := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kudo_explore_answers_total", Help: "Answers of explore layers, by operation, layer and result (answer, none, unknown)."}, []string{"operation", "layer", "result"})
-	took := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "kudo_explore_duration_seconds", Help: "Time of explore answers, by operation.", Buckets: prometheus.ExponentialBuckets(1e-5, 10, 7)}, []string{"operation"})
-	for _, c := range []prometheus.Collector{count, took} {
-		if err := registry.Register(c); err != nil {
-			return nil, err
-		}
+	count, took := metrics.NewCounter(metrics.ExploreAnswers), metrics.NewHistogram(metrics.ExploreDuration)
+	if err := metrics.Register(registry, count, took); err != nil {
+		return nil, err
 	}
 	return func(chain explore.Chain) explore.Explorer { return &measuredChain{chain, count, took} }, nil
 }

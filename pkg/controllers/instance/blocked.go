@@ -1,14 +1,88 @@
 package instance
 
 import (
+	"context"
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/conditions"
 	"kudo.dev/kudo/pkg/controllers/loop"
+	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/plans"
 )
+
+// blocked is a cause that has to be removed before anything is started.
+type blocked struct {
+	// state of an Instance that is idle.
+	state state
+	// reason of the condition, and event.
+	reason, event string
+	message       string
+}
+
+// refusedSpec says that spec cannot be acted upon as it is.
+func refusedSpec(cause error) *blocked {
+	return &blocked{specRefused, v1beta1.ReasonInvalidSpec, v1beta1.EventInvalidSpec, cause.Error()}
+}
+
+// versionMissing says that the OperatorVersion does not exist.
+func (a *action) versionMissing() *blocked {
+	message := fmt.Sprintf("waits for OperatorVersion %s, which does not exist: install the package or correct spec.operatorVersion",
+		a.Next.OperatorVersionKey())
+	if a.Next.Spec.OperatorVersion.Name == "" {
+		message = "spec.operatorVersion.name is empty: name the OperatorVersion to run"
+	}
+	return &blocked{versionMissing, v1beta1.ReasonOperatorVersionNotFound, v1beta1.EventInvalidOperatorVersion, message}
+}
+
+// versionPrivate refuses an OperatorVersion of another namespace that keeps its versions to itself; nil if it may be run. The
+// API server asks for the verb use when the Instance is written; the namespace may have been closed since.
+func (a *action) versionPrivate(ctx context.Context) (refusal, err error) {
+	key := a.Next.OperatorVersionKey()
+	if key.Namespace == a.Next.Namespace {
+		return nil, nil
+	}
+	namespace := &corev1.Namespace{}
+	err = a.Client.Get(ctx, types.NamespacedName{Name: key.Namespace}, namespace, loop.CacheOnlyRead)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if namespace.Labels[v1beta1.VersionsLabel] == v1beta1.PrivateVersions {
+		refusal = fmt.Errorf("spec.operatorVersion names %s, and Namespace %s is labeled %s=%s: name an OperatorVersion of namespace %s", key,
+			key.Namespace, v1beta1.VersionsLabel, v1beta1.PrivateVersions, a.Next.Namespace)
+	}
+	return refusal, err
+}
+
+// installPlanWait says what of the OperatorVersion is not installed yet, or not for long any more; empty if all is. Who runs the
+// version already goes on with it: the release waits for him.
+func (a *action) installPlanWait() string {
+	ov := a.version
+	base := a.Committed.Status.Baseline
+	newcomer := base == nil || base.OperatorVersion != a.Next.OperatorVersionKey().String()
+	if newcomer && ov.DeletionTimestamp != nil && controllerutil.ContainsFinalizer(ov, v1beta1.OperatorVersionFinalizer) {
+		return fmt.Sprintf("OperatorVersion %s/%s is being deleted, and what it installed is released: install it again once it is deleted, or "+
+			"name another one", ov.Namespace, ov.Name)
+	}
+	if ov.Installed() && !history.IsForeign(ov.UID, ov.Status.PlanStatus) {
+		return ""
+	}
+	text := fmt.Sprintf("waits for the install plan %q of OperatorVersion %s/%s", ov.Spec.InstallPlan, ov.Namespace, ov.Name)
+	switch status := ov.Status.AggregatedStatus; {
+	case status.Status == "":
+		return text
+	case status.Message == "":
+		return fmt.Sprintf("%s (%s)", text, status.Status)
+	default:
+		return fmt.Sprintf("%s (%s: %s)", text, status.Status, status.Message)
+	}
+}
 
 // reportBlocked puts into the status why nothing is started, with an event if that is new. The condition says it, and is not
 // derived from the plans.
@@ -19,7 +93,7 @@ func (a *action) reportBlocked() {
 	case installPending:
 		a.setPending(a.start.Plan, b.reason, b.message)
 		return
-	case keyMissing:
+	case keyMissing, formatUnknown:
 		a.result.RequeueAfter = loop.RecheckInterval
 	case specRefused:
 		a.Next.Status.ObservedGeneration = a.Next.Generation
@@ -33,6 +107,18 @@ func (a *action) reportBlocked() {
 	if before == nil || before.Reason != now.Reason || before.Message != now.Message {
 		a.EventAfterCommit(corev1.EventTypeWarning, b.event, "%s", b.message)
 	}
+}
+
+// reportFormatUnknown says that this version of kudo cannot read a record that is needed. The status and the run stay as they are for the
+// version that can.
+func (a *action) reportFormatUnknown(ctx context.Context, cause *history.FormatError) error {
+	a.revertStatus()
+	if a.deleted {
+		return a.awaitCleanup(ctx, v1beta1.ReasonRecordFormatUnknown, v1beta1.EventRecordFormatUnknown, cause.Error()+". Or")
+	}
+	a.blocked = &blocked{formatUnknown, v1beta1.ReasonRecordFormatUnknown, v1beta1.EventRecordFormatUnknown, cause.Error()}
+	a.reportBlocked()
+	return nil
 }
 
 // setPending shows a plan that is about to be started, and what it waits for. Nothing is started and no request is answered: the

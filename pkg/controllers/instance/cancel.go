@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/metrics"
 	"kudo.dev/kudo/plans"
 )
 
@@ -13,7 +14,7 @@ import (
 func (a *action) cancelRun(ctx context.Context) error {
 	name, st := a.activePlan()
 	plans.Fail(&st, "cancelled", a.Clock.Now())
-	a.finishRun(name, st)
+	a.endRun(name, st, metrics.OutcomeCancelled)
 	a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventPlanCancelled, "Execution of plan %s was cancelled", name)
 	a.Summarize = a.summarize
 	return a.Commit(ctx)

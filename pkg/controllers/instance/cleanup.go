@@ -11,6 +11,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/controllers/loop"
 	"kudo.dev/kudo/pkg/history"
+	"kudo.dev/kudo/pkg/metrics"
 	"kudo.dev/kudo/plans"
 	"kudo.dev/kudo/plans/trigger"
 )
@@ -21,7 +22,7 @@ func (a *action) startCleanup(ctx context.Context) error {
 	a.Summarize = a.summarize
 	if name, st := a.activePlan(); name != "" {
 		plans.Fail(&st, "ended, since the Instance is being deleted", a.Clock.Now())
-		a.finishRun(name, st)
+		a.endRun(name, st, metrics.OutcomeCancelled)
 	}
 	a.Next.Status.Queue = nil
 	if missing, err := a.accountMissing(ctx); err != nil {
@@ -33,9 +34,9 @@ func (a *action) startCleanup(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cause := "instance deleted"
+	cause := trigger.CauseDeletion
 	if a.deletion == trigger.Hold {
-		cause = "retry of cleanup"
+		cause = trigger.CauseRetry + " cleanup"
 	}
 	err = a.startRun(ctx, v1beta1.CleanupPlan, cause, a.cleanup, false, values)
 	terminating := apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
@@ -74,7 +75,8 @@ func (a *action) awaitCleanup(ctx context.Context, reason, event, cause string) 
 	case terminating:
 		return a.releaseInstance(ctx)
 	}
-	message := fmt.Sprintf("plan %s cannot be started: %s remove the finalizer %s, which leaves what the plan would clean up", v1beta1.CleanupPlan, cause, v1beta1.CleanupFinalizer)
+	message := fmt.Sprintf("plan %s cannot be started: %s remove the finalizer %s, which leaves what the plan would clean up",
+		v1beta1.CleanupPlan, cause, v1beta1.CleanupFinalizer)
 	a.blocked = &blocked{cleanupDue, reason, event, message}
 	a.reportBlocked()
 	a.result.RequeueAfter = loop.RecheckInterval // no watch shows that the namespace terminates

@@ -23,6 +23,23 @@ import (
 	"kudo.dev/kudo/plans"
 )
 
+// awaitCRDs reports whether the CustomResourceDefinitions of the Instance are there. If they are not, it shows what the run that is to
+// start waits for, or that a tarball was refused.
+func (a *action) awaitCRDs(ctx context.Context) (bool, error) {
+	waits, err := a.ensureCRDs(ctx)
+	var wrong *crdtarball.Error
+	switch {
+	case errors.As(err, &wrong):
+		return false, a.refuse(ctx, err)
+	case err != nil:
+		return false, err
+	case waits != "":
+		a.waitForCRDs(a.start.Plan, waits)
+		return false, nil
+	}
+	return true, nil
+}
+
 // ensureCRDs installs the CustomResourceDefinitions of the Instance before a plan starts. It
 // returns what the plan waits for; empty if nothing. A retry after an error comes with the back-off of the reconcile.
 func (a *action) ensureCRDs(ctx context.Context) (waits string, err error) {
@@ -109,7 +126,8 @@ func (a *action) reportFetched(r *crdtarball.Resolved) {
 		a.Event(corev1.EventTypeNormal, v1beta1.EventCRDsFetched, "Fetched %s (%s)", r.URL, r.Digest)
 	}
 	if next.Stale && !status.Stale {
-		a.Warn(v1beta1.EventCRDsStale, "%s cannot be asked for a newer tarball, and the one fetched at %s is used: %s", r.URL, at.Format("2006-01-02T15:04:05Z07:00"), r.Stale)
+		a.Warn(v1beta1.EventCRDsStale, "%s cannot be asked for a newer tarball, and the one fetched at %s is used: %s", r.URL,
+			at.Format("2006-01-02T15:04:05Z07:00"), r.Stale)
 	}
 	a.Next.Status.CRDs = next
 }
@@ -127,7 +145,8 @@ func (a *action) reportFetchError(err error) {
 
 // installCRDs installs definitions through an Installation of the Instance, and shares them with whoever wants the same. The
 // Installation remembers the digest of their tarball before the first of them is written.
-func (a *action) installCRDs(ctx context.Context, objs []*unstructured.Unstructured, digest *v1beta1.TarballDigest, safe bool) (waits string, err error) {
+func (a *action) installCRDs(ctx context.Context, objs []*unstructured.Unstructured, digest *v1beta1.TarballDigest,
+	safe bool) (waits string, err error) {
 	holder, err := a.ensureInstallation(ctx)
 	if err != nil {
 		return "", err
@@ -136,7 +155,8 @@ func (a *action) installCRDs(ctx context.Context, objs []*unstructured.Unstructu
 	if known := holder.Status.CRDTarball; known != nil && known.SpecHash == digest.SpecHash && known.Digest != digest.Digest {
 		a.Tarballs.Forget(client.ObjectKeyFromObject(a.Next))
 		a.result.Transient = true
-		return fmt.Sprintf("waits for its CRDs: the tarball's content has digest %s, not %s, which it had when it was used first", digest.Digest, known.Digest), nil
+		return fmt.Sprintf("waits for its CRDs: the tarball's content has digest %s, not %s, which it had when it was used first", digest.Digest,
+			known.Digest), nil
 	}
 	held := share.Inventory(holder.DeepCopy().Status.Resources)
 	session := a.Share.Session(holder, share.Policy{Tarball: true, SafeCRDs: safe}, held)
@@ -198,7 +218,8 @@ func (a *action) ensureInstallation(ctx context.Context) (*v1beta1.Installation,
 	name := v1beta1.InstallationName(a.Next.Namespace, a.Next.Name, a.Next.UID)
 	err := a.Client.Get(ctx, types.NamespacedName{Name: name}, holder)
 	if err == nil && holder.Spec.Subject.UID != a.Next.UID { // the name holds a part of a hash only
-		return nil, fmt.Errorf("the Installation %s is of %s %s/%s: another Instance has the same name for it; create this Instance again", name, holder.Spec.Subject.Kind, holder.Spec.Subject.Namespace, holder.Spec.Subject.Name)
+		return nil, fmt.Errorf("the Installation %s is of %s %s/%s: another Instance has the same name for it; create this Instance again", name,
+			holder.Spec.Subject.Kind, holder.Spec.Subject.Namespace, holder.Spec.Subject.Name)
 	}
 	if err == nil || !apierrors.IsNotFound(err) {
 		return holder, err
@@ -211,7 +232,8 @@ func (a *action) ensureInstallation(ctx context.Context) (*v1beta1.Installation,
 }
 
 // writeInstallation writes the inventory of an Installation and the digest of its tarball, if they have changed.
-func (a *action) writeInstallation(ctx context.Context, holder *v1beta1.Installation, held share.Inventory, digest *v1beta1.TarballDigest) (*v1beta1.Installation, error) {
+func (a *action) writeInstallation(ctx context.Context, holder *v1beta1.Installation, held share.Inventory,
+	digest *v1beta1.TarballDigest) (*v1beta1.Installation, error) {
 	next := holder.DeepCopy()
 	next.Status.SetInventory(held)
 	next.Status.CRDTarball = digest

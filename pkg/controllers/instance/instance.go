@@ -4,6 +4,7 @@ package instance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -17,6 +18,7 @@ import (
 	"kudo.dev/kudo/pkg/controllers/loop"
 	"kudo.dev/kudo/pkg/crdtarball/fetch"
 	"kudo.dev/kudo/pkg/history"
+	"kudo.dev/kudo/pkg/metrics"
 	"kudo.dev/kudo/pkg/paramsource"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/pkg/settings"
@@ -40,6 +42,8 @@ type Reconciler struct {
 	Versions *runner.VersionCache
 	Events   record.EventRecorder
 	Clock    clock.Clock
+	// Metrics counts the runs that have ended.
+	Metrics *metrics.Runs
 	// Settings returns what the administrator has decided; what cannot be read is the strict choice.
 	Settings func(ctx context.Context) settings.Settings
 	// Installer is kudo's own account, with whose rights plans run in privileged namespaces.
@@ -69,21 +73,31 @@ type action struct {
 // reconcile is called by loop.Reconciler between read and commit. The status is also committed before objects are written, so
 // that a crash loses none of them. An action that only prepares the Instance is followed by that of the state it leads to.
 func (r *Reconciler) reconcile(ctx context.Context, obj *loop.Object[*v1beta1.Instance]) (loop.Result, error) {
+	obj.LogValues = func() []any { return loop.RunLogValues(obj.Next.Status.PlanStatus) }
 	a := &action{Reconciler: r, Object: obj}
 	a.clearPending()
+	err := a.reconcile(ctx)
+	newer := new(history.FormatError)
+	if errors.As(err, &newer) {
+		err = a.reportFormatUnknown(ctx, newer)
+	}
+	return a.result, err
+}
+
+// reconcile takes the actions of the states that the Instance goes through, up to one that ends the reconcile.
+func (a *action) reconcile(ctx context.Context) error {
 	for {
 		if err := a.observe(ctx); err != nil {
-			return loop.Result{}, err
+			return err
 		}
 		s := a.state()
-		obj.State = string(s)
+		a.State = string(s)
 		prepared, err := a.prepare(ctx, s)
 		if err != nil {
-			return loop.Result{}, err
+			return err
 		}
 		if !prepared {
-			err = a.act(ctx, s)
-			return a.result, err
+			return a.act(ctx, s)
 		}
 	}
 }
@@ -91,6 +105,8 @@ func (r *Reconciler) reconcile(ctx context.Context, obj *loop.Object[*v1beta1.In
 // prepare takes the action of a state that leads to another one, and reports whether it was such a state.
 func (a *action) prepare(ctx context.Context, s state) (bool, error) {
 	switch s {
+	case statusRestored:
+		return true, a.resetStatus(ctx)
 	case statusUnclean:
 		return true, a.cleanStatus(ctx)
 	case finalizerOutdated:
@@ -119,6 +135,8 @@ func (a *action) act(ctx context.Context, s state) error {
 	case keyMissing, versionMissing, parametersMissing, specRefused, accountMissing, installPending:
 		a.reportBlocked()
 		return nil
+	case restoreDue:
+		return a.takeOverRestored(ctx)
 	case startDue:
 		return a.startPlan(ctx)
 	case running:

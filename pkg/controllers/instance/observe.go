@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,7 +16,6 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/pkg/apply"
-	"kudo.dev/kudo/pkg/controllers/loop"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/keyring"
 	"kudo.dev/kudo/pkg/paramsource"
@@ -50,6 +48,8 @@ type observation struct {
 	deleted, finalizer bool
 	// namespaceTerminating is set if the namespace is being deleted, too.
 	namespaceTerminating bool
+	// foreign is set if the status is that of an Instance with another uid.
+	foreign bool
 	// unclean is set if the status holds what an earlier version of kudo or another client has put there.
 	unclean bool
 	// deletion is what a deleted Instance needs, and cleanup the OperatorVersion whose cleanup plan counts; nil if there is none.
@@ -68,24 +68,18 @@ type observation struct {
 	// decision is what spec asks for; nil if spec cannot be acted upon. start is the run to start; nil if none is.
 	decision *trigger.Decision
 	start    *trigger.Request
-}
-
-// blocked is a cause that has to be removed before anything is started.
-type blocked struct {
-	// state of an Instance that is idle.
-	state state
-	// reason of the condition, and event.
-	reason, event string
-	message       string
+	// restored is set if the Instance is to take over what a restore has created, in place of its first run.
+	restored bool
 }
 
 // observe reads what the state depends on. It changes the status of the copy only.
 func (a *action) observe(ctx context.Context) error {
-	a.observation = observation{deleted: a.Next.DeletionTimestamp != nil, finalizer: controllerutil.ContainsFinalizer(a.Next, v1beta1.CleanupFinalizer)}
+	a.observation = observation{deleted: a.Next.DeletionTimestamp != nil, finalizer: controllerutil.ContainsFinalizer(a.Next,
+		v1beta1.CleanupFinalizer)}
 	if err := a.observeKeys(ctx); err != nil || a.blocked != nil {
 		return err
 	}
-	if a.unclean = a.isStatusUnclean(); a.unclean {
+	if a.foreign, a.unclean = history.IsForeign(a.Next.UID, a.Next.Status.PlanStatus), a.isStatusUnclean(); a.foreign || a.unclean {
 		return nil
 	}
 	if err := a.observeInputs(ctx); err != nil {
@@ -200,7 +194,8 @@ func (a *action) observeCleanup(ctx context.Context) (*runner.ParsedVersion, err
 	kept, err := a.keptVersion(ctx, base.Snapshot)
 	if history.Unusable(err) {
 		if a.content == nil {
-			a.Warn(v1beta1.EventRecordUnusable, "plan %s does not run, since it is not known whether there is one: OperatorVersion %s does not exist, and %s",
+			a.Warn(v1beta1.EventRecordUnusable, "plan %s does not run, since it is not known whether there is one: OperatorVersion %s does not "+
+				"exist, and %s",
 				v1beta1.CleanupPlan, base.OperatorVersion, err)
 		}
 		return a.content, nil
@@ -245,7 +240,8 @@ func (a *action) observeDecision(ctx context.Context) error {
 		a.blocked = &blocked{parametersMissing, v1beta1.ReasonWaitingForParameters, v1beta1.EventParametersMissing, a.sourceError}
 		return nil
 	}
-	decision, err := trigger.Decide(trigger.Input{Instance: a.Next, Given: a.specValues(), Version: *a.content.Spec, Old: old, Digests: a.digests()})
+	decision, err := trigger.Decide(trigger.Input{Instance: a.Next, Given: a.specValues(), Version: *a.content.Spec, Old: old,
+		Digests: a.digests()})
 	if err != nil {
 		a.blocked = refusedSpec(err)
 		return nil
@@ -262,6 +258,7 @@ func (a *action) observeDecision(ctx context.Context) error {
 	if a.start == nil {
 		return nil
 	}
+	a.restored = a.isRestored()
 	return a.observeStart(ctx)
 }
 
@@ -275,7 +272,8 @@ func (a *action) observeStart(ctx context.Context) error {
 		a.blocked = &blocked{accountMissing, v1beta1.ReasonServiceAccountNotFound, v1beta1.EventServiceAccountMissing, missing}
 		return nil
 	}
-	if problems := params.Validate(params.Sensitive(a.content.Spec.Parameters, a.sourceValues.Sensitive), a.runValues().given); len(problems) > 0 {
+	if problems := params.Validate(params.Sensitive(a.content.Spec.Parameters, a.sourceValues.Sensitive),
+		a.runValues().given); len(problems) > 0 {
 		a.blocked = refusedSpec(problems.Err())
 		return nil
 	}
@@ -286,38 +284,6 @@ func (a *action) observeStart(ctx context.Context) error {
 		a.blocked = &blocked{state: installPending, reason: v1beta1.ReasonWaitingForInstallPlan, message: message}
 	}
 	return nil
-}
-
-// refusedSpec says that spec cannot be acted upon as it is.
-func refusedSpec(cause error) *blocked {
-	return &blocked{specRefused, v1beta1.ReasonInvalidSpec, v1beta1.EventInvalidSpec, cause.Error()}
-}
-
-// versionMissing says that the OperatorVersion does not exist.
-func (a *action) versionMissing() *blocked {
-	message := fmt.Sprintf("waits for OperatorVersion %s, which does not exist: install the package or correct spec.operatorVersion", a.Next.OperatorVersionKey())
-	if a.Next.Spec.OperatorVersion.Name == "" {
-		message = "spec.operatorVersion.name is empty: name the OperatorVersion to run"
-	}
-	return &blocked{versionMissing, v1beta1.ReasonOperatorVersionNotFound, v1beta1.EventInvalidOperatorVersion, message}
-}
-
-// versionPrivate refuses an OperatorVersion of another namespace that keeps its versions to itself; nil if it may be run. The
-// API server asks for the verb use when the Instance is written; the namespace may have been closed since.
-func (a *action) versionPrivate(ctx context.Context) (refusal, err error) {
-	key := a.Next.OperatorVersionKey()
-	if key.Namespace == a.Next.Namespace {
-		return nil, nil
-	}
-	namespace := &corev1.Namespace{}
-	err = a.Client.Get(ctx, types.NamespacedName{Name: key.Namespace}, namespace, loop.CacheOnlyRead)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if namespace.Labels[v1beta1.VersionsLabel] == v1beta1.PrivateVersions {
-		refusal = fmt.Errorf("spec.operatorVersion names %s, and Namespace %s is labeled %s=%s: name an OperatorVersion of namespace %s", key, key.Namespace, v1beta1.VersionsLabel, v1beta1.PrivateVersions, a.Next.Namespace)
-	}
-	return refusal, err
 }
 
 // previousVersion is the OperatorVersion of the baseline, if spec names another one.
@@ -346,31 +312,9 @@ func key(text string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
-// installPlanWait says what of the OperatorVersion is not installed yet, or not for long any more; empty if all is. Who runs the
-// version already goes on with it: the release waits for him.
-func (a *action) installPlanWait() string {
-	ov := a.version
-	base := a.Committed.Status.Baseline
-	newcomer := base == nil || base.OperatorVersion != a.Next.OperatorVersionKey().String()
-	if newcomer && ov.DeletionTimestamp != nil && controllerutil.ContainsFinalizer(ov, v1beta1.OperatorVersionFinalizer) {
-		return fmt.Sprintf("OperatorVersion %s/%s is being deleted, and what it installed is released: install it again once it is deleted, or name another one", ov.Namespace, ov.Name)
-	}
-	if ov.Installed() {
-		return ""
-	}
-	text := fmt.Sprintf("waits for the install plan %q of OperatorVersion %s/%s", ov.Spec.InstallPlan, ov.Namespace, ov.Name)
-	switch status := ov.Status.AggregatedStatus; {
-	case status.Status == "":
-		return text
-	case status.Message == "":
-		return fmt.Sprintf("%s (%s)", text, status.Status)
-	default:
-		return fmt.Sprintf("%s (%s: %s)", text, status.Status, status.Message)
-	}
-}
-
 // unresolvedReasons are reasons of an Instance that waits for something to be put right.
-var unresolvedReasons = []string{v1beta1.ReasonInvalidSpec, v1beta1.ReasonOperatorVersionNotFound, v1beta1.ReasonWaitingForParameters, v1beta1.ReasonServiceAccountNotFound}
+var unresolvedReasons = []string{v1beta1.ReasonInvalidSpec, v1beta1.ReasonOperatorVersionNotFound, v1beta1.ReasonWaitingForParameters,
+	v1beta1.ReasonServiceAccountNotFound}
 
 // isSpecAnswered reports whether all that spec asks for has been started.
 func (a *action) isSpecAnswered() bool {

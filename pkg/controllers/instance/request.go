@@ -31,7 +31,8 @@ func (a *action) retryRequest(ctx context.Context) (*trigger.Request, error) {
 		if err != nil && !history.Unusable(err) {
 			return nil, err
 		}
-		return &trigger.Request{Plan: name, Cause: fmt.Sprintf("retry of run %d", st.Revision), Upgrade: err == nil && failed.Upgrade}, nil
+		cause := fmt.Sprintf("%s run %d", trigger.CauseRetry, st.Revision)
+		return &trigger.Request{Plan: name, Cause: cause, Upgrade: err == nil && failed.Upgrade}, nil
 	}
 	return nil, nil
 }
@@ -46,9 +47,9 @@ func (a *action) suspendRequest() *trigger.Request {
 	if plan == "" {
 		return nil
 	}
-	cause := "spec.suspend set"
+	cause := trigger.CauseSuspend
 	if base.Suspended {
-		cause = "spec.suspend taken back"
+		cause = trigger.CauseResume
 	}
 	return &trigger.Request{Plan: plan, Cause: cause}
 }

@@ -83,7 +83,9 @@ func TestResume(t *testing.T) {
 		}, forged},
 		{"the status names another run", func(f *fixture) {
 			f.change(func(i *v1beta1.Instance) {
-				i.Status.PlanStatus["deploy"] = renamed(i.Status.PlanStatus["deploy"], "other")
+				done := i.Status.PlanStatus["deploy"]
+				done.Name, done.Status = "update", v1beta1.Complete
+				i.Status.PlanStatus = map[string]v1beta1.PlanStatus{"deploy": renamed(i.Status.PlanStatus["deploy"], "other"), "update": done}
 			})
 		}, forged},
 		{"the status names the run for another plan", func(f *fixture) {
@@ -268,5 +270,75 @@ func TestStartSurvivesCrash(t *testing.T) {
 	want := []string{"Normal PlanStarted Execution of plan deploy started", "Normal PlanFinished Execution of plan deploy finished with status COMPLETE"}
 	if diff := cmp.Diff(want, f.recorded()); diff != "" {
 		t.Errorf("events: -want +got: %s", diff)
+	}
+}
+
+// reformat gives the record of run 1 a format, as a version of kudo that has this one would have written it.
+func (f *fixture) reformat(t *testing.T, from, to string) {
+	t.Helper()
+	record := &appsv1.ControllerRevision{ObjectMeta: gen.Meta("ns", "web-1")}
+	f.Read(record)
+	record.Data.Raw = []byte(strings.Replace(string(record.Data.Raw), `"format":`+from+`,`, `"format":`+to+`,`, 1))
+	record.Annotations[v1beta1.SealAnnotation] = ring(t, 1).Seal("kudo/1", "ns", "web-1", "1", "Instance", string(instanceUID), string(record.Data.Raw))
+	f.Put(record)
+}
+
+const formatUnread = "ControllerRevision ns/web-1 has format 2, and this version of kudo reads formats up to 1: a newer one has written it. " +
+	"Upgrade kudo to that version with kubectl kudo init --upgrade"
+
+// TestFormatUnknown shows R22: a run that a newer version has started neither fails nor goes on, its status says why, and the version
+// that can read its record goes on with it.
+func TestFormatUnknown(t *testing.T) {
+	f := newFixture(t, endless)
+	f.settle(t)
+	before := f.instance()
+	f.reformat(t, "1", "2")
+	f.recorded()
+	f.writes()
+	f.restart()
+	for range 2 {
+		if result := f.settle(t); result.RequeueAfter == 0 {
+			t.Error("R22: the Instance is not looked at again")
+		}
+	}
+	if diff := cmp.Diff(before.Status.PlanStatus, f.instance().Status.PlanStatus); diff != "" {
+		t.Errorf("R22: the run was changed: %s", diff)
+	}
+	if diff := cmp.Diff(before.Status.Baseline, f.instance().Status.Baseline); diff != "" {
+		t.Errorf("R22: the baseline was changed: %s", diff)
+	}
+	if got, want := f.ready(), "False RecordFormatUnknown "+formatUnread; got != want {
+		t.Errorf("R22: Ready is %s, want %s", got, want)
+	}
+	if diff := cmp.Diff([]string{"Warning RecordFormatUnknown " + formatUnread}, f.recorded()); diff != "" {
+		t.Errorf("R22: events: -want +got: %s", diff)
+	}
+	if got := f.writes(); len(got) > 0 {
+		t.Errorf("R22: %q was written", got)
+	}
+	f.reformat(t, "2", "1")
+	f.restart()
+	f.settle(t)
+	if st := f.instance().Status.PlanStatus["deploy"]; !st.Status.IsRunning() || strings.Contains(f.ready(), "RecordFormatUnknown") {
+		t.Errorf("R22: the version that reads the record does not go on: %s, %s", st.Status, f.ready())
+	}
+}
+
+// TestDeletedFormatUnknown shows R22: an Instance whose cleanup plan stands in a record of a newer version is kept, and said to be.
+func TestDeletedFormatUnknown(t *testing.T) {
+	f := newFixture(t, gen.Serial(v1beta1.CleanupPlan, "cm"))
+	f.settle(t)
+	f.reformat(t, "1", "2")
+	f.Remove(webVersion("web-1.0"))
+	f.delete(t)
+	f.restart()
+	f.settle(t)
+	if want := "False RecordFormatUnknown plan cleanup cannot be started: " + formatUnread + ". Or remove the finalizer"; !strings.HasPrefix(f.ready(), want) {
+		t.Errorf("R22: Ready is %s, want %s…", f.ready(), want)
+	}
+	f.terminate()
+	f.settle(t)
+	if f.exists() {
+		t.Error("R22: the Instance keeps a namespace that terminates")
 	}
 }

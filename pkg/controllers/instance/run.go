@@ -9,8 +9,10 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/controllers/loop"
+	"kudo.dev/kudo/pkg/metrics"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/plans"
+	"kudo.dev/kudo/plans/trigger"
 )
 
 // continueRun goes on with the run, and checks the objects if it has ended. A run wins over a spec that cannot be acted upon, which is
@@ -88,6 +90,16 @@ func (a *action) setPlanStatus(name string, st v1beta1.PlanStatus) {
 // finishRun puts the end of a run into the status. What comes next is decided upon in the next reconcile: a plan of the queue, or
 // what spec has asked for meanwhile.
 func (a *action) finishRun(name string, st v1beta1.PlanStatus) {
+	outcome := metrics.OutcomeFatal
+	if st.Status == v1beta1.Complete {
+		outcome = metrics.OutcomeComplete
+	}
+	a.endRun(name, st, outcome)
+}
+
+// endRun is finishRun with an outcome that does not follow from the status alone.
+func (a *action) endRun(name string, st v1beta1.PlanStatus, outcome metrics.Outcome) {
+	a.countRun(name, st, outcome)
 	a.Next.Status.PlanStatus[name] = st
 	a.runs.Delete(client.ObjectKeyFromObject(a.Next))
 	a.run, a.result.RequeueAfter = nil, 1
@@ -96,4 +108,27 @@ func (a *action) finishRun(name string, st v1beta1.PlanStatus) {
 	}
 	// The text is KUDO's, to the letter: tests assert it.
 	a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventPlanFinished, "Execution of plan %s finished with status %s", name, st.Status)
+}
+
+// countRun counts the end of a run once it is committed.
+func (a *action) countRun(name string, st v1beta1.PlanStatus, outcome metrics.Outcome) {
+	run := metrics.Run{Plan: name, Outcome: outcome, Operator: a.operatorName(), Cause: trigger.CauseClass("")}
+	if known := a.findActiveRun(name, st); known != nil {
+		run.Cause = trigger.CauseClass(known.run.Cause)
+	}
+	if st.StartedTimestamp != nil {
+		run.Duration = a.Clock.Since(st.StartedTimestamp.Time)
+	}
+	a.AfterCommit(func() { a.Metrics.End(run) })
+}
+
+// operatorName is the name of the package of the Instance, as its OperatorVersion has it; empty if that is not known.
+func (a *action) operatorName() string {
+	switch {
+	case a.run != nil && a.run.Version != nil:
+		return a.run.Version.Spec.Operator.Name
+	case a.content != nil:
+		return a.content.Spec.Operator.Name
+	}
+	return ""
 }

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
-	"kudo.dev/kudo/pkg/crdtarball"
 	"kudo.dev/kudo/pkg/history"
+	"kudo.dev/kudo/pkg/metrics"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/plans"
 	"kudo.dev/kudo/plans/trigger"
@@ -24,16 +24,8 @@ import (
 // startPlan starts a run, and goes on with it. It waits for the CustomResourceDefinitions of the Instance.
 func (a *action) startPlan(ctx context.Context) error {
 	if !a.running {
-		waits, err := a.ensureCRDs(ctx)
-		var wrong *crdtarball.Error
-		switch {
-		case errors.As(err, &wrong):
-			return a.refuse(ctx, err)
-		case err != nil:
+		if there, err := a.awaitCRDs(ctx); err != nil || !there {
 			return err
-		case waits != "":
-			a.waitForCRDs(a.start.Plan, waits)
-			return nil
 		}
 	}
 	given, err := a.valuesExceptDeferred(ctx, a.decision.Deferred)
@@ -97,7 +89,8 @@ func (a *action) acknowledge() {
 // cannotBeStored reports whether a run can never be written down, as with a name that is too long for a label. What is more than
 // etcd takes is answered with a 500, like transient errors.
 func cannotBeStored(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) || err != nil && strings.Contains(err.Error(), "request is too large")
+	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) || err != nil &&
+		strings.Contains(err.Error(), "request is too large")
 }
 
 // adoptDecision puts a decision into the status. The baseline keeps what the rules know nothing of.
@@ -126,7 +119,8 @@ func (a *action) announceQueued(before []v1beta1.QueuedPlan) {
 // warnIgnoredParameters warns once of parameters that the OperatorVersion does not define.
 func (a *action) warnIgnoredParameters(names []string) {
 	if len(names) > 0 && a.Committed.Status.ObservedGeneration != a.Next.Generation {
-		a.EventAfterCommit(corev1.EventTypeWarning, v1beta1.EventUnknownParameter, "spec.parameters %s are not defined by OperatorVersion %s and ignored: remove or correct them",
+		a.EventAfterCommit(corev1.EventTypeWarning, v1beta1.EventUnknownParameter, "spec.parameters %s are not defined by OperatorVersion %s "+
+			"and ignored: remove or correct them",
 			strings.Join(names, ", "), a.Next.OperatorVersionKey())
 	}
 }
@@ -153,38 +147,66 @@ func (a *action) isUpgrade(ctx context.Context) (bool, error) {
 // startRun starts a run (docs/design/engine.md, starting a run): what it is started with is written down first; the status
 // patch with the run's uid is the commit; the first task comes after its answer.
 func (a *action) startRun(ctx context.Context, plan, cause string, version *runner.ParsedVersion, upgrade bool, values values) error {
+	record, err := a.recordRun(ctx, a.newRecord(plan, cause, upgrade, values), version)
+	if err != nil {
+		return err
+	}
+	a.setActiveRun(a.buildRun(*record, version), a.ring.Current())
+	a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventPlanStarted, "Execution of plan %s started", plan)
+	return nil
+}
+
+// newRecord returns what a run is started with, but for its number and the content of its OperatorVersion.
+func (a *action) newRecord(plan, cause string, upgrade bool, values values) history.Run {
+	record := history.Run{
+		Plan: plan, Cause: cause, OperatorVersion: a.Next.OperatorVersionKey().String(), Upgrade: upgrade, Privileged: a.privileged,
+		Parameters: values.given, Sensitive: values.sensitive, Started: metav1.NewMicroTime(a.Clock.Now()),
+	}
+	if base := a.Next.Status.Baseline; base != nil {
+		record.OperatorVersion = base.OperatorVersion
+		record.Suspend = base.Suspended // other plans leave it as it is, so that it is still asked for after them
+	}
+	if plans.AppliesSpec(plan) {
+		record.Suspend = a.Next.Spec.Suspend
+	}
+	if !a.privileged {
+		record.ServiceAccount = a.serviceAccount.Name
+	}
+	return record
+}
+
+// recordRun writes down what a run is started with, gives it its number, and puts its start into the status. The first run after a
+// restore takes the number after those of the records from before.
+func (a *action) recordRun(ctx context.Context, record history.Run, version *runner.ParsedVersion) (*history.Run, error) {
 	status := &a.Next.Status
 	if status.Baseline == nil {
 		status.Baseline = &v1beta1.Baseline{OperatorVersion: a.Next.OperatorVersionKey().String()}
 	}
 	revision := status.Baseline.Revision + 1
-	uid := history.RunUID(a.Next.UID, revision)
-	suspend := status.Baseline.Suspended // other plans leave it as it is, so that it is still asked for after them
-	if plans.AppliesSpec(plan) {
-		suspend = a.Next.Spec.Suspend
+	err := a.recordStart(ctx, &record, revision, version)
+	if former := new(history.FormerError); errors.As(err, &former) {
+		newest, failed := a.History.AdoptFormer(ctx, a.Next)
+		if failed != nil {
+			return nil, failed
+		}
+		revision = newest + 1
+		err = a.recordStart(ctx, &record, revision, version)
 	}
-	record := history.Run{
-		Plan: plan, Cause: cause, UID: uid, OperatorVersion: status.Baseline.OperatorVersion,
-		Upgrade: upgrade, Suspend: suspend, Privileged: a.privileged, Parameters: values.given, Sensitive: values.sensitive, Started: metav1.NewMicroTime(a.Clock.Now()),
-	}
-	if !a.privileged {
-		record.ServiceAccount = a.serviceAccount.Name
-	}
-	if err := a.attachSnapshot(&record, revision, version); err != nil {
-		return err
-	}
-	if err := a.History.RecordStart(ctx, a.Next, revision, record); err != nil {
-		return err
+	if err != nil {
+		return nil, err
 	}
 	if err := a.History.Trim(ctx, a.Next, revision, status.Baseline.Snapshot); err != nil {
-		return err
+		return nil, err
 	}
-	if old := status.PlanStatus[plan]; old.Revision != 0 {
+	if name, running := a.activePlan(); name != "" {
+		a.countRun(name, running, metrics.OutcomeSuperseded)
+	}
+	if old := status.PlanStatus[record.Plan]; old.Revision != 0 {
 		if !old.Status.IsTerminal() {
 			old.Message = fmt.Sprintf("started again as run %d", revision)
 		}
 		if err := a.History.RecordOutcome(ctx, a.Next, old); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	a.Tarballs.Forget(client.ObjectKeyFromObject(a.Next))
@@ -192,10 +214,17 @@ func (a *action) startRun(ctx context.Context, plan, cause string, version *runn
 	status.Baseline.RunAs = types.NamespacedName(a.serviceAccount).String()
 	status.Baseline.Snapshot, status.Baseline.ContentHash = record.Snapshot, a.contentDigest(version)
 	status.PlanStatus = plans.WithNeverRun(status.PlanStatus, version.Spec.InstancePlans())
-	status.PlanStatus[plan] = plans.Start(plan, version.Spec.Plans[plan], uid, revision, a.Clock.Now())
-	a.setActiveRun(a.buildRun(record, version), a.ring.Current())
-	a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventPlanStarted, "Execution of plan %s started", plan)
-	return nil
+	status.PlanStatus[record.Plan] = plans.Start(record.Plan, version.Spec.Plans[record.Plan], record.UID, revision, a.Clock.Now())
+	return &record, nil
+}
+
+// recordStart writes down a run under a number.
+func (a *action) recordStart(ctx context.Context, record *history.Run, revision int64, version *runner.ParsedVersion) error {
+	record.UID = history.RunUID(a.Next.UID, revision)
+	if err := a.attachSnapshot(record, revision, version); err != nil {
+		return err
+	}
+	return a.History.RecordStart(ctx, a.Next, revision, *record)
 }
 
 // attachSnapshot lets a run that is about to be written down refer to the ControllerRevision that holds the OperatorVersion's
@@ -221,9 +250,11 @@ func (a *action) buildRun(record history.Run, version *runner.ParsedVersion) *ru
 	account, privileged := a.accountOf(record)
 	return &runner.Run{
 		Subject: runner.Subject{
-			Kind: "Instance", Namespace: a.Next.Namespace, Name: a.Next.Name, UID: a.Next.UID, Annotations: a.Next.Annotations, Owners: a.Next.OwnerReferences,
+			Kind: "Instance", Namespace: a.Next.Namespace, Name: a.Next.Name, UID: a.Next.UID, Annotations: a.Next.Annotations,
+			Owners: a.Next.OwnerReferences,
 		},
-		Source: a.Next.OperatorVersionKey().String(), Version: version, Plan: record.Plan, UID: record.UID, Parameters: record.Parameters, Sensitive: record.Sensitive,
+		Source: a.Next.OperatorVersionKey().String(), Version: version, Plan: record.Plan, UID: record.UID, Parameters: record.Parameters,
+		Sensitive: record.Sensitive, Cause: record.Cause,
 		Upgrade: record.Upgrade, Suspend: record.Suspend, Account: account, Privileged: privileged, InstanceExists: a.owners, Keys: a.ring,
 	}
 }

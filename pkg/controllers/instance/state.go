@@ -20,12 +20,17 @@ const (
 	cleanupFailed state = "cleanupFailed"
 	// statusUnclean: its status holds what an earlier version of kudo or another client has put there.
 	statusUnclean state = "statusUnclean"
+	// statusRestored: its status is that of an Instance with another uid.
+	statusRestored state = "statusRestored"
 	// finalizerOutdated: its finalizer is not as its OperatorVersion needs it.
 	finalizerOutdated state = "finalizerOutdated"
 	// cancelRequested: a user asks to end its run.
 	cancelRequested state = "cancelRequested"
 	// keyMissing: there is no key to seal the record of a run with.
 	keyMissing state = "keyMissing"
+	// formatUnknown: a newer version of kudo has written the record that is needed. No observation leads to it: the record is read when a
+	// run is resumed or started.
+	formatUnknown state = "formatUnknown"
 	// versionMissing: its OperatorVersion does not exist.
 	versionMissing state = "versionMissing"
 	// parametersMissing: what spec.parametersFrom names cannot be read.
@@ -36,6 +41,8 @@ const (
 	accountMissing state = "accountMissing"
 	// installPending: its plan waits for the install plan of the OperatorVersion.
 	installPending state = "installPending"
+	// restoreDue: its first run is due, and it is to take over what a restore has created instead.
+	restoreDue state = "restoreDue"
 	// startDue: a run is to be started, in place of the one that goes on, if one does.
 	startDue state = "startDue"
 	// running: a run goes on.
@@ -48,6 +55,7 @@ const (
 //
 //	no key, being deleted                 released without finalizer, releasable in a namespace that terminates, else keyMissing
 //	no key                                keyMissing
+//	the status is of another uid          statusRestored
 //	the status is unclean                 statusUnclean
 //	being deleted                         deletionState
 //	the finalizer is outdated             finalizerOutdated
@@ -55,6 +63,8 @@ const (
 //	running, and nothing can be started   running: a run wins over a spec that is refused
 //	running, and nothing is to start      running
 //	blocked                               that state
+//	the first run is to be started, and
+//	    a restore has created its objects restoreDue
 //	a run is to be started                startDue
 //	else                                  idle
 func (o observation) state() state {
@@ -65,6 +75,8 @@ func (o observation) state() state {
 		return releasable
 	case o.blocked != nil && o.blocked.state == keyMissing:
 		return keyMissing
+	case o.foreign:
+		return statusRestored
 	case o.unclean:
 		return statusUnclean
 	case o.deleted:
@@ -77,6 +89,8 @@ func (o observation) state() state {
 		return running
 	case o.blocked != nil:
 		return o.blocked.state
+	case o.start != nil && o.restored:
+		return restoreDue
 	case o.start != nil:
 		return startDue
 	}

@@ -40,6 +40,10 @@ func TestState(t *testing.T) {
 		{"no key is needed in a namespace that terminates", observation{blocked: by(keyMissing), deleted: true, finalizer: true, namespaceTerminating: true}, releasable},
 		{"no key is needed after the release", observation{blocked: by(keyMissing), deleted: true}, released},
 
+		{"the status is of another Instance", observation{foreign: true, unclean: true, deleted: true}, statusRestored},
+		{"no key, and the status is of another Instance", observation{blocked: by(keyMissing), foreign: true}, keyMissing},
+		{"a restore has made the objects of the first run", observation{start: start, restored: true}, restoreDue},
+		{"what holds up the first run holds up the restore", observation{blocked: by(installPending), start: start, restored: true}, installPending},
 		{"the status is unclean", observation{unclean: true}, statusUnclean},
 		{"the status is unclean during a deletion", observation{unclean: true, deleted: true, finalizer: true}, statusUnclean},
 		{"the finalizer is outdated", observation{outdated: true}, finalizerOutdated},

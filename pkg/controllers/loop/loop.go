@@ -68,7 +68,7 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	}
 	known, _ := r.warnings.LoadOrStore(key, &warnings{})
 	obj := NewObject(r.Client, r.Reader, r.Events, current)
-	obj.warnings = known.(*warnings)
+	obj.warnings, obj.log = known.(*warnings), ctrl.LoggerFrom(ctx)
 	result, err := r.act(ctx, obj)
 	if err != nil {
 		return r.backoff.OnError(ctx, key, err)

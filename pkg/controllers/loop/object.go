@@ -4,12 +4,16 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/plans"
 )
 
 // Object is one object in one reconcile.
@@ -20,14 +24,17 @@ type Object[T client.Object] struct {
 	Committed T
 	// State names the situation in which the reconcile has found the object, for the log.
 	State string
+	// LogValues are keys and values for the log of events, such as the run; it may be nil.
+	LogValues func() []any
 	// Summarize derives the conditions of Next before each commit; it may be nil.
 	Summarize func()
 
 	client   client.Client
 	reader   client.Reader
 	events   record.EventRecorder
+	log      logr.Logger
 	warnings *warnings
-	// deferred record events; they are called when the status that goes with them has been committed.
+	// deferred record events and count runs; they are called when the status that goes with them has been committed.
 	deferred []func()
 }
 
@@ -40,7 +47,8 @@ type warnings struct {
 // NewObject returns an object as it was read. The reader reads live.
 func NewObject[T client.Object](c client.Client, reader client.Reader, events record.EventRecorder, current T) *Object[T] {
 	return &Object[T]{
-		Next: copyOf(current), Committed: copyOf(current), client: c, reader: reader, events: events, warnings: &warnings{},
+		Next: copyOf(current), Committed: copyOf(current), client: c, reader: reader, events: events, log: logr.Discard(),
+		warnings: &warnings{},
 	}
 }
 
@@ -98,9 +106,24 @@ func (o *Object[T]) IsNamespaceTerminating(ctx context.Context) (bool, error) {
 	return namespace.DeletionTimestamp != nil, err
 }
 
-// Event records an event now. It is for what has been done, whatever becomes of the status.
+// Event records an event now, and logs it. It is for what has been done, whatever becomes of the status.
 func (o *Object[T]) Event(kind, reason, format string, args ...any) {
-	o.events.Eventf(o.Next, kind, reason, format, args...)
+	message := fmt.Sprintf(format, args...)
+	o.events.Event(o.Next, kind, reason, message)
+	values := []any{"type", kind, "reason", reason}
+	if o.LogValues != nil {
+		values = append(values, o.LogValues()...)
+	}
+	o.log.Info(message, values...)
+}
+
+// RunLogValues are the keys and values for the log of a run: the one that is running, or that ended last.
+func RunLogValues(all map[string]v1beta1.PlanStatus) []any {
+	plan := plans.LatestPlan(all)
+	if plan == "" {
+		return nil
+	}
+	return []any{"plan", plan, "run", string(all[plan].UID)}
 }
 
 // Warn records a warning now.
@@ -108,9 +131,12 @@ func (o *Object[T]) Warn(reason, format string, args ...any) {
 	o.Event(corev1.EventTypeWarning, reason, format, args...)
 }
 
+// AfterCommit calls a function once the status is committed.
+func (o *Object[T]) AfterCommit(do func()) { o.deferred = append(o.deferred, do) }
+
 // EventAfterCommit records an event once the status that goes with it is committed: until then, all may be decided anew.
 func (o *Object[T]) EventAfterCommit(kind, reason, format string, args ...any) {
-	o.deferred = append(o.deferred, func() { o.Event(kind, reason, format, args...) })
+	o.AfterCommit(func() { o.Event(kind, reason, format, args...) })
 }
 
 // WarnOnce records a warning now, unless it was recorded before in the same run, however often that is reconciled.

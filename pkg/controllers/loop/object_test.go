@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
 // cluster is a client of Pods in memory that records its writes.
@@ -237,5 +240,34 @@ func TestIsNamespaceTerminating(t *testing.T) {
 		if got, err := o.IsNamespaceTerminating(t.Context()); got != tc.want || err != nil {
 			t.Errorf("%s: %v (%v)", tc.reason, got, err)
 		}
+	}
+}
+
+// TestEventLog checks that an event is logged, with the run of the object.
+func TestEventLog(t *testing.T) {
+	var lines []string
+	o := NewObject(nil, nil, record.NewFakeRecorder(10), pod())
+	o.log = funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
+	o.Event("Normal", "Same", "n is %d", 1)
+	status := map[string]v1beta1.PlanStatus{
+		"deploy": {Status: v1beta1.Complete, UID: "u1", Revision: 1},
+		"backup": {Status: v1beta1.InProgress, UID: "u2", Revision: 2},
+		"update": {Status: v1beta1.NeverRun},
+	}
+	o.LogValues = func() []any { return RunLogValues(status) }
+	o.Warn("Failed", "%s", "it failed\nat once")
+	delete(status, "backup")
+	o.EventAfterCommit("Normal", "Done", "done")
+	o.recordEvents()
+	if got := RunLogValues(map[string]v1beta1.PlanStatus{"deploy": {Status: v1beta1.NeverRun}}); got != nil {
+		t.Errorf("nothing has run, and the log has %v", got)
+	}
+	want := []string{
+		`"level"=0 "msg"="n is 1" "type"="Normal" "reason"="Same"`,
+		`"level"=0 "msg"="it failed\nat once" "type"="Warning" "reason"="Failed" "plan"="backup" "run"="u2"`,
+		`"level"=0 "msg"="done" "type"="Normal" "reason"="Done" "plan"="deploy" "run"="u1"`,
+	}
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Errorf("-want +got: %s", diff)
 	}
 }

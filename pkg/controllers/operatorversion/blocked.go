@@ -29,6 +29,16 @@ func (a *action) reportKeyMissing() {
 	a.warnInRun(v1beta1.EventHistoryKeyMissing, a.keyMissing)
 }
 
+// reportFormatUnknown says that this version of kudo cannot read a record that is needed. The status and the run stay as they are for the
+// version that can.
+func (a *action) reportFormatUnknown(cause *history.FormatError) {
+	a.Summarize = nil
+	a.Next.Status = *a.Committed.Status.DeepCopy()
+	a.reportBlocked(v1beta1.ReasonRecordFormatUnknown, cause.Error())
+	a.warnInRun(v1beta1.EventRecordFormatUnknown, cause.Error())
+	a.result.RequeueAfter = pollInterval
+}
+
 // reportRecordTaken says that something else has the name of the record of the run that is due. Nothing counts as acted upon:
 // the run is due again when the name is free. No watch shows that.
 func (a *action) reportRecordTaken(taken *history.TakenError) {

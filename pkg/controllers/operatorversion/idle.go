@@ -15,6 +15,7 @@ import (
 	"kudo.dev/kudo/pkg/share"
 	"kudo.dev/kudo/pkg/text"
 	"kudo.dev/kudo/plans"
+	"kudo.dev/kudo/plans/trigger"
 )
 
 // restoreDelay is how long a run of the install plan must be over before another one restores what another client deletes.
@@ -87,7 +88,7 @@ func (a *action) restore(ctx context.Context, st v1beta1.PlanStatus, lost string
 			return nil
 		}
 	}
-	cause := "to restore " + lost
+	cause := trigger.CauseRestoreOfShared + " " + lost
 	started, err := a.startRun(ctx, cause)
 	if started {
 		a.EventAfterCommit(corev1.EventTypeWarning, v1beta1.EventRestoreStarted, "The install plan runs again to restore %s", lost)

@@ -13,6 +13,7 @@ import (
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/keyring"
 	"kudo.dev/kudo/plans"
+	"kudo.dev/kudo/plans/trigger"
 )
 
 // observation is what a reconcile has read.
@@ -24,6 +25,8 @@ type observation struct {
 	// ring holds the keys of records and digests; keyMissing says what is missing without it.
 	ring       *keyring.Ring
 	keyMissing string
+	// foreign is set if the status is that of an OperatorVersion with another uid, as a restore leaves it that keeps the status.
+	foreign bool
 	// hasPlan is set if spec names an install plan.
 	hasPlan bool
 	// refusal says why the install plan that spec names cannot be run; empty if it can.
@@ -38,12 +41,14 @@ type observation struct {
 func (r *Reconciler) observe(ctx context.Context, ov *v1beta1.OperatorVersion) (o observation, err error) {
 	o.deleted, o.finalizer = ov.DeletionTimestamp != nil, controllerutil.ContainsFinalizer(ov, v1beta1.OperatorVersionFinalizer)
 	o.hasPlan = ov.Spec.InstallPlan != ""
-	if o.installation, err = r.observeInstallation(ctx, ov.InstallationName()); err != nil || o.deleted || !o.hasPlan && o.installation == nil {
+	if o.installation, err = r.observeInstallation(ctx, ov.InstallationName()); err != nil || o.deleted || !o.hasPlan &&
+		o.installation == nil {
 		return o, err
 	}
 	if o.ring, o.keyMissing, err = history.TryRing(ctx, r.Keys); err != nil || o.keyMissing != "" {
 		return o, err
 	}
+	o.foreign = history.IsForeign(ov.UID, ov.Status.PlanStatus)
 	o.running = plans.Running(ov.Status.PlanStatus) != ""
 	o.failed = ov.Status.PlanStatus[plans.LatestPlan(ov.Status.PlanStatus)].Status == v1beta1.FatalError
 	if o.hasPlan { // else what it installed, when it had one, is still held
@@ -101,15 +106,15 @@ func startCause(ov *v1beta1.OperatorVersion, installation *v1beta1.Installation,
 	edited := ov.Status.ObservedGeneration != ov.Generation
 	switch {
 	case last == "":
-		return "OperatorVersion created"
+		return trigger.CauseVersionCreated
 	case edited && (!st.Status.IsTerminal() || st.Status == v1beta1.FatalError):
-		return "OperatorVersion changed"
+		return trigger.CauseVersionChanged
 	case st.Status == v1beta1.FatalError && st.UID != "" && ov.Annotations[v1beta1.RetryAnnotation] == string(st.UID):
-		return fmt.Sprintf("retry of run %d", st.Revision)
+		return fmt.Sprintf("%s run %d", trigger.CauseRetry, st.Revision)
 	case st.Status == v1beta1.Complete && hasInputChanged(ov, ring):
-		return "installPlan or installParameters changed"
+		return trigger.CauseInstallChanged
 	case st.Status == v1beta1.Complete && (installation == nil || ov.Status.InstallationUID != installation.UID):
-		return "to restore its Installation, which was removed"
+		return trigger.CauseRestoreOfShared + " its Installation, which was removed"
 	}
 	return ""
 }

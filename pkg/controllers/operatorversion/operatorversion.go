@@ -4,6 +4,7 @@ package operatorversion
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -16,6 +17,7 @@ import (
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/controllers/loop"
 	"kudo.dev/kudo/pkg/history"
+	"kudo.dev/kudo/pkg/metrics"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/pkg/share"
 )
@@ -34,6 +36,8 @@ type Reconciler struct {
 	Versions *runner.VersionCache
 	Events   record.EventRecorder
 	Clock    clock.Clock
+	// Metrics counts the runs that have ended.
+	Metrics *metrics.Runs
 	// Installer is the account with whose rights install plans write.
 	Installer apply.Account
 
@@ -57,6 +61,7 @@ type action struct {
 
 // reconcile is called by loop.Reconciler between read and commit.
 func (r *Reconciler) reconcile(ctx context.Context, obj *loop.Object[*v1beta1.OperatorVersion]) (loop.Result, error) {
+	obj.LogValues = func() []any { return loop.RunLogValues(obj.Next.Status.PlanStatus) }
 	o, err := r.observe(ctx, obj.Next)
 	if err != nil {
 		return loop.Result{}, err
@@ -68,6 +73,11 @@ func (r *Reconciler) reconcile(ctx context.Context, obj *loop.Object[*v1beta1.Op
 	s := o.state()
 	obj.State = string(s)
 	err = a.act(ctx, s)
+	newer := new(history.FormatError)
+	if errors.As(err, &newer) {
+		a.reportFormatUnknown(newer)
+		err = nil
+	}
 	return a.result, err
 }
 
@@ -83,6 +93,9 @@ func (a *action) act(ctx context.Context, s state) error {
 	case keyMissing:
 		a.result.RequeueAfter = pollInterval
 		a.reportKeyMissing()
+		return nil
+	case statusRestored:
+		a.resetStatus()
 		return nil
 	case installationReleasing: // nothing is started that is about to be released
 		a.result = loop.Done

@@ -10,8 +10,10 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/history"
+	"kudo.dev/kudo/pkg/metrics"
 	"kudo.dev/kudo/pkg/share"
 	"kudo.dev/kudo/plans"
+	"kudo.dev/kudo/plans/trigger"
 )
 
 // continueInstall goes on with the run.
@@ -49,10 +51,10 @@ func (a *action) executeRun(ctx context.Context) error {
 	return a.checkObjects(ctx)
 }
 
-// proof is that a run was started: its uid, and the id of the key that its record is sealed with.
+// proof is that a run was started: its uid, the id of the key that its record is sealed with, and why it was started.
 type proof struct {
-	uid types.UID
-	key string
+	uid        types.UID
+	key, cause string
 }
 
 // endUnrecordedRun ends a run that this manager has not started, and that has no record: the status alone is no proof that it was
@@ -68,7 +70,7 @@ func (a *action) endUnrecordedRun(ctx context.Context, name string, st v1beta1.P
 	}
 	switch {
 	case err == nil:
-		a.begun.Store(key, proof{st.UID, record.Key})
+		a.begun.Store(key, proof{st.UID, record.Key, record.Cause})
 		return false, nil
 	case !history.Unusable(err):
 		return false, err
@@ -81,8 +83,26 @@ func (a *action) endUnrecordedRun(ctx context.Context, name string, st v1beta1.P
 }
 
 func (a *action) reportFinished(name string, st v1beta1.PlanStatus) {
+	outcome := metrics.OutcomeFatal
+	if st.Status == v1beta1.Complete {
+		outcome = metrics.OutcomeComplete
+	}
+	a.countRun(name, st, outcome)
 	if st.Status == v1beta1.FatalError {
 		a.EventAfterCommit(corev1.EventTypeWarning, v1beta1.EventPlanFailed, "Install plan %s failed: %s", name, st.Message)
 	}
-	a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventPlanFinished, "Execution of install plan %s finished with status %s", name, st.Status)
+	a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventPlanFinished, "Execution of install plan %s finished with status %s", name,
+		st.Status)
+}
+
+// countRun counts the end of a run once it is committed.
+func (a *action) countRun(name string, st v1beta1.PlanStatus, outcome metrics.Outcome) {
+	run := metrics.Run{Operator: a.Next.Spec.Operator.Name, Plan: name, Outcome: outcome, Cause: trigger.CauseClass("")}
+	if known, found := a.begun.Load(client.ObjectKeyFromObject(a.Next)); found && known.(proof).uid == st.UID {
+		run.Cause = trigger.CauseClass(known.(proof).cause)
+	}
+	if st.StartedTimestamp != nil {
+		run.Duration = a.Clock.Since(st.StartedTimestamp.Time)
+	}
+	a.AfterCommit(func() { a.Metrics.End(run) })
 }

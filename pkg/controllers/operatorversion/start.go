@@ -11,6 +11,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/history"
+	"kudo.dev/kudo/pkg/metrics"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/pkg/share"
 	"kudo.dev/kudo/plans"
@@ -39,6 +40,15 @@ func (a *action) prepare(ctx context.Context) error {
 	return nil
 }
 
+// resetStatus drops the status of an OperatorVersion with another uid: its install plan runs anew, and nothing counts as installed until
+// it has ended.
+func (a *action) resetStatus() {
+	a.Next.Status = v1beta1.OperatorVersionStatus{}
+	a.result.RequeueAfter = 1
+	a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventStatusReset, "the status was that of an OperatorVersion with another uid, as "+
+		"after a restore: it was reset, and the install plan runs anew")
+}
+
 // createHolder puts the finalizer on the OperatorVersion and creates its Installation, before anything is installed.
 func (a *action) createHolder(ctx context.Context) error {
 	if err := a.SetFinalizer(ctx, v1beta1.OperatorVersionFinalizer, true); err != nil {
@@ -58,7 +68,8 @@ func (a *action) createInstallation(ctx context.Context) error {
 		Name: a.Next.InstallationName(), Finalizers: []string{v1beta1.InstallationFinalizer},
 		Labels: map[string]string{v1beta1.HeritageLabel: v1beta1.Heritage},
 	}}
-	installation.Spec.Subject = v1beta1.InstallationSubject{Kind: "OperatorVersion", Namespace: a.Next.Namespace, Name: a.Next.Name, UID: a.Next.UID}
+	installation.Spec.Subject = v1beta1.InstallationSubject{Kind: "OperatorVersion", Namespace: a.Next.Namespace, Name: a.Next.Name,
+		UID: a.Next.UID}
 	if err := a.Client.Create(ctx, installation); err != nil {
 		return fmt.Errorf("create Installation %s: %w", installation.Name, err)
 	}
@@ -94,14 +105,15 @@ func (a *action) startRun(ctx context.Context, cause string) (bool, error) {
 	if status.PlanStatus == nil {
 		status.PlanStatus = map[string]v1beta1.PlanStatus{}
 	}
-	if running := plans.Running(status.PlanStatus); running != "" && running != plan {
+	if running := plans.Running(status.PlanStatus); running != "" {
 		old := status.PlanStatus[running]
+		a.countRun(running, old, metrics.OutcomeSuperseded)
 		plans.Fail(&old, fmt.Sprintf("given up: spec.installPlan is %s now", plan), a.Clock.Now())
-		status.PlanStatus[running] = old
+		status.PlanStatus[running] = old // that of the same plan is set below
 	}
 	status.Revision, status.InputsHash, status.InstallationUID = revision, a.ring.Digest(runInputs(a.Next)...), a.installation.UID
 	status.PlanStatus[plan] = plans.Start(plan, a.Next.Spec.Plans[plan], run.UID, revision, a.Clock.Now())
-	a.begun.Store(client.ObjectKeyFromObject(a.Next), proof{run.UID, a.ring.Current()})
+	a.begun.Store(client.ObjectKeyFromObject(a.Next), proof{run.UID, a.ring.Current(), cause})
 	if err := a.Commit(ctx); err != nil {
 		return false, err
 	}
@@ -109,7 +121,8 @@ func (a *action) startRun(ctx context.Context, cause string) (bool, error) {
 }
 
 func (a *action) announceStart(cause string) {
-	a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventPlanStarted, "Execution of install plan %s started (%s)", a.Next.Spec.InstallPlan, cause)
+	a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventPlanStarted, "Execution of install plan %s started (%s)", a.Next.Spec.InstallPlan,
+		cause)
 }
 
 func (a *action) buildRun(plan string) error {
@@ -124,7 +137,8 @@ func (a *action) buildRun(plan string) error {
 	a.run = &runner.Run{
 		Subject: runner.Subject{Kind: "OperatorVersion", Namespace: a.Next.Namespace, Name: a.Next.Name, UID: a.Next.UID},
 		Source:  a.Next.Namespace + "/" + a.Next.Name, Version: version, Plan: plan, UID: a.Next.Status.PlanStatus[plan].UID,
-		Parameters: a.Next.Spec.InstallParameters, Sensitive: a.sensitiveParameters(), Account: a.Installer, Installation: a.installation, Policy: policy, Held: a.inventory, Keys: a.ring,
+		Parameters: a.Next.Spec.InstallParameters, Sensitive: a.sensitiveParameters(), Account: a.Installer, Installation: a.installation,
+		Policy: policy, Held: a.inventory, Keys: a.ring,
 	}
 	return nil
 }

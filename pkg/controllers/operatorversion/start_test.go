@@ -134,10 +134,10 @@ func TestEndUnrecordedRun(t *testing.T) {
 		{reason: "the record is of another plan", record: func(f *fixture) { start(f, func(r *history.Run) { r.Plan = "other" }) }, lost: true},
 		{reason: "the record cannot be read: the run is not ended for that", refuse: errors.New("down"), err: true},
 		{reason: "this manager has started it", record: func(f *fixture) {
-			f.begun.Store(f.key(), proof{uid, f.ring.Current()})
+			f.begun.Store(f.key(), proof{uid, f.ring.Current(), ""})
 		}, refuse: errors.New("the record was read")},
-		{reason: "this manager has started another one", record: func(f *fixture) { f.begun.Store(f.key(), proof{"other", f.ring.Current()}) }, lost: true},
-		{reason: "this manager has started it with a key that is lost", record: func(f *fixture) { f.begun.Store(f.key(), proof{uid, "9"}) }, lost: true},
+		{reason: "this manager has started another one", record: func(f *fixture) { f.begun.Store(f.key(), proof{"other", f.ring.Current(), ""}) }, lost: true},
+		{reason: "this manager has started it with a key that is lost", record: func(f *fixture) { f.begun.Store(f.key(), proof{uid, "9", ""}) }, lost: true},
 	} {
 		f := newFixture(t, version(v1beta1.PlanStatus{Status: v1beta1.InProgress}, nil), &v1beta1.Installation{})
 		st := f.Next.Status.PlanStatus["install"]

@@ -12,6 +12,8 @@ const (
 	unmanaged state = "unmanaged"
 	// keyMissing: there is no key to seal the record of a run with.
 	keyMissing state = "keyMissing"
+	// statusRestored: its status is that of an OperatorVersion with another uid.
+	statusRestored state = "statusRestored"
 	// installationReleasing: its Installation is being deleted, and is created again afterwards.
 	installationReleasing state = "installationReleasing"
 	// specRefused: the install plan cannot be run as spec has it.
@@ -32,6 +34,7 @@ const (
 //	being deleted                                releasing
 //	no install plan, no Installation             unmanaged
 //	no key                                       keyMissing
+//	the status is of another uid                 statusRestored
 //	the Installation is being deleted            installationReleasing
 //	spec is refused, also while a plan runs      specRefused
 //	the install plan is to be started            startDue
@@ -48,6 +51,8 @@ func (o observation) state() state {
 		return unmanaged
 	case o.keyMissing != "":
 		return keyMissing
+	case o.foreign:
+		return statusRestored
 	case o.installation != nil && o.installation.DeletionTimestamp != nil:
 		return installationReleasing
 	case o.refusal != "":

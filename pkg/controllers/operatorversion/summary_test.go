@@ -134,3 +134,29 @@ func TestReportRecordTaken(t *testing.T) {
 		t.Errorf("-want +got: %s", diff)
 	}
 }
+
+// TestReportFormatUnknown shows R22: a run that a newer version of kudo has started neither fails nor goes on, and the conditions say why.
+func TestReportFormatUnknown(t *testing.T) {
+	f := newFixture(t, version(v1beta1.PlanStatus{Status: v1beta1.InProgress}, nil), nil)
+	before := f.Next.Status.DeepCopy()
+	f.Next.Status.PlanStatus["install"] = v1beta1.PlanStatus{Status: v1beta1.FatalError}
+	newer := &history.FormatError{Namespace: "ns", Name: "web-install-1", Format: 2}
+	for range 2 {
+		f.reportFormatUnknown(newer)
+	}
+	if err := f.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before.PlanStatus, f.Next.Status.PlanStatus); diff != "" {
+		t.Errorf("R22: the run was changed: %s", diff)
+	}
+	if got, want := f.condition(v1beta1.InstalledCondition), "False RecordFormatUnknown "+newer.Error(); got != want {
+		t.Errorf("R22: Installed is %s, want %s", got, want)
+	}
+	if diff := cmp.Diff([]string{"Warning RecordFormatUnknown " + newer.Error()}, f.recorded()); diff != "" {
+		t.Errorf("R22: events: -want +got: %s", diff)
+	}
+	if f.result.RequeueAfter == 0 {
+		t.Error("R22: the OperatorVersion is not looked at again")
+	}
+}

@@ -1,0 +1,85 @@
+package instance
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/history"
+	"kudo.dev/kudo/pkg/runner"
+	"kudo.dev/kudo/plans"
+	"kudo.dev/kudo/plans/trigger"
+)
+
+// resetStatus drops the status of an Instance with another uid. It commits at once, so that what is decided next does not rest on it.
+func (a *action) resetStatus(ctx context.Context) error {
+	a.Next.Status = v1beta1.InstanceStatus{}
+	a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventStatusReset, "the status was that of an Instance with another uid, as after a "+
+		"restore: it was reset, and the Instance starts anew")
+	return a.Commit(ctx)
+}
+
+// isRestored reports whether the Instance is to take over what a restore has created, in place of its first run. It counts for an
+// Instance only that has no baseline: none of its runs was recorded.
+func (a *action) isRestored() bool {
+	return a.Next.Status.Baseline == nil && !a.running && a.Next.Annotations[v1beta1.RestoredAnnotation] == "true"
+}
+
+// takeOverRestored records the spec as done and runs nothing, if all objects of the first run are as the plan makes them. All that holds
+// up a first run holds this up, too, and the account of the run reads and writes. Until the commit of the status, a crash changes
+// nothing but owners, and all is compared again.
+func (a *action) takeOverRestored(ctx context.Context) error {
+	if there, err := a.awaitCRDs(ctx); err != nil || !there {
+		return err
+	}
+	record := a.newRecord(a.start.Plan, trigger.CauseRestored, false, a.runValues())
+	run := a.buildRun(record, a.content)
+	restored, err := a.Runner.CompareRestored(ctx, run)
+	if err != nil {
+		return a.refuseRestored(err.Error())
+	}
+	if len(restored.Problems) > 0 {
+		return a.refuseRestored(restored.Message())
+	}
+	return a.recordRestored(ctx, record, run, restored)
+}
+
+// recordRestored records the run that stands for what a restore has created, takes its objects over, and reports the plan as complete.
+func (a *action) recordRestored(ctx context.Context, record history.Run, run *runner.Run, restored *runner.RestoredObjects) error {
+	a.adoptDecision(*a.decision)
+	recorded, err := a.recordRun(ctx, record, a.content)
+	taken := new(history.TakenError)
+	switch {
+	case errors.As(err, &taken), cannotBeStored(err):
+		return a.refuseStart(ctx, err)
+	case err != nil:
+		return err
+	}
+	run.UID = recorded.UID
+	changes, err := a.Runner.TakeOver(ctx, run, restored)
+	if err != nil {
+		a.revertStatus()
+		return a.refuseRestored(err.Error())
+	}
+	inventory := a.readInventory()
+	for _, change := range changes {
+		inventory[change.ID] = change.Record
+	}
+	a.writeInventory(inventory)
+	status := &a.Next.Status
+	completed := plans.CompletedStatus(run.Plan, a.content.Spec.Plans[run.Plan], run.UID, status.Baseline.Revision, a.Clock.Now())
+	status.PlanStatus[run.Plan] = completed
+	a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventInstanceRestored, "%d objects are as plan %s makes them and were taken over: the "+
+		"plan was not run", len(changes), run.Plan)
+	return a.checkObjects(ctx)
+}
+
+// refuseRestored says why a restored Instance is not taken over. No watch shows all that may be missing.
+func (a *action) refuseRestored(message string) error {
+	a.result.Transient = true
+	a.blocked = &blocked{restoreDue, v1beta1.ReasonObjectsNotRestored, v1beta1.EventObjectsNotRestored, message}
+	a.reportBlocked()
+	return nil
+}
