@@ -14,6 +14,7 @@ import (
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/cli/crdcache"
 	"kudo.dev/kudo/pkg/cli/explore"
+	"kudo.dev/kudo/pkg/cli/image"
 	"kudo.dev/kudo/pkg/cli/instances"
 	"kudo.dev/kudo/pkg/cli/packages"
 	"kudo.dev/kudo/pkg/cli/repos"
@@ -44,8 +45,11 @@ Exit codes: 0 done, 1 error, 2 wrong usage, 3 the plan that was waited for faile
 	command.SetupGroup(root)
 	env.AddFlags(root)
 	root.AddCommand(packages.New(env), repos.New(env), repos.NewSearch(env), crdcache.New(env), explore.New(env))
-	root.AddCommand(admin.NewInit(env), admin.NewToken(env), instances.NewInstall(env), instances.NewUpdate(env), instances.NewUpgrade(env), instances.NewRollback(env), instances.NewUninstall(env), instances.NewUninstallVersion(env),
-		instances.NewGet(env), instances.NewPlan(env), instances.NewAccount(env), admin.NewDiagnostics(env), suites.New(env), admin.NewVersion(env))
+	root.AddCommand(admin.NewInit(env), admin.NewToken(env), image.New(env))
+	root.AddCommand(instances.NewInstall(env), instances.NewUpdate(env), instances.NewUpgrade(env), instances.NewRollback(env),
+		instances.NewUninstall(env), instances.NewUninstallVersion(env),
+		instances.NewGet(env), instances.NewPlan(env), instances.NewAccount(env), admin.NewDiagnostics(env), suites.New(env),
+		admin.NewVersion(env))
 	root.SetGlobalNormalizationFunc(command.NormalizeFlag)
 	return root
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"io"
 	"strings"
 	"testing"
@@ -34,5 +35,17 @@ func TestWaitTimeout(t *testing.T) {
 	visit(NewRoot(command.NewEnv(strings.NewReader(""), io.Discard, io.Discard)))
 	if len(waits) < 10 {
 		t.Errorf("only these wait: %v", waits)
+	}
+}
+
+// TestMainCodes checks the exit codes of command lines that need no cluster.
+func TestMainCodes(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/dev/null")
+	t.Setenv("HOME", t.TempDir())
+	for line, want := range map[string]int{"version": 0, "image push --help": 0, "image verify /none": 1, "image verify": 2, "image none": 2} {
+		var out, errs bytes.Buffer
+		if code := Main(strings.Fields(line), strings.NewReader(""), &out, &errs); code != want || (code != 0) != strings.HasPrefix(errs.String(), "Error: ") {
+			t.Errorf("%s: exit code %d, want %d\n%s", line, code, want, errs.String())
+		}
 	}
 }

@@ -19,9 +19,9 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
-// registry is a registry of one repository, `lab/crds`, that wants a token from its own token service, which wants a
+// fakeRegistry is a registry of one repository, `lab/crds`, that wants a token from its own token service, which wants a
 // password. It keeps to the distribution specification as far as pulls go.
-type registry struct {
+type fakeRegistry struct {
 	*httptest.Server
 	blobs    map[string][]byte
 	manifest []byte
@@ -31,9 +31,9 @@ type registry struct {
 	requests  atomic.Int64
 }
 
-func newRegistry(t *testing.T, layers ...[]byte) *registry {
+func newRegistry(t *testing.T, layers ...[]byte) *fakeRegistry {
 	t.Helper()
-	r := &registry{blobs: map[string][]byte{}}
+	r := &fakeRegistry{blobs: map[string][]byte{}}
 	m := ocispec.Manifest{MediaType: ocispec.MediaTypeImageManifest, Config: ocispec.DescriptorEmptyJSON}
 	m.SchemaVersion = 2
 	for _, layer := range layers {
@@ -50,11 +50,11 @@ func newRegistry(t *testing.T, layers ...[]byte) *registry {
 	return r
 }
 
-func (r *registry) ref() string {
+func (r *fakeRegistry) ref() string {
 	return strings.TrimPrefix(r.URL, "https://") + "/lab/crds:v1@" + digest.FromBytes(r.manifest).String()
 }
 
-func (r *registry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+func (r *fakeRegistry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	r.requests.Add(1)
 	if request.URL.Path == "/token" {
 		if user, password, _ := request.BasicAuth(); user != "puller" || password != "hidden" {
@@ -91,7 +91,7 @@ func (r *registry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	_, _ = w.Write(data)
 }
 
-func (r *registry) source(t *testing.T, ref string, secret map[string]string, hosts Hosts, ca ...byte) Source {
+func (r *fakeRegistry) source(t *testing.T, ref string, secret map[string]string, hosts Hosts, ca ...byte) Source {
 	t.Helper()
 	spec := v1beta1.OCISource{Ref: ref, CABundle: append(caOf(r.Server), ca...)}
 	if secret != nil {

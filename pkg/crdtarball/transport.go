@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"kudo.dev/kudo/pkg/registry"
 )
 
 // maxRedirects is how many redirects are followed.
@@ -53,7 +55,9 @@ func newClient(c clientConfig) (*http.Client, func(), error) {
 	}
 	g := &hostGuard{hosts: c.access.Hosts, inside: Hosts{Names: c.access.InsideHosts}, origin: c.origin, plain: plain, own: plain}
 	if c.registry {
-		g.registry = &registryGuard{origin: c.origin, realms: Hosts{Names: c.access.TokenRealms}}
+		g.registry = &registry.Guard{
+			Origin: c.origin, TokenHosts: Hosts{Names: c.access.TokenRealms}.Allows, Remedy: "list it in oci-token-realms",
+		}
 	}
 	if c.credentials.certificate != nil {
 		own, err := newTransport(c, c.credentials.certificate)
@@ -120,7 +124,7 @@ type hostGuard struct {
 	origin     *url.URL
 	plain, own *http.Transport
 	// registry is nil for what is no registry.
-	registry *registryGuard
+	registry *registry.Guard
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -129,7 +133,7 @@ func (g *hostGuard) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if g.registry != nil {
-		request = g.registry.withheld(request)
+		request = g.registry.Withhold(request)
 	}
 	if sameHost(g.origin, request.URL) {
 		return g.own.RoundTrip(request)
@@ -143,13 +147,14 @@ func (g *hostGuard) check(request *http.Request) error {
 		return fail(ReasonRefused, "the scheme of %s is refused: it must be https or http", quoteShort(Display(u.String())))
 	}
 	if g.registry != nil {
-		if err := g.registry.check(request); err != nil {
-			return err
+		if err := g.registry.Check(request); err != nil {
+			return fail(ReasonRefused, "%w", err)
 		}
 	}
 	// Who lists a realm allows it.
-	if token := g.registry != nil && request.Response == nil && g.registry.isRealm(u); !token && !g.hosts.Allows(u) {
-		return fail(ReasonRefused, "the host %s is not among the allowed hosts: add it to crd-allowed-hosts (kubectl kudo init --crd-allowed-hosts), or name it in the OperatorVersion", u.Host)
+	if token := g.registry != nil && request.Response == nil && g.registry.IsTokenHost(u); !token && !g.hosts.Allows(u) {
+		return fail(ReasonRefused, "the host %s is not among the allowed hosts: add it to crd-allowed-hosts (kubectl kudo init "+
+			"--crd-allowed-hosts), or name it in the OperatorVersion", u.Host)
 	}
 	return checkHost(u, g.inside.Allows(u))
 }
@@ -211,7 +216,8 @@ func networkError(ctx context.Context, err error) *Error {
 	switch {
 	case errors.As(err, &verification):
 		e.Reason, e.Temporary = ReasonCertificate, false
-		e.Err = fmt.Errorf("the server's certificate is not trusted: %w; set caBundle to the certificate of its issuer%s", verification.Err, rootsHint())
+		e.Err = fmt.Errorf("the server's certificate is not trusted: %w; set caBundle to the certificate of its issuer%s", verification.Err,
+			rootsHint())
 	case errors.As(err, &operation) && operation.Op == "remote error": // a TLS alert: the server wants another certificate
 		e.Reason, e.Temporary = ReasonCertificate, false
 	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
