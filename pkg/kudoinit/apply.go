@@ -29,6 +29,8 @@ type Progress func(obj *unstructured.Unstructured, created bool)
 type Change struct {
 	// Objects in the order in which they are to be applied.
 	Objects []*unstructured.Unstructured
+	// live are those of them that exist.
+	live map[*unstructured.Unstructured]*unstructured.Unstructured
 	// shared are those that others have set fields of besides init, and that are applied without force.
 	shared map[*unstructured.Unstructured]bool
 }
@@ -36,15 +38,17 @@ type Change struct {
 // Compare reads what is on the cluster and returns the change to objects. It leaves out what others have set and what init leaves to
 // them, and the rights that an administrator has taken away from ClusterRoles. The error names all fields that others have set to other
 // values than init would, unless force takes them.
-func (l *InstalledState) Compare(ctx context.Context, c client.Client, objs []*unstructured.Unstructured, values Values, force bool) (*Change, error) {
-	change := &Change{shared: map[*unstructured.Unstructured]bool{}}
+func (l *InstalledState) Compare(ctx context.Context, c client.Client, objs []*unstructured.Unstructured, values Values,
+	force bool) (*Change, error) {
+	change := &Change{live: map[*unstructured.Unstructured]*unstructured.Unstructured{}, shared: map[*unstructured.Unstructured]bool{}}
 	record := parseRules(l.rules)
 	var conflicts []error
 	for _, obj := range objs {
 		sent, live := obj.DeepCopy(), &unstructured.Unstructured{}
 		live.SetGroupVersionKind(obj.GroupVersionKind())
 		err := c.Get(ctx, client.ObjectKeyFromObject(obj), live)
-		switch found := err == nil; {
+		found := err == nil
+		switch {
 		case !found && !absent(err):
 			err = fmt.Errorf("look for it: %w", err)
 		case !found:
@@ -63,6 +67,9 @@ func (l *InstalledState) Compare(ctx context.Context, c client.Client, objs []*u
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", obj.GetKind(), obj.GetName(), err)
 		}
+		if found {
+			change.live[sent] = live
+		}
 		change.Objects = append(change.Objects, sent)
 	}
 	return change, errors.Join(conflicts...)
@@ -71,23 +78,17 @@ func (l *InstalledState) Compare(ctx context.Context, c client.Client, objs []*u
 // Split returns the change up to the first object of a kind, and the rest.
 func (p *Change) Split(kind string) (first, rest *Change) {
 	n := 1 + slices.IndexFunc(p.Objects, func(obj *unstructured.Unstructured) bool { return obj.GetKind() == kind })
-	return &Change{p.Objects[:n], p.shared}, &Change{p.Objects[n:], p.shared}
+	return &Change{p.Objects[:n], p.live, p.shared}, &Change{p.Objects[n:], p.live, p.shared}
 }
 
 // Apply writes the change. What is there already is brought up to date.
 func (p *Change) Apply(ctx context.Context, c client.Client, progress Progress) error {
 	for _, obj := range p.Objects {
-		sent, live := obj.DeepCopy(), &metav1.PartialObjectMetadata{}
+		live := &metav1.PartialObjectMetadata{}
 		live.SetGroupVersionKind(obj.GroupVersionKind())
 		absent := apierrors.IsNotFound(c.Get(ctx, client.ObjectKeyFromObject(obj), live))
-		if obj.GetKind() == "Namespace" && (absent || live.Annotations[createdAnnotation] == manager) {
-			annotate(sent, createdAnnotation, manager)
-		}
-		options := []client.ApplyOption{client.FieldOwner(manager)}
-		if !p.shared[obj] {
-			options = append(options, client.ForceOwnership)
-		}
-		if err := put(ctx, c, sent, options); err != nil {
+		createdByInit := absent || live.Annotations[createdAnnotation] == manager
+		if err := put(ctx, c, prepare(obj, createdByInit), p.options(obj)); err != nil {
 			return fmt.Errorf("%s %s: %w", obj.GetKind(), obj.GetName(), err)
 		}
 		progress(obj, absent)
@@ -95,12 +96,35 @@ func (p *Change) Apply(ctx context.Context, c client.Client, progress Progress) 
 	return nil
 }
 
-// put applies an object. cert-manager's own webhook, which may have come up with this very minute, is waited for.
+// prepare returns an object as it is sent. A Namespace that init creates, or has created, says so.
+func prepare(obj *unstructured.Unstructured, createdByInit bool) *unstructured.Unstructured {
+	sent := obj.DeepCopy()
+	if obj.GetKind() == "Namespace" && createdByInit {
+		annotate(sent, createdAnnotation, manager)
+	}
+	return sent
+}
+
+// options are those of the apply of an object.
+func (p *Change) options(obj *unstructured.Unstructured) []client.ApplyOption {
+	options := []client.ApplyOption{client.FieldOwner(manager)}
+	if !p.shared[obj] {
+		options = append(options, client.ForceOwnership)
+	}
+	return options
+}
+
+// put applies an object, which becomes what the API server answers. It waits for cert-manager's own webhook, which may have come up with
+// this very minute.
 func put(ctx context.Context, c client.Client, obj *unstructured.Unstructured, options []client.ApplyOption) error {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for tries := 0; ; tries++ {
-		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj.DeepCopy()), options...)
+		sent := obj.DeepCopy()
+		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(sent), options...)
+		if err == nil {
+			obj.Object = sent.Object
+		}
 		if tries == certManagerTries || !apierrors.IsInternalError(err) || !strings.HasPrefix(obj.GetAPIVersion(), certManagerGroup+"/") {
 			return err
 		}
@@ -123,10 +147,26 @@ func CertManager(c client.Client) error {
 	for _, kind := range []string{"Issuer", "Certificate"} {
 		_, err := c.RESTMapper().RESTMapping(schema.GroupKind{Group: certManagerGroup, Kind: kind}, certManagerVersion)
 		if meta.IsNoMatchError(err) {
-			return fmt.Errorf("cert-manager is not installed on this cluster, or does not serve %s/%s: install cert-manager 1.0 or later, or leave --cert-manager out, and the manager issues the certificate itself", certManagerGroup, certManagerVersion)
+			return fmt.Errorf("cert-manager is not installed on this cluster, or does not serve %s/%s: install cert-manager 1.0 or later, or "+
+				"leave --cert-manager out, and the manager issues the certificate itself", certManagerGroup, certManagerVersion)
 		}
 		if err != nil {
 			return fmt.Errorf("look for cert-manager: %w", err)
+		}
+	}
+	return nil
+}
+
+// Monitoring returns an error if the cluster does not serve the kinds of the Prometheus Operator.
+func Monitoring(c client.Client) error {
+	for _, kind := range []string{"ServiceMonitor", "PrometheusRule"} {
+		_, err := c.RESTMapper().RESTMapping(schema.GroupKind{Group: "monitoring.coreos.com", Kind: kind}, "v1")
+		if meta.IsNoMatchError(err) {
+			return fmt.Errorf("the cluster does not serve %s of monitoring.coreos.com/v1: install the Prometheus Operator, or leave "+
+				"--monitoring out (--set monitoring=null takes it back)", kind)
+		}
+		if err != nil {
+			return fmt.Errorf("look for the Prometheus Operator: %w", err)
 		}
 	}
 	return nil

@@ -428,47 +428,6 @@ func TestRemoveKudoOwners(t *testing.T) {
 	}
 }
 
-// TestDefaultReplicas: D6, a cluster of several nodes gets two managers.
-func TestDefaultReplicas(t *testing.T) {
-	node := func(name string, change func(*corev1.NodeSpec)) *corev1.Node {
-		n := &corev1.Node{ObjectMeta: gen.Meta("", name)}
-		if change != nil {
-			change(&n.Spec)
-		}
-		return n
-	}
-	taint := func(effect corev1.TaintEffect) func(*corev1.NodeSpec) {
-		return func(s *corev1.NodeSpec) { s.Taints = []corev1.Taint{{Key: "role", Effect: effect}} }
-	}
-	for _, tc := range []struct {
-		reason string
-		nodes  []*corev1.Node
-		want   int32
-	}{
-		{"there is no node yet", nil, 1},
-		{"one node", []*corev1.Node{node("a", nil)}, 1},
-		{"several", []*corev1.Node{node("a", nil), node("b", nil), node("c", nil)}, 2},
-		{"one of two takes no pods by its taint", []*corev1.Node{node("a", nil), node("b", taint(corev1.TaintEffectNoSchedule))}, 1},
-		{"one of two is drained", []*corev1.Node{node("a", nil), node("b", func(s *corev1.NodeSpec) { s.Unschedulable = true })}, 1},
-		{"a taint that pods without a toleration may ignore", []*corev1.Node{node("a", nil), node("b", taint(corev1.TaintEffectPreferNoSchedule))}, 2},
-	} {
-		server := apitest.Start(t)
-		for _, n := range tc.nodes {
-			server.Put(n)
-		}
-		if got := DefaultReplicas(t.Context(), server.Client()); got != tc.want {
-			t.Errorf("%s: %d replicas, want %d", tc.reason, got, tc.want)
-		}
-	}
-	server := apitest.Start(t)
-	server.Before(func(apitest.Request) (any, error) {
-		return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", errors.New("no"))
-	})
-	if got := DefaultReplicas(t.Context(), server.Client()); got != 1 {
-		t.Errorf("nodes cannot be listed: %d replicas", got)
-	}
-}
-
 // TestLook checks what is read off a cluster, and that an error is none of "not installed".
 func TestLook(t *testing.T) {
 	server := apitest.Start(t)

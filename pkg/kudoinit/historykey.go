@@ -1,6 +1,7 @@
 package kudoinit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -40,24 +41,54 @@ func (k *HistoryKey) read(ctx context.Context) (*corev1.Secret, error) {
 	return secret, nil
 }
 
-// Check returns an error if the Secret is missing, and a new one would not open what the old one has sealed.
+// Exists reports whether there is a Secret.
+func (k *HistoryKey) Exists(ctx context.Context) (bool, error) {
+	secret, err := k.read(ctx)
+	return secret != nil, err
+}
+
+// Check returns an error if the Secret is missing, and a new one would not open what the old one has sealed; or if it has sealed records
+// that this version cannot read, since a newer one has written them.
 func (k *HistoryKey) Check(ctx context.Context) error {
 	secret, err := k.read(ctx)
 	if err != nil {
 		return err
 	}
 	if secret != nil {
-		if _, err := keyring.Parse(secret.Data); err != nil {
-			return fmt.Errorf("%s cannot be used: %w; restore it from a backup, or say --rotate-history-key --drop-old, which makes a new key", k, err)
+		ring, err := keyring.Parse(secret.Data)
+		if err != nil {
+			return fmt.Errorf("%s cannot be used: %w; restore it from a backup, or say --rotate-history-key --drop-old, which makes a new key",
+				k, err)
 		}
-		return nil
+		return k.checkFormats(ctx, ring)
 	}
 	_, owners, err := k.uses(ctx)
 	if err != nil || owners == 0 {
 		return err
 	}
-	return fmt.Errorf("%s is missing, and the runs of %d Instances and OperatorVersions are sealed with it: restore it from a backup, or say --rotate-history-key --drop-old, which makes a new key; plans that run then fail, and kubectl kudo plan retry starts them anew",
+	return fmt.Errorf("%s is missing, and the runs of %d Instances and OperatorVersions are sealed with it: restore it from a backup, or "+
+		"say --rotate-history-key --drop-old, which makes a new key; plans that run then fail, and kubectl kudo plan retry starts them anew",
 		k, owners)
+}
+
+// checkFormats returns an error if a newer version of kudo has sealed records. Its manager goes on with their runs, and that of this
+// version cannot.
+func (k *HistoryKey) checkFormats(ctx context.Context, ring *keyring.Ring) error {
+	records := &appsv1.ControllerRevisionList{}
+	if err := k.Client.List(ctx, records, client.HasLabels{v1beta1.HistoryLabel}); err != nil {
+		return fmt.Errorf("look for records of newer versions: %w", err)
+	}
+	var newer error
+	count := 0
+	for n := range records.Items {
+		if err := history.CheckSealedFormat(ring, &records.Items[n]); err != nil {
+			newer, count = cmp.Or(newer, err), count+1
+		}
+	}
+	if newer == nil {
+		return nil
+	}
+	return fmt.Errorf("records of runs that this version of kudo cannot read: %d; the first: %w", count, newer)
 }
 
 // Ensure makes the Secret if it does not exist, and reports whether it did. Check comes first.
@@ -78,7 +109,8 @@ func (k *HistoryKey) Ensure(ctx context.Context) (bool, error) {
 }
 
 func (k *HistoryKey) create(ctx context.Context, data map[string][]byte) error {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: keyring.SecretName, Labels: map[string]string{"app": "kudo-manager"}}, Data: data}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: keyring.SecretName,
+		Labels: map[string]string{"app": "kudo-manager"}}, Data: data}
 	if err := k.Client.Create(ctx, secret, client.FieldOwner(manager)); err != nil {
 		return fmt.Errorf("create %s: %w", k, err)
 	}
@@ -274,7 +306,8 @@ func AwaitSealed(ctx context.Context, c client.Client, waiting func(message stri
 	if err == nil || told == "" || ctx.Err() == nil {
 		return err
 	}
-	return fmt.Errorf("the new version goes on with no plan that the old one has started, and there runs still %s: wait for it, end it with kubectl kudo plan cancel, or give --wait-time=0s, with which it fails and is started anew by kubectl kudo plan retry",
+	return fmt.Errorf("the new version goes on with no plan that the old one has started, and there runs still %s: wait for it, end it with "+
+		"kubectl kudo plan cancel, or give --wait-time=0s, with which it fails and is started anew by kubectl kudo plan retry",
 		strings.TrimPrefix(told, "the end of "))
 }
 

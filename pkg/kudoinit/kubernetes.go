@@ -8,7 +8,8 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// Minor versions of Kubernetes 1: the lowest that kudo works with, and the highest that its suites run on.
+// Minor versions of Kubernetes 1: the lowest that kudo works with, and the highest that its suites run on. supported-versions.yaml has the
+// table of all of them.
 const (
 	MinKubernetes    = 30
 	TestedKubernetes = 36
@@ -26,7 +27,8 @@ func CheckKubernetes(cluster discovery.ServerVersionInterface) (warning string, 
 	case err != nil || version.Major != "1":
 		return fmt.Sprintf("kudo was not tested with Kubernetes %.40q, but with 1.%d", version.GitVersion, TestedKubernetes), nil
 	case minor < MinKubernetes:
-		return "", fmt.Errorf("%s is too old: kudo needs ValidatingAdmissionPolicies, stable since 1.%d; upgrade the cluster", "Kubernetes 1."+strconv.Itoa(minor), MinKubernetes)
+		return "", fmt.Errorf("%s is too old: kudo needs ValidatingAdmissionPolicies, stable since 1.%d; upgrade the cluster", "Kubernetes 1."+
+			strconv.Itoa(minor), MinKubernetes)
 	case minor > TestedKubernetes:
 		return fmt.Sprintf("kudo was not tested with Kubernetes 1.%d, but with up to 1.%d", minor, TestedKubernetes), nil
 	}

@@ -74,3 +74,39 @@ func TestTestedKubernetes(t *testing.T) {
 		}
 	}
 }
+
+// TestSupportedVersions: R23, supported-versions.yaml is the one table: init accepts what it lists, and warns beyond what is tested on a
+// real control plane, which is that of the suites.
+func TestSupportedVersions(t *testing.T) {
+	text, err := os.ReadFile("../../supported-versions.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table struct {
+		Kubernetes []struct{ Minor, Tested string }
+	}
+	if err := yaml.Unmarshal(text, &table); err != nil || len(table.Kubernetes) == 0 {
+		t.Fatal("no table", err)
+	}
+	tested := 0
+	for i, v := range table.Kubernetes {
+		minor := MinKubernetes + i
+		if v.Minor != "1."+strconv.Itoa(minor) {
+			t.Errorf("entry %d is %s, not 1.%d: the table begins with MinKubernetes and has no gap", i, v.Minor, minor)
+		}
+		if v.Tested == "real" {
+			tested = minor
+		}
+	}
+	if tested != TestedKubernetes || tested != MinKubernetes+len(table.Kubernetes)-1 {
+		t.Errorf("the highest version that is tested on a real control plane is 1.%d, the last entry 1.%d, and TestedKubernetes is 1.%d", tested,
+			MinKubernetes+len(table.Kubernetes)-1, TestedKubernetes)
+	}
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := regexp.MustCompile(`(?m)^K8S_VERSION := v1\.(\d+)\.`).FindSubmatch(makefile); m == nil || string(m[1]) != strconv.Itoa(tested) {
+		t.Errorf("the control plane of the suites is %s, and the table says 1.%d", m, tested)
+	}
+}

@@ -37,7 +37,7 @@ type Options struct {
 	PipeImage string
 	// InsecureMetrics lets the manager serve its metrics by plain HTTP to every client.
 	InsecureMetrics bool
-	// Replicas of the manager's Deployment; one if 0.
+	// Replicas of the manager's Deployment; two if 0.
 	Replicas int32
 	// Values are what an administrator chooses about the manager's Deployment. Image, PullPolicy, PipeImage and Replicas above are what
 	// comes of those of the Values, of what is installed, and of what the build knows.
@@ -69,21 +69,9 @@ const DefaultNamespace = "kudo-system"
 // Objects returns what Options ask for, in the order in which it is to be applied.
 func Objects(o Options) ([]*unstructured.Unstructured, error) {
 	o = o.withDefaults()
-	files, err := fs.Glob(manifests.Files, "crds/*.yaml")
+	files, err := manifestFiles(o)
 	if err != nil {
 		return nil, err
-	}
-	if !o.CRDsOnly {
-		files = append(files, "rbac.yaml", "policy.yaml")
-		if !o.External || o.WebhookURL != "" {
-			files = append(files, "webhook.yaml")
-		}
-		if o.CertManager {
-			files = append(files, "certificate.yaml")
-		}
-		if !o.External {
-			files = append(files, "manager.yaml")
-		}
 	}
 	var out []*unstructured.Unstructured
 	for _, name := range files {
@@ -109,6 +97,35 @@ func Objects(o Options) ([]*unstructured.Unstructured, error) {
 	record, err := valuesMap(o, out)
 	return append(out, record), err
 }
+
+// manifestFiles are the manifests that Options ask for, in the order in which they are to be applied.
+func manifestFiles(o Options) ([]string, error) {
+	files, err := fs.Glob(manifests.Files, "crds/*.yaml")
+	if err != nil || o.CRDsOnly {
+		return files, err
+	}
+	files = append(files, "rbac.yaml", "policy.yaml")
+	if !o.External || o.WebhookURL != "" {
+		files = append(files, "webhook.yaml")
+	}
+	if o.CertManager {
+		files = append(files, "certificate.yaml")
+	}
+	if o.External {
+		return files, nil
+	}
+	if o.Values.NetworkPolicy {
+		files = append(files, "networkpolicy.yaml")
+	}
+	files = append(files, "manager.yaml")
+	if o.Values.Monitoring {
+		files = append(files, monitoringFiles...)
+	}
+	return files, nil
+}
+
+// monitoringFiles are the manifests for Prometheus and Grafana.
+var monitoringFiles = []string{"monitoring/servicemonitor.yaml", "monitoring/rules.yaml", "monitoring/dashboard.yaml"}
 
 func read(name string) ([]*unstructured.Unstructured, error) {
 	text, err := manifests.Files.ReadFile(name)

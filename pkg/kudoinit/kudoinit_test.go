@@ -22,7 +22,8 @@ func TestObjects(t *testing.T) {
 	webhooks := []string{"Secret kudo-system/kudo-webhook-server-secret",
 		"MutatingWebhookConfiguration kudo-manager-instance-admission-webhook-config", "ValidatingWebhookConfiguration kudo-manager-instance-validation-webhook-config",
 		"ValidatingWebhookConfiguration kudo-manager-explore-validation-webhook-config"}
-	manager := []string{"Service kudo-system/kudo-controller-manager-service", "Deployment kudo-system/kudo-controller-manager"}
+	manager := []string{"ResourceQuota kudo-system/kudo-critical-pods", "Service kudo-system/kudo-controller-manager-service", "Service kudo-system/kudo-controller-manager-metrics",
+		"PodDisruptionBudget kudo-system/kudo-controller-manager", "Deployment kudo-system/kudo-controller-manager"}
 	all := func(lists ...[]string) (out []string) {
 		for _, l := range lists {
 			out = append(out, l...)

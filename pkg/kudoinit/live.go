@@ -3,7 +3,6 @@ package kudoinit
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -43,6 +42,8 @@ type InstalledState struct {
 	SettingsError error
 	// rules are those that init has written into each ClusterRole, as the ConfigMap of the Values keeps them.
 	rules string
+	// Release has installed kudo; nil if init has.
+	Release *HelmRelease
 	// Predecessor is the namespace of KUDO's manager, a StatefulSet; empty if there is none.
 	Predecessor string
 }
@@ -63,8 +64,10 @@ func Look(ctx context.Context, c client.Client) (*InstalledState, error) {
 	}
 	if live.Bound = live.Bound && len(binding.Subjects) > 0; live.Bound {
 		live.Namespace, live.Account = binding.Subjects[0].Namespace, binding.Subjects[0].Name
+		live.Release = helmReleaseOf(binding)
 	}
-	for _, look := range []func(context.Context, client.Client) error{live.lookSettings, live.lookValues, live.lookDeployment, live.lookWebhooks, live.lookPredecessor} {
+	for _, look := range []func(context.Context, client.Client) error{live.lookSettings, live.lookValues, live.lookDeployment,
+		live.lookWebhooks, live.lookPredecessor} {
 		if err := look(ctx, c); err != nil {
 			return nil, err
 		}
@@ -100,23 +103,6 @@ func (l *InstalledState) lookDeployment(ctx context.Context, c client.Client) er
 	return nil
 }
 
-// DefaultReplicas returns how many replicas of the manager a cluster gets: two where several nodes take pods, so that the webhooks
-// answer while one of them is replaced, and one where there is a single node, or where the user may not list nodes.
-func DefaultReplicas(ctx context.Context, c client.Client) int32 {
-	nodes := &corev1.NodeList{}
-	if err := c.List(ctx, nodes, client.Limit(500)); err != nil {
-		return 1
-	}
-	takes := 0
-	for _, node := range nodes.Items {
-		full := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule })
-		if !node.Spec.Unschedulable && !full {
-			takes++
-		}
-	}
-	return int32(min(max(takes, 1), 2))
-}
-
 func (l *InstalledState) lookWebhooks(ctx context.Context, c client.Client) error {
 	config := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	found, err := getIfPresent(ctx, c, config, "", validating)
@@ -147,7 +133,8 @@ func (l *InstalledState) lookPredecessor(ctx context.Context, c client.Client) e
 func Account(ctx context.Context, c client.Client, namespace, name string) error {
 	found, err := getIfPresent(ctx, c, &corev1.ServiceAccount{}, namespace, name)
 	if err == nil && !found {
-		return fmt.Errorf("ServiceAccount %s/%s does not exist: make it with kubectl create serviceaccount %s -n %s, or leave --service-account out", namespace, name, name, namespace)
+		return fmt.Errorf("ServiceAccount %s/%s does not exist: make it with kubectl create serviceaccount %s -n %s, or leave "+
+			"--service-account out", namespace, name, name, namespace)
 	}
 	return err
 }

@@ -15,6 +15,8 @@ import (
 
 // prunedKinds are the kinds of which an upgrade deletes objects that an earlier version has installed. Objects of other kinds hold data.
 var prunedKinds = []schema.GroupVersionKind{
+	{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
+	{Version: "v1", Kind: "ResourceQuota"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"},
@@ -27,29 +29,40 @@ var prunedKinds = []schema.GroupVersionKind{
 
 // Prune deletes what init has installed for another version and this one does not have, whatever its options.
 func Prune(ctx context.Context, c client.Client, version string, removed func(obj client.Object)) error {
-	known, err := manifestNames()
+	obsolete, err := listObsolete(ctx, c, version)
 	if err != nil {
 		return err
+	}
+	for _, obj := range obsolete {
+		if err := c.Delete(ctx, obj, client.Preconditions{UID: &obj.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete %s %s of an earlier version: %w", obj.Kind, obj.Name, err)
+		}
+		removed(obj)
+	}
+	return nil
+}
+
+// listObsolete lists what init has installed for another version and this one does not have.
+func listObsolete(ctx context.Context, c client.Client, version string) (out []*metav1.PartialObjectMetadata, err error) {
+	known, err := manifestNames()
+	if err != nil {
+		return nil, err
 	}
 	for _, kind := range prunedKinds {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind)
 		if err := c.List(ctx, list); err != nil {
-			return fmt.Errorf("look for objects of earlier versions: %w", err)
+			return nil, fmt.Errorf("look for objects of earlier versions: %w", err)
 		}
 		for n := range list.Items {
 			obj := &list.Items[n]
-			if known[kind.Kind+" "+obj.Name] || !isObsolete(obj, version) {
-				continue
+			if !known[kind.Kind+" "+obj.Name] && isObsolete(obj, version) {
+				obj.SetGroupVersionKind(kind)
+				out = append(out, obj)
 			}
-			obj.SetGroupVersionKind(kind)
-			if err := c.Delete(ctx, obj, client.Preconditions{UID: &obj.UID}); client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("delete %s %s of an earlier version: %w", kind.Kind, obj.Name, err)
-			}
-			removed(obj)
 		}
 	}
-	return nil
+	return out, nil
 }
 
 // isObsolete reports whether init has applied an object for another version.
@@ -67,7 +80,7 @@ func manifestNames() (map[string]bool, error) {
 		return nil, err
 	}
 	out := map[string]bool{}
-	for _, name := range files {
+	for _, name := range append(files, monitoringFiles...) {
 		objs, err := read(name)
 		if err != nil {
 			return nil, fmt.Errorf("manifest %s: %w", name, err)

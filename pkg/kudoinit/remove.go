@@ -86,7 +86,8 @@ func (e *InUse) Error() string {
 	if e.CRDs {
 		what = "all that they hold stays, and is no longer kudo's; they themselves go"
 	}
-	return fmt.Sprintf("kudo is in use: there are %s. Uninstall them first (kubectl kudo uninstall, uninstall-version), or give --instances=uninstall, "+
+	return fmt.Sprintf("kudo is in use: there are %s. Uninstall them first (kubectl kudo uninstall, uninstall-version), or give "+
+		"--instances=uninstall, "+
 		"which does that for all of them, or --instances=keep: %s", strings.Join(there, ", and "), what)
 }
 
@@ -99,6 +100,9 @@ func (e *InUse) Error() string {
 func (r *Remover) Remove(ctx context.Context) error {
 	var err error
 	if r.live, err = Look(ctx, r.Client); err != nil {
+		return err
+	}
+	if err := r.live.CheckRelease(); err != nil {
 		return err
 	}
 	r.going = map[string]bool{}
@@ -223,10 +227,14 @@ func (r *Remover) stop(ctx context.Context, objs []*unstructured.Unstructured) e
 		return nil
 	}
 	if holder, err := Leader(ctx, r.Client, r.live.Namespace); err == nil {
-		return fmt.Errorf("a manager still works, as %s: stop it first, and see that its account has no other rights than those of ClusterRole %s", holder, roleName)
+		return fmt.Errorf("a manager still works, as %s: stop it first, and see that its account has no other rights than those of "+
+			"ClusterRole %s", holder, roleName)
 	}
 	return nil
 }
+
+// dashboard is the ConfigMap with the dashboard, which holds nothing that was decided.
+const dashboard = "kudo-dashboard"
 
 // object deletes an object of the installation, or says why it stays.
 func (r *Remover) object(ctx context.Context, obj *unstructured.Unstructured) error {
@@ -247,7 +255,7 @@ func (r *Remover) object(ctx context.Context, obj *unstructured.Unstructured) er
 		fate.Reason = "and with it " + r.count(obj.GetName())
 	case strings.HasPrefix(kind, "ValidatingAdmissionPolicy") && !r.CRDs:
 		fate.Goes, fate.Reason = false, "it guards kudo's objects as long as their CustomResourceDefinitions are there"
-	case kind == "ConfigMap" && !r.CRDs:
+	case kind == "ConfigMap" && obj.GetName() != dashboard && !r.CRDs:
 		fate.Goes, fate.Reason = false, "it holds what was decided about kudo, for the next kubectl kudo init"
 	case obj.GetLabels()["app"] != live.GetLabels()["app"]:
 		fate.Goes, fate.Reason = false, "it lacks the label app=kudo-manager, so it is not kudo's"

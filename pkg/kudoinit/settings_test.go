@@ -1,11 +1,16 @@
 package kudoinit
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"kudo.dev/kudo/pkg/settings"
 )
@@ -85,7 +90,7 @@ func TestPipeImage(t *testing.T) {
 
 // TestReplicas: an upgrade that knows the replicas of the manager keeps them.
 func TestReplicas(t *testing.T) {
-	for given, want := range map[int32]int64{0: 1, 3: 3} {
+	for given, want := range map[int32]int64{0: 2, 1: 1, 3: 3} {
 		if got, _, _ := unstructured.NestedInt64(find(t, Options{Replicas: given}, "Deployment").Object, "spec", "replicas"); got != want {
 			t.Errorf("%d replicas for %d", got, given)
 		}
@@ -150,5 +155,51 @@ func TestManagerRole(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestHighAvailability checks R27: what lets the manager survive the loss of a node, a drain and an update.
+func TestHighAvailability(t *testing.T) {
+	deployment := &appsv1.Deployment{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(find(t, Options{}, "Deployment").Object, deployment); err != nil {
+		t.Fatal(err)
+	}
+	budget := &policyv1.PodDisruptionBudget{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(find(t, Options{}, "PodDisruptionBudget").Object, budget); err != nil {
+		t.Fatal(err)
+	}
+	quota := &corev1.ResourceQuota{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(find(t, Options{}, "ResourceQuota").Object, quota); err != nil {
+		t.Fatal(err)
+	}
+	pod := deployment.Spec.Template.Spec
+	if *deployment.Spec.Replicas != 2 || deployment.Spec.Strategy.RollingUpdate.MaxUnavailable.IntValue() != 0 {
+		t.Error("an update or the loss of a node leaves no manager")
+	}
+	if scope := quota.Spec.ScopeSelector.MatchExpressions; len(scope) != 1 || !slices.Equal(scope[0].Values, []string{pod.PriorityClassName}) {
+		t.Errorf("the priority is %s, and the quota without which some clusters refuse it is for %v", pod.PriorityClassName, scope)
+	}
+	var keys []string
+	for _, spread := range pod.TopologySpreadConstraints {
+		keys = append(keys, spread.TopologyKey)
+		if spread.WhenUnsatisfiable != corev1.ScheduleAnyway || !reflect.DeepEqual(spread.LabelSelector, deployment.Spec.Selector) {
+			t.Errorf("the spread over %s is %+v: it must select the manager's pods, and must not stop them on a cluster of one node", spread.TopologyKey, spread)
+		}
+	}
+	if !slices.Equal(keys, []string{"kubernetes.io/hostname", "topology.kubernetes.io/zone"}) {
+		t.Errorf("the pods are spread over %v", keys)
+	}
+	if !reflect.DeepEqual(budget.Spec.Selector, deployment.Spec.Selector) || budget.Spec.MaxUnavailable.IntValue() != 1 || budget.Spec.MinAvailable != nil {
+		t.Errorf("the budget %+v is not one pod at a time, or stops the drain of the only manager", budget.Spec)
+	}
+	limits := pod.Containers[0].Resources
+	if limits.Limits.Memory().String() != "1Gi" || limits.Requests.Memory().String() != "128Mi" || limits.Requests.Cpu().String() != "100m" || !limits.Limits.Cpu().IsZero() {
+		t.Errorf("the resources are %+v", limits)
+	}
+	if len(pod.Containers[0].Env) != 1 || pod.Containers[0].Env[0].Name != "MEMORY_LIMIT" || pod.Containers[0].Env[0].ValueFrom.ResourceFieldRef.Resource != "limits.memory" {
+		t.Errorf("the manager does not know its limit of memory: %+v", pod.Containers[0].Env)
+	}
+	if *pod.TerminationGracePeriodSeconds <= 60 {
+		t.Errorf("%d s are less than a request may take", *pod.TerminationGracePeriodSeconds)
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/pkg/atomicfile"
@@ -41,7 +40,8 @@ func RenewToken(ctx context.Context, c client.Client, namespace, name, path stri
 	}
 	account := &corev1.ServiceAccount{}
 	account.Namespace, account.Name = namespace, name
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(duration / time.Second))}}
+	seconds := int64(duration / time.Second)
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
 	if err := c.SubResource("token").Create(ctx, account, request); err != nil {
 		return time.Time{}, fmt.Errorf("token of ServiceAccount %s/%s: %w", namespace, name, err)
 	}

@@ -20,7 +20,21 @@ type Downgrade struct{ Installed, Wanted string }
 
 // Error implements error.
 func (e *Downgrade) Error() string {
-	return fmt.Sprintf("kudo %s is installed, and this is %s: an older version may not understand what a newer one has written. Use the newer command, or --allow-downgrade", e.Installed, e.Wanted)
+	return fmt.Sprintf("kudo %s is installed, and this is %s: an older version may not understand what a newer one has written. Use the "+
+		"newer command, or --allow-downgrade", e.Installed, e.Wanted)
+}
+
+// TooOld is an attempt to upgrade from a version whose records and statuses this one does not promise to read.
+type TooOld struct {
+	Installed, Wanted string
+	// Step is the minor version to upgrade to first.
+	Step string
+}
+
+// Error implements error.
+func (e *TooOld) Error() string {
+	return fmt.Sprintf("kudo %s is installed, and this is %s, which goes on with what the %d minor versions before it have written: upgrade "+
+		"to %s first", e.Installed, e.Wanted, readMinors, e.Step)
 }
 
 // CheckVersion says why a version must not be installed over what is there; nil if it may.
@@ -29,9 +43,13 @@ func (l *InstalledState) CheckVersion(o Options, upgrade, downgrade bool) error 
 	case upgrade && !l.Installed:
 		return fmt.Errorf("kudo is not installed on this cluster, so there is nothing to upgrade: run kubectl kudo init")
 	case !upgrade && l.Predecessor != "":
-		return fmt.Errorf("KUDO's manager runs in namespace %s: kubectl kudo init --upgrade replaces it, and goes on with its Instances", l.Predecessor)
+		return fmt.Errorf("KUDO's manager runs in namespace %s: kubectl kudo init --upgrade replaces it, and goes on with its Instances",
+			l.Predecessor)
 	case l.Bound && o.Namespace != l.Namespace && !o.CRDsOnly:
-		return fmt.Errorf("kudo is installed in namespace %s, and only one can work on a cluster: use -n %s, or remove that one with kubectl kudo init --remove", l.Namespace, l.Namespace)
+		return fmt.Errorf("kudo is installed in namespace %s, and only one can work on a cluster: use -n %s, or remove that one with kubectl "+
+			"kudo init --remove", l.Namespace, l.Namespace)
+	case stepBefore(l.Version, o.Version) != "":
+		return &TooOld{Installed: l.Version, Wanted: o.Version, Step: stepBefore(l.Version, o.Version)}
 	case !downgrade && Older(o.Version, l.Version):
 		return &Downgrade{l.Version, o.Version}
 	}
@@ -41,16 +59,7 @@ func (l *InstalledState) CheckVersion(o Options, upgrade, downgrade bool) error 
 // Replace removes KUDO's manager and what would go on writing the webhooks' certificate, and waits until they are
 // deleted: two managers must not work on one Instance. Instances and all their objects stay.
 func Replace(ctx context.Context, c client.Client, live *InstalledState, removed func(obj client.Object)) error {
-	ns := live.Predecessor
-	objs := []client.Object{
-		&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: deploymentName}},
-		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: predecessorBinding}},
-		&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: predecessorWebhook}},
-		certManagers("Certificate", ns, certificate),
-		certManagers("Issuer", ns, "selfsigned-issuer"),
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: webhookSecret}},
-	}
-	for _, obj := range objs {
+	for _, obj := range predecessorObjects(live.Predecessor) {
 		gone, err := deleteAwait(ctx, c, obj, metav1.DeletePropagationForeground)
 		if err != nil {
 			return err
@@ -60,6 +69,18 @@ func Replace(ctx context.Context, c client.Client, live *InstalledState, removed
 		}
 	}
 	return nil
+}
+
+// predecessorObjects are KUDO's manager and what would go on writing the webhooks' certificate, in KUDO's namespace.
+func predecessorObjects(ns string) []client.Object {
+	return []client.Object{
+		&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: deploymentName}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: predecessorBinding}},
+		&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: predecessorWebhook}},
+		certManagers("Certificate", ns, certificate),
+		certManagers("Issuer", ns, "selfsigned-issuer"),
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: webhookSecret}},
+	}
 }
 
 func certManagers(kind, namespace, name string) *unstructured.Unstructured {

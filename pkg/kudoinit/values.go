@@ -43,6 +43,10 @@ type Values struct {
 	PipeImage string `json:"pipeImage,omitempty"`
 	// Replicas of the Deployment.
 	Replicas *int32 `json:"replicas,omitempty"`
+	// Monitoring installs the ServiceMonitor, the alerts and the dashboard.
+	Monitoring bool `json:"monitoring,omitempty"`
+	// NetworkPolicy installs a NetworkPolicy that limits what may connect to the manager.
+	NetworkPolicy bool `json:"networkPolicy,omitempty"`
 	// ExtraArgs are arguments besides those that init writes.
 	ExtraArgs []string `json:"extraArgs,omitempty"`
 
@@ -205,6 +209,13 @@ func (l *InstalledState) lookValues(ctx context.Context, c client.Client) error 
 	return nil
 }
 
+// keepText takes the text of the Values over from another ConfigMap.
+func keepText(to, from *unstructured.Unstructured) {
+	text, _, _ := unstructured.NestedString(from.Object, "data", valuesKey)
+	data := to.Object["data"].(map[string]any)
+	data[valuesKey] = text
+}
+
 // adaptPod writes the Values into the pod template of the Deployment.
 func (v Values) adaptPod(template map[string]any) error {
 	for field, entries := range map[string]map[string]string{"labels": v.PodLabels, "annotations": v.PodAnnotations} {
@@ -215,7 +226,8 @@ func (v Values) adaptPod(template map[string]any) error {
 		}
 	}
 	pod := &corev1.PodSpec{
-		NodeSelector: v.NodeSelector, Tolerations: v.Tolerations, Affinity: v.Affinity, PriorityClassName: v.PriorityClassName, ImagePullSecrets: v.ImagePullSecrets,
+		NodeSelector: v.NodeSelector, Tolerations: v.Tolerations, Affinity: v.Affinity, PriorityClassName: v.PriorityClassName,
+		ImagePullSecrets: v.ImagePullSecrets,
 	}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
 	if err != nil {

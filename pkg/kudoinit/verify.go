@@ -65,16 +65,24 @@ func Verify(ctx context.Context, c client.Client, config *rest.Config, clock clo
 		return nil, err
 	}
 	if !live.Installed {
-		return []Finding{{"installation", Failed, "kudo is not installed on this cluster: its CustomResourceDefinitions are missing", "kubectl kudo init"}}, nil
+		return []Finding{{"installation", Failed, "kudo is not installed on this cluster: its CustomResourceDefinitions are missing",
+			"kubectl kudo init"}}, nil
 	}
 	wanted, err := Objects(live.Options)
 	if err != nil {
 		return nil, err
 	}
+	if live.Release != nil {
+		wanted = chartObjects(wanted)
+	}
 	i := &inspection{client: c, config: config, clock: clock, live: live, version: version, wanted: wanted}
 	var out []Finding
-	for _, check := range []func(context.Context) []Finding{i.installation, i.mode, i.objects, i.rights, i.historyKey, i.policies, i.webhooks, i.manager} {
+	for _, check := range []func(context.Context) []Finding{i.installation, i.mode, i.objects, i.rights, i.historyKey, i.policies, i.webhooks,
+		i.manager} {
 		out = append(out, check(ctx)...)
+	}
+	if live.Release != nil {
+		live.Release.adaptFindings(out)
 	}
 	return out, nil
 }
@@ -109,12 +117,15 @@ func (i *inspection) mode(ctx context.Context) []Finding {
 	}
 	switch {
 	case i.live.SettingsError != nil:
-		return []Finding{{found.Check, Failed, i.live.SettingsError.Error(), "kubectl edit configmap " + settings.ConfigMap + " -n " + i.live.Namespace}}
+		return []Finding{{found.Check, Failed, i.live.SettingsError.Error(), "kubectl edit configmap " + settings.ConfigMap + " -n " +
+			i.live.Namespace}}
 	case i.live.Settings.Mode == settings.Privileged:
 		found.State, found.Remedy = Warning, "give Instances accounts (kubectl kudo account create), then "+again+" --strict"
-		found.Message += ": plans of Instances that name no ServiceAccount run with the rights of kudo, so that whoever may create Instances is an administrator of the cluster"
+		found.Message += ": plans of Instances that name no ServiceAccount run with the rights of kudo, so that whoever may create Instances " +
+			"is an administrator of the cluster"
 	case len(names) > 0:
-		found.State, found.Remedy = Warning, "give Instances there accounts (kubectl kudo account create), then take the label "+v1beta1.PrivilegedLabel+" off"
+		found.State, found.Remedy = Warning, "give Instances there accounts (kubectl kudo account create), then take the label "+
+			v1beta1.PrivilegedLabel+" off"
 		found.Message += ", but for privileged namespaces: " + text.List(names, shown)
 	}
 	return []Finding{found}
@@ -157,7 +168,8 @@ func (i *inspection) object(ctx context.Context, wanted *unstructured.Unstructur
 		return fail(result.Message, "kubectl describe "+describe(wanted))
 	}
 	if narrowed(live) {
-		found.State, found.Message, found.Remedy = Warning, "has other rules than init gives it, which init leaves as they are", "kubectl delete clusterrole "+installRole+", and "+again+", give it those again"
+		found.State, found.Message, found.Remedy = Warning, "has other rules than init gives it, which init leaves as they are",
+			"kubectl delete clusterrole "+installRole+", and "+again+", give it those again"
 		return found
 	}
 	applied, lost := wanted.DeepCopy(), 0
@@ -166,8 +178,12 @@ func (i *inspection) object(ctx context.Context, wanted *unstructured.Unstructur
 			return fail("cannot be compared with what init installs: "+err.Error(), again)
 		}
 	}
+	if wanted.GetKind() == "ConfigMap" && wanted.GetName() == ValuesConfigMap {
+		keepText(applied, live) // the Values were read from this text, which may have another form
+	}
 	annotate(applied, createdAnnotation, live.GetAnnotations()[createdAnnotation]) // as Apply does
-	err = i.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(manager), client.ForceOwnership, client.DryRunAll)
+	err = i.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(manager), client.ForceOwnership,
+		client.DryRunAll)
 	if err != nil {
 		return fail("cannot be compared with what init installs: "+err.Error(), again)
 	}

@@ -1,6 +1,7 @@
 package kudoinit
 
 import (
+	"fmt"
 	"regexp"
 	"strconv"
 
@@ -32,6 +33,27 @@ func parseVersion(text string) (buildVersion, bool) {
 		return buildVersion{}, false
 	}
 	return buildVersion{release, commits, parts[3] != ""}, true
+}
+
+// readMinors is how many minor versions before a version may have written what this version reads.
+const readMinors = 2
+
+// stepBefore returns the minor version that an upgrade must go through, or "" if it needs none, or the versions cannot be compared. How
+// many minor versions an earlier major version has had is not known: of one major version to the next, only the first minor ones count.
+func stepBefore(installed, wanted string) string {
+	x, known := parseVersion(installed)
+	y, also := parseVersion(wanted)
+	if !known || !also {
+		return ""
+	}
+	from, to := x.release, y.release
+	switch {
+	case from.Major() == to.Major() && to.Minor() > from.Minor()+readMinors:
+		return fmt.Sprintf("v%d.%d", from.Major(), from.Minor()+readMinors)
+	case to.Major() > from.Major()+1, to.Major() == from.Major()+1 && to.Minor() >= readMinors:
+		return fmt.Sprintf("v%d.0", from.Major()+1)
+	}
+	return ""
 }
 
 // Older reports whether version a is older than b. Versions that cannot be compared are not.

@@ -25,3 +25,27 @@ func TestOlder(t *testing.T) {
 		}
 	}
 }
+
+// TestStepBefore shows R19: this version goes on with what the last two minor versions have written, and names the way from older ones.
+func TestStepBefore(t *testing.T) {
+	for _, tc := range []struct{ reason, installed, wanted, want string }{
+		{"the version before", "v0.3.0", "v0.4.0", ""},
+		{"the one before that", "v0.2.9", "v0.4.0", ""},
+		{"one more", "v0.1.9", "v0.4.0", "v0.3"},
+		{"many: the farthest step", "v0.1.0", "v0.9.3", "v0.3"},
+		{"the same", "v0.4.0", "v0.4.0", ""},
+		{"a way back", "v0.9.0", "v0.1.0", ""},
+		{"commits after a release", "v0.1.0-7-gabcdef0", "v0.4.0", "v0.3"},
+		{"the next major version", "v0.9.0", "v1.0.0", ""},
+		{"its second minor version", "v0.9.0", "v1.1.0", ""},
+		{"its third minor version", "v0.9.0", "v1.2.0", "v1.0"},
+		{"a major version is left out", "v0.9.0", "v2.0.0", "v1.0"},
+		{"a major version back", "v2.0.0", "v1.5.0", ""},
+		{"no version on the cluster", "", "v0.4.0", ""},
+		{"a build without a version", "v0.1.0", "dev", ""},
+	} {
+		if got := stepBefore(tc.installed, tc.wanted); got != tc.want {
+			t.Errorf("R19: %s: from %s to %s by %q, want %q", tc.reason, tc.installed, tc.wanted, got, tc.want)
+		}
+	}
+}

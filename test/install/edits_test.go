@@ -71,14 +71,13 @@ func keptEdits() []edit {
 	return []edit{
 		{reason: "replicas under an autoscaler", kind: deployments, name: deploymentName, by: "autoscaler", patch: `{"spec":{"replicas":3}}`, path: []string{"spec", "replicas"}, kept: int64(3)},
 		{reason: "resources under a vertical autoscaler", kind: deployments, name: deploymentName, by: "vpa", patch: container(`"resources":{"requests":{"cpu":"300m"}}`), path: inContainer("resources", "requests", "cpu"), kept: "300m"},
-		{reason: "a limit that init does not set", kind: deployments, name: deploymentName, by: "kubectl-edit", patch: container(`"resources":{"limits":{"memory":"2Gi"}}`), path: inContainer("resources", "limits", "memory"), kept: "2Gi"},
-		{reason: "a variable", kind: deployments, name: deploymentName, by: "kubectl-set", patch: container(`"env":[{"name":"HTTPS_PROXY","value":"http://proxy:3128"}]`), path: inContainer("env"), kept: []any{map[string]any{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}}},
+		{reason: "a limit of memory", kind: deployments, name: deploymentName, by: "kubectl-edit", patch: container(`"resources":{"limits":{"memory":"2Gi"}}`), path: inContainer("resources", "limits", "memory"), kept: "2Gi"},
+		{reason: "a variable", kind: deployments, name: deploymentName, by: "kubectl-set", patch: container(`"env":[{"name":"HTTPS_PROXY","value":"http://proxy:3128"}]`), path: inContainer("env", "HTTPS_PROXY", "value"), kept: "http://proxy:3128"},
 		{reason: "a restart", kind: deployments, name: deploymentName, by: "kubectl-rollout", patch: `{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"now"}}}}}`, path: inPod("metadata", "annotations", "kubectl.kubernetes.io/restartedAt"), kept: "now"},
 		{reason: "a label of pods", kind: deployments, name: deploymentName, by: "kubectl-edit", patch: `{"spec":{"template":{"metadata":{"labels":{"team":"blue"}}}}}`, path: inPod("metadata", "labels", "team"), kept: "blue"},
 		{reason: "a place", kind: deployments, name: deploymentName, by: "kubectl-edit", patch: `{"spec":{"template":{"spec":{"nodeSelector":{"kubernetes.io/os":"linux"}}}}}`, path: inPod("spec", "nodeSelector", "kubernetes.io/os"), kept: "linux"},
 		{reason: "a toleration", kind: deployments, name: deploymentName, by: "kubectl-edit", patch: `{"spec":{"template":{"spec":{"tolerations":[{"key":"infra","operator":"Exists"}]}}}}`, path: inPod("spec", "tolerations"), kept: []any{map[string]any{"key": "infra", "operator": "Exists"}}},
 		{reason: "a pull secret", kind: deployments, name: deploymentName, by: "kubectl-edit", patch: `{"spec":{"template":{"spec":{"imagePullSecrets":[{"name":"mirror"}]}}}}`, path: inPod("spec", "imagePullSecrets"), kept: []any{map[string]any{"name": "mirror"}}},
-		{reason: "a priority", kind: deployments, name: deploymentName, by: "kubectl-edit", patch: `{"spec":{"template":{"spec":{"priorityClassName":"system-cluster-critical"}}}}`, path: inPod("spec", "priorityClassName"), kept: "system-cluster-critical"},
 		{reason: "how long a rollout may take", kind: deployments, name: deploymentName, by: "kubectl-edit", patch: `{"spec":{"progressDeadlineSeconds":99}}`, path: []string{"spec", "progressDeadlineSeconds"}, kept: int64(99)},
 		{reason: "an annotation of the Deployment", kind: deployments, name: deploymentName, by: "kubectl-annotate", patch: `{"metadata":{"annotations":{"owner":"platform"}}}`, path: []string{"metadata", "annotations", "owner"}, kept: "platform"},
 		{reason: "the level of pod security", kind: spaces, name: "kudo-system", by: "kubectl-label", patch: `{"metadata":{"labels":{"pod-security.kubernetes.io/warn":"baseline"}}}`, path: []string{"metadata", "labels", "pod-security.kubernetes.io/warn"}, kept: "baseline"},
@@ -104,10 +103,12 @@ func refusedEdits() map[string]edit {
 	return map[string]edit{
 		`spec.template.spec.containers[name="manager"].image is example.org/other:2, set by kubectl-set; init would set example.org/kudo:1. Keep it: --set image=example.org/other:2. Take it: --force-conflicts`: {
 			kind: deployments, name: deploymentName, by: "kubectl-set", patch: container(`"image":"example.org/other:2"`), path: inContainer("image"), reset: editedImage},
+		`spec.template.spec.priorityClassName is high, set by kubectl-edit; init would set system-cluster-critical. Keep it: --set priorityClassName=high. Take it: --force-conflicts`: {
+			kind: deployments, name: deploymentName, by: "kubectl-edit", patch: `{"spec":{"template":{"spec":{"priorityClassName":"high"}}}}`, path: inPod("spec", "priorityClassName"), reset: "system-cluster-critical"},
 		`spec.template.spec.securityContext.runAsUser is 0, set by kubectl-edit; init would set 65532. Take it: --force-conflicts`: {
 			kind: deployments, name: deploymentName, by: "kubectl-edit", patch: `{"spec":{"template":{"spec":{"securityContext":{"runAsUser":0}}}}}`, path: inPod("spec", "securityContext", "runAsUser"), reset: int64(65532)},
-		`spec.template.spec.terminationGracePeriodSeconds is 1, set by kubectl-edit; init would set 30.`: {
-			kind: deployments, name: deploymentName, by: "kubectl-edit", patch: `{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":1}}}}`, path: inPod("spec", "terminationGracePeriodSeconds"), reset: int64(30)},
+		`spec.template.spec.terminationGracePeriodSeconds is 1, set by kubectl-edit; init would set 75.`: {
+			kind: deployments, name: deploymentName, by: "kubectl-edit", patch: `{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":1}}}}`, path: inPod("spec", "terminationGracePeriodSeconds"), reset: int64(75)},
 		`Service kudo-system/kudo-controller-manager-service: spec.selector is `: {
 			kind: services, name: serviceName, by: "kubectl-edit", patch: `{"spec":{"selector":{"app":"other"}}}`, path: []string{"spec", "selector", "app"}, reset: "kudo-manager"},
 	}
@@ -309,7 +310,7 @@ resources: {limits: {memory: 1Gi}}
 nodeSelector: {kubernetes.io/os: linux}
 tolerations: [{key: infra, operator: Exists}]
 affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchExpressions: [{key: zone, operator: Exists}]}}]}}
-priorityClassName: system-cluster-critical
+priorityClassName: high
 podLabels: {team: blue}
 podAnnotations: {mesh: "off"}
 imagePullSecrets: [{name: mirror}]
@@ -322,7 +323,7 @@ extraArgs: [--workers=16]
 		"spec/replicas": 2, pod + "spec/containers/manager/image": editedImage, pod + "spec/containers/manager/imagePullPolicy": "Always",
 		pod + "spec/containers/manager/resources": map[string]any{"limits": map[string]any{"memory": "1Gi"}}, pod + "spec/nodeSelector": map[string]any{"kubernetes.io/os": "linux"},
 		pod + "spec/tolerations/0/key": "infra", pod + "spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution/0/weight": 1,
-		pod + "spec/priorityClassName": "system-cluster-critical", pod + "metadata/labels/team": "blue", pod + "metadata/annotations/mesh": "off",
+		pod + "spec/priorityClassName": "high", pod + "metadata/labels/team": "blue", pod + "metadata/annotations/mesh": "off",
 		pod + "spec/imagePullSecrets/0/name": "mirror",
 	}
 	wants(want)

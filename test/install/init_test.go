@@ -85,7 +85,7 @@ var _ = It("The command init installs kudo on a cluster that has never seen it",
 	if err := c.Get(context.Background(), types.NamespacedName{Namespace: "kudo-system", Name: "kudo-controller-manager"}, deployment); err != nil {
 		t.Fatal(err)
 	}
-	if deployment.Status.AvailableReplicas != 2 { // D6: the cluster has several nodes
+	if deployment.Status.AvailableReplicas != 2 { // R27
 		t.Errorf("the manager is not available: %+v", deployment.Status)
 	}
 

@@ -18,7 +18,7 @@ func TestInitUsage(t *testing.T) {
 	}{
 		"Output":       {"formats exist", []string{"--dry-run", "-o", "table"}, "invalid output format \"table\""},
 		"OutputAlone":  {"only a dry run and a check print objects", []string{"-o", "yaml"}, "--output goes with --dry-run and --verify"},
-		"WaitDry":      {"a dry run has nothing to wait for", []string{"--wait", "--dry-run"}, "--wait and --dry-run exclude each other"},
+		"WaitDry":      {"a dry run has nothing to wait for", []string{"--wait", "--dry-run"}, "--wait cannot be used with --dry-run and --diff"},
 		"Tag":          {"a command knows one image", []string{"--version", "0.1.0"}, "this is kubectl kudo dev, and it knows the manager of dev only: use kubectl kudo 0.1.0, or give --kudo-image"},
 		"Registry":     {"a development build has no image", []string{"--image-registry", "example.org"}, "--image-registry: this build of kubectl kudo knows no image of the manager"},
 		"RegistryTwo":  {"an image has one place", []string{"--image-registry", "example.org", "--kudo-image", "x"}, "--kudo-image and --image-registry exclude each other"},
@@ -86,6 +86,27 @@ func TestReleasedImage(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestVersionKey checks R13: a released command prints the key that its release is verified with, and another build says that it has none.
+func TestVersionKey(t *testing.T) {
+	noCluster(t)
+	if _, errs := commandtest.Expect(t, NewVersion, 1, "", "version", "--key"); !strings.Contains(errs, "this build of kubectl kudo has no public key: use a signed release") {
+		t.Errorf("a development build says %q", errs)
+	}
+	defer func(key string) { signingKey = key }(signingKey)
+	signingKey = "MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE="
+	want := "-----BEGIN PUBLIC KEY-----\n" + signingKey + "\n-----END PUBLIC KEY-----\n"
+	if out, _ := commandtest.Expect(t, NewVersion, 0, "", "version", "--key"); out != want {
+		t.Errorf("the key is printed as\n%s, want\n%s", out, want)
+	}
+	signingKey = "?"
+	if _, errs := commandtest.Expect(t, NewVersion, 1, "", "version", "--key"); !strings.Contains(errs, "build it by make release") {
+		t.Errorf("a key that is none: %q", errs)
+	}
+	if _, errs := commandtest.Expect(t, NewVersion, 2, "", "version", "--key", "-o", "json"); !strings.Contains(errs, "[key output]") {
+		t.Errorf("the key as JSON: %q", errs)
 	}
 }
 

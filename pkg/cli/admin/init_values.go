@@ -16,16 +16,22 @@ type valueFlags struct {
 	file  string
 	set   []string
 	force bool
+	// monitoring sets the value of the name.
+	monitoring bool
 }
 
 func (v *valueFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&v.file, "values", "", "file with values of the manager's Deployment, which init keeps in the ConfigMap "+kudoinit.ValuesConfigMap+" (default those that it has kept)")
-	f.StringArrayVar(&v.set, "set", nil, "set a value of the manager's Deployment: KEY=VALUE, such as resources.limits.memory=1Gi; null as VALUE takes it away (may be repeated)")
+	f.StringVar(&v.file, "values", "", "file with values of the manager's Deployment, which init keeps in the ConfigMap "+
+		kudoinit.ValuesConfigMap+" (default those that it has kept)")
+	f.StringArrayVar(&v.set, "set", nil, "set a value of the manager's Deployment: KEY=VALUE, such as resources.limits.memory=1Gi; null as "+
+		"VALUE takes it away (may be repeated)")
+	f.BoolVar(&v.monitoring, "monitoring", false, "install a ServiceMonitor, alerts and a dashboard, which need the Prometheus Operator; "+
+		"later inits keep them")
 	f.BoolVar(&v.force, "force-conflicts", false, "overwrite fields that others have set to other values than init")
 }
 
 // any reports whether a flag was given.
-func (v *valueFlags) any() bool { return v.file != "" || len(v.set) > 0 || v.force }
+func (v *valueFlags) any() bool { return v.file != "" || len(v.set) > 0 || v.force || v.monitoring }
 
 // chooseValues sets the values: those of the file, or else those that were kept, then --set, then the flags of single values. Options
 // that no value sets are as they are installed, and the image is that of this build.
@@ -42,6 +48,7 @@ func (o *initOptions) chooseValues(live *kudoinit.InstalledState) (err error) {
 	if o.settings.dropArgs {
 		v.ExtraArgs = nil
 	}
+	v.Monitoring = v.Monitoring || o.values.monitoring
 	if o.Replicas > 0 {
 		v.Replicas = ptr.To(o.Replicas)
 	}
@@ -86,7 +93,8 @@ func (o *initOptions) chooseImage(v *kudoinit.Values, live *kudoinit.InstalledSt
 	case o.registry != "":
 		v.Image, v.ImageRegistry = "", o.registry
 	case v.Image != "" && v.Image == live.Values.Image && kudoinit.Image != "" && live.Version != o.Version:
-		return command.UsageError("the values name the image %s, which was chosen for kudo %s: give --kudo-image with that of %s, or --set image=null for %s",
+		return command.UsageError("the values name the image %s, which was chosen for kudo %s: give --kudo-image with that of %s, or --set "+
+			"image=null for %s",
 			v.Image, live.Version, o.Version, kudoinit.Image)
 	}
 	switch o.Image = v.Image; {

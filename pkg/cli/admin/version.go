@@ -2,6 +2,10 @@ package admin
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"time"
@@ -16,18 +20,27 @@ import (
 	"kudo.dev/kudo/pkg/settings"
 )
 
+// signingKey is the public key by which users verify the release of this build: a PKIX key in DER and base64. The linker sets it.
+var signingKey string
+
 // NewVersion returns the command version.
 func NewVersion(env *command.Env) *cobra.Command {
 	var output string
+	var key bool
 	cmd := &cobra.Command{
-		Use: "version", Short: "Print the version of this command, and the mode of kudo on the cluster", Args: command.ExactArgs(0, "no arguments"),
+		Use: "version", Short: "Print the version of this command, and the mode of kudo on the cluster",
+		Args: command.ExactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := command.CheckFormat(output); err != nil {
 				return err
 			}
+			if key {
+				return printSigningKey(env)
+			}
 			mode := clusterMode(cmd.Context(), env)
 			if output != "" {
-				out := map[string]any{"clientVersion": map[string]string{"gitVersion": command.Version, "goVersion": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}}
+				out := map[string]any{"clientVersion": map[string]string{"gitVersion": command.Version, "goVersion": runtime.Version(),
+					"platform": runtime.GOOS + "/" + runtime.GOARCH}}
 				if mode != "" {
 					out["mode"] = mode
 				}
@@ -47,7 +60,21 @@ func NewVersion(env *command.Env) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "yaml or json")
+	cmd.Flags().BoolVar(&key, "key", false, "print the public key that the release of this command is verified with, in PEM")
+	cmd.MarkFlagsMutuallyExclusive("output", "key")
 	return cmd
+}
+
+func printSigningKey(env *command.Env) error {
+	if signingKey == "" {
+		return errors.New("this build of kubectl kudo has no public key: use a signed release, or take the key from SECURITY.md in the " +
+			"sources of the release")
+	}
+	der, err := base64.StdEncoding.DecodeString(signingKey)
+	if err != nil {
+		return fmt.Errorf("decode the public key of this build: %w: build it by make release", err)
+	}
+	return env.Print(string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})))
 }
 
 // settingsTimeout is how long the command waits for a cluster that may not answer.
