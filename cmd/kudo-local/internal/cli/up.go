@@ -18,6 +18,7 @@ type upFlags struct {
 	profile     string
 	readyDelay  time.Duration
 	nodes       string
+	version     string
 	auditLog    bool
 	withKudo    bool
 	privileged  bool
@@ -42,6 +43,7 @@ an instance cannot be changed later.`,
 	flags.StringVar(&f.profile, "profile", string(instance.Full), "full, or api: no scheduler, no nodes, and no controllers but those for namespaces, owners and service accounts")
 	flags.DurationVar(&f.readyDelay, "pod-ready-delay", time.Second, "how long after it was scheduled a pod becomes ready")
 	flags.StringVar(&f.nodes, "nodes", "fake", "fake: pods become ready, and nothing runs in them; or real: one node with kubelet, containerd, Services and DNS, on Linux as root")
+	flags.StringVar(&f.version, "kubernetes-version", "", "minor version of Kubernetes to emulate, such as 1.33, of the three before its own: APIs and features of later ones are off (default its own)")
 	flags.BoolVar(&f.auditLog, "audit-log", false, "write each request at the API server down in logs/audit.log of the instance's folder")
 	flags.BoolVar(&f.withKudo, "with-kudo", false, "install kudo and run its manager as one more component")
 	flags.BoolVar(&f.privileged, "privileged", false, "with --with-kudo: run plans of Instances that name no ServiceAccount with the rights of kudo, as KUDO did")
@@ -118,6 +120,15 @@ func (f *upFlags) apply(cmd *cobra.Command, o *options, i *instance.Instance, fr
 			return fmt.Errorf("--nodes real and --profile api exclude each other: the profile has no nodes")
 		}
 	}
+	if given("kubernetes-version") {
+		if err := plane.CheckEmulatedVersion(f.version); err != nil {
+			return fmt.Errorf("--kubernetes-version: %w", err)
+		}
+		if !fresh && f.version != s.EmulatedVersion {
+			return fmt.Errorf("instance %q was made with another version of Kubernetes: take another --name, or first '%s'", i.Name, o.again("down --delete"))
+		}
+		s.EmulatedVersion = f.version
+	}
 	if given("audit-log") {
 		s.AuditLog = f.auditLog
 	}
@@ -144,6 +155,10 @@ func (f *upFlags) apply(cmd *cobra.Command, o *options, i *instance.Instance, fr
 }
 
 func printUp(cmd *cobra.Command, o *options, p *plane.Plane) {
+	kubernetes := version.Get().GitVersion
+	if p.Settings.EmulatedVersion != "" {
+		kubernetes += " that emulates " + p.Settings.EmulatedVersion
+	}
 	fmt.Fprintf(cmd.OutOrStdout(), `Kubernetes %s is up at %s (instance %q, profile %s).
 The kubeconfig is %s
 
@@ -151,5 +166,5 @@ The kubeconfig is %s
   kubectl get nodes
 
 Stop it with '%s'; its data stays until '%s'.
-`, version.Get().GitVersion, p.Server(), p.Name, p.Settings.Profile, p.Kubeconfig(), p.Kubeconfig(), o.again("down"), o.again("down --delete"))
+`, kubernetes, p.Server(), p.Name, p.Settings.Profile, p.Kubeconfig(), p.Kubeconfig(), o.again("down"), o.again("down --delete"))
 }

@@ -31,6 +31,8 @@ type Settings struct {
 	PodReadyDelay time.Duration `json:"podReadyDelay"`
 	// RealNodes runs pods on a real node, instead of playing them.
 	RealNodes bool `json:"realNodes,omitempty"`
+	// EmulatedVersion is the minor version of Kubernetes that the components emulate, such as 1.33; empty for their own.
+	EmulatedVersion string `json:"emulatedVersion,omitempty"`
 	// AuditLog makes the API server write down each request.
 	AuditLog bool `json:"auditLog,omitempty"`
 	// WithKudo says that the kudo manager belongs to this instance.

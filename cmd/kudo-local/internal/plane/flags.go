@@ -35,7 +35,7 @@ func (p *Plane) apiServerArgs() []string {
 		"--proxy-client-key-file="+s.KeyFile(pki.FrontProxy),
 		"--delete-collection-workers=4",
 		"--shutdown-delay-duration=0s",
-	), p.auditArgs()...)
+	), append(p.versionArgs(), p.auditArgs()...)...)
 }
 
 // reachArgs say how the API server is reached, and how it reaches nodes. A real node dials it by their link, so that it listens on all
@@ -115,7 +115,7 @@ func (p *Plane) schedulerArgs() []string {
 // servingArgs are what controller-manager and scheduler have in common.
 func (p *Plane) servingArgs(component string) []string {
 	kubeconfig := p.Path(clientConfig(component))
-	return []string{
+	return append([]string{
 		"--kubeconfig=" + kubeconfig,
 		"--authentication-kubeconfig=" + kubeconfig,
 		"--authorization-kubeconfig=" + kubeconfig,
@@ -124,7 +124,15 @@ func (p *Plane) servingArgs(component string) []string {
 		"--tls-cert-file=" + p.store.CertFile(pki.Serving),
 		"--tls-private-key-file=" + p.store.KeyFile(pki.Serving),
 		"--leader-elect=false",
+	}, p.versionArgs()...)
+}
+
+// versionArgs say which version of Kubernetes a component emulates.
+func (p *Plane) versionArgs() []string {
+	if p.Settings.EmulatedVersion == "" {
+		return nil
 	}
+	return []string{"--emulated-version=kube=" + p.Settings.EmulatedVersion}
 }
 
 func (p *Plane) kwokArgs() []string {
