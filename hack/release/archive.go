@@ -36,6 +36,15 @@ func packTar(out io.Writer, entries map[string]entry, at time.Time) error {
 	return w.Close()
 }
 
+// packGzip writes the archive of packTar compressed, without a time and a name.
+func packGzip(out io.Writer, entries map[string]entry, at time.Time) error {
+	compressed, err := gzip.NewWriterLevel(out, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	return errors.Join(packTar(compressed, entries, at), compressed.Close())
+}
+
 func packOne(w *tar.Writer, name string, e entry, at time.Time) error {
 	file, err := os.Open(e.file)
 	if err != nil {
@@ -84,7 +93,7 @@ func (r *release) write(name string, pack func(io.Writer) error) (err error) {
 	return pack(out)
 }
 
-// packFolder writes all files of a folder as a tar archive.
+// packFolder writes all files of a folder as a tar archive, which is compressed if its name ends with gz.
 func (r *release) packFolder(folder, name string) error {
 	entries := map[string]entry{}
 	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
@@ -98,7 +107,12 @@ func (r *release) packFolder(folder, name string) error {
 	if err != nil {
 		return err
 	}
-	return r.write(name, func(out io.Writer) error { return packTar(out, entries, r.commit.time) })
+	return r.write(name, func(out io.Writer) error {
+		if strings.HasSuffix(name, "gz") {
+			return packGzip(out, entries, r.commit.time)
+		}
+		return packTar(out, entries, r.commit.time)
+	})
 }
 
 func (r *release) archiveName(p platform) string {
@@ -123,11 +137,7 @@ func (r *release) packCommands() error {
 			if p.system == "windows" {
 				return packZip(out, entries, r.commit.time)
 			}
-			compressed, err := gzip.NewWriterLevel(out, gzip.BestCompression)
-			if err != nil {
-				return err
-			}
-			return errors.Join(packTar(compressed, entries, r.commit.time), compressed.Close())
+			return packGzip(out, entries, r.commit.time)
 		})
 		if err != nil {
 			return err

@@ -2,9 +2,11 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -16,7 +18,8 @@ func (p platform) String() string { return p.system + "/" + p.processor }
 
 var (
 	managerPlatforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}}
-	platforms        = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"}}
+	platforms        = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"},
+		{"windows", "arm64"}}
 )
 
 func names(platforms []platform) string {
@@ -30,13 +33,12 @@ func names(platforms []platform) string {
 // build builds a command for a platform, so that nothing of this machine is in it.
 func (r *release) build(p platform, command, file string, variables map[string]string) error {
 	flags := "-s -w"
-	for _, name := range []string{"pkg/cli/command.Version", "pkg/kudoinit.Image"} {
-		if value := variables[name]; value != "" {
-			flags += " -X kudo.dev/kudo/" + name + "=" + value
-		}
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		flags += " -X kudo.dev/kudo/" + name + "=" + variables[name]
 	}
 	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", file, "./cmd/"+command)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.system, "GOARCH="+p.processor, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=", "GOENV=off", "GOEXPERIMENT=", "GOTOOLCHAIN=local", "GOWORK=off")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.system, "GOARCH="+p.processor, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=",
+		"GOENV=off", "GOEXPERIMENT=", "GOTOOLCHAIN=local", "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s for %s: %w: %s", command, p, err, out)
 	}
@@ -49,7 +51,8 @@ func (r *release) managerFile(p platform) string {
 
 func (r *release) buildManagers() error {
 	for _, p := range managerPlatforms {
-		if err := r.build(p, "manager", r.managerFile(p), nil); err != nil {
+		variables := map[string]string{"pkg/controllers.Version": r.version, "pkg/controllers.Commit": r.commit.hash}
+		if err := r.build(p, "manager", r.managerFile(p), variables); err != nil {
 			return err
 		}
 	}
@@ -64,10 +67,13 @@ func (r *release) commandFile(p platform) string {
 	return file
 }
 
-// buildCommands builds the command line, which names the image by its digest.
+// buildCommands builds the command line, which names the image by its digest, and the key of the release.
 func (r *release) buildCommands() error {
 	for _, p := range platforms {
 		variables := map[string]string{"pkg/cli/command.Version": r.version, "pkg/kudoinit.Image": r.image + "@" + r.digest}
+		if r.public != nil {
+			variables["pkg/cli/admin.signingKey"] = r.public.text()
+		}
 		if err := r.build(p, "kubectl-kudo", r.commandFile(p), variables); err != nil {
 			return err
 		}

@@ -97,6 +97,13 @@ func (r *release) check(snapshot bool) error {
 	if err := checkModule(string(mod), runtime.Version()); err != nil {
 		return err
 	}
+	security, err := os.ReadFile("SECURITY.md")
+	if err != nil {
+		return err
+	}
+	if err := r.chooseKey(security, snapshot); err != nil {
+		return err
+	}
 	if snapshot {
 		r.version = fmt.Sprintf("%s-dev.%d+%s", r.commit.last, r.commit.since, r.commit.hash[:12])
 		if len(r.commit.dirty) > 0 {

@@ -1,6 +1,7 @@
 // Command release builds what a release of kudo consists of, without a container engine and without a network but that for Go modules:
 //
 //	release -version v0.2.0 -image registry.example.org/kudo/manager -url https://example.org/kudo/v0.2.0 [-snapshot] [-o FOLDER]
+//	  [-sign-key FILE | -signer PROGRAM -signer-key FILE]
 //
 // It runs in the root of the sources. The same commit gives the same bytes, in whatever folder and by whatever user: a second machine
 // confirms a release by the file SHA256SUMS.
@@ -33,6 +34,10 @@ type release struct {
 	commit commit
 	// notes are the section of CHANGELOG.md.
 	notes string
+	// signing signs the release; nil if it is not signed.
+	signing *key
+	// public is the key that users verify the release with; nil if there is none.
+	public *key
 }
 
 func main() {
@@ -43,18 +48,25 @@ func main() {
 	flag.StringVar(&r.out, "o", "", "the `folder` of the files (default dist/release/VERSION)")
 	only := flag.String("platforms", "", "build for these `platforms` only, such as linux/amd64,linux/arm64, for a trial")
 	snapshot := flag.Bool("snapshot", false, "release a commit without a tag, for a trial")
+	keys := keyFlags{password: readPassword}
+	flag.StringVar(&keys.private, "sign-key", "", "sign with the private key in this `file`, PKCS#8 in PEM; SIGN_PASSWORD has its password")
+	flag.StringVar(&keys.signer, "signer", "", "sign by this `program`, which reads bytes and writes their signature")
+	flag.StringVar(&keys.public, "signer-key", "", "the `file` with the public key of the program, in PEM")
 	flag.Parse()
 	if *only != "" {
 		others := func(p platform) bool { return !slices.Contains(strings.Split(*only, ","), p.String()) }
 		platforms, managerPlatforms = slices.DeleteFunc(platforms, others), slices.DeleteFunc(managerPlatforms, others)
 	}
-	if err := r.run(*snapshot); err != nil {
+	if err := r.run(keys, *snapshot); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
 }
 
-func (r *release) run(snapshot bool) (err error) {
+func (r *release) run(keys keyFlags, snapshot bool) (err error) {
+	if r.signing, err = keys.read(); err != nil {
+		return err
+	}
 	if r.commit, err = readCommit(); err != nil {
 		return err
 	}
@@ -83,12 +95,14 @@ func (r *release) run(snapshot bool) (err error) {
 		{"image", r.packImage},
 		{"command line for " + names(platforms), r.buildCommands},
 		{"manifests", r.writeManifests},
+		{"Helm chart", r.writeChart},
 		{"archives", r.packCommands},
 		{"krew manifest", r.writeKrew},
 		{"release notes", r.writeNotes},
 		{"SBOMs", r.writeSBOMs},
 		{"provenance", r.writeProvenance},
 		{"checksums", r.writeSums},
+		{"signatures", r.signFiles},
 	} {
 		from := time.Now()
 		if err := step.do(); err != nil {

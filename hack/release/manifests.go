@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra/doc"
 
+	"kudo.dev/kudo/hack/release/chart"
 	"kudo.dev/kudo/pkg/cli"
 	"kudo.dev/kudo/pkg/cli/command"
 )
@@ -62,6 +63,30 @@ func (r *release) writeManifests() error {
 		return err
 	}
 	return r.packFolder(folder, "kudo-kustomize_"+r.version+".tar")
+}
+
+// chartName is the file of the chart, whose version has no v, as Helm names it.
+func (r *release) chartName() string {
+	return chart.Name + "-" + strings.TrimPrefix(r.version, "v") + ".tgz"
+}
+
+// writeChart writes the Helm chart.
+func (r *release) writeChart() error {
+	files, err := chart.Files(chart.Options{Version: r.version, Image: r.image + "@" + r.digest, URL: r.url})
+	if err != nil {
+		return err
+	}
+	folder := filepath.Join(r.work, "chart")
+	for name, text := range files {
+		file := filepath.Join(folder, chart.Name, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(file, text, 0o644); err != nil {
+			return err
+		}
+	}
+	return r.packFolder(folder, r.chartName())
 }
 
 // completer lets kubectl complete the arguments of its plugin.

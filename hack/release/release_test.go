@@ -7,15 +7,25 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	cdx "github.com/CycloneDX/cyclonedx-go"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"kudo.dev/kudo/hack/release/chart/charttest"
 )
 
 const (
@@ -30,17 +40,19 @@ git init -q
 git add -A
 git -c user.name=a -c user.email=a@example.org commit -q -m all`
 
-// TestRelease checks R3, R4, R6, R9 and R12: two users in two folders and time zones build the same files from a commit. The command line
+// TestRelease checks R3, R4, R6, R8, R9, R12, R13, R14 and R15: two users in two folders and time zones build the same files from a commit. The command line
 // knows its image, and the image has what it needs. Other platforms are built in the same way.
 func TestRelease(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "release")
 	output(t, ".", nil, "go", "build", "-o", program, ".")
+	private, public := newKeyFile(t, t.TempDir(), algorithmP256)
+	_, other := newKeyFile(t, t.TempDir(), algorithmP256)
 	var folders []string
 	for _, zone := range []string{"UTC", "Asia/Kathmandu"} {
 		sources := t.TempDir()
 		output(t, "../..", []string{"SOURCES=" + sources, "GIT_AUTHOR_DATE=@1000000000 +0000", "GIT_COMMITTER_DATE=@1000000000 +0000"}, "sh", "-ec", commitSources)
 		env := []string{"HOME=" + t.TempDir(), "TZ=" + zone, "GOCACHE=" + goEnv(t, "GOCACHE"), "GOMODCACHE=" + goEnv(t, "GOMODCACHE")}
-		output(t, sources, env, program, "-snapshot", "-platforms", runtime.GOOS+"/"+runtime.GOARCH, "-image", testImage, "-url", testURL+"/", "-o", "out")
+		output(t, sources, env, program, "-snapshot", "-platforms", runtime.GOOS+"/"+runtime.GOARCH, "-image", testImage, "-url", testURL+"/", "-o", "out", "-sign-key", private)
 		folders = append(folders, filepath.Join(sources, "out"))
 	}
 	first, second := read(t, folders[0], "SHA256SUMS"), read(t, folders[1], "SHA256SUMS")
@@ -48,17 +60,22 @@ func TestRelease(t *testing.T) {
 		t.Errorf("two builds differ:\n%s\n%s", first, second)
 	}
 	output(t, folders[0], nil, "sha256sum", "-c", "--strict", "SHA256SUMS")
-	checkFiles(t, folders[0])
+	checkFiles(t, folders[0], public)
+	for _, folder := range folders {
+		checkBundles(t, folder, public, other)
+	}
 }
 
-func checkFiles(t *testing.T, folder string) {
+// checkFiles checks the files of a release that is signed with the key of a file.
+func checkFiles(t *testing.T, folder, public string) {
 	files, err := filepath.Glob(filepath.Join(folder, "*"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	platform := runtime.GOOS + "_" + runtime.GOARCH
-	for _, pattern := range []string{"SHA256SUMS", "RELEASE-NOTES.md", "crds.yaml", "install.yaml", "kudo.yaml", "kudo-kustomize_v*.tar", "manager_v*.oci.tar",
-		"kubectl-kudo_v*_" + platform + ".tar.gz", "kubectl-kudo_v*_" + platform + ".cdx.json", "manager_v*.oci.cdx.json", "provenance.json"} {
+	for _, pattern := range []string{"SHA256SUMS", "RELEASE-NOTES.md", "crds.yaml", "install.yaml", "kudo.yaml", "kudo-0.*.tgz", "kudo-kustomize_v*.tar", "manager_v*.oci.tar",
+		"kubectl-kudo_v*_" + platform + ".tar.gz", "kubectl-kudo_v*_" + platform + ".cdx.json", "manager_v*.oci.cdx.json", "provenance.json", "SHA256SUMS.sigstore.json",
+		"provenance.sigstore.json"} {
 		if !slices.ContainsFunc(files, func(file string) bool {
 			matches, _ := filepath.Match(pattern, filepath.Base(file))
 			return matches
@@ -90,18 +107,113 @@ func checkFiles(t *testing.T, folder string) {
 		t.Fatal(err)
 	}
 	env := []string{"HOME=" + t.TempDir(), "KUBECONFIG=" + os.DevNull}
-	if out := output(t, ".", env, command, "version"); !strings.Contains(out, "kudo v0.") || !strings.Contains(out, "image of the manager: "+image+"\n") {
-		t.Errorf("version prints %s, and the image is %s", out, image)
+	version := output(t, ".", env, command, "version")
+	if !strings.Contains(version, "kudo v0.") || !strings.Contains(version, "image of the manager: "+image+"\n") {
+		t.Errorf("version prints %s, and the image is %s", version, image)
 	}
+	if out := output(t, ".", env, command, "version", "--key"); out != read(t, filepath.Dir(public), filepath.Base(public)) {
+		t.Errorf("version --key prints %s", out)
+	}
+	checkPush(t, folder, command, index.Manifests[0].Digest)
 	for _, file := range []string{"install.yaml", "RELEASE-NOTES.md"} {
 		if !strings.Contains(read(t, folder, file), image) {
 			t.Errorf("%s does not name %s", file, image)
 		}
 	}
+	install := output(t, ".", env, command, "init", "--dry-run", "-o", "yaml")
+	checkInstall(t, folder, install[strings.Index(install, "apiVersion:"):])
 	checkSBOM(t, folder, command)
 	checkProvenance(t, folder)
+	checkKrew(t, folder, version)
 	if krew := read(t, folder, "kudo.yaml"); !strings.Contains(krew, "uri: "+testURL+"/kubectl-kudo_v0.") {
 		t.Errorf("krew downloads from somewhere else:\n%s", krew)
+	}
+}
+
+// checkPush runs the commands of the page for clusters without access to registries, with a registry of another project (R8).
+func checkPush(t *testing.T, folder, command, digest string) {
+	page := read(t, "../../docs", "administration.md")
+	_, page, _ = strings.Cut(page, "## Without access to registries\n")
+	page, _, _ = strings.Cut(page, "\n## ")
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	host := strings.TrimPrefix(server.URL, "http://")
+	steps := 0
+	for _, step := range regexp.MustCompile("(?m)^\\d\\. Run `kubectl kudo ([^`]+)`").FindAllStringSubmatch(page, -1) {
+		steps++
+		line := strings.NewReplacer("manager_v0.2.0.oci.tar", glob(t, folder, "manager_v*.oci.tar"), "registry.example.com", host, "--wait", "--dry-run -o yaml").Replace(step[1])
+		args := strings.Fields(line)
+		if args[1] == "push" {
+			args = append(args, "--plain-http")
+		}
+		if out := output(t, ".", []string{"HOME=" + t.TempDir(), "KUBECONFIG=" + os.DevNull}, command, args...); !strings.Contains(out, digest) {
+			t.Errorf("%s does not print %s:\n%s", line, digest, out)
+		} else if args[0] == "init" && !strings.Contains(out, "image: "+host+"/mirror/kudo/manager@"+digest+"\n") {
+			t.Errorf("%s does not install the copy", line)
+		}
+	}
+	answer, err := http.Get(server.URL + "/v2/mirror/kudo/manager/manifests/" + digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if steps != 3 || answer.StatusCode != http.StatusOK {
+		t.Errorf("the page has %d commands, and the registry answers %s for the image", steps, answer.Status)
+	}
+}
+
+// checkInstall compares the manifests in their forms with what init prints (R14).
+func checkInstall(t *testing.T, folder, install string) {
+	if read(t, folder, "install.yaml") != install {
+		t.Error("install.yaml is not what init --dry-run -o yaml prints")
+	}
+	wanted, err := charttest.Parse([]byte(install))
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := filesys.MakeFsInMemory()
+	for name, text := range unpack(t, glob(t, folder, "kudo-kustomize_v*.tar"), false) {
+		if err := base.WriteFile(name, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(base, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := built.AsYaml()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kustomized, err := charttest.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compareObjects(t, "kustomize", wanted, kustomized)
+
+	files := map[string][]byte{}
+	for name, text := range unpack(t, glob(t, folder, "kudo-0.*.tgz"), true) {
+		files[strings.TrimPrefix(name, "kudo/")] = text
+	}
+	loaded, err := charttest.Load(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rendered, err := charttest.Render(loaded, "kudo-system", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted = slices.DeleteFunc(wanted, func(obj *unstructured.Unstructured) bool { return obj.GetKind() == "Namespace" })
+	compareObjects(t, "the chart", wanted, rendered)
+}
+
+func compareObjects(t *testing.T, name string, wanted, got []*unstructured.Unstructured) {
+	diff, err := charttest.Difference(wanted, got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff != "" || len(got) < 50 {
+		t.Errorf("%s has %d objects, which differ from those of init (-init +other):\n%s", name, len(got), diff)
 	}
 }
 

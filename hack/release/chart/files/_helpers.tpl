@@ -1,0 +1,59 @@
+{{- /* The image of the manager: the one that the values name, or that of this version, by its digest, from whatever registry. */ -}}
+{{- define "kudo.image" -}}
+{{- if .Values.image }}{{ .Values.image }}
+{{- else if .Values.imageRegistry }}{{ .Values.imageRegistry }}/kudo-chart-released-path
+{{- else }}kudo-chart-released-image
+{{- end }}
+{{- end }}
+
+{{- define "kudo.serviceAccount" -}}
+{{ .Values.serviceAccount | default "kudo-manager" }}
+{{- end }}
+
+{{- /* Without a value, the replicas are those that an autoscaler or an administrator has set. */ -}}
+{{- define "kudo.replicas" -}}
+{{- if not (kindIs "invalid" .Values.replicas) }}{{ int .Values.replicas }}
+{{- else }}{{ dig "spec" "replicas" 2 (lookup "apps/v1" "Deployment" .Release.Namespace "kudo-controller-manager") }}
+{{- end }}
+{{- end }}
+
+{{- /* The arguments of the manager behind those that each installation has. An image of Pipe tasks that is not the manager's has a digest. */ -}}
+{{- define "kudo.arguments" -}}
+{{- $image := include "kudo.image" . }}
+{{- $arguments := list }}
+{{- if .Values.certManager }}{{ $arguments = append $arguments "--webhook-cert-rotation=false" }}{{ end }}
+{{- $arguments = append $arguments (printf "--pipe-image=%s" (.Values.pipeImage | default $image)) }}
+{{- if and (eq $image (.Values.pipeImage | default $image)) (not (regexMatch "^[^@\\s]+@sha256:[0-9a-f]{64}$" $image)) }}
+{{- $arguments = append $arguments "--allow-unpinned-pipe-image" }}
+{{- end }}
+{{- if .Values.insecureMetrics }}{{ $arguments = append $arguments "--metrics-secure=false" }}{{ end }}
+{{- toYaml (concat $arguments .Values.extraArgs) }}
+{{- end }}
+
+{{- define "kudo.podLabels" -}}
+{{- with .Values.podLabels }}{{ toYaml . }}{{ end }}
+{{- end }}
+
+{{- define "kudo.podAnnotations" -}}
+{{- with .Values.podAnnotations }}{{ toYaml . }}{{ end }}
+{{- end }}
+
+{{- define "kudo.podFields" -}}
+{{- $fields := dict }}
+{{- range $key := list "affinity" "imagePullSecrets" "nodeSelector" "tolerations" }}
+{{- with index $.Values $key }}{{ $_ := set $fields $key . }}{{ end }}
+{{- end }}
+{{- with $fields }}{{ toYaml . }}{{ end }}
+{{- end }}
+
+{{- /* What kubectl kudo init --verify compares the installation with. */ -}}
+{{- define "kudo.values" -}}
+{{- $values := dict }}
+{{- range $key := list "affinity" "extraArgs" "image" "imagePullPolicy" "imagePullSecrets" "imageRegistry" "monitoring" "networkPolicy" "nodeSelector" "pipeImage" "podAnnotations" "podLabels" "priorityClassName" "tolerations" }}
+{{- with index $.Values $key }}{{ $_ := set $values $key . }}{{ end }}
+{{- end }}
+{{- range $key := list "replicas" "resources" }}
+{{- if not (kindIs "invalid" (index $.Values $key)) }}{{ $_ := set $values $key (index $.Values $key) }}{{ end }}
+{{- end }}
+{{- toYaml $values }}
+{{- end }}
