@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -54,7 +55,8 @@ func run(pattern string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
-		fmt.Printf("%-7s %6s  %s: %s\n", map[bool]string{true: "found", false: "ALIVE"}[found], time.Since(began).Round(time.Second), m.suite, m.name)
+		fmt.Printf("%-7s %6s  %s: %s\n", map[bool]string{true: "found", false: "ALIVE"}[found], time.Since(began).Round(time.Second), m.suite,
+			m.name)
 		if !found {
 			alive = append(alive, fmt.Errorf("%s does not find: %s", m.suite, m.name))
 		}
@@ -111,12 +113,26 @@ func (m mutant) try(dir string) (bool, error) {
 	if out, err := command(dir, "make", "--no-print-directory", "build").CombinedOutput(); err != nil {
 		return false, fmt.Errorf("build: %s%w", out, err)
 	}
-	out, err := command(dir, "go", "test", "-count=1", "-timeout", "40m", m.suite, "-ginkgo.fail-fast").CombinedOutput()
+	run, failed := []string{"go", "test", "-count=1", "-failfast", "-timeout", "40m"}, "--- FAIL"
+	if isGinkgo(filepath.Join(dir, m.suite)) {
+		run = []string{"go", "tool", "-modfile=hack/tools/go.mod", "ginkgo", "run", "--procs=4", "--fail-fast", "--timeout=40m"}
+		failed = "FAIL! -"
+	}
+	out, err := command(dir, run[0], append(run[1:], m.suite)...).CombinedOutput()
 	var exit *exec.ExitError
-	if err != nil && (!errors.As(err, &exit) || !bytes.Contains(out, []byte("--- FAIL"))) {
+	if err != nil && (!errors.As(err, &exit) || !bytes.Contains(out, []byte(failed))) {
 		return false, fmt.Errorf("the suite did not run: %s%w", out, err)
 	}
 	return err != nil, nil
+}
+
+// isGinkgo reports whether the suite in a folder is one of Ginkgo.
+func isGinkgo(dir string) bool {
+	files, _ := filepath.Glob(filepath.Join(dir, "*_test.go")) // the pattern has no error
+	return slices.ContainsFunc(files, func(name string) bool {
+		text, err := os.ReadFile(name)
+		return err == nil && bytes.Contains(text, []byte("RunSpecs("))
+	})
 }
 
 func command(dir, name string, args ...string) *exec.Cmd {

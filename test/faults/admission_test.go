@@ -19,6 +19,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
+	"kudo.dev/kudo/test/lifecycle"
 )
 
 // admit serves a webhook, and returns what a configuration needs to call it for all writes in the testbed.
@@ -57,10 +58,10 @@ func TestWebhookDeniesAll(t *testing.T) {
 		Name: "deny.example.org", ClientConfig: config, NamespaceSelector: selector, Rules: everything(),
 		SideEffects: ptr.To(arv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
 	}}}
-	w.create(first(w.ns), hook)
+	w.create(lifecycle.First(w.ns), hook)
 	t.Cleanup(func() { _ = suite.Delete(ctx, hook) })
 	w.inForce()
-	w.create(gen.Instance("i", first(w.ns), nil))
+	w.create(gen.Instance("i", lifecycle.First(w.ns), nil))
 	i := w.await("i", func(i *v1beta1.Instance) bool {
 		return i != nil && strings.Contains(i.Status.AggregatedStatus.Message, "today nothing passes")
 	})
@@ -112,10 +113,10 @@ func TestWebhookMutatesAll(t *testing.T) {
 		Name: "mutate.example.org", ClientConfig: config, NamespaceSelector: selector, Rules: everything(),
 		SideEffects: ptr.To(arv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
 	}}}
-	w.create(first(w.ns), hook)
+	w.create(lifecycle.First(w.ns), hook)
 	t.Cleanup(func() { _ = suite.Delete(ctx, hook) })
 	w.inForce()
-	w.create(gen.Instance("i", first(w.ns), nil))
+	w.create(gen.Instance("i", lifecycle.First(w.ns), nil))
 	runs("deploy", 1)(w)
 	w.twice(scenario{again: rerun("deploy", 2)})
 }

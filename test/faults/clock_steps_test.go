@@ -20,6 +20,7 @@ import (
 	"kudo.dev/kudo/pkg/crdtarball"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
+	"kudo.dev/kudo/test/lifecycle"
 )
 
 // handsFile is the variable that makes the test's program a manager whose clock is wrong by the duration in a file.
@@ -165,10 +166,10 @@ func TestClockPutRight(t *testing.T) {
 	h := stepClock(t)
 	env.Must(t, h.set(time.Hour))
 	w := ready(t)
-	w.create(fleet(w.ns, "fleet"))
+	w.create(lifecycle.Fleet(w.ns, "fleet"))
 	w.installed("fleet")
 	env.Must(t, h.set(0))
-	env.Must(t, suite.Delete(ctx, &rbacv1.ClusterRole{ObjectMeta: gen.Meta("", fleetNamespace(w.ns))}))
+	env.Must(t, suite.Delete(ctx, &rbacv1.ClusterRole{ObjectMeta: gen.Meta("", lifecycle.FleetNamespace(w.ns))}))
 	w.ran("fleet", 2)
 	w.untouched()
 }

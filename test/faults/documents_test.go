@@ -14,6 +14,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
+	"kudo.dev/kudo/test/lifecycle"
 )
 
 // bomb is a document whose aliases unfold to a billion items.
@@ -67,7 +68,7 @@ func TestBadDocuments(t *testing.T) {
 			t.Logf("%s: %.300s", time.Since(began).Round(time.Millisecond), st.Message)
 		})
 	}
-	deployed(first)(w)
+	deployed(lifecycle.First)(w)
 	if line.ends() != exits {
 		t.Errorf("the manager ended by itself %d times:\n%s", line.ends()-exits, line.tail())
 	}

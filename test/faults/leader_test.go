@@ -23,33 +23,8 @@ import (
 	"kudo.dev/kudo/pkg/apiproxy"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
+	"kudo.dev/kudo/test/lifecycle"
 )
-
-// holder is who holds the lease of the managers.
-func holder(t *testing.T) string {
-	t.Helper()
-	lease := &coordinationv1.Lease{}
-	err := suite.Get(ctx, client.ObjectKey{Namespace: "kudo-system", Name: "kudo-manager"}, lease)
-	if client.IgnoreNotFound(err) != nil {
-		t.Fatal(err)
-	}
-	if err != nil || lease.Spec.HolderIdentity == nil {
-		return ""
-	}
-	return *lease.Spec.HolderIdentity
-}
-
-// leads waits until another than before holds the lease.
-func leads(t *testing.T, before string) string {
-	t.Helper()
-	env.Eventually(t, "another leader than "+before, func() string {
-		if now := holder(t); now == "" || now == before {
-			return "it is " + now
-		}
-		return ""
-	})
-	return holder(t)
-}
 
 // frozen freezes the manager in the middle of a write, which goes on only when told to: an old leader's write comes late.
 func frozen(asleep chan *process, free chan struct{}) writeFault {
@@ -71,7 +46,7 @@ func TestFrozenLeader(t *testing.T) {
 	lease := &coordinationv1.Lease{ObjectMeta: gen.Meta("kudo-system", "kudo-manager")}
 	env.Must(t, client.IgnoreNotFound(suite.Delete(ctx, lease))) // of a manager that is dead
 	env.Must(t, line.manage("--leader-elect=true"))
-	old := leads(t, "")
+	old := suite.AwaitLeader(t, "")
 	next := &managerProxy{}
 	env.Must(t, next.open(suite.Env, t.TempDir()))
 	defer next.close()
@@ -84,7 +59,7 @@ func TestFrozenLeader(t *testing.T) {
 	s.act(w)
 	sleeper := heard(t, asleep)
 	began := time.Now()
-	leads(t, old)
+	suite.AwaitLeader(t, old)
 	t.Logf("taken over after %s", time.Since(began).Round(time.Millisecond))
 	s.ended(w)
 	w.settle(want)
@@ -112,7 +87,7 @@ func TestLeaseLost(t *testing.T) {
 	lease := &coordinationv1.Lease{ObjectMeta: gen.Meta("kudo-system", "kudo-manager")}
 	env.Must(t, client.IgnoreNotFound(suite.Delete(ctx, lease)))
 	env.Must(t, line.manage("--leader-elect=true"))
-	old := leads(t, "")
+	old := suite.AwaitLeader(t, "")
 	exits := line.ends()
 	next := &managerProxy{}
 	env.Must(t, next.open(suite.Env, t.TempDir()))
@@ -143,7 +118,7 @@ func TestLeaseLost(t *testing.T) {
 	defer line.set(nil)
 	s.act(w)
 	heard(t, count.struck)
-	leads(t, old)
+	suite.AwaitLeader(t, old)
 	written := len(line.writes(count))
 	if line.ends() == exits {
 		t.Error("the old leader goes on while another leads")
@@ -169,7 +144,7 @@ func TestLeaseLost(t *testing.T) {
 // bring the old value back.
 func TestLateWrite(t *testing.T) {
 	w := ready(t)
-	deployed(first)(w)
+	deployed(lifecycle.First)(w)
 	late, free, came := make(chan struct{}), make(chan struct{}), make(chan int, 1)
 	once := sync.OnceFunc(func() { close(late) })
 	line.set(func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {

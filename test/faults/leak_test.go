@@ -13,6 +13,7 @@ import (
 
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
+	"kudo.dev/kudo/test/lifecycle"
 )
 
 // gauges reads what of the manager could leak from its metrics.
@@ -47,7 +48,7 @@ func gauges(t *testing.T, address string) map[string]float64 {
 func lives(t *testing.T, n int) {
 	t.Helper()
 	w := newWorld(t)
-	v := cleaning(w.ns)
+	v := lifecycle.Cleaning(w.ns)
 	w.create(v)
 	for i := range n {
 		w.create(gen.Instance(fmt.Sprintf("i%d", i), v, nil))

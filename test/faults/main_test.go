@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/lifecycle"
 )
 
 var (
@@ -56,7 +57,7 @@ func run(m *testing.M) int {
 	if suite.Cluster, err = door.connect(suite.Env); err != nil {
 		return failed(err)
 	}
-	tarballs = serveTarballs()
+	tarballs = lifecycle.ServeTarballs()
 	defer tarballs.Close()
 	if out, err := suite.Local("kill", "manager"); err != nil {
 		return failed(fmt.Errorf("%w: %s", err, out))

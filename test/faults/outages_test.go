@@ -15,6 +15,7 @@ import (
 	"kudo.dev/kudo/pkg/apiproxy"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
+	"kudo.dev/kudo/test/lifecycle"
 )
 
 // outages is what befalls the connection for a while.
@@ -271,7 +272,7 @@ func TestControlPlaneKilled(t *testing.T) {
 // The answers to some writes do not come, each of the status of one of kudo's kinds. Nothing that concerns others waits for
 // them; when they come, what they belong to goes on.
 func TestAnswersDoNotCome(t *testing.T) {
-	begin := func(w *testbed) { v := fleet(w.ns, "fleet"); w.create(v, gen.Instance("i", v, nil)) }
+	begin := func(w *testbed) { v := lifecycle.Fleet(w.ns, "fleet"); w.create(v, gen.Instance("i", v, nil)) }
 	ended := runs("deploy", 1)
 	other, held := ready(t), map[string]*testbed{}
 	for _, path := range []string{"/namespaces/NS/instances/i/", "/namespaces/NS/operatorversions/fleet/", "/installations/NS-fleet-"} {

@@ -10,6 +10,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
+	"kudo.dev/kudo/test/lifecycle"
 )
 
 // scenario is a piece of the life of a package.
@@ -56,18 +57,16 @@ func rerun(plan string, n int64) func(w *testbed) {
 	}
 }
 
-func first(ns string) *v1beta1.OperatorVersion { return application(ns, "app") }
-
 // scenarios are those whose writes are enumerated.
 var scenarios = []scenario{
 	{
 		name:    "deploy",
-		prepare: func(w *testbed) { w.create(first(w.ns)) },
-		act:     func(w *testbed) { w.create(gen.Instance("i", first(w.ns), nil)) },
+		prepare: func(w *testbed) { w.create(lifecycle.First(w.ns)) },
+		act:     func(w *testbed) { w.create(gen.Instance("i", lifecycle.First(w.ns), nil)) },
 		ended:   runs("deploy", 1), again: rerun("deploy", 2),
 	},
 	{
-		name: "update", prepare: deployed(first),
+		name: "update", prepare: deployed(lifecycle.First),
 		act: func(w *testbed) {
 			w.edit("i", func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"VALUE": "b", "EXTRA": "false"} })
 		},
@@ -75,21 +74,21 @@ var scenarios = []scenario{
 	},
 	{
 		name:    "upgrade",
-		prepare: func(w *testbed) { deployed(first)(w); w.create(second(w.ns)) },
+		prepare: func(w *testbed) { deployed(lifecycle.First)(w); w.create(lifecycle.Second(w.ns)) },
 		act:     func(w *testbed) { w.edit("i", func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = "app-2" }) },
 		ended:   runs("upgrade", 2), again: rerun("upgrade", 3),
 	},
 	{
-		name: "cleanup", prepare: deployed(cleaning),
+		name: "cleanup", prepare: deployed(lifecycle.Cleaning),
 		act:   func(w *testbed) { env.Must(w, suite.Delete(ctx, w.instance("i"))) },
 		ended: func(w *testbed) { w.await("i", gone) },
 	},
 	{
 		name: "parent and child",
 		prepare: func(w *testbed) {
-			w.create(dependency(w.ns), parent(w.ns))
+			w.create(lifecycle.Child(w.ns), lifecycle.Parent(w.ns))
 		},
-		act:   func(w *testbed) { w.create(gen.Instance("i", parent(w.ns), nil)) },
+		act:   func(w *testbed) { w.create(gen.Instance("i", lifecycle.Parent(w.ns), nil)) },
 		ended: runs("deploy", 1), again: rerun("deploy", 2),
 	},
 	{
@@ -102,57 +101,57 @@ var scenarios = []scenario{
 		name: "release of a tarball, but for what a user needs", slow: true,
 		prepare: func(w *testbed) {
 			deployed(harbored)(w)
-			w.create(raft(w.ns))
+			w.create(lifecycle.Raft(w.ns))
 		},
 		act: func(w *testbed) { env.Must(w, suite.Delete(ctx, w.instance("i"))) },
 		ended: func(w *testbed) {
 			w.await("i", gone)
-			env.Read(w, suite, raft(w.ns), w.ns, "theirs")
+			env.Read(w, suite, lifecycle.Raft(w.ns), w.ns, "theirs")
 		},
 	},
 	{
 		name:    "install plan",
 		prepare: func(*testbed) {},
-		act:     func(w *testbed) { v := fleet(w.ns, "fleet"); w.create(v, gen.Instance("i", v, nil)) },
+		act:     func(w *testbed) { v := lifecycle.Fleet(w.ns, "fleet"); w.create(v, gen.Instance("i", v, nil)) },
 		ended:   runs("deploy", 1),
 	},
 	{
 		name:    "install plan with tasks of all kinds",
-		prepare: func(w *testbed) { w.create(dependency(w.ns)) },
+		prepare: func(w *testbed) { w.create(lifecycle.Child(w.ns)) },
 		act:     func(w *testbed) { v := outfitted(w.ns); w.create(v, gen.Instance("i", v, nil)) },
 		ended:   runs("deploy", 1),
 	},
 	{
 		name:    "restoring an Installation",
-		prepare: func(w *testbed) { w.create(fleet(w.ns, "fleet")); w.installed("fleet") },
+		prepare: func(w *testbed) { w.create(lifecycle.Fleet(w.ns, "fleet")); w.installed("fleet") },
 		act:     func(w *testbed) { w.stripInstallation("fleet") },
 		ended:   func(w *testbed) { w.ran("fleet", 2) },
 	},
 	{
 		name:    "sharing",
-		prepare: func(w *testbed) { w.create(fleet(w.ns, "fleet")); w.installed("fleet") },
-		act:     func(w *testbed) { w.create(fleet(w.ns, "other")) },
+		prepare: func(w *testbed) { w.create(lifecycle.Fleet(w.ns, "fleet")); w.installed("fleet") },
+		act:     func(w *testbed) { w.create(lifecycle.Fleet(w.ns, "other")) },
 		ended:   func(w *testbed) { w.installed("other") },
 	},
 	{
 		name: "release of what is shared",
 		prepare: func(w *testbed) {
 			for _, name := range []string{"fleet", "other"} {
-				w.create(fleet(w.ns, name))
+				w.create(lifecycle.Fleet(w.ns, name))
 				w.installed(name)
 			}
 		},
-		act:   func(w *testbed) { env.Must(w, suite.Delete(ctx, fleet(w.ns, "fleet"))) },
+		act:   func(w *testbed) { env.Must(w, suite.Delete(ctx, lifecycle.Fleet(w.ns, "fleet"))) },
 		ended: func(w *testbed) { w.released("fleet") },
 	},
 	{
 		name: "release", slow: true,
-		prepare: func(w *testbed) { w.create(fleet(w.ns, "fleet")); w.installed("fleet") },
-		act:     func(w *testbed) { env.Must(w, suite.Delete(ctx, fleet(w.ns, "fleet"))) },
+		prepare: func(w *testbed) { w.create(lifecycle.Fleet(w.ns, "fleet")); w.installed("fleet") },
+		act:     func(w *testbed) { env.Must(w, suite.Delete(ctx, lifecycle.Fleet(w.ns, "fleet"))) },
 		ended: func(w *testbed) {
 			w.released("fleet")
 			env.Within(w, max(w.timeout, going), "the end of the namespace", func() string {
-				err := suite.Get(ctx, client.ObjectKey{Name: fleetNamespace(w.ns)}, &corev1.Namespace{})
+				err := suite.Get(ctx, client.ObjectKey{Name: lifecycle.FleetNamespace(w.ns)}, &corev1.Namespace{})
 				if !apierrors.IsNotFound(err) {
 					return fmt.Sprint(err)
 				}
@@ -178,29 +177,18 @@ func parts(slow bool) [][]scenario {
 	return out
 }
 
-// dependency is what other packages depend on.
-func dependency(ns string) *v1beta1.OperatorVersion {
-	ov := gen.Version(ns, "child-1.0.0", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))
-	ov.Spec.Operator.Name, ov.Spec.Version = "child", "1.0.0"
-	return ov
-}
-
 // outfitted is a package whose install plan makes what it deletes again, and installs a dependency.
 func outfitted(ns string) *v1beta1.OperatorVersion {
 	return gen.Version(ns, "outfitted", gen.Param("VALUE", "a", ""), gen.Param("EXTRA", "true", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"),
-		gen.Template("job.yaml", jobYAML), gen.Template("extra.yaml", extraYAML), gen.Apply("job", "job.yaml"),
+		gen.Template("job.yaml", lifecycle.JobYAML), gen.Template("extra.yaml", lifecycle.ExtraYAML), gen.Apply("job", "job.yaml"),
 		gen.Task("clean", v1beta1.DeleteTask, v1beta1.TaskSpec{Resources: []string{"job.yaml"}}),
 		gen.Task("extra", v1beta1.ToggleTask, v1beta1.TaskSpec{Resources: []string{"extra.yaml"}, Parameter: "EXTRA"}),
 		gen.Task("child", v1beta1.KudoOperatorTask, v1beta1.TaskSpec{Package: "child", OperatorVersion: "1.0.0", InstanceName: "kid"}),
 		gen.Serial("install", "job", "clean", "extra", "child"), gen.InstallPlan("install"))
 }
 
-// parent is a package that depends on another.
-func parent(ns string) *v1beta1.OperatorVersion {
-	return gen.Version(ns, "parent", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1),
-		gen.Task("child", v1beta1.KudoOperatorTask, v1beta1.TaskSpec{Package: "child", OperatorVersion: "1.0.0", InstanceName: "kid"}),
-		gen.Serial("deploy", "child", "cm"))
-}
+// harbored is the package with the CRD tarball of a testbed.
+func harbored(ns string) *v1beta1.OperatorVersion { return lifecycle.Harbored(ns, tarballs.URL) }
 
 // installed waits for the success of an install plan.
 func (w *testbed) installed(name string) {

@@ -21,6 +21,7 @@ import (
 	"kudo.dev/kudo/pkg/apiproxy"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
+	"kudo.dev/kudo/test/lifecycle"
 )
 
 // ready makes a testbed with a manager, and objects of others in it.
@@ -35,8 +36,8 @@ func ready(t *testing.T) *testbed {
 
 // waiting is a package whose plans wait for a Deployment of an image that does not exist, until IMAGE is another.
 func waiting(ns string, mods ...gen.VersionMod) *v1beta1.OperatorVersion {
-	server := strings.ReplaceAll(serverYAML, "image: nginx", "image: {{ .Params.IMAGE }}")
-	return application(ns, "app", append([]gen.VersionMod{
+	server := strings.ReplaceAll(lifecycle.ServerYAML, "image: nginx", "image: {{ .Params.IMAGE }}")
+	return lifecycle.Application(ns, "app", append([]gen.VersionMod{
 		gen.Param("IMAGE", "does-not-exist:1", ""), gen.Template("server.yaml", server), gen.Serial("deploy", "one", "server", "extra"),
 		func(ov *v1beta1.OperatorVersion) { delete(ov.Spec.Plans, v1beta1.UpdatePlan) },
 	}, mods...)...)
@@ -52,10 +53,10 @@ func waitsFor(text string) func(*v1beta1.Instance) bool {
 // has a number of its own, and the history is bounded.
 func TestChangedHundredTimes(t *testing.T) {
 	w := ready(t)
-	deployed(first)(w)
+	deployed(lifecycle.First)(w)
 	for n := range 100 {
 		patch := fmt.Sprintf(`{"spec":{"parameters":{"VALUE":"v%d"}}}`, n)
-		env.Must(t, suite.Patch(ctx, gen.Instance("i", first(w.ns), nil), client.RawPatch(types.MergePatchType, []byte(patch))))
+		env.Must(t, suite.Patch(ctx, gen.Instance("i", lifecycle.First(w.ns), nil), client.RawPatch(types.MergePatchType, []byte(patch))))
 	}
 	i := w.await("i", func(i *v1beta1.Instance) bool {
 		return complete("update", 2)(i) && len(i.Status.Queue) == 0
@@ -98,8 +99,8 @@ func TestVersionDeletedInPlan(t *testing.T) {
 
 // held is a package whose deploy plan deletes a Job with a finalizer that no controller removes.
 func held(ns string) *v1beta1.OperatorVersion {
-	at := strings.Index(jobYAML, "spec:")
-	return application(ns, "app", gen.Template("job.yaml", jobYAML[:at]+"  finalizers: [example.org/never]\n"+jobYAML[at:]))
+	at := strings.Index(lifecycle.JobYAML, "spec:")
+	return lifecycle.Application(ns, "app", gen.Template("job.yaml", lifecycle.JobYAML[:at]+"  finalizers: [example.org/never]\n"+lifecycle.JobYAML[at:]))
 }
 
 // unhold takes that finalizer off.
@@ -171,7 +172,7 @@ func (w *testbed) before(method, path string, do func() error) <-chan error {
 // other object stays.
 func TestReplacedBeforeDeletion(t *testing.T) {
 	w := ready(t)
-	w.create(first(w.ns), gen.Instance("i", first(w.ns), nil))
+	w.create(lifecycle.First(w.ns), gen.Instance("i", lifecycle.First(w.ns), nil))
 	w.await("i", complete("deploy", 1))
 	theirs := &corev1.ConfigMap{ObjectMeta: gen.Meta(w.ns, "i-extra"), Data: map[string]string{"key": "theirs"}}
 	replaced := w.before(http.MethodDelete, "/api/v1/namespaces/"+w.ns+"/configmaps/i-extra", func() error {
@@ -190,8 +191,8 @@ func TestReplacedBeforeDeletion(t *testing.T) {
 // An object that a new version abandons is marked as one to keep in the last moment: it stays.
 func TestKeptInTheLastMoment(t *testing.T) {
 	w := ready(t)
-	deployed(first)(w)
-	w.create(second(w.ns))
+	deployed(lifecycle.First)(w)
+	w.create(lifecycle.Second(w.ns))
 	kept := &corev1.ConfigMap{ObjectMeta: gen.Meta(w.ns, "i-one-0")}
 	marked := w.before(http.MethodGet, "/api/v1/namespaces/"+w.ns+"/configmaps/i-one-0", func() error {
 		return suite.Patch(ctx, kept, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1beta1.KeepAnnotation+`":"true"}}}`)))
@@ -217,9 +218,9 @@ func TestKeptInTheLastMoment(t *testing.T) {
 // held.
 func TestGivenBackInTheLastMoment(t *testing.T) {
 	w := ready(t)
-	w.create(fleet(w.ns, "fleet"))
+	w.create(lifecycle.Fleet(w.ns, "fleet"))
 	w.installed("fleet")
-	name := fleetNamespace(w.ns)
+	name := lifecycle.FleetNamespace(w.ns)
 	managed := func(value string) error {
 		patch := `{"metadata":{"annotations":{"` + v1beta1.ManagedAnnotation + `":` + value + `}}}`
 		return suite.Patch(ctx, &rbacv1.ClusterRole{ObjectMeta: gen.Meta("", name)}, client.RawPatch(types.MergePatchType, []byte(patch)))
@@ -267,8 +268,8 @@ func TestRightsWithdrawn(t *testing.T) {
 	} {
 		t.Run(tc.binding, func(t *testing.T) {
 			w := ready(t)
-			deployed(first)(w)
-			w.create(second(w.ns))
+			deployed(lifecycle.First)(w)
+			w.create(lifecycle.Second(w.ns))
 			taken := env.Read(t, suite, &rbacv1.RoleBinding{}, w.ns, tc.binding)
 			env.Must(t, suite.Delete(ctx, taken))
 			w.edit("i", func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = "app-2" })
@@ -291,7 +292,7 @@ func TestGroupVanishes(t *testing.T) {
 	for _, group := range sample {
 		t.Run(group, func(t *testing.T) {
 			w := ready(t)
-			v := fleet(w.ns, "fleet")
+			v := lifecycle.Fleet(w.ns, "fleet")
 			w.create(v, gen.Instance("i", v, nil))
 			w.await("i", complete("deploy", 1))
 			want := w.rest()

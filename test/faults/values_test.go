@@ -14,6 +14,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
+	"kudo.dev/kudo/test/lifecycle"
 )
 
 // told waits for a warning about an Instance that has all texts.
@@ -38,7 +39,7 @@ func (w *testbed) told(name string, texts ...string) {
 // names it.
 func TestDuplicateKeys(t *testing.T) {
 	w := ready(t)
-	twice := strings.Replace(serverYAML, "env: [", `env: [{name: VALUE, value: lost}, `, 1)
+	twice := strings.Replace(lifecycle.ServerYAML, "env: [", `env: [{name: VALUE, value: lost}, `, 1)
 	ov := gen.Version(w.ns, "app", gen.Param("VALUE", "a", ""),
 		gen.Template("twice.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: twice}\ndata:\n  key: lost\n  key: counts\n"),
 		gen.Template("server.yaml", twice), gen.Apply("all", "twice.yaml", "server.yaml"), gen.Serial("deploy", "all"))
@@ -105,9 +106,9 @@ func TestHugeAndBinaryValues(t *testing.T) {
 // An Instance whose name is too long for a label can never be written down: it says so, and nothing is made.
 func TestInstanceNameTooLong(t *testing.T) {
 	w := ready(t)
-	w.create(cleaning(w.ns))
+	w.create(lifecycle.Cleaning(w.ns))
 	name := strings.Repeat("n", 64)
-	w.create(gen.Instance(name, cleaning(w.ns), nil))
+	w.create(gen.Instance(name, lifecycle.Cleaning(w.ns), nil))
 	i := w.await(name, func(i *v1beta1.Instance) bool {
 		c := meta.FindStatusCondition(i.Status.Conditions, v1beta1.ReadyCondition)
 		return c != nil && c.Reason == v1beta1.ReasonInvalidSpec

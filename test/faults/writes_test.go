@@ -13,6 +13,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/lifecycle"
 )
 
 // side is how many testbeds there are at a time. They share a manager, so that each fault hits all of them, in the middle of
@@ -115,7 +116,7 @@ func chosen(writes, shift int) []int {
 
 // reference is an undisturbed run of a scenario: the state in the end, and the writes.
 type reference struct {
-	end    state
+	end    lifecycle.State
 	writes []string
 }
 
@@ -246,19 +247,8 @@ func (w *testbed) twice(s scenario) {
 	w.untouched()
 }
 
-// versions are uids and versions of what plans write: not of kudo's own kinds, nor of what a run makes and deletes.
+// versions are uids and versions of what plans write.
 func (w *testbed) versions() map[string]string {
 	w.Helper()
-	out := map[string]string{}
-	for _, o := range w.objects() {
-		switch o.GetKind() {
-		case "Instance", "OperatorVersion", "Installation", "ControllerRevision", "Job", "Namespace":
-			continue
-		case "Deployment", "PersistentVolumeClaim":
-			out[o.GetKind()+" "+o.GetName()] = fmt.Sprint(o.GetUID(), o.GetGeneration(), o.GetAnnotations())
-		default:
-			out[o.GetKind()+" "+o.GetName()] = string(o.GetUID()) + o.GetResourceVersion()
-		}
-	}
-	return out
+	return lifecycle.Versions(w.objects())
 }

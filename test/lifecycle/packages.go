@@ -1,4 +1,6 @@
-package faults
+// Package lifecycle holds packages and states that suites share which follow a package through its life: what they install, and what is
+// there in the end.
+package lifecycle
 
 import (
 	"archive/tar"
@@ -17,7 +19,7 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-// The package of these tests has each kind of task, and objects of some kinds.
+// Templates of Application.
 const (
 	configYAML = `apiVersion: v1
 kind: Secret
@@ -31,7 +33,7 @@ kind: ServiceAccount
 metadata:
   name: {{ .Name }}
 `
-	serverYAML = `apiVersion: apps/v1
+	ServerYAML = `apiVersion: apps/v1
 kind: Deployment
 metadata:
   name: {{ .Name }}
@@ -46,7 +48,7 @@ spec:
         image: nginx
         env: [{name: VALUE, value: {{ .Params.VALUE | quote }}}]
 `
-	jobYAML = `apiVersion: batch/v1
+	JobYAML = `apiVersion: batch/v1
 kind: Job
 metadata:
   name: {{ .Name }}-{{ .PlanName }}
@@ -59,7 +61,7 @@ spec:
         image: busybox
         command: [sh, -c, "true"]
 `
-	extraYAML = `apiVersion: v1
+	ExtraYAML = `apiVersion: v1
 kind: ConfigMap
 metadata:
   name: {{ .Name }}-extra
@@ -67,11 +69,11 @@ data: {key: {{ .Params.VALUE | quote }}}
 `
 )
 
-// application is a package with all task kinds; its plans are deploy, update and upgrade.
-func application(ns, name string, mods ...gen.VersionMod) *v1beta1.OperatorVersion {
+// Application is a package with all task kinds; its plans are deploy, update and upgrade.
+func Application(ns, name string, mods ...gen.VersionMod) *v1beta1.OperatorVersion {
 	all := []gen.VersionMod{
 		gen.Param("VALUE", "a", ""), gen.Param("EXTRA", "true", ""),
-		gen.Template("config.yaml", configYAML), gen.Template("server.yaml", serverYAML), gen.Template("job.yaml", jobYAML), gen.Template("extra.yaml", extraYAML),
+		gen.Template("config.yaml", configYAML), gen.Template("server.yaml", ServerYAML), gen.Template("job.yaml", JobYAML), gen.Template("extra.yaml", ExtraYAML),
 		gen.ConfigMaps("one", 3), gen.Apply("config", "config.yaml"), gen.Apply("server", "server.yaml"), gen.Apply("job", "job.yaml"),
 		gen.Task("clean", v1beta1.DeleteTask, v1beta1.TaskSpec{Resources: []string{"job.yaml"}}),
 		gen.Task("extra", v1beta1.ToggleTask, v1beta1.TaskSpec{Resources: []string{"extra.yaml"}, Parameter: "EXTRA"}),
@@ -83,26 +85,27 @@ func application(ns, name string, mods ...gen.VersionMod) *v1beta1.OperatorVersi
 	return ov
 }
 
-// second is the next version of a package: one ConfigMap has another content, and two are not part of it any more.
-func second(ns string) *v1beta1.OperatorVersion {
-	ov := application(ns, "app-2", gen.ConfigMaps("two", 2), gen.Serial("upgrade", "two", "config", "server", "extra"),
+// Second is the next version of a package: one ConfigMap has another content, and two are not part of it any more.
+func Second(ns string) *v1beta1.OperatorVersion {
+	ov := Application(ns, "app-2", gen.ConfigMaps("two", 2), gen.Serial("upgrade", "two", "config", "server", "extra"),
 		gen.Serial("deploy", "two", "config", "server", "extra"), gen.Serial("update", "two", "config", "server", "extra"))
 	ov.Spec.Version = "0.2.0"
 	return ov
 }
 
-// cleaning is a package whose cleanup plan writes and deletes.
-func cleaning(ns string) *v1beta1.OperatorVersion {
-	return application(ns, "app", gen.ConfigMaps("bye", 1),
+// Cleaning is a package whose cleanup plan writes and deletes.
+func Cleaning(ns string) *v1beta1.OperatorVersion {
+	return Application(ns, "app", gen.ConfigMaps("bye", 1),
 		gen.Task("leave", v1beta1.DeleteTask, v1beta1.TaskSpec{Resources: []string{"one-0.yaml", "extra.yaml"}}),
 		gen.Serial("cleanup", "bye", "job", "clean", "leave"))
 }
 
-func fleetNamespace(ns string) string { return ns + "w" }
+// FleetNamespace is the namespace that Fleet makes.
+func FleetNamespace(ns string) string { return ns + "w" }
 
-// fleet is a package whose install plan makes a definition, a ClusterRole, and a server in a namespace of its own.
-func fleet(ns, name string) *v1beta1.OperatorVersion {
-	word := fleetNamespace(ns)
+// Fleet is a package whose install plan makes a definition, a ClusterRole, and a server in a namespace of its own.
+func Fleet(ns, name string) *v1beta1.OperatorVersion {
+	word := FleetNamespace(ns)
 	return gen.Version(ns, name, gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1),
 		gen.Template("crd.yaml", `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -162,9 +165,9 @@ spec:
     schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}
 `
 
-// serveTarballs serves a tarball of two definitions to each testbed, at /<namespace>/crds.tgz, and takes its time in the
+// ServeTarballs serves a tarball of two definitions to each testbed, at /<namespace>/crds.tgz, and takes its time in the
 // middle: there is a download for a fault to hit.
-func serveTarballs() *httptest.Server {
+func ServeTarballs() *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body := harborTarball(path.Base(path.Dir(r.URL.Path)))
 		half := len(body) / 2
@@ -193,21 +196,38 @@ func harborTarball(ns string) []byte {
 	return out.Bytes()
 }
 
-// harbored is a package with a CRD tarball, whose plan makes a custom resource of one of its two kinds.
-func harbored(ns string) *v1beta1.OperatorVersion {
+// Harbored is a package with a CRD tarball of the server at a URL, whose plan makes a custom resource of one of its two kinds.
+func Harbored(ns, url string) *v1beta1.OperatorVersion {
 	boat := "apiVersion: " + harborGroup(ns) + "/v1\nkind: boat\nmetadata: {name: {{ .Name }}}\nspec: {size: 1}\n"
 	return gen.Version(ns, "app", gen.Param("VALUE", "a", ""), gen.Template("boat.yaml", boat), gen.ConfigMaps("cm", 1),
 		gen.Apply("boat", "boat.yaml"), gen.Serial("deploy", "boat", "cm"), func(ov *v1beta1.OperatorVersion) {
-			ov.Spec.CRDTarball = &v1beta1.CRDTarball{HTTPSource: &v1beta1.HTTPSource{URL: tarballs.URL + "/" + ns + "/crds.tgz", SHA256: fmt.Sprintf("%x", sha256.Sum256(harborTarball(ns)))}}
+			ov.Spec.CRDTarball = &v1beta1.CRDTarball{HTTPSource: &v1beta1.HTTPSource{URL: url + "/" + ns + "/crds.tgz", SHA256: fmt.Sprintf("%x", sha256.Sum256(harborTarball(ns)))}}
 		})
 }
 
-// raft is a custom resource of a user, of a kind that a tarball brought.
-func raft(ns string) *unstructured.Unstructured {
+// Raft is a custom resource of a user, of a kind that a tarball brought.
+func Raft(ns string) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(7)}}}
 	obj.SetAPIVersion(harborGroup(ns) + "/v1")
 	obj.SetKind("raft")
 	obj.SetNamespace(ns)
 	obj.SetName("theirs")
 	return obj
+}
+
+// First is the version of Application that Second follows.
+func First(ns string) *v1beta1.OperatorVersion { return Application(ns, "app") }
+
+// Child is what other packages depend on.
+func Child(ns string) *v1beta1.OperatorVersion {
+	ov := gen.Version(ns, "child-1.0.0", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))
+	ov.Spec.Operator.Name, ov.Spec.Version = "child", "1.0.0"
+	return ov
+}
+
+// Parent is a package that depends on another.
+func Parent(ns string) *v1beta1.OperatorVersion {
+	return gen.Version(ns, "parent", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1),
+		gen.Task("child", v1beta1.KudoOperatorTask, v1beta1.TaskSpec{Package: "child", OperatorVersion: "1.0.0", InstanceName: "kid"}),
+		gen.Serial("deploy", "child", "cm"))
 }
