@@ -28,12 +28,26 @@ var (
 	flagName     = regexp.MustCompile(`(^|[\s\[(])--([a-z][a-z-]+)`)
 )
 
-// all are the pages of docs/ and below, and README.md.
+// all are the pages of docs/ and below, README.md, and the pages for contributors.
 func all(t *testing.T) []string {
 	t.Helper()
-	design, err := filepath.Glob(filepath.Join(env.Root(), "docs", "design", "*.md"))
+	below, err := filepath.Glob(filepath.Join(env.Root(), "docs", "*", "*.md"))
 	env.Must(t, err)
-	return append(files(t), design...)
+	out := append(files(t), below...)
+	return append(out, filepath.Join(env.Root(), "SECURITY.md"), filepath.Join(env.Root(), "CONTRIBUTING.md"))
+}
+
+// TestPagesAreListed: each page is in the list of pages of the README.
+func TestPagesAreListed(t *testing.T) {
+	t.Parallel()
+	readme := read(t, filepath.Join(env.Root(), "README.md"))
+	for _, path := range all(t) {
+		rel, err := filepath.Rel(env.Root(), path)
+		env.Must(t, err)
+		if rel = filepath.ToSlash(rel); rel != "README.md" && !strings.Contains(readme, "]("+rel+")") {
+			t.Errorf("README.md has no link to %s", rel)
+		}
+	}
 }
 
 // tests are the folders that have a test function, by its name, and those that have a spec, by its labels.
@@ -93,7 +107,7 @@ func anchor(text string) string {
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	for _, path := range all(t) {
-		for _, m := range link.FindAllStringSubmatch(fenced.ReplaceAllString(read(t, path), ""), -1) {
+		for _, m := range link.FindAllStringSubmatch(span.ReplaceAllString(fenced.ReplaceAllString(read(t, path), ""), ""), -1) {
 			target, fragment, _ := strings.Cut(m[1], "#")
 			if strings.Contains(target, "://") {
 				continue
