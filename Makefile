@@ -4,7 +4,7 @@ SHELL := /bin/bash
 
 BIN := $(CURDIR)/bin
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS := -s -w -X kudo.dev/kudo/pkg/cli/command.Version=$(VERSION)
+LDFLAGS := -s -w -X kudo.dev/kudo/pkg/cli/command.Version=$(VERSION) -X kudo.dev/kudo/pkg/controllers.Version=$(VERSION)
 
 # kudo-local holds a whole Kubernetes, whose build takes some minutes: it is kept outside of the tree, by its sources.
 K8S_VERSION := v1.36.3
@@ -20,6 +20,8 @@ GINKGO := go tool -modfile=hack/tools/go.mod ginkgo
 
 # RESULTS gets what each test did, for testcount, and as JUnit.
 RESULTS := dist/test
+UNIT_RESULTS := $(addprefix $(RESULTS)/,unit.json release.json diagrams.json monitoring.json)
+SUITE_RESULTS := $(addprefix $(RESULTS)/,suites.json chart.json local.json)
 # TESTSUM runs go test in a folder and names its results: $(call TESTSUM,folder,name).
 TESTSUM = @mkdir -p $(RESULTS); cd $(1) && go tool -modfile=$(CURDIR)/hack/tools/go.mod gotestsum --format pkgname-and-test-fails \
 	--format-hide-empty-pkg --hide-summary=skipped --jsonfile $(CURDIR)/$(RESULTS)/$(2).json --junitfile $(CURDIR)/$(RESULTS)/$(2).xml
@@ -106,30 +108,39 @@ e2e-suites:
 
 .PHONY: test
 test: build lint unit integration ## Run all tests: unit tests, and suites on a real control plane.
-	@go run ./hack/testcount -all -except kudo.dev/kudo/test/e2e $(RESULTS)/unit.json $(RESULTS)/release.json $(RESULTS)/suites.json $(RESULTS)/local.json
+	@go run ./hack/testcount -all -except kudo.dev/kudo/test/e2e $(UNIT_RESULTS) $(SUITE_RESULTS)
 
 .PHONY: unit
 unit: ## Run the tests that need no cluster.
 	@echo "unit tests…"
 	$(call TESTSUM,.,unit) -- $$(go list ./... | grep -v /test/) ./test/layers
-	$(call TESTSUM,hack/release,release) -- ./...
-	@go run ./hack/testcount $(RESULTS)/unit.json $(RESULTS)/release.json
+	$(call TESTSUM,hack/release,release) -- -timeout 30m $$(go list ./... | grep -v /integration)
+	$(call TESTSUM,hack/diagrams,diagrams) -- ./...
+	$(call TESTSUM,hack/monitoring,monitoring) -- ./...
+	@go run ./hack/testcount $(UNIT_RESULTS)
 
 # The longest suites begin first, so that none of them runs alone at the end.
-LONGEST := ./test/faults ./test/integration ./test/installplan ./test/testsuite
+LONGEST := ./test/faults ./test/upgrade ./test/integration ./test/installplan ./test/testsuite
 
 .PHONY: integration
 integration: export KUDO_LOCAL_BIN = $(BIN)/kudo-local
 integration: ## Run the suites, each on a real control plane of its own, two at a time, Ginkgo suites on four processes.
 	@echo "suites on a real control plane…"
 	$(call TESTSUM,.,suites) --raw-command -- go run ./hack/suites -p 2 -procs 4 $$(go list $(LONGEST) ./test/... | grep -v -e /test/layers -e /test/bench -e /test/e2e)
+	@echo "the Helm chart on a control plane…"
+	$(call TESTSUM,hack/release,chart) -- -count=1 -timeout 20m ./integration
 	@echo "the local control plane…"
 	$(call TESTSUM,cmd/kudo-local && export CGO_ENABLED=0,local) -- -trimpath -count=1 -timeout 15m ./...
-	@go run ./hack/testcount $(RESULTS)/suites.json $(RESULTS)/local.json
+	@go run ./hack/testcount $(SUITE_RESULTS)
 
 .PHONY: counts
 counts: ## Record how many tests each package has run last, for make test to compare with.
-	@go run ./hack/testcount -write $(wildcard $(RESULTS)/unit.json $(RESULTS)/release.json $(RESULTS)/suites.json $(RESULTS)/local.json $(RESULTS)/e2e.json)
+	@go run ./hack/testcount -write $(wildcard $(UNIT_RESULTS) $(SUITE_RESULTS) $(RESULTS)/e2e.json)
+
+.PHONY: kubernetes
+kubernetes: build ## Run the main suites on a control plane that emulates Kubernetes VERSION, such as 1.33 (15 minutes).
+	@test "$(origin VERSION)" != file || { echo "name a version: make kubernetes VERSION=1.33"; exit 1; }
+	@KUDO_TEST_KUBERNETES=$(VERSION) KUDO_LOCAL_BIN=$(BIN)/kudo-local $(GINKGO) run --procs=4 --timeout=40m --fail-on-empty --require-suite ./test/integration ./test/installplan ./test/apply ./test/explore
 
 CHAOS_TIME ?= 10m
 # EACH are the tests that go through all writes of all scenarios.
@@ -185,7 +196,7 @@ lint: ## Check formatting, vet, golangci-lint, and that generated files are up t
 	@hack/generated.sh check "$(CONTROLLER_GEN)"
 
 .PHONY: generate
-generate: ## Generate deep copies and CRDs from the API types.
+generate: ## Generate deep copies and CRDs from the API types, the pages of docs/reference, and diagrams.
 	@hack/generated.sh write "$(CONTROLLER_GEN)"
 
 CATALOG := dist/catalog
@@ -200,10 +211,16 @@ $(BIN)/kubectl-kudo:
 	@$(MAKE) --no-print-directory build
 
 # RELEASE builds the tool that makes releases, and runs it.
-RELEASE = mkdir -p $(BIN) && (cd hack/release && go build -o $(BIN)/release .) && $(BIN)/release -image "$(IMAGE)" -url "$(URL)"
+RELEASE = mkdir -p $(BIN) && (cd hack/release && go build -o $(BIN)/release .) && $(BIN)/release -image "$(IMAGE)" -url "$(URL)" \
+	-sign-key "$$SIGN_KEY" -signer "$$SIGNER" -signer-key "$$SIGNER_KEY"
+
+# Command lines are seen by all users of a machine.
+ifeq ($(origin SIGN_PASSWORD),command line)
+$(error SIGN_PASSWORD is taken from the environment only: leave it out to be asked for it)
+endif
 
 .PHONY: release
-release: ## Build the release VERSION, the tag of the commit, into dist/release; IMAGE and URL say where it is going to be published.
+release: ## Build the release VERSION, the tag of the commit, into dist/release; IMAGE and URL say where it is going to be published, SIGN_KEY or SIGNER what signs it.
 	@$(RELEASE) -version "$(VERSION)"
 
 .PHONY: snapshot

@@ -16,7 +16,7 @@ printf '// Package ginkgo is empty.\npackage ginkgo\n' >"$dir/ginkgo/ginkgo.go"
 printf 'module kudo.dev/kudo\n\ngo 1.26\n\nrequire %s v2.0.0\n\nreplace %s => ./ginkgo\n' "$ginkgo" "$ginkgo" >"$dir/go.mod"
 root=$PWD
 found=$(cd "$dir" && go tool -modfile="$root/hack/tools/go.mod" golangci-lint run --uniq-by-line=false ./... 2>&1) && { echo "no linter finds anything in the fixtures"; exit 1; }
-for linter in depguard errorlint forbidigo funlen gochecknoinits gocognit godot interfacebloat misspell nestif nolintlint revive; do
+for linter in depguard errorlint forbidigo funlen gochecknoinits gocognit godot interfacebloat lll misspell nestif nolintlint revive; do
   grep -q "($linter)" <<<"$found" || { echo "$linter finds nothing in hack/testdata/lint:"; echo "$found"; exit 1; }
 done
 for forbidden in time.Now context.Background os.Rename "Status().Patch" "Status().Update"; do

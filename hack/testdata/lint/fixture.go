@@ -15,6 +15,9 @@ type Wide interface {
 	E()
 }
 
+// LongLine is a constant whose line is longer than lll allows, since the end of such a line is not seen by somebody who reads two files side by side.
+const LongLine = 0
+
 type object struct{}
 
 func (object) Patch() {}
