@@ -6,10 +6,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
 // autoscalers know what HorizontalPodAutoscalers scale. They are read live, before a write of an object that has replicas: a cache may
@@ -33,15 +30,4 @@ func (a *autoscalers) Scales(ctx context.Context, object *unstructured.Unstructu
 		}
 	}
 	return false, nil
-}
-
-// enqueueAllInstances enqueues all Instances.
-func enqueueAllInstances(ctx context.Context, c client.Reader, enqueue func(types.NamespacedName)) {
-	list := &v1beta1.InstanceList{}
-	if c.List(ctx, list) != nil {
-		return
-	}
-	for i := range list.Items {
-		enqueue(client.ObjectKeyFromObject(&list.Items[i]))
-	}
 }

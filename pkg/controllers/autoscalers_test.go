@@ -5,18 +5,12 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-
-	"kudo.dev/kudo/pkg/controllers/loop"
-	"kudo.dev/kudo/test/apitest"
-	"kudo.dev/kudo/test/gen"
 )
 
 // scaled is an object with a number of replicas.
@@ -74,49 +68,6 @@ func TestAutoscalersUnread(t *testing.T) {
 	r.fail = errors.New("down")
 	if scales, err := (&autoscalers{r}).Scales(t.Context(), scaled("apps/v1", "Deployment", "ns", "web")); scales || !errors.Is(err, r.fail) {
 		t.Errorf("scales %t (%v), want the error of the list", scales, err)
-	}
-}
-
-// TestEnqueueAllInstances checks that Instances of all namespaces are enqueued, and none if they cannot be listed.
-func TestEnqueueAllInstances(t *testing.T) {
-	server := apitest.Start(t, gen.Instance("a", gen.Version("x", "v"), nil), gen.Instance("a", gen.Version("y", "v"), nil), gen.Instance("b", gen.Version("y", "v"), nil), gen.Version("x", "v"))
-	got := map[types.NamespacedName]int{}
-	enqueue := func(key types.NamespacedName) { got[key]++ }
-	enqueueAllInstances(t.Context(), server.Client(), enqueue)
-	want := map[types.NamespacedName]int{{Namespace: "x", Name: "a"}: 1, {Namespace: "y", Name: "a"}: 1, {Namespace: "y", Name: "b"}: 1}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got: %s", diff)
-	}
-	clear(got)
-	server.Before(func(apitest.Request) (any, error) { return nil, errors.New("down") })
-	if enqueueAllInstances(t.Context(), server.Client(), enqueue); len(got) > 0 {
-		t.Errorf("enqueued %v, which were not listed", got)
-	}
-}
-
-// TestSend checks which controllers a change of an object reaches.
-func TestSend(t *testing.T) {
-	owned := func(apiVersion, kind string) *unstructured.Unstructured {
-		obj := scaled("v1", "ConfigMap", "ns", "a")
-		obj.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: "owner"}})
-		return obj
-	}
-	for _, tc := range []struct {
-		reason   string
-		obj      *unstructured.Unstructured
-		installs int
-	}{
-		{"an object of an Instance concerns Instances only", owned("kudo.dev/v1beta1", "Instance"), 0},
-		{"an object without an owner may be one that an Instance waits for", scaled("v1", "ConfigMap", "ns", "a"), 0},
-		{"an object of an Installation concerns its OperatorVersion, too", owned("kudo.dev/v1beta1", "Installation"), 1},
-		{"an Installation of another group is not kudo's", owned("example.org/v1", "Installation"), 0},
-	} {
-		p := &parts{instances: loop.NewChanges(), versions: loop.NewChanges(), installations: loop.NewChanges()}
-		p.send(tc.obj)
-		if len(p.instances) != 1 || len(p.versions) != tc.installs || len(p.installations) != tc.installs {
-			t.Errorf("%s: %d changes for Instances, %d for OperatorVersions, %d for Installations, want 1, %d, %d", tc.reason,
-				len(p.instances), len(p.versions), len(p.installations), tc.installs, tc.installs)
-		}
 	}
 }
 

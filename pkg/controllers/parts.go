@@ -3,7 +3,6 @@ package controllers
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -16,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/controllers/exploreconfig"
 	"kudo.dev/kudo/pkg/controllers/installation"
@@ -117,7 +115,7 @@ func newParts(ctx context.Context, mgr manager.Manager, config *rest.Config, o O
 		Objects: installs, Kinds: kinds, Mirror: p.mirror, Reader: p.plain, Retain: p.interpreter,
 		Safety: &crdComparer{p.dynamic, mgr.GetRESTMapper()}, Clock: o.Clock,
 	})
-	if p.keys, err = historyKeys(ctx, mgr, config, o.Namespace, func() { p.enqueueInstances(ctx) }); err != nil {
+	if p.keys, err = historyKeys(ctx, mgr, config, o.Namespace, func() { p.enqueueAll(ctx) }); err != nil {
 		return nil, err
 	}
 	p.share.Keys = func() *keyring.Ring {
@@ -145,23 +143,6 @@ func measureRequests(config *rest.Config, namespace string) error {
 	}
 	config.Wrap(requests.Wrap)
 	return nil
-}
-
-// send passes a change of an object on to the controllers that it may concern.
-func (p *parts) send(obj *unstructured.Unstructured) {
-	p.instances.Send(obj)
-	if len(v1beta1.OwningInstallations(obj)) > 0 {
-		p.versions.Send(obj)
-		p.installations.Send(obj)
-	}
-}
-
-// enqueue enqueues an Instance.
-func (p *parts) enqueue(key types.NamespacedName) { p.instances.Send(instance.ChangeOf(key)) }
-
-// enqueueInstances enqueues all Instances.
-func (p *parts) enqueueInstances(ctx context.Context) {
-	enqueueAllInstances(ctx, p.mgr.GetClient(), p.enqueue)
 }
 
 // tarballs returns what fetches CRD tarballs, under the policy of the settings.
@@ -216,7 +197,7 @@ func (p *parts) addOperatorVersionController(context.Context) error {
 
 // addExploreController adds the controller of Configs and of configurations of webhooks.
 func (p *parts) addExploreController(context.Context) error {
-	reconciler := &exploreconfig.Reconciler{Client: p.mgr.GetClient(), Interpreter: p.interpreter, Changed: p.enqueueInstances}
+	reconciler := &exploreconfig.Reconciler{Client: p.mgr.GetClient(), Interpreter: p.interpreter, Changed: p.enqueueAll}
 	if err := reconciler.SetupWithManager(p.mgr); err != nil {
 		return err
 	}

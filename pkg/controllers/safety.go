@@ -16,7 +16,7 @@ import (
 	"kudo.dev/kudo/pkg/crdcompat"
 )
 
-// crdComparer hands the check of pkg/crds/safety to pkg/share, with the objects of the cluster.
+// crdComparer hands the check of pkg/crdcompat to pkg/share, with the objects of the cluster.
 type crdComparer struct {
 	client dynamic.Interface
 	mapper meta.RESTMapper

@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
 )
@@ -34,6 +35,28 @@ var _ = It("A script of a user decides instead of kudo's own rules, also on a ki
 	says(t, i, "is never done")
 	env.Must(t, suite.Delete(ctx, configOf(t, name)))
 	complete(t, i, 3)
+})
+
+var _ = It("What an install plan applies is asked for its health as what Instances apply, and again when a rule changes", Serial, func() {
+	t := GinkgoTB()
+	define(t, kind("Boiler", "boilers"))
+	const name = "boiler-health"
+	teach(t, config(name, group, "Boiler", "healthLua: |\n  if observedObj.spec.liters > 3 then return true end\n  return false, 'holds too little'"))
+	ns := suite.NewNamespace(t)
+	ov := gen.Version(ns, "boiler", gen.Template("boiler.yaml", "apiVersion: explore.example.com/v1\nkind: Boiler\nmetadata: {name: boiler, namespace: "+ns+"}\nspec: {liters: 1}\n"),
+		gen.Apply("boiler", "boiler.yaml"), gen.Serial("install", "boiler"), gen.InstallPlan("install"), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))
+	env.Must(t, suite.Create(ctx, ov))
+	env.Contains(t, installed(t, ov, v1beta1.InProgress), "Boiler "+ns+"/boiler", "holds too little")
+	merge(t, configOf(t, name), `{"spec":{"explorations":[{"apiVersion":"`+group+`","kind":"Boiler","healthLua":"return false, 'waits for a visit'"}]}}`, false)
+	env.Eventually(t, "the answer of the new rule", func() string {
+		if got := installed(t, ov, v1beta1.InProgress); !strings.Contains(got, "waits for a visit") {
+			return got
+		}
+		return ""
+	})
+	env.Must(t, suite.Delete(ctx, configOf(t, name)))
+	installed(t, ov, v1beta1.Complete)
+	env.Must(t, suite.Delete(ctx, ov))
 })
 
 func configOf(t testing.TB, name string) *unstructured.Unstructured {
