@@ -152,6 +152,9 @@ func (i Installer) createVersion(
 		i.Progressf("operatorversion %s/%s install parameters changed", namespace, version.Name)
 	}
 	wanted.InstallParameters = live.Spec.InstallParameters
+	if tarball := wanted.CRDTarball; tarball != nil && tarball.CRDDownloadPolicy == "" {
+		tarball.CRDDownloadPolicy = v1beta1.DownloadIfNotPresent // the default of the API server
+	}
 	if !equality.Semantic.DeepEqual(live.Spec, *wanted) {
 		i.Warnf("operatorversion %s/%s has other content than the package: it is used as it is. "+
 			"Give the package a new operatorVersion, or delete the OperatorVersion first", namespace, version.Name)

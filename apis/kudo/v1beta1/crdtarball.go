@@ -45,6 +45,7 @@ type CRDTarball struct {
 	ConfigMapSource *ConfigMapSource `json:"configMapSource,omitempty"`
 	// CRDDownloadPolicy says when the tarball is fetched: `Always`, `IfNotPresent` or `Never`. Default `IfNotPresent`.
 	// +optional
+	// +kubebuilder:default=IfNotPresent
 	CRDDownloadPolicy CRDDownloadPolicy `json:"crdDownloadPolicy,omitempty"`
 	// CRDUpdatePolicy says what happens when a CRD on the cluster differs: `Fail`, or `IfSafe` to change it if no custom
 	// resource can be lost or become invalid. Default `Fail`.

@@ -20,6 +20,7 @@ const (
 )
 
 // OperatorVersionSpec is one version of an operator: its parameters, templates, tasks and plans.
+// +kubebuilder:validation:XValidation:rule="!has(self.installPlan) || self.installPlan.size() == 0 || (has(self.plans) && self.installPlan in self.plans)",messageExpression="'there is no plan ' + self.installPlan + ' in spec.plans: correct the name, or leave installPlan out'",message="there is no such plan in spec.plans: correct the name, or leave installPlan out",fieldPath=".installPlan",reason=FieldValueInvalid
 type OperatorVersionSpec struct {
 	// Operator names the Operator that this is a version of.
 	// +optional
