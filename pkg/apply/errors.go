@@ -31,8 +31,12 @@ func IsFatal(err error) bool {
 	return errors.As(err, &fatal) || isCollision(err)
 }
 
-// NamespaceTerminatingError says that the namespace is going: the run ends, and must not hold a finalizer.
-type NamespaceTerminatingError struct{ Err error }
+// NamespaceTerminatingError says that the namespace of an object is being deleted. If that is the namespace of what runs the plan, the run
+// ends, and must not hold a finalizer; another one may be created again.
+type NamespaceTerminatingError struct {
+	Namespace string
+	Err       error
+}
 
 // Error implements error.
 func (e *NamespaceTerminatingError) Error() string { return e.Err.Error() }
@@ -99,8 +103,8 @@ func (c Change) fail(ctx context.Context, e *Engine, obj *unstructured.Unstructu
 	return c
 }
 
-// Classify says what an error means for a run: *FatalError cannot be cured by retrying, *NamespaceTerminatingError ends the run, any
-// other may pass. The text names the object.
+// Classify says what an error means for a run: *FatalError cannot be cured by retrying, *NamespaceTerminatingError ends a run in that
+// namespace, any other may pass. The text names the object.
 func (e *Engine) Classify(ctx context.Context, obj *unstructured.Unstructured, err error) error {
 	named := func(err error) error { return fmt.Errorf("%s: %w", IDOf(obj), err) }
 	var fatal *FatalError
@@ -113,7 +117,7 @@ func (e *Engine) Classify(ctx context.Context, obj *unstructured.Unstructured, e
 		return &FatalError{named(fmt.Errorf("other field managers manage fields that the package sets: %s",
 			strings.Join(fieldConflicts(err), "; ")))}
 	case apierrors.HasStatusCause(err, "NamespaceTerminating"):
-		return &NamespaceTerminatingError{named(err)}
+		return &NamespaceTerminatingError{obj.GetNamespace(), named(err)}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsMethodNotSupported(err),
 		apierrors.IsRequestEntityTooLargeError(err):
 		return &FatalError{named(err)}

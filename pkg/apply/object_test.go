@@ -324,7 +324,7 @@ func TestErrors(t *testing.T) {
 		want   bool
 	}{
 		"Fatal": {"it is", fatal, true}, "Wrapped": {"it is when wrapped", fmt.Errorf("x: %w", fatal), true},
-		"Collision": {"a collision is", fmt.Errorf("x: %w", collision), true}, "Ended": {"the end of a run is not", &NamespaceTerminatingError{passing}, false},
+		"Collision": {"a collision is", fmt.Errorf("x: %w", collision), true}, "Ended": {"the end of a run is not", &NamespaceTerminatingError{"ns", passing}, false},
 		"Other": {"others may pass", passing, false}, "None": {"no error", nil, false},
 	} {
 		if got := IsFatal(tc.err); got != tc.want {

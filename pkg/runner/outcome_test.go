@@ -398,3 +398,23 @@ func TestHealthByKind(t *testing.T) {
 		}
 	}
 }
+
+// TestNamespaceTerminating: a run ends if its own namespace is being deleted, and waits for another one, which may be created again.
+func TestNamespaceTerminating(t *testing.T) {
+	for _, tc := range []struct {
+		reason string
+		err    error
+		want   plans.State
+		ends   bool
+	}{
+		{"it is that of the Instance", &apply.NamespaceTerminatingError{Namespace: "ns", Err: errors.New("x")}, plans.Fatal, true},
+		{"it is named by an error around it", fmt.Errorf("a: %w", &apply.NamespaceTerminatingError{Namespace: "ns", Err: errors.New("x")}), plans.Fatal, true},
+		{"it is one that an install plan writes to", &apply.NamespaceTerminatingError{Namespace: "shared", Err: errors.New("x")}, plans.Transient, false},
+		{"another error may pass", errors.New("x"), plans.Transient, false},
+	} {
+		w := (&PreparedTask{run: &Run{Subject: Subject{Namespace: "ns"}}}).failed(tc.err)
+		if w.outcome.State != tc.want || w.effects.NamespaceTerminating != tc.ends || w.outcome.Message != tc.err.Error() {
+			t.Errorf("%s: %v %q, ends %v, want %v, %v", tc.reason, w.outcome.State, w.outcome.Message, w.effects.NamespaceTerminating, tc.want, tc.ends)
+		}
+	}
+}

@@ -219,8 +219,9 @@ func (w *PreparedTask) decide(state plans.State, message string) *PreparedTask {
 // failed turns an error into an outcome: fatal if retrying cannot cure it.
 func (w *PreparedTask) failed(err error) *PreparedTask {
 	var ended *apply.NamespaceTerminatingError
-	if errors.As(err, &ended) {
+	if errors.As(err, &ended) && ended.Namespace == w.run.Subject.Namespace {
 		w.effects.NamespaceTerminating = true
+		return w.decide(plans.Fatal, err.Error())
 	}
 	if isFatal(err) {
 		return w.decide(plans.Fatal, err.Error())
@@ -231,8 +232,7 @@ func (w *PreparedTask) failed(err error) *PreparedTask {
 func isFatal(err error) bool {
 	var template *render.Error
 	var malformed *enhance.MalformedError
-	var ended *apply.NamespaceTerminatingError
-	return apply.IsFatal(err) || errors.As(err, &template) || errors.As(err, &malformed) || errors.As(err, &ended)
+	return apply.IsFatal(err) || errors.As(err, &template) || errors.As(err, &malformed)
 }
 
 // resolve makes what templates see of parameters and pipes, once.
