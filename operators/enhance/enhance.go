@@ -33,6 +33,9 @@ type Context struct {
 	// Digest returns a keyed digest of the text of a Secret: pod templates are seen by more people than Secrets. Without it,
 	// the hash of pods that read a Secret is an error.
 	Digest func(text []byte) ([16]byte, error)
+	// Live returns the object on the cluster that an object is going to replace, or nil when there is none. It is called for objects
+	// whose pods read a Secret, so that a hash that KUDO has written can stay. Nil finds nothing. Its errors are returned as they are.
+	Live func(object *unstructured.Unstructured) (*unstructured.Unstructured, error)
 	// Scope reports whether a kind is namespaced. Its errors are returned wrapped, so that the caller can tell an
 	// unknown kind from a discovery that failed.
 	Scope Scope
@@ -61,7 +64,7 @@ func Enhance(objects []*unstructured.Unstructured, ctx Context, lookup Lookup) e
 		}
 	}
 	// Only now: the hash of a dependency in the same task is that of the enhanced object.
-	h := hasher{objects: objects, namespace: ctx.Instance.Namespace, lookup: lookup, keyed: ctx.Digest}
+	h := hasher{objects: objects, namespace: ctx.Instance.Namespace, lookup: lookup, live: ctx.Live, keyed: ctx.Digest}
 	for _, object := range objects {
 		if err := h.setHash(object); err != nil {
 			return err

@@ -27,13 +27,18 @@ import (
 //
 // sanitize makes the middle three give the same bytes for the same content. MD5 is part of the recipe that KUDO's
 // packages and suites know; nothing rests on its strength. Of a Secret it would let people try out guesses who may read
-// Deployments: there a keyed digest takes its place.
+// Deployments: there a keyed digest takes its place. The hash that KUDO has written stays as long as it is right: another
+// one would restart the pods, and hide nothing that was not seen before.
 type hasher struct {
 	objects   []*unstructured.Unstructured
 	namespace string
 	lookup    Lookup
-	keyed     func(text []byte) ([md5.Size]byte, error)
+	live      func(object *unstructured.Unstructured) (*unstructured.Unstructured, error)
+	keyed     digester
 }
+
+// digester is a digest of the text of a dependency.
+type digester func(text []byte) ([md5.Size]byte, error)
 
 type dependency struct {
 	kind schema.GroupVersionKind
@@ -50,21 +55,59 @@ func (h hasher) setHash(object *unstructured.Unstructured) error {
 	if err != nil || len(dependencies) == 0 {
 		return err
 	}
-	var digests []byte
-	for _, d := range dependencies {
-		digest, err := h.digest(d)
-		if err != nil {
-			return fmt.Errorf("hashing %s %s, which %s depends on: %w", d.kind.Kind, d.name, describe(object), err)
+	hash, err := h.hash(object, dependencies, h.keyed)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(dependencies, func(d dependency) bool { return d.kind == secretKind }) {
+		if hash, err = h.keepFormer(object, dependencies, hash); err != nil {
+			return err
 		}
-		digests = append(digests, digest[:]...)
 	}
 	metadata, err := template.child("metadata", create)
 	if err != nil {
 		return err
 	}
+	return metadata.setStrings("annotations", map[string]string{v1beta1.DependenciesHashAnnotation: hash})
+}
+
+// hash returns the hash of dependencies, those on Secrets by a digester.
+func (h hasher) hash(object *unstructured.Unstructured, dependencies []dependency, secrets digester) (string, error) {
+	var digests []byte
+	for _, d := range dependencies {
+		digest, err := h.digest(d, secrets)
+		if err != nil {
+			return "", fmt.Errorf("hashing %s %s, which %s depends on: %w", d.kind.Kind, d.name, describe(object), err)
+		}
+		digests = append(digests, digest[:]...)
+	}
 	sum := md5.Sum(digests)
-	return metadata.setStrings("annotations",
-		map[string]string{v1beta1.DependenciesHashAnnotation: hex.EncodeToString(sum[:])})
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// keepFormer returns the hash that the live object has, if it is that of KUDO for the dependencies as they are, and hash otherwise.
+func (h hasher) keepFormer(object *unstructured.Unstructured, dependencies []dependency, hash string) (string, error) {
+	if h.live == nil {
+		return hash, nil
+	}
+	live, err := h.live(object)
+	if err != nil || live == nil {
+		return hash, err
+	}
+	template, ok, err := podTemplate(live)
+	if err != nil || !ok {
+		return hash, nil //nolint:nilerr // another object is there, and applying says so
+	}
+	annotations, _, _ := unstructured.NestedStringMap(template.fields, "metadata", "annotations")
+	former := annotations[v1beta1.DependenciesHashAnnotation]
+	if former == "" || former == hash {
+		return hash, nil
+	}
+	unkeyed, err := h.hash(object, dependencies, func(text []byte) ([md5.Size]byte, error) { return md5.Sum(text), nil })
+	if err != nil || unkeyed != former {
+		return hash, err
+	}
+	return former, nil
 }
 
 // dependenciesOf lists what the recipe counts: image pull secrets, and volumes made from a ConfigMap or a Secret.
@@ -134,7 +177,7 @@ func dependenciesOfVolume(volume node) ([]dependency, error) {
 }
 
 // digest is the digest of one dependency, zero if it is not there or says that it does not count.
-func (h hasher) digest(d dependency) ([md5.Size]byte, error) {
+func (h hasher) digest(d dependency, secrets digester) ([md5.Size]byte, error) {
 	object := h.inTask(d)
 	if object == nil && h.lookup != nil {
 		live, err := h.lookup(d.kind, h.namespace, d.name)
@@ -156,10 +199,10 @@ func (h hasher) digest(d dependency) ([md5.Size]byte, error) {
 	switch {
 	case d.kind != secretKind:
 		return md5.Sum(text), nil
-	case h.keyed == nil:
+	case secrets == nil:
 		return [md5.Size]byte{}, errors.New("there is no key for the digests of Secrets")
 	}
-	return h.keyed(text)
+	return secrets(text)
 }
 
 // inTask returns the object of the task, the last one if it is rendered twice: that is the one that stays.

@@ -3,6 +3,7 @@ package enhance
 import (
 	"crypto/md5"
 	"encoding/hex"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -126,6 +127,69 @@ func TestSecretsNeedAKey(t *testing.T) {
 	config := parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: b}}`)
 	if err := Enhance([]*unstructured.Unstructured{withVolumes(t, "{configMap: {name: a}}"), config}, without, nil); err != nil {
 		t.Errorf("a ConfigMap needs none: %v", err)
+	}
+}
+
+// TestHashOfKUDO: the hash that KUDO wrote for pods that read a Secret stays while it is right, and any other one is replaced.
+func TestHashOfKUDO(t *testing.T) {
+	secret := func(value string) *unstructured.Unstructured {
+		return parse(t, `{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {a: `+value+`}}`)
+	}
+	hash := func(object *unstructured.Unstructured) string {
+		template, ok, err := podTemplate(object)
+		if err != nil || !ok {
+			t.Fatal(err)
+		}
+		out, _, _ := unstructured.NestedString(template.fields, "metadata", "annotations", v1beta1.DependenciesHashAnnotation)
+		return out
+	}
+	enhance := func(digest digester, live *unstructured.Unstructured, failure error, value string) (string, error) {
+		asked, ctx := 0, testContext()
+		ctx.Digest = digest
+		ctx.Live = func(*unstructured.Unstructured) (*unstructured.Unstructured, error) {
+			asked++
+			return live, failure
+		}
+		pods, config := withVolumes(t, "{secret: {secretName: a}}", "{configMap: {name: z}}"), withVolumes(t, "{configMap: {name: z}}")
+		err := Enhance([]*unstructured.Unstructured{pods, config, secret(value)}, ctx, nil)
+		if asked != 1 {
+			t.Errorf("the live object was asked for %d times, want once, for the pods that read a Secret", asked)
+		}
+		return hash(pods), err
+	}
+	plain := func(text []byte) ([16]byte, error) { return md5.Sum(text), nil }
+	digest := func(text []byte) ([16]byte, error) { return keyed(text), nil }
+	withHash := func(hash string) *unstructured.Unstructured {
+		pods := withVolumes(t, "{secret: {secretName: a}}")
+		if err := unstructured.SetNestedField(pods.Object, hash, "spec", "template", "metadata", "annotations", v1beta1.DependenciesHashAnnotation); err != nil {
+			t.Fatal(err)
+		}
+		return pods
+	}
+	ofKUDO, _ := enhance(plain, nil, nil, "Yg==")
+	own, _ := enhance(digest, nil, nil, "Yg==")
+	for _, tc := range []struct {
+		reason, value, want string
+		live                *unstructured.Unstructured
+	}{
+		{"there is no live object", "Yg==", own, nil},
+		{"KUDO wrote it, and the Secret is the same", "Yg==", ofKUDO, withHash(ofKUDO)},
+		{"the live one is kudo's own", "Yg==", own, withHash(own)},
+		{"the live one is of another content", "Yg==", own, withHash("0")},
+		{"the live pods have no hash", "Yg==", own, withVolumes(t, "{secret: {secretName: a}}")},
+		{"the live object has no pods", "Yg==", own, parse(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")},
+	} {
+		if got, err := enhance(digest, tc.live, nil, tc.value); err != nil || got != tc.want || got == "" {
+			t.Errorf("%s: hash %q (%v), want %q", tc.reason, got, err, tc.want)
+		}
+	}
+	changed, _ := enhance(digest, nil, nil, "Yw==")
+	if got, err := enhance(digest, withHash(ofKUDO), nil, "Yw=="); err != nil || got != changed || got == ofKUDO {
+		t.Errorf("the Secret has changed since: hash %q (%v), want %q", got, err, changed)
+	}
+	down := errors.New("down")
+	if _, err := enhance(digest, nil, down, "Yg=="); !errors.Is(err, down) {
+		t.Errorf("the live object cannot be read: %v, want %v", err, down)
 	}
 }
 

@@ -70,6 +70,9 @@ func (o *instanceWriter) enhance(ctx context.Context, v render.Variables, objs [
 		InstanceUID: o.run.Subject.UID,
 		Plan:        v.PlanName, Phase: v.PhaseName, Step: v.StepName, PlanUID: o.run.UID,
 		Digest: func(text []byte) ([16]byte, error) { return o.run.Keys.Sum("dependency", string(text)) },
+		Live: func(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+			return o.lookup(ctx, apply.IDOf(obj))
+		},
 		Scope: func(gk schema.GroupKind) (bool, error) {
 			namespaced, err := o.kinds.Namespaced(gk, definitions)
 			if err != nil {
