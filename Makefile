@@ -211,7 +211,7 @@ $(BIN)/kubectl-kudo:
 	@$(MAKE) --no-print-directory build
 
 # RELEASE builds the tool that makes releases, and runs it.
-RELEASE = mkdir -p $(BIN) && (cd hack/release && go build -o $(BIN)/release .) && $(BIN)/release -image "$(IMAGE)" -url "$(URL)" \
+RELEASE = mkdir -p $(BIN) && (cd hack/release && go build -o $(BIN)/release .) && $(BIN)/release -image "$(IMAGE)" -url "$(URL)" -catalog "$(CATALOG_URL)" \
 	-sign-key "$$SIGN_KEY" -signer "$$SIGNER" -signer-key "$$SIGNER_KEY"
 
 # Command lines are seen by all users of a machine.
@@ -220,7 +220,7 @@ $(error SIGN_PASSWORD is taken from the environment only: leave it out to be ask
 endif
 
 .PHONY: release
-release: ## Build the release VERSION, the tag of the commit, into dist/release; IMAGE and URL say where it is going to be published, SIGN_KEY or SIGNER what signs it.
+release: ## Build the release VERSION, the tag of the commit, into dist/release; IMAGE, URL and CATALOG_URL say where it is going to be published, SIGN_KEY or SIGNER what signs it.
 	@$(RELEASE) -version "$(VERSION)"
 
 .PHONY: snapshot
@@ -231,7 +231,7 @@ snapshot: ## Build what would be released, from a commit without a tag, into dis
 
 .PHONY: reproduce
 reproduce: ## Build the release VERSION anew, without any cache, and compare it with the checksums in SUMS; takes IMAGE and URL as release does.
-	@hack/reproduce.sh "$(VERSION)" "$(SUMS)" "$(IMAGE)" "$(URL)"
+	@hack/reproduce.sh "$(VERSION)" "$(SUMS)" "$(IMAGE)" "$(URL)" "$(CATALOG_URL)"
 
 .PHONY: clean
 clean: ## Delete bin/, dist/ and the cached control plane.

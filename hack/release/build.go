@@ -70,7 +70,8 @@ func (r *release) commandFile(p platform) string {
 // buildCommands builds the command line, which names the image by its digest, and the key of the release.
 func (r *release) buildCommands() error {
 	for _, p := range platforms {
-		variables := map[string]string{"pkg/cli/command.Version": r.version, "pkg/kudoinit.Image": r.image + "@" + r.digest}
+		variables := map[string]string{"pkg/cli/command.Version": r.version, "pkg/kudoinit.Image": r.image + "@" + r.digest,
+			"pkg/repository.CatalogURL": r.catalog}
 		if r.public != nil {
 			variables["pkg/cli/admin.signingKey"] = r.public.text()
 		}

@@ -86,6 +86,12 @@ func (r *release) check(snapshot bool) error {
 		return fmt.Errorf("-url %q: name the address of the files, such as https://example.org/kudo/v0.2.0", r.url)
 	}
 	r.url = strings.TrimSuffix(r.url, "/")
+	if r.catalog = strings.TrimSuffix(r.catalog, "/"); r.catalog == "" {
+		r.catalog = r.url
+	}
+	if u, err := url.Parse(r.catalog); err != nil || u.Scheme != "https" || u.Host == "" {
+		return fmt.Errorf("-catalog %q: name the address of a repository, such as https://example.org/kudo/catalog", r.catalog)
+	}
 	mod, err := os.ReadFile("go.mod")
 	if err != nil {
 		return err

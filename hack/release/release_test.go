@@ -75,7 +75,8 @@ func checkFiles(t *testing.T, folder, public string) {
 	platform := runtime.GOOS + "_" + runtime.GOARCH
 	for _, pattern := range []string{"SHA256SUMS", "RELEASE-NOTES.md", "crds.yaml", "install.yaml", "kudo.yaml", "kudo-0.*.tgz", "kudo-kustomize_v*.tar", "manager_v*.oci.tar",
 		"kubectl-kudo_v*_" + platform + ".tar.gz", "kubectl-kudo_v*_" + platform + ".cdx.json", "manager_v*.oci.cdx.json", "provenance.json", "SHA256SUMS.sigstore.json",
-		"provenance.sigstore.json"} {
+		"provenance.sigstore.json",
+		"postgres-*.tgz", "index.yaml"} {
 		if !slices.ContainsFunc(files, func(file string) bool {
 			matches, _ := filepath.Match(pattern, filepath.Base(file))
 			return matches
@@ -115,6 +116,7 @@ func checkFiles(t *testing.T, folder, public string) {
 		t.Errorf("version --key prints %s", out)
 	}
 	checkPush(t, folder, command, index.Manifests[0].Digest)
+	checkCatalog(t, folder, command, env)
 	for _, file := range []string{"install.yaml", "RELEASE-NOTES.md"} {
 		if !strings.Contains(read(t, folder, file), image) {
 			t.Errorf("%s does not name %s", file, image)
@@ -250,6 +252,27 @@ func checkSBOM(t *testing.T, folder, command string) {
 	}
 	if bom.SerialNumber != "" || bom.Metadata.Timestamp != "2001-09-09T01:46:40Z" {
 		t.Errorf("the SBOM is not the same each time: %q, %s", bom.SerialNumber, bom.Metadata.Timestamp)
+	}
+}
+
+// checkCatalog checks that a command line has the catalog as its repository at first, and that the files of the release are one.
+func checkCatalog(t *testing.T, folder, command string, env []string) {
+	if out := output(t, ".", env, command, "repo", "list"); !strings.Contains(out, "*catalog   "+testURL+" ") {
+		t.Errorf("the repository at first is not that of the release:\n%s", out)
+	}
+	output(t, ".", env, command, "repo", "add", "files", "file://"+folder)
+	packages, err := filepath.Glob("../../operators/catalog/*/operator")
+	if err != nil || len(packages) == 0 {
+		t.Fatalf("the catalog has no packages: %v", err)
+	}
+	found := output(t, ".", env, command, "search", "--repo", "files")
+	for _, dir := range packages {
+		if name := filepath.Base(filepath.Dir(dir)); !strings.Contains(found, "\n"+name+" ") {
+			t.Errorf("the files of the release have no package %s:\n%s", name, found)
+		}
+	}
+	if out := output(t, ".", env, command, "package", "list", "plans", "postgres", "--repo", "files"); !strings.Contains(out, "backup") {
+		t.Errorf("the package of the release has no plan backup:\n%s", out)
 	}
 }
 

@@ -53,8 +53,8 @@ func TestRepo(t *testing.T) {
 	}))
 	defer server.Close()
 
-	if out, _ := says(t, 0, "", "repo", "list"); !strings.Contains(out, "*community") {
-		t.Errorf("KUDO's repository is there at first:\n%s", out)
+	if _, errs := says(t, command.ExitError, "", "install", "hello"); !strings.Contains(errs, "no repository is configured: add one by kubectl kudo repo add NAME URL") {
+		t.Errorf("there is a repository at first:\n%s", errs)
 	}
 	says(t, command.ExitError, "", "repo", "add", "ours", server.URL)
 	says(t, command.ExitUsage, "hunter2\n", "repo", "add", "ours", "http://packages.example.com", "--username", "me", "--password-stdin")

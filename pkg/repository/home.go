@@ -18,11 +18,11 @@ import (
 	"kudo.dev/kudo/pkg/atomicfile"
 )
 
-// The repository that is used if the user has configured none: that of KUDO's community.
-const (
-	CommunityName = "community"
-	CommunityURL  = "https://kudo-repository.storage.googleapis.com/v1"
-)
+// CatalogName is the name of the repository that is used if the user has configured none: the catalog of kudo.
+const CatalogName = "catalog"
+
+// CatalogURL is the address of that repository. make release sets it; other builds have none.
+var CatalogURL string
 
 // Home is the folder of what kudo keeps for a user: which repositories there are, and the cache.
 //
@@ -120,10 +120,16 @@ type Repositories struct {
 	Repositories []Repository `json:"repositories"`
 }
 
+// ErrNone is that there is no repository.
+var ErrNone = errors.New("no repository is configured: add one by kubectl kudo repo add NAME URL")
+
 // Get returns a repository by its name; an empty name is the one in use.
 func (l *Repositories) Get(name string) (Repository, error) {
 	if name == "" {
 		name = l.Context
+	}
+	if name == "" && len(l.Repositories) == 0 {
+		return Repository{}, ErrNone
 	}
 	if name == "" {
 		return Repository{}, errors.New("no repository is in use: choose one by kubectl kudo repo context, or --repo")
@@ -172,12 +178,15 @@ func (h Home) file() string { return filepath.Join(h.Dir, "repository", "reposit
 // maxRepositories is how large the file may be, in bytes.
 const maxRepositories = 1 << 20
 
-// Load reads which repositories there are. If there is no file, that is KUDO's community.
+// Load reads which repositories there are. If there is no file, that is the catalog, if this build knows its address.
 func (h Home) Load() (*Repositories, error) {
 	text, err := readBounded(h.file(), maxRepositories)
 	if errors.Is(err, fs.ErrNotExist) {
-		return &Repositories{Version: IndexVersion, Context: CommunityName,
-			Repositories: []Repository{{Name: CommunityName, URL: CommunityURL}}}, nil
+		list := &Repositories{Version: IndexVersion}
+		if CatalogURL != "" {
+			list.Context, list.Repositories = CatalogName, []Repository{{Name: CatalogName, URL: CatalogURL}}
+		}
+		return list, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("repositories: %w", err)

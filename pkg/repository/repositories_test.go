@@ -154,7 +154,7 @@ func TestLoad(t *testing.T) {
 		want         *Repositories
 		err          string
 	}{
-		"NoFile": {"the community's is in use", "", &Repositories{IndexVersion, CommunityName, []Repository{{Name: CommunityName, URL: CommunityURL}}}, ""},
+		"NoFile": {"there is none in a build without a catalog", "", &Repositories{Version: IndexVersion}, ""},
 		"File":   {"a file as KUDO writes it", "repoVersion: v1\ncontext: b\nrepositories: [{name: a, url: https://a}, {name: b, url: https://b}]", repositories(), ""},
 		"NoYAML": {"a file that is none", "repositories: [", nil, file + " cannot be read: "},
 		"Empty":  {"a file that was cut", "\n", nil, file + ` has repoVersion "": only v1 is known`},
@@ -177,6 +177,29 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// TestCatalog checks that the catalog of a release is in use until the user has configured repositories, and can be removed.
+func TestCatalog(t *testing.T) {
+	CatalogURL = "https://example.org/kudo"
+	t.Cleanup(func() { CatalogURL = "" })
+	home, catalog := Home{t.TempDir()}, Repository{Name: CatalogName, URL: CatalogURL}
+	list, err := home.Load()
+	if diff := cmp.Diff(&Repositories{IndexVersion, CatalogName, []Repository{catalog}}, list); err != nil || diff != "" {
+		t.Errorf("without a file: %v\n-want +got: %s", err, diff)
+	}
+	if err := home.Change(t.Context(), func(l *Repositories) error { return l.Add(Repository{Name: "ours", URL: "https://h"}) }); err != nil {
+		t.Fatal(err)
+	}
+	if list, err = home.Load(); err != nil || len(list.Repositories) != 2 || list.Context != CatalogName {
+		t.Errorf("another one was added: %+v, %v", list, err)
+	}
+	if err := home.Change(t.Context(), func(l *Repositories) error { return l.Remove(CatalogName) }); err != nil {
+		t.Fatal(err)
+	}
+	if list, err = home.Load(); err != nil || len(list.Repositories) != 1 || list.Repositories[0].Name != "ours" {
+		t.Errorf("the catalog was removed: %+v, %v", list, err)
+	}
+}
+
 // TestChange checks that changes of several processes are all kept, and that a file with credentials is only the user's.
 func TestChange(t *testing.T) {
 	home := Home{filepath.Join(t.TempDir(), "new", "home")}
@@ -193,10 +216,10 @@ func TestChange(t *testing.T) {
 	}
 	workers.Wait()
 	list, err := home.Load()
-	if err != nil || len(list.Repositories) != 9 || list.Context != CommunityName {
+	if err != nil || len(list.Repositories) != 8 || list.Context != list.Repositories[0].Name {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	if got := list.Repositories[8].Token; got != "t" {
+	if got := list.Repositories[7].Token; got != "t" {
 		t.Errorf("the token is written as %q", string(got))
 	}
 	for name, want := range map[string]fs.FileMode{"": 0o700, "repositories.yaml": 0o600, "repositories.yaml.lock": 0o600} {

@@ -47,7 +47,7 @@ those of its dependencies, and an Instance, whose deploy plan runs.
 
   kubectl kudo install ./operators/catalog/hello/operator --create-service-account --wait
   kubectl kudo install ./mysql-5.7_0.3.0.tgz --instance db -p PASSWORD=secret
-  kubectl kudo install mysql --operator-version '^0.3' --repo community`,
+  kubectl kudo install postgres --operator-version '^1.0' --repo ours`,
 		Args: command.ExactArgs(1, "one package: a folder that holds operator.yaml, a .tgz, a URL, or a name in a repository"),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}

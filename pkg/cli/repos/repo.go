@@ -228,6 +228,10 @@ func printRepositories(env *command.Env, list *repository.Repositories, output s
 	if output != "" {
 		return env.PrintValue(output, listed)
 	}
+	if len(listed) == 0 {
+		env.Printf("%v", repository.ErrNone)
+		return nil
+	}
 	return env.PrintTable(rows)
 }
 
