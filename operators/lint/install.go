@@ -140,7 +140,7 @@ func (s *Subject) secondVersion(use operators.Use) (render.Variables, bool) {
 // checkShareable warns of objects of the install plan that two OperatorVersions cannot share, since they are made of what only
 // one of them has.
 func checkShareable(s *Subject) (found Findings) {
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, r := range s.rendered() {
 		applies := r.use.Role == operators.Applied || r.use.Role == operators.Toggled
 		if !s.installs(r.use) || !applies || r.err != nil {
@@ -156,8 +156,8 @@ func checkShareable(s *Subject) (found Findings) {
 		}
 		for i, o := range r.result.Objects {
 			message := unshareableReason(o, other.result.Objects[i])
-			if key := r.use.Template + message; message != "" && !told[key] {
-				told[key] = true
+			if key := r.use.Template + message; message != "" && !reported[key] {
+				reported[key] = true
 				found.Warnings = append(found.Warnings, templateFinding(r.use.Template, 0, "%s", message))
 			}
 		}

@@ -56,6 +56,7 @@ func Standard() Chain {
 		versions,
 		taskFields,
 		endlessTasks,
+		duplicateTasks,
 		tasksDefined,
 		tasksUsed,
 		triggers,

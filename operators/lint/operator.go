@@ -77,6 +77,19 @@ func endlessTasks(s *Subject) (found Findings) {
 	return found
 }
 
+// duplicateTasks warns of tasks whose name an earlier one has: steps run that one.
+func duplicateTasks(s *Subject) (found Findings) {
+	seen := map[string]bool{}
+	for i, task := range s.Operator.Tasks {
+		if seen[task.Name] && task.Name != "" {
+			found.Warnings = append(found.Warnings, s.operatorFinding(taskPlaces(i, "name"),
+				"task %q is never run: an earlier task has the same name", task.Name))
+		}
+		seen[task.Name] = true
+	}
+	return found
+}
+
 // taskPlaces are the fields where a finding about a task may stand, the best first.
 func taskPlaces(index int, field string) []string {
 	at := fmt.Sprintf("tasks[%d]", index)

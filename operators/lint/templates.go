@@ -184,7 +184,7 @@ func (s *Subject) samples() map[string]string {
 // failure may come from it, and is a warning.
 func renders(s *Subject) (found Findings) {
 	samples := s.samples()
-	told := map[operators.Finding]bool{}
+	reported := map[operators.Finding]bool{}
 	for _, r := range s.rendered() {
 		for _, w := range r.result.Warnings {
 			found.Warnings = append(found.Warnings, templateFinding(w.Template, 0, "line %d of what %s renders to: %s", w.Line, w.Template,
@@ -195,14 +195,14 @@ func renders(s *Subject) (found Findings) {
 		}
 		finding := failed(r.use.Template, r.err, "rendering template %q with the defaults failed: %s")
 		switch {
-		case told[finding], s.withHint(finding):
+		case reported[finding], s.withHint(finding):
 		case len(samples) > 0:
 			finding.Message += fmt.Sprintf(" (with made-up values for %s)", strings.Join(slices.Sorted(maps.Keys(samples)), ", "))
 			found.Warnings = append(found.Warnings, finding)
 		default:
 			found.Errors = append(found.Errors, finding)
 		}
-		told[finding] = true
+		reported[finding] = true
 	}
 	return found
 }

@@ -96,7 +96,7 @@ func (l *linker) list(list *parse.ListNode) int {
 	return nodes
 }
 
-// weigh has the writer told, by a mark of its own at the beginning of a list, how many nodes the list has.
+// weigh makes the writer know how many nodes a list has, by a mark of its own at the beginning of the list.
 func (l *linker) weigh(list *parse.ListNode, nodes int) {
 	if nodes == 0 {
 		return

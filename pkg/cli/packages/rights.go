@@ -72,7 +72,10 @@ func (o *rightsOptions) run(ctx context.Context, name string) error {
 	if err := command.CheckValues(pkg.Definitions(), given, nil, nil, command.DescribePackage(pkg)); err != nil {
 		return err
 	}
-	namespace := cmp.Or(*o.env.Flags.Namespace, "default")
+	namespace, _, err := o.env.Flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return err
+	}
 	s := rights.Subject{Namespace: namespace, Name: cmp.Or(o.instance, operators.DefaultInstanceName(pkg.Operator.Name)), Parameters: given}
 	if err := operators.CheckInstanceName(s.Name); err != nil {
 		return command.UsageError("--instance: %w", err)
