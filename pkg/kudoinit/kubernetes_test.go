@@ -45,7 +45,7 @@ func TestCheckKubernetes(t *testing.T) {
 	}
 }
 
-// TestTestedKubernetes compares the version with that of the local control plane, and the catalog's packages with the lowest one.
+// TestTestedKubernetes compares the version with that of the local control plane, and our own packages with the lowest one.
 func TestTestedKubernetes(t *testing.T) {
 	root := filepath.Join("..", "..")
 	text, err := os.ReadFile(filepath.Join(root, "cmd", "kudo-local", "go.mod"))
@@ -55,9 +55,13 @@ func TestTestedKubernetes(t *testing.T) {
 	if found := regexp.MustCompile(`k8s\.io/kubernetes v1\.(\d+)\.`).FindStringSubmatch(string(text)); found == nil || found[1] != strconv.Itoa(TestedKubernetes) {
 		t.Errorf("the local control plane has Kubernetes 1.%v, want 1.%d", found, TestedKubernetes)
 	}
-	packages, err := filepath.Glob(filepath.Join(root, "operators", "catalog", "*", "operator", "operator.yaml"))
-	if err != nil || len(packages) == 0 {
-		t.Fatal(packages, err)
+	packages := []string{filepath.Join(root, "pkg", "cli", "packages", "scaffold", "operator.yaml")}
+	for _, pattern := range []string{"operators/catalog/*/operator/operator.yaml", "docs/examples/*/operator.yaml"} {
+		found, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
+		if err != nil || len(found) == 0 {
+			t.Fatal(pattern, err)
+		}
+		packages = append(packages, found...)
 	}
 	for _, file := range packages {
 		text, err := os.ReadFile(file)
