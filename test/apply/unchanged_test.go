@@ -160,7 +160,7 @@ var _ = Describe("The mirror's copy may be older than what happened", func() {
 		s.shows(obj)
 		remove(t, obj)
 		s.shows(obj)
-		s.mirror.RecordWrite(c.Live.DeepCopy()) // the answer to our write comes later than the watch has told of its end
+		s.mirror.RecordWrite(c.Live.DeepCopy()) // the answer to our write comes later than the end of the object on the watch
 		if seen, _ := s.mirror.Get(apply.IDOf(obj)); seen != nil {
 			t.Error("the mirror shows what the watch has seen go")
 		}

@@ -3,6 +3,8 @@ package crdtarball
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -25,7 +27,14 @@ func TestCRDTarballs(t *testing.T) {
 }
 
 var _ = SynchronizedBeforeSuite(
-	func() []byte { return suite.Begin(GinkgoTB(), allowLocal) },
+	func() []byte {
+		t := GinkgoTB()
+		server := serve(t)
+		file := filepath.Join(t.TempDir(), "authority.pem")
+		env.Must(t, os.WriteFile(file, authority(server.Server), 0o600))
+		t.Setenv("SSL_CERT_FILE", file) // the manager takes it over
+		return suite.Begin(t, allowLocal)
+	},
 	func(data []byte) { suite.Join(GinkgoTB(), data) },
 )
 

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/ginkgo/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -286,18 +287,18 @@ var _ = It("The policy Always asks again, and uses what it has if the source doe
 	if c := i.Status.CRDs; !c.Stale || !strings.Contains(c.StaleReason, "503") {
 		t.Errorf("status.crds: %+v", c)
 	}
-	told(t, ns, v1beta1.EventCRDsFetched, "/a.tgz")
-	told(t, ns, v1beta1.EventCRDsStale, "the one fetched at")
+	awaitEvent(t, ns, v1beta1.EventCRDsFetched, "/a.tgz")
+	awaitEvent(t, ns, v1beta1.EventCRDsStale, "the one fetched at")
 	wrong := version(s, ns, "2", group, "Job", s.URL+"/b.tgz")
 	s.down.Store(false)
 	s.put("/b.tgz", []byte("no archive"))
 	env.Must(t, suite.Create(ctx, wrong))
 	env.Must(t, suite.Create(ctx, gen.Instance("c", wrong, nil)))
-	told(t, ns, v1beta1.EventCRDsNotInstalled, "/b.tgz")
+	awaitEvent(t, ns, v1beta1.EventCRDsNotInstalled, "/b.tgz")
 })
 
-// told wants an event.
-func told(t testing.TB, ns, reason, text string) {
+// awaitEvent waits for an event.
+func awaitEvent(t testing.TB, ns, reason, text string) {
 	t.Helper()
 	env.Eventually(t, "event "+reason, func() string {
 		list := &corev1.EventList{}
@@ -334,6 +335,54 @@ var _ = It("A live CRD that differs is left as it is, and under IfSafe it is cha
 	env.Must(t, err)
 	env.Must(t, suite.Create(ctx, gen.Instance("three", three, nil)))
 	waiting(t, ns, "three", "the change is not safe", "size")
+})
+
+var _ = It("An older Instance runs its plans again beside a newer CRD that allows all that its own does", func() {
+	t := GinkgoTB()
+	group, s, ns := unique(), serve(t), suite.NewNamespace(t)
+	s.put("/1.tgz", pack(t, definition(group, "jobs", "size: {type: integer}")))
+	s.put("/2.tgz", pack(t, definition(group, "jobs", "size: {type: integer}, color: {type: string}")))
+	s.put("/0.tgz", pack(t, definition(group, "jobs", "size: {type: integer}, shape: {type: string}")))
+	url := s.URL + "/{{ .AppVersion }}.tgz"
+	safe := func(ov *v1beta1.OperatorVersion) { ov.Spec.CRDTarball.CRDUpdatePolicy = v1beta1.UpdateIfSafe }
+	older, newer := version(s, ns, "1", group, "Job", url), version(s, ns, "2", group, "Job", url, safe)
+	other := version(s, ns, "0", group, "Job", url)
+	for _, ov := range []*v1beta1.OperatorVersion{older, newer, other} {
+		env.Must(t, suite.Create(ctx, ov))
+	}
+	deploy(t, older, "older")
+	deploy(t, newer, "newer")
+	before := crd("jobs." + group)
+	env.Must(t, suite.Get(ctx, client.ObjectKeyFromObject(before), before))
+	for revision, value := range []string{"b", "c"} {
+		i := env.Read(t, suite, &v1beta1.Instance{}, ns, "older")
+		patch := client.MergeFrom(i.DeepCopy())
+		i.Spec.Parameters = map[string]string{"VALUE": value}
+		env.Must(t, suite.Patch(ctx, i, patch))
+		i, err := suite.Await(ctx, ns, "older", env.DefaultTimeout, env.PlanEnded("deploy", int64(revision+2)))
+		env.Must(t, err)
+		if st := i.Status.PlanStatus["deploy"]; st.Status != v1beta1.Complete {
+			t.Fatalf("run %d of the older Instance is %s: %s", revision+2, st.Status, st.Message)
+		}
+	}
+	deploy(t, older, "late") // a new Instance of the older version, too
+	after := crd("jobs." + group)
+	env.Must(t, suite.Get(ctx, client.ObjectKeyFromObject(after), after))
+	if diff := cmp.Diff(before.Object["spec"], after.Object["spec"]); diff != "" {
+		t.Errorf("the older Instances have changed the definition: %s", diff)
+	}
+	env.Must(t, suite.Create(ctx, gen.Instance("other", other, nil))) // which the newer one lacks a field of
+	waiting(t, ns, "other", "CustomResourceDefinition jobs."+group, "does not match", "shape")
+})
+
+var _ = It("The API server shows the policies that apply if a tarball names none", func() {
+	t := GinkgoTB()
+	ns, s := suite.NewNamespace(t), serve(t)
+	ov := version(s, ns, "1", "x.example.com", "Job", s.URL+"/a.tgz")
+	env.Must(t, suite.Create(ctx, ov, client.DryRunAll))
+	if got := ov.Spec.CRDTarball.CRDDownloadPolicy; got != v1beta1.DownloadIfNotPresent {
+		t.Errorf("the crdDownloadPolicy is %q, want %s", got, v1beta1.DownloadIfNotPresent)
+	}
 })
 
 var _ = It("Without any network, the tarball comes from ConfigMaps", func() {

@@ -134,6 +134,26 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// TestTables: each row of a table has as many cells as its head, or the page shows another table than its text.
+func TestTables(t *testing.T) {
+	t.Parallel()
+	bar := regexp.MustCompile(`(^|[^\\])\|`)
+	for _, path := range all(t) {
+		cells := 0
+		for _, line := range strings.Split(fenced.ReplaceAllString(read(t, path), ""), "\n") {
+			found := len(bar.FindAllString(line, -1))
+			switch {
+			case !strings.HasPrefix(line, "|"):
+				cells = 0
+			case cells == 0:
+				cells = found
+			case found != cells || !strings.HasSuffix(line, "|"):
+				t.Errorf("%s: this row has %d cells, and the head of its table %d:\n%s", filepath.Base(path), found-1, cells-1, line)
+			}
+		}
+	}
+}
+
 // TestConflicts wants no page with both sides of a merge.
 func TestConflicts(t *testing.T) {
 	t.Parallel()

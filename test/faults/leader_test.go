@@ -26,7 +26,7 @@ import (
 	"kudo.dev/kudo/test/lifecycle"
 )
 
-// frozen freezes the manager in the middle of a write, which goes on only when told to: an old leader's write comes late.
+// frozen freezes the manager in the middle of a write, which goes on only when the test says so: an old leader's write comes late.
 func frozen(asleep chan *process, free chan struct{}) writeFault {
 	return writeFault{name: "frozen", hit: func(l *managerProxy, r *http.Request, forward apiproxy.Forward, over func()) (*http.Response, error) {
 		asleep <- l.freeze()

@@ -80,6 +80,10 @@ func visit(t *testing.T) {
 	})
 }
 
+// leakAllowance is how many goroutines and files more there may be for another reason than a leak, such as an open connection; the
+// Instances of the test are far more, so that a leak of one of them each is found.
+const leakAllowance = 10
+
 // Faults leave no goroutine and no file behind in the manager.
 func TestNothingLeaks(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -97,7 +101,7 @@ func TestNothingLeaks(t *testing.T) {
 	for _, sky := range []outages{weathers[0], weathers[9]} {
 		line.set(sky.make())
 		calm := time.AfterFunc(span, func() { line.set(nil) })
-		lives(t, 3)
+		lives(t, 2*leakAllowance)
 		calm.Stop()
 	}
 	line.set(nil)
@@ -110,7 +114,7 @@ func TestNothingLeaks(t *testing.T) {
 	env.Eventually(t, "as few goroutines and files as before", func() string {
 		now := gauges(t, address)
 		for name, n := range now {
-			if n > before[name]+10 {
+			if n > before[name]+leakAllowance {
 				return fmt.Sprintf("%s is %v, and was %v", name, n, before[name])
 			}
 		}

@@ -17,8 +17,8 @@ import (
 	"kudo.dev/kudo/test/lifecycle"
 )
 
-// told waits for a warning about an Instance that has all texts.
-func (w *testbed) told(name string, texts ...string) {
+// awaitWarning waits for a warning about an Instance that has all texts.
+func (w *testbed) awaitWarning(name string, texts ...string) {
 	w.Helper()
 	env.Eventually(w, fmt.Sprintf("a warning with %q", texts), func() string {
 		list := &corev1.EventList{}
@@ -48,8 +48,8 @@ func TestDuplicateKeys(t *testing.T) {
 	if cm := env.Read(t, suite, &corev1.ConfigMap{}, w.ns, "twice"); cm.Data["key"] != "counts" {
 		t.Errorf("the ConfigMap has %v", cm.Data)
 	}
-	w.told("i", "twice.yaml", "data.key", "duplicate")
-	w.told("i", "env[0]", "the same key")
+	w.awaitWarning("i", "twice.yaml", "data.key", "duplicate")
+	w.awaitWarning("i", "env[0]", "the same key")
 	w.untouched()
 }
 

@@ -191,13 +191,13 @@ func struckAt(s scenario, by writeFault, n int) testing.InternalTest {
 		t.Logf("struck %q", line.target(count))
 		w.settle(undisturbed(t, s).end)
 		w.untouched()
-		w.toldOnce()
+		w.eventsOnce()
 		w.twice(s)
 	}}
 }
 
-// toldOnce wants no more events of starts and ends than there were runs: what a conflict has undone was not told.
-func (w *testbed) toldOnce() {
+// eventsOnce wants no more events of starts and ends than there were runs: what a conflict has undone has no event.
+func (w *testbed) eventsOnce() {
 	w.Helper()
 	runs := map[types.UID]int64{}
 	instances, versions, events := &v1beta1.InstanceList{}, &v1beta1.OperatorVersionList{}, &corev1.EventList{}
@@ -213,13 +213,13 @@ func (w *testbed) toldOnce() {
 		runs[ov.UID] = ov.Status.Revision
 	}
 	for _, reason := range []string{v1beta1.EventPlanStarted, v1beta1.EventPlanFinished} {
-		told := map[types.UID]int64{}
+		counts := map[types.UID]int64{}
 		for _, e := range events.Items {
 			if e.Reason == reason {
-				told[e.InvolvedObject.UID] += int64(e.Count)
+				counts[e.InvolvedObject.UID] += int64(e.Count)
 			}
 		}
-		for uid, count := range told {
+		for uid, count := range counts {
 			if most, there := runs[uid]; there && count > most {
 				w.Errorf("%d events %s of an object that has had %d runs", count, reason, most)
 			}

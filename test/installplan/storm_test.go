@@ -21,8 +21,8 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-// told is what the manager has written of an OperatorVersion: when, to what, and whether the condition Drifted went again.
-type told struct {
+// observedWrites is what the manager has written of an OperatorVersion: when, to what, and whether the condition Drifted went again.
+type observedWrites struct {
 	mu   sync.Mutex
 	at   []time.Time
 	what []string
@@ -30,7 +30,7 @@ type told struct {
 }
 
 // listen notes each change of a list's objects.
-func (w *told) listen(t testing.TB, what string, list client.ObjectList, opts ...client.ListOption) {
+func (w *observedWrites) listen(t testing.TB, what string, list client.ObjectList, opts ...client.ListOption) {
 	t.Helper()
 	env.Must(t, suite.List(ctx, list, opts...))
 	raw := client.ListOptions{}
@@ -83,7 +83,7 @@ var _ = It("An object that another client changes to and fro all the time is rep
 	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared, namespace: " + ns + "}\ndata: {key: a}\n"
 	ov := gen.Version(ns, "storm", gen.Template("shared.yaml", text), gen.Apply("all", "shared.yaml"), gen.Serial("install", "all"), gen.InstallPlan("install"))
 	complete(t, install(t, ov))
-	heard := &told{}
+	heard := &observedWrites{}
 	heard.listen(t, "event", &corev1.EventList{}, client.InNamespace(ns), client.MatchingFields{"reason": v1beta1.EventObjectMismatch})
 	heard.listen(t, "OperatorVersion", &v1beta1.OperatorVersionList{}, client.InNamespace(ns))
 	heard.listen(t, "Installation", &v1beta1.InstallationList{}, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", ov.InstallationName())})

@@ -189,14 +189,14 @@ var _ = It("A task warns once in a run, however often it is observed", func() {
 	hasEvent(t, ns, "finished with status COMPLETE")
 	list := &corev1.EventList{}
 	env.Must(t, cluster.List(ctx, list, client.InNamespace(ns)))
-	told := int32(0)
+	events := int32(0)
 	for _, e := range list.Items {
 		if strings.Contains(e.Message, belongs) {
-			told += e.Count
+			events += e.Count
 		}
 	}
-	if told != 1 {
-		t.Errorf("the foreign object was reported %d times", told)
+	if events != 1 {
+		t.Errorf("the foreign object was reported %d times", events)
 	}
 })
 

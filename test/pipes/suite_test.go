@@ -1,5 +1,5 @@
-// Package pipes tests Pipe tasks on a real control plane. Its nodes cannot run commands, so what a pod's files hold is
-// told by the test; all else is real.
+// Package pipes tests Pipe tasks on a real control plane. Its nodes cannot run commands, so the test says what the files of
+// a pod hold; all else is real.
 package pipes
 
 import (

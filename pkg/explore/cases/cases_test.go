@@ -134,16 +134,15 @@ func TestConvert(t *testing.T) {
 	}
 }
 
-// TestFiveHundred is the time that 500 cases may take, with 20 repetitions each.
+// TestFiveHundred: of 500 cases in 64 kinds, with 20 repetitions each, all are judged, and pass. BenchmarkFiveHundredCases measures them.
 func TestFiveHundred(t *testing.T) {
-	results, took := fiveHundred(t)
-	if results < 500 {
-		t.Fatalf("there are %d cases", results)
+	if results := fiveHundred(t); results != 512 {
+		t.Fatalf("%d cases were judged, want 512", results)
 	}
-	t.Logf("%d cases took %v", results, took)
 }
 
-func fiveHundred(t testing.TB) (int, time.Duration) {
+// fiveHundred judges some 500 cases, which must pass, and returns how many there were.
+func fiveHundred(t testing.TB) int {
 	const dir = "testdata/tree/apps.kruise.io/v1alpha1/CloneSet/"
 	tree := fstest.MapFS{}
 	for i := range 64 {
@@ -155,15 +154,13 @@ func fiveHundred(t testing.TB) (int, time.Duration) {
 			tree[fmt.Sprintf("g%d/v1/K/%s", i, name)] = &fstest.MapFile{Data: text}
 		}
 	}
-	start := time.Now()
 	results := RunAll(t.Context(), load(t, tree), time.Now)
-	took := time.Since(start)
 	for _, r := range results {
 		if !r.Passed() {
 			t.Fatalf("%+v", r)
 		}
 	}
-	return len(results), took
+	return len(results)
 }
 
 func BenchmarkFiveHundredCases(b *testing.B) {

@@ -31,7 +31,7 @@ func storm() Workload {
 	return Workload{
 		Name: "storm", Title: "A foreign writer",
 		About: `Another client flips a field that the package sets, 50 times a second. kudo does not correct what others change between runs: it
-is told in the condition *Drifted* of the Instance or, for an object of an install plan, of the OperatorVersion. Counted is each write of the manager, events among them.`,
+is reported in the condition *Drifted* of the Instance or, for an object of an install plan, of the OperatorVersion. Counted is each write of the manager, events among them.`,
 		Run: runStorm,
 	}
 }
