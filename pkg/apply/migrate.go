@@ -34,14 +34,14 @@ func migrate(ctx context.Context, resource dynamic.ResourceInterface, name, mana
 	if equality.Semantic.DeepEqual(fields, live.GetManagedFields()) {
 		return live, nil
 	}
-	patch, err := json.Marshal([]map[string]any{
-		{"op": "test", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
-		{"op": "replace", "path": "/metadata/managedFields", "value": fields},
+	// The resourceVersion makes a change in between a conflict, after which the object is read again.
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": live.GetResourceVersion(), "managedFields": fields},
 	})
 	if err != nil {
 		return nil, err
 	}
-	return resource.Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: manager})
+	return resource.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager})
 }
 
 // migrated are the managed fields of an object after the migration.
