@@ -201,7 +201,10 @@ func Harbored(ns, url string) *v1beta1.OperatorVersion {
 	boat := "apiVersion: " + harborGroup(ns) + "/v1\nkind: boat\nmetadata: {name: {{ .Name }}}\nspec: {size: 1}\n"
 	return gen.Version(ns, "app", gen.Param("VALUE", "a", ""), gen.Template("boat.yaml", boat), gen.ConfigMaps("cm", 1),
 		gen.Apply("boat", "boat.yaml"), gen.Serial("deploy", "boat", "cm"), func(ov *v1beta1.OperatorVersion) {
-			ov.Spec.CRDTarball = &v1beta1.CRDTarball{HTTPSource: &v1beta1.HTTPSource{URL: url + "/" + ns + "/crds.tgz", SHA256: fmt.Sprintf("%x", sha256.Sum256(harborTarball(ns)))}}
+			ov.Spec.CRDTarball = &v1beta1.CRDTarball{
+				CRDDownloadPolicy: v1beta1.DownloadIfNotPresent, // the definitions of an earlier version have no default
+				HTTPSource:        &v1beta1.HTTPSource{URL: url + "/" + ns + "/crds.tgz", SHA256: fmt.Sprintf("%x", sha256.Sum256(harborTarball(ns)))},
+			}
 		})
 }
 
