@@ -1,7 +1,7 @@
 package main
 
 import (
-	"fmt"
+	"errors"
 	"os"
 	"path/filepath"
 )
@@ -11,8 +11,11 @@ import (
 func (r *release) packCatalog() error {
 	folder := filepath.Join(r.work, "catalog")
 	packages, err := filepath.Glob("operators/catalog/*/operator")
-	if err != nil || len(packages) == 0 {
-		return fmt.Errorf("operators/catalog has no packages: %w", err)
+	if err != nil {
+		return err
+	}
+	if len(packages) == 0 {
+		return errors.New("operators/catalog has no packages")
 	}
 	for _, dir := range packages {
 		if _, err := r.kudo("package", "create", dir, "-d", folder); err != nil {
@@ -22,18 +25,5 @@ func (r *release) packCatalog() error {
 	if _, err := r.kudo("repo", "index", folder); err != nil {
 		return err
 	}
-	files, err := os.ReadDir(folder)
-	if err != nil {
-		return err
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(filepath.Join(folder, file.Name()))
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(r.out, file.Name()), text, 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
+	return os.CopyFS(r.out, os.DirFS(folder)) // fails if a file is there already
 }

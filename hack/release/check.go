@@ -82,14 +82,14 @@ func (r *release) check(snapshot bool) error {
 	if !repositories.MatchString(r.image) {
 		return fmt.Errorf("-image %q: name the repository of the manager's image, such as registry.example.org/kudo/manager", r.image)
 	}
-	if u, err := url.Parse(r.url); err != nil || u.Scheme != "https" || u.Host == "" {
+	if !isHTTPS(r.url) {
 		return fmt.Errorf("-url %q: name the address of the files, such as https://example.org/kudo/v0.2.0", r.url)
 	}
 	r.url = strings.TrimSuffix(r.url, "/")
 	if r.catalog = strings.TrimSuffix(r.catalog, "/"); r.catalog == "" {
 		r.catalog = r.url
 	}
-	if u, err := url.Parse(r.catalog); err != nil || u.Scheme != "https" || u.Host == "" {
+	if !isHTTPS(r.catalog) {
 		return fmt.Errorf("-catalog %q: name the address of a repository, such as https://example.org/kudo/catalog", r.catalog)
 	}
 	mod, err := os.ReadFile("go.mod")
@@ -129,6 +129,12 @@ func (r *release) check(snapshot bool) error {
 	}
 	r.notes, err = section(string(changelog), strings.TrimPrefix(r.version, "v"))
 	return err
+}
+
+// isHTTPS reports whether a text is an address that begins with https.
+func isHTTPS(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && u.Scheme == "https" && u.Host != ""
 }
 
 // checkModule refuses a module that is not what its requirements say, and a toolchain that is not the module's.

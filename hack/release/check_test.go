@@ -19,6 +19,7 @@ func TestCheck(t *testing.T) {
 		{"an image has a registry", func(r *release) { r.image = "manager" }, false, `-image "manager": name the repository`},
 		{"an image has no tag here", func(r *release) { r.image += ":v1" }, false, "name the repository"},
 		{"files are downloaded safely", func(r *release) { r.url = "http://example.org" }, false, `-url "http://example.org": name the address`},
+		{"packages are downloaded safely", func(r *release) { r.catalog = "http://example.org/catalog" }, false, `-catalog "http://example.org/catalog": name the address`},
 		{"a version has three numbers", func(r *release) { r.version = "0.2" }, false, `-version "0.2": must be like v0.2.0`},
 		{"a version is a tag", func(r *release) { r.commit.tags = nil }, false, "HEAD is not tagged v0.2.0"},
 		{"a tree is clean", func(r *release) { r.commit.dirty = []string{"a.go", "b.go"} }, false, "the sources differ from the commit: a.go, b.go"},
