@@ -156,15 +156,7 @@ func InOrder(ctx context.Context, objs []*unstructured.Unstructured, write func(
 		changes[i] = Change{ID: IDOf(obj), Action: Awaited, Err: fmt.Errorf("%s is not written yet", IDOf(obj))}
 	}
 	for _, class := range classes(objs) {
-		group, ctx := errgroup.WithContext(ctx)
-		group.SetLimit(Writers)
-		for _, i := range class {
-			group.Go(func() error {
-				changes[i] = write(ctx, i)
-				return nil
-			})
-		}
-		_ = group.Wait()
+		forEach(class, func(_, i int) { changes[i] = write(ctx, i) })
 		for _, i := range class {
 			if changes[i].Err == nil {
 				changes[i].Err = checkUsable(changes[i].Live)
@@ -178,6 +170,19 @@ func InOrder(ctx context.Context, objs []*unstructured.Unstructured, write func(
 		}
 	}
 	return changes
+}
+
+// forEach calls do for all items, Writers at a time, and returns after the last one.
+func forEach[T any](items []T, do func(i int, item T)) {
+	var group errgroup.Group
+	group.SetLimit(Writers)
+	for i, item := range items {
+		group.Go(func() error {
+			do(i, item)
+			return nil
+		})
+	}
+	_ = group.Wait() // do returns no error
 }
 
 // Err returns the first failure that is final, else the first failure.

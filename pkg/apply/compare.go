@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -36,15 +35,7 @@ func (c Comparison) Equal() bool { return c.Err == nil && !c.Missing && len(c.Fi
 // Compare finds out by dry runs what an apply of the objects would change. Each object is read live.
 func (e *Engine) Compare(ctx context.Context, objs []*unstructured.Unstructured, o Options) []Comparison {
 	out := make([]Comparison, len(objs))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(Writers)
-	for i, obj := range objs {
-		group.Go(func() error {
-			out[i] = e.compareOne(ctx, obj, o)
-			return nil
-		})
-	}
-	_ = group.Wait() // errors are in the comparisons
+	forEach(objs, func(i int, obj *unstructured.Unstructured) { out[i] = e.compareOne(ctx, obj, o) })
 	return out
 }
 
@@ -137,15 +128,7 @@ func comparedContent(obj *unstructured.Unstructured) map[string]any {
 // they were rendered with. An object that is not equal any more is not written: the error says so.
 func (e *Engine) TakeOver(ctx context.Context, compared []Comparison, o Options) ChangeSet {
 	changes := make(ChangeSet, len(compared))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(Writers)
-	for i, c := range compared {
-		group.Go(func() error {
-			changes[i] = e.takeOver(ctx, c, o)
-			return nil
-		})
-	}
-	_ = group.Wait() // errors are in the changes
+	forEach(compared, func(i int, c Comparison) { changes[i] = e.takeOver(ctx, c, o) })
 	return changes
 }
 
