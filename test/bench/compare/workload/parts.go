@@ -37,6 +37,7 @@ var allParts = []part{
 	{"Instances with one tarball from a source that takes 15 s: fifty, times as long as one", "Fifty/15s", "fifty/one", 1, 1.5, "%.2f"},
 	{"the same, of a source that takes 5 s", "Fifty/5s", "fifty/one", 1, 0, "%.2f"},
 	{"the same, of a source that takes 1 s", "Fifty/1s", "fifty/one", 1, 0, "%.2f"},
+	{"the same, times as long as one wait for the source and the work of fifty", "Fifty/1s", "fifty/work", 1, 1.5, "%.2f"},
 	{"a tarball that is not in the cache: an Instance complete, the 1 s of the source included", "Fifty/1s", "s/one", 1, 0, "%.2f s"},
 	{"a script that keeps values: a call", "Retain", "sec/op", 1e6, 50, "%.0f µs"},
 	{"the same: allocations", "Retain", "allocs/op", 1, 300, "%.0f"},
