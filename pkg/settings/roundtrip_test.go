@@ -60,7 +60,7 @@ func TestParseLists(t *testing.T) {
 		{"lines of an editor of Windows", "a.example\r\nb.example\r\n", []string{"a.example", "b.example"}},
 		{"a tab", "a.example,\tb.example", []string{"a.example", "b.example"}},
 		{"the order and repetitions stay", "b.example,a.example,b.example", []string{"b.example", "a.example", "b.example"}},
-		{"ports and wildcards", "*.a.example:5000", []string{"*.a.example:5000"}},
+		{"ports and wildcards", "*.a.example b.example:5000", []string{"*.a.example", "b.example:5000"}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			got, err := Parse(map[string]string{AllowedHostsKey: tc.text, TokenRealmsKey: tc.text})

@@ -5,6 +5,8 @@ package settings
 import (
 	"fmt"
 	"maps"
+	"net"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,6 +88,8 @@ func Parse(data map[string]string) (Settings, error) {
 		s.RunAsEverywhere = everywhere
 	}
 	s.AllowedHosts, s.TokenRealms = list(data[AllowedHostsKey]), list(data[TokenRealmsKey])
+	wrong = append(wrong, checkHosts(AllowedHostsKey, s.AllowedHosts)...)
+	wrong = append(wrong, checkHosts(TokenRealmsKey, s.TokenRealms)...)
 	if url := data[DefaultCRDURLKey]; url == "" || strings.HasPrefix(url, "https://") {
 		s.DefaultCRDURL = url
 	} else {
@@ -102,6 +106,36 @@ func Parse(data map[string]string) (Settings, error) {
 		return s, fmt.Errorf("ConfigMap %s: %s", ConfigMap, strings.Join(wrong, "; "))
 	}
 	return s, nil
+}
+
+// hostname matches what a URL has for a host, IP addresses of version 4 included.
+var hostname = regexp.MustCompile(`^[a-zA-Z0-9_]([a-zA-Z0-9_.-]*[a-zA-Z0-9_])?$`)
+
+// checkHosts returns what is wrong with the entries of a list of hosts. A wrong entry stays in the list, where it allows no host: an
+// empty list would allow more.
+func checkHosts(key string, entries []string) []string {
+	var wrong []string
+	for _, entry := range entries {
+		if !isHost(entry) {
+			wrong = append(wrong, fmt.Sprintf("%s has %q, which names no host: write example.org, example.org:8443 or *.example.org, "+
+				"without a scheme and a path", key, entry))
+		}
+	}
+	return wrong
+}
+
+// isHost reports whether an entry is a host or an IP address, both with or without a port, or stands for the hosts below one.
+func isHost(entry string) bool {
+	if below, ok := strings.CutPrefix(entry, "*."); ok {
+		return hostname.MatchString(below)
+	}
+	if host, port, err := net.SplitHostPort(entry); err == nil {
+		if number, err := strconv.ParseUint(port, 10, 16); err != nil || number == 0 {
+			return false
+		}
+		entry = host
+	}
+	return hostname.MatchString(entry) || net.ParseIP(entry) != nil
 }
 
 // list splits a list whose entries commas or blanks separate.

@@ -1,6 +1,8 @@
 package settings
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,6 +31,9 @@ func TestParse(t *testing.T) {
 		{"everywhere", map[string]string{RunAsEverywhereKey: "true"}, strict(func(s *Settings) { s.RunAsEverywhere = true }), ""},
 		{"not in all words", map[string]string{RunAsEverywhereKey: "yes"}, Default(), `run-as-everywhere is "yes"`},
 		{"hosts", map[string]string{AllowedHostsKey: "a.example, *.b.example"}, strict(func(s *Settings) { s.AllowedHosts = []string{"a.example", "*.b.example"} }), ""},
+		{"hosts in all forms", map[string]string{AllowedHostsKey: "A.example:8443 10.0.0.1 10.0.0.1:80 ::1 [::1]:80 my_host localhost"}, strict(func(s *Settings) {
+			s.AllowedHosts = []string{"A.example:8443", "10.0.0.1", "10.0.0.1:80", "::1", "[::1]:80", "my_host", "localhost"}
+		}), ""},
 		{"a default by http", map[string]string{DefaultCRDURLKey: "http://a.example/crds.tgz"}, Default(), `default-crd-url-template is "http://a.example/crds.tgz": it must begin with https://`},
 		{"a key with a slip", map[string]string{"modes": "privileged"}, Default(), "modes is no setting"},
 	} {
@@ -44,5 +49,24 @@ func TestParse(t *testing.T) {
 				t.Errorf("what is written is not what is read: %v, %v", again, err)
 			}
 		})
+	}
+}
+
+// TestWrongHosts: what names no host is refused with its key, and stays in the list, since an empty list allows all hosts that
+// OperatorVersions name.
+func TestWrongHosts(t *testing.T) {
+	for _, entry := range []string{"https://a.example", "a.example/path", "*", "*.", "a.*.example", "*.a.example:8443", "a.example.", "a.example:",
+		"a.example:0", "a.example:65536", "a.example:http", "user@a.example", "[::1]", ".a.example"} {
+		for _, key := range []string{AllowedHostsKey, TokenRealmsKey} {
+			t.Run(key+" "+entry, func(t *testing.T) {
+				got, err := Parse(map[string]string{key: entry})
+				if want := fmt.Sprintf("%s has %q, which names no host", key, entry); err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("error %v, want %q", err, want)
+				}
+				if all := append(got.AllowedHosts, got.TokenRealms...); !slices.Equal(all, []string{entry}) {
+					t.Errorf("the lists are %q", all)
+				}
+			})
+		}
 	}
 }
