@@ -96,5 +96,10 @@ func (a *action) appliedObject(id apply.ID, uid types.UID) (live *unstructured.U
 
 // isLongLived kinds do not go by themselves, as finished Jobs and Pods may.
 func isLongLived(id apply.ID) bool {
-	return id.Kind != "Job" && id.Kind != "Pod" && id.Kind != "Event"
+	switch id.GroupKind() {
+	case schema.GroupKind{Group: "batch", Kind: "Job"}, schema.GroupKind{Kind: "Pod"}, schema.GroupKind{Kind: "Event"},
+		schema.GroupKind{Group: "events.k8s.io", Kind: "Event"}:
+		return false
+	}
+	return true
 }

@@ -51,6 +51,22 @@ func TestMissingObjects(t *testing.T) {
 	}
 }
 
+// TestLongLivedKinds: Jobs, Pods and Events may be deleted after they have served; kinds of their names in other groups may not.
+func TestLongLivedKinds(t *testing.T) {
+	for apiVersion, kinds := range map[string]map[string]bool{
+		"v1":               {"ConfigMap": true, "Pod": false, "Event": false, "Job": true},
+		"batch/v1":         {"CronJob": true, "Job": false, "Pod": true},
+		"events.k8s.io/v1": {"Event": false},
+		"example.org/v1":   {"Job": true, "Pod": true, "Event": true},
+	} {
+		for kind, want := range kinds {
+			if got := isLongLived(idOf(apiVersion, kind, "ns", "x")); got != want {
+				t.Errorf("%s of %s: %t, want %t", kind, apiVersion, got, want)
+			}
+		}
+	}
+}
+
 // TestAppliedObject: an object counts as that of the inventory by its uid, which a new one of its name in the namespace need not have.
 func TestAppliedObject(t *testing.T) {
 	f := newFixture(t)

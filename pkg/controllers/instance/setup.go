@@ -130,7 +130,7 @@ func (r *Reconciler) awaiting(ctx context.Context, account client.Object) []reco
 func parents(_ context.Context, o client.Object) []reconcile.Request {
 	var out []reconcile.Request
 	for _, owner := range o.GetOwnerReferences() {
-		if owner.Kind == "Instance" {
+		if v1beta1.OwnedBy(owner, "Instance") {
 			out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: owner.Name}})
 		}
 	}

@@ -163,7 +163,10 @@ func TestAwaiting(t *testing.T) {
 // TestParents: an Instance enqueues the Instances that own it, and no other owners.
 func TestParents(t *testing.T) {
 	i := gen.Instance("child", webVersion("web-1.0"), nil)
-	i.OwnerReferences = []metav1.OwnerReference{{Kind: "Deployment", Name: "web"}, {Kind: "Instance", Name: "parent"}, {Kind: "Instance", Name: "second"}}
+	const ours = "kudo.dev/v1beta1"
+	i.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"},
+		{APIVersion: ours, Kind: "Instance", Name: "parent"}, {APIVersion: "example.org/v1", Kind: "Instance", Name: "of-a-cloud"},
+		{APIVersion: ours, Kind: "Instance", Name: "second"}}
 	if diff := cmp.Diff([]string{"ns/parent", "ns/second"}, names(parents(t.Context(), i))); diff != "" {
 		t.Errorf("-want +got: %s", diff)
 	}
