@@ -132,7 +132,7 @@ func refusal(i *instance) string {
 		switch c.Reason {
 		case v1beta1.ReasonInvalidSpec:
 			return "its spec is refused: " + c.Message
-		case v1beta1.ReasonWaitingForParameters:
+		case v1beta1.ReasonWaitingForParameters, v1beta1.ReasonRecordNameTaken:
 			return c.Message
 		}
 	}

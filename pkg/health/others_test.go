@@ -56,6 +56,8 @@ func TestInstance(t *testing.T) {
 			state: Failed, want: "its last plan failed: Job x failed"},
 		{reason: "rule 18: an Instance that waits for parameters has not run its spec", object: "status: {aggregatedStatus: {status: COMPLETE}, conditions: [{type: Ready, status: 'False', reason: WaitingForParameters, message: waits for Secret a/b}]}",
 			state: Progressing, want: "waits for Secret a/b"},
+		{reason: "one whose next run cannot be recorded", object: "status: {aggregatedStatus: {status: COMPLETE}, conditions: [{type: Ready, status: 'False', reason: RecordNameTaken, message: a/b-1 exists}]}",
+			state: Progressing, want: "a/b-1 exists"},
 		{reason: "a new one that waits for parameters", object: "status: {conditions: [{type: Ready, status: 'False', reason: WaitingForParameters, message: waits for Secret a/b}]}",
 			state: Progressing, want: "waits for Secret a/b"},
 		{reason: "rule 18: a refused spec has not been run, though the one before has", object: "status: {aggregatedStatus: {status: COMPLETE}, conditions: [{type: Ready, status: 'False', reason: InvalidSpec, message: A is wrong}]}",

@@ -131,9 +131,17 @@ var _ = It("A ControllerRevision that kudo did not make has the name of the clea
 
 	foreign("never-1")
 	env.Must(t, cluster.Create(t.Context(), gen.Instance("never", ov, nil)))
-	never := await(t, ns, "never", unready(v1beta1.ReasonInvalidSpec, "ControllerRevision "+ns+"/never-1 exists and is no record of kudo", "Delete it, or give the Instance another name"))
+	taken := unready(v1beta1.ReasonRecordNameTaken, "ControllerRevision "+ns+"/never-1 exists and is no record of kudo", "Delete it, or give the Instance another name")
+	never := await(t, ns, "never", taken)
 	env.Must(t, cluster.Delete(t.Context(), never))
 	await(t, ns, "never", gone)
+
+	theirs = foreign("later-1")
+	env.Must(t, cluster.Create(t.Context(), gen.Instance("later", ov, nil)))
+	await(t, ns, "later", unready(v1beta1.ReasonRecordNameTaken, "ControllerRevision "+ns+"/later-1 exists"))
+	contains(t, kudo(t, 3, "plan", "wait", "--instance", "later", "-n", ns), "later-1 exists and is no record of kudo")
+	env.Must(t, cluster.Delete(t.Context(), theirs))
+	status(t, await(t, ns, "later", env.PlanEnded("deploy", 1)), "deploy", v1beta1.Complete)
 })
 
 var _ = It("After a crash during the first run, an OperatorVersion that was changed before the manager came back is the one that the run records", Label("left-over-version"), func() {

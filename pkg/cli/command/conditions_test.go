@@ -45,6 +45,8 @@ func TestUntilArrived(t *testing.T) {
 	refused := metav1.Condition{Type: v1beta1.ReadyCondition, Status: metav1.ConditionFalse, Reason: v1beta1.ReasonInvalidSpec, Message: "parameter A is wrong", ObservedGeneration: 2}
 	stale := refused
 	stale.ObservedGeneration = 1
+	taken := refused
+	taken.Reason, taken.Message = v1beta1.ReasonRecordNameTaken, "web-1 exists"
 	other := refused
 	other.Reason = "Other"
 	for name, tc := range map[string]struct {
@@ -68,6 +70,7 @@ func TestUntilArrived(t *testing.T) {
 		"Failed":        {reason: "the newest run failed", observed: 2, plans: []v1beta1.PlanStatus{planStatus("deploy", v1beta1.FatalError, "no image", 1)}, want: verdict{true, ExitFailed, "plan deploy failed: no image"}},
 		"FailedBefore":  {reason: "an older run failed", observed: 2, plans: []v1beta1.PlanStatus{planStatus("deploy", v1beta1.FatalError, "no image", 1), planStatus("update", v1beta1.Complete, "", 2)}, want: verdict{done: true}},
 		"Refused":       {reason: "the controller has refused the spec", observed: 2, plans: []v1beta1.PlanStatus{planStatus("deploy", v1beta1.Complete, "", 1)}, conditions: []metav1.Condition{refused}, want: verdict{true, ExitFailed, "parameter A is wrong"}},
+		"NameTaken":     {reason: "the run cannot be recorded", observed: 2, conditions: []metav1.Condition{taken}, want: verdict{true, ExitFailed, "web-1 exists"}},
 		"RefusedFirst":  {reason: "a spec may be refused before it is observed", observed: 1, conditions: []metav1.Condition{refused}, want: verdict{true, ExitFailed, "parameter A is wrong"}},
 		"RefusedBefore": {reason: "a refusal of the spec of before counts for nothing", observed: 2, plans: []v1beta1.PlanStatus{planStatus("deploy", v1beta1.Complete, "", 1)}, conditions: []metav1.Condition{stale}, want: verdict{done: true}},
 		"OtherReason":   {reason: "an Instance may be not ready for another reason", observed: 2, plans: []v1beta1.PlanStatus{planStatus("deploy", v1beta1.Complete, "", 1)}, conditions: []metav1.Condition{other}, want: verdict{done: true}},

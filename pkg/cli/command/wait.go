@@ -48,10 +48,11 @@ func UntilArrived(generation int64, uid types.UID) InstanceCondition {
 	}
 }
 
-// refusal ends a wait with an error if the controller has refused the spec.
+// refusal ends a wait with an error if the controller has refused the spec, or cannot record a run of it.
 func refusal(i *v1beta1.Instance, generation int64) (bool, error) {
 	for _, c := range i.Status.Conditions {
-		if c.Type == v1beta1.ReadyCondition && c.Reason == v1beta1.ReasonInvalidSpec && c.ObservedGeneration >= generation {
+		refused := c.Reason == v1beta1.ReasonInvalidSpec || c.Reason == v1beta1.ReasonRecordNameTaken
+		if refused && c.Type == v1beta1.ReadyCondition && c.ObservedGeneration >= generation {
 			return true, WithCode(ExitFailed, fmt.Errorf("%s", c.Message))
 		}
 	}

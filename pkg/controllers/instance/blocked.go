@@ -31,6 +31,11 @@ func refusedSpec(cause error) *blocked {
 	return &blocked{specRefused, v1beta1.ReasonInvalidSpec, v1beta1.EventInvalidSpec, cause.Error()}
 }
 
+// nameTaken says that the next run cannot be recorded.
+func nameTaken(cause *history.TakenError) *blocked {
+	return &blocked{specRefused, v1beta1.ReasonRecordNameTaken, v1beta1.EventRecordNameTaken, cause.Error() + ", or give the Instance another name"}
+}
+
 // versionMissing says that the OperatorVersion does not exist.
 func (a *action) versionMissing() *blocked {
 	message := fmt.Sprintf("waits for OperatorVersion %s, which does not exist: install the package or correct spec.operatorVersion",

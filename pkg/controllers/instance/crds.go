@@ -30,7 +30,7 @@ func (a *action) awaitCRDs(ctx context.Context) (bool, error) {
 	var wrong *crdtarball.Error
 	switch {
 	case errors.As(err, &wrong):
-		return false, a.refuse(ctx, err)
+		return false, a.refuse(ctx, refusedSpec(err))
 	case err != nil:
 		return false, err
 	case waits != "":

@@ -313,8 +313,8 @@ func key(text string) types.NamespacedName {
 }
 
 // unresolvedReasons are reasons of an Instance that waits for something to be put right.
-var unresolvedReasons = []string{v1beta1.ReasonInvalidSpec, v1beta1.ReasonOperatorVersionNotFound, v1beta1.ReasonWaitingForParameters,
-	v1beta1.ReasonServiceAccountNotFound}
+var unresolvedReasons = []string{v1beta1.ReasonInvalidSpec, v1beta1.ReasonRecordNameTaken, v1beta1.ReasonOperatorVersionNotFound,
+	v1beta1.ReasonWaitingForParameters, v1beta1.ReasonServiceAccountNotFound}
 
 // isSpecAnswered reports whether all that spec asks for has been started.
 func (a *action) isSpecAnswered() bool {

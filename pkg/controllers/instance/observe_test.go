@@ -31,6 +31,7 @@ func TestIsSpecAnswered(t *testing.T) {
 		{"its run has failed", reason(v1beta1.ReasonPlanInFatalError), true},
 		{"its key was missing", reason(v1beta1.ReasonHistoryKeyMissing), true},
 		{"its spec was refused", reason(v1beta1.ReasonInvalidSpec), false},
+		{"the name of its record was taken", reason(v1beta1.ReasonRecordNameTaken), false},
 		{"its version did not exist", reason(v1beta1.ReasonOperatorVersionNotFound), false},
 		{"its sources could not be read", reason(v1beta1.ReasonWaitingForParameters), false},
 		{"its account did not exist", reason(v1beta1.ReasonServiceAccountNotFound), false},

@@ -2,7 +2,6 @@ package instance
 
 import (
 	"context"
-	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -50,12 +49,8 @@ func (a *action) takeOverRestored(ctx context.Context) error {
 func (a *action) recordRestored(ctx context.Context, record history.Run, run *runner.Run, restored *runner.RestoredObjects) error {
 	a.adoptDecision(*a.decision)
 	recorded, err := a.recordRun(ctx, record, a.content)
-	taken := new(history.TakenError)
-	switch {
-	case errors.As(err, &taken), cannotBeStored(err):
+	if err != nil {
 		return a.refuseStart(ctx, err)
-	case err != nil:
-		return err
 	}
 	run.UID = recorded.UID
 	changes, err := a.Runner.TakeOver(ctx, run, restored)

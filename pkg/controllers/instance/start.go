@@ -41,30 +41,31 @@ func (a *action) startPlan(ctx context.Context) error {
 	queue := a.Next.Status.Queue
 	a.adoptDecision(*a.decision)
 	err = a.startRun(ctx, a.start.Plan, a.start.Cause, a.content, upgrade, given)
-	taken := new(history.TakenError)
-	if errors.As(err, &taken) {
-		return a.refuseStart(ctx, fmt.Errorf("%w, or give the Instance another name", taken))
-	}
-	if cannotBeStored(err) {
-		return a.refuseStart(ctx, err)
-	}
 	if err != nil {
-		return err
+		return a.refuseStart(ctx, err)
 	}
 	a.announceQueued(queue)
 	return a.continueRun(ctx)
 }
 
-// refuseStart reports why a run could not be recorded. Nothing was started, and no request is answered.
+// refuseStart reports why a run could not be recorded, and returns errors that may pass. Nothing was started, and no request is
+// answered.
 func (a *action) refuseStart(ctx context.Context, cause error) error {
-	a.result.Transient = a.result.Transient || !cannotBeStored(cause) // no watch shows that the name is free
+	refused, taken := refusedSpec(cause), new(history.TakenError)
+	switch {
+	case errors.As(cause, &taken):
+		refused = nameTaken(taken)
+		a.result.Transient = true // no watch shows that the name is free
+	case !cannotBeStored(cause):
+		return cause
+	}
 	a.revertStatus()
-	return a.refuse(ctx, cause)
+	return a.refuse(ctx, refused)
 }
 
 // refuse says why the spec cannot be acted upon. A run goes on.
-func (a *action) refuse(ctx context.Context, cause error) error {
-	a.blocked = refusedSpec(cause)
+func (a *action) refuse(ctx context.Context, cause *blocked) error {
+	a.blocked = cause
 	if a.running {
 		return a.continueRun(ctx)
 	}

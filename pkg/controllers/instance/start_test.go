@@ -31,10 +31,10 @@ func TestRefusedStartQueuesNothing(t *testing.T) {
 			t.Error("no watch shows that the name is free, and the start is not tried again")
 		}
 	}
-	if diff := cmp.Diff([]string{"Warning InvalidSpec " + refused}, f.recorded()); diff != "" {
+	if diff := cmp.Diff([]string{"Warning RecordNameTaken " + refused}, f.recorded()); diff != "" {
 		t.Errorf("events: -want +got: %s", diff)
 	}
-	if diff := cmp.Diff("False InvalidSpec "+refused, f.ready()); diff != "" {
+	if diff := cmp.Diff("False RecordNameTaken "+refused, f.ready()); diff != "" {
 		t.Error(diff)
 	}
 	f.Remove(taken)
