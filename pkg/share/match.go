@@ -47,26 +47,49 @@ func Content(obj *unstructured.Unstructured) map[string]any {
 		delete(out, "rules") // a controller fills them in
 	}
 	if apply.Definitions([]*unstructured.Unstructured{obj}) != nil {
-		withoutDescriptions(out["spec"])
+		spec, _ := out["spec"].(map[string]any)
+		withoutDescriptions(spec)
 		withoutFence(out)
 	}
 	withoutEmptyBundles(out)
 	return apply.WithoutEmpty(out).(map[string]any)
 }
 
-// withoutDescriptions drops the descriptions of schemas. A property of the name is a map, and stays.
-func withoutDescriptions(value any) {
-	switch v := value.(type) {
-	case map[string]any:
-		if _, text := v["description"].(string); text {
-			delete(v, "description")
+// withoutDescriptions drops what a definition has for readers: the descriptions of its schemas and of its columns.
+func withoutDescriptions(spec map[string]any) {
+	versions, _ := spec["versions"].([]any)
+	for _, version := range versions {
+		version, _ := version.(map[string]any)
+		columns, _ := version["additionalPrinterColumns"].([]any)
+		for _, column := range columns {
+			column, _ := column.(map[string]any)
+			delete(column, "description")
 		}
-		for _, child := range v {
-			withoutDescriptions(child)
+		schema, _ := version["schema"].(map[string]any)
+		withoutSchemaDescriptions(schema["openAPIV3Schema"])
+	}
+}
+
+// withoutSchemaDescriptions drops the descriptions of a schema, of a list of schemas, and of those in them. Defaults and values of an
+// enum may have a field of that name, which is content.
+func withoutSchemaDescriptions(schema any) {
+	switch s := schema.(type) {
+	case map[string]any:
+		delete(s, "description")
+		for key, child := range s {
+			switch key {
+			case "properties", "patternProperties", "definitions", "dependencies":
+				named, _ := child.(map[string]any)
+				for _, one := range named {
+					withoutSchemaDescriptions(one)
+				}
+			case "items", "additionalItems", "additionalProperties", "allOf", "anyOf", "oneOf", "not":
+				withoutSchemaDescriptions(child)
+			}
 		}
 	case []any:
-		for _, child := range v {
-			withoutDescriptions(child)
+		for _, one := range s {
+			withoutSchemaDescriptions(one)
 		}
 	}
 }
