@@ -12,8 +12,8 @@ import (
 	"kudo.dev/kudo/plans"
 )
 
-// maxMessage bounds a condition's message, in bytes; the API allows 32 KiB.
-const maxMessage = 2048
+// MaxMessage bounds a condition's message, in bytes; the API allows 32 KiB.
+const MaxMessage = 2048
 
 // Derive puts the conditions that hold now into the status (engine rule 19). unready lists what is not as it should be
 // while no plan runs; it is not asked for while one runs.
@@ -94,7 +94,7 @@ func reconciling(status *v1beta1.InstanceStatus) string {
 }
 
 func set(instance *v1beta1.Instance, kind string, status metav1.ConditionStatus, reason, message string) {
-	message = text.Truncate(message, maxMessage)
+	message = text.Truncate(message, MaxMessage)
 	meta.SetStatusCondition(&instance.Status.Conditions, metav1.Condition{
 		Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: instance.Generation,
 	})

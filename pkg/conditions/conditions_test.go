@@ -120,7 +120,7 @@ func TestLongMessages(t *testing.T) {
 		in := instance(map[string]v1beta1.ExecutionStatus{"deploy": v1beta1.Complete}, nil)
 		Derive(in, []string{strings.Repeat("x", offset) + strings.Repeat("€", 10_000)})
 		message := in.Status.Conditions[0].Message
-		if !utf8.ValidString(message) || len(message) > maxMessage || !strings.HasSuffix(message, "…") {
+		if !utf8.ValidString(message) || len(message) > MaxMessage || !strings.HasSuffix(message, "…") {
 			t.Errorf("a long message is cut between characters, since JSON would change a broken one: %d bytes, ends in %q", len(message), message[len(message)-6:])
 		}
 	}

@@ -180,7 +180,7 @@ func TestCollectFiles(t *testing.T) {
 		"operator_v/instance_i/i.yaml",
 		"operator_v/instance_i/pod_p/main.log",
 		"operator_v/instance_i/pod_p/p.yaml",
-		"operator_v/instance_i/resources/clusterrole.rbac.authorization.k8s.io/system_role.yaml",
+		"operator_v/instance_i/resources/clusterrole.rbac.authorization.k8s.io/system%3Arole.yaml",
 		"operator_v/instance_i/resources/configmap/settings.yaml",
 		"operator_v/instance_i/resources/persistentvolumeclaim/data.yaml",
 		"operator_v/operator_v/instance_child/child.yaml",

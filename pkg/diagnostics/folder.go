@@ -51,17 +51,17 @@ func (f *Folder) Write(name string, content []byte) error {
 	return nil
 }
 
-// safe is a name of an object as one of a file: names of roles may have colons.
+// safe returns the name of an object as one of a file, another one for each name: names of roles may have colons.
 func safe(name string) string {
-	name = strings.Map(func(c rune) rune {
+	var out strings.Builder
+	dots := strings.Trim(name, ".") == ""
+	for _, c := range []byte(name) {
 		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_', c == '.':
-			return c
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_', c == '.' && !dots:
+			out.WriteByte(c)
+		default:
+			fmt.Fprintf(&out, "%%%02X", c)
 		}
-		return '_'
-	}, name)
-	if strings.Trim(name, ".") == "" {
-		return "_"
 	}
-	return name
+	return out.String()
 }

@@ -135,7 +135,7 @@ func TestFolder(t *testing.T) {
 	if err := f.Write("a/c", []byte("123456")); err == nil {
 		t.Error("a folder takes more than it may")
 	}
-	for in, want := range map[string]string{"system:x": "system_x", "..": "_", "a/../b": "a_.._b", "ok-1.x": "ok-1.x"} {
+	for in, want := range map[string]string{"system:x": "system%3Ax", "system_x": "system_x", "..": "%2E%2E", "a/../b": "a%2F..%2Fb", "ok-1.x": "ok-1.x", "é": "%C3%A9", "%2E": "%252E"} {
 		if got := safe(in); got != want {
 			t.Errorf("safe(%q) is %q", in, got)
 		}

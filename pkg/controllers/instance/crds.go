@@ -20,6 +20,7 @@ import (
 	"kudo.dev/kudo/pkg/crdtarball"
 	"kudo.dev/kudo/pkg/crdtarball/fetch"
 	"kudo.dev/kudo/pkg/share"
+	"kudo.dev/kudo/pkg/text"
 	"kudo.dev/kudo/plans"
 )
 
@@ -138,7 +139,7 @@ func (a *action) reportFetchError(err error) {
 		status.Download = nil
 	}
 	before := meta.FindStatusCondition(a.Committed.Status.Conditions, v1beta1.CRDsReadyCondition)
-	if before == nil || before.Message != fmt.Sprintf("waits for its CRDs: %s", err) {
+	if before == nil || before.Message != text.Truncate(fmt.Sprintf("waits for its CRDs: %s", err), conditions.MaxMessage) {
 		a.Warn(v1beta1.EventCRDsNotInstalled, "%s", err)
 	}
 }

@@ -2,6 +2,7 @@ package instance
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,9 +10,11 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/conditions"
 	"kudo.dev/kudo/pkg/crdtarball"
 	"kudo.dev/kudo/pkg/crdtarball/fetch"
 	"kudo.dev/kudo/pkg/share"
+	"kudo.dev/kudo/pkg/text"
 )
 
 // TestHasArrived: the newest run of deploy, update and upgrade decides; other plans do not count.
@@ -132,10 +135,12 @@ func TestBlockedCRD(t *testing.T) {
 // TestReportFetchError: why a tarball could not be had is an event once for each reason.
 func TestReportFetchError(t *testing.T) {
 	f := newFixture(t)
+	long := strings.Repeat("no route ", 1000)
 	for _, step := range []struct {
 		message string
 		events  []string
 	}{
+		{long, []string{"Warning CRDsNotInstalled " + long}}, {long, nil},
 		{"no route", []string{"Warning CRDsNotInstalled no route"}}, {"no route", nil}, {"denied", []string{"Warning CRDsNotInstalled denied"}},
 	} {
 		a := f.action(t)
@@ -147,7 +152,8 @@ func TestReportFetchError(t *testing.T) {
 		if diff := cmp.Diff(step.events, f.recorded()); diff != "" {
 			t.Errorf("%s: -want +got: %s", step.message, diff)
 		}
-		if got := conditionText(f.instance(), v1beta1.CRDsReadyCondition); got != "False WaitingForCRDs waits for its CRDs: "+step.message {
+		message := text.Truncate("waits for its CRDs: "+step.message, conditions.MaxMessage)
+		if got := conditionText(f.instance(), v1beta1.CRDsReadyCondition); got != "False WaitingForCRDs "+message {
 			t.Errorf("CRDsReady is %q", got)
 		}
 	}
