@@ -55,18 +55,49 @@ func TestParse(t *testing.T) {
 // TestWrongHosts: what names no host is refused with its key, and stays in the list, since an empty list allows all hosts that
 // OperatorVersions name.
 func TestWrongHosts(t *testing.T) {
-	for _, entry := range []string{"https://a.example", "a.example/path", "*", "*.", "a.*.example", "*.a.example:8443", "a.example.", "a.example:",
-		"a.example:0", "a.example:65536", "a.example:http", "user@a.example", "[::1]", ".a.example"} {
+	for _, tc := range []struct{ reason, entry string }{
+		{"a URL", "https://a.example"},
+		{"a path", "a.example/path"},
+		{"a user", "user@a.example"},
+		{"all hosts", "*"},
+		{"hosts below none", "*."},
+		{"hosts below one, with a port", "*.a.example:8443"},
+		{"a wildcard that is not the first part", "a.*.example"},
+		{"an empty first part", ".a.example"},
+		{"an empty last part", "a.example."},
+		{"an empty port", "a.example:"},
+		{"a port that does not exist", "a.example:0"},
+		{"a port that is too large", "a.example:65536"},
+		{"a port by its name", "a.example:http"},
+		{"an address in brackets without a port", "[::1]"},
+		{"half an address", "::1:80:"},
+	} {
 		for _, key := range []string{AllowedHostsKey, TokenRealmsKey} {
-			t.Run(key+" "+entry, func(t *testing.T) {
-				got, err := Parse(map[string]string{key: entry})
-				if want := fmt.Sprintf("%s has %q, which names no host", key, entry); err == nil || !strings.Contains(err.Error(), want) {
+			t.Run(tc.reason+" "+key, func(t *testing.T) {
+				got, err := Parse(map[string]string{key: tc.entry})
+				if want := fmt.Sprintf("%s has %q, which names no host", key, tc.entry); err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("error %v, want %q", err, want)
 				}
-				if all := append(got.AllowedHosts, got.TokenRealms...); !slices.Equal(all, []string{entry}) {
+				if all := append(got.AllowedHosts, got.TokenRealms...); !slices.Equal(all, []string{tc.entry}) {
 					t.Errorf("the lists are %q", all)
 				}
 			})
 		}
+	}
+}
+
+// TestWrongHostAmongOthers: the error names the entry that is wrong, and no other one.
+func TestWrongHostAmongOthers(t *testing.T) {
+	got, err := Parse(map[string]string{AllowedHostsKey: "a.example, http://b.example, *.c.example"})
+	if err == nil {
+		t.Fatal("a URL is no host")
+	}
+	for entry, want := range map[string]bool{"http://b.example": true, `"a.example"`: false, "*.c.example\"": false} {
+		if named := strings.Contains(err.Error(), entry); named != want {
+			t.Errorf("the error names %s: %t, want %t: %v", entry, named, want, err)
+		}
+	}
+	if want := []string{"a.example", "http://b.example", "*.c.example"}; !slices.Equal(got.AllowedHosts, want) {
+		t.Errorf("the hosts are %q, want %q", got.AllowedHosts, want)
 	}
 }
