@@ -11,20 +11,21 @@ import (
 	"kudo.dev/kudo/pkg/health"
 )
 
-// Wait blocks until all objects are healthy, or the context ends. waiting is told what is waited for when that changes.
+// Wait blocks until all objects are healthy, or the context ends; the error then says what was waited for. waiting is called with
+// what is waited for when that changes.
 func Wait(ctx context.Context, c client.Client, objs []*unstructured.Unstructured, waiting func(message string)) error {
-	last := ""
+	last, at := "", 0
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		message, err := unhealthy(ctx, c, objs)
-		if err == nil && message == "" {
+		unready, message := firstUnhealthy(ctx, c, objs, at)
+		if message == "" && at > 0 { // those before it may have changed
+			unready, message = firstUnhealthy(ctx, c, objs, 0)
+		}
+		if message == "" {
 			return nil
 		}
-		if err != nil {
-			message = err.Error()
-		}
-		if message != last {
+		if at = unready; message != last && (ctx.Err() == nil || last == "") { // the end of the context is no cause
 			waiting(message)
 			last = message
 		}
@@ -36,16 +37,21 @@ func Wait(ctx context.Context, c client.Client, objs []*unstructured.Unstructure
 	}
 }
 
-func unhealthy(ctx context.Context, c client.Client, objs []*unstructured.Unstructured) (string, error) {
-	for _, obj := range objs {
+// firstUnhealthy returns the first of the objects, from one on, that is not healthy or cannot be read, and why; no message if there is
+// none.
+func firstUnhealthy(ctx context.Context, c client.Client, objs []*unstructured.Unstructured, from int) (int, string) {
+	for i, obj := range objs[from:] {
 		live := &unstructured.Unstructured{}
 		live.SetGroupVersionKind(obj.GroupVersionKind())
+		message := ""
 		if err := c.Get(ctx, client.ObjectKeyFromObject(obj), live); err != nil {
-			return "", fmt.Errorf("%s %s: %w", obj.GetKind(), obj.GetName(), err)
+			message = err.Error()
+		} else if result := health.Check(live); result.State != health.Ready {
+			message = result.Message
 		}
-		if result := health.Check(live); result.State != health.Ready {
-			return fmt.Sprintf("%s %s: %s", obj.GetKind(), obj.GetName(), result.Message), nil
+		if message != "" {
+			return from + i, fmt.Sprintf("%s %s: %s", obj.GetKind(), obj.GetName(), message)
 		}
 	}
-	return "", nil
+	return 0, ""
 }

@@ -33,7 +33,8 @@ func refusedSpec(cause error) *blocked {
 
 // nameTaken says that the next run cannot be recorded.
 func nameTaken(cause *history.TakenError) *blocked {
-	return &blocked{specRefused, v1beta1.ReasonRecordNameTaken, v1beta1.EventRecordNameTaken, cause.Error() + ", or give the Instance another name"}
+	message := cause.Error() + ", or give the Instance another name"
+	return &blocked{specRefused, v1beta1.ReasonRecordNameTaken, v1beta1.EventRecordNameTaken, message}
 }
 
 // versionMissing says that the OperatorVersion does not exist.
