@@ -40,23 +40,31 @@ type cluster struct {
 
 func start(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{helm: filepath.Join(t.TempDir(), "helm"), chart: filepath.Join(t.TempDir(), chart.Name)}
+	c := &cluster{helm: filepath.Join(t.TempDir(), "helm"), chart: writeChart(t, "v0.2.0")}
 	if out, err := exec.Command("go", "build", "-o", c.helm, "helm.sh/helm/v4/cmd/helm").CombinedOutput(); err != nil {
 		t.Fatalf("build Helm: %v: %s", err, out)
 	}
-	files, err := chart.Files(chart.Options{Version: "v0.2.0", Image: testImage, URL: "https://example.org/kudo"})
-	env.Must(t, err)
-	for name, text := range files {
-		file := filepath.Join(c.chart, name)
-		env.Must(t, os.MkdirAll(filepath.Dir(file), 0o755))
-		env.Must(t, os.WriteFile(file, text, 0o600))
-	}
+	var err error
 	c.env, err = env.StartBare()
 	env.Must(t, err)
 	t.Cleanup(c.env.Stop)
 	c.Cluster, err = c.env.Connect()
 	env.Must(t, err)
 	return c
+}
+
+// writeChart writes the chart of a version of kudo, and returns its folder.
+func writeChart(t *testing.T, version string) string {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), chart.Name)
+	files, err := chart.Files(chart.Options{Version: version, Image: testImage, URL: "https://example.org/kudo"})
+	env.Must(t, err)
+	for name, text := range files {
+		file := filepath.Join(folder, name)
+		env.Must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		env.Must(t, os.WriteFile(file, text, 0o600))
+	}
+	return folder
 }
 
 // run runs Helm on the release. If refused is set, Helm must fail, and print it.
@@ -161,6 +169,17 @@ func TestHelm(t *testing.T) {
 	env.Must(t, c.SubResource("scale").Patch(t.Context(), &appsv1.Deployment{ObjectMeta: metaOf("kudo-controller-manager")}, scale))
 	c.run(t, "", "upgrade", "kudo", c.chart, "--set", "podLabels.team=platform")
 	c.expect(t, 4, settings.Strict)
+
+	t.Log("an earlier version is refused, unless the values allow it, and so is one that does not read what is there")
+	c.run(t, "", "upgrade", "kudo", writeChart(t, "v0.3.0"))
+	c.run(t, "kudo v0.3.0 is installed, and this is v0.2.0: an older version may not understand", "upgrade", "kudo", c.chart)
+	c.run(t, "", "upgrade", "kudo", c.chart, "--set", "allowDowngrade=true")
+	for version, first := range map[string]string{"v0.5.0": "v0.4", "v1.2.0": "v1.0", "v2.0.0": "v1.0"} {
+		c.run(t, "kudo v0.2.0 is installed, and this is "+version+", which goes on with what the 2 minor versions before it have written: upgrade to "+first+" first",
+			"upgrade", "kudo", writeChart(t, version))
+	}
+	c.run(t, "", "upgrade", "kudo", writeChart(t, "v1.1.0"))
+	c.run(t, "", "upgrade", "kudo", c.chart, "--set", "allowDowngrade=true")
 
 	t.Log("an uninstallation keeps what holds data and what guards it")
 	c.run(t, "", "uninstall", "kudo")
