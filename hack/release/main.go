@@ -1,7 +1,7 @@
 // Command release builds what a release of kudo consists of, without a container engine and without a network but that for Go modules:
 //
 //	release -version v0.2.0 -image registry.example.org/kudo/manager -url https://example.org/kudo/v0.2.0 [-catalog URL]
-//	  [-snapshot] [-o FOLDER] [-sign-key FILE | -signer PROGRAM -signer-key FILE]
+//	  [-vulndb URL] [-snapshot] [-o FOLDER] [-sign-key FILE | -signer PROGRAM -signer-key FILE]
 //
 // It runs in the root of the sources. The same commit gives the same bytes, in whatever folder and by whatever user: a second machine
 // confirms a release by the file SHA256SUMS.
@@ -27,6 +27,10 @@ type release struct {
 	url string
 	// catalog is where the packages of the catalog are going to be downloaded from.
 	catalog string
+	// database is the URL of the Go vulnerability database; empty if the programs are not checked.
+	database string
+	// vulnerabilities says what the check has found.
+	vulnerabilities string
 	// digest of the image.
 	digest string
 	// out is the folder of the files.
@@ -48,6 +52,7 @@ func main() {
 	flag.StringVar(&r.image, "image", "", "the `repository` that the manager's image is going to be in, without a tag")
 	flag.StringVar(&r.url, "url", "", "the `address` that the files are going to be downloaded from")
 	flag.StringVar(&r.catalog, "catalog", "", "the `address` of the repository that users have at first (default that of -url)")
+	flag.StringVar(&r.database, "vulndb", "", "the `URL` of the Go vulnerability database or of a copy, to refuse programs that reach vulnerable code")
 	flag.StringVar(&r.out, "o", "", "the `folder` of the files (default dist/release/VERSION)")
 	only := flag.String("platforms", "", "build for these `platforms` only, such as linux/amd64,linux/arm64, for a trial")
 	snapshot := flag.Bool("snapshot", false, "release a commit without a tag, for a trial")
@@ -94,6 +99,7 @@ func (r *release) run(keys keyFlags, snapshot bool) (err error) {
 		name string
 		do   func() error
 	}{
+		{"vulnerabilities", r.checkVulnerabilities},
 		{"manager for " + names(managerPlatforms), r.buildManagers},
 		{"image", r.packImage},
 		{"command line for " + names(platforms), r.buildCommands},

@@ -59,7 +59,7 @@ func (r *release) writeProvenance() error {
 	build := &s.Predicate.BuildDefinition
 	build.BuildType = r.url + "/make-release"
 	build.ExternalParameters = map[string]string{"version": r.version, "image": r.image, "url": r.url}
-	build.InternalParameters = map[string]string{"go": runtime.Version(), "command": "make release"}
+	build.InternalParameters = map[string]string{"go": runtime.Version(), "command": "make release", "vulnerabilities": r.vulnerabilities}
 	build.ResolvedDependencies = []subject{{URI: "git+" + r.url, Digest: map[string]string{"gitCommit": r.commit.hash}}}
 	for _, name := range []string{"go.mod", "go.sum"} {
 		digest, err := sum(name)

@@ -73,7 +73,7 @@ func checkFiles(t *testing.T, folder, public string) {
 		t.Fatal(err)
 	}
 	platform := runtime.GOOS + "_" + runtime.GOARCH
-	for _, pattern := range []string{"SHA256SUMS", "RELEASE-NOTES.md", "crds.yaml", "install.yaml", "kudo.yaml", "kudo-0.*.tgz", "kudo-kustomize_v*.tar", "manager_v*.oci.tar",
+	for _, pattern := range []string{"SHA256SUMS", "RELEASE-NOTES.md", "KNOWN-ISSUES.md", "crds.yaml", "install.yaml", "kudo.yaml", "kudo-0.*.tgz", "kudo-kustomize_v*.tar", "manager_v*.oci.tar",
 		"kubectl-kudo_v*_" + platform + ".tar.gz", "kubectl-kudo_v*_" + platform + ".cdx.json", "manager_v*.oci.cdx.json", "provenance.json", "SHA256SUMS.sigstore.json",
 		"provenance.sigstore.json",
 		"postgres-*.tgz", "index.yaml"} {
@@ -83,6 +83,9 @@ func checkFiles(t *testing.T, folder, public string) {
 		}) {
 			t.Errorf("there is no %s among %v", pattern, files)
 		}
+	}
+	if notes := read(t, folder, "RELEASE-NOTES.md"); !strings.Contains(notes, "[Known issues]("+testURL+"/KNOWN-ISSUES.md). Known vulnerabilities: not checked.") {
+		t.Errorf("the release notes do not say what is known: %s", notes)
 	}
 	layout := unpack(t, glob(t, folder, "manager_v*.oci.tar"), false)
 	index := struct {

@@ -34,7 +34,10 @@ func all(t *testing.T) []string {
 	below, err := filepath.Glob(filepath.Join(env.Root(), "docs", "*", "*.md"))
 	env.Must(t, err)
 	out := append(files(t), below...)
-	return append(out, filepath.Join(env.Root(), "SECURITY.md"), filepath.Join(env.Root(), "CONTRIBUTING.md"))
+	for _, page := range []string{"SECURITY.md", "CONTRIBUTING.md", "KNOWN-ISSUES.md"} {
+		out = append(out, filepath.Join(env.Root(), page))
+	}
+	return out
 }
 
 // TestPagesAreListed: each page is in the list of pages of the README.

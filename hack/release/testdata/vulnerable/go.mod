@@ -1,0 +1,3 @@
+module example.org/vulnerable
+
+go 1.26
