@@ -50,8 +50,8 @@ func start(args []string) (*Env, error) {
 		return nil, err
 	}
 	e.name, e.state = "test", state
-	if version := os.Getenv("KUDO_TEST_KUBERNETES"); version != "" && !slices.Contains(args, "--kubernetes-version") {
-		args = append(args, "--kubernetes-version", version)
+	if dir := os.Getenv("KUDO_TEST_KUBERNETES"); dir != "" && !slices.Contains(args, "--kubernetes-version") {
+		args = append(args, "--kubernetes-dir", dir)
 	}
 	if out, err := e.Local(append([]string{"up"}, args...)...); err != nil {
 		e.Stop()

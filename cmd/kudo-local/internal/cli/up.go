@@ -19,6 +19,7 @@ type upFlags struct {
 	readyDelay  time.Duration
 	nodes       string
 	version     string
+	servers     string
 	auditLog    bool
 	withKudo    bool
 	privileged  bool
@@ -44,6 +45,7 @@ an instance cannot be changed later.`,
 	flags.DurationVar(&f.readyDelay, "pod-ready-delay", time.Second, "how long after it was scheduled a pod becomes ready")
 	flags.StringVar(&f.nodes, "nodes", "fake", "fake: pods become ready, and nothing runs in them; or real: one node with kubelet, containerd, Services and DNS, on Linux as root")
 	flags.StringVar(&f.version, "kubernetes-version", "", "minor version of Kubernetes to emulate, such as 1.33, of the three before its own: APIs and features of later ones are off (default its own)")
+	flags.StringVar(&f.servers, "kubernetes-dir", "", "folder with the servers of another version of Kubernetes, kube-apiserver, kube-controller-manager and kube-scheduler, to run instead of its own")
 	flags.BoolVar(&f.auditLog, "audit-log", false, "write each request at the API server down in logs/audit.log of the instance's folder")
 	flags.BoolVar(&f.withKudo, "with-kudo", false, "install kudo and run its manager as one more component")
 	flags.BoolVar(&f.privileged, "privileged", false, "with --with-kudo: run plans of Instances that name no ServiceAccount with the rights of kudo, as KUDO did")
@@ -78,10 +80,8 @@ func runUp(cmd *cobra.Command, o *options, f *upFlags) error {
 	if err := p.CheckNode(); err != nil {
 		return err
 	}
-	if i.Settings.WithKudo {
-		if err := p.CheckPrograms(); err != nil {
-			return err
-		}
+	if err := p.CheckPrograms(); err != nil {
+		return err
 	}
 	if err := p.Up(cmd.Context()); err != nil {
 		return err
@@ -129,6 +129,19 @@ func (f *upFlags) apply(cmd *cobra.Command, o *options, i *instance.Instance, fr
 		}
 		s.EmulatedVersion = f.version
 	}
+	if given("kubernetes-dir") {
+		dir, err := filepath.Abs(f.servers)
+		if err != nil {
+			return fmt.Errorf("finding --kubernetes-dir: %w", err)
+		}
+		if !fresh && dir != s.KubernetesDir {
+			return fmt.Errorf("instance %q was made with other servers: take another --name, or first '%s'", i.Name, o.again("down --delete"))
+		}
+		s.KubernetesDir = dir
+	}
+	if s.KubernetesDir != "" && (s.EmulatedVersion != "" || s.RealNodes) {
+		return fmt.Errorf("--kubernetes-dir excludes --kubernetes-version and --nodes real: the servers are those of one version, and run pods on played nodes")
+	}
 	if given("audit-log") {
 		s.AuditLog = f.auditLog
 	}
@@ -156,7 +169,10 @@ func (f *upFlags) apply(cmd *cobra.Command, o *options, i *instance.Instance, fr
 
 func printUp(cmd *cobra.Command, o *options, p *plane.Plane) {
 	kubernetes := version.Get().GitVersion
-	if p.Settings.EmulatedVersion != "" {
+	switch {
+	case p.Settings.KubernetesDir != "":
+		kubernetes = "of " + p.Settings.KubernetesDir
+	case p.Settings.EmulatedVersion != "":
 		kubernetes += " that emulates " + p.Settings.EmulatedVersion
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), `Kubernetes %s is up at %s (instance %q, profile %s).

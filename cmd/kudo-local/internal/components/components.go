@@ -35,6 +35,9 @@ const (
 	Node = "node"
 )
 
+// Kubernetes are the servers that Kubernetes consists of, apart from etcd and nodes.
+var Kubernetes = []string{APIServer, ControllerManager, Scheduler}
+
 // verb is the first argument of a process that is a component. It is no
 // command of the user interface.
 const verb = "component"

@@ -33,6 +33,8 @@ type Settings struct {
 	RealNodes bool `json:"realNodes,omitempty"`
 	// EmulatedVersion is the minor version of Kubernetes that the components emulate, such as 1.33; empty for their own.
 	EmulatedVersion string `json:"emulatedVersion,omitempty"`
+	// KubernetesDir is a folder with the servers of another version of Kubernetes; empty for those in this program.
+	KubernetesDir string `json:"kubernetesDir,omitempty"`
 	// AuditLog makes the API server write down each request.
 	AuditLog bool `json:"auditLog,omitempty"`
 	// WithKudo says that the kudo manager belongs to this instance.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -66,9 +67,14 @@ func (p *Plane) components() []component {
 			name:  components.Scheduler,
 			ports: []string{components.Scheduler},
 			args:  (*Plane).schedulerArgs,
-			ready: func(p *Plane) string { return "https://" + p.address(components.Scheduler) + "/readyz" },
+			ready: (*Plane).schedulerHealth,
 			reads: []string{clientConfig(components.Scheduler)},
 		}, p.nodeComponent())
+	}
+	for i := range all {
+		if p.Settings.KubernetesDir != "" && slices.Contains(components.Kubernetes, all[i].name) {
+			all[i].program = func(p *Plane) string { return filepath.Join(p.Settings.KubernetesDir, all[i].name) }
+		}
 	}
 	if p.Settings.WithKudo {
 		all = append(all, component{
@@ -81,6 +87,15 @@ func (p *Plane) components() []component {
 		})
 	}
 	return all
+}
+
+// schedulerHealth is where the scheduler says that it is ready. Before 1.31, it had one page for all that can be asked.
+func (p *Plane) schedulerHealth() string {
+	path := "/readyz"
+	if p.Settings.KubernetesDir != "" {
+		path = "/healthz"
+	}
+	return "https://" + p.address(components.Scheduler) + path
 }
 
 // nodeComponent is what runs pods: a real node, or kwok, which plays them.

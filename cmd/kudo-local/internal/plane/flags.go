@@ -98,8 +98,11 @@ func (p *Plane) controllerManagerArgs() []string {
 		// A busy machine must not look like six dead nodes.
 		args = append(args, "--node-monitor-grace-period=2m")
 	}
-	for _, c := range []string{"deployment", "replicaset", "statefulset", "daemonset", "job", "cron-job", "service-endpoint", "endpoint"} {
+	for _, c := range []string{"deployment", "replicaset", "statefulset", "job", "cron-job", "service-endpoint", "endpoint"} {
 		args = append(args, "--concurrent-"+c+"-syncs=20")
+	}
+	if p.Settings.KubernetesDir == "" { // servers of earlier versions lack the flag
+		args = append(args, "--concurrent-daemonset-syncs=20")
 	}
 	return append(args,
 		"--concurrent-gc-syncs=30",

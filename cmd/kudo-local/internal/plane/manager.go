@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"kudo.dev/kudo/cmd/kudo-local/internal/components"
 	"kudo.dev/kudo/cmd/kudo-local/internal/instance"
 )
 
@@ -54,21 +55,38 @@ func (p *Plane) managerArgs() []string {
 	}, p.Settings.ManagerArgs...)
 }
 
-// CheckPrograms returns an error when a program of kudo is missing, before
-// anything is started.
+// CheckPrograms returns an error when a program of kudo, or of another
+// Kubernetes, is missing, before anything is started.
 func (p *Plane) CheckPrograms() error {
+	if dir := p.Settings.KubernetesDir; dir != "" {
+		for _, name := range components.Kubernetes {
+			if err := checkProgram(filepath.Join(dir, name), "--kubernetes-dir", "make kubernetes-servers VERSION=1.30 builds it, and prints its folder"); err != nil {
+				return err
+			}
+		}
+	}
+	if !p.Settings.WithKudo {
+		return nil
+	}
 	for _, name := range []string{kudoProgram, managerProgram} {
-		path := p.binary(name)
-		info, err := os.Stat(path)
-		if errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("--with-kudo needs the program %s, which is not there: build kudo, or name the folder of its programs with --bin-dir", path)
+		if err := checkProgram(p.binary(name), "--with-kudo", "build kudo, or name the folder of its programs with --bin-dir"); err != nil {
+			return err
 		}
-		if err != nil {
-			return fmt.Errorf("looking for %s: %w", name, err)
-		}
-		if info.IsDir() || info.Mode()&0o111 == 0 {
-			return fmt.Errorf("%s cannot be run: it is no executable file", path)
-		}
+	}
+	return nil
+}
+
+// checkProgram returns an error, with a remedy, if a path that a flag needs is no program.
+func checkProgram(path, flag, remedy string) error {
+	info, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s needs the program %s, which is not there: %s", flag, path, remedy)
+	}
+	if err != nil {
+		return fmt.Errorf("looking for %s: %w", path, err)
+	}
+	if info.IsDir() || info.Mode()&0o111 == 0 {
+		return fmt.Errorf("%s cannot be run: it is no executable file", path)
 	}
 	return nil
 }

@@ -82,3 +82,34 @@ func TestTail(t *testing.T) {
 		t.Errorf("the end of a log that is not there: %q", got)
 	}
 }
+
+// TestKubernetesDir: the servers of another Kubernetes take the place of those in this program, and are looked for before anything starts.
+func TestKubernetesDir(t *testing.T) {
+	p := testPlane(instance.Full, false)
+	p.Settings.KubernetesDir, p.executable = t.TempDir(), "/kudo-local"
+	for name, own := range map[string]bool{"etcd": true, "kube-apiserver": false, "kube-controller-manager": false, "kube-scheduler": false, "kwok": true} {
+		at := slices.IndexFunc(p.components(), func(c component) bool { return c.name == name })
+		c := p.components()[at]
+		c.args = func(*Plane) []string { return []string{"--flag"} }
+		program, args := p.command(c)
+		want, wantArgs := filepath.Join(p.Settings.KubernetesDir, name), []string{"--flag"}
+		if own {
+			want, wantArgs = "/kudo-local", []string{"component", name, "--flag"}
+		}
+		if program != want || !slices.Equal(args, wantArgs) {
+			t.Errorf("%s is run by %s %v, want %s %v", name, program, args, want, wantArgs)
+		}
+	}
+	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
+		want := "--kubernetes-dir needs the program " + filepath.Join(p.Settings.KubernetesDir, name) + ", which is not there"
+		if err := p.CheckPrograms(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+		if err := os.WriteFile(filepath.Join(p.Settings.KubernetesDir, name), nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.CheckPrograms(); err != nil {
+		t.Error(err)
+	}
+}
