@@ -81,6 +81,7 @@ images: build ## Make the images that the suites on real pods need, as archives 
 	@mkdir -p $(IMAGES)/programs
 	@cd hack/images/programs && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o $(CURDIR)/$(IMAGES)/programs/ github.com/restic/restic/cmd/restic github.com/restic/rest-server/cmd/rest-server
 	@CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o $(IMAGES)/programs/ ./cmd/explore-sample
+	@cd hack/images && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o $(CURDIR)/$(IMAGES)/programs/ github.com/google/go-containerregistry/cmd/registry
 	@cd hack/images && go run . -o $(CURDIR)/$(IMAGES) manager busybox explore-sample servers
 
 E2E_PACKAGES := containerd runc containernetworking-plugins iptables nftables iproute2 busybox-static mmdebstrap
@@ -96,7 +97,7 @@ e2e: ## Run the suites on real pods: on Linux, as root, with containerd, runc an
 	  echo "real pods need Linux, root, and: apt-get install $(E2E_PACKAGES)"; \
 	  [ "$$E2E" = optional ]; exit; \
 	fi; \
-	$(MAKE) --no-print-directory kudo-node images && echo "suites on real pods…" && \
+	$(MAKE) --no-print-directory kudo-node images e2e-release && echo "suites on real pods…" && \
 	$(MAKE) --no-print-directory e2e-suites
 
 # Two processes share the cluster: more than that wait for the machine.
@@ -137,10 +138,22 @@ integration: ## Run the suites, each on a real control plane of its own, two at 
 counts: ## Record how many tests each package has run last, for make test to compare with.
 	@go run ./hack/testcount -write $(wildcard $(UNIT_RESULTS) $(SUITE_RESULTS) $(RESULTS)/e2e.json)
 
+# The servers of another Kubernetes are kept in the cache, by their modules.
+SERVERS = $(LOCAL_CACHE)/kubernetes-$(VERSION)-$(shell { cat hack/kubernetes/$(VERSION)/go.*; go version; } 2>/dev/null | sha256sum | cut -c1-16)
+
+.PHONY: kubernetes-servers
+kubernetes-servers: ## Build the servers of Kubernetes VERSION, such as 1.30, unless they are in the cache, and print their folder.
+	@test -d hack/kubernetes/$(VERSION) || { echo "name a version: VERSION=1.30, or another of $$(ls hack/kubernetes | xargs)" >&2; exit 1; }
+	@if [ ! -d $(SERVERS) ]; then \
+	  echo "building the servers of Kubernetes $(VERSION) (some 10 minutes, once)…" >&2; \
+	  rm -rf $(SERVERS).new && mkdir -p $(SERVERS).new && cd hack/kubernetes/$(VERSION) && \
+	  CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$$(go list -m -f '{{.Version}}' k8s.io/kubernetes) \
+	    -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=$(patsubst 1.%,%,$(VERSION))" -o $(SERVERS).new/ tool && mv $(SERVERS).new $(SERVERS); \
+	fi; echo $(SERVERS)
+
 .PHONY: kubernetes
-kubernetes: build ## Run the main suites on a control plane that emulates Kubernetes VERSION, such as 1.33 (15 minutes).
-	@test "$(origin VERSION)" != file || { echo "name a version: make kubernetes VERSION=1.33"; exit 1; }
-	@KUDO_TEST_KUBERNETES=$(VERSION) KUDO_LOCAL_BIN=$(BIN)/kudo-local $(GINKGO) run --procs=4 --timeout=40m --fail-on-empty --require-suite ./test/integration ./test/installplan ./test/apply ./test/explore
+kubernetes: build kubernetes-servers ## Run the main suites on Kubernetes VERSION, such as 1.30 (15 minutes, and the first time as many to build it).
+	@KUDO_TEST_KUBERNETES=$(SERVERS) KUDO_LOCAL_BIN=$(BIN)/kudo-local $(GINKGO) run --procs=4 --timeout=40m --fail-on-empty --require-suite ./test/integration ./test/installplan ./test/apply ./test/explore
 
 CHAOS_TIME ?= 10m
 # EACH are the tests that go through all writes of all scenarios.
@@ -180,7 +193,7 @@ benchmarks: build ## Run the Go benchmarks: of packages, and on a real control p
 
 .PHONY: compare
 compare: build ## Measure kudo beside others, into docs/benchmarks.md; fail if it became slower (an hour or two; COMPARE=-quick for minutes).
-	@cd test/bench/compare && GOFLAGS=-mod=mod go test ./... && GOFLAGS=-mod=mod go run . $(COMPARE)
+	@cd test/bench/compare && go test -mod=mod ./... && go run -mod=mod . $(COMPARE)
 
 .PHONY: mutants
 mutants: kudo-local ## Plant faults one after another, and check that their suites find them (20 minutes); MUTANT=TEXT takes those whose name has it.
@@ -211,7 +224,7 @@ $(BIN)/kubectl-kudo:
 	@$(MAKE) --no-print-directory build
 
 # RELEASE builds the tool that makes releases, and runs it.
-RELEASE = mkdir -p $(BIN) && (cd hack/release && go build -o $(BIN)/release .) && $(BIN)/release -image "$(IMAGE)" -url "$(URL)" -catalog "$(CATALOG_URL)" \
+RELEASE = mkdir -p $(BIN) && (cd hack/release && go build -o $(BIN)/release .) && $(BIN)/release -image "$(IMAGE)" -url "$(URL)" -catalog "$(CATALOG_URL)" -vulndb "$(VULNDB)" \
 	-sign-key "$$SIGN_KEY" -signer "$$SIGNER" -signer-key "$$SIGNER_KEY"
 
 # Command lines are seen by all users of a machine.
@@ -220,18 +233,22 @@ $(error SIGN_PASSWORD is taken from the environment only: leave it out to be ask
 endif
 
 .PHONY: release
-release: ## Build the release VERSION, the tag of the commit, into dist/release; IMAGE, URL and CATALOG_URL say where it is going to be published, SIGN_KEY or SIGNER what signs it.
+release: ## Build the release VERSION, the tag of the commit, into dist/release; IMAGE, URL and CATALOG_URL say where it is going to be published, VULNDB where the Go vulnerability database is, SIGN_KEY or SIGNER what signs it.
 	@$(RELEASE) -version "$(VERSION)"
 
 .PHONY: snapshot
-snapshot: IMAGE ?= registry.example.org/kudo/manager
-snapshot: URL ?= https://example.org/kudo
+snapshot e2e-release: IMAGE ?= registry.example.org/kudo/manager
+snapshot e2e-release: URL ?= https://example.org/kudo
 snapshot: ## Build what would be released, from a commit without a tag, into dist/release.
 	@$(RELEASE) -snapshot
 
+.PHONY: e2e-release
+e2e-release: ## Build a snapshot for this machine only, which the suites on real pods install.
+	@$(RELEASE) -snapshot -platforms linux/$$(go env GOARCH) -o dist/e2e-release
+
 .PHONY: reproduce
 reproduce: ## Build the release VERSION anew, without any cache, and compare it with the checksums in SUMS; takes IMAGE and URL as release does.
-	@hack/reproduce.sh "$(VERSION)" "$(SUMS)" "$(IMAGE)" "$(URL)" "$(CATALOG_URL)"
+	@hack/reproduce.sh "$(VERSION)" "$(SUMS)" "$(IMAGE)" "$(URL)" "$(CATALOG_URL)" "$(VULNDB)"
 
 .PHONY: clean
 clean: ## Delete bin/, dist/ and the cached control plane.

@@ -153,7 +153,7 @@ func watchWebhook(ns string) func() []string {
 
 var _ = Describe("kubectl kudo test", Label("testsuite"), func() {
 	It("runs suites on real pods of an instance of its own", func() {
-		nodeLock()
+		defer nodeLock()()
 		images := filepath.Join(root, "dist", "images")
 		out, err := start("kubectl", "kudo", "test", filepath.Join(root, "test", "e2e", "testdata", "suite"), "--local", "--nodes", "real",
 			"--load", filepath.Join(images, "manager.tar"), "--load", filepath.Join(images, "busybox.tar"), "--artifacts-dir", GinkgoT().TempDir())

@@ -75,7 +75,7 @@ var _ = Describe("A real node", Label("node"), func() {
 	// One process runs these, while others run the rest.
 	Describe("that dies", Ordered, ContinueOnFailure, Label("crash"), func() {
 		DescribeTable("leaves nothing behind, and disturbs no other one, after the death of", func(part string) {
-			nodeLock()
+			defer nodeLock()()
 			state := GinkgoT().TempDir()
 			second := func(args ...string) string {
 				return command("kudo-local", append(args, "--name", instanceName, "--state", state)...)
@@ -93,7 +93,7 @@ var _ = Describe("A real node", Label("node"), func() {
 		}, parts())
 
 		It("leaves nothing behind after kudo-local was killed while it started", func() {
-			nodeLock()
+			defer nodeLock()()
 			state := GinkgoT().TempDir()
 			up := exec.Command(filepath.Join(root, "bin", "kudo-local"), "up", "--nodes", "real", "--name", instanceName, "--state", state)
 			Expect(up.Start()).To(Succeed())

@@ -100,13 +100,13 @@ func takeDown(state string) {
 	}
 }
 
-// nodeLock keeps two processes from starting nodes at the same time: both could choose the same subnet. It is released after the spec.
-func nodeLock() {
+// nodeLock keeps two processes from starting nodes at the same time: both could choose the same subnet.
+func nodeLock() (unlock func()) {
 	GinkgoHelper()
 	file, err := os.OpenFile(filepath.Join(state, "nodes.lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(file.Close)
 	Expect(syscall.Flock(int(file.Fd()), syscall.LOCK_EX)).To(Succeed())
+	return func() { _ = file.Close() }
 }
 
 func local(args ...string) string {
@@ -137,10 +137,20 @@ func try(program string, args ...string) string {
 }
 
 func start(program string, args ...string) (string, error) {
+	environment := append(os.Environ(), "KUBECONFIG="+kubeconfig, "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
+	return startWith(environment, "", filepath.Join(root, "bin", program), args...)
+}
+
+// startWith runs a program with an environment in a folder, and returns what it prints. A name without a path is looked up in the PATH
+// of the environment.
+func startWith(environment []string, folder, program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*limit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(root, "bin", program), args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
+	if !filepath.IsAbs(program) {
+		program, args = "/usr/bin/env", append([]string{program}, args...)
+	}
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env, cmd.Dir = environment, folder
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
