@@ -33,7 +33,7 @@ func TestWait(t *testing.T) {
 		configs int
 		want    string
 	}{
-		{"the Deployment becomes ready: all are asked for once more", true, 2, ""},
+		{"the Deployment becomes ready: all are read a second time", true, 2, ""},
 		{"the time ends", false, 1, "kudo is not ready: Deployment manager: waits for its controller to see the new spec"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
