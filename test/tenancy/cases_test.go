@@ -365,7 +365,7 @@ func squats(t *testing.T, s *stage) {
 func left(t *testing.T, s *stage) {
 	i := s.await(t, "x", func(i *v1beta1.Instance) bool { return len(i.Status.Conditions) > 0 })
 	ready := meta.FindStatusCondition(i.Status.Conditions, v1beta1.ReadyCondition)
-	if ready == nil || ready.Reason != v1beta1.ReasonInvalidSpec {
+	if ready == nil || ready.Reason != v1beta1.ReasonRecordNameTaken {
 		t.Errorf("the conditions are %v", i.Status.Conditions)
 	} else {
 		env.Contains(t, ready.Message, "ControllerRevision "+s.ns+"/x-1 exists and is no record of kudo, so that the run cannot be recorded under that name: it was not changed. Delete it, or give the Instance another name")
