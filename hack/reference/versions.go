@@ -24,7 +24,7 @@ type supportedVersion struct {
 var testedText = map[string]string{
 	"real":     "the suites run on a control plane of this version",
 	"emulated": "suites run on a newer control plane that emulates this version",
-	"none":     "not tested",
+	"none":     "no",
 }
 
 // readVersions reads supported-versions.yaml.
