@@ -1,6 +1,8 @@
 package diagnostics
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -51,7 +53,11 @@ func (f *Folder) Write(name string, content []byte) error {
 	return nil
 }
 
-// safe returns the name of an object as one of a file, another one for each name: names of roles may have colons.
+// maxName bounds what safe returns, in bytes: with an extension, file systems take 255.
+const maxName = 200
+
+// safe returns the name of an object as one of a file, another one for each name: names of roles may have colons. A long one ends with
+// a digest in place of its rest.
 func safe(name string) string {
 	var out strings.Builder
 	dots := strings.Trim(name, ".") == ""
@@ -62,6 +68,10 @@ func safe(name string) string {
 		default:
 			fmt.Fprintf(&out, "%%%02X", c)
 		}
+	}
+	if out.Len() > maxName {
+		sum := sha256.Sum256([]byte(name))
+		return out.String()[:maxName-33] + "-" + hex.EncodeToString(sum[:16])
 	}
 	return out.String()
 }

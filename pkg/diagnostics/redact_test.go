@@ -141,3 +141,23 @@ func TestFolder(t *testing.T) {
 		}
 	}
 }
+
+// TestLongNames: a name that is hostile or long becomes a file that can be written, and two names never have one file.
+func TestLongNames(t *testing.T) {
+	f := NewFolder(t.TempDir(), 1<<20)
+	seen := map[string]string{}
+	for _, name := range []string{strings.Repeat(":", 253), strings.Repeat(":", 252) + ";", strings.Repeat("a", 253), strings.Repeat("a", 252) + "b",
+		strings.Repeat("é", 126), strings.Repeat(".", 253), strings.Repeat("a", maxName)} {
+		file := safe(name)
+		if other, twice := seen[file]; twice || len(file) > maxName {
+			t.Errorf("%q has the file %q of %d bytes, as %q", name, file, len(file), other)
+		}
+		seen[file] = name
+		if err := f.Write("roles/"+file+".previous.log", []byte("x")); err != nil {
+			t.Error(err)
+		}
+	}
+	if name := strings.Repeat("a", maxName); safe(name) != name {
+		t.Errorf("a name of %d bytes is changed", maxName)
+	}
+}
