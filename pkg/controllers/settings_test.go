@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"errors"
+	"net/url"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/crdtarball"
 	"kudo.dev/kudo/pkg/crdtarball/fetch"
 	"kudo.dev/kudo/pkg/metrics"
 	"kudo.dev/kudo/pkg/settings"
@@ -119,6 +121,36 @@ func TestTarballPolicy(t *testing.T) {
 		r.fail = tc.fail
 		if diff := cmp.Diff(tc.want, settingsOf(r).tarballPolicy(), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s: -want +got: %s", tc.reason, diff)
+		}
+	}
+}
+
+// TestAcceptedHosts: each form of a host that the settings accept allows the host that it names, and no other one.
+func TestAcceptedHosts(t *testing.T) {
+	for entry, tc := range map[string]struct{ allowed, refused string }{
+		"a.example":      {"https://a.example:8443/x", "https://b.a.example/x"},
+		"A.example":      {"https://a.example/x", "https://b.example/x"},
+		"a.example:8443": {"https://a.example:8443/x", "https://a.example/x"},
+		"*.a.example":    {"https://b.a.example/x", "https://a.example/x"},
+		"10.0.0.1":       {"https://10.0.0.1/x", "https://10.0.0.11/x"},
+		"10.0.0.1:80":    {"http://10.0.0.1/x", "https://10.0.0.1/x"},
+		"::1":            {"https://[::1]:8443/x", "https://[::2]/x"},
+		"[::1]:80":       {"http://[::1]/x", "https://[::1]/x"},
+		"my_host":        {"https://my_host/x", "https://my-host/x"},
+	} {
+		policy := settingsOf(newReader(settingsMap(map[string]string{settings.AllowedHostsKey: entry}))).tarballPolicy()
+		hosts := crdtarball.Hosts{Names: policy.Hosts}
+		for text, want := range map[string]bool{tc.allowed: true, tc.refused: false} {
+			u, err := url.Parse(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := hosts.Allows(u); got != want {
+				t.Errorf("%s allows %s: %t, want %t", entry, text, got, want)
+			}
+		}
+		if _, err := settings.Parse(map[string]string{settings.AllowedHostsKey: entry}); err != nil {
+			t.Error(err)
 		}
 	}
 }
