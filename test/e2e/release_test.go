@@ -25,8 +25,9 @@ var _ = Describe("A release", Ordered, Label("release", "R28"), func() {
 	var (
 		files = filepath.Join(root, "dist", "e2e-release")
 		// user has kubectl, a kubeconfig and the files of the release, and nothing else.
-		user func(program string, args ...string) string
-		home string
+		user        func(program string, args ...string) string
+		environment []string
+		home        string
 		// onNode are the words before a command that has it run in the network of the node.
 		onNode []string
 	)
@@ -46,12 +47,19 @@ var _ = Describe("A release", Ordered, Label("release", "R28"), func() {
 		bin := filepath.Join(home, "bin")
 		Expect(os.Mkdir(bin, 0o700)).To(Succeed())
 		Expect(os.Symlink(filepath.Join(root, "bin", "kubectl"), filepath.Join(bin, "kubectl"))).To(Succeed())
-		environment := []string{"HOME=" + home, "PATH=" + bin + ":/usr/bin:/bin", "KUBECONFIG=" + strings.TrimSpace(node("kubeconfig"))}
+		environment = []string{"HOME=" + home, "PATH=" + bin + ":/usr/bin:/bin", "KUBECONFIG=" + strings.TrimSpace(node("kubeconfig"))}
 		user = func(program string, args ...string) string {
 			GinkgoHelper()
 			out, err := startWith(environment, files, program, args...)
 			Expect(err).NotTo(HaveOccurred(), "%s %s: %s", program, strings.Join(args, " "), out)
 			return out
+		}
+	})
+
+	AfterEach(func() {
+		if CurrentSpecReport().Failed() {
+			out, _ := startWith(environment, files, "kubectl", "get", "pods,events", "-A")
+			GinkgoWriter.Println(out)
 		}
 	})
 
