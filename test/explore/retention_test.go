@@ -76,7 +76,8 @@ func fill(work context.Context, tank *unstructured.Unstructured) {
 	_ = suite.Status().Patch(work, tank, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"writes":%d}}`, writes+1)))
 }
 
-var _ = Describe("A story of the proposal runs as a suite:", Ordered, ContinueOnFailure, Label("scenarios"), func() {
+// The story override teaches all Deployments of the cluster: no other spec may run beside it.
+var _ = Describe("A story of the proposal runs as a suite:", Ordered, Serial, ContinueOnFailure, Label("scenarios"), func() {
 	BeforeAll(func() {
 		t := GinkgoTB()
 		define(t, kind("Tank", "tanks"))
