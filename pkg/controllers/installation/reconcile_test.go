@@ -3,10 +3,12 @@ package installation
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -114,14 +116,16 @@ func TestReconcileRefused(t *testing.T) {
 // TestRequests checks which Installations a change enqueues.
 func TestRequests(t *testing.T) {
 	f := newFixture(t)
-	f.release()
 	held := f.installation.DeepCopy()
-	held.Name, held.UID, held.DeletionTimestamp = "held", "held", nil
-	f.Put(held)
+	held.Name, held.UID = "held", "held"
+	released := f.installation.DeepCopy()
+	released.DeletionTimestamp, released.Finalizers = &metav1.Time{Time: time.Now()}, []string{v1beta1.InstallationFinalizer}
+	r := &Reconciler{Client: apitest.NewIndexedClient(&v1beta1.Installation{},
+		map[string]client.IndexerFunc{deletionIndex: deletionOf}, held, released)}
 	instance := gen.Instance("user", f.version, nil)
 	instance.UID = "user"
 	own := request(v1beta1.InstallationName("ns", "user", "user"))[0]
-	if diff := cmp.Diff([]reconcile.Request{own, request("ns-web-1.0")[0]}, f.usedBy(t.Context(), instance)); diff != "" {
+	if diff := cmp.Diff([]reconcile.Request{own, request("ns-web-1.0")[0]}, r.usedBy(t.Context(), instance)); diff != "" {
 		t.Errorf("an Instance concerns its own, and those that are released: -want +got: %s", diff)
 	}
 	if diff := cmp.Diff(request(f.version.InstallationName()), f.holdersOf(t.Context(), f.version)); diff != "" {

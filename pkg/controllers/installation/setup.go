@@ -20,8 +20,25 @@ import (
 // resource was deleted.
 const pollInterval = 5 * time.Second
 
+// deletionIndex indexes Installations that are being deleted.
+const deletionIndex = "metadata.deletionTimestamp"
+
+// isDeleted is the value in deletionIndex.
+const isDeleted = "true"
+
+// deletionOf returns the values of an Installation in deletionIndex.
+func deletionOf(o client.Object) []string {
+	if o.GetDeletionTimestamp() == nil {
+		return nil
+	}
+	return []string{isDeleted}
+}
+
 // SetupWithManager starts the controller with the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, seen loop.Changes, workers int) error {
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1beta1.Installation{}, deletionIndex, deletionOf); err != nil {
+		return err
+	}
 	reconciler := loop.New(loop.Options[*v1beta1.Installation]{Client: r.Client, Reader: r.Reader, Events: r.Events, Act: r.reconcile})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("installation").
@@ -42,13 +59,11 @@ func (r *Reconciler) holdersOf(_ context.Context, o client.Object) []reconcile.R
 func (r *Reconciler) usedBy(ctx context.Context, o client.Object) []reconcile.Request {
 	out := request(v1beta1.InstallationName(o.GetNamespace(), o.GetName(), o.GetUID()))
 	list := &v1beta1.InstallationList{}
-	if err := r.Client.List(ctx, list, loop.CacheOnlyRead); err != nil {
+	if err := r.Client.List(ctx, list, client.MatchingFields{deletionIndex: isDeleted}, loop.CacheOnlyRead); err != nil {
 		return out
 	}
 	for i := range list.Items {
-		if list.Items[i].DeletionTimestamp != nil {
-			out = append(out, request(list.Items[i].Name)...)
-		}
+		out = append(out, request(list.Items[i].Name)...)
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"cmp"
 	"context"
 	"sync"
 
@@ -32,17 +33,20 @@ const VersionIndex = "spec.operatorVersion"
 // SourceIndex indexes Instances by the sources of their parameters.
 const SourceIndex = "spec.parametersFrom"
 
+// AccountIndex indexes Instances that wait for a ServiceAccount, by its name.
+const AccountIndex = "awaitedAccount"
+
+// defaultAccount is the value in AccountIndex of Instances that name no ServiceAccount. No object has this name.
+const defaultAccount = "/"
+
 // SetupWithManager starts the controller with the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, seen loop.Changes, workers int) error {
 	reconciler := loop.New(loop.Options[*v1beta1.Instance]{Client: r.Client, Reader: r.Reader, Events: r.Events, Act: r.reconcile,
 		Forget: r.forget})
-	err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1beta1.Instance{}, VersionIndex, versionsOf)
-	if err != nil {
-		return err
-	}
-	err = mgr.GetFieldIndexer().IndexField(context.Background(), &v1beta1.Instance{}, SourceIndex, sourcesOf)
-	if err != nil {
-		return err
+	for name, valuesOf := range indexes {
+		if err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1beta1.Instance{}, name, valuesOf); err != nil {
+			return err
+		}
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("instance").
@@ -60,6 +64,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, seen loop.Changes, worke
 		Complete(loop.NewLimit(reconciler, workers))
 }
 
+// indexes are those of Instances. What maps an event to Instances asks an index: a list of all Instances for each of as many events, such
+// as those of the ServiceAccounts when the manager starts, would take longer than a cache may take to sync.
+var indexes = map[string]client.IndexerFunc{VersionIndex: versionsOf, SourceIndex: sourcesOf, AccountIndex: awaitedAccountsOf}
+
 // versionsOf returns the values of an Instance in VersionIndex.
 func versionsOf(o client.Object) []string {
 	return []string{o.(*v1beta1.Instance).OperatorVersionKey().String()}
@@ -74,6 +82,16 @@ func sourcesOf(o client.Object) []string {
 	return out
 }
 
+// awaitedAccountsOf returns the values of an Instance in AccountIndex.
+func awaitedAccountsOf(o client.Object) []string {
+	i := o.(*v1beta1.Instance)
+	ready := meta.FindStatusCondition(i.Status.Conditions, v1beta1.ReadyCondition)
+	if ready == nil || ready.Reason != v1beta1.ReasonServiceAccountNotFound {
+		return nil
+	}
+	return []string{cmp.Or(i.Spec.ServiceAccountName, defaultAccount)}
+}
+
 // ChangeOf returns a change that enqueues an Instance.
 func ChangeOf(key types.NamespacedName) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{}
@@ -84,44 +102,37 @@ func ChangeOf(key types.NamespacedName) *unstructured.Unstructured {
 
 // InstancesUsing lists the Instances that take values from a source. The client needs the index SourceIndex.
 func InstancesUsing(ctx context.Context, c client.Reader, of paramsource.Reference) []types.NamespacedName {
-	list := &v1beta1.InstanceList{}
-	if err := c.List(ctx, list, client.InNamespace(of.Namespace), client.MatchingFields{SourceIndex: of.Kind + "/" + of.Name},
-		loop.CacheOnlyRead); err != nil {
-		return nil
-	}
-	out := make([]types.NamespacedName, 0, len(list.Items))
-	for i := range list.Items {
-		out = append(out, client.ObjectKeyFromObject(&list.Items[i]))
+	var out []types.NamespacedName
+	for _, request := range indexed(ctx, c, SourceIndex, of.Kind+"/"+of.Name, client.InNamespace(of.Namespace)) {
+		out = append(out, request.NamespacedName)
 	}
 	return out
 }
 
 // usersOf maps an OperatorVersion to the Instances that name it.
 func (r *Reconciler) usersOf(ctx context.Context, ov client.Object) []reconcile.Request {
+	return indexed(ctx, r.Client, VersionIndex, client.ObjectKeyFromObject(ov).String())
+}
+
+// awaiting maps a new ServiceAccount to the Instances that wait for it.
+func (r *Reconciler) awaiting(ctx context.Context, account client.Object) []reconcile.Request {
+	namespace := client.InNamespace(account.GetNamespace())
+	out := indexed(ctx, r.Client, AccountIndex, account.GetName(), namespace)
+	if account.GetName() == r.Settings(ctx).DefaultAccount {
+		out = append(out, indexed(ctx, r.Client, AccountIndex, defaultAccount, namespace)...)
+	}
+	return out
+}
+
+// indexed lists the Instances with a value in an index; none if they cannot be listed.
+func indexed(ctx context.Context, c client.Reader, index, value string, options ...client.ListOption) []reconcile.Request {
 	list := &v1beta1.InstanceList{}
-	if err := r.Client.List(ctx, list, client.MatchingFields{VersionIndex: client.ObjectKeyFromObject(ov).String()},
-		loop.CacheOnlyRead); err != nil {
+	if err := c.List(ctx, list, append(options, client.MatchingFields{index: value}, loop.CacheOnlyRead)...); err != nil {
 		return nil
 	}
 	out := make([]reconcile.Request, 0, len(list.Items))
 	for i := range list.Items {
 		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-	}
-	return out
-}
-
-// awaiting maps a new ServiceAccount to the Instances that wait for it.
-func (r *Reconciler) awaiting(ctx context.Context, account client.Object) []reconcile.Request {
-	list := &v1beta1.InstanceList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(account.GetNamespace()), loop.CacheOnlyRead); err != nil {
-		return nil
-	}
-	var out []reconcile.Request
-	for i := range list.Items {
-		ready := meta.FindStatusCondition(list.Items[i].Status.Conditions, v1beta1.ReadyCondition)
-		if ready != nil && ready.Reason == v1beta1.ReasonServiceAccountNotFound {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-		}
 	}
 	return out
 }

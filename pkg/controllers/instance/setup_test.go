@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -19,6 +18,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/paramsource"
 	"kudo.dev/kudo/pkg/runner"
+	"kudo.dev/kudo/pkg/settings"
 	"kudo.dev/kudo/test/apitest"
 	"kudo.dev/kudo/test/gen"
 )
@@ -135,27 +135,36 @@ func TestWritersOf(t *testing.T) {
 	}
 }
 
-// TestAwaiting: a new account enqueues the Instances of its namespace that wait for one.
+// TestAwaiting: a new account enqueues the Instances of its namespace that wait for it, and no others.
 func TestAwaiting(t *testing.T) {
-	f := newFixture(t)
-	put := func(namespace, name, reason string) {
+	waiting := func(namespace, name, account, reason string) client.Object {
 		i := gen.Instance(name, webVersion("web-1.0"), nil)
-		i.Namespace = namespace
+		i.Namespace, i.Spec.ServiceAccountName = namespace, account
 		if reason != "" {
 			i.Status.Conditions = []metav1.Condition{{Type: v1beta1.ReadyCondition, Status: metav1.ConditionFalse, Reason: reason}}
 		}
-		f.Put(i)
+		return i
 	}
-	put("ns", "new", "")
-	put("ns", "refused", v1beta1.ReasonInvalidSpec)
-	put("ns", "waits", v1beta1.ReasonServiceAccountNotFound)
-	put("other", "waits", v1beta1.ReasonServiceAccountNotFound)
+	r := &Reconciler{Settings: func(context.Context) settings.Settings { return settings.Settings{DefaultAccount: "kudo"} }, Client: apitest.NewIndexedClient(&v1beta1.Instance{}, indexes,
+		waiting("ns", "new", "", ""),
+		waiting("ns", "refused", "team", v1beta1.ReasonInvalidSpec),
+		waiting("ns", "waits", "", v1beta1.ReasonServiceAccountNotFound),
+		waiting("ns", "waits-for-kudo", "kudo", v1beta1.ReasonServiceAccountNotFound),
+		waiting("ns", "waits-for-team", "team", v1beta1.ReasonServiceAccountNotFound),
+		waiting("other", "waits", "", v1beta1.ReasonServiceAccountNotFound))}
 	for _, tc := range []struct {
-		namespace string
-		want      []string
-	}{{"ns", []string{"ns/waits"}}, {"other", []string{"other/waits"}}, {"empty", nil}} {
-		if diff := cmp.Diff(tc.want, names(f.r.awaiting(t.Context(), account(tc.namespace, "any")))); diff != "" {
-			t.Errorf("account of namespace %s: -want +got: %s", tc.namespace, diff)
+		reason, namespace, name string
+		want                    []string
+	}{
+		{"it is the one by default", "ns", "kudo", []string{"ns/waits", "ns/waits-for-kudo"}},
+		{"it is the one by default of another namespace", "other", "kudo", []string{"other/waits"}},
+		{"an Instance names it", "ns", "team", []string{"ns/waits-for-team"}},
+		{"an Instance of another namespace names it", "other", "team", nil},
+		{"nobody names it", "ns", "any", nil},
+		{"nobody waits", "empty", "kudo", nil},
+	} {
+		if diff := cmp.Diff(tc.want, names(r.awaiting(t.Context(), account(tc.namespace, tc.name)))); diff != "" {
+			t.Errorf("%s: -want +got: %s", tc.reason, diff)
 		}
 	}
 }
@@ -208,9 +217,8 @@ func TestIndexes(t *testing.T) {
 	web.Spec.ParametersFrom = []v1beta1.ParametersSource{{Kind: "ConfigMap", Name: "values"}, {Kind: "Secret", Name: "values"}}
 	elsewhere := web.DeepCopy()
 	elsewhere.Namespace, elsewhere.Spec.OperatorVersion.Namespace = "elsewhere", "ns"
-	c := fake.NewClientBuilder().WithScheme(apitest.Scheme()).WithObjects(web, other, elsewhere).
-		WithIndex(&v1beta1.Instance{}, VersionIndex, versionsOf).WithIndex(&v1beta1.Instance{}, SourceIndex, sourcesOf).Build()
-	r := &Reconciler{Client: c}
+	c := apitest.NewIndexedClient(&v1beta1.Instance{}, indexes, web, other, elsewhere)
+	r := &Reconciler{Client: c, Settings: func(context.Context) settings.Settings { return settings.Settings{DefaultAccount: "kudo"} }}
 	if diff := cmp.Diff([]string{"elsewhere/web", "ns/web"}, names(r.usersOf(t.Context(), webVersion("web-1.0")))); diff != "" {
 		t.Errorf("users of web-1.0: -want +got: %s", diff)
 	}
@@ -221,7 +229,7 @@ func TestIndexes(t *testing.T) {
 		{"Secret", "ns", "values", []types.NamespacedName{{Namespace: "ns", Name: "other"}, {Namespace: "ns", Name: "web"}}},
 		{"ConfigMap", "ns", "values", []types.NamespacedName{{Namespace: "ns", Name: "web"}}},
 		{"Secret", "elsewhere", "values", []types.NamespacedName{{Namespace: "elsewhere", Name: "web"}}},
-		{"Secret", "ns", "none", []types.NamespacedName{}},
+		{"Secret", "ns", "none", nil},
 	} {
 		got := InstancesUsing(t.Context(), c, paramsource.Reference{Kind: tc.kind, NamespacedName: types.NamespacedName{Namespace: tc.namespace, Name: tc.name}})
 		if diff := cmp.Diff(tc.want, got); diff != "" {
