@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"maps"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -52,13 +53,13 @@ var _ = It("The command init --diff shows what would change, and changes nothing
 	now := object(deployments, "")
 	env.Must(t, c.Get(ctx, key, now))
 	env.Must(t, c.Get(ctx, client.ObjectKeyFromObject(obsolete), obsolete))
-	if now.GetResourceVersion() != deployment.GetResourceVersion() {
+	if now.GetGeneration() != deployment.GetGeneration() || !maps.Equal(now.GetLabels(), deployment.GetLabels()) {
 		t.Error("--diff has changed the Deployment")
 	}
 
 	By("what init refuses, --diff refuses")
-	now.Object["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)["terminationGracePeriodSeconds"] = int64(1)
-	env.Must(t, c.Update(ctx, now, client.FieldOwner("kubectl-edit")))
+	env.Must(t, c.Patch(ctx, now, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":1}}}}`)),
+		client.FieldOwner("kubectl-edit")))
 	env.Contains(t, e.MustKudo(t, 1, "init", "--diff"), "spec.template.spec.terminationGracePeriodSeconds is 1, set by kubectl-edit; init would set 75.")
 	env.Contains(t, e.MustKudo(t, 0, "init", "--diff", "--force-conflicts"), "-      terminationGracePeriodSeconds: 1", "+      terminationGracePeriodSeconds: 75")
 })
