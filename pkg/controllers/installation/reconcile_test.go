@@ -113,27 +113,50 @@ func TestReconcileRefused(t *testing.T) {
 	}
 }
 
-// TestRequests checks which Installations a change enqueues.
+// TestUsedBy checks which Installations an Instance enqueues: its own, and those that are released.
+func TestUsedBy(t *testing.T) {
+	installation := func(name string, modify ...func(*v1beta1.Installation)) client.Object {
+		i := &v1beta1.Installation{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{v1beta1.InstallationFinalizer}}}
+		for _, m := range modify {
+			m(i)
+		}
+		return i
+	}
+	released := func(i *v1beta1.Installation) { i.DeletionTimestamp = &metav1.Time{Time: time.Now()} }
+	instance := gen.Instance("user", gen.Version("ns", "web-1.0"), nil)
+	instance.UID = "user"
+	own := v1beta1.InstallationName("ns", "user", "user")
+	for _, tc := range []struct {
+		reason        string
+		installations []client.Object
+		want          []string
+	}{
+		{"there is none", nil, []string{own}},
+		{"none is released", []client.Object{installation("a"), installation("b")}, []string{own}},
+		{"one of two is released", []client.Object{installation("a"), installation("b", released)}, []string{own, "b"}},
+		{"both are released", []client.Object{installation("a", released), installation("b", released)}, []string{own, "a", "b"}},
+	} {
+		r := &Reconciler{Client: apitest.NewIndexedClient(&v1beta1.Installation{}, indexes, tc.installations...)}
+		var got []string
+		for _, enqueued := range r.usedBy(t.Context(), instance) {
+			got = append(got, enqueued.Name)
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s: -want +got: %s", tc.reason, diff)
+		}
+	}
+	f := newFixture(t)
+	f.Before(func(apitest.Request) (any, error) { return nil, errors.New("down") })
+	if diff := cmp.Diff(request(own), f.usedBy(t.Context(), instance)); diff != "" {
+		t.Errorf("Installations cannot be listed: -want +got: %s", diff)
+	}
+}
+
+// TestRequests checks which Installations an OperatorVersion and an object enqueue.
 func TestRequests(t *testing.T) {
 	f := newFixture(t)
-	held := f.installation.DeepCopy()
-	held.Name, held.UID = "held", "held"
-	released := f.installation.DeepCopy()
-	released.DeletionTimestamp, released.Finalizers = &metav1.Time{Time: time.Now()}, []string{v1beta1.InstallationFinalizer}
-	r := &Reconciler{Client: apitest.NewIndexedClient(&v1beta1.Installation{},
-		map[string]client.IndexerFunc{deletionIndex: deletionOf}, held, released)}
-	instance := gen.Instance("user", f.version, nil)
-	instance.UID = "user"
-	own := request(v1beta1.InstallationName("ns", "user", "user"))[0]
-	if diff := cmp.Diff([]reconcile.Request{own, request("ns-web-1.0")[0]}, r.usedBy(t.Context(), instance)); diff != "" {
-		t.Errorf("an Instance concerns its own, and those that are released: -want +got: %s", diff)
-	}
 	if diff := cmp.Diff(request(f.version.InstallationName()), f.holdersOf(t.Context(), f.version)); diff != "" {
 		t.Errorf("an OperatorVersion concerns its own: -want +got: %s", diff)
-	}
-	f.Before(func(apitest.Request) (any, error) { return nil, errors.New("down") })
-	if diff := cmp.Diff([]reconcile.Request{own}, f.usedBy(t.Context(), instance)); diff != "" {
-		t.Errorf("Installations cannot be listed: -want +got: %s", diff)
 	}
 	obj := &unstructured.Unstructured{}
 	obj.SetOwnerReferences([]metav1.OwnerReference{

@@ -26,6 +26,8 @@ const deletionIndex = "metadata.deletionTimestamp"
 // isDeleted is the value in deletionIndex.
 const isDeleted = "true"
 
+var indexes = loop.Indexes{deletionIndex: deletionOf}
+
 // deletionOf returns the values of an Installation in deletionIndex.
 func deletionOf(o client.Object) []string {
 	if o.GetDeletionTimestamp() == nil {
@@ -36,7 +38,7 @@ func deletionOf(o client.Object) []string {
 
 // SetupWithManager starts the controller with the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, seen loop.Changes, workers int) error {
-	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1beta1.Installation{}, deletionIndex, deletionOf); err != nil {
+	if err := indexes.Add(mgr, &v1beta1.Installation{}); err != nil {
 		return err
 	}
 	reconciler := loop.New(loop.Options[*v1beta1.Installation]{Client: r.Client, Reader: r.Reader, Events: r.Events, Act: r.reconcile})

@@ -43,10 +43,8 @@ const defaultAccount = "/"
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, seen loop.Changes, workers int) error {
 	reconciler := loop.New(loop.Options[*v1beta1.Instance]{Client: r.Client, Reader: r.Reader, Events: r.Events, Act: r.reconcile,
 		Forget: r.forget})
-	for name, valuesOf := range indexes {
-		if err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1beta1.Instance{}, name, valuesOf); err != nil {
-			return err
-		}
+	if err := indexes.Add(mgr, &v1beta1.Instance{}); err != nil {
+		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("instance").
@@ -64,9 +62,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, seen loop.Changes, worke
 		Complete(loop.NewLimit(reconciler, workers))
 }
 
-// indexes are those of Instances. What maps an event to Instances asks an index: a list of all Instances for each of as many events, such
-// as those of the ServiceAccounts when the manager starts, would take longer than a cache may take to sync.
-var indexes = map[string]client.IndexerFunc{VersionIndex: versionsOf, SourceIndex: sourcesOf, AccountIndex: awaitedAccountsOf}
+var indexes = loop.Indexes{VersionIndex: versionsOf, SourceIndex: sourcesOf, AccountIndex: awaitedAccountsOf}
 
 // versionsOf returns the values of an Instance in VersionIndex.
 func versionsOf(o client.Object) []string {

@@ -160,8 +160,8 @@ func TestAwaiting(t *testing.T) {
 		{"it is the one by default of another namespace", "other", "kudo", []string{"other/waits"}},
 		{"an Instance names it", "ns", "team", []string{"ns/waits-for-team"}},
 		{"an Instance of another namespace names it", "other", "team", nil},
-		{"nobody names it", "ns", "any", nil},
-		{"nobody waits", "empty", "kudo", nil},
+		{"no Instance names it", "ns", "any", nil},
+		{"no Instance waits", "empty", "kudo", nil},
 	} {
 		if diff := cmp.Diff(tc.want, names(r.awaiting(t.Context(), account(tc.namespace, tc.name)))); diff != "" {
 			t.Errorf("%s: -want +got: %s", tc.reason, diff)
