@@ -1,5 +1,5 @@
-// Package admission guards Instances: it denies edits that can never be right, and writes the defaults of immutable
-// parameters into new Instances. It decides nothing else: plans run without it.
+// Package admission guards Instances: it denies edits that can never be right, writes the defaults of immutable parameters
+// into new Instances, and notes who asks for a plan. It decides nothing else: plans run without it.
 package admission
 
 import (
@@ -57,53 +57,6 @@ func (v Versions) get(ctx context.Context, key types.NamespacedName) (*v1beta1.O
 	return ov, err
 }
 
-// Defaulter writes the defaults of immutable parameters into new Instances (engine rule 6).
-type Defaulter struct{ Versions Versions }
-
-// Handle implements admission.Handler.
-func (d *Defaulter) Handle(ctx context.Context, req admission.Request) admission.Response {
-	if req.Operation != admissionv1.Create {
-		return admission.Allowed("")
-	}
-	instance, err := decode(req.Object.Raw, req.Namespace)
-	if err != nil {
-		return admission.Allowed("") // the schema, which is checked afterwards, says better what is wrong
-	}
-	ov, err := d.Versions.get(ctx, instance.OperatorVersionKey())
-	if err != nil {
-		return admission.Errored(http.StatusInternalServerError, err)
-	}
-	if ov == nil || len(instance.Spec.ParametersFrom) > 0 { // a source may give the value: the controller fixes defaults
-		return admission.Allowed("")
-	}
-	changed := false
-	for _, def := range ov.Spec.Parameters {
-		if _, set := instance.Spec.Parameters[def.Name]; def.IsImmutable() && def.HasDefault() && !set {
-			if instance.Spec.Parameters == nil {
-				instance.Spec.Parameters = map[string]string{}
-			}
-			instance.Spec.Parameters[def.Name], changed = *def.Default, true
-		}
-	}
-	if !changed {
-		return admission.Allowed("")
-	}
-	raw := map[string]any{} // unknown fields survive
-	if err := json.Unmarshal(req.Object.Raw, &raw); err != nil {
-		return admission.Errored(http.StatusBadRequest, err)
-	}
-	spec, _ := raw["spec"].(map[string]any)
-	if spec == nil {
-		return admission.Allowed("")
-	}
-	spec["parameters"] = instance.Spec.Parameters
-	text, err := json.Marshal(raw)
-	if err != nil {
-		return admission.Errored(http.StatusInternalServerError, err)
-	}
-	return admission.PatchResponseFromRaw(req.Object.Raw, text)
-}
-
 // Validator denies edits of Instances that can never be right.
 type Validator struct {
 	Versions Versions
@@ -114,6 +67,7 @@ type Validator struct {
 // Handle implements admission.Handler.
 func (v *Validator) Handle(ctx context.Context, req admission.Request) admission.Response {
 	if req.Operation == admissionv1.Delete {
+		logDeletion(ctx, req)
 		return deletion(req)
 	}
 	instance, err := decode(req.Object.Raw, req.Namespace)

@@ -266,7 +266,7 @@ func TestErrors(t *testing.T) {
 	}{
 		"Down":          {"an apiserver that does not answer is not a missing OperatorVersion", &Validator{Versions: down}, request(admissionv1.Create, object, junk), http.StatusInternalServerError},
 		"LiveDown":      {"nor is a live read that fails", &Validator{Versions: Versions{memory{}, broken{}}}, request(admissionv1.Create, object, junk), http.StatusInternalServerError},
-		"DefaulterDown": {"nor for defaults", &Defaulter{down}, request(admissionv1.Create, object, junk), http.StatusInternalServerError},
+		"DefaulterDown": {"nor for defaults", &Defaulter{Versions: down}, request(admissionv1.Create, object, junk), http.StatusInternalServerError},
 		"Junk":          {"what is no Instance is refused", &Validator{Versions: known}, request(admissionv1.Create, junk, junk), http.StatusBadRequest},
 		"OldJunk":       {"also before", &Validator{Versions: known}, request(admissionv1.Update, changed, junk), http.StatusBadRequest},
 	} {
@@ -279,7 +279,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestDefaulter is rule 6: the one thing that the mutating webhook does.
+// TestDefaulter is rule 6: what the mutating webhook does to parameters.
 func TestDefaulter(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason, spec string
@@ -298,7 +298,7 @@ func TestDefaulter(t *testing.T) {
 		"NoExecute": {"1.5: planExecution is left alone", "operatorVersion: {name: v1}\nparameters: {FIXED: f}\nplanExecution: {planName: backup}", admissionv1.Create, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := (&Defaulter{known}).Handle(t.Context(), request(tc.operation, raw(t, tc.spec, "unknown: {n: 1}\n"), runtime.RawExtension{}))
+			got := (&Defaulter{Versions: known}).Handle(t.Context(), request(tc.operation, raw(t, tc.spec, "unknown: {n: 1}\n"), runtime.RawExtension{}))
 			if !got.Allowed {
 				t.Fatalf("%s: denied: %+v", tc.reason, got.Result)
 			}
@@ -340,12 +340,12 @@ func TestDefaulter(t *testing.T) {
 
 func TestDefaulterLeavesErrorsToTheSchema(t *testing.T) {
 	number := raw(t, "operatorVersion: {name: v1}\nparameters: {COUNT: 3}", "")
-	got := (&Defaulter{known}).Handle(t.Context(), request(admissionv1.Create, number, runtime.RawExtension{}))
+	got := (&Defaulter{Versions: known}).Handle(t.Context(), request(admissionv1.Create, number, runtime.RawExtension{}))
 	expect(t, "the schema is checked after defaults are written, and says better what is wrong with a number", got, "", "")
 }
 
 func TestDefaulterAsksNothingOnUpdate(t *testing.T) {
-	got := (&Defaulter{Versions{broken{}, broken{}}}).Handle(t.Context(), request(admissionv1.Update, raw(t, right, ""), raw(t, right, "")))
+	got := (&Defaulter{Versions: Versions{broken{}, broken{}}}).Handle(t.Context(), request(admissionv1.Update, raw(t, right, ""), raw(t, right, "")))
 	expect(t, "1.5: metadata-only edits never need the OperatorVersion", got, "", "")
 }
 

@@ -231,7 +231,7 @@ func serveWebhooks(mgr manager.Manager, o Options, keys history.Keys, files *cer
 			return nil
 		}
 		versions := admission.Versions{Cache: mgr.GetCache(), Live: mgr.GetAPIReader()}
-		server.Register(admission.MutatePath, &crwebhook.Webhook{Handler: &admission.Defaulter{Versions: versions}})
+		server.Register(admission.MutatePath, &crwebhook.Webhook{Handler: &admission.Defaulter{Versions: versions, Keys: keys}})
 		server.Register(admission.ValidatePath, &crwebhook.Webhook{Handler: &admission.Validator{Versions: versions, Keys: keys}})
 		server.Register(admission.ValidateConfigPath, &crwebhook.Webhook{Handler: &admission.ConfigValidator{Configs: mgr.GetAPIReader()}})
 		server.Register(admission.ValidateWebhookConfigurationPath, &crwebhook.Webhook{Handler: &admission.WebhookConfigurationValidator{}})

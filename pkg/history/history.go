@@ -28,6 +28,8 @@ import (
 type Run struct {
 	Plan  string `json:"plan"`
 	Cause string `json:"cause,omitempty"`
+	// RequestedBy is the user who asked for the run; empty if the user is not known, or if no write of the Instance asked for it.
+	RequestedBy string `json:"requestedBy,omitempty"`
 	// UID of the run.
 	UID types.UID `json:"uid"`
 	// OperatorVersion is `<namespace>/<name>`.

@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -233,6 +234,55 @@ func TestChainOfInstances(t *testing.T) {
 	env.Must(t, suite.List(ctx, list, client.InNamespace(ns)))
 	if len(list.Items) != most+1 {
 		t.Errorf("there are %d Instances, want %d", len(list.Items), most+1)
+	}
+}
+
+// TestForgedRequester: who may write Instances makes no run that another user seems to have asked for, whatever the annotations hold.
+func TestForgedRequester(t *testing.T) {
+	ns := suite.NewNamespace(t)
+	personas(t, ns)
+	ov := gen.Version(ns, "op-1", gen.Param("WORD", "a", ""), gen.Serial("deploy"))
+	env.Must(t, as(t, otto).Create(ctx, ov))
+	env.Must(t, as(t, nadia).Create(ctx, gen.Instance("hers", ov, nil)))
+	s := &stage{ns: ns}
+	seal := s.await(t, "hers", env.PlanEnded("deploy", 1)).Annotations[v1beta1.RequestedByAnnotation]
+	if !strings.HasSuffix(seal, " "+nadia) {
+		t.Fatalf("the annotation is %q, want one that names nadia", seal)
+	}
+	forge := func(i *v1beta1.Instance, value string) *v1beta1.Instance {
+		for _, key := range []string{v1beta1.RequestedByAnnotation, v1beta1.RunRequestedByAnnotation} {
+			metav1.SetMetaDataAnnotation(&i.ObjectMeta, key, value)
+		}
+		return i
+	}
+	env.Must(t, as(t, ann).Create(ctx, forge(gen.Instance("x", ov, nil), seal)))
+	for n, value := range []string{seal, "x " + nadia, nadia} {
+		i := s.await(t, "x", env.PlanEnded("deploy", int64(n+1)))
+		patch := client.MergeFrom(i.DeepCopy())
+		env.Must(t, as(t, ann).Patch(ctx, forge(i, value), patch)) // the annotations alone
+		i.Spec.Parameters = map[string]string{"WORD": value}
+		env.Must(t, as(t, ann).Patch(ctx, forge(i, value), patch))
+	}
+	s.await(t, "x", env.PlanEnded("deploy", 4))
+	env.Eventually(t, "an event of each run, and ann in all", func() string {
+		list := &corev1.EventList{}
+		env.Must(t, suite.List(ctx, list, client.InNamespace(ns)))
+		runs := 0
+		for _, e := range list.Items {
+			if e.InvolvedObject.Name == "x" && e.Reason == v1beta1.EventPlanRequested {
+				runs += int(max(e.Count, 1))
+				if !strings.HasPrefix(e.Message, "Plan deploy was requested by ann: ") {
+					t.Fatalf("the event says %q", e.Message)
+				}
+			}
+		}
+		if runs < 4 {
+			return fmt.Sprintf("%d runs have an event", runs)
+		}
+		return ""
+	})
+	if out, _ := suite.Kudo("plan", "history", "--instance", "x", "-n", ns); strings.Contains(out, nadia) || strings.Count(out, "by ann") < 4 {
+		t.Errorf("the history says\n%s", out)
 	}
 }
 

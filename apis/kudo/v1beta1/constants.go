@@ -61,6 +61,12 @@ const (
 	CancelAnnotation = "kudo.dev/cancel-run"
 	// RetryAnnotation on an Instance asks to run again what the failed run of this uid did.
 	RetryAnnotation = "kudo.dev/retry-run"
+	// RequestedByAnnotation on an Instance holds a seal, and the name of the user who wrote spec last. Kudo's webhook writes it; a value
+	// whose seal does not fit counts for nothing.
+	RequestedByAnnotation = "kudo.dev/requested-by"
+	// RunRequestedByAnnotation on an Instance holds a seal, and the name of the user who asked last to cancel or retry a run. Kudo's
+	// webhook writes it; a value whose seal does not fit counts for nothing.
+	RunRequestedByAnnotation = "kudo.dev/run-requested-by"
 
 	// ManagedAnnotation on a shared object says, by the value "true", that kudo created it and may delete it when no
 	// Installation holds it any more. A client that removes the annotation takes the object over.
@@ -152,6 +158,7 @@ const (
 
 // Reasons of the events that the engine records on an Instance.
 const (
+	EventPlanRequested          = "PlanRequested"
 	EventPlanStarted            = "PlanStarted"
 	EventPlanFinished           = "PlanFinished"
 	EventPlanFailed             = "PlanFailed"

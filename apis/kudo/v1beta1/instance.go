@@ -258,6 +258,9 @@ type QueuedPlan struct {
 	// Requested is set if spec.planExecution asked for it. Such an entry stays though planExecution changes.
 	// +optional
 	Requested bool `json:"requested,omitempty"`
+	// RequestedBy is the user who asked for it; empty if the user is not known, or if no write of the Instance asked for it.
+	// +optional
+	RequestedBy string `json:"requestedBy,omitempty"`
 }
 
 // Baseline is what was last asked for and acted upon.
@@ -268,6 +271,9 @@ type Baseline struct {
 	// Parameters maps each parameter of spec to a keyed digest of the value that was acted upon.
 	// +optional
 	Parameters map[string]string `json:"parameters,omitempty"`
+	// Generation of the spec that was acted upon; 0 if it is not known.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
 	// ImmutableDefaults holds the defaults of immutable parameters that spec left out when the Instance was created.
 	// +optional
 	ImmutableDefaults map[string]string `json:"immutableDefaults,omitempty"`

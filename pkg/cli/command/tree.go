@@ -35,10 +35,18 @@ func FormatPlans(instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, now ti
 		addPlan(root, shown[name], plan, name == plans.LatestPlan(shown), now)
 	}
 	for i, q := range status.Queue {
-		root.AddNode(fmt.Sprintf("Queued %d: plan %s (%s)", i+1, q.PlanName, q.Cause))
+		root.AddNode(fmt.Sprintf("Queued %d: plan %s (%s)", i+1, q.PlanName, CauseBy(q.Cause, q.RequestedBy)))
 	}
 	addConditions(root, status.Conditions)
 	return fmt.Sprintf("Plan(s) for %q in namespace %q:\n%s", instance.Name, instance.Namespace, root.String())
+}
+
+// CauseBy is the cause of a run, and the user who asked for it if the user is known.
+func CauseBy(cause, user string) string {
+	if user == "" {
+		return cause
+	}
+	return cause + ", by " + user
 }
 
 // FormatInstallPlan draws the install plan of an OperatorVersion as a tree.

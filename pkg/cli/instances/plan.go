@@ -200,7 +200,9 @@ type run struct {
 	Finished *metav1.MicroTime       `json:"finished,omitempty"`
 	Version  string                  `json:"operatorVersion"`
 	Cause    string                  `json:"cause,omitempty"`
-	Message  string                  `json:"message,omitempty"`
+	// RequestedBy is the user who asked for the run; empty if the user is not known.
+	RequestedBy string `json:"requestedBy,omitempty"`
+	Message     string `json:"message,omitempty"`
 	// Former is set if the run is from before a restore: it is shown only.
 	Former bool `json:"fromBeforeTheRestore,omitempty"`
 
@@ -254,7 +256,7 @@ func printHistory(ctx context.Context, env *command.Env, c client.Client, owner 
 			env.Warnf("%s", r.unread)
 		}
 		took := command.Elapsed(&r.Started, r.Finished, time.Now())
-		cause := r.Cause
+		cause := command.CauseBy(r.Cause, r.RequestedBy)
 		if r.Former {
 			cause += " (from before the restore)"
 		}
@@ -272,7 +274,7 @@ func runOf(record *appsv1.ControllerRevision) (run, error) {
 	started := history.Run{}
 	err := json.Unmarshal(record.Data.Raw, &started)
 	return run{Revision: record.Revision, Plan: started.Plan, Started: started.Started, Version: started.OperatorVersion, Cause: started.Cause,
-		parameters: started.Parameters, sensitive: started.Sensitive}, err
+		RequestedBy: started.RequestedBy, parameters: started.Parameters, sensitive: started.Sensitive}, err
 }
 
 // runsOf reads the history. ControllerRevisions record how a run was started; its outcome is in the status, and of an older

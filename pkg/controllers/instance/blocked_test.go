@@ -133,6 +133,8 @@ func TestAdoptDecision(t *testing.T) {
 	both := v1beta1.Baseline{
 		OperatorVersion: "ns/web-1.0", Parameters: texts{"A": "new"}, Revision: 7, Snapshot: "web-5", ContentHash: "1.hash", Suspended: true, RunAs: "ns/kudo", Sensitive: true,
 	}
+	first := decided
+	first.Generation = waited("", nil, nil).Generation
 	queue := []v1beta1.QueuedPlan{{PlanName: "backup"}}
 	for _, tc := range []struct {
 		reason   string
@@ -141,7 +143,7 @@ func TestAdoptDecision(t *testing.T) {
 		want     *v1beta1.Baseline
 		queue    []v1beta1.QueuedPlan
 	}{
-		{"there was none", nil, trigger.Decision{Baseline: decided.DeepCopy()}, &decided, nil},
+		{"there was none", nil, trigger.Decision{Baseline: decided.DeepCopy()}, &first, nil},
 		{"there was one", old, trigger.Decision{Baseline: decided.DeepCopy(), Queue: queue}, &both, queue},
 		{"it does not change, and the queue is empty again", old, trigger.Decision{}, old, nil},
 	} {

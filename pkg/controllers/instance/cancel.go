@@ -15,7 +15,8 @@ func (a *action) cancelRun(ctx context.Context) error {
 	name, st := a.activePlan()
 	plans.Fail(&st, "cancelled", a.Clock.Now())
 	a.endRun(name, st, metrics.OutcomeCancelled)
-	a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventPlanCancelled, "Execution of plan %s was cancelled", name)
+	a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventPlanCancelled, "Execution of plan %s was cancelled%s", name,
+		byUser(a.runRequester()))
 	a.Summarize = a.summarize
 	return a.Commit(ctx)
 }

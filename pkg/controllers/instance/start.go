@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -98,21 +97,23 @@ func cannotBeStored(err error) bool {
 func (a *action) adoptDecision(decision trigger.Decision) {
 	status := &a.Next.Status
 	status.Queue = decision.Queue
-	if decision.Baseline == nil {
-		return
+	a.setQueueRequesters()
+	if base := decision.Baseline; base != nil {
+		if old := status.Baseline; old != nil {
+			base.Revision, base.Snapshot, base.ContentHash = old.Revision, old.Snapshot, old.ContentHash
+			base.Suspended, base.Sensitive, base.RunAs = old.Suspended, old.Sensitive, old.RunAs
+		}
+		status.Baseline = base
 	}
-	if old := status.Baseline; old != nil {
-		decision.Baseline.Revision, decision.Baseline.Snapshot, decision.Baseline.ContentHash = old.Revision, old.Snapshot, old.ContentHash
-		decision.Baseline.Suspended, decision.Baseline.Sensitive, decision.Baseline.RunAs = old.Suspended, old.Sensitive, old.RunAs
-	}
-	status.Baseline = decision.Baseline
+	a.setBaselineGeneration()
 }
 
 // announceQueued records an event for each plan of the queue that was not in the queue before.
 func (a *action) announceQueued(before []v1beta1.QueuedPlan) {
 	for _, q := range a.Next.Status.Queue {
-		if !slices.ContainsFunc(before, func(old v1beta1.QueuedPlan) bool { return old.PlanName == q.PlanName }) {
-			a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventPlanQueued, "Plan %s is queued: %s", q.PlanName, q.Cause)
+		if queuedPlan(before, q.PlanName) == nil {
+			a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventPlanQueued, "Plan %s is queued: %s%s", q.PlanName, q.Cause,
+				byUser(q.RequestedBy))
 		}
 	}
 }
@@ -153,6 +154,9 @@ func (a *action) startRun(ctx context.Context, plan, cause string, version *runn
 		return err
 	}
 	a.setActiveRun(a.buildRun(*record, version), a.ring.Current())
+	if record.RequestedBy != "" { // an event of its own, since the text of the other one is KUDO's
+		a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventPlanRequested, "Plan %s was requested by %s: %s", plan, record.RequestedBy, cause)
+	}
 	a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventPlanStarted, "Execution of plan %s started", plan)
 	return nil
 }
@@ -160,7 +164,8 @@ func (a *action) startRun(ctx context.Context, plan, cause string, version *runn
 // newRecord returns what a run is started with, but for its number and the content of its OperatorVersion.
 func (a *action) newRecord(plan, cause string, upgrade bool, values values) history.Run {
 	record := history.Run{
-		Plan: plan, Cause: cause, OperatorVersion: a.Next.OperatorVersionKey().String(), Upgrade: upgrade, Privileged: a.privileged,
+		Plan: plan, Cause: cause, RequestedBy: a.startRequester(), OperatorVersion: a.Next.OperatorVersionKey().String(),
+		Upgrade: upgrade, Privileged: a.privileged,
 		Parameters: values.given, Sensitive: values.sensitive, Started: metav1.NewMicroTime(a.Clock.Now()),
 	}
 	if base := a.Next.Status.Baseline; base != nil {

@@ -1,0 +1,120 @@
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/history"
+)
+
+// Defaulter writes the defaults of immutable parameters into new Instances (engine rule 6), and the user who asks for a plan into each
+// Instance that asks for one.
+type Defaulter struct {
+	Versions Versions
+	// Keys seal the name of the user. Without them, no name is written.
+	Keys history.Keys
+}
+
+// Handle implements admission.Handler.
+func (d *Defaulter) Handle(ctx context.Context, req admission.Request) admission.Response {
+	instance, err := decode(req.Object.Raw, req.Namespace)
+	if err != nil {
+		return admission.Allowed("") // the schema, which is checked afterwards, says better what is wrong
+	}
+	raw := map[string]any{} // unknown fields survive
+	if err := json.Unmarshal(req.Object.Raw, &raw); err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	if req.Operation == admissionv1.Create {
+		if err := d.setDefaults(ctx, instance, raw); err != nil {
+			return admission.Errored(http.StatusInternalServerError, err)
+		}
+	}
+	d.setRequester(ctx, req, instance, raw)
+	text, err := json.Marshal(raw)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	return admission.PatchResponseFromRaw(req.Object.Raw, text)
+}
+
+// setDefaults writes the defaults of immutable parameters into an Instance, and into its JSON.
+func (d *Defaulter) setDefaults(ctx context.Context, instance *v1beta1.Instance, raw map[string]any) error {
+	ov, err := d.Versions.get(ctx, instance.OperatorVersionKey())
+	if err != nil {
+		return err
+	}
+	spec, _ := raw["spec"].(map[string]any)
+	if ov == nil || spec == nil || len(instance.Spec.ParametersFrom) > 0 { // a source may give the value: the controller fixes defaults
+		return nil
+	}
+	for _, def := range ov.Spec.Parameters {
+		if _, set := instance.Spec.Parameters[def.Name]; def.IsImmutable() && def.HasDefault() && !set {
+			if instance.Spec.Parameters == nil {
+				instance.Spec.Parameters = map[string]string{}
+			}
+			instance.Spec.Parameters[def.Name] = *def.Default
+			spec["parameters"] = instance.Spec.Parameters
+		}
+	}
+	return nil
+}
+
+// setRequester writes the user of a request that asks for something into the JSON of the Instance. The API server raises the generation of
+// an Instance after the webhooks, if its spec has changed.
+func (d *Defaulter) setRequester(ctx context.Context, req admission.Request, instance *v1beta1.Instance, raw map[string]any) {
+	asks := []string{v1beta1.RequestedByAnnotation}
+	instance.UID, instance.Generation = "", 1
+	if req.Operation == admissionv1.Update {
+		old, err := decode(req.OldObject.Raw, req.Namespace)
+		if err != nil {
+			return
+		}
+		instance.UID, instance.Generation = old.UID, old.Generation
+		asks = requests(old, instance)
+	}
+	metadata, _ := raw["metadata"].(map[string]any)
+	if len(asks) == 0 || d.Keys == nil || metadata == nil || req.UserInfo.Username == "" {
+		return
+	}
+	ring, err := d.Keys.Ring(ctx)
+	if err != nil {
+		return // without keys, no plan starts
+	}
+	annotations, _ := metadata["annotations"].(map[string]any)
+	if annotations == nil {
+		annotations = map[string]any{}
+		metadata["annotations"] = annotations
+	}
+	for _, annotation := range asks {
+		annotations[annotation] = ring.SealRequester(annotation, instance, req.UserInfo.Username)
+	}
+}
+
+// requests lists the annotations that name the user of an edit, and gives the Instance the generation that it gets by the edit.
+func requests(old, instance *v1beta1.Instance) (annotations []string) {
+	if !equality.Semantic.DeepEqual(old.Spec, instance.Spec) {
+		instance.Generation++
+		annotations = append(annotations, v1beta1.RequestedByAnnotation)
+	}
+	for _, name := range []string{v1beta1.RetryAnnotation, v1beta1.CancelAnnotation} {
+		if old.Annotations[name] != instance.Annotations[name] {
+			return append(annotations, v1beta1.RunRequestedByAnnotation)
+		}
+	}
+	return annotations
+}
+
+// logDeletion logs who deletes an Instance: a deleted object cannot be written to, so that its events cannot name the user.
+func logDeletion(ctx context.Context, req admission.Request) {
+	if req.DryRun == nil || !*req.DryRun {
+		logf.FromContext(ctx).Info("Instance is to be deleted") // the logger has the object and the user
+	}
+}

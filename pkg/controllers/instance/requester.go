@@ -1,0 +1,89 @@
+package instance
+
+import (
+	"slices"
+	"strings"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/text"
+	"kudo.dev/kudo/plans/trigger"
+)
+
+// maxRequester bounds the name of a user in status, records and events, in bytes.
+const maxRequester = 256
+
+// specRequester is the user who wrote spec as it is now; empty if the user is not known.
+func (a *action) specRequester() string { return a.requester(v1beta1.RequestedByAnnotation) }
+
+// runRequester is the user who asked last to cancel or retry a run; empty if the user is not known.
+func (a *action) runRequester() string { return a.requester(v1beta1.RunRequestedByAnnotation) }
+
+func (a *action) requester(annotation string) string {
+	return text.Truncate(text.OneLine(a.ring.Requester(annotation, a.Next)), maxRequester)
+}
+
+// isSpecNew reports whether a user has written spec since it was acted upon last. No write of the Instance asks for what is due without
+// that, such as a plan for a Secret that has changed.
+func (a *action) isSpecNew() bool {
+	status := a.Committed.Status
+	if status.Baseline == nil || status.ObservedGeneration != a.Next.Generation {
+		return true
+	}
+	return status.Baseline.Generation != 0 && status.Baseline.Generation != a.Next.Generation
+}
+
+// startRequester is the user who asked for the run that is to be started; empty if the user is not known.
+func (a *action) startRequester() string {
+	switch {
+	case a.start == nil && a.cleanupRetry, a.start != nil && strings.HasPrefix(a.start.Cause, trigger.CauseRetry):
+		return a.runRequester()
+	case a.start == nil: // the cleanup of a deleted Instance
+		return ""
+	case a.isSpecNew():
+		return a.specRequester()
+	}
+	if queued := queuedPlan(a.Committed.Status.Queue, a.start.Plan); queued != nil {
+		return queued.RequestedBy
+	}
+	return ""
+}
+
+// setQueueRequesters writes the users who asked for the plans of the queue into it. A plan that was queued before for the same cause keeps
+// its user.
+func (a *action) setQueueRequesters() {
+	for i := range a.Next.Status.Queue {
+		plan := &a.Next.Status.Queue[i]
+		before := queuedPlan(a.Committed.Status.Queue, plan.PlanName)
+		switch {
+		case before != nil && (before.Cause == plan.Cause || !a.isSpecNew()):
+			plan.RequestedBy = before.RequestedBy
+		case a.isSpecNew():
+			plan.RequestedBy = a.specRequester()
+		}
+	}
+}
+
+// setBaselineGeneration notes that spec was acted upon. Where spec.suspend still waits for the end of a run, it was not.
+func (a *action) setBaselineGeneration() {
+	base := a.Next.Status.Baseline
+	if base != nil && a.isSpecNew() && (a.start != nil || base.Suspended == a.Next.Spec.Suspend) {
+		base.Generation = a.Next.Generation
+	}
+}
+
+// queuedPlan finds the entry of a plan; nil if there is none.
+func queuedPlan(queue []v1beta1.QueuedPlan, plan string) *v1beta1.QueuedPlan {
+	i := slices.IndexFunc(queue, func(q v1beta1.QueuedPlan) bool { return q.PlanName == plan })
+	if i < 0 {
+		return nil
+	}
+	return &queue[i]
+}
+
+// byUser is the end of a message on what a user asked for; empty if the user is not known.
+func byUser(user string) string {
+	if user == "" {
+		return ""
+	}
+	return ", requested by " + user
+}
