@@ -55,17 +55,41 @@ func checkNamespace(n *namespace) Result {
 }
 
 type claim struct {
+	Spec struct {
+		Resources struct {
+			Requests corev1.ResourceList `json:"requests"`
+		} `json:"resources"`
+	} `json:"spec"`
 	Status struct {
-		Phase corev1.PersistentVolumeClaimPhase `json:"phase"`
+		Phase                     corev1.PersistentVolumeClaimPhase                  `json:"phase"`
+		Capacity                  corev1.ResourceList                                `json:"capacity"`
+		AllocatedResourceStatuses map[corev1.ResourceName]corev1.ClaimResourceStatus `json:"allocatedResourceStatuses"`
+		Conditions                conditions                                         `json:"conditions"`
 	} `json:"status"`
 }
 
-// checkClaim never waits: a claim may wait for its first consumer, which a later step makes.
+// checkClaim does not await that a claim is bound: it may wait for its first consumer, which a later step makes. It awaits that the
+// volume of a bound claim has grown to what the claim asks for, but not that a node enlarges the file system, since a node does so
+// for a pod only, which a later step may make, too.
 func checkClaim(c *claim) Result {
-	if c.Status.Phase == corev1.ClaimLost {
+	status := c.Status
+	if status.Phase == corev1.ClaimLost {
 		return failed("has lost its volume")
 	}
-	return ready()
+	has, wants := status.Capacity[corev1.ResourceStorage], c.Spec.Resources.Requests[corev1.ResourceStorage]
+	if status.Phase != corev1.ClaimBound || has.IsZero() || has.Cmp(wants) >= 0 {
+		return ready()
+	}
+	switch growth := status.AllocatedResourceStatuses[corev1.ResourceStorage]; growth {
+	case corev1.PersistentVolumeClaimControllerResizeInfeasible, corev1.PersistentVolumeClaimNodeResizeInfeasible:
+		return failed("its volume cannot grow from %s to %s: %s", has.String(), wants.String(), growth)
+	case corev1.PersistentVolumeClaimNodeResizePending:
+		return ready()
+	}
+	if _, pending := status.Conditions.with(string(corev1.PersistentVolumeClaimFileSystemResizePending), corev1.ConditionTrue); pending {
+		return ready()
+	}
+	return progressing("its volume grows from %s to %s", has.String(), wants.String())
 }
 
 type customResourceDefinition struct {

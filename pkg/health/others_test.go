@@ -15,6 +15,9 @@ func TestService(t *testing.T) {
 	})
 }
 
+// wants2 is a claim of two GiB.
+const wants2 = "spec: {resources: {requests: {storage: 2Gi}}}\n"
+
 func TestNamespaceAndClaim(t *testing.T) {
 	run(t, "apiVersion: v1\nkind: Namespace", []row{
 		{reason: "no phase yet", object: "", state: Progressing, want: "waits to be Active"},
@@ -22,8 +25,22 @@ func TestNamespaceAndClaim(t *testing.T) {
 		{reason: "terminating", object: "status: {phase: Terminating}", state: Progressing, want: "is being deleted"},
 	})
 	run(t, "apiVersion: v1\nkind: PersistentVolumeClaim", []row{
-		{reason: "rule 16: never waited for", object: "status: {phase: Pending, conditions: [{type: Ready, status: 'False'}]}", state: Ready},
+		{reason: "rule 16: its consumer is to come", object: "status: {phase: Pending, conditions: [{type: Ready, status: 'False'}]}", state: Ready},
 		{reason: "bound", object: "status: {phase: Bound}", state: Ready},
+		{reason: "unbound: its consumer is to come", object: wants2 + "status: {phase: Pending, capacity: {storage: 1Gi}}", state: Ready},
+		{reason: "as large as it asks for", object: wants2 + "status: {phase: Bound, capacity: {storage: 2048Mi}}", state: Ready},
+		{reason: "larger", object: wants2 + "status: {phase: Bound, capacity: {storage: 3Gi}}", state: Ready},
+		{reason: "its provisioner gives no size", object: wants2 + "status: {phase: Bound}", state: Ready},
+		{reason: "it grows", object: wants2 + "status: {phase: Bound, capacity: {storage: 1Gi}}", state: Progressing, want: "its volume grows from 1Gi to 2Gi"},
+		{reason: "the controller grows it", object: wants2 + "status: {phase: Bound, capacity: {storage: 1Gi}, allocatedResourceStatuses: {storage: ControllerResizeInProgress}, conditions: [{type: Resizing, status: 'True'}]}",
+			state: Progressing, want: "its volume grows from 1Gi to 2Gi"},
+		{reason: "a pod is needed for the rest", object: wants2 + "status: {phase: Bound, capacity: {storage: 1Gi}, conditions: [{type: FileSystemResizePending, status: 'True'}]}", state: Ready},
+		{reason: "a pod is needed for the rest, in the newer field", object: wants2 + "status: {phase: Bound, capacity: {storage: 1Gi}, allocatedResourceStatuses: {storage: NodeResizePending}}", state: Ready},
+		{reason: "the class refuses", object: wants2 + "status: {phase: Bound, capacity: {storage: 1Gi}, allocatedResourceStatuses: {storage: ControllerResizeInfeasible}}",
+			state: Failed, want: "its volume cannot grow from 1Gi to 2Gi: ControllerResizeInfeasible"},
+		{reason: "the node refuses", object: wants2 + "status: {phase: Bound, capacity: {storage: 1Gi}, allocatedResourceStatuses: {storage: NodeResizeInfeasible}}",
+			state: Failed, want: "its volume cannot grow from 1Gi to 2Gi: NodeResizeInfeasible"},
+		{reason: "a size that is none", object: "spec: {resources: {requests: {storage: much}}}\nstatus: {phase: Bound}", state: Unknown, want: "has a malformed field: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"},
 		{reason: "rule 16: Lost is a failure", object: "status: {phase: Lost}", state: Failed, want: "has lost its volume"},
 	})
 }

@@ -7,7 +7,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-const notObserved = "waits for its controller to see the new spec"
+const (
+	notObserved = "waits for its controller to see the new spec"
+	oldReplicas = "%d old replicas still running"
+)
 
 // deadlineExceeded is the reason of a Deployment's condition Progressing once spec.progressDeadlineSeconds are over.
 const deadlineExceeded = "ProgressDeadlineExceeded"
@@ -19,16 +22,18 @@ type deployment struct {
 		Paused   bool   `json:"paused"`
 	} `json:"spec"`
 	Status struct {
-		ObservedGeneration int64      `json:"observedGeneration"`
-		Replicas           int32      `json:"replicas"`
-		UpdatedReplicas    int32      `json:"updatedReplicas"`
-		AvailableReplicas  int32      `json:"availableReplicas"`
-		Conditions         conditions `json:"conditions"`
+		ObservedGeneration int64 `json:"observedGeneration"`
+		Replicas           int32 `json:"replicas"`
+		UpdatedReplicas    int32 `json:"updatedReplicas"`
+		AvailableReplicas  int32 `json:"availableReplicas"`
+		// TerminatingReplicas are pods that are being deleted. API servers below 1.35 do not give their number.
+		TerminatingReplicas int32      `json:"terminatingReplicas"`
+		Conditions          conditions `json:"conditions"`
 	} `json:"status"`
 }
 
-// checkDeployment goes by `kubectl rollout status`. A paused Deployment whose pods are all up to date is ready; one
-// whose pods are not waits for whoever paused it.
+// checkDeployment goes by `kubectl rollout status`, but awaits the end of pods that a smaller number of replicas takes away: of zero
+// replicas, no pod is left. A paused Deployment whose pods are all up to date is ready; one whose pods are not waits for whoever paused it.
 func checkDeployment(d *deployment) Result {
 	if d.Status.ObservedGeneration < d.Metadata.Generation {
 		return progressing(notObserved)
@@ -61,9 +66,13 @@ func rolloutOf(d *deployment) string {
 	case status.UpdatedReplicas < want:
 		return fmt.Sprintf("%d of %d replicas updated", status.UpdatedReplicas, want)
 	case status.Replicas > status.UpdatedReplicas:
-		return fmt.Sprintf("%d old replicas still running", status.Replicas-status.UpdatedReplicas)
+		return fmt.Sprintf(oldReplicas, status.Replicas-status.UpdatedReplicas)
 	case status.AvailableReplicas < status.UpdatedReplicas:
 		return fmt.Sprintf("%d of %d replicas available", status.AvailableReplicas, status.UpdatedReplicas)
+	case status.Replicas > want:
+		return fmt.Sprintf(oldReplicas, status.Replicas-want)
+	case want == 0 && status.TerminatingReplicas > 0:
+		return fmt.Sprintf(oldReplicas, status.TerminatingReplicas)
 	default:
 		return ""
 	}
@@ -82,13 +91,15 @@ type statefulSet struct {
 	} `json:"spec"`
 	Status struct {
 		ObservedGeneration int64 `json:"observedGeneration"`
+		Replicas           int32 `json:"replicas"`
 		ReadyReplicas      int32 `json:"readyReplicas"`
 		UpdatedReplicas    int32 `json:"updatedReplicas"`
 	} `json:"status"`
 }
 
 // checkStatefulSet goes by `kubectl rollout status`, which awaits only the pods above the partition, and is mended
-// for OnDelete: such pods are updated when a user deletes them, so that updates are not awaited.
+// for OnDelete: such pods are updated when a user deletes them, so that updates are not awaited. Pods that a smaller number of replicas
+// takes away, which status.replicas counts until they have ended, are awaited: a Job of the next step may use the same volume.
 func checkStatefulSet(s *statefulSet) Result {
 	status, want := s.Status, orOne(s.Spec.Replicas)
 	if status.ObservedGeneration == 0 || status.ObservedGeneration < s.Metadata.Generation {
@@ -96,6 +107,9 @@ func checkStatefulSet(s *statefulSet) Result {
 	}
 	if status.ReadyReplicas < want {
 		return progressing("%d of %d replicas ready", status.ReadyReplicas, want)
+	}
+	if status.Replicas > want {
+		return progressing(oldReplicas, status.Replicas-want)
 	}
 	if s.Spec.UpdateStrategy.Type == string(appsv1.OnDeleteStatefulSetStrategyType) {
 		return ready()
@@ -160,7 +174,7 @@ func checkReplicaSet(r *replicaSet) Result {
 	case status.AvailableReplicas < want:
 		return progressing("%d of %d replicas available", status.AvailableReplicas, want)
 	case status.Replicas > want:
-		return progressing("%d old replicas still running", status.Replicas-want)
+		return progressing(oldReplicas, status.Replicas-want)
 	default:
 		return ready()
 	}

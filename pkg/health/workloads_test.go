@@ -17,6 +17,10 @@ func TestDeployment(t *testing.T) {
 			state: Progressing, want: "1 of 2 replicas available"},
 		{reason: "rolled out", object: "metadata: {generation: 2}\nspec: {replicas: 2}\nstatus: {observedGeneration: 2, replicas: 2, updatedReplicas: 2, availableReplicas: 2}", state: Ready},
 		{reason: "no replicas wanted", object: "spec: {replicas: 0}", state: Ready},
+		{reason: "rule 16: fewer replicas wanted, and the others are there", object: "spec: {replicas: 1}\nstatus: {replicas: 3, updatedReplicas: 3, availableReplicas: 3}",
+			state: Progressing, want: "2 old replicas still running"},
+		{reason: "rule 16: no replicas wanted, and pods have not ended", object: "spec: {replicas: 0}\nstatus: {terminatingReplicas: 2}", state: Progressing, want: "2 old replicas still running"},
+		{reason: "replaced pods that have not ended are not awaited", object: "spec: {replicas: 1}\nstatus: {replicas: 1, updatedReplicas: 1, availableReplicas: 1, terminatingReplicas: 1}", state: Ready},
 		{reason: "rule 15: past the deadline is final", object: "spec: {replicas: 1}\nstatus: {replicas: 1, updatedReplicas: 1, conditions: [{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded, message: timed out}]}",
 			state: Failed, want: "ProgressDeadlineExceeded: timed out (0 of 1 replicas available)"},
 		{reason: "back at the replicas that it had before, only others are to end: the deadline was that of the rollout given up", object: "spec: {replicas: 1}\nstatus: {replicas: 2, updatedReplicas: 1, availableReplicas: 1, conditions: [{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded}]}",
@@ -51,7 +55,12 @@ func TestStatefulSet(t *testing.T) {
 		{reason: "rule 16: OnDelete does not await updates", object: "spec: {replicas: 2, updateStrategy: {type: OnDelete}}\nstatus: {observedGeneration: 1, readyReplicas: 2, updatedReplicas: 0}", state: Ready},
 		{reason: "rule 16: OnDelete awaits ready pods", object: "spec: {replicas: 2, updateStrategy: {type: OnDelete}}\nstatus: {observedGeneration: 1, readyReplicas: 1}",
 			state: Progressing, want: "1 of 2 replicas ready"},
-		{reason: "rolled out", object: "metadata: {generation: 4}\nspec: {replicas: 2}\nstatus: {observedGeneration: 4, readyReplicas: 2, updatedReplicas: 2}", state: Ready},
+		{reason: "rule 16: fewer replicas wanted, and the others are there", object: "spec: {replicas: 1}\nstatus: {observedGeneration: 1, replicas: 3, readyReplicas: 3, updatedReplicas: 3}",
+			state: Progressing, want: "2 old replicas still running"},
+		{reason: "rule 16: no replicas wanted, and a pod has not ended", object: "spec: {replicas: 0, updateStrategy: {type: OnDelete}}\nstatus: {observedGeneration: 1, replicas: 1}",
+			state: Progressing, want: "1 old replicas still running"},
+		{reason: "no replicas wanted, and no pod is left", object: "spec: {replicas: 0}\nstatus: {observedGeneration: 1}", state: Ready},
+		{reason: "rolled out", object: "metadata: {generation: 4}\nspec: {replicas: 2}\nstatus: {observedGeneration: 4, replicas: 2, readyReplicas: 2, updatedReplicas: 2}", state: Ready},
 	})
 }
 
