@@ -228,6 +228,8 @@ func normalStatus(o *unstructured.Unstructured, live map[types.UID]*unstructured
 	if content, _, _ := unstructured.NestedString(o.Object, "status", "baseline", "contentHash"); content != "" {
 		_ = unstructured.SetNestedField(o.Object, "set", "status", "baseline", "contentHash")
 	}
+	// A manager of before did not write it, and one of today does not write it for that alone.
+	unstructured.RemoveNestedField(o.Object, "status", "baseline", "generation")
 	if inputs, _, _ := unstructured.NestedString(o.Object, "status", "inputsHash"); inputs != "" {
 		_ = unstructured.SetNestedField(o.Object, "set", "status", "inputsHash")
 	}
