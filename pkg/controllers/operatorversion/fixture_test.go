@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/controllers/loop"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/keyring"
@@ -48,7 +49,7 @@ func newFixture(t *testing.T, ov *v1beta1.OperatorVersion, installation *v1beta1
 	}
 	c := f.Server.Client()
 	r := &Reconciler{Client: c, Reader: c, Keys: fixedKeys{o.ring}, History: history.New(c, c, fixedKeys{o.ring}), Events: f.recorder, Clock: f.clock}
-	f.action = &action{Reconciler: r, Object: loop.NewObject(c, c, f.recorder, ov), observation: o}
+	f.action = &action{Reconciler: r, Object: loop.NewObject(c, c, f.recorder, ov), observation: o, contents: map[apply.ID]string{}}
 	f.Requests()
 	return f
 }

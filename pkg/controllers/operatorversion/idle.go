@@ -128,7 +128,8 @@ func (a *action) inspect(ctx context.Context, r *v1beta1.HeldResource) (missing 
 	case !share.Owns(live, a.installation):
 		return fmt.Sprintf("the hold on %s, which was taken off", id), false, nil
 	}
-	compare, again := a.driftTracker().observe(a.Clock.Now(), r, a.Share.Fingerprint(live))
+	a.contents[id] = a.Share.Fingerprint(live)
+	compare, again := a.driftTracker().observe(a.Clock.Now(), r, a.contents[id])
 	a.requeueAfter(again)
 	return "", compare, nil
 }
@@ -221,7 +222,8 @@ func (a *action) releaseUnnamed(ctx context.Context, left []v1beta1.HeldResource
 	return nil
 }
 
-// recordMatch notes that a held object is as it should be.
+// recordMatch notes that a held object is as it should be. One that has changed since before it was compared is looked at again: what it
+// holds now was not compared.
 func (a *action) recordMatch(ctx context.Context, r *v1beta1.HeldResource, objs []*unstructured.Unstructured) error {
 	at := index(objs, *r)
 	if at < 0 || r.State == v1beta1.HoldExisting {
@@ -230,6 +232,10 @@ func (a *action) recordMatch(ctx context.Context, r *v1beta1.HeldResource, objs 
 	live, known, err := a.Share.Observe(ctx, *r)
 	if err != nil || !known || live == nil || live.GetUID() != r.UID {
 		return err
+	}
+	if a.Share.Fingerprint(live) != a.contents[share.IDOf(*r)] {
+		a.requeueAfter(settleAfter)
+		return nil
 	}
 	*r = share.HeldResourceFor(apply.Change{ID: apply.IDOf(objs[at]), Live: live, Record: a.Share.Record(live, objs[at])}, a.installation)
 	delete(a.driftTracker().objects, share.IDOf(*r))

@@ -57,6 +57,8 @@ type action struct {
 	// run is the run that goes on; nil while idle.
 	run    *runner.Run
 	result loop.Result
+	// contents are those of the held objects before they are compared, as fingerprints.
+	contents map[apply.ID]string
 }
 
 // reconcile is called by loop.Reconciler between read and commit.
@@ -66,7 +68,7 @@ func (r *Reconciler) reconcile(ctx context.Context, obj *loop.Object[*v1beta1.Op
 	if err != nil {
 		return loop.Result{}, err
 	}
-	a := &action{Reconciler: r, Object: obj, observation: o}
+	a := &action{Reconciler: r, Object: obj, observation: o, contents: map[apply.ID]string{}}
 	if o.installation != nil {
 		a.inventory = o.installation.DeepCopy().Status.Resources
 	}
