@@ -51,7 +51,7 @@ type Scope func(kind schema.GroupKind) (namespaced bool, err error)
 type Lookup func(kind schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error)
 
 // Enhance changes the objects of one task in place, as KUDO does: a namespaced object moves to
-// the Instance's namespace and gets the Instance as its controller; every object gets the three labels and the
+// the Instance's namespace and gets the Instance as its controller, unless it is to be kept; every object gets the three labels and the
 // annotations of the run; pod templates get the labels, the operator version and the dependencies hash.
 // Enhancing an object twice gives the same object.
 //
@@ -94,7 +94,8 @@ func enhanceObject(object *unstructured.Unstructured, ctx Context) error {
 	return enhanceTemplates(object, ctx)
 }
 
-// setOwner gives a namespaced object its place and its controller. A cluster-scoped one gets neither: a namespaced
+// setOwner gives a namespaced object its place and its controller. One that is to be kept gets no controller, since the garbage
+// collector would delete it with the Instance. A cluster-scoped one gets neither: a namespaced
 // owner is no valid owner of it, and a namespace it has by mistake is dropped, as the apiserver does.
 func setOwner(object *unstructured.Unstructured, metadata node, ctx Context) error {
 	kind := object.GroupVersionKind().GroupKind()
@@ -107,7 +108,7 @@ func setOwner(object *unstructured.Unstructured, metadata node, ctx Context) err
 		return nil
 	}
 	metadata.fields["namespace"] = ctx.Instance.Namespace
-	return metadata.setController(ctx)
+	return metadata.setController(ctx, v1beta1.CanBeKept(kind) && v1beta1.IsKept(object.GetAnnotations()))
 }
 
 func (c Context) labels() map[string]string {

@@ -51,6 +51,11 @@ const (
 	template    = `metadata: {labels: ` + labels + `, annotations: {kudo.dev/operator-version: 1.2.0}}`
 )
 
+// withAnnotation is kudo's annotations, and one more.
+func withAnnotation(more string) string {
+	return strings.TrimSuffix(annotations, "}") + ", " + more + "}"
+}
+
 func TestEnhance(t *testing.T) {
 	owned := `namespace: prod, ` + metadata + `, ownerReferences: [` + controller + `]`
 	for _, c := range []struct{ reason, in, want string }{
@@ -72,6 +77,18 @@ func TestEnhance(t *testing.T) {
 		{"other labels and owners stay, ours of an earlier life is replaced",
 			`{apiVersion: v1, kind: ConfigMap, metadata: {name: c, labels: {a: b, heritage: me}, ownerReferences: [{apiVersion: v1, kind: Node, name: n}, {apiVersion: kudo.dev/v1alpha1, kind: Instance, name: shop, uid: old, controller: true}]}}`,
 			`{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: prod, labels: {a: b, heritage: kudo, kudo.dev/operator: web, kudo.dev/instance: shop}, annotations: ` + annotations + `, ownerReferences: [{apiVersion: v1, kind: Node, name: n}, ` + controller + `]}}`},
+		{"P25: an object that is kept has no controller",
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: c, annotations: {kudo.dev/keep: ""}}}`,
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: prod, labels: ` + labels + `, annotations: ` + withAnnotation(`kudo.dev/keep: ""`) + `}}`},
+		{"P25: also if Helm's annotation says so, and other owners stay",
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: c, annotations: {helm.sh/resource-policy: keep}, ownerReferences: [{apiVersion: v1, kind: Node, name: n}, ` + controller + `]}}`,
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: prod, labels: ` + labels + `, annotations: ` + withAnnotation("helm.sh/resource-policy: keep") + `, ownerReferences: [{apiVersion: v1, kind: Node, name: n}]}}`},
+		{"P25: false keeps nothing",
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: c, annotations: {kudo.dev/keep: "false"}}}`,
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: prod, labels: ` + labels + `, annotations: ` + withAnnotation(`kudo.dev/keep: "false"`) + `, ownerReferences: [` + controller + `]}}`},
+		{"P25: an Instance cannot be kept, since its owners are counted",
+			`{apiVersion: kudo.dev/v1beta1, kind: Instance, metadata: {name: c, annotations: {kudo.dev/keep: "true"}}}`,
+			`{apiVersion: kudo.dev/v1beta1, kind: Instance, metadata: {name: c, namespace: prod, labels: ` + labels + `, annotations: ` + withAnnotation(`kudo.dev/keep: "true"`) + `, ownerReferences: [` + controller + `]}}`},
 		{"2.5: pod templates", `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {template: {}}}`,
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, ` + owned + `}, spec: {template: {` + template + `}}}`},
 		{"any version of a kind", `{apiVersion: apps/v1beta1, kind: DaemonSet, metadata: {name: d}, spec: {template: {}}}`,

@@ -154,8 +154,8 @@ func firstNonString(fields map[string]any) (string, bool) {
 	return first, found
 }
 
-// setController puts the Instance into the ownerReferences and keeps the others, but no other controller.
-func (n node) setController(ctx Context) error {
+// setController puts the Instance into the ownerReferences, unless the object is to be kept, and keeps the others, but no other controller.
+func (n node) setController(ctx Context, isKept bool) error {
 	refs, err := n.list("ownerReferences")
 	if err != nil {
 		return err
@@ -171,7 +171,12 @@ func (n node) setController(ctx Context) error {
 		}
 		kept = append(kept, ref.fields)
 	}
-	n.fields["ownerReferences"] = append(kept, ctx.controller())
+	if !isKept {
+		kept = append(kept, ctx.controller())
+	}
+	if n.fields["ownerReferences"] = kept; len(kept) == 0 {
+		delete(n.fields, "ownerReferences")
+	}
 	return nil
 }
 

@@ -182,7 +182,7 @@ func TestController(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			fields := map[string]any{"ownerReferences": tc.given}
-			err := nodeOf("metadata", fields).setController(ctx)
+			err := nodeOf("metadata", fields).setController(ctx, false)
 			if message(err) != tc.err {
 				t.Fatalf("%s: error %v, want %q", tc.reason, err, tc.err)
 			}

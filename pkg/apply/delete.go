@@ -20,13 +20,15 @@ type Removal struct {
 	Gone bool
 	// ForeignOwner names the owner of a foreign object that was left alone.
 	ForeignOwner string
+	// KeepAnnotated is set when the object is annotated to be kept, and was left alone.
+	KeepAnnotated bool
 	// Waiting says what keeps the object from going.
 	Waiting string
 	Err     error
 }
 
 // Delete deletes those of the objects that are ours, with their dependents first, and says which no longer exist.
-// Foreign objects and unknown kinds are nothing to do (engine rule 11).
+// Foreign objects, those that are kept, and unknown kinds are nothing to do (engine rule 11).
 func (e *Engine) Delete(ctx context.Context, objs []*unstructured.Unstructured, o Options) []Removal {
 	out := make([]Removal, len(objs))
 	for i, obj := range objs {
@@ -53,6 +55,9 @@ func (e *Engine) deleteOne(ctx context.Context, obj *unstructured.Unstructured, 
 	}
 	if claim, owner := o.Claim(ctx, live); claim != Ours {
 		return Removal{Gone: true, ForeignOwner: owner}
+	}
+	if isKept(live) {
+		return Removal{Gone: true, KeepAnnotated: true}
 	}
 	waiting := fmt.Sprintf("%s is being deleted%s", IDOf(obj), Finalizers(live))
 	if live.GetDeletionTimestamp() != nil {

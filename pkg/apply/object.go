@@ -93,7 +93,7 @@ func (e *Engine) write(ctx context.Context, resource dynamic.ResourceInterface, 
 		return nil, Awaited, &WaitError{fmt.Errorf("%s belonged to %s, which is deleted: waiting for the garbage collector to delete the object",
 			IDOf(live), owner)}
 	}
-	if e.unchanged(live, o, IDOf(body), hash) {
+	if e.unchanged(live, o, IDOf(body), hash) && isControlled(live, body) {
 		return live, Unchanged, nil
 	}
 	if claim == Ours && live.GetAnnotations()[v1beta1.LastAppliedAnnotation] != "" {
@@ -110,6 +110,9 @@ func (e *Engine) write(ctx context.Context, resource dynamic.ResourceInterface, 
 // later one. What is ours is forced.
 func (e *Engine) send(ctx context.Context, resource dynamic.ResourceInterface, body, live *unstructured.Unstructured, claim Claim,
 	how metav1.ApplyOptions) (*unstructured.Unstructured, error) {
+	if isKept(live) {
+		body = withoutController(body)
+	}
 	if e.retain != nil {
 		kept, err := e.retain.Retain(ctx, body, live)
 		if err != nil {

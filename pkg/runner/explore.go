@@ -88,6 +88,16 @@ func (r *Runner) Drift(ctx context.Context, account apply.Account, instance *v1b
 	return engine.Drift(ctx, id, Manager(instance.Namespace, instance.Name), record.Fields)
 }
 
+// RemoveOwner takes an Instance off the owners of an object that is kept, with the rights of an account, and returns the new record.
+func (r *Runner) RemoveOwner(ctx context.Context, account apply.Account, instance *v1beta1.Instance, live *unstructured.Unstructured,
+	record apply.Record) (apply.Record, error) {
+	engine, err := r.accounts.Engine(account)
+	if err != nil {
+		return record, err
+	}
+	return engine.RemoveOwner(ctx, live, instance.UID, Manager(instance.Namespace, instance.Name), record)
+}
+
 // missingDependencies names what an object that is not ready depends on and is not there, or says that this is not
 // known; empty if all is there, or no layer answers what it depends on. The dependencies are read with the rights of
 // the run: otherwise the message would show objects that the account of the run may not read.

@@ -228,6 +228,10 @@ func TestDeleteOutcome(t *testing.T) {
 			"an object of others stays, which is no failure", [][]apply.Removal{{{ID: id("a"), ForeignOwner: "Instance ns/o", Gone: true}, gone("b")}}, nil,
 			plans.Outcome{State: plans.Done, Ready: 2, Total: 2}, []string{"b"}, []string{"ConfigMap ns/a belongs to Instance ns/o: task t did not delete it"}, [][]string{{"a", "b"}},
 		},
+		"Kept": {
+			"an object that is annotated to be kept stays, which is no failure", [][]apply.Removal{{{ID: id("a"), KeepAnnotated: true, Gone: true}, gone("b")}}, nil,
+			plans.Outcome{State: plans.Done, Ready: 2, Total: 2}, []string{"b"}, []string{"ConfigMap ns/a is annotated to be kept: task t did not delete it"}, [][]string{{"a", "b"}},
+		},
 		"Error": {
 			"an error, and the others are deleted", [][]apply.Removal{{{ID: id("a"), Err: errors.New("timeout")}, gone("b")}}, nil,
 			plans.Outcome{State: plans.Transient, Message: "timeout", Ready: 1, Total: 2}, []string{"b"}, nil, [][]string{{"a", "b"}},

@@ -100,13 +100,12 @@ var durable = map[string]bool{
 
 // KeepReason says why an abandoned object with these annotations is kept; empty if it is not.
 func KeepReason(id apply.ID, annotations map[string]string) string {
-	_, annotated := annotations[v1beta1.KeepAnnotation]
 	switch {
 	case durable[id.Kind]:
 		return "objects of its kind hold data"
 	case id.Namespace == "":
 		return "it is cluster-scoped, so others may use it"
-	case annotated:
+	case v1beta1.IsKept(annotations):
 		return "it is annotated " + v1beta1.KeepAnnotation
 	}
 	return ""

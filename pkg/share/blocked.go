@@ -43,7 +43,7 @@ func (s *Session) Blocked(ctx context.Context) (*ReleaseBlock, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", IDOf(r), err)
 		}
-		if live == nil || !s.ours(r, live) || !Managed(live) || live.GetDeletionTimestamp() != nil {
+		if live == nil || !s.ours(r, live) || !isDeletable(live) || live.GetDeletionTimestamp() != nil {
 			continue
 		}
 		other, err := s.otherOwner(ctx, live)

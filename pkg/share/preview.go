@@ -65,6 +65,9 @@ func (s *Session) fate(ctx context.Context, r v1beta1.HeldResource, force bool) 
 	case !Managed(live):
 		return ReleasePreview{Reason: "it was taken over: its annotation " + v1beta1.ManagedAnnotation + " was removed"}, nil
 	}
+	if v1beta1.IsKept(live.GetAnnotations()) {
+		return ReleasePreview{Reason: "it is annotated to be kept"}, nil
+	}
 	other, err := s.otherOwner(ctx, live)
 	if err != nil {
 		return ReleasePreview{}, err

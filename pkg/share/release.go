@@ -21,6 +21,7 @@ import (
 //
 //	gone, or another uid than recorded            nothing to do
 //	never managed, or not any more                the holder leaves the owners: it has been taken over
+//	annotated to be kept                          the holder leaves the owners
 //	others own it                                 the holder leaves the owners
 //	owned by the holder alone, or without owner   deleted, bound to the state that was seen, and awaited
 func (s *Session) Leave(ctx context.Context, r v1beta1.HeldResource, force bool) apply.Removal {
@@ -110,7 +111,7 @@ func (s *Session) ours(r v1beta1.HeldResource, live *unstructured.Unstructured) 
 func (s *Session) releaseLive(ctx context.Context, resource dynamic.ResourceInterface, live *unstructured.Unstructured,
 	force bool) (*apply.Removal, error) {
 	place := owned(live, s.holder)
-	if !Managed(live) {
+	if !isDeletable(live) {
 		if place < 0 {
 			return &apply.Removal{Gone: true}, s.unfence(ctx, resource, live)
 		}
@@ -135,6 +136,11 @@ func (s *Session) releaseLive(ctx context.Context, resource dynamic.ResourceInte
 		return &apply.Removal{Gone: true}, err
 	}
 	return s.remove(ctx, resource, live, force)
+}
+
+// isDeletable reports whether kudo may delete a live object that no owner holds.
+func isDeletable(live *unstructured.Unstructured) bool {
+	return Managed(live) && !v1beta1.IsKept(live.GetAnnotations())
 }
 
 // otherOwner is an owner besides the holder that still exists; nil if there is none. Owners of other kinds than ours

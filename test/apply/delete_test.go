@@ -10,9 +10,22 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/test/env"
 )
+
+func annotate(t testing.TB, obj *unstructured.Unstructured, key, value string) {
+	t.Helper()
+	edit(t, obj, func(o *unstructured.Unstructured) {
+		annotations := o.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[key] = value
+		o.SetAnnotations(annotations)
+	})
+}
 
 func asError[T error](err error, target *T) bool { return errors.As(err, target) }
 
@@ -30,6 +43,18 @@ var _ = Describe("What is ours is deleted and awaited; foreign objects are kept,
 			"Ours":    {"it is deleted, and gone", cm("ours"), func(t testing.TB) { s.does(t, "first", apply.Created, cm("ours")) }, apply.Removal{Gone: true}, false},
 			"Absent":  {"there is nothing to do", cm("absent"), nil, apply.Removal{Gone: true}, false},
 			"Foreign": {"it is left alone, and its owner named", cm("foreign"), func(t testing.TB) { create(t, cm("foreign")) }, apply.Removal{Gone: true, ForeignOwner: "another client"}, true},
+			"Kept": {"P25: it is annotated to be kept", cm("kept"), func(t testing.TB) {
+				s.does(t, "first", apply.Created, cm("kept"))
+				annotate(t, cm("kept"), v1beta1.KeepAnnotation, "")
+			}, apply.Removal{Gone: true, KeepAnnotated: true}, true},
+			"KeptByHelm": {"P25: Helm's annotation means the same", cm("kept-by-helm"), func(t testing.TB) {
+				s.does(t, "first", apply.Created, cm("kept-by-helm"))
+				annotate(t, cm("kept-by-helm"), v1beta1.HelmResourcePolicyAnnotation, "keep")
+			}, apply.Removal{Gone: true, KeepAnnotated: true}, true},
+			"NotKept": {"P25: false keeps nothing", cm("not-kept"), func(t testing.TB) {
+				s.does(t, "first", apply.Created, cm("not-kept"))
+				annotate(t, cm("not-kept"), v1beta1.KeepAnnotation, "false")
+			}, apply.Removal{Gone: true}, false},
 			"Unknown": {"an unknown kind is nothing to do", object("example.com/v1", "Thing", ns, "x", nil), nil, apply.Removal{Gone: true}, false},
 			"Replaced": {"the inventory knows another uid than that of the foreign object", cm("replaced"), func(t testing.TB) {
 				s.does(t, "first", apply.Created, cm("replaced"))

@@ -218,6 +218,31 @@ var _ = Describe("The release of a version", Label("release"), func() {
 		}
 		env.Must(t, suite.Delete(ctx, taken))
 	})
+	It("leaves an object that is annotated to be kept, and an installation takes it over", Label("keep", "P25", "P26"), func() {
+		t := GinkgoTB()
+		f, ns := newFleet(), suite.NewNamespace(t)
+		ov := f.version(ns, "fleet")
+		complete(t, install(t, ov))
+		kept := f.objects()["role"].(*rbacv1.ClusterRole)
+		edit(t, kept, func(r *rbacv1.ClusterRole) { r.Annotations[v1beta1.KeepAnnotation] = "true" })
+		out, _ := suite.Kudo("uninstall-version", "fleet", "-n", ns, "--dry-run")
+		env.Contains(t, out, "it is annotated to be kept")
+		uninstall(t, ov)
+		if !exists(t, kept) || len(kept.OwnerReferences) > 0 {
+			t.Fatalf("it is annotated: it must stay, and have no owners: %v", kept.OwnerReferences)
+		}
+		uid := kept.UID
+		again := f.version(ns, "fleet")
+		complete(t, install(t, again))
+		if !exists(t, kept) || kept.UID != uid || !slices.Equal(owners(kept), []string{again.InstallationName()}) {
+			t.Errorf("after the second installation, the object is %s with the owners %v", kept.UID, owners(kept))
+		}
+		edit(t, kept, func(r *rbacv1.ClusterRole) { delete(r.Annotations, v1beta1.KeepAnnotation) })
+		uninstall(t, again)
+		if exists(t, kept) {
+			t.Error("it is not annotated any more: it must go")
+		}
+	})
 	It("leaves an object that a kind Installation of another group owns, too", func() {
 		t := GinkgoTB()
 		f, ns := newFleet(), suite.NewNamespace(t)

@@ -41,7 +41,9 @@ spec:
 
 // says is a predicate: the message of the Instance's status holds a text.
 func says(text string) func(*v1beta1.Instance) bool {
-	return func(i *v1beta1.Instance) bool { return i != nil && strings.Contains(i.Status.AggregatedStatus.Message, text) }
+	return func(i *v1beta1.Instance) bool {
+		return i != nil && strings.Contains(i.Status.AggregatedStatus.Message, text)
+	}
 }
 
 const job = `apiVersion: batch/v1

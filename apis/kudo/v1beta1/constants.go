@@ -33,8 +33,11 @@ const (
 	DependenciesHashAnnotation = "kudo.dev/dependencies-hash"
 	// SkipHashAnnotation on a ConfigMap or Secret keeps it out of the dependencies hash.
 	SkipHashAnnotation = "kudo.dev/skip-hash-calculation"
-	// KeepAnnotation on an object keeps it when an upgrade no longer names it.
+	// KeepAnnotation on an object keeps it, whatever its value is but `false`: no plan deletes it, and it has no Instance as its
+	// controller, so that it stays when the Instance is deleted. An Instance of the same name takes it over.
 	KeepAnnotation = "kudo.dev/keep"
+	// HelmResourcePolicyAnnotation is Helm's; its value `keep` means the same as KeepAnnotation.
+	HelmResourcePolicyAnnotation = "helm.sh/resource-policy"
 	// SuspendedAnnotation marks objects whose replicas were set to none since their Instance is suspended.
 	SuspendedAnnotation = "kudo.dev/suspended"
 	// LastAppliedAnnotation was written by KUDO up to v0.19 on each object it applied.
@@ -179,6 +182,7 @@ const (
 	EventFieldDropped           = "FieldDropped"
 	EventResourcePruned         = "ResourcePruned"
 	EventResourceKept           = "ResourceKept"
+	EventResourceNotKept        = "ResourceNotKept"
 	EventCleanupSkipped         = "CleanupSkipped"
 	EventUnknownParameter       = "UnknownParameter"
 	EventRestoreStarted         = "RestoreStarted"

@@ -3,7 +3,6 @@ package instances
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,7 +16,8 @@ type uninstallOptions struct {
 	env *command.Env
 
 	command.WaitFlags
-	instance string
+	instance   string
+	keepClaims bool
 }
 
 // NewUninstall returns the command uninstall.
@@ -27,14 +27,18 @@ func NewUninstall(env *command.Env) *cobra.Command {
 		Use:   "uninstall --instance NAME",
 		Short: "Delete an Instance, after its cleanup plan",
 		Long: `Delete an Instance. Its cleanup plan runs first, if it has one; then its objects go. Cluster-scoped objects of
-its plans stay, since others may use them, and are listed. The OperatorVersion stays too.
+its plans stay, since others may use them, and so do objects that are annotated kudo.dev/keep, and claims of StatefulSets: they
+are listed. An Instance of the same name takes them over. The OperatorVersion stays too.
 
-  kubectl kudo uninstall --instance db --wait`,
+  kubectl kudo uninstall --instance db --wait
+  kubectl kudo uninstall --instance db --keep-claims`,
 		Args: command.ExactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	command.AddInstanceFlag(cmd, &o.instance)
 	o.WaitFlags.Add(cmd.Flags(), "the Instance is deleted")
+	cmd.Flags().BoolVar(&o.keepClaims, "keep-claims", false,
+		"annotate the PersistentVolumeClaims of the Instance with kudo.dev/keep before, so that they stay")
 	return cmd
 }
 
@@ -50,16 +54,18 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	remainder, err := o.keepOrWarn(ctx, c, instance)
+	if err != nil {
+		return err
+	}
 	uid := instance.UID
 	if err := c.Delete(ctx, instance, client.PropagationPolicy(metav1.DeletePropagationBackground),
 		client.Preconditions{UID: &uid}); err != nil {
 		return fmt.Errorf("instance %s/%s: %w", namespace, o.instance, err)
 	}
 	o.env.Printf("instance %s/%s deleted", namespace, o.instance)
-	for _, r := range instance.Status.Resources {
-		if r.Namespace == "" {
-			o.env.Printf("%s %s stays, since it is cluster-scoped and others may use it", strings.ToLower(r.Kind), r.Name)
-		}
+	for _, line := range remainder {
+		o.env.Printf("%s", line)
 	}
 	if !o.Wait {
 		return nil

@@ -16,10 +16,11 @@ import (
 	"kudo.dev/kudo/pkg/runner"
 )
 
-// checkObjects checks, while nothing runs, which objects are not ready, what others have changed, and which
-// CustomResourceDefinitions were deleted.
+// checkObjects takes the Instance off the owners of objects that are kept, and checks, while nothing runs, which objects are not ready,
+// what others have changed, and which CustomResourceDefinitions were deleted.
 func (a *action) checkObjects(ctx context.Context) error {
 	a.Summarize = a.summarize
+	a.releaseKept(ctx)
 	if running, _ := a.activePlan(); running != "" {
 		return nil
 	}

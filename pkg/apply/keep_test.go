@@ -1,0 +1,85 @@
+package apply
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+)
+
+// keepCandidate is a ConfigMap with owners and annotations.
+func keepCandidate(annotations map[string]string, owners ...metav1.OwnerReference) *unstructured.Unstructured {
+	out := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+	out.SetAnnotations(annotations)
+	out.SetOwnerReferences(owners)
+	return out
+}
+
+// instanceOwner is a reference to an Instance.
+func instanceOwner(uid types.UID, controller bool) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance", Name: "i", UID: uid, Controller: ptr.To(controller)}
+}
+
+// TestIsControlled is P25: the live object has the Instance as its owner unless it is kept.
+func TestIsControlled(t *testing.T) {
+	kept, ours := map[string]string{v1beta1.KeepAnnotation: "true"}, instanceOwner("ours", true)
+	for _, tc := range []struct {
+		reason     string
+		live, body *unstructured.Unstructured
+		want       bool
+	}{
+		{"owned", keepCandidate(nil, ours), keepCandidate(nil, ours), true},
+		{"its owner was removed", keepCandidate(nil), keepCandidate(nil, ours), false},
+		{"kept, and not owned", keepCandidate(kept), keepCandidate(nil, ours), true},
+		{"kept, and still owned", keepCandidate(kept, ours), keepCandidate(nil, ours), false},
+		{"not kept any more", keepCandidate(map[string]string{v1beta1.KeepAnnotation: "false"}), keepCandidate(nil, ours), false},
+		{"its template keeps it: its hash decides", keepCandidate(kept, ours), keepCandidate(kept), true},
+		{"of no Instance", keepCandidate(nil), keepCandidate(nil, metav1.OwnerReference{APIVersion: "v1", Kind: "Node", UID: "n", Controller: ptr.To(true)}), true},
+		{"an owner that does not control it", keepCandidate(nil), keepCandidate(nil, instanceOwner("ours", false)), true},
+	} {
+		if got := isControlled(tc.live, tc.body); got != tc.want {
+			t.Errorf("%s: %t", tc.reason, got)
+		}
+	}
+}
+
+// TestWithoutController: only the Instance is no owner any more, and the object that was given does not change.
+func TestWithoutController(t *testing.T) {
+	node := metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "n", UID: "n"}
+	for _, tc := range []struct {
+		reason string
+		owners []metav1.OwnerReference
+		want   int
+	}{
+		{"none", nil, 0},
+		{"the Instance", []metav1.OwnerReference{instanceOwner("ours", true)}, 0},
+		{"the Instance and another", []metav1.OwnerReference{node, instanceOwner("ours", true)}, 1},
+		{"another", []metav1.OwnerReference{node}, 1},
+	} {
+		body := keepCandidate(nil, tc.owners...)
+		out := withoutController(body)
+		if _, set, _ := unstructured.NestedFieldNoCopy(out.Object, "metadata", "ownerReferences"); len(out.GetOwnerReferences()) != tc.want || set != (tc.want > 0) {
+			t.Errorf("%s: %v", tc.reason, out.Object)
+		}
+		if len(body.GetOwnerReferences()) != len(tc.owners) {
+			t.Errorf("%s: the given object has changed to %v", tc.reason, body.Object)
+		}
+	}
+}
+
+// TestIsKeptWithOwner: an Instance cannot be kept, since its owners are counted.
+func TestIsKeptWithOwner(t *testing.T) {
+	live := keepCandidate(map[string]string{v1beta1.HelmResourcePolicyAnnotation: "keep"}, instanceOwner("ours", true))
+	if !IsKeptWithOwner(live, "ours") || IsKeptWithOwner(live, "other") {
+		t.Error("a ConfigMap of the Instance ours would be deleted with it, and with no other")
+	}
+	live.SetAPIVersion(v1beta1.GroupVersion.String())
+	live.SetKind("Instance")
+	if IsKeptWithOwner(live, "ours") {
+		t.Error("an Instance can be kept")
+	}
+}

@@ -1,0 +1,192 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/gen"
+)
+
+var _ = Describe("What is annotated to be kept", Label("keep", "P25", "P26"), func() {
+	annotated := func(name, annotation string) gen.VersionMod {
+		return gen.Template(name+".yaml", fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: %s\n  annotations: {%s}\ndata: {value: \"{{ .Params.VALUE }}\"}\n", name, annotation))
+	}
+	exists := func(ctx context.Context, ns, name string) bool {
+		err := cluster.Get(ctx, types.NamespacedName{Namespace: ns, Name: name}, &corev1.ConfigMap{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			env.Must(GinkgoTB(), err)
+		}
+		return err == nil
+	}
+	keep := func(ctx context.Context, ns, name string) {
+		GinkgoHelper()
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1beta1.KeepAnnotation+`":"true"}}}`))
+		env.Must(GinkgoTB(), cluster.Patch(ctx, &corev1.ConfigMap{ObjectMeta: gen.Meta(ns, name)}, patch))
+	}
+	isUnowned := func(ns, name string) func() string {
+		return func() string {
+			if owners := get(GinkgoTB(), &corev1.ConfigMap{}, ns, name).OwnerReferences; len(owners) > 0 {
+				return fmt.Sprint(owners)
+			}
+			return ""
+		}
+	}
+
+	It("stays when the Instance is deleted, and an Instance of the name takes it over", func(ctx context.Context) {
+		t := GinkgoTB()
+		ns := namespace(t)
+		ov := gen.Version(ns, "store", gen.Param("VALUE", "one", ""), annotated("kept", `kudo.dev/keep: "true"`), annotated("of-helm", "helm.sh/resource-policy: keep"),
+			annotated("dropped", `kudo.dev/keep: "false"`), annotated("plain", `a: b`),
+			gen.Apply("all", "kept.yaml", "of-helm.yaml", "dropped.yaml", "plain.yaml"), gen.Serial("deploy", "all"))
+		status(t, deploy(t, ov, "i", nil), "deploy", v1beta1.Complete)
+		before := get(t, &corev1.ConfigMap{}, ns, "kept")
+		if len(before.OwnerReferences) > 0 {
+			t.Errorf("the owners are %v", before.OwnerReferences)
+		}
+		contains(t, kudo(t, 0, "uninstall", "--instance", "i", "-n", ns, "--wait"), "configmap kept stays, since it is annotated to be kept",
+			"configmap of-helm stays")
+		env.Eventually(t, "the others are deleted", env.Condition(func() bool { return !exists(ctx, ns, "dropped") && !exists(ctx, ns, "plain") }))
+		if !exists(ctx, ns, "of-helm") {
+			t.Error("the annotation of Helm keeps nothing")
+		}
+		env.Must(t, cluster.Create(ctx, gen.Instance("i", ov, map[string]string{"VALUE": "two"})))
+		status(t, await(t, ns, "i", env.PlanEnded("deploy", 1)), "deploy", v1beta1.Complete)
+		if after := get(t, &corev1.ConfigMap{}, ns, "kept"); after.UID != before.UID || after.Data["value"] != "two" || len(after.OwnerReferences) > 0 {
+			t.Errorf("after the second installation, the object is %v", after)
+		}
+	})
+
+	It("by a user is the Instance's no more at once, also while a plan hangs, and counts as no drift", func(ctx context.Context) {
+		t := GinkgoTB()
+		ns := namespace(t)
+		ov := gen.Version(ns, "store", gen.Param("VALUE", "one", ""), annotated("a", "x: z"), annotated("b", "x: z"), gen.Param("HANG", "", "hang"),
+			gen.Apply("all", "a.yaml", "b.yaml"), gen.Serial("deploy", "all"), gen.Task("hang", v1beta1.DummyTask, v1beta1.TaskSpec{}), gen.Serial("hang", "hang"))
+		status(t, deploy(t, ov, "i", nil), "deploy", v1beta1.Complete)
+		keep(ctx, ns, "a")
+		env.Eventually(t, "a has no owner", isUnowned(ns, "a"))
+		hasEvent(t, ns, "ConfigMap "+ns+"/a is annotated to be kept: the Instance does not own it any more")
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"parameters":{"VALUE":"two"}}}`))
+		env.Must(t, cluster.Patch(ctx, &v1beta1.Instance{ObjectMeta: gen.Meta(ns, "i")}, patch))
+		i := await(t, ns, "i", env.PlanEnded("deploy", 2))
+		if drifted := meta.FindStatusCondition(i.Status.Conditions, v1beta1.DriftedCondition); drifted != nil {
+			t.Errorf("the Instance is Drifted: %s", drifted.Message)
+		}
+		if now := get(t, &corev1.ConfigMap{}, ns, "a"); len(now.OwnerReferences) > 0 || now.Data["value"] != "two" {
+			t.Errorf("after the next plan, the object is %v", now)
+		}
+
+		patch = client.RawPatch(types.MergePatchType, []byte(`{"spec":{"parameters":{"HANG":"yes"}}}`))
+		env.Must(t, cluster.Patch(ctx, &v1beta1.Instance{ObjectMeta: gen.Meta(ns, "i")}, patch))
+		await(t, ns, "i", func(i *v1beta1.Instance) bool { return i != nil && i.Status.AggregatedStatus.ActivePlanName == "hang" })
+		keep(ctx, ns, "b")
+		env.Eventually(t, "b has no owner", isUnowned(ns, "b"))
+		env.Must(t, cluster.Delete(ctx, get(t, &v1beta1.Instance{}, ns, "i")))
+		await(t, ns, "i", func(i *v1beta1.Instance) bool { return i == nil })
+		if !exists(ctx, ns, "a") || !exists(ctx, ns, "b") {
+			t.Error("an object that is kept was deleted with the Instance")
+		}
+	})
+
+	It("is owned again by the next plan once it is not kept any more", func(ctx context.Context) {
+		t := GinkgoTB()
+		ns := namespace(t)
+		ov := gen.Version(ns, "store", gen.Param("VALUE", "one", ""), annotated("a", "x: z"), gen.Apply("all", "a.yaml"), gen.Serial("deploy", "all"))
+		status(t, deploy(t, ov, "i", nil), "deploy", v1beta1.Complete)
+		keep(ctx, ns, "a")
+		env.Eventually(t, "a has no owner", isUnowned(ns, "a"))
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1beta1.KeepAnnotation+`":null}}}`))
+		env.Must(t, cluster.Patch(ctx, &corev1.ConfigMap{ObjectMeta: gen.Meta(ns, "a")}, patch))
+		kudo(t, 0, "plan", "trigger", "--instance", "i", "--name", "deploy", "-n", ns, "--wait")
+		if owners := get(t, &corev1.ConfigMap{}, ns, "a").OwnerReferences; len(owners) != 1 || !*owners[0].Controller {
+			t.Errorf("the owners are %v", owners)
+		}
+	})
+
+	It("is not deleted by a Delete task, by a Toggle that is switched off and by an upgrade that drops it", func(ctx context.Context) {
+		t := GinkgoTB()
+		ns := namespace(t)
+		boolean := func(ov *v1beta1.OperatorVersion) { ov.Spec.Parameters[1].Type = v1beta1.BooleanType }
+		one := gen.Version(ns, "store-1", gen.Param("VALUE", "one", ""), gen.Param("ON", "true", ""), boolean, gen.Param("DROP", "", "drop"),
+			annotated("a", `kudo.dev/keep: ""`), annotated("b", `kudo.dev/keep: ""`), annotated("c", `kudo.dev/keep: ""`),
+			gen.Apply("all", "a.yaml", "c.yaml"), gen.Task("b", v1beta1.ToggleTask, v1beta1.TaskSpec{Resources: []string{"b.yaml"}, Parameter: "ON"}), gen.Serial("deploy", "all", "b"),
+			gen.Task("drop", v1beta1.DeleteTask, v1beta1.TaskSpec{Resources: []string{"a.yaml"}}), gen.Serial("drop", "drop"))
+		status(t, deploy(t, one, "i", nil), "deploy", v1beta1.Complete)
+		for _, tc := range []struct{ parameter, value, plan, object, task string }{{"DROP", "yes", "drop", "a", "drop"}, {"ON", "false", "deploy", "b", "b"}} {
+			kudo(t, 0, "update", "--instance", "i", "-p", tc.parameter+"="+tc.value, "-n", ns, "--wait")
+			hasEvent(t, ns, fmt.Sprintf("ConfigMap %s/%s is annotated to be kept: task %s did not delete it", ns, tc.object, tc.task))
+		}
+		two := gen.Version(ns, "store-2", gen.Param("VALUE", "one", ""), annotated("a", `kudo.dev/keep: ""`), gen.Apply("all", "a.yaml"), gen.Serial("deploy", "all"))
+		env.Must(t, cluster.Create(ctx, two))
+		env.Must(t, edit(t, ns, "i", func(i *v1beta1.Instance) {
+			i.Spec.OperatorVersion.Name, i.Spec.Parameters = "store-2", nil
+		}))
+		hasEvent(t, ns, "ConfigMap "+ns+"/c is no longer part of the operator and was kept: it is annotated kudo.dev/keep")
+		for _, name := range []string{"a", "b", "c"} {
+			if !exists(ctx, ns, name) {
+				t.Errorf("%s was deleted", name)
+			}
+		}
+	})
+
+	It("can be all claims of an Instance, by a flag of uninstall", func(ctx context.Context) {
+		t := GinkgoTB()
+		ns := namespace(t)
+		const spec = "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}"
+		ov := gen.Version(ns, "store", gen.Template("c.yaml", "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: '{{ .Name }}'}\n"+spec+"\n"),
+			gen.Template("s.yaml", workload("StatefulSet", "\n  volumeClaimTemplates: [{metadata: {name: own}, "+spec+"}]")),
+			gen.Apply("all", "c.yaml", "s.yaml"), gen.Serial("deploy", "all"))
+		claims := func() (names []string) {
+			list := &corev1.PersistentVolumeClaimList{}
+			env.Must(t, cluster.List(ctx, list, client.InNamespace(ns)))
+			for _, claim := range list.Items {
+				if claim.DeletionTimestamp == nil {
+					names = append(names, claim.Name)
+				}
+			}
+			return names
+		}
+		for _, name := range []string{"one", "two"} {
+			env.Must(t, client.IgnoreAlreadyExists(cluster.Create(ctx, ov.DeepCopy())))
+			env.Must(t, cluster.Create(ctx, gen.Instance(name, ov, nil)))
+			status(t, await(t, ns, name, env.PlanEnded("deploy", 1)), "deploy", v1beta1.Complete)
+		}
+		contains(t, kudo(t, 0, "uninstall", "--instance", "one", "-n", ns, "--keep-claims", "--wait"), "persistentvolumeclaim one stays, since it is annotated to be kept",
+			"persistentvolumeclaim own-one-0 stays with its data, since a StatefulSet does not own its claims")
+		contains(t, kudo(t, 0, "uninstall", "--instance", "two", "-n", ns, "--wait"), "Warning: persistentvolumeclaim "+ns+"/two is deleted with its data: --keep-claims would keep it",
+			"persistentvolumeclaim own-two-1 stays with its data")
+		env.Eventually(t, "the claim two is deleted", env.Condition(func() bool { return !slices.Contains(claims(), "two") }))
+		if got := claims(); !slices.Contains(got, "one") || len(got) != 5 {
+			t.Errorf("the claims %v are left", got)
+		}
+		pods := &corev1.PodList{}
+		env.Must(t, cluster.List(ctx, pods, client.InNamespace(ns)))
+		for i := range pods.Items {
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+			env.Must(t, cluster.Patch(ctx, &pods.Items[i], patch))
+		}
+	})
+
+	It("is no Instance that a plan creates, since the owners of these are counted", func(ctx context.Context) {
+		t := GinkgoTB()
+		ns := namespace(t)
+		child := gen.Version(ns, "child-1", gen.Serial("deploy"))
+		env.Must(t, cluster.Create(ctx, child))
+		ov := gen.Version(ns, "parent", gen.Template("i.yaml", "apiVersion: kudo.dev/v1beta1\nkind: Instance\nmetadata:\n  name: '{{ .Name }}-0'\n  annotations: {kudo.dev/keep: \"true\"}\n"+
+			"spec: {operatorVersion: {name: child-1}}\n"), gen.Apply("i", "i.yaml"), gen.Serial("deploy", "i"))
+		status(t, deploy(t, ov, "i", nil), "deploy", v1beta1.Complete)
+		if controller := metav1.GetControllerOf(get(t, &v1beta1.Instance{}, ns, "i-0")); controller == nil || controller.Name != "i" {
+			t.Errorf("the controller of the child is %v", controller)
+		}
+	})
+})
