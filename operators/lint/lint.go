@@ -84,6 +84,7 @@ func Standard() Chain {
 		renders,
 		namespaceManifest,
 		namespaces,
+		claims,
 		checkShareable,
 		quotes,
 	}

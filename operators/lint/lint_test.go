@@ -24,6 +24,8 @@ plans:
 
 const plainObject = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n"
 
+const claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: x}\n"
+
 func (f files) read(t testing.TB) *operators.Package {
 	t.Helper()
 	fsys := fstest.MapFS{}
@@ -166,6 +168,10 @@ func TestTemplates(t *testing.T) {
 		"NoPipe":          {"other keys are not", files{"operator.yaml": pipe, "templates/pod.yaml": "apiVersion: v1\nkind: Pod\nspec: {}\n", "templates/a.yaml": data("{{ .Pipes.crt }}")}, []string{`E templates/a.yaml:6: pipe "crt" in template a.yaml is not defined, did you mean cert?`}},
 		"Namespace":       {"plans make no namespaces, not even at times", files{"templates/a.yaml": plainObject + "{{ if false }}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n{{ end }}"}, []string{`E templates/a.yaml:7: template "a.yaml" contains a Namespace: only the template that namespaceManifest names may`}},
 		"NamespaceText":   {"what only looks like one is none", files{"templates/a.yaml": plainObject + "data:\n  x: |\n    kind: Namespace\n"}, nil},
+		"Claim":           {"data is kept, or is not on purpose", files{"templates/a.yaml": claim + "---\n" + strings.ReplaceAll(claim, "x}", "z}")}, []string{`W templates/a.yaml: PersistentVolumeClaim x is deleted with the Instance, and its data with it: add the annotation kudo.dev/keep: "true" to keep it, or "false" if that is meant`}},
+		"ClaimKept":       {"data that is kept", files{"templates/a.yaml": strings.ReplaceAll(claim, "x}", `x, annotations: {kudo.dev/keep: "true"}}`)}, nil},
+		"ClaimOfHelm":     {"data that is kept by the annotation of Helm", files{"templates/a.yaml": strings.ReplaceAll(claim, "x}", "x, annotations: {helm.sh/resource-policy: keep}}")}, nil},
+		"ClaimDeleted":    {"data that is deleted on purpose", files{"templates/a.yaml": strings.ReplaceAll(claim, "x}", `x, annotations: {kudo.dev/keep: "false"}}`)}, nil},
 		"Manifest":        {"the manifest holds a namespace, without a name", files{"operator.yaml": manifest, "templates/n.yaml": "apiVersion: v1\nkind: Namespace\n"}, nil},
 		"NoManifest":      {"the manifest exists", files{"operator.yaml": manifest}, []string{`E operator.yaml:7: template "n.yaml" required by namespaceManifest but is not defined, did you mean a.yaml?`}},
 		"TwoInManifest":   {"the manifest holds nothing else", files{"operator.yaml": manifest, "templates/n.yaml": plainObject}, []string{`E operator.yaml:7: namespaceManifest "n.yaml" must hold exactly one object of kind Namespace, and nothing else`}},

@@ -10,7 +10,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/operators/render"
@@ -254,6 +256,29 @@ func namespaceManifest(s *Subject) (found Findings) {
 	}
 	if len(result.Objects) != 1 || !isNamespace(result.Objects[0]) {
 		fail("namespaceManifest %q must hold exactly one object of kind Namespace, and nothing else", manifest)
+	}
+	return found
+}
+
+// claims finds PersistentVolumeClaims of plans that are deleted with the Instance, and of which the template does not say that this is
+// meant, by the annotation KeepAnnotation.
+func claims(s *Subject) (found Findings) {
+	reported := map[string]bool{}
+	for _, r := range s.rendered() {
+		applies := r.use.Role == operators.Applied || r.use.Role == operators.Toggled
+		if !applies || s.installs(r.use) {
+			continue
+		}
+		for _, o := range r.result.Objects {
+			_, decided := o.GetAnnotations()[v1beta1.KeepAnnotation]
+			if o.GroupVersionKind().GroupKind() != (schema.GroupKind{Kind: "PersistentVolumeClaim"}) || decided ||
+				v1beta1.IsKept(o.GetAnnotations()) || reported[r.use.Template] {
+				continue
+			}
+			reported[r.use.Template] = true
+			found.Warnings = append(found.Warnings, templateFinding(r.use.Template, 0, "PersistentVolumeClaim %s is deleted with the Instance, "+
+				"and its data with it: add the annotation %s: \"true\" to keep it, or \"false\" if that is meant", o.GetName(), v1beta1.KeepAnnotation))
+		}
 	}
 	return found
 }
