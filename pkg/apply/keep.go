@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -49,13 +50,20 @@ func isControlled(live, body *unstructured.Unstructured) bool {
 	return controller == nil || hasOwner(live, controller.UID) != isKept(live)
 }
 
+// IsKeptWithInstance reports whether a live object is to be kept, but would be deleted with an Instance.
+func IsKeptWithInstance(live *unstructured.Unstructured) bool {
+	return isKept(live) && slices.ContainsFunc(live.GetOwnerReferences(),
+		func(o metav1.OwnerReference) bool { return v1beta1.OwnedBy(o, "Instance") })
+}
+
 // IsKeptWithOwner reports whether a live object is to be kept, but would be deleted with an owner.
 func IsKeptWithOwner(live *unstructured.Unstructured, owner types.UID) bool {
 	return isKept(live) && hasOwner(live, owner)
 }
 
-// RemoveOwner takes an owner off a live object, so that it stays when the owner is deleted, and returns the new record of the object. The
-// write is bound to the state that was seen: a conflict is an error.
+// RemoveOwner takes an owner off a live object, so that it stays when the owner is deleted, and returns the new record of the object, in
+// which nothing changes but the fields that the manager does not own any more: what others have changed is still seen. The write is bound
+// to the state that was seen: a conflict is an error.
 func (e *Engine) RemoveOwner(ctx context.Context, live *unstructured.Unstructured, owner types.UID, manager string,
 	record Record) (Record, error) {
 	resource, err := e.Resource(live)
@@ -73,8 +81,22 @@ func (e *Engine) RemoveOwner(ctx context.Context, live *unstructured.Unstructure
 	if err != nil {
 		return record, err
 	}
-	now := RecordOf(written, record.Hash)
-	now.Fields = digestOf(ownerships(written), manager)
+	before, after := e.digest(live, manager), digestOf(ownerships(written), manager)
+	if record.Version == RecordOf(live, "").Version {
+		record.Version = RecordOf(written, "").Version
+	}
+	record.Fields = withDifference(record.Fields, before, after)
 	e.mirror.RecordWrite(written)
-	return now, nil
+	return record, nil
+}
+
+// withDifference adds what came to a digest, or was lost of it, between two others. It is the digest where one of them is not known.
+func withDifference(digest, before, after string) string {
+	sum, err := strconv.ParseUint(digest, 16, 64)
+	first, errFirst := strconv.ParseUint(before, 16, 64)
+	second, errSecond := strconv.ParseUint(after, 16, 64)
+	if err != nil || errFirst != nil || errSecond != nil {
+		return digest
+	}
+	return strconv.FormatUint(sum+second-first, 16)
 }

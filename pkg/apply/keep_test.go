@@ -83,3 +83,19 @@ func TestIsKeptWithOwner(t *testing.T) {
 		t.Error("an Instance can be kept")
 	}
 }
+
+// TestWithDifference: the digest of an inventory follows what a write has changed, and nothing that others have changed before.
+func TestWithDifference(t *testing.T) {
+	for _, tc := range []struct{ reason, digest, before, after, want string }{
+		{"nothing else has changed", "1f", "1f", "1a", "1a"},
+		{"another client had taken fields before", "2f", "1f", "1a", "2a"},
+		{"a sum may overflow", "1", "2", "0", "ffffffffffffffff"},
+		{"the digest is not known", "", "1f", "1a", ""},
+		{"the one before is not known", "1f", "", "1a", "1f"},
+		{"the one after is not known", "1f", "1f", "", "1f"},
+	} {
+		if got := withDifference(tc.digest, tc.before, tc.after); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.reason, got, tc.want)
+		}
+	}
+}

@@ -47,7 +47,11 @@ func (e *Engine) applyOne(ctx context.Context, obj *unstructured.Unstructured, o
 			change.Action, change.Live, change.Record = action, written, RecordOf(written, hash)
 			change.Record.Fields = digestOf(ownerships(written), o.Manager)
 			e.mirror.RecordWrite(written)
-			return change
+			if live == nil || !isKept(live) || isKept(written) {
+				return change
+			}
+			live = written // it was written without its controller, which it needs now
+			continue
 		case IsSchemaError(err):
 			dropped, unread := e.kinds.Prune(ctx, body)
 			if len(dropped) > 0 && change.Dropped == nil {

@@ -30,6 +30,8 @@ const (
 type Result struct {
 	// State of the object.
 	State State
+	// Serving is set if an object that progresses serves as its spec says: only pods that it does not need any more have not ended.
+	Serving bool
 	// Message says what is waited for, or what failed. It does not name the object, is stable as long as nothing
 	// happens (no times, no random order), and is empty for Ready. It has at most 300 characters.
 	Message string

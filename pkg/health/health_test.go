@@ -16,6 +16,8 @@ type row struct {
 	object string
 	state  State
 	want   string
+	// serving is Result.Serving.
+	serving bool
 }
 
 // run checks a table. The header (apiVersion and kind) stands before each object.
@@ -26,7 +28,7 @@ func run(t *testing.T, header string, rows []row) {
 			object := parse(t, header+"\n"+r.object)
 			before := object.DeepCopy()
 			got := Check(object)
-			if diff := cmp.Diff(Result{State: r.state, Message: r.want}, got); diff != "" {
+			if diff := cmp.Diff(Result{State: r.state, Serving: r.serving, Message: r.want}, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", r.reason, diff)
 			}
 			if diff := cmp.Diff(before.Object, object.Object); diff != "" {

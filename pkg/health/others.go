@@ -63,6 +63,7 @@ type claim struct {
 	Status struct {
 		Phase                     corev1.PersistentVolumeClaimPhase                  `json:"phase"`
 		Capacity                  corev1.ResourceList                                `json:"capacity"`
+		AllocatedResources        corev1.ResourceList                                `json:"allocatedResources"`
 		AllocatedResourceStatuses map[corev1.ResourceName]corev1.ClaimResourceStatus `json:"allocatedResourceStatuses"`
 		Conditions                conditions                                         `json:"conditions"`
 	} `json:"status"`
@@ -80,7 +81,11 @@ func checkClaim(c *claim) Result {
 	if status.Phase != corev1.ClaimBound || has.IsZero() || has.Cmp(wants) >= 0 {
 		return ready()
 	}
-	switch growth := status.AllocatedResourceStatuses[corev1.ResourceStorage]; growth {
+	growth := status.AllocatedResourceStatuses[corev1.ResourceStorage]
+	if asked := status.AllocatedResources[corev1.ResourceStorage]; asked.Cmp(wants) != 0 {
+		growth = "" // that of a size that was asked for before
+	}
+	switch growth {
 	case corev1.PersistentVolumeClaimControllerResizeInfeasible, corev1.PersistentVolumeClaimNodeResizeInfeasible:
 		return failed("its volume cannot grow from %s to %s: %s", has.String(), wants.String(), growth)
 	case corev1.PersistentVolumeClaimNodeResizePending:
@@ -88,6 +93,12 @@ func checkClaim(c *claim) Result {
 	}
 	if _, pending := status.Conditions.with(string(corev1.PersistentVolumeClaimFileSystemResizePending), corev1.ConditionTrue); pending {
 		return ready()
+	}
+	for _, kind := range []corev1.PersistentVolumeClaimConditionType{corev1.PersistentVolumeClaimControllerResizeError,
+		corev1.PersistentVolumeClaimNodeResizeError} {
+		if c, found := status.Conditions.with(string(kind), corev1.ConditionTrue); found {
+			return progressing("its volume grows from %s to %s: %s: %s", has.String(), wants.String(), kind, c.Message)
+		}
 	}
 	return progressing("its volume grows from %s to %s", has.String(), wants.String())
 }

@@ -5,6 +5,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
 const (
@@ -32,15 +34,15 @@ type deployment struct {
 	} `json:"status"`
 }
 
-// checkDeployment goes by `kubectl rollout status`, but awaits the end of pods that a smaller number of replicas takes away: of zero
-// replicas, no pod is left. A paused Deployment whose pods are all up to date is ready; one whose pods are not waits for whoever paused it.
+// checkDeployment goes by `kubectl rollout status`, but awaits the end of pods that a smaller number of replicas takes away (endOfPods). A
+// paused Deployment whose pods are all up to date is ready; one whose pods are not waits for whoever paused it.
 func checkDeployment(d *deployment) Result {
 	if d.Status.ObservedGeneration < d.Metadata.Generation {
 		return progressing(notObserved)
 	}
 	waits := rolloutOf(d)
 	if waits == "" {
-		return ready()
+		return endOfPods(d.Metadata, max(d.Status.Replicas-orOne(d.Spec.Replicas), d.terminatingOfNone()))
 	}
 	// Back at a ReplicaSet that it had before, the condition is that of the rollout that was given up, until there is progress.
 	ended := d.Status.UpdatedReplicas >= orOne(d.Spec.Replicas) && d.Status.AvailableReplicas >= d.Status.UpdatedReplicas
@@ -69,13 +71,28 @@ func rolloutOf(d *deployment) string {
 		return fmt.Sprintf(oldReplicas, status.Replicas-status.UpdatedReplicas)
 	case status.AvailableReplicas < status.UpdatedReplicas:
 		return fmt.Sprintf("%d of %d replicas available", status.AvailableReplicas, status.UpdatedReplicas)
-	case status.Replicas > want:
-		return fmt.Sprintf(oldReplicas, status.Replicas-want)
-	case want == 0 && status.TerminatingReplicas > 0:
-		return fmt.Sprintf(oldReplicas, status.TerminatingReplicas)
 	default:
 		return ""
 	}
+}
+
+// terminatingOfNone is the number of pods that have not ended though none is wanted.
+func (d *deployment) terminatingOfNone() int32 {
+	if orOne(d.Spec.Replicas) > 0 {
+		return 0
+	}
+	return d.Status.TerminatingReplicas
+}
+
+// endOfPods awaits the end of pods that a smaller number of replicas takes away: a Job of the next step may use the volume that they write.
+// It does not if the Instance is suspended, which no volume is waited for.
+func endOfPods(metadata meta, old int32) Result {
+	if old <= 0 || metadata.Annotations[v1beta1.SuspendedAnnotation] == "true" {
+		return ready()
+	}
+	result := progressing(oldReplicas, old)
+	result.Serving = true
+	return result
 }
 
 type statefulSet struct {
@@ -99,7 +116,7 @@ type statefulSet struct {
 
 // checkStatefulSet goes by `kubectl rollout status`, which awaits only the pods above the partition, and is mended
 // for OnDelete: such pods are updated when a user deletes them, so that updates are not awaited. Pods that a smaller number of replicas
-// takes away, which status.replicas counts until they have ended, are awaited: a Job of the next step may use the same volume.
+// takes away, which status.replicas counts until they have ended, are awaited (endOfPods).
 func checkStatefulSet(s *statefulSet) Result {
 	status, want := s.Status, orOne(s.Spec.Replicas)
 	if status.ObservedGeneration == 0 || status.ObservedGeneration < s.Metadata.Generation {
@@ -108,16 +125,13 @@ func checkStatefulSet(s *statefulSet) Result {
 	if status.ReadyReplicas < want {
 		return progressing("%d of %d replicas ready", status.ReadyReplicas, want)
 	}
-	if status.Replicas > want {
-		return progressing(oldReplicas, status.Replicas-want)
-	}
 	if s.Spec.UpdateStrategy.Type == string(appsv1.OnDeleteStatefulSetStrategyType) {
-		return ready()
+		return endOfPods(s.Metadata, status.Replicas-want)
 	}
 	if toUpdate := want - s.Spec.UpdateStrategy.RollingUpdate.Partition; status.UpdatedReplicas < toUpdate {
 		return progressing("%d of %d replicas updated", status.UpdatedReplicas, toUpdate)
 	}
-	return ready()
+	return endOfPods(s.Metadata, status.Replicas-want)
 }
 
 type daemonSet struct {

@@ -98,6 +98,8 @@ var durable = map[string]bool{
 	"PersistentVolumeClaim": true, "PersistentVolume": true, "Namespace": true, "CustomResourceDefinition": true,
 }
 
+const keepAnnotated = "it is annotated " + v1beta1.KeepAnnotation
+
 // KeepReason says why an abandoned object with these annotations is kept; empty if it is not.
 func KeepReason(id apply.ID, annotations map[string]string) string {
 	switch {
@@ -106,7 +108,7 @@ func KeepReason(id apply.ID, annotations map[string]string) string {
 	case id.Namespace == "":
 		return "it is cluster-scoped, so others may use it"
 	case v1beta1.IsKept(annotations):
-		return "it is annotated " + v1beta1.KeepAnnotation
+		return keepAnnotated
 	}
 	return ""
 }
@@ -128,8 +130,11 @@ func (r *Runner) Prune(ctx context.Context, run *Run, inventory Inventory, id ap
 		return kept, nil
 	}
 	removal := w.remove(ctx, []*unstructured.Unstructured{id.Object()})[0]
-	if removal.ForeignOwner != "" {
+	switch {
+	case removal.ForeignOwner != "":
 		return "it belongs to " + removal.ForeignOwner, nil
+	case removal.KeepAnnotated:
+		return keepAnnotated, nil
 	}
 	return "", removal.Err
 }

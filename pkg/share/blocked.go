@@ -218,6 +218,10 @@ func (s *Session) isContent(kind schema.GroupKind, item *metav1.PartialObjectMet
 	case "Event", "Event.events.k8s.io", "Endpoints", "EndpointSlice.discovery.k8s.io":
 		return false, nil
 	}
+	// The holder leaves what is kept, which would go with the namespace. A ReplicaSet has the annotations of its Deployment.
+	if v1beta1.IsKept(item.Annotations) && metav1.GetControllerOf(item) == nil {
+		return true, nil
+	}
 	if slices.ContainsFunc(item.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == s.holder.UID }) {
 		return false, nil
 	}

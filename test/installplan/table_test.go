@@ -243,6 +243,20 @@ var _ = Describe("The release of a version", Label("release"), func() {
 			t.Error("it is not annotated any more: it must go")
 		}
 	})
+	It("waits for an object that is annotated to be kept in a Namespace that would go with it", Label("keep", "P25"), func() {
+		t := GinkgoTB()
+		f, ns := newFleet(), suite.NewNamespace(t)
+		ov := f.version(ns, "fleet")
+		complete(t, install(t, ov))
+		kept := f.objects()["deployment"].(*appsv1.Deployment)
+		edit(t, kept, func(d *appsv1.Deployment) { d.Annotations[v1beta1.KeepAnnotation] = "true" })
+		env.Must(t, suite.Delete(ctx, ov))
+		waits(t, ov, v1beta1.ReasonNamespaceNotEmpty, "Namespace "+f.word, "Deployment harbor")
+		f.all(t, true)
+		edit(t, kept, func(d *appsv1.Deployment) { delete(d.Annotations, v1beta1.KeepAnnotation) })
+		released(t, ov)
+		f.all(t, false)
+	})
 	It("leaves an object that a kind Installation of another group owns, too", func() {
 		t := GinkgoTB()
 		f, ns := newFleet(), suite.NewNamespace(t)

@@ -162,7 +162,7 @@ var _ = Describe("What is annotated to be kept", Label("keep", "P25", "P26"), fu
 			status(t, await(t, ns, name, env.PlanEnded("deploy", 1)), "deploy", v1beta1.Complete)
 		}
 		contains(t, kudo(t, 0, "uninstall", "--instance", "one", "-n", ns, "--keep-claims", "--wait"), "persistentvolumeclaim one stays, since it is annotated to be kept",
-			"persistentvolumeclaim own-one-0 stays with its data, since a StatefulSet does not own its claims")
+			"persistentvolumeclaim own-one-0 stays with its data, since no Instance owns it")
 		contains(t, kudo(t, 0, "uninstall", "--instance", "two", "-n", ns, "--wait"), "Warning: persistentvolumeclaim "+ns+"/two is deleted with its data: --keep-claims would keep it",
 			"persistentvolumeclaim own-two-1 stays with its data")
 		env.Eventually(t, "the claim two is deleted", env.Condition(func() bool { return !slices.Contains(claims(), "two") }))
@@ -175,6 +175,65 @@ var _ = Describe("What is annotated to be kept", Label("keep", "P25", "P26"), fu
 			patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
 			env.Must(t, cluster.Patch(ctx, &pods.Items[i], patch))
 		}
+	})
+
+	It("is released also if nothing can run, if an upgrade has dropped it, and if another client has changed it, which is still seen", func(ctx context.Context) {
+		t := GinkgoTB()
+		ns := namespace(t)
+		const claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}\n"
+		one := gen.Version(ns, "store-1", gen.Param("VALUE", "one", ""), annotated("a", "x: z"), gen.Template("c.yaml", claim), gen.Apply("all", "a.yaml", "c.yaml"), gen.Serial("deploy", "all"))
+		two := gen.Version(ns, "store-2", gen.Param("VALUE", "one", ""), annotated("a", "x: z"), gen.Apply("all", "a.yaml"), gen.Serial("deploy", "all"))
+		status(t, deploy(t, one, "i", nil), "deploy", v1beta1.Complete)
+		env.Must(t, cluster.Create(ctx, two))
+		env.Must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = "store-2" }))
+		hasEvent(t, ns, "PersistentVolumeClaim "+ns+"/data is no longer part of the operator and was kept")
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1beta1.KeepAnnotation+`":"true"}}}`))
+		env.Must(t, cluster.Patch(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: gen.Meta(ns, "data")}, patch))
+		env.Eventually(t, "the claim has no owner", env.Condition(func() bool { return len(get(t, &corev1.PersistentVolumeClaim{}, ns, "data").OwnerReferences) == 0 }))
+
+		env.Must(t, cluster.Delete(ctx, two)) // nothing can run
+		env.Must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"VALUE": "two"} }))
+		await(t, ns, "i", func(i *v1beta1.Instance) bool {
+			ready := meta.FindStatusCondition(i.Status.Conditions, v1beta1.ReadyCondition)
+			return ready != nil && ready.Status == metav1.ConditionFalse
+		})
+		change := client.RawPatch(types.MergePatchType, []byte(`{"data":{"value":"mine"}}`))
+		env.Must(t, cluster.Patch(ctx, &corev1.ConfigMap{ObjectMeta: gen.Meta(ns, "a")}, change, client.FieldOwner("by-hand")))
+		keep(ctx, ns, "a")
+		env.Eventually(t, "a has no owner", isUnowned(ns, "a"))
+		two.ResourceVersion, two.UID = "", ""
+		env.Must(t, cluster.Create(ctx, two))
+		env.Eventually(t, "the plan writes what others have changed", env.Condition(func() bool {
+			return get(t, &corev1.ConfigMap{}, ns, "a").Data["value"] == "two"
+		}))
+		env.Must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.Parameters = nil }))
+		env.Eventually(t, "and what it wrote", env.Condition(func() bool { return get(t, &corev1.ConfigMap{}, ns, "a").Data["value"] == "one" }))
+	})
+
+	It("is no claim that goes with its StatefulSet: uninstall says so, and does not begin", func(ctx context.Context) {
+		t := GinkgoTB()
+		ns := namespace(t)
+		ov := gen.Version(ns, "store", gen.Template("s.yaml", `apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: "{{ .Name }}"}
+spec:
+  persistentVolumeClaimRetentionPolicy: {whenDeleted: Delete}
+  selector: {matchLabels: {app: "{{ .Name }}"}}
+  volumeClaimTemplates: [{metadata: {name: own}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}}]
+  template:
+    metadata: {labels: {app: "{{ .Name }}"}}
+    spec: {containers: [{name: c, image: c}]}
+`), gen.Apply("all", "s.yaml"), gen.Serial("deploy", "all"))
+		status(t, deploy(t, ov, "i", nil), "deploy", v1beta1.Complete)
+		env.Eventually(t, "the StatefulSet owns the claim", env.Condition(func() bool {
+			return len(get(t, &corev1.PersistentVolumeClaim{}, ns, "own-i-0").OwnerReferences) > 0
+		}))
+		contains(t, kudo(t, 1, "uninstall", "--instance", "i", "-n", ns, "--keep-claims"), "PersistentVolumeClaim "+ns+"/own-i-0 would be deleted with StatefulSet i, instance i is not deleted",
+			"persistentVolumeClaimRetentionPolicy.whenDeleted")
+		if i := get(t, &v1beta1.Instance{}, ns, "i"); i.DeletionTimestamp != nil {
+			t.Error("the Instance is being deleted")
+		}
+		contains(t, kudo(t, 0, "uninstall", "--instance", "i", "-n", ns, "--wait"), "Warning: persistentvolumeclaim "+ns+"/own-i-0 is deleted with its data if StatefulSet i is deleted")
 	})
 
 	It("is no Instance that a plan creates, since the owners of these are counted", func(ctx context.Context) {

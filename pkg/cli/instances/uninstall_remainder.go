@@ -1,6 +1,7 @@
 package instances
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,72 +20,140 @@ import (
 const (
 	staysClusterScoped = "%s %s stays, since it is cluster-scoped and others may use it"
 	staysKept          = "%s %s stays, since it is annotated to be kept: an Instance of the same name takes it over"
-	staysUnowned       = "%s %s stays with its data, since a StatefulSet does not own its claims: an Instance of the same name uses it again"
+	staysUnowned       = "%s %s stays with its data, since no Instance owns it: an Instance of the same name uses it again"
 )
 
-// keepOrWarn returns lines on what stays when an Instance is deleted. It annotates the claims that would go, if the user wants to keep
-// them, and warns of them otherwise. What the user may not read is left out.
+// keepOrWarn returns lines on what stays when an Instance and its children are deleted. It takes them off the owners of what is annotated
+// to be kept, annotates the claims that would go, if the user wants to keep them, and warns of them otherwise. What the user may not read
+// is left out.
 func (o *uninstallOptions) keepOrWarn(ctx context.Context, c client.Client, instance *v1beta1.Instance) ([]string, error) {
+	all, err := withChildren(ctx, c, instance)
+	if err != nil && o.keepClaims {
+		return nil, err
+	}
 	var lines []string
-	for _, r := range instance.Status.Resources {
-		switch {
-		case r.Namespace == "":
-			lines = append(lines, fmt.Sprintf(staysClusterScoped, strings.ToLower(r.Kind), r.Name))
-		case r.Kind != "PersistentVolumeClaim" && isKept(ctx, c, r):
-			lines = append(lines, fmt.Sprintf(staysKept, strings.ToLower(r.Kind), r.Name))
+	for _, i := range all {
+		for _, r := range i.Status.Resources {
+			switch {
+			case r.Namespace == "":
+				lines = append(lines, fmt.Sprintf(staysClusterScoped, strings.ToLower(r.Kind), r.Name))
+			case r.Kind != "PersistentVolumeClaim":
+				kept, err := o.keepAnnotated(ctx, c, i, r)
+				if err != nil {
+					return nil, err
+				}
+				if kept {
+					lines = append(lines, fmt.Sprintf(staysKept, strings.ToLower(r.Kind), r.Name))
+				}
+			}
+		}
+		claims, err := o.keepClaimsOf(ctx, c, i)
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, claims...)
+	}
+	return lines, nil
+}
+
+// maxGenerations is how many generations of children an Instance has at most, with some to spare.
+const maxGenerations = 10
+
+// withChildren lists an Instance and those that are deleted with it.
+func withChildren(ctx context.Context, c client.Client, instance *v1beta1.Instance) ([]*v1beta1.Instance, error) {
+	list := &v1beta1.InstanceList{}
+	if err := c.List(ctx, list, client.InNamespace(instance.Namespace)); err != nil {
+		return []*v1beta1.Instance{instance}, fmt.Errorf("list the children of instance %s/%s, which is not deleted: %w", instance.Namespace,
+			instance.Name, err)
+	}
+	out := []*v1beta1.Instance{instance}
+	for from, generation := 0, 0; from < len(out) && generation < maxGenerations; generation++ {
+		parents := out[from:]
+		from = len(out)
+		for i := range list.Items {
+			child := &list.Items[i]
+			if slices.ContainsFunc(parents, func(parent *v1beta1.Instance) bool { return hasOwner(child, parent.UID) }) {
+				out = append(out, child)
+			}
 		}
 	}
+	return out, nil
+}
+
+func hasOwner(o client.Object, uid types.UID) bool {
+	return slices.ContainsFunc(o.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.UID == uid })
+}
+
+// keepAnnotated reports whether an object of the inventory is annotated to be kept, and takes the Instance off its owners if it is one.
+func (o *uninstallOptions) keepAnnotated(ctx context.Context, c client.Client, instance *v1beta1.Instance,
+	r v1beta1.ResourceStatus) (bool, error) {
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))
+	if !v1beta1.CanBeKept(live.GroupVersionKind().GroupKind()) {
+		return false, nil
+	}
+	err := c.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: r.Name}, live)
+	if err != nil || !v1beta1.IsKept(live.Annotations) {
+		return false, nil
+	}
+	return true, keep(ctx, c, live, instance)
+}
+
+// keepClaimsOf returns lines on the claims of an Instance that stay, and keeps or warns of the others.
+func (o *uninstallOptions) keepClaimsOf(ctx context.Context, c client.Client, instance *v1beta1.Instance) (lines []string, err error) {
 	claims := &corev1.PersistentVolumeClaimList{}
-	err := c.List(ctx, claims, client.InNamespace(instance.Namespace),
+	err = c.List(ctx, claims, client.InNamespace(instance.Namespace),
 		client.MatchingLabels{v1beta1.HeritageLabel: v1beta1.Heritage, v1beta1.InstanceLabel: instance.Name})
 	if err != nil && o.keepClaims {
 		return nil, fmt.Errorf("list PersistentVolumeClaims, instance %s/%s is not deleted: %w", instance.Namespace, instance.Name, err)
 	}
 	for i := range claims.Items {
 		claim := &claims.Items[i]
-		isOwner := func(owner metav1.OwnerReference) bool { return owner.UID == instance.UID }
+		others := slices.DeleteFunc(slices.Clone(claim.OwnerReferences),
+			func(owner metav1.OwnerReference) bool { return owner.UID == instance.UID })
 		switch {
-		case v1beta1.IsKept(claim.Annotations):
-		case !slices.ContainsFunc(claim.OwnerReferences, isOwner):
+		case len(others) > 0 && o.keepClaims: // whoever has set this owner sets it again
+			return nil, fmt.Errorf("PersistentVolumeClaim %s/%s would be deleted with %s %s, instance %s is not deleted: set "+
+				"persistentVolumeClaimRetentionPolicy.whenDeleted of a StatefulSet to Retain, or take the owner off the claim, first",
+				claim.Namespace, claim.Name, others[0].Kind, others[0].Name, instance.Name)
+		case len(others) > 0:
+			o.env.Warnf("persistentvolumeclaim %s/%s is deleted with its data if %s %s is deleted", claim.Namespace, claim.Name, others[0].Kind,
+				others[0].Name)
+		case v1beta1.IsKept(claim.Annotations), o.keepClaims && len(claim.OwnerReferences) > 0:
+			if err := keep(ctx, c, claim, instance); err != nil {
+				return nil, err
+			}
+			lines = append(lines, fmt.Sprintf(staysKept, "persistentvolumeclaim", claim.Name))
+		case len(claim.OwnerReferences) == 0:
 			lines = append(lines, fmt.Sprintf(staysUnowned, "persistentvolumeclaim", claim.Name))
-			continue
-		case !o.keepClaims:
+		default:
 			o.env.Warnf("persistentvolumeclaim %s/%s is deleted with its data: --keep-claims would keep it", claim.Namespace, claim.Name)
-			continue
 		}
-		if err := keepClaim(ctx, c, claim, slices.DeleteFunc(slices.Clone(claim.OwnerReferences), isOwner)); err != nil {
-			return nil, fmt.Errorf("keep PersistentVolumeClaim %s/%s, instance %s is not deleted: %w", claim.Namespace, claim.Name,
-				instance.Name, err)
-		}
-		lines = append(lines, fmt.Sprintf(staysKept, "persistentvolumeclaim", claim.Name))
 	}
 	return lines, nil
 }
 
-// isKept reports whether an object of the inventory is annotated to be kept.
-func isKept(ctx context.Context, c client.Client, r v1beta1.ResourceStatus) bool {
-	live := &metav1.PartialObjectMetadata{}
-	live.SetGroupVersionKind(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))
-	if !v1beta1.CanBeKept(live.GroupVersionKind().GroupKind()) {
-		return false
-	}
-	err := c.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: r.Name}, live)
-	return err == nil && v1beta1.IsKept(live.Annotations)
-}
-
-// keepClaim annotates a claim and leaves it to other owners, in one write: the manager would take the Instance off the owners later than
-// the garbage collector deletes the claim.
-func keepClaim(ctx context.Context, c client.Client, claim *corev1.PersistentVolumeClaim, others []metav1.OwnerReference) error {
-	if v1beta1.IsKept(claim.Annotations) && len(others) == len(claim.OwnerReferences) {
-		return nil
-	}
-	metadata := map[string]any{"uid": claim.UID, "resourceVersion": claim.ResourceVersion, "ownerReferences": others}
-	if !v1beta1.IsKept(claim.Annotations) {
+// keep annotates an object and takes an Instance off its owners, in one write: the manager would do so later than the garbage collector
+// deletes the object.
+func keep(ctx context.Context, c client.Client, o client.Object, instance *v1beta1.Instance) error {
+	metadata := map[string]any{"uid": o.GetUID(), "resourceVersion": o.GetResourceVersion()}
+	if !v1beta1.IsKept(o.GetAnnotations()) {
 		metadata["annotations"] = map[string]string{v1beta1.KeepAnnotation: "true"}
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": metadata})
-	if err != nil {
-		return err
+	if hasOwner(o, instance.UID) {
+		metadata["ownerReferences"] = slices.DeleteFunc(slices.Clone(o.GetOwnerReferences()),
+			func(owner metav1.OwnerReference) bool { return owner.UID == instance.UID })
 	}
-	return c.Patch(ctx, claim, client.RawPatch(types.MergePatchType, patch))
+	if len(metadata) == 2 { // it is kept
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err == nil {
+		err = c.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch))
+	}
+	if err != nil {
+		return fmt.Errorf("keep %s %s/%s, instance %s is not deleted: %w", cmp.Or(o.GetObjectKind().GroupVersionKind().Kind,
+			"PersistentVolumeClaim"), o.GetNamespace(), o.GetName(), instance.Name, err)
+	}
+	return nil
 }

@@ -115,8 +115,12 @@ func (a *action) holdForCleanup(ctx context.Context) error {
 	return a.checkObjects(ctx)
 }
 
-// releaseInstance removes the finalizer, with which the Instance ends.
+// releaseInstance removes the finalizer, with which the Instance ends, once it owns no object any more that is to be kept.
 func (a *action) releaseInstance(ctx context.Context) error {
+	if a.releaseKept(ctx) {
+		a.result.RequeueAfter = keepInterval
+		return nil
+	}
 	a.result = loop.Done
 	return a.SetFinalizer(ctx, v1beta1.CleanupFinalizer, false)
 }

@@ -53,7 +53,7 @@ func (a *action) unreadyObjects(ctx context.Context, inventory runner.Inventory)
 		default:
 			result, unknown := a.Runner.Health(ctx, live)
 			a.result.Transient = a.result.Transient || unknown != nil // no watch shows when it is known
-			if result.State != health.Ready {
+			if result.State != health.Ready && !result.Serving {
 				out = append(out, fmt.Sprintf("%s: %s", id, result.Message))
 			}
 		}

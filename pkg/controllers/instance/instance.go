@@ -55,6 +55,8 @@ type Reconciler struct {
 	clusterScoped clusterScopedIndex
 	// drifts maps the name of an Instance to what was found out of its objects that others have changed.
 	drifts sync.Map
+	// kept are the objects that are to be kept, but would be deleted with their Instance.
+	kept keptObjects
 }
 
 // action is one reconcile of one Instance.
@@ -133,6 +135,7 @@ func (a *action) act(ctx context.Context, s state) error {
 	case cleanupFailed:
 		return a.holdForCleanup(ctx)
 	case keyMissing, versionMissing, parametersMissing, specRefused, accountMissing, installPending:
+		a.releaseKept(ctx)
 		a.reportBlocked()
 		return nil
 	case restoreDue:
@@ -152,4 +155,5 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.clusterScoped.forget(key)
 	r.runs.Delete(key)
 	r.drifts.Delete(key)
+	r.kept.forget(key)
 }

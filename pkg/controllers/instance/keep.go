@@ -1,39 +1,125 @@
 package instance
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/controllers/loop"
 	"kudo.dev/kudo/plans"
 )
 
-// releaseKept takes the Instance off the owners of objects that have been annotated to be kept, also while a plan runs: the garbage
-// collector would delete them with the Instance.
-func (a *action) releaseKept(ctx context.Context) {
+// keepInterval is how long an Instance waits before it is tried again to release an object that is kept.
+const keepInterval = time.Second
+
+// keptObjects are objects that are annotated to be kept and that an Instance owns, as events have shown them: also those that no inventory
+// has, since an upgrade has dropped them or KUDO has written them.
+type keptObjects struct {
+	mu sync.Mutex
+	// objects holds when the API server has last refused to change the owners of each; zero for never.
+	objects map[types.NamespacedName]map[apply.ID]time.Time
+}
+
+// note adds an object of the Instance of a key, or removes one that the Instance does not own or that is not kept.
+func (k *keptObjects) note(key types.NamespacedName, o *unstructured.Unstructured) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	id := apply.IDOf(o)
+	if !apply.IsKeptWithInstance(o) || o.GetDeletionTimestamp() != nil {
+		if delete(k.objects[key], id); len(k.objects[key]) == 0 {
+			delete(k.objects, key)
+		}
+		return
+	}
+	if k.objects == nil {
+		k.objects = map[types.NamespacedName]map[apply.ID]time.Time{}
+	}
+	if k.objects[key] == nil {
+		k.objects[key] = map[apply.ID]time.Time{}
+	}
+	if _, known := k.objects[key][id]; !known {
+		k.objects[key][id] = time.Time{}
+	}
+}
+
+// refuse notes that the API server has refused to change the owners of an object.
+func (k *keptObjects) refuse(key types.NamespacedName, id apply.ID, now time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, known := k.objects[key][id]; known {
+		k.objects[key][id] = now
+	}
+}
+
+// of returns the objects of an Instance.
+func (k *keptObjects) of(key types.NamespacedName) map[apply.ID]time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return maps.Clone(k.objects[key])
+}
+
+// forget drops what is known of an Instance.
+func (k *keptObjects) forget(key types.NamespacedName) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.objects, key)
+}
+
+// releaseKept takes the Instance off the owners of objects that have been annotated to be kept, also while a plan runs or nothing can run:
+// the garbage collector would delete them with the Instance. It reports whether one is left that a later attempt may release.
+func (a *action) releaseKept(ctx context.Context) (left bool) {
+	key := client.ObjectKeyFromObject(a.Next)
+	kept := a.kept.of(key)
+	if len(kept) == 0 {
+		return false
+	}
+	if a.serviceAccount.IsZero() {
+		if err := a.observeAccount(ctx); err != nil {
+			a.result.Transient = true
+			return true
+		}
+	}
 	inventory, changed := a.readInventory(), false
-	for id, record := range inventory {
-		live, _ := a.appliedObject(id, record.UID)
+	for id, refused := range kept {
+		if a.Clock.Since(refused) < loop.RecheckInterval {
+			continue
+		}
+		live, _ := a.Mirror.Get(id)
 		if live == nil || !apply.IsKeptWithOwner(live, a.Next.UID) {
 			continue
 		}
+		record, listed := inventory[id]
 		now, err := a.Runner.RemoveOwner(ctx, a.serviceAccount, a.Next, live, record)
 		switch {
-		case apierrors.IsForbidden(err):
+		case apierrors.IsForbidden(err), apierrors.IsInvalid(err): // an admission policy may deny by either
 			a.WarnOnce(string(a.Next.Status.PlanStatus[plans.LatestPlan(a.Next.Status.PlanStatus)].UID), v1beta1.EventResourceNotKept,
 				id.String()+" is annotated to be kept, but will be deleted with the Instance, since its ownerReferences cannot be changed: "+
 					err.Error())
+			a.kept.refuse(key, id, a.Clock.Now())
+			a.result.RequeueAfter = cmp.Or(a.result.RequeueAfter, loop.RecheckInterval)
+		case meta.IsNoMatchError(err), apierrors.IsNotFound(err): // it does not exist any more
 		case err != nil: // it has changed, or the API server is away
-			a.result.Transient = true
+			a.result.Transient, left = true, true
 		default:
-			inventory[id], changed = now, true
+			if listed && record.UID == live.GetUID() {
+				inventory[id], changed = now, true
+			}
 			a.Event(corev1.EventTypeNormal, v1beta1.EventResourceKept, "%s is annotated to be kept: the Instance does not own it any more", id)
 		}
 	}
 	if changed {
 		a.writeInventory(inventory)
 	}
+	return left
 }

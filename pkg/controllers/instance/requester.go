@@ -39,26 +39,41 @@ func (a *action) startRequester() string {
 		return a.runRequester()
 	case a.start == nil: // the cleanup of a deleted Instance
 		return ""
-	case a.isSpecNew():
-		return a.specRequester()
 	}
+	var users string
 	if queued := queuedPlan(a.Committed.Status.Queue, a.start.Plan); queued != nil {
-		return queued.RequestedBy
+		users = queued.RequestedBy
 	}
-	return ""
+	if a.isSpecNew() {
+		users = joinUsers(users, a.specRequester())
+	}
+	return users
 }
 
-// setQueueRequesters writes the users who asked for the plans of the queue into it. A plan that was queued before for the same cause keeps
-// its user.
+// joinUsers adds a user to those who have asked for a plan.
+func joinUsers(users, user string) string {
+	switch {
+	case users == "" || user == "":
+		return users + user
+	case slices.Contains(strings.Split(users, ", "), user):
+		return users
+	}
+	return text.Truncate(users+", "+user, maxRequester)
+}
+
+// setQueueRequesters writes the users who asked for the plans of the queue into it: for a plan that waits, all who have written spec since,
+// since each may have changed the values that the plan will have.
 func (a *action) setQueueRequesters() {
 	for i := range a.Next.Status.Queue {
 		plan := &a.Next.Status.Queue[i]
 		before := queuedPlan(a.Committed.Status.Queue, plan.PlanName)
 		switch {
-		case before != nil && (before.Cause == plan.Cause || !a.isSpecNew()):
-			plan.RequestedBy = before.RequestedBy
-		case a.isSpecNew():
+		case before == nil && a.isSpecNew():
 			plan.RequestedBy = a.specRequester()
+		case before != nil && a.isSpecNew():
+			plan.RequestedBy = joinUsers(before.RequestedBy, a.specRequester())
+		case before != nil:
+			plan.RequestedBy = before.RequestedBy
 		}
 	}
 }

@@ -78,7 +78,7 @@ func TestRequester(t *testing.T) {
 	}
 }
 
-// TestRequesterOfQueue: a plan that waits is of the user who asked for it, whoever writes the Instance after that.
+// TestRequesterOfQueue: a plan that waits is of the user who asked for it, and of those who have written spec since: the values may be theirs.
 func TestRequesterOfQueue(t *testing.T) {
 	f := newFixture(t, waiting, twoPlans)
 	f.changeAs(t, "ann", func(*v1beta1.Instance) {})
@@ -88,7 +88,7 @@ func TestRequesterOfQueue(t *testing.T) {
 	f.changeAs(t, "carl", parameter("VALUE", "2"))
 	f.settle(t)
 	want := []v1beta1.QueuedPlan{
-		{PlanName: "update", Cause: "parameters changed: VALUE", RequestedBy: "carl"}, {PlanName: "other", Cause: "parameters changed: OTHER", RequestedBy: "bob"},
+		{PlanName: "update", Cause: "parameters changed: VALUE", RequestedBy: "carl"}, {PlanName: "other", Cause: "parameters changed: OTHER", RequestedBy: "bob, carl"},
 	}
 	queue := f.instance().Status.Queue
 	slices.SortFunc(queue, func(a, b v1beta1.QueuedPlan) int { return strings.Compare(b.PlanName, a.PlanName) })
@@ -106,7 +106,7 @@ func TestRequesterOfQueue(t *testing.T) {
 	slices.Sort(got)
 	if diff := cmp.Diff([]string{
 		"Normal PlanCancelled Execution of plan deploy was cancelled, requested by dora",
-		"Normal PlanRequested Plan other was requested by bob: parameters changed: OTHER",
+		"Normal PlanRequested Plan other was requested by bob, carl: parameters changed: OTHER",
 		"Normal PlanRequested Plan update was requested by carl: parameters changed: VALUE",
 		"Normal PlanStarted Execution of plan other started",
 		"Normal PlanStarted Execution of plan update started",

@@ -152,6 +152,7 @@ const runningPriority = 1
 func (r *Reconciler) changed(ctx context.Context, e event.TypedGenericEvent[*unstructured.Unstructured],
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	for _, request := range r.writersOf(ctx, e.Object) {
+		r.kept.note(request.NamespacedName, e.Object)
 		priority := 0
 		if _, runs := r.runs.Load(request.NamespacedName); runs {
 			priority = runningPriority

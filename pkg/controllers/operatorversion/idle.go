@@ -233,7 +233,7 @@ func (a *action) recordMatch(ctx context.Context, r *v1beta1.HeldResource, objs 
 	if err != nil || !known || live == nil || live.GetUID() != r.UID {
 		return err
 	}
-	if a.Share.Fingerprint(live) != a.contents[share.IDOf(*r)] {
+	if before, seen := a.contents[share.IDOf(*r)]; seen && before != a.Share.Fingerprint(live) {
 		a.requeueAfter(settleAfter)
 		return nil
 	}
