@@ -33,15 +33,13 @@ type keptObjects struct {
 
 // note adds an object of the Instance of a key, or removes one that the Instance does not own or that is not kept.
 func (k *keptObjects) note(key types.NamespacedName, o *unstructured.Unstructured) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	id := apply.IDOf(o)
 	if !apply.IsKeptWithInstance(o) || o.GetDeletionTimestamp() != nil {
-		if delete(k.objects[key], id); len(k.objects[key]) == 0 {
-			delete(k.objects, key)
-		}
+		k.drop(key, id)
 		return
 	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	if k.objects == nil {
 		k.objects = map[types.NamespacedName]map[apply.ID]time.Time{}
 	}
@@ -59,6 +57,15 @@ func (k *keptObjects) refuse(key types.NamespacedName, id apply.ID, now time.Tim
 	defer k.mu.Unlock()
 	if _, known := k.objects[key][id]; known {
 		k.objects[key][id] = now
+	}
+}
+
+// drop removes an object that is not to be released any more.
+func (k *keptObjects) drop(key types.NamespacedName, id apply.ID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if delete(k.objects[key], id); len(k.objects[key]) == 0 {
+		delete(k.objects, key)
 	}
 }
 
@@ -97,6 +104,7 @@ func (a *action) releaseKept(ctx context.Context) (left bool) {
 		}
 		live, _ := a.Mirror.Get(id)
 		if live == nil || !apply.IsKeptWithOwner(live, a.Next.UID) {
+			a.kept.drop(key, id)
 			continue
 		}
 		record, listed := inventory[id]

@@ -148,4 +148,10 @@ func TestReleaseKeptFirst(t *testing.T) {
 	if f.Read(object); len(object.OwnerReferences) > 0 {
 		t.Errorf("the owners are %v", object.OwnerReferences)
 	}
+	deleted := live.DeepCopy()
+	deleted.SetName("deleted")
+	f.r.kept.note(f.key(), deleted)
+	if f.action(t).releaseKept(t.Context()) || len(f.r.kept.of(f.key())) > 0 {
+		t.Error("what does not exist any more is remembered")
+	}
 }
