@@ -77,6 +77,17 @@ func (r *rewriter) warnings() []string {
 	return found
 }
 
+// usesLibraryNames reports whether the script may assign to a name that a library has: it does so by name, or reads _G, through
+// which any name can be set.
+func (r *rewriter) usesLibraryNames() bool {
+	for name := range r.set {
+		if isLibrary(name) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(r.reads, func(g global) bool { return g.name == "_G" })
+}
+
 // enter counts nesting; false means that it is too deep.
 func (r *rewriter) enter(line int) bool {
 	r.depth++

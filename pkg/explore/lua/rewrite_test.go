@@ -89,7 +89,7 @@ func TestRewritten(t *testing.T) {
 		"Goto":      {"goto and labels", "local n = 0 ::again:: n = n + 1 if n < 3 then goto again end", "n", "3"},
 		"Continue":  {"out of a branch", "local n = 0 for i = 1, 5 do if i % 2 == 0 then goto next end n = n + i ::next:: end", "n", "9"},
 		"Step":      {"a step that is computed", "local s, x = '', {step = -2} for i = 5, 1, x.step do s = s .. i end", "s", "531"},
-		"Names":     {"no script can name the helpers", "local t = _G local n = 0 for k in pairs(t) do n = n + 1 end", "n", "0"},
+		"Names":     {"no script can name the helpers", "local t = _G local n = 0 for k in pairs(t) do if k:sub(1, 1) == '(' then n = n + 1 end end", "n", "0"},
 		"OwnConcat": {"a script's own names do not matter", "local concat, table = nil, nil local s = 'a' .. 'b'", "s", "ab"},
 		"Long":      {"32 operands go into two calls", "local s = 'a'" + strings.Repeat(" .. 'b'", 70), "#s", "71"},
 		"Not":       {"operators of one operand", "local t = {} t[not nil] = #('x' .. 'y') t[-1] = -(2)", "t[true] .. t[-1]", "2-2"},

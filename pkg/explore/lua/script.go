@@ -53,6 +53,8 @@ type Script struct {
 	operation explore.Operation
 	proto     *glua.FunctionProto
 	warnings  []string
+	// ownGlobals scripts may assign to the names of libraries, so each call needs a copy of the globals.
+	ownGlobals bool
 }
 
 // Operation that the script answers.
@@ -95,7 +97,7 @@ func Compile(operation explore.Operation, source string) (*Script, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Script{operation, proto, r.warnings()}, nil
+	return &Script{operation, proto, r.warnings(), r.usesLibraryNames()}, nil
 }
 
 // parseChunk parses, and makes an error of a panic: the parser must not end the process.
