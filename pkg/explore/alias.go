@@ -6,8 +6,8 @@ import (
 )
 
 // ParseOperation understands the names of operations, and the short ones that Karmada's interpreter framework has for
-// them: Retain, InterpretReplica, ReviseReplica, InterpretStatus, AggregateStatus, InterpretHealth and
-// InterpretDependency. Case does not matter.
+// them: Retain, InterpretReplica, ReviseReplica, InterpretStatus, AggregateStatus, InterpretHealth,
+// InterpretDependency and InterpretComponent. Case does not matter.
 func ParseOperation(name string) (Operation, error) {
 	switch strings.TrimPrefix(strings.ToLower(name), "explore") {
 	case "packing", "pack":
@@ -20,6 +20,8 @@ func ParseOperation(name string) (Operation, error) {
 		return Dependencies, nil
 	case "replica", "replicas", "interpretreplica", "getreplicas":
 		return Replica, nil
+	case "components", "component", "interpretcomponent", "getcomponents":
+		return Components, nil
 	case "replicarevising", "revisereplica", "replicarevision":
 		return ReplicaRevising, nil
 	case "status", "interpretstatus", "reflectstatus", "statusreflection":

@@ -24,8 +24,8 @@ func NewChain(user, webhook, library, native Explorer) Chain {
 	return c
 }
 
-// Explore asks. The answer says which layer gave it; what a layer must not answer (see Check) is unknown. Errors are of
-// type *Unknown, but for a request that is itself wrong.
+// Explore asks. The answer says which layer gave it; what a layer must not answer (see Check) is unknown, and answers have one
+// form (see Normalize). Errors are of type *UnknownError, but for a request that is itself wrong.
 func (c Chain) Explore(ctx context.Context, r Request) (Answer, bool, error) {
 	if err := r.Validate(); err != nil {
 		return Answer{}, false, err
@@ -48,6 +48,7 @@ func (c Chain) Explore(ctx context.Context, r Request) (Answer, bool, error) {
 		if err := Check(r, &answer); err != nil {
 			return Answer{}, false, r.NewUnknown(layer.Layer(), answer.Who, err)
 		}
+		answer.Ignored = Normalize(r, &answer)
 		answer.Layer = layer.Layer()
 		return answer, true, nil
 	}

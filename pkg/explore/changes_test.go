@@ -73,6 +73,7 @@ func TestParseOperationNames(t *testing.T) {
 		explore.Healthy:           {"health", "healthy", "exploreHealth"},
 		explore.Dependencies:      {"dependency", "GetDependencies", "dependencies"},
 		explore.Replica:           {"replicas", "GetReplicas", "replica"},
+		explore.Components:        {"component", "components", "InterpretComponent", "GetComponents"},
 		explore.ReplicaRevising:   {"replicaRevision", "replicarevising"},
 		explore.Status:            {"ReflectStatus", "statusReflection", "status"},
 		explore.StatusAggregating: {"statusAggregation", "statusaggregating"},

@@ -8,6 +8,9 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kudo.dev/kudo/apis/config/v1alpha1"
+	"kudo.dev/kudo/pkg/text"
 )
 
 // Check refuses answers that no layer may give: without the value, with another identity than the object's, with
@@ -16,7 +19,7 @@ import (
 //	Packing            anything but the identity
 //	Retaining          anything but the identity; only paths that the desired or the observed object has
 //	ReplicaRevising    anything but identity and status
-//	StatusAggregating  status (and metadata.generation, which kudo does not read)
+//	StatusAggregating  anything: only status is taken (see Normalize)
 func Check(r Request, a *Answer) error {
 	switch r.Operation {
 	case Replica:
@@ -31,22 +34,49 @@ func Check(r Request, a *Answer) error {
 			}
 		}
 		return nil
-	case Healthy, Status:
+	case Components:
+		return checkComponents(a.Components)
+	case Healthy:
+		if a.Healthy && a.Failed {
+			return fmt.Errorf("the object is healthy and failed: it must be one of both")
+		}
+		return nil
+	case Status:
 		return nil
 	}
 	if a.Object == nil || a.Object.Object == nil {
 		return fmt.Errorf("no object was returned")
+	}
+	if r.Operation == StatusAggregating {
+		return nil
 	}
 	if err := sameIdentity(r.Object, a.Object); err != nil {
 		return err
 	}
 	switch r.Operation {
 	case ReplicaRevising:
-		return checkFieldsOnly(r.Object, a.Object, func(key string) bool { return key != "status" })
-	case StatusAggregating:
-		return checkFieldsOnly(r.Object, a.Object, func(key string) bool { return key == "status" })
+		if !Equal(r.Object.Object["status"], a.Object.Object["status"]) {
+			return fmt.Errorf("status was changed: the operation must not write it")
+		}
 	case Retaining:
 		return onlyPathsOf(r.Object, r.Observed, a.Object)
+	}
+	return nil
+}
+
+// checkComponents wants names, each once: answers are compared, and summed up, by them.
+func checkComponents(components []v1alpha1.Component) error {
+	seen := map[string]bool{}
+	for i, c := range components {
+		switch {
+		case c.Name == "" || len(c.Name) > v1alpha1.MaxComponentName:
+			return fmt.Errorf("component %d: name %s must have 1 to %d characters", i, text.Quote(c.Name, 64), v1alpha1.MaxComponentName)
+		case seen[c.Name]:
+			return fmt.Errorf("component %d: name %q is that of another component: names must be unique", i, c.Name)
+		case c.Replicas < 0:
+			return fmt.Errorf("component %q: %d replicas: must be 0 or more", c.Name, c.Replicas)
+		}
+		seen[c.Name] = true
 	}
 	return nil
 }
@@ -71,35 +101,6 @@ func quote(value any) string {
 		return "nothing"
 	}
 	return fmt.Sprintf("%q", fmt.Sprint(value))
-}
-
-// checkFieldsOnly refuses changes outside of some fields at the top.
-func checkFieldsOnly(before, after *unstructured.Unstructured, may func(key string) bool) error {
-	keys := slices.Sorted(maps.Keys(before.Object))
-	for key := range after.Object {
-		if _, known := before.Object[key]; !known {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	for _, key := range keys {
-		if !may(key) && !Equal(withoutGeneration(key, before.Object[key]), withoutGeneration(key, after.Object[key])) {
-			return fmt.Errorf("%s was changed: the operation must not write it", key)
-		}
-	}
-	return nil
-}
-
-// withoutGeneration is metadata without its generation: scripts that sum up statuses set one that is missing to 0. It is
-// never written.
-func withoutGeneration(key string, value any) any {
-	metadata, ok := value.(map[string]any)
-	if key != "metadata" || !ok {
-		return value
-	}
-	metadata = maps.Clone(metadata)
-	delete(metadata, "generation")
-	return metadata
 }
 
 // Equal compares JSON values. Empty maps and lists equal absent ones, as in the Kubernetes API, and numbers go by

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kudo.dev/kudo/apis/config/v1alpha1"
+	"kudo.dev/kudo/pkg/text"
 )
 
 // Operation is a question about an object.
@@ -21,12 +22,14 @@ const (
 	Packing = v1alpha1.ExplorePacking
 	// Retaining: Object (desired), Observed -> Object.
 	Retaining = v1alpha1.ExploreRetaining
-	// Healthy: Object (observed) -> Healthy, Message.
+	// Healthy: Object (observed) -> Healthy, Failed, Message.
 	Healthy = v1alpha1.ExploreHealthy
 	// Dependencies: Object -> Dependencies.
 	Dependencies = v1alpha1.ExploreDependencies
 	// Replica: Object -> Replicas, Requirements.
 	Replica = v1alpha1.ExploreReplica
+	// Components: Object -> Components.
+	Components = v1alpha1.ExploreComponents
 	// ReplicaRevising: Object, Replicas -> Object.
 	ReplicaRevising = v1alpha1.ExploreReplicaRevising
 	// Status: Object (observed) -> Status.
@@ -37,7 +40,7 @@ const (
 
 // Operations are all of them, in the order in which a plan asks.
 func Operations() []Operation {
-	return []Operation{Packing, Retaining, Healthy, Dependencies, Replica, ReplicaRevising, Status, StatusAggregating}
+	return []Operation{Packing, Retaining, Healthy, Dependencies, Replica, Components, ReplicaRevising, Status, StatusAggregating}
 }
 
 // Layer is who answers.
@@ -75,7 +78,9 @@ type Answer struct {
 	Object *unstructured.Unstructured
 	// Healthy (Healthy).
 	Healthy bool
-	// Message (Healthy) says what an unhealthy object waits for; it may be empty. It does not name the object.
+	// Failed (Healthy) is set if an object that is not healthy does not become so by waiting.
+	Failed bool
+	// Message (Healthy) says what an unhealthy object waits for, or why it failed; it may be empty. It does not name the object.
 	Message string
 	// Dependencies (Dependencies), in a stable order.
 	Dependencies []v1alpha1.DependentObjectReference
@@ -83,8 +88,12 @@ type Answer struct {
 	Replicas int32
 	// Requirements (Replica) of each replica; nil if nothing is known of them.
 	Requirements *v1alpha1.ReplicaRequirements
+	// Components (Components) have unique names; none if the object has none.
+	Components []v1alpha1.Component
 	// Status (Status) is of JSON types with int64 for whole numbers; nil if the object has none.
 	Status any
+	// Ignored lists the parts of the layer's answer that are not used, such as changes outside of status (StatusAggregating). Chain sets it.
+	Ignored []string
 
 	// Layer answered. Chain sets it.
 	Layer Layer
@@ -135,6 +144,34 @@ func IsUnknown(err error) (*UnknownError, bool) {
 // NewUnknown makes the error of a layer that cannot answer a request.
 func (r Request) NewUnknown(layer Layer, who string, err error) *UnknownError {
 	return &UnknownError{Layer: layer, Who: who, Operation: r.Operation, Object: NameOf(r.Object), Err: err}
+}
+
+// Outcome is the outcome of a Healthy answer.
+func (a Answer) Outcome() v1alpha1.HealthOutcome {
+	switch {
+	case a.Healthy:
+		return v1alpha1.HealthHealthy
+	case a.Failed:
+		return v1alpha1.HealthFailed
+	}
+	return v1alpha1.HealthProgressing
+}
+
+// SetOutcome sets Healthy and Failed of an answer from an outcome; an empty one changes nothing. An outcome that contradicts Healthy is
+// an error.
+func (a *Answer) SetOutcome(outcome v1alpha1.HealthOutcome) error {
+	switch outcome {
+	case "":
+		return nil
+	case v1alpha1.HealthHealthy, v1alpha1.HealthProgressing, v1alpha1.HealthFailed:
+	default:
+		return fmt.Errorf("health %s is unknown: use Healthy, Progressing or Failed", text.Quote(string(outcome), 64))
+	}
+	if a.Healthy != (outcome == v1alpha1.HealthHealthy) {
+		return fmt.Errorf("health %s contradicts healthy %v", outcome, a.Healthy)
+	}
+	a.Failed = outcome == v1alpha1.HealthFailed
+	return nil
 }
 
 // NameOf is `Kind namespace/name`, for messages.

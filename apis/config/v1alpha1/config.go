@@ -97,7 +97,7 @@ type LocalValueRetention struct {
 }
 
 // Exploration holds scripts for objects of a kind. Each is the body of a function, or Lua that defines this function.
-// +kubebuilder:validation:XValidation:rule="has(self.healthLua) || has(self.replicaLua) || has(self.replicaRevisingLua) || has(self.statusLua) || has(self.statusAggregatingLua) || has(self.dependenciesLua) || has(self.packingLua) || has(self.retainingLua)",message="at least one script must be set"
+// +kubebuilder:validation:XValidation:rule="has(self.healthLua) || has(self.replicaLua) || has(self.componentsLua) || has(self.replicaRevisingLua) || has(self.statusLua) || has(self.statusAggregatingLua) || has(self.dependenciesLua) || has(self.packingLua) || has(self.retainingLua)",message="at least one script must be set"
 type Exploration struct {
 	// APIVersion of the objects, such as `apps/v1`.
 	// +required
@@ -110,7 +110,8 @@ type Exploration struct {
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind"`
 	// HealthLua is `function InterpretHealth(observedObj)`. It returns whether the object is done, and may return
-	// a second value, a string that says what it waits for.
+	// a second value, a string that says what it waits for, and a third, Healthy, Progressing or Failed: a plan that waits for a failed
+	// object ends.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=262144
@@ -120,6 +121,12 @@ type Exploration struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=262144
 	ReplicaLua string `json:"replicaLua,omitempty"`
+	// ComponentsLua is `function GetComponents(desiredObj)`. It returns a list of the kinds of pods that the object runs, each with
+	// name, replicas and replicaRequirements, or nil if it has none. Where there are components, they count instead of the replicas.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=262144
+	ComponentsLua string `json:"componentsLua,omitempty"`
 	// ReplicaRevisingLua is `function ReviseReplica(desiredObj, desiredReplica)`. It returns the object with that number.
 	// +optional
 	// +kubebuilder:validation:MinLength=1

@@ -1,7 +1,7 @@
 package v1alpha1
 
 // OperationType is a question about an object that a script, a webhook, or kudo itself can answer.
-// +kubebuilder:validation:Enum="*";ExplorePacking;ExploreRetaining;ExploreHealthy;ExploreDependencies;ExploreReplica;ExploreReplicaRevising;ExploreStatus;ExploreStatusAggregating
+// +kubebuilder:validation:Enum="*";ExplorePacking;ExploreRetaining;ExploreHealthy;ExploreDependencies;ExploreReplica;ExploreComponents;ExploreReplicaRevising;ExploreStatus;ExploreStatusAggregating
 type OperationType string
 
 // The operations.
@@ -17,6 +17,8 @@ const (
 	ExploreDependencies OperationType = "ExploreDependencies"
 	// ExploreReplica asks how many replicas an object declares, and what each needs.
 	ExploreReplica OperationType = "ExploreReplica"
+	// ExploreComponents asks for the kinds of pods that an object runs, each with its replicas and what each replica needs.
+	ExploreComponents OperationType = "ExploreComponents"
 	// ExploreReplicaRevising asks for the object with another number of replicas.
 	ExploreReplicaRevising OperationType = "ExploreReplicaRevising"
 	// ExploreStatus asks for the part of an object that is its status.

@@ -72,14 +72,32 @@ type AggregatedStatusItem struct {
 	// AppliedMessage says why it was not.
 	// +optional
 	AppliedMessage string `json:"appliedMessage,omitempty"`
+	// Health of the copy, as the cluster reports it: Healthy, Unhealthy or Unknown.
+	// +optional
+	Health CopyHealth `json:"health,omitempty"`
 }
+
+// CopyHealth is the health of a running copy of an object.
+// +kubebuilder:validation:Enum=Healthy;Unhealthy;Unknown
+type CopyHealth string
+
+// The values of CopyHealth.
+const (
+	// CopyHealthy copies are done.
+	CopyHealthy CopyHealth = "Healthy"
+	// CopyUnhealthy copies are not done.
+	CopyUnhealthy CopyHealth = "Unhealthy"
+	// CopyUnknown is the health of a copy that cannot be judged.
+	CopyUnknown CopyHealth = "Unknown"
+)
 
 // ExploreResponse is an answer. Besides uid, it holds the fields of the operation that was asked:
 //
 //	ExplorePacking, ExploreRetaining, ExploreReplicaRevising, ExploreStatusAggregating   patch, patchType (none: no change)
-//	ExploreHealthy                                                                       healthy
+//	ExploreHealthy                                                                       healthy or health
 //	ExploreDependencies                                                                  dependencies (none: none)
 //	ExploreReplica                                                                       replicas, replicaRequirements
+//	ExploreComponents                                                                    components (none: none)
 //	ExploreStatus                                                                        status
 type ExploreResponse struct {
 	// UID is that of the request.
@@ -97,6 +115,9 @@ type ExploreResponse struct {
 	// Replicas is the number of pods that the object declares. It is a pointer, to tell zero from not said.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
+	// Components are the kinds of pods that the object runs. Their names are unique.
+	// +optional
+	Components []Component `json:"components,omitempty"`
 	// Dependencies are the objects that the object needs.
 	// +optional
 	Dependencies []DependentObjectReference `json:"dependencies,omitempty"`
@@ -106,11 +127,29 @@ type ExploreResponse struct {
 	// Healthy reports whether the object is done.
 	// +optional
 	Healthy *bool `json:"healthy,omitempty"`
+	// Health is the outcome: Healthy, Progressing or Failed. It must not contradict healthy, and may stand in its place. Failed
+	// objects do not become healthy by waiting: a plan that waits for one ends.
+	// +optional
+	Health HealthOutcome `json:"health,omitempty"`
 	// Result refuses to answer, if its status is Failure; its message is the reason. With ExploreHealthy and
-	// `healthy: false`, its message says what the object waits for.
+	// `healthy: false`, its message says what the object waits for, or why it failed.
 	// +optional
 	Result *metav1.Status `json:"result,omitempty"`
 }
+
+// HealthOutcome is what is said of an object's health.
+// +kubebuilder:validation:Enum=Healthy;Progressing;Failed
+type HealthOutcome string
+
+// The outcomes.
+const (
+	// HealthHealthy objects are done.
+	HealthHealthy HealthOutcome = "Healthy"
+	// HealthProgressing objects are expected to become healthy by themselves.
+	HealthProgressing HealthOutcome = "Progressing"
+	// HealthFailed objects do not become healthy by waiting.
+	HealthFailed HealthOutcome = "Failed"
+)
 
 // PatchType is the type of a patch.
 // +kubebuilder:validation:Enum=JSONPatch
@@ -133,6 +172,22 @@ type ReplicaRequirements struct {
 	// PriorityClassName of the replicas. Scripts of older configurations set it; nothing depends on it.
 	// +optional
 	PriorityClassName string `json:"priorityClassName,omitempty"`
+}
+
+// MaxComponentName is the length of the longest name of a component, in bytes.
+const MaxComponentName = 32
+
+// Component is one kind of pods of an object that runs several, such as the job manager and the task managers of a job.
+type Component struct {
+	// Name of the component, unique in the object, with at most 32 characters.
+	// +required
+	Name string `json:"name"`
+	// Replicas is the number of its pods.
+	// +required
+	Replicas int32 `json:"replicas"`
+	// ReplicaRequirements are what each of its pods needs.
+	// +optional
+	ReplicaRequirements *ReplicaRequirements `json:"replicaRequirements,omitempty"`
 }
 
 // NodeClaim says which nodes a replica may run on.

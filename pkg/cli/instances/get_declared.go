@@ -73,29 +73,44 @@ func (d *declaredResources) ask(ctx context.Context, c client.Client, layers exp
 	if apierrors.IsNotFound(err) {
 		return
 	}
-	var answer explore.Answer
-	known := false
-	if err == nil {
-		answer, known, err = layers.Explore(ctx, explore.Request{Operation: explore.Replica, Object: object})
+	var components []v1alpha1.Component
+	known, left := false, false
+	// Components count instead of the replicas.
+	for _, operation := range []explore.Operation{explore.Components, explore.Replica} {
+		if err != nil || len(components) > 0 {
+			break
+		}
+		var answer explore.Answer
+		answer, known, err = layers.Explore(ctx, explore.Request{Operation: operation, Object: object})
+		if known && operation == explore.Replica {
+			answer.Components = []v1alpha1.Component{{Replicas: answer.Replicas, ReplicaRequirements: answer.Requirements}}
+		}
+		components = answer.Components
+		left = left || answer.Layer != explore.User && slices.ContainsFunc(inside, func(h command.ClusterOnlyWebhook) bool {
+			return h.MatchesAny(operation, object.GroupVersionKind().Group)
+		})
 	}
-	left := slices.ContainsFunc(inside, func(h command.ClusterOnlyWebhook) bool {
-		return h.MatchesAny(explore.Replica, object.GroupVersionKind().Group)
-	})
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.unknown = d.unknown || err != nil || left && answer.Layer != explore.User
-	if err != nil || !known {
-		return
+	d.unknown = d.unknown || err != nil || left
+	if err == nil && known {
+		d.add(components)
 	}
+}
+
+// add adds the components of one object.
+func (d *declaredResources) add(components []v1alpha1.Component) {
 	d.found = true
-	d.replicas += int64(answer.Replicas)
-	if answer.Requirements == nil {
-		return
-	}
-	for name, quantity := range answer.Requirements.ResourceRequest {
-		if total := quantity.DeepCopy(); total.Mul(int64(answer.Replicas)) {
-			total.Add(d.requests[name])
-			d.requests[name] = total
+	for _, component := range components {
+		d.replicas += int64(component.Replicas)
+		if component.ReplicaRequirements == nil {
+			continue
+		}
+		for name, quantity := range component.ReplicaRequirements.ResourceRequest {
+			if total := quantity.DeepCopy(); total.Mul(int64(component.Replicas)) {
+				total.Add(d.requests[name])
+				d.requests[name] = total
+			}
 		}
 	}
 }

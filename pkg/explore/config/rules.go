@@ -34,6 +34,7 @@ func scriptsOf(e *v1alpha1.Exploration) []struct {
 		{"healthLua", explore.Healthy, e.HealthLua},
 		{"dependenciesLua", explore.Dependencies, e.DependenciesLua},
 		{"replicaLua", explore.Replica, e.ReplicaLua},
+		{"componentsLua", explore.Components, e.ComponentsLua},
 		{"replicaRevisingLua", explore.ReplicaRevising, e.ReplicaRevisingLua},
 		{"statusLua", explore.Status, e.StatusLua},
 		{"statusAggregatingLua", explore.StatusAggregating, e.StatusAggregatingLua},

@@ -21,7 +21,7 @@ func retentions(list ...v1alpha1.LocalValueRetention) v1alpha1.ConfigSpec {
 func TestValidatePlaces(t *testing.T) {
 	e := v1alpha1.Exploration{
 		APIVersion: "x/v1", Kind: "A", PackingLua: ")", RetainingLua: ")", HealthLua: ")", DependenciesLua: ")",
-		ReplicaLua: ")", ReplicaRevisingLua: ")", StatusLua: ")", StatusAggregatingLua: ")",
+		ReplicaLua: ")", ComponentsLua: ")", ReplicaRevisingLua: ")", StatusLua: ")", StatusAggregatingLua: ")",
 	}
 	c := named("a", v1alpha1.ConfigSpec{Explorations: []v1alpha1.Exploration{{APIVersion: "x/v1", Kind: "B"}, e}})
 	_, problems := Validate(&c)
@@ -30,7 +30,7 @@ func TestValidatePlaces(t *testing.T) {
 		got = append(got, p.Error())
 	}
 	for _, field := range []string{
-		"packingLua", "retainingLua", "healthLua", "dependenciesLua", "replicaLua", "replicaRevisingLua", "statusLua", "statusAggregatingLua",
+		"packingLua", "retainingLua", "healthLua", "dependenciesLua", "replicaLua", "componentsLua", "replicaRevisingLua", "statusLua", "statusAggregatingLua",
 	} {
 		want = append(want, fmt.Sprintf("spec.explorations[1].%s: line 1: syntax error near %q", field, ")"))
 	}

@@ -76,6 +76,8 @@ func operationOf(key string) (explore.Operation, bool) {
 		return explore.Retaining, true
 	case "replicaResource":
 		return explore.Replica, true
+	case "componentResource":
+		return explore.Components, true
 	case "replicaRevision":
 		return explore.ReplicaRevising, true
 	case "statusReflection":

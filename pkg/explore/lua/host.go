@@ -130,7 +130,13 @@ func itemsOf(items []v1alpha1.AggregatedStatusItem) (any, error) {
 	}
 	list := make([]any, len(items))
 	for i, item := range items {
-		entry := map[string]any{"clusterName": item.ClusterName, "applied": item.Applied}
+		entry := map[string]any{"clusterName": item.ClusterName}
+		if item.Applied { // as in JSON, where scripts find no false
+			entry["applied"] = true
+		}
+		if item.Health != "" {
+			entry["health"] = string(item.Health)
+		}
 		if item.AppliedMessage != "" {
 			entry["appliedMessage"] = item.AppliedMessage
 		}
@@ -147,7 +153,10 @@ func itemsOf(items []v1alpha1.AggregatedStatusItem) (any, error) {
 }
 
 func resultsOf(operation explore.Operation) int {
-	if operation == explore.Replica || operation == explore.Healthy {
+	switch operation {
+	case explore.Healthy:
+		return 3
+	case explore.Replica:
 		return 2
 	}
 	return 1
@@ -162,15 +171,7 @@ func (m *machine) answer(r explore.Request, results []glua.LValue, arguments []a
 	}
 	switch r.Operation {
 	case explore.Healthy:
-		healthy, ok := results[0].(glua.LBool)
-		if !ok {
-			return answer, wrong("a boolean")
-		}
-		answer.Healthy = bool(healthy)
-		if message, ok := results[1].(glua.LString); ok && !answer.Healthy {
-			answer.Message = shortMessage(string(message))
-		}
-		return answer, nil
+		return healthAnswer(name, results)
 	case explore.Replica:
 		answer.Replicas, err = m.replicas(name, results[0])
 		if err != nil || results[1] == glua.LNil {
@@ -185,6 +186,12 @@ func (m *machine) answer(r explore.Request, results []glua.LValue, arguments []a
 			return answer, nil
 		}
 		return answer, m.decodeList(x, results[0], &answer.Dependencies, name)
+	case explore.Components:
+		x.arguments = nil
+		if results[0] == glua.LNil {
+			return answer, nil
+		}
+		return answer, m.decodeList(x, results[0], &answer.Components, name)
 	case explore.Status:
 		answer.Status, err = m.status(x, results[0])
 		return answer, err
@@ -202,6 +209,25 @@ func (m *machine) answer(r explore.Request, results []glua.LValue, arguments []a
 	}
 	answer.Object = &unstructured.Unstructured{Object: fields}
 	return answer, nil
+}
+
+// healthAnswer makes an answer of a boolean, a message and an outcome.
+func healthAnswer(name string, results []glua.LValue) (answer explore.Answer, err error) {
+	healthy, ok := results[0].(glua.LBool)
+	if !ok {
+		return answer, fmt.Errorf("%s returned a %s: want a boolean", name, results[0].Type())
+	}
+	answer.Healthy = bool(healthy)
+	if message, ok := results[1].(glua.LString); ok && !answer.Healthy {
+		answer.Message = shortMessage(string(message))
+	}
+	switch outcome := results[2].(type) {
+	case *glua.LNilType:
+		return answer, nil
+	case glua.LString:
+		return answer, answer.SetOutcome(v1alpha1.HealthOutcome(outcome))
+	}
+	return answer, fmt.Errorf("%s returned a %s as its third value: want Healthy, Progressing or Failed", name, results[2].Type())
 }
 
 // status is a table or nil. Its empty tables are what the object's status has in their place.

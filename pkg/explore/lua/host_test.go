@@ -176,7 +176,7 @@ func TestItems(t *testing.T) {
 	items := exploretest.Items([]string{"a", "b", "c"}, `{"ready":9007199254740993}`, "", "null")
 	items[1].Applied, items[1].AppliedMessage = false, "denied"
 	script := `local t = {} for i, item in ipairs(statusItems) do
-t[i] = {item.clusterName, item.applied, item.appliedMessage or 'no message', type(item.status), item.status and item.status.ready or 0} end
+t[i] = {item.clusterName, tostring(item.applied), item.appliedMessage or 'no message', type(item.status), item.status and item.status.ready or 0} end
 desiredObj.status = {items = t} return desiredObj`
 	request := explore.Request{Object: exploretest.Object(t, deployment), Items: items}
 	answer, err := ask(t, explore.StatusAggregating, script, request)
@@ -184,8 +184,8 @@ desiredObj.status = {items = t} return desiredObj`
 		t.Fatal(err)
 	}
 	want := map[string]any{"items": []any{
-		[]any{"a", true, "no message", "table", int64(9007199254740993)},
-		[]any{"b", false, "denied", "nil", int64(0)}, []any{"c", true, "no message", "nil", int64(0)},
+		[]any{"a", "true", "no message", "table", int64(9007199254740993)},
+		[]any{"b", "nil", "denied", "nil", int64(0)}, []any{"c", "true", "no message", "nil", int64(0)},
 	}}
 	if diff := cmp.Diff(want, answer.Object.Object["status"]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -38,6 +38,8 @@ func FunctionOf(operation explore.Operation) Function {
 		return Function{"GetDependencies", []string{"desiredObj"}}
 	case explore.Replica:
 		return Function{"GetReplicas", []string{"desiredObj"}}
+	case explore.Components:
+		return Function{"GetComponents", []string{"desiredObj"}}
 	case explore.ReplicaRevising:
 		return Function{"ReviseReplica", []string{"desiredObj", "desiredReplica"}}
 	case explore.Status:

@@ -19,6 +19,7 @@ func TestFunctions(t *testing.T) {
 		explore.Healthy:           {"InterpretHealth", []string{"observedObj"}},
 		explore.Dependencies:      {"GetDependencies", []string{"desiredObj"}},
 		explore.Replica:           {"GetReplicas", []string{"desiredObj"}},
+		explore.Components:        {"GetComponents", []string{"desiredObj"}},
 		explore.ReplicaRevising:   {"ReviseReplica", []string{"desiredObj", "desiredReplica"}},
 		explore.Status:            {"ReflectStatus", []string{"observedObj"}},
 		explore.StatusAggregating: {"AggregateStatus", []string{"desiredObj", "statusItems"}},

@@ -24,7 +24,7 @@ import (
 // statuses.
 const maxRequest = 16 << 20
 
-// Func answers one operation. Make the response by Healthy, Patch, Dependencies, Replicas or Status; uid is filled in.
+// Func answers one operation. Make the response by Healthy, Failed, Patch, Dependencies, Replicas, Components or Status; uid is filled in.
 // An error refuses to answer: what depends on the answer waits, and shows the error's text to users. Func is called by
 // several goroutines at once. The context ends when kudo stops waiting.
 type Func func(ctx context.Context, r *Request) (*v1alpha1.ExploreResponse, error)
@@ -71,6 +71,13 @@ func Healthy(healthy bool, message string) *v1alpha1.ExploreResponse {
 	return response
 }
 
+// Failed answers ExploreHealthy for an object that does not become healthy by waiting: a plan that waits for it ends with the message.
+func Failed(message string) *v1alpha1.ExploreResponse {
+	response := Healthy(false, message)
+	response.Health = v1alpha1.HealthFailed
+	return response
+}
+
 // Dependencies answers ExploreDependencies; none is an answer too.
 func Dependencies(dependencies ...v1alpha1.DependentObjectReference) *v1alpha1.ExploreResponse {
 	return &v1alpha1.ExploreResponse{Dependencies: dependencies}
@@ -79,6 +86,11 @@ func Dependencies(dependencies ...v1alpha1.DependentObjectReference) *v1alpha1.E
 // Replicas answers ExploreReplica. Requirements of a replica may be nil.
 func Replicas(replicas int32, requirements *v1alpha1.ReplicaRequirements) *v1alpha1.ExploreResponse {
 	return &v1alpha1.ExploreResponse{Replicas: &replicas, ReplicaRequirements: requirements}
+}
+
+// Components answers ExploreComponents; none is an answer too.
+func Components(components ...v1alpha1.Component) *v1alpha1.ExploreResponse {
+	return &v1alpha1.ExploreResponse{Components: components}
 }
 
 // Status answers ExploreStatus; nil says that the object has none.

@@ -83,6 +83,11 @@ type responseHeader struct {
 		Requirements *struct {
 			Requests map[string]json.RawMessage `json:"resourceRequest"`
 		} `json:"replicaRequirements"`
+		Components []struct {
+			Requirements *struct {
+				Requests map[string]json.RawMessage `json:"resourceRequest"`
+			} `json:"replicaRequirements"`
+		} `json:"components"`
 	} `json:"response"`
 }
 
@@ -99,10 +104,16 @@ func readReview(body []byte) (*response, error) {
 		return nil, errors.New("the answer has no response")
 	}
 	if q := o.Response.Requirements; q != nil {
-		for name, value := range q.Requests {
-			if err := checkQuantity(value); err != nil {
-				return nil, fmt.Errorf("response.replicaRequirements.resourceRequest: %.100q: %w", name, err)
-			}
+		if err := checkQuantities("replicaRequirements", q.Requests); err != nil {
+			return nil, err
+		}
+	}
+	for i, c := range o.Response.Components {
+		if c.Requirements == nil {
+			continue
+		}
+		if err := checkQuantities(fmt.Sprintf("components[%d].replicaRequirements", i), c.Requirements.Requests); err != nil {
+			return nil, err
 		}
 	}
 	var review v1alpha1.ExploreReview
@@ -116,6 +127,15 @@ func readReview(body []byte) (*response, error) {
 func decode(text []byte, into any) error {
 	strict, err := kjson.UnmarshalStrict(text, into, kjson.DisallowDuplicateFields)
 	return errors.Join(append(strict, err)...)
+}
+
+func checkQuantities(field string, requests map[string]json.RawMessage) error {
+	for _, name := range slices.Sorted(maps.Keys(requests)) {
+		if err := checkQuantity(requests[name]); err != nil {
+			return fmt.Errorf("response.%s.resourceRequest: %.100q: %w", field, name, err)
+		}
+	}
+	return nil
 }
 
 // checkQuantity checks a quantity that is a string, which may have escape sequences, or a number.
@@ -142,12 +162,18 @@ func (s *response) answer(r explore.Request, object []byte) (explore.Answer, err
 	}
 	switch r.Operation {
 	case explore.Healthy:
-		if s.Healthy == nil {
+		if s.Healthy == nil && s.Health == "" {
 			return missing("healthy")
 		}
-		return explore.Answer{Healthy: *s.Healthy}, nil
+		answer := explore.Answer{Healthy: s.Health == v1alpha1.HealthHealthy}
+		if s.Healthy != nil {
+			answer.Healthy = *s.Healthy
+		}
+		return answer, answer.SetOutcome(s.Health)
 	case explore.Dependencies:
 		return explore.Answer{Dependencies: s.Dependencies}, nil
+	case explore.Components:
+		return explore.Answer{Components: s.Components}, nil
 	case explore.Replica:
 		if s.Replicas == nil {
 			return missing("replicas")

@@ -56,6 +56,10 @@ func TestMisbehavior(t *testing.T) {
 		"Quantity":       {"a quantity that takes minutes to read", explore.Replica, reply(`{"uid":"UID","replicas":1,"replicaRequirements":{"resourceRequest":{"cpu":"1e-2147483647"}}}`), "the exponent of quantity \"1e-2147483647\" has more than 2 digits"},
 		"QuantityEscape": {"the same with an escape sequence", explore.Replica, reply(`{"uid":"UID","replicas":1,"replicaRequirements":{"resourceRequest":{"cpu":"1\u0065-2147483647"}}}`), "the exponent of quantity"},
 		"QuantityNumber": {"the same as a number", explore.Replica, reply(`{"uid":"UID","replicas":1,"replicaRequirements":{"resourceRequest":{"cpu":1e-2147483647}}}`), "the exponent of quantity"},
+		"Contradiction":  {"health that contradicts healthy", explore.Healthy, reply(`{"uid":"UID","healthy":true,"health":"Failed"}`), "health Failed contradicts healthy true"},
+		"OtherHealth":    {"health that does not exist", explore.Healthy, reply(`{"uid":"UID","healthy":false,"health":"Broken"}`), `health "Broken" is unknown`},
+		"ComponentTwice": {"two components of one name", explore.Components, reply(`{"uid":"UID","components":[{"name":"a","replicas":1},{"name":"a","replicas":1}]}`), "is that of another component"},
+		"ComponentSize":  {"a quantity of a component", explore.Components, reply(`{"uid":"UID","components":[{"name":"a","replicas":1},{"name":"b","replicas":1,"replicaRequirements":{"resourceRequest":{"cpu":"1e-2147483647"}}}]}`), "response.components[1].replicaRequirements.resourceRequest"},
 		"QuantityTwice":  {"the same, hidden behind a good one", explore.Replica, reply(`{"uid":"UID","replicas":1,"replicaRequirements":{"resourceRequest":{"cpu":"1e-2147483647","cpu":"1"}}}`), "duplicate field"},
 		"NoStatus":       {"the required field of the operation", explore.Status, reply(`{"uid":"UID"}`), "response.status is not set"},
 		"Dependency":     {"a dependency without a name", explore.Dependencies, reply(`{"uid":"UID","dependencies":[{"apiVersion":"v1","kind":"Secret"}]}`), "name or labelSelector must be set"},
@@ -73,11 +77,10 @@ func TestMisbehavior(t *testing.T) {
 		"Name":           {"another object", explore.Packing, reply(patch(`[{"op":"replace","path":"/metadata/name","value":"g"}]`)), "name was changed"},
 		"Namespace":      {"another object", explore.Retaining, reply(patch(`[{"op":"replace","path":"/metadata/namespace","value":"g"}]`)), "namespace was changed"},
 		"ObjectKind":     {"another object", explore.ReplicaRevising, reply(patch(`[{"op":"replace","path":"/kind","value":"Bar"}]`)), "kind was changed"},
-		"ObjectUID":      {"another object", explore.StatusAggregating, reply(patch(`[{"op":"remove","path":"/metadata/uid"}]`)), "uid was changed"},
+		"ObjectUID":      {"another object", explore.Packing, reply(patch(`[{"op":"remove","path":"/metadata/uid"}]`)), "uid was changed"},
 		"RetainNew":      {"retaining must not invent", explore.Retaining, reply(patch(`[{"op":"add","path":"/spec/new","value":1}]`)), ".spec.new is in neither"},
 		"ReviseStatus":   {"revising writes spec only", explore.ReplicaRevising, reply(patch(`[{"op":"add","path":"/status","value":{"a":1}}]`)), "status was changed"},
 		"ReviseLabels":   {"revising writes spec only", explore.ReplicaRevising, reply(patch(`[{"op":"add","path":"/metadata/labels/x","value":"y"}]`)), "metadata was changed"},
-		"AggregateSpec":  {"aggregating writes status only", explore.StatusAggregating, reply(patch(`[{"op":"replace","path":"/spec/replicas","value":2}]`)), "spec was changed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := secure(t, tc.handler)
@@ -107,6 +110,8 @@ func TestLenient(t *testing.T) {
 		"NoOperations":   {"nor does a patch without operations", explore.Retaining, patch(`[]`)},
 		"NullStatus":     {"an object may have no status", explore.Status, `{"uid":"UID","status":null}`},
 		"NoDependencies": {"an object may need nothing", explore.Dependencies, `{"uid":"UID"}`},
+		"OnlyHealth":     {"the outcome in place of healthy", explore.Healthy, `{"uid":"UID","health":"Failed"}`},
+		"NoComponents":   {"there may be no components", explore.Components, `{"uid":"UID"}`},
 		"NoNeeds":        {"nothing may be known of what replicas need", explore.Replica, `{"uid":"UID","replicas":0}`},
 		"Additions":      {"fields of later versions are passed over", explore.Replica, `{"uid":"UID","replicas":0,"later":{"a":1}}`},
 	} {

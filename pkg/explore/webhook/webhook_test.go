@@ -46,6 +46,9 @@ var allOperations = server.Operations{
 	explore.Replica: func(context.Context, *server.Request) (*v1alpha1.ExploreResponse, error) {
 		return server.Replicas(7, &v1alpha1.ReplicaRequirements{NodeClaim: &v1alpha1.NodeClaim{NodeSelector: map[string]string{"a": "b"}}}), nil
 	},
+	explore.Components: func(context.Context, *server.Request) (*v1alpha1.ExploreResponse, error) {
+		return server.Components(v1alpha1.Component{Name: "a", Replicas: 2}), nil
+	},
 	explore.ReplicaRevising: func(_ context.Context, r *server.Request) (*v1alpha1.ExploreResponse, error) {
 		return edit(r, func(o map[string]any) { o["spec"].(map[string]any)["replicas"] = *r.DesiredReplicas })
 	},
@@ -105,6 +108,7 @@ func TestConformance(t *testing.T) {
 		explore.Healthy:           value(explore.Answer{Message: "its phase is Starting"}),
 		explore.Dependencies:      value(explore.Answer{Dependencies: []v1alpha1.DependentObjectReference{{APIVersion: "v1", Kind: "Secret", Namespace: "n", Name: "s"}}}),
 		explore.Replica:           value(explore.Answer{Replicas: 7, Requirements: &v1alpha1.ReplicaRequirements{NodeClaim: &v1alpha1.NodeClaim{NodeSelector: map[string]string{"a": "b"}}}}),
+		explore.Components:        value(explore.Answer{Components: []v1alpha1.Component{{Name: "a", Replicas: 2}}}),
 		explore.Status:            value(explore.Answer{Status: map[string]any{"n": int64(9007199254740993)}}),
 	}
 	var cases []exploretest.Case
