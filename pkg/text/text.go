@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -59,3 +60,18 @@ func List(names []string, limit int) string {
 
 // OneLine returns s with each run of white space, line ends included, as one space.
 func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// Plain returns s on one line, without control characters and others that are not printed, and truncated to limit bytes: a
+// client has chosen s, and a terminal must not act on it.
+func Plain(s string, limit int) string {
+	printed := strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case r == utf8.RuneError || !unicode.IsPrint(r):
+			return -1
+		}
+		return r
+	}, s)
+	return Truncate(OneLine(printed), limit)
+}

@@ -79,6 +79,20 @@ func TestOneLine(t *testing.T) {
 	}
 }
 
+func TestPlain(t *testing.T) {
+	for in, want := range map[string]string{
+		" a\r\n\tb  c\n": "a b c", "a \x01 b": "a b", "\x1b[2Ja": "[2Ja", "a\u202eb": "ab", "a\xffb": "ab", "ää": "ää", "123456789": "12345…",
+	} {
+		got := Plain(in, 8)
+		if got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+		if again := Plain(got, 8); again != got {
+			t.Errorf("%q: %q is another text the second time: %q", in, got, again)
+		}
+	}
+}
+
 func TestJSON(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string

@@ -96,8 +96,67 @@ type LocalValueRetention struct {
 	RetentionLua string `json:"retentionLua,omitempty"`
 }
 
-// Exploration holds scripts for objects of a kind. Each is the body of a function, or Lua that defines this function.
-// +kubebuilder:validation:XValidation:rule="has(self.healthLua) || has(self.replicaLua) || has(self.componentsLua) || has(self.replicaRevisingLua) || has(self.statusLua) || has(self.statusAggregatingLua) || has(self.dependenciesLua) || has(self.packingLua) || has(self.retainingLua)",message="at least one script must be set"
+// HealthRule determines from conditions and from the value of a field whether an object is healthy or has failed. If both are set, an
+// object is healthy if both say so, and has failed if one says so. An object whose status.observedGeneration is older than its generation
+// is neither.
+// +kubebuilder:validation:XValidation:rule="has(self.conditions) || has(self.field)",message="conditions or field must be set"
+// +kubebuilder:validation:XValidation:rule="has(self.field) == has(self.healthy)",message="field and healthy must be set together"
+// +kubebuilder:validation:XValidation:rule="has(self.field) || !has(self.failed)",message="failed needs a field"
+type HealthRule struct {
+	// Conditions of status.conditions.
+	// +optional
+	Conditions *HealthConditions `json:"conditions,omitempty"`
+	// Field is a JSONPath to a text, a number or a boolean, such as `{.status.phase}`. `..`, `[*]`, filters and slices are refused.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Field string `json:"field,omitempty"`
+	// Healthy lists the values of the field that a healthy object has, such as Succeeded or true.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=256
+	Healthy []string `json:"healthy,omitempty"`
+	// Failed lists the values of the field that a failed object has. A plan that waits for a failed object ends. A plan goes on to wait for an
+	// object with a value in neither list.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=256
+	Failed []string `json:"failed,omitempty"`
+	// Message is a JSONPath to a text that says why the object is not healthy, such as `{.status.message}`.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+}
+
+// HealthConditions names conditions by their types. A condition with an older observedGeneration does not count.
+type HealthConditions struct {
+	// Healthy lists the types of conditions, such as Ready. An object is healthy if all of these conditions are True.
+	// +required
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=316
+	Healthy []string `json:"healthy"`
+	// Failed lists the types of conditions, such as Stalled. If one of these conditions is True, the object has failed, and a plan that waits
+	// for it ends.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=316
+	Failed []string `json:"failed,omitempty"`
+}
+
+// Exploration holds a rule for the health of objects of a kind, and scripts for these objects. Each script is the body of a function, or
+// Lua that defines this function.
+// +kubebuilder:validation:XValidation:rule="!has(self.health) || !has(self.healthLua)",message="health and healthLua exclude each other"
+// +kubebuilder:validation:XValidation:rule="has(self.health) || has(self.healthLua) || has(self.replicaLua) || has(self.componentsLua) || has(self.replicaRevisingLua) || has(self.statusLua) || has(self.statusAggregatingLua) || has(self.dependenciesLua) || has(self.packingLua) || has(self.retainingLua)",message="health or at least one script must be set"
 type Exploration struct {
 	// APIVersion of the objects, such as `apps/v1`.
 	// +required
@@ -109,6 +168,9 @@ type Exploration struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind"`
+	// Health says by conditions or by a field which objects are healthy. It excludes healthLua.
+	// +optional
+	Health *HealthRule `json:"health,omitempty"`
 	// HealthLua is `function InterpretHealth(observedObj)`. It returns whether the object is done, and may return
 	// a second value, a string that says what it waits for, and a third, Healthy, Progressing or Failed: a plan that waits for a failed
 	// object ends.

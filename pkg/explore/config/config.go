@@ -31,6 +31,7 @@ type rule struct {
 	paths  []fields.Path
 	source string
 	script *lua.Script
+	health *healthRule
 	// err is why the rule cannot be used; then its answer is unknown.
 	err error
 	// fingerprint tells rules apart.
@@ -122,6 +123,9 @@ func (l *Layer) Explore(ctx context.Context, r explore.Request) (explore.Answer,
 func (l *Layer) answer(ctx context.Context, found *rule, r explore.Request) (explore.Answer, error) {
 	if found.err != nil {
 		return explore.Answer{}, found.err
+	}
+	if found.health != nil {
+		return found.health.answer(r.Object), ctx.Err()
 	}
 	if len(found.paths) > 0 {
 		r.Object = fields.Retain(found.paths, r.Object, r.Observed)

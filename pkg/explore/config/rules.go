@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -62,6 +63,13 @@ func rulesOf(c *v1alpha1.Config) []entry {
 	for i := range c.Spec.Explorations {
 		e := &c.Spec.Explorations[i]
 		kind := schema.FromAPIVersionAndKind(e.APIVersion, e.Kind)
+		if e.Health != nil {
+			place := fmt.Sprintf("spec.explorations[%d].health", i)
+			raw, _ := json.Marshal(e.Health) // a struct of texts cannot fail
+			made := &rule{config: c.Name, place: place, fingerprint: c.Name + "\x00" + string(raw)}
+			made.health, made.err = parseHealth(place, e.Health)
+			entries = append(entries, entry{key{kind, explore.Healthy}, made})
+		}
 		for _, s := range scriptsOf(e) {
 			if s.source == "" {
 				continue
@@ -87,7 +95,7 @@ func Validate(c *v1alpha1.Config) (warnings []string, problems []error) {
 			problems = append(problems, conflict(e.key, other, r))
 		}
 		seen[e.key] = r
-		if r.err == nil && len(r.paths) == 0 && r.source == "" {
+		if r.err == nil && len(r.paths) == 0 && r.source == "" && r.health == nil {
 			r.err = fmt.Errorf("%s: fields or retentionLua must be set", r.place)
 		}
 		r.compile(e.operation, map[string]*lua.Script{})

@@ -75,6 +75,40 @@ func Parse(text string) (Path, error) {
 	return path, nil
 }
 
+// ParseValue reads a path that names one value at most: Parse without [*].
+func ParseValue(text string) (Path, error) {
+	path, err := Parse(text)
+	if err == nil && slices.ContainsFunc(path.steps, func(s step) bool { return s.kind == all }) {
+		err = fmt.Errorf("field %q: [*] would match more than one value: write an index, such as [0]", text)
+	}
+	return path, err
+}
+
+// Get returns the value that a path of ParseValue names, and reports whether it is there. The value is not copied.
+func (p Path) Get(object map[string]any) (any, bool) {
+	var value any = object
+	for _, s := range p.steps {
+		switch s.kind {
+		case byKey:
+			fields, _ := value.(map[string]any)
+			next, found := fields[s.key]
+			if !found {
+				return nil, false
+			}
+			value = next
+		case byIndex:
+			list, _ := value.([]any)
+			if s.index >= len(list) {
+				return nil, false
+			}
+			value = list[s.index]
+		case all:
+			return nil, false
+		}
+	}
+	return value, true
+}
+
 // parseStep reads one step, and returns what follows.
 func parseStep(text string) (string, step, error) {
 	switch {

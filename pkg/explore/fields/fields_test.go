@@ -46,6 +46,42 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestGet: C61, a path of a health rule names one value.
+func TestGet(t *testing.T) {
+	var object map[string]any
+	if err := apijson.Unmarshal([]byte(`{"a":{"b":[{"c":7},"x"],"n":null}}`), &object); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		reason, path, want string
+		found              bool
+	}{
+		{"a value in a list", "{.a.b[0].c}", "7", true},
+		{"an entry", "{.a.b[1]}", "x", true},
+		{"null is there", "{.a.n}", "<nil>", true},
+		{"the list ends before", "{.a.b[2]}", "<nil>", false},
+		{"a field of a text", "{.a.b[1].c}", "<nil>", false},
+		{"an entry of a map", "{.a[0]}", "<nil>", false},
+		{"no such field", "{.x.y}", "<nil>", false},
+	} {
+		path, err := ParseValue(tc.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, found := path.Get(object); fmt.Sprint(got) != tc.want || found != tc.found {
+			t.Errorf("%s: %v, %t", tc.reason, got, found)
+		}
+	}
+	if _, err := ParseValue("{.a[*].b}"); err == nil {
+		t.Error("[*] names one value")
+	}
+	if path, err := Parse("{.a[*].b}"); err != nil {
+		t.Error(err)
+	} else if _, found := path.Get(object); found {
+		t.Error("a path of several values has one")
+	}
+}
+
 func TestRetain(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, path, desired, observed, want string }{
 		"Value":       {"the live value", "{.replicas}", `{"replicas":1}`, `{"replicas":9007199254740993}`, `{"replicas":9007199254740993}`},
