@@ -69,6 +69,24 @@ func Split(text string) ([]*yaml.Node, error) {
 	return roots, nil
 }
 
+// Documents yields each document of a text that is not empty, parted as by Split. The root of a document that cannot be parsed is nil,
+// and the error of type *Error says why; the documents after it are yielded all the same.
+func Documents(text string) iter.Seq2[*yaml.Node, error] {
+	return func(yield func(*yaml.Node, error) bool) {
+		for line, part := range parts(text) {
+			roots, err := parse([]byte(part), line, -1)
+			if err != nil && !yield(nil, err) {
+				return
+			}
+			for _, root := range roots {
+				if !yield(root, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // Count is the number of documents that Split parts a text into, well-formed or not.
 func Count(text string) (n int) {
 	for range parts(text) {

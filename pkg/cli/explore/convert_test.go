@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -26,6 +27,23 @@ func TestConvertConfigs(t *testing.T) {
 	commandtest.Expect(t, New, command.ExitUsage, "", "explore", "convert", "a", "b")
 }
 
+// TestLinksOfCases: links in a tree of others do not lead outside of it.
+func TestLinksOfCases(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "rules/c.yaml", healthConfig("a", "K"))
+	write(t, "outside.yaml", "operation: InterpretHealth\nobservedObj: {apiVersion: g/v1, kind: K, metadata: {name: a}}\noutput: {healthy: true}\n")
+	write(t, "rules/testdata/a.txt", "x")
+	if err := os.Symlink("../../outside.yaml", "rules/testdata/link.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	out, errs := commandtest.Expect(t, New, command.ExitError, "", "explore", "test", "rules")
+	for _, want := range []string{"BROKEN link.yaml", "path escapes from parent", "0 cases passed, 0 failed, 1 broken"} {
+		if !strings.Contains(out+errs, want) {
+			t.Errorf("no %q in\n%s%s", want, out, errs)
+		}
+	}
+}
+
 // TestTestTree checks what is said of trees without cases, and which exit code a failed case has.
 func TestTestTree(t *testing.T) {
 	const healthy = "operation: InterpretHealth\nobservedObj: {apiVersion: g/v1, kind: K, metadata: {name: a}}\noutput: {healthy: true}\n"
@@ -36,14 +54,50 @@ func TestTestTree(t *testing.T) {
 		code   int
 		want   string
 	}{
-		"NoCases":  {"a Config without cases", map[string]string{"rules/a.yaml": healthConfig("a", "K")}, []string{"rules"}, command.ExitError, "there are no cases below rules: put them into testdata/ beside a Config"},
+		"NoCases":  {"a Config without cases", map[string]string{"rules/a.yaml": healthConfig("a", "K")}, []string{"rules"}, command.ExitError, "there are no cases below rules: put them into testdata/ or into customizations_tests.yaml, beside a Config or customizations.yaml"},
 		"Missing":  {"the folder exists", nil, []string{"rules"}, command.ExitError, "rules"},
 		"None":     {"one folder", nil, nil, command.ExitUsage, "takes one folder"},
 		"Two":      {"and no more", nil, []string{"a", "b"}, command.ExitUsage, "takes one folder"},
 		"YAML":     {"results have no YAML", map[string]string{"rules/a.yaml": healthConfig("a", "K")}, []string{"rules", "-o", "yaml"}, command.ExitUsage, `invalid output format "yaml": only json and junit are known`},
-		"Passed":   {"all cases pass", map[string]string{"rules/config.yaml": healthConfig("a", "K"), "rules/testdata/a.yaml": healthy}, []string{"rules"}, 0, "1 cases passed, 0 failed"},
+		"Passed":   {"all cases pass", map[string]string{"rules/config.yaml": healthConfig("a", "K"), "rules/testdata/a.yaml": healthy}, []string{"rules"}, 0, "1 cases passed, 0 failed, 0 broken, 0 unasserted"},
 		"TwoCases": {"cases of one operation are counted together", map[string]string{"rules/config.yaml": healthConfig("a", "K"), "rules/testdata/a.yaml": healthy + "---\n" + healthy}, []string{"rules"}, 0, "2 cases passed, 0 failed"},
-		"Broken":   {"a Config that cannot be read", map[string]string{"rules/config.yaml": "a: [", "rules/testdata/a.yaml": healthy}, []string{"rules"}, command.ExitError, "rules: "},
+		"Broken":   {"a Config that cannot be read", map[string]string{"rules/config.yaml": "a: [", "rules/testdata/a.yaml": healthy}, []string{"rules"}, command.ExitError, "BROKEN config.yaml (config.yaml)"},
+		"BrokenCase": {
+			"a broken case ends with 1, also if another fails, and the run goes on",
+			map[string]string{"rules/c.yaml": healthConfig("a", "K"), "rules/testdata/a.yaml": "operation: x\n---\n" + healthy + "---\n" + strings.Replace(healthy, "true", "false", 1)},
+			[]string{"rules"}, command.ExitError, "1 cases passed, 1 failed, 1 broken, 0 unasserted\nError: 1 of 3 cases are broken, and 1 failed",
+		},
+		"Failed": {
+			"a case that fails ends with 3",
+			map[string]string{"rules/c.yaml": healthConfig("a", "K"), "rules/testdata/a.yaml": strings.Replace(healthy, "true", "false", 1)},
+			[]string{"rules"}, command.ExitFailed, "Error: 1 of 1 cases failed",
+		},
+		"Unasserted": {
+			"a case without output passes, and is counted by itself",
+			map[string]string{"rules/c.yaml": healthConfig("a", "K"), "rules/testdata/a.yaml": strings.Split(healthy, "output")[0]},
+			[]string{"rules"}, 0, "0 cases passed, 0 failed, 0 broken, 1 unasserted",
+		},
+		"Warning": {
+			"an unknown field is a warning",
+			map[string]string{"rules/c.yaml": healthConfig("a", "K"), "rules/testdata/a.yaml": healthy + "x: 1\n"},
+			[]string{"rules"}, 0, "testdata/a.yaml:1: InterpretHealth: field x is unknown",
+		},
+		"Strict": {
+			"and a failure with --strict",
+			map[string]string{"rules/c.yaml": healthConfig("a", "K"), "rules/testdata/a.yaml": healthy + "x: 1\n"},
+			[]string{"rules", "--strict"}, command.ExitFailed, "FAIL InterpretHealth (testdata/a.yaml:1)\n  field x is unknown",
+		},
+		"StrictOrder": {
+			"a folder's warnings stand before its own cases",
+			map[string]string{"rules/a/c.yaml": healthConfig("a", "K"), "rules/a/testdata/a.yaml": healthy + "x: 1\n", "rules/b/c.yaml": healthConfig("a", "K"),
+				"rules/b/testdata/a.yaml": healthy, "rules/b/testdata/a.txt": "x"},
+			[]string{"rules", "--strict", "-o", "junit"}, command.ExitFailed, `<testsuite name="b" tests="2" failures="1" errors="0">`,
+		},
+		"StrictFolder": {
+			"warnings of folders, too",
+			map[string]string{"rules/c.yaml": healthConfig("a", "K"), "rules/testdata/a.yaml": healthy, "rules/testdata/a.txt": "x"},
+			[]string{"rules", "--strict"}, command.ExitFailed, "testdata/a.txt is not read",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())

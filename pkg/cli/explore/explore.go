@@ -8,13 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/pkg/cli/command"
-	"kudo.dev/kudo/pkg/explore"
 	"kudo.dev/kudo/pkg/explore/cases"
 	"kudo.dev/kudo/pkg/explore/config"
 )
@@ -114,17 +112,19 @@ func readConfigs(env *command.Env, names []string) ([]v1alpha1.Config, error) {
 
 func newCheck(env *command.Env) *cobra.Command {
 	var files []string
+	var strict bool
 	cmd := &cobra.Command{
 		Use:   "check -f FILE",
 		Short: "Check Configs: fields, scripts, and that no two answer the same",
 		Long: `Check Configs, without a cluster: that fields can be read, that scripts compile and define the function that they
-must, and that no two Configs answer the same operation for the same kind. Globals that a script does not define are warnings.`,
+must, and that no two Configs answer the same operation for the same kind. Globals that a script does not define are warnings;
+with --strict, they are errors.`,
 		Args: command.ExactArgs(0, "no arguments, but files by -f"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(files) == 0 {
 				return command.UsageError("name the files to check by -f")
 			}
-			return exploreCheck(env, files)
+			return exploreCheck(env, files, strict)
 		},
 	}
 	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil, "a file of Configs, a folder of such files, or - for standard input; may be "+
@@ -132,7 +132,7 @@ must, and that no two Configs answer the same operation for the same kind. Globa
 	return cmd
 }
 
-func exploreCheck(env *command.Env, files []string) error {
+func exploreCheck(env *command.Env, files []string, strict bool) error {
 	configs, err := readConfigs(env, files)
 	if err != nil {
 		return err
@@ -143,7 +143,11 @@ func exploreCheck(env *command.Env, files []string) error {
 		warnings, problems := config.Validate(c)
 		problems = append(problems, config.Conflicts(c, configs[i+1:])...)
 		for _, w := range warnings {
-			env.Warnf("Config/%s: %s", c.Name, w)
+			if strict {
+				problems = append(problems, errors.New(w))
+			} else {
+				env.Warnf("Config/%s: %s", c.Name, w)
+			}
 		}
 		for _, p := range problems {
 			env.Printf("Config/%s: %v", c.Name, p)
@@ -184,99 +188,4 @@ standard output. Scripts are taken over as they are.`,
 			return nil
 		},
 	}
-}
-
-func newTest(env *command.Env) *cobra.Command {
-	var output string
-	cmd := &cobra.Command{
-		Use:   "test DIR",
-		Short: "Run the cases of a tree of folders",
-		Long: `Run the cases of all folders below DIR that have Configs (or customizations.yaml) and, in testdata/ beside them,
-files of cases. Each case is asked 20 times, and retentions and aggregations are asked about their own result, too.
-
-The exit code is 1 if a case fails.`,
-		Args: command.ExactArgs(1, "one folder"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if output != "" && output != "json" && output != "junit" {
-				return command.UsageError("invalid output format %q: only json and junit are known", output)
-			}
-			folders, err := cases.Load(os.DirFS(args[0]), command.LuaHost())
-			if err != nil {
-				return fmt.Errorf("%s: %w", args[0], err)
-			}
-			for _, f := range folders {
-				for _, w := range f.Warnings {
-					env.Warnf("%s", w)
-				}
-			}
-			results := cases.RunAll(cmd.Context(), folders, time.Now)
-			if len(results) == 0 {
-				return fmt.Errorf("there are no cases below %s: put them into testdata/ beside a Config", args[0])
-			}
-			return exploreResults(env, output, results)
-		},
-	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "json or junit")
-	return cmd
-}
-
-func exploreResults(env *command.Env, output string, results []cases.Result) error {
-	failed := 0
-	for _, r := range results {
-		if !r.Passed() {
-			failed++
-		}
-	}
-	var err error
-	switch output {
-	case "json":
-		err = cases.WriteJSON(env.Out, results)
-	case "junit":
-		err = cases.WriteJUnit(env.Out, results)
-	default:
-		err = exploreTable(env, results, failed)
-	}
-	if err == nil && failed > 0 {
-		err = fmt.Errorf("%d of %d cases failed", failed, len(results))
-	}
-	return err
-}
-
-// exploreTable shows how many cases of a folder and operation passed, and why others did not.
-func exploreTable(env *command.Env, results []cases.Result, failed int) error {
-	rows := [][]string{{"FOLDER", "OPERATION", "PASSED", "FAILED"}}
-	type place struct {
-		folder    string
-		operation explore.Operation
-	}
-	counts := map[place]*[2]int{}
-	var order []place
-	for _, r := range results {
-		p := place{r.Folder, r.Operation}
-		if counts[p] == nil {
-			counts[p] = &[2]int{}
-			order = append(order, p)
-		}
-		if r.Passed() {
-			counts[p][0]++
-		} else {
-			counts[p][1]++
-		}
-	}
-	for _, p := range order {
-		rows = append(rows, []string{p.folder, string(p.operation), fmt.Sprint(counts[p][0]), fmt.Sprint(counts[p][1])})
-	}
-	if err := env.PrintTable(rows); err != nil {
-		return err
-	}
-	for _, r := range results {
-		for i, f := range r.Failures {
-			if i == 0 {
-				env.Printf("\nFAIL %s (%s)", r.Name, r.Place)
-			}
-			env.Printf("  %s", f)
-		}
-	}
-	env.Printf("\n%d cases passed, %d failed", len(results)-failed, failed)
-	return nil
 }

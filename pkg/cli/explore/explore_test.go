@@ -58,7 +58,7 @@ func TestExploreTest(t *testing.T) {
 	write("rules/g/v1/K/config.yaml", "apiVersion: config.kudo.dev/v1alpha1\nkind: Config\nmetadata: {name: k}\nspec: {explorations: [{apiVersion: g/v1, kind: K, healthLua: return observedObj.ok}]}\n")
 	health := "operation: InterpretHealth\nobservedObj: {apiVersion: g/v1, kind: K, metadata: {name: a}, ok: %v}\noutput: {healthy: true}\n"
 	write("rules/g/v1/K/testdata/a.yaml", fmt.Sprintf(health, true))
-	if out, errs, code := commandtest.Run(t, New, "", "explore", "test", "rules"); code != 0 || !strings.Contains(out, "1 cases passed, 0 failed") {
+	if out, errs, code := commandtest.Run(t, New, "", "explore", "test", "rules"); code != 0 || !strings.Contains(out, "1 cases passed, 0 failed, 0 broken, 0 unasserted") {
 		t.Errorf("all pass: %d\n%s%s", code, out, errs)
 	}
 	write("rules/g/v1/K/testdata/b.yaml", fmt.Sprintf(health, false))
@@ -67,7 +67,7 @@ func TestExploreTest(t *testing.T) {
 		if format != "" {
 			args = append(args, "-o", format)
 		}
-		if out, errs, code := commandtest.Run(t, New, "", args...); code != command.ExitError || !strings.Contains(out, want) || !strings.Contains(errs, "1 of 2 cases failed") {
+		if out, errs, code := commandtest.Run(t, New, "", args...); code != command.ExitFailed || !strings.Contains(out, want) || !strings.Contains(errs, "1 of 2 cases failed") {
 			t.Errorf("-o %q: %d\n%s%s", format, code, out, errs)
 		}
 	}

@@ -92,6 +92,9 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, ignored := range answer.Ignored {
+		o.env.Warnf("%s: %s", answeredBy(answer), ignored)
+	}
 	return exploreAnswer(o.env, o.output, r, answer, known)
 }
 
@@ -158,8 +161,12 @@ func (o *runOptions) exploreRequest(operation explore.Operation, observed *unstr
 		if err != nil {
 			return r, err
 		}
-		if r.Items, err = cases.Items(value); err != nil {
+		var warnings []string
+		if r.Items, warnings, err = cases.Items(value); err != nil {
 			return r, fmt.Errorf("%s: %w", o.items, err)
+		}
+		for _, w := range warnings {
+			o.env.Warnf("%s: %s", o.items, w)
 		}
 	}
 	return r, r.Validate()
@@ -258,9 +265,11 @@ func answerValue(operation explore.Operation, a explore.Answer) any {
 	var value any
 	switch operation {
 	case explore.Healthy:
-		value = map[string]any{"healthy": a.Healthy, "message": a.Message}
+		value = map[string]any{"healthy": a.Healthy, "message": a.Message, "outcome": a.Outcome()}
 	case explore.Dependencies:
 		value = a.Dependencies
+	case explore.Components:
+		value = a.Components
 	case explore.Replica:
 		value = map[string]any{"replicas": a.Replicas, "requirements": a.Requirements}
 	case explore.Status:

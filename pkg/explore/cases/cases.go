@@ -2,7 +2,7 @@
 package cases
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -10,9 +10,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
-	"kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/operators/yamldoc"
 	"kudo.dev/kudo/pkg/explore"
 )
@@ -28,8 +26,13 @@ type Case struct {
 	Place string
 	// Request to ask.
 	Request explore.Request
-	// Output holds the expected answer by name; what has no name here does not matter.
+	// Output maps the names of outputs to the expected values. Outputs without an expected value are not compared. A case without Output
+	// expects an answer without an error.
 	Output map[string]any
+	// Broken is why the case cannot be judged; nil if it can.
+	Broken error
+	// Warnings lists the parts of the case that are ignored.
+	Warnings []string
 }
 
 // outputs are the names that an operation's output has.
@@ -40,11 +43,13 @@ func outputs(operation explore.Operation) []string {
 	case explore.Retaining:
 		return []string{"retained"}
 	case explore.Healthy:
-		return []string{"healthy", "message"}
+		return []string{"healthy", "message", "outcome"}
 	case explore.Dependencies:
 		return []string{"dependencies"}
 	case explore.Replica:
 		return []string{"replica", "requires"}
+	case explore.Components:
+		return []string{"components"}
 	case explore.ReplicaRevising:
 		return []string{"revised"}
 	case explore.Status:
@@ -58,67 +63,124 @@ func outputs(operation explore.Operation) []string {
 // fieldNames are the fields of a case.
 var fieldNames = []string{"name", "description", "operation", "desiredObj", "observedObj", "statusItems", "inputReplicas", "output"}
 
-// Parse reads the cases of a file: YAML documents. Errors name the file and the line of the document.
-func Parse(file string, text []byte) ([]Case, error) {
-	roots, err := yamldoc.Split(string(text))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+// Parse reads the cases of a file: YAML documents. One that cannot be judged is a broken case, and the documents after it are read all the
+// same.
+func Parse(file string, text []byte) []Case {
+	var found []Case
+	for _, d := range documents(file, text) {
+		found = append(found, d.asCase())
 	}
-	var cases []Case
-	for _, root := range roots {
-		place := fmt.Sprintf("%s:%d", file, root.Line)
-		value, duplicates, err := yamldoc.Value(root)
-		if err == nil {
-			value, err = yamldoc.JSON(value)
-		}
-		if err == nil && len(duplicates) > 0 {
-			err = fmt.Errorf("%s", duplicates[0])
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", place, err)
-		}
-		c, err := parseCase(value)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", place, err)
-		}
-		c.Place = place
-		cases = append(cases, c)
-	}
-	return cases, nil
+	return found
 }
 
-func parseCase(value any) (Case, error) {
-	c := Case{}
-	fields, ok := value.(map[string]any)
-	if !ok {
-		return c, fmt.Errorf("a case is a map with operation and output")
+// document is one YAML document of a file.
+type document struct {
+	place    string
+	value    any
+	warnings []string
+	err      error
+}
+
+// documents reads the documents of a file. The last of duplicate keys counts, as in Kubernetes.
+func documents(file string, text []byte) []document {
+	var found []document
+	for root, err := range yamldoc.Documents(string(text)) {
+		d := document{place: file, err: err}
+		if err == nil {
+			var duplicates []yamldoc.Duplicate
+			d.place = fmt.Sprintf("%s:%d", file, root.Line)
+			if d.value, duplicates, d.err = yamldoc.Value(root); d.err == nil {
+				d.value, d.err = yamldoc.JSON(d.value)
+			}
+			for _, duplicate := range duplicates {
+				d.warnings = append(d.warnings, duplicate.String())
+			}
+		}
+		var bad *yamldoc.Error
+		if errors.As(d.err, &bad) {
+			d.place = fmt.Sprintf("%s:%d", file, bad.Line)
+		}
+		found = append(found, d)
 	}
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if !slices.Contains(fieldNames, name) {
-			return c, fmt.Errorf("field %s is unknown: use %s", name, strings.Join(fieldNames, ", "))
+	return found
+}
+
+// field returns a field of the document at its top; nil if there is none.
+func (d *document) field(name string) any {
+	fields, _ := d.value.(map[string]any)
+	return fields[name]
+}
+
+// isCase reports whether the document is a case: it has an operation or an output. Other documents are objects that a list of cases refers
+// to.
+func (d *document) isCase() bool {
+	return d.err != nil || d.field("operation") != nil || d.field("output") != nil
+}
+
+// asCase reads the document as a case.
+func (d *document) asCase() Case {
+	c := Case{Place: d.place, Warnings: slices.Clone(d.warnings), Broken: d.err}
+	if c.Broken == nil {
+		fields, ok := d.value.(map[string]any)
+		if !ok {
+			c.Broken = errors.New("a case is a map with operation and output")
+		} else {
+			c.read(fields)
 		}
 	}
-	c.Name, _ = fields["name"].(string)
-	c.Description, _ = fields["description"].(string)
-	operation, _ := fields["operation"].(string)
-	var err error
-	if c.Request.Operation, err = explore.ParseOperation(operation); err != nil {
-		return c, err
+	if c.Name == "" {
+		c.Name = d.place
+	}
+	return c
+}
+
+// read sets the case from its fields, and Broken if one of them is wrong.
+func (c *Case) read(fields map[string]any) {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if !slices.Contains(fieldNames, name) {
+			c.warn("field %s is unknown: use %s", name, strings.Join(fieldNames, ", "))
+		}
+	}
+	var operation string
+	for _, field := range []struct {
+		name string
+		into *string
+	}{{"name", &c.Name}, {"description", &c.Description}, {"operation", &operation}} {
+		if text, ok := fields[field.name].(string); ok {
+			*field.into = text
+		} else if fields[field.name] != nil && c.Broken == nil {
+			c.Broken = fmt.Errorf("%s must be a text", field.name)
+		}
 	}
 	if c.Name == "" {
 		c.Name = operation
 	}
-	if err := c.objects(fields["desiredObj"], fields["observedObj"]); err != nil {
-		return c, err
+	if c.Broken != nil {
+		return
 	}
-	if err := c.replicas(fields["inputReplicas"]); err != nil {
-		return c, err
+	if c.Request.Operation, c.Broken = explore.ParseOperation(operation); c.Broken != nil {
+		return
 	}
-	if c.Request.Items, err = Items(fields["statusItems"]); err != nil {
-		return c, err
+	if c.Broken = c.objects(fields["desiredObj"], fields["observedObj"]); c.Broken != nil {
+		return
 	}
-	return c, c.expected(fields["output"])
+	if c.Broken = c.replicas(fields["inputReplicas"]); c.Broken != nil {
+		return
+	}
+	items, warnings, err := Items(fields["statusItems"])
+	c.Warnings = append(c.Warnings, warnings...)
+	if c.Request.Items, c.Broken = items, err; c.Broken != nil {
+		return
+	}
+	c.expected(fields["output"])
 }
+
+func (c *Case) warn(format string, args ...any) {
+	c.Warnings = append(c.Warnings, fmt.Sprintf(format, args...))
+}
+
+// Unasserted reports whether the case has no expected answer.
+func (c *Case) Unasserted() bool { return len(c.Output) == 0 }
 
 // objects sets the objects of the request: operations that look at a live object take the observed one, others the
 // desired one, and if it is not there the other.
@@ -130,6 +192,9 @@ func (c *Case) objects(desired, observed any) error {
 	live, err := object("observedObj", observed)
 	if err != nil {
 		return err
+	}
+	if want != nil && live != nil && c.Request.Operation != explore.Retaining {
+		c.warn("desiredObj and observedObj are set: %s asks about one of them", c.Request.Operation)
 	}
 	switch c.Request.Operation {
 	case explore.Retaining:
@@ -172,46 +237,23 @@ func (c *Case) replicas(value any) error {
 	return nil
 }
 
-// Items reads status items; nil is nil, and an empty list an empty one.
-func Items(value any) ([]v1alpha1.AggregatedStatusItem, error) {
-	if value == nil {
-		return nil, nil
-	}
-	list, ok := value.([]any)
-	if !ok {
-		return nil, fmt.Errorf("statusItems must be a list")
-	}
-	items := make([]v1alpha1.AggregatedStatusItem, len(list))
-	for i, entry := range list {
-		fields, ok := entry.(map[string]any)
-		if !ok {
-			return nil, fmt.Errorf("statusItems[%d] must be a map", i)
-		}
-		items[i].ClusterName, _ = fields["clusterName"].(string)
-		items[i].Applied, _ = fields["applied"].(bool)
-		items[i].AppliedMessage, _ = fields["appliedMessage"].(string)
-		if status, there := fields["status"]; there && status != nil {
-			text, err := json.Marshal(status)
-			if err != nil {
-				return nil, fmt.Errorf("statusItems[%d].status: %w", i, err)
-			}
-			items[i].Status = &runtime.RawExtension{Raw: text}
-		}
-	}
-	return items, nil
-}
-
-func (c *Case) expected(value any) error {
+func (c *Case) expected(value any) {
 	fields, ok := value.(map[string]any)
-	known := outputs(c.Request.Operation)
-	if !ok || len(fields) == 0 {
-		return fmt.Errorf("output must be a map with %s", strings.Join(known, " or "))
-	}
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if !slices.Contains(known, name) {
-			return fmt.Errorf("output.%s is no output of %s: use %s", name, c.Request.Operation, strings.Join(known, " or "))
-		}
+	if !ok && value != nil {
+		c.Broken = fmt.Errorf("output must be a map with %s", strings.Join(outputs(c.Request.Operation), " or "))
+		return
 	}
 	c.Output = fields
-	return nil
+}
+
+// unknownOutputs returns a failure for each expected output that the operation does not have.
+func (c *Case) unknownOutputs() []string {
+	var found []string
+	known := outputs(c.Request.Operation)
+	for _, name := range slices.Sorted(maps.Keys(c.Output)) {
+		if !slices.Contains(known, name) {
+			found = append(found, fmt.Sprintf("output.%s is no output of %s: use %s", name, c.Request.Operation, strings.Join(known, " or ")))
+		}
+	}
+	return found
 }

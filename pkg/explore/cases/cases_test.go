@@ -33,12 +33,12 @@ func TestTree(t *testing.T) {
 	var got []string
 	for _, r := range results {
 		if r.Folder == "apps.kruise.io/v1alpha1/CloneSet" {
-			if !r.Passed() {
+			if r.State != Passed {
 				t.Errorf("%s %s: %v", r.Operation, r.Place, r.Failures)
 			}
 			continue
 		}
-		got = append(got, fmt.Sprintf("%s: %s", r.Name, strings.Join(r.Failures, "; ")))
+		got = append(got, fmt.Sprintf("%s: %s%s", r.Name, strings.Join(r.Failures, "; "), strings.Join(r.Warnings, " (warning)")))
 	}
 	want := []string{
 		"fields, then the script: ",
@@ -60,26 +60,77 @@ func TestTree(t *testing.T) {
 	}
 }
 
+// TestParse (C53): a document that cannot be judged is one broken case, with its line.
 func TestParse(t *testing.T) {
 	const object = "{apiVersion: v1, kind: X, metadata: {name: x}}"
-	for name, tc := range map[string]struct{ reason, text, err string }{
-		"Good":     {"a case", "operation: Retain\ndesiredObj: " + object + "\nobservedObj: " + object + "\noutput: {retained: " + object + "}", ""},
-		"Text":     {"a case is a map", "x", "f.yaml:1: a case is a map with operation and output"},
-		"Unknown":  {"typos are found", "operation: Retain\ndesired: 1", "f.yaml:1: field desired is unknown: use name, description, operation, desiredObj, observedObj, statusItems, inputReplicas, output"},
-		"None":     {"an operation is needed", "output: {}", fmt.Sprintf("f.yaml:1: operation \"\" is unknown: use one of %v", explore.Operations())},
-		"Object":   {"an object is needed", "operation: InterpretHealth\noutput: {healthy: true}", "f.yaml:1: ExploreHealthy: there is no object"},
-		"Observed": {"two for Retain", "operation: Retain\ndesiredObj: " + object + "\noutput: {retained: 1}", "f.yaml:1: ExploreRetaining of X x: there is no observed object"},
-		"Output":   {"outputs belong to operations", "operation: InterpretHealth\nobservedObj: " + object + "\noutput: {status: 1}", "f.yaml:1: output.status is no output of ExploreHealthy: use healthy or message"},
-		"Replicas": {"of 32 bits", "operation: ReviseReplica\ninputReplicas: 2147483648\ndesiredObj: " + object + "\noutput: {revised: 1}", "f.yaml:1: inputReplicas must be a whole number from 0 to 2147483647"},
-		"Second":   {"the line of the document", "operation: InterpretHealth\nobservedObj: " + object + "\noutput: {healthy: true}\n---\noperation: x\n", fmt.Sprintf("f.yaml:5: operation \"x\" is unknown: use one of %v", explore.Operations())},
-		"Twice":    {"keys stand once", "operation: Retain\noperation: Retain", "f.yaml:1: line 2: operation is a duplicate of line 1, whose value is lost"},
+	for name, tc := range map[string]struct{ reason, text, place, err string }{
+		"Good":        {"a case", "operation: Retain\ndesiredObj: " + object + "\nobservedObj: " + object + "\noutput: {retained: " + object + "}", "f.yaml:1", ""},
+		"Text":        {"a case is a map", "x", "f.yaml:1", "a case is a map with operation and output"},
+		"Syntax":      {"YAML has a syntax", "a: 1\nb: [", "f.yaml:2", "line 2: malformed YAML: did not find expected node content"},
+		"None":        {"an operation is needed", "output: {}", "f.yaml:1", fmt.Sprintf("operation \"\" is unknown: use one of %v", explore.Operations())},
+		"Object":      {"an object is needed", "operation: InterpretHealth\noutput: {healthy: true}", "f.yaml:1", "ExploreHealthy: there is no object"},
+		"Observed":    {"two for Retain", "operation: Retain\ndesiredObj: " + object + "\noutput: {retained: 1}", "f.yaml:1", "ExploreRetaining of X x: there is no observed object"},
+		"NoMap":       {"an object is a map", "operation: InterpretHealth\nobservedObj: x", "f.yaml:1", "observedObj must be an object"},
+		"Name":        {"names are texts", "name: [a]\noperation: InterpretHealth\nobservedObj: " + object, "f.yaml:1", "name must be a text"},
+		"Replicas":    {"of 32 bits", "operation: ReviseReplica\ninputReplicas: 2147483648\ndesiredObj: " + object, "f.yaml:1", "inputReplicas must be a whole number from 0 to 2147483647"},
+		"Items":       {"items are a list", "operation: AggregateStatus\nstatusItems: {}\ndesiredObj: " + object, "f.yaml:1", "statusItems must be a list"},
+		"Item":        {"of maps", "operation: AggregateStatus\nstatusItems: [1]\ndesiredObj: " + object, "f.yaml:1", "statusItems[0] must be a map"},
+		"Applied":     {"with the right types", "operation: AggregateStatus\nstatusItems: [{applied: 'true'}]\ndesiredObj: " + object, "f.yaml:1", "statusItems[0].applied must be true or false"},
+		"Health":      {"and values", "operation: AggregateStatus\nstatusItems: [{health: good}]\ndesiredObj: " + object, "f.yaml:1", "statusItems[0].health must be Healthy, Unhealthy or Unknown"},
+		"OutputType":  {"output is a map", "operation: InterpretHealth\noutput: [healthy]\nobservedObj: " + object, "f.yaml:1", "output must be a map with healthy or message or outcome"},
+		"EmptyOutput": {"which may be empty", "operation: InterpretHealth\noutput: {}\nobservedObj: " + object, "f.yaml:1", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Parse("f.yaml", []byte(tc.text))
-			if got := fmt.Sprint(err); got != tc.err && (tc.err != "" || err != nil) {
-				t.Errorf("%s: error %q, want %q", tc.reason, got, tc.err)
+			const next = "\n---\noperation: InterpretHealth\nobservedObj: " + object + "\noutput: {healthy: true}\n"
+			found := Parse("f.yaml", []byte(tc.text+next))
+			if len(found) != 2 {
+				t.Fatalf("%s: %d cases, want the one after it, too", tc.reason, len(found))
+			}
+			got := ""
+			if found[0].Broken != nil {
+				got = found[0].Broken.Error()
+			}
+			if diff := cmp.Diff([]string{tc.place, tc.err}, []string{found[0].Place, got}); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if found[1].Broken != nil {
+				t.Errorf("%s: the next case is broken, too: %v", tc.reason, found[1].Broken)
 			}
 		})
+	}
+}
+
+// TestWarnings (C53, C60): what is ignored of a case is named, and does not fail it.
+func TestWarnings(t *testing.T) {
+	const object = "{apiVersion: v1, kind: X, metadata: {name: x}}"
+	for name, tc := range map[string]struct{ reason, text, want string }{
+		"Field": {"typos are found", "desired: 1", "field desired is unknown: use name, description, operation, desiredObj, observedObj, statusItems, inputReplicas, output"},
+		"Item":  {"in items, too", "statusItems: [{clusterName: a, appliedMesage: x}]", "statusItems[0].appliedMesage is unknown: use clusterName, status, applied, appliedMessage or health"},
+		"Twice": {"the last of duplicate keys counts", "name: a\nname: b", "line 4: name is a duplicate of line 3, whose value is lost"},
+		"Both":  {"one object is asked about", "desiredObj: " + object, "desiredObj and observedObj are set: ExploreHealthy asks about one of them"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := Parse("f.yaml", []byte("operation: InterpretHealth\nobservedObj: "+object+"\n"+tc.text))
+			if len(found) != 1 || found[0].Broken != nil {
+				t.Fatalf("%s: got %+v", tc.reason, found)
+			}
+			if diff := cmp.Diff([]string{tc.want}, found[0].Warnings); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestStrict: warnings are failures on demand, and a broken case stays broken.
+func TestStrict(t *testing.T) {
+	for state, want := range map[State]State{Passed: Failed, Unasserted: Failed, Failed: Failed, Broken: Broken} {
+		r := Result{State: state, Warnings: []string{"w"}}
+		if r.Strict(); r.State != want || len(r.Failures) != 1 || r.Warnings != nil {
+			t.Errorf("%s with a warning: got %+v, want %s", state, r, want)
+		}
+		if r = (Result{State: state}); r.State != state {
+			t.Errorf("%s without a warning: got %s", state, r.State)
+		}
 	}
 }
 
@@ -112,7 +163,7 @@ func TestConvert(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	configs, warnings, err := ReadConfigs("f", bytes.Replace(text, []byte("healthInterpretation"), []byte("componentResource"), 1))
+	configs, warnings, err := ReadConfigs("f", bytes.Replace(text, []byte("healthInterpretation"), []byte("prune"), 1))
 	if err != nil || len(configs) != 1 {
 		t.Fatal(configs, err)
 	}
@@ -120,7 +171,7 @@ func TestConvert(t *testing.T) {
 	if e.Kind != "CloneSet" || e.RetainingLua == "" || e.HealthLua != "" || configs[0].Name != "declarative-configuration-cloneset" {
 		t.Errorf("got %+v", e)
 	}
-	if diff := cmp.Diff([]string{"f:1: spec.customizations.componentResource is left out: kudo has no such operation"}, warnings); diff != "" {
+	if diff := cmp.Diff([]string{"f:1: spec.customizations.prune is left out: kudo has no such operation"}, warnings); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for name, text := range map[string]string{
@@ -156,7 +207,7 @@ func fiveHundred(t testing.TB) int {
 	}
 	results := RunAll(t.Context(), load(t, tree), time.Now)
 	for _, r := range results {
-		if !r.Passed() {
+		if r.State != Passed {
 			t.Fatalf("%+v", r)
 		}
 	}
@@ -177,13 +228,25 @@ func FuzzParse(f *testing.F) {
 	f.Add(text)
 	f.Add([]byte("operation: Retain\nstatusItems: [1]"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		found, err := Parse("f", text)
-		if err != nil {
-			return
+		for _, c := range Parse("f", text) {
+			if c.Broken == nil && c.Request.Validate() != nil {
+				t.Errorf("a case without what its operation needs went through: %+v", c)
+			}
 		}
-		for i := range found {
-			if len(found[i].Output) == 0 || found[i].Request.Validate() != nil {
-				t.Errorf("a case without output or object went through: %+v", found[i])
+	})
+}
+
+// FuzzList reads lists of cases, and files that they name.
+func FuzzList(f *testing.F) {
+	f.Add([]byte("tests: [{desiredInputPath: testdata/a.yaml, operation: InterpretReplica, statusInputPath: ../x}]"), []byte("kind: X"))
+	f.Add([]byte("tests: [1, {observedInputPath: /etc/passwd}]\n---\noperation: x"), []byte("---\n- 1\n---\na: ["))
+	f.Fuzz(func(t *testing.T, list, file []byte) {
+		tree := fstest.MapFS{"k/customizations_tests.yaml": {Data: list}, "k/testdata/a.yaml": {Data: file}}
+		for _, folder := range load(t, tree) {
+			for _, c := range folder.Cases {
+				if c.Place == "" || c.Name == "" || c.Broken == nil && c.Request.Validate() != nil {
+					t.Errorf("a case without a place, or what its operation needs: %+v", c)
+				}
 			}
 		}
 	})

@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -26,9 +27,11 @@ func (c *Case) Compare(a explore.Answer) []string {
 		want, got := c.Output[name], c.actual(name, a)
 		switch name {
 		case "requires":
-			want, got = canonical(want), canonical(got)
+			want, got = withoutEmpty(canonical(want)), withoutEmpty(canonical(got))
+		case "components":
+			want, got = byName(want), byName(got)
 		case "dependencies":
-			want, got = sorted(want), sorted(got)
+			want, got = matched(want, got)
 		case "aggregatedStatus":
 			// An output that is no whole object is the status.
 			if fields, ok := want.(map[string]any); ok && fields["kind"] == nil && fields["apiVersion"] == nil {
@@ -51,6 +54,8 @@ func (c *Case) actual(name string, a explore.Answer) any {
 		return a.Healthy
 	case "message":
 		return a.Message
+	case "outcome":
+		return string(a.Outcome())
 	case "replica":
 		return int64(a.Replicas)
 	case "requires":
@@ -68,6 +73,12 @@ func (c *Case) actual(name string, a explore.Answer) any {
 			list[i], _ = runtime.DefaultUnstructuredConverter.ToUnstructured(&a.Dependencies[i])
 		}
 		return list
+	case "components":
+		list := make([]any, len(a.Components))
+		for i := range a.Components {
+			list[i], _ = runtime.DefaultUnstructuredConverter.ToUnstructured(&a.Components[i])
+		}
+		return list
 	case "status":
 		return a.Status
 	}
@@ -75,6 +86,48 @@ func (c *Case) actual(name string, a explore.Answer) any {
 		return nil
 	}
 	return a.Object.Object
+}
+
+// byName returns a map of components by their names, with canonical quantities. A component without replicas counts as 0 replicas. It
+// returns a list as it is if the names are not unique or are not texts.
+func byName(value any) any {
+	list, _ := value.([]any)
+	named := map[string]any{}
+	for _, entry := range list {
+		fields, _ := entry.(map[string]any)
+		name, isText := fields["name"].(string)
+		if _, twice := named[name]; twice || !isText {
+			return value
+		}
+		fields = maps.Clone(fields)
+		fields["replicaRequirements"] = withoutEmpty(canonical(fields["replicaRequirements"]))
+		if fields["replicas"] == nil {
+			fields["replicas"] = int64(0)
+		}
+		named[name] = fields
+	}
+	if len(named) == 0 {
+		return value
+	}
+	return named
+}
+
+// withoutEmpty returns a map without its empty fields, at any depth, or nil if no field is left.
+func withoutEmpty(value any) any {
+	fields, isMap := value.(map[string]any)
+	if !isMap {
+		return value
+	}
+	left := map[string]any{}
+	for name, child := range fields {
+		if child = withoutEmpty(child); !explore.Equal(child, nil) {
+			left[name] = child
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	return left
 }
 
 // canonical writes the quantities of requirements as decimal numbers: those of one value have one text.
@@ -109,16 +162,41 @@ func decimal(value any) any {
 	return text
 }
 
-// sorted orders a list by the text of its entries.
-func sorted(value any) any {
-	list, ok := value.([]any)
-	if !ok {
-		return value
+// matched sorts two lists as sets, so that matching entries have the same index. Equal entries of a list are one. A value that is excluded
+// from the comparison matches any value.
+func matched(want, got any) (any, any) {
+	wanted, isList := want.([]any)
+	found, bothLists := got.([]any)
+	if !isList || !bothLists {
+		return want, got
 	}
-	list = slices.Clone(list)
+	wanted, found = unique(wanted), unique(found)
+	ordered := make([]any, 0, len(found))
+	var unmatched []any
+	for _, w := range wanted {
+		at := slices.IndexFunc(found, func(g any) bool { return len(differences("", w, g)) == 0 })
+		if at < 0 {
+			unmatched = append(unmatched, w)
+			continue
+		}
+		ordered = append(ordered, found[at])
+		found = slices.Delete(found, at, at+1)
+	}
+	if unmatched == nil && len(found) == 0 {
+		return ordered, ordered
+	}
+	return unmatched, found
+}
+
+// unique returns a list without duplicates, sorted by the text of the entries. Entries with values that are excluded from the comparison
+// come last.
+func unique(list []any) []any {
 	texts := func(v any) string { text, _ := json.Marshal(v); return string(text) }
-	slices.SortFunc(list, func(a, b any) int { return strings.Compare(texts(a), texts(b)) })
-	return list
+	sorted := slices.Clone(list)
+	slices.SortStableFunc(sorted, func(a, b any) int {
+		return cmp.Or(strings.Count(texts(a), Excluded)-strings.Count(texts(b), Excluded), strings.Compare(texts(a), texts(b)))
+	})
+	return slices.CompactFunc(sorted, explore.Equal)
 }
 
 // differences lists the paths in which two values differ.

@@ -92,7 +92,8 @@ func Convert(fields map[string]any) (v1alpha1.Config, []string, error) {
 		return c, nil, fmt.Errorf("spec.customizations is missing")
 	}
 	slots := map[string]*string{
-		"retention": &e.RetainingLua, "replicaResource": &e.ReplicaLua, "replicaRevision": &e.ReplicaRevisingLua,
+		"retention": &e.RetainingLua, "replicaResource": &e.ReplicaLua, "componentResource": &e.ComponentsLua,
+		"replicaRevision":  &e.ReplicaRevisingLua,
 		"statusReflection": &e.StatusLua, "statusAggregation": &e.StatusAggregatingLua,
 		"healthInterpretation": &e.HealthLua, "dependencyInterpretation": &e.DependenciesLua,
 	}

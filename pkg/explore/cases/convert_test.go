@@ -102,16 +102,16 @@ func TestParseFields(t *testing.T) {
 	const health = "operation: InterpretHealth\nobservedObj: {apiVersion: v1, kind: X}\n"
 	const revise = "operation: ReviseReplica\ndesiredObj: {apiVersion: v1, kind: X}\noutput: {revised: {}}\n"
 	for name, tc := range map[string]struct{ reason, text, err string }{
-		"Desired":    {"an object is a map", "operation: Pack\ndesiredObj: []\noutput: {packed: {}}", "f:1: desiredObj must be an object"},
-		"Observed":   {"also the other one", "operation: Pack\nobservedObj: x\noutput: {packed: {}}", "f:1: observedObj must be an object"},
-		"Items":      {"items are a list", health + "statusItems: {}\noutput: {healthy: true}", "f:1: statusItems must be a list"},
-		"Item":       {"of maps", health + "statusItems: [{}, 5]\noutput: {healthy: true}", "f:1: statusItems[1] must be a map"},
-		"NoOutput":   {"an output is needed", health, "f:1: output must be a map with healthy or message"},
-		"Output":     {"with a name", health + "output: {}", "f:1: output must be a map with healthy or message"},
-		"OutputList": {"and no list", health + "output: [1]", "f:1: output must be a map with healthy or message"},
-		"Negative":   {"0 replicas or more", revise + "inputReplicas: -1", "f:1: inputReplicas must be a whole number from 0 to 2147483647"},
-		"Half":       {"whole ones", revise + "inputReplicas: 1.5", "f:1: inputReplicas must be a whole number from 0 to 2147483647"},
-		"Text":       {"as a number", revise + "inputReplicas: '1'", "f:1: inputReplicas must be a whole number from 0 to 2147483647"},
+		"Desired":    {"an object is a map", "operation: Pack\ndesiredObj: []\noutput: {packed: {}}", "desiredObj must be an object"},
+		"Observed":   {"also the other one", "operation: Pack\nobservedObj: x\noutput: {packed: {}}", "observedObj must be an object"},
+		"Items":      {"items are a list", health + "statusItems: {}\noutput: {healthy: true}", "statusItems must be a list"},
+		"Item":       {"of maps", health + "statusItems: [{}, 5]\noutput: {healthy: true}", "statusItems[1] must be a map"},
+		"NoOutput":   {"an output may be missing", health, "<nil>"},
+		"Output":     {"or be empty", health + "output: {}", "<nil>"},
+		"OutputList": {"and no list", health + "output: [1]", "output must be a map with healthy or message or outcome"},
+		"Negative":   {"0 replicas or more", revise + "inputReplicas: -1", "inputReplicas must be a whole number from 0 to 2147483647"},
+		"Half":       {"whole ones", revise + "inputReplicas: 1.5", "inputReplicas must be a whole number from 0 to 2147483647"},
+		"Text":       {"as a number", revise + "inputReplicas: '1'", "inputReplicas must be a whole number from 0 to 2147483647"},
 		"Most":       {"the largest number", revise + "inputReplicas: 2147483647", "<nil>"},
 		"Other": {
 			"the desired object in place of the observed one",
@@ -119,16 +119,15 @@ func TestParseFields(t *testing.T) {
 			"<nil>",
 		},
 		"OtherLive": {"and the other way round", "operation: Pack\nobservedObj: {apiVersion: v1, kind: X}\noutput: {packed: {}}", "<nil>"},
-		"YAML":      {"what is no YAML", "a: [", "f: line 1: malformed YAML: did not find expected node content"},
-		"Key": {
-			"a key that is no text",
-			"1: x\noperation: Pack",
-			"f:1: field 1 is unknown: use name, description, operation, desiredObj, observedObj, statusItems, inputReplicas, output",
-		},
+		"YAML":      {"what is no YAML", "a: [", "line 1: malformed YAML: did not find expected node content"},
+		"Key":       {"a key that is no text", "1: x\noperation: Pack", "ExplorePacking: there is no object"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Parse("f", []byte(tc.text))
-			if diff := cmp.Diff(tc.err, fmt.Sprint(err)); diff != "" {
+			found := Parse("f", []byte(tc.text))
+			if len(found) != 1 {
+				t.Fatalf("%s: %d cases", tc.reason, len(found))
+			}
+			if diff := cmp.Diff(tc.err, fmt.Sprint(found[0].Broken)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
@@ -137,7 +136,7 @@ func TestParseFields(t *testing.T) {
 
 // TestParseCase reads all fields of a case.
 func TestParseCase(t *testing.T) {
-	found, err := Parse("f", []byte(`
+	found := Parse("f", []byte(`
 name: sum
 description: two clusters
 operation: AggregateStatus
@@ -152,8 +151,8 @@ observedObj: {apiVersion: v1, kind: X, metadata: {name: o}}
 statusItems: []
 output: {healthy: true}
 `))
-	if err != nil {
-		t.Fatal(err)
+	if len(found) != 2 || found[0].Broken != nil || found[1].Broken != nil {
+		t.Fatalf("got %+v", found)
 	}
 	sum, health := found[0], found[1]
 	if sum.Name != "sum" || sum.Description != "two clusters" || sum.Place != "f:2" || sum.Request.Object.GetName() != "d" {
