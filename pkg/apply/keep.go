@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strconv"
 
@@ -26,72 +25,53 @@ func controllerOf(body *unstructured.Unstructured) *metav1.OwnerReference {
 	return nil
 }
 
-// withoutController returns a copy of a rendered object that the Instance does not control.
+// withoutController returns a copy of a rendered object that no Instance controls.
 func withoutController(body *unstructured.Unstructured) *unstructured.Unstructured {
-	out, controller := body.DeepCopy(), controllerOf(body)
-	if controller == nil {
-		return out
-	}
-	owners := slices.DeleteFunc(out.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == controller.UID })
-	if out.SetOwnerReferences(owners); len(owners) == 0 {
-		unstructured.RemoveNestedField(out.Object, "metadata", "ownerReferences")
+	out := body.DeepCopy()
+	if controller := controllerOf(body); controller != nil {
+		out.SetOwnerReferences(v1beta1.OtherOwners(body, controller.UID))
 	}
 	return out
 }
 
-// hasOwner reports whether an object has an owner.
-func hasOwner(live *unstructured.Unstructured, owner types.UID) bool {
-	return slices.ContainsFunc(live.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == owner })
-}
-
-// isControlled reports whether the Instance that controls a rendered object is an owner of the live one if, and only if, it has to be.
-func isControlled(live, body *unstructured.Unstructured) bool {
+// hasRightController reports whether the controller of a live object is right: the Instance that controls the rendered object owns the
+// live one, unless the live one is kept.
+func hasRightController(live, body *unstructured.Unstructured) bool {
 	controller := controllerOf(body)
-	return controller == nil || hasOwner(live, controller.UID) != isKept(live)
+	return controller == nil || v1beta1.HasOwner(live, controller.UID) != isKept(live)
 }
 
-// IsKeptWithInstance reports whether a live object is to be kept, but would be deleted with an Instance.
-func IsKeptWithInstance(live *unstructured.Unstructured) bool {
+// IsKeptByInstance reports whether a live object is annotated to be kept, though an Instance owns it, with which it would be deleted.
+func IsKeptByInstance(live *unstructured.Unstructured) bool {
 	return isKept(live) && slices.ContainsFunc(live.GetOwnerReferences(),
 		func(o metav1.OwnerReference) bool { return v1beta1.OwnedBy(o, "Instance") })
 }
 
-// IsKeptWithOwner reports whether a live object is to be kept, but would be deleted with an owner.
-func IsKeptWithOwner(live *unstructured.Unstructured, owner types.UID) bool {
-	return isKept(live) && hasOwner(live, owner)
-}
-
-// RemoveOwner takes an owner off a live object, so that it stays when the owner is deleted, and returns the new record of the object, in
-// which nothing changes but the fields that the manager does not own any more: what others have changed is still seen. The write is bound
-// to the state that was seen: a conflict is an error.
+// RemoveOwner removes an owner from a live object that is kept, and returns the new record of the object. In the record, nothing changes
+// but the ownership of the removed reference: the manager still finds what other clients have changed. The write is bound to the state
+// that was seen: a conflict is an error.
 func (e *Engine) RemoveOwner(ctx context.Context, live *unstructured.Unstructured, owner types.UID, manager string,
 	record Record) (Record, error) {
 	resource, err := e.Resource(live)
 	if err != nil {
 		return record, err
 	}
-	owners := slices.DeleteFunc(slices.Clone(live.GetOwnerReferences()), func(o metav1.OwnerReference) bool { return o.UID == owner })
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion(), "ownerReferences": owners,
-	}})
+	written, err := resource.Patch(ctx, live.GetName(), types.MergePatchType, v1beta1.KeepPatch(live, owner),
+		metav1.PatchOptions{FieldManager: manager})
 	if err != nil {
 		return record, err
 	}
-	written, err := resource.Patch(ctx, live.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager})
-	if err != nil {
-		return record, err
-	}
-	before, after := e.digest(live, manager), digestOf(ownerships(written), manager)
 	if record.Version == RecordOf(live, "").Version {
 		record.Version = RecordOf(written, "").Version
 	}
-	record.Fields = withDifference(record.Fields, before, after)
+	record.Fields = addDifference(record.Fields, e.digest(live, manager), digestOf(ownerships(written), manager))
 	e.mirror.RecordWrite(written)
 	return record, nil
 }
 
-// withDifference adds what came to a digest, or was lost of it, between two others. It is the digest where one of them is not known.
-func withDifference(digest, before, after string) string {
+// addDifference adds the difference of two digests, after minus before, to a digest. It returns the digest as it was if one of the three is
+// not known.
+func addDifference(digest, before, after string) string {
 	sum, err := strconv.ParseUint(digest, 16, 64)
 	first, errFirst := strconv.ParseUint(before, 16, 64)
 	second, errSecond := strconv.ParseUint(after, 16, 64)

@@ -24,8 +24,8 @@ func instanceOwner(uid types.UID, controller bool) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance", Name: "i", UID: uid, Controller: ptr.To(controller)}
 }
 
-// TestIsControlled is P25: the live object has the Instance as its owner unless it is kept.
-func TestIsControlled(t *testing.T) {
+// TestHasRightController is P25: the Instance owns the live object, unless the object is kept.
+func TestHasRightController(t *testing.T) {
 	kept, ours := map[string]string{v1beta1.KeepAnnotation: "true"}, instanceOwner("ours", true)
 	for _, tc := range []struct {
 		reason     string
@@ -41,13 +41,13 @@ func TestIsControlled(t *testing.T) {
 		{"of no Instance", keepCandidate(nil), keepCandidate(nil, metav1.OwnerReference{APIVersion: "v1", Kind: "Node", UID: "n", Controller: ptr.To(true)}), true},
 		{"an owner that does not control it", keepCandidate(nil), keepCandidate(nil, instanceOwner("ours", false)), true},
 	} {
-		if got := isControlled(tc.live, tc.body); got != tc.want {
+		if got := hasRightController(tc.live, tc.body); got != tc.want {
 			t.Errorf("%s: %t", tc.reason, got)
 		}
 	}
 }
 
-// TestWithoutController: only the Instance is no owner any more, and the object that was given does not change.
+// TestWithoutController: the copy lacks the Instance among its owners, and nothing else. The object that was given does not change.
 func TestWithoutController(t *testing.T) {
 	node := metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "n", UID: "n"}
 	for _, tc := range []struct {
@@ -71,21 +71,31 @@ func TestWithoutController(t *testing.T) {
 	}
 }
 
-// TestIsKeptWithOwner: an Instance cannot be kept, since its owners are counted.
-func TestIsKeptWithOwner(t *testing.T) {
-	live := keepCandidate(map[string]string{v1beta1.HelmResourcePolicyAnnotation: "keep"}, instanceOwner("ours", true))
-	if !IsKeptWithOwner(live, "ours") || IsKeptWithOwner(live, "other") {
-		t.Error("a ConfigMap of the Instance ours would be deleted with it, and with no other")
-	}
-	live.SetAPIVersion(v1beta1.GroupVersion.String())
-	live.SetKind("Instance")
-	if IsKeptWithOwner(live, "ours") {
-		t.Error("an Instance can be kept")
+// TestIsKeptByInstance is P25: an object that is kept must have no Instance as its owner; an Instance cannot be kept.
+func TestIsKeptByInstance(t *testing.T) {
+	kept, ours := map[string]string{v1beta1.HelmResourcePolicyAnnotation: "keep"}, instanceOwner("ours", true)
+	child := keepCandidate(kept, ours)
+	child.SetAPIVersion(v1beta1.GroupVersion.String())
+	child.SetKind("Instance")
+	for _, tc := range []struct {
+		reason string
+		live   *unstructured.Unstructured
+		want   bool
+	}{
+		{"the Instance owns it", keepCandidate(kept, ours), true},
+		{"no Instance owns it", keepCandidate(kept, metav1.OwnerReference{APIVersion: "v1", Kind: "Node", UID: "n"}), false},
+		{"it is not kept", keepCandidate(nil, ours), false},
+		{"it is an Instance", child, false},
+	} {
+		if got := IsKeptByInstance(tc.live); got != tc.want {
+			t.Errorf("%s: %t", tc.reason, got)
+		}
 	}
 }
 
-// TestWithDifference: the digest of an inventory follows what a write has changed, and nothing that others have changed before.
-func TestWithDifference(t *testing.T) {
+// TestAddDifference: a write of the manager changes the digest of the inventory by what the write has changed. Earlier changes of other
+// clients stay visible.
+func TestAddDifference(t *testing.T) {
 	for _, tc := range []struct{ reason, digest, before, after, want string }{
 		{"nothing else has changed", "1f", "1f", "1a", "1a"},
 		{"another client had taken fields before", "2f", "1f", "1a", "2a"},
@@ -94,7 +104,7 @@ func TestWithDifference(t *testing.T) {
 		{"the one before is not known", "1f", "", "1a", "1f"},
 		{"the one after is not known", "1f", "1f", "", "1f"},
 	} {
-		if got := withDifference(tc.digest, tc.before, tc.after); got != tc.want {
+		if got := addDifference(tc.digest, tc.before, tc.after); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.reason, got, tc.want)
 		}
 	}

@@ -50,7 +50,7 @@ func (e *Engine) applyOne(ctx context.Context, obj *unstructured.Unstructured, o
 			if live == nil || !isKept(live) || isKept(written) {
 				return change
 			}
-			live = written // it was written without its controller, which it needs now
+			live = written // the write has removed the annotation: the object needs its controller now
 			continue
 		case IsSchemaError(err):
 			dropped, unread := e.kinds.Prune(ctx, body)
@@ -94,10 +94,9 @@ func (e *Engine) write(ctx context.Context, resource dynamic.ResourceInterface, 
 	case Foreign:
 		return nil, Failed, newCollision(live, owner)
 	case OwnerGone:
-		return nil, Awaited, &WaitError{fmt.Errorf("%s belonged to %s, which is deleted: waiting for the garbage collector to delete the object",
-			IDOf(live), owner)}
+		return nil, Awaited, waitForCollector(live, owner)
 	}
-	if e.unchanged(live, o, IDOf(body), hash) && isControlled(live, body) {
+	if e.unchanged(live, o, IDOf(body), hash) && hasRightController(live, body) {
 		return live, Unchanged, nil
 	}
 	if claim == Ours && live.GetAnnotations()[v1beta1.LastAppliedAnnotation] != "" {

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -160,6 +161,36 @@ func partial(item *metav1.PartialObjectMetadata, at objectScope) *unstructured.U
 	obj := &unstructured.Unstructured{Object: content}
 	obj.SetGroupVersionKind(at.GroupVersionKind)
 	return obj
+}
+
+// Existing returns an object that exists and that the options claim as ours, without a write: Live is nil if there is none. An object of
+// another owner is a *CollisionError, and one that is being deleted a *WaitError.
+func (e *Engine) Existing(ctx context.Context, id ID, o Options) (Change, error) {
+	live, err := e.Live(ctx, id)
+	if err != nil || live == nil {
+		return Change{ID: id}, err
+	}
+	if live.GetDeletionTimestamp() != nil {
+		return Change{ID: id}, &WaitError{fmt.Errorf("%s is being deleted%s", id, Finalizers(live))}
+	}
+	switch claim, owner := o.Claim(ctx, live); claim {
+	case Foreign, Shared:
+		return Change{ID: id}, newCollision(live, owner)
+	case OwnerGone:
+		return Change{ID: id}, waitForCollector(live, owner)
+	}
+	record, known := o.Known[id]
+	if !known || record.UID != live.GetUID() {
+		record = RecordOf(live, "")
+		record.Fields = e.digest(live, o.Manager)
+	}
+	return Change{ID: id, Action: Unchanged, Live: live, Record: record}, nil
+}
+
+// waitForCollector returns the error for an object whose owner is deleted.
+func waitForCollector(live *unstructured.Unstructured, owner string) error {
+	return &WaitError{fmt.Errorf("%s belonged to %s, which is deleted: waiting for the garbage collector to delete the object", IDOf(live),
+		owner)}
 }
 
 // Lookup reads an object for which templates have no part: from the mirror if it is whole there, else live. It returns

@@ -170,7 +170,7 @@ func (c *Collector) instances(ctx context.Context, key types.NamespacedName) ([]
 	for n := 0; n < len(all); n++ {
 		for k := range list.Items {
 			child := &list.Items[k]
-			if seen[child.GetUID()] || !ownedBy(child, all[n].UID) {
+			if seen[child.GetUID()] || !v1beta1.HasOwner(child, all[n].UID) {
 				continue
 			}
 			if len(all)-1 == c.Limits.Instances {
@@ -187,15 +187,6 @@ func (c *Collector) instances(ctx context.Context, key types.NamespacedName) ([]
 		}
 	}
 	return all, nil
-}
-
-func ownedBy(obj client.Object, uid types.UID) bool {
-	for _, o := range obj.GetOwnerReferences() {
-		if o.UID == uid {
-			return true
-		}
-	}
-	return false
 }
 
 // file writes a value that holds nothing secret.

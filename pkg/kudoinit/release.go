@@ -71,7 +71,7 @@ func (r *Remover) uncollected(ctx context.Context, gone []v1beta1.Instance) func
 				if err != nil {
 					return "", err
 				}
-				if slices.ContainsFunc(obj.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == i.UID }) {
+				if v1beta1.HasOwner(obj, i.UID) {
 					message := fmt.Sprintf("%s %s/%s, which Instance %s had, is being collected", held.Kind, held.Namespace, held.Name, i.Name)
 					r.Waiting(message)
 					return message, nil

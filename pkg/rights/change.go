@@ -285,7 +285,7 @@ func (ch *Change) Own(ctx context.Context, c client.Client, instance *v1beta1.In
 	for _, object := range ch.owned {
 		live := object.DeepCopyObject().(client.Object)
 		err := c.Get(ctx, client.ObjectKeyFromObject(object), live)
-		if err == nil && !slices.ContainsFunc(live.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == owner.UID }) {
+		if err == nil && !v1beta1.HasOwner(live, owner.UID) {
 			patch := client.MergeFromWithOptions(live.DeepCopyObject().(client.Object), client.MergeFromWithOptimisticLock{})
 			others := slices.DeleteFunc(live.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return v1beta1.OwnedBy(o, "Instance") })
 			live.SetOwnerReferences(append(others, owner))

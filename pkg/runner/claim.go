@@ -63,10 +63,8 @@ func (run *Run) claimer(listed func(live *unstructured.Unstructured) bool) func(
 		if listed(live) {
 			return apply.Ours, ""
 		}
-		for _, owner := range live.GetOwnerReferences() {
-			if owner.UID == run.Subject.UID {
-				return apply.Ours, ""
-			}
+		if v1beta1.HasOwner(live, run.Subject.UID) {
+			return apply.Ours, ""
 		}
 		if claim, owner, decided := run.claimByController(ctx, live); decided {
 			return claim, owner

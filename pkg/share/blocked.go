@@ -222,7 +222,7 @@ func (s *Session) isContent(kind schema.GroupKind, item *metav1.PartialObjectMet
 	if v1beta1.IsKept(item.Annotations) && metav1.GetControllerOf(item) == nil {
 		return true, nil
 	}
-	if slices.ContainsFunc(item.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == s.holder.UID }) {
+	if v1beta1.HasOwner(item, s.holder.UID) {
 		return false, nil
 	}
 	if s.inventory.has(item) {

@@ -5,6 +5,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
 // TestCounts: what Kubernetes puts into a namespace by itself is no content of it; a kind of another group that has the
@@ -28,7 +30,7 @@ func TestCounts(t *testing.T) {
 		{"PersistentVolumeClaim", "x", true},
 	} {
 		item := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: tc.name}}
-		got, err := (&Session{}).isContent(schema.ParseGroupKind(tc.kind), item)
+		got, err := (&Session{holder: &v1beta1.Installation{}}).isContent(schema.ParseGroupKind(tc.kind), item)
 		if err != nil || got != tc.want {
 			t.Errorf("%s %s counts: %v, %v", tc.kind, tc.name, got, err)
 		}

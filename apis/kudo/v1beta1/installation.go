@@ -3,6 +3,7 @@ package v1beta1
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -178,6 +179,21 @@ const maxName = 253
 // OwnedBy reports whether an owner is of a kind of kudo's; other groups have kinds of the same name, too.
 func OwnedBy(owner metav1.OwnerReference, kind string) bool {
 	return owner.Kind == kind && strings.HasPrefix(owner.APIVersion, GroupVersion.Group+"/")
+}
+
+// HasOwner reports whether an object has an owner with a uid.
+func HasOwner(obj metav1.Object, owner types.UID) bool {
+	return slices.ContainsFunc(obj.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == owner })
+}
+
+// OtherOwners returns the owners of an object but for the one with a uid; nil if there are none.
+func OtherOwners(obj metav1.Object, owner types.UID) (others []metav1.OwnerReference) {
+	for _, o := range obj.GetOwnerReferences() {
+		if o.UID != owner {
+			others = append(others, o)
+		}
+	}
+	return others
 }
 
 // OwningInstallations returns the names of the Installations among an object's owners.

@@ -3,7 +3,6 @@ package instances
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -72,16 +71,12 @@ func withChildren(ctx context.Context, c client.Client, instance *v1beta1.Instan
 		from = len(out)
 		for i := range list.Items {
 			child := &list.Items[i]
-			if slices.ContainsFunc(parents, func(parent *v1beta1.Instance) bool { return hasOwner(child, parent.UID) }) {
+			if slices.ContainsFunc(parents, func(parent *v1beta1.Instance) bool { return v1beta1.HasOwner(child, parent.UID) }) {
 				out = append(out, child)
 			}
 		}
 	}
 	return out, nil
-}
-
-func hasOwner(o client.Object, uid types.UID) bool {
-	return slices.ContainsFunc(o.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.UID == uid })
 }
 
 // keepAnnotated reports whether an object of the inventory is annotated to be kept, and takes the Instance off its owners if it is one.
@@ -109,8 +104,7 @@ func (o *uninstallOptions) keepClaimsOf(ctx context.Context, c client.Client, in
 	}
 	for i := range claims.Items {
 		claim := &claims.Items[i]
-		others := slices.DeleteFunc(slices.Clone(claim.OwnerReferences),
-			func(owner metav1.OwnerReference) bool { return owner.UID == instance.UID })
+		others := v1beta1.OtherOwners(claim, instance.UID)
 		switch {
 		case len(others) > 0 && o.keepClaims: // whoever has set this owner sets it again
 			return nil, fmt.Errorf("PersistentVolumeClaim %s/%s would be deleted with %s %s, instance %s is not deleted: set "+
@@ -136,22 +130,11 @@ func (o *uninstallOptions) keepClaimsOf(ctx context.Context, c client.Client, in
 // keep annotates an object and takes an Instance off its owners, in one write: the manager would do so later than the garbage collector
 // deletes the object.
 func keep(ctx context.Context, c client.Client, o client.Object, instance *v1beta1.Instance) error {
-	metadata := map[string]any{"uid": o.GetUID(), "resourceVersion": o.GetResourceVersion()}
-	if !v1beta1.IsKept(o.GetAnnotations()) {
-		metadata["annotations"] = map[string]string{v1beta1.KeepAnnotation: "true"}
-	}
-	if hasOwner(o, instance.UID) {
-		metadata["ownerReferences"] = slices.DeleteFunc(slices.Clone(o.GetOwnerReferences()),
-			func(owner metav1.OwnerReference) bool { return owner.UID == instance.UID })
-	}
-	if len(metadata) == 2 { // it is kept
+	patch := v1beta1.KeepPatch(o, instance.UID)
+	if patch == nil {
 		return nil
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": metadata})
-	if err == nil {
-		err = c.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch))
-	}
-	if err != nil {
+	if err := c.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("keep %s %s/%s, instance %s is not deleted: %w", cmp.Or(o.GetObjectKind().GroupVersionKind().Kind,
 			"PersistentVolumeClaim"), o.GetNamespace(), o.GetName(), instance.Name, err)
 	}

@@ -115,7 +115,8 @@ func (a *action) holdForCleanup(ctx context.Context) error {
 	return a.checkObjects(ctx)
 }
 
-// releaseInstance removes the finalizer, with which the Instance ends, once it owns no object any more that is to be kept.
+// releaseInstance removes the finalizer, with which the Instance ends. The finalizer stays while the Instance owns objects that are to be
+// kept.
 func (a *action) releaseInstance(ctx context.Context) error {
 	if a.releaseKept(ctx) {
 		a.result.RequeueAfter = keepInterval

@@ -20,21 +20,21 @@ import (
 	"kudo.dev/kudo/plans"
 )
 
-// keepInterval is how long an Instance waits before it is tried again to release an object that is kept.
+// keepInterval is how long an Instance that is being deleted waits for the next attempt to release an object that is kept.
 const keepInterval = time.Second
 
-// keptObjects are objects that are annotated to be kept and that an Instance owns, as events have shown them: also those that no inventory
-// has, since an upgrade has dropped them or KUDO has written them.
+// keptObjects are the objects that are annotated to be kept and that still have an Instance as an owner. Events show them, also those that
+// are in no inventory: an upgrade has dropped them, or KUDO has written them.
 type keptObjects struct {
 	mu sync.Mutex
-	// objects holds when the API server has last refused to change the owners of each; zero for never.
+	// objects maps each object to the time at which the API server has last refused to change its owners; zero for never.
 	objects map[types.NamespacedName]map[apply.ID]time.Time
 }
 
-// note adds an object of the Instance of a key, or removes one that the Instance does not own or that is not kept.
+// note adds an object of an Instance that an event shows. It removes the object if it is not kept, or has no Instance as an owner.
 func (k *keptObjects) note(key types.NamespacedName, o *unstructured.Unstructured) {
 	id := apply.IDOf(o)
-	if !apply.IsKeptWithInstance(o) || o.GetDeletionTimestamp() != nil {
+	if !apply.IsKeptByInstance(o) || o.GetDeletionTimestamp() != nil {
 		k.drop(key, id)
 		return
 	}
@@ -60,7 +60,7 @@ func (k *keptObjects) refuse(key types.NamespacedName, id apply.ID, now time.Tim
 	}
 }
 
-// drop removes an object that is not to be released any more.
+// drop removes an object of an Instance.
 func (k *keptObjects) drop(key types.NamespacedName, id apply.ID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -76,15 +76,15 @@ func (k *keptObjects) of(key types.NamespacedName) map[apply.ID]time.Time {
 	return maps.Clone(k.objects[key])
 }
 
-// forget drops what is known of an Instance.
+// forget removes all objects of an Instance.
 func (k *keptObjects) forget(key types.NamespacedName) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.objects, key)
 }
 
-// releaseKept takes the Instance off the owners of objects that have been annotated to be kept, also while a plan runs or nothing can run:
-// the garbage collector would delete them with the Instance. It reports whether one is left that a later attempt may release.
+// releaseKept removes the Instance from the owners of the objects that users have annotated to be kept: the garbage collector would delete
+// them with the Instance. It reports whether an object is left that a later attempt may release.
 func (a *action) releaseKept(ctx context.Context) (left bool) {
 	key := client.ObjectKeyFromObject(a.Next)
 	kept := a.kept.of(key)
@@ -103,7 +103,7 @@ func (a *action) releaseKept(ctx context.Context) (left bool) {
 			continue
 		}
 		live, _ := a.Mirror.Get(id)
-		if live == nil || !apply.IsKeptWithOwner(live, a.Next.UID) {
+		if live == nil || !apply.IsKeptByInstance(live) || !v1beta1.HasOwner(live, a.Next.UID) {
 			a.kept.drop(key, id)
 			continue
 		}
