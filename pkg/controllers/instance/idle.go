@@ -3,6 +3,7 @@ package instance
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 
@@ -16,11 +17,10 @@ import (
 	"kudo.dev/kudo/pkg/runner"
 )
 
-// checkObjects takes the Instance off the owners of objects that are kept, and checks, while nothing runs, which objects are not ready,
-// what others have changed, and which CustomResourceDefinitions were deleted.
+// checkObjects checks, while nothing runs, which objects are not ready, what others have changed, and which
+// CustomResourceDefinitions were deleted.
 func (a *action) checkObjects(ctx context.Context) error {
 	a.Summarize = a.summarize
-	a.releaseKept(ctx)
 	if running, _ := a.activePlan(); running != "" {
 		return nil
 	}
@@ -31,19 +31,18 @@ func (a *action) checkObjects(ctx context.Context) error {
 	return a.restoreCRDs(ctx)
 }
 
-// unreadyObjects lists the objects of the inventory that are not as they should be.
-func (a *action) unreadyObjects(ctx context.Context, inventory runner.Inventory) []string {
-	a.clusterScoped.set(types.NamespacedName{Namespace: a.Next.Namespace, Name: a.Next.Name}, inventory)
+// watchInventory watches the kinds of the inventory, which a manager that has just started may not watch yet.
+func (a *action) watchInventory(ctx context.Context) {
 	kinds := map[schema.GroupVersionKind]bool{}
-	for id := range inventory {
-		kinds[id.GroupVersionKind] = true
+	for _, r := range a.Next.Status.Resources {
+		kinds[schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)] = true
 	}
-	watch := make([]schema.GroupVersionKind, 0, len(kinds))
-	for gvk := range kinds {
-		watch = append(watch, gvk)
-	}
-	a.Mirror.Watch(ctx, watch...)
-	var out []string
+	a.Mirror.Watch(ctx, slices.Collect(maps.Keys(kinds))...)
+}
+
+// unreadyObjects lists the objects of the inventory that are not as they should be.
+func (a *action) unreadyObjects(ctx context.Context, inventory runner.Inventory) (out []string) {
+	a.clusterScoped.set(types.NamespacedName{Namespace: a.Next.Namespace, Name: a.Next.Name}, inventory)
 	for id, record := range inventory {
 		live, complete := a.appliedObject(id, record.UID)
 		switch {

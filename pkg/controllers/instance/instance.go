@@ -122,10 +122,13 @@ func (a *action) prepare(ctx context.Context, s state) (bool, error) {
 // act takes the one action of a state.
 func (a *action) act(ctx context.Context, s state) error {
 	a.acknowledge()
-	switch s {
-	case released:
+	if s == released {
 		a.result = loop.Done
 		return nil
+	}
+	a.watchInventory(ctx)
+	a.releaseKept(ctx)
+	switch s {
 	case releasable:
 		return a.releaseInstance(ctx)
 	case cleanupDue:
@@ -135,7 +138,6 @@ func (a *action) act(ctx context.Context, s state) error {
 	case cleanupFailed:
 		return a.holdForCleanup(ctx)
 	case keyMissing, versionMissing, parametersMissing, specRefused, accountMissing, installPending:
-		a.releaseKept(ctx)
 		a.reportBlocked()
 		return nil
 	case restoreDue:

@@ -6,12 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
@@ -153,5 +155,26 @@ func TestReleaseKeptFirst(t *testing.T) {
 	f.r.kept.note(f.key(), deleted)
 	if f.action(t).releaseKept(t.Context()) || len(f.r.kept.of(f.key())) > 0 {
 		t.Error("what does not exist any more is remembered")
+	}
+}
+
+// TestWatchInventory is P25: a manager that has just started watches the kinds of the inventory, also of an Instance that cannot run, since
+// events show which objects are annotated to be kept.
+func TestWatchInventory(t *testing.T) {
+	f := newFixture(t)
+	f.settle(t)
+	objects, err := dynamic.NewForConfig(f.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.restart()
+	f.r.Mirror = apply.NewMirror(t.Context(), objects, f.Mapper(), logr.Discard(), func(*unstructured.Unstructured) {})
+	f.change(func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = "absent" })
+	f.reconcile(t)
+	if ready := f.ready(); !strings.Contains(ready, "absent") {
+		t.Errorf("the Instance is %s", ready)
+	}
+	if _, complete := f.r.Mirror.Get(idOf("v1", "ConfigMap", "ns", "web-app-0")); !complete {
+		t.Error("ConfigMaps are not watched")
 	}
 }
