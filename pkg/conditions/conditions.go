@@ -21,9 +21,9 @@ const MaxMessage = 2048
 //	nothing ever ran                     Ready absent
 //	deploy, update, upgrade runs         Ready Unknown PlanInProgress     Reconciling True
 //	another plan runs                    Ready as before                  Reconciling True
-//	last run COMPLETE                    Ready True or False
+//	last run COMPLETE                    Ready True or False, ResourceFailed if an object has failed
 //	last run FATAL_ERROR                 Ready False PlanInFatalError     Stalled True
-func Derive(instance *v1beta1.Instance, unready []string) {
+func Derive(instance *v1beta1.Instance, unready []string, failed bool) {
 	status := &instance.Status
 	meta.RemoveStatusCondition(&status.Conditions, v1beta1.CRDsReadyCondition)
 	last := plans.LatestPlan(status.PlanStatus)
@@ -38,6 +38,8 @@ func Derive(instance *v1beta1.Instance, unready []string) {
 	case running:
 	case fatal:
 		set(instance, v1beta1.ReadyCondition, metav1.ConditionFalse, v1beta1.ReasonPlanInFatalError, "plan "+last+" failed: "+run.Message)
+	case failed:
+		set(instance, v1beta1.ReadyCondition, metav1.ConditionFalse, v1beta1.ReasonResourceFailed, strings.Join(unready, ", "))
 	case len(unready) > 0:
 		set(instance, v1beta1.ReadyCondition, metav1.ConditionFalse, v1beta1.ReasonResourceNotReady, strings.Join(unready, ", "))
 	default:

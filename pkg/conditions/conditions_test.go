@@ -39,6 +39,22 @@ func formatConditions(i *v1beta1.Instance) []string {
 	return out
 }
 
+// TestDeriveFailed (C62): an object that has failed while no plan runs has a reason of its own; a plan that runs or failed comes first.
+func TestDeriveFailed(t *testing.T) {
+	type runs = map[string]v1beta1.ExecutionStatus
+	for status, want := range map[v1beta1.ExecutionStatus]string{
+		v1beta1.Complete:   "Ready=False ResourceFailed: Workflow a: Error: no such image",
+		v1beta1.InProgress: "Ready=Unknown PlanInProgress: plan deploy is running",
+		v1beta1.FatalError: "Ready=False PlanInFatalError: plan deploy failed: m",
+	} {
+		in := instance(runs{"deploy": status}, nil)
+		Derive(in, []string{"Workflow a: Error: no such image"}, true)
+		if got := formatConditions(in)[0]; got != want {
+			t.Errorf("deploy is %s: got %q, want %q", status, got, want)
+		}
+	}
+}
+
 // TestDerive is the truth table of engine rule 19.
 func TestDerive(t *testing.T) {
 	type runs = map[string]v1beta1.ExecutionStatus
@@ -70,12 +86,12 @@ func TestDerive(t *testing.T) {
 		"FatalQueue":  {"a failed run with others behind it", instance(runs{"backup": v1beta1.FatalError}, []string{"x"}), nil, []string{"Ready=False PlanInFatalError: plan backup failed: m", "Reconciling=True PlanInProgress: queued: x", "Stalled=True PlanInFatalError: plan backup failed: m"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			Derive(tc.in, tc.unready)
+			Derive(tc.in, tc.unready, false)
 			if diff := cmp.Diff(tc.want, formatConditions(tc.in)); diff != "" {
 				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
 			}
 			again := tc.in.DeepCopy()
-			Derive(again, tc.unready)
+			Derive(again, tc.unready, false)
 			if diff := cmp.Diff(tc.in, again); diff != "" {
 				t.Errorf("%s: a condition never flaps: -first +second:\n%s", tc.reason, diff)
 			}
@@ -85,7 +101,7 @@ func TestDerive(t *testing.T) {
 
 func TestObservedGeneration(t *testing.T) {
 	in := instance(map[string]v1beta1.ExecutionStatus{"deploy": v1beta1.FatalError}, []string{"x"})
-	Derive(in, nil)
+	Derive(in, nil, false)
 	for _, c := range in.Status.Conditions {
 		if c.ObservedGeneration != 7 {
 			t.Errorf("condition %s speaks of generation %d, not 7", c.Type, c.ObservedGeneration)
@@ -118,7 +134,7 @@ func TestRefused(t *testing.T) {
 func TestLongMessages(t *testing.T) {
 	for offset := range 3 { // so that the cut falls into a character
 		in := instance(map[string]v1beta1.ExecutionStatus{"deploy": v1beta1.Complete}, nil)
-		Derive(in, []string{strings.Repeat("x", offset) + strings.Repeat("€", 10_000)})
+		Derive(in, []string{strings.Repeat("x", offset) + strings.Repeat("€", 10_000)}, false)
 		message := in.Status.Conditions[0].Message
 		if !utf8.ValidString(message) || len(message) > MaxMessage || !strings.HasSuffix(message, "…") {
 			t.Errorf("a long message is cut between characters, since JSON would change a broken one: %d bytes, ends in %q", len(message), message[len(message)-6:])

@@ -29,7 +29,7 @@ func TestKstatus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.in.Status.ObservedGeneration = tc.observed
-			Derive(tc.in, tc.unready)
+			Derive(tc.in, tc.unready, false)
 			fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(tc.in)
 			if err != nil {
 				t.Fatal(err)

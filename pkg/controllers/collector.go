@@ -251,7 +251,7 @@ func lastProgress(instance *v1beta1.Instance, plan string) (time.Time, string) {
 		return time.Time{}, reason
 	}
 	if ready == nil || ready.Status == metav1.ConditionTrue || reason == v1beta1.ReasonPlanInFatalError ||
-		reason == v1beta1.ReasonResourceNotReady {
+		reason == v1beta1.ReasonResourceNotReady || reason == v1beta1.ReasonResourceFailed {
 		return time.Time{}, reason
 	}
 	return ready.LastTransitionTime.Time, reason

@@ -32,6 +32,8 @@ type Result struct {
 	State State
 	// Serving is set if an object that progresses serves as its spec says: only pods that it does not need any more have not ended.
 	Serving bool
+	// External is set if the interpreter has judged, and not a rule of this package.
+	External bool
 	// Message says what is waited for, or what failed. It does not name the object, is stable as long as nothing
 	// happens (no times, no random order), and is empty for Ready. It has at most 300 characters.
 	Message string

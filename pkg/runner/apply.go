@@ -91,6 +91,11 @@ func (r *Runner) apply(ctx context.Context, w *PreparedTask) (plans.Outcome, Eff
 			continue
 		}
 		result, unknown := r.Health(ctx, change.Live)
+		if result.External {
+			judged := w.currentFailure(change, result)
+			effects.Recheck = effects.Recheck || judged.State != result.State
+			result = judged
+		}
 		if w.staleStatus != nil && result.State != health.Progressing {
 			if message := w.staleStatus(change.Live); message != "" {
 				result = health.Result{State: health.Progressing, Message: message}

@@ -25,7 +25,7 @@ type ProgressRecorder interface {
 
 // ExecutionResult is what came of an execution.
 type ExecutionResult struct {
-	// Transient is set if something failed that may succeed at the next attempt.
+	// Transient is set if something failed that may succeed at the next attempt, or may be judged otherwise without an event.
 	Transient bool
 	// OnlyEndlessLeft is set if nothing is left but tasks that are never done.
 	OnlyEndlessLeft bool
@@ -66,6 +66,7 @@ func (r *Runner) Execute(ctx context.Context, run *Run, inventory Inventory, st 
 				work = r.Prepare(ctx, run, inventory, work.Place)
 			}
 			plans.MarkStepStarted(st, work.Place, clock.Now())
+			work.started, work.now = st.Phases[work.Place.Phase].Steps[work.Place.Step].StartedTimestamp.Time, clock.Now()
 			outcome, effects := r.Do(ctx, run, work)
 			outcome.Message = run.mask(outcome.Message)
 			r.countError(run.Version.Kinds[work.Name], outcome)
@@ -75,7 +76,7 @@ func (r *Runner) Execute(ctx context.Context, run *Run, inventory Inventory, st 
 			done = done || lasting(run.Version.Kinds[work.Name], outcome)
 			completed = completed || outcome.State == plans.Done
 			out.OnlyEndlessLeft = out.OnlyEndlessLeft && (outcome.State == plans.Done || work.NeverCompletes())
-			out.Transient = out.Transient || outcome.State == plans.Transient
+			out.Transient = out.Transient || outcome.State == plans.Transient || effects.Recheck
 			out.Ended = out.Ended || effects.NamespaceTerminating
 			wrote = wrote || len(effects.Written)+len(effects.Deleted) > 0
 			hooks.RecordEffects(effects)

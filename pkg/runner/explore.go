@@ -61,7 +61,7 @@ func suspended(object *unstructured.Unstructured) *unstructured.Unstructured {
 }
 
 // Health judges a live object: as the interpreter answers, else by kudo's own rules. An answer that cannot be had never counts as
-// healthy.
+// healthy. A failure of an older generation is progress.
 func (r *Runner) Health(ctx context.Context, live *unstructured.Unstructured) (health.Result, error) {
 	answer, known, err := r.external.Explore(ctx, explore.Request{Operation: explore.Healthy, Object: live})
 	switch {
@@ -71,10 +71,18 @@ func (r *Runner) Health(ctx context.Context, live *unstructured.Unstructured) (h
 		return health.Check(live), nil
 	case answer.Healthy:
 		return health.Result{State: health.Ready}, nil
-	case answer.Message != "":
-		return health.Result{State: health.Progressing, Message: answer.Message}, nil
 	}
-	return health.Result{State: health.Progressing, Message: fmt.Sprintf("is not healthy, as %s %s says", answer.Layer, answer.Who)}, nil
+	result := health.Result{State: health.Progressing, External: true, Message: answer.Message}
+	if answer.Failed {
+		result.State = health.Failed
+	}
+	if result.Message == "" {
+		result.Message = fmt.Sprintf("is not healthy, as %s %s says", answer.Layer, answer.Who)
+	}
+	if lags, known := observedLag(live); answer.Failed && known && lags {
+		return staleFailure(result), nil
+	}
+	return result, nil
 }
 
 // Drift looks at an object that others have changed since the Instance has written it; nil if what they have changed is

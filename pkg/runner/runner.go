@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -70,7 +71,9 @@ type Run struct {
 
 	values, defaults params.Values
 	pipes            map[string]string
-	hidden           *params.Mask
+	// observed holds the first observation of each object that is not healthy. A Run that is built anew has none.
+	observed map[apply.ID]observation
+	hidden   *params.Mask
 	// budget is that of one Execute: a Run may be kept for several.
 	budget *render.Budget
 }
@@ -138,6 +141,8 @@ type PreparedTask struct {
 	piping *pipeRun
 	// staleStatus returns why the status of an object is older than the last write of its spec, or "" if the status is current.
 	staleStatus func(live *unstructured.Unstructured) string
+	// started is when the step began, and now the time of this call: see failure.go.
+	started, now time.Time
 	// outcome is set if preparing has decided already.
 	outcome *plans.Outcome
 	effects Effects
@@ -153,6 +158,8 @@ type Effects struct {
 	Events [][2]string
 	// Failed objects could not be written.
 	Failed []apply.Change
+	// Recheck is set if an object may be judged otherwise later without an event.
+	Recheck bool
 	// NamespaceTerminating is set if the namespace is going: the run ends.
 	NamespaceTerminating bool
 }

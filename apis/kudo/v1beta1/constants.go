@@ -125,6 +125,7 @@ const (
 
 	ReasonResourcesReady          = "ResourcesReady"
 	ReasonResourceNotReady        = "ResourceNotReady"
+	ReasonResourceFailed          = "ResourceFailed"
 	ReasonPlanInProgress          = "PlanInProgress"
 	ReasonPlanInFatalError        = "PlanInFatalError"
 	ReasonOperatorVersionNotFound = "OperatorVersionNotFound"

@@ -25,7 +25,7 @@ func (a *action) checkObjects(ctx context.Context) error {
 		return nil
 	}
 	inventory := a.readInventory()
-	a.notReady = a.unreadyObjects(ctx, inventory)
+	a.notReady, a.failed = a.unreadyObjects(ctx, inventory)
 	a.checkDrift(ctx, inventory)
 	a.reflectStatus(ctx)
 	return a.restoreCRDs(ctx)
@@ -40,8 +40,8 @@ func (a *action) watchInventory(ctx context.Context) {
 	a.Mirror.Watch(ctx, slices.Collect(maps.Keys(kinds))...)
 }
 
-// unreadyObjects lists the objects of the inventory that are not as they should be.
-func (a *action) unreadyObjects(ctx context.Context, inventory runner.Inventory) (out []string) {
+// unreadyObjects lists the objects of the inventory that are not as they should be, and reports whether one of them has failed.
+func (a *action) unreadyObjects(ctx context.Context, inventory runner.Inventory) (out []string, failed bool) {
 	a.clusterScoped.set(types.NamespacedName{Namespace: a.Next.Namespace, Name: a.Next.Name}, inventory)
 	for id, record := range inventory {
 		live, complete := a.appliedObject(id, record.UID)
@@ -52,13 +52,14 @@ func (a *action) unreadyObjects(ctx context.Context, inventory runner.Inventory)
 		default:
 			result, unknown := a.Runner.Health(ctx, live)
 			a.result.Transient = a.result.Transient || unknown != nil // no watch shows when it is known
+			failed = failed || result.State == health.Failed
 			if result.State != health.Ready && !result.Serving {
 				out = append(out, fmt.Sprintf("%s: %s", id, result.Message))
 			}
 		}
 	}
 	sort.Strings(out)
-	return out
+	return out, failed
 }
 
 // reflectStatus puts what the interpreter takes from the objects' status into the Instance's while idle.

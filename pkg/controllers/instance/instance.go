@@ -69,7 +69,9 @@ type action struct {
 	run *runner.Run
 	// notReady lists the objects that are not ready, while idle.
 	notReady []string
-	result   loop.Result
+	// failed is set if one of them has failed, and does not become ready by waiting.
+	failed bool
+	result loop.Result
 }
 
 // reconcile is called by loop.Reconciler between read and commit. The status is also committed before objects are written, so

@@ -7,6 +7,6 @@ import (
 
 // summarize derives the conditions and the aggregated status.
 func (a *action) summarize() {
-	conditions.Derive(a.Next, a.notReady)
+	conditions.Derive(a.Next, a.notReady, a.failed)
 	a.Next.Status.AggregatedStatus = plans.Aggregate(a.Next.Status.PlanStatus)
 }
