@@ -23,6 +23,18 @@ func TestPipeName(t *testing.T) {
 	}
 }
 
+// TestArtifactName is G2: a suffix gives an object the same name in all plans.
+func TestArtifactName(t *testing.T) {
+	for _, plan := range []string{"deploy", "certificates"} {
+		if got := ArtifactName("db", plan, "p", "s", "t", v1beta1.PipeSpec{Key: "k", NameSuffix: "tls"}); got != "db-tls" {
+			t.Errorf("plan %s with a suffix makes %s", plan, got)
+		}
+		if got := ArtifactName("db", plan, "p", "s", "t", v1beta1.PipeSpec{Key: "k"}); got != "db."+plan+".p.s.t.k" {
+			t.Errorf("plan %s without a suffix makes %s", plan, got)
+		}
+	}
+}
+
 // TestPipesTwice checks the message for a key that stands twice, with the plan and the remedy.
 func TestPipesTwice(t *testing.T) {
 	pipe := func(name string, keys ...string) v1beta1.Task {
@@ -47,6 +59,9 @@ func TestPipesTwice(t *testing.T) {
 			`plan p makes i.p.ph.s.a.bc of pipe "B_C" and of pipe "b-c": give them keys that differ in letters or digits`},
 		"Names": {"tasks whose names are alike", []v1beta1.Task{pipe("a-b", "x"), pipe("ab", "X")}, []v1beta1.Step{step("s", "a-b", "ab")},
 			`plan p makes i.p.ph.s.ab.x of pipe "X" and of pipe "x": give them keys that differ in letters or digits`},
+		"Suffixes": {"two keys with one suffix", []v1beta1.Task{{Name: "a", Kind: v1beta1.PipeTask, Spec: v1beta1.TaskSpec{
+			Pipe: []v1beta1.PipeSpec{{Key: "x", NameSuffix: "tls"}, {Key: "y", NameSuffix: "tls"}}}}}, []v1beta1.Step{step("s", "a")},
+			`plan p makes i-tls of pipe "x" and of pipe "y": give each a nameSuffix of its own`},
 		"Differ": {"the same suffix in two tasks makes two names", []v1beta1.Task{pipe("a", "x"), pipe("b", "X")},
 			[]v1beta1.Step{step("s", "a", "b")}, ""},
 	} {

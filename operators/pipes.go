@@ -14,6 +14,14 @@ const PodSuffix = "pipepod"
 
 var unnamable = regexp.MustCompile(`[^a-z0-9]`)
 
+// ArtifactName returns the name of the object that a file of a Pipe task becomes.
+func ArtifactName(instance, plan, phase, step, task string, pipe v1beta1.PipeSpec) string {
+	if pipe.NameSuffix != "" {
+		return instance + "-" + pipe.NameSuffix
+	}
+	return PipeName(instance, plan, phase, step, task, pipe.Key)
+}
+
 // PipeName is the name of what a Pipe task makes: its pod, with PodSuffix, or an artifact, with its key. It is KUDO's.
 func PipeName(instance, plan, phase, step, task, suffix string) string {
 	parts := []string{instance, plan, phase, step, task, suffix}
@@ -42,13 +50,17 @@ func Pipes(spec *v1beta1.OperatorVersionSpec, instance, running string) (map[str
 			for _, step := range phase.Steps {
 				for _, used := range step.Tasks {
 					for _, pipe := range tasks[used].Spec.Pipe {
-						artifact := PipeName(instance, name, phase.Name, step.Name, used, pipe.Key)
+						artifact := ArtifactName(instance, name, phase.Name, step.Name, used, pipe)
 						if _, double := own[pipe.Key]; double {
 							return nil, fmt.Errorf("plan %s makes pipe %q twice: give each pipe of a plan a key of its own", name, pipe.Key)
 						}
 						if other, same := keys[artifact]; same {
-							return nil, fmt.Errorf("plan %s makes %s of pipe %q and of pipe %q: give them keys that differ in letters or digits", name, artifact,
-								min(other, pipe.Key), max(other, pipe.Key))
+							remedy := "give them keys that differ in letters or digits"
+							if pipe.NameSuffix != "" {
+								remedy = "give each a nameSuffix of its own"
+							}
+							return nil, fmt.Errorf("plan %s makes %s of pipe %q and of pipe %q: %s", name, artifact, min(other, pipe.Key),
+								max(other, pipe.Key), remedy)
 						}
 						own[pipe.Key], keys[artifact] = artifact, pipe.Key
 					}

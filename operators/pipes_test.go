@@ -36,7 +36,9 @@ func TestPipes(t *testing.T) {
 		"Deploy":   {[]v1beta1.Task{pipe("a", "x")}, map[string]v1beta1.Plan{"deploy": plan("a"), "backup": plan("a")}, "other", map[string]string{"x": "myi.deploy.main1.genfiles.a.x"}, "", "then deploy"},
 		"Unused":   {[]v1beta1.Task{pipe("a", "x")}, map[string]v1beta1.Plan{"deploy": plan("b")}, "deploy", map[string]string{}, "", "a task that no plan uses makes nothing"},
 		"Alike":    {[]v1beta1.Task{pipe("a", "tls_key", "tlskey")}, map[string]v1beta1.Plan{"deploy": plan("a")}, "deploy", nil, `of pipe "tls_key" and of pipe "tlskey"`, "two keys, one name"},
-		"Twice":    {[]v1beta1.Task{pipe("a", "x"), pipe("b", "x")}, map[string]v1beta1.Plan{"deploy": plan("a", "b")}, "deploy", nil, `plan deploy makes pipe "x" twice`, "one key, one file"},
+		"Suffix": {[]v1beta1.Task{{Name: "a", Kind: v1beta1.PipeTask, Spec: v1beta1.TaskSpec{Pipe: []v1beta1.PipeSpec{{Key: "x", NameSuffix: "tls"}}}}},
+			map[string]v1beta1.Plan{"deploy": plan("a"), "renew": plan("a")}, "renew", map[string]string{"x": "my-i-tls"}, "", "G2: a suffix makes one name in all plans"},
+		"Twice": {[]v1beta1.Task{pipe("a", "x"), pipe("b", "x")}, map[string]v1beta1.Plan{"deploy": plan("a", "b")}, "deploy", nil, `plan deploy makes pipe "x" twice`, "one key, one file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Pipes(&v1beta1.OperatorVersionSpec{Tasks: tc.tasks, Plans: tc.plans}, "my-i", tc.running)

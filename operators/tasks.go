@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/text"
 )
@@ -140,5 +142,9 @@ func (c *taskChecker) pipe(field string, pipe v1beta1.PipeSpec) {
 	}
 	if !pipeKey.MatchString(pipe.Key) {
 		c.fail(field+".key", "%q is no key: use letters, digits, _ and -", text.Truncate(pipe.Key, 64))
+	}
+	if pipe.NameSuffix != "" && len(validation.IsDNS1123Label(pipe.NameSuffix)) > 0 {
+		c.fail(field+".nameSuffix", "%q cannot end the name of an object: use lower-case letters, digits and -, at most 63",
+			text.Truncate(pipe.NameSuffix, 64))
 	}
 }

@@ -97,6 +97,7 @@ type TaskSpec struct {
 	Parameter       string   `yaml:"parameter,omitempty"`
 	Pod             string   `yaml:"pod,omitempty"`
 	Pipe            []Pipe   `yaml:"pipe,omitempty"`
+	Once            bool     `yaml:"once,omitempty"`
 	Package         string   `yaml:"package,omitempty"`
 	AppVersion      string   `yaml:"appVersion,omitempty"`
 	OperatorVersion string   `yaml:"operatorVersion,omitempty"`
@@ -109,8 +110,9 @@ type TaskSpec struct {
 
 // Pipe is an item of pipe of a task.
 type Pipe struct {
-	File    string `yaml:"file,omitempty"`
-	EnvFile string `yaml:"envFile,omitempty"`
-	Kind    string `yaml:"kind"`
-	Key     string `yaml:"key"`
+	File       string `yaml:"file,omitempty"`
+	EnvFile    string `yaml:"envFile,omitempty"`
+	Kind       string `yaml:"kind"`
+	Key        string `yaml:"key"`
+	NameSuffix string `yaml:"nameSuffix,omitempty"`
 }

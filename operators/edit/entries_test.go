@@ -164,9 +164,9 @@ func TestTasksAreRead(t *testing.T) {
 			v1beta1.TaskSpec{Resources: []string{"a.yaml"}, Parameter: "P"},
 		},
 		v1beta1.PipeTask: {
-			TaskSpec{Pod: "p.yaml", Pipe: []Pipe{{File: "/f", Kind: "Secret", Key: "k"}, {EnvFile: "/e", Kind: "ConfigMap", Key: "l"}}},
-			v1beta1.TaskSpec{Pod: "p.yaml", Pipe: []v1beta1.PipeSpec{
-				{File: "/f", Kind: "Secret", Key: "k"}, {EnvFile: "/e", Kind: "ConfigMap", Key: "l"},
+			TaskSpec{Pod: "p.yaml", Once: true, Pipe: []Pipe{{File: "/f", Kind: "Secret", Key: "k", NameSuffix: "s"}, {EnvFile: "/e", Kind: "ConfigMap", Key: "l"}}},
+			v1beta1.TaskSpec{Pod: "p.yaml", Once: true, Pipe: []v1beta1.PipeSpec{
+				{File: "/f", Kind: "Secret", Key: "k", NameSuffix: "s"}, {EnvFile: "/e", Kind: "ConfigMap", Key: "l"},
 			}},
 		},
 		v1beta1.KudoOperatorTask: {

@@ -224,17 +224,15 @@ func (c *collector) prune(r v1beta1.ResourceStatus) {
 // pipe collects what a Pipe task needs: its pod, the files in it, and the objects that these become.
 func (c *collector) pipe(at place, t task.Pipe) {
 	v := at.variables
-	name := func(suffix string) string {
-		return operators.PipeName(v.Name, v.PlanName, v.PhaseName, v.StepName, at.task, suffix)
-	}
-	pod := []string{name(operators.PodSuffix)}
+	pod := []string{operators.PipeName(v.Name, v.PlanName, v.PhaseName, v.StepName, at.task, operators.PodSuffix)}
 	c.inside.allow("", "pods", nil, "create")
 	c.inside.allow("", "pods", pod, writing...)
 	c.inside.allow("", "pods/exec", pod, "create")
 	for _, pipe := range t.Pipes {
 		artifact := strings.ToLower(pipe.Kind) + "s"
 		c.inside.allow("", artifact, nil, "create")
-		c.inside.allow("", artifact, []string{name(pipe.Key)}, writing...)
+		name := operators.ArtifactName(v.Name, v.PlanName, v.PhaseName, v.StepName, at.task, pipe)
+		c.inside.allow("", artifact, []string{name}, writing...)
 	}
 }
 

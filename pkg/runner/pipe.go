@@ -60,6 +60,8 @@ type pipeRun struct {
 	pipes     []v1beta1.PipeSpec
 	names     []string
 	variables render.Variables
+	// once is set if the artifacts are made only while none of them exists.
+	once bool
 }
 
 // preparePipe renders the pod of a Pipe task, and adds what keeps it alive until its files have been read.
@@ -82,14 +84,11 @@ func (r *Runner) preparePipe(ctx context.Context, run *Run, w *PreparedTask, t t
 	if err != nil {
 		return w.decide(plans.Fatal, fmt.Sprintf("task %q: template %s: %s", w.Name, t.Pod, err))
 	}
-	p := &pipeRun{pod: pod, pipes: t.Pipes, variables: v}
-	name := func(suffix string) string {
-		return operators.PipeName(v.Name, v.PlanName, v.PhaseName, v.StepName, w.Name, suffix)
-	}
+	p := &pipeRun{pod: pod, pipes: t.Pipes, variables: v, once: t.Once}
 	for _, pipe := range t.Pipes {
-		p.names = append(p.names, name(pipe.Key))
+		p.names = append(p.names, operators.ArtifactName(v.Name, v.PlanName, v.PhaseName, v.StepName, w.Name, pipe))
 	}
-	pod.SetName(name(operators.PodSuffix))
+	pod.SetName(operators.PipeName(v.Name, v.PlanName, v.PhaseName, v.StepName, w.Name, operators.PodSuffix))
 	if problems := validation.IsDNS1123Subdomain(pod.GetName()); len(problems) > 0 {
 		return w.decide(plans.Fatal, fmt.Sprintf("task %q: the pod's name %s, made of instance, plan, phase, step and task, is invalid: %s",
 			w.Name, pod.GetName(), problems[0]))
@@ -105,6 +104,13 @@ func (r *Runner) preparePipe(ctx context.Context, run *Run, w *PreparedTask, t t
 		_ = unstructured.SetNestedField(pod.Object, int64(0), "spec", "terminationGracePeriodSeconds")
 	}
 	w.piping = p
+	if t.Once {
+		if made, err := r.findMade(ctx, w); err != nil {
+			return w.failed(err)
+		} else if made {
+			return r.prepareMade(ctx, w)
+		}
+	}
 	return r.prepareObjects(ctx, w, []*unstructured.Unstructured{pod}, v)
 }
 
@@ -235,6 +241,9 @@ func (r *Runner) pipe(ctx context.Context, run *Run, w *PreparedTask) (plans.Out
 		return outcome, effects
 	}
 	artifacts, err := r.artifacts(ctx, run.Account, w.piping)
+	for i := 0; err == nil && i < len(artifacts); i++ {
+		err = w.keepArtifact(ctx, artifacts[i], w.piping.pipes[i])
+	}
 	if err == nil {
 		err = w.writer.enhance(ctx, w.piping.variables, artifacts)
 	}

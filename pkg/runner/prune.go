@@ -65,7 +65,7 @@ func (run *Run) collectNames(plan, phase string, step v1beta1.Step, named map[ap
 		case task.Pipe:
 			for _, pipe := range t.Pipes {
 				artifact := apply.ID{}
-				artifact.Kind, artifact.Name = pipe.Kind, operators.PipeName(run.Subject.Name, plan, phase, step.Name, name, pipe.Key)
+				artifact.Kind, artifact.Name = pipe.Kind, operators.ArtifactName(run.Subject.Name, plan, phase, step.Name, name, pipe)
 				named[artifact] = true
 			}
 		case task.KudoOperator:

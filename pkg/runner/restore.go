@@ -9,7 +9,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators/render"
@@ -140,6 +139,9 @@ func (r *Runner) collect(ctx context.Context, run *Run, w *PreparedTask, left *r
 	if _, nothing := w.task.(task.Dummy); nothing {
 		return nil
 	}
+	if w.piping != nil && (w.outcome == nil || w.outcome.State == plans.Done) {
+		return r.collectArtifacts(ctx, w, left)
+	}
 	if o := w.outcome; o != nil {
 		switch {
 		case o.State == plans.Done:
@@ -160,9 +162,6 @@ func (r *Runner) collect(ctx context.Context, run *Run, w *PreparedTask, left *r
 		}
 		return nil
 	}
-	if w.piping != nil {
-		return r.collectArtifacts(ctx, w, left)
-	}
 	for _, obj := range w.objects {
 		left.put(obj)
 	}
@@ -174,8 +173,7 @@ func (r *Runner) collect(ctx context.Context, run *Run, w *PreparedTask, left *r
 func (r *Runner) collectArtifacts(ctx context.Context, w *PreparedTask, left *remainder) error {
 	for i, pipe := range w.piping.pipes {
 		obj := artifact(pipe, w.piping.names[i], nil)
-		id := apply.IDOf(obj)
-		id.NamespacedName = types.NamespacedName{Namespace: w.run.Subject.Namespace, Name: w.piping.names[i]}
+		id := artifactID(pipe, w.run.Subject.Namespace, w.piping.names[i])
 		live, err := w.writer.lookup(ctx, id)
 		if err != nil {
 			return fmt.Errorf("%s: %w", id, err)
@@ -190,6 +188,9 @@ func (r *Runner) collectArtifacts(ctx context.Context, w *PreparedTask, left *re
 			} else {
 				delete(obj.Object, field)
 			}
+		}
+		if err := w.keepArtifact(ctx, obj, pipe); err != nil {
+			return err
 		}
 		if err := w.writer.enhance(ctx, w.piping.variables, []*unstructured.Unstructured{obj}); err != nil {
 			return err

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"regexp"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
@@ -30,6 +32,8 @@ type Dummy struct{ WantErr, Fatal, Done bool }
 type Pipe struct {
 	Pod   string
 	Pipes []v1beta1.PipeSpec
+	// Once is set if the objects are made only while none of them exists.
+	Once bool
 }
 
 // KudoOperator runs another operator as a dependency.
@@ -115,7 +119,9 @@ func pipe(t v1beta1.Task, fail func(field, remedy string) (Task, error)) (Task, 
 			return fail(field+".kind", "must be Secret or ConfigMap")
 		case !pipeKey.MatchString(p.Key):
 			return fail(field+".key", "must be of letters, digits, _ and -")
+		case p.NameSuffix != "" && len(validation.IsDNS1123Label(p.NameSuffix)) > 0:
+			return fail(field+".nameSuffix", "must be of lower-case letters, digits and -, at most 63, and begin and end with a letter or digit")
 		}
 	}
-	return Pipe{t.Spec.Pod, t.Spec.Pipe}, nil
+	return Pipe{t.Spec.Pod, t.Spec.Pipe, t.Spec.Once}, nil
 }

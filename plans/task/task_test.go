@@ -1,6 +1,7 @@
 package task
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -33,7 +34,9 @@ func TestNew(t *testing.T) {
 		"ToggleBare":     {"needs a parameter", v1beta1.ToggleTask, spec{Resources: one}, nil, `task "t" of kind Toggle: spec.parameter: is empty: name the boolean parameter that decides`},
 		"Dummy":          {"needs nothing", v1beta1.DummyTask, spec{}, Dummy{}, ""},
 		"DummyAll":       {"rule 10: ends as its fields say", v1beta1.DummyTask, spec{WantErr: true, Fatal: true, Done: true}, Dummy{true, true, true}, ""},
-		"Pipe":           {"files and env files", v1beta1.PipeTask, pipes(file, env), Pipe{"pod.yaml", []v1beta1.PipeSpec{file, env}}, ""},
+		"Pipe":           {"files and env files", v1beta1.PipeTask, pipes(file, env), Pipe{"pod.yaml", []v1beta1.PipeSpec{file, env}, false}, ""},
+		"PipeOnce":       {"G2: objects that are made once, with a name of the package", v1beta1.PipeTask, spec{Pod: "pod.yaml", Once: true, Pipe: []v1beta1.PipeSpec{{File: "/a", Kind: "Secret", Key: "k", NameSuffix: "tls-1"}}}, Pipe{"pod.yaml", []v1beta1.PipeSpec{{File: "/a", Kind: "Secret", Key: "k", NameSuffix: "tls-1"}}, true}, ""},
+		"PipeSuffix":     {"a suffix that ends a name", v1beta1.PipeTask, pipes(v1beta1.PipeSpec{File: "/a", Kind: "Secret", Key: "k", NameSuffix: "-{{ x }}"}), nil, `task "t" of kind Pipe: spec.pipe[0].nameSuffix: must be of lower-case letters, digits and -, at most 63, and begin and end with a letter or digit`},
 		"PipeNoPod":      {"needs a pod", v1beta1.PipeTask, spec{Pipe: []v1beta1.PipeSpec{file}}, nil, `task "t" of kind Pipe: spec.pod: is empty: name the template of the pod`},
 		"PipeEmpty":      {"needs pipes", v1beta1.PipeTask, pipes(), nil, `task "t" of kind Pipe: spec.pipe: is empty: list at least one file`},
 		"PipeBoth":       {"file xor envFile", v1beta1.PipeTask, pipes(file, v1beta1.PipeSpec{File: "/a", EnvFile: "/b", Kind: "Secret", Key: "k"}), nil, `task "t" of kind Pipe: spec.pipe[1]: set one of file and envFile`},
@@ -64,5 +67,36 @@ func TestNew(t *testing.T) {
 				t.Errorf("%s: a %s says that it is a %s", tc.reason, tc.kind, got.Kind())
 			}
 		})
+	}
+}
+
+// TestNameSuffix is G2: a suffix ends the name of an object, after the name of the Instance and a dash.
+func TestNameSuffix(t *testing.T) {
+	for _, tc := range []struct {
+		reason string
+		suffix string
+		valid  bool
+	}{
+		{"none: the name is made of the plan's", "", true},
+		{"a word", "tls", true},
+		{"digits and dashes", "tls-1-a", true},
+		{"upper-case letters", "TLS", false},
+		{"a dot, which KUDO's names have", "a.b", false},
+		{"a dash at the end", "tls-", false},
+		{"a path", "../tls", false},
+		{"a template", "{{ .Params.X }}", false},
+		{"two lines", "a\nb", false},
+		{"64 characters", strings.Repeat("a", 64), false},
+		{"63 characters", strings.Repeat("a", 63), true},
+	} {
+		pipe := v1beta1.PipeSpec{
+			File: "/out/a", Kind: "Secret", Key: "k", NameSuffix: tc.suffix,
+		}
+		_, err := New(v1beta1.Task{
+			Name: "t", Kind: v1beta1.PipeTask, Spec: spec{Pod: "pod.yaml", Pipe: []v1beta1.PipeSpec{pipe}},
+		})
+		if (err == nil) != tc.valid {
+			t.Errorf("%s: %q: %v", tc.reason, tc.suffix, err)
+		}
 	}
 }

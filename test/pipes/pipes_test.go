@@ -54,6 +54,20 @@ func (f *files) Output(_ context.Context, user, namespace, pod, container string
 	return []byte(text), nil
 }
 
+// set changes a file of all pods.
+func (f *files) set(name, text string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.content[name] = text
+}
+
+// count returns how many files have been read.
+func (f *files) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.reads
+}
+
 const pod = `apiVersion: v1
 kind: Pod
 spec:
@@ -114,14 +128,14 @@ var _ = Describe("A Pipe task", func() {
 		if used.Data["page"] != prefix+"page" || used.Data["secret"] != prefix+"secret" {
 			t.Errorf(".Pipes is %v", used.Data)
 		}
-		reads := made.reads
+		reads := made.count()
 		patchParameter(t, ns, "again")
 		used = env.Read(t, suite, &corev1.ConfigMap{}, ns, "i-uses-again")
 		if used.Data["page"] != prefix+"page" {
 			t.Errorf("rule 14: .Pipes in another plan is %v", used.Data)
 		}
-		if made.reads != reads {
-			t.Errorf("rule 9: the pipe ran again: %d reads more", made.reads-reads)
+		if made.count() != reads {
+			t.Errorf("rule 9: the pipe ran again: %d reads more", made.count()-reads)
 		}
 		env.Eventually(t, "the pipe pod gone", env.Condition(func() bool {
 			list := &corev1.PodList{}

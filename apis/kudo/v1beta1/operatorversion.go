@@ -169,6 +169,10 @@ type TaskSpec struct {
 	// Pipe (Pipe) lists the files that become Secrets or ConfigMaps.
 	// +optional
 	Pipe []PipeSpec `json:"pipe,omitempty"`
+	// Once (Pipe) makes the objects only if none of them exists. They are annotated kudo.dev/keep, so that they stay when the Instance is
+	// deleted, and an Instance of the same name uses them again.
+	// +optional
+	Once bool `json:"once,omitempty"`
 
 	// Package (KudoOperator) is the operator to install as a dependency.
 	// +optional
@@ -204,6 +208,12 @@ type PipeSpec struct {
 	// Key by which templates find the object's name in .Pipes.
 	// +optional
 	Key string `json:"key,omitempty"`
+	// NameSuffix names the object `<instance>-<nameSuffix>`, so that tasks of several plans can make the same object. By default, the name
+	// consists of the names of instance, plan, phase, step and task, and of the key.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +optional
+	NameSuffix string `json:"nameSuffix,omitempty"`
 }
 
 // ParameterType is the type of a parameter's value.

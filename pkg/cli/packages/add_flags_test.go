@@ -191,6 +191,7 @@ func TestParsePipe(t *testing.T) {
 	}{
 		{"a file", "key=keys,kind=Secret,file=/tmp/key.pem", edit.Pipe{Key: "keys", Kind: "Secret", File: "/tmp/key.pem"}, false},
 		{"a file of variables", "key=env,kind=ConfigMap,envFile=/tmp/env", edit.Pipe{Key: "env", Kind: "ConfigMap", EnvFile: "/tmp/env"}, false},
+		{"a name of its own", "key=k,kind=Secret,file=/a,nameSuffix=tls", edit.Pipe{Key: "k", Kind: "Secret", File: "/a", NameSuffix: "tls"}, false},
 		{"in any order, with blanks", " file=/a , key=k ", edit.Pipe{Key: "k", File: "/a"}, false},
 		{"a value has equals signs", "file=/a=b,key=k", edit.Pipe{Key: "k", File: "/a=b"}, false},
 		{"fields are written as they are", "Key=k", edit.Pipe{}, true},

@@ -61,8 +61,9 @@ func newAddTask(o *addOptions) *cobra.Command {
 	f.StringSliceVar(&spec.Resources, "resource", nil, "template of Apply, Delete and Toggle; may be given several times")
 	f.StringVar(&spec.Parameter, "parameter", "", "parameter that decides what Toggle does")
 	f.StringVar(&spec.Pod, "pod", "", "template of the pod of Pipe")
-	f.StringArrayVar(&p.pipes, "pipe", nil, "what Pipe makes, as key=KEY,kind=Secret|ConfigMap,file=PATH or envFile=PATH; may be given "+
-		"several times")
+	f.StringArrayVar(&p.pipes, "pipe", nil, "what Pipe makes, as key=KEY,kind=Secret|ConfigMap,file=PATH or envFile=PATH, and "+
+		"nameSuffix=SUFFIX for objects named INSTANCE-SUFFIX; may be given several times")
+	f.BoolVar(&spec.Once, "once", false, "Pipe makes its objects only if none of them exists, and keeps them on uninstall")
 	f.StringVar(&spec.Package, "operator", "", "package that KudoOperator installs: a name in a repository, a path, or a URL")
 	f.StringVar(&spec.AppVersion, "app-version", "", "its appVersion, or a range")
 	f.StringVar(&spec.OperatorVersion, "operator-version", "", "its operatorVersion, or a range")
@@ -116,9 +117,11 @@ func parsePipe(text string) (edit.Pipe, error) {
 	pipe := edit.Pipe{}
 	for _, field := range command.SplitList(text) {
 		name, value, _ := strings.Cut(field, "=")
-		into := map[string]*string{"key": &pipe.Key, "kind": &pipe.Kind, "file": &pipe.File, "envFile": &pipe.EnvFile}[name]
+		into := map[string]*string{"key": &pipe.Key, "kind": &pipe.Kind, "file": &pipe.File, "envFile": &pipe.EnvFile,
+			"nameSuffix": &pipe.NameSuffix}[name]
 		if into == nil || value == "" {
-			return pipe, command.UsageError("--pipe %q: must be key=KEY,kind=Secret|ConfigMap,file=PATH or envFile=PATH", text)
+			return pipe, command.UsageError("--pipe %q: must be key=KEY,kind=Secret|ConfigMap,file=PATH or envFile=PATH, and optionally "+
+				"nameSuffix=SUFFIX", text)
 		}
 		*into = value
 	}

@@ -188,7 +188,11 @@ func taskUses(task v1beta1.Task) string {
 		for i, pipe := range spec.Pipe {
 			keys[i] = pipe.Key
 		}
-		return spec.Pod + " to " + strings.Join(keys, ", ")
+		uses := spec.Pod + " to " + strings.Join(keys, ", ")
+		if spec.Once {
+			uses += " once"
+		}
+		return uses
 	case v1beta1.KudoOperatorTask:
 		uses := spec.Package
 		if spec.OperatorVersion != "" {
