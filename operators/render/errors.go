@@ -192,6 +192,9 @@ func (s *Set) explain(e *Error, context, reason string, v Variables) {
 func explainKey(key, context string, v Variables) (reason, hint string) {
 	var known []string
 	switch {
+	case slices.Contains(v.Unset, key) && strings.Contains(context, ".Params."):
+		return fmt.Sprintf("parameter %q is required but has no value and no default (at <%s>)", key, context),
+			fmt.Sprintf("set it with --install-parameter %s=…", key)
 	case strings.HasSuffix(context, ".Params."+key) || strings.Contains(context, ".Params."+key+"."):
 		reason = fmt.Sprintf("parameter %q is not defined (at <%s>)", key, context)
 		known = slices.Sorted(maps.Keys(v.Params))

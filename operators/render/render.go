@@ -41,6 +41,8 @@ type Variables struct {
 	PlanName, PhaseName, StepName string
 	// Params are the values of all parameters (see params.Resolve). They are never changed.
 	Params map[string]any
+	// Unset lists the required parameters that have neither a value nor a default. Params lacks them, so that a template that uses one fails.
+	Unset []string
 	// Pipes maps the key of a pipe to the name of the object that holds its file.
 	Pipes map[string]string
 	// Defaults are the values of the parameters that are not set. A value that is equal to its default comes from the

@@ -73,7 +73,9 @@ type Run struct {
 	pipes            map[string]string
 	// observed holds the first observation of each object that is not healthy. A Run that is built anew has none.
 	observed map[apply.ID]observation
-	hidden   *params.Mask
+	// unset lists the required parameters for which an install plan has no value.
+	unset  []string
+	hidden *params.Mask
 	// budget is that of one Execute: a Run may be kept for several.
 	budget *render.Budget
 }
@@ -251,6 +253,12 @@ func (run *Run) resolve() (err error) {
 		if run.defaults, err = params.Resolve(run.Version.Spec.Parameters, nil); err != nil {
 			run.defaults = nil // no value is the author's own then, and all are checked
 		}
+		if run.Installation != nil { // an install plan may leave out what only Instances need
+			run.unset = params.Missing(run.Version.Spec.Parameters, run.Parameters)
+			for _, name := range run.unset {
+				delete(run.values, name)
+			}
+		}
 	}
 	if run.pipes == nil {
 		run.pipes, err = operators.Pipes(run.Version.Spec, run.Subject.Name, run.Plan)
@@ -281,7 +289,7 @@ func (run *Run) variables(phase, step string) render.Variables {
 		OperatorName: run.Version.Spec.Operator.Name, OperatorVersion: run.Version.Spec.Version, AppVersion: run.Version.Spec.AppVersion,
 		Name: run.Subject.Name, Namespace: run.Subject.Namespace,
 		PlanName: run.Plan, PhaseName: phase, StepName: step,
-		Params: run.values, Defaults: run.defaults, Pipes: run.pipes, Budget: run.budget,
+		Params: run.values, Unset: run.unset, Defaults: run.defaults, Pipes: run.pipes, Budget: run.budget,
 	}
 }
 

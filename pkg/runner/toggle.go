@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"kudo.dev/kudo/operators/render"
@@ -25,6 +26,10 @@ func (r *Runner) prepareToggle(ctx context.Context, run *Run, w *PreparedTask, t
 // boolParameter is the value of a parameter that decides.
 func (run *Run) boolParameter(parameter string) (bool, error) {
 	value, defined := run.values[parameter]
+	if slices.Contains(run.unset, parameter) {
+		return false, fmt.Errorf("parameter %q is required but has no value and no default: set it with --install-parameter %s=…", parameter,
+			parameter)
+	}
 	if !defined {
 		return false, fmt.Errorf("parameter %q is not defined in the OperatorVersion", parameter)
 	}

@@ -75,11 +75,28 @@ func CheckPackage(ctx context.Context, pkg *operators.Package, instance *v1beta1
 		Parameters: installing})
 }
 
+// CheckGiven returns an error if a given value is not valid. Other parameters may have no value: an install plan needs those only that its
+// templates use.
+func CheckGiven(defs []v1beta1.Parameter, given map[string]string, where string) error {
+	if err := checkNames(defs, given, where); err != nil {
+		return err
+	}
+	return params.ValidateGiven(defs, given).Err()
+}
+
+// checkNames returns an error if a given parameter is not defined.
+func checkNames(defs []v1beta1.Parameter, given map[string]string, where string) error {
+	if unknown := params.Unknown(defs, given); len(unknown) > 0 {
+		return fmt.Errorf("parameter %s is not defined by %s", unknown[0], where)
+	}
+	return nil
+}
+
 // CheckValues returns an error if a given value, or one of the others, is not valid. A required parameter may be absent if
 // there are sources, whose values are not known here.
 func CheckValues(defs []v1beta1.Parameter, given, others map[string]string, from []v1beta1.ParametersSource, where string) error {
-	if unknown := params.Unknown(defs, given); len(unknown) > 0 {
-		return fmt.Errorf("parameter %s is not defined by %s", unknown[0], where)
+	if err := checkNames(defs, given, where); err != nil {
+		return err
 	}
 	all := map[string]string{}
 	maps.Copy(all, others)

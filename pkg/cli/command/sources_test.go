@@ -124,3 +124,27 @@ func TestVersionFlags(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckGiven: the values of an install plan are checked, and others that the package requires may be absent.
+func TestCheckGiven(t *testing.T) {
+	yes := true
+	defs := []v1beta1.Parameter{
+		{Name: "SIZE", Type: v1beta1.IntegerType, Required: &yes},
+		{Name: "PASSWORD", Required: &yes},
+	}
+	for _, tc := range []struct {
+		reason string
+		given  map[string]string
+		want   string
+	}{
+		{"no value is given", nil, ""},
+		{"one value is given", map[string]string{"SIZE": "2"}, ""},
+		{"a value has another type", map[string]string{"SIZE": "two"}, "SIZE"},
+		{"a parameter is not defined", map[string]string{"SIZ": "2"}, "parameter SIZ is not defined by operator web 1.0"},
+	} {
+		err := CheckGiven(defs, tc.given, "operator web 1.0")
+		if (err != nil) != (tc.want != "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: error %v, want %q", tc.reason, err, tc.want)
+		}
+	}
+}

@@ -175,7 +175,7 @@ func (o *installOptions) installParameters(pkg *operators.Package) (map[string]s
 	if pkg.Operator.InstallPlan == "" {
 		return nil, command.UsageError("--install-parameter: operator %s has no install plan", pkg.Operator.Name)
 	}
-	return out, command.CheckValues(pkg.Definitions(), out, nil, nil, command.DescribePackage(pkg))
+	return out, command.CheckGiven(pkg.Definitions(), out, command.DescribePackage(pkg))
 }
 
 // awaitInstalled waits for the install plans, if that was asked for.

@@ -84,7 +84,7 @@ func refusalOf(ov *v1beta1.OperatorVersion) string {
 	if unknown := params.Unknown(ov.Spec.Parameters, ov.Spec.InstallParameters); len(unknown) > 0 {
 		return fmt.Sprintf("spec.installParameters.%s is not defined in spec.parameters: correct its name", unknown[0])
 	}
-	if problems := params.Validate(ov.Spec.Parameters, ov.Spec.InstallParameters); len(problems) > 0 {
+	if problems := params.ValidateGiven(ov.Spec.Parameters, ov.Spec.InstallParameters); len(problems) > 0 {
 		return problems.Err().Error()
 	}
 	return ""
