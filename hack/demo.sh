@@ -8,6 +8,7 @@ bold='' plain=''
 if [ -t 1 ]; then bold=$'\033[1m' plain=$'\033[0m'; fi
 step() { printf '\n%s# %s%s\n' "$bold" "$1" "$plain"; }
 run() { printf '$ %s\n' "$*"; "$@"; }
+random() { head -c 12 /dev/urandom | base64; }
 package=operators/catalog/mariadb/operator
 
 step "a local Kubernetes, with kudo installed"
@@ -22,8 +23,14 @@ for team in team-a team-b; do
     step "$team has its database already: run its deploy plan again"
     run kubectl kudo plan trigger --instance db -n $team --name deploy --wait
   else
+    step "the passwords of $team's database, in a Secret"
+    kubectl get namespace $team >/dev/null 2>&1 || run kubectl create namespace $team
+    if ! kubectl get secret db-login -n $team >/dev/null 2>&1; then
+      printf '$ kubectl create secret generic db-login -n %s --from-literal=PASSWORD=… --from-literal=BACKUP_PASSWORD=…\n' $team
+      kubectl create secret generic db-login -n $team --from-literal=PASSWORD="$(random)" --from-literal=BACKUP_PASSWORD="$(random)"
+    fi
     step "install a package for $team: it gets an account with the rights that are listed; $shared, then the deploy plan runs"
-    run kubectl kudo install $package --instance db -n $team --create-namespace --create-service-account --yes --wait
+    run kubectl kudo install $package --instance db -n $team --parameters-from secret/db-login --create-service-account --yes --wait
   fi
 done
 

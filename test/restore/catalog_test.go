@@ -40,7 +40,7 @@ var requirements = map[string]requirement{
 	"guestbook":   {},
 	"hello":       {},
 	"imageswitch": {},
-	"mariadb":     {},
+	"mariadb":     {parameters: []string{"PASSWORD=correct-horse", "BACKUP_PASSWORD=battery-staple"}},
 	"noticeboard": {parameters: []string{"AUTHORS=[alice]"}, resource: custom("noticeboard.example.com/v1", "Notice", map[string]any{"text": "closed"})},
 	"postgres":    {parameters: []string{"PASSWORD=correct-horse"}},
 	"printshop":   {prepare: publish, resource: custom("printshop.example.com/v1", "Print", map[string]any{"text": "a poster"})},

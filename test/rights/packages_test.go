@@ -37,7 +37,7 @@ func subjects(t testing.TB) []subject {
 	t.Helper()
 	known := map[string]subject{
 		"guestbook":   {changes: []string{"INGRESS_ENABLED=true", "INGRESS_ENABLED=false"}},
-		"mariadb":     {parameters: map[string]string{"PASSWORD": "x"}},
+		"mariadb":     {parameters: map[string]string{"PASSWORD": "x", "BACKUP_PASSWORD": "y"}},
 		"noticeboard": {parameters: map[string]string{"AUTHORS": "[alice]"}},
 		"postgres":    {parameters: map[string]string{"PASSWORD": "x"}},
 		"printshop":   {prepare: publish},
