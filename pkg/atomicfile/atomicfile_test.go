@@ -66,6 +66,46 @@ func TestWriteFails(t *testing.T) {
 	assertNames(t, dir, "folder", "index.yaml")
 }
 
+// TestWriteIn checks that a file within a root is replaced as a whole, and that links do not lead the writer out of the root.
+func TestWriteIn(t *testing.T) {
+	outside, dir := t.TempDir(), t.TempDir()
+	for link, target := range map[string]string{"away": outside, "file": filepath.Join(outside, "file")} {
+		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = root.Close() }()
+	if err := root.Mkdir("folder", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ reason, name, content, want string }{
+		{"a new file", "folder/a", "first", ""},
+		{"a file that is there", "folder/a", "second", ""},
+		{"a link, which is replaced", "file", "third", ""},
+		{"a file below a link", "away/a", "x", filepath.Join(dir, "away/a")},
+		{"a path that leads out", "../a", "x", "path escapes"},
+		{"a folder", "folder", "x", "write " + filepath.Join(dir, "folder")},
+	} {
+		err := WriteIn(root, tc.name, []byte(tc.content), 0o640)
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", tc.reason, err, tc.want)
+		}
+		if info, errStat := root.Lstat(tc.name); err == nil && (errStat != nil || info.Mode() != 0o640) {
+			t.Errorf("%s: %v (%v)", tc.reason, info, errStat)
+		}
+		if got, errRead := root.ReadFile(tc.name); err == nil && (errRead != nil || string(got) != tc.content) {
+			t.Errorf("%s: the file holds %q (%v)", tc.reason, got, errRead)
+		}
+	}
+	assertNames(t, outside)
+	assertNames(t, dir, "away", "file", "folder")
+	assertNames(t, filepath.Join(dir, "folder"), "a")
+}
+
 func assertNames(t *testing.T, dir string, want ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -1,25 +1,17 @@
 package registry
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
-	"oras.land/oras-go/v2/registry/remote/credentials"
 )
 
 // Scheme is what a reference to a repository begins with.
@@ -28,14 +20,10 @@ const Scheme = "oci://"
 const (
 	// answerTimeout bounds how long a registry takes for an answer, which includes the time to store what was sent.
 	answerTimeout = 5 * time.Minute
-	// connectTimeout bounds a handshake.
-	connectTimeout = 30 * time.Second
-	// helperTimeout bounds the program that keeps credentials.
-	helperTimeout = 10 * time.Second
+	// handshakeTimeout bounds a TLS handshake.
+	handshakeTimeout = 30 * time.Second
 	// maxHeader bounds the headers of an answer, in bytes.
 	maxHeader = 64 << 10
-	// maxConfig bounds the file with credentials, in bytes.
-	maxConfig = 1 << 20
 )
 
 // Options say how a registry is reached.
@@ -45,16 +33,23 @@ type Options struct {
 	ConfigFile string
 	// TokenHosts are hosts, with their ports, that issue the tokens of the registry, and get its credentials.
 	TokenHosts []string
-	// CAs are certificates in PEM that are trusted instead of those of the system.
-	CAs []byte
+	// Username and Password, or Token, are the credentials of the registry; if they are empty, those of ConfigFile are taken.
+	Username, Password, Token string
+	// Roots are the certificates that are trusted; if they are nil, those of the system are.
+	Roots *x509.CertPool
 	// PlainHTTP is set if the registry is asked without TLS. Then no credentials are sent.
 	PlainHTTP bool
 	// UserAgent names the client.
 	UserAgent string
 }
 
-// NewRepository returns a client of a repository, for a reference such as oci://registry.example.org/kudo/manager:v0.2.0.
-func NewRepository(reference string, o Options) (*remote.Repository, error) {
+// CheckReference refuses what cannot be a reference such as oci://registry.example.org/kudo/postgres:1.0.0, without asking a registry.
+func CheckReference(reference string) error {
+	_, err := parse(reference)
+	return err
+}
+
+func parse(reference string) (*remote.Repository, error) {
 	name, is := strings.CutPrefix(reference, Scheme)
 	if !is {
 		return nil, fmt.Errorf("%q must begin with %s", reference, Scheme)
@@ -63,19 +58,24 @@ func NewRepository(reference string, o Options) (*remote.Repository, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%q is no reference such as oci://registry.example.org/kudo/manager:v0.2.0: %w", reference, err)
 	}
+	return repository, nil
+}
+
+// NewRepository returns a client of a repository, for a reference such as oci://registry.example.org/kudo/manager:v0.2.0.
+func NewRepository(reference string, o Options) (*remote.Repository, error) {
+	repository, err := parse(reference)
+	if err != nil {
+		return nil, err
+	}
 	origin := &url.URL{Scheme: "https", Host: repository.Reference.Host()}
 	client := &auth.Client{Cache: auth.NewCache(), Header: http.Header{"User-Agent": {o.UserAgent}}}
 	if o.PlainHTTP {
 		repository.PlainHTTP, origin.Scheme = true, "http"
-	} else if client.Credential, err = findCredentials(o.ConfigFile, origin.Host); err != nil {
-		return nil, err
-	}
-	transport, err := newTransport(o.CAs)
-	if err != nil {
+	} else if client.Credential, err = findCredentials(o, origin.Host); err != nil {
 		return nil, err
 	}
 	client.Client = &http.Client{Transport: &Guard{
-		Origin: origin, Anonymous: true, Transport: transport, Remedy: "give --token-host",
+		Origin: origin, Anonymous: true, Transport: newTransport(o), Remedy: "give --token-host",
 		TokenHosts: func(u *url.URL) bool {
 			return slices.ContainsFunc(o.TokenHosts, func(host string) bool { return strings.EqualFold(host, u.Host) })
 		},
@@ -84,90 +84,8 @@ func NewRepository(reference string, o Options) (*remote.Repository, error) {
 	return repository, nil
 }
 
-func newTransport(cas []byte) (*http.Transport, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if len(cas) > 0 {
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(cas) {
-			return nil, errors.New("there is no certificate in PEM")
-		}
-	}
-	return &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true,
-		TLSHandshakeTimeout: connectTimeout, ResponseHeaderTimeout: answerTimeout, MaxResponseHeaderBytes: maxHeader}, nil
-}
-
-// helper is what docker calls a program that keeps credentials, without its prefix docker-credential-.
-var helper = regexp.MustCompile(`^[a-z0-9-]+$`)
-
-// findCredentials returns a function that finds the credentials of one host, as docker does.
-func findCredentials(file, host string) (auth.CredentialFunc, error) {
-	given := file != ""
-	if !given {
-		folder := os.Getenv("DOCKER_CONFIG")
-		if folder == "" {
-			home, err := os.UserHomeDir()
-			if err != nil {
-				return nil, err
-			}
-			folder = filepath.Join(home, ".docker")
-		}
-		file = filepath.Join(folder, "config.json")
-	}
-	if err := checkConfig(file); errors.Is(err, fs.ErrNotExist) && !given {
-		return nil, nil
-	} else if err != nil {
-		return nil, fmt.Errorf("read the credentials of registries: %w", err)
-	}
-	store, err := credentials.NewStore(file, credentials.StoreOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("read the credentials of registries in %s: %w", file, err)
-	}
-	find := credentials.Credential(store)
-	return func(ctx context.Context, asked string) (auth.Credential, error) {
-		if !strings.EqualFold(asked, host) {
-			return auth.EmptyCredential, nil
-		}
-		ctx, cancel := context.WithTimeout(ctx, helperTimeout)
-		defer cancel()
-		found, err := find(ctx, asked)
-		if err != nil {
-			return auth.EmptyCredential, fmt.Errorf("find the credentials of %s in %s: %w", asked, file, err)
-		}
-		return found, nil
-	}, nil
-}
-
-// checkConfig refuses a configuration file that is too large, or that names a program by a path.
-func checkConfig(file string) error {
-	info, err := os.Stat(file)
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxConfig {
-		return fmt.Errorf("%s must be a regular file of at most %d bytes", file, maxConfig)
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	var config struct {
-		Helpers map[string]string `json:"credHelpers"`
-		Store   string            `json:"credsStore"`
-	}
-	if err := json.Unmarshal(text, &config); err != nil {
-		return fmt.Errorf("%s is no configuration of docker: %w", file, err)
-	}
-	names := []string{}
-	for _, name := range config.Helpers {
-		names = append(names, name)
-	}
-	if config.Store != "" {
-		names = append(names, config.Store)
-	}
-	for _, name := range names {
-		if !helper.MatchString(name) {
-			return fmt.Errorf("%s: the credential helper %q must consist of lower-case letters, digits and -", file, name)
-		}
-	}
-	return nil
+func newTransport(o Options) *http.Transport {
+	return &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
+		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.Roots},
+		TLSHandshakeTimeout: handshakeTimeout, ResponseHeaderTimeout: answerTimeout, MaxResponseHeaderBytes: maxHeader}
 }

@@ -32,13 +32,10 @@ func TestNewRepository(t *testing.T) {
 		{"no scheme", "registry.example.org/a", Options{}, "must begin with oci://"},
 		{"no repository", "oci://registry.example.org", Options{}, "is no reference such as"},
 		{"a user", "oci://a:b@registry.example.org/a", Options{}, "is no reference such as"},
-		{"no certificate", reference, Options{CAs: []byte("x")}, "there is no certificate in PEM"},
 		{"a file that is named must be there", reference, Options{ConfigFile: filepath.Join(folder, "none")}, "no such file"},
 		{"no JSON", reference, Options{ConfigFile: file("a", "{")}, "is no configuration of docker"},
 		{"a folder", reference, Options{ConfigFile: folder}, "must be a regular file"},
 		{"a large file", reference, Options{ConfigFile: file("b", strings.Repeat(" ", maxConfig+1))}, "must be a regular file of at most"},
-		{"a helper by its path (S15)", reference, Options{ConfigFile: file("c", `{"credHelpers":{"registry.example.org":"../../tmp/x"}}`)}, `the credential helper "../../tmp/x" must consist of`},
-		{"a store by its path (S15)", reference, Options{ConfigFile: file("d", `{"credsStore":"a b"}`)}, `the credential helper "a b" must consist of`},
 	} {
 		_, err := NewRepository(tc.reference, tc.options)
 		if text := ""; err != nil {
@@ -88,5 +85,68 @@ func TestCredentials(t *testing.T) {
 	plain, err := NewRepository("oci://registry.example.org/a", Options{PlainHTTP: true})
 	if err != nil || plain.Client.(*auth.Client).Credential != nil || !plain.PlainHTTP {
 		t.Errorf("credentials without TLS (%v)", err)
+	}
+}
+
+// TestHelpers checks S15: the file goes before a program, a program is bounded, and what a program prints is in no message.
+func TestHelpers(t *testing.T) {
+	folder := t.TempDir()
+	t.Setenv("PATH", folder+string(os.PathListSeparator)+os.Getenv("PATH"))
+	for name, script := range map[string]string{
+		"good":  "echo '{\"Username\":\"helped\",\"Secret\":\"x\"}'",
+		"token": "echo '{\"Username\":\"<token>\",\"Secret\":\"refresh\"}'",
+		"none":  "echo 'credentials not found in native keychain'; exit 1",
+		"fails": "echo topsecret; exit 1",
+		"text":  "echo topsecret",
+		"large": "head -c 100000 /dev/zero",
+	} {
+		if err := os.WriteFile(filepath.Join(folder, "docker-credential-"+name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tc := range []struct{ reason, config, user, refresh, want string }{
+		{"a program", `{"credHelpers":{"r.example.org":"good"}}`, "helped", "", ""},
+		{"that of all hosts", `{"credsStore":"good"}`, "helped", "", ""},
+		{"that of the host goes first", `{"credsStore":"fails","credHelpers":{"r.example.org":"good"}}`, "helped", "", ""},
+		{"that of another host", `{"credHelpers":{"other.example.org":"fails"}}`, "", "", ""},
+		{"a path for another host", `{"credHelpers":{"other.example.org":"../x","r.example.org":"good"}}`, "helped", "", ""},
+		{"a name with a dot as the store, and a helper for the host", `{"credsStore":"a.exe","credHelpers":{"r.example.org":"good"}}`, "helped", "", ""},
+		{"a path for another host, and the file", `{"auths":{"r.example.org":{"auth":"YTpi"}},"credHelpers":{"other.example.org":"../x"}}`, "a", "", ""},
+		{"a helper by its path (S15)", `{"credHelpers":{"r.example.org":"../../tmp/x"}}`, "", "", `the credential helper "../../tmp/x" must consist of`},
+		{"a store by its path (S15)", `{"credsStore":"a b"}`, "", "", `the credential helper "a b" must consist of`},
+		{"the file goes first", `{"auths":{"r.example.org":{"auth":"YTpi"}},"credHelpers":{"r.example.org":"fails"},"credsStore":"fails"}`, "a", "", ""},
+		{"an empty entry of the file", `{"auths":{"r.example.org":{}},"credsStore":"good"}`, "helped", "", ""},
+		{"an identity token", `{"credsStore":"token"}`, "", "refresh", ""},
+		{"a program that knows none", `{"credsStore":"none"}`, "", "", ""},
+		{"a program that fails", `{"credsStore":"fails"}`, "", "", "run docker-credential-fails: exit status 1"},
+		{"a program that prints no JSON", `{"credsStore":"text"}`, "", "", "run docker-credential-text: it prints no credentials"},
+		{"a program that prints too much", `{"credsStore":"large"}`, "", "", "run docker-credential-large"},
+		{"a program that is not there", `{"credsStore":"absent"}`, "", "", "docker-credential-absent"},
+	} {
+		file := filepath.Join(t.TempDir(), "config.json")
+		if err := os.WriteFile(file, []byte(tc.config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		find, err := findCredentials(Options{ConfigFile: file}, "r.example.org")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := find(t.Context(), "r.example.org")
+		if (err == nil) != (tc.want == "") || err != nil && (!strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "topsecret")) {
+			t.Errorf("%s: %v, want %q", tc.reason, err, tc.want)
+		}
+		if got.Username != tc.user || got.RefreshToken != tc.refresh {
+			t.Errorf("%s: %q and %q", tc.reason, got.Username, got.RefreshToken)
+		}
+	}
+	given, err := findCredentials(Options{Username: "me", Password: "x", ConfigFile: "none"}, "r.example.org")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := given(t.Context(), "r.example.org"); got.Username != "me" {
+		t.Errorf("credentials of repo add are not taken first: %q", got.Username)
+	}
+	if got, _ := given(t.Context(), "other.example.org"); got.Username != "" {
+		t.Errorf("another host gets %q", got.Username)
 	}
 }

@@ -51,7 +51,9 @@ var tree = rules{
 		"operators/edit":        {"operators", "operators/yamldoc"},
 		"operators/jsonschema":  {"operators", "operators/params", "operators/yamldoc"},
 		"operators/lint":        {"operators", "operators/params", "operators/render", "operators/yamldoc"},
+		"operators/artifact":    {"operators", "operators/archive"},
 		"operators/containment": {"operators", "operators/params", "operators/render"},
+		"pkg/registry":          {"pkg/text"},
 		"pkg/repository/*":      {"pkg/repository"},
 		"pkg/explore/*":         {"pkg/explore"},
 		"pkg/explore/config":    {"pkg/explore/fields", "pkg/explore/lua"},
@@ -83,7 +85,7 @@ var tree = rules{
 	},
 	exceptions: []string{"net/url", "net/netip"},
 	isolated:   []string{"pkg/text", "pkg/atomicfile", "pkg/crdcompat"},
-	fixtures:   []string{"test/gen", "test/corpus", "test/apitest"},
+	fixtures:   []string{"test/gen", "test/corpus", "test/apitest", "test/ocitest"},
 	untested: map[string]string{
 		"apis/config/v1alpha1": "types only",
 		"apis/kudo/v1beta1":    "types, and functions of one line",
@@ -95,5 +97,6 @@ var tree = rules{
 		"test/env":             "helpers of tests",
 		"test/gen":             "helpers of tests",
 		"test/lifecycle":       "helpers of tests",
+		"test/ocitest":         "helpers of tests",
 	},
 }

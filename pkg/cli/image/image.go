@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -28,13 +27,11 @@ func New(env *command.Env) *cobra.Command {
 type pushOptions struct {
 	env *command.Env
 
-	registry.Options
-	caFile string
+	registry command.RegistryFlags
 }
 
 func newPush(env *command.Env) *cobra.Command {
 	o := &pushOptions{env: env}
-	o.UserAgent = "kubectl-kudo/" + command.Version
 	cmd := &cobra.Command{
 		Use:   "push FILE oci://HOST/REPOSITORY[:TAG]",
 		Short: "Copy an image to a registry, for all its platforms",
@@ -47,25 +44,16 @@ Credentials are those of docker login. They are sent to the registry only, and t
 		Args: command.ExactArgs(2, "a file and a reference: push FILE oci://HOST/REPOSITORY[:TAG]"),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0], args[1]) },
 	}
-	f := cmd.Flags()
-	f.StringVar(&o.ConfigFile, "registry-config", "", "file of docker with credentials (default $DOCKER_CONFIG/config.json, or "+
-		"~/.docker/config.json)")
-	f.StringVar(&o.caFile, "registry-ca", "", "file with certificates in PEM that are trusted instead of those of the system")
-	f.StringSliceVar(&o.TokenHosts, "token-host", nil, "host that issues the tokens of the registry and gets its credentials; may be repeated")
-	f.BoolVar(&o.PlainHTTP, "plain-http", false, "connect to the registry without TLS, and without credentials")
-	cmd.MarkFlagsMutuallyExclusive("plain-http", "registry-ca")
-	cmd.MarkFlagsMutuallyExclusive("plain-http", "registry-config")
+	o.registry.Add(cmd.Flags())
 	return cmd
 }
 
 func (o *pushOptions) run(ctx context.Context, file, reference string) error {
-	if o.caFile != "" {
-		var err error
-		if o.CAs, err = os.ReadFile(o.caFile); err != nil {
-			return fmt.Errorf("--registry-ca: %w", err)
-		}
+	options, err := o.registry.Options()
+	if err != nil {
+		return err
 	}
-	repository, err := registry.NewRepository(reference, o.Options)
+	repository, err := registry.NewRepository(reference, options)
 	if err != nil {
 		return err
 	}
