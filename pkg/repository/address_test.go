@@ -212,8 +212,8 @@ func TestAbsolute(t *testing.T) {
 // TestNewClientCertificates checks that a file without certificates is no silent lack of trust.
 func TestNewClientCertificates(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, map[string]string{"text.pem": "no certificate", "large.pem": strings.Repeat("x", maxRepositories+1)})
-	for name, want := range map[string]string{"text.pem": "holds none in PEM format", "large.pem": "bytes allowed", "nowhere.pem": "no such file"} {
+	write(t, dir, map[string]string{"text.pem": "no certificate", "large.pem": strings.Repeat("x", 1<<20+1)})
+	for name, want := range map[string]string{"text.pem": "text.pem: it holds no certificate in PEM", "large.pem": "bytes allowed", "nowhere.pem": "no such file"} {
 		_, err := NewClient(Repository{Name: "r", URL: "https://a.example", CAFile: filepath.Join(dir, name)}, 0)
 		if err == nil || !strings.Contains(err.Error(), "certificates of repository r: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", name, err, want)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -16,6 +15,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"kudo.dev/kudo/pkg/registry"
 )
 
 // Client fetches from one repository, or from a URL that belongs to none.
@@ -28,11 +29,12 @@ type Client struct {
 // DefaultTimeout is how long one download may take in all.
 const DefaultTimeout = 2 * time.Minute
 
-// Bounds of a connection.
 const (
+	// connectTimeout bounds how long a connection is made, and then again its TLS handshake.
 	connectTimeout = 15 * time.Second
-	headerTimeout  = 30 * time.Second
-	maxRedirects   = 5
+	// headerTimeout bounds how long a server takes to answer, and how long an idle connection is kept.
+	headerTimeout = 30 * time.Second
+	maxRedirects  = 5
 )
 
 // digestFragment stands before the digest of an archive at the end of its URL: https://host/x.tgz#sha256=….
@@ -46,15 +48,9 @@ func NewClient(r Repository, timeout time.Duration) (*Client, error) {
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if r.CAFile != "" {
-		text, err := readBounded(r.CAFile, maxRepositories)
-		if err != nil {
+		var err error
+		if config.RootCAs, err = registry.AddCertificates(nil, r.CAFile); err != nil {
 			return nil, fmt.Errorf("certificates of repository %s: %w", r.Name, err)
-		}
-		if config.RootCAs, err = x509.SystemCertPool(); err != nil {
-			config.RootCAs = x509.NewCertPool()
-		}
-		if !config.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("certificates of repository %s: %s holds none in PEM format", r.Name, r.CAFile)
 		}
 	}
 	transport := &http.Transport{

@@ -12,51 +12,80 @@ import (
 // WithDependencies resolves the dependencies of a package, and theirs. The last of the result is the package itself;
 // each comes after what it depends on.
 func (c Chain) WithDependencies(ctx context.Context, root *Found) ([]*operators.Package, error) {
-	w := &walk{chain: c, state: map[string]int{}}
-	if _, err := w.visit(ctx, root, nil); err != nil {
+	var ordered []*operators.Package
+	w := &walk{chain: c, state: map[string]int{}, done: func(_ *Found, pkg *operators.Package) error {
+		ordered = append(ordered, pkg)
+		return nil
+	}}
+	if err := w.visit(ctx, root, nil); err != nil {
 		return nil, err
 	}
-	return w.ordered, nil
+	return ordered, nil
 }
 
+// References resolves the dependencies of a package in a registry, and theirs. It returns the references of all, with their digests; each
+// comes after what it depends on. A package that lies in the archive of another one has no reference. It is an error if a dependency is not
+// from a registry.
+func (c Chain) References(ctx context.Context, root *Found) ([]Reference, error) {
+	var out []Reference
+	w := &walk{chain: c, state: map[string]int{}, done: func(f *Found, _ *operators.Package) error {
+		switch {
+		case f.source.Base == "":
+			return fmt.Errorf("package %s is from %s, which is no registry: push it first", f.Package.Operator.Name, f.Origin)
+		case f.inside == ".":
+			out = append(out, f.source)
+		}
+		return nil
+	}}
+	if err := w.visit(ctx, root, nil); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// walk visits a package and all that it depends on. It keeps no packages: there may be many large ones.
 type walk struct {
 	chain Chain
 	// state of a package: 1 while it is visited, 2 once it is done.
-	state   map[string]int
-	ordered []*operators.Package
+	state map[string]int
+	// done is called for each package after those that it depends on: with what was found, and with the package that names their versions.
+	done func(f *Found, pkg *operators.Package) error
 }
 
-func (w *walk) visit(ctx context.Context, f *Found, trail []string) (*operators.Package, error) {
+// maxPackages bounds a package and all that it depends on: a server can make each package that it is asked for name a further one.
+const maxPackages = 200
+
+func (w *walk) visit(ctx context.Context, f *Found, trail []string) error {
 	trail = append(trail, f.Package.Operator.Name)
 	key := f.identity()
 	if w.state[key] == 1 {
-		return nil, fmt.Errorf("cyclic package dependency found: %s", strings.Join(trail, " -> "))
+		return fmt.Errorf("cyclic package dependency found: %s", strings.Join(trail, " -> "))
 	}
 	if w.state[key] == 2 {
-		return f.Package, nil
+		return nil
+	}
+	if len(w.state) == maxPackages {
+		return fmt.Errorf("package %s depends on more than %d packages", trail[0], maxPackages-1)
 	}
 	w.state[key] = 1
 	references := map[int]operators.Reference{}
 	for _, d := range f.Package.Dependencies() {
 		child, err := w.find(ctx, f, d)
 		if err != nil {
-			return nil, fmt.Errorf("dependency of task %q of package %s: %w", d.Task, f.Package.Operator.Name, err)
+			return fmt.Errorf("dependency of task %q of package %s: %w", d.Task, f.Package.Operator.Name, err)
 		}
-		pkg, err := w.visit(ctx, child, trail)
-		if err != nil {
-			return nil, err
+		if err := w.visit(ctx, child, trail); err != nil {
+			return err
 		}
-		references[d.Index] = operators.Reference{
-			Operator: pkg.Operator.Name, AppVersion: pkg.Operator.AppVersion, OperatorVersion: pkg.Operator.OperatorVersion,
-		}
+		o := child.Package.Operator
+		references[d.Index] = operators.Reference{Operator: o.Name, AppVersion: o.AppVersion, OperatorVersion: o.OperatorVersion}
 	}
 	pkg, err := f.Package.WithDependencies(references)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	w.state[key] = 2
-	w.ordered = append(w.ordered, pkg)
-	return pkg, nil
+	return w.done(f, pkg)
 }
 
 // identity tells packages apart. Of a URL, the origin lacks what follows the ?, which may be a secret.
@@ -77,19 +106,19 @@ func (w *walk) find(ctx context.Context, f *Found, d operators.Dependency) (*Fou
 // checkTransport refuses what would give away the safety of where the package came from: nothing vouches for what comes over
 // plain HTTP, unless its digest is known; and what comes from elsewhere has no business with files of this disk.
 func checkTransport(from, to string) error {
-	if !isURL(from) || !isURL(to) {
+	if !isURL(from) && !IsReference(from) || !isURL(to) {
 		return nil
 	}
-	a, errA := url.Parse(from)
-	b, errB := url.Parse(to)
+	b, err := url.Parse(to)
+	before, _, _ := strings.Cut(strings.ToLower(from), ":")
 	switch {
-	case errA != nil || errB != nil || a.Scheme == b.Scheme:
+	case err != nil || strings.EqualFold(before, b.Scheme):
 		return nil
 	case b.Scheme == "file":
 		return fmt.Errorf("%s: a package from elsewhere cannot refer to files of this disk", redactURL(b))
-	case a.Scheme == "https" && !strings.HasPrefix(b.Fragment, digestFragment):
-		return fmt.Errorf("%s: a package that came over https cannot depend on one over plain http, unless its digest follows, as #%s<hex>",
-			redactURL(b), digestFragment)
+	case before != "http" && before != "file" && b.Scheme == "http" && !strings.HasPrefix(b.Fragment, digestFragment):
+		return fmt.Errorf("%s: a package that came over %s cannot depend on one over plain http, unless its digest follows, as #%s<hex>",
+			redactURL(b), before, digestFragment)
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 
 	"kudo.dev/kudo/pkg/atomicfile"
+	"kudo.dev/kudo/pkg/registry"
 )
 
 // CatalogName is the name of the repository that is used if the user has configured none: the catalog of kudo.
@@ -54,7 +55,7 @@ func (Secret) GoString() string { return "(hidden)" }
 // Repository is a place with an index, and how to reach it.
 type Repository struct {
 	Name string `json:"name"`
-	// URL of the folder that holds index.yaml: https, http or file.
+	// URL of the folder that holds index.yaml: https, http or file; or a place in a registry, oci://HOST/PATH, or layout:DIR.
 	URL string `json:"url"`
 	// Username and Password are for basic authentication, Token is for a bearer's. They are sent to the scheme, host
 	// and port of URL only.
@@ -63,29 +64,59 @@ type Repository struct {
 	Token    Secret `json:"token,omitempty"`
 	// CAFile is a PEM file of certificates to trust besides those of the system.
 	CAFile string `json:"caFile,omitempty"`
+	// TokenHosts issue the tokens of a registry, and get its credentials.
+	TokenHosts []string `json:"tokenHosts,omitempty"`
 }
+
+// isRegistry reports whether the repository is a registry, or a folder that stands for one.
+func (r Repository) isRegistry() bool { return IsReference(r.URL) }
 
 // Validate says what is wrong with a repository.
 func (r Repository) Validate() error {
 	if !packageName.MatchString(r.Name) {
 		return fmt.Errorf("%q cannot name a repository: use letters, digits and -", r.Name)
 	}
+	if err := r.validateCredentials(); err != nil {
+		return err
+	}
+	if r.isRegistry() {
+		return r.validateRegistry()
+	}
 	u, err := parseURL(r.URL)
 	if err != nil {
 		return fmt.Errorf("repository %s: %w", r.Name, err)
 	}
-	secret := r.Password != "" || r.Token != ""
 	switch {
 	case u.RawQuery != "" || u.Fragment != "":
 		return fmt.Errorf("repository %s: the URL %s must be that of the folder that holds index.yaml, without ? and #", r.Name, redactURL(u))
+	case len(r.TokenHosts) > 0:
+		return fmt.Errorf("repository %s: only registries (%s) have token hosts", r.Name, registry.Scheme)
+	case (r.Password != "" || r.Token != "") && u.Scheme == "file":
+		return fmt.Errorf("repository %s: a folder of this disk takes no credentials", r.Name)
+	}
+	return r.readable(u)
+}
+
+func (r Repository) validateCredentials() error {
+	switch {
 	case r.Token != "" && (r.Password != "" || r.Username != ""):
 		return fmt.Errorf("repository %s: a token goes without user name and password", r.Name)
 	case (r.Username == "") != (r.Password == ""):
 		return fmt.Errorf("repository %s: a user name goes with a password, and a password with a user name", r.Name)
-	case secret && u.Scheme == "file":
-		return fmt.Errorf("repository %s: a folder of this disk takes no credentials", r.Name)
 	}
-	return r.readable(u)
+	return nil
+}
+
+// validateRegistry says what is wrong with a repository that is a registry, or a folder that stands for one.
+func (r Repository) validateRegistry() error {
+	place, err := Within(r.URL, "name", "")
+	switch {
+	case err != nil:
+		return fmt.Errorf("repository %s: %w", r.Name, err)
+	case place.IsFolder() && (r.Password != "" || r.Token != "" || r.CAFile != "" || len(r.TokenHosts) > 0):
+		return fmt.Errorf("repository %s: a folder of this disk takes no credentials and certificates", r.Name)
+	}
+	return nil
 }
 
 // readable fails if credentials would go over the network in clear.

@@ -28,7 +28,7 @@ type Local struct {
 
 // Find implements Source.
 func (l Local) Find(_ context.Context, r Request, from *Found) (*Found, error) {
-	if isURL(r.Name) {
+	if isURL(r.Name) || IsReference(r.Name) {
 		return nil, &NotFoundError{Name: r.Name}
 	}
 	if r.bare() && r.Repository != "" {
@@ -68,7 +68,7 @@ func findInArchive(r Request, from *Found) (*Found, error) {
 			if err != nil {
 				return nil, err
 			}
-			found.repository = from.repository
+			found.repository, found.source = from.repository, from.source
 			if from.dir != "" {
 				found.dir = filepath.Join(from.dir, filepath.FromSlash(r.Name))
 			}
@@ -131,7 +131,7 @@ func onDisk(r Request, base string) (*Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	found.dir = where
+	found.dir, found.Archive = where, packed
 	return found, nil
 }
 

@@ -12,17 +12,24 @@ import (
 	"time"
 
 	"kudo.dev/kudo/operators/archive"
+	"kudo.dev/kudo/pkg/registry"
 )
 
 // Remote finds packages in repositories and at URLs. It reads the index of a repository once. It is for one command
 // and not for several goroutines.
 type Remote struct {
+	// Registry says how registries are reached that a user names.
+	Registry registry.Options
+
 	home Home
 	// warn prints a warning for the user, for example that an archive could not be written to the cache. It may be nil.
 	warn    func(format string, args ...any)
 	timeout time.Duration
 	list    *Repositories
 	open    map[string]*openRepository
+	// resolved has the references that were pulled, by resolvedKey; last is what was pulled last.
+	resolved map[string]resolved
+	last     *Pulled
 }
 
 type openRepository struct {
@@ -35,7 +42,7 @@ func NewRemote(home Home, timeout time.Duration, warn func(format string, args .
 	if warn == nil {
 		warn = func(string, ...any) {}
 	}
-	return &Remote{home: home, warn: warn, timeout: timeout, open: map[string]*openRepository{}}
+	return &Remote{home: home, warn: warn, timeout: timeout, open: map[string]*openRepository{}, resolved: map[string]resolved{}}
 }
 
 // Close releases files and connections.
@@ -55,16 +62,25 @@ func (s *Remote) Find(ctx context.Context, r Request, from *Found) (*Found, erro
 	if isURL(r.Name) {
 		return s.atURL(ctx, r, from)
 	}
+	if IsReference(r.Name) {
+		return s.atReference(ctx, r, from)
+	}
 	if !r.bare() {
 		return nil, &NotFoundError{Name: r.Name}
 	}
 	name := r.Repository
 	if name == "" && from != nil {
 		name = from.repository
+		if name == "" && from.source.Base != "" { // the package that depends on it names no repository: both are in the same registry
+			return s.inRegistry(ctx, from.source.Base, "", r, from)
+		}
 	}
 	repository, err := s.Repository(name)
 	if err != nil {
 		return nil, err
+	}
+	if repository.isRegistry() {
+		return s.inRegistry(ctx, repository.URL, repository.Name, r, from)
 	}
 	index, err := s.Index(ctx, repository)
 	if err != nil {
@@ -104,6 +120,9 @@ func (s *Remote) Repository(name string) (Repository, error) {
 
 // Index returns the index of a repository: from the cache, if the server says that it has not changed.
 func (s *Remote) Index(ctx context.Context, r Repository) (*Index, error) {
+	if r.isRegistry() {
+		return nil, fmt.Errorf("repository %s: the registry %s has no index, and no list of packages: name the package", r.Name, r.URL)
+	}
 	o, err := s.connect(r)
 	if err != nil || o.index != nil {
 		return o.index, err

@@ -1,5 +1,5 @@
-// Package repository finds operator packages: in a folder, in an archive, at a URL, or in a repository, which is an
-// index of archives in KUDO's format behind HTTP.
+// Package repository finds operator packages: in a folder, in an archive, at a URL, in a registry of OCI artifacts, or in a repository,
+// which is an index of archives in KUDO's format behind HTTP.
 package repository
 
 import (
@@ -22,12 +22,17 @@ type Found struct {
 	// the path inside behind it.
 	Origin string
 
+	// Archive holds the bytes of the archive, if the package is an archive on this disk.
+	Archive []byte
+
 	// files of the archive, and the folder of the package in them; nil if the package is a folder.
 	files  fs.FS
 	inside string
 	// dir is what paths of dependencies are relative to on this disk. It is empty for what came from elsewhere: such a
 	// package cannot name files of this disk.
 	dir string
+	// source is the reference of the package, or of the archive that it lies in, if that is from a registry or a folder in OCI layout.
+	source Reference
 	// repository is the name of that which dependencies are looked for in; empty is the one in use.
 	repository string
 }
@@ -40,7 +45,7 @@ func (e *NotFoundError) Error() string { return fmt.Sprintf("package %q: %s", e.
 
 // Request says which package is wanted.
 type Request struct {
-	// Name is a path, a URL, or the name of a package in a repository.
+	// Name is a path, a URL, a reference such as oci://HOST/PATH/NAME:TAG, or the name of a package in a repository.
 	Name string
 	// AppVersion and OperatorVersion are versions or ranges of them, such as ^1.2; empty ones are any.
 	AppVersion, OperatorVersion string
@@ -48,9 +53,9 @@ type Request struct {
 	Repository string
 }
 
-// bare reports whether the name can be that of a package in a repository: it is neither a path nor a URL.
+// bare reports whether the name can be that of a package in a repository: it is neither a path nor a URL nor a reference.
 func (r Request) bare() bool {
-	return !strings.ContainsAny(r.Name, `/\`) && r.Name != "" && r.Name != "." && r.Name != ".."
+	return !IsReference(r.Name) && !strings.ContainsAny(r.Name, `/\`) && r.Name != "" && r.Name != "." && r.Name != ".."
 }
 
 // Source is one place to find packages in.

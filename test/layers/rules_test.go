@@ -54,6 +54,7 @@ var tree = rules{
 		"operators/artifact":    {"operators", "operators/archive"},
 		"operators/containment": {"operators", "operators/params", "operators/render"},
 		"pkg/registry":          {"pkg/text"},
+		"pkg/repository":        {"pkg/ocilayout"},
 		"pkg/repository/*":      {"pkg/repository"},
 		"pkg/explore/*":         {"pkg/explore"},
 		"pkg/explore/config":    {"pkg/explore/fields", "pkg/explore/lua"},

@@ -38,6 +38,8 @@ type VersionFlags struct {
 	OperatorVersion, AppVersion string
 	// Repo is the name of a repository; empty is the one in use.
 	Repo string
+	// Registry says how registries are reached.
+	Registry RegistryFlags
 }
 
 // Add adds the flags.
@@ -45,6 +47,7 @@ func (o *VersionFlags) Add(flags *pflag.FlagSet) {
 	flags.StringVar(&o.OperatorVersion, "operator-version", "", "version of the operator, or a range such as ^1.2 (default the highest)")
 	flags.StringVar(&o.AppVersion, "app-version", "", "version of the application, or a range (default the highest)")
 	flags.StringVar(&o.Repo, "repo", "", "name of the repository that PACKAGE and its dependencies are in (default the one in use)")
+	o.Registry.Add(flags)
 }
 
 // Check returns an error if a flag is neither a version nor a range.
@@ -101,7 +104,7 @@ func DescribePackage(pkg *operators.Package) string {
 	return fmt.Sprintf("operator %s %s", pkg.Operator.Name, pkg.Operator.OperatorVersion)
 }
 
-// findPackages finds a package and its dependencies: as a folder or an archive, at a URL, or in a repository. A name
+// findPackages finds a package and its dependencies: as a folder or an archive, at a URL, in a registry, or in a repository. A name
 // is that of a folder if there is one, unless a repository is named.
 func (env *Env) findPackages(ctx context.Context, name string, o VersionFlags) (packages []*operators.Package, err error) {
 	err = env.withFoundPackage(ctx, name, o, func(chain repository.Chain, found *repository.Found) error {
@@ -132,7 +135,7 @@ func (env *Env) withFoundPackage(ctx context.Context, name string, o VersionFlag
 	if err := o.Check(); err != nil {
 		return err
 	}
-	source, err := env.Remote()
+	source, err := env.RemoteWith(&o.Registry)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"kudo.dev/kudo/pkg/registry"
+	"kudo.dev/kudo/pkg/repository"
 )
 
 // RegistryFlags are the flags that say how registries are reached.
@@ -45,6 +46,20 @@ func (o *RegistryFlags) Options() (registry.Options, error) {
 	}
 	out.Roots = roots
 	return out, nil
+}
+
+// RemoteWith returns a source as Remote does, which reaches registries as flags say. The caller closes it.
+func (env *Env) RemoteWith(o *RegistryFlags) (*repository.Remote, error) {
+	options, err := o.Options()
+	if err != nil {
+		return nil, err
+	}
+	source, err := env.Remote()
+	if err != nil {
+		return nil, err
+	}
+	source.Registry = options
+	return source, nil
 }
 
 // SourceDate returns the time that SOURCE_DATE_EPOCH says, or zero if it is not set.

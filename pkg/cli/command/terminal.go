@@ -48,7 +48,7 @@ func (env *Env) IsTerminal() bool {
 // Progressf prints a line of progress to stderr if it is a terminal.
 func (env *Env) Progressf(format string, args ...any) {
 	if env.IsTerminal() {
-		_, _ = fmt.Fprintf(env.messages(), format+"\n", args...)
+		env.Notef(format, args...)
 	}
 }
 
@@ -63,7 +63,12 @@ func (env *Env) Print(texts ...string) error {
 	return err
 }
 
+// Notef prints a line to stderr that a script does not need.
+func (env *Env) Notef(format string, args ...any) {
+	_, _ = fmt.Fprintf(env.messages(), format+"\n", args...)
+}
+
 // Warnf prints a warning to stderr.
 func (env *Env) Warnf(format string, args ...any) {
-	_, _ = fmt.Fprintf(env.messages(), "Warning: "+format+"\n", args...)
+	env.Notef("Warning: "+format, args...)
 }

@@ -42,13 +42,14 @@ func NewInstall(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install PACKAGE",
 		Short: "Install an operator package, and make an Instance of it",
-		Long: `Install an operator package from a folder, an archive, a URL of one, or a repository: its Operator and OperatorVersion,
+		Long: `Install an operator package from a folder, an archive, a URL of one, a registry, or a repository: its Operator and OperatorVersion,
 those of its dependencies, and an Instance, whose deploy plan runs.
 
   kubectl kudo install ./operators/catalog/hello/operator --create-service-account --wait
   kubectl kudo install ./mysql-5.7_0.3.0.tgz --instance db -p PASSWORD=secret
-  kubectl kudo install postgres --operator-version '^1.0' --repo ours`,
-		Args: command.ExactArgs(1, "one package: a folder that holds operator.yaml, a .tgz, a URL, or a name in a repository"),
+  kubectl kudo install postgres --operator-version '^1.0' --repo ours
+  kubectl kudo install oci://registry.example.com/kudo/postgres --operator-version '^1.0'`,
+		Args: command.ExactArgs(1, "one package: a folder that holds operator.yaml, a .tgz, a URL, oci://…, or a name in a repository"),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
 	f := cmd.Flags()

@@ -8,9 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -59,7 +57,7 @@ func (o *repoIndexOptions) run(ctx context.Context, dir string) error {
 	if err == nil && !o.overwrite {
 		return fmt.Errorf("%s exists already: use --overwrite", target)
 	}
-	generated, err := sourceDate(os.Getenv("SOURCE_DATE_EPOCH"))
+	generated, err := command.SourceDate(os.Getenv("SOURCE_DATE_EPOCH"))
 	if err != nil {
 		return err
 	}
@@ -161,16 +159,4 @@ func fileEntries(file string) (map[string][]repository.Entry, error) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return index.All()
-}
-
-// sourceDate is the time that is written into what is made, or zero for none.
-func sourceDate(epoch string) (time.Time, error) {
-	if epoch == "" {
-		return time.Time{}, nil
-	}
-	seconds, err := strconv.ParseInt(epoch, 10, 64)
-	if err != nil || seconds < 0 {
-		return time.Time{}, command.UsageError("SOURCE_DATE_EPOCH is %q: it must be a number of seconds since 1970", epoch)
-	}
-	return time.Unix(seconds, 0).UTC(), nil
 }

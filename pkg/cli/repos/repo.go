@@ -37,6 +37,7 @@ type repoAddOptions struct {
 	env *command.Env
 
 	username, caFile                    string
+	tokenHosts                          []string
 	passwordStdin, tokenStdin, skipTest bool
 }
 
@@ -45,12 +46,17 @@ func newRepoAdd(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME URL",
 		Short: "Add a repository",
-		Long: `Add a repository by the URL of the folder that holds index.yaml. The index is read, to see that it can be.
+		Long: `Add a repository by the URL of the folder that holds index.yaml. The index is read, to see that it can be. A repository may be a
+place in a registry of OCI artifacts, too, oci://HOST/PATH, or a folder that stands for one, layout:DIR. Versions of a package are
+the tags then, and there is no list of packages.
 
 Credentials are read from stdin, so that they are neither in the history of the shell nor in the list of processes.
 They are kept in a file that only you can read, and sent to the host of the URL only.
 
-  kubectl kudo repo add ours https://packages.example.com/kudo --username me --password-stdin < password.txt`,
+  kubectl kudo repo add ours https://packages.example.com/kudo --username me --password-stdin < password.txt
+  kubectl kudo repo add registry oci://registry.example.com/kudo
+
+Without credentials of its own, a registry gets those of docker login.`,
 		Args: command.ExactArgs(2, "a name and a URL"),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0], args[1]) },
 	}
@@ -59,6 +65,7 @@ They are kept in a file that only you can read, and sent to the host of the URL 
 	f.BoolVar(&o.passwordStdin, "password-stdin", false, "read the password from stdin")
 	f.BoolVar(&o.tokenStdin, "token-stdin", false, "read a bearer token from stdin")
 	f.StringVar(&o.caFile, "ca-file", "", "PEM file of certificates to trust besides those of the system")
+	f.StringSliceVar(&o.tokenHosts, "token-host", nil, "host that issues the tokens of a registry and gets its credentials; may be repeated")
 	f.BoolVarP(&o.skipTest, "skip-check", "f", false, "do not read the index")
 	cmd.MarkFlagsMutuallyExclusive("password-stdin", "token-stdin")
 	return cmd
@@ -69,7 +76,13 @@ func (o *repoAddOptions) run(ctx context.Context, name, url string) error {
 	if err != nil {
 		return err
 	}
-	r := repository.Repository{Name: name, URL: url, Username: o.username}
+	r := repository.Repository{Name: name, URL: url, Username: o.username, TokenHosts: o.tokenHosts}
+	if dir, is := strings.CutPrefix(url, "layout:"); is && dir != "" {
+		if dir, err = filepath.Abs(dir); err != nil {
+			return err
+		}
+		r.URL = "layout:" + filepath.ToSlash(dir)
+	}
 	if o.caFile != "" {
 		if r.CAFile, err = filepath.Abs(o.caFile); err != nil {
 			return err
@@ -89,7 +102,7 @@ func (o *repoAddOptions) run(ctx context.Context, name, url string) error {
 	if err := r.Validate(); err != nil {
 		return command.UsageError("%w", err)
 	}
-	if !o.skipTest {
+	if !o.skipTest && !repository.IsReference(r.URL) { // a registry has nothing that could be read without the name of a package
 		if err := checkRepository(ctx, o.env, home, r); err != nil {
 			return err
 		}

@@ -3,31 +3,11 @@ package repos
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/cli/commandtest"
 	"kudo.dev/kudo/pkg/repository"
 )
-
-// TestSourceDate checks the values of SOURCE_DATE_EPOCH.
-func TestSourceDate(t *testing.T) {
-	for name, tc := range map[string]struct {
-		reason, epoch string
-		want          time.Time
-		wrong         bool
-	}{
-		"None":     {"without the variable there is no time", "", time.Time{}, false},
-		"Seconds":  {"seconds since 1970", "86400", time.Date(1970, 1, 2, 0, 0, 0, 0, time.UTC), false},
-		"Negative": {"an index is not older than 1970", "-1", time.Time{}, true},
-		"Text":     {"a date is not a number", "today", time.Time{}, true},
-	} {
-		got, err := sourceDate(tc.epoch)
-		if !got.Equal(tc.want) || (err != nil) != tc.wrong {
-			t.Errorf("%s: %s: %v, %v", name, tc.reason, got, err)
-		}
-	}
-}
 
 // TestContext checks that a repository that is not known cannot be used or removed, and that the one in use is listed.
 func TestContext(t *testing.T) {

@@ -26,7 +26,7 @@ func NewSearch(env *command.Env) *cobra.Command {
 		Use:   "search [NAME]",
 		Short: "List the packages of a repository",
 		Long: `List the packages of a repository whose name contains NAME: the highest version of each, by appVersion and then by
-operatorVersion.
+operatorVersion. A registry has no list of packages: NAME must be the name of one there.
 
   kubectl kudo search sql --all-versions`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -82,11 +82,18 @@ func matching(ctx context.Context, source *repository.Remote, part string, o *se
 	if err != nil {
 		return nil, err
 	}
+	found := []repository.Entry{}
+	if part != "" && repository.IsReference(r.URL) {
+		versions, err := source.Versions(ctx, r, part)
+		if len(versions) > 1 && !o.all {
+			versions = versions[:1]
+		}
+		return append(found, versions...), err
+	}
 	index, err := source.Index(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	found := []repository.Entry{}
 	for _, name := range index.Names() {
 		if !strings.Contains(strings.ToLower(name), strings.ToLower(part)) {
 			continue
