@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 
 	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/operators/archive"
+	"kudo.dev/kudo/operators/artifact"
 	"kudo.dev/kudo/pkg/atomicfile"
 	"kudo.dev/kudo/pkg/cli/command"
 )
@@ -51,15 +53,13 @@ func (o *createOptions) run(ctx context.Context, dir string) error {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return fmt.Errorf("%s is no folder: package create packs the folder that holds operator.yaml", dir)
 	}
-	pkg, found, err := lintPackage(ctx, dir)
+	found, err := checkPackage(ctx, o.env, dir)
 	if err != nil {
 		return err
 	}
-	for _, w := range found.Warnings {
-		o.env.Warnf("%s", w)
-	}
-	if err := verdictOf(found, false); err != nil {
-		return fmt.Errorf("%w in %s:\n%w", err, dir, operators.Errors(found.Errors))
+	pkg := found.Package
+	if _, err := artifact.TagOf(pkg); err != nil {
+		return fmt.Errorf("package %s: %w", dir, err)
 	}
 	name := archive.FileName(pkg.Operator.Name, pkg.Operator.AppVersion, pkg.Operator.OperatorVersion)
 	target := filepath.Join(o.destination, name)
@@ -70,10 +70,7 @@ func (o *createOptions) run(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(o.destination, 0o755); err != nil {
-		return fmt.Errorf("make the folder of the archive: %w", err)
-	}
-	if err := atomicfile.Write(target, packed, 0o644); err != nil {
+	if err := writeArchive(target, packed); err != nil {
 		return err
 	}
 	if o.output != "" {
@@ -87,7 +84,15 @@ func (o *createOptions) run(ctx context.Context, dir string) error {
 	return nil
 }
 
-// pack makes the archive of a folder, and makes sure that it holds the same package.
+// writeArchive writes an archive, and makes its folder if there is none.
+func writeArchive(target string, packed []byte) error {
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return fmt.Errorf("make the folder of the archive: %w", err)
+	}
+	return atomicfile.Write(target, packed, 0o644)
+}
+
+// pack makes the archive of a folder, and makes sure that it holds the package that was read and checked before.
 func pack(dir string, pkg *operators.Package) (packed []byte, digest string, err error) {
 	var buffer bytes.Buffer
 	digest, err = archive.Write(&buffer, packageFS{os.DirFS(dir), pkg.Operator.Name})
@@ -99,9 +104,10 @@ func pack(dir string, pkg *operators.Package) (packed []byte, digest string, err
 		return nil, "", fmt.Errorf("package %s: the archive could not be read again: %w", dir, err)
 	}
 	again, err := operators.Read(content)
-	if err != nil || !maps.Equal(again.Templates, pkg.Templates) {
-		return nil, "", errors.Join(fmt.Errorf("package %s: the archive would hold another package than the folder: replace links by files",
-			dir), err)
+	if err != nil || !maps.Equal(again.Templates, pkg.Templates) || !reflect.DeepEqual(again.Operator, pkg.Operator) ||
+		!reflect.DeepEqual(again.Params, pkg.Params) {
+		return nil, "", errors.Join(fmt.Errorf("package %s: the archive would hold another package than was checked: replace links by files, "+
+			"and change nothing meanwhile", dir), err)
 	}
 	return buffer.Bytes(), digest, nil
 }

@@ -17,16 +17,18 @@ import (
 func New(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "package",
-		Short: "Write, check, look at and pack operator packages",
-		Long: `Write, check, look at and pack operator packages. None of these commands needs a cluster.
+		Short: "Write, check, print, pack and push operator packages",
+		Long: `Write, check, print, pack and push operator packages. None of these commands needs a cluster.
 
   kubectl kudo package new web
   kubectl kudo package verify web/operator
   kubectl kudo package render web/operator -p REPLICAS=3
-  kubectl kudo package create web/operator`,
+  kubectl kudo package create web/operator
+  kubectl kudo package push web/operator oci://registry.example.com/kudo`,
 	}
 	command.SetupGroup(cmd)
-	cmd.AddCommand(newCRDDiff(env), newNew(env), newAdd(env), newVerify(env), newList(env), newRender(env), newRights(env), newCreate(env))
+	cmd.AddCommand(newCRDDiff(env), newNew(env), newAdd(env), newVerify(env), newList(env), newRender(env), newRights(env), newCreate(env),
+		newPush(env), newPull(env), newCopy(env))
 	return cmd
 }
 
@@ -37,6 +39,15 @@ func onePackage() cobra.PositionalArgs {
 
 // lintPackage reads and checks a package. If it cannot be read, the package is nil and the findings have the reason.
 func lintPackage(ctx context.Context, name string, more ...lint.Linter) (*operators.Package, lint.Findings, error) {
+	found, findings, err := readAndLint(ctx, name, more...)
+	if found == nil {
+		return nil, findings, err
+	}
+	return found.Package, findings, err
+}
+
+// readAndLint is lintPackage with where the package was found.
+func readAndLint(ctx context.Context, name string, more ...lint.Linter) (*repository.Found, lint.Findings, error) {
 	found, err := repository.Resolve(ctx, name, ".")
 	var unreadable operators.Errors
 	if errors.As(err, &unreadable) {
@@ -45,5 +56,5 @@ func lintPackage(ctx context.Context, name string, more ...lint.Linter) (*operat
 	if err != nil {
 		return nil, lint.Findings{}, err
 	}
-	return found.Package, lint.Lint(found.Package, more...), nil
+	return found, lint.Lint(found.Package, more...), nil
 }

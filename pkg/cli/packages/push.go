@@ -1,0 +1,106 @@
+package packages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/operators/artifact"
+	"kudo.dev/kudo/pkg/cli/command"
+	"kudo.dev/kudo/pkg/repository"
+)
+
+type pushOptions struct {
+	env *command.Env
+
+	registry  command.RegistryFlags
+	overwrite bool
+}
+
+func newPush(env *command.Env) *cobra.Command {
+	o := &pushOptions{env: env}
+	cmd := &cobra.Command{
+		Use:   "push ARCHIVE|DIR oci://HOST/PATH",
+		Short: "Check a package and push it to a registry",
+		Long: `Check a package like package verify, and push it to a registry of OCI artifacts, or into a folder that stands for one. The name of
+the package is added to the path, and its version is the tag: oci://HOST/PATH/<name>:<appVersion>_<operatorVersion>. A tag that has another
+content is not moved, unless --overwrite is given, and one that has the same content is left as it is. The reference with its digest is
+printed.
+
+  kubectl kudo package push ./postgres-17.6.0_1.0.0.tgz oci://registry.example.com/kudo
+  kubectl kudo package push ./postgres layout:offline
+
+Credentials are those of docker login. They are sent to the registry only, and to hosts of --token-host, and never without TLS.`,
+		Args: command.ExactArgs(2, "a package and a place: push ARCHIVE|DIR oci://HOST/PATH"),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0], args[1]) },
+	}
+	o.registry.Add(cmd.Flags())
+	cmd.Flags().BoolVarP(&o.overwrite, "overwrite", "w", false, "move a tag that has another content")
+	return cmd
+}
+
+func (o *pushOptions) run(ctx context.Context, name, base string) (err error) {
+	created, err := command.SourceDate(os.Getenv("SOURCE_DATE_EPOCH"))
+	if err != nil {
+		return err
+	}
+	packed, err := checkAndPack(ctx, o.env, name)
+	if err != nil {
+		return err
+	}
+	a, err := artifact.New(packed, created)
+	if err != nil {
+		return fmt.Errorf("package %s: %w", name, err)
+	}
+	source, err := o.env.RemoteWith(&o.registry)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	r, written, err := source.Push(ctx, a, base, o.overwrite)
+	if err != nil {
+		return fmt.Errorf("push %s: %w", name, err)
+	}
+	printPushed(o.env, r, written)
+	return nil
+}
+
+// printPushed prints the reference of an artifact, and says so if the artifact was there before.
+func printPushed(env *command.Env, r repository.Reference, written bool) {
+	env.Printf("%s", r)
+	if !written {
+		env.Notef("Unchanged: %s has this content already.", r)
+	}
+}
+
+// checkAndPack checks a package, prints warnings, and returns the archive of what was checked: the file itself, or that of a folder.
+func checkAndPack(ctx context.Context, env *command.Env, name string) ([]byte, error) {
+	found, err := checkPackage(ctx, env, name)
+	if err != nil {
+		return nil, err
+	}
+	if found.Archive != nil {
+		return found.Archive, nil
+	}
+	packed, _, err := pack(name, found.Package)
+	return packed, err
+}
+
+// checkPackage checks a package like package verify, and prints warnings.
+func checkPackage(ctx context.Context, env *command.Env, name string) (*repository.Found, error) {
+	found, findings, err := readAndLint(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range findings.Warnings {
+		env.Warnf("%s", w)
+	}
+	if err := verdictOf(findings, false); err != nil {
+		return nil, fmt.Errorf("%w in %s:\n%w", err, name, operators.Errors(findings.Errors))
+	}
+	return found, nil
+}
