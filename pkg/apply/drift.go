@@ -106,6 +106,8 @@ func newDrift(id ID, live *unstructured.Unstructured, manager string, taken []le
 			drift.By = []string{by}
 		}
 	}
+	slices.Sort(drift.Fields)
+	slices.Sort(drift.By)
 	return drift
 }
 

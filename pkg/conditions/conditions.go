@@ -1,4 +1,4 @@
-// Package conditions derives the conditions of an Instance from its plans and its objects.
+// Package conditions derives the conditions of an Instance from its plans and its objects, and lists drift in a status.
 package conditions
 
 import (
@@ -55,15 +55,6 @@ func Derive(instance *v1beta1.Instance, unready []string, failed bool) {
 	} else {
 		meta.RemoveStatusCondition(&status.Conditions, v1beta1.StalledCondition)
 	}
-}
-
-// SetDrifted says which objects others have changed since a run wrote them; none takes the condition away.
-func SetDrifted(instance *v1beta1.Instance, changed []string) {
-	if len(changed) == 0 {
-		meta.RemoveStatusCondition(&instance.Status.Conditions, v1beta1.DriftedCondition)
-		return
-	}
-	set(instance, v1beta1.DriftedCondition, metav1.ConditionTrue, v1beta1.ReasonObjectChanged, strings.Join(changed, "; "))
 }
 
 // SetCRDsReady says that a plan waits for the CustomResourceDefinitions of the Instance.

@@ -222,7 +222,7 @@ func (m *measurement) addInstance(instance *v1beta1.Instance, operator string) {
 	s, status := m.operator(operator), &instance.Status
 	s.ready[conditionValue(status.Conditions, v1beta1.ReadyCondition)]++
 	s.queued += len(status.Queue)
-	if meta.IsStatusConditionTrue(status.Conditions, v1beta1.DriftedCondition) {
+	if len(status.Drift) > 0 {
 		s.drifted++
 	}
 	plan := m.addRun(s, status.PlanStatus)

@@ -103,6 +103,8 @@ func TestStateCollector(t *testing.T) {
 	installing.Status.PlanStatus = map[string]v1beta1.PlanStatus{"install": {Status: v1beta1.InProgress, UID: "u", StartedTimestamp: &started}}
 	queued := running(instanceOf("a", "queued", "redis-1", condition(v1beta1.ReadyCondition, metav1.ConditionFalse, v1beta1.ReasonPlanInProgress, time.Hour)), "deploy", time.Hour, time.Minute)
 	queued.Status.Queue = []v1beta1.QueuedPlan{{PlanName: "backup"}, {PlanName: "update"}}
+	drifted := instanceOf("a", "drifted", "redis-1", condition(v1beta1.ReadyCondition, metav1.ConditionTrue, v1beta1.ReasonResourcesReady, 0))
+	drifted.Status.Drift = []v1beta1.ObjectDrift{{Kind: "ConfigMap", Name: "a"}, {Kind: "ConfigMap", Name: "b"}}
 	held := &v1beta1.Installation{ObjectMeta: metav1.ObjectMeta{Name: "i"}}
 	held.Spec.Subject = v1beta1.InstallationSubject{Namespace: "a", Name: "redis-2"}
 	held.Status.Resources = []v1beta1.HeldResource{{Kind: "A", State: v1beta1.HoldMismatch}, {Kind: "B"}, {Kind: "C", State: v1beta1.HoldMismatch}}
@@ -121,7 +123,7 @@ func TestStateCollector(t *testing.T) {
 		{"Instances in all conditions", []client.Object{
 			version("a", "redis-1", "redis", ""), queued,
 			instanceOf("a", "well", "redis-1", condition(v1beta1.ReadyCondition, metav1.ConditionTrue, v1beta1.ReasonResourcesReady, time.Hour)),
-			instanceOf("a", "drifted", "redis-1", condition(v1beta1.ReadyCondition, metav1.ConditionTrue, v1beta1.ReasonResourcesReady, 0), condition(v1beta1.DriftedCondition, metav1.ConditionTrue, "x", 0)),
+			drifted,
 			instanceOf("a", "new", "redis-1"),
 		}, []string{
 			"instances_drifted{operator=\"redis\"} 1", "instances_stuck 0",

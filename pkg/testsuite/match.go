@@ -5,9 +5,6 @@ import (
 	"reflect"
 	"sort"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/text"
 )
 
@@ -81,36 +78,6 @@ func Differences(want, have any, path string) []Difference {
 		return []Difference{{Path: path, Want: want, Have: have}}
 	}
 	return nil
-}
-
-// seenAs is a live object as an expectation knows its kind. KUDO's Instances have the one condition Ready, and lists must
-// have the same length: where an expectation names no other condition of an Instance, the others are left out.
-func seenAs(want, have *unstructured.Unstructured) *unstructured.Unstructured {
-	if have.GroupVersionKind() != v1beta1.GroupVersion.WithKind("Instance") {
-		return have
-	}
-	asked, more := conditions(want)
-	ready, others := conditions(have)
-	if len(asked) == 0 || len(more) > 0 || len(others) == 0 {
-		return have
-	}
-	have = have.DeepCopy()
-	_ = unstructured.SetNestedSlice(have.Object, ready, "status", "conditions")
-	return have
-}
-
-// conditions returns the condition Ready of an object, and the others.
-func conditions(obj *unstructured.Unstructured) (ready, others []any) {
-	list, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "status", "conditions")
-	items, _ := list.([]any)
-	for _, item := range items {
-		if c, ok := item.(map[string]any); ok && c["type"] == v1beta1.ReadyCondition {
-			ready = append(ready, item)
-		} else {
-			others = append(others, item)
-		}
-	}
-	return ready, others
 }
 
 // same compares scalars; numbers by value, whether they were read as integers or not.

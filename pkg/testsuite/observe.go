@@ -283,7 +283,7 @@ func (v *stepObserver) unmet(want *unstructured.Unstructured) []string {
 		if want.GetName() != "" && want.GetName() != name {
 			continue
 		}
-		differences := Differences(want.Object, seenAs(want, objects[name]).Object, "")
+		differences := Differences(want.Object, objects[name].Object, "")
 		if len(differences) == 0 {
 			return nil
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -243,15 +244,19 @@ var _ = It("What another client deletes is restored, and what another client cha
 		t.Helper()
 		env.Eventually(t, fmt.Sprintf("drifted %v", want), func() string {
 			now := env.Read(t, suite, &v1beta1.OperatorVersion{}, ns, "fleet")
-			if meta.IsStatusConditionTrue(now.Status.Conditions, v1beta1.DriftedCondition) != want {
-				return fmt.Sprintf("%+v", now.Status.Conditions)
+			if (len(now.Status.Drift) > 0) != want {
+				return fmt.Sprintf("%+v", now.Status.Drift)
 			}
 			return ""
 		})
 	}
 	drifted(true)
 	now := env.Read(t, suite, &v1beta1.OperatorVersion{}, ns, "fleet")
-	env.Contains(t, meta.FindStatusCondition(now.Status.Conditions, v1beta1.DriftedCondition).Message, "ClusterRole "+f.word+" was changed since it was installed, last by "+filepath.Base(os.Args[0]), `rules[0].verbs[0] is "delete", and the package wants "get"`)
+	env.Contains(t, now.Status.Drift[0].Message, "ClusterRole "+f.word+" was changed since it was installed, last by "+filepath.Base(os.Args[0]), `rules[0].verbs[0] is "delete", and the package wants "get"`)
+	if d := now.Status.Drift[0]; d.Kind != "ClusterRole" || d.Name != f.word || d.Writer != filepath.Base(os.Args[0]) || d.Since == nil ||
+		!slices.Equal(d.Fields, []string{".rules[0].verbs[0]"}) {
+		t.Errorf("P30: the drift is %+v", d)
+	}
 	if got := states(t, ov)["ClusterRole"]; got != v1beta1.HoldMismatch {
 		t.Errorf("it is %s, want Mismatch", got)
 	}
@@ -327,8 +332,8 @@ var _ = It("What others hold is changed only by a newer version of the same oper
 	}
 	env.Eventually(t, "no drift of the older version", func() string {
 		now := env.Read(t, suite, &v1beta1.OperatorVersion{}, ns, "fleet-1")
-		if got := states(t, first)["ClusterRole"]; got == v1beta1.HoldMismatch || meta.IsStatusConditionTrue(now.Status.Conditions, v1beta1.DriftedCondition) {
-			return fmt.Sprintf("%s: %+v", got, now.Status.Conditions)
+		if got := states(t, first)["ClusterRole"]; got == v1beta1.HoldMismatch || len(now.Status.Drift) > 0 {
+			return fmt.Sprintf("%s: %+v", got, now.Status.Drift)
 		}
 		return ""
 	})

@@ -10,7 +10,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -21,7 +20,7 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-// observedWrites is what the manager has written of an OperatorVersion: when, to what, and whether the condition Drifted went again.
+// observedWrites is what the manager has written of an OperatorVersion: when, to what, and whether its drift went again.
 type observedWrites struct {
 	mu   sync.Mutex
 	at   []time.Time
@@ -47,7 +46,7 @@ func (w *observedWrites) listen(t testing.TB, what string, list client.ObjectLis
 			}
 			w.mu.Lock()
 			w.at, w.what = append(w.at, time.Now()), append(w.what, what)
-			if ov, is := e.Object.(*v1beta1.OperatorVersion); is && len(w.at) > 1 && !meta.IsStatusConditionTrue(ov.Status.Conditions, v1beta1.DriftedCondition) {
+			if ov, is := e.Object.(*v1beta1.OperatorVersion); is && len(w.at) > 1 && len(ov.Status.Drift) == 0 {
 				w.back = true
 			}
 			w.mu.Unlock()
@@ -95,7 +94,7 @@ var _ = It("An object that another client changes to and fro all the time is rep
 	at, what, back := heard.at, heard.what, heard.back
 	heard.mu.Unlock()
 	if len(at) == 0 || what[0] != "OperatorVersion" || len(at) > 3 || back {
-		t.Errorf("written in 50 s: %q (Drifted taken back: %v), want the condition, and later the inventory and the event", what, back)
+		t.Errorf("written in 50 s: %q (drift taken back: %v), want the drift, and later the inventory and the event", what, back)
 	}
 	for i := 1; i < len(at); i++ {
 		if since := at[i].Sub(at[i-1]); since < 10*time.Second {
@@ -103,26 +102,25 @@ var _ = It("An object that another client changes to and fro all the time is rep
 		}
 	}
 	now := env.Read(t, suite, &v1beta1.OperatorVersion{}, ns, "storm")
-	c := meta.FindStatusCondition(now.Status.Conditions, v1beta1.DriftedCondition)
-	if c == nil {
-		t.Fatalf("conditions %+v", now.Status.Conditions)
+	if len(now.Status.Drift) != 1 {
+		t.Fatalf("drift %+v", now.Status.Drift)
 		return
 	}
-	env.Contains(t, c.Message, "ConfigMap "+ns+"/shared was changed since it was installed, last by foreign-writer")
+	env.Contains(t, now.Status.Drift[0].Message, "ConfigMap "+ns+"/shared was changed since it was installed, last by foreign-writer")
 	if got := states(t, ov)["ConfigMap"]; got != v1beta1.HoldMismatch {
 		t.Errorf("it is %s, want Mismatch", got)
 	}
 	ended := time.Now()
 	env.Eventually(t, "no drift", func() string {
 		now := env.Read(t, suite, &v1beta1.OperatorVersion{}, ns, "storm")
-		if c := meta.FindStatusCondition(now.Status.Conditions, v1beta1.DriftedCondition); c != nil {
-			return c.Message
+		if len(now.Status.Drift) > 0 {
+			return now.Status.Drift[0].Message
 		}
 		return ""
 	})
 	t.Logf("%s; back to normal after %s", strings.Join(what, ", "), time.Since(ended).Round(time.Second))
 	if took := time.Since(ended); took > time.Minute {
-		t.Errorf("the condition went %s after the last change", took)
+		t.Errorf("the drift went %s after the last change", took)
 	}
 	if got := states(t, ov)["ConfigMap"]; got != v1beta1.HoldCreated {
 		t.Errorf("it is %s, want Created", got)

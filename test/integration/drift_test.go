@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,7 +12,6 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -33,12 +33,13 @@ func scale(t testing.TB, who, ns string, replicas int) {
 	env.Must(t, cluster.SubResource("scale").Patch(context.Background(), &appsv1.Deployment{ObjectMeta: gen.Meta(ns, "i")}, patch, client.FieldOwner(who)))
 }
 
-// drifted is what the condition says; empty if it is not there.
+// drifted is what the status says of the objects that others have changed; empty if it lists none.
 func drifted(i *v1beta1.Instance) string {
-	if c := meta.FindStatusCondition(i.Status.Conditions, v1beta1.DriftedCondition); c != nil && c.Status == metav1.ConditionTrue {
-		return c.Message
+	var out []string
+	for _, d := range i.Status.Drift {
+		out = append(out, d.Message)
 	}
-	return ""
+	return strings.Join(out, "; ")
 }
 
 var _ = It("Drift is reported, with field and writer, and not corrected outside a run; the next run does", Label("drift", "rule-13"), func() {
@@ -65,7 +66,7 @@ var _ = It("Drift is reported, with field and writer, and not corrected outside 
 		})
 		contains(t, drifted(i), tc.want)
 		if n == 0 {
-			contains(t, kudo(t, 0, "get", "instances", "-n", ns), "True    True")
+			contains(t, kudo(t, 0, "get", "instances", "-n", ns), "True    1 ")
 			contains(t, kudo(t, 0, "plan", "status", "--instance", "i", "-n", ns), "Drifted: "+tc.want)
 			if got := get(t, &corev1.ConfigMap{}, ns, "i-page").Data["page"]; got != "bye" {
 				t.Errorf("it was corrected outside a run: %s", got)
@@ -126,7 +127,7 @@ var _ = It("A client that changes a field again and again is named once, with on
 	later, err := cluster.Requests(ctx)
 	env.Must(t, err)
 	if now := get(t, &v1beta1.Instance{}, ns, "i"); now.ResourceVersion != first.ResourceVersion || now.ResourceVersion == before {
-		t.Errorf("the Instance was written again: %v", now.Status.Conditions)
+		t.Errorf("the Instance was written again: %v", now.Status.Drift)
 	}
 	if sent := later.Since(earlier); sent.Of("instances") > 1 { // that of the line above
 		t.Errorf("%d requests for one who changes a field again and again: %v", sent.Of("instances"), sent)

@@ -79,8 +79,8 @@ var _ = Describe("What is annotated to be kept", Label("keep", "P25", "P26"), fu
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"parameters":{"VALUE":"two"}}}`))
 		env.Must(t, cluster.Patch(ctx, &v1beta1.Instance{ObjectMeta: gen.Meta(ns, "i")}, patch))
 		i := await(t, ns, "i", env.PlanEnded("deploy", 2))
-		if drifted := meta.FindStatusCondition(i.Status.Conditions, v1beta1.DriftedCondition); drifted != nil {
-			t.Errorf("the Instance is Drifted: %s", drifted.Message)
+		if message := drifted(i); message != "" {
+			t.Errorf("the Instance has drifted: %s", message)
 		}
 		if now := get(t, &corev1.ConfigMap{}, ns, "a"); len(now.OwnerReferences) > 0 || now.Data["value"] != "two" {
 			t.Errorf("after the next plan, the object is %v", now)

@@ -144,15 +144,12 @@ const (
 const (
 	// InstalledCondition is true once the install plan has succeeded.
 	InstalledCondition = "Installed"
-	// DriftedCondition is there while another client has changed a shared object, or an object of an Instance since its last run.
-	DriftedCondition = "Drifted"
 	// ReleasedCondition is false while a deletion waits, and says for what.
 	ReleasedCondition = "Released"
 
 	ReasonInstallPlanComplete       = "InstallPlanComplete"
 	ReasonInstallPlanInProgress     = "InstallPlanInProgress"
 	ReasonInstallPlanFailed         = "InstallPlanFailed"
-	ReasonObjectChanged             = "ObjectChanged"
 	ReasonReleasing                 = "Releasing"
 	ReasonInUse                     = "InUse"
 	ReasonCustomResourcesExist      = "CustomResourcesExist"

@@ -116,6 +116,11 @@ type InstanceStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Drift lists the objects that other clients have changed since a run wrote them, sorted by kind, namespace and name; at most 32. The
+	// next run that applies an object sets it back.
+	// +optional
+	// +listType=atomic
+	Drift []ObjectDrift `json:"drift,omitempty"`
 	// AggregatedStatus sums up the plans.
 	// +optional
 	AggregatedStatus AggregatedStatus `json:"aggregatedStatus,omitempty"`
@@ -330,7 +335,7 @@ type ResourceStatus struct {
 	// +optional
 	ObservedVersion string `json:"observedVersion,omitempty"`
 	// FieldsHash is a digest of the fields that the Instance owned of the object after it was written. When it owns others,
-	// another client has changed some: see the condition Drifted.
+	// another client has changed some: see drift.
 	// +optional
 	FieldsHash string `json:"fieldsHash,omitempty"`
 	// Status is what a Config or an explore webhook takes from the object's status, at most 1 KiB of JSON.
@@ -347,7 +352,7 @@ type ResourceStatus struct {
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.aggregatedStatus.status`
 // +kubebuilder:printcolumn:name="Active-Plan",type=string,JSONPath=`.status.aggregatedStatus.activePlanName`
-// +kubebuilder:printcolumn:name="Drifted",type=string,JSONPath=`.status.conditions[?(@.type=="Drifted")].status`,priority=1
+// +kubebuilder:printcolumn:name="Drifted",type=string,JSONPath=`.status.drift[0].name`,priority=1
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.aggregatedStatus.message`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Instance struct {

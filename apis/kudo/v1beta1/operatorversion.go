@@ -288,11 +288,15 @@ type OperatorVersionStatus struct {
 	// PlanStatus by plan: the last run of the install plan.
 	// +optional
 	PlanStatus map[string]PlanStatus `json:"planStatus,omitempty"`
+	// Drift lists the objects of the install plan that are not as it wants them, sorted by kind, namespace and name; at most 32. kudo does
+	// not overwrite them.
+	// +optional
+	// +listType=atomic
+	Drift []ObjectDrift `json:"drift,omitempty"`
 	// AggregatedStatus sums up the install plan.
 	// +optional
 	AggregatedStatus AggregatedStatus `json:"aggregatedStatus,omitempty"`
-	// Conditions: Installed; Stalled while the install plan has failed; Drifted while an object is not as it should be;
-	// Released, false with the reason while a deletion waits for something.
+	// Conditions: Installed; Stalled while the install plan has failed; Released, false with the reason while a deletion waits for something.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -323,6 +327,7 @@ type OperatorVersionStatus struct {
 // +kubebuilder:printcolumn:name="App-Version",type=string,JSONPath=`.spec.appVersion`
 // +kubebuilder:printcolumn:name="Installed",type=string,JSONPath=`.status.conditions[?(@.type=="Installed")].status`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.aggregatedStatus.status`
+// +kubebuilder:printcolumn:name="Drifted",type=string,JSONPath=`.status.drift[0].name`,priority=1
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.aggregatedStatus.message`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type OperatorVersion struct {

@@ -178,7 +178,7 @@ func TestUntilInstalled(t *testing.T) {
 func TestAwaited(t *testing.T) {
 	ready := metav1.Condition{Type: v1beta1.ReadyCondition, Status: metav1.ConditionTrue, Message: "all is well"}
 	notReady := metav1.Condition{Type: v1beta1.ReadyCondition, Status: metav1.ConditionFalse, Message: "1 of 3 replicas"}
-	other := metav1.Condition{Type: v1beta1.DriftedCondition, Status: metav1.ConditionTrue, Message: "drifted"}
+	other := metav1.Condition{Type: v1beta1.ReconcilingCondition, Status: metav1.ConditionTrue, Message: "it runs"}
 	for _, tc := range []struct {
 		reason, message string
 		conditions      []metav1.Condition

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/xlab/treeprint"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -37,7 +38,7 @@ func FormatPlans(instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, now ti
 	for i, q := range status.Queue {
 		root.AddNode(fmt.Sprintf("Queued %d: plan %s (%s)", i+1, q.PlanName, CauseBy(q.Cause, q.RequestedBy)))
 	}
-	addConditions(root, status.Conditions)
+	addDrift(root, status.Drift)
 	return fmt.Sprintf("Plan(s) for %q in namespace %q:\n%s", instance.Name, instance.Namespace, root.String())
 }
 
@@ -59,16 +60,22 @@ func FormatInstallPlan(ov *v1beta1.OperatorVersion, now time.Time) string {
 	} else {
 		addPlan(root, plans.NotRunStatus(ov.Spec.InstallPlan, ov.Spec.Plans[ov.Spec.InstallPlan]), ov.Spec.Plans[ov.Spec.InstallPlan], true, now)
 	}
-	addConditions(root, status.Conditions)
+	addDrift(root, status.Drift)
+	addCondition(root, status.Conditions, v1beta1.ReleasedCondition)
 	return fmt.Sprintf("Install plan of operatorversion %q in namespace %q:\n%s", ov.Name, ov.Namespace, root.String())
 }
 
-// addConditions adds the conditions Drifted and Released.
-func addConditions(root treeprint.Tree, conditions []metav1.Condition) {
-	for _, c := range conditions {
-		if c.Type == v1beta1.DriftedCondition || c.Type == v1beta1.ReleasedCondition {
-			root.AddNode(fmt.Sprintf("%s: %s", c.Type, c.Message))
-		}
+// addCondition adds the message of a condition, if it is there.
+func addCondition(root treeprint.Tree, conditions []metav1.Condition, name string) {
+	if c := meta.FindStatusCondition(conditions, name); c != nil {
+		root.AddNode(name + ": " + c.Message)
+	}
+}
+
+// addDrift adds the objects that other clients have changed.
+func addDrift(root treeprint.Tree, drift []v1beta1.ObjectDrift) {
+	for _, d := range drift {
+		root.AddNode("Drifted: " + d.Message)
 	}
 }
 

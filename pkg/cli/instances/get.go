@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -146,7 +147,7 @@ func listObjects(env *command.Env, list client.ObjectList, titled, namespaces bo
 		}
 		for _, i := range l.Items {
 			row := []string{i.Namespace, i.Name, i.Spec.OperatorVersion.Name, condition(&i, v1beta1.ReadyCondition),
-				condition(&i, v1beta1.DriftedCondition), string(i.Status.AggregatedStatus.Status), i.Status.AggregatedStatus.ActivePlanName, age(&i)}
+				drifted(&i), string(i.Status.AggregatedStatus.Status), i.Status.AggregatedStatus.ActivePlanName, age(&i)}
 			if wide != nil {
 				row = append(append(row, wide(&i)...), i.Status.AggregatedStatus.Message)
 			}
@@ -180,6 +181,14 @@ func listObjects(env *command.Env, list client.ObjectList, titled, namespaces bo
 func condition(i *v1beta1.Instance, kind string) string {
 	if c := meta.FindStatusCondition(i.Status.Conditions, kind); c != nil {
 		return string(c.Status)
+	}
+	return ""
+}
+
+// drifted counts the objects that other clients have changed; empty if there is none.
+func drifted(i *v1beta1.Instance) string {
+	if n := len(i.Status.Drift); n > 0 {
+		return strconv.Itoa(n)
 	}
 	return ""
 }

@@ -96,14 +96,15 @@ func TestGetColumns(t *testing.T) {
 	version := web("1.0.0")
 	waiting := gen.Instance("waiting", version, nil)
 	waiting.Status.AggregatedStatus = v1beta1.AggregatedStatus{Status: v1beta1.Pending, ActivePlanName: "deploy", Message: "Secret db\ndoes not exist\x1b[2J"}
-	waiting.Status.Conditions = []metav1.Condition{{Type: v1beta1.ReadyCondition, Status: metav1.ConditionFalse}, {Type: v1beta1.DriftedCondition, Status: metav1.ConditionTrue}}
+	waiting.Status.Conditions = []metav1.Condition{{Type: v1beta1.ReadyCondition, Status: metav1.ConditionFalse}}
+	waiting.Status.Drift = []v1beta1.ObjectDrift{{Kind: "ConfigMap", Name: "page"}}
 	onServer(t, version, site(version), waiting)
 	out, _ := commandtest.Expect(t, NewGet, 0, "", "get", "instances")
 	rows := strings.Split(strings.TrimSpace(out), "\n")
 	if len(rows) != 3 {
 		t.Fatalf("a header and two rows:\n%s", out)
 	}
-	if got := strings.Fields(rows[2]); !cmp.Equal(got[:6], []string{"waiting", "web-1.27-1.0.0", "False", "True", "PENDING", "deploy"}) {
+	if got := strings.Fields(rows[2]); !cmp.Equal(got[:6], []string{"waiting", "web-1.27-1.0.0", "False", "1", "PENDING", "deploy"}) {
 		t.Errorf("the row of an Instance that waits: %v", got)
 	}
 	for i, column := range []string{"NAME", "OPERATOR-VERSION", "READY", "STATUS", "AGE"} {

@@ -3,39 +3,45 @@ package instance
 import (
 	"context"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/conditions"
 	"kudo.dev/kudo/pkg/runner"
 )
 
-// objectDrift is what was found out of an object that another client has changed, while the fields that the Instance owns of it stay
-// those of the digest.
+// objectDrift is the result of comparing an object. It holds while the digest of the fields that the Instance owns is the same.
 type objectDrift struct {
 	digest string
-	// drift is nil if what was changed is left to others.
+	// drift is nil if the changed fields may be set by other clients.
 	drift *apply.Drift
 }
 
-// checkDrift says in a condition which objects others have changed since a run wrote them. It costs no request until one is:
-// the mirror tells, and each change is looked at once, however often it is made.
+// checkDrift lists in status.drift the objects that other clients have changed since a run wrote them. It reads an object only when the
+// digest of the object in the mirror changes.
 func (a *action) checkDrift(ctx context.Context, inventory runner.Inventory) {
 	key := client.ObjectKeyFromObject(a.Next)
 	manager := runner.Manager(key.Namespace, key.Name)
 	found, _ := a.drifts.Load(key)
 	before, _ := found.(map[apply.ID]objectDrift)
 	now := map[apply.ID]objectDrift{}
-	var out []string
-	// unknown is set if something is not known of an object that the condition may name.
-	unknown := false
-	skip := func(id apply.ID) { unknown = unknown || before == nil || before[id].drift != nil }
+	status := &a.Next.Status
+	var out []v1beta1.ObjectDrift
+	// keep copies the entry of an object from the last status. It is for an object that cannot be compared now.
+	keep := func(id apply.ID) {
+		of := driftOf(id)
+		if at := slices.IndexFunc(status.Drift, of.IsSameObject); at >= 0 {
+			out = append(out, status.Drift[at])
+		}
+	}
 	for id, record := range inventory {
 		digest, known := a.Mirror.Digest(id, manager)
 		if !known {
-			skip(id)
+			keep(id)
 		}
 		if record.Fields == "" || digest == "" || digest == record.Fields {
 			continue
@@ -43,28 +49,31 @@ func (a *action) checkDrift(ctx context.Context, inventory runner.Inventory) {
 		look, again := before[id]
 		if !again || look.digest != digest {
 			drift, err := a.Runner.Drift(ctx, a.serviceAccount, a.Next, id, record)
-			if apierrors.IsForbidden(err) { // the condition names only what the account may read
-				skip(id)
+			if apierrors.IsForbidden(err) { // the status names only what the account may read
+				keep(id)
 				continue
 			}
 			if err != nil {
 				a.result.Transient = true
-				skip(id)
+				keep(id)
 				continue
 			}
 			look = objectDrift{digest, drift}
 		}
 		now[id] = look
 		if look.drift != nil {
-			out = append(out, look.drift.String())
+			of := driftOf(id)
+			of.Fields, of.Writer, of.Message = look.drift.Fields, strings.Join(look.drift.By, ", "), look.drift.String()
+			out = append(out, of)
 		}
 	}
 	if a.drifts.Delete(key); len(now) > 0 {
 		a.drifts.Store(key, now)
 	}
-	if unknown && len(out) == 0 {
-		return // what was said stays: it is not known that it is over
-	}
-	slices.Sort(out)
-	conditions.SetDrifted(a.Next, out)
+	status.Drift = conditions.ListDrift(status.Drift, out, a.Clock.Now())
+}
+
+// driftOf returns an entry that names an object, and nothing else.
+func driftOf(id apply.ID) v1beta1.ObjectDrift {
+	return v1beta1.ObjectDrift{APIVersion: id.GroupVersion().String(), Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}
 }

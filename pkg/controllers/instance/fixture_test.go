@@ -207,6 +207,15 @@ func conditionText(i *v1beta1.Instance, kind string) string {
 	return ""
 }
 
+// driftText is what the status says of drift.
+func driftText(i *v1beta1.Instance) string {
+	var out []string
+	for _, d := range i.Status.Drift {
+		out = append(out, d.Message)
+	}
+	return strings.Join(out, "; ")
+}
+
 // pure returns an action on an Instance that needs no cluster.
 func pure(i *v1beta1.Instance) *action {
 	return &action{Reconciler: &Reconciler{Clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}, Object: loop.NewObject[*v1beta1.Instance](nil, nil, record.NewFakeRecorder(100), i)}

@@ -198,7 +198,7 @@ func (f *fixture) own(t *testing.T, n int, fields ...string) {
 	})
 }
 
-// TestDrift: the condition names what others have changed, costs one read a change, and ends with the change.
+// TestDrift: the status names what others have changed, costs one read a change, and ends with the change.
 func TestDrift(t *testing.T) {
 	const one, two = "ConfigMap ns/web-app-0: .data.key was changed by kubectl-edit", "ConfigMap ns/web-more-0: .data.key was changed by kubectl-edit"
 	f := driftedFixture(t)
@@ -208,10 +208,7 @@ func TestDrift(t *testing.T) {
 		f.settle(t)
 		f.settle(t)
 		requests := f.Requests()
-		if want != "" {
-			want = "True ObjectChanged " + want
-		}
-		if diff := cmp.Diff(want, conditionText(f.instance(), v1beta1.DriftedCondition)); diff != "" {
+		if diff := cmp.Diff(want, driftText(f.instance())); diff != "" {
 			t.Errorf("%s: -want +got: %s", reason, diff)
 		}
 		if got := count(requests, "get ConfigMap ns/web-app-0") + count(requests, "get ConfigMap ns/web-more-0"); got != reads {
@@ -232,7 +229,7 @@ func TestDrift(t *testing.T) {
 	drifted("both were put right", "", 0)
 }
 
-// TestDriftUnknown: an object that cannot be read now, or that the account must not read, leaves the condition as it was.
+// TestDriftUnknown: an object that cannot be read now, or that the account must not read, leaves the status as it was.
 func TestDriftUnknown(t *testing.T) {
 	for _, tc := range []struct {
 		reason    string
@@ -254,18 +251,18 @@ func TestDriftUnknown(t *testing.T) {
 		if result := f.settle(t); (result.RequeueAfter > 0) != tc.transient {
 			t.Errorf("%s: it is reconciled again after %s", tc.reason, result.RequeueAfter)
 		}
-		if got := conditionText(f.instance(), v1beta1.DriftedCondition); got != "" {
-			t.Errorf("%s: Drifted is %q", tc.reason, got)
+		if got := driftText(f.instance()); got != "" {
+			t.Errorf("%s: the drift is %q", tc.reason, got)
 		}
 		f.Before(nil)
 		f.settle(t)
-		if got := conditionText(f.instance(), v1beta1.DriftedCondition); got == "" {
+		if got := driftText(f.instance()); got == "" {
 			t.Errorf("%s: what was not known then is not asked for again", tc.reason)
 		}
 		f.Before(unread)
 		f.r.drifts.Clear()
 		f.settle(t)
-		if got := conditionText(f.instance(), v1beta1.DriftedCondition); got == "" {
+		if got := driftText(f.instance()); got == "" {
 			t.Errorf("%s: another manager takes the drift for ended", tc.reason)
 		}
 	}
@@ -283,9 +280,9 @@ func TestDriftEnds(t *testing.T) {
 		}
 		return nil, nil
 	})
-	for _, want := range []string{"True ObjectChanged ConfigMap ns/web-app-0: .data.key was changed by kubectl-edit", ""} {
+	for _, want := range []string{"ConfigMap ns/web-app-0: .data.key was changed by kubectl-edit", ""} {
 		f.settle(t)
-		if diff := cmp.Diff(want, conditionText(f.instance(), v1beta1.DriftedCondition)); diff != "" {
+		if diff := cmp.Diff(want, driftText(f.instance())); diff != "" {
 			t.Errorf("-want +got: %s", diff)
 		}
 		f.own(t, 0, "key")

@@ -70,7 +70,7 @@ func TestReleaseKept(t *testing.T) {
 		}
 		if tc.owners == 0 {
 			resource := f.instance().Status.Resources[0]
-			if diff := cmp.Diff([]string{string(object.UID), "False "}, []string{string(resource.UID), conditionText(f.instance(), v1beta1.DriftedCondition) + "False "}); diff != "" {
+			if diff := cmp.Diff([]string{string(object.UID), "False "}, []string{string(resource.UID), driftText(f.instance()) + "False "}); diff != "" {
 				t.Errorf("%s: -want +got: %s", tc.reason, diff)
 			}
 		}

@@ -17,8 +17,8 @@ import (
 // each time:
 //
 //	unchanged --changed--> deferred --no change for settleAfter---> settled:  compared; a mismatch goes into inventory, event
-//	                          |                                              and condition
-//	                          +-----changes for unstableAfter-----> unstable: compared; a mismatch goes into condition, inventory
+//	                          |                                              and drift
+//	                          +-----changes for unstableAfter-----> unstable: compared; a mismatch goes into drift, inventory
 //	                                                                         and event, one of them each reportInterval
 //	reported  --changed--> deferred --no change for clearAfter----> settled:  compared
 //
@@ -51,7 +51,7 @@ type driftingObject struct {
 	// since is the first change after the object had settled, and moved the last one.
 	since, moved time.Time
 	due          comparisonState
-	// found is the difference that is in the condition, and not in the inventory until the next report.
+	// found is the difference that is in status.drift, and not in the inventory until the next report.
 	found string
 	// event is set until the event of the difference is recorded.
 	event bool

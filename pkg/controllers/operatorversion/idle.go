@@ -153,6 +153,7 @@ func (a *action) compareHeld(ctx context.Context) error {
 		return err
 	}
 	wrong, superseded := map[apply.ID]string{}, map[apply.ID]bool{}
+	a.mismatches = map[apply.ID]*share.MismatchError{}
 	for _, change := range refused {
 		if change.Action == apply.Awaited { // such as the pod of a Pipe that has been read: there is nothing to compare
 			a.requeueAfter(pollInterval)
@@ -166,7 +167,7 @@ func (a *action) compareHeld(ctx context.Context) error {
 			superseded[change.ID] = true
 			continue
 		}
-		wrong[change.ID] = text.Truncate(mismatch.Error(), maxMessage)
+		wrong[change.ID], a.mismatches[change.ID] = text.Truncate(mismatch.Error(), maxMessage), mismatch
 	}
 	for i := range a.inventory {
 		r := &a.inventory[i]

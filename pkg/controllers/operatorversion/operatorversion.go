@@ -59,6 +59,8 @@ type action struct {
 	result loop.Result
 	// contents are those of the held objects before they are compared, as fingerprints.
 	contents map[apply.ID]string
+	// mismatches are what a comparison in this reconcile has found; nil before one.
+	mismatches map[apply.ID]*share.MismatchError
 }
 
 // reconcile is called by loop.Reconciler between read and commit.

@@ -113,7 +113,7 @@ func TestReportNext(t *testing.T) {
 	tracker.objects[idOf("b")] = &driftingObject{content: "x", due: unstable}
 	f.recordMismatch(&f.inventory[1], "b differs")
 	if got := f.mismatchMessage(f.inventory[1]); got != "b differs" || f.inventory[1].State != v1beta1.HoldCreated || len(f.recorded()) > 0 {
-		t.Errorf("the condition says %q, the inventory %s", got, f.inventory[1].State)
+		t.Errorf("the status says %q, the inventory %s", got, f.inventory[1].State)
 	}
 	for _, step := range []struct {
 		reason string

@@ -138,6 +138,9 @@ func TestRefusalOf(t *testing.T) {
 			`spec.installPlan is "prepare", and there is no plan of the name: it has [deploy install]`},
 		{"there is no such parameter", func(ov *v1beta1.OperatorVersion) { ov.Spec.InstallParameters = map[string]string{"COUNT": "2"} },
 			"spec.installParameters.COUNT is not defined in spec.parameters: correct its name"},
+		{"a parameter without a value is one that Instances need", func(ov *v1beta1.OperatorVersion) {
+			ov.Spec.Parameters = append(ov.Spec.Parameters, v1beta1.Parameter{Name: "PASSWORD", Required: ptr.To(true)})
+		}, ""},
 	} {
 		if got := refusalOf(version(v1beta1.PlanStatus{}, tc.modify)); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)

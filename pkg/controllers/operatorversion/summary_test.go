@@ -10,7 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/history"
+	"kudo.dev/kudo/pkg/share"
 )
 
 // TestDeriveConditions checks what the status of the install plan and of what it installed adds up to.
@@ -22,9 +24,8 @@ func TestDeriveConditions(t *testing.T) {
 	}
 	stalled := func(ov *v1beta1.OperatorVersion) {
 		installed(ov)
-		for _, kind := range []string{v1beta1.StalledCondition, v1beta1.DriftedCondition} {
-			meta.SetStatusCondition(&ov.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Before"})
-		}
+		meta.SetStatusCondition(&ov.Status.Conditions, metav1.Condition{Type: v1beta1.StalledCondition, Status: metav1.ConditionTrue, Reason: "Before"})
+		ov.Status.Drift = []v1beta1.ObjectDrift{{Kind: "ConfigMap", Name: "before"}}
 	}
 	for _, tc := range []struct {
 		reason                      string
@@ -41,16 +42,47 @@ func TestDeriveConditions(t *testing.T) {
 		{reason: "a later run has failed: what it installed is there", ov: version(fatal, installed), installed: "True InstallPlanComplete",
 			stalled: "True PlanInFatalError plan install failed: no rights"},
 		{reason: "objects have changed", ov: version(complete, nil), inventory: []v1beta1.HeldResource{mismatch("a differs"), {Kind: "ConfigMap", Name: "b", State: v1beta1.HoldExisting, Message: "it was taken over"}, mismatch("c differs")},
-			installed: "True InstallPlanComplete", drifted: "True ObjectChanged a differs; c differs"},
+			installed: "True InstallPlanComplete", drifted: "a differs; c differs"},
 		{reason: "objects have changed, and a run will correct or report them", ov: version(runs, stalled), inventory: []v1beta1.HeldResource{mismatch("a differs")}, installed: "True InstallPlanComplete"},
 	} {
 		f := newFixture(t, tc.ov, nil)
 		f.inventory = tc.inventory
 		f.deriveConditions()
-		got := []string{f.condition(v1beta1.InstalledCondition), f.condition(v1beta1.StalledCondition), f.condition(v1beta1.DriftedCondition)}
+		got := []string{f.condition(v1beta1.InstalledCondition), f.condition(v1beta1.StalledCondition), ""}
+		for _, d := range f.Next.Status.Drift {
+			got[2] = strings.TrimPrefix(got[2]+"; "+d.Message, "; ")
+		}
 		if diff := cmp.Diff([]string{tc.installed, tc.stalled, tc.drifted}, got); diff != "" {
 			t.Errorf("%s: -want +got: %s", tc.reason, diff)
 		}
+	}
+}
+
+// TestDriftOf shows P30: fields and writer are those of the comparison, and stay for as long as the message does, which alone is in the
+// inventory; a manager that takes over does not list the object anew.
+func TestDriftOf(t *testing.T) {
+	r := heldConfigMap("a", v1beta1.HoldMismatch)
+	mismatch := &share.MismatchError{ID: share.IDOf(r), Drifted: true, By: "mallory\n", Differences: []share.Difference{{Path: "data.key", Live: `"z"`, Wanted: `"a"`}}}
+	r.Message = mismatch.Error()
+	f := newFixture(t, version(v1beta1.PlanStatus{Status: v1beta1.Complete}, nil), nil)
+	f.inventory, f.mismatches = share.Inventory{r}, map[apply.ID]*share.MismatchError{share.IDOf(r): mismatch}
+	f.deriveConditions()
+	first := f.Next.Status.DeepCopy().Drift
+	if len(first) != 1 || first[0].Name != "a" || first[0].Writer != "mallory" || first[0].Since == nil {
+		t.Fatalf("the drift is %+v", first)
+	}
+	if diff := cmp.Diff([]string{".data.key"}, first[0].Fields); diff != "" {
+		t.Errorf("-want +got: %s", diff)
+	}
+	f.mismatches = nil
+	f.deriveConditions()
+	if diff := cmp.Diff(first, f.Next.Status.Drift); diff != "" {
+		t.Errorf("without a comparison: -want +got: %s", diff)
+	}
+	f.inventory[0].Message = "it differs in another way"
+	f.deriveConditions()
+	if got := f.Next.Status.Drift; len(got) != 1 || len(got[0].Fields) > 0 || got[0].Writer != "" {
+		t.Errorf("fields and writer of another comparison are listed: %+v", got)
 	}
 }
 
@@ -69,7 +101,7 @@ func TestConditionMessage(t *testing.T) {
 		{"runes of four bytes", strings.Repeat("🚢", maxCondition), false},
 	} {
 		f := newFixture(t, version(v1beta1.PlanStatus{}, nil), nil)
-		f.setCondition(v1beta1.DriftedCondition, metav1.ConditionTrue, v1beta1.ReasonObjectChanged, tc.message)
+		f.setCondition(v1beta1.StalledCondition, metav1.ConditionTrue, v1beta1.ReasonPlanInFatalError, tc.message)
 		got := f.Next.Status.Conditions[0].Message
 		if !utf8.ValidString(got) || len(got) > maxCondition || (got == tc.message) != tc.whole {
 			t.Errorf("%s: %d bytes, valid %t, whole %t", tc.reason, len(got), utf8.ValidString(got), got == tc.message)

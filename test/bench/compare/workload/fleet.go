@@ -172,8 +172,7 @@ func told(ctx context.Context, p *plane.Plane, ns string, n int) (bool, error) {
 		if err := p.Get(ctx, types.NamespacedName{Namespace: ns, Name: fmt.Sprintf("i%d", i)}, instance); err != nil {
 			return false, err
 		}
-		conditions := instance.Status.Conditions
-		if i < n && !meta.IsStatusConditionFalse(conditions, v1beta1.ReadyCondition) || i >= n && !meta.IsStatusConditionTrue(conditions, v1beta1.DriftedCondition) {
+		if i < n && !meta.IsStatusConditionFalse(instance.Status.Conditions, v1beta1.ReadyCondition) || i >= n && len(instance.Status.Drift) == 0 {
 			return false, nil
 		}
 	}

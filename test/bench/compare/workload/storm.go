@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -31,7 +30,7 @@ func storm() Workload {
 	return Workload{
 		Name: "storm", Title: "A foreign writer",
 		About: `Another client flips a field that the package sets, 50 times a second. kudo does not correct what others change between runs: it
-is reported in the condition *Drifted* of the Instance or, for an object of an install plan, of the OperatorVersion. Counted is each write of the manager, events among them.`,
+is listed in *status.drift* of the Instance or, for an object of an install plan, of the OperatorVersion. Counted is each write of the manager, events among them.`,
 		Run: runStorm,
 	}
 }
@@ -57,10 +56,10 @@ func runStorm(ctx context.Context, b *Bench, s *report.Section) error {
 	})
 }
 
-// struck is a ConfigMap amid a storm, and the conditions of who has written it.
+// struck is a ConfigMap amid a storm, and the drift that the status of its writer lists.
 type struck struct {
-	key        types.NamespacedName
-	conditions func(context.Context) ([]metav1.Condition, error)
+	key   types.NamespacedName
+	drift func(context.Context) ([]v1beta1.ObjectDrift, error)
 }
 
 func instanceStruck(ctx context.Context, p *plane.Plane) (*struck, error) {
@@ -78,10 +77,10 @@ func instanceStruck(ctx context.Context, p *plane.Plane) (*struck, error) {
 	if _, err := p.Await(ctx, ns, "i", time.Minute, env.PlanEnded(v1beta1.DeployPlan, 1)); err != nil {
 		return nil, err
 	}
-	return &struck{key: types.NamespacedName{Namespace: ns, Name: "i-cm-0"}, conditions: func(ctx context.Context) ([]metav1.Condition, error) {
+	return &struck{key: types.NamespacedName{Namespace: ns, Name: "i-cm-0"}, drift: func(ctx context.Context) ([]v1beta1.ObjectDrift, error) {
 		i := &v1beta1.Instance{}
 		err := p.Get(ctx, types.NamespacedName{Namespace: ns, Name: "i"}, i)
-		return i.Status.Conditions, err
+		return i.Status.Drift, err
 	}}, nil
 }
 
@@ -103,9 +102,9 @@ func versionStruck(ctx context.Context, p *plane.Plane) (*struck, error) {
 		now, err := read(ctx)
 		return now.Status.AggregatedStatus.Status == v1beta1.Complete, err
 	})
-	return &struck{key: types.NamespacedName{Namespace: ns, Name: "shared"}, conditions: func(ctx context.Context) ([]metav1.Condition, error) {
+	return &struck{key: types.NamespacedName{Namespace: ns, Name: "shared"}, drift: func(ctx context.Context) ([]v1beta1.ObjectDrift, error) {
 		now, err := read(ctx)
-		return now.Status.Conditions, err
+		return now.Status.Drift, err
 	}}, err
 }
 
@@ -132,14 +131,12 @@ func (b *Bench) strike(ctx context.Context, p *plane.Plane, what string, object 
 			return nil, err
 		}
 		most = max(most, writes)
-		conditions, err := object.conditions(ctx)
+		drift, err := object.drift(ctx)
 		if err != nil {
 			return nil, err
 		}
-		for _, condition := range conditions {
-			if named = named || strings.Contains(condition.Message, foreigner); condition.Status != metav1.ConditionTrue || condition.Type == v1beta1.DriftedCondition {
-				message = condition.Type + ": " + condition.Message
-			}
+		for _, d := range drift {
+			named, message = named || strings.Contains(d.Message, foreigner), d.Message
 		}
 	}
 	took := time.Since(began).Seconds()
@@ -147,14 +144,14 @@ func (b *Bench) strike(ctx context.Context, p *plane.Plane, what string, object 
 	if err != nil {
 		return nil, err
 	}
-	says := report.Figure{What: what + ": a condition names the other writer", Value: "no", Aim: "yes", Met: named}
+	says := report.Figure{What: what + ": the status names the other writer", Value: "no", Aim: "yes", Met: named}
 	if named {
 		says.Value = "yes"
 	}
 	return []report.Figure{
 		report.AtMost(fmt.Sprintf("%s: writes of the manager, the most in %s", what, window), float64(most), 1, "%.0f"),
 		says,
-		report.Told(what+": the condition", "%s", cmp.Or(message, "none")),
+		report.Told(what+": the drift", "%s", cmp.Or(message, "none")),
 		report.Told(what+": requests at the apiserver, the foreign writer's among them", "%s", listed(cost.Requests)),
 		report.Told(what+": flips a second; share of a core of the manager", "%.0f; %.1f %%", float64(flips)/took, 100*cost.Manager/took),
 	}, nil
