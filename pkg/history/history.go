@@ -256,8 +256,21 @@ func (e *TakenError) Error() string {
 		e.Namespace, e.Name, identity, remedy)
 }
 
-// readOwned reads a ControllerRevision of the owner. The garbage collector is about to delete one of a former owner of the name. The
-// error is a *TakenError if the ControllerRevision is not kudo's, or another owner's.
+// FormerOwnerError says that the record of a former owner of the same name has the name that the record of a run would have. The garbage
+// collector is about to delete it.
+type FormerOwnerError struct {
+	Namespace, Name string
+	// Owner is the kind and name of the former owner.
+	Owner string
+}
+
+// Error implements error.
+func (e *FormerOwnerError) Error() string {
+	return fmt.Sprintf("ControllerRevision %s/%s exists and belongs to a former %s: waiting for its deletion", e.Namespace, e.Name, e.Owner)
+}
+
+// readOwned reads a ControllerRevision of the owner. The error is a *TakenError if the ControllerRevision is not kudo's, or another
+// owner's, and a *FormerOwnerError if it is that of a former owner of the name.
 func (s *Store) readOwned(ctx context.Context, owner client.Object, name string) (*appsv1.ControllerRevision, error) {
 	left := &appsv1.ControllerRevision{}
 	if err := s.reader.Get(ctx, types.NamespacedName{Namespace: owner.GetNamespace(), Name: name}, left); err != nil {
@@ -273,8 +286,7 @@ func (s *Store) readOwned(ctx context.Context, owner client.Object, name string)
 	case other == nil || other.UID == owner.GetUID():
 		return left, nil
 	}
-	return nil, fmt.Errorf("ControllerRevision %s/%s exists and belongs to a former %s %s: waiting for its deletion", left.Namespace,
-		left.Name, other.Kind, other.Name)
+	return nil, &FormerOwnerError{Namespace: left.Namespace, Name: left.Name, Owner: other.Kind + " " + other.Name}
 }
 
 // maxSpec bounds what a packed spec may unpack to, in bytes; an object of the API has at most some 1.5 MiB.

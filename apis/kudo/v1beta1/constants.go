@@ -132,6 +132,7 @@ const (
 	ReasonInvalidSpec             = "InvalidSpec"
 	ReasonWaitingForInstallPlan   = "WaitingForInstallPlan"
 	ReasonWaitingForCRDs          = "WaitingForCRDs"
+	ReasonWaitingForDeletion      = "WaitingForDeletion"
 	ReasonWaitingForParameters    = "WaitingForParameters"
 	ReasonServiceAccountNotFound  = "ServiceAccountNotFound"
 	ReasonHistoryKeyMissing       = "HistoryKeyMissing"

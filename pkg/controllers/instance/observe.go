@@ -327,10 +327,13 @@ func (a *action) isSpecAnswered() bool {
 		status.Baseline != nil && status.Baseline.OperatorVersion == a.Next.OperatorVersionKey().String()
 }
 
+// pendingReasons are reasons of an Instance that is PENDING.
+var pendingReasons = []string{v1beta1.ReasonWaitingForInstallPlan, v1beta1.ReasonWaitingForCRDs, v1beta1.ReasonWaitingForDeletion}
+
 // wasPending reports whether the Instance was pending when it was written last.
 func (a *action) wasPending() bool {
 	ready := meta.FindStatusCondition(a.Committed.Status.Conditions, v1beta1.ReadyCondition)
-	return ready != nil && (ready.Reason == v1beta1.ReasonWaitingForInstallPlan || ready.Reason == v1beta1.ReasonWaitingForCRDs)
+	return ready != nil && slices.Contains(pendingReasons, ready.Reason)
 }
 
 // activePlan returns the name and status of the plan that runs, or "".

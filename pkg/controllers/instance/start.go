@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -47,11 +48,26 @@ func (a *action) startPlan(ctx context.Context) error {
 	return a.continueRun(ctx)
 }
 
+// A new Instance looks for the records of a former one of its name each formerInterval, since no watch shows their deletion. After
+// formerPatience it looks with back-off: a finalizer can keep such a record for ever.
+const (
+	formerInterval = time.Second
+	formerPatience = 2 * time.Minute
+)
+
 // refuseStart reports why a run could not be recorded, and returns errors that may pass. Nothing was started, and no request is
 // answered.
 func (a *action) refuseStart(ctx context.Context, cause error) error {
-	refused, taken := refusedSpec(cause), new(history.TakenError)
+	refused, taken, former := refusedSpec(cause), new(history.TakenError), new(history.FormerOwnerError)
 	switch {
+	case errors.As(cause, &former) && !a.running:
+		a.setPending(a.start.Plan, v1beta1.ReasonWaitingForDeletion, former.Error())
+		if a.Clock.Since(a.Next.CreationTimestamp.Time) < formerPatience {
+			a.result.RequeueAfter = formerInterval
+		} else {
+			a.result.Transient = true
+		}
+		return nil
 	case errors.As(cause, &taken):
 		refused = nameTaken(taken)
 		a.result.Transient = true // no watch shows that the name is free

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/test/gen"
@@ -104,5 +105,37 @@ func TestObservedGenerationOfRun(t *testing.T) {
 				t.Errorf("events %q, want one: %q", got, tc.event)
 			}
 		})
+	}
+}
+
+// TestStartAfterFormerInstance: an Instance whose name a former one had says what it waits for, looks for the end of it each second, later
+// with back-off, and starts then.
+func TestStartAfterFormerInstance(t *testing.T) {
+	f := newFixture(t)
+	f.change(func(i *v1beta1.Instance) { i.CreationTimestamp = metav1.NewTime(f.clock.Now()) })
+	former := f.instance()
+	former.UID = "former"
+	record := &appsv1.ControllerRevision{ObjectMeta: gen.Meta("ns", "web-1")}
+	record.Labels = map[string]string{v1beta1.HistoryLabel: "former"}
+	record.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(former, v1beta1.GroupVersion.WithKind("Instance"))}
+	f.Put(record)
+	want := "False WaitingForDeletion ControllerRevision ns/web-1 exists and belongs to a former Instance web: waiting for its deletion"
+	for range 2 {
+		result := f.settle(t)
+		if got := f.ready(); got != want || result.RequeueAfter != formerInterval {
+			t.Errorf("ready is %q, want %q; the next reconcile is after %s", got, want, result.RequeueAfter)
+		}
+		if i := f.instance(); i.Status.PlanStatus["deploy"].Status != v1beta1.Pending || i.Status.AggregatedStatus.Status != v1beta1.Pending {
+			t.Errorf("status: %+v", i.Status)
+		}
+	}
+	f.clock.Step(formerPatience)
+	if first, second := f.settle(t).RequeueAfter, f.settle(t).RequeueAfter; first == formerInterval || second <= first {
+		t.Errorf("after two minutes, the next reconciles are after %s and %s, want a back-off", first, second)
+	}
+	f.Remove(record)
+	f.settle(t)
+	if got := f.ready(); got != "True ResourcesReady" || f.instance().Status.Baseline.Revision != 1 {
+		t.Errorf("after its deletion: %q", got)
 	}
 }
