@@ -291,6 +291,14 @@ func waitMessage(plan v1beta1.Plan, st v1beta1.PlanStatus) string {
 	return ""
 }
 
+// CancelMessage is the message of a run that a user has canceled. The message of a failed run names the task, and so is never equal to it.
+const CancelMessage = "cancelled"
+
+// IsCanceled reports whether a user has canceled a run.
+func IsCanceled(status v1beta1.ExecutionStatus, message string) bool {
+	return status == v1beta1.FatalError && message == CancelMessage
+}
+
 // Fail fails a run, with a message.
 func Fail(st *v1beta1.PlanStatus, message string, now time.Time) {
 	if !st.Status.IsTerminal() {

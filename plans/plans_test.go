@@ -300,6 +300,33 @@ func TestFail(t *testing.T) {
 	}
 }
 
+// TestIsCanceled: no task can fail in a way that looks as if a user had ended the run, since its failure names the task.
+func TestIsCanceled(t *testing.T) {
+	for _, tc := range []struct {
+		reason  string
+		status  v1beta1.ExecutionStatus
+		message string
+		want    bool
+	}{
+		{"a user has ended it", v1beta1.FatalError, CancelMessage, true},
+		{"it runs", v1beta1.InProgress, CancelMessage, false},
+		{"it is complete", v1beta1.Complete, CancelMessage, false},
+		{"a task has failed", v1beta1.FatalError, "task deploy.a.a.a failed: " + CancelMessage, false},
+		{"a longer message", v1beta1.FatalError, CancelMessage + " by the operator", false},
+		{"none", v1beta1.FatalError, "", false},
+	} {
+		if got := IsCanceled(tc.status, tc.message); got != tc.want {
+			t.Errorf("%s: %t", tc.reason, got)
+		}
+	}
+	plan := serial(phase("p", "", step("s", "", "a")))
+	st := Start("deploy", plan, "u", 1, epoch)
+	Record(plan, &st, Place{}, Outcome{State: Fatal, Message: CancelMessage}, epoch)
+	if IsCanceled(st.Status, st.Message) {
+		t.Errorf("a task that fails with the message of a cancelled run passes for one: %q", st.Message)
+	}
+}
+
 func TestRestart(t *testing.T) {
 	plan := serial(phase("p", "", step("s", "d", "a")))
 	old := play(t, plan, []event{{Place{0, 0, 0}, done}, {Place{0, 0, 1}, waits}})

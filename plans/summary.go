@@ -1,8 +1,10 @@
 package plans
 
 import (
+	"fmt"
 	"slices"
 	"sort"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
@@ -19,6 +21,36 @@ func Running(all map[string]v1beta1.PlanStatus) string {
 		}
 	}
 	return ""
+}
+
+// Behind names the running plan that the queue of an Instance waits for, the object which that plan waits for, and the command that ends
+// the plan. It returns "" while no plan runs.
+func Behind(instance *v1beta1.Instance) string {
+	running := Running(instance.Status.PlanStatus)
+	if running == "" {
+		return ""
+	}
+	out := fmt.Sprintf("behind plan %s (kubectl kudo plan cancel --instance %s -n %s ends it)", running, instance.Name, instance.Namespace)
+	if message := instance.Status.PlanStatus[running].Message; message != "" {
+		out += ", which waits for: " + message
+	}
+	return out
+}
+
+// Queued names the queued plans of an Instance and the plan that they wait for. It returns "" if no plan is queued or none runs.
+func Queued(instance *v1beta1.Instance) string {
+	behind := Behind(instance)
+	var names []string
+	for _, q := range instance.Status.Queue {
+		names = append(names, q.PlanName)
+	}
+	switch {
+	case behind == "" || len(names) == 0:
+		return ""
+	case len(names) == 1:
+		return "plan " + names[0] + " is queued " + behind
+	}
+	return "plans " + strings.Join(names, ", ") + " are queued " + behind
 }
 
 // AppliesSpec reports whether a plan makes an Instance what its spec says; other plans do something with what is there.

@@ -46,7 +46,7 @@ func Derive(instance *v1beta1.Instance, unready []string, failed bool) {
 		set(instance, v1beta1.ReadyCondition, metav1.ConditionTrue, v1beta1.ReasonResourcesReady, "")
 	}
 	if running || len(status.Queue) > 0 {
-		set(instance, v1beta1.ReconcilingCondition, metav1.ConditionTrue, v1beta1.ReasonPlanInProgress, reconciling(status))
+		set(instance, v1beta1.ReconcilingCondition, metav1.ConditionTrue, v1beta1.ReasonPlanInProgress, reconciling(instance))
 	} else {
 		meta.RemoveStatusCondition(&status.Conditions, v1beta1.ReconcilingCondition)
 	}
@@ -71,19 +71,18 @@ func SetRefused(instance *v1beta1.Instance, reason, message string) {
 }
 
 // reconciling says what runs and what is queued.
-func reconciling(status *v1beta1.InstanceStatus) string {
-	var parts []string
-	if running := plans.Running(status.PlanStatus); running != "" {
-		parts = append(parts, "plan "+running+" is running")
+func reconciling(instance *v1beta1.Instance) string {
+	if queued := plans.Queued(instance); queued != "" {
+		return queued
+	}
+	if running := plans.Running(instance.Status.PlanStatus); running != "" {
+		return "plan " + running + " is running"
 	}
 	var queued []string
-	for _, q := range status.Queue {
+	for _, q := range instance.Status.Queue {
 		queued = append(queued, q.PlanName)
 	}
-	if len(queued) > 0 {
-		parts = append(parts, "queued: "+strings.Join(queued, ", "))
-	}
-	return strings.Join(parts, ", ")
+	return "queued: " + strings.Join(queued, ", ")
 }
 
 func set(instance *v1beta1.Instance, kind string, status metav1.ConditionStatus, reason, message string) {

@@ -14,7 +14,7 @@ import (
 // instance is one with these runs, queue and conditions; conditions are written as in text.
 func instance(plans map[string]v1beta1.ExecutionStatus, queue []string, before ...metav1.Condition) *v1beta1.Instance {
 	i := &v1beta1.Instance{}
-	i.Generation = 7
+	i.Namespace, i.Name, i.Generation = "ns", "i", 7
 	i.Status.PlanStatus = map[string]v1beta1.PlanStatus{}
 	for name, status := range plans {
 		i.Status.PlanStatus[name] = v1beta1.PlanStatus{Status: status, Message: "m"}
@@ -76,7 +76,7 @@ func TestDerive(t *testing.T) {
 		"Upgrade":     {"1.3: and upgrade", instance(runs{"upgrade": v1beta1.InProgress}, nil, ready), nil, []string{"Ready=Unknown PlanInProgress: plan upgrade is running", "Reconciling=True PlanInProgress: plan upgrade is running"}},
 		"Other":       {"1.3: other plans leave Ready", instance(runs{"backup": v1beta1.InProgress, "deploy": v1beta1.Complete}, nil, ready), []string{"ignored"}, []string{"Ready=True ResourcesReady", "Reconciling=True PlanInProgress: plan backup is running"}},
 		"Retry":       {"the failure before is over once a plan runs", instance(runs{"deploy": v1beta1.InProgress}, nil, stalled), nil, []string{"Ready=Unknown PlanInProgress: plan deploy is running", "Reconciling=True PlanInProgress: plan deploy is running"}},
-		"RunAndQueue": {"what waits is named, in order", instance(runs{"deploy": v1beta1.InProgress}, []string{"b", "a"}), nil, []string{"Ready=Unknown PlanInProgress: plan deploy is running", "Reconciling=True PlanInProgress: plan deploy is running, queued: b, a"}},
+		"RunAndQueue": {"what waits is named, in order", instance(runs{"deploy": v1beta1.InProgress}, []string{"b", "a"}), nil, []string{"Ready=Unknown PlanInProgress: plan deploy is running", "Reconciling=True PlanInProgress: plans b, a are queued behind plan deploy (kubectl kudo plan cancel --instance i -n ns ends it), which waits for: m"}},
 		"Complete":    {"idle: exactly one condition", instance(runs{"deploy": v1beta1.Complete}, nil, reconciling, stalled), nil, []string{"Ready=True ResourcesReady"}},
 		"Unready":     {"idle: False with the reason", instance(runs{"deploy": v1beta1.Complete}, nil, ready), []string{"Deployment a: 0 of 1", "Pod b is missing"}, []string{"Ready=False ResourceNotReady: Deployment a: 0 of 1, Pod b is missing"}},
 		"Corrected":   {"a spec that was refused is forgotten when the Instance is idle", instance(runs{"deploy": v1beta1.Complete}, nil, invalid), nil, []string{"Ready=True ResourcesReady"}},

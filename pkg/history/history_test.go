@@ -2,9 +2,11 @@ package history
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -24,6 +26,33 @@ func TestRunUID(t *testing.T) {
 				t.Errorf("run %d of %s: %s", n, i, uid)
 			}
 			seen[uid] = true
+		}
+	}
+}
+
+// TestInHistory shows P28: runs that did not end by themselves have words of their own in the history, and an end.
+func TestInHistory(t *testing.T) {
+	end, next := metav1.NewMicroTime(time.Unix(5, 0)), metav1.NewMicroTime(time.Unix(9, 0))
+	for _, tc := range []struct {
+		reason   string
+		in, want Outcome
+		newest   bool
+	}{
+		{"it is complete", Outcome{v1beta1.Complete, &end, ""}, Outcome{v1beta1.Complete, &end, ""}, false},
+		{"it has failed", Outcome{v1beta1.FatalError, &end, "task a failed: cancelled"}, Outcome{v1beta1.FatalError, &end, "task a failed: cancelled"}, false},
+		{"a user has ended it", Outcome{v1beta1.FatalError, &end, "cancelled"}, Outcome{Cancelled, &end, "cancelled"}, false},
+		{"also the newest one", Outcome{v1beta1.FatalError, &end, "cancelled"}, Outcome{Cancelled, &end, "cancelled"}, true},
+		{"it runs", Outcome{Status: v1beta1.InProgress}, Outcome{Status: v1beta1.InProgress}, true},
+		{"another one has replaced it", Outcome{v1beta1.InProgress, nil, "m"}, Outcome{Superseded, &next, "m"}, false},
+		{"while it waited", Outcome{v1beta1.Pending, nil, "m"}, Outcome{Superseded, &next, "m"}, false},
+		{"nothing is known of its end", Outcome{}, Outcome{}, false},
+	} {
+		after := &next
+		if tc.newest {
+			after = nil
+		}
+		if diff := cmp.Diff(tc.want, tc.in.InHistory(after)); diff != "" {
+			t.Errorf("%s: -want +got: %s", tc.reason, diff)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/plans"
 )
 
 // outcomeAnnotation holds what came of a run, once the status no longer does: the data of a ControllerRevision cannot
@@ -22,6 +23,26 @@ type Outcome struct {
 	Status   v1beta1.ExecutionStatus `json:"status"`
 	Finished *metav1.MicroTime       `json:"finished,omitempty"`
 	Message  string                  `json:"message,omitempty"`
+}
+
+// Words of the history for runs that did not end by themselves. The status of a plan has none of them.
+const (
+	// Superseded is a run that another one has replaced.
+	Superseded v1beta1.ExecutionStatus = "SUPERSEDED"
+	// Cancelled is a run that a user has ended.
+	Cancelled v1beta1.ExecutionStatus = "CANCELLED"
+)
+
+// InHistory returns an outcome with the status words of the history. next is the start of the following run, or nil for the newest run.
+// Runs do not overlap, so that a run without an end has ended at the start of the following one.
+func (o Outcome) InHistory(next *metav1.MicroTime) Outcome {
+	switch {
+	case plans.IsCanceled(o.Status, o.Message):
+		o.Status = Cancelled
+	case next != nil && o.Status.IsRunning():
+		o.Status, o.Finished = Superseded, next
+	}
+	return o
 }
 
 // RecordOutcome writes down what came of a run whose status is about to be replaced.

@@ -58,7 +58,7 @@ var _ = Describe("Who asked for a run", Label("requester"), func() {
 		await(t, ns, "i", env.PlanEnded(v1beta1.DeployPlan, 3))
 		hasEvent(t, ns, "Plan deploy was requested by carl: parameters changed: WORD")
 		history := kudo(t, 0, "plan", "history", "--instance", "i", "-n", ns)
-		contains(t, history, "instance created, by ann", "parameters changed: WORD, by bob of the shop", "parameters changed: WORD, by carl")
+		contains(t, history, "instance created; by ann", "parameters changed: WORD; by bob of the shop", "parameters changed: WORD; by carl")
 		env.Must(t, clientOf(t, "dora").Delete(ctx, gen.Instance("i", ov, nil)))
 		env.Eventually(t, "the log names who deleted the Instance", env.Condition(func() bool {
 			out, _ := plane.Local("logs", "manager")

@@ -196,6 +196,26 @@ func TestAwaited(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", tc.reason, got, tc.want)
 		}
 	}
+	i := &v1beta1.Instance{}
+	i.Namespace, i.Name = "ns", "i"
+	i.Status.AggregatedStatus.Message = "1 of 3 replicas"
+	i.Status.PlanStatus = map[string]v1beta1.PlanStatus{"upgrade": {Status: v1beta1.InProgress, Revision: 2, Message: "1 of 3 replicas"}}
+	for _, tc := range []struct {
+		reason, want string
+		queue        []v1beta1.QueuedPlan
+	}{
+		{"nothing is queued", "1 of 3 replicas", nil},
+		{"P20: a plan is queued: behind what, and what ends that", "plan update is queued behind plan upgrade (kubectl kudo plan cancel --instance i -n ns ends it), " +
+			"which waits for: 1 of 3 replicas", []v1beta1.QueuedPlan{{PlanName: "update"}}},
+	} {
+		i.Status.Queue = tc.queue
+		if got := (&watcher{instance: i}).reason(); got != tc.want {
+			t.Errorf("%s: got %q, want %q", tc.reason, got, tc.want)
+		}
+	}
+	if got := (&watcher{}).reason(); got != "" {
+		t.Errorf("the reason why an Instance that was not read is not ready: %q", got)
+	}
 	if got := (&watcher{}).awaited(); got != "" {
 		t.Errorf("an Instance that was not read awaits nothing: %q", got)
 	}

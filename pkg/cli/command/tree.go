@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/xlab/treeprint"
@@ -35,8 +36,10 @@ func FormatPlans(instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, now ti
 		}
 		addPlan(root, shown[name], plan, name == plans.LatestPlan(shown), now)
 	}
+	behind := plans.Behind(instance)
 	for i, q := range status.Queue {
-		root.AddNode(fmt.Sprintf("Queued %d: plan %s (%s)", i+1, q.PlanName, CauseBy(q.Cause, q.RequestedBy)))
+		root.AddNode(strings.TrimSpace(fmt.Sprintf("Queued %d: plan %s (%s) %s", i+1, q.PlanName, CauseBy(q.Cause, q.RequestedBy), behind)))
+		behind = "behind plan " + q.PlanName
 	}
 	addDrift(root, status.Drift)
 	return fmt.Sprintf("Plan(s) for %q in namespace %q:\n%s", instance.Name, instance.Namespace, root.String())
@@ -47,7 +50,7 @@ func CauseBy(cause, user string) string {
 	if user == "" {
 		return cause
 	}
-	return cause + ", by " + user
+	return cause + "; by " + user
 }
 
 // FormatInstallPlan draws the install plan of an OperatorVersion as a tree.
@@ -79,7 +82,36 @@ func addDrift(root treeprint.Tree, drift []v1beta1.ObjectDrift) {
 	}
 }
 
+// stopped marks the steps that were open when a user canceled the run.
+const stopped v1beta1.ExecutionStatus = "STOPPED"
+
+// markStopped returns a canceled run with its open steps marked, and any other run unchanged.
+func markStopped(st v1beta1.PlanStatus) v1beta1.PlanStatus {
+	if !plans.IsCanceled(st.Status, st.Message) {
+		return st
+	}
+	mark := func(status *v1beta1.ExecutionStatus) {
+		if status.IsRunning() {
+			*status = stopped
+		}
+	}
+	st = *st.DeepCopy()
+	for i := range st.Phases {
+		phase := &st.Phases[i]
+		mark(&phase.Status)
+		for j := range phase.Steps {
+			step := &phase.Steps[j]
+			mark(&step.Status)
+			for k := range step.Tasks {
+				mark(&step.Tasks[k].Status)
+			}
+		}
+	}
+	return st
+}
+
 func addPlan(root treeprint.Tree, st v1beta1.PlanStatus, plan v1beta1.Plan, open bool, now time.Time) {
+	st = markStopped(st)
 	line := fmt.Sprintf("Plan %s (%s strategy) [%s]", st.Name, StrategyName(plan.Strategy), st.Status)
 	if st.Status == v1beta1.NeverRun || st.Status == "" {
 		root.AddNode(fmt.Sprintf("Plan %s (%s strategy) [NOT ACTIVE]", st.Name, StrategyName(plan.Strategy)))

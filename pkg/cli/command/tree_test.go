@@ -40,6 +40,8 @@ func TestTree(t *testing.T) {
 		step("one", v1beta1.FatalError, moment(0), nil, v1beta1.TaskStatus{Name: "app", Status: v1beta1.FatalError, Message: "it failed"}), step("two", v1beta1.Pending, nil, nil))
 	failed.Message, failed.LastUpdatedTimestamp = "it failed", &metav1.Time{Time: moment(2 * time.Second).Time}
 	running := ran("backup", v1beta1.InProgress, moment(time.Minute), nil, step("one", v1beta1.Complete, moment(time.Minute), moment(time.Minute+40*time.Millisecond)), step("two", v1beta1.InProgress, moment(time.Minute), nil, task))
+	cancelled := ran("deploy", v1beta1.FatalError, moment(0), moment(2*time.Second), step("one", v1beta1.InProgress, moment(0), nil, task), step("two", v1beta1.Pending, nil, nil))
+	cancelled.Message, cancelled.Phases[0].Status = "cancelled", v1beta1.InProgress
 	waiting := v1beta1.StepStatus{Name: "one", Status: v1beta1.TransientError, Message: "no rights yet"}
 	for name, tc := range map[string]struct {
 		reason string
@@ -48,11 +50,12 @@ func TestTree(t *testing.T) {
 		status []v1beta1.PlanStatus
 		queue  []v1beta1.QueuedPlan
 	}{
-		"never":    {"nothing has run: all plans are there, and not active", ov, "", nil, nil},
-		"complete": {"the last run is open, others are closed", ov, "", []v1beta1.PlanStatus{complete}, nil},
-		"running":  {"the running plan shows its tasks, the complete one is closed, and others wait", ov, "backup", []v1beta1.PlanStatus{complete, running}, []v1beta1.QueuedPlan{{PlanName: "update", Cause: "parameter A"}, {PlanName: "deploy", Cause: "requested"}}},
-		"failed":   {"what failed is open, and its steps end with it", ov, "", []v1beta1.PlanStatus{failed}, nil},
-		"alone":    {"without the OperatorVersion nothing is known of strategies and other plans", nil, "deploy", []v1beta1.PlanStatus{ran("deploy", v1beta1.InProgress, moment(0), nil, waiting)}, nil},
+		"never":     {"nothing has run: all plans are there, and not active", ov, "", nil, nil},
+		"complete":  {"the last run is open, others are closed", ov, "", []v1beta1.PlanStatus{complete}, nil},
+		"running":   {"the running plan shows its tasks, the complete one is closed, and others wait", ov, "backup", []v1beta1.PlanStatus{complete, running}, []v1beta1.QueuedPlan{{PlanName: "update", Cause: "parameter A"}, {PlanName: "deploy", Cause: "requested"}}},
+		"failed":    {"what failed is open, and its steps end with it", ov, "", []v1beta1.PlanStatus{failed}, nil},
+		"cancelled": {"P28: what was open when a user ended the run is stopped", ov, "", []v1beta1.PlanStatus{cancelled}, nil},
+		"alone":     {"without the OperatorVersion nothing is known of strategies and other plans", nil, "deploy", []v1beta1.PlanStatus{ran("deploy", v1beta1.InProgress, moment(0), nil, waiting)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "i"}}

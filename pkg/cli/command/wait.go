@@ -212,6 +212,16 @@ func (w *watcher) awaited() string {
 	return ""
 }
 
+// reason returns why the Instance is not ready. If a plan is queued, it names the plan that runs before it.
+func (w *watcher) reason() string {
+	if w.instance != nil {
+		if queued := plans.Queued(w.instance); queued != "" {
+			return queued
+		}
+	}
+	return w.awaited()
+}
+
 // warning returns the last warning event of an object that the Instance waits for. It lists events every other second.
 func (w *watcher) warning(ctx context.Context) string {
 	if time.Since(w.asked) < 2*time.Second || time.Since(w.start) < 2*time.Second {
@@ -261,7 +271,7 @@ func (env *Env) WaitForInstance(ctx context.Context, c client.WithWatch, known *
 		}
 		if ctx.Err() == context.DeadlineExceeded {
 			w.redraw(context.Background())
-			return WithCode(ExitTimeout, fmt.Errorf("instance %s is not ready after %s: %s", key, limit, w.awaited()))
+			return WithCode(ExitTimeout, fmt.Errorf("instance %s is not ready after %s: %s", key, limit, w.reason()))
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()

@@ -307,5 +307,14 @@ func runsOf(ctx context.Context, c client.Client, owner runOwner) ([]run, error)
 		runs = append(runs, r)
 	}
 	sort.Slice(runs, func(a, b int) bool { return runs[a].Revision < runs[b].Revision })
+	for i := range runs {
+		r := &runs[i]
+		var next *metav1.MicroTime
+		if i+1 < len(runs) && r.Revision < history.Newest(owner.object) { // a record beyond the newest run is of one that was not started
+			next = &runs[i+1].Started
+		}
+		shown := history.Outcome{Status: r.Status, Finished: r.Finished, Message: r.Message}.InHistory(next)
+		r.Status, r.Finished = shown.Status, shown.Finished
+	}
 	return runs, nil
 }

@@ -9,35 +9,46 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/paramsource"
+	"kudo.dev/kudo/plans"
 )
 
 // NewRollback returns the command rollback.
 func NewRollback(env *command.Env) *cobra.Command {
-	w, revision := &command.WaitFlags{}, int64(0)
+	w, revision, afterRunning := &command.WaitFlags{}, int64(0), false
 	cmd := newInstanceCommand(env, "rollback --instance NAME", "Set an Instance back to what an earlier run was started with",
 		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
-			return rollbackTo(ctx, env, c, i, revision, w)
+			return rollbackTo(ctx, env, c, i, rollbackOptions{revision, afterRunning}, w)
 		})
 	cmd.Long = `Set the operator version and the parameters of an Instance back to those of an earlier run, which kubectl kudo plan history
 lists. The plans that such a change starts are run: nothing but the plans changes what is in the cluster. Values of Secrets
-and ConfigMaps that spec.parametersFrom names stay as they are there.
+and ConfigMaps that spec.parametersFrom names stay as they are there. A plan that runs is cancelled, so that the rollback does
+not wait behind one that may never end.
 
   kubectl kudo rollback --instance db --to-revision 3 --wait`
 	cmd.Flags().Int64Var(&revision, "to-revision", 0, "number of the run (default the newest that was complete and had other values or "+
 		"another version than the Instance has now)")
+	cmd.Flags().BoolVar(&afterRunning, "after-running", false, "wait behind the plan that runs, and do not cancel it")
 	w.Add(cmd.Flags(), "the plans that the change starts have ended")
 	return cmd
 }
 
-func rollbackTo(ctx context.Context, env *command.Env, c client.WithWatch, instance *v1beta1.Instance, revision int64,
+// rollbackOptions are the flags of rollback: the run to go back to (0 selects the newest suitable run), and whether a running plan ends
+// first.
+type rollbackOptions struct {
+	revision     int64
+	afterRunning bool
+}
+
+func rollbackTo(ctx context.Context, env *command.Env, c client.WithWatch, instance *v1beta1.Instance, o rollbackOptions,
 	w *command.WaitFlags) error {
-	namespace, name := instance.Namespace, instance.Name
+	namespace, name, revision := instance.Namespace, instance.Name, o.revision
 	runs, err := runsOf(ctx, c, instanceRuns(instance))
 	if err != nil {
 		return err
@@ -62,13 +73,32 @@ func rollbackTo(ctx context.Context, env *command.Env, c client.WithWatch, insta
 			}
 			continue
 		}
-		return changeInstance(ctx, env, c, instance, w, instanceEdit{fmt.Sprintf("set back to run %d", r.Revision), back})
+		return changeInstance(ctx, env, c, instance, w, o.editOf(instance, r.Revision, back))
 	}
 	if revision != 0 {
 		return fmt.Errorf("instance %s/%s has no run %d any more: kubectl kudo plan history --instance %s lists those that it has", namespace,
 			name, revision, name)
 	}
 	return fmt.Errorf("instance %s/%s has no complete run with another version or other parameters than it has now", namespace, name)
+}
+
+// editOf returns the one edit of a rollback: it changes the spec, and requests the cancellation of the active run, because the plans of
+// the new spec would wait for its end. The cleanup plan of an Instance that is being deleted is never cancelled, since that would give the
+// cleanup up.
+func (o rollbackOptions) editOf(instance *v1beta1.Instance, revision int64, back func(*v1beta1.Instance)) instanceEdit {
+	verb := fmt.Sprintf("set back to run %d", revision)
+	running := plans.Running(instance.Status.PlanStatus)
+	uid := instance.Status.PlanStatus[running].UID
+	switch {
+	case running == "" || uid == "" || instance.DeletionTimestamp != nil:
+		return instanceEdit{verb, back}
+	case o.afterRunning:
+		return instanceEdit{fmt.Sprintf("%s, after plan %s has ended", verb, running), back}
+	}
+	return instanceEdit{fmt.Sprintf("%s; plan %s, which was running, is being cancelled", verb, running), func(i *v1beta1.Instance) {
+		back(i)
+		metav1.SetMetaDataAnnotation(&i.ObjectMeta, v1beta1.CancelAnnotation, string(uid))
+	}}
 }
 
 // rollbackEdit is the edit that gives an Instance the version and the parameters of a run; nil if it has them.

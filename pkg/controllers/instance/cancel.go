@@ -13,7 +13,7 @@ import (
 // cancelRun ends the run, as its annotation asks.
 func (a *action) cancelRun(ctx context.Context) error {
 	name, st := a.activePlan()
-	plans.Fail(&st, "cancelled", a.Clock.Now())
+	plans.Fail(&st, plans.CancelMessage, a.Clock.Now())
 	a.endRun(name, st, metrics.OutcomeCancelled)
 	a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventPlanCancelled, "Execution of plan %s was cancelled%s", name,
 		byUser(a.runRequester()))

@@ -22,8 +22,8 @@ func (a *action) requester(annotation string) string {
 	return text.Truncate(text.OneLine(a.ring.Requester(annotation, a.Next)), maxRequester)
 }
 
-// isSpecNew reports whether a user has written spec since it was acted upon last. No write of the Instance asks for what is due without
-// that, such as a plan for a Secret that has changed.
+// isSpecNew reports whether a user has written spec since the manager acted upon it last. If not, something else asks for the plans that
+// are due, such as a Secret that has changed.
 func (a *action) isSpecNew() bool {
 	status := a.Committed.Status
 	if status.Baseline == nil || status.ObservedGeneration != a.Next.Generation {
@@ -40,8 +40,15 @@ func (a *action) startRequester() string {
 	case a.start == nil: // the cleanup of a deleted Instance
 		return ""
 	}
+	return a.planRequesters(a.start.Plan)
+}
+
+// planRequesters returns the users who asked for a plan: the users in the queue, if the plan waits there, and the user who wrote spec
+// last, if the manager has not acted upon spec yet. A plan that waits runs with the values that spec has at the start of the run, and each
+// of these users may have changed them.
+func (a *action) planRequesters(plan string) string {
 	var users string
-	if queued := queuedPlan(a.Committed.Status.Queue, a.start.Plan); queued != nil {
+	if queued := queuedPlan(a.Committed.Status.Queue, plan); queued != nil {
 		users = queued.RequestedBy
 	}
 	if a.isSpecNew() {
@@ -61,24 +68,16 @@ func joinUsers(users, user string) string {
 	return text.Truncate(users+", "+user, maxRequester)
 }
 
-// setQueueRequesters writes the users who asked for the plans of the queue into it: for a plan that waits, all who have written spec since,
-// since each may have changed the values that the plan will have.
+// setQueueRequesters writes the users who asked for the plans of the queue into the queue.
 func (a *action) setQueueRequesters() {
 	for i := range a.Next.Status.Queue {
 		plan := &a.Next.Status.Queue[i]
-		before := queuedPlan(a.Committed.Status.Queue, plan.PlanName)
-		switch {
-		case before == nil && a.isSpecNew():
-			plan.RequestedBy = a.specRequester()
-		case before != nil && a.isSpecNew():
-			plan.RequestedBy = joinUsers(before.RequestedBy, a.specRequester())
-		case before != nil:
-			plan.RequestedBy = before.RequestedBy
-		}
+		plan.RequestedBy = a.planRequesters(plan.PlanName)
 	}
 }
 
-// setBaselineGeneration notes that spec was acted upon. Where spec.suspend still waits for the end of a run, it was not.
+// setBaselineGeneration writes the generation of spec into the baseline, once the manager has acted upon spec. While spec.suspend waits for
+// the end of a run, the manager has not.
 func (a *action) setBaselineGeneration() {
 	base := a.Next.Status.Baseline
 	if base != nil && a.isSpecNew() && (a.start != nil || base.Suspended == a.Next.Spec.Suspend) {
@@ -100,5 +99,5 @@ func byUser(user string) string {
 	if user == "" {
 		return ""
 	}
-	return ", requested by " + user
+	return "; requested by " + user
 }

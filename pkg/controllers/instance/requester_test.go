@@ -61,7 +61,7 @@ func TestRequester(t *testing.T) {
 		"Normal PlanStarted Execution of plan deploy started",
 		"Normal PlanRequested Plan update was requested by bob: parameters changed: VALUE",
 		"Normal PlanStarted Execution of plan update started",
-		"Normal PlanQueued Plan other is queued: parameters changed: OTHER, requested by bob",
+		"Normal PlanQueued Plan other is queued behind plan update: parameters changed: OTHER; requested by bob",
 		"Normal PlanRequested Plan other was requested by bob: parameters changed: OTHER",
 		"Normal PlanStarted Execution of plan other started",
 	}
@@ -105,7 +105,7 @@ func TestRequesterOfQueue(t *testing.T) {
 	got := f.started()
 	slices.Sort(got)
 	if diff := cmp.Diff([]string{
-		"Normal PlanCancelled Execution of plan deploy was cancelled, requested by dora",
+		"Normal PlanCancelled Execution of plan deploy was cancelled; requested by dora",
 		"Normal PlanRequested Plan other was requested by bob, carl: parameters changed: OTHER",
 		"Normal PlanRequested Plan update was requested by carl: parameters changed: VALUE",
 		"Normal PlanStarted Execution of plan other started",
@@ -128,7 +128,7 @@ func TestRequesterOfRetry(t *testing.T) {
 	want := []string{
 		"Normal PlanRequested Plan deploy was requested by ann: instance created",
 		"Normal PlanStarted Execution of plan deploy started",
-		"Normal PlanCancelled Execution of plan deploy was cancelled, requested by bob",
+		"Normal PlanCancelled Execution of plan deploy was cancelled; requested by bob",
 		"Normal PlanRequested Plan deploy was requested by carl: retry of run 1",
 		"Normal PlanStarted Execution of plan deploy started",
 	}
@@ -151,7 +151,7 @@ func TestRequesterOfSuspend(t *testing.T) {
 	for range 3 {
 		f.settle(t)
 	}
-	want := []string{"Normal PlanCancelled Execution of plan deploy was cancelled, requested by carl",
+	want := []string{"Normal PlanCancelled Execution of plan deploy was cancelled; requested by carl",
 		"Normal PlanRequested Plan update was requested by bob: spec.suspend set",
 		"Normal PlanStarted Execution of plan update started"}
 	if diff := cmp.Diff(want, f.started()); diff != "" {

@@ -128,7 +128,11 @@ func (a *action) adoptDecision(decision trigger.Decision) {
 func (a *action) announceQueued(before []v1beta1.QueuedPlan) {
 	for _, q := range a.Next.Status.Queue {
 		if queuedPlan(before, q.PlanName) == nil {
-			a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventPlanQueued, "Plan %s is queued: %s%s", q.PlanName, q.Cause,
+			behind := ""
+			if running, _ := a.activePlan(); running != "" {
+				behind = " behind plan " + running
+			}
+			a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventPlanQueued, "Plan %s is queued%s: %s%s", q.PlanName, behind, q.Cause,
 				byUser(q.RequestedBy))
 		}
 	}

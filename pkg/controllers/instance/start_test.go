@@ -41,7 +41,7 @@ func TestRefusedStartQueuesNothing(t *testing.T) {
 	f.Remove(taken)
 	f.settle(t)
 	want := []string{
-		"Normal PlanStarted Execution of plan update started", "Normal PlanQueued Plan other is queued: parameters changed: OTHER",
+		"Normal PlanStarted Execution of plan update started", "Normal PlanQueued Plan other is queued behind plan update: parameters changed: OTHER",
 		"Normal PlanFinished Execution of plan update finished with status COMPLETE",
 		"Normal PlanStarted Execution of plan other started", "Normal PlanFinished Execution of plan other finished with status COMPLETE",
 	}
