@@ -124,6 +124,36 @@ func ended(status v1beta1.ExecutionStatus, revision int64, second int64) v1beta1
 	return v1beta1.PlanStatus{Status: status, Revision: revision, LastUpdatedTimestamp: &at, Message: "m"}
 }
 
+// TestQueued shows P20: what is queued says behind what, what that waits for, and what ends it.
+func TestQueued(t *testing.T) {
+	const behind = " queued behind plan upgrade (kubectl kudo plan cancel --instance i -n ns ends it)"
+	runs := func(message string) map[string]v1beta1.PlanStatus {
+		return map[string]v1beta1.PlanStatus{"deploy": ended(v1beta1.Complete, 1, 1), "upgrade": {Status: v1beta1.InProgress, Revision: 2, Message: message}}
+	}
+	for _, tc := range []struct {
+		reason string
+		all    map[string]v1beta1.PlanStatus
+		queue  []string
+		want   string
+	}{
+		{"nothing is known", nil, nil, ""},
+		{"nothing is queued", runs("m"), nil, ""},
+		{"nothing runs: the queue is next", map[string]v1beta1.PlanStatus{"deploy": ended(v1beta1.Complete, 1, 1)}, []string{"update"}, ""},
+		{"one", runs("1 of 2 replicas"), []string{"update"}, "plan update is" + behind + ", which waits for: 1 of 2 replicas"},
+		{"several", runs("m"), []string{"b", "a"}, "plans b, a are" + behind + ", which waits for: m"},
+		{"it is not known what is awaited", runs(""), []string{"update"}, "plan update is" + behind},
+	} {
+		i := &v1beta1.Instance{}
+		i.Namespace, i.Name, i.Status.PlanStatus = "ns", "i", tc.all
+		for _, name := range tc.queue {
+			i.Status.Queue = append(i.Status.Queue, v1beta1.QueuedPlan{PlanName: name})
+		}
+		if diff := cmp.Diff(tc.want, Queued(i)); diff != "" {
+			t.Errorf("%s: -want +got: %s", tc.reason, diff)
+		}
+	}
+}
+
 func TestLast(t *testing.T) {
 	type all = map[string]v1beta1.PlanStatus
 	for name, tc := range map[string]struct {
@@ -143,7 +173,8 @@ func TestLast(t *testing.T) {
 		"NoTime":  {"1.3: the time is nullable", all{"a": {Status: v1beta1.Complete}, "b": ended(v1beta1.Complete, 0, 5), "c": {Status: v1beta1.Complete}}, "b", "", v1beta1.AggregatedStatus{Status: v1beta1.Complete, Message: "m"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff([]any{tc.last, tc.running, tc.aggregate}, []any{LatestPlan(tc.all), Running(tc.all), Aggregate(tc.all)}); diff != "" {
+			last, _ := LatestRun(tc.all)
+			if diff := cmp.Diff([]any{tc.last, tc.running, tc.aggregate}, []any{last, Running(tc.all), Aggregate(tc.all)}); diff != "" {
 				t.Errorf("%s: last, running, aggregate: -want +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
@@ -388,6 +389,80 @@ func TestCompletedStatus(t *testing.T) {
 			if step.Status != v1beta1.Complete {
 				t.Errorf("step %s is %s", step.Name, step.Status)
 			}
+		}
+	}
+}
+
+// TestLatestRunOfSchedules: G1, a run of a schedule that has ended is not the last one. The last run by hand of its plan may be.
+func TestLatestRunOfSchedules(t *testing.T) {
+	deploy := v1beta1.PlanStatus{Name: "deploy", Status: v1beta1.Complete, Revision: 1}
+	for _, tc := range []struct {
+		reason string
+		backup v1beta1.PlanStatus
+		want   string
+	}{
+		{"it has failed", v1beta1.PlanStatus{Status: v1beta1.FatalError, Revision: 2, Scheduled: true}, "deploy"},
+		{"it is complete", v1beta1.PlanStatus{Status: v1beta1.Complete, Revision: 2, Scheduled: true}, "deploy"},
+		{"it goes on", v1beta1.PlanStatus{Status: v1beta1.InProgress, Revision: 2, Scheduled: true}, "backup"},
+		{"a run by hand was before it", v1beta1.PlanStatus{Status: v1beta1.FatalError, Revision: 3, Scheduled: true,
+			Counted: &v1beta1.CountedRun{Revision: 2, Status: v1beta1.Complete}}, "backup"},
+		{"a run by hand was before the last deploy", v1beta1.PlanStatus{Status: v1beta1.Complete, Revision: 3, Scheduled: true,
+			Counted: &v1beta1.CountedRun{Status: v1beta1.FatalError}}, "deploy"},
+		{"it was ended for a schedule", v1beta1.PlanStatus{Status: v1beta1.FatalError, Revision: 2, Counted: &v1beta1.CountedRun{}}, "deploy"},
+		{"a user has asked for it", v1beta1.PlanStatus{Status: v1beta1.FatalError, Revision: 2}, "backup"},
+	} {
+		if got, _ := LatestRun(map[string]v1beta1.PlanStatus{"deploy": deploy, "backup": tc.backup}); got != tc.want {
+			t.Errorf("%s: the last plan is %q, want %q", tc.reason, got, tc.want)
+		}
+	}
+}
+
+// TestCountedRun: G1, what counts of a plan whose last run is one of a schedule.
+func TestCountedRun(t *testing.T) {
+	run := func(status v1beta1.ExecutionStatus, message string, counted *v1beta1.CountedRun) v1beta1.PlanStatus {
+		return v1beta1.PlanStatus{Name: "backup", Status: status, Message: message, Revision: 9, Scheduled: true, Counted: counted}
+	}
+	failed, complete := &v1beta1.CountedRun{Revision: 3, Status: v1beta1.FatalError, Message: "no space left"}, &v1beta1.CountedRun{Revision: 3, Status: v1beta1.Complete}
+	byHand := v1beta1.PlanStatus{Name: "backup", Status: v1beta1.FatalError, Message: "no space left", Revision: 3}
+	for _, tc := range []struct {
+		reason string
+		st     v1beta1.PlanStatus
+		want   *v1beta1.CountedRun
+	}{
+		{"a user has asked for it", byHand, failed},
+		{"no user has ever asked for the plan", run(v1beta1.Complete, "", nil), nil},
+		{"the run by hand was complete, the schedule fails", run(v1beta1.FatalError, "away", complete), complete},
+		{"the run by hand has failed, the schedule fails, too", run(v1beta1.FatalError, "away", failed), failed},
+		{"the run by hand has failed, the schedule goes on", run(v1beta1.InProgress, "away", failed), failed},
+		{"the run by hand has failed, the schedule is complete", run(v1beta1.Complete, "", failed), complete},
+		{"never run", v1beta1.PlanStatus{Name: "backup", Status: v1beta1.NeverRun}, nil},
+	} {
+		if diff := cmp.Diff(tc.want, NewCounted(tc.st)); diff != "" {
+			t.Errorf("%s: -want +got: %s", tc.reason, diff)
+		}
+	}
+}
+
+// TestHasArrived: the last run of deploy, update and upgrade says whether an Instance is what its spec says.
+func TestHasArrived(t *testing.T) {
+	type all = map[string]v1beta1.PlanStatus
+	at := metav1.NewTime(time.Unix(1000, 0))
+	for _, tc := range []struct {
+		reason string
+		all    all
+		want   bool
+	}{
+		{"nothing ran", nil, false},
+		{"deploy is complete", all{"deploy": {Status: v1beta1.Complete, Revision: 1}}, true},
+		{"deploy runs", all{"deploy": {Status: v1beta1.InProgress, Revision: 1}}, false},
+		{"only another plan is complete", all{"deploy": {Status: v1beta1.NeverRun}, "backup": {Status: v1beta1.Complete, Revision: 2}}, false},
+		{"deploy has failed, update has mended it", all{"deploy": {Status: v1beta1.FatalError, Revision: 1}, "update": {Status: v1beta1.Complete, Revision: 2}}, true},
+		{"upgrade has failed", all{"deploy": {Status: v1beta1.Complete, Revision: 1}, "upgrade": {Status: v1beta1.FatalError, Revision: 2}}, false},
+		{"another plan has failed", all{"deploy": {Status: v1beta1.Complete, Revision: 1}, "backup": {Status: v1beta1.FatalError, Revision: 2}}, true},
+		{"a run of KUDO, which has no number", all{"deploy": {Status: v1beta1.Complete, LastUpdatedTimestamp: &at}}, true},
+	} {
+		if got := HasArrived(tc.all); got != tc.want {
+			t.Errorf("%s: %t", tc.reason, got)
 		}
 	}
 }

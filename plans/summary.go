@@ -58,22 +58,60 @@ func AppliesSpec(plan string) bool {
 	return plan == v1beta1.DeployPlan || plan == v1beta1.UpdatePlan || plan == v1beta1.UpgradePlan
 }
 
-// LatestPlan returns the name of the run that is running or while idle, of the one that ended last; "" if none ever ran.
-func LatestPlan(all map[string]v1beta1.PlanStatus) string {
+// LatestRun returns the plan that runs and its run, or while idle, those of the last run that counts; "" if there is none. Runs of
+// schedules count while they go on only.
+func LatestRun(all map[string]v1beta1.PlanStatus) (plan string, run v1beta1.PlanStatus) {
 	if running := Running(all); running != "" {
-		return running
+		return running, all[running]
 	}
-	last := ""
 	for _, name := range Names(all) {
-		st := all[name]
+		st := CountedRun(all[name])
 		if st.Status == v1beta1.NeverRun || st.Status == "" {
 			continue
 		}
-		if last == "" || later(st, all[last]) {
-			last = name
+		if plan == "" || later(st, run) {
+			plan, run = name, st
 		}
 	}
-	return last
+	return plan, run
+}
+
+// CountedRun returns the last run of a plan that counts; its status is empty if there is none. A complete run of a schedule mends the
+// failure of that run, and takes nothing else from it: the run keeps its number, so that the later of two runs stays the later one.
+func CountedRun(st v1beta1.PlanStatus) v1beta1.PlanStatus {
+	if st.Counts() {
+		return st
+	}
+	run := v1beta1.PlanStatus{Name: st.Name}
+	if c := st.Counted; c != nil {
+		run.Status, run.Message, run.Revision, run.LastUpdatedTimestamp = c.Status, c.Message, c.Revision, c.LastUpdatedTimestamp
+	}
+	if run.Status == v1beta1.FatalError && st.Status == v1beta1.Complete {
+		run.Status, run.Message = v1beta1.Complete, ""
+	}
+	return run
+}
+
+// NewCounted returns the run that counts if the next run of the plan does not; nil if none does.
+func NewCounted(before v1beta1.PlanStatus) *v1beta1.CountedRun {
+	run := CountedRun(before)
+	if !run.Status.IsTerminal() {
+		return nil
+	}
+	return &v1beta1.CountedRun{
+		Revision: run.Revision, Status: run.Status, Message: run.Message, LastUpdatedTimestamp: run.LastUpdatedTimestamp,
+	}
+}
+
+// HasArrived reports whether an Instance is what its spec says: the last run of a plan that makes it so is complete.
+func HasArrived(all map[string]v1beta1.PlanStatus) bool {
+	newest := v1beta1.PlanStatus{}
+	for name, st := range all {
+		if AppliesSpec(name) && later(st, newest) {
+			newest = st
+		}
+	}
+	return newest.Status == v1beta1.Complete
 }
 
 // later compares by run number. KUDO kept no numbers: its runs came before all numbered ones, and go by time.
@@ -99,11 +137,10 @@ func Names[V any](all map[string]V) []string {
 
 // Aggregate sums up all plans: the one that runs, else the last that ran.
 func Aggregate(all map[string]v1beta1.PlanStatus) v1beta1.AggregatedStatus {
-	last := LatestPlan(all)
+	last, st := LatestRun(all)
 	if last == "" {
 		return v1beta1.AggregatedStatus{}
 	}
-	st := all[last]
 	out := v1beta1.AggregatedStatus{Status: st.Status, Message: st.Message}
 	if st.Status.IsRunning() {
 		out.ActivePlanName = last

@@ -3,6 +3,7 @@ package main
 
 import (
 	"os"
+	_ "time/tzdata" // not each machine has the time zones that schedules name
 
 	"kudo.dev/kudo/pkg/cli"
 )

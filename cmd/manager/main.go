@@ -3,8 +3,10 @@ package main
 
 import (
 	"flag"
+	"fmt"
 	"net/http"
 	"os"
+	_ "time/tzdata" // the image has no time zones, which schedules name
 
 	"go.uber.org/zap/zapcore"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -35,6 +37,7 @@ func main() {
 	flag.BoolVar(&o.CertRotation, "webhook-cert-rotation", true, "make and renew the webhooks' certificate; false if another program, such "+
 		"as cert-manager, does")
 	flag.BoolVar(&o.LeaderElection, "leader-elect", true, "let several managers run, of which one works")
+	flag.IntVar(&o.ScheduledRuns, "scheduled-runs", 20, "how many runs of schedules may go on at once; what is due beyond them waits")
 	flag.IntVar(&o.Workers, "workers", 12, "how many Instances are worked on at a time; those of one namespace have two thirds of them")
 	flag.StringVar(&o.PipeImage, "pipe-image", "", "image of the container that the files of Pipe tasks are read from, with its digest: "+
 		"this manager's own, or a copy of it, name@sha256:…; Pipe tasks fail without one")
@@ -45,6 +48,9 @@ func main() {
 	log.BindFlags(flag.CommandLine)
 	flag.Parse()
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&log)))
+	if o.ScheduledRuns < 1 {
+		fail(fmt.Errorf("--scheduled-runs is %d", o.ScheduledRuns), "invalid flag: at least one run of a schedule must be able to go on")
+	}
 	o.PlainMetrics = !*secure
 	if o.PipeImage == "" || !*unpinned {
 		o.PipeRefusal = settings.CheckPipeImage(o.PipeImage)

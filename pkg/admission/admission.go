@@ -94,8 +94,13 @@ func (v *Validator) Handle(ctx context.Context, req admission.Request) admission
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
+	scheduleWarnings, err := schedules(old, instance, ov)
+	if err != nil {
+		return responseFor(err, nil)
+	}
 	if ov == nil {
-		return admission.Allowed("").WithWarnings(fmt.Sprintf("OperatorVersion %s does not exist yet: the Instance waits for it", key))
+		scheduleWarnings = append(scheduleWarnings, fmt.Sprintf("OperatorVersion %s does not exist yet: the Instance waits for it", key))
+		return admission.Allowed("").WithWarnings(scheduleWarnings...)
 	}
 	var before *v1beta1.OperatorVersionSpec
 	if old != nil && baselineVersion(old) != key {
@@ -112,7 +117,7 @@ func (v *Validator) Handle(ctx context.Context, req admission.Request) admission
 	} else if err := structure(ctx, old, instance, ov); err != nil {
 		return responseFor(err, nil)
 	} else {
-		return response
+		return response.WithWarnings(scheduleWarnings...)
 	}
 }
 

@@ -23,16 +23,17 @@ const MaxMessage = 2048
 //	another plan runs                    Ready as before                  Reconciling True
 //	last run COMPLETE                    Ready True or False, ResourceFailed if an object has failed
 //	last run FATAL_ERROR                 Ready False PlanInFatalError     Stalled True
+//	a schedule runs a plan               Ready and Stalled as before      Reconciling True
 func Derive(instance *v1beta1.Instance, unready []string, failed bool) {
 	status := &instance.Status
 	meta.RemoveStatusCondition(&status.Conditions, v1beta1.CRDsReadyCondition)
-	last := plans.LatestPlan(status.PlanStatus)
+	last, run := plans.LatestRun(status.PlanStatus)
 	if last == "" {
 		return
 	}
-	run := status.PlanStatus[last]
 	running, fatal := run.Status.IsRunning(), run.Status == v1beta1.FatalError
 	switch {
+	case running && !run.Counts():
 	case running && plans.AppliesSpec(last):
 		set(instance, v1beta1.ReadyCondition, metav1.ConditionUnknown, v1beta1.ReasonPlanInProgress, "plan "+last+" is running")
 	case running:
@@ -50,11 +51,21 @@ func Derive(instance *v1beta1.Instance, unready []string, failed bool) {
 	} else {
 		meta.RemoveStatusCondition(&status.Conditions, v1beta1.ReconcilingCondition)
 	}
-	if fatal {
+	switch {
+	case fatal:
 		set(instance, v1beta1.StalledCondition, metav1.ConditionTrue, v1beta1.ReasonPlanInFatalError, "plan "+last+" failed: "+run.Message)
-	} else {
+	case !running || run.Counts():
 		meta.RemoveStatusCondition(&status.Conditions, v1beta1.StalledCondition)
 	}
+}
+
+// SetScheduleFailed says which schedules have failed, or cannot run their plans; none takes the condition away.
+func SetScheduleFailed(instance *v1beta1.Instance, reason string, failed []string) {
+	if len(failed) == 0 {
+		meta.RemoveStatusCondition(&instance.Status.Conditions, v1beta1.ScheduleFailedCondition)
+		return
+	}
+	set(instance, v1beta1.ScheduleFailedCondition, metav1.ConditionTrue, reason, strings.Join(failed, "; "))
 }
 
 // SetCRDsReady says that a plan waits for the CustomResourceDefinitions of the Instance.

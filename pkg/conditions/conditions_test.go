@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -139,5 +140,59 @@ func TestLongMessages(t *testing.T) {
 		if !utf8.ValidString(message) || len(message) > MaxMessage || !strings.HasSuffix(message, "…") {
 			t.Errorf("a long message is cut between characters, since JSON would change a broken one: %d bytes, ends in %q", len(message), message[len(message)-6:])
 		}
+	}
+}
+
+// TestScheduledRun: G1, a run of a schedule changes neither Ready nor Stalled, whether it goes on, fails or is complete.
+func TestScheduledRun(t *testing.T) {
+	for _, tc := range []struct {
+		reason string
+		last   v1beta1.ExecutionStatus
+		status v1beta1.ExecutionStatus
+		// afterFailure is set if the run of the same plan by hand before it has failed.
+		afterFailure bool
+		plan         string
+		ready        metav1.ConditionStatus
+		stalls       bool
+	}{
+		{"it goes on, all is well", v1beta1.Complete, v1beta1.InProgress, false, "backup", metav1.ConditionTrue, false},
+		{"it has failed, all is well", v1beta1.Complete, v1beta1.FatalError, false, "backup", metav1.ConditionTrue, false},
+		{"it goes on, an upgrade has failed", v1beta1.FatalError, v1beta1.InProgress, false, "backup", metav1.ConditionFalse, true},
+		{"it is complete, an upgrade has failed", v1beta1.FatalError, v1beta1.Complete, false, "backup", metav1.ConditionFalse, true},
+		{"it runs update", v1beta1.Complete, v1beta1.InProgress, false, "update", metav1.ConditionTrue, false},
+		{"the plan had failed by hand, and has failed again", v1beta1.Complete, v1beta1.FatalError, true, "backup", metav1.ConditionFalse, true},
+		{"the plan had failed by hand, and is complete", v1beta1.FatalError, v1beta1.Complete, true, "backup", metav1.ConditionTrue, false},
+	} {
+		i := &v1beta1.Instance{}
+		i.Status.PlanStatus = map[string]v1beta1.PlanStatus{"upgrade": {Name: "upgrade", Status: tc.last, Revision: 1}}
+		Derive(i, nil, false)
+		st := v1beta1.PlanStatus{Name: tc.plan, Status: tc.status, Revision: 3, Scheduled: true}
+		if tc.afterFailure {
+			st.Counted = &v1beta1.CountedRun{Revision: 2, Status: v1beta1.FatalError}
+		}
+		i.Status.PlanStatus[tc.plan] = st
+		Derive(i, nil, false)
+		if got := meta.FindStatusCondition(i.Status.Conditions, v1beta1.ReadyCondition); got.Status != tc.ready {
+			t.Errorf("%s: ready is %+v", tc.reason, got)
+		}
+		if got := meta.IsStatusConditionTrue(i.Status.Conditions, v1beta1.StalledCondition); got != tc.stalls {
+			t.Errorf("%s: stalled is %t", tc.reason, got)
+		}
+		if got := meta.IsStatusConditionTrue(i.Status.Conditions, v1beta1.ReconcilingCondition); got != (tc.status == v1beta1.InProgress) {
+			t.Errorf("%s: reconciling is %t", tc.reason, got)
+		}
+	}
+}
+
+// TestSetScheduleFailed: the condition is there while a schedule has failed only.
+func TestSetScheduleFailed(t *testing.T) {
+	i := &v1beta1.Instance{}
+	SetScheduleFailed(i, v1beta1.ReasonScheduledRunFailed, []string{"a", "b"})
+	if c := meta.FindStatusCondition(i.Status.Conditions, v1beta1.ScheduleFailedCondition); c == nil || c.Message != "a; b" || c.Reason != "ScheduledRunFailed" {
+		t.Errorf("the condition is %+v", c)
+	}
+	SetScheduleFailed(i, v1beta1.ReasonScheduledRunFailed, nil)
+	if len(i.Status.Conditions) != 0 {
+		t.Errorf("conditions: %+v", i.Status.Conditions)
 	}
 }

@@ -64,6 +64,8 @@ type Options struct {
 	LeaderElection bool
 	// Workers is how many Instances are worked on at a time.
 	Workers int
+	// ScheduledRuns is how many runs of schedules may go on at once.
+	ScheduledRuns int
 	// PipeImage is the image of the container that the files of Pipe tasks are read from: that of the manager.
 	PipeImage string
 	// PipeRefusal is why Pipe tasks are refused; nil if they are not.

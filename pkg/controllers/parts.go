@@ -181,7 +181,8 @@ func (p *parts) addInstanceController(ctx context.Context) error {
 	reconciler := &instance.Reconciler{
 		Client: p.consistent, Reader: p.plain, Sources: sources, History: p.history, Keys: p.keys, Mirror: p.mirror, Share: p.share,
 		Tarballs: tarballs, Runner: p.runner, Versions: p.contents, Events: p.events(instanceComponent), Clock: p.options.Clock,
-		Metrics: p.runs, Settings: current.get, Installer: installer(p.options.Namespace),
+		Metrics: p.runs, Settings: current.get, Installer: installer(p.options.Namespace), Enqueue: p.enqueue,
+		ScheduledRuns: p.options.ScheduledRuns,
 	}
 	return reconciler.SetupWithManager(p.mgr, p.instances, p.options.Workers)
 }

@@ -17,6 +17,7 @@ const (
 	CauseDeletion        = "instance deleted"
 	CauseRestoreOfShared = "to restore"
 	CauseRestored        = "restored"
+	CauseSchedule        = "schedule"
 	UnknownCause         = "unknown"
 	otherCause           = "other"
 )
@@ -26,8 +27,11 @@ var causeClasses = []struct{ cause, class string }{
 	{CauseCreated, "created"}, {CauseVersionCreated, "created"}, {CauseUpgrade, "upgrade"}, {CauseVersionChanged, "changed"},
 	{CauseInstallChanged, "changed"}, {CauseParameters, "changed"}, {CauseRequest, "request"}, {CauseRetry, "retry"},
 	{CauseSuspend, "suspend"}, {CauseResume, "suspend"}, {CauseDeletion, "deleted"}, {CauseRestoreOfShared, "drift"},
-	{CauseRestored, "restored"},
+	{CauseRestored, "restored"}, {CauseSchedule, "schedule"},
 }
+
+// IsScheduled reports whether only schedules have asked for a run with this cause.
+func IsScheduled(cause string) bool { return strings.HasPrefix(cause, CauseSchedule+" ") }
 
 // CauseClass returns the class of the cause of a run, for metrics: one of few words, whatever the names in the cause.
 func CauseClass(cause string) string {

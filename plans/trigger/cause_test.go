@@ -20,6 +20,7 @@ func TestCauseClass(t *testing.T) {
 		{"instance deleted", "deleted"},
 		{"to restore ConfigMap a", "drift"},
 		{"restored", "restored"},
+		{"schedule nightly, weekly", "schedule"},
 		{"a cause of a later version", "other"},
 		{" instance created", "other"},
 	} {

@@ -44,6 +44,7 @@ var tree = rules{
 	},
 	edges: map[string][]string{
 		"pkg/share":             {"pkg/apply"},
+		"plans/schedule":        {"plans"},
 		"plans/trigger":         {"plans"},
 		"operators":             {"operators/yamldoc"},
 		"operators/params":      {"operators/yamldoc"},

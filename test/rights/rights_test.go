@@ -250,8 +250,8 @@ func ended(t *testing.T, ns, name, plan string) (forbidden string) {
 		if i.Status.ObservedGeneration < i.Generation || plans.Running(i.Status.PlanStatus) != "" || len(i.Status.Queue) > 0 {
 			return false
 		}
-		if last := plans.LatestPlan(i.Status.PlanStatus); last != "" && i.Status.PlanStatus[last].Status == v1beta1.FatalError {
-			t.Errorf("plan %s: %s", last, i.Status.PlanStatus[last].Message)
+		if last, run := plans.LatestRun(i.Status.PlanStatus); run.Status == v1beta1.FatalError {
+			t.Errorf("plan %s: %s", last, run.Message)
 			return true
 		}
 		return i.DeletionTimestamp == nil && (plan == "" || i.Status.PlanStatus[plan].Status.IsTerminal())

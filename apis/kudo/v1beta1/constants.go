@@ -122,6 +122,8 @@ const (
 	CRDsReadyCondition = "CRDsReady"
 	// StalledCondition is there while the last run has failed permanently.
 	StalledCondition = "Stalled"
+	// ScheduleFailedCondition is there while the last run of a schedule has failed, or a schedule cannot run its plan.
+	ScheduleFailedCondition = "ScheduleFailed"
 
 	ReasonResourcesReady          = "ResourcesReady"
 	ReasonResourceNotReady        = "ResourceNotReady"
@@ -139,6 +141,8 @@ const (
 	ReasonRecordNameTaken         = "RecordNameTaken"
 	ReasonRecordFormatUnknown     = "RecordFormatUnknown"
 	ReasonObjectsNotRestored      = "ObjectsNotRestored"
+	ReasonScheduledRunFailed      = "ScheduledRunFailed"
+	ReasonInvalidSchedule         = "InvalidSchedule"
 )
 
 // Condition types of an OperatorVersion and of an Installation, and their reasons.
@@ -164,6 +168,7 @@ const (
 	EventPlanStarted            = "PlanStarted"
 	EventPlanFinished           = "PlanFinished"
 	EventPlanFailed             = "PlanFailed"
+	EventScheduleFailed         = "ScheduleFailed"
 	EventServiceAccountMissing  = "ServiceAccountMissing"
 	EventPrivilegedMode         = "PrivilegedMode"
 	EventPlanQueued             = "PlanQueued"

@@ -10,33 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ExecutionStatus is the state of a plan, phase, step or task.
-// +kubebuilder:validation:Enum="";NEVER_RUN;PENDING;IN_PROGRESS;ERROR;FATAL_ERROR;COMPLETE
-type ExecutionStatus string
-
-const (
-	// NeverRun has not been started.
-	NeverRun ExecutionStatus = "NEVER_RUN"
-	// Pending is about to be started, or waits for something outside the plan.
-	Pending ExecutionStatus = "PENDING"
-	// InProgress has been started and is not done.
-	InProgress ExecutionStatus = "IN_PROGRESS"
-	// TransientError has met an error that retrying may cure.
-	TransientError ExecutionStatus = "ERROR"
-	// FatalError has failed permanently.
-	FatalError ExecutionStatus = "FATAL_ERROR"
-	// Complete is done.
-	Complete ExecutionStatus = "COMPLETE"
-)
-
-// IsTerminal reports whether the state is final for this run.
-func (s ExecutionStatus) IsTerminal() bool { return s == Complete || s == FatalError }
-
-// IsRunning reports whether the state is between the start and the end of a run.
-func (s ExecutionStatus) IsRunning() bool {
-	return s == InProgress || s == Pending || s == TransientError
-}
-
 // InstanceSpec is what a user asks of an Instance.
 type InstanceSpec struct {
 	// OperatorVersion to run. Without a namespace it is looked for in the Instance's own. Naming one of another namespace
@@ -57,6 +30,14 @@ type InstanceSpec struct {
 	// PlanExecution asks for a plan by hand.
 	// +optional
 	PlanExecution PlanExecution `json:"planExecution,omitempty"`
+	// Schedules run plans at times. A plan that is due is a request like planExecution, with the parameters and the account that the
+	// Instance has then. Nothing is due before the first deploy is complete, while the Instance is suspended or being deleted, or while an
+	// upgrade has not been completed. A run of a schedule does not change the condition Ready; see the condition ScheduleFailed.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	Schedules []Schedule `json:"schedules,omitempty"`
 	// Suspend sets the replicas of all that the Instance and its children run to none, by its plan update, else deploy; taken
 	// back, the same plan brings them back.
 	// +optional
@@ -92,26 +73,13 @@ type ParametersSource struct {
 	Keys map[string]string `json:"keys,omitempty"`
 }
 
-// PlanExecution is a request for a run of a plan.
-type PlanExecution struct {
-	// PlanName is the plan to run. It cannot be `cleanup`.
-	// +optional
-	PlanName string `json:"planName,omitempty"`
-	// UID of the request. One that was not seen before is a new request; so a plan can be asked for again.
-	// Without it, each change of planName is a request.
-	// +optional
-	UID types.UID `json:"uid,omitempty"`
-	// Status is ignored; it is here for clients of older versions. See status.planStatus.
-	// +optional
-	Status ExecutionStatus `json:"status,omitempty"`
-}
-
 // InstanceStatus is what the controller knows of an Instance.
 type InstanceStatus struct {
 	// PlanStatus by plan: the last run of each.
 	// +optional
 	PlanStatus map[string]PlanStatus `json:"planStatus,omitempty"`
-	// Conditions: Ready always; Reconciling and Stalled while they matter.
+	// Conditions: Ready always; Reconciling, Stalled, CRDsReady and ScheduleFailed only while they are true, so that an idle Instance has
+	// Ready alone.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -131,6 +99,11 @@ type InstanceStatus struct {
 	// +optional
 	// +listType=atomic
 	Queue []QueuedPlan `json:"queue,omitempty"`
+	// Schedules lists, for each schedule of spec, its last run and the time of its next one.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Schedules []ScheduleStatus `json:"schedules,omitempty"`
 	// Baseline is what was last asked for and acted upon; what differs from it in spec starts plans.
 	// +optional
 	Baseline *Baseline `json:"baseline,omitempty"`
@@ -154,119 +127,6 @@ type AggregatedStatus struct {
 	// Message says what is waited for, or what failed.
 	// +optional
 	Message string `json:"message,omitempty"`
-}
-
-// PlanStatus is the last run of a plan.
-type PlanStatus struct {
-	// Name of the plan.
-	// +optional
-	Name string `json:"name,omitempty"`
-	// Status of the run.
-	// +optional
-	Status ExecutionStatus `json:"status,omitempty"`
-	// Message says what is waited for, or what failed.
-	// +optional
-	Message string `json:"message,omitempty"`
-	// LastUpdatedTimestamp is when the status changed last.
-	// +optional
-	// +nullable
-	LastUpdatedTimestamp *metav1.Time `json:"lastUpdatedTimestamp,omitempty"`
-	// StartedTimestamp is when the run started.
-	// +optional
-	// +nullable
-	StartedTimestamp *metav1.MicroTime `json:"startedTimestamp,omitempty"`
-	// FinishedTimestamp is when the run ended.
-	// +optional
-	// +nullable
-	FinishedTimestamp *metav1.MicroTime `json:"finishedTimestamp,omitempty"`
-	// UID of the run.
-	// +optional
-	UID types.UID `json:"uid,omitempty"`
-	// Revision is the number of the run; the ControllerRevision `<instance>-<revision>` holds its parameters and cause.
-	// +optional
-	Revision int64 `json:"revision,omitempty"`
-	// Phases of the plan.
-	// +optional
-	// +listType=atomic
-	Phases []PhaseStatus `json:"phases,omitempty"`
-}
-
-// PhaseStatus is the state of a phase.
-type PhaseStatus struct {
-	// Name of the phase.
-	// +optional
-	Name string `json:"name,omitempty"`
-	// Status of the phase.
-	// +optional
-	Status ExecutionStatus `json:"status,omitempty"`
-	// Message says what failed.
-	// +optional
-	Message string `json:"message,omitempty"`
-	// Steps of the phase.
-	// +optional
-	// +listType=atomic
-	Steps []StepStatus `json:"steps,omitempty"`
-}
-
-// StepStatus is the state of a step.
-type StepStatus struct {
-	// Name of the step.
-	// +optional
-	Name string `json:"name,omitempty"`
-	// Status of the step.
-	// +optional
-	Status ExecutionStatus `json:"status,omitempty"`
-	// Message says what is waited for, or what failed.
-	// +optional
-	Message string `json:"message,omitempty"`
-	// StartedTimestamp is when the step started.
-	// +optional
-	// +nullable
-	StartedTimestamp *metav1.MicroTime `json:"startedTimestamp,omitempty"`
-	// FinishedTimestamp is when the step ended.
-	// +optional
-	// +nullable
-	FinishedTimestamp *metav1.MicroTime `json:"finishedTimestamp,omitempty"`
-	// Tasks of the step, by place: a task may be listed more than once.
-	// +optional
-	// +listType=atomic
-	Tasks []TaskStatus `json:"tasks,omitempty"`
-}
-
-// TaskStatus is the state of a task at one place of a plan.
-type TaskStatus struct {
-	// Name of the task.
-	// +optional
-	Name string `json:"name,omitempty"`
-	// Status of the task.
-	// +optional
-	Status ExecutionStatus `json:"status,omitempty"`
-	// Message says what is waited for, or what failed.
-	// +optional
-	Message string `json:"message,omitempty"`
-	// Ready is how many of the task's objects are as they should be.
-	// +optional
-	Ready int32 `json:"ready,omitempty"`
-	// Total is how many objects the task has.
-	// +optional
-	Total int32 `json:"total,omitempty"`
-}
-
-// QueuedPlan waits for the running plan.
-type QueuedPlan struct {
-	// PlanName is the plan that waits.
-	// +optional
-	PlanName string `json:"planName,omitempty"`
-	// Cause says what asked for it.
-	// +optional
-	Cause string `json:"cause,omitempty"`
-	// Requested is set if spec.planExecution asked for it. Such an entry stays though planExecution changes.
-	// +optional
-	Requested bool `json:"requested,omitempty"`
-	// RequestedBy is the user who asked for it, and those who have written spec while it waits; empty if no user is known, or if no write of
-	// the Instance asked for it.
-	// +optional
-	RequestedBy string `json:"requestedBy,omitempty"`
 }
 
 // Baseline is what was last asked for and acted upon.
@@ -302,6 +162,10 @@ type Baseline struct {
 	// Suspended is whether the newest run was started with spec.suspend.
 	// +optional
 	Suspended bool `json:"suspended,omitempty"`
+	// UpgradeIncomplete is set from the start of an upgrade until its plan is complete: upgrade, or update or deploy if the version has no
+	// plan upgrade.
+	// +optional
+	UpgradeIncomplete bool `json:"upgradeIncomplete,omitempty"`
 	// RunAs is `<namespace>/<name>` of the ServiceAccount that the newest run writes with.
 	// +optional
 	RunAs string `json:"runAs,omitempty"`

@@ -11,6 +11,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/plans"
+	"kudo.dev/kudo/plans/schedule"
 )
 
 // FormatPlans draws the plans of an Instance as a tree. The OperatorVersion, which may be nil, has the strategies.
@@ -29,12 +30,13 @@ func FormatPlans(instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, now ti
 			}
 		}
 	}
+	last, _ := plans.LatestRun(shown)
 	for _, name := range plans.Names(shown) {
 		var plan v1beta1.Plan
 		if ov != nil {
 			plan = ov.Spec.Plans[name]
 		}
-		addPlan(root, shown[name], plan, name == plans.LatestPlan(shown), now)
+		addPlan(root, shown[name], plan, name == last, now)
 	}
 	behind := plans.Behind(instance)
 	for i, q := range status.Queue {
@@ -42,10 +44,33 @@ func FormatPlans(instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, now ti
 		behind = "behind plan " + q.PlanName
 	}
 	addDrift(root, status.Drift)
+	addSchedules(root, instance, now)
+	addCondition(root, status.Conditions, v1beta1.ScheduleFailedCondition)
 	return fmt.Sprintf("Plan(s) for %q in namespace %q:\n%s", instance.Name, instance.Namespace, root.String())
 }
 
-// CauseBy is the cause of a run, and the user who asked for it if the user is known.
+// addSchedules adds when each schedule has run last, and when it is due next. A schedule that is due waits for the start of its plan.
+func addSchedules(root treeprint.Tree, instance *v1beta1.Instance, now time.Time) {
+	for _, s := range instance.Spec.Schedules {
+		st, line := schedule.Find(instance.Status.Schedules, s.Name), fmt.Sprintf("Schedule %s: plan %s", s.Name, s.Plan)
+		if st.LastRun != 0 {
+			line += fmt.Sprintf(", last run %d [%s]", st.LastRun, st.LastResult)
+		}
+		switch {
+		case st.Next != nil && st.Next.Time.Before(now):
+			line += ", due since " + formatTick(st.Next) + ", waits"
+		case st.Next != nil:
+			line += ", next " + formatTick(st.Next)
+		case s.Suspend:
+			line += ", suspended"
+		}
+		root.AddNode(line)
+	}
+}
+
+func formatTick(at *metav1.Time) string { return at.UTC().Format("2006-01-02 15:04 MST") }
+
+// CauseBy returns the cause of a run and the user who asked for the run. It returns the cause alone if the user is not known.
 func CauseBy(cause, user string) string {
 	if user == "" {
 		return cause

@@ -90,3 +90,15 @@ func TestElapsed(t *testing.T) {
 		}
 	}
 }
+
+// TestTreeOfSchedules: G1, the tree has the next time of each schedule and its last run, and says what has failed.
+func TestTreeOfSchedules(t *testing.T) {
+	next, past := metav1.NewTime(moment(24*time.Hour).Time), metav1.NewTime(moment(0).Time)
+	i := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "i"}}
+	i.Spec.Schedules = []v1beta1.Schedule{{Name: "nightly", Plan: "backup"}, {Name: "weekly", Plan: "full", Suspend: true}, {Name: "new", Plan: "check"},
+		{Name: "late", Plan: "check"}}
+	i.Status.Schedules = []v1beta1.ScheduleStatus{{Name: "nightly", LastRun: 41, LastResult: v1beta1.FatalError, Next: &next}, {Name: "weekly", LastRun: 7, LastResult: v1beta1.Complete},
+		{Name: "late", Next: &past}}
+	i.Status.Conditions = []metav1.Condition{{Type: v1beta1.ScheduleFailedCondition, Message: "schedule nightly: it failed"}}
+	commandtest.Golden(t, filepath.Join("testdata", "tree-schedules.txt"), command.FormatPlans(i, nil, moment(time.Hour).Time), "schedules stand behind plans")
+}

@@ -37,12 +37,12 @@ func UntilArrived(generation int64, uid types.UID) InstanceCondition {
 		if done, err := refusal(i, generation); done {
 			return done, err
 		}
-		last := plans.LatestPlan(i.Status.PlanStatus)
+		last, run := plans.LatestRun(i.Status.PlanStatus)
 		if last == "" {
 			return false, nil
 		}
-		if st := i.Status.PlanStatus[last]; st.Status == v1beta1.FatalError {
-			return true, WithCode(ExitFailed, fmt.Errorf("plan %s failed: %s", last, st.Message))
+		if run.Status == v1beta1.FatalError {
+			return true, WithCode(ExitFailed, fmt.Errorf("plan %s failed: %s", last, run.Message))
 		}
 		return true, nil
 	}
@@ -190,7 +190,8 @@ func (w *watcher) redraw(ctx context.Context) {
 // ended reports whether no plan is running or queued.
 func (w *watcher) ended() bool {
 	status := w.instance.Status
-	return plans.LatestPlan(status.PlanStatus) != "" && plans.Running(status.PlanStatus) == "" && len(status.Queue) == 0
+	last, _ := plans.LatestRun(status.PlanStatus)
+	return last != "" && plans.Running(status.PlanStatus) == "" && len(status.Queue) == 0
 }
 
 // awaited returns the message of what the Instance waits for.

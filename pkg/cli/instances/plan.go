@@ -159,8 +159,8 @@ func newPlanRetry(env *command.Env) *cobra.Command {
 	w := &command.WaitFlags{}
 	cmd := newInstanceCommand(env, "retry --instance NAME", "Run the plan that failed last again",
 		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
-			name := plans.LatestPlan(i.Status.PlanStatus)
-			if name == "" || i.Status.PlanStatus[name].Status != v1beta1.FatalError {
+			name, run := plans.LatestRun(i.Status.PlanStatus)
+			if run.Status != v1beta1.FatalError {
 				return fmt.Errorf("the last plan of instance %s/%s has not failed: use kubectl kudo plan trigger to run one", i.Namespace, i.Name)
 			}
 			failed := i.Status.PlanStatus[name].UID

@@ -75,9 +75,8 @@ func logsOfVersion(ctx context.Context, env *command.Env, c client.Client, ov *v
 
 // failingPlan returns the name of the last plan, and reports whether it has failed or fails again and again.
 func failingPlan(status map[string]v1beta1.PlanStatus) (name string, fails bool) {
-	name = plans.LatestPlan(status)
-	last := status[name].Status
-	return name, last == v1beta1.FatalError || last == v1beta1.TransientError
+	name, run := plans.LatestRun(status)
+	return name, run.Status == v1beta1.FatalError || run.Status == v1beta1.TransientError
 }
 
 // logsOfFailedJobs returns the last lines of those Jobs that have failed. The user's rights decide what is read, and what cannot be read

@@ -93,7 +93,7 @@ func retryVersion(env *command.Env, w *command.WaitFlags) func(context.Context, 
 		if err := installs(ov); err != nil {
 			return err
 		}
-		st := ov.Status.PlanStatus[plans.LatestPlan(ov.Status.PlanStatus)]
+		_, st := plans.LatestRun(ov.Status.PlanStatus)
 		if st.Status != v1beta1.FatalError {
 			return fmt.Errorf("the install plan of operatorversion %s/%s has not failed: it is %s", ov.Namespace, ov.Name,
 				ov.Status.AggregatedStatus.Status)

@@ -65,7 +65,7 @@ func (a *action) startCleanup(ctx context.Context) error {
 // awaitCleanup keeps an Instance that is being deleted until its cleanup plan can be started; the cause says what it waits for, and
 // leads to the other remedy. One that never ran anything has nothing to clean up.
 func (a *action) awaitCleanup(ctx context.Context, reason, event, cause string) error {
-	if plans.LatestPlan(a.Next.Status.PlanStatus) == "" {
+	if last, _ := plans.LatestRun(a.Next.Status.PlanStatus); last == "" {
 		return a.releaseInstance(ctx)
 	}
 	terminating, err := a.IsNamespaceTerminating(ctx)

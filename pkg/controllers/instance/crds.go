@@ -260,17 +260,6 @@ func (a *action) releaseDroppedCRDs(ctx context.Context) error {
 	return err
 }
 
-// hasArrived reports whether the Instance has arrived at its version: the newest run of a plan that brings it there is complete.
-func (a *action) hasArrived() bool {
-	newest := v1beta1.PlanStatus{}
-	for plan, st := range a.Next.Status.PlanStatus {
-		if plans.AppliesSpec(plan) && st.Revision > newest.Revision {
-			newest = st
-		}
-	}
-	return newest.Status == v1beta1.Complete
-}
-
 // restoreCRDs installs definitions again that another client has deleted while idle.
 func (a *action) restoreCRDs(ctx context.Context) error {
 	if running, _ := a.activePlan(); running != "" || a.Next.Status.CRDs == nil || a.content == nil || a.wasPending() {
@@ -286,7 +275,7 @@ func (a *action) restoreCRDs(ctx context.Context) error {
 			continue
 		}
 		if !slices.Contains(a.Next.Status.CRDs.CRDs, r.Name) { // left of the version before, which may still run
-			if !a.hasArrived() {
+			if !plans.HasArrived(a.Next.Status.PlanStatus) {
 				continue
 			}
 			return a.releaseDroppedCRDs(ctx)

@@ -17,31 +17,6 @@ import (
 	"kudo.dev/kudo/pkg/text"
 )
 
-// TestHasArrived: the newest run of deploy, update and upgrade decides; other plans do not count.
-func TestHasArrived(t *testing.T) {
-	st := func(status v1beta1.ExecutionStatus, revision int64) v1beta1.PlanStatus {
-		return v1beta1.PlanStatus{Status: status, Revision: revision}
-	}
-	type plans = map[string]v1beta1.PlanStatus
-	for _, tc := range []struct {
-		reason string
-		plans  plans
-		want   bool
-	}{
-		{"nothing ever ran", nil, false},
-		{"deploy is complete", plans{"deploy": st(v1beta1.Complete, 1)}, true},
-		{"deploy runs", plans{"deploy": st(v1beta1.InProgress, 1)}, false},
-		{"an upgrade has failed", plans{"deploy": st(v1beta1.Complete, 1), "upgrade": st(v1beta1.FatalError, 2)}, false},
-		{"an update came after an upgrade that failed", plans{"upgrade": st(v1beta1.FatalError, 2), "update": st(v1beta1.Complete, 3)}, true},
-		{"another plan has failed since", plans{"deploy": st(v1beta1.Complete, 1), "backup": st(v1beta1.FatalError, 2)}, true},
-		{"only another plan is complete", plans{"deploy": st(v1beta1.NeverRun, 0), "backup": st(v1beta1.Complete, 2)}, false},
-	} {
-		if got := pure(waited("", tc.plans, nil)).hasArrived(); got != tc.want {
-			t.Errorf("%s: %t", tc.reason, got)
-		}
-	}
-}
-
 // origin is a source of a tarball that has a name only.
 type origin struct{ crdtarball.Source }
 

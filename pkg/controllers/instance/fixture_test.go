@@ -83,6 +83,7 @@ func newFixture(t *testing.T, mods ...gen.VersionMod) *fixture {
 		Tarballs: fetch.New(t.Context(), fetch.Options{Clock: f.clock}, func(types.NamespacedName) {}),
 		Sources:  paramsource.New(t.Context(), lists, c, f.clock, func(paramsource.Reference) {}),
 		Versions: runner.NewVersions(), Events: f.events, Clock: f.clock, Installer: apply.Account{Namespace: "kudo-system", Name: "kudo-installer"},
+		ScheduledRuns: 20, Enqueue: func(types.NamespacedName) {},
 	}
 	f.r.Settings = func(context.Context) settings.Settings { return f.settings }
 	f.loop = loop.New(loop.Options[*v1beta1.Instance]{Client: c, Reader: c, Events: f.events, Act: f.r.reconcile, Forget: f.r.forget})

@@ -46,6 +46,10 @@ type Reconciler struct {
 	Metrics *metrics.Runs
 	// Settings returns what the administrator has decided; what cannot be read is the strict choice.
 	Settings func(ctx context.Context) settings.Settings
+	// ScheduledRuns is how many runs of schedules may go on at once.
+	ScheduledRuns int
+	// Enqueue requests a reconcile of an Instance.
+	Enqueue func(types.NamespacedName)
 	// Installer is kudo's own account, with whose rights plans run in privileged namespaces.
 	Installer apply.Account
 
@@ -55,7 +59,10 @@ type Reconciler struct {
 	clusterScoped clusterScopedIndex
 	// drifts maps the name of an Instance to what was found out of its objects that others have changed.
 	drifts sync.Map
-	// kept are the objects that are to be kept, but would be deleted with their Instance.
+	// places bounds the concurrent scheduled runs. ticks holds the times for which this process has started runs.
+	places places
+	ticks  ticks
+	// kept are the objects that are annotated to be kept and that still have their Instance as an owner.
 	kept keptObjects
 }
 
@@ -65,6 +72,7 @@ type action struct {
 	*loop.Object[*v1beta1.Instance]
 	inputs
 	observation
+	scheduling
 	// run is the run that goes on; nil while idle.
 	run *runner.Run
 	// notReady lists the objects that are not ready, while idle.
@@ -81,10 +89,15 @@ func (r *Reconciler) reconcile(ctx context.Context, obj *loop.Object[*v1beta1.In
 	a := &action{Reconciler: r, Object: obj}
 	a.clearPending()
 	err := a.reconcile(ctx)
+	if err == nil { // else the next attempt decides
+		a.leavePlaces()
+	}
 	newer := new(history.FormatError)
 	if errors.As(err, &newer) {
 		err = a.reportFormatUnknown(ctx, newer)
 	}
+	a.reportSchedules()
+	a.requeueForSchedules()
 	return a.result, err
 }
 
@@ -160,4 +173,5 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.runs.Delete(key)
 	r.drifts.Delete(key)
 	r.kept.forget(key)
+	r.forgetSchedules(key)
 }

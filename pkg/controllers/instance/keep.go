@@ -111,7 +111,8 @@ func (a *action) releaseKept(ctx context.Context) (left bool) {
 		now, err := a.Runner.RemoveOwner(ctx, a.serviceAccount, a.Next, live, record)
 		switch {
 		case apierrors.IsForbidden(err), apierrors.IsInvalid(err): // an admission policy may deny by either
-			a.WarnOnce(string(a.Next.Status.PlanStatus[plans.LatestPlan(a.Next.Status.PlanStatus)].UID), v1beta1.EventResourceNotKept,
+			last, _ := plans.LatestRun(a.Next.Status.PlanStatus)
+			a.WarnOnce(string(a.Next.Status.PlanStatus[last].UID), v1beta1.EventResourceNotKept,
 				id.String()+" is annotated to be kept, but will be deleted with the Instance, since its ownerReferences cannot be changed: "+
 					err.Error())
 			a.kept.refuse(key, id, a.Clock.Now())

@@ -87,9 +87,11 @@ func (a *action) observe(ctx context.Context) error {
 	}
 	name, st := a.activePlan()
 	a.running = name != ""
+	a.occupyPlace(a.running && st.Scheduled)
 	if a.deleted {
 		return a.observeDeletion(ctx)
 	}
+	a.observeSchedules()
 	a.outdated = a.isFinalizerOutdated()
 	a.canceled = isCanceled(a.Next, name, st)
 	if a.outdated || a.canceled {
@@ -219,8 +221,12 @@ func (a *action) isFinalizerOutdated() bool {
 // observeDecision asks the rules which plan the spec starts, and determines what blocks it.
 func (a *action) observeDecision(ctx context.Context) error {
 	if a.content == nil {
-		if !a.running && !a.isSpecAnswered() { // else nothing is to be started, so that it is missing does not matter
+		switch {
+		case a.running:
+		case !a.isSpecAnswered():
 			a.blocked = a.versionMissing()
+		case len(a.due) > 0: // nothing else is to be started, so Ready stays as it is
+			a.reportDue(a.due[0], a.versionMissing().message)
 		}
 		return nil
 	}
@@ -255,8 +261,9 @@ func (a *action) observeDecision(ctx context.Context) error {
 			a.start = a.suspendRequest()
 		}
 	}
+	a.queueDue()
 	if a.start == nil {
-		return nil
+		return a.observeDue(ctx)
 	}
 	a.restored = a.isRestored()
 	return a.observeStart(ctx)
@@ -316,14 +323,15 @@ func key(text string) types.NamespacedName {
 var unresolvedReasons = []string{v1beta1.ReasonInvalidSpec, v1beta1.ReasonRecordNameTaken, v1beta1.ReasonOperatorVersionNotFound,
 	v1beta1.ReasonWaitingForParameters, v1beta1.ReasonServiceAccountNotFound}
 
-// isSpecAnswered reports whether all that spec asks for has been started.
+// isSpecAnswered reports whether all that spec asks for has been started. Schedules are no such request.
 func (a *action) isSpecAnswered() bool {
 	status := a.Next.Status
 	ready := meta.FindStatusCondition(status.Conditions, v1beta1.ReadyCondition)
 	if a.wasPending() || ready != nil && (slices.Contains(unresolvedReasons, ready.Reason)) {
 		return false
 	}
-	return status.ObservedGeneration == a.Next.Generation && len(status.Queue) == 0 &&
+	isRequested := func(q v1beta1.QueuedPlan) bool { return !trigger.IsScheduled(q.Cause) }
+	return status.ObservedGeneration == a.Next.Generation && !slices.ContainsFunc(status.Queue, isRequested) &&
 		status.Baseline != nil && status.Baseline.OperatorVersion == a.Next.OperatorVersionKey().String()
 }
 

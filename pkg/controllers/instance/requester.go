@@ -37,7 +37,7 @@ func (a *action) startRequester() string {
 	switch {
 	case a.start == nil && a.cleanupRetry, a.start != nil && strings.HasPrefix(a.start.Cause, trigger.CauseRetry):
 		return a.runRequester()
-	case a.start == nil: // the cleanup of a deleted Instance
+	case a.start == nil, trigger.IsScheduled(a.start.Cause): // the cleanup of a deleted Instance, and what no write has asked for
 		return ""
 	}
 	return a.planRequesters(a.start.Plan)
@@ -72,7 +72,9 @@ func joinUsers(users, user string) string {
 func (a *action) setQueueRequesters() {
 	for i := range a.Next.Status.Queue {
 		plan := &a.Next.Status.Queue[i]
-		plan.RequestedBy = a.planRequesters(plan.PlanName)
+		if !trigger.IsScheduled(plan.Cause) {
+			plan.RequestedBy = a.planRequesters(plan.PlanName)
+		}
 	}
 }
 

@@ -56,7 +56,11 @@ func (a *action) executeRun(ctx context.Context) (bool, error) {
 		return true, a.releaseInstance(ctx)
 	}
 	if done.OnlyEndlessLeft && !st.Status.IsTerminal() && len(a.Next.Status.Queue) > 0 {
-		plans.Fail(&st, fmt.Sprintf("ended, since it is never done and plan %s waits for it", a.Next.Status.Queue[0].PlanName), a.Clock.Now())
+		next := a.Next.Status.Queue[0]
+		plans.Fail(&st, fmt.Sprintf("ended, since it is never done and plan %s waits for it", next.PlanName), a.Clock.Now())
+		if trigger.IsScheduled(next.Cause) { // no user has asked for the end
+			st.Counted = &v1beta1.CountedRun{}
+		}
 	}
 	a.writeInventory(inventory)
 	return false, a.finishIfEnded(ctx, name, st, inventory)
@@ -101,6 +105,8 @@ func (a *action) finishRun(name string, st v1beta1.PlanStatus) {
 func (a *action) endRun(name string, st v1beta1.PlanStatus, outcome metrics.Outcome) {
 	a.countRun(name, st, outcome)
 	a.Next.Status.PlanStatus[name] = st
+	a.endUpgrade(name, st)
+	a.endSchedules(name, st)
 	a.runs.Delete(client.ObjectKeyFromObject(a.Next))
 	a.run, a.result.RequeueAfter = nil, 1
 	if st.Status == v1beta1.FatalError {

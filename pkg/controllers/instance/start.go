@@ -18,12 +18,13 @@ import (
 	"kudo.dev/kudo/pkg/metrics"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/plans"
+	"kudo.dev/kudo/plans/schedule"
 	"kudo.dev/kudo/plans/trigger"
 )
 
 // startPlan starts a run, and goes on with it. It waits for the CustomResourceDefinitions of the Instance.
 func (a *action) startPlan(ctx context.Context) error {
-	if !a.running {
+	if !a.running && !trigger.IsScheduled(a.start.Cause) { // a schedule changes no condition, and deploy has installed them
 		if there, err := a.awaitCRDs(ctx); err != nil || !there {
 			return err
 		}
@@ -60,7 +61,7 @@ const (
 func (a *action) refuseStart(ctx context.Context, cause error) error {
 	refused, taken, former := refusedSpec(cause), new(history.TakenError), new(history.FormerOwnerError)
 	switch {
-	case errors.As(cause, &former) && !a.running:
+	case errors.As(cause, &former) && !a.running && !trigger.IsScheduled(a.start.Cause):
 		a.setPending(a.start.Plan, v1beta1.ReasonWaitingForDeletion, former.Error())
 		if a.Clock.Since(a.Next.CreationTimestamp.Time) < formerPatience {
 			a.result.RequeueAfter = formerInterval
@@ -74,7 +75,13 @@ func (a *action) refuseStart(ctx context.Context, cause error) error {
 	case !cannotBeStored(cause):
 		return cause
 	}
+	isScheduled := trigger.IsScheduled(a.start.Cause)
 	a.revertStatus()
+	if isScheduled {
+		a.result.Transient = true
+		a.reportDue(a.due[0], refused.message)
+		return a.checkObjects(ctx)
+	}
 	return a.refuse(ctx, refused)
 }
 
@@ -117,7 +124,7 @@ func (a *action) adoptDecision(decision trigger.Decision) {
 	if base := decision.Baseline; base != nil {
 		if old := status.Baseline; old != nil {
 			base.Revision, base.Snapshot, base.ContentHash = old.Revision, old.Snapshot, old.ContentHash
-			base.Suspended, base.Sensitive, base.RunAs = old.Suspended, old.Sensitive, old.RunAs
+			base.Suspended, base.Sensitive, base.RunAs, base.UpgradeIncomplete = old.Suspended, old.Sensitive, old.RunAs, old.UpgradeIncomplete
 		}
 		status.Baseline = base
 	}
@@ -226,6 +233,7 @@ func (a *action) recordRun(ctx context.Context, record history.Run, version *run
 	}
 	if name, running := a.activePlan(); name != "" {
 		a.countRun(name, running, metrics.OutcomeSuperseded)
+		schedule.Replace(status.Schedules, running.Revision, revision)
 	}
 	if old := status.PlanStatus[record.Plan]; old.Revision != 0 {
 		if !old.Status.IsTerminal() {
@@ -240,7 +248,15 @@ func (a *action) recordRun(ctx context.Context, record history.Run, version *run
 	status.Baseline.RunAs = types.NamespacedName(a.serviceAccount).String()
 	status.Baseline.Snapshot, status.Baseline.ContentHash = record.Snapshot, a.contentDigest(version)
 	status.PlanStatus = plans.WithNeverRun(status.PlanStatus, version.Spec.InstancePlans())
-	status.PlanStatus[record.Plan] = plans.Start(record.Plan, version.Spec.Plans[record.Plan], record.UID, revision, a.Clock.Now())
+	status.Baseline.UpgradeIncomplete = status.Baseline.UpgradeIncomplete || record.Upgrade
+	before := status.PlanStatus[record.Plan]
+	st := plans.Start(record.Plan, version.Spec.Plans[record.Plan], record.UID, revision, a.Clock.Now())
+	st.Scheduled = trigger.IsScheduled(record.Cause)
+	if st.Scheduled {
+		st.Counted = plans.NewCounted(before)
+	}
+	status.PlanStatus[record.Plan] = st
+	a.startSchedules(record.Plan, revision)
 	return &record, nil
 }
 

@@ -73,7 +73,7 @@ func TestState(t *testing.T) {
 // TestUnknownState: a state without an action is an error, and prepares nothing.
 func TestUnknownState(t *testing.T) {
 	for _, s := range []state{"", "odd"} {
-		a := &action{Object: loop.NewObject(nil, nil, nil, &v1beta1.Instance{})}
+		a := &action{Reconciler: &Reconciler{}, Object: loop.NewObject(nil, nil, nil, &v1beta1.Instance{})}
 		if prepared, err := a.prepare(t.Context(), s); prepared || err != nil {
 			t.Errorf("state %q is prepared: %v (%v)", s, prepared, err)
 		}

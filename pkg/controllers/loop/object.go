@@ -119,7 +119,7 @@ func (o *Object[T]) Event(kind, reason, format string, args ...any) {
 
 // RunLogValues are the keys and values for the log of a run: the one that is running, or that ended last.
 func RunLogValues(all map[string]v1beta1.PlanStatus) []any {
-	plan := plans.LatestPlan(all)
+	plan, _ := plans.LatestRun(all)
 	if plan == "" {
 		return nil
 	}

@@ -36,8 +36,7 @@ func (a *action) watchObjects(ctx context.Context) error {
 //	changed                                     compared when it has settled: as it should be, or Mismatch
 //	no longer named by the install plan         released
 func (a *action) checkObjects(ctx context.Context) error {
-	last := plans.LatestPlan(a.Next.Status.PlanStatus)
-	st := a.Next.Status.PlanStatus[last]
+	last, st := plans.LatestRun(a.Next.Status.PlanStatus)
 	if st.Status != v1beta1.Complete || a.Next.Spec.InstallPlan != last || len(a.inventory) == 0 {
 		return nil
 	}
@@ -195,7 +194,7 @@ func (a *action) compareHeld(ctx context.Context) error {
 
 // lastRun is the last run.
 func (a *action) lastRun() *v1beta1.PlanStatus {
-	st := a.Next.Status.PlanStatus[plans.LatestPlan(a.Next.Status.PlanStatus)]
+	_, st := plans.LatestRun(a.Next.Status.PlanStatus)
 	return &st
 }
 

@@ -26,8 +26,8 @@ func hasInputChanged(ov *v1beta1.OperatorVersion, ring *keyring.Ring) bool {
 // rehashInputs replaces the digest of what the last run was started with by one of the current key, if that is what spec has.
 func (a *action) rehashInputs() {
 	status := &a.Next.Status
-	complete := status.PlanStatus[plans.LatestPlan(status.PlanStatus)].Status == v1beta1.Complete
-	if complete && a.cause == "" && keyring.IDOf(status.InputsHash) != a.ring.Current() {
+	_, last := plans.LatestRun(status.PlanStatus)
+	if last.Status == v1beta1.Complete && a.cause == "" && keyring.IDOf(status.InputsHash) != a.ring.Current() {
 		status.InputsHash = a.ring.Digest(runInputs(a.Next)...)
 	}
 }

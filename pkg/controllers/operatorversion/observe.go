@@ -50,7 +50,8 @@ func (r *Reconciler) observe(ctx context.Context, ov *v1beta1.OperatorVersion) (
 	}
 	o.foreign = history.IsForeign(ov.UID, ov.Status.PlanStatus)
 	o.running = plans.Running(ov.Status.PlanStatus) != ""
-	o.failed = ov.Status.PlanStatus[plans.LatestPlan(ov.Status.PlanStatus)].Status == v1beta1.FatalError
+	_, last := plans.LatestRun(ov.Status.PlanStatus)
+	o.failed = last.Status == v1beta1.FatalError
 	if o.hasPlan { // else what it installed, when it had one, is still held
 		if o.refusal = refusalOf(ov); o.refusal == "" {
 			o.cause = startCause(ov, o.installation, o.ring)
@@ -101,8 +102,7 @@ func refusalOf(ov *v1beta1.OperatorVersion) string {
 //
 // An OperatorVersion that is edited in place in any other way starts nothing, as with Instances.
 func startCause(ov *v1beta1.OperatorVersion, installation *v1beta1.Installation, ring *keyring.Ring) string {
-	last := plans.LatestPlan(ov.Status.PlanStatus)
-	st := ov.Status.PlanStatus[last]
+	last, st := plans.LatestRun(ov.Status.PlanStatus)
 	edited := ov.Status.ObservedGeneration != ov.Generation
 	switch {
 	case last == "":

@@ -21,11 +21,10 @@ import (
 //	succeeded, failed later    Installed True                           Stalled True
 func (a *action) deriveConditions() {
 	status := &a.Next.Status
-	last := plans.LatestPlan(status.PlanStatus)
+	last, st := plans.LatestRun(status.PlanStatus)
 	if last == "" {
 		return
 	}
-	st := status.PlanStatus[last]
 	status.AggregatedStatus = plans.Aggregate(status.PlanStatus)
 	switch {
 	case st.Status == v1beta1.Complete:

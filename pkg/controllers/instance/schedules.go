@@ -1,0 +1,302 @@
+package instance
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/conditions"
+	"kudo.dev/kudo/plans"
+	"kudo.dev/kudo/plans/schedule"
+	"kudo.dev/kudo/plans/trigger"
+)
+
+// scheduling is what a reconcile determines about the schedules of the Instance.
+type scheduling struct {
+	// decided is the time that the schedules were compared with; zero if they were not.
+	decided time.Time
+	// due lists the schedules whose plans are due, held those of them that wait for the end of an upgrade.
+	due, held []schedule.Due
+	// problems lists the schedules that cannot run their plans.
+	problems []schedule.Problem
+	// waits is set if the Instance waits for a place.
+	waits bool
+}
+
+// ticks holds the times for which this process has started runs. A user who writes the status can remove them from it, and the same time
+// must not be due again.
+type ticks struct {
+	mu    sync.Mutex
+	known map[types.NamespacedName]startedTicks
+}
+
+// startedTicks are the times of one Instance, by schedule.
+type startedTicks struct {
+	uid   types.UID
+	times map[string]time.Time
+}
+
+// of returns the times of an Instance; nil if none are known.
+func (t *ticks) of(key types.NamespacedName, uid types.UID) map[string]time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known := t.known[key]; known.uid == uid {
+		return known.times
+	}
+	return nil
+}
+
+// add adds times to those of an Instance, and removes the times of schedules that the Instance does not have any more. It replaces the map,
+// since callers of the method of read the former one.
+func (t *ticks) add(key types.NamespacedName, uid types.UID, due []schedule.Due, has func(name string) bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	times := map[string]time.Time{}
+	if known := t.known[key]; known.uid == uid {
+		maps.Copy(times, known.times)
+		maps.DeleteFunc(times, func(name string, _ time.Time) bool { return !has(name) })
+	}
+	for _, d := range due {
+		times[d.Name] = d.Time
+	}
+	if t.known == nil {
+		t.known = map[types.NamespacedName]startedTicks{}
+	}
+	t.known[key] = startedTicks{uid, times}
+}
+
+// forget removes the times of an Instance.
+func (t *ticks) forget(key types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.known, key)
+}
+
+// observeSchedules determines the schedules that are due.
+func (a *action) observeSchedules() {
+	a.decided = a.Clock.Now()
+	in := schedule.Input{Instance: a.Next, Now: a.decided, Started: a.ticks.of(client.ObjectKeyFromObject(a.Next), a.Next.UID)}
+	if a.content != nil {
+		in.Version = a.content.Spec
+	}
+	d := schedule.Decide(in)
+	a.Next.Status.Schedules = d.Status
+	a.due, a.held, a.problems = d.Due, d.Held, d.Problems
+}
+
+// queueDue queues the plans of due schedules if another plan runs or starts. A run that starts for another reason serves the due schedules
+// of its plan.
+func (a *action) queueDue() {
+	if a.start == nil && !a.running {
+		return
+	}
+	for _, due := range a.due {
+		isStarted := a.start != nil && a.start.Plan == due.Plan
+		if !isStarted && queuedPlan(a.decision.Queue, due.Plan) == nil {
+			a.decision.Queue = append(a.decision.Queue, v1beta1.QueuedPlan{PlanName: due.Plan, Cause: a.dueCause(due.Plan)})
+		}
+	}
+}
+
+// observeDue selects the plan of the first due schedule for the start, if no plan runs or starts. If the plan cannot start, only the
+// condition ScheduleFailed says so. The plan waits if the runs of all Instances leave no place.
+func (a *action) observeDue(ctx context.Context) error {
+	if a.running || len(a.due) == 0 {
+		return nil
+	}
+	plan := a.due[0].Plan
+	a.start = &trigger.Request{Plan: plan, Cause: a.dueCause(plan)}
+	if err := a.observeStart(ctx); err != nil {
+		return err
+	}
+	if cause := a.blocked; cause != nil {
+		a.blocked, a.start, a.result.Transient = nil, nil, true // no watch shows when it is over
+		a.reportDue(a.due[0], cause.message)
+		return nil
+	}
+	if err := a.seedPlaces(ctx); err != nil {
+		return err
+	}
+	now := a.Clock.Now()
+	if a.places.take(client.ObjectKeyFromObject(a.Next), a.ScheduledRuns, now) {
+		return nil
+	}
+	a.start, a.waits = nil, true
+	if free := a.places.nextFree(now); !free.IsZero() {
+		a.result.RequeueAfter = max(free.Sub(now), time.Millisecond)
+	}
+	return nil
+}
+
+// dueCause returns the cause of a run that serves all due schedules of a plan.
+func (a *action) dueCause(plan string) string {
+	var names []string
+	for _, due := range a.due {
+		if due.Plan == plan {
+			names = append(names, due.Name)
+		}
+	}
+	return trigger.CauseSchedule + " " + strings.Join(names, ", ")
+}
+
+// reportDue adds the reason for which a due run cannot start to the condition ScheduleFailed.
+func (a *action) reportDue(due schedule.Due, message string) {
+	a.problems = append(slices.Clone(a.problems), schedule.Problem{Name: due.Name, Message: "plan " + due.Plan +
+		" is due and cannot be started: " + message})
+}
+
+// startSchedules records in the status of the due schedules of a plan that a run serves them.
+func (a *action) startSchedules(plan string, revision int64) {
+	started := slices.DeleteFunc(slices.Clone(a.due), func(d schedule.Due) bool { return d.Plan != plan })
+	for _, due := range started {
+		schedule.Start(a.Next.Status.Schedules, due, revision)
+	}
+	if len(started) == 0 {
+		return
+	}
+	key, uid, all := client.ObjectKeyFromObject(a.Next), a.Next.UID, a.Next.Spec.Schedules
+	a.AfterCommit(func() {
+		a.ticks.add(key, uid, started, func(name string) bool {
+			return slices.ContainsFunc(all, func(s v1beta1.Schedule) bool { return s.Name == name })
+		})
+	})
+}
+
+// endSchedules records the end of a run in the status of the schedules that it served.
+func (a *action) endSchedules(plan string, run v1beta1.PlanStatus) {
+	for _, name := range schedule.End(a.Next, plan, run, a.Clock.Now()) {
+		a.EventAfterCommit(corev1.EventTypeWarning, v1beta1.EventScheduleFailed, "Schedule %s failed: run %d of plan %s: %s", name, run.Revision,
+			plan, run.Message)
+	}
+}
+
+// endUpgrade records that an upgrade is complete: the plan is the one that brings an Instance to the version of the run. A version without
+// the plan upgrade has update or deploy for that.
+func (a *action) endUpgrade(plan string, run v1beta1.PlanStatus) {
+	base := a.Next.Status.Baseline
+	if base == nil || run.Status != v1beta1.Complete || a.run == nil || a.run.Version == nil {
+		return
+	}
+	if plan == plans.FirstDefined(a.run.Version.Spec.InstancePlans(), v1beta1.UpgradePlan, v1beta1.UpdatePlan, v1beta1.DeployPlan) {
+		base.UpgradeIncomplete = false
+	}
+}
+
+// reportSchedules sets the condition ScheduleFailed at the end of a reconcile. It leaves the condition as it was if the schedules were not
+// looked at.
+func (a *action) reportSchedules() {
+	if a.decided.IsZero() {
+		return
+	}
+	a.reportWaits()
+	reason := v1beta1.ReasonScheduledRunFailed
+	var failed []string
+	for _, p := range a.problems {
+		reason = v1beta1.ReasonInvalidSchedule
+		failed = append(failed, "schedule "+p.Name+": "+p.Message)
+	}
+	for _, s := range a.Next.Status.Schedules {
+		if s.Message != "" {
+			failed = append(failed, "schedule "+s.Name+": "+s.Message)
+		}
+	}
+	conditions.SetScheduleFailed(a.Next, reason, failed)
+}
+
+// reportWaits reports the due schedules that nothing but a change by a user lets run: a spec that cannot be acted upon, or an upgrade that
+// has failed.
+func (a *action) reportWaits() {
+	if running, _ := a.activePlan(); running != "" {
+		return
+	}
+	switch {
+	case a.blocked != nil:
+		for _, due := range slices.Concat(a.due, a.held) {
+			a.reportDue(due, a.blocked.message)
+		}
+	case schedule.IsUpgrading(a.Next) && len(a.Next.Status.Queue) == 0:
+		for _, due := range a.held {
+			a.reportDue(due, "the upgrade to OperatorVersion "+a.Next.OperatorVersionKey().String()+" is not complete: mend what has failed and "+
+				"run kubectl kudo plan retry, or kubectl kudo rollback")
+		}
+	}
+}
+
+// requeueForSchedules requests a reconcile at the next time of a schedule. A schedule that was due when the schedules were looked at waits
+// for another event.
+func (a *action) requeueForSchedules() {
+	now := a.Clock.Now()
+	decided := a.decided
+	if decided.IsZero() {
+		decided = now
+	}
+	for _, s := range a.Next.Status.Schedules {
+		if a.deleted || s.Next == nil || !s.Next.After(decided) {
+			continue
+		}
+		if wait := max(s.Next.Sub(now), time.Millisecond); a.result.RequeueAfter == 0 || wait < a.result.RequeueAfter {
+			a.result.RequeueAfter = wait
+		}
+	}
+}
+
+// occupyPlace records whether a scheduled run of the Instance is active.
+func (a *action) occupyPlace(occupied bool) {
+	a.enqueueAll(a.places.set(client.ObjectKeyFromObject(a.Next), occupied, a.ScheduledRuns, a.Clock.Now()))
+}
+
+// leavePlaces removes the Instance from the waiting list of places, unless the Instance waits.
+func (a *action) leavePlaces() {
+	if !a.waits {
+		a.enqueueAll(a.places.leave(client.ObjectKeyFromObject(a.Next), a.ScheduledRuns, a.Clock.Now()))
+	}
+}
+
+// forgetSchedules removes the times and the place of an Instance that does not exist any more.
+func (r *Reconciler) forgetSchedules(key types.NamespacedName) {
+	r.ticks.forget(key)
+	r.enqueueAll(r.places.forget(key, r.ScheduledRuns, r.Clock.Now()))
+}
+
+// enqueueAll requests reconciles of the Instances that can take a place now.
+func (r *Reconciler) enqueueAll(next []types.NamespacedName) {
+	for _, key := range next {
+		r.Enqueue(key)
+	}
+}
+
+// seedPlaces takes places for the scheduled runs that were active before this process started.
+func (r *Reconciler) seedPlaces(ctx context.Context) error {
+	if r.places.isSeeded() {
+		return nil
+	}
+	list := &v1beta1.InstanceList{}
+	if err := r.Client.List(ctx, list); err != nil {
+		return err
+	}
+	running := map[types.NamespacedName]time.Time{}
+	for n := range list.Items {
+		i := &list.Items[n]
+		if st := i.Status.PlanStatus[plans.Running(i.Status.PlanStatus)]; st.Scheduled {
+			running[client.ObjectKeyFromObject(i)] = startOf(st)
+		}
+	}
+	r.places.seed(running, r.Clock.Now())
+	return nil
+}
+
+// startOf returns when a run was started; zero if that is not known.
+func startOf(run v1beta1.PlanStatus) time.Time {
+	if run.StartedTimestamp == nil {
+		return time.Time{}
+	}
+	return run.StartedTimestamp.Time
+}
