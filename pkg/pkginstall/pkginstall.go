@@ -34,6 +34,7 @@ type InstanceOptions struct {
 	Operator, OperatorVersion string
 	Parameters                map[string]string
 	ParametersFrom            []v1beta1.ParametersSource
+	Schedules                 []v1beta1.Schedule
 	// ServiceAccountName is the account with whose rights the plans write; empty is the default of the cluster.
 	ServiceAccountName string
 	// Adopt lets the plans take over existing objects that no controller owns.
@@ -49,7 +50,7 @@ func NewInstance(o InstanceOptions) *v1beta1.Instance {
 		instance.Annotations = map[string]string{v1beta1.AdoptAnnotation: "true"}
 	}
 	instance.Spec.OperatorVersion = corev1.ObjectReference{Kind: "OperatorVersion", Name: o.OperatorVersion}
-	instance.Spec.Parameters, instance.Spec.ParametersFrom = o.Parameters, o.ParametersFrom
+	instance.Spec.Parameters, instance.Spec.ParametersFrom, instance.Spec.Schedules = o.Parameters, o.ParametersFrom, o.Schedules
 	instance.Spec.ServiceAccountName = o.ServiceAccountName
 	return instance
 }

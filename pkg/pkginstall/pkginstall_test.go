@@ -244,16 +244,17 @@ func TestCreateVersionsFails(t *testing.T) {
 
 func TestNewInstance(t *testing.T) {
 	from := []v1beta1.ParametersSource{{Kind: "Secret", Name: "s"}}
+	schedules := []v1beta1.Schedule{{Name: "nightly", Plan: "backup", Cron: "0 3 * * *"}}
 	got := NewInstance(InstanceOptions{
 		Namespace: "ns", Name: "site", Operator: "web", OperatorVersion: "web-1.0.0", Parameters: map[string]string{"A": "b"},
-		ParametersFrom: from, ServiceAccountName: "account", Adopt: true,
+		ParametersFrom: from, ServiceAccountName: "account", Adopt: true, Schedules: schedules,
 	})
 	want := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: "site", Labels: map[string]string{v1beta1.OperatorLabel: "web"},
 		Annotations: map[string]string{v1beta1.AdoptAnnotation: "true"},
 	}, Spec: v1beta1.InstanceSpec{
 		OperatorVersion: corev1.ObjectReference{Kind: "OperatorVersion", Name: "web-1.0.0"},
-		Parameters:      map[string]string{"A": "b"}, ParametersFrom: from, ServiceAccountName: "account",
+		Parameters:      map[string]string{"A": "b"}, ParametersFrom: from, ServiceAccountName: "account", Schedules: schedules,
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -312,5 +313,13 @@ func TestCheckKubernetes(t *testing.T) {
 		if (err != nil) != (tc.text != "") || err != nil && !strings.Contains(err.Error(), tc.text) {
 			t.Errorf("%s: %s: %v, want %q", name, tc.reason, err, tc.text)
 		}
+	}
+}
+
+// TestNewInstanceOfNothing: what is not asked for is not set, so that the API server's defaults hold.
+func TestNewInstanceOfNothing(t *testing.T) {
+	got := NewInstance(InstanceOptions{Namespace: "ns", Name: "site", Operator: "web", OperatorVersion: "web-1.0.0"})
+	if got.Annotations != nil || got.Spec.Parameters != nil || got.Spec.ParametersFrom != nil || got.Spec.Schedules != nil {
+		t.Errorf("the Instance has %v and %+v", got.Annotations, got.Spec)
 	}
 }

@@ -24,6 +24,8 @@ type installOptions struct {
 	command.WaitFlags
 	command.ParameterFlags
 	sources      command.SourceFlags
+	schedules    command.ScheduleFlags
+	scheduled    []v1beta1.Schedule
 	instance     string
 	skipInstance bool
 	namespace    bool
@@ -50,6 +52,10 @@ those of its dependencies, and an Instance, whose deploy plan runs.
   kubectl kudo install postgres --operator-version '^1.0' --repo ours
   kubectl kudo install oci://registry.example.com/kudo/postgres --operator-version '^1.0'`,
 		Args: command.ExactArgs(1, "one package: a folder that holds operator.yaml, a .tgz, a URL, oci://…, or a name in a repository"),
+		PreRunE: func(*cobra.Command, []string) (err error) {
+			o.scheduled, err = o.schedules.Apply(nil)
+			return err
+		},
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
 	f := cmd.Flags()
@@ -64,6 +70,7 @@ those of its dependencies, and an Instance, whose deploy plan runs.
 	o.VersionFlags.Add(f)
 	o.ParameterFlags.Add(f)
 	o.sources.Add(f)
+	o.schedules.Add(f)
 	o.WaitFlags.Add(f, "the install plan and the deploy plan have ended")
 	return cmd
 }
@@ -228,6 +235,7 @@ func (o *installOptions) newInstance(namespace, operator, version string, given 
 	return pkginstall.NewInstance(pkginstall.InstanceOptions{
 		Namespace: namespace, Name: o.instance, Operator: operator, OperatorVersion: version,
 		Parameters: given, ParametersFrom: from, ServiceAccountName: o.accountName, Adopt: o.adopt,
+		Schedules: o.scheduled,
 	})
 }
 

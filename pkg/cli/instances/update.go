@@ -54,10 +54,11 @@ type updateOptions struct {
 
 	command.WaitFlags
 	command.ParameterFlags
-	sources  command.SourceFlags
-	account  accountFlags
-	instance string
-	unset    []string
+	sources   command.SourceFlags
+	schedules command.ScheduleFlags
+	account   accountFlags
+	instance  string
+	unset     []string
 }
 
 // NewUpdate returns the command update.
@@ -65,11 +66,12 @@ func NewUpdate(env *command.Env) *cobra.Command {
 	o := &updateOptions{env: env}
 	cmd := &cobra.Command{
 		Use:   "update --instance NAME -p name=value",
-		Short: "Change parameters of an Instance",
-		Long: `Change parameters of an Instance. Each changed parameter starts the plan that it names as trigger; one without
-starts update, else deploy. Several plans run one after the other.
+		Short: "Change parameters and schedules of an Instance",
+		Long: `Change parameters and schedules of an Instance. Each changed parameter starts the plan that it names as trigger; one without
+starts update, else deploy. Several plans run one after the other. A change of schedules starts none.
 
-  kubectl kudo update --instance db -p MEMORY=2Gi --wait`,
+  kubectl kudo update --instance db -p MEMORY=2Gi --wait
+  kubectl kudo update --instance db --schedule 'nightly=backup@0 3 * * * Europe/Vienna'`,
 		Args: command.ExactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
@@ -78,6 +80,8 @@ starts update, else deploy. Several plans run one after the other.
 	o.account.add(cmd.Flags(), " with the new values, after showing what changes")
 	o.ParameterFlags.Add(cmd.Flags())
 	o.sources.Add(cmd.Flags())
+	o.schedules.Add(cmd.Flags())
+	o.schedules.AddRemoval(cmd.Flags())
 	o.WaitFlags.Add(cmd.Flags(), "the plans that the change starts have ended")
 	return cmd
 }
@@ -94,9 +98,9 @@ func (o *updateOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(given)+len(o.unset) == 0 && !o.sources.IsSet() {
-		return command.UsageError("nothing to update: set a parameter with -p name=value or -P file, set one back with --unset name, or name "+
-			"sources with --%s", command.SourcesFlag)
+	if len(given)+len(o.unset) == 0 && !o.sources.IsSet() && !o.schedules.IsSet() {
+		return command.UsageError("nothing to update: set a parameter with -p name=value or -P file, set one back with --unset name, name "+
+			"sources with --%s, or give a schedule with --schedule", command.SourcesFlag)
 	}
 	for _, name := range o.unset {
 		if _, both := given[name]; both {
@@ -121,6 +125,10 @@ func (o *updateOptions) run(ctx context.Context) error {
 	if err := checkChange(instance, ov, given); err != nil {
 		return err
 	}
+	schedules, err := o.schedules.Apply(instance.Spec.Schedules)
+	if err != nil {
+		return err
+	}
 	for _, name := range o.unset {
 		if _, set := instance.Spec.Parameters[name]; !set {
 			return fmt.Errorf("parameter %s of instance %s is not set", name, o.instance)
@@ -128,7 +136,7 @@ func (o *updateOptions) run(ctx context.Context) error {
 	}
 	edit := func(i *v1beta1.Instance) {
 		setParameters(i, given)
-		i.Spec.ParametersFrom = from
+		i.Spec.ParametersFrom, i.Spec.Schedules = from, schedules
 		for _, name := range o.unset {
 			delete(i.Spec.Parameters, name)
 		}
