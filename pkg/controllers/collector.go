@@ -52,7 +52,8 @@ type stateCollector struct {
 
 // stateMetrics are the metrics that the collector makes.
 var stateMetrics = []string{metrics.PlanRunsActive, metrics.PlanQueueLength, metrics.PlanRunOldest, metrics.InstanceStuck,
-	metrics.InstancesStuck, metrics.Instances, metrics.OperatorVersions, metrics.InstancesDrifted, metrics.SharedObjectsMismatched,
+	metrics.InstancesStuck, metrics.ScheduleLastSuccess, metrics.Instances, metrics.OperatorVersions, metrics.InstancesDrifted,
+	metrics.SharedObjectsMismatched,
 	metrics.CertificateExpiry, metrics.BuildInfo, metrics.Leader}
 
 // addStateCollector registers the metrics of state.
@@ -150,6 +151,7 @@ type measurement struct {
 	// operators by the name of the package; empty for Instances whose OperatorVersion does not exist.
 	operators map[string]*operatorState
 	stuck     []stuckInstance
+	schedules []measuredSchedule
 }
 
 // operatorState sums up the objects of one package.
@@ -225,6 +227,7 @@ func (m *measurement) addInstance(instance *v1beta1.Instance, operator string) {
 	if len(status.Drift) > 0 {
 		s.drifted++
 	}
+	m.addSchedules(instance)
 	plan := m.addRun(s, status.PlanStatus)
 	since, reason := lastProgress(instance, plan)
 	if stuck := m.now.Sub(since); !since.IsZero() && stuck >= stuckAfter {
@@ -319,4 +322,5 @@ func (m *measurement) send(send func(name string, value float64, labels ...strin
 	for _, s := range m.stuck[:min(len(m.stuck), maxStuck)] {
 		send(metrics.InstanceStuck, s.since.Seconds(), s.namespace, s.name, s.plan, s.reason)
 	}
+	m.sendSchedules(send)
 }

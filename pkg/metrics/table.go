@@ -37,6 +37,7 @@ const (
 	PlanRunOldest           = "kudo_plan_run_oldest_seconds"
 	InstanceStuck           = "kudo_instance_stuck_seconds"
 	InstancesStuck          = "kudo_instances_stuck"
+	ScheduleLastSuccess     = "kudo_schedule_last_success_seconds"
 	Instances               = "kudo_instances"
 	OperatorVersions        = "kudo_operatorversions"
 	InstancesDrifted        = "kudo_instances_drifted"
@@ -60,8 +61,8 @@ const (
 	Leader                  = "kudo_leader"
 )
 
-// Table has all metrics of kudo, in the order of docs/metrics.md. No label holds the name of an Instance but those of InstanceStuck,
-// which has at most MaxStuck series.
+// Table has all metrics of kudo, in the order of docs/metrics.md. No label holds the name of an Instance but those of InstanceStuck
+// and ScheduleLastSuccess, which have at most 200 series each.
 var Table = []Metric{
 	{PlanRuns, Counter, []string{"operator", "plan", "outcome", "cause"}, "Runs of plans that have ended, by outcome (complete, fatal, " +
 		"cancelled, superseded) and by what started them.", nil},
@@ -74,6 +75,8 @@ var Table = []Metric{
 		"plan or waits for something, if it is at least five minutes; for the 200 Instances with the longest times.", nil},
 	{InstancesStuck, Gauge, nil, "Instances without progress for at least five minutes, beyond the 200 of kudo_instance_stuck_seconds too.",
 		nil},
+	{ScheduleLastSuccess, Gauge, []string{"namespace", "instance", "schedule"}, "Time since a run of a schedule was complete last, or since " +
+		"the creation of its Instance; for at most 200 schedules: those whose last run has failed, then those with the longest times.", nil},
 	{Instances, Gauge, []string{"operator", "ready"}, "Instances, by the condition Ready (true, false, unknown).", nil},
 	{OperatorVersions, Gauge, []string{"operator", "installed"}, "OperatorVersions, by whether their install plan is complete.", nil},
 	{InstancesDrifted, Gauge, []string{"operator"}, "Instances with objects that another client has changed or deleted.", nil},

@@ -72,9 +72,10 @@ func askMetrics(scheme, address, token string) (int, string, error) {
 
 // rareMetrics are those of the table that no run of this suite has for sure, each with the test that shows it.
 var rareMetrics = map[string]string{
-	metrics.InstanceStuck:   "five minutes without progress: TestStuck of pkg/controllers",
-	metrics.WriteConflicts:  "two clients at the same time: TestRequests of pkg/metrics",
-	metrics.TarballFailures: "test/crdtarball",
+	metrics.ScheduleLastSuccess: "no Instance has schedules: TestScheduleMetric of pkg/controllers",
+	metrics.InstanceStuck:       "five minutes without progress: TestStuck of pkg/controllers",
+	metrics.WriteConflicts:      "two clients at the same time: TestRequests of pkg/metrics",
+	metrics.TarballFailures:     "test/crdtarball",
 }
 
 var _ = It("The metrics that a manager serves are those of the table", Label("R29"), func() {
