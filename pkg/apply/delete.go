@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apierror"
 )
 
 // Removal is what came of deleting one object.
@@ -67,7 +68,7 @@ func (e *Engine) deleteOne(ctx context.Context, obj *unstructured.Unstructured, 
 	err = resource.Delete(ctx, obj.GetName(), metav1.DeleteOptions{
 		PropagationPolicy: &propagation, Preconditions: &metav1.Preconditions{UID: &uid},
 	})
-	if err != nil && !IsObjectNotFound(err) && !apierrors.IsConflict(err) {
+	if err != nil && !apierror.IsObjectNotFound(err) && !apierrors.IsConflict(err) {
 		return e.notRemoved(ctx, obj, err)
 	}
 	refused := err
@@ -94,7 +95,7 @@ func propagation(obj *unstructured.Unstructured) metav1.DeletionPropagation {
 // notRemoved says what an error means for a removal: a kind that no longer exists has taken its objects along.
 func (e *Engine) notRemoved(ctx context.Context, obj *unstructured.Unstructured, err error) Removal {
 	verdict := e.Classify(ctx, obj, err)
-	if apierrors.IsNotFound(err) && !IsObjectNotFound(err) && IsFatal(verdict) {
+	if apierrors.IsNotFound(err) && !apierror.IsObjectNotFound(err) && IsFatal(verdict) {
 		return Removal{Gone: true}
 	}
 	return Removal{Err: verdict}

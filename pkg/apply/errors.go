@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apierror"
 )
 
 // FatalError cannot be cured by retrying.
@@ -111,7 +112,7 @@ func (e *Engine) Classify(ctx context.Context, obj *unstructured.Unstructured, e
 	switch {
 	case isCollision(err), errors.As(err, &fatal):
 		return err
-	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && !IsObjectNotFound(err): // the mapper may know kinds that have gone since
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && !apierror.IsObjectNotFound(err): // the mapper may know kinds that have gone since
 		return e.kinds.ExplainNoMatch(ctx, obj, err)
 	case fieldConflicts(err) != nil:
 		return &FatalError{named(fmt.Errorf("other field managers manage fields that the package sets: %s",

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apierror"
 )
 
 // NoResourceVersion is the resourceVersion that no object has: a server-side apply with it creates, or answers 409.
@@ -145,22 +146,10 @@ func conflictIfMissing(live *unstructured.Unstructured, err error, body *unstruc
 // GetOrNil reads the object; nil if it is not there.
 func GetOrNil(ctx context.Context, resource dynamic.ResourceInterface, name string) (*unstructured.Unstructured, error) {
 	live, err := resource.Get(ctx, name, metav1.GetOptions{})
-	if IsObjectNotFound(err) {
+	if apierror.IsObjectNotFound(err) {
 		return nil, nil
 	}
 	return live, err
-}
-
-// IsObjectNotFound is true for a 404 by which the API server says that it has no object of the name. One without a name, or which is
-// no Status of the API, means that the kind is not served: that is unknown, never "gone".
-func IsObjectNotFound(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || !apierrors.IsNotFound(err) {
-		return false
-	}
-	details := status.Status().Details
-	// Clients of a type put the name into what they make of an answer that is no Status.
-	return details != nil && details.Name != "" && !apierrors.IsUnexpectedServerError(err)
 }
 
 // isReplaced reports whether an apply with a uid met another object of the name: the server answers 422 then.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/keyring"
 )
 
@@ -264,7 +265,7 @@ func TestAnswers(t *testing.T) {
 			name string
 			yes  bool
 		}{
-			{"gone", IsObjectNotFound(tc.err)}, {"replaced", isReplaced(tc.err, &unstructured.Unstructured{})}, {"unnamed", IsSchemaError(tc.err)},
+			{"gone", apierror.IsObjectNotFound(tc.err)}, {"replaced", isReplaced(tc.err, &unstructured.Unstructured{})}, {"unnamed", IsSchemaError(tc.err)},
 			{"conflicts", fieldConflicts(tc.err) != nil}, {"metadata", onlyMetadata(tc.err)}, {"denied", isWebhookDenial(tc.err)},
 		} {
 			if is.yes {

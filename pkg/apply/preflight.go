@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+
+	"kudo.dev/kudo/pkg/apierror"
 )
 
 // objectScope is where objects of one kind are looked for together.
@@ -128,7 +130,7 @@ func (e *Engine) existing(ctx context.Context, at objectScope, objs []*unstructu
 	found := map[int]*unstructured.Unstructured{}
 	if len(indices) == 1 {
 		item, err := resource.Get(ctx, objs[indices[0]].GetName(), metav1.GetOptions{})
-		if IsObjectNotFound(err) {
+		if apierror.IsObjectNotFound(err) {
 			return nil, nil
 		}
 		if err != nil {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/crdtarball/fetch"
 	"kudo.dev/kudo/pkg/metrics"
@@ -43,7 +43,7 @@ type currentSettings struct {
 func (c *currentSettings) get(ctx context.Context) settings.Settings {
 	object := &corev1.ConfigMap{}
 	if err := c.reader.Get(ctx, c.key, object); err != nil {
-		if !apierrors.IsNotFound(err) {
+		if !apierror.IsObjectNotFound(err) {
 			ctrl.LoggerFrom(ctx).Error(err, "cannot read the settings: the strict ones count", "configMap", c.key.String())
 		}
 		return settings.Default()

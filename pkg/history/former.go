@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apierror"
 )
 
 // IsForeign reports whether the status of plans is that of an owner with another uid, as a restore leaves it that keeps the status: the
@@ -87,7 +88,7 @@ func (s *Store) adopt(ctx context.Context, owner *v1beta1.Instance, record *apps
 	if err != nil {
 		return err
 	}
-	if err := s.client.Patch(ctx, record, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
+	if err := s.client.Patch(ctx, record, client.RawPatch(types.MergePatchType, patch)); apierror.IgnoreObjectNotFound(err) != nil {
 		return fmt.Errorf("make Instance %s/%s the owner of ControllerRevision %s: %w", owner.Namespace, owner.Name, record.Name, err)
 	}
 	return nil

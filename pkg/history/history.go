@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/keyring"
 )
 
@@ -212,7 +213,7 @@ func (s *Store) Read(ctx context.Context, owner client.Object, revision int64) (
 	object := &appsv1.ControllerRevision{}
 	err = s.reader.Get(ctx, types.NamespacedName{Namespace: owner.GetNamespace(), Name: name}, object)
 	switch {
-	case apierrors.IsNotFound(err):
+	case apierror.IsObjectNotFound(err):
 		return nil, &UnusableError{Namespace: owner.GetNamespace(), Name: name, Missing: true}
 	case err != nil:
 		return nil, fmt.Errorf("ControllerRevision %s/%s: %w", owner.GetNamespace(), name, err)

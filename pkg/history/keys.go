@@ -7,10 +7,10 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/keyring"
 )
 
@@ -63,7 +63,7 @@ func NewKeys(reader client.Reader, namespace string) *SecretKeys {
 func (k *SecretKeys) Ring(ctx context.Context) (*keyring.Ring, error) {
 	secret := &corev1.Secret{}
 	err := k.reader.Get(ctx, k.secret, secret)
-	if apierrors.IsNotFound(err) {
+	if apierror.IsObjectNotFound(err) {
 		return nil, &KeyMissingError{Secret: k.secret}
 	}
 	if err != nil {

@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 
 	appsv1 "k8s.io/api/apps/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/plans"
 )
 
@@ -61,7 +61,7 @@ func (s *Store) RecordOutcome(ctx context.Context, owner client.Object, st v1bet
 	}
 	old := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: owner.GetNamespace(), Name: NameFor(owner, st.Revision)}}
 	err = s.client.Patch(ctx, old, client.RawPatch(types.MergePatchType, patch))
-	if apierrors.IsNotFound(err) {
+	if apierror.IsObjectNotFound(err) {
 		return nil
 	}
 	return err

@@ -4,12 +4,12 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apierror"
 )
 
 // SecretName is the name of the Secret in which kudo kept the sensitive values of an Instance's runs, before it sealed them
@@ -21,12 +21,12 @@ func (s *Store) DeleteSensitive(ctx context.Context, instance *v1beta1.Instance)
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	err := s.reader.Get(ctx, types.NamespacedName{Namespace: instance.Namespace, Name: SecretName(instance.Name)}, secret)
-	if apierrors.IsNotFound(err) || err == nil && !metav1.IsControlledBy(secret, instance) {
+	if apierror.IsObjectNotFound(err) || err == nil && !metav1.IsControlledBy(secret, instance) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	uid := secret.UID
-	return client.IgnoreNotFound(s.client.Delete(ctx, secret, client.Preconditions{UID: &uid}))
+	return apierror.IgnoreObjectNotFound(s.client.Delete(ctx, secret, client.Preconditions{UID: &uid}))
 }

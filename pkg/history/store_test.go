@@ -627,3 +627,31 @@ func TestNameFor(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestNotServed checks that a kind which the API server does not serve at the moment is no record that is missing: a run that goes on
+// would fail permanently, and its outcome would be lost.
+func TestNotServed(t *testing.T) {
+	f := newFixture(t)
+	if err := f.RecordStart(t.Context(), f.instance, 1, run(f.instance, 1)); err != nil {
+		t.Fatal(err)
+	}
+	f.RemoveKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevision"))
+	for name, call := range map[string]func() error{
+		"Read":          func() error { _, err := f.Store.Read(t.Context(), f.instance, 1); return err },
+		"ReadVersion":   func() error { _, err := f.ReadVersion(t.Context(), f.instance, NameFor(f.instance, 1)); return err },
+		"RecordOutcome": func() error { return f.RecordOutcome(t.Context(), f.instance, v1beta1.PlanStatus{Revision: 1, Status: v1beta1.Complete}) },
+		"Trim":          func() error { return f.Trim(t.Context(), f.instance, 20, NameFor(f.instance, 20)) },
+	} {
+		if err := call(); !apierrors.IsNotFound(err) || Unusable(err) {
+			t.Errorf("%s: %v, want an error that passes", name, err)
+		}
+	}
+	f.AddKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevision"), true)
+	if _, err := f.Store.Read(t.Context(), f.instance, 1); err != nil {
+		t.Errorf("the kind is served again: %v", err)
+	}
+	f.RemoveKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	if _, err := f.Store.Read(t.Context(), f.instance, 1); !apierrors.IsNotFound(err) || Unusable(err) {
+		t.Errorf("the history key cannot be read: %v, want an error that passes", err)
+	}
+}

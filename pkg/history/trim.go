@@ -6,10 +6,11 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/pkg/apierror"
 )
 
 // Trim deletes the run that a new one, which has been written down, puts beyond the limit, and the OperatorVersion to which
@@ -58,7 +59,7 @@ func (s *Store) Trim(ctx context.Context, owner client.Object, revision int64, s
 func (s *Store) find(ctx context.Context, owner client.Object, name string) (*appsv1.ControllerRevision, error) {
 	found := &appsv1.ControllerRevision{}
 	err := s.reader.Get(ctx, types.NamespacedName{Namespace: owner.GetNamespace(), Name: name}, found)
-	if apierrors.IsNotFound(err) || err == nil && !metav1.IsControlledBy(found, owner) {
+	if apierror.IsObjectNotFound(err) || err == nil && !metav1.IsControlledBy(found, owner) {
 		return nil, nil
 	}
 	if err != nil {
@@ -73,7 +74,7 @@ func (s *Store) drop(ctx context.Context, found *appsv1.ControllerRevision) erro
 		return nil
 	}
 	err := s.client.Delete(ctx, found, client.Preconditions{UID: &found.UID})
-	if client.IgnoreNotFound(err) != nil {
+	if apierror.IgnoreObjectNotFound(err) != nil {
 		return fmt.Errorf("delete ControllerRevision %s/%s, which is beyond the last %d runs: %w", found.Namespace, found.Name, Limit, err)
 	}
 	return nil

@@ -10,7 +10,6 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apierror"
 )
 
 // Values is what sources give.
@@ -95,7 +95,7 @@ func (s *Reader) Values(ctx context.Context, instance *v1beta1.Instance, account
 func Read(ctx context.Context, c client.Reader, instance *v1beta1.Instance, defs []v1beta1.Parameter) (Values, error) {
 	return collectValues(instance, defs, func(r Reference) (map[string]string, error) {
 		now, err := get(ctx, c, r)
-		if apierrors.IsNotFound(err) {
+		if apierror.IsObjectNotFound(err) {
 			return nil, nil
 		}
 		return now.data, err
@@ -179,7 +179,7 @@ func (s *Reader) data(ctx context.Context, r reader) (map[string]string, error) 
 		return known.data, nil
 	}
 	now, err := get(ctx, s.client, r.Reference)
-	if apierrors.IsNotFound(err) {
+	if apierror.IsObjectNotFound(err) {
 		s.forget(r.Reference)
 		return nil, nil
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/apply"
 )
 
@@ -50,7 +51,7 @@ func (s *Session) join(ctx context.Context, obj *unstructured.Unstructured, v *i
 			joined = true // but it is not what was looked at
 		case err == nil:
 			return s.joined(obj, v, written, action)
-		case !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) && !apply.IsObjectNotFound(err):
+		case !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) && !apierror.IsObjectNotFound(err):
 			return s.objects.ChangeForError(ctx, obj, err)
 		case apierrors.IsInvalid(err) && v.found == absent:
 			return s.objects.ChangeForError(ctx, obj, err)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/apply"
 )
 
@@ -64,7 +65,7 @@ func others(live *unstructured.Unstructured, holder *v1beta1.Installation) []met
 func (e *Engine) installation(ctx context.Context, owner metav1.OwnerReference) (*v1beta1.Installation, error) {
 	i := &v1beta1.Installation{}
 	err := e.reader.Get(ctx, types.NamespacedName{Name: owner.Name}, i)
-	if apply.IsObjectNotFound(err) || err == nil && i.UID != owner.UID {
+	if apierror.IsObjectNotFound(err) || err == nil && i.UID != owner.UID {
 		return nil, nil
 	}
 	if err != nil {
@@ -77,7 +78,7 @@ func (e *Engine) installation(ctx context.Context, owner metav1.OwnerReference) 
 func (e *Engine) version(ctx context.Context, i *v1beta1.Installation) (*v1beta1.OperatorVersion, error) {
 	ov := &v1beta1.OperatorVersion{}
 	err := e.reader.Get(ctx, types.NamespacedName{Namespace: i.Spec.Subject.Namespace, Name: i.Spec.Subject.Name}, ov)
-	if apply.IsObjectNotFound(err) || i.Spec.Subject.Kind != "OperatorVersion" || err == nil && ov.UID != i.Spec.Subject.UID {
+	if apierror.IsObjectNotFound(err) || i.Spec.Subject.Kind != "OperatorVersion" || err == nil && ov.UID != i.Spec.Subject.UID {
 		return nil, nil
 	}
 	return ov, err

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/apply"
 )
 
@@ -54,7 +55,7 @@ func (s *Session) releaseLocked(ctx context.Context, r v1beta1.HeldResource, try
 
 // ReleaseOrphans releases what was joined for a holder that was deleted in the meantime: no controller would release it any more.
 func (s *Session) ReleaseOrphans(ctx context.Context, held Inventory, cause error) error {
-	if !apply.IsObjectNotFound(cause) {
+	if !apierror.IsObjectNotFound(cause) {
 		return cause
 	}
 	for _, r := range slices.Backward(held) {
@@ -91,7 +92,7 @@ func (s *Session) leave(ctx context.Context, r v1beta1.HeldResource, try release
 			return apply.Removal{Waiting: fmt.Sprintf("%s is being deleted%s", IDOf(r), apply.Finalizers(live))}
 		}
 		left, err := try(resource, live)
-		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) && !apply.IsObjectNotFound(err) {
+		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) && !apierror.IsObjectNotFound(err) {
 			return apply.Removal{Err: s.objects.Classify(ctx, obj, err)}
 		}
 		if err == nil && left != nil {

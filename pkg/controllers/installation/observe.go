@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
-	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/share"
 	"kudo.dev/kudo/pkg/text"
 )
@@ -49,7 +49,7 @@ func (r *Reconciler) observeSubject(ctx context.Context, i *v1beta1.Installation
 		switch {
 		case err == nil && subject.GetUID() == i.Spec.Subject.UID:
 			return subject, nil
-		case err != nil && !apply.IsObjectNotFound(err):
+		case err != nil && !apierror.IsObjectNotFound(err):
 			return nil, fmt.Errorf("%s %s: %w", i.Spec.Subject.Kind, key, err)
 		}
 	}
@@ -70,7 +70,7 @@ func (r *Reconciler) observeUse(ctx context.Context, i *v1beta1.Installation, su
 	if subject == nil {
 		successor := &v1beta1.OperatorVersion{}
 		err := r.Reader.Get(ctx, types.NamespacedName{Namespace: i.Spec.Subject.Namespace, Name: i.Spec.Subject.Name}, successor)
-		if err != nil && !apply.IsObjectNotFound(err) {
+		if err != nil && !apierror.IsObjectNotFound(err) {
 			return nil, err
 		}
 		// Instances of the name are the successor's, whose own install plan has brought all that they need. One without an

@@ -5,10 +5,10 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/controllers/loop"
 	"kudo.dev/kudo/pkg/history"
@@ -69,7 +69,7 @@ func (a *action) namespacePrivileged(ctx context.Context, now settings.Settings)
 	}
 	namespace := &corev1.Namespace{}
 	err := a.Client.Get(ctx, types.NamespacedName{Name: a.Next.Namespace}, namespace, loop.CacheOnlyRead)
-	if apierrors.IsNotFound(err) {
+	if apierror.IsObjectNotFound(err) {
 		return false, nil
 	}
 	return namespace.Labels[v1beta1.PrivilegedLabel] == "true", err
@@ -101,10 +101,10 @@ func (a *action) accountMissing(ctx context.Context) (string, error) {
 	account := &metav1.PartialObjectMetadata{}
 	account.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
 	err := a.Client.Get(ctx, key, account, loop.CacheOnlyRead)
-	if apierrors.IsNotFound(err) { // it may have been made this moment
+	if apierror.IsObjectNotFound(err) { // it may have been made this moment
 		err = a.Reader.Get(ctx, key, account)
 	}
-	if apierrors.IsNotFound(err) {
+	if apierror.IsObjectNotFound(err) {
 		return fmt.Sprintf("waits for %s, with whose rights the plans run: kubectl kudo account create -n %s --instance %s shows the rights "+
 			"they need and makes it",
 			a.serviceAccount, a.Next.Namespace, a.Next.Name), nil

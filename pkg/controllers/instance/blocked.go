@@ -5,12 +5,12 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/conditions"
 	"kudo.dev/kudo/pkg/controllers/loop"
 	"kudo.dev/kudo/pkg/history"
@@ -56,7 +56,7 @@ func (a *action) versionPrivate(ctx context.Context) (refusal, err error) {
 	}
 	namespace := &corev1.Namespace{}
 	err = a.Client.Get(ctx, types.NamespacedName{Name: key.Namespace}, namespace, loop.CacheOnlyRead)
-	if apierrors.IsNotFound(err) {
+	if apierror.IsObjectNotFound(err) {
 		return nil, nil
 	}
 	if namespace.Labels[v1beta1.VersionsLabel] == v1beta1.PrivateVersions {

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/conditions"
 	"kudo.dev/kudo/pkg/crdtarball"
@@ -88,7 +88,7 @@ func (a *action) rememberedDigest(ctx context.Context, wanted fetch.Wanted) (str
 	holder := &v1beta1.Installation{}
 	name := v1beta1.InstallationName(a.Next.Namespace, a.Next.Name, a.Next.UID)
 	if err := a.Client.Get(ctx, types.NamespacedName{Name: name}, holder); err != nil {
-		return "", client.IgnoreNotFound(err)
+		return "", apierror.IgnoreObjectNotFound(err)
 	}
 	if known := holder.Status.CRDTarball; known != nil && known.SpecHash == wanted.SpecHash && holder.Spec.Subject.UID == a.Next.UID {
 		return known.Digest, nil
@@ -222,7 +222,7 @@ func (a *action) ensureInstallation(ctx context.Context) (*v1beta1.Installation,
 		return nil, fmt.Errorf("the Installation %s is of %s %s/%s: another Instance has the same name for it; create this Instance again", name,
 			holder.Spec.Subject.Kind, holder.Spec.Subject.Namespace, holder.Spec.Subject.Name)
 	}
-	if err == nil || !apierrors.IsNotFound(err) {
+	if err == nil || !apierror.IsObjectNotFound(err) {
 		return holder, err
 	}
 	holder = &v1beta1.Installation{ObjectMeta: metav1.ObjectMeta{
@@ -246,7 +246,7 @@ func (a *action) releaseDroppedCRDs(ctx context.Context) error {
 	name := v1beta1.InstallationName(a.Next.Namespace, a.Next.Name, a.Next.UID)
 	holder := &v1beta1.Installation{}
 	if err := a.Client.Get(ctx, types.NamespacedName{Name: name}, holder); err != nil {
-		return client.IgnoreNotFound(err)
+		return apierror.IgnoreObjectNotFound(err)
 	}
 	var wanted []string
 	if crds := a.Next.Status.CRDs; crds != nil {
@@ -268,7 +268,7 @@ func (a *action) restoreCRDs(ctx context.Context) error {
 	holder := &v1beta1.Installation{}
 	name := v1beta1.InstallationName(a.Next.Namespace, a.Next.Name, a.Next.UID)
 	if err := a.Client.Get(ctx, types.NamespacedName{Name: name}, holder); err != nil {
-		return client.IgnoreNotFound(err)
+		return apierror.IgnoreObjectNotFound(err)
 	}
 	for _, r := range holder.Status.Resources {
 		if r.State == v1beta1.HoldExisting || r.UID == "" {

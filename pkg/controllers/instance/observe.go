@@ -8,13 +8,13 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators/params"
+	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/keyring"
@@ -137,7 +137,7 @@ func (a *action) observeInputs(ctx context.Context) error {
 func (a *action) observeVersion(ctx context.Context) error {
 	ov := &v1beta1.OperatorVersion{}
 	err := a.Client.Get(ctx, a.Next.OperatorVersionKey(), ov)
-	if apierrors.IsNotFound(err) || a.Next.Spec.OperatorVersion.Name == "" {
+	if apierror.IsObjectNotFound(err) || a.Next.Spec.OperatorVersion.Name == "" {
 		return nil
 	}
 	if err != nil {
@@ -308,7 +308,7 @@ func (a *action) previousVersion(ctx context.Context) (*v1beta1.OperatorVersionS
 	}
 	ov := &v1beta1.OperatorVersion{}
 	err = a.Client.Get(ctx, key(base.OperatorVersion), ov)
-	if apierrors.IsNotFound(err) {
+	if apierror.IsObjectNotFound(err) {
 		return nil, nil
 	}
 	return &ov.Spec, err

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/metrics"
 	"kudo.dev/kudo/pkg/runner"
@@ -305,7 +306,7 @@ func (a *action) buildRun(record history.Run, version *runner.ParsedVersion) *ru
 func (r *Reconciler) owners(ctx context.Context, key types.NamespacedName, uid types.UID) (bool, error) {
 	other := &v1beta1.Instance{}
 	err := r.Client.Get(ctx, key, other)
-	if apierrors.IsNotFound(err) {
+	if apierror.IsObjectNotFound(err) {
 		return false, nil
 	}
 	return other.UID == uid, err

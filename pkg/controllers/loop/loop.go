@@ -9,11 +9,12 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/pkg/apierror"
 )
 
 // Result says what follows a reconcile that has not failed.
@@ -60,7 +61,7 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	key := req.NamespacedName
 	current := newObject[T]()
 	if err := r.backoff.Read(ctx, key, current, r.Client, r.Reader); err != nil {
-		if apierrors.IsNotFound(err) {
+		if apierror.IsObjectNotFound(err) {
 			r.forget(key)
 			return ctrl.Result{}, nil
 		}

@@ -7,12 +7,12 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/plans"
 )
 
@@ -87,7 +87,7 @@ func (o *Object[T]) SetFinalizer(ctx context.Context, finalizer string, wanted b
 		controllerutil.RemoveFinalizer(o.Next, finalizer)
 	}
 	if err := o.client.Patch(ctx, o.Next, patch); err != nil {
-		return client.IgnoreNotFound(err)
+		return apierror.IgnoreObjectNotFound(err)
 	}
 	statusOf(o.Next).Set(statusOf(before))
 	committed := o.Committed
@@ -100,7 +100,7 @@ func (o *Object[T]) SetFinalizer(ctx context.Context, finalizer string, wanted b
 func (o *Object[T]) IsNamespaceTerminating(ctx context.Context) (bool, error) {
 	namespace := &corev1.Namespace{}
 	err := o.reader.Get(ctx, client.ObjectKey{Name: o.Next.GetNamespace()}, namespace)
-	if apierrors.IsNotFound(err) {
+	if apierror.IsObjectNotFound(err) {
 		return true, nil
 	}
 	return namespace.DeletionTimestamp != nil, err

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators/params"
+	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/keyring"
 	"kudo.dev/kudo/plans"
@@ -64,7 +64,7 @@ func (r *Reconciler) observeInstallation(ctx context.Context, name string) (*v1b
 	installation := &v1beta1.Installation{}
 	err := r.Client.Get(ctx, types.NamespacedName{Name: name}, installation)
 	switch {
-	case apierrors.IsNotFound(err):
+	case apierror.IsObjectNotFound(err):
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read Installation %s: %w", name, err)

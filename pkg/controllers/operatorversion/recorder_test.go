@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/pkg/share"
@@ -61,7 +62,7 @@ func TestRecordIntent(t *testing.T) {
 		t.Errorf("what must not be done twice is committed: -want +got: %s", diff)
 	}
 	f.Remove(f.installation)
-	if err := h.RecordIntent(t.Context(), st, []apply.ID{idOf("c")}, true); !apply.IsObjectNotFound(err) || len(f.writes()) > 1 {
+	if err := h.RecordIntent(t.Context(), st, []apply.ID{idOf("c")}, true); !apierror.IsObjectNotFound(err) || len(f.writes()) > 1 {
 		t.Errorf("the Installation was deleted: %v, want an error before the status is written", err)
 	}
 }

@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apierror"
 )
 
 // releaseVersion has the Installation released, and removes the finalizer after it. It removes the finalizer at once if the namespace
@@ -48,7 +48,7 @@ func (a *action) releaseVersion(ctx context.Context) error {
 func (a *action) hasLeft(ctx context.Context) (bool, error) {
 	live := &v1beta1.OperatorVersion{}
 	err := a.Reader.Get(ctx, client.ObjectKeyFromObject(a.Next), live)
-	if apierrors.IsNotFound(err) {
+	if apierror.IsObjectNotFound(err) {
 		return true, nil
 	}
 	if err != nil {

@@ -1,0 +1,28 @@
+// Package apierror reads the errors of the Kubernetes API more closely than apimachinery does.
+package apierror
+
+import (
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// IsObjectNotFound reports whether an error is a 404 by which the API server says that it has no object of the name. A 404 without a name,
+// or which is no Status of the API, means that the kind is not served at the moment: whether the object exists is unknown then.
+func IsObjectNotFound(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || !apierrors.IsNotFound(err) {
+		return false
+	}
+	details := status.Status().Details
+	// Clients of a type put the name into what they make of an answer that is no Status.
+	return details != nil && details.Name != "" && !apierrors.IsUnexpectedServerError(err)
+}
+
+// IgnoreObjectNotFound returns nil for an error that IsObjectNotFound reports, and any other error as it is.
+func IgnoreObjectNotFound(err error) error {
+	if IsObjectNotFound(err) {
+		return nil
+	}
+	return err
+}
