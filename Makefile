@@ -3,6 +3,12 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 BIN := $(CURDIR)/bin
+
+# Programs, tests and tools are built in one way, so that they share what is built, also with another checkout: each variant of Kubernetes'
+# packages takes minutes.
+export CGO_ENABLED := 0
+export GOFLAGS := $(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath)
+
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X kudo.dev/kudo/pkg/cli/command.Version=$(VERSION) -X kudo.dev/kudo/pkg/controllers.Version=$(VERSION)
 
@@ -42,7 +48,7 @@ demo-down: ## Stop the demo's control plane and delete its data.
 build: kudo-local ## Build manager, kubectl-kudo and kudo-local into bin/.
 	@echo "building manager and kubectl-kudo…"
 	@mkdir -p $(BIN)
-	@CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN)/ ./cmd/manager ./cmd/kubectl-kudo
+	@go build -ldflags "$(LDFLAGS)" -o $(BIN)/ ./cmd/manager ./cmd/kubectl-kudo
 
 .PHONY: kudo-local
 kudo-local: ## Build the local control plane (and kubectl, which it is too) into bin/, unless it is in the cache.
@@ -50,7 +56,7 @@ kudo-local: ## Build the local control plane (and kubectl, which it is too) into
 	cached=$(LOCAL_CACHE)/kudo-local-$(LOCAL_KEY); \
 	if [ ! -x $$cached ]; then \
 	  echo "building the local control plane (a whole Kubernetes: some 10 minutes, once)…"; \
-	  (cd cmd/kudo-local && CGO_ENABLED=0 go build -trimpath -ldflags "$(LOCAL_LDFLAGS)" -o $$cached.$$$$ .) && mv $$cached.$$$$ $$cached; \
+	  (cd cmd/kudo-local && go build -ldflags "$(LOCAL_LDFLAGS)" -o $$cached.$$$$ .) && mv $$cached.$$$$ $$cached; \
 	fi; \
 	cmp -s $$cached $(BIN)/kudo-local || { cp $$cached $(BIN)/kudo-local.new && mv $(BIN)/kudo-local.new $(BIN)/kudo-local; }; \
 	ln -sf kudo-local $(BIN)/kubectl
@@ -65,10 +71,10 @@ kudo-node: ## Build what kudo-local needs for a real node (up --nodes real) into
 	cached=$(LOCAL_CACHE)/kudo-node-$(NODE_KEY); \
 	if [ ! -d $$cached ]; then \
 	  echo "building the node's programs (some minutes, once)…"; \
-	  rm -rf $$cached.new && mkdir $$cached.new && export CGO_ENABLED=0 && \
-	  (cd cmd/kudo-local && go build -trimpath -ldflags "$(LOCAL_LDFLAGS)" -o $$cached.new/kudo-node ./kudo-node) && \
-	  (cd cmd/kudo-local && go build -trimpath -ldflags "-s -w" -o $$cached.new/kudo-pause ./kudo-pause) && \
-	  (cd cmd/kudo-dns && go build -trimpath -ldflags "-s -w" -o $$cached.new/kudo-dns .) && \
+	  rm -rf $$cached.new && mkdir $$cached.new && \
+	  (cd cmd/kudo-local && go build -ldflags "$(LOCAL_LDFLAGS)" -o $$cached.new/kudo-node ./kudo-node) && \
+	  (cd cmd/kudo-local && go build -ldflags "-s -w" -o $$cached.new/kudo-pause ./kudo-pause) && \
+	  (cd cmd/kudo-dns && go build -ldflags "-s -w" -o $$cached.new/kudo-dns .) && \
 	  (cd hack/images && PAUSE=$$cached.new/kudo-pause go run . -o $$cached.new kudo-pause) && \
 	  mv $$cached.new $$cached || exit; \
 	fi; \
@@ -79,9 +85,9 @@ IMAGES := dist/images
 .PHONY: images
 images: build ## Make the images that the suites on real pods need, as archives in dist/images.
 	@mkdir -p $(IMAGES)/programs
-	@cd hack/images/programs && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o $(CURDIR)/$(IMAGES)/programs/ github.com/restic/restic/cmd/restic github.com/restic/rest-server/cmd/rest-server
-	@CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o $(IMAGES)/programs/ ./cmd/explore-sample
-	@cd hack/images && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o $(CURDIR)/$(IMAGES)/programs/ github.com/google/go-containerregistry/cmd/registry
+	@cd hack/images/programs && go build -ldflags "-s -w" -o $(CURDIR)/$(IMAGES)/programs/ github.com/restic/restic/cmd/restic github.com/restic/rest-server/cmd/rest-server
+	@go build -ldflags "-s -w" -o $(IMAGES)/programs/ ./cmd/explore-sample
+	@cd hack/images && go build -ldflags "-s -w" -o $(CURDIR)/$(IMAGES)/programs/ github.com/google/go-containerregistry/cmd/registry
 	@cd hack/images && go run . -o $(CURDIR)/$(IMAGES) manager busybox explore-sample servers
 
 E2E_PACKAGES := containerd runc containernetworking-plugins iptables nftables iproute2 busybox-static mmdebstrap
@@ -131,7 +137,7 @@ integration: ## Run the suites, each on a real control plane of its own, two at 
 	@echo "the Helm chart on a control plane…"
 	$(call TESTSUM,hack/release,chart) -- -count=1 -timeout 20m ./integration
 	@echo "the local control plane…"
-	$(call TESTSUM,cmd/kudo-local && export CGO_ENABLED=0,local) -- -trimpath -count=1 -timeout 15m ./...
+	$(call TESTSUM,cmd/kudo-local,local) -- -count=1 -timeout 15m ./...
 	@go run ./hack/testcount $(SUITE_RESULTS)
 
 .PHONY: counts
@@ -147,7 +153,7 @@ kubernetes-servers: ## Build the servers of Kubernetes VERSION, such as 1.30, un
 	@if [ ! -d $(SERVERS) ]; then \
 	  echo "building the servers of Kubernetes $(VERSION) (some 10 minutes, once)…" >&2; \
 	  rm -rf $(SERVERS).new && mkdir -p $(SERVERS).new && cd hack/kubernetes/$(VERSION) && \
-	  CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$$(go list -m -f '{{.Version}}' k8s.io/kubernetes) \
+	  go build -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$$(go list -m -f '{{.Version}}' k8s.io/kubernetes) \
 	    -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=$(patsubst 1.%,%,$(VERSION))" -o $(SERVERS).new/ tool && mv $(SERVERS).new $(SERVERS); \
 	fi; echo $(SERVERS)
 
@@ -180,8 +186,8 @@ fuzz: ## Run each fuzz target for FUZZ_TIME (30s); FUZZ=PATTERN runs those whose
 
 .PHONY: race
 race: build ## Run the unit tests, and the suites of concurrent parts, with the race detector.
-	@go test -race $$(go list ./... | grep -v /test/)
-	@$(GINKGO) run --race --procs=4 --timeout=40m --fail-on-empty --require-suite ./test/apply ./test/installplan
+	@CGO_ENABLED=1 go test -race $$(go list ./... | grep -v /test/)
+	@CGO_ENABLED=1 $(GINKGO) run --race --procs=4 --timeout=40m --fail-on-empty --require-suite ./test/apply ./test/installplan
 
 .PHONY: bench
 bench: benchmarks compare ## Run all benchmarks; for figures that count, on a machine that does nothing else.
@@ -203,7 +209,7 @@ mutants: kudo-local ## Plant faults one after another, and check that their suit
 lint: ## Check formatting, vet, golangci-lint, and that generated files are up to date.
 	@echo "lint…"
 	@test -z "$$(gofmt -l apis operators plans pkg cmd test hack manifests)" || { gofmt -l apis operators plans pkg cmd test hack manifests; echo "run gofmt -w on these"; exit 1; }
-	@go vet ./...
+	@go vet ./... && cd test/bench/compare && go vet ./...
 	@$(GOLANGCI_LINT) run --allow-parallel-runners ./...
 	@hack/lint-fixtures.sh
 	@hack/generated.sh check "$(CONTROLLER_GEN)"

@@ -5,8 +5,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
+
+	"kudo.dev/kudo/test/sourcetree"
 )
 
 // Dir returns the folder of the corpus, or "" if there is none: the one that KUDO_TEST_CORPUS names, or else
@@ -14,8 +15,7 @@ import (
 func Dir() string {
 	dir := os.Getenv("KUDO_TEST_CORPUS")
 	if dir == "" {
-		_, file, _, _ := runtime.Caller(0)
-		dir = filepath.Join(filepath.Dir(file), "..", "..", "..", "shared", "corpus")
+		dir = filepath.Join(sourcetree.Root(), "..", "shared", "corpus")
 	}
 	if _, err := os.Stat(dir); err != nil {
 		return ""

@@ -16,6 +16,7 @@ import (
 	"kudo.dev/kudo/pkg/crdtarball"
 	"kudo.dev/kudo/pkg/settings"
 	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/sourcetree"
 )
 
 // registry takes the names of metrics.
@@ -61,7 +62,7 @@ func fields(of reflect.Type, path string) (all []string) {
 
 var _ = It("The document has all fields, flags with their defaults, metrics and reasons of CRD tarballs", func() {
 	t := GinkgoTB()
-	raw, err := os.ReadFile(filepath.Join(env.Root(), "docs", "crd-tarballs.md"))
+	raw, err := os.ReadFile(filepath.Join(sourcetree.Root(), "docs", "crd-tarballs.md"))
 	env.Must(t, err)
 	text := string(raw)
 	for _, field := range fields(reflect.TypeFor[v1beta1.CRDTarball](), "") {

@@ -22,6 +22,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
+	"kudo.dev/kudo/test/sourcetree"
 )
 
 var suite env.Suite
@@ -34,9 +35,9 @@ func TestMain(m *testing.M) {
 // files returns README.md and docs/*.md, by their paths in the tree.
 func files(t testing.TB) []string {
 	t.Helper()
-	all, err := filepath.Glob(filepath.Join(env.Root(), "docs", "*.md"))
+	all, err := filepath.Glob(filepath.Join(sourcetree.Root(), "docs", "*.md"))
 	env.Must(t, err)
-	return append(all, filepath.Join(env.Root(), "README.md"))
+	return append(all, filepath.Join(sourcetree.Root(), "README.md"))
 }
 
 // read reads a page.
@@ -91,7 +92,7 @@ func TestPages(t *testing.T) {
 // TestExamples verifies the packages of docs/examples as a reader would: each is valid, and has no warnings.
 func TestExamples(t *testing.T) {
 	t.Parallel()
-	packages, err := filepath.Glob(filepath.Join(env.Root(), "docs", "examples", "*", "operator.yaml"))
+	packages, err := filepath.Glob(filepath.Join(sourcetree.Root(), "docs", "examples", "*", "operator.yaml"))
 	env.Must(t, err)
 	if len(packages) == 0 {
 		t.Fatal("docs/examples has no package")
@@ -109,7 +110,7 @@ func TestExcerpts(t *testing.T) {
 	excerpt := regexp.MustCompile("(?s)```yaml\n# in (docs/examples/\\S+)\n(.*?)```")
 	for _, path := range files(t) {
 		for _, m := range excerpt.FindAllStringSubmatch(read(t, path), -1) {
-			if !strings.Contains(unindented(read(t, filepath.Join(env.Root(), filepath.FromSlash(m[1])))), unindented(m[2])) {
+			if !strings.Contains(unindented(read(t, filepath.Join(sourcetree.Root(), filepath.FromSlash(m[1])))), unindented(m[2])) {
 				t.Errorf("%s: %s has no such lines:\n%s", name(path), m[1], m[2])
 			}
 		}
@@ -126,7 +127,7 @@ func build(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	cmd := exec.Command("go", "build", "-o", dir, "./cmd/explore-sample")
-	cmd.Dir = env.Root()
+	cmd.Dir = sourcetree.Root()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -197,7 +198,7 @@ func place(t *testing.T, namespace, tools string) *session {
 	t.Helper()
 	dir, home := t.TempDir(), t.TempDir()
 	for _, part := range []string{"operators/catalog", "docs/examples", "cmd/explore-sample"} {
-		env.Must(t, os.CopyFS(filepath.Join(dir, filepath.FromSlash(part)), os.DirFS(filepath.Join(env.Root(), filepath.FromSlash(part)))))
+		env.Must(t, os.CopyFS(filepath.Join(dir, filepath.FromSlash(part)), os.DirFS(filepath.Join(sourcetree.Root(), filepath.FromSlash(part)))))
 	}
 	config, err := clientcmd.LoadFromFile(suite.Kubeconfig)
 	env.Must(t, err)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/sourcetree"
 )
 
 var (
@@ -31,11 +32,11 @@ var (
 // all are the pages of docs/ and below, README.md, and the pages for contributors.
 func all(t *testing.T) []string {
 	t.Helper()
-	below, err := filepath.Glob(filepath.Join(env.Root(), "docs", "*", "*.md"))
+	below, err := filepath.Glob(filepath.Join(sourcetree.Root(), "docs", "*", "*.md"))
 	env.Must(t, err)
 	out := append(files(t), below...)
 	for _, page := range []string{"SECURITY.md", "CONTRIBUTING.md", "KNOWN-ISSUES.md"} {
-		out = append(out, filepath.Join(env.Root(), page))
+		out = append(out, filepath.Join(sourcetree.Root(), page))
 	}
 	return out
 }
@@ -43,9 +44,9 @@ func all(t *testing.T) []string {
 // TestPagesAreListed: each page is in the list of pages of the README.
 func TestPagesAreListed(t *testing.T) {
 	t.Parallel()
-	readme := read(t, filepath.Join(env.Root(), "README.md"))
+	readme := read(t, filepath.Join(sourcetree.Root(), "README.md"))
 	for _, path := range all(t) {
-		rel, err := filepath.Rel(env.Root(), path)
+		rel, err := filepath.Rel(sourcetree.Root(), path)
 		env.Must(t, err)
 		if rel = filepath.ToSlash(rel); rel != "README.md" && !strings.Contains(readme, "]("+rel+")") {
 			t.Errorf("README.md has no link to %s", rel)
@@ -57,12 +58,12 @@ func TestPagesAreListed(t *testing.T) {
 func tests(t *testing.T) (functions, labeled map[string][]string) {
 	t.Helper()
 	functions, labeled = map[string][]string{}, map[string][]string{}
-	env.Must(t, filepath.WalkDir(env.Root(), func(path string, d fs.DirEntry, err error) error {
+	env.Must(t, filepath.WalkDir(sourcetree.Root(), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		folder, _ := filepath.Rel(env.Root(), filepath.Dir(path))
+		folder, _ := filepath.Rel(sourcetree.Root(), filepath.Dir(path))
 		for _, m := range testFunction.FindAllStringSubmatch(string(text), -1) {
 			functions[m[1]] = append(functions[m[1]], filepath.ToSlash(folder))
 		}
@@ -233,7 +234,7 @@ func TestFlags(t *testing.T) {
 // TestCatalogSurvives: the README of each package of the catalog says that its plans survive a manager that dies, as "make each-write"
 // shows.
 func TestCatalogSurvives(t *testing.T) {
-	pages, err := filepath.Glob(filepath.Join(env.Root(), "operators", "catalog", "*", "README.md"))
+	pages, err := filepath.Glob(filepath.Join(sourcetree.Root(), "operators", "catalog", "*", "README.md"))
 	env.Must(t, err)
 	if len(pages) == 0 {
 		t.Fatal("the catalog has no README")

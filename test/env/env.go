@@ -8,9 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
+
+	"kudo.dev/kudo/test/sourcetree"
 )
 
 // Env is a control plane with kudo installed.
@@ -21,12 +22,6 @@ type Env struct {
 	Bin string
 
 	name, state string
-}
-
-// Root is the root of the source tree.
-func Root() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
 }
 
 // Start brings a control plane with kudo up. The arguments go to kudo-local up.
@@ -41,7 +36,7 @@ func StartBare(args ...string) (*Env, error) {
 }
 
 func start(args []string) (*Env, error) {
-	e := &Env{Bin: filepath.Join(Root(), "bin"), Kubeconfig: os.Getenv("KUDO_TEST_KUBECONFIG")}
+	e := &Env{Bin: filepath.Join(sourcetree.Root(), "bin"), Kubeconfig: os.Getenv("KUDO_TEST_KUBECONFIG")}
 	if e.Kubeconfig != "" {
 		return e, nil
 	}

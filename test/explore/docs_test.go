@@ -13,11 +13,12 @@ import (
 	"kudo.dev/kudo/pkg/explore/library"
 	"kudo.dev/kudo/pkg/explore/lua"
 	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/sourcetree"
 )
 
 var _ = It("The script of the page on exploring does what the page says", Serial, func() {
 	t := GinkgoTB()
-	page := read(t, filepath.Join(env.Root(), "docs", "explore.md"))
+	page := read(t, filepath.Join(sourcetree.Root(), "docs", "explore.md"))
 	rules := regexp.MustCompile("(?s)```yaml\n(# rules/kettles.yaml\n.*?)```").FindStringSubmatch(page)
 	if rules == nil {
 		t.Fatal("the page has no rules/kettles.yaml")
@@ -66,7 +67,7 @@ var _ = It("The page on exploring lists the kinds that come with kudo, and no ot
 		}
 	}
 	flush()
-	page := read(t, filepath.Join(env.Root(), "docs", "explore.md"))
+	page := read(t, filepath.Join(sourcetree.Root(), "docs", "explore.md"))
 	var got []string
 	for _, line := range strings.Split(page[strings.Index(page, "## Kinds that kudo knows"):], "\n") {
 		if strings.HasPrefix(line, "| `") {

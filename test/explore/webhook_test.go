@@ -24,6 +24,7 @@ import (
 	"kudo.dev/kudo/pkg/explore/server"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
+	"kudo.dev/kudo/test/sourcetree"
 )
 
 // sampleWebhook is explore-sample as a process, at an address and with a certificate that outlive it.
@@ -38,7 +39,7 @@ func newSampleWebhook(t testing.TB) *sampleWebhook {
 	dir := t.TempDir()
 	w := &sampleWebhook{program: filepath.Join(dir, "explore-sample"), certificate: filepath.Join(dir, "tls.crt"), key: filepath.Join(dir, "tls.key")}
 	build := exec.Command("go", "build", "-o", w.program, "./cmd/explore-sample")
-	build.Dir = env.Root()
+	build.Dir = sourcetree.Root()
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -94,7 +95,7 @@ const fooGroup, barGroup = sample.FooGroup + "/v1alpha1", sample.BarGroup + "/v1
 
 func sampleKinds(t testing.TB) {
 	t.Helper()
-	define(t, read(t, filepath.Join(env.Root(), "cmd", "explore-sample", "sample", "crds.yaml")))
+	define(t, read(t, filepath.Join(sourcetree.Root(), "cmd", "explore-sample", "sample", "crds.yaml")))
 }
 
 // fooAndBar is an operator of a Foo, and a Bar that needs it and another Foo.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/sourcetree"
 )
 
 var _ = It("The command init installs kudo on a cluster that has never seen it", Label("init", "slow"), func() {
@@ -45,7 +46,7 @@ var _ = It("The command init installs kudo on a cluster that has never seen it",
 
 	t.Log("without kudo, commands say how to install it")
 	wants(run(1, "get", "instances"), "kudo is not installed on this cluster", "kubectl kudo init")
-	wants(run(1, "install", filepath.Join(env.Root(), "operators/catalog/hello/operator")), "kudo is not installed on this cluster")
+	wants(run(1, "install", filepath.Join(sourcetree.Root(), "operators/catalog/hello/operator")), "kudo is not installed on this cluster")
 
 	t.Log("a dry run prints what would be installed, and installs nothing")
 	out := run(0, "init", "--dry-run", "-o", "yaml", "--kudo-image", "example.org/kudo:1")

@@ -17,6 +17,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
+	"kudo.dev/kudo/test/sourcetree"
 )
 
 // stuck deploys a web whose pods never come, with a plan of its own for parameter A.
@@ -55,7 +56,7 @@ var _ = It("A queued plan waits for an OperatorVersion that has gone, says so, a
 
 var _ = It("Commands that need the OperatorVersion of an Instance say what to do when it does not exist any more", Label("commands-without-version"), func() {
 	t := GinkgoTB()
-	ns, dir := namespace(t), filepath.Join(env.Root(), "operators", "catalog", "hello", "operator")
+	ns, dir := namespace(t), filepath.Join(sourcetree.Root(), "operators", "catalog", "hello", "operator")
 	kudo(t, 0, "install", dir, "--instance", "i", "-n", ns, "--wait")
 	ov := get(t, &v1beta1.Instance{}, ns, "i").OperatorVersionKey()
 	env.Must(t, cluster.Delete(t.Context(), &v1beta1.OperatorVersion{ObjectMeta: gen.Meta(ov.Namespace, ov.Name)}))

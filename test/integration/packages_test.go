@@ -10,6 +10,7 @@ import (
 
 	"kudo.dev/kudo/test/corpus"
 	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/sourcetree"
 )
 
 var _ = Describe("Packages of others install, take an update, and leave nothing over:", Label("corpus-packages", "corpus", "slow"), func() {
@@ -101,7 +102,7 @@ var _ = Describe("A package of the catalog does what its README says:", Label("c
 			t := GinkgoTB()
 			ns := namespace(t)
 			common := []string{"--instance", "i", "-n", ns, "--wait", "--wait-time", "180"}
-			kudo(t, 0, append([]string{"install", filepath.Join(env.Root(), "operators/catalog", tc.name, "operator")}, append(tc.args, common...)...)...)
+			kudo(t, 0, append([]string{"install", filepath.Join(sourcetree.Root(), "operators/catalog", tc.name, "operator")}, append(tc.args, common...)...)...)
 			for _, args := range tc.after {
 				kudo(t, 0, append(args, common...)...)
 			}

@@ -15,6 +15,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
+	"kudo.dev/kudo/test/sourcetree"
 )
 
 // unit are the files of a package that applies a ConfigMap and has dependencies; these are the specs of its tasks.
@@ -110,14 +111,14 @@ var _ = Describe("Each way to name a package finds it and what it depends on, an
 var _ = It("The target catalog makes a repository, from which packages are installed once it is served", func() {
 	t := GinkgoTB()
 	dir, home, ns := filepath.Join(t.TempDir(), "catalog"), t.TempDir(), namespace(t)
-	made := exec.Command("make", "-C", env.Root(), "catalog", "CATALOG="+dir, "BIN="+plane.Bin)
+	made := exec.Command("make", "-C", sourcetree.Root(), "catalog", "CATALOG="+dir, "BIN="+plane.Bin)
 	if out, err := made.CombinedOutput(); err != nil {
 		t.Fatalf("make catalog: %v\n%s", err, out)
 	}
 	server := httptest.NewServer(http.FileServer(http.Dir(dir)))
 	defer server.Close()
 	kudo(t, 0, "repo", "add", "catalog", server.URL, "--home", home)
-	packages, err := filepath.Glob(filepath.Join(env.Root(), "operators", "catalog", "*", "operator"))
+	packages, err := filepath.Glob(filepath.Join(sourcetree.Root(), "operators", "catalog", "*", "operator"))
 	env.Must(t, err)
 	found := kudo(t, 0, "search", "", "--repo", "catalog", "--home", home)
 	for _, p := range packages {

@@ -22,6 +22,7 @@ import (
 	"kudo.dev/kudo/plans/trigger"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
+	"kudo.dev/kudo/test/sourcetree"
 )
 
 // requirement is what a package of the catalog needs to be installed with its defaults, and what a user makes with it.
@@ -121,7 +122,7 @@ func (c catalogCase) run(t testing.TB, m *manager) {
 // listPackages lists the folders of the catalog. Each must have its requirement.
 func listPackages(t testing.TB) []string {
 	t.Helper()
-	folders, err := filepath.Glob(filepath.Join(env.Root(), "operators", "catalog", "*", "operator"))
+	folders, err := filepath.Glob(filepath.Join(sourcetree.Root(), "operators", "catalog", "*", "operator"))
 	env.Must(t, err)
 	var names []string
 	for _, folder := range folders {
@@ -148,7 +149,7 @@ func (w *world) saveCatalog(t testing.TB, packages []string) {
 	}
 	group := errgroup.Group{}
 	for _, name := range packages {
-		need, folder := requirements[name], filepath.Join(env.Root(), "operators", "catalog", name)
+		need, folder := requirements[name], filepath.Join(sourcetree.Root(), "operators", "catalog", name)
 		if need.prepare != nil {
 			need.prepare(t, folder, w.ns)
 		}

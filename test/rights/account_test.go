@@ -16,12 +16,13 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
+	"kudo.dev/kudo/test/sourcetree"
 )
 
 var (
-	hello = filepath.Join(env.Root(), "operators", "catalog", "hello", "operator")
-	whole = filepath.Join(env.Root(), "test", "rights", "testdata", "whole")
-	broad = filepath.Join(env.Root(), "test", "rights", "testdata", "wide")
+	hello = filepath.Join(sourcetree.Root(), "operators", "catalog", "hello", "operator")
+	whole = filepath.Join(sourcetree.Root(), "test", "rights", "testdata", "whole")
+	broad = filepath.Join(sourcetree.Root(), "test", "rights", "testdata", "wide")
 )
 
 // strict has commands find a cluster whose plans write with the rights of accounts only.

@@ -16,6 +16,7 @@ import (
 	"kudo.dev/kudo/test/corpus"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
+	"kudo.dev/kudo/test/sourcetree"
 )
 
 // subject is a package of the catalog or by others.
@@ -45,8 +46,8 @@ func subjects(t testing.TB) []subject {
 		"redis":       {outdated: true},
 		"zookeeper":   {outdated: true},
 	}
-	out := []subject{{name: "whole", dir: filepath.Join(env.Root(), "test", "rights", "testdata", "whole"), parameters: map[string]string{"PASSWORD": "correct-horse"}, changes: []string{"OPEN=true"}}}
-	roots := []string{filepath.Join(env.Root(), "operators", "catalog")}
+	out := []subject{{name: "whole", dir: filepath.Join(sourcetree.Root(), "test", "rights", "testdata", "whole"), parameters: map[string]string{"PASSWORD": "correct-horse"}, changes: []string{"OPEN=true"}}}
+	roots := []string{filepath.Join(sourcetree.Root(), "operators", "catalog")}
 	if dir := corpus.Dir(); dir != "" {
 		roots = append(roots, filepath.Join(dir, "packages"))
 	}
@@ -134,7 +135,7 @@ func (s subject) install(t testing.TB, namespace string) *v1beta1.OperatorVersio
 // publish makes the ConfigMap with the CustomResourceDefinitions of the printshop.
 func publish(t testing.TB, namespace string) {
 	t.Helper()
-	packed, err := os.ReadFile(filepath.Join(env.Root(), "operators", "catalog", "printshop", "tarballs", "1.5.0.tar.gz"))
+	packed, err := os.ReadFile(filepath.Join(sourcetree.Root(), "operators", "catalog", "printshop", "tarballs", "1.5.0.tar.gz"))
 	env.Must(t, err)
 	env.Must(t, suite.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: gen.Meta(namespace, "printshop-crds-1.5.0"), BinaryData: map[string][]byte{"crds.tar.gz": packed}}))
 }

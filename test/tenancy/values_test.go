@@ -14,6 +14,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
+	"kudo.dev/kudo/test/sourcetree"
 )
 
 // attack is a value for the CPU of the guestbook's frontend, which stands without quotes in its template. It ends the
@@ -36,7 +37,7 @@ const refusal = "parameter WEB_CPU changes the structure of template web/fronten
 // TestValuesStayValues is T20 and T21: a value with documents in it makes no object, whichever way it takes. The run
 // refuses it where nothing else can know it: in a Secret.
 func TestValuesStayValues(t *testing.T) {
-	ns, guestbook := suite.NewNamespace(t), filepath.Join(env.Root(), "operators", "catalog", "guestbook", "operator")
+	ns, guestbook := suite.NewNamespace(t), filepath.Join(sourcetree.Root(), "operators", "catalog", "guestbook", "operator")
 	value := attack(ns)
 	cli := func(code int, args ...string) string {
 		t.Helper()
@@ -94,7 +95,7 @@ func TestValuesStayValues(t *testing.T) {
 func TestFirstAttack(t *testing.T) {
 	shop, ns := suite.NewNamespace(t), suite.NewNamespace(t)
 	personas(t, ns)
-	suite.MustKudo(t, 0, "install", filepath.Join(env.Root(), "operators", "catalog", "guestbook", "operator"), "--skip-instance", "-n", shop)
+	suite.MustKudo(t, 0, "install", filepath.Join(sourcetree.Root(), "operators", "catalog", "guestbook", "operator"), "--skip-instance", "-n", shop)
 	versions := &v1beta1.OperatorVersionList{}
 	env.Must(t, suite.List(ctx, versions, client.InNamespace(shop)))
 	name := versions.Items[0].Name

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/sourcetree"
 )
 
 var _ = Describe("A suite", Label("suites"), func() {
@@ -108,14 +109,14 @@ var _ = It("A namespace that was given stays, and one that is made goes, unless 
 
 var _ = It("The packages of the catalog hold what their READMEs promise", Label("catalog"), func() {
 	t := GinkgoTB()
-	catalog := filepath.Join(env.Root(), "operators", "catalog")
+	catalog := filepath.Join(sourcetree.Root(), "operators", "catalog")
 	dirs, err := filepath.Glob(filepath.Join(catalog, "*", "tests"))
 	env.Must(t, err)
 	packages, err := filepath.Glob(filepath.Join(catalog, "*", "operator"))
 	if err != nil || len(dirs) != len(packages) || len(dirs) == 0 {
 		t.Fatalf("%d of %d packages have tests (%v)", len(dirs), len(packages), err)
 	}
-	t.Log(kudoTest(t, 0, env.Root(), suite.Kubeconfig, append(dirs, "--timeout", "300")...))
+	t.Log(kudoTest(t, 0, sourcetree.Root(), suite.Kubeconfig, append(dirs, "--timeout", "300")...))
 })
 
 var _ = It("As many cases as --parallel says run side by side, and no more", Label("many-cases"), func() {

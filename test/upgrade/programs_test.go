@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/sourcetree"
 )
 
 // The version before this one. As long as none is released, it is a commit; the versions are those that the command lines say. Whoever
@@ -70,10 +71,10 @@ func earlierPrograms(commit, version string) (string, error) {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	tree, bin := filepath.Join(dir, "tree"), filepath.Join(dir, "bin")
-	if err := addWorktree(env.Root(), tree, commit); err != nil {
+	if err := addWorktree(sourcetree.Root(), tree, commit); err != nil {
 		return "", err
 	}
-	err = errors.Join(build(tree, bin, version), git(env.Root(), "worktree", "remove", "--force", tree))
+	err = errors.Join(build(tree, bin, version), git(sourcetree.Root(), "worktree", "remove", "--force", tree))
 	if err != nil {
 		return "", err
 	}

@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/sourcetree"
 )
 
 var (
@@ -41,7 +42,7 @@ var _ = SynchronizedBeforeSuite(
 		programs, err := earlierPrograms(earlierCommit, earlierVersion)
 		env.Must(t, err)
 		s := shared{Earlier: version{earlierVersion, programs}, Current: version{currentVersion, dir}}
-		env.Must(t, build(env.Root(), dir, currentVersion))
+		env.Must(t, build(sourcetree.Root(), dir, currentVersion))
 		plane, err := env.StartBare("--pod-ready-delay=0s")
 		env.Must(t, err)
 		suite.Env = plane

@@ -23,6 +23,7 @@ import (
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
 	"kudo.dev/kudo/test/lifecycle"
+	"kudo.dev/kudo/test/sourcetree"
 )
 
 var _ = Describe("An upgrade of kudo", Label("upgrade"), Ordered, Serial, func() {
@@ -238,7 +239,7 @@ func useCommands(t testing.TB, v version) {
 	t.Helper()
 	ns, err := suite.Namespace(ctx)
 	env.Must(t, err)
-	v.kudo(t, 0, "install", filepath.Join(env.Root(), "operators/catalog/hello/operator"), "--instance", "hello", "-n", ns, "--wait")
+	v.kudo(t, 0, "install", filepath.Join(sourcetree.Root(), "operators/catalog/hello/operator"), "--instance", "hello", "-n", ns, "--wait")
 	env.Contains(t, v.kudo(t, 0, "get", "instances", "-n", ns), "hello")
 	env.Contains(t, v.kudo(t, 0, "plan", "status", "--instance", "hello", "-n", ns), "deploy", "COMPLETE")
 	v.kudo(t, 0, "update", "--instance", "hello", "-n", ns, "-p", "REPLICAS=2", "--wait")

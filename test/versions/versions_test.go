@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/sourcetree"
 )
 
 func TestVersions(t *testing.T) {
@@ -22,7 +23,7 @@ func TestVersions(t *testing.T) {
 
 // emulated returns the minor versions of supported-versions.yaml that are tested by emulation.
 func emulated() (minors []string) {
-	text, err := os.ReadFile(filepath.Join(env.Root(), "supported-versions.yaml"))
+	text, err := os.ReadFile(filepath.Join(sourcetree.Root(), "supported-versions.yaml"))
 	if err != nil {
 		panic(err)
 	}
@@ -65,7 +66,7 @@ var _ = Describe("R23: kudo runs on Kubernetes", Label("versions", "slow"), Seri
 			env.Contains(t, e.MustKudo(t, 0, "init", "--verify"), "kudo-account", "OK")
 			args := []string{"test"}
 			for _, name := range packages {
-				args = append(args, filepath.Join(env.Root(), "operators", "catalog", name, "tests"))
+				args = append(args, filepath.Join(sourcetree.Root(), "operators", "catalog", name, "tests"))
 			}
 			e.MustKudo(t, 0, args...)
 		})

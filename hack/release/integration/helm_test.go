@@ -25,6 +25,7 @@ import (
 	"kudo.dev/kudo/pkg/kudoinit"
 	"kudo.dev/kudo/pkg/settings"
 	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/sourcetree"
 )
 
 const testImage = "registry.example.org/kudo/manager@sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
@@ -145,7 +146,7 @@ func TestHelm(t *testing.T) {
 		env.Contains(t, kudo(1, append([]string{"init"}, args...)...), "Helm release kudo in namespace kudo-system has installed kudo",
 			"helm upgrade kudo -n kudo-system", "helm uninstall kudo -n kudo-system")
 	}
-	kudo(0, "install", filepath.Join(env.Root(), "operators/catalog/hello/operator"), "--instance", "hello", "--create-service-account", "-y")
+	kudo(0, "install", filepath.Join(sourcetree.Root(), "operators/catalog/hello/operator"), "--instance", "hello", "--create-service-account", "-y")
 	c.seal(t)
 
 	t.Log("an upgrade changes what the values say, and nothing else")

@@ -24,7 +24,7 @@ import (
 	"kudo.dev/kudo/test/bench/compare/report"
 	"kudo.dev/kudo/test/bench/compare/tools"
 	"kudo.dev/kudo/test/bench/compare/workload"
-	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/sourcetree"
 )
 
 type options struct {
@@ -37,8 +37,8 @@ func main() {
 	var o options
 	flag.BoolVar(&o.quick, "quick", false, "fewer rounds, smaller sizes, shorter rests: minutes rather than hours")
 	flag.StringVar(&o.only, "only", "", "comma-separated workloads to run, of "+strings.Join(names(), ", ")+"; the others keep what was measured before")
-	flag.StringVar(&o.json, "json", filepath.Join(env.Root(), "dist", "benchmarks.json"), "file of all samples; read first, so that workloads may be run one by one")
-	flag.StringVar(&o.page, "page", filepath.Join(env.Root(), "docs", "benchmarks.md"), "the page to write")
+	flag.StringVar(&o.json, "json", filepath.Join(sourcetree.Root(), "dist", "benchmarks.json"), "file of all samples; read first, so that workloads may be run one by one")
+	flag.StringVar(&o.page, "page", filepath.Join(sourcetree.Root(), "docs", "benchmarks.md"), "the page to write")
 	flag.Parse()
 	ctrllog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -81,7 +81,7 @@ func run(ctx context.Context, o options) error {
 	}
 	busy := load() // with other things: from now on it is with this
 	b.Say("building the opponents")
-	if b.Programs, err = tools.Build(filepath.Join(env.Root(), "bin"), dir, build(ctx)); err != nil {
+	if b.Programs, err = tools.Build(filepath.Join(sourcetree.Root(), "bin"), dir, build(ctx)); err != nil {
 		return err
 	}
 	used, err := versions(ctx, b.Programs)
@@ -147,7 +147,7 @@ func say(began time.Time) func(string, ...any) {
 func build(ctx context.Context) func(out, pkg string) error {
 	return func(out, pkg string) error {
 		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", out, pkg)
-		cmd.Dir, cmd.Stdout, cmd.Stderr = filepath.Join(env.Root(), "test", "bench", "compare"), os.Stderr, os.Stderr
+		cmd.Dir, cmd.Stdout, cmd.Stderr = filepath.Join(sourcetree.Root(), "test", "bench", "compare"), os.Stderr, os.Stderr
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		return cmd.Run()
 	}

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"kudo.dev/kudo/test/bench/compare/report"
-	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/sourcetree"
 )
 
 func parts() Workload {
@@ -82,7 +82,7 @@ func runParts(ctx context.Context, b *Bench, s *report.Section) error {
 // benchmark runs Go benchmarks of kudo's module, and collects their values by name and unit.
 func benchmark(ctx context.Context, args []string, into map[string][]float64) error {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-run", "^$", "-p", "1"}, args...)...)
-	cmd.Dir, cmd.Stderr, cmd.Env = env.Root(), os.Stderr, append(os.Environ(), "GOFLAGS=")
+	cmd.Dir, cmd.Stderr, cmd.Env = sourcetree.Root(), os.Stderr, append(os.Environ(), "GOFLAGS=")
 	out, err := cmd.Output()
 	if err != nil {
 		return fmt.Errorf("%s: %w\n%s", cmd, err, out)
