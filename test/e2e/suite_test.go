@@ -29,6 +29,8 @@ const (
 	nextManagerImage = "example.org/kudo/manager:next"
 	// limit of waiting for what takes seconds on an idle machine.
 	limit = 3 * time.Minute
+	// commandLimit bounds a command: the suites of the whole catalog take five minutes on an idle machine.
+	commandLimit = 20 * time.Minute
 )
 
 var state, kubeconfig string
@@ -144,7 +146,7 @@ func start(program string, args ...string) (string, error) {
 // startWith runs a program with an environment in a folder, and returns what it prints. A name without a path is looked up in the PATH
 // of the environment.
 func startWith(environment []string, folder, program string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*limit)
+	ctx, cancel := context.WithTimeout(context.Background(), commandLimit)
 	defer cancel()
 	if !filepath.IsAbs(program) {
 		program, args = "/usr/bin/env", append([]string{program}, args...)
