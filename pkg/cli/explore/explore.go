@@ -129,6 +129,7 @@ with --strict, they are errors.`,
 	}
 	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil, "a file of Configs, a folder of such files, or - for standard input; may be "+
 		"given several times")
+	cmd.Flags().BoolVar(&strict, "strict", false, "regard warnings as errors")
 	return cmd
 }
 

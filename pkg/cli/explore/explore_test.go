@@ -72,3 +72,18 @@ func TestExploreTest(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckStrict checks that a global that a script reads and does not define is a warning, and an error with --strict.
+func TestCheckStrict(t *testing.T) {
+	t.Chdir(t.TempDir())
+	config := "apiVersion: config.kudo.dev/v1alpha1\nkind: Config\nmetadata: {name: k}\nspec: {explorations: [{apiVersion: g/v1, kind: K, healthLua: return undefinedName == nil}]}\n"
+	if err := os.WriteFile("config.yaml", []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, errs, code := commandtest.Run(t, New, "", "explore", "check", "-f", "config.yaml"); code != 0 || !strings.Contains(errs, "undefinedName") {
+		t.Errorf("a warning: %d\n%s%s", code, out, errs)
+	}
+	if out, errs, code := commandtest.Run(t, New, "", "explore", "check", "-f", "config.yaml", "--strict"); code != command.ExitError || !strings.Contains(out, "undefinedName") {
+		t.Errorf("an error: %d\n%s%s", code, out, errs)
+	}
+}
