@@ -112,7 +112,7 @@ func (e *Engine) Classify(ctx context.Context, obj *unstructured.Unstructured, e
 	switch {
 	case isCollision(err), errors.As(err, &fatal):
 		return err
-	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && !apierror.IsObjectNotFound(err): // the mapper may know kinds that have gone since
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && !apierror.IsObjectNotFound(err): // the mapper may know a kind that was removed
 		return e.kinds.ExplainNoMatch(ctx, obj, err)
 	case fieldConflicts(err) != nil:
 		return &FatalError{named(fmt.Errorf("other field managers manage fields that the package sets: %s",
