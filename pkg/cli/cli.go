@@ -50,6 +50,8 @@ Exit codes: 0 done, 1 error, 2 wrong usage, 3 the plan that was waited for faile
 		instances.NewUninstall(env), instances.NewUninstallVersion(env),
 		instances.NewGet(env), instances.NewPlan(env), instances.NewAccount(env), admin.NewDiagnostics(env), suites.New(env),
 		admin.NewVersion(env))
+	command.SetupHelp(root)
+	addExamples(root)
 	root.SetGlobalNormalizationFunc(command.NormalizeFlag)
 	return root
 }

@@ -189,6 +189,10 @@ func (h *helps) of(program string, words []string) string {
 	key := program + " " + strings.Join(path, " ")
 	if _, known := h.texts[key]; !known {
 		out, _ := exec.Command(filepath.Join(suite.Bin, program), append(path, "--help")...).CombinedOutput()
+		if program == "kubectl-kudo" {
+			common, _ := exec.Command(filepath.Join(suite.Bin, program), "options").CombinedOutput()
+			out = append(out, common...)
+		}
 		h.texts[key] = string(out)
 	}
 	return h.texts[key]

@@ -32,15 +32,15 @@ func NewDiagnostics(env *command.Env) *cobra.Command {
 	command.SetupGroup(cmd)
 	o := &diagnosticsOptions{env: env}
 	collect := &cobra.Command{
-		Use:   "collect --instance NAME",
+		Use:   "collect NAME",
 		Short: "Collect all about an Instance and its children into an archive, without what is secret",
 		Long: `Collect an Instance, its children, what they run, their history, objects, events, pods and logs, and the manager's, into
 a .tar.gz. The data of Secrets, sensitive parameters, and what looks like a credential are left out. What could not be
 collected is listed in the archive, in errors.yaml.
 
-  kubectl kudo diagnostics collect --instance db
-  kubectl kudo diagnostics collect --instance db -O diag --log-since 2h`,
-		Args: command.ExactArgs(0, "no arguments"),
+  kubectl kudo diagnostics collect db
+  kubectl kudo diagnostics collect db -O diag --log-since 2h`,
+		Args: command.ArgumentsForFlags("instance"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	command.AddInstanceFlag(collect, &o.instance)

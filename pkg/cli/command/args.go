@@ -32,6 +32,26 @@ func ExactArgs(n int, what string) cobra.PositionalArgs {
 	}
 }
 
+// ArgumentsForFlags lets arguments stand for flags that are not given, in their order: "uninstall db" is "uninstall --instance db".
+func ArgumentsForFlags(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		for _, name := range names {
+			if len(args) == 0 || cmd.Flags().Changed(name) {
+				continue
+			}
+			if err := cmd.Flags().Set(name, args[0]); err != nil {
+				return UsageError("--%s: %w", name, err)
+			}
+			args = args[1:]
+		}
+		if len(args) > 0 {
+			return UsageError("%s takes --%s once, as a flag or as an argument: %s is one argument too many (see %s --help)",
+				cmd.CommandPath(), strings.Join(names, " and --"), strings.Join(args, " "), cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
 // AnyPackage checks the argument of commands that read a package from any source.
 func AnyPackage() cobra.PositionalArgs {
 	return ExactArgs(1, "one package: a folder that holds operator.yaml, a .tgz, a URL, or a name in a repository")

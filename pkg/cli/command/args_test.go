@@ -51,3 +51,35 @@ func TestGroup(t *testing.T) {
 		})
 	}
 }
+
+// TestArgumentsForFlags (P29): names may stand as arguments.
+func TestArgumentsForFlags(t *testing.T) {
+	for _, tc := range []struct {
+		reason, line string
+		want         []string
+		wrong        string
+	}{
+		{"the flags", "--instance db --name backup", []string{"db", "backup"}, ""},
+		{"the arguments, in the order of the flags", "db backup", []string{"db", "backup"}, ""},
+		{"an argument for the flag that is not given", "backup --instance db", []string{"db", "backup"}, ""},
+		{"the first argument only", "db", []string{"db", ""}, ""},
+		{"nothing: the command says what it lacks", "", []string{"", ""}, ""},
+		{"one argument too many", "db backup more", nil, "more is one argument too many"},
+		{"an argument beside both flags", "db --instance db --name backup", nil, "db is one argument too many"},
+	} {
+		var instance, name string
+		cmd := &cobra.Command{Use: "trigger", Args: ArgumentsForFlags("instance", "name"), SilenceUsage: true, SilenceErrors: true,
+			RunE: func(*cobra.Command, []string) error { return nil }}
+		AddInstanceFlag(cmd, &instance)
+		cmd.Flags().StringVar(&name, "name", "", "")
+		cmd.SetArgs(strings.Fields(tc.line))
+		switch err := cmd.ExecuteContext(t.Context()); {
+		case tc.wrong != "":
+			if err == nil || !strings.Contains(err.Error(), tc.wrong) {
+				t.Errorf("%s: %v, want %q", tc.reason, err, tc.wrong)
+			}
+		case err != nil || instance != tc.want[0] || name != tc.want[1]:
+			t.Errorf("%s: %q and %q (%v), want %q", tc.reason, instance, name, err, tc.want)
+		}
+	}
+}

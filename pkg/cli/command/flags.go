@@ -96,7 +96,8 @@ func (p *ParameterFlags) Read() (map[string]string, error) {
 	return out, nil
 }
 
-// AddInstanceFlag adds the flag that names an Instance.
+// AddInstanceFlag adds the flag that names an Instance. Commands whose Args are ArgumentsForFlags("instance") take the name as an argument,
+// too.
 func AddInstanceFlag(cmd *cobra.Command, name *string) {
 	cmd.Flags().StringVar(name, "instance", "", "name of the Instance")
 }

@@ -38,7 +38,7 @@ func NewAccount(env *command.Env) *cobra.Command {
 		Short: "Make the ServiceAccount of an Instance",
 		Long: `Make the ServiceAccount with whose rights the plans of an Instance write.
 
-  kubectl kudo account create -n lab --instance site`,
+  kubectl kudo account create site -n lab`,
 	}
 	command.SetupGroup(cmd)
 	cmd.AddCommand(newAccountCreate(env))
@@ -48,7 +48,7 @@ func NewAccount(env *command.Env) *cobra.Command {
 func newAccountCreate(env *command.Env) *cobra.Command {
 	o, instance := &accountFlags{}, ""
 	cmd := &cobra.Command{
-		Use:   "create --instance NAME",
+		Use:   "create NAME",
 		Short: "Make the ServiceAccount of an Instance",
 		Long: `Make a ServiceAccount with the rights that the plans of an Instance need, let the manager act as it, and name it in the
 Instance. The account is the one that the Instance names, or else <instance>-kudo. The rights are shown first. They are given
@@ -56,8 +56,8 @@ with yours: the API server lets you give only rights that you have yourself. The
 
 What is there already stays, and rights that have changed are changed.
 
-  kubectl kudo account create -n lab --instance site`,
-		Args: command.ExactArgs(0, "no arguments"),
+  kubectl kudo account create site -n lab`,
+		Args: command.ArgumentsForFlags("instance"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return createAccount(cmd.Context(), env, instance, o) },
 	}
 	command.AddInstanceFlag(cmd, &instance)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,51 +22,80 @@ import (
 
 // NewGet returns the command get.
 func NewGet(env *command.Env) *cobra.Command {
-	var output string
-	var all bool
+	o := &getOptions{env: env}
 	cmd := &cobra.Command{
-		Use:       "get instances|operators|operatorversions|shared|all",
-		Short:     "List Instances, Operators, OperatorVersions, and what OperatorVersions share in the cluster",
+		Use:   "get instances|operators|operatorversions|shared|all [NAME…]",
+		Short: "List Instances, Operators, OperatorVersions, and what OperatorVersions share in the cluster",
+		Long: `List Instances, Operators, OperatorVersions, and what OperatorVersions share in the cluster: all of a namespace, or those
+that are named.
+
+  kubectl kudo get instances -A
+  kubectl kudo get instances db -o wide`,
 		ValidArgs: []string{"instances", "operators", "operatorversions", "shared", "all"},
-		Args:      command.ExactArgs(1, "one of instances, operators, operatorversions, shared and all"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return getObjects(cmd.Context(), env, args[0], output, all)
-		},
+		Args:      cobra.ArbitraryArgs,
+		RunE:      func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "yaml, json, wide or name")
-	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "of all namespaces")
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", "yaml, json, wide or name")
+	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "of all namespaces")
 	return cmd
+}
+
+// getOptions are the flags of get.
+type getOptions struct {
+	env           *command.Env
+	output        string
+	allNamespaces bool
+}
+
+// check returns a usage error for what get cannot list.
+func (o *getOptions) check(args []string) error {
+	if len(args) == 0 {
+		return command.UsageError("kubectl kudo get takes one of instances, operators, operatorversions, shared and all, and names behind it")
+	}
+	what, named := args[0], len(args) > 1
+	switch {
+	case o.output != "" && o.output != "yaml" && o.output != "json" && o.output != "wide" && o.output != "name":
+		return command.UsageError("invalid output format %q: use yaml, json, wide or name", o.output)
+	case what != "all" && what != "shared" && !slices.ContainsFunc(kinds, func(k listedKind) bool { return slices.Contains(k.names, what) }):
+		return command.UsageError("unknown kind %q: use instances, operators, operatorversions, shared or all", what)
+	case named && (what == "all" || what == "shared"):
+		return command.UsageError("kubectl kudo get %s takes no names, and got %s", what, strings.Join(args[1:], " "))
+	case named && o.allNamespaces:
+		return command.UsageError("--all-namespaces cannot be used with a name: name a namespace by -n")
+	}
+	return nil
 }
 
 // listedKind is a kind that get lists, by what users call it.
 type listedKind struct {
-	names []string
-	list  func() client.ObjectList
+	names  []string
+	list   func() client.ObjectList
+	object func() client.Object
 }
 
 var kinds = []listedKind{
-	{[]string{"operators", "operator"}, func() client.ObjectList { return &v1beta1.OperatorList{} }},
-	{[]string{"operatorversions", "operatorversion"}, func() client.ObjectList { return &v1beta1.OperatorVersionList{} }},
-	{[]string{"instances", "instance"}, func() client.ObjectList { return &v1beta1.InstanceList{} }},
+	{[]string{"operators", "operator"}, func() client.ObjectList { return &v1beta1.OperatorList{} },
+		func() client.Object { return &v1beta1.Operator{} }},
+	{[]string{"operatorversions", "operatorversion"}, func() client.ObjectList { return &v1beta1.OperatorVersionList{} },
+		func() client.Object { return &v1beta1.OperatorVersion{} }},
+	{[]string{"instances", "instance"}, func() client.ObjectList { return &v1beta1.InstanceList{} },
+		func() client.Object { return &v1beta1.Instance{} }},
 }
 
-func getObjects(ctx context.Context, env *command.Env, what, output string, all bool) error {
-	if output != "" && output != "yaml" && output != "json" && output != "wide" && output != "name" {
-		return command.UsageError("invalid output format %q: use yaml, json, wide or name", output)
+func (o *getOptions) run(ctx context.Context, args []string) error {
+	if err := o.check(args); err != nil {
+		return err
 	}
+	env, output, what, all := o.env, o.output, args[0], o.allNamespaces
 	if what == "shared" {
 		return getShared(ctx, env, output)
-	}
-	if what != "all" && !slices.ContainsFunc(kinds, func(k listedKind) bool { return slices.Contains(k.names, what) }) {
-		return command.UsageError("unknown kind %q: use instances, operators, operatorversions, shared or all", what)
 	}
 	c, _, namespace, err := env.Connect()
 	if err != nil {
 		return err
 	}
-	var options []client.ListOption
-	if !all {
-		options = append(options, client.InNamespace(namespace))
+	if all {
+		namespace = ""
 	}
 	var wide func(*v1beta1.Instance) []string
 	if output == "wide" {
@@ -78,8 +108,8 @@ func getObjects(ctx context.Context, env *command.Env, what, output string, all 
 		if what != "all" && !slices.Contains(kind.names, what) {
 			continue
 		}
-		list := kind.list()
-		if err := c.List(ctx, list, options...); err != nil {
+		list, err := kind.read(ctx, c, namespace, args[1:])
+		if err != nil {
 			return err
 		}
 		switch output {
@@ -105,6 +135,29 @@ func getObjects(ctx context.Context, env *command.Env, what, output string, all 
 		return env.PrintObjects(output, objs)
 	}
 	return nil
+}
+
+// read reads the objects of the names into a list, in the order of the names. Without names, it lists all objects of a namespace, or of all
+// namespaces if that is "".
+func (k listedKind) read(ctx context.Context, c client.Client, namespace string, names []string) (client.ObjectList, error) {
+	list := k.list()
+	if len(names) == 0 {
+		return list, c.List(ctx, list, client.InNamespace(namespace))
+	}
+	var found []runtime.Object
+	for _, name := range names {
+		object := k.object()
+		err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)
+		if apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("%s %s/%s does not exist: kubectl kudo get %s -n %s lists them", k.names[1], namespace, name, k.names[0],
+				namespace)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s %s/%s: %w", k.names[1], namespace, name, err)
+		}
+		found = append(found, object)
+	}
+	return list, meta.SetList(list, found)
 }
 
 func items(list client.ObjectList) ([]*unstructured.Unstructured, error) {

@@ -29,7 +29,10 @@ func TestGetUsage(t *testing.T) {
 		"get pods -o wide":            `unknown kind "pods"`,
 		"get instances -o jsonpath":   `invalid output format "jsonpath": use yaml, json, wide or name`,
 		"get shared -o name":          "get shared prints a table, yaml or json",
-		"get instances operators":     "got 2 arguments: instances operators",
+		"get":                         "takes one of instances, operators, operatorversions, shared and all",
+		"get all db":                  "get all takes no names, and got db",
+		"get shared db":               "get shared takes no names, and got db",
+		"get instances db -A":         "--all-namespaces cannot be used with a name",
 		"get instances --namespaces":  "unknown flag: --namespaces",
 		"get instances -A=everywhere": "invalid argument",
 	} {
@@ -205,5 +208,24 @@ func TestDeclaredColumns(t *testing.T) {
 		if diff := cmp.Diff(tc.want, tc.sum.columns()); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
 		}
+	}
+}
+
+// TestGetNames (P29) checks that get lists the objects that are named, in the order of the names, and reads no others.
+func TestGetNames(t *testing.T) {
+	version := gen.Version("lab", "web-1.0", gen.Template("a.yaml", "kind: X"))
+	server := onServer(t, version, gen.Instance("one", version, nil), gen.Instance("two", version, nil), gen.Instance("three", version, nil))
+	server.Requests()
+	out, _ := commandtest.Expect(t, NewGet, 0, "", "get", "instances", "two", "one", "-o", "name")
+	if want := "instance.kudo.dev/two\ninstance.kudo.dev/one\n"; out != want {
+		t.Errorf("%q, want %q", out, want)
+	}
+	for _, request := range server.Requests() {
+		if strings.HasPrefix(request, "list") {
+			t.Errorf("%s: who may get an Instance may not be allowed to list all", request)
+		}
+	}
+	if _, errs := commandtest.Expect(t, NewGet, command.ExitError, "", "get", "instances", "one", "four"); !strings.Contains(errs, "instance lab/four does not exist: kubectl kudo get instances -n lab lists them") {
+		t.Error(errs)
 	}
 }

@@ -36,7 +36,7 @@ func newInstanceCommand(env *command.Env, use, short string, run func(ctx contex
 	i *v1beta1.Instance) error) *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
-		Use: use, Short: short, Args: command.ExactArgs(0, "no arguments"),
+		Use: use, Short: short, Args: command.ArgumentsForFlags("instance"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if name == "" {
 				return command.ErrNoInstance
@@ -64,7 +64,7 @@ func checkFormat(output *string) func(*cobra.Command, []string) error {
 func newPlanStatus(env *command.Env) *cobra.Command {
 	var output string
 	w := &command.WaitFlags{}
-	cmd := newInstanceCommand(env, "status --instance NAME", "Show the plans of an Instance as a tree, and the last lines of Jobs that failed",
+	cmd := newInstanceCommand(env, "status NAME", "Show the plans of an Instance as a tree, and the last lines of Jobs that failed",
 		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
 			var failed error // what is there is shown all the same
 			if w.Wait {
@@ -94,7 +94,7 @@ func newPlanStatus(env *command.Env) *cobra.Command {
 
 func newPlanWait(env *command.Env) *cobra.Command {
 	limit := command.DefaultWait
-	cmd := newInstanceCommand(env, "wait --instance NAME", "Wait until no plan of an Instance runs any more",
+	cmd := newInstanceCommand(env, "wait NAME", "Wait until no plan of an Instance runs any more",
 		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
 			if err := env.WaitForInstance(ctx, c, i, time.Duration(limit), command.UntilArrived(i.Generation, i.UID)); err != nil {
 				return err
@@ -109,7 +109,7 @@ func newPlanWait(env *command.Env) *cobra.Command {
 func newPlanTrigger(env *command.Env) *cobra.Command {
 	var plan string
 	w := &command.WaitFlags{}
-	cmd := newInstanceCommand(env, "trigger --instance NAME --name PLAN", "Start a plan", func(ctx context.Context, c client.WithWatch,
+	cmd := newInstanceCommand(env, "trigger NAME PLAN", "Start a plan", func(ctx context.Context, c client.WithWatch,
 		i *v1beta1.Instance) error {
 		ov, err := versionOf(ctx, c, i)
 		if err != nil {
@@ -127,6 +127,7 @@ func newPlanTrigger(env *command.Env) *cobra.Command {
 		}})
 	})
 	cmd.Flags().StringVar(&plan, "name", "", "name of the plan")
+	cmd.Args = command.ArgumentsForFlags("instance", "name")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if plan == "" {
 			return command.UsageError("--name is missing: name the plan to start")
@@ -138,7 +139,7 @@ func newPlanTrigger(env *command.Env) *cobra.Command {
 }
 
 func newPlanCancel(env *command.Env) *cobra.Command {
-	return newInstanceCommand(env, "cancel --instance NAME", "End the plan that runs; of a failed cleanup, give it up",
+	return newInstanceCommand(env, "cancel NAME", "End the plan that runs; of a failed cleanup, give it up",
 		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
 			name := plans.Running(i.Status.PlanStatus)
 			if name == "" && i.DeletionTimestamp != nil {
@@ -157,7 +158,7 @@ func newPlanCancel(env *command.Env) *cobra.Command {
 
 func newPlanRetry(env *command.Env) *cobra.Command {
 	w := &command.WaitFlags{}
-	cmd := newInstanceCommand(env, "retry --instance NAME", "Run the plan that failed last again",
+	cmd := newInstanceCommand(env, "retry NAME", "Run the plan that failed last again",
 		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
 			name, run := plans.LatestRun(i.Status.PlanStatus)
 			if run.Status != v1beta1.FatalError {
@@ -227,7 +228,7 @@ func instanceRuns(i *v1beta1.Instance) runOwner {
 func newPlanHistory(env *command.Env) *cobra.Command {
 	var output string
 	all := false
-	cmd := newInstanceCommand(env, "history --instance NAME", "List the last runs of an Instance's plans",
+	cmd := newInstanceCommand(env, "history NAME", "List the last runs of an Instance's plans",
 		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
 			return printHistory(ctx, env, c, instanceRuns(i), output, all)
 		})

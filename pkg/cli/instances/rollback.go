@@ -22,7 +22,7 @@ import (
 // NewRollback returns the command rollback.
 func NewRollback(env *command.Env) *cobra.Command {
 	w, revision, afterRunning := &command.WaitFlags{}, int64(0), false
-	cmd := newInstanceCommand(env, "rollback --instance NAME", "Set an Instance back to what an earlier run was started with",
+	cmd := newInstanceCommand(env, "rollback NAME", "Set an Instance back to what an earlier run was started with",
 		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
 			return rollbackTo(ctx, env, c, i, rollbackOptions{revision, afterRunning}, w)
 		})
@@ -31,7 +31,7 @@ lists. The plans that such a change starts are run: nothing but the plans change
 and ConfigMaps that spec.parametersFrom names stay as they are there. A plan that runs is cancelled, so that the rollback does
 not wait behind one that may never end.
 
-  kubectl kudo rollback --instance db --to-revision 3 --wait`
+  kubectl kudo rollback db --to-revision 3 --wait`
 	cmd.Flags().Int64Var(&revision, "to-revision", 0, "number of the run (default the newest that was complete and had other values or "+
 		"another version than the Instance has now)")
 	cmd.Flags().BoolVar(&afterRunning, "after-running", false, "wait behind the plan that runs, and do not cancel it")

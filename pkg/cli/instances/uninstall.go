@@ -24,15 +24,15 @@ type uninstallOptions struct {
 func NewUninstall(env *command.Env) *cobra.Command {
 	o := &uninstallOptions{env: env}
 	cmd := &cobra.Command{
-		Use:   "uninstall --instance NAME",
+		Use:   "uninstall NAME",
 		Short: "Delete an Instance, after its cleanup plan",
 		Long: `Delete an Instance. Its cleanup plan runs first, if it has one; then its objects go. Cluster-scoped objects of
 its plans stay, since others may use them, and so do objects that are annotated kudo.dev/keep, and claims of StatefulSets: they
 are listed. An Instance of the same name takes them over. The OperatorVersion stays too.
 
-  kubectl kudo uninstall --instance db --wait
-  kubectl kudo uninstall --instance db --keep-claims`,
-		Args: command.ExactArgs(0, "no arguments"),
+  kubectl kudo uninstall db --wait
+  kubectl kudo uninstall db --keep-claims`,
+		Args: command.ArgumentsForFlags("instance"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	command.AddInstanceFlag(cmd, &o.instance)

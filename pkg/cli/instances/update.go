@@ -65,14 +65,14 @@ type updateOptions struct {
 func NewUpdate(env *command.Env) *cobra.Command {
 	o := &updateOptions{env: env}
 	cmd := &cobra.Command{
-		Use:   "update --instance NAME -p name=value",
+		Use:   "update NAME -p NAME=VALUE",
 		Short: "Change parameters and schedules of an Instance",
 		Long: `Change parameters and schedules of an Instance. Each changed parameter starts the plan that it names as trigger; one without
 starts update, else deploy. Several plans run one after the other. A change of schedules starts none.
 
-  kubectl kudo update --instance db -p MEMORY=2Gi --wait
-  kubectl kudo update --instance db --schedule 'nightly=backup@0 3 * * * Europe/Vienna'`,
-		Args: command.ExactArgs(0, "no arguments"),
+  kubectl kudo update db -p MEMORY=2Gi --wait
+  kubectl kudo update db --schedule 'nightly=backup@0 3 * * * Europe/Vienna'`,
+		Args: command.ArgumentsForFlags("instance"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	command.AddInstanceFlag(cmd, &o.instance)

@@ -67,7 +67,10 @@ must hold afterwards. Without a folder, those of kudo-test.yaml or kuttl-test.ya
                                                   the same, and containers run
   kubectl kudo test ./tests --test upgrade        one case
 
-Without a kubeconfig, --local is taken. A case that fails is exit code 3.`,
+Without a kubeconfig, --local is taken. A case that fails is exit code 3.
+
+These flags of kuttl are accepted and have no effect: --attach-control-plane-output, --full-name, --kind-config, --kind-context,
+--report-granularity, --skip-cluster-delete, --start-kind, --start-kudo, --suppress-log, -v.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
 	}
 	o.add(cmd.Flags())
@@ -105,8 +108,9 @@ func (o *testOptions) add(f *pflag.FlagSet) {
 	o.addVoid(f)
 }
 
-// addVoid defines the flags of kuttl that have no effect.
-func (o *testOptions) addVoid(f *pflag.FlagSet) {
+// addVoid defines the flags of kuttl that have no effect. The text of the help names them.
+func (o *testOptions) addVoid(flags *pflag.FlagSet) {
+	f := pflag.NewFlagSet("void", pflag.ContinueOnError)
 	f.BoolVar(&o.startKIND, "start-kind", false, "no effect: no container runtime is used")
 	f.StringVar(&o.kindConfig, "kind-config", "", "no effect: no container runtime is used")
 	f.StringVar(&o.kindContext, "kind-context", "", "no effect: no container runtime is used")
@@ -117,6 +121,8 @@ func (o *testOptions) addVoid(f *pflag.FlagSet) {
 	f.BoolVar(&o.fullName, "full-name", false, "no effect: a report has the names of the case and the step")
 	f.IntVarP(&o.verbosity, "v", "v", 0, "no effect: only steps and failures are shown")
 	f.BoolVar(&o.startKudo, "start-kudo", false, "no effect: --local always has kudo")
+	f.VisitAll(func(flag *pflag.Flag) { flag.Hidden = true })
+	flags.AddFlagSet(f)
 }
 
 // merge puts what flags say over what the suite's file says.
