@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -315,4 +316,36 @@ func TestGroupVanishes(t *testing.T) {
 			w.untouched()
 		})
 	}
+}
+
+// A manager that comes back in the middle of a run cannot read the record of the run, since the group of records is not served from then
+// on: the run waits, and goes on when the group is served again.
+func TestGroupVanishesInRun(t *testing.T) {
+	s := scenarios[0]
+	want := undisturbed(t, s).end
+	w := newWorld(t)
+	s.prepare(w)
+	w.bystanders()
+	refused, handle := make(chan struct{}), vanished("/apis/apps")
+	var reads atomic.Int32
+	cut := newWave(1)
+	w.aim(6, killed(cut, func() {
+		line.set(func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
+			if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/controllerrevisions/") && reads.Add(1) == 3 {
+				close(refused)
+			}
+			if reads.Load() == 0 {
+				return forward(r)
+			}
+			return handle(r, forward)
+		})
+		cut.arrive()
+	}))
+	s.act(w)
+	heard(t, refused)
+	line.set(nil)
+	line.proxy.Cut()
+	s.ended(w)
+	w.settle(want)
+	w.untouched()
 }
