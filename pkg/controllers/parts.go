@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -77,6 +78,8 @@ type parts struct {
 	instances, versions, installations loop.Changes
 
 	interpreter *exploreconfig.Interpreter
+	// explores reports whether a step of an Instance that is going on renders objects of a kind for which a condition holds.
+	explores func(key types.NamespacedName, condition func(schema.GroupVersionKind) bool) bool
 	mirror      *apply.Mirror
 	share       *share.Engine
 	runner      *runner.Runner
@@ -184,6 +187,7 @@ func (p *parts) addInstanceController(ctx context.Context) error {
 		Metrics: p.runs, Settings: current.get, Installer: installer(p.options.Namespace), Enqueue: p.enqueue,
 		ScheduledRuns: p.options.ScheduledRuns,
 	}
+	p.explores = reconciler.Explores
 	return reconciler.SetupWithManager(p.mgr, p.instances, p.options.Workers)
 }
 
@@ -198,7 +202,7 @@ func (p *parts) addOperatorVersionController(context.Context) error {
 
 // addExploreController adds the controller of Configs and of configurations of webhooks.
 func (p *parts) addExploreController(context.Context) error {
-	reconciler := &exploreconfig.Reconciler{Client: p.mgr.GetClient(), Interpreter: p.interpreter, Changed: p.enqueueAll}
+	reconciler := &exploreconfig.Reconciler{Client: p.mgr.GetClient(), Interpreter: p.interpreter, Changed: p.enqueueAffected}
 	if err := reconciler.SetupWithManager(p.mgr); err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
-	"kudo.dev/kudo/operators/render"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/metrics"
 	"kudo.dev/kudo/plans"
@@ -41,7 +40,7 @@ func (r *Runner) Execute(ctx context.Context, run *Run, inventory Inventory, st 
 		plans.AlignStatus(plan, st)
 	}
 	plans.Summarize(plan, st, clock.Now())
-	run.budget = &render.Budget{}
+	run.begin()
 	defer func() { run.budget = nil }()
 	tried, out := map[plans.Place]bool{}, ExecutionResult{OnlyEndlessLeft: true}
 	done, completed := false, false // since the last commit: what must not be done twice, and anything

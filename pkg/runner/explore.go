@@ -20,6 +20,17 @@ type Interpreter interface {
 	Explore(ctx context.Context, r explore.Request) (explore.Answer, bool, error)
 }
 
+// Explores reports whether a step that is going on renders objects of a kind for which a condition holds. It may be called while the run
+// is executed.
+func (run *Run) Explores(condition func(schema.GroupVersionKind) bool) bool {
+	found := false
+	run.explored.Range(func(kind, _ any) bool {
+		found = condition(kind.(schema.GroupVersionKind))
+		return !found
+	})
+	return found
+}
+
 // Suspended reports whether an object's replicas were set to none because its Instance is suspended.
 func Suspended(object *unstructured.Unstructured) bool {
 	return object.GetAnnotations()[v1beta1.SuspendedAnnotation] == "true"
@@ -29,6 +40,7 @@ func Suspended(object *unstructured.Unstructured) bool {
 // replicas are set to none. An answer that cannot be had is a transient error.
 func (r *Runner) pack(ctx context.Context, run *Run, objs []*unstructured.Unstructured) error {
 	for i, obj := range objs {
+		run.explored.Store(obj.GroupVersionKind(), true) // before the question: whoever changes an answer reads the kinds afterwards
 		answer, known, err := r.all.Explore(ctx, explore.Request{Operation: explore.Packing, Object: obj})
 		if err != nil {
 			return err

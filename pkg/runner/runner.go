@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,6 +79,15 @@ type Run struct {
 	hidden *params.Mask
 	// budget is that of one Execute: a Run may be kept for several.
 	budget *render.Budget
+	// explored are the kinds of the objects that were rendered since the begin of the last Execute: a step that waits before its first
+	// write has them in no inventory. Only a Runner writes it.
+	explored sync.Map
+}
+
+// begin prepares a Run for one Execute.
+func (run *Run) begin() {
+	run.budget = &render.Budget{}
+	run.explored.Clear()
 }
 
 // Runner runs tasks.

@@ -5,6 +5,9 @@ package exploreconfig
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,10 +35,26 @@ type Interpreter struct {
 	webhook *webhook.Layer
 	// changed has an event if a webhook has started or stopped answering in time.
 	changed chan event.GenericEvent
+
+	mu sync.Mutex
+	// pending are the changes that no reconcile has taken, by the webhooks that changed.
+	pending map[string]webhook.Change
 }
 
-// enqueue enqueues a reconcile of all configuration: an event that waits stands for others.
-func (t *Interpreter) enqueue(string) {
+// takePending returns the changes of webhooks since the last call.
+func (t *Interpreter) takePending() []webhook.Change {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := slices.Collect(maps.Values(t.pending))
+	clear(t.pending)
+	return out
+}
+
+// enqueue enqueues a reconcile of all configuration for a change of webhooks: an event that waits stands for others.
+func (t *Interpreter) enqueue(change webhook.Change) {
+	t.mu.Lock()
+	t.pending[change.String()] = change
+	t.mu.Unlock()
 	select {
 	case t.changed <- event.GenericEvent{Object: &configv1alpha1.ResourceExploringWebhookConfiguration{}}:
 	default:
@@ -51,7 +70,8 @@ func New(mapper meta.RESTMapper, services webhook.Services, autoscalers native.A
 	if err != nil {
 		return nil, fmt.Errorf("bundled explore rules: %w", err)
 	}
-	t := &Interpreter{user: &config.SwappableLayer{}, host: host, changed: make(chan event.GenericEvent, 1)}
+	t := &Interpreter{user: &config.SwappableLayer{}, host: host, changed: make(chan event.GenericEvent, 1),
+		pending: map[string]webhook.Change{}}
 	t.webhook = webhook.New(webhook.Options{Resources: webhook.FromMapper(mapper), Services: services, Changed: t.enqueue})
 	measured, err := withMetrics(registry)
 	if err != nil {

@@ -1,15 +1,24 @@
 package exploreconfig
 
 import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"kudo.dev/kudo/pkg/explore/config"
 	"kudo.dev/kudo/pkg/explore/webhook"
 )
+
+// Affects reports whether answers about objects of a kind may be others than before.
+type Affects func(ctx context.Context, kind schema.GroupVersionKind) bool
 
 // publication is what has become of the layers when configuration was handed to them.
 type publication struct {
 	// rules are those of the Configs, and former those before; nil if there were none.
 	rules, former *config.Layer
-	webhooks      webhook.Change
+	// webhooks are the changes of configurations, and of what answers in time.
+	webhooks []webhook.Change
 }
 
 // publish compiles the configuration, and has the layers answer by it from now on.
@@ -17,7 +26,16 @@ func (r *Reconciler) publish(o *observation) publication {
 	i := r.Interpreter
 	rules := config.New(i.host, o.configs, i.user.Get())
 	former := i.user.Set(rules)
-	return publication{rules: rules, former: former, webhooks: i.webhook.Set(o.hooks)}
+	return publication{rules: rules, former: former, webhooks: append(i.takePending(), i.webhook.Set(o.hooks))}
+}
+
+// affects returns which kinds a publication affects.
+func (p publication) affects() Affects {
+	kinds := p.rules.Changed(p.former)
+	return func(ctx context.Context, kind schema.GroupVersionKind) bool {
+		return slices.Contains(kinds, kind) ||
+			slices.ContainsFunc(p.webhooks, func(c webhook.Change) bool { return c.Affects(ctx, kind) })
+	}
 }
 
 // state names what a publication means for the answers.
@@ -42,7 +60,7 @@ func (p publication) state() state {
 	switch {
 	case p.former == nil:
 		return loaded
-	case len(p.rules.Changed(p.former)) > 0 || !p.webhooks.Empty():
+	case len(p.rules.Changed(p.former)) > 0 || slices.ContainsFunc(p.webhooks, func(c webhook.Change) bool { return !c.Empty() }):
 		return changed
 	}
 	return unchanged

@@ -21,8 +21,8 @@ import (
 type Reconciler struct {
 	Client      client.Client
 	Interpreter *Interpreter
-	// Changed is called when answers may differ from those before.
-	Changed func(ctx context.Context)
+	// Changed is called when answers about objects of the affected kinds may differ from those before.
+	Changed func(ctx context.Context, affects Affects)
 
 	backoff *loop.Backoff
 	// loading is held from the reading to the publishing: Load and Reconcile run side by side at the start, and the configuration that was
@@ -69,7 +69,7 @@ func (r *Reconciler) load(ctx context.Context) (*observation, error) {
 	if err != nil {
 		return nil, err
 	}
-	return o, r.act(ctx, published.state())
+	return o, r.act(ctx, published.state(), published.affects())
 }
 
 func (r *Reconciler) observeAndPublish(ctx context.Context) (*observation, publication, error) {
@@ -83,12 +83,12 @@ func (r *Reconciler) observeAndPublish(ctx context.Context) (*observation, publi
 }
 
 // act takes the one action of a state.
-func (r *Reconciler) act(ctx context.Context, s state) error {
+func (r *Reconciler) act(ctx context.Context, s state, affects Affects) error {
 	switch s {
 	case loaded, unchanged:
 		return nil
 	case changed:
-		r.Changed(ctx)
+		r.Changed(ctx, affects)
 		return nil
 	}
 	return fmt.Errorf("unknown state %q of the interpreter", s)

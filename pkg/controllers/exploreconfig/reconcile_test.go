@@ -40,8 +40,9 @@ type fixture struct {
 	writes []string
 	// fail answers a request instead of the client; it may be nil.
 	fail func(request string) error
-	// changes counts the calls of Changed.
+	// changes counts the calls of Changed, and affects is what the last one was given.
 	changes int
+	affects Affects
 }
 
 func newFixture(t *testing.T, objects ...client.Object) *fixture {
@@ -78,7 +79,11 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Reconciler = &Reconciler{Client: f.Client, Interpreter: interpreter, Changed: func(context.Context) { f.changes++ }, backoff: loop.NewBackoff()}
+	f.Reconciler = &Reconciler{Client: f.Client, Interpreter: interpreter, backoff: loop.NewBackoff()}
+	f.Changed = func(_ context.Context, affects Affects) {
+		f.changes++
+		f.affects = affects
+	}
 	return f
 }
 
@@ -313,7 +318,7 @@ func TestConfigMessage(t *testing.T) {
 	}
 }
 
-// TestWebhookStatus checks the condition of a configuration of webhooks, and that Instances are reconciled again when it recovers.
+// TestWebhookStatus checks the condition of a configuration of webhooks, and that only another answer enqueues Instances.
 func TestWebhookStatus(t *testing.T) {
 	hooks := &configv1alpha1.ResourceExploringWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "hooks", Generation: 2}}
 	hooks.Webhooks = []configv1alpha1.ResourceExploringWebhook{answering("a.example.com")}
@@ -325,18 +330,17 @@ func TestWebhookStatus(t *testing.T) {
 		}
 		return stored
 	}
-	recovered, err := f.updateWebhookStatus(t.Context(), current())
-	if recovered || err != nil {
-		t.Fatalf("recovered %t (%v) before it is loaded", recovered, err)
+	if err := f.updateWebhookStatus(t.Context(), current()); err != nil {
+		t.Fatal(err)
 	}
 	if c := current().Status.Conditions[0]; c.Status != metav1.ConditionFalse || c.Reason != webhook.ReasonUnknown || c.ObservedGeneration != 2 {
 		t.Errorf("condition before it is loaded: %+v", c)
 	}
 	f.reconcileOnce()
-	if c := current().Status.Conditions[0]; c.Status != metav1.ConditionTrue || c.Reason != webhook.ReasonReady || f.changes != 1 {
-		t.Errorf("condition %+v, %d changes, want it ready, and 1 since it answers now", c, f.changes)
+	if c := current().Status.Conditions[0]; c.Status != metav1.ConditionTrue || c.Reason != webhook.ReasonReady || f.changes != 0 {
+		t.Errorf("condition %+v, %d changes, want it ready, and none since there were no answers before", c, f.changes)
 	}
-	if f.reconcileOnce(); f.changes != 1 || len(f.writes) != 2 {
+	if f.reconcileOnce(); f.changes != 0 || len(f.writes) != 2 {
 		t.Errorf("%d changes, %d writes after a reconcile without news", f.changes, len(f.writes))
 	}
 }
@@ -371,13 +375,42 @@ func TestWebhookMessage(t *testing.T) {
 	}
 }
 
-// TestEnqueue checks that many webhooks that change at once neither block nor fill the queue.
+// TestEnqueue checks C66: when webhooks start or stop to answer in time, which neither blocks nor fills the queue, the next reconcile
+// that succeeds enqueues what they affect, once.
 func TestEnqueue(t *testing.T) {
-	f := newFixture(t)
-	for range 3 {
-		f.Interpreter.enqueue("any")
+	hooks := &configv1alpha1.ResourceExploringWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "hooks"}}
+	for _, kind := range []string{"ship", "train"} {
+		hook := answering(kind + ".example.com")
+		hook.Rules = []configv1alpha1.RuleWithOperations{{Operations: []configv1alpha1.OperationType{configv1alpha1.AnyOperation}, Rule: admissionregistrationv1.Rule{
+			APIGroups: []string{kind + ".example.com"}, APIVersions: []string{"v1"}, Resources: []string{"*"},
+		}}}
+		hooks.Webhooks = append(hooks.Webhooks, hook)
 	}
-	if got := len(f.Interpreter.changed); got != 1 {
-		t.Errorf("%d events wait, want 1", got)
+	f := newFixture(t, hooks)
+	f.reconcileOnce()
+	ships := configv1alpha1.ResourceExploringWebhookConfiguration{ObjectMeta: hooks.ObjectMeta, Webhooks: hooks.Webhooks[:1]}
+	other := webhook.New(webhook.Options{Resources: webhook.FromMapper(meta.NewDefaultRESTMapper(nil))})
+	change := other.Set([]configv1alpha1.ResourceExploringWebhookConfiguration{ships})
+	for range 3 {
+		f.Interpreter.enqueue(change)
+	}
+	if events, pending := len(f.Interpreter.changed), len(f.Interpreter.pending); events != 1 || pending != 1 {
+		t.Errorf("%d events and %d changes wait, want 1 of each", events, pending)
+	}
+	f.fail = func(request string) error { return errors.New("down") }
+	if f.reconcileOnce(); f.changes != 0 {
+		t.Errorf("%d changes of a reconcile that read nothing", f.changes)
+	}
+	f.fail = nil
+	if f.reconcileOnce(); f.changes != 1 {
+		t.Fatalf("%d changes, want 1", f.changes)
+	}
+	for group, want := range map[string]bool{"ship.example.com": true, "train.example.com": false} {
+		if got := f.affects(t.Context(), schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Any"}); got != want {
+			t.Errorf("kinds of %s are affected: %t, want %t", group, got, want)
+		}
+	}
+	if f.reconcileOnce(); f.changes != 1 {
+		t.Errorf("%d changes after a reconcile without news, want 1", f.changes)
 	}
 }

@@ -32,10 +32,10 @@ func TestState(t *testing.T) {
 		want   state
 	}{
 		{"the first rules", publication{rules: rules("true")}, loaded},
-		{"the first rules and webhooks: nothing depends on former answers", publication{rules: rules("true"), webhooks: change}, loaded},
+		{"the first rules and webhooks: nothing depends on former answers", publication{rules: rules("true"), webhooks: []webhook.Change{change}}, loaded},
 		{"the same rules", publication{rules: rules("true"), former: rules("true")}, unchanged},
 		{"other rules", publication{rules: rules("true"), former: rules("false")}, changed},
-		{"the same rules, and other webhooks", publication{rules: rules("true"), former: rules("true"), webhooks: change}, changed},
+		{"the same rules, and other webhooks", publication{rules: rules("true"), former: rules("true"), webhooks: []webhook.Change{change}}, changed},
 	} {
 		if got := tc.p.state(); got != tc.want {
 			t.Errorf("%s: state %q, want %q", tc.reason, got, tc.want)
@@ -47,12 +47,12 @@ func TestState(t *testing.T) {
 func TestAct(t *testing.T) {
 	for s, want := range map[state]int{loaded: 0, unchanged: 0, changed: 1} {
 		calls := 0
-		r := &Reconciler{Changed: func(context.Context) { calls++ }}
-		if err := r.act(t.Context(), s); err != nil || calls != want {
+		r := &Reconciler{Changed: func(context.Context, Affects) { calls++ }}
+		if err := r.act(t.Context(), s, nil); err != nil || calls != want {
 			t.Errorf("state %q: %d calls (%v), want %d", s, calls, err, want)
 		}
 	}
-	if err := (&Reconciler{}).act(t.Context(), "odd"); err == nil {
+	if err := (&Reconciler{}).act(t.Context(), "odd", nil); err == nil {
 		t.Error("an unknown state is no error")
 	}
 }

@@ -27,18 +27,14 @@ const (
 // maxMessage is the longest message of a condition in bytes, by its schema.
 const maxMessage = 32768
 
-// updateStatus writes the conditions that have changed. Instances are reconciled again when a webhook answers that did not.
+// updateStatus writes the conditions that have changed.
 func (r *Reconciler) updateStatus(ctx context.Context, o *observation) error {
 	var errs []error
 	for i := range o.configs {
 		errs = append(errs, client.IgnoreNotFound(r.updateConfigStatus(ctx, &o.configs[i], o.configs)))
 	}
 	for i := range o.hooks {
-		recovered, err := r.updateWebhookStatus(ctx, &o.hooks[i])
-		errs = append(errs, client.IgnoreNotFound(err))
-		if recovered {
-			r.Changed(ctx)
-		}
+		errs = append(errs, client.IgnoreNotFound(r.updateWebhookStatus(ctx, &o.hooks[i])))
 	}
 	return errors.Join(errs...)
 }
@@ -59,10 +55,8 @@ func (r *Reconciler) updateConfigStatus(ctx context.Context, current *configv1al
 	return obj.Commit(ctx)
 }
 
-// updateWebhookStatus writes the condition of a configuration of webhooks, if it has changed. It reports whether webhooks answer
-// that did not before.
-func (r *Reconciler) updateWebhookStatus(ctx context.Context,
-	current *configv1alpha1.ResourceExploringWebhookConfiguration) (recovered bool, err error) {
+// updateWebhookStatus writes the condition of a configuration of webhooks, if it has changed.
+func (r *Reconciler) updateWebhookStatus(ctx context.Context, current *configv1alpha1.ResourceExploringWebhookConfiguration) error {
 	obj := loop.NewObject(r.Client, r.Client, nil, current)
 	found := r.Interpreter.webhook.State(current.Name)
 	ready := metav1.Condition{Type: ReadyCondition, Status: metav1.ConditionFalse, Reason: found.Reason,
@@ -72,5 +66,5 @@ func (r *Reconciler) updateWebhookStatus(ctx context.Context,
 	}
 	obj.Next.Status.ObservedGeneration = current.Generation
 	meta.SetStatusCondition(&obj.Next.Status.Conditions, ready)
-	return found.Ready && meta.IsStatusConditionFalse(current.Status.Conditions, ReadyCondition), obj.Commit(ctx)
+	return obj.Commit(ctx)
 }

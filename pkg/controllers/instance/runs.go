@@ -1,6 +1,8 @@
 package instance
 
 import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -39,4 +41,10 @@ func (a *action) warnInRun(reason, message string) {
 	if a.run != nil {
 		a.WarnOnce(string(a.run.UID), reason, message)
 	}
+}
+
+// Explores reports whether a step of an Instance that is going on renders objects of a kind for which a condition holds.
+func (r *Reconciler) Explores(key types.NamespacedName, condition func(schema.GroupVersionKind) bool) bool {
+	found, ok := r.runs.Load(key)
+	return ok && found.(*activeRun).run.Explores(condition)
 }

@@ -67,7 +67,7 @@ func TestBreaker(t *testing.T) {
 	var changed []string
 	client := secure(t, g)
 	hook := hookOf(client, func(h *v1alpha1.ResourceExploringWebhook) { h.TimeoutSeconds = ptr.To[int32](1) })
-	l, clock := layerOf(t, Options{Changed: func(c string) { changed = append(changed, c) }}, hook)
+	l, clock := layerOf(t, Options{Changed: func(c Change) { changed = append(changed, c.String()) }}, hook)
 	r := requestOf(t, explore.Healthy)
 	timeOut := func(reason string) {
 		t.Helper()
@@ -120,7 +120,7 @@ func TestBreaker(t *testing.T) {
 	if diff := cmp.Diff(State{Ready: true, Reason: ReasonReady}, l.State("c")); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"c", "c"}, changed); diff != "" {
+	if diff := cmp.Diff([]string{"[c/foo.example.com] []", "[c/foo.example.com] []"}, changed); diff != "" {
 		t.Errorf("it is told when the state changes, and only then:\n%s", diff)
 	}
 }

@@ -57,7 +57,7 @@ type caller struct {
 // maxHeader bounds the header of an answer, in bytes.
 const maxHeader = 64 << 10
 
-func (l *Layer) newCaller(configuration string, spec v1alpha1.ResourceExploringWebhook, timeout time.Duration) (*caller, error) {
+func (l *Layer) newCaller(spec v1alpha1.ResourceExploringWebhook, timeout time.Duration) (*caller, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, GetClientCertificate: l.options.Certificate}
 	if bundle := spec.ClientConfig.CABundle; len(bundle) > 0 {
 		config.RootCAs = x509.NewCertPool()
@@ -73,7 +73,7 @@ func (l *Layer) newCaller(configuration string, spec v1alpha1.ResourceExploringW
 		DisableCompression: true, MaxResponseHeaderBytes: maxHeader, MaxIdleConnsPerHost: MaxCalls, IdleConnTimeout: 90 * time.Second,
 	}
 	c := &caller{slots: make(chan struct{}, MaxCalls), timeout: timeout}
-	c.breaker = &breaker{clock: l.options.Clock, changed: func() { l.options.Changed(configuration) }}
+	c.breaker = &breaker{clock: l.options.Clock, changed: func() { l.options.Changed(l.changeOf(c)) }}
 	if s := spec.ClientConfig.Service; s != nil {
 		transport.Proxy = nil
 		transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {

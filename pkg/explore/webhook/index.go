@@ -10,7 +10,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/pkg/explore"
@@ -26,6 +25,8 @@ type hook struct {
 	selector      labels.Selector
 	conditions    []condition
 	caller        *caller
+	// fingerprint digests all of the spec but its rules.
+	fingerprint string
 	// broken says why it cannot be asked.
 	broken error
 }
@@ -98,8 +99,10 @@ func (l *Layer) prepare(configuration string, spec v1alpha1.ResourceExploringWeb
 	h.ignore = spec.FailurePolicy != nil && *spec.FailurePolicy == admissionregistrationv1.Ignore
 	if old != nil && equality.Semantic.DeepEqual(old.spec, spec) {
 		h.selector, h.conditions, h.caller, h.broken = old.selector, old.conditions, old.caller, old.broken
+		h.fingerprint = old.fingerprint
 		return h
 	}
+	h.fingerprint = fingerprintOf(spec)
 	if h.broken = validate(l.env, spec).ToAggregate(); h.broken != nil {
 		return h
 	}
@@ -112,7 +115,7 @@ func (l *Layer) prepare(configuration string, spec v1alpha1.ResourceExploringWeb
 		h.caller = old.caller
 		return h
 	}
-	h.caller, h.broken = l.newCaller(configuration, spec, h.timeout)
+	h.caller, h.broken = l.newCaller(spec, h.timeout)
 	if h.caller != nil && old != nil && old.caller != nil {
 		h.caller.slots = old.caller.slots // calls that still run count
 	}
@@ -206,48 +209,4 @@ func merge(a, b []*hook) []*hook {
 	all := slices.Concat(a, b)
 	slices.SortFunc(all, func(x, y *hook) int { return cmp.Compare(x.order, y.order) })
 	return slices.Compact(all)
-}
-
-// Change is what Set changed.
-type Change struct {
-	hooks []*hook
-}
-
-// compare lists the hooks that are in one index only.
-func compare(before, after *index) Change {
-	var change Change
-	was := map[string]*hook{}
-	if before != nil {
-		for _, h := range before.hooks {
-			was[h.String()] = h
-		}
-	}
-	for _, h := range after.hooks {
-		old := was[h.String()]
-		delete(was, h.String())
-		if old != nil && equality.Semantic.DeepEqual(old.spec, h.spec) {
-			continue
-		}
-		change.hooks = append(change.hooks, h)
-		if old != nil {
-			change.hooks = append(change.hooks, old)
-		}
-	}
-	for _, h := range was {
-		change.hooks = append(change.hooks, h)
-	}
-	return change
-}
-
-// Empty tells that nothing changed that matters to any object.
-func (c Change) Empty() bool { return len(c.hooks) == 0 }
-
-// Affects reports whether answers about objects of a kind may be others than before the change. It goes by group and
-// version alone, and may be true where nothing changed.
-func (c Change) Affects(kind schema.GroupVersionKind) bool {
-	return slices.ContainsFunc(c.hooks, func(h *hook) bool {
-		return slices.ContainsFunc(h.spec.Rules, func(rule v1alpha1.RuleWithOperations) bool {
-			return holds(rule.APIGroups, kind.Group) && holds(rule.APIVersions, kind.Version)
-		})
-	})
 }

@@ -179,7 +179,7 @@ func TestSet(t *testing.T) {
 		t.Errorf("nothing is loaded: got %+v", s)
 	}
 	a, b := hookOf(nowhere, named("a")), hookOf(nowhere, named("b"))
-	if c := set(a, b); c.Empty() || !c.Affects(foo) || c.Affects(bar) {
+	if c := set(a, b); c.Empty() || !c.Affects(t.Context(), foo) || c.Affects(t.Context(), bar) {
 		t.Error("new webhooks touch what their rules name")
 	}
 	first := callers()
@@ -187,18 +187,18 @@ func TestSet(t *testing.T) {
 		t.Error("the order in a configuration does not matter, and connections stay")
 	}
 	a.FailurePolicy = ptr.To(admissionregistrationv1.Ignore)
-	if c := set(a, b); !c.Affects(foo) || !slices.Equal(first, callers()) {
+	if c := set(a, b); !c.Affects(t.Context(), foo) || !slices.Equal(first, callers()) {
 		t.Error("another policy changes answers, but not connections")
 	}
 	a.ClientConfig.URL = ptr.To("https://127.0.0.1:2/")
-	if c := set(a, b); !c.Affects(foo) || callers()[0] == first[0] || callers()[1] != first[1] || callers()[0].slots != first[0].slots {
+	if c := set(a, b); !c.Affects(t.Context(), foo) || callers()[0] == first[0] || callers()[1] != first[1] || callers()[0].slots != first[0].slots {
 		t.Error("another address needs a connection of its own, and shares the bound on calls")
 	}
-	a.Rules[0].APIGroups = []string{"bar.example.com"}
-	if c := set(a, b); !c.Affects(foo) || !c.Affects(bar) {
+	a.Rules[0].APIGroups, a.Rules[0].Resources = []string{"bar.example.com"}, []string{"bars"}
+	if c := set(a, b); !c.Affects(t.Context(), foo) || !c.Affects(t.Context(), bar) {
 		t.Error("a changed rule touches what it named and what it names")
 	}
-	if c := set(b); c.Affects(foo) || !c.Affects(bar) {
+	if c := set(b); c.Affects(t.Context(), foo) || !c.Affects(t.Context(), bar) {
 		t.Error("the removal of a webhook must affect the kinds that it named, and no others")
 	}
 	b.ClientConfig.CABundle = []byte("junk")

@@ -49,9 +49,9 @@ type Options struct {
 	Certificate func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
 	// Proxy for webhooks with a url, as http.Transport.Proxy; nil is none. Services are never asked through a proxy.
 	Proxy func(*http.Request) (*url.URL, error)
-	// Changed is called when the State of a configuration changes other than by Set; nil is not called. It must not
-	// block.
-	Changed func(configuration string)
+	// Changed is called when webhooks start or stop to answer in time, by which the State of their configuration changes; nil is not
+	// called. It must not block.
+	Changed func(Change)
 }
 
 // Layer asks webhooks. It is safe for concurrent use.
@@ -76,7 +76,7 @@ func New(o Options) *Layer {
 		o.NewUID = func() types.UID { return types.UID(uuid.NewString()) }
 	}
 	if o.Changed == nil {
-		o.Changed = func(string) {}
+		o.Changed = func(Change) {}
 	}
 	return &Layer{options: o, env: newEnv()}
 }
@@ -93,7 +93,7 @@ func (l *Layer) Set(configurations []v1alpha1.ResourceExploringWebhookConfigurat
 	before := l.index.Load()
 	after := l.build(configurations, before)
 	l.index.Store(after)
-	return compare(before, after)
+	return compare(l.options.Resources, before, after)
 }
 
 // Close releases idle connections. The layer can still be used.

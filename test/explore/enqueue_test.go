@@ -1,0 +1,123 @@
+package explore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+
+	"kudo.dev/kudo/apis/config/v1alpha1"
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/explore/server"
+	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/gen"
+)
+
+// witness is a webhook that is asked for the health of all objects in a namespace: once in each reconcile.
+type witness struct {
+	namespace string
+
+	mu    sync.Mutex
+	asked map[string]int
+}
+
+func (w *witness) healthy(_ context.Context, r *server.Request) (*v1alpha1.ExploreResponse, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if r.Namespace == w.namespace {
+		w.asked[r.Kind.Kind+" "+r.Name]++
+	}
+	return server.Healthy(true, ""), nil
+}
+
+// take returns the names of the objects that were asked about since the last call, in order.
+func (w *witness) take() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []string
+	for name := range w.asked {
+		out = append(out, name)
+	}
+	clear(w.asked)
+	slices.Sort(out)
+	return out
+}
+
+var _ = It("A change of explore rules wakes the Instances with objects of their kind only", Serial, Label("C66"), func() {
+	t := GinkgoTB()
+	define(t, kind("Urn", "urns"))
+	ns := suite.NewNamespace(t)
+	w := &witness{namespace: ns, asked: map[string]int{}}
+	url, bundle := serveHere(t, server.Operations{
+		v1alpha1.ExploreHealthy: w.healthy,
+		v1alpha1.ExploreStatus: func(context.Context, *server.Request) (*v1alpha1.ExploreResponse, error) {
+			return server.Status(map[string]any{"webhook": true})
+		},
+	})
+	hook := func(name, operation, resource, policy string) string {
+		text := strings.ReplaceAll(gadgetHook("["+operation+"]", url, bundle), "gadgets", name)
+		return strings.Replace(strings.Replace(text, "resources: ["+name+"]", "resources: ["+resource+"]", 1), "apiGroups: [explore.example.com]",
+			`apiGroups: ["", explore.example.com]`, 1) + "  failurePolicy: " + policy + "\n"
+	}
+	teach(t, strings.Replace(hook("witness", "ExploreHealthy", `urns, configmaps`, "Ignore"), "timeoutSeconds: 1", "timeoutSeconds: 30", 1))
+	bare := gen.Version(ns, "bare", gen.Param("VALUE", "1", ""), gen.ConfigMaps("cm", 1), gen.Serial(v1beta1.DeployPlan, "cm"))
+	env.Must(t, suite.Create(ctx, bare))
+	urns := operator(ns, [][2]string{{"urn", "apiVersion: " + group + "\nkind: Urn\nmetadata: {name: {{ .Name }}}\nspec: {}\n"}})
+	env.Must(t, suite.Create(ctx, urns))
+	var instances, wanted []*v1beta1.Instance
+	for n := range 12 {
+		ov := bare
+		if n%4 == 0 {
+			ov = urns
+		}
+		i := gen.Instance(fmt.Sprintf("i%02d", n), ov, nil)
+		env.Must(t, suite.Create(ctx, i))
+		if instances = append(instances, i); ov == urns {
+			wanted = append(wanted, i)
+		}
+	}
+	for _, i := range instances {
+		complete(t, i, 1)
+	}
+	// The API server may tell of the end of a run, which enqueues its Instance, after the end was seen: so a change that wakes more is made
+	// again.
+	wakes := func(what, status string, change func(n int)) {
+		t.Helper()
+		n := 0
+		env.Eventually(t, "reconciles of 3 Instances after "+what, func() string {
+			w.take()
+			n++
+			change(n)
+			for _, i := range wanted {
+				env.Eventually(t, "the answer of "+what, func() string { return reflected(t, i, "Urn", strings.ReplaceAll(status, "N", fmt.Sprint(n))) })
+			}
+			if got := strings.Join(w.take(), ", "); got != "Urn i00, Urn i04, Urn i08" {
+				return "asked about " + got
+			}
+			return ""
+		})
+	}
+	teach(t, config("urns", group, "Urn", "statusLua: return {n = 0}"))
+	wakes("a rule of a Config that is edited", `{"n":N}`, func(n int) {
+		merge(t, configOf(t, "urns"), fmt.Sprintf(`{"spec":{"explorations":[{"apiVersion":"%s","kind":"Urn","statusLua":"return {n = %d}"}]}}`, group, n), false)
+	})
+	env.Must(t, suite.Delete(ctx, configOf(t, "urns")))
+	wakes("a webhook that comes", `{"webhook":true}`, func(n int) {
+		if n > 1 {
+			env.Must(t, suite.Delete(ctx, parse(t, hook("urns", "ExploreStatus", "urns", "Fail"))[0]))
+			for _, i := range wanted {
+				env.Eventually(t, "no status without the webhook", func() string {
+					if got := reflected(t, i, "Urn", `{"webhook":true}`); got == "" {
+						return "it is there"
+					}
+					return ""
+				})
+			}
+			w.take()
+		}
+		teach(t, hook("urns", "ExploreStatus", "urns", "Fail"))
+	})
+})
