@@ -14,6 +14,7 @@ import (
 
 	"kudo.dev/kudo/pkg/controllers"
 	"kudo.dev/kudo/pkg/crdtarball"
+	"kudo.dev/kudo/pkg/explore/webhook"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/pkg/settings"
 )
@@ -44,6 +45,7 @@ func main() {
 	unpinned := flag.Bool("allow-unpinned-pipe-image", false, "take a --pipe-image without a digest: who moves its tag gets at the files of "+
 		"Pipe tasks")
 	tarballs(&o)
+	explore(&o)
 	log := zap.Options{TimeEncoder: zapcore.ISO8601TimeEncoder}
 	log.BindFlags(flag.CommandLine)
 	flag.Parse()
@@ -85,6 +87,18 @@ func tarballs(o *controllers.Options) {
 	flag.IntVar(&cache.Limits.Depth, "crd-max-depth", limits.Depth, "how deep a path in a tarball may be")
 	flag.IntVar(&cache.Limits.Name, "crd-max-name", limits.Name, "how long a part of a path in a tarball may be, in bytes")
 	o.Tarballs.Access.Proxy = http.ProxyFromEnvironment
+}
+
+// explore are the flags of explore webhooks.
+func explore(o *controllers.Options) {
+	access := &o.Explore
+	flag.StringVar(&access.CertFile, "explore-client-cert-file", "", "file of the certificate, in PEM format, that explore webhooks are "+
+		"shown which ask for one; it is read again when it changes")
+	flag.StringVar(&access.KeyFile, "explore-client-key-file", "", "file of the key of --explore-client-cert-file")
+	flag.StringVar(&access.Proxy, "explore-proxy", "", "URL of the proxy for explore webhooks that are configured by a url; those behind a "+
+		"Service are called without one")
+	flag.DurationVar(&access.MaxTimeout, "explore-max-timeout", webhook.DefaultMaxTimeout, "longest time of a call of an explore webhook, "+
+		"whatever its timeoutSeconds; from 1s to 30s")
 }
 
 func fail(err error, what string) {

@@ -36,6 +36,7 @@ import (
 	"kudo.dev/kudo/pkg/admission"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/crdtarball/fetch"
+	explorewebhook "kudo.dev/kudo/pkg/explore/webhook"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/runner"
 )
@@ -72,6 +73,8 @@ type Options struct {
 	PipeRefusal error
 	// Tarballs says where CRD tarballs are kept and may come from.
 	Tarballs fetch.Options
+	// Explore says how explore webhooks are called.
+	Explore explorewebhook.Access
 	// Executor reads the files of Pipe tasks; nil reads them through the apiserver.
 	Executor runner.Executor
 	// Clock tells the time of runs, back-offs and the cache of tarballs; nil is the real one. Leader election and

@@ -24,6 +24,7 @@ import (
 	"kudo.dev/kudo/pkg/controllers/operatorversion"
 	"kudo.dev/kudo/pkg/crdtarball"
 	"kudo.dev/kudo/pkg/crdtarball/fetch"
+	"kudo.dev/kudo/pkg/explore/webhook"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/keyring"
 	"kudo.dev/kudo/pkg/metrics"
@@ -80,14 +81,14 @@ type parts struct {
 	interpreter *exploreconfig.Interpreter
 	// explores reports whether a step of an Instance that is going on renders objects of a kind for which a condition holds.
 	explores func(key types.NamespacedName, condition func(schema.GroupVersionKind) bool) bool
-	mirror      *apply.Mirror
-	share       *share.Engine
-	runner      *runner.Runner
-	keys        *history.SecretKeys
-	history     *history.Store
-	contents    *runner.VersionCache
-	runs        *metrics.Runs
-	events      func(component string) record.EventRecorder
+	mirror   *apply.Mirror
+	share    *share.Engine
+	runner   *runner.Runner
+	keys     *history.SecretKeys
+	history  *history.Store
+	contents *runner.VersionCache
+	runs     *metrics.Runs
+	events   func(component string) record.EventRecorder
 }
 
 // newParts returns the parts. The context ends their watches.
@@ -104,7 +105,7 @@ func newParts(ctx context.Context, mgr manager.Manager, config *rest.Config, o O
 		}
 	}
 	kinds := apply.NewKinds(mgr.GetRESTMapper(), p.discovery, p.dynamic)
-	if p.interpreter, err = exploreconfig.New(mgr.GetRESTMapper(), nil, &autoscalers{mgr.GetAPIReader()}, crmetrics.Registry); err != nil {
+	if p.interpreter, err = newInterpreter(mgr, o.Explore); err != nil {
 		return nil, err
 	}
 	p.mirror = apply.NewMirror(ctx, p.dynamic, mgr.GetRESTMapper(), mgr.GetLogger(), p.send)
@@ -135,6 +136,15 @@ func newParts(ctx context.Context, mgr manager.Manager, config *rest.Config, o O
 	})
 	p.runner.RefusePipes(o.PipeRefusal)
 	return p, p.addStateCollector(ctx, crmetrics.Registry)
+}
+
+// newInterpreter returns the chain of explore layers, whose webhooks are called as the access says.
+func newInterpreter(mgr manager.Manager, access webhook.Access) (*exploreconfig.Interpreter, error) {
+	hooks := webhook.Options{Resources: webhook.FromMapper(mgr.GetRESTMapper())}
+	if err := access.Apply(&hooks); err != nil {
+		return nil, err
+	}
+	return exploreconfig.New(hooks, &autoscalers{mgr.GetAPIReader()}, crmetrics.Registry)
 }
 
 // measureRequests counts the requests of the clients of a config.

@@ -159,10 +159,8 @@ func deployment(obj *unstructured.Unstructured, o Options) error {
 	if o.InsecureMetrics {
 		args = append(args, insecureMetricsArg)
 	}
-	for _, arg := range o.Values.ExtraArgs {
-		args = append(args, arg)
-	}
-	c["args"] = args
+	c["args"] = o.Values.withArgs(args)
+	o.Values.mountExploreClient(c)
 	if o.Values.Resources != nil {
 		resources, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o.Values.Resources)
 		if err != nil {

@@ -47,6 +47,9 @@ type Values struct {
 	Monitoring bool `json:"monitoring,omitempty"`
 	// NetworkPolicy installs a NetworkPolicy that limits what may connect to the manager.
 	NetworkPolicy bool `json:"networkPolicy,omitempty"`
+	// ExploreClientSecret is the Secret, of kudo's namespace and of type kubernetes.io/tls, with the client certificate that explore
+	// webhooks are shown.
+	ExploreClientSecret string `json:"exploreClientSecret,omitempty"`
 	// ExtraArgs are arguments besides those that init writes.
 	ExtraArgs []string `json:"extraArgs,omitempty"`
 
@@ -108,6 +111,11 @@ func (v Values) validate() error {
 		}
 		if _, has := v.PodAnnotations[name]; has {
 			add("podAnnotations", "%s is init's own", name)
+		}
+	}
+	for _, message := range validation.NameIsDNSSubdomain(v.ExploreClientSecret, false) {
+		if v.ExploreClientSecret != "" {
+			add("exploreClientSecret", "%q must be the name of a Secret: %s", v.ExploreClientSecret, message)
 		}
 	}
 	for n, secret := range v.ImagePullSecrets {
@@ -241,5 +249,5 @@ func (v Values) adaptPod(template map[string]any) error {
 			return err
 		}
 	}
-	return nil
+	return v.addExploreVolume(template)
 }

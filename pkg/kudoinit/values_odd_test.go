@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 
 	"kudo.dev/kudo/test/apitest"
 	"kudo.dev/kudo/test/gen"
@@ -18,35 +19,37 @@ import (
 func TestParseOddValues(t *testing.T) {
 	const arg = " must begin with -- and the name of a flag, and must not be a flag that init writes itself"
 	for reason, tc := range map[string]struct{ text, want string }{
-		"an empty document":                        {"--- \n", ""},
-		"the end of a document":                    {"---\nreplicas: 2\n", ""},
-		"null":                                     {"null", ""},
-		"three dashes in a text":                   {"podAnnotations: {a: 'x --- y'}", ""},
-		"three dashes in a block":                  {"podAnnotations:\n  a: |\n    x\n    ---\n", ""},
-		"a second document":                        {"replicas: 2\n---\nimage: x\n", "the values must be one YAML document: remove the line --- and merge what is behind it"},
-		"a second document behind a comment":       {"replicas: 2\n--- # more\nimage: x\n", "the values must be one YAML document: remove the line --- and merge what is behind it"},
-		"an alias of itself":                       {"extraArgs: &a [*a]", "anchor 'a' value contains itself"},
-		"a control character":                      {"image: \x00", "control characters are not allowed"},
-		"a number in a fraction":                   {"replicas: 2.5", "cannot unmarshal number 2.5 into Go struct field Values.replicas of type int32"},
-		"a number out of range":                    {"replicas: 2147483648", "cannot unmarshal number 2147483648 into Go struct field Values.replicas of type int32"},
-		"an amount that is none":                   {"resources: {limits: {cpu: many}}", "quantities must match the regular expression"},
-		"an argument without a name":               {"extraArgs: ['--']", `extraArgs[0]: "--"` + arg},
-		"an argument with a value only":            {"extraArgs: ['--=x']", `extraArgs[0]: "--=x"` + arg},
-		"an argument of init with more dashes":     {"extraArgs: ['---namespace=x']", `extraArgs[0]: "---namespace=x"` + arg},
-		"an empty argument":                        {"extraArgs: ['']", `extraArgs[0]: ""` + arg},
-		"the pipe image as an argument":            {"extraArgs: ['--pipe-image=x']", `extraArgs[0]: "--pipe-image=x"` + arg},
-		"an argument that begins as one of init's": {"extraArgs: ['--namespaces=x']", ""},
-		"a Secret without a name":                  {"imagePullSecrets: [{name: a}, {}]", "imagePullSecrets[1]: must have the name of a Secret"},
-		"a selector that is no label":              {"nodeSelector: {a b: x}", `nodeSelector: Invalid value: "a b"`},
-		"a selector for a value that is no label":  {"nodeSelector: {a: 'x y'}", `nodeSelector: Invalid value: "x y"`},
-		"an annotation without a name":             {"podAnnotations: {a b: x}", `podAnnotations: Invalid value: "a b"`},
-		"an annotation with a long text":           {"podAnnotations: {a: '" + strings.Repeat("x", 256<<10) + "'}", "podAnnotations: Too long"},
-		"an annotation of any text":                {"podAnnotations: {a: 'x y / z'}", ""},
-		"a registry with a folder above":           {"imageRegistry: a/../b", `imageRegistry: "a/../b" must be a registry`},
-		"a registry with a line behind":            {"imageRegistry: \"a\\nb\"", `imageRegistry: "a\nb" must be a registry`},
-		"a registry of all the parts":              {"imageRegistry: 'a.example:5000/b/c_d'", ""},
-		"a registry with a slash behind":           {"imageRegistry: a/", `imageRegistry: "a/" must be a registry`},
-		"a pull policy in small letters":           {"imagePullPolicy: always", `imagePullPolicy: "always" must be Always, Never or IfNotPresent`},
+		"an empty document":                         {"--- \n", ""},
+		"the end of a document":                     {"---\nreplicas: 2\n", ""},
+		"null":                                      {"null", ""},
+		"three dashes in a text":                    {"podAnnotations: {a: 'x --- y'}", ""},
+		"three dashes in a block":                   {"podAnnotations:\n  a: |\n    x\n    ---\n", ""},
+		"a second document":                         {"replicas: 2\n---\nimage: x\n", "the values must be one YAML document: remove the line --- and merge what is behind it"},
+		"a second document behind a comment":        {"replicas: 2\n--- # more\nimage: x\n", "the values must be one YAML document: remove the line --- and merge what is behind it"},
+		"an alias of itself":                        {"extraArgs: &a [*a]", "anchor 'a' value contains itself"},
+		"a control character":                       {"image: \x00", "control characters are not allowed"},
+		"a number in a fraction":                    {"replicas: 2.5", "cannot unmarshal number 2.5 into Go struct field Values.replicas of type int32"},
+		"a number out of range":                     {"replicas: 2147483648", "cannot unmarshal number 2147483648 into Go struct field Values.replicas of type int32"},
+		"an amount that is none":                    {"resources: {limits: {cpu: many}}", "quantities must match the regular expression"},
+		"an argument without a name":                {"extraArgs: ['--']", `extraArgs[0]: "--"` + arg},
+		"an argument with a value only":             {"extraArgs: ['--=x']", `extraArgs[0]: "--=x"` + arg},
+		"an argument of init with more dashes":      {"extraArgs: ['---namespace=x']", `extraArgs[0]: "---namespace=x"` + arg},
+		"an empty argument":                         {"extraArgs: ['']", `extraArgs[0]: ""` + arg},
+		"the pipe image as an argument":             {"extraArgs: ['--pipe-image=x']", `extraArgs[0]: "--pipe-image=x"` + arg},
+		"a file of explore webhooks as an argument": {"extraArgs: ['--explore-client-key-file=x']", `extraArgs[0]: "--explore-client-key-file=x"` + arg},
+		"a Secret with a path for a name":           {"exploreClientSecret: ../a", `exploreClientSecret: "../a" must be the name of a Secret: `},
+		"an argument that begins as one of init's":  {"extraArgs: ['--namespaces=x']", ""},
+		"a Secret without a name":                   {"imagePullSecrets: [{name: a}, {}]", "imagePullSecrets[1]: must have the name of a Secret"},
+		"a selector that is no label":               {"nodeSelector: {a b: x}", `nodeSelector: Invalid value: "a b"`},
+		"a selector for a value that is no label":   {"nodeSelector: {a: 'x y'}", `nodeSelector: Invalid value: "x y"`},
+		"an annotation without a name":              {"podAnnotations: {a b: x}", `podAnnotations: Invalid value: "a b"`},
+		"an annotation with a long text":            {"podAnnotations: {a: '" + strings.Repeat("x", 256<<10) + "'}", "podAnnotations: Too long"},
+		"an annotation of any text":                 {"podAnnotations: {a: 'x y / z'}", ""},
+		"a registry with a folder above":            {"imageRegistry: a/../b", `imageRegistry: "a/../b" must be a registry`},
+		"a registry with a line behind":             {"imageRegistry: \"a\\nb\"", `imageRegistry: "a\nb" must be a registry`},
+		"a registry of all the parts":               {"imageRegistry: 'a.example:5000/b/c_d'", ""},
+		"a registry with a slash behind":            {"imageRegistry: a/", `imageRegistry: "a/" must be a registry`},
+		"a pull policy in small letters":            {"imagePullPolicy: always", `imagePullPolicy: "always" must be Always, Never or IfNotPresent`},
 	} {
 		_, err := ParseValues([]byte(tc.text))
 		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
@@ -166,6 +169,37 @@ func TestValuesInDeployment(t *testing.T) {
 	differs := differences(plain.Object, tuned.Object)
 	if diff := cmp.Diff([]string(nil), differs); diff != "" {
 		t.Errorf("other fields have changed: %s", diff)
+	}
+}
+
+// TestExploreClientSecret checks C68: the Secret is mounted where the arguments of the manager say, and later calls of init keep it and the
+// arguments of explore webhooks.
+func TestExploreClientSecret(t *testing.T) {
+	given, err := ParseValues([]byte("exploreClientSecret: hooks\nextraArgs: ['--explore-proxy=http://proxy:3128', --explore-max-timeout=5s]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := yaml.Marshal(given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := Look(t.Context(), apitest.Start(t, &corev1.ConfigMap{ObjectMeta: gen.Meta(DefaultNamespace, ValuesConfigMap), Data: map[string]string{valuesKey: string(text)}}).Client())
+	if diff := cmp.Diff(given, kept.Values); err != nil || diff != "" {
+		t.Fatalf("kept values: %v (-want +got):\n%s", err, diff)
+	}
+	plain, adapted := find(t, Options{}, "Deployment"), find(t, Options{Values: kept.Values}, "Deployment")
+	list := func(obj *unstructured.Unstructured, path string) []any {
+		return fieldAt(obj.Object, parsePath(".spec.template.spec."+path)).([]any)
+	}
+	for path, want := range map[string][]any{
+		"volumes": []any{map[string]any{"name": "explore-client", "secret": map[string]any{"secretName": "hooks"}}},
+		`containers[name="manager"].volumeMounts`: []any{map[string]any{"name": "explore-client", "mountPath": "/etc/kudo/explore-client", "readOnly": true}},
+		`containers[name="manager"].args`: []any{"--explore-client-cert-file=/etc/kudo/explore-client/tls.crt", "--explore-client-key-file=/etc/kudo/explore-client/tls.key",
+			"--explore-proxy=http://proxy:3128", "--explore-max-timeout=5s"},
+	} {
+		if diff := cmp.Diff(append(list(plain, path), want...), list(adapted, path)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", path, diff)
+		}
 	}
 }
 

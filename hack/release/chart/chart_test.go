@@ -129,7 +129,8 @@ imagePullPolicy: IfNotPresent
 imagePullSecrets: [{name: "1"}]
 pipeImage: ` + testImage + `
 replicas: 4
-extraArgs: [--workers=16, "--zap-level={{ x }}"]
+exploreClientSecret: hooks
+extraArgs: [--workers=16, --explore-max-timeout=5s, "--zap-level={{ x }}"]
 resources: {}
 nodeSelector: {a: b}
 tolerations: [{operator: Exists}]
@@ -171,6 +172,7 @@ var keys = map[string]installation{
 	"imagePullSecrets":               {both: "imagePullSecrets: [{name: a}]"},
 	"pipeImage":                      {own: "pipeImage: " + otherImage, flags: []string{"--pipe-image=" + otherImage}},
 	"replicas":                       {own: "replicas: 4", flags: []string{"--manager-replicas=4"}},
+	"exploreClientSecret":            {both: "exploreClientSecret: hooks"},
 	"extraArgs":                      {both: "extraArgs: [--workers=3]"},
 	"resources":                      {both: "resources: {}"},
 	"nodeSelector":                   {both: "nodeSelector: {a: b}"},

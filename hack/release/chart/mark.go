@@ -188,6 +188,12 @@ func (m *marker) markDeployment(obj *unstructured.Unstructured) error {
 		return err
 	}
 	c["args"] = append(args[:end:end], markBlock+"arguments")
+	mounts, _ := c["volumeMounts"].([]any)
+	c["volumeMounts"] = append(mounts, markBlock+"mounts")
+	volumes, _, err := unstructured.NestedSlice(obj.Object, append(pod, "volumes")...)
+	if err != nil {
+		return err
+	}
 	c["image"] = markManagerImage
 	c["imagePullPolicy"] = m.value(fmt.Sprintf(`{{ .Values.imagePullPolicy | default "%s" }}`, c["imagePullPolicy"]))
 	c["resources"] = m.value(fmt.Sprintf(`{{ if kindIs "invalid" .Values.resources }}%s{{ else }}{{ toJson .Values.resources }}{{ end }}`,
@@ -197,6 +203,7 @@ func (m *marker) markDeployment(obj *unstructured.Unstructured) error {
 		path  []string
 	}{
 		{containers, append(pod, "containers")},
+		{append(volumes, markBlock+"volumes"), append(pod, "volumes")},
 		{m.value(`{{ include "kudo.replicas" . }}`), []string{"spec", "replicas"}},
 		{m.value(fmt.Sprintf(`{{ .Values.priorityClassName | default %q | quote }}`, priority)), append(pod, "priorityClassName")},
 		{"", []string{"spec", "template", "metadata", "labels", markBlock + "podLabels"}},

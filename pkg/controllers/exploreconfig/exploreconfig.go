@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -61,10 +60,8 @@ func (t *Interpreter) enqueue(change webhook.Change) {
 	}
 }
 
-// New returns an interpreter that has no configuration yet. services finds the services of webhooks where the cluster's DNS cannot be
-// asked; it may be nil.
-func New(mapper meta.RESTMapper, services webhook.Services, autoscalers native.Autoscalers,
-	registry prometheus.Registerer) (*Interpreter, error) {
+// New returns an interpreter that has no configuration yet. The options are those of its webhooks; New sets Changed.
+func New(hooks webhook.Options, autoscalers native.Autoscalers, registry prometheus.Registerer) (*Interpreter, error) {
 	host := lua.New(clock.RealClock{}.Now, lua.DefaultLimits())
 	bundled, err := library.New(host)
 	if err != nil {
@@ -72,7 +69,8 @@ func New(mapper meta.RESTMapper, services webhook.Services, autoscalers native.A
 	}
 	t := &Interpreter{user: &config.SwappableLayer{}, host: host, changed: make(chan event.GenericEvent, 1),
 		pending: map[string]webhook.Change{}}
-	t.webhook = webhook.New(webhook.Options{Resources: webhook.FromMapper(mapper), Services: services, Changed: t.enqueue})
+	hooks.Changed = t.enqueue
+	t.webhook = webhook.New(hooks)
 	measured, err := withMetrics(registry)
 	if err != nil {
 		return nil, err

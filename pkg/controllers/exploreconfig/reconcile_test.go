@@ -75,7 +75,7 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 				return inner.SubResource(name).Patch(ctx, obj, patch, opts...)
 			},
 		}).Build()
-	interpreter, err := New(meta.NewDefaultRESTMapper(nil), nil, nil, prometheus.NewRegistry())
+	interpreter, err := New(webhook.Options{Resources: webhook.FromMapper(meta.NewDefaultRESTMapper(nil))}, nil, prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}

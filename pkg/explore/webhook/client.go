@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -52,6 +53,9 @@ type caller struct {
 	slots   chan struct{}
 	breaker *breaker
 	timeout time.Duration
+	// version returns that of the client certificate, and shown is the one that the last call had.
+	version func() string
+	shown   atomic.Value
 }
 
 // maxHeader bounds the header of an answer, in bytes.
@@ -72,7 +76,8 @@ func (l *Layer) newCaller(spec v1alpha1.ResourceExploringWebhook, timeout time.D
 		DialContext: dialer.DialContext, TLSClientConfig: config, TLSHandshakeTimeout: timeout, Proxy: l.options.Proxy,
 		DisableCompression: true, MaxResponseHeaderBytes: maxHeader, MaxIdleConnsPerHost: MaxCalls, IdleConnTimeout: 90 * time.Second,
 	}
-	c := &caller{slots: make(chan struct{}, MaxCalls), timeout: timeout}
+	c := &caller{slots: make(chan struct{}, MaxCalls), timeout: timeout, version: l.options.CertificateVersion}
+	c.shown.Store(c.version())
 	c.breaker = &breaker{clock: l.options.Clock, changed: func() { l.options.Changed(l.changeOf(c)) }}
 	if s := spec.ClientConfig.Service; s != nil {
 		transport.Proxy = nil
@@ -96,19 +101,23 @@ func (l *Layer) newCaller(spec v1alpha1.ResourceExploringWebhook, timeout time.D
 }
 
 // budgetError is the cause of a context whose budget is spent.
-type budgetError struct{ budget time.Duration }
+type budgetError struct {
+	budget time.Duration
+	// limit names the setting that the budget comes from.
+	limit string
+}
 
 func (e *budgetError) Error() string {
-	return fmt.Sprintf("no whole answer within %s (timeoutSeconds)", e.budget)
+	return fmt.Sprintf("no whole answer within %s (%s)", e.budget, e.limit)
 }
 
 // Timeout is as in net.Error.
 func (e *budgetError) Timeout() bool { return true }
 
-// budget ends a context by the clock, with a budgetError.
-func budget(ctx context.Context, c clock.WithDelayedExecution, d time.Duration) (context.Context, context.CancelFunc) {
+// budget ends a context by the clock, with a budgetError that names the limit.
+func budget(ctx context.Context, c clock.WithDelayedExecution, d time.Duration, limit string) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	timer := c.AfterFunc(d, func() { cancel(&budgetError{d}) })
+	timer := c.AfterFunc(d, func() { cancel(&budgetError{d, limit}) })
 	return ctx, func() {
 		timer.Stop()
 		cancel(context.Canceled)
@@ -153,6 +162,9 @@ func (c *caller) post(ctx context.Context, body []byte) ([]byte, error) {
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Accept", "application/json")
 	request.Header.Set("User-Agent", "kudo-explore")
+	if version := c.version(); c.shown.Swap(version) != version {
+		c.client.CloseIdleConnections() // they show the former certificate
+	}
 	response, err := c.client.Do(request)
 	if err != nil {
 		return nil, stableText(err)

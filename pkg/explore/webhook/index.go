@@ -21,10 +21,12 @@ type hook struct {
 	spec          v1alpha1.ResourceExploringWebhook
 	order         int
 	ignore        bool
-	timeout       time.Duration
-	selector      labels.Selector
-	conditions    []condition
-	caller        *caller
+	// timeout of a call, and limit names what it comes from.
+	timeout    time.Duration
+	limit      string
+	selector   labels.Selector
+	conditions []condition
+	caller     *caller
 	// fingerprint digests all of the spec but its rules.
 	fingerprint string
 	// broken says why it cannot be asked.
@@ -95,7 +97,8 @@ func (l *Layer) build(configurations []v1alpha1.ResourceExploringWebhookConfigur
 
 // prepare makes a hook, with what the one of the same name has already.
 func (l *Layer) prepare(configuration string, spec v1alpha1.ResourceExploringWebhook, old *hook) *hook {
-	h := &hook{configuration: configuration, spec: spec, timeout: timeoutOf(spec)}
+	h := &hook{configuration: configuration, spec: spec}
+	h.timeout, h.limit = l.timeoutOf(spec)
 	h.ignore = spec.FailurePolicy != nil && *spec.FailurePolicy == admissionregistrationv1.Ignore
 	if old != nil && equality.Semantic.DeepEqual(old.spec, spec) {
 		h.selector, h.conditions, h.caller, h.broken = old.selector, old.conditions, old.caller, old.broken
@@ -122,11 +125,16 @@ func (l *Layer) prepare(configuration string, spec v1alpha1.ResourceExploringWeb
 	return h
 }
 
-func timeoutOf(spec v1alpha1.ResourceExploringWebhook) time.Duration {
-	if spec.TimeoutSeconds == nil {
-		return v1alpha1.DefaultTimeoutSeconds * time.Second
+// timeoutOf returns the time that a call of a webhook may take, and the name of the setting that bounds it.
+func (l *Layer) timeoutOf(spec v1alpha1.ResourceExploringWebhook) (time.Duration, string) {
+	timeout := v1alpha1.DefaultTimeoutSeconds * time.Second
+	if spec.TimeoutSeconds != nil {
+		timeout = time.Duration(*spec.TimeoutSeconds) * time.Second
 	}
-	return time.Duration(*spec.TimeoutSeconds) * time.Second
+	if most := l.options.MaxTimeout; most > 0 && timeout > most {
+		return most, "the manager's --explore-max-timeout"
+	}
+	return timeout, "timeoutSeconds"
 }
 
 // add files a hook under all that its rules name.

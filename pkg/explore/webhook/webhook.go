@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/uuid"
@@ -47,8 +48,13 @@ type Options struct {
 	// Certificate is the client certificate that is offered to webhooks which ask for one, as
 	// tls.Config.GetClientCertificate; nil offers none.
 	Certificate func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
+	// CertificateVersion returns a text that differs when Certificate has another one, for which connections are made anew; nil is not
+	// called.
+	CertificateVersion func() string
 	// Proxy for webhooks with a url, as http.Transport.Proxy; nil is none. Services are never asked through a proxy.
 	Proxy func(*http.Request) (*url.URL, error)
+	// MaxTimeout bounds the time of a call, whatever the configuration says; 0 does not.
+	MaxTimeout time.Duration
 	// Changed is called when webhooks start or stop to answer in time, by which the State of their configuration changes; nil is not
 	// called. It must not block.
 	Changed func(Change)
@@ -74,6 +80,9 @@ func New(o Options) *Layer {
 	}
 	if o.NewUID == nil {
 		o.NewUID = func() types.UID { return types.UID(uuid.NewString()) }
+	}
+	if o.CertificateVersion == nil {
+		o.CertificateVersion = func() string { return "" }
 	}
 	if o.Changed == nil {
 		o.Changed = func(Change) {}
@@ -142,7 +151,7 @@ func (l *Layer) ask(ctx context.Context, h *hook, t *target) (explore.Answer, bo
 	if !h.selects(t.request) {
 		return explore.Answer{}, false, nil
 	}
-	ctx, done := budget(ctx, l.options.Clock, h.timeout)
+	ctx, done := budget(ctx, l.options.Clock, h.timeout, h.limit)
 	defer done()
 	if cares, err = h.conditionsMatch(ctx, t); err != nil || !cares {
 		return explore.Answer{}, false, err

@@ -27,7 +27,18 @@
 {{- $arguments = append $arguments "--allow-unpinned-pipe-image" }}
 {{- end }}
 {{- if .Values.insecureMetrics }}{{ $arguments = append $arguments "--metrics-secure=false" }}{{ end }}
+{{- if .Values.exploreClientSecret }}
+{{- $arguments = concat $arguments (list "--explore-client-cert-file=/etc/kudo/explore-client/tls.crt" "--explore-client-key-file=/etc/kudo/explore-client/tls.key") }}
+{{- end }}
 {{- toYaml (concat $arguments .Values.extraArgs) }}
+{{- end }}
+
+{{- define "kudo.mounts" -}}
+{{- if .Values.exploreClientSecret }}{{ toYaml (list (dict "name" "explore-client" "mountPath" "/etc/kudo/explore-client" "readOnly" true)) }}{{ end }}
+{{- end }}
+
+{{- define "kudo.volumes" -}}
+{{- with .Values.exploreClientSecret }}{{ toYaml (list (dict "name" "explore-client" "secret" (dict "secretName" .))) }}{{ end }}
 {{- end }}
 
 {{- define "kudo.podLabels" -}}
@@ -49,7 +60,7 @@
 {{- /* What kubectl kudo init --verify compares the installation with. */ -}}
 {{- define "kudo.values" -}}
 {{- $values := dict }}
-{{- range $key := list "affinity" "extraArgs" "image" "imagePullPolicy" "imagePullSecrets" "imageRegistry" "monitoring" "networkPolicy" "nodeSelector" "pipeImage" "podAnnotations" "podLabels" "priorityClassName" "tolerations" }}
+{{- range $key := list "affinity" "exploreClientSecret" "extraArgs" "image" "imagePullPolicy" "imagePullSecrets" "imageRegistry" "monitoring" "networkPolicy" "nodeSelector" "pipeImage" "podAnnotations" "podLabels" "priorityClassName" "tolerations" }}
 {{- with index $.Values $key }}{{ $_ := set $values $key . }}{{ end }}
 {{- end }}
 {{- range $key := list "replicas" "resources" }}
