@@ -11,34 +11,8 @@ import (
 	"testing"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/reach"
 )
-
-// T35: who may dial which address.
-func TestReachOfAddresses(t *testing.T) {
-	for _, tc := range []struct {
-		reason    string
-		addresses []string
-		want      reach
-	}{
-		{"the internet", []string{"1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1", "64:ff9b::101:101", "2002:101:101::1", "::ffff:1.1.1.1"}, reachPublic},
-		{"loopback", []string{"127.0.0.1", "127.255.255.254", "::1", "::ffff:127.0.0.1"}, reachInside},
-		{"private networks", []string{"10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1", "fc00::1", "fd12:3456::1", "fec0::1", "198.18.0.1", "192.0.0.8"}, reachInside},
-		{"shared addresses of carriers", []string{"100.64.0.1", "100.127.255.255"}, reachInside},
-		{"private ones within IPv6", []string{"::ffff:10.0.0.1", "64:ff9b::a00:1", "64:ff9b:1::a00:1", "64:ff9b:1::101:101", "2002:a00:1::1", "::10.0.0.1", "::ffff:0:10.0.0.1"}, reachInside},
-		{"link-local", []string{"169.254.169.254", "169.254.0.1", "fe80::1", "fe80::1%eth0", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1"}, reachNever},
-		{"services of clouds", []string{"fd00:ec2::254", "100.100.100.200", "168.63.129.16"}, reachNever},
-		{"no server's", []string{"0.0.0.0", "0.1.2.3", "::", "224.0.0.1", "ff02::1", "255.255.255.255", "::ffff:0.0.0.0"}, reachNever},
-	} {
-		for _, address := range tc.addresses {
-			if got := reachOf(netip.MustParseAddr(address)); got != tc.want {
-				t.Errorf("%s: the reach of %s is %d, not %d", tc.reason, address, got, tc.want)
-			}
-		}
-	}
-	if reachOf(netip.Addr{}) != reachNever {
-		t.Error("no address at all is dialed")
-	}
-}
 
 // T35: names that stand for addresses inside are refused before a proxy sees them.
 func TestHostsThatStandForAddresses(t *testing.T) {
@@ -141,12 +115,12 @@ func FuzzReach(f *testing.F) {
 		if !ok {
 			return
 		}
-		got := reachOf(address)
-		if plain := address.Unmap(); got == reachPublic && (plain.IsPrivate() || plain.IsLoopback() || plain.IsLinkLocalUnicast() || plain.IsMulticast() || plain.IsUnspecified()) {
+		got := reach.Of(address)
+		if plain := address.Unmap(); got == reach.Public && (plain.IsPrivate() || plain.IsLoopback() || plain.IsLinkLocalUnicast() || plain.IsMulticast() || plain.IsUnspecified()) {
 			t.Errorf("%s is public", address)
 		}
 		if address.Is4() {
-			if mapped := netip.AddrFrom16(address.As16()); reachOf(mapped) != got {
+			if mapped := netip.AddrFrom16(address.As16()); reach.Of(mapped) != got {
 				t.Errorf("%s and %s differ", address, mapped)
 			}
 		}

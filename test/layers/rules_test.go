@@ -33,7 +33,7 @@ type rules struct {
 // tree are the rules of this module.
 var tree = rules{
 	levels: map[string]int{
-		"apis": 0, "manifests": 0, "pkg/text": 0, "pkg/atomicfile": 0, "pkg/processgroup": 0, "pkg/apierror": 0, "pkg/metrics": 0, "pkg/registry": 0,
+		"apis": 0, "manifests": 0, "pkg/text": 0, "pkg/atomicfile": 0, "pkg/processgroup": 0, "pkg/apierror": 0, "pkg/reach": 0, "pkg/metrics": 0, "pkg/registry": 0,
 		"operators": 1, "plans": 1, "pkg/keyring": 1,
 		"pkg/apply": 2, "pkg/health": 2, "pkg/history": 2, "pkg/repository": 2, "pkg/conditions": 2, "pkg/podexec": 2, "pkg/pkginstall": 2, "pkg/ocilayout": 2,
 		"pkg/apiproxy": 2, "pkg/crdtarball": 2, "pkg/crdcompat": 2, "pkg/settings": 2, "pkg/share": 2, "pkg/paramsource": 2, "pkg/explore": 2,
