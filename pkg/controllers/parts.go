@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"net"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -105,7 +106,7 @@ func newParts(ctx context.Context, mgr manager.Manager, config *rest.Config, o O
 		}
 	}
 	kinds := apply.NewKinds(mgr.GetRESTMapper(), p.discovery, p.dynamic)
-	if p.interpreter, err = newInterpreter(mgr, o.Explore); err != nil {
+	if p.interpreter, err = newInterpreter(ctx, mgr, p.set, o.Explore); err != nil {
 		return nil, err
 	}
 	p.mirror = apply.NewMirror(ctx, p.dynamic, mgr.GetRESTMapper(), mgr.GetLogger(), p.send)
@@ -138,13 +139,21 @@ func newParts(ctx context.Context, mgr manager.Manager, config *rest.Config, o O
 	return p, p.addStateCollector(ctx, crmetrics.Registry)
 }
 
-// newInterpreter returns the chain of explore layers, whose webhooks are called as the access says.
-func newInterpreter(mgr manager.Manager, access webhook.Access) (*exploreconfig.Interpreter, error) {
-	hooks := webhook.Options{Resources: webhook.FromMapper(mgr.GetRESTMapper())}
+// newInterpreter returns the chain of explore layers, whose webhooks are called as the access says. The context ends the watches of their
+// Services.
+func newInterpreter(ctx context.Context, mgr manager.Manager, set kubernetes.Interface,
+	access webhook.Access) (interpreter *exploreconfig.Interpreter, err error) {
+	named := &services{ctx: ctx, set: set, watches: map[types.NamespacedName]*serviceWatch{}}
+	hooks := webhook.Options{Resources: webhook.FromMapper(mgr.GetRESTMapper()), Named: named.keep,
+		Services: &webhook.ClusterServices{Get: named.Get, Names: net.DefaultResolver}}
 	if err := access.Apply(&hooks); err != nil {
 		return nil, err
 	}
-	return exploreconfig.New(hooks, &autoscalers{mgr.GetAPIReader()}, crmetrics.Registry)
+	if interpreter, err = exploreconfig.New(hooks, &autoscalers{mgr.GetAPIReader()}, crmetrics.Registry); err != nil {
+		return nil, err
+	}
+	named.changed = interpreter.ServiceChanged
+	return interpreter, nil
 }
 
 // measureRequests counts the requests of the clients of a config.

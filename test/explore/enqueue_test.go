@@ -46,7 +46,7 @@ func (w *witness) take() []string {
 	return out
 }
 
-var _ = It("A change of explore rules wakes the Instances with objects of their kind only", Serial, Label("C66"), func() {
+var _ = It("A change of explore rules reconciles the Instances with objects of their kind only", Serial, Label("C66"), func() {
 	t := GinkgoTB()
 	define(t, kind("Urn", "urns"))
 	ns := suite.NewNamespace(t)
@@ -82,9 +82,9 @@ var _ = It("A change of explore rules wakes the Instances with objects of their 
 	for _, i := range instances {
 		complete(t, i, 1)
 	}
-	// The API server may tell of the end of a run, which enqueues its Instance, after the end was seen: so a change that wakes more is made
+	// The API server may tell of the end of a run, which enqueues its Instance, after the end was seen: so a change that reconciles more is made
 	// again.
-	wakes := func(what, status string, change func(n int)) {
+	reconciled := func(what, status string, change func(n int)) {
 		t.Helper()
 		n := 0
 		env.Eventually(t, "reconciles of 3 Instances after "+what, func() string {
@@ -101,11 +101,11 @@ var _ = It("A change of explore rules wakes the Instances with objects of their 
 		})
 	}
 	teach(t, config("urns", group, "Urn", "statusLua: return {n = 0}"))
-	wakes("a rule of a Config that is edited", `{"n":N}`, func(n int) {
+	reconciled("a rule of a Config that is edited", `{"n":N}`, func(n int) {
 		merge(t, configOf(t, "urns"), fmt.Sprintf(`{"spec":{"explorations":[{"apiVersion":"%s","kind":"Urn","statusLua":"return {n = %d}"}]}}`, group, n), false)
 	})
 	env.Must(t, suite.Delete(ctx, configOf(t, "urns")))
-	wakes("a webhook that comes", `{"webhook":true}`, func(n int) {
+	reconciled("a webhook that comes", `{"webhook":true}`, func(n int) {
 		if n > 1 {
 			env.Must(t, suite.Delete(ctx, parse(t, hook("urns", "ExploreStatus", "urns", "Fail"))[0]))
 			for _, i := range wanted {

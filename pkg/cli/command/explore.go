@@ -1,24 +1,27 @@
 package command
 
 import (
-	"time"
-
-	"kudo.dev/kudo/pkg/explore/lua"
-
 	"context"
 	"fmt"
+	"net"
 	"slices"
+	"sync"
+	"time"
 
+	"golang.org/x/sync/errgroup"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/pkg/explore"
 	"kudo.dev/kudo/pkg/explore/config"
 	"kudo.dev/kudo/pkg/explore/library"
+	"kudo.dev/kudo/pkg/explore/lua"
 	"kudo.dev/kudo/pkg/explore/native"
 	"kudo.dev/kudo/pkg/explore/webhook"
 	"kudo.dev/kudo/pkg/health"
@@ -37,7 +40,7 @@ func ExploreLayers(configs []v1alpha1.Config, c client.Client,
 	if c == nil {
 		return explore.NewChain(user, nil, bundled, native.New(ownHealth, nil)), nil
 	}
-	asked := webhook.New(webhook.Options{Resources: webhook.FromMapper(c.RESTMapper())})
+	asked := webhook.New(webhook.Options{Resources: webhook.FromMapper(c.RESTMapper()), Services: servicesOf(c)})
 	asked.Set(hooks)
 	return explore.NewChain(user, asked, bundled, native.New(ownHealth, scalers{c})), nil
 }
@@ -80,33 +83,106 @@ func ListLive[T any](ctx context.Context, c client.Client, kind string) ([]T, er
 	return all, nil
 }
 
-// LiveHooks lists the webhook configurations of a cluster. Webhooks behind a Service can be called inside of the cluster only:
-// they are left out of hooks, and returned as inside.
+// serviceProbe is how long a Service may take to accept a connection before its webhook is left out.
+const serviceProbe = 2 * time.Second
+
+// servicesOf finds the addresses of the Services of a cluster.
+func servicesOf(c client.Client) webhook.Services {
+	get := func(ctx context.Context, namespace, name string) (*corev1.Service, error) {
+		service := &corev1.Service{}
+		return service, c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, service)
+	}
+	return &webhook.ClusterServices{Names: net.DefaultResolver, Get: get}
+}
+
+// LiveHooks lists the webhook configurations of a cluster. Webhooks behind a Service that cannot be reached from here are left out of
+// hooks, and returned as unreached.
 func LiveHooks(ctx context.Context,
-	c client.Client) (hooks []v1alpha1.ResourceExploringWebhookConfiguration, inside []ClusterOnlyWebhook, err error) {
+	c client.Client) (hooks []v1alpha1.ResourceExploringWebhookConfiguration, unreached []UnreachedWebhook, err error) {
 	if hooks, err = ListLive[v1alpha1.ResourceExploringWebhookConfiguration](ctx, c, "ResourceExploringWebhookConfiguration"); err != nil {
 		return nil, nil, err
 	}
+	problems := probeServices(ctx, servicesOf(c), hooks)
 	for i := range hooks {
 		hooks[i].Webhooks = slices.DeleteFunc(hooks[i].Webhooks, func(h v1alpha1.ResourceExploringWebhook) bool {
-			if h.ClientConfig.Service == nil {
+			if h.ClientConfig.Service == nil || problems[target(h)] == nil {
 				return false
 			}
-			inside = append(inside, ClusterOnlyWebhook{hooks[i].Name, h})
+			unreached = append(unreached, UnreachedWebhook{hooks[i].Name, h, problems[target(h)]})
 			return true
 		})
 	}
-	return hooks, inside, nil
+	return hooks, unreached, nil
 }
 
-// ClusterOnlyWebhook is a webhook that can be called inside of the cluster only.
-type ClusterOnlyWebhook struct {
+// serviceTarget is the port of a Service.
+type serviceTarget struct {
+	namespace, name string
+	port            int32
+}
+
+// target returns where a webhook behind a Service is.
+func target(h v1alpha1.ResourceExploringWebhook) serviceTarget {
+	s := h.ClientConfig.Service
+	return serviceTarget{s.Namespace, s.Name, ptr.Deref(s.Port, 443)}
+}
+
+// probesAtATime is how many Services are connected to at a time.
+const probesAtATime = 8
+
+// probeServices connects to the Services of webhooks, and returns why those cannot be reached that cannot.
+func probeServices(ctx context.Context, services webhook.Services,
+	hooks []v1alpha1.ResourceExploringWebhookConfiguration) map[serviceTarget]error {
+	var mu sync.Mutex
+	problems, seen := map[serviceTarget]error{}, map[serviceTarget]bool{}
+	var group errgroup.Group
+	group.SetLimit(probesAtATime)
+	for _, configuration := range hooks {
+		for _, h := range configuration.Webhooks {
+			if h.ClientConfig.Service == nil || seen[target(h)] {
+				continue
+			}
+			at := target(h)
+			seen[at] = true
+			group.Go(func() error {
+				if err := probe(ctx, services, at); err != nil {
+					mu.Lock()
+					defer mu.Unlock()
+					problems[at] = err
+				}
+				return nil
+			})
+		}
+	}
+	_ = group.Wait() // no function returns an error
+	return problems
+}
+
+// probe connects to a Service.
+func probe(ctx context.Context, services webhook.Services, at serviceTarget) error {
+	ctx, cancel := context.WithTimeout(ctx, serviceProbe)
+	defer cancel()
+	address, err := services.Address(ctx, at.namespace, at.name, at.port)
+	if err != nil {
+		return err
+	}
+	connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	return connection.Close()
+}
+
+// UnreachedWebhook is a webhook behind a Service that cannot be reached from here.
+type UnreachedWebhook struct {
 	configuration string
 	v1alpha1.ResourceExploringWebhook
+	// problem is why.
+	problem error
 }
 
 // MatchesAny reports whether a rule of the webhook has the operation and the group of a kind.
-func (h ClusterOnlyWebhook) MatchesAny(operation explore.Operation, group string) bool {
+func (h UnreachedWebhook) MatchesAny(operation explore.Operation, group string) bool {
 	return slices.ContainsFunc(h.Rules, func(r v1alpha1.RuleWithOperations) bool {
 		return (slices.Contains(r.Operations, operation) || slices.Contains(r.Operations, v1alpha1.AnyOperation)) &&
 			(slices.Contains(r.APIGroups, group) || slices.Contains(r.APIGroups, "*"))
@@ -114,10 +190,10 @@ func (h ClusterOnlyWebhook) MatchesAny(operation explore.Operation, group string
 }
 
 // String returns a warning that the webhook is not called.
-func (h ClusterOnlyWebhook) String() string {
+func (h UnreachedWebhook) String() string {
 	s := h.ClientConfig.Service
-	return fmt.Sprintf("webhook %s/%s is not asked: it is service %s/%s, which is reached inside of the cluster only; kudo itself may get "+
-		"another answer", h.configuration, h.Name, s.Namespace, s.Name)
+	return fmt.Sprintf("webhook %s/%s is not asked: its service %s/%s cannot be reached from here (%v); kudo itself may get another "+
+		"answer", h.configuration, h.Name, s.Namespace, s.Name, h.problem)
 }
 
 // LuaHost returns a host of scripts with the limits of the manager.

@@ -1,14 +1,19 @@
 package command
 
 import (
+	"errors"
+	"net"
 	"strings"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/pkg/explore"
+	"kudo.dev/kudo/test/apitest"
 )
 
 // TestMatchesAny checks for which questions a webhook that is not called gets a warning.
@@ -32,18 +37,18 @@ func TestMatchesAny(t *testing.T) {
 		"Apart":          {"operation and group of two rules", []v1alpha1.RuleWithOperations{rule("apps", explore.Replica), rule("batch", explore.Healthy)}, false},
 		"None":           {"no rule", nil, false},
 	} {
-		h := ClusterOnlyWebhook{"rules", v1alpha1.ResourceExploringWebhook{Rules: tc.rules}}
+		h := UnreachedWebhook{"rules", v1alpha1.ResourceExploringWebhook{Rules: tc.rules}, nil}
 		if got := h.MatchesAny(explore.Healthy, "apps"); got != tc.want {
 			t.Errorf("%s: %s: %t", name, tc.reason, got)
 		}
 	}
 }
 
-// TestClusterOnlyWebhookText checks that the warning names the configuration, the webhook and the Service.
-func TestClusterOnlyWebhookText(t *testing.T) {
-	h := ClusterOnlyWebhook{"rules", v1alpha1.ResourceExploringWebhook{Name: "a.example.org"}}
+// TestUnreachedWebhookText checks that the warning names the configuration, the webhook and the Service.
+func TestUnreachedWebhookText(t *testing.T) {
+	h := UnreachedWebhook{"rules", v1alpha1.ResourceExploringWebhook{Name: "a.example.org"}, errors.New("it is headless")}
 	h.ClientConfig.Service = &admissionregistrationv1.ServiceReference{Namespace: "tools", Name: "asked"}
-	for _, want := range []string{"webhook rules/a.example.org is not asked", "service tools/asked", "kudo itself may get another answer"} {
+	for _, want := range []string{"webhook rules/a.example.org is not asked", "service tools/asked cannot be reached from here (it is headless)", "kudo itself may get another answer"} {
 		if got := h.String(); !strings.Contains(got, want) {
 			t.Errorf("no %q in %s", want, got)
 		}
@@ -74,6 +79,46 @@ func TestExploreLayersOrder(t *testing.T) {
 		a, known, err := chain.Explore(t.Context(), explore.Request{Operation: explore.Healthy, Object: deployment})
 		if err != nil || !known || a.Layer != tc.layer || a.Healthy != tc.healthy {
 			t.Errorf("%s: layer %s, healthy %t, known %t, error %v", tc.reason, a.Layer, a.Healthy, known, err)
+		}
+	}
+}
+
+// TestProbeServices checks C67: of the webhooks behind Services, those are left out that cannot be reached from here.
+func TestProbeServices(t *testing.T) {
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	closed, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = closed.Close()
+	port := func(l net.Listener) int32 { return int32(l.Addr().(*net.TCPAddr).Port) }
+	service := func(name, ip string, ports ...int32) *corev1.Service {
+		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: name}, Spec: corev1.ServiceSpec{ClusterIP: ip}}
+		for _, p := range ports {
+			s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Port: p})
+		}
+		return s
+	}
+	server := apitest.Start(t, service("here", "127.0.0.1", port(listener)), service("there", "127.0.0.1", port(closed)), service("headless", "None"))
+	configuration := v1alpha1.ResourceExploringWebhookConfiguration{}
+	for name, at := range map[string]int32{"here": port(listener), "there": port(closed), "headless": 443, "absent": 443} {
+		h := v1alpha1.ResourceExploringWebhook{Name: name}
+		h.ClientConfig.Service = &admissionregistrationv1.ServiceReference{Namespace: "x", Name: name, Port: &at}
+		configuration.Webhooks = append(configuration.Webhooks, h, h)
+	}
+	configuration.Webhooks = append(configuration.Webhooks, v1alpha1.ResourceExploringWebhook{Name: "url"})
+	got := probeServices(t.Context(), servicesOf(server.Client()), []v1alpha1.ResourceExploringWebhookConfiguration{configuration})
+	want := map[string]string{"there": "connection refused", "headless": "headless", "absent": "does not exist"}
+	if len(got) != len(want) {
+		t.Errorf("left out are %v", got)
+	}
+	for at, problem := range got {
+		if text := want[at.name]; text == "" || !strings.Contains(problem.Error(), text) {
+			t.Errorf("Service %s: %v, want %q", at.name, problem, text)
 		}
 	}
 }

@@ -38,7 +38,8 @@ func newRun(env *command.Env) *cobra.Command {
 
 Those are asked that kudo asks: Configs, webhooks, the rules that come with kudo for well-known projects, and those for
 the kinds of Kubernetes. Configs are those of -f. With --live, the object is read from the cluster, and so are webhooks
-and, without -f, Configs. Webhooks are asked from here: one that is reached by a service is named and left out.`,
+and, without -f, Configs. Webhooks are asked from here: one whose Service cannot
+be reached from here, as outside of the cluster, is named and left out.`,
 		Example: `  kubectl kudo explore run -f config.yaml --operation Retain --desired desired.yaml --observed observed.yaml
   kubectl kudo explore run --operation InterpretHealth --live deployment.apps/web
   kubectl kudo explore run --operation Retain --desired desired.yaml --live deployment.apps/web`,
@@ -79,7 +80,7 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, h := range asked.inside {
+	for _, h := range asked.unreached {
 		if h.MatchesAny(operation, r.Object.GroupVersionKind().Group) {
 			o.env.Warnf("%s", h)
 		}
@@ -100,11 +101,11 @@ func (o *runOptions) run(ctx context.Context) error {
 
 // runInputs are the rules that answer an operation, and the live object that it is about.
 type runInputs struct {
-	configs  []v1alpha1.Config
-	cluster  client.Client
-	hooks    []v1alpha1.ResourceExploringWebhookConfiguration
-	inside   []command.ClusterOnlyWebhook
-	observed *unstructured.Unstructured
+	configs   []v1alpha1.Config
+	cluster   client.Client
+	hooks     []v1alpha1.ResourceExploringWebhookConfiguration
+	unreached []command.UnreachedWebhook
+	observed  *unstructured.Unstructured
 }
 
 // exploreKnown reads Configs from files, and the object, webhooks and, without files, Configs from the cluster.
@@ -130,7 +131,7 @@ func (o *runOptions) exploreKnown(ctx context.Context, asked *runInputs) (err er
 			return err
 		}
 	}
-	asked.hooks, asked.inside, err = command.LiveHooks(ctx, c)
+	asked.hooks, asked.unreached, err = command.LiveHooks(ctx, c)
 	return err
 }
 

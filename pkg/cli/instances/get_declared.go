@@ -26,7 +26,7 @@ func declarations(ctx context.Context, c client.Client) (func(*v1beta1.Instance)
 		return nil, err
 	}
 	unknown := err != nil
-	hooks, inside, err := command.LiveHooks(ctx, c)
+	hooks, unreached, err := command.LiveHooks(ctx, c)
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func declarations(ctx context.Context, c client.Client) (func(*v1beta1.Instance)
 			slots <- struct{}{}
 			group.Go(func() {
 				defer func() { <-slots }()
-				sum.ask(ctx, c, layers, inside, r)
+				sum.ask(ctx, c, layers, unreached, r)
 			})
 		}
 		group.Wait()
@@ -64,7 +64,7 @@ type declaredResources struct {
 }
 
 // ask adds what one object declares. Deleted objects declare nothing.
-func (d *declaredResources) ask(ctx context.Context, c client.Client, layers explore.Chain, inside []command.ClusterOnlyWebhook,
+func (d *declaredResources) ask(ctx context.Context, c client.Client, layers explore.Chain, unreached []command.UnreachedWebhook,
 	r v1beta1.ResourceStatus) {
 	object := &unstructured.Unstructured{}
 	object.SetAPIVersion(r.APIVersion)
@@ -86,7 +86,7 @@ func (d *declaredResources) ask(ctx context.Context, c client.Client, layers exp
 			answer.Components = []v1alpha1.Component{{Replicas: answer.Replicas, ReplicaRequirements: answer.Requirements}}
 		}
 		components = answer.Components
-		left = left || answer.Layer != explore.User && slices.ContainsFunc(inside, func(h command.ClusterOnlyWebhook) bool {
+		left = left || answer.Layer != explore.User && slices.ContainsFunc(unreached, func(h command.UnreachedWebhook) bool {
 			return h.MatchesAny(operation, object.GroupVersionKind().Group)
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -79,6 +80,9 @@ func New(hooks webhook.Options, autoscalers native.Autoscalers, registry prometh
 	t.External = measured(explore.NewChain(t.user, t.webhook, bundled, nil))
 	return t, nil
 }
+
+// ServiceChanged has the webhooks behind a Service asked at its address of now.
+func (t *Interpreter) ServiceChanged(service types.NamespacedName) { t.webhook.ServiceChanged(service) }
 
 // withMetrics returns a decorator that counts answers by operation and layer, and their time.
 func withMetrics(registry prometheus.Registerer) (func(explore.Chain) explore.Explorer, error) {

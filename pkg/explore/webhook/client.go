@@ -22,20 +22,6 @@ import (
 	"kudo.dev/kudo/apis/config/v1alpha1"
 )
 
-// Services finds the address of a service.
-type Services interface {
-	// Address returns `host:port` to connect to. The certificate has to be one for `name.namespace.svc` all the same.
-	Address(ctx context.Context, namespace, name string, port int32) (string, error)
-}
-
-// clusterDNS leaves it to the cluster's DNS.
-type clusterDNS struct{}
-
-// Address implements Services.
-func (clusterDNS) Address(_ context.Context, namespace, name string, port int32) (string, error) {
-	return net.JoinHostPort(serviceHost(namespace, name), strconv.Itoa(int(port))), nil
-}
-
 func serviceHost(namespace, name string) string { return name + "." + namespace + ".svc" }
 
 // portOf is the port of a service; 443 if none is said.

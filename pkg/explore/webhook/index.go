@@ -10,6 +10,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/pkg/explore"
@@ -40,6 +41,14 @@ func (h *hook) close() {
 	if h.caller != nil {
 		h.caller.client.CloseIdleConnections()
 	}
+}
+
+// service returns the Service that a webhook is behind; empty for none.
+func (h *hook) service() types.NamespacedName {
+	if s := h.spec.ClientConfig.Service; s != nil {
+		return types.NamespacedName{Namespace: s.Namespace, Name: s.Name}
+	}
+	return types.NamespacedName{}
 }
 
 // wildcard in rules matches every name.
@@ -135,6 +144,17 @@ func (l *Layer) timeoutOf(spec v1alpha1.ResourceExploringWebhook) (time.Duration
 		return most, "the manager's --explore-max-timeout"
 	}
 	return timeout, "timeoutSeconds"
+}
+
+// services returns the Services of webhooks that can be asked.
+func (ix *index) services() []types.NamespacedName {
+	var out []types.NamespacedName
+	for _, h := range ix.hooks {
+		if service := h.service(); h.broken == nil && service.Name != "" && !slices.Contains(out, service) {
+			out = append(out, service)
+		}
+	}
+	return out
 }
 
 // add files a hook under all that its rules name.

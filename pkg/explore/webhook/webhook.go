@@ -39,8 +39,10 @@ const (
 type Options struct {
 	// Resources finds the resource of a kind. It is required.
 	Resources Resources
-	// Services finds services; nil asks the cluster's DNS, which works in a cluster only.
+	// Services finds services; with nil, webhooks behind one cannot be asked.
 	Services Services
+	// Named is called with the Services that the webhooks of the last Set name; nil is not called.
+	Named func([]types.NamespacedName)
 	// Clock measures the time of calls and of breakers; nil is the real one.
 	Clock clock.WithDelayedExecution
 	// NewUID makes the identifiers of requests; nil makes random ones.
@@ -73,7 +75,7 @@ var _ explore.Explorer = (*Layer)(nil)
 // New makes a layer. Until Set is called, every answer is unknown.
 func New(o Options) *Layer {
 	if o.Services == nil {
-		o.Services = clusterDNS{}
+		o.Services = noServices{}
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -83,6 +85,9 @@ func New(o Options) *Layer {
 	}
 	if o.CertificateVersion == nil {
 		o.CertificateVersion = func() string { return "" }
+	}
+	if o.Named == nil {
+		o.Named = func([]types.NamespacedName) {}
 	}
 	if o.Changed == nil {
 		o.Changed = func(Change) {}
@@ -102,7 +107,26 @@ func (l *Layer) Set(configurations []v1alpha1.ResourceExploringWebhookConfigurat
 	before := l.index.Load()
 	after := l.build(configurations, before)
 	l.index.Store(after)
+	l.options.Named(after.services())
 	return compare(l.options.Resources, before, after)
+}
+
+// ServiceChanged has the webhooks behind a Service asked at its address of now. Answers may be others: Options.Changed is called.
+func (l *Layer) ServiceChanged(service types.NamespacedName) {
+	ix := l.index.Load()
+	if ix == nil {
+		return
+	}
+	change := Change{resources: l.options.Resources}
+	for _, h := range ix.hooks {
+		if h.caller != nil && h.service() == service {
+			h.close()
+			change.before = append(change.before, h)
+		}
+	}
+	if !change.Empty() {
+		l.options.Changed(change)
+	}
 }
 
 // Close releases idle connections. The layer can still be used.
