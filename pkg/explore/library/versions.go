@@ -6,9 +6,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// alsoServed are further versions of a kind in which the fields that its rules read are the same.
+// alsoServed are further versions of a kind in which its rules find the fields that they read.
 func alsoServed(kind schema.GroupVersionKind) []string {
 	switch kind.Group {
+	case "apps.kruise.io":
+		if kind.Kind == "StatefulSet" {
+			return []string{"v1alpha1"}
+		}
+		return []string{"v1beta1"}
 	case "source.toolkit.fluxcd.io":
 		if kind.Kind == "OCIRepository" {
 			return []string{"v1beta2"}
