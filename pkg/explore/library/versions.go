@@ -29,7 +29,7 @@ func alsoServed(kind schema.GroupVersionKind) []string {
 		}
 		return []string{"v1beta1"}
 	case "kafka.strimzi.io":
-		return []string{"v1"}
+		return []string{"v1beta2"}
 	}
 	return nil
 }

@@ -15,26 +15,29 @@ import (
 	"kudo.dev/kudo/test/corpus"
 )
 
-// TestServedVersionsHaveRules checks C69: the library has rules for each version in which a project serves a kind.
+// TestServedVersionsHaveRules checks C69: the library has rules for each version in which a project serves a kind, and the objects of
+// its cases are of such a version.
 func TestServedVersionsHaveRules(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(corpus.Require(t), "kinds", "*.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	known, defined := bundled(t).Kinds(), map[schema.GroupKind]bool{}
+	known, served := bundled(t).Kinds(), map[schema.GroupVersionKind]bool{}
 	for _, file := range files {
 		definition := readDefinition(t, file)
 		kind := schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}
-		defined[kind] = true
 		for _, version := range definition.Spec.Versions {
+			served[kind.WithVersion(version.Name)] = version.Served
 			if version.Served && !slices.Contains(known, kind.WithVersion(version.Name)) {
 				t.Errorf("%s: %s is served in %s, for which the library has no rule", filepath.Base(file), kind, version.Name)
 			}
 		}
 	}
-	for _, kind := range known {
-		if !defined[kind.GroupKind()] {
-			t.Errorf("the corpus has no definition of %s", kind.GroupKind())
+	for _, folder := range folders(t) {
+		for _, c := range folder.Cases {
+			if kind := c.Request.Object.GroupVersionKind(); !served[kind] {
+				t.Errorf("%s: %s: no definition of the corpus serves %s", folder.Path, c.Name, kind)
+			}
 		}
 	}
 }
