@@ -124,6 +124,8 @@ const (
 	StalledCondition = "Stalled"
 	// ScheduleFailedCondition is there while the last run of a schedule has failed, or a schedule cannot run its plan.
 	ScheduleFailedCondition = "ScheduleFailed"
+	// DeadlineIgnoredCondition is there while a deadline has no effect, since it is invalid.
+	DeadlineIgnoredCondition = "DeadlineIgnored"
 
 	ReasonResourcesReady          = "ResourcesReady"
 	ReasonResourceNotReady        = "ResourceNotReady"
@@ -143,6 +145,7 @@ const (
 	ReasonObjectsNotRestored      = "ObjectsNotRestored"
 	ReasonScheduledRunFailed      = "ScheduledRunFailed"
 	ReasonInvalidSchedule         = "InvalidSchedule"
+	ReasonInvalidDeadline         = "InvalidDeadline"
 )
 
 // Condition types of an OperatorVersion and of an Installation, and their reasons.
@@ -169,6 +172,8 @@ const (
 	EventPlanFinished           = "PlanFinished"
 	EventPlanFailed             = "PlanFailed"
 	EventScheduleFailed         = "ScheduleFailed"
+	EventDeadlineExceeded       = "DeadlineExceeded"
+	EventDeadlineIgnored        = "DeadlineIgnored"
 	EventServiceAccountMissing  = "ServiceAccountMissing"
 	EventPrivilegedMode         = "PrivilegedMode"
 	EventPlanQueued             = "PlanQueued"

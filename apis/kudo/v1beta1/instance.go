@@ -38,6 +38,12 @@ type InstanceSpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
 	Schedules []Schedule `json:"schedules,omitempty"`
+	// Deadlines bound how long plans and steps may take. They give no rights beyond those of `plan cancel`, and changing them starts no plan:
+	// the running plan heeds them at once. See the condition DeadlineIgnored.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Deadlines []Deadline `json:"deadlines,omitempty"`
 	// Suspend sets the replicas of all that the Instance and its children run to none, by its plan update, else deploy; taken
 	// back, the same plan brings them back.
 	// +optional
@@ -78,8 +84,8 @@ type InstanceStatus struct {
 	// PlanStatus by plan: the last run of each.
 	// +optional
 	PlanStatus map[string]PlanStatus `json:"planStatus,omitempty"`
-	// Conditions: Ready always; Reconciling, Stalled, CRDsReady and ScheduleFailed only while they are true, so that an idle Instance has
-	// Ready alone.
+	// Conditions: Ready always; Reconciling, Stalled, CRDsReady, ScheduleFailed and DeadlineIgnored only while they tell something, so
+	// that an idle Instance has Ready alone.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -68,6 +68,9 @@ type PlanStatus struct {
 	// or empty if no run counts.
 	// +optional
 	Counted *CountedRun `json:"counted,omitempty"`
+	// Late says which deadline the run has passed; the message has it, too. Empty once the run has ended.
+	// +optional
+	Late string `json:"late,omitempty"`
 	// Phases of the plan.
 	// +optional
 	// +listType=atomic
@@ -129,6 +132,9 @@ type StepStatus struct {
 	// +optional
 	// +nullable
 	FinishedTimestamp *metav1.MicroTime `json:"finishedTimestamp,omitempty"`
+	// Late says which deadline the step has passed; the message has it, too. Empty once the step is complete.
+	// +optional
+	Late string `json:"late,omitempty"`
 	// Tasks of the step, by place: a task may be listed more than once.
 	// +optional
 	// +listType=atomic

@@ -43,6 +43,39 @@ type Schedule struct {
 	Suspend bool `json:"suspend,omitempty"`
 }
 
+// DeadlineAction is what happens when a deadline has passed.
+// +kubebuilder:validation:Enum=Warn;Fail;Cancel
+type DeadlineAction string
+
+const (
+	// DeadlineWarn records an event, and adds words to the message of the plan or step.
+	DeadlineWarn DeadlineAction = "Warn"
+	// DeadlineFail fails the plan or step permanently.
+	DeadlineFail DeadlineAction = "Fail"
+	// DeadlineCancel ends the run as plan cancel does, as soon as a plan is queued behind it.
+	DeadlineCancel DeadlineAction = "Cancel"
+)
+
+// Deadline bounds how long a plan or a step of it may take.
+type Deadline struct {
+	// Plan that is bounded.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Plan string `json:"plan"`
+	// Step that is bounded, as `<phase>/<step>`; default is the whole plan.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Step string `json:"step,omitempty"`
+	// After is the time that the plan or step may take, such as `15m` or `1h30m`. It is counted from startedTimestamp of its status.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32
+	After string `json:"after"`
+	// Then says what happens after that time. `Warn` records an event and says so in the message. `Fail` fails the step or the plan
+	// permanently. `Cancel` ends the run as `plan cancel` does, but only while another plan is queued behind it; the plan `cleanup` cannot be
+	// ended so.
+	Then DeadlineAction `json:"then"`
+}
+
 // ScheduleStatus is what the controller knows of a schedule.
 type ScheduleStatus struct {
 	// Name of the schedule.
