@@ -200,7 +200,7 @@ func Summarize(plan v1beta1.Plan, st *v1beta1.PlanStatus, now time.Time) {
 	case complete:
 		finish(st, v1beta1.Complete, "", now)
 	default:
-		st.Status, st.Message = v1beta1.InProgress, waitMessage(plan, *st)
+		st.Status, st.Message = v1beta1.InProgress, withLate(waitMessage(plan, *st), st.Late)
 	}
 }
 
@@ -257,11 +257,11 @@ func summarizeStep(path string, step *v1beta1.StepStatus, now time.Time) {
 	step.FinishedTimestamp = nil
 	switch {
 	case fatal != "":
-		step.Status, step.Message = v1beta1.FatalError, fatal
+		step.Status, step.Message, step.Late = v1beta1.FatalError, fatal, ""
 	case transient != "":
-		step.Status, step.Message = v1beta1.TransientError, transient
+		step.Status, step.Message = v1beta1.TransientError, withLate(transient, step.Late)
 	case started:
-		step.Status, step.Message = v1beta1.InProgress, message
+		step.Status, step.Message = v1beta1.InProgress, withLate(message, step.Late)
 	}
 }
 
@@ -273,7 +273,7 @@ func completeStep(step *v1beta1.StepStatus, now time.Time) {
 	if step.StartedTimestamp == nil {
 		step.StartedTimestamp = &end
 	}
-	step.Status, step.Message, step.FinishedTimestamp = v1beta1.Complete, "", &end
+	step.Status, step.Message, step.Late, step.FinishedTimestamp = v1beta1.Complete, "", "", &end
 }
 
 // waitMessage is the message of the first open step that has one, with its place.
@@ -308,7 +308,7 @@ func Fail(st *v1beta1.PlanStatus, message string, now time.Time) {
 
 func finish(st *v1beta1.PlanStatus, status v1beta1.ExecutionStatus, message string, now time.Time) {
 	end := metav1.NewMicroTime(now)
-	st.Status, st.Message, st.FinishedTimestamp, st.LastUpdatedTimestamp = status, message, &end, stamp(now)
+	st.Status, st.Message, st.Late, st.FinishedTimestamp, st.LastUpdatedTimestamp = status, message, "", &end, stamp(now)
 }
 
 // stampChange stamps a status that has changed.

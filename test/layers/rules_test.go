@@ -45,6 +45,7 @@ var tree = rules{
 	edges: map[string][]string{
 		"pkg/share":             {"pkg/apply"},
 		"plans/schedule":        {"plans"},
+		"plans/deadline":        {"plans"},
 		"plans/trigger":         {"plans"},
 		"operators":             {"operators/yamldoc"},
 		"operators/params":      {"operators/yamldoc"},
