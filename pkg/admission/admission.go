@@ -94,13 +94,13 @@ func (v *Validator) Handle(ctx context.Context, req admission.Request) admission
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
-	scheduleWarnings, err := schedules(old, instance, ov)
+	warnings, err := timing(old, instance, ov)
 	if err != nil {
 		return responseFor(err, nil)
 	}
 	if ov == nil {
-		scheduleWarnings = append(scheduleWarnings, fmt.Sprintf("OperatorVersion %s does not exist yet: the Instance waits for it", key))
-		return admission.Allowed("").WithWarnings(scheduleWarnings...)
+		warnings = append(warnings, fmt.Sprintf("OperatorVersion %s does not exist yet: the Instance waits for it", key))
+		return admission.Allowed("").WithWarnings(warnings...)
 	}
 	var before *v1beta1.OperatorVersionSpec
 	if old != nil && baselineVersion(old) != key {
@@ -117,7 +117,7 @@ func (v *Validator) Handle(ctx context.Context, req admission.Request) admission
 	} else if err := structure(ctx, old, instance, ov); err != nil {
 		return responseFor(err, nil)
 	} else {
-		return response.WithWarnings(scheduleWarnings...)
+		return response.WithWarnings(warnings...)
 	}
 }
 

@@ -68,6 +68,15 @@ func SetScheduleFailed(instance *v1beta1.Instance, reason string, failed []strin
 	set(instance, v1beta1.ScheduleFailedCondition, metav1.ConditionTrue, reason, strings.Join(failed, "; "))
 }
 
+// SetDeadlineIgnored says which deadlines have no effect, and why; none takes the condition away.
+func SetDeadlineIgnored(instance *v1beta1.Instance, ignored []string) {
+	if len(ignored) == 0 {
+		meta.RemoveStatusCondition(&instance.Status.Conditions, v1beta1.DeadlineIgnoredCondition)
+		return
+	}
+	set(instance, v1beta1.DeadlineIgnoredCondition, metav1.ConditionTrue, v1beta1.ReasonInvalidDeadline, strings.Join(ignored, "; "))
+}
+
 // SetCRDsReady says that a plan waits for the CustomResourceDefinitions of the Instance.
 func SetCRDsReady(instance *v1beta1.Instance, message string) {
 	set(instance, v1beta1.CRDsReadyCondition, metav1.ConditionFalse, v1beta1.ReasonWaitingForCRDs, message)

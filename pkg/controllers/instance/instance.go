@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
@@ -80,6 +81,8 @@ type action struct {
 	// failed is set if one of them has failed, and does not become ready by waiting.
 	failed bool
 	result loop.Result
+	// nextDeadline is when the next deadline of the run passes; zero if none does.
+	nextDeadline time.Time
 }
 
 // reconcile is called by loop.Reconciler between read and commit. The status is also committed before objects are written, so
@@ -97,7 +100,9 @@ func (r *Reconciler) reconcile(ctx context.Context, obj *loop.Object[*v1beta1.In
 		err = a.reportFormatUnknown(ctx, newer)
 	}
 	a.reportSchedules()
+	a.reportDeadlines()
 	a.requeueForSchedules()
+	a.requeueForDeadline()
 	return a.result, err
 }
 

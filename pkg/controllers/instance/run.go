@@ -63,6 +63,9 @@ func (a *action) executeRun(ctx context.Context) (bool, error) {
 		}
 	}
 	a.writeInventory(inventory)
+	if a.enforceDeadlines(name, &st) {
+		return false, nil
+	}
 	return false, a.finishIfEnded(ctx, name, st, inventory)
 }
 

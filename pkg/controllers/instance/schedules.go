@@ -242,9 +242,7 @@ func (a *action) requeueForSchedules() {
 		if a.deleted || s.Next == nil || !s.Next.After(decided) {
 			continue
 		}
-		if wait := max(s.Next.Sub(now), time.Millisecond); a.result.RequeueAfter == 0 || wait < a.result.RequeueAfter {
-			a.result.RequeueAfter = wait
-		}
+		a.requeueAt(s.Next.Time)
 	}
 }
 

@@ -1,0 +1,81 @@
+package instance
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/conditions"
+	"kudo.dev/kudo/pkg/metrics"
+	"kudo.dev/kudo/plans"
+	"kudo.dev/kudo/plans/deadline"
+)
+
+// enforceDeadlines does what the deadlines of spec say to the run after its tasks were looked at, and reports whether it has ended the run
+// as plan cancel does. A run that fails by a deadline is left to finishIfEnded, and a cleanup that fails so keeps its finalizer.
+func (a *action) enforceDeadlines(name string, st *v1beta1.PlanStatus) bool {
+	plan, now := a.run.Version.Spec.Plans[name], a.Clock.Now()
+	in := deadline.Input{Deadlines: a.Next.Spec.Deadlines, Name: name, Plan: plan, Run: *st, Now: now}
+	if queue := a.Next.Status.Queue; len(queue) > 0 {
+		in.Waiting = queue[0].PlanName
+	}
+	d := deadline.Decide(in)
+	for _, text := range plans.MarkLate(plan, st, d.Late, now) {
+		a.EventAfterCommit(corev1.EventTypeWarning, v1beta1.EventDeadlineExceeded, "Plan %s: %s", name, text)
+	}
+	a.nextDeadline = d.Next
+	switch {
+	case d.Fail != nil && d.Fail.Step != nil:
+		plans.FailStep(st, *d.Fail.Step, d.Fail.Message, now)
+	case d.Fail != nil:
+		plans.Fail(st, d.Fail.Message, now)
+	case d.Cancel != "" && !a.deleted:
+		plans.Fail(st, plans.CancelMessage, now)
+		a.result.Transient = false
+		a.endRun(name, *st, metrics.OutcomeCancelled)
+		a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventPlanCancelled, "Execution of plan %s was cancelled, since %s", name, d.Cancel)
+		return true
+	}
+	return false
+}
+
+// reportDeadlines sets the condition DeadlineIgnored at the end of a reconcile, and warns once of each of its messages. It leaves the
+// condition as it was if the OperatorVersion was not looked at.
+func (a *action) reportDeadlines() {
+	if !a.read || a.deleted {
+		return
+	}
+	var version *v1beta1.OperatorVersionSpec
+	if a.content != nil {
+		version = a.content.Spec
+	}
+	problems := deadline.Check(a.Next.Spec.Deadlines, version)
+	var ignored []string
+	for n := range a.Next.Spec.Deadlines {
+		if p, wrong := problems[n]; wrong {
+			ignored = append(ignored, p.String())
+		}
+	}
+	conditions.SetDeadlineIgnored(a.Next, ignored)
+	now := meta.FindStatusCondition(a.Next.Status.Conditions, v1beta1.DeadlineIgnoredCondition)
+	before := meta.FindStatusCondition(a.Committed.Status.Conditions, v1beta1.DeadlineIgnoredCondition)
+	if now != nil && (before == nil || before.Message != now.Message) {
+		a.EventAfterCommit(corev1.EventTypeWarning, v1beta1.EventDeadlineIgnored, "%s", now.Message)
+	}
+}
+
+// requeueForDeadline requests a reconcile at the time at which the next deadline passes.
+func (a *action) requeueForDeadline() {
+	if name, _ := a.activePlan(); name != "" && !a.nextDeadline.IsZero() {
+		a.requeueAt(a.nextDeadline)
+	}
+}
+
+// requeueAt requests a reconcile at a time, unless an earlier one is requested.
+func (a *action) requeueAt(at time.Time) {
+	if wait := max(at.Sub(a.Clock.Now()), time.Millisecond); a.result.RequeueAfter == 0 || wait < a.result.RequeueAfter {
+		a.result.RequeueAfter = wait
+	}
+}
