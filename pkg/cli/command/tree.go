@@ -143,8 +143,11 @@ func addPlan(root treeprint.Tree, st v1beta1.PlanStatus, plan v1beta1.Plan, open
 		return
 	}
 	line += Elapsed(st.StartedTimestamp, st.FinishedTimestamp, now)
-	if (st.Status == v1beta1.FatalError || st.Status == v1beta1.Pending) && st.Message != "" {
+	switch {
+	case (st.Status == v1beta1.FatalError || st.Status == v1beta1.Pending) && st.Message != "":
 		line += " (" + st.Message + ")"
+	case st.Late != "":
+		line += " (" + st.Late + ")"
 	}
 	if st.LastUpdatedTimestamp != nil {
 		line += ", last updated " + st.LastUpdatedTimestamp.Format("2006-01-02 15:04:05")
@@ -174,8 +177,11 @@ func addStep(branch treeprint.Tree, step v1beta1.StepStatus, now time.Time) {
 		branch.AddNode(line)
 		return
 	}
-	if len(step.Tasks) == 0 && step.Message != "" {
+	switch {
+	case len(step.Tasks) == 0 && step.Message != "":
 		line += " (" + step.Message + ")"
+	case step.Late != "":
+		line += " (" + step.Late + ")"
 	}
 	b := branch.AddBranch(line)
 	for _, task := range step.Tasks {

@@ -43,6 +43,8 @@ func TestTree(t *testing.T) {
 	cancelled := ran("deploy", v1beta1.FatalError, moment(0), moment(2*time.Second), step("one", v1beta1.InProgress, moment(0), nil, task), step("two", v1beta1.Pending, nil, nil))
 	cancelled.Message, cancelled.Phases[0].Status = "cancelled", v1beta1.InProgress
 	waiting := v1beta1.StepStatus{Name: "one", Status: v1beta1.TransientError, Message: "no rights yet"}
+	late := *running.DeepCopy()
+	late.Late, late.Phases[0].Steps[1].Late = "past the deadline of 1h", "past the deadline of 15m"
 	for name, tc := range map[string]struct {
 		reason string
 		ov     *v1beta1.OperatorVersion
@@ -55,6 +57,7 @@ func TestTree(t *testing.T) {
 		"running":   {"the running plan shows its tasks, the complete one is closed, and others wait", ov, "backup", []v1beta1.PlanStatus{complete, running}, []v1beta1.QueuedPlan{{PlanName: "update", Cause: "parameter A"}, {PlanName: "deploy", Cause: "requested"}}},
 		"failed":    {"what failed is open, and its steps end with it", ov, "", []v1beta1.PlanStatus{failed}, nil},
 		"cancelled": {"P28: what was open when a user ended the run is stopped", ov, "", []v1beta1.PlanStatus{cancelled}, nil},
+		"late":      {"P19: what has passed its deadline says so", ov, "backup", []v1beta1.PlanStatus{late}, nil},
 		"alone":     {"without the OperatorVersion nothing is known of strategies and other plans", nil, "deploy", []v1beta1.PlanStatus{ran("deploy", v1beta1.InProgress, moment(0), nil, waiting)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
