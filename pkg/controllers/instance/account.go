@@ -68,7 +68,11 @@ func (a *action) namespacePrivileged(ctx context.Context, now settings.Settings)
 		return true, nil
 	}
 	namespace := &corev1.Namespace{}
-	err := a.Client.Get(ctx, types.NamespacedName{Name: a.Next.Namespace}, namespace, loop.CacheOnlyRead)
+	key := types.NamespacedName{Name: a.Next.Namespace}
+	err := a.Client.Get(ctx, key, namespace, loop.CacheOnlyRead)
+	if apierror.IsObjectNotFound(err) { // it may have been made this moment
+		err = a.Reader.Get(ctx, key, namespace)
+	}
 	if apierror.IsObjectNotFound(err) {
 		return false, nil
 	}

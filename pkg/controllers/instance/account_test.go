@@ -1,11 +1,15 @@
 package instance
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
@@ -57,6 +61,27 @@ func TestObserveAccount(t *testing.T) {
 				t.Errorf("requests: -want +got: %s", diff)
 			}
 		})
+	}
+}
+
+// namespaceLag is a client whose cache lacks all Namespaces.
+type namespaceLag struct{ client.Client }
+
+func (c namespaceLag) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if _, cached := obj.(*corev1.Namespace); cached {
+		return apierrors.NewNotFound(corev1.Resource("namespaces"), key.Name)
+	}
+	return c.Client.Get(ctx, key, obj, opts...)
+}
+
+// TestObserveAccountOfNewNamespace: a namespace that is not in the cache yet is read live, so that the first run has the account of all later ones.
+func TestObserveAccountOfNewNamespace(t *testing.T) {
+	f := newFixture(t)
+	f.Put(namespace("ns", map[string]string{v1beta1.PrivilegedLabel: "true"}))
+	f.r.Client = namespaceLag{f.r.Client}
+	a := &action{Reconciler: f.r, Object: pure(f.instance()).Object}
+	if err := a.observeAccount(t.Context()); err != nil || !a.privileged || a.serviceAccount.Name != "kudo-installer" {
+		t.Errorf("it runs as %s, privileged %t (%v)", a.serviceAccount, a.privileged, err)
 	}
 }
 
