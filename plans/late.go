@@ -1,6 +1,7 @@
 package plans
 
 import (
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,12 +13,14 @@ import (
 // StepKey names a step as users do: `<phase>/<step>`.
 func StepKey(phase, step string) string { return phase + "/" + step }
 
-// Late says what has passed its deadline in a run.
+// Late says what has passed its deadline in a run, and what takes longer than usual.
 type Late struct {
 	// Plan is the text of the run; empty if the run is in time.
 	Plan string
 	// Steps maps keys of steps to their texts.
 	Steps map[string]string
+	// Slow maps keys of steps that take longer than usual to their texts, which stand behind those of Steps.
+	Slow map[string]string
 }
 
 // Add sets the text of a step, or without a key that of the run.
@@ -32,20 +35,30 @@ func (l *Late) Add(step, text string) {
 	}
 }
 
-// MarkLate replaces what the status says of passed deadlines, and returns the texts that are new. Steps that have not been started or are
-// complete have none, and a run that has ended is left alone.
+// AddSlow sets the text of a step that takes longer than usual.
+func (l *Late) AddSlow(step, text string) {
+	if l.Slow == nil {
+		l.Slow = map[string]string{}
+	}
+	l.Slow[step] = text
+}
+
+// MarkLate replaces what the status says of passed deadlines and of slow steps, and returns the texts of deadlines that are new. Steps that
+// have not been started or are complete have none, and a run that has ended is left alone.
 func MarkLate(plan v1beta1.Plan, st *v1beta1.PlanStatus, late Late, now time.Time) (added []string) {
 	if st.Status.IsTerminal() {
 		return nil
 	}
 	before := st.DeepCopy()
-	set := func(field *string, text string) {
-		if text != "" && text != *field {
+	set := func(field *string, text, slow string) {
+		if text != "" && !strings.HasPrefix(*field, text) {
 			added = append(added, text)
 		}
-		*field = text
+		if *field = text; slow != "" {
+			*field = strings.TrimPrefix(text+", "+slow, ", ")
+		}
 	}
-	set(&st.Late, late.Plan)
+	set(&st.Late, late.Plan, "")
 	for i := range st.Phases {
 		phase := &st.Phases[i]
 		for j := range phase.Steps {
@@ -53,7 +66,8 @@ func MarkLate(plan v1beta1.Plan, st *v1beta1.PlanStatus, late Late, now time.Tim
 			if step.StartedTimestamp == nil || step.Status.IsTerminal() {
 				continue
 			}
-			set(&step.Late, late.Steps[StepKey(phase.Name, step.Name)])
+			key := StepKey(phase.Name, step.Name)
+			set(&step.Late, late.Steps[key], late.Slow[key])
 		}
 	}
 	Summarize(plan, st, now)

@@ -30,6 +30,11 @@ func TestMarkLate(t *testing.T) {
 		{"a started step is late, and one that is not started is not", late, 1, "step p/s1: Pod x (past the deadline of 1m)", "Pod x (past the deadline of 1m)",
 			"past the deadline of 1m"},
 		{"again", late, 0, "step p/s1: Pod x (past the deadline of 1m)", "Pod x (past the deadline of 1m)", "past the deadline of 1m"},
+		{"and slow: no event tells of that", Late{Steps: late.Steps, Slow: map[string]string{"p/s1": "longer than usual"}}, 0,
+			"step p/s1: Pod x (past the deadline of 1m, longer than usual)", "Pod x (past the deadline of 1m, longer than usual)",
+			"past the deadline of 1m, longer than usual"},
+		{"slow only", Late{Slow: map[string]string{"p/s1": "longer than usual"}}, 0, "step p/s1: Pod x (longer than usual)", "Pod x (longer than usual)",
+			"longer than usual"},
 		{"the plan", Late{Plan: "too late"}, 1, "step p/s1: Pod x (too late)", "Pod x", ""},
 		{"the deadline is removed", Late{}, 0, "step p/s1: Pod x", "Pod x", ""},
 	} {

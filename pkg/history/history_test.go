@@ -38,13 +38,13 @@ func TestInHistory(t *testing.T) {
 		in, want Outcome
 		newest   bool
 	}{
-		{"it is complete", Outcome{v1beta1.Complete, &end, ""}, Outcome{v1beta1.Complete, &end, ""}, false},
-		{"it has failed", Outcome{v1beta1.FatalError, &end, "task a failed: cancelled"}, Outcome{v1beta1.FatalError, &end, "task a failed: cancelled"}, false},
-		{"a user has ended it", Outcome{v1beta1.FatalError, &end, "cancelled"}, Outcome{Cancelled, &end, "cancelled"}, false},
-		{"also the newest one", Outcome{v1beta1.FatalError, &end, "cancelled"}, Outcome{Cancelled, &end, "cancelled"}, true},
+		{"it is complete", Outcome{Status: v1beta1.Complete, Finished: &end, Message: ""}, Outcome{Status: v1beta1.Complete, Finished: &end, Message: ""}, false},
+		{"it has failed", Outcome{Status: v1beta1.FatalError, Finished: &end, Message: "task a failed: cancelled"}, Outcome{Status: v1beta1.FatalError, Finished: &end, Message: "task a failed: cancelled"}, false},
+		{"a user has ended it", Outcome{Status: v1beta1.FatalError, Finished: &end, Message: "cancelled"}, Outcome{Status: Cancelled, Finished: &end, Message: "cancelled"}, false},
+		{"also the newest one", Outcome{Status: v1beta1.FatalError, Finished: &end, Message: "cancelled"}, Outcome{Status: Cancelled, Finished: &end, Message: "cancelled"}, true},
 		{"it runs", Outcome{Status: v1beta1.InProgress}, Outcome{Status: v1beta1.InProgress}, true},
-		{"another one has replaced it", Outcome{v1beta1.InProgress, nil, "m"}, Outcome{Superseded, &next, "m"}, false},
-		{"while it waited", Outcome{v1beta1.Pending, nil, "m"}, Outcome{Superseded, &next, "m"}, false},
+		{"another one has replaced it", Outcome{Status: v1beta1.InProgress, Finished: nil, Message: "m"}, Outcome{Status: Superseded, Finished: &next, Message: "m"}, false},
+		{"while it waited", Outcome{Status: v1beta1.Pending, Finished: nil, Message: "m"}, Outcome{Status: Superseded, Finished: &next, Message: "m"}, false},
 		{"nothing is known of its end", Outcome{}, Outcome{}, false},
 	} {
 		after := &next

@@ -637,10 +637,12 @@ func TestNotServed(t *testing.T) {
 	}
 	f.RemoveKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevision"))
 	for name, call := range map[string]func() error{
-		"Read":          func() error { _, err := f.Store.Read(t.Context(), f.instance, 1); return err },
-		"ReadVersion":   func() error { _, err := f.ReadVersion(t.Context(), f.instance, NameFor(f.instance, 1)); return err },
-		"RecordOutcome": func() error { return f.RecordOutcome(t.Context(), f.instance, v1beta1.PlanStatus{Revision: 1, Status: v1beta1.Complete}) },
-		"Trim":          func() error { return f.Trim(t.Context(), f.instance, 20, NameFor(f.instance, 20)) },
+		"Read":        func() error { _, err := f.Store.Read(t.Context(), f.instance, 1); return err },
+		"ReadVersion": func() error { _, err := f.ReadVersion(t.Context(), f.instance, NameFor(f.instance, 1)); return err },
+		"RecordOutcome": func() error {
+			return f.RecordOutcome(t.Context(), f.instance, v1beta1.PlanStatus{Revision: 1, Status: v1beta1.Complete})
+		},
+		"Trim": func() error { return f.Trim(t.Context(), f.instance, 20, NameFor(f.instance, 20)) },
 	} {
 		if err := call(); !apierrors.IsNotFound(err) || Unusable(err) {
 			t.Errorf("%s: %v, want an error that passes", name, err)
@@ -653,5 +655,59 @@ func TestNotServed(t *testing.T) {
 	f.RemoveKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	if _, err := f.Store.Read(t.Context(), f.instance, 1); !apierrors.IsNotFound(err) || Unusable(err) {
 		t.Errorf("the history key cannot be read: %v, want an error that passes", err)
+	}
+}
+
+// TestUsualDurations (P19): the longest duration of each step in the complete runs of the plan counts.
+func TestUsualDurations(t *testing.T) {
+	f := newFixture(t)
+	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	status := func(revision int64, status v1beta1.ExecutionStatus, took ...time.Duration) v1beta1.PlanStatus {
+		st := v1beta1.PlanStatus{Revision: revision, Status: status, Phases: []v1beta1.PhaseStatus{{Name: "p"}}}
+		for n, d := range took {
+			started, finished := metav1.NewMicroTime(begin), metav1.NewMicroTime(begin.Add(d))
+			st.Phases[0].Steps = append(st.Phases[0].Steps, v1beta1.StepStatus{Name: fmt.Sprintf("s%d", n), StartedTimestamp: &started, FinishedTimestamp: &finished})
+		}
+		return st
+	}
+	ended := func(plan string, st v1beta1.PlanStatus) {
+		r := run(f.instance, st.Revision)
+		r.Plan = plan
+		if err := errors.Join(f.RecordStart(t.Context(), f.instance, st.Revision, r), f.RecordOutcome(t.Context(), f.instance, st)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	usual := func(before int64) map[string]time.Duration {
+		t.Helper()
+		got, err := f.UsualDurations(t.Context(), f.instance, "deploy", before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	ended("deploy", status(1, v1beta1.Complete, time.Hour, time.Second))
+	ended("deploy", status(2, v1beta1.Complete, time.Minute, 2*time.Second, 3*time.Second))
+	ended("backup", status(3, v1beta1.Complete, 9*time.Hour))
+	ended("deploy", status(4, v1beta1.FatalError, 9*time.Hour))
+	if diff := cmp.Diff(map[string]time.Duration{"p/s0": time.Hour, "p/s1": 2 * time.Second, "p/s2": 3 * time.Second}, usual(5)); diff != "" {
+		t.Errorf("-want +got: %s", diff)
+	}
+	if got := usual(12); got["p/s0"] != time.Minute {
+		t.Errorf("a run that is %d runs ago counts: %v", Limit+1, got)
+	}
+	f.Requests()
+	if got := usual(1); len(got) > 0 || len(f.Requests()) > 0 {
+		t.Errorf("before the first run: %v", got)
+	}
+	record := f.record(t, f.instance, 2)
+	record.Annotations[outcomeAnnotation] = `{"status":"COMPLETE","steps":{"p/s0":9223372036854775807,"p/s1":-5}}`
+	f.Put(record)
+	if got := usual(5); got["p/s0"] != 365*24*time.Hour || got["p/s1"] != time.Second {
+		t.Errorf("a forged outcome gives %v", got)
+	}
+	record.Data.Raw = []byte("{}")
+	f.Put(record)
+	if got := usual(5); got["p/s0"] != time.Hour {
+		t.Errorf("a record that kudo did not write counts: %v", got)
 	}
 }

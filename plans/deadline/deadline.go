@@ -113,7 +113,9 @@ type Input struct {
 	Run  v1beta1.PlanStatus
 	// Waiting is the first plan that is queued behind the run; empty if none is.
 	Waiting string
-	Now     time.Time
+	// Usual is how long each step, by its key, took at most in former runs that were complete; nil if that was not read yet.
+	Usual map[string]time.Duration
+	Now   time.Time
 }
 
 // Decision is what deadlines do to a run.
@@ -124,8 +126,10 @@ type Decision struct {
 	Fail *Failure
 	// Cancel says why the run ends as by plan cancel; empty if it goes on. Fail comes first.
 	Cancel string
-	// Next is when the next deadline passes; zero if none does.
+	// Next is when the next deadline passes, or when a step begins to be slow; zero if neither happens.
 	Next time.Time
+	// NeedsUsual is set if a step lasts so long that Usual decides whether it is slow, and Usual was not read yet.
+	NeedsUsual bool
 }
 
 // Failure is the end of a run by a deadline.
@@ -153,7 +157,8 @@ type target struct {
 //	passed, Cancel, and a plan waits                    Cancel
 //	passed, Fail                                        Fail: of several, the first in spec
 //
-// Of several passed deadlines of one step, the texts name the longest. Deadlines that are invalid do nothing.
+// Of several passed deadlines of one step, the texts name the longest. Deadlines that are invalid do nothing. A step that takes more than
+// twice its usual time, and more than a minute, is slow: that is said, and nothing else follows.
 func Decide(in Input) Decision {
 	var d Decision
 	if in.Run.Status.IsTerminal() {
@@ -173,9 +178,7 @@ func Decide(in Input) Decision {
 			continue
 		}
 		if end := t.start.Add(after); end.After(in.Now) {
-			if d.Next.IsZero() || end.Before(d.Next) {
-				d.Next = end
-			}
+			d.await(end)
 			continue
 		}
 		d.pass(in, deadline, t)
@@ -184,7 +187,43 @@ func Decide(in Input) Decision {
 			d.Late.Add(deadline.Step, "past the deadline of "+deadline.After)
 		}
 	}
+	d.findSlow(in)
 	return d
+}
+
+// slowFactor is how many times its usual time a slow step takes, and slowAfter how long it takes at least.
+const (
+	slowFactor = 2
+	slowAfter  = time.Minute
+)
+
+// findSlow adds the steps that take longer than usual. A step that has no usual time is not slow.
+func (d *Decision) findSlow(in Input) {
+	for _, phase := range in.Run.Phases {
+		for _, step := range phase.Steps {
+			key := plans.StepKey(phase.Name, step.Name)
+			usual, known := in.Usual[key]
+			if step.StartedTimestamp == nil || step.Status.IsTerminal() || in.Usual != nil && !known {
+				continue
+			}
+			begins := step.StartedTimestamp.Add(max(slowAfter, slowFactor*usual))
+			switch {
+			case begins.After(in.Now):
+				d.await(begins)
+			case !known:
+				d.NeedsUsual = true
+			default:
+				d.Late.AddSlow(key, fmt.Sprintf("longer than usual: at most %s before", usual.Round(time.Second)))
+			}
+		}
+	}
+}
+
+// await sets the time of the next decision, unless an earlier one is set.
+func (d *Decision) await(at time.Time) {
+	if d.Next.IsZero() || at.Before(d.Next) {
+		d.Next = at
+	}
 }
 
 // pass adds the action of a deadline that has passed.

@@ -105,7 +105,8 @@ func TestDecide(t *testing.T) {
 			"fail the run of plan upgrade was not complete by its deadline of 5m (spec.deadlines); it waited for: step server/server: StatefulSet db"},
 		{"beyond the bound", append(make([]v1beta1.Deadline, Max), of("", "1m", "Fail")), started(), "", time.Hour, ""},
 	} {
-		d := Decide(Input{Deadlines: tc.all, Name: "upgrade", Plan: plan, Run: tc.run, Waiting: tc.waiting, Now: epoch.Add(tc.at)})
+		d := Decide(Input{Deadlines: tc.all, Name: "upgrade", Plan: plan, Run: tc.run, Waiting: tc.waiting, Usual: map[string]time.Duration{},
+			Now: epoch.Add(tc.at)})
 		if got := describe(d); got != tc.want {
 			t.Errorf("%s:\n got %s\nwant %s", tc.reason, got, tc.want)
 		}
@@ -121,6 +122,12 @@ func describe(d Decision) string {
 	for key, text := range d.Late.Steps {
 		out = append(out, "late "+key+" "+text)
 	}
+	for key, text := range d.Late.Slow {
+		out = append(out, "slow "+key+" "+text)
+	}
+	if d.NeedsUsual {
+		out = append(out, "needs usual")
+	}
 	if d.Fail != nil {
 		text := "fail " + d.Fail.Message
 		if d.Fail.Step != nil {
@@ -135,6 +142,34 @@ func describe(d Decision) string {
 		out = append(out, "next "+d.Next.Sub(epoch).String())
 	}
 	return strings.Join(out, ", ")
+}
+
+// TestSlow: P19, what takes longer than is usual for the step is said.
+func TestSlow(t *testing.T) {
+	usual := func(d time.Duration) map[string]time.Duration { return map[string]time.Duration{"server/server": d} }
+	for _, tc := range []struct {
+		reason string
+		all    []v1beta1.Deadline
+		usual  map[string]time.Duration
+		at     time.Duration
+		want   string
+	}{
+		{"less than a minute: the usual time does not matter", nil, nil, 119 * time.Second, "next 2m0s"},
+		{"a minute: it has to be read", nil, nil, 2 * time.Minute, "needs usual"},
+		{"there was no run before", nil, map[string]time.Duration{}, time.Hour, ""},
+		{"another step was there", nil, map[string]time.Duration{"server/gone": time.Second}, time.Hour, ""},
+		{"within twice the time", nil, usual(3 * time.Minute), 6 * time.Minute, "next 7m0s"},
+		{"twice the time", nil, usual(3*time.Minute + 300*time.Millisecond), 7*time.Minute + 600*time.Millisecond, "slow server/server longer than usual: at most 3m0s before"},
+		{"a step of a moment may take a minute", nil, usual(time.Second), 2*time.Minute - 1, "next 2m0s"},
+		{"and no more", nil, usual(time.Second), 2 * time.Minute, "slow server/server longer than usual: at most 1s before"},
+		{"beside a deadline", []v1beta1.Deadline{of("server/server", "4m", "Warn")}, usual(time.Minute), 5 * time.Minute,
+			"late server/server past the deadline of 4m, slow server/server longer than usual: at most 1m0s before"},
+	} {
+		d := Decide(Input{Deadlines: tc.all, Name: "upgrade", Plan: plan, Run: started(), Usual: tc.usual, Now: epoch.Add(tc.at)})
+		if got := describe(d); got != tc.want {
+			t.Errorf("%s:\n got %s\nwant %s", tc.reason, got, tc.want)
+		}
+	}
 }
 
 // TestDecideProperty: P19, whenever deadlines are looked at: nothing happens early, what is due at Next happens then, and nothing is canceled
@@ -161,7 +196,7 @@ func TestDecideProperty(t *testing.T) {
 			}
 		}
 		in := Input{Deadlines: all, Name: "upgrade", Plan: plan, Run: started(), Waiting: rapid.SampledFrom([]string{"", "backup"}).Draw(t, "waiting"),
-			Now: epoch.Add(time.Duration(rapid.IntRange(0, 400).Draw(t, "now")) * time.Second)}
+			Usual: map[string]time.Duration{}, Now: epoch.Add(time.Duration(rapid.IntRange(0, 400).Draw(t, "now")) * time.Second)}
 		d := Decide(in)
 		passed := d.Late.Plan != "" || len(d.Late.Steps) > 0
 		if passed != (first >= 0 && !epoch.Add(first).After(in.Now)) {

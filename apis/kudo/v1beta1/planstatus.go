@@ -132,7 +132,8 @@ type StepStatus struct {
 	// +optional
 	// +nullable
 	FinishedTimestamp *metav1.MicroTime `json:"finishedTimestamp,omitempty"`
-	// Late says which deadline the step has passed; the message has it, too. Empty once the step is complete.
+	// Late says which deadline the step has passed, and whether it takes longer than usual: more than twice as long as in the last runs of
+	// the plan, and more than a minute. The message has it, too. Empty once the step is complete.
 	// +optional
 	Late string `json:"late,omitempty"`
 	// Tasks of the step, by place: a task may be listed more than once.

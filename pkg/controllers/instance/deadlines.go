@@ -1,10 +1,12 @@
 package instance
 
 import (
+	"context"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/conditions"
@@ -14,14 +16,24 @@ import (
 )
 
 // enforceDeadlines does what the deadlines of spec say to the run after its tasks were looked at, and reports whether it has ended the run
-// as plan cancel does. A run that fails by a deadline is left to finishIfEnded, and a cleanup that fails so keeps its finalizer.
-func (a *action) enforceDeadlines(name string, st *v1beta1.PlanStatus) bool {
+// as plan cancel does. A run that fails by a deadline is left to finishIfEnded, and a cleanup that fails so keeps its finalizer. It also
+// notes the steps that take longer than usual.
+func (a *action) enforceDeadlines(ctx context.Context, name string, st *v1beta1.PlanStatus) bool {
 	plan, now := a.run.Version.Spec.Plans[name], a.Clock.Now()
 	in := deadline.Input{Deadlines: a.Next.Spec.Deadlines, Name: name, Plan: plan, Run: *st, Now: now}
 	if queue := a.Next.Status.Queue; len(queue) > 0 {
 		in.Waiting = queue[0].PlanName
 	}
+	active := a.findActiveRun(name, *st)
+	if active != nil {
+		in.Usual = active.usual
+	}
 	d := deadline.Decide(in)
+	if d.NeedsUsual && active != nil {
+		active.usual = a.usualDurations(ctx, name, st.Revision)
+		in.Usual = active.usual
+		d = deadline.Decide(in)
+	}
 	for _, text := range plans.MarkLate(plan, st, d.Late, now) {
 		a.EventAfterCommit(corev1.EventTypeWarning, v1beta1.EventDeadlineExceeded, "Plan %s: %s", name, text)
 	}
@@ -39,6 +51,16 @@ func (a *action) enforceDeadlines(name string, st *v1beta1.PlanStatus) bool {
 		return true
 	}
 	return false
+}
+
+// usualDurations reads how long the steps of a plan usually take. What cannot be read counts as not known: it is only told to people.
+func (a *action) usualDurations(ctx context.Context, plan string, revision int64) map[string]time.Duration {
+	usual, err := a.History.UsualDurations(ctx, a.Next, plan, revision)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).V(1).Info("how long the steps of the plan usually take is not known", "plan", plan, "reason", err.Error())
+		return map[string]time.Duration{}
+	}
+	return usual
 }
 
 // reportDeadlines sets the condition DeadlineIgnored at the end of a reconcile, and warns once of each of its messages. It leaves the

@@ -99,3 +99,61 @@ func TestDeadlineIgnored(t *testing.T) {
 		t.Errorf("without deadlines: %q", text)
 	}
 }
+
+// newEndlessSecond starts a fixture whose first run of deploy is complete, and whose second one never ends.
+func newEndlessSecond(t *testing.T) *fixture {
+	t.Helper()
+	f := newFixture(t)
+	f.settle(t)
+	endless := webVersion("web-1.0", gen.Task("wait", v1beta1.DummyTask, v1beta1.TaskSpec{}), gen.Serial("deploy", "wait"))
+	endless.Generation++
+	f.Put(endless)
+	f.change(func(i *v1beta1.Instance) { i.Spec.PlanExecution = v1beta1.PlanExecution{PlanName: "deploy", UID: "again"} })
+	f.settle(t)
+	return f
+}
+
+// TestSlowStep (P19): a step that takes longer than in the runs before is said to do so, without an event; the history is read once a run,
+// and only if a step lasts a minute.
+func TestSlowStep(t *testing.T) {
+	f := newEndlessSecond(t)
+	if st := f.deploying(); st.Revision != 2 || st.Status != v1beta1.InProgress {
+		t.Fatalf("run %d is %s: %s", st.Revision, st.Status, st.Message)
+	}
+	records := func() (n int) {
+		for _, request := range f.Requests() {
+			if strings.HasPrefix(request, "get ControllerRevision") {
+				n++
+			}
+		}
+		return n
+	}
+	f.recorded()
+	f.Requests()
+	f.later(t, 59*time.Second)
+	if st, n := f.deploying(), records(); n > 0 || strings.Contains(st.Message, "usual") {
+		t.Errorf("within a minute, %d records are read: %q", n, st.Message)
+	}
+	f.later(t, time.Second)
+	if st, n := f.deploying(), records(); n != 1 || !strings.HasSuffix(st.Message, "(longer than usual: at most 0s before)") {
+		t.Errorf("after a minute, %d records are read: %q", n, st.Message)
+	}
+	before := f.instance().ResourceVersion
+	f.later(t, time.Hour)
+	if n := records(); n > 0 || f.instance().ResourceVersion != before {
+		t.Errorf("the history is read again (%d records), or the status is written again", n)
+	}
+	if got := f.recorded(); len(got) > 0 {
+		t.Errorf("events: %q", got)
+	}
+}
+
+// TestSlowStepUnread (P19): a history that cannot be read does not hold up the run.
+func TestSlowStepUnread(t *testing.T) {
+	f := newEndlessSecond(t)
+	f.failReads("ControllerRevision")
+	f.later(t, time.Hour)
+	if st := f.deploying(); st.Status != v1beta1.InProgress || strings.Contains(st.Message, "usual") {
+		t.Errorf("the run is %s: %q", st.Status, st.Message)
+	}
+}

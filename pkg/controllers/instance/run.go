@@ -63,7 +63,7 @@ func (a *action) executeRun(ctx context.Context) (bool, error) {
 		}
 	}
 	a.writeInventory(inventory)
-	if a.enforceDeadlines(name, &st) {
+	if a.enforceDeadlines(ctx, name, &st) {
 		return false, nil
 	}
 	return false, a.finishIfEnded(ctx, name, st, inventory)

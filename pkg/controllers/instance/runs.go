@@ -1,6 +1,8 @@
 package instance
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,6 +16,8 @@ type activeRun struct {
 	run *runner.Run
 	// key is the id of the key that the record of the run is sealed with; empty without a record.
 	key string
+	// usual is how long the steps usually take; nil until a step lasts so long that it is read.
+	usual map[string]time.Duration
 }
 
 // setActiveRun makes a run the one that is going on.
