@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -85,5 +86,36 @@ func TestCheckStrict(t *testing.T) {
 	}
 	if out, errs, code := commandtest.Run(t, New, "", "explore", "check", "-f", "config.yaml", "--strict"); code != command.ExitError || !strings.Contains(out, "undefinedName") {
 		t.Errorf("an error: %d\n%s%s", code, out, errs)
+	}
+}
+
+// TestMalformedFiles (C53): a run with ten malformed files reports ten broken cases, judges the rest, and has exit code 1, also if a case
+// failed.
+func TestMalformedFiles(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write := func(name, text string) {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const dir = "rules/g/v1/K/"
+	write(dir+"config.yaml", "apiVersion: config.kudo.dev/v1alpha1\nkind: Config\nmetadata: {name: k}\nspec: {explorations: [{apiVersion: g/v1, kind: K, healthLua: return observedObj.ok}]}\n")
+	good := "operation: InterpretHealth\nobservedObj: {apiVersion: g/v1, kind: K, metadata: {name: a}, ok: %v}\noutput: {healthy: true}\n"
+	write(dir+"testdata/a.yaml", fmt.Sprintf(good, true))
+	write(dir+"testdata/b.yaml", fmt.Sprintf(good, false))
+	malformed := []string{"a: [", "a:\n\tb: 1", "- 1\n- 2", "operation: 7", "operation: Fly", "just text", "observedObj: 3", "{{ x }}", "operation: InterpretHealth\noutput: 3",
+		"operation: [InterpretHealth]"}
+	for n, text := range malformed {
+		write(fmt.Sprintf("%stestdata/broken-%d.yaml", dir, n), text+"\n")
+	}
+	out, errs, code := commandtest.Run(t, New, "", "explore", "test", "rules")
+	if want := fmt.Sprintf("1 cases passed, 1 failed, %d broken, 0 unasserted", len(malformed)); code != command.ExitError || !strings.Contains(out, want) {
+		t.Errorf("exit code %d, want %d and %q:\n%s%s", code, command.ExitError, want, out, errs)
+	}
+	for n := range malformed {
+		if file := fmt.Sprintf("testdata/broken-%d.yaml:", n); strings.Count(out, file) == 0 {
+			t.Errorf("%s is not reported:\n%s", file, out)
+		}
 	}
 }
