@@ -78,3 +78,12 @@ func TestOtherVersionsOfOpenKruise(t *testing.T) {
 		})
 	}
 }
+
+// TestReplicasOfOlderKafkaConnect checks C69: v1 requires the number of replicas, and the version before it has a default.
+func TestReplicasOfOlderKafkaConnect(t *testing.T) {
+	object := exploretest.Object(t, `{"apiVersion":"kafka.strimzi.io/v1beta2","kind":"KafkaConnect","metadata":{"name":"a"},"spec":{"bootstrapServers":"a:9092"}}`)
+	answer, known, err := bundled(t).Explore(t.Context(), explore.Request{Operation: explore.Replica, Object: object})
+	if err != nil || !known || answer.Replicas != 3 {
+		t.Errorf("got %d replicas, known %v, error %v: want 3", answer.Replicas, known, err)
+	}
+}
