@@ -108,7 +108,9 @@ func newEndlessSecond(t *testing.T) *fixture {
 	endless := webVersion("web-1.0", gen.Task("wait", v1beta1.DummyTask, v1beta1.TaskSpec{}), gen.Serial("deploy", "wait"))
 	endless.Generation++
 	f.Put(endless)
-	f.change(func(i *v1beta1.Instance) { i.Spec.PlanExecution = v1beta1.PlanExecution{PlanName: "deploy", UID: "again"} })
+	f.change(func(i *v1beta1.Instance) {
+		i.Spec.PlanExecution = v1beta1.PlanExecution{PlanName: "deploy", UID: "again"}
+	})
 	f.settle(t)
 	return f
 }
