@@ -146,6 +146,28 @@ func TestHealthOfBareObjects(t *testing.T) {
 	}
 }
 
+// TestUnknownPhases checks C69: a phase that a later version of a project may bring is in progress, and neither healthy nor failed. Most
+// definitions list the phases, so that no case can hold one.
+func TestUnknownPhases(t *testing.T) {
+	for _, row := range []struct{ kind, status string }{
+		{"argoproj.io/v1alpha1/Rollout", `{"observedGeneration":"1","phase":"Dreaming","abort":true}`},
+		{"argoproj.io/v1alpha1/Workflow", `{"phase":"Dreaming"}`},
+		{"batch.volcano.sh/v1alpha1/Job", `{"state":{"phase":"Dreaming"}}`},
+		{"cluster.x-k8s.io/v1beta1/Cluster", `{"observedGeneration":1,"phase":"Dreaming","failureReason":"CreateError"}`},
+		{"cluster.x-k8s.io/v1beta1/Machine", `{"observedGeneration":1,"phase":"Dreaming","conditions":[{"type":"Ready","status":"True"}]}`},
+		{"cluster.x-k8s.io/v1beta2/Cluster", `{"observedGeneration":1,"phase":"Dreaming","conditions":[{"type":"Available","status":"True"}]}`},
+		{"cluster.x-k8s.io/v1beta2/Machine", `{"observedGeneration":1,"phase":"Dreaming"}`},
+	} {
+		apiVersion, kind := path.Split(row.kind)
+		object := exploretest.Object(t, `{"apiVersion":"`+strings.TrimSuffix(apiVersion, "/")+`","kind":"`+kind+
+			`","metadata":{"name":"a","generation":1},"status":`+row.status+`}`)
+		answer, known, err := bundled(t).Explore(t.Context(), explore.Request{Operation: explore.Healthy, Object: object})
+		if want := "phase Dreaming is not known to its rule"; err != nil || !known || answer.Healthy || answer.Failed || answer.Message != want {
+			t.Errorf("%s: got %+v, known %v, error %v: want it in progress, with %q", row.kind, answer, known, err, want)
+		}
+	}
+}
+
 func BenchmarkHealth(b *testing.B) {
 	l := bundled(b)
 	object := exploretest.Object(b, `{"apiVersion":"cert-manager.io/v1","kind":"Certificate","metadata":{"name":"a","generation":1},"status":{"conditions":[{"type":"Ready","status":"True","observedGeneration":1}]}}`)
