@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -146,19 +145,11 @@ func (r *Runner) missingDependencies(ctx context.Context, as writer, live *unstr
 	return "waits for " + strings.Join(names, ", ")
 }
 
-// maxReflected bounds the status of an object that an Instance's status shows, in bytes.
-const maxReflected = 1024
-
-// Reflect returns what the interpreter takes from the status of an object; nil if nothing. What is too large is left out. An error
-// means that this is not known now.
-func (r *Runner) Reflect(ctx context.Context, live *unstructured.Unstructured) ([]byte, error) {
+// Reflect returns what the interpreter takes from the status of an object; nil if nothing. An error means that this is not known now.
+func (r *Runner) Reflect(ctx context.Context, live *unstructured.Unstructured) (any, error) {
 	answer, known, err := r.external.Explore(ctx, explore.Request{Operation: explore.Status, Object: live})
-	if err != nil || !known || answer.Status == nil {
+	if err != nil || !known {
 		return nil, err
 	}
-	text, err := json.Marshal(answer.Status)
-	if err != nil || len(text) > maxReflected {
-		return nil, err
-	}
-	return text, nil
+	return answer.Status, nil
 }

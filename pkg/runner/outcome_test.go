@@ -309,24 +309,23 @@ func TestPack(t *testing.T) {
 	}
 }
 
-// TestReflect bounds what an Instance shows of the status of an object.
+// TestReflect distinguishes an object without status from one whose status is not known.
 func TestReflect(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		answer any
-		want   string
+		want   any
 		err    bool
 	}{
-		"None":    {"no layer answers", nil, "", false},
-		"Empty":   {"the object has no status", explore.Answer{}, "", false},
-		"Status":  {"what the layer takes", explore.Answer{Status: map[string]any{"b": int64(1), "a": "x"}}, `{"a":"x","b":1}`, false},
-		"Largest": {"1024 bytes", explore.Answer{Status: strings.Repeat("x", maxReflected-2)}, `"` + strings.Repeat("x", maxReflected-2) + `"`, false},
-		"Larger":  {"one more is left out", explore.Answer{Status: strings.Repeat("x", maxReflected-1)}, "", false},
-		"Error":   {"an answer that cannot be had is not an empty one", errors.New("no"), "", true},
+		"None":   {"no layer answers", nil, nil, false},
+		"Empty":  {"the object has no status", explore.Answer{}, nil, false},
+		"Status": {"what the layer takes", explore.Answer{Status: map[string]any{"a": "x"}}, map[string]any{"a": "x"}, false},
+		"Error":  {"an answer that cannot be had is not an empty one", errors.New("no"), nil, true},
 	} {
 		r := &Runner{external: interpreter{explore.Status: {"a": tc.answer}}}
-		if got, err := r.Reflect(t.Context(), named("a")); string(got) != tc.want || (err != nil) != tc.err {
-			t.Errorf("%s: %s: %.50q, %v", name, tc.reason, got, err)
+		got, err := r.Reflect(t.Context(), named("a"))
+		if diff := cmp.Diff(tc.want, got); diff != "" || (err != nil) != tc.err {
+			t.Errorf("%s: %s: %v, -want +got:\n%s", name, tc.reason, err, diff)
 		}
 	}
 }

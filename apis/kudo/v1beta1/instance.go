@@ -208,10 +208,20 @@ type ResourceStatus struct {
 	// another client has changed some: see drift.
 	// +optional
 	FieldsHash string `json:"fieldsHash,omitempty"`
-	// Status is what a Config or an explore webhook takes from the object's status, at most 1 KiB of JSON.
+	// Status is what a Config, an explore webhook or a rule that comes with kudo takes from the object's status: at most 1 KiB of
+	// JSON, and 64 KiB for all objects of the Instance together. It is absent if nothing is taken.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Status *runtime.RawExtension `json:"status,omitempty"`
+	// Omitted lists the paths of what is too large for Status, such as `status.nodes` or `status.conditions[].message`: at most 8,
+	// then how many more there are. Scalars, and the type, status and reason of conditions, are omitted last. It is absent if Status
+	// is complete.
+	// +optional
+	Omitted []string `json:"omitted,omitempty"`
+	// StatusUnknown is set while what is to be taken from the object's status is not known, since a script fails or an explore
+	// webhook does not respond. Status is then the last one that was known.
+	// +optional
+	StatusUnknown bool `json:"statusUnknown,omitempty"`
 }
 
 // Instance runs one application as an OperatorVersion says.

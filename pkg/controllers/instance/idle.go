@@ -12,7 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/explore/excerpt"
 	"kudo.dev/kudo/pkg/health"
 	"kudo.dev/kudo/pkg/runner"
 )
@@ -62,25 +64,44 @@ func (a *action) unreadyObjects(ctx context.Context, inventory runner.Inventory)
 	return out, failed
 }
 
-// reflectStatus puts what the interpreter takes from the objects' status into the Instance's while idle.
+// reflectStatus puts what the interpreter takes from the objects' status into the Instance's while idle, as far as there is room.
 func (a *action) reflectStatus(ctx context.Context) {
 	resources := slices.Clone(a.Next.Status.Resources)
-	for i, r := range resources {
-		id := apply.ID{GroupVersionKind: schema.FromAPIVersionAndKind(r.APIVersion, r.Kind),
-			NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Name}}
-		live, _ := a.appliedObject(id, r.UID)
-		if live == nil {
-			continue
-		}
-		switch text, err := a.Runner.Reflect(ctx, live); {
-		case err != nil: // what was known stays
-		case text == nil:
-			resources[i].Status = nil
-		default:
-			resources[i].Status = &runtime.RawExtension{Raw: text}
+	sources := make([]excerpt.Source, len(resources))
+	for i := range resources {
+		sources[i], resources[i].StatusUnknown = a.statusSource(ctx, resources[i])
+		a.result.Transient = a.result.Transient || resources[i].StatusUnknown // no watch shows when it is known
+	}
+	for i, e := range excerpt.Fit(sources) {
+		resources[i].Status, resources[i].Omitted = nil, e.Omitted
+		if e.JSON != nil {
+			resources[i].Status = &runtime.RawExtension{Raw: e.JSON}
 		}
 	}
 	a.Next.Status.Resources = resources
+}
+
+// statusSource asks for the status of an object, and reports whether it is not known. What was known then stays, as it does while the
+// mirror does not know the kind yet.
+func (a *action) statusSource(ctx context.Context, r v1beta1.ResourceStatus) (source excerpt.Source, unknown bool) {
+	id := apply.ID{GroupVersionKind: schema.FromAPIVersionAndKind(r.APIVersion, r.Kind),
+		NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Name}}
+	last := &excerpt.Excerpt{Omitted: r.Omitted}
+	if r.Status != nil {
+		last.JSON = r.Status.Raw
+	}
+	live, complete := a.appliedObject(id, r.UID)
+	switch {
+	case live == nil && complete:
+		return excerpt.Source{}, false
+	case live == nil:
+		return excerpt.Source{Last: last}, r.StatusUnknown
+	}
+	status, err := a.Runner.Reflect(ctx, live)
+	if err != nil {
+		return excerpt.Source{Last: last}, true
+	}
+	return excerpt.Source{Status: status}, false
 }
 
 // appliedObject returns an object that a plan has written, by the uid of the inventory; nil if there is none. complete reports whether

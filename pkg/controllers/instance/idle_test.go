@@ -112,23 +112,29 @@ func (e explorer) Explore(_ context.Context, r explore.Request) (explore.Answer,
 	return e(r)
 }
 
-// TestReflectStatus: the status of objects follows what the interpreter answers, and stays while that is not known.
+// TestReflectStatus: the status of objects follows what the interpreter answers, and stays, marked, while that is not known (C65).
 func TestReflectStatus(t *testing.T) {
-	const old, now = `{"phase":"Old"}`, `{"phase":"Now"}`
+	before := v1beta1.ResourceStatus{Status: raw(`{"phase":"Old"}`), Omitted: []string{"status.nodes"}}
+	unknown := before
+	unknown.StatusUnknown = true
+	answer := func(status any) func() (explore.Answer, bool, error) {
+		return func() (explore.Answer, bool, error) { return explore.Answer{Status: status}, true, nil }
+	}
 	for _, tc := range []struct {
-		reason string
-		answer func() (explore.Answer, bool, error)
-		want   string
+		reason  string
+		before  v1beta1.ResourceStatus
+		answer  func() (explore.Answer, bool, error)
+		missing bool
+		want    v1beta1.ResourceStatus
 	}{
-		{"it answers", func() (explore.Answer, bool, error) {
-			return explore.Answer{Status: map[string]any{"phase": "Now"}}, true, nil
-		}, now},
-		{"it has no opinion", func() (explore.Answer, bool, error) { return explore.Answer{}, false, nil }, ""},
-		{"it takes nothing", func() (explore.Answer, bool, error) { return explore.Answer{}, true, nil }, ""},
-		{"it takes too much", func() (explore.Answer, bool, error) {
-			return explore.Answer{Status: map[string]any{"phase": strings.Repeat("x", 2000)}}, true, nil
-		}, ""},
-		{"it fails", func() (explore.Answer, bool, error) { return explore.Answer{}, false, errors.New("no answer") }, old},
+		{"it answers", before, answer(map[string]any{"phase": "Now"}), false, v1beta1.ResourceStatus{Status: raw(`{"phase":"Now"}`)}},
+		{"it answers again", unknown, answer(map[string]any{"phase": "Now"}), false, v1beta1.ResourceStatus{Status: raw(`{"phase":"Now"}`)}},
+		{"it has no opinion", before, func() (explore.Answer, bool, error) { return explore.Answer{}, false, nil }, false, v1beta1.ResourceStatus{}},
+		{"it takes nothing", unknown, answer(nil), false, v1beta1.ResourceStatus{}},
+		{"it takes too much", before, answer(map[string]any{"phase": "Now", "message": strings.Repeat("x", 2000)}), false,
+			v1beta1.ResourceStatus{Status: raw(`{"phase":"Now"}`), Omitted: []string{"status.message"}}},
+		{"it fails", before, func() (explore.Answer, bool, error) { return explore.Answer{}, false, errors.New("no answer") }, false, unknown},
+		{"the object does not exist", unknown, answer(map[string]any{"phase": "Now"}), true, v1beta1.ResourceStatus{}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			f := newFixture(t)
@@ -139,14 +145,21 @@ func TestReflectStatus(t *testing.T) {
 				}
 				return tc.answer()
 			})})
-			f.change(func(i *v1beta1.Instance) { i.Status.Resources[0].Status = raw(old) })
-			f.settle(t)
-			got := ""
-			if status := f.instance().Status.Resources[0].Status; status != nil {
-				got = string(status.Raw)
+			if tc.missing {
+				f.Remove(f.applied())
+				f.await(t, func() bool {
+					live, complete := f.r.Mirror.Get(idOf("v1", "ConfigMap", "ns", "web-app-0"))
+					return complete && live == nil
+				})
 			}
-			if got != tc.want {
-				t.Errorf("status %s, want %s", got, tc.want)
+			f.change(func(i *v1beta1.Instance) {
+				r := &i.Status.Resources[0]
+				r.Status, r.Omitted, r.StatusUnknown = tc.before.Status, tc.before.Omitted, tc.before.StatusUnknown
+			})
+			f.settle(t)
+			r := f.instance().Status.Resources[0]
+			if diff := cmp.Diff(tc.want, v1beta1.ResourceStatus{Status: r.Status, Omitted: r.Omitted, StatusUnknown: r.StatusUnknown}); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -28,9 +27,9 @@ func (a *action) readInventory() runner.Inventory {
 
 // writeInventory writes status.resources, in order.
 func (a *action) writeInventory(inventory runner.Inventory) {
-	reflected := map[types.UID]*runtime.RawExtension{}
+	last := map[types.UID]v1beta1.ResourceStatus{}
 	for _, r := range a.Next.Status.Resources {
-		reflected[r.UID] = r.Status
+		last[r.UID] = r
 	}
 	out := make([]v1beta1.ResourceStatus, 0, len(inventory))
 	for id, record := range inventory {
@@ -38,7 +37,7 @@ func (a *action) writeInventory(inventory runner.Inventory) {
 		out = append(out, v1beta1.ResourceStatus{
 			APIVersion: apiVersion, Kind: kind, Namespace: id.Namespace, Name: id.Name,
 			UID: record.UID, Hash: record.Hash, ObservedVersion: record.Version, FieldsHash: record.Fields,
-			Status: reflected[record.UID],
+			Status: last[record.UID].Status, Omitted: last[record.UID].Omitted, StatusUnknown: last[record.UID].StatusUnknown,
 		})
 	}
 	slices.SortFunc(out, func(x, y v1beta1.ResourceStatus) int {

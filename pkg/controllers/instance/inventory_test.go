@@ -28,8 +28,8 @@ func TestInventory(t *testing.T) {
 		{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "web", UID: "1", Hash: "h1"},
 		{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "a", UID: "2", Hash: "h2", ObservedVersion: "7", FieldsHash: "f"},
 		{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "b"},
-		{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "ns", Name: "a", UID: "3", Status: reflected},
-		{APIVersion: "apps/v1beta1", Kind: "Deployment", Namespace: "ns", Name: "a", UID: "3", Status: reflected},
+		{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "ns", Name: "a", UID: "3", Status: reflected, Omitted: []string{"status.nodes"}, StatusUnknown: true},
+		{APIVersion: "apps/v1beta1", Kind: "Deployment", Namespace: "ns", Name: "a", UID: "3", Status: reflected, Omitted: []string{"status.nodes"}, StatusUnknown: true},
 		{APIVersion: "a.example.org/v1", Kind: "Site", Namespace: "ns", Name: "web", UID: "4"},
 		{APIVersion: "b.example.org/v1", Kind: "Site", Namespace: "ns", Name: "web", UID: "5"},
 	}
