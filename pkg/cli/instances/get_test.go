@@ -16,6 +16,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/cli/commandtest"
+	"kudo.dev/kudo/pkg/explore"
 	"kudo.dev/kudo/test/apitest"
 	"kudo.dev/kudo/test/gen"
 )
@@ -199,11 +200,11 @@ func TestDeclaredColumns(t *testing.T) {
 	}{
 		{"no object declares replicas", &declaredResources{}, []string{"", ""}},
 		{"it is not known whether one does", &declaredResources{unknown: true}, []string{"?", "?"}},
-		{"replicas without requests", &declaredResources{found: true, replicas: 3}, []string{"3", ""}},
+		{"replicas without requests", &declaredResources{found: true, Declared: explore.Declared{Replicas: 3}}, []string{"3", ""}},
 		{"none is a number", &declaredResources{found: true}, []string{"0", ""}},
-		{"requests in the order of their names", &declaredResources{found: true, replicas: 2, requests: requests("memory", "1Gi", "cpu", "300m")}, []string{"2", "cpu=300m,memory=1Gi"}},
-		{"requests of nothing are left out", &declaredResources{found: true, replicas: 2, requests: requests("memory", "0", "cpu", "1")}, []string{"2", "cpu=1"}},
-		{"a sum may be more", &declaredResources{found: true, replicas: 2, unknown: true, requests: requests("cpu", "1")}, []string{"2?", "cpu=1?"}},
+		{"requests in the order of their names", &declaredResources{found: true, Declared: explore.Declared{Replicas: 2, Requests: requests("memory", "1Gi", "cpu", "300m")}}, []string{"2", "cpu=300m,memory=1Gi"}},
+		{"requests of nothing are left out", &declaredResources{found: true, Declared: explore.Declared{Replicas: 2, Requests: requests("memory", "0", "cpu", "1")}}, []string{"2", "cpu=1"}},
+		{"a sum may be more", &declaredResources{found: true, unknown: true, Declared: explore.Declared{Replicas: 2, Requests: requests("cpu", "1")}}, []string{"2?", "cpu=1?"}},
 	} {
 		if diff := cmp.Diff(tc.want, tc.sum.columns()); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
