@@ -47,6 +47,15 @@ func (k *Kinds) Namespaced(gk schema.GroupKind, definitions []*unstructured.Unst
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
 }
 
+// Resource returns the resource of a kind, and whether its objects live in namespaces.
+func (k *Kinds) Resource(gvk schema.GroupVersionKind) (resource schema.GroupResource, namespaced bool, err error) {
+	mapping, err := k.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return schema.GroupResource{}, false, err
+	}
+	return mapping.Resource.GroupResource(), mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
+}
+
 // Served reports whether the cluster knows the kind. The error says that this cannot be determined now.
 func (k *Kinds) Served(gvk schema.GroupVersionKind) (bool, error) {
 	_, err := k.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)

@@ -122,6 +122,8 @@ type recorder struct {
 	// intents are the messages of the tasks at each commit.
 	intents []string
 	effects int
+	// events are those of all effects.
+	events [][2]string
 	// fail is the commit that fails; 0 is none.
 	fail int
 }
@@ -136,7 +138,10 @@ func (r *recorder) RecordIntent(_ context.Context, st v1beta1.PlanStatus, ids []
 }
 
 // RecordEffects implements ProgressRecorder.
-func (r *recorder) RecordEffects(Effects) { r.effects++ }
+func (r *recorder) RecordEffects(effects Effects) {
+	r.effects++
+	r.events = append(r.events, effects.Events...)
+}
 
 // TestExecute goes through plans of Dummy tasks, which touch no cluster.
 func TestExecute(t *testing.T) {

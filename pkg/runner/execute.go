@@ -42,8 +42,9 @@ func (r *Runner) Execute(ctx context.Context, run *Run, inventory Inventory, st 
 	plans.Summarize(plan, st, clock.Now())
 	run.begin()
 	defer func() { run.budget = nil }()
-	tried, out := map[plans.Place]bool{}, ExecutionResult{OnlyEndlessLeft: true}
-	done, completed := false, false // since the last commit: what must not be done twice, and anything
+	r.warnOfQuotas(ctx, run, inventory, *st, hooks)
+	// done and completed, since the last commit: what must not be done twice, and anything.
+	tried, out, done, completed := map[plans.Place]bool{}, ExecutionResult{OnlyEndlessLeft: true}, false, false
 	for !st.Status.IsTerminal() {
 		batch := r.batch(ctx, run, inventory, *st, tried)
 		if len(batch) == 0 {

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"maps"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,6 +15,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/paramsource"
+	"kudo.dev/kudo/pkg/quota"
 	"kudo.dev/kudo/plans"
 )
 
@@ -22,13 +25,15 @@ type UpgradePreview struct {
 	Plan string
 	// Abandoned are the objects that the new version does not name any more, in the order of their names.
 	Abandoned []apply.ID
+	// Exceeded is what ResourceQuotas of the namespace have too little of for the plan, and QuotasUnknown why that is not known.
+	Exceeded      []quota.Excess
+	QuotasUnknown error
 }
 
 // PreviewUpgrade computes what an upgrade of an Instance to an OperatorVersion would do. The parameters are those that the Instance
-// is to have. Nothing is changed, and the OperatorVersion need not exist.
-func PreviewUpgrade(
-	ctx context.Context, c client.Reader, instance *v1beta1.Instance, version *v1beta1.OperatorVersion,
-) (*UpgradePreview, error) {
+// is to have. Nothing is changed, and the OperatorVersion need not exist. The layers are asked only if the namespace has quotas.
+func PreviewUpgrade(ctx context.Context, c client.Client, instance *v1beta1.Instance, version *v1beta1.OperatorVersion,
+	layers func(context.Context) (Interpreter, error)) (*UpgradePreview, error) {
 	plan := plans.FirstDefined(version.Spec.InstancePlans(), v1beta1.UpgradePlan, v1beta1.UpdatePlan, v1beta1.DeployPlan)
 	if plan == "" {
 		return nil, fmt.Errorf("operator %s %s has none of the plans upgrade, update and deploy: nothing can upgrade to it",
@@ -47,6 +52,7 @@ func PreviewUpgrade(
 	run := &Run{
 		Subject: Subject{Kind: "Instance", Namespace: instance.Namespace, Name: instance.Name, UID: instance.UID},
 		Source:  version.Name, Version: content, Plan: plan, Parameters: given, Sensitive: sourced.Sensitive,
+		Suspend: instance.Spec.Suspend,
 	}
 	inventory := Inventory{}
 	for _, r := range instance.Status.Resources {
@@ -60,7 +66,31 @@ func PreviewUpgrade(
 	if err != nil {
 		return nil, err
 	}
-	return &UpgradePreview{Plan: plan, Abandoned: left}, nil
+	preview := &UpgradePreview{Plan: plan, Abandoned: left}
+	preview.Exceeded, preview.QuotasUnknown = previewQuotas(ctx, c, run, inventory, layers)
+	return preview, nil
+}
+
+// previewQuotas holds what a run would apply against the quotas of its namespace, with the rights of the client.
+func previewQuotas(ctx context.Context, c client.Client, run *Run, inventory Inventory,
+	layers func(context.Context) (Interpreter, error)) ([]quota.Excess, error) {
+	quotas, err := run.quotas(ctx, c)
+	if err != nil || len(quotas) == 0 {
+		return nil, err
+	}
+	all, err := layers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := New(Options{All: all, Kinds: apply.NewKinds(c.RESTMapper(), nil, nil)})
+	return r.exceededQuotas(ctx, run, inventory, quotas, func(ctx context.Context, id apply.ID) (*unstructured.Unstructured, error) {
+		live := id.Object()
+		err := c.Get(ctx, id.NamespacedName, live)
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return live, err
+	})
 }
 
 // LiveKeepReason says why an abandoned object would be kept, by its annotations in the cluster; empty if it would be deleted.

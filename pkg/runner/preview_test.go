@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,6 +20,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/quota"
 )
 
 // upgradeCluster returns a client of a fake cluster.
@@ -59,6 +61,9 @@ func upgradeTo(planNames ...string) *v1beta1.OperatorVersion {
 	return ov
 }
 
+// noLayers fails who asks, since no namespace here has quotas.
+func noLayers(context.Context) (Interpreter, error) { panic("layers are asked without a quota") }
+
 // TestPreviewPlan checks which plan an upgrade would run.
 func TestPreviewPlan(t *testing.T) {
 	c := upgradeCluster(t, interceptor.Funcs{})
@@ -71,7 +76,7 @@ func TestPreviewPlan(t *testing.T) {
 		{[]string{"backup", "deploy"}, "deploy"},
 		{[]string{"backup"}, ""},
 	} {
-		preview, err := PreviewUpgrade(t.Context(), c, upgradable(), upgradeTo(tc.plans...))
+		preview, err := PreviewUpgrade(t.Context(), c, upgradable(), upgradeTo(tc.plans...), noLayers)
 		switch {
 		case tc.want != "" && (err != nil || preview.Plan != tc.want || len(preview.Abandoned) > 0):
 			t.Errorf("%v: %+v, %v, want plan %s", tc.plans, preview, err, tc.want)
@@ -81,7 +86,7 @@ func TestPreviewPlan(t *testing.T) {
 	}
 	installs := upgradeTo("deploy", "upgrade")
 	installs.Spec.InstallPlan = "upgrade"
-	if preview, err := PreviewUpgrade(t.Context(), c, upgradable(), installs); err != nil || preview.Plan != "deploy" {
+	if preview, err := PreviewUpgrade(t.Context(), c, upgradable(), installs, noLayers); err != nil || preview.Plan != "deploy" {
 		t.Errorf("no Instance runs the install plan: %+v, %v", preview, err)
 	}
 }
@@ -109,7 +114,7 @@ func TestPreviewAbandoned(t *testing.T) {
 	} {
 		instance := upgradable(all...)
 		instance.Spec.Parameters, instance.Spec.ParametersFrom = tc.given, tc.from
-		preview, err := PreviewUpgrade(t.Context(), c, instance, upgradeTo("deploy", "upgrade"))
+		preview, err := PreviewUpgrade(t.Context(), c, instance, upgradeTo("deploy", "upgrade"), noLayers)
 		if err != nil {
 			t.Errorf("%s: %s: %v", name, tc.reason, err)
 			continue
@@ -123,6 +128,53 @@ func TestPreviewAbandoned(t *testing.T) {
 		}
 		if len(instance.Spec.Parameters) != len(tc.given) {
 			t.Errorf("%s: the Instance has changed: %v", name, instance.Spec.Parameters)
+		}
+	}
+}
+
+// TestPreviewQuotas (C64) checks what a dry run says of quotas, and that it says so if it cannot.
+func TestPreviewQuotas(t *testing.T) {
+	to := upgradeTo("deploy")
+	to.Spec.Templates["deploy.yaml"] = workload("app", "replicas: {{ .Params.NAME }}")
+	instance := upgradable()
+	instance.Spec.Parameters = map[string]string{"NAME": "5"}
+	instance.Status.Resources = []v1beta1.ResourceStatus{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "ns", Name: "app", UID: "mine"}}
+	three := int32(3)
+	live := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "app", UID: "mine"}, Spec: appsv1.DeploymentSpec{Replicas: &three}}
+	refused := errors.New("refused")
+	failing := func(kind string) interceptor.Funcs {
+		return interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if kind == "" {
+				return c.List(ctx, list, options...)
+			}
+			return refused
+		}}
+	}
+	for _, tc := range []struct {
+		reason, hard, kind string
+		live               []client.Object
+		layers             error
+		want               string
+		unknown            string
+	}{
+		{"live replicas are not needed again", "pods=1", "", []client.Object{live}, nil, "ResourceQuota q: pods: needed 2, left 1", ""},
+		{"the object was deleted", "pods=4", "", nil, nil, "ResourceQuota q: pods: needed 5, left 4", ""},
+		{"room", "pods=5", "", nil, nil, "", ""},
+		{"quotas that may not be read", "pods=1", "ResourceQuota", nil, nil, "", "read the ResourceQuotas of namespace ns: refused"},
+		{"layers that cannot be asked", "pods=1", "", nil, refused, "", "refused"},
+	} {
+		c := upgradeCluster(t, failing(tc.kind), append(tc.live, limited("ns", "q", tc.hard))...)
+		preview, err := PreviewUpgrade(t.Context(), c, instance, to, func(context.Context) (Interpreter, error) { return &declaring{}, tc.layers })
+		if err != nil {
+			t.Errorf("%s: %v", tc.reason, err)
+			continue
+		}
+		unknown := ""
+		if preview.QuotasUnknown != nil {
+			unknown = preview.QuotasUnknown.Error()
+		}
+		if got := quota.Describe(preview.Exceeded); got != tc.want || unknown != tc.unknown {
+			t.Errorf("%s: %q, not known: %q; want %q and %q", tc.reason, got, unknown, tc.want, tc.unknown)
 		}
 	}
 }
@@ -145,7 +197,7 @@ func TestPreviewFails(t *testing.T) {
 		"Malformed": {"a template is none", upgradable("x"), malformed, "deploy.yaml"},
 		"Source":    {"a Secret is missing", sourced, upgradeTo("deploy"), "may hang on parameters that spec.parametersFrom gives: "},
 	} {
-		preview, err := PreviewUpgrade(t.Context(), upgradeCluster(t, interceptor.Funcs{}), tc.instance, tc.version)
+		preview, err := PreviewUpgrade(t.Context(), upgradeCluster(t, interceptor.Funcs{}), tc.instance, tc.version, noLayers)
 		if preview != nil || err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %s: %+v, %v, want %q", name, tc.reason, preview, err, tc.want)
 		}

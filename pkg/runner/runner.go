@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
@@ -79,6 +80,8 @@ type Run struct {
 	hidden *params.Mask
 	// budget is that of one Execute: a Run may be kept for several.
 	budget *render.Budget
+	// quotasJudged is set once the run was held against the quotas of its namespace. A Run that is built anew has it unset.
+	quotasJudged bool
 	// explored are the kinds of the objects that were rendered since the begin of the last Execute: a step that waits before its first
 	// write has them in no inventory. Only a Runner writes it.
 	explored sync.Map
@@ -103,6 +106,8 @@ type Runner struct {
 	// pipeImage is the image of the container that the files of Pipe tasks are read from: it holds the manager's program.
 	pipeImage string
 	metrics   *metrics.Runs
+	// reader reads live, as the manager.
+	reader client.Reader
 	// pipeRefusal is why no Pipe task runs; nil if they do.
 	pipeRefusal error
 }
@@ -125,6 +130,8 @@ type Options struct {
 	PipeImage string
 	// Metrics counts the errors of tasks.
 	Metrics *metrics.Runs
+	// Reader reads the ResourceQuotas of namespaces, live and as the manager.
+	Reader client.Reader
 }
 
 // New returns a runner.
@@ -132,6 +139,7 @@ func New(o Options) *Runner {
 	return &Runner{
 		engine: o.Engine, kinds: o.Kinds, mirror: o.Mirror, share: o.Share, accounts: o.Accounts,
 		all: o.All, external: o.External, exec: o.Executor, pipeImage: o.PipeImage, metrics: o.Metrics,
+		reader: o.Reader,
 	}
 }
 

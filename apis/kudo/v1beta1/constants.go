@@ -188,6 +188,7 @@ const (
 	EventResourceIgnored        = "ResourceIgnored"
 	EventSecretKept             = "SecretKept"
 	EventForeignObjectKept      = "ForeignObjectKept"
+	EventQuotaWouldExceed       = "QuotaWouldExceed"
 	EventFieldDropped           = "FieldDropped"
 	EventResourcePruned         = "ResourcePruned"
 	EventResourceKept           = "ResourceKept"

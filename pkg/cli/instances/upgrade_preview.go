@@ -9,6 +9,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/pkg/cli/command"
+	"kudo.dev/kudo/pkg/quota"
 	"kudo.dev/kudo/pkg/runner"
 )
 
@@ -19,11 +20,17 @@ func previewUpgrade(ctx context.Context, env *command.Env, c client.Client, inst
 	if err != nil {
 		return fmt.Errorf("package %s:\n%w", pkg.Operator.Name, err)
 	}
-	preview, err := runner.PreviewUpgrade(ctx, c, instance, version)
+	leftOut := false // some rules or webhooks of the manager
+	preview, err := runner.PreviewUpgrade(ctx, c, instance, version, func(ctx context.Context) (runner.Interpreter, error) {
+		layers, unreached, unknown, err := liveLayers(ctx, c)
+		leftOut = unknown || len(unreached) > 0
+		return layers, err
+	})
 	if err != nil {
 		return err
 	}
 	env.Printf("instance %s/%s: plan %s of %s would run", instance.Namespace, instance.Name, preview.Plan, version.Name)
+	showQuotas(env, instance.Namespace, preview, leftOut)
 	if len(preview.Abandoned) == 0 {
 		env.Printf("no object would be deleted: the new version names all that are there")
 		return nil
@@ -41,4 +48,18 @@ func previewUpgrade(ctx context.Context, env *command.Env, c client.Client, inst
 		rows = append(rows, []string{id.String(), what, why})
 	}
 	return env.PrintTable(rows)
+}
+
+// showQuotas says what a plan would need more than the quotas of its namespace have left, or why that is not known.
+func showQuotas(env *command.Env, namespace string, preview *runner.UpgradePreview, leftOut bool) {
+	switch {
+	case preview.QuotasUnknown != nil:
+		env.Printf("it is not known whether plan %s fits into the quotas of namespace %s: %v", preview.Plan, namespace, preview.QuotasUnknown)
+	case len(preview.Exceeded) > 0:
+		env.Printf("plan %s would need more than is left in namespace %s: %s. Kubernetes refuses what exceeds a quota: raise the quota, or "+
+			"lower the replicas or requests", preview.Plan, namespace, quota.Describe(preview.Exceeded))
+	}
+	if leftOut {
+		env.Printf("what objects request may differ: not all explore rules and webhooks of the cluster could be asked from here")
+	}
 }

@@ -1,0 +1,203 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators/render"
+	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/explore"
+	"kudo.dev/kudo/pkg/quota"
+	"kudo.dev/kudo/plans/task"
+)
+
+// What holding a run against quotas may cost. What is beyond a bound is not counted: the warning names then less than there is.
+const (
+	maxQuotas       = 32
+	maxQuotaObjects = 256
+	quotaTimeout    = 10 * time.Second
+)
+
+// lookup reads an object as it is in the cluster; nil if there is none.
+type lookup func(ctx context.Context, id apply.ID) (*unstructured.Unstructured, error)
+
+// warnOfQuotas records an event if what a run is about to apply exceeds the quotas of its namespace. It looks once a run, before the
+// first task. A run goes on whatever comes of it, so that nothing is said if this is not known: the API server refuses what is too much.
+func (r *Runner) warnOfQuotas(ctx context.Context, run *Run, inventory Inventory, st v1beta1.PlanStatus, hooks ProgressRecorder) {
+	if run.Installation != nil || run.quotasJudged || hasStarted(st) {
+		return
+	}
+	run.quotasJudged = true
+	ctx, cancel := context.WithTimeout(ctx, quotaTimeout)
+	defer cancel()
+	quotas, err := run.quotas(ctx, r.reader)
+	if err != nil || len(quotas) == 0 {
+		return
+	}
+	w, err := r.writer(run, inventory)
+	if err != nil {
+		return
+	}
+	exceeded, err := r.exceededQuotas(ctx, run, inventory, quotas, w.lookup)
+	if err != nil || len(exceeded) == 0 {
+		return
+	}
+	message := fmt.Sprintf("Plan %s was started, and needs more than is left in namespace %s: %s. Kubernetes refuses what exceeds a quota: "+
+		"raise the quota, or lower the replicas or requests", run.Plan, run.Subject.Namespace, quota.Describe(exceeded))
+	hooks.RecordEffects(Effects{Events: [][2]string{{v1beta1.EventQuotaWouldExceed, run.mask(message)}}})
+}
+
+// hasStarted reports whether a task of a run was tried.
+func hasStarted(st v1beta1.PlanStatus) bool {
+	return slices.ContainsFunc(st.Phases, func(phase v1beta1.PhaseStatus) bool {
+		return slices.ContainsFunc(phase.Steps, func(step v1beta1.StepStatus) bool { return step.StartedTimestamp != nil })
+	})
+}
+
+// quotas reads the ResourceQuotas of the run's namespace, by one LIST, and returns those that can be judged. A run that applies nothing
+// reads none.
+func (run *Run) quotas(ctx context.Context, reader client.Reader) ([]corev1.ResourceQuota, error) {
+	if err := run.resolve(); err != nil {
+		return nil, err
+	}
+	if len(run.applyTasks()) == 0 {
+		return nil, nil
+	}
+	list := &corev1.ResourceQuotaList{}
+	if err := reader.List(ctx, list, client.InNamespace(run.Subject.Namespace), client.Limit(maxQuotas)); err != nil {
+		return nil, fmt.Errorf("read the ResourceQuotas of namespace %s: %w", run.Subject.Namespace, err)
+	}
+	return slices.DeleteFunc(list.Items, func(q corev1.ResourceQuota) bool { return !quota.Judged(&q) }), nil
+}
+
+// exceededQuotas returns what quotas have too little of for what the run applies.
+func (r *Runner) exceededQuotas(ctx context.Context, run *Run, inventory Inventory, quotas []corev1.ResourceQuota,
+	live lookup) ([]quota.Excess, error) {
+	objs, err := run.applied()
+	if err != nil {
+		return nil, err
+	}
+	made := map[apply.ID]types.UID{} // without versions: an upgrade may write the same object in another one
+	for id, record := range inventory {
+		id.Version = ""
+		made[id] = record.UID
+	}
+	growth := quota.Usage{}
+	for _, obj := range objs[:min(len(objs), maxQuotaObjects)] {
+		if before, after, ok := r.usages(ctx, run, obj, made, live); ok {
+			quota.AddGrowth(growth, before, after)
+		}
+	}
+	return quota.Exceeded(quotas, growth), ctx.Err()
+}
+
+// usages returns what a rendered object uses before and after the run, and whether both are known. Of the objects in the cluster, only
+// those count as used that the Instance has made.
+func (r *Runner) usages(ctx context.Context, run *Run, obj *unstructured.Unstructured, made map[apply.ID]types.UID,
+	live lookup) (before, after quota.Usage, known bool) {
+	resource, namespaced, err := r.kinds.Resource(obj.GroupVersionKind())
+	if err == nil && !namespaced {
+		return nil, nil, false
+	}
+	objs := []*unstructured.Unstructured{obj}
+	if err := r.pack(ctx, run, objs); err != nil {
+		return nil, nil, false
+	}
+	if after, err = r.usage(ctx, resource, objs[0]); err != nil {
+		return nil, nil, false
+	}
+	id := apply.IDOf(objs[0])
+	id.Namespace = run.Subject.Namespace
+	bare := id
+	bare.Version = ""
+	uid := made[bare]
+	if uid == "" {
+		return nil, after, true
+	}
+	there, err := live(ctx, id)
+	if err == nil && there != nil && there.GetUID() == uid {
+		before, err = r.usage(ctx, resource, there)
+	}
+	return before, after, err == nil
+}
+
+// usage returns what an object uses, by what it declares. An object that declares nothing uses itself.
+func (r *Runner) usage(ctx context.Context, resource schema.GroupResource, obj *unstructured.Unstructured) (quota.Usage, error) {
+	declared, _, err := explore.Declare(ctx, r.all.Explore, obj)
+	return quota.Of(resource, declared.Replicas, declared.Requests), err
+}
+
+// applied renders what the run's plan applies into its namespace, each object once and as it is applied last.
+func (run *Run) applied() ([]*unstructured.Unstructured, error) {
+	budget := run.budget
+	run.budget = &render.Budget{} // what is rendered here takes nothing from the run
+	defer func() { run.budget = budget }()
+	var out []*unstructured.Unstructured
+	at := map[apply.ID]int{}
+	for _, t := range run.applyTasks() {
+		objs, _, err := run.render(t.resources, run.variables(t.phase, t.step))
+		if err != nil {
+			return nil, fmt.Errorf("task %s of plan %s: %w", t.name, run.Plan, err)
+		}
+		for _, obj := range objs {
+			if ns := obj.GetNamespace(); ns != "" && ns != run.Subject.Namespace {
+				continue
+			}
+			obj.SetNamespace("")
+			if i, again := at[apply.IDOf(obj)]; again {
+				out[i] = obj
+				continue
+			}
+			at[apply.IDOf(obj)] = len(out)
+			out = append(out, obj)
+		}
+	}
+	return out, nil
+}
+
+// applyTask is a task that applies templates, at a place of the plan.
+type applyTask struct {
+	phase, step, name string
+	resources         []string
+}
+
+// applyTasks returns the tasks of the run's plan that apply templates, in the order of the plan. The parameters are resolved.
+func (run *Run) applyTasks() []applyTask {
+	var out []applyTask
+	for _, phase := range run.Version.Spec.Plans[run.Plan].Phases {
+		for _, step := range phase.Steps {
+			for _, name := range step.Tasks {
+				if resources := run.appliedResources(name); len(resources) > 0 {
+					out = append(out, applyTask{phase.Name, step.Name, name, resources})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// appliedResources names the templates that a task applies; none if the task is of another kind, or can never be done.
+func (run *Run) appliedResources(name string) []string {
+	def, ok := run.Version.Task(name)
+	if !ok {
+		return nil
+	}
+	switch t, _ := task.New(def); t := t.(type) {
+	case task.Apply:
+		return t.Resources
+	case task.Toggle:
+		if on, err := run.boolParameter(t.Parameter); err == nil && on {
+			return t.Resources
+		}
+	}
+	return nil
+}
