@@ -61,7 +61,12 @@ func (a *Accounts) Engine(account Account) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client of %s: %w", account, err)
 	}
+	own, err := metadata.NewForConfig(as)
+	if err != nil {
+		return nil, fmt.Errorf("metadata client of %s: %w", account, err)
+	}
 	engine := New(dyn, a.reader, a.kinds, a.mirror, a.retain)
+	engine.own = own
 	a.engines.Add(account, engine)
 	return engine, nil
 }

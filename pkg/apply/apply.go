@@ -120,10 +120,12 @@ type Options struct {
 type Engine struct {
 	client   dynamic.Interface
 	metadata metadata.Interface
-	mapper   meta.RESTMapper
-	mirror   *Mirror
-	kinds    *Kinds
-	retain   Retainer
+	// own reads metadata as the user of the client does.
+	own    metadata.Interface
+	mapper meta.RESTMapper
+	mirror *Mirror
+	kinds  *Kinds
+	retain Retainer
 }
 
 // Retainer keeps in a rendered object what runtime controllers own in the live one.
@@ -136,7 +138,7 @@ type Retainer interface {
 // New returns an engine, which acts as the user of the client; metadata is listed with a client of its own. The mirror is the
 // engine's view of the objects that carry kudo's heritage label. Without a retainer nothing is kept.
 func New(client dynamic.Interface, metadata metadata.Interface, kinds *Kinds, mirror *Mirror, retain Retainer) *Engine {
-	return &Engine{client: client, metadata: metadata, mapper: kinds.mapper, mirror: mirror, kinds: kinds, retain: retain}
+	return &Engine{client: client, metadata: metadata, own: metadata, mapper: kinds.mapper, mirror: mirror, kinds: kinds, retain: retain}
 }
 
 // Writers is how many objects of one class are written at a time: with 8 writers 1,000 creates take half the time of one.
