@@ -85,6 +85,7 @@ func Standard() Chain {
 		namespaceManifest,
 		namespaces,
 		claims,
+		dependencyModes,
 		checkShareable,
 		quotes,
 	}

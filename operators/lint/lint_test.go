@@ -172,6 +172,8 @@ func TestTemplates(t *testing.T) {
 		"ClaimKept":       {"data that is kept", files{"templates/a.yaml": strings.ReplaceAll(claim, "x}", `x, annotations: {kudo.dev/keep: "true"}}`)}, nil},
 		"ClaimOfHelm":     {"data that is kept by the annotation of Helm", files{"templates/a.yaml": strings.ReplaceAll(claim, "x}", "x, annotations: {helm.sh/resource-policy: keep}}")}, nil},
 		"ClaimDeleted":    {"data that is deleted on purpose", files{"templates/a.yaml": strings.ReplaceAll(claim, "x}", `x, annotations: {kudo.dev/keep: "false"}}`)}, nil},
+		"Dependencies":    {"C63: a wrong value of the annotation ends a plan", files{"templates/a.yaml": strings.ReplaceAll(claim, "x}", `x, annotations: {kudo.dev/keep: "true", kudo.dev/dependencies: wait}}`)}, []string{`E templates/a.yaml: PersistentVolumeClaim x: annotation kudo.dev/dependencies is "wait": use await or refuse, or remove the annotation`}},
+		"DependenciesSet": {"a right value does not", files{"templates/a.yaml": strings.ReplaceAll(claim, "x}", `x, annotations: {kudo.dev/keep: "true", kudo.dev/dependencies: refuse}}`)}, nil},
 		"Manifest":        {"the manifest holds a namespace, without a name", files{"operator.yaml": manifest, "templates/n.yaml": "apiVersion: v1\nkind: Namespace\n"}, nil},
 		"NoManifest":      {"the manifest exists", files{"operator.yaml": manifest}, []string{`E operator.yaml:7: template "n.yaml" required by namespaceManifest but is not defined, did you mean a.yaml?`}},
 		"TwoInManifest":   {"the manifest holds nothing else", files{"operator.yaml": manifest, "templates/n.yaml": plainObject}, []string{`E operator.yaml:7: namespaceManifest "n.yaml" must hold exactly one object of kind Namespace, and nothing else`}},

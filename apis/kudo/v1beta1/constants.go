@@ -36,6 +36,9 @@ const (
 	// KeepAnnotation on an object keeps it, whatever its value is but `false`: no plan deletes it, and it has no Instance as its
 	// controller, so that it stays when the Instance is deleted. An Instance of the same name takes it over.
 	KeepAnnotation = "kudo.dev/keep"
+	// DependenciesAnnotation on a rendered object says what a task does before it writes the object, if an object that it depends on is
+	// missing: `await` lets the task wait, and `refuse` ends the plan. Without the annotation, the task writes and says what is missing.
+	DependenciesAnnotation = "kudo.dev/dependencies"
 	// HelmResourcePolicyAnnotation is Helm's; its value `keep` means the same as KeepAnnotation.
 	HelmResourcePolicyAnnotation = "helm.sh/resource-policy"
 	// SuspendedAnnotation marks objects whose replicas were set to none since their Instance is suspended.
