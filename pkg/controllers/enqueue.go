@@ -47,9 +47,11 @@ func (p *parts) enqueueAffected(ctx context.Context, affects exploreconfig.Affec
 		return answer
 	}
 	p.enqueueWhere(ctx, func(i *v1beta1.Instance) bool {
-		return slices.ContainsFunc(i.Status.Resources, func(r v1beta1.ResourceStatus) bool {
-			return affected(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))
-		}) || p.explores(client.ObjectKeyFromObject(i), affected)
+		// The run is asked in each case: it has to forget answers.
+		return p.rulesChanged(client.ObjectKeyFromObject(i), affected) || slices.ContainsFunc(i.Status.Resources,
+			func(r v1beta1.ResourceStatus) bool {
+				return affected(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))
+			})
 	}, func(i *v1beta1.Installation) bool {
 		return slices.ContainsFunc(i.Status.Resources, func(r v1beta1.HeldResource) bool {
 			return affected(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))

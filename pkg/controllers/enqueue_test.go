@@ -95,7 +95,7 @@ func TestEnqueueAffected(t *testing.T) {
 	server := apitest.Start(t, objects...)
 	kettle := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Kettle"}
 	p := &parts{mgr: clientManager{client: server.Client()}, instances: loop.NewChanges(), versions: loop.NewChanges(), installations: loop.NewChanges(),
-		explores: func(key types.NamespacedName, condition func(schema.GroupVersionKind) bool) bool {
+		rulesChanged: func(key types.NamespacedName, condition func(schema.GroupVersionKind) bool) bool {
 			return key.Name == "i-0999" && condition(kettle) || key.Name == "i-0998" && condition(kettle.GroupVersion().WithKind("Pot"))
 		}}
 	judged := map[string]int{}

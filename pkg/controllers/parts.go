@@ -80,16 +80,17 @@ type parts struct {
 	instances, versions, installations loop.Changes
 
 	interpreter *exploreconfig.Interpreter
-	// explores reports whether a step of an Instance that is going on renders objects of a kind for which a condition holds.
-	explores func(key types.NamespacedName, condition func(schema.GroupVersionKind) bool) bool
-	mirror   *apply.Mirror
-	share    *share.Engine
-	runner   *runner.Runner
-	keys     *history.SecretKeys
-	history  *history.Store
-	contents *runner.VersionCache
-	runs     *metrics.Runs
-	events   func(component string) record.EventRecorder
+	// rulesChanged reports whether a step of an Instance that is going on renders objects of a kind for which a condition holds, and if so
+	// lets the run ask anew.
+	rulesChanged func(key types.NamespacedName, condition func(schema.GroupVersionKind) bool) bool
+	mirror       *apply.Mirror
+	share        *share.Engine
+	runner       *runner.Runner
+	keys         *history.SecretKeys
+	history      *history.Store
+	contents     *runner.VersionCache
+	runs         *metrics.Runs
+	events       func(component string) record.EventRecorder
 }
 
 // newParts returns the parts. The context ends their watches.
@@ -207,7 +208,7 @@ func (p *parts) addInstanceController(ctx context.Context) error {
 		Metrics: p.runs, Settings: current.get, Installer: installer(p.options.Namespace), Enqueue: p.enqueue,
 		ScheduledRuns: p.options.ScheduledRuns,
 	}
-	p.explores = reconciler.Explores
+	p.rulesChanged = reconciler.RulesChanged
 	return reconciler.SetupWithManager(p.mgr, p.instances, p.options.Workers)
 }
 

@@ -109,13 +109,11 @@ func (r *Runner) apply(ctx context.Context, w *PreparedTask) (plans.Outcome, Eff
 			failed = &plans.Outcome{State: plans.Fatal, Message: fmt.Sprintf("%s: %s%s", change.ID, result.Message,
 				r.failedContainer(ctx, change.Live)), Ready: out.Ready, Total: out.Total}
 		default:
-			message := result.Message
+			remark := ""
 			if out.State == plans.Done {
-				if absent := r.missingDependencies(ctx, w.writer, change.Live); absent != "" {
-					message = absent + ": " + message
-				}
+				remark = r.remark(ctx, w, change.ID)
 			}
-			wait(fmt.Sprintf("%s: %s", change.ID, message))
+			wait(fmt.Sprintf("%s: %s%s", change.ID, remark, result.Message))
 		}
 	}
 	if failed != nil {

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"slices"
+	"time"
 
 	"k8s.io/utils/clock"
 
@@ -52,6 +53,7 @@ func (r *Runner) Execute(ctx context.Context, run *Run, inventory Inventory, st 
 		}
 		// A Job that was deleted before it was written down as done would run again.
 		done = done || completed && slices.ContainsFunc(batch, func(w *PreparedTask) bool { return w.outcome == nil && w.deletes })
+		sayNeeds(plan, st, batch, clock.Now())
 		if err := hooks.RecordIntent(ctx, *st, objectsToWrite(batch), done); err != nil {
 			return out, err
 		}
@@ -63,16 +65,13 @@ func (r *Runner) Execute(ctx context.Context, run *Run, inventory Inventory, st 
 				break
 			}
 			if wrote && run.Installation == nil { // what a task wrote may be what the pods of the next depend on
-				work = r.Prepare(ctx, run, inventory, work.Place)
+				work = r.prepareAgain(ctx, run, inventory, work.Place)
 			}
 			plans.MarkStepStarted(st, work.Place, clock.Now())
 			work.started, work.now = st.Phases[work.Place.Phase].Steps[work.Place.Step].StartedTimestamp.Time, clock.Now()
 			outcome, effects := r.Do(ctx, run, work)
-			outcome.Message = run.mask(outcome.Message)
+			run.maskResult(&outcome, effects.Events)
 			r.countError(run.Version.Kinds[work.Name], outcome)
-			for i := range effects.Events {
-				effects.Events[i][1] = run.mask(effects.Events[i][1])
-			}
 			done = done || lasting(run.Version.Kinds[work.Name], outcome)
 			completed = completed || outcome.State == plans.Done
 			out.OnlyEndlessLeft = out.OnlyEndlessLeft && (outcome.State == plans.Done || work.NeverCompletes())
@@ -86,6 +85,21 @@ func (r *Runner) Execute(ctx context.Context, run *Run, inventory Inventory, st 
 	return out, nil
 }
 
+// maskResult takes sensitive values out of what a task says.
+func (run *Run) maskResult(outcome *plans.Outcome, events [][2]string) {
+	outcome.Message = run.mask(outcome.Message)
+	for i := range events {
+		events[i][1] = run.mask(events[i][1])
+	}
+}
+
+// prepareAgain prepares a task of a batch in which an earlier task has written.
+func (r *Runner) prepareAgain(ctx context.Context, run *Run, inventory Inventory, at plans.Place) *PreparedTask {
+	w := r.Prepare(ctx, run, inventory, at)
+	r.checkDependencies(ctx, w)
+	return w
+}
+
 // batch prepares what is ready and has not been tried. Of an install plan nothing is written if anything of the batch
 // cannot be: a mismatch leaves nothing half installed.
 func (r *Runner) batch(ctx context.Context, run *Run, inventory Inventory, st v1beta1.PlanStatus,
@@ -94,14 +108,29 @@ func (r *Runner) batch(ctx context.Context, run *Run, inventory Inventory, st v1
 	for _, at := range plans.Ready(run.Version.Spec.Plans[run.Plan], run.Version.Kinds, st) {
 		if !tried[at] {
 			tried[at] = true
-			batch = append(batch, r.Prepare(ctx, run, inventory, at))
+			w := r.Prepare(ctx, run, inventory, at)
+			run.depends.noteMade(w)
+			batch = append(batch, w)
 		}
+	}
+	for _, w := range batch { // only now: a task may make what an earlier one depends on
+		r.checkDependencies(ctx, w)
 	}
 	fatal := func(w *PreparedTask) bool { return w.outcome != nil && w.outcome.State == plans.Fatal }
 	if run.Installation != nil && slices.ContainsFunc(batch, fatal) {
 		return slices.DeleteFunc(batch, func(w *PreparedTask) bool { return !fatal(w) })
 	}
 	return batch
+}
+
+// sayNeeds puts what tasks miss into their messages, before their first write.
+func sayNeeds(plan v1beta1.Plan, st *v1beta1.PlanStatus, batch []*PreparedTask, now time.Time) {
+	for _, w := range batch {
+		at := w.Place
+		if w.needs != "" && st.Phases[at.Phase].Steps[at.Step].Tasks[at.Task].Status == v1beta1.Pending {
+			plans.Record(plan, st, at, plans.Outcome{State: plans.Waiting, Message: w.run.mask(w.needs)}, now)
+		}
+	}
 }
 
 // objectsToWrite are the objects that the work is about to write.

@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,14 +18,17 @@ type Interpreter interface {
 	Explore(ctx context.Context, r explore.Request) (explore.Answer, bool, error)
 }
 
-// Explores reports whether a step that is going on renders objects of a kind for which a condition holds. It may be called while the run
-// is executed.
-func (run *Run) Explores(condition func(schema.GroupVersionKind) bool) bool {
+// RulesChanged reports whether a step that is going on renders objects of a kind of which rules have changed, so that the condition holds.
+// If so, the next Execute asks anew what objects depend on. It may be called while the run is executed.
+func (run *Run) RulesChanged(condition func(schema.GroupVersionKind) bool) bool {
 	found := false
 	run.explored.Range(func(kind, _ any) bool {
 		found = condition(kind.(schema.GroupVersionKind))
 		return !found
 	})
+	if found {
+		run.rulesChanged.Store(true)
+	}
 	return found
 }
 
@@ -115,34 +117,6 @@ func (r *Runner) RemoveOwner(ctx context.Context, account apply.Account, instanc
 		return record, err
 	}
 	return engine.RemoveOwner(ctx, live, instance.UID, Manager(instance.Namespace, instance.Name), record)
-}
-
-// missingDependencies names what an object that is not ready depends on and is not there, or says that this is not
-// known; empty if all is there, or no layer answers what it depends on. The dependencies are read with the rights of
-// the run: otherwise the message would show objects that the account of the run may not read.
-func (r *Runner) missingDependencies(ctx context.Context, as writer, live *unstructured.Unstructured) string {
-	answer, known, err := r.all.Explore(ctx, explore.Request{Operation: explore.Dependencies, Object: live})
-	if err != nil {
-		return "its dependencies are not known: " + err.Error()
-	}
-	if !known {
-		return ""
-	}
-	var names []string
-	for _, d := range answer.Dependencies {
-		if d.Name == "" {
-			continue
-		}
-		id := apply.ID{GroupVersionKind: schema.FromAPIVersionAndKind(d.APIVersion, d.Kind)}
-		id.Namespace, id.Name = d.Namespace, d.Name
-		if found, err := as.lookup(ctx, id); err == nil && found == nil {
-			names = append(names, id.String())
-		}
-	}
-	if names == nil {
-		return ""
-	}
-	return "waits for " + strings.Join(names, ", ")
 }
 
 // Reflect returns what the interpreter takes from the status of an object; nil if nothing. An error means that this is not known now.

@@ -19,12 +19,12 @@ func (u unanswered) Explore(context.Context, explore.Request) (explore.Answer, b
 	return explore.Answer{}, false, errors.New("the webhook is down")
 }
 
-// TestExplores checks C66: a run knows the kinds that its steps render before the first question about one is answered, and none of those
+// TestRulesChanged checks C66: a run knows the kinds that its steps render before the first question about one is answered, and none of those
 // after it.
-func TestExplores(t *testing.T) {
+func TestRulesChanged(t *testing.T) {
 	run, pot, kettle := &Run{}, schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Pot"}, schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Kettle"}
 	explores := func(kind schema.GroupVersionKind) bool {
-		return run.Explores(func(k schema.GroupVersionKind) bool { return k == kind })
+		return run.RulesChanged(func(k schema.GroupVersionKind) bool { return k == kind })
 	}
 	object := func(kind schema.GroupVersionKind) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kudo.dev/kudo/apis/config/v1alpha1"
@@ -129,7 +130,7 @@ func TestApplyOutcome(t *testing.T) {
 		events          [][2]string
 	}{
 		"Done":    {"all are ready", apply.ChangeSet{wrote(named("a")), wrote(named("b"))}, plans.Outcome{State: plans.Done, Ready: 2, Total: 2}, []string{"a", "b"}, nil, nil},
-		"Waiting": {"one is not, and what it depends on is absent", apply.ChangeSet{wrote(named("a")), wrote(named("slow"))}, plans.Outcome{State: plans.Waiting, Message: "ConfigMap ns/slow: waits for Secret ns/absent: is slow", Ready: 1, Total: 2}, []string{"a", "slow"}, nil, nil},
+		"Waiting": {"one is not, and what it depends on is absent", apply.ChangeSet{wrote(named("a")), wrote(named("slow"))}, plans.Outcome{State: plans.Waiting, Message: "ConfigMap ns/slow: needs Secret ns/absent: missing: is slow", Ready: 1, Total: 2}, []string{"a", "slow"}, nil, nil},
 		"First":   {"of two the first is named", apply.ChangeSet{wrote(named("slower")), wrote(named("slow"))}, plans.Outcome{State: plans.Waiting, Message: "ConfigMap ns/slower: is slower", Total: 2}, []string{"slower", "slow"}, nil, nil},
 		"Mute":    {"an interpreter that gives no reason is named", apply.ChangeSet{wrote(named("mute"))}, plans.Outcome{State: plans.Waiting, Message: "ConfigMap ns/mute: is not healthy, as user Config/c says", Total: 1}, []string{"mute"}, nil, nil},
 		"Awaited": {"an object that is not written yet", apply.ChangeSet{wrote(named("a")), awaited}, plans.Outcome{State: plans.Waiting, Message: "ConfigMap ns/later is not written yet", Ready: 1, Total: 2}, []string{"a"}, nil, nil},
@@ -147,7 +148,16 @@ func TestApplyOutcome(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &Runner{all: all, external: all, engine: noEngine()}
-			w := &PreparedTask{run: run(nil), writer: &scripted{changes: tc.changes, live: map[string]error{"there": nil}}}
+			w := &PreparedTask{run: run(nil), writer: &scripted{changes: tc.changes}}
+			w.run.begin()
+			for secret, exists := range map[string]bool{"absent": false, "there": true} {
+				id := apply.ID{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}}
+				id.Namespace, id.Name = "ns", secret
+				w.run.depends.note(id, exists)
+			}
+			for _, change := range tc.changes {
+				w.objects = append(w.objects, change.ID.Object())
+			}
 			got, effects := r.apply(t.Context(), w)
 			if name == "Job" && strings.HasPrefix(got.Message, tc.want.Message) {
 				got.Message = tc.want.Message
@@ -326,34 +336,6 @@ func TestReflect(t *testing.T) {
 		got, err := r.Reflect(t.Context(), named("a"))
 		if diff := cmp.Diff(tc.want, got); diff != "" || (err != nil) != tc.err {
 			t.Errorf("%s: %s: %v, -want +got:\n%s", name, tc.reason, err, diff)
-		}
-	}
-}
-
-// TestMissingDependencies has objects that another one depends on: those that cannot be read are not said to be absent.
-func TestMissingDependencies(t *testing.T) {
-	on := func(names ...string) (out explore.Answer) {
-		for _, name := range names {
-			out.Dependencies = append(out.Dependencies, v1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "ns", Name: name})
-		}
-		return out
-	}
-	live := map[string]error{"there": nil, "secret": errors.New("forbidden")}
-	for name, tc := range map[string]struct {
-		reason string
-		answer any
-		want   string
-	}{
-		"Unknown":   {"no layer answers", nil, ""},
-		"There":     {"all is there", on("there"), ""},
-		"Absent":    {"each that is absent, in order", on("z", "there", "a"), "waits for Secret ns/z, Secret ns/a"},
-		"Forbidden": {"one that the account may not read", on("secret"), ""},
-		"Unnamed":   {"a reference by labels", on(""), ""},
-		"Error":     {"an answer that cannot be had", errors.New("no"), "its dependencies are not known: no"},
-	} {
-		r := &Runner{all: interpreter{explore.Dependencies: {"a": tc.answer}}}
-		if got := r.missingDependencies(t.Context(), &scripted{live: live}, named("a")); got != tc.want {
-			t.Errorf("%s: %s: %q, want %q", name, tc.reason, got, tc.want)
 		}
 	}
 }

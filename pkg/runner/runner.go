@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -85,12 +86,16 @@ type Run struct {
 	// explored are the kinds of the objects that were rendered since the begin of the last Execute: a step that waits before its first
 	// write has them in no inventory. Only a Runner writes it.
 	explored sync.Map
+	// rulesChanged is set if what objects depend on is to be asked anew.
+	rulesChanged atomic.Bool
+	depends      dependencies
 }
 
 // begin prepares a Run for one Execute.
 func (run *Run) begin() {
 	run.budget = &render.Budget{}
 	run.explored.Clear()
+	run.depends.begin(run.rulesChanged.Swap(false))
 }
 
 // Runner runs tasks.
@@ -163,6 +168,8 @@ type PreparedTask struct {
 	staleStatus func(live *unstructured.Unstructured) string
 	// started is when the step began, and now the time of this call: see failure.go.
 	started, now time.Time
+	// needs says what the objects depend on that is not there; the task writes all the same.
+	needs string
 	// outcome is set if preparing has decided already.
 	outcome *plans.Outcome
 	effects Effects

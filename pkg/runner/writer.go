@@ -81,7 +81,12 @@ func (o *instanceWriter) enhance(ctx context.Context, v render.Variables, objs [
 			return namespaced, err
 		},
 	}, func(kind schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
-		return o.lookup(ctx, apply.ID{GroupVersionKind: kind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+		id := apply.ID{GroupVersionKind: kind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+		live, err := o.lookup(ctx, id)
+		if err == nil {
+			o.run.depends.note(id, live != nil)
+		}
+		return live, err
 	})
 	if failed != nil {
 		return failed

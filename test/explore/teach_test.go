@@ -100,7 +100,7 @@ dependenciesLua: |
 			{"kettle", "apiVersion: explore.example.com/v1\nkind: Kettle\nmetadata: {name: kettle}\nspec: {lid: lid}\n"},
 			{"web", strings.Replace(deployment, "image: nginx,", "image: nginx, envFrom: [{configMapRef: {name: words}}],", 1)},
 		}, gen.Param("REPLICAS", "1", ""), gen.Param("WORD", "one", "")), nil)
-		says(t, i, "Kettle "+ns+"/kettle", "waits for Secret "+ns+"/lid")
+		says(t, i, "Kettle "+ns+"/kettle", "needs Secret "+ns+"/lid: missing")
 		create(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: lid, namespace: "+ns+"}\n")
 		merge(t, live(t, group, "Kettle", ns, "kettle"), `{"status":{}}`, true)
 		complete(t, i, 1)

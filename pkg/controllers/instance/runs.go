@@ -47,8 +47,9 @@ func (a *action) warnInRun(reason, message string) {
 	}
 }
 
-// Explores reports whether a step of an Instance that is going on renders objects of a kind for which a condition holds.
-func (r *Reconciler) Explores(key types.NamespacedName, condition func(schema.GroupVersionKind) bool) bool {
+// RulesChanged reports whether a step of an Instance that is going on renders objects of a kind of which rules have changed, so that the
+// condition holds. If so, its run asks anew.
+func (r *Reconciler) RulesChanged(key types.NamespacedName, condition func(schema.GroupVersionKind) bool) bool {
 	found, ok := r.runs.Load(key)
-	return ok && found.(*activeRun).run.Explores(condition)
+	return ok && found.(*activeRun).run.RulesChanged(condition)
 }

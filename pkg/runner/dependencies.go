@@ -1,0 +1,292 @@
+package runner
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kudo.dev/kudo/apis/config/v1alpha1"
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/explore"
+	"kudo.dev/kudo/pkg/text"
+	"kudo.dev/kudo/plans"
+)
+
+const (
+	// maxDependencies is how many dependencies of one object are looked for.
+	maxDependencies = 100
+	// maxLooks is how many objects one run looks for, or has found.
+	maxLooks = 1000
+	// maxNamedDependencies is how many dependencies of one object, and how many objects of one task, a message names.
+	maxNamedDependencies = 3
+	// maxDependencyText is the length of one dependency, and of the reason why it is not known, in a message, in bytes.
+	maxDependencyText = 300
+)
+
+// dependencies is what a run knows of the objects that its objects depend on.
+type dependencies struct {
+	// made are the labels of the objects that the tasks of the run make, as far as they are rendered. The IDs have no version.
+	made map[apply.ID]labels.Set
+	// answers are the dependencies of objects, by the digest of the rendered object.
+	answers map[[sha256.Size]byte][]v1alpha1.DependentObjectReference
+	// looked holds what was looked for.
+	looked map[string]presence
+}
+
+// presence is what a look for an object has found. An error says why that is not known.
+type presence struct {
+	exists bool
+	err    error
+}
+
+// begin prepares for one Execute: what was there is not looked for again, and all else is. The answers of rules that have changed are
+// forgotten.
+func (d *dependencies) begin(changed bool) {
+	if d.looked == nil || changed {
+		d.answers = map[[sha256.Size]byte][]v1alpha1.DependentObjectReference{}
+	}
+	there := map[string]presence{}
+	for key, p := range d.looked {
+		if p.exists {
+			there[key] = p
+		}
+	}
+	d.looked = there
+	if d.made == nil {
+		d.made = map[apply.ID]labels.Set{}
+	}
+}
+
+// noteMade notes what a task makes.
+func (d *dependencies) noteMade(w *PreparedTask) {
+	if w.deletes {
+		return
+	}
+	for _, obj := range w.objects {
+		d.made[unversioned(apply.IDOf(obj))] = obj.GetLabels()
+	}
+	for _, obj := range w.artifacts() {
+		d.made[unversioned(apply.IDOf(obj))] = obj.GetLabels()
+	}
+}
+
+// note takes the result of a look that another part of the run has had.
+func (d *dependencies) note(id apply.ID, exists bool) {
+	if d.looked != nil {
+		d.looked[lookKey(id, "")] = presence{exists: exists}
+	}
+}
+
+// makes reports whether the run makes an object, or one that a selector matches if there is no name.
+func (d *dependencies) makes(id apply.ID, selector labels.Selector) bool {
+	if id.Name != "" {
+		_, found := d.made[unversioned(id)]
+		return found
+	}
+	for made, set := range d.made {
+		made.Name = ""
+		if made == unversioned(id) && selector.Matches(set) {
+			return true
+		}
+	}
+	return false
+}
+
+func unversioned(id apply.ID) apply.ID {
+	id.Version = ""
+	return id
+}
+
+func lookKey(id apply.ID, selector string) string {
+	return strings.Join([]string{id.Group, id.Version, id.Kind, id.Namespace, id.Name, selector}, "\n")
+}
+
+// needs are the dependencies of an object that are not there, and those of which that is not known.
+type needs struct {
+	missing, unknown []string
+	// unanswered is why no layer says what the object depends on.
+	unanswered error
+}
+
+// String is what a message says of the dependencies, or "" if all are there: `needs Secret a/b: missing`.
+func (n needs) String() string {
+	var parts []string
+	if n.missing != nil {
+		parts = append(parts, "needs "+text.List(n.missing, maxNamedDependencies)+": missing")
+	}
+	if n.unknown != nil {
+		parts = append(parts, "needs "+text.List(n.unknown, maxNamedDependencies)+": not known")
+	}
+	if n.unanswered != nil {
+		parts = append(parts, "its dependencies are not known: "+text.Plain(n.unanswered.Error(), maxDependencyText))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// checkDependencies looks for what the objects of a task depend on, before the task writes. Objects without DependenciesAnnotation are
+// only asked about if they are to be written.
+//
+//	annotation   missing   not known
+//	(none)       said      said
+//	await        waits     waits
+//	refuse       fatal     said
+//	another      fatal     fatal
+func (r *Runner) checkDependencies(ctx context.Context, w *PreparedTask) {
+	if w.outcome != nil || w.deletes {
+		return
+	}
+	var said []string
+	var waiting *plans.Outcome
+	for _, obj := range w.objects {
+		mode, err := v1beta1.DependencyModeOf(obj.GetAnnotations())
+		if err != nil {
+			w.decide(plans.Fatal, fmt.Sprintf("%s: %s", apply.IDOf(obj), err))
+			return
+		}
+		if mode == v1beta1.IgnoreDependencies && !w.isToWrite(obj) {
+			continue
+		}
+		n := r.findNeeds(ctx, w, obj)
+		switch {
+		case n.String() == "":
+			continue
+		case mode == v1beta1.RefuseDependencies && n.missing != nil:
+			w.decide(plans.Fatal, fmt.Sprintf("%s is not written: %s: create it and run the plan again, or remove the annotation %s=%s from "+
+				"the template", apply.IDOf(obj), n, v1beta1.DependenciesAnnotation, mode))
+			return
+		case mode == v1beta1.AwaitDependencies && waiting == nil:
+			waiting = n.wait(obj, w.run.Account)
+		}
+		said = append(said, fmt.Sprintf("%s: %s", apply.IDOf(obj), n))
+	}
+	if waiting != nil {
+		w.outcome = waiting
+		return
+	}
+	w.needs = text.List(said, maxNamedDependencies)
+}
+
+// wait returns the outcome of a task that waits for the dependencies of an object. No watch shows that a layer answers again, so that a
+// missing answer is asked for with back-off.
+func (n needs) wait(obj *unstructured.Unstructured, account apply.Account) *plans.Outcome {
+	state, remedy := plans.Waiting, "create it"
+	switch {
+	case n.unanswered != nil:
+		state, remedy = plans.Transient, "correct the rule or the webhook"
+	case n.missing == nil:
+		remedy = fmt.Sprintf("let %s read it", account)
+	}
+	return &plans.Outcome{State: state, Message: fmt.Sprintf("%s is not written yet: %s: %s, or remove the annotation %s=%s from the template",
+		apply.IDOf(obj), n, remedy, v1beta1.DependenciesAnnotation, v1beta1.AwaitDependencies)}
+}
+
+// isToWrite reports whether an object differs from what was written last. Of an install plan only new objects count: what it shares is
+// compared when it is written.
+func (w *PreparedTask) isToWrite(obj *unstructured.Unstructured) bool {
+	if w.run.Installation != nil {
+		return w.run.Held.Find(apply.IDOf(obj)) < 0
+	}
+	return !apply.SameHash(w.inventory[apply.IDOf(obj)].Hash, obj, w.run.Keys)
+}
+
+// remark says what the object of a change needs, if that is not there: followed by a colon, or "".
+func (r *Runner) remark(ctx context.Context, w *PreparedTask, id apply.ID) string {
+	for _, obj := range w.objects {
+		if apply.IDOf(obj) != id {
+			continue
+		}
+		if n := r.findNeeds(ctx, w, obj).String(); n != "" {
+			return n + ": "
+		}
+	}
+	return ""
+}
+
+// findNeeds asks what a rendered object of a task depends on, and looks for that.
+func (r *Runner) findNeeds(ctx context.Context, w *PreparedTask, obj *unstructured.Unstructured) needs {
+	return w.run.depends.find(ctx, r.all, obj, func(id apply.ID, selector labels.Selector) (bool, error) {
+		return r.exists(ctx, w, id, selector)
+	})
+}
+
+// exists looks for an object: without a request if it is in the inventory and in the mirror, else by one for its metadata, with the rights
+// of the run. The mirror alone does not count: the message would show objects that the account of the run may not read.
+func (r *Runner) exists(ctx context.Context, w *PreparedTask, id apply.ID, selector labels.Selector) (bool, error) {
+	if _, made := w.inventory[id]; made && id.Namespace == w.run.Subject.Namespace {
+		if live, _ := r.mirror.Get(id); live != nil {
+			return true, nil
+		}
+	}
+	engine, err := r.accounts.Engine(w.run.Account)
+	if err != nil {
+		return false, err
+	}
+	return engine.Exists(ctx, id, selector)
+}
+
+// lookFunc reports whether an object exists, or one that the selector matches if the ID has no name.
+type lookFunc func(id apply.ID, selector labels.Selector) (bool, error)
+
+// find asks what a rendered object depends on, once a run for each form of it, and looks for that.
+func (d *dependencies) find(ctx context.Context, all Interpreter, obj *unstructured.Unstructured, look lookFunc) needs {
+	form, comparable := apply.Digest(obj)
+	list, asked := d.answers[form]
+	if !asked || !comparable {
+		answer, _, err := all.Explore(ctx, explore.Request{Operation: explore.Dependencies, Object: obj})
+		if err != nil {
+			return needs{unanswered: err}
+		}
+		list = answer.Dependencies
+		d.answers[form] = list
+	}
+	var out needs
+	if more := len(list) - maxDependencies; more > 0 {
+		list = list[:maxDependencies]
+		out.unknown = append(out.unknown, fmt.Sprintf("%d more objects (kudo looks for %d)", more, maxDependencies))
+	}
+	for _, reference := range list {
+		name, p := d.look(reference, look)
+		switch {
+		case p.err != nil:
+			out.unknown = append(out.unknown, fmt.Sprintf("%s (%s)", name, text.Plain(p.err.Error(), maxDependencyText)))
+		case !p.exists:
+			out.missing = append(out.missing, name)
+		}
+	}
+	return out
+}
+
+// look looks for a dependency that the run does not make and has not looked for yet. It returns how people read the name of the dependency.
+func (d *dependencies) look(reference v1alpha1.DependentObjectReference, look lookFunc) (string, presence) {
+	id := apply.ID{GroupVersionKind: schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind)}
+	id.Namespace, id.Name = reference.Namespace, reference.Name
+	name, key, selector := text.Plain(id.String(), maxDependencyText), lookKey(id, ""), labels.Nothing()
+	if id.Name == "" {
+		var err error
+		if selector, err = metav1.LabelSelectorAsSelector(reference.LabelSelector); err != nil {
+			return text.Plain(id.Kind, maxDependencyText), presence{err: err}
+		}
+		name = text.Plain(fmt.Sprintf("%s %s with labels %q", id.Kind, id.Namespace, selector), maxDependencyText)
+		key = lookKey(id, selector.String())
+	}
+	if d.makes(id, selector) {
+		return name, presence{exists: true}
+	}
+	p, looked := d.looked[key]
+	switch {
+	case looked:
+	case len(d.looked) >= maxLooks:
+		p.err = fmt.Errorf("kudo looks for %d objects in a run", maxLooks)
+	default:
+		p.exists, p.err = look(id, selector)
+		d.looked[key] = p
+	}
+	return name, p
+}

@@ -1,0 +1,136 @@
+package explore
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/test/env"
+)
+
+// cup is the template of a Cup that needs a Secret. Mode is the value of the annotation; there is none if mode is empty.
+func cup(mode, namespace, lid string) string {
+	annotations := ""
+	if mode != "" {
+		annotations = ", annotations: {" + v1beta1.DependenciesAnnotation + ": " + mode + "}"
+	}
+	return "apiVersion: explore.example.com/v1\nkind: Cup\nmetadata: {name: cup" + annotations + "}\nspec: {namespace: " + namespace + ", lid: " + lid + "}\n"
+}
+
+// isWritten reports whether the Cup of a namespace exists.
+func isWritten(t testing.TB, ns string) bool {
+	t.Helper()
+	err := suite.Get(ctx, client.ObjectKey{Namespace: ns, Name: "cup"}, object(group, "Cup"))
+	if !apierrors.IsNotFound(err) {
+		env.Must(t, err)
+	}
+	return err == nil
+}
+
+// finish waits for the Cup of a namespace, and makes it healthy.
+func finish(t testing.TB, ns string) {
+	t.Helper()
+	env.Eventually(t, "the write of the Cup", func() string {
+		if !isWritten(t, ns) {
+			return "there is no Cup in namespace " + ns
+		}
+		return ""
+	})
+	merge(t, live(t, group, "Cup", ns, "cup"), `{"status":{}}`, true)
+}
+
+var _ = Describe("What an object depends on and is not there", Ordered, ContinueOnFailure, Label("C63", "dependencies"), func() {
+	BeforeEach(func() {
+		t := GinkgoTB()
+		define(t, kind("Cup", "cups"))
+		teach(t, config("cups", group, "Cup", `healthLua: return observedObj.status ~= nil
+dependenciesLua: |
+  return {{apiVersion = 'v1', kind = 'Secret', namespace = desiredObj.spec.namespace, name = desiredObj.spec.lid}}`))
+	})
+
+	It("is named, and the object is written all the same", func() {
+		t := GinkgoTB()
+		ns := suite.NewNamespace(t)
+		i := install(t, operator(ns, [][2]string{{"cup", cup("", ns, "lid")}}), nil)
+		says(t, i, "Cup "+ns+"/cup: needs Secret "+ns+"/lid: missing")
+		finish(t, ns)
+		complete(t, i, 1)
+	})
+
+	It("is awaited, and the plan goes on when it appears", func() {
+		t := GinkgoTB()
+		ns := suite.NewNamespace(t)
+		i := install(t, operator(ns, [][2]string{{"cup", cup("await", ns, "lid")}}), nil)
+		if status := says(t, i, "Cup "+ns+"/cup is not written yet: needs Secret "+ns+"/lid: missing: create it, or remove the annotation "+
+			"kudo.dev/dependencies=await"); status != v1beta1.InProgress {
+			t.Errorf("the step is %s", status)
+		}
+		if isWritten(t, ns) {
+			t.Error("the Cup is written before what it needs")
+		}
+		create(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: lid, namespace: "+ns+"}\n")
+		says(t, i, "Cup "+ns+"/cup: is not healthy")
+		finish(t, ns)
+		complete(t, i, 1)
+	})
+
+	It("is asked for anew when a rule has changed", func() {
+		t := GinkgoTB()
+		ns := suite.NewNamespace(t)
+		i := install(t, operator(ns, [][2]string{{"cup", cup("await", ns, "lid")}}), nil)
+		says(t, i, "needs Secret "+ns+"/lid: missing")
+		merge(t, configOf(t, "cups"), `{"spec":{"explorations":[{"apiVersion":"`+group+`","kind":"Cup","dependenciesLua":"return {}"}]}}`, false)
+		complete(t, i, 1)
+	})
+
+	It("ends the plan, with what is missing and what to do", func() {
+		t := GinkgoTB()
+		for mode, want := range map[string]string{
+			"refuse": " is not written: needs Secret NS/lid: missing: create it and run the plan again, or remove the annotation kudo.dev/dependencies=refuse",
+			"wait":   `: annotation kudo.dev/dependencies is "wait": use await or refuse, or remove the annotation`,
+		} {
+			ns := suite.NewNamespace(t)
+			i := install(t, operator(ns, [][2]string{{"cup", cup(mode, ns, "lid")}}), nil)
+			now, err := suite.Await(ctx, ns, i.Name, env.DefaultTimeout, env.PlanEnded(v1beta1.DeployPlan, 1))
+			env.Must(t, err)
+			st := now.Status.PlanStatus[v1beta1.DeployPlan]
+			if want := "Cup " + ns + "/cup" + strings.ReplaceAll(want, "NS", ns); st.Status != v1beta1.FatalError || !strings.Contains(st.Message, want) {
+				t.Errorf("deploy is %s: %s, want %s", st.Status, st.Message, want)
+			}
+			if isWritten(t, ns) {
+				t.Errorf("the Cup is written with %s", mode)
+			}
+		}
+	})
+
+	It("is not known where the account may not read, whether it exists or not", func() {
+		t := GinkgoTB()
+		foreign := suite.NewNamespace(t)
+		create(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: there, namespace: "+foreign+"}\n")
+		var messages []string
+		for _, lid := range []string{"there", "absent"} {
+			ns := suite.NewNamespace(t)
+			i := install(t, operator(ns, [][2]string{{"cup", cup("await", foreign, lid)}}), nil)
+			says(t, i, "Cup "+ns+"/cup is not written yet: needs Secret "+foreign+"/"+lid+" (", "is forbidden", "not known: let ServiceAccount "+ns+"/kudo read it")
+			now := &v1beta1.Instance{}
+			env.Must(t, suite.Get(ctx, client.ObjectKeyFromObject(i), now))
+			message := now.Status.PlanStatus[v1beta1.DeployPlan].Phases[0].Steps[0].Message
+			messages = append(messages, strings.NewReplacer(ns, "NS", lid, "LID").Replace(message))
+			if isWritten(t, ns) {
+				t.Error("the Cup is written before what it needs is known")
+			}
+			ns = suite.NewNamespace(t)
+			i = install(t, operator(ns, [][2]string{{"cup", cup("refuse", foreign, lid)}}), nil)
+			says(t, i, "Cup "+ns+"/cup: needs Secret "+foreign+"/"+lid+" (", "not known")
+			finish(t, ns)
+			complete(t, i, 1)
+		}
+		if messages[0] != messages[1] {
+			t.Errorf("the message gives away what exists:\n%s", strings.Join(messages, "\n"))
+		}
+	})
+})
