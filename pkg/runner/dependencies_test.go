@@ -108,7 +108,7 @@ func newBench(t *testing.T, all Interpreter, objects ...client.Object) *bench {
 	mirror := apply.NewMirror(t.Context(), writes, server.Mapper(), logr.Discard(), func(*unstructured.Unstructured) {})
 	return &bench{
 		Runner: New(Options{Engine: apply.New(writes, lists, kinds, mirror, nil), Accounts: apply.NewAccounts(server.Config(), lists, kinds, mirror, nil),
-			Kinds: kinds, Mirror: mirror, All: all, External: explore.Chain{}}),
+			Kinds: kinds, Mirror: mirror, Reader: server.Client(), All: all, External: explore.Chain{}}),
 		server: server, clock: clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0)), inventory: Inventory{}, keys: keys,
 	}
 }
