@@ -28,12 +28,16 @@ type UpgradePreview struct {
 	// Exceeded is what ResourceQuotas of the namespace have too little of for the plan, and QuotasUnknown why that is not known.
 	Exceeded      []quota.Excess
 	QuotasUnknown error
+	// Needs says what the objects of the plan depend on and is missing or not known, a text for each such object, and NeedsUnknown why that
+	// is not known at all.
+	Needs        []string
+	NeedsUnknown error
 }
 
 // PreviewUpgrade computes what an upgrade of an Instance to an OperatorVersion would do. The parameters are those that the Instance
-// is to have. Nothing is changed, and the OperatorVersion need not exist. The layers are asked only if the namespace has quotas.
+// is to have. Nothing is changed, and the OperatorVersion need not exist.
 func PreviewUpgrade(ctx context.Context, c client.Client, instance *v1beta1.Instance, version *v1beta1.OperatorVersion,
-	layers func(context.Context) (Interpreter, error)) (*UpgradePreview, error) {
+	layers Interpreter) (*UpgradePreview, error) {
 	plan := plans.FirstDefined(version.Spec.InstancePlans(), v1beta1.UpgradePlan, v1beta1.UpdatePlan, v1beta1.DeployPlan)
 	if plan == "" {
 		return nil, fmt.Errorf("operator %s %s has none of the plans upgrade, update and deploy: nothing can upgrade to it",
@@ -67,22 +71,18 @@ func PreviewUpgrade(ctx context.Context, c client.Client, instance *v1beta1.Inst
 		return nil, err
 	}
 	preview := &UpgradePreview{Plan: plan, Abandoned: left}
-	preview.Exceeded, preview.QuotasUnknown = previewQuotas(ctx, c, run, inventory, layers)
+	r := New(Options{All: layers, Kinds: apply.NewKinds(c.RESTMapper(), nil, nil)})
+	preview.Exceeded, preview.QuotasUnknown = r.previewQuotas(ctx, c, run, inventory)
+	preview.Needs, preview.NeedsUnknown = r.previewNeeds(ctx, c, run)
 	return preview, nil
 }
 
 // previewQuotas holds what a run would apply against the quotas of its namespace, with the rights of the client.
-func previewQuotas(ctx context.Context, c client.Client, run *Run, inventory Inventory,
-	layers func(context.Context) (Interpreter, error)) ([]quota.Excess, error) {
+func (r *Runner) previewQuotas(ctx context.Context, c client.Client, run *Run, inventory Inventory) ([]quota.Excess, error) {
 	quotas, err := run.quotas(ctx, c)
 	if err != nil || len(quotas) == 0 {
 		return nil, err
 	}
-	all, err := layers(ctx)
-	if err != nil {
-		return nil, err
-	}
-	r := New(Options{All: all, Kinds: apply.NewKinds(c.RESTMapper(), nil, nil)})
 	return r.exceededQuotas(ctx, run, inventory, quotas, func(ctx context.Context, id apply.ID) (*unstructured.Unstructured, error) {
 		live := id.Object()
 		err := c.Get(ctx, id.NamespacedName, live)

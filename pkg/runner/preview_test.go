@@ -18,8 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/explore"
 	"kudo.dev/kudo/pkg/quota"
 )
 
@@ -61,8 +63,8 @@ func upgradeTo(planNames ...string) *v1beta1.OperatorVersion {
 	return ov
 }
 
-// noLayers fails who asks, since no namespace here has quotas.
-func noLayers(context.Context) (Interpreter, error) { panic("layers are asked without a quota") }
+// noLayers answers nothing.
+var noLayers = explore.Chain{}
 
 // TestPreviewPlan checks which plan an upgrade would run.
 func TestPreviewPlan(t *testing.T) {
@@ -153,18 +155,16 @@ func TestPreviewQuotas(t *testing.T) {
 	for _, tc := range []struct {
 		reason, hard, kind string
 		live               []client.Object
-		layers             error
 		want               string
 		unknown            string
 	}{
-		{"live replicas are not needed again", "pods=1", "", []client.Object{live}, nil, "ResourceQuota q: pods: needed 2, left 1", ""},
-		{"the object was deleted", "pods=4", "", nil, nil, "ResourceQuota q: pods: needed 5, left 4", ""},
-		{"room", "pods=5", "", nil, nil, "", ""},
-		{"quotas that may not be read", "pods=1", "ResourceQuota", nil, nil, "", "read the ResourceQuotas of namespace ns: refused"},
-		{"layers that cannot be asked", "pods=1", "", nil, refused, "", "refused"},
+		{"live replicas are not needed again", "pods=1", "", []client.Object{live}, "ResourceQuota q: pods: needed 2, left 1", ""},
+		{"the object was deleted", "pods=4", "", nil, "ResourceQuota q: pods: needed 5, left 4", ""},
+		{"room", "pods=5", "", nil, "", ""},
+		{"quotas that may not be read", "pods=1", "ResourceQuota", nil, "", "read the ResourceQuotas of namespace ns: refused"},
 	} {
 		c := upgradeCluster(t, failing(tc.kind), append(tc.live, limited("ns", "q", tc.hard))...)
-		preview, err := PreviewUpgrade(t.Context(), c, instance, to, func(context.Context) (Interpreter, error) { return &declaring{}, tc.layers })
+		preview, err := PreviewUpgrade(t.Context(), c, instance, to, &declaring{})
 		if err != nil {
 			t.Errorf("%s: %v", tc.reason, err)
 			continue
@@ -175,6 +175,71 @@ func TestPreviewQuotas(t *testing.T) {
 		}
 		if got := quota.Describe(preview.Exceeded); got != tc.want || unknown != tc.unknown {
 			t.Errorf("%s: %q, not known: %q; want %q and %q", tc.reason, got, unknown, tc.want, tc.unknown)
+		}
+	}
+}
+
+// needing answers that each object needs a Secret of its own name, one that a Pipe task makes, and a ConfigMap with a label.
+type needing struct{}
+
+func (needing) Explore(_ context.Context, r explore.Request) (explore.Answer, bool, error) {
+	if r.Operation != explore.Dependencies {
+		return explore.Answer{}, false, nil
+	}
+	if r.Object.GetName() == "odd" {
+		return explore.Answer{}, false, errors.New("no answer")
+	}
+	secret := func(name string) v1alpha1.DependentObjectReference {
+		return v1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: r.Object.GetNamespace(), Name: name}
+	}
+	labeled := v1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: r.Object.GetNamespace(),
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"for": r.Object.GetName()}}}
+	return explore.Answer{Dependencies: []v1alpha1.DependentObjectReference{secret(r.Object.GetName()), secret("i-made"), labeled}}, true, nil
+}
+
+// TestPreviewNeeds (C63) checks what a dry run says of dependencies: those are there that the cluster has or the plan makes.
+func TestPreviewNeeds(t *testing.T) {
+	refused := errors.New("refused")
+	secret := func(name string) client.Object {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
+	}
+	labeled := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "any", Labels: map[string]string{"for": "app"}}}
+	for _, tc := range []struct {
+		reason, template string
+		there            []client.Object
+		getError         error
+		want             []string
+	}{
+		{"all is there", workload("app", "replicas: 1"), []client.Object{secret("app"), labeled}, nil, nil},
+		{"nothing is there", workload("app", "replicas: 1"), nil, nil,
+			[]string{`Deployment ns/app: needs Secret ns/app, ConfigMap ns with labels "for=app": missing`}},
+		{"a Secret that may not be read", workload("app", "replicas: 1"), []client.Object{labeled}, refused,
+			[]string{"Deployment ns/app: needs Secret ns/app (refused): not known"}},
+		{"no layer answers", workload("odd", "replicas: 1"), nil, nil, []string{"Deployment ns/odd: its dependencies are not known: no answer"}},
+		{"the plan makes it", workload("app", "replicas: 1") + "\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: app}\n" +
+			"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, labels: {for: app}}\n", []client.Object{secret("c")}, nil,
+			[]string{`ConfigMap ns/c: needs ConfigMap ns with labels "for=c": missing`}},
+	} {
+		to := upgradeTo("deploy")
+		to.Spec.Templates["deploy.yaml"] = tc.template
+		to.Spec.Tasks = append(to.Spec.Tasks, v1beta1.Task{Name: "make", Kind: v1beta1.PipeTask, Spec: v1beta1.TaskSpec{
+			Pod: "pod.yaml", Pipe: []v1beta1.PipeSpec{{File: "/f", Kind: "Secret", Key: "k", NameSuffix: "made"}}}})
+		steps := &to.Spec.Plans["deploy"].Phases[0].Steps[0]
+		steps.Tasks = append(steps.Tasks, "make")
+		c := upgradeCluster(t, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object,
+			options ...client.GetOption) error {
+			if tc.getError != nil {
+				return tc.getError
+			}
+			return c.Get(ctx, key, obj, options...)
+		}}, tc.there...)
+		preview, err := PreviewUpgrade(t.Context(), c, upgradable(), to, needing{})
+		if err != nil || preview.NeedsUnknown != nil {
+			t.Errorf("%s: %v, %v", tc.reason, err, preview)
+			continue
+		}
+		if diff := cmp.Diff(tc.want, preview.Needs); diff != "" {
+			t.Errorf("%s: -want +got: %s", tc.reason, diff)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -45,15 +46,15 @@ func declarations(ctx context.Context, c client.Client) (func(*v1beta1.Instance)
 func liveLayers(ctx context.Context,
 	c client.Client) (layers explore.Chain, unreached []command.UnreachedWebhook, unknown bool, err error) {
 	configs, err := command.ListLive[v1alpha1.Config](ctx, c, "Config")
-	if err != nil && !apierrors.IsForbidden(err) {
+	if err != nil && !apierrors.IsForbidden(err) && !meta.IsNoMatchError(err) { // a kudo without the kind has none
 		return nil, nil, false, err
 	}
-	unknown = err != nil
+	unknown = apierrors.IsForbidden(err)
 	hooks, unreached, err := command.LiveHooks(ctx, c)
-	if err != nil && !apierrors.IsForbidden(err) {
+	if err != nil && !apierrors.IsForbidden(err) && !meta.IsNoMatchError(err) {
 		return nil, nil, false, err
 	}
-	unknown = unknown || err != nil
+	unknown = unknown || apierrors.IsForbidden(err)
 	layers, err = command.ExploreLayers(configs, c, hooks)
 	return layers, unreached, unknown, err
 }

@@ -20,17 +20,20 @@ func previewUpgrade(ctx context.Context, env *command.Env, c client.Client, inst
 	if err != nil {
 		return fmt.Errorf("package %s:\n%w", pkg.Operator.Name, err)
 	}
-	leftOut := false // some rules or webhooks of the manager
-	preview, err := runner.PreviewUpgrade(ctx, c, instance, version, func(ctx context.Context) (runner.Interpreter, error) {
-		layers, unreached, unknown, err := liveLayers(ctx, c)
-		leftOut = unknown || len(unreached) > 0
-		return layers, err
-	})
+	layers, unreached, unknown, err := liveLayers(ctx, c)
+	if err != nil {
+		return err
+	}
+	preview, err := runner.PreviewUpgrade(ctx, c, instance, version, layers)
 	if err != nil {
 		return err
 	}
 	env.Printf("instance %s/%s: plan %s of %s would run", instance.Namespace, instance.Name, preview.Plan, version.Name)
-	showQuotas(env, instance.Namespace, preview, leftOut)
+	showQuotas(env, instance.Namespace, preview)
+	showNeeds(env, preview)
+	if unknown || len(unreached) > 0 {
+		env.Printf("what objects request and depend on may differ: not all explore rules and webhooks of the cluster could be asked from here")
+	}
 	if len(preview.Abandoned) == 0 {
 		env.Printf("no object would be deleted: the new version names all that are there")
 		return nil
@@ -51,7 +54,7 @@ func previewUpgrade(ctx context.Context, env *command.Env, c client.Client, inst
 }
 
 // showQuotas says what a plan would need more than the quotas of its namespace have left, or why that is not known.
-func showQuotas(env *command.Env, namespace string, preview *runner.UpgradePreview, leftOut bool) {
+func showQuotas(env *command.Env, namespace string, preview *runner.UpgradePreview) {
 	switch {
 	case preview.QuotasUnknown != nil:
 		env.Printf("it is not known whether plan %s fits into the quotas of namespace %s: %v", preview.Plan, namespace, preview.QuotasUnknown)
@@ -59,7 +62,14 @@ func showQuotas(env *command.Env, namespace string, preview *runner.UpgradePrevi
 		env.Printf("plan %s would need more than is left in namespace %s: %s. Kubernetes refuses what exceeds a quota: raise the quota, or "+
 			"lower the replicas or requests", preview.Plan, namespace, quota.Describe(preview.Exceeded))
 	}
-	if leftOut {
-		env.Printf("what objects request may differ: not all explore rules and webhooks of the cluster could be asked from here")
+}
+
+// showNeeds says what the objects of a plan depend on and is missing, or why that is not known.
+func showNeeds(env *command.Env, preview *runner.UpgradePreview) {
+	for _, text := range preview.Needs {
+		env.Printf("%s", text)
+	}
+	if preview.NeedsUnknown != nil {
+		env.Printf("it is not known what the objects of plan %s depend on: %v", preview.Plan, preview.NeedsUnknown)
 	}
 }
