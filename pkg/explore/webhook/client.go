@@ -34,8 +34,9 @@ func portOf(s *admissionregistrationv1.ServiceReference) int32 {
 
 // caller posts to one webhook.
 type caller struct {
-	url     string
-	client  *http.Client
+	url string
+	// client is replaced when no call may go on over its connections.
+	client  atomic.Pointer[http.Client]
 	slots   chan struct{}
 	breaker *breaker
 	timeout time.Duration
@@ -82,8 +83,19 @@ func (l *Layer) newCaller(spec v1alpha1.ResourceExploringWebhook, timeout time.D
 	} else {
 		c.url = *spec.ClientConfig.URL
 	}
-	c.client = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	c.client.Store(&http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }})
 	return c, nil
+}
+
+// renew has the calls from now on make connections of their own. To close idle connections is not enough: one that is busy at that moment
+// would be used again afterwards, and be kept by its use.
+func (c *caller) renew() {
+	before := c.client.Load()
+	transport, _ := before.Transport.(*http.Transport)
+	after := *before
+	after.Transport = transport.Clone()
+	c.client.Store(&after)
+	before.CloseIdleConnections()
 }
 
 // budgetError is the cause of a context whose budget is spent.
@@ -149,9 +161,9 @@ func (c *caller) post(ctx context.Context, body []byte) ([]byte, error) {
 	request.Header.Set("Accept", "application/json")
 	request.Header.Set("User-Agent", "kudo-explore")
 	if version := c.version(); c.shown.Swap(version) != version {
-		c.client.CloseIdleConnections() // they show the former certificate
+		c.renew() // the connections show the former certificate
 	}
-	response, err := c.client.Do(request)
+	response, err := c.client.Load().Do(request)
 	if err != nil {
 		return nil, stableText(err)
 	}
@@ -174,6 +186,10 @@ func stableText(err error) error {
 	var outer *url.Error
 	if errors.As(err, &outer) {
 		err = fmt.Errorf("ask %s: %w", outer.URL, outer.Err)
+	}
+	var lookup *net.DNSError
+	if errors.As(err, &lookup) && !lookup.IsNotFound { // its text has the local port of the query
+		return fmt.Errorf("look up %s: the DNS server cannot be asked, or gives no answer", lookup.Name)
 	}
 	var op *net.OpError
 	if !errors.As(err, &op) {

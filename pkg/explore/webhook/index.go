@@ -39,7 +39,7 @@ func (h *hook) String() string { return h.configuration + "/" + h.spec.Name }
 
 func (h *hook) close() {
 	if h.caller != nil {
-		h.caller.client.CloseIdleConnections()
+		h.caller.client.Load().CloseIdleConnections()
 	}
 }
 

@@ -120,7 +120,7 @@ func (l *Layer) ServiceChanged(service types.NamespacedName) {
 	change := Change{resources: l.options.Resources}
 	for _, h := range ix.hooks {
 		if h.caller != nil && h.service() == service {
-			h.close()
+			h.caller.renew()
 			change.before = append(change.before, h)
 		}
 	}
