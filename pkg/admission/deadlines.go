@@ -22,13 +22,21 @@ func deadlines(old, instance *v1beta1.Instance, ov *v1beta1.OperatorVersion) (wa
 		p, wrong := problems[n]
 		switch {
 		case !wrong:
-		case old != nil && slices.Contains(old.Spec.Deadlines, d) && count(all, d) <= count(old.Spec.Deadlines, d):
+		case old != nil && slices.Contains(old.Spec.Deadlines, d) && count(all, d) <= count(old.Spec.Deadlines, d) &&
+			!addsDuplicate(all[:n], d, old.Spec.Deadlines):
 			warnings = append(warnings, fmt.Sprintf("a deadline has no effect: %s", p))
 		default:
 			return nil, errors.New(p.String())
 		}
 	}
 	return warnings, nil
+}
+
+// addsDuplicate reports whether the edit puts a new deadline before one that is for the same: that would count in its place.
+func addsDuplicate(before []v1beta1.Deadline, d v1beta1.Deadline, old []v1beta1.Deadline) bool {
+	return slices.ContainsFunc(before, func(other v1beta1.Deadline) bool {
+		return other.Plan == d.Plan && other.Step == d.Step && other.Then == d.Then && !slices.Contains(old, other)
+	})
 }
 
 // count returns how often a deadline is listed.

@@ -25,6 +25,8 @@ func TestDeadlines(t *testing.T) {
 		{"a plan that does not exist, without the version", nil, nil, []v1beta1.Deadline{removed}, "", ""},
 		{"a wrong duration, without the version", nil, nil, []v1beta1.Deadline{short}, "spec.deadlines[0].after", ""},
 		{"twice", ov, []v1beta1.Deadline{good}, []v1beta1.Deadline{good, good}, "spec.deadlines[1]: plan, step and then are those", ""},
+		{"another one in front of it", ov, []v1beta1.Deadline{good}, []v1beta1.Deadline{{Plan: "deploy", After: "10h", Then: v1beta1.DeadlineFail}, good},
+			"spec.deadlines[1]: plan, step and then are those", ""},
 		{"the version does not have the plan any more", ov, []v1beta1.Deadline{removed}, []v1beta1.Deadline{good, removed}, "",
 			`a deadline has no effect: spec.deadlines[1].plan: plan "gone" does not exist`},
 		{"a deadline that is invalid is edited", ov, []v1beta1.Deadline{removed}, []v1beta1.Deadline{{Plan: "gone", After: "1m", Then: "Warn"}},
