@@ -68,15 +68,21 @@ func (a *action) namespacePrivileged(ctx context.Context, now settings.Settings)
 		return true, nil
 	}
 	namespace := &corev1.Namespace{}
-	key := types.NamespacedName{Name: a.Next.Namespace}
-	err := a.Client.Get(ctx, key, namespace, loop.CacheOnlyRead)
-	if apierror.IsObjectNotFound(err) { // it may have been made this moment
-		err = a.Reader.Get(ctx, key, namespace)
-	}
+	err := a.readNamespace(ctx, a.Next.Namespace, namespace)
 	if apierror.IsObjectNotFound(err) {
 		return false, nil
 	}
 	return namespace.Labels[v1beta1.PrivilegedLabel] == "true", err
+}
+
+// readNamespace reads a Namespace from the cache, or live if the cache lacks it: the Namespace may have been made this moment.
+func (a *action) readNamespace(ctx context.Context, name string, into *corev1.Namespace) error {
+	key := types.NamespacedName{Name: name}
+	err := a.Client.Get(ctx, key, into, loop.CacheOnlyRead)
+	if apierror.IsObjectNotFound(err) {
+		return a.Reader.Get(ctx, key, into)
+	}
+	return err
 }
 
 // lastAccount returns the account of the last run if spec names none and the next run would have another one, else "".

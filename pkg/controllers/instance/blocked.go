@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -55,8 +54,7 @@ func (a *action) versionPrivate(ctx context.Context) (refusal, err error) {
 		return nil, nil
 	}
 	namespace := &corev1.Namespace{}
-	err = a.Client.Get(ctx, types.NamespacedName{Name: key.Namespace}, namespace, loop.CacheOnlyRead)
-	if apierror.IsObjectNotFound(err) {
+	if err = a.readNamespace(ctx, key.Namespace, namespace); apierror.IsObjectNotFound(err) {
 		return nil, nil
 	}
 	if namespace.Labels[v1beta1.VersionsLabel] == v1beta1.PrivateVersions {

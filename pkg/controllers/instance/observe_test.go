@@ -150,7 +150,7 @@ func TestVersionPrivate(t *testing.T) {
 		{"the other namespace is open", "catalog", map[string]texts{"catalog": nil, "ns": private}, "", 1},
 		{"the other namespace has another value", "catalog", map[string]texts{"catalog": {v1beta1.VersionsLabel: "public"}}, "", 1},
 		{"the other namespace is private", "catalog", map[string]texts{"catalog": private}, refused, 1},
-		{"the other namespace does not exist", "catalog", nil, "", 1},
+		{"the other namespace is not in the cache: it is read live, and does not exist", "catalog", nil, "", 2},
 	} {
 		f := newFixture(t)
 		for name, labels := range tc.labels {
