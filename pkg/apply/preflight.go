@@ -223,3 +223,9 @@ func (e *Engine) List(ctx context.Context, resource schema.GroupVersionResource,
 	token string) (*metav1.PartialObjectMetadataList, error) {
 	return e.metadata.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: limit, Continue: token})
 }
+
+// ListContent lists at most limit objects of a namespace with their content, as the user of the engine.
+func (e *Engine) ListContent(ctx context.Context, resource schema.GroupVersionResource, namespace string,
+	limit int64) (*unstructured.UnstructuredList, error) {
+	return e.client.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: limit})
+}

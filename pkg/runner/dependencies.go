@@ -34,6 +34,8 @@ const (
 type dependencies struct {
 	// made are the labels of the objects that the tasks of the run make, as far as they are rendered. The IDs have no version.
 	made map[apply.ID]labels.Set
+	// partial is set if a task of the batch could not be rendered at the moment, so that made lacks what the task makes.
+	partial bool
 	// answers are the dependencies of objects, by the digest of the rendered object.
 	answers map[[sha256.Size]byte][]v1alpha1.DependentObjectReference
 	// looked holds what was looked for.
@@ -150,7 +152,7 @@ func (r *Runner) checkDependencies(ctx context.Context, w *PreparedTask) {
 			w.decide(plans.Fatal, fmt.Sprintf("%s: %s", apply.IDOf(obj), err))
 			return
 		}
-		if mode == v1beta1.IgnoreDependencies && !w.isToWrite(obj) {
+		if !w.isToWrite(obj) && (mode == v1beta1.IgnoreDependencies || r.isWritten(w, obj)) {
 			continue
 		}
 		n := r.findNeeds(ctx, w, obj)
@@ -158,7 +160,11 @@ func (r *Runner) checkDependencies(ctx context.Context, w *PreparedTask) {
 		case n.String() == "":
 			continue
 		case mode == v1beta1.RefuseDependencies && n.missing != nil:
-			w.decide(plans.Fatal, fmt.Sprintf("%s is not written: %s: create it and run the plan again, or remove the annotation %s=%s from "+
+			state := plans.Fatal
+			if w.run.depends.partial { // the plan may make it
+				state = plans.Transient
+			}
+			w.decide(state, fmt.Sprintf("%s is not written: %s: create it and run the plan again, or remove the annotation %s=%s from "+
 				"the template", apply.IDOf(obj), n, v1beta1.DependenciesAnnotation, mode))
 			return
 		case mode == v1beta1.AwaitDependencies && waiting == nil:
@@ -194,6 +200,16 @@ func (w *PreparedTask) isToWrite(obj *unstructured.Unstructured) bool {
 		return w.run.Held.Find(apply.IDOf(obj)) < 0
 	}
 	return !apply.SameHash(w.inventory[apply.IDOf(obj)].Hash, obj, w.run.Keys)
+}
+
+// isWritten reports whether an object that is not to be written is there, as the Instance has made it.
+func (r *Runner) isWritten(w *PreparedTask, obj *unstructured.Unstructured) bool {
+	if w.run.Installation != nil {
+		return true // the Installation holds it
+	}
+	live, _ := r.mirror.Get(apply.IDOf(obj))
+	uid := w.inventory[apply.IDOf(obj)].UID
+	return uid != "" && live != nil && live.GetUID() == uid
 }
 
 // remark says what the object of a change needs, if that is not there: followed by a colon, or "".
@@ -244,6 +260,9 @@ func (d *dependencies) find(ctx context.Context, all Interpreter, obj *unstructu
 			return needs{unanswered: err}
 		}
 		list = answer.Dependencies
+		if len(d.answers) >= maxLooks { // each new content of what pods mount makes another form
+			clear(d.answers)
+		}
 		d.answers[form] = list
 	}
 	var out needs

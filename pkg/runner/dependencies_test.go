@@ -108,7 +108,7 @@ func newBench(t *testing.T, all Interpreter, objects ...client.Object) *bench {
 	mirror := apply.NewMirror(t.Context(), writes, server.Mapper(), logr.Discard(), func(*unstructured.Unstructured) {})
 	return &bench{
 		Runner: New(Options{Engine: apply.New(writes, lists, kinds, mirror, nil), Accounts: apply.NewAccounts(server.Config(), lists, kinds, mirror, nil),
-			Kinds: kinds, Mirror: mirror, Reader: server.Client(), All: all, External: explore.Chain{}}),
+			Kinds: kinds, Mirror: mirror, All: all, External: explore.Chain{}}),
 		server: server, clock: clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0)), inventory: Inventory{}, keys: keys,
 	}
 }
@@ -352,4 +352,31 @@ func requests(server *apitest.Server) []string {
 	})
 	slices.Sort(all)
 	return all
+}
+
+// brokenPacking are rules, and a webhook for packing that has no answer while err is set.
+type brokenPacking struct {
+	needsRules
+	err error
+}
+
+func (b *brokenPacking) Explore(ctx context.Context, r explore.Request) (explore.Answer, bool, error) {
+	if r.Operation == explore.Packing && r.Object.GetName() == "made" && b.err != nil {
+		return explore.Answer{}, false, b.err
+	}
+	return b.needsRules.Explore(ctx, r)
+}
+
+// TestRefusePartial is C63: what a task of the step makes is not refused as missing while that task cannot be rendered.
+func TestRefusePartial(t *testing.T) {
+	rules := &brokenPacking{needsRules{map[string]any{"a": secrets("made")}, map[string]int{}}, errors.New("the webhook is away")}
+	b := newBench(t, rules)
+	u, st := b.install(t, configMap("a", "refuse"), "apiVersion: v1\nkind: Secret\nmetadata: {name: made}\n")
+	if out := b.execute(t, u, st); !out.Transient || st.Status != v1beta1.InProgress {
+		t.Errorf("while the other task cannot be rendered: %s %q, transient %t", st.Status, st.Message, out.Transient)
+	}
+	rules.err = nil
+	if b.execute(t, u, st); st.Status != v1beta1.Complete {
+		t.Errorf("afterwards: %s %q", st.Status, st.Message)
+	}
 }

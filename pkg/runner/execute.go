@@ -113,6 +113,9 @@ func (r *Runner) batch(ctx context.Context, run *Run, inventory Inventory, st v1
 			batch = append(batch, w)
 		}
 	}
+	run.depends.partial = slices.ContainsFunc(batch, func(w *PreparedTask) bool {
+		return w.outcome != nil && w.outcome.State == plans.Transient && w.objects == nil
+	})
 	for _, w := range batch { // only now: a task may make what an earlier one depends on
 		r.checkDependencies(ctx, w)
 	}

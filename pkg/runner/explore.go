@@ -19,16 +19,15 @@ type Interpreter interface {
 }
 
 // RulesChanged reports whether a step that is going on renders objects of a kind of which rules have changed, so that the condition holds.
-// If so, the next Execute asks anew what objects depend on. It may be called while the run is executed.
+// The next Execute asks anew what objects depend on, also if the kinds are not known at the moment, since an Execute has just begun. It may
+// be called while the run is executed.
 func (run *Run) RulesChanged(condition func(schema.GroupVersionKind) bool) bool {
+	run.rulesChanged.Store(true)
 	found := false
 	run.explored.Range(func(kind, _ any) bool {
 		found = condition(kind.(schema.GroupVersionKind))
 		return !found
 	})
-	if found {
-		run.rulesChanged.Store(true)
-	}
 	return found
 }
 

@@ -79,7 +79,7 @@ func PreviewUpgrade(ctx context.Context, c client.Client, instance *v1beta1.Inst
 
 // previewQuotas holds what a run would apply against the quotas of its namespace, with the rights of the client.
 func (r *Runner) previewQuotas(ctx context.Context, c client.Client, run *Run, inventory Inventory) ([]quota.Excess, error) {
-	quotas, err := run.quotas(ctx, c)
+	quotas, err := run.quotas(ctx, quotasOf(c))
 	if err != nil || len(quotas) == 0 {
 		return nil, err
 	}

@@ -8,8 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/plans/task"
 )
 
 // maxPreviewed is of how many objects a preview says what they depend on.
@@ -23,9 +25,7 @@ func (r *Runner) previewNeeds(ctx context.Context, c client.Client, run *Run) ([
 		return nil, err
 	}
 	run.depends.begin(true)
-	if err := run.noteNamed(); err != nil {
-		return nil, err
-	}
+	run.noteArtifacts()
 	for _, obj := range objs {
 		if _, namespaced, err := r.kinds.Resource(obj.GroupVersionKind()); err != nil || namespaced {
 			obj.SetNamespace(run.Subject.Namespace)
@@ -46,21 +46,26 @@ func (r *Runner) previewNeeds(ctx context.Context, c client.Client, run *Run) ([
 	return out, nil
 }
 
-// noteNamed notes what the tasks of the run's plan make, Pipe tasks among them, by kind and name.
-func (run *Run) noteNamed() error {
-	named := map[apply.ID]bool{}
+// noteArtifacts notes what the Pipe tasks of the run's plan make, by kind and name.
+func (run *Run) noteArtifacts() {
 	for _, phase := range run.Version.Spec.Plans[run.Plan].Phases {
 		for _, step := range phase.Steps {
-			if err := run.collectNames(run.Plan, phase.Name, step, named); err != nil {
-				return err
+			for _, name := range step.Tasks {
+				def, _ := run.Version.Task(name)
+				t, err := task.New(def)
+				pipes, isPipe := t.(task.Pipe)
+				if err != nil || !isPipe {
+					continue
+				}
+				for _, pipe := range pipes.Pipes {
+					id := apply.ID{}
+					id.Kind, id.Namespace = pipe.Kind, run.Subject.Namespace
+					id.Name = operators.ArtifactName(run.Subject.Name, run.Plan, phase.Name, step.Name, name, pipe)
+					run.depends.made[id] = nil
+				}
 			}
 		}
 	}
-	for id := range named {
-		id.Namespace = run.Subject.Namespace
-		run.depends.made[unversioned(id)] = nil
-	}
-	return nil
 }
 
 // exists reports whether an object exists, or one that the selector matches if the ID has no name, by one request for its metadata.

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,7 +40,12 @@ func (r *Runner) warnOfQuotas(ctx context.Context, run *Run, inventory Inventory
 	run.quotasJudged = true
 	ctx, cancel := context.WithTimeout(ctx, quotaTimeout)
 	defer cancel()
-	quotas, err := run.quotas(ctx, r.reader)
+	if r.quotas == nil {
+		return
+	}
+	quotas, err := run.quotas(ctx, func(ctx context.Context, namespace string) ([]corev1.ResourceQuota, error) {
+		return r.quotas(ctx, run.Account, namespace)
+	})
 	if err != nil || len(quotas) == 0 {
 		return
 	}
@@ -65,18 +71,54 @@ func hasStarted(st v1beta1.PlanStatus) bool {
 
 // quotas reads the ResourceQuotas of the run's namespace, by one LIST, and returns those that can be judged. A run that applies nothing
 // reads none.
-func (run *Run) quotas(ctx context.Context, reader client.Reader) ([]corev1.ResourceQuota, error) {
+func (run *Run) quotas(ctx context.Context, read quotaReader) ([]corev1.ResourceQuota, error) {
 	if err := run.resolve(); err != nil {
 		return nil, err
 	}
 	if len(run.applyTasks()) == 0 {
 		return nil, nil
 	}
-	list := &corev1.ResourceQuotaList{}
-	if err := reader.List(ctx, list, client.InNamespace(run.Subject.Namespace), client.Limit(maxQuotas)); err != nil {
+	quotas, err := read(ctx, run.Subject.Namespace)
+	if err != nil {
 		return nil, fmt.Errorf("read the ResourceQuotas of namespace %s: %w", run.Subject.Namespace, err)
 	}
-	return slices.DeleteFunc(list.Items, func(q corev1.ResourceQuota) bool { return !quota.Judged(&q) }), nil
+	return slices.DeleteFunc(quotas, func(q corev1.ResourceQuota) bool { return !quota.Judged(&q) }), nil
+}
+
+// quotaReader reads the ResourceQuotas of a namespace, at most maxQuotas.
+type quotaReader func(ctx context.Context, namespace string) ([]corev1.ResourceQuota, error)
+
+// QuotaReader reads the ResourceQuotas of a namespace, at most 32, with the rights of an account.
+type QuotaReader func(ctx context.Context, account apply.Account, namespace string) ([]corev1.ResourceQuota, error)
+
+// NewQuotaReader returns a reader with the rights of the accounts, and no others: the numbers of quotas tell what else is in a namespace.
+func NewQuotaReader(accounts *apply.Accounts) QuotaReader {
+	return func(ctx context.Context, account apply.Account, namespace string) ([]corev1.ResourceQuota, error) {
+		engine, err := accounts.Engine(account)
+		if err != nil {
+			return nil, err
+		}
+		list, err := engine.ListContent(ctx, corev1.SchemeGroupVersion.WithResource("resourcequotas"), namespace, maxQuotas)
+		if err != nil {
+			return nil, err
+		}
+		quotas := make([]corev1.ResourceQuota, len(list.Items))
+		for i := range list.Items {
+			if err := apiruntime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &quotas[i]); err != nil {
+				return nil, err
+			}
+		}
+		return quotas, nil
+	}
+}
+
+// quotasOf returns a reader with the rights of a client.
+func quotasOf(c client.Reader) quotaReader {
+	return func(ctx context.Context, namespace string) ([]corev1.ResourceQuota, error) {
+		list := &corev1.ResourceQuotaList{}
+		err := c.List(ctx, list, client.InNamespace(namespace), client.Limit(maxQuotas))
+		return list.Items, err
+	}
 }
 
 // exceededQuotas returns what quotas have too little of for what the run applies.

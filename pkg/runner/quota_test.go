@@ -138,7 +138,7 @@ func TestExceededQuotas(t *testing.T) {
 			inventory[id] = apply.Record{UID: "mine"}
 		}
 		r := New(Options{All: &declaring{}, Kinds: quotaKinds()})
-		quotas, err := u.quotas(t.Context(), c)
+		quotas, err := u.quotas(t.Context(), quotasOf(c))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,6 +194,16 @@ func TestExceededQuotasBounds(t *testing.T) {
 	}
 }
 
+// quotasAs returns a reader of quotas on a fake cluster, for the account of quotaRun only.
+func quotasAs(t *testing.T, c client.Client) QuotaReader {
+	return func(ctx context.Context, account apply.Account, namespace string) ([]corev1.ResourceQuota, error) {
+		if account != quotaRun(t, "").Account {
+			t.Errorf("quotas are read as %s", account)
+		}
+		return quotasOf(c)(ctx, namespace)
+	}
+}
+
 // TestWarnOfQuotas (C64) counts the events and requests of a run that starts.
 func TestWarnOfQuotas(t *testing.T) {
 	big, started := workload("a", "replicas: 3, cpu: 500m"), metav1.NewMicroTime(time.Unix(1, 0))
@@ -234,7 +244,7 @@ func TestWarnOfQuotas(t *testing.T) {
 			return c.List(ctx, list, options...)
 		}}, tc.quotas...)
 		kinds, asked, hooks := quotaKinds(), &declaring{}, &recorder{}
-		r := New(Options{All: asked, Kinds: kinds, Accounts: apply.NewAccounts(&rest.Config{Host: "http://127.0.0.1:1"}, nil, kinds, nil, nil), Reader: c})
+		r := New(Options{All: asked, Kinds: kinds, Accounts: apply.NewAccounts(&rest.Config{Host: "http://127.0.0.1:1"}, nil, kinds, nil, nil), Quotas: quotasAs(t, c)})
 		u := quotaRun(t, tc.template)
 		st := plans.Start("deploy", u.Version.Spec.Plans["deploy"], "run", 1, time.Unix(1, 0))
 		if tc.change != nil {
@@ -260,7 +270,7 @@ func TestWarnOfQuotas(t *testing.T) {
 func TestWarnOfQuotasMasks(t *testing.T) {
 	c := upgradeCluster(t, interceptor.Funcs{}, limited("ns", "q", "pods=2"))
 	kinds, hooks := quotaKinds(), &recorder{}
-	r := New(Options{All: &declaring{}, Kinds: kinds, Accounts: apply.NewAccounts(&rest.Config{Host: "http://127.0.0.1:1"}, nil, kinds, nil, nil), Reader: c})
+	r := New(Options{All: &declaring{}, Kinds: kinds, Accounts: apply.NewAccounts(&rest.Config{Host: "http://127.0.0.1:1"}, nil, kinds, nil, nil), Quotas: quotasAs(t, c)})
 	u := quotaRun(t, workload("a", "replicas: 77345"))
 	u.Parameters, u.Sensitive = map[string]string{"PIN": "77345"}, []string{"PIN"}
 	r.warnOfQuotas(t.Context(), u, nil, plans.Start("deploy", u.Version.Spec.Plans["deploy"], "run", 1, time.Unix(1, 0)), hooks)

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
@@ -111,8 +110,8 @@ type Runner struct {
 	// pipeImage is the image of the container that the files of Pipe tasks are read from: it holds the manager's program.
 	pipeImage string
 	metrics   *metrics.Runs
-	// reader reads live, as the manager.
-	reader client.Reader
+	// quotas reads the ResourceQuotas that a run is held against; nil if none are.
+	quotas QuotaReader
 	// pipeRefusal is why no Pipe task runs; nil if they do.
 	pipeRefusal error
 }
@@ -135,8 +134,8 @@ type Options struct {
 	PipeImage string
 	// Metrics counts the errors of tasks.
 	Metrics *metrics.Runs
-	// Reader reads the ResourceQuotas of namespaces, live and as the manager.
-	Reader client.Reader
+	// Quotas reads the ResourceQuotas that runs are held against when they start; nil if they are not.
+	Quotas QuotaReader
 }
 
 // New returns a runner.
@@ -144,7 +143,7 @@ func New(o Options) *Runner {
 	return &Runner{
 		engine: o.Engine, kinds: o.Kinds, mirror: o.Mirror, share: o.Share, accounts: o.Accounts,
 		all: o.All, external: o.External, exec: o.Executor, pipeImage: o.PipeImage, metrics: o.Metrics,
-		reader: o.Reader,
+		quotas: o.Quotas,
 	}
 }
 

@@ -79,7 +79,7 @@ func newFixture(t *testing.T, mods ...gen.VersionMod) *fixture {
 		Client: c, Reader: c, History: history.New(c, c, keys), Keys: keys, Mirror: mirror, Share: shared,
 		Runner: runner.New(runner.Options{
 			Engine: engine, Kinds: kinds, Mirror: mirror, Share: shared, Accounts: accounts, All: explore.Chain{}, External: explore.Chain{},
-			Reader: c,
+			Quotas: runner.NewQuotaReader(accounts),
 		}),
 		Tarballs: fetch.New(t.Context(), fetch.Options{Clock: f.clock}, func(types.NamespacedName) {}),
 		Sources:  paramsource.New(t.Context(), lists, c, f.clock, func(paramsource.Reference) {}),
