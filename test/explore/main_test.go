@@ -109,9 +109,15 @@ func object(apiVersion, kind string) *unstructured.Unstructured {
 	return o
 }
 
-// live reads an object.
+// live reads an object when it is there.
 func live(t testing.TB, apiVersion, kind, namespace, name string) *unstructured.Unstructured {
 	t.Helper()
+	env.Eventually(t, "the "+kind+" "+name, func() string { // a step names an object also before it writes the object
+		if err := suite.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object(apiVersion, kind)); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
 	return env.Read(t, suite, object(apiVersion, kind), namespace, name)
 }
 

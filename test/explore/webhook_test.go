@@ -146,7 +146,7 @@ var _ = Describe("Webhooks of the example:", Ordered, ContinueOnFailure, func() 
 			merge(t, foo, `{"status":{"phase":"Ready","observedGeneration":`+field(foo, "metadata.generation")+`}}`, true)
 		}
 		answer()
-		says(t, i, "Bar", "waits for Foo", ns+"/other")
+		says(t, i, "Bar", "needs Foo "+ns+"/other: missing")
 		create(t, "apiVersion: foo.example.com/v1alpha1\nkind: Foo\nmetadata: {name: other, namespace: "+ns+"}\n")
 		bar := live(t, barGroup, "Bar", "", ns)
 		merge(t, bar, `{"status":{"message":"warms up"}}`, true)

@@ -83,7 +83,8 @@ func (l *Layer) newCaller(spec v1alpha1.ResourceExploringWebhook, timeout time.D
 	} else {
 		c.url = *spec.ClientConfig.URL
 	}
-	c.client.Store(&http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }})
+	noRedirect := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	c.client.Store(&http.Client{Transport: transport, CheckRedirect: noRedirect})
 	return c, nil
 }
 
