@@ -32,7 +32,7 @@ type Accounts struct {
 	config  *rest.Config
 	reader  metadata.Interface
 	kinds   *Kinds
-	mirror  *Mirror
+	mirror  View
 	retain  Retainer
 	engines *lru.Cache
 }
@@ -40,7 +40,7 @@ type Accounts struct {
 // NewAccounts returns the engines of accounts on the cluster of a config, whose user may impersonate the accounts. The
 // reader, which is the manager's, tells which names are taken before a task writes: the answer to a create would tell the
 // same, one object at a time. What an object holds is read with the rights of the account.
-func NewAccounts(config *rest.Config, reader metadata.Interface, kinds *Kinds, mirror *Mirror, retain Retainer) *Accounts {
+func NewAccounts(config *rest.Config, reader metadata.Interface, kinds *Kinds, mirror View, retain Retainer) *Accounts {
 	return &Accounts{config: config, reader: reader, kinds: kinds, mirror: mirror, retain: retain, engines: lru.New(maxEngines)}
 }
 

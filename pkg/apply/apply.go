@@ -123,9 +123,22 @@ type Engine struct {
 	// own reads metadata as the user of the client does.
 	own    metadata.Interface
 	mapper meta.RESTMapper
-	mirror *Mirror
+	mirror View
 	kinds  *Kinds
 	retain Retainer
+}
+
+// View shows live objects without a request each. A *Mirror is one; another shows what dry runs have answered.
+type View interface {
+	// Watch lets the view show the objects of kinds, as far as it can.
+	Watch(ctx context.Context, kinds ...schema.GroupVersionKind)
+	// Get returns an object, or nil if the view does not show it; complete is set if the view shows all objects of the kind. The object must
+	// not be changed.
+	Get(id ID) (obj *unstructured.Unstructured, complete bool)
+	// RecordWrite takes what a write has answered. It may change the object.
+	RecordWrite(obj *unstructured.Unstructured)
+	// Digest is that of the fields that a manager owns of an object; known is false if the view does not show it.
+	Digest(id ID, manager string) (digest string, known bool)
 }
 
 // Retainer keeps in a rendered object what runtime controllers own in the live one.
@@ -135,9 +148,9 @@ type Retainer interface {
 	Retain(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error)
 }
 
-// New returns an engine, which acts as the user of the client; metadata is listed with a client of its own. The mirror is the
-// engine's view of the objects that carry kudo's heritage label. Without a retainer nothing is kept.
-func New(client dynamic.Interface, metadata metadata.Interface, kinds *Kinds, mirror *Mirror, retain Retainer) *Engine {
+// New returns an engine, which acts as the user of the client; metadata is listed with a client of its own. The mirror shows
+// the objects that carry kudo's heritage label. Without a retainer nothing is kept.
+func New(client dynamic.Interface, metadata metadata.Interface, kinds *Kinds, mirror View, retain Retainer) *Engine {
 	return &Engine{client: client, metadata: metadata, own: metadata, mapper: kinds.mapper, mirror: mirror, kinds: kinds, retain: retain}
 }
 

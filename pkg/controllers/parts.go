@@ -111,14 +111,15 @@ func newParts(ctx context.Context, mgr manager.Manager, config *rest.Config, o O
 		return nil, err
 	}
 	p.mirror = apply.NewMirror(ctx, p.dynamic, mgr.GetRESTMapper(), mgr.GetLogger(), p.send)
-	objects := apply.New(p.dynamic, p.metadata, kinds, p.mirror, p.interpreter)
-	accounts := apply.NewAccounts(config, p.metadata, kinds, p.mirror, p.interpreter)
+	retain := runner.NewRetainer(p.interpreter.All)
+	objects := apply.New(p.dynamic, p.metadata, kinds, p.mirror, retain)
+	accounts := apply.NewAccounts(config, p.metadata, kinds, p.mirror, retain)
 	installs, err := accounts.Engine(installer(o.Namespace))
 	if err != nil {
 		return nil, err
 	}
 	p.share = share.New(share.Options{
-		Objects: installs, Kinds: kinds, Mirror: p.mirror, Reader: p.plain, Retain: p.interpreter,
+		Objects: installs, Kinds: kinds, Mirror: p.mirror, Reader: p.plain, Retain: retain,
 		Safety: &crdComparer{p.dynamic, mgr.GetRESTMapper()}, Clock: o.Clock,
 	})
 	if p.keys, err = historyKeys(ctx, mgr, config, o.Namespace, func() { p.enqueueAll(ctx) }); err != nil {

@@ -74,7 +74,7 @@ func (d *dependencies) noteMade(w *PreparedTask) {
 	for _, obj := range w.objects {
 		d.made[unversioned(apply.IDOf(obj))] = obj.GetLabels()
 	}
-	for _, obj := range w.artifacts() {
+	for _, obj := range w.Artifacts() {
 		d.made[unversioned(apply.IDOf(obj))] = obj.GetLabels()
 	}
 }

@@ -70,6 +70,9 @@ func (r *Runner) Execute(ctx context.Context, run *Run, inventory Inventory, st 
 			plans.MarkStepStarted(st, work.Place, clock.Now())
 			work.started, work.now = st.Phases[work.Place.Phase].Steps[work.Place.Step].StartedTimestamp.Time, clock.Now()
 			outcome, effects := r.Do(ctx, run, work)
+			if r.judge != nil {
+				outcome = r.judge(work, outcome, effects)
+			}
 			run.maskResult(&outcome, effects.Events)
 			r.countError(run.Version.Kinds[work.Name], outcome)
 			done = done || lasting(run.Version.Kinds[work.Name], outcome)

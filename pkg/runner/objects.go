@@ -25,15 +25,15 @@ func (r *Runner) Objects(ctx context.Context, run *Run) ([]*unstructured.Unstruc
 				if !w.deletes {
 					objs = append(objs, w.objects...)
 				}
-				objs = append(objs, w.artifacts()...)
+				objs = append(objs, w.Artifacts()...)
 			}
 		}
 	}
 	return objs, refused, nil
 }
 
-// artifacts name what a Pipe task makes, without its content.
-func (w *PreparedTask) artifacts() []*unstructured.Unstructured {
+// Artifacts name what a Pipe task makes, without its content.
+func (w *PreparedTask) Artifacts() []*unstructured.Unstructured {
 	if w.piping == nil {
 		return nil
 	}

@@ -11,7 +11,6 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators/render"
@@ -92,7 +91,7 @@ type quotaReader func(ctx context.Context, namespace string) ([]corev1.ResourceQ
 type QuotaReader func(ctx context.Context, account apply.Account, namespace string) ([]corev1.ResourceQuota, error)
 
 // NewQuotaReader returns a reader with the rights of the accounts, and no others: the numbers of quotas tell what else is in a namespace.
-func NewQuotaReader(accounts *apply.Accounts) QuotaReader {
+func NewQuotaReader(accounts Accounts) QuotaReader {
 	return func(ctx context.Context, account apply.Account, namespace string) ([]corev1.ResourceQuota, error) {
 		engine, err := accounts.Engine(account)
 		if err != nil {
@@ -109,15 +108,6 @@ func NewQuotaReader(accounts *apply.Accounts) QuotaReader {
 			}
 		}
 		return quotas, nil
-	}
-}
-
-// quotasOf returns a reader with the rights of a client.
-func quotasOf(c client.Reader) quotaReader {
-	return func(ctx context.Context, namespace string) ([]corev1.ResourceQuota, error) {
-		list := &corev1.ResourceQuotaList{}
-		err := c.List(ctx, list, client.InNamespace(namespace), client.Limit(maxQuotas))
-		return list.Items, err
 	}
 }
 

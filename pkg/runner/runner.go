@@ -13,6 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -101,9 +102,9 @@ func (run *Run) begin() {
 type Runner struct {
 	engine   *apply.Engine
 	kinds    *apply.Kinds
-	mirror   *apply.Mirror
+	mirror   apply.View
 	share    *share.Engine
-	accounts *apply.Accounts
+	accounts Accounts
 	// all asks every layer, external all but kudo's own rules.
 	all, external Interpreter
 	exec          Executor
@@ -112,6 +113,8 @@ type Runner struct {
 	metrics   *metrics.Runs
 	// quotas reads the ResourceQuotas that a run is held against; nil if none are.
 	quotas QuotaReader
+	// judge has the last word on the outcome of a task; nil if there is nothing to add.
+	judge Judge
 	// pipeRefusal is why no Pipe task runs; nil if they do.
 	pipeRefusal error
 }
@@ -119,13 +122,19 @@ type Runner struct {
 // RefusePipes fails all Pipe tasks with an error, which says what to do. It is called before the first run.
 func (r *Runner) RefusePipes(err error) { r.pipeRefusal = err }
 
+// Accounts makes the engines that runs read and write with. *apply.Accounts is one.
+type Accounts interface {
+	// Engine returns an engine with the rights of the account, and no others.
+	Engine(account apply.Account) (*apply.Engine, error)
+}
+
 // Options are the parts that a Runner works with.
 type Options struct {
 	// Engine reads; a run writes with the engine of its account, which Accounts makes.
 	Engine   *apply.Engine
-	Accounts *apply.Accounts
+	Accounts Accounts
 	Kinds    *apply.Kinds
-	Mirror   *apply.Mirror
+	Mirror   apply.View
 	Share    *share.Engine
 	// All asks every layer, External all but kudo's own rules.
 	All, External Interpreter
@@ -136,14 +145,19 @@ type Options struct {
 	Metrics *metrics.Runs
 	// Quotas reads the ResourceQuotas that runs are held against when they start; nil if they are not.
 	Quotas QuotaReader
+	// Judge has the last word on the outcomes of tasks; nil if they count as they are.
+	Judge Judge
 }
+
+// Judge returns the outcome that counts of a task that was done. A preview regards as ready what it has not really written.
+type Judge func(w *PreparedTask, outcome plans.Outcome, effects Effects) plans.Outcome
 
 // New returns a runner.
 func New(o Options) *Runner {
 	return &Runner{
 		engine: o.Engine, kinds: o.Kinds, mirror: o.Mirror, share: o.Share, accounts: o.Accounts,
 		all: o.All, external: o.External, exec: o.Executor, pipeImage: o.PipeImage, metrics: o.Metrics,
-		quotas: o.Quotas,
+		quotas: o.Quotas, judge: o.Judge,
 	}
 }
 
@@ -193,6 +207,19 @@ type Effects struct {
 // Inventory is what the Instance's plans have written.
 type Inventory map[apply.ID]apply.Record
 
+// InventoryOf returns the inventory in the status of an Instance.
+func InventoryOf(instance *v1beta1.Instance) Inventory {
+	out := Inventory{}
+	for _, r := range instance.Status.Resources {
+		id := apply.ID{
+			GroupVersionKind: schema.FromAPIVersionAndKind(r.APIVersion, r.Kind),
+			NamespacedName:   types.NamespacedName{Namespace: r.Namespace, Name: r.Name},
+		}
+		out[id] = apply.Record{UID: r.UID, Hash: r.Hash, Version: r.ObservedVersion, Fields: r.FieldsHash}
+	}
+	return out
+}
+
 // Prepare renders a task, without changing the cluster.
 func (r *Runner) Prepare(ctx context.Context, run *Run, inventory Inventory, at plans.Place) *PreparedTask {
 	plan := run.Version.Spec.Plans[run.Plan]
@@ -230,6 +257,9 @@ func (r *Runner) Prepare(ctx context.Context, run *Run, inventory Inventory, at 
 	}
 	return w.decide(plans.Fatal, fmt.Sprintf("task %q: there is no task kind %q", w.Name, def.Kind))
 }
+
+// Needs says what the objects of the task depend on that is not there, although the task writes them; empty if all is there.
+func (w *PreparedTask) Needs() string { return w.needs }
 
 // Do does what was prepared.
 func (r *Runner) Do(ctx context.Context, run *Run, w *PreparedTask) (plans.Outcome, Effects) {

@@ -187,6 +187,9 @@ func (s *Server) delete(r Request, key string, old *unstructured.Unstructured) (
 			return nil, apierrors.NewConflict(r.resource(), r.Name, fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, old.GetResourceVersion()))
 		}
 	}
+	if len(options.DryRun) > 0 {
+		return metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess}, nil
+	}
 	if len(old.GetFinalizers()) == 0 {
 		s.drop(key)
 		return metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess}, nil

@@ -4,25 +4,15 @@ import (
 	"cmp"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
-	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/runner"
 )
 
 // readInventory reads status.resources.
 func (a *action) readInventory() runner.Inventory {
-	out := runner.Inventory{}
-	for _, r := range a.Next.Status.Resources {
-		id := apply.ID{
-			GroupVersionKind: schema.FromAPIVersionAndKind(r.APIVersion, r.Kind),
-			NamespacedName:   types.NamespacedName{Namespace: r.Namespace, Name: r.Name},
-		}
-		out[id] = apply.Record{UID: r.UID, Hash: r.Hash, Version: r.ObservedVersion, Fields: r.FieldsHash}
-	}
-	return out
+	return runner.InventoryOf(a.Next)
 }
 
 // writeInventory writes status.resources, in order.
