@@ -1,0 +1,259 @@
+package dryrun
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+
+	"kudo.dev/kudo/pkg/apierror"
+	"kudo.dev/kudo/pkg/apply"
+)
+
+// Client returns the client whose writes are dry runs. It applies, patches and deletes, and refuses other writes.
+func (c *Cluster) Client() dynamic.Interface { return dryClient{c} }
+
+type dryClient struct{ *Cluster }
+
+// Resource implements dynamic.Interface.
+func (c dryClient) Resource(gvr schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
+	return resource{ResourceInterface: c.client.Resource(gvr), Cluster: c.Cluster, gvr: gvr}
+}
+
+// resource is a resource, in a namespace if it has one. What it does not define, such as List, reads the cluster as it is.
+type resource struct {
+	dynamic.ResourceInterface
+	*Cluster
+	gvr       schema.GroupVersionResource
+	namespace string
+}
+
+// Namespace implements dynamic.NamespaceableResourceInterface.
+func (r resource) Namespace(namespace string) dynamic.ResourceInterface {
+	r.ResourceInterface, r.namespace = r.client.Resource(r.gvr).Namespace(namespace), namespace
+	return r
+}
+
+// known returns what is known of an object. Its mutex is locked; the caller unlocks it.
+func (r resource) known(name string) (*object, error) {
+	kind, err := r.mapper.KindFor(r.gvr)
+	if err != nil {
+		return nil, err
+	}
+	o := r.object(key{r.gvr, r.namespace, name}, apply.ID{GroupVersionKind: kind,
+		NamespacedName: types.NamespacedName{Namespace: r.namespace, Name: name}}, true)
+	o.mu.Lock()
+	return o, nil
+}
+
+// Get implements dynamic.ResourceInterface: each object is read once.
+func (r resource) Get(ctx context.Context, name string, o metav1.GetOptions, subresources ...string) (*unstructured.Unstructured, error) {
+	if len(subresources) > 0 {
+		return nil, r.unsupported("get", name)
+	}
+	obj, err := r.known(name)
+	if err != nil {
+		return nil, err
+	}
+	defer obj.mu.Unlock()
+	if err := r.read(ctx, obj, o); err != nil {
+		return nil, err
+	}
+	if obj.now == nil {
+		return nil, r.notFound(name)
+	}
+	return obj.now.DeepCopy(), nil
+}
+
+// read asks the cluster for an object that is not known yet.
+func (r resource) read(ctx context.Context, obj *object, o metav1.GetOptions) error {
+	if obj.known {
+		return nil
+	}
+	live, err := r.ResourceInterface.Get(ctx, obj.id.Name, o)
+	if err != nil && !apierror.IsObjectNotFound(err) {
+		return err
+	}
+	obj.known = true
+	if err == nil {
+		obj.before, obj.now = live, live
+	}
+	return nil
+}
+
+// Apply implements dynamic.ResourceInterface. What is known spares the request:
+//
+//	the object exists, and the body only creates      a conflict, as the API server would answer
+//	it is as a write has left it, with the same body  as that write has left it
+//	it was deleted by a write                         the body, since the API server would compare it with what it still has
+//	else                                              the answer of a dry run
+func (r resource) Apply(ctx context.Context, name string, body *unstructured.Unstructured, o metav1.ApplyOptions,
+	subresources ...string) (*unstructured.Unstructured, error) {
+	if len(subresources) > 0 {
+		return nil, r.unsupported("apply", name)
+	}
+	obj, err := r.known(name)
+	if err != nil {
+		return nil, err
+	}
+	defer obj.mu.Unlock()
+	form := apply.Body(body)
+	switch {
+	case obj.now != nil && body.GetResourceVersion() == apply.NoResourceVersion:
+		return nil, apierrors.NewConflict(r.gvr.GroupResource(), name, fmt.Errorf("it exists"))
+	case obj.now != nil && sameForm(form, obj.body):
+		return obj.now.DeepCopy(), nil
+	case obj.known && obj.now == nil && obj.before != nil:
+		obj.now, obj.body, obj.recreated = created(form), form, true
+		return obj.now.DeepCopy(), nil
+	}
+	sent := body.DeepCopy()
+	if obj.known && obj.before == nil { // only the writes have created it
+		sent.SetResourceVersion(apply.NoResourceVersion)
+		sent.SetUID("")
+	}
+	o.DryRun = []string{metav1.DryRunAll}
+	written, err := r.ResourceInterface.Apply(ctx, name, sent, o)
+	if err != nil {
+		if !apierrors.IsConflict(err) { // the engine looks again then
+			obj.refused = form
+		}
+		return nil, err
+	}
+	if !obj.known && body.GetResourceVersion() != apply.NoResourceVersion {
+		if err := r.read(ctx, obj, metav1.GetOptions{}); err != nil { // for what was there before
+			return nil, err
+		}
+	}
+	if obj.now != nil {
+		written.SetUID(obj.now.GetUID())
+	}
+	obj.known, obj.now, obj.body = true, usable(written), form
+	return obj.now.DeepCopy(), nil
+}
+
+// sameForm reports whether two bodies differ in nothing but what every run writes anew.
+func sameForm(a, b *unstructured.Unstructured) bool {
+	if b == nil {
+		return false
+	}
+	first, ok := apply.Digest(a)
+	second, _ := apply.Digest(b)
+	return ok && first == second
+}
+
+// created returns an object as a dry run would answer its creation, without what the API server adds.
+func created(form *unstructured.Unstructured) *unstructured.Unstructured {
+	out := form.DeepCopy()
+	out.SetUID(types.UID(uuid.NewString()))
+	return usable(out)
+}
+
+// usable sets the condition without which the engine does not write what follows: no dry run establishes a definition.
+func usable(written *unstructured.Unstructured) *unstructured.Unstructured {
+	if written.GroupVersionKind().GroupKind() == (schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}) {
+		established := []any{map[string]any{"type": "Established", "status": "True"}}
+		if err := unstructured.SetNestedSlice(written.Object, established, "status", "conditions"); err != nil {
+			return written // its status is no map: the engine says so
+		}
+	}
+	return written
+}
+
+// Patch implements dynamic.ResourceInterface.
+func (r resource) Patch(ctx context.Context, name string, kind types.PatchType, data []byte, o metav1.PatchOptions,
+	subresources ...string) (*unstructured.Unstructured, error) {
+	obj, err := r.known(name)
+	if err != nil {
+		return nil, err
+	}
+	defer obj.mu.Unlock()
+	if err := r.read(ctx, obj, metav1.GetOptions{}); err != nil {
+		return nil, err
+	}
+	if len(subresources) > 0 || obj.now == nil || obj.before == nil {
+		return nil, r.unsupported("patch", name)
+	}
+	o.DryRun = []string{metav1.DryRunAll}
+	written, err := r.ResourceInterface.Patch(ctx, name, kind, data, o)
+	if err != nil {
+		return nil, err
+	}
+	obj.now, obj.body = written, nil
+	return written.DeepCopy(), nil
+}
+
+// Delete implements dynamic.ResourceInterface. What it deletes does not exist any more for later reads, whatever its finalizers.
+func (r resource) Delete(ctx context.Context, name string, o metav1.DeleteOptions, subresources ...string) error {
+	obj, err := r.known(name)
+	if err != nil {
+		return err
+	}
+	defer obj.mu.Unlock()
+	if err := r.read(ctx, obj, metav1.GetOptions{}); err != nil {
+		return err
+	}
+	switch {
+	case len(subresources) > 0:
+		return r.unsupported("delete", name)
+	case obj.now == nil:
+		return r.notFound(name)
+	}
+	if obj.before != nil && !obj.recreated {
+		o.DryRun = []string{metav1.DryRunAll}
+		if err := r.ResourceInterface.Delete(ctx, name, o); err != nil {
+			return err
+		}
+	}
+	obj.now, obj.body = nil, nil
+	return nil
+}
+
+func (r resource) notFound(name string) error {
+	return apierrors.NewNotFound(r.gvr.GroupResource(), name)
+}
+
+func (r resource) unsupported(verb, name string) error {
+	return fmt.Errorf("%s %s %s: not supported by dry runs", verb, r.gvr.Resource, name)
+}
+
+// Create implements dynamic.ResourceInterface; it is not supported.
+func (r resource) Create(_ context.Context, obj *unstructured.Unstructured, _ metav1.CreateOptions,
+	_ ...string) (*unstructured.Unstructured, error) {
+	return nil, r.unsupported("create", obj.GetName())
+}
+
+// Update implements dynamic.ResourceInterface; it is not supported.
+func (r resource) Update(_ context.Context, obj *unstructured.Unstructured, _ metav1.UpdateOptions,
+	_ ...string) (*unstructured.Unstructured, error) {
+	return nil, r.unsupported("update", obj.GetName())
+}
+
+// UpdateStatus implements dynamic.ResourceInterface; it is not supported.
+func (r resource) UpdateStatus(_ context.Context, obj *unstructured.Unstructured,
+	_ metav1.UpdateOptions) (*unstructured.Unstructured, error) {
+	return nil, r.unsupported("update the status of", obj.GetName())
+}
+
+// ApplyStatus implements dynamic.ResourceInterface; it is not supported.
+func (r resource) ApplyStatus(_ context.Context, name string, _ *unstructured.Unstructured,
+	_ metav1.ApplyOptions) (*unstructured.Unstructured, error) {
+	return nil, r.unsupported("apply the status of", name)
+}
+
+// DeleteCollection implements dynamic.ResourceInterface; it is not supported.
+func (r resource) DeleteCollection(context.Context, metav1.DeleteOptions, metav1.ListOptions) error {
+	return r.unsupported("delete", "collections")
+}
+
+// Watch implements dynamic.ResourceInterface; it is not supported.
+func (r resource) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	return nil, r.unsupported("watch", "objects")
+}

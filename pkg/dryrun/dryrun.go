@@ -1,0 +1,170 @@
+// Package dryrun shows what writes would do: a client of a cluster whose writes are dry runs, and whose reads show what these have
+// answered, as if it had been written.
+package dryrun
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"kudo.dev/kudo/pkg/apply"
+)
+
+// Cluster is a cluster as writes would leave it. It is a client and a view for the engine of package apply. It changes nothing: each write is
+// sent as a dry run, with the rights of the client. It may be used concurrently.
+type Cluster struct {
+	client dynamic.Interface
+	mapper meta.RESTMapper
+
+	mu      sync.Mutex
+	objects map[key]*object
+	// order lists the objects in the order of their first use.
+	order []*object
+}
+
+// key names an object by its resource, as requests do.
+type key struct {
+	schema.GroupVersionResource
+	namespace, name string
+}
+
+// object is what the Cluster knows of an object.
+type object struct {
+	// mu makes the requests for one object come one after the other.
+	mu sync.Mutex
+	id apply.ID
+	// known is set once before and now are known.
+	known bool
+	// before is the object as the cluster has it, and now as the writes would leave it; nil if it does not exist.
+	before, now *unstructured.Unstructured
+	// body is what the last write has sent, without what the API server keeps; nil if there was none since the last deletion.
+	body *unstructured.Unstructured
+	// recreated is set if the object was deleted and written again.
+	recreated bool
+	// refused is what a write has sent that was refused; nil if none was.
+	refused *unstructured.Unstructured
+}
+
+// New returns a cluster that reads and asks with a client.
+func New(client dynamic.Interface, mapper meta.RESTMapper) *Cluster {
+	return &Cluster{client: client, mapper: mapper, objects: map[key]*object{}}
+}
+
+// Change is what the writes would do to an object.
+type Change struct {
+	ID apply.ID
+	// Before and After are the object before and after the writes; nil if it does not exist.
+	Before, After *unstructured.Unstructured
+	// Recreated is set if the object would be deleted and written again.
+	Recreated bool
+	// Refused is what a write has sent that was refused; nil if none was.
+	Refused *unstructured.Unstructured
+}
+
+// change returns what the writes would do to an object whose mutex is locked.
+func (o *object) change() Change {
+	return Change{ID: o.id, Before: o.before, After: o.now, Recreated: o.recreated, Refused: o.refused}
+}
+
+// Changes returns all objects that were read or written, in the order of their first use.
+func (c *Cluster) Changes() []Change {
+	c.mu.Lock()
+	all := slices.Clone(c.order)
+	c.mu.Unlock()
+	var out []Change
+	for _, o := range all {
+		o.mu.Lock()
+		if o.known {
+			out = append(out, o.change())
+		}
+		o.mu.Unlock()
+	}
+	return out
+}
+
+// Find returns what the writes would do to an object that was read or written, and whether it was.
+func (c *Cluster) Find(id apply.ID) (Change, bool) {
+	o := c.lookup(id, false)
+	if o == nil {
+		return Change{}, false
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.change(), o.known
+}
+
+// Load reads the objects of a kind in a namespace that a selector matches, by one LIST, so that none of them costs a request of its own.
+func (c *Cluster) Load(ctx context.Context, kind schema.GroupVersionKind, namespace string, selector labels.Selector) error {
+	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return err
+	}
+	list, err := namespaced(c.client, mapping, namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
+	if err != nil {
+		return err
+	}
+	for i := range list.Items {
+		item := &list.Items[i]
+		item.SetGroupVersionKind(kind) // items of a list need not say it
+		o := c.lookup(apply.IDOf(item), true)
+		o.mu.Lock()
+		if !o.known {
+			o.known, o.before, o.now = true, item, item
+		}
+		o.mu.Unlock()
+	}
+	return nil
+}
+
+func namespaced(client dynamic.Interface, mapping *meta.RESTMapping, namespace string) dynamic.ResourceInterface {
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		return client.Resource(mapping.Resource).Namespace(namespace)
+	}
+	return client.Resource(mapping.Resource)
+}
+
+// lookup returns what is known of an object; nil if nothing is and it is not to be added, or if its kind is not served.
+func (c *Cluster) lookup(id apply.ID, add bool) *object {
+	mapping, err := c.mapper.RESTMapping(id.GroupKind(), id.Version)
+	if err != nil {
+		return nil
+	}
+	return c.object(key{mapping.Resource, id.Namespace, id.Name}, id, add)
+}
+
+func (c *Cluster) object(k key, id apply.ID, add bool) *object {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o := c.objects[k]
+	if o == nil && add {
+		o = &object{id: id}
+		c.objects[k] = o
+		c.order = append(c.order, o)
+	}
+	return o
+}
+
+// Watch implements apply.View. What Load has read, and what was written, is shown in any case.
+func (c *Cluster) Watch(context.Context, ...schema.GroupVersionKind) {}
+
+// Get implements apply.View.
+func (c *Cluster) Get(id apply.ID) (live *unstructured.Unstructured, complete bool) {
+	change, known := c.Find(id)
+	if !known {
+		return nil, false
+	}
+	return change.After, false
+}
+
+// RecordWrite implements apply.View: the client has recorded the write already.
+func (c *Cluster) RecordWrite(*unstructured.Unstructured) {}
+
+// Digest implements apply.View: objects are shown with the fields that their managers own, from which the engine computes it.
+func (c *Cluster) Digest(apply.ID, string) (digest string, known bool) { return "", false }

@@ -1,0 +1,265 @@
+package dryrun
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/test/apitest"
+	"kudo.dev/kudo/test/gen"
+)
+
+var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
+
+// fixture is a cluster as writes would leave it, on a server that must not be changed.
+type fixture struct {
+	*Cluster
+	server *apitest.Server
+}
+
+func newFixture(t *testing.T, objects ...client.Object) fixture {
+	t.Helper()
+	server := apitest.Start(t, objects...)
+	c, err := dynamic.NewForConfig(server.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fixture{New(c, server.Mapper()), server}
+}
+
+func (f fixture) maps() dynamic.ResourceInterface {
+	return f.Client().Resource(configMaps).Namespace("ns")
+}
+
+// writes are the requests that are no reads, and that are not dry runs.
+func (f fixture) writes() []string {
+	return slices.DeleteFunc(f.server.Requests(), func(r string) bool {
+		return strings.HasPrefix(r, "get") || strings.HasPrefix(r, "list") || strings.HasPrefix(r, "/")
+	})
+}
+
+func configMap(name, value string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: gen.Meta("ns", name), Data: map[string]string{"key": value}}
+}
+
+func body(name, value, version string) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"key": value}}}
+	obj.SetName(name)
+	obj.SetNamespace("ns")
+	obj.SetResourceVersion(version)
+	return obj
+}
+
+func dataOf(obj *unstructured.Unstructured) string {
+	if obj == nil {
+		return "(none)"
+	}
+	value, _, _ := unstructured.NestedString(obj.Object, "data", "key")
+	return value
+}
+
+// force are the options of the engine.
+var force = metav1.ApplyOptions{FieldManager: "kudo/ns/i", Force: true}
+
+// TestWritesAreDryRuns checks that each write is a dry run, that later reads show it, and that the cluster stays as it is (P2, P3).
+func TestWritesAreDryRuns(t *testing.T) {
+	f := newFixture(t, configMap("old", "1"), configMap("gone", "1"))
+	f.server.Before(func(r apitest.Request) (any, error) {
+		isWrite := r.Verb != "get" && r.Verb != "list"
+		if isWrite && len(r.Query["dryRun"]) == 0 && !strings.Contains(string(r.Body), "dryRun") {
+			t.Errorf("%s is no dry run", r)
+		}
+		return nil, nil
+	})
+	live, err := f.maps().Get(t.Context(), "old", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.maps().Apply(t.Context(), "old", body("old", "2", live.GetResourceVersion()), force); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.maps().Apply(t.Context(), "new", body("new", "3", apply.NoResourceVersion), force); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.maps().Delete(t.Context(), "gone", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, change := range f.Changes() {
+		got[change.ID.Name] = dataOf(change.Before) + " -> " + dataOf(change.After)
+	}
+	if diff := cmp.Diff(map[string]string{"old": "1 -> 2", "new": "(none) -> 3", "gone": "1 -> (none)"}, got); diff != "" {
+		t.Error(diff)
+	}
+	for name, want := range map[string]string{"old": "2", "new": "3"} {
+		if now, err := f.maps().Get(t.Context(), name, metav1.GetOptions{}); err != nil || dataOf(now) != want {
+			t.Errorf("%s is shown as %s, %v, want %s", name, dataOf(now), err, want)
+		}
+	}
+	if _, err := f.maps().Get(t.Context(), "gone", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("what was deleted is shown: %v", err)
+	}
+	if f.server.Get(configMap("new", "")) != nil || dataOf(f.server.Get(configMap("old", ""))) != "1" || f.server.Get(configMap("gone", "")) == nil {
+		t.Error("the cluster has changed")
+	}
+}
+
+// TestApplyAnswers checks what answers come without a request, and what those are (P3, P4).
+func TestApplyAnswers(t *testing.T) {
+	f := newFixture(t, configMap("old", "1"))
+	live, err := f.maps().Get(t.Context(), "old", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	step := func(reason string, requests int, do func() error) {
+		t.Helper()
+		f.server.Requests()
+		if err := do(); err != nil {
+			t.Errorf("%s: %v", reason, err)
+		}
+		if got := f.server.Requests(); len(got) != requests {
+			t.Errorf("%s: %d requests %v, want %d", reason, len(got), got, requests)
+		}
+	}
+	write := func(name, value, version string) func() error {
+		return func() error {
+			_, err := f.maps().Apply(t.Context(), name, body(name, value, version), force)
+			return err
+		}
+	}
+	step("a form is asked about once", 1, write("old", "2", live.GetResourceVersion()))
+	step("the same form again costs nothing", 0, write("old", "2", live.GetResourceVersion()))
+	step("another form is asked about", 1, write("old", "3", live.GetResourceVersion()))
+	step("an object that is known to exist cannot be created", 0, func() error {
+		if err := write("old", "4", apply.NoResourceVersion)(); !apierrors.IsConflict(err) {
+			t.Errorf("got %v", err)
+		}
+		return nil
+	})
+	step("the creation of what is not known is the look for it, too", 1, write("new", "1", apply.NoResourceVersion))
+	step("what only the preview has created is created again in another form", 1, write("new", "2", ""))
+	step("what the preview has created is deleted without a request", 0, func() error {
+		return f.maps().Delete(t.Context(), "new", metav1.DeleteOptions{})
+	})
+	step("an object that the cluster has is deleted by a dry run", 1, func() error {
+		return f.maps().Delete(t.Context(), "old", metav1.DeleteOptions{})
+	})
+	step("one that was deleted is not compared with what the cluster still has", 0, write("old", "5", apply.NoResourceVersion))
+	if change, _ := f.Find(apply.IDOf(body("old", "", ""))); !change.Recreated || dataOf(change.After) != "5" {
+		t.Errorf("it counts as recreated: %+v", change)
+	}
+	step("what does not exist cannot be deleted", 0, func() error {
+		if err := f.maps().Delete(t.Context(), "new", metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("got %v", err)
+		}
+		return nil
+	})
+}
+
+// TestConflictOfUnknown checks that the creation of an object that exists is answered as by the cluster, and that it is read then.
+func TestConflictOfUnknown(t *testing.T) {
+	f := newFixture(t, configMap("old", "1"))
+	if _, err := f.maps().Apply(t.Context(), "old", body("old", "2", apply.NoResourceVersion), force); !apierrors.IsConflict(err) {
+		t.Fatalf("got %v", err)
+	}
+	if _, known := f.Find(apply.IDOf(body("old", "", ""))); known {
+		t.Error("a refused write tells nothing of the object")
+	}
+	if live, err := f.maps().Get(t.Context(), "old", metav1.GetOptions{}); err != nil || dataOf(live) != "1" {
+		t.Errorf("got %v, %v", dataOf(live), err)
+	}
+}
+
+// TestLoad checks that one LIST spares the request for each object.
+func TestLoad(t *testing.T) {
+	ours := configMap("ours", "1")
+	ours.Labels = map[string]string{"of": "us"}
+	f := newFixture(t, ours, configMap("other", "1"))
+	if err := f.Load(t.Context(), corev1.SchemeGroupVersion.WithKind("ConfigMap"), "ns", labels.SelectorFromSet(labels.Set{"of": "us"})); err != nil {
+		t.Fatal(err)
+	}
+	f.server.Requests()
+	for name, requests := range map[string]int{"ours": 0, "other": 1} {
+		if _, err := f.maps().Get(t.Context(), name, metav1.GetOptions{}); err != nil {
+			t.Error(err)
+		}
+		if got := f.server.Requests(); len(got) != requests {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if live, _ := f.Get(apply.IDOf(body("ours", "", ""))); dataOf(live) != "1" {
+		t.Error("the view does not show what was loaded")
+	}
+	if err := f.Load(t.Context(), corev1.SchemeGroupVersion.WithKind("Nothing"), "ns", labels.Everything()); err == nil {
+		t.Error("an unknown kind is no error")
+	}
+}
+
+// TestErrorsPass checks that errors of the cluster are handed on, and leave nothing behind.
+func TestErrorsPass(t *testing.T) {
+	f := newFixture(t, configMap("old", "1"))
+	f.server.Before(func(r apitest.Request) (any, error) {
+		return nil, apierrors.NewGenericServerResponse(http.StatusForbidden, r.Verb, configMaps.GroupResource(), r.Name, "no", 0, true)
+	})
+	_, errGet := f.maps().Get(t.Context(), "old", metav1.GetOptions{})
+	_, errApply := f.maps().Apply(t.Context(), "new", body("new", "1", apply.NoResourceVersion), force)
+	errDelete := f.maps().Delete(t.Context(), "old", metav1.DeleteOptions{})
+	_, errPatch := f.maps().Patch(t.Context(), "old", types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
+	for verb, err := range map[string]error{"get": errGet, "apply": errApply, "delete": errDelete, "patch": errPatch} {
+		if !apierrors.IsForbidden(err) {
+			t.Errorf("%s: %v", verb, err)
+		}
+	}
+	if got := f.Changes(); len(got) != 0 {
+		t.Errorf("nothing is known: %v", got)
+	}
+}
+
+// TestUnsupported checks that writes that are not made as dry runs are refused, and send nothing.
+func TestUnsupported(t *testing.T) {
+	f := newFixture(t, configMap("old", "1"))
+	m, obj := f.maps(), body("old", "2", "")
+	_, errCreate := m.Create(t.Context(), obj, metav1.CreateOptions{})
+	_, errUpdate := m.Update(t.Context(), obj, metav1.UpdateOptions{})
+	_, errStatus := m.UpdateStatus(t.Context(), obj, metav1.UpdateOptions{})
+	_, errApplyStatus := m.ApplyStatus(t.Context(), "old", obj, force)
+	_, errApply := m.Apply(t.Context(), "old", obj, force, "status")
+	_, errWatch := m.Watch(t.Context(), metav1.ListOptions{})
+	_, errPatch := m.Patch(t.Context(), "none", types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
+	for what, err := range map[string]error{
+		"create": errCreate, "update": errUpdate, "status": errStatus, "apply status": errApplyStatus, "subresource": errApply, "watch": errWatch, "patch": errPatch,
+		"collection": m.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}),
+		"delete":     m.Delete(t.Context(), "old", metav1.DeleteOptions{}, "status"),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "not supported by dry runs") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if got := f.writes(); len(got) != 0 {
+		t.Errorf("requests: %v", got)
+	}
+}
+
+// TestUsable checks that a definition counts as established, so that the engine goes on.
+func TestUsable(t *testing.T) {
+	crd := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}}
+	conditions, _, _ := unstructured.NestedSlice(usable(crd).Object, "status", "conditions")
+	if len(conditions) != 1 {
+		t.Errorf("got %v", conditions)
+	}
+	if other := usable(body("a", "1", "")); other.Object["status"] != nil {
+		t.Errorf("got %v", other)
+	}
+}

@@ -1,0 +1,255 @@
+package preview
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kudo.dev/kudo/operators/enhance"
+	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/dryrun"
+	"kudo.dev/kudo/pkg/runner"
+)
+
+// collect turns what the runs did into the objects of the preview.
+func (c *computation) collect() {
+	for _, id := range c.order {
+		c.out.Objects = append(c.out.Objects, c.object(id, c.touched[id]))
+	}
+	for i := range c.out.Warnings {
+		c.out.Warnings[i] = strings.TrimSpace(c.out.Warnings[i])
+	}
+	slices.Sort(c.out.Warnings)
+	c.out.Warnings = slices.Compact(c.out.Warnings)
+}
+
+// object returns what would become of an object:
+//
+//	a write is refused                                refused
+//	what is written is not known                      unknown
+//	it stays although the version does not name it    keep
+//	it is deleted with its Instance                   delete
+//	before: nothing       after: nothing              unchanged
+//	        nothing              an object            create
+//	        an object            nothing              delete
+//	        an object            another one          recreate
+//	        of another owner     the same one         adopt
+//	        an object            one that differs     change
+//	        an object            an equal one         unchanged
+func (c *computation) object(id apply.ID, t *touch) Object {
+	out := newObject(id)
+	out.Places = t.places
+	change, known := c.cluster.Find(id)
+	switch {
+	case t.refused != "":
+		out.Effect, out.Why = Refused, t.refused
+		out.Parameters = c.blamed(t)
+		if change.Before != nil && change.Refused != nil {
+			wanted, _ := merge(content(change.Before), content(change.Refused)).(map[string]any)
+			out.Fields = compare(change.Before, &unstructured.Unstructured{Object: wanted}, c.mask).fields
+		}
+	case t.unknown != "":
+		out.Effect, out.Why = Unknown, t.unknown
+	case t.kept != "":
+		out.Effect, out.Why = Keep, t.kept
+	case t.released && change.Before == nil:
+		out.Effect, out.Why = Create, "it is deleted again with the Instance"
+	case t.released:
+		out.Effect, out.Why = Delete, "it is deleted with the Instance"
+	case !known || change.Before == nil && change.After == nil:
+		out.Effect = Unchanged
+	case change.Before == nil:
+		out.Effect = Create
+	case change.After == nil:
+		out.Effect = Delete
+	default:
+		c.compared(&out, change)
+	}
+	return out
+}
+
+// compared fills in what would become of an object that exists before and after.
+func (c *computation) compared(out *Object, change dryrun.Change) {
+	d := compare(change.Before, change.After, c.mask)
+	uncertain := ""
+	if d.hash {
+		uncertain = c.settleHash(change, &d)
+	}
+	out.Fields, out.Metadata = d.fields, d.metadata
+	switch {
+	case change.Recreated:
+		out.Effect, out.Why = Recreate, "it is deleted and written again by the same run"
+		out.Fields, out.Metadata = nil, 0
+		return
+	case !c.isOurs(change.Before):
+		out.Effect, out.Why = Adopt, "it exists, and the Instance does not own it yet"
+	case len(d.fields)+d.metadata > 0:
+		out.Effect = Modify
+	default:
+		out.Effect = Unchanged
+	}
+	out.Restart = restartOf(change, d, uncertain)
+}
+
+// isOurs reports whether an object was in the inventory of the Instance before the edit, or has it as its owner.
+func (c *computation) isOurs(live *unstructured.Unstructured) bool {
+	if c.edit.Before == nil {
+		return false
+	}
+	record, found := runner.InventoryOf(c.edit.Before)[apply.IDOf(live)]
+	return found && (record.UID == live.GetUID() || record.UID == "")
+}
+
+// settleHash decides whether the hash of what pods depend on changes, where it covers a Secret. Its digest needs the key of the cluster:
+// here, it has another key. It takes the hash out of the difference if nothing that the pods depend on would change, and returns why it is
+// not known whether it changes.
+func (c *computation) settleHash(change dryrun.Change, d *difference) (uncertain string) {
+	dependencies, err := enhance.Dependencies(change.After)
+	if err != nil || !slices.ContainsFunc(dependencies, func(dep enhance.Dependency) bool { return dep.Kind == "Secret" }) {
+		return "" // without a Secret there is no key
+	}
+	if !slices.Equal(namesOf(dependencies), c.dependenciesBefore(change)) {
+		return ""
+	}
+	for _, dep := range dependencies {
+		id := apply.ID{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: dep.Kind}}
+		id.Namespace, id.Name = change.ID.Namespace, dep.Name
+		of, known := c.cluster.Find(id)
+		switch {
+		case !known || of.Before == nil && of.After == nil:
+		case of.Before == nil || of.After == nil:
+			return ""
+		default:
+			if changed := compare(of.Before, of.After, c.mask); len(changed.fields) > 0 {
+				return ""
+			}
+			if changedSince(of.Before, change.Before) {
+				uncertain = fmt.Sprintf("%s %s was changed after %s %s was written last", dep.Kind, dep.Name, change.ID.Kind, change.ID.Name)
+			}
+		}
+	}
+	if uncertain == "" {
+		d.hash, d.metadata = false, d.metadata-1
+		d.template = d.templateFields > 0 || d.version
+	}
+	return uncertain
+}
+
+func namesOf(dependencies []enhance.Dependency) []string {
+	var out []string
+	for _, d := range dependencies {
+		out = append(out, d.Kind+" "+d.Name)
+	}
+	return out
+}
+
+func (c *computation) dependenciesBefore(change dryrun.Change) []string {
+	before, err := enhance.Dependencies(change.Before)
+	if err != nil {
+		return nil
+	}
+	return namesOf(before)
+}
+
+// changedSince reports whether the content of one object was written after that of another.
+func changedSince(dependency, workload *unstructured.Unstructured) bool {
+	written, last := lastWrite(dependency), lastWrite(workload)
+	return written.After(last)
+}
+
+// lastWrite is when the content of an object was written last, to the second; zero if it is not known.
+func lastWrite(obj *unstructured.Unstructured) time.Time {
+	var last metav1.Time
+	for _, entry := range obj.GetManagedFields() {
+		if entry.Subresource == "" && entry.Time != nil && last.Before(entry.Time) {
+			last = *entry.Time
+		}
+	}
+	return last.Time
+}
+
+// blamed are the parameters of the edit that may have made a write be refused: those that the templates of its tasks use.
+func (c *computation) blamed(t *touch) []string {
+	var out []string
+	for _, name := range c.changedParameters() {
+		for _, place := range t.places {
+			if c.usesParameter(place, name) && !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
+
+// usesParameter reports whether a template of the task at a place names a parameter.
+func (c *computation) usesParameter(place, parameter string) bool {
+	def, found := c.version.Task(place[strings.LastIndex(place, "/")+1:])
+	if !found {
+		return false
+	}
+	for _, template := range append(slices.Clone(def.Spec.Resources), def.Spec.Pod) {
+		if strings.Contains(c.version.Spec.Templates[template], ".Params."+parameter) {
+			return true
+		}
+	}
+	return false
+}
+
+// restartOf says which pods of a workload would be replaced; nil if none would.
+func restartOf(change dryrun.Change, d difference, uncertain string) *Restart {
+	if !d.template {
+		return nil
+	}
+	out := &Restart{Pods: podsOf(change.Before), Strategy: strategyOf(change.After), Uncertain: uncertain != ""}
+	if out.Strategy == "" || out.Pods == 0 {
+		return nil
+	}
+	switch {
+	case uncertain != "":
+		out.Why = uncertain
+	case d.templateFields > 0:
+		out.Why = "the pod template changes"
+	case d.hash && d.version:
+		out.Why = "a ConfigMap or Secret that the pods use changes, and an upgrade replaces all pods"
+	case d.hash:
+		out.Why = "a ConfigMap or Secret that the pods use changes"
+	case d.version:
+		out.Why = "an upgrade replaces all pods"
+	default:
+		out.Why = "kudo's own metadata on the pod template changes"
+	}
+	return out
+}
+
+// podsOf is how many pods a workload is to have.
+func podsOf(live *unstructured.Unstructured) int64 {
+	if live.GetKind() == "DaemonSet" {
+		n, _, _ := unstructured.NestedInt64(live.Object, "status", "desiredNumberScheduled")
+		return n
+	}
+	n, found, _ := unstructured.NestedInt64(live.Object, "spec", "replicas")
+	if !found {
+		return 1
+	}
+	return n
+}
+
+// strategyOf is how the pods of a workload are replaced when its template changes; empty if they are not.
+func strategyOf(obj *unstructured.Unstructured) string {
+	field, ok := map[string]string{"Deployment": "strategy", "StatefulSet": "updateStrategy", "DaemonSet": "updateStrategy"}[obj.GetKind()]
+	if !ok || obj.GroupVersionKind().Group != "apps" {
+		return ""
+	}
+	switch kind, _, _ := unstructured.NestedString(obj.Object, "spec", field, "type"); kind {
+	case "Recreate":
+		return "recreate"
+	case "OnDelete":
+		return "on delete"
+	}
+	return "rolling"
+}

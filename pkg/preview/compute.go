@@ -1,0 +1,355 @@
+package preview
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators/params"
+	"kudo.dev/kudo/pkg/apierror"
+	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/dryrun"
+	"kudo.dev/kudo/pkg/keyring"
+	"kudo.dev/kudo/pkg/paramsource"
+	"kudo.dev/kudo/pkg/runner"
+	"kudo.dev/kudo/plans"
+	"kudo.dev/kudo/plans/trigger"
+)
+
+// Options are the clients that questions are asked with, all of one user.
+type Options struct {
+	// Client reads kudo's own kinds.
+	Client   client.Client
+	Dynamic  dynamic.Interface
+	Metadata metadata.Interface
+	Kinds    *apply.Kinds
+	// All asks all explore layers, External all but kudo's own rules.
+	All, External runner.Interpreter
+	// Incomplete says which explore layers cannot be asked from here, so that the manager may get other answers.
+	Incomplete []string
+	// As names the user, for people.
+	As    string
+	Clock clock.PassiveClock
+}
+
+// Edit is a change of an Instance, or its creation.
+type Edit struct {
+	// Verb is the command that would edit.
+	Verb string
+	// Before is the Instance as the cluster has it; nil if the edit creates it. After is the Instance as it would be.
+	Before, After *v1beta1.Instance
+	// Version is the OperatorVersion that After names; the cluster need not have it. Old is that which Before names, or nil if it is the same
+	// or does not exist.
+	Version, Old *v1beta1.OperatorVersion
+}
+
+// maxRuns is how many plans a preview follows: more than packages have.
+const maxRuns = 32
+
+// Compute returns what an edit would do. It changes nothing. An error says that nothing could be computed.
+func Compute(ctx context.Context, o Options, edit Edit) (*Preview, error) {
+	c := newComputation(o, edit)
+	if err := c.compute(ctx); err != nil {
+		return nil, err
+	}
+	c.collect()
+	return c.out, c.out.seal()
+}
+
+func newComputation(o Options, edit Edit) *computation {
+	c := &computation{
+		Options: o, edit: edit, cluster: dryrun.New(o.Dynamic, o.Client.RESTMapper()), touched: map[apply.ID]*touch{},
+		out: &Preview{APIVersion: Version, Verb: edit.Verb, As: o.As,
+			Subject: fmt.Sprintf("Instance %s/%s", edit.After.Namespace, edit.After.Name)},
+	}
+	for _, reason := range o.Incomplete {
+		c.warn("%s", reason)
+	}
+	return c
+}
+
+// computation is one call of Compute or Uninstall.
+type computation struct {
+	Options
+	edit    Edit
+	out     *Preview
+	cluster *dryrun.Cluster
+	engine  *apply.Engine
+	runner  *runner.Runner
+	version *runner.ParsedVersion
+	keys    *keyring.Ring
+	// instance is After as the runs that have been previewed would leave it.
+	instance  *v1beta1.Instance
+	inventory runner.Inventory
+	// given is what spec gives, and before what the spec of Before gave. sensitive names the parameters that must not be seen.
+	given, before map[string]string
+	sensitive     []string
+	mask          params.Mask
+	// touched are the objects that tasks have written or deleted, by ID; order lists them.
+	touched map[apply.ID]*touch
+	order   []apply.ID
+}
+
+func (c *computation) compute(ctx context.Context) error {
+	if err := c.prepare(ctx); err != nil || len(c.out.Refused) > 0 {
+		return err
+	}
+	if err := c.askAdmission(ctx); err != nil || len(c.out.Refused) > 0 {
+		return err
+	}
+	if err := c.load(ctx); err != nil {
+		return err
+	}
+	for range maxRuns {
+		decision, err := trigger.Decide(trigger.Input{Instance: c.instance, Given: c.given, Version: c.edit.Version.Spec, Old: c.oldSpec(),
+			Digests: digests(c.before)})
+		if err != nil {
+			c.out.Refused = append(c.out.Refused, c.mask.Text(err.Error()))
+			return nil
+		}
+		if decision.Start == nil {
+			return nil
+		}
+		if err := c.follow(ctx, decision); err != nil {
+			return err
+		}
+	}
+	c.unknown("more plans would run than a preview follows (%d)", maxRuns)
+	return nil
+}
+
+// prepare reads what decisions depend on.
+func (c *computation) prepare(ctx context.Context) error {
+	var err error
+	c.instance = c.edit.After.DeepCopy()
+	if c.version, err = runner.NewVersions().ForSpec(&c.edit.Version.Spec); err != nil {
+		return err
+	}
+	data, err := keyring.Rotate(nil, rand.Reader)
+	if err == nil {
+		c.keys, err = keyring.Parse(data)
+	}
+	if err != nil {
+		return err
+	}
+	var sources []string
+	if c.given, sources, err = c.values(ctx, c.edit.After, c.edit.Version); err != nil {
+		return err
+	}
+	defs := params.Sensitive(c.edit.Version.Spec.Parameters, sources)
+	var secrets []string
+	for _, def := range defs {
+		if def.Sensitive {
+			c.sensitive = append(c.sensitive, def.Name)
+			secrets = append(secrets, c.given[def.Name])
+		}
+	}
+	c.mask = params.NewMask(secrets)
+	for _, problem := range params.Validate(defs, c.runValues(nil)) {
+		c.out.Refused = append(c.out.Refused, c.mask.Text(problem.Error()))
+	}
+	if c.edit.Before == nil {
+		return nil
+	}
+	old := c.edit.Old
+	if old == nil {
+		old = c.edit.Version
+	}
+	if c.before, _, err = c.values(ctx, c.edit.Before, old); err != nil {
+		return err
+	}
+	c.assumeEnd()
+	return c.assumeBaseline(old)
+}
+
+// assumeBaseline gives an Instance that KUDO has made the baseline that the manager would give it before the edit.
+func (c *computation) assumeBaseline(version *v1beta1.OperatorVersion) error {
+	if c.instance.Status.Baseline != nil || len(c.instance.Status.PlanStatus) == 0 {
+		return nil
+	}
+	decision, err := trigger.Decide(trigger.Input{Instance: c.edit.Before, Given: c.before, Version: version.Spec, Digests: digests(c.before)})
+	c.instance.Status.Baseline = decision.Baseline
+	return err
+}
+
+// values returns what the spec of an Instance gives, and the parameters whose values come from Secrets.
+func (c *computation) values(ctx context.Context, instance *v1beta1.Instance,
+	version *v1beta1.OperatorVersion) (given map[string]string, sensitive []string, err error) {
+	sourced, err := paramsource.Read(ctx, c.Client, instance, version.Spec.Parameters)
+	var missing *paramsource.MissingError
+	if errors.As(err, &missing) {
+		c.out.Refused = append(c.out.Refused, "the plan would wait: "+missing.Message)
+		err = nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("read what spec.parametersFrom names: %w", err)
+	}
+	given = map[string]string{}
+	maps.Copy(given, sourced.Given)
+	maps.Copy(given, instance.Spec.Parameters)
+	return given, sourced.Sensitive, nil
+}
+
+// assumeEnd lets a plan that runs count as complete: the runs of the edit begin after it.
+func (c *computation) assumeEnd() {
+	name := plans.Running(c.instance.Status.PlanStatus)
+	if name == "" {
+		return
+	}
+	c.warn("plan %s runs at the moment: the preview assumes that it completes", name)
+	st := c.instance.Status.PlanStatus[name]
+	st.Status = v1beta1.Complete
+	c.instance.Status.PlanStatus[name] = st
+}
+
+func (c *computation) oldSpec() *v1beta1.OperatorVersionSpec {
+	if c.edit.Old == nil {
+		return nil
+	}
+	return &c.edit.Old.Spec
+}
+
+// askAdmission asks the API server and its webhooks whether they would admit the edit, and notes why not.
+func (c *computation) askAdmission(ctx context.Context) error {
+	var err error
+	if c.edit.Before == nil {
+		err = c.Client.Create(ctx, c.edit.After.DeepCopy(), client.DryRunAll)
+	} else {
+		err = c.Client.Patch(ctx, c.edit.After.DeepCopy(), client.MergeFrom(c.edit.Before), client.DryRunAll)
+	}
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+	case !errors.As(err, &status):
+		return err
+	case apierrors.IsNotFound(err) && c.edit.Before == nil:
+		c.unknown("namespace %s does not exist yet: no object in it can be asked about", c.edit.After.Namespace)
+	case isUnanswered(err):
+		c.unknown("whether the edit is admitted: %s", err)
+	default:
+		c.out.Refused = append(c.out.Refused, c.mask.Text(err.Error()))
+	}
+	return nil
+}
+
+// load reads what the Instance has made, by one LIST for each kind, and makes the runner.
+func (c *computation) load(ctx context.Context) error {
+	c.inventory = runner.InventoryOf(c.instance)
+	kinds := map[schema.GroupVersionKind]bool{}
+	for id := range c.inventory {
+		if id.Namespace == c.instance.Namespace {
+			kinds[id.GroupVersionKind] = true
+		}
+	}
+	ours := labels.SelectorFromSet(labels.Set{v1beta1.HeritageLabel: v1beta1.Heritage, v1beta1.InstanceLabel: c.instance.Name})
+	for kind := range kinds {
+		if err := c.cluster.Load(ctx, kind, c.instance.Namespace, ours); err != nil && ctx.Err() != nil {
+			return err // any other error is met again when the object is asked about
+		}
+	}
+	retain := runner.NewRetainer(c.All)
+	c.engine = apply.New(c.cluster.Client(), c.Metadata, c.Kinds, c.cluster, retain)
+	c.runner = runner.New(runner.Options{
+		Engine: c.engine, Accounts: asCaller{c.engine}, Kinds: c.Kinds, Mirror: c.cluster, All: c.All, External: c.External, Judge: c.judge,
+		Quotas: runner.NewQuotaReader(asCaller{c.engine}),
+	})
+	return nil
+}
+
+// sortedIDs lists the objects of an inventory in the order of their names.
+func sortedIDs(inventory runner.Inventory) []apply.ID {
+	return slices.SortedFunc(maps.Keys(inventory), func(a, b apply.ID) int {
+		return cmp.Or(strings.Compare(a.String(), b.String()), strings.Compare(a.Version, b.Version))
+	})
+}
+
+// asCaller asks with the rights of the user, whatever the account of the run.
+type asCaller struct{ engine *apply.Engine }
+
+// Engine implements runner.Accounts.
+func (a asCaller) Engine(apply.Account) (*apply.Engine, error) { return a.engine, nil }
+
+// instanceExists reports whether an Instance of the uid exists.
+func (c *computation) instanceExists(ctx context.Context, key types.NamespacedName, uid types.UID) (bool, error) {
+	other := &v1beta1.Instance{}
+	err := c.Client.Get(ctx, key, other)
+	if apierror.IsObjectNotFound(err) {
+		return false, nil
+	}
+	return other.UID == uid, err
+}
+
+// runValues are the parameters of a run: what spec gives, those that are deferred as they were, and defaults that were fixed.
+func (c *computation) runValues(deferred []string) map[string]string {
+	out := map[string]string{}
+	if base := c.instance.Status.Baseline; base != nil {
+		maps.Copy(out, base.ImmutableDefaults)
+	}
+	maps.Copy(out, c.given)
+	for _, name := range deferred {
+		if value, set := c.before[name]; set {
+			out[name] = value
+		} else {
+			delete(out, name)
+		}
+	}
+	return out
+}
+
+// changedParameters are the parameters that the edit changes, sorted.
+func (c *computation) changedParameters() []string {
+	var out []string
+	for name, value := range c.given {
+		if old, set := c.before[name]; !set || old != value {
+			out = append(out, name)
+		}
+	}
+	for name := range c.before {
+		if _, still := c.given[name]; !still {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (c *computation) warn(format string, args ...any) {
+	c.out.Warnings = append(c.out.Warnings, c.mask.Text(fmt.Sprintf(format, args...)))
+}
+
+func (c *computation) unknown(format string, args ...any) {
+	c.out.UnknownReasons = append(c.out.UnknownReasons, c.mask.Text(fmt.Sprintf(format, args...)))
+}
+
+// digests compare parameters without the key of the cluster: those of the baseline are of the values that spec gave before the edit.
+type digests map[string]string
+
+// previewed marks the digest of a value that a run of the preview has answered.
+const previewed = "="
+
+// Of implements trigger.Digests.
+func (d digests) Of(_, value string) string { return previewed + value }
+
+// Same implements trigger.Digests.
+func (d digests) Same(name, digest, value string) bool {
+	if after, is := strings.CutPrefix(digest, previewed); is {
+		return after == value
+	}
+	old, set := d[name]
+	return set && old == value
+}

@@ -1,0 +1,443 @@
+package preview
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/explore"
+	"kudo.dev/kudo/test/apitest"
+	"kudo.dev/kudo/test/gen"
+)
+
+// lab is a cluster that no preview may change.
+type lab struct {
+	*apitest.Server
+	t *testing.T
+}
+
+func newLab(t *testing.T, objects ...client.Object) *lab {
+	t.Helper()
+	l := &lab{apitest.Start(t, objects...), t}
+	l.watchWrites(nil)
+	return l
+}
+
+// watchWrites fails the test if a request is a write that is no dry run. The hook may answer a request.
+func (l *lab) watchWrites(hook apitest.Hook) {
+	l.Before(func(r apitest.Request) (any, error) {
+		if r.Verb != "get" && r.Verb != "list" && len(r.Query["dryRun"]) == 0 && !strings.Contains(string(r.Body), "dryRun") {
+			l.t.Errorf("%s is a write", r)
+		}
+		if hook != nil {
+			return hook(r)
+		}
+		return nil, nil
+	})
+}
+
+var now clock.PassiveClock = clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+
+func (l *lab) options() Options {
+	l.t.Helper()
+	dyn, err := dynamic.NewForConfig(l.Config())
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	meta, err := metadata.NewForConfig(l.Config())
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	d, err := discovery.NewDiscoveryClientForConfig(l.Config())
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return Options{Client: l.Client(), Dynamic: dyn, Metadata: meta, Kinds: apply.NewKinds(l.Mapper(), d, dyn), All: explore.Chain{},
+		External: explore.Chain{}, As: "ann", Clock: now}
+}
+
+func (l *lab) compute(e Edit) *Preview {
+	l.t.Helper()
+	p, err := Compute(l.t.Context(), l.options(), e)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return p
+}
+
+// brief is a preview in lines.
+func brief(p *Preview) []string {
+	var out []string
+	for _, r := range p.Refused {
+		out = append(out, "refused: "+r)
+	}
+	for _, run := range p.Runs {
+		line := "plan " + run.Plan
+		if run.Failure != nil {
+			line += " fails at " + run.Failure.Step
+		}
+		out = append(out, line)
+	}
+	for _, o := range p.Objects {
+		line := fmt.Sprintf("%s %s", o.Effect, o.ID())
+		for _, f := range o.Fields {
+			line += " " + f.String()
+		}
+		out = append(out, line)
+	}
+	for _, u := range p.UnknownReasons {
+		out = append(out, "unknown: "+u)
+	}
+	return out
+}
+
+// web is a version with plans deploy, update and backup.
+func web(mods ...gen.VersionMod) *v1beta1.OperatorVersion {
+	return gen.Version("ns", "web-0.1.0", append([]gen.VersionMod{
+		gen.Param("VALUE", "standard", ""), gen.Param("KEEP", "3", "backup"),
+		gen.Template("a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Name }}-a'}\ndata: {key: '{{ .Params.VALUE }}'}\n"),
+		gen.Template("b.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Name }}-b'}\ndata: {keep: '{{ .Params.KEEP }}'}\n"),
+		gen.Apply("app", "a.yaml"), gen.Apply("save", "b.yaml"),
+		gen.Serial("deploy", "app"), gen.Serial("update", "app"), gen.Serial("backup", "save"),
+	}, mods...)...)
+}
+
+// running is an Instance whose plans have written ConfigMaps of these names, with the value `standard`.
+func (l *lab) running(version *v1beta1.OperatorVersion, names ...string) *v1beta1.Instance {
+	l.t.Helper()
+	i := gen.Instance("i", version, map[string]string{"VALUE": "standard", "KEEP": "3"})
+	l.Put(version)
+	l.Put(i)
+	l.Read(i)
+	i.Status.Baseline = &v1beta1.Baseline{OperatorVersion: i.OperatorVersionKey().String(), Parameters: map[string]string{"VALUE": "1.digest", "KEEP": "1.digest"}}
+	i.Status.PlanStatus = map[string]v1beta1.PlanStatus{"deploy": {Name: "deploy", Status: v1beta1.Complete, UID: "run"}}
+	for _, name := range names {
+		live := &corev1.ConfigMap{ObjectMeta: gen.Meta("ns", name), Data: map[string]string{"key": "standard"}}
+		live.Labels = map[string]string{v1beta1.HeritageLabel: v1beta1.Heritage, v1beta1.InstanceLabel: "i"}
+		live.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance", Name: "i", UID: i.UID, Controller: new(bool)}}
+		*live.OwnerReferences[0].Controller = true
+		stored := l.Put(live)
+		i.Status.Resources = append(i.Status.Resources, v1beta1.ResourceStatus{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: name, UID: stored.GetUID()})
+	}
+	return i
+}
+
+func changed(before *v1beta1.Instance, change func(*v1beta1.Instance)) *v1beta1.Instance {
+	after := before.DeepCopy()
+	change(after)
+	return after
+}
+
+func set(name, value string) func(*v1beta1.Instance) {
+	return func(i *v1beta1.Instance) { i.Spec.Parameters[name] = value }
+}
+
+// TestCompute checks plans, effects and fields of edits (P1, P2).
+func TestCompute(t *testing.T) {
+	dummy := gen.Task("fail", v1beta1.DummyTask, v1beta1.TaskSpec{WantErr: true, Fatal: true})
+	for name, tc := range map[string]struct {
+		reason  string
+		version *v1beta1.OperatorVersion
+		edit    func(l *lab, v *v1beta1.OperatorVersion) Edit
+		want    []string
+	}{
+		"Install": {"a new Instance runs deploy", web(), func(_ *lab, v *v1beta1.OperatorVersion) Edit {
+			return Edit{Verb: "install", After: gen.Instance("i", v, nil), Version: v}
+		}, []string{"plan deploy", "create ConfigMap ns/i-a"}},
+		"Update": {"a parameter starts its plan, and the field is named", web(), func(l *lab, v *v1beta1.OperatorVersion) Edit {
+			before := l.running(v, "i-a")
+			return Edit{Verb: "update", Before: before, After: changed(before, set("VALUE", "next")), Version: v}
+		}, []string{"plan update", "change ConfigMap ns/i-a .data.key: standard -> next"}},
+		"TwoPlans": {"several plans run one after the other", web(), func(l *lab, v *v1beta1.OperatorVersion) Edit {
+			before := l.running(v, "i-a")
+			return Edit{Verb: "update", Before: before, Version: v, After: changed(before, func(i *v1beta1.Instance) {
+				set("VALUE", "next")(i)
+				set("KEEP", "4")(i)
+			})}
+		}, []string{"plan update", "plan backup", "change ConfigMap ns/i-a .data.key: standard -> next", "create ConfigMap ns/i-b"}},
+		"Nothing": {"an edit without a change starts nothing", web(), func(l *lab, v *v1beta1.OperatorVersion) Edit {
+			before := l.running(v, "i-a")
+			return Edit{Verb: "update", Before: before, After: before.DeepCopy(), Version: v}
+		}, nil},
+		"Trigger": {"a request runs its plan", web(), func(l *lab, v *v1beta1.OperatorVersion) Edit {
+			before := l.running(v, "i-a")
+			return Edit{Verb: "trigger", Before: before, Version: v, After: changed(before, func(i *v1beta1.Instance) {
+				i.Spec.PlanExecution = v1beta1.PlanExecution{PlanName: "backup", UID: "request"}
+			})}
+		}, []string{"plan backup", "create ConfigMap ns/i-b"}},
+		"Fails": {"a plan that fails is seen to fail, and what comes after it does not run", web(dummy, gen.Serial("update", "app", "fail", "save")), func(l *lab, v *v1beta1.OperatorVersion) Edit {
+			before := l.running(v, "i-a")
+			return Edit{Verb: "update", Before: before, After: changed(before, set("VALUE", "next")), Version: v}
+		}, []string{"plan update fails at main/step-1", "change ConfigMap ns/i-a .data.key: standard -> next"}},
+		"NeverDone": {"so is one that never ends", web(gen.Task("forever", v1beta1.DummyTask, v1beta1.TaskSpec{}), gen.Serial("update", "forever")), func(l *lab, v *v1beta1.OperatorVersion) Edit {
+			before := l.running(v)
+			return Edit{Verb: "update", Before: before, After: changed(before, set("VALUE", "next")), Version: v}
+		}, []string{"plan update fails at main/step-0"}},
+		"Deleted": {"a Delete task deletes, and an Apply task after it writes anew", web(gen.Task("drop", v1beta1.DeleteTask, v1beta1.TaskSpec{Resources: []string{"a.yaml"}}), gen.Serial("update", "drop", "app")), func(l *lab, v *v1beta1.OperatorVersion) Edit {
+			before := l.running(v, "i-a")
+			return Edit{Verb: "update", Before: before, After: changed(before, set("VALUE", "next")), Version: v}
+		}, []string{"plan update", "recreate ConfigMap ns/i-a"}},
+		"Foreign": {"a foreign object is refused before anything is written", web(), func(l *lab, v *v1beta1.OperatorVersion) Edit {
+			l.Put(&corev1.ConfigMap{ObjectMeta: gen.Meta("ns", "i-a")})
+			return Edit{Verb: "install", After: gen.Instance("i", v, nil), Version: v}
+		}, []string{"plan deploy fails at main/step-0", "refused ConfigMap ns/i-a"}},
+		"WrongPlan": {"a spec that can never be right is refused", web(), func(l *lab, v *v1beta1.OperatorVersion) Edit {
+			before := l.running(v, "i-a")
+			return Edit{Verb: "trigger", Before: before, Version: v, After: changed(before, func(i *v1beta1.Instance) {
+				i.Spec.PlanExecution = v1beta1.PlanExecution{PlanName: "none", UID: "request"}
+			})}
+		}, []string{`refused: spec.planExecution.planName: plan "none" does not exist in OperatorVersion ns/web-0.1.0 (plans: [backup deploy update])`}},
+		"Missing": {"a parameter without a value is named", web(gen.Required("NEEDED")), func(_ *lab, v *v1beta1.OperatorVersion) Edit {
+			return Edit{Verb: "install", After: gen.Instance("i", v, nil), Version: v}
+		}, []string{`refused: parameter "NEEDED" is required but has no value and no default: set it with -p NEEDED=…`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			p := l.compute(tc.edit(l, tc.version))
+			if diff := cmp.Diff(tc.want, brief(p)); diff != "" {
+				t.Errorf("%s: %s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestUpgradePrunes checks that what the new version does not name is deleted, or kept with the reason (P10, P13).
+func TestUpgradePrunes(t *testing.T) {
+	l := newLab(t)
+	before := l.running(web(), "i-a", "i-old", "i-kept")
+	kept := &corev1.ConfigMap{ObjectMeta: gen.Meta("ns", "i-kept")}
+	l.Read(kept)
+	kept.Annotations = map[string]string{v1beta1.KeepAnnotation: "true"}
+	l.Put(kept)
+	next := web()
+	next.Name, next.Spec.Version = "web-0.2.0", "0.2.0"
+	p := l.compute(Edit{Verb: "upgrade", Before: before, Version: next, Old: web(),
+		After: changed(before, func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = "web-0.2.0" })})
+	want := []string{"plan update", "change ConfigMap ns/i-a", "keep ConfigMap ns/i-kept", "delete ConfigMap ns/i-old"}
+	if diff := cmp.Diff(want, brief(p)); diff != "" {
+		t.Error(diff)
+	}
+	if p.Objects[1].Why == "" || !p.IsChange() || p.Fails() {
+		t.Errorf("got %+v", p)
+	}
+}
+
+// TestSecretsAreMasked checks that no sensitive value is in any form of a preview (P7).
+func TestSecretsAreMasked(t *testing.T) {
+	l := newLab(t)
+	sensitive := func(ov *v1beta1.OperatorVersion) {
+		ov.Spec.Parameters = append(ov.Spec.Parameters, v1beta1.Parameter{Name: "PASSWORD", Sensitive: true, Trigger: "update"})
+	}
+	version := web(sensitive, gen.Template("s.yaml",
+		"apiVersion: v1\nkind: Secret\nmetadata: {name: '{{ .Name }}-s'}\nstringData: {password: '{{ .Params.PASSWORD }}'}\n---\n"+
+			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Name }}-a'}\ndata: {key: 'open {{ .Params.PASSWORD }}'}\n"),
+		gen.Apply("secret", "s.yaml"), gen.Serial("update", "secret"))
+	before := l.running(version, "i-a")
+	before.Spec.Parameters["PASSWORD"] = "former-value"
+	l.Put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "i-s", Labels: map[string]string{v1beta1.HeritageLabel: v1beta1.Heritage, v1beta1.InstanceLabel: "i"}},
+		Data: map[string][]byte{"password": []byte("former-value")}})
+	p := l.compute(Edit{Verb: "update", Before: before, After: changed(before, set("PASSWORD", "hunter2-secret")), Version: version})
+	var text, markdown bytes.Buffer
+	if err := p.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.WriteMarkdown(&markdown); err != nil {
+		t.Fatal(err)
+	}
+	all := text.String() + markdown.String() + fmt.Sprintf("%+v", p)
+	for _, secret := range []string{"hunter2", "former-value", "aHVudGVyMi1zZWNyZXQ="} {
+		if strings.Contains(all, secret) {
+			t.Errorf("%s is shown:\n%s", secret, all)
+		}
+	}
+	if !strings.Contains(text.String(), ".data: (masked, changed)") {
+		t.Errorf("the Secret changes:\n%s", text.String())
+	}
+}
+
+// TestRightsAreUnknown checks that what the user may not ask is unknown, and not said to fail (P5, P6).
+func TestRightsAreUnknown(t *testing.T) {
+	l := newLab(t)
+	l.watchWrites(func(r apitest.Request) (any, error) {
+		if r.Verb == "apply" && r.Kind == "ConfigMap" {
+			return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, r.Name, fmt.Errorf("you may not patch"))
+		}
+		return nil, nil
+	})
+	version := web()
+	p := l.compute(Edit{Verb: "install", After: gen.Instance("i", version, nil), Version: version})
+	if got := brief(p); !slices.Equal(got, []string{"plan deploy", "unknown ConfigMap ns/i-a"}) || p.Unknown() != 1 || p.Fails() {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestServerRefuses checks that what the API server refuses ends the plan, in its words, with the parameters that may be to blame (P8).
+func TestServerRefuses(t *testing.T) {
+	l := newLab(t)
+	l.watchWrites(func(r apitest.Request) (any, error) {
+		if r.Verb == "apply" && r.Kind == "ConfigMap" {
+			return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, r.Name, field.ErrorList{field.Invalid(field.NewPath("data", "key"), "banana", "no")})
+		}
+		return nil, nil
+	})
+	version := web()
+	before := l.running(version, "i-a")
+	p := l.compute(Edit{Verb: "update", Before: before, After: changed(before, set("VALUE", "banana")), Version: version})
+	if !p.Fails() || p.Count(Refused) != 1 || !strings.Contains(p.Objects[0].Why, "banana") || !slices.Equal(p.Objects[0].Parameters, []string{"VALUE"}) {
+		t.Errorf("got %+v", p)
+	}
+}
+
+// TestRunningPlan checks that the preview assumes the end of a plan that runs, and says so.
+func TestRunningPlan(t *testing.T) {
+	l := newLab(t)
+	version := web()
+	before := l.running(version, "i-a")
+	before.Status.PlanStatus["deploy"] = v1beta1.PlanStatus{Name: "deploy", Status: v1beta1.InProgress, UID: "run"}
+	p := l.compute(Edit{Verb: "update", Before: before, After: changed(before, set("VALUE", "next")), Version: version})
+	if len(p.Runs) != 1 || p.Runs[0].Plan != "update" || len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "plan deploy runs") {
+		t.Errorf("got %+v", p)
+	}
+}
+
+// TestRequests checks what a preview costs: one LIST for each kind, and a dry run for each object that is to be written (P4).
+func TestRequests(t *testing.T) {
+	l := newLab(t)
+	version := web()
+	before := l.running(version, "i-a")
+	e := Edit{Verb: "update", Before: before, After: changed(before, set("VALUE", "next")), Version: version}
+	o := l.options()
+	l.Requests()
+	if _, err := Compute(t.Context(), o, e); err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]int{}
+	for _, r := range l.Requests() {
+		counts[strings.Join(strings.Fields(r)[:2], " ")]++
+	}
+	want := map[string]int{"patch Instance": 1, "list ConfigMap": 1, "apply ConfigMap": 1, "list ResourceQuota": 1}
+	if diff := cmp.Diff(want, counts); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestDigest checks that equal previews have equal digests, whoever asks, and other ones have not (P16).
+func TestDigest(t *testing.T) {
+	l := newLab(t)
+	version := web()
+	before := l.running(version, "i-a")
+	digest := func(as, value string) string {
+		o := l.options()
+		o.As = as
+		p, err := Compute(t.Context(), o, Edit{Verb: "update", Before: before, After: changed(before, set("VALUE", value)), Version: version})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Digest
+	}
+	if a, b, c := digest("ann", "next"), digest("bob", "next"), digest("ann", "other"); a != b || a == c || !strings.HasPrefix(a, "sha256:") {
+		t.Errorf("got %s, %s, %s", a, b, c)
+	}
+}
+
+// TestUninstall checks what goes with an Instance and what stays (P13, P24).
+func TestUninstall(t *testing.T) {
+	l := newLab(t)
+	version := web(gen.Serial("cleanup", "save"))
+	i := l.running(version, "i-a", "i-kept")
+	kept := &corev1.ConfigMap{ObjectMeta: gen.Meta("ns", "i-kept")}
+	l.Read(kept)
+	kept.Annotations = map[string]string{v1beta1.KeepAnnotation: "true"}
+	l.Put(kept)
+	ours := map[string]string{v1beta1.HeritageLabel: v1beta1.Heritage, v1beta1.InstanceLabel: "i"}
+	l.Put(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data-i-0", Labels: ours}})
+	owned := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "backups", Labels: ours}}
+	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance", Name: "i", UID: i.UID}}
+	l.Put(owned)
+	p, err := Uninstall(t.Context(), l.options(), i, version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"plan cleanup", "create ConfigMap ns/i-b", "delete ConfigMap ns/i-a", "delete PersistentVolumeClaim ns/backups"}
+	if diff := cmp.Diff(want, brief(p)); diff != "" {
+		t.Error(diff)
+	}
+	wantStays := []Stay{{"ConfigMap ns/i-kept", StaysKept}, {"PersistentVolumeClaim ns/data-i-0", StaysUnowned}}
+	if diff := cmp.Diff(wantStays, p.Stays); diff != "" {
+		t.Error(diff)
+	}
+	if len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "ns/backups would be deleted with its data") {
+		t.Errorf("got %q", p.Warnings)
+	}
+	if p, err = Uninstall(t.Context(), l.options(), i, nil); err != nil || len(p.Runs) != 0 {
+		t.Errorf("without its OperatorVersion no cleanup plan is known: %+v, %v", p, err)
+	}
+}
+
+// TestTimeout checks that a preview that takes too long is an error, and no half answer.
+func TestTimeout(t *testing.T) {
+	l := newLab(t)
+	version := web()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if p, err := Compute(ctx, l.options(), Edit{Verb: "install", After: gen.Instance("i", version, nil), Version: version}); err == nil {
+		t.Errorf("got %+v", p)
+	}
+}
+
+// TestSameDigests checks how parameters are compared without the key of the cluster.
+func TestSameDigests(t *testing.T) {
+	d := digests{"A": "1"}
+	for _, tc := range []struct {
+		reason, name, digest, value string
+		want                        bool
+	}{
+		{"the digest of the baseline is of the value before the edit", "A", "1.abc", "1", true},
+		{"another value differs", "A", "1.abc", "2", false},
+		{"a parameter that spec did not give differs", "B", "1.abc", "1", false},
+		{"what a run of the preview has answered", "A", d.Of("A", "2"), "2", true},
+		{"and what it has not", "A", d.Of("A", "2"), "1", false},
+	} {
+		if got := d.Same(tc.name, tc.digest, tc.value); got != tc.want {
+			t.Errorf("%s: got %t", tc.reason, got)
+		}
+	}
+}
+
+// workload is a Deployment whose pods mount a Secret.
+func workload(image, hash string) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{
+		"replicas": int64(3), "template": map[string]any{
+			"metadata": map[string]any{"annotations": map[string]any{v1beta1.DependenciesHashAnnotation: hash}},
+			"spec": map[string]any{
+				"containers": []any{map[string]any{"name": "web", "image": image}},
+				"volumes":    []any{map[string]any{"name": "v", "secret": map[string]any{"secretName": "login"}}},
+			},
+		},
+	}}}
+	obj.SetNamespace("ns")
+	obj.SetName("web")
+	obj.SetUID(types.UID("w"))
+	return obj
+}

@@ -1,0 +1,181 @@
+// Package preview computes what an edit of an Instance would do, by the engine that runs plans over a cluster whose writes are dry runs.
+// Nothing is changed. Text, JSON, YAML and Markdown show the same value.
+package preview
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+
+	"kudo.dev/kudo/pkg/apply"
+)
+
+// Version is the version of the form in which previews are printed as JSON and YAML.
+const Version = "preview.kudo.dev/v1alpha1"
+
+// Effect is what would become of an object.
+type Effect string
+
+const (
+	// Unchanged objects stay as they are.
+	Unchanged Effect = "unchanged"
+	// Create is for objects that do not exist.
+	Create Effect = "create"
+	// Modify is for objects of which fields would change.
+	Modify Effect = "change"
+	// Recreate is for objects that would be deleted and created again.
+	Recreate Effect = "recreate"
+	// Delete is for objects that would be deleted.
+	Delete Effect = "delete"
+	// Keep is for objects that are no longer part of the package, and would stay.
+	Keep Effect = "keep"
+	// Adopt is for existing objects that the Instance would take over.
+	Adopt Effect = "adopt"
+	// Refused is for objects that the API server, or kudo, would refuse to write.
+	Refused Effect = "refused"
+	// Unknown is for objects of which it is not known what would become of them.
+	Unknown Effect = "unknown"
+)
+
+// Effects lists all effects in the order in which people read them.
+var effects = []Effect{Create, Modify, Recreate, Adopt, Delete, Keep, Unchanged, Refused, Unknown}
+
+// Preview is what an edit would do. It is sorted, and holds no times, so that equal previews are equal texts.
+type Preview struct {
+	APIVersion string `json:"apiVersion"`
+	// Verb is the command that would edit, and Subject the object that it edits.
+	Verb    string `json:"verb"`
+	Subject string `json:"subject"`
+	// As names the user with whose rights the questions were asked; empty if that is not known.
+	As string `json:"as,omitempty"`
+	// Refused says why the edit itself would be refused; it holds nothing then of what would follow.
+	Refused []string `json:"refused,omitempty"`
+	// Runs are the plans that would run, in their order.
+	Runs []Run `json:"runs,omitempty"`
+	// Objects of these runs, in the order in which they are written or deleted first.
+	Objects []Object `json:"objects,omitempty"`
+	// Stays lists what would stay after an uninstall, and why.
+	Stays []Stay `json:"stays,omitempty"`
+	// Warnings are what a user should look at.
+	Warnings []string `json:"warnings,omitempty"`
+	// UnknownReasons say what is not known besides objects.
+	UnknownReasons []string `json:"unknown,omitempty"`
+	// Digest is equal for previews of the same runs, objects and values, whoever asks.
+	Digest string `json:"digest"`
+}
+
+// Run is a plan that would run.
+type Run struct {
+	Plan  string `json:"plan"`
+	Cause string `json:"cause"`
+	Steps int    `json:"steps"`
+	// Failure says where and why the run would fail; nil if it would not, as far as is known.
+	Failure *Failure `json:"failure,omitempty"`
+}
+
+// Failure is where a run would fail, as `phase/step`, and why.
+type Failure struct {
+	Step    string `json:"step,omitempty"`
+	Message string `json:"message"`
+}
+
+// Object is what would become of an object.
+type Object struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+	Effect     Effect `json:"effect"`
+	// Places are the tasks that write or delete it, as `plan/phase/step/task`.
+	Places []string `json:"places,omitempty"`
+	// Fields that would change, sorted by path. Labels and annotations of kudo itself are only counted, in Metadata.
+	Fields   []Field `json:"fields,omitempty"`
+	Metadata int     `json:"metadata,omitempty"`
+	// Restart is set if pods of the object would be replaced.
+	Restart *Restart `json:"restart,omitempty"`
+	// Why explains the effect, where it does not speak for itself.
+	Why string `json:"why,omitempty"`
+	// Parameters are those of the edit that the template of a refused object uses.
+	Parameters []string `json:"parameters,omitempty"`
+}
+
+// ID is how people read the name of the object.
+func (o Object) ID() string {
+	if o.Namespace == "" {
+		return o.Kind + " " + o.Name
+	}
+	return o.Kind + " " + o.Namespace + "/" + o.Name
+}
+
+// Field is a field that would change. From or To is empty if the field is not there before or after.
+type Field struct {
+	Path string `json:"path"`
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+	// Masked is set if the values are not shown, since they are or may be secret.
+	Masked bool `json:"masked,omitempty"`
+}
+
+// Restart says which pods would be replaced, and how.
+type Restart struct {
+	// Pods is how many there are.
+	Pods int64 `json:"pods"`
+	// Strategy is rolling, recreate, or `on delete`.
+	Strategy string `json:"strategy"`
+	Why      string `json:"why"`
+	// Uncertain is set if it is not known whether the pods would be replaced.
+	Uncertain bool `json:"uncertain,omitempty"`
+}
+
+// Stay is an object that would stay, and why.
+type Stay struct {
+	Object string `json:"object"`
+	Why    string `json:"why"`
+}
+
+// IsChange reports whether the edit would change anything.
+func (p *Preview) IsChange() bool {
+	return slices.ContainsFunc(p.Objects, func(o Object) bool { return o.Effect != Unchanged && o.Effect != Keep })
+}
+
+// Fails reports whether the edit would be refused, or a run of it would fail.
+func (p *Preview) Fails() bool {
+	return len(p.Refused) > 0 || slices.ContainsFunc(p.Runs, func(r Run) bool { return r.Failure != nil })
+}
+
+// Unknown is how much is not known.
+func (p *Preview) Unknown() int { return p.Count(Unknown) + len(p.UnknownReasons) }
+
+// Count is how many objects there are of an effect.
+func (p *Preview) Count(effect Effect) int {
+	n := 0
+	for _, o := range p.Objects {
+		if o.Effect == effect {
+			n++
+		}
+	}
+	return n
+}
+
+// seal sets the digest.
+func (p *Preview) seal() error {
+	text, err := json.Marshal(struct {
+		Verb, Subject string
+		Refused       []string
+		Runs          []Run
+		Objects       []Object
+		Stays         []Stay
+	}{p.Verb, p.Subject, p.Refused, p.Runs, p.Objects, p.Stays})
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(text)
+	p.Digest = "sha256:" + hex.EncodeToString(sum[:])
+	return nil
+}
+
+func newObject(id apply.ID) Object {
+	apiVersion, kind := id.ToAPIVersionAndKind()
+	return Object{APIVersion: apiVersion, Kind: kind, Namespace: id.Namespace, Name: id.Name}
+}

@@ -1,0 +1,263 @@
+package preview
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/runner"
+	"kudo.dev/kudo/plans"
+	"kudo.dev/kudo/plans/trigger"
+)
+
+// touch is what the tasks of the preview do to an object.
+type touch struct {
+	places []string
+	// refused is why a write would be refused, and body what would be written; unknown is why its result is not known.
+	refused, unknown string
+	// kept is why an object that the version does not name would stay.
+	kept string
+	// released is set if the object is deleted with the Instance.
+	released bool
+}
+
+// at notes a place for an object.
+func (c *computation) at(id apply.ID, place string) *touch {
+	t := c.touched[id]
+	if t == nil {
+		t = &touch{}
+		c.touched[id] = t
+		c.order = append(c.order, id)
+	}
+	if place != "" && !slices.Contains(t.places, place) {
+		t.places = append(t.places, place)
+	}
+	return t
+}
+
+// follow previews the run that a decision starts, and leaves the Instance as the run would.
+func (c *computation) follow(ctx context.Context, decision trigger.Decision) error {
+	start := decision.Start
+	plan := c.version.Spec.Plans[start.Plan]
+	run := c.newRun(start, c.runValues(decision.Deferred))
+	st := plans.Start(start.Plan, plan, run.UID, 0, c.Clock.Now())
+	steps := 0
+	for _, phase := range plan.Phases {
+		steps += len(phase.Steps)
+	}
+	c.out.Runs = append(c.out.Runs, Run{Plan: start.Plan, Cause: c.mask.Text(start.Cause), Steps: steps})
+	if _, err := c.runner.Execute(ctx, run, c.inventory, &st, c.Clock, recorder{c}); err != nil {
+		return err
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case st.Status == v1beta1.FatalError:
+		c.out.Runs[len(c.out.Runs)-1].Failure = &Failure{Step: failedStep(st), Message: st.Message}
+	case st.Status != v1beta1.Complete:
+		c.unknown("plan %s would not end: %s", start.Plan, st.Message)
+	case start.Upgrade:
+		if err := c.prune(ctx, run); err != nil {
+			return err
+		}
+	}
+	c.finish(decision, st)
+	return nil
+}
+
+// newRun returns the run of a request, as the controller would start it.
+func (c *computation) newRun(start *trigger.Request, values map[string]string) *runner.Run {
+	i := c.instance
+	uid := i.UID
+	if uid == "" {
+		uid = "00000000-0000-0000-0000-000000000000" // it is not created yet
+	}
+	return &runner.Run{
+		Subject: runner.Subject{Kind: "Instance", Namespace: i.Namespace, Name: i.Name, UID: uid, Annotations: i.Annotations,
+			Owners: i.OwnerReferences},
+		Source: i.OperatorVersionKey().String(), Version: c.version, Plan: start.Plan, Cause: start.Cause, UID: "preview",
+		Parameters: values, Sensitive: c.sensitive, Upgrade: start.Upgrade,
+		Suspend: i.Spec.Suspend && plans.AppliesSpec(start.Plan),
+		Account: apply.Account{Namespace: i.Namespace, Name: i.Spec.ServiceAccountName}, Privileged: i.Spec.ServiceAccountName == "",
+		Keys: c.keys, InstanceExists: c.instanceExists,
+	}
+}
+
+// failedStep names the step of a run that has failed, as `phase/step`; empty if none has.
+func failedStep(st v1beta1.PlanStatus) string {
+	for _, phase := range st.Phases {
+		for _, step := range phase.Steps {
+			if step.Status == v1beta1.FatalError {
+				return plans.StepKey(phase.Name, step.Name)
+			}
+		}
+	}
+	return ""
+}
+
+// finish leaves the Instance as the end of a run would.
+func (c *computation) finish(decision trigger.Decision, st v1beta1.PlanStatus) {
+	status := &c.instance.Status
+	if status.PlanStatus == nil {
+		status.PlanStatus = map[string]v1beta1.PlanStatus{}
+	}
+	if !st.Status.IsTerminal() {
+		st.Status = v1beta1.Complete
+	}
+	status.PlanStatus[st.Name] = st
+	status.Queue, status.Baseline = decision.Queue, decision.Baseline
+}
+
+// prune previews what happens to objects that the new version does not name.
+func (c *computation) prune(ctx context.Context, run *runner.Run) error {
+	left, err := runner.AbandonedObjects(run, c.inventory)
+	if err != nil {
+		c.warn("objects of the old version would stay, since the objects of the new version cannot be determined: %s", err)
+		return nil
+	}
+	for _, id := range left {
+		t := c.at(id, "")
+		kept, err := c.runner.Prune(ctx, run, c.inventory, id)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return err
+		case err != nil:
+			t.unknown = err.Error()
+		default:
+			t.kept = kept
+		}
+		delete(c.inventory, id)
+	}
+	return nil
+}
+
+// recorder takes what the tasks of a run do.
+type recorder struct{ *computation }
+
+// RecordIntent implements runner.ProgressRecorder: nothing is committed.
+func (r recorder) RecordIntent(_ context.Context, _ v1beta1.PlanStatus, ids []apply.ID, _ bool) error {
+	for _, id := range ids {
+		if _, known := r.inventory[id]; !known {
+			r.inventory[id] = apply.Record{}
+		}
+	}
+	return nil
+}
+
+// RecordEffects implements runner.ProgressRecorder.
+func (r recorder) RecordEffects(effects runner.Effects) {
+	for _, change := range effects.Written {
+		r.inventory[change.ID] = change.Record
+	}
+	for _, id := range effects.Deleted {
+		delete(r.inventory, id)
+	}
+	plan := r.out.Runs[len(r.out.Runs)-1].Plan
+	for _, event := range effects.Events { // the event of a run that exceeds a quota says that it was started
+		r.warn("%s", strings.Replace(event[1], "Plan "+plan+" was started, and needs", "plan "+plan+" would need", 1))
+	}
+}
+
+// judge notes what a task does, and regards as done what only has to be awaited.
+//
+//	done                                             done
+//	waiting                                          done: what is awaited comes about once it is really written
+//	waits for ever                                   fatal
+//	failed, and all that failed is not known here    done
+//	failed for a reason that may pass                fatal: the plan would retry until the reason has passed
+//	failed with a fatal error                        fatal
+func (c *computation) judge(w *runner.PreparedTask, outcome plans.Outcome, effects runner.Effects) plans.Outcome {
+	place := c.place(w)
+	for _, change := range effects.Written {
+		c.at(change.ID, place)
+	}
+	for _, id := range effects.Deleted {
+		c.at(id, place)
+	}
+	for _, artifact := range w.Artifacts() {
+		t := c.at(apply.IDOf(artifact), place)
+		t.unknown = fmt.Sprintf("its content is made by the pod of task %s", w.Name)
+		c.inventory[apply.IDOf(artifact)] = apply.Record{}
+	}
+	if needs := w.Needs(); needs != "" {
+		c.warn("%s", needs)
+	}
+	if outcome.State == plans.Waiting && len(effects.Written)+len(effects.Failed) == 0 && !w.NeverCompletes() {
+		c.warn("task %s would wait: %s", w.Name, outcome.Message)
+	}
+	refused := c.noteFailures(effects.Failed, place)
+	done := plans.Outcome{State: plans.Done, Ready: outcome.Ready, Total: outcome.Total}
+	switch {
+	case outcome.State == plans.Waiting && w.NeverCompletes():
+		outcome.State = plans.Fatal
+		return outcome
+	case outcome.State == plans.Done, outcome.State == plans.Waiting:
+		return done
+	case len(effects.Failed) > 0 && !refused:
+		return done
+	case outcome.State == plans.Transient && len(effects.Failed) == 0:
+		c.unknown("task %s could not be previewed: %s", w.Name, outcome.Message)
+		return done
+	}
+	outcome.State = plans.Fatal
+	return outcome
+}
+
+// place names the place of a task, as `plan/phase/step/task`.
+func (c *computation) place(w *runner.PreparedTask) string {
+	plan := c.out.Runs[len(c.out.Runs)-1].Plan
+	phase := c.version.Spec.Plans[plan].Phases[w.Place.Phase]
+	return strings.Join([]string{plan, phase.Name, phase.Steps[w.Place.Step].Name, w.Name}, "/")
+}
+
+// noteFailures notes objects that could not be written, and reports whether one of them would be refused in a real run, too.
+func (c *computation) noteFailures(failed []apply.Change, place string) (refused bool) {
+	for _, change := range failed {
+		t := c.at(change.ID, place)
+		if why := c.unknowable(change); why != "" {
+			t.unknown = why
+			continue
+		}
+		t.refused, refused = c.mask.Text(change.Err.Error()), true
+	}
+	return refused
+}
+
+// unknowable says why an error of a dry run says nothing about a real run; empty if it does.
+func (c *computation) unknowable(change apply.Change) string {
+	err, text := change.Err, c.mask.Text(change.Err.Error())
+	switch {
+	case isUnanswered(err):
+		return "it could not be asked: " + text
+	case (meta.IsNoMatchError(err) || apply.IsFatal(err)) && c.definesKind(change.ID):
+		return "its kind is defined in the same run"
+	}
+	return ""
+}
+
+// isUnanswered reports whether an answer of the API server says that it does not tell, and nothing of what it would do for others or later.
+func isUnanswered(err error) bool {
+	text := err.Error()
+	return apierrors.IsForbidden(err) && !strings.Contains(text, "exceeded quota") && !strings.Contains(text, "admission webhook") &&
+		!strings.Contains(text, "ValidatingAdmissionPolicy") && !strings.Contains(text, "violates PodSecurity") ||
+		strings.Contains(text, "does not support dry run") || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||
+		apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err)
+}
+
+// definesKind reports whether a definition of the kind of an object would be created by the runs.
+func (c *computation) definesKind(id apply.ID) bool {
+	var created []*unstructured.Unstructured
+	for _, change := range c.cluster.Changes() {
+		if change.Before == nil && change.After != nil {
+			created = append(created, change.After)
+		}
+	}
+	return apply.DefinedIn(apply.Definitions(created), id.Object())
+}

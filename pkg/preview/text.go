@@ -1,0 +1,228 @@
+package preview
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+
+	"kudo.dev/kudo/pkg/text"
+)
+
+const (
+	// maxFields is how many fields of an object a text shows.
+	maxFields = 20
+	// maxWhy bounds an explanation in a text, in bytes.
+	maxWhy = 600
+	// maxMarkdown bounds a comment, in bytes: forges refuse longer ones.
+	maxMarkdown = 60_000
+)
+
+// signs stand before objects in a text.
+var signs = map[Effect]string{
+	Create: "+", Modify: "~", Recreate: "±", Delete: "-", Keep: "=", Adopt: "*", Refused: "✗", Unknown: "?", Unchanged: " ",
+}
+
+// WriteText writes a preview for people. Unchanged objects are only counted.
+func (p *Preview) WriteText(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s of %s", p.Verb, p.Subject)
+	if p.As != "" {
+		fmt.Fprintf(&b, ", asked as %s", text.Plain(p.As, maxValue))
+	}
+	b.WriteString("\n")
+	for _, reason := range p.Refused {
+		fmt.Fprintf(&b, "✗ refused: %s\n", text.Plain(reason, maxWhy))
+	}
+	for i, run := range p.Runs {
+		fmt.Fprintf(&b, "plan %d: %s (%s), %s\n", i+1, run.Plan, text.Plain(run.Cause, maxValue), count(run.Steps, "step"))
+		if run.Failure != nil {
+			fmt.Fprintf(&b, "  ✗ would fail%s: %s\n", at(run.Failure.Step), text.Plain(run.Failure.Message, maxWhy))
+		}
+	}
+	for _, o := range p.Objects {
+		if o.Effect != Unchanged {
+			o.writeText(&b)
+		}
+	}
+	for _, s := range p.Stays {
+		fmt.Fprintf(&b, "  = %s stays: %s\n", s.Object, s.Why)
+	}
+	for _, reason := range p.UnknownReasons {
+		fmt.Fprintf(&b, "  ? not known: %s\n", text.Plain(reason, maxWhy))
+	}
+	for _, warning := range p.Warnings {
+		fmt.Fprintf(&b, "  ! %s\n", text.Plain(warning, maxWhy))
+	}
+	fmt.Fprintf(&b, "%s\n%s\n", p.Summary(), p.Digest)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func at(step string) string {
+	if step == "" {
+		return ""
+	}
+	return " at " + step
+}
+
+func (o Object) writeText(b *strings.Builder) {
+	fmt.Fprintf(b, "  %s %s", signs[o.Effect], o.ID())
+	if len(o.Places) > 0 {
+		fmt.Fprintf(b, "  [%s]", text.List(o.Places, 2))
+	}
+	b.WriteString("\n")
+	if o.Why != "" {
+		label := ""
+		if o.Effect == Refused {
+			label = "refused: "
+		}
+		fmt.Fprintf(b, "      %s%s\n", label, text.Plain(o.Why, maxWhy))
+	}
+	if len(o.Parameters) > 0 {
+		fmt.Fprintf(b, "      parameters of this change that its template uses: %s\n", strings.Join(o.Parameters, ", "))
+	}
+	for i, f := range o.Fields {
+		if i == maxFields {
+			fmt.Fprintf(b, "      and %s\n", count(len(o.Fields)-maxFields, "more field"))
+			break
+		}
+		fmt.Fprintf(b, "      %s\n", f)
+	}
+	if o.Metadata > 0 {
+		fmt.Fprintf(b, "      and %s of kudo\n", count(o.Metadata, "label or annotation"))
+	}
+	if o.Restart != nil {
+		fmt.Fprintf(b, "      %s\n", o.Restart)
+	}
+}
+
+// String is how people read a field that changes.
+func (f Field) String() string {
+	if f.Masked {
+		return f.Path + ": (masked, changed)"
+	}
+	return fmt.Sprintf("%s: %s -> %s", f.Path, cmp.Or(f.From, "(none)"), cmp.Or(f.To, "(none)"))
+}
+
+// String is how people read a restart.
+func (r *Restart) String() string {
+	verb := "restarts"
+	if r.Uncertain {
+		verb = "may restart"
+	}
+	return fmt.Sprintf("%s %s (%s): %s", verb, count(int(r.Pods), "pod"), r.Strategy, r.Why)
+}
+
+// Summary is the line that a preview ends with.
+func (p *Preview) Summary() string {
+	steps := 0
+	for _, run := range p.Runs {
+		steps += run.Steps
+	}
+	restarts, pods := 0, int64(0)
+	for _, o := range p.Objects {
+		if o.Restart != nil {
+			restarts, pods = restarts+1, pods+o.Restart.Pods
+		}
+	}
+	var parts []string
+	for _, effect := range effects {
+		n := p.Count(effect)
+		if effect == Unknown {
+			n = p.Unknown()
+		}
+		always := effect == Create || effect == Modify || effect == Delete || effect == Unchanged || effect == Refused || effect == Unknown
+		if n == 0 && !always {
+			continue
+		}
+		part := fmt.Sprintf("%d %s", n, effect)
+		if effect == Modify && restarts > 0 {
+			part += fmt.Sprintf(" (%s: %s)", count(restarts, "restart"), count(int(pods), "pod"))
+		}
+		parts = append(parts, part)
+	}
+	return fmt.Sprintf("%s, %s: %s", count(len(p.Runs), "plan"), count(steps, "step"), strings.Join(parts, ", "))
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	if singular, rest, found := strings.Cut(noun, " or "); found { // label or annotation
+		return fmt.Sprintf("%d %ss or %ss", n, singular, rest)
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// marker is a comment by which a bot finds the last comment that it has written about a subject.
+const marker = "<!-- kudo preview: %s -->\n"
+
+// WriteMarkdown writes a preview for a comment on a pull request: a line, a table, and folded differences. It is bounded, and what others have
+// written in it is escaped.
+func (p *Preview) WriteMarkdown(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, marker, strings.ReplaceAll(escape(p.Subject), "--", "- -"))
+	fmt.Fprintf(&b, "**%s of %s**: %s\n\n", escape(p.Verb), escape(p.Subject), escape(p.Summary()))
+	for _, reason := range p.Refused {
+		fmt.Fprintf(&b, "- :x: refused: %s\n", escape(text.Plain(reason, maxWhy)))
+	}
+	for _, run := range p.Runs {
+		if run.Failure != nil {
+			fmt.Fprintf(&b, "- :x: plan %s would fail%s: %s\n", escape(run.Plan), escape(at(run.Failure.Step)),
+				escape(text.Plain(run.Failure.Message, maxWhy)))
+		}
+	}
+	for _, reason := range p.UnknownReasons {
+		fmt.Fprintf(&b, "- :grey_question: not known: %s\n", escape(text.Plain(reason, maxWhy)))
+	}
+	for _, warning := range p.Warnings {
+		fmt.Fprintf(&b, "- :warning: %s\n", escape(text.Plain(warning, maxWhy)))
+	}
+	b.WriteString("\n| effect | object | what |\n| --- | --- | --- |\n")
+	left := 0
+	for _, o := range p.Objects {
+		if o.Effect == Unchanged {
+			continue
+		}
+		row := o.markdown()
+		if b.Len()+len(row) > maxMarkdown {
+			left++
+			continue
+		}
+		b.WriteString(row)
+	}
+	if left > 0 {
+		fmt.Fprintf(&b, "\n%s are left out, since this comment would be too long.\n", count(left, "object"))
+	}
+	fmt.Fprintf(&b, "\n%s\n", p.Digest)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (o Object) markdown() string {
+	var what []string
+	if o.Why != "" {
+		what = append(what, escape(text.Plain(o.Why, maxWhy)))
+	}
+	if o.Restart != nil {
+		what = append(what, escape(o.Restart.String()))
+	}
+	if len(o.Fields) > 0 {
+		var lines []string
+		for _, f := range o.Fields[:min(len(o.Fields), maxFields)] {
+			lines = append(lines, "<code>"+escape(f.String())+"</code>")
+		}
+		if more := len(o.Fields) - maxFields; more > 0 {
+			lines = append(lines, "and "+count(more, "more field"))
+		}
+		what = append(what, fmt.Sprintf("<details><summary>%s</summary>%s</details>", count(len(o.Fields), "field"), strings.Join(lines, "<br>")))
+	}
+	return fmt.Sprintf("| %s | %s | %s |\n", o.Effect, escape(o.ID()), strings.Join(what, "<br>"))
+}
+
+// markdownEscapes makes text harmless in a cell of a table: as HTML, and as Markdown.
+var markdownEscapes = strings.NewReplacer("\n", " ", "&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;", `\`, "&#92;", "|", "&#124;",
+	"`", "&#96;", "*", "&#42;", "_", "&#95;", "[", "&#91;", "]", "&#93;", "@", "&#64;", "#", "&#35;", "!", "&#33;", "~", "&#126;")
+
+func escape(s string) string { return markdownEscapes.Replace(s) }
