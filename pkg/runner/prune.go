@@ -100,8 +100,8 @@ var durable = map[string]bool{
 
 const keepAnnotated = "it is annotated " + v1beta1.KeepAnnotation
 
-// KeepReason says why an abandoned object with these annotations is kept; empty if it is not.
-func KeepReason(id apply.ID, annotations map[string]string) string {
+// keepReason says why an abandoned object with these annotations is kept; empty if it is not.
+func keepReason(id apply.ID, annotations map[string]string) string {
 	switch {
 	case durable[id.Kind]:
 		return "objects of its kind hold data"
@@ -115,7 +115,7 @@ func KeepReason(id apply.ID, annotations map[string]string) string {
 
 // Prune deletes an abandoned object, or says why it is kept.
 func (r *Runner) Prune(ctx context.Context, run *Run, inventory Inventory, id apply.ID) (kept string, err error) {
-	if kept := KeepReason(id, nil); kept != "" {
+	if kept := keepReason(id, nil); kept != "" {
 		return kept, nil
 	}
 	live, err := r.engine.Live(ctx, id) // it may have been annotated a moment ago
@@ -126,7 +126,7 @@ func (r *Runner) Prune(ctx context.Context, run *Run, inventory Inventory, id ap
 	if err != nil {
 		return "", err
 	}
-	if kept := KeepReason(id, live.GetAnnotations()); kept != "" {
+	if kept := keepReason(id, live.GetAnnotations()); kept != "" {
 		return kept, nil
 	}
 	removal := w.remove(ctx, []*unstructured.Unstructured{id.Object()})[0]

@@ -14,10 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
@@ -130,7 +133,7 @@ func TestExceededQuotas(t *testing.T) {
 	} {
 		u := quotaRun(t, tc.templates...)
 		u.Suspend = tc.suspend
-		c := upgradeCluster(t, interceptor.Funcs{}, limited("ns", "q", all), limited("other", "foreign", all))
+		c := fakeCluster(t, interceptor.Funcs{}, limited("ns", "q", all), limited("other", "foreign", all))
 		inventory := Inventory{}
 		for _, obj := range tc.live {
 			id := apply.IDOf(obj)
@@ -231,7 +234,7 @@ func TestWarnOfQuotas(t *testing.T) {
 		{"a plan that applies nothing", []client.Object{limited("ns", "q", "pods=1")}, big, func(u *Run, _ *v1beta1.PlanStatus) { u.Version.Spec.Tasks[0].Kind = v1beta1.DeleteTask }, nil, 0, false, ""},
 	} {
 		lists := 0
-		c := upgradeCluster(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+		c := fakeCluster(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			lists++
 			var o client.ListOptions
 			o.ApplyOptions(options)
@@ -268,7 +271,7 @@ func TestWarnOfQuotas(t *testing.T) {
 
 // TestWarnOfQuotasMasks (C64, engine: sensitive values) checks that a number that is a secret is not told.
 func TestWarnOfQuotasMasks(t *testing.T) {
-	c := upgradeCluster(t, interceptor.Funcs{}, limited("ns", "q", "pods=2"))
+	c := fakeCluster(t, interceptor.Funcs{}, limited("ns", "q", "pods=2"))
 	kinds, hooks := quotaKinds(), &recorder{}
 	r := New(Options{All: &declaring{}, Kinds: kinds, Accounts: apply.NewAccounts(&rest.Config{Host: "http://127.0.0.1:1"}, nil, kinds, nil, nil), Quotas: quotasAs(t, c)})
 	u := quotaRun(t, workload("a", "replicas: 77345"))
@@ -277,4 +280,23 @@ func TestWarnOfQuotasMasks(t *testing.T) {
 	if len(hooks.events) != 1 || strings.Contains(hooks.events[0][1], "77345") {
 		t.Errorf("events %q", hooks.events)
 	}
+}
+
+// quotasOf returns a reader with the rights of a client.
+func quotasOf(c client.Reader) quotaReader {
+	return func(ctx context.Context, namespace string) ([]corev1.ResourceQuota, error) {
+		list := &corev1.ResourceQuotaList{}
+		err := c.List(ctx, list, client.InNamespace(namespace), client.Limit(maxQuotas))
+		return list.Items, err
+	}
+}
+
+// fakeCluster returns a client of a fake cluster.
+func fakeCluster(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(funcs).Build()
 }

@@ -34,6 +34,12 @@ func (e *CodeError) Unwrap() error { return e.error }
 // WithCode returns the error with an exit code.
 func WithCode(code int, err error) error { return &CodeError{code, err} }
 
+// errSilent is the error of a command that has said all there is to say.
+var errSilent = errors.New("silent")
+
+// ExitWith returns an error that is not printed, and ends the command with a code.
+func ExitWith(code int) error { return WithCode(code, errSilent) }
+
 // UsageError returns an error with ExitUsage.
 func UsageError(format string, args ...any) error {
 	return WithCode(ExitUsage, fmt.Errorf(format, args...))
@@ -44,7 +50,9 @@ func (env *Env) ReportError(err error) int {
 	if err == nil {
 		return 0
 	}
-	_, _ = fmt.Fprintln(env.messages(), "Error: "+explainError(err))
+	if !errors.Is(err, errSilent) {
+		_, _ = fmt.Fprintln(env.messages(), "Error: "+explainError(err))
+	}
 	var coded *CodeError
 	if errors.As(err, &coded) {
 		return coded.Code

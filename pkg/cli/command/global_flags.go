@@ -51,7 +51,7 @@ func (v *verbosity) String() string {
 func (*verbosity) Type() string { return "level" }
 
 // kudoCommands are the commands that need kudo's kinds on the cluster.
-var kudoCommands = []string{"install", "update", "upgrade", "rollback", "uninstall", "uninstall-version", "get", "plan", "diagnostics",
+var kudoCommands = []string{"install", "update", "upgrade", "rollback", "uninstall", "uninstall-version", "get", "diff", "plan", "diagnostics",
 	"account"}
 
 // add adds the flags to the root command.

@@ -14,6 +14,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/kudoinit"
+	"kudo.dev/kudo/pkg/preview"
 	"kudo.dev/kudo/pkg/rights"
 	"kudo.dev/kudo/pkg/settings"
 )
@@ -35,6 +36,17 @@ type newcomer struct {
 	needed *rights.Rights
 	// change is what was done for its account.
 	change *rights.Change
+}
+
+// edit returns the creation of the Instance, with the account that it is going to name.
+func (n *newcomer) edit() preview.Edit {
+	after := n.Instance.DeepCopy()
+	if n.flags.create {
+		after.Spec.ServiceAccountName = rights.NewAccount(n.Namespace, n.Name, "", nil).Name
+	}
+	version := &v1beta1.OperatorVersion{Spec: *n.spec}
+	version.Namespace, version.Name = n.Namespace, n.Spec.OperatorVersion.Name
+	return preview.Edit{Verb: "install", After: after, Version: version}
 }
 
 // fitAccount refuses what says two things about the account.

@@ -10,6 +10,7 @@ import (
 	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/pkginstall"
+	"kudo.dev/kudo/pkg/preview"
 	"kudo.dev/kudo/pkg/repository"
 	"kudo.dev/kudo/pkg/repository/incluster"
 )
@@ -62,6 +63,9 @@ func (o *installOptions) installFromCluster(ctx context.Context, operator string
 	}
 	n := &newcomer{Instance: instance, pkg: operator, spec: &ov.Spec, versions: installed.Spec, flags: &o.account}
 	if err := checkAccount(ctx, o.env, c, n); err != nil {
+		return err
+	}
+	if done, err := o.preview.show(o.env, func() (*preview.Preview, error) { return previewEdit(ctx, o.env, c, n.edit()) }); done || err != nil {
 		return err
 	}
 	if err := makeAccount(ctx, o.env, c, n); err != nil {

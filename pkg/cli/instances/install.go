@@ -16,6 +16,7 @@ import (
 	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/pkginstall"
+	"kudo.dev/kudo/pkg/preview"
 )
 
 type installOptions struct {
@@ -33,6 +34,7 @@ type installOptions struct {
 	inCluster    bool
 	installing   []string
 	account      accountFlags
+	preview      previewFlags
 	// accountName is the ServiceAccount that the Instance names.
 	accountName string
 	command.VersionFlags
@@ -53,8 +55,13 @@ those of its dependencies, and an Instance, whose deploy plan runs.
   kubectl kudo install oci://registry.example.com/kudo/postgres --operator-version '^1.0'`,
 		Args: command.ExactArgs(1, "one package: a folder that holds operator.yaml, a .tgz, a URL, oci://…, or a name in a repository"),
 		PreRunE: func(*cobra.Command, []string) (err error) {
-			o.scheduled, err = o.schedules.Apply(nil)
-			return err
+			if o.scheduled, err = o.schedules.Apply(nil); err != nil {
+				return err
+			}
+			if o.preview.asked() && o.skipInstance {
+				return command.UsageError("--dry-run and --expect cannot be used with --skip-instance: they show what the plans of an Instance would do")
+			}
+			return o.preview.check()
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
@@ -71,6 +78,7 @@ those of its dependencies, and an Instance, whose deploy plan runs.
 	o.ParameterFlags.Add(f)
 	o.sources.Add(f)
 	o.schedules.Add(f)
+	o.preview.add(f)
 	o.WaitFlags.Add(f, "the install plan and the deploy plan have ended")
 	return cmd
 }
@@ -136,6 +144,9 @@ func (o *installOptions) run(ctx context.Context, name string) error {
 		}
 	}
 	if err := command.CheckPackage(ctx, pkg, instance, installing); err != nil {
+		return err
+	}
+	if done, err := o.preview.show(o.env, func() (*preview.Preview, error) { return previewEdit(ctx, o.env, c, n.edit()) }); done || err != nil {
 		return err
 	}
 	if o.account.create && o.namespace { // before the namespace is made

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,6 +126,9 @@ func TestPreview(t *testing.T) {
 	out, _ := commandtest.Expect(t, NewUpgrade, 0, "", "upgrade", dir, "--instance", "site", "--dry-run")
 	commandtest.Golden(t, filepath.Join("testdata", "upgrade", "dry-run.txt"), out, "what is not named is deleted, but for data")
 	for _, request := range server.Requests() {
+		if strings.HasSuffix(request, "(dry run)") {
+			continue
+		}
 		for _, verb := range []string{"create ", "patch ", "apply ", "delete ", "update "} {
 			if len(request) > len(verb) && request[:len(verb)] == verb {
 				t.Errorf("a dry run changes nothing: %s", request)

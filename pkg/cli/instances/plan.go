@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +19,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/history"
+	"kudo.dev/kudo/pkg/preview"
 	"kudo.dev/kudo/plans"
 )
 
@@ -27,7 +27,8 @@ import (
 func NewPlan(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "plan", Short: "Look at the plans of an Instance, and start, cancel or retry them"}
 	command.SetupGroup(cmd)
-	cmd.AddCommand(newPlanStatus(env), newPlanHistory(env), newPlanTrigger(env), newPlanWait(env), newPlanCancel(env), newPlanRetry(env))
+	cmd.AddCommand(newPlanStatus(env), newPlanHistory(env), newPlanTrigger(env), newPlanWait(env), newPlanCancel(env), newPlanRetry(env),
+		newPlanPreview(env))
 	return cmd
 }
 
@@ -108,6 +109,7 @@ func newPlanWait(env *command.Env) *cobra.Command {
 
 func newPlanTrigger(env *command.Env) *cobra.Command {
 	var plan string
+	var previews previewFlags
 	w := &command.WaitFlags{}
 	cmd := newInstanceCommand(env, "trigger NAME PLAN", "Start a plan", func(ctx context.Context, c client.WithWatch,
 		i *v1beta1.Instance) error {
@@ -122,9 +124,13 @@ func newPlanTrigger(env *command.Env) *cobra.Command {
 		if runs := ov.Spec.InstancePlans(); !slices.Contains(plans.Names(runs), plan) {
 			return fmt.Errorf("plan %q does not exist in operatorversion %s: it has %v", plan, ov.Name, plans.Names(runs))
 		}
-		return changeInstance(ctx, env, c, i, w, instanceEdit{"triggered: plan " + plan, func(i *v1beta1.Instance) {
-			i.Spec.PlanExecution = v1beta1.PlanExecution{PlanName: plan, UID: types.UID(uuid.NewString())}
-		}})
+		trigger := triggerOf(plan)
+		if done, err := previews.show(env, func() (*preview.Preview, error) {
+			return previewInstance(ctx, env, c, "trigger", i, trigger)
+		}); done || err != nil {
+			return err
+		}
+		return changeInstance(ctx, env, c, i, w, instanceEdit{"triggered: plan " + plan, trigger})
 	})
 	cmd.Flags().StringVar(&plan, "name", "", "name of the plan")
 	cmd.Args = command.ArgumentsForFlags("instance", "name")
@@ -132,8 +138,9 @@ func newPlanTrigger(env *command.Env) *cobra.Command {
 		if plan == "" {
 			return command.UsageError("--name is missing: name the plan to start")
 		}
-		return nil
+		return previews.check()
 	}
+	previews.add(cmd.Flags())
 	w.Add(cmd.Flags(), "the plan has ended")
 	return cmd
 }

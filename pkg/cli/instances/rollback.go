@@ -16,15 +16,16 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/paramsource"
+	"kudo.dev/kudo/pkg/preview"
 	"kudo.dev/kudo/plans"
 )
 
 // NewRollback returns the command rollback.
 func NewRollback(env *command.Env) *cobra.Command {
-	w, revision, afterRunning := &command.WaitFlags{}, int64(0), false
+	w, o := &command.WaitFlags{}, rollbackOptions{}
 	cmd := newInstanceCommand(env, "rollback NAME", "Set an Instance back to what an earlier run was started with",
 		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
-			return rollbackTo(ctx, env, c, i, rollbackOptions{revision, afterRunning}, w)
+			return rollbackTo(ctx, env, c, i, o, w)
 		})
 	cmd.Long = `Set the operator version and the parameters of an Instance back to those of an earlier run, which kubectl kudo plan history
 lists. The plans that such a change starts are run: nothing but the plans changes what is in the cluster. Values of Secrets
@@ -32,9 +33,11 @@ and ConfigMaps that spec.parametersFrom names stay as they are there. A plan tha
 not wait behind one that may never end.
 
   kubectl kudo rollback db --to-revision 3 --wait`
-	cmd.Flags().Int64Var(&revision, "to-revision", 0, "number of the run (default the newest that was complete and had other values or "+
+	cmd.Flags().Int64Var(&o.revision, "to-revision", 0, "number of the run (default the newest that was complete and had other values or "+
 		"another version than the Instance has now)")
-	cmd.Flags().BoolVar(&afterRunning, "after-running", false, "wait behind the plan that runs, and do not cancel it")
+	cmd.Flags().BoolVar(&o.afterRunning, "after-running", false, "wait behind the plan that runs, and do not cancel it")
+	o.preview.add(cmd.Flags())
+	cmd.PreRunE = func(*cobra.Command, []string) error { return o.preview.check() }
 	w.Add(cmd.Flags(), "the plans that the change starts have ended")
 	return cmd
 }
@@ -44,6 +47,7 @@ not wait behind one that may never end.
 type rollbackOptions struct {
 	revision     int64
 	afterRunning bool
+	preview      previewFlags
 }
 
 func rollbackTo(ctx context.Context, env *command.Env, c client.WithWatch, instance *v1beta1.Instance, o rollbackOptions,
@@ -72,6 +76,11 @@ func rollbackTo(ctx context.Context, env *command.Env, c client.WithWatch, insta
 				return fmt.Errorf("instance %s/%s has the version and the parameters of run %d already", namespace, name, revision)
 			}
 			continue
+		}
+		if done, err := o.preview.show(env, func() (*preview.Preview, error) {
+			return previewInstance(ctx, env, c, "rollback", instance, back)
+		}); done || err != nil {
+			return err
 		}
 		return changeInstance(ctx, env, c, instance, w, o.editOf(instance, r.Revision, back))
 	}

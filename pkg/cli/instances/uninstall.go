@@ -10,12 +10,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/pkg/cli/command"
+	"kudo.dev/kudo/pkg/preview"
 )
 
 type uninstallOptions struct {
 	env *command.Env
 
 	command.WaitFlags
+	preview    previewFlags
 	instance   string
 	keepClaims bool
 }
@@ -32,10 +34,12 @@ are listed. An Instance of the same name takes them over. The OperatorVersion st
 
   kubectl kudo uninstall db --wait
   kubectl kudo uninstall db --keep-claims`,
-		Args: command.ArgumentsForFlags("instance"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+		Args:    command.ArgumentsForFlags("instance"),
+		PreRunE: func(*cobra.Command, []string) error { return o.preview.check() },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	command.AddInstanceFlag(cmd, &o.instance)
+	o.preview.add(cmd.Flags())
 	o.WaitFlags.Add(cmd.Flags(), "the Instance is deleted")
 	cmd.Flags().BoolVar(&o.keepClaims, "keep-claims", false,
 		"annotate the PersistentVolumeClaims of the Instance with kudo.dev/keep before, so that they stay")
@@ -52,6 +56,11 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 	}
 	instance, err := find(ctx, c, namespace, o.instance)
 	if err != nil {
+		return err
+	}
+	if done, err := o.preview.show(o.env, func() (*preview.Preview, error) {
+		return previewUninstall(ctx, o.env, c, instance)
+	}); done || err != nil {
 		return err
 	}
 	remainder, err := o.keepOrWarn(ctx, c, instance)

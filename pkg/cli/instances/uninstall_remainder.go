@@ -14,12 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/preview"
 )
 
+// Lines on what stays.
 const (
-	staysClusterScoped = "%s %s stays, since it is cluster-scoped and others may use it"
-	staysKept          = "%s %s stays, since it is annotated to be kept: an Instance of the same name takes it over"
-	staysUnowned       = "%s %s stays with its data, since no Instance owns it: an Instance of the same name uses it again"
+	staysClusterScoped = "%s %s stays, since " + preview.StaysClusterScoped
+	staysKept          = "%s %s stays, since " + preview.StaysKept
+	staysUnowned       = "%s %s stays, since " + preview.StaysUnowned
 )
 
 // keepOrWarn returns lines on what stays when an Instance and its children are deleted. It takes them off the owners of what is annotated

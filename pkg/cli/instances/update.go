@@ -14,6 +14,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/cli/command"
+	"kudo.dev/kudo/pkg/preview"
 )
 
 // find returns an Instance by name.
@@ -57,6 +58,7 @@ type updateOptions struct {
 	sources   command.SourceFlags
 	schedules command.ScheduleFlags
 	account   accountFlags
+	preview   previewFlags
 	instance  string
 	unset     []string
 }
@@ -72,10 +74,12 @@ starts update, else deploy. Several plans run one after the other. A change of s
 
   kubectl kudo update db -p MEMORY=2Gi --wait
   kubectl kudo update db --schedule 'nightly=backup@0 3 * * * Europe/Vienna'`,
-		Args: command.ArgumentsForFlags("instance"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+		Args:    command.ArgumentsForFlags("instance"),
+		PreRunE: func(*cobra.Command, []string) error { return o.preview.check() },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	command.AddInstanceFlag(cmd, &o.instance)
+	o.preview.add(cmd.Flags())
 	cmd.Flags().StringArrayVar(&o.unset, "unset", nil, "a parameter to set back to its default; may be given several times")
 	o.account.add(cmd.Flags(), " with the new values, after showing what changes")
 	o.ParameterFlags.Add(cmd.Flags())
@@ -144,6 +148,11 @@ func (o *updateOptions) run(ctx context.Context) error {
 	changed := instance.DeepCopy()
 	edit(changed)
 	if err := command.CheckStructure(ctx, &ov.Spec, changed, given); err != nil {
+		return err
+	}
+	if done, err := o.preview.show(o.env, func() (*preview.Preview, error) {
+		return previewEdit(ctx, o.env, c, preview.Edit{Verb: "update", Before: instance, After: changed, Version: ov})
+	}); done || err != nil {
 		return err
 	}
 	account, err := o.account.update(ctx, o.env, c, changed, &ov.Spec, installedSpecs(ctx, c, namespace))

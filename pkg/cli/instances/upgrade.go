@@ -11,6 +11,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/pkg/cli/command"
+	"kudo.dev/kudo/pkg/preview"
 )
 
 type upgradeOptions struct {
@@ -20,9 +21,9 @@ type upgradeOptions struct {
 	command.ParameterFlags
 	command.VersionFlags
 	account        accountFlags
+	preview        previewFlags
 	instance       string
 	allowDowngrade bool
-	dryRun         bool
 }
 
 // NewUpgrade returns the command upgrade.
@@ -37,13 +38,13 @@ update and deploy that the new version has is run.
   kubectl kudo upgrade ./mysql-0.4.0 --instance db --wait
   kubectl kudo upgrade mysql --operator-version '^0.4' --instance db --wait
   kubectl kudo upgrade oci://registry.example.com/kudo/mysql:8.4_0.4.1 --instance db --wait`,
-		Args: command.ExactArgs(1, "one package: a folder that holds operator.yaml, a .tgz, a URL, oci://…, or a name in a repository"),
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
+		Args:    command.ExactArgs(1, "one package: a folder that holds operator.yaml, a .tgz, a URL, oci://…, or a name in a repository"),
+		PreRunE: func(*cobra.Command, []string) error { return o.preview.check() },
+		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
 	command.AddInstanceFlag(cmd, &o.instance)
 	cmd.Flags().BoolVar(&o.allowDowngrade, "allow-downgrade", false, "allow a lower version than the Instance has")
-	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "say which plan would run and which objects would be deleted after it, and change "+
-		"nothing")
+	o.preview.add(cmd.Flags())
 	o.account.add(cmd.Flags(), " as the new version has them, after showing what changes")
 	o.VersionFlags.Add(cmd.Flags())
 	o.ParameterFlags.Add(cmd.Flags())
@@ -91,11 +92,13 @@ func (o *upgradeOptions) run(ctx context.Context, name string) error {
 	if err := command.CheckPackage(ctx, pkg, merged, nil); err != nil {
 		return err
 	}
-	if o.dryRun {
-		return previewUpgrade(ctx, o.env, c, merged, pkg)
-	}
 	known, err := command.SpecsOf(packages, namespace)
 	if err != nil {
+		return err
+	}
+	if done, err := o.preview.show(o.env, func() (*preview.Preview, error) {
+		return previewEdit(ctx, o.env, c, upgradeEdit(instance, merged, ov, known, pkg))
+	}); done || err != nil {
 		return err
 	}
 	account, err := o.account.update(ctx, o.env, c, merged, known[command.VersionName(pkg)], known.Find)
@@ -117,6 +120,19 @@ func (o *upgradeOptions) run(ctx context.Context, name string) error {
 		i.Spec.OperatorVersion.Name, i.Spec.OperatorVersion.Namespace = command.VersionName(pkg), ""
 		setParameters(i, given)
 	}})
+}
+
+// upgradeEdit is the edit that moves an Instance to the version of a package. ov is the version that it has; it need not exist.
+func upgradeEdit(before, merged *v1beta1.Instance, ov *v1beta1.OperatorVersion, known command.Specs, pkg *operators.Package) preview.Edit {
+	after := merged.DeepCopy()
+	after.Spec.OperatorVersion.Name, after.Spec.OperatorVersion.Namespace = command.VersionName(pkg), ""
+	version := &v1beta1.OperatorVersion{Spec: *known[command.VersionName(pkg)]}
+	version.Namespace, version.Name = before.Namespace, command.VersionName(pkg)
+	e := preview.Edit{Verb: "upgrade", Before: before, After: after, Version: version}
+	if ov.UID != "" {
+		e.Old = ov
+	}
+	return e
 }
 
 // checkUpgrade refuses another operator, the same version, and a lower one.

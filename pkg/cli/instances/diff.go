@@ -1,0 +1,161 @@
+package instances
+
+import (
+	"context"
+	"errors"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/cli/command"
+	"kudo.dev/kudo/pkg/preview"
+)
+
+// Exit codes of diff, those of kubectl diff first.
+const (
+	exitDifferent = 1 // something would change
+	exitTrouble   = 2 // it could not be computed, or the command was called in a wrong way
+	exitWouldFail = 3 // a plan would fail, or the edit would be refused
+	exitUncertain = 4 // not all of it is known
+)
+
+type diffOptions struct {
+	env *command.Env
+
+	command.ParameterFlags
+	command.VersionFlags
+	instance, output string
+	files            []string
+}
+
+// NewDiff returns the command diff.
+func NewDiff(env *command.Env) *cobra.Command {
+	o := &diffOptions{env: env}
+	cmd := &cobra.Command{
+		Use:   "diff [PACKAGE] --instance NAME",
+		Short: "Show what a change of an Instance would do",
+		Long: `Show what another version, other parameters or files would do to an Instance and its objects, and change nothing. Without any of
+them, it is shown what plan deploy would set back of what others have changed.
+
+Exit codes: 0 nothing would change, 1 something would (this is no error), 2 an error, 3 a plan would fail, 4 not all of it is known.
+
+  kubectl kudo diff --instance db -p MEMORY=2Gi
+  kubectl kudo diff ./mysql-0.4.0 --instance db -o markdown
+  kubectl kudo diff -f db.yaml`,
+		Args: atMostOnePackage,
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
+	}
+	command.AddInstanceFlag(cmd, &o.instance)
+	cmd.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "a file of Instances and OperatorVersions; may be given several times")
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", "format: text, json, yaml or markdown")
+	o.VersionFlags.Add(cmd.Flags())
+	o.ParameterFlags.Add(cmd.Flags())
+	return cmd
+}
+
+func (o *diffOptions) run(ctx context.Context, args []string) error {
+	previews, err := o.compute(ctx, args)
+	if err != nil {
+		return command.WithCode(exitTrouble, err)
+	}
+	code := 0
+	for _, p := range previews {
+		if err := printPreview(o.env, p, o.output); err != nil {
+			return command.WithCode(exitTrouble, err)
+		}
+		switch {
+		case p.Fails():
+			code = max(code, exitWouldFail)
+		case p.Unknown() > 0:
+			code = max(code, exitUncertain)
+		case p.IsChange():
+			code = max(code, exitDifferent)
+		}
+	}
+	switch code {
+	case 0:
+		return nil
+	case exitDifferent:
+		return command.ExitWith(code)
+	case exitUncertain:
+		return command.WithCode(code, errors.New("not all is known of what would change: see what is marked with ? above"))
+	}
+	return command.WithCode(code, errors.New("a plan would fail, or the change would be refused: see what is marked with ✗ above"))
+}
+
+// atMostOnePackage checks the arguments of diff.
+func atMostOnePackage(_ *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return command.UsageError("name at most one package, and the Instance by --instance")
+	}
+	return nil
+}
+
+// compute returns a preview for each Instance.
+func (o *diffOptions) compute(ctx context.Context, args []string) ([]*preview.Preview, error) {
+	given, err := o.Read()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkPreviewFormat(o.output); err != nil {
+		return nil, err
+	}
+	if len(o.files) > 0 {
+		if o.instance != "" || len(args) > 0 || len(given) > 0 {
+			return nil, command.UsageError("--filename cannot be used with a package, --instance and parameters: files have the whole Instance")
+		}
+		return o.computeFiles(ctx)
+	}
+	if o.instance == "" {
+		return nil, command.ErrNoInstance
+	}
+	c, _, namespace, err := o.env.Connect()
+	if err != nil {
+		return nil, err
+	}
+	instance, err := find(ctx, c, namespace, o.instance)
+	if err != nil {
+		return nil, err
+	}
+	var p *preview.Preview
+	switch {
+	case len(args) > 0:
+		p, err = o.computePackage(ctx, c, instance, args[0], given)
+	case len(given) > 0:
+		p, err = previewInstance(ctx, o.env, c, "update", instance, func(i *v1beta1.Instance) { setParameters(i, given) })
+	default:
+		p, err = previewInstance(ctx, o.env, c, "deploy", instance, triggerOf(v1beta1.DeployPlan))
+	}
+	return []*preview.Preview{p}, err
+}
+
+// triggerOf returns the edit that asks for a plan.
+func triggerOf(plan string) func(*v1beta1.Instance) {
+	return func(i *v1beta1.Instance) {
+		i.Spec.PlanExecution = v1beta1.PlanExecution{PlanName: plan, UID: types.UID(uuid.NewString())}
+	}
+}
+
+// computePackage previews the upgrade to a package.
+func (o *diffOptions) computePackage(ctx context.Context, c client.Client, instance *v1beta1.Instance, name string,
+	given map[string]string) (*preview.Preview, error) {
+	packages, err := o.env.ResolvePackages(ctx, name, o.VersionFlags)
+	if err != nil {
+		return nil, err
+	}
+	pkg := packages[len(packages)-1]
+	known, err := command.SpecsOf(packages, instance.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	ov, err := versionIfExists(ctx, c, instance)
+	if err != nil {
+		return nil, err
+	}
+	merged := instance.DeepCopy()
+	setParameters(merged, given)
+	return previewEdit(ctx, o.env, c, upgradeEdit(instance, merged, ov, known, pkg))
+}

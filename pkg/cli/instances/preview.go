@@ -1,0 +1,242 @@
+package instances
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apierror"
+	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/cli/command"
+	"kudo.dev/kudo/pkg/explore"
+	"kudo.dev/kudo/pkg/preview"
+)
+
+// Formats of previews.
+const (
+	formatText     = "text"
+	formatMarkdown = "markdown"
+)
+
+// previewTimeout is how long the questions of a preview may take in all. What is not answered by then is an error.
+const previewTimeout = 30 * time.Second
+
+// previewFlags are the flags by which a command shows what it would do.
+type previewFlags struct{ dryRun, output, expect string }
+
+func (f *previewFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.dryRun, "dry-run", "none", "server: show what would happen, by dry runs with your rights, and change nothing")
+	flags.Lookup("dry-run").NoOptDefVal = "server"
+	flags.StringVarP(&f.output, "output", "o", "", "format of --dry-run: text, json, yaml or markdown")
+	flags.StringVar(&f.expect, "expect", "", "digest that --dry-run has printed: go on only if the same would happen")
+}
+
+// check refuses values that do not fit together.
+func (f *previewFlags) check() error {
+	switch {
+	case f.dryRun != "none" && f.dryRun != "server":
+		return command.UsageError("--dry-run %q: use server, or none", f.dryRun)
+	case f.output != "" && f.dryRun == "none":
+		return command.UsageError("--output goes with --dry-run")
+	case f.expect != "" && f.dryRun != "none":
+		return command.UsageError("--expect goes without --dry-run: it compares before the command acts")
+	}
+	return checkPreviewFormat(f.output)
+}
+
+func checkPreviewFormat(output string) error {
+	if !slices.Contains([]string{"", formatText, "json", "yaml", formatMarkdown}, output) {
+		return command.UsageError("invalid output format %q: use text, json, yaml or markdown", output)
+	}
+	return nil
+}
+
+// asked reports whether a preview is to be computed.
+func (f *previewFlags) asked() bool { return f.dryRun == "server" || f.expect != "" }
+
+// show computes a preview if that is asked for, and reports whether the command ends with it. An error says that the edit would fail, or is
+// not the expected one any more.
+func (f *previewFlags) show(env *command.Env, compute func() (*preview.Preview, error)) (bool, error) {
+	if !f.asked() {
+		return false, nil
+	}
+	p, err := compute()
+	if err != nil {
+		return true, err
+	}
+	switch {
+	case f.expect == "":
+		return true, errors.Join(printPreview(env, p, f.output), previewFailure(p))
+	case f.expect != p.Digest:
+		return true, errors.Join(printPreview(env, p, ""), command.WithCode(command.ExitFailed, fmt.Errorf("the %s of %s would not do what "+
+			"--expect %s stands for: nothing was changed; look at the above, and give the digest %s if that is right", p.Verb, p.Subject, f.expect,
+			p.Digest)))
+	}
+	return false, nil
+}
+
+// previewFailure is the error of a command that would be refused, or whose plans would fail; nil if they would not.
+func previewFailure(p *preview.Preview) error {
+	if !p.Fails() {
+		return nil
+	}
+	return command.WithCode(command.ExitFailed, fmt.Errorf("the %s of %s would fail: correct what is marked with ✗ above", p.Verb, p.Subject))
+}
+
+func printPreview(env *command.Env, p *preview.Preview, format string) error {
+	switch format {
+	case "json", "yaml":
+		return env.PrintValue(format, p)
+	case formatMarkdown:
+		return p.WriteMarkdown(env.Out)
+	}
+	return p.WriteText(env.Out)
+}
+
+// previewEdit asks the cluster, with the rights of the user, what an edit would do.
+func previewEdit(ctx context.Context, env *command.Env, c client.Client, edit preview.Edit) (*preview.Preview, error) {
+	return computePreview(ctx, env, c, func(ctx context.Context, o preview.Options) (*preview.Preview, error) {
+		return preview.Compute(ctx, o, edit)
+	})
+}
+
+// previewInstance asks what an edit of an Instance would do whose OperatorVersions are in the cluster.
+func previewInstance(ctx context.Context, env *command.Env, c client.Client, verb string, before *v1beta1.Instance,
+	change func(*v1beta1.Instance)) (*preview.Preview, error) {
+	e := preview.Edit{Verb: verb, Before: before, After: before.DeepCopy()}
+	change(e.After)
+	var err error
+	if e.Version, err = versionOf(ctx, c, e.After); err != nil {
+		return nil, err
+	}
+	if before.OperatorVersionKey() != e.After.OperatorVersionKey() {
+		if e.Old, err = versionIfExists(ctx, c, before); err != nil {
+			return nil, err
+		}
+	}
+	return previewEdit(ctx, env, c, e)
+}
+
+// previewUninstall asks what the deletion of an Instance would do.
+func previewUninstall(ctx context.Context, env *command.Env, c client.Client, instance *v1beta1.Instance) (*preview.Preview, error) {
+	version, err := versionIfExists(ctx, c, instance)
+	if err != nil {
+		return nil, err
+	}
+	return computePreview(ctx, env, c, func(ctx context.Context, o preview.Options) (*preview.Preview, error) {
+		return preview.Uninstall(ctx, o, instance, version)
+	})
+}
+
+// versionIfExists returns the OperatorVersion that an Instance names; nil if it does not exist.
+func versionIfExists(ctx context.Context, c client.Client, instance *v1beta1.Instance) (*v1beta1.OperatorVersion, error) {
+	version := &v1beta1.OperatorVersion{}
+	err := c.Get(ctx, instance.OperatorVersionKey(), version)
+	if apierror.IsObjectNotFound(err) {
+		return nil, nil
+	}
+	return version, err
+}
+
+// computePreview computes a preview with the clients of the user, in bounds of time.
+func computePreview(ctx context.Context, env *command.Env, c client.Client,
+	compute func(context.Context, preview.Options) (*preview.Preview, error)) (*preview.Preview, error) {
+	ctx, cancel := context.WithTimeout(ctx, previewTimeout)
+	defer cancel()
+	o, err := previewOptions(ctx, env, c)
+	if err != nil {
+		return nil, err
+	}
+	p, err := compute(ctx, o)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, fmt.Errorf("the cluster did not answer within %s what would happen: try again later", previewTimeout)
+	}
+	return p, err
+}
+
+// previewOptions are the clients of the user.
+func previewOptions(ctx context.Context, env *command.Env, c client.Client) (preview.Options, error) {
+	config, err := env.Flags.ToRESTConfig()
+	if err != nil {
+		return preview.Options{}, err
+	}
+	config.QPS = -1                           // the apiserver's priority and fairness decides, not the client
+	config.WarningHandler = rest.NoWarnings{} // that a new OperatorVersion does not exist yet is not worth a warning
+	o := preview.Options{Clock: clock.RealClock{}}
+	if o.Client, err = client.New(config, client.Options{Scheme: c.Scheme(), Mapper: c.RESTMapper()}); err != nil {
+		return o, err
+	}
+	if o.Dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return o, err
+	}
+	if o.Metadata, err = metadata.NewForConfig(config); err != nil {
+		return o, err
+	}
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return o, err
+	}
+	o.Kinds = apply.NewKinds(c.RESTMapper(), d, o.Dynamic)
+	layers, unreached, unknown, err := liveLayers(ctx, c)
+	if err != nil {
+		return o, err
+	}
+	for _, hook := range unreached {
+		o.Incomplete = append(o.Incomplete, hook.String())
+	}
+	if unknown {
+		o.Incomplete = append(o.Incomplete, "you may not list the explore rules and webhooks of the cluster: kudo may get other answers")
+	}
+	o.All = layers
+	o.External = slices.DeleteFunc(slices.Clone(layers), func(l explore.Explorer) bool { return l.Layer() == explore.Native })
+	o.As = whoAmI(ctx, c)
+	return o, nil
+}
+
+// whoAmI is the name by which the API server knows the user; empty if it does not say.
+func whoAmI(ctx context.Context, c client.Client) string {
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := c.Create(ctx, review); err != nil {
+		return ""
+	}
+	return review.Status.UserInfo.Username
+}
+
+func newPlanPreview(env *command.Env) *cobra.Command {
+	var plan, output string
+	cmd := newInstanceCommand(env, "preview NAME [PLAN]", "Show what a plan of an Instance would do",
+		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
+			verb, change := "reconcile", func(*v1beta1.Instance) {}
+			if plan != "" {
+				verb, change = "trigger", triggerOf(plan)
+			}
+			p, err := previewInstance(ctx, env, c, verb, i, change)
+			if err != nil {
+				return err
+			}
+			return errors.Join(printPreview(env, p, output), previewFailure(p))
+		})
+	cmd.Long = `Show what a plan of an Instance would do with the parameters that the Instance has now, and change nothing. Without a plan, it is
+shown what the spec of the Instance asks for and no plan has done yet.
+
+  kubectl kudo plan preview db backup
+  kubectl kudo plan preview db`
+	cmd.Flags().StringVar(&plan, "name", "", "name of the plan")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "format: text, json, yaml or markdown")
+	cmd.Args = command.ArgumentsForFlags("instance", "name")
+	cmd.PreRunE = func(*cobra.Command, []string) error { return checkPreviewFormat(output) }
+	return cmd
+}
