@@ -86,6 +86,7 @@ func Standard() Chain {
 		namespaces,
 		claims,
 		dependencyModes,
+		ownDependencies,
 		checkShareable,
 		quotes,
 	}

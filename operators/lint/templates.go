@@ -283,20 +283,6 @@ func claims(s *Subject) (found Findings) {
 	return found
 }
 
-// dependencyModes finds wrong values of the annotation DependenciesAnnotation, which end a plan.
-func dependencyModes(s *Subject) (found Findings) {
-	reported := map[string]bool{}
-	for _, r := range s.rendered() {
-		for _, o := range r.result.Objects {
-			if _, err := v1beta1.DependencyModeOf(o.GetAnnotations()); err != nil && !reported[r.use.Template] {
-				reported[r.use.Template] = true
-				found.Errors = append(found.Errors, templateFinding(r.use.Template, 0, "%s %s: %s", o.GetKind(), o.GetName(), err))
-			}
-		}
-	}
-	return found
-}
-
 // namespaces finds objects of kind Namespace in templates of plans: the namespace of an Instance is there before it. The
 // install plan makes what Instances share, which may be in a namespace of its own.
 func namespaces(s *Subject) (found Findings) {
