@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -162,11 +164,11 @@ func probeServices(ctx context.Context, services webhook.Services,
 func probe(ctx context.Context, services webhook.Services, at serviceTarget) error {
 	ctx, cancel := context.WithTimeout(ctx, serviceProbe)
 	defer cancel()
-	address, err := services.Address(ctx, at.namespace, at.name, at.port)
+	addresses, err := services.Addresses(ctx, at.namespace, at.name, at.port)
 	if err != nil {
 		return err
 	}
-	connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	connection, err := webhook.Dial(ctx, net.Dialer{Timeout: serviceProbe}, addresses)
 	if err != nil {
 		return err
 	}
@@ -194,6 +196,24 @@ func (h UnreachedWebhook) String() string {
 	s := h.ClientConfig.Service
 	return fmt.Sprintf("webhook %s/%s is not asked: its service %s/%s cannot be reached from here (%v); kudo itself may get another "+
 		"answer", h.configuration, h.Name, s.Namespace, s.Name, h.problem)
+}
+
+// LiveLayers returns the layers of the manager as they can be asked from here, without the webhooks that cannot be reached. The answers
+// may differ from the manager's (unknown) if the user may not read the Configs or the webhooks.
+func LiveLayers(ctx context.Context,
+	c client.Client) (layers explore.Chain, unreached []UnreachedWebhook, unknown bool, err error) {
+	configs, err := ListLive[v1alpha1.Config](ctx, c, "Config")
+	if err != nil && !apierrors.IsForbidden(err) && !meta.IsNoMatchError(err) { // a kudo without the kind has none
+		return nil, nil, false, err
+	}
+	unknown = apierrors.IsForbidden(err)
+	hooks, unreached, err := LiveHooks(ctx, c)
+	if err != nil && !apierrors.IsForbidden(err) && !meta.IsNoMatchError(err) {
+		return nil, nil, false, err
+	}
+	unknown = unknown || apierrors.IsForbidden(err)
+	layers, err = ExploreLayers(configs, c, hooks)
+	return layers, unreached, unknown, err
 }
 
 // LuaHost returns a host of scripts with the limits of the manager.

@@ -8,11 +8,9 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/explore"
@@ -21,7 +19,7 @@ import (
 // declarations makes the columns REPLICAS and REQUESTS of Instances: what the objects that they have written declare,
 // all replicas together. A question mark stands for a number whose source could not be read.
 func declarations(ctx context.Context, c client.Client) (func(*v1beta1.Instance) []string, error) {
-	layers, unreached, unknown, err := liveLayers(ctx, c)
+	layers, unreached, unknown, err := command.LiveLayers(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -39,24 +37,6 @@ func declarations(ctx context.Context, c client.Client) (func(*v1beta1.Instance)
 		group.Wait()
 		return sum.columns()
 	}, nil
-}
-
-// liveLayers returns the layers of the manager as they can be asked from here, without the webhooks that cannot be reached. The answers
-// may differ from the manager's (unknown) if the user may not read the Configs or the webhooks.
-func liveLayers(ctx context.Context,
-	c client.Client) (layers explore.Chain, unreached []command.UnreachedWebhook, unknown bool, err error) {
-	configs, err := command.ListLive[v1alpha1.Config](ctx, c, "Config")
-	if err != nil && !apierrors.IsForbidden(err) && !meta.IsNoMatchError(err) { // a kudo without the kind has none
-		return nil, nil, false, err
-	}
-	unknown = apierrors.IsForbidden(err)
-	hooks, unreached, err := command.LiveHooks(ctx, c)
-	if err != nil && !apierrors.IsForbidden(err) && !meta.IsNoMatchError(err) {
-		return nil, nil, false, err
-	}
-	unknown = unknown || apierrors.IsForbidden(err)
-	layers, err = command.ExploreLayers(configs, c, hooks)
-	return layers, unreached, unknown, err
 }
 
 // atATime is how many objects are read at a time.

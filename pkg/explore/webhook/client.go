@@ -68,12 +68,12 @@ func (l *Layer) newCaller(spec v1alpha1.ResourceExploringWebhook, timeout time.D
 	c.breaker = &breaker{clock: l.options.Clock, changed: func() { l.options.Changed(l.changeOf(c)) }}
 	if s := spec.ClientConfig.Service; s != nil {
 		transport.Proxy = nil
-		transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
-			address, err := l.options.Services.Address(ctx, s.Namespace, s.Name, portOf(s))
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			addresses, err := l.options.Services.Addresses(ctx, s.Namespace, s.Name, portOf(s))
 			if err != nil {
 				return nil, fmt.Errorf("find service %s/%s: %w", s.Namespace, s.Name, err)
 			}
-			return dialer.DialContext(ctx, network, address)
+			return Dial(ctx, *dialer, addresses)
 		}
 		u := url.URL{Scheme: "https", Host: net.JoinHostPort(serviceHost(s.Namespace, s.Name), strconv.Itoa(int(portOf(s)))), Path: "/"}
 		if s.Path != nil && *s.Path != "" {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,10 +17,37 @@ import (
 	"kudo.dev/kudo/pkg/reach"
 )
 
-// Services finds the address of a service.
+// Services finds the addresses of a service.
 type Services interface {
-	// Address returns `host:port` to connect to. The certificate has to be one for `name.namespace.svc` all the same.
-	Address(ctx context.Context, namespace, name string, port int32) (string, error)
+	// Addresses returns each `host:port` to connect to, in the order to try them, one at least. The certificate has to be one for
+	// `name.namespace.svc` all the same.
+	Addresses(ctx context.Context, namespace, name string, port int32) ([]string, error)
+}
+
+// maxAddresses is how many addresses of a service are tried: whoever answers for a name chooses how many there are.
+const maxAddresses = 8
+
+// Dial connects to the first of some addresses that accepts a connection. Each has an equal part of the dialer's timeout, so that one that does
+// not respond leaves time for the others.
+func Dial(ctx context.Context, dialer net.Dialer, addresses []string) (net.Conn, error) {
+	addresses = addresses[:min(len(addresses), maxAddresses)]
+	dialer.Timeout /= time.Duration(max(len(addresses), 1))
+	if len(addresses) == 0 {
+		return nil, errors.New("it has no address")
+	}
+	var problem error
+	for _, address := range addresses {
+		connection, err := dialer.DialContext(ctx, "tcp", address)
+		switch {
+		case err == nil:
+			return connection, nil
+		case problem == nil:
+			problem = stableText(err)
+		default:
+			problem = fmt.Errorf("%w; %w", problem, stableText(err))
+		}
+	}
+	return nil, problem
 }
 
 // Names resolves the names of hosts, as net.Resolver.
@@ -37,55 +65,62 @@ type ClusterServices struct {
 
 var _ Services = (*ClusterServices)(nil)
 
-// Address implements Services.
-func (s *ClusterServices) Address(ctx context.Context, namespace, name string, port int32) (string, error) {
+// Addresses implements Services.
+func (s *ClusterServices) Addresses(ctx context.Context, namespace, name string, port int32) ([]string, error) {
 	service, err := s.Get(ctx, namespace, name)
 	switch {
 	case apierrors.IsNotFound(err):
-		return "", errors.New("it does not exist: create it, or correct clientConfig.service")
+		return nil, errors.New("it does not exist: create it, or correct clientConfig.service")
 	case err != nil:
-		return "", err
+		return nil, err
 	case service.Spec.Type == corev1.ServiceTypeExternalName:
 		return s.external(ctx, service.Spec.ExternalName, port)
 	case service.Spec.ClusterIP == corev1.ClusterIPNone:
-		return "", errors.New("it is headless (clusterIP None), and has no address: use a Service with a ClusterIP")
+		return nil, errors.New("it is headless (clusterIP None), and has no address: use a Service with a ClusterIP")
 	case service.Spec.ClusterIP == "":
-		return "", errors.New("it has no clusterIP yet")
+		return nil, errors.New("it has no clusterIP yet")
 	}
 	matches := func(p corev1.ServicePort) bool {
 		return p.Port == port && (p.Protocol == "" || p.Protocol == corev1.ProtocolTCP)
 	}
 	if !slices.ContainsFunc(service.Spec.Ports, matches) {
-		return "", fmt.Errorf("it has no TCP port %d: correct clientConfig.service.port, or its ports", port)
+		return nil, fmt.Errorf("it has no TCP port %d: correct clientConfig.service.port, or its ports", port)
 	}
-	return net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(int(port))), nil
+	return []string{net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(int(port)))}, nil
 }
 
-// external returns an address of the name of a Service. Whoever may write Services in a namespace chooses the name, and must not lead the
-// manager to the machine that it runs on, or to those who give credentials to machines. The address itself is dialed, so that the name
+// external returns the addresses of the name of a Service. Whoever may write Services in a namespace chooses the name, and must not lead the
+// manager to the machine that it runs on, or to those who give credentials to machines. The addresses themselves are dialed, so that the name
 // cannot mean another one by then.
-func (s *ClusterServices) external(ctx context.Context, name string, port int32) (string, error) {
+func (s *ClusterServices) external(ctx context.Context, name string, port int32) ([]string, error) {
 	found, err := s.Names.LookupNetIP(ctx, "ip", strings.TrimSuffix(name, "."))
 	if err != nil {
-		return "", fmt.Errorf("resolve its externalName %.253q: %w", name, err)
+		return nil, fmt.Errorf("resolve its externalName %.253q: %w", name, err)
 	}
 	if len(found) == 0 {
-		return "", fmt.Errorf("its externalName %.253q has no address", name)
+		return nil, fmt.Errorf("its externalName %.253q has no address", name)
 	}
+	slices.SortFunc(found, netip.Addr.Compare) // the same order in all calls, IPv4 first
 	for _, address := range found {
 		if reach.Of(address) >= reach.Loopback {
-			return "", fmt.Errorf("its externalName %.253q leads to %s, which is refused: it is loopback, link-local, the address of a cloud "+
+			return nil, fmt.Errorf("its externalName %.253q leads to %s, which is refused: it is loopback, link-local, the address of a cloud "+
 				"service, or no address of a server", name, address)
 		}
 	}
-	slices.SortFunc(found, netip.Addr.Compare)                              // one address for all calls, IPv4 first
-	return netip.AddrPortFrom(found[0].Unmap(), uint16(port)).String(), nil //nolint:gosec // validated: a port
+	var out []string
+	for _, address := range found {
+		text := netip.AddrPortFrom(address.Unmap(), uint16(port)).String()
+		if !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	return out, nil
 }
 
 // noServices is for layers that cannot read Services.
 type noServices struct{}
 
-// Address implements Services.
-func (noServices) Address(context.Context, string, string, int32) (string, error) {
-	return "", errors.New("Services cannot be read here")
+// Addresses implements Services.
+func (noServices) Addresses(context.Context, string, string, int32) ([]string, error) {
+	return nil, errors.New("Services cannot be read here")
 }

@@ -3,9 +3,12 @@ package webhook
 import (
 	"context"
 	"errors"
+	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -65,8 +68,8 @@ func TestClusterServices(t *testing.T) {
 		{"another protocol", of(corev1.ServiceTypeClusterIP, "10.96.0.9", udp), nil, "", "no TCP port 8443"},
 		{"missing", nil, missing, "", "it does not exist"},
 		{"an error", nil, errors.New("down"), "", "down"},
-		{"a name outside", external("hook.example.org"), nil, "1.1.1.1:8443", ""},
-		{"a name with a dot", external("hook.example.org."), nil, "1.1.1.1:8443", ""},
+		{"a name outside", external("hook.example.org"), nil, "1.1.1.1:8443 1.1.1.2:8443 [2606:4700::1]:8443", ""},
+		{"a name with a dot", external("hook.example.org."), nil, "1.1.1.1:8443 1.1.1.2:8443 [2606:4700::1]:8443", ""},
 		{"a Service of another namespace", external("hook.other.svc"), nil, "10.96.0.7:8443", ""},
 		{"a name that is not known", external("unknown.example.org"), nil, "", "no such host"},
 		{"a name without an address", external("none.example.org"), nil, "", "has no address"},
@@ -83,10 +86,66 @@ func TestClusterServices(t *testing.T) {
 			}
 			return tc.service, tc.err
 		}}
-		got, err := s.Address(t.Context(), "ns", "hook", 8443)
-		if got != tc.want || (err == nil) != (tc.fail == "") || err != nil && !strings.Contains(err.Error(), tc.fail) {
-			t.Errorf("%s: %s (%v), want %s%s", tc.reason, got, err, tc.want, tc.fail)
+		list, err := s.Addresses(t.Context(), "ns", "hook", 8443)
+		if got := strings.Join(list, " "); got != tc.want || (err == nil) != (tc.fail == "") || err != nil && !strings.Contains(err.Error(), tc.fail) {
+			t.Errorf("%s: %s (%v), want %s%s", tc.reason, list, err, tc.want, tc.fail)
 		}
+	}
+}
+
+// TestDial checks C67: all addresses of a service are tried, in their order and in the time that is there, up to a bound.
+func TestDial(t *testing.T) {
+	listen := func() (address string, accepted chan struct{}) {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		accepted = make(chan struct{}, 10)
+		go func() {
+			for {
+				connection, err := listener.Accept()
+				if err != nil {
+					return
+				}
+				accepted <- struct{}{}
+				_ = connection.Close()
+			}
+		}()
+		t.Cleanup(func() { _ = listener.Close() })
+		return listener.Addr().String(), accepted
+	}
+	first, toFirst := listen()
+	second, toSecond := listen()
+	const closed = "127.0.0.1:1"
+	dial := func(addresses ...string) error {
+		connection, err := Dial(t.Context(), net.Dialer{Timeout: time.Minute}, addresses)
+		if err == nil {
+			_ = connection.Close()
+		}
+		return err
+	}
+	for _, addresses := range [][]string{{first}, {first, second}, {closed, first}, {closed, closed, first, second}} {
+		if err := dial(addresses...); err != nil {
+			t.Errorf("%v: %v", addresses, err)
+			continue
+		}
+		<-toFirst
+	}
+	if err := dial(closed, second); err != nil {
+		t.Error(err)
+	}
+	<-toSecond
+	if len(toFirst)+len(toSecond) > 0 {
+		t.Error("an address was dialed after one that accepted")
+	}
+	if err := dial(closed, "127.0.0.1:2"); err == nil || !strings.Contains(err.Error(), closed) || !strings.Contains(err.Error(), "127.0.0.1:2") {
+		t.Errorf("an error names each address: %v", err)
+	}
+	if err := dial(append(slices.Repeat([]string{closed}, maxAddresses), first)...); err == nil {
+		t.Error("an address beyond the bound was dialed")
+	}
+	if err := dial(); err == nil {
+		t.Error("a service without an address was connected to")
 	}
 }
 

@@ -249,12 +249,12 @@ type resolver struct {
 	asked   string
 }
 
-func (r *resolver) Address(_ context.Context, namespace, name string, port int32) (string, error) {
+func (r *resolver) Addresses(_ context.Context, namespace, name string, port int32) ([]string, error) {
 	r.asked = fmt.Sprintf("%s/%s:%d", namespace, name, port)
 	if r.address == "" {
-		return "", errNoKind
+		return nil, errNoKind
 	}
-	return r.address, nil
+	return []string{r.address}, nil
 }
 
 // TestService is asked by the address that the resolver gives, and has to have the service's certificate.
