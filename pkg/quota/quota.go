@@ -16,27 +16,82 @@ import (
 
 const (
 	requestsPrefix = "requests."
+	limitsPrefix   = "limits."
 	countPrefix    = "count/"
+	claimCount     = countPrefix + corev1.ResourcePersistentVolumeClaims
+	// classInfix stands between a storage class and what is counted of its claims.
+	classInfix = ".storageclass.storage.k8s.io/"
 )
 
-// Usage is what objects use, by the longest of the names that quotas have for the same: `requests.cpu` for `cpu`,
-// `count/secrets` for `secrets`. Limits are not known, since no question asks for them.
-type Usage = corev1.ResourceList
+// Object is what an object declares.
+type Object struct {
+	// Resource is that of its kind. One without a name is not known, and not counted.
+	Resource schema.GroupResource
+	// Pods is how many pods it declares, and Requests what they request together.
+	Pods     int64
+	Requests corev1.ResourceList
+	// Template is the spec of each pod, or nil if that is not known, and Limits are the limits of one pod.
+	Template *corev1.PodSpec
+	Limits   corev1.ResourceList
+	// Claims are the PersistentVolumeClaims of each pod; of an object that is one, its own spec.
+	Claims []corev1.PersistentVolumeClaimSpec
+}
 
-// Of returns what one object of a resource uses: itself, and the pods that it declares, with their requests together. A resource
-// without a name is not known, and not counted.
-func Of(object schema.GroupResource, pods int64, requests corev1.ResourceList) Usage {
-	used := Usage{}
-	if object.Resource != "" {
-		used[canonical(corev1.ResourceName(countPrefix+object.String()))] = *resource.NewQuantity(1, resource.DecimalSI)
+// Usage is what an object uses.
+type Usage struct {
+	// Resources have the longest of the names that quotas have for the same: `requests.cpu` for `cpu`, `count/secrets` for `secrets`.
+	Resources corev1.ResourceList
+	// template decides whether a quota with scopes counts the pods; nil if it is not known.
+	template *corev1.PodSpec
+}
+
+// Of returns what an object uses: itself, and the pods that it declares, with their requests, limits and claims together.
+func Of(o Object) Usage {
+	used := corev1.ResourceList{}
+	own := canonical(corev1.ResourceName(countPrefix + o.Resource.String()))
+	if o.Resource.Resource != "" {
+		used[own] = *resource.NewQuantity(1, resource.DecimalSI)
 	}
-	used[corev1.ResourcePods] = *resource.NewQuantity(pods, resource.DecimalSI)
-	for name, quantity := range requests {
+	used[corev1.ResourcePods] = *resource.NewQuantity(o.Pods, resource.DecimalSI)
+	for name, quantity := range o.Requests {
 		if name != corev1.ResourceStorage { // that of claims, which pods do not request
 			used[requestsPrefix+name] = quantity.DeepCopy()
 		}
 	}
-	return used
+	for name, quantity := range o.Limits {
+		addTimes(used, limitsPrefix+name, quantity, o.Pods)
+	}
+	claims := o.Pods
+	if own == claimCount {
+		delete(used, own) // it is counted with its storage
+		claims = 1
+	}
+	for _, claim := range o.Claims {
+		addClaims(used, claim, claims)
+	}
+	return Usage{used, o.Template}
+}
+
+// addClaims adds a number of claims that are alike. One that names no class is of the default class of the cluster, which is not known.
+func addClaims(used corev1.ResourceList, claim corev1.PersistentVolumeClaimSpec, count int64) {
+	one, storage := *resource.NewQuantity(1, resource.DecimalSI), claim.Resources.Requests[corev1.ResourceStorage]
+	addTimes(used, claimCount, one, count)
+	addTimes(used, corev1.ResourceRequestsStorage, storage, count)
+	if class := claim.StorageClassName; class != nil && *class != "" {
+		prefix := corev1.ResourceName(*class) + classInfix
+		addTimes(used, prefix+corev1.ResourcePersistentVolumeClaims, one, count)
+		addTimes(used, prefix+corev1.ResourceRequestsStorage, storage, count)
+	}
+}
+
+// addTimes adds a quantity several times. What no quantity can hold is left out.
+func addTimes(sum corev1.ResourceList, name corev1.ResourceName, quantity resource.Quantity, times int64) {
+	total := quantity.DeepCopy()
+	if times <= 0 || total.Sign() <= 0 || !total.Mul(times) {
+		return
+	}
+	total.Add(sum[name])
+	sum[name] = total
 }
 
 // plain are the resources of which a quota may name the count by the resource alone.
@@ -56,9 +111,21 @@ func canonical(name corev1.ResourceName) corev1.ResourceName {
 	return name
 }
 
-// AddGrowth adds to a sum what an object uses more than before. An object that gets smaller makes no room for others: its pods may go
+// Change is what an object uses before and after a run.
+type Change struct{ Before, After Usage }
+
+// growthFor returns how much more of what a quota counts objects use after a run.
+func growthFor(q *corev1.ResourceQuota, changes []Change) corev1.ResourceList {
+	sum := corev1.ResourceList{}
+	for _, c := range changes {
+		addGrowth(sum, c.Before.countedBy(q), c.After.countedBy(q))
+	}
+	return sum
+}
+
+// addGrowth adds to a sum what an object uses more than before. An object that gets smaller makes no room for others: its pods may go
 // later than those come, or be kept by an autoscaler.
-func AddGrowth(sum, before, after Usage) {
+func addGrowth(sum, before, after corev1.ResourceList) {
 	for name, quantity := range after {
 		growth := quantity.DeepCopy()
 		growth.Sub(before[name])
@@ -67,11 +134,6 @@ func AddGrowth(sum, before, after Usage) {
 			sum[name] = growth
 		}
 	}
-}
-
-// Judged reports whether a quota can be judged: which pods those with scopes count is not known.
-func Judged(q *corev1.ResourceQuota) bool {
-	return len(q.Spec.Scopes) == 0 && q.Spec.ScopeSelector == nil && len(q.Status.Hard) > 0
 }
 
 // Excess is what a quota has too little of.
@@ -89,15 +151,16 @@ func (e Excess) String() string {
 	return fmt.Sprintf("ResourceQuota %s: %s: needed %s, left %s", e.Quota, e.Resource, e.Needed.String(), e.Left.String())
 }
 
-// Exceeded returns what quotas have too little of for a growth, in the order of their names. Quotas that are not Judged are left out,
+// Exceeded returns what quotas have too little of for changes, in the order of their names. Quotas that are not Judged are left out,
 // and so are resources that the controller of quotas has not counted yet.
-func Exceeded(quotas []corev1.ResourceQuota, growth Usage) []Excess {
+func Exceeded(quotas []corev1.ResourceQuota, changes []Change) []Excess {
 	var out []Excess
 	for i := range quotas {
 		q := &quotas[i]
 		if !Judged(q) {
 			continue
 		}
+		growth := growthFor(q, changes)
 		for name, hard := range q.Status.Hard {
 			used, counted := q.Status.Used[name]
 			needed := growth[canonical(name)]

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 )
 
 // list makes a list of `name=quantity` separated by spaces.
@@ -34,6 +35,9 @@ func show(l corev1.ResourceList) string {
 	return strings.Join(out, " ")
 }
 
+// grown is the change of a new object.
+func grown(usage string) []Change { return []Change{{After: Usage{Resources: list(usage)}}} }
+
 // TestOf (C64) has an object of each sort that quotas count.
 func TestOf(t *testing.T) {
 	for _, tc := range []struct {
@@ -47,7 +51,34 @@ func TestOf(t *testing.T) {
 		{"a kind that the cluster does not serve yet", "", "", 2, "", "pods=2"},
 		{"storage is that of claims", "", "", 1, "storage=1Gi", "pods=1"},
 	} {
-		if got := show(Of(schema.GroupResource{Group: tc.group, Resource: tc.resource}, tc.pods, list(tc.requests))); got != tc.want {
+		o := Object{Resource: schema.GroupResource{Group: tc.group, Resource: tc.resource}, Pods: tc.pods, Requests: list(tc.requests)}
+		if got := show(Of(o).Resources); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.reason, got, tc.want)
+		}
+	}
+}
+
+// TestOfLimitsAndClaims (C64) has objects whose pods are limited, or have claims.
+func TestOfLimitsAndClaims(t *testing.T) {
+	claim := func(class *string, storage string) corev1.PersistentVolumeClaimSpec {
+		return corev1.PersistentVolumeClaimSpec{StorageClassName: class, Resources: corev1.VolumeResourceRequirements{Requests: list(storage)}}
+	}
+	claims := schema.GroupResource{Resource: "persistentvolumeclaims"}
+	for _, tc := range []struct {
+		reason string
+		object Object
+		want   string
+	}{
+		{"limits are those of each pod", Object{Pods: 3, Limits: list("cpu=500m memory=1Gi")}, "limits.cpu=1500m limits.memory=3Gi pods=3"},
+		{"no pod has no limits", Object{Limits: list("cpu=500m"), Claims: []corev1.PersistentVolumeClaimSpec{claim(nil, "storage=1Gi")}}, "pods=0"},
+		{"each pod has its claims", Object{Pods: 2, Claims: []corev1.PersistentVolumeClaimSpec{claim(nil, "storage=1Gi"), claim(ptr.To("gold"), "storage=2Gi")}},
+			"count/persistentvolumeclaims=4 gold.storageclass.storage.k8s.io/persistentvolumeclaims=2 gold.storageclass.storage.k8s.io/requests.storage=4Gi pods=2 requests.storage=6Gi"},
+		{"a claim is one claim", Object{Resource: claims, Claims: []corev1.PersistentVolumeClaimSpec{claim(ptr.To("gold"), "storage=2Gi")}},
+			"count/persistentvolumeclaims=1 gold.storageclass.storage.k8s.io/persistentvolumeclaims=1 gold.storageclass.storage.k8s.io/requests.storage=2Gi pods=0 requests.storage=2Gi"},
+		{"the class without a name is no class", Object{Resource: claims, Claims: []corev1.PersistentVolumeClaimSpec{claim(ptr.To(""), "storage=2Gi")}}, "count/persistentvolumeclaims=1 pods=0 requests.storage=2Gi"},
+		{"a quantity that is less than nothing, or too large", Object{Pods: 1 << 62, Limits: list("cpu=-1 memory=9E")}, "pods=4611686018427387904"},
+	} {
+		if got := show(Of(tc.object).Resources); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.reason, got, tc.want)
 		}
 	}
@@ -65,7 +96,7 @@ func TestAddGrowth(t *testing.T) {
 		{"none", "pods=2", "", "pods=0", "pods=2"},
 	} {
 		sum := list(tc.sum)
-		AddGrowth(sum, list(tc.before), list(tc.after))
+		addGrowth(sum, list(tc.before), list(tc.after))
 		if got := show(sum); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.reason, got, tc.want)
 		}
@@ -83,11 +114,16 @@ func TestExceeded(t *testing.T) {
 		{"counts of a group", "count/deployments.apps=1", "count/deployments.apps=1", "count/deployments.apps=1", "ResourceQuota q: count/deployments.apps: needed 1, left 0"},
 		{"a quota that was lowered has nothing left, not less", "pods=1", "pods=3", "pods=1", "ResourceQuota q: pods: needed 1, left 0"},
 		{"nothing is needed of what is used up", "pods=1 cpu=1", "pods=3 cpu=2", "count/secrets=1 pods=0", ""},
-		{"limits are not known", "limits.cpu=1", "limits.cpu=1", "requests.cpu=5", ""},
+		{"limits are no requests", "limits.cpu=1", "limits.cpu=1", "requests.cpu=5", ""},
+		{"limits", "limits.cpu=1 limits.memory=1Gi", "limits.cpu=500m limits.memory=0", "limits.cpu=2 limits.memory=1Gi", "ResourceQuota q: limits.cpu: needed 2, left 500m"},
+		{"claims, by either name, and their storage", "persistentvolumeclaims=1 requests.storage=1Gi gold.storageclass.storage.k8s.io/requests.storage=1Gi",
+			"persistentvolumeclaims=0 requests.storage=0 gold.storageclass.storage.k8s.io/requests.storage=0",
+			"count/persistentvolumeclaims=2 requests.storage=2Gi gold.storageclass.storage.k8s.io/requests.storage=2Gi",
+			"ResourceQuota q: gold.storageclass.storage.k8s.io/requests.storage: needed 2Gi, left 1Gi, ResourceQuota q: persistentvolumeclaims: needed 2, left 1, ResourceQuota q: requests.storage: needed 2Gi, left 1Gi"},
 		{"not counted yet", "pods=1", "", "pods=5", ""},
 	} {
 		quota := corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "q"}, Status: corev1.ResourceQuotaStatus{Hard: list(tc.hard), Used: list(tc.used)}}
-		if got := Describe(Exceeded([]corev1.ResourceQuota{quota}, list(tc.growth))); got != tc.want {
+		if got := Describe(Exceeded([]corev1.ResourceQuota{quota}, grown(tc.growth))); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.reason, got, tc.want)
 		}
 	}
@@ -102,20 +138,21 @@ func TestExceededQuotas(t *testing.T) {
 	quotas := []corev1.ResourceQuota{
 		quota("b", corev1.ResourceQuotaSpec{}), quota("a", corev1.ResourceQuotaSpec{}),
 		quota("scopes", corev1.ResourceQuotaSpec{Scopes: []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeBestEffort}}),
-		quota("selector", corev1.ResourceQuotaSpec{ScopeSelector: &corev1.ScopeSelector{}}),
+		quota("unjudged", corev1.ResourceQuotaSpec{Scopes: []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeCrossNamespacePodAffinity}}),
+		quota("none", corev1.ResourceQuotaSpec{ScopeSelector: &corev1.ScopeSelector{}}),
 	}
-	want := "ResourceQuota a: pods: needed 2, left 1, ResourceQuota b: pods: needed 2, left 1"
-	if diff := cmp.Diff(want, Describe(Exceeded(quotas, list("pods=2")))); diff != "" {
+	want := "ResourceQuota a: pods: needed 2, left 1, ResourceQuota b: pods: needed 2, left 1, ResourceQuota none: pods: needed 2, left 1"
+	if diff := cmp.Diff(want, Describe(Exceeded(quotas, grown("pods=2")))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	var many []corev1.ResourceQuota
 	for i := range 30 {
 		many = append(many, quota(fmt.Sprint(strings.Repeat("long-", 40), i), corev1.ResourceQuotaSpec{}))
 	}
-	if got := Describe(Exceeded(many, list("pods=2"))); len(got) > maxNumbers {
+	if got := Describe(Exceeded(many, grown("pods=2"))); len(got) > maxNumbers {
 		t.Errorf("%d bytes do not fit into an Event: %s", len(got), got)
 	}
-	if got := Describe(Exceeded(many[:0], list("pods=2"))); got != "" {
+	if got := Describe(Exceeded(many[:0], grown("pods=2"))); got != "" {
 		t.Errorf("without quotas: %s", got)
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"kudo.dev/kudo/operators/render"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/explore"
+	"kudo.dev/kudo/pkg/explore/native"
+	"kudo.dev/kudo/pkg/explore/pods"
 	"kudo.dev/kudo/pkg/quota"
 	"kudo.dev/kudo/plans/task"
 )
@@ -123,29 +125,29 @@ func (r *Runner) exceededQuotas(ctx context.Context, run *Run, inventory Invento
 		id.Version = ""
 		made[id] = record.UID
 	}
-	growth := quota.Usage{}
+	var changes []quota.Change
 	for _, obj := range objs[:min(len(objs), maxQuotaObjects)] {
-		if before, after, ok := r.usages(ctx, run, obj, made, live); ok {
-			quota.AddGrowth(growth, before, after)
+		if change, known := r.usages(ctx, run, obj, made, live); known {
+			changes = append(changes, change)
 		}
 	}
-	return quota.Exceeded(quotas, growth), ctx.Err()
+	return quota.Exceeded(quotas, changes), ctx.Err()
 }
 
 // usages returns what a rendered object uses before and after the run, and whether both are known. Of the objects in the cluster, only
 // those count as used that the Instance has made.
 func (r *Runner) usages(ctx context.Context, run *Run, obj *unstructured.Unstructured, made map[apply.ID]types.UID,
-	live lookup) (before, after quota.Usage, known bool) {
+	live lookup) (change quota.Change, known bool) {
 	resource, namespaced, err := r.kinds.Resource(obj.GroupVersionKind())
 	if err == nil && !namespaced {
-		return nil, nil, false
+		return change, false
 	}
 	objs := []*unstructured.Unstructured{obj}
 	if err := r.pack(ctx, run, objs); err != nil {
-		return nil, nil, false
+		return change, false
 	}
-	if after, err = r.usage(ctx, resource, objs[0]); err != nil {
-		return nil, nil, false
+	if change.After, err = r.usage(ctx, resource, objs[0]); err != nil {
+		return change, false
 	}
 	id := apply.IDOf(objs[0])
 	id.Namespace = run.Subject.Namespace
@@ -153,19 +155,31 @@ func (r *Runner) usages(ctx context.Context, run *Run, obj *unstructured.Unstruc
 	bare.Version = ""
 	uid := made[bare]
 	if uid == "" {
-		return nil, after, true
+		return change, true
 	}
 	there, err := live(ctx, id)
 	if err == nil && there != nil && there.GetUID() == uid {
-		before, err = r.usage(ctx, resource, there)
+		change.Before, err = r.usage(ctx, resource, there)
 	}
-	return before, after, err == nil
+	return change, err == nil
 }
 
-// usage returns what an object uses, by what it declares. An object that declares nothing uses itself.
+// usage returns what an object uses, by what it declares. An object that declares nothing uses itself. Limits, claims and what decides
+// about scopes are read of the pod templates of built-in kinds.
 func (r *Runner) usage(ctx context.Context, resource schema.GroupResource, obj *unstructured.Unstructured) (quota.Usage, error) {
 	declared, _, err := explore.Declare(ctx, r.all.Explore, obj)
-	return quota.Of(resource, declared.Replicas, declared.Requests), err
+	if err != nil {
+		return quota.Usage{}, err
+	}
+	object := quota.Object{Resource: resource, Pods: declared.Replicas, Requests: declared.Requests}
+	if object.Template, err = native.PodSpec(obj); err != nil {
+		return quota.Usage{}, err
+	}
+	if object.Template != nil {
+		object.Limits = pods.Limits(object.Template)
+	}
+	object.Claims, err = native.Claims(obj, object.Template)
+	return quota.Of(object), err
 }
 
 // applied renders what the run's plan applies into its namespace, each object once and as it is applied last.

@@ -70,6 +70,7 @@ func quotaKinds() *apply.Kinds {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
+	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}, meta.RESTScopeNamespace)
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, meta.RESTScopeRoot)
 	return apply.NewKinds(mapper, nil, nil)
 }
@@ -101,7 +102,8 @@ func limited(namespace, name, hard string, scopes ...corev1.ResourceQuotaScope) 
 
 // TestExceededQuotas (C64) sums up what the objects of a plan will use more than now.
 func TestExceededQuotas(t *testing.T) {
-	const all = "pods=0 requests.cpu=0 count/deployments.apps=0 count/configmaps=0"
+	const all = "pods=0 requests.cpu=0 count/deployments.apps=0 count/configmaps=0 limits.cpu=0 limits.memory=0 requests.storage=0 count/persistentvolumeclaims=0 " +
+		"gold.storageclass.storage.k8s.io/persistentvolumeclaims=0"
 	made := func(name, uid, spec string) *unstructured.Unstructured {
 		text, err := yaml.YAMLToJSON([]byte(workload(name, spec)))
 		obj := &unstructured.Unstructured{}
@@ -129,6 +131,12 @@ func TestExceededQuotas(t *testing.T) {
 		{"objects of the cluster or another namespace count elsewhere", []string{"apiVersion: v1\nkind: Namespace\nmetadata: {name: c}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: other}\n"}, false, nil, ""},
 		{"what is not known of one object counts nothing", []string{workload("broken", "replicas: 5") + workload("a", "replicas: 1")}, false, nil, "count/deployments.apps 1, pods 1"},
 		{"a suspended Instance runs no pods", []string{workload("a", "replicas: 5")}, true, nil, "count/deployments.apps 1"},
+		{"limits of the pod templates", []string{workload("a", "replicas: 3, template: {spec: {containers: [{name: a, resources: {limits: {cpu: 200m, memory: 1Gi}}}]}}")}, false, nil,
+			"count/deployments.apps 1, limits.cpu 600m, limits.memory 3Gi, pods 3"},
+		{"claims of the pods", []string{"apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: s}\nspec: {replicas: 2, volumeClaimTemplates: [{spec: {storageClassName: gold, resources: {requests: {storage: 1Gi}}}}]}\n"}, false, nil,
+			"count/persistentvolumeclaims 2, gold.storageclass.storage.k8s.io/persistentvolumeclaims 2, pods 2, requests.storage 2Gi"},
+		{"a claim", []string{"apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: s}\nspec: {resources: {requests: {storage: 1Gi}}}\n"}, false, nil, "count/persistentvolumeclaims 1, requests.storage 1Gi"},
+		{"a quantity that takes minutes to read counts nothing, as does its object", []string{workload("a", "replicas: 3, template: {spec: {containers: [{resources: {limits: {cpu: '1e-2147483647'}}}]}}")}, false, nil, ""},
 		{"a kind that is not served yet has pods all the same", []string{"apiVersion: example.com/v1\nkind: Odd\nmetadata: {name: o}\nspec: {replicas: 2}\n"}, false, nil, "pods 2"},
 	} {
 		u := quotaRun(t, tc.templates...)
@@ -222,7 +230,8 @@ func TestWarnOfQuotas(t *testing.T) {
 	}{
 		{"without a quota, one LIST and no question", nil, big, nil, nil, 1, false, ""},
 		{"a quota of another namespace", []client.Object{limited("other", "q", "pods=1")}, big, nil, nil, 1, false, ""},
-		{"a quota with scopes cannot be judged", []client.Object{limited("ns", "q", "pods=1", corev1.ResourceQuotaScopeBestEffort)}, big, nil, nil, 1, false, ""},
+		{"a quota with a scope that cannot be judged", []client.Object{limited("ns", "q", "pods=1", corev1.ResourceQuotaScopeCrossNamespacePodAffinity)}, big, nil, nil, 1, false, ""},
+		{"pods of which the template is not known are in no scope", []client.Object{limited("ns", "q", "pods=1", corev1.ResourceQuotaScopeBestEffort)}, big, nil, nil, 1, true, ""},
 		{"room", []client.Object{limited("ns", "q", "pods=3 cpu=2")}, big, nil, nil, 1, true, ""},
 		{"too little", []client.Object{limited("ns", "q", "pods=2 cpu=1")}, big, nil, nil, 1, true,
 			"Plan deploy was started, and needs more than is left in namespace ns: ResourceQuota q: cpu: needed 1500m, left 1, ResourceQuota q: pods: needed 3, left 2. " +

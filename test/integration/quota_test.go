@@ -69,6 +69,52 @@ spec:
 	}
 })
 
+var _ = It("A plan is held against quotas of limits, of storage by class, and of scopes", Label("C64", "quota-scopes"), func() {
+	t := GinkgoTB()
+	ctx, ns := context.Background(), namespace(t)
+	quota := func(name, hard string, scopes ...corev1.ResourceQuotaScope) {
+		q := &corev1.ResourceQuota{ObjectMeta: gen.Meta(ns, name), Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{}, Scopes: scopes}}
+		for _, pair := range strings.Fields(hard) {
+			key, quantity, _ := strings.Cut(pair, "=")
+			q.Spec.Hard[corev1.ResourceName(key)] = resource.MustParse(quantity)
+		}
+		env.Must(t, cluster.Create(ctx, q))
+		env.Eventually(t, "status.used of ResourceQuota "+name, func() string {
+			if counted := get(t, &corev1.ResourceQuota{}, ns, name).Status.Used; len(counted) != len(q.Spec.Hard) {
+				return fmt.Sprint(counted)
+			}
+			return ""
+		})
+	}
+	quota("limits", "limits.cpu=1 limits.memory=1Gi")
+	quota("claims", "persistentvolumeclaims=1 requests.storage=1Gi gold.storageclass.storage.k8s.io/requests.storage=1Gi")
+	quota("ending", "pods=1", corev1.ResourceQuotaScopeTerminating)
+	quota("lasting", "pods=1", corev1.ResourceQuotaScopeNotTerminating, corev1.ResourceQuotaScopeNotBestEffort)
+	quota("best", "pods=1", corev1.ResourceQuotaScopeBestEffort)
+	pack := write(t, map[string]string{
+		"operator.yaml": operatorYAML, "params.yaml": "apiVersion: kudo.dev/v1beta1\nparameters: []\n",
+		"templates/app.yaml": `apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: app}
+spec:
+  replicas: 2
+  serviceName: app
+  selector: {matchLabels: {app: app}}
+  template:
+    metadata: {labels: {app: app}}
+    spec:
+      containers: [{name: main, image: nginx, resources: {limits: {cpu: 600m, memory: 256Mi}}}]
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {storageClassName: gold, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+`,
+	})
+	kudo(t, 0, "install", pack, "--instance", "i", "-n", ns)
+	hasEvent(t, ns, v1beta1.EventQuotaWouldExceed+": Plan deploy was started, and needs more than is left in namespace "+ns+
+		": ResourceQuota claims: gold.storageclass.storage.k8s.io/requests.storage: needed 2Gi, left 1Gi, ResourceQuota claims: persistentvolumeclaims: needed 2, left 1, "+
+		"ResourceQuota claims: requests.storage: needed 2Gi, left 1Gi, ResourceQuota lasting: pods: needed 2, left 1, ResourceQuota limits: limits.cpu: needed 1200m, left 1. ")
+})
+
 // used waits until the controller of quotas has counted the pods of a namespace.
 func used(t testing.TB, ns, pods string) {
 	t.Helper()

@@ -2,6 +2,7 @@
 package pods
 
 import (
+	"maps"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,25 +31,50 @@ func nodeClaim(spec *corev1.PodSpec) *v1alpha1.NodeClaim {
 	return claim
 }
 
+// Limits are what one pod may use, by the same rules. The overhead counts for what is limited.
+func Limits(spec *corev1.PodSpec) corev1.ResourceList {
+	sum := total(spec, func(r corev1.ResourceRequirements) corev1.ResourceList { return maps.Clone(r.Limits) })
+	for name, quantity := range spec.Overhead {
+		if _, limited := sum[name]; limited {
+			add(sum, corev1.ResourceList{name: quantity})
+		}
+	}
+	return counted(sum)
+}
+
 func requests(spec *corev1.PodSpec) corev1.ResourceList {
+	sum := total(spec, requested)
+	add(sum, spec.Overhead)
+	return counted(sum)
+}
+
+// total sums up what the containers of a pod have.
+func total(spec *corev1.PodSpec, of func(corev1.ResourceRequirements) corev1.ResourceList) corev1.ResourceList {
 	sum := corev1.ResourceList{}
 	for _, c := range spec.Containers {
-		add(sum, requested(c.Resources))
+		add(sum, of(c.Resources))
 	}
 	sidecars, largest := corev1.ResourceList{}, corev1.ResourceList{}
 	for _, c := range spec.InitContainers {
-		r := requested(c.Resources)
+		r := of(c.Resources)
 		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
 			add(sum, r)
 			add(sidecars, r)
 			atLeast(largest, sidecars)
 			continue
 		}
+		if r == nil {
+			r = corev1.ResourceList{}
+		}
 		add(r, sidecars)
 		atLeast(largest, r)
 	}
 	atLeast(sum, largest)
-	add(sum, spec.Overhead)
+	return sum
+}
+
+// counted removes what is zero, and what the scheduler does not count.
+func counted(sum corev1.ResourceList) corev1.ResourceList {
 	for name, quantity := range sum {
 		if quantity.IsZero() || !counts(name) {
 			delete(sum, name)

@@ -82,6 +82,33 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// TestLimits (C64) checks what a pod may use.
+func TestLimits(t *testing.T) {
+	for name, tc := range map[string]struct{ reason, spec, want string }{
+		"Sum": {"containers together, by their limits alone", "{containers: [{resources: {limits: {cpu: 1, memory: 1Gi}}}, {resources: {limits: {cpu: 1}, requests: {memory: 9Gi}}}]}",
+			`{"cpu":"2","memory":"1Gi"}`},
+		"Init": {"an init container that may use more, beside the sidecar before it", "{initContainers: [{restartPolicy: Always, resources: {limits: {cpu: 1}}}, {resources: {limits: {cpu: 5}}}], " +
+			"containers: [{resources: {limits: {cpu: 1}}}]}", `{"cpu":"6"}`},
+		"InitFree":   {"one without limits", "{initContainers: [{}], containers: [{resources: {limits: {cpu: 1}}}]}", `{"cpu":"1"}`},
+		"Overhead":   {"the overhead counts for what is limited", "{overhead: {cpu: 1, memory: 1Mi}, containers: [{resources: {limits: {cpu: 1}}}]}", `{"cpu":"2"}`},
+		"Unlimited":  {"no limits", "{containers: [{resources: {requests: {cpu: 1}}}]}", `{}`},
+		"NoneAtAll":  {"no containers", "{}", `{}`},
+		"OfNothing":  {"a limit of zero is none", "{containers: [{resources: {limits: {cpu: 0}}}]}", `{}`},
+		"OtherNames": {"what pods do not have is left out", "{containers: [{resources: {limits: {storage: 1Gi, example.com/gpu: 1}}}]}", `{"example.com/gpu":"1"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := spec(t, tc.spec)
+			before := s.DeepCopy()
+			if got := marshal(t, Limits(s)); got != tc.want {
+				t.Errorf("%s: %s, want %s", tc.reason, got, tc.want)
+			}
+			if diff := cmp.Diff(before, s); diff != "" {
+				t.Errorf("%s: the spec was changed:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 func marshal(t *testing.T, value any) string {
 	t.Helper()
 	text, err := json.Marshal(value)
