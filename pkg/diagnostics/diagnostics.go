@@ -64,6 +64,9 @@ type Collector struct {
 	// Since is how old the lines of logs may be; zero takes all.
 	Since  time.Duration
 	Limits Limits
+	// Dependencies returns what the objects of a plan of an Instance depend on and is missing, as a value to print, beside an error
+	// if there may be more. Nothing is collected without it.
+	Dependencies func(ctx context.Context, instance *v1beta1.Instance, version *v1beta1.OperatorVersion, plan string) (any, error)
 	// Progress is told what is being collected.
 	Progress func(what string)
 
@@ -111,6 +114,7 @@ func (c *Collector) Collect(ctx context.Context, key types.NamespacedName, folde
 	for n, i := range all {
 		c.operator(ctx, i, versions[n])
 		c.instance(ctx, i)
+		c.dependencies(ctx, i, versions[n])
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}

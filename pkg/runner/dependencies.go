@@ -1,15 +1,20 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 
 	"kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -26,6 +31,11 @@ const (
 	maxLooks = 1000
 	// maxNamedDependencies is how many dependencies of one object, and how many objects of one task, a message names.
 	maxNamedDependencies = 3
+	// dependencyTime is how long one Execute asks and looks for dependencies: what is left is asked about in the next one. A question that
+	// has begun ends by the bounds of the layers.
+	dependencyTime = 10 * time.Second
+	// leastLookTime is how long objects are looked for all the same after an answer that took long, so that the next Execute knows more.
+	leastLookTime = 2 * time.Second
 	// maxDependencyText is the length of one dependency, and of the reason why it is not known, in a message, in bytes.
 	maxDependencyText = 300
 )
@@ -37,10 +47,23 @@ type dependencies struct {
 	// partial is set if a task of the batch could not be rendered at the moment, so that made lacks what the task makes.
 	partial bool
 	// answers are the dependencies of objects, by the digest of the rendered object.
-	answers map[[sha256.Size]byte][]v1alpha1.DependentObjectReference
+	answers map[[sha256.Size]byte]*dependencyAnswer
 	// looked holds what was looked for.
 	looked map[string]presence
+	// clock measures the time that is left of dependencyTime.
+	clock clock.PassiveClock
+	left  time.Duration
 }
+
+// dependencyAnswer is what an object depends on.
+type dependencyAnswer struct {
+	list []v1alpha1.DependentObjectReference
+	// found is set if there is something, and all of it was there.
+	found bool
+}
+
+// errTimeSpent is the reason why something is not known of dependencies.
+var errTimeSpent = fmt.Errorf("kudo looks for dependencies for %s at a time, and goes on later", dependencyTime)
 
 // presence is what a look for an object has found. An error says why that is not known.
 type presence struct {
@@ -48,12 +71,14 @@ type presence struct {
 	err    error
 }
 
-// begin prepares for one Execute: what was there is not looked for again, and all else is. The answers of rules that have changed are
-// forgotten.
-func (d *dependencies) begin(changed bool) {
+// begin prepares for one Execute: what was there is not looked for again, and all else is. Answers that led to something that is not there
+// are forgotten, since a webhook that is repaired shows no change; and so are the answers of rules that have changed.
+func (d *dependencies) begin(changed bool, clock clock.PassiveClock) {
+	d.clock, d.left = clock, dependencyTime
 	if d.looked == nil || changed {
-		d.answers = map[[sha256.Size]byte][]v1alpha1.DependentObjectReference{}
+		d.answers = map[[sha256.Size]byte]*dependencyAnswer{}
 	}
+	maps.DeleteFunc(d.answers, func(_ [sha256.Size]byte, a *dependencyAnswer) bool { return !a.found })
 	there := map[string]presence{}
 	for key, p := range d.looked {
 		if p.exists {
@@ -113,6 +138,8 @@ func lookKey(id apply.ID, selector string) string {
 // needs are the dependencies of an object that are not there, and those of which that is not known.
 type needs struct {
 	missing, unknown []string
+	// found are the same, each by itself.
+	found []DependencyFinding
 	// unanswered is why no layer says what the object depends on.
 	unanswered error
 }
@@ -146,7 +173,7 @@ func (r *Runner) checkDependencies(ctx context.Context, w *PreparedTask) {
 	}
 	var said []string
 	var waiting *plans.Outcome
-	for _, obj := range w.objects {
+	for _, obj := range annotatedFirst(w.objects) {
 		mode, err := v1beta1.DependencyModeOf(obj.GetAnnotations())
 		if err != nil {
 			w.decide(plans.Fatal, fmt.Sprintf("%s: %s", apply.IDOf(obj), err))
@@ -177,6 +204,20 @@ func (r *Runner) checkDependencies(ctx context.Context, w *PreparedTask) {
 		return
 	}
 	w.needs = text.List(said, maxNamedDependencies)
+}
+
+// annotatedFirst returns objects in their order, but those with DependenciesAnnotation first: what the task does depends on the answers
+// about them, and the time for all may not suffice.
+func annotatedFirst(objs []*unstructured.Unstructured) []*unstructured.Unstructured {
+	out := slices.Clone(objs)
+	rank := func(obj *unstructured.Unstructured) int {
+		if _, annotated := obj.GetAnnotations()[v1beta1.DependenciesAnnotation]; annotated {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(out, func(a, b *unstructured.Unstructured) int { return cmp.Compare(rank(a), rank(b)) })
+	return out
 }
 
 // wait returns the outcome of a task that waits for the dependencies of an object. No watch shows that a layer answers again, so that a
@@ -227,7 +268,7 @@ func (r *Runner) remark(ctx context.Context, w *PreparedTask, id apply.ID) strin
 
 // findNeeds asks what a rendered object of a task depends on, and looks for that.
 func (r *Runner) findNeeds(ctx context.Context, w *PreparedTask, obj *unstructured.Unstructured) needs {
-	return w.run.depends.find(ctx, r.all, obj, func(id apply.ID, selector labels.Selector) (bool, error) {
+	return w.run.depends.find(ctx, r.all, obj, func(ctx context.Context, id apply.ID, selector labels.Selector) (bool, error) {
 		return r.exists(ctx, w, id, selector)
 	})
 }
@@ -248,42 +289,70 @@ func (r *Runner) exists(ctx context.Context, w *PreparedTask, id apply.ID, selec
 }
 
 // lookFunc reports whether an object exists, or one that the selector matches if the ID has no name.
-type lookFunc func(id apply.ID, selector labels.Selector) (bool, error)
+type lookFunc func(ctx context.Context, id apply.ID, selector labels.Selector) (bool, error)
 
-// find asks what a rendered object depends on, once a run for each form of it, and looks for that.
+// find asks what a rendered object depends on, and looks for that. An answer that named something, all of which is there, is kept for the run,
+// for each form of the object.
 func (d *dependencies) find(ctx context.Context, all Interpreter, obj *unstructured.Unstructured, look lookFunc) needs {
-	form, comparable := apply.Digest(obj)
-	list, asked := d.answers[form]
-	if !asked || !comparable {
-		answer, _, err := all.Explore(ctx, explore.Request{Operation: explore.Dependencies, Object: obj})
-		if err != nil {
-			return needs{unanswered: err}
-		}
-		list = answer.Dependencies
-		if len(d.answers) >= maxLooks { // each new content of what pods mount makes another form
-			clear(d.answers)
-		}
-		d.answers[form] = list
+	start := d.clock.Now()
+	before := d.left
+	defer func() { d.left = before - d.clock.Since(start) }()
+	answer, err := d.ask(ctx, all, obj)
+	if err != nil {
+		return needs{unanswered: err}
 	}
+	list := answer.list
 	var out needs
 	if more := len(list) - maxDependencies; more > 0 {
 		list = list[:maxDependencies]
 		out.unknown = append(out.unknown, fmt.Sprintf("%d more objects (kudo looks for %d)", more, maxDependencies))
 	}
+	limit := before - d.clock.Since(start)
+	if before > 0 {
+		limit = max(limit, leastLookTime)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	for _, reference := range list {
-		name, p := d.look(reference, look)
+		name, p := d.look(ctx, reference, look)
 		switch {
 		case p.err != nil:
-			out.unknown = append(out.unknown, fmt.Sprintf("%s (%s)", name, text.Plain(p.err.Error(), maxDependencyText)))
+			reason := text.Plain(p.err.Error(), maxDependencyText)
+			out.unknown = append(out.unknown, fmt.Sprintf("%s (%s)", name, reason))
+			out.found = append(out.found, DependencyFinding{reference, DependencyUnknown, reason})
 		case !p.exists:
 			out.missing = append(out.missing, name)
+			out.found = append(out.found, DependencyFinding{reference, DependencyMissing, ""})
 		}
 	}
+	// No dependencies may be the answer in place of a webhook that did not respond and may be ignored.
+	answer.found = len(list) > 0 && out.missing == nil && out.unknown == nil
 	return out
 }
 
+// ask asks what a rendered object depends on, once an Execute for each form of it, unless the time is spent.
+func (d *dependencies) ask(ctx context.Context, all Interpreter, obj *unstructured.Unstructured) (*dependencyAnswer, error) {
+	form, comparable := apply.Digest(obj)
+	if known := d.answers[form]; known != nil && comparable {
+		return known, nil
+	}
+	if d.left <= 0 {
+		return nil, errTimeSpent
+	}
+	answer, _, err := all.Explore(ctx, explore.Request{Operation: explore.Dependencies, Object: obj})
+	if err != nil {
+		return nil, err
+	}
+	if len(d.answers) >= maxLooks { // each new content of what pods mount makes another form
+		clear(d.answers)
+	}
+	asked := &dependencyAnswer{list: answer.Dependencies}
+	d.answers[form] = asked
+	return asked, nil
+}
+
 // look looks for a dependency that the run does not make and has not looked for yet. It returns how people read the name of the dependency.
-func (d *dependencies) look(reference v1alpha1.DependentObjectReference, look lookFunc) (string, presence) {
+func (d *dependencies) look(ctx context.Context, reference v1alpha1.DependentObjectReference, look lookFunc) (string, presence) {
 	id := apply.ID{GroupVersionKind: schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind)}
 	id.Namespace, id.Name = reference.Namespace, reference.Name
 	name, key, selector := text.Plain(id.String(), maxDependencyText), lookKey(id, ""), labels.Nothing()
@@ -303,8 +372,12 @@ func (d *dependencies) look(reference v1alpha1.DependentObjectReference, look lo
 	case looked:
 	case len(d.looked) >= maxLooks:
 		p.err = fmt.Errorf("kudo looks for %d objects in a run", maxLooks)
+	case ctx.Err() != nil:
+		p.err = errTimeSpent
 	default:
-		p.exists, p.err = look(id, selector)
+		if p.exists, p.err = look(ctx, id, selector); p.err != nil && ctx.Err() != nil {
+			return name, presence{err: errTimeSpent}
+		}
 		d.looked[key] = p
 	}
 	return name, p

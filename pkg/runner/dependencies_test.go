@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -232,7 +234,7 @@ func TestDependenciesAwaited(t *testing.T) {
 	for range 3 {
 		b.execute(t, u, st)
 	}
-	if st.Status != v1beta1.InProgress || len(b.intents) > 0 || rules.asked["a"] != 1 || rules.asked["b"] != 1 {
+	if st.Status != v1beta1.InProgress || len(b.intents) > 0 || rules.asked["a"] != 3 || rules.asked["b"] != 1 {
 		t.Errorf("it is %s after the questions %v, and wrote after %q", st.Status, rules.asked, b.intents)
 	}
 	looks := map[string]int{}
@@ -242,16 +244,126 @@ func TestDependenciesAwaited(t *testing.T) {
 	if looks["get Secret ns/lid"] != 3 || looks["get Secret ns/there"] != 1 {
 		t.Errorf("what is missing is looked for each time, and what is there once: %v", looks)
 	}
-	rules.answers["a"] = secrets("top")
+	rules.answers["b"] = secrets("top")
+	b.execute(t, u, st)
+	if message := st.Phases[0].Steps[0].Message; rules.asked["b"] != 1 || strings.Contains(message, "top") {
+		t.Errorf("an answer that named what is there was not kept: %d questions, and it says %q", rules.asked["b"], message)
+	}
 	u.RulesChanged(func(kind schema.GroupVersionKind) bool { return kind.Kind == "ConfigMap" })
 	b.execute(t, u, st)
-	if message := st.Phases[0].Steps[0].Message; rules.asked["a"] != 2 || !strings.Contains(message, "needs Secret ns/top: missing") {
-		t.Errorf("%d questions, and it says %q", rules.asked["a"], message)
+	if message := st.Phases[0].Steps[0].Message; rules.asked["b"] != 2 || !strings.Contains(message, "needs Secret ns/lid: missing") {
+		t.Errorf("%d questions, and it says %q", rules.asked["b"], message)
 	}
 	b.server.Put(secret("top", nil))
+	b.server.Put(secret("lid", nil))
 	b.execute(t, u, st)
-	if st.Status != v1beta1.Complete || rules.asked["a"] != 2 {
-		t.Errorf("it is %s after %d questions: %s", st.Status, rules.asked["a"], st.Message)
+	if st.Status != v1beta1.Complete {
+		t.Errorf("it is %s: %s", st.Status, st.Message)
+	}
+}
+
+// TestWebhookRepaired is C63: what a webhook answered while it was broken does not outlive that, although no configuration has changed: an
+// error, an answer of another layer in its place, or a wrong answer.
+func TestWebhookRepaired(t *testing.T) {
+	for reason, answer := range map[string]any{"an error": errors.New("no answer"), "a wrong answer": secrets("wrong"), "an answer that names what is not known": secrets("forbidden")} {
+		rules := &needsRules{map[string]any{"a": answer}, map[string]int{}}
+		b := newBench(t, rules, secret("lid", nil))
+		u, st := b.install(t, configMap("a", "await"))
+		if b.execute(t, u, st); st.Status != v1beta1.InProgress {
+			t.Errorf("%s: %s %q", reason, st.Status, st.Message)
+		}
+		rules.answers["a"] = secrets("lid")
+		if b.execute(t, u, st); st.Status != v1beta1.Complete {
+			t.Errorf("after %s, in the same run: %s %q", reason, st.Status, st.Phases[0].Steps[0].Message)
+		}
+	}
+}
+
+// TestIgnoredWebhook is C63: while a task waits for another object, no dependencies are no lasting answer, since a webhook that is ignored while it
+// does not respond gives none.
+func TestIgnoredWebhook(t *testing.T) {
+	rules := &needsRules{map[string]any{"a": secrets("lid")}, map[string]int{}}
+	b := newBench(t, rules)
+	u, st := b.install(t, configMap("a", "await")+"---\n"+configMap("b", "await"))
+	b.execute(t, u, st)
+	rules.answers["b"] = secrets("top")
+	b.server.Put(secret("lid", nil))
+	b.execute(t, u, st)
+	if message := st.Phases[0].Steps[0].Message; len(b.intents) > 0 || !strings.Contains(message, "ConfigMap ns/b is not written yet: needs Secret ns/top: missing") {
+		t.Errorf("it says %q, and wrote after %q", message, b.intents)
+	}
+}
+
+// slowRules are rules of which each answer takes a time.
+type slowRules struct {
+	*needsRules
+	clock *clocktesting.FakePassiveClock
+	takes time.Duration
+}
+
+// Explore implements Interpreter.
+func (s *slowRules) Explore(ctx context.Context, r explore.Request) (explore.Answer, bool, error) {
+	if r.Operation == explore.Dependencies {
+		s.clock.SetTime(s.clock.Now().Add(s.takes))
+	}
+	return s.needsRules.Explore(ctx, r)
+}
+
+// TestDependencyTime is C63: one Execute does not ask for dependencies without end. It says what it has not asked, begins with the objects that
+// wait for answers, and goes on in the next one.
+func TestDependencyTime(t *testing.T) {
+	rules := &slowRules{needsRules: &needsRules{map[string]any{}, map[string]int{}}, takes: dependencyTime/3 + 1}
+	b := newBench(t, rules)
+	rules.clock = b.clock
+	var templates []string
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		rules.answers[name] = secrets("there")
+		templates = append(templates, configMap(name, map[string]string{"e": "await"}[name]))
+	}
+	b.server.Put(secret("there", nil))
+	u, st := b.install(t, strings.Join(templates, "---\n"))
+	b.execute(t, u, st)
+	if want := map[string]int{"e": 1, "a": 1, "b": 1}; !maps.Equal(rules.asked, want) || st.Status != v1beta1.Complete {
+		t.Errorf("the questions were %v, want %v; the plan is %s: %s", rules.asked, want, st.Status, st.Message)
+	}
+	if len(b.intents) != 1 || !strings.Contains(b.intents[0], "ConfigMap ns/d: its dependencies are not known: kudo looks for dependencies for 10s at a time") {
+		t.Errorf("before the write it said %q", b.intents)
+	}
+
+	rules.takes = 2 * dependencyTime
+	rules.answers["slow"], rules.answers["slower"] = secrets("there"), secrets("there")
+	u, st = b.install(t, configMap("slow", "await")+"---\n"+configMap("slower", "await"))
+	for range 2 {
+		b.execute(t, u, st)
+	}
+	if st.Status != v1beta1.Complete || rules.asked["slow"] != 1 || rules.asked["slower"] != 1 {
+		t.Errorf("answers that take longer than there is time: %s after %v: %s", st.Status, rules.asked, st.Phases[0].Steps[0].Message)
+	}
+}
+
+// TestDependencyRequestsHang is C63: a look that does not end is given up, and not kept.
+func TestDependencyRequestsHang(t *testing.T) {
+	d, asked := &dependencies{}, 0
+	d.begin(false, clocktesting.NewFakePassiveClock(time.Unix(1, 0)))
+	d.left = 0
+	rules := &needsRules{map[string]any{"a": secrets("x", "y", "z")}, map[string]int{}}
+	look := func(ctx context.Context, _ apply.ID, _ labels.Selector) (bool, error) {
+		asked++
+		return false, ctx.Err()
+	}
+	obj := apply.ID{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}}.Object()
+	obj.SetName("a")
+	if n := d.find(t.Context(), rules, obj, look).String(); asked > 0 || !strings.Contains(n, "its dependencies are not known: kudo looks") {
+		t.Errorf("without time it looked %d times: %s", asked, n)
+	}
+	d.left = time.Second
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if n := d.find(ended, rules, obj, look).String(); asked > 0 || !strings.Contains(n, "needs Secret ns/x (kudo looks for dependencies for 10s") {
+		t.Errorf("after its time it looked %d times: %s", asked, n)
+	}
+	if n := d.find(t.Context(), rules, obj, look).String(); asked != 3 || n != "needs Secret ns/x, Secret ns/y, Secret ns/z: missing" {
+		t.Errorf("it looked %d times: %s", asked, n)
 	}
 }
 

@@ -41,7 +41,7 @@ func (r *Runner) Execute(ctx context.Context, run *Run, inventory Inventory, st 
 		plans.AlignStatus(plan, st)
 	}
 	plans.Summarize(plan, st, clock.Now())
-	run.begin()
+	run.begin(clock)
 	defer func() { run.budget = nil }()
 	r.warnOfQuotas(ctx, run, inventory, *st, hooks)
 	// done and completed, since the last commit: what must not be done twice, and anything.

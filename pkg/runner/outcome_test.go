@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -149,7 +151,7 @@ func TestApplyOutcome(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &Runner{all: all, external: all, engine: noEngine()}
 			w := &PreparedTask{run: run(nil), writer: &scripted{changes: tc.changes}}
-			w.run.begin()
+			w.run.begin(clocktesting.NewFakePassiveClock(time.Unix(1, 0)))
 			for secret, exists := range map[string]bool{"absent": false, "there": true} {
 				id := apply.ID{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}}
 				id.Namespace, id.Name = "ns", secret

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
@@ -92,10 +93,10 @@ type Run struct {
 }
 
 // begin prepares a Run for one Execute.
-func (run *Run) begin() {
+func (run *Run) begin(clock clock.PassiveClock) {
 	run.budget = &render.Budget{}
 	run.explored.Clear()
-	run.depends.begin(run.rulesChanged.Swap(false))
+	run.depends.begin(run.rulesChanged.Swap(false), clock)
 }
 
 // Runner runs tasks.

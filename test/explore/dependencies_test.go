@@ -1,14 +1,19 @@
 package explore
 
 import (
+	"context"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/explore/server"
 	"kudo.dev/kudo/test/env"
 )
 
@@ -72,6 +77,13 @@ dependenciesLua: |
 		if isWritten(t, ns) {
 			t.Error("the Cup is written before what it needs")
 		}
+		dir := filepath.Join(t.TempDir(), "diag")
+		suite.MustKudo(t, 0, "diagnostics", "collect", "i", "-n", ns, "-O", dir)
+		found, err := filepath.Glob(filepath.Join(dir, "*", "instance_i", "dependencies.yaml"))
+		if env.Must(t, err); len(found) != 1 {
+			t.Fatalf("the diagnostics have %d files of dependencies", len(found))
+		}
+		env.Contains(t, read(t, found[0]), "plan: deploy", "kind: Cup", "mode: await", "kind: Secret", "name: lid", "state: missing")
 		create(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: lid, namespace: "+ns+"}\n")
 		says(t, i, "Cup "+ns+"/cup: is not healthy")
 		finish(t, ns)
@@ -84,6 +96,23 @@ dependenciesLua: |
 		i := install(t, operator(ns, [][2]string{{"cup", cup("await", ns, "lid")}}), nil)
 		says(t, i, "needs Secret "+ns+"/lid: missing")
 		merge(t, configOf(t, "cups"), `{"spec":{"explorations":[{"apiVersion":"`+group+`","kind":"Cup","dependenciesLua":"return {}"}]}}`, false)
+		complete(t, i, 1)
+	})
+
+	It("is asked for anew when a webhook that answered wrongly is repaired, without a change of configuration", func() {
+		t := GinkgoTB()
+		define(t, kind("Mug", "mugs"))
+		ns := suite.NewNamespace(t)
+		var lid atomic.Value
+		lid.Store("wrong")
+		url, bundle := serveHere(t, server.Operations{v1alpha1.ExploreDependencies: func(_ context.Context, r *server.Request) (*v1alpha1.ExploreResponse, error) {
+			return server.Dependencies(v1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: ns, Name: lid.Load().(string)}), nil
+		}})
+		teach(t, strings.ReplaceAll(gadgetHook("[ExploreDependencies]", url, bundle), "gadgets", "mugs"))
+		create(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: right, namespace: "+ns+"}\n")
+		i := install(t, operator(ns, [][2]string{{"mug", strings.ReplaceAll(cup("await", ns, "x"), "Cup", "Mug")}}), nil)
+		says(t, i, "needs Secret "+ns+"/wrong: missing")
+		lid.Store("right")
 		complete(t, i, 1)
 	})
 

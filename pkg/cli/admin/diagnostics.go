@@ -12,11 +12,14 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators/archive"
 	"kudo.dev/kudo/pkg/atomicfile"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/diagnostics"
+	"kudo.dev/kudo/pkg/runner"
 )
 
 type diagnosticsOptions struct {
@@ -86,6 +89,9 @@ func (o *diagnosticsOptions) run(ctx context.Context) (err error) {
 	limits := diagnostics.DefaultLimits()
 	collector := &diagnostics.Collector{
 		Client: c, Set: set, Version: command.Version, Since: time.Duration(o.since), Limits: limits,
+		Dependencies: func(ctx context.Context, instance *v1beta1.Instance, version *v1beta1.OperatorVersion, plan string) (any, error) {
+			return missingDependencies(ctx, c, instance, version, plan)
+		},
 		Progress: func(what string) { o.env.Progressf("collecting: %s", what) },
 	}
 	failed, err := collector.Collect(ctx, types.NamespacedName{Namespace: namespace, Name: o.instance},
@@ -112,4 +118,22 @@ func (o *diagnosticsOptions) run(ctx context.Context) (err error) {
 	}
 	o.env.Printf("diagnostics of instance %s/%s written to %s", namespace, o.instance, target)
 	return nil
+}
+
+// missingDependencies returns what the objects of a plan depend on and is missing, by the rules of the cluster and with the rights of the
+// user.
+func missingDependencies(ctx context.Context, c client.Client, instance *v1beta1.Instance, version *v1beta1.OperatorVersion,
+	plan string) (any, error) {
+	layers, unreached, unknown, err := command.LiveLayers(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	needs, err := runner.FindNeeds(ctx, c, instance, version, plan, layers)
+	if err != nil {
+		return nil, fmt.Errorf("plan %s: %w", plan, err)
+	}
+	if unknown || len(unreached) > 0 {
+		err = errors.New("not all explore rules and webhooks of the cluster could be asked from here: there may be more")
+	}
+	return append([]runner.ObjectNeeds{}, needs...), err
 }

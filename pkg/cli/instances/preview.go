@@ -190,7 +190,7 @@ func previewOptions(ctx context.Context, env *command.Env, c client.Client) (pre
 		return o, err
 	}
 	o.Kinds = apply.NewKinds(c.RESTMapper(), d, o.Dynamic)
-	layers, unreached, unknown, err := liveLayers(ctx, c)
+	layers, unreached, unknown, err := command.LiveLayers(ctx, c)
 	if err != nil {
 		return o, err
 	}
