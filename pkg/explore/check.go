@@ -42,7 +42,7 @@ func Check(r Request, a *Answer) error {
 		}
 		return nil
 	case Status:
-		return nil
+		return checkStatus(a.Status)
 	}
 	if a.Object == nil || a.Object.Object == nil {
 		return fmt.Errorf("no object was returned")
@@ -62,6 +62,24 @@ func Check(r Request, a *Answer) error {
 		return onlyPathsOf(r.Object, r.Observed, a.Object)
 	}
 	return nil
+}
+
+// checkStatus wants an object, or nothing: the API server refuses the status of an Instance that shows any other.
+func checkStatus(status any) error {
+	what := "a value"
+	switch status.(type) {
+	case nil, map[string]any:
+		return nil
+	case []any:
+		what = "a list"
+	case string:
+		what = "a text"
+	case bool:
+		what = "a boolean"
+	case int64, float64:
+		what = "a number"
+	}
+	return fmt.Errorf("the status is %s: it must be an object", what)
 }
 
 // checkComponents wants names, each once: answers are compared, and summed up, by them.

@@ -29,12 +29,17 @@ func TestCheckValues(t *testing.T) {
 		answer    explore.Answer
 		err       string
 	}{
-		"Replicas": {"0 replicas", explore.Replica, explore.Answer{}, ""},
-		"Negative": {"fewer", explore.Replica, explore.Answer{Replicas: -1}, "-1 replicas: must be 0 or more"},
-		"Healthy":  {"health needs nothing else", explore.Healthy, explore.Answer{}, ""},
-		"Status":   {"nor has a status", explore.Status, explore.Answer{}, ""},
-		"None":     {"no dependencies", explore.Dependencies, explore.Answer{}, ""},
-		"Whole":    {"whole references", explore.Dependencies, without(func(*v1alpha1.DependentObjectReference) {}), ""},
+		"Replicas":      {"0 replicas", explore.Replica, explore.Answer{}, ""},
+		"Negative":      {"fewer", explore.Replica, explore.Answer{Replicas: -1}, "-1 replicas: must be 0 or more"},
+		"Healthy":       {"health needs nothing else", explore.Healthy, explore.Answer{}, ""},
+		"Status":        {"nor has a status", explore.Status, explore.Answer{}, ""},
+		"StatusObject":  {"a status is an object", explore.Status, explore.Answer{Status: map[string]any{}}, ""},
+		"StatusText":    {"no text", explore.Status, explore.Answer{Status: "Running"}, `the status is a text: it must be an object`},
+		"StatusList":    {"no list, not even an empty one", explore.Status, explore.Answer{Status: []any{}}, `the status is a list: it must be an object`},
+		"StatusNumber":  {"no number", explore.Status, explore.Answer{Status: int64(1)}, `the status is a number: it must be an object`},
+		"StatusBoolean": {"and no boolean", explore.Status, explore.Answer{Status: false}, `the status is a boolean: it must be an object`},
+		"None":          {"no dependencies", explore.Dependencies, explore.Answer{}, ""},
+		"Whole":         {"whole references", explore.Dependencies, without(func(*v1alpha1.DependentObjectReference) {}), ""},
 		"APIVersion": {
 			"without apiVersion",
 			explore.Dependencies,

@@ -213,12 +213,12 @@ func TestArguments(t *testing.T) {
 		"apiVersion": "v1", "kind": "X", "metadata": map[string]any{"name": "x"},
 		"a": int32(5), "b": 7, "c": 2.5, "d": false, "e": nil, "f": map[string]any(nil), "g": []any(nil),
 	}}
-	script := "local o = observedObj return {o.a + o.b + o.c, o.d, o.e == nil, #o.g, next(o.f) == nil}"
+	script := "local o = observedObj return {list = {o.a + o.b + o.c, o.d, o.e == nil, #o.g, next(o.f) == nil}}"
 	answer, err := ask(t, explore.Status, script, explore.Request{Object: object})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]any{14.5, false, true, int64(0), true}, answer.Status); diff != "" {
+	if diff := cmp.Diff([]any{14.5, false, true, int64(0), true}, listOf(answer)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	object.Object["h"] = []string{"x"}
@@ -232,10 +232,10 @@ func TestArguments(t *testing.T) {
 		t.Errorf("a list that is too long: %s", got)
 	}
 	object.Object["h"] = []any{math.MaxInt64, strings.Repeat("x", 10)}
-	if answer, err = ask(t, explore.Status, "return observedObj.h", explore.Request{Object: object}); err != nil {
+	if answer, err = ask(t, explore.Status, "return {list = observedObj.h}", explore.Request{Object: object}); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]any{math.MaxInt64, strings.Repeat("x", 10)}, answer.Status); diff != "" {
+	if diff := cmp.Diff([]any{math.MaxInt64, strings.Repeat("x", 10)}, listOf(answer)); diff != "" {
 		t.Errorf("a list that the script does not read (-want +got):\n%s", diff)
 	}
 }
