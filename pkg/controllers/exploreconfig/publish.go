@@ -17,6 +17,8 @@ type Affects func(ctx context.Context, kind schema.GroupVersionKind) bool
 type publication struct {
 	// rules are those of the Configs, and former those before; nil if there were none.
 	rules, former *config.Layer
+	// unanswered are the kinds that were asked about before there were any rules.
+	unanswered []schema.GroupVersionKind
 	// webhooks are the changes of configurations, and of what answers in time.
 	webhooks []webhook.Change
 }
@@ -26,11 +28,15 @@ func (r *Reconciler) publish(o *observation) publication {
 	i := r.Interpreter
 	rules := config.New(i.host, o.configs, i.user.Get())
 	former := i.user.Set(rules)
-	return publication{rules: rules, former: former, webhooks: append(i.takePending(), i.webhook.Set(o.hooks))}
+	return publication{rules: rules, former: former, webhooks: append(i.takePending(), i.webhook.Set(o.hooks)),
+		unanswered: i.user.TakeUnanswered()}
 }
 
 // affects returns which kinds a publication affects.
 func (p publication) affects() Affects {
+	if p.former == nil {
+		return func(_ context.Context, kind schema.GroupVersionKind) bool { return slices.Contains(p.unanswered, kind) }
+	}
 	kinds := p.rules.Changed(p.former)
 	return func(ctx context.Context, kind schema.GroupVersionKind) bool {
 		return slices.Contains(kinds, kind) ||
@@ -42,7 +48,7 @@ func (p publication) affects() Affects {
 type state string
 
 const (
-	// loaded: there were no answers before, and nothing depends on them.
+	// loaded: nothing was asked before.
 	loaded state = "loaded"
 	// changed: answers may differ from those before.
 	changed state = "changed"
@@ -53,11 +59,13 @@ const (
 // state returns the state after a publication:
 //
 //	former rules    rules, webhooks    state
-//	none            any                loaded
+//	none            any                loaded, or changed if something was asked before
 //	any             differ             changed
 //	any             same               unchanged
 func (p publication) state() state {
 	switch {
+	case p.former == nil && len(p.unanswered) > 0:
+		return changed
 	case p.former == nil:
 		return loaded
 	case len(p.rules.Changed(p.former)) > 0 || slices.ContainsFunc(p.webhooks, func(c webhook.Change) bool { return !c.Empty() }):

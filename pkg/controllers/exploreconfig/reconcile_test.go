@@ -187,7 +187,7 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
-// TestLoad checks that the first configuration answers before a reconcile, enqueues nothing and writes no status.
+// TestLoad checks that the first configuration answers before a reconcile, enqueues what was asked about before, and writes no status.
 func TestLoad(t *testing.T) {
 	f := newFixture(t, healthRule("ships", "return true"))
 	if got := f.healthy(); got != "error" {
@@ -196,8 +196,12 @@ func TestLoad(t *testing.T) {
 	if err := f.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := f.healthy(); got != "healthy" || f.changes != 0 || len(f.writes) > 0 {
+	if got := f.healthy(); got != "healthy" || f.changes != 1 || len(f.writes) > 0 {
 		t.Errorf("%s, %d changes, writes %v", got, f.changes, f.writes)
+	}
+	unasked := newFixture(t, healthRule("ships", "return true"))
+	if err := unasked.Load(t.Context()); err != nil || unasked.changes != 0 {
+		t.Errorf("without a question before: %d changes (%v)", unasked.changes, err)
 	}
 }
 

@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -156,24 +158,36 @@ func (l *Layer) Changed(former *Layer) []schema.GroupVersionKind {
 			changed[k.kind] = true
 		}
 	}
-	var kinds []schema.GroupVersionKind
-	for kind := range changed {
-		kinds = append(kinds, kind)
-	}
-	slices.SortFunc(kinds, func(a, b schema.GroupVersionKind) int { return cmp.Compare(a.String(), b.String()) })
-	return kinds
+	return slices.SortedFunc(maps.Keys(changed), compareKinds)
 }
 
 // SwappableLayer is a layer that can be exchanged while it is asked. Until the first is set all answers are unknown.
 type SwappableLayer struct {
 	layer atomic.Pointer[Layer]
+
+	mu sync.Mutex
+	// unanswered are the kinds that were asked about before the first Set. Only kinds that packages render are asked about.
+	unanswered map[schema.GroupVersionKind]bool
 }
 
 // errNotLoaded is the answer before the Configs have been read.
 var errNotLoaded = errors.New("the Configs have not been read yet")
 
 // Set exchanges the layer, and returns the former, which is nil at first.
-func (c *SwappableLayer) Set(l *Layer) *Layer { return c.layer.Swap(l) }
+func (c *SwappableLayer) Set(l *Layer) *Layer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.layer.Swap(l)
+}
+
+// TakeUnanswered returns the kinds that were asked about before the first Set, in order, and forgets them.
+func (c *SwappableLayer) TakeUnanswered() []schema.GroupVersionKind {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	kinds := slices.SortedFunc(maps.Keys(c.unanswered), compareKinds)
+	c.unanswered = nil
+	return kinds
+}
 
 // Get returns the layer; nil before the first Set.
 func (c *SwappableLayer) Get() *Layer { return c.layer.Load() }
@@ -185,7 +199,26 @@ func (c *SwappableLayer) Layer() explore.Layer { return explore.User }
 func (c *SwappableLayer) Explore(ctx context.Context, r explore.Request) (explore.Answer, bool, error) {
 	l := c.layer.Load()
 	if l == nil {
+		l = c.refuse(r.Object.GroupVersionKind())
+	}
+	if l == nil {
 		return explore.Answer{}, false, r.NewUnknown(explore.User, "", errNotLoaded)
 	}
 	return l.Explore(ctx, r)
 }
+
+// refuse notes that a kind was asked about, and returns nil; or the layer that was set meanwhile.
+func (c *SwappableLayer) refuse(kind schema.GroupVersionKind) *Layer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.layer.Load()
+	if l == nil {
+		if c.unanswered == nil {
+			c.unanswered = map[schema.GroupVersionKind]bool{}
+		}
+		c.unanswered[kind] = true
+	}
+	return l
+}
+
+func compareKinds(a, b schema.GroupVersionKind) int { return cmp.Compare(a.String(), b.String()) }
