@@ -13,7 +13,7 @@ var examples = map[string][]string{
 	"cache list":      {"cache list --cache-dir carry"},
 	"cache verify":    {"cache verify --cache-dir carry -o json"},
 	"diff":            {"diff --instance db -p MEMORY=2Gi", "diff ./mysql-0.4.0 --instance db -o markdown"},
-	"explore check":   {"explore check -f config.yaml --strict"},
+	"explore check":   {"explore check -f config.yaml --strict", "explore check --live"},
 	"explore convert": {"explore convert customizations.yaml > config.yaml"},
 	"explore run": {"explore run --operation health -f config.yaml --observed workflow.yaml",
 		"explore run --operation health --live Deployment/web"},

@@ -40,7 +40,7 @@ type Constructor func(*command.Env) *cobra.Command
 
 // Run runs a command line, whose first argument is the name of the command, on this input. It returns stdout, stderr and
 // the exit code.
-func Run(t *testing.T, newCommand Constructor, in string, args ...string) (out, errs string, code int) {
+func Run(t testing.TB, newCommand Constructor, in string, args ...string) (out, errs string, code int) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	env := command.NewEnv(strings.NewReader(in), &stdout, &stderr)

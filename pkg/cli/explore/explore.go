@@ -2,6 +2,7 @@
 package explore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -111,55 +112,99 @@ func readConfigs(env *command.Env, names []string) ([]v1alpha1.Config, error) {
 }
 
 func newCheck(env *command.Env) *cobra.Command {
-	var files []string
-	var strict bool
+	o := &checkOptions{env: env}
 	cmd := &cobra.Command{
-		Use:   "check -f FILE",
+		Use:   "check (-f FILE | --live)",
 		Short: "Check Configs: fields, scripts, and that no two answer the same",
 		Long: `Check Configs, without a cluster: that fields can be read, that scripts compile and define the function that they
 must, and that no two Configs answer the same operation for the same kind. Globals that a script does not define are warnings;
-with --strict, they are errors.`,
+with --strict, they are errors.
+
+With --live, the command asks the cluster which versions of kinds it serves, and prints for each rule of the Configs, and of
+those that come with kudo, which versions of its kind the cluster does not serve: a rule for such a version matches nothing.
+A rule that matches nothing is a warning, but for a kind that the cluster does not have and of which a rule comes with kudo.
+Without -f, the Configs are those of the cluster. Nothing is written.`,
 		Args: command.ExactArgs(0, "no arguments, but files by -f"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(files) == 0 {
-				return command.UsageError("name the files to check by -f")
+			if len(o.files) == 0 && !o.live {
+				return command.UsageError("name the files to check by -f, or check the Configs of the cluster by --live")
 			}
-			return exploreCheck(env, files, strict)
+			return o.run(cmd.Context())
 		},
 	}
-	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil, "a file of Configs, a folder of such files, or - for standard input; may be "+
+	cmd.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "a file of Configs, a folder of such files, or - for standard input; may be "+
 		"given several times")
-	cmd.Flags().BoolVar(&strict, "strict", false, "regard warnings as errors")
+	cmd.Flags().BoolVar(&o.strict, "strict", false, "regard warnings as errors")
+	cmd.Flags().BoolVar(&o.live, "live", false, "say which versions of the rules' kinds the cluster does not serve")
 	return cmd
 }
 
-func exploreCheck(env *command.Env, files []string, strict bool) error {
-	configs, err := readConfigs(env, files)
-	if err != nil {
-		return err
+type checkOptions struct {
+	env          *command.Env
+	files        []string
+	strict, live bool
+	// found is how many errors there are.
+	found int
+}
+
+func (o *checkOptions) run(ctx context.Context) error {
+	var configs []v1alpha1.Config
+	var served *servedKinds
+	var err error
+	if len(o.files) > 0 {
+		if configs, err = readConfigs(o.env, o.files); err != nil {
+			return err
+		}
 	}
-	found := 0
+	if o.live {
+		fromCluster, kinds, err := liveConfigs(ctx, o.env, len(o.files) == 0)
+		if err != nil {
+			return err
+		}
+		configs, served = append(configs, fromCluster...), kinds
+	}
 	for i := range configs {
-		c := &configs[i]
-		warnings, problems := config.Validate(c)
-		problems = append(problems, config.Conflicts(c, configs[i+1:])...)
+		o.check(&configs[i], configs[i+1:])
+	}
+	if served != nil {
+		warnings, err := checkServed(o.env, configs, served)
+		if err != nil {
+			return err
+		}
 		for _, w := range warnings {
-			if strict {
-				problems = append(problems, errors.New(w))
-			} else {
-				env.Warnf("Config/%s: %s", c.Name, w)
-			}
+			o.warn(w)
 		}
-		for _, p := range problems {
-			env.Printf("Config/%s: %v", c.Name, p)
-		}
-		found += len(problems)
 	}
-	if found > 0 {
-		return fmt.Errorf("found %d errors in %d Configs", found, len(configs))
+	if o.found > 0 {
+		return fmt.Errorf("found %d errors in %d Configs", o.found, len(configs))
 	}
-	env.Printf("%d Configs are valid", len(configs))
+	o.env.Printf("%d Configs are valid", len(configs))
 	return nil
+}
+
+// check checks a Config by itself, and against others.
+func (o *checkOptions) check(c *v1alpha1.Config, others []v1alpha1.Config) {
+	warnings, problems := config.Validate(c)
+	for _, w := range warnings {
+		o.warn(fmt.Sprintf("Config/%s: %s", c.Name, w))
+	}
+	for _, p := range append(problems, config.Conflicts(c, others)...) {
+		o.fail(fmt.Sprintf("Config/%s: %v", c.Name, p))
+	}
+}
+
+// warn prints a warning, which --strict makes an error.
+func (o *checkOptions) warn(message string) {
+	if o.strict {
+		o.fail(message)
+		return
+	}
+	o.env.Warnf("%s", message)
+}
+
+func (o *checkOptions) fail(message string) {
+	o.env.Printf("%s", message)
+	o.found++
 }
 
 func newConvert(env *command.Env) *cobra.Command {
