@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
@@ -43,4 +44,37 @@ var _ = It("The command explore run --live asks those whom the manager asks, and
 	env.Contains(t, run(0, "--operation", "InterpretHealth", "--live", "gadget.explore.example.com/g"), "webhook gadgets/gadgets.example.com is not asked", "shop/sample", "answered by: native")
 	merge(t, parse(t, inside)[0], `{"webhooks":[{"name":"gadgets.example.com","rules":[{"operations":["ExploreHealthy"],"apiGroups":["explore.example.com"],"apiVersions":["*"],"resources":["gadgets"]}],"clientConfig":{"url":"https://127.0.0.1:1/x"},"exploreReviewVersions":["v1alpha1"]}]}`, false)
 	env.Contains(t, run(1, "--operation", "InterpretHealth", "--live", "gadget.explore.example.com/g"), "ExploreHealthy of Gadget "+ns+"/g is unknown", "webhook gadgets/gadgets.example.com", "connection refused")
+})
+
+var _ = It("The command explore check --live says which versions of the rules' kinds the cluster does not serve, and writes nothing", Label("C69", "check-live"), func() {
+	t := GinkgoTB()
+	define(t, kind("Jug", "jugs"))
+	env.Eventually(t, "the definition of Jugs", func() string {
+		if _, err := suite.RESTMapper().RESTMapping(schema.GroupKind{Group: "explore.example.com", Kind: "Jug"}, "v1"); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	file := func(apiVersion, kind string) string {
+		name := filepath.Join(t.TempDir(), "config.yaml")
+		env.Must(t, os.WriteFile(name, []byte(config("jugs", apiVersion, kind, "healthLua: return true")), 0o600))
+		return name
+	}
+	check := func(code int, args ...string) string {
+		t.Helper()
+		return suite.MustKudo(t, code, append([]string{"explore", "check"}, args...)...)
+	}
+	served := check(0, "--live", "-f", file(group, "Jug"))
+	env.Contains(t, served, "Config/jugs spec.explorations[0]", "Jug.explore.example.com", "Certificate.cert-manager.io", "1 Configs are valid")
+	if strings.Contains(served, "jugs spec.explorations[0]: ") {
+		t.Errorf("a rule for a version that is served was warned of:\n%s", served)
+	}
+	old := file("explore.example.com/v1beta1", "Jug")
+	const nothing = "the cluster does not serve Jug.explore.example.com in v1beta1: the rule matches nothing; it serves v1"
+	env.Contains(t, check(0, "--live", "-f", old), "Warning: ", nothing)
+	env.Contains(t, check(1, "--live", "--strict", "-f", old), nothing, "found 1 errors in 1 Configs")
+	env.Contains(t, check(0, "--live", "-f", file(group, "Nothing")), "the cluster does not serve Nothing.explore.example.com: the rule matches nothing until its")
+	env.Contains(t, check(0, "--live", "-f", file("apps/v1", "Deployment")), "Deployment.apps ", "1 Configs are valid")
+	create(t, config("live-jugs", "explore.example.com/v1beta1", "Jug", "healthLua: return true"))
+	env.Contains(t, check(0, "--live"), "Config/live-jugs spec.explorations[0]: "+nothing)
 })

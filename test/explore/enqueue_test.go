@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
 
@@ -46,6 +47,30 @@ func (w *witness) take() []string {
 	return out
 }
 
+// reconciles makes a change until it reconciles the wanted Instances, whose objects of the kind then have a status, and no others. The API
+// server may tell of the end of a run, which enqueues its Instance, after the end was seen: so a change that reconciles more is made again, with
+// another number, which stands for N in the status.
+func (w *witness) reconciles(t testing.TB, kind string, wanted []*v1beta1.Instance, what, status string, change func(n int)) {
+	t.Helper()
+	var names []string
+	for _, i := range wanted {
+		names = append(names, kind+" "+i.Name)
+	}
+	n := 0
+	env.Eventually(t, fmt.Sprintf("reconciles of %d Instances after %s", len(wanted), what), func() string {
+		w.take()
+		n++
+		change(n)
+		for _, i := range wanted {
+			env.Eventually(t, "the answer of "+what, func() string { return reflected(t, i, kind, strings.ReplaceAll(status, "N", fmt.Sprint(n))) })
+		}
+		if got := w.take(); !slices.Equal(got, names) {
+			return fmt.Sprintf("%d objects were asked about, the first %v", len(got), got[:min(len(got), 10)])
+		}
+		return ""
+	})
+}
+
 var _ = It("A change of explore rules reconciles the Instances with objects of their kind only", Serial, Label("C66"), func() {
 	t := GinkgoTB()
 	define(t, kind("Urn", "urns"))
@@ -82,23 +107,9 @@ var _ = It("A change of explore rules reconciles the Instances with objects of t
 	for _, i := range instances {
 		complete(t, i, 1)
 	}
-	// The API server may tell of the end of a run, which enqueues its Instance, after the end was seen: so a change that reconciles more is made
-	// again.
 	reconciled := func(what, status string, change func(n int)) {
 		t.Helper()
-		n := 0
-		env.Eventually(t, "reconciles of 3 Instances after "+what, func() string {
-			w.take()
-			n++
-			change(n)
-			for _, i := range wanted {
-				env.Eventually(t, "the answer of "+what, func() string { return reflected(t, i, "Urn", strings.ReplaceAll(status, "N", fmt.Sprint(n))) })
-			}
-			if got := strings.Join(w.take(), ", "); got != "Urn i00, Urn i04, Urn i08" {
-				return "asked about " + got
-			}
-			return ""
-		})
+		w.reconciles(t, "Urn", wanted, what, status, change)
 	}
 	teach(t, config("urns", group, "Urn", "statusLua: return {n = 0}"))
 	reconciled("a rule of a Config that is edited", `{"n":N}`, func(n int) {
