@@ -37,7 +37,8 @@ func (u Usage) countedBy(q *corev1.ResourceQuota) corev1.ResourceList {
 	if len(scopes) == 0 {
 		return u.Resources
 	}
-	if u.template == nil || slices.ContainsFunc(scopes, func(r corev1.ScopedResourceSelectorRequirement) bool { return !matches(u.template, r) }) {
+	excludes := func(r corev1.ScopedResourceSelectorRequirement) bool { return !matches(u.template, r) }
+	if u.template == nil || slices.ContainsFunc(scopes, excludes) {
 		return nil
 	}
 	counted := corev1.ResourceList{}
@@ -100,6 +101,7 @@ func isBestEffort(spec *corev1.PodSpec) bool {
 		}
 		return false
 	}
-	return !slices.ContainsFunc(slices.Concat(spec.InitContainers, spec.Containers), func(c corev1.Container) bool { return sets(c.Resources) }) &&
+	sized := func(c corev1.Container) bool { return sets(c.Resources) }
+	return !slices.ContainsFunc(slices.Concat(spec.InitContainers, spec.Containers), sized) &&
 		(spec.Resources == nil || !sets(*spec.Resources))
 }

@@ -291,8 +291,8 @@ func (r *Runner) exists(ctx context.Context, w *PreparedTask, id apply.ID, selec
 // lookFunc reports whether an object exists, or one that the selector matches if the ID has no name.
 type lookFunc func(ctx context.Context, id apply.ID, selector labels.Selector) (bool, error)
 
-// find asks what a rendered object depends on, and looks for that. An answer that named something, all of which is there, is kept for the run,
-// for each form of the object.
+// find asks what a rendered object depends on, and looks for that. An answer that named something, all of which is there, is kept for
+// the run, for each form of the object.
 func (d *dependencies) find(ctx context.Context, all Interpreter, obj *unstructured.Unstructured, look lookFunc) needs {
 	start := d.clock.Now()
 	before := d.left

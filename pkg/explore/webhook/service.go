@@ -27,8 +27,8 @@ type Services interface {
 // maxAddresses is how many addresses of a service are tried: whoever answers for a name chooses how many there are.
 const maxAddresses = 8
 
-// Dial connects to the first of some addresses that accepts a connection. Each has an equal part of the dialer's timeout, so that one that does
-// not respond leaves time for the others.
+// Dial connects to the first of some addresses that accepts a connection. Each has an equal part of the dialer's timeout, so that one
+// that does not respond leaves time for the others.
 func Dial(ctx context.Context, dialer net.Dialer, addresses []string) (net.Conn, error) {
 	addresses = addresses[:min(len(addresses), maxAddresses)]
 	dialer.Timeout /= time.Duration(max(len(addresses), 1))
@@ -89,9 +89,9 @@ func (s *ClusterServices) Addresses(ctx context.Context, namespace, name string,
 	return []string{net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(int(port)))}, nil
 }
 
-// external returns the addresses of the name of a Service. Whoever may write Services in a namespace chooses the name, and must not lead the
-// manager to the machine that it runs on, or to those who give credentials to machines. The addresses themselves are dialed, so that the name
-// cannot mean another one by then.
+// external returns the addresses of the name of a Service. Whoever may write Services in a namespace chooses the name, and must not
+// lead the manager to the machine that it runs on, or to those who give credentials to machines. The addresses themselves are dialed,
+// so that the name cannot mean another one by then.
 func (s *ClusterServices) external(ctx context.Context, name string, port int32) ([]string, error) {
 	found, err := s.Names.LookupNetIP(ctx, "ip", strings.TrimSuffix(name, "."))
 	if err != nil {
