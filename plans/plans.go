@@ -37,6 +37,8 @@ type Outcome struct {
 	Message string
 	// Ready of Total objects are as they should be.
 	Ready, Total int
+	// Culprit is the object and what of it is the cause; nil if that is not known.
+	Culprit *v1beta1.Culprit
 }
 
 // Start returns the status of a run that has not done anything yet. Every phase, step and task is listed, PENDING.
@@ -156,10 +158,10 @@ func Record(plan v1beta1.Plan, st *v1beta1.PlanStatus, at Place, o Outcome, now 
 		started := metav1.NewMicroTime(now)
 		step.StartedTimestamp = &started
 	}
-	task.Message, task.Ready, task.Total = text.Truncate(o.Message, maxMessage), int32(o.Ready), int32(o.Total)
+	task.Message, task.Ready, task.Total, task.Culprit = text.Truncate(o.Message, maxMessage), int32(o.Ready), int32(o.Total), o.Culprit
 	switch o.State {
 	case Done:
-		task.Status, task.Message = v1beta1.Complete, ""
+		task.Status, task.Message, task.Culprit = v1beta1.Complete, "", nil
 	case Waiting:
 		task.Status = v1beta1.InProgress
 	case Transient:
@@ -243,11 +245,11 @@ func summarizeStep(path string, step *v1beta1.StepStatus, now time.Time) {
 		complete = complete && task.Status == v1beta1.Complete
 		switch task.Status {
 		case v1beta1.FatalError:
-			fatal = first(fatal, fmt.Sprintf("task %s.%s failed: %s", path, task.Name, first(task.Message, "no reason given")))
+			fatal = first(fatal, fmt.Sprintf("task %s.%s failed: %s", path, task.Name, first(Explain(task), "no reason given")))
 		case v1beta1.TransientError:
-			transient = first(transient, fmt.Sprintf("A transient error when executing task %s.%s. Will retry. %s", path, task.Name, task.Message))
+			transient = first(transient, fmt.Sprintf("A transient error when executing task %s.%s. Will retry. %s", path, task.Name, Explain(task)))
 		default:
-			message = first(message, task.Message)
+			message = first(message, Explain(task))
 		}
 	}
 	if complete {

@@ -224,8 +224,8 @@ func (e *Engine) List(ctx context.Context, resource schema.GroupVersionResource,
 	return e.metadata.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: limit, Continue: token})
 }
 
-// ListContent lists at most limit objects of a namespace with their content, as the user of the engine.
+// ListContent lists objects of a namespace with their content, as the user of the engine. The options bound their number.
 func (e *Engine) ListContent(ctx context.Context, resource schema.GroupVersionResource, namespace string,
-	limit int64) (*unstructured.UnstructuredList, error) {
-	return e.client.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: limit})
+	options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	return e.client.Resource(resource).Namespace(namespace).List(ctx, options)
 }

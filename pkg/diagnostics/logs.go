@@ -107,7 +107,7 @@ func (c *Collector) log(ctx context.Context, p *pod, container string, previous 
 		c.fail(name, err)
 		return
 	}
-	text, cut, err := tail(stream, c.Limits.LogBytes)
+	text, cut, err := Tail(stream, c.Limits.LogBytes)
 	err = errors.Join(err, stream.Close())
 	if err != nil {
 		c.fail(name, fmt.Errorf("the log broke off: %w", err))
@@ -123,8 +123,8 @@ func (c *Collector) log(ctx context.Context, p *pod, container string, previous 
 // logFactor is how many times more is read of a log than is kept: the server cuts the end of what it was asked for.
 const logFactor = 16
 
-// tail reads to the end, and returns the last bytes, from the beginning of a line.
-func tail(r io.Reader, limit int64) (end []byte, cut bool, err error) {
+// Tail reads to the end, and returns the last bytes, from the beginning of a line; cut is set if there were more.
+func Tail(r io.Reader, limit int64) (end []byte, cut bool, err error) {
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := r.Read(buffer)

@@ -120,7 +120,7 @@ func TestTail(t *testing.T) {
 		{"whole lines of the end", "first\nsecond\nthird\n", 10, "third\n", true},
 		{"a single long line is left out: a secret may begin before the cut", "aaaaaaaaaaaaaaaaaaaaaa", 10, "", true},
 	} {
-		got, cut, err := tail(strings.NewReader(tc.in), tc.limit)
+		got, cut, err := Tail(strings.NewReader(tc.in), tc.limit)
 		if err != nil || string(got) != tc.want || cut != tc.cut {
 			t.Errorf("%s: %q, %v, %v", tc.reason, got, cut, err)
 		}

@@ -2,13 +2,9 @@ package health
 
 import (
 	"fmt"
-	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -69,10 +65,6 @@ func checkJob(j *job) Result {
 type pod struct {
 	Metadata meta `json:"metadata"`
 	Spec     struct {
-		Init []struct {
-			Name          string                        `json:"name"`
-			RestartPolicy corev1.ContainerRestartPolicy `json:"restartPolicy"`
-		} `json:"initContainers"`
 		Containers []struct{} `json:"containers"`
 	} `json:"spec"`
 	Status struct {
@@ -92,16 +84,7 @@ type containerStatus struct {
 		Waiting struct {
 			Reason string `json:"reason"`
 		} `json:"waiting"`
-		Terminated *termination `json:"terminated"`
 	} `json:"state"`
-	LastState struct {
-		Terminated *termination `json:"terminated"`
-	} `json:"lastState"`
-}
-
-type termination struct {
-	ExitCode int    `json:"exitCode"`
-	Reason   string `json:"reason"`
 }
 
 // checkPod: Running and Ready, or Succeeded (which KUDO never took for healthy). The phase Failed is final, whatever
@@ -160,85 +143,6 @@ func (p *pod) isReplaced() bool {
 		}
 		version, err := schema.ParseGroupVersion(o.APIVersion)
 		return err != nil || version.Group != v1beta1.GroupVersion.Group || o.Kind != "Instance"
-	}
-	return false
-}
-
-// ContainerFailure is how a container of a Job's pod ended.
-type ContainerFailure struct {
-	Pod, Container string
-	ExitCode       int
-	// Reason is that of the kubelet, such as OOMKilled; empty if it says no more than that there was an error.
-	Reason string
-	// Restarted is set if the container was started again since.
-	Restarted bool
-}
-
-// String names the container, as in "container upload of pod x ended with exit code 1".
-func (f *ContainerFailure) String() string {
-	text := fmt.Sprintf("container %s of pod %s ended with exit code %d", f.Container, f.Pod, f.ExitCode)
-	if f.Reason != "" {
-		text += " (" + f.Reason + ")"
-	}
-	return text
-}
-
-// FailedContainer returns the container that made a Job fail; nil if none of its pods has failed. The pod that was made last counts.
-func FailedContainer(pods []unstructured.Unstructured) *ContainerFailure {
-	var found *ContainerFailure
-	newest := metav1.Time{}
-	for i := range pods {
-		p := &pod{}
-		if runtime.DefaultUnstructuredConverter.FromUnstructured(pods[i].Object, p) != nil {
-			continue
-		}
-		failure := p.failed()
-		if made := pods[i].GetCreationTimestamp(); failure != nil && (found == nil || newest.Before(&made)) {
-			failure.Pod = pods[i].GetName()
-			found, newest = failure, made
-		}
-	}
-	return found
-}
-
-// failed returns the first container that ended with an error. A container that was started again and then succeeded
-// has not failed, and a pod that succeeded has no such container. Sidecars come last: they end with an error when the
-// kubelet stops them, and do not decide on the phase of the pod.
-func (p *pod) failed() *ContainerFailure {
-	if p.Status.Phase == corev1.PodSucceeded {
-		return nil
-	}
-	var first, sidecars []containerStatus
-	for _, c := range p.Status.Init {
-		if p.isSidecar(c.Name) {
-			sidecars = append(sidecars, c)
-		} else {
-			first = append(first, c)
-		}
-	}
-	for _, c := range slices.Concat(first, p.Status.Containers, sidecars) {
-		end := c.State.Terminated
-		if end == nil {
-			end = c.LastState.Terminated
-		}
-		if end == nil || end.ExitCode == 0 {
-			continue
-		}
-		failure := &ContainerFailure{Container: c.Name, ExitCode: end.ExitCode, Restarted: end != c.State.Terminated}
-		if end.Reason != "Error" {
-			failure.Reason = end.Reason
-		}
-		return failure
-	}
-	return nil
-}
-
-// isSidecar reports whether an init container is one that runs beside the others.
-func (p *pod) isSidecar(name string) bool {
-	for _, c := range p.Spec.Init {
-		if c.Name == name {
-			return c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-		}
 	}
 	return false
 }

@@ -1,11 +1,7 @@
 package health
 
 import (
-	"strings"
 	"testing"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 )
 
 func TestJob(t *testing.T) {
@@ -54,54 +50,4 @@ func TestPod(t *testing.T) {
 		{reason: "a pod of a ReplicaSet is replaced", object: "metadata: {ownerReferences: [{apiVersion: v1, kind: Node, name: n}, {apiVersion: apps/v1, kind: ReplicaSet, name: x, controller: true}]}\nstatus: {phase: Failed}",
 			state: Progressing, want: "has failed and waits to be replaced: a container ended with an error"},
 	})
-}
-
-// TestFailedContainer: D9, the message of a failed Job names the container and its exit code.
-func TestFailedContainer(t *testing.T) {
-	const old = "metadata: {name: a, creationTimestamp: '2026-01-01T00:00:00Z'}\n"
-	for _, tc := range []struct{ reason, pods, want string }{
-		{"no pods are left", "", ""},
-		{"a pod that goes on", old + "status: {containerStatuses: [{name: c, state: {running: {}}}]}", ""},
-		{"one that has succeeded", old + "status: {containerStatuses: [{name: c, state: {terminated: {exitCode: 0}}}]}", ""},
-		{"one that has failed", old + "status: {containerStatuses: [{name: c, state: {terminated: {exitCode: 7, reason: Error}}}]}", "container c of pod a ended with exit code 7"},
-		{"the init container comes first", old + "status: {initContainerStatuses: [{name: i, state: {terminated: {exitCode: 1}}}], containerStatuses: [{name: c, state: {waiting: {}}}]}",
-			"container i of pod a ended with exit code 1"},
-		{"a container that is started again", old + "status: {containerStatuses: [{name: c, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 2}}}]}",
-			"container c of pod a ended with exit code 2"},
-		{"a reason that says more", old + "status: {containerStatuses: [{name: c, state: {terminated: {exitCode: 137, reason: OOMKilled}}}]}",
-			"container c of pod a ended with exit code 137 (OOMKilled)"},
-		{"the last pod counts", old + "status: {containerStatuses: [{name: c, state: {terminated: {exitCode: 1}}}]}\n---\n" +
-			"metadata: {name: b, creationTimestamp: '2026-01-02T00:00:00Z'}\nstatus: {containerStatuses: [{name: c, state: {terminated: {exitCode: 3}}}]}",
-			"container c of pod b ended with exit code 3"},
-		{"an init container that has succeeded at its second start is not the cause", old + "status: {initContainerStatuses: [{name: i, state: {terminated: {exitCode: 0}}, lastState: {terminated: {exitCode: 1}}}], " +
-			"containerStatuses: [{name: c, state: {terminated: {exitCode: 7}}}]}", "container c of pod a ended with exit code 7"},
-		{"a sidecar that the kubelet stops is not the cause", old + "spec: {initContainers: [{name: s, restartPolicy: Always}]}\n" +
-			"status: {initContainerStatuses: [{name: s, state: {terminated: {exitCode: 143}}}], containerStatuses: [{name: c, state: {terminated: {exitCode: 7}}}]}",
-			"container c of pod a ended with exit code 7"},
-		{"a sidecar without which nothing starts", old + "spec: {initContainers: [{name: s, restartPolicy: Always}]}\n" +
-			"status: {initContainerStatuses: [{name: s, state: {terminated: {exitCode: 2}}}], containerStatuses: [{name: c, state: {waiting: {reason: PodInitializing}}}]}",
-			"container s of pod a ended with exit code 2"},
-		{"a sidecar of a pod that has succeeded", old + "spec: {initContainers: [{name: s, restartPolicy: Always}]}\n" +
-			"status: {phase: Succeeded, initContainerStatuses: [{name: s, state: {terminated: {exitCode: 137}}}], containerStatuses: [{name: c, state: {terminated: {exitCode: 0}}}]}", ""},
-		{"a pod that is none", "status: 1", ""},
-	} {
-		var pods []unstructured.Unstructured
-		for text := range strings.SplitSeq(tc.pods, "---\n") {
-			object := map[string]any{}
-			if err := yaml.Unmarshal([]byte(text), &object); err != nil {
-				t.Fatal(err)
-			}
-			pods = append(pods, unstructured.Unstructured{Object: object})
-		}
-		got := ""
-		if failure := FailedContainer(pods); failure != nil {
-			got = failure.String()
-			if restarted := strings.Contains(tc.pods, "CrashLoopBackOff"); failure.Restarted != restarted {
-				t.Errorf("%s: restarted is %t", tc.reason, failure.Restarted)
-			}
-		}
-		if got != tc.want {
-			t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
-		}
-	}
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	batchv1 "k8s.io/api/batch/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -66,9 +64,9 @@ func (r *Runner) apply(ctx context.Context, w *PreparedTask) (plans.Outcome, Eff
 	out := plans.Outcome{State: plans.Done, Total: len(changes)}
 	unknownHealth := false // the health of at least one object is unknown
 	var failed *plans.Outcome
-	wait := func(message string) {
+	wait := func(change apply.Change, message string) {
 		if out.State == plans.Done {
-			out.State, out.Message = plans.Waiting, message
+			out.State, out.Message, w.suspect = plans.Waiting, message, &suspect{id: change.ID, live: change.Live}
 		}
 	}
 	for _, change := range changes {
@@ -80,7 +78,7 @@ func (r *Runner) apply(ctx context.Context, w *PreparedTask) (plans.Outcome, Eff
 				fmt.Sprintf("%s: %s: correct the package's template", change.ID, dropped)})
 		}
 		if change.Action == apply.Awaited {
-			wait(change.Err.Error())
+			wait(change, change.Err.Error())
 			continue
 		}
 		if change.Err != nil {
@@ -106,14 +104,15 @@ func (r *Runner) apply(ctx context.Context, w *PreparedTask) (plans.Outcome, Eff
 		case health.Ready:
 			out.Ready++
 		case health.Failed:
-			failed = &plans.Outcome{State: plans.Fatal, Message: fmt.Sprintf("%s: %s%s", change.ID, result.Message,
-				r.failedContainer(ctx, change.Live)), Ready: out.Ready, Total: out.Total}
+			failed = &plans.Outcome{State: plans.Fatal, Message: fmt.Sprintf("%s: %s", change.ID, result.Message), Ready: out.Ready,
+				Total: out.Total}
+			w.suspect = &suspect{id: change.ID, live: change.Live}
 		default:
 			remark := ""
 			if out.State == plans.Done {
 				remark = r.remark(ctx, w, change.ID)
 			}
-			wait(fmt.Sprintf("%s: %s%s", change.ID, remark, result.Message))
+			wait(change, fmt.Sprintf("%s: %s%s", change.ID, remark, result.Message))
 		}
 	}
 	if failed != nil {
@@ -123,39 +122,13 @@ func (r *Runner) apply(ctx context.Context, w *PreparedTask) (plans.Outcome, Eff
 		out.State = plans.Transient
 	}
 	if err := changes.Err(); err != nil {
+		w.suspect = nil // what could not be written counts
 		f := (&PreparedTask{run: w.run, effects: effects}).failed(err)
 		f.outcome.Ready, f.outcome.Total = out.Ready, out.Total
 		return *f.outcome, f.effects
 	}
 	return out, effects
 }
-
-// failedContainer says which container made a Job fail, to be appended to its message; empty for other kinds, and if no pod
-// of the Job tells.
-func (r *Runner) failedContainer(ctx context.Context, live *unstructured.Unstructured) string {
-	if live.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: "batch", Kind: "Job"}) {
-		return ""
-	}
-	pod := &unstructured.Unstructured{}
-	pod.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Pod"})
-	pod.SetNamespace(live.GetNamespace())
-	resource, err := r.engine.Resource(pod)
-	if err != nil {
-		return ""
-	}
-	pods, err := resource.List(ctx, metav1.ListOptions{LabelSelector: batchv1.ControllerUidLabel + "=" + string(live.GetUID()),
-		Limit: maxJobPods})
-	if err != nil {
-		return ""
-	}
-	if failure := health.FailedContainer(pods.Items); failure != nil {
-		return ": " + failure.String()
-	}
-	return ""
-}
-
-// maxJobPods is how many pods of a failed Job are looked at.
-const maxJobPods = 50
 
 func kindsOf(objs []*unstructured.Unstructured) []schema.GroupVersionKind {
 	seen := map[schema.GroupVersionKind]bool{}

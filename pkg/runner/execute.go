@@ -31,6 +31,15 @@ type ExecutionResult struct {
 	OnlyEndlessLeft bool
 	// Ended is set if the namespace terminates.
 	Ended bool
+	// NextLook is when the cause of what a task waits for is to be looked for; zero if no task waits.
+	NextLook time.Time
+}
+
+// lookAt notes a time at which a look is due; the earliest counts.
+func (r *ExecutionResult) lookAt(due time.Time) {
+	if !due.IsZero() && (r.NextLook.IsZero() || due.Before(r.NextLook)) {
+		r.NextLook = due
+	}
 }
 
 // Execute goes through the plan of a run until nothing is ready that has not been tried in this call.
@@ -72,6 +81,8 @@ func (r *Runner) Execute(ctx context.Context, run *Run, inventory Inventory, st 
 			outcome, effects := r.Do(ctx, run, work)
 			if r.judge != nil {
 				outcome = r.judge(work, outcome, effects)
+			} else {
+				out.lookAt(r.explain(ctx, run, work, &outcome, effects, culpritAt(*st, work.Place)))
 			}
 			run.maskResult(&outcome, effects.Events)
 			r.countError(run.Version.Kinds[work.Name], outcome)
@@ -86,6 +97,11 @@ func (r *Runner) Execute(ctx context.Context, run *Run, inventory Inventory, st 
 		}
 	}
 	return out, nil
+}
+
+// culpritAt returns what was found of the task at a place before.
+func culpritAt(st v1beta1.PlanStatus, at plans.Place) *v1beta1.Culprit {
+	return st.Phases[at.Phase].Steps[at.Step].Tasks[at.Task].Culprit
 }
 
 // maskResult takes sensitive values out of what a task says.

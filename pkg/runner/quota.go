@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -99,7 +100,7 @@ func NewQuotaReader(accounts Accounts) QuotaReader {
 		if err != nil {
 			return nil, err
 		}
-		list, err := engine.ListContent(ctx, corev1.SchemeGroupVersion.WithResource("resourcequotas"), namespace, maxQuotas)
+		list, err := engine.ListContent(ctx, corev1.SchemeGroupVersion.WithResource("resourcequotas"), namespace, metav1.ListOptions{Limit: maxQuotas})
 		if err != nil {
 			return nil, err
 		}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
@@ -77,6 +78,8 @@ type Run struct {
 	pipes            map[string]string
 	// observed holds the first observation of each object that is not healthy. A Run that is built anew has none.
 	observed map[apply.ID]observation
+	// searches is how many culprits this Execute has looked for.
+	searches int
 	// unset lists the required parameters for which an install plan has no value.
 	unset  []string
 	hidden *params.Mask
@@ -94,7 +97,7 @@ type Run struct {
 
 // begin prepares a Run for one Execute.
 func (run *Run) begin(clock clock.PassiveClock) {
-	run.budget = &render.Budget{}
+	run.budget, run.searches = &render.Budget{}, 0
 	run.explored.Clear()
 	run.depends.begin(run.rulesChanged.Swap(false), clock)
 }
@@ -116,6 +119,8 @@ type Runner struct {
 	quotas QuotaReader
 	// judge has the last word on the outcome of a task; nil if there is nothing to add.
 	judge Judge
+	// sightings are the last looks for culprits, by seenAt: a controller may build the Run of a run anew for each reconcile.
+	sightings *lru.Cache
 	// pipeRefusal is why no Pipe task runs; nil if they do.
 	pipeRefusal error
 }
@@ -158,7 +163,7 @@ func New(o Options) *Runner {
 	return &Runner{
 		engine: o.Engine, kinds: o.Kinds, mirror: o.Mirror, share: o.Share, accounts: o.Accounts,
 		all: o.All, external: o.External, exec: o.Executor, pipeImage: o.PipeImage, metrics: o.Metrics,
-		quotas: o.Quotas, judge: o.Judge,
+		quotas: o.Quotas, judge: o.Judge, sightings: lru.New(maxSightings),
 	}
 }
 
@@ -184,6 +189,8 @@ type PreparedTask struct {
 	started, now time.Time
 	// needs says what the objects depend on that is not there; the task writes all the same.
 	needs string
+	// suspect is the first object that is awaited or has failed; nil if there is none.
+	suspect *suspect
 	// outcome is set if preparing has decided already.
 	outcome *plans.Outcome
 	effects Effects

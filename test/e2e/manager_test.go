@@ -35,14 +35,16 @@ var _ = Describe("The manager in pods", Label("manager"), func() {
 		Expect(kubectl("get", "secret", "p.deploy.main.key.key.key", "-n", ns, "-o", `jsonpath={.data.key\.pem}`)).To(Equal("S0VZCg=="))
 	})
 
-	It("says which container made a Job fail, and with which last words", Label("D9"), func() {
+	It("says which container made a Job fail, and with which last words", Label("D9", "P22"), func() {
 		ns := namespace()
 		install(ns, "p", pods)
 		out, err := start("kubectl", "kudo", "plan", "trigger", "--name", "fail", "--instance", "p", "-n", ns, "--wait")
 		Expect(err).To(MatchError("exit status 3"))
 		Expect(out).To(MatchRegexp("container upload of pod p-fail-[a-z0-9]+ ended with exit code 3"))
 		Expect(kubectl("kudo", "plan", "status", "--instance", "p", "-n", ns)).
-			To(MatchRegexp(`Job p-fail: container upload of pod p-fail-[a-z0-9]+ ended with exit code 3. Its last lines:\n  no disk\n$`))
+			To(MatchRegexp(`\n  Pod p-fail-[a-z0-9]+, container upload: exit code 3.*\n  \| no disk\n  What to do: mend the cause, then kubectl kudo plan retry --instance p -n ` + ns +
+				`   \(all of the log: kubectl logs p-fail-[a-z0-9]+ -c upload -n ` + ns + `\)\n$`))
+		Expect(out).To(MatchRegexp(`\n  \| no disk\n  What to do: `))
 	})
 
 	It("says which container made a Job of an install plan fail, and with which last words", func() {
@@ -54,7 +56,7 @@ var _ = Describe("The manager in pods", Label("manager"), func() {
 		out, err := start("kubectl", "kudo", "install", filepath.Join(root, "test", "e2e", "testdata", "migration"), "--instance", "m", "-n", ns, "--create-service-account", "-y", "--wait", "--wait-time", "60")
 		Expect(err).To(HaveOccurred(), out)
 		Expect(kubectl("kudo", "plan", "status", "--operator-version", "migration-1.0.0-0.1.0", "-n", ns)).
-			To(MatchRegexp(`Job migrate: container migrate of pod migrate-[a-z0-9]+ ended with exit code 4. Its last lines:\n  no schema\n$`))
+			To(MatchRegexp(`\n  Pod migrate-[a-z0-9]+, container migrate: exit code 4.*\n  \| no schema\n  What to do: `))
 	})
 
 	It("goes on with a plan after the pod of the leader was killed", Serial, func() {

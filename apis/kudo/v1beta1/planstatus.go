@@ -159,4 +159,7 @@ type TaskStatus struct {
 	// Total is how many objects the task has.
 	// +optional
 	Total int32 `json:"total,omitempty"`
+	// Culprit is what has made the task fail, or what it waits for, once it has waited for ten seconds.
+	// +optional
+	Culprit *Culprit `json:"culprit,omitempty"`
 }

@@ -60,6 +60,15 @@ func (env *Env) ReportError(err error) int {
 	return ExitError
 }
 
+// interruptedError is the error of a wait that the user has ended, with what to do about what goes on.
+type interruptedError struct {
+	remedy string
+	error
+}
+
+// Unwrap returns the cause.
+func (e *interruptedError) Unwrap() error { return e.error }
+
 // errNoCluster is the error of a command line without a flag, kubeconfig or environment variable that names a cluster.
 var errNoCluster = clientcmd.ErrEmptyConfig
 
@@ -67,7 +76,10 @@ var errNoCluster = clientcmd.ErrEmptyConfig
 func explainError(err error) string {
 	text := err.Error()
 	var fetch *repository.FetchError
+	var interrupted *interruptedError
 	switch {
+	case errors.As(err, &interrupted):
+		return "interrupted; " + interrupted.remedy
 	case errors.Is(err, context.Canceled):
 		return "interrupted"
 	case errors.As(err, &fetch):

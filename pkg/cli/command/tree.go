@@ -2,12 +2,14 @@ package command
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/xlab/treeprint"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/plans"
@@ -192,7 +194,35 @@ func addStep(branch treeprint.Tree, step v1beta1.StepStatus, now time.Time) {
 		if task.Message != "" {
 			line += " (" + task.Message + ")"
 		}
-		b.AddNode(line)
+		if task.Culprit == nil {
+			b.AddNode(line)
+			continue
+		}
+		addCulprit(b.AddBranch(line), *task.Culprit, now)
+	}
+}
+
+// addCulprit draws the way from an object to what keeps it from being ready: what it owns, the pod, the container and the reason.
+func addCulprit(branch treeprint.Tree, c v1beta1.Culprit, now time.Time) {
+	why := c
+	why.Pod, why.Container = "", ""
+	reason := plans.DescribeCulprit(why)
+	if c.Since != nil {
+		reason = strings.TrimPrefix(reason+", since "+duration.HumanDuration(now.Sub(c.Since.Time)), ", ")
+	}
+	names := []string{strings.TrimSpace(c.Kind + " " + c.Name), c.Owner}
+	if c.Pod != "" {
+		names = append(names, "Pod "+c.Pod)
+	}
+	if c.Container != "" {
+		names = append(names, "Container "+c.Container)
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return name == "" })
+	for _, name := range names[:max(len(names)-1, 0)] {
+		branch = branch.AddBranch(name)
+	}
+	if len(names) > 0 {
+		branch.AddNode(strings.TrimSuffix(names[len(names)-1]+": "+reason, ": "))
 	}
 }
 

@@ -2,11 +2,10 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/text"
 	"kudo.dev/kudo/plans"
 )
 
@@ -83,8 +83,8 @@ type watcher struct {
 	start    time.Time
 	instance *v1beta1.Instance
 	version  *v1beta1.OperatorVersion
-	event    string
-	asked    time.Time
+	// lines prints a line for each change; nil if the plans are drawn, or nothing is.
+	lines *lines
 }
 
 // follow watches until the condition is met, or until the watch ends.
@@ -165,9 +165,15 @@ func first(ctx context.Context, c client.Client, list client.ObjectList, options
 	return obj, nil
 }
 
-// redraw draws the plans, with the message and the last warning of an Instance that waits.
+// redraw draws the plans, with the message of an Instance that waits.
 func (w *watcher) redraw(ctx context.Context) {
-	if !w.env.IsTerminal() || w.instance == nil {
+	if w.instance == nil {
+		return
+	}
+	if w.lines != nil {
+		w.lines.print(w.instance)
+	}
+	if !w.env.IsTerminal() {
 		return
 	}
 	if w.version == nil || w.version.Name != w.instance.Spec.OperatorVersion.Name {
@@ -176,15 +182,12 @@ func (w *watcher) redraw(ctx context.Context) {
 			w.version = ov
 		}
 	}
-	text := FormatPlans(w.instance, w.version, time.Now())
-	text += fmt.Sprintf("%s elapsed", time.Since(w.start).Round(time.Second))
+	drawn := FormatPlans(w.instance, w.version, time.Now())
+	drawn += fmt.Sprintf("%s elapsed", time.Since(w.start).Round(time.Second))
 	if message := w.awaited(); message != "" && !w.ended() {
-		text += ", waits for: " + message
-		if event := w.warning(ctx); event != "" {
-			text += "\nlast warning: " + event
-		}
+		drawn += ", waits for: " + message
 	}
-	w.screen.draw(text)
+	w.screen.draw(drawn)
 }
 
 // ended reports whether no plan is running or queued.
@@ -223,31 +226,49 @@ func (w *watcher) reason() string {
 	return w.awaited()
 }
 
-// warning returns the last warning event of an object that the Instance waits for. It lists events every other second.
-func (w *watcher) warning(ctx context.Context) string {
-	if time.Since(w.asked) < 2*time.Second || time.Since(w.start) < 2*time.Second {
-		return w.event
+// explained adds what is known of the cause to the error of a plan that has failed, or that takes too long.
+func (w *watcher) explained(ctx context.Context, err error) error {
+	var coded *CodeError
+	if w.instance == nil || !errors.As(err, &coded) || coded.Code != ExitFailed && coded.Code != ExitTimeout {
+		return err
 	}
-	w.asked = time.Now()
-	list := &corev1.EventList{}
-	if w.client.List(ctx, list, client.InNamespace(w.key.Namespace), client.MatchingFields{"type": corev1.EventTypeWarning},
-		client.Limit(500)) != nil {
-		return w.event
+	if refused, _ := refusal(w.instance, 0); refused { // no run has failed by that
+		return err
 	}
-	awaited := w.awaited()
-	var newest time.Time
-	for _, e := range list.Items {
-		at := e.LastTimestamp.Time
-		if at.IsZero() {
-			at = e.EventTime.Time
+	return withDetails(err, w.env.ExplainInstance(ctx, w.client, w.instance))
+}
+
+// interrupted is the error of a user who ends the wait. The plan does not end with it.
+func (w *watcher) interrupted(err error) error {
+	if w.instance == nil || plans.Running(w.instance.Status.PlanStatus) == "" && len(w.instance.Status.Queue) == 0 {
+		return err
+	}
+	return &interruptedError{fmt.Sprintf("the plan goes on: kubectl kudo plan wait --instance %s -n %s", w.key.Name, w.key.Namespace), err}
+}
+
+// lines prints the changes of a run, one a line.
+type lines struct {
+	env  *Env
+	last string
+}
+
+// print prints the plan that runs, or ran last, and what it waits for, if that has changed.
+func (l *lines) print(i *v1beta1.Instance) {
+	name, run := plans.LatestRun(i.Status.PlanStatus)
+	line := "no plan has run"
+	if name != "" {
+		line = fmt.Sprintf("plan %s [%s]", name, run.Status)
+		if run.Message != "" {
+			line += " " + run.Message
 		}
-		owner := strings.SplitN(e.InvolvedObject.Name, "-", 2)[0]
-		if at.Before(newest) || at.Before(w.start.Add(-time.Minute)) || !strings.Contains(awaited, owner) {
-			continue
-		}
-		newest, w.event = at, fmt.Sprintf("%s %s: %s: %s", e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Reason, e.Message)
 	}
-	return w.event
+	if len(i.Status.Queue) > 0 {
+		line += fmt.Sprintf(", queued: %d", len(i.Status.Queue))
+	}
+	if line != l.last {
+		l.last = line
+		l.env.Printf("%s", text.OneLine(line))
+	}
 }
 
 // listOptions make a watch begin at a resourceVersion.
@@ -259,23 +280,42 @@ func listOptions(resourceVersion string) *metav1.ListOptions {
 // that has a resourceVersion.
 func (env *Env) WaitForInstance(ctx context.Context, c client.WithWatch, known *v1beta1.Instance, limit time.Duration,
 	over InstanceCondition) error {
+	return env.waitForInstance(ctx, c, known, limit, over, nil)
+}
+
+// WatchInstance watches an Instance until the condition is met, without a limit: it draws its plans on a terminal, and prints a line for each
+// change elsewhere.
+func (env *Env) WatchInstance(ctx context.Context, c client.WithWatch, known *v1beta1.Instance, over InstanceCondition) error {
+	var out *lines
+	if !env.IsTerminal() {
+		out = &lines{env: env}
+	}
+	return env.waitForInstance(ctx, c, known, watchLimit, over, out)
+}
+
+// watchLimit is how long an Instance is watched at most.
+const watchLimit = 365 * 24 * time.Hour
+
+func (env *Env) waitForInstance(ctx context.Context, c client.WithWatch, known *v1beta1.Instance, limit time.Duration, over InstanceCondition,
+	out *lines) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	key := client.ObjectKeyFromObject(known)
-	w := &watcher{env: env, client: c, key: key, screen: screen{env: env}, start: time.Now()}
+	w := &watcher{env: env, client: c, key: key, screen: screen{env: env}, start: time.Now(), lines: out}
 	for {
 		done, err := w.follow(ctx, known, over)
 		known = &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 		if done {
 			w.redraw(ctx)
-			return err
+			return w.explained(ctx, err)
 		}
 		if ctx.Err() == context.DeadlineExceeded {
-			w.redraw(context.Background())
-			return WithCode(ExitTimeout, fmt.Errorf("instance %s is not ready after %s: %s", key, limit, w.reason()))
+			w.redraw(context.WithoutCancel(ctx))
+			return w.explained(context.WithoutCancel(ctx),
+				WithCode(ExitTimeout, fmt.Errorf("instance %s is not ready after %s: %s", key, limit, w.reason())))
 		}
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return w.interrupted(ctx.Err())
 		}
 		if err != nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
 			return err

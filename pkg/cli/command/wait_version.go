@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -65,6 +66,10 @@ func (env *Env) WaitForVersion(ctx context.Context, c client.WithWatch, key type
 		switch {
 		case done:
 			draw()
+			var coded *CodeError
+			if ov != nil && errors.As(err, &coded) && coded.Code == ExitFailed {
+				return withDetails(err, env.ExplainVersion(ctx, c, ov))
+			}
 			return err
 		case ctx.Err() == context.DeadlineExceeded:
 			message := "it has no status: is the manager running?"
@@ -73,7 +78,8 @@ func (env *Env) WaitForVersion(ctx context.Context, c client.WithWatch, key type
 			} else if ov != nil && ov.Status.AggregatedStatus.Status != "" {
 				message = "its install plan is " + string(ov.Status.AggregatedStatus.Status)
 			}
-			return WithCode(ExitTimeout, fmt.Errorf("operatorversion %s is not done after %s: %s", key, limit, message))
+			err := WithCode(ExitTimeout, fmt.Errorf("operatorversion %s is not done after %s: %s", key, limit, message))
+			return withDetails(err, env.ExplainVersion(context.WithoutCancel(ctx), c, ov))
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err):

@@ -64,10 +64,13 @@ func checkFormat(output *string) func(*cobra.Command, []string) error {
 
 func newPlanStatus(env *command.Env) *cobra.Command {
 	var output string
-	w := &command.WaitFlags{}
-	cmd := newInstanceCommand(env, "status NAME", "Show the plans of an Instance as a tree, and the last lines of Jobs that failed",
+	watch, w := false, &command.WaitFlags{}
+	cmd := newInstanceCommand(env, "status NAME", "Show the plans of an Instance as a tree, and why they wait or have failed",
 		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
 			var failed error // what is there is shown all the same
+			if watch {
+				return env.WatchInstance(ctx, c, i, command.UntilArrived(i.Generation, i.UID))
+			}
 			if w.Wait {
 				failed = env.WaitForInstance(ctx, c, i, time.Duration(w.Time), command.UntilArrived(i.Generation, i.UID))
 				if err := c.Get(ctx, client.ObjectKeyFromObject(i), i); err != nil {
@@ -81,16 +84,22 @@ func newPlanStatus(env *command.Env) *cobra.Command {
 			if c.Get(ctx, i.OperatorVersionKey(), ov) != nil {
 				ov = nil
 			}
-			logs, err := logsOfInstance(ctx, env, c, i)
-			if err != nil {
-				return errors.Join(failed, err)
+			details := ""
+			if failed == nil { // else the error has them
+				details = env.ExplainInstance(ctx, c, i)
 			}
-			return errors.Join(failed, env.Print(command.FormatPlans(i, ov, time.Now()), logs))
+			return errors.Join(failed, env.Print(command.FormatPlans(i, ov, time.Now()), details))
 		})
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show the changes until no plan runs any more: the tree is drawn anew on a terminal, "+
+		"and each change is a line elsewhere")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "yaml or json: print status as such")
 	cmd.PreRunE = checkFormat(&output)
 	w.Add(cmd.Flags(), "no plan runs any more")
-	return withOperatorVersionFlag(env, cmd, versionStatus(env, &output, w))
+	cmd.MarkFlagsMutuallyExclusive("watch", "wait")
+	cmd.MarkFlagsMutuallyExclusive("watch", "output")
+	cmd = withOperatorVersionFlag(env, cmd, versionStatus(env, &output, w))
+	cmd.MarkFlagsMutuallyExclusive("watch", "operator-version")
+	return cmd
 }
 
 func newPlanWait(env *command.Env) *cobra.Command {

@@ -80,11 +80,11 @@ func versionStatus(env *command.Env, output *string, w *command.WaitFlags) func(
 		if *output != "" {
 			return errors.Join(failed, env.PrintValue(*output, ov.Status))
 		}
-		logs, err := logsOfVersion(ctx, env, c, ov)
-		if err != nil {
-			return errors.Join(failed, err)
+		details := ""
+		if failed == nil { // else the error has them
+			details = env.ExplainVersion(ctx, c, ov)
 		}
-		return errors.Join(failed, env.Print(command.FormatInstallPlan(ov, time.Now()), logs))
+		return errors.Join(failed, env.Print(command.FormatInstallPlan(ov, time.Now()), details))
 	}
 }
 

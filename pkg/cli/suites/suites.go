@@ -365,7 +365,7 @@ func describeFailure(ctx context.Context, kubeconfig, namespace string) string {
 		if c.Get(ctx, list.Items[i].OperatorVersionKey(), ov) != nil {
 			ov = nil
 		}
-		out.WriteString(command.FormatPlans(&list.Items[i], ov, time.Now()))
+		out.WriteString(command.EscapeControls(command.FormatPlans(&list.Items[i], ov, time.Now())))
 		if m := list.Items[i].Status.AggregatedStatus.Message; m != "" {
 			out.WriteString("blocked by: " + m + "\n")
 		}

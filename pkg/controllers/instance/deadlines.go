@@ -88,10 +88,13 @@ func (a *action) reportDeadlines() {
 	}
 }
 
-// requeueForDeadline requests a reconcile at the time at which the next deadline passes.
-func (a *action) requeueForDeadline() {
-	if name, _ := a.activePlan(); name != "" && !a.nextDeadline.IsZero() {
-		a.requeueAt(a.nextDeadline)
+// requeueForRun requests a reconcile at the time at which the next deadline passes, or the next look for a culprit is due.
+func (a *action) requeueForRun() {
+	name, _ := a.activePlan()
+	for _, at := range []time.Time{a.nextDeadline, a.nextLook} {
+		if name != "" && !at.IsZero() {
+			a.requeueAt(at)
+		}
 	}
 }
 

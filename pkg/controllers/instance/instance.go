@@ -83,6 +83,8 @@ type action struct {
 	result loop.Result
 	// nextDeadline is when the next deadline of the run passes; zero if none does.
 	nextDeadline time.Time
+	// nextLook is when the cause of what the run waits for is looked for; zero if it waits for nothing.
+	nextLook time.Time
 }
 
 // reconcile is called by loop.Reconciler between read and commit. The status is also committed before objects are written, so
@@ -102,7 +104,7 @@ func (r *Reconciler) reconcile(ctx context.Context, obj *loop.Object[*v1beta1.In
 	a.reportSchedules()
 	a.reportDeadlines()
 	a.requeueForSchedules()
-	a.requeueForDeadline()
+	a.requeueForRun()
 	return a.result, err
 }
 

@@ -51,7 +51,7 @@ func (a *action) executeRun(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	a.result.Transient = a.result.Transient || done.Transient
+	a.result.Transient, a.nextLook = a.result.Transient || done.Transient, done.NextLook
 	if done.Ended && a.deleted {
 		return true, a.releaseInstance(ctx)
 	}

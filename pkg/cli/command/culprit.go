@@ -1,0 +1,195 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/diagnostics"
+	"kudo.dev/kudo/pkg/health/culprit"
+	"kudo.dev/kudo/plans"
+)
+
+// explainer says with the rights of the user what keeps a run from ending well, and what the container that failed has written last. What the
+// user may not read is told from the status, which the manager has written with the rights of the run.
+type explainer struct {
+	client client.Client
+	set    kubernetes.Interface
+	redact *diagnostics.Redactor
+	now    time.Time
+	// subject is the flag of commands that names the object whose plan runs.
+	subject string
+}
+
+// The bounds of what is said.
+const (
+	// shownCulprits is how many tasks of a run are explained.
+	shownCulprits = 3
+	explainTime   = 10 * time.Second
+)
+
+// ExplainInstance says what keeps the last run of an Instance from ending well; "" if nothing is known.
+func (env *Env) ExplainInstance(ctx context.Context, c client.Client, i *v1beta1.Instance) string {
+	if i == nil {
+		return ""
+	}
+	_, run := plans.LatestRun(i.Status.PlanStatus)
+	ctx, cancel := context.WithTimeout(ctx, explainTime)
+	defer cancel()
+	return env.explain(ctx, c, run, fmt.Sprintf("--instance %s -n %s", i.Name, i.Namespace), func(r *diagnostics.Redactor) {
+		learnSecrets(ctx, c, r, i)
+	})
+}
+
+// ExplainVersion says what keeps the install plan of an OperatorVersion from ending well; "" if nothing is known.
+func (env *Env) ExplainVersion(ctx context.Context, c client.Client, ov *v1beta1.OperatorVersion) string {
+	if ov == nil {
+		return ""
+	}
+	_, run := plans.LatestRun(ov.Status.PlanStatus)
+	ctx, cancel := context.WithTimeout(ctx, explainTime)
+	defer cancel()
+	return env.explain(ctx, c, run, fmt.Sprintf("--operator-version %s -n %s", ov.Name, ov.Namespace), func(r *diagnostics.Redactor) {
+		learnParameters(r, ov.Spec.Parameters, ov.Spec.InstallParameters)
+	})
+}
+
+func (env *Env) explain(ctx context.Context, c client.Client, run v1beta1.PlanStatus, subject string,
+	learn func(*diagnostics.Redactor)) string {
+	all := plans.Culprits(run)
+	if len(all) == 0 || run.Status == v1beta1.Complete || plans.IsCanceled(run.Status, run.Message) {
+		return ""
+	}
+	e := &explainer{client: c, redact: &diagnostics.Redactor{}, now: time.Now(), subject: subject}
+	learn(e.redact)
+	if config, err := env.Flags.ToRESTConfig(); err == nil {
+		e.set, _ = kubernetes.NewForConfig(config)
+	}
+	var out strings.Builder
+	logs := ""
+	for _, at := range all[:min(len(all), shownCulprits)] {
+		if run.Status == v1beta1.FatalError && !at.Failed {
+			break // it waited only, and a failed run waits for nothing
+		}
+		found := e.find(ctx, run, at)
+		out.WriteString(e.describe(found))
+		out.WriteString(e.log(ctx, found))
+		if logs == "" {
+			logs = logsCommand(found)
+		}
+	}
+	if out.Len() == 0 {
+		return ""
+	}
+	todo := "mend the cause, then kubectl kudo plan retry " + subject
+	if run.Status.IsRunning() {
+		todo = "mend the cause; the plan goes on: kubectl kudo plan status " + subject + " --watch"
+	}
+	if logs != "" {
+		todo += "   (all of the log: " + logs + ")"
+	}
+	return out.String() + "  What to do: " + todo + "\n"
+}
+
+// withDetails adds lines to an error; "" adds none.
+func withDetails(err error, details string) error {
+	if details == "" {
+		return err
+	}
+	return fmt.Errorf("%w\n%s", err, strings.TrimSuffix(details, "\n"))
+}
+
+// find looks at the object of a culprit as it is now. If it tells less than the status, such as after the pod was deleted, or if the user may
+// not read it, the status counts.
+func (e *explainer) find(ctx context.Context, run v1beta1.PlanStatus, at plans.CulpritAt) culprit.Finding {
+	known := *at.Task.Culprit
+	stored := culprit.Finding{Culprit: known}
+	obj := &unstructured.Unstructured{}
+	obj.SetAPIVersion(known.APIVersion)
+	obj.SetKind(known.Kind)
+	if known.Kind == "" || e.client.Get(ctx, client.ObjectKey{Namespace: known.Namespace, Name: known.Name}, obj) != nil {
+		return stored
+	}
+	o := culprit.Options{Known: known.Pod}
+	if run.StartedTimestamp != nil {
+		o.Since = run.StartedTimestamp.Time
+	}
+	found, err := culprit.Look(ctx, reader{e.client}, obj, o)
+	if err != nil && found.Pod == "" || found.Pod == "" && known.Pod != "" || found.Reason == "" && found.ExitCode == nil {
+		return stored
+	}
+	found.Culprit = culprit.Bounded(found.Culprit, e.redact.Text)
+	return found
+}
+
+// describe is a culprit as a line.
+func (e *explainer) describe(f culprit.Finding) string {
+	line := "  " + f.Kind + " " + strings.TrimPrefix(f.Namespace+"/"+f.Name, "/")
+	if f.Pod != "" {
+		line = "  Pod " + f.Pod
+	}
+	if f.Container != "" {
+		line += ", container " + f.Container
+	}
+	why := f.Culprit
+	why.Pod, why.Container = "", ""
+	words := strings.TrimPrefix(plans.DescribeCulprit(why), "ended with ")
+	if f.Ran > 0 {
+		words += " after " + duration.HumanDuration(f.Ran)
+	}
+	if words != "" {
+		line += ": " + words
+	}
+	if f.Event != "" {
+		line += fmt.Sprintf("        event: %s, %s ago", f.Event, duration.HumanDuration(e.now.Sub(f.EventTime)))
+	}
+	return line + "\n"
+}
+
+// hasLog reports whether a finding names a container that may have written something. The names come from a status, which others may write.
+func hasLog(f culprit.Finding) bool {
+	started := f.ExitCode != nil || f.Restarted || f.Reason == "Unhealthy" || f.Reason == "NotReady" || f.Reason == "CrashLoopBackOff"
+	return started && f.Container != "" && len(validation.IsDNS1123Subdomain(f.Pod)) == 0 && len(validation.IsDNS1123Label(f.Container)) == 0 &&
+		len(validation.IsDNS1123Label(f.Namespace)) == 0
+}
+
+// logsCommand is the command that prints all of a log; "" if there is none.
+func logsCommand(f culprit.Finding) string {
+	if !hasLog(f) {
+		return ""
+	}
+	command := fmt.Sprintf("kubectl logs %s -c %s -n %s", f.Pod, f.Container, f.Namespace)
+	if f.Restarted {
+		command += " --previous"
+	}
+	return command
+}
+
+// reader lists with the rights of the user.
+type reader struct{ client.Client }
+
+// Pods implements culprit.Reader.
+func (r reader) Pods(ctx context.Context, namespace, labels string) ([]corev1.Pod, error) {
+	list := &corev1.PodList{}
+	err := r.List(ctx, list, &client.ListOptions{Namespace: namespace, Limit: culprit.MaxPods,
+		Raw: &metav1.ListOptions{LabelSelector: labels}})
+	return list.Items, err
+}
+
+// Events implements culprit.Reader.
+func (r reader) Events(ctx context.Context, namespace, fields string) ([]corev1.Event, error) {
+	list := &corev1.EventList{}
+	err := r.List(ctx, list, &client.ListOptions{Namespace: namespace, Limit: culprit.MaxEvents,
+		Raw: &metav1.ListOptions{FieldSelector: fields}})
+	return list.Items, err
+}

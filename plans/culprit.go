@@ -1,0 +1,82 @@
+package plans
+
+import (
+	"fmt"
+	"strings"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/text"
+)
+
+// maxCulprit is the length in bytes of what a culprit adds to a message.
+const maxCulprit = 512
+
+// Explain returns the message of a task with its culprit, unless the message has the words of the culprit already.
+func Explain(task v1beta1.TaskStatus) string {
+	if task.Culprit == nil || task.Culprit.Reason == v1beta1.CulpritUnread {
+		return task.Message
+	}
+	words := text.Truncate(DescribeCulprit(*task.Culprit), maxCulprit)
+	known := words == "" || strings.Contains(task.Message, words) ||
+		task.Culprit.Pod == "" && task.Culprit.Message != "" && strings.Contains(task.Message, task.Culprit.Message)
+	switch {
+	case known:
+		return task.Message
+	case task.Message == "":
+		return words
+	}
+	return task.Message + ": " + words
+}
+
+// DescribeCulprit returns a culprit in one line, which does not name the object. It holds no time, since it stands in messages.
+func DescribeCulprit(c v1beta1.Culprit) string {
+	var who string
+	switch {
+	case c.Container != "":
+		who = fmt.Sprintf("container %s of pod %s", c.Container, c.Pod)
+	case c.Pod != "":
+		who = "pod " + c.Pod
+	}
+	reason := c.Reason
+	if c.ExitCode != nil {
+		if reason = fmt.Sprintf("ended with exit code %d", *c.ExitCode); c.Reason != "" {
+			reason += " (" + c.Reason + ")"
+		}
+		who, reason = strings.TrimSpace(who+" "+reason), ""
+	}
+	var parts []string
+	for _, part := range []string{who, reason, c.Message} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, ": ")
+}
+
+// CulpritAt is a task that has a culprit.
+type CulpritAt struct {
+	Phase, Step string
+	Task        v1beta1.TaskStatus
+	// Failed is set if the task has failed permanently, or its step has, as by a deadline.
+	Failed bool
+}
+
+// Culprits returns the tasks of a run that have a culprit, those that have failed first.
+func Culprits(st v1beta1.PlanStatus) []CulpritAt {
+	var failed, waiting []CulpritAt
+	for _, phase := range st.Phases {
+		for _, step := range phase.Steps {
+			for _, task := range step.Tasks {
+				at := CulpritAt{phase.Name, step.Name, task, task.Status == v1beta1.FatalError || step.Status == v1beta1.FatalError}
+				switch {
+				case task.Culprit == nil:
+				case at.Failed:
+					failed = append(failed, at)
+				default:
+					waiting = append(waiting, at)
+				}
+			}
+		}
+	}
+	return append(failed, waiting...)
+}

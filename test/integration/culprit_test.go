@@ -1,0 +1,150 @@
+package integration
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/plans"
+	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/gen"
+)
+
+// culpritOf waits for a culprit in the last run of Instance i, for which a condition holds.
+func culpritOf(t testing.TB, ns string, holds func(v1beta1.Culprit) bool) (v1beta1.Culprit, *v1beta1.Instance) {
+	t.Helper()
+	var found v1beta1.Culprit
+	i := await(t, ns, "i", func(i *v1beta1.Instance) bool {
+		if i == nil {
+			return false
+		}
+		_, run := plans.LatestRun(i.Status.PlanStatus)
+		for _, at := range plans.Culprits(run) {
+			if found = *at.Task.Culprit; holds(found) {
+				return true
+			}
+		}
+		return false
+	})
+	return found, i
+}
+
+func hasPod(c v1beta1.Culprit) bool { return c.Pod != "" }
+
+// reconciling is the message of the condition Reconciling.
+func reconciling(i *v1beta1.Instance) string {
+	if c := meta.FindStatusCondition(i.Status.Conditions, v1beta1.ReconcilingCondition); c != nil {
+		return c.Message
+	}
+	return ""
+}
+
+var _ = It("A step that waits names the pod, the container and the reason, in the status and on the command line", Label("culprit", "P21", "P22", "P23"), func() {
+	t := GinkgoTB()
+	ns := namespace(t)
+	stuck(t, ns)
+	found, i := culpritOf(t, ns, hasPod)
+	if found.Kind != "Deployment" || found.Name != "i" || found.Namespace != ns || !strings.HasPrefix(found.Owner, "ReplicaSet i-") || !strings.HasPrefix(found.Pod, "i-") ||
+		found.Container != "app" || found.Reason != "ImagePullBackOff" || found.Since == nil {
+		t.Errorf("the culprit is %+v", found)
+	}
+	words := "container app of pod " + found.Pod + ": ImagePullBackOff"
+	contains(t, reconciling(i), "Deployment "+ns+"/i: ", words)
+	contains(t, kudo(t, 0, "plan", "status", "--instance", "i", "-n", ns), "── Deployment i\n", "── "+found.Owner+"\n", "── Pod "+found.Pod+"\n", "── Container app: ImagePullBackOff",
+		"Pod "+found.Pod+", container app: ImagePullBackOff", "What to do: mend the cause; the plan goes on: kubectl kudo plan status --instance i -n "+ns+" --watch")
+	contains(t, kudo(t, 4, "plan", "wait", "--instance", "i", "-n", ns, "--wait-time", "2s"), words, "\n  Pod "+found.Pod+", container app: ImagePullBackOff", "What to do: ")
+
+	kudo(t, 0, "update", "--instance", "i", "-n", ns, "-p", "IMAGE=nginx:1.27", "--wait")
+	i = await(t, ns, "i", env.PlanEnded("deploy", 2))
+	if left := plans.Culprits(i.Status.PlanStatus["deploy"]); len(left) > 0 {
+		t.Errorf("a step that is complete has the culprit %+v", left[0].Task.Culprit)
+	}
+	if out := kudo(t, 0, "plan", "status", "--instance", "i", "-n", ns); strings.Contains(out, "What to do") {
+		t.Errorf("all is well:\n%s", out)
+	}
+	contains(t, kudo(t, 0, "plan", "status", "--instance", "i", "-n", ns, "--watch"), "plan deploy [COMPLETE]\n")
+})
+
+var _ = It("A quota that holds pods back is named with its numbers", Label("culprit", "P21"), func() {
+	t := GinkgoTB()
+	ns := namespace(t)
+	quota := &corev1.ResourceQuota{ObjectMeta: gen.Meta(ns, "team")}
+	quota.Spec.Hard = corev1.ResourceList{"pods": resource.MustParse("2")}
+	env.Must(t, cluster.Create(t.Context(), quota))
+	used(t, ns, "0")
+	ov := web(ns)
+	env.Must(t, cluster.Create(t.Context(), ov))
+	env.Must(t, cluster.Create(t.Context(), gen.Instance("i", ov, map[string]string{"REPLICAS": "5"})))
+	found, i := culpritOf(t, ns, func(c v1beta1.Culprit) bool { return c.Reason == "FailedCreate" })
+	if found.Pod != "" {
+		t.Errorf("the culprit is %+v", found)
+	}
+	contains(t, found.Message, "exceeded quota: team, requested: pods=1, used: pods=2, limited: pods=2")
+	contains(t, reconciling(i), "2 of 5 replicas updated", "exceeded quota: team, requested: pods=1, used: pods=2, limited: pods=2")
+})
+
+// failing is an OperatorVersion with a Job that exits with 7.
+func failing(ns string) *v1beta1.OperatorVersion {
+	return gen.Version(ns, "failing", gen.Template("job.yaml", `apiVersion: batch/v1
+kind: Job
+metadata: {name: '{{ .Name }}-report'}
+spec:
+  backoffLimit: 0
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: report, image: busybox:1.36, command: [sh, -c, exit 7]}]
+`), gen.Apply("report", "job.yaml"), gen.Serial("deploy", "report"))
+}
+
+var _ = It("A Job that fails names its container and exit code, in the event, the status and the error of the command", Label("culprit", "P21", "P22"), func() {
+	t := GinkgoTB()
+	ns := namespace(t)
+	ov := failing(ns)
+	env.Must(t, cluster.Create(t.Context(), ov))
+	env.Must(t, cluster.Create(t.Context(), gen.Instance("i", ov, nil)))
+	found, _ := culpritOf(t, ns, func(c v1beta1.Culprit) bool { return c.ExitCode != nil })
+	if *found.ExitCode != 7 || found.Kind != "Job" || found.Container != "report" || !strings.HasPrefix(found.Pod, "i-report-") {
+		t.Errorf("the culprit is %+v", found)
+	}
+	hasEvent(t, ns, "container report of pod "+found.Pod+" ended with exit code 7")
+	for _, code := range []int{3, 0} {
+		args := []string{"plan", "wait", "--instance", "i", "-n", ns}
+		if code == 0 {
+			args[1] = "status"
+		}
+		contains(t, kudo(t, code, args...), "Job "+ns+"/i-report: BackoffLimitExceeded: ", "\n  Pod "+found.Pod+", container report: exit code 7",
+			"  What to do: mend the cause, then kubectl kudo plan retry --instance i -n "+ns+"   (all of the log: kubectl logs "+found.Pod+" -c report -n "+ns+")\n")
+	}
+})
+
+var _ = It("The manager shows no pod that the account of the run may not list, and says so", Label("culprit", "P21", "tenancy"), func() {
+	t := GinkgoTB()
+	ns := namespace(t)
+	env.Must(t, cluster.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: gen.Meta(ns, "worker")}))
+	env.Must(t, cluster.Create(t.Context(), &rbacv1.Role{ObjectMeta: gen.Meta(ns, "worker"), Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "create", "patch", "delete"}}}}))
+	env.Must(t, cluster.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: gen.Meta(ns, "worker"),
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "worker"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ns, Name: "worker"}}}))
+	ov := web(ns)
+	env.Must(t, cluster.Create(t.Context(), ov))
+	i := gen.Instance("i", ov, map[string]string{"IMAGE": "does-not-exist:1"})
+	i.Spec.ServiceAccountName = "worker"
+	env.Must(t, cluster.Create(t.Context(), i))
+	found, now := culpritOf(t, ns, func(c v1beta1.Culprit) bool { return c.Name == "i" })
+	if found.Pod != "" || found.Reason != v1beta1.CulpritUnread || found.Message != "the cause is not known, since ServiceAccount "+ns+"/worker may not list pods" {
+		t.Errorf("the culprit is %+v", found)
+	}
+	if strings.Contains(reconciling(now), "ImagePull") {
+		t.Errorf("the condition says %q", reconciling(now))
+	}
+	// The user of the command may list them.
+	contains(t, kudo(t, 0, "plan", "status", "--instance", "i", "-n", ns), ", container app: ImagePullBackOff")
+})
