@@ -90,13 +90,17 @@ func SetRefused(instance *v1beta1.Instance, reason, message string) {
 	}
 }
 
-// reconciling says what runs and what is queued.
+// reconciling says what runs and what is queued, and the cause if a step of the run waits for longer than a moment.
 func reconciling(instance *v1beta1.Instance) string {
 	if queued := plans.Queued(instance); queued != "" {
 		return queued
 	}
 	if running := plans.Running(instance.Status.PlanStatus); running != "" {
-		return "plan " + running + " is running"
+		run, message := instance.Status.PlanStatus[running], "plan "+running+" is running"
+		if len(plans.Culprits(run)) > 0 && run.Message != "" {
+			message += ", and waits for: " + run.Message
+		}
+		return message
 	}
 	var queued []string
 	for _, q := range instance.Status.Queue {

@@ -196,3 +196,16 @@ func TestSetScheduleFailed(t *testing.T) {
 		t.Errorf("conditions: %+v", i.Status.Conditions)
 	}
 }
+
+// TestReconcilingCulprit (P21): while a step waits for longer than a moment, the condition Reconciling has the cause; Ready does not change.
+func TestReconcilingCulprit(t *testing.T) {
+	in := instance(map[string]v1beta1.ExecutionStatus{"deploy": v1beta1.InProgress}, nil)
+	run := in.Status.PlanStatus["deploy"]
+	run.Phases = []v1beta1.PhaseStatus{{Steps: []v1beta1.StepStatus{{Tasks: []v1beta1.TaskStatus{{Culprit: &v1beta1.Culprit{Pod: "p"}}}}}}}
+	in.Status.PlanStatus["deploy"] = run
+	Derive(in, nil, false)
+	want := []string{"Ready=Unknown PlanInProgress: plan deploy is running", "Reconciling=True PlanInProgress: plan deploy is running, and waits for: m"}
+	if diff := cmp.Diff(want, formatConditions(in)); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -20,8 +20,8 @@ import (
 	"kudo.dev/kudo/plans"
 )
 
-// explainer says with the rights of the user what keeps a run from ending well, and what the container that failed has written last. What the
-// user may not read is told from the status, which the manager has written with the rights of the run.
+// explainer says with the rights of the user what keeps a run from ending well, and what the container that failed has written last. What
+// the user may not read is told from the status, which the manager has written with the rights of the run.
 type explainer struct {
 	client client.Client
 	set    kubernetes.Interface
@@ -109,8 +109,8 @@ func withDetails(err error, details string) error {
 	return fmt.Errorf("%w\n%s", err, strings.TrimSuffix(details, "\n"))
 }
 
-// find looks at the object of a culprit as it is now. If it tells less than the status, such as after the pod was deleted, or if the user may
-// not read it, the status counts.
+// find looks at the object of a culprit as it is now. If it tells less than the status, such as after the pod was deleted, or if the user
+// may not read it, the status counts.
 func (e *explainer) find(ctx context.Context, run v1beta1.PlanStatus, at plans.CulpritAt) culprit.Finding {
 	known := *at.Task.Culprit
 	stored := culprit.Finding{Culprit: known}
@@ -159,7 +159,7 @@ func (e *explainer) describe(f culprit.Finding) string {
 // hasLog reports whether a finding names a container that may have written something. The names come from a status, which others may write.
 func hasLog(f culprit.Finding) bool {
 	started := f.ExitCode != nil || f.Restarted || f.Reason == "Unhealthy" || f.Reason == "NotReady" || f.Reason == "CrashLoopBackOff"
-	return started && f.Container != "" && len(validation.IsDNS1123Subdomain(f.Pod)) == 0 && len(validation.IsDNS1123Label(f.Container)) == 0 &&
+	return started && len(validation.IsDNS1123Subdomain(f.Pod)) == 0 && len(validation.IsDNS1123Label(f.Container)) == 0 &&
 		len(validation.IsDNS1123Label(f.Namespace)) == 0
 }
 

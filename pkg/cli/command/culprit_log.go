@@ -67,8 +67,8 @@ func barred(text string) string {
 	return out.String()
 }
 
-// learnSecrets tells a redactor what must not be shown of the logs of an Instance: the values of its sensitive parameters and, as far as the
-// user may read them, the Secrets that its plans have made and those that its parameters come from.
+// learnSecrets tells a redactor what must not be shown of the logs of an Instance: the values of its sensitive parameters and, as far as
+// the user may read them, the Secrets that its plans have made and those that its parameters come from.
 func learnSecrets(ctx context.Context, c client.Client, r *diagnostics.Redactor, i *v1beta1.Instance) {
 	ov := &v1beta1.OperatorVersion{}
 	if c.Get(ctx, i.OperatorVersionKey(), ov) != nil {

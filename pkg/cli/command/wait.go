@@ -283,8 +283,8 @@ func (env *Env) WaitForInstance(ctx context.Context, c client.WithWatch, known *
 	return env.waitForInstance(ctx, c, known, limit, over, nil)
 }
 
-// WatchInstance watches an Instance until the condition is met, without a limit: it draws its plans on a terminal, and prints a line for each
-// change elsewhere.
+// WatchInstance watches an Instance until the condition is met, without a limit: it draws its plans on a terminal, and prints a line for
+// each change elsewhere.
 func (env *Env) WatchInstance(ctx context.Context, c client.WithWatch, known *v1beta1.Instance, over InstanceCondition) error {
 	var out *lines
 	if !env.IsTerminal() {
@@ -296,8 +296,8 @@ func (env *Env) WatchInstance(ctx context.Context, c client.WithWatch, known *v1
 // watchLimit is how long an Instance is watched at most.
 const watchLimit = 365 * 24 * time.Hour
 
-func (env *Env) waitForInstance(ctx context.Context, c client.WithWatch, known *v1beta1.Instance, limit time.Duration, over InstanceCondition,
-	out *lines) error {
+func (env *Env) waitForInstance(ctx context.Context, c client.WithWatch, known *v1beta1.Instance, limit time.Duration,
+	over InstanceCondition, out *lines) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	key := client.ObjectKeyFromObject(known)

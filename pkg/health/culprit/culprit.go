@@ -139,8 +139,8 @@ func Bounded(c v1beta1.Culprit, mask func(string) string) v1beta1.Culprit {
 		text  *string
 		limit int
 	}{
-		{&c.APIVersion, maxName}, {&c.Kind, maxWord}, {&c.Namespace, maxWord}, {&c.Name, maxName}, {&c.Owner, maxName}, {&c.Pod, maxName}, {&c.Container, maxWord},
-		{&c.Reason, maxWord}, {&c.Message, maxMessage},
+		{&c.APIVersion, maxName}, {&c.Kind, maxWord}, {&c.Namespace, maxWord}, {&c.Name, maxName}, {&c.Owner, maxName},
+		{&c.Pod, maxName}, {&c.Container, maxWord}, {&c.Reason, maxWord}, {&c.Message, maxMessage},
 	} {
 		*field.text = text.Truncate(mask(text.Plain(mask(wholeValue(*field.text)), maxRaw)), field.limit)
 	}

@@ -131,8 +131,8 @@ func ofChild(object *unstructured.Unstructured, f Finding) Finding {
 }
 
 // unstable are the names of pods that a controller has made up for each attempt, and what stands before the cause.
-var unstable = regexp.MustCompile(`(?:Error creating: |create Pod \S+ in StatefulSet \S+ failed error: )?[Pp]ods? "[^"]*" is (?:forbidden|invalid): |` +
-	`^Error creating: |^create Pod \S+ in StatefulSet \S+ failed error: `)
+var unstable = regexp.MustCompile(`^(?:Error creating: |create Pod \S+ in StatefulSet \S+ failed error: )?` +
+	`(?:[Pp]ods? "[^"]*" is (?:forbidden|invalid): )?`)
 
 // stable returns a message without what differs at each attempt.
 func stable(message string) string { return unstable.ReplaceAllString(message, "") }

@@ -84,8 +84,8 @@ func transition(pod *corev1.Pod, kind corev1.PodConditionType) metav1.Time {
 	return pod.CreationTimestamp
 }
 
-// ofContainers returns what is wrong with the container that has the most severe problem, the first one of several. Sidecars come last: they
-// end with an error when the kubelet stops them, and wait for what they serve.
+// ofContainers returns what is wrong with the container that has the most severe problem, the first one of several. Sidecars come last:
+// they end with an error when the kubelet stops them, and wait for what they serve.
 func ofContainers(pod *corev1.Pod) Finding {
 	var first, sidecars []corev1.ContainerStatus
 	for _, c := range pod.Status.InitContainerStatuses {
