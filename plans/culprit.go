@@ -17,15 +17,23 @@ func Explain(task v1beta1.TaskStatus) string {
 		return task.Message
 	}
 	words := text.Truncate(DescribeCulprit(*task.Culprit), maxCulprit)
-	known := words == "" || strings.Contains(task.Message, words) ||
-		task.Culprit.Pod == "" && task.Culprit.Message != "" && strings.Contains(task.Message, task.Culprit.Message)
 	switch {
-	case known:
+	case words == "", strings.Contains(task.Message, words), IsRepetition(task):
 		return task.Message
 	case task.Message == "":
 		return words
 	}
 	return task.Message + ": " + words
+}
+
+// IsRepetition reports whether the culprit of a task has no more than the message of the task, such as why an object was refused.
+func IsRepetition(task v1beta1.TaskStatus) bool {
+	c := task.Culprit
+	if c == nil || c.Pod != "" {
+		return false
+	}
+	cause := strings.TrimSuffix(c.Message, "…") // it may have been cut
+	return cause != "" && strings.Contains(text.OneLine(task.Message), cause)
 }
 
 // DescribeCulprit returns a culprit in one line, which does not name the object. It holds no time, since it stands in messages.

@@ -46,6 +46,7 @@ func TestExplain(t *testing.T) {
 		{"a culprit alone", "", &v1beta1.Culprit{Pod: "p", Reason: "Evicted"}, "pod p: Evicted"},
 		{"the message has the words", "Job j: pod p: Evicted", &v1beta1.Culprit{Pod: "p", Reason: "Evicted"}, "Job j: pod p: Evicted"},
 		{"the message has the cause that the object gives", "Job j: denied by x", &v1beta1.Culprit{Reason: "Forbidden", Message: "denied by x"}, "Job j: denied by x"},
+		{"the same, of which the culprit has the beginning", "Job j: denied\nby x since y", &v1beta1.Culprit{Message: "denied by x…"}, "Job j: denied\nby x since y"},
 		{"what could not be read is not said in each message", "Job j: 0 of 1", &v1beta1.Culprit{Reason: v1beta1.CulpritUnread, Message: "may not list pods"}, "Job j: 0 of 1"},
 		{"a long one is cut", "Job j", &v1beta1.Culprit{Pod: "p", Message: long}, "Job j: pod p: " + strings.Repeat("m", maxCulprit-len("pod p: ")-len("…")) + "…"},
 	} {

@@ -66,7 +66,7 @@ func (r *Runner) apply(ctx context.Context, w *PreparedTask) (plans.Outcome, Eff
 	var failed *plans.Outcome
 	wait := func(change apply.Change, message string) {
 		if out.State == plans.Done {
-			out.State, out.Message, w.suspect = plans.Waiting, message, &suspect{id: change.ID, live: change.Live}
+			out.State, out.Message, w.suspect = plans.Waiting, message, &suspect{change.ID, change.Live, change.Err}
 		}
 	}
 	for _, change := range changes {

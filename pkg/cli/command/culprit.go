@@ -81,6 +81,9 @@ func (env *Env) explain(ctx context.Context, c client.Client, run v1beta1.PlanSt
 		if run.Status == v1beta1.FatalError && !at.Failed {
 			break // it waited only, and a failed run waits for nothing
 		}
+		if plans.IsRepetition(at.Task) {
+			continue // the error says it, and what to do
+		}
 		found := e.find(ctx, run, at)
 		out.WriteString(e.describe(found))
 		out.WriteString(e.log(ctx, found))

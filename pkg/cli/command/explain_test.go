@@ -120,6 +120,7 @@ func TestExplainInstance(t *testing.T) {
 				"  What to do: mend the cause; the plan goes on: kubectl kudo plan status --instance site -n lab --watch" + logs},
 		"Many": {"no more than three tasks are explained", failedSite(v1beta1.FatalError, quota("a"), quota("b"), quota("c"), quota("d")), "one\n", nil,
 			"  Widget lab/a: Q: m\n  Widget lab/b: Q: m\n  Widget lab/c: Q: m\n" + retry + "\n"},
+		"Refused":  {"the message of the run says all", withMessage(failedSite(v1beta1.FatalError, quota("a")), "Widget lab/a: m"), "one\n", nil, ""},
 		"Complete": {"a plan that is complete", failedSite(v1beta1.Complete, stored()), "one\n", nil, ""},
 		"Unknown":  {"no culprit is known", failedSite(v1beta1.FatalError), "one\n", nil, ""},
 	} {
@@ -137,6 +138,15 @@ func TestExplainInstance(t *testing.T) {
 			}
 		})
 	}
+}
+
+// withMessage sets the messages of the tasks of an Instance's plan.
+func withMessage(i *v1beta1.Instance, message string) *v1beta1.Instance {
+	tasks := i.Status.PlanStatus["report"].Phases[0].Steps[0].Tasks
+	for n := range tasks {
+		tasks[n].Message = message
+	}
+	return i
 }
 
 // quota is the culprit of an object of a kind that the cluster does not serve.
