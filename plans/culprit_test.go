@@ -118,3 +118,23 @@ func TestCulpritsOfRun(t *testing.T) {
 		t.Errorf("a run without phases has %+v", got)
 	}
 }
+
+// TestIsRepetition: a pod, or a cause that the message lacks, says more than the message.
+func TestIsRepetition(t *testing.T) {
+	for _, tc := range []struct {
+		reason string
+		c      *v1beta1.Culprit
+		want   bool
+	}{
+		{"no culprit", nil, false},
+		{"the object alone", &v1beta1.Culprit{Kind: "Job", Name: "j"}, false},
+		{"the cause of the message", &v1beta1.Culprit{Message: "denied by x"}, true},
+		{"its beginning", &v1beta1.Culprit{Message: "denied by…"}, true},
+		{"another cause", &v1beta1.Culprit{Message: "denied by y"}, false},
+		{"a pod", &v1beta1.Culprit{Pod: "p", Message: "denied by x"}, false},
+	} {
+		if got := IsRepetition(v1beta1.TaskStatus{Message: "Job j: denied by x", Culprit: tc.c}); got != tc.want {
+			t.Errorf("%s: %t", tc.reason, got)
+		}
+	}
+}
