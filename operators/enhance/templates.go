@@ -1,6 +1,8 @@
 package enhance
 
 import (
+	"maps"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -56,7 +58,7 @@ func enhanceTemplates(object *unstructured.Unstructured, ctx Context) error {
 	if err != nil {
 		return err
 	}
-	if err := metadata.setStrings("labels", ctx.labels()); err != nil {
+	if err := metadata.setStrings("labels", ctx.labelsOfPods(object)); err != nil {
 		return err
 	}
 	version := map[string]string{v1beta1.OperatorVersionAnnotation: ctx.OperatorVersion}
@@ -67,6 +69,18 @@ func enhanceTemplates(object *unstructured.Unstructured, ctx Context) error {
 		return nil
 	}
 	return enhanceClaims(object, ctx)
+}
+
+// labelsOfPods are kudo's labels without those that the object's own selector wants to have another value: it would select none of its
+// pods, and charts of Helm use the label heritage, too.
+func (c Context) labelsOfPods(object *unstructured.Unstructured) map[string]string {
+	selector, _, _ := unstructured.NestedMap(object.Object, "spec", "selector", "matchLabels")
+	labels := c.labels()
+	maps.DeleteFunc(labels, func(key, value string) bool {
+		selected, selects := selector[key]
+		return selects && selected != value
+	})
+	return labels
 }
 
 // enhanceClaims labels the claims that a StatefulSet makes, so that an Instance's volumes can be found.

@@ -112,6 +112,9 @@ type Options struct {
 	Known map[ID]Record
 	// Labels that must stand on an object for it to count as unchanged.
 	Labels map[string]string
+	// SelectsPods reports whether something selects pods by kudo's labels, so that pods of objects that are taken over need them, too.
+	// Without it nothing does.
+	SelectsPods func() bool
 	// Keys of the hashes of Secrets; without keys, Secrets count as changed.
 	Keys *keyring.Ring
 }

@@ -66,6 +66,12 @@ func (e *Engine) compareOne(ctx context.Context, obj *unstructured.Unstructured,
 		c.Err = fmt.Errorf("%s belongs to %s, which does not exist", c.ID, owner)
 		return c
 	}
+	if body, err := e.withhold(ctx, resource, c.body, c.live, c.claim, o); err == nil {
+		c.body = body
+	} else if !IsSchemaError(err) { // that the dry run finds again
+		c.Err = e.Classify(ctx, obj, err)
+		return c
+	}
 	dry := metav1.ApplyOptions{FieldManager: o.Manager, DryRun: []string{metav1.DryRunAll}}
 	written, err := e.send(ctx, resource, c.body, c.live, c.claim, dry)
 	if IsSchemaError(err) {

@@ -106,6 +106,10 @@ func (e *Engine) write(ctx context.Context, resource dynamic.ResourceInterface, 
 			return nil, Failed, conflictIfMissing(live, err, body)
 		}
 	}
+	body, err := e.withhold(ctx, resource, body, live, claim, o)
+	if err != nil {
+		return nil, Failed, err
+	}
 	written, err := e.send(ctx, resource, body, live, claim, metav1.ApplyOptions{FieldManager: o.Manager})
 	return written, Configured, err
 }

@@ -5,8 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -36,8 +38,20 @@ func (r *Runner) options(run *Run, inventory Inventory) apply.Options {
 		Known:   inventory,
 		Labels:  map[string]string{v1beta1.HeritageLabel: v1beta1.Heritage, v1beta1.InstanceLabel: run.Subject.Name},
 		Keys:    run.Keys,
+		SelectsPods: sync.OnceValue(func() bool {
+			for _, text := range run.Version.Spec.Templates {
+				if podSelector.MatchString(text) {
+					return true
+				}
+			}
+			return false
+		}),
 	}
 }
+
+// podSelector matches what a template says that selects pods by kudo's labels, and much else that names these labels: to replace the pods
+// of an object that is taken over is better than to leave a Service without them.
+var podSelector = regexp.MustCompile(`kudo\.dev/(?:instance|operator)\b|\bheritage\b["']?\s*[:=]{1,2}\s*["']?kudo\b`)
 
 // claimer decides whose a live object is (engine rule 20).
 //

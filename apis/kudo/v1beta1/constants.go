@@ -31,6 +31,9 @@ const (
 	// DependenciesHashAnnotation stands on pod templates whose pods read ConfigMaps or Secrets: a change of
 	// these changes the hash, and so restarts the pods.
 	DependenciesHashAnnotation = "kudo.dev/dependencies-hash"
+	// WithheldAnnotation on an object whose pod template lacks kudo's metadata, since an Instance has taken the object over without
+	// replacing its pods, holds the hash of the ConfigMaps and Secrets that the pods read. A change of these replaces the pods.
+	WithheldAnnotation = "kudo.dev/withheld-hash"
 	// SkipHashAnnotation on a ConfigMap or Secret keeps it out of the dependencies hash.
 	SkipHashAnnotation = "kudo.dev/skip-hash-calculation"
 	// KeepAnnotation on an object keeps it, whatever its value is but `false`: no plan deletes it, and it has no Instance as its
@@ -41,6 +44,8 @@ const (
 	DependenciesAnnotation = "kudo.dev/dependencies"
 	// HelmResourcePolicyAnnotation is Helm's; its value `keep` means the same as KeepAnnotation.
 	HelmResourcePolicyAnnotation = "helm.sh/resource-policy"
+	// FromHelmLabel on a Secret of a release of Helm that is set aside names the Instance that has taken over the objects of the release.
+	FromHelmLabel = "kudo.dev/from-helm"
 	// SuspendedAnnotation marks objects whose replicas were set to none since their Instance is suspended.
 	SuspendedAnnotation = "kudo.dev/suspended"
 	// LastAppliedAnnotation was written by KUDO up to v0.19 on each object it applied.
