@@ -2,14 +2,11 @@ package instances
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"os"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -126,29 +123,9 @@ func installedSpecs(ctx context.Context, c client.Client, namespace string) func
 	}
 }
 
-// errNotAsked says that rights are given only after a question, and that there is no terminal to ask it on.
-var errNotAsked = command.UsageError("rights are given only after a question, and stdin is no terminal: say --yes to give those that " +
-	"are shown")
-
-// canConfirm returns an error where a question cannot be answered, before anything is created.
-func canConfirm(env *command.Env, yes bool) error {
-	if file, ok := env.In.(*os.File); !yes && (!ok || !term.IsTerminal(int(file.Fd()))) {
-		return errNotAsked
-	}
-	return nil
-}
-
-// confirm asks whether to go on, on a terminal.
-func confirm(env *command.Env, question string, yes bool) error {
-	if err := canConfirm(env, yes); err != nil || yes {
-		return err
-	}
-	agreed := false
-	if err := command.NewPrompter(env.In, env.Err).Confirm(&agreed, question); err != nil {
-		return err
-	}
-	if !agreed {
-		return errors.New("the rights were not given: nothing was changed")
-	}
-	return nil
+// rightsQuestion returns the question before rights are given.
+func rightsQuestion(yes bool) command.Question {
+	return command.Question{Text: "Give these rights?", Yes: yes,
+		NoTerminal: "rights are given only after a question, and stdin is no terminal: say --yes to give those that are shown",
+		Declined:   "the rights were not given: nothing was changed"}
 }

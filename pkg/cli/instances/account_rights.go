@@ -33,7 +33,7 @@ func giveRights(ctx context.Context, env *command.Env, c client.Client, instance
 	if err := showChange(env, change); err != nil {
 		return nil, err
 	}
-	if err := confirm(env, "Give these rights?", yes); err != nil {
+	if err := env.Ask(rightsQuestion(yes)); err != nil {
 		return nil, err
 	}
 	return change, change.Write(ctx, c, func(step rights.Step) {

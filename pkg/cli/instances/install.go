@@ -150,7 +150,7 @@ func (o *installOptions) run(ctx context.Context, name string) error {
 		return err
 	}
 	if o.account.create && o.namespace { // before the namespace is made
-		if err := canConfirm(o.env, o.account.yes); err != nil {
+		if err := o.env.CanAsk(rightsQuestion(o.account.yes)); err != nil {
 			return err
 		}
 	}

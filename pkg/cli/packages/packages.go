@@ -18,7 +18,7 @@ func New(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "package",
 		Short: "Write, check, print, pack and push operator packages",
-		Long: `Write, check, print, pack and push operator packages. None of these commands needs a cluster.
+		Long: `Write, check, print, pack and push operator packages. None of these commands but from-helm needs a cluster.
 
   kubectl kudo package new web
   kubectl kudo package verify web/operator
@@ -28,7 +28,7 @@ func New(env *command.Env) *cobra.Command {
 	}
 	command.SetupGroup(cmd)
 	cmd.AddCommand(newCRDDiff(env), newNew(env), newAdd(env), newVerify(env), newList(env), newRender(env), newRights(env), newCreate(env),
-		newPush(env), newPull(env), newCopy(env))
+		newPush(env), newPull(env), newCopy(env), newFromHelm(env))
 	return cmd
 }
 
