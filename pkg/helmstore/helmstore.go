@@ -19,10 +19,10 @@ import (
 
 // Labels by which Helm finds its releases, and their values.
 const (
-	ownerLabel   = "owner"
-	nameLabel    = "name"
-	statusLabel  = "status"
-	versionLabel = "version"
+	ownerKey   = "owner"
+	nameKey    = "name"
+	statusKey  = "status"
+	versionKey = "version"
 
 	helmOwner = "helm"
 	// asideOwner is the owner of a release that is set aside: Helm does not find it.
@@ -36,12 +36,12 @@ type Releases []corev1.Secret
 
 // List returns the Secrets of a release of Helm, which Helm finds; none if there is no such release.
 func List(ctx context.Context, c client.Reader, namespace, release string) (Releases, error) {
-	return list(ctx, c, namespace, client.MatchingLabels{ownerLabel: helmOwner, nameLabel: release}, release)
+	return list(ctx, c, namespace, client.MatchingLabels{ownerKey: helmOwner, nameKey: release}, release)
 }
 
 // ListAside returns the Secrets of a release that were set aside for an Instance.
 func ListAside(ctx context.Context, c client.Reader, namespace, release, instance string) (Releases, error) {
-	return list(ctx, c, namespace, client.MatchingLabels{ownerLabel: asideOwner, nameLabel: release, v1beta1.FromHelmLabel: instance}, release)
+	return list(ctx, c, namespace, client.MatchingLabels{ownerKey: asideOwner, nameKey: release, v1beta1.FromHelmLabel: instance}, release)
 }
 
 func list(ctx context.Context, c client.Reader, namespace string, selector client.MatchingLabels, release string) (Releases, error) {
@@ -61,7 +61,7 @@ func list(ctx context.Context, c client.Reader, namespace string, selector clien
 
 // revision is that of the release in a Secret; 0 if the label is wrong.
 func revision(secret *corev1.Secret) int {
-	n, err := strconv.Atoi(secret.Labels[versionLabel])
+	n, err := strconv.Atoi(secret.Labels[versionKey])
 	if err != nil {
 		return 0
 	}
@@ -72,7 +72,7 @@ func revision(secret *corev1.Secret) int {
 // upgrade has failed or is under way.
 func (r Releases) Deployed() (*helmrelease.Release, string, error) {
 	for _, secret := range slices.Backward(r) {
-		if secret.Labels[statusLabel] != deployed {
+		if secret.Labels[statusKey] != deployed {
 			continue
 		}
 		release, err := helmrelease.Decode(secret.Data["release"])
@@ -82,11 +82,11 @@ func (r Releases) Deployed() (*helmrelease.Release, string, error) {
 		if release.Namespace == "" {
 			release.Namespace = secret.Namespace
 		}
-		if release.Name != secret.Labels[nameLabel] || release.Namespace != secret.Namespace {
+		if release.Name != secret.Labels[nameKey] || release.Namespace != secret.Namespace {
 			return nil, "", fmt.Errorf("Secret %s/%s holds the release %.64q of namespace %.64q, and not what its labels say", secret.Namespace,
 				secret.Name, release.Name, release.Namespace)
 		}
-		return release, r[len(r)-1].Labels[statusLabel], nil
+		return release, r[len(r)-1].Labels[statusKey], nil
 	}
 	return nil, "", fmt.Errorf("no revision of the release is deployed: its %d revisions have failed, or Helm works at them", len(r))
 }
@@ -95,7 +95,7 @@ func (r Releases) Deployed() (*helmrelease.Release, string, error) {
 // take an older one for it if this is interrupted.
 func (r Releases) SetAside(ctx context.Context, c client.Client, instance string) error {
 	for i := range r {
-		if err := relabel(ctx, c, &r[i], map[string]string{ownerLabel: asideOwner, v1beta1.FromHelmLabel: instance}); err != nil {
+		if err := relabel(ctx, c, &r[i], map[string]string{ownerKey: asideOwner, v1beta1.FromHelmLabel: instance}); err != nil {
 			return fmt.Errorf("set Secret %s/%s aside: %w", r[i].Namespace, r[i].Name, err)
 		}
 	}
@@ -105,7 +105,7 @@ func (r Releases) SetAside(ctx context.Context, c client.Client, instance string
 // Restore lets Helm find Secrets of a release again, the newest revision first.
 func (r Releases) Restore(ctx context.Context, c client.Client) error {
 	for i := range slices.Backward(r) {
-		if err := relabel(ctx, c, &r[i], map[string]string{ownerLabel: helmOwner, v1beta1.FromHelmLabel: ""}); err != nil {
+		if err := relabel(ctx, c, &r[i], map[string]string{ownerKey: helmOwner, v1beta1.FromHelmLabel: ""}); err != nil {
 			return fmt.Errorf("restore Secret %s/%s: %w", r[i].Namespace, r[i].Name, err)
 		}
 	}
