@@ -134,3 +134,83 @@ func TestOwnSelector(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+// TestWithholdOfEachKind is P27: the kinds that have pods, wherever their template stands.
+func TestWithholdOfEachKind(t *testing.T) {
+	pods := `{metadata: {labels: {app: d}}, spec: {containers: []}}`
+	for _, tc := range []struct {
+		reason, apiVersion, kind, before, after string
+	}{
+		{"P27: a Deployment", "apps/v1", "Deployment", `template: `, ``},
+		{"P27: a StatefulSet", "apps/v1", "StatefulSet", `template: `, ``},
+		{"P27: a DaemonSet", "apps/v1", "DaemonSet", `template: `, ``},
+		{"P27: a ReplicaSet", "apps/v1", "ReplicaSet", `template: `, ``},
+		{"P27: a Job, whose template cannot be changed", "batch/v1", "Job", `template: `, ``},
+		{"P27: a CronJob", "batch/v1", "CronJob", `jobTemplate: {spec: {template: `, `}}`},
+	} {
+		live := parse(t, `{apiVersion: `+tc.apiVersion+`, kind: `+tc.kind+`, metadata: {name: d}, spec: {`+tc.before+pods+tc.after+`}}`)
+		object := live.DeepCopy()
+		if err := Enhance([]*unstructured.Unstructured{object}, testContext(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if !LacksMetadata(live) || LacksMetadata(object) {
+			t.Errorf("%s: the live object lacks metadata %t, the enhanced one %t", tc.reason, LacksMetadata(live), LacksMetadata(object))
+		}
+		if SamePods(object, live) {
+			t.Errorf("%s: the metadata is no change of the pods", tc.reason)
+		}
+		if got := WithoutTemplateMetadata(object, live); !SamePods(got, live) {
+			t.Errorf("%s: without the metadata, the pods are %v", tc.reason, got.Object["spec"])
+		}
+	}
+}
+
+// TestWithholdLeavesTheRest is P27: labels, annotations and owners of the object itself are those of the enhanced one.
+func TestWithholdLeavesTheRest(t *testing.T) {
+	live := parse(t, deployment+`{metadata: {labels: {app: d}}}}}`)
+	object := live.DeepCopy()
+	if err := Enhance([]*unstructured.Unstructured{object}, testContext(), nil); err != nil {
+		t.Fatal(err)
+	}
+	got := WithoutTemplateMetadata(object, live)
+	if diff := cmp.Diff(object.GetLabels(), got.GetLabels()); diff != "" {
+		t.Errorf("labels: %s", diff)
+	}
+	if diff := cmp.Diff(object.GetOwnerReferences(), got.GetOwnerReferences()); diff != "" {
+		t.Errorf("owners: %s", diff)
+	}
+	want := object.GetAnnotations()
+	want["kudo.dev/withheld-hash"] = noDependencies
+	if diff := cmp.Diff(want, got.GetAnnotations()); diff != "" {
+		t.Errorf("annotations: %s", diff)
+	}
+	again := WithoutTemplateMetadata(object, live)
+	if diff := cmp.Diff(got.Object, again.Object); diff != "" {
+		t.Errorf("a second time gives another object: %s", diff)
+	}
+}
+
+// TestWithholdOfMalformedObjects is P27: what cannot be read is left as it is, and the API server says what is wrong.
+func TestWithholdOfMalformedObjects(t *testing.T) {
+	good := parse(t, deployment+`{metadata: {labels: {kudo.dev/instance: shop}}}}}`)
+	for _, tc := range []struct{ reason, text string }{
+		{"P27: no spec", `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}}`},
+		{"P27: a template that is text", `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {template: x}}`},
+		{"P27: no template", `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: d}, spec: {volumeClaimTemplates: x}}`},
+		{"P27: a claim that is text", `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: d}, spec: {volumeClaimTemplates: [x]}}`},
+	} {
+		bad := parse(t, tc.text)
+		if LacksMetadata(bad) || SamePods(bad, bad) || WithheldHash(bad) != "" {
+			t.Errorf("%s: it counts as an object with pods", tc.reason)
+		}
+		if diff := cmp.Diff(bad.Object, WithoutTemplateMetadata(bad, good).Object); diff != "" {
+			t.Errorf("%s: it was changed: %s", tc.reason, diff)
+		}
+		if diff := cmp.Diff(good.Object, WithoutTemplateMetadata(good, bad).Object); diff != "" {
+			t.Errorf("%s: over it, another object was changed: %s", tc.reason, diff)
+		}
+		if WithoutClaimMetadata(bad, bad) != bad {
+			t.Errorf("%s: its claims were changed", tc.reason)
+		}
+	}
+}
