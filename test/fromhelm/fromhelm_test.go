@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/ginkgo/v2"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -98,6 +99,12 @@ func podStarts(t testing.TB, ns string) map[string]string {
 func awaitRunning(t testing.TB, ns string, pods int) {
 	t.Helper()
 	env.Eventually(t, "the pods of the release", func() string {
+		if pods == 0 {
+			status := env.Read(t, cluster, &appsv1.DaemonSet{}, ns, "agent").Status
+			if status.DesiredNumberScheduled == 0 || status.NumberReady < status.DesiredNumberScheduled {
+				return fmt.Sprintf("%d are ready, of %d", status.NumberReady, status.DesiredNumberScheduled)
+			}
+		}
 		list := &corev1.PodList{}
 		env.Must(t, cluster.List(t.Context(), list, client.InNamespace(ns)))
 		ready := 0

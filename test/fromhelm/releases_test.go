@@ -9,7 +9,7 @@ type example struct {
 	hooks          []helmrelease.Hook
 	// parameters are lifted.
 	parameters []string
-	// pods is how many pods the release has.
+	// pods is how many pods the release has; 0 if they are those of DaemonSet agent.
 	pods int
 	// before are objects that must be there first.
 	before string
@@ -34,7 +34,7 @@ var examples = []example{
 	{name: "claims", manifest: workload("StatefulSet", "db", "  replicas: 2\n  serviceName: db\n  volumeClaimTemplates:\n"+
 		"  - metadata: {name: data, labels: {app: db, heritage: Helm}}\n    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"),
 		pods: 2, parameters: []string{"REPLICAS=StatefulSet/db:spec.replicas", "IMAGE=StatefulSet/db:spec.template.spec.containers[0].image"}},
-	{name: "daemons", manifest: workload("DaemonSet", "agent", ""), pods: 1,
+	{name: "daemons", manifest: workload("DaemonSet", "agent", "  minReadySeconds: 0\n"),
 		parameters: []string{"REPLICAS=DaemonSet/agent:spec.minReadySeconds", "IMAGE=DaemonSet/agent:spec.template.spec.containers[0].image"}},
 	{name: "config", manifest: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: conf}\ndata: {key: a}\n---\n" +
 		workload("Deployment", "web", reader+"  replicas: 1\n"), pods: 1,

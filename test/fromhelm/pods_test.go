@@ -1,0 +1,172 @@
+package fromhelm
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	appsv1 "k8s.io/api/apps/v1"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators/helmrelease"
+	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/gen"
+)
+
+// named returns the example of a name.
+func named(name string) example {
+	for _, e := range examples {
+		if e.name == name {
+			return e
+		}
+	}
+	panic("no example " + name)
+}
+
+// adopt takes an example over by an Instance shop, and returns its namespace, the folder of its package, and its pods of before.
+func adopt(t testing.TB, e example, more ...string) (ns, dir string, before map[string]string) {
+	t.Helper()
+	ns = cluster.NewNamespace(t)
+	create(t, ns, e.manifest)
+	env.Must(t, cluster.Create(t.Context(), gen.HelmSecret(gen.HelmRelease(ns, "shop", e.manifest))))
+	awaitRunning(t, ns, e.pods)
+	before = podStarts(t, ns)
+	dir = filepath.Join(t.TempDir(), "shop")
+	args := []string{"package", "from-helm", "shop", "-n", ns, "-d", dir}
+	for _, p := range e.parameters {
+		args = append(args, "--parameter", p)
+	}
+	plane.MustKudo(t, 0, args...)
+	for _, text := range more {
+		file := filepath.Join(dir, "templates", "service-web.yaml")
+		content, err := os.ReadFile(file)
+		env.Must(t, err)
+		env.Must(t, os.WriteFile(file, append(content, text...), 0o644))
+	}
+	plane.MustKudo(t, 0, "install", dir, "-n", ns, "--instance", "shop", "--adopt", "--wait")
+	return ns, dir, before
+}
+
+// replaced waits until none of the pods of before is there.
+func replaced(t testing.TB, ns string, before map[string]string) {
+	t.Helper()
+	env.Eventually(t, "new pods", func() string {
+		now := podStarts(t, ns)
+		for name := range before {
+			if _, there := now[name]; there {
+				return name + " is still there"
+			}
+		}
+		return ""
+	})
+}
+
+// stay checks that the pods of before are there.
+func stay(t testing.TB, after, ns string, before map[string]string) {
+	t.Helper()
+	now := podStarts(t, ns)
+	for name, start := range before {
+		if now[name] != start {
+			t.Errorf("%s has replaced %s", after, name)
+		}
+	}
+}
+
+var _ = It("P27: after a takeover, only a change of the pods replaces them, and gives them kudo's metadata", Label("from-helm"), func() {
+	t := GinkgoTB()
+	ns, dir, before := adopt(t, named("plain"))
+	withheld := func() (hash, instance string) {
+		d := env.Read(t, cluster, &appsv1.Deployment{}, ns, "web")
+		return d.Annotations[v1beta1.WithheldAnnotation], d.Spec.Template.Labels[v1beta1.InstanceLabel]
+	}
+	if hash, instance := withheld(); hash != "none" || instance != "" {
+		t.Errorf("after the takeover: %q, %q", hash, instance)
+	}
+	if drift := env.Read(t, cluster, &v1beta1.Instance{}, ns, "shop").Status.Drift; len(drift) > 0 {
+		t.Errorf("the takeover is drift: %+v", drift)
+	}
+	plane.MustKudo(t, 0, "update", "--instance", "shop", "-n", ns, "-p", "REPLICAS=3", "--wait")
+	stay(t, "another number of replicas", ns, before)
+	file := filepath.Join(dir, "operator.yaml")
+	content, err := os.ReadFile(file)
+	env.Must(t, err)
+	env.Must(t, os.WriteFile(file, []byte(strings.Replace(string(content), "operatorVersion: 1.2.3", "operatorVersion: 1.3.0", 1)), 0o644))
+	plane.MustKudo(t, 0, "upgrade", dir, "--instance", "shop", "-n", ns, "--wait")
+	stay(t, "another version with the same pods", ns, before)
+	if hash, instance := withheld(); hash != "none" || instance != "" {
+		t.Errorf("after the upgrade: %q, %q", hash, instance)
+	}
+	plane.MustKudo(t, 0, "update", "--instance", "shop", "-n", ns, "-p", "IMAGE=nginx:2", "--wait")
+	replaced(t, ns, before)
+	if hash, instance := withheld(); hash != "" || instance != "shop" {
+		t.Errorf("after another image: %q, %q", hash, instance)
+	}
+})
+
+var _ = It("P27: a change of the ConfigMap that pods read replaces them", Label("from-helm"), func() {
+	t := GinkgoTB()
+	ns, _, before := adopt(t, named("config"))
+	plane.MustKudo(t, 0, "update", "--instance", "shop", "-n", ns, "-p", "REPLICAS=2", "--wait")
+	stay(t, "another number of replicas", ns, before)
+	plane.MustKudo(t, 0, "update", "--instance", "shop", "-n", ns, "-p", "IMAGE=b", "--wait")
+	replaced(t, ns, before)
+})
+
+var _ = It("P27: pods that a template selects by kudo's labels get them at once", Label("from-helm"), func() {
+	t := GinkgoTB()
+	ns, _, before := adopt(t, named("plain"), "---\napiVersion: v1\nkind: Service\nmetadata: {name: by-instance}\n"+
+		"spec:\n  selector: {kudo.dev/instance: shop}\n  ports: [{port: 80}]\n")
+	replaced(t, ns, before)
+})
+
+var _ = It("P31: a release whose objects are not all taken over is not set aside", Label("from-helm"), func() {
+	t := GinkgoTB()
+	ns, _, _ := adopt(t, named("plain"))
+	next := gen.HelmRelease(ns, "shop", named("plain").manifest+"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: new}\n",
+		helmrelease.Hook{Name: "h", Events: []string{"test"}, Manifest: hookJob("h")})
+	next.Version = 2
+	env.Must(t, cluster.Create(t.Context(), gen.HelmSecret(next)))
+	create(t, ns, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: new}\n")
+	out := plane.MustKudo(t, 1, "package", "from-helm", "shop", "-n", ns, "--complete", "--instance", "shop", "--yes")
+	env.Contains(t, out, fmt.Sprintf("Instance %s/shop has not taken over ConfigMap new", ns))
+	next.Info.Status, next.Version = "pending-upgrade", 3
+	env.Must(t, cluster.Create(t.Context(), gen.HelmSecret(next)))
+	out = plane.MustKudo(t, 1, "package", "from-helm", "shop", "-n", ns, "--complete", "--instance", "shop", "--yes")
+	env.Contains(t, out, "is pending-upgrade")
+})
+
+var _ = It("P27: another manager withholds alike", Serial, Label("from-helm"), func() {
+	t := GinkgoTB()
+	if !suite.IsDisposable() {
+		t.Skip("the cluster is not the suite's own: its manager cannot be killed")
+	}
+	ns, _, before := adopt(t, named("claims"))
+	if out, err := suite.Local("kill", "manager"); err != nil {
+		t.Fatal(out, err)
+	}
+	if out, err := suite.Local("start", "manager"); err != nil {
+		t.Fatal(out, err)
+	}
+	plane.MustKudo(t, 0, "plan", "trigger", "--name", "deploy", "--instance", "shop", "-n", ns, "--wait")
+	plane.MustKudo(t, 0, "update", "--instance", "shop", "-n", ns, "-p", "REPLICAS=3", "--wait")
+	stay(t, "another manager", ns, before)
+	plane.MustKudo(t, 0, "update", "--instance", "shop", "-n", ns, "-p", "IMAGE=nginx:2", "--wait")
+	replacedUIDs(t, ns, before)
+})
+
+// replacedUIDs waits until pods of the same names, as those of a StatefulSet, are other ones.
+func replacedUIDs(t testing.TB, ns string, before map[string]string) {
+	t.Helper()
+	env.Eventually(t, "new pods", func() string {
+		now := podStarts(t, ns)
+		for name, start := range before {
+			if now[name] == start || now[name] == "" {
+				return name + " is not replaced"
+			}
+		}
+		return ""
+	})
+}
