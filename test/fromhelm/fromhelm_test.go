@@ -137,14 +137,14 @@ var _ = Describe("Releases become Instances and go back, and no pod is replaced"
 	}
 })
 
-// thereAndBack takes a release over, changes it, and gives it back.
-func thereAndBack(t testing.TB, e example) {
-	ns := cluster.NewNamespace(t)
-	manifest := strings.ReplaceAll(e.manifest, "NS", ns)
-	create(t, ns, strings.Join(append(e.crds, strings.ReplaceAll(e.before, "NS", ns)), "\n---\n"))
+// installRelease creates the objects of a release and the Secrets of its two revisions, and waits until its pods are ready.
+func installRelease(t testing.TB, e example) (ns, manifest string) {
+	t.Helper()
+	ns = cluster.NewNamespace(t)
+	manifest = strings.ReplaceAll(e.manifest, "NS", ns)
+	create(t, ns, strings.Join(append(slices.Clone(e.crds), strings.ReplaceAll(e.before, "NS", ns)), "\n---\n"))
 	create(t, ns, manifest)
-	hooks := slices.Clone(e.hooks)
-	release := gen.HelmRelease(ns, "shop", manifest, hooks...)
+	release := gen.HelmRelease(ns, "shop", manifest, e.hooks...)
 	for i, crd := range e.crds {
 		release.Chart.Files = append(release.Chart.Files, helmrelease.File{Name: fmt.Sprintf("crds/%d.yaml", i), Data: []byte(crd)})
 	}
@@ -155,14 +155,26 @@ func thereAndBack(t testing.TB, e example) {
 		env.Must(t, cluster.Create(t.Context(), gen.HelmSecret(r)))
 	}
 	awaitRunning(t, ns, e.pods)
-	before := state(t, ns, manifest)
+	return ns, manifest
+}
 
+// writePackage makes the package of a release, and returns its folder.
+func writePackage(t testing.TB, ns string, e example) string {
+	t.Helper()
 	dir := filepath.Join(t.TempDir(), "shop")
 	args := []string{"package", "from-helm", "shop", "-n", ns, "-d", dir}
 	for _, p := range e.parameters {
 		args = append(args, "--parameter", p)
 	}
 	plane.MustKudo(t, 0, args...)
+	return dir
+}
+
+// thereAndBack takes a release over, and gives it back.
+func thereAndBack(t testing.TB, e example) {
+	ns, manifest := installRelease(t, e)
+	before := state(t, ns, manifest)
+	dir := writePackage(t, ns, e)
 	if out := plane.MustKudo(t, 1, "package", "from-helm", "shop", "-n", ns, "--complete", "--instance", "shop", "--yes"); !strings.Contains(out, "not found") {
 		t.Errorf("completed without an Instance: %s", out)
 	}

@@ -29,17 +29,9 @@ func named(name string) example {
 // adopt takes an example over by an Instance shop, and returns its namespace, the folder of its package, and its pods of before.
 func adopt(t testing.TB, e example, more ...string) (ns, dir string, before map[string]string) {
 	t.Helper()
-	ns = cluster.NewNamespace(t)
-	create(t, ns, e.manifest)
-	env.Must(t, cluster.Create(t.Context(), gen.HelmSecret(gen.HelmRelease(ns, "shop", e.manifest))))
-	awaitRunning(t, ns, e.pods)
+	ns, _ = installRelease(t, e)
 	before = podStarts(t, ns)
-	dir = filepath.Join(t.TempDir(), "shop")
-	args := []string{"package", "from-helm", "shop", "-n", ns, "-d", dir}
-	for _, p := range e.parameters {
-		args = append(args, "--parameter", p)
-	}
-	plane.MustKudo(t, 0, args...)
+	dir = writePackage(t, ns, e)
 	for _, text := range more {
 		file := filepath.Join(dir, "templates", "service-web.yaml")
 		content, err := os.ReadFile(file)
@@ -127,12 +119,12 @@ var _ = It("P31: a release whose objects are not all taken over is not set aside
 	ns, _, _ := adopt(t, named("plain"))
 	next := gen.HelmRelease(ns, "shop", named("plain").manifest+"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: new}\n",
 		helmrelease.Hook{Name: "h", Events: []string{"test"}, Manifest: hookJob("h")})
-	next.Version = 2
+	next.Version = 3
 	env.Must(t, cluster.Create(t.Context(), gen.HelmSecret(next)))
 	create(t, ns, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: new}\n")
 	out := plane.MustKudo(t, 1, "package", "from-helm", "shop", "-n", ns, "--complete", "--instance", "shop", "--yes")
 	env.Contains(t, out, fmt.Sprintf("Instance %s/shop has not taken over ConfigMap new", ns))
-	next.Info.Status, next.Version = "pending-upgrade", 3
+	next.Info.Status, next.Version = "pending-upgrade", 4
 	env.Must(t, cluster.Create(t.Context(), gen.HelmSecret(next)))
 	out = plane.MustKudo(t, 1, "package", "from-helm", "shop", "-n", ns, "--complete", "--instance", "shop", "--yes")
 	env.Contains(t, out, "is pending-upgrade")
