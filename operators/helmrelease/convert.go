@@ -214,7 +214,9 @@ func (c *converter) write() error {
 	c.out.Files[operators.OperatorFileName] = []byte(content)
 	parameters := []any{}
 	for _, p := range c.parameters() {
-		parameters = append(parameters, map[string]any{"name": p.Name, "description": p.Description, "type": string(p.Type), "default": *p.Default})
+		parameters = append(parameters, map[string]any{
+			"name": p.Name, "description": p.Description, "type": string(p.Type), "default": *p.Default,
+		})
 	}
 	content, err = yamldoc.Marshal(map[string]any{"apiVersion": operators.APIVersion, "parameters": parameters})
 	c.out.Files[operators.ParamsFileName] = []byte(content)
@@ -240,7 +242,8 @@ func (c *converter) parameters() []operators.Parameter {
 // operatorName makes the name of an operator of that of a release, which may have dots.
 func operatorName(release string) string {
 	name := strings.Trim(notInFileNames.ReplaceAllString(strings.ReplaceAll(strings.ToLower(release), ".", "-"), "-"), "-")
-	if name = name[:min(len(name), validation.DNS1123LabelMaxLength-len("-instance"))]; name == "" || len(validation.IsDNS1123Label(name)) > 0 {
+	name = name[:min(len(name), validation.DNS1123LabelMaxLength-len("-instance"))]
+	if len(validation.IsDNS1123Label(name)) > 0 {
 		return "release"
 	}
 	return name

@@ -126,7 +126,8 @@ func (o *fromHelmOptions) writePackage(ctx context.Context, c client.Client, nam
 		return err
 	}
 	if len(findings.Errors) > 0 {
-		return fmt.Errorf("package %s, which was written to %s, needs corrections: %w", converted.Operator, dir, operators.Errors(findings.Errors))
+		return fmt.Errorf("package %s, which was written to %s, needs corrections: %w", converted.Operator, dir,
+			operators.Errors(findings.Errors))
 	}
 	o.env.Printf("package %s created in %s of revision %d of release %s/%s: %d objects", converted.Operator, dir, release.Version, namespace,
 		release.Name, len(converted.Objects))

@@ -83,7 +83,8 @@ func (m *helmMove) explainNothingToSetAside(ctx context.Context) error {
 		return err
 	}
 	if len(aside) == 0 {
-		return fmt.Errorf("namespace %s has no release %s of Helm, and none that was set aside for Instance %s", m.namespace, m.release, m.instance)
+		return fmt.Errorf("namespace %s has no release %s of Helm, and none that was set aside for Instance %s", m.namespace, m.release,
+			m.instance)
 	}
 	m.env.Printf("release %s/%s is set aside already", m.namespace, m.release)
 	return nil

@@ -47,7 +47,8 @@ func (m *helmMove) giveBack(ctx context.Context) error {
 		m.env.Printf("release %s/%s is Helm's already", m.namespace, m.release)
 		return nil
 	}
-	if err := m.env.Ask(m.question("Give the objects back to Helm, and delete Instance " + m.instance + "? The objects stay as they are.")); err != nil {
+	question := "Give the objects back to Helm, and delete Instance " + m.instance + "? The objects stay as they are."
+	if err := m.env.Ask(m.question(question)); err != nil {
 		return err
 	}
 	if exists {
@@ -161,8 +162,8 @@ func (m *helmMove) releaseObject(ctx context.Context, instance *v1beta1.Instance
 	return fmt.Errorf("release %s %s/%s: %w", r.Kind, r.Namespace, r.Name, last)
 }
 
-// releasePatch returns the patch that takes an Instance off an object, with kudo's labels, annotations and ownership of fields; nil if there
-// is nothing to take off. The label heritage gets a former value, or is removed if that is empty.
+// releasePatch returns the patch that takes an Instance off an object, with kudo's labels, annotations and ownership of fields; nil if
+// there is nothing to take off. The label heritage gets a former value, or is removed if that is empty.
 func releasePatch(live *metav1.PartialObjectMetadata, instance *v1beta1.Instance, heritage string) []byte {
 	metadata := map[string]any{}
 	labels, annotations := map[string]any{}, map[string]any{}
