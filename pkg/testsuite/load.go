@@ -1,7 +1,6 @@
 package testsuite
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -42,6 +41,8 @@ type Step struct {
 	Applies    []*unstructured.Unstructured
 	Asserts    []*unstructured.Unstructured
 	Errors     []*unstructured.Unstructured
+	// Expressions must be true, like Asserts.
+	Expressions []*Expressions
 	// Checks are commands that must succeed, like Asserts.
 	Checks     []Command
 	Collectors []Collector
@@ -97,10 +98,11 @@ type testAssert struct {
 	Timeout    int         `json:"timeout,omitempty"`
 	Commands   []Command   `json:"commands,omitempty"`
 	Collectors []Collector `json:"collectors,omitempty"`
-	// What kuttl has and this does not: ignoring it would let wrong things pass.
-	AssertAny    []any `json:"assertAny,omitempty"`
-	AssertAll    []any `json:"assertAll,omitempty"`
-	ResourceRefs []any `json:"resourceRefs,omitempty"`
+	// AssertAll are expressions of which all must be true, AssertAny those of which one must be.
+	AssertAll []Assertion `json:"assertAll,omitempty"`
+	AssertAny []Assertion `json:"assertAny,omitempty"`
+	// ResourceRefs are the objects that they use.
+	ResourceRefs []ResourceRef `json:"resourceRefs,omitempty"`
 }
 
 // stepName is the name of a file or folder of a step. The word after the number says what the file is for.
@@ -187,7 +189,7 @@ func (c *Case) readFile(s *Step, file string) error {
 			s.Applies = append(s.Applies, obj)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", file, err)
+			return fmt.Errorf("%s: %w", place(file, err), err)
 		}
 	}
 	if r := role(file); r != "assert" && r != "errors" && s.Name == "" {
@@ -269,10 +271,14 @@ func (c *Case) readAssert(s *Step, obj *unstructured.Unstructured) error {
 	if err != nil {
 		return err
 	}
-	if len(t.AssertAny)+len(t.AssertAll)+len(t.ResourceRefs) > 0 {
-		return errors.New("TestAssert: assertAny, assertAll and resourceRefs are not supported: say what must hold as an object")
+	expressions, unused, err := compileExpressions(t)
+	if err != nil {
+		return err
 	}
-	c.Notes = append(c.Notes, notes...)
+	if expressions != nil {
+		s.Expressions = append(s.Expressions, expressions)
+	}
+	c.Notes = append(append(c.Notes, notes...), unused...)
 	if t.Timeout > 0 {
 		s.Timeout = seconds(t.Timeout)
 	}

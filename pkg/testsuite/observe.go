@@ -3,7 +3,8 @@ package testsuite
 import (
 	"context"
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -57,15 +58,24 @@ func observe(ctx context.Context, cluster *Cluster, step *Step, namespace string
 		objects: map[string]map[string]*unstructured.Unstructured{}, since: map[string]string{},
 		unopened: map[string]*unstructured.Unstructured{},
 	}
-	for _, list := range [][]*unstructured.Unstructured{step.Asserts, step.Errors} {
-		for _, obj := range list {
-			if err := v.open(ctx, obj); err != nil {
-				v.stop()
-				return nil, err
-			}
+	for _, obj := range step.expectations() {
+		if err := v.open(ctx, obj); err != nil {
+			v.stop()
+			return nil, err
 		}
 	}
 	return v, nil
+}
+
+// expectations are the objects that a step speaks of.
+func (s *Step) expectations() []*unstructured.Unstructured {
+	out := slices.Concat(s.Asserts, s.Errors)
+	for _, e := range s.Expressions {
+		for _, r := range e.refs {
+			out = append(out, r.object())
+		}
+	}
+	return out
 }
 
 // open watches the place of an expectation, once. A kind that is not known yet is tried again later.
@@ -132,29 +142,27 @@ func (v *stepObserver) follow(ctx context.Context, place string, resource dynami
 
 // refresh looks at all places anew: what the step's commands did lies behind, and only later moments count.
 func (v *stepObserver) refresh(ctx context.Context) error {
-	for _, list := range [][]*unstructured.Unstructured{v.step.Asserts, v.step.Errors} {
-		for _, obj := range list {
-			place := placeOf(obj, v.namespace)
-			if v.since[place] != "" {
-				continue
-			}
-			if _, open := v.objects[place]; !open {
-				if err := v.open(ctx, obj); err != nil {
-					return err
-				}
-				continue
-			}
-			resource, err := v.cluster.resource(obj, v.namespace)
-			if err != nil {
+	for _, obj := range v.step.expectations() {
+		place := placeOf(obj, v.namespace)
+		if v.since[place] != "" {
+			continue
+		}
+		if _, open := v.objects[place]; !open {
+			if err := v.open(ctx, obj); err != nil {
 				return err
 			}
-			now, err := resource.List(ctx, metav1.ListOptions{})
-			if err != nil {
-				return fmt.Errorf("list %s: %w", place, err)
-			}
-			v.take(change{place: place, list: now.Items, version: now.GetResourceVersion()})
-			v.since[place] = now.GetResourceVersion()
+			continue
 		}
+		resource, err := v.cluster.resource(obj, v.namespace)
+		if err != nil {
+			return err
+		}
+		now, err := resource.List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return fmt.Errorf("list %s: %w", place, err)
+		}
+		v.take(change{place: place, list: now.Items, version: now.GetResourceVersion()})
+		v.since[place] = now.GetResourceVersion()
 	}
 	return nil
 }
@@ -259,7 +267,18 @@ func (v *stepObserver) problems() []string {
 			out = append(out, fmt.Sprintf("%s must not be there, and is", title(unwanted)))
 		}
 	}
+	for _, e := range v.step.Expressions {
+		out = append(out, e.unmet(v.find)...)
+	}
 	return out
+}
+
+// find returns the object of a name that is there now, or why there is none.
+func (v *stepObserver) find(want *unstructured.Unstructured) (*unstructured.Unstructured, string) {
+	if obj := v.objects[placeOf(want, v.namespace)][want.GetName()]; obj != nil {
+		return obj, ""
+	}
+	return nil, v.whyAbsent(want)
 }
 
 func title(obj *unstructured.Unstructured) string {
@@ -274,12 +293,7 @@ func (v *stepObserver) unmet(want *unstructured.Unstructured) []string {
 	var nearest []Difference
 	found := ""
 	objects := v.objects[placeOf(want, v.namespace)]
-	names := make([]string, 0, len(objects))
-	for name := range objects {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(objects)) {
 		if want.GetName() != "" && want.GetName() != name {
 			continue
 		}
@@ -291,19 +305,27 @@ func (v *stepObserver) unmet(want *unstructured.Unstructured) []string {
 			nearest, found = differences, name
 		}
 	}
-	switch {
-	case found != "":
+	if found != "" {
 		out := []string{fmt.Sprintf("%s %s is not as expected:", want.GetKind(), found)}
 		for _, d := range nearest {
 			out = append(out, "  "+d.String())
 		}
 		return out
-	case v.unopened[placeOf(want, v.namespace)] != nil:
-		return []string{fmt.Sprintf("%s: the cluster does not know the kind %s of %s", title(want), want.GetKind(), want.GetAPIVersion())}
-	case len(names) > 0:
-		return []string{fmt.Sprintf("%s does not exist; there are %s", title(want), strings.Join(names[:min(len(names), 10)], ", "))}
 	}
-	return []string{fmt.Sprintf("%s does not exist", title(want))}
+	return []string{v.whyAbsent(want)}
+}
+
+// whyAbsent says that no object of an expectation exists, and what does.
+func (v *stepObserver) whyAbsent(want *unstructured.Unstructured) string {
+	place := placeOf(want, v.namespace)
+	names := slices.Sorted(maps.Keys(v.objects[place]))
+	switch {
+	case v.unopened[place] != nil:
+		return fmt.Sprintf("%s: the cluster does not know the kind %s of %s", title(want), want.GetKind(), want.GetAPIVersion())
+	case len(names) > 0:
+		return fmt.Sprintf("%s does not exist; there are %s", title(want), strings.Join(names[:min(len(names), 10)], ", "))
+	}
+	return fmt.Sprintf("%s does not exist", title(want))
 }
 
 // indent puts text under a line.

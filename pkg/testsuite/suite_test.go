@@ -117,19 +117,19 @@ func TestLoadErrors(t *testing.T) {
 			"99999999999999999999-a.yaml: the number is too large",
 		},
 		"Any": {
-			"assertions that kudo has not",
+			"an expression with an unknown variable",
 			map[string]string{"00-assert.yaml": head + "TestAssert\nassertAny: [{celExpr: x}]"},
-			"00-assert.yaml: TestAssert: assertAny, assertAll and resourceRefs are not supported: say what must hold as an object",
+			"00-assert.yaml:3: TestAssert: assertAny[0].celExpr: column 1: undeclared reference to 'x'",
 		},
 		"All": {
-			"of each sort",
+			"an expression without text",
 			map[string]string{"00-assert.yaml": head + "TestAssert\nassertAll: [{}]"},
-			"00-assert.yaml: TestAssert: assertAny, assertAll and resourceRefs are not supported: say what must hold as an object",
+			"00-assert.yaml:3: TestAssert: assertAll[0]: celExpr is missing",
 		},
 		"Refs": {
-			"references, too",
+			"a reference without a kind",
 			map[string]string{"00-assert.yaml": head + "TestAssert\nresourceRefs: [{}]"},
-			"00-assert.yaml: TestAssert: assertAny, assertAll and resourceRefs are not supported: say what must hold as an object",
+			`00-assert.yaml:3: TestAssert: resourceRefs[0].apiVersion "": must be a version such as apps/v1`,
 		},
 		"Collector": {
 			"a collector of an unknown type",
