@@ -23,7 +23,7 @@ const maxManager = 128
 
 // Manager is the field manager of an Instance (engine rule 23).
 func Manager(namespace, name string) string {
-	manager := "kudo/" + namespace + "/" + name
+	manager := v1beta1.FieldManagerPrefix(namespace) + name
 	if len(manager) <= maxManager {
 		return manager
 	}

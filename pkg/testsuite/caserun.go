@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,8 +23,9 @@ type caseRun struct {
 	*shell
 	// clusters are those that its steps have worked on, by the kubeconfig that they name.
 	clusters map[string]*Cluster
-	// created is what goes when the case ends, in the order in which it was made.
+	// created is what is deleted when the case ends, in the order in which it was made, unless keep is set.
 	created []owned
+	keep    bool
 }
 
 // owned is an object of a case.
@@ -62,7 +64,10 @@ func (r *Runner) Open(ctx context.Context) (leave func(), err error) {
 	}
 	log := func(format string, args ...any) { r.Log("suite", format, args...) }
 	p := &caseRun{Runner: r, clusters: map[string]*Cluster{"": r.Cluster}, shell: &shell{namespace: r.Namespace, log: log}}
-	return func() { p.deleteNamespaces(context.WithoutCancel(ctx)) }, p.ensureNamespace(ctx, r.Cluster)
+	return func() {
+		p.keep = r.hasKept.Load()
+		p.deleteNamespaces(context.WithoutCancel(ctx))
+	}, p.ensureNamespace(ctx, r.Cluster)
 }
 
 // cluster is the one that a step works on; the namespace is made there too.
@@ -101,15 +106,20 @@ const dropTimeout = 3 * time.Minute
 // namespace of its own goes with it, which leave deletes.
 func (p *caseRun) end(ctx context.Context) {
 	p.shell.end()
+	if p.keep {
+		return
+	}
 	p.remove(ctx, func(o owned) bool {
-		return !p.isOwn(o) && (o.obj.GetNamespace() != p.namespace || !slices.ContainsFunc(p.created, func(other owned) bool {
-			return other.cluster == o.cluster && p.isOwn(other)
-		}))
+		return !p.isOwn(o) && (o.obj.GetNamespace() != p.namespace || !p.hasOwnNamespace(o.cluster))
 	})
 }
 
 // deleteNamespaces deletes the namespaces that were made for the case.
-func (p *caseRun) deleteNamespaces(ctx context.Context) { p.remove(ctx, p.isOwn) }
+func (p *caseRun) deleteNamespaces(ctx context.Context) {
+	if !p.keep {
+		p.remove(ctx, p.isOwn)
+	}
+}
 
 func (p *caseRun) isOwn(o owned) bool {
 	return o.obj.GetKind() == "Namespace" && o.obj.GetName() == p.namespace
@@ -123,8 +133,16 @@ func (p *caseRun) remove(ctx context.Context, which func(owned) bool) {
 		if !which(o) {
 			continue
 		}
-		if err := p.drop(ctx, o); err != nil {
-			p.log("%s %s: %s", o.obj.GetKind(), o.obj.GetName(), err)
+		err := p.drop(ctx, o)
+		if err == nil {
+			continue
+		}
+		p.log("%s %s: %s", o.obj.GetKind(), o.obj.GetName(), err)
+		if !p.isOwn(o) {
+			continue
+		}
+		if blockers := o.cluster.blockers(ctx, p.namespace); len(blockers) > 0 {
+			p.log("these objects block its deletion:\n%s", indent(strings.Join(blockers, "\n")))
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -27,6 +28,8 @@ type Cluster struct {
 	Kubeconfig string
 	client     dynamic.Interface
 	mapper     meta.RESTMapper
+	// kinds lists what leftovers are searched for among.
+	kinds func() ([]servedKind, error)
 }
 
 // Connect returns a connection to the cluster of a kubeconfig.
@@ -48,7 +51,12 @@ func Connect(kubeconfig string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{Kubeconfig: kubeconfig, client: client, mapper: mapper}, nil
+	d, err := discovery.NewDiscoveryClientForConfigAndClient(config, http)
+	if err != nil {
+		return nil, err
+	}
+	kinds := func() ([]servedKind, error) { return servedKinds(d) }
+	return &Cluster{Kubeconfig: kubeconfig, client: client, mapper: mapper, kinds: kinds}, nil
 }
 
 // resource returns the client of an object's kind, in the given namespace if the object names none.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,8 @@ type Runner struct {
 	Namespace string
 	// SkipDelete keeps the namespaces of cases.
 	SkipDelete bool
+	// KeepFailed keeps what cases that fail have made.
+	KeepFailed bool
 	// Parallel is how many cases run at a time.
 	Parallel int
 	// Describe tells what a failed case left in its namespace; may be nil.
@@ -32,6 +35,8 @@ type Runner struct {
 	// Log is told what happens in a case.
 	Log func(name, format string, args ...any)
 
+	// hasKept is set when what a case has made was kept.
+	hasKept atomic.Bool
 	// disturbLock is held for reading by what a disturbance would break, and for writing by disturbances.
 	disturbLock sync.RWMutex
 }
@@ -42,6 +47,10 @@ type Result struct {
 	Took  time.Duration
 	Steps []StepResult
 	Err   error
+	// Namespace in which the case ran.
+	Namespace string
+	// Kept are commands that show and delete what the case has left, since it failed.
+	Kept []string
 }
 
 // StepResult is what came of a step.
@@ -119,25 +128,37 @@ func (r *Runner) runCase(ctx context.Context, c *Case) (result Result, teardown 
 		result.Err = err
 		return result, teardown
 	}
+	result.Namespace = p.namespace
 	teardown = func() { p.deleteNamespaces(context.WithoutCancel(ctx)) }
-	defer p.end(context.WithoutCancel(ctx))
+	defer func() {
+		if r.keepsFailed(&result, ctx.Err() != nil) {
+			p.keep, result.Kept = true, p.kept()
+			r.hasKept.Store(true)
+		}
+		p.end(context.WithoutCancel(ctx))
+	}()
+	p.runSteps(ctx, c, &result)
+	return result, teardown
+}
+
+// runSteps runs the steps of a case, until one fails.
+func (p *caseRun) runSteps(ctx context.Context, c *Case, result *Result) {
 	for i := range c.Steps {
 		step, began := &c.Steps[i], time.Now()
 		err := p.step(ctx, step)
 		name := fmt.Sprintf("%d-%s", step.Index, step.Name)
 		result.Steps = append(result.Steps, StepResult{name, time.Since(began), err})
 		if err == nil {
-			log("step %s done (%s)", name, time.Since(began).Round(time.Millisecond))
+			p.log("step %s done (%s)", name, time.Since(began).Round(time.Millisecond))
 			continue
 		}
 		result.Err = fmt.Errorf("step %s: %w", name, err)
-		log("step %s FAILED (%s): %s", name, time.Since(began).Round(time.Millisecond), err)
+		p.log("step %s FAILED (%s): %s", name, time.Since(began).Round(time.Millisecond), err)
 		if ctx.Err() == nil {
-			r.collect(ctx, p.shell, step)
+			p.collect(ctx, p.shell, step)
 		}
-		break
+		return
 	}
-	return result, teardown
 }
 
 // step runs the deletes, commands and applies of a step, and waits for what must hold.

@@ -213,3 +213,6 @@ const (
 	EventCRDsStale              = "CRDsStale"
 	EventCRDsNotInstalled       = "CRDsNotInstalled"
 )
+
+// FieldManagerPrefix begins the names of the field managers of the Instances in a namespace.
+func FieldManagerPrefix(namespace string) string { return "kudo/" + namespace + "/" }

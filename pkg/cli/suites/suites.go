@@ -29,6 +29,9 @@ const suiteTimeout = command.Seconds(30 * time.Second)
 // parallelCases is how many cases run at a time if nothing is said, as in kuttl.
 const parallelCases = 8
 
+// errKeepLocal refuses to keep what ends with the control plane of the run.
+var errKeepLocal = command.UsageError("--keep-failed goes without --local, whose control plane ends with the run: start one by kudo-local up")
+
 type testOptions struct {
 	env *command.Env
 
@@ -38,10 +41,11 @@ type testOptions struct {
 	local        bool
 	privileged   bool
 	// nodes are those of kudo-local up; images are archives for real ones.
-	nodes  string
-	images []string
-	repeat int
-	fault  string
+	nodes      string
+	images     []string
+	repeat     int
+	keepFailed bool
+	fault      string
 	// kuttl's flags that do not apply.
 	startKIND, skipClusterDelete, startKudo bool
 	attachOutput, fullName                  bool
@@ -87,6 +91,7 @@ func (o *testOptions) add(f *pflag.FlagSet) {
 	f.StringVar(&o.suite.Namespace, "test-namespace", "", "run all cases in this namespace, instead of one of its own for each (-n does "+
 		"the same)")
 	f.BoolVar(&o.suite.SkipDelete, "skip-delete", false, "keep the namespaces of the cases")
+	f.BoolVar(&o.keepFailed, "keep-failed", false, "keep what cases that fail have made, and print how to look at it and delete it")
 	f.IntVar(&o.suite.Parallel, "parallel", 0, "how many cases run at a time (default 8)")
 	f.Var(&o.timeout, "timeout", "how long what must hold may take: seconds, or a duration such as 5m (default 30s)")
 	f.StringVar(&o.suite.ArtifactsDir, "artifacts-dir", "", "folder of the report (default the current one)")
@@ -180,6 +185,8 @@ func (o *testOptions) validate() error {
 		return command.UsageError("--nodes %q: must be %s or %s", o.nodes, fakeNodes, realNodes)
 	case len(o.images) > 0 && o.nodes != realNodes:
 		return command.UsageError("--load goes with --nodes %s: in pods of other nodes, nothing runs", realNodes)
+	case o.keepFailed && (o.local || o.suite.StartControlPlane):
+		return errKeepLocal
 	case o.suite.Parallel < 1:
 		return command.UsageError("--parallel %d: must be at least 1", o.suite.Parallel)
 	}
@@ -222,6 +229,9 @@ func (o *testOptions) run(cmd *cobra.Command, dirs []string) error {
 		return command.UsageError("--fault goes with --local: only a control plane of the run's own may be broken")
 	case o.nodes != "":
 		return command.UsageError("--nodes goes with --local: a cluster that is there has its own")
+	}
+	if plane.name != "" && o.keepFailed {
+		return errKeepLocal
 	}
 	began := time.Now()
 	results, err := o.runCases(ctx, cases, plane, kubeconfig)
@@ -283,7 +293,7 @@ func (o *testOptions) runCases(ctx context.Context, cases []*testsuite.Case, pla
 	log := caseLog(o.env, len(cases) > 1)
 	r := &testsuite.Runner{
 		Cluster: cluster, Path: programPath(), Timeout: time.Duration(o.timeout), Namespace: o.suite.Namespace,
-		SkipDelete: o.suite.SkipDelete, Parallel: o.suite.Parallel, Log: log, Describe: describeFailure,
+		SkipDelete: o.suite.SkipDelete, KeepFailed: o.keepFailed, Parallel: o.suite.Parallel, Log: log, Describe: describeFailure,
 	}
 	if o.fault != "" && o.fault != eachWrite {
 		r.InjectFault = func(ctx context.Context) { plane.injectFault(ctx, o.fault, log) }
@@ -311,7 +321,9 @@ func (o *testOptions) runCases(ctx context.Context, cases []*testsuite.Case, pla
 	if o.fault == eachWrite {
 		return o.runEachWrite(ctx, r, cases, plane)
 	}
-	return r.RunAll(ctx, cases), nil
+	results := r.RunAll(ctx, cases)
+	o.printLeftovers(r.Leftovers(context.WithoutCancel(ctx), results))
+	return results, nil
 }
 
 // caseLog writes lines live, each under the name of its case, so that cases that run side by side can be told apart.
@@ -371,34 +383,4 @@ func describeFailure(ctx context.Context, kubeconfig, namespace string) string {
 		}
 	}
 	return out.String()
-}
-
-// printSummary prints a table of results, writes the report, and returns an error if a case failed.
-func (o *testOptions) printSummary(results []testsuite.Result, took time.Duration) error {
-	rows := [][]string{{"RESULT", "CASE", "STEPS", "TOOK"}}
-	failed := 0
-	for _, r := range results {
-		verdict := "pass"
-		if r.Err != nil {
-			verdict = "FAIL"
-			failed++
-		}
-		rows = append(rows, []string{verdict, r.Name, fmt.Sprint(len(r.Steps)), r.Took.Round(10 * time.Millisecond).String()})
-	}
-	o.env.Printf("")
-	if err := o.env.PrintTable(rows); err != nil {
-		return err
-	}
-	o.env.Printf("%d passed, %d failed in %s", len(results)-failed, failed, took.Round(10*time.Millisecond))
-	if o.suite.ReportFormat != "" {
-		path, err := testsuite.Report(o.suite.ArtifactsDir, o.suite.ReportName, o.suite.ReportFormat, results, took)
-		if err != nil {
-			return err
-		}
-		o.env.Printf("report written to %s", path)
-	}
-	if failed > 0 {
-		return command.WithCode(command.ExitFailed, fmt.Errorf("%d of %d cases failed", failed, len(results)))
-	}
-	return nil
 }
