@@ -211,7 +211,7 @@ func place(t *testing.T, namespace, tools string) *session {
 	env.Must(t, os.Symlink(filepath.Join(filepath.Dir(suite.Kubeconfig), "manager-cache"), filepath.Join(home, "manager-cache")))
 	state := filepath.Join(home, "state")
 	t.Cleanup(func() { stop(t, state) })
-	return open(t, dir, "PATH="+tools+":"+suite.Path(), "KUBECONFIG="+kubeconfig, "HOME="+home, "KUDO_HOME="+filepath.Join(home, "kudo"),
+	return open(t, dir, "PATH="+tools+":"+suite.Path(), "KUBECONFIG="+kubeconfig, "HOME="+home, "KUDO_HOME="+filepath.Join(home, "kudo"), "KUDO_PROGRESS=none",
 		"KUDO_LOCAL_STATE="+state, "XDG_CACHE_HOME="+filepath.Join(home, "cache"))
 }
 

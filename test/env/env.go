@@ -109,7 +109,8 @@ func (e *Env) Path() string { return e.Bin + ":" + os.Getenv("PATH") }
 // Kudo runs kubectl-kudo and returns what it printed, stdout and stderr together, and its exit code.
 func (e *Env) Kudo(args ...string) (string, int) {
 	cmd := exec.Command(filepath.Join(e.Bin, "kubectl-kudo"), args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+e.Kubeconfig)
+	// Lines of progress would stand among what a test compares.
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+e.Kubeconfig, "KUDO_PROGRESS=none")
 	out, err := cmd.CombinedOutput()
 	if err != nil && cmd.ProcessState == nil {
 		return err.Error(), -1

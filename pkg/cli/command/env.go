@@ -26,8 +26,9 @@ type Env struct {
 	// Flags select the cluster, the user and the namespace, as in kubectl.
 	Flags *genericclioptions.ConfigFlags
 	// home is the folder of repositories and their cache; empty is the default.
-	home    string
-	globals globalFlags
+	home     string
+	progress progressFlag
+	globals  globalFlags
 }
 
 // NewEnv returns an Env with these streams, and flags that are not set.
@@ -45,6 +46,7 @@ func (env *Env) AddFlags(root *cobra.Command) {
 	})
 	env.Flags.AddFlags(root.PersistentFlags())
 	env.globals.add(root)
+	env.addProgress(root.PersistentFlags())
 	root.PersistentFlags().StringVar(&env.home, "home", "", "folder of repositories and their cache (default $KUDO_HOME, or ~/.kudo)")
 }
 

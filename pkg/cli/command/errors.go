@@ -60,18 +60,6 @@ func (env *Env) ReportError(err error) int {
 	return ExitError
 }
 
-// interruptedError is the error of a wait that the user has ended, with what to do about what goes on.
-type interruptedError struct {
-	remedy string
-	error
-}
-
-// Unwrap returns the cause.
-func (e *interruptedError) Unwrap() error { return e.error }
-
-// errNoCluster is the error of a command line without a flag, kubeconfig or environment variable that names a cluster.
-var errNoCluster = clientcmd.ErrEmptyConfig
-
 // explainError returns the text of an error, with the remedy if the cause is outside of kudo.
 func explainError(err error) string {
 	text := err.Error()
@@ -79,7 +67,7 @@ func explainError(err error) string {
 	var interrupted *interruptedError
 	switch {
 	case errors.As(err, &interrupted):
-		return "interrupted; " + interrupted.remedy
+		return interrupted.Error()
 	case errors.Is(err, context.Canceled):
 		return "interrupted"
 	case errors.As(err, &fetch):

@@ -237,7 +237,7 @@ func TestWatchInstance(t *testing.T) {
 	})
 	err := env.WatchInstance(ctx, c, &v1beta1.Instance{ObjectMeta: gen.Meta("lab", "site")}, command.UntilArrived(0, ""))
 	env.ReportError(err)
-	if got, want := env.Err.(*bytes.Buffer).String(), "Error: interrupted; the plan goes on: kubectl kudo plan wait --instance site -n lab\n"; got != want {
+	if got, want := env.Err.(*bytes.Buffer).String(), "Error: interrupted: the plan goes on: kubectl kudo plan wait --instance site -n lab\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -80,6 +80,7 @@ type watcher struct {
 	client   client.WithWatch
 	key      types.NamespacedName
 	screen   screen
+	changes  changeLines
 	start    time.Time
 	instance *v1beta1.Instance
 	version  *v1beta1.OperatorVersion
@@ -165,15 +166,25 @@ func first(ctx context.Context, c client.Client, list client.ObjectList, options
 	return obj, nil
 }
 
-// redraw draws the plans, with the message of an Instance that waits.
+// redraw draws the plans, with the message of an Instance that waits, or writes a line for each change.
 func (w *watcher) redraw(ctx context.Context) {
+	mode := w.env.progressMode()
 	if w.instance == nil {
 		return
 	}
 	if w.lines != nil {
 		w.lines.print(w.instance)
+		mode = progressNone // the lines say it
 	}
-	if !w.env.IsTerminal() {
+	if mode == progressNone {
+		return
+	}
+	if mode == progressPlain {
+		message := ""
+		if !w.ended() {
+			message = w.awaited()
+		}
+		w.changes.report(w.instance.Status.PlanStatus, message, time.Now())
 		return
 	}
 	if w.version == nil || w.version.Name != w.instance.Spec.OperatorVersion.Name {
@@ -238,14 +249,6 @@ func (w *watcher) explained(ctx context.Context, err error) error {
 	return withDetails(err, w.env.ExplainInstance(ctx, w.client, w.instance))
 }
 
-// interrupted is the error of a user who ends the wait. The plan does not end with it.
-func (w *watcher) interrupted(err error) error {
-	if w.instance == nil || plans.Running(w.instance.Status.PlanStatus) == "" && len(w.instance.Status.Queue) == 0 {
-		return err
-	}
-	return &interruptedError{fmt.Sprintf("the plan goes on: kubectl kudo plan wait --instance %s -n %s", w.key.Name, w.key.Namespace), err}
-}
-
 // lines prints the changes of a run, one a line.
 type lines struct {
 	env  *Env
@@ -301,7 +304,7 @@ func (env *Env) waitForInstance(ctx context.Context, c client.WithWatch, known *
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	key := client.ObjectKeyFromObject(known)
-	w := &watcher{env: env, client: c, key: key, screen: screen{env: env}, start: time.Now(), lines: out}
+	w := &watcher{env: env, client: c, key: key, screen: screen{env: env}, changes: changeLines{env: env}, start: time.Now(), lines: out}
 	for {
 		done, err := w.follow(ctx, known, over)
 		known = &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
@@ -315,7 +318,7 @@ func (env *Env) waitForInstance(ctx context.Context, c client.WithWatch, known *
 				WithCode(ExitTimeout, fmt.Errorf("instance %s is not ready after %s: %s", key, limit, w.reason())))
 		}
 		if ctx.Err() != nil {
-			return w.interrupted(ctx.Err())
+			return w.interrupted()
 		}
 		if err != nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
 			return err

@@ -50,10 +50,14 @@ func (env *Env) WaitForVersion(ctx context.Context, c client.WithWatch, key type
 	over VersionCondition) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	s, start := screen{env: env}, time.Now()
+	s, lines, start := screen{env: env}, changeLines{env: env}, time.Now()
 	var ov *v1beta1.OperatorVersion
 	draw := func() {
-		if env.IsTerminal() && ov != nil {
+		switch mode := env.progressMode(); {
+		case ov == nil || mode == progressNone:
+		case mode == progressPlain:
+			lines.report(ov.Status.PlanStatus, ov.Status.AggregatedStatus.Message, time.Now())
+		default:
 			s.draw(FormatInstallPlan(ov, time.Now()) + fmt.Sprintf("%s elapsed", time.Since(start).Round(time.Second)))
 		}
 	}
@@ -81,7 +85,7 @@ func (env *Env) WaitForVersion(ctx context.Context, c client.WithWatch, key type
 			err := WithCode(ExitTimeout, fmt.Errorf("operatorversion %s is not done after %s: %s", key, limit, message))
 			return withDetails(err, env.ExplainVersion(context.WithoutCancel(ctx), c, ov))
 		case ctx.Err() != nil:
-			return ctx.Err()
+			return &interruptedError{fmt.Sprintf("the cluster goes on: kubectl kudo plan status --operator-version %s -n %s --wait", key.Name, key.Namespace)}
 		case err != nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err):
 			return err
 		}
