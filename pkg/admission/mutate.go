@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/pkg/history"
 )
 
@@ -55,15 +57,12 @@ func (d *Defaulter) setDefaults(ctx context.Context, instance *v1beta1.Instance,
 	if ov == nil || spec == nil || len(instance.Spec.ParametersFrom) > 0 { // a source may give the value: the controller fixes defaults
 		return nil
 	}
-	for _, def := range ov.Spec.Parameters {
-		if _, set := instance.Spec.Parameters[def.Name]; def.IsImmutable() && def.HasDefault() && !set {
-			if instance.Spec.Parameters == nil {
-				instance.Spec.Parameters = map[string]string{}
-			}
-			instance.Spec.Parameters[def.Name] = *def.Default
-			spec["parameters"] = instance.Spec.Parameters
-		}
+	defaults := params.ImmutableDefaults(ov.Spec.Parameters, instance.Spec.Parameters)
+	if len(defaults) == 0 {
+		return nil
 	}
+	maps.Copy(defaults, instance.Spec.Parameters)
+	instance.Spec.Parameters, spec["parameters"] = defaults, defaults
 	return nil
 }
 

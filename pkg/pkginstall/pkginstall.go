@@ -95,11 +95,7 @@ func (i Installer) CreateVersions(
 ) ([]*v1beta1.OperatorVersion, error) {
 	versions := make([]*v1beta1.OperatorVersion, len(packages))
 	for n, pkg := range packages {
-		var given map[string]string
-		if n == len(packages)-1 {
-			given = parameters
-		}
-		version, err := i.createVersion(ctx, pkg, namespace, given)
+		version, err := i.createVersion(ctx, pkg, namespace, parametersOf(packages, n, parameters))
 		if err != nil {
 			return nil, err
 		}
@@ -108,17 +104,34 @@ func (i Installer) CreateVersions(
 	return versions, nil
 }
 
+// parametersOf returns the parameters of the install plan of a package: they are given for the last one.
+func parametersOf(packages []*operators.Package, n int, given map[string]string) map[string]string {
+	if n < len(packages)-1 {
+		return nil
+	}
+	return given
+}
+
+// convert makes the Operator and the OperatorVersion of a package, with the parameters of its install plan.
+func convert(pkg *operators.Package, namespace string, parameters map[string]string) (*v1beta1.Operator, *v1beta1.OperatorVersion, error) {
+	operator, version, err := operators.Convert(pkg, namespace)
+	if err != nil {
+		return nil, nil, fmt.Errorf("package %s:\n%w", pkg.Operator.Name, err)
+	}
+	version.Spec.InstallParameters = parameters
+	return operator, version, nil
+}
+
 // createVersion creates the Operator and the OperatorVersion of a package, unless they exist, and returns the OperatorVersion as it
 // is in the cluster.
 func (i Installer) createVersion(
 	ctx context.Context, pkg *operators.Package, namespace string, parameters map[string]string,
 ) (*v1beta1.OperatorVersion, error) {
 	c := i.Client
-	operator, version, err := operators.Convert(pkg, namespace)
+	operator, version, err := convert(pkg, namespace, parameters)
 	if err != nil {
-		return nil, fmt.Errorf("package %s:\n%w", pkg.Operator.Name, err)
+		return nil, err
 	}
-	version.Spec.InstallParameters = parameters
 	if pkg.Operator.InstallPlan != "" || pkg.Operator.CRDTarball != nil { // a user who may not install leaves nothing behind
 		if err := c.Create(ctx, version.DeepCopy(), client.DryRunAll); err != nil && !apierrors.IsAlreadyExists(err) {
 			return nil, fmt.Errorf("operatorversion %s/%s: %w", namespace, version.Name, err)

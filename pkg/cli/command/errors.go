@@ -60,6 +60,9 @@ func (env *Env) ReportError(err error) int {
 	return ExitError
 }
 
+// errNoCluster is the error of a command line without a flag, kubeconfig or environment variable that names a cluster.
+var errNoCluster = clientcmd.ErrEmptyConfig
+
 // explainError returns the text of an error, with the remedy if the cause is outside of kudo.
 func explainError(err error) string {
 	text := err.Error()

@@ -51,6 +51,36 @@ func (s *SourceFlags) Read() ([]v1beta1.ParametersSource, error) {
 	return out, nil
 }
 
+// InstallParameterFlags set parameters of an install plan.
+type InstallParameterFlags struct{ texts []string }
+
+// Add adds the flag.
+func (p *InstallParameterFlags) Add(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&p.texts, "install-parameter", nil, "parameter of the install plan, as NAME=VALUE; may be given more than once")
+}
+
+// IsSet reports whether the command line has the flag.
+func (p *InstallParameterFlags) IsSet() bool { return len(p.texts) > 0 }
+
+// Read returns the parameters of the flags, which must be those of the package's install plan, or nil if there are none.
+func (p *InstallParameterFlags) Read(pkg *operators.Package) (map[string]string, error) {
+	out := map[string]string{}
+	for _, text := range p.texts {
+		name, value, found := strings.Cut(text, "=")
+		if !found || name == "" {
+			return nil, UsageError("--install-parameter %q: must be NAME=VALUE", text)
+		}
+		out[name] = value
+	}
+	if len(out) == 0 {
+		return nil, nil
+	}
+	if pkg.Operator.InstallPlan == "" {
+		return nil, UsageError("--install-parameter: operator %s has no install plan", pkg.Operator.Name)
+	}
+	return out, CheckGiven(pkg.Definitions(), out, DescribePackage(pkg))
+}
+
 // CheckStructure returns an error if a value changes the structure of a template. The given values replace those of the
 // Instance.
 func CheckStructure(ctx context.Context, spec *v1beta1.OperatorVersionSpec, instance *v1beta1.Instance, given map[string]string) error {

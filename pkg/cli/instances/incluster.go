@@ -80,7 +80,7 @@ func (o *installOptions) validateInCluster(operator string) error {
 	case o.skipInstance, o.namespace:
 		return command.UsageError("--in-cluster makes an Instance of what is installed: it goes neither with --skip-instance nor with " +
 			"--create-namespace")
-	case len(o.installing) > 0:
+	case o.installing.IsSet():
 		return command.UsageError("--install-parameter goes without --in-cluster: the install plan of what is installed has had its parameters")
 	case strings.ContainsAny(operator, `/\`):
 		return command.UsageError("with --in-cluster, PACKAGE is the name of an operator, and %s is a path or a URL", operator)

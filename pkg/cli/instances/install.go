@@ -4,7 +4,6 @@ package instances
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,7 +31,7 @@ type installOptions struct {
 	namespace    bool
 	adopt        bool
 	inCluster    bool
-	installing   []string
+	installing   command.InstallParameterFlags
 	account      accountFlags
 	preview      previewFlags
 	// accountName is the ServiceAccount that the Instance names.
@@ -71,7 +70,7 @@ those of its dependencies, and an Instance, whose deploy plan runs.
 	f.BoolVar(&o.namespace, "create-namespace", false, "create the namespace")
 	f.BoolVar(&o.adopt, "adopt", false, "let the plans take over existing objects that no controller owns")
 	f.BoolVar(&o.inCluster, "in-cluster", false, "take an OperatorVersion that is installed in the namespace; PACKAGE is the operator's name")
-	f.StringArrayVar(&o.installing, "install-parameter", nil, "parameter of the install plan, as NAME=VALUE; may be given more than once")
+	o.installing.Add(f)
 	f.StringVar(&o.accountName, "service-account", "", "ServiceAccount of the namespace with whose rights the plans write")
 	o.account.add(f, ", after showing them")
 	o.VersionFlags.Add(f)
@@ -117,7 +116,7 @@ func (o *installOptions) run(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	installing, err := o.installParameters(pkg)
+	installing, err := o.installing.Read(pkg)
 	if err != nil {
 		return err
 	}
@@ -176,25 +175,6 @@ func (o *installOptions) installResolved(ctx context.Context, c client.WithWatch
 		return awaitInstalled(ctx, o.env, c, versions, &o.WaitFlags)
 	}
 	return makeInstance(ctx, o.env, c, n, versions, &o.WaitFlags)
-}
-
-// installParameters reads the parameters of the install plan.
-func (o *installOptions) installParameters(pkg *operators.Package) (map[string]string, error) {
-	out := map[string]string{}
-	for _, text := range o.installing {
-		name, value, found := strings.Cut(text, "=")
-		if !found || name == "" {
-			return nil, command.UsageError("--install-parameter %q: must be NAME=VALUE", text)
-		}
-		out[name] = value
-	}
-	if len(out) == 0 {
-		return nil, nil
-	}
-	if pkg.Operator.InstallPlan == "" {
-		return nil, command.UsageError("--install-parameter: operator %s has no install plan", pkg.Operator.Name)
-	}
-	return out, command.CheckGiven(pkg.Definitions(), out, command.DescribePackage(pkg))
 }
 
 // awaitInstalled waits for the install plans, if that was asked for.

@@ -19,6 +19,7 @@ type renderOptions struct {
 
 	command.ParameterFlags
 	command.VersionFlags
+	manifestFlags
 	plan, phase, step, instance string
 }
 
@@ -26,13 +27,16 @@ func newRender(env *command.Env) *cobra.Command {
 	o := &renderOptions{env: env}
 	cmd := &cobra.Command{
 		Use:   "render PACKAGE",
-		Short: "Print what the templates of a package render to",
+		Short: "Print what the templates of a package render to, or its manifests",
 		Long: `Print what the templates of a package render to, in the order of plans, phases, steps and tasks, without a cluster.
 A document that several tasks have is printed once. What kudo adds to objects when it writes them is not shown.
+With --manifests, print the Operators, the OperatorVersions and the Instance that install would create.
 
-  kubectl kudo package render ./web --plan deploy -p REPLICAS=3 -n lab --instance site`,
-		Args: command.AnyPackage(),
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
+  kubectl kudo package render ./web --plan deploy -p REPLICAS=3 -n lab --instance site
+  kubectl kudo package render ./web --manifests -d fleet/web -n lab --instance site`,
+		Args:    command.AnyPackage(),
+		PreRunE: func(*cobra.Command, []string) error { return o.check() },
+		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.plan, "plan", "", "only this plan")
@@ -41,6 +45,7 @@ A document that several tasks have is printed once. What kudo adds to objects wh
 	f.StringVar(&o.instance, "instance", "", "name of the Instance (default <operator>-instance)")
 	o.VersionFlags.Add(f)
 	o.ParameterFlags.Add(f)
+	o.manifestFlags.add(f)
 	return cmd
 }
 
@@ -48,6 +53,9 @@ func (o *renderOptions) run(ctx context.Context, name string) error {
 	given, err := o.Read()
 	if err != nil {
 		return err
+	}
+	if o.manifests {
+		return o.writeManifests(ctx, name, given)
 	}
 	pkg, err := o.env.FindPackage(ctx, name, o.VersionFlags)
 	if err != nil {
