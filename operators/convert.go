@@ -39,6 +39,7 @@ func Convert(p *Package, namespace string) (*v1beta1.Operator, *v1beta1.Operator
 			Templates: maps.Clone(p.Templates), Tasks: copied.Operator.Tasks, Plans: copied.Operator.Plans,
 			Parameters:  p.Definitions(),
 			InstallPlan: f.InstallPlan, InstallPolicy: copied.Operator.InstallPolicy, CRDTarball: copied.Operator.CRDTarball,
+			Provenance: copied.Provenance,
 		},
 	}
 	return operator, version, nil

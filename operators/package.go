@@ -29,6 +29,8 @@ type Package struct {
 	Templates map[string]string
 	// Warnings name what was ignored while reading.
 	Warnings []Warning
+	// Provenance says where the package was found, and holds its signatures; nil if that is not known. It is no part of the package.
+	Provenance *v1beta1.Provenance
 
 	lines map[string]int
 }
@@ -117,6 +119,7 @@ func (p *Package) DeepCopy() *Package {
 	}
 	c.Templates = maps.Clone(p.Templates)
 	c.Warnings = slices.Clone(p.Warnings)
+	c.Provenance = p.Provenance.DeepCopy()
 	c.lines = maps.Clone(p.lines)
 	return &c
 }

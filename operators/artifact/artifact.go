@@ -54,7 +54,7 @@ func New(packed []byte, created time.Time) (*Artifact, error) {
 	if v := pkg.Operator.OperatorVersion; !isComplete(v) {
 		return nil, fmt.Errorf("operatorVersion %s cannot be the tag of a version: write all three parts, such as 1.0.0", text.Quote(v, maxShown))
 	}
-	config, err := encode(describe(pkg))
+	config, err := encodeConfig(pkg)
 	if err != nil {
 		return nil, err
 	}

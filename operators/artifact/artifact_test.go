@@ -13,7 +13,9 @@ import (
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/operators/archive"
+	"kudo.dev/kudo/operators/content"
 )
 
 const operatorFile = `apiVersion: kudo.dev/v1beta1
@@ -49,6 +51,20 @@ func newArtifact(t testing.TB) *Artifact {
 	return a
 }
 
+// contentOf returns the content digest of the package of an artifact.
+func contentOf(t testing.TB, a *Artifact) string {
+	t.Helper()
+	_, version, err := operators.Convert(a.Package, "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := content.Digest(version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
 // TestNew checks S1 to S4: types, one layer that is the archive, what config and annotations say, and that the bytes are the same each time.
 func TestNew(t *testing.T) {
 	a := newArtifact(t)
@@ -56,7 +72,7 @@ func TestNew(t *testing.T) {
 		t.Error("the same archive gives another artifact")
 	}
 	config := `{"name":"web","appVersion":"1.27.4","operatorVersion":"1.0.0","description":"A <web> server","maintainers":[{"name":"Ann","email":"ann@example.org"}],` +
-		`"url":"https://example.org","kubernetesVersion":"1.30.0","installPlan":false,"dependencies":[{"task":"db","package":"postgres","operatorVersion":"^1.0"}]}`
+		`"url":"https://example.org","kubernetesVersion":"1.30.0","installPlan":false,"dependencies":[{"task":"db","package":"postgres","operatorVersion":"^1.0"}],"content":"` + contentOf(t, a) + `"}`
 	if diff := cmp.Diff(config, string(a.Config)); diff != "" {
 		t.Errorf("config: %s", diff)
 	}
@@ -192,7 +208,9 @@ func TestAssemble(t *testing.T) {
 		{"what was pushed", func(*ocispec.Manifest) []byte { return a.Config }, ""},
 		{"no annotations", func(m *ocispec.Manifest) []byte { m.Annotations = nil; return a.Config }, ""},
 		{"annotations of others", annotate("org.example", "x"), ""},
-		{"a field of a later version", change(`{"name"`, `{"content":"sha256:x","name"`), ""},
+		{"a field of a later version", change(`{"name"`, `{"later":"x","name"`), ""},
+		{"no content, as of before there were signatures", change(`,"content":"`+contentOf(t, a)+`"`, ``), ""},
+		{"another content", change(contentOf(t, a), "sha256:"+strings.Repeat("0", 64)), "the config says content sha256:000"},
 		{"another name", change(`"name":"web"`, `"name":"bank"`), `the config says name "bank", and the package "web"`},
 		{"another name, with a control character", change(`"name":"web"`, `"name":"b\u009b2J"`), `the config says name "b2J", and the package "web"`},
 		{"another version", change(`"operatorVersion":"1.0.0"`, `"operatorVersion":"2.0.0"`), "the config says operatorVersion"},

@@ -7,6 +7,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/operators/content"
 	"kudo.dev/kudo/pkg/text"
 )
 
@@ -22,6 +23,8 @@ type config struct {
 	KudoVersion       string               `json:"kudoVersion,omitempty"`
 	InstallPlan       bool                 `json:"installPlan"`
 	Dependencies      []dependency         `json:"dependencies,omitempty"`
+	// Content is the content digest of the OperatorVersion that the package becomes.
+	Content string `json:"content,omitempty"`
 }
 
 // dependency describes a KudoOperator task of the package.
@@ -32,7 +35,7 @@ type dependency struct {
 	OperatorVersion string `json:"operatorVersion,omitempty"`
 }
 
-func describe(pkg *operators.Package) config {
+func describe(pkg *operators.Package) (config, error) {
 	o := pkg.Operator
 	c := config{
 		Name: o.Name, AppVersion: o.AppVersion, OperatorVersion: o.OperatorVersion, Description: o.Description, Maintainers: o.Maintainers,
@@ -41,7 +44,21 @@ func describe(pkg *operators.Package) config {
 	for _, d := range pkg.Dependencies() {
 		c.Dependencies = append(c.Dependencies, dependency{d.Task, d.Package, d.AppVersion, d.OperatorVersion})
 	}
-	return c
+	_, version, err := operators.Convert(pkg, "")
+	if err != nil {
+		return c, err
+	}
+	c.Content, err = content.Digest(version)
+	return c, err
+}
+
+// encodeConfig returns the config of a package.
+func encodeConfig(pkg *operators.Package) ([]byte, error) {
+	c, err := describe(pkg)
+	if err != nil {
+		return nil, err
+	}
+	return encode(c)
 }
 
 // compareConfig compares what a config says with the package. Fields that this version does not know are not read, and nothing relies on
@@ -54,7 +71,7 @@ func compareConfig(said []byte, pkg *operators.Package) error {
 	if err := json.Unmarshal(said, &c); err != nil {
 		return fmt.Errorf("the config cannot be read: %w", err)
 	}
-	described, err := encode(describe(pkg))
+	described, err := encodeConfig(pkg)
 	if err == nil {
 		err = json.Unmarshal(described, &want) // so that an empty list is what it is in a config: absent
 	}
@@ -76,6 +93,10 @@ func compareConfig(said []byte, pkg *operators.Package) error {
 			return fmt.Errorf("the config says %s %s, and the package %s", field.name, text.Plain(string(a), maxShown),
 				text.Plain(string(b), maxShown))
 		}
+	}
+	if c.Content != "" && c.Content != want.Content { // one from before there were content digests has none
+		return fmt.Errorf("the config says content %s, and this version of kudo reads the package as %s: use the one that the package was "+
+			"made for, which kudoVersion names, or push the package again", text.Plain(c.Content, len(want.Content)), want.Content)
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
@@ -16,6 +15,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/operators/content"
 )
 
 // Installer creates the objects of packages. It keeps what exists.
@@ -143,7 +143,7 @@ func (i Installer) createVersion(
 	case !apierrors.IsAlreadyExists(err):
 		return nil, fmt.Errorf("operator %s/%s: %w", namespace, operator.Name, err)
 	}
-	wanted := version.Spec.DeepCopy()
+	wanted := version.DeepCopy()
 	err = c.Create(ctx, version)
 	if err == nil {
 		i.Progressf("operatorversion %s/%s created", namespace, version.Name)
@@ -165,15 +165,25 @@ func (i Installer) createVersion(
 		}
 		i.Progressf("operatorversion %s/%s install parameters changed", namespace, version.Name)
 	}
-	wanted.InstallParameters = live.Spec.InstallParameters
-	if tarball := wanted.CRDTarball; tarball != nil && tarball.CRDDownloadPolicy == "" {
-		tarball.CRDDownloadPolicy = v1beta1.DownloadIfNotPresent // the default of the API server
+	same, err := haveSameContent(live, wanted)
+	if err != nil {
+		return nil, err
 	}
-	if !equality.Semantic.DeepEqual(live.Spec, *wanted) {
+	if !same {
 		i.Warnf("operatorversion %s/%s has other content than the package: it is used as it is. "+
 			"Give the package a new operatorVersion, or delete the OperatorVersion first", namespace, version.Name)
 	}
 	return live, nil
+}
+
+// haveSameContent reports whether two OperatorVersions have the same content, wherever they come from.
+func haveSameContent(a, b *v1beta1.OperatorVersion) (bool, error) {
+	one, err := content.Digest(a)
+	if err != nil {
+		return false, err
+	}
+	other, err := content.Digest(b)
+	return one == other, err
 }
 
 // CreateInstance creates an Instance, which then is as the API server has it.

@@ -323,3 +323,27 @@ func TestNewInstanceOfNothing(t *testing.T) {
 		t.Errorf("the Instance has %v and %+v", got.Annotations, got.Spec)
 	}
 }
+
+// TestProvenance checks S17: where a package comes from, and its signatures, are kept in the OperatorVersion, and are no other content.
+func TestProvenance(t *testing.T) {
+	i := newInstall(t)
+	signed := pkg("web", func(p *operators.Package) {
+		p.Provenance = &v1beta1.Provenance{Source: "oci://example.org/web:1.0.0", Signatures: []string{"{}"}}
+	})
+	versions, err := i.CreateVersions(t.Context(), []*operators.Package{signed}, "ns", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(signed.Provenance, versions[0].Spec.Provenance); diff != "" {
+		t.Errorf("provenance: %s", diff)
+	}
+	i.requests, i.reports = nil, nil
+	if _, err := i.CreateVersions(t.Context(), []*operators.Package{pkg("web")}, "ns", nil); err != nil {
+		t.Fatal(err)
+	}
+	i.expect(t, []string{"create Operator web", "create OperatorVersion web-1.0.0"}, []string{"operatorversion ns/web-1.0.0 already installed"})
+	broken := pkg("web", func(p *operators.Package) { p.Templates["a.yaml"] = "\xff" })
+	if _, err := i.CreateVersions(t.Context(), []*operators.Package{broken}, "ns", nil); err == nil || !strings.Contains(err.Error(), "is not UTF-8") {
+		t.Errorf("text that has no digest (S7): %v", err)
+	}
+}

@@ -54,7 +54,7 @@ var tree = rules{
 		"operators/jsonschema":  {"operators", "operators/params", "operators/yamldoc"},
 		"operators/lint":        {"operators", "operators/params", "operators/render", "operators/yamldoc"},
 		"operators/helmrelease": {"operators", "operators/yamldoc"},
-		"operators/artifact":    {"operators", "operators/archive"},
+		"operators/artifact":    {"operators", "operators/archive", "operators/content"},
 		"operators/containment": {"operators", "operators/params", "operators/render"},
 		"pkg/registry":          {"pkg/text"},
 		"pkg/repository":        {"pkg/ocilayout"},
@@ -79,6 +79,7 @@ var tree = rules{
 	testEdges: map[string][]string{
 		"operators":             {"operators/params", "operators/render"},
 		"operators/helmrelease": {"operators/lint", "operators/params", "operators/render"},
+		"operators/content":     {"operators"},
 		"operators/render":      {"operators"},
 		"pkg/explore":           {"pkg/explore/exploretest"},
 		"pkg/explore/*":         {"pkg/explore/exploretest"},

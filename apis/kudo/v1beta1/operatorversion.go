@@ -65,7 +65,36 @@ type OperatorVersionSpec struct {
 	// CRDTarball is where the CustomResourceDefinitions of each Instance come from. An Instance may name its own.
 	// +optional
 	CRDTarball *CRDTarball `json:"crdTarball,omitempty"`
+	// Provenance says where the package comes from, and holds its signatures. It is no part of what is signed, and a change of it starts
+	// no plan.
+	// +optional
+	Provenance *Provenance `json:"provenance,omitempty"`
 }
+
+// Provenance says where a package comes from. Only its signatures are verified; all else in it is what the creator of the OperatorVersion
+// claims, and nothing is decided by it.
+type Provenance struct {
+	// Source is the reference or URL that the package was installed from.
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	Source string `json:"source,omitempty"`
+	// Manifest is the digest of the manifest of the package in a registry.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
+	Manifest string `json:"manifest,omitempty"`
+	// Signatures of the package: Sigstore bundles in JSON.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=32768
+	Signatures []string `json:"signatures,omitempty"`
+}
+
+// The bounds of the signatures in a Provenance: how many there are, and the bytes of each.
+const (
+	MaxSignatures     = 8
+	MaxSignatureBytes = 32 << 10
+)
 
 // SharedUpdates says who may change an object that several OperatorVersions hold.
 // +kubebuilder:validation:Enum="";None;SameOperator
@@ -305,6 +334,9 @@ type OperatorVersionStatus struct {
 	// ObservedGeneration is the generation of the spec that the status speaks of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Content is the content digest of that spec: of all that a run reads, without installParameters and provenance.
+	// +optional
+	Content string `json:"content,omitempty"`
 	// Revision is the number of the newest run of the install plan.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`

@@ -16,7 +16,7 @@ func (a *action) refuseSpec(ctx context.Context) error {
 	if err := a.createHolder(ctx); err != nil {
 		return err
 	}
-	a.Next.Status.ObservedGeneration = a.Next.Generation
+	a.observeSpec()
 	a.Next.Status.AggregatedStatus = v1beta1.AggregatedStatus{Status: v1beta1.FatalError, Message: a.refusal}
 	a.reportBlocked(v1beta1.ReasonInvalidSpec, a.refusal)
 	a.warnInRun(v1beta1.EventInvalidSpec, a.refusal)
@@ -43,7 +43,7 @@ func (a *action) reportFormatUnknown(cause *history.FormatError) {
 // the run is due again when the name is free. No watch shows that.
 func (a *action) reportRecordTaken(taken *history.TakenError) {
 	a.Summarize = nil // what is reported here stays
-	a.Next.Status.ObservedGeneration = a.Committed.Status.ObservedGeneration
+	a.Next.Status.ObservedGeneration, a.Next.Status.Content = a.Committed.Status.ObservedGeneration, a.Committed.Status.Content
 	message := fmt.Sprintf("install plan %s cannot be started: %s", a.Next.Spec.InstallPlan, taken)
 	a.Next.Status.AggregatedStatus = v1beta1.AggregatedStatus{Status: v1beta1.Pending, Message: message}
 	a.reportBlocked(v1beta1.ReasonRecordNameTaken, message)

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators/content"
 	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/history"
@@ -100,10 +101,10 @@ func refusalOf(ov *v1beta1.OperatorVersion) string {
 //	    have changed                                start again
 //	another client has deleted its Installation     start again
 //
-// An OperatorVersion that is edited in place in any other way starts nothing, as with Instances.
+// An OperatorVersion that is edited in place in any other way starts nothing, as with Instances. Nor does a change of its provenance.
 func startCause(ov *v1beta1.OperatorVersion, installation *v1beta1.Installation, ring *keyring.Ring) string {
 	last, st := plans.LatestRun(ov.Status.PlanStatus)
-	edited := ov.Status.ObservedGeneration != ov.Generation
+	edited := isEdited(ov, ring)
 	switch {
 	case last == "":
 		return trigger.CauseVersionCreated
@@ -117,4 +118,13 @@ func startCause(ov *v1beta1.OperatorVersion, installation *v1beta1.Installation,
 		return trigger.CauseRestoreOfShared + " its Installation, which was removed"
 	}
 	return ""
+}
+
+// isEdited reports whether something of spec that a run reads has changed since spec was acted upon.
+func isEdited(ov *v1beta1.OperatorVersion, ring *keyring.Ring) bool {
+	if ov.Status.ObservedGeneration == ov.Generation {
+		return false
+	}
+	digest, err := content.Digest(ov)
+	return err != nil || ov.Status.Content != digest || hasInputChanged(ov, ring)
 }

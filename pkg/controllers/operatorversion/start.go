@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators/content"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/metrics"
 	"kudo.dev/kudo/pkg/runner"
@@ -35,9 +36,15 @@ func (a *action) prepare(ctx context.Context) error {
 	if err := a.createHolder(ctx); err != nil || !a.hasPlan {
 		return err
 	}
-	a.Next.Status.ObservedGeneration = a.Next.Generation
+	a.observeSpec()
 	a.rehashInputs()
 	return nil
+}
+
+// observeSpec notes that spec has been acted upon.
+func (a *action) observeSpec() {
+	a.Next.Status.ObservedGeneration = a.Next.Generation
+	a.Next.Status.Content, _ = content.Digest(a.Next) // without one, each later change of spec counts
 }
 
 // resetStatus drops the status of an OperatorVersion with another uid: its install plan runs anew, and nothing counts as installed until

@@ -7,6 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators/content"
 	"kudo.dev/kudo/pkg/controllers/loop"
 	"kudo.dev/kudo/pkg/keyring"
 )
@@ -83,6 +84,11 @@ func TestStartCause(t *testing.T) {
 	keys := ring(t)
 	complete, fatal, runs := v1beta1.PlanStatus{Status: v1beta1.Complete}, v1beta1.PlanStatus{Status: v1beta1.FatalError}, v1beta1.PlanStatus{Status: v1beta1.InProgress}
 	digest := func(ov *v1beta1.OperatorVersion) { ov.Status.InputsHash = keys.Digest(runInputs(ov)...) }
+	signed := func(ov *v1beta1.OperatorVersion) {
+		digest(ov)
+		ov.Status.Content, _ = content.Digest(ov)
+		ov.Generation, ov.Spec.Provenance = 2, &v1beta1.Provenance{Signatures: []string{"{}"}}
+	}
 	installation := &v1beta1.Installation{ObjectMeta: metav1.ObjectMeta{UID: "installation"}}
 	for _, tc := range []struct {
 		reason       string
@@ -93,6 +99,16 @@ func TestStartCause(t *testing.T) {
 		{"it never ran", version(v1beta1.PlanStatus{}, nil), nil, "OperatorVersion created"},
 		{"it runs", version(runs, digest), installation, ""},
 		{"it runs, and spec has changed", version(runs, func(ov *v1beta1.OperatorVersion) { ov.Generation = 2 }), installation, "OperatorVersion changed"},
+		{"it runs, and its provenance has changed (S17)", version(runs, signed), installation, ""},
+		{"it has failed, and its provenance has changed (S17)", version(fatal, signed), installation, ""},
+		{"it runs, and its provenance and a template have changed", version(runs, func(ov *v1beta1.OperatorVersion) {
+			signed(ov)
+			ov.Spec.Templates = map[string]string{"a.yaml": "x"}
+		}), installation, "OperatorVersion changed"},
+		{"it has failed, and its parameters have changed, which are no content", version(fatal, func(ov *v1beta1.OperatorVersion) {
+			signed(ov)
+			ov.Spec.InstallParameters = map[string]string{"SIZE": "2"}
+		}), installation, "OperatorVersion changed"},
 		{"it has failed", version(fatal, digest), installation, ""},
 		{"it has failed, and spec has changed", version(fatal, func(ov *v1beta1.OperatorVersion) { ov.Generation = 2 }), installation, "OperatorVersion changed"},
 		{"it has failed, and a retry of that run is asked for", version(fatal, func(ov *v1beta1.OperatorVersion) {
