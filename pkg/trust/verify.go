@@ -1,0 +1,217 @@
+package trust
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	in_toto "github.com/in-toto/attestation/go/v1"
+	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
+	"github.com/sigstore/sigstore-go/pkg/bundle"
+	"github.com/sigstore/sigstore-go/pkg/root"
+	"github.com/sigstore/sigstore-go/pkg/verify"
+	"github.com/sigstore/sigstore/pkg/signature"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"kudo.dev/kudo/pkg/text"
+)
+
+// The bounds of signatures: the bytes of a bundle, and how many bundles of a package are looked at.
+const (
+	MaxBundle  = 64 << 10
+	MaxBundles = 16
+)
+
+// maxShown bounds what messages quote of a bundle, in bytes.
+const maxShown = 128
+
+// Reason says in one word why a package is not verified, or that it is.
+type Reason string
+
+// The reasons of a verdict.
+const (
+	Verified       Reason = "Verified"
+	NoSignature    Reason = "NoSignature"
+	WrongKey       Reason = "WrongKey"
+	WrongType      Reason = "WrongType"
+	ContentDiffers Reason = "ContentDiffers"
+	NameDiffers    Reason = "NameDiffers"
+	Expired        Reason = "Expired"
+)
+
+// RefusedError says why a bundle does not vouch for a package.
+type RefusedError struct {
+	Reason  Reason
+	Message string
+	// Hint is the name of the key that the bundle claims to be signed by, if the reason is WrongKey.
+	Hint string
+}
+
+// Error implements error.
+func (e *RefusedError) Error() string { return e.Message }
+
+func refuse(reason Reason, format string, args ...any) *RefusedError {
+	return &RefusedError{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// Authority is whose signatures count.
+type Authority struct {
+	Name string
+	Key  *PublicKey
+	// NotAfter is when the authority ends; zero is never. A signature with a key has no time that can be trusted, so that all signatures
+	// of the authority end then.
+	NotAfter time.Time
+}
+
+// IsExpired reports whether the authority has ended.
+func (a Authority) IsExpired(now time.Time) bool {
+	return !a.NotAfter.IsZero() && !now.Before(a.NotAfter)
+}
+
+// Verify returns nil if a bundle vouches for a package by an authority at a time; else the error is a *RefusedError. The library verifies
+// the signature. It takes any statement over a digest, messages without a statement, subjects of any name, and keys that have ended: these
+// holes are closed here.
+func Verify(data []byte, wanted Package, authority Authority, now time.Time) error {
+	parsed, err := parse(data)
+	if err != nil {
+		return refuse(WrongType, "the bundle is no signature of a package: %s", text.Truncate(text.OneLine(err.Error()), maxShown))
+	}
+	said, err := verifySignature(parsed, authority.Key)
+	if err != nil {
+		hint := parsed.GetVerificationMaterial().GetPublicKey().GetHint()
+		return &RefusedError{Reason: WrongKey, Hint: hint, Message: fmt.Sprintf("the bundle says that it is signed by key %s, and key %s of %s "+
+			"does not verify it", quote(hint), authority.Key.Hint(), authority.Name)}
+	}
+	if err := checkStatement(said, wanted, authority.Name); err != nil {
+		return err
+	}
+	if authority.IsExpired(now) {
+		return refuse(Expired, "authority %s ended on %s: sign again with a key that is valid", authority.Name,
+			authority.NotAfter.UTC().Format(time.DateOnly))
+	}
+	return nil
+}
+
+// parse reads a bundle that is signed with a key. All that verifying with a key does not look at is refused: a log entry, a timestamp or
+// a certificate that is not verified must not look as if it were.
+func parse(data []byte) (*protobundle.Bundle, error) {
+	if len(data) > MaxBundle {
+		return nil, fmt.Errorf("it has %d bytes, more than the %d allowed", len(data), MaxBundle)
+	}
+	b := &protobundle.Bundle{}
+	if err := protojson.Unmarshal(data, b); err != nil {
+		return nil, err
+	}
+	material, envelope := b.GetVerificationMaterial(), b.GetDsseEnvelope()
+	switch {
+	case b.GetMediaType() != BundleType:
+		return nil, fmt.Errorf("its type is %q", b.GetMediaType())
+	case envelope == nil:
+		return nil, errors.New("it holds no statement")
+	case envelope.GetPayloadType() != payloadType:
+		return nil, fmt.Errorf("its payload is of type %q", envelope.GetPayloadType())
+	case len(envelope.GetSignatures()) != 1:
+		return nil, fmt.Errorf("it has %d signatures: a bundle has one", len(envelope.GetSignatures()))
+	case material.GetPublicKey() == nil:
+		return nil, errors.New("it is not signed with a key")
+	case len(material.GetTlogEntries()) > 0 || material.GetTimestampVerificationData() != nil:
+		return nil, errors.New("it has log entries or timestamps, which are not verified with a key")
+	}
+	if err := protojson.Unmarshal(envelope.GetPayload(), &in_toto.Statement{}); err != nil {
+		return nil, fmt.Errorf("its statement cannot be read: %w", err)
+	}
+	return b, nil
+}
+
+// verifySignature returns the statement of a bundle that a key verifies. The key is tried whatever the hint in the bundle says.
+func verifySignature(parsed *protobundle.Bundle, key *PublicKey) (*in_toto.Statement, error) {
+	entity, err := bundle.NewBundle(parsed)
+	if err != nil {
+		return nil, err
+	}
+	verifier, err := signature.LoadVerifier(key.key, key.hash)
+	if err != nil {
+		return nil, err
+	}
+	material := root.NewTrustedPublicKeyMaterial(func(string) (root.TimeConstrainedVerifier, error) {
+		return root.NewExpiringKey(verifier, time.Time{}, time.Time{}), nil
+	})
+	// The library would take the time of its own clock; Verify compares that which it is given.
+	v, err := verify.NewVerifier(material, verify.WithNoObserverTimestamps())
+	if err != nil {
+		return nil, err
+	}
+	result, err := v.Verify(entity, verify.NewPolicy(verify.WithoutArtifactUnsafe(), verify.WithKey()))
+	if err != nil {
+		return nil, err
+	}
+	if result.Statement == nil {
+		return nil, errors.New("there is no statement")
+	}
+	return result.Statement, nil
+}
+
+// checkStatement compares what an authority has signed with a package.
+func checkStatement(said *in_toto.Statement, wanted Package, authority string) error {
+	switch {
+	case said.GetType() != statementType:
+		return refuse(WrongType, "the bundle is a statement in the format %s, which is not known", quote(said.GetType()))
+	case said.GetPredicateType() != PredicateType:
+		return refuse(WrongType, "the bundle is a statement of type %s, which is no signature of a package", quote(said.GetPredicateType()))
+	}
+	is := Package{}
+	fields := said.GetPredicate().GetFields()
+	for name, value := range map[string]*string{"name": &is.Name, "appVersion": &is.AppVersion, "operatorVersion": &is.OperatorVersion} {
+		*value = fields[name].GetStringValue()
+		delete(fields, name)
+	}
+	if is.Name != wanted.Name || is.AppVersion != wanted.AppVersion || is.OperatorVersion != wanted.OperatorVersion {
+		return refuse(NameDiffers, "the signature is for %s, and this is %s", quote(is.String()), wanted)
+	}
+	for name := range fields {
+		return refuse(WrongType, "the signature says %s of the package, which this version of kudo does not know: use a newer one", quote(name))
+	}
+	return checkSubjects(said.GetSubject(), wanted, authority)
+}
+
+// checkSubjects compares the digests that were signed with those of a package: content is the last subject. The one before it is the file
+// that the package was signed in. It is compared if there is a file.
+func checkSubjects(subjects []*in_toto.ResourceDescriptor, wanted Package, authority string) error {
+	if len(subjects) == 0 || len(subjects) > 2 {
+		return refuse(WrongType, "the signature has %d subjects: it must name a manifest or an archive, and a content", len(subjects))
+	}
+	digests := make([]string, len(subjects))
+	for i, s := range subjects {
+		encoded := s.GetDigest()["sha256"]
+		if sum, err := hex.DecodeString(encoded); err != nil || len(sum) != 32 || len(s.GetDigest()) != 1 || hex.EncodeToString(sum) != encoded {
+			return refuse(WrongType, "subject %s of the signature has no digest of sha256 alone", quote(s.GetName()))
+		}
+		digests[i] = digestPrefix + encoded
+	}
+	last := len(subjects) - 1
+	if name := subjects[last].GetName(); name != subjectContent {
+		return refuse(WrongType, "the last subject of the signature is %s: it must be %s", quote(name), subjectContent)
+	}
+	if digests[last] != wanted.Content {
+		return refuse(ContentDiffers, "the content is %s, and the signature of %s is for %s: it was changed after it was signed", wanted.Content,
+			authority, digests[last])
+	}
+	if last == 0 {
+		if len(wanted.Digests) > 0 {
+			return refuse(WrongType, "the signature names the content alone, as one that was made in a cluster, and no file of the package")
+		}
+		return nil
+	}
+	name := subjects[0].GetName()
+	if name != SubjectManifest && name != SubjectArchive {
+		return refuse(WrongType, "the first subject of the signature is %s: it must be %s or %s", quote(name), SubjectManifest, SubjectArchive)
+	}
+	if len(wanted.Digests) > 0 && wanted.Digests[name] != digests[0] {
+		return refuse(ContentDiffers, "the %s is %s, and the signature of %s is for %s: it was changed after it was signed", name,
+			wanted.Digests[name], authority, digests[0])
+	}
+	return nil
+}
+
+func quote(s string) string { return text.Plain(s, maxShown) }
