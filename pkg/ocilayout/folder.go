@@ -112,7 +112,7 @@ func (f Folder) Manifests() ([]ocispec.Descriptor, error) {
 // Tag returns the tag in a descriptor of a folder, or "" if it has none.
 func Tag(d ocispec.Descriptor) string { return d.Annotations[ocispec.AnnotationRefName] }
 
-// Push writes blobs and then the manifest that names them, under a tag. The folder is made if there is none. Processes that do so at the
+// Push writes blobs and then the manifest that names them, under a tag, or without one if that is empty. The folder is made if there is none. Processes that do so at the
 // same time wait for one another.
 func (f Folder) Push(ctx context.Context, manifest registry.Blob, blobs []registry.Blob, tag string) (err error) {
 	root, err := f.create()
@@ -229,7 +229,7 @@ func (f Folder) write(root *os.Root, name string, data []byte) error {
 func setTag(index *ocispec.Index, manifest ocispec.Descriptor, tag string) {
 	kept, known := []ocispec.Descriptor{}, map[digest.Digest]bool{manifest.Digest: true}
 	for _, d := range index.Manifests {
-		if Tag(d) == tag {
+		if tag != "" && Tag(d) == tag {
 			d.Annotations = maps.Clone(d.Annotations)
 			delete(d.Annotations, ocispec.AnnotationRefName)
 		}
@@ -238,8 +238,10 @@ func setTag(index *ocispec.Index, manifest ocispec.Descriptor, tag string) {
 		}
 		known[d.Digest] = true
 	}
-	manifest.Annotations = map[string]string{ocispec.AnnotationRefName: tag}
 	index.Versioned, index.MediaType = specs.Versioned{SchemaVersion: 2}, ocispec.MediaTypeImageIndex
+	if tag != "" {
+		manifest.Annotations = map[string]string{ocispec.AnnotationRefName: tag}
+	}
 	index.Manifests = append(kept, manifest)
 }
 

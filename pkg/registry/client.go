@@ -2,6 +2,7 @@ package registry
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,8 @@ func NewClient(reference string, o Options) (*Client, error) {
 	}
 	repository.MaxMetadataBytes = maxTagPage
 	repository.TagListMaxPages, repository.TagListPageSize = maxTagPages, maxTags/maxTagPages
+	repository.ReferrerListMaxPages, repository.ReferrerListPageSize = maxTagPages, MaxReferrers
+	repository.SkipReferrersGC = true // deleting the list before needs a right that those who push need not have
 	return &Client{repository}, nil
 }
 
@@ -124,7 +127,8 @@ type Blob struct {
 	Data []byte
 }
 
-// Push writes blobs and then the manifest that names them, under a tag. Blobs that the repository has are not sent.
+// Push writes blobs and then the manifest that names them, under a tag, or under its digest if the tag is empty. Blobs that the repository
+// has are not sent. A manifest that refers to another one is added to the list of those that do.
 func (c *Client) Push(ctx context.Context, manifest Blob, blobs []Blob, tag string) error {
 	for _, b := range blobs {
 		if err := c.pushBlob(ctx, b); err != nil {
@@ -133,6 +137,7 @@ func (c *Client) Push(ctx context.Context, manifest Blob, blobs []Blob, tag stri
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	tag = cmp.Or(tag, manifest.Digest.String())
 	if err := c.repository.Manifests().PushReference(ctx, manifest.Descriptor, bytes.NewReader(manifest.Data), tag); err != nil {
 		return fmt.Errorf("push the manifest %s as %s: %w", manifest.Digest, tag, explain(err))
 	}

@@ -27,6 +27,13 @@ type artifacts interface {
 	Push(ctx context.Context, manifest registry.Blob, blobs []registry.Blob, tag string) error
 }
 
+// store is where the artifacts of one package are, with what refers to them.
+type store interface {
+	artifacts
+	// Referrers returns descriptors of manifests that refer to one, in bounds.
+	Referrers(ctx context.Context, subject ocispec.Descriptor) ([]ocispec.Descriptor, error)
+}
+
 // Pulled is an artifact, and the reference with the digest that it has.
 type Pulled struct {
 	*artifact.Artifact
@@ -36,7 +43,7 @@ type Pulled struct {
 // resolved is a reference, and where its artifact is.
 type resolved struct {
 	Reference
-	store artifacts
+	store store
 }
 
 // Pull fetches the package of a reference that a user gives. Without tag and digest it is the highest version that fits.
@@ -231,7 +238,7 @@ func isWhole(ctx context.Context, store artifacts, m *artifact.Manifest) bool {
 
 // artifacts connects to the repository of a package. A registry that only a dependency names gets no credentials and no settings of the
 // user, unless the user has named the same registry.
-func (s *Remote) artifacts(r Reference, from *Found) (artifacts, error) {
+func (s *Remote) artifacts(r Reference, from *Found) (store, error) {
 	if r.IsFolder() {
 		return ocilayout.Folder{Dir: r.folder()}, nil
 	}
@@ -298,6 +305,14 @@ func (s *Remote) atReference(ctx context.Context, r Request, from *Found) (*Foun
 		return nil, errors.Join(fmt.Errorf("package %s is not %s", pulled.Reference, wanted), err)
 	}
 	found.source, found.repository = pulled.Reference, r.Repository
+	found.signatures = func(ctx context.Context) ([][]byte, error) {
+		bundles, err := s.Signatures(ctx, pulled)
+		if err != nil && ctx.Err() == nil { // a package without its signatures can be installed where none are required
+			s.warn("the signatures of the package cannot be read: %v", err)
+			return nil, nil
+		}
+		return bundles, err
+	}
 	if from != nil {
 		found.repository = from.repository
 	}

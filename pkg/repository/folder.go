@@ -88,6 +88,9 @@ func (s *Remote) folderVersions(ctx context.Context, r Reference) ([]Reference, 
 			continue
 		}
 		known[m.Digest] = true
+		if m.ArtifactType == artifact.SignatureType { // it goes along with the package that it is of
+			continue
+		}
 		s.warn("%s@%s is left out, since it has no tag of a version: name it by its digest", r, m.Digest)
 	}
 	return out, nil

@@ -132,6 +132,7 @@ func onDisk(r Request, base string) (*Found, error) {
 		return nil, err
 	}
 	found.dir, found.Archive = where, packed
+	found.signatures = func(context.Context) ([][]byte, error) { return ReadSignatures(where) }
 	return found, nil
 }
 

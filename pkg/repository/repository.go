@@ -33,6 +33,8 @@ type Found struct {
 	dir string
 	// source is the reference of the package, or of the archive that it lies in, if that is from a registry or a folder in OCI layout.
 	source Reference
+	// signatures reads the signatures of the package; nil if it has a place for none.
+	signatures func(ctx context.Context) ([][]byte, error)
 	// repository is the name of that which dependencies are looked for in; empty is the one in use.
 	repository string
 }

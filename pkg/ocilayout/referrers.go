@@ -1,0 +1,43 @@
+package ocilayout
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"kudo.dev/kudo/pkg/registry"
+)
+
+const (
+	// maxUntagged bounds how many manifests without a tag are looked at.
+	maxUntagged = 1000
+	// maxReferrer bounds the manifest of one that refers to another, in bytes; a larger one is passed over.
+	maxReferrer = 256 << 10
+)
+
+// Referrers returns descriptors of manifests of the folder that refer to a manifest, at most registry.MaxReferrers. A manifest that cannot
+// be read is passed over, since a folder may hold all kinds of things.
+func (f Folder) Referrers(ctx context.Context, subject ocispec.Descriptor) ([]ocispec.Descriptor, error) {
+	all, err := f.Manifests()
+	if err != nil {
+		return nil, fmt.Errorf("list what refers to %s: %w", subject.Digest, err)
+	}
+	var out []ocispec.Descriptor
+	looked := 0
+	for _, d := range all {
+		if Tag(d) != "" || d.MediaType != ocispec.MediaTypeImageManifest || d.Size > maxReferrer {
+			continue
+		}
+		if looked++; looked > maxUntagged || len(out) == registry.MaxReferrers {
+			break
+		}
+		var m ocispec.Manifest
+		data, err := f.Blob(ctx, d)
+		if err == nil && json.Unmarshal(data, &m) == nil && m.Subject != nil && m.Subject.Digest == subject.Digest {
+			out = append(out, d)
+		}
+	}
+	return out, nil
+}

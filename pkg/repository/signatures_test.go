@@ -1,0 +1,238 @@
+package repository
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"kudo.dev/kudo/operators/artifact"
+	"kudo.dev/kudo/pkg/registry"
+	"kudo.dev/kudo/test/ocitest"
+)
+
+const predicateType = "https://example.org/signature"
+
+// signedPackage pushes a package with signatures to a place.
+func signedPackage(t *testing.T, s *Remote, base string, bundles ...string) *Pulled {
+	t.Helper()
+	pulled, err := s.Pull(t.Context(), pushFiles(t, s, base, files("web")), Versions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range bundles {
+		if err := s.Attach(t.Context(), pulled.Reference, pulled.Descriptor(), [][]byte{[]byte(b)}, predicateType); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return pulled
+}
+
+func signaturesText(t *testing.T, s *Remote, p *Pulled) string {
+	t.Helper()
+	found, err := s.Signatures(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, b := range found {
+		out = append(out, string(b))
+	}
+	return strings.Join(out, " ")
+}
+
+// TestSignatures checks S13: signatures are added to registries and folders once, and are found again, in the order in which they were added.
+func TestSignatures(t *testing.T) {
+	r := ocitest.New(t, true)
+	for _, base := range []string{"oci://" + r.Host() + "/kudo", "layout:" + filepath.ToSlash(t.TempDir())} {
+		s := source(t, Home{Dir: t.TempDir()}, registry.Options{Roots: rootsOf(t, r), ConfigFile: ocitest.ConfigFile(t, "", r.Host())})
+		pulled := signedPackage(t, s, base)
+		if got := signaturesText(t, s, pulled); got != "" {
+			t.Errorf("%s: a package without signatures has %s", base, got)
+		}
+		for _, b := range []string{`{"a":1}`, `{"b":2}`, `{"a":1}`} {
+			if err := s.Attach(t.Context(), pulled.Reference, pulled.Descriptor(), [][]byte{[]byte(b)}, predicateType); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := signaturesText(t, s, pulled); got != `{"a":1} {"b":2}` {
+			t.Errorf("%s: %s", base, got)
+		}
+		found, err := Chain{s}.Resolve(t.Context(), Request{Name: pulled.Reference.String()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		packages, err := Chain{s}.WithDependencies(t.Context(), found)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := packages[0].Provenance
+		if p == nil || p.Manifest != string(pulled.Descriptor().Digest) || len(p.Signatures) != 2 || (p.Source == "") == strings.HasPrefix(base, "oci:") {
+			t.Errorf("%s: provenance %v (S17)", base, p)
+		}
+	}
+}
+
+// TestHostileReferrers checks S13 and S5: what a registry lists is trusted for nothing, and hides no signature that is there.
+func TestHostileReferrers(t *testing.T) {
+	r := ocitest.New(t, true)
+	base := "oci://" + r.Host() + "/kudo"
+	var warnings []string
+	s := source(t, Home{Dir: t.TempDir()}, registry.Options{Roots: rootsOf(t, r), ConfigFile: ocitest.ConfigFile(t, "", r.Host())})
+	s.warn = func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
+	pulled := signedPackage(t, s, base, `{"good":1}`)
+	good, err := artifact.NewSignature(pulled.Descriptor(), []byte(`{"good":1}`), predicateType)
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign, err := artifact.NewSignature(ocispec.Descriptor{Digest: digest.FromString("x"), Size: 1}, []byte(`{"foreign":1}`), predicateType)
+	if err != nil {
+		t.Fatal(err)
+	}
+	junk, err := artifact.NewSignature(pulled.Descriptor(), []byte(`no JSON`), predicateType)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, a := range []*artifact.Signature{foreign, junk} {
+		r.SetTag(fmt.Sprintf("kudo/web:x%d", i), a.Manifest, a.Config, a.Bundle)
+	}
+	list := func(all ...ocispec.Descriptor) string {
+		out := `{"schemaVersion":2,"mediaType":"` + ocispec.MediaTypeImageIndex + `","manifests":[`
+		for i, d := range all {
+			if i > 0 {
+				out += ","
+			}
+			out += fmt.Sprintf(`{"mediaType":%q,"digest":%q,"size":%d,"artifactType":"application/vnd.oci.empty.v1+json"}`, d.MediaType, d.Digest, d.Size)
+		}
+		return out + "]}"
+	}
+	lost := ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.FromString("lost"), Size: 4}
+	many := make([]ocispec.Descriptor, registry.MaxReferrers+1)
+	for i := range many {
+		many[i] = foreign.Descriptor()
+	}
+	answer := func(status int, mediaType, text string) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", mediaType)
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(text))
+		}
+	}
+	const index = ocispec.MediaTypeImageIndex
+	for _, tc := range []struct {
+		reason, want, warning string
+		answer                func(http.ResponseWriter)
+		fails                 bool
+	}{
+		{reason: "the list, with types that are wrong", answer: answer(200, index, list(good.Descriptor())), want: `{"good":1}`},
+		{reason: "a signature of another package", answer: answer(200, index, list(foreign.Descriptor(), good.Descriptor())), want: `{"good":1}`},
+		{reason: "one that is lost", answer: answer(200, index, list(lost, good.Descriptor())), want: `{"good":1}`, warning: "is left out"},
+		{reason: "one that is no JSON", answer: answer(200, index, list(junk.Descriptor(), good.Descriptor())), want: `{"good":1}`, warning: "it is no JSON"},
+		{reason: "a package in place of a signature", answer: answer(200, index, list(pulled.Descriptor(), good.Descriptor())), want: `{"good":1}`},
+		{reason: "more than are looked at", answer: answer(200, index, list(append(many, good.Descriptor())...)), warning: "only the first 100"},
+		{reason: "nothing", answer: answer(200, index, list())},
+		{reason: "HTML, after which the tag is asked for", answer: answer(200, "text/html", "<html>"), want: `{"good":1}`},
+		{reason: "404, after which the tag is asked for", answer: answer(404, "text/plain", ""), want: `{"good":1}`},
+		{reason: "500", answer: answer(500, "text/plain", ""), fails: true},
+		{reason: "no JSON", answer: answer(200, index, "["), fails: true},
+	} {
+		warnings = nil
+		r.Hostile = func(w http.ResponseWriter, request *http.Request) bool {
+			if !strings.Contains(request.URL.Path, "/referrers/") {
+				return false
+			}
+			tc.answer(w)
+			return true
+		}
+		fresh := source(t, Home{Dir: t.TempDir()}, s.Registry) // the client remembers which way lists are kept
+		fresh.warn = s.warn
+		again, err := fresh.Pull(t.Context(), pulled.Reference, Versions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := fresh.Signatures(t.Context(), again)
+		if (err != nil) != tc.fails {
+			t.Errorf("%s: %v", tc.reason, err)
+		}
+		got := ""
+		for _, b := range found {
+			got += string(b)
+		}
+		if got != tc.want || !strings.Contains(strings.Join(warnings, "\n"), tc.warning) || tc.warning == "" && len(warnings) > 0 {
+			t.Errorf("%s: %q with warnings %q, want %q and %q", tc.reason, got, warnings, tc.want, tc.warning)
+		}
+	}
+}
+
+// TestAttachAgain checks S13: a signature that another writer has removed from the list is added again, and it is an error if that has no end.
+func TestAttachAgain(t *testing.T) {
+	for _, tc := range []struct {
+		reason  string
+		removed int
+		want    string
+	}{{"once", 1, ""}, {"each time", 100, "does not list the signature"}} {
+		r := ocitest.New(t, true)
+		s := source(t, Home{Dir: t.TempDir()}, registry.Options{Roots: rootsOf(t, r), ConfigFile: ocitest.ConfigFile(t, "", r.Host())})
+		pulled := signedPackage(t, s, "oci://"+r.Host()+"/kudo")
+		removed := 0
+		r.Hostile = func(_ http.ResponseWriter, request *http.Request) bool {
+			if request.Method == http.MethodPut && strings.Contains(request.URL.Path, "/manifests/sha256-") && removed < tc.removed {
+				removed++
+				request.URL.Path = strings.Replace(request.URL.Path, "sha256-", "lost-", 1)
+			}
+			return false
+		}
+		err := s.Attach(t.Context(), pulled.Reference, pulled.Descriptor(), [][]byte{[]byte(`{}`)}, predicateType)
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", tc.reason, err, tc.want)
+		}
+	}
+}
+
+// TestSignatureFiles checks S17: the file beside an archive, and its bounds.
+func TestSignatureFiles(t *testing.T) {
+	archive := filepath.Join(t.TempDir(), "web.tgz")
+	if found, err := ReadSignatures(archive); err != nil || found != nil {
+		t.Errorf("no file: %q, %v", found, err)
+	}
+	text, err := FormatSignatures([][]byte{[]byte("{\n \"a\": 1\n}"), []byte(`{"b":2}`)})
+	if err != nil || string(text) != "{\"a\":1}\n{\"b\":2}\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if _, err := FormatSignatures([][]byte{[]byte("[")}); err == nil {
+		t.Error("no JSON is written")
+	}
+	if _, err := FormatSignatures(make([][]byte, maxSignatures+1)); err == nil {
+		t.Error("too many are written")
+	}
+	for _, tc := range []struct {
+		reason, text string
+		want         int
+		fails        bool
+	}{
+		{"two, with an empty line", string(text) + "\n", 2, false},
+		{"as many as there may be", strings.Repeat("{}\n", maxSignatures), maxSignatures, false},
+		{"too many", strings.Repeat("{}\n", maxSignatures+1), 0, true},
+		{"a huge file", strings.Repeat("x", maxSignatures*(artifact.MaxSignature+1)+1), 0, true},
+	} {
+		if err := os.WriteFile(archive+SignaturesSuffix, []byte(tc.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		found, err := ReadSignatures(archive)
+		if len(found) != tc.want || (err != nil) != tc.fails {
+			t.Errorf("%s: %d, %v", tc.reason, len(found), err)
+		}
+	}
+	if err := errors.Join(os.Remove(archive+SignaturesSuffix), os.Mkdir(archive+SignaturesSuffix, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadSignatures(archive); err == nil {
+		t.Error("a folder is read")
+	}
+}
