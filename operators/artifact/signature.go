@@ -64,12 +64,13 @@ func (s *Signature) BundleDescriptor() ocispec.Descriptor {
 // ErrNoSignature is the error of a manifest that is something else than a signature, such as a list of what is in a package.
 var ErrNoSignature = errors.New("it is no signature")
 
-// ParseSignature returns the descriptor of the bundle in the manifest of a signature. The manifest must refer to the subject: what a registry
-// lists is trusted for nothing. The error is ErrNoSignature if it is not that of a signature of the subject.
+// ParseSignature returns the descriptor of the bundle in the manifest of a signature. The manifest must refer to the subject: what a
+// registry lists is trusted for nothing. The error is ErrNoSignature if it is not that of a signature of the subject.
 func ParseSignature(manifest []byte, subject digest.Digest) (ocispec.Descriptor, error) {
 	var m ocispec.Manifest
 	if len(manifest) > MaxManifest {
-		return ocispec.Descriptor{}, fmt.Errorf("the manifest of the signature has %d bytes, more than the %d allowed", len(manifest), MaxManifest)
+		return ocispec.Descriptor{}, fmt.Errorf("the manifest of the signature has %d bytes, more than the %d allowed", len(manifest),
+			MaxManifest)
 	}
 	if err := json.Unmarshal(manifest, &m); err != nil {
 		return ocispec.Descriptor{}, fmt.Errorf("the manifest of the signature cannot be read: %w", err)

@@ -54,6 +54,9 @@ func ParseTag(tag string) (appVersion, operatorVersion string, is bool) {
 	return app, operator, true
 }
 
+// IsVersion reports whether a text is one version and no range, as a task names a dependency that is to be the same each time.
+func IsVersion(version string) bool { return isComplete(version) }
+
 // isComplete reports whether a version is a semantic version with all of its parts, in the form in which packages have it.
 func isComplete(version string) bool {
 	v, err := semver.StrictNewVersion(version)

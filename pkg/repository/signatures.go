@@ -85,9 +85,9 @@ func readSignature(ctx context.Context, from store, d, subject ocispec.Descripto
 	return bundle, err
 }
 
-// Attach adds signatures to a package that was pushed, or is there; those that it has are left as they are. Adding to a registry without the
-// API of referrers replaces a list, so that two writers can remove one another's: what was added is read again, and added again if it is
-// not there.
+// Attach adds signatures to a package that was pushed, or is there; those that it has are left as they are. Adding to a registry without
+// the API of referrers replaces a list, so that two writers can remove one another's: what was added is read again, and added again if it
+// is not there.
 func (s *Remote) Attach(ctx context.Context, to Reference, subject ocispec.Descriptor, bundles [][]byte, predicateType string) error {
 	if len(bundles) == 0 {
 		return nil

@@ -10,6 +10,7 @@ import (
 
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/repository"
+	"kudo.dev/kudo/pkg/trust"
 )
 
 type copyOptions struct {
@@ -25,8 +26,8 @@ func newCopy(env *command.Env) *cobra.Command {
 		Use:   "copy SOURCE oci://HOST/PATH",
 		Short: "Copy packages between registries and folders",
 		Long: `Copy a package from a registry or a folder to another one, byte for byte, so that it keeps its digest. The name of the package is
-added to the path, and its version is the tag. SOURCE is oci://HOST/PATH/NAME[:TAG][@DIGEST], layout:DIR/NAME[:TAG][@DIGEST], or
-layout:DIR for all versions of all packages in the folder. Without tag and digest the highest version is copied. Packages come after those
+added to the path, and its version is the tag. Its signatures go along. SOURCE is oci://HOST/PATH/NAME[:TAG][@DIGEST],
+layout:DIR/NAME[:TAG][@DIGEST], or layout:DIR for all versions of all packages in the folder. Without tag and digest the highest version is copied. Packages come after those
 that they depend on; what a folder has besides is named by a warning. A tag that has the same content already is left as it is.
 
 To carry packages to a network without access to the registry, copy them to a folder, and from there to a registry of that network:
@@ -82,12 +83,24 @@ func (o *copyOptions) copy(ctx context.Context, source *repository.Remote, r rep
 		return err
 	}
 	printPushed(o.env, to, written)
+	if err := copySignatures(ctx, source, pulled, to); err != nil {
+		return fmt.Errorf("%s was copied, and not its signatures: %w", to, err)
+	}
 	for _, d := range pulled.Package.Dependencies() {
 		if repository.IsReference(d.Package) {
 			o.env.Warnf("task %s of package %s names %s: that is where install looks for it", d.Task, pulled.Package.Operator.Name, d.Package)
 		}
 	}
 	return nil
+}
+
+// copySignatures adds the signatures of a package that was pulled to where it was pushed. They are not verified.
+func copySignatures(ctx context.Context, source *repository.Remote, pulled *repository.Pulled, to repository.Reference) error {
+	bundles, err := source.Signatures(ctx, pulled)
+	if err != nil {
+		return err
+	}
+	return source.Attach(ctx, to, pulled.Descriptor(), bundles, trust.PredicateType)
 }
 
 // resolve returns what a source names, with digests: one version, with its dependencies if that is asked for, or all of a folder.

@@ -17,8 +17,9 @@ import (
 func New(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "package",
-		Short: "Write, check, print, pack and push operator packages",
-		Long: `Write, check, print, pack and push operator packages. None of these commands but from-helm needs a cluster.
+		Short: "Write, check, print, pack, sign and push operator packages",
+		Long: `Write, check, print, pack, sign and push operator packages. None of these commands needs a cluster, but for from-helm, and for those
+that sign or verify an OperatorVersion.
 
   kubectl kudo package new web
   kubectl kudo package verify web/operator
@@ -27,7 +28,7 @@ func New(env *command.Env) *cobra.Command {
   kubectl kudo package push web/operator oci://registry.example.com/kudo`,
 	}
 	command.SetupGroup(cmd)
-	cmd.AddCommand(newCRDDiff(env), newNew(env), newAdd(env), newVerify(env), newList(env), newRender(env), newRights(env), newCreate(env),
+	cmd.AddCommand(newCRDDiff(env), newNew(env), newAdd(env), newVerify(env), newSign(env), newList(env), newRender(env), newRights(env), newCreate(env),
 		newPush(env), newPull(env), newCopy(env), newFromHelm(env))
 	return cmd
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -30,7 +31,8 @@ func newPull(env *command.Env) *cobra.Command {
 		Use:   "pull oci://HOST/PATH/NAME[:TAG][@DIGEST]",
 		Short: "Pull a package from a registry",
 		Long: `Pull a package from a registry of OCI artifacts, check it, and write its archive, byte for byte as it was pushed. Without tag and
-digest the highest version is pulled, or the highest that --app-version and --operator-version match.
+digest the highest version is pulled, or the highest that --app-version and --operator-version match. Signatures are written into
+<archive>.sigstore.json. They are not verified: that is for package verify --key.
 
   kubectl kudo package pull oci://registry.example.com/kudo/postgres:17.6.0_1.0.0
   kubectl kudo package pull oci://registry.example.com/kudo/postgres --operator-version '^1.0' -d offline --layout`,
@@ -63,9 +65,14 @@ func (o *pullOptions) run(ctx context.Context, reference string) (err error) {
 	}
 	if o.layout {
 		to, _, err := source.Push(ctx, pulled.Artifact, "layout:"+filepath.ToSlash(o.destination), o.overwrite)
-		if err == nil {
-			o.env.Printf("package pulled: %s", to)
+		if err != nil {
+			return err
 		}
+		o.env.Printf("package pulled: %s", to)
+		return copySignatures(ctx, source, pulled, to)
+	}
+	bundles, err := source.Signatures(ctx, pulled)
+	if err != nil {
 		return err
 	}
 	operator := pulled.Package.Operator
@@ -75,12 +82,40 @@ func (o *pullOptions) run(ctx context.Context, reference string) (err error) {
 			return err
 		}
 	}
+	if bundles, err = addKnownSignatures(target, pulled.Archive, bundles); err != nil {
+		return err
+	}
 	if err := writeArchive(target, pulled.Archive); err != nil {
 		return err
+	}
+	if len(bundles) > 0 {
+		if err := writeSignatures(target, bundles); err != nil {
+			return err
+		}
 	}
 	o.env.Printf("package pulled: %s", target)
 	o.env.Printf("%s", pulled.Reference)
 	return nil
+}
+
+// addKnownSignatures adds the signatures that the archive has on this disk, if it is there, to those that were pulled.
+func addKnownSignatures(target string, packed []byte, pulled [][]byte) ([][]byte, error) {
+	if len(pulled) == 0 {
+		return nil, nil
+	}
+	if is, err := os.ReadFile(target); err != nil || !bytes.Equal(is, packed) {
+		return pulled, nil //nolint:nilerr // another archive, whose signatures are of no use, is replaced
+	}
+	known, err := repository.ReadSignatures(target)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range pulled {
+		if !slices.ContainsFunc(known, func(is []byte) bool { return bytes.Equal(is, b) }) {
+			known = append(known, b)
+		}
+	}
+	return known, nil
 }
 
 // checkTarget returns an error if a file is there that has another content, or that cannot be read.

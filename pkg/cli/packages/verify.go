@@ -19,13 +19,18 @@ type verifyOptions struct {
 	output string
 	checks []string
 	strict bool
+
+	// key is the file of the public key that must have signed the package.
+	key       string
+	inCluster bool
+	registry  command.RegistryFlags
 }
 
 func newVerify(env *command.Env) *cobra.Command {
 	o := &verifyOptions{env: env}
 	cmd := &cobra.Command{
 		Use:   "verify PACKAGE",
-		Short: "Check a package for mistakes",
+		Short: "Check a package for mistakes, or verify its signatures",
 		Long: `Check a package for mistakes, without a cluster and without its dependencies. Templates are followed through
 branches, variables and definitions, and rendered with the defaults of the parameters.
 
@@ -35,8 +40,13 @@ Parameters that reach an image, a command, the name of a Secret or account, or t
 them chooses what pods run, and what they have access to.
 
 Of a package with an install plan, the rights in the cluster are listed that the plan needs. Kudo has them; who installs
-the package needs the verb install on operatorversions.kudo.dev only.`,
-		Args: onePackage(),
+the package needs the verb install on operatorversions.kudo.dev only.
+
+With --key, the signatures of an archive or of a package in a registry are verified, and nothing else; with --in-cluster, those of an
+OperatorVersion. The exit code is 3 if none is by this key, and for this very package.
+
+  kubectl kudo package verify oci://registry.example.com/kudo/postgres:17.6.0_1.0.0 --key release.pub`,
+		Args: command.ExactArgs(1, "one package: a folder that holds operator.yaml, or a .tgz; with --key also oci://HOST/PATH/NAME:TAG"),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
 	f := cmd.Flags()
@@ -44,12 +54,24 @@ the package needs the verb install on operatorversions.kudo.dev only.`,
 	f.StringSliceVar(&o.checks, "param-checks", nil, "also check what people read about parameters: display, hint, desc, type, hasgroup, "+
 		"groups, or all; separated by commas")
 	f.BoolVar(&o.strict, "strict", false, "warnings make the package invalid, too")
+	f.StringVar(&o.key, "key", "", "file with the public key that must have signed the package, in PEM")
+	f.BoolVar(&o.inCluster, "in-cluster", false, "verify the signatures of an OperatorVersion; PACKAGE is its name")
+	o.registry.Add(f)
 	return cmd
 }
 
 func (o *verifyOptions) run(ctx context.Context, name string) error {
 	if err := command.CheckFormat(o.output); err != nil {
 		return err
+	}
+	if o.key != "" {
+		if o.strict || len(o.checks) > 0 {
+			return command.UsageError("--key cannot be used with --strict and --param-checks: it verifies signatures, and nothing else")
+		}
+		return o.verifySignatures(ctx, name)
+	}
+	if o.inCluster {
+		return command.UsageError("--in-cluster needs --key: name the file of the public key that must have signed the OperatorVersion")
 	}
 	checks, err := lint.ParamChecks(o.checks...)
 	if err != nil {

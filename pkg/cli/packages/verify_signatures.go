@@ -1,0 +1,174 @@
+package packages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/cli/command"
+	"kudo.dev/kudo/pkg/repository"
+	"kudo.dev/kudo/pkg/trust"
+)
+
+// signed is a package with its signatures, as they were found.
+type signed struct {
+	// name of the package in messages.
+	name    string
+	pkg     trust.Package
+	bundles [][]byte
+}
+
+// signatureVerdict is the verdict on one signature, as -o prints it.
+type signatureVerdict struct {
+	Signature int    `json:"signature"`
+	Verdict   string `json:"verdict"`
+	Message   string `json:"message,omitempty"`
+}
+
+// verifySignatures prints each signature of a package with its verdict. The error has ExitFailed if none is of the key.
+func (o *verifyOptions) verifySignatures(ctx context.Context, name string) error {
+	key, err := readPublicKey("--key", o.key)
+	if err != nil {
+		return err
+	}
+	found, err := o.findSigned(ctx, name)
+	if err != nil {
+		return err
+	}
+	verdicts, verified, err := found.verify(key)
+	if err != nil {
+		return err
+	}
+	if o.output != "" {
+		err = o.env.PrintValue(o.output, map[string]any{"package": found.name, "key": key.Hint(), "content": found.pkg.Content,
+			"verified": verified, "signatures": verdicts})
+	} else if len(verdicts) > 0 {
+		table := [][]string{{"SIGNATURE", "VERDICT", "MESSAGE"}}
+		for _, v := range verdicts {
+			table = append(table, []string{strconv.Itoa(v.Signature), v.Verdict, v.Message})
+		}
+		err = o.env.PrintTable(table)
+	}
+	switch {
+	case err != nil:
+		return err
+	case len(verdicts) == 0:
+		return command.WithCode(command.ExitFailed, fmt.Errorf("%s is not signed: the publisher adds a signature by kubectl kudo package sign",
+			found.name))
+	case !verified:
+		return command.WithCode(command.ExitFailed, fmt.Errorf("no signature of %s is by key %s", found.name, key.Hint()))
+	case o.output == "":
+		o.env.Printf("%s is signed by key %s", found.name, key.Hint())
+	}
+	return nil
+}
+
+// verify returns the verdict on each signature, and reports whether one is of the key.
+func (s *signed) verify(key *trust.PublicKey) (verdicts []signatureVerdict, verified bool, err error) {
+	verdicts = []signatureVerdict{}
+	for i, bundle := range s.bundles {
+		v := signatureVerdict{Signature: i + 1, Verdict: string(trust.Verified)}
+		refused := new(trust.RefusedError)
+		switch err := trust.Verify(bundle, s.pkg, trust.Authority{Name: "--key", Key: key}, time.Now()); {
+		case err == nil:
+			verified = true
+		case errors.As(err, &refused):
+			v.Verdict, v.Message = string(refused.Reason), refused.Message
+		default:
+			return nil, false, err
+		}
+		verdicts = append(verdicts, v)
+	}
+	return verdicts, verified, nil
+}
+
+// findSigned finds a package, what its signatures must name, and the signatures.
+func (o *verifyOptions) findSigned(ctx context.Context, name string) (*signed, error) {
+	switch {
+	case o.inCluster:
+		return o.findInstalled(ctx, name)
+	case repository.IsReference(name):
+		return o.findReference(ctx, name)
+	}
+	found, err := repository.Resolve(ctx, name, ".")
+	if err != nil {
+		return nil, err
+	}
+	if found.Archive == nil {
+		return nil, command.UsageError("%s is a folder, which has no signatures: name an archive, a reference, or with --in-cluster an "+
+			"OperatorVersion", name)
+	}
+	out := &signed{name: name}
+	if out.pkg, err = packageOf(found.Package); err != nil {
+		return nil, err
+	}
+	out.pkg.Digests = archiveDigests(found.Archive)
+	out.bundles, err = found.Signatures(ctx)
+	return out, err
+}
+
+// findReference finds a package in a registry. It is pulled by its digest, and its signatures are those of this digest.
+func (o *verifyOptions) findReference(ctx context.Context, name string) (out *signed, err error) {
+	r, err := repository.ParseReference(name)
+	if err != nil {
+		return nil, command.UsageError("%w", err)
+	}
+	source, err := o.env.RemoteWith(&o.registry)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	pulled, err := source.Pull(ctx, r, repository.Versions{})
+	if err != nil {
+		return nil, err
+	}
+	out = &signed{name: pulled.Reference.String()}
+	if out.pkg, err = packageOf(pulled.Package); err != nil {
+		return nil, err
+	}
+	out.pkg.Digests = archiveDigests(pulled.Archive)
+	out.pkg.Digests[trust.SubjectManifest] = pulled.Descriptor().Digest.String() // one with a time is another than push makes now
+	out.bundles, err = source.Signatures(ctx, pulled)
+	return out, err
+}
+
+// findInstalled finds an OperatorVersion, with the signatures in its spec.
+func (o *verifyOptions) findInstalled(ctx context.Context, name string) (*signed, error) {
+	c, _, namespace, err := o.env.Connect()
+	if err != nil {
+		return nil, err
+	}
+	ov := &v1beta1.OperatorVersion{}
+	if err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, ov); err != nil {
+		return nil, fmt.Errorf("read OperatorVersion %s/%s: %w", namespace, name, err)
+	}
+	out := &signed{name: fmt.Sprintf("operatorversion %s/%s", namespace, name), bundles: signaturesOf(ov)}
+	out.pkg, err = trust.PackageOf(ov)
+	return out, err
+}
+
+// signaturesOf returns the signatures in the spec of an OperatorVersion.
+func signaturesOf(ov *v1beta1.OperatorVersion) (out [][]byte) {
+	if ov.Spec.Provenance == nil {
+		return nil
+	}
+	for _, s := range ov.Spec.Provenance.Signatures {
+		out = append(out, []byte(s))
+	}
+	return out
+}
+
+// isSigned reports whether one of the signatures of a package is that of a key already.
+func isSigned(bundles [][]byte, pkg trust.Package, key *trust.PublicKey) bool {
+	for _, b := range bundles {
+		if trust.Verify(b, pkg, trust.Authority{Key: key}, time.Time{}) == nil {
+			return true
+		}
+	}
+	return false
+}
