@@ -17,8 +17,8 @@ import (
 	"kudo.dev/kudo/pkg/apply"
 )
 
-// Cluster is a cluster as writes would leave it. It is a client and a view for the engine of package apply. It changes nothing: each write is
-// sent as a dry run, with the rights of the client. It may be used concurrently.
+// Cluster is a cluster as writes would leave it. It is a client and a view for the engine of package apply. It changes nothing: each
+// write is sent as a dry run, with the rights of the client. It may be used concurrently.
 type Cluster struct {
 	client dynamic.Interface
 	mapper meta.RESTMapper

@@ -77,13 +77,13 @@ func (r Releases) Deployed() (*helmrelease.Release, string, error) {
 		}
 		release, err := helmrelease.Decode(secret.Data["release"])
 		if err != nil {
-			return nil, "", fmt.Errorf("Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+			return nil, "", fmt.Errorf("read Secret %s/%s: %w", secret.Namespace, secret.Name, err)
 		}
 		if release.Namespace == "" {
 			release.Namespace = secret.Namespace
 		}
 		if release.Name != secret.Labels[nameKey] || release.Namespace != secret.Namespace {
-			return nil, "", fmt.Errorf("Secret %s/%s holds the release %.64q of namespace %.64q, and not what its labels say", secret.Namespace,
+			return nil, "", fmt.Errorf("the Secret %s/%s holds the release %.64q of namespace %.64q, and not what its labels say", secret.Namespace,
 				secret.Name, release.Name, release.Namespace)
 		}
 		return release, r[len(r)-1].Labels[statusKey], nil

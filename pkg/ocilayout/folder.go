@@ -112,8 +112,8 @@ func (f Folder) Manifests() ([]ocispec.Descriptor, error) {
 // Tag returns the tag in a descriptor of a folder, or "" if it has none.
 func Tag(d ocispec.Descriptor) string { return d.Annotations[ocispec.AnnotationRefName] }
 
-// Push writes blobs and then the manifest that names them, under a tag, or without one if that is empty. The folder is made if there is none. Processes that do so at the
-// same time wait for one another.
+// Push writes blobs and then the manifest that names them, under a tag, or without one if that is empty. The folder is made if there is
+// none. Processes that do so at the same time wait for one another.
 func (f Folder) Push(ctx context.Context, manifest registry.Blob, blobs []registry.Blob, tag string) (err error) {
 	root, err := f.create()
 	if err != nil {

@@ -256,9 +256,8 @@ func (c *computation) load(ctx context.Context) error {
 			kinds[id.GroupVersionKind] = true
 		}
 	}
-	ours := labels.SelectorFromSet(labels.Set{v1beta1.HeritageLabel: v1beta1.Heritage, v1beta1.InstanceLabel: c.instance.Name})
 	for kind := range kinds {
-		if err := c.cluster.Load(ctx, kind, c.instance.Namespace, ours); err != nil && ctx.Err() != nil {
+		if err := c.cluster.Load(ctx, kind, c.instance.Namespace, c.ours()); err != nil && ctx.Err() != nil {
 			return err // any other error is met again when the object is asked about
 		}
 	}
@@ -269,6 +268,11 @@ func (c *computation) load(ctx context.Context) error {
 		Quotas: runner.NewQuotaReader(asCaller{c.engine}),
 	})
 	return nil
+}
+
+// ours selects the objects that plans of the Instance have written.
+func (c *computation) ours() labels.Selector {
+	return labels.SelectorFromSet(labels.Set{v1beta1.HeritageLabel: v1beta1.Heritage, v1beta1.InstanceLabel: c.instance.Name})
 }
 
 // sortedIDs lists the objects of an inventory in the order of their names.

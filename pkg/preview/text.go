@@ -158,8 +158,8 @@ func count(n int, noun string) string {
 // marker is a comment by which a bot finds the last comment that it has written about a subject.
 const marker = "<!-- kudo preview: %s -->\n"
 
-// WriteMarkdown writes a preview for a comment on a pull request: a line, a table, and folded differences. It is bounded, and what others have
-// written in it is escaped.
+// WriteMarkdown writes a preview for a comment on a pull request: a line, a table, and folded differences. It is bounded, and what others
+// have written in it is escaped.
 func (p *Preview) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, marker, strings.ReplaceAll(escape(p.Subject), "--", "- -"))
@@ -222,7 +222,7 @@ func (o Object) markdown() string {
 }
 
 // markdownEscapes makes text harmless in a cell of a table: as HTML, and as Markdown.
-var markdownEscapes = strings.NewReplacer("\n", " ", "&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;", `\`, "&#92;", "|", "&#124;",
-	"`", "&#96;", "*", "&#42;", "_", "&#95;", "[", "&#91;", "]", "&#93;", "@", "&#64;", "#", "&#35;", "!", "&#33;", "~", "&#126;")
+var markdownEscapes = strings.NewReplacer("\n", " ", "&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;", `\`,
+	"&#92;", "|", "&#124;", "`", "&#96;", "*", "&#42;", "_", "&#95;", "[", "&#91;", "]", "&#93;", "@", "&#64;", "#", "&#35;", "!", "&#33;", "~", "&#126;")
 
 func escape(s string) string { return markdownEscapes.Replace(s) }

@@ -62,7 +62,7 @@ func (c *computation) uninstall(ctx context.Context) error {
 // release lets the garbage collector delete what the Instance alone owns.
 func (c *computation) release(ctx context.Context) error {
 	left := c.inventory
-	ours := metav1.ListOptions{LabelSelector: v1beta1.HeritageLabel + "=" + v1beta1.Heritage + "," + v1beta1.InstanceLabel + "=" + c.instance.Name}
+	ours := metav1.ListOptions{LabelSelector: c.ours().String()}
 	mapping, err := c.Client.RESTMapper().RESTMapping(claims.GroupKind(), claims.Version)
 	if err != nil {
 		return err

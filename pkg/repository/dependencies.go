@@ -9,8 +9,8 @@ import (
 	"kudo.dev/kudo/operators"
 )
 
-// WithDependencies resolves the dependencies of a package, and theirs, and reads the signatures of all. The last of the result is the package itself;
-// each comes after what it depends on.
+// WithDependencies resolves the dependencies of a package, and theirs, and reads the signatures of all. The last of the result is the
+// package itself; each comes after what it depends on.
 func (c Chain) WithDependencies(ctx context.Context, root *Found) ([]*operators.Package, error) {
 	var ordered []*operators.Package
 	w := &walk{chain: c, state: map[string]int{}, done: func(f *Found, pkg *operators.Package) (err error) {

@@ -79,11 +79,7 @@ func (r *Runner) Execute(ctx context.Context, run *Run, inventory Inventory, st 
 			plans.MarkStepStarted(st, work.Place, clock.Now())
 			work.started, work.now = st.Phases[work.Place.Phase].Steps[work.Place.Step].StartedTimestamp.Time, clock.Now()
 			outcome, effects := r.Do(ctx, run, work)
-			if r.judge != nil {
-				outcome = r.judge(work, outcome, effects)
-			} else {
-				out.lookAt(r.explain(ctx, run, work, &outcome, effects, culpritAt(*st, work.Place)))
-			}
+			out.lookAt(r.conclude(ctx, run, work, &outcome, effects, culpritAt(*st, work.Place)))
 			run.maskResult(&outcome, effects.Events)
 			r.countError(run.Version.Kinds[work.Name], outcome)
 			done = done || lasting(run.Version.Kinds[work.Name], outcome)
@@ -97,6 +93,16 @@ func (r *Runner) Execute(ctx context.Context, run *Run, inventory Inventory, st 
 		}
 	}
 	return out, nil
+}
+
+// conclude has the outcome of a task judged, or else adds the culprit of what waits or has failed. It returns when to look for one again.
+func (r *Runner) conclude(ctx context.Context, run *Run, w *PreparedTask, outcome *plans.Outcome, effects Effects,
+	before *v1beta1.Culprit) time.Time {
+	if r.judge != nil {
+		*outcome = r.judge(w, *outcome, effects)
+		return time.Time{}
+	}
+	return r.explain(ctx, run, w, outcome, effects, before)
 }
 
 // culpritAt returns what was found of the task at a place before.

@@ -100,7 +100,8 @@ func NewQuotaReader(accounts Accounts) QuotaReader {
 		if err != nil {
 			return nil, err
 		}
-		list, err := engine.ListContent(ctx, corev1.SchemeGroupVersion.WithResource("resourcequotas"), namespace, metav1.ListOptions{Limit: maxQuotas})
+		list, err := engine.ListContent(ctx, corev1.SchemeGroupVersion.WithResource("resourcequotas"), namespace,
+			metav1.ListOptions{Limit: maxQuotas})
 		if err != nil {
 			return nil, err
 		}

@@ -74,7 +74,8 @@ func (m *mistake) Error() string { return fmt.Sprintf("TestAssert: %s[%d]%s", m.
 // Unwrap implements errors.Unwrap.
 func (m *mistake) Unwrap() error { return m.err }
 
-// compileExpressions compiles the CEL asserts of a TestAssert, or returns nil if there are none. A note names each reference that no expression uses.
+// compileExpressions compiles the CEL asserts of a TestAssert, or returns nil if there are none. A note names each reference that no
+// expression uses.
 func compileExpressions(t *testAssert) (compiled *Expressions, notes []string, err error) {
 	if len(t.AssertAny)+len(t.AssertAll)+len(t.ResourceRefs) == 0 {
 		return nil, nil, nil

@@ -53,7 +53,8 @@ func (p *caseRun) hasOwnNamespace(cluster *Cluster) bool {
 
 // quote returns a word for a shell.
 func quote(word string) string {
-	if words, err := shlex.Split(word); err == nil && len(words) == 1 && words[0] == word && !strings.ContainsAny(word, "$&;|<>()*?[]`!~{}\n") {
+	if words, err := shlex.Split(word); err == nil && len(words) == 1 && words[0] == word &&
+		!strings.ContainsAny(word, "$&;|<>()*?[]`!~{}\n") {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"

@@ -67,7 +67,8 @@ func (c *Cluster) search(ctx context.Context, namespace, labels string, wanted f
 		if k.namespaced != (namespace != "") {
 			continue
 		}
-		list, err := c.client.Resource(k.resource).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: labels, Limit: listedLeftovers})
+		options := metav1.ListOptions{LabelSelector: labels, Limit: listedLeftovers}
+		list, err := c.client.Resource(k.resource).Namespace(namespace).List(ctx, options)
 		if err != nil {
 			continue
 		}

@@ -123,7 +123,7 @@ var _ = It("P31: a release whose objects are not all taken over is not set aside
 	env.Must(t, cluster.Create(t.Context(), gen.HelmSecret(next)))
 	create(t, ns, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: new}\n")
 	out := plane.MustKudo(t, 1, "package", "from-helm", "shop", "-n", ns, "--complete", "--instance", "shop", "--yes")
-	env.Contains(t, out, fmt.Sprintf("Instance %s/shop has not taken over ConfigMap new", ns))
+	env.Contains(t, out, fmt.Sprintf("instance %s/shop has not taken over ConfigMap new", ns))
 	next.Info.Status, next.Version = "pending-upgrade", 4
 	env.Must(t, cluster.Create(t.Context(), gen.HelmSecret(next)))
 	out = plane.MustKudo(t, 1, "package", "from-helm", "shop", "-n", ns, "--complete", "--instance", "shop", "--yes")

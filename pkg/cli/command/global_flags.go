@@ -51,8 +51,8 @@ func (v *verbosity) String() string {
 func (*verbosity) Type() string { return "level" }
 
 // kudoCommands are the commands that need kudo's kinds on the cluster.
-var kudoCommands = []string{"install", "update", "upgrade", "rollback", "uninstall", "uninstall-version", "get", "diff", "plan", "diagnostics",
-	"account"}
+var kudoCommands = []string{"install", "update", "upgrade", "rollback", "uninstall", "uninstall-version", "get", "diff", "plan",
+	"diagnostics", "account"}
 
 // add adds the flags to the root command.
 func (g *globalFlags) add(root *cobra.Command) {

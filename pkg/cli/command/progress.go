@@ -128,7 +128,8 @@ func (w *watcher) interrupted() error {
 	case w.instance == nil:
 		return context.Canceled
 	case w.instance.DeletionTimestamp != nil:
-		return &interruptedError{fmt.Sprintf("the deletion goes on: kubectl wait --for=delete instances.kudo.dev/%s -n %s", w.key.Name, w.key.Namespace)}
+		return &interruptedError{fmt.Sprintf("the deletion goes on: kubectl wait --for=delete instances.kudo.dev/%s -n %s", w.key.Name,
+			w.key.Namespace)}
 	case plans.Running(w.instance.Status.PlanStatus) == "" && len(w.instance.Status.Queue) == 0:
 		return context.Canceled
 	}

@@ -65,7 +65,9 @@ func (o *installOptions) installFromCluster(ctx context.Context, operator string
 	if err := checkAccount(ctx, o.env, c, n); err != nil {
 		return err
 	}
-	if done, err := o.preview.show(o.env, func() (*preview.Preview, error) { return previewEdit(ctx, o.env, c, n.edit()) }); done || err != nil {
+	if done, err := o.preview.show(o.env, func() (*preview.Preview, error) {
+		return previewEdit(ctx, o.env, c, n.edit())
+	}); done || err != nil {
 		return err
 	}
 	if err := makeAccount(ctx, o.env, c, n); err != nil {

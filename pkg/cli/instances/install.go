@@ -58,7 +58,8 @@ those of its dependencies, and an Instance, whose deploy plan runs.
 				return err
 			}
 			if o.preview.asked() && o.skipInstance {
-				return command.UsageError("--dry-run and --expect cannot be used with --skip-instance: they show what the plans of an Instance would do")
+				return command.UsageError("--dry-run and --expect cannot be used with --skip-instance: they show what the plans of an Instance " +
+					"would do")
 			}
 			return o.preview.check()
 		},
@@ -145,7 +146,9 @@ func (o *installOptions) run(ctx context.Context, name string) error {
 	if err := command.CheckPackage(ctx, pkg, instance, installing); err != nil {
 		return err
 	}
-	if done, err := o.preview.show(o.env, func() (*preview.Preview, error) { return previewEdit(ctx, o.env, c, n.edit()) }); done || err != nil {
+	if done, err := o.preview.show(o.env, func() (*preview.Preview, error) {
+		return previewEdit(ctx, o.env, c, n.edit())
+	}); done || err != nil {
 		return err
 	}
 	if o.account.create && o.namespace { // before the namespace is made

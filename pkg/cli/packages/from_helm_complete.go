@@ -93,7 +93,7 @@ func (m *helmMove) explainNothingToSetAside(ctx context.Context) error {
 // checkTakenOver returns an error that names the objects that the Instance has not taken over.
 func (m *helmMove) checkTakenOver(ctx context.Context, instance *v1beta1.Instance, objs []helmrelease.Object) error {
 	if instance.DeletionTimestamp != nil {
-		return fmt.Errorf("Instance %s/%s is being deleted", m.namespace, m.instance)
+		return fmt.Errorf("instance %s/%s is being deleted", m.namespace, m.instance)
 	}
 	if plan := instance.Status.AggregatedStatus; plan.ActivePlanName != "" || plan.Status != v1beta1.Complete {
 		return fmt.Errorf("plan %s of Instance %s/%s is %s: wait until it is complete (kubectl kudo plan status)", plan.ActivePlanName,
@@ -117,7 +117,7 @@ func (m *helmMove) checkTakenOver(ctx context.Context, instance *v1beta1.Instanc
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("Instance %s/%s has not taken over %s: nothing was changed. Install the package that was made of the release with "+
+		return fmt.Errorf("instance %s/%s has not taken over %s: nothing was changed. Install the package that was made of the release with "+
 			"--adopt, or upgrade the Instance to it", m.namespace, m.instance, text.List(missing, maxMissing))
 	}
 	return nil

@@ -18,8 +18,8 @@ func New(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "package",
 		Short: "Write, check, print, pack, sign and push operator packages",
-		Long: `Write, check, print, pack, sign and push operator packages. None of these commands needs a cluster, but for from-helm, and for those
-that sign or verify an OperatorVersion.
+		Long: `Write, check, print, pack, sign and push operator packages. None of these commands needs a cluster, but for from-helm, and for
+those that sign or verify an OperatorVersion.
 
   kubectl kudo package new web
   kubectl kudo package verify web/operator
@@ -28,8 +28,8 @@ that sign or verify an OperatorVersion.
   kubectl kudo package push web/operator oci://registry.example.com/kudo`,
 	}
 	command.SetupGroup(cmd)
-	cmd.AddCommand(newCRDDiff(env), newNew(env), newAdd(env), newVerify(env), newSign(env), newList(env), newRender(env), newRights(env), newCreate(env),
-		newPush(env), newPull(env), newCopy(env), newFromHelm(env))
+	cmd.AddCommand(newCRDDiff(env), newNew(env), newAdd(env), newVerify(env), newSign(env), newList(env), newRender(env), newRights(env),
+		newCreate(env), newPush(env), newPull(env), newCopy(env), newFromHelm(env))
 	return cmd
 }
 

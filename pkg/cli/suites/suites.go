@@ -30,7 +30,8 @@ const suiteTimeout = command.Seconds(30 * time.Second)
 const parallelCases = 8
 
 // errKeepLocal refuses to keep what ends with the control plane of the run.
-var errKeepLocal = command.UsageError("--keep-failed goes without --local, whose control plane ends with the run: start one by kudo-local up")
+var errKeepLocal = command.UsageError("--keep-failed goes without --local, whose control plane ends with the run: start one by " +
+	"kudo-local up")
 
 type testOptions struct {
 	env *command.Env

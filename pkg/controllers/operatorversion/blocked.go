@@ -59,5 +59,6 @@ func (a *action) reportBlocked(reason, message string) {
 		return
 	}
 	a.setCondition(v1beta1.InstalledCondition, metav1.ConditionFalse, reason, message)
-	a.setCondition(v1beta1.ReconcilingCondition, metav1.ConditionTrue, v1beta1.ReasonPlanInProgress, "plan "+a.Next.Spec.InstallPlan+" waits: "+message)
+	a.setCondition(v1beta1.ReconcilingCondition, metav1.ConditionTrue, v1beta1.ReasonPlanInProgress,
+		"plan "+a.Next.Spec.InstallPlan+" waits: "+message)
 }
