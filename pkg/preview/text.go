@@ -223,6 +223,7 @@ func (o Object) markdown() string {
 
 // markdownEscapes makes text harmless in a cell of a table: as HTML, and as Markdown.
 var markdownEscapes = strings.NewReplacer("\n", " ", "&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;", `\`,
-	"&#92;", "|", "&#124;", "`", "&#96;", "*", "&#42;", "_", "&#95;", "[", "&#91;", "]", "&#93;", "@", "&#64;", "#", "&#35;", "!", "&#33;", "~", "&#126;")
+	"&#92;", "|", "&#124;", "`", "&#96;", "*", "&#42;", "_", "&#95;", "[", "&#91;", "]", "&#93;", "@", "&#64;", "#", "&#35;",
+	"!", "&#33;", "~", "&#126;")
 
 func escape(s string) string { return markdownEscapes.Replace(s) }

@@ -28,7 +28,8 @@ func newCopy(env *command.Env) *cobra.Command {
 		Long: `Copy a package from a registry or a folder to another one, byte for byte, so that it keeps its digest. The name of the package is
 added to the path, and its version is the tag. Its signatures go along. SOURCE is oci://HOST/PATH/NAME[:TAG][@DIGEST],
 layout:DIR/NAME[:TAG][@DIGEST], or layout:DIR for all versions of all packages in the folder. Without tag and digest the highest
-version is copied. Packages come after those that they depend on; what a folder has besides is named by a warning. A tag that has the same content already is left as it is.
+version is copied. Packages come after those that they depend on; what a folder has besides is named by a
+warning. A tag that has the same content already is left as it is.
 
 To carry packages to a network without access to the registry, copy them to a folder, and from there to a registry of that network:
 
