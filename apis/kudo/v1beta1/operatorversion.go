@@ -325,8 +325,7 @@ type OperatorVersionStatus struct {
 	// AggregatedStatus sums up the install plan.
 	// +optional
 	AggregatedStatus AggregatedStatus `json:"aggregatedStatus,omitempty"`
-	// Conditions: Installed; Reconciling while the install plan runs or waits; Stalled while it has failed; Released, false with the reason
-	// while a deletion waits for something.
+	// Conditions: Installed; Stalled while the install plan has failed; Released, false with the reason while a deletion waits for something.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

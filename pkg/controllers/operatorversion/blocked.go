@@ -51,14 +51,11 @@ func (a *action) reportRecordTaken(taken *history.TakenError) {
 	a.result.RequeueAfter = pollInterval
 }
 
-// reportBlocked puts into the conditions why no run can be started. What an earlier run has installed stays installed. kstatus
-// knows no condition Installed: Reconciling says that an OperatorVersion is not there yet.
+// reportBlocked puts into the conditions why no run can be started. What an earlier run has installed stays installed.
 func (a *action) reportBlocked(reason, message string) {
 	if meta.IsStatusConditionTrue(a.Next.Status.Conditions, v1beta1.InstalledCondition) {
 		a.setCondition(v1beta1.StalledCondition, metav1.ConditionTrue, reason, message)
-		return
+	} else {
+		a.setCondition(v1beta1.InstalledCondition, metav1.ConditionFalse, reason, message)
 	}
-	a.setCondition(v1beta1.InstalledCondition, metav1.ConditionFalse, reason, message)
-	a.setCondition(v1beta1.ReconcilingCondition, metav1.ConditionTrue, v1beta1.ReasonPlanInProgress,
-		"plan "+a.Next.Spec.InstallPlan+" waits: "+message)
 }

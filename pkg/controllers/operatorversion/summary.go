@@ -15,10 +15,9 @@ import (
 
 // deriveConditions sums the status up:
 //
-//	never succeeded, runs      Installed False InstallPlanInProgress    Reconciling True
+//	never succeeded, runs      Installed False InstallPlanInProgress
 //	never succeeded, failed    Installed False InstallPlanFailed        Stalled True
 //	succeeded once             Installed True: what it installed is there
-//	succeeded, runs again      Installed True                           Reconciling True
 //	succeeded, failed later    Installed True                           Stalled True
 func (a *action) deriveConditions() {
 	status := &a.Next.Status
@@ -40,11 +39,6 @@ func (a *action) deriveConditions() {
 		a.setCondition(v1beta1.StalledCondition, metav1.ConditionTrue, v1beta1.ReasonPlanInFatalError, "plan "+last+" failed: "+st.Message)
 	} else {
 		meta.RemoveStatusCondition(&status.Conditions, v1beta1.StalledCondition)
-	}
-	if st.Status.IsTerminal() {
-		meta.RemoveStatusCondition(&status.Conditions, v1beta1.ReconcilingCondition)
-	} else {
-		a.setCondition(v1beta1.ReconcilingCondition, metav1.ConditionTrue, v1beta1.ReasonPlanInProgress, "plan "+last+" is running")
 	}
 	var wrong []v1beta1.ObjectDrift
 	if st.Status == v1beta1.Complete {

@@ -5,12 +5,9 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
@@ -35,19 +32,18 @@ func TestDeriveConditions(t *testing.T) {
 		ov                          *v1beta1.OperatorVersion
 		inventory                   []v1beta1.HeldResource
 		installed, stalled, drifted string
-		reconciling                 bool
 	}{
 		{reason: "it never ran", ov: version(v1beta1.PlanStatus{}, nil)},
-		{reason: "it runs for the first time", ov: version(runs, nil), installed: "False InstallPlanInProgress plan install is running", reconciling: true},
+		{reason: "it runs for the first time", ov: version(runs, nil), installed: "False InstallPlanInProgress plan install is running"},
 		{reason: "the first run has failed", ov: version(fatal, nil), installed: "False InstallPlanFailed no rights", stalled: "True PlanInFatalError plan install failed: no rights"},
 		{reason: "it has succeeded", ov: version(complete, nil), installed: "True InstallPlanComplete"},
 		{reason: "it has succeeded after all", ov: version(complete, stalled), installed: "True InstallPlanComplete"},
-		{reason: "it runs again: what it installed is there", ov: version(runs, stalled), installed: "True InstallPlanComplete", reconciling: true},
+		{reason: "it runs again: what it installed is there", ov: version(runs, stalled), installed: "True InstallPlanComplete"},
 		{reason: "a later run has failed: what it installed is there", ov: version(fatal, installed), installed: "True InstallPlanComplete",
 			stalled: "True PlanInFatalError plan install failed: no rights"},
 		{reason: "objects have changed", ov: version(complete, nil), inventory: []v1beta1.HeldResource{mismatch("a differs"), {Kind: "ConfigMap", Name: "b", State: v1beta1.HoldExisting, Message: "it was taken over"}, mismatch("c differs")},
 			installed: "True InstallPlanComplete", drifted: "a differs; c differs"},
-		{reason: "objects have changed, and a run will correct or report them", ov: version(runs, stalled), inventory: []v1beta1.HeldResource{mismatch("a differs")}, installed: "True InstallPlanComplete", reconciling: true},
+		{reason: "objects have changed, and a run will correct or report them", ov: version(runs, stalled), inventory: []v1beta1.HeldResource{mismatch("a differs")}, installed: "True InstallPlanComplete"},
 	} {
 		f := newFixture(t, tc.ov, nil)
 		f.inventory = tc.inventory
@@ -59,33 +55,6 @@ func TestDeriveConditions(t *testing.T) {
 		if diff := cmp.Diff([]string{tc.installed, tc.stalled, tc.drifted}, got); diff != "" {
 			t.Errorf("%s: -want +got: %s", tc.reason, diff)
 		}
-		want := map[bool]string{true: "True PlanInProgress plan install is running"}[tc.reconciling]
-		if got := f.condition(v1beta1.ReconcilingCondition); got != want {
-			t.Errorf("%s: Reconciling is %q, want %q", tc.reason, got, want)
-		}
-		kstatusIs(t, tc.reason, f.Next, want, tc.stalled)
-	}
-}
-
-// kstatusIs checks P30: what kstatus, and with it Flux, makes of the conditions of an OperatorVersion.
-func kstatusIs(t *testing.T, reason string, ov *v1beta1.OperatorVersion, reconciling, stalled string) {
-	t.Helper()
-	want := status.CurrentStatus // also before the first reconcile, where there is no status
-	switch {
-	case reconciling != "":
-		want = status.InProgressStatus
-	case stalled != "":
-		want = status.FailedStatus
-	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(ov)
-	if err != nil {
-		t.Fatal(err)
-	}
-	obj := &unstructured.Unstructured{Object: fields}
-	obj.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("OperatorVersion"))
-	unstructured.RemoveNestedField(obj.Object, "status", "observedGeneration") // the fixture's is not the reconciler's
-	if got, err := status.Compute(obj); err != nil || got.Status != want {
-		t.Errorf("%s: kstatus says %v (%v), want %s", reason, got, err, want)
 	}
 }
 
@@ -173,10 +142,6 @@ func TestReportBlocked(t *testing.T) {
 		}
 		if diff := cmp.Diff([]string{"Warning " + v1beta1.EventHistoryKeyMissing + " no key"}, f.recorded()); diff != "" {
 			t.Errorf("%s: events: -want +got: %s", tc.reason, diff)
-		}
-		kstatusIs(t, tc.reason, f.Next, f.condition(v1beta1.ReconcilingCondition), tc.stalled)
-		if waits := f.condition(v1beta1.ReconcilingCondition); (waits == "True PlanInProgress plan install waits: no key") != (tc.stalled == "") {
-			t.Errorf("%s: Reconciling is %q", tc.reason, waits)
 		}
 	}
 }
