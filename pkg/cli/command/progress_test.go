@@ -98,8 +98,10 @@ func TestP29InterruptedWait(t *testing.T) {
 		instance *v1beta1.Instance
 		want     string
 	}{
-		{"a plan", &v1beta1.Instance{}, "Error: interrupted: the plan goes on: kubectl kudo plan wait --instance web -n lab\n"},
-		{"nothing was read", nil, "Error: interrupted: the plan goes on: kubectl kudo plan wait --instance web -n lab\n"},
+		{"a plan", &v1beta1.Instance{Status: v1beta1.InstanceStatus{PlanStatus: map[string]v1beta1.PlanStatus{"deploy": {Name: "deploy", Status: v1beta1.InProgress}}}},
+			"Error: interrupted: the plan goes on: kubectl kudo plan wait --instance web -n lab\n"},
+		{"nothing runs", &v1beta1.Instance{}, "Error: interrupted\n"},
+		{"nothing was read", nil, "Error: interrupted\n"},
 		{"a deletion", &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}},
 			"Error: interrupted: the deletion goes on: kubectl wait --for=delete instances.kudo.dev/web -n lab\n"},
 	} {
