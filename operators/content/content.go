@@ -55,8 +55,8 @@ func Text(version *v1beta1.OperatorVersion) ([]byte, error) {
 	return jsoncanonicalizer.Transform(encoded)
 }
 
-// check refuses what has no canonical text of its own: bytes that are not UTF-8, all of which JSON writes as the same character, and
-// numbers that float64 does not hold exactly.
+// check refuses values whose canonical text is also that of other values: JSON writes all bytes that are not UTF-8 as one character, and
+// rounds numbers that float64 does not hold exactly.
 func check(value any, path string) error {
 	switch v := value.(type) {
 	case map[string]any:

@@ -5,8 +5,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // MaxCulprit bounds a culprit in a status, in bytes of JSON.
 const MaxCulprit = 1024
 
-// CulpritUnread is the reason of a culprit of which no more than the object is known, since the account of the run may list neither the
-// pods nor the events that would tell.
+// CulpritUnread is the reason of a culprit that names the object only: the account of the run may list neither pods nor events, so that
+// the cause is not known.
 const CulpritUnread = "Unread"
 
 // Culprit is what keeps a task from being done: the object that it waits for or that has failed and, as far as the account of the run may

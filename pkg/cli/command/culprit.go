@@ -20,8 +20,8 @@ import (
 	"kudo.dev/kudo/plans"
 )
 
-// explainer says with the rights of the user what keeps a run from ending well, and what the container that failed has written last. What
-// the user may not read is told from the status, which the manager has written with the rights of the run.
+// explainer says with the rights of the user what keeps a run from ending well, and what the container that failed has written last. Where
+// the user may not list pods, explainer shows the culprit of the status, which the manager found with the rights of the run.
 type explainer struct {
 	client client.Client
 	set    kubernetes.Interface

@@ -94,8 +94,7 @@ func discoverKinds(d discovery.DiscoveryInterface) (*servedKinds, error) {
 	return served, nil
 }
 
-// compare divides the versions of a target into those that the cluster serves, those that it does not, and those of which that is not
-// known.
+// compare returns the versions of a target that the cluster serves, those that it does not serve, and those whose discovery failed.
 func (s *servedKinds) compare(t target) (served, unserved, unknown []string) {
 	for _, version := range t.versions {
 		switch {

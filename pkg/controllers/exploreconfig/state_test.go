@@ -47,7 +47,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// TestFirstRulesAffect: the first rules affect the kinds that were asked about before, of which Instances wait for their back-off, and no others.
+// TestFirstRulesAffect checks that the first rules affect exactly the kinds that Instances asked about before the rules were loaded.
 func TestFirstRulesAffect(t *testing.T) {
 	host := lua.New(clock.RealClock{}.Now, lua.DefaultLimits())
 	asked, other := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Boat"}, schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Ship"}

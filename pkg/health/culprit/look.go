@@ -17,7 +17,7 @@ const (
 	MaxEvents = 100
 )
 
-// Reader lists with the rights of whom the answer is for.
+// Reader lists pods and events. A reader has the rights of the account or the user that sees the answer, and no others.
 type Reader interface {
 	// Pods lists at most MaxPods pods of a namespace that have the labels.
 	Pods(ctx context.Context, namespace, labels string) ([]corev1.Pod, error)
