@@ -13,7 +13,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
@@ -210,22 +209,6 @@ type Effects struct {
 	Recheck bool
 	// NamespaceTerminating is set if the namespace is going: the run ends.
 	NamespaceTerminating bool
-}
-
-// Inventory is what the Instance's plans have written.
-type Inventory map[apply.ID]apply.Record
-
-// InventoryOf returns the inventory in the status of an Instance.
-func InventoryOf(instance *v1beta1.Instance) Inventory {
-	out := Inventory{}
-	for _, r := range instance.Status.Resources {
-		id := apply.ID{
-			GroupVersionKind: schema.FromAPIVersionAndKind(r.APIVersion, r.Kind),
-			NamespacedName:   types.NamespacedName{Namespace: r.Namespace, Name: r.Name},
-		}
-		out[id] = apply.Record{UID: r.UID, Hash: r.Hash, Version: r.ObservedVersion, Fields: r.FieldsHash}
-	}
-	return out
 }
 
 // Prepare renders a task, without changing the cluster.
