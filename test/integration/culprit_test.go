@@ -68,7 +68,7 @@ var _ = It("A step that waits names the pod, the container and the reason, in th
 	if out := kudo(t, 0, "plan", "status", "--instance", "i", "-n", ns); strings.Contains(out, "What to do") {
 		t.Errorf("all is well:\n%s", out)
 	}
-	contains(t, kudo(t, 0, "plan", "status", "--instance", "i", "-n", ns, "--watch"), "plan deploy [COMPLETE]\n")
+	contains(t, kudo(t, 0, "plan", "status", "--instance", "i", "-n", ns, "--watch"), "plan deploy: COMPLETE\n")
 })
 
 var _ = It("A quota that holds pods back is named with its numbers", Label("culprit", "P21"), func() {

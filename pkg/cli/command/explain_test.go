@@ -223,7 +223,7 @@ func TestWatchInstance(t *testing.T) {
 	if err := env.WatchInstance(t.Context(), c, &v1beta1.Instance{ObjectMeta: gen.Meta("lab", "site")}, command.UntilArrived(0, "")); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := env.Out.(*bytes.Buffer).String(), "plan report [IN_PROGRESS] m\nplan report [COMPLETE] m\n"; got != want {
+	if got, want := env.Out.(*bytes.Buffer).String(), "plan report: IN_PROGRESS\nplan report, step report/report: IN_PROGRESS\nplan report, step report/report: COMPLETE\nplan report: COMPLETE\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 

@@ -64,7 +64,10 @@ const waitLine = time.Second
 
 // changeLines writes a line for each change of plans that a command waits for.
 type changeLines struct {
-	env *Env
+	// writef writes a line.
+	writef func(format string, args ...any)
+	// withLast is set if the last run is news, too, when it has ended before the first report.
+	withLast bool
 	// states are the lines that were written, by the run and the step; nil before the first report.
 	states map[string]string
 	// message is what is waited for, and said when its line was written, or when the wait began.
@@ -72,18 +75,20 @@ type changeLines struct {
 	said    time.Time
 }
 
-// report writes what has changed since the last report. Of the first one, only what runs is news.
+// report writes what has changed since the last report. Of the first one, only what runs is news, and the last run with withLast.
 func (l *changeLines) report(status map[string]v1beta1.PlanStatus, message string, now time.Time) {
 	first := l.states == nil
 	if first {
 		l.states, l.said = map[string]string{}, now
 	}
+	last, _ := plans.LatestRun(status)
 	for _, name := range plans.Names(status) {
-		l.reportPlan(name, status[name], first && !status[name].Status.IsRunning())
+		isNews := !first || status[name].Status.IsRunning() || l.withLast && name == last
+		l.reportPlan(name, status[name], !isNews)
 	}
 	if message != "" && message != l.message && now.Sub(l.said) >= waitLine {
 		l.message, l.said = message, now
-		l.env.Notef("waits for: %s", message)
+		l.writef("waits for: %s", message)
 	}
 }
 
@@ -109,7 +114,7 @@ func (l *changeLines) line(key, subject string, status v1beta1.ExecutionStatus, 
 	}
 	l.states[key] = text
 	if !quiet {
-		l.env.Notef("%s", text)
+		l.writef("%s", text)
 	}
 }
 

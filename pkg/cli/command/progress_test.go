@@ -58,7 +58,7 @@ func TestP29PlainProgress(t *testing.T) {
 		{"a manager that does not take it up", []report{{nil, "the manager", 0}, {nil, "the manager", 2 * time.Second}}, []string{"waits for: the manager"}},
 	} {
 		var errs bytes.Buffer
-		l, start := changeLines{env: NewEnv(nil, nil, &errs)}, time.Unix(1000, 0)
+		l, start := changeLines{writef: NewEnv(nil, nil, &errs).Notef}, time.Unix(1000, 0)
 		for _, r := range tc.reports {
 			l.report(r.plans, r.message, start.Add(r.after))
 		}

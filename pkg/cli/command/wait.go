@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
-	"kudo.dev/kudo/pkg/text"
 	"kudo.dev/kudo/plans"
 )
 
@@ -84,8 +83,8 @@ type watcher struct {
 	start    time.Time
 	instance *v1beta1.Instance
 	version  *v1beta1.OperatorVersion
-	// lines prints a line for each change; nil if the plans are drawn, or nothing is.
-	lines *lines
+	// mode is how what is awaited is shown, as progressMode returns it.
+	mode string
 }
 
 // follow watches until the condition is met, or until the watch ends.
@@ -168,18 +167,10 @@ func first(ctx context.Context, c client.Client, list client.ObjectList, options
 
 // redraw draws the plans, with the message of an Instance that waits, or writes a line for each change.
 func (w *watcher) redraw(ctx context.Context) {
-	mode := w.env.progressMode()
-	if w.instance == nil {
+	if w.instance == nil || w.mode == progressNone {
 		return
 	}
-	if w.lines != nil {
-		w.lines.print(w.instance)
-		mode = progressNone // the lines say it
-	}
-	if mode == progressNone {
-		return
-	}
-	if mode == progressPlain {
+	if w.mode == progressPlain {
 		message := ""
 		if !w.ended() {
 			message = w.awaited()
@@ -249,31 +240,6 @@ func (w *watcher) explained(ctx context.Context, err error) error {
 	return withDetails(err, w.env.ExplainInstance(ctx, w.client, w.instance))
 }
 
-// lines prints the changes of a run, one a line.
-type lines struct {
-	env  *Env
-	last string
-}
-
-// print prints the plan that runs, or ran last, and what it waits for, if that has changed.
-func (l *lines) print(i *v1beta1.Instance) {
-	name, run := plans.LatestRun(i.Status.PlanStatus)
-	line := "no plan has run"
-	if name != "" {
-		line = fmt.Sprintf("plan %s [%s]", name, run.Status)
-		if run.Message != "" {
-			line += " " + run.Message
-		}
-	}
-	if len(i.Status.Queue) > 0 {
-		line += fmt.Sprintf(", queued: %d", len(i.Status.Queue))
-	}
-	if line != l.last {
-		l.last = line
-		l.env.Printf("%s", text.OneLine(line))
-	}
-}
-
 // listOptions make a watch begin at a resourceVersion.
 func listOptions(resourceVersion string) *metav1.ListOptions {
 	return &metav1.ListOptions{ResourceVersion: resourceVersion}
@@ -283,28 +249,29 @@ func listOptions(resourceVersion string) *metav1.ListOptions {
 // that has a resourceVersion.
 func (env *Env) WaitForInstance(ctx context.Context, c client.WithWatch, known *v1beta1.Instance, limit time.Duration,
 	over InstanceCondition) error {
-	return env.waitForInstance(ctx, c, known, limit, over, nil)
+	w := &watcher{mode: env.progressMode(), changes: changeLines{writef: env.Notef}}
+	return env.waitForInstance(ctx, c, known, limit, over, w)
 }
 
 // WatchInstance watches an Instance until the condition is met, without a limit: it draws its plans on a terminal, and prints a line for
 // each change elsewhere.
 func (env *Env) WatchInstance(ctx context.Context, c client.WithWatch, known *v1beta1.Instance, over InstanceCondition) error {
-	var out *lines
+	w := &watcher{mode: progressAuto, changes: changeLines{writef: env.Printf, withLast: true}}
 	if !env.IsTerminal() {
-		out = &lines{env: env}
+		w.mode = progressPlain
 	}
-	return env.waitForInstance(ctx, c, known, watchLimit, over, out)
+	return env.waitForInstance(ctx, c, known, watchLimit, over, w)
 }
 
 // watchLimit is how long an Instance is watched at most.
 const watchLimit = 365 * 24 * time.Hour
 
 func (env *Env) waitForInstance(ctx context.Context, c client.WithWatch, known *v1beta1.Instance, limit time.Duration,
-	over InstanceCondition, out *lines) error {
+	over InstanceCondition, w *watcher) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	key := client.ObjectKeyFromObject(known)
-	w := &watcher{env: env, client: c, key: key, screen: screen{env: env}, changes: changeLines{env: env}, start: time.Now(), lines: out}
+	w.env, w.client, w.key, w.screen, w.start = env, c, key, screen{env: env}, time.Now()
 	for {
 		done, err := w.follow(ctx, known, over)
 		known = &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}

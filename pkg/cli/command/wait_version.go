@@ -50,7 +50,7 @@ func (env *Env) WaitForVersion(ctx context.Context, c client.WithWatch, key type
 	over VersionCondition) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	s, lines, start := screen{env: env}, changeLines{env: env}, time.Now()
+	s, lines, start := screen{env: env}, changeLines{writef: env.Notef}, time.Now()
 	var ov *v1beta1.OperatorVersion
 	draw := func() {
 		switch mode := env.progressMode(); {
