@@ -229,8 +229,8 @@ func newPlanPreview(env *command.Env) *cobra.Command {
 			}
 			return errors.Join(printPreview(env, p, output), previewFailure(p))
 		})
-	cmd.Long = `Show what a plan of an Instance would do with the parameters that the Instance has now, and change nothing. Without a plan, it is
-shown what the spec of the Instance asks for and no plan has done yet.
+	cmd.Long = `Show what a plan of an Instance would do with the parameters that the Instance has now, and change nothing. Without a plan, it
+is shown what the spec of the Instance asks for and no plan has done yet.
 
   kubectl kudo plan preview db backup
   kubectl kudo plan preview db`
