@@ -15,8 +15,8 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
-// kind is the kind that a text names, whatever TypeMeta an object that was read has.
-const kind = "OperatorVersion"
+// versionKind is the kind that a text names, whatever TypeMeta an object that was read has.
+const versionKind = "OperatorVersion"
 
 // maxInteger is the largest integer that RFC 8785, which reads numbers as float64, writes exactly.
 const maxInteger = 1 << 53
@@ -44,7 +44,7 @@ func Text(version *v1beta1.OperatorVersion) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode OperatorVersion %s: %w", version.Name, err)
 	}
-	value := map[string]any{"apiVersion": v1beta1.GroupVersion.String(), "kind": kind, "name": version.Name, "spec": fields}
+	value := map[string]any{"apiVersion": v1beta1.GroupVersion.String(), "kind": versionKind, "name": version.Name, "spec": fields}
 	if err := check(value, ""); err != nil {
 		return nil, fmt.Errorf("encode OperatorVersion %s: %w", version.Name, err)
 	}

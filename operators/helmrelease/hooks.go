@@ -42,7 +42,7 @@ type hook struct {
 
 const deletion = "-delete"
 
-func (h Hook) at(event string) bool { return slices.Contains(h.Events, event) }
+func (h Hook) at(point string) bool { return slices.Contains(h.Events, point) }
 
 func (h Hook) follows(policy string) bool { return slices.Contains(h.DeletePolicies, policy) }
 
@@ -209,11 +209,11 @@ func (c *converter) plan(before, after string) map[string]any {
 	return planOf(phases...)
 }
 
-// phase returns the phase of an event, with a step for each hook; nil if it has none.
-func (c *converter) phase(event string) any {
+// phase returns the phase of a point in the life of a release, with a step for each hook; nil if it has none.
+func (c *converter) phase(point string) any {
 	var steps []any
 	for _, h := range c.hooks {
-		if !h.at(event) {
+		if !h.at(point) {
 			continue
 		}
 		if h.clears() {
@@ -227,7 +227,7 @@ func (c *converter) phase(event string) any {
 	if steps == nil {
 		return nil
 	}
-	return phase(event, steps)
+	return phase(point, steps)
 }
 
 func planOf(phases ...any) map[string]any {

@@ -153,28 +153,28 @@ func isInit(pod *corev1.Pod, name string) bool {
 }
 
 // afterCrash is of a container that has ended with an error.
-func afterCrash(pod *corev1.Pod, c *corev1.ContainerStatus, end *corev1.ContainerStateTerminated, reason string) Finding {
+func afterCrash(pod *corev1.Pod, c *corev1.ContainerStatus, end *corev1.ContainerStateTerminated, state string) Finding {
 	switch {
 	case end.Reason == "OOMKilled":
-		reason = end.Reason
-	case reason == "Error": // says no more than the exit code
-		reason = ""
+		state = end.Reason
+	case state == "Error": // says no more than the exit code
+		state = ""
 	}
-	f := inContainer(newFinding(pod, crashed, reason, "", end.FinishedAt), c)
+	f := inContainer(newFinding(pod, crashed, state, "", end.FinishedAt), c)
 	f.ExitCode, f.Restarted = ptr.To(end.ExitCode), end != c.State.Terminated
 	if end.Reason == "StartError" || end.Reason == "ContainerCannotRun" { // these words are of the runtime
 		f.Message = end.Message
 	}
-	if f.complete = reason == "OOMKilled"; !end.StartedAt.IsZero() && end.FinishedAt.After(end.StartedAt.Time) {
+	if f.complete = state == "OOMKilled"; !end.StartedAt.IsZero() && end.FinishedAt.After(end.StartedAt.Time) {
 		f.Ran = end.FinishedAt.Sub(end.StartedAt.Time)
 	}
 	return f
 }
 
-// newFinding is of a pod, whose events may say more.
-func newFinding(pod *corev1.Pod, s severity, reason, message string, since metav1.Time) Finding {
+// newFinding is of a pod, whose events may say more. Its state is in Kubernetes' word for it.
+func newFinding(pod *corev1.Pod, s severity, state, message string, since metav1.Time) Finding {
 	f := Finding{severity: s, owner: metav1.GetControllerOf(pod), events: subject{uid: pod.UID, namespace: pod.Namespace}}
-	f.Pod, f.Reason, f.Message, f.Since = pod.Name, reason, message, at(since)
+	f.Pod, f.Reason, f.Message, f.Since = pod.Name, state, message, at(since)
 	return f
 }
 
