@@ -23,6 +23,7 @@ import (
 	"kudo.dev/kudo/pkg/controllers/instance"
 	"kudo.dev/kudo/pkg/controllers/loop"
 	"kudo.dev/kudo/pkg/controllers/operatorversion"
+	"kudo.dev/kudo/pkg/crdcompat"
 	"kudo.dev/kudo/pkg/crdtarball"
 	"kudo.dev/kudo/pkg/crdtarball/fetch"
 	"kudo.dev/kudo/pkg/explore/webhook"
@@ -120,7 +121,7 @@ func newParts(ctx context.Context, mgr manager.Manager, config *rest.Config, o O
 	}
 	p.share = share.New(share.Options{
 		Objects: installs, Kinds: kinds, Mirror: p.mirror, Reader: p.plain, Retain: retain,
-		Safety: &crdComparer{p.dynamic, mgr.GetRESTMapper()}, Clock: o.Clock,
+		Safety: crdcompat.NewComparer(p.dynamic, mgr.GetRESTMapper()), Clock: o.Clock,
 	})
 	if p.keys, err = historyKeys(ctx, mgr, config, o.Namespace, func() { p.enqueueAll(ctx) }); err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package controllers
+package crdcompat
 
 import (
 	"errors"
@@ -32,21 +32,21 @@ func ship(name string, spec map[string]any) *unstructured.Unstructured {
 	return obj
 }
 
-func newComparer(t *testing.T, server *apitest.Server) *crdComparer {
+func newComparer(t *testing.T, server *apitest.Server) *Comparer {
 	t.Helper()
 	c, err := dynamic.NewForConfig(server.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &crdComparer{c, server.Mapper()}
+	return NewComparer(c, server.Mapper())
 }
 
-func text() map[string]any    { return map[string]any{"type": "string"} }
-func integer() map[string]any { return map[string]any{"type": "integer"} }
+func textSchema() map[string]any    { return map[string]any{"type": "string"} }
+func integerSchema() map[string]any { return map[string]any{"type": "integer"} }
 
 // TestCheckUpdate checks which changes of a CustomResourceDefinition are refused, and what the error says.
 func TestCheckUpdate(t *testing.T) {
-	base := map[string]any{"size": integer(), "color": text()}
+	base := map[string]any{"size": integerSchema(), "color": textSchema()}
 	wrong := shipDefinition("Namespaced", base)
 	wrong.Object["spec"] = "text"
 	for _, tc := range []struct {
@@ -57,11 +57,11 @@ func TestCheckUpdate(t *testing.T) {
 	}{
 		{reason: "nothing changes", live: shipDefinition("Namespaced", base), wanted: shipDefinition("Namespaced", base), objects: []*unstructured.Unstructured{ship("a", map[string]any{"size": int64(1)})}},
 		{reason: "a property is added", live: shipDefinition("Namespaced", base),
-			wanted: shipDefinition("Namespaced", map[string]any{"size": integer(), "color": text(), "name": text()}), objects: []*unstructured.Unstructured{ship("a", map[string]any{"size": int64(1)})}},
+			wanted: shipDefinition("Namespaced", map[string]any{"size": integerSchema(), "color": textSchema(), "name": textSchema()}), objects: []*unstructured.Unstructured{ship("a", map[string]any{"size": int64(1)})}},
 		{reason: "the scope changes", live: shipDefinition("Namespaced", base), wanted: shipDefinition("Cluster", base), want: []string{"the change is not safe: ", "scope"}},
-		{reason: "a property changes its type", live: shipDefinition("Namespaced", base), wanted: shipDefinition("Namespaced", map[string]any{"size": text(), "color": text()}),
+		{reason: "a property changes its type", live: shipDefinition("Namespaced", base), wanted: shipDefinition("Namespaced", map[string]any{"size": textSchema(), "color": textSchema()}),
 			want: []string{"the change is not safe: ", "v1 ", "size"}},
-		{reason: "all that is not safe is named", live: shipDefinition("Namespaced", base), wanted: shipDefinition("Namespaced", map[string]any{"size": text()}),
+		{reason: "all that is not safe is named", live: shipDefinition("Namespaced", base), wanted: shipDefinition("Namespaced", map[string]any{"size": textSchema()}),
 			want: []string{"the change is not safe: ", "size", "; ", "color"}},
 		{reason: "the definition of the cluster is malformed", live: wrong, wanted: shipDefinition("Namespaced", base), want: []string{"CustomResourceDefinition ships.example.com: "}},
 		{reason: "the definition of the package is malformed", live: shipDefinition("Namespaced", base), wanted: wrong, want: []string{"CustomResourceDefinition ships.example.com: "}},
@@ -94,8 +94,8 @@ func TestCheckUpdate(t *testing.T) {
 
 // TestIsSuperset checks that a definition of the cluster is kept where it allows all that the package needs.
 func TestIsSuperset(t *testing.T) {
-	base := map[string]any{"size": integer()}
-	more := map[string]any{"size": integer(), "color": text()}
+	base := map[string]any{"size": integerSchema()}
+	more := map[string]any{"size": integerSchema(), "color": textSchema()}
 	wrong := shipDefinition("Namespaced", base)
 	wrong.Object["spec"] = "text"
 	for _, tc := range []struct {
@@ -110,7 +110,7 @@ func TestIsSuperset(t *testing.T) {
 		{"that of the cluster is malformed", wrong, shipDefinition("Namespaced", base), false},
 		{"that of the package is malformed", shipDefinition("Namespaced", base), wrong, false},
 	} {
-		if got := (&crdComparer{}).IsSuperset(tc.live, tc.wanted); got != tc.want {
+		if got := (&Comparer{}).IsSuperset(tc.live, tc.wanted); got != tc.want {
 			t.Errorf("%s: superset %t, want %t", tc.reason, got, tc.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package controllers
+package crdcompat
 
 import (
 	"context"
@@ -12,18 +12,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-
-	"kudo.dev/kudo/pkg/crdcompat"
 )
 
-// crdComparer hands the check of pkg/crdcompat to pkg/share, with the objects of the cluster.
-type crdComparer struct {
+// Comparer judges changes of CustomResourceDefinitions, with the custom resources of the cluster. It implements share.CRDComparer.
+type Comparer struct {
 	client dynamic.Interface
 	mapper meta.RESTMapper
 }
 
-// CheckUpdate implements share.Safety.
-func (c *crdComparer) CheckUpdate(ctx context.Context, live, wanted *unstructured.Unstructured) error {
+// NewComparer returns a Comparer that reads custom resources with a client.
+func NewComparer(client dynamic.Interface, mapper meta.RESTMapper) *Comparer {
+	return &Comparer{client, mapper}
+}
+
+// CheckUpdate implements share.CRDComparer.
+func (c *Comparer) CheckUpdate(ctx context.Context, live, wanted *unstructured.Unstructured) error {
 	old, next := &apiextensionsv1.CustomResourceDefinition{}, &apiextensionsv1.CustomResourceDefinition{}
 	for _, pair := range []struct {
 		from *unstructured.Unstructured
@@ -33,14 +36,14 @@ func (c *crdComparer) CheckUpdate(ctx context.Context, live, wanted *unstructure
 			return fmt.Errorf("CustomResourceDefinition %s: %w", live.GetName(), err)
 		}
 	}
-	if breaches := crdcompat.Compare(old, next); !breaches.Safe() {
+	if breaches := Compare(old, next); !breaches.Safe() {
 		var parts []string
 		for _, b := range breaches {
 			parts = append(parts, strings.TrimSpace(b.Version+" "+b.Path+": "+b.Message))
 		}
 		return fmt.Errorf("the change is not safe: %s", strings.Join(parts, "; "))
 	}
-	findings, err := crdcompat.Validate(ctx, old, next, c)
+	findings, err := Validate(ctx, old, next, c)
 	if err != nil {
 		return fmt.Errorf("check whether the objects of CustomResourceDefinition %s would stay valid: %w", live.GetName(), err)
 	}
@@ -50,18 +53,18 @@ func (c *crdComparer) CheckUpdate(ctx context.Context, live, wanted *unstructure
 	return nil
 }
 
-// IsSuperset implements share.Safety.
-func (c *crdComparer) IsSuperset(live, wanted *unstructured.Unstructured) bool {
+// IsSuperset implements share.CRDComparer.
+func (c *Comparer) IsSuperset(live, wanted *unstructured.Unstructured) bool {
 	old, next := &apiextensionsv1.CustomResourceDefinition{}, &apiextensionsv1.CustomResourceDefinition{}
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(wanted.Object, old) != nil ||
 		runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, next) != nil {
 		return false
 	}
-	return crdcompat.Compare(old, next).Safe()
+	return Compare(old, next).Safe()
 }
 
-// List implements crdcompat.Lister.
-func (c *crdComparer) List(ctx context.Context, kind schema.GroupVersionKind, limit int64,
+// List implements Lister.
+func (c *Comparer) List(ctx context.Context, kind schema.GroupVersionKind, limit int64,
 	token string) (*unstructured.UnstructuredList, error) {
 	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
