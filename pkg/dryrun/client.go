@@ -90,6 +90,7 @@ func (r resource) read(ctx context.Context, obj *object, o metav1.GetOptions) er
 
 // Apply implements dynamic.ResourceInterface. What is known spares the request:
 //
+//	it is a dry run of the caller                     the answer of the API server, which is not shown to later reads
 //	the object exists, and the body only creates      a conflict, as the API server would answer
 //	it is as a write has left it, with the same body  as that write has left it
 //	it was deleted by a write                         the body, since the API server would compare it with what it still has
@@ -106,6 +107,8 @@ func (r resource) Apply(ctx context.Context, name string, body *unstructured.Uns
 	defer obj.mu.Unlock()
 	form := apply.Body(body)
 	switch {
+	case len(o.DryRun) > 0: // the caller only asks
+		return r.ResourceInterface.Apply(ctx, name, body, o)
 	case obj.now != nil && body.GetResourceVersion() == apply.NoResourceVersion:
 		return nil, apierrors.NewConflict(r.gvr.GroupResource(), name, fmt.Errorf("it exists"))
 	case obj.now != nil && sameForm(form, obj.body):

@@ -5,14 +5,18 @@ package dryrun
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/pkg/apply"
 )
@@ -166,5 +170,34 @@ func (c *Cluster) Get(id apply.ID) (live *unstructured.Unstructured, complete bo
 // RecordWrite implements apply.View: the client has recorded the write already.
 func (c *Cluster) RecordWrite(*unstructured.Unstructured) {}
 
+// UnobservedWrite implements share.View: Get shows all writes.
+func (c *Cluster) UnobservedWrite(apply.ID) *unstructured.Unstructured { return nil }
+
 // Digest implements apply.View: objects are shown with the fields that their managers own, from which the engine computes it.
 func (c *Cluster) Digest(apply.ID, string) (digest string, known bool) { return "", false }
+
+// Reader returns a reader that shows typed objects as the writes would leave them, and reads with a client what they do not touch.
+func (c *Cluster) Reader(reads client.Client) client.Reader { return typedReader{reads, c} }
+
+// typedReader lists the cluster as it is.
+type typedReader struct {
+	client.Client
+	cluster *Cluster
+}
+
+// Get implements client.Reader.
+func (r typedReader) Get(ctx context.Context, at client.ObjectKey, into client.Object, o ...client.GetOption) error {
+	kind, err := r.GroupVersionKindFor(into)
+	if err != nil {
+		return err
+	}
+	id := apply.ID{GroupVersionKind: kind, NamespacedName: at}
+	change, written := r.cluster.Find(id)
+	switch {
+	case !written:
+		return r.Client.Get(ctx, at, into, o...)
+	case change.After == nil:
+		return apierrors.NewNotFound(schema.GroupResource{Group: kind.Group, Resource: strings.ToLower(kind.Kind)}, at.Name)
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(change.After.Object, into)
+}

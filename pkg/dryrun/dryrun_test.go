@@ -263,3 +263,39 @@ func TestUsable(t *testing.T) {
 		t.Errorf("got %v", other)
 	}
 }
+
+// TestDryRunsOfCallers checks that what a caller only asks is not shown to later reads.
+func TestDryRunsOfCallers(t *testing.T) {
+	f := newFixture(t, configMap("a", "old"))
+	answer, err := f.maps().Apply(t.Context(), "a", body("a", "new", ""), metav1.ApplyOptions{FieldManager: "x", Force: true, DryRun: []string{metav1.DryRunAll}})
+	if err != nil || dataOf(answer) != "new" {
+		t.Fatalf("the answer is %q, error %v", dataOf(answer), err)
+	}
+	live, err := f.maps().Get(t.Context(), "a", metav1.GetOptions{})
+	if err != nil || dataOf(live) != "old" {
+		t.Errorf("read %q, error %v", dataOf(live), err)
+	}
+}
+
+// TestReader checks that typed reads show what the writes leave.
+func TestReader(t *testing.T) {
+	f := newFixture(t, configMap("a", "old"), configMap("b", "old"), configMap("c", "old"))
+	if _, err := f.maps().Apply(t.Context(), "a", body("a", "new", ""), metav1.ApplyOptions{FieldManager: "x", Force: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.maps().Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"a": "new", "b": "(none)", "c": "old", "d": "(none)"} {
+		got, into := "(none)", &corev1.ConfigMap{}
+		err := f.Reader(f.server.Client()).Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: name}, into)
+		if err == nil {
+			got = into.Data["key"]
+		} else if !apierrors.IsNotFound(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got != want {
+			t.Errorf("%s: read %q, want %q", name, got, want)
+		}
+	}
+}

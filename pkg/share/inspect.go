@@ -280,7 +280,7 @@ func (s *Session) refused(ctx context.Context, resource dynamic.ResourceInterfac
 		return false, cause
 	}
 	v.live = live
-	mismatch := &MismatchError{ID: apply.IDOf(live), Differences: declaredDiffs(live, v.body), Holders: s.holders(ctx, live),
+	mismatch := &MismatchError{ID: apply.IDOf(live), Differences: declaredDiffs(live, v.body), Holders: s.Holders(ctx, live),
 		Reason: cause.Error()}
 	return false, &apply.FatalError{Err: mismatch}
 }
@@ -309,7 +309,7 @@ func (s *Session) classifyMismatch(ctx context.Context, resource dynamic.Resourc
 		return err
 	}
 	return &apply.FatalError{Err: &MismatchError{
-		ID: apply.IDOf(obj), Differences: differences, Holders: s.holders(ctx, v.live), Reason: reason,
+		ID: apply.IDOf(obj), Differences: differences, Holders: s.Holders(ctx, v.live), Reason: reason,
 		Drifted: owned(v.live, s.holder) >= 0 && apply.SameHash(s.inventory.record(apply.IDOf(obj)).Hash, obj, s.ring), Superseded: superseded,
 		By: apply.Writer(v.live, manager),
 	}}

@@ -157,8 +157,8 @@ func newer(a, b *v1beta1.OperatorVersion) bool {
 	return false
 }
 
-// holders names those who hold an object, for people: OperatorVersions, else other owners, else field managers.
-func (e *Engine) holders(ctx context.Context, live *unstructured.Unstructured) []string {
+// Holders names those who hold an object, for people: OperatorVersions, else other owners, else field managers.
+func (e *Engine) Holders(ctx context.Context, live *unstructured.Unstructured) []string {
 	var out []string
 	for _, owner := range live.GetOwnerReferences() {
 		if guards(owner) {

@@ -118,7 +118,7 @@ func TestHolders(t *testing.T) {
 		live := role(t, "get", false)
 		live.SetOwnerReferences(tc.owners)
 		live.SetManagedFields(tc.fields)
-		if diff := cmp.Diff(tc.want, f.holders(t.Context(), live)); diff != "" {
+		if diff := cmp.Diff(tc.want, f.Holders(t.Context(), live)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 		}
 	}

@@ -73,7 +73,7 @@ func (s *Session) fate(ctx context.Context, r v1beta1.HeldResource, force bool) 
 		return ReleasePreview{}, err
 	}
 	if other != nil {
-		return ReleasePreview{Reason: strings.Join(slices.DeleteFunc(s.holders(ctx, live), s.isHolder), ", ") + " holds it too"}, nil
+		return ReleasePreview{Reason: strings.Join(slices.DeleteFunc(s.Holders(ctx, live), s.isHolder), ", ") + " holds it too"}, nil
 	}
 	block, err := s.deletionBlock(ctx, live)
 	switch {

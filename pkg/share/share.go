@@ -32,6 +32,14 @@ type CRDComparer interface {
 	IsSuperset(live, wanted *unstructured.Unstructured) bool
 }
 
+// View shows the objects that kudo has made. *apply.Mirror is one.
+type View interface {
+	apply.View
+	// UnobservedWrite returns what was written last and Get may not show yet; nil if there is nothing. It may be deleted: a caller that relies
+	// on it names its uid.
+	UnobservedWrite(id apply.ID) *unstructured.Unstructured
+}
+
 // Policy says what a holder may change.
 type Policy struct {
 	// SameOperator lets the holder change what only versions of the same operator hold.
@@ -50,7 +58,7 @@ type Engine struct {
 	Keys func() *keyring.Ring
 
 	objects *apply.Engine
-	mirror  *apply.Mirror
+	mirror  View
 	kinds   *apply.Kinds
 	// reader reads kudo's own kinds live.
 	reader client.Reader
@@ -76,7 +84,7 @@ type Options struct {
 	Objects *apply.Engine
 	Kinds   *apply.Kinds
 	// Mirror is nil where objects are only read.
-	Mirror *apply.Mirror
+	Mirror View
 	// Reader reads live.
 	Reader client.Reader
 	Retain apply.Retainer
