@@ -95,6 +95,38 @@ func TestPrivilegedNamespace(t *testing.T) {
 	}
 }
 
+// TestDefaultAccount checks with whose rights Instances run that name no account (P11).
+func TestDefaultAccount(t *testing.T) {
+	config := func(data map[string]string) client.Object {
+		return &corev1.ConfigMap{ObjectMeta: gen.Meta(DefaultNamespace, settings.ConfigMap), Data: data}
+	}
+	space := &corev1.Namespace{ObjectMeta: gen.Meta("", "ns")}
+	privileged := space.DeepCopy()
+	privileged.Labels = map[string]string{v1beta1.PrivilegedLabel: "true"}
+	for name, tc := range map[string]struct {
+		reason  string
+		objects []client.Object
+		refused string
+		want    string
+		known   bool
+	}{
+		"Strict":     {"the account of the namespace", []client.Object{config(nil), space}, "", "ns/kudo", true},
+		"Named":      {"or the one that the administrator names", []client.Object{config(map[string]string{"default-account": "robot"}), space}, "", "ns/robot", true},
+		"Privileged": {"in a privileged namespace, kudo's own", []client.Object{config(nil), privileged}, "", "kudo-system/kudo-installer", true},
+		"Mode":       {"in the privileged mode, everywhere", []client.Object{config(map[string]string{"mode": "privileged"}), space}, "", "kudo-system/kudo-installer", true},
+		"NoSpace":    {"a Namespace that does not exist yet is not privileged", []client.Object{config(nil)}, "", "ns/kudo", true},
+		"Settings":   {"a user who may not read the settings does not know", []client.Object{config(nil), space}, "ConfigMap", "ns/kudo", false},
+		"Label":      {"nor one who may not read the Namespace", []client.Object{config(nil), privileged}, "Namespace", "ns/kudo", false},
+	} {
+		server := apitest.Start(t, tc.objects...)
+		server.Before(refusal(tc.refused))
+		account, known := DefaultAccount(t.Context(), server.Client(), "ns")
+		if account.String() != tc.want || known != tc.known {
+			t.Errorf("%s: %s: %s, known %t", name, tc.reason, account, known)
+		}
+	}
+}
+
 // TestCheckVersion has installations over what is there: each refusal ends with the remedy.
 func TestCheckVersion(t *testing.T) {
 	there := InstalledState{Options: Options{Namespace: "kudo-system", Version: "v1.2.0"}, Installed: true, Bound: true}

@@ -107,7 +107,7 @@ var standard = map[string][]string{
 	"batch/v1":                        {"Job"},
 	"rbac.authorization.k8s.io/v1":    {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"},
 	"apiextensions.k8s.io/v1":         {"CustomResourceDefinition"},
-	"authorization.k8s.io/v1":         {"SubjectAccessReview", "SelfSubjectAccessReview"},
+	"authorization.k8s.io/v1":         {"SubjectAccessReview", "LocalSubjectAccessReview", "SelfSubjectAccessReview"},
 	"admissionregistration.k8s.io/v1": {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
 	v1beta1.GroupVersion.String():     {"Operator", "OperatorVersion", "Instance", "Installation"},
 	"policy/v1":                       {"PodDisruptionBudget"},
