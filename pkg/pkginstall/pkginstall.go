@@ -104,6 +104,19 @@ func (i Installer) CreateVersions(
 	return versions, nil
 }
 
+// Versions returns the OperatorVersions that packages become in a namespace, in their order. The parameters are those of the install plan of
+// the last one.
+func Versions(packages []*operators.Package, namespace string, parameters map[string]string) ([]*v1beta1.OperatorVersion, error) {
+	versions := make([]*v1beta1.OperatorVersion, len(packages))
+	for n, pkg := range packages {
+		var err error
+		if _, versions[n], err = convert(pkg, namespace, parametersOf(packages, n, parameters)); err != nil {
+			return nil, err
+		}
+	}
+	return versions, nil
+}
+
 // parametersOf returns the parameters of the install plan of a package: they are given for the last one.
 func parametersOf(packages []*operators.Package, n int, given map[string]string) map[string]string {
 	if n < len(packages)-1 {

@@ -132,6 +132,27 @@ func TestCreateVersions(t *testing.T) {
 	}, []string{"operatorversion ns/db-1.0.0 already installed", "operatorversion ns/web-1.0.0 already installed"})
 }
 
+// TestVersions checks that the OperatorVersions that would be created are known before: in their order, and with the same content.
+func TestVersions(t *testing.T) {
+	packages := []*operators.Package{pkg("db"), pkg("web", installs)}
+	versions, err := Versions(packages, "ns", map[string]string{"A": "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	created, err := newInstall(t).CreateVersions(t.Context(), packages, "ns", map[string]string{"A": "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range versions {
+		if versions[n].Name != created[n].Name {
+			t.Errorf("version %d is %s, not %s", n, versions[n].Name, created[n].Name)
+		}
+		if diff := cmp.Diff(created[n].Spec, versions[n].Spec); diff != "" {
+			t.Errorf("%s: -created +known:\n%s", versions[n].Name, diff)
+		}
+	}
+}
+
 // TestInstallParametersChange checks that only install parameters of an OperatorVersion that exists are changed.
 func TestInstallParametersChange(t *testing.T) {
 	i := newInstall(t)

@@ -37,6 +37,7 @@ func (c *computation) collect() {
 //	before: nothing       after: nothing              unchanged
 //	        nothing              an object            create
 //	        an object            nothing              delete
+//	        of an install plan   the same one         join, or change
 //	        an object            another one          recreate
 //	        of another owner     the same one         adopt
 //	        an object            one that differs     change
@@ -67,6 +68,8 @@ func (c *computation) object(id apply.ID, t *touch) Object {
 		out.Effect = Create
 	case change.After == nil:
 		out.Effect = Delete
+	case t.shared:
+		c.shared(&out, change)
 	default:
 		c.compared(&out, change)
 	}

@@ -23,10 +23,12 @@ import (
 	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/crdcompat"
 	"kudo.dev/kudo/pkg/dryrun"
 	"kudo.dev/kudo/pkg/keyring"
 	"kudo.dev/kudo/pkg/paramsource"
 	"kudo.dev/kudo/pkg/runner"
+	"kudo.dev/kudo/pkg/share"
 	"kudo.dev/kudo/plans"
 	"kudo.dev/kudo/plans/trigger"
 )
@@ -42,6 +44,8 @@ type Options struct {
 	All, External runner.Interpreter
 	// Incomplete says which explore layers cannot be asked from here, so that the manager may get other answers.
 	Incomplete []string
+	// DefaultAccount is the ServiceAccount with whose rights the plans of Instances run that name none; empty if that is not known.
+	DefaultAccount types.NamespacedName
 	// As names the user, for people.
 	As    string
 	Clock clock.PassiveClock
@@ -56,6 +60,10 @@ type Edit struct {
 	// Version is the OperatorVersion that After names; the cluster need not have it. Old is that which Before names, or nil if it is the same
 	// or does not exist.
 	Version, Old *v1beta1.OperatorVersion
+	// Versions are the OperatorVersions that come with the edit, each after those that it depends on.
+	Versions []*v1beta1.OperatorVersion
+	// GivesRights is set if the command gives the account of the Instance the rights that the plans need.
+	GivesRights bool
 }
 
 // maxRuns is how many plans a preview follows: more than packages have.
@@ -72,8 +80,13 @@ func Compute(ctx context.Context, o Options, edit Edit) (*Preview, error) {
 }
 
 func newComputation(o Options, edit Edit) *computation {
+	return newComputationOn(dryrun.New(o.Dynamic, o.Client.RESTMapper()), o, edit)
+}
+
+// newComputationOn returns the computation of an edit of a cluster as other writes have left it.
+func newComputationOn(cluster *dryrun.Cluster, o Options, edit Edit) *computation {
 	c := &computation{
-		Options: o, edit: edit, cluster: dryrun.New(o.Dynamic, o.Client.RESTMapper()), touched: map[apply.ID]*touch{},
+		Options: o, edit: edit, cluster: cluster, touched: map[apply.ID]*touch{},
 		out: &Preview{APIVersion: Version, Verb: edit.Verb, As: o.As,
 			Subject: fmt.Sprintf("Instance %s/%s", edit.After.Namespace, edit.After.Name)},
 	}
@@ -89,10 +102,15 @@ type computation struct {
 	edit    Edit
 	out     *Preview
 	cluster *dryrun.Cluster
+	// depth is how many Instances the one of the edit is a child of.
+	depth   int
 	engine  *apply.Engine
 	runner  *runner.Runner
+	share   *share.Engine
 	version *runner.ParsedVersion
-	keys    *keyring.Ring
+	// run is the one that is previewed.
+	run  *runner.Run
+	keys *keyring.Ring
 	// instance is After as the runs that have been previewed would leave it.
 	instance  *v1beta1.Instance
 	inventory runner.Inventory
@@ -115,6 +133,11 @@ func (c *computation) compute(ctx context.Context) error {
 	if err := c.load(ctx); err != nil {
 		return err
 	}
+	if c.depth == 0 { // of what comes with the edit, children need nothing more
+		if installed, err := c.installVersions(ctx); err != nil || !installed {
+			return err
+		}
+	}
 	for range maxRuns {
 		decision, err := trigger.Decide(trigger.Input{Instance: c.instance, Given: c.given, Version: c.edit.Version.Spec, Old: c.oldSpec(),
 			Digests: digests(c.before)})
@@ -123,7 +146,8 @@ func (c *computation) compute(ctx context.Context) error {
 			return nil
 		}
 		if decision.Start == nil {
-			return nil
+			c.compareRights(ctx)
+			return c.previewChildren(ctx)
 		}
 		if err := c.follow(ctx, decision); err != nil {
 			return err
@@ -190,7 +214,7 @@ func (c *computation) assumeBaseline(version *v1beta1.OperatorVersion) error {
 // values returns what the spec of an Instance gives, and the parameters whose values come from Secrets.
 func (c *computation) values(ctx context.Context, instance *v1beta1.Instance,
 	version *v1beta1.OperatorVersion) (given map[string]string, sensitive []string, err error) {
-	sourced, err := paramsource.Read(ctx, c.Client, instance, version.Spec.Parameters)
+	sourced, err := paramsource.Read(ctx, c.cluster.Reader(c.Client), instance, version.Spec.Parameters)
 	var missing *paramsource.MissingError
 	if errors.As(err, &missing) {
 		c.out.Refused = append(c.out.Refused, "the plan would wait: "+missing.Message)
@@ -227,9 +251,12 @@ func (c *computation) oldSpec() *v1beta1.OperatorVersionSpec {
 // askAdmission asks the API server and its webhooks whether they would admit the edit, and notes why not.
 func (c *computation) askAdmission(ctx context.Context) error {
 	var err error
-	if c.edit.Before == nil {
+	switch {
+	case c.depth > 0:
+		return nil // the run of its parent has asked
+	case c.edit.Before == nil:
 		err = c.Client.Create(ctx, c.edit.After.DeepCopy(), client.DryRunAll)
-	} else {
+	default:
 		err = c.Client.Patch(ctx, c.edit.After.DeepCopy(), client.MergeFrom(c.edit.Before), client.DryRunAll)
 	}
 	var status apierrors.APIStatus
@@ -263,8 +290,12 @@ func (c *computation) load(ctx context.Context) error {
 	}
 	retain := runner.NewRetainer(c.All)
 	c.engine = apply.New(c.cluster.Client(), c.Metadata, c.Kinds, c.cluster, retain)
+	c.share = share.New(share.Options{
+		Objects: c.engine, Kinds: c.Kinds, Mirror: c.cluster, Reader: holderReader{c.Client, c.edit.Versions}, Retain: retain,
+		Safety: crdcompat.NewComparer(c.Dynamic, c.Client.RESTMapper()), Clock: clock.RealClock{},
+	})
 	c.runner = runner.New(runner.Options{
-		Engine: c.engine, Accounts: asCaller{c.engine}, Kinds: c.Kinds, Mirror: c.cluster, All: c.All, External: c.External, Judge: c.judge,
+		Share: c.share, Engine: c.engine, Accounts: asCaller{c.engine}, Kinds: c.Kinds, Mirror: c.cluster, All: c.All, External: c.External, Judge: c.judge,
 		Quotas: runner.NewQuotaReader(asCaller{c.engine}),
 	})
 	return nil

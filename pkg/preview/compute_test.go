@@ -47,7 +47,8 @@ func newLab(t *testing.T, objects ...client.Object) *lab {
 // watchWrites fails the test if a request is a write that is no dry run. The hook may answer a request.
 func (l *lab) watchWrites(hook apitest.Hook) {
 	l.Before(func(r apitest.Request) (any, error) {
-		if r.Verb != "get" && r.Verb != "list" && len(r.Query["dryRun"]) == 0 && !strings.Contains(string(r.Body), "dryRun") {
+		question := strings.HasSuffix(r.Kind, "AccessReview")
+		if r.Verb != "get" && r.Verb != "list" && !question && len(r.Query["dryRun"]) == 0 && !strings.Contains(string(r.Body), "dryRun") {
 			l.t.Errorf("%s is a write", r)
 		}
 		if hook != nil {

@@ -30,6 +30,8 @@ const (
 	Delete Effect = "delete"
 	// Keep is for objects that are no longer part of the package, and would stay.
 	Keep Effect = "keep"
+	// Join is for objects of install plans that others hold already, of which an OperatorVersion would become one more holder.
+	Join Effect = "join"
 	// Adopt is for existing objects that the Instance would take over.
 	Adopt Effect = "adopt"
 	// Refused is for objects that the API server, or kudo, would refuse to write.
@@ -39,7 +41,7 @@ const (
 )
 
 // Effects lists all effects in the order in which people read them.
-var effects = []Effect{Create, Modify, Recreate, Adopt, Delete, Keep, Unchanged, Refused, Unknown}
+var effects = []Effect{Create, Modify, Recreate, Join, Adopt, Delete, Keep, Unchanged, Refused, Unknown}
 
 // Preview is what an edit would do. It is sorted, and holds no times, so that equal previews are equal texts.
 type Preview struct {
@@ -55,6 +57,10 @@ type Preview struct {
 	Runs []Run `json:"runs,omitempty"`
 	// Objects of these runs, in the order in which they are written or deleted first.
 	Objects []Object `json:"objects,omitempty"`
+	// Rights are those that the plans need; nil where that was not asked for.
+	Rights *Rights `json:"rights,omitempty"`
+	// Children are the previews of Instances that the runs would create or change.
+	Children []*Preview `json:"children,omitempty"`
 	// Stays lists what would stay after an uninstall, and why.
 	Stays []Stay `json:"stays,omitempty"`
 	// Warnings are what a user should look at.
@@ -70,6 +76,10 @@ type Run struct {
 	Plan  string `json:"plan"`
 	Cause string `json:"cause"`
 	Steps int    `json:"steps"`
+	// Of names the OperatorVersion whose install plan it is, or is empty for a plan of the Instance.
+	Of string `json:"of,omitempty"`
+	// Capacity lists the resources of which the plan would leave its objects more or less.
+	Capacity []Capacity `json:"capacity,omitempty"`
 	// Failure says where and why the run would fail; nil if it would not, as far as is known.
 	Failure *Failure `json:"failure,omitempty"`
 }
@@ -134,18 +144,88 @@ type Stay struct {
 	Why    string `json:"why"`
 }
 
+// What a user may want a preview not to have.
+const (
+	concernRights  = "rights"
+	concernRestart = "restart"
+	concernDelete  = "delete"
+	concernData    = "data"
+	// ConcernUnknown is that not all is known.
+	ConcernUnknown = "unknown"
+)
+
+// Concerns lists what Raises knows.
+func Concerns() []string {
+	return []string{concernRights, concernRestart, concernDelete, concernData, ConcernUnknown}
+}
+
+// Raises reports whether a preview has, or may have:
+//
+//	rights     rules that the plans need newly, or that their account lacks
+//	restart    pods that are replaced
+//	delete     objects that are deleted, or deleted and created again
+//	data       PersistentVolumeClaims among these
+//	unknown    anything that is not known
+func (p *Preview) Raises(concern string) bool {
+	for _, child := range p.Children {
+		if child.Raises(concern) {
+			return true
+		}
+	}
+	switch concern {
+	case concernRights:
+		return !p.Rights.isHarmless()
+	case concernRestart:
+		return slices.ContainsFunc(p.Objects, func(o Object) bool { return o.Restart != nil })
+	case concernDelete:
+		return slices.ContainsFunc(p.Objects, Object.isDeleted)
+	case concernData:
+		return slices.ContainsFunc(p.Objects, Object.isLostClaim)
+	case ConcernUnknown:
+		return p.Unknown() > 0
+	}
+	return false
+}
+
+// isDeleted reports whether an object would be deleted, even if it is created again.
+func (o Object) isDeleted() bool { return o.Effect == Delete || o.Effect == Recreate }
+
+// isLostClaim reports whether an object is a PersistentVolumeClaim that would be deleted.
+func (o Object) isLostClaim() bool { return o.Kind == claims.Kind && o.isDeleted() }
+
+// lostClaims is how many claims would be deleted.
+func (p *Preview) lostClaims() int {
+	n := 0
+	for _, one := range p.withChildren() {
+		for _, o := range one.Objects {
+			if o.isLostClaim() {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // IsChange reports whether the edit would change anything.
 func (p *Preview) IsChange() bool {
-	return slices.ContainsFunc(p.Objects, func(o Object) bool { return o.Effect != Unchanged && o.Effect != Keep })
+	return slices.ContainsFunc(p.Objects, func(o Object) bool { return o.Effect != Unchanged && o.Effect != Keep }) ||
+		slices.ContainsFunc(p.Children, (*Preview).IsChange)
 }
 
 // Fails reports whether the edit would be refused, or a run of it would fail.
 func (p *Preview) Fails() bool {
-	return len(p.Refused) > 0 || slices.ContainsFunc(p.Runs, func(r Run) bool { return r.Failure != nil })
+	return len(p.Refused) > 0 || slices.ContainsFunc(p.Runs, func(r Run) bool { return r.Failure != nil }) ||
+		slices.ContainsFunc(p.Children, (*Preview).Fails)
 }
 
-// Unknown is how much is not known.
-func (p *Preview) Unknown() int { return p.Count(Unknown) + len(p.UnknownReasons) }
+// Unknown is how much is not known, of children, too.
+func (p *Preview) Unknown() int {
+	n := p.Count(Unknown) + len(p.UnknownReasons)
+	for _, child := range p.Children {
+		n += child.Unknown()
+	}
+	return n
+}
 
 // Count is how many objects there are of an effect.
 func (p *Preview) Count(effect Effect) int {
@@ -166,13 +246,22 @@ func (p *Preview) seal() error {
 		Runs          []Run
 		Objects       []Object
 		Stays         []Stay
-	}{p.Verb, p.Subject, p.Refused, p.Runs, p.Objects, p.Stays})
+		Children      []string
+	}{p.Verb, p.Subject, p.Refused, p.Runs, p.Objects, p.Stays, digestsOf(p.Children)})
 	if err != nil {
 		return err
 	}
 	sum := sha256.Sum256(text)
 	p.Digest = "sha256:" + hex.EncodeToString(sum[:])
 	return nil
+}
+
+func digestsOf(previews []*Preview) []string {
+	var out []string
+	for _, p := range previews {
+		out = append(out, p.Digest)
+	}
+	return out
 }
 
 func newObject(id apply.ID) Object {

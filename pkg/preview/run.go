@@ -24,6 +24,8 @@ type touch struct {
 	refused, unknown string
 	// kept is why an object that the version does not name would stay.
 	kept string
+	// shared is set if an install plan writes the object.
+	shared bool
 	// released is set if the object is deleted with the Instance.
 	released bool
 }
@@ -45,31 +47,46 @@ func (c *computation) at(id apply.ID, place string) *touch {
 // follow previews the run that a decision starts, and leaves the Instance as the run would.
 func (c *computation) follow(ctx context.Context, decision trigger.Decision) error {
 	start := decision.Start
-	plan := c.version.Spec.Plans[start.Plan]
 	run := c.newRun(start, c.runValues(decision.Deferred))
-	st := plans.Start(start.Plan, plan, run.UID, 0, c.Clock.Now())
-	steps := 0
-	for _, phase := range plan.Phases {
-		steps += len(phase.Steps)
-	}
-	c.out.Runs = append(c.out.Runs, Run{Plan: start.Plan, Cause: c.mask.Text(start.Cause), Steps: steps})
-	if _, err := c.runner.Execute(ctx, run, c.inventory, &st, c.Clock, recorder{c}); err != nil {
+	st, err := c.execute(ctx, run, c.inventory)
+	if err != nil {
 		return err
 	}
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case st.Status == v1beta1.FatalError:
-		c.out.Runs[len(c.out.Runs)-1].Failure = &Failure{Step: failedStep(st), Message: st.Message}
-	case st.Status != v1beta1.Complete:
-		c.unknown("plan %s would not end: %s", start.Plan, st.Message)
-	case start.Upgrade:
+	if st.Status == v1beta1.Complete && start.Upgrade {
 		if err := c.prune(ctx, run); err != nil {
 			return err
 		}
 	}
 	c.finish(decision, st)
 	return nil
+}
+
+// execute previews a run, which changes the inventory as it would.
+func (c *computation) execute(ctx context.Context, run *runner.Run, inventory runner.Inventory) (v1beta1.PlanStatus, error) {
+	plan := run.Version.Spec.Plans[run.Plan]
+	st := plans.Start(run.Plan, plan, run.UID, 0, c.Clock.Now())
+	out := Run{Plan: run.Plan, Cause: c.mask.Text(run.Cause)}
+	for _, phase := range plan.Phases {
+		out.Steps += len(phase.Steps)
+	}
+	if run.Installation != nil {
+		out.Of = "OperatorVersion " + run.Source
+	} else {
+		out.Capacity = c.capacityOf(ctx, run)
+	}
+	c.out.Runs, c.run = append(c.out.Runs, out), run
+	if _, err := c.runner.Execute(ctx, run, inventory, &st, c.Clock, recorder{c, inventory}); err != nil {
+		return st, err
+	}
+	switch {
+	case ctx.Err() != nil:
+		return st, ctx.Err()
+	case st.Status == v1beta1.FatalError:
+		c.out.Runs[len(c.out.Runs)-1].Failure = &Failure{Step: failedStep(st), Message: st.Message}
+	case st.Status != v1beta1.Complete:
+		c.unknown("plan %s would not end: %s", run.Plan, st.Message)
+	}
+	return st, nil
 }
 
 // newRun returns the run of a request, as the controller would start it.
@@ -139,7 +156,10 @@ func (c *computation) prune(ctx context.Context, run *runner.Run) error {
 }
 
 // recorder takes what the tasks of a run do.
-type recorder struct{ *computation }
+type recorder struct {
+	*computation
+	inventory runner.Inventory
+}
 
 // RecordIntent implements runner.ProgressRecorder: nothing is committed.
 func (r recorder) RecordIntent(_ context.Context, _ v1beta1.PlanStatus, ids []apply.ID, _ bool) error {
@@ -159,7 +179,7 @@ func (r recorder) RecordEffects(effects runner.Effects) {
 	for _, id := range effects.Deleted {
 		delete(r.inventory, id)
 	}
-	plan := r.out.Runs[len(r.out.Runs)-1].Plan
+	plan := r.run.Plan
 	for _, event := range effects.Events { // the event of a run that exceeds a quota says that it was started
 		r.warn("%s", strings.Replace(event[1], "Plan "+plan+" was started, and needs", "plan "+plan+" would need", 1))
 	}
@@ -176,7 +196,7 @@ func (r recorder) RecordEffects(effects runner.Effects) {
 func (c *computation) judge(w *runner.PreparedTask, outcome plans.Outcome, effects runner.Effects) plans.Outcome {
 	place := c.place(w)
 	for _, change := range effects.Written {
-		c.at(change.ID, place)
+		c.at(change.ID, place).shared = c.run.Installation != nil
 	}
 	for _, id := range effects.Deleted {
 		c.at(id, place)
@@ -212,9 +232,8 @@ func (c *computation) judge(w *runner.PreparedTask, outcome plans.Outcome, effec
 
 // place names the place of a task, as `plan/phase/step/task`.
 func (c *computation) place(w *runner.PreparedTask) string {
-	plan := c.out.Runs[len(c.out.Runs)-1].Plan
-	phase := c.version.Spec.Plans[plan].Phases[w.Place.Phase]
-	return strings.Join([]string{plan, phase.Name, phase.Steps[w.Place.Step].Name, w.Name}, "/")
+	phase := c.run.Version.Spec.Plans[c.run.Plan].Phases[w.Place.Phase]
+	return strings.Join([]string{c.run.Plan, phase.Name, phase.Steps[w.Place.Step].Name, w.Name}, "/")
 }
 
 // noteFailures notes objects that could not be written, and reports whether one of them would be refused in a real run, too.

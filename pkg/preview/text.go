@@ -20,43 +20,72 @@ const (
 
 // signs stand before objects in a text.
 var signs = map[Effect]string{
-	Create: "+", Modify: "~", Recreate: "±", Delete: "-", Keep: "=", Adopt: "*", Refused: "✗", Unknown: "?", Unchanged: " ",
+	Create: "+", Modify: "~", Recreate: "±", Delete: "-", Keep: "=", Join: "&", Adopt: "*", Refused: "✗", Unknown: "?", Unchanged: " ",
 }
 
-// WriteText writes a preview for people. Unchanged objects are only counted.
+// WriteText writes a preview for people, and those of children below it. Unchanged objects are only counted.
 func (p *Preview) WriteText(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s of %s", p.Verb, p.Subject)
-	if p.As != "" {
-		fmt.Fprintf(&b, ", asked as %s", text.Plain(p.As, maxValue))
-	}
-	b.WriteString("\n")
-	for _, reason := range p.Refused {
-		fmt.Fprintf(&b, "✗ refused: %s\n", text.Plain(reason, maxWhy))
-	}
-	for i, run := range p.Runs {
-		fmt.Fprintf(&b, "plan %d: %s (%s), %s\n", i+1, run.Plan, text.Plain(run.Cause, maxValue), count(run.Steps, "step"))
-		if run.Failure != nil {
-			fmt.Fprintf(&b, "  ✗ would fail%s: %s\n", at(run.Failure.Step), text.Plain(run.Failure.Message, maxWhy))
-		}
-	}
-	for _, o := range p.Objects {
-		if o.Effect != Unchanged {
-			o.writeText(&b)
-		}
-	}
-	for _, s := range p.Stays {
-		fmt.Fprintf(&b, "  = %s stays: %s\n", s.Object, s.Why)
-	}
-	for _, reason := range p.UnknownReasons {
-		fmt.Fprintf(&b, "  ? not known: %s\n", text.Plain(reason, maxWhy))
-	}
-	for _, warning := range p.Warnings {
-		fmt.Fprintf(&b, "  ! %s\n", text.Plain(warning, maxWhy))
+	for _, one := range p.withChildren() {
+		one.writeText(&b)
 	}
 	fmt.Fprintf(&b, "%s\n%s\n", p.Summary(), p.Digest)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func (p *Preview) writeText(b *strings.Builder) {
+	fmt.Fprintf(b, "%s of %s", p.Verb, p.Subject)
+	if p.As != "" {
+		fmt.Fprintf(b, ", asked as %s", text.Plain(p.As, maxValue))
+	}
+	b.WriteString("\n")
+	for _, reason := range p.Refused {
+		fmt.Fprintf(b, "✗ refused: %s\n", text.Plain(reason, maxWhy))
+	}
+	for i, run := range p.Runs {
+		fmt.Fprintf(b, "plan %d: %s (%s), %s\n", i+1, run.name(), text.Plain(run.Cause, maxValue), count(run.Steps, "step"))
+		if run.Failure != nil {
+			fmt.Fprintf(b, "  ✗ would fail%s: %s\n", at(run.Failure.Step), text.Plain(run.Failure.Message, maxWhy))
+		}
+		if len(run.Capacity) > 0 {
+			fmt.Fprintf(b, "  its objects declare: %s\n", run.capacity())
+		}
+	}
+	for _, o := range p.Objects {
+		if o.Effect != Unchanged {
+			o.writeText(b)
+		}
+	}
+	for _, s := range p.Stays {
+		fmt.Fprintf(b, "  = %s stays: %s\n", s.Object, s.Why)
+	}
+	if lines := p.Rights.lines(); len(lines) > 0 {
+		fmt.Fprintf(b, "  rights of ServiceAccount %s\n      %s\n", text.Plain(p.Rights.Account, maxValue), strings.Join(lines, "\n      "))
+	}
+	for _, reason := range p.UnknownReasons {
+		fmt.Fprintf(b, "  ? not known: %s\n", text.Plain(reason, maxWhy))
+	}
+	for _, warning := range p.Warnings {
+		fmt.Fprintf(b, "  ! %s\n", text.Plain(warning, maxWhy))
+	}
+}
+
+// name is how people read which plan runs.
+func (r Run) name() string {
+	if r.Of == "" {
+		return r.Plan
+	}
+	return r.Plan + " of " + r.Of
+}
+
+// capacity is how people read what changes of what the objects of a plan declare.
+func (r Run) capacity() string {
+	parts := make([]string, len(r.Capacity))
+	for i, c := range r.Capacity {
+		parts[i] = c.String()
+	}
+	return text.Plain(text.List(parts, maxFields), maxWhy)
 }
 
 func at(step string) string {
@@ -114,24 +143,34 @@ func (r *Restart) String() string {
 	return fmt.Sprintf("%s %s (%s): %s", verb, count(int(r.Pods), "pod"), r.Strategy, r.Why)
 }
 
-// Summary is the line that a preview ends with.
-func (p *Preview) Summary() string {
-	steps := 0
-	for _, run := range p.Runs {
-		steps += run.Steps
+// withChildren lists a preview and all below it.
+func (p *Preview) withChildren() []*Preview {
+	out := []*Preview{p}
+	for _, child := range p.Children {
+		out = append(out, child.withChildren()...)
 	}
-	restarts, pods := 0, int64(0)
-	for _, o := range p.Objects {
-		if o.Restart != nil {
-			restarts, pods = restarts+1, pods+o.Restart.Pods
+	return out
+}
+
+// Summary is the line that a preview ends with. It counts what children do, too.
+func (p *Preview) Summary() string {
+	runs, steps, restarts, pods, effectsOf := 0, 0, 0, int64(0), map[Effect]int{}
+	for _, one := range p.withChildren() {
+		runs += len(one.Runs)
+		for _, run := range one.Runs {
+			steps += run.Steps
+		}
+		for _, o := range one.Objects {
+			effectsOf[o.Effect]++
+			if o.Restart != nil {
+				restarts, pods = restarts+1, pods+o.Restart.Pods
+			}
 		}
 	}
+	effectsOf[Unknown] = p.Unknown()
 	var parts []string
 	for _, effect := range effects {
-		n := p.Count(effect)
-		if effect == Unknown {
-			n = p.Unknown()
-		}
+		n := effectsOf[effect]
 		always := effect == Create || effect == Modify || effect == Delete || effect == Unchanged || effect == Refused || effect == Unknown
 		if n == 0 && !always {
 			continue
@@ -142,7 +181,11 @@ func (p *Preview) Summary() string {
 		}
 		parts = append(parts, part)
 	}
-	return fmt.Sprintf("%s, %s: %s", count(len(p.Runs), "plan"), count(steps, "step"), strings.Join(parts, ", "))
+	out := fmt.Sprintf("%s, %s: %s%s", count(runs, "plan"), count(steps, "step"), strings.Join(parts, ", "), p.Rights.summary())
+	if n := p.lostClaims(); n > 0 {
+		out += "; data: " + count(n, "claim") + " deleted"
+	}
+	return out
 }
 
 func count(n int, noun string) string {
@@ -164,40 +207,59 @@ func (p *Preview) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, marker, strings.ReplaceAll(escape(p.Subject), "--", "- -"))
 	fmt.Fprintf(&b, "**%s of %s**: %s\n\n", escape(p.Verb), escape(p.Subject), escape(p.Summary()))
-	for _, reason := range p.Refused {
-		fmt.Fprintf(&b, "- :x: refused: %s\n", escape(text.Plain(reason, maxWhy)))
-	}
-	for _, run := range p.Runs {
-		if run.Failure != nil {
-			fmt.Fprintf(&b, "- :x: plan %s would fail%s: %s\n", escape(run.Plan), escape(at(run.Failure.Step)),
-				escape(text.Plain(run.Failure.Message, maxWhy)))
-		}
-	}
-	for _, reason := range p.UnknownReasons {
-		fmt.Fprintf(&b, "- :grey_question: not known: %s\n", escape(text.Plain(reason, maxWhy)))
-	}
-	for _, warning := range p.Warnings {
-		fmt.Fprintf(&b, "- :warning: %s\n", escape(text.Plain(warning, maxWhy)))
+	for _, one := range p.withChildren() {
+		one.writeNotes(&b)
 	}
 	b.WriteString("\n| effect | object | what |\n| --- | --- | --- |\n")
-	left := 0
-	for _, o := range p.Objects {
-		if o.Effect == Unchanged {
-			continue
-		}
-		row := o.markdown()
-		if b.Len()+len(row) > maxMarkdown {
-			left++
-			continue
-		}
-		b.WriteString(row)
-	}
-	if left > 0 {
+	if left := p.writeRows(&b); left > 0 {
 		fmt.Fprintf(&b, "\n%s are left out, since this comment would be too long.\n", count(left, "object"))
 	}
 	fmt.Fprintf(&b, "\n%s\n", p.Digest)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeNotes writes the lines above the table.
+func (p *Preview) writeNotes(b *strings.Builder) {
+	for _, reason := range p.Refused {
+		fmt.Fprintf(b, "- :x: refused: %s\n", escape(text.Plain(reason, maxWhy)))
+	}
+	for _, run := range p.Runs {
+		if run.Failure != nil {
+			fmt.Fprintf(b, "- :x: plan %s would fail%s: %s\n", escape(run.name()), escape(at(run.Failure.Step)),
+				escape(text.Plain(run.Failure.Message, maxWhy)))
+		}
+		if len(run.Capacity) > 0 {
+			fmt.Fprintf(b, "- the objects of plan %s declare: %s\n", escape(run.name()), escape(run.capacity()))
+		}
+	}
+	for _, line := range p.Rights.lines() {
+		fmt.Fprintf(b, "- :key: rights of %s: %s\n", escape(p.Rights.Account), escape(line))
+	}
+	for _, reason := range p.UnknownReasons {
+		fmt.Fprintf(b, "- :grey_question: not known: %s\n", escape(text.Plain(reason, maxWhy)))
+	}
+	for _, warning := range p.Warnings {
+		fmt.Fprintf(b, "- :warning: %s\n", escape(text.Plain(warning, maxWhy)))
+	}
+}
+
+// writeRows writes the rows of the table, and returns how many objects did not fit.
+func (p *Preview) writeRows(b *strings.Builder) (left int) {
+	for _, one := range p.withChildren() {
+		for _, o := range one.Objects {
+			if o.Effect == Unchanged {
+				continue
+			}
+			row := o.markdown()
+			if b.Len()+len(row) > maxMarkdown {
+				left++
+				continue
+			}
+			b.WriteString(row)
+		}
+	}
+	return left
 }
 
 func (o Object) markdown() string {

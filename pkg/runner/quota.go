@@ -118,6 +118,26 @@ func NewQuotaReader(accounts Accounts) QuotaReader {
 // exceededQuotas returns what quotas have too little of for what the run applies.
 func (r *Runner) exceededQuotas(ctx context.Context, run *Run, inventory Inventory, quotas []corev1.ResourceQuota,
 	live lookup) ([]quota.Excess, error) {
+	changes, err := r.usageChanges(ctx, run, inventory, live)
+	if err != nil {
+		return nil, err
+	}
+	return quota.Exceeded(quotas, changes), ctx.Err()
+}
+
+// UsageChanges returns what the objects use before and after a run that it applies, as far as both are known.
+func (r *Runner) UsageChanges(ctx context.Context, run *Run, inventory Inventory) ([]quota.Change, error) {
+	if err := run.resolve(); err != nil {
+		return nil, err
+	}
+	w, err := r.writer(run, inventory)
+	if err != nil {
+		return nil, err
+	}
+	return r.usageChanges(ctx, run, inventory, w.lookup)
+}
+
+func (r *Runner) usageChanges(ctx context.Context, run *Run, inventory Inventory, live lookup) ([]quota.Change, error) {
 	objs, err := run.applied()
 	if err != nil {
 		return nil, err
@@ -133,7 +153,7 @@ func (r *Runner) exceededQuotas(ctx context.Context, run *Run, inventory Invento
 			changes = append(changes, change)
 		}
 	}
-	return quota.Exceeded(quotas, changes), ctx.Err()
+	return changes, nil
 }
 
 // usages returns what a rendered object uses before and after the run, and whether both are known. Of the objects in the cluster, only

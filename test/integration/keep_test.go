@@ -162,9 +162,9 @@ var _ = Describe("What is annotated to be kept", Label("keep", "P25", "P26"), fu
 			status(t, await(t, ns, name, env.PlanEnded("deploy", 1)), "deploy", v1beta1.Complete)
 		}
 		contains(t, kudo(t, 0, "uninstall", "--instance", "one", "-n", ns, "--keep-claims", "--wait"), "persistentvolumeclaim one stays, since it is annotated to be kept",
-			"persistentvolumeclaim own-one-0 stays with its data, since no Instance owns it")
+			"persistentvolumeclaim own-one-0 stays, since it holds data, and no Instance owns it")
 		contains(t, kudo(t, 0, "uninstall", "--instance", "two", "-n", ns, "--wait"), "Warning: persistentvolumeclaim "+ns+"/two is deleted with its data: --keep-claims would keep it",
-			"persistentvolumeclaim own-two-1 stays with its data")
+			"persistentvolumeclaim own-two-1 stays, since it holds data")
 		env.Eventually(t, "the claim two is deleted", env.Condition(func() bool { return !slices.Contains(claims(), "two") }))
 		if got := claims(); !slices.Contains(got, "one") || len(got) != 5 {
 			t.Errorf("the claims %v are left", got)

@@ -59,7 +59,7 @@ var tree = rules{
 		"pkg/registry":          {"pkg/text"},
 		"pkg/repository":        {"pkg/ocilayout"},
 		"pkg/dryrun":            {"pkg/apply"},
-		"pkg/preview":           {"pkg/runner"},
+		"pkg/preview":           {"pkg/rights", "pkg/runner"},
 		"pkg/repository/*":      {"pkg/repository"},
 		"pkg/explore/*":         {"pkg/explore"},
 		"pkg/explore/config":    {"pkg/explore/fields", "pkg/explore/lua"},

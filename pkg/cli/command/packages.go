@@ -19,17 +19,13 @@ type Specs map[string]*v1beta1.OperatorVersionSpec
 // Find returns a spec, or nil if there is none of this name.
 func (s Specs) Find(name string) *v1beta1.OperatorVersionSpec { return s[name] }
 
-// SpecsOf returns the specs of the OperatorVersions that packages become in a namespace.
-func SpecsOf(packages []*operators.Package, namespace string) (Specs, error) {
+// SpecsOf returns the specs of OperatorVersions.
+func SpecsOf(versions []*v1beta1.OperatorVersion) Specs {
 	out := Specs{}
-	for _, p := range packages {
-		_, version, err := operators.Convert(p, namespace)
-		if err != nil {
-			return nil, fmt.Errorf("package %s:\n%w", p.Operator.Name, err)
-		}
+	for _, version := range versions {
 		out[version.Name] = &version.Spec
 	}
-	return out, nil
+	return out
 }
 
 // VersionFlags are the flags that select a version of a package, and its repository.

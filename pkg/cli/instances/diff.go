@@ -1,6 +1,7 @@
 package instances
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -11,6 +12,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/cli/command"
+	"kudo.dev/kudo/pkg/pkginstall"
 	"kudo.dev/kudo/pkg/preview"
 )
 
@@ -18,7 +20,6 @@ import (
 const (
 	exitDifferent = 1 // something would change
 	exitTrouble   = 2 // it could not be computed, or the command was called in a wrong way
-	exitWouldFail = 3 // a plan would fail, or the edit would be refused
 	exitUncertain = 4 // not all of it is known
 )
 
@@ -29,6 +30,7 @@ type diffOptions struct {
 	command.VersionFlags
 	instance, output string
 	files            []string
+	failOn           failOnFlag
 }
 
 // NewDiff returns the command diff.
@@ -40,7 +42,8 @@ func NewDiff(env *command.Env) *cobra.Command {
 		Long: `Show what another version, other parameters or files would do to an Instance and its objects, and change nothing. Without any of
 them, it is shown what plan deploy would set back of what others have changed.
 
-Exit codes: 0 nothing would change, 1 something would (this is no error), 2 an error, 3 a plan would fail, 4 not all of it is known.
+Exit codes: 0 nothing would change, 1 something would (this is no error), 2 an error, 3 a plan would fail or
+--fail-on names what it would do, 4 not all of it is known.
 
   kubectl kudo diff --instance db -p MEMORY=2Gi
   kubectl kudo diff ./mysql-0.4.0 --instance db -o markdown
@@ -51,6 +54,7 @@ Exit codes: 0 nothing would change, 1 something would (this is no error), 2 an e
 	command.AddInstanceFlag(cmd, &o.instance)
 	cmd.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "a file of Instances and OperatorVersions; may be given several times")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "format: text, json, yaml or markdown")
+	o.failOn.add(cmd.Flags())
 	o.VersionFlags.Add(cmd.Flags())
 	o.ParameterFlags.Add(cmd.Flags())
 	return cmd
@@ -61,29 +65,19 @@ func (o *diffOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return command.WithCode(exitTrouble, err)
 	}
-	code := 0
+	var failed, uncertain error
+	changed := false
 	for _, p := range previews {
 		if err := printPreview(o.env, p, o.output); err != nil {
 			return command.WithCode(exitTrouble, err)
 		}
-		switch {
-		case p.Fails():
-			code = max(code, exitWouldFail)
-		case p.Unknown() > 0:
-			code = max(code, exitUncertain)
-		case p.IsChange():
-			code = max(code, exitDifferent)
-		}
+		failed, changed = cmp.Or(failed, o.failOn.verdict(p)), changed || p.IsChange()
+		uncertain = cmp.Or(uncertain, (&failOnFlag{preview.ConcernUnknown}).verdict(p))
 	}
-	switch code {
-	case 0:
-		return nil
-	case exitDifferent:
-		return command.ExitWith(code)
-	case exitUncertain:
-		return command.WithCode(code, errors.New("not all is known of what would change: see what is marked with ? above"))
+	if err := cmp.Or(failed, uncertain); err != nil || !changed {
+		return err
 	}
-	return command.WithCode(code, errors.New("a plan would fail, or the change would be refused: see what is marked with ✗ above"))
+	return command.ExitWith(exitDifferent)
 }
 
 // atMostOnePackage checks the arguments of diff.
@@ -100,7 +94,7 @@ func (o *diffOptions) compute(ctx context.Context, args []string) ([]*preview.Pr
 	if err != nil {
 		return nil, err
 	}
-	if err := checkPreviewFormat(o.output); err != nil {
+	if err := errors.Join(o.failOn.check(), checkPreviewFormat(o.output)); err != nil {
 		return nil, err
 	}
 	if len(o.files) > 0 {
@@ -146,8 +140,7 @@ func (o *diffOptions) computePackage(ctx context.Context, c client.Client, insta
 	if err != nil {
 		return nil, err
 	}
-	pkg := packages[len(packages)-1]
-	known, err := command.SpecsOf(packages, instance.Namespace)
+	versions, err := pkginstall.Versions(packages, instance.Namespace, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -157,5 +150,5 @@ func (o *diffOptions) computePackage(ctx context.Context, c client.Client, insta
 	}
 	merged := instance.DeepCopy()
 	setParameters(merged, given)
-	return previewEdit(ctx, o.env, c, upgradeEdit(instance, merged, ov, known, pkg))
+	return previewEdit(ctx, o.env, c, upgradeEdit(instance, merged, ov, versions))
 }

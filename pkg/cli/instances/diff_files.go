@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -49,6 +52,9 @@ func (o *diffOptions) computeFiles(ctx context.Context) ([]*preview.Preview, err
 func editOfFile(ctx context.Context, c client.Client, wanted *v1beta1.Instance,
 	versions map[types.NamespacedName]*v1beta1.OperatorVersion) (e preview.Edit, err error) {
 	e = preview.Edit{Verb: "apply", After: wanted}
+	for _, key := range slices.SortedFunc(maps.Keys(versions), compareKeys) {
+		e.Versions = append(e.Versions, versions[key])
+	}
 	live := &v1beta1.Instance{}
 	err = c.Get(ctx, client.ObjectKeyFromObject(wanted), live)
 	if client.IgnoreNotFound(err) != nil {
@@ -73,6 +79,8 @@ func editOfFile(ctx context.Context, c client.Client, wanted *v1beta1.Instance,
 	}
 	return e, nil
 }
+
+func compareKeys(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }
 
 // maxFile is how large a file of Instances may be, in bytes.
 const maxFile = 16 << 20

@@ -129,12 +129,13 @@ func (o *installOptions) run(ctx context.Context, name string) error {
 		return err
 	}
 	instance := o.newInstance(namespace, pkg.Operator.Name, command.VersionName(pkg), given, from)
-	known, err := command.SpecsOf(packages, namespace)
+	versions, err := pkginstall.Versions(packages, namespace, installing)
 	if err != nil {
 		return err
 	}
-	n := &newcomer{Instance: instance, pkg: name, spec: known[command.VersionName(pkg)], versions: known.Find, flags: &o.account,
-		houses: o.namespace}
+	known := command.SpecsOf(versions)
+	n := &newcomer{Instance: instance, pkg: name, spec: known[command.VersionName(pkg)], versions: known.Find, made: versions,
+		flags: &o.account, houses: o.namespace}
 	if !o.skipInstance {
 		if err := pkginstall.CheckAbsent(ctx, c, instance); err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -123,10 +124,34 @@ func TestPreview(t *testing.T) {
 	}
 	version := web("1.0.0")
 	server := onServer(t, version, site(version), &corev1.ConfigMap{ObjectMeta: gen.Meta("lab", "site-old")})
+	denied := false
+	server.Before(func(r apitest.Request) (any, error) {
+		if r.Kind != "LocalSubjectAccessReview" {
+			return nil, nil
+		}
+		return &authorizationv1.LocalSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: !denied}}, nil
+	})
 	out, _ := commandtest.Expect(t, NewUpgrade, 0, "", "upgrade", dir, "--instance", "site", "--dry-run")
 	commandtest.Golden(t, filepath.Join("testdata", "upgrade", "dry-run.txt"), out, "what is not named is deleted, but for data")
+	for _, tc := range []struct {
+		reason, flags string
+		denied        bool
+		code          int
+		err           string
+	}{
+		{"nothing of it is named", "--dry-run --fail-on data,restart,rights", false, 0, ""},
+		{"the account lacks rights", "--dry-run --fail-on data,rights", true, command.ExitFailed, "has what --fail-on names: rights"},
+		{"which nobody asked about", "--dry-run --fail-on data", true, 0, ""},
+		{"all is known", "--dry-run --fail-on unknown", false, 0, ""},
+		{"a concern that does not exist", "--dry-run --fail-on money", false, command.ExitUsage, `--fail-on "money": use rights, restart, delete, data, unknown`},
+		{"without a preview", "--fail-on data", false, command.ExitUsage, "--fail-on goes with --dry-run"},
+	} {
+		denied = tc.denied
+		args := append([]string{"upgrade", dir, "--instance", "site"}, strings.Fields(tc.flags)...)
+		commandtest.Expect(t, NewUpgrade, tc.code, tc.err, args...)
+	}
 	for _, request := range server.Requests() {
-		if strings.HasSuffix(request, "(dry run)") {
+		if strings.HasSuffix(request, "(dry run)") || strings.Contains(request, "AccessReview") { // a review is a question
 			continue
 		}
 		for _, verb := range []string{"create ", "patch ", "apply ", "delete ", "update "} {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,6 +23,7 @@ import (
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/explore"
+	"kudo.dev/kudo/pkg/kudoinit"
 	"kudo.dev/kudo/pkg/preview"
 )
 
@@ -35,13 +37,51 @@ const (
 const previewTimeout = 30 * time.Second
 
 // previewFlags are the flags by which a command shows what it would do.
-type previewFlags struct{ dryRun, output, expect string }
+type previewFlags struct {
+	dryRun, output, expect string
+	failOn                 failOnFlag
+}
+
+// failOnFlag names what of a preview makes the command fail.
+type failOnFlag []string
+
+func (f *failOnFlag) add(flags *pflag.FlagSet) {
+	flags.StringSliceVar((*[]string)(f), "fail-on", nil, "end with an error if the preview has one of these: "+
+		strings.Join(preview.Concerns(), ", "))
+}
+
+func (f *failOnFlag) check() error {
+	for _, concern := range *f {
+		if !slices.Contains(preview.Concerns(), concern) {
+			return command.UsageError("--fail-on %q: use %s", concern, strings.Join(preview.Concerns(), ", "))
+		}
+	}
+	return nil
+}
+
+// verdict is the error of a preview that would be refused, whose plans would fail, or that has what the flag names; nil if it is none. Its
+// exit code is exitUncertain if it is only that not all is known.
+func (f *failOnFlag) verdict(p *preview.Preview) error {
+	if p.Fails() {
+		return command.WithCode(command.ExitFailed, fmt.Errorf("the %s of %s would fail: correct what is marked with ✗ above", p.Verb, p.Subject))
+	}
+	found := slices.DeleteFunc(slices.Clone(*f), func(concern string) bool { return !p.Raises(concern) })
+	switch {
+	case len(found) == 0:
+		return nil
+	case len(found) == 1 && found[0] == preview.ConcernUnknown:
+		return command.WithCode(exitUncertain, fmt.Errorf("not all is known of the %s of %s: see what is marked with ? above", p.Verb, p.Subject))
+	}
+	return command.WithCode(command.ExitFailed, fmt.Errorf("the %s of %s has what --fail-on names: %s. Look at the above, and leave out of "+
+		"--fail-on what is right", p.Verb, p.Subject, strings.Join(found, ", ")))
+}
 
 func (f *previewFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.dryRun, "dry-run", "none", "server: show what would happen, by dry runs with your rights, and change nothing")
 	flags.Lookup("dry-run").NoOptDefVal = "server"
 	flags.StringVarP(&f.output, "output", "o", "", "format of --dry-run: text, json, yaml or markdown")
 	flags.StringVar(&f.expect, "expect", "", "digest that --dry-run has printed: go on only if the same would happen")
+	f.failOn.add(flags)
 }
 
 // check refuses values that do not fit together.
@@ -53,8 +93,10 @@ func (f *previewFlags) check() error {
 		return command.UsageError("--output goes with --dry-run")
 	case f.expect != "" && f.dryRun != "none":
 		return command.UsageError("--expect goes without --dry-run: it compares before the command acts")
+	case f.dryRun == "none" && len(f.failOn) > 0:
+		return command.UsageError("--fail-on goes with --dry-run")
 	}
-	return checkPreviewFormat(f.output)
+	return errors.Join(f.failOn.check(), checkPreviewFormat(f.output))
 }
 
 func checkPreviewFormat(output string) error {
@@ -79,21 +121,13 @@ func (f *previewFlags) show(env *command.Env, compute func() (*preview.Preview, 
 	}
 	switch {
 	case f.expect == "":
-		return true, errors.Join(printPreview(env, p, f.output), previewFailure(p))
+		return true, errors.Join(printPreview(env, p, f.output), f.failOn.verdict(p))
 	case f.expect != p.Digest:
 		return true, errors.Join(printPreview(env, p, ""), command.WithCode(command.ExitFailed, fmt.Errorf("the %s of %s would not do what "+
 			"--expect %s stands for: nothing was changed; look at the above, and give the digest %s if that is right", p.Verb, p.Subject, f.expect,
 			p.Digest)))
 	}
 	return false, nil
-}
-
-// previewFailure is the error of a command that would be refused, or whose plans would fail; nil if they would not.
-func previewFailure(p *preview.Preview) error {
-	if !p.Fails() {
-		return nil
-	}
-	return command.WithCode(command.ExitFailed, fmt.Errorf("the %s of %s would fail: correct what is marked with ✗ above", p.Verb, p.Subject))
 }
 
 func printPreview(env *command.Env, p *preview.Preview, format string) error {
@@ -109,6 +143,9 @@ func printPreview(env *command.Env, p *preview.Preview, format string) error {
 // previewEdit asks the cluster, with the rights of the user, what an edit would do.
 func previewEdit(ctx context.Context, env *command.Env, c client.Client, edit preview.Edit) (*preview.Preview, error) {
 	return computePreview(ctx, env, c, func(ctx context.Context, o preview.Options) (*preview.Preview, error) {
+		if account, known := kudoinit.DefaultAccount(ctx, c, edit.After.Namespace); known {
+			o.DefaultAccount = account
+		}
 		return preview.Compute(ctx, o, edit)
 	})
 }
@@ -217,6 +254,7 @@ func whoAmI(ctx context.Context, c client.Client) string {
 
 func newPlanPreview(env *command.Env) *cobra.Command {
 	var plan, output string
+	var failOn failOnFlag
 	cmd := newInstanceCommand(env, "preview NAME [PLAN]", "Show what a plan of an Instance would do",
 		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
 			verb, change := "reconcile", func(*v1beta1.Instance) {}
@@ -227,7 +265,7 @@ func newPlanPreview(env *command.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return errors.Join(printPreview(env, p, output), previewFailure(p))
+			return errors.Join(printPreview(env, p, output), failOn.verdict(p))
 		})
 	cmd.Long = `Show what a plan of an Instance would do with the parameters that the Instance has now, and change nothing. Without a plan, it
 is shown what the spec of the Instance asks for and no plan has done yet.
@@ -236,7 +274,8 @@ is shown what the spec of the Instance asks for and no plan has done yet.
   kubectl kudo plan preview db`
 	cmd.Flags().StringVar(&plan, "name", "", "name of the plan")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "format: text, json, yaml or markdown")
+	failOn.add(cmd.Flags())
 	cmd.Args = command.ArgumentsForFlags("instance", "name")
-	cmd.PreRunE = func(*cobra.Command, []string) error { return checkPreviewFormat(output) }
+	cmd.PreRunE = func(*cobra.Command, []string) error { return errors.Join(failOn.check(), checkPreviewFormat(output)) }
 	return cmd
 }

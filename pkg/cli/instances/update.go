@@ -151,7 +151,8 @@ func (o *updateOptions) run(ctx context.Context) error {
 		return err
 	}
 	if done, err := o.preview.show(o.env, func() (*preview.Preview, error) {
-		return previewEdit(ctx, o.env, c, preview.Edit{Verb: "update", Before: instance, After: changed, Version: ov})
+		return previewEdit(ctx, o.env, c, preview.Edit{Verb: "update", Before: instance, After: changed, Version: ov,
+			GivesRights: o.account.create})
 	}); done || err != nil {
 		return err
 	}

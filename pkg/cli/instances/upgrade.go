@@ -11,6 +11,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/pkg/cli/command"
+	"kudo.dev/kudo/pkg/pkginstall"
 	"kudo.dev/kudo/pkg/preview"
 )
 
@@ -92,12 +93,15 @@ func (o *upgradeOptions) run(ctx context.Context, name string) error {
 	if err := command.CheckPackage(ctx, pkg, merged, nil); err != nil {
 		return err
 	}
-	known, err := command.SpecsOf(packages, namespace)
+	coming, err := pkginstall.Versions(packages, namespace, nil)
 	if err != nil {
 		return err
 	}
+	known := command.SpecsOf(coming)
 	if done, err := o.preview.show(o.env, func() (*preview.Preview, error) {
-		return previewEdit(ctx, o.env, c, upgradeEdit(instance, merged, ov, known, pkg))
+		e := upgradeEdit(instance, merged, ov, coming)
+		e.GivesRights = o.account.create
+		return previewEdit(ctx, o.env, c, e)
 	}); done || err != nil {
 		return err
 	}
@@ -122,13 +126,13 @@ func (o *upgradeOptions) run(ctx context.Context, name string) error {
 	}})
 }
 
-// upgradeEdit is the edit that moves an Instance to the version of a package. ov is the version that it has; it need not exist.
-func upgradeEdit(before, merged *v1beta1.Instance, ov *v1beta1.OperatorVersion, known command.Specs, pkg *operators.Package) preview.Edit {
+// upgradeEdit is the edit that moves an Instance to the last of the versions, which come with it. ov is the version that it has; it need not
+// exist.
+func upgradeEdit(before, merged *v1beta1.Instance, ov *v1beta1.OperatorVersion, versions []*v1beta1.OperatorVersion) preview.Edit {
+	version := versions[len(versions)-1]
 	after := merged.DeepCopy()
-	after.Spec.OperatorVersion.Name, after.Spec.OperatorVersion.Namespace = command.VersionName(pkg), ""
-	version := &v1beta1.OperatorVersion{Spec: *known[command.VersionName(pkg)]}
-	version.Namespace, version.Name = before.Namespace, command.VersionName(pkg)
-	e := preview.Edit{Verb: "upgrade", Before: before, After: after, Version: version}
+	after.Spec.OperatorVersion.Name, after.Spec.OperatorVersion.Namespace = version.Name, ""
+	e := preview.Edit{Verb: "upgrade", Before: before, After: after, Version: version, Versions: versions}
 	if ov.UID != "" {
 		e.Old = ov
 	}

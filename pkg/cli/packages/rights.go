@@ -18,6 +18,7 @@ import (
 	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/kudoinit"
+	"kudo.dev/kudo/pkg/pkginstall"
 	"kudo.dev/kudo/pkg/rights"
 )
 
@@ -80,10 +81,11 @@ func (o *rightsOptions) run(ctx context.Context, name string) error {
 	if err := operators.CheckInstanceName(s.Name); err != nil {
 		return command.UsageError("--instance: %w", err)
 	}
-	versions, err := command.SpecsOf(packages, namespace)
+	made, err := pkginstall.Versions(packages, namespace, nil)
 	if err != nil {
 		return err
 	}
+	versions := command.SpecsOf(made)
 	s.Version = versions[command.VersionName(pkg)]
 	needed, err := rights.Of(s, rights.Known{Versions: versions.Find, Served: served(o.env)})
 	if err != nil {

@@ -1,0 +1,111 @@
+package preview
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apierror"
+	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/dryrun"
+	"kudo.dev/kudo/pkg/runner"
+	"kudo.dev/kudo/pkg/share"
+	"kudo.dev/kudo/plans/trigger"
+)
+
+// installVersions previews the install plans of the OperatorVersions that come with the edit and do not exist yet, and reports whether all
+// of them would end well: the Instance waits for them.
+func (c *computation) installVersions(ctx context.Context) (bool, error) {
+	for i, version := range c.edit.Versions {
+		there := &v1beta1.OperatorVersion{}
+		err := c.Client.Get(ctx, client.ObjectKeyFromObject(version), there)
+		switch {
+		case err == nil:
+			continue
+		case ctx.Err() != nil:
+			return false, ctx.Err()
+		case !apierror.IsObjectNotFound(err):
+			c.unknown("whether OperatorVersion %s/%s exists: %s", version.Namespace, version.Name, err)
+			continue
+		}
+		version = version.DeepCopy()
+		version.UID = types.UID(uuid.NewString()) // it is not created yet
+		c.edit.Versions = slices.Clone(c.edit.Versions)
+		c.edit.Versions[i] = version
+		if version.Spec.CRDTarball != nil {
+			c.unknown("which CustomResourceDefinitions the tarball of OperatorVersion %s/%s holds: only kudo fetches it", version.Namespace,
+				version.Name)
+		}
+		if version.Spec.InstallPlan == "" {
+			continue
+		}
+		if installed, err := c.install(ctx, version); err != nil || !installed {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// install previews the install plan of an OperatorVersion, and reports whether it would end well.
+func (c *computation) install(ctx context.Context, version *v1beta1.OperatorVersion) (bool, error) {
+	parsed, err := runner.NewVersions().ForSpec(&version.Spec)
+	if err != nil {
+		return false, err
+	}
+	installation := &v1beta1.Installation{}
+	installation.Name, installation.UID = version.InstallationName(), types.UID(uuid.NewString())
+	installation.Spec.Subject = v1beta1.InstallationSubject{Kind: "OperatorVersion", Namespace: version.Namespace, Name: version.Name,
+		UID: version.UID}
+	policy := share.Policy{}
+	if given := version.Spec.InstallPolicy; given != nil {
+		policy.SameOperator = given.SharedUpdates == v1beta1.SameOperatorUpdates
+	}
+	st, err := c.execute(ctx, &runner.Run{
+		Subject: runner.Subject{Kind: "OperatorVersion", Namespace: version.Namespace, Name: version.Name, UID: version.UID},
+		Source:  version.Namespace + "/" + version.Name, Version: parsed, Plan: version.Spec.InstallPlan, Cause: trigger.CauseVersionCreated,
+		UID: "preview", Parameters: version.Spec.InstallParameters, Account: apply.Account{Namespace: version.Namespace},
+		Installation: installation, Policy: policy, Keys: c.keys,
+	}, runner.Inventory{})
+	return st.Status != v1beta1.FatalError, err
+}
+
+// holderReader reads the OperatorVersions that come with an edit as if they existed.
+type holderReader struct {
+	client.Reader
+	versions []*v1beta1.OperatorVersion
+}
+
+// Get implements client.Reader.
+func (r holderReader) Get(ctx context.Context, at client.ObjectKey, into client.Object, o ...client.GetOption) error {
+	if version, ok := into.(*v1beta1.OperatorVersion); ok {
+		for _, coming := range r.versions {
+			if client.ObjectKeyFromObject(coming) == at {
+				coming.DeepCopyInto(version)
+				return nil
+			}
+		}
+	}
+	return r.Reader.Get(ctx, at, into, o...)
+}
+
+// shared fills in what would become of an object of an install plan.
+func (c *computation) shared(out *Object, change dryrun.Change) {
+	d := compare(change.Before, change.After, c.mask)
+	holders := strings.Join(c.share.Holders(context.Background(), change.Before), ", ")
+	switch {
+	case len(d.fields) > 0:
+		out.Effect, out.Fields, out.Metadata = Modify, d.fields, d.metadata
+		out.Why = fmt.Sprintf("%s holds it, too", holders)
+	case share.Managed(change.Before):
+		out.Effect = Join
+		out.Why = fmt.Sprintf("it is as the install plan wants it; %s holds it, too", holders)
+	default:
+		out.Effect, out.Why = Unchanged, "kudo did not create it: it is used as it is, and never deleted"
+	}
+}

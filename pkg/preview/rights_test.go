@@ -1,0 +1,109 @@
+package preview
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/test/apitest"
+	"kudo.dev/kudo/test/gen"
+)
+
+// secret is a template that makes the version need Secrets, too.
+var secret = gen.Template("s.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: '{{ .Name }}-s'}\n")
+
+// TestRights checks which rights a preview says that plans need, lack, and need newly (P11).
+func TestRights(t *testing.T) {
+	next := web(secret, gen.Apply("secret", "s.yaml"), gen.Serial("update", "app", "secret"))
+	next.Name, next.Spec.Version = "web-0.2.0", "0.2.0"
+	upgrade := func(i *v1beta1.Instance) {
+		i.Spec.OperatorVersion.Name, i.Spec.ServiceAccountName = "web-0.2.0", "robot"
+	}
+	for name, tc := range map[string]struct {
+		reason         string
+		edit           Edit
+		denied         string
+		fallback       types.NamespacedName
+		account        string
+		lines          []string
+		summary        string
+		harmless, asks bool
+	}{
+		"Upgrade": {reason: "the difference to the version before", edit: Edit{After: changed(gen.Instance("i", web(), nil), upgrade), Version: next}, account: "ns/robot", asks: true,
+			lines: []string{"+ secrets: create", "+ secrets: get, patch, delete (i-s)"}, summary: "; rights +4"},
+		"Lacks": {reason: "what the account lacks", edit: Edit{After: changed(gen.Instance("i", web(), nil), upgrade), Version: next}, denied: "secrets", account: "ns/robot", asks: true,
+			lines:   []string{"✗ lacks secrets: create", "✗ lacks secrets: get, patch, delete (i-s)", "+ secrets: create", "+ secrets: get, patch, delete (i-s)"},
+			summary: "; rights +4, 4 missing"},
+		"Given": {reason: "nothing is asked about an account that the command gives its rights", edit: Edit{After: changed(gen.Instance("i", web(), nil), upgrade), Version: next, GivesRights: true}, denied: "secrets", account: "ns/robot",
+			lines: []string{"+ secrets: create", "+ secrets: get, patch, delete (i-s)"}, summary: "; rights +4"},
+		"Same":    {reason: "an edit that needs nothing new is harmless", edit: Edit{After: gen.Instance("i", web(), nil), Version: web()}, fallback: types.NamespacedName{Namespace: "ns", Name: "kudo"}, account: "ns/kudo", harmless: true, asks: true},
+		"Unknown": {reason: "an account that is not known is said", edit: Edit{After: gen.Instance("i", web(), nil), Version: web()}, account: "/", lines: []string{"? not known: with whose rights the plans run: you may not read the settings of kudo"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			asked := false
+			l.watchWrites(func(r apitest.Request) (any, error) {
+				if r.Kind != "LocalSubjectAccessReview" {
+					return nil, nil
+				}
+				asked = true
+				review := &authorizationv1.LocalSubjectAccessReview{}
+				r.Decode(t, review)
+				review.Status.Allowed = review.Spec.ResourceAttributes.Resource != tc.denied
+				return review, nil
+			})
+			tc.edit.Verb, tc.edit.Before, tc.edit.Old = "upgrade", l.running(web(), "i-a"), web()
+			tc.edit.After.Spec.Parameters = tc.edit.Before.Spec.Parameters
+			tc.edit.After.Status = tc.edit.Before.Status
+			o := l.options()
+			o.DefaultAccount = tc.fallback
+			p, err := Compute(t.Context(), o, tc.edit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.lines, p.Rights.lines()); diff != "" || p.Rights.Account != tc.account || p.Rights.summary() != tc.summary {
+				t.Errorf("%s: %s: %q: %s", tc.reason, p.Rights.Account, p.Rights.summary(), diff)
+			}
+			if p.Raises(concernRights) == tc.harmless || asked != tc.asks {
+				t.Errorf("%s: raises %t, asked %t", tc.reason, p.Raises(concernRights), asked)
+			}
+		})
+	}
+}
+
+// TestRightsBounded checks that a text does not grow with the rules that a package has.
+func TestRightsBounded(t *testing.T) {
+	r := &Rights{Added: slices.Repeat([]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods\x1b[31m"}, Verbs: []string{"get"}}}, 50)}
+	if got := r.lines(); len(got) != maxRules+1 || got[maxRules] != "+ and 40 more rules" || strings.Contains(got[0], "\x1b") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestRaises checks what --fail-on may name.
+func TestRaises(t *testing.T) {
+	claim := Object{Kind: "PersistentVolumeClaim", Effect: Delete}
+	for _, tc := range []struct {
+		reason string
+		p      *Preview
+		want   []string
+	}{
+		{"nothing", &Preview{Objects: []Object{{Effect: Modify}, {Kind: "PersistentVolumeClaim", Effect: Keep}}}, nil},
+		{"a restart", &Preview{Objects: []Object{{Effect: Modify, Restart: &Restart{}}}}, []string{"restart"}},
+		{"an object is deleted and written again", &Preview{Objects: []Object{{Effect: Recreate}}}, []string{"delete"}},
+		{"a claim is deleted", &Preview{Objects: []Object{claim}}, []string{"delete", "data"}},
+		{"so are those of a child", &Preview{Children: []*Preview{{Objects: []Object{claim}}}}, []string{"delete", "data"}},
+		{"something is not known", &Preview{UnknownReasons: []string{"x"}}, []string{"unknown"}},
+		{"rights that are missing, new or not known", &Preview{Rights: &Rights{Unknown: []string{"x"}}}, []string{"rights"}},
+	} {
+		got := slices.DeleteFunc(Concerns(), func(concern string) bool { return !tc.p.Raises(concern) })
+		if diff := cmp.Diff(tc.want, got, cmp.Transformer("list", func(l []string) string { return strings.Join(l, " ") })); diff != "" {
+			t.Errorf("%s: %s", tc.reason, diff)
+		}
+	}
+}
