@@ -65,7 +65,9 @@ func (r *Runner) Open(ctx context.Context) (leave func(), err error) {
 	log := func(format string, args ...any) { r.Log("suite", format, args...) }
 	p := &caseRun{Runner: r, clusters: map[string]*Cluster{"": r.Cluster}, shell: &shell{namespace: r.Namespace, log: log}}
 	return func() {
-		p.keep = r.hasKept.Load()
+		if p.keep = r.hasKept.Load(); p.keep && len(p.created) > 0 {
+			log("its namespace is kept with what failed cases have made. To delete it: kubectl delete namespace %s", quote(r.Namespace))
+		}
 		p.deleteNamespaces(context.WithoutCancel(ctx))
 	}, p.ensureNamespace(ctx, r.Cluster)
 }

@@ -41,7 +41,7 @@ func newRunner(t *testing.T) (*Runner, *apitest.Server, *logged) {
 	t.Helper()
 	cluster, server := newCluster(t)
 	out := &logged{}
-	return &Runner{Cluster: cluster, Path: os.Getenv("PATH"), Timeout: 100 * time.Millisecond, Namespace: "ns", Log: out.log}, server, out
+	return &Runner{Cluster: cluster, Path: os.Getenv("PATH"), Timeout: 2 * time.Second, Namespace: "ns", Log: out.log}, server, out
 }
 
 // load writes the files of a case, and loads it.
@@ -75,8 +75,8 @@ func TestRun(t *testing.T) {
 			"the first step that fails is the last",
 			map[string]string{"00-a.yaml": object, "00-assert.yaml": strings.Replace(object, "app", "other", 1), "01-b.yaml": object},
 			[]string{"0-a"},
-			[]string{"applied ConfigMap app", "step 0-a FAILED (time): does not hold after 100ms:\n    ConfigMap other does not exist; there are app"},
-			"step 0-a: does not hold after 100ms:\n    ConfigMap other does not exist; there are app",
+			[]string{"applied ConfigMap app", "step 0-a FAILED (time): does not hold after 2s:\n    ConfigMap other does not exist; there are app"},
+			"step 0-a: does not hold after 2s:\n    ConfigMap other does not exist; there are app",
 		},
 		"Command": {
 			"a command that fails, after which nothing is applied",
@@ -87,8 +87,8 @@ func TestRun(t *testing.T) {
 		"Check": {
 			"a command that must succeed shows its output when the time ends, and not in between",
 			map[string]string{"00-assert.yaml": head + "TestAssert\ncommands: [{script: echo not yet; exit 1}]"},
-			[]string{"0-"}, []string{"step 0- FAILED (time): does not hold after 100ms:\n    command \"echo not yet; exit 1\": exit status 1\n        not yet"},
-			"step 0-: does not hold after 100ms:\n    command \"echo not yet; exit 1\": exit status 1\n        not yet",
+			[]string{"0-"}, []string{"step 0- FAILED (time): does not hold after 2s:\n    command \"echo not yet; exit 1\": exit status 1\n        not yet"},
+			"step 0-: does not hold after 2s:\n    command \"echo not yet; exit 1\": exit status 1\n        not yet",
 		},
 		"Note": {
 			"what has no effect is said first",

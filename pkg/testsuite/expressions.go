@@ -51,9 +51,10 @@ type expression struct {
 	place, text string
 	// program has a cost limit. explain tracks the values of parts: cel-go does either, and not both.
 	program, explain cel.Program
-	// refs are the variables that it uses.
-	refs  []string
-	parts []part
+	// refs are the variables that it uses, and masked is set if one of them is a Secret.
+	refs   []string
+	masked bool
+	parts  []part
 }
 
 // mistake is an error in a field of a TestAssert, whose line in the file can be found.
@@ -192,8 +193,9 @@ func compileExpression(env *cel.Env, source string, masked map[string]bool) (*ex
 	if err != nil {
 		return nil, &mistake{err: fmt.Errorf(".celExpr: %w", err)}
 	}
-	return &expression{text: text.OneLine(source), program: program, explain: explain, refs: variablesOf(ast.NativeRep().Expr()),
-		parts: partsOf(ast.NativeRep(), masked)}, nil
+	refs := variablesOf(ast.NativeRep().Expr())
+	return &expression{text: text.OneLine(source), program: program, explain: explain, refs: refs, parts: partsOf(ast.NativeRep(), masked),
+		masked: slices.ContainsFunc(refs, func(name string) bool { return masked[name] })}, nil
 }
 
 // object is the expectation that a reference's object exists.
@@ -255,6 +257,8 @@ func (x *expression) unmet(variables map[string]any, absent map[string]string) [
 
 func (x *expression) verdict(value ref.Val, err error) string {
 	switch {
+	case err != nil && x.masked: // such as `no such key: VALUE`
+		return fmt.Sprintf("%s cannot be evaluated. The error is not shown, since the expression uses a Secret", x)
 	case err != nil:
 		return fmt.Sprintf("%s cannot be evaluated: %s", x, text.Plain(err.Error(), maxShown))
 	case value.Value() != false:

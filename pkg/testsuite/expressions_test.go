@@ -69,6 +69,8 @@ func TestP30Expressions(t *testing.T) {
 			"costs too much: make it simpler"}},
 		{"a Secret's value", []string{"token.data.key == 'x' && size(token.data.key) > 0"}, nil, []string{
 			"assertAll[0] `token.data.key == 'x' && size(token.data.key) > 0` is false:", "  token.data.key is (masked: of a Secret)"}},
+		{"a Secret's value in an error", []string{"{'a': 1}[token.data.key] == 1"}, nil, []string{
+			"assertAll[0] `{'a': 1}[token.data.key] == 1` cannot be evaluated. The error is not shown, since the expression uses a Secret", "  token.data.key is (masked: of a Secret)"}},
 		{"quantities", []string{"quantity(web.memory).isGreaterThan(quantity('900Mi'))"}, nil, nil},
 	} {
 		e, _, err := compileExpressions(asserts(tc.all, tc.any))

@@ -125,14 +125,16 @@ func TestP30Leftovers(t *testing.T) {
 	cluster.kinds = kindsOf(configMaps, clusterRoles)
 	results := []Result{{Namespace: "kudo-test-a"}, {Namespace: "kudo-test-b", Kept: []string{"kubectl …"}}, {}}
 	for _, tc := range []struct {
-		reason string
-		skip   bool
-		want   []string
+		reason    string
+		skip      bool
+		namespace string
+		want      []string
 	}{
-		{"what is deleted should be gone", false, []string{"clusterroles.rbac.authorization.k8s.io/ours"}},
-		{"nothing was deleted", true, nil},
+		{"what is deleted should be gone", false, "", []string{"clusterroles.rbac.authorization.k8s.io/ours"}},
+		{"nothing was deleted", true, "", nil},
+		{"other Instances may live in the namespace that the suite was given", false, "kudo-test-a", nil},
 	} {
-		r := &Runner{Cluster: cluster, SkipDelete: tc.skip}
+		r := &Runner{Cluster: cluster, SkipDelete: tc.skip, Namespace: tc.namespace}
 		if diff := cmp.Diff(tc.want, r.Leftovers(t.Context(), results)); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
 		}

@@ -88,9 +88,9 @@ type leftover struct {
 	obj  *unstructured.Unstructured
 }
 
-// name is how kubectl takes the object.
+// name is how kubectl takes the object in a shell.
 func (l leftover) name() string {
-	return text.Plain(l.kind.resource.GroupResource().String()+"/"+l.obj.GetName(), maxShown)
+	return quote(text.Plain(l.kind.resource.GroupResource().String()+"/"+l.obj.GetName(), maxShown))
 }
 
 // bounded returns the first lines, and how many more there are.
@@ -111,7 +111,8 @@ func (c *Cluster) blockers(ctx context.Context, namespace string) []string {
 }
 
 // Leftovers lists the cluster-scoped objects that plans of Instances in the namespaces of cases have written and that still exist:
-// uninstalling an Instance keeps them, since others may use them. What commands of cases have written otherwise is not known.
+// uninstalling an Instance keeps them, since others may use them. What commands of cases have written otherwise is not known, and nothing is
+// of a namespace that the suite was given: other Instances may live there.
 func (r *Runner) Leftovers(ctx context.Context, results []Result) []string {
 	var prefixes []string
 	for _, result := range results {
@@ -119,7 +120,7 @@ func (r *Runner) Leftovers(ctx context.Context, results []Result) []string {
 			prefixes = append(prefixes, v1beta1.FieldManagerPrefix(result.Namespace))
 		}
 	}
-	if r.SkipDelete || len(prefixes) == 0 {
+	if r.SkipDelete || r.Namespace != "" || len(prefixes) == 0 {
 		return nil
 	}
 	var out []string

@@ -108,6 +108,7 @@ func TestP30InstanceHealth(t *testing.T) {
 		}), "Degraded", "parameter X is not defined", status.InProgressStatus},
 		{"it waits for its OperatorVersion, and has never run", instance("", nil, false, func(i *v1beta1.Instance) {
 			conditions.SetRefused(i, v1beta1.ReasonOperatorVersionNotFound, "OperatorVersion x does not exist")
+			i.Status.ObservedGeneration = 0 // as the manager leaves it: the spec is not taken up yet
 		}), "Progressing", "OperatorVersion x does not exist", status.InProgressStatus},
 		{"it is suspended", instance(complete, nil, false, func(i *v1beta1.Instance) { i.Spec.Suspend = true }), "Suspended", "spec.suspend is set", status.CurrentStatus},
 		{"it is being suspended", instance(running, nil, false, func(i *v1beta1.Instance) { i.Spec.Suspend = true }), "Progressing", "plan deploy is running", status.InProgressStatus},
@@ -139,6 +140,10 @@ func TestP30OperatorVersionHealth(t *testing.T) {
 	absent := func(reason, message string) metav1.Condition {
 		return condition(v1beta1.InstalledCondition, metav1.ConditionFalse, reason, message)
 	}
+	ofGeneration := func(generation int64, c metav1.Condition) metav1.Condition {
+		c.ObservedGeneration = generation
+		return c
+	}
 	runs := condition(v1beta1.ReconcilingCondition, metav1.ConditionTrue, v1beta1.ReasonPlanInProgress, "plan install is running")
 	waits := condition(v1beta1.ReconcilingCondition, metav1.ConditionTrue, v1beta1.ReasonPlanInProgress, "plan install waits: no key")
 	failed := condition(v1beta1.StalledCondition, metav1.ConditionTrue, v1beta1.ReasonPlanInFatalError, "plan install failed: no rights")
@@ -160,6 +165,8 @@ func TestP30OperatorVersionHealth(t *testing.T) {
 		{"its spec is refused", "install", 2, []metav1.Condition{absent(v1beta1.ReasonInvalidSpec, "no such task"), waits}, 0, "Degraded", "no such task", status.InProgressStatus},
 		{"it has failed", "install", 2, []metav1.Condition{absent(v1beta1.ReasonInstallPlanFailed, "no rights"), failed}, 0, "Degraded", "plan install failed: no rights", status.FailedStatus},
 		{"it is installed, and a later run has failed", "install", 2, []metav1.Condition{installed, failed}, 0, "Degraded", "plan install failed: no rights", status.FailedStatus},
+		{"it waits before it takes up its spec", "install", 1, []metav1.Condition{ofGeneration(2, absent(v1beta1.ReasonRecordNameTaken, "ConfigMap x is another's"))},
+			0, "Progressing", "ConfigMap x is another's", status.InProgressStatus},
 		{"its spec is new", "install", 1, []metav1.Condition{installed}, 0, "Progressing", "the manager of kudo has not taken up the spec yet", status.InProgressStatus},
 		{"others have changed what it installed", "install", 2, []metav1.Condition{installed}, 1, "Healthy", "1 of its objects were changed by others, such as ConfigMap shared", status.CurrentStatus},
 		{"Instances keep it from being deleted", "install", 2, []metav1.Condition{installed, condition(v1beta1.ReleasedCondition, metav1.ConditionFalse, v1beta1.ReasonInUse, "Instance a/b uses it")},

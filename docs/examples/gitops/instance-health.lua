@@ -11,7 +11,9 @@ end
 if ready == nil and reconciling == nil and stalled == nil then
   return health("Progressing", "no plan has run yet: is the manager of kudo running?")
 end
-if (status.observedGeneration or 0) < (obj.metadata.generation or 0) then
+-- The condition says why the manager waits before it takes up the spec.
+local seen = math.max(status.observedGeneration or 0, (ready or {}).observedGeneration or 0)
+if seen < (obj.metadata.generation or 0) then
   return health("Progressing", "the manager of kudo has not taken up the new spec yet")
 end
 if reconciling ~= nil and reconciling.status == "True" then

@@ -15,7 +15,8 @@ end
 if (spec.installPlan or "") == "" then
   return health("Healthy", "it has no install plan")
 end
-if (status.observedGeneration or 0) < (obj.metadata.generation or 0) and stalled == nil then
+local seen = math.max(status.observedGeneration or 0, (installed or {}).observedGeneration or 0)
+if seen < (obj.metadata.generation or 0) and stalled == nil then
   return health("Progressing", "the manager of kudo has not taken up the spec yet")
 end
 if installed ~= nil and installed.reason == "InvalidSpec" then

@@ -131,7 +131,7 @@ func (e *explainer) find(ctx context.Context, run v1beta1.PlanStatus, at plans.C
 	if err != nil && found.Pod == "" || found.Pod == "" && known.Pod != "" || found.Reason == "" && found.ExitCode == nil {
 		return stored
 	}
-	found.Culprit = culprit.Bounded(found.Culprit, e.redact.Text)
+	found.Culprit, found.Event = culprit.Bounded(found.Culprit, e.redact.Text), e.redact.Text(found.Event)
 	return found
 }
 

@@ -3,6 +3,7 @@ package command
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -37,11 +38,14 @@ func (e *explainer) log(ctx context.Context, f culprit.Finding) string {
 		return "  the log cannot be read: " + err.Error() + "\n"
 	}
 	defer func() { _ = stream.Close() }()
-	read, _, err := diagnostics.Tail(stream, logBytes)
-	shown := barred(e.redact.Text(string(wholeEnd(read, logBytes))))
+	read, cut, err := diagnostics.Tail(stream, logBytes)
+	end := wholeEnd(read, logBytes)
+	shown := barred(e.redact.Text(string(end)))
 	switch {
 	case err != nil:
 		return shown + "  the log broke off: " + err.Error() + "\n"
+	case shown == "" && (cut || len(end) < len(read)):
+		return fmt.Sprintf("  the last line of the log is longer than the %d KiB that are shown here\n", logBytes>>10)
 	case shown == "":
 		return "  the container has written nothing\n"
 	}

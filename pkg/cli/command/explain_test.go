@@ -111,6 +111,8 @@ func TestExplainInstance(t *testing.T) {
 			"  Pod report-x, container report: exit code 7 after 2s\n  | one\n  | two REDACTED\n" + retry + logs},
 		"Silent": {"a container that has written nothing", failedSite(v1beta1.FatalError, stored()), "\n", nil,
 			"  Pod report-x, container report: exit code 7 after 2s\n  the container has written nothing\n" + retry + logs},
+		"LongLine": {"a last line that is too long to be shown whole, where a secret may be cut in two", failedSite(v1beta1.FatalError, stored()), strings.Repeat("x", 9<<10) + "\n", nil,
+			"  Pod report-x, container report: exit code 7 after 2s\n  the last line of the log is longer than the 4 KiB that are shown here\n" + retry + logs},
 		"NoPods": {"the user may not list pods: the status counts", failedSite(v1beta1.FatalError, stored()), "one\n", deny("Pod"),
 			"  Pod report-x, container report: exit code 7\n  | one\n" + retry + logs},
 		"NoJob": {"the object was deleted: the status counts", failedSite(v1beta1.FatalError, stored()), "one\n", deny("Job"),

@@ -48,10 +48,14 @@ func (env *Env) addProgress(f *pflag.FlagSet) {
 
 // progressMode returns how waits are shown: progressAuto stands for a tree.
 func (env *Env) progressMode() string {
-	mode := env.progress
-	if mode == "" && mode.Set(os.Getenv("KUDO_PROGRESS")) != nil {
-		mode = progressAuto
+	if env.progress == "" {
+		env.progress = progressAuto
+		value := os.Getenv("KUDO_PROGRESS")
+		if err := env.progress.Set(value); err != nil && value != "" {
+			env.Warnf("KUDO_PROGRESS: %v", err)
+		}
 	}
+	mode := env.progress
 	if mode == progressAuto && !env.IsTerminal() {
 		mode = progressPlain
 	}

@@ -78,10 +78,15 @@ func TestP29ProgressMode(t *testing.T) {
 		{"an unknown word of the environment", "", "loud", "plain"},
 	} {
 		t.Setenv("KUDO_PROGRESS", tc.environment)
-		env := NewEnv(nil, nil, &bytes.Buffer{})
+		var errs bytes.Buffer
+		env := NewEnv(nil, nil, &errs)
 		env.progress = progressFlag(tc.flag)
-		if got := env.progressMode(); got != tc.want {
-			t.Errorf("%s: %s, want %s", tc.reason, got, tc.want)
+		if first, again := env.progressMode(), env.progressMode(); first != tc.want || again != tc.want {
+			t.Errorf("%s: %s, then %s, want %s", tc.reason, first, again, tc.want)
+		}
+		if warned := errs.String(); tc.environment == "loud" && warned != "Warning: KUDO_PROGRESS: \"loud\": must be auto, plain or none\n" ||
+			tc.environment != "loud" && warned != "" {
+			t.Errorf("%s: %q", tc.reason, warned)
 		}
 	}
 	var flag progressFlag

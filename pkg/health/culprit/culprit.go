@@ -65,6 +65,8 @@ type Finding struct {
 	events subject
 	// complete is set if no event is needed.
 	complete bool
+	// commanded is set if a probe of the container runs a command in it.
+	commanded bool
 }
 
 // subject is an object that events are about.
@@ -105,6 +107,7 @@ func worst(pods []corev1.Pod, known string) *Finding {
 			continue
 		}
 		if found == nil || f.severity > found.severity || f.severity == found.severity && isBefore(pod, of, known) {
+			f.commanded = runsCommands(pod, f.Container)
 			found, of = &f, pod
 		}
 	}
@@ -127,13 +130,11 @@ const (
 	maxMessage = 512
 	maxName    = 253
 	maxWord    = 64
-	// maxRaw bounds what is searched for sensitive values.
-	maxRaw = 8 << 10
 )
 
 // Bounded returns a culprit of at most v1beta1.MaxCulprit bytes, on one line, without control characters and without what mask takes out.
-// The mask comes first, since a value that was cut in two would not be found, and again at the end, since removed characters may have stood
-// in a value.
+// The mask comes before any cut, since a value that was cut in two would not be found, and again without control characters, which may have
+// stood in a value.
 func Bounded(c v1beta1.Culprit, mask func(string) string) v1beta1.Culprit {
 	for _, field := range []struct {
 		text  *string
@@ -142,7 +143,8 @@ func Bounded(c v1beta1.Culprit, mask func(string) string) v1beta1.Culprit {
 		{&c.APIVersion, maxName}, {&c.Kind, maxWord}, {&c.Namespace, maxWord}, {&c.Name, maxName}, {&c.Owner, maxName},
 		{&c.Pod, maxName}, {&c.Container, maxWord}, {&c.Reason, maxWord}, {&c.Message, maxMessage},
 	} {
-		*field.text = text.Truncate(mask(text.Plain(mask(wholeValue(*field.text)), maxRaw)), field.limit)
+		masked := mask(*field.text)
+		*field.text = text.Truncate(mask(text.Plain(masked, len(masked))), field.limit)
 	}
 	// The object and the pod are what others look for: the message is cut first.
 	for _, field := range []*string{&c.Message, &c.Reason, &c.Container, &c.APIVersion, &c.Owner, &c.Pod, &c.Name, &c.Kind, &c.Namespace} {
@@ -159,14 +161,6 @@ func shortened(s string, limit int) string {
 		return ""
 	}
 	return text.Truncate(s, limit)
-}
-
-// wholeValue drops the end of a text that is too long to be searched.
-func wholeValue(s string) string {
-	if len(s) <= maxRaw {
-		return s
-	}
-	return s[:maxRaw]
 }
 
 func size(c v1beta1.Culprit) int {

@@ -151,6 +151,19 @@ func TestLook(t *testing.T) {
 		"Evicted": {reason: "a pod that the node has given up", object: daemons, lists: 1,
 			pods: `{metadata: ` + owned("agent-x", "ds") + `, status: {phase: Failed, reason: Evicted, message: 'The node was low on resource: memory'}}`,
 			want: "pod agent-x: Evicted: The node was low on resource: memory"},
+		"HookOutput": {reason: "what a hook has written is not for those who may not read the log", object: deployment, lists: 1,
+			pods: pod(`phase: Pending, containerStatuses: [{name: page, state: {waiting: {reason: PostStartHookError, message: "Exec lifecycle hook ([cat /token]) failed, message: 's3cret'"}}}]`),
+			want: "container page of pod hello-85-tc58s: PostStartHookError"},
+		"ProbeOutput": {reason: "nor is what the command of a probe has written", object: deployment, lists: 2,
+			pods: `{metadata: ` + ofHello + `, spec: {containers: [{name: page, readinessProbe: {exec: {command: [check]}}}]}, status: {` + running +
+				`, containerStatuses: [{name: page, state: {running: {}}}]}}`,
+			events: event("Unhealthy", "2026-01-01T00:00:10Z", "Readiness probe failed: password: s3cret"),
+			want:   "container page of pod hello-85-tc58s: Unhealthy: Readiness probe failed"},
+		"ProbeByHTTP": {reason: "the words of the kubelet are", object: deployment, lists: 2,
+			pods: `{metadata: ` + ofHello + `, spec: {containers: [{name: page, readinessProbe: {httpGet: {port: 80}}}]}, status: {` + running +
+				`, containerStatuses: [{name: page, state: {running: {}}}]}}`,
+			events: event("Unhealthy", "2026-01-01T00:00:10Z", "Readiness probe failed: HTTP probe failed with statuscode: 503"),
+			want:   "container page of pod hello-85-tc58s: Unhealthy: Readiness probe failed: HTTP probe failed with statuscode: 503"},
 		"Quota": {reason: "the name of the pod differs with each attempt, and is left out; some pods are fine", object: deployment, lists: 1,
 			status: `{conditions: [{type: ReplicaFailure, status: 'True', reason: FailedCreate, message: 'pods "hello-85-abcde" is forbidden: exceeded quota: two, requested: pods=1, used: pods=2, limited: pods=2'}]}`,
 			pods:   pod(running + `, containerStatuses: [{name: page, ready: true, state: {running: {}}}]`),
@@ -319,6 +332,7 @@ func TestBounded(t *testing.T) {
 	}{
 		{"a value is masked", v1beta1.Culprit{Message: "no user hunter2"}, "no user ****"},
 		{"a value that is put together by what is removed", v1beta1.Culprit{Message: "hun\x00ter2"}, "****"},
+		{"a value that a cut would have left in part", v1beta1.Culprit{Message: strings.Repeat("hunter2", 2000) + " the end"}, "****"},
 		{"lines and terminal sequences", v1beta1.Culprit{Message: "a\nb\x1b[31mc\u202e"}, "a b[31mc"},
 		{"all is long", v1beta1.Culprit{APIVersion: long, Kind: long, Namespace: long, Name: long, Owner: long, Pod: long, Container: long, Reason: long, Message: long}, ""},
 		{"names are as long as they can be: the message gives way", v1beta1.Culprit{Kind: "Deployment", Name: strings.Repeat("n", 253), Pod: strings.Repeat("p", 253),
@@ -333,6 +347,16 @@ func TestBounded(t *testing.T) {
 		if tc.c.Name != "" && len(tc.c.Name) <= 253 && got.Name != tc.c.Name {
 			t.Errorf("%s: the name is %q", tc.reason, got.Name)
 		}
+	}
+}
+
+// TestLongValue: a value that is longer than a message is found before anything is cut, however often it stands there.
+func TestLongValue(t *testing.T) {
+	value := strings.Repeat("0123456789abcdef", 600)
+	mask := func(s string) string { return strings.ReplaceAll(s, value, "****") }
+	got := Bounded(v1beta1.Culprit{Message: `a "` + value + `" is too long, b "` + value + `" is no label`}, mask)
+	if want := `a "****" is too long, b "****" is no label`; got.Message != want {
+		t.Errorf("got %q", got.Message)
 	}
 }
 

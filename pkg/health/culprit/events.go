@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kudo.dev/kudo/pkg/text"
 )
 
 // summaries are reasons of events that only repeat that something has failed.
@@ -69,6 +71,9 @@ func (f *Finding) explain(events []corev1.Event, since time.Time) {
 		return
 	}
 	message := imageMessage(stable(e.Message))
+	if e.Reason == "Unhealthy" && f.commanded { // the kubelet adds what the command has written, as in a log
+		message, _, _ = strings.Cut(message, ": ")
+	}
 	switch {
 	case f.severity == crashed && f.ExitCode != nil && e.Reason != "Unhealthy":
 		return
@@ -83,7 +88,7 @@ func (f *Finding) explain(events []corev1.Event, since time.Time) {
 	default:
 		return
 	}
-	f.Event, f.EventTime = e.Reason, lastSeen(e)
+	f.Event, f.EventTime = text.Plain(e.Reason, maxWord), lastSeen(e)
 }
 
 // first is when an event came first.

@@ -114,7 +114,7 @@ func isSidecar(pod *corev1.Pod, name string) bool {
 // ofContainer goes by the state of a container:
 //
 //	waits for its image                             noImage; the two reasons between which the kubelet changes are one
-//	cannot be created                               misconfigured
+//	cannot be created                               misconfigured. What its hook after the start has written is left out
 //	has ended with an error, or is about to be      crashed, with the exit code. What the container itself has written about its
 //	started again after that                        end is left out: it may be lines of its log
 //	runs and is not ready                           notReady
@@ -126,6 +126,10 @@ func ofContainer(pod *corev1.Pod, c *corev1.ContainerStatus) Finding {
 		message := imageMessage(waiting.Message)
 		f := inContainer(newFinding(pod, noImage, "ImagePullBackOff", message, pod.CreationTimestamp), c)
 		f.complete = message != "" && !strings.HasPrefix(message, "Back-off")
+		return f
+	case waiting != nil && waiting.Reason == "PostStartHookError":
+		f := inContainer(newFinding(pod, misconfigured, waiting.Reason, "", pod.CreationTimestamp), c)
+		f.complete = true
 		return f
 	case waiting != nil && strings.HasPrefix(waiting.Reason, "Err"), waiting != nil && strings.HasSuffix(waiting.Reason, "Error"),
 		waiting != nil && waiting.Reason == "InvalidImageName":
@@ -146,6 +150,14 @@ func ofContainer(pod *corev1.Pod, c *corev1.ContainerStatus) Finding {
 		return inContainer(newFinding(pod, starting, waiting.Reason, waiting.Message, pod.CreationTimestamp), c)
 	}
 	return Finding{}
+}
+
+// runsCommands reports whether a probe of a container runs a command in it.
+func runsCommands(pod *corev1.Pod, container string) bool {
+	return slices.ContainsFunc(slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers), func(c corev1.Container) bool {
+		return c.Name == container && slices.ContainsFunc([]*corev1.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe},
+			func(p *corev1.Probe) bool { return p != nil && p.Exec != nil })
+	})
 }
 
 func isInit(pod *corev1.Pod, name string) bool {
