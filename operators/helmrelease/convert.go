@@ -25,6 +25,8 @@ type Object struct {
 	Namespace, Name string
 	// Installed is set for objects of the install plan.
 	Installed bool
+	// Unmarked is set for CustomResourceDefinitions of the folder crds of the chart, on which Helm puts no annotations.
+	Unmarked bool
 	// Heritage is the value of the label heritage, which kudo sets on objects that it writes.
 	Heritage string
 }
@@ -79,8 +81,8 @@ func Convert(r *Release, scope Scope, given []Lift) (*Converted, error) {
 		}
 		return scope(kind)
 	}
-	for _, obj := range append(definitions, objs...) {
-		if err := c.add(obj); err != nil {
+	for i, obj := range append(definitions, objs...) {
+		if err := c.add(obj, i < len(definitions)); err != nil {
 			return nil, err
 		}
 	}
@@ -97,8 +99,8 @@ func (c *converter) notef(format string, args ...any) {
 	c.out.Notes = append(c.out.Notes, fmt.Sprintf(format, args...))
 }
 
-// add adds an object to the package.
-func (c *converter) add(obj *unstructured.Unstructured) error {
+// add adds an object to the package. ofFolder is set for those of the folder crds.
+func (c *converter) add(obj *unstructured.Unstructured, ofFolder bool) error {
 	if isSecret(obj) {
 		c.notef("%s is no part of the package, which would hold its values: it stays as it is, and no plan changes it", describe(obj))
 		return nil
@@ -110,7 +112,7 @@ func (c *converter) add(obj *unstructured.Unstructured) error {
 	elsewhere := namespaced && obj.GetNamespace() != "" && obj.GetNamespace() != c.release.Namespace
 	installed := !namespaced || elsewhere
 	live := Object{GroupVersionKind: obj.GroupVersionKind(), Namespace: obj.GetNamespace(), Name: obj.GetName(), Installed: installed,
-		Heritage: obj.GetLabels()[v1beta1.HeritageLabel]}
+		Unmarked: ofFolder && isDefinition(obj), Heritage: obj.GetLabels()[v1beta1.HeritageLabel]}
 	switch {
 	case !namespaced:
 		live.Namespace = ""

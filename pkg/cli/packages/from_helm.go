@@ -28,6 +28,7 @@ type fromHelmOptions struct {
 	parameters                     []string
 	instance                       string
 	overwrite, complete, back, yes bool
+	allowUnproven                  bool
 }
 
 func newFromHelm(env *command.Env) *cobra.Command {
@@ -38,6 +39,9 @@ func newFromHelm(env *command.Env) *cobra.Command {
 		Long: `Write a package of a release of Helm. Its templates are the objects of the release, a file each: CustomResourceDefinitions,
 other cluster-scoped objects and objects of other namespaces are those of its install plan, and hooks are phases. Secrets are no part
 of the package. Helm is not needed.
+
+Whoever may write Secrets in the namespace decides what a release holds. An object of the install plan must exist, and its annotations must
+say that it is of the release; --allow-cluster-objects goes without this proof.
 
 With --complete, an Instance of the package keeps the objects: the Secrets of the release are set aside, so that Helm does not delete
 them. With --return, the objects are Helm's again, and the Instance is deleted.
@@ -57,6 +61,8 @@ them. With --return, the objects are Helm's again, and the Instance is deleted.
 	f.StringArrayVar(&o.parameters, "parameter", nil,
 		"value that becomes a parameter, as NAME=Kind/name:path; may be given more than once")
 	f.BoolVarP(&o.overwrite, "overwrite", "w", false, "replace files of the package that are there already")
+	f.BoolVar(&o.allowUnproven, "allow-cluster-objects", false,
+		"put objects into the install plan that the release names, and that nothing proves to be its own")
 	f.BoolVar(&o.complete, "complete", false, "set the Secrets of the release aside, when an Instance has taken over its objects")
 	f.BoolVar(&o.back, "return", false, "give the objects back to Helm, and delete the Instance")
 	f.StringVar(&o.instance, "instance", "", "name of the Instance (with --complete and --return)")
@@ -70,8 +76,9 @@ func (o *fromHelmOptions) run(ctx context.Context) error {
 	switch {
 	case moves && o.instance == "":
 		return command.UsageError("--complete and --return need --instance: the Instance that has taken the release over")
-	case moves && (o.destination != "" || len(o.parameters) > 0 || o.overwrite):
-		return command.UsageError("--complete and --return write no package: leave out --destination, --parameter and --overwrite")
+	case moves && (o.destination != "" || len(o.parameters) > 0 || o.overwrite || o.allowUnproven):
+		return command.UsageError("--complete and --return write no package: leave out --destination, --parameter, --overwrite and " +
+			"--allow-cluster-objects")
 	case !moves && (o.instance != "" || o.yes):
 		return command.UsageError("--instance and --yes go with --complete or --return")
 	}
@@ -110,6 +117,9 @@ func (o *fromHelmOptions) writePackage(ctx context.Context, c client.Client, nam
 	converted, err := helmrelease.Convert(release, scopeOf(c), lifts)
 	if err != nil {
 		return fmt.Errorf("release %s/%s: %w", namespace, o.release, err)
+	}
+	if err := o.checkInstalled(ctx, c, release, converted.Objects); err != nil {
+		return err
 	}
 	dir := o.destination
 	if dir == "" {

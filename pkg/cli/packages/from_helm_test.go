@@ -24,6 +24,7 @@ func TestFromHelmUsage(t *testing.T) {
 		{"P31: complete what", []string{"shop", "--complete"}, command.ExitUsage, "need --instance"},
 		{"P31: return what", []string{"shop", "--return"}, command.ExitUsage, "need --instance"},
 		{"P31: complete writes nothing", []string{"shop", "--complete", "--instance", "shop", "-d", "x"}, command.ExitUsage, "write no package"},
+		{"P31: complete allows nothing", []string{"shop", "--complete", "--instance", "shop", "--allow-cluster-objects"}, command.ExitUsage, "write no package"},
 		{"P31: a package is of no Instance", []string{"shop", "--instance", "shop"}, command.ExitUsage, "go with --complete or --return"},
 		{"P31: a parameter without a place", []string{"shop", "--parameter", "A=b"}, command.ExitUsage, "must be NAME=Kind/name:path"},
 		{"P31: both", []string{"shop", "--complete", "--return", "--instance", "shop"}, command.ExitUsage, "none of the others can be"},
