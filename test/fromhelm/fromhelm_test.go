@@ -237,7 +237,7 @@ func expectNoKudo(t testing.TB, ns, manifest string) {
 		}
 		env.Must(t, cluster.Get(t.Context(), client.ObjectKeyFromObject(obj), live))
 		for _, key := range slices.Concat(keys(live.Labels), keys(live.Annotations)) {
-			if strings.HasPrefix(key, "kudo.dev/") && key != v1beta1.KeepAnnotation {
+			if strings.HasPrefix(key, "kudo.dev/") {
 				t.Errorf("%s %s has %s", live.Kind, live.Name, key)
 			}
 		}

@@ -176,7 +176,8 @@ func releasePatch(live *metav1.PartialObjectMetadata, instance *v1beta1.Instance
 		}
 	}
 	for key := range live.Annotations {
-		if isOwnKey(key) && key != v1beta1.KeepAnnotation {
+		// The package has added the annotation to what Helm keeps. Otherwise the user has, who wants the object to be kept.
+		if isOwnKey(key) && (key != v1beta1.KeepAnnotation || live.Annotations[v1beta1.HelmResourcePolicyAnnotation] == "keep") {
 			annotations[key] = nil
 		}
 	}

@@ -53,6 +53,9 @@ func TestReleasePatch(t *testing.T) {
 			Labels:      map[string]string{"app": "a", "heritage": "kudo", "kudo.dev/instance": "shop"},
 			Annotations: map[string]string{"kudo.dev/plan": "deploy", "kudo.dev/keep": "true", "own": "x"},
 		}, map[string]any{"labels": map[string]any{"heritage": nil, "kudo.dev/instance": nil}, "annotations": map[string]any{"kudo.dev/plan": nil}}},
+		{"P31: what the package has added for Helm's policy", "", metav1.ObjectMeta{
+			Annotations: map[string]string{"kudo.dev/keep": "true", "helm.sh/resource-policy": "keep"},
+		}, map[string]any{"annotations": map[string]any{"kudo.dev/keep": nil}}},
 		{"P31: heritage is what it was", "Helm", metav1.ObjectMeta{Labels: map[string]string{"heritage": "kudo"}},
 			map[string]any{"labels": map[string]any{"heritage": "Helm"}}},
 		{"P31: the only owner", "", metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{owner}}, map[string]any{"ownerReferences": nil}},
