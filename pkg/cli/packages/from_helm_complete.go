@@ -105,7 +105,7 @@ func (m *helmMove) checkTakenOver(ctx context.Context, instance *v1beta1.Instanc
 	}
 	var missing []string
 	for _, obj := range objs {
-		name := objectName{obj.GroupKind(), obj.Namespace, obj.Name}
+		name := releasedName(obj)
 		live := &metav1.PartialObjectMetadata{}
 		live.SetGroupVersionKind(obj.GroupVersionKind)
 		err := m.client.Get(ctx, types.NamespacedName{Namespace: obj.Namespace, Name: obj.Name}, live)
@@ -129,12 +129,21 @@ type objectName struct {
 	namespace, name string
 }
 
+// nameOf names an object of the inventory of an Instance, and releasedName one of a release.
+func nameOf(r v1beta1.ResourceStatus) objectName {
+	return objectName{schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).GroupKind(), r.Namespace, r.Name}
+}
+
+func releasedName(obj helmrelease.Object) objectName {
+	return objectName{obj.GroupKind(), obj.Namespace, obj.Name}
+}
+
 // held returns the uids of the objects that the plans of an Instance have written, and of those that the install plan of its
 // OperatorVersion holds.
 func (m *helmMove) held(ctx context.Context, instance *v1beta1.Instance) (map[objectName]types.UID, error) {
 	out := map[objectName]types.UID{}
 	for _, r := range instance.Status.Resources {
-		out[objectName{schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).GroupKind(), r.Namespace, r.Name}] = r.UID
+		out[nameOf(r)] = r.UID
 	}
 	ov := &v1beta1.OperatorVersion{}
 	key := types.NamespacedName{Namespace: instance.Namespace, Name: instance.Spec.OperatorVersion.Name}

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
-	"kudo.dev/kudo/operators/helmrelease"
+	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/helmstore"
 	"kudo.dev/kudo/pkg/runner"
 )
@@ -47,16 +47,18 @@ func (m *helmMove) giveBack(ctx context.Context) error {
 		m.env.Printf("release %s/%s is Helm's already", m.namespace, m.release)
 		return nil
 	}
+	var objs releaseObjects
+	if exists {
+		if objs, err = m.checkReturn(ctx, instance, aside, known); err != nil {
+			return err
+		}
+	}
 	question := "Give the objects back to Helm, and delete Instance " + m.instance + "? The objects stay as they are."
 	if err := m.env.Ask(m.question(question)); err != nil {
 		return err
 	}
 	if exists {
-		former, err := m.heritages(append(aside, known...))
-		if err != nil {
-			return err
-		}
-		if err := m.releaseInstance(ctx, former); err != nil {
+		if err := m.releaseInstance(ctx, objs); err != nil {
 			return err
 		}
 		m.env.Printf("instance %s/%s deleted, its objects stay", m.namespace, m.instance)
@@ -68,26 +70,9 @@ func (m *helmMove) giveBack(ctx context.Context) error {
 	return nil
 }
 
-// heritages returns the values that the label heritage had on objects of the release.
-func (m *helmMove) heritages(stored helmstore.Releases) (map[objectName]string, error) {
-	release, _, err := stored.Deployed()
-	if err != nil {
-		return nil, err
-	}
-	converted, err := helmrelease.Convert(release, scopeOf(m.client), nil)
-	if err != nil {
-		return nil, fmt.Errorf("release %s/%s: %w", m.namespace, m.release, err)
-	}
-	out := map[objectName]string{}
-	for _, obj := range converted.Objects {
-		out[objectName{obj.GroupKind(), obj.Namespace, obj.Name}] = obj.Heritage
-	}
-	return out, nil
-}
-
 // releaseInstance takes the Instance off its objects, and deletes it. A plan that starts in between writes the Instance before it writes an
 // object, so that the deletion, which is bound to the state in which the Instance was idle, does not succeed then.
-func (m *helmMove) releaseInstance(ctx context.Context, heritages map[objectName]string) error {
+func (m *helmMove) releaseInstance(ctx context.Context, objs releaseObjects) error {
 	var last error
 	for range releaseAttempts {
 		instance := &v1beta1.Instance{}
@@ -103,7 +88,7 @@ func (m *helmMove) releaseInstance(ctx context.Context, heritages map[objectName
 				m.instance)
 		}
 		for _, r := range instance.Status.Resources {
-			if err := m.releaseObject(ctx, instance, r, heritages); err != nil {
+			if err := m.releaseObject(ctx, instance, r, objs); err != nil {
 				return err
 			}
 		}
@@ -131,15 +116,21 @@ func (m *helmMove) deleteReleased(ctx context.Context, instance *v1beta1.Instanc
 }
 
 // releaseObject removes what kudo has put on an object, but for the metadata of its pods: to remove that would replace them.
-func (m *helmMove) releaseObject(ctx context.Context, instance *v1beta1.Instance, r v1beta1.ResourceStatus,
-	heritages map[objectName]string) error {
+func (m *helmMove) releaseObject(ctx context.Context, instance *v1beta1.Instance, r v1beta1.ResourceStatus, objs releaseObjects) error {
+	kind, err := m.servedKind(ctx, schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))
+	if err != nil {
+		return fmt.Errorf("release %s %s/%s: %w", r.Kind, r.Namespace, r.Name, err)
+	}
+	if kind.Empty() {
+		return nil
+	}
 	live := &metav1.PartialObjectMetadata{}
-	live.SetGroupVersionKind(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))
-	heritage := heritages[objectName{live.GroupVersionKind().GroupKind(), r.Namespace, r.Name}]
+	live.SetGroupVersionKind(kind)
+	heritage := objs[nameOf(r)].Heritage
 	var last error
 	for range releaseAttempts {
 		err := m.client.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: r.Name}, live)
-		if apierrors.IsNotFound(err) {
+		if apierror.IsObjectNotFound(err) {
 			return nil
 		}
 		if err == nil {
@@ -152,7 +143,7 @@ func (m *helmMove) releaseObject(ctx context.Context, instance *v1beta1.Instance
 			}
 			err = m.client.Patch(ctx, live, client.RawPatch(types.MergePatchType, patch))
 		}
-		if err == nil || apierrors.IsNotFound(err) {
+		if err == nil || apierror.IsObjectNotFound(err) {
 			return nil
 		}
 		if last = err; !apierrors.IsConflict(err) {
