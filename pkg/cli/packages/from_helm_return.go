@@ -134,7 +134,8 @@ func (m *helmMove) releaseObject(ctx context.Context, instance *v1beta1.Instance
 			return nil
 		}
 		if err == nil {
-			if live.UID != r.UID {
+			// An entry has no uid if the manager has died after its write: then the owner reference counts, which has the object deleted.
+			if live.UID != r.UID && !v1beta1.HasOwner(live, instance.UID) {
 				return nil
 			}
 			patch := releasePatch(live, instance, heritage)

@@ -92,6 +92,8 @@ func TestReturn(t *testing.T) {
 			ownedPage(), "", []string{"release lab/shop does not have ConfigMap more of Instance shop: the objects stay, without an owner"}, "Helm"},
 		{"P31: all objects are those of the install plan", secretOf(role, "deployed", true), instanceWith(), ownedPage(), "", nil, "kudo"},
 		{"P31: and nothing says which Instance it is", secretOf(role, "deployed", false), instanceWith(), ownedPage(), "has no object of release", nil, "kudo"},
+		{"P31: the manager has died after its write", secretOf(page+"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n", "deployed", true),
+			instanceWith(entry("v1", "ConfigMap", "b", "b"), entry("v1", "ConfigMap", "page", "")), ownedPage(), "", nil, "Helm"},
 		{"P31: the object is another one, which the Instance does not own", secretOf(page, "deployed", true), instanceWith(entry("v1", "ConfigMap", "page", "x")),
 			ownedPage(func(c *corev1.ConfigMap) { c.OwnerReferences = nil }), "", nil, "kudo"},
 		{"P31: no revision is deployed", secretOf(page, "uninstalling", true), instanceWith(held), ownedPage(), "",
