@@ -31,30 +31,8 @@ const maxMissing = 10
 
 // complete sets the Secrets of the release aside, if the Instance has all of its objects.
 func (m *helmMove) complete(ctx context.Context) error {
-	stored, err := helmstore.List(ctx, m.client, m.namespace, m.release)
-	if err != nil {
-		return err
-	}
-	if len(stored) == 0 {
-		return m.explainNothingToSetAside(ctx)
-	}
-	release, newest, err := stored.Deployed()
-	if err != nil {
-		return err
-	}
-	if newest != "deployed" {
-		return fmt.Errorf("the newest revision of release %s is %s: let Helm finish or roll back, make the package anew, and upgrade the "+
-			"Instance to it", m.release, newest)
-	}
-	converted, err := helmrelease.Convert(release, scopeOf(m.client), nil)
-	if err != nil {
-		return fmt.Errorf("release %s/%s: %w", m.namespace, m.release, err)
-	}
-	instance := &v1beta1.Instance{}
-	if err := m.client.Get(ctx, types.NamespacedName{Namespace: m.namespace, Name: m.instance}, instance); err != nil {
-		return fmt.Errorf("get Instance %s/%s: %w", m.namespace, m.instance, err)
-	}
-	if err := m.checkTakenOver(ctx, instance, converted.Objects); err != nil {
+	stored, _, err := m.checkComplete(ctx)
+	if err != nil || len(stored) == 0 {
 		return err
 	}
 	for i := range stored {
@@ -63,11 +41,67 @@ func (m *helmMove) complete(ctx context.Context) error {
 	if err := m.env.Ask(m.question("Take the release away from Helm? Helm does not find it then.")); err != nil {
 		return err
 	}
+	// Helm and the Instance may have done much until the answer came.
+	stored, objs, err := m.checkComplete(ctx)
+	if err != nil || len(stored) == 0 {
+		return err
+	}
 	if err := stored.SetAside(ctx, m.client, m.instance); err != nil {
 		return err
 	}
-	m.env.Printf("release %s/%s is set aside: Instance %s has its %d objects", m.namespace, m.release, m.instance, len(converted.Objects))
+	if err := m.checkNothingLeft(ctx, stored); err != nil {
+		return err
+	}
+	m.env.Printf("release %s/%s is set aside: Instance %s has its %d objects", m.namespace, m.release, m.instance, len(objs))
 	return nil
+}
+
+// checkComplete returns the Secrets of the release, and its objects if the Instance has all of them. It returns no Secrets if they are set
+// aside already.
+func (m *helmMove) checkComplete(ctx context.Context) (helmstore.Releases, []helmrelease.Object, error) {
+	stored, err := helmstore.List(ctx, m.client, m.namespace, m.release)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(stored) == 0 {
+		return nil, nil, m.explainNothingToSetAside(ctx)
+	}
+	release, newest, err := stored.Deployed()
+	if err != nil {
+		return nil, nil, err
+	}
+	if newest != "deployed" {
+		return nil, nil, fmt.Errorf("the newest revision of release %s is %s: let Helm finish or roll back, make the package anew, and upgrade "+
+			"the Instance to it", m.release, newest)
+	}
+	converted, err := helmrelease.Convert(release, scopeOf(m.client), nil)
+	if err != nil {
+		return nil, nil, fmt.Errorf("release %s/%s: %w", m.namespace, m.release, err)
+	}
+	instance := &v1beta1.Instance{}
+	if err := m.client.Get(ctx, types.NamespacedName{Namespace: m.namespace, Name: m.instance}, instance); err != nil {
+		return nil, nil, fmt.Errorf("get Instance %s/%s: %w", m.namespace, m.instance, err)
+	}
+	return stored, converted.Objects, m.checkTakenOver(ctx, instance, converted.Objects)
+}
+
+// checkNothingLeft restores the Secrets if Helm has written another revision since they were listed: Helm would find that one, and delete
+// the objects that it names.
+func (m *helmMove) checkNothingLeft(ctx context.Context, stored helmstore.Releases) error {
+	left, err := helmstore.List(ctx, m.client, m.namespace, m.release)
+	if err != nil {
+		return fmt.Errorf("find out whether Helm has written another revision meanwhile: %w: repeat the command", err)
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	var names []string
+	for i := range left {
+		names = append(names, left[i].Name)
+	}
+	err = fmt.Errorf("helm has written Secret %s meanwhile, and the release stays Helm's: let Helm finish, then repeat the command",
+		text.List(names, maxMissing))
+	return errors.Join(err, stored.Restore(ctx, m.client))
 }
 
 func (m *helmMove) question(text string) command.Question {
