@@ -57,7 +57,10 @@ type converter struct {
 	scope   Scope
 	lifts   *lifts
 	out     *Converted
+	budget  budget
+	// files are the names of templates, and numbers the last number of each name that several objects have.
 	files   map[string]bool
+	numbers map[string]int
 	// definitions, installed and deployed are the templates of objects by the plan that applies them.
 	definitions, installed, deployed []string
 	hooks                            []hook
@@ -65,12 +68,13 @@ type converter struct {
 
 // Convert makes a package of a release: its templates are the objects of the release, a file each.
 func Convert(r *Release, scope Scope, given []Lift) (*Converted, error) {
-	c := &converter{release: r, lifts: newLifts(given, r), out: &Converted{Files: map[string][]byte{}}, files: map[string]bool{}}
-	definitions, err := r.definitions()
+	c := &converter{release: r, lifts: newLifts(given, r), out: &Converted{Files: map[string][]byte{}}, files: map[string]bool{},
+		numbers: map[string]int{}}
+	definitions, err := r.definitions(&c.budget)
 	if err != nil {
 		return nil, err
 	}
-	objs, err := parseObjects("the manifest of the release", r.Manifest)
+	objs, err := c.budget.parseObjects("the manifest of the release", r.Manifest)
 	if err != nil {
 		return nil, err
 	}
@@ -185,8 +189,9 @@ func (c *converter) fileName(obj *unstructured.Unstructured) string {
 	base := notInFileNames.ReplaceAllString(strings.ToLower(obj.GetKind()+"-"+obj.GetName()), "-")
 	base = strings.Trim(base[:min(len(base), maxFileName)], ".-")
 	name := base + ".yaml"
-	for i := 2; c.files[name]; i++ {
-		name = fmt.Sprintf("%s-%d.yaml", base, i)
+	for c.files[name] {
+		c.numbers[base]++
+		name = fmt.Sprintf("%s-%d.yaml", base, c.numbers[base]+1)
 	}
 	c.files[name] = true
 	return name

@@ -1,6 +1,7 @@
 package helmrelease
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -50,10 +51,7 @@ func (h Hook) follows(policy string) bool { return slices.Contains(h.DeletePolic
 func (c *converter) addHooks() error {
 	all := slices.Clone(c.release.Hooks)
 	slices.SortStableFunc(all, func(a, b Hook) int {
-		if a.Weight != b.Weight {
-			return a.Weight - b.Weight
-		}
-		return strings.Compare(a.Name, b.Name)
+		return cmp.Or(cmp.Compare(a.Weight, b.Weight), strings.Compare(a.Name, b.Name))
 	})
 	for i, h := range all {
 		var known, unknown []string
@@ -79,7 +77,7 @@ func (c *converter) addHooks() error {
 
 // addHook adds a hook, if its objects are namespaced and no Secrets.
 func (c *converter) addHook(h Hook, task string) error {
-	objs, err := parseObjects("hook "+plain(h.Name), h.Manifest)
+	objs, err := c.budget.parseObjects("hook "+plain(h.Name), h.Manifest)
 	if err != nil {
 		return err
 	}

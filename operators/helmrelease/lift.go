@@ -1,8 +1,10 @@
 package helmrelease
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strconv"
@@ -119,22 +121,18 @@ type lifts struct {
 	prefix  string
 }
 
-// newLifts returns the lifts of a release. What stands for a parameter occurs nowhere in the release.
+// newLifts returns the lifts of a release. What stands for a parameter occurs nowhere in the release, which cannot contain its own digest.
 func newLifts(given []Lift, r *Release) *lifts {
-	l := &lifts{given: given, used: map[int]bool{}, actions: map[string]string{}}
-	for i := 0; ; i++ {
-		l.prefix = fmt.Sprintf("kudo-parameter-%d-", i)
-		if !r.contains(l.prefix) {
-			return l
-		}
+	digest := sha256.New()
+	write := func(text string) { _, _ = io.WriteString(digest, text) } // a hash takes all
+	write(r.Manifest)
+	for _, h := range r.Hooks {
+		write(h.Manifest)
 	}
-}
-
-// contains reports whether a text occurs in what becomes templates.
-func (r *Release) contains(text string) bool {
-	return strings.Contains(r.Manifest, text) ||
-		slices.ContainsFunc(r.Hooks, func(h Hook) bool { return strings.Contains(h.Manifest, text) }) ||
-		slices.ContainsFunc(r.Chart.Files, func(f File) bool { return strings.Contains(string(f.Data), text) })
+	for _, f := range r.Chart.Files {
+		_, _ = digest.Write(f.Data)
+	}
+	return &lifts{given: given, used: map[int]bool{}, actions: map[string]string{}, prefix: fmt.Sprintf("kudo-parameter-%x-", digest.Sum(nil))}
 }
 
 // apply replaces the values of an object that become parameters.

@@ -1,71 +1,20 @@
 package helmrelease
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"kudo.dev/kudo/operators/yamldoc"
 	"kudo.dev/kudo/pkg/text"
 )
-
-// maxObjects is how many objects a release may have.
-const maxObjects = 2000
 
 // Annotations of Helm on hooks; a package has phases instead.
 var hookAnnotations = []string{"helm.sh/hook", "helm.sh/hook-weight", "helm.sh/hook-delete-policy"}
 
-// parseObjects returns the objects of a manifest in its order, with those of lists in place of the lists.
-func parseObjects(what, manifest string) ([]*unstructured.Unstructured, error) {
-	var out []*unstructured.Unstructured
-	for root, err := range yamldoc.Documents(manifest) {
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", what, err)
-		}
-		value, _, err := yamldoc.Value(root)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", what, err)
-		}
-		if value == nil {
-			continue
-		}
-		if out, err = appendObjects(out, value); err != nil {
-			return nil, fmt.Errorf("%s: %w", what, err)
-		}
-	}
-	return out, nil
-}
-
-// appendObjects appends an object, or those of a list.
-func appendObjects(to []*unstructured.Unstructured, value any) ([]*unstructured.Unstructured, error) {
-	fields, ok := value.(map[string]any)
-	if !ok {
-		return nil, fmt.Errorf("document %d is no object", len(to)+1)
-	}
-	obj := &unstructured.Unstructured{Object: fields}
-	if items, isList := fields["items"].([]any); isList && strings.HasSuffix(obj.GetKind(), "List") {
-		for _, item := range items {
-			var err error
-			if to, err = appendObjects(to, item); err != nil {
-				return nil, err
-			}
-		}
-		return to, nil
-	}
-	if obj.GetKind() == "" || obj.GetAPIVersion() == "" || obj.GetName() == "" {
-		return nil, fmt.Errorf("object %d (%s %s) lacks its apiVersion, kind or name", len(to)+1, obj.GetKind(), obj.GetName())
-	}
-	if len(to) >= maxObjects {
-		return nil, fmt.Errorf("more than %d objects", maxObjects)
-	}
-	return append(to, obj), nil
-}
-
 // definitions returns the CustomResourceDefinitions in the folder crds of a chart, which Helm creates before all else.
-func (r *Release) definitions() ([]*unstructured.Unstructured, error) {
+func (r *Release) definitions(b *budget) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	files := slices.Clone(r.Chart.Files)
 	slices.SortStableFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
@@ -73,7 +22,7 @@ func (r *Release) definitions() ([]*unstructured.Unstructured, error) {
 		if !strings.HasPrefix(file.Name, "crds/") || !isYAML(file.Name) {
 			continue
 		}
-		objs, err := parseObjects("file "+plain(file.Name), string(file.Data))
+		objs, err := b.parseObjects("file "+plain(file.Name), string(file.Data))
 		if err != nil {
 			return nil, err
 		}

@@ -21,8 +21,11 @@ const (
 	MaxStored = 2 << 20
 	// MaxContent is the size of a release once it is unpacked.
 	MaxContent = 32 << 20
-	// maxHooks is the number of hooks.
-	maxHooks = 200
+	// maxHooks is the number of hooks, and maxEvents that of the events and of the deletion policies of each.
+	maxHooks  = 200
+	maxEvents = 50
+	// maxFiles is the number of files of the chart outside of its templates.
+	maxFiles = 5000
 )
 
 // Release is a revision of a release of Helm.
@@ -37,7 +40,7 @@ type Release struct {
 	Chart Chart `json:"chart"`
 	// Manifest holds the objects as they were rendered, in the order in which Helm creates them.
 	Manifest string `json:"manifest"`
-	Hooks    []Hook `json:"hooks"`
+	Hooks    Hooks  `json:"hooks"`
 }
 
 // Chart is what a release keeps of its chart.
@@ -50,7 +53,7 @@ type Chart struct {
 		Home        string `json:"home"`
 	} `json:"metadata"`
 	// Files are the files of the chart outside of its templates. Helm keeps none of subcharts.
-	Files []File `json:"files"`
+	Files Files `json:"files"`
 }
 
 // File is a file of a chart.
@@ -63,9 +66,45 @@ type File struct {
 type Hook struct {
 	Name           string   `json:"name"`
 	Manifest       string   `json:"manifest"`
-	Events         []string `json:"events"`
+	Events         Events   `json:"events"`
 	Weight         int      `json:"weight"`
-	DeletePolicies []string `json:"delete_policies"`
+	DeletePolicies Policies `json:"delete_policies"`
+}
+
+// Lists of a release, whose length is bounded.
+type (
+	// Hooks are those of a release.
+	Hooks []Hook
+	// Files are those of a chart.
+	Files []File
+	// Events are those at which a hook runs.
+	Events []string
+	// Policies are those by which Helm deletes a hook.
+	Policies []string
+)
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (h *Hooks) UnmarshalJSON(data []byte) (err error) {
+	*h, err = decodeList[Hook](data, maxHooks, "hooks")
+	return err
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (f *Files) UnmarshalJSON(data []byte) (err error) {
+	*f, err = decodeList[File](data, maxFiles, "files of the chart")
+	return err
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (e *Events) UnmarshalJSON(data []byte) (err error) {
+	*e, err = decodeList[string](data, maxEvents, "events of a hook")
+	return err
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *Policies) UnmarshalJSON(data []byte) (err error) {
+	*p, err = decodeList[string](data, maxEvents, "deletion policies of a hook")
+	return err
 }
 
 // gzipMagic are the first bytes of what gzip has packed. Helm 2 did not pack releases.
@@ -88,15 +127,13 @@ func Decode(stored []byte) (*Release, error) {
 	}
 	release := &Release{}
 	if err := json.Unmarshal(text, release); err != nil {
-		return nil, fmt.Errorf("the release is not stored as JSON: %w", err)
+		return nil, fmt.Errorf("read the release as JSON: %w", err)
 	}
 	switch {
 	case release.Name == "":
 		return nil, errors.New("the release has no name")
 	case release.Version < 1:
 		return nil, fmt.Errorf("the release has the revision %d, which Helm does not write", release.Version)
-	case len(release.Hooks) > maxHooks:
-		return nil, fmt.Errorf("the release has %d hooks, more than %d", len(release.Hooks), maxHooks)
 	}
 	return release, nil
 }

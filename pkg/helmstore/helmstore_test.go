@@ -121,7 +121,7 @@ func TestDeployed(t *testing.T) {
 		{"P31: none is deployed", Releases{*revisionOf(1, "uninstalling")}, 0, "", "no revision of the release is deployed"},
 		{"P31: another name", Releases{*renamed}, 0, "", "not what its labels say"},
 		{"P31: another namespace", Releases{*elsewhere}, 0, "", "not what its labels say"},
-		{"P31: without content", Releases{*broken}, 0, "", "not stored as JSON"},
+		{"P31: without content", Releases{*broken}, 0, "", "read the release as JSON"},
 	} {
 		release, newest, err := tc.stored.Deployed()
 		if tc.failed != "" {
