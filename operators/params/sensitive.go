@@ -25,6 +25,17 @@ func Sensitive(defs []v1beta1.Parameter, names []string) []v1beta1.Parameter {
 	return out
 }
 
+// GivenSensitive returns the names of the parameters that are sensitive by their definitions, and given.
+func GivenSensitive(defs []v1beta1.Parameter, given map[string]string) []string {
+	var out []string
+	for _, def := range defs {
+		if _, set := given[def.Name]; set && def.Sensitive {
+			out = append(out, def.Name)
+		}
+	}
+	return out
+}
+
 // Mask takes sensitive values out of text that people will read. The zero value takes nothing.
 type Mask struct{ replacer *strings.Replacer }
 

@@ -1,6 +1,7 @@
 package params
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,6 +28,15 @@ func TestMask(t *testing.T) {
 				t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
 			}
 		})
+	}
+}
+
+// TestGivenSensitive: those are named that the definitions say, and that have a value.
+func TestGivenSensitive(t *testing.T) {
+	defs := []v1beta1.Parameter{{Name: "B", Sensitive: true}, {Name: "A", Sensitive: true}, {Name: "UNSET", Sensitive: true}, {Name: "PLAIN"}}
+	got := GivenSensitive(defs, map[string]string{"A": "", "B": "x", "PLAIN": "y", "OTHER": "z"})
+	if !slices.Equal(got, []string{"B", "A"}) {
+		t.Errorf("%q", got)
 	}
 }
 

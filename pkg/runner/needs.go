@@ -14,6 +14,7 @@ import (
 	"kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/paramsource"
@@ -74,9 +75,10 @@ func FindNeeds(ctx context.Context, c client.Client, instance *v1beta1.Instance,
 	}
 	given := sourced.Given
 	maps.Copy(given, instance.Spec.Parameters)
+	sensitive := append(params.GivenSensitive(version.Spec.Parameters, given), sourced.Sensitive...)
 	run := &Run{
 		Subject: Subject{Kind: "Instance", Namespace: instance.Namespace, Name: instance.Name, UID: instance.UID},
-		Source:  version.Name, Version: content, Plan: plan, Parameters: given, Sensitive: sourced.Sensitive, Suspend: instance.Spec.Suspend,
+		Source:  version.Name, Version: content, Plan: plan, Parameters: given, Sensitive: sensitive, Suspend: instance.Spec.Suspend,
 	}
 	if err := run.resolve(); err != nil {
 		return nil, err
@@ -114,10 +116,40 @@ func (r *Runner) findNeedsOfRun(ctx context.Context, c client.Client, run *Run) 
 		mode, _ := v1beta1.DependencyModeOf(obj.GetAnnotations()) // a wrong value is the plan's to report
 		out = append(out, ObjectNeeds{
 			APIVersion: obj.GetAPIVersion(), Kind: obj.GetKind(), Namespace: obj.GetNamespace(), Name: obj.GetName(), Mode: mode,
-			Dependencies: n.found, Message: run.mask(n.String()),
+			Dependencies: run.maskFound(n.found), Message: run.mask(n.String()),
 		})
 	}
 	return out, nil
+}
+
+// maskFound takes sensitive values out of what a template or a layer says of dependencies.
+func (run *Run) maskFound(found []DependencyFinding) []DependencyFinding {
+	for i := range found {
+		f := &found[i]
+		f.APIVersion, f.Kind, f.Reason = run.mask(f.APIVersion), run.mask(f.Kind), run.mask(f.Reason)
+		f.Namespace, f.Name = run.mask(f.Namespace), run.mask(f.Name)
+		f.LabelSelector = run.maskSelector(f.LabelSelector)
+	}
+	return found
+}
+
+// maskSelector returns a selector without sensitive values. The one that is given belongs to an answer that is kept, and does not change.
+func (run *Run) maskSelector(selector *metav1.LabelSelector) *metav1.LabelSelector {
+	if selector == nil {
+		return nil
+	}
+	out := &metav1.LabelSelector{}
+	for key, value := range selector.MatchLabels {
+		metav1.AddLabelToSelector(out, run.mask(key), run.mask(value))
+	}
+	for _, e := range selector.MatchExpressions {
+		masked := metav1.LabelSelectorRequirement{Key: run.mask(e.Key), Operator: e.Operator}
+		for _, value := range e.Values {
+			masked.Values = append(masked.Values, run.mask(value))
+		}
+		out.MatchExpressions = append(out.MatchExpressions, masked)
+	}
+	return out
 }
 
 // noteArtifacts notes what the Pipe tasks of the run's plan make, by kind and name.

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -107,6 +108,33 @@ func TestFindNeedsEach(t *testing.T) {
 		}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got: %s", diff)
+	}
+}
+
+// TestFindNeedsMasks (C63, engine: sensitive values) checks that nothing of the answer holds a value of a sensitive parameter, whether it
+// is in spec or from a Secret.
+func TestFindNeedsMasks(t *testing.T) {
+	to := upgradeTo("deploy")
+	to.Spec.Parameters = []v1beta1.Parameter{{Name: "TOKEN", Sensitive: true}, {Name: "SOURCED"}}
+	app := strings.ReplaceAll(workload("{{ .Params.TOKEN }}", "replicas: 1"), "{name: ", "{name: a-{{ .Params.SOURCED }}-")
+	to.Spec.Templates["deploy.yaml"] = app
+	source := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Data: map[string][]byte{"SOURCED": []byte("swordfish")}}
+	c := fakeCluster(t, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+		return errors.New("no hunter2 for you")
+	}}, source)
+	i := upgradable()
+	i.Spec.Parameters = map[string]string{"TOKEN": "hunter2"}
+	i.Spec.ParametersFrom = []v1beta1.ParametersSource{{Kind: "Secret", Name: "s"}}
+	got, err := FindNeeds(t.Context(), c, i, to, "deploy", needing{})
+	if err != nil || len(got) != 1 || len(got[0].Dependencies) != 3 {
+		t.Fatalf("%v, %v", got, err)
+	}
+	text, err := json.Marshal([]any{got[0].Dependencies, got[0].Message})
+	if err != nil || strings.Contains(string(text), "hunter2") || strings.Contains(string(text), "swordfish") {
+		t.Errorf("a sensitive value is shown: %s, %v", text, err)
+	}
+	if name := got[0].Dependencies[0].Name; name != "a-(sensitive)-(sensitive)" {
+		t.Errorf("the first dependency is %q", name)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/pkg/history"
 )
 
@@ -31,11 +32,7 @@ func (a *action) runValues() values {
 	}
 	maps.Copy(out.given, a.specValues())
 	if a.content != nil {
-		for _, def := range a.content.Spec.Parameters {
-			if _, set := out.given[def.Name]; set && def.Sensitive {
-				out.sensitive = append(out.sensitive, def.Name)
-			}
-		}
+		out.sensitive = append(out.sensitive, params.GivenSensitive(a.content.Spec.Parameters, out.given)...)
 	}
 	out.hide()
 	return out

@@ -11,6 +11,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators/content"
+	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/metrics"
 	"kudo.dev/kudo/pkg/runner"
@@ -92,7 +93,8 @@ func (a *action) startRun(ctx context.Context, cause string) (bool, error) {
 	revision := status.Revision + 1
 	run := history.Run{
 		Plan: plan, Cause: cause, UID: history.RunUID(a.Next.UID, revision), OperatorVersion: a.Next.Namespace + "/" + a.Next.Name,
-		Parameters: a.Next.Spec.InstallParameters, Sensitive: a.sensitiveParameters(), Started: metav1.NewMicroTime(a.Clock.Now()),
+		Parameters: a.Next.Spec.InstallParameters, Sensitive: params.GivenSensitive(a.Next.Spec.Parameters, a.Next.Spec.InstallParameters),
+		Started: metav1.NewMicroTime(a.Clock.Now()),
 	}
 	taken := new(history.TakenError)
 	if err := a.History.RecordStart(ctx, a.Next, revision, run); errors.As(err, &taken) {
@@ -144,19 +146,8 @@ func (a *action) buildRun(plan string) error {
 	a.run = &runner.Run{
 		Subject: runner.Subject{Kind: "OperatorVersion", Namespace: a.Next.Namespace, Name: a.Next.Name, UID: a.Next.UID},
 		Source:  a.Next.Namespace + "/" + a.Next.Name, Version: version, Plan: plan, UID: a.Next.Status.PlanStatus[plan].UID,
-		Parameters: a.Next.Spec.InstallParameters, Sensitive: a.sensitiveParameters(), Account: a.Installer, Installation: a.installation,
-		Policy: policy, Held: a.inventory, Keys: a.ring,
+		Parameters: a.Next.Spec.InstallParameters, Sensitive: params.GivenSensitive(a.Next.Spec.Parameters, a.Next.Spec.InstallParameters),
+		Account: a.Installer, Installation: a.installation, Policy: policy, Held: a.inventory, Keys: a.ring,
 	}
 	return nil
-}
-
-// sensitiveParameters are the install parameters whose values are not to be seen.
-func (a *action) sensitiveParameters() []string {
-	var out []string
-	for _, def := range a.Next.Spec.Parameters {
-		if _, set := a.Next.Spec.InstallParameters[def.Name]; set && def.Sensitive {
-			out = append(out, def.Name)
-		}
-	}
-	return out
 }
