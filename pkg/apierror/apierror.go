@@ -19,6 +19,13 @@ func IsObjectNotFound(err error) bool {
 	return details != nil && details.Name != "" && !apierrors.IsUnexpectedServerError(err)
 }
 
+// IsNamespaceNotFound reports whether a write was refused since its namespace does not exist.
+func IsNamespaceNotFound(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && apierrors.IsNotFound(err) && status.Status().Details != nil &&
+		status.Status().Details.Kind == "namespaces"
+}
+
 // IgnoreObjectNotFound returns nil for an error that IsObjectNotFound reports, and any other error as it is.
 func IgnoreObjectNotFound(err error) error {
 	if IsObjectNotFound(err) {

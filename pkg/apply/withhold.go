@@ -2,7 +2,9 @@ package apply
 
 import (
 	"context"
+	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
@@ -36,6 +38,9 @@ func (e *Engine) withhold(ctx context.Context, resource dynamic.ResourceInterfac
 	candidate := enhance.WithoutTemplateMetadata(body, live)
 	written, err := e.send(ctx, resource, candidate, live, claim, metav1.ApplyOptions{FieldManager: o.Manager,
 		DryRun: []string{metav1.DryRunAll}})
+	if apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run") {
+		return body, nil // a webhook has side effects: it is better to replace pods than to stop
+	}
 	if err != nil {
 		return nil, err
 	}

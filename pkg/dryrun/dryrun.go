@@ -70,11 +70,13 @@ type Change struct {
 	Recreated bool
 	// Refused is what a write has sent that was refused; nil if none was.
 	Refused *unstructured.Unstructured
+	// Body is what the last write has sent that was not refused; nil if there was none.
+	Body *unstructured.Unstructured
 }
 
 // change returns what the writes would do to an object whose mutex is locked.
 func (o *object) change() Change {
-	return Change{ID: o.id, Before: o.before, After: o.now, Recreated: o.recreated, Refused: o.refused}
+	return Change{ID: o.id, Before: o.before, After: o.now, Recreated: o.recreated, Refused: o.refused, Body: o.body}
 }
 
 // Changes returns all objects that were read or written, in the order of their first use.
@@ -177,12 +179,20 @@ func (c *Cluster) UnobservedWrite(apply.ID) *unstructured.Unstructured { return 
 func (c *Cluster) Digest(apply.ID, string) (digest string, known bool) { return "", false }
 
 // Reader returns a reader that shows typed objects as the writes would leave them, and reads with a client what they do not touch.
-func (c *Cluster) Reader(reads client.Client) client.Reader { return typedReader{reads, c} }
+func (c *Cluster) Reader(reads client.Client) client.Reader {
+	return typedReader{Client: reads, cluster: c}
+}
+
+// Before returns a reader that shows typed objects as they are without the writes.
+func (c *Cluster) Before(reads client.Client) client.Reader {
+	return typedReader{Client: reads, cluster: c, before: true}
+}
 
 // typedReader lists the cluster as it is.
 type typedReader struct {
 	client.Client
 	cluster *Cluster
+	before  bool
 }
 
 // Get implements client.Reader.
@@ -191,13 +201,16 @@ func (r typedReader) Get(ctx context.Context, at client.ObjectKey, into client.O
 	if err != nil {
 		return err
 	}
-	id := apply.ID{GroupVersionKind: kind, NamespacedName: at}
-	change, written := r.cluster.Find(id)
+	change, written := r.cluster.Find(apply.ID{GroupVersionKind: kind, NamespacedName: at})
+	shown := change.After
+	if r.before {
+		shown = change.Before
+	}
 	switch {
 	case !written:
 		return r.Client.Get(ctx, at, into, o...)
-	case change.After == nil:
+	case shown == nil:
 		return apierrors.NewNotFound(schema.GroupResource{Group: kind.Group, Resource: strings.ToLower(kind.Kind)}, at.Name)
 	}
-	return runtime.DefaultUnstructuredConverter.FromUnstructured(change.After.Object, into)
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(shown.Object, into)
 }

@@ -2,10 +2,12 @@ package preview
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
@@ -29,39 +31,80 @@ func (c *computation) previewChildren(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if after == nil || before != nil && equality.Semantic.DeepEqual(before.Spec, after.Spec) {
-			continue
+		switch {
+		case before == nil && after == nil:
+		case after == nil:
+			err = c.previewDeletion(ctx, id, before)
+		case before == nil || !equality.Semantic.DeepEqual(before.Spec, after.Spec) || c.changesSource(after):
+			err = c.previewChild(ctx, id, before, after)
 		}
-		if err := c.previewChild(ctx, id, before, after); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *computation) previewChild(ctx context.Context, id apply.ID, before, after *v1beta1.Instance) error {
-	edit := Edit{Verb: c.edit.Verb, Before: before, After: after, Versions: c.edit.Versions}
-	edit.Version = c.versionOf(ctx, after.OperatorVersionKey())
-	switch {
-	case c.depth == maxDepth:
+// changesSource reports whether the runs change a source of the parameters of an Instance: its spec is the same then.
+func (c *computation) changesSource(i *v1beta1.Instance) bool {
+	return slices.ContainsFunc(i.Spec.ParametersFrom, func(source v1beta1.ParametersSource) bool {
+		id := apply.ID{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: source.Kind}}
+		id.Namespace, id.Name = i.Namespace, source.Name
+		change, written := c.cluster.Find(id)
+		return written && (change.Before == nil || change.After == nil || len(compare(change.Before, change.After, c.mask).fields) > 0)
+	})
+}
+
+// child returns the computation of an edit of an Instance that belongs to the one of this edit; nil if too many do so in a row.
+func (c *computation) child(id apply.ID, edit Edit) *computation {
+	if c.depth == maxDepth {
 		c.unknown("what %s would do: more than %d Instances in a row make one another", id, maxDepth)
 		return nil
-	case edit.Version == nil:
-		c.unknown("what %s would do: OperatorVersion %s cannot be read", id, after.OperatorVersionKey())
-		return nil
-	case before != nil && before.OperatorVersionKey() != after.OperatorVersionKey():
-		edit.Old = c.versionOf(ctx, before.OperatorVersionKey())
 	}
 	o := c.Options
 	o.Incomplete = nil // it is said of the Instance of the edit
 	child := newComputationOn(c.cluster, o, edit)
-	child.depth = c.depth + 1
-	if err := child.compute(ctx); err != nil {
-		return err
-	}
+	child.depth, child.keepsClaims = c.depth+1, c.keepsClaims
+	return child
+}
+
+// add adds the preview of a child that was computed.
+func (c *computation) add(child *computation) error {
 	child.collect()
 	c.out.Children = append(c.out.Children, child.out)
 	return child.out.seal()
+}
+
+// previewDeletion previews what goes with an Instance that a run deletes, or that is deleted with the one of the edit.
+func (c *computation) previewDeletion(ctx context.Context, id apply.ID, before *v1beta1.Instance) error {
+	version := c.versionOf(ctx, before.OperatorVersionKey())
+	child := c.child(id, uninstallEdit(before, version))
+	if child == nil {
+		return nil
+	}
+	if err := child.uninstall(ctx); err != nil {
+		return err
+	}
+	return c.add(child)
+}
+
+func (c *computation) previewChild(ctx context.Context, id apply.ID, before, after *v1beta1.Instance) error {
+	edit := Edit{Verb: c.edit.Verb, Before: before, After: after, Versions: c.edit.Versions}
+	if edit.Version = c.versionOf(ctx, after.OperatorVersionKey()); edit.Version == nil {
+		c.unknown("what %s would do: OperatorVersion %s cannot be read", id, after.OperatorVersionKey())
+		return nil
+	}
+	if before != nil && before.OperatorVersionKey() != after.OperatorVersionKey() {
+		edit.Old = c.versionOf(ctx, before.OperatorVersionKey())
+	}
+	child := c.child(id, edit)
+	if child == nil {
+		return nil
+	}
+	if err := child.compute(ctx); err != nil {
+		return err
+	}
+	return c.add(child)
 }
 
 // toInstance converts an object; nil stays nil.

@@ -65,7 +65,7 @@ func (c *computation) object(id apply.ID, t *touch) Object {
 	case !known || change.Before == nil && change.After == nil:
 		out.Effect = Unchanged
 	case change.Before == nil:
-		out.Effect = Create
+		out.Effect, out.content = Create, contentOf(change.Body, c.mask)
 	case change.After == nil:
 		out.Effect = Delete
 	case t.shared:
@@ -87,6 +87,7 @@ func (c *computation) compared(out *Object, change dryrun.Change) {
 	switch {
 	case change.Recreated:
 		out.Effect, out.Why = Recreate, "it is deleted and written again by the same run"
+		out.content = contentOf(change.Body, c.mask)
 		out.Fields, out.Metadata = nil, 0
 		return
 	case !c.isOurs(change.Before):

@@ -62,6 +62,8 @@ type Edit struct {
 	Version, Old *v1beta1.OperatorVersion
 	// Versions are the OperatorVersions that come with the edit, each after those that it depends on.
 	Versions []*v1beta1.OperatorVersion
+	// KeepsVersions is set if those that exist are used as they are, and not replaced.
+	KeepsVersions bool
 	// GivesRights is set if the command gives the account of the Instance the rights that the plans need.
 	GivesRights bool
 }
@@ -102,12 +104,20 @@ type computation struct {
 	edit    Edit
 	out     *Preview
 	cluster *dryrun.Cluster
+	// newNamespace is set if the namespace of the Instance does not exist yet.
+	newNamespace bool
 	// depth is how many Instances the one of the edit is a child of.
-	depth   int
-	engine  *apply.Engine
-	runner  *runner.Runner
-	share   *share.Engine
-	version *runner.ParsedVersion
+	depth int
+	// coming are the OperatorVersions that the edit creates.
+	coming []*v1beta1.OperatorVersion
+	// keepsClaims is set if an uninstall keeps all claims.
+	keepsClaims bool
+	// releasedUIDs are those of the objects that are deleted with the Instance.
+	releasedUIDs []types.UID
+	engine       *apply.Engine
+	runner       *runner.Runner
+	share        *share.Engine
+	version      *runner.ParsedVersion
 	// run is the one that is previewed.
 	run  *runner.Run
 	keys *keyring.Ring
@@ -124,6 +134,9 @@ type computation struct {
 }
 
 func (c *computation) compute(ctx context.Context) error {
+	if err := c.settleVersions(ctx); err != nil {
+		return err
+	}
 	if err := c.prepare(ctx); err != nil || len(c.out.Refused) > 0 {
 		return err
 	}
@@ -133,10 +146,8 @@ func (c *computation) compute(ctx context.Context) error {
 	if err := c.load(ctx); err != nil {
 		return err
 	}
-	if c.depth == 0 { // of what comes with the edit, children need nothing more
-		if installed, err := c.installVersions(ctx); err != nil || !installed {
-			return err
-		}
+	if installed, err := c.installVersions(ctx); err != nil || !installed {
+		return err
 	}
 	for range maxRuns {
 		decision, err := trigger.Decide(trigger.Input{Instance: c.instance, Given: c.given, Version: c.edit.Version.Spec, Old: c.oldSpec(),
@@ -171,34 +182,54 @@ func (c *computation) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var sources []string
-	if c.given, sources, err = c.values(ctx, c.edit.After, c.edit.Version); err != nil {
+	given, err := c.readValues(ctx, c.cluster.Reader(c.Client), c.edit.After, c.edit.Version)
+	if err != nil {
 		return err
 	}
-	defs := params.Sensitive(c.edit.Version.Spec.Parameters, sources)
-	var secrets []string
-	for _, def := range defs {
-		if def.Sensitive {
-			c.sensitive = append(c.sensitive, def.Name)
-			secrets = append(secrets, c.given[def.Name])
+	c.given = given.given
+	old := cmp.Or(c.edit.Old, c.edit.Version)
+	var before values
+	if c.edit.Before != nil {
+		if before, err = c.readValues(ctx, c.cluster.Before(c.Client), c.edit.Before, old); err != nil {
+			return err
 		}
+		c.before = before.given
 	}
-	c.mask = params.NewMask(secrets)
-	for _, problem := range params.Validate(defs, c.runValues(nil)) {
+	c.hide(given, before)
+	if given.missing != "" {
+		c.out.Refused = append(c.out.Refused, "the plan would wait: "+c.mask.Text(given.missing))
+	}
+	if before.missing != "" {
+		c.warn("what the parameters were is not known, so that each counts as changed: %s", before.missing)
+	}
+	for _, problem := range params.Validate(given.defs, c.runValues(nil)) {
 		c.out.Refused = append(c.out.Refused, c.mask.Text(problem.Error()))
 	}
 	if c.edit.Before == nil {
 		return nil
 	}
-	old := c.edit.Old
-	if old == nil {
-		old = c.edit.Version
-	}
-	if c.before, _, err = c.values(ctx, c.edit.Before, old); err != nil {
-		return err
-	}
 	c.assumeEnd()
 	return c.assumeBaseline(old)
+}
+
+// hide masks the sensitive values of both sides, of parameters that are sensitive on either: a preview shows what was, too.
+func (c *computation) hide(sides ...values) {
+	names := map[string]bool{}
+	for _, side := range sides {
+		for _, def := range side.defs {
+			if def.Sensitive {
+				names[def.Name] = true
+			}
+		}
+	}
+	c.sensitive = slices.Sorted(maps.Keys(names))
+	var secrets []string
+	for _, side := range sides {
+		for _, name := range c.sensitive {
+			secrets = append(secrets, side.given[name])
+		}
+	}
+	c.mask = params.NewMask(secrets)
 }
 
 // assumeBaseline gives an Instance that KUDO has made the baseline that the manager would give it before the edit.
@@ -211,22 +242,30 @@ func (c *computation) assumeBaseline(version *v1beta1.OperatorVersion) error {
 	return err
 }
 
-// values returns what the spec of an Instance gives, and the parameters whose values come from Secrets.
-func (c *computation) values(ctx context.Context, instance *v1beta1.Instance,
-	version *v1beta1.OperatorVersion) (given map[string]string, sensitive []string, err error) {
-	sourced, err := paramsource.Read(ctx, c.cluster.Reader(c.Client), instance, version.Spec.Parameters)
+// values are what the spec of an Instance gives.
+type values struct {
+	given map[string]string
+	// defs are the parameters, those sensitive that have values of Secrets.
+	defs []v1beta1.Parameter
+	// missing says which source does not exist; empty if all do.
+	missing string
+}
+
+func (c *computation) readValues(ctx context.Context, reader client.Reader, instance *v1beta1.Instance,
+	version *v1beta1.OperatorVersion) (values, error) {
+	sourced, err := paramsource.Read(ctx, reader, instance, version.Spec.Parameters)
 	var missing *paramsource.MissingError
+	out := values{given: map[string]string{}}
 	if errors.As(err, &missing) {
-		c.out.Refused = append(c.out.Refused, "the plan would wait: "+missing.Message)
-		err = nil
+		out.missing, err = missing.Message, nil
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("read what spec.parametersFrom names: %w", err)
+		return out, fmt.Errorf("read what spec.parametersFrom names: %w", err)
 	}
-	given = map[string]string{}
-	maps.Copy(given, sourced.Given)
-	maps.Copy(given, instance.Spec.Parameters)
-	return given, sourced.Sensitive, nil
+	out.defs = params.Sensitive(version.Spec.Parameters, sourced.Sensitive)
+	maps.Copy(out.given, sourced.Given)
+	maps.Copy(out.given, instance.Spec.Parameters)
+	return out, nil
 }
 
 // assumeEnd lets a plan that runs count as complete: the runs of the edit begin after it.
@@ -235,8 +274,12 @@ func (c *computation) assumeEnd() {
 	if name == "" {
 		return
 	}
-	c.warn("plan %s runs at the moment: the preview assumes that it completes", name)
 	st := c.instance.Status.PlanStatus[name]
+	if uid := c.instance.Annotations[v1beta1.CancelAnnotation]; uid != "" && uid == string(st.UID) {
+		c.unknown("what plan %s, which runs at the moment and would be cancelled, will have done by then", name)
+	} else {
+		c.warn("plan %s runs at the moment: the preview assumes that it completes", name)
+	}
 	st.Status = v1beta1.Complete
 	c.instance.Status.PlanStatus[name] = st
 }
@@ -265,6 +308,7 @@ func (c *computation) askAdmission(ctx context.Context) error {
 	case !errors.As(err, &status):
 		return err
 	case apierrors.IsNotFound(err) && c.edit.Before == nil:
+		c.newNamespace = true
 		c.unknown("namespace %s does not exist yet: no object in it can be asked about", c.edit.After.Namespace)
 	case isUnanswered(err):
 		c.unknown("whether the edit is admitted: %s", err)
@@ -289,13 +333,13 @@ func (c *computation) load(ctx context.Context) error {
 		}
 	}
 	retain := runner.NewRetainer(c.All)
-	c.engine = apply.New(c.cluster.Client(), c.Metadata, c.Kinds, c.cluster, retain)
+	c.engine = apply.New(c.cluster.Client(), c.cluster.Metadata(c.Metadata), c.Kinds, c.cluster, retain)
 	c.share = share.New(share.Options{
-		Objects: c.engine, Kinds: c.Kinds, Mirror: c.cluster, Reader: holderReader{c.Client, c.edit.Versions}, Retain: retain,
+		Objects: c.engine, Kinds: c.Kinds, Mirror: c.cluster, Reader: holderReader{c.Client, c.coming}, Retain: retain,
 		Safety: crdcompat.NewComparer(c.Dynamic, c.Client.RESTMapper()), Clock: clock.RealClock{},
 	})
 	c.runner = runner.New(runner.Options{
-		Share: c.share, Engine: c.engine, Accounts: asCaller{c.engine}, Kinds: c.Kinds, Mirror: c.cluster, All: c.All, External: c.External, Judge: c.judge,
+		Share: c.share, Engine: c.engine, Accounts: asCaller{c.engine}, Kinds: c.Kinds, Mirror: c.cluster, All: c.All, External: c.External, Judge: c.judge, Executor: noExecutor{},
 		Quotas: runner.NewQuotaReader(asCaller{c.engine}),
 	})
 	return nil
@@ -387,4 +431,14 @@ func (d digests) Same(name, digest, value string) bool {
 	}
 	old, set := d[name]
 	return set && old == value
+}
+
+// noExecutor reads no files of pods: none is made.
+type noExecutor struct{}
+
+var errNoPod = errors.New("the pod is not made by a preview")
+
+// Output implements runner.Executor.
+func (noExecutor) Output(context.Context, string, string, string, string, []string, int) ([]byte, error) {
+	return nil, errNoPod
 }

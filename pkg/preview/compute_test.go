@@ -3,6 +3,7 @@ package preview
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,6 +28,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/explore"
+	"kudo.dev/kudo/pkg/explore/native"
 	"kudo.dev/kudo/test/apitest"
 	"kudo.dev/kudo/test/gen"
 )
@@ -277,6 +279,82 @@ func TestSecretsAreMasked(t *testing.T) {
 	}
 }
 
+// TestFormerValueIsMasked checks that what a sensitive parameter was is not shown either, wherever it stands (P7).
+func TestFormerValueIsMasked(t *testing.T) {
+	sensitive := func(is bool) gen.VersionMod {
+		return func(ov *v1beta1.OperatorVersion) {
+			ov.Spec.Parameters = append(ov.Spec.Parameters, v1beta1.Parameter{Name: "PASSWORD", Sensitive: is, Trigger: "update"})
+		}
+	}
+	open := gen.Template("a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Name }}-a'}\ndata: {key: 'open {{ .Params.PASSWORD }}'}\n")
+	for _, tc := range []struct {
+		reason string
+		still  bool
+		value  string
+	}{
+		{"a new value", true, "new-password"},
+		{"one that is too short to be masked", true, "abc"},
+		{"the parameter is not sensitive any more", false, "new-password"},
+	} {
+		l := newLab(t)
+		before := l.running(web(sensitive(true), open), "i-a")
+		before.Spec.Parameters["PASSWORD"] = "former-value"
+		live := &corev1.ConfigMap{ObjectMeta: gen.Meta("ns", "i-a")}
+		l.Read(live)
+		live.Data = map[string]string{"key": "open former-value"}
+		l.Put(live)
+		p := l.compute(Edit{Verb: "update", Before: before, After: changed(before, set("PASSWORD", tc.value)), Version: web(sensitive(tc.still), open),
+			Old: web(sensitive(true), open)})
+		text, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "former-value") || !strings.Contains(string(text), `"masked":true`) {
+			t.Errorf("%s: %s", tc.reason, text)
+		}
+	}
+}
+
+// TestNewNamespace checks that what is in a namespace that does not exist yet is unknown, and does not fail (P6).
+func TestNewNamespace(t *testing.T) {
+	l := newLab(t)
+	l.watchWrites(func(r apitest.Request) (any, error) {
+		if r.Namespace == "ns" && (r.Verb == "apply" || r.Verb == "create") {
+			return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "ns")
+		}
+		return nil, nil
+	})
+	version := web()
+	p := l.compute(Edit{Verb: "install", After: gen.Instance("i", version, nil), Version: version})
+	if p.Fails() || p.Count(Unknown) != 1 || p.Objects[0].Why != "its namespace does not exist yet" {
+		t.Errorf("got %+v", p)
+	}
+}
+
+// TestDependenciesOfTheRun checks that what a run creates counts for the dependencies of what it writes later.
+func TestDependenciesOfTheRun(t *testing.T) {
+	const pod = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: '{{ .Name }}-d'\n  annotations: {kudo.dev/dependencies: refuse}\n" +
+		"spec: {template: {spec: {containers: [{name: c, envFrom: [{configMapRef: {name: '{{ .Name }}-a'}}]}]}}}\n"
+	version := web(gen.Template("d.yaml", pod), gen.Apply("pod", "d.yaml"), gen.InstallPlan("install"), gen.Serial("install", "app"), gen.Serial("deploy", "pod"))
+	version.Spec.Templates["a.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: i-a}\n"
+	for _, comes := range []bool{true, false} {
+		l := newLab(t)
+		e := Edit{Verb: "install", After: gen.Instance("i", version, nil), Version: version}
+		if comes {
+			e.Versions = []*v1beta1.OperatorVersion{version}
+		}
+		o := l.options()
+		o.All = explore.Chain{native.New(nil, nil)}
+		p, err := Compute(t.Context(), o, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Fails() == comes {
+			t.Errorf("the install plan makes the ConfigMap: %t: %+v", comes, p)
+		}
+	}
+}
+
 // TestRightsAreUnknown checks that what the user may not ask is unknown, and not said to fail (P5, P6).
 func TestRightsAreUnknown(t *testing.T) {
 	l := newLab(t)
@@ -362,6 +440,52 @@ func TestDigest(t *testing.T) {
 	}
 }
 
+// TestDigestOfContent checks that the digest covers what a new object holds, and what a text cuts (P16).
+func TestDigestOfContent(t *testing.T) {
+	long := strings.Repeat("0123456789", 100)
+	for _, tc := range []struct {
+		reason, one, other string
+		exists, same       bool
+	}{
+		{"another value of a new object", "a", "b", false, false},
+		{"the same", "a", "a", false, true},
+		{"a difference behind what a line shows", long + "a", long + "b", true, false},
+		{"white space", "a  b", "a b", true, false},
+	} {
+		digest := func(value string) string {
+			l := newLab(t)
+			version := web()
+			e := Edit{Verb: "install", After: gen.Instance("i", version, map[string]string{"VALUE": value}), Version: version}
+			if tc.exists {
+				before := l.running(version, "i-a")
+				e = Edit{Verb: "update", Before: before, After: changed(before, set("VALUE", value)), Version: version}
+			}
+			p := l.compute(e)
+			if tc.exists && (len(p.Objects) != 1 || len(p.Objects[0].Fields) != 1 || p.Objects[0].Fields[0].Masked) {
+				t.Errorf("%s: %+v", tc.reason, p.Objects)
+			}
+			return p.Digest
+		}
+		if a, b := digest(tc.one), digest(tc.other); (a == b) != tc.same {
+			t.Errorf("%s: %s, %s", tc.reason, a, b)
+		}
+	}
+}
+
+// TestExcerpts checks that two long values differ where they are shown.
+func TestExcerpts(t *testing.T) {
+	long := strings.Repeat("x", 5000)
+	for _, tc := range []struct{ reason, from, to string }{
+		{"short values", "a", "b"}, {"long values", long + "a", long + "b"}, {"one is longer", long, long + "b"}, {"a character in two bytes", long + "é", long + "è"},
+		{"white space", "a  b", "a b"}, {"lines", long + "\n", long + "\n\n"}, {"nothing before", "", "b"},
+	} {
+		from, to := excerpts(tc.from, tc.to)
+		if from == to || len(from) > 2*maxValue || len(to) > 2*maxValue || strings.Contains(from+to, "\n") {
+			t.Errorf("%s: %q, %q", tc.reason, from, to)
+		}
+	}
+}
+
 // TestUninstall checks what goes with an Instance and what stays (P13, P24).
 func TestUninstall(t *testing.T) {
 	l := newLab(t)
@@ -376,7 +500,7 @@ func TestUninstall(t *testing.T) {
 	owned := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "backups", Labels: ours}}
 	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance", Name: "i", UID: i.UID}}
 	l.Put(owned)
-	p, err := Uninstall(t.Context(), l.options(), i, version)
+	p, err := Uninstall(t.Context(), l.options(), i, version, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -391,7 +515,7 @@ func TestUninstall(t *testing.T) {
 	if len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "ns/backups would be deleted with its data") {
 		t.Errorf("got %q", p.Warnings)
 	}
-	if p, err = Uninstall(t.Context(), l.options(), i, nil); err != nil || len(p.Runs) != 0 {
+	if p, err = Uninstall(t.Context(), l.options(), i, nil, false); err != nil || len(p.Runs) != 0 {
 		t.Errorf("without its OperatorVersion no cleanup plan is known: %+v, %v", p, err)
 	}
 }

@@ -18,8 +18,12 @@ import (
 	"kudo.dev/kudo/pkg/text"
 )
 
-// maxValue bounds a value of a field in a preview, in bytes.
-const maxValue = 200
+const (
+	// maxValue bounds a value of a field in a preview, in bytes.
+	maxValue = 200
+	// maxPath bounds the path of a field, in bytes.
+	maxPath = 1000
+)
 
 // difference is how two states of an object differ.
 type difference struct {
@@ -232,12 +236,18 @@ func (d *differ) add(path []string, before, after any) {
 		}
 		return
 	}
-	f.Path, f.From, f.To = d.mask.Text(f.Path), d.show(before), d.show(after)
-	f.Masked = f.From == f.To || strings.Contains(f.From+f.To, params.Masked)
+	f.Path = text.Plain(d.mask.Text(f.Path), maxPath)
+	from, to := d.show(before), d.show(after)
+	f.whole = from + "\x00" + to
+	if strings.Contains(from+to, params.Masked) { // one side may show what the other hides
+		f.Masked = true
+	} else {
+		f.From, f.To = excerpts(from, to)
+	}
 	d.fields = append(d.fields, f)
 }
 
-// show is a value as people read it, in bounds.
+// show is a value as people read it, without sensitive values.
 func (d *differ) show(value any) string {
 	if value == nil {
 		return ""
@@ -252,7 +262,42 @@ func (d *differ) show(value any) string {
 	} else if shown == "" || strings.ContainsAny(shown, "\n\t") {
 		shown = strconv.Quote(shown)
 	}
-	return text.Plain(d.mask.Text(shown), maxValue)
+	return d.mask.Text(shown)
+}
+
+// beforeDifference is how many bytes of a long value are shown before the first difference.
+const beforeDifference = 20
+
+// excerpts cuts two values that differ, so that they differ where they are shown.
+func excerpts(from, to string) (string, string) {
+	if a, b := text.Plain(from, maxValue), text.Plain(to, maxValue); a != b {
+		return a, b
+	}
+	at := 0
+	for at < min(len(from), len(to)) && from[at] == to[at] {
+		at++
+	}
+	start := max(0, at-beforeDifference)
+	cut := func(s string) string {
+		if start == 0 {
+			return text.Truncate(strconv.Quote(s), maxValue) // they differ in what a line does not show
+		}
+		return "…" + text.Truncate(strconv.Quote(s[min(start, len(s)):]), maxValue)
+	}
+	return cut(from), cut(to)
+}
+
+// contentOf is all that a body sets but what kudo itself adds, without sensitive values: equal texts are equal bodies.
+func contentOf(body *unstructured.Unstructured, mask params.Mask) string {
+	if body == nil {
+		return ""
+	}
+	nothing := &unstructured.Unstructured{Object: map[string]any{}}
+	var out strings.Builder
+	for _, f := range compare(nothing, body, mask).fields {
+		fmt.Fprintf(&out, "%s\x00%s\x00", f.Path, f.whole)
+	}
+	return out.String()
 }
 
 // everyRun are the annotations that each run writes anew along with a change.

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	versioncontent "kudo.dev/kudo/operators/content"
 	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/dryrun"
@@ -19,25 +20,54 @@ import (
 	"kudo.dev/kudo/plans/trigger"
 )
 
-// installVersions previews the install plans of the OperatorVersions that come with the edit and do not exist yet, and reports whether all
-// of them would end well: the Instance waits for them.
-func (c *computation) installVersions(ctx context.Context) (bool, error) {
-	for i, version := range c.edit.Versions {
+// settleVersions finds out which of the OperatorVersions that come with the edit exist. Where the command uses these as they are, their
+// content counts, and not that of the package: another user may have made them.
+func (c *computation) settleVersions(ctx context.Context) error {
+	if c.depth > 0 {
+		return nil // the edit of the parent has settled them
+	}
+	versions := slices.Clone(c.edit.Versions)
+	for i, version := range versions {
 		there := &v1beta1.OperatorVersion{}
 		err := c.Client.Get(ctx, client.ObjectKeyFromObject(version), there)
 		switch {
+		case err == nil && c.edit.KeepsVersions:
+			versions[i] = there
+			c.warnOfContent(there, version)
 		case err == nil:
-			continue
 		case ctx.Err() != nil:
-			return false, ctx.Err()
+			return ctx.Err()
 		case !apierror.IsObjectNotFound(err):
 			c.unknown("whether OperatorVersion %s/%s exists: %s", version.Namespace, version.Name, err)
-			continue
+		default:
+			coming := version.DeepCopy()
+			coming.UID = types.UID(uuid.NewString()) // it is not created yet
+			versions[i] = coming
+			c.coming = append(c.coming, coming)
 		}
-		version = version.DeepCopy()
-		version.UID = types.UID(uuid.NewString()) // it is not created yet
-		c.edit.Versions = slices.Clone(c.edit.Versions)
-		c.edit.Versions[i] = version
+		if client.ObjectKeyFromObject(c.edit.Version) == client.ObjectKeyFromObject(version) {
+			c.edit.Version = versions[i]
+		}
+	}
+	c.edit.Versions = versions
+	return nil
+}
+
+// warnOfContent warns of an OperatorVersion that is used as it is, and that is not what the package holds.
+func (c *computation) warnOfContent(there, version *v1beta1.OperatorVersion) {
+	has, err := versioncontent.Digest(there)
+	wanted, failed := versioncontent.Digest(version)
+	if err == nil && failed == nil && has == wanted {
+		return
+	}
+	c.warn("OperatorVersion %s/%s exists, and its content differs from that of the package: it is used as it is, and this preview is of it",
+		there.Namespace, there.Name)
+}
+
+// installVersions previews the install plans of the OperatorVersions that the edit creates, and reports whether all of them would end well:
+// the Instance waits for them.
+func (c *computation) installVersions(ctx context.Context) (bool, error) {
+	for _, version := range c.coming {
 		if version.Spec.CRDTarball != nil {
 			c.unknown("which CustomResourceDefinitions the tarball of OperatorVersion %s/%s holds: only kudo fetches it", version.Namespace,
 				version.Name)

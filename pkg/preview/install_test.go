@@ -6,8 +6,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -102,6 +104,72 @@ func TestChildren(t *testing.T) {
 		}
 		if tc.unknown == "" && (!p.IsChange() || p.Fails() || p.Children[0].Subject != "Instance ns/kid") {
 			t.Errorf("%s: %+v", tc.reason, p.Children[0])
+		}
+	}
+}
+
+// TestExistingVersion checks that an OperatorVersion that exists is previewed, and not the package of the same name: another user may have
+// made it.
+func TestExistingVersion(t *testing.T) {
+	there := web(gen.Template("a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Name }}-hostile'}\n"))
+	pkg := web()
+	for _, tc := range []struct {
+		reason string
+		keeps  bool
+		want   []string
+		warns  bool
+	}{
+		{"the command uses what exists", true, []string{"plan deploy", "create ConfigMap ns/i-hostile"}, true},
+		{"the command replaces it", false, []string{"plan deploy", "create ConfigMap ns/i-a"}, false},
+	} {
+		l := newLab(t)
+		l.Put(there)
+		p := l.compute(Edit{Verb: "install", After: gen.Instance("i", pkg, nil), Version: pkg, Versions: []*v1beta1.OperatorVersion{pkg}, KeepsVersions: tc.keeps})
+		if diff := cmp.Diff(tc.want, brief(p)); diff != "" {
+			t.Errorf("%s: %s", tc.reason, diff)
+		}
+		if warns := slices.ContainsFunc(p.Warnings, func(w string) bool { return strings.Contains(w, "it is used as it is, and this preview is of it") }); warns != tc.warns {
+			t.Errorf("%s: %q", tc.reason, p.Warnings)
+		}
+	}
+}
+
+// TestUninstallChildren checks that what goes with children is shown, too, and claims with their workloads (P13).
+func TestUninstallChildren(t *testing.T) {
+	for _, keeps := range []bool{false, true} {
+		l := newLab(t)
+		i := l.running(web(), "i-a")
+		kid := gen.Instance("kid", web(), nil)
+		owner := func(kind, api, name string, uid types.UID) []metav1.OwnerReference {
+			return []metav1.OwnerReference{{APIVersion: api, Kind: kind, Name: name, UID: uid}}
+		}
+		kid.OwnerReferences = owner("Instance", v1beta1.GroupVersion.String(), "i", i.UID)
+		kid.Status.Resources = []v1beta1.ResourceStatus{{APIVersion: "apps/v1", Kind: "StatefulSet", Namespace: "ns", Name: "kid-s"}}
+		kid.UID = l.Put(kid).GetUID()
+		i.Status.Resources = append(i.Status.Resources, v1beta1.ResourceStatus{APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance", Namespace: "ns", Name: "kid", UID: kid.UID})
+		set := &appsv1.StatefulSet{ObjectMeta: gen.Meta("ns", "kid-s")}
+		set.OwnerReferences = owner("Instance", v1beta1.GroupVersion.String(), "kid", kid.UID)
+		uid := l.Put(set).GetUID()
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: gen.Meta("ns", "data-kid-s-0")}
+		claim.Labels = map[string]string{v1beta1.HeritageLabel: v1beta1.Heritage, v1beta1.InstanceLabel: "kid"}
+		claim.OwnerReferences = owner("StatefulSet", "apps/v1", "kid-s", uid)
+		l.Put(claim)
+		p, err := Uninstall(t.Context(), l.options(), i, web(), keeps)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(p.Children) != 1 {
+			t.Fatalf("no child: %q", brief(p))
+		}
+		want := []string{"delete StatefulSet ns/kid-s", "delete PersistentVolumeClaim ns/data-kid-s-0"}
+		if keeps {
+			want = want[:1]
+		}
+		if diff := cmp.Diff(want, brief(p.Children[0])); diff != "" {
+			t.Errorf("claims are kept: %t: %s", keeps, diff)
+		}
+		if p.Raises(concernData) == keeps || len(p.Children[0].Stays) == 1 != keeps {
+			t.Errorf("claims are kept: %t: %+v", keeps, p.Children[0])
 		}
 	}
 }

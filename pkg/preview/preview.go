@@ -7,8 +7,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/text"
 )
 
 // Version is the version of the form in which previews are printed as JSON and YAML.
@@ -108,14 +110,13 @@ type Object struct {
 	Why string `json:"why,omitempty"`
 	// Parameters are those of the edit that the template of a refused object uses.
 	Parameters []string `json:"parameters,omitempty"`
+	// content is what would be written of a new object, without sensitive values.
+	content string
 }
 
 // ID is how people read the name of the object.
 func (o Object) ID() string {
-	if o.Namespace == "" {
-		return o.Kind + " " + o.Name
-	}
-	return o.Kind + " " + o.Namespace + "/" + o.Name
+	return text.Plain(o.Kind+" "+strings.TrimPrefix(o.Namespace+"/"+o.Name, "/"), maxPath)
 }
 
 // Field is a field that would change. From or To is empty if the field is not there before or after.
@@ -125,6 +126,8 @@ type Field struct {
 	To   string `json:"to,omitempty"`
 	// Masked is set if the values are not shown, since they are or may be secret.
 	Masked bool `json:"masked,omitempty"`
+	// whole is both values uncut, without sensitive ones.
+	whole string
 }
 
 // Restart says which pods would be replaced, and how.
@@ -246,14 +249,28 @@ func (p *Preview) seal() error {
 		Runs          []Run
 		Objects       []Object
 		Stays         []Stay
+		Unknown       []string
 		Children      []string
-	}{p.Verb, p.Subject, p.Refused, p.Runs, p.Objects, p.Stays, digestsOf(p.Children)})
+		Content       []string
+	}{p.Verb, p.Subject, p.Refused, p.Runs, p.Objects, p.Stays, p.UnknownReasons, digestsOf(p.Children), p.wholeContent()})
 	if err != nil {
 		return err
 	}
 	sum := sha256.Sum256(text)
 	p.Digest = "sha256:" + hex.EncodeToString(sum[:])
 	return nil
+}
+
+// wholeContent is what the fields of objects cut or leave out.
+func (p *Preview) wholeContent() []string {
+	var out []string
+	for _, o := range p.Objects {
+		out = append(out, o.content)
+		for _, f := range o.Fields {
+			out = append(out, f.whole)
+		}
+	}
+	return out
 }
 
 func digestsOf(previews []*Preview) []string {

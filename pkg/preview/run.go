@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/plans"
@@ -206,7 +207,9 @@ func (c *computation) judge(w *runner.PreparedTask, outcome plans.Outcome, effec
 		t.unknown = fmt.Sprintf("its content is made by the pod of task %s", w.Name)
 		c.inventory[apply.IDOf(artifact)] = apply.Record{}
 	}
-	if needs := w.Needs(); needs != "" {
+	if needs := w.Needs(); needs != "" && outcome.State == plans.Waiting && len(effects.Written)+len(effects.Failed) == 0 {
+		c.unknown("what task %s would write, which waits: %s", w.Name, needs)
+	} else if needs != "" {
 		c.warn("%s", needs)
 	}
 	if outcome.State == plans.Waiting && len(effects.Written)+len(effects.Failed) == 0 && !w.NeverCompletes() {
@@ -253,6 +256,8 @@ func (c *computation) noteFailures(failed []apply.Change, place string) (refused
 func (c *computation) unknowable(change apply.Change) string {
 	err, text := change.Err, c.mask.Text(change.Err.Error())
 	switch {
+	case apierror.IsNamespaceNotFound(err) && c.newNamespace:
+		return "its namespace does not exist yet"
 	case isUnanswered(err):
 		return "it could not be asked: " + text
 	case (meta.IsNoMatchError(err) || apply.IsFatal(err)) && c.definesKind(change.ID):

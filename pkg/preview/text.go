@@ -58,7 +58,7 @@ func (p *Preview) writeText(b *strings.Builder) {
 		}
 	}
 	for _, s := range p.Stays {
-		fmt.Fprintf(b, "  = %s stays: %s\n", s.Object, s.Why)
+		fmt.Fprintf(b, "  = %s stays: %s\n", text.Plain(s.Object, maxPath), text.Plain(s.Why, maxWhy))
 	}
 	if lines := p.Rights.lines(); len(lines) > 0 {
 		fmt.Fprintf(b, "  rights of ServiceAccount %s\n      %s\n", text.Plain(p.Rights.Account, maxValue), strings.Join(lines, "\n      "))
@@ -205,10 +205,20 @@ const marker = "<!-- kudo preview: %s -->\n"
 // have written in it is escaped.
 func (p *Preview) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
+	left := 0
 	fmt.Fprintf(&b, marker, strings.ReplaceAll(escape(p.Subject), "--", "- -"))
 	fmt.Fprintf(&b, "**%s of %s**: %s\n\n", escape(p.Verb), escape(p.Subject), escape(p.Summary()))
 	for _, one := range p.withChildren() {
-		one.writeNotes(&b)
+		for _, note := range one.notes() {
+			if b.Len()+len(note) > maxMarkdown/2 {
+				left++
+				continue
+			}
+			b.WriteString(note)
+		}
+	}
+	if left > 0 {
+		fmt.Fprintf(&b, "- and %s, for which this comment has no room\n", count(left, "more note"))
 	}
 	b.WriteString("\n| effect | object | what |\n| --- | --- | --- |\n")
 	if left := p.writeRows(&b); left > 0 {
@@ -219,29 +229,33 @@ func (p *Preview) WriteMarkdown(w io.Writer) error {
 	return err
 }
 
-// writeNotes writes the lines above the table.
-func (p *Preview) writeNotes(b *strings.Builder) {
+// notes are the lines above the table.
+func (p *Preview) notes() []string {
+	var out []string
+	note := func(sign, format string, args ...any) {
+		out = append(out, fmt.Sprintf("- %s%s\n", sign, escape(text.Plain(fmt.Sprintf(format, args...), maxWhy))))
+	}
 	for _, reason := range p.Refused {
-		fmt.Fprintf(b, "- :x: refused: %s\n", escape(text.Plain(reason, maxWhy)))
+		note(":x: ", "refused: %s", reason)
 	}
 	for _, run := range p.Runs {
 		if run.Failure != nil {
-			fmt.Fprintf(b, "- :x: plan %s would fail%s: %s\n", escape(run.name()), escape(at(run.Failure.Step)),
-				escape(text.Plain(run.Failure.Message, maxWhy)))
+			note(":x: ", "plan %s would fail%s: %s", run.name(), at(run.Failure.Step), run.Failure.Message)
 		}
 		if len(run.Capacity) > 0 {
-			fmt.Fprintf(b, "- the objects of plan %s declare: %s\n", escape(run.name()), escape(run.capacity()))
+			note("", "the objects of plan %s declare: %s", run.name(), run.capacity())
 		}
 	}
 	for _, line := range p.Rights.lines() {
-		fmt.Fprintf(b, "- :key: rights of %s: %s\n", escape(p.Rights.Account), escape(line))
+		note(":key: ", "rights of %s: %s", p.Rights.Account, line)
 	}
 	for _, reason := range p.UnknownReasons {
-		fmt.Fprintf(b, "- :grey_question: not known: %s\n", escape(text.Plain(reason, maxWhy)))
+		note(":grey_question: ", "not known: %s", reason)
 	}
 	for _, warning := range p.Warnings {
-		fmt.Fprintf(b, "- :warning: %s\n", escape(text.Plain(warning, maxWhy)))
+		note(":warning: ", "%s", warning)
 	}
+	return out
 }
 
 // writeRows writes the rows of the table, and returns how many objects did not fit.
@@ -284,7 +298,7 @@ func (o Object) markdown() string {
 }
 
 // markdownEscapes makes text harmless in a cell of a table: as HTML, and as Markdown.
-var markdownEscapes = strings.NewReplacer("\n", " ", "&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;", `\`,
+var markdownEscapes = strings.NewReplacer("\n", " ", "\r", " ", "&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;", `\`,
 	"&#92;", "|", "&#124;", "`", "&#96;", "*", "&#42;", "_", "&#95;", "[", "&#91;", "]", "&#93;", "@", "&#64;", "#", "&#35;",
 	"!", "&#33;", "~", "&#126;")
 

@@ -1,8 +1,10 @@
 package preview
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,17 +31,19 @@ const (
 var claims = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
 
 // Uninstall returns what the deletion of an Instance would do: its cleanup plan, what would be deleted with it, and what would stay. The
-// version is the one that its cleanup plan is of; nil if it does not exist.
-func Uninstall(ctx context.Context, o Options, instance *v1beta1.Instance, version *v1beta1.OperatorVersion) (*Preview, error) {
-	if version == nil {
-		version = &v1beta1.OperatorVersion{}
-	}
-	c := newComputation(o, Edit{Verb: "uninstall", Before: instance, After: instance, Version: version})
+// version is the one that its cleanup plan is of; nil if it does not exist. keepsClaims is set if the command annotates all claims to be kept.
+func Uninstall(ctx context.Context, o Options, instance *v1beta1.Instance, version *v1beta1.OperatorVersion, keepsClaims bool) (*Preview, error) {
+	c := newComputation(o, uninstallEdit(instance, version))
+	c.keepsClaims = keepsClaims
 	if err := c.uninstall(ctx); err != nil {
 		return nil, err
 	}
 	c.collect()
 	return c.out, c.out.seal()
+}
+
+func uninstallEdit(instance *v1beta1.Instance, version *v1beta1.OperatorVersion) Edit {
+	return Edit{Verb: "uninstall", Before: instance, After: instance, Version: cmp.Or(version, &v1beta1.OperatorVersion{})}
 }
 
 func (c *computation) uninstall(ctx context.Context) error {
@@ -76,12 +80,43 @@ func (c *computation) release(ctx context.Context) error {
 			left[apply.IDOf(&list.Items[i])] = apply.Record{UID: list.Items[i].GetUID()}
 		}
 	}
+	var later []apply.ID
 	for _, id := range sortedIDs(left) {
+		if id.GroupVersionKind == claims { // their owners come first
+			later = append(later, id)
+			continue
+		}
 		if err := c.releaseObject(ctx, id); err != nil {
 			return err
 		}
 	}
-	return nil
+	for _, id := range later {
+		if err := c.releaseObject(ctx, id); err != nil {
+			return err
+		}
+	}
+	return c.releaseChildren(ctx)
+}
+
+// releaseChildren previews what goes with the Instances that are deleted.
+func (c *computation) releaseChildren(ctx context.Context) error {
+	for _, id := range c.order {
+		if !c.touched[id].released || id.GroupKind() != v1beta1.GroupVersion.WithKind("Instance").GroupKind() {
+			continue
+		}
+		live, err := c.readNow(ctx, id)
+		if err != nil || live == nil {
+			continue // it is unknown, or the cleanup plan has deleted it
+		}
+		instance, err := toInstance(live)
+		if err != nil {
+			return err
+		}
+		if err := c.previewDeletion(ctx, id, instance); err != nil {
+			return err
+		}
+	}
+	return c.previewChildren(ctx) // what the cleanup plan does to others
 }
 
 // releaseObject decides what becomes of an object:
@@ -90,6 +125,8 @@ func (c *computation) release(ctx context.Context) error {
 //	annotated to be kept                    stays
 //	owned by the Instance alone             is deleted
 //	owned by the Instance and others        stays
+//	a claim, and the command keeps claims   stays
+//	a claim of a workload that is deleted   is deleted
 //	a claim without an owner                stays
 //	owned by others                         is theirs
 func (c *computation) releaseObject(ctx context.Context, id apply.ID) error {
@@ -106,21 +143,34 @@ func (c *computation) releaseObject(ctx context.Context, id apply.ID) error {
 		return nil
 	case live == nil:
 		return nil
-	case v1beta1.IsKept(live.GetAnnotations()):
+	case v1beta1.IsKept(live.GetAnnotations()), id.GroupVersionKind == claims && c.keepsClaims:
 		c.stays(id, StaysKept)
 	case v1beta1.HasOwner(live, c.instance.UID):
 		if others := v1beta1.OtherOwners(live, c.instance.UID); len(others) > 0 {
 			c.stays(id, fmt.Sprintf(staysOwned, others[0].Kind, others[0].Name))
 			return nil
 		}
-		c.at(id, "").released = true
-		if id.GroupVersionKind == claims {
-			c.warn("%s would be deleted with its data: --keep-claims would keep it", id)
-		}
+		c.released(id, live)
+	case id.GroupVersionKind == claims && c.isReleased(live.GetOwnerReferences()):
+		c.released(id, live)
 	case id.GroupVersionKind == claims && len(live.GetOwnerReferences()) == 0:
 		c.stays(id, StaysUnowned)
 	}
 	return nil
+}
+
+// released notes an object that is deleted with the Instance.
+func (c *computation) released(id apply.ID, live *unstructured.Unstructured) {
+	c.at(id, "").released = true
+	c.releasedUIDs = append(c.releasedUIDs, live.GetUID())
+	if id.GroupVersionKind == claims {
+		c.warn("%s would be deleted with its data: --keep-claims would keep it", id)
+	}
+}
+
+// isReleased reports whether all owners of an object, and at least one, are deleted with the Instance.
+func (c *computation) isReleased(owners []metav1.OwnerReference) bool {
+	return len(owners) > 0 && !slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return !slices.Contains(c.releasedUIDs, o.UID) })
 }
 
 // readNow reads an object as the plans of the preview would leave it; nil if there is none.

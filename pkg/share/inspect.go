@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/keyring"
 )
@@ -206,7 +207,7 @@ func (s *Session) compare(ctx context.Context, resource dynamic.ResourceInterfac
 	}
 	v.body = body
 	switch {
-	case withoutNamespace(err):
+	case apierror.IsNamespaceNotFound(err):
 		v.found = absent // the namespace may be made by the same step
 		return true, nil
 	case apierrors.IsInvalid(err):
@@ -260,13 +261,6 @@ func (s *Session) wanted(ctx context.Context, obj *unstructured.Unstructured, v 
 		}
 	}
 	return body, nil
-}
-
-// withoutNamespace reports whether a write failed since the namespace is not there.
-func withoutNamespace(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && apierrors.IsNotFound(err) && status.Status().Details != nil &&
-		status.Status().Details.Kind == "namespaces"
 }
 
 // refused is the answer to a dry run that the server finds invalid: a mismatch in a field that cannot be changed, if the

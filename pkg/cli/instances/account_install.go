@@ -49,7 +49,7 @@ func (n *newcomer) edit() preview.Edit {
 	}
 	version := &v1beta1.OperatorVersion{Spec: *n.spec}
 	version.Namespace, version.Name = n.Namespace, n.Spec.OperatorVersion.Name
-	return preview.Edit{Verb: "install", After: after, Version: version, Versions: n.made, GivesRights: n.flags.create}
+	return preview.Edit{Verb: "install", After: after, Version: version, Versions: n.made, KeepsVersions: true, GivesRights: n.flags.create}
 }
 
 // fitAccount refuses what says two things about the account.

@@ -62,7 +62,7 @@ func editOfFile(ctx context.Context, c client.Client, wanted *v1beta1.Instance,
 	}
 	if err == nil {
 		e.Before, e.After = live, live.DeepCopy()
-		e.After.Spec = wanted.Spec
+		e.After.Spec = specOfFile(live, wanted)
 		for key, value := range wanted.Annotations {
 			if e.After.Annotations == nil {
 				e.After.Annotations = map[string]string{}
@@ -78,6 +78,27 @@ func editOfFile(ctx context.Context, c client.Client, wanted *v1beta1.Instance,
 		return e, err
 	}
 	return e, nil
+}
+
+// specOfFile is the spec that applying a file leaves: what kudo has written into the live one, and no file has, stays.
+func specOfFile(live, wanted *v1beta1.Instance) v1beta1.InstanceSpec {
+	spec := *wanted.Spec.DeepCopy()
+	if spec.PlanExecution.PlanName == "" {
+		spec.PlanExecution = live.Spec.PlanExecution
+	}
+	if live.Status.Baseline == nil {
+		return spec
+	}
+	for name, value := range live.Status.Baseline.ImmutableDefaults {
+		_, given := spec.Parameters[name]
+		if now, set := live.Spec.Parameters[name]; set && !given && now == value {
+			if spec.Parameters == nil {
+				spec.Parameters = map[string]string{}
+			}
+			spec.Parameters[name] = value
+		}
+	}
+	return spec
 }
 
 func compareKeys(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }

@@ -139,7 +139,7 @@ func newPlanTrigger(env *command.Env) *cobra.Command {
 		}); done || err != nil {
 			return err
 		}
-		return changeInstance(ctx, env, c, i, w, instanceEdit{"triggered: plan " + plan, trigger})
+		return changeInstance(ctx, env, c, i, w, previews.lock(instanceEdit{verb: "triggered: plan " + plan, apply: trigger}))
 	})
 	cmd.Flags().StringVar(&plan, "name", "", "name of the plan")
 	cmd.Args = command.ArgumentsForFlags("instance", "name")
@@ -205,7 +205,7 @@ func newPlanRetry(env *command.Env) *cobra.Command {
 }
 
 func annotate(ctx context.Context, c client.Client, i *v1beta1.Instance, key string, uid types.UID) error {
-	return write(ctx, c, i, func(i *v1beta1.Instance) { metav1.SetMetaDataAnnotation(&i.ObjectMeta, key, string(uid)) })
+	return write(ctx, c, i, false, func(i *v1beta1.Instance) { metav1.SetMetaDataAnnotation(&i.ObjectMeta, key, string(uid)) })
 }
 
 // run is one line of the history.

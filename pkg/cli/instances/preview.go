@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -109,6 +110,12 @@ func checkPreviewFormat(output string) error {
 // asked reports whether a preview is to be computed.
 func (f *previewFlags) asked() bool { return f.dryRun == "server" || f.expect != "" }
 
+// lock lets an edit fail if the Instance has changed since it was read, where the user expects what a preview has shown.
+func (f *previewFlags) lock(edit instanceEdit) instanceEdit {
+	edit.locked = f.expect != ""
+	return edit
+}
+
 // show computes a preview if that is asked for, and reports whether the command ends with it. An error says that the edit would fail, or is
 // not the expected one any more.
 func (f *previewFlags) show(env *command.Env, compute func() (*preview.Preview, error)) (bool, error) {
@@ -135,9 +142,18 @@ func printPreview(env *command.Env, p *preview.Preview, format string) error {
 	case "json", "yaml":
 		return env.PrintValue(format, p)
 	case formatMarkdown:
-		return p.WriteMarkdown(env.Out)
+		return printWritten(env, p.WriteMarkdown)
 	}
-	return p.WriteText(env.Out)
+	return printWritten(env, p.WriteText)
+}
+
+// printWritten prints what a function writes, without control characters: names come from packages that nobody trusts yet.
+func printWritten(env *command.Env, write func(io.Writer) error) error {
+	var b strings.Builder
+	if err := write(&b); err != nil {
+		return err
+	}
+	return env.Print(b.String())
 }
 
 // previewEdit asks the cluster, with the rights of the user, what an edit would do.
@@ -168,13 +184,14 @@ func previewInstance(ctx context.Context, env *command.Env, c client.Client, ver
 }
 
 // previewUninstall asks what the deletion of an Instance would do.
-func previewUninstall(ctx context.Context, env *command.Env, c client.Client, instance *v1beta1.Instance) (*preview.Preview, error) {
+func previewUninstall(ctx context.Context, env *command.Env, c client.Client, instance *v1beta1.Instance,
+	keepsClaims bool) (*preview.Preview, error) {
 	version, err := versionIfExists(ctx, c, instance)
 	if err != nil {
 		return nil, err
 	}
 	return computePreview(ctx, env, c, func(ctx context.Context, o preview.Options) (*preview.Preview, error) {
-		return preview.Uninstall(ctx, o, instance, version)
+		return preview.Uninstall(ctx, o, instance, version, keepsClaims)
 	})
 }
 

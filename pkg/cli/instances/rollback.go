@@ -77,12 +77,13 @@ func rollbackTo(ctx context.Context, env *command.Env, c client.WithWatch, insta
 			}
 			continue
 		}
+		edit := o.editOf(instance, r.Revision, back)
 		if done, err := o.preview.show(env, func() (*preview.Preview, error) {
-			return previewInstance(ctx, env, c, "rollback", instance, back)
+			return previewInstance(ctx, env, c, "rollback", instance, edit.apply)
 		}); done || err != nil {
 			return err
 		}
-		return changeInstance(ctx, env, c, instance, w, o.editOf(instance, r.Revision, back))
+		return changeInstance(ctx, env, c, instance, w, o.preview.lock(edit))
 	}
 	if revision != 0 {
 		return fmt.Errorf("instance %s/%s has no run %d any more: kubectl kudo plan history --instance %s lists those that it has", namespace,
@@ -100,14 +101,15 @@ func (o rollbackOptions) editOf(instance *v1beta1.Instance, revision int64, back
 	uid := instance.Status.PlanStatus[running].UID
 	switch {
 	case running == "" || uid == "" || instance.DeletionTimestamp != nil:
-		return instanceEdit{verb, back}
+		return instanceEdit{verb: verb, apply: back}
 	case o.afterRunning:
-		return instanceEdit{fmt.Sprintf("%s, after plan %s has ended", verb, running), back}
+		return instanceEdit{verb: fmt.Sprintf("%s, after plan %s has ended", verb, running), apply: back}
 	}
-	return instanceEdit{fmt.Sprintf("%s; plan %s, which was running, is being cancelled", verb, running), func(i *v1beta1.Instance) {
-		back(i)
-		metav1.SetMetaDataAnnotation(&i.ObjectMeta, v1beta1.CancelAnnotation, string(uid))
-	}}
+	return instanceEdit{verb: fmt.Sprintf("%s; plan %s, which was running, is being cancelled", verb, running),
+		apply: func(i *v1beta1.Instance) {
+			back(i)
+			metav1.SetMetaDataAnnotation(&i.ObjectMeta, v1beta1.CancelAnnotation, string(uid))
+		}}
 }
 
 // rollbackEdit is the edit that gives an Instance the version and the parameters of a run; nil if it has them.

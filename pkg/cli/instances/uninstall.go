@@ -59,7 +59,7 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 		return err
 	}
 	if done, err := o.preview.show(o.env, func() (*preview.Preview, error) {
-		return previewUninstall(ctx, o.env, c, instance)
+		return previewUninstall(ctx, o.env, c, instance, o.keepClaims)
 	}); done || err != nil {
 		return err
 	}
@@ -68,8 +68,11 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 		return err
 	}
 	uid := instance.UID
-	if err := c.Delete(ctx, instance, client.PropagationPolicy(metav1.DeletePropagationBackground),
-		client.Preconditions{UID: &uid}); err != nil {
+	only := client.Preconditions{UID: &uid}
+	if o.preview.expect != "" { // it is deleted as it was looked at
+		only.ResourceVersion = &instance.ResourceVersion
+	}
+	if err := c.Delete(ctx, instance, client.PropagationPolicy(metav1.DeletePropagationBackground), only); err != nil {
 		return fmt.Errorf("instance %s/%s: %w", namespace, o.instance, err)
 	}
 	o.env.Printf("instance %s/%s deleted", namespace, o.instance)

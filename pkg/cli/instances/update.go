@@ -163,10 +163,10 @@ func (o *updateOptions) run(ctx context.Context) error {
 	if account != nil {
 		ownAccount(ctx, o.env, c, account, instance)
 	}
-	return changeInstance(ctx, o.env, c, instance, &o.WaitFlags, instanceEdit{"updated", func(i *v1beta1.Instance) {
+	return changeInstance(ctx, o.env, c, instance, &o.WaitFlags, o.preview.lock(instanceEdit{verb: "updated", apply: func(i *v1beta1.Instance) {
 		edit(i)
 		setAccount(i, account)
-	}})
+	}}))
 }
 
 func setParameters(i *v1beta1.Instance, given map[string]string) {
@@ -200,12 +200,14 @@ func checkChange(instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, given 
 type instanceEdit struct {
 	verb  string
 	apply func(*v1beta1.Instance)
+	// locked is set if the Instance must not have changed since it was read.
+	locked bool
 }
 
 // changeInstance edits the spec of an Instance, and waits for the plans that the change starts.
 func changeInstance(ctx context.Context, env *command.Env, c client.WithWatch, instance *v1beta1.Instance, w *command.WaitFlags,
 	edit instanceEdit) error {
-	if err := write(ctx, c, instance, edit.apply); err != nil {
+	if err := write(ctx, c, instance, edit.locked, edit.apply); err != nil {
 		return fmt.Errorf("instance %s/%s: %w", instance.Namespace, instance.Name, err)
 	}
 	env.Printf("instance %s/%s %s", instance.Namespace, instance.Name, edit.verb)
@@ -222,8 +224,11 @@ func changeInstance(ctx context.Context, env *command.Env, c client.WithWatch, i
 
 // write edits an Instance, which then is as the API server has it. The answer is read into an empty one: fields that
 // the server has no longer would stay in one that had them.
-func write(ctx context.Context, c client.Client, i *v1beta1.Instance, edit func(*v1beta1.Instance)) error {
+func write(ctx context.Context, c client.Client, i *v1beta1.Instance, locked bool, edit func(*v1beta1.Instance)) error {
 	patch := client.MergeFrom(i.DeepCopy())
+	if locked {
+		patch = client.MergeFromWithOptions(i.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	}
 	edit(i)
 	data, err := patch.Data(i)
 	if err != nil {

@@ -119,11 +119,11 @@ func (o *upgradeOptions) run(ctx context.Context, name string) error {
 	if account != nil {
 		ownAccount(ctx, o.env, c, account, instance)
 	}
-	return changeInstance(ctx, o.env, c, instance, &o.WaitFlags, instanceEdit{"upgraded", func(i *v1beta1.Instance) {
+	return changeInstance(ctx, o.env, c, instance, &o.WaitFlags, o.preview.lock(instanceEdit{verb: "upgraded", apply: func(i *v1beta1.Instance) {
 		setAccount(i, account)
 		i.Spec.OperatorVersion.Name, i.Spec.OperatorVersion.Namespace = command.VersionName(pkg), ""
 		setParameters(i, given)
-	}})
+	}}))
 }
 
 // upgradeEdit is the edit that moves an Instance to the last of the versions, which come with it. ov is the version that it has; it need not
@@ -132,7 +132,7 @@ func upgradeEdit(before, merged *v1beta1.Instance, ov *v1beta1.OperatorVersion, 
 	version := versions[len(versions)-1]
 	after := merged.DeepCopy()
 	after.Spec.OperatorVersion.Name, after.Spec.OperatorVersion.Namespace = version.Name, ""
-	e := preview.Edit{Verb: "upgrade", Before: before, After: after, Version: version, Versions: versions}
+	e := preview.Edit{Verb: "upgrade", Before: before, After: after, Version: version, Versions: versions, KeepsVersions: true}
 	if ov.UID != "" {
 		e.Old = ov
 	}
