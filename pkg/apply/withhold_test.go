@@ -3,6 +3,12 @@ package apply
 import (
 	"strings"
 	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"kudo.dev/kudo/test/apitest"
 )
 
 // TestIsTakenOver is P27: from which objects kudo's metadata is withheld, if a dry run says that their pods stay.
@@ -32,5 +38,37 @@ func TestIsTakenOver(t *testing.T) {
 		if got := isTakenOver(body, parse(t, tc.live), Options{Known: tc.known}); got != tc.want {
 			t.Errorf("%s: %t", tc.reason, got)
 		}
+	}
+}
+
+// TestWithholdWithoutDryRuns (P27): a webhook that cannot be asked by a dry run does not keep an object from being taken over.
+func TestWithholdWithoutDryRuns(t *testing.T) {
+	live := parse(t, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, namespace: ns}\nspec: {template: {metadata: {labels: {app: d}}}}")
+	server := apitest.Start(t)
+	live = server.Put(live)
+	server.Before(func(r apitest.Request) (any, error) {
+		if len(r.Query["dryRun"]) > 0 {
+			return nil, apierrors.NewBadRequest(`admission webhook "x.example.com" does not support dry run`)
+		}
+		return nil, nil
+	})
+	config := server.Config()
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := New(client, nil, NewKinds(server.Mapper(), nil, client), nil, nil)
+	body := parse(t, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, namespace: ns}\n"+
+		"spec: {template: {metadata: {labels: {app: d}, annotations: {kudo.dev/dependencies-hash: h}}}}")
+	resource, err := e.Resource(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := e.withhold(t.Context(), resource, body, live, Ours, Options{Manager: "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if hash, _, _ := unstructured.NestedString(got.Object, "spec", "template", "metadata", "annotations", "kudo.dev/dependencies-hash"); hash != "h" {
+		t.Errorf("the metadata is withheld, though it is not known whether the pods stay: %v", got.Object)
 	}
 }

@@ -141,7 +141,7 @@ func TestPreview(t *testing.T) {
 	}{
 		{"nothing of it is named", "--dry-run --fail-on data,restart,rights", false, 0, ""},
 		{"the account lacks rights", "--dry-run --fail-on data,rights", true, command.ExitFailed, "has what --fail-on names: rights"},
-		{"which nobody asked about", "--dry-run --fail-on data", true, 0, ""},
+		{"the flag does not name rights", "--dry-run --fail-on data", true, 0, ""},
 		{"all is known", "--dry-run --fail-on unknown", false, 0, ""},
 		{"a concern that does not exist", "--dry-run --fail-on money", false, command.ExitUsage, `--fail-on "money": use rights, restart, delete, data, unknown`},
 		{"without a preview", "--fail-on data", false, command.ExitUsage, "--fail-on goes with --dry-run"},

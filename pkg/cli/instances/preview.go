@@ -147,7 +147,7 @@ func printPreview(env *command.Env, p *preview.Preview, format string) error {
 	return printWritten(env, p.WriteText)
 }
 
-// printWritten prints what a function writes, without control characters: names come from packages that nobody trusts yet.
+// printWritten prints what a function writes, without control characters: names come from packages that are not trusted yet.
 func printWritten(env *command.Env, write func(io.Writer) error) error {
 	var b strings.Builder
 	if err := write(&b); err != nil {
