@@ -26,8 +26,8 @@ type budget struct {
 	objects, values, text int
 }
 
-// take counts a value at a depth of its document, and returns an error beyond the bounds. A line of a template begins with two spaces for each
-// level.
+// take counts a value at a depth of its document, and returns an error beyond the bounds. A line of a template begins with two spaces
+// for each level.
 func (b *budget) take(value any, depth int) error {
 	b.values++
 	b.text += 2 * depth

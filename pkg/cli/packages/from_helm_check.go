@@ -21,7 +21,8 @@ const (
 
 // checkInstalled refuses objects of the install plan that nothing but the Secret of the release proves to be the release's: whoever may
 // write Secrets in one namespace must not have an administrator install what the cluster or other namespaces then hold.
-func (o *fromHelmOptions) checkInstalled(ctx context.Context, c client.Reader, release *helmrelease.Release, objs []helmrelease.Object) error {
+func (o *fromHelmOptions) checkInstalled(ctx context.Context, c client.Reader, release *helmrelease.Release,
+	objs []helmrelease.Object) error {
 	var unproven []string
 	for _, obj := range objs {
 		if !obj.Installed {

@@ -46,8 +46,8 @@ func (m *helmMove) checkReturn(ctx context.Context, instance *v1beta1.Instance, 
 		return nil, m.errNotOfRelease()
 	}
 	if len(others) > 0 {
-		m.env.Warnf("release %s/%s does not have %s of Instance %s: the objects stay, without an owner. Delete them yourself if they are not needed",
-			m.namespace, m.release, text.List(others, maxMissing), m.instance)
+		m.env.Warnf("release %s/%s does not have %s of Instance %s: the objects stay, without an owner. Delete them yourself if they are not "+
+			"needed", m.namespace, m.release, text.List(others, maxMissing), m.instance)
 	}
 	return objs, nil
 }
@@ -125,7 +125,8 @@ func (m *helmMove) servedKind(ctx context.Context, kind schema.GroupVersionKind)
 		return schema.GroupVersionKind{}, err
 	}
 	definitions := &unstructured.UnstructuredList{}
-	definitions.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinitionList"})
+	definitions.SetAPIVersion("apiextensions.k8s.io/v1")
+	definitions.SetKind("CustomResourceDefinitionList")
 	if err := m.client.List(ctx, definitions); err != nil {
 		return schema.GroupVersionKind{}, fmt.Errorf("list CustomResourceDefinitions: %w", err)
 	}
