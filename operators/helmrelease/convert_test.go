@@ -221,6 +221,9 @@ func TestConvertErrors(t *testing.T) {
 func FuzzConvert(f *testing.F) {
 	f.Add([]byte(`{"name": "web", "namespace": "lab", "version": 1, "manifest": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: '{{'}"}`))
 	f.Add([]byte(`{"name": "..", "version": 1, "hooks": [{"name": "h", "events": ["pre-install"], "manifest": "apiVersion: v1\nkind: Pod\nmetadata: {name: ../a}"}]}`))
+	f.Add([]byte(`{"name": "web", "version": 1, "manifest": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\na: &a [x,x,x]\nb: &b [*a,*a,*a]\nc: [*b,*b,*b]"}`))
+	f.Add([]byte(`{"name": "web", "version": 1, "hooks": [{}, {"events": [], "delete_policies": null}], "chart": {"files": [{"name": "crds/a.yaml", "data": "e30="}, {}]}}`))
+	f.Add([]byte(`{"name": "web", "version": 1, "manifest": "apiVersion: v1\nkind: ConfigMapList\nitems: [&a {apiVersion: v1, kind: ConfigMap, metadata: {name: a-2}}, *a, *a]"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		release, err := Decode(stored(string(text)))
 		if err != nil {
