@@ -104,8 +104,8 @@ func (i Installer) CreateVersions(
 	return versions, nil
 }
 
-// Versions returns the OperatorVersions that packages become in a namespace, in their order. The parameters are those of the install plan of
-// the last one.
+// Versions returns the OperatorVersions that packages become in a namespace, in their order. The parameters are those of the install plan
+// of the last one.
 func Versions(packages []*operators.Package, namespace string, parameters map[string]string) ([]*v1beta1.OperatorVersion, error) {
 	versions := make([]*v1beta1.OperatorVersion, len(packages))
 	for n, pkg := range packages {

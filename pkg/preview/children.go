@@ -69,8 +69,8 @@ func (c *computation) child(id apply.ID, edit Edit) *computation {
 }
 
 // add adds the preview of a child that was computed.
-func (c *computation) add(child *computation) error {
-	child.collect()
+func (c *computation) add(ctx context.Context, child *computation) error {
+	child.collect(ctx)
 	c.out.Children = append(c.out.Children, child.out)
 	return child.out.seal()
 }
@@ -85,7 +85,7 @@ func (c *computation) previewDeletion(ctx context.Context, id apply.ID, before *
 	if err := child.uninstall(ctx); err != nil {
 		return err
 	}
-	return c.add(child)
+	return c.add(ctx, child)
 }
 
 func (c *computation) previewChild(ctx context.Context, id apply.ID, before, after *v1beta1.Instance) error {
@@ -104,7 +104,7 @@ func (c *computation) previewChild(ctx context.Context, id apply.ID, before, aft
 	if err := child.compute(ctx); err != nil {
 		return err
 	}
-	return c.add(child)
+	return c.add(ctx, child)
 }
 
 // toInstance converts an object; nil stays nil.

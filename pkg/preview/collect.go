@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,9 +18,9 @@ import (
 )
 
 // collect turns what the runs did into the objects of the preview.
-func (c *computation) collect() {
+func (c *computation) collect(ctx context.Context) {
 	for _, id := range c.order {
-		c.out.Objects = append(c.out.Objects, c.object(id, c.touched[id]))
+		c.out.Objects = append(c.out.Objects, c.object(ctx, id, c.touched[id]))
 	}
 	for i := range c.out.Warnings {
 		c.out.Warnings[i] = strings.TrimSpace(c.out.Warnings[i])
@@ -42,7 +43,7 @@ func (c *computation) collect() {
 //	        of another owner     the same one         adopt
 //	        an object            one that differs     change
 //	        an object            an equal one         unchanged
-func (c *computation) object(id apply.ID, t *touch) Object {
+func (c *computation) object(ctx context.Context, id apply.ID, t *touch) Object {
 	out := newObject(id)
 	out.Places = t.places
 	change, known := c.cluster.Find(id)
@@ -69,7 +70,7 @@ func (c *computation) object(id apply.ID, t *touch) Object {
 	case change.After == nil:
 		out.Effect = Delete
 	case t.shared:
-		c.shared(&out, change)
+		c.shared(ctx, &out, change)
 	default:
 		c.compared(&out, change)
 	}

@@ -77,7 +77,7 @@ func Compute(ctx context.Context, o Options, edit Edit) (*Preview, error) {
 	if err := c.compute(ctx); err != nil {
 		return nil, err
 	}
-	c.collect()
+	c.collect(ctx)
 	return c.out, c.out.seal()
 }
 
@@ -339,7 +339,8 @@ func (c *computation) load(ctx context.Context) error {
 		Safety: crdcompat.NewComparer(c.Dynamic, c.Client.RESTMapper()), Clock: clock.RealClock{},
 	})
 	c.runner = runner.New(runner.Options{
-		Share: c.share, Engine: c.engine, Accounts: asCaller{c.engine}, Kinds: c.Kinds, Mirror: c.cluster, All: c.All, External: c.External, Judge: c.judge, Executor: noExecutor{},
+		Share: c.share, Engine: c.engine, Accounts: asCaller{c.engine}, Kinds: c.Kinds, Mirror: c.cluster, All: c.All, External: c.External,
+		Judge: c.judge, Executor: noExecutor{},
 		Quotas: runner.NewQuotaReader(asCaller{c.engine}),
 	})
 	return nil

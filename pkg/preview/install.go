@@ -125,9 +125,9 @@ func (r holderReader) Get(ctx context.Context, at client.ObjectKey, into client.
 }
 
 // shared fills in what would become of an object of an install plan.
-func (c *computation) shared(out *Object, change dryrun.Change) {
+func (c *computation) shared(ctx context.Context, out *Object, change dryrun.Change) {
 	d := compare(change.Before, change.After, c.mask)
-	holders := strings.Join(c.share.Holders(context.Background(), change.Before), ", ")
+	holders := strings.Join(c.share.Holders(ctx, change.Before), ", ")
 	switch {
 	case len(d.fields) > 0:
 		out.Effect, out.Fields, out.Metadata = Modify, d.fields, d.metadata

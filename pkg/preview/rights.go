@@ -39,7 +39,7 @@ type Rights struct {
 func (c *computation) compareRights(ctx context.Context) {
 	i := c.edit.After
 	out := &Rights{Given: c.edit.GivesRights}
-	after, err := c.neededRights(i, c.edit.Version, c.given)
+	after, err := c.neededRights(ctx, i, c.edit.Version, c.given)
 	if err != nil {
 		out.Unknown = append(out.Unknown, c.mask.Text(err.Error()))
 		c.out.Rights = out
@@ -52,7 +52,7 @@ func (c *computation) compareRights(ctx context.Context) {
 		if version == nil {
 			version = c.edit.Version
 		}
-		if before, err = c.neededRights(c.edit.Before, version, c.before); err != nil {
+		if before, err = c.neededRights(ctx, c.edit.Before, version, c.before); err != nil {
 			out.Unknown = append(out.Unknown, c.mask.Text("which rights the plans have needed: "+err.Error()))
 			before = after
 		}
@@ -82,21 +82,18 @@ func (c *computation) account(i *v1beta1.Instance) (types.NamespacedName, bool) 
 	return c.DefaultAccount, c.DefaultAccount.Name != ""
 }
 
-func (c *computation) neededRights(i *v1beta1.Instance, version *v1beta1.OperatorVersion, given map[string]string) (*rights.Rights, error) {
+func (c *computation) neededRights(ctx context.Context, i *v1beta1.Instance, version *v1beta1.OperatorVersion,
+	given map[string]string) (*rights.Rights, error) {
+	specOf := func(name string) *v1beta1.OperatorVersionSpec {
+		if of := c.versionOf(ctx, types.NamespacedName{Namespace: i.Namespace, Name: name}); of != nil {
+			return &of.Spec
+		}
+		return nil
+	}
 	return rights.Of(rights.Subject{
 		Namespace: i.Namespace, Name: i.Name, Version: &version.Spec, Parameters: maps.Clone(given), Sources: i.Spec.ParametersFrom,
 		Written: i.Status.Resources,
-	}, rights.Known{Versions: c.specOf, Served: c.Client.RESTMapper().RESTMapping})
-}
-
-// specOf returns the spec of an OperatorVersion in the namespace of the Instance: that of the edit, else that of the cluster; nil if there
-// is none.
-func (c *computation) specOf(name string) *v1beta1.OperatorVersionSpec {
-	key := types.NamespacedName{Namespace: c.edit.After.Namespace, Name: name}
-	if version := c.versionOf(context.Background(), key); version != nil {
-		return &version.Spec
-	}
-	return nil
+	}, rights.Known{Versions: specOf, Served: c.Client.RESTMapper().RESTMapping})
 }
 
 // versionOf returns an OperatorVersion of the edit, else of the cluster; nil if there is none, or if it cannot be read.
@@ -113,8 +110,8 @@ func (c *computation) versionOf(ctx context.Context, key types.NamespacedName) *
 	return version
 }
 
-// isHarmless reports whether it is known that the plans need nothing more than before, and that their account lacks nothing. A preview without
-// Rights is of a command that changes none.
+// isHarmless reports whether it is known that the plans need nothing more than before, and that their account lacks nothing. A preview
+// without Rights is of a command that changes none.
 func (r *Rights) isHarmless() bool {
 	return r == nil || len(r.Missing)+len(r.MissingCluster)+len(r.Added)+len(r.Unknown) == 0
 }

@@ -31,14 +31,16 @@ const (
 var claims = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
 
 // Uninstall returns what the deletion of an Instance would do: its cleanup plan, what would be deleted with it, and what would stay. The
-// version is the one that its cleanup plan is of; nil if it does not exist. keepsClaims is set if the command annotates all claims to be kept.
-func Uninstall(ctx context.Context, o Options, instance *v1beta1.Instance, version *v1beta1.OperatorVersion, keepsClaims bool) (*Preview, error) {
+// version is the one that its cleanup plan is of; nil if it does not exist. keepsClaims is set if the command annotates all claims to be
+// kept.
+func Uninstall(ctx context.Context, o Options, instance *v1beta1.Instance, version *v1beta1.OperatorVersion,
+	keepsClaims bool) (*Preview, error) {
 	c := newComputation(o, uninstallEdit(instance, version))
 	c.keepsClaims = keepsClaims
 	if err := c.uninstall(ctx); err != nil {
 		return nil, err
 	}
-	c.collect()
+	c.collect(ctx)
 	return c.out, c.out.seal()
 }
 
@@ -170,7 +172,8 @@ func (c *computation) released(id apply.ID, live *unstructured.Unstructured) {
 
 // isReleased reports whether all owners of an object, and at least one, are deleted with the Instance.
 func (c *computation) isReleased(owners []metav1.OwnerReference) bool {
-	return len(owners) > 0 && !slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return !slices.Contains(c.releasedUIDs, o.UID) })
+	stays := func(o metav1.OwnerReference) bool { return !slices.Contains(c.releasedUIDs, o.UID) }
+	return len(owners) > 0 && !slices.ContainsFunc(owners, stays)
 }
 
 // readNow reads an object as the plans of the preview would leave it; nil if there is none.

@@ -111,8 +111,8 @@ func (c *Cluster) blockers(ctx context.Context, namespace string) []string {
 }
 
 // Leftovers lists the cluster-scoped objects that plans of Instances in the namespaces of cases have written and that still exist:
-// uninstalling an Instance keeps them, since others may use them. What commands of cases have written otherwise is not known, and nothing is
-// of a namespace that the suite was given: other Instances may live there.
+// uninstalling an Instance keeps them, since others may use them. What commands of cases have written otherwise is not known, and nothing
+// is of a namespace that the suite was given: other Instances may live there.
 func (r *Runner) Leftovers(ctx context.Context, results []Result) []string {
 	var prefixes []string
 	for _, result := range results {

@@ -139,7 +139,7 @@ func newPlanTrigger(env *command.Env) *cobra.Command {
 		}); done || err != nil {
 			return err
 		}
-		return changeInstance(ctx, env, c, i, w, previews.lock(instanceEdit{verb: "triggered: plan " + plan, apply: trigger}))
+		return changeInstance(ctx, env, c, i, w, previews.lock("triggered: plan "+plan, trigger))
 	})
 	cmd.Flags().StringVar(&plan, "name", "", "name of the plan")
 	cmd.Args = command.ArgumentsForFlags("instance", "name")

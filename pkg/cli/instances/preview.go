@@ -110,10 +110,9 @@ func checkPreviewFormat(output string) error {
 // asked reports whether a preview is to be computed.
 func (f *previewFlags) asked() bool { return f.dryRun == "server" || f.expect != "" }
 
-// lock lets an edit fail if the Instance has changed since it was read, where the user expects what a preview has shown.
-func (f *previewFlags) lock(edit instanceEdit) instanceEdit {
-	edit.locked = f.expect != ""
-	return edit
+// lock returns an edit that fails if the Instance has changed since it was read, where the user expects what a preview has shown.
+func (f *previewFlags) lock(verb string, apply func(*v1beta1.Instance)) instanceEdit {
+	return instanceEdit{verb: verb, apply: apply, locked: f.expect != ""}
 }
 
 // show computes a preview if that is asked for, and reports whether the command ends with it. An error says that the edit would fail, or is

@@ -83,7 +83,7 @@ func rollbackTo(ctx context.Context, env *command.Env, c client.WithWatch, insta
 		}); done || err != nil {
 			return err
 		}
-		return changeInstance(ctx, env, c, instance, w, o.preview.lock(edit))
+		return changeInstance(ctx, env, c, instance, w, o.preview.lock(edit.verb, edit.apply))
 	}
 	if revision != 0 {
 		return fmt.Errorf("instance %s/%s has no run %d any more: kubectl kudo plan history --instance %s lists those that it has", namespace,

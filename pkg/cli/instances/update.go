@@ -163,10 +163,10 @@ func (o *updateOptions) run(ctx context.Context) error {
 	if account != nil {
 		ownAccount(ctx, o.env, c, account, instance)
 	}
-	return changeInstance(ctx, o.env, c, instance, &o.WaitFlags, o.preview.lock(instanceEdit{verb: "updated", apply: func(i *v1beta1.Instance) {
+	return changeInstance(ctx, o.env, c, instance, &o.WaitFlags, o.preview.lock("updated", func(i *v1beta1.Instance) {
 		edit(i)
 		setAccount(i, account)
-	}}))
+	}))
 }
 
 func setParameters(i *v1beta1.Instance, given map[string]string) {

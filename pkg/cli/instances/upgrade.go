@@ -119,15 +119,15 @@ func (o *upgradeOptions) run(ctx context.Context, name string) error {
 	if account != nil {
 		ownAccount(ctx, o.env, c, account, instance)
 	}
-	return changeInstance(ctx, o.env, c, instance, &o.WaitFlags, o.preview.lock(instanceEdit{verb: "upgraded", apply: func(i *v1beta1.Instance) {
+	return changeInstance(ctx, o.env, c, instance, &o.WaitFlags, o.preview.lock("upgraded", func(i *v1beta1.Instance) {
 		setAccount(i, account)
 		i.Spec.OperatorVersion.Name, i.Spec.OperatorVersion.Namespace = command.VersionName(pkg), ""
 		setParameters(i, given)
-	}}))
+	}))
 }
 
-// upgradeEdit is the edit that moves an Instance to the last of the versions, which come with it. ov is the version that it has; it need not
-// exist.
+// upgradeEdit is the edit that moves an Instance to the last of the versions, which come with it. ov is the version that it has; it need
+// not exist.
 func upgradeEdit(before, merged *v1beta1.Instance, ov *v1beta1.OperatorVersion, versions []*v1beta1.OperatorVersion) preview.Edit {
 	version := versions[len(versions)-1]
 	after := merged.DeepCopy()
