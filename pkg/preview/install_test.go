@@ -8,11 +8,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/test/apitest"
 	"kudo.dev/kudo/test/gen"
 )
 
@@ -171,5 +174,28 @@ func TestUninstallChildren(t *testing.T) {
 		if p.Raises(concernData) == keeps || len(p.Children[0].Stays) == 1 != keeps {
 			t.Errorf("claims are kept: %t: %+v", keeps, p.Children[0])
 		}
+	}
+}
+
+// TestNewKinds checks that objects whose kind or namespace comes with the install plan are unknown, and do not fail (P6).
+func TestNewKinds(t *testing.T) {
+	const definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: pots.example.com}\n" +
+		"spec: {group: example.com, scope: Namespaced, names: {plural: pots, kind: Pot}, versions: [{name: v1, served: true, storage: true}]}\n"
+	version := web(gen.InstallPlan("install"), gen.Template("d.yaml", definition), gen.Apply("define", "d.yaml"),
+		gen.Template("n.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: kitchen}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: kitchen}\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: cook, namespace: kitchen}\n"), gen.Apply("place", "n.yaml"),
+		gen.Template("p.yaml", "apiVersion: example.com/v1\nkind: Pot\nmetadata: {name: '{{ .Name }}-p'}\n"), gen.Apply("pot", "p.yaml"),
+		gen.Serial("install", "define", "place"), gen.Serial("deploy", "pot", "app"))
+	l := newLab(t, &corev1.Namespace{ObjectMeta: gen.Meta("", "kube-system")})
+	l.watchWrites(func(r apitest.Request) (any, error) {
+		if r.Namespace == "kitchen" && r.Verb == "apply" {
+			return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "kitchen")
+		}
+		return nil, nil
+	})
+	p := l.compute(Edit{Verb: "install", After: gen.Instance("i", version, nil), Version: version, Versions: []*v1beta1.OperatorVersion{version}})
+	want := []string{"plan install", "plan deploy", "create CustomResourceDefinition pots.example.com", "create Namespace kitchen", "unknown ConfigMap kitchen/c", "unknown Deployment kitchen/cook",
+		"unknown Pot ns/i-p", "create ConfigMap ns/i-a"}
+	if diff := cmp.Diff(want, brief(p)); diff != "" || p.Fails() {
+		t.Errorf("%s%+v", diff, p)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apierror"
@@ -192,6 +193,7 @@ func (r recorder) RecordEffects(effects runner.Effects) {
 //	waiting                                          done: what is awaited comes about once it is really written
 //	waits for ever                                   fatal
 //	failed, and all that failed is not known here    done
+//	refused, since kinds come with the same run      done
 //	failed for a reason that may pass                fatal: the plan would retry until the reason has passed
 //	failed with a fatal error                        fatal
 func (c *computation) judge(w *runner.PreparedTask, outcome plans.Outcome, effects runner.Effects) plans.Outcome {
@@ -224,6 +226,9 @@ func (c *computation) judge(w *runner.PreparedTask, outcome plans.Outcome, effec
 	case outcome.State == plans.Done, outcome.State == plans.Waiting:
 		return done
 	case len(effects.Failed) > 0 && !refused:
+		c.noteRest(w, place)
+		return done
+	case len(effects.Failed) == 0 && c.noteNewKinds(w, place):
 		return done
 	case outcome.State == plans.Transient && len(effects.Failed) == 0:
 		c.unknown("task %s could not be previewed: %s", w.Name, outcome.Message)
@@ -231,6 +236,32 @@ func (c *computation) judge(w *runner.PreparedTask, outcome plans.Outcome, effec
 	}
 	outcome.State = plans.Fatal
 	return outcome
+}
+
+// noteRest notes the objects of a task that were not tried, since those before them are not known.
+func (c *computation) noteRest(w *runner.PreparedTask, place string) {
+	for _, obj := range w.Rendered() {
+		id := apply.IDOf(obj)
+		if _, tried := c.touched[id]; !tried {
+			c.at(id, place).unknown = "it is written after objects that are not known"
+		}
+	}
+}
+
+// noteNewKinds reports whether the kind of an object of a task is defined in the same run, and notes that its objects are not known then.
+func (c *computation) noteNewKinds(w *runner.PreparedTask, place string) bool {
+	objs := w.Rendered()
+	if !slices.ContainsFunc(objs, func(obj *unstructured.Unstructured) bool { return c.definesKind(apply.IDOf(obj)) }) {
+		return false
+	}
+	for _, obj := range objs {
+		id := apply.IDOf(obj)
+		if id.Namespace == "" {
+			id.Namespace = c.run.Subject.Namespace
+		}
+		c.at(id, place).unknown = "its kind, or that of an object beside it, is defined in the same run"
+	}
+	return true
 }
 
 // place names the place of a task, as `plan/phase/step/task`.
@@ -256,7 +287,7 @@ func (c *computation) noteFailures(failed []apply.Change, place string) (refused
 func (c *computation) unknowable(change apply.Change) string {
 	err, text := change.Err, c.mask.Text(change.Err.Error())
 	switch {
-	case apierror.IsNamespaceNotFound(err) && c.newNamespace:
+	case apierror.IsNamespaceNotFound(err) && (c.newNamespace || c.createsNamespace(change.ID.Namespace)):
 		return "its namespace does not exist yet"
 	case isUnanswered(err):
 		return "it could not be asked: " + text
@@ -264,6 +295,14 @@ func (c *computation) unknowable(change apply.Change) string {
 		return "its kind is defined in the same run"
 	}
 	return ""
+}
+
+// createsNamespace reports whether the runs would create a Namespace.
+func (c *computation) createsNamespace(name string) bool {
+	id := apply.ID{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}}
+	id.Name = name
+	change, _ := c.cluster.Find(id)
+	return change.Before == nil && change.After != nil
 }
 
 // isUnanswered reports whether an answer of the API server says that it does not tell, and nothing of what it would do for others or later.

@@ -31,6 +31,7 @@ func (r *Runner) prepareObjects(ctx context.Context, w *PreparedTask, objs []*un
 	if len(objs) == 0 {
 		return w.decide(plans.Done, "")
 	}
+	w.rendered = objs
 	if err := w.writer.enhance(ctx, v, objs); err != nil {
 		return w.failed(err)
 	}

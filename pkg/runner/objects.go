@@ -32,6 +32,9 @@ func (r *Runner) Objects(ctx context.Context, run *Run) ([]*unstructured.Unstruc
 	return objs, refused, nil
 }
 
+// Rendered are the objects that a task would apply, also where it is refused before any is written.
+func (w *PreparedTask) Rendered() []*unstructured.Unstructured { return w.rendered }
+
 // Artifacts name what a Pipe task makes, without its content.
 func (w *PreparedTask) Artifacts() []*unstructured.Unstructured {
 	if w.piping == nil {

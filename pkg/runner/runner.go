@@ -177,7 +177,9 @@ type PreparedTask struct {
 	task      task.Task
 	writer    writer
 	objects   []*unstructured.Unstructured
-	deletes   bool
+	// rendered are the objects before it is known whether they can be written.
+	rendered []*unstructured.Unstructured
+	deletes  bool
 	// deleteLast is deleted when all other deleted objects no longer exist.
 	deleteLast []*unstructured.Unstructured
 	// piping is set for Pipe tasks.

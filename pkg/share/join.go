@@ -51,6 +51,8 @@ func (s *Session) join(ctx context.Context, obj *unstructured.Unstructured, v *i
 			joined = true // but it is not what was looked at
 		case err == nil:
 			return s.joined(obj, v, written, action)
+		case apierror.IsNamespaceNotFound(err):
+			return s.objects.ChangeForError(ctx, obj, err)
 		case !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) && !apierror.IsObjectNotFound(err):
 			return s.objects.ChangeForError(ctx, obj, err)
 		case apierrors.IsInvalid(err) && v.found == absent:

@@ -181,6 +181,7 @@ func TestSignRefuses(t *testing.T) {
 		want   string
 	}{
 		{"a range", 1, []string{depending("package: db, operatorVersion: ^1.0"), "--key", private}, `task d0 depends on "db" "^1.0"`},
+		{"a range of the application", 1, []string{depending("package: db, operatorVersion: 1.0.0, appVersion: '>=1'"), "--key", private}, "name the package and its appVersion and operatorVersion exactly"},
 		{"any version", 1, []string{depending("package: db"), "--key", private}, "name the package and its appVersion and operatorVersion exactly"},
 		{"a path", 1, []string{depending("package: ../db, operatorVersion: 1.0.0"), "--key", private}, "without range or path"},
 		{"a reference", 1, []string{depending("package: 'oci://example.org/db', operatorVersion: 1.0.0"), "--key", private}, "without range or path"},

@@ -57,7 +57,8 @@ func archiveDigests(packed []byte) map[string]string {
 // installed, since their tasks name then what was found, and those with a tarball of CRDs that may change.
 func checkSignable(pkg *operators.Package) error {
 	for _, d := range pkg.Dependencies() {
-		if len(validation.IsDNS1123Subdomain(d.Package)) > 0 || !artifact.IsVersion(d.OperatorVersion) {
+		isRange := !artifact.IsVersion(d.OperatorVersion) || d.AppVersion != "" && !artifact.IsVersion(d.AppVersion)
+		if len(validation.IsDNS1123Subdomain(d.Package)) > 0 || isRange {
 			return fmt.Errorf("task %s depends on %q %q, which is looked for when the package is installed: name the package and its "+
 				"appVersion and operatorVersion exactly, without range or path", d.Task, d.Package, d.OperatorVersion)
 		}
