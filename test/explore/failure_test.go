@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 
@@ -36,8 +37,10 @@ var _ = DescribeTable("An object that has failed permanently ends the plan, with
 		}), nil)
 		says(t, i, f.kind+" "+ns+"/subject")
 		merge(t, live(t, f.apiVersion, f.kind, ns, "subject"), f.status, f.hasSubstatus)
+		begin := time.Now()
 		now, err := suite.Await(ctx, ns, "i", env.DefaultTimeout, env.PlanEnded(v1beta1.DeployPlan, 1))
 		env.Must(t, err)
+		AddReportEntry("time from the failure to the end of the plan", time.Since(begin).String()) // it shall be at most 2 s on an idle machine
 		st := now.Status.PlanStatus[v1beta1.DeployPlan]
 		if st.Status != v1beta1.FatalError || !strings.Contains(st.Message, f.kind+" "+ns+"/subject") || !strings.Contains(st.Message, f.message) {
 			t.Errorf("deploy is %s: %s", st.Status, st.Message)
