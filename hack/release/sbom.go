@@ -124,7 +124,7 @@ func readLicenses() (map[string][]string, error) {
 	}
 }
 
-// licensesOf returns the SPDX names of the licenses whose texts are in the files LICENSE and COPYING of a folder, in order.
+// licensesOf returns the SPDX names of the licenses whose texts or notices are in the files LICENSE and COPYING of a folder, in order.
 func licensesOf(classifier *licenseclassifier.Classifier, folder string) []string {
 	files, _ := filepath.Glob(filepath.Join(folder, "*"))
 	var out []string
@@ -138,7 +138,8 @@ func licensesOf(classifier *licenseclassifier.Classifier, folder string) []strin
 			continue
 		}
 		for _, match := range classifier.Match(text).Matches {
-			if match.MatchType == "License" && !slices.Contains(out, match.Name) {
+			isText := match.MatchType == "License" || match.MatchType == "Header" // some files have only the notice that names the license
+			if isText && !slices.Contains(out, match.Name) {
 				out = append(out, match.Name)
 			}
 		}
