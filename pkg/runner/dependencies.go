@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -53,6 +54,8 @@ type dependencies struct {
 	// clock measures the time that is left of dependencyTime.
 	clock clock.PassiveClock
 	left  time.Duration
+	// mask takes sensitive values out of a text; nil takes nothing.
+	mask func(string) string
 }
 
 // dependencyAnswer is what an object depends on.
@@ -73,8 +76,8 @@ type presence struct {
 
 // begin prepares for one Execute: what was there is not looked for again, and all else is. Answers that led to something that is not there
 // are forgotten, since a webhook that is repaired shows no change; and so are the answers of rules that have changed.
-func (d *dependencies) begin(changed bool, clock clock.PassiveClock) {
-	d.clock, d.left = clock, dependencyTime
+func (d *dependencies) begin(changed bool, clock clock.PassiveClock, mask func(string) string) {
+	d.clock, d.left, d.mask = clock, dependencyTime, mask
 	if d.looked == nil || changed {
 		d.answers = map[[sha256.Size]byte]*dependencyAnswer{}
 	}
@@ -154,7 +157,7 @@ func (n needs) String() string {
 		parts = append(parts, "needs "+text.List(n.unknown, maxNamedDependencies)+": not known")
 	}
 	if n.unanswered != nil {
-		parts = append(parts, "its dependencies are not known: "+text.Plain(n.unanswered.Error(), maxDependencyText))
+		parts = append(parts, "its dependencies are not known: "+n.unanswered.Error())
 	}
 	return strings.Join(parts, "; ")
 }
@@ -299,7 +302,7 @@ func (d *dependencies) find(ctx context.Context, all Interpreter, obj *unstructu
 	defer func() { d.left = before - d.clock.Since(start) }()
 	answer, err := d.ask(ctx, all, obj)
 	if err != nil {
-		return needs{unanswered: err}
+		return needs{unanswered: errors.New(d.plain(err.Error()))}
 	}
 	list := answer.list
 	var out needs
@@ -317,7 +320,7 @@ func (d *dependencies) find(ctx context.Context, all Interpreter, obj *unstructu
 		name, p := d.look(ctx, reference, look)
 		switch {
 		case p.err != nil:
-			reason := text.Plain(p.err.Error(), maxDependencyText)
+			reason := d.plain(p.err.Error())
 			out.unknown = append(out.unknown, fmt.Sprintf("%s (%s)", name, reason))
 			out.found = append(out.found, DependencyFinding{reference, DependencyUnknown, reason})
 		case !p.exists:
@@ -351,17 +354,25 @@ func (d *dependencies) ask(ctx context.Context, all Interpreter, obj *unstructur
 	return asked, nil
 }
 
+// plain is a text for a message, without sensitive values: a value that was cut in two would not be found later.
+func (d *dependencies) plain(s string) string {
+	if d.mask != nil {
+		s = d.mask(s)
+	}
+	return text.Plain(s, maxDependencyText)
+}
+
 // look looks for a dependency that the run does not make and has not looked for yet. It returns how people read the name of the dependency.
 func (d *dependencies) look(ctx context.Context, reference v1alpha1.DependentObjectReference, look lookFunc) (string, presence) {
 	id := apply.ID{GroupVersionKind: schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind)}
 	id.Namespace, id.Name = reference.Namespace, reference.Name
-	name, key, selector := text.Plain(id.String(), maxDependencyText), lookKey(id, ""), labels.Nothing()
+	name, key, selector := d.plain(id.String()), lookKey(id, ""), labels.Nothing()
 	if id.Name == "" {
 		var err error
 		if selector, err = metav1.LabelSelectorAsSelector(reference.LabelSelector); err != nil {
-			return text.Plain(id.Kind, maxDependencyText), presence{err: err}
+			return d.plain(id.Kind), presence{err: err}
 		}
-		name = text.Plain(fmt.Sprintf("%s %s with labels %q", id.Kind, id.Namespace, selector), maxDependencyText)
+		name = d.plain(fmt.Sprintf("%s %s with labels %q", id.Kind, id.Namespace, selector))
 		key = lookKey(id, selector.String())
 	}
 	if d.makes(id, selector) {

@@ -344,7 +344,7 @@ func TestDependencyTime(t *testing.T) {
 // TestDependencyRequestsHang is C63: a look that does not end is given up, and not kept.
 func TestDependencyRequestsHang(t *testing.T) {
 	d, asked := &dependencies{}, 0
-	d.begin(false, clocktesting.NewFakePassiveClock(time.Unix(1, 0)))
+	d.begin(false, clocktesting.NewFakePassiveClock(time.Unix(1, 0)), nil)
 	d.left = 0
 	rules := &needsRules{map[string]any{"a": secrets("x", "y", "z")}, map[string]int{}}
 	look := func(ctx context.Context, _ apply.ID, _ labels.Selector) (bool, error) {

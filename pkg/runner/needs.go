@@ -93,7 +93,7 @@ func (r *Runner) findNeedsOfRun(ctx context.Context, c client.Client, run *Run) 
 	if err != nil {
 		return nil, err
 	}
-	run.depends.begin(true, clock.RealClock{})
+	run.depends.begin(true, clock.RealClock{}, run.mask)
 	run.noteArtifacts()
 	for _, obj := range objs {
 		if _, namespaced, err := r.kinds.Resource(obj.GroupVersionKind()); err != nil || namespaced {

@@ -98,7 +98,7 @@ type Run struct {
 func (run *Run) begin(clock clock.PassiveClock) {
 	run.budget, run.searches = &render.Budget{}, 0
 	run.explored.Clear()
-	run.depends.begin(run.rulesChanged.Swap(false), clock)
+	run.depends.begin(run.rulesChanged.Swap(false), clock, run.mask)
 }
 
 // Runner runs tasks.
