@@ -342,6 +342,9 @@ func testRefusals(t testing.TB, i *installation) {
 		t.Errorf("the rights go to %+v", b.Subjects)
 	}
 	i.delete(&corev1.ServiceAccount{ObjectMeta: gen.Meta("kudo-system", "mine")})
+	// The manager had no rights meanwhile: on a slow machine, long enough to lose its lease, upon which it ends.
+	i.stopped()
+	i.local("start", "manager")
 }
 
 const slowJob = `apiVersion: batch/v1
