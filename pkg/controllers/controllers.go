@@ -171,6 +171,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Confi
 	}
 	for _, add := range []func(context.Context) error{
 		p.addInstanceController, p.addOperatorVersionController, p.addExploreController, p.addInstallationController,
+		p.addPolicyController,
 	} {
 		if err := add(ctx); err != nil {
 			return nil, err

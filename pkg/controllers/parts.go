@@ -23,6 +23,7 @@ import (
 	"kudo.dev/kudo/pkg/controllers/instance"
 	"kudo.dev/kudo/pkg/controllers/loop"
 	"kudo.dev/kudo/pkg/controllers/operatorversion"
+	"kudo.dev/kudo/pkg/controllers/packagepolicy"
 	"kudo.dev/kudo/pkg/crdcompat"
 	"kudo.dev/kudo/pkg/crdtarball"
 	"kudo.dev/kudo/pkg/crdtarball/fetch"
@@ -35,6 +36,7 @@ import (
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/pkg/settings"
 	"kudo.dev/kudo/pkg/share"
+	"kudo.dev/kudo/pkg/trust"
 )
 
 // clients are the connections of the controllers to the cluster.
@@ -91,6 +93,8 @@ type parts struct {
 	history      *history.Store
 	contents     *runner.VersionCache
 	runs         *metrics.Runs
+	settings     *currentSettings
+	guard        *trust.Guard
 	events       func(component string) record.EventRecorder
 }
 
@@ -126,6 +130,11 @@ func newParts(ctx context.Context, mgr manager.Manager, config *rest.Config, o O
 	if p.keys, err = historyKeys(ctx, mgr, config, o.Namespace, func() { p.enqueueAll(ctx) }); err != nil {
 		return nil, err
 	}
+	p.settings = &currentSettings{reader: mgr.GetClient(), key: types.NamespacedName{Namespace: o.Namespace, Name: settings.ConfigMap},
+		parsed: settings.Default()}
+	p.guard = &trust.Guard{Cache: mgr.GetClient(), Live: p.plain, Clock: o.Clock, Required: func(ctx context.Context) bool {
+		return p.settings.get(ctx).RequirePackagePolicy
+	}}
 	p.share.Keys = func() *keyring.Ring {
 		ring, _ := p.keys.Ring(ctx) // without keys, each Secret is compared anew
 		return ring
@@ -172,9 +181,9 @@ func measureRequests(config *rest.Config, namespace string) error {
 }
 
 // tarballs returns what fetches CRD tarballs, under the policy of the settings.
-func (p *parts) tarballs(ctx context.Context, current *currentSettings) (*fetch.Fetcher, error) {
+func (p *parts) tarballs(ctx context.Context) (*fetch.Fetcher, error) {
 	o := p.options.Tarballs
-	o.Policy = current.tarballPolicy
+	o.Policy = p.settings.tarballPolicy
 	o.Clock, o.Cache.Clock, o.Access.Clock = p.options.Clock, p.options.Clock, p.options.Clock
 	o.Access.Secrets, o.Access.ConfigMaps = fetch.Cluster{Reader: p.plain}, fetch.Cluster{Reader: p.plain}
 	var err error
@@ -186,9 +195,7 @@ func (p *parts) tarballs(ctx context.Context, current *currentSettings) (*fetch.
 
 // addInstanceController adds the controller of Instances, and what measures and reports their privileges.
 func (p *parts) addInstanceController(ctx context.Context) error {
-	current := &currentSettings{reader: p.mgr.GetClient(), key: types.NamespacedName{Namespace: p.options.Namespace, Name: settings.ConfigMap},
-		parsed: settings.Default()}
-	tarballs, err := p.tarballs(ctx, current)
+	tarballs, err := p.tarballs(ctx)
 	if err != nil {
 		return err
 	}
@@ -197,7 +204,7 @@ func (p *parts) addInstanceController(ctx context.Context) error {
 			p.enqueue(key)
 		}
 	})
-	privileges := &privilege{reader: p.mgr.GetClient(), settings: current, events: p.events("kudo"), namespace: p.options.Namespace}
+	privileges := &privilege{reader: p.mgr.GetClient(), settings: p.settings, events: p.events("kudo"), namespace: p.options.Namespace}
 	if err := metrics.Register(crmetrics.Registry, privileges); err != nil {
 		return err
 	}
@@ -207,7 +214,7 @@ func (p *parts) addInstanceController(ctx context.Context) error {
 	reconciler := &instance.Reconciler{
 		Client: p.consistent, Reader: p.plain, Sources: sources, History: p.history, Keys: p.keys, Mirror: p.mirror, Share: p.share,
 		Tarballs: tarballs, Runner: p.runner, Versions: p.contents, Events: p.events(instanceComponent), Clock: p.options.Clock,
-		Metrics: p.runs, Settings: current.get, Installer: installer(p.options.Namespace), Enqueue: p.enqueue,
+		Metrics: p.runs, Settings: p.settings.get, Judge: p.guard.Judge, Installer: installer(p.options.Namespace), Enqueue: p.enqueue,
 		ScheduledRuns: p.options.ScheduledRuns,
 	}
 	p.rulesChanged = reconciler.RulesChanged
@@ -218,7 +225,8 @@ func (p *parts) addInstanceController(ctx context.Context) error {
 func (p *parts) addOperatorVersionController(context.Context) error {
 	reconciler := &operatorversion.Reconciler{
 		Client: p.consistent, Reader: p.plain, History: p.history, Keys: p.keys, Runner: p.runner, Share: p.share, Versions: p.contents,
-		Events: p.events("kudo"), Clock: p.options.Clock, Metrics: p.runs, Installer: installer(p.options.Namespace),
+		Events: p.events("kudo"), Clock: p.options.Clock, Metrics: p.runs, Judge: p.guard.Judge,
+		Installer: installer(p.options.Namespace),
 	}
 	return reconciler.SetupWithManager(p.mgr, p.versions, p.options.Workers)
 }
@@ -230,6 +238,11 @@ func (p *parts) addExploreController(context.Context) error {
 		return err
 	}
 	return p.mgr.Add(manager.RunnableFunc(reconciler.Load))
+}
+
+// addPolicyController adds the controller of PackagePolicies.
+func (p *parts) addPolicyController(context.Context) error {
+	return (&packagepolicy.Reconciler{Client: p.mgr.GetClient()}).SetupWithManager(p.mgr)
 }
 
 // addInstallationController adds the controller of Installations.

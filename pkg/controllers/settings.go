@@ -45,6 +45,7 @@ func (c *currentSettings) get(ctx context.Context) settings.Settings {
 	if err := c.reader.Get(ctx, c.key, object); err != nil {
 		if !apierror.IsObjectNotFound(err) {
 			ctrl.LoggerFrom(ctx).Error(err, "cannot read the settings: the strict ones count", "configMap", c.key.String())
+			return settings.Strictest()
 		}
 		return settings.Default()
 	}

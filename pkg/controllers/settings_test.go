@@ -72,7 +72,7 @@ func TestCurrentSettings(t *testing.T) {
 		{"there is no ConfigMap", nil, settings.Default()},
 		{"it is created", func(ctx context.Context) error { return r.Create(ctx, object) }, privileged},
 		{"it has not changed", nil, privileged},
-		{"it cannot be read: what it said before does not count", func(context.Context) error { r.fail = errors.New("down"); return nil }, settings.Default()},
+		{"it cannot be read: what it said before does not count", func(context.Context) error { r.fail = errors.New("down"); return nil }, settings.Strictest()},
 		{"it can be read again, and has not changed", func(context.Context) error { r.fail = nil; return nil }, privileged},
 		{"one value is wrong: the others count", func(ctx context.Context) error {
 			object.Data[settings.ModeKey] = "lenient"
@@ -83,6 +83,10 @@ func TestCurrentSettings(t *testing.T) {
 			object.Data[settings.ModeKey] = "privileged"
 			return r.Update(ctx, object)
 		}, privileged},
+		{"a policy is required", func(ctx context.Context) error {
+			object.Data[settings.PackagePolicyKey] = "required"
+			return r.Update(ctx, object)
+		}, settings.Settings{Mode: settings.Privileged, DefaultAccount: "runner", RequirePackagePolicy: true}},
 		{"it is deleted", func(ctx context.Context) error { return r.Delete(ctx, object) }, settings.Default()},
 		{"one of another name or namespace is none", func(ctx context.Context) error {
 			other, elsewhere := settingsMap(object.Data), settingsMap(object.Data)

@@ -10,12 +10,12 @@ import (
 
 // TestObjects: what each option installs, in order.
 func TestObjects(t *testing.T) {
-	crds := []string{"CustomResourceDefinition configs.config.kudo.dev", "CustomResourceDefinition resourceexploringwebhookconfigurations.config.kudo.dev",
+	crds := []string{"CustomResourceDefinition configs.config.kudo.dev", "CustomResourceDefinition packagepolicies.config.kudo.dev", "CustomResourceDefinition resourceexploringwebhookconfigurations.config.kudo.dev",
 		"CustomResourceDefinition installations.kudo.dev", "CustomResourceDefinition instances.kudo.dev", "CustomResourceDefinition operators.kudo.dev", "CustomResourceDefinition operatorversions.kudo.dev"}
 	rights := []string{"Namespace kudo-system", "ServiceAccount kudo-system/kudo-manager", "ServiceAccount kudo-system/kudo-installer",
 		"ClusterRole kudo-manager", "ClusterRoleBinding kudo-manager", "Role kudo-system/kudo-manager", "RoleBinding kudo-system/kudo-manager", "Role kudo-system/kudo-history-key", "RoleBinding kudo-system/kudo-history-key", "ClusterRole kudo-install-plans", "ClusterRoleBinding kudo-install-plans",
 		"ClusterRole kudo-run-as", "ClusterRole kudo-user", "ClusterRole kudo-author", "ClusterRole kudo-adopter", "ClusterRole kudo-installer", "ClusterRole kudo-metrics-reader", "ConfigMap kudo-system/kudo-config"}
-	for _, policy := range []string{"kudo-install", "kudo-instance-crds", "kudo-force-release", "kudo-leave-users", "kudo-installations", "kudo-fence", "kudo-account",
+	for _, policy := range []string{"kudo-install", "kudo-instance-crds", "kudo-package-policies", "kudo-force-release", "kudo-leave-users", "kudo-installations", "kudo-fence", "kudo-account",
 		"kudo-sources-1", "kudo-sources-2", "kudo-version", "kudo-adopt", "kudo-status", "kudo-history", "kudo-privileged", "kudo-privileged-use", "kudo-home", "kudo-finalizer"} {
 		rights = append(rights, "ValidatingAdmissionPolicy "+policy, "ValidatingAdmissionPolicyBinding "+policy)
 	}

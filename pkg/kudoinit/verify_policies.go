@@ -85,6 +85,9 @@ func (i *inspection) creations() []probe {
 	space.SetAPIVersion("v1")
 	space.SetKind("Namespace")
 	space.SetLabels(map[string]string{v1beta1.PrivilegedLabel: "true"})
+	packagePolicy := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"action": "Allow"}}}
+	packagePolicy.SetAPIVersion("config.kudo.dev/v1alpha1")
+	packagePolicy.SetKind("PackagePolicy")
 	installation := kudo("Installation", "", map[string]any{"subject": map[string]any{"kind": "Instance", "namespace": elsewhere, "name": name,
 		"uid": name}}, nil)
 	var out []probe
@@ -102,6 +105,7 @@ func (i *inspection) creations() []probe {
 		{"kudo-version", kudo("Instance", elsewhere, map[string]any{"operatorVersion": version(i.live.Namespace)}, nil)},
 		{"kudo-adopt", kudo("Instance", elsewhere, map[string]any{"operatorVersion": version("")},
 			map[string]any{"annotations": map[string]any{v1beta1.AdoptAnnotation: "true"}})},
+		{"kudo-package-policies", packagePolicy},
 		{"kudo-status", installation},
 		{"kudo-history", history},
 		{"kudo-privileged", space},

@@ -88,6 +88,7 @@ func TestParseValues(t *testing.T) {
 		{"a truth value with a blank", RunAsEverywhereKey, " true", false},
 		{"https in capitals is refused", DefaultCRDURLKey, "HTTPS://a.example/crds.tgz", false},
 		{"a template", DefaultCRDURLKey, "https://a.example/{{ .Name }}.tgz", true},
+		{"a policy is required", PackagePolicyKey, "required", true},
 		{"a registry", DefaultCRDURLKey, "oci://a.example/crds", false},
 	} {
 		got, err := Parse(map[string]string{tc.key: tc.value})
@@ -106,12 +107,19 @@ func TestData(t *testing.T) {
 	if diff := cmp.Diff(want, Default().Data()); diff != "" {
 		t.Errorf("what the administrator did not decide has no key (-want +got):\n%s", diff)
 	}
+	wrong, err := Parse(map[string]string{PackagePolicyKey: "off"})
+	if err == nil || !strings.Contains(err.Error(), `package-policy is "off": it must be required, or be left out`) || !wrong.RequirePackagePolicy {
+		t.Errorf("a wrong value requires a policy, and is an error (S24): %+v, %v", wrong, err)
+	}
+	if s := Strictest(); !s.RequirePackagePolicy || s.Mode != Strict {
+		t.Errorf("settings that are not known require a policy (S24): %+v", s)
+	}
 	all := Settings{
 		Mode: Privileged, DefaultAccount: "deployer", RunAsEverywhere: true, AllowedHosts: []string{"a.example", "*.b.example"},
-		DefaultCRDURL: "https://a.example/{{ .Name }}.tgz", TokenRealms: []string{"auth.example"},
+		DefaultCRDURL: "https://a.example/{{ .Name }}.tgz", TokenRealms: []string{"auth.example"}, RequirePackagePolicy: true,
 	}
 	data := all.Data()
-	if len(data) != 6 || data[AllowedHostsKey] != "a.example,*.b.example" {
+	if len(data) != 7 || data[AllowedHostsKey] != "a.example,*.b.example" {
 		t.Errorf("each setting has its key: %v", data)
 	}
 	if got, err := Parse(data); err != nil || cmp.Diff(all, got) != "" {

@@ -43,6 +43,8 @@ const (
 	AllowedHostsKey    = "crd-allowed-hosts"
 	DefaultCRDURLKey   = "default-crd-url-template"
 	TokenRealmsKey     = "oci-token-realms"
+	// PackagePolicyKey is the one key whose strict choice is not that of a missing one: a new cluster has no policies.
+	PackagePolicyKey = "package-policy"
 )
 
 // Settings are the values of the keys.
@@ -57,10 +59,22 @@ type Settings struct {
 	DefaultCRDURL string
 	// TokenRealms are hosts, besides a registry's own, that credentials of registries may be sent to.
 	TokenRealms []string
+	// RequirePackagePolicy refuses packages that no PackagePolicy is for.
+	RequirePackagePolicy bool
 }
+
+// requiredPolicy is the value of PackagePolicyKey.
+const requiredPolicy = "required"
 
 // Default returns the settings of an installation whose administrator has decided nothing.
 func Default() Settings { return Settings{Mode: Strict, DefaultAccount: DefaultAccount} }
+
+// Strictest returns the settings of an installation of which they are not known.
+func Strictest() Settings {
+	s := Default()
+	s.RequirePackagePolicy = true
+	return s
+}
 
 // Parse reads the data of the ConfigMap. Along with an error, which names the key and the remedy, come settings in which
 // each wrong value is the strict choice.
@@ -96,7 +110,14 @@ func Parse(data map[string]string) (Settings, error) {
 		wrong = append(wrong, fmt.Sprintf("%s is %q: it must begin with https://, since what http transfers can be changed on the way, and no "+
 			"digest is known", DefaultCRDURLKey, url))
 	}
-	known := []string{ModeKey, DefaultAccountKey, RunAsEverywhereKey, AllowedHostsKey, DefaultCRDURLKey, TokenRealmsKey}
+	if text := data[PackagePolicyKey]; text != "" {
+		s.RequirePackagePolicy = true
+		if text != requiredPolicy {
+			wrong = append(wrong, fmt.Sprintf("%s is %q: it must be %s, or be left out", PackagePolicyKey, text, requiredPolicy))
+		}
+	}
+	known := []string{ModeKey, DefaultAccountKey, RunAsEverywhereKey, AllowedHostsKey, DefaultCRDURLKey, TokenRealmsKey,
+		PackagePolicyKey}
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		if !slices.Contains(known, key) {
 			wrong = append(wrong, fmt.Sprintf("%s is no setting: there are %s", key, strings.Join(known, ", ")))
@@ -153,6 +174,9 @@ func (s Settings) Data() map[string]string {
 		if text != "" {
 			out[key] = text
 		}
+	}
+	if s.RequirePackagePolicy {
+		out[PackagePolicyKey] = requiredPolicy
 	}
 	return out
 }

@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
@@ -162,7 +163,7 @@ func (s *Server) Config() *rest.Config { return rest.CopyConfig(s.config) }
 // Scheme returns the types of Kubernetes and of kudo.
 var Scheme = sync.OnceValue(func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	utilruntime.Must(errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)))
+	utilruntime.Must(errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme), configv1alpha1.AddToScheme(scheme)))
 	return scheme
 })
 

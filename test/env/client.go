@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
@@ -38,6 +39,9 @@ func (e *Env) Connect() (*Cluster, error) {
 	config.WarningHandler = rest.NoWarnings{}
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	if err := configv1alpha1.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
 	if err := v1beta1.AddToScheme(scheme); err != nil {

@@ -30,7 +30,7 @@ var _ = It("The command init --verify tries each policy, and names one that refu
 	ctx := context.Background()
 	e.MustKudo(t, 0, "init", "--wait", "--kudo-image", "example.org/kudo:1")
 	always := []string{"kudo-install", "kudo-instance-crds", "kudo-force-release", "kudo-installations", "kudo-account", "kudo-version", "kudo-adopt",
-		"kudo-status", "kudo-history", "kudo-privileged", "kudo-home", "kudo-sources-1", "kudo-sources-2", "kudo-fence"}
+		"kudo-package-policies", "kudo-status", "kudo-history", "kudo-privileged", "kudo-home", "kudo-sources-1", "kudo-sources-2", "kudo-fence"}
 	// states returns what is said of each policy that is tried.
 	states := func() map[string]string {
 		t.Helper()

@@ -15,6 +15,7 @@ func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,
 		&Config{}, &ConfigList{},
 		&ResourceExploringWebhookConfiguration{}, &ResourceExploringWebhookConfigurationList{},
+		&PackagePolicy{}, &PackagePolicyList{},
 		&ExploreReview{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)

@@ -147,6 +147,7 @@ const (
 	ReasonWaitingForDeletion      = "WaitingForDeletion"
 	ReasonWaitingForParameters    = "WaitingForParameters"
 	ReasonServiceAccountNotFound  = "ServiceAccountNotFound"
+	ReasonPackageNotVerified      = "PackageNotVerified"
 	ReasonHistoryKeyMissing       = "HistoryKeyMissing"
 	ReasonRecordNameTaken         = "RecordNameTaken"
 	ReasonRecordFormatUnknown     = "RecordFormatUnknown"
@@ -160,6 +161,8 @@ const (
 const (
 	// InstalledCondition is true once the install plan has succeeded.
 	InstalledCondition = "Installed"
+	// VerifiedCondition says whether the signatures meet the PackagePolicies. It is there while the cluster has policies.
+	VerifiedCondition = "Verified"
 	// ReleasedCondition is false while a deletion waits, and says for what.
 	ReleasedCondition = "Released"
 
@@ -183,6 +186,8 @@ const (
 	EventDeadlineExceeded       = "DeadlineExceeded"
 	EventDeadlineIgnored        = "DeadlineIgnored"
 	EventServiceAccountMissing  = "ServiceAccountMissing"
+	EventPackageNotVerified     = "PackageNotVerified"
+	EventPackageVerified        = "PackageVerified"
 	EventPrivilegedMode         = "PrivilegedMode"
 	EventPlanQueued             = "PlanQueued"
 	EventPlanCancelled          = "PlanCancelled"

@@ -53,6 +53,18 @@ type CRDTarball struct {
 	CRDUpdatePolicy CRDUpdatePolicy `json:"crdUpdatePolicy,omitempty"`
 }
 
+// MissingDigest returns the field that would fix what the tarball is, if that is not set; else an empty text. A nil tarball has none.
+func (t *CRDTarball) MissingDigest() string {
+	switch {
+	case t == nil:
+	case t.HTTPSource != nil && t.HTTPSource.SHA256 == "":
+		return "httpSource.sha256"
+	case t.ConfigMapSource != nil && t.ConfigMapSource.SHA256 == "":
+		return "configMapSource.sha256"
+	}
+	return ""
+}
+
 // HTTPSource downloads a tarball by HTTP or HTTPS.
 type HTTPSource struct {
 	// URL of the tarball; a template. It has no user and password in it: these belong into the Secret.

@@ -106,7 +106,7 @@ func objects(version string) ([]*unstructured.Unstructured, error) {
 		Namespace: markNamespace, Image: "kudo", Account: markAccount, Version: version,
 		Settings: settings.Settings{
 			Mode: markMode, DefaultAccount: markDefaultAccount, RunAsEverywhere: true, AllowedHosts: []string{markAllowedHosts},
-			DefaultCRDURL: markCRDURL, TokenRealms: []string{markTokenRealms},
+			DefaultCRDURL: markCRDURL, TokenRealms: []string{markTokenRealms}, RequirePackagePolicy: true,
 		},
 	}
 	all, err := kudoinit.Objects(o)

@@ -119,10 +119,11 @@ imagePullPolicy: Always
 pipeImage: ` + otherImage + "\n"},
 	"Settings": {own: `
 settings: {mode: privileged, defaultAccount: deployer, runAsEverywhere: true, crdAllowedHosts: [a.example, "*.b.example", "c:8443", "[::1]:80", "::1"],
-  defaultCRDURLTemplate: "https://a.example/{{ .OperatorName }}.tgz", ociTokenRealms: [auth.example, b.example]}
+  defaultCRDURLTemplate: "https://a.example/{{ .OperatorName }}.tgz", ociTokenRealms: [auth.example, b.example],
+  requirePackagePolicy: true}
 insecureMetrics: true
 `, flags: []string{"--privileged", "--default-account=deployer", "--run-as-everywhere", "--crd-allowed-hosts=a.example,*.b.example,c:8443,[::1]:80,::1",
-		"--default-crd-url-template=https://a.example/{{ .OperatorName }}.tgz", "--oci-token-realms=auth.example,b.example", "--insecure-metrics"}},
+		"--default-crd-url-template=https://a.example/{{ .OperatorName }}.tgz", "--oci-token-realms=auth.example,b.example", "--package-policy=required", "--insecure-metrics"}},
 	"Everything": {both: `
 image: ` + otherImage + `
 imagePullPolicy: IfNotPresent
@@ -192,6 +193,7 @@ var keys = map[string]installation{
 	"settings.runAsEverywhere":       {own: "settings: {runAsEverywhere: true}", flags: []string{"--run-as-everywhere"}},
 	"settings.crdAllowedHosts":       {own: "settings: {crdAllowedHosts: [a.example]}", flags: []string{"--crd-allowed-hosts=a.example"}},
 	"settings.defaultCRDURLTemplate": {own: "settings: {defaultCRDURLTemplate: 'https://a'}", flags: []string{"--default-crd-url-template=https://a"}},
+	"settings.requirePackagePolicy":  {own: "settings: {requirePackagePolicy: true}", flags: []string{"--package-policy=required"}},
 	"settings.ociTokenRealms":        {own: "settings: {ociTokenRealms: [a]}", flags: []string{"--oci-token-realms=a"}},
 }
 

@@ -23,9 +23,11 @@ const (
 	markAllowedHosts   = "kudo-chart-allowed-hosts"
 	markCRDURL         = "kudo-chart-crd-url"
 	markTokenRealms    = "kudo-chart-token-realms"
-	markRunAs          = "kudo-chart-run-as-everywhere"
-	markService        = "kudo-chart-installed-by"
-	markManagerImage   = "kudo-chart-manager-image"
+	// markPackagePolicy is the whole line of the ConfigMap, since its value is no text that could be marked.
+	markPackagePolicy = settings.PackagePolicyKey + ": required"
+	markRunAs         = "kudo-chart-run-as-everywhere"
+	markService       = "kudo-chart-installed-by"
+	markManagerImage  = "kudo-chart-manager-image"
 	// markValue begins the number of an expression that is a whole value.
 	markValue = "kudo-chart-value-"
 	// markBlock begins the name of a template that is included in place of the line.
@@ -60,6 +62,7 @@ var actions = []action{
 	{mark: markAllowedHosts, expression: `join "," .Values.settings.crdAllowedHosts`, condition: ".Values.settings.crdAllowedHosts"},
 	{mark: markCRDURL, expression: ".Values.settings.defaultCRDURLTemplate", condition: ".Values.settings.defaultCRDURLTemplate"},
 	{mark: markTokenRealms, expression: `join "," .Values.settings.ociTokenRealms`, condition: ".Values.settings.ociTokenRealms"},
+	{mark: markPackagePolicy, expression: `"` + markPackagePolicy + `"`, condition: ".Values.settings.requirePackagePolicy"},
 	{mark: markRunAs, expression: "toString .Values.settings.runAsEverywhere"},
 	{mark: markService, expression: ".Release.Service"},
 	{mark: markManagerImage, expression: `include "kudo.image" .`},

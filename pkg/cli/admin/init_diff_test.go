@@ -29,7 +29,7 @@ func TestInitDiff(t *testing.T) {
 	}{
 		"New":      {"an empty cluster has nothing to compare with", nil, []string{"--kudo-image", image}, []string{"Namespace kudo-system would be created\n", "Secret kudo-system/kudo-history-key would be created, with a new key\n", "image of the manager: " + image + "\n", "to change: 0, to delete: 0\n"}, []string{"@@"}},
 		"Changed":  {"what is there is compared", []client.Object{user}, []string{"--kudo-image", image}, []string{"--- ClusterRole kudo-metrics-reader, on the cluster\n+++ ClusterRole kudo-metrics-reader, after init\n", "-  - /healthz\n+  - /metrics\n", "to change: 1, to delete: 0\n"}, []string{"ClusterRole kudo-metrics-reader would be created"}},
-		"CRDs":     {"the CRDs alone have no key and no image", nil, []string{"--crd-only"}, []string{"CustomResourceDefinition instances.kudo.dev would be created\n", "objects to create: 6, to change: 0, to delete: 0\n"}, []string{"image of the manager", "kudo-history-key"}},
+		"CRDs":     {"the CRDs alone have no key and no image", nil, []string{"--crd-only"}, []string{"CustomResourceDefinition instances.kudo.dev would be created\n", "objects to create: 7, to change: 0, to delete: 0\n"}, []string{"image of the manager", "kudo-history-key"}},
 		"External": {"an external manager has no image", nil, []string{"--external-manager"}, []string{"kudo-history-key would be created"}, []string{"image of the manager", "Deployment"}},
 	} {
 		t.Run(name, func(t *testing.T) {

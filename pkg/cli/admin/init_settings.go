@@ -43,6 +43,8 @@ func (s *settingFlags) add(f *pflag.FlagSet) {
 			"over .OperatorName, .OperatorVersion, .AppVersion, .Name and .Namespace"),
 		settings.TokenRealmsKey: f.String(settings.TokenRealmsKey, "", "comma-separated hosts, besides a registry's own, that credentials "+
 			"of the registry may be sent to"),
+		settings.PackagePolicyKey: f.String(settings.PackagePolicyKey, "", "required: run no package that no PackagePolicy is for (default: "+
+			"packages that no policy is for may run)"),
 	}
 }
 

@@ -1,7 +1,6 @@
 package packages
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -68,14 +67,8 @@ func checkSignable(pkg *operators.Package) error {
 
 // checkTarball refuses a tarball of CRDs without a digest.
 func checkTarball(tarball *v1beta1.CRDTarball) error {
-	if tarball == nil {
-		return nil
-	}
-	if http := tarball.HTTPSource; http != nil && http.SHA256 == "" {
-		return errors.New("crdTarball.httpSource.sha256 is missing: a signature would say nothing of the CustomResourceDefinitions")
-	}
-	if maps := tarball.ConfigMapSource; maps != nil && maps.SHA256 == "" {
-		return errors.New("crdTarball.configMapSource.sha256 is missing: a signature would say nothing of the CustomResourceDefinitions")
+	if field := tarball.MissingDigest(); field != "" {
+		return fmt.Errorf("crdTarball.%s is missing: a signature would say nothing of the CustomResourceDefinitions", field)
 	}
 	return nil
 }

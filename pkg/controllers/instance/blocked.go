@@ -97,6 +97,11 @@ func (a *action) reportBlocked() {
 	case installPending:
 		a.setPending(a.start.Plan, b.reason, b.message)
 		return
+	case packageRefused:
+		a.setPending(a.start.Plan, b.reason, b.message)
+		a.result.RequeueAfter = loop.RecheckInterval // no watch shows that the labels of the namespace change
+		a.announceBlocked()
+		return
 	case keyMissing, formatUnknown:
 		a.result.RequeueAfter = loop.RecheckInterval
 	case specRefused:
@@ -106,10 +111,15 @@ func (a *action) reportBlocked() {
 		a.Next.Status.ObservedGeneration = a.Next.Generation
 	}
 	conditions.SetRefused(a.Next, b.reason, b.message)
+	a.announceBlocked()
+}
+
+// announceBlocked records an event if the condition Ready says something new.
+func (a *action) announceBlocked() {
 	before := meta.FindStatusCondition(a.Committed.Status.Conditions, v1beta1.ReadyCondition)
 	now := meta.FindStatusCondition(a.Next.Status.Conditions, v1beta1.ReadyCondition)
 	if before == nil || before.Reason != now.Reason || before.Message != now.Message {
-		a.EventAfterCommit(corev1.EventTypeWarning, b.event, "%s", b.message)
+		a.EventAfterCommit(corev1.EventTypeWarning, a.blocked.event, "%s", a.blocked.message)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/controllers/loop"
@@ -25,6 +26,11 @@ func (a *action) startCleanup(ctx context.Context) error {
 		a.endRun(name, st, metrics.OutcomeCancelled)
 	}
 	a.Next.Status.Queue = nil
+	if refusal, err := a.contentRefused(ctx, a.cleanupVersionKey(), a.cleanup); err != nil {
+		return err
+	} else if refusal != "" {
+		return a.awaitCleanup(ctx, v1beta1.ReasonPackageNotVerified, v1beta1.EventPackageNotVerified, refusal+". Or")
+	}
 	if missing, err := a.accountMissing(ctx); err != nil {
 		return err
 	} else if missing != "" {
@@ -81,6 +87,14 @@ func (a *action) awaitCleanup(ctx context.Context, reason, event, cause string) 
 	a.reportBlocked()
 	a.result.RequeueAfter = loop.RecheckInterval // no watch shows that the namespace terminates
 	return nil
+}
+
+// cleanupVersionKey names the OperatorVersion whose cleanup plan counts.
+func (a *action) cleanupVersionKey() types.NamespacedName {
+	if base := a.Next.Status.Baseline; base != nil && a.cleanup != a.content {
+		return key(base.OperatorVersion)
+	}
+	return a.Next.OperatorVersionKey()
 }
 
 // continueCleanup goes on with the cleanup plan. It releases the Instance when the plan is complete, and when it is canceled: then

@@ -285,6 +285,9 @@ func (a *action) restoreCRDs(ctx context.Context) error {
 			return err
 		}
 		if known && live == nil {
+			if refused, err := a.packageRefused(ctx); refused != nil || err != nil {
+				return err
+			}
 			a.Warn(v1beta1.EventRestoreStarted, "%s, which was deleted, is installed again", share.IDOf(r))
 			_, err := a.ensureCRDs(ctx)
 			return err

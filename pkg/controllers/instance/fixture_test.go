@@ -35,6 +35,7 @@ import (
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/pkg/settings"
 	"kudo.dev/kudo/pkg/share"
+	"kudo.dev/kudo/pkg/trust"
 	"kudo.dev/kudo/test/apitest"
 	"kudo.dev/kudo/test/gen"
 )
@@ -51,6 +52,8 @@ type fixture struct {
 	events *record.FakeRecorder
 	// settings are what the administrator has decided.
 	settings settings.Settings
+	// judge answers for the PackagePolicies.
+	judge func(trust.Request) trust.Verdict
 }
 
 // newFixture starts a fixture. The Instance runs OperatorVersion ns/web-1.0, which the modifiers change.
@@ -86,6 +89,8 @@ func newFixture(t *testing.T, mods ...gen.VersionMod) *fixture {
 		Versions: runner.NewVersions(), Events: f.events, Clock: f.clock, Installer: apply.Account{Namespace: "kudo-system", Name: "kudo-installer"},
 		ScheduledRuns: 20, Enqueue: func(types.NamespacedName) {},
 	}
+	f.r.Judge = func(_ context.Context, r trust.Request) (trust.Verdict, error) { return f.judge(r), nil }
+	f.judge = func(trust.Request) trust.Verdict { return trust.Verdict{Allowed: true} }
 	f.r.Settings = func(context.Context) settings.Settings { return f.settings }
 	f.loop = loop.New(loop.Options[*v1beta1.Instance]{Client: c, Reader: c, Events: f.events, Act: f.r.reconcile, Forget: f.r.forget})
 	f.Requests()

@@ -24,6 +24,7 @@ import (
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/pkg/settings"
 	"kudo.dev/kudo/pkg/share"
+	"kudo.dev/kudo/pkg/trust"
 )
 
 // Reconciler runs the plans of Instances.
@@ -45,6 +46,8 @@ type Reconciler struct {
 	Clock    clock.Clock
 	// Metrics counts the runs that have ended.
 	Metrics *metrics.Runs
+	// Judge decides whether a package may run.
+	Judge func(context.Context, trust.Request) (trust.Verdict, error)
 	// Settings returns what the administrator has decided; what cannot be read is the strict choice.
 	Settings func(ctx context.Context) settings.Settings
 	// ScheduledRuns is how many runs of schedules may go on at once.
@@ -76,6 +79,8 @@ type action struct {
 	scheduling
 	// run is the run that goes on; nil while idle.
 	run *runner.Run
+	// runRefusal says why PackagePolicies refuse the content of the run; empty if they do not.
+	runRefusal string
 	// notReady lists the objects that are not ready, while idle.
 	notReady []string
 	// failed is set if one of them has failed, and does not become ready by waiting.
@@ -159,7 +164,7 @@ func (a *action) act(ctx context.Context, s state) error {
 		return a.continueCleanup(ctx)
 	case cleanupFailed:
 		return a.holdForCleanup(ctx)
-	case keyMissing, versionMissing, parametersMissing, specRefused, accountMissing, installPending:
+	case keyMissing, versionMissing, parametersMissing, specRefused, packageRefused, accountMissing, installPending:
 		a.reportBlocked()
 		return nil
 	case restoreDue:

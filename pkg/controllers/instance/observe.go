@@ -271,6 +271,11 @@ func (a *action) observeDecision(ctx context.Context) error {
 
 // observeStart determines what blocks the start of a run.
 func (a *action) observeStart(ctx context.Context) error {
+	refused, err := a.packageRefused(ctx)
+	if err != nil || refused != nil {
+		a.blocked = refused
+		return err
+	}
 	missing, err := a.accountMissing(ctx)
 	if err != nil {
 		return err
@@ -336,7 +341,8 @@ func (a *action) isSpecAnswered() bool {
 }
 
 // pendingReasons are reasons of an Instance that is PENDING.
-var pendingReasons = []string{v1beta1.ReasonWaitingForInstallPlan, v1beta1.ReasonWaitingForCRDs, v1beta1.ReasonWaitingForDeletion}
+var pendingReasons = []string{v1beta1.ReasonPackageNotVerified, v1beta1.ReasonWaitingForInstallPlan, v1beta1.ReasonWaitingForCRDs,
+	v1beta1.ReasonWaitingForDeletion}
 
 // wasPending reports whether the Instance was pending when it was written last.
 func (a *action) wasPending() bool {

@@ -46,6 +46,11 @@ func (a *action) executeRun(ctx context.Context) (bool, error) {
 	if err := a.resumeRun(ctx, name, st); err != nil || a.run == nil {
 		return false, err
 	}
+	if held, err := a.isRunHeld(ctx, name, st); err != nil {
+		return false, err
+	} else if held {
+		return a.releaseIfTerminating(ctx)
+	}
 	inventory := a.readInventory()
 	done, err := a.Runner.Execute(ctx, a.run, inventory, &st, a.Clock, &progressRecorder{a, name, inventory})
 	if err != nil {
@@ -67,6 +72,18 @@ func (a *action) executeRun(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	return false, a.finishIfEnded(ctx, name, st, inventory)
+}
+
+// releaseIfTerminating releases an Instance whose cleanup plan is held, and whose namespace terminates. It reports whether it did.
+func (a *action) releaseIfTerminating(ctx context.Context) (bool, error) {
+	if !a.deleted {
+		return false, nil
+	}
+	terminating, err := a.IsNamespaceTerminating(ctx)
+	if err != nil || !terminating {
+		return false, err
+	}
+	return true, a.releaseInstance(ctx)
 }
 
 // finishIfEnded acts on the end of a run, if it has come.

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/controllers/loop"
@@ -53,6 +54,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, seen loop.Changes, worke
 		Watches(&v1beta1.Instance{}, handler.EnqueueRequestsFromMapFunc(parents)).
 		Watches(&v1beta1.OperatorVersion{}, handler.EnqueueRequestsFromMapFunc(r.usersOf),
 			builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, installProgressPredicate{}))).
+		Watches(&configv1alpha1.PackagePolicy{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(
+			predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(r.awaiting), builder.OnlyMetadata,
 			builder.WithPredicates(predicate.Funcs{
 				UpdateFunc: func(event.UpdateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
@@ -110,6 +113,11 @@ func (r *Reconciler) usersOf(ctx context.Context, ov client.Object) []reconcile.
 	return indexed(ctx, r.Client, VersionIndex, client.ObjectKeyFromObject(ov).String())
 }
 
+// all returns all Instances; none if they cannot be listed.
+func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
+	return list(ctx, r.Client)
+}
+
 // awaiting maps a new ServiceAccount to the Instances that wait for it.
 func (r *Reconciler) awaiting(ctx context.Context, account client.Object) []reconcile.Request {
 	namespace := client.InNamespace(account.GetNamespace())
@@ -122,13 +130,18 @@ func (r *Reconciler) awaiting(ctx context.Context, account client.Object) []reco
 
 // indexed lists the Instances with a value in an index; none if they cannot be listed.
 func indexed(ctx context.Context, c client.Reader, index, value string, options ...client.ListOption) []reconcile.Request {
-	list := &v1beta1.InstanceList{}
-	if err := c.List(ctx, list, append(options, client.MatchingFields{index: value}, loop.CacheOnlyRead)...); err != nil {
+	return list(ctx, c, append(options, client.MatchingFields{index: value})...)
+}
+
+// list lists Instances of the cache; none if they cannot be listed.
+func list(ctx context.Context, c client.Reader, options ...client.ListOption) []reconcile.Request {
+	found := &v1beta1.InstanceList{}
+	if err := c.List(ctx, found, append(options, loop.CacheOnlyRead)...); err != nil {
 		return nil
 	}
-	out := make([]reconcile.Request, 0, len(list.Items))
-	for i := range list.Items {
-		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	out := make([]reconcile.Request, 0, len(found.Items))
+	for i := range found.Items {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&found.Items[i])})
 	}
 	return out
 }

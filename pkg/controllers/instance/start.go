@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -296,8 +297,8 @@ func (a *action) buildRun(record history.Run, version *runner.ParsedVersion) *ru
 			Kind: "Instance", Namespace: a.Next.Namespace, Name: a.Next.Name, UID: a.Next.UID, Annotations: a.Next.Annotations,
 			Owners: a.Next.OwnerReferences,
 		},
-		Source: a.Next.OperatorVersionKey().String(), Version: version, Plan: record.Plan, UID: record.UID, Parameters: record.Parameters,
-		Sensitive: record.Sensitive, Cause: record.Cause,
+		Source: cmp.Or(record.OperatorVersion, a.Next.OperatorVersionKey().String()), Version: version,
+		Plan: record.Plan, UID: record.UID, Parameters: record.Parameters, Sensitive: record.Sensitive, Cause: record.Cause,
 		Upgrade: record.Upgrade, Suspend: record.Suspend, Account: account, Privileged: privileged, InstanceExists: a.owners, Keys: a.ring,
 	}
 }

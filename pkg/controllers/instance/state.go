@@ -37,6 +37,8 @@ const (
 	parametersMissing state = "parametersMissing"
 	// specRefused: its spec cannot be acted upon.
 	specRefused state = "specRefused"
+	// packageRefused: PackagePolicies refuse the package.
+	packageRefused state = "packageRefused"
 	// accountMissing: the account does not exist with whose rights its plans run.
 	accountMissing state = "accountMissing"
 	// installPending: its plan waits for the install plan of the OperatorVersion.

@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/conditions"
 	"kudo.dev/kudo/plans"
 )
@@ -9,4 +10,7 @@ import (
 func (a *action) summarize() {
 	conditions.Derive(a.Next, a.notReady, a.failed)
 	a.Next.Status.AggregatedStatus = plans.Aggregate(a.Next.Status.PlanStatus)
+	if a.runRefusal != "" {
+		conditions.SetRefused(a.Next, v1beta1.ReasonPackageNotVerified, a.runRefusal)
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/keyring"
+	"kudo.dev/kudo/pkg/trust"
 	"kudo.dev/kudo/plans"
 	"kudo.dev/kudo/plans/trigger"
 )
@@ -32,6 +33,9 @@ type observation struct {
 	hasPlan bool
 	// refusal says why the install plan that spec names cannot be run; empty if it can.
 	refusal string
+	// verdict is that of the PackagePolicies, and packageRefusal its message if they refuse the package; empty if it may run.
+	verdict        trust.Verdict
+	packageRefusal string
 	// cause says why the install plan is to be started; empty if it is not.
 	cause string
 	// running is set if a run goes on, failed if the last one has failed.
@@ -42,6 +46,12 @@ type observation struct {
 func (r *Reconciler) observe(ctx context.Context, ov *v1beta1.OperatorVersion) (o observation, err error) {
 	o.deleted, o.finalizer = ov.DeletionTimestamp != nil, controllerutil.ContainsFinalizer(ov, v1beta1.OperatorVersionFinalizer)
 	o.hasPlan = ov.Spec.InstallPlan != ""
+	if o.verdict, err = r.observeVerdict(ctx, ov); err != nil {
+		return o, err
+	}
+	if !o.verdict.Allowed {
+		o.packageRefusal = o.verdict.Message
+	}
 	if o.installation, err = r.observeInstallation(ctx, ov.InstallationName()); err != nil || o.deleted || !o.hasPlan &&
 		o.installation == nil {
 		return o, err

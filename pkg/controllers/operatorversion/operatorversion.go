@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
@@ -20,6 +21,7 @@ import (
 	"kudo.dev/kudo/pkg/metrics"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/pkg/share"
+	"kudo.dev/kudo/pkg/trust"
 )
 
 // Reconciler runs install plans.
@@ -38,6 +40,8 @@ type Reconciler struct {
 	Clock    clock.Clock
 	// Metrics counts the runs that have ended.
 	Metrics *metrics.Runs
+	// Judge decides whether a package may run.
+	Judge func(context.Context, trust.Request) (trust.Verdict, error)
 	// Installer is the account with whose rights install plans write.
 	Installer apply.Account
 
@@ -74,6 +78,7 @@ func (r *Reconciler) reconcile(ctx context.Context, obj *loop.Object[*v1beta1.Op
 	if o.installation != nil {
 		a.inventory = o.installation.DeepCopy().Status.Resources
 	}
+	a.reportVerdict()
 	s := o.state()
 	obj.State = string(s)
 	err = a.act(ctx, s)
@@ -88,8 +93,13 @@ func (r *Reconciler) reconcile(ctx context.Context, obj *loop.Object[*v1beta1.Op
 // act takes the one action of a state.
 func (a *action) act(ctx context.Context, s state) error {
 	switch s {
-	case released, unmanaged:
+	case released:
 		a.result = loop.Done
+		return nil
+	case unmanaged:
+		if until := a.verdict.Until; !until.IsZero() {
+			a.result.RequeueAfter = max(until.Sub(a.Clock.Now()), time.Second)
+		}
 		return nil
 	case releasing:
 		a.result = loop.Done
@@ -104,6 +114,9 @@ func (a *action) act(ctx context.Context, s state) error {
 	case installationReleasing: // nothing is started that is about to be released
 		a.result = loop.Done
 		return a.SetFinalizer(ctx, v1beta1.OperatorVersionFinalizer, true)
+	case packageRefused:
+		a.refusePackage()
+		return nil
 	case specRefused:
 		return a.refuseSpec(ctx)
 	case startDue:

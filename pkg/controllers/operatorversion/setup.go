@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/controllers/loop"
 )
@@ -31,10 +32,25 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, seen loop.Changes, worke
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("operatorversion").
 		For(&v1beta1.OperatorVersion{}, builder.WithPredicates(wanted)).
+		Watches(&configv1alpha1.PackagePolicy{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(
+			predicate.GenerationChangedPredicate{})).
 		Watches(&v1beta1.Installation{}, handler.EnqueueRequestsFromMapFunc(subjectOf)).
 		WatchesRawSource(seen.Source(handler.TypedEnqueueRequestsFromMapFunc(r.holdersOf))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: loop.Limiter(), NewQueue: loop.NewFairQueue}).
 		Complete(loop.NewLimit(reconciler, workers))
+}
+
+// all returns all OperatorVersions; none if they cannot be listed.
+func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
+	list := &v1beta1.OperatorVersionList{}
+	if err := r.Client.List(ctx, list, loop.CacheOnlyRead, client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	out := make([]reconcile.Request, len(list.Items))
+	for i := range list.Items {
+		out[i].NamespacedName = client.ObjectKeyFromObject(&list.Items[i])
+	}
+	return out
 }
 
 // subjectOf maps an Installation to its OperatorVersion.

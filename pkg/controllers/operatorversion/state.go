@@ -16,6 +16,8 @@ const (
 	statusRestored state = "statusRestored"
 	// installationReleasing: its Installation is being deleted, and is created again afterwards.
 	installationReleasing state = "installationReleasing"
+	// packageRefused: PackagePolicies refuse the package.
+	packageRefused state = "packageRefused"
 	// specRefused: the install plan cannot be run as spec has it.
 	specRefused state = "specRefused"
 	// startDue: the install plan is to be started.
@@ -36,6 +38,7 @@ const (
 //	no key                                       keyMissing
 //	the status is of another uid                 statusRestored
 //	the Installation is being deleted            installationReleasing
+//	the package is refused, also while it runs   packageRefused
 //	spec is refused, also while a plan runs      specRefused
 //	the install plan is to be started            startDue
 //	a plan runs                                  running
@@ -55,6 +58,8 @@ func (o observation) state() state {
 		return statusRestored
 	case o.installation != nil && o.installation.DeletionTimestamp != nil:
 		return installationReleasing
+	case o.packageRefusal != "":
+		return packageRefused
 	case o.refusal != "":
 		return specRefused
 	case o.cause != "":

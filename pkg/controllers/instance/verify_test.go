@@ -1,0 +1,134 @@
+package instance
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/settings"
+	"kudo.dev/kudo/pkg/trust"
+	"kudo.dev/kudo/test/gen"
+)
+
+// refuses answers all requests as a policy that requires signatures of what has none.
+func refuses(trust.Request) trust.Verdict {
+	return trust.Verdict{Reason: trust.NoSignature, Message: "web is not signed"}
+}
+
+func allows(trust.Request) trust.Verdict { return trust.Verdict{Allowed: true, Reason: trust.Verified} }
+
+// unverified returns the message of the condition Ready, if policies refuse the package.
+func unverified(i *v1beta1.Instance) string {
+	ready := meta.FindStatusCondition(i.Status.Conditions, v1beta1.ReadyCondition)
+	if ready == nil || ready.Reason != v1beta1.ReasonPackageNotVerified {
+		return ""
+	}
+	return ready.Message
+}
+
+// TestPackageRefused checks S26 and S28: nothing is started of a package that policies refuse, and it starts once they allow it.
+func TestPackageRefused(t *testing.T) {
+	f := newFixture(t)
+	f.judge = refuses
+	if result := f.settle(t); result.RequeueAfter == 0 {
+		t.Error("no watch shows that the labels of the namespace change, and yet it is not looked at again")
+	}
+	i := f.instance()
+	if unverified(i) != "web is not signed" || i.Status.AggregatedStatus.Status != v1beta1.Pending || i.Status.Baseline != nil {
+		t.Errorf("%+v", i.Status)
+	}
+	if events := f.recorded(); !slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, "PackageNotVerified web is not signed") }) {
+		t.Errorf("events: %q", events)
+	}
+	f.reconcile(t)
+	if events := f.recorded(); len(events) > 0 {
+		t.Errorf("it is said again: %q", events)
+	}
+	f.judge = allows
+	f.settle(t)
+	if i := f.instance(); i.Status.PlanStatus["deploy"].Status != v1beta1.Complete || unverified(i) != "" {
+		t.Errorf("%+v", i.Status)
+	}
+}
+
+// TestRunHeld checks S27: a run that policies refuse writes nothing more, also after a restart of the manager, and goes on when they allow
+// it again. The content that the run has is judged, and not the one that spec names by then.
+func TestRunHeld(t *testing.T) {
+	f := newFixture(t, gen.Template("job.yaml", "apiVersion: v1\nkind: Pod\nmetadata:\n  name: web-pod\nspec:\n  containers: [{name: a, image: b}]\n"),
+		gen.Apply("pod", "job.yaml"), gen.ConfigMaps("last", 1), gen.Serial("deploy", "pod", "last"))
+	f.settle(t)
+	if st := f.instance().Status.PlanStatus["deploy"]; st.Status != v1beta1.InProgress {
+		t.Fatalf("the plan is %s: %s", st.Status, st.Message)
+	}
+	other := webVersion("web-2.0", gen.Template("x", "y"))
+	f.Put(other)
+	f.change(func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = other.Name })
+	var asked []string
+	f.judge = func(r trust.Request) trust.Verdict {
+		asked = append(asked, r.Version.Name)
+		if r.Version.Name == "web-1.0" {
+			return refuses(r)
+		}
+		return allows(r)
+	}
+	f.restart()
+	f.settle(t)
+	i := f.instance()
+	if !slices.Contains(asked, "web-1.0") {
+		t.Errorf("the content of the run was not judged: %q", asked)
+	}
+	if st := i.Status.PlanStatus["deploy"]; st.Status != v1beta1.InProgress || st.Message != "web is not signed" || unverified(i) != st.Message {
+		t.Errorf("the run: %+v, %+v", st, i.Status.Conditions)
+	}
+	f.judge = allows
+	f.settle(t)
+	if i := f.instance(); unverified(i) != "" || i.Status.PlanStatus["deploy"].Message == "web is not signed" {
+		t.Errorf("the run is still held: %+v", i.Status)
+	}
+}
+
+// TestUncoveredTarball checks S34: what no signature of the package covers is named to those who judge.
+func TestUncoveredTarball(t *testing.T) {
+	source := &v1beta1.CRDTarball{HTTPSource: &v1beta1.HTTPSource{URL: "https://a.example/crds.tgz", SHA256: strings.Repeat("0", 64)}}
+	for _, tc := range []struct {
+		reason            string
+		instance, version *v1beta1.CRDTarball
+		url               string
+		want              string
+	}{
+		{reason: "there is no tarball"},
+		{reason: "the package has one", version: source, url: "https://b.example"},
+		{reason: "the Instance has one", instance: source, want: "spec.crdTarball of Instance ns/web"},
+		{reason: "the default has one", url: "https://b.example", want: "default-crd-url-template"},
+	} {
+		f := newFixture(t, func(ov *v1beta1.OperatorVersion) { ov.Spec.CRDTarball = tc.version })
+		f.settings = settings.Settings{Mode: settings.Strict, DefaultAccount: "kudo", DefaultCRDURL: tc.url}
+		f.change(func(i *v1beta1.Instance) { i.Spec.CRDTarball = tc.instance })
+		var got string
+		f.judge = func(r trust.Request) trust.Verdict { got = r.UnpinnedTarball; return refuses(r) }
+		f.settle(t)
+		if tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
+			t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
+		}
+	}
+}
+
+// TestCleanupRefused checks S27: the cleanup plan of a refused package does not run, and the Instance waits with a message that names the way out.
+func TestCleanupRefused(t *testing.T) {
+	f := newFixture(t, cleansUp)
+	f.settle(t)
+	f.judge = refuses
+	f.delete(t)
+	f.settle(t)
+	if !f.exists() || !strings.Contains(unverified(f.instance()), "web is not signed. Or remove the finalizer") {
+		t.Fatalf("%+v", f.instance().Status.Conditions)
+	}
+	f.terminate()
+	f.settle(t)
+	if f.exists() {
+		t.Error("it holds up the deletion of its namespace")
+	}
+}

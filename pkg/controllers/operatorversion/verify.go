@@ -1,0 +1,55 @@
+package operatorversion
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/trust"
+)
+
+// refusalInterval is how long it takes to notice that the labels of a namespace let a policy allow what it has refused.
+const refusalInterval = 30 * time.Second
+
+// observeVerdict asks the PackagePolicies for the OperatorVersion, unless it is being deleted.
+func (r *Reconciler) observeVerdict(ctx context.Context, ov *v1beta1.OperatorVersion) (trust.Verdict, error) {
+	if ov.DeletionTimestamp != nil {
+		return trust.Verdict{Allowed: true}, nil
+	}
+	return r.Judge(ctx, trust.Request{Version: ov, Identity: fmt.Sprintf("%s/%d", ov.UID, ov.Generation), Namespace: ov.Namespace})
+}
+
+// reportVerdict puts the verdict into the condition Verified, with an event if it is new. A cluster without policies has no verdicts.
+func (a *action) reportVerdict() {
+	v := a.verdict
+	if v.Reason == "" {
+		if a.Next.DeletionTimestamp == nil {
+			meta.RemoveStatusCondition(&a.Next.Status.Conditions, v1beta1.VerifiedCondition)
+		}
+		return
+	}
+	status, kind, event := metav1.ConditionFalse, corev1.EventTypeWarning, v1beta1.EventPackageNotVerified
+	switch {
+	case v.Reason == trust.Verified:
+		status, kind, event = metav1.ConditionTrue, corev1.EventTypeNormal, v1beta1.EventPackageVerified
+	case v.Allowed && (v.Reason == trust.NoPolicy || v.Reason == trust.NotRequired):
+		status, event = metav1.ConditionUnknown, ""
+	}
+	before := meta.FindStatusCondition(a.Committed.Status.Conditions, v1beta1.VerifiedCondition)
+	a.setCondition(v1beta1.VerifiedCondition, status, string(v.Reason), v.Message)
+	if event != "" && (before == nil || before.Reason != string(v.Reason)) {
+		a.EventAfterCommit(kind, event, "%s", v.Message)
+	}
+}
+
+// refusePackage says why the install plan does not run. What it has installed stays, and is not restored.
+func (a *action) refusePackage() {
+	a.result.RequeueAfter = refusalInterval
+	a.Next.Status.AggregatedStatus = v1beta1.AggregatedStatus{Status: v1beta1.Pending, Message: a.packageRefusal}
+	a.reportBlocked(v1beta1.ReasonPackageNotVerified, a.packageRefusal)
+}

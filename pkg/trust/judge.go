@@ -1,0 +1,212 @@
+package trust
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+)
+
+// The reasons that verdicts have besides those of one signature.
+const (
+	NoPolicy            Reason = "NoPolicy"
+	NotRequired         Reason = "SignatureNotRequired"
+	Refused             Reason = "Refused"
+	Revoked             Reason = "Revoked"
+	VersionTooLow       Reason = "VersionTooLow"
+	PolicyInvalid       Reason = "PolicyInvalid"
+	CRDTarballNotPinned Reason = "CRDTarballNotPinned"
+)
+
+// Candidate is a package that is to be run.
+type Candidate struct {
+	Package Package
+	// Signatures are bundles in JSON, which anybody may have put there.
+	Signatures []string
+	// Namespace holds the labels of the namespace in which the package runs.
+	Namespace labels.Set
+	// UnpinnedTarball says which CRD tarball the signatures do not cover, and the remedy; empty if there is none.
+	UnpinnedTarball string
+}
+
+// NewCandidate returns an OperatorVersion as a candidate for a namespace of these labels.
+func NewCandidate(version *v1beta1.OperatorVersion, namespace labels.Set) (Candidate, error) {
+	p, err := PackageOf(version)
+	c := Candidate{Package: p, Namespace: namespace}
+	if version.Spec.Provenance != nil {
+		c.Signatures = version.Spec.Provenance.Signatures
+	}
+	if field := version.Spec.CRDTarball.MissingDigest(); field != "" {
+		c.UnpinnedTarball = "spec.crdTarball." + field + " is missing, so that the signature says nothing of the CustomResourceDefinitions: " +
+			"the publisher sets it and signs again"
+	}
+	return c, err
+}
+
+// Verdict says whether a package may run, and why.
+type Verdict struct {
+	Allowed bool
+	Reason  Reason
+	// Message names the package, the policy and the remedy; or the policies and the authorities if the reason is Verified.
+	Message string
+	// Until is when the verdict changes by the time alone; zero is never.
+	Until time.Time
+}
+
+// Judge decides whether a package may run at a time. All policies that apply must be met. Without one the package may run, unless
+// policies are required.
+func Judge(policies []Policy, c Candidate, required bool, now time.Time) Verdict {
+	applying := Applying(policies, c.Package.Name, c.Namespace)
+	if len(applying) == 0 {
+		v := Verdict{Allowed: !required, Reason: NoPolicy, Message: "no PackagePolicy is for operator " + quote(c.Package.Name)}
+		if required {
+			v.Message += ", and kudo-config requires one (package-policy): ask an administrator for it"
+		}
+		return v
+	}
+	sum := Verdict{Allowed: true, Reason: NotRequired}
+	var messages []string
+	for _, p := range applying {
+		v := p.judge(c, now)
+		if !v.Allowed {
+			return v
+		}
+		// What a policy warns of is shown rather than what another one has verified.
+		if sum.Reason == NotRequired || sum.Reason == Verified && v.Reason != NotRequired {
+			sum.Reason = v.Reason
+		}
+		sum.Until = ends(sum.Until, v.Until)
+		messages = append(messages, v.Message)
+	}
+	sum.Message = strings.Join(messages, "; ")
+	return sum
+}
+
+func (p Policy) judge(c Candidate, now time.Time) Verdict {
+	bad := p.check(c)
+	if bad != nil {
+		return Verdict{Reason: bad.Reason, Message: bad.Message}
+	}
+	switch p.action {
+	case configv1alpha1.AllowPackages:
+		return Verdict{Allowed: true, Reason: NotRequired, Message: fmt.Sprintf("PackagePolicy %s requires no signature", p.Name)}
+	case configv1alpha1.RefusePackages:
+		return Verdict{Reason: Refused, Message: fmt.Sprintf("PackagePolicy %s refuses all packages of operator %s", p.Name,
+			quote(c.Package.Name))}
+	}
+	names, until, refusal := p.verify(c, now)
+	switch {
+	case refusal == nil:
+		return Verdict{Allowed: true, Reason: Verified, Message: fmt.Sprintf("PackagePolicy %s: signed by %s", p.Name,
+			strings.Join(names, ", ")), Until: until}
+	case p.action == configv1alpha1.WarnOfSignatures:
+		return Verdict{Allowed: true, Reason: refusal.Reason, Message: refusal.Message + " (PackagePolicy " + p.Name + " only warns)"}
+	}
+	return Verdict{Reason: refusal.Reason, Message: refusal.Message}
+}
+
+// check refuses what no signature helps against.
+func (p Policy) check(c Candidate) *RefusedError {
+	if p.problem != nil {
+		return refuse(PolicyInvalid, "%s", p.problem)
+	}
+	if p.revoked[c.Package.Content] {
+		return refuse(Revoked, "%s has content %s, which PackagePolicy %s revokes: use another version", quote(c.Package.String()),
+			c.Package.Content, p.Name)
+	}
+	bounds := p.minimum[c.Package.Name]
+	for _, b := range []struct {
+		kind, version string
+		bound         *versionRange
+	}{{"appVersion", c.Package.AppVersion, bounds.app}, {"operatorVersion", c.Package.OperatorVersion, bounds.operator}} {
+		if !b.bound.holds(b.version) {
+			return refuse(VersionTooLow, "%s has %s %s, which is not in %s of PackagePolicy %s: use a version that is", quote(c.Package.Name),
+				b.kind, quote(b.version), b.bound.text, p.Name)
+		}
+	}
+	return nil
+}
+
+// verify returns the names of the authorities that vouch for a package, and when the first of them ends that is needed.
+func (p Policy) verify(c Candidate, now time.Time) (names []string, until time.Time, refusal *RefusedError) {
+	if c.UnpinnedTarball != "" {
+		return nil, until, refuse(CRDTarballNotPinned, "PackagePolicy %s: %s", p.Name, c.UnpinnedTarball)
+	}
+	if len(c.Signatures) == 0 {
+		return nil, until, refuse(NoSignature, "%s is not signed: PackagePolicy %s requires %s; the publisher signs it by kubectl kudo "+
+			"package sign", quote(c.Package.String()), p.Name, p.wanted())
+	}
+	var worst *RefusedError
+	for _, authority := range p.Authorities {
+		err := p.verifyAny(c, authority, now)
+		if err == nil {
+			names, until = append(names, authority.Name), ends(until, authority.NotAfter)
+			continue
+		}
+		if worst == nil || telling(err.Reason) > telling(worst.Reason) {
+			worst = err
+		}
+	}
+	switch {
+	case len(names) >= p.threshold:
+		return names, until, nil
+	case len(names) > 0:
+		return nil, until, refuse(NoSignature, "%s is signed by %s alone: PackagePolicy %s requires %s", quote(c.Package.String()),
+			strings.Join(names, ", "), p.Name, p.wanted())
+	case worst.Reason == WrongKey:
+		return nil, until, refuse(WrongKey, "%s is signed by key %s, which PackagePolicy %s does not list (%s)", quote(c.Package.String()),
+			quote(worst.Hint), p.Name, p.hints())
+	}
+	return nil, until, refuse(worst.Reason, "PackagePolicy %s: %s: %s", p.Name, quote(c.Package.String()), worst.Message)
+}
+
+// verifyAny returns nil if one of the signatures is that of an authority, else what is wrong with the one that comes closest.
+func (p Policy) verifyAny(c Candidate, authority Authority, now time.Time) *RefusedError {
+	var worst *RefusedError
+	for _, bundle := range c.Signatures[:min(len(c.Signatures), MaxBundles)] {
+		err := Verify([]byte(bundle), c.Package, authority, now)
+		if err == nil {
+			return nil
+		}
+		refusal := new(RefusedError)
+		if !errors.As(err, &refusal) {
+			refusal = refuse(WrongType, "%s", err)
+		}
+		if worst == nil || telling(refusal.Reason) > telling(worst.Reason) {
+			worst = refusal
+		}
+	}
+	return worst
+}
+
+// telling orders the reasons of refusals: what a known authority has signed says more than what others have.
+func telling(reason Reason) int {
+	return slices.Index([]Reason{WrongType, WrongKey, NameDiffers, ContentDiffers, Expired}, reason)
+}
+
+// wanted puts the signatures that a policy requires into words.
+func (p Policy) wanted() string {
+	names := make([]string, len(p.Authorities))
+	for i, a := range p.Authorities {
+		names[i] = a.Name
+	}
+	if p.threshold > 1 {
+		return fmt.Sprintf("signatures of %d of %s", p.threshold, strings.Join(names, ", "))
+	}
+	return "a signature of " + strings.Join(names, " or ")
+}
+
+// hints lists the authorities with the names of their keys.
+func (p Policy) hints() string {
+	out := make([]string, len(p.Authorities))
+	for i, a := range p.Authorities {
+		out[i] = a.Name + ": " + a.Key.Hint()
+	}
+	return strings.Join(out, ", ")
+}
