@@ -42,11 +42,18 @@ func NewCandidate(version *v1beta1.OperatorVersion, namespace labels.Set) (Candi
 	if version.Spec.Provenance != nil {
 		c.Signatures = version.Spec.Provenance.Signatures
 	}
-	if field := version.Spec.CRDTarball.MissingDigest(); field != "" {
-		c.UnpinnedTarball = "spec.crdTarball." + field + " is missing, so that the signature says nothing of the CustomResourceDefinitions: " +
-			"the publisher sets it and signs again"
-	}
+	c.UnpinnedTarball = UnpinnedTarball(version.Spec.CRDTarball)
 	return c, err
+}
+
+// UnpinnedTarball says that a package names a CRD tarball whose content its signatures do not cover; empty if it does not.
+func UnpinnedTarball(tarball *v1beta1.CRDTarball) string {
+	field := tarball.MissingDigest()
+	if field == "" {
+		return ""
+	}
+	return "crdTarball." + field + " is missing, so that the signature says nothing of the CustomResourceDefinitions: the publisher sets it and " +
+		"signs again"
 }
 
 // Verdict says whether a package may run, and why.

@@ -68,7 +68,7 @@ func (k *keyFlags) read() (*trust.Signer, error) {
 }
 
 func (k *keyFlags) readPrivate() (*trust.Signer, error) {
-	text, err := readSmallFile(k.private)
+	text, err := readBounded(k.private, maxKeyFile)
 	if err != nil {
 		return nil, fmt.Errorf("--%s: %w", k.name, err)
 	}
@@ -101,7 +101,7 @@ func (k *keyFlags) password() ([]byte, error) {
 
 // readPublicKey reads a public key from the file of a flag.
 func readPublicKey(flag, name string) (*trust.PublicKey, error) {
-	text, err := readSmallFile(name)
+	text, err := readBounded(name, maxKeyFile)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
@@ -112,12 +112,16 @@ func readPublicKey(flag, name string) (*trust.PublicKey, error) {
 	return key, nil
 }
 
-// readSmallFile reads a file that is too large for a key if it has more than maxKeyFile bytes.
-func readSmallFile(name string) ([]byte, error) {
+// readBounded reads a file of at most a number of bytes.
+func readBounded(name string, most int64) ([]byte, error) {
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
-	return io.ReadAll(io.LimitReader(file, maxKeyFile+1)) // one byte too many is refused with the key
+	data, err := io.ReadAll(io.LimitReader(file, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("%s has more than the %d bytes that it may have", name, most)
+	}
+	return data, err
 }

@@ -208,7 +208,11 @@ func TestSignRefuses(t *testing.T) {
 		want   string
 	}{
 		{"a folder", []string{packageDir(t, "web", "1.0.0"), "--key", public}, "is a folder, which has no signatures"},
-		{"a cluster without a key", []string{"web-1.0.0", "--in-cluster"}, "--in-cluster needs --key"},
+		{"a key and a policy", []string{"web-1.0.0", "--key", public, "--policy", "p.yaml"}, "--key and --policy exclude each other"},
+		{"all namespaces without a cluster", []string{"web-1.0.0", "-A"}, "--all-namespaces goes with --in-cluster"},
+		{"all namespaces and a name", []string{"web-1.0.0", "--in-cluster", "-A"}, "--all-namespaces goes with --in-cluster"},
+		{"a policy and another check", []string{"web-1.0.0", "--policy", "p.yaml", "--strict"}, "they verify signatures, and nothing else"},
+		{"a policy for nothing", []string{"--policy", "p.yaml"}, "none with --in-cluster"},
 	} {
 		if _, errs := run(t, 2, nil, append([]string{"verify"}, tc.args...)...); !strings.Contains(errs, tc.want) {
 			t.Errorf("%s: %s, want %q", tc.reason, errs, tc.want)

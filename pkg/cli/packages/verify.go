@@ -21,9 +21,12 @@ type verifyOptions struct {
 	strict bool
 
 	// key is the file of the public key that must have signed the package.
-	key       string
-	inCluster bool
-	registry  command.RegistryFlags
+	key string
+	// policy is the file of the policies to judge by.
+	policy        string
+	inCluster     bool
+	allNamespaces bool
+	registry      command.RegistryFlags
 }
 
 func newVerify(env *command.Env) *cobra.Command {
@@ -45,9 +48,13 @@ the package needs the verb install on operatorversions.kudo.dev only.
 With --key, the signatures of an archive or of a package in a registry are verified, and nothing else; with --in-cluster, those of an
 OperatorVersion. The exit code is 3 if none is by this key, and for this very package.
 
-  kubectl kudo package verify oci://registry.example.com/kudo/postgres:17.6.0_1.0.0 --key release.pub`,
-		Args: command.ExactArgs(1, "one package: a folder that holds operator.yaml, or a .tgz; with --key also oci://HOST/PATH/NAME:TAG"),
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
+With --policy, a file of PackagePolicies judges the package, and with --in-cluster an OperatorVersion, or all if none is named; without a
+file, the policies of the cluster do. The exit code is 3 if they refuse one.
+
+  kubectl kudo package verify oci://registry.example.com/kudo/postgres:17.6.0_1.0.0 --key release.pub
+  kubectl kudo package verify --in-cluster -A --policy policy.yaml`,
+		Args: o.checkArgs,
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), strings.Join(args, "")) },
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.output, "output", "o", "", "yaml or json")
@@ -55,24 +62,44 @@ OperatorVersion. The exit code is 3 if none is by this key, and for this very pa
 		"groups, or all; separated by commas")
 	f.BoolVar(&o.strict, "strict", false, "warnings make the package invalid, too")
 	f.StringVar(&o.key, "key", "", "file with the public key that must have signed the package, in PEM")
-	f.BoolVar(&o.inCluster, "in-cluster", false, "verify the signatures of an OperatorVersion; PACKAGE is its name")
+	f.StringVar(&o.policy, "policy", "", "file with PackagePolicies to judge the package by")
+	f.BoolVar(&o.inCluster, "in-cluster", false, "verify an OperatorVersion; PACKAGE is its name")
+	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "with --in-cluster: verify the OperatorVersions of all namespaces")
 	o.registry.Add(f)
 	return cmd
+}
+
+// checkArgs wants one package, or none with --in-cluster.
+func (o *verifyOptions) checkArgs(cmd *cobra.Command, args []string) error {
+	if o.inCluster && o.key == "" && len(args) == 0 {
+		return nil
+	}
+	return command.ExactArgs(1, "one package: a folder that holds operator.yaml, or a .tgz; with --key or --policy also "+
+		"oci://HOST/PATH/NAME:TAG; none with --in-cluster, for all OperatorVersions")(cmd, args)
 }
 
 func (o *verifyOptions) run(ctx context.Context, name string) error {
 	if err := command.CheckFormat(o.output); err != nil {
 		return err
 	}
-	if o.key != "" {
-		if o.strict || len(o.checks) > 0 {
-			return command.UsageError("--key cannot be used with --strict and --param-checks: it verifies signatures, and nothing else")
-		}
+	switch {
+	case o.key != "" && o.policy != "":
+		return command.UsageError("--key and --policy exclude each other: a policy names the keys")
+	case o.allNamespaces && (name != "" || !o.inCluster):
+		return command.UsageError("--all-namespaces goes with --in-cluster, and without a name")
+	case o.key == "" && o.policy == "" && !o.inCluster:
+		return o.check(ctx, name)
+	case o.strict || len(o.checks) > 0:
+		return command.UsageError("--key, --policy and --in-cluster cannot be used with --strict and --param-checks: they verify signatures, and " +
+			"nothing else")
+	case o.key != "":
 		return o.verifySignatures(ctx, name)
 	}
-	if o.inCluster {
-		return command.UsageError("--in-cluster needs --key: name the file of the public key that must have signed the OperatorVersion")
-	}
+	return o.verifyPolicies(ctx, name)
+}
+
+// check checks a package for mistakes.
+func (o *verifyOptions) check(ctx context.Context, name string) error {
 	checks, err := lint.ParamChecks(o.checks...)
 	if err != nil {
 		return command.UsageError("--param-checks: %w", err)

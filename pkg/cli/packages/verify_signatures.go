@@ -21,6 +21,8 @@ type signed struct {
 	name    string
 	pkg     trust.Package
 	bundles [][]byte
+	// unpinned says which CRD tarball the signatures do not cover; empty if there is none.
+	unpinned string
 }
 
 // signatureVerdict is the verdict on one signature, as -o prints it.
@@ -103,7 +105,7 @@ func (o *verifyOptions) findSigned(ctx context.Context, name string) (*signed, e
 		return nil, command.UsageError("%s is a folder, which has no signatures: name an archive, a reference, or with --in-cluster an "+
 			"OperatorVersion", name)
 	}
-	out := &signed{name: name}
+	out := &signed{name: name, unpinned: trust.UnpinnedTarball(found.Package.Operator.CRDTarball)}
 	if out.pkg, err = packageOf(found.Package); err != nil {
 		return nil, err
 	}
@@ -127,7 +129,7 @@ func (o *verifyOptions) findReference(ctx context.Context, name string) (out *si
 	if err != nil {
 		return nil, err
 	}
-	out = &signed{name: pulled.Reference.String()}
+	out = &signed{name: pulled.Reference.String(), unpinned: trust.UnpinnedTarball(pulled.Package.Operator.CRDTarball)}
 	if out.pkg, err = packageOf(pulled.Package); err != nil {
 		return nil, err
 	}
