@@ -65,7 +65,7 @@ var _ = It("The command init installs kudo on a cluster that has never seen it",
 	if kinds["Secret"] > 1 { // the webhooks' is empty
 		t.Errorf("T24: the history key is printed: %v", kinds)
 	}
-	if kinds["CustomResourceDefinition"] != 6 || kinds["Deployment"] != 1 || kinds["ValidatingWebhookConfiguration"] != 2 {
+	if kinds["CustomResourceDefinition"] != 7 || kinds["Deployment"] != 1 || kinds["ValidatingWebhookConfiguration"] != 2 {
 		t.Errorf("the dry run prints %v", kinds)
 	}
 	wants(run(1, "get", "instances"), "kudo is not installed on this cluster")
