@@ -84,7 +84,8 @@ func (o *uninstallVersionOptions) run(ctx context.Context, name string) error {
 		return err
 	}
 	uid := ov.UID
-	if err := c.Delete(ctx, ov, client.Preconditions{UID: &uid}); err != nil {
+	// A deletion that was asked for before can end as soon as it is marked.
+	if err := client.IgnoreNotFound(c.Delete(ctx, ov, client.Preconditions{UID: &uid})); err != nil {
 		return fmt.Errorf("operatorversion %s/%s: %w", namespace, name, err)
 	}
 	o.env.Printf("operatorversion %s/%s deleted", namespace, name)
