@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -8,8 +9,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/ginkgo/v2"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
+	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/explore/library"
 	"kudo.dev/kudo/pkg/explore/lua"
 	"kudo.dev/kudo/test/env"
@@ -44,6 +48,20 @@ func boil(t testing.TB, page, ns string) {
 	says(t, i, strings.ReplaceAll(messages[1], "team-a", ns))
 	merge(t, kettle, `{"status":{"temperature":100}}`, true)
 	complete(t, i, 1)
+	merge(t, kettle, `{"status":{"fault":"the fuse has blown"}}`, true)
+	env.Eventually(t, "an Instance that is not ready, since its Kettle has failed", func() string {
+		c := meta.FindStatusCondition(env.Read(t, suite, &v1beta1.Instance{}, ns, "i").Status.Conditions, v1beta1.ReadyCondition)
+		if c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1beta1.ReasonResourceFailed || !strings.Contains(c.Message, "Kettle "+ns+"/kettle: the fuse has blown") {
+			return fmt.Sprintf("%+v", c)
+		}
+		return ""
+	})
+	set(t, i, `{"planExecution":{"planName":"deploy","uid":"again"}}`)
+	ended, err := suite.Await(ctx, ns, "i", env.DefaultTimeout, env.PlanEnded(v1beta1.DeployPlan, 2))
+	env.Must(t, err)
+	if st := ended.Status.PlanStatus[v1beta1.DeployPlan]; st.Status != v1beta1.FatalError || !strings.Contains(st.Message, "Kettle "+ns+"/kettle: the fuse has blown") {
+		t.Errorf("deploy is %s: %s", st.Status, st.Message)
+	}
 }
 
 var _ = It("The page on exploring lists the kinds that come with kudo, and no others", func() {
