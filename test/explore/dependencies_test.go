@@ -2,6 +2,7 @@ package explore
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -64,6 +65,27 @@ dependenciesLua: |
 		says(t, i, "Cup "+ns+"/cup: needs Secret "+ns+"/lid: missing")
 		finish(t, ns)
 		complete(t, i, 1)
+	})
+
+	It("is named by a dry run, which writes nothing", func() {
+		t := GinkgoTB()
+		ns := suite.NewNamespace(t)
+		pack := t.TempDir()
+		env.Must(t, os.Mkdir(filepath.Join(pack, "templates"), 0o700))
+		for name, text := range map[string]string{
+			"operator.yaml": "apiVersion: kudo.dev/v1beta1\nname: cups\noperatorVersion: 0.1.0\nkubernetesVersion: 1.30.0\n" +
+				"tasks: [{name: cup, kind: Apply, spec: {resources: [cup.yaml]}}]\n" +
+				"plans: {deploy: {strategy: serial, phases: [{name: main, strategy: serial, steps: [{name: cup, tasks: [cup]}]}]}}\n",
+			"params.yaml":        "apiVersion: kudo.dev/v1beta1\nparameters: []\n",
+			"templates/cup.yaml": cup("", ns, "lid"),
+		} {
+			env.Must(t, os.WriteFile(filepath.Join(pack, name), []byte(text), 0o600))
+		}
+		env.Contains(t, suite.MustKudo(t, 0, "install", pack, "--instance", "i", "-n", ns, "--service-account", "kudo", "--dry-run"),
+			"needs Secret "+ns+"/lid: missing")
+		if isWritten(t, ns) {
+			t.Error("the dry run has written the Cup")
+		}
 	})
 
 	It("is awaited, and the plan goes on when it appears", func() {
