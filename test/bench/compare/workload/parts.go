@@ -44,6 +44,7 @@ var allParts = []part{
 	{"the same by hand: a call", "RetainByHand", "sec/op", 1e6, 0, "%.0f µs"},
 	{"a script with 1,000 empty maps", "EmptyMaps", "sec/op", 1e3, 5, "%.1f ms"},
 	{"a call of an explore webhook", "Call", "sec/op", 1e6, 0, "%.0f µs"},
+	{"kubectl kudo explore test: 600 cases in 30 kinds", "ManyCases", "sec/op", 1, 3, "%.2f s"},
 	{"index of 100,000 versions: loaded", "ParseIndex", "sec/op", 1e3, 1000, "%.0f ms"},
 	{"the same: held", "ParseIndex", "MiB", 1, 150, "%.0f MiB"},
 	{"the same: a lookup", "Lookup", "sec/op", 1e3, 20, "%.1f ms"},
@@ -53,8 +54,8 @@ var allParts = []part{
 func runParts(ctx context.Context, b *Bench, s *report.Section) error {
 	measured := map[string][]float64{}
 	for _, run := range [][]string{
-		{"-bench", "^Benchmark(CachedResolve|Retain|RetainByHand|EmptyMaps|Call|ParseIndex|Lookup|Lint)$", "-benchmem", "-count", strconv.Itoa(min(b.Sizes.Rounds, 5)),
-			"./pkg/crdtarball", "./pkg/explore/lua", "./pkg/explore/webhook", "./pkg/repository", "./operators/lint"},
+		{"-bench", "^Benchmark(CachedResolve|Retain|RetainByHand|EmptyMaps|Call|ManyCases|ParseIndex|Lookup|Lint)$", "-benchmem", "-count", strconv.Itoa(min(b.Sizes.Rounds, 5)),
+			"./pkg/crdtarball", "./pkg/explore/lua", "./pkg/explore/webhook", "./pkg/cli/explore", "./pkg/repository", "./operators/lint"},
 		{"-bench", "^BenchmarkFifty$", "-benchtime", "1x", "-timeout", "20m", "./test/crdtarball"},
 	} {
 		b.Say("Go benchmarks of %s", run[len(run)-1])
