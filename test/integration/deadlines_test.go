@@ -77,6 +77,20 @@ var _ = Describe("Deadlines", Label("deadlines", "P19"), func() {
 		contains(t, words(kudo(t, 0, "plan", "history", "--instance", "i", "-n", ns)), "1 deploy CANCELLED", "2 backup COMPLETE")
 	})
 
+	It("are not needed to say of a step that it takes longer than in the last runs", Label("slow"), func() {
+		t := GinkgoTB()
+		ns := namespace(t)
+		deploy(t, web(ns), "i", nil)
+		env.Must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"IMAGE": missingImage} }))
+		late := await(t, ns, "i", func(i *v1beta1.Instance) bool {
+			return strings.Contains(i.Status.PlanStatus["deploy"].Message, "longer than usual: at most ")
+		})
+		if st := late.Status.PlanStatus["deploy"]; st.Status != v1beta1.InProgress || !strings.HasPrefix(st.Phases[0].Steps[0].Late, "longer than usual") {
+			t.Errorf("the run: %+v", st)
+		}
+		contains(t, kudo(t, 0, "plan", "status", "--instance", "i", "-n", ns), "longer than usual: at most ")
+	})
+
 	It("fail a cleanup that keeps the Instance, and cannot give it up", func() {
 		t := GinkgoTB()
 		ns := namespace(t)
