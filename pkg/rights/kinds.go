@@ -41,7 +41,8 @@ var wide = map[string]string{
 	"TokenReview": "authentication.k8s.io", "SelfSubjectReview": "authentication.k8s.io",
 	"SubjectAccessReview": "authorization.k8s.io", "SelfSubjectAccessReview": "authorization.k8s.io",
 	"SelfSubjectRulesReview": "authorization.k8s.io",
-	"Installation":           v1beta1.GroupVersion.Group, "Config": configGroup, "ResourceExploringWebhookConfiguration": configGroup,
+	"Installation":           v1beta1.GroupVersion.Group, "Config": configGroup, "PackagePolicy": configGroup,
+	"ResourceExploringWebhookConfiguration": configGroup,
 }
 
 // kinds finds the resources of kinds: those of CustomResourceDefinitions that the package has, those of Kubernetes itself,
