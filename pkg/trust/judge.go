@@ -52,8 +52,8 @@ func UnpinnedTarball(tarball *v1beta1.CRDTarball) string {
 	if field == "" {
 		return ""
 	}
-	return "crdTarball." + field + " is missing, so that the signature says nothing of the CustomResourceDefinitions: the publisher sets it and " +
-		"signs again"
+	return "crdTarball." + field + " is missing, so that the signature says nothing of the CustomResourceDefinitions: the publisher sets it " +
+		"and signs again"
 }
 
 // Verdict says whether a package may run, and why.

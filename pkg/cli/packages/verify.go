@@ -90,8 +90,8 @@ func (o *verifyOptions) run(ctx context.Context, name string) error {
 	case o.key == "" && o.policy == "" && !o.inCluster:
 		return o.check(ctx, name)
 	case o.strict || len(o.checks) > 0:
-		return command.UsageError("--key, --policy and --in-cluster cannot be used with --strict and --param-checks: they verify signatures, and " +
-			"nothing else")
+		return command.UsageError("--key, --policy and --in-cluster cannot be used with --strict and --param-checks: they verify signatures, " +
+			"and nothing else")
 	case o.key != "":
 		return o.verifySignatures(ctx, name)
 	}

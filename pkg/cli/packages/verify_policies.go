@@ -69,8 +69,8 @@ func (o *verifyOptions) verifyPolicies(ctx context.Context, name string) error {
 	return nil
 }
 
-// judgeFile judges an archive or a package in a registry. The namespace in which it is going to run is not known, so that each policy counts
-// for all namespaces.
+// judgeFile judges an archive or a package in a registry. The namespace in which it is going to run is not known, so that each policy
+// counts for all namespaces.
 func (o *verifyOptions) judgeFile(ctx context.Context, name string) ([]policyVerdict, error) {
 	objects, err := readPolicies(o.policy)
 	if err != nil {
@@ -90,8 +90,8 @@ func (o *verifyOptions) judgeFile(ctx context.Context, name string) ([]policyVer
 	return []policyVerdict{judge(found.name, c, objects)}, nil
 }
 
-// judgeInstalled judges the OperatorVersion of a name, or all, each by the labels of its namespace. Without a file, the policies are those of
-// the cluster.
+// judgeInstalled judges the OperatorVersion of a name, or all, each by the labels of its namespace. Without a file, the policies are those
+// of the cluster.
 func (o *verifyOptions) judgeInstalled(ctx context.Context, name string) ([]policyVerdict, error) {
 	c, _, namespace, err := o.env.Connect()
 	if err != nil {
@@ -190,8 +190,8 @@ func decodePolicies(data []byte) ([]configv1alpha1.PackagePolicy, error) {
 			return nil, err
 		}
 		if p.APIVersion != configv1alpha1.GroupVersion.String() || p.Kind != "PackagePolicy" || p.Name == "" {
-			return nil, fmt.Errorf("there is a %q of %q, called %q: the file must hold PackagePolicies of %s, each with a name", p.Kind, p.APIVersion,
-				p.Name, configv1alpha1.GroupVersion)
+			return nil, fmt.Errorf("there is a %q of %q, called %q: the file must hold PackagePolicies of %s, each with a name", p.Kind,
+				p.APIVersion, p.Name, configv1alpha1.GroupVersion)
 		}
 		out = append(out, p)
 	}
