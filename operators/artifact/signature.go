@@ -61,6 +61,16 @@ func (s *Signature) BundleDescriptor() ocispec.Descriptor {
 	return ocispec.Descriptor{MediaType: SignatureType, Digest: digest.FromBytes(s.Bundle), Size: int64(len(s.Bundle))}
 }
 
+// MaybeSignature reports whether a descriptor that is listed among what refers to a package can be that of a signature. Registries report
+// no type, or that of the config, in place of the type that the manifest has: ParseSignature decides.
+func MaybeSignature(d ocispec.Descriptor) bool {
+	switch d.ArtifactType {
+	case SignatureType, "", ocispec.MediaTypeEmptyJSON:
+		return d.MediaType == ocispec.MediaTypeImageManifest && d.Digest.Validate() == nil
+	}
+	return false
+}
+
 // ErrNoSignature is the error of a manifest that is something else than a signature, such as a list of what is in a package.
 var ErrNoSignature = errors.New("it is no signature")
 

@@ -65,6 +65,28 @@ func TestSignature(t *testing.T) {
 	}
 }
 
+// TestMaybeSignature checks S13: which of the descriptors that a registry lists can be that of a signature.
+func TestMaybeSignature(t *testing.T) {
+	good := ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, ArtifactType: SignatureType, Digest: digest.FromString("x"), Size: 1}
+	for _, tc := range []struct {
+		reason string
+		change func(d *ocispec.Descriptor)
+		want   bool
+	}{
+		{"the type of signatures", func(*ocispec.Descriptor) {}, true},
+		{"no type", func(d *ocispec.Descriptor) { d.ArtifactType = "" }, true},
+		{"the type of the config of signatures", func(d *ocispec.Descriptor) { d.ArtifactType = "application/vnd.oci.empty.v1+json" }, true},
+		{"another type", func(d *ocispec.Descriptor) { d.ArtifactType = "application/spdx+json" }, false},
+		{"an index", func(d *ocispec.Descriptor) { d.MediaType = ocispec.MediaTypeImageIndex }, false},
+		{"no digest", func(d *ocispec.Descriptor) { d.Digest = "../../x" }, false},
+	} {
+		d := good
+		if tc.change(&d); MaybeSignature(d) != tc.want {
+			t.Errorf("%s: %t, want %t", tc.reason, !tc.want, tc.want)
+		}
+	}
+}
+
 // FuzzParseSignature checks that what is taken is in bounds, whatever a registry says.
 func FuzzParseSignature(f *testing.F) {
 	subject := digest.FromString("x")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/errdef"
 )
 
 // MaxReferrers bounds how many manifests that refer to one are looked at.
@@ -15,23 +16,31 @@ const MaxReferrers = 100
 var errTooManyReferrers = errors.New("too many referrers")
 
 // Referrers returns descriptors of manifests that refer to a manifest, by the API of referrers, or by the tag that stands for it in
-// registries without that API. It is not asked for a type, since registries report types that the manifests do not have. What it returns
-// is a way to find manifests, and is trusted for nothing; beyond MaxReferrers it is cut.
-func (c *Client) Referrers(ctx context.Context, subject ocispec.Descriptor) ([]ocispec.Descriptor, error) {
+// registries without that API. It is not asked for a type, since registries report types that the manifests do not have; those that keep
+// refuses are left out, so that whoever adds others does not use up the bound. What it returns is a way to find manifests, and is trusted
+// for nothing. It reports whether the listing is cut: beyond MaxReferrers, or maxTagPages pages. What was found before an error is
+// returned, too.
+func (c *Client) Referrers(ctx context.Context, subject ocispec.Descriptor, keep func(ocispec.Descriptor) bool) (found []ocispec.Descriptor,
+	cut bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	var out []ocispec.Descriptor
-	err := c.repository.Referrers(ctx, subject, "", func(page []ocispec.Descriptor) error {
+	err = c.repository.Referrers(ctx, subject, "", func(page []ocispec.Descriptor) error {
 		for _, d := range page {
-			if len(out) == MaxReferrers {
+			if !keep(d) {
+				continue
+			}
+			if len(found) == MaxReferrers {
 				return errTooManyReferrers
 			}
-			out = append(out, d)
+			found = append(found, d)
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, errTooManyReferrers) && !errors.Is(err, ErrNotFound) {
-		return nil, fmt.Errorf("list what refers to %s: %w", subject.Digest, explain(err))
+	switch {
+	case errors.Is(err, errTooManyReferrers), errors.Is(err, errdef.ErrTooManyPages):
+		return found, true, nil
+	case err != nil && !errors.Is(err, ErrNotFound):
+		return found, false, fmt.Errorf("list what refers to %s: %w", subject.Digest, explain(err))
 	}
-	return out, nil
+	return found, false, nil
 }

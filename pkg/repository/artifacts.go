@@ -30,8 +30,10 @@ type artifacts interface {
 // store is where the artifacts of one package are, with what refers to them.
 type store interface {
 	artifacts
-	// Referrers returns descriptors of manifests that refer to one, in bounds.
-	Referrers(ctx context.Context, subject ocispec.Descriptor) ([]ocispec.Descriptor, error)
+	// Referrers returns descriptors of manifests that refer to one, but for those that keep refuses, and reports whether bounds have cut
+	// the list. What was found before an error is returned, too.
+	Referrers(ctx context.Context, subject ocispec.Descriptor, keep func(ocispec.Descriptor) bool) (found []ocispec.Descriptor, cut bool,
+		err error)
 }
 
 // Pulled is an artifact, and the reference with the digest that it has.

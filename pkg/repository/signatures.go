@@ -37,12 +37,13 @@ func (s *Remote) Signatures(ctx context.Context, p *Pulled) ([][]byte, error) {
 }
 
 func (s *Remote) readSignatures(ctx context.Context, at resolved, subject ocispec.Descriptor) ([][]byte, error) {
-	found, err := at.store.Referrers(ctx, subject)
+	found, cut, err := at.store.Referrers(ctx, subject, artifact.MaybeSignature)
 	if err != nil {
 		return nil, wrapReference(at.Reference, err)
 	}
-	if len(found) == registry.MaxReferrers {
-		s.warn("%s: only the first %d of what refers to it is looked at", at.Reference, registry.MaxReferrers)
+	if cut {
+		s.warn("%s: too much refers to it: %d manifests that may be signatures are looked at, and others are not: delete those that are none",
+			at.Reference, len(found))
 	}
 	var out [][]byte
 	for _, d := range found {
@@ -64,9 +65,6 @@ func (s *Remote) readSignatures(ctx context.Context, at resolved, subject ocispe
 }
 
 func readSignature(ctx context.Context, from store, d, subject ocispec.Descriptor) ([]byte, error) {
-	if d.MediaType != ocispec.MediaTypeImageManifest || d.Digest.Validate() != nil {
-		return nil, artifact.ErrNoSignature
-	}
 	read, manifest, err := from.Manifest(ctx, d.Digest.String(), artifact.MaxManifest)
 	if err != nil {
 		return nil, err

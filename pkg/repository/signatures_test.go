@@ -102,20 +102,25 @@ func TestHostileReferrers(t *testing.T) {
 	for i, a := range []*artifact.Signature{foreign, junk} {
 		r.SetTag(fmt.Sprintf("kudo/web:x%d", i), a.Manifest, a.Config, a.Bundle)
 	}
+	const sbomType = "application/spdx+json"
 	list := func(all ...ocispec.Descriptor) string {
 		out := `{"schemaVersion":2,"mediaType":"` + ocispec.MediaTypeImageIndex + `","manifests":[`
 		for i, d := range all {
 			if i > 0 {
 				out += ","
 			}
-			out += fmt.Sprintf(`{"mediaType":%q,"digest":%q,"size":%d,"artifactType":"application/vnd.oci.empty.v1+json"}`, d.MediaType, d.Digest, d.Size)
+			if d.ArtifactType != sbomType {
+				d.ArtifactType = "application/vnd.oci.empty.v1+json"
+			}
+			out += fmt.Sprintf(`{"mediaType":%q,"digest":%q,"size":%d,"artifactType":%q}`, d.MediaType, d.Digest, d.Size, d.ArtifactType)
 		}
 		return out + "]}"
 	}
 	lost := ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.FromString("lost"), Size: 4}
-	many := make([]ocispec.Descriptor, registry.MaxReferrers+1)
+	many, others := make([]ocispec.Descriptor, registry.MaxReferrers+1), make([]ocispec.Descriptor, registry.MaxReferrers+1)
 	for i := range many {
-		many[i] = foreign.Descriptor()
+		many[i], others[i] = foreign.Descriptor(), foreign.Descriptor()
+		others[i].ArtifactType = sbomType
 	}
 	answer := func(status int, mediaType, text string) func(http.ResponseWriter) {
 		return func(w http.ResponseWriter) {
@@ -135,7 +140,8 @@ func TestHostileReferrers(t *testing.T) {
 		{reason: "one that is lost", answer: answer(200, index, list(lost, good.Descriptor())), want: `{"good":1}`, warning: "is left out"},
 		{reason: "one that is no JSON", answer: answer(200, index, list(junk.Descriptor(), good.Descriptor())), want: `{"good":1}`, warning: "it is no JSON"},
 		{reason: "a package in place of a signature", answer: answer(200, index, list(pulled.Descriptor(), good.Descriptor())), want: `{"good":1}`},
-		{reason: "more than are looked at", answer: answer(200, index, list(append(many, good.Descriptor())...)), warning: "only the first 100"},
+		{reason: "more than are looked at", answer: answer(200, index, list(append(many, good.Descriptor())...)), warning: "100 manifests that may be signatures are looked at, and others are not"},
+		{reason: "others that hide it", answer: answer(200, index, list(append(others, good.Descriptor())...)), want: `{"good":1}`},
 		{reason: "nothing", answer: answer(200, index, list())},
 		{reason: "HTML, after which the tag is asked for", answer: answer(200, "text/html", "<html>"), want: `{"good":1}`},
 		{reason: "404, after which the tag is asked for", answer: answer(404, "text/plain", ""), want: `{"good":1}`},
