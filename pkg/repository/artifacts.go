@@ -307,14 +307,7 @@ func (s *Remote) atReference(ctx context.Context, r Request, from *Found) (*Foun
 		return nil, errors.Join(fmt.Errorf("package %s is not %s", pulled.Reference, wanted), err)
 	}
 	found.source, found.repository = pulled.Reference, r.Repository
-	found.signatures = func(ctx context.Context) ([][]byte, error) {
-		bundles, err := s.Signatures(ctx, pulled)
-		if err != nil && ctx.Err() == nil { // a package without its signatures can be installed where none are required
-			s.warn("the signatures of the package cannot be read: %v", err)
-			return nil, nil
-		}
-		return bundles, err
-	}
+	found.signatures = func(ctx context.Context) (Signatures, error) { return s.Signatures(ctx, pulled) }
 	if from != nil {
 		found.repository = from.repository
 	}

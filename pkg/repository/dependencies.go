@@ -13,10 +13,9 @@ import (
 // package itself; each comes after what it depends on.
 func (c Chain) WithDependencies(ctx context.Context, root *Found) ([]*operators.Package, error) {
 	var ordered []*operators.Package
-	w := &walk{chain: c, state: map[string]int{}, done: func(f *Found, pkg *operators.Package) (err error) {
-		pkg.Provenance, err = f.provenance(ctx)
+	w := &walk{chain: c, state: map[string]int{}, done: func(f *Found, pkg *operators.Package) error {
 		ordered = append(ordered, pkg)
-		return err
+		return f.setProvenance(ctx, pkg)
 	}}
 	if err := w.visit(ctx, root, nil); err != nil {
 		return nil, err

@@ -132,7 +132,10 @@ func onDisk(r Request, base string) (*Found, error) {
 		return nil, err
 	}
 	found.dir, found.Archive = where, packed
-	found.signatures = func(context.Context) ([][]byte, error) { return ReadSignatures(where) }
+	found.signatures = func(context.Context) (Signatures, error) {
+		bundles, err := ReadSignatures(where)
+		return Signatures{Bundles: bundles}, err
+	}
 	return found, nil
 }
 

@@ -34,7 +34,7 @@ type Found struct {
 	// source is the reference of the package, or of the archive that it lies in, if that is from a registry or a folder in OCI layout.
 	source Reference
 	// signatures reads the signatures of the package; nil if it has a place for none.
-	signatures func(ctx context.Context) ([][]byte, error)
+	signatures func(ctx context.Context) (Signatures, error)
 	// repository is the name of that which dependencies are looked for in; empty is the one in use.
 	repository string
 }

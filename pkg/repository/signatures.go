@@ -12,6 +12,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/operators/artifact"
 	"kudo.dev/kudo/pkg/registry"
 )
@@ -26,42 +27,65 @@ const (
 	maxAttempts = 3
 )
 
-// Signatures returns the signatures of a package that was pulled. They are as they were found: nothing is verified. What cannot be read is
-// left out with a warning, since others may add to a registry as well.
-func (s *Remote) Signatures(ctx context.Context, p *Pulled) ([][]byte, error) {
-	at, known := s.resolved[resolvedKey(p.Reference, Versions{})]
-	if !known {
-		return nil, fmt.Errorf("%s was not pulled", p.Reference)
-	}
-	return s.readSignatures(ctx, at, p.Descriptor())
+// Signatures are those of a package, as they were found: nothing is verified.
+type Signatures struct {
+	Bundles [][]byte
+	// Warnings say what is left out, and what can be done. They do not name the package.
+	Warnings []string
 }
 
-func (s *Remote) readSignatures(ctx context.Context, at resolved, subject ocispec.Descriptor) ([][]byte, error) {
-	found, cut, err := at.store.Referrers(ctx, subject, artifact.MaybeSignature)
-	if err != nil {
-		return nil, wrapReference(at.Reference, err)
+func (s *Signatures) warn(format string, args ...any) {
+	s.Warnings = append(s.Warnings, fmt.Sprintf(format, args...))
+}
+
+// Signatures returns the signatures of a package that was pulled. What cannot be read is left out with a warning, since others may add to a
+// registry as well. The error says why not all were read; those that were are returned, too.
+func (s *Remote) Signatures(ctx context.Context, p *Pulled) (Signatures, error) {
+	return s.SignaturesUntil(ctx, p, func([]byte) bool { return false })
+}
+
+// SignaturesUntil is Signatures, which ends with the first signature that is enough: so what others have added behind it is not read.
+func (s *Remote) SignaturesUntil(ctx context.Context, p *Pulled, enough func(bundle []byte) bool) (Signatures, error) {
+	at, known := s.resolved[resolvedKey(p.Reference, Versions{})]
+	if !known {
+		return Signatures{}, fmt.Errorf("%s was not pulled", p.Reference)
 	}
-	if cut {
-		s.warn("%s: too much refers to it: %d manifests that may be signatures are looked at, and others are not: delete those that are none",
-			at.Reference, len(found))
-	}
-	var out [][]byte
-	for _, d := range found {
-		bundle, err := readSignature(ctx, at.store, d, subject)
-		switch {
-		case errors.Is(err, artifact.ErrNoSignature):
-		case err != nil && ctx.Err() != nil:
-			return nil, wrapReference(at.Reference, err)
-		case err != nil:
-			s.warn("a signature of %s is left out: %v", at.Reference, err)
-		case len(out) == maxSignatures:
-			s.warn("%s has more than %d signatures: the others are left out", at.Reference, maxSignatures)
-			return out, nil
-		default:
-			out = append(out, bundle)
-		}
+	return readSignatures(ctx, at, p.Descriptor(), enough)
+}
+
+func readSignatures(ctx context.Context, at resolved, subject ocispec.Descriptor, enough func([]byte) bool) (Signatures, error) {
+	var out Signatures
+	if err := out.read(ctx, at.store, subject, enough); err != nil {
+		return out, wrapReference(at.Reference, err)
 	}
 	return out, nil
+}
+
+// read adds the signatures of a package in a store.
+func (s *Signatures) read(ctx context.Context, from store, subject ocispec.Descriptor, enough func([]byte) bool) error {
+	listed, cut, err := from.Referrers(ctx, subject, artifact.MaybeSignature)
+	if cut {
+		s.warn("too much refers to it: %d manifests that may be signatures are looked at, and others are not: delete those that are none",
+			len(listed))
+	}
+	for _, d := range listed {
+		bundle, failed := readSignature(ctx, from, d, subject)
+		switch {
+		case errors.Is(failed, artifact.ErrNoSignature):
+		case failed != nil && ctx.Err() != nil:
+			return failed
+		case failed != nil:
+			s.warn("a signature is left out: %v", failed)
+		case len(s.Bundles) == maxSignatures:
+			s.warn("it has more than %d signatures: the others are left out: delete those that no longer count", maxSignatures)
+			return err
+		default:
+			if s.Bundles = append(s.Bundles, bundle); enough(bundle) {
+				return nil
+			}
+		}
+	}
+	return err
 }
 
 func readSignature(ctx context.Context, from store, d, subject ocispec.Descriptor) ([]byte, error) {
@@ -95,17 +119,17 @@ func (s *Remote) Attach(ctx context.Context, to Reference, subject ocispec.Descr
 		if err != nil {
 			return err
 		}
-		has, err := s.readSignatures(ctx, resolved{to, there}, subject)
+		has, err := readSignatures(ctx, resolved{to, there}, subject, func([]byte) bool { return false })
 		if err != nil {
 			return err
 		}
 		missing := slices.DeleteFunc(slices.Clone(bundles), func(b []byte) bool {
-			return slices.ContainsFunc(has, func(is []byte) bool { return bytes.Equal(is, b) })
+			return slices.ContainsFunc(has.Bundles, func(is []byte) bool { return bytes.Equal(is, b) })
 		})
 		if len(missing) == 0 {
 			return nil
 		}
-		if len(has)+len(missing) > maxSignatures {
+		if len(has.Bundles)+len(missing) > maxSignatures {
 			return fmt.Errorf("%s would have more than %d signatures: delete those that no longer count", to, maxSignatures)
 		}
 		for _, bundle := range missing {
@@ -164,10 +188,11 @@ func FormatSignatures(bundles [][]byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Signatures returns the signatures of the package, as they were found: none if it lies in the archive of another one.
-func (f *Found) Signatures(ctx context.Context) ([][]byte, error) {
+// Signatures returns the signatures of the package: none if it lies in the archive of another one. The error says why not all were read;
+// those that were are returned, too.
+func (f *Found) Signatures(ctx context.Context) (Signatures, error) {
 	if f.signatures == nil {
-		return nil, nil
+		return Signatures{}, nil
 	}
 	return f.signatures(ctx)
 }
@@ -180,24 +205,31 @@ func (f *Found) Manifest() string {
 	return f.source.Digest.String()
 }
 
-// provenance says where the package was found, and holds as many of its signatures as an OperatorVersion may have. It returns nil for
-// what has neither. Paths of this disk do not leave it.
-func (f *Found) provenance(ctx context.Context) (*v1beta1.Provenance, error) {
+// setProvenance says in a package where it was found, and adds as many of its signatures as an OperatorVersion may have; nothing to one
+// that has neither. What is left out becomes a warning of the package: it can be installed where no signature is required. Paths of this
+// disk do not leave it.
+func (f *Found) setProvenance(ctx context.Context, pkg *operators.Package) error {
 	out := &v1beta1.Provenance{Manifest: f.Manifest()}
 	if out.Manifest != "" && !f.source.IsFolder() {
 		out.Source = f.source.String()
 	}
-	bundles, err := f.Signatures(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("package %s: %w", f.Package.Operator.Name, err)
+	found, err := f.Signatures(ctx)
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("package %s: %w", f.Package.Operator.Name, err)
 	}
-	for _, b := range bundles {
+	if err != nil {
+		found.warn("its signatures are left out, but for %d: %v", len(found.Bundles), err)
+	}
+	for _, b := range found.Bundles {
 		if len(b) <= v1beta1.MaxSignatureBytes && len(out.Signatures) < v1beta1.MaxSignatures {
 			out.Signatures = append(out.Signatures, string(b))
 		}
 	}
-	if out.Manifest == "" && len(out.Signatures) == 0 {
-		return nil, nil
+	for _, w := range found.Warnings {
+		pkg.Warnings = append(pkg.Warnings, operators.Warning{Message: w})
 	}
-	return out, nil
+	if out.Manifest != "" || len(out.Signatures) > 0 {
+		pkg.Provenance = out
+	}
+	return nil
 }

@@ -41,7 +41,7 @@ func signaturesText(t *testing.T, s *Remote, p *Pulled) string {
 		t.Fatal(err)
 	}
 	var out []string
-	for _, b := range found {
+	for _, b := range found.Bundles {
 		out = append(out, string(b))
 	}
 	return strings.Join(out, " ")
@@ -83,9 +83,7 @@ func TestSignatures(t *testing.T) {
 func TestHostileReferrers(t *testing.T) {
 	r := ocitest.New(t, true)
 	base := "oci://" + r.Host() + "/kudo"
-	var warnings []string
 	s := source(t, Home{Dir: t.TempDir()}, registry.Options{Roots: rootsOf(t, r), ConfigFile: ocitest.ConfigFile(t, "", r.Host())})
-	s.warn = func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
 	pulled := signedPackage(t, s, base, `{"good":1}`)
 	good, err := artifact.NewSignature(pulled.Descriptor(), []byte(`{"good":1}`), predicateType)
 	if err != nil {
@@ -148,7 +146,6 @@ func TestHostileReferrers(t *testing.T) {
 		{reason: "500", answer: answer(500, "text/plain", ""), fails: true},
 		{reason: "no JSON", answer: answer(200, index, "["), fails: true},
 	} {
-		warnings = nil
 		r.Hostile = func(w http.ResponseWriter, request *http.Request) bool {
 			if !strings.Contains(request.URL.Path, "/referrers/") {
 				return false
@@ -157,7 +154,6 @@ func TestHostileReferrers(t *testing.T) {
 			return true
 		}
 		fresh := source(t, Home{Dir: t.TempDir()}, s.Registry) // the client remembers which way lists are kept
-		fresh.warn = s.warn
 		again, err := fresh.Pull(t.Context(), pulled.Reference, Versions{})
 		if err != nil {
 			t.Fatal(err)
@@ -167,11 +163,11 @@ func TestHostileReferrers(t *testing.T) {
 			t.Errorf("%s: %v", tc.reason, err)
 		}
 		got := ""
-		for _, b := range found {
+		for _, b := range found.Bundles {
 			got += string(b)
 		}
-		if got != tc.want || !strings.Contains(strings.Join(warnings, "\n"), tc.warning) || tc.warning == "" && len(warnings) > 0 {
-			t.Errorf("%s: %q with warnings %q, want %q and %q", tc.reason, got, warnings, tc.want, tc.warning)
+		if got != tc.want || !strings.Contains(strings.Join(found.Warnings, "\n"), tc.warning) || tc.warning == "" && len(found.Warnings) > 0 {
+			t.Errorf("%s: %q with warnings %q, want %q and %q", tc.reason, got, found.Warnings, tc.want, tc.warning)
 		}
 	}
 }

@@ -84,7 +84,7 @@ func (o *copyOptions) copy(ctx context.Context, source *repository.Remote, r rep
 		return err
 	}
 	printPushed(o.env, to, written)
-	if err := copySignatures(ctx, source, pulled, to); err != nil {
+	if err := copySignatures(ctx, o.env, source, pulled, to); err != nil {
 		return fmt.Errorf("%s was copied, and not its signatures: %w", to, err)
 	}
 	for _, d := range pulled.Package.Dependencies() {
@@ -96,12 +96,14 @@ func (o *copyOptions) copy(ctx context.Context, source *repository.Remote, r rep
 }
 
 // copySignatures adds the signatures of a package that was pulled to where it was pushed. They are not verified.
-func copySignatures(ctx context.Context, source *repository.Remote, pulled *repository.Pulled, to repository.Reference) error {
-	bundles, err := source.Signatures(ctx, pulled)
+func copySignatures(ctx context.Context, env *command.Env, source *repository.Remote, pulled *repository.Pulled,
+	to repository.Reference) error {
+	found, err := source.Signatures(ctx, pulled)
+	warnOfSignatures(env, pulled.Reference.String(), found)
 	if err != nil {
 		return err
 	}
-	return source.Attach(ctx, to, pulled.Descriptor(), bundles, trust.PredicateType)
+	return source.Attach(ctx, to, pulled.Descriptor(), found.Bundles, trust.PredicateType)
 }
 
 // resolve returns what a source names, with digests: one version, with its dependencies if that is asked for, or all of a folder.

@@ -69,9 +69,10 @@ func (o *pullOptions) run(ctx context.Context, reference string) (err error) {
 			return err
 		}
 		o.env.Printf("package pulled: %s", to)
-		return copySignatures(ctx, source, pulled, to)
+		return copySignatures(ctx, o.env, source, pulled, to)
 	}
-	bundles, err := source.Signatures(ctx, pulled)
+	found, err := source.Signatures(ctx, pulled)
+	warnOfSignatures(o.env, pulled.Reference.String(), found)
 	if err != nil {
 		return err
 	}
@@ -82,7 +83,8 @@ func (o *pullOptions) run(ctx context.Context, reference string) (err error) {
 			return err
 		}
 	}
-	if bundles, err = addKnownSignatures(target, pulled.Archive, bundles); err != nil {
+	bundles, err := addKnownSignatures(target, pulled.Archive, found.Bundles)
+	if err != nil {
 		return err
 	}
 	if err := writeArchive(target, pulled.Archive); err != nil {

@@ -113,8 +113,9 @@ func checkAndPack(ctx context.Context, env *command.Env, name string) (packed []
 		return nil, nil, err
 	}
 	if found.Archive != nil {
-		bundles, err = found.Signatures(ctx)
-		return found.Archive, bundles, err
+		signatures, err := found.Signatures(ctx)
+		warnOfSignatures(env, name, signatures)
+		return found.Archive, signatures.Bundles, err
 	}
 	packed, _, err = pack(name, found.Package)
 	return packed, nil, err

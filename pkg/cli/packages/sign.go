@@ -89,11 +89,12 @@ func (o *signOptions) signReference(ctx context.Context, name string, signer *tr
 	if err != nil {
 		return fmt.Errorf("sign %s: %w", pulled.Reference, err)
 	}
-	bundles, err := source.Signatures(ctx, pulled)
+	found, err := source.Signatures(ctx, pulled)
+	warnOfSignatures(o.env, pulled.Reference.String(), found)
 	if err != nil {
 		return err
 	}
-	return o.sign(ctx, pulled.Reference.String(), signed{pkg: wanted, bundles: bundles}, signer, func(bundle []byte) error {
+	return o.sign(ctx, pulled.Reference.String(), signed{pkg: wanted, bundles: found.Bundles}, signer, func(bundle []byte) error {
 		return source.Attach(ctx, pulled.Reference, pulled.Descriptor(), [][]byte{bundle}, trust.PredicateType)
 	})
 }

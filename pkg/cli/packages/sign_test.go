@@ -9,11 +9,15 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"kudo.dev/kudo/pkg/cli/commandtest"
 	"kudo.dev/kudo/test/ocitest"
@@ -71,6 +75,9 @@ func TestSignArchive(t *testing.T) {
 	after, err := os.ReadFile(archive + ".sigstore.json")
 	if err != nil || !bytes.HasPrefix(after, before) || bytes.Count(after, []byte("\n")) != 2 {
 		t.Errorf("the signatures were %s and are %s, %v", before, after, err)
+	}
+	if out, _ := run(t, 0, nil, "verify", archive, "--key", public); strings.Contains(out, "WrongKey") {
+		t.Errorf("what is behind the signature of the key is judged (S13): %s", out)
 	}
 	out, _ := run(t, 0, nil, "verify", archive, "--key", otherPublic, "-o", "json")
 	var said struct {
@@ -152,6 +159,63 @@ func TestSignReference(t *testing.T) {
 	moved := "oci://" + r.Host() + "/kudo/web@" + strings.Split(r.Tags()["kudo/db:1.0.0"], "@")[0]
 	if out, errs, code := commandtest.Run(t, New, "", slices.Concat([]string{"package", "verify", moved, "--key", public}, flags)...); code == 0 {
 		t.Errorf("a package of another repository is verified: %s%s", out, errs)
+	}
+}
+
+// TestVerifyHostileReferrers checks S13 and S5: the first signature of the key ends the verification, whatever others have added behind it,
+// and signatures that could not be read are an error if none of those before is of the key.
+func TestVerifyHostileReferrers(t *testing.T) {
+	home(t)
+	private, public := newKey(t)
+	otherPrivate, otherPublic := newKey(t)
+	r := ocitest.New(t, true)
+	flags, name := flagsFor(t, r), "oci://"+r.Host()+"/kudo/web:1.0.0"
+	run(t, 0, append(flags, "--sign-key", private), "push", packageDir(t, "web", "1.0.0"), "oci://"+r.Host()+"/kudo")
+	run(t, 0, append(flags, "--key", otherPrivate), "sign", name)
+	var list struct{ Manifests []struct{ Digest string } }
+	for tag, d := range r.Tags() {
+		if strings.HasPrefix(tag, "kudo/web:sha256-") {
+			if err := json.Unmarshal(r.Blob("kudo/web", d), &list); err != nil || len(list.Manifests) != 2 {
+				t.Fatalf("the list of signatures is %s, %v", r.Blob("kudo/web", d), err)
+			}
+		}
+	}
+	manifest := func(i int) string {
+		return fmt.Sprintf(`{"mediaType":%q,"digest":%q,"size":1}`, ocispec.MediaTypeImageManifest, list.Manifests[i].Digest)
+	}
+	second := "GET /v2/kudo/web/manifests/" + list.Manifests[1].Digest
+	requests := func() string { all, _ := r.Requests(); return strings.Join(all, "\n") }
+	requests()
+	if out, errs := run(t, 0, append(flags, "--key", public), "verify", name); strings.Contains(out, "WrongKey") || errs != "" ||
+		strings.Contains(requests(), second) {
+		t.Errorf("a signature behind the one of the key is read: %s%s", out, errs)
+	}
+	if out, _ := run(t, 0, append(flags, "--key", otherPublic), "verify", name); !strings.Contains(out, "1           WrongKey") ||
+		!strings.Contains(out, "2           Verified") {
+		t.Errorf("one before the one of the key: %s", out)
+	}
+	r.Hostile = func(w http.ResponseWriter, q *http.Request) bool {
+		switch {
+		case !strings.Contains(q.URL.Path, "/referrers/"):
+			return false
+		case q.URL.Query().Get("at") != "":
+			w.WriteHeader(http.StatusInternalServerError)
+		default:
+			w.Header().Set("Link", "<"+q.URL.Path+`?at=1>; rel="next"`)
+			w.Header().Set("Content-Type", ocispec.MediaTypeImageIndex)
+			_, _ = fmt.Fprintf(w, `{"schemaVersion":2,"manifests":[%s]}`, manifest(0))
+		}
+		return true
+	}
+	run(t, 0, append(flags, "--key", public), "verify", name)
+	if _, errs := run(t, 1, append(flags, "--key", otherPublic), "verify", name); !strings.Contains(errs, "that could be read is by key") {
+		t.Errorf("the key of a signature that is not read: %s", errs)
+	}
+	if _, errs := run(t, 0, append(flags, "--policy", policyFile(t, "web", public)), "verify", name); !strings.Contains(errs, "not all signatures were read") {
+		t.Errorf("a policy that is met: %s", errs)
+	}
+	if _, errs := run(t, 1, append(flags, "--policy", policyFile(t, "web", otherPublic)), "verify", name); !strings.Contains(errs, "the verdict without them is WrongKey") {
+		t.Errorf("a policy of the key of a signature that is not read: %s", errs)
 	}
 }
 

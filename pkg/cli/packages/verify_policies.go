@@ -76,7 +76,7 @@ func (o *verifyOptions) judgeFile(ctx context.Context, name string) ([]policyVer
 	if err != nil {
 		return nil, err
 	}
-	found, err := o.findSigned(ctx, name)
+	found, err := o.findSigned(ctx, name, func([]byte, trust.Package) bool { return false }) // a policy can require several
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,13 @@ func (o *verifyOptions) judgeFile(ctx context.Context, name string) ([]policyVer
 	for _, b := range found.bundles {
 		c.Signatures = append(c.Signatures, string(b))
 	}
-	return []policyVerdict{judge(found.name, c, objects)}, nil
+	verdict := judge(found.name, c, objects)
+	if found.incomplete != nil && verdict.Verdict != string(trust.Verified) {
+		return nil, fmt.Errorf("not all signatures of %s were read, and the verdict without them is %s: %w", found.name, verdict.Verdict,
+			found.incomplete)
+	}
+	found.warnOfIncomplete(o.env)
+	return []policyVerdict{verdict}, nil
 }
 
 // judgeInstalled judges the OperatorVersion of a name, or all, each by the labels of its namespace. Without a file, the policies are those

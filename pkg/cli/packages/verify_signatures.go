@@ -21,6 +21,8 @@ type signed struct {
 	name    string
 	pkg     trust.Package
 	bundles [][]byte
+	// incomplete says why not all signatures were read; nil if all that count were.
+	incomplete error
 	// unpinned says which CRD tarball the signatures do not cover; empty if there is none.
 	unpinned string
 }
@@ -32,13 +34,14 @@ type signatureVerdict struct {
 	Message   string `json:"message,omitempty"`
 }
 
-// verifySignatures prints each signature of a package with its verdict. The error has ExitFailed if none is of the key.
+// verifySignatures prints the signatures of a package with their verdicts, up to the first that is of the key. The error has ExitFailed if
+// none is.
 func (o *verifyOptions) verifySignatures(ctx context.Context, name string) error {
 	key, err := readPublicKey("--key", o.key)
 	if err != nil {
 		return err
 	}
-	found, err := o.findSigned(ctx, name)
+	found, err := o.findSigned(ctx, name, func(bundle []byte, pkg trust.Package) bool { return isSigned([][]byte{bundle}, pkg, key) })
 	if err != nil {
 		return err
 	}
@@ -59,18 +62,23 @@ func (o *verifyOptions) verifySignatures(ctx context.Context, name string) error
 	switch {
 	case err != nil:
 		return err
+	case !verified && found.incomplete != nil:
+		return fmt.Errorf("no signature of %s that could be read is by key %s: %w", found.name, key.Hint(), found.incomplete)
 	case len(verdicts) == 0:
 		return command.WithCode(command.ExitFailed, fmt.Errorf("%s is not signed: the publisher adds a signature by kubectl kudo package sign",
 			found.name))
 	case !verified:
 		return command.WithCode(command.ExitFailed, fmt.Errorf("no signature of %s is by key %s", found.name, key.Hint()))
-	case o.output == "":
+	}
+	found.warnOfIncomplete(o.env)
+	if o.output == "" {
 		o.env.Printf("%s is signed by key %s", found.name, key.Hint())
 	}
 	return nil
 }
 
-// verify returns the verdict on each signature, and reports whether one is of the key.
+// verify returns the verdicts on the signatures up to the first that is of the key, and reports whether there is one: whatever others have
+// added behind it changes nothing.
 func (s *signed) verify(key *trust.PublicKey) (verdicts []signatureVerdict, verified bool, err error) {
 	verdicts = []signatureVerdict{}
 	for i, bundle := range s.bundles {
@@ -84,18 +92,21 @@ func (s *signed) verify(key *trust.PublicKey) (verdicts []signatureVerdict, veri
 		default:
 			return nil, false, err
 		}
-		verdicts = append(verdicts, v)
+		if verdicts = append(verdicts, v); verified {
+			break
+		}
 	}
 	return verdicts, verified, nil
 }
 
-// findSigned finds a package, what its signatures must name, and the signatures.
-func (o *verifyOptions) findSigned(ctx context.Context, name string) (*signed, error) {
+// findSigned finds a package, what its signatures must name, and the signatures. Those in a registry are read up to the first that is
+// enough.
+func (o *verifyOptions) findSigned(ctx context.Context, name string, enough func([]byte, trust.Package) bool) (*signed, error) {
 	switch {
 	case o.inCluster:
 		return o.findInstalled(ctx, name)
 	case repository.IsReference(name):
-		return o.findReference(ctx, name)
+		return o.findReference(ctx, name, enough)
 	}
 	found, err := repository.Resolve(ctx, name, ".")
 	if err != nil {
@@ -110,12 +121,14 @@ func (o *verifyOptions) findSigned(ctx context.Context, name string) (*signed, e
 		return nil, err
 	}
 	out.pkg.Digests = archiveDigests(found.Archive)
-	out.bundles, err = found.Signatures(ctx)
-	return out, err
+	signatures, err := found.Signatures(ctx)
+	warnOfSignatures(o.env, out.name, signatures)
+	out.bundles, out.incomplete = signatures.Bundles, err
+	return out, nil
 }
 
 // findReference finds a package in a registry. It is pulled by its digest, and its signatures are those of this digest.
-func (o *verifyOptions) findReference(ctx context.Context, name string) (out *signed, err error) {
+func (o *verifyOptions) findReference(ctx context.Context, name string, enough func([]byte, trust.Package) bool) (out *signed, err error) {
 	r, err := repository.ParseReference(name)
 	if err != nil {
 		return nil, command.UsageError("%w", err)
@@ -135,8 +148,24 @@ func (o *verifyOptions) findReference(ctx context.Context, name string) (out *si
 	}
 	out.pkg.Digests = archiveDigests(pulled.Archive)
 	out.pkg.Digests[trust.SubjectManifest] = pulled.Descriptor().Digest.String() // one with a time is another than push makes now
-	out.bundles, err = source.Signatures(ctx, pulled)
-	return out, err
+	found, err := source.SignaturesUntil(ctx, pulled, func(bundle []byte) bool { return enough(bundle, out.pkg) })
+	warnOfSignatures(o.env, out.name, found)
+	out.bundles, out.incomplete = found.Bundles, err
+	return out, nil
+}
+
+// warnOfIncomplete says that a package is verified though not all of its signatures were read.
+func (s *signed) warnOfIncomplete(env *command.Env) {
+	if s.incomplete != nil {
+		env.Warnf("%s: not all signatures were read: %v", s.name, s.incomplete)
+	}
+}
+
+// warnOfSignatures prints what is left out of the signatures of a package.
+func warnOfSignatures(env *command.Env, name string, found repository.Signatures) {
+	for _, w := range found.Warnings {
+		env.Warnf("%s: %s", name, w)
+	}
 }
 
 // findInstalled finds an OperatorVersion, with the signatures in its spec.
