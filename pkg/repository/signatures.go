@@ -153,22 +153,35 @@ func attach(ctx context.Context, to store, subject ocispec.Descriptor, bundle []
 
 // ReadSignatures returns the signatures in the file beside an archive, one a line; none if there is no file.
 func ReadSignatures(archive string) ([][]byte, error) {
-	data, err := readBounded(archive+SignaturesSuffix, maxSignatures*(artifact.MaxSignature+1))
+	out, err := readLines(archive + SignaturesSuffix)
+	if err != nil {
+		return nil, fmt.Errorf("read the signatures of %s: %w: delete %s, or replace it by that of the publisher", archive, err,
+			archive+SignaturesSuffix)
+	}
+	return out, nil
+}
+
+// readLines returns the signatures in a file, one a line.
+func readLines(file string) (out [][]byte, err error) {
+	data, err := readBounded(file, maxSignatures*(artifact.MaxSignature+1))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the signatures of %s: %w", archive, err)
+		return nil, err
 	}
-	var out [][]byte
+	number := 0
 	for line := range bytes.Lines(data) {
-		if line = bytes.TrimSpace(line); len(line) > 0 {
-			out = append(out, line)
+		number++
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
 		}
-	}
-	if len(out) > maxSignatures {
-		return nil, fmt.Errorf("%s has more than %d signatures, one a line: delete those that no longer count", archive+SignaturesSuffix,
-			maxSignatures)
+		if !json.Valid(line) {
+			return nil, fmt.Errorf("line %d is no JSON", number)
+		}
+		if out = append(out, line); len(out) > maxSignatures {
+			return nil, fmt.Errorf("there are more than %d, one a line", maxSignatures)
+		}
 	}
 	return out, nil
 }
@@ -218,7 +231,7 @@ func (f *Found) setProvenance(ctx context.Context, pkg *operators.Package) error
 		return fmt.Errorf("package %s: %w", f.Package.Operator.Name, err)
 	}
 	if err != nil {
-		found.warn("its signatures are left out, but for %d: %v", len(found.Bundles), err)
+		found.warn("not all of its signatures were read, and spec.provenance gets %d: %v", len(found.Bundles), err)
 	}
 	for _, b := range found.Bundles {
 		if len(b) <= v1beta1.MaxSignatureBytes && len(out.Signatures) < v1beta1.MaxSignatures {

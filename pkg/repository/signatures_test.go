@@ -197,6 +197,53 @@ func TestAttachAgain(t *testing.T) {
 	}
 }
 
+// TestBadSignatureFile checks S17: a file of signatures that cannot be read hinders no installation, which warns, and whoever needs the
+// signatures gets an error.
+func TestBadSignatureFile(t *testing.T) {
+	archive := filepath.Join(t.TempDir(), "web.tgz")
+	if err := os.WriteFile(archive, []byte(pack(t, files("web"))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ reason, text, want string }{
+		{"good", "{}\n", ""},
+		{"no JSON", "{}\nx\n", "line 2 is no JSON"},
+		{"too large", strings.Repeat("x", maxSignatures*(artifact.MaxSignature+1)+1), "bytes allowed"},
+		{"too many", strings.Repeat("{}\n", maxSignatures+1), "there are more than 16"},
+	} {
+		if err := os.WriteFile(archive+SignaturesSuffix, []byte(tc.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		found, err := Resolve(t.Context(), archive, ".")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := found.Signatures(t.Context()); (err == nil) != (tc.want == "") {
+			t.Errorf("%s: the signatures are read with the error %v", tc.reason, err)
+		}
+		packages, err := WithDependencies(t.Context(), found)
+		if err != nil || len(packages) != 1 {
+			t.Errorf("%s: %v", tc.reason, err)
+			continue
+		}
+		p := packages[0]
+		if tc.want == "" {
+			if len(p.Warnings) > 0 || p.Provenance == nil || len(p.Provenance.Signatures) != 1 {
+				t.Errorf("%s: warnings %q, provenance %v", tc.reason, p.Warnings, p.Provenance)
+			}
+			continue
+		}
+		if len(p.Warnings) != 1 || p.Provenance != nil {
+			t.Errorf("%s: warnings %q, provenance %v", tc.reason, p.Warnings, p.Provenance)
+			continue
+		}
+		for _, part := range []string{tc.want, "delete " + archive + SignaturesSuffix, "or replace it by that of the publisher"} {
+			if !strings.Contains(p.Warnings[0].Message, part) {
+				t.Errorf("%s: warning %q does not say %q", tc.reason, p.Warnings[0], part)
+			}
+		}
+	}
+}
+
 // TestSignatureFiles checks S17: the file beside an archive, and its bounds.
 func TestSignatureFiles(t *testing.T) {
 	archive := filepath.Join(t.TempDir(), "web.tgz")
@@ -221,6 +268,8 @@ func TestSignatureFiles(t *testing.T) {
 		{"two, with an empty line", string(text) + "\n", 2, false},
 		{"as many as there may be", strings.Repeat("{}\n", maxSignatures), maxSignatures, false},
 		{"too many", strings.Repeat("{}\n", maxSignatures+1), 0, true},
+		{"a line that is no JSON", string(text) + "[\n", 0, true},
+		{"text that is no JSON", "<html>", 0, true},
 		{"a huge file", strings.Repeat("x", maxSignatures*(artifact.MaxSignature+1)+1), 0, true},
 	} {
 		if err := os.WriteFile(archive+SignaturesSuffix, []byte(tc.text), 0o600); err != nil {

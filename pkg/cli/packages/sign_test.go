@@ -103,6 +103,26 @@ func TestSignArchive(t *testing.T) {
 	}
 }
 
+// TestBadSignatureFile checks S17: verify, sign and push refuse an archive whose file of signatures cannot be read, and leave the file as it is.
+func TestBadSignatureFile(t *testing.T) {
+	home(t)
+	private, public := newKey(t)
+	archive := packed(t, packageDir(t, "web", "1.0.0"), "web-1.0.0.tgz")
+	if err := os.WriteFile(archive+".sigstore.json", []byte("<html>\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	layout := "layout:" + filepath.ToSlash(t.TempDir())
+	for _, args := range [][]string{{"verify", archive, "--key", public}, {"verify", archive, "--policy", policyFile(t, "web", public)},
+		{"sign", archive, "--key", private}, {"push", archive, layout}} {
+		if _, errs := run(t, 1, nil, args...); !strings.Contains(errs, "line 1 is no JSON: delete "+archive+".sigstore.json") {
+			t.Errorf("%s: %s", args, errs)
+		}
+	}
+	if data, err := os.ReadFile(archive + ".sigstore.json"); err != nil || string(data) != "<html>\n" {
+		t.Errorf("the file is %q, %v", data, err)
+	}
+}
+
 // changedPackage is the package web 1.0.0 with a text of operator.yaml replaced.
 func changedPackage(t *testing.T, old, replacement string) string {
 	t.Helper()
