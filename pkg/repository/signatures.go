@@ -233,11 +233,7 @@ func (f *Found) setProvenance(ctx context.Context, pkg *operators.Package) error
 	if err != nil {
 		found.warn("not all of its signatures were read, and spec.provenance gets %d: %v", len(found.Bundles), err)
 	}
-	for _, b := range found.Bundles {
-		if len(b) <= v1beta1.MaxSignatureBytes && len(out.Signatures) < v1beta1.MaxSignatures {
-			out.Signatures = append(out.Signatures, string(b))
-		}
-	}
+	out.Signatures = found.fitting()
 	for _, w := range found.Warnings {
 		pkg.Warnings = append(pkg.Warnings, operators.Warning{Message: w})
 	}
@@ -245,4 +241,28 @@ func (f *Found) setProvenance(ctx context.Context, pkg *operators.Package) error
 		pkg.Provenance = out
 	}
 	return nil
+}
+
+// fitting returns the signatures that an OperatorVersion may have, and warns of the others.
+func (s *Signatures) fitting() (out []string) {
+	large, more := 0, 0
+	for _, b := range s.Bundles {
+		switch {
+		case len(b) > v1beta1.MaxSignatureBytes:
+			large++
+		case len(out) == v1beta1.MaxSignatures:
+			more++
+		default:
+			out = append(out, string(b))
+		}
+	}
+	if large > 0 {
+		s.warn("spec.provenance takes signatures of at most %d bytes, and leaves out %d of %d: if they are required, ask the publisher for "+
+			"smaller ones", v1beta1.MaxSignatureBytes, large, len(s.Bundles))
+	}
+	if more > 0 {
+		s.warn("spec.provenance takes %d signatures, and leaves out %d of %d: if they are required, delete those that no longer count where the "+
+			"package is from, and install it again", v1beta1.MaxSignatures, more, len(s.Bundles))
+	}
+	return out
 }

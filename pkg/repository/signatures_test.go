@@ -6,12 +6,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators/artifact"
 	"kudo.dev/kudo/pkg/registry"
 	"kudo.dev/kudo/test/ocitest"
@@ -240,6 +242,44 @@ func TestBadSignatureFile(t *testing.T) {
 			if !strings.Contains(p.Warnings[0].Message, part) {
 				t.Errorf("%s: warning %q does not say %q", tc.reason, p.Warnings[0], part)
 			}
+		}
+	}
+}
+
+// TestManySignatures checks S17: signatures that an OperatorVersion does not take are counted in a warning.
+func TestManySignatures(t *testing.T) {
+	large := `{"x":"` + strings.Repeat("x", v1beta1.MaxSignatureBytes) + `"}`
+	for _, tc := range []struct {
+		reason   string
+		lines    []string
+		want     int
+		warnings []string
+	}{
+		{"as many as there may be", slices.Repeat([]string{"{}"}, v1beta1.MaxSignatures), v1beta1.MaxSignatures, nil},
+		{"three more", slices.Repeat([]string{"{}"}, v1beta1.MaxSignatures+3), v1beta1.MaxSignatures, []string{"spec.provenance takes 8 signatures, " +
+			"and leaves out 3 of 11: if they are required, delete those that no longer count where the package is from, and install it again"}},
+		{"a large one", []string{large, "{}"}, 1, []string{"spec.provenance takes signatures of at most 32768 bytes, and leaves out 1 of 2: " +
+			"if they are required, ask the publisher for smaller ones"}},
+	} {
+		archive := filepath.Join(t.TempDir(), "web.tgz")
+		if err := errors.Join(os.WriteFile(archive, []byte(pack(t, files("web"))), 0o600),
+			os.WriteFile(archive+SignaturesSuffix, []byte(strings.Join(tc.lines, "\n")), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		found, err := Resolve(t.Context(), archive, ".")
+		if err != nil {
+			t.Fatal(err)
+		}
+		packages, err := WithDependencies(t.Context(), found)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var warnings []string
+		for _, w := range packages[0].Warnings {
+			warnings = append(warnings, w.String())
+		}
+		if n := len(packages[0].Provenance.Signatures); n != tc.want || !slices.Equal(warnings, tc.warnings) {
+			t.Errorf("%s: %d signatures, warnings %q, want %d, %q", tc.reason, n, warnings, tc.want, tc.warnings)
 		}
 	}
 }
