@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"time"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
@@ -23,6 +24,9 @@ const SignaturesSuffix = ".sigstore.json"
 const (
 	// maxSignatures bounds the signatures of a package that are read.
 	maxSignatures = 16
+	// signaturesTimeout bounds all requests for the signatures of a package, which can be hundreds of two minutes each. All signatures that
+	// are read have a megabyte: that is enough for a slow link, and users do not take the command for one that hangs.
+	signaturesTimeout = 30 * time.Second
 	// maxAttempts bounds how often a signature is added again that another writer has removed from the list.
 	maxAttempts = 3
 )
@@ -53,12 +57,20 @@ func (s *Remote) SignaturesUntil(ctx context.Context, p *Pulled, enough func(bun
 	return readSignatures(ctx, at, p.Descriptor(), enough)
 }
 
+// readSignatures reads the signatures of a package in a store, within signaturesTimeout.
 func readSignatures(ctx context.Context, at resolved, subject ocispec.Descriptor, enough func([]byte) bool) (Signatures, error) {
+	bounded, cancel := context.WithTimeout(ctx, signaturesTimeout)
+	defer cancel()
 	var out Signatures
-	if err := out.read(ctx, at.store, subject, enough); err != nil {
-		return out, wrapReference(at.Reference, err)
+	err := out.read(bounded, at.store, subject, enough)
+	if err == nil {
+		return out, nil
 	}
-	return out, nil
+	if ctx.Err() == nil && bounded.Err() != nil {
+		err = fmt.Errorf("only %d signatures could be read in %s: try again, or delete what refers to the package and is no signature",
+			len(out.Bundles), signaturesTimeout)
+	}
+	return out, wrapReference(at.Reference, err)
 }
 
 // read adds the signatures of a package in a store.
