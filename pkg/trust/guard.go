@@ -17,7 +17,11 @@ import (
 
 	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/text"
 )
+
+// maxMessage bounds the message of a verdict, in bytes: it is put into statuses and events.
+const maxMessage = 2048
 
 // maxVerdicts bounds how many verdicts are remembered.
 const maxVerdicts = 4096
@@ -73,7 +77,7 @@ func (g *Guard) Judge(ctx context.Context, r Request) (Verdict, error) {
 	}
 	candidate, err := NewCandidate(r.Version, namespace)
 	if err != nil {
-		return Verdict{Reason: ContentDiffers, Message: err.Error()}, nil
+		return Verdict{Reason: ContentDiffers, Message: text.Plain(err.Error(), maxMessage)}, nil
 	}
 	candidate.Signatures = append(slices.Clone(candidate.Signatures), r.Signatures...)
 	if r.UnpinnedTarball != "" {
@@ -85,6 +89,7 @@ func (g *Guard) Judge(ctx context.Context, r Request) (Verdict, error) {
 	}
 	slices.SortFunc(policies, func(a, b Policy) int { return strings.Compare(a.Name, b.Name) })
 	verdict := Judge(policies, candidate, required, now)
+	verdict.Message = text.Plain(verdict.Message, maxMessage)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.verdicts == nil || len(g.verdicts) >= maxVerdicts {

@@ -66,20 +66,26 @@ type Verdict struct {
 	Until time.Time
 }
 
-// Judge decides whether a package may run at a time. All policies that apply must be met. Without one the package may run, unless
-// policies are required.
+// Judge decides whether a package may run at a time. All policies that apply must be met, and no policy that matches may have revoked the
+// content. Without a policy the package may run, unless policies are required.
 func Judge(policies []Policy, c Candidate, required bool, now time.Time) Verdict {
-	applying := Applying(policies, c.Package.Name, c.Namespace)
-	if len(applying) == 0 {
+	matches := matching(policies, c.Package.Name, c.Namespace)
+	if len(matches) == 0 {
 		v := Verdict{Allowed: !required, Reason: NoPolicy, Message: "no PackagePolicy is for operator " + quote(c.Package.Name)}
 		if required {
 			v.Message += ", and kudo-config requires one (package-policy): ask an administrator for it"
 		}
 		return v
 	}
+	for _, p := range matches {
+		if p.revoked[c.Package.Content] {
+			return Verdict{Reason: Revoked, Message: fmt.Sprintf("%s has content %s, which PackagePolicy %s revokes: use another version",
+				quote(c.Package.String()), c.Package.Content, p.Name)}
+		}
+	}
 	sum := Verdict{Allowed: true, Reason: NotRequired}
 	var messages []string
-	for _, p := range applying {
+	for _, p := range applying(matches, c.Package.Name) {
 		v := p.judge(c, now)
 		if !v.Allowed {
 			return v
@@ -122,10 +128,6 @@ func (p Policy) judge(c Candidate, now time.Time) Verdict {
 func (p Policy) check(c Candidate) *RefusedError {
 	if p.problem != nil {
 		return refuse(PolicyInvalid, "%s", p.problem)
-	}
-	if p.revoked[c.Package.Content] {
-		return refuse(Revoked, "%s has content %s, which PackagePolicy %s revokes: use another version", quote(c.Package.String()),
-			c.Package.Content, p.Name)
 	}
 	bounds := p.minimum[c.Package.Name]
 	for _, b := range []struct {

@@ -28,6 +28,8 @@ type Policy struct {
 	minimum   map[string]versionRanges
 	revoked   map[string]bool
 	problem   error
+	// unreadable is set if the patterns cannot be read. The policy counts then whatever other policies match.
+	unreadable bool
 }
 
 // versionRanges are what a policy demands of the versions of an operator; nil demands nothing.
@@ -64,7 +66,7 @@ func (p Policy) Err() error { return p.problem }
 func (p *Policy) readMatch(spec configv1alpha1.PackagePolicySpec) error {
 	for i, pattern := range p.patterns {
 		if prefix := strings.TrimSuffix(pattern, anyOperator); strings.Contains(prefix, anyOperator) || pattern == "" {
-			p.patterns = []string{anyOperator}
+			p.patterns, p.unreadable = []string{anyOperator}, true
 			return fmt.Errorf("spec.match.operators[%d] is %q: it must be a name, or the beginning of names and one *", i, pattern)
 		}
 	}
@@ -162,20 +164,29 @@ func (p Policy) specificity(operator string) int {
 	return best
 }
 
-// Applying returns the policies that count for an operator in a namespace of these labels: of those that match, the ones with the most
-// specific name. No policy is passed over for what a package says of its origin, nor for its selector of namespaces.
-func Applying(policies []Policy, operator string, namespace labels.Set) []Policy {
-	var out []Policy
-	best := 0
+// matching returns the policies that match an operator in a namespace of these labels.
+func matching(policies []Policy, operator string, namespace labels.Set) (out []Policy) {
 	for _, p := range policies {
-		at := p.specificity(operator)
-		if at < best || !p.selector.Matches(namespace) {
-			continue
+		if p.specificity(operator) >= 0 && p.selector.Matches(namespace) {
+			out = append(out, p)
 		}
-		if at > best {
-			out, best = nil, at
+	}
+	return out
+}
+
+// applying returns the policies that count of those that match: the ones with the most specific name, and those whose patterns cannot be
+// read. A selector of namespaces makes a policy no more specific.
+func applying(matches []Policy, operator string) (out []Policy) {
+	best := 0
+	for _, p := range matches {
+		if !p.unreadable {
+			best = max(best, p.specificity(operator))
 		}
-		out = append(out, p)
+	}
+	for _, p := range matches {
+		if p.unreadable || p.specificity(operator) == best {
+			out = append(out, p)
+		}
 	}
 	return out
 }

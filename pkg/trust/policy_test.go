@@ -122,6 +122,12 @@ func TestJudge(t *testing.T) {
 			[]string{signed(a)}, nil, false, false, Refused, []string{"refuses all packages of operator postgres"}},
 		{"Allow needs none", []*configv1alpha1.PackagePolicy{with(production, func(s *configv1alpha1.PackagePolicySpec) { s.Action = configv1alpha1.AllowPackages })},
 			nil, nil, true, true, NotRequired, nil},
+		{"what a less specific policy has revoked", []*configv1alpha1.PackagePolicy{production, with(policy("all", nil, b), func(s *configv1alpha1.PackagePolicySpec) {
+			s.Revoked = []string{digestOf("a")}
+		})}, []string{signed(a)}, nil, false, false, Revoked, []string{"PackagePolicy all revokes"}},
+		{"a pattern that cannot be read counts beside a more specific policy", []*configv1alpha1.PackagePolicy{policy("p", []string{"postgres", "x**"}, a),
+			with(policy("lax", []string{"post*"}, b), func(s *configv1alpha1.PackagePolicySpec) { s.Action = configv1alpha1.AllowPackages })}, nil, nil, false, false,
+			PolicyInvalid, nil},
 		{"a revoked content", []*configv1alpha1.PackagePolicy{with(production, func(s *configv1alpha1.PackagePolicySpec) {
 			s.Action, s.Revoked = configv1alpha1.AllowPackages, []string{digestOf("a")}
 		})}, []string{signed(a)}, nil, false, false, Revoked, []string{digestOf("a"), "use another version"}},
@@ -197,7 +203,7 @@ func FuzzPolicy(f *testing.F) {
 		}
 		p := ParsePolicy(object)
 		got := Judge([]Policy{p}, Candidate{Package: inCluster(), Signatures: []string{"{}"}}, false, now)
-		if p.Err() != nil && len(Applying([]Policy{p}, "postgres", nil)) > 0 && got.Allowed {
+		if p.Err() != nil && len(matching([]Policy{p}, "postgres", nil)) > 0 && got.Allowed {
 			t.Errorf("%s: a policy that cannot be used allows: %+v", spec, got)
 		}
 	})

@@ -167,7 +167,7 @@ func checkStatement(said *in_toto.Statement, wanted Package, authority string) e
 		delete(fields, name)
 	}
 	if is.Name != wanted.Name || is.AppVersion != wanted.AppVersion || is.OperatorVersion != wanted.OperatorVersion {
-		return refuse(NameDiffers, "the signature is for %s, and this is %s", quote(is.String()), wanted)
+		return refuse(NameDiffers, "the signature is for %s, and this is %s", quote(is.String()), quote(wanted.String()))
 	}
 	for name := range fields {
 		return refuse(WrongType, "the signature says %s of the package, which this version of kudo does not know: use a newer one", quote(name))

@@ -134,8 +134,8 @@ type AuthorityKey struct {
 type MinimumVersion struct {
 	// Operator is the name of the operator.
 	// +required
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	Operator string `json:"operator"`
 	// AppVersion is a range of semantic versions that the application's version must be in, such as `>=17.4`.
 	// +optional

@@ -102,7 +102,7 @@ func TestRecordIntent(t *testing.T) {
 				i.Status.Resources = []v1beta1.ResourceStatus{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "known", UID: "1", Hash: "h"}}
 			})
 			a := f.action(t)
-			a.run = &runner.Run{UID: "run", Plan: "deploy"}
+			a.run = &runner.Run{UID: "run", Plan: "deploy", Version: a.content}
 			recorder := &progressRecorder{a, "deploy", a.readInventory()}
 			f.Requests()
 			st := v1beta1.PlanStatus{Name: "deploy", UID: "run", Status: v1beta1.InProgress}
@@ -133,7 +133,7 @@ func TestRecordIntentFails(t *testing.T) {
 	f := newFixture(t)
 	a := f.action(t)
 	a.Next.Status.PlanStatus = map[string]v1beta1.PlanStatus{}
-	a.run = &runner.Run{UID: "run"}
+	a.run = &runner.Run{UID: "run", Version: a.content}
 	f.change(func(i *v1beta1.Instance) { i.Annotations = texts{"changed": "meanwhile"} })
 	recorder := &progressRecorder{a, "deploy", runner.Inventory{}}
 	if err := recorder.RecordIntent(t.Context(), v1beta1.PlanStatus{UID: "run"}, []apply.ID{idOf("v1", "ConfigMap", "ns", "a")}, false); err == nil {
@@ -145,7 +145,7 @@ func TestRecordIntentFails(t *testing.T) {
 func TestRecordEffects(t *testing.T) {
 	f := newFixture(t)
 	a := f.action(t)
-	a.run = &runner.Run{UID: "run"}
+	a.run = &runner.Run{UID: "run", Version: a.content}
 	kept, written, deleted := idOf("v1", "ConfigMap", "ns", "kept"), idOf("v1", "ConfigMap", "ns", "written"), idOf("v1", "ConfigMap", "ns", "deleted")
 	recorder := &progressRecorder{a, "deploy", runner.Inventory{kept: {UID: "1"}, written: {}, deleted: {UID: "3"}}}
 	effects := runner.Effects{

@@ -16,8 +16,13 @@ type progressRecorder struct {
 }
 
 // RecordIntent commits the objects that are about to be written for the first time, and that what must not be done twice is done,
-// along with all that has changed.
+// along with all that has changed. The content is judged before each batch of writes: a policy may have changed since the one before.
 func (h *progressRecorder) RecordIntent(ctx context.Context, st v1beta1.PlanStatus, ids []apply.ID, done bool) error {
+	if refusal, err := h.contentRefused(ctx, key(h.run.Source), h.run.Version); err != nil {
+		return err
+	} else if refusal != "" {
+		return errRunHeld
+	}
 	h.setPlanStatus(h.plan, st)
 	fresh := done
 	for _, id := range ids {

@@ -2,6 +2,7 @@ package instance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,6 +54,12 @@ func (a *action) executeRun(ctx context.Context) (bool, error) {
 	}
 	inventory := a.readInventory()
 	done, err := a.Runner.Execute(ctx, a.run, inventory, &st, a.Clock, &progressRecorder{a, name, inventory})
+	if errors.Is(err, errRunHeld) {
+		a.setPlanStatus(name, st)
+		a.writeInventory(inventory)
+		a.result.RequeueAfter = 1
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}

@@ -2,6 +2,7 @@ package instance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -44,7 +45,7 @@ func (a *action) judge(ctx context.Context, request trust.Request) (string, erro
 	if a.Next.Spec.CRDTarball != nil {
 		request.UnpinnedTarball = fmt.Sprintf("spec.crdTarball of Instance %s/%s names a tarball that the signatures of the package do not "+
 			"cover: remove it", a.Next.Namespace, a.Next.Name)
-	} else if request.Version.Spec.CRDTarball == nil && a.Settings(ctx).DefaultCRDURL != "" {
+	} else if request.Version.Spec.InstallPlan != "" && request.Version.Spec.CRDTarball == nil && a.Settings(ctx).DefaultCRDURL != "" {
 		request.UnpinnedTarball = "the CustomResourceDefinitions come from default-crd-url-template of kudo-config, and no signature covers " +
 			"them: the package names a crdTarball with a sha256, or an administrator removes the setting"
 	}
@@ -54,6 +55,9 @@ func (a *action) judge(ctx context.Context, request trust.Request) (string, erro
 	}
 	return verdict.Message, nil
 }
+
+// errRunHeld ends the execution of a run whose content PackagePolicies refuse meanwhile.
+var errRunHeld = errors.New("PackagePolicies refuse the package")
 
 // isRunHeld reports whether PackagePolicies refuse the content of the run. Nothing is written for it then, and it goes on when they allow
 // it.

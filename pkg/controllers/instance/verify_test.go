@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -90,21 +91,44 @@ func TestRunHeld(t *testing.T) {
 	}
 }
 
+// TestRunHeldInPass checks S26 and S30: a policy that changes while a pass is on counts for the next writes of the pass.
+func TestRunHeldInPass(t *testing.T) {
+	f := newFixture(t, gen.ConfigMaps("second", 1), gen.ConfigMaps("third", 1), gen.Serial("deploy", "app", "second", "third"))
+	exists := func(name string) bool { return f.Get(&corev1.ConfigMap{ObjectMeta: gen.Meta("ns", name)}) != nil }
+	f.judge = func(r trust.Request) trust.Verdict {
+		if exists("web-second-0") {
+			return refuses(r)
+		}
+		return allows(r)
+	}
+	f.settle(t)
+	if i := f.instance(); !exists("web-second-0") || exists("web-third-0") || unverified(i) != "web is not signed" {
+		t.Errorf("third step: %t, %+v", exists("web-third-0"), i.Status)
+	}
+	f.judge = allows
+	f.settle(t)
+	if !exists("web-third-0") || f.instance().Status.PlanStatus["deploy"].Status != v1beta1.Complete {
+		t.Errorf("the run is still held: %+v", f.instance().Status)
+	}
+}
+
 // TestUncoveredTarball checks S34: what no signature of the package covers is named to those who judge.
 func TestUncoveredTarball(t *testing.T) {
 	source := &v1beta1.CRDTarball{HTTPSource: &v1beta1.HTTPSource{URL: "https://a.example/crds.tgz", SHA256: strings.Repeat("0", 64)}}
 	for _, tc := range []struct {
 		reason            string
 		instance, version *v1beta1.CRDTarball
+		plan              string
 		url               string
 		want              string
 	}{
 		{reason: "there is no tarball"},
 		{reason: "the package has one", version: source, url: "https://b.example"},
 		{reason: "the Instance has one", instance: source, want: "spec.crdTarball of Instance ns/web"},
-		{reason: "the default has one", url: "https://b.example", want: "default-crd-url-template"},
+		{reason: "the default has one", plan: "install", url: "https://b.example", want: "default-crd-url-template"},
+		{reason: "the default counts for packages with an install plan only", url: "https://b.example"},
 	} {
-		f := newFixture(t, func(ov *v1beta1.OperatorVersion) { ov.Spec.CRDTarball = tc.version })
+		f := newFixture(t, func(ov *v1beta1.OperatorVersion) { ov.Spec.CRDTarball, ov.Spec.InstallPlan = tc.version, tc.plan })
 		f.settings = settings.Settings{Mode: settings.Strict, DefaultAccount: "kudo", DefaultCRDURL: tc.url}
 		f.change(func(i *v1beta1.Instance) { i.Spec.CRDTarball = tc.instance })
 		var got string

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
@@ -82,6 +81,7 @@ func (r *Reconciler) reconcile(ctx context.Context, obj *loop.Object[*v1beta1.Op
 	s := o.state()
 	obj.State = string(s)
 	err = a.act(ctx, s)
+	a.requeueForVerdict()
 	newer := new(history.FormatError)
 	if errors.As(err, &newer) {
 		a.reportFormatUnknown(newer)
@@ -97,9 +97,6 @@ func (a *action) act(ctx context.Context, s state) error {
 		a.result = loop.Done
 		return nil
 	case unmanaged:
-		if until := a.verdict.Until; !until.IsZero() {
-			a.result.RequeueAfter = max(until.Sub(a.Clock.Now()), time.Second)
-		}
 		return nil
 	case releasing:
 		a.result = loop.Done

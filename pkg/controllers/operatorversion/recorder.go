@@ -16,9 +16,15 @@ import (
 type progressRecorder struct{ *action }
 
 // RecordIntent commits the objects that are about to be written for the first time: what is not in the inventory is not
-// released; and what has been done that must not be done twice.
+// released; and what has been done that must not be done twice. The content is judged before each batch of writes: a policy may have
+// changed since the one before.
 func (h *progressRecorder) RecordIntent(ctx context.Context, st v1beta1.PlanStatus, ids []apply.ID, done bool) error {
 	h.Next.Status.PlanStatus[st.Name] = st
+	if verdict, err := h.observeVerdict(ctx, h.Next); err != nil {
+		return err
+	} else if !verdict.Allowed {
+		return errRunHeld
+	}
 	for _, id := range ids {
 		if h.inventory.Find(id) < 0 {
 			r := share.HeldResourceFor(apply.Change{ID: id}, h.installation)

@@ -2,6 +2,7 @@ package operatorversion
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +36,11 @@ func (a *action) executeRun(ctx context.Context) error {
 		return err
 	}
 	done, err := a.Runner.Execute(ctx, a.run, nil, &st, a.Clock, &progressRecorder{a})
+	if errors.Is(err, errRunHeld) {
+		a.Next.Status.PlanStatus[name] = st
+		a.result.RequeueAfter = 1
+		return a.writeInventory(ctx)
+	}
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package operatorversion
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,6 +16,9 @@ import (
 
 // refusalInterval is how long it takes to notice that the labels of a namespace let a policy allow what it has refused.
 const refusalInterval = 30 * time.Second
+
+// errRunHeld ends the execution of a run whose content PackagePolicies refuse meanwhile.
+var errRunHeld = errors.New("PackagePolicies refuse the package")
 
 // observeVerdict asks the PackagePolicies for the OperatorVersion, unless it is being deleted.
 func (r *Reconciler) observeVerdict(ctx context.Context, ov *v1beta1.OperatorVersion) (trust.Verdict, error) {
@@ -44,6 +48,16 @@ func (a *action) reportVerdict() {
 	a.setCondition(v1beta1.VerifiedCondition, status, string(v.Reason), v.Message)
 	if event != "" && (before == nil || before.Reason != string(v.Reason)) {
 		a.EventAfterCommit(kind, event, "%s", v.Message)
+	}
+}
+
+// requeueForVerdict has the OperatorVersion looked at again when the verdict changes by the time alone.
+func (a *action) requeueForVerdict() {
+	if until := a.verdict.Until; !until.IsZero() {
+		wait := max(until.Sub(a.Clock.Now()), time.Second)
+		if a.result.RequeueAfter == 0 || wait < a.result.RequeueAfter {
+			a.result.RequeueAfter = wait
+		}
 	}
 }
 
