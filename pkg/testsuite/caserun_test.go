@@ -90,6 +90,12 @@ func TestRun(t *testing.T) {
 			[]string{"0-"}, []string{"step 0- FAILED (time): does not hold after 2s:\n    command \"echo not yet; exit 1\": exit status 1\n        not yet"},
 			"step 0-: does not hold after 2s:\n    command \"echo not yet; exit 1\": exit status 1\n        not yet",
 		},
+		"Interrupted": {
+			"of a command that the end of the time has ended, what it said before is shown",
+			map[string]string{"00-assert.yaml": head + "TestAssert\ncommands: [{script: 'test -e tried && sleep 60; touch tried; echo not yet; exit 1'}]"},
+			[]string{"0-"}, []string{"step 0- FAILED (time): does not hold after 2s:\n    command \"test -e tried && sleep 60; touch tried; echo not yet; exit 1\": exit status 1\n        not yet"},
+			"step 0-: does not hold after 2s:\n    command \"test -e tried && sleep 60; touch tried; echo not yet; exit 1\": exit status 1\n        not yet",
+		},
 		"Note": {
 			"what has no effect is said first",
 			map[string]string{"00-a.yaml": head + "TestStep\nsurprise: 1"}, []string{"0-a"},

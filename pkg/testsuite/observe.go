@@ -208,6 +208,7 @@ func (v *stepObserver) await(ctx context.Context, timeout time.Duration, check f
 	again := time.NewTicker(recheck)
 	defer again.Stop()
 	unread := v.refresh(limited)
+	var failed []string // what the last commands that have ended said
 	for {
 		problems := v.problems()
 		switch {
@@ -217,6 +218,10 @@ func (v *stepObserver) await(ctx context.Context, timeout time.Duration, check f
 			if problems = check(limited); len(problems) == 0 {
 				return nil
 			}
+			if limited.Err() != nil && failed != nil { // the end of the time has ended a command, which says nothing of what does not hold
+				problems = failed
+			}
+			failed = problems
 		}
 		select {
 		case <-limited.Done():
