@@ -107,8 +107,31 @@ func applied(ns, name string) bool {
 	return err == nil
 }
 
+// deleteAll deletes all objects of kinds, one kind after the other, and waits until they do not exist.
+func deleteAll(lists ...client.ObjectList) {
+	t := GinkgoTB()
+	for _, list := range lists {
+		env.Eventually(t, "the end of all objects of a kind", func() string {
+			env.Must(t, cluster.List(context.Background(), list))
+			left := items(t, list)
+			for _, o := range left {
+				if o.GetDeletionTimestamp() == nil {
+					env.Must(t, client.IgnoreNotFound(cluster.Delete(context.Background(), o)))
+				}
+			}
+			if len(left) > 0 {
+				return left[0].GetNamespace() + "/" + left[0].GetName() + " exists"
+			}
+			return ""
+		})
+	}
+}
+
 // Policies give each OperatorVersion a condition, so that no other spec runs meanwhile.
 var _ = Describe("PackagePolicies", Serial, Label("package-policies", "S23"), func() {
+	// Without their policies, Instances that were refused would start, and other specs count the requests of the manager.
+	AfterEach(func() { deleteAll(&v1beta1.InstanceList{}, &v1beta1.OperatorVersionList{}) })
+
 	It("let a package run that is signed, and none that was changed by one byte (S24, S26)", func() {
 		t := GinkgoTB()
 		ns, key := namespace(t), newSigner()
