@@ -85,7 +85,7 @@ func Check(object *unstructured.Unstructured) Result {
 		return progressing("is being deleted")
 	}
 	result := ruleFor(object.GroupVersionKind().GroupKind())(object)
-	result.Message = text.Truncate(result.Message, maxMessage)
+	result.Message = text.Plain(result.Message, maxMessage)
 	return result
 }
 

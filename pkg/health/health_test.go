@@ -90,6 +90,8 @@ func TestCheckOther(t *testing.T) {
 		{reason: "kstatus has no opinion: ready, as in KUDO", object: "status: {conditions: [{type: Color, status: 'False'}]}", state: Ready},
 		{reason: "without a message there is still one", object: "status: {conditions: [{type: Stalled, status: 'True'}]}",
 			state: Failed, want: "has failed"},
+		{reason: "a message does not act on a terminal", object: "status: {conditions: [{type: Stalled, status: 'True', message: \"no\\e[2J\\nquota\"}]}",
+			state: Failed, want: "no[2J quota"},
 	})
 	t.Run("malformed conditions are Unknown", func(t *testing.T) {
 		got := Check(parse(t, "apiVersion: example.com/v1\nkind: Widget\nstatus: {conditions: none}"))

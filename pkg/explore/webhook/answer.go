@@ -259,7 +259,7 @@ func checkWrites(r explore.Request, a explore.Answer) error {
 	return nil
 }
 
-// shorten makes a message of a webhook fit for a status: valid, of one line, and not long.
+// shorten makes a message of a webhook fit for a status: of one line, without control characters, and not long.
 func shorten(message string) string {
-	return text.Truncate(text.OneLine(message), maxMessage)
+	return text.Plain(message, maxMessage)
 }
