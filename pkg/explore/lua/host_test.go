@@ -42,7 +42,7 @@ func TestAnswers(t *testing.T) {
 			[]any{false, strings.Repeat("ä", 300)},
 			"",
 		},
-		"BytesMessage":  {"bytes that are no UTF-8 are replaced", explore.Healthy, "return false, 'a\\255b'", []any{false, "a\ufffdb"}, ""},
+		"BytesMessage":  {"what is no UTF-8 or not printed is left out", explore.Healthy, "return false, 'a\\255\\27b'", []any{false, "ab"}, ""},
 		"HealthyText":   {"a text is no boolean", explore.Healthy, "return 'true'", nil, "InterpretHealth returned a string: want a boolean"},
 		"HealthyNumber": {"nor is a number", explore.Healthy, "return 1", nil, "InterpretHealth returned a number: want a boolean"},
 		"ReplicaText":   {"a text is no number", explore.Replica, "return '3'", nil, "GetReplicas returned a string: want a number of replicas"},

@@ -11,11 +11,16 @@ import (
 	"time"
 
 	glua "github.com/yuin/gopher-lua"
+
+	"kudo.dev/kudo/pkg/text"
 )
 
 // limitArrays keeps t[67108862]=1 from allocating a gigabyte. The bound is global to the virtual machine's package, so
 // it is set once, before the first machine exists.
 var limitArrays = sync.OnceFunc(func() { glua.MaxArrayIndex = maxList + 1 })
+
+// maxMessage is the longest message of a script, in characters.
+const maxMessage = 300
 
 // machine is a virtual machine, which runs one call at a time. Between calls nothing remains in it:
 //
@@ -147,14 +152,14 @@ func (m *machine) call(args, results int) error {
 	return errors.New(shortMessage(m.plain(failure.Object)))
 }
 
-// shortMessage is the first line of a message, bounded: messages go to conditions.
-func shortMessage(text string) string {
-	text, _, _ = strings.Cut(text, "\n")
-	text = strings.ToValidUTF8(text, "�")
-	if runes := []rune(text); len(runes) > 300 {
-		return string(runes[:299]) + "…"
+// shortMessage is the first line of a message, bounded and without control characters: messages go to conditions.
+func shortMessage(message string) string {
+	first, _, _ := strings.Cut(message, "\n")
+	runes := []rune(text.Plain(first, len(first)))
+	if len(runes) > maxMessage {
+		return string(runes[:maxMessage-1]) + "…"
 	}
-	return text
+	return string(runes)
 }
 
 // rand is a generator that starts anew in each call, so that a script's answers do not vary.
