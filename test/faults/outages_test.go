@@ -190,7 +190,7 @@ func TestWeather(t *testing.T) {
 			for _, part := range parts(thorough()) {
 				var under []scenario
 				for j, s := range part {
-					if thorough() || (i+j)%4 == 0 {
+					if thorough() || (i+j)%6 == 0 {
 						under = append(under, s)
 					}
 				}
