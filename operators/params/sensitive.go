@@ -42,8 +42,8 @@ type Mask struct{ replacer *strings.Replacer }
 // shortest is the length in bytes from which a value is masked: shorter ones are parts of ordinary words.
 const shortest = 4
 
-// NewMask returns a mask of the values, of each line of those that have several, of both as they stand between quotes, and
-// of their base64 forms, as they stand in Secrets.
+// NewMask returns a mask of the values, of each line of those that have several, of both as they stand between quotes and in
+// messages without control characters, and of their base64 forms, as they stand in Secrets.
 func NewMask(values []string) Mask {
 	var hidden []string
 	for _, value := range values {
@@ -52,6 +52,9 @@ func NewMask(values []string) Mask {
 			if part = strings.TrimSpace(part); len(part) >= shortest {
 				hidden = append(hidden, part)
 				hidden = append(hidden, unquoted(strconv.Quote(part)))
+				if plain := text.Plain(part, len(part)); len(plain) >= shortest {
+					hidden = append(hidden, plain)
+				}
 				if encoded, err := json.Marshal(part); err == nil {
 					hidden = append(hidden, unquoted(string(encoded)))
 				}
@@ -67,8 +70,8 @@ func NewMask(values []string) Mask {
 	// Of two that begin at the same place, the longer one goes first: nothing of it must be left.
 	slices.SortFunc(hidden, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	var pairs []string
-	for _, text := range slices.Compact(hidden) {
-		pairs = append(pairs, text, Masked)
+	for _, form := range slices.Compact(hidden) {
+		pairs = append(pairs, form, Masked)
 	}
 	return Mask{strings.NewReplacer(pairs...)}
 }

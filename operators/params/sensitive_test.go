@@ -18,6 +18,8 @@ func TestMask(t *testing.T) {
 		"Base64":  {"as data of a Secret too", "data: aHVudGVyMg==", "data: (sensitive)", []string{"hunter2"}},
 		"Quoted":  {"as it stands between quotes", `Invalid value: "pa\"ss\\word"`, `Invalid value: "(sensitive)"`, []string{`pa"ss\word`}},
 		"JSON":    {"as it stands in JSON", `{"a":"x\u003cyyy"}`, `{"a":"(sensitive)"}`, []string{"x<yyy"}},
+		"Control": {"as it stands where control characters are left out", "denied: hunter 2[x", "denied: (sensitive)", []string{"hun\x07ter\t 2\x1b[x"}},
+		"Nothing": {"what is left without control characters may be short", "a step", "a step", []string{"\x01\x02\x03\x04"}},
 		"Lines":   {"of several lines, each goes", "line MIIEdeadbeef of it", "line (sensitive) of it", []string{"-----BEGIN-----\nMIIEdeadbeef\n"}},
 		"Prefix":  {"of a longer value nothing is left", "secret-long", "(sensitive)", []string{"secret", "secret-long"}},
 		"Short":   {"a value of few letters would take words apart", "a step of phase a", "a step of phase a", []string{"a", "tep"}},
