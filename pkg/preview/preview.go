@@ -108,6 +108,8 @@ type Object struct {
 	Restart *Restart `json:"restart,omitempty"`
 	// Why explains the effect, where it does not speak for itself.
 	Why string `json:"why,omitempty"`
+	// Lost is set if data goes with the object: objects of a definition, content of a namespace, what a claim holds.
+	Lost bool `json:"lost,omitempty"`
 	// Parameters are those of the edit that the template of a refused object uses.
 	Parameters []string `json:"parameters,omitempty"`
 	// content is what would be written of a new object, without sensitive values.
@@ -167,7 +169,7 @@ func Concerns() []string {
 //	rights     rules that the plans need newly, or that their account lacks
 //	restart    pods that are replaced
 //	delete     objects that are deleted, or deleted and created again
-//	data       PersistentVolumeClaims among these
+//	data       PersistentVolumeClaims among these, or others with which data goes
 //	unknown    anything that is not known
 func (p *Preview) Raises(concern string) bool {
 	for _, child := range p.Children {
@@ -183,7 +185,7 @@ func (p *Preview) Raises(concern string) bool {
 	case concernDelete:
 		return slices.ContainsFunc(p.Objects, Object.isDeleted)
 	case concernData:
-		return slices.ContainsFunc(p.Objects, Object.isLostClaim)
+		return slices.ContainsFunc(p.Objects, Object.losesData)
 	case ConcernUnknown:
 		return p.Unknown() > 0
 	}
@@ -196,17 +198,22 @@ func (o Object) isDeleted() bool { return o.Effect == Delete || o.Effect == Recr
 // isLostClaim reports whether an object is a PersistentVolumeClaim that would be deleted.
 func (o Object) isLostClaim() bool { return o.Kind == claims.Kind && o.isDeleted() }
 
-// lostClaims is how many claims would be deleted.
-func (p *Preview) lostClaims() int {
-	n := 0
+// losesData reports whether data goes with an object.
+func (o Object) losesData() bool { return o.Lost || o.isLostClaim() }
+
+// lost is how many claims would be deleted, and how many other objects with which data goes.
+func (p *Preview) lost() (lostClaims, others int) {
 	for _, one := range p.withChildren() {
 		for _, o := range one.Objects {
-			if o.isLostClaim() {
-				n++
+			switch {
+			case o.isLostClaim():
+				lostClaims++
+			case o.Lost:
+				others++
 			}
 		}
 	}
-	return n
+	return lostClaims, others
 }
 
 // IsChange reports whether the edit would change anything.

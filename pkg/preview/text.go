@@ -182,8 +182,16 @@ func (p *Preview) Summary() string {
 		parts = append(parts, part)
 	}
 	out := fmt.Sprintf("%s, %s: %s%s", count(runs, "plan"), count(steps, "step"), strings.Join(parts, ", "), p.Rights.summary())
-	if n := p.lostClaims(); n > 0 {
-		out += "; data: " + count(n, "claim") + " deleted"
+	var data []string
+	lostClaims, others := p.lost()
+	if lostClaims > 0 {
+		data = append(data, count(lostClaims, "claim")+" deleted")
+	}
+	if others > 0 {
+		data = append(data, count(others, "object")+" destroyed with their content")
+	}
+	if len(data) > 0 {
+		out += "; data: " + strings.Join(data, ", ")
 	}
 	return out
 }
@@ -245,6 +253,9 @@ func (p *Preview) notes() []string {
 		if len(run.Capacity) > 0 {
 			note("", "the objects of plan %s declare: %s", run.name(), run.capacity())
 		}
+	}
+	for _, s := range p.Stays {
+		note("", "%s stays: %s", s.Object, s.Why)
 	}
 	for _, line := range p.Rights.lines() {
 		note(":key: ", "rights of %s: %s", p.Rights.Account, line)

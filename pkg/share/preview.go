@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -21,14 +22,23 @@ type ReleasePreview struct {
 	Blocks bool
 	// Reason says why it stays, or what is destroyed along with it.
 	Reason string
+	// Unknown is why it is not known what will become of the object; nil if it is.
+	Unknown error
 }
 
-// Preview says what a release would do to each held object, in the order of the release. Nothing is changed.
+// NotCreated is why an object stays that was there before.
+const NotCreated = "kudo did not create it"
+
+// Preview says what a release would do to each held object, in the order of the release. Nothing is changed. Of what the user may not look
+// at, it is not known.
 func (s *Session) Preview(ctx context.Context, force bool) ([]ReleasePreview, error) {
 	var out []ReleasePreview
 	for _, r := range slices.Backward(s.inventory) {
 		fate, err := s.fate(ctx, r, force)
-		if err != nil {
+		switch {
+		case apierrors.IsForbidden(err):
+			fate = ReleasePreview{Unknown: err}
+		case err != nil:
 			return nil, err
 		}
 		fate.ID = IDOf(r)
@@ -45,7 +55,7 @@ func (s *Session) isHolder(name string) bool {
 
 func (s *Session) fate(ctx context.Context, r v1beta1.HeldResource, force bool) (ReleasePreview, error) {
 	if r.State == v1beta1.HoldExisting {
-		return ReleasePreview{Reason: "kudo did not create it"}, nil
+		return ReleasePreview{Reason: NotCreated}, nil
 	}
 	resource, err := s.objects.Resource(IDOf(r).Object())
 	if meta.IsNoMatchError(err) {

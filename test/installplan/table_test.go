@@ -1,6 +1,7 @@
 package installplan
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/preview"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
 )
@@ -362,6 +364,7 @@ var _ = It("Definitions with custom resources, namespaces with content and claim
 
 	out := suite.MustKudo(t, 0, "uninstall-version", "fleet", "-n", ns, "--dry-run")
 	env.Contains(t, out, "harbor", "kon-tiki", "ConfigMap foreign", "PersistentVolumeClaim")
+	comparePreviews(t, ns, f)
 	suite.MustKudo(t, 0, "uninstall-version", "fleet", "-n", ns)
 	waits(t, ov, v1beta1.ReasonPersistentVolumeClaimKept, "PersistentVolumeClaim "+f.word+"/data")
 	for name, obj := range f.objects() {
@@ -550,4 +553,44 @@ func foreignInstallation(t testing.TB, word string) *unstructured.Unstructured {
 		return ""
 	})
 	return obj
+}
+
+// comparePreviews checks what a deletion of a version says that its custom resources, its claim and the content of its namespace hold up: with
+// and without force, as JSON and as a comment (P13, P15, P24). The claim and two others would be lost.
+func comparePreviews(t testing.TB, ns string, f fleet) {
+	t.Helper()
+	ask := func(args ...string) string {
+		return suite.MustKudo(t, 0, append([]string{"uninstall-version", "fleet", "-n", ns, "--dry-run"}, args...)...)
+	}
+	effects := func(text string) map[string]preview.Object {
+		p, out := &preview.Preview{}, map[string]preview.Object{}
+		env.Must(t, json.Unmarshal([]byte(text), p))
+		for _, o := range p.Objects {
+			out[o.Kind] = o
+		}
+		return out
+	}
+	waits, forced := effects(ask("-o", "json")), effects(ask("--force", "-o", "json"))
+	for _, kind := range []string{"CustomResourceDefinition", "Namespace", "PersistentVolumeClaim"} {
+		if o := waits[kind]; o.Effect != preview.Keep || !strings.HasPrefix(o.Why, "it holds the release up: ") || o.Lost {
+			t.Errorf("without force: %+v", o)
+		}
+		if o := forced[kind]; o.Effect != preview.Delete || !o.Lost {
+			t.Errorf("with force: %+v", o)
+		}
+	}
+	if o := forced["CustomResourceDefinition"]; !strings.Contains(o.Why, "one object of kind Ship ("+ns+"/kon-tiki)") {
+		t.Errorf("how many custom resources are lost is not said: %+v", o)
+	}
+	if o := waits["ClusterRole"]; o.Effect != preview.Delete {
+		t.Errorf("what nothing holds up: %+v", o)
+	}
+	env.Contains(t, ask("--force", "-o", "markdown"), "<!-- kudo preview: OperatorVersion "+ns+"/fleet -->", "| delete | PersistentVolumeClaim "+f.word+"/data |",
+		"data: 1 claim deleted, 2 objects destroyed with their content")
+	if out := suite.MustKudo(t, 3, "uninstall-version", "fleet", "-n", ns, "--force", "--dry-run", "--fail-on", "data"); !strings.Contains(out, "has what --fail-on names: data") {
+		t.Error(out)
+	}
+	if out := suite.MustKudo(t, 3, "uninstall-version", "fleet", "-n", ns, "--expect", "sha256:other"); !strings.Contains(out, "nothing was changed") {
+		t.Error(out)
+	}
 }

@@ -95,7 +95,7 @@ func TestOutput(t *testing.T) {
 		"rollback-revision":   {NewRollback, "this run, too", command.ExitError, "rollback --instance site --to-revision 7"},
 		"upgrade-other":       {NewUpgrade, "to another operator is no upgrade", command.ExitError, "upgrade HELLO --instance site"},
 		"uninstall-version":   {NewUninstallVersion, "Instances use it", command.ExitError, "uninstall-version web-1.27-1.0.0"},
-		"uninstall-dry-run":   {NewUninstallVersion, "which are listed", 0, "uninstall-version web-1.27-1.0.0 --dry-run"},
+		"uninstall-dry-run":   {NewUninstallVersion, "which are listed, and hold it up", command.ExitFailed, "uninstall-version web-1.27-1.0.0 --dry-run"},
 		"uninstall-none":      {NewUninstallVersion, "the version exists", command.ExitError, "uninstall-version none"},
 	} {
 		t.Run(name, func(t *testing.T) {
