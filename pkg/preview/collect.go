@@ -14,7 +14,6 @@ import (
 	"kudo.dev/kudo/operators/enhance"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/dryrun"
-	"kudo.dev/kudo/pkg/runner"
 )
 
 // collect turns what the runs did into the objects of the preview.
@@ -103,10 +102,7 @@ func (c *computation) compared(out *Object, change dryrun.Change) {
 
 // isOurs reports whether an object was in the inventory of the Instance before the edit, or has it as its owner.
 func (c *computation) isOurs(live *unstructured.Unstructured) bool {
-	if c.edit.Before == nil {
-		return false
-	}
-	record, found := runner.InventoryOf(c.edit.Before)[apply.IDOf(live)]
+	record, found := c.ownedBefore[apply.IDOf(live)]
 	return found && (record.UID == live.GetUID() || record.UID == "")
 }
 

@@ -92,6 +92,9 @@ func newComputationOn(cluster *dryrun.Cluster, o Options, edit Edit) *computatio
 		out: &Preview{APIVersion: Version, Verb: edit.Verb, As: o.As,
 			Subject: fmt.Sprintf("Instance %s/%s", edit.After.Namespace, edit.After.Name)},
 	}
+	if edit.Before != nil {
+		c.ownedBefore = runner.InventoryOf(edit.Before)
+	}
 	for _, reason := range o.Incomplete {
 		c.warn("%s", reason)
 	}
@@ -124,6 +127,8 @@ type computation struct {
 	// instance is After as the runs that have been previewed would leave it.
 	instance  *v1beta1.Instance
 	inventory runner.Inventory
+	// ownedBefore is the inventory of Before: reading it for each object would take longer than all else.
+	ownedBefore runner.Inventory
 	// given is what spec gives, and before what the spec of Before gave. sensitive names the parameters that must not be seen.
 	given, before map[string]string
 	sensitive     []string
