@@ -18,8 +18,8 @@ func parts() Workload {
 	return Workload{
 		Name: "parts", Title: "Parts of kudo",
 		About: `Go benchmarks of parts that have aims of their own: tarballs of CustomResourceDefinitions, scripts that keep values of live
-objects (*by hand*: the same function called on a Lua machine that was prepared for it), an index of a repository of 10,000 packages with 10 versions each, and
-the check of a package of 250 parameters. Medians.`,
+objects (*by hand*: the same function called on a Lua machine that was prepared for it), an index of a repository of 10,000 packages with 10 versions each,
+the check of a package of 250 parameters, and a [preview](previews.md), in turns with the questions that it asks. Medians.`,
 		Run: runParts,
 	}
 }
@@ -49,6 +49,10 @@ var allParts = []part{
 	{"the same: held", "ParseIndex", "MiB", 1, 150, "%.0f MiB"},
 	{"the same: a lookup", "Lookup", "sec/op", 1e3, 20, "%.1f ms"},
 	{"check of a package of 250 parameters", "Lint", "sec/op", 1e3, 200, "%.0f ms"},
+	{"preview of an upgrade that changes 1,000 objects and a definition with 10,000 custom resources", "Preview", "s/preview", 1, 0, "%.1f s"},
+	{"the same: its dry runs and pages of objects alone", "Preview", "s/bare", 1, 0, "%.1f s"},
+	{"the same: times as long as these", "Preview", "preview/bare", 1, 1.2, "%.2f"},
+	{"the same: requests, of which 1,000 are dry runs of changed objects", "Preview", "requests", 1, 1040, "%.0f"},
 }
 
 func runParts(ctx context.Context, b *Bench, s *report.Section) error {
@@ -57,6 +61,7 @@ func runParts(ctx context.Context, b *Bench, s *report.Section) error {
 		{"-bench", "^Benchmark(CachedResolve|Retain|RetainByHand|EmptyMaps|Call|ManyCases|ParseIndex|Lookup|Lint)$", "-benchmem", "-count", strconv.Itoa(min(b.Sizes.Rounds, 5)),
 			"./pkg/crdtarball", "./pkg/explore/lua", "./pkg/explore/webhook", "./pkg/cli/explore", "./pkg/repository", "./operators/lint"},
 		{"-bench", "^BenchmarkFifty$", "-benchtime", "1x", "-timeout", "20m", "./test/crdtarball"},
+		{"-bench", "^BenchmarkPreview$", "-benchtime", "1x", "-timeout", "20m", "./test/bench"},
 	} {
 		b.Say("Go benchmarks of %s", run[len(run)-1])
 		if err := benchmark(ctx, run, measured); err != nil {
