@@ -235,6 +235,8 @@ func TestHistoryKeyDrop(t *testing.T) {
 	}
 }
 
+var keyID = idOf("v1", "Secret", "kudo-system", "kudo-history-key")
+
 // TestHistoryKeyRemove checks that the key stays as long as anything is sealed with it.
 func TestHistoryKeyRemove(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -244,10 +246,10 @@ func TestHistoryKeyRemove(t *testing.T) {
 		want    *RemovalResult
 		gone    bool
 	}{
-		"Unused": {"nothing is sealed with it", []client.Object{keySecret(t, 1)}, false, &RemovalResult{Object: "secret kudo-history-key", Goes: true}, true},
-		"Dry":    {"a dry run deletes nothing", []client.Object{keySecret(t, 1)}, true, &RemovalResult{Object: "secret kudo-history-key", Goes: true}, false},
+		"Unused": {"nothing is sealed with it", []client.Object{keySecret(t, 1)}, false, &RemovalResult{Object: "secret kudo-history-key", ID: keyID, Goes: true}, true},
+		"Dry":    {"a dry run deletes nothing", []client.Object{keySecret(t, 1)}, true, &RemovalResult{Object: "secret kudo-history-key", ID: keyID, Goes: true}, false},
 		"Used": {"a run is sealed with it", append(usedBy("1"), keySecret(t, 1)), false,
-			&RemovalResult{"secret kudo-history-key", false, "the runs of 1 Instances and OperatorVersions, which stay, are sealed with it"}, false},
+			&RemovalResult{"secret kudo-history-key", keyID, false, "the runs of 1 Instances and OperatorVersions, which stay, are sealed with it"}, false},
 		"None": {"there is none", nil, false, nil, true},
 	} {
 		server := apitest.Start(t, tc.objects...)

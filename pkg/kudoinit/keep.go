@@ -132,7 +132,8 @@ func (r *Remover) detachHeld(ctx context.Context) error {
 	left := 0
 	err := r.Scanner.owned(ctx, func(at schema.GroupVersionResource, kind string, obj *metav1.PartialObjectMetadata) error {
 		name := strings.TrimPrefix(obj.Namespace+"/"+obj.Name, "/")
-		r.Report(RemovalResult{strings.ToLower(kind) + " " + name, false, "it is no longer kudo's"})
+		id := idOf(at.GroupVersion().String(), kind, obj.Namespace, obj.Name)
+		r.Report(RemovalResult{strings.ToLower(kind) + " " + name, id, false, "it is no longer kudo's"})
 		if r.DryRun {
 			return nil
 		}

@@ -12,10 +12,10 @@ import (
 
 // Difference is what an installation would change of an object.
 type Difference struct {
-	// Kind, Namespace and Name of the object.
-	Kind, Namespace, Name string
+	// APIVersion, Kind, Namespace and Name of the object.
+	APIVersion, Kind, Namespace, Name string
 	// Before is the object on the cluster, and After what it would be, both without what the API server keeps and without the values of
-	// Secrets. Both are nil for an object that would be created or deleted.
+	// Secrets. Before is nil for an object that would be created, and both are for one that would be deleted.
 	Before, After map[string]any
 }
 
@@ -26,6 +26,9 @@ func (p *Change) Preview(ctx context.Context, c client.Client) ([]Difference, er
 		diff := newDifference(obj)
 		live := p.live[obj]
 		if live == nil { // its namespace may be missing, too, so that a dry run could not create it
+			if diff.After = previewContent(prepare(obj, true)); obj.GetKind() == "Secret" {
+				hideSecrets(map[string]any{}, diff.After)
+			}
 			out = append(out, diff)
 			continue
 		}
@@ -45,7 +48,8 @@ func (p *Change) Preview(ctx context.Context, c client.Client) ([]Difference, er
 }
 
 func newDifference(obj client.Object) Difference {
-	return Difference{Kind: obj.GetObjectKind().GroupVersionKind().Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+	apiVersion, kind := obj.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
+	return Difference{APIVersion: apiVersion, Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
 }
 
 // previewContent returns an object without what the API server keeps, and without the rules of ClusterRoles that are recorded in the

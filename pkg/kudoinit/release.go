@@ -18,11 +18,10 @@ import (
 // release uninstalls all Instances, then all OperatorVersions that hold something.
 func (r *Remover) release(ctx context.Context) error {
 	for _, i := range r.held.instances {
-		r.Report(RemovalResult{"instance " + i.Namespace + "/" + i.Name, true, "after its cleanup plan"})
+		r.Report(resultOf(&i, true, "after its cleanup plan"))
 	}
 	for _, i := range r.held.installations {
-		r.Report(RemovalResult{"installation of " + i.Spec.Subject.Kind + " " + i.Spec.Subject.Namespace + "/" + i.Spec.Subject.Name, true,
-			"once all that it holds is released"})
+		r.Report(resultOf(&i, true, "once all that it holds is released"))
 	}
 	if r.DryRun || len(r.held.instances)+len(r.held.installations) == 0 {
 		return nil

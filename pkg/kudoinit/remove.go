@@ -10,9 +10,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/keyring"
 	"kudo.dev/kudo/pkg/text"
 )
@@ -33,10 +35,32 @@ const (
 type RemovalResult struct {
 	// Object is kind and name.
 	Object string
+	// ID names the object for programs.
+	ID apply.ID
 	// Goes is set if it is deleted; else it stays.
 	Goes bool
 	// Reason it stays, or what goes with it.
 	Reason string
+}
+
+// resultOf is the result of an Instance or an Installation, which is named after what it is of.
+func resultOf(obj client.Object, goes bool, reason string) RemovalResult {
+	out := RemovalResult{Goes: goes, Reason: reason}
+	switch of := obj.(type) {
+	case *v1beta1.Instance:
+		out.Object, out.ID = "instance "+of.Namespace+"/"+of.Name, idOf(v1beta1.GroupVersion.String(), "Instance", of.Namespace, of.Name)
+	case *v1beta1.Installation:
+		subject := of.Spec.Subject
+		out.Object = "installation of " + subject.Kind + " " + subject.Namespace + "/" + subject.Name
+		out.ID = idOf(v1beta1.GroupVersion.String(), "Installation", "", of.Name)
+	}
+	return out
+}
+
+func idOf(apiVersion, kind, namespace, name string) apply.ID {
+	out := apply.ID{GroupVersionKind: schema.FromAPIVersionAndKind(apiVersion, kind)}
+	out.Namespace, out.Name = namespace, name
+	return out
 }
 
 // Remover removes kudo from a cluster.
@@ -196,10 +220,10 @@ func (r *Remover) inUse() error {
 func (r *Remover) tellHolders() {
 	const why = "it and all that it holds wait for the next kubectl kudo init"
 	for _, i := range r.held.instances {
-		r.Report(RemovalResult{"instance " + i.Namespace + "/" + i.Name, false, why})
+		r.Report(resultOf(&i, false, why))
 	}
 	for _, i := range r.held.installations {
-		r.Report(RemovalResult{"installation of " + i.Spec.Subject.Kind + " " + i.Spec.Subject.Namespace + "/" + i.Spec.Subject.Name, false, why})
+		r.Report(resultOf(&i, false, why))
 	}
 }
 
@@ -220,7 +244,7 @@ func (r *Remover) stop(ctx context.Context, objs []*unstructured.Unstructured) e
 			return err
 		}
 		if gone {
-			r.Report(RemovalResult{name, true, ""})
+			r.Report(RemovalResult{name, apply.IDOf(obj), true, ""})
 		}
 	}
 	if !r.CRDs {
@@ -247,7 +271,7 @@ func (r *Remover) object(ctx context.Context, obj *unstructured.Unstructured) er
 	if err != nil {
 		return fmt.Errorf("%s: %w", lowerKind(obj), err)
 	}
-	fate := RemovalResult{Object: lowerKind(obj), Goes: true}
+	fate := RemovalResult{Object: lowerKind(obj), ID: apply.IDOf(obj), Goes: true}
 	switch kind := obj.GetKind(); {
 	case kind == "CustomResourceDefinition" && !r.CRDs:
 		fate.Goes, fate.Reason = false, "it holds the objects of its kind: "+r.count(obj.GetName())+"; --remove-crds deletes them all"
@@ -328,7 +352,7 @@ func (r *Remover) namespace(ctx context.Context) error {
 	if there, err := getIfPresent(ctx, r.Client, ns, "", r.live.Namespace); err != nil || !there {
 		return err
 	}
-	fate := RemovalResult{Object: "namespace " + ns.Name, Goes: true}
+	fate := RemovalResult{Object: "namespace " + ns.Name, ID: idOf("v1", "Namespace", "", ns.Name), Goes: true}
 	content, err := r.Scanner.Content(ctx, ns.Name, func(group, kind, name string) bool {
 		return r.going[kind+" "+name] || r.DryRun && r.CRDs && group == v1beta1.GroupVersion.Group
 	})

@@ -450,7 +450,7 @@ func testKeepWithoutCRDs(t testing.TB, i *installation) {
 	i.local("up") // the removal before has taken all away
 	ns, role := i.used(t)
 	i.init(1, []string{"--remove"}, "kudo is in use", "Instances "+ns+"/i", "Installations of OperatorVersion "+ns+"/used", "--instances=keep")
-	i.init(0, []string{"--remove", "--instances=keep", "--dry-run"}, "would be removed", "instance "+ns+"/i stays")
+	i.init(0, []string{"--remove", "--instances=keep", "--dry-run"}, "- ClusterRoleBinding kudo-manager", "= Instance "+ns+"/i stays")
 	env.Read(t, i.Cluster, &rbacv1.ClusterRoleBinding{}, "", "kudo-manager")
 	i.init(0, []string{"--remove", "--instances=keep"}, "clusterrolebinding kudo-manager removed", "customresourcedefinition instances.kudo.dev stays: it holds the objects of its kind: 1 Instances",
 		"validatingadmissionpolicy kudo-installations stays: it guards", "configmap kudo-config stays: it holds what was decided about kudo", "instance "+ns+"/i stays: it and all that it holds wait")
@@ -472,10 +472,10 @@ func testKeep(t testing.TB, i *installation) {
 		t.Fatal("nothing owns the objects, so that this shows nothing")
 	}
 	i.init(1, []string{"--remove", "--remove-crds"}, "kudo is in use")
-	i.init(0, []string{"--remove", "--remove-crds", "--instances=keep", "--dry-run"}, "configmap "+ns+"/i-cm-0 stays: it is no longer kudo's", "customresourcedefinition instances.kudo.dev would be removed", "namespace kudo-system would be removed")
+	i.init(0, []string{"--remove", "--remove-crds", "--instances=keep", "--dry-run"}, "= ConfigMap "+ns+"/i-cm-0 stays: it is no longer kudo's", "- CustomResourceDefinition instances.kudo.dev\n      and with it 1 Instances", "- Namespace kudo-system")
 	mine := &corev1.ConfigMap{ObjectMeta: gen.Meta("kudo-system", "mine")}
 	env.Must(t, i.Create(context.Background(), mine))
-	i.init(0, []string{"--remove", "--remove-crds", "--instances=keep", "--dry-run"}, "namespace kudo-system stays: it holds what is not kudo's: ConfigMap mine")
+	i.init(0, []string{"--remove", "--remove-crds", "--instances=keep", "--dry-run"}, "= Namespace kudo-system stays: it holds what is not kudo's: ConfigMap mine")
 	i.delete(mine)
 	i.init(0, []string{"--remove", "--remove-crds", "--instances=keep"}, "configmap "+ns+"/i-cm-0 stays", "clusterrole "+role.Name+" stays", "customresourcedefinition instances.kudo.dev removed: and with it 1 Instances", "namespace kudo-system removed")
 	for _, obj := range []client.Object{cm, role} {

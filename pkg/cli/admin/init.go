@@ -60,7 +60,7 @@ func NewInit(env *command.Env) *cobra.Command {
   kubectl kudo init --upgrade --wait              bring an installation up to date, also one of KUDO; plans go on
   kubectl kudo init --verify                      check an installation
   kubectl kudo init --rotate-history-key          seal the records of runs with a new key from now on
-  kubectl kudo init --remove --dry-run            say what a removal would delete, what stays, and why
+  kubectl kudo init --remove --dry-run            show what a removal would do; the same with --upgrade
   kubectl kudo init --dry-run -o yaml             print what would be installed on a cluster without kudo
   kubectl kudo init --diff                        show how the objects on the cluster would change
   kubectl kudo init --external-manager \
@@ -111,7 +111,7 @@ func (o *initOptions) run(ctx context.Context) error {
 	if err := o.settings.apply(&o.Settings); err != nil {
 		return err
 	}
-	if o.dryRun {
+	if o.dryRun && !o.upgrade {
 		return o.printObjects()
 	}
 	c, config, _, err := o.env.Connect()
@@ -136,8 +136,11 @@ func (o *initOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if o.diff {
+	switch {
+	case o.diff:
 		return o.printDiff(ctx, c, live, change)
+	case o.dryRun:
+		return o.printUpgrade(ctx, c, live, change)
 	}
 	if err := o.awaitSealed(ctx, c); err != nil {
 		return err

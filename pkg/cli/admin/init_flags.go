@@ -14,9 +14,10 @@ import (
 func (o *initOptions) add(f *pflag.FlagSet) {
 	f.BoolVar(&o.CRDsOnly, "crd-only", false, "install the CRDs only")
 	f.BoolVarP(&o.clientOnly, "client-only", "c", false, "set up the folder of repositories of --home only, and touch no cluster")
-	f.BoolVar(&o.dryRun, "dry-run", false, "print what would be installed or removed, and change nothing")
+	f.BoolVar(&o.dryRun, "dry-run", false, "print what would be installed; with --upgrade and --remove, what would be created, changed and "+
+		"deleted, and what stays; change nothing")
 	f.BoolVar(&o.diff, "diff", false, "print how the objects on the cluster would change, and change nothing")
-	f.StringVarP(&o.output, "output", "o", "", "format of --dry-run and --verify: yaml or json")
+	f.StringVarP(&o.output, "output", "o", "", "format of --dry-run and --verify: yaml or json; with --upgrade and --remove also text or markdown")
 	f.BoolVarP(&o.wait, "wait", "w", false, "wait until kudo is ready")
 	f.Var(&o.waitTime, "wait-time", "how long to wait at most with --wait and --remove, and with --upgrade for plans that the new version "+
 		"would not go on with, for which 0s does not wait: seconds, or a duration such as 5m")
@@ -58,14 +59,17 @@ func (o *initOptions) add(f *pflag.FlagSet) {
 
 func (o *initOptions) validate() error {
 	switch {
-	case o.output != "" && o.output != "yaml" && o.output != "json":
+	case o.dryRun && (o.upgrade || o.remove) && command.CheckPreviewFormat(o.output) != nil:
+		return command.CheckPreviewFormat(o.output)
+	case o.output != "" && o.output != "yaml" && o.output != "json" && !(o.dryRun && (o.upgrade || o.remove)):
 		return command.UsageError("invalid output format %q: only yaml and json are known", o.output)
-	case o.output != "" && (!o.dryRun && !o.verify || o.remove):
+	case o.output != "" && !o.dryRun && !o.verify:
 		return command.UsageError("--output goes with --dry-run and --verify")
 	case o.wait && (o.dryRun || o.diff):
 		return command.UsageError("--wait cannot be used with --dry-run and --diff, which install nothing")
 	case o.dryRun && o.diff:
-		return command.UsageError("--dry-run and --diff exclude each other: --dry-run needs no cluster, and --diff compares with one")
+		return command.UsageError("--dry-run and --diff exclude each other: --dry-run prints objects, or what would become of them, and --diff " +
+			"compares them")
 	case o.waitTimeSet && !o.wait && !o.remove && !o.upgrade:
 		return command.UsageError("--wait-time goes with --wait, --remove and --upgrade")
 	case kudoinit.CheckTokenDuration(time.Duration(o.token)) != nil:

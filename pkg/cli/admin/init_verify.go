@@ -73,25 +73,30 @@ func (o *initOptions) removeInstall(ctx context.Context) error {
 		Client: c, Scanner: &kudoinit.Scanner{Discovery: disco, Metadata: meta}, CRDs: o.crds, Instances: kudoinit.InstancePolicy(o.instances),
 		DryRun:  o.dryRun,
 		Waiting: func(message string) { o.env.Progressf("waiting: %s", message) },
-		Report: func(f kudoinit.RemovalResult) {
-			verb, why := "removed", f.Reason
-			switch {
-			case !f.Goes:
-				verb = "stays"
-			case o.dryRun:
-				verb = "would be removed"
-			}
-			if why != "" {
-				why = ": " + why
-			}
-			o.env.Printf("%s %s%s", f.Object, verb, why)
-		},
+		Report:  o.reportRemoval,
+	}
+	if o.dryRun {
+		told := &removalPreview{}
+		r.Report = told.add
+		return told.print(ctx, o.env, c, o.output, r.Remove(ctx))
 	}
 	err = r.Remove(ctx)
 	if err != nil && ctx.Err() == context.DeadlineExceeded {
 		return command.WithCode(command.ExitTimeout, err)
 	}
 	return err
+}
+
+// reportRemoval says what has become of an object.
+func (o *initOptions) reportRemoval(f kudoinit.RemovalResult) {
+	verb, why := "removed", f.Reason
+	if !f.Goes {
+		verb = "stays"
+	}
+	if why != "" {
+		why = ": " + why
+	}
+	o.env.Printf("%s %s%s", f.Object, verb, why)
 }
 
 // initHome writes down which repositories there are, as KUDO's init does. What is there stays.

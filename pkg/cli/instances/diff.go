@@ -68,7 +68,7 @@ func (o *diffOptions) run(ctx context.Context, args []string) error {
 	var failed, uncertain error
 	changed := false
 	for _, p := range previews {
-		if err := printPreview(o.env, p, o.output); err != nil {
+		if err := command.PrintPreview(o.env, p, o.output); err != nil {
 			return command.WithCode(exitTrouble, err)
 		}
 		failed, changed = cmp.Or(failed, o.failOn.verdict(p)), changed || p.IsChange()
@@ -94,7 +94,7 @@ func (o *diffOptions) compute(ctx context.Context, args []string) ([]*preview.Pr
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(o.failOn.check(), checkPreviewFormat(o.output)); err != nil {
+	if err := errors.Join(o.failOn.check(), command.CheckPreviewFormat(o.output)); err != nil {
 		return nil, err
 	}
 	if len(o.files) > 0 {

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -26,12 +24,6 @@ import (
 	"kudo.dev/kudo/pkg/explore"
 	"kudo.dev/kudo/pkg/kudoinit"
 	"kudo.dev/kudo/pkg/preview"
-)
-
-// Formats of previews.
-const (
-	formatText     = "text"
-	formatMarkdown = "markdown"
 )
 
 // previewTimeout is how long the questions of a preview may take in all. What is not answered by then is an error.
@@ -97,14 +89,7 @@ func (f *previewFlags) check() error {
 	case f.dryRun == "none" && len(f.failOn) > 0:
 		return command.UsageError("--fail-on goes with --dry-run")
 	}
-	return errors.Join(f.failOn.check(), checkPreviewFormat(f.output))
-}
-
-func checkPreviewFormat(output string) error {
-	if !slices.Contains([]string{"", formatText, "json", "yaml", formatMarkdown}, output) {
-		return command.UsageError("invalid output format %q: use text, json, yaml or markdown", output)
-	}
-	return nil
+	return errors.Join(f.failOn.check(), command.CheckPreviewFormat(f.output))
 }
 
 // asked reports whether a preview is to be computed.
@@ -127,32 +112,13 @@ func (f *previewFlags) show(env *command.Env, compute func() (*preview.Preview, 
 	}
 	switch {
 	case f.expect == "":
-		return true, errors.Join(printPreview(env, p, f.output), f.failOn.verdict(p))
+		return true, errors.Join(command.PrintPreview(env, p, f.output), f.failOn.verdict(p))
 	case f.expect != p.Digest:
-		return true, errors.Join(printPreview(env, p, ""), command.WithCode(command.ExitFailed, fmt.Errorf("the %s of %s would not do what "+
+		return true, errors.Join(command.PrintPreview(env, p, ""), command.WithCode(command.ExitFailed, fmt.Errorf("the %s of %s would not do what "+
 			"--expect %s stands for: nothing was changed; look at the above, and give the digest %s if that is right", p.Verb, p.Subject, f.expect,
 			p.Digest)))
 	}
 	return false, nil
-}
-
-func printPreview(env *command.Env, p *preview.Preview, format string) error {
-	switch format {
-	case "json", "yaml":
-		return env.PrintValue(format, p)
-	case formatMarkdown:
-		return printWritten(env, p.WriteMarkdown)
-	}
-	return printWritten(env, p.WriteText)
-}
-
-// printWritten prints what a function writes, without control characters: names come from packages that are not trusted yet.
-func printWritten(env *command.Env, write func(io.Writer) error) error {
-	var b strings.Builder
-	if err := write(&b); err != nil {
-		return err
-	}
-	return env.Print(b.String())
 }
 
 // previewEdit asks the cluster, with the rights of the user, what an edit would do.
@@ -255,17 +221,8 @@ func previewOptions(ctx context.Context, env *command.Env, c client.Client) (pre
 	}
 	o.All = layers
 	o.External = slices.DeleteFunc(slices.Clone(layers), func(l explore.Explorer) bool { return l.Layer() == explore.Native })
-	o.As = whoAmI(ctx, c)
+	o.As = command.WhoAmI(ctx, c)
 	return o, nil
-}
-
-// whoAmI is the name by which the API server knows the user; empty if it does not say.
-func whoAmI(ctx context.Context, c client.Client) string {
-	review := &authenticationv1.SelfSubjectReview{}
-	if err := c.Create(ctx, review); err != nil {
-		return ""
-	}
-	return review.Status.UserInfo.Username
 }
 
 func newPlanPreview(env *command.Env) *cobra.Command {
@@ -281,7 +238,7 @@ func newPlanPreview(env *command.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return errors.Join(printPreview(env, p, output), failOn.verdict(p))
+			return errors.Join(command.PrintPreview(env, p, output), failOn.verdict(p))
 		})
 	cmd.Long = `Show what a plan of an Instance would do with the parameters that the Instance has now, and change nothing. Without a plan, it
 is shown what the spec of the Instance asks for and no plan has done yet.
@@ -292,6 +249,8 @@ is shown what the spec of the Instance asks for and no plan has done yet.
 	cmd.Flags().StringVarP(&output, "output", "o", "", "format: text, json, yaml or markdown")
 	failOn.add(cmd.Flags())
 	cmd.Args = command.ArgumentsForFlags("instance", "name")
-	cmd.PreRunE = func(*cobra.Command, []string) error { return errors.Join(failOn.check(), checkPreviewFormat(output)) }
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		return errors.Join(failOn.check(), command.CheckPreviewFormat(output))
+	}
 	return cmd
 }

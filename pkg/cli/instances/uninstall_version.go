@@ -119,7 +119,7 @@ func (o *uninstallVersionOptions) showRelease(ctx context.Context, c client.Clie
 	if err != nil {
 		return false, err
 	}
-	return false, printPreview(o.env, p, formatText)
+	return false, command.PrintPreview(o.env, p, "")
 }
 
 // markDeletion writes on an OperatorVersion how its deletion is to be done.
