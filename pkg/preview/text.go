@@ -109,7 +109,7 @@ func (o Object) writeText(b *strings.Builder) {
 		fmt.Fprintf(b, "      %s%s\n", label, text.Plain(o.Why, maxWhy))
 	}
 	if len(o.Parameters) > 0 {
-		fmt.Fprintf(b, "      parameters of this change that its template uses: %s\n", strings.Join(o.Parameters, ", "))
+		fmt.Fprintf(b, "      %s\n", o.blame())
 	}
 	for i, f := range o.Fields {
 		if i == maxFields {
@@ -124,6 +124,11 @@ func (o Object) writeText(b *strings.Builder) {
 	if o.Restart != nil {
 		fmt.Fprintf(b, "      %s\n", o.Restart)
 	}
+}
+
+// blame names the parameters that may have made a write be refused.
+func (o Object) blame() string {
+	return text.Plain("parameters of this change that its template uses: "+strings.Join(o.Parameters, ", "), maxWhy)
 }
 
 // String is how people read a field that changes.
@@ -247,6 +252,7 @@ func (p *Preview) notes() []string {
 		note(":x: ", "refused: %s", reason)
 	}
 	for _, run := range p.Runs {
+		note("", "plan %s (%s), %s", run.name(), text.Plain(run.Cause, maxValue), count(run.Steps, "step"))
 		if run.Failure != nil {
 			note(":x: ", "plan %s would fail%s: %s", run.name(), at(run.Failure.Step), run.Failure.Message)
 		}
@@ -291,6 +297,9 @@ func (o Object) markdown() string {
 	var what []string
 	if o.Why != "" {
 		what = append(what, escape(text.Plain(o.Why, maxWhy)))
+	}
+	if len(o.Parameters) > 0 {
+		what = append(what, escape(o.blame()))
 	}
 	if o.Restart != nil {
 		what = append(what, escape(o.Restart.String()))
