@@ -238,7 +238,8 @@ func (k *HistoryKey) Remove(ctx context.Context, dryRun bool) (*RemovalResult, e
 	if err != nil {
 		return nil, err
 	}
-	fate := &RemovalResult{Object: "secret " + keyring.SecretName, ID: idOf("v1", "Secret", k.Namespace, keyring.SecretName), Goes: owners == 0}
+	id := idOf("v1", "Secret", k.Namespace, keyring.SecretName)
+	fate := &RemovalResult{Object: "secret " + keyring.SecretName, ID: id, Goes: owners == 0}
 	if !fate.Goes {
 		fate.Reason = fmt.Sprintf("the runs of %d Instances and OperatorVersions, which stay, are sealed with it", owners)
 	}

@@ -17,7 +17,8 @@ func (o *initOptions) add(f *pflag.FlagSet) {
 	f.BoolVar(&o.dryRun, "dry-run", false, "print what would be installed; with --upgrade and --remove, what would be created, changed and "+
 		"deleted, and what stays; change nothing")
 	f.BoolVar(&o.diff, "diff", false, "print how the objects on the cluster would change, and change nothing")
-	f.StringVarP(&o.output, "output", "o", "", "format of --dry-run and --verify: yaml or json; with --upgrade and --remove also text or markdown")
+	f.StringVarP(&o.output, "output", "o", "", "format of --dry-run and --verify: yaml or json; with --upgrade and --remove also text "+
+		"or markdown")
 	f.BoolVarP(&o.wait, "wait", "w", false, "wait until kudo is ready")
 	f.Var(&o.waitTime, "wait-time", "how long to wait at most with --wait and --remove, and with --upgrade for plans that the new version "+
 		"would not go on with, for which 0s does not wait: seconds, or a duration such as 5m")

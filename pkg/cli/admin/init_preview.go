@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -86,7 +85,8 @@ func (r *removalPreview) print(ctx context.Context, env *command.Env, c client.C
 	}
 	err = command.PrintPreview(env, p, output)
 	if p.Fails() {
-		return errors.Join(err, command.WithCode(command.ExitFailed, fmt.Errorf("the removal of kudo would be refused: see what is marked with ✗ above")))
+		return errors.Join(err, command.WithCode(command.ExitFailed, errors.New("the removal of kudo would be refused: see what is marked "+
+			"with ✗ above")))
 	}
 	return err
 }

@@ -101,10 +101,10 @@ func (o *uninstallVersionOptions) run(ctx context.Context, name string) error {
 	return nil
 }
 
-// showRelease shows what the deletion would do, if that is asked for or the deletion is not an ordinary one, and reports whether the command
-// ends with it.
-func (o *uninstallVersionOptions) showRelease(ctx context.Context, c client.Client, ov *v1beta1.OperatorVersion, users []types.NamespacedName,
-	unlisted error) (bool, error) {
+// showRelease shows what the deletion would do, if that is asked for or the deletion is not an ordinary one, and reports whether the
+// command ends with it.
+func (o *uninstallVersionOptions) showRelease(ctx context.Context, c client.Client, ov *v1beta1.OperatorVersion,
+	users []types.NamespacedName, unlisted error) (bool, error) {
 	compute := func() (*preview.Preview, error) { return o.previewRelease(ctx, c, ov, users, unlisted) }
 	if o.preview.asked() {
 		return o.preview.show(o.env, compute)
