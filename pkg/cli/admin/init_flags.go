@@ -60,9 +60,9 @@ func (o *initOptions) add(f *pflag.FlagSet) {
 
 func (o *initOptions) validate() error {
 	switch {
-	case o.dryRun && (o.upgrade || o.remove) && command.CheckPreviewFormat(o.output) != nil:
+	case o.previews() && command.CheckPreviewFormat(o.output) != nil:
 		return command.CheckPreviewFormat(o.output)
-	case o.output != "" && o.output != "yaml" && o.output != "json" && !(o.dryRun && (o.upgrade || o.remove)):
+	case o.output != "" && o.output != "yaml" && o.output != "json" && !o.previews():
 		return command.UsageError("invalid output format %q: only yaml and json are known", o.output)
 	case o.output != "" && !o.dryRun && !o.verify:
 		return command.UsageError("--output goes with --dry-run and --verify")
@@ -105,6 +105,9 @@ func (o *initOptions) validate() error {
 	}
 	return o.validateModes()
 }
+
+// previews reports whether a preview is asked for, and not the objects of an installation.
+func (o *initOptions) previews() bool { return o.dryRun && (o.upgrade || o.remove) }
 
 // validateExternal refuses flags that do not go with where the manager runs.
 func (o *initOptions) validateExternal() error {

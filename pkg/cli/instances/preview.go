@@ -114,9 +114,9 @@ func (f *previewFlags) show(env *command.Env, compute func() (*preview.Preview, 
 	case f.expect == "":
 		return true, errors.Join(command.PrintPreview(env, p, f.output), f.failOn.verdict(p))
 	case f.expect != p.Digest:
-		return true, errors.Join(command.PrintPreview(env, p, ""), command.WithCode(command.ExitFailed, fmt.Errorf("the %s of %s would not do what "+
-			"--expect %s stands for: nothing was changed; look at the above, and give the digest %s if that is right", p.Verb, p.Subject, f.expect,
-			p.Digest)))
+		return true, errors.Join(command.PrintPreview(env, p, ""), command.WithCode(command.ExitFailed, fmt.Errorf("the %s of %s would not do "+
+			"what --expect %s stands for: nothing was changed; look at the above, and give the digest %s if that is right", p.Verb, p.Subject,
+			f.expect, p.Digest)))
 	}
 	return false, nil
 }
