@@ -123,7 +123,7 @@ var samples = map[string]sample{
 		want: []string{"would fail at app/app", "| refused | StatefulSet sample-refused-field/site |", "1Gi -&gt; 5Gi", "parameters of this change that its template uses: SIZE"},
 	},
 	"definition-narrowed": {
-		reason:   "a definition that would not accept all objects any more that live, and that OperatorVersions of two namespaces hold",
+		reason:   "a definition that would not accept all objects any more that live",
 		operator: [2]string{installed, installed},
 		before:   map[string]string{"kind.yaml": strings.Replace(definition, "MOST", "64", 1), "config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Name }}'}\n"},
 		after:    map[string]string{"kind.yaml": strings.Replace(definition, "MOST", "8", 1), "config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Name }}'}\n"},
