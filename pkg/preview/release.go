@@ -89,7 +89,7 @@ func (p *Preview) keepAll(holder *v1beta1.Installation) {
 		out := newObject(share.IDOf(r))
 		out.Effect, out.Why = Keep, "it is held until no Instance uses this version any more"
 		if r.State == v1beta1.HoldExisting {
-			out.Why = share.NotCreated
+			out.Why = "kudo did not create it"
 		}
 		p.Objects = append(p.Objects, out)
 	}

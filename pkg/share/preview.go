@@ -26,9 +26,6 @@ type ReleasePreview struct {
 	Unknown error
 }
 
-// NotCreated is why an object stays that was there before.
-const NotCreated = "kudo did not create it"
-
 // Preview says what a release would do to each held object, in the order of the release. Nothing is changed. Of what the user may not look
 // at, it is not known.
 func (s *Session) Preview(ctx context.Context, force bool) ([]ReleasePreview, error) {
@@ -55,7 +52,7 @@ func (s *Session) isHolder(name string) bool {
 
 func (s *Session) fate(ctx context.Context, r v1beta1.HeldResource, force bool) (ReleasePreview, error) {
 	if r.State == v1beta1.HoldExisting {
-		return ReleasePreview{Reason: NotCreated}, nil
+		return ReleasePreview{Reason: "kudo did not create it"}, nil
 	}
 	resource, err := s.objects.Resource(IDOf(r).Object())
 	if meta.IsNoMatchError(err) {
