@@ -396,7 +396,7 @@ var _ = It("By force all is deleted, and what will be is said before", func() {
 	ship.SetName("kon-tiki")
 	env.Must(t, suite.Create(ctx, ship))
 	out := suite.MustKudo(t, 0, "uninstall-version", "fleet", "-n", ns, "--force", "--wait")
-	env.Contains(t, out, "will be destroyed", "kon-tiki")
+	env.Contains(t, out, "it is destroyed with what it holds", "kon-tiki")
 	released(t, ov)
 	if exists(t, f.objects()["crd"]) {
 		t.Error("the definition is left over")
