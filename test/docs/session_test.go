@@ -16,7 +16,7 @@ import (
 )
 
 // patience is how long a command of a page may take.
-const patience = 90 * time.Second
+const patience = 4 * time.Minute
 
 // session is one shell, in which the commands of a page run: variables, the folder and background jobs last.
 type session struct {
