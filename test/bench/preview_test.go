@@ -41,9 +41,9 @@ var (
 	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 )
 
-// BenchmarkPreview: the preview of an upgrade that changes 1,000 objects, and a definition of which 10,000 custom resources live, takes
-// under 5 s, or at most 1.2 times what its dry runs and its pages of objects take alone, in the same run. It asks for at most one dry run a
-// changed object, and for none of an unchanged one (P4).
+// BenchmarkPreview previews an upgrade that changes 1,000 objects and a definition with 10,000 custom resources (P4). It fails if the
+// preview takes 5 s or more and also more than 1.2 times what its dry runs and its pages of objects take alone in the same run. It also
+// fails if the preview sends more than one dry run for a changed object, or any for an unchanged one.
 func BenchmarkPreview(b *testing.B) {
 	ctrllog.SetLogger(logr.Discard())
 	e, c := start(b)

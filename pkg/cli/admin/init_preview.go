@@ -53,7 +53,7 @@ func (o *initOptions) printUpgrade(ctx context.Context, c client.Client, live *k
 	return command.PrintPreview(o.env, p, o.output)
 }
 
-// removalPreview is the preview of a removal, which is told what becomes of each object.
+// removalPreview is the preview of a removal of kudo. Its add takes what the removal does to each object.
 type removalPreview struct {
 	preview.Preview
 	objects []preview.Known
