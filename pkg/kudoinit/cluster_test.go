@@ -249,7 +249,7 @@ func TestHistoryKeyRemove(t *testing.T) {
 		"Unused": {"nothing is sealed with it", []client.Object{keySecret(t, 1)}, false, &RemovalResult{Object: "secret kudo-history-key", ID: keyID, Goes: true}, true},
 		"Dry":    {"a dry run deletes nothing", []client.Object{keySecret(t, 1)}, true, &RemovalResult{Object: "secret kudo-history-key", ID: keyID, Goes: true}, false},
 		"Used": {"a run is sealed with it", append(usedBy("1"), keySecret(t, 1)), false,
-			&RemovalResult{"secret kudo-history-key", keyID, false, "the runs of 1 Instances and OperatorVersions, which stay, are sealed with it"}, false},
+			&RemovalResult{Object: "secret kudo-history-key", ID: keyID, Reason: "the runs of 1 Instances and OperatorVersions, which stay, are sealed with it"}, false},
 		"None": {"there is none", nil, false, nil, true},
 	} {
 		server := apitest.Start(t, tc.objects...)

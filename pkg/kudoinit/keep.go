@@ -133,7 +133,7 @@ func (r *Remover) detachHeld(ctx context.Context) error {
 	err := r.Scanner.owned(ctx, func(at schema.GroupVersionResource, kind string, obj *metav1.PartialObjectMetadata) error {
 		name := strings.TrimPrefix(obj.Namespace+"/"+obj.Name, "/")
 		id := idOf(at.GroupVersion().String(), kind, obj.Namespace, obj.Name)
-		r.Report(RemovalResult{strings.ToLower(kind) + " " + name, id, false, "it is no longer kudo's"})
+		r.Report(RemovalResult{Object: strings.ToLower(kind) + " " + name, ID: id, Reason: "it is no longer kudo's"})
 		if r.DryRun {
 			return nil
 		}

@@ -41,6 +41,8 @@ type RemovalResult struct {
 	Goes bool
 	// Reason it stays, or what goes with it.
 	Reason string
+	// Lost is set if objects go with it, or may.
+	Lost bool
 }
 
 // resultOf is the result of an Instance or an Installation, which is named after what it is of.
@@ -244,7 +246,7 @@ func (r *Remover) stop(ctx context.Context, objs []*unstructured.Unstructured) e
 			return err
 		}
 		if gone {
-			r.Report(RemovalResult{name, apply.IDOf(obj), true, ""})
+			r.Report(RemovalResult{Object: name, ID: apply.IDOf(obj), Goes: true})
 		}
 	}
 	if !r.CRDs {
@@ -274,9 +276,11 @@ func (r *Remover) object(ctx context.Context, obj *unstructured.Unstructured) er
 	fate := RemovalResult{Object: lowerKind(obj), ID: apply.IDOf(obj), Goes: true}
 	switch kind := obj.GetKind(); {
 	case kind == "CustomResourceDefinition" && !r.CRDs:
-		fate.Goes, fate.Reason = false, "it holds the objects of its kind: "+r.count(obj.GetName())+"; --remove-crds deletes them all"
+		held, _ := r.count(obj.GetName())
+		fate.Goes, fate.Reason = false, "it holds the objects of its kind: "+held+"; --remove-crds deletes them all"
 	case kind == "CustomResourceDefinition":
-		fate.Reason = "and with it " + r.count(obj.GetName())
+		held, some := r.count(obj.GetName())
+		fate.Reason, fate.Lost = "and with it "+held, some
 	case strings.HasPrefix(kind, "ValidatingAdmissionPolicy") && !r.CRDs:
 		fate.Goes, fate.Reason = false, "it guards kudo's objects as long as their CustomResourceDefinitions are there"
 	case kind == "ConfigMap" && obj.GetName() != dashboard && !r.CRDs:
@@ -323,8 +327,8 @@ func (r *Remover) key(ctx context.Context) error {
 	return nil
 }
 
-// count says how many objects a definition of kudo's has.
-func (r *Remover) count(crd string) string {
+// count says how many objects a definition of kudo's has, and reports whether it has any, or may have.
+func (r *Remover) count(crd string) (held string, some bool) {
 	n, what := 0, ""
 	switch crd {
 	case instancesCRD:
@@ -334,9 +338,9 @@ func (r *Remover) count(crd string) string {
 	case "operatorversions.kudo.dev":
 		n, what = len(r.held.versions), "OperatorVersions"
 	default:
-		return "all objects of its kind"
+		return "all objects of its kind", true
 	}
-	return fmt.Sprintf("%d %s", n, what)
+	return fmt.Sprintf("%d %s", n, what), n > 0
 }
 
 // namespace deletes the manager's namespace if init has made it and nothing else is in it.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -65,8 +64,7 @@ func (r *removalPreview) add(f kudoinit.RemovalResult) {
 		r.Stays = append(r.Stays, preview.Stay{Object: f.ID.String(), Why: f.Reason})
 		return
 	}
-	lost := f.ID.Kind == "CustomResourceDefinition" && f.Reason != "" && !strings.HasPrefix(f.Reason, "and with it 0 ")
-	r.objects = append(r.objects, preview.Known{ID: f.ID, Why: f.Reason, Lost: lost})
+	r.objects = append(r.objects, preview.Known{ID: f.ID, Why: f.Reason, Lost: f.Lost})
 }
 
 // print prints the preview of a removal that ended with an error. One that is refused is shown as such.
