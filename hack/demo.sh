@@ -45,8 +45,8 @@ step "the plans"
 run kubectl kudo plan status --instance db -n team-a
 run kubectl kudo plan history --instance db -n team-a
 
-step "what would go with team-b's version of the operator, and what would stay"
-run kubectl kudo uninstall-version "$(kubectl get operatorversions -n team-b -o jsonpath='{.items[0].metadata.name}')" -n team-b --dry-run
+step "what would go with team-b's version of the operator, and what its Instance would keep"
+run kubectl kudo uninstall-version "$(kubectl get operatorversions -n team-b -o jsonpath='{.items[0].metadata.name}')" -n team-b --leave-users --dry-run
 
 cat <<END
 
