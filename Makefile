@@ -17,6 +17,10 @@ K8S_VERSION := v1.36.3
 LOCAL_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kudo
 LOCAL_KEY = $(shell { find cmd/kudo-local -name '*.go' -o -name 'go.*' -o -name '*.yaml' | LC_ALL=C sort | xargs cat; go version; } | sha256sum | cut -c1-16)
 LOCAL_LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(K8S_VERSION) -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36
+# FROM_CACHE puts files of the folder $$cached into bin/, if they differ from what is there: $(call FROM_CACHE,files).
+FROM_CACHE = for file in $(1); do \
+	  cmp -s $$cached/$$file $(BIN)/$$file || { cp $$cached/$$file $(BIN)/$$file.new && mv $(BIN)/$$file.new $(BIN)/$$file; } || exit; \
+	done
 
 CONTROLLER_GEN := go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.20.0
 # The cache of golangci-lint holds paths: two checkouts cannot share one.
@@ -45,21 +49,20 @@ demo-down: ## Stop the demo's control plane and delete its data.
 	@$(BIN)/kudo-local down --name demo --delete
 
 .PHONY: build
-build: kudo-local ## Build manager, kubectl-kudo and kudo-local into bin/.
+build: kudo-local ## Build manager, kubectl-kudo, kudo-local and kubectl into bin/.
 	@echo "building manager and kubectl-kudo…"
 	@mkdir -p $(BIN)
 	@go build -ldflags "$(LDFLAGS)" -o $(BIN)/ ./cmd/manager ./cmd/kubectl-kudo
 
 .PHONY: kudo-local
-kudo-local: ## Build the local control plane (and kubectl, which it is too) into bin/, unless it is in the cache.
+kudo-local: ## Build the local control plane, and kubectl, into bin/, unless they are in the cache.
 	@mkdir -p $(BIN) $(LOCAL_CACHE); \
-	cached=$(LOCAL_CACHE)/kudo-local-$(LOCAL_KEY); \
-	if [ ! -x $$cached ]; then \
+	cached=$(LOCAL_CACHE)/control-plane-$(LOCAL_KEY); \
+	if [ ! -d $$cached ]; then \
 	  echo "building the local control plane (a whole Kubernetes: some 10 minutes, once)…"; \
-	  (cd cmd/kudo-local && go build -ldflags "$(LOCAL_LDFLAGS)" -o $$cached.$$$$ .) && mv $$cached.$$$$ $$cached; \
+	  (cd cmd/kudo-local && go build -ldflags "$(LOCAL_LDFLAGS)" -o $$cached.$$$$/ . ./kubectl) && mv $$cached.$$$$ $$cached || exit; \
 	fi; \
-	cmp -s $$cached $(BIN)/kudo-local || { cp $$cached $(BIN)/kudo-local.new && mv $(BIN)/kudo-local.new $(BIN)/kudo-local; }; \
-	ln -sf kudo-local $(BIN)/kubectl
+	$(call FROM_CACHE,kudo-local kubectl)
 
 # What a real node needs beside containerd and Debian's other packages. kudo-node shares most of its packages with kudo-local.
 NODE_KEY = $(LOCAL_KEY)-$(shell cat cmd/kudo-dns/*.go cmd/kudo-dns/go.* hack/images/*.go hack/images/go.* | sha256sum | cut -c1-8)
@@ -78,7 +81,7 @@ kudo-node: ## Build what kudo-local needs for a real node (up --nodes real) into
 	  (cd hack/images && PAUSE=$$cached.new/kudo-pause go run . -o $$cached.new kudo-pause) && \
 	  mv $$cached.new $$cached || exit; \
 	fi; \
-	for file in $(NODE_FILES); do cmp -s $$cached/$$file $(BIN)/$$file || { cp $$cached/$$file $(BIN)/$$file.new && mv $(BIN)/$$file.new $(BIN)/$$file; }; done
+	$(call FROM_CACHE,$(NODE_FILES))
 
 IMAGES := dist/images
 

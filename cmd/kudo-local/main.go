@@ -8,13 +8,9 @@ import (
 
 	"kudo.dev/kudo/cmd/kudo-local/internal/cli"
 	"kudo.dev/kudo/cmd/kudo-local/internal/components"
-	"kudo.dev/kudo/cmd/kudo-local/internal/kubectl"
 )
 
 func main() {
-	if kubectl.Called() {
-		kubectl.Main()
-	}
 	if name, args, ok := components.FromArgs(os.Args); ok {
 		os.Exit(components.Run(name, args))
 	}
