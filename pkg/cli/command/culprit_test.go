@@ -109,7 +109,7 @@ func TestCulpritTree(t *testing.T) {
 			Since: since}, ".\n└── Deployment hello\n    └── ReplicaSet hello-85\n        └── Pod hello-85-x\n            └── Container page: ImagePullBackOff: not found, since 40s\n"},
 		{"a pod", v1beta1.Culprit{Kind: "StatefulSet", Name: "pg", Pod: "pg-0", Reason: "Unschedulable"}, ".\n└── StatefulSet pg\n    └── Pod pg-0: Unschedulable\n"},
 		{"the object", v1beta1.Culprit{Kind: "Job", Name: "j", Reason: "FailedCreate", Message: "exceeded quota"}, ".\n└── Job j: FailedCreate: exceeded quota\n"},
-		{"nothing but the object", v1beta1.Culprit{Kind: "Job", Name: "j", Since: since}, ".\n└── Job j: since 40s\n"},
+		{"nothing but the object", v1beta1.Culprit{Kind: "Job", Name: "j", Since: since}, ".\n└── Job j: not ready for 40s\n"},
 		{"nothing at all", v1beta1.Culprit{}, ".\n"},
 	} {
 		root := treeprint.New()

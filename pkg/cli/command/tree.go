@@ -207,8 +207,12 @@ func addCulprit(branch treeprint.Tree, c v1beta1.Culprit, now time.Time) {
 	why := c
 	why.Pod, why.Container = "", ""
 	reason := plans.DescribeCulprit(why)
-	if c.Since != nil {
-		reason = strings.TrimPrefix(reason+", since "+duration.HumanDuration(now.Sub(c.Since.Time)), ", ")
+	switch {
+	case c.Since == nil:
+	case reason == "":
+		reason = "not ready for " + duration.HumanDuration(now.Sub(c.Since.Time))
+	default:
+		reason += ", since " + duration.HumanDuration(now.Sub(c.Since.Time))
 	}
 	names := []string{strings.TrimSpace(c.Kind + " " + c.Name), c.Owner}
 	if c.Pod != "" {
