@@ -17,8 +17,8 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-// crowd is how many Instances there are, of which a hundredth has an object of the kind whose rules change.
-const crowd = 300
+// crowd is how many Instances there are, of which three have an object of the kind whose rules change.
+const crowd = 1000
 
 // slowHook is a webhook for the statuses of Pans, which does not answer while it is stuck.
 type slowHook struct{ stuck atomic.Bool }
@@ -30,7 +30,7 @@ func (s *slowHook) status(c context.Context, _ *server.Request) (*v1alpha1.Explo
 	return server.Status(map[string]any{"n": 0})
 }
 
-var _ = It("Of hundreds of Instances, a rule for the kind of three reconciles these three, and so does a webhook that stops and starts answering",
+var _ = It("Of a thousand Instances, a rule for the kind of three reconciles these three, and so does a webhook that stops and starts answering",
 	Serial, Label("C66", "crowd"), func() {
 		t := GinkgoTB()
 		define(t, kind("Pan", "pans"))
@@ -51,8 +51,8 @@ var _ = It("Of hundreds of Instances, a rule for the kind of three reconciles th
 		var creations errgroup.Group
 		creations.SetLimit(8)
 		for n := range crowd {
-			i := gen.Instance(fmt.Sprintf("i%03d", n), bare, nil)
-			if n%(crowd/3) == 0 {
+			i := gen.Instance(fmt.Sprintf("i%04d", n), bare, nil)
+			if n%(crowd/3+1) == 0 {
 				i = gen.Instance(i.Name, pans, nil)
 				wanted = append(wanted, i)
 			}
