@@ -17,6 +17,7 @@ import (
 	"kudo.dev/kudo/pkg/explore/webhook"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/pkg/settings"
+	"kudo.dev/kudo/pkg/storedversions"
 )
 
 func main() {
@@ -39,6 +40,8 @@ func main() {
 		"as cert-manager, does")
 	flag.BoolVar(&o.LeaderElection, "leader-elect", true, "let several managers run, of which one works")
 	flag.IntVar(&o.ScheduledRuns, "scheduled-runs", 20, "how many runs of schedules may go on at once; what is due beyond them waits")
+	flag.IntVar(&o.MigrationRate, "migration-rate", storedversions.DefaultRate, "how many objects are rewritten in a second when the storage "+
+		"version of their CustomResourceDefinition has changed; 0 for no bound")
 	flag.IntVar(&o.Workers, "workers", 12, "how many Instances are worked on at a time; those of one namespace have two thirds of them")
 	flag.StringVar(&o.PipeImage, "pipe-image", "", "image of the container that the files of Pipe tasks are read from, with its digest: "+
 		"this manager's own, or a copy of it, name@sha256:…; Pipe tasks fail without one")

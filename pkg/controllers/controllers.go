@@ -65,6 +65,8 @@ type Options struct {
 	LeaderElection bool
 	// Workers is how many Instances are worked on at a time.
 	Workers int
+	// MigrationRate is how many objects are rewritten in a second when a storage version has changed; 0 for no bound.
+	MigrationRate int
 	// ScheduledRuns is how many runs of schedules may go on at once.
 	ScheduledRuns int
 	// PipeImage is the image of the container that the files of Pipe tasks are read from: that of the manager.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
@@ -36,6 +37,7 @@ import (
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/pkg/settings"
 	"kudo.dev/kudo/pkg/share"
+	"kudo.dev/kudo/pkg/storedversions"
 	"kudo.dev/kudo/pkg/trust"
 )
 
@@ -88,6 +90,7 @@ type parts struct {
 	rulesChanged func(key types.NamespacedName, condition func(schema.GroupVersionKind) bool) bool
 	mirror       *apply.Mirror
 	share        *share.Engine
+	migrator     *storedversions.Migrator
 	runner       *runner.Runner
 	keys         *history.SecretKeys
 	history      *history.Store
@@ -127,6 +130,9 @@ func newParts(ctx context.Context, mgr manager.Manager, config *rest.Config, o O
 		Objects: installs, Kinds: kinds, Mirror: p.mirror, Reader: p.plain, Retain: retain,
 		Safety: crdcompat.NewComparer(p.dynamic, mgr.GetRESTMapper()), Clock: o.Clock,
 	})
+	if p.migrator, err = newMigrator(config, mgr.GetRESTMapper(), o); err != nil {
+		return nil, err
+	}
 	if p.keys, err = historyKeys(ctx, mgr, config, o.Namespace, func() { p.enqueueAll(ctx) }); err != nil {
 		return nil, err
 	}
@@ -150,6 +156,22 @@ func newParts(ctx context.Context, mgr manager.Manager, config *rest.Config, o O
 	})
 	p.runner.RefusePipes(o.PipeRefusal)
 	return p, p.addStateCollector(ctx, crmetrics.Registry)
+}
+
+// newMigrator returns what migrates stored versions, with the rights of install plans.
+func newMigrator(config *rest.Config, mapper meta.RESTMapper, o Options) (*storedversions.Migrator, error) {
+	as := rest.CopyConfig(config)
+	as.Impersonate = rest.ImpersonationConfig{UserName: installer(o.Namespace).Username()}
+	definitions, err := dynamic.NewForConfig(as)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := metadata.NewForConfig(as)
+	if err != nil {
+		return nil, err
+	}
+	return storedversions.New(storedversions.Options{Dynamic: definitions, Objects: objects, Mapper: mapper, Clock: o.Clock,
+		Rate: o.MigrationRate}), nil
 }
 
 // newInterpreter returns the chain of explore layers, whose webhooks are called as the access says. The context ends the watches of their
@@ -247,6 +269,7 @@ func (p *parts) addPolicyController(context.Context) error {
 
 // addInstallationController adds the controller of Installations.
 func (p *parts) addInstallationController(context.Context) error {
-	reconciler := &installation.Reconciler{Client: p.consistent, Reader: p.plain, Share: p.share, Events: p.events("kudo")}
+	reconciler := &installation.Reconciler{Client: p.consistent, Reader: p.plain, Share: p.share, Events: p.events("kudo"),
+		Migrator: p.migrator, Clock: p.options.Clock}
 	return reconciler.SetupWithManager(p.mgr, p.installations, p.options.Workers)
 }

@@ -178,14 +178,23 @@ func reachable(conversion *apiextensionsv1.CustomResourceConversion) bool {
 	})
 }
 
+// storage wants that no field is lost when objects are written in another version: a webhook converts them, or nothing does and the
+// version takes all that the versions take in which they may be stored.
 func (c *comparer) storage(old, new *apiextensionsv1.CustomResourceDefinition) {
 	a, b := storageVersions(old), storageVersions(new)
 	if a == b {
 		return
 	}
-	converts := new.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter && reachable(new.Spec.Conversion) && b != "" &&
-		!strings.Contains(b, ",")
-	c.decide(converts, "spec.versions", RuleStorage, "the storage version", a, b)
+	is := find(new, b) // nil if several versions are marked
+	switch {
+	case is == nil:
+		c.decide(false, "spec.versions", RuleStorage, "the storage version", a, b)
+	case new.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter:
+		c.decide(reachable(new.Spec.Conversion), "spec.versions", RuleStorage, "the storage version", a, b)
+	default:
+		_, narrower := narrowed(old, is)
+		c.decide(narrower == nil, "spec.versions", RuleStorage, "the storage version", a, b)
+	}
 }
 
 func storageVersions(crd *apiextensionsv1.CustomResourceDefinition) string {

@@ -37,6 +37,9 @@ func (c *Comparer) CheckUpdate(ctx context.Context, live, wanted *unstructured.U
 		}
 	}
 	if breaches := Compare(old, next); !breaches.Safe() {
+		if versions := awaiting(breaches, old); versions != nil {
+			return &MigrationError{Definition: old.Name, Versions: versions}
+		}
 		var parts []string
 		for _, b := range breaches {
 			parts = append(parts, strings.TrimSpace(b.Version+" "+b.Path+": "+b.Message))
@@ -51,6 +54,35 @@ func (c *Comparer) CheckUpdate(ctx context.Context, live, wanted *unstructured.U
 		return fmt.Errorf("the change is not safe: %s", strings.TrimSpace(findings.String()))
 	}
 	return nil
+}
+
+// MigrationError says that nothing but objects that are stored in older versions keeps a change from being safe.
+type MigrationError struct {
+	Definition string
+	// Versions are those that the change removes.
+	Versions []string
+}
+
+// Error implements error.
+func (e *MigrationError) Error() string {
+	return fmt.Sprintf("the change is not safe: objects of CustomResourceDefinition %s may be stored in version %s, which it removes: %s",
+		e.Definition, strings.Join(e.Versions, ", "), remedy(RuleStoredVersion))
+}
+
+// StoredVersions returns the versions that the change removes.
+func (e *MigrationError) StoredVersions() []string { return e.Versions }
+
+// awaiting returns the versions that can be removed once no object is stored in them; nil if more than that is wrong. The storage
+// version itself is stored for as long as it is that.
+func awaiting(breaches BreakingChanges, old *apiextensionsv1.CustomResourceDefinition) (versions []string) {
+	storage := storageVersions(old)
+	for _, b := range breaches {
+		if b.Rule != RuleStoredVersion || b.Version == storage {
+			return nil
+		}
+		versions = append(versions, b.Version)
+	}
+	return versions
 }
 
 // IsSuperset implements share.CRDComparer.

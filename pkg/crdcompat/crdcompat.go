@@ -136,7 +136,8 @@ func remedy(rule Rule) string {
 	case RuleScope, RuleNames:
 		return "keep it, or publish a definition of another name and move the objects"
 	case RuleStoredVersion:
-		return "rewrite all objects in the new storage version and take the old one out of status.storedVersions first"
+		return "rewrite all objects in the storage version and take the old one out of status.storedVersions first, which kudo does of what it " +
+			"has installed, and kubectl kudo crds migrate of any definition"
 	case RuleServedVersion:
 		return "keep serving the version (deprecated: true) until no client uses it"
 	case RuleAddedVersion, RuleStorage:

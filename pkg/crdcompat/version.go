@@ -14,13 +14,14 @@ func (c *comparer) version(old, new *apiextensionsv1.CustomResourceDefinition, w
 	is := find(new, was.Name)
 	stored := was.Storage || slices.Contains(old.Status.StoredVersions, was.Name)
 	if is == nil {
-		switch {
-		case stored:
+		if stored {
 			c.breach("", RuleStoredVersion, "the version was removed; objects may be stored in it (status.storedVersions: %s)",
 				show(old.Status.StoredVersions))
-		case was.Served:
+		}
+		if was.Served {
 			c.breach("", RuleServedVersion, "the version was served and was removed")
-		default:
+		}
+		if !stored && !was.Served {
 			c.allow("", "the version, neither served nor stored, was removed")
 		}
 		return
@@ -93,20 +94,29 @@ func (c *comparer) addedVersion(old, new *apiextensionsv1.CustomResourceDefiniti
 		c.allow("", "the version is new, and a webhook converts")
 		return
 	}
+	if was, breaches := narrowed(old, &is); breaches != nil {
+		first := sortBreaches(breaches)[0]
+		c.breach(first.Path, RuleAddedVersion, "the version is new, nothing converts, and its schema is narrower than that of %s in %d "+
+			"places; the first: %s: %s", was, len(breaches), first.Rule, first.Message)
+		return
+	}
+	c.allow("", "the version is new")
+}
+
+// narrowed returns the first version of old, other than the one given, in which objects may be stored that the given one does not take,
+// and what it does not take; nil if it takes all of them.
+func narrowed(old *apiextensionsv1.CustomResourceDefinition, is *apiextensionsv1.CustomResourceDefinitionVersion) (string, BreakingChanges) {
 	for _, was := range old.Spec.Versions {
-		if !was.Storage && !slices.Contains(old.Status.StoredVersions, was.Name) {
+		if was.Name == is.Name || !was.Storage && !slices.Contains(old.Status.StoredVersions, was.Name) {
 			continue
 		}
 		within := &comparer{}
 		within.root(was.Schema, is.Schema)
-		if n := len(within.breaches); n > 0 {
-			first := sortBreaches(within.breaches)[0]
-			c.breach(first.Path, RuleAddedVersion, "the version is new, nothing converts, and its schema is narrower than that of %s in %d "+
-				"places; the first: %s: %s", was.Name, n, first.Rule, first.Message)
-			return
+		if len(within.breaches) > 0 {
+			return was.Name, within.breaches
 		}
 	}
-	c.allow("", "the version is new")
+	return "", nil
 }
 
 // root compares the schemas of a version.

@@ -211,7 +211,7 @@ func (s *Session) compare(ctx context.Context, resource dynamic.ResourceInterfac
 		v.found = absent // the namespace may be made by the same step
 		return true, nil
 	case apierrors.IsInvalid(err):
-		return s.refused(ctx, resource, v, err)
+		return s.refused(ctx, resource, obj, v, err)
 	case err != nil:
 		return false, err
 	case after.GetResourceVersion() == "" || after.GetResourceVersion() == "0":
@@ -265,7 +265,8 @@ func (s *Session) wanted(ctx context.Context, obj *unstructured.Unstructured, v 
 
 // refused is the answer to a dry run that the server finds invalid: a mismatch in a field that cannot be changed, if the
 // object is there.
-func (s *Session) refused(ctx context.Context, resource dynamic.ResourceInterface, v *inspection, cause error) (bool, error) {
+func (s *Session) refused(ctx context.Context, resource dynamic.ResourceInterface, obj *unstructured.Unstructured, v *inspection,
+	cause error) (bool, error) {
 	live, err := apply.GetOrNil(ctx, resource, v.body.GetName())
 	if err != nil {
 		return false, err
@@ -274,6 +275,12 @@ func (s *Session) refused(ctx context.Context, resource dynamic.ResourceInterfac
 		return false, cause
 	}
 	v.live = live
+	if id := apply.IDOf(live); id.GroupKind() == crdKind { // the API server refuses to remove a version of status.storedVersions
+		var wait *apply.WaitError
+		if _, err := s.forbidden(ctx, obj, v); errors.As(err, &wait) {
+			return false, err
+		}
+	}
 	mismatch := &MismatchError{ID: apply.IDOf(live), Differences: declaredDiffs(live, v.body), Holders: s.Holders(ctx, live),
 		Reason: cause.Error()}
 	return false, &apply.FatalError{Err: mismatch}

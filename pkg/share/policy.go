@@ -2,6 +2,7 @@ package share
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -48,10 +49,14 @@ func (s *Session) forbidden(ctx context.Context, obj *unstructured.Unstructured,
 	if !crd || s.safety == nil {
 		return "", nil
 	}
-	if err := s.safety.CheckUpdate(ctx, v.live, v.body); err != nil {
-		return err.Error(), nil
+	err := s.safety.CheckUpdate(ctx, v.live, v.body)
+	if err == nil {
+		return "", nil
 	}
-	return "", nil
+	if wait, unread := s.awaitMigration(ctx, v.live, err); wait != nil || unread != nil {
+		return "", errors.Join(wait, unread)
+	}
+	return err.Error(), nil
 }
 
 // others are the owners of an object besides the holder and the guard.

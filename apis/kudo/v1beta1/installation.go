@@ -115,6 +115,12 @@ type InstallationStatus struct {
 	// CRDTarball is the digest of the Instance's tarball when it was used first.
 	// +optional
 	CRDTarball *TarballDigest `json:"crdTarball,omitempty"`
+	// Migrations are the CustomResourceDefinitions whose objects are being rewritten in another storage version.
+	// +optional
+	// +listType=map
+	// +listMapKey=definition
+	// +kubebuilder:validation:MaxItems=16
+	Migrations []StoredVersionMigration `json:"migrations,omitempty"`
 	// Conditions: Released, false with the reason while a deletion waits for something.
 	// +optional
 	// +listType=map

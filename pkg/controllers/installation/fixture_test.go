@@ -21,6 +21,7 @@ import (
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/controllers/loop"
 	"kudo.dev/kudo/pkg/share"
+	"kudo.dev/kudo/pkg/storedversions"
 	"kudo.dev/kudo/test/apitest"
 	"kudo.dev/kudo/test/gen"
 )
@@ -54,7 +55,8 @@ func newFixture(t *testing.T) *fixture {
 	engine := share.New(share.Options{
 		Objects: apply.New(client, lists, kinds, mirror, nil), Kinds: kinds, Mirror: mirror, Reader: f.Server.Client(), Clock: clock.RealClock{},
 	})
-	f.Reconciler = &Reconciler{Client: f.Server.Client(), Reader: f.Server.Client(), Share: engine, Events: f.events}
+	f.Reconciler = &Reconciler{Client: f.Server.Client(), Reader: f.Server.Client(), Share: engine, Events: f.events, Clock: clock.RealClock{},
+		Migrator: storedversions.New(storedversions.Options{Dynamic: client, Objects: lists, Mapper: f.Mapper(), Clock: clock.RealClock{}})}
 	return f
 }
 

@@ -1,15 +1,17 @@
-// Package installation is the controller of Installations: it releases what they hold when the object that they are for is being
-// deleted, or does not exist anymore.
+// Package installation is the controller of Installations: it migrates the stored versions of the definitions that they hold, and
+// releases what they hold when the object that they are for is being deleted, or does not exist anymore.
 package installation
 
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -17,7 +19,7 @@ import (
 	"kudo.dev/kudo/pkg/share"
 )
 
-// Reconciler releases Installations.
+// Reconciler migrates stored versions and releases Installations.
 type Reconciler struct {
 	// Client reads kudo's own kinds from a cache that shows what was written through it.
 	Client client.Client
@@ -25,6 +27,12 @@ type Reconciler struct {
 	Reader client.Reader
 	Share  *share.Engine
 	Events record.EventRecorder
+	// Migrator rewrites the objects of definitions whose storage version has changed.
+	Migrator Migrator
+	Clock    clock.PassiveClock
+
+	// page is held while a page of objects is rewritten.
+	page sync.Mutex
 }
 
 // action is one reconcile of one Installation.
@@ -49,7 +57,9 @@ func (r *Reconciler) reconcile(ctx context.Context, obj *loop.Object[*v1beta1.In
 // act takes the one action of a state.
 func (a *action) act(ctx context.Context, s state) (loop.Result, error) {
 	switch s {
-	case held, released:
+	case held:
+		return a.migrate(ctx)
+	case released:
 		return loop.Done, nil
 	case orphaned:
 		return loop.Done, a.deleteInstallation(ctx)

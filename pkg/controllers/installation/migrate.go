@@ -1,0 +1,202 @@
+package installation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apierror"
+	"kudo.dev/kudo/pkg/controllers/loop"
+	"kudo.dev/kudo/pkg/share"
+	"kudo.dev/kudo/pkg/storedversions"
+	"kudo.dev/kudo/pkg/text"
+)
+
+const (
+	// nextPage is the time until the next page, once the last one is written down.
+	nextPage = time.Millisecond
+	// turnInterval is the time between two attempts to have the turn of rewriting a page.
+	turnInterval = time.Second
+	// maxMessage bounds a message of a migration, in bytes.
+	maxMessage = 2048
+)
+
+// Migrator migrates the stored versions of definitions.
+type Migrator interface {
+	Step(ctx context.Context, d storedversions.Definition, state *v1beta1.StoredVersionMigration,
+		owner *metav1.OwnerReference) (storedversions.Result, error)
+}
+
+// migrate takes the next steps of the migrations of stored versions that this Installation is responsible for: at most one page of
+// objects in a reconcile. It reads no object of a definition that stores one version.
+func (a *action) migrate(ctx context.Context) (loop.Result, error) {
+	due, err := a.observeDefinitions(ctx)
+	if err != nil || len(due)+len(a.Next.Status.Migrations) == 0 {
+		return loop.Done, err
+	}
+	a.Next.Status.Migrations = pending(a.Next.Status.Migrations, due)
+	result := loop.Result{}
+	for _, d := range due {
+		state := a.Next.Status.Migration(d.Name)
+		if state == nil {
+			continue // others come first
+		}
+		if err := a.step(ctx, d, state, &result); err != nil {
+			return loop.Result{}, err
+		}
+		if result.RequeueAfter == nextPage {
+			break
+		}
+	}
+	if len(a.Next.Status.Migrations) == 0 {
+		a.Next.Status.Migrations = nil
+	}
+	return result, nil
+}
+
+// pending drops the migrations of definitions that are not due, and adds those that are, as far as there is room.
+func pending(known []v1beta1.StoredVersionMigration, due []storedversions.Definition) []v1beta1.StoredVersionMigration {
+	isDue := func(name string) bool {
+		return slices.ContainsFunc(due, func(d storedversions.Definition) bool { return d.Name == name })
+	}
+	next := slices.DeleteFunc(slices.Clone(known), func(m v1beta1.StoredVersionMigration) bool { return !isDue(m.Definition) })
+	for _, d := range due {
+		if len(next) == v1beta1.MaxMigrations {
+			break
+		}
+		found := slices.ContainsFunc(next, func(m v1beta1.StoredVersionMigration) bool { return m.Definition == d.Name })
+		if !found {
+			next = append(next, v1beta1.StoredVersionMigration{Definition: d.Name})
+		}
+	}
+	return next
+}
+
+// step takes the next step of one migration. What fails stands in its message, and is tried again after a back-off.
+func (a *action) step(ctx context.Context, d storedversions.Definition, state *v1beta1.StoredVersionMigration, result *loop.Result) error {
+	action, _ := storedversions.Next(d, state, a.Clock.Now())
+	if action == storedversions.Rewrite && state.StorageVersionMigration == "" {
+		if !a.page.TryLock() { // one page at a time leaves the workers to others
+			requeue(result, turnInterval)
+			return nil
+		}
+		defer a.page.Unlock()
+	}
+	before := state.DeepCopy()
+	after, err := a.Migrator.Step(ctx, d, state, a.reference())
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		state.Message = text.Truncate(err.Error(), maxMessage)
+		result.Transient = true
+	case after.Finished:
+		a.finish(d, before)
+		return nil
+	case state.RetryTime != nil:
+		requeue(result, max(state.RetryTime.Sub(a.Clock.Now()), nextPage+1))
+	default:
+		requeue(result, max(after.After, nextPage))
+	}
+	a.reportMigration(d, before, state)
+	return nil
+}
+
+// finish drops a migration that is over.
+func (a *action) finish(d storedversions.Definition, state *v1beta1.StoredVersionMigration) {
+	a.Next.Status.Migrations = slices.DeleteFunc(slices.Clone(a.Next.Status.Migrations),
+		func(m v1beta1.StoredVersionMigration) bool { return m.Definition == d.Name })
+	if state.To != "" {
+		a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventMigrationFinished,
+			"All objects of CustomResourceDefinition %s are stored in version %s", d.Name, state.To)
+	}
+}
+
+// reportMigration records what is new of a migration.
+func (a *action) reportMigration(d storedversions.Definition, before, state *v1beta1.StoredVersionMigration) {
+	switch {
+	case state.Message != "" && (state.Message != before.Message || state.Attempts != before.Attempts):
+		a.EventAfterCommit(corev1.EventTypeWarning, v1beta1.EventMigrationBlocked, "%s", state.Message)
+	case before.Generation != state.Generation || before.UID != state.UID:
+		a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventMigrationStarted,
+			"The objects of CustomResourceDefinition %s that are stored in %s are rewritten in version %s", d.Name, text.List(state.From, maxListed),
+			state.To)
+	}
+}
+
+// requeue has the Installation reconciled again after a time, if nothing does so earlier.
+func requeue(result *loop.Result, after time.Duration) {
+	if result.RequeueAfter == 0 || after < result.RequeueAfter {
+		result.RequeueAfter = after
+	}
+}
+
+// reference makes the Installation the owner of what a migration creates.
+func (a *action) reference() *metav1.OwnerReference {
+	return &metav1.OwnerReference{APIVersion: v1beta1.GroupVersion.String(), Kind: "Installation", Name: a.Next.Name, UID: a.Next.UID}
+}
+
+// observeDefinitions returns the held definitions with objects in several versions that this Installation is responsible for. It reads
+// what the mirror shows.
+func (a *action) observeDefinitions(ctx context.Context) (due []storedversions.Definition, err error) {
+	for _, r := range a.Next.Status.Resources {
+		if r.Kind != "CustomResourceDefinition" || r.UID == "" || r.State == v1beta1.HoldExisting || r.State == v1beta1.HoldReleasing {
+			continue
+		}
+		live, known, err := a.Share.Observe(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		if !known || live == nil || live.GetUID() != r.UID || live.GetDeletionTimestamp() != nil || !share.Managed(live) ||
+			!share.Owns(live, a.Next) {
+			continue
+		}
+		d, err := storedversions.Parse(live)
+		if err != nil {
+			return nil, err
+		}
+		if len(d.Old()) == 0 {
+			if m := a.Next.Status.Migration(d.Name); m != nil { // it ended without an answer, or another client has ended it
+				due = append(due, d)
+			}
+			continue
+		}
+		responsible, err := a.isResponsible(ctx, live)
+		if err != nil {
+			return nil, err
+		}
+		if responsible {
+			due = append(due, d)
+		}
+	}
+	return due, nil
+}
+
+// isResponsible reports whether this Installation is the first owner of a definition that exists and is not being deleted: of those that
+// share the definition, one migrates it.
+func (a *action) isResponsible(ctx context.Context, live *unstructured.Unstructured) (bool, error) {
+	for _, owner := range live.GetOwnerReferences() {
+		if !v1beta1.OwnedBy(owner, "Installation") {
+			continue
+		}
+		if owner.UID == a.Next.UID {
+			return true, nil
+		}
+		other := &v1beta1.Installation{}
+		err := a.Client.Get(ctx, types.NamespacedName{Name: owner.Name}, other, loop.CacheOnlyRead)
+		if err != nil && !apierror.IsObjectNotFound(err) {
+			return false, fmt.Errorf("read Installation %s: %w", owner.Name, err)
+		}
+		if err == nil && other.UID == owner.UID && other.DeletionTimestamp == nil {
+			return false, nil
+		}
+	}
+	return false, nil
+}

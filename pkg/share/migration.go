@@ -1,0 +1,74 @@
+package share
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apply"
+)
+
+// storedVersions is the error of a change of a definition that is safe once no object is stored in some versions.
+type storedVersions interface {
+	error
+	StoredVersions() []string
+}
+
+// awaitMigration returns an *apply.WaitError if a change of a definition has to wait only until its objects are rewritten, and an
+// Installation does that; nil if not.
+func (s *Session) awaitMigration(ctx context.Context, live *unstructured.Unstructured, cause error) (wait, err error) {
+	var stored storedVersions
+	if !errors.As(cause, &stored) {
+		return nil, nil
+	}
+	message := fmt.Sprintf("CustomResourceDefinition %s waits for the migration of the stored versions (%s)", live.GetName(),
+		strings.Join(stored.StoredVersions(), ", "))
+	migrated := false
+	for _, owner := range live.GetOwnerReferences() {
+		if !v1beta1.OwnedBy(owner, "Installation") {
+			continue
+		}
+		i, err := s.installation(ctx, owner)
+		if err != nil {
+			return nil, err
+		}
+		if i == nil || i.DeletionTimestamp != nil {
+			continue
+		}
+		migrated = true
+		if m := i.Status.Migration(live.GetName()); m != nil {
+			message += progressOf(m)
+			break
+		}
+	}
+	if !migrated {
+		return nil, nil
+	}
+	return &apply.WaitError{Err: errors.New(message)}, nil
+}
+
+// progressOf says how far a migration is.
+func progressOf(m *v1beta1.StoredVersionMigration) string {
+	out := ""
+	if m.Of > 0 {
+		out = fmt.Sprintf(", %s of %s", grouped(m.Done), grouped(m.Of))
+	}
+	if m.Message != "" {
+		out += ": " + m.Message
+	}
+	return out
+}
+
+// grouped writes a number with a comma before each three digits.
+func grouped(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	for at := len(digits) - 3; at > 0; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return digits
+}

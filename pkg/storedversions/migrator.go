@@ -1,0 +1,320 @@
+package storedversions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/clock"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apierror"
+	"kudo.dev/kudo/pkg/text"
+)
+
+const (
+	// DefaultRate is how many objects a manager rewrites in a second.
+	DefaultRate = 50
+	// pageSize is how many objects are rewritten before the progress is written down.
+	pageSize = 500
+	// writers is how many objects are rewritten at a time.
+	writers = 8
+	// maxRefused is how many objects of one attempt may be refused before it ends: what refuses so many refuses all.
+	maxRefused = 100
+	// maxMessage bounds what others say in a message, in bytes.
+	maxMessage = 1024
+	// manager is the field manager of writes that change nothing.
+	manager = "kudo/migration"
+)
+
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// Migrator migrates definitions, with the rights of its clients.
+type Migrator struct {
+	dynamic dynamic.Interface
+	// objects reads and writes the objects, of which it receives the metadata only.
+	objects metadata.Interface
+	mapper  meta.RESTMapper
+	clock   clock.PassiveClock
+	limiter flowcontrol.RateLimiter
+}
+
+// Options are the parts that a Migrator works with.
+type Options struct {
+	Dynamic dynamic.Interface
+	Objects metadata.Interface
+	Mapper  meta.RESTMapper
+	Clock   clock.PassiveClock
+	// Rate bounds how many objects are rewritten in a second; 0 for no bound.
+	Rate int
+}
+
+// New returns a Migrator.
+func New(o Options) *Migrator {
+	m := &Migrator{dynamic: o.Dynamic, objects: o.Objects, mapper: o.Mapper, clock: o.Clock}
+	if o.Rate > 0 {
+		m.limiter = flowcontrol.NewTokenBucketRateLimiter(float32(o.Rate), o.Rate)
+	}
+	return m
+}
+
+// Get reads a definition live.
+func (m *Migrator) Get(ctx context.Context, name string) (Definition, error) {
+	crd, err := m.dynamic.Resource(definitions).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return Definition{}, fmt.Errorf("read CustomResourceDefinition %s: %w", name, err)
+	}
+	return Parse(crd)
+}
+
+// Result says what follows a step.
+type Result struct {
+	// Action that was taken.
+	Action Action
+	// Finished is set if the older versions have left status.storedVersions, or never were there.
+	Finished bool
+	// After is the time after which the next step is due.
+	After time.Duration
+}
+
+// Step takes the next step of a migration, and changes its state. The caller writes the state down before the next step; if that is
+// lost, the step is taken again, which changes nothing. An owner, which may be nil, owns what is created.
+//
+// An error may not occur at the next attempt. The state is as before then. A nil error with a RetryTime in the state says that objects
+// are refused: the next attempt is due then.
+func (m *Migrator) Step(ctx context.Context, d Definition, state *v1beta1.StoredVersionMigration,
+	owner *metav1.OwnerReference) (Result, error) {
+	action, after := Next(d, state, m.clock.Now())
+	result := Result{Action: action, After: after}
+	var err error
+	switch action {
+	case Finish:
+		result.Finished = true
+		err = m.removeNative(ctx, state.StorageVersionMigration)
+	case Begin:
+		result.After = settleTime
+		err = m.begin(d, state)
+	case Probe:
+		result.After = settleTime
+		err = m.probe(ctx, d, state)
+	case Rewrite:
+		if state.StorageVersionMigration != "" {
+			return m.await(ctx, d, state, owner)
+		}
+		return m.rewritePage(ctx, d, state)
+	}
+	return result, err
+}
+
+// begin makes the state that of a new migration, by the cluster itself where it can.
+func (m *Migrator) begin(d Definition, state *v1beta1.StoredVersionMigration) error {
+	next := Start(d, state, m.clock.Now())
+	native, err := m.native()
+	if err != nil {
+		return err
+	}
+	if native != nil {
+		next.StorageVersionMigration = nativeName(d)
+	}
+	*state = next
+	return nil
+}
+
+// probe tries the object that was refused, and begins another attempt if it is refused no more.
+func (m *Migrator) probe(ctx context.Context, d Definition, state *v1beta1.StoredVersionMigration) error {
+	if state.Blocked != nil {
+		refusal, err := m.rewrite(ctx, d, state.Blocked.Namespace, state.Blocked.Name)
+		if err != nil {
+			return err
+		}
+		if refusal != nil {
+			state.Blocked.Message = blockedMessage(d, *state.Blocked, refusal)
+			deferRetry(state, state.Blocked.Message, m.clock.Now())
+			return nil
+		}
+	}
+	return m.begin(d, state)
+}
+
+// rewritePage rewrites the next page of objects. The last one ends the migration.
+func (m *Migrator) rewritePage(ctx context.Context, d Definition, state *v1beta1.StoredVersionMigration) (Result, error) {
+	result := Result{Action: Rewrite}
+	if d.Resource.Version == "" {
+		deferRetry(state, fmt.Sprintf("no version of CustomResourceDefinition %s is served, so that its objects cannot be rewritten: serve the "+
+			"storage version", d.Name), m.clock.Now())
+		return result, nil
+	}
+	list, err := m.objects.Resource(d.Resource).List(ctx, metav1.ListOptions{Limit: pageSize, Continue: state.Continue})
+	if apierrors.IsResourceExpired(err) && state.Continue != "" {
+		resume(state, err)
+		return result, nil
+	}
+	if err != nil {
+		return result, fmt.Errorf("list objects of CustomResourceDefinition %s: %w", d.Name, err)
+	}
+	refusals := make([]error, len(list.Items))
+	group, limited := errgroup.WithContext(ctx)
+	group.SetLimit(writers)
+	for i := range list.Items {
+		group.Go(func() (err error) {
+			refusals[i], err = m.rewrite(limited, d, list.Items[i].Namespace, list.Items[i].Name)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return result, err
+	}
+	next := state.DeepCopy()
+	count(d, next, list, refusals)
+	switch {
+	case next.Refused > 0 && (next.Continue == "" || next.Refused >= maxRefused):
+		deferRetry(next, next.Message, m.clock.Now())
+	case next.Continue == "":
+		result.Finished, err = m.trim(ctx, next)
+	}
+	if err != nil {
+		return result, err
+	}
+	*state = *next
+	return result, nil
+}
+
+// resume goes on after a token that has expired: with the one that the API server offers for the rest of the objects, or from the
+// beginning. What was created before the next object meanwhile is in the storage version.
+func resume(state *v1beta1.StoredVersionMigration, expired error) {
+	var status apierrors.APIStatus
+	if errors.As(expired, &status) {
+		if offered := status.Status().Continue; offered != "" && offered != state.Continue {
+			state.Continue = offered
+			return
+		}
+	}
+	state.Continue = ""
+}
+
+// count puts what came of a page into the state.
+func count(d Definition, state *v1beta1.StoredVersionMigration, list *metav1.PartialObjectMetadataList, refusals []error) {
+	if state.Continue == "" {
+		state.Done, state.Refused, state.Blocked = 0, 0, nil
+		state.Of = int64(len(list.Items))
+		if list.RemainingItemCount != nil {
+			state.Of += *list.RemainingItemCount
+		}
+	}
+	for i, refusal := range refusals {
+		if refusal == nil {
+			state.Done++
+			continue
+		}
+		state.Refused++
+		if state.Blocked == nil {
+			state.Blocked = &v1beta1.RefusedObject{Namespace: list.Items[i].Namespace, Name: list.Items[i].Name}
+			state.Blocked.Message = blockedMessage(d, *state.Blocked, refusal)
+		}
+	}
+	state.Of = max(state.Of, state.Done+state.Refused) // objects may have come since
+	state.Continue, state.Message = list.Continue, ""
+	if state.Blocked != nil {
+		state.Message = state.Blocked.Message
+	}
+}
+
+// blockedMessage names the object that was refused, and who refuses it.
+func blockedMessage(d Definition, blocked v1beta1.RefusedObject, refusal error) string {
+	name := blocked.Name
+	if blocked.Namespace != "" {
+		name = blocked.Namespace + "/" + name
+	}
+	return fmt.Sprintf("%s %s cannot be rewritten in version %s: %s: correct the object, or what refuses it", d.Kind, name, d.Storage,
+		text.Truncate(text.OneLine(refusal.Error()), maxMessage))
+}
+
+// rewrite has the API server write an object as it is. A patch that changes nothing is written if the stored bytes are those of another
+// version, and costs no write if they are not. It returns why the API server refuses the object; nil if it does not.
+func (m *Migrator) rewrite(ctx context.Context, d Definition, namespace, name string) (refusal, err error) {
+	if m.limiter != nil {
+		if err := m.limiter.Wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+	var resource metadata.ResourceInterface = m.objects.Resource(d.Resource)
+	if namespace != "" {
+		resource = m.objects.Resource(d.Resource).Namespace(namespace)
+	}
+	_, err = resource.Patch(ctx, name, types.MergePatchType, []byte("{}"), metav1.PatchOptions{FieldManager: manager})
+	switch {
+	case err == nil:
+		return nil, nil
+	case isRefusal(err):
+		return err, nil
+	case apierror.IsObjectNotFound(err), apierrors.IsConflict(err): // another client has deleted or rewritten it
+		return nil, nil
+	}
+	return nil, fmt.Errorf("rewrite %s %s of CustomResourceDefinition %s: %w", d.Kind, name, d.Name, err)
+}
+
+// isRefusal reports whether an answer is about the object, and not about the server or a change in between. A webhook may choose any
+// code for a denial.
+func isRefusal(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+	if code < http.StatusBadRequest || code >= http.StatusInternalServerError {
+		return false
+	}
+	switch code {
+	case http.StatusNotFound, http.StatusConflict:
+		return strings.HasPrefix(status.Status().Message, "admission webhook ")
+	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return false
+	}
+	return true
+}
+
+// trimAttempts bounds how often a definition is read again that has changed in the meantime.
+const trimAttempts = 5
+
+// trim takes the older versions out of status.storedVersions, if the definition is the one that the migration was begun for. It
+// reports whether they are out. The patch is bound to the resourceVersion: the storage version cannot change in between.
+func (m *Migrator) trim(ctx context.Context, state *v1beta1.StoredVersionMigration) (bool, error) {
+	for range trimAttempts {
+		d, err := m.Get(ctx, state.Definition)
+		if err != nil {
+			return false, err
+		}
+		if action, _ := Next(d, state, m.clock.Now()); action == Finish || action == Begin {
+			return action == Finish, nil
+		}
+		patch, err := json.Marshal(map[string]any{
+			"metadata": map[string]any{"uid": d.UID, "resourceVersion": d.ResourceVersion},
+			"status":   map[string]any{"storedVersions": []string{state.To}},
+		})
+		if err != nil {
+			return false, err
+		}
+		_, err = m.objects.Resource(definitions).Patch(ctx, d.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager},
+			"status")
+		if err == nil {
+			return true, nil
+		}
+		if !apierrors.IsConflict(err) {
+			return false, fmt.Errorf("take %v out of status.storedVersions of CustomResourceDefinition %s: %w", d.Old(), d.Name, err)
+		}
+	}
+	return false, fmt.Errorf("CustomResourceDefinition %s changes all the time, so that its status.storedVersions cannot be written", state.Definition)
+}
