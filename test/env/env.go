@@ -123,15 +123,19 @@ func (e *Env) ManagerKubeconfig() string { return filepath.Join(e.state, e.name,
 
 // ManagerMetrics is the address at which the manager serves its metrics. Only for a control plane of the test's own.
 func (e *Env) ManagerMetrics() (string, error) {
+	ports, err := e.ports()
+	return fmt.Sprintf("127.0.0.1:%d", ports["manager-metrics"]), err
+}
+
+// ports are those that the parts of the control plane listen on.
+func (e *Env) ports() (map[string]int, error) {
 	text, err := os.ReadFile(filepath.Join(e.state, e.name, "instance.json"))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	instance := struct{ Ports map[string]int }{}
-	if err := json.Unmarshal(text, &instance); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("127.0.0.1:%d", instance.Ports["manager-metrics"]), nil
+	err = json.Unmarshal(text, &instance)
+	return instance.Ports, err
 }
 
 // AuditLog is the log of all requests at the API server. Only for a control plane of the test's own that was started with
