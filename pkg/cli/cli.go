@@ -13,6 +13,7 @@ import (
 	"kudo.dev/kudo/pkg/cli/admin"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/cli/crdcache"
+	"kudo.dev/kudo/pkg/cli/crds"
 	"kudo.dev/kudo/pkg/cli/explore"
 	"kudo.dev/kudo/pkg/cli/image"
 	"kudo.dev/kudo/pkg/cli/instances"
@@ -44,7 +45,7 @@ Exit codes: 0 done, 1 error, 2 wrong usage, 3 the plan that was waited for faile
 	}
 	command.SetupGroup(root)
 	env.AddFlags(root)
-	root.AddCommand(packages.New(env), repos.New(env), repos.NewSearch(env), crdcache.New(env), explore.New(env))
+	root.AddCommand(packages.New(env), repos.New(env), repos.NewSearch(env), crdcache.New(env), crds.New(env), explore.New(env))
 	root.AddCommand(admin.NewInit(env), admin.NewToken(env), image.New(env))
 	root.AddCommand(instances.NewInstall(env), instances.NewUpdate(env), instances.NewUpgrade(env), instances.NewRollback(env),
 		instances.NewUninstall(env), instances.NewUninstallVersion(env),

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/text"
 )
 
 // storedVersions is the error of a change of a definition that is safe once no object is stored in some versions.
@@ -56,19 +56,10 @@ func (s *Session) awaitMigration(ctx context.Context, live *unstructured.Unstruc
 func progressOf(m *v1beta1.StoredVersionMigration) string {
 	out := ""
 	if m.Of > 0 {
-		out = fmt.Sprintf(", %s of %s", grouped(m.Done), grouped(m.Of))
+		out = fmt.Sprintf(", %s of %s", text.Grouped(m.Done), text.Grouped(m.Of))
 	}
 	if m.Message != "" {
 		out += ": " + m.Message
 	}
 	return out
-}
-
-// grouped writes a number with a comma before each three digits.
-func grouped(n int64) string {
-	digits := strconv.FormatInt(n, 10)
-	for at := len(digits) - 3; at > 0; at -= 3 {
-		digits = digits[:at] + "," + digits[at:]
-	}
-	return digits
 }

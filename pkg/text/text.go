@@ -75,3 +75,15 @@ func Plain(s string, limit int) string {
 	}, s)
 	return Truncate(OneLine(printed), limit)
 }
+
+// Grouped writes a number with a comma before each three digits.
+func Grouped(n int64) string {
+	digits, sign := strconv.FormatInt(n, 10), ""
+	if n < 0 {
+		digits, sign = digits[1:], "-"
+	}
+	for at := len(digits) - 3; at > 0; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return sign + digits
+}

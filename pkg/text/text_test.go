@@ -109,3 +109,12 @@ func TestJSON(t *testing.T) {
 		}
 	}
 }
+
+// TestGrouped checks where the commas of a number are.
+func TestGrouped(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 12400: "12,400", 100000: "100,000", 1234567: "1,234,567", -999: "-999", -1000: "-1,000"} {
+		if got := Grouped(n); got != want {
+			t.Errorf("%d is %q, want %q", n, got, want)
+		}
+	}
+}

@@ -264,3 +264,13 @@ var _ = It("A migration of stored versions names the object that admission refus
 	f.storedIn(t, 20, "v1")
 	complete(t, ended(t, third, 1))
 })
+
+// touch writes a ship as it is, once the apiserver knows the storage version.
+func (f fleet) touch(t testing.TB, namespace, name string) {
+	t.Helper()
+	ship := &unstructured.Unstructured{}
+	ship.SetGroupVersionKind(schema.GroupVersionKind{Group: f.group(), Version: "v1alpha1", Kind: "Ship"})
+	ship.SetNamespace(namespace)
+	ship.SetName(name)
+	env.Must(t, suite.Patch(ctx, ship, client.RawPatch(types.MergePatchType, []byte(`{}`))))
+}
