@@ -1,0 +1,125 @@
+package storedversions
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+)
+
+// nativeFixture is a fixture whose API server migrates by itself, after the first step.
+func nativeFixture(t *testing.T) *fixture {
+	f := newFixture(t, 3)
+	f.AddKind(nativeKind.WithVersion("v1beta1"), false)
+	f.mapper = f.Mapper()
+	if _, err := f.step(); err != nil || f.state.StorageVersionMigration == "" {
+		t.Fatalf("%v %+v", err, f.state)
+	}
+	if _, err := f.step(); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// native reads the migration of the cluster; nil if there is none.
+func (f *fixture) native(name string) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(nativeKind.WithVersion("v1beta1"))
+	obj.SetName(name)
+	return f.Server.Get(obj)
+}
+
+// end gives the migration of the cluster a condition.
+func (f *fixture) end(kind, message string) {
+	live := f.native(f.state.StorageVersionMigration).DeepCopy()
+	live.Object["status"] = map[string]any{"conditions": []any{
+		map[string]any{"type": "Running", "status": "False"}, map[string]any{"type": kind, "status": "True", "message": message},
+	}}
+	f.Put(live)
+}
+
+// TestNative checks that the cluster's own migration is used where it is served, and removed at the end (P18).
+func TestNative(t *testing.T) {
+	f := nativeFixture(t)
+	name := f.state.StorageVersionMigration
+	live := f.native(name)
+	if live == nil {
+		t.Fatal("no StorageVersionMigration was created")
+		return
+	}
+	resource, _, _ := unstructured.NestedStringMap(live.Object, "spec", "resource")
+	if resource["group"] != "example.com" || resource["resource"] != "ships" || live.GetLabels()[v1beta1.HeritageLabel] != v1beta1.Heritage {
+		t.Errorf("%v", live.Object)
+	}
+	if result, err := f.step(); err != nil || result.Finished || len(f.stored()) != 2 {
+		t.Errorf("before its end: %+v %v", result, err)
+	}
+	f.end("Succeeded", "")
+	if result, err := f.step(); err != nil || !result.Finished || len(f.stored()) != 1 || f.native(name) != nil {
+		t.Errorf("after its end: %+v %v, storedVersions %v", result, err, f.stored())
+	}
+	if n := len(rewritten(f.Requests())); n > 0 {
+		t.Errorf("%d objects were rewritten besides", n)
+	}
+}
+
+// TestNativeFails checks that a failure of the cluster's own migration is told, keeps the old version, and is tried again.
+func TestNativeFails(t *testing.T) {
+	f := nativeFixture(t)
+	name := f.state.StorageVersionMigration
+	f.end("Failed", "ship-0001 is refused")
+	if _, err := f.step(); err != nil || f.state.RetryTime == nil || f.native(name) != nil || len(f.stored()) != 2 {
+		t.Fatalf("%v %+v", err, f.state)
+	}
+	if want := "StorageVersionMigration " + name + " of ships.example.com has failed: ship-0001 is refused"; f.state.Message != want {
+		t.Errorf("%q, want %q", f.state.Message, want)
+	}
+	f.clock.SetTime(f.state.RetryTime.Time)
+	for range 2 {
+		if _, err := f.step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if f.native(name) == nil || f.state.Attempts != 1 {
+		t.Errorf("it was not tried again: %+v", f.state)
+	}
+}
+
+// TestNativeForeign checks that a migration of the name that is for something else is left alone.
+func TestNativeForeign(t *testing.T) {
+	f := nativeFixture(t)
+	live := f.native(f.state.StorageVersionMigration).DeepCopy()
+	live.Object["spec"] = map[string]any{"resource": map[string]any{"group": "example.com", "resource": "boats"}}
+	f.Put(live)
+	f.end("Succeeded", "")
+	if _, err := f.step(); err == nil || len(f.stored()) != 2 || f.native(f.state.StorageVersionMigration) == nil {
+		t.Errorf("%v %v", err, f.stored())
+	}
+}
+
+// TestNativeOff checks that kudo rewrites the objects if the cluster stops to serve its own migrations.
+func TestNativeOff(t *testing.T) {
+	f := nativeFixture(t)
+	f.RemoveKind(nativeKind.WithVersion("v1beta1"))
+	f.mapper = f.Mapper()
+	f.finish()
+	if n := len(rewritten(f.Requests())); n != 3 || len(f.stored()) != 1 {
+		t.Errorf("%d objects were rewritten, storedVersions %v", n, f.stored())
+	}
+}
+
+// TestNativeOwner checks that what is created has the owner.
+func TestNativeOwner(t *testing.T) {
+	f := nativeFixture(t)
+	mapping, err := f.Migrator.native()
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := metav1.OwnerReference{APIVersion: "kudo.dev/v1beta1", Kind: "Installation", Name: "x", UID: "y"}
+	obj := nativeMigration(mapping, Definition{}, "n", &owner)
+	if got := obj.GetOwnerReferences(); len(got) != 1 || got[0].UID != "y" {
+		t.Errorf("owners %v", got)
+	}
+}
