@@ -233,15 +233,23 @@ func (s *Session) compare(ctx context.Context, resource dynamic.ResourceInterfac
 		v.found = existing
 		return true, nil
 	}
-	if s.policy.Tarball && s.safety != nil && s.safety.IsSuperset(v.live, after) {
-		v.found = existing
-		if Managed(v.live) {
-			v.found = joinable
-			s.remember(v.live, obj)
-		}
+	if s.acceptSuperset(obj, v, after) {
 		return true, nil
 	}
 	return true, s.classifyMismatch(ctx, resource, obj, v, diff(v.live, after))
+}
+
+// acceptSuperset reports whether the definition of a tarball is as it should be, since it allows all that is wanted, and more.
+func (s *Session) acceptSuperset(obj *unstructured.Unstructured, v *inspection, wanted *unstructured.Unstructured) bool {
+	if !s.policy.Tarball || s.safety == nil || !s.safety.IsSuperset(v.live, wanted) {
+		return false
+	}
+	v.found = existing
+	if Managed(v.live) {
+		v.found = joinable
+		s.remember(v.live, obj)
+	}
+	return true
 }
 
 // wanted is the object as it would be written, without kudo's own metadata.
@@ -275,14 +283,20 @@ func (s *Session) refused(ctx context.Context, resource dynamic.ResourceInterfac
 		return false, cause
 	}
 	v.live = live
-	if id := apply.IDOf(live); id.GroupKind() == crdKind { // the API server refuses to remove a version of status.storedVersions
+	mismatch := &MismatchError{ID: apply.IDOf(live), Differences: declaredDiffs(live, v.body), Holders: s.Holders(ctx, live),
+		Reason: cause.Error()}
+	if mismatch.ID.GroupKind() == crdKind { // the API server refuses to remove a version of status.storedVersions
+		if s.acceptSuperset(obj, v, v.body) {
+			return true, nil
+		}
 		var wait *apply.WaitError
 		if _, err := s.forbidden(ctx, obj, v); errors.As(err, &wait) {
 			return false, err
 		}
+		if mismatch.Superseded, err = s.superseded(ctx, live); err != nil {
+			return false, err
+		}
 	}
-	mismatch := &MismatchError{ID: apply.IDOf(live), Differences: declaredDiffs(live, v.body), Holders: s.Holders(ctx, live),
-		Reason: cause.Error()}
 	return false, &apply.FatalError{Err: mismatch}
 }
 

@@ -84,9 +84,10 @@ func isProgress(r *http.Request) bool {
 	return err == nil && bytes.Contains(text, []byte(`"migrations"`))
 }
 
-// isPage reports whether a request reads a page of ships.
+// isPage reports whether a request reads a page of ships that are to be rewritten: of these, the metadata is enough.
 func isPage(r *http.Request) bool {
-	return r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/ships") && r.URL.Query().Get("limit") != ""
+	return r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/ships") && r.URL.Query().Get("limit") != "" &&
+		strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadataList")
 }
 
 // expired is the answer to a token that has expired, with another one or none.
