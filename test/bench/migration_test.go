@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -104,6 +106,10 @@ func rewriteBare(b *testing.B, c *env.Cluster, group string) {
 	resource := objects.Resource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: "ships"})
 	for token := ""; ; {
 		list, err := resource.List(ctx, metav1.ListOptions{Limit: 500, Continue: token})
+		if expired := new(apierrors.StatusError); errors.As(err, &expired) && apierrors.IsResourceExpired(err) {
+			token = expired.ErrStatus.Continue
+			continue
+		}
 		must(b, err)
 		limited := errgroup.Group{}
 		limited.SetLimit(8)
