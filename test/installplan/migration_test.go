@@ -174,6 +174,9 @@ var _ = It("Objects are rewritten when an install plan changes the storage versi
 		}
 		return ""
 	})
+	if drift := env.Read(t, suite, &v1beta1.OperatorVersion{}, ns, first.Name).Status.Drift; len(drift) > 0 {
+		t.Errorf("the change of a newer version is drift: %+v", drift)
+	}
 	served := f.defines(ns, "1.2.0", v1Storage)
 	fatal(t, install(t, served), "v1alpha1 : the version was served and was removed")
 	f.change(t, alphaHidden, v1Storage)

@@ -1,0 +1,62 @@
+package crdtarball
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/test/env"
+)
+
+var _ = It("A tarball that changes the storage version has the objects rewritten, and Instances of the version before go on (P18)", Label("P18"), func() {
+	t := GinkgoTB()
+	group, s, ns, other := unique(), serve(t), suite.NewNamespace(t), suite.NewNamespace(t)
+	one := definition(group, "jobs", "size: {type: integer}")
+	two := strings.Replace(one, "storage: true", "storage: false", 1) +
+		"  - name: v2\n    served: true\n    storage: true\n    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}\n"
+	s.put("/3.0/crds.tgz", pack(t, one))
+	s.put("/3.1/crds.tgz", pack(t, two))
+	url := s.URL + "/{{ .AppVersion }}/crds.tgz"
+	safe := func(ov *v1beta1.OperatorVersion) { ov.Spec.CRDTarball.CRDUpdatePolicy = v1beta1.UpdateIfSafe }
+	first, second := version(s, ns, "3.0", group, "Job", url, safe), version(s, other, "3.1", group, "Job", url, safe)
+	for _, ov := range []*v1beta1.OperatorVersion{first, second} {
+		env.Must(t, suite.Create(ctx, ov))
+	}
+	deploy(t, first, "a")
+	deploy(t, second, "b")
+	live := crd("jobs." + group)
+	env.Eventually(t, "a migration to v2", func() string {
+		env.Must(t, suite.Get(ctx, client.ObjectKeyFromObject(live), live))
+		stored, _, err := unstructured.NestedStringSlice(live.Object, "status", "storedVersions")
+		env.Must(t, err)
+		if !slices.Equal(stored, []string{"v2"}) {
+			return fmt.Sprint(stored)
+		}
+		return ""
+	})
+	stored, err := suite.Stored("/registry/" + group + "/jobs/")
+	env.Must(t, err)
+	for key, text := range stored {
+		if !strings.Contains(string(text), `"apiVersion":"`+group+`/v2"`) {
+			t.Errorf("%s: %s", key, text)
+		}
+	}
+	if len(stored) != 2 {
+		t.Errorf("etcd has %d objects", len(stored))
+	}
+	deploy(t, first, "c")
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"parameters":{"VALUE":"b"}}}`))
+	i := env.Read(t, suite, &v1beta1.Instance{}, ns, "a")
+	env.Must(t, suite.Patch(ctx, i, patch))
+	i, err = suite.Await(ctx, ns, "a", env.DefaultTimeout, env.PlanEnded("deploy", 2))
+	env.Must(t, err)
+	if st := i.Status.PlanStatus["deploy"]; st.Status != v1beta1.Complete {
+		t.Errorf("deploy of the version before is %s: %s", st.Status, st.Message)
+	}
+})
