@@ -188,6 +188,28 @@ var _ = It("Objects are rewritten when an install plan changes the storage versi
 	f.storedIn(t, 60, "v1")
 })
 
+var _ = It("One install plan migrates several definitions (P18)", Label("P18", "stored-versions"), func() {
+	t := GinkgoTB()
+	fleets, ns := []fleet{newFleet(), newFleet(), newFleet()}, suite.NewNamespace(t)
+	all := func(version string, versions ...shipVersion) *v1beta1.OperatorVersion {
+		ov := fleets[0].defines(ns, version, versions...)
+		for _, f := range fleets[1:] {
+			ov.Spec.Templates["crd.yaml"] += "---\n" + f.definition(versions...)
+		}
+		return ov
+	}
+	first, second := all("1.0.0", alphaStorage), all("1.1.0", alpha, v1Storage)
+	complete(t, install(t, first))
+	for _, f := range fleets {
+		f.build(t, ns, "v1alpha1", 7)
+	}
+	complete(t, install(t, second))
+	for _, f := range fleets {
+		f.migrated(t, "v1", first, second)
+		f.storedIn(t, 7, "v1")
+	}
+})
+
 // refuse has a policy refuse updates of one ship. It returns what takes the policy away.
 func (f fleet) refuse(t testing.TB, namespace, name string) func() {
 	t.Helper()

@@ -38,7 +38,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{Server: apitest.Start(t), t: t, events: record.NewFakeRecorder(10)}
+	f := &fixture{Server: apitest.Start(t), t: t, events: record.NewFakeRecorder(100)}
 	f.version = gen.Version("ns", "web-1.0", gen.InstallPlan("install"))
 	f.version.UID, f.version.Finalizers = "web", []string{v1beta1.OperatorVersionFinalizer}
 	f.Put(f.version)

@@ -55,9 +55,7 @@ func (a *action) migrate(ctx context.Context) (loop.Result, error) {
 			break
 		}
 	}
-	if len(a.Next.Status.Migrations) == 0 {
-		a.Next.Status.Migrations = nil
-	}
+	a.Next.Status.Migrations = begun(a.Next.Status.Migrations)
 	return result, nil
 }
 
@@ -77,6 +75,15 @@ func pending(known []v1beta1.StoredVersionMigration, due []storedversions.Defini
 		}
 	}
 	return next
+}
+
+// begun drops the migrations that have not begun: the API server takes no entry without its fields.
+func begun(all []v1beta1.StoredVersionMigration) []v1beta1.StoredVersionMigration {
+	left := slices.DeleteFunc(all, func(m v1beta1.StoredVersionMigration) bool { return m.UID == "" })
+	if len(left) == 0 {
+		return nil
+	}
+	return left
 }
 
 // step takes the next step of one migration. What fails stands in its message, and is tried again after a back-off.
