@@ -55,7 +55,10 @@ func (s *Session) awaitMigration(ctx context.Context, live *unstructured.Unstruc
 // progressOf says how far a migration is.
 func progressOf(m *v1beta1.StoredVersionMigration) string {
 	out := ""
-	if m.Of > 0 {
+	switch {
+	case m.StorageVersionMigration != "":
+		out = " by StorageVersionMigration " + m.StorageVersionMigration
+	case m.Of > 0:
 		out = fmt.Sprintf(", %s of %s", text.Grouped(m.Done), text.Grouped(m.Of))
 	}
 	if m.Message != "" {

@@ -30,6 +30,8 @@ func TestAwaitMigration(t *testing.T) {
 		{"nothing is known of the migration", nil, false, false, "CustomResourceDefinition ships.example.com waits for the migration of the stored versions (v1alpha1)"},
 		{"it goes on", &v1beta1.StoredVersionMigration{Done: 12400, Of: 100000}, false, false,
 			"CustomResourceDefinition ships.example.com waits for the migration of the stored versions (v1alpha1), 12,400 of 100,000"},
+		{"the cluster migrates by itself", &v1beta1.StoredVersionMigration{StorageVersionMigration: "kudo-1"}, false, false,
+			"CustomResourceDefinition ships.example.com waits for the migration of the stored versions (v1alpha1) by StorageVersionMigration kudo-1"},
 		{"it is blocked", &v1beta1.StoredVersionMigration{Done: 1, Of: 2, Message: "Ship a is refused"}, false, false,
 			"CustomResourceDefinition ships.example.com waits for the migration of the stored versions (v1alpha1), 1 of 2: Ship a is refused"},
 		{"the Installation is being deleted, and migrates nothing", nil, true, false, ""},

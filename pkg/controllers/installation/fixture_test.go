@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -32,13 +34,14 @@ type fixture struct {
 	*Reconciler
 	t            *testing.T
 	events       *record.FakeRecorder
+	clock        *clocktesting.FakePassiveClock
 	version      *v1beta1.OperatorVersion
 	installation *v1beta1.Installation
 }
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{Server: apitest.Start(t), t: t, events: record.NewFakeRecorder(100)}
+	f := &fixture{Server: apitest.Start(t), t: t, events: record.NewFakeRecorder(100), clock: clocktesting.NewFakePassiveClock(time.Now())}
 	f.version = gen.Version("ns", "web-1.0", gen.InstallPlan("install"))
 	f.version.UID, f.version.Finalizers = "web", []string{v1beta1.OperatorVersionFinalizer}
 	f.Put(f.version)
@@ -55,8 +58,8 @@ func newFixture(t *testing.T) *fixture {
 	engine := share.New(share.Options{
 		Objects: apply.New(client, lists, kinds, mirror, nil), Kinds: kinds, Mirror: mirror, Reader: f.Server.Client(), Clock: clock.RealClock{},
 	})
-	f.Reconciler = &Reconciler{Client: f.Server.Client(), Reader: f.Server.Client(), Share: engine, Events: f.events, Clock: clock.RealClock{},
-		Migrator: storedversions.New(storedversions.Options{Dynamic: client, Objects: lists, Mapper: f.Mapper(), Clock: clock.RealClock{}})}
+	f.Reconciler = &Reconciler{Client: f.Server.Client(), Reader: f.Server.Client(), Share: engine, Events: f.events, Clock: f.clock,
+		Migrator: storedversions.New(storedversions.Options{Dynamic: client, Objects: lists, Mapper: f.Mapper(), Clock: f.clock})}
 	return f
 }
 

@@ -9,11 +9,15 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/controllers/loop"
 	"kudo.dev/kudo/pkg/storedversions"
+	"kudo.dev/kudo/test/apitest"
 )
 
 // scriptedMigrator answers each step with the same.
@@ -179,5 +183,163 @@ func TestManyMigrations(t *testing.T) {
 	script.change = func(m *v1beta1.StoredVersionMigration) { m.UID = "x" }
 	if f.reconcileOnce(); read() != v1beta1.MaxMigrations || len(script.steps) != v1beta1.MaxMigrations {
 		t.Errorf("%d migrations, steps %q", read(), script.steps)
+	}
+}
+
+// ships puts a definition with ships, which the Installation holds, and returns what counts rewritten ships and reads the stored versions.
+func (f *fixture) ships(n int) (rewritten func() int, stored func() []string) {
+	f.AddKind(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Ship"}, true)
+	for i := range n {
+		ship := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Ship"}}
+		ship.SetNamespace("ns")
+		ship.SetName(fmt.Sprintf("ship-%04d", i))
+		f.Put(ship)
+	}
+	f.installation.Status.Resources = []v1beta1.HeldResource{f.define("ships.example.com", both)}
+	f.Put(f.installation)
+	names := map[string]bool{}
+	rewritten = func() int {
+		for _, r := range f.Requests() {
+			if name, is := strings.CutPrefix(r, "patch Ship ns/"); is {
+				names[name] = true
+			}
+		}
+		return len(names)
+	}
+	stored = func() []string {
+		crd := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}}
+		crd.SetName("ships.example.com")
+		versions, _, _ := unstructured.NestedStringSlice(f.Server.Get(crd).Object, "status", "storedVersions")
+		return versions
+	}
+	return rewritten, stored
+}
+
+// TestNewManagers checks that a migration is finished by a manager that was started anew after each page (P18).
+func TestNewManagers(t *testing.T) {
+	f := newFixture(t)
+	rewritten, stored := f.ships(1100)
+	pages := 0
+	for n := 0; len(stored()) > 1; n++ {
+		if n == 50 {
+			t.Fatal("the migration does not end")
+		}
+		f.Reconciler = &Reconciler{Client: f.Reconciler.Client, Reader: f.Reader, Share: f.Share, Events: f.events, Clock: f.clock, Migrator: f.Migrator}
+		before := rewritten()
+		f.reconcileOnce()
+		if rewritten() > before {
+			pages++
+		}
+		f.clock.SetTime(f.clock.Now().Add(10 * time.Second))
+	}
+	if n := rewritten(); n != 1100 || pages != 3 {
+		t.Errorf("%d of 1100 objects were rewritten, in %d pages", n, pages)
+	}
+	f.reconcileOnce()
+	now := &v1beta1.Installation{}
+	now.Name = f.installation.Name
+	f.Read(now)
+	if now.Status.Migrations != nil {
+		t.Errorf("%+v", now.Status.Migrations)
+	}
+}
+
+// TestLostCommit checks that a page is rewritten again whose progress could not be written down, and that no event tells of it.
+func TestLostCommit(t *testing.T) {
+	f := newFixture(t)
+	rewritten, _ := f.ships(600)
+	f.installation.Status.Migrations = []v1beta1.StoredVersionMigration{{Definition: "ships.example.com", UID: "uid-ships.example.com", Generation: 2,
+		From: []string{"v1alpha1"}, To: "v1", StartTime: metav1.NewTime(time.Now().Add(-2 * time.Hour))}}
+	f.Put(f.installation)
+	f.Before(func(r apitest.Request) (any, error) {
+		if r.Kind == "Installation" && r.Verb == "patch" {
+			return nil, apierrors.NewConflict(schema.GroupResource{Resource: "installations"}, r.Name, errors.New("changed"))
+		}
+		return nil, nil
+	})
+	if _, events := f.reconcileOnce(); len(events) > 0 {
+		t.Errorf("events %q", events)
+	}
+	f.Before(nil)
+	if n := rewritten(); n != 500 {
+		t.Errorf("%d objects were rewritten", n)
+	}
+	f.reconcileOnce()
+	now := &v1beta1.Installation{}
+	now.Name = f.installation.Name
+	f.Read(now)
+	if m := now.Status.Migration("ships.example.com"); m == nil || m.Done != 500 || m.Of != 600 || m.Continue == "" {
+		t.Errorf("%+v", m)
+	}
+}
+
+// TestTurn checks that no second page is rewritten while one is, and that the Installation comes back for it.
+func TestTurn(t *testing.T) {
+	f := newFixture(t)
+	script := &scriptedMigrator{}
+	f.Migrator = script
+	f.installation.Status.Resources = []v1beta1.HeldResource{f.define("ships.example.com", both)}
+	f.installation.Status.Migrations = []v1beta1.StoredVersionMigration{{Definition: "ships.example.com", UID: "uid-ships.example.com", Generation: 2,
+		From: []string{"v1alpha1"}, To: "v1", StartTime: metav1.NewTime(time.Now().Add(-time.Hour))}}
+	f.Put(f.installation)
+	f.page.Lock()
+	if result, _ := f.reconcileOnce(); len(script.steps) != 0 || result.RequeueAfter != turnInterval {
+		t.Errorf("steps %q, next after %s", script.steps, result.RequeueAfter)
+	}
+	f.page.Unlock()
+	if f.reconcileOnce(); len(script.steps) != 1 {
+		t.Errorf("steps %q", script.steps)
+	}
+}
+
+// TestMigrationsDropped checks that migrations go that are not due any more: of definitions that were deleted, or that others migrate.
+func TestMigrationsDropped(t *testing.T) {
+	f := newFixture(t)
+	f.installation.Status.Migrations = []v1beta1.StoredVersionMigration{{Definition: "boats.example.com", UID: "x", From: []string{"v0"}, To: "v1"}}
+	f.Put(f.installation)
+	if _, events := f.reconcileOnce(); len(events) > 0 {
+		t.Errorf("events %q", events)
+	}
+	now := &v1beta1.Installation{}
+	now.Name = f.installation.Name
+	f.Read(now)
+	if now.Status.Migrations != nil {
+		t.Errorf("%+v", now.Status.Migrations)
+	}
+}
+
+// TestUnreadableDefinition checks that a definition that cannot be read is an error that names it.
+func TestUnreadableDefinition(t *testing.T) {
+	f := newFixture(t)
+	held := f.define("ships.example.com", both, func(obj *unstructured.Unstructured) { obj.Object["spec"] = map[string]any{"versions": "text"} })
+	f.installation.Status.Resources = []v1beta1.HeldResource{held}
+	a := &action{Reconciler: f.Reconciler, Object: loop.NewObject(f.Reconciler.Client, f.Reader, f.events, f.installation)}
+	if _, err := a.migrate(t.Context()); err == nil || !strings.Contains(err.Error(), "ships.example.com") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestOnlyHeldMigrate checks that an Installation migrates nothing once it is to be released: others, if there are any, do.
+func TestOnlyHeldMigrate(t *testing.T) {
+	f := newFixture(t)
+	script := &scriptedMigrator{}
+	f.Migrator = script
+	f.release(f.define("ships.example.com", both))
+	f.reconcileOnce()
+	if len(script.steps) > 0 {
+		t.Errorf("an Installation that is being deleted has migrated %q", script.steps)
+	}
+}
+
+// TestInterrupted checks that a step which the end of the manager has interrupted is no failure that people are told of.
+func TestInterrupted(t *testing.T) {
+	f := newFixture(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	f.Migrator = &scriptedMigrator{err: context.Canceled, change: func(*v1beta1.StoredVersionMigration) { cancel() }}
+	f.installation.Status.Resources = []v1beta1.HeldResource{f.define("ships.example.com", both)}
+	f.Put(f.installation)
+	a := &action{Reconciler: f.Reconciler, Object: loop.NewObject(f.Reconciler.Client, f.Reader, f.events, f.installation)}
+	if _, err := a.migrate(ctx); !errors.Is(err, context.Canceled) || len(f.events.Events) > 0 {
+		t.Errorf("%v, %d events", err, len(f.events.Events))
 	}
 }
