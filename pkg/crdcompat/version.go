@@ -105,7 +105,9 @@ func (c *comparer) addedVersion(old, new *apiextensionsv1.CustomResourceDefiniti
 
 // narrowed returns the first version of old, other than the one given, in which objects may be stored that the given one does not take,
 // and what it does not take; nil if it takes all of them.
-func narrowed(old *apiextensionsv1.CustomResourceDefinition, is *apiextensionsv1.CustomResourceDefinitionVersion) (string, BreakingChanges) {
+func narrowed(
+	old *apiextensionsv1.CustomResourceDefinition, is *apiextensionsv1.CustomResourceDefinitionVersion,
+) (string, BreakingChanges) {
 	for _, was := range old.Spec.Versions {
 		if was.Name == is.Name || !was.Storage && !slices.Contains(old.Status.StoredVersions, was.Name) {
 			continue

@@ -70,17 +70,17 @@ func (d Definition) Old() (old []string) {
 type Action string
 
 const (
-	// Finish: the objects are stored in the storage version.
+	// Finish follows when the objects are stored in the storage version.
 	Finish Action = "finish"
-	// Begin: there is no migration to this storage version.
+	// Begin follows when there is no migration to this storage version.
 	Begin Action = "begin"
-	// Settle: an API server may write the version before.
+	// Settle follows when an API server may still write the version before.
 	Settle Action = "settle"
-	// Wait: objects were refused, and the next attempt is not due.
+	// Wait follows when objects were refused, and the next attempt is not due.
 	Wait Action = "wait"
-	// Probe: the next attempt is due.
+	// Probe follows when the next attempt is due.
 	Probe Action = "probe"
-	// Rewrite: the next page is to be rewritten.
+	// Rewrite follows when the next page is to be rewritten.
 	Rewrite Action = "rewrite"
 )
 

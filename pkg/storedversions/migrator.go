@@ -239,7 +239,7 @@ func blockedMessage(d Definition, blocked v1beta1.RefusedObject, refusal error) 
 		name = blocked.Namespace + "/" + name
 	}
 	return fmt.Sprintf("%s %s cannot be rewritten in version %s: %s: correct the object, or what refuses it", d.Kind, name, d.Storage,
-		text.Truncate(text.OneLine(refusal.Error()), maxMessage))
+		text.Plain(refusal.Error(), maxMessage))
 }
 
 // rewrite has the API server write an object as it is. A patch that changes nothing is written if the stored bytes are those of another
@@ -316,5 +316,6 @@ func (m *Migrator) trim(ctx context.Context, state *v1beta1.StoredVersionMigrati
 			return false, fmt.Errorf("take %v out of status.storedVersions of CustomResourceDefinition %s: %w", d.Old(), d.Name, err)
 		}
 	}
-	return false, fmt.Errorf("CustomResourceDefinition %s changes all the time, so that its status.storedVersions cannot be written", state.Definition)
+	return false, fmt.Errorf("CustomResourceDefinition %s changes all the time, so that its status.storedVersions cannot be written",
+		state.Definition)
 }

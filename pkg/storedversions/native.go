@@ -60,7 +60,8 @@ func (m *Migrator) await(ctx context.Context, d Definition, state *v1beta1.Store
 	live, err := resource.Get(ctx, state.StorageVersionMigration, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		_, err = resource.Create(ctx, nativeMigration(mapping, d, state.StorageVersionMigration, owner), metav1.CreateOptions{FieldManager: manager})
+		_, err = resource.Create(ctx, nativeMigration(mapping, d, state.StorageVersionMigration, owner),
+			metav1.CreateOptions{FieldManager: manager})
 		if apierrors.IsAlreadyExists(err) {
 			return result, nil
 		}

@@ -128,7 +128,7 @@ func rewriteBare(b *testing.B, c *env.Cluster, group string) {
 	must(b, c.Status().Patch(ctx, crd, client.RawPatch(types.MergePatchType, []byte(`{"status":{"storedVersions":["v1"]}}`))))
 }
 
-// BenchmarkMigration: the manager rewrites custom resources whose storage version has changed in at most 1.5 times the time that a bare
+// BenchmarkMigration: the manager rewrites custom resources whose storage version has changed; the aim is at most 1.5 times the time that a bare
 // client takes for as many others, without the bound of its rate; and with a request for each object and three for each page.
 func BenchmarkMigration(b *testing.B) {
 	e, err := env.Start("--profile", "api", "--manager-arg=--migration-rate=0")

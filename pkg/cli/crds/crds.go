@@ -72,7 +72,8 @@ func (o *migrateOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	o.migrator = storedversions.New(storedversions.Options{Dynamic: definitions, Objects: objects, Mapper: c.RESTMapper(), Clock: clock.RealClock{},
+	o.migrator = storedversions.New(storedversions.Options{
+		Dynamic: definitions, Objects: objects, Mapper: c.RESTMapper(), Clock: clock.RealClock{},
 		Rate: o.rate})
 	return o.migrate(ctx, name)
 }
@@ -113,7 +114,9 @@ func (o *migrateOptions) migrate(ctx context.Context, name string) error {
 	}
 }
 
-func (o *migrateOptions) step(ctx context.Context, state *v1beta1.StoredVersionMigration) (storedversions.Definition, storedversions.Result, error) {
+func (o *migrateOptions) step(
+	ctx context.Context, state *v1beta1.StoredVersionMigration,
+) (storedversions.Definition, storedversions.Result, error) {
 	d, err := o.migrator.Get(ctx, state.Definition)
 	if err != nil {
 		return d, storedversions.Result{}, err
