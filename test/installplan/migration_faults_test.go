@@ -85,9 +85,10 @@ func isProgress(r *http.Request) bool {
 	return err == nil && bytes.Contains(text, []byte(`"migrations"`))
 }
 
-// isPage reports whether a request reads a page of ships that are to be rewritten: of these, the metadata is enough.
-func isPage(r *http.Request) bool {
-	return r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/ships") && r.URL.Query().Get("limit") != "" &&
+// isPage reports whether a request reads a page of the fleet's ships that are to be rewritten: of these, the metadata is enough. The ships
+// of another spec may be read at the same time.
+func (f fleet) isPage(r *http.Request) bool {
+	return r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/apis/"+f.group()+"/") && strings.HasSuffix(r.URL.Path, "/ships") && r.URL.Query().Get("limit") != "" &&
 		strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadataList")
 }
 
@@ -206,7 +207,7 @@ var _ = Describe("A migration of stored versions amid faults", Ordered, Serial, 
 		var followed []string
 		stage := 0
 		h.set(func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
-			if !isPage(r) {
+			if !f.isPage(r) {
 				return forward(r)
 			}
 			mu.Lock()
@@ -245,7 +246,7 @@ var _ = Describe("A migration of stored versions amid faults", Ordered, Serial, 
 		arrived, goOn := make(chan struct{}), make(chan struct{})
 		var once sync.Once
 		h.set(func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
-			if isPage(r) && r.URL.Query().Get("continue") != "" {
+			if f.isPage(r) && r.URL.Query().Get("continue") != "" {
 				once.Do(func() {
 					close(arrived)
 					<-goOn
