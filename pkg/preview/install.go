@@ -17,6 +17,7 @@ import (
 	"kudo.dev/kudo/pkg/dryrun"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/pkg/share"
+	"kudo.dev/kudo/pkg/storedversions"
 	"kudo.dev/kudo/plans/trigger"
 )
 
@@ -126,6 +127,7 @@ func (r holderReader) Get(ctx context.Context, at client.ObjectKey, into client.
 
 // shared fills in what would become of an object of an install plan.
 func (c *computation) shared(ctx context.Context, out *Object, change dryrun.Change) {
+	c.warnOfMigration(change)
 	d := compare(change.Before, change.After, c.mask)
 	holders := strings.Join(c.share.Holders(ctx, change.Before), ", ")
 	switch {
@@ -138,4 +140,18 @@ func (c *computation) shared(ctx context.Context, out *Object, change dryrun.Cha
 	default:
 		out.Effect, out.Why = Unchanged, "kudo did not create it: it is used as it is, and never deleted"
 	}
+}
+
+// warnOfMigration says that all objects of a definition are rewritten after the plan, since its storage version changes.
+func (c *computation) warnOfMigration(change dryrun.Change) {
+	if change.ID.GroupKind() != storedversions.DefinitionKind || change.Before == nil || change.After == nil {
+		return
+	}
+	before, err := storedversions.Parse(change.Before)
+	after, failed := storedversions.Parse(change.After)
+	if err != nil || failed != nil || before.Storage == after.Storage {
+		return // a definition that cannot be read is refused by the API server
+	}
+	c.warn("the storage version of CustomResourceDefinition %s changes from %s to %s: after the plan, kudo rewrites all of its objects, "+
+		"without a change in them", before.Name, before.Storage, after.Storage)
 }

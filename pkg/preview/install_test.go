@@ -10,11 +10,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/dryrun"
 	"kudo.dev/kudo/test/apitest"
 	"kudo.dev/kudo/test/gen"
 )
@@ -198,4 +201,42 @@ func TestNewKinds(t *testing.T) {
 	if diff := cmp.Diff(want, brief(p)); diff != "" || p.Fails() {
 		t.Errorf("%s%+v", diff, p)
 	}
+}
+
+// TestMigrationIsShown checks that a preview says which objects are rewritten since the storage version of their definition changes (P10).
+func TestMigrationIsShown(t *testing.T) {
+	definition := func(name, storage string) *unstructured.Unstructured {
+		var versions []any
+		for _, version := range []string{"v1alpha1", "v1"} {
+			versions = append(versions, map[string]any{"name": version, "served": true, "storage": version == storage})
+		}
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+			"metadata": map[string]any{"name": name}, "spec": map[string]any{"versions": versions}}}
+	}
+	const want = "the storage version of CustomResourceDefinition ships.example.com changes from v1alpha1 to v1: after the plan, kudo rewrites " +
+		"all of its objects, without a change in them"
+	old := definition("ships.example.com", "v1alpha1")
+	for name, tc := range map[string]struct {
+		reason        string
+		before, after *unstructured.Unstructured
+		want          []string
+	}{
+		"Changes": {"objects are rewritten", old, definition("ships.example.com", "v1"), []string{want}},
+		"Same":    {"the storage version stays", old, old, nil},
+		"New":     {"there are no objects", nil, old, nil},
+		"Other":   {"an object of another kind has no versions", plain("a"), plain("b"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &computation{out: &Preview{}}
+			c.warnOfMigration(dryrun.Change{ID: apply.IDOf(tc.after), Before: tc.before, After: tc.after})
+			if diff := cmp.Diff(tc.want, c.out.Warnings); diff != "" {
+				t.Errorf("%s: %s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func plain(value string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c"},
+		"data": map[string]any{"key": value}}}
 }

@@ -17,6 +17,9 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
+// DefinitionKind is that of CustomResourceDefinitions.
+var DefinitionKind = apiextensionsv1.Kind("CustomResourceDefinition")
+
 // Definition is what a migration reads of a CustomResourceDefinition.
 type Definition struct {
 	Name            string
