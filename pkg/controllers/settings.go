@@ -63,12 +63,7 @@ func (c *currentSettings) get(ctx context.Context) settings.Settings {
 
 // tarballPolicy is what the settings say of CRD tarballs.
 func (c *currentSettings) tarballPolicy() fetch.Policy {
-	now := c.get(context.Background())
-	out := fetch.Policy{Hosts: now.AllowedHosts, TokenRealms: now.TokenRealms}
-	if now.DefaultCRDURL != "" {
-		out.Default = &v1beta1.CRDTarball{HTTPSource: &v1beta1.HTTPSource{URL: now.DefaultCRDURL}}
-	}
-	return out
+	return fetch.PolicyOf(c.get(context.Background()))
 }
 
 // privilege makes it seen where Instances run with the rights of kudo.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/pkg/apply"
@@ -296,6 +297,38 @@ func TestReader(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%s: read %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestMetadata checks that metadata shows what the writes would leave (P3): without what they delete, with what they create.
+func TestMetadata(t *testing.T) {
+	f := newFixture(t, configMap("deleted", "1"), configMap("stays", "1"))
+	if err := f.maps().Delete(t.Context(), "deleted", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.maps().Apply(t.Context(), "created", body("created", "1", apply.NoResourceVersion), force); err != nil {
+		t.Fatal(err)
+	}
+	reads, err := metadata.NewForConfig(f.server.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := f.Metadata(reads).Resource(configMaps).Namespace("ns")
+	list, err := shown.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, item := range list.Items {
+		names = append(names, item.Name)
+	}
+	if diff := cmp.Diff([]string{"stays", "created"}, names); diff != "" {
+		t.Error(diff)
+	}
+	for name, want := range map[string]bool{"deleted": false, "stays": true, "created": true} {
+		if _, err := shown.Get(t.Context(), name, metav1.GetOptions{}); apierrors.IsNotFound(err) == want {
+			t.Errorf("%s is there: %t, want %t (%v)", name, !want, want, err)
 		}
 	}
 }

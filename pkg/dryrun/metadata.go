@@ -2,6 +2,7 @@ package dryrun
 
 import (
 	"context"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,8 +13,7 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// Metadata returns a client of metadata that shows what the writes would leave: by its Get, and, beside the objects of the cluster, by its
-// List.
+// Metadata returns a client of metadata that shows what the writes would leave, by its Get and its List.
 func (c *Cluster) Metadata(reads metadata.Interface) metadata.Interface {
 	return metadataClient{reads, c}
 }
@@ -67,6 +67,10 @@ func (r metadataResource) List(ctx context.Context, o metav1.ListOptions) (*meta
 	if err != nil {
 		return nil, err
 	}
+	list.Items = slices.DeleteFunc(list.Items, func(item metav1.PartialObjectMetadata) bool {
+		now, known := r.cluster.now(key{r.gvr, item.Namespace, item.Name})
+		return known && now == nil
+	})
 	for _, obj := range r.cluster.created(r.gvr, r.namespace) {
 		if !selector.Matches(labels.Set(obj.GetLabels())) {
 			continue

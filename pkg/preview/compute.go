@@ -43,6 +43,8 @@ type Options struct {
 	All, External runner.Interpreter
 	// Incomplete says which explore layers cannot be asked from here, so that the manager may get other answers.
 	Incomplete []string
+	// Tarballs returns the definitions of the CRD tarballs of Instances; nil if no tarball is installed by the edit.
+	Tarballs Tarballs
 	// DefaultAccount is the ServiceAccount with whose rights the plans of Instances run that name none; empty if that is not known.
 	DefaultAccount types.NamespacedName
 	// As names the user, for people.
@@ -112,6 +114,10 @@ type computation struct {
 	depth int
 	// coming are the OperatorVersions that the edit creates.
 	coming []*v1beta1.OperatorVersion
+	// tarballUnknown is set if the definitions of the tarball of the Instance are not known.
+	tarballUnknown bool
+	// dropped is the Installation of the Instance with the definitions that its tarball has no more; nil if there are none.
+	dropped *v1beta1.Installation
 	// keepsClaims is set if an uninstall keeps all claims.
 	keepsClaims bool
 	// releasedUIDs are those of the objects that are deleted with the Instance.
@@ -153,6 +159,9 @@ func (c *computation) compute(ctx context.Context) error {
 	if installed, err := c.installVersions(ctx); err != nil || !installed {
 		return err
 	}
+	if installed, err := c.installDefinitions(ctx); err != nil || !installed {
+		return err
+	}
 	for range maxRuns {
 		decision, err := trigger.Decide(trigger.Input{Instance: c.instance, Given: c.given, Version: c.edit.Version.Spec, Old: c.oldSpec(),
 			Digests: digests(c.before)})
@@ -162,7 +171,7 @@ func (c *computation) compute(ctx context.Context) error {
 		}
 		if decision.Start == nil {
 			c.compareRights(ctx)
-			return c.previewChildren(ctx)
+			return errors.Join(c.releaseDefinitions(ctx), c.previewChildren(ctx))
 		}
 		if err := c.follow(ctx, decision); err != nil {
 			return err

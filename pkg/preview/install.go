@@ -69,10 +69,6 @@ func (c *computation) warnOfContent(there, version *v1beta1.OperatorVersion) {
 // the Instance waits for them.
 func (c *computation) installVersions(ctx context.Context) (bool, error) {
 	for _, version := range c.coming {
-		if version.Spec.CRDTarball != nil {
-			c.unknown("which CustomResourceDefinitions the tarball of OperatorVersion %s/%s holds: only kudo fetches it", version.Namespace,
-				version.Name)
-		}
 		if version.Spec.InstallPlan == "" {
 			continue
 		}

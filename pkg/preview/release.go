@@ -57,7 +57,9 @@ func ComputeRelease(ctx context.Context, o Options, r Release) (*Preview, error)
 	case leaves:
 		p.keepAll(holder)
 	default:
-		if err := p.release(ctx, o, holder, r.Force); err != nil {
+		engine := share.New(share.Options{Objects: apply.New(o.Dynamic, o.Metadata, o.Kinds, nil, nil), Kinds: o.Kinds, Reader: o.Client,
+			Clock: clock.RealClock{}})
+		if err := p.release(ctx, engine, holder, r.Force); err != nil {
 			return nil, err
 		}
 	}
@@ -102,9 +104,7 @@ func (p *Preview) keepAll(holder *v1beta1.Installation) {
 //	data would go with it, and the deletion is not forced   keep: nothing is released before that is settled
 //	data would go with it, and the deletion is forced       delete, with the data
 //	else                                                    delete
-func (p *Preview) release(ctx context.Context, o Options, holder *v1beta1.Installation, force bool) error {
-	engine := share.New(share.Options{Objects: apply.New(o.Dynamic, o.Metadata, o.Kinds, nil, nil), Kinds: o.Kinds, Reader: o.Client,
-		Clock: clock.RealClock{}})
+func (p *Preview) release(ctx context.Context, engine *share.Engine, holder *v1beta1.Installation, force bool) error {
 	fates, err := engine.Session(holder, share.Policy{}, holder.Status.Resources).Preview(ctx, force)
 	if err != nil {
 		return err
@@ -116,8 +116,11 @@ func (p *Preview) release(ctx context.Context, o Options, holder *v1beta1.Instal
 			out.Effect, out.Why = Unknown, fate.Unknown.Error()
 		case fate.Blocks:
 			out.Effect, out.Why = Keep, "it holds the release up: it "+fate.Reason
-			p.Warnings = append(p.Warnings, fmt.Sprintf("the release would wait, and delete nothing, as long as %s %s: --force destroys that",
-				fate.ID, fate.Reason))
+			warning := fmt.Sprintf("the release would wait, and delete nothing, as long as %s %s", fate.ID, fate.Reason)
+			if holder.Spec.Subject.Kind == "OperatorVersion" {
+				warning += ": --force destroys that"
+			}
+			p.Warnings = append(p.Warnings, warning)
 		case fate.Deleted && fate.Reason != "":
 			out.Effect, out.Why, out.Lost = Delete, "it is destroyed with what it holds: it "+fate.Reason, true
 		case fate.Deleted:

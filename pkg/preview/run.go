@@ -314,8 +314,11 @@ func isUnanswered(err error) bool {
 		apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err)
 }
 
-// definesKind reports whether a definition of the kind of an object would be created by the runs.
+// definesKind reports whether a definition of the kind of an object would be created by the runs, or may be by a tarball that is not known.
 func (c *computation) definesKind(id apply.ID) bool {
+	if _, err := c.Client.RESTMapper().RESTMapping(id.GroupKind(), id.Version); c.tarballUnknown && meta.IsNoMatchError(err) {
+		return true
+	}
 	var created []*unstructured.Unstructured
 	for _, change := range c.cluster.Changes() {
 		if change.Before == nil && change.After != nil {

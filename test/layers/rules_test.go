@@ -70,7 +70,7 @@ var tree = rules{
 		"pkg/explore/webhook":   {"pkg/explore/pods"},
 		"pkg/controllers":       {"pkg/controllers/*"},
 		"pkg/controllers/*":     {"pkg/controllers/loop"},
-		"pkg/crdtarball/fetch":  {"pkg/crdtarball"},
+		"pkg/crdtarball/fetch":  {"pkg/crdtarball", "pkg/settings"},
 		"pkg/kudoinit":          {"pkg/rights"},
 		"pkg/cli":               {"pkg/cli/*"},
 		"pkg/cli/*":             {"pkg/cli/command"},

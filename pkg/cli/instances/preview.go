@@ -127,6 +127,7 @@ func previewEdit(ctx context.Context, env *command.Env, c client.Client, edit pr
 		if account, known := kudoinit.DefaultAccount(ctx, c, edit.After.Namespace); known {
 			o.DefaultAccount = account
 		}
+		o.Tarballs = previewTarballs(ctx, o.Client)
 		return preview.Compute(ctx, o, edit)
 	})
 }

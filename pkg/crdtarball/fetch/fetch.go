@@ -21,6 +21,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/crdtarball"
+	"kudo.dev/kudo/pkg/settings"
 )
 
 // Options of a Fetcher.
@@ -44,6 +45,15 @@ type Policy struct {
 	Hosts []string
 	// TokenRealms are hosts, besides a registry's own, that its credentials may be sent to.
 	TokenRealms []string
+}
+
+// PolicyOf returns what the settings of kudo say of CRD tarballs.
+func PolicyOf(now settings.Settings) Policy {
+	out := Policy{Hosts: now.AllowedHosts, TokenRealms: now.TokenRealms}
+	if now.DefaultCRDURL != "" {
+		out.Default = &v1beta1.CRDTarball{HTTPSource: &v1beta1.HTTPSource{URL: now.DefaultCRDURL}}
+	}
+	return out
 }
 
 // Fetcher knows the fetches that are under way, by Instance.

@@ -5,10 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/clock"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/crdtarball"
+	"kudo.dev/kudo/pkg/settings"
 )
 
 // T34: which block counts, and that the default is for versions whose author has the verb install.
@@ -97,5 +99,29 @@ func TestInsideHosts(t *testing.T) {
 		if _, err := wanted.Source.Fetch(t.Context(), nil, crdtarball.Validators{}); err == nil || !strings.Contains(err.Error(), "loopback or private") {
 			t.Errorf("%s: %v", reason, err)
 		}
+	}
+}
+
+// TestPolicyOf checks what the settings of kudo say of tarballs (T34).
+func TestPolicyOf(t *testing.T) {
+	const template = "https://a.example.com/{{ .AppVersion }}.tgz"
+	for name, tc := range map[string]struct {
+		reason   string
+		settings settings.Settings
+		want     Policy
+	}{
+		"Nothing": {"no default, and all public hosts", settings.Settings{}, Policy{}},
+		"Hosts":   {"these hosts only", settings.Settings{AllowedHosts: []string{"a.example.com"}}, Policy{Hosts: []string{"a.example.com"}}},
+		"Realms": {"hosts that get the credentials of registries", settings.Settings{TokenRealms: []string{"b.example.com"}},
+			Policy{TokenRealms: []string{"b.example.com"}}},
+		"Default": {"the tarball of versions that name none", settings.Settings{DefaultCRDURL: template},
+			Policy{Default: &v1beta1.CRDTarball{HTTPSource: &v1beta1.HTTPSource{URL: template}}}},
+		"Others": {"other settings say nothing of tarballs", settings.Settings{DefaultAccount: "kudo", Mode: settings.Privileged}, Policy{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, PolicyOf(tc.settings)); diff != "" {
+				t.Errorf("%s: %s", tc.reason, diff)
+			}
+		})
 	}
 }

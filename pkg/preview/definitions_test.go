@@ -1,0 +1,125 @@
+package preview
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/test/gen"
+)
+
+// crd is a definition of a kind with one version.
+func crd(plural, kind string, annotations map[string]any) *unstructured.Unstructured {
+	metadata := map[string]any{"name": plural + ".example.com"}
+	if annotations != nil {
+		metadata["annotations"] = annotations
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": metadata,
+		"spec": map[string]any{"group": "example.com", "scope": "Namespaced", "names": map[string]any{"plural": plural, "kind": kind},
+			"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true,
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}}}},
+	}}
+}
+
+// system is the namespace whose uid guards shared objects.
+func system() client.Object { return &corev1.Namespace{ObjectMeta: gen.Meta("", "kube-system")} }
+
+// TestDefinitions checks what a preview says of the CRD tarball of an Instance: what it would install, what is not known of it (P6), and
+// what keeps the plan waiting.
+func TestDefinitions(t *testing.T) {
+	const source = "https://example.com/crds.tar.gz"
+	pots := Definitions{Source: source, Objects: []*unstructured.Unstructured{crd("pots", "Pot", nil)}}
+	foreign := crd("pots", "Pot", nil)
+	if err := unstructured.SetNestedField(foreign.Object, "Cluster", "spec", "scope"); err != nil {
+		t.Fatal(err)
+	}
+	known := func(i *v1beta1.Instance) { i.Status.CRDs = &v1beta1.CRDTarballStatus{URL: source} }
+	for name, tc := range map[string]struct {
+		reason  string
+		tarball Definitions
+		err     error
+		live    []client.Object
+		status  func(*v1beta1.Instance)
+		want    []string
+		fails   bool
+	}{
+		"None":    {"an Instance without a tarball", Definitions{}, nil, nil, nil, []string{"plan deploy", "create ConfigMap ns/i-a"}, false},
+		"Create":  {"definitions come before the plan", pots, nil, nil, nil, []string{"plan deploy", "create CustomResourceDefinition pots.example.com", "create ConfigMap ns/i-a"}, false},
+		"Unknown": {"a tarball that cannot be fetched here", Definitions{Source: source, Unknown: "no route"}, nil, nil, nil, []string{"plan deploy", "create ConfigMap ns/i-a", "unknown: which CustomResourceDefinitions " + source + " holds: no route"}, false},
+		"Known":   {"the tarball that is installed need not be fetched", Definitions{Source: source, Unknown: "no route"}, nil, nil, known, []string{"plan deploy", "create ConfigMap ns/i-a"}, false},
+		"Refused": {"a tarball that kudo refuses", Definitions{}, errors.New("spec.crdTarball is wrong"), nil, nil, []string{"refused: the plan would wait for its CustomResourceDefinitions: spec.crdTarball is wrong"}, true},
+		"Foreign": {"a definition of others that differs", pots, nil, []client.Object{foreign}, nil, []string{"refused: the plan would wait for its CustomResourceDefinitions: …", "refused CustomResourceDefinition pots.example.com"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			version := web()
+			l := newLab(t, append(tc.live, version, system())...)
+			o := l.options()
+			o.Tarballs = func(context.Context, *v1beta1.Instance, *v1beta1.OperatorVersion) (Definitions, error) {
+				return tc.tarball, tc.err
+			}
+			e := Edit{Verb: "install", After: gen.Instance("i", version, nil), Version: version}
+			if tc.status != nil {
+				e.Before = gen.Instance("i", version, nil)
+				tc.status(e.Before)
+				l.Put(e.Before)
+				e.After = e.Before.DeepCopy()
+			}
+			p, err := Compute(t.Context(), o, e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := brief(p)
+			for n, line := range got { // the words are those of package share
+				if at := strings.Index(line, "CustomResourceDefinitions: CustomResourceDefinition "); at >= 0 {
+					got[n] = line[:at] + "CustomResourceDefinitions: …"
+				}
+				if strings.HasPrefix(line, "refused CustomResourceDefinition pots.example.com ") {
+					got[n] = "refused CustomResourceDefinition pots.example.com"
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" || p.Fails() != tc.fails {
+				t.Errorf("%s: fails %t, %s%+v", tc.reason, p.Fails(), diff, p)
+			}
+		})
+	}
+}
+
+// TestDroppedDefinitions checks that an upgrade shows the definitions that only the tarball of the version before has.
+func TestDroppedDefinitions(t *testing.T) {
+	old := crd("pots", "Pot", map[string]any{v1beta1.ManagedAnnotation: "true"})
+	old.SetUID("pots-uid")
+	before, after := web(), web()
+	after.Name, after.Spec.Version = "web-2.0.0", "2.0.0"
+	i := gen.Instance("i", before, nil)
+	i.UID = "i-uid"
+	holder := &v1beta1.Installation{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.InstallationName(i.Namespace, i.Name, i.UID), UID: "holder-uid"}}
+	holder.Spec.Subject = v1beta1.InstallationSubject{Kind: "Instance", Namespace: i.Namespace, Name: i.Name, UID: i.UID}
+	holder.Status.Resources = []v1beta1.HeldResource{{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: old.GetName(), UID: old.GetUID(), State: v1beta1.HoldCreated}}
+	old.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "Installation", Name: holder.Name, UID: holder.UID}})
+	l := newLab(t, system(), old, holder, before, after, i)
+	o := l.options()
+	o.Tarballs = func(_ context.Context, _ *v1beta1.Instance, version *v1beta1.OperatorVersion) (Definitions, error) {
+		return Definitions{Source: "https://example.com/" + version.Spec.Version, Objects: []*unstructured.Unstructured{crd("pans", "Pan", nil)}}, nil
+	}
+	e := Edit{Verb: "upgrade", Before: i, After: i.DeepCopy(), Version: after, Old: before}
+	e.After.Spec.OperatorVersion.Name = after.Name
+	p, err := Compute(t.Context(), o, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Join(brief(p), "\n")
+	for _, want := range []string{"create CustomResourceDefinition pans.example.com", "delete CustomResourceDefinition pots.example.com"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in\n%s", want, got)
+		}
+	}
+}
