@@ -69,7 +69,7 @@ func collects(t *testing.T) {
 	})
 }
 
-// Each page of the documentation does what it shows.
+// Each page of the documentation does what it shows, and so does the demo.
 func TestPages(t *testing.T) {
 	if !suite.IsDisposable() {
 		t.Skip("needs the cache folder of the manager, and a cluster without other users")
@@ -77,6 +77,12 @@ func TestPages(t *testing.T) {
 	tools := build(t)
 	collects(t)
 	starts := make(chan struct{}, 2) // pages that start control planes of their own, two at a time: the machine may be small
+	t.Run("demo", func(t *testing.T) {
+		t.Parallel()
+		starts <- struct{}{}
+		defer func() { <-starts }()
+		demo(t)
+	})
 	for _, path := range files(t) {
 		t.Run(name(path), func(t *testing.T) {
 			t.Parallel()
