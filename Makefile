@@ -169,7 +169,7 @@ CHAOS_TIME ?= 10m
 EACH = AtEachWrite|ClockJumps
 
 .PHONY: faults
-faults: build ## Strike every write of every scenario with every fault (an hour or more).
+faults: build ## Run every scenario with every fault in each of its writes (an hour or more).
 	@KUDO_FAULTS=all go test -count=1 -v -timeout 1h -skip '$(EACH)' ./test/faults
 	@KUDO_PREVIEWS=200 go test -count=1 -timeout 2h ./test/preview
 	@for n in 1 2 3 4 5 6; do KUDO_FAULTS=$$n/6 go test -count=1 -v -timeout 2h -run '$(EACH)' ./test/faults || exit; done

@@ -19,9 +19,9 @@ const (
 	shortChaos = 15 * time.Second
 	// longChaos is from where on the apiserver and its database are killed too: they take a while to come back.
 	longChaos = time.Minute
-	// stormy is how long a plan may take where calm never lasts longer than a moment, for the parts of the control plane
+	// outagesLimit is how long a plan may take where no moment without an outage is long, for the parts of the control plane
 	// that are killed, too.
-	stormy = 5 * time.Minute
+	outagesLimit = 5 * time.Minute
 )
 
 // A random mix of all faults, while scenarios run side by side: each ends as an undisturbed run does, and the model of
@@ -44,7 +44,7 @@ func TestChaos(t *testing.T) {
 	if span < longChaos {
 		mixed = parts(false)[0]
 	}
-	env.Must(t, line.manage())
+	env.Must(t, manager.start())
 	ended := map[string]int{}
 	session(t, func() {
 		until := time.Now().Add(span)
@@ -68,13 +68,13 @@ func TestChaos(t *testing.T) {
 		close(over)
 		storm.Wait()
 	})
-	t.Logf("%v; the manager ended by itself %d times", ended, line.ends())
+	t.Logf("%v; the manager ended by itself %d times", ended, manager.exitCount())
 }
 
 // amid runs a scenario in the middle of what goes on.
 func amid(t *testing.T, s scenario) {
 	w := newWorld(t)
-	w.timeout = stormy
+	w.timeout = outagesLimit
 	s.prepare(w)
 	w.bystanders()
 	s.act(w)
@@ -92,24 +92,24 @@ type trouble struct {
 // troubles are all that are mixed.
 func troubles(h clockFile, long bool) []trouble {
 	well := func() error { return nil }
-	kill := func() error { line.kill(); return nil }
-	calm := func() error { line.set(nil); return nil }
+	kill := func() error { manager.kill(); return nil }
+	endFault := func() error { manager.intercept(nil); return nil }
 	out := []trouble{
-		{"calm", well, well},
+		{"no fault", well, well},
 		{"the manager is killed", kill, well},
 		{"the manager is killed, and again", kill, kill},
-		{"the manager is frozen", func() error { return line.signal(syscall.SIGSTOP) }, func() error { return line.signal(syscall.SIGCONT) }},
-		{"the manager is asked to end", func() error { line.end(syscall.SIGTERM); return nil }, well},
-		{"all connections are cut", func() error { line.proxy.Cut(); return nil }, well},
+		{"the manager is frozen", func() error { return manager.signal(syscall.SIGSTOP) }, func() error { return manager.signal(syscall.SIGCONT) }},
+		{"the manager is asked to end", func() error { manager.stop(syscall.SIGTERM); return nil }, well},
+		{"all connections are cut", func() error { manager.proxy.Cut(); return nil }, well},
 	}
 	for _, by := range []time.Duration{time.Hour, -time.Hour, 24 * time.Hour, 0} {
 		out = append(out, trouble{fmt.Sprintf("the clock is wrong by %s", by), func() error { return h.set(by) }, well})
 	}
-	for _, sky := range weathers {
-		out = append(out, trouble{sky.name, func() error { line.set(sky.make()); return nil }, calm})
+	for _, outage := range outageCases {
+		out = append(out, trouble{outage.name, func() error { manager.intercept(outage.make()); return nil }, endFault})
 	}
 	for _, group := range groups {
-		out = append(out, trouble{group + " is not served", func() error { line.set(vanished(group)); line.proxy.Cut(); return nil }, calm})
+		out = append(out, trouble{group + " is not served", func() error { manager.intercept(vanished(group)); manager.proxy.Cut(); return nil }, endFault})
 	}
 	if long {
 		for _, component := range []string{"kube-apiserver", "etcd"} {
@@ -121,7 +121,7 @@ func troubles(h clockFile, long bool) []trouble {
 
 // bounce kills a part of the control plane, and starts it again. The tests' own requests wait meanwhile.
 func bounce(component string) (err error) {
-	door.closed(func() {
+	connection.closed(func() {
 		if err = local(component, "kill"); err == nil {
 			err = started(component)
 		}
@@ -129,9 +129,9 @@ func bounce(component string) (err error) {
 	return err
 }
 
-// underOutages has one trouble come after the other. Calm comes often enough for plans to go on.
+// underOutages has one trouble come after the other. There is time without any often enough for plans to go on.
 func underOutages(t *testing.T, troubles []trouble, random *rand.Rand, over chan struct{}) {
-	defer line.set(nil)
+	defer manager.intercept(nil)
 	var met []string
 	for {
 		now := troubles[random.IntN(len(troubles))]
@@ -148,7 +148,7 @@ func underOutages(t *testing.T, troubles []trouble, random *rand.Rand, over chan
 		if err := now.end(); err != nil {
 			t.Error(now.name, err)
 		}
-		if err := line.manage(); err != nil {
+		if err := manager.start(); err != nil {
 			t.Error(err)
 		}
 		if ended {

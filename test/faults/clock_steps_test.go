@@ -89,16 +89,16 @@ func stepClock(t *testing.T) clockFile {
 	env.Must(t, err)
 	h := clockFile(filepath.Join(t.TempDir(), "hands"))
 	env.Must(t, h.set(0))
-	line.kill()
-	whole := line.program
-	line.program = func(args ...string) *exec.Cmd {
+	manager.kill()
+	whole := manager.program
+	manager.program = func(args ...string) *exec.Cmd {
 		m := exec.Command(self, args...)
 		m.Env = append(os.Environ(), handsFile+"="+string(h))
 		return m
 	}
 	t.Cleanup(func() {
-		line.kill()
-		line.program = whole
+		manager.kill()
+		manager.program = whole
 	})
 	return h
 }
@@ -127,8 +127,8 @@ func TestClockJumps(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			env.Must(t, h.set(0))
-			line.kill()
-			env.Must(t, line.manage())
+			manager.kill()
+			env.Must(t, manager.start())
 			var mu sync.Mutex
 			n := 0
 			step := func() error {
@@ -137,7 +137,7 @@ func TestClockJumps(t *testing.T) {
 				n++
 				return h.set(tc.to(n))
 			}
-			line.set(func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
+			manager.intercept(func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
 				if apiproxy.IsWrite(r) {
 					if err := step(); err != nil {
 						return nil, err
@@ -145,7 +145,7 @@ func TestClockJumps(t *testing.T) {
 				}
 				return forward(r)
 			})
-			defer line.set(nil)
+			defer manager.intercept(nil)
 			for _, part := range parts(thorough()) {
 				var cases []testing.InternalTest
 				for j, s := range part {
@@ -153,7 +153,7 @@ func TestClockJumps(t *testing.T) {
 						cases = append(cases, testing.InternalTest{Name: s.name, F: func(t *testing.T) { amid(t, s) }})
 					}
 				}
-				beside(t, cases)
+				runParallel(t, cases)
 			}
 			t.Logf("the clock was set %d times", n)
 		})

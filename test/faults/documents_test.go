@@ -49,7 +49,7 @@ func documents() []struct{ name, text, want string } {
 // A bad document ends its plan with a message that names it; the manager and other plans go on.
 func TestBadDocuments(t *testing.T) {
 	w := ready(t)
-	exits := line.ends()
+	exits := manager.exitCount()
 	for n, d := range documents() {
 		t.Run(d.name, func(t *testing.T) {
 			name := fmt.Sprintf("bad-%d", n)
@@ -58,7 +58,7 @@ func TestBadDocuments(t *testing.T) {
 			began := time.Now()
 			i, err := suite.Await(ctx, w.ns, name, 30*time.Second, env.PlanEnded("deploy", 1))
 			if err != nil {
-				t.Fatalf("%v\n%s", err, line.tail())
+				t.Fatalf("%v\n%s", err, manager.tail())
 			}
 			st := i.Status.PlanStatus["deploy"]
 			if st.Status != v1beta1.FatalError {
@@ -69,8 +69,8 @@ func TestBadDocuments(t *testing.T) {
 		})
 	}
 	deployed(lifecycle.First)(w)
-	if line.ends() != exits {
-		t.Errorf("the manager ended by itself %d times:\n%s", line.ends()-exits, line.tail())
+	if manager.exitCount() != exits {
+		t.Errorf("the manager ended by itself %d times:\n%s", manager.exitCount()-exits, manager.tail())
 	}
 	w.untouched()
 }

@@ -60,7 +60,7 @@ func started(component string) error {
 		return err
 	}
 	for deadline := time.Now().Add(env.DefaultTimeout); ; time.Sleep(100 * time.Millisecond) {
-		_, err := door.direct.Namespace(ctx)
+		_, err := connection.direct.Namespace(ctx)
 		if err == nil {
 			break
 		}

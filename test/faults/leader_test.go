@@ -41,23 +41,23 @@ func frozen(asleep chan *process, free chan struct{}) writeFault {
 func TestFrozenLeader(t *testing.T) {
 	s := scenarios[0]
 	want := undisturbed(t, s).end
-	line.kill()
-	defer line.kill() // those of other tests ask for no lease
+	manager.kill()
+	defer manager.kill() // those of other tests ask for no lease
 	lease := &coordinationv1.Lease{ObjectMeta: gen.Meta("kudo-system", "kudo-manager")}
 	env.Must(t, client.IgnoreNotFound(suite.Delete(ctx, lease))) // of a manager that is dead
-	env.Must(t, line.manage("--leader-elect=true"))
+	env.Must(t, manager.start("--leader-elect=true"))
 	old := suite.AwaitLeader(t, "")
 	next := &managerProxy{}
 	env.Must(t, next.open(suite.Env, t.TempDir()))
 	defer next.close()
-	env.Must(t, next.manage("--leader-elect=true"))
+	env.Must(t, next.start("--leader-elect=true"))
 	w := newWorld(t)
 	s.prepare(w)
 	w.bystanders()
 	asleep, free := make(chan *process, 1), make(chan struct{})
 	w.aim(5, frozen(asleep, free))
 	s.act(w)
-	sleeper := heard(t, asleep)
+	sleeper := receive(t, asleep)
 	began := time.Now()
 	suite.AwaitLeader(t, old)
 	t.Logf("taken over after %s", time.Since(began).Round(time.Millisecond))
@@ -67,7 +67,7 @@ func TestFrozenLeader(t *testing.T) {
 	close(free)
 	env.Must(t, sleeper.Process.Signal(syscall.SIGCONT))
 	<-sleeper.over // who has lost the lease ends
-	line.set(nil)
+	manager.intercept(nil)
 	w.settle(want)
 	for key, version := range w.versions() {
 		if versions[key] != version {
@@ -82,23 +82,23 @@ func TestFrozenLeader(t *testing.T) {
 func TestLeaseLost(t *testing.T) {
 	s := scenarios[0]
 	want := undisturbed(t, s).end
-	line.kill()
-	defer line.kill()
+	manager.kill()
+	defer manager.kill()
 	lease := &coordinationv1.Lease{ObjectMeta: gen.Meta("kudo-system", "kudo-manager")}
 	env.Must(t, client.IgnoreNotFound(suite.Delete(ctx, lease)))
-	env.Must(t, line.manage("--leader-elect=true"))
+	env.Must(t, manager.start("--leader-elect=true"))
 	old := suite.AwaitLeader(t, "")
-	exits := line.ends()
+	exits := manager.exitCount()
 	next := &managerProxy{}
 	env.Must(t, next.open(suite.Env, t.TempDir()))
 	defer next.close()
-	env.Must(t, next.manage("--leader-elect=true"))
+	env.Must(t, next.start("--leader-elect=true"))
 	w := newWorld(t)
 	s.prepare(w)
 	w.bystanders()
 	free, came := make(chan struct{}), make(chan struct{})
 	count := w.aim(5, writeFault{name: "lease lost", hit: func(l *managerProxy, r *http.Request, forward apiproxy.Forward, over func()) (*http.Response, error) {
-		l.set(func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
+		l.intercept(func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
 			if strings.Contains(r.URL.Path, "/leases") {
 				return env.Refuse(r, http.StatusInternalServerError, metav1.StatusReasonInternalError)
 			}
@@ -115,12 +115,12 @@ func TestLeaseLost(t *testing.T) {
 		r.Body = io.NopCloser(bytes.NewReader(text))
 		return forward(r)
 	}})
-	defer line.set(nil)
+	defer manager.intercept(nil)
 	s.act(w)
-	heard(t, count.struck)
+	receive(t, count.occurred)
 	suite.AwaitLeader(t, old)
-	written := len(line.writes(count))
-	if line.ends() == exits {
+	written := len(manager.writes(count))
+	if manager.exitCount() == exits {
 		t.Error("the old leader goes on while another leads")
 	}
 	s.ended(w)
@@ -134,7 +134,7 @@ func TestLeaseLost(t *testing.T) {
 			t.Errorf("what came late changed %s: %s, and was %s", key, version, versions[key])
 		}
 	}
-	if now := line.writes(count); len(now) != written {
+	if now := manager.writes(count); len(now) != written {
 		t.Errorf("the old leader wrote while another led: %q", now[written:])
 	}
 	w.untouched()
@@ -147,7 +147,7 @@ func TestLateWrite(t *testing.T) {
 	deployed(lifecycle.First)(w)
 	late, free, came := make(chan struct{}), make(chan struct{}), make(chan int, 1)
 	once := sync.OnceFunc(func() { close(late) })
-	line.set(func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
+	manager.intercept(func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
 		if r.Method != http.MethodPatch || !strings.HasSuffix(r.URL.Path, w.ns+"/configmaps/i-one-0") {
 			return forward(r)
 		}
@@ -169,16 +169,16 @@ func TestLateWrite(t *testing.T) {
 		w.edit("i", func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"VALUE": value} })
 	}
 	set("b")
-	heard(t, late)
-	line.kill()
-	line.set(nil)
-	env.Must(t, line.manage())
+	receive(t, late)
+	manager.kill()
+	manager.intercept(nil)
+	env.Must(t, manager.start())
 	runs("update", 2)(w)
 	set("c")
 	runs("update", 3)(w)
 	before := env.Read(t, suite, &corev1.ConfigMap{}, w.ns, "i-one-0")
 	close(free)
-	code := heard(t, came)
+	code := receive(t, came)
 	now := env.Read(t, suite, &corev1.ConfigMap{}, w.ns, "i-one-0")
 	if now.ResourceVersion != before.ResourceVersion {
 		t.Errorf("the late write was answered with %d: the ConfigMap has %v, and had %v", code, now.Data, before.Data)
@@ -209,23 +209,23 @@ func nothingDoneTwice(t *testing.T, plan, method string) {
 		gen.InstallPlan(plan)(ov)
 	}
 	path := "/api/v1/namespaces/" + w.ns + "/configmaps/"
-	struck := w.before(method, path+map[string]string{http.MethodDelete: "passing", http.MethodPatch: "lasting"}[method], func() error {
-		line.kill()
+	occurred := w.before(method, path+map[string]string{http.MethodDelete: "passing", http.MethodPatch: "lasting"}[method], func() error {
+		manager.kill()
 		if method == http.MethodDelete { // it has arrived, and its answer has not
 			return suite.Delete(ctx, &corev1.ConfigMap{ObjectMeta: gen.Meta(w.ns, "passing")})
 		}
 		return nil
 	})
 	w.create(ov, gen.Instance("i", ov, nil))
-	env.Must(t, heard(t, struck))
+	env.Must(t, receive(t, occurred))
 	var again atomic.Int32
-	line.set(func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
+	manager.intercept(func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
 		if r.Method == http.MethodPatch && apiproxy.IsWrite(r) && r.URL.Path == path+"passing" {
 			again.Add(1)
 		}
 		return forward(r)
 	})
-	env.Must(t, line.manage())
+	env.Must(t, manager.start())
 	runs(v1beta1.DeployPlan, 1)(w)
 	if n := again.Load(); n > 0 {
 		t.Errorf("what the plan had deleted was made again: %d writes", n)
@@ -248,12 +248,12 @@ func TestTerminatedWithFiftyPlans(t *testing.T) {
 	for n := range plans {
 		w.await(name(n), waitsFor("example.org/never"))
 	}
-	took, code := line.terminate()
+	took, code := manager.terminate()
 	t.Logf("ended after %s with code %d", took.Round(time.Millisecond), code)
 	if took > 30*time.Second || code != 0 {
 		t.Errorf("the manager ended after %s with code %d, want 0 in under 30 s", took, code)
 	}
-	env.Must(t, line.manage())
+	env.Must(t, manager.start())
 	for n := range plans {
 		held := &corev1.ConfigMap{ObjectMeta: gen.Meta(w.ns, name(n)+"-held")}
 		env.Must(t, suite.Patch(ctx, held, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))

@@ -44,8 +44,8 @@ func gauges(t *testing.T, address string) map[string]float64 {
 	return out
 }
 
-// lives creates and deletes some Instances, side by side.
-func lives(t *testing.T, n int) {
+// runLifecycles creates and deletes some Instances, side by side.
+func runLifecycles(t *testing.T, n int) {
 	t.Helper()
 	w := newWorld(t)
 	v := lifecycle.Cleaning(w.ns)
@@ -90,22 +90,22 @@ func TestNothingLeaks(t *testing.T) {
 	env.Must(t, err)
 	address := listener.Addr().String()
 	env.Must(t, listener.Close())
-	line.kill()
-	defer line.kill()
-	line.set(nil)
-	env.Must(t, line.manage("--metrics-bind-address="+address, "--metrics-secure=false"))
-	exits := line.ends()
-	lives(t, 2)
+	manager.kill()
+	defer manager.kill()
+	manager.intercept(nil)
+	env.Must(t, manager.start("--metrics-bind-address="+address, "--metrics-secure=false"))
+	exits := manager.exitCount()
+	runLifecycles(t, 2)
 	deployed(harbored)(newWorld(t)) // opens the cache, where managers that were killed have left something
 	before := gauges(t, address)
-	for _, sky := range []outages{weathers[0], weathers[9]} {
-		line.set(sky.make())
-		calm := time.AfterFunc(span, func() { line.set(nil) })
-		lives(t, 2*leakAllowance)
-		calm.Stop()
+	for _, outage := range []outages{outageCases[0], outageCases[9]} {
+		manager.intercept(outage.make())
+		endFault := time.AfterFunc(span, func() { manager.intercept(nil) })
+		runLifecycles(t, 2*leakAllowance)
+		endFault.Stop()
 	}
-	line.set(nil)
-	lives(t, 1)
+	manager.intercept(nil)
+	runLifecycles(t, 1)
 	if thorough() {
 		for range 3 {
 			visit(t)
@@ -120,10 +120,10 @@ func TestNothingLeaks(t *testing.T) {
 		}
 		return ""
 	})
-	left, err := filepath.Glob(filepath.Join(line.cache, ".tmp-*"))
+	left, err := filepath.Glob(filepath.Join(manager.cache, ".tmp-*"))
 	env.Must(t, err)
 	if len(left) > 0 {
 		t.Errorf("the cache has files that no Instance needs: %q", left)
 	}
-	t.Logf("before %v, after %v; the manager ended by itself %d times", before, gauges(t, address), line.ends()-exits)
+	t.Logf("before %v, after %v; the manager ended by itself %d times", before, gauges(t, address), manager.exitCount()-exits)
 }

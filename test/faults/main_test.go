@@ -20,10 +20,10 @@ import (
 
 var (
 	suite env.Suite
-	// line is the connection between the manager and the apiserver. All tests share it: there is one manager at a time.
-	line managerProxy
-	// door is passed by all requests of the tests themselves.
-	door clientGate
+	// manager is the manager behind a proxy. All tests share it: one runs at a time.
+	manager managerProxy
+	// connection is passed by all requests of the tests themselves.
+	connection clientGate
 	// tarballs serves CRD tarballs.
 	tarballs *httptest.Server
 	ctx      = context.Background()
@@ -54,7 +54,7 @@ func run(m *testing.M) int {
 		return failed(err)
 	}
 	defer suite.Stop()
-	if suite.Cluster, err = door.connect(suite.Env); err != nil {
+	if suite.Cluster, err = connection.connect(suite.Env); err != nil {
 		return failed(err)
 	}
 	tarballs = lifecycle.ServeTarballs()
@@ -65,10 +65,10 @@ func run(m *testing.M) int {
 	if err := copyPrograms(suite.Env, dir); err != nil {
 		return failed(err)
 	}
-	if err := line.open(suite.Env, dir); err != nil {
+	if err := manager.open(suite.Env, dir); err != nil {
 		return failed(err)
 	}
-	defer line.close()
+	defer manager.close()
 	return m.Run()
 }
 

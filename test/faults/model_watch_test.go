@@ -63,7 +63,7 @@ func pause(ctx context.Context, d time.Duration) {
 
 // watch judges what a watch shows, from what is there now on, until it breaks.
 func (c *modelWatch) watch(ctx context.Context, list client.ObjectList) {
-	events, err := door.direct.Watch(ctx, list)
+	events, err := connection.direct.Watch(ctx, list)
 	if err != nil {
 		return // the apiserver is dead, perhaps
 	}

@@ -45,8 +45,8 @@ func every(*http.Request) bool { return true }
 
 func reads(r *http.Request) bool { return r.Method == http.MethodGet }
 
-// weathers are those that the manager must come through.
-var weathers = []outages{
+// outageCases are those that the manager must come through.
+var outageCases = []outages{
 	{"500 for all", all(http.StatusInternalServerError, metav1.StatusReasonInternalError, every), time.Minute},
 	{"429 for all", all(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, every), 0},
 	{"503 for all", all(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, every), 0},
@@ -54,7 +54,7 @@ var weathers = []outages{
 	{"401 for all", all(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, every), 0},
 	{"409 for all writes", all(http.StatusConflict, metav1.StatusReasonConflict, apiproxy.IsWrite), 0},
 	{"410 for all reads", all(http.StatusGone, metav1.StatusReasonExpired, reads), 0},
-	{"every third write lost", unlucky, 0},
+	{"every third write lost", loseThirdWrites, 0},
 	{"watches that are slow", slowWatches, 0},
 	{"watches that are cut", cutWatches, 0},
 	{"stale reads", staleReads, 0},
@@ -63,8 +63,8 @@ var weathers = []outages{
 	}, 0},
 }
 
-// unlucky loses each third write, before or after its commit.
-func unlucky() handler {
+// loseThirdWrites loses each third write, before or after its commit.
+func loseThirdWrites() handler {
 	var mu sync.Mutex
 	n := 0
 	return func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
@@ -156,37 +156,37 @@ func staleReads() handler {
 }
 
 // Each write of each scenario is answered wrongly in some way: the end is that of an undisturbed run.
-func TestStruckAtEachWrite(t *testing.T) {
+func TestFaultAtEachWrite(t *testing.T) {
 	learn(t)
-	env.Must(t, line.manage())
+	env.Must(t, manager.start())
 	used := 0
 	for _, part := range parts(thorough()) {
 		var cases []testing.InternalTest
 		for turn, s := range part {
 			for n := range undisturbed(t, s).writes {
-				strikes := harmless
+				chosen := toleratedFaults
 				if !thorough() {
 					if n%7 != turn%7 {
 						continue
 					}
-					strikes = harmless[used%len(harmless) : used%len(harmless)+1]
+					chosen = toleratedFaults[used%len(toleratedFaults) : used%len(toleratedFaults)+1]
 				}
-				for _, by := range strikes {
+				for _, by := range chosen {
 					used++
-					cases = append(cases, struckAt(s, by, n+1))
+					cases = append(cases, faultAt(s, by, n+1))
 				}
 			}
 		}
 		t.Logf("%d cases (KUDO_FAULTS=all: all)", len(cases))
-		beside(t, cases)
+		runParallel(t, cases)
 	}
 }
 
 // The connection is bad for a while in the middle of scenarios: the end is that of an undisturbed run.
-func TestWeather(t *testing.T) {
+func TestOutages(t *testing.T) {
 	learn(t)
-	for i, sky := range weathers {
-		t.Run(sky.name, func(t *testing.T) {
+	for i, outage := range outageCases {
+		t.Run(outage.name, func(t *testing.T) {
 			for _, part := range parts(thorough()) {
 				var under []scenario
 				for j, s := range part {
@@ -194,26 +194,26 @@ func TestWeather(t *testing.T) {
 						under = append(under, s)
 					}
 				}
-				clouded(t, sky, under)
+				runAmidOutage(t, outage, under)
 			}
 		})
 	}
 }
 
-// clouded runs scenarios amid outages, which begin with some write of the first.
-func clouded(t *testing.T, sky outages, under []scenario) {
-	env.Must(t, line.manage())
-	defer line.set(nil)
+// runAmidOutage runs scenarios amid outages, which begin with some write of the first.
+func runAmidOutage(t *testing.T, outage outages, under []scenario) {
+	env.Must(t, manager.start())
+	defer manager.intercept(nil)
 	long := span
 	if thorough() {
-		long = max(span, sky.thorough)
+		long = max(span, outage.thorough)
 	}
 	over := make(chan struct{})
-	begin := writeFault{name: sky.name, hit: func(l *managerProxy, r *http.Request, forward apiproxy.Forward, begun func()) (*http.Response, error) {
+	begin := writeFault{name: outage.name, hit: func(l *managerProxy, r *http.Request, forward apiproxy.Forward, begun func()) (*http.Response, error) {
 		defer begun()
-		bad := sky.make()
-		l.set(bad)
-		time.AfterFunc(long, func() { l.set(nil); close(over) })
+		bad := outage.make()
+		l.intercept(bad)
+		time.AfterFunc(long, func() { l.intercept(nil); close(over) })
 		return bad(r, forward)
 	}}
 	var cases []testing.InternalTest
@@ -230,7 +230,7 @@ func clouded(t *testing.T, sky outages, under []scenario) {
 			}
 			s.act(w)
 			s.ended(w)
-			if line.leave(count); line.target(count) != "" {
+			if manager.leave(count); manager.target(count) != "" {
 				<-over
 			}
 			w.settle(undisturbed(t, s).end)
@@ -238,7 +238,7 @@ func clouded(t *testing.T, sky outages, under []scenario) {
 			w.twice(s)
 		}})
 	}
-	beside(t, cases)
+	runParallel(t, cases)
 }
 
 // The apiserver, or its database, is killed in the middle of a plan, and comes back.
@@ -258,7 +258,7 @@ func TestControlPlaneKilled(t *testing.T) {
 				return nil, apiproxy.ErrCut
 			}})
 			s.act(w)
-			heard(t, count.struck)
+			receive(t, count.occurred)
 			time.Sleep(2 * time.Second) // the manager tries in vain
 			env.Must(t, started(component))
 			s.ended(w)
@@ -281,7 +281,7 @@ func TestAnswersDoNotCome(t *testing.T) {
 	}
 	waits, free := make(chan string, len(held)), make(chan struct{})
 	var seen sync.Map
-	line.set(func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
+	manager.intercept(func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
 		answer, err := forward(r)
 		for path := range held {
 			if !apiproxy.IsWrite(r) || !strings.Contains(r.URL.Path, path) || !strings.HasSuffix(r.URL.Path, "/status") {
@@ -294,14 +294,14 @@ func TestAnswersDoNotCome(t *testing.T) {
 		}
 		return answer, err
 	})
-	defer line.set(nil)
+	defer manager.intercept(nil)
 	release := sync.OnceFunc(func() { close(free) })
 	defer release()
 	for _, w := range held {
 		begin(w)
 	}
 	for range held {
-		t.Logf("no answer for %s", heard(t, waits))
+		t.Logf("no answer for %s", receive(t, waits))
 	}
 	begin(other)
 	ended(other)

@@ -61,12 +61,12 @@ func (l *managerProxy) close() {
 
 func (l *managerProxy) pass(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
 	if apiproxy.IsWrite(r) {
-		struck, err := l.count(r)
+		occurred, err := l.count(r)
 		if err != nil {
 			return nil, err
 		}
-		if struck != nil {
-			return struck.by.hit(l, r, forward, sync.OnceFunc(func() { close(struck.struck) }))
+		if occurred != nil {
+			return occurred.by.hit(l, r, forward, sync.OnceFunc(func() { close(occurred.occurred) }))
 		}
 	}
 	l.mu.Lock()
@@ -78,16 +78,16 @@ func (l *managerProxy) pass(r *http.Request, forward apiproxy.Forward) (*http.Re
 	return handle(r, forward)
 }
 
-// set changes what the proxy does; nil sends all on.
-func (l *managerProxy) set(handle handler) {
+// intercept changes what the proxy does; nil sends all on.
+func (l *managerProxy) intercept(handle handler) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.handle = handle
 }
 
-// manage makes sure that a manager runs. One that ends without being asked is started again, as a pod is. All that it says
+// start makes sure that a manager runs. One that ends without being asked is started again, as a pod is. All that it says
 // goes to a log.
-func (l *managerProxy) manage(args ...string) error {
+func (l *managerProxy) start(args ...string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.process != nil || l.fenced {
@@ -125,19 +125,19 @@ func (l *managerProxy) watch(p *process, args []string) {
 	}
 	l.mu.Unlock()
 	if mine {
-		_ = l.manage(args...)
+		_ = l.start(args...)
 	}
 }
 
-// ends are how often a manager ended by itself.
-func (l *managerProxy) ends() int {
+// exitCount is how often a manager ended by itself.
+func (l *managerProxy) exitCount() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.exits
 }
 
-// end signals the manager and waits for its end. It returns nil if none runs. What passes meanwhile passes.
-func (l *managerProxy) end(signal os.Signal) *process {
+// stop signals the manager and waits for its end. It returns nil if none runs. What passes meanwhile passes.
+func (l *managerProxy) stop(signal os.Signal) *process {
 	l.mu.Lock()
 	p := l.process
 	if p == nil {
@@ -157,7 +157,7 @@ func (l *managerProxy) end(signal os.Signal) *process {
 }
 
 // kill kills the manager, as a crash of its machine would. When it returns, the manager has ended.
-func (l *managerProxy) kill() { l.end(syscall.SIGKILL) }
+func (l *managerProxy) kill() { l.stop(syscall.SIGKILL) }
 
 // signal signals the manager, if one runs.
 func (l *managerProxy) signal(signal os.Signal) error {
@@ -186,7 +186,7 @@ func (l *managerProxy) freeze() *process {
 // terminate asks the manager to end, and tells how long that took and with which exit code.
 func (l *managerProxy) terminate() (time.Duration, int) {
 	began := time.Now()
-	p := l.end(syscall.SIGTERM)
+	p := l.stop(syscall.SIGTERM)
 	return time.Since(began), p.ProcessState.ExitCode()
 }
 
@@ -221,14 +221,14 @@ type counter struct {
 	at   int
 	by   writeFault
 	// seen are the writes, and hit is the one with the fault; the lock of managerProxy guards both.
-	seen   []string
-	hit    string
-	struck chan struct{}
+	seen     []string
+	hit      string
+	occurred chan struct{}
 }
 
 // aim injects the fault into the n-th write from now on that names a word; 0 injects none.
 func (l *managerProxy) aim(word string, at int, by writeFault) *counter {
-	c := &counter{word: word, at: at, by: by, struck: make(chan struct{})}
+	c := &counter{word: word, at: at, by: by, occurred: make(chan struct{})}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.counters = append(l.counters, c)
@@ -304,7 +304,7 @@ func (l *managerProxy) revive() error {
 	l.counters = slices.DeleteFunc(l.counters, func(c *counter) bool { return c.hit != "" && c.by.kills })
 	l.mu.Unlock()
 	l.fence(false)
-	return l.manage()
+	return l.start()
 }
 
 func (l *managerProxy) fence(up bool) {

@@ -199,7 +199,7 @@ func (w *testbed) installed(name string) {
 			return err.Error()
 		}
 		if !ov.Installed() || ov.Status.ObservedGeneration != ov.Generation {
-			return fmt.Sprintf("%+v\n%s", ov.Status.AggregatedStatus, line.tail())
+			return fmt.Sprintf("%+v\n%s", ov.Status.AggregatedStatus, manager.tail())
 		}
 		return ""
 	})

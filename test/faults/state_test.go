@@ -21,17 +21,17 @@ func (w *testbed) objects() []*unstructured.Unstructured {
 	return lifecycle.Objects(w, suite, w.ns)
 }
 
-// calm bounds how long a testbed may take from the end of a plan to its rest, and collection how long where the cluster's
+// restLimit bounds how long a testbed may take from the end of a plan to its rest, and collection how long where the cluster's
 // garbage collector has something to do in it: that waits for half a minute each time a definition goes, or the apiserver.
 // going is how long a namespace or a definition may take to go, which takes Kubernetes minutes where hundreds have gone.
-const calm, collection, going = 30 * time.Second, 3 * time.Minute, 5 * time.Minute
+const restLimit, collection, going = 30 * time.Second, 3 * time.Minute, 5 * time.Minute
 
 // settle waits until the testbed is in a state.
 func (w *testbed) settle(want lifecycle.State) {
 	w.Helper()
 	began := time.Now()
 	for {
-		now, limit := w.state(), calm
+		now, limit := w.state(), restLimit
 		diff := cmp.Diff(want, now)
 		if diff == "" {
 			return
@@ -40,7 +40,7 @@ func (w *testbed) settle(want lifecycle.State) {
 			limit = collection
 		}
 		if time.Since(began) > limit {
-			w.Errorf("the end is not that of an undisturbed run (-undisturbed +with the fault):\n%s\nthe manager said:\n%s", diff, line.tail())
+			w.Errorf("the end is not that of an undisturbed run (-undisturbed +with the fault):\n%s\nthe manager said:\n%s", diff, manager.tail())
 			return
 		}
 		time.Sleep(50 * time.Millisecond)

@@ -72,19 +72,19 @@ func (w *testbed) await(name string, holds func(*v1beta1.Instance) bool) *v1beta
 	w.Helper()
 	i, err := suite.Await(ctx, w.ns, name, w.timeout, holds)
 	if err != nil {
-		w.Fatalf("%v\n%s\nthe manager said:\n%s", err, w.servers(), line.tail())
+		w.Fatalf("%v\n%s\nthe manager said:\n%s", err, w.servers(), manager.tail())
 	}
 	return i
 }
 
-// heard waits for something that a test's proxy is to tell.
-func heard[T any](t testing.TB, from <-chan T) T {
+// receive waits for a value from the proxy of a test.
+func receive[T any](t testing.TB, from <-chan T) T {
 	t.Helper()
 	var what T
 	select {
 	case what = <-from:
 	case <-time.After(limit):
-		t.Fatalf("after %s: nothing was struck; the manager said:\n%s", limit, line.tail())
+		t.Fatalf("after %s: the fault did not occur; the manager said:\n%s", limit, manager.tail())
 	}
 	return what
 }

@@ -29,8 +29,8 @@ import (
 func ready(t *testing.T) *testbed {
 	t.Helper()
 	w := newWorld(t)
-	line.set(nil)
-	env.Must(t, line.manage())
+	manager.intercept(nil)
+	env.Must(t, manager.start())
 	w.bystanders()
 	return w
 }
@@ -87,8 +87,8 @@ func TestVersionDeletedInPlan(t *testing.T) {
 	w.create(ov, gen.Instance("i", ov, nil))
 	w.await("i", waitsFor("example.org/never"))
 	env.Must(t, suite.Delete(ctx, ov))
-	line.kill()
-	env.Must(t, line.manage())
+	manager.kill()
+	env.Must(t, manager.start())
 	w.unhold()
 	i := w.await("i", env.PlanEnded("deploy", 1))
 	if st := i.Status.PlanStatus["deploy"]; st.Status != v1beta1.Complete {
@@ -159,13 +159,13 @@ func (w *testbed) before(method, path string, do func() error) <-chan error {
 	w.Helper()
 	done := make(chan error, 1)
 	once := sync.OnceFunc(func() { done <- do() })
-	line.set(func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
+	manager.intercept(func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
 		if r.Method == method && r.URL.Path == path && r.URL.Query().Get("dryRun") == "" {
 			once()
 		}
 		return forward(r)
 	})
-	w.Cleanup(func() { line.set(nil) })
+	w.Cleanup(func() { manager.intercept(nil) })
 	return done
 }
 
@@ -181,7 +181,7 @@ func TestReplacedBeforeDeletion(t *testing.T) {
 	})
 	w.edit("i", func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"EXTRA": "false"} })
 	runs("update", 2)(w)
-	env.Must(t, heard(t, replaced))
+	env.Must(t, receive(t, replaced))
 	now := env.Read(t, suite, &corev1.ConfigMap{}, w.ns, "i-extra")
 	if now.UID != theirs.UID || now.ResourceVersion != theirs.ResourceVersion {
 		t.Errorf("the object of others was touched: %+v", now)
@@ -200,7 +200,7 @@ func TestKeptInTheLastMoment(t *testing.T) {
 	})
 	w.edit("i", func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = "app-2" })
 	runs("upgrade", 2)(w)
-	env.Must(t, heard(t, marked))
+	env.Must(t, receive(t, marked))
 	env.Within(t, limit, "the other objects of the old version gone", func() string {
 		for _, name := range []string{"i-one-1", "i-one-2"} {
 			if err := suite.Get(ctx, client.ObjectKey{Namespace: w.ns, Name: name}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
@@ -229,7 +229,7 @@ func TestGivenBackInTheLastMoment(t *testing.T) {
 	was := env.Read(t, suite, &rbacv1.ClusterRole{}, "", name)
 	back := w.before(http.MethodGet, "/apis/rbac.authorization.k8s.io/v1/clusterroles/"+name, func() error { return managed(`"true"`) })
 	env.Must(t, managed("null"))
-	env.Must(t, heard(t, back))
+	env.Must(t, receive(t, back))
 	env.Must(t, suite.Delete(ctx, &corev1.ConfigMap{ObjectMeta: gen.Meta(name, "harbor")})) // so that the manager looks at all again
 	w.ran("fleet", 2)
 	now := env.Read(t, suite, &rbacv1.ClusterRole{}, "", name)
@@ -298,15 +298,15 @@ func TestGroupVanishes(t *testing.T) {
 			w.await("i", complete("deploy", 1))
 			want := w.rest()
 			before := w.versions()
-			line.set(vanished(group))
-			line.proxy.Cut()
+			manager.intercept(vanished(group))
+			manager.proxy.Cut()
 			time.Sleep(time.Second)
-			line.kill()
-			_ = line.manage()
+			manager.kill()
+			_ = manager.start()
 			time.Sleep(4 * time.Second)
-			line.set(nil)
-			line.kill() // it may have given up, as it should where its own kinds are not there
-			env.Must(t, line.manage())
+			manager.intercept(nil)
+			manager.kill() // it may have given up, as it should where its own kinds are not there
+			env.Must(t, manager.start())
 			w.settle(want)
 			for key, version := range w.versions() {
 				if before[key] != version {
@@ -330,7 +330,7 @@ func TestGroupVanishesInRun(t *testing.T) {
 	var reads atomic.Int32
 	cut := newWave(1)
 	w.aim(6, killed(cut, func() {
-		line.set(func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
+		manager.intercept(func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
 			if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/controllerrevisions/") && reads.Add(1) == 3 {
 				close(refused)
 			}
@@ -342,9 +342,9 @@ func TestGroupVanishesInRun(t *testing.T) {
 		cut.arrive()
 	}))
 	s.act(w)
-	heard(t, refused)
-	line.set(nil)
-	line.proxy.Cut()
+	receive(t, refused)
+	manager.intercept(nil)
+	manager.proxy.Cut()
 	s.ended(w)
 	w.settle(want)
 	w.untouched()

@@ -56,7 +56,7 @@ func TestDuplicateKeys(t *testing.T) {
 // Values of parameters that are huge, or no text, arrive as they are, or are refused by name; the history holds them.
 func TestHugeAndBinaryValues(t *testing.T) {
 	w := ready(t)
-	exits := line.ends()
+	exits := manager.exitCount()
 	ov := gen.Version(w.ns, "app", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))
 	w.create(ov)
 	huge := strings.Repeat("0123456789abcdef", 60000)
@@ -97,8 +97,8 @@ func TestHugeAndBinaryValues(t *testing.T) {
 	if got := env.Read(t, suite, &corev1.Secret{}, w.ns, "binary").Data["key"]; !bytes.Equal(got, data) {
 		t.Errorf("the Secret has %q", got)
 	}
-	if line.ends() != exits {
-		t.Errorf("the manager ended by itself %d times:\n%s", line.ends()-exits, line.tail())
+	if manager.exitCount() != exits {
+		t.Errorf("the manager ended by itself %d times:\n%s", manager.exitCount()-exits, manager.tail())
 	}
 	w.untouched()
 }

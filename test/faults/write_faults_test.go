@@ -28,7 +28,7 @@ func (v *sharedKill) arrive() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.left--; v.left == 0 {
-		v.err = line.revive()
+		v.err = manager.revive()
 		close(v.over)
 	}
 }
@@ -83,7 +83,7 @@ func refusal(name string, code int, reason metav1.StatusReason) writeFault {
 }
 
 // harmless are faults that leave the manager running: it has to cope with the answer.
-var harmless = []writeFault{
+var toleratedFaults = []writeFault{
 	{name: "answer lost after the commit", hit: func(_ *managerProxy, r *http.Request, forward apiproxy.Forward, over func()) (*http.Response, error) {
 		defer over()
 		if answer, err := forward(r); err == nil {

@@ -20,8 +20,8 @@ import (
 // whatever they do. The manager works on eight Instances at a time: not all of its workers are ever held.
 const side = 7
 
-// beside runs cases as subtests, some at a time. Those that -run leaves out are over at once.
-func beside(t *testing.T, cases []testing.InternalTest, over ...func()) {
+// runParallel runs cases as subtests, some at a time. Those that -run leaves out are over at once.
+func runParallel(t *testing.T, cases []testing.InternalTest, over ...func()) {
 	t.Helper()
 	next := make(chan int)
 	var workers sync.WaitGroup
@@ -71,7 +71,7 @@ func TestKilledAtEachWrite(t *testing.T) {
 
 // die runs scenarios in the middle of which the manager is killed.
 func die(t *testing.T, together []killCase) {
-	env.Must(t, line.manage())
+	env.Must(t, manager.start())
 	v := newWave(len(together))
 	var cases []testing.InternalTest
 	var over []func()
@@ -86,20 +86,20 @@ func die(t *testing.T, together []killCase) {
 			count := w.aim(d.n, by)
 			d.s.act(w)
 			d.s.ended(w)
-			if line.target(count) == "" {
-				line.leave(count)
+			if manager.target(count) == "" {
+				manager.leave(count)
 				arrive() // it has fewer writes than without a fault
 			}
 			<-v.over
 			env.Must(t, v.err)
-			t.Logf("struck %q", line.target(count))
+			t.Logf("the fault was in %q", manager.target(count))
 			d.s.ended(w)
 			w.settle(undisturbed(t, d.s).end)
 			w.untouched()
 			w.twice(d.s)
 		}})
 	}
-	beside(t, cases, over...)
+	runParallel(t, cases, over...)
 }
 
 // chosen are the writes that get the fault: all, or one, which a number shifts. A run with a fault may have more.
@@ -132,7 +132,7 @@ func learn(t *testing.T) {
 			cases = append(cases, testing.InternalTest{Name: "undisturbed " + s.name, F: func(t *testing.T) { undisturbed(t, s) }})
 		}
 	}
-	beside(t, cases)
+	runParallel(t, cases)
 	if t.Failed() {
 		t.FailNow()
 	}
@@ -144,9 +144,9 @@ func undisturbed(t *testing.T, s scenario) reference {
 	if known, found := references.Load(s.name); found {
 		return known.(reference)
 	}
-	line.set(nil)
+	manager.intercept(nil)
 	w := newWorld(t)
-	env.Must(t, line.manage())
+	env.Must(t, manager.start())
 	s.prepare(w)
 	w.bystanders()
 	began := time.Now()
@@ -155,7 +155,7 @@ func undisturbed(t *testing.T, s scenario) reference {
 	s.ended(w)
 	took := time.Since(began)
 	want := w.rest()
-	writes := line.writes(count)
+	writes := manager.writes(count)
 	w.untouched()
 	t.Logf("undisturbed: %d writes in %s", len(writes), took.Round(time.Millisecond))
 	for n, write := range writes {
@@ -169,14 +169,14 @@ func undisturbed(t *testing.T, s scenario) reference {
 
 // aim injects the fault into the n-th write from now on that concerns the testbed; 0 injects none.
 func (w *testbed) aim(n int, by writeFault) *counter {
-	count := line.aim(w.ns, n, by)
-	w.Cleanup(func() { line.leave(count) })
+	count := manager.aim(w.ns, n, by)
+	w.Cleanup(func() { manager.leave(count) })
 	return count
 }
 
-// struckAt is a scenario with the fault in its n-th write. A run with a fault may have more writes or fewer; if it has
+// faultAt is a scenario with the fault in its n-th write. A run with a fault may have more writes or fewer; if it has
 // not so many, there is no fault, and its end is the same.
-func struckAt(s scenario, by writeFault, n int) testing.InternalTest {
+func faultAt(s scenario, by writeFault, n int) testing.InternalTest {
 	return testing.InternalTest{Name: fmt.Sprintf("%s/%s/%d", s.name, by.name, n), F: func(t *testing.T) {
 		w := newWorld(t)
 		s.prepare(w)
@@ -184,11 +184,11 @@ func struckAt(s scenario, by writeFault, n int) testing.InternalTest {
 		count := w.aim(n, by)
 		s.act(w)
 		s.ended(w)
-		line.leave(count)
-		if line.target(count) != "" {
-			<-count.struck // the last write had the fault: what it commits is the end
+		manager.leave(count)
+		if manager.target(count) != "" {
+			<-count.occurred // the last write had the fault: what it commits is the end
 		}
-		t.Logf("struck %q", line.target(count))
+		t.Logf("the fault was in %q", manager.target(count))
 		w.settle(undisturbed(t, s).end)
 		w.untouched()
 		w.eventsOnce()
