@@ -1,6 +1,7 @@
 package crdcompat
 
 import (
+	"fmt"
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -101,6 +102,23 @@ func (c *comparer) addedVersion(old, new *apiextensionsv1.CustomResourceDefiniti
 		return
 	}
 	c.allow("", "the version is new")
+}
+
+// CheckStorage returns an error if objects lose fields when they are written in the storage version of a definition: nothing converts, and
+// the schema of that version is narrower than that of another one in which objects may be stored.
+func CheckStorage(crd *apiextensionsv1.CustomResourceDefinition) error {
+	storage := find(crd, storageVersions(crd))
+	if storage == nil || crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter {
+		return nil
+	}
+	was, breaches := narrowed(crd, storage)
+	if breaches == nil {
+		return nil
+	}
+	first := sortBreaches(breaches)[0]
+	return fmt.Errorf("the schema of the storage version %s is narrower than that of %s in %d places, so that objects would lose fields; the "+
+		"first: %s: %s: %s: extend the schema, or add a conversion webhook", storage.Name, was, len(breaches), first.Path, first.Rule,
+		first.Message)
 }
 
 // narrowed returns the first version of old, other than the one given, in which objects may be stored that the given one does not take,

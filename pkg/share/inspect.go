@@ -289,8 +289,7 @@ func (s *Session) refused(ctx context.Context, resource dynamic.ResourceInterfac
 		if s.acceptSuperset(obj, v, v.body) {
 			return true, nil
 		}
-		var wait *apply.WaitError
-		if _, err := s.forbidden(ctx, obj, v); errors.As(err, &wait) {
+		if _, err := s.forbidden(ctx, obj, v); err != nil { // it waits for a migration, or that could not be read
 			return false, err
 		}
 		if mismatch.Superseded, err = s.superseded(ctx, live); err != nil {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/crdcompat"
 )
 
 // DefinitionKind is that of CustomResourceDefinitions.
@@ -29,12 +30,15 @@ type Definition struct {
 	Generation int64
 	// Kind of the objects.
 	Kind string
-	// Resource is the one by which objects are read and written; its version is empty if no version is served.
+	// Resource is the one by which objects are read and written: that of the storage version, or of another one that a webhook converts. Its
+	// version is empty if none of these is served.
 	Resource schema.GroupVersionResource
 	// Storage is the storage version.
 	Storage string
 	// Stored is status.storedVersions.
 	Stored []string
+	// Loss says which fields objects would lose by being rewritten; nil if none.
+	Loss error
 }
 
 // Parse reads a CustomResourceDefinition.
@@ -45,14 +49,16 @@ func Parse(crd *unstructured.Unstructured) (Definition, error) {
 	}
 	d := Definition{
 		Name: typed.Name, UID: typed.UID, ResourceVersion: typed.ResourceVersion, Generation: typed.Generation,
-		Kind: typed.Spec.Names.Kind, Stored: typed.Status.StoredVersions,
+		Kind: typed.Spec.Names.Kind, Stored: typed.Status.StoredVersions, Loss: crdcompat.CheckStorage(typed),
 		Resource: schema.GroupVersionResource{Group: typed.Spec.Group, Resource: typed.Spec.Names.Plural},
 	}
+	converts := typed.Spec.Conversion != nil && typed.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
 	for _, version := range typed.Spec.Versions {
 		if version.Storage {
 			d.Storage = version.Name
 		}
-		if version.Served && (version.Storage || d.Resource.Version == "") { // the storage version needs no conversion
+		// A version that is not the storage version prunes what only that one has, unless a webhook converts.
+		if version.Served && (version.Storage || converts && d.Resource.Version == "") {
 			d.Resource.Version = version.Name
 		}
 	}

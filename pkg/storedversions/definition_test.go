@@ -93,17 +93,24 @@ func TestParse(t *testing.T) {
 	version := func(name string, served, storage bool) any {
 		return map[string]any{"name": name, "served": served, "storage": storage}
 	}
+	unserved := []any{version("v0", false, false), version("v1", true, false), version("v2", false, true)}
 	for _, tc := range []struct {
 		reason   string
 		versions []any
+		webhook  bool
 		want     string
 	}{
-		{"the storage version needs no conversion", []any{version("v1", true, false), version("v2", true, true)}, "v2"},
-		{"the first that is served, if the storage version is not", []any{version("v0", false, false), version("v1", true, false), version("v2", false, true)}, "v1"},
-		{"none is served", []any{version("v2", false, true)}, ""},
+		{"the storage version needs no conversion", []any{version("v1", true, false), version("v2", true, true)}, false, "v2"},
+		{"another version would prune what only the storage version has", unserved, false, ""},
+		{"the first that is served, if a webhook converts", unserved, true, "v1"},
+		{"none is served", []any{version("v2", false, true)}, true, ""},
 	} {
 		crd := definitionObject("v1", "v2")
-		crd.Object["spec"].(map[string]any)["versions"] = tc.versions
+		spec := crd.Object["spec"].(map[string]any)
+		spec["versions"] = tc.versions
+		if tc.webhook {
+			spec["conversion"] = map[string]any{"strategy": "Webhook"}
+		}
 		d, err := Parse(crd)
 		if err != nil || d.Resource.Version != tc.want || d.Storage != "v2" {
 			t.Errorf("%s: %+v, %v, want version %q", tc.reason, d, err, tc.want)

@@ -32,6 +32,8 @@ const (
 	pageSize = 500
 	// writers is how many objects are rewritten at a time.
 	writers = 8
+	// writeTimeout bounds the rewriting of one object, which webhooks may delay.
+	writeTimeout = time.Minute
 	// maxRefused is how many objects of one attempt may be refused before it ends: what refuses so many refuses all.
 	maxRefused = 100
 	// maxMessage bounds what others say in a message, in bytes.
@@ -93,7 +95,7 @@ type Result struct {
 // Step takes the next step of a migration, and changes its state. The caller writes the state down before the next step; if that is
 // lost, the step is taken again, which changes nothing. An owner, which may be nil, owns what is created.
 //
-// An error may not occur at the next attempt. The state is as before then. A nil error with a RetryTime in the state says that objects
+// The next attempt may succeed after an error. The state is as before then. A nil error with a RetryTime in the state says that objects
 // are refused: the next attempt is due then.
 func (m *Migrator) Step(ctx context.Context, d Definition, state *v1beta1.StoredVersionMigration,
 	owner *metav1.OwnerReference) (Result, error) {
@@ -106,7 +108,7 @@ func (m *Migrator) Step(ctx context.Context, d Definition, state *v1beta1.Stored
 		err = m.removeNative(ctx, state.StorageVersionMigration)
 	case Begin:
 		result.After = settleTime
-		err = m.begin(d, state)
+		err = m.begin(ctx, d, state)
 	case Probe:
 		result.After = settleTime
 		err = m.probe(ctx, d, state)
@@ -119,9 +121,18 @@ func (m *Migrator) Step(ctx context.Context, d Definition, state *v1beta1.Stored
 	return result, err
 }
 
-// begin makes the state that of a new migration, by the cluster itself where it can.
-func (m *Migrator) begin(d Definition, state *v1beta1.StoredVersionMigration) error {
+// begin makes the state that of a new migration, by the cluster itself where it can. A migration by which objects would lose fields waits
+// for another definition: who has changed the storage version need not have known of them.
+func (m *Migrator) begin(ctx context.Context, d Definition, state *v1beta1.StoredVersionMigration) error {
+	if err := m.removeNative(ctx, state.StorageVersionMigration); err != nil {
+		return err
+	}
 	next := Start(d, state, m.clock.Now())
+	if d.Loss != nil {
+		deferRetry(&next, fmt.Sprintf("the objects of CustomResourceDefinition %s are not rewritten: %s", d.Name, d.Loss), m.clock.Now())
+		*state = next
+		return nil
+	}
 	native, err := m.native()
 	if err != nil {
 		return err
@@ -146,15 +157,15 @@ func (m *Migrator) probe(ctx context.Context, d Definition, state *v1beta1.Store
 			return nil
 		}
 	}
-	return m.begin(d, state)
+	return m.begin(ctx, d, state)
 }
 
 // rewritePage rewrites the next page of objects. The last one ends the migration.
 func (m *Migrator) rewritePage(ctx context.Context, d Definition, state *v1beta1.StoredVersionMigration) (Result, error) {
 	result := Result{Action: Rewrite}
 	if d.Resource.Version == "" {
-		deferRetry(state, fmt.Sprintf("no version of CustomResourceDefinition %s is served, so that its objects cannot be rewritten: serve the "+
-			"storage version", d.Name), m.clock.Now())
+		deferRetry(state, fmt.Sprintf("the storage version %s of CustomResourceDefinition %s is not served, so that its objects cannot be "+
+			"rewritten: serve it", d.Storage, d.Name), m.clock.Now())
 		return result, nil
 	}
 	list, err := m.objects.Resource(d.Resource).List(ctx, metav1.ListOptions{Limit: pageSize, Continue: state.Continue})
@@ -250,6 +261,8 @@ func (m *Migrator) rewrite(ctx context.Context, d Definition, namespace, name st
 			return nil, err
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
 	var resource metadata.ResourceInterface = m.objects.Resource(d.Resource)
 	if namespace != "" {
 		resource = m.objects.Resource(d.Resource).Namespace(namespace)
@@ -273,14 +286,15 @@ func isRefusal(err error) bool {
 	if !errors.As(err, &status) {
 		return false
 	}
-	code := status.Status().Code
+	text, code := status.Status().Message, status.Status().Code
+	if strings.HasPrefix(text, "admission webhook ") || strings.Contains(text, "ValidatingAdmissionPolicy '") {
+		return true
+	}
 	if code < http.StatusBadRequest || code >= http.StatusInternalServerError {
 		return false
 	}
 	switch code {
-	case http.StatusNotFound, http.StatusConflict:
-		return strings.HasPrefix(status.Status().Message, "admission webhook ")
-	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooManyRequests:
+	case http.StatusNotFound, http.StatusConflict, http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return false
 	}
 	return true

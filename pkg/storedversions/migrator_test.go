@@ -340,3 +340,63 @@ func TestResume(t *testing.T) {
 		}
 	}
 }
+
+// TestLoss checks that nothing is rewritten, and no version goes, while the storage version takes less than what is stored: whoever has
+// changed it need not be kudo (P18).
+func TestLoss(t *testing.T) {
+	f := newFixture(t, 3)
+	crd := definitionObject("v1alpha1", "v1")
+	versions := crd.Object["spec"].(map[string]any)["versions"].([]any)
+	schema := func(properties map[string]any) map[string]any {
+		return map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "properties": properties}}
+	}
+	versions[0].(map[string]any)["schema"] = schema(map[string]any{"legacy": map[string]any{"type": "string"}})
+	versions[1].(map[string]any)["schema"] = schema(map[string]any{})
+	f.Put(crd)
+	f.Requests()
+	for range 3 { // the attempts of which the message speaks
+		if result := f.finish(); result.Finished {
+			t.Fatal("it has finished")
+		}
+		f.clock.SetTime(f.state.RetryTime.Time)
+	}
+	if len(rewritten(f.Requests())) > 0 || len(f.stored()) != 2 {
+		t.Errorf("objects were rewritten, or a version is gone: %v", f.stored())
+	}
+	if !strings.Contains(f.state.Message, "would lose fields") || !strings.Contains(f.state.Message, "legacy") || f.state.Attempts != 3 {
+		t.Errorf("%d attempts: %q", f.state.Attempts, f.state.Message)
+	}
+	crd.Object["metadata"].(map[string]any)["generation"] = int64(2)
+	versions[1].(map[string]any)["schema"] = versions[0].(map[string]any)["schema"]
+	f.Put(crd)
+	f.state.RetryTime = nil // another generation begins another migration
+	if result := f.finish(); !result.Finished {
+		t.Errorf("it does not finish with a schema that takes all: %+v", f.state)
+	}
+}
+
+// TestIsRefusal checks which answers are about an object: whoever admits may choose any code for a denial (P18).
+func TestIsRefusal(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		code   int32
+		text   string
+		want   bool
+	}{
+		"Invalid":     {"the object does not fit the schema", 422, "Ship is invalid", true},
+		"Webhook":     {"a webhook denies with an error of a server", 500, `admission webhook "w" denied the request: no`, true},
+		"WebhookWait": {"a webhook asks to come again", 429, `admission webhook "w" denied the request: later`, true},
+		"Policy":      {"a policy denies as if nobody had logged in", 401, `ships "a" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`, true},
+		"Unreached":   {"a webhook that does not answer", 500, `Internal error occurred: failed calling webhook "w"`, false},
+		"Login":       {"credentials that are not taken", 401, "Unauthorized", false},
+		"Busy":        {"a server with too much to do", 429, "too many requests", false},
+		"Conflict":    {"another write came first", 409, "the object has been modified", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := &apierrors.StatusError{ErrStatus: metav1.Status{Code: tc.code, Message: tc.text}}
+			if got := isRefusal(err); got != tc.want {
+				t.Errorf("%s: %t, want %t", tc.reason, got, tc.want)
+			}
+		})
+	}
+}

@@ -44,7 +44,7 @@ func nativeName(d Definition) string {
 	return "kudo-" + hex.EncodeToString(sum[:8])
 }
 
-// await creates the cluster's own migration, and ends with it.
+// await has the cluster migrate a definition, and waits until it has.
 func (m *Migrator) await(ctx context.Context, d Definition, state *v1beta1.StoredVersionMigration,
 	owner *metav1.OwnerReference) (Result, error) {
 	result := Result{Action: Rewrite, After: nativePoll}
@@ -114,7 +114,7 @@ func nativeOutcome(live *unstructured.Unstructured) (status, message string) {
 		kind, _ := c["type"].(string)
 		if c["status"] == "True" && (kind == "Succeeded" || kind == "Failed") {
 			said, _ := c["message"].(string)
-			return kind, text.Truncate(text.OneLine(said), maxMessage)
+			return kind, text.Plain(said, maxMessage)
 		}
 	}
 	return "", ""
@@ -143,7 +143,7 @@ func (m *Migrator) removeNative(ctx context.Context, name string) error {
 	return remove(ctx, resource, live)
 }
 
-// remove deletes a migration that has ended.
+// remove deletes a migration of the cluster.
 func remove(ctx context.Context, resource dynamic.ResourceInterface, live *unstructured.Unstructured) error {
 	uid := live.GetUID()
 	err := resource.Delete(ctx, live.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})

@@ -70,6 +70,7 @@ var tree = rules{
 		"pkg/explore/webhook":   {"pkg/explore/pods"},
 		"pkg/controllers":       {"pkg/controllers/*"},
 		"pkg/controllers/*":     {"pkg/controllers/loop"},
+		"pkg/storedversions":    {"pkg/crdcompat"},
 		"pkg/crdtarball/fetch":  {"pkg/crdtarball", "pkg/settings"},
 		"pkg/kudoinit":          {"pkg/rights"},
 		"pkg/cli":               {"pkg/cli/*"},

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -33,6 +34,8 @@ type Reconciler struct {
 
 	// page is held while a page of objects is rewritten.
 	page sync.Mutex
+	// contended is set if another Installation wanted to rewrite a page meanwhile.
+	contended atomic.Bool
 }
 
 // action is one reconcile of one Installation.

@@ -1,6 +1,7 @@
 package installation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -37,13 +38,16 @@ type Migrator interface {
 // migrate takes the next steps of the migrations of stored versions that this Installation is responsible for: at most one page of
 // objects in a reconcile. It reads no object of a definition that stores one version.
 func (a *action) migrate(ctx context.Context) (loop.Result, error) {
-	due, err := a.observeDefinitions(ctx)
-	if err != nil || len(due)+len(a.Next.Status.Migrations) == 0 {
-		return loop.Done, err
-	}
-	a.Next.Status.Migrations = pending(a.Next.Status.Migrations, due)
+	found, err := a.observeDefinitions(ctx)
 	result := loop.Result{}
-	for _, d := range due {
+	if found.waits {
+		requeue(&result, pollInterval)
+	}
+	if err != nil || len(found.due)+len(a.Next.Status.Migrations) == 0 {
+		return result, err
+	}
+	a.Next.Status.Migrations = selectMigrations(a.Next.Status.Migrations, found)
+	for _, d := range found.due {
 		state := a.Next.Status.Migration(d.Name)
 		if state == nil {
 			continue // others come first
@@ -55,17 +59,28 @@ func (a *action) migrate(ctx context.Context) (loop.Result, error) {
 			break
 		}
 	}
-	a.Next.Status.Migrations = begun(a.Next.Status.Migrations)
+	a.Next.Status.Migrations = withoutEmpty(a.Next.Status.Migrations)
 	return result, nil
 }
 
-// pending drops the migrations of definitions that are not due, and adds those that are, as far as there is room.
-func pending(known []v1beta1.StoredVersionMigration, due []storedversions.Definition) []v1beta1.StoredVersionMigration {
-	isDue := func(name string) bool {
-		return slices.ContainsFunc(due, func(d storedversions.Definition) bool { return d.Name == name })
+// definitions are what an Installation holds of CustomResourceDefinitions.
+type definitions struct {
+	// due are those that the Installation migrates.
+	due []storedversions.Definition
+	// unseen are the names of those that are not known at the moment.
+	unseen []string
+	// waits is set if something may become due without an event: another Installation migrates a definition, or one is not known.
+	waits bool
+}
+
+// selectMigrations drops the migrations of definitions that are not due, and adds those that are, as far as there is room.
+func selectMigrations(known []v1beta1.StoredVersionMigration, found definitions) []v1beta1.StoredVersionMigration {
+	stays := func(m v1beta1.StoredVersionMigration) bool {
+		return slices.Contains(found.unseen, m.Definition) ||
+			slices.ContainsFunc(found.due, func(d storedversions.Definition) bool { return d.Name == m.Definition })
 	}
-	next := slices.DeleteFunc(slices.Clone(known), func(m v1beta1.StoredVersionMigration) bool { return !isDue(m.Definition) })
-	for _, d := range due {
+	next := slices.DeleteFunc(slices.Clone(known), func(m v1beta1.StoredVersionMigration) bool { return !stays(m) })
+	for _, d := range found.due {
 		if len(next) == v1beta1.MaxMigrations {
 			break
 		}
@@ -77,8 +92,8 @@ func pending(known []v1beta1.StoredVersionMigration, due []storedversions.Defini
 	return next
 }
 
-// begun drops the migrations that have not begun: the API server takes no entry without its fields.
-func begun(all []v1beta1.StoredVersionMigration) []v1beta1.StoredVersionMigration {
+// withoutEmpty drops the migrations that have not begun: the API server takes no entry without its fields.
+func withoutEmpty(all []v1beta1.StoredVersionMigration) []v1beta1.StoredVersionMigration {
 	left := slices.DeleteFunc(all, func(m v1beta1.StoredVersionMigration) bool { return m.UID == "" })
 	if len(left) == 0 {
 		return nil
@@ -91,10 +106,16 @@ func (a *action) step(ctx context.Context, d storedversions.Definition, state *v
 	action, _ := storedversions.Next(d, state, a.Clock.Now())
 	if action == storedversions.Rewrite && state.StorageVersionMigration == "" {
 		if !a.page.TryLock() { // one page at a time leaves the workers to others
+			a.contended.Store(true)
 			requeue(result, turnInterval)
 			return nil
 		}
 		defer a.page.Unlock()
+		defer func() {
+			if a.contended.Swap(false) && result.RequeueAfter == nextPage { // who has waited comes first
+				result.RequeueAfter = 2 * turnInterval
+			}
+		}()
 	}
 	before := state.DeepCopy()
 	after, err := a.Migrator.Step(ctx, d, state, a.reference())
@@ -102,10 +123,11 @@ func (a *action) step(ctx context.Context, d storedversions.Definition, state *v
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		state.Message = text.Truncate(err.Error(), maxMessage)
+		// The first message stays: a commit for each text that differs would have the migration tried again at once.
+		state.Message = cmp.Or(before.Message, text.Plain(err.Error(), maxMessage))
 		result.Transient = true
 	case after.Finished:
-		a.finish(d, before)
+		a.finish(d)
 		return nil
 	case state.RetryTime != nil:
 		requeue(result, max(state.RetryTime.Sub(a.Clock.Now()), nextPage+1))
@@ -117,13 +139,11 @@ func (a *action) step(ctx context.Context, d storedversions.Definition, state *v
 }
 
 // finish drops a migration that is over.
-func (a *action) finish(d storedversions.Definition, state *v1beta1.StoredVersionMigration) {
+func (a *action) finish(d storedversions.Definition) {
 	a.Next.Status.Migrations = slices.DeleteFunc(slices.Clone(a.Next.Status.Migrations),
 		func(m v1beta1.StoredVersionMigration) bool { return m.Definition == d.Name })
-	if state.To != "" {
-		a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventMigrationFinished,
-			"All objects of CustomResourceDefinition %s are stored in version %s", d.Name, state.To)
-	}
+	a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventMigrationFinished,
+		"All objects of CustomResourceDefinition %s are stored in version %s", d.Name, d.Storage)
 }
 
 // reportMigration records what is new of a migration.
@@ -150,40 +170,46 @@ func (a *action) reference() *metav1.OwnerReference {
 	return &metav1.OwnerReference{APIVersion: v1beta1.GroupVersion.String(), Kind: "Installation", Name: a.Next.Name, UID: a.Next.UID}
 }
 
-// observeDefinitions returns the held definitions with objects in several versions that this Installation is responsible for. It reads
-// what the mirror shows.
-func (a *action) observeDefinitions(ctx context.Context) (due []storedversions.Definition, err error) {
+// observeDefinitions finds the held definitions with objects in several versions that this Installation is responsible for. It reads what
+// the mirror shows.
+func (a *action) observeDefinitions(ctx context.Context) (found definitions, err error) {
 	for _, r := range a.Next.Status.Resources {
 		if r.Kind != "CustomResourceDefinition" || r.UID == "" || r.State == v1beta1.HoldExisting || r.State == v1beta1.HoldReleasing {
 			continue
 		}
 		live, known, err := a.Share.Observe(ctx, r)
 		if err != nil {
-			return nil, err
+			return found, err
 		}
-		if !known || live == nil || live.GetUID() != r.UID || live.GetDeletionTimestamp() != nil || !share.Managed(live) ||
+		if !known {
+			found.unseen, found.waits = append(found.unseen, r.Name), true
+			continue
+		}
+		if live == nil || live.GetUID() != r.UID || live.GetDeletionTimestamp() != nil || !share.Managed(live) ||
 			!share.Owns(live, a.Next) {
 			continue
 		}
 		d, err := storedversions.Parse(live)
 		if err != nil {
-			return nil, err
+			return found, err
 		}
 		if len(d.Old()) == 0 {
 			if m := a.Next.Status.Migration(d.Name); m != nil { // it ended without an answer, or another client has ended it
-				due = append(due, d)
+				found.due = append(found.due, d)
 			}
 			continue
 		}
 		responsible, err := a.isResponsible(ctx, live)
 		if err != nil {
-			return nil, err
+			return found, err
 		}
 		if responsible {
-			due = append(due, d)
+			found.due = append(found.due, d)
+		} else {
+			found.waits = true
 		}
 	}
-	return due, nil
+	return found, nil
 }
 
 // isResponsible reports whether this Installation is the first owner of a definition that exists and is not being deleted: of those that
