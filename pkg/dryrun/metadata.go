@@ -59,18 +59,14 @@ func (r metadataResource) Get(ctx context.Context, name string, o metav1.GetOpti
 
 // List implements metadata.ResourceInterface.
 func (r metadataResource) List(ctx context.Context, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	list, err := r.ResourceInterface.List(ctx, o)
-	if err != nil {
-		return nil, err
+	list, err := r.listStaying(ctx, o)
+	if err != nil || list.Continue != "" { // what was created follows on the last page
+		return list, err
 	}
 	selector, err := labels.Parse(o.LabelSelector)
 	if err != nil {
 		return nil, err
 	}
-	list.Items = slices.DeleteFunc(list.Items, func(item metav1.PartialObjectMetadata) bool {
-		now, known := r.cluster.now(key{r.gvr, item.Namespace, item.Name})
-		return known && now == nil
-	})
 	for _, obj := range r.cluster.created(r.gvr, r.namespace) {
 		if !selector.Matches(labels.Set(obj.GetLabels())) {
 			continue
@@ -82,6 +78,25 @@ func (r metadataResource) List(ctx context.Context, o metav1.ListOptions) (*meta
 		list.Items = append(list.Items, *item)
 	}
 	return list, nil
+}
+
+// listStaying lists the objects of the cluster that the writes have not deleted. A page of which they have deleted all is followed by the next
+// one: no caller may take it for the end.
+func (r metadataResource) listStaying(ctx context.Context, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	for {
+		list, err := r.ResourceInterface.List(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		list.Items = slices.DeleteFunc(list.Items, func(item metav1.PartialObjectMetadata) bool {
+			now, known := r.cluster.now(key{r.gvr, item.Namespace, item.Name})
+			return known && now == nil
+		})
+		if len(list.Items) > 0 || list.Continue == "" {
+			return list, nil
+		}
+		o.Continue = list.Continue
+	}
 }
 
 func toMetadata(obj *unstructured.Unstructured) (*metav1.PartialObjectMetadata, error) {

@@ -116,8 +116,8 @@ type computation struct {
 	coming []*v1beta1.OperatorVersion
 	// tarballUnknown is set if the definitions of the tarball of the Instance are not known.
 	tarballUnknown bool
-	// dropped is the Installation of the Instance with the definitions that its tarball has no more; nil if there are none.
-	dropped *v1beta1.Installation
+	// leftovers is the Installation of the Instance with the definitions that its tarball has no more; nil if the tarball is not known.
+	leftovers *v1beta1.Installation
 	// keepsClaims is set if an uninstall keeps all claims.
 	keepsClaims bool
 	// releasedUIDs are those of the objects that are deleted with the Instance.
@@ -159,10 +159,7 @@ func (c *computation) compute(ctx context.Context) error {
 	if installed, err := c.installVersions(ctx); err != nil || !installed {
 		return err
 	}
-	if installed, err := c.installDefinitions(ctx); err != nil || !installed {
-		return err
-	}
-	for range maxRuns {
+	for n := range maxRuns {
 		decision, err := trigger.Decide(trigger.Input{Instance: c.instance, Given: c.given, Version: c.edit.Version.Spec, Old: c.oldSpec(),
 			Digests: digests(c.before)})
 		if err != nil {
@@ -172,6 +169,11 @@ func (c *computation) compute(ctx context.Context) error {
 		if decision.Start == nil {
 			c.compareRights(ctx)
 			return errors.Join(c.releaseDefinitions(ctx), c.previewChildren(ctx))
+		}
+		if n == 0 { // the first run waits for the definitions, and there are none if nothing runs
+			if installed, err := c.installDefinitions(ctx); err != nil || !installed {
+				return err
+			}
 		}
 		if err := c.follow(ctx, decision); err != nil {
 			return err

@@ -23,6 +23,8 @@ type Definitions struct {
 	Objects []*unstructured.Unstructured
 	// Unknown is why the objects are not known; empty if they are.
 	Unknown string
+	// Installed is set if the Instance has installed the same tarball already.
+	Installed bool
 	// UpdateIfSafe is set if definitions that exist are changed where that is safe.
 	UpdateIfSafe bool
 }
@@ -43,7 +45,7 @@ func (c *computation) installDefinitions(ctx context.Context) (bool, error) {
 	case err != nil:
 		c.refuseDefinitions(err)
 		return false, nil
-	case wanted.Source == "" || wanted.Unknown != "" && c.hasTarball(wanted.Source):
+	case wanted.Source == "" || wanted.Unknown != "" && wanted.Installed:
 		return true, nil
 	case wanted.Unknown != "":
 		c.tarballUnknown = true
@@ -67,22 +69,19 @@ func (c *computation) installDefinitions(ctx context.Context) (bool, error) {
 		}
 		c.at(change.ID, wanted.Source).shared = true
 	}
-	if c.noteFailures(failed, wanted.Source) {
-		c.refuseDefinitions(failed[0].Err)
-		return false, ctx.Err()
+	c.noteFailures(failed, wanted.Source)
+	for _, change := range failed {
+		if c.touched[change.ID].refused != "" {
+			c.refuseDefinitions(change.Err)
+			return false, ctx.Err()
+		}
 	}
-	c.dropped = dropped(holder, wanted.Objects)
+	c.leftovers = withoutWanted(holder, wanted.Objects)
 	return true, ctx.Err()
 }
 
 func (c *computation) refuseDefinitions(why error) {
 	c.out.Refused = append(c.out.Refused, "the plan would wait for its CustomResourceDefinitions: "+c.mask.Text(why.Error()))
-}
-
-// hasTarball reports whether the Instance uses a source already.
-func (c *computation) hasTarball(source string) bool {
-	before := c.edit.Before
-	return before != nil && before.Status.CRDs != nil && before.Status.CRDs.URL == source
 }
 
 // holder returns the Installation of the Instance, or one as kudo would create it.
@@ -104,8 +103,8 @@ func (c *computation) holder(ctx context.Context) (*v1beta1.Installation, error)
 	return holder, nil
 }
 
-// dropped returns the Installation with those of its objects only that a tarball does not hold.
-func dropped(holder *v1beta1.Installation, objs []*unstructured.Unstructured) *v1beta1.Installation {
+// withoutWanted returns the Installation with those of its objects only that a tarball does not hold.
+func withoutWanted(holder *v1beta1.Installation, objs []*unstructured.Unstructured) *v1beta1.Installation {
 	out := holder.DeepCopy()
 	out.Status.Resources = slices.DeleteFunc(out.Status.Resources, func(r v1beta1.HeldResource) bool {
 		return slices.ContainsFunc(objs, func(obj *unstructured.Unstructured) bool { return obj.GetName() == r.Name })
@@ -117,11 +116,11 @@ func dropped(holder *v1beta1.Installation, objs []*unstructured.Unstructured) *v
 // plans are complete.
 func (c *computation) releaseDefinitions(ctx context.Context) error {
 	failed := slices.ContainsFunc(c.out.Runs, func(r Run) bool { return r.Failure != nil })
-	if c.dropped == nil || failed {
+	if c.leftovers == nil || failed {
 		return nil
 	}
-	if err := c.out.release(ctx, c.share, c.dropped, false); err != nil {
-		return fmt.Errorf("installation %s: %w", c.dropped.Name, err)
+	if err := c.out.release(ctx, c.share, c.leftovers, false); err != nil {
+		return fmt.Errorf("installation %s: %w", c.leftovers.Name, err)
 	}
 	return nil
 }

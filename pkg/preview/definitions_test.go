@@ -42,22 +42,20 @@ func TestDefinitions(t *testing.T) {
 	if err := unstructured.SetNestedField(foreign.Object, "Cluster", "spec", "scope"); err != nil {
 		t.Fatal(err)
 	}
-	known := func(i *v1beta1.Instance) { i.Status.CRDs = &v1beta1.CRDTarballStatus{URL: source} }
 	for name, tc := range map[string]struct {
 		reason  string
 		tarball Definitions
 		err     error
 		live    []client.Object
-		status  func(*v1beta1.Instance)
 		want    []string
 		fails   bool
 	}{
-		"None":    {"an Instance without a tarball", Definitions{}, nil, nil, nil, []string{"plan deploy", "create ConfigMap ns/i-a"}, false},
-		"Create":  {"definitions come before the plan", pots, nil, nil, nil, []string{"plan deploy", "create CustomResourceDefinition pots.example.com", "create ConfigMap ns/i-a"}, false},
-		"Unknown": {"a tarball that cannot be fetched here", Definitions{Source: source, Unknown: "no route"}, nil, nil, nil, []string{"plan deploy", "create ConfigMap ns/i-a", "unknown: which CustomResourceDefinitions " + source + " holds: no route"}, false},
-		"Known":   {"the tarball that is installed need not be fetched", Definitions{Source: source, Unknown: "no route"}, nil, nil, known, []string{"plan deploy", "create ConfigMap ns/i-a"}, false},
-		"Refused": {"a tarball that kudo refuses", Definitions{}, errors.New("spec.crdTarball is wrong"), nil, nil, []string{"refused: the plan would wait for its CustomResourceDefinitions: spec.crdTarball is wrong"}, true},
-		"Foreign": {"a definition of others that differs", pots, nil, []client.Object{foreign}, nil, []string{"refused: the plan would wait for its CustomResourceDefinitions: …", "refused CustomResourceDefinition pots.example.com"}, true},
+		"None":    {"an Instance without a tarball", Definitions{}, nil, nil, []string{"plan deploy", "create ConfigMap ns/i-a"}, false},
+		"Create":  {"definitions come before the plan", pots, nil, nil, []string{"plan deploy", "create CustomResourceDefinition pots.example.com", "create ConfigMap ns/i-a"}, false},
+		"Unknown": {"a tarball that cannot be fetched here", Definitions{Source: source, Unknown: "no route"}, nil, nil, []string{"plan deploy", "create ConfigMap ns/i-a", "unknown: which CustomResourceDefinitions " + source + " holds: no route"}, false},
+		"Known":   {"the tarball that is installed need not be fetched", Definitions{Source: source, Unknown: "no route", Installed: true}, nil, nil, []string{"plan deploy", "create ConfigMap ns/i-a"}, false},
+		"Refused": {"a tarball that kudo refuses", Definitions{}, errors.New("spec.crdTarball is wrong"), nil, []string{"refused: the plan would wait for its CustomResourceDefinitions: spec.crdTarball is wrong"}, true},
+		"Foreign": {"a definition of others that differs", pots, nil, []client.Object{foreign}, []string{"refused: the plan would wait for its CustomResourceDefinitions: …", "refused CustomResourceDefinition pots.example.com"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			version := web()
@@ -67,12 +65,6 @@ func TestDefinitions(t *testing.T) {
 				return tc.tarball, tc.err
 			}
 			e := Edit{Verb: "install", After: gen.Instance("i", version, nil), Version: version}
-			if tc.status != nil {
-				e.Before = gen.Instance("i", version, nil)
-				tc.status(e.Before)
-				l.Put(e.Before)
-				e.After = e.Before.DeepCopy()
-			}
 			p, err := Compute(t.Context(), o, e)
 			if err != nil {
 				t.Fatal(err)

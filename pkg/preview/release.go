@@ -116,11 +116,11 @@ func (p *Preview) release(ctx context.Context, engine *share.Engine, holder *v1b
 			out.Effect, out.Why = Unknown, fate.Unknown.Error()
 		case fate.Blocks:
 			out.Effect, out.Why = Keep, "it holds the release up: it "+fate.Reason
-			warning := fmt.Sprintf("the release would wait, and delete nothing, as long as %s %s", fate.ID, fate.Reason)
-			if holder.Spec.Subject.Kind == "OperatorVersion" {
-				warning += ": --force destroys that"
+			warning := "the release would wait, and delete nothing, as long as %s %s: --force destroys that"
+			if holder.Spec.Subject.Kind == "Instance" { // its definitions are released one by one
+				warning = "%s stays as long as it %s"
 			}
-			p.Warnings = append(p.Warnings, warning)
+			p.Warnings = append(p.Warnings, fmt.Sprintf(warning, fate.ID, fate.Reason))
 		case fate.Deleted && fate.Reason != "":
 			out.Effect, out.Why, out.Lost = Delete, "it is destroyed with what it holds: it "+fate.Reason, true
 		case fate.Deleted:

@@ -361,7 +361,7 @@ func TestLoss(t *testing.T) {
 		f.clock.SetTime(f.state.RetryTime.Time)
 	}
 	if len(rewritten(f.Requests())) > 0 || len(f.stored()) != 2 {
-		t.Errorf("objects were rewritten, or a version is gone: %v", f.stored())
+		t.Errorf("objects were rewritten, or a version was dropped: %v", f.stored())
 	}
 	if !strings.Contains(f.state.Message, "would lose fields") || !strings.Contains(f.state.Message, "legacy") || f.state.Attempts != 3 {
 		t.Errorf("%d attempts: %q", f.state.Attempts, f.state.Message)
@@ -386,7 +386,7 @@ func TestIsRefusal(t *testing.T) {
 		"Invalid":     {"the object does not fit the schema", 422, "Ship is invalid", true},
 		"Webhook":     {"a webhook denies with an error of a server", 500, `admission webhook "w" denied the request: no`, true},
 		"WebhookWait": {"a webhook asks to come again", 429, `admission webhook "w" denied the request: later`, true},
-		"Policy":      {"a policy denies as if nobody had logged in", 401, `ships "a" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`, true},
+		"Policy":      {"a policy denies with the code of a missing login", 401, `ships "a" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`, true},
 		"Unreached":   {"a webhook that does not answer", 500, `Internal error occurred: failed calling webhook "w"`, false},
 		"Login":       {"credentials that are not taken", 401, "Unauthorized", false},
 		"Busy":        {"a server with too much to do", 429, "too many requests", false},

@@ -47,7 +47,7 @@ var _ = It("A preview shows which definitions a tarball would install and drop, 
 	}
 	deploy(t, first, "a")
 	diff(t, second, 4, "+ CustomResourceDefinition pools."+group, "- CustomResourceDefinition jobs."+group)
-	diff(t, other, 3, "the plan would wait for its CustomResourceDefinitions", "digest")
+	diff(t, other, 4, "? not known: which CustomResourceDefinitions", "digest")
 	diff(t, missing, 4, "? not known: which CustomResourceDefinitions", "404")
 	asked := s.asked.Load()
 	diff(t, guarded, 4, "? not known: which CustomResourceDefinitions")

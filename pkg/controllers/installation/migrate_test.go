@@ -287,8 +287,42 @@ func TestTurn(t *testing.T) {
 		t.Errorf("steps %q, next after %s", script.steps, result.RequeueAfter)
 	}
 	f.page.Unlock()
-	if f.reconcileOnce(); len(script.steps) != 1 {
-		t.Errorf("steps %q", script.steps)
+	script.change = func(m *v1beta1.StoredVersionMigration) { m.Done++ }
+	if result, _ := f.reconcileOnce(); len(script.steps) != 1 || result.RequeueAfter != 2*turnInterval {
+		t.Errorf("steps %q, next after %s: who has waited comes first", script.steps, result.RequeueAfter)
+	}
+	if result, _ := f.reconcileOnce(); len(script.steps) != 2 || result.RequeueAfter != nextPage {
+		t.Errorf("steps %q, next after %s: no one waits", script.steps, result.RequeueAfter)
+	}
+}
+
+// TestSelectMigrations checks that a migration stays whose definition is not known for a moment, as after the start of a manager.
+func TestSelectMigrations(t *testing.T) {
+	known := []v1beta1.StoredVersionMigration{{Definition: "a", Continue: "token"}, {Definition: "b"}, {Definition: "c"}}
+	found := definitions{due: []storedversions.Definition{{Name: "b"}, {Name: "d"}}, unseen: []string{"a"}}
+	var names []string
+	for _, m := range selectMigrations(known, found) {
+		names = append(names, m.Definition+m.Continue)
+	}
+	if want := []string{"atoken", "b", "d"}; !slices.Equal(names, want) {
+		t.Errorf("migrations %q, want %q", names, want)
+	}
+}
+
+// TestFirstMessage checks that errors whose words differ each time write one message: a write has the migration tried again at once.
+func TestFirstMessage(t *testing.T) {
+	f := newFixture(t)
+	f.installation.Status.Resources = []v1beta1.HeldResource{f.define("ships.example.com", both)}
+	f.Put(f.installation)
+	script := &scriptedMigrator{change: func(m *v1beta1.StoredVersionMigration) { m.UID, m.To, m.From = "x", "v1", []string{"v1alpha1"} }}
+	f.Migrator = script
+	for n, words := range []string{"first\x1b[31m", "second", "third"} {
+		script.err = errors.New(words)
+		f.reconcileOnce()
+		f.Read(f.installation)
+		if m := f.installation.Status.Migrations; len(m) != 1 || m[0].Message != "first[31m" {
+			t.Errorf("attempt %d: %+v", n, m)
+		}
 	}
 }
 
