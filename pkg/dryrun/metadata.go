@@ -80,8 +80,8 @@ func (r metadataResource) List(ctx context.Context, o metav1.ListOptions) (*meta
 	return list, nil
 }
 
-// listStaying lists the objects of the cluster that the writes have not deleted. A page of which they have deleted all is followed by the next
-// one: no caller may take it for the end.
+// listStaying lists the objects of the cluster that the writes have not deleted. A page of which they have deleted all is followed by the
+// next one: no caller may take it for the end.
 func (r metadataResource) listStaying(ctx context.Context, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	for {
 		list, err := r.ResourceInterface.List(ctx, o)

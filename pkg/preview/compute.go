@@ -159,6 +159,11 @@ func (c *computation) compute(ctx context.Context) error {
 	if installed, err := c.installVersions(ctx); err != nil || !installed {
 		return err
 	}
+	return c.followAll(ctx)
+}
+
+// followAll previews the runs that the edit starts, one after the other.
+func (c *computation) followAll(ctx context.Context) error {
 	for n := range maxRuns {
 		decision, err := trigger.Decide(trigger.Input{Instance: c.instance, Given: c.given, Version: c.edit.Version.Spec, Old: c.oldSpec(),
 			Digests: digests(c.before)})
