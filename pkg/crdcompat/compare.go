@@ -192,7 +192,7 @@ func (c *comparer) storage(old, new *apiextensionsv1.CustomResourceDefinition) {
 	case new.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter:
 		c.decide(reachable(new.Spec.Conversion), "spec.versions", RuleStorage, "the storage version", a, b)
 	default:
-		_, narrower := narrowed(old, is)
+		_, narrower := firstNarrowing(old, is)
 		c.decide(narrower == nil, "spec.versions", RuleStorage, "the storage version", a, b)
 	}
 }

@@ -37,7 +37,7 @@ func (c *Comparer) CheckUpdate(ctx context.Context, live, wanted *unstructured.U
 		}
 	}
 	if breaches := Compare(old, next); !breaches.Safe() {
-		if versions := awaiting(breaches, old); versions != nil {
+		if versions := versionsToMigrate(breaches, old); versions != nil {
 			return &MigrationError{Definition: old.Name, Versions: versions}
 		}
 		var parts []string
@@ -72,9 +72,9 @@ func (e *MigrationError) Error() string {
 // StoredVersions returns the versions that the change removes.
 func (e *MigrationError) StoredVersions() []string { return e.Versions }
 
-// awaiting returns the versions that can be removed once no object is stored in them; nil if more than that is wrong. The storage
+// versionsToMigrate returns the versions that can be removed once no object is stored in them; nil if more than that is wrong. The storage
 // version itself is stored for as long as it is that.
-func awaiting(breaches BreakingChanges, old *apiextensionsv1.CustomResourceDefinition) (versions []string) {
+func versionsToMigrate(breaches BreakingChanges, old *apiextensionsv1.CustomResourceDefinition) (versions []string) {
 	storage := storageVersions(old)
 	for _, b := range breaches {
 		if b.Rule != RuleStoredVersion || b.Version == storage {

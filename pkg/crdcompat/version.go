@@ -95,7 +95,7 @@ func (c *comparer) addedVersion(old, new *apiextensionsv1.CustomResourceDefiniti
 		c.allow("", "the version is new, and a webhook converts")
 		return
 	}
-	if was, breaches := narrowed(old, &is); breaches != nil {
+	if was, breaches := firstNarrowing(old, &is); breaches != nil {
 		first := sortBreaches(breaches)[0]
 		c.breach(first.Path, RuleAddedVersion, "the version is new, nothing converts, and its schema is narrower than that of %s in %d "+
 			"places; the first: %s: %s", was, len(breaches), first.Rule, first.Message)
@@ -111,7 +111,7 @@ func CheckStorage(crd *apiextensionsv1.CustomResourceDefinition) error {
 	if storage == nil || crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter {
 		return nil
 	}
-	was, breaches := narrowed(crd, storage)
+	was, breaches := firstNarrowing(crd, storage)
 	if breaches == nil {
 		return nil
 	}
@@ -121,9 +121,9 @@ func CheckStorage(crd *apiextensionsv1.CustomResourceDefinition) error {
 		first.Message)
 }
 
-// narrowed returns the first version of old, other than the one given, in which objects may be stored that the given one does not take,
-// and what it does not take; nil if it takes all of them.
-func narrowed(
+// firstNarrowing returns the first version of old, other than the one given, in which objects may be stored that the given one does not
+// take, and what it does not take; nil if it takes all of them.
+func firstNarrowing(
 	old *apiextensionsv1.CustomResourceDefinition, is *apiextensionsv1.CustomResourceDefinitionVersion,
 ) (string, BreakingChanges) {
 	for _, was := range old.Spec.Versions {

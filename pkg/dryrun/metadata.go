@@ -59,7 +59,7 @@ func (r metadataResource) Get(ctx context.Context, name string, o metav1.GetOpti
 
 // List implements metadata.ResourceInterface.
 func (r metadataResource) List(ctx context.Context, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	list, err := r.listStaying(ctx, o)
+	list, err := r.listRemaining(ctx, o)
 	if err != nil || list.Continue != "" { // what was created follows on the last page
 		return list, err
 	}
@@ -80,9 +80,9 @@ func (r metadataResource) List(ctx context.Context, o metav1.ListOptions) (*meta
 	return list, nil
 }
 
-// listStaying lists the objects of the cluster that the writes have not deleted. A page of which they have deleted all is followed by the
-// next one: no caller may take it for the end.
-func (r metadataResource) listStaying(ctx context.Context, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+// listRemaining returns a page of the objects that the writes have not deleted. If the writes have deleted each object of the page, it
+// returns the next page: callers take an empty page for the end of the list.
+func (r metadataResource) listRemaining(ctx context.Context, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	for {
 		list, err := r.ResourceInterface.List(ctx, o)
 		if err != nil {

@@ -121,7 +121,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// definitionObject is the definition of ships, with these stored versions, the last of which is the storage version.
+// definitionObject returns the CustomResourceDefinition of ships. The last stored version is the storage version.
 func definitionObject(stored ...string) *unstructured.Unstructured {
 	versions, names := []any{}, []any{}
 	for i, name := range stored {

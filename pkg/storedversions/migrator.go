@@ -47,7 +47,7 @@ var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 // Migrator migrates definitions, with the rights of its clients.
 type Migrator struct {
 	dynamic dynamic.Interface
-	// objects reads and writes the objects, of which it receives the metadata only.
+	// objects is the client for the custom resources. It receives their metadata only.
 	objects metadata.Interface
 	mapper  meta.RESTMapper
 	clock   clock.PassiveClock
@@ -108,21 +108,29 @@ func (m *Migrator) Step(ctx context.Context, d Definition, state *v1beta1.Stored
 		err = m.removeNative(ctx, state.StorageVersionMigration)
 	case Begin:
 		result.After = settleTime
-		err = m.begin(ctx, d, state)
+		var live Definition
+		if live, err = m.Get(ctx, d.Name); err != nil {
+			break
+		}
+		if result.Finished = len(live.Old()) == 0; result.Finished { // a cache does not show yet that a migration has ended
+			err = m.removeNative(ctx, state.StorageVersionMigration)
+			break
+		}
+		err = m.begin(ctx, live, state)
 	case Probe:
 		result.After = settleTime
 		err = m.probe(ctx, d, state)
 	case Rewrite:
 		if state.StorageVersionMigration != "" {
-			return m.await(ctx, d, state, owner)
+			return m.stepNative(ctx, d, state, owner)
 		}
 		return m.rewritePage(ctx, d, state)
 	}
 	return result, err
 }
 
-// begin makes the state that of a new migration, by the cluster itself where it can. A migration by which objects would lose fields waits
-// for another definition: who has changed the storage version need not have known of them.
+// begin makes the state that of a new migration, by the cluster itself where it can. A migration that would remove fields from objects does
+// not begin before the definition changes: another client may have changed the storage version without a check of the fields.
 func (m *Migrator) begin(ctx context.Context, d Definition, state *v1beta1.StoredVersionMigration) error {
 	if err := m.removeNative(ctx, state.StorageVersionMigration); err != nil {
 		return err
@@ -133,7 +141,7 @@ func (m *Migrator) begin(ctx context.Context, d Definition, state *v1beta1.Store
 		*state = next
 		return nil
 	}
-	native, err := m.native()
+	native, err := m.nativeMapping()
 	if err != nil {
 		return err
 	}

@@ -400,3 +400,22 @@ func TestIsRefusal(t *testing.T) {
 		})
 	}
 }
+
+// TestOutdatedDefinition checks that no migration begins by a definition as it was before the last one ended, which a cache may show (P18).
+func TestOutdatedDefinition(t *testing.T) {
+	f := newFixture(t, 3)
+	outdated, err := f.Migrator.Get(t.Context(), "ships.example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.finish()
+	f.Requests()
+	state := &v1beta1.StoredVersionMigration{Definition: "ships.example.com"}
+	result, err := f.Step(t.Context(), outdated, state, nil)
+	if err != nil || !result.Finished || state.UID != "" {
+		t.Errorf("%+v, %v: %+v", result, err, state)
+	}
+	if requests := f.Requests(); len(rewritten(requests)) > 0 {
+		t.Errorf("requests %q", requests)
+	}
+}

@@ -26,8 +26,8 @@ var nativeVersions = []string{"v1", "v1beta1"}
 // nativePoll is the time between two looks at the cluster's own migration.
 const nativePoll = 5 * time.Second
 
-// native returns how the cluster serves its own migrations, or nil if it does not.
-func (m *Migrator) native() (*meta.RESTMapping, error) {
+// nativeMapping returns how the cluster serves its own migrations, or nil if it does not.
+func (m *Migrator) nativeMapping() (*meta.RESTMapping, error) {
 	mapping, err := m.mapper.RESTMapping(nativeKind, nativeVersions...)
 	if meta.IsNoMatchError(err) {
 		return nil, nil
@@ -44,11 +44,11 @@ func nativeName(d Definition) string {
 	return "kudo-" + hex.EncodeToString(sum[:8])
 }
 
-// await has the cluster migrate a definition, and waits until it has.
-func (m *Migrator) await(ctx context.Context, d Definition, state *v1beta1.StoredVersionMigration,
+// stepNative has the cluster migrate a definition, and waits until it has.
+func (m *Migrator) stepNative(ctx context.Context, d Definition, state *v1beta1.StoredVersionMigration,
 	owner *metav1.OwnerReference) (Result, error) {
 	result := Result{Action: Rewrite, After: nativePoll}
-	mapping, err := m.native()
+	mapping, err := m.nativeMapping()
 	if err != nil {
 		return result, err
 	}
@@ -125,7 +125,7 @@ func (m *Migrator) removeNative(ctx context.Context, name string) error {
 	if name == "" {
 		return nil
 	}
-	mapping, err := m.native()
+	mapping, err := m.nativeMapping()
 	if mapping == nil || err != nil {
 		return err
 	}

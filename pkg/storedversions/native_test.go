@@ -65,7 +65,7 @@ func TestNative(t *testing.T) {
 	}
 }
 
-// TestNativeFails checks that a failure of the cluster's own migration is told, keeps the old version, and is tried again.
+// TestNativeFails checks that a migration reports a failure of the cluster's own migration, keeps the old version, and tries again.
 func TestNativeFails(t *testing.T) {
 	f := nativeFixture(t)
 	name := f.state.StorageVersionMigration
@@ -113,7 +113,7 @@ func TestNativeOff(t *testing.T) {
 // TestNativeOwner checks that what is created has the owner.
 func TestNativeOwner(t *testing.T) {
 	f := nativeFixture(t)
-	mapping, err := f.Migrator.native()
+	mapping, err := f.Migrator.nativeMapping()
 	if err != nil {
 		t.Fatal(err)
 	}

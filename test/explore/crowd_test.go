@@ -17,7 +17,7 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-// crowd is how many Instances there are, of which three have an object of the kind whose rules change.
+// crowd is the number of Instances. Three of them have an object of the kind whose rules change.
 const crowd = 1000
 
 // slowHook is a webhook for the statuses of Pans, which does not answer while it is stuck.

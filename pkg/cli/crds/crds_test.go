@@ -53,6 +53,7 @@ func TestMigrate(t *testing.T) {
 			}
 			return nil, nil
 		}, 1, "list objects of CustomResourceDefinition ships.example.com: ", false},
+		{"objects would lose a field", []any{"v1alpha1", "v1"}, []string{"ships.example.com"}, nil, 1, "so that objects would lose fields", false},
 		{"a rate that is none", nil, []string{"ships.example.com", "--rate", "-1"}, nil, 2, "--rate is -1", false},
 		{"no name", nil, nil, nil, 2, "takes the name of a CustomResourceDefinition", false},
 	} {
@@ -60,7 +61,14 @@ func TestMigrate(t *testing.T) {
 			t.Parallel()
 			server := apitest.Start(t)
 			server.AddKind(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Ship"}, true)
-			server.Put(definition(tc.stored...))
+			crd := definition(tc.stored...)
+			if strings.Contains(tc.want, "lose fields") {
+				schema := map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "properties": map[string]any{"legacy": map[string]any{"type": "string"}}}}
+				versions := crd.Object["spec"].(map[string]any)["versions"].([]any)
+				versions[0].(map[string]any)["schema"] = schema
+				versions[1].(map[string]any)["schema"] = map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}
+			}
+			server.Put(crd)
 			for n := range 3 {
 				ship := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Ship"}}
 				ship.SetNamespace("ns")

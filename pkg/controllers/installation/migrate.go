@@ -23,7 +23,7 @@ import (
 const (
 	// nextPage is the time until the next page, once the last one is written down.
 	nextPage = time.Millisecond
-	// turnInterval is the time between two attempts to have the turn of rewriting a page.
+	// turnInterval is how long an Installation waits while another one rewrites a page, before it tries again.
 	turnInterval = time.Second
 	// maxMessage bounds a message of a migration, in bytes.
 	maxMessage = 2048
@@ -112,7 +112,7 @@ func (a *action) step(ctx context.Context, d storedversions.Definition, state *v
 		}
 		defer a.page.Unlock()
 		defer func() {
-			if a.contended.Swap(false) && result.RequeueAfter == nextPage { // who has waited comes first
+			if a.contended.Swap(false) && result.RequeueAfter == nextPage { // an Installation that waits rewrites the next page
 				result.RequeueAfter = 2 * turnInterval
 			}
 		}()
@@ -127,7 +127,7 @@ func (a *action) step(ctx context.Context, d storedversions.Definition, state *v
 		state.Message = cmp.Or(before.Message, text.Plain(err.Error(), maxMessage))
 		result.Transient = true
 	case after.Finished:
-		a.finish(d)
+		a.finish(d, before)
 		return nil
 	case state.RetryTime != nil:
 		requeue(result, max(state.RetryTime.Sub(a.Clock.Now()), nextPage+1))
@@ -139,11 +139,13 @@ func (a *action) step(ctx context.Context, d storedversions.Definition, state *v
 }
 
 // finish drops a migration that is over.
-func (a *action) finish(d storedversions.Definition) {
+func (a *action) finish(d storedversions.Definition, before *v1beta1.StoredVersionMigration) {
 	a.Next.Status.Migrations = slices.DeleteFunc(slices.Clone(a.Next.Status.Migrations),
 		func(m v1beta1.StoredVersionMigration) bool { return m.Definition == d.Name })
-	a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventMigrationFinished,
-		"All objects of CustomResourceDefinition %s are stored in version %s", d.Name, d.Storage)
+	if before.UID != "" { // else it has not begun
+		a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventMigrationFinished,
+			"All objects of CustomResourceDefinition %s are stored in version %s", d.Name, d.Storage)
+	}
 }
 
 // reportMigration records what is new of a migration.

@@ -49,6 +49,14 @@ func (f *fixture) define(name string, stored []any, modify ...func(*unstructured
 	}}, modify...)...)
 }
 
+// status returns the status that the Installation has in the cluster.
+func (f *fixture) status() *v1beta1.InstallationStatus {
+	now := &v1beta1.Installation{}
+	now.Name = f.installation.Name
+	f.Read(now)
+	return &now.Status
+}
+
 var both = []any{"v1alpha1", "v1"}
 
 // TestMigratedDefinitions checks which definitions an Installation migrates: those alone that kudo has installed for it (P18).
@@ -145,11 +153,8 @@ func TestMigrationReported(t *testing.T) {
 		}
 		f.Put(f.installation)
 		result, events := f.reconcileOnce()
-		now := &v1beta1.Installation{}
-		now.Name = f.installation.Name
-		f.Read(now)
-		if len(now.Status.Migrations) != tc.left {
-			t.Errorf("%s: %+v", tc.reason, now.Status.Migrations)
+		if left := f.status().Migrations; len(left) != tc.left {
+			t.Errorf("%s: %+v", tc.reason, left)
 		}
 		if tc.event != strings.Join(events, "\n") {
 			t.Errorf("%s: events %q", tc.reason, events)
@@ -170,12 +175,7 @@ func TestManyMigrations(t *testing.T) {
 		f.installation.Status.Resources = append(f.installation.Status.Resources, f.define(fmt.Sprintf("ships-%02d.example.com", n), both))
 	}
 	f.Put(f.installation)
-	read := func() int {
-		now := &v1beta1.Installation{}
-		now.Name = f.installation.Name
-		f.Read(now)
-		return len(now.Status.Migrations)
-	}
+	read := func() int { return len(f.status().Migrations) }
 	if f.reconcileOnce(); read() != 0 || len(script.steps) != 1 {
 		t.Errorf("a page in a reconcile: %d migrations, steps %q", read(), script.steps)
 	}
@@ -236,11 +236,8 @@ func TestNewManagers(t *testing.T) {
 		t.Errorf("%d of 1100 objects were rewritten, in %d pages", n, pages)
 	}
 	f.reconcileOnce()
-	now := &v1beta1.Installation{}
-	now.Name = f.installation.Name
-	f.Read(now)
-	if now.Status.Migrations != nil {
-		t.Errorf("%+v", now.Status.Migrations)
+	if left := f.status().Migrations; left != nil {
+		t.Errorf("%+v", left)
 	}
 }
 
@@ -265,10 +262,7 @@ func TestLostCommit(t *testing.T) {
 		t.Errorf("%d objects were rewritten", n)
 	}
 	f.reconcileOnce()
-	now := &v1beta1.Installation{}
-	now.Name = f.installation.Name
-	f.Read(now)
-	if m := now.Status.Migration("ships.example.com"); m == nil || m.Done != 500 || m.Of != 600 || m.Continue == "" {
+	if m := f.status().Migration("ships.example.com"); m == nil || m.Done != 500 || m.Of != 600 || m.Continue == "" {
 		t.Errorf("%+v", m)
 	}
 }
@@ -293,6 +287,30 @@ func TestTurn(t *testing.T) {
 	}
 	if result, _ := f.reconcileOnce(); len(script.steps) != 2 || result.RequeueAfter != nextPage {
 		t.Errorf("steps %q, next after %s: no one waits", script.steps, result.RequeueAfter)
+	}
+}
+
+// TestAnotherMigrates checks that an Installation looks again while another one is to migrate a definition, and takes over when that one is
+// being deleted: no event tells of it, since the definition does not change.
+func TestAnotherMigrates(t *testing.T) {
+	f := newFixture(t)
+	script := &scriptedMigrator{}
+	f.Migrator = script
+	other := &v1beta1.Installation{ObjectMeta: metav1.ObjectMeta{Name: "other", UID: "other", Finalizers: []string{v1beta1.InstallationFinalizer}}}
+	f.Put(other)
+	f.installation.Status.Resources = []v1beta1.HeldResource{f.define("ships.example.com", both, func(obj *unstructured.Unstructured) {
+		first := metav1.OwnerReference{APIVersion: v1beta1.GroupVersion.String(), Kind: "Installation", Name: other.Name, UID: other.UID}
+		obj.SetOwnerReferences(append([]metav1.OwnerReference{first}, obj.GetOwnerReferences()...))
+	})}
+	f.Put(f.installation)
+	if result, _ := f.reconcileOnce(); len(script.steps) != 0 || result.RequeueAfter != pollInterval {
+		t.Errorf("steps %q, next after %s, want none, and %s", script.steps, result.RequeueAfter, pollInterval)
+	}
+	now := metav1.Now()
+	other.DeletionTimestamp = &now
+	f.Put(other)
+	if f.reconcileOnce(); len(script.steps) != 1 {
+		t.Errorf("steps %q, want one", script.steps)
 	}
 }
 
@@ -334,11 +352,8 @@ func TestMigrationsDropped(t *testing.T) {
 	if _, events := f.reconcileOnce(); len(events) > 0 {
 		t.Errorf("events %q", events)
 	}
-	now := &v1beta1.Installation{}
-	now.Name = f.installation.Name
-	f.Read(now)
-	if now.Status.Migrations != nil {
-		t.Errorf("%+v", now.Status.Migrations)
+	if left := f.status().Migrations; left != nil {
+		t.Errorf("%+v", left)
 	}
 }
 
