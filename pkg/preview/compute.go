@@ -43,7 +43,7 @@ type Options struct {
 	All, External runner.Interpreter
 	// Incomplete says which explore layers cannot be asked from here, so that the manager may get other answers.
 	Incomplete []string
-	// Tarballs returns the definitions of the CRD tarballs of Instances; nil if no tarball is installed by the edit.
+	// Tarballs fetches the CRD tarballs of Instances; nil if the edit installs none.
 	Tarballs Tarballs
 	// DefaultAccount is the ServiceAccount with whose rights the plans of Instances run that name none; empty if that is not known.
 	DefaultAccount types.NamespacedName

@@ -13,24 +13,18 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/crdtarball"
+	"kudo.dev/kudo/pkg/crdtarball/fetch"
 	"kudo.dev/kudo/pkg/share"
 )
 
-// Definitions are the CustomResourceDefinitions of the tarball of an Instance.
-type Definitions struct {
-	// Source of the tarball, for people; empty if the Instance has none.
-	Source  string
-	Objects []*unstructured.Unstructured
-	// Unknown is why the objects are not known; empty if they are.
-	Unknown string
-	// Installed is set if the Instance has installed the same tarball already.
-	Installed bool
-	// UpdateIfSafe is set if definitions that exist are changed where that is safe.
-	UpdateIfSafe bool
+// Tarballs resolves and fetches the CRD tarballs of Instances.
+type Tarballs interface {
+	// Resolve returns the tarball that an Instance has with a version, as kudo resolves it. An error says why kudo would refuse the tarball.
+	Resolve(i *v1beta1.Instance, namespace string, version *v1beta1.OperatorVersionSpec) (fetch.Wanted, error)
+	// Fetch returns the definitions of a tarball. An error says why they are not known.
+	Fetch(ctx context.Context, wanted fetch.Wanted) ([]*unstructured.Unstructured, error)
 }
-
-// Tarballs returns the definitions of the tarball that an Instance has with a version. An error says why kudo would refuse the tarball.
-type Tarballs func(ctx context.Context, i *v1beta1.Instance, version *v1beta1.OperatorVersion) (Definitions, error)
 
 // installDefinitions previews the installation of the tarball of the Instance, and reports whether its plans would start: they wait for
 // the definitions.
@@ -38,28 +32,44 @@ func (c *computation) installDefinitions(ctx context.Context) (bool, error) {
 	if c.Tarballs == nil {
 		return true, nil
 	}
-	wanted, err := c.Tarballs(ctx, c.edit.After, c.edit.Version)
-	switch {
-	case ctx.Err() != nil:
-		return false, ctx.Err()
-	case err != nil:
+	wanted, err := c.Tarballs.Resolve(c.edit.After, c.edit.After.OperatorVersionKey().Namespace, &c.edit.Version.Spec)
+	if err != nil {
 		c.refuseDefinitions(err)
 		return false, nil
-	case wanted.Source == "" || wanted.Unknown != "" && wanted.Installed:
-		return true, nil
-	case wanted.Unknown != "":
-		c.tarballUnknown = true
-		c.unknown("which CustomResourceDefinitions %s holds: %s", wanted.Source, wanted.Unknown)
+	}
+	if wanted.Tarball == nil {
 		return true, nil
 	}
 	holder, err := c.holder(ctx)
 	if err != nil {
 		return false, err
 	}
-	session := c.share.Session(holder, share.Policy{Tarball: true, SafeCRDs: wanted.UpdateIfSafe}, holder.Status.Resources)
-	changes := session.Check(ctx, wanted.Objects)
+	if known := holder.Status.CRDTarball; known != nil && known.SpecHash == wanted.SpecHash {
+		wanted.Digest = known.Digest
+	}
+	objs, err := c.Tarballs.Fetch(ctx, wanted)
+	switch {
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	case err != nil && wanted.Digest != "": // the Instance has installed this tarball
+		return true, nil
+	case err != nil:
+		c.tarballUnknown = true
+		c.unknown("which CustomResourceDefinitions %s holds: %s", crdtarball.Display(wanted.Source.Identity()), err)
+		return true, nil
+	}
+	return c.join(ctx, holder, wanted, objs)
+}
+
+// join previews the installation of definitions, and reports whether all of them would be there.
+func (c *computation) join(ctx context.Context, holder *v1beta1.Installation, wanted fetch.Wanted,
+	objs []*unstructured.Unstructured) (bool, error) {
+	policy := share.Policy{Tarball: true, SafeCRDs: wanted.Tarball.CRDUpdatePolicy == v1beta1.UpdateIfSafe}
+	source := crdtarball.Display(wanted.Source.Identity())
+	session := c.share.Session(holder, policy, holder.Status.Resources)
+	changes := session.Check(ctx, objs)
 	if changes == nil {
-		changes = session.Join(ctx, wanted.Objects)
+		changes = session.Join(ctx, objs)
 	}
 	var failed []apply.Change
 	for _, change := range changes {
@@ -67,16 +77,16 @@ func (c *computation) installDefinitions(ctx context.Context) (bool, error) {
 			failed = append(failed, change)
 			continue
 		}
-		c.at(change.ID, wanted.Source).shared = true
+		c.at(change.ID, source).shared = true
 	}
-	c.noteFailures(failed, wanted.Source)
+	c.noteFailures(failed, source)
 	for _, change := range failed {
 		if c.touched[change.ID].refused != "" {
 			c.refuseDefinitions(change.Err)
 			return false, ctx.Err()
 		}
 	}
-	c.leftovers = withoutWanted(holder, wanted.Objects)
+	c.leftovers = withoutWanted(holder, objs)
 	return true, ctx.Err()
 }
 

@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/crdtarball"
+	"kudo.dev/kudo/pkg/crdtarball/fetch"
 	"kudo.dev/kudo/test/gen"
 )
 
@@ -33,38 +35,83 @@ func crd(plural, kind string, annotations map[string]any) *unstructured.Unstruct
 // system is the namespace whose uid guards shared objects.
 func system() client.Object { return &corev1.Namespace{ObjectMeta: gen.Meta("", "kube-system")} }
 
+// tarball is the tarball of all Instances. Fetch answers with its error, if it has one, else with its definitions.
+type tarball struct {
+	url            string
+	objects        []*unstructured.Unstructured
+	wrong, unknown error
+	// asked are the digests that were asked for.
+	asked []string
+}
+
+// Resolve implements Tarballs.
+func (t *tarball) Resolve(_ *v1beta1.Instance, _ string, version *v1beta1.OperatorVersionSpec) (fetch.Wanted, error) {
+	if t.url == "" || t.wrong != nil {
+		return fetch.Wanted{}, t.wrong
+	}
+	given := v1beta1.CRDTarball{HTTPSource: &v1beta1.HTTPSource{URL: t.url}}
+	source, err := crdtarball.NewSource(given, "ns", crdtarball.Access{Hosts: crdtarball.Hosts{Any: true}})
+	return fetch.Wanted{Tarball: &given, Source: source, SpecHash: version.Version}, err
+}
+
+// Fetch implements Tarballs.
+func (t *tarball) Fetch(_ context.Context, wanted fetch.Wanted) ([]*unstructured.Unstructured, error) {
+	t.asked = append(t.asked, wanted.Digest)
+	return t.objects, t.unknown
+}
+
+// installed is an Instance, and its Installation that remembers the tarball of a version.
+func installed(version *v1beta1.OperatorVersion, of string) (*v1beta1.Instance, *v1beta1.Installation) {
+	i := gen.Instance("i", version, nil)
+	i.UID = "i-uid"
+	holder := &v1beta1.Installation{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.InstallationName(i.Namespace, i.Name, i.UID), UID: "holder-uid"}}
+	holder.Spec.Subject = v1beta1.InstallationSubject{Kind: "Instance", Namespace: i.Namespace, Name: i.Name, UID: i.UID}
+	holder.Status.CRDTarball = &v1beta1.TarballDigest{SpecHash: of, Digest: "sha256:first"}
+	return i, holder
+}
+
 // TestDefinitions checks what a preview says of the CRD tarball of an Instance: what it would install, what is not known of it (P6), and
 // what keeps the plan waiting.
 func TestDefinitions(t *testing.T) {
 	const source = "https://example.com/crds.tar.gz"
-	pots := Definitions{Source: source, Objects: []*unstructured.Unstructured{crd("pots", "Pot", nil)}}
+	pots := tarball{url: source, objects: []*unstructured.Unstructured{crd("pots", "Pot", nil)}}
+	unreached := tarball{url: source, unknown: errors.New("no route")}
 	foreign := crd("pots", "Pot", nil)
 	if err := unstructured.SetNestedField(foreign.Object, "Cluster", "spec", "scope"); err != nil {
 		t.Fatal(err)
 	}
+	const unknown = "unknown: which CustomResourceDefinitions " + source + " holds: no route"
 	for name, tc := range map[string]struct {
 		reason  string
-		tarball Definitions
-		err     error
+		tarball tarball
 		live    []client.Object
-		want    []string
-		fails   bool
+		// remembers is the version whose tarball the Instance has installed; empty if the edit creates the Instance.
+		remembers string
+		want      []string
+		fails     bool
+		asked     []string
 	}{
-		"None":    {"an Instance without a tarball", Definitions{}, nil, nil, []string{"plan deploy", "create ConfigMap ns/i-a"}, false},
-		"Create":  {"definitions come before the plan", pots, nil, nil, []string{"plan deploy", "create CustomResourceDefinition pots.example.com", "create ConfigMap ns/i-a"}, false},
-		"Unknown": {"a tarball that cannot be fetched here", Definitions{Source: source, Unknown: "no route"}, nil, nil, []string{"plan deploy", "create ConfigMap ns/i-a", "unknown: which CustomResourceDefinitions " + source + " holds: no route"}, false},
-		"Known":   {"the tarball that is installed need not be fetched", Definitions{Source: source, Unknown: "no route", Installed: true}, nil, nil, []string{"plan deploy", "create ConfigMap ns/i-a"}, false},
-		"Refused": {"a tarball that kudo refuses", Definitions{}, errors.New("spec.crdTarball is wrong"), nil, []string{"refused: the plan would wait for its CustomResourceDefinitions: spec.crdTarball is wrong"}, true},
-		"Foreign": {"a definition of others that differs", pots, nil, []client.Object{foreign}, []string{"refused: the plan would wait for its CustomResourceDefinitions: …", "refused CustomResourceDefinition pots.example.com"}, true},
+		"None":    {"an Instance without a tarball", tarball{}, nil, "", []string{"plan deploy", "create ConfigMap ns/i-a"}, false, nil},
+		"Create":  {"definitions come before the plan", pots, nil, "", []string{"plan deploy", "create CustomResourceDefinition pots.example.com", "create ConfigMap ns/i-a"}, false, []string{""}},
+		"Unknown": {"a tarball that cannot be fetched here", unreached, nil, "", []string{"plan deploy", "create ConfigMap ns/i-a", unknown}, false, []string{""}},
+		"Known":   {"the tarball that is installed, by its digest", unreached, nil, "1.0.0", []string{"plan deploy", "create ConfigMap ns/i-a"}, false, []string{"sha256:first"}},
+		"Another": {"another tarball than the one that is installed", unreached, nil, "0.9.0", []string{"plan deploy", "create ConfigMap ns/i-a", unknown}, false, []string{""}},
+		"Refused": {"a tarball that kudo refuses", tarball{wrong: errors.New("spec.crdTarball is wrong")}, nil, "", []string{"refused: the plan would wait for its CustomResourceDefinitions: spec.crdTarball is wrong"}, true, nil},
+		"Foreign": {"a definition of others that differs", pots, []client.Object{foreign}, "", []string{"refused: the plan would wait for its CustomResourceDefinitions: …", "refused CustomResourceDefinition pots.example.com"}, true, []string{""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			version := web()
+			version.Spec.Version = "1.0.0"
 			l := newLab(t, append(tc.live, version, system())...)
 			o := l.options()
-			o.Tarballs = func(context.Context, *v1beta1.Instance, *v1beta1.OperatorVersion) (Definitions, error) {
-				return tc.tarball, tc.err
-			}
+			o.Tarballs = &tc.tarball
 			e := Edit{Verb: "install", After: gen.Instance("i", version, nil), Version: version}
+			if tc.remembers != "" {
+				i, holder := installed(version, tc.remembers)
+				l.Put(i)
+				l.Put(holder)
+				e.Before, e.After = i, i.DeepCopy()
+			}
 			p, err := Compute(t.Context(), o, e)
 			if err != nil {
 				t.Fatal(err)
@@ -81,6 +128,9 @@ func TestDefinitions(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" || p.Fails() != tc.fails {
 				t.Errorf("%s: fails %t, %s%+v", tc.reason, p.Fails(), diff, p)
 			}
+			if diff := cmp.Diff(tc.asked, tc.tarball.asked); diff != "" {
+				t.Errorf("%s: digests that were asked for: %s", tc.reason, diff)
+			}
 		})
 	}
 }
@@ -91,17 +141,12 @@ func TestDroppedDefinitions(t *testing.T) {
 	old.SetUID("pots-uid")
 	before, after := web(), web()
 	after.Name, after.Spec.Version = "web-2.0.0", "2.0.0"
-	i := gen.Instance("i", before, nil)
-	i.UID = "i-uid"
-	holder := &v1beta1.Installation{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.InstallationName(i.Namespace, i.Name, i.UID), UID: "holder-uid"}}
-	holder.Spec.Subject = v1beta1.InstallationSubject{Kind: "Instance", Namespace: i.Namespace, Name: i.Name, UID: i.UID}
+	i, holder := installed(before, before.Spec.Version)
 	holder.Status.Resources = []v1beta1.HeldResource{{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: old.GetName(), UID: old.GetUID(), State: v1beta1.HoldCreated}}
 	old.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "Installation", Name: holder.Name, UID: holder.UID}})
 	l := newLab(t, system(), old, holder, before, after, i)
 	o := l.options()
-	o.Tarballs = func(_ context.Context, _ *v1beta1.Instance, version *v1beta1.OperatorVersion) (Definitions, error) {
-		return Definitions{Source: "https://example.com/" + version.Spec.Version, Objects: []*unstructured.Unstructured{crd("pans", "Pan", nil)}}, nil
-	}
+	o.Tarballs = &tarball{url: "https://example.com/crds.tar.gz", objects: []*unstructured.Unstructured{crd("pans", "Pan", nil)}}
 	e := Edit{Verb: "upgrade", Before: i, After: i.DeepCopy(), Version: after, Old: before}
 	e.After.Spec.OperatorVersion.Name = after.Name
 	p, err := Compute(t.Context(), o, e)

@@ -124,10 +124,11 @@ func (f *previewFlags) show(env *command.Env, compute func() (*preview.Preview, 
 // previewEdit asks the cluster, with the rights of the user, what an edit would do.
 func previewEdit(ctx context.Context, env *command.Env, c client.Client, edit preview.Edit) (*preview.Preview, error) {
 	return computePreview(ctx, env, c, func(ctx context.Context, o preview.Options) (*preview.Preview, error) {
-		if account, known := kudoinit.DefaultAccount(ctx, c, edit.After.Namespace); known {
+		now, known := kudoinit.ReadSettings(ctx, c)
+		if account, sure := kudoinit.DefaultAccount(ctx, c, now, edit.After.Namespace); known && sure {
 			o.DefaultAccount = account
 		}
-		o.Tarballs = previewTarballs(ctx, o.Client)
+		o.Tarballs = newTarballs(ctx, c, now, known)
 		return preview.Compute(ctx, o, edit)
 	})
 }
