@@ -42,7 +42,7 @@ func (s *Session) awaitMigration(ctx context.Context, live *unstructured.Unstruc
 		}
 		migrated = true
 		if m := i.Status.Migration(live.GetName()); m != nil {
-			message += progressOf(m)
+			message += progressOf(i.Name, m)
 			break
 		}
 	}
@@ -52,8 +52,9 @@ func (s *Session) awaitMigration(ctx context.Context, live *unstructured.Unstruc
 	return &apply.WaitError{Err: errors.New(message)}, nil
 }
 
-// progressOf says how far a migration is.
-func progressOf(m *v1beta1.StoredVersionMigration) string {
+// progressOf says how far the migration of an Installation is. It does not repeat what keeps the migration from going on, which names
+// objects of other namespaces: the reader may be a user of one.
+func progressOf(installation string, m *v1beta1.StoredVersionMigration) string {
 	out := ""
 	switch {
 	case m.StorageVersionMigration != "":
@@ -62,7 +63,7 @@ func progressOf(m *v1beta1.StoredVersionMigration) string {
 		out = fmt.Sprintf(", %s of %s", text.Grouped(m.Done), text.Grouped(m.Of))
 	}
 	if m.Message != "" {
-		out += ": " + m.Message
+		out += fmt.Sprintf(": status.migrations of Installation %s says what keeps it from going on", installation)
 	}
 	return out
 }

@@ -32,8 +32,8 @@ func TestAwaitMigration(t *testing.T) {
 			"CustomResourceDefinition ships.example.com waits for the migration of the stored versions (v1alpha1), 12,400 of 100,000"},
 		{"the cluster migrates by itself", &v1beta1.StoredVersionMigration{StorageVersionMigration: "kudo-1"}, false, false,
 			"CustomResourceDefinition ships.example.com waits for the migration of the stored versions (v1alpha1) by StorageVersionMigration kudo-1"},
-		{"it is blocked", &v1beta1.StoredVersionMigration{Done: 1, Of: 2, Message: "Ship a is refused"}, false, false,
-			"CustomResourceDefinition ships.example.com waits for the migration of the stored versions (v1alpha1), 1 of 2: Ship a is refused"},
+		{"it is blocked by an object, perhaps of another namespace, which is not named", &v1beta1.StoredVersionMigration{Done: 1, Of: 2, Message: "Ship a is refused"}, false, false,
+			"CustomResourceDefinition ships.example.com waits for the migration of the stored versions (v1alpha1), 1 of 2: status.migrations of Installation HOLDER says what keeps it from going on"},
 		{"the Installation is being deleted, and migrates nothing", nil, true, false, ""},
 		{"no Installation holds the definition", nil, false, true, ""},
 	} {
@@ -60,6 +60,7 @@ func TestAwaitMigration(t *testing.T) {
 		if err := unstructured.SetNestedStringSlice(wanted.Object, []string{"sh"}, "spec", "names", "shortNames"); err != nil {
 			t.Fatal(err)
 		}
+		tc.want = strings.ReplaceAll(tc.want, "HOLDER", f.db.Name)
 		change := f.install(t, f.Session(f.web, Policy{Tarball: true, SafeCRDs: true}, nil), wanted)
 		switch {
 		case tc.want == "" && (change.Action != apply.Failed || !strings.Contains(change.Err.Error(), "(objects may be stored in v1alpha1)")):

@@ -278,8 +278,8 @@ var _ = It("A migration of stored versions names the object that admission refus
 	env.Must(t, suite.Create(ctx, third))
 	env.Eventually(t, "an install plan that waits", func() string {
 		now := env.Read(t, suite, &v1beta1.OperatorVersion{}, ns, third.Name)
-		want := "CustomResourceDefinition " + f.crd() + " waits for the migration of the stored versions (v1alpha1), 19 of 20: Ship " + ns + "/ship-00007"
-		if st := now.Status.PlanStatus["install"]; !strings.Contains(fmt.Sprintf("%+v", st), want) || st.Status != v1beta1.InProgress {
+		want := "CustomResourceDefinition " + f.crd() + " waits for the migration of the stored versions (v1alpha1), 19 of 20: status.migrations of Installation "
+		if st := now.Status.PlanStatus["install"]; !strings.Contains(fmt.Sprintf("%+v", st), want) || strings.Contains(fmt.Sprintf("%+v", st), "ship-00007") || st.Status != v1beta1.InProgress {
 			return fmt.Sprintf("%+v", st)
 		}
 		return ""
