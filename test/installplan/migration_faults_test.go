@@ -22,23 +22,23 @@ import (
 	"kudo.dev/kudo/test/env"
 )
 
-// hands are a manager of the test's own, and the proxy between it and the apiserver.
-type hands struct {
+// managerProxy is a manager of the test's own, and the proxy through which it reaches the apiserver.
+type managerProxy struct {
 	t     testing.TB
 	proxy *apiproxy.Proxy
 	env   *env.Env
 
 	mu sync.Mutex
-	// handle is given each request; nil sends it on.
+	// handle is called for each request; if it is nil, the proxy sends the request on.
 	handle func(r *http.Request, forward apiproxy.Forward) (*http.Response, error)
 	// process is the manager that runs.
 	process *exec.Cmd
 }
 
-// takeOver starts a manager behind a proxy, on a control plane whose own manager is dead.
-func takeOver(t testing.TB, e *env.Env) *hands {
+// startManagerProxy starts a manager behind a proxy, on a control plane whose own manager is dead.
+func startManagerProxy(t testing.TB, e *env.Env) *managerProxy {
 	t.Helper()
-	h := &hands{t: t, env: e}
+	h := &managerProxy{t: t, env: e}
 	var err error
 	h.proxy, err = apiproxy.Start(e.ManagerKubeconfig(), t.TempDir(), func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
 		h.mu.Lock()
@@ -58,19 +58,19 @@ func takeOver(t testing.TB, e *env.Env) *hands {
 	return h
 }
 
-func (h *hands) set(handle func(r *http.Request, forward apiproxy.Forward) (*http.Response, error)) {
+func (h *managerProxy) set(handle func(r *http.Request, forward apiproxy.Forward) (*http.Response, error)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.handle = handle
 }
 
-func (h *hands) start() {
+func (h *managerProxy) start() {
 	h.process = h.env.Manager("--kubeconfig", h.proxy.Kubeconfig, "--leader-elect=false", "--webhook-port=0", "--migration-rate=0",
 		"--cache-dir", filepath.Join(h.t.TempDir(), "cache"))
 	env.Must(h.t, h.process.Start())
 }
 
-func (h *hands) kill() {
+func (h *managerProxy) kill() {
 	_ = h.process.Process.Kill()
 	_ = h.process.Wait()
 }
@@ -116,7 +116,7 @@ func inconsistent(t testing.TB, token string) string {
 
 var _ = Describe("A migration of stored versions amid faults", Ordered, Serial, SpecPriority(1), Label("P18", "stored-versions-faults", "disruptive", "slow"), func() {
 	const ships = 1700 // four pages
-	var h *hands
+	var h *managerProxy
 	var before env.Suite
 	BeforeAll(func() {
 		t := GinkgoTB()
@@ -140,7 +140,7 @@ var _ = Describe("A migration of stored versions amid faults", Ordered, Serial, 
 		var ns string
 		f, ns = newFleet(), suite.NewNamespace(t)
 		first, second = f.defines(ns, "1.0.0", alphaStorage), f.defines(ns, "1.1.0", alpha, v1Storage)
-		h = takeOver(t, suite.Env)
+		h = startManagerProxy(t, suite.Env)
 		complete(t, install(t, first))
 		f.build(t, ns, "v1alpha1", ships)
 		return f, first, second
