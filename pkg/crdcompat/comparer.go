@@ -18,11 +18,20 @@ import (
 type Comparer struct {
 	client dynamic.Interface
 	mapper meta.RESTMapper
+	// describe returns the text of an error about custom resources that would break.
+	describe func(Findings) string
 }
 
-// NewComparer returns a Comparer that reads custom resources with a client.
+// NewComparer returns a Comparer that reads custom resources with a client. Its errors count the custom resources that would break, and
+// name none, since the reader of an error may have no right to list them.
 func NewComparer(client dynamic.Interface, mapper meta.RESTMapper) *Comparer {
-	return &Comparer{client, mapper}
+	return &Comparer{client, mapper, Findings.count}
+}
+
+// NewNamingComparer returns a Comparer whose errors name the custom resources that would break: its client must have the rights of
+// the reader of the errors.
+func NewNamingComparer(client dynamic.Interface, mapper meta.RESTMapper) *Comparer {
+	return &Comparer{client, mapper, Findings.String}
 }
 
 // CheckUpdate implements share.CRDComparer.
@@ -51,7 +60,7 @@ func (c *Comparer) CheckUpdate(ctx context.Context, live, wanted *unstructured.U
 		return fmt.Errorf("check whether the objects of CustomResourceDefinition %s would stay valid: %w", live.GetName(), err)
 	}
 	if !findings.Safe() {
-		return fmt.Errorf("the change is not safe: %s", strings.TrimSpace(findings.String()))
+		return fmt.Errorf("the change is not safe: %s", strings.TrimSpace(c.describe(findings)))
 	}
 	return nil
 }

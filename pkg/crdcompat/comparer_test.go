@@ -92,6 +92,28 @@ func TestCheckUpdate(t *testing.T) {
 	}
 }
 
+// TestInvalidObjects checks that only a Comparer with the rights of its reader names the objects that a change would break.
+func TestInvalidObjects(t *testing.T) {
+	server := apitest.Start(t)
+	server.AddKind(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Ship"}, true)
+	server.Put(ship("of-another-tenant", map[string]any{"size": int64(1), "secret": "x"}))
+	definition := shipDefinition("Namespaced", map[string]any{"size": integerSchema()})
+	counting := newComparer(t, server)
+	for _, tc := range []struct {
+		comparer *Comparer
+		want     string
+	}{
+		{counting, "the change is not safe: 1 of 1 objects would break; kubectl kudo package crd-diff --live names those that you may list"},
+		{NewNamingComparer(counting.client, counting.mapper), "the change is not safe: 1 of 1 objects would break\n" +
+			"  ns/of-another-tenant (v1): spec.secret: the field would be pruned"},
+	} {
+		err := tc.comparer.CheckUpdate(t.Context(), definition, definition)
+		if err == nil || err.Error() != tc.want {
+			t.Errorf("error %v, want %s", err, tc.want)
+		}
+	}
+}
+
 // TestIsSuperset checks that a definition of the cluster is kept where it allows all that the package needs.
 func TestIsSuperset(t *testing.T) {
 	base := map[string]any{"size": integerSchema()}

@@ -47,13 +47,22 @@ type Findings struct {
 	Unchecked []string `json:"unchecked,omitempty"`
 }
 
-// Safe tells that each object was checked in each version, and none would break.
+// Safe reports whether each object was checked in each version, and none would break.
 func (f Findings) Safe() bool { return f.Invalid == 0 && len(f.Unchecked) == 0 }
+
+// count says how many objects would break, and names none.
+func (f Findings) count() string {
+	text := f.summary()
+	if f.Invalid > 0 {
+		text += "; kubectl kudo package crd-diff --live names those that you may list"
+	}
+	return text + "\n" + f.unchecked()
+}
 
 // String lists the objects that would break, one a line, after a summary.
 func (f Findings) String() string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "%d of %d objects would break\n", f.Invalid, f.Checked)
+	out.WriteString(f.summary() + "\n")
 	for _, o := range f.Objects {
 		name := o.Name
 		if o.Namespace != "" {
@@ -68,6 +77,14 @@ func (f Findings) String() string {
 	if more := f.Invalid - len(f.Objects); more > 0 {
 		fmt.Fprintf(&out, "  and %d more\n", more)
 	}
+	return out.String() + f.unchecked()
+}
+
+func (f Findings) summary() string { return fmt.Sprintf("%d of %d objects would break", f.Invalid, f.Checked) }
+
+// unchecked lists the versions that could not be checked, one a line.
+func (f Findings) unchecked() string {
+	var out strings.Builder
 	for _, version := range f.Unchecked {
 		fmt.Fprintf(&out, "  version %s could not be checked: its objects cannot be read before the new definition is in force\n", version)
 	}

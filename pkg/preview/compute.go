@@ -330,7 +330,7 @@ func (c *computation) load(ctx context.Context) error {
 	c.engine = apply.New(c.cluster.Client(), c.cluster.Metadata(c.Metadata), c.Kinds, c.cluster, retain)
 	c.share = share.New(share.Options{
 		Objects: c.engine, Kinds: c.Kinds, Mirror: c.cluster, Reader: holderReader{c.Client, c.coming}, Retain: retain,
-		Safety: crdcompat.NewComparer(c.Dynamic, c.Client.RESTMapper()), Clock: clock.RealClock{},
+		Safety: crdcompat.NewNamingComparer(c.Dynamic, c.Client.RESTMapper()), Clock: clock.RealClock{},
 	})
 	c.runner = runner.New(runner.Options{
 		Share: c.share, Engine: c.engine, Accounts: asCaller{c.engine}, Kinds: c.Kinds, Mirror: c.cluster, All: c.All, External: c.External,
