@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -28,6 +29,7 @@ import (
 	"kudo.dev/kudo/operators/render"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/keyring"
+	"kudo.dev/kudo/pkg/text"
 	"kudo.dev/kudo/plans/trigger"
 )
 
@@ -261,19 +263,38 @@ func baselineVersion(old *v1beta1.Instance) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
-// deletion warns of a foreground delete, which removes the Instance's objects before its cleanup plan can run.
+// deletion warns of a foreground delete, which removes the Instance's objects before its cleanup plan can run, and of claims that are
+// deleted with their data.
 func deletion(req admission.Request) admission.Response {
 	instance := &v1beta1.Instance{}
 	options := &metav1.DeleteOptions{}
 	if json.Unmarshal(req.OldObject.Raw, instance) != nil || json.Unmarshal(req.Options.Raw, options) != nil {
 		return admission.Allowed("")
 	}
-	if slices.Contains(instance.Finalizers, v1beta1.CleanupFinalizer) && options.PropagationPolicy != nil &&
-		*options.PropagationPolicy == metav1.DeletePropagationForeground {
-		return admission.Allowed("").WithWarnings("a foreground delete removes the Instance's objects before its cleanup plan runs: use " +
+	policy := ptr.Deref(options.PropagationPolicy, metav1.DeletePropagationBackground)
+	var warnings []string
+	if slices.Contains(instance.Finalizers, v1beta1.CleanupFinalizer) && policy == metav1.DeletePropagationForeground {
+		warnings = append(warnings, "a foreground delete removes the Instance's objects before its cleanup plan runs: use "+
 			"kubectl kudo uninstall, or --cascade=background")
 	}
-	return admission.Allowed("")
+	if claims := claimsOf(instance); len(claims) > 0 && policy != metav1.DeletePropagationOrphan {
+		warnings = append(warnings, fmt.Sprintf("%s%s, unless they are annotated %s=true: kubectl kudo uninstall --keep-claims annotates them",
+			v1beta1.ClaimsWarning, text.List(claims, maxNames), v1beta1.KeepAnnotation))
+	}
+	return admission.Allowed("").WithWarnings(warnings...)
+}
+
+// maxNames is how many names a message lists.
+const maxNames = 20
+
+// claimsOf returns the names of the PersistentVolumeClaims that plans of an Instance have made.
+func claimsOf(instance *v1beta1.Instance) (names []string) {
+	for _, r := range instance.Status.Resources {
+		if r.Kind == "PersistentVolumeClaim" && r.APIVersion == "v1" {
+			names = append(names, r.Name)
+		}
+	}
+	return names
 }
 
 func responseFor(err error, warnings []string) admission.Response {
@@ -303,8 +324,5 @@ func names(defs []v1beta1.Parameter) string {
 		out = append(out, d.Name)
 	}
 	sort.Strings(out)
-	if len(out) > 20 {
-		return strings.Join(out[:20], ", ") + fmt.Sprintf(" and %d more", len(out)-20)
-	}
-	return strings.Join(out, ", ")
+	return text.List(out, maxNames)
 }

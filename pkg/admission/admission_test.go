@@ -352,9 +352,10 @@ func TestDefaulterAsksNothingOnUpdate(t *testing.T) {
 	expect(t, "1.5: metadata-only edits never need the OperatorVersion", got, "", "")
 }
 
-// TestDelete is the warning of a foreground delete.
+// TestDelete checks the warnings of a foreground delete, and of claims that are deleted with their data (P24).
 func TestDelete(t *testing.T) {
 	guarded := "metadata: {name: x, namespace: ns, finalizers: [" + v1beta1.CleanupFinalizer + "]}\n"
+	claim := "status:\n  resources: [{apiVersion: v1, kind: PersistentVolumeClaim, name: data}, {apiVersion: v1, kind: ConfigMap, name: map}]\n"
 	for name, tc := range map[string]struct {
 		reason, rest string
 		policy       metav1.DeletionPropagation
@@ -364,6 +365,8 @@ func TestDelete(t *testing.T) {
 		"Background": {"cleanup runs first", guarded, metav1.DeletePropagationBackground, ""},
 		"Orphan":     {"nothing is removed", guarded, metav1.DeletePropagationOrphan, ""},
 		"Default":    {"no policy", guarded, "", ""},
+		"Claims":     {"data is lost", claim, "", v1beta1.ClaimsWarning + "data, unless they are annotated kudo.dev/keep=true"},
+		"Orphans":    {"claims stay, too", claim, metav1.DeletePropagationOrphan, ""},
 		"NoCleanup":  {"without a cleanup plan it does not matter", "", metav1.DeletePropagationForeground, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -382,6 +385,35 @@ func TestDelete(t *testing.T) {
 	}
 	req := request(admissionv1.Delete, runtime.RawExtension{}, raw(t, right, guarded))
 	expect(t, "without options nothing is known, and a delete is never denied", (&Validator{}).Handle(t.Context(), req), "", "")
+}
+
+// TestClaims checks which objects of an Instance the warning of a deletion names, and that a long list is cut.
+func TestClaims(t *testing.T) {
+	resource := func(version, kind, name string) v1beta1.ResourceStatus {
+		return v1beta1.ResourceStatus{APIVersion: version, Kind: kind, Namespace: "ns", Name: name}
+	}
+	instance := &v1beta1.Instance{}
+	if got := claimsOf(instance); got != nil {
+		t.Errorf("an Instance without objects has the claims %v", got)
+	}
+	instance.Status.Resources = []v1beta1.ResourceStatus{resource("v1", "ConfigMap", "map"), resource("v1", "PersistentVolumeClaim", "data"),
+		resource("example.com/v1", "PersistentVolumeClaim", "other"), resource("apps/v1", "StatefulSet", "db")}
+	if diff := cmp.Diff([]string{"data"}, claimsOf(instance)); diff != "" {
+		t.Error(diff)
+	}
+	for range maxNames {
+		instance.Status.Resources = append(instance.Status.Resources, resource("v1", "PersistentVolumeClaim", "more"))
+	}
+	old, err := json.Marshal(instance)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := request(admissionv1.Delete, runtime.RawExtension{}, runtime.RawExtension{Raw: old})
+	req.Options.Raw = []byte("{}")
+	got := deletion(req)
+	if !got.Allowed || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "more and 1 more, unless") {
+		t.Errorf("the answer is %v", got)
+	}
 }
 
 func TestManyNames(t *testing.T) {

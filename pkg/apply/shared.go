@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,7 +40,7 @@ func content(obj *unstructured.Unstructured) any {
 	for _, field := range []string{"labels", "annotations"} {
 		values, _, _ := unstructured.NestedStringMap(out, "metadata", field)
 		for key, value := range values {
-			if key != v1beta1.HeritageLabel && !strings.HasPrefix(key, v1beta1.GroupVersion.Group+"/") {
+			if !v1beta1.IsOwnKey(key) {
 				metadata[field+"/"+key] = value
 			}
 		}

@@ -80,7 +80,9 @@ func (f Findings) String() string {
 	return out.String() + f.unchecked()
 }
 
-func (f Findings) summary() string { return fmt.Sprintf("%d of %d objects would break", f.Invalid, f.Checked) }
+func (f Findings) summary() string {
+	return fmt.Sprintf("%d of %d objects would break", f.Invalid, f.Checked)
+}
 
 // unchecked lists the versions that could not be checked, one a line.
 func (f Findings) unchecked() string {

@@ -3,16 +3,21 @@ package dryrun
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/google/uuid"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 
+	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/apply"
 )
@@ -90,10 +95,12 @@ func (r resource) read(ctx context.Context, obj *object, o metav1.GetOptions) er
 
 // Apply implements dynamic.ResourceInterface. What is known spares the request:
 //
-//	it is a dry run of the caller                     the answer of the API server, which is not shown to later reads
+//	it is a dry run of the caller                     the answer of the API server, which is not shown to later reads, and is kept
 //	the object exists, and the body only creates      a conflict, as the API server would answer
 //	it is as a write has left it, with the same body  as that write has left it
 //	it was deleted by a write                         the body, since the API server would compare it with what it still has
+//	a dry run of the caller was the same, but for     the answer that was kept, with the metadata of the body
+//	kudo's own metadata
 //	else                                              the answer of a dry run
 func (r resource) Apply(ctx context.Context, name string, body *unstructured.Unstructured, o metav1.ApplyOptions,
 	subresources ...string) (*unstructured.Unstructured, error) {
@@ -107,14 +114,18 @@ func (r resource) Apply(ctx context.Context, name string, body *unstructured.Uns
 	defer obj.mu.Unlock()
 	form := apply.Body(body)
 	switch {
-	case len(o.DryRun) > 0: // the caller only asks
-		return r.ResourceInterface.Apply(ctx, name, body, o)
+	case len(o.DryRun) > 0:
+		return r.ask(ctx, obj, body, o)
 	case obj.now != nil && body.GetResourceVersion() == apply.NoResourceVersion:
 		return nil, apierrors.NewConflict(r.gvr.GroupResource(), name, fmt.Errorf("it exists"))
 	case obj.now != nil && sameForm(form, obj.body):
 		return obj.now.DeepCopy(), nil
 	case obj.known && obj.now == nil && obj.before != nil:
 		obj.now, obj.body, obj.recreated = created(form), form, true
+		return obj.now.DeepCopy(), nil
+	}
+	if obj.now == obj.before && obj.answer.isFor(form, o) {
+		obj.now, obj.body = usable(obj.answer.withMetadata(form)), form
 		return obj.now.DeepCopy(), nil
 	}
 	sent := body.DeepCopy()
@@ -140,6 +151,71 @@ func (r resource) Apply(ctx context.Context, name string, body *unstructured.Uns
 	}
 	obj.known, obj.now, obj.body = true, usable(written), form
 	return obj.now.DeepCopy(), nil
+}
+
+// answer is what the API server has answered to a dry run of the caller.
+type answer struct {
+	form    *unstructured.Unstructured
+	options metav1.ApplyOptions
+	written *unstructured.Unstructured
+}
+
+// ask sends a dry run of the caller, unless the same was asked before.
+func (r resource) ask(ctx context.Context, obj *object, body *unstructured.Unstructured, o metav1.ApplyOptions) (*unstructured.Unstructured,
+	error) {
+	form := apply.Body(body)
+	if obj.answer.isFor(form, o) && equality.Semantic.DeepEqual(form, obj.answer.form) {
+		return obj.answer.written.DeepCopy(), nil
+	}
+	written, err := r.ResourceInterface.Apply(ctx, obj.id.Name, body, o)
+	if err != nil {
+		return nil, err
+	}
+	obj.answer = &answer{form, o, written.DeepCopy()}
+	return written, nil
+}
+
+// isFor reports whether a write of a form has the same answer, but for kudo's own metadata.
+func (a *answer) isFor(form *unstructured.Unstructured, o metav1.ApplyOptions) bool {
+	return a != nil && a.options.FieldManager == o.FieldManager && a.options.Force == o.Force &&
+		equality.Semantic.DeepEqual(withoutOwnMetadata(form), withoutOwnMetadata(a.form))
+}
+
+// withMetadata returns the answer with the labels, annotations and owners of a form.
+func (a *answer) withMetadata(form *unstructured.Unstructured) *unstructured.Unstructured {
+	out := a.written.DeepCopy()
+	if own := form.GetLabels(); len(own) > 0 {
+		out.SetLabels(labels.Merge(out.GetLabels(), own))
+	}
+	if own := form.GetAnnotations(); len(own) > 0 {
+		out.SetAnnotations(labels.Merge(out.GetAnnotations(), own))
+	}
+	owners := out.GetOwnerReferences()
+	for _, own := range form.GetOwnerReferences() {
+		owners = append(slices.DeleteFunc(owners, func(o metav1.OwnerReference) bool { return o.UID == own.UID }), own)
+	}
+	if len(owners) > 0 {
+		out.SetOwnerReferences(owners)
+	}
+	return out
+}
+
+// withoutOwnMetadata returns a form without the owners, labels and annotations that kudo writes.
+func withoutOwnMetadata(form *unstructured.Unstructured) *unstructured.Unstructured {
+	out := form.DeepCopy()
+	out.SetLabels(withoutOwn(out.GetLabels()))
+	out.SetAnnotations(withoutOwn(out.GetAnnotations()))
+	out.SetOwnerReferences(nil)
+	return out
+}
+
+// withoutOwn drops the keys that kudo writes. It returns nil if there are no others.
+func withoutOwn(values map[string]string) map[string]string {
+	maps.DeleteFunc(values, func(key, _ string) bool { return v1beta1.IsOwnKey(key) })
+	if len(values) == 0 {
+		return nil
+	}
+	return values
 }
 
 // sameForm reports whether two bodies differ in nothing but what every run writes anew.

@@ -50,6 +50,8 @@ type object struct {
 	before, now *unstructured.Unstructured
 	// body is what the last write has sent, without what the API server keeps; nil if there was none since the last deletion.
 	body *unstructured.Unstructured
+	// answer is that to the last dry run of the caller; nil if there was none.
+	answer *answer
 	// recreated is set if the object was deleted and written again.
 	recreated bool
 	// refused is what a write has sent that was refused; nil if none was.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/test/apitest"
 	"kudo.dev/kudo/test/gen"
@@ -330,5 +331,52 @@ func TestMetadata(t *testing.T) {
 		if _, err := shown.Get(t.Context(), name, metav1.GetOptions{}); apierrors.IsNotFound(err) == want {
 			t.Errorf("%s is there: %t, want %t (%v)", name, !want, want, err)
 		}
+	}
+}
+
+// TestAskedBefore checks that a write asks nothing that a dry run of the caller has answered, and has the metadata of its own body (P4).
+func TestAskedBefore(t *testing.T) {
+	f := newFixture(t, configMap("map", "1"))
+	if _, err := f.maps().Get(t.Context(), "map", metav1.GetOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	plain := func(*unstructured.Unstructured) {}
+	own := func(form *unstructured.Unstructured) {
+		form.SetLabels(map[string]string{v1beta1.HeritageLabel: v1beta1.Heritage})
+		form.SetAnnotations(map[string]string{v1beta1.ManagedAnnotation: "true"})
+		form.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "kudo.dev/v1beta1", Kind: "Installation", Name: "one", UID: "1"}})
+	}
+	labeled := func(form *unstructured.Unstructured) { form.SetLabels(map[string]string{"tier": "front"}) }
+	dry, other := force, force
+	dry.DryRun, other.FieldManager = []string{metav1.DryRunAll}, "another"
+	for _, tc := range []struct {
+		reason, value string
+		options       metav1.ApplyOptions
+		change        func(*unstructured.Unstructured)
+		requests      int
+	}{
+		{"a dry run is sent", "2", dry, plain, 1},
+		{"the same again is not", "2", dry, plain, 0},
+		{"another one is", "3", dry, plain, 1},
+		{"a write of the same form is not", "3", force, own, 0},
+		{"a write of another form is", "4", force, own, 1},
+		{"a dry run after it is", "5", dry, plain, 1},
+		{"labels of the package count", "5", force, labeled, 1},
+		{"the field manager counts", "5", other, own, 1},
+	} {
+		form := body("map", tc.value, "")
+		tc.change(form)
+		f.server.Requests()
+		out, err := f.maps().Apply(t.Context(), "map", form, tc.options)
+		if requests := f.server.Requests(); err != nil || len(requests) != tc.requests {
+			t.Errorf("%s: %d requests %v, %v, want %d", tc.reason, len(requests), requests, err, tc.requests)
+		}
+		if want := form.GetLabels(); dataOf(out) != tc.value || !cmp.Equal(want, out.GetLabels()) || !cmp.Equal(form.GetAnnotations(), out.GetAnnotations()) ||
+			!cmp.Equal(form.GetOwnerReferences(), out.GetOwnerReferences()) {
+			t.Errorf("%s: it is shown as %v", tc.reason, out)
+		}
+	}
+	if change, _ := f.Find(apply.IDOf(body("map", "", ""))); dataOf(change.Before) != "1" || dataOf(change.After) != "5" {
+		t.Errorf("the change is %v", change)
 	}
 }

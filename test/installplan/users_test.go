@@ -98,7 +98,7 @@ var _ = It("With --leave-users a version is deleted without its Instances, which
 	}
 
 	out = suite.MustKudo(t, 0, "uninstall-version", "fleet", "-n", ns, "--leave-users", "--wait")
-	env.Contains(t, out, "runs on", "CustomResourceDefinition "+f.crd(), "stays", "operatorversion "+ns+"/fleet gone")
+	env.Contains(t, out, "runs on", "CustomResourceDefinition "+f.crd(), "stays", "operatorversion "+ns+"/fleet and what it held are deleted")
 	absent(t, ov)
 	f.held(t, ov, "Instance "+other+"/guest", "Instance "+ns+"/a")
 	if !exists(t, ship) {

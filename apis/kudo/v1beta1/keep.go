@@ -2,11 +2,18 @@ package v1beta1
 
 import (
 	"encoding/json"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
+
+// ClaimsWarning begins the warning of the webhook about PersistentVolumeClaims that are deleted with their Instance.
+const ClaimsWarning = "PersistentVolumeClaims of the Instance are deleted with their data: "
+
+// IsOwnKey reports whether a label or an annotation of an object is one of kudo's own.
+func IsOwnKey(key string) bool { return key == HeritageLabel || strings.HasPrefix(key, GroupVersion.Group+"/") }
 
 // IsKept reports whether annotations ask to keep an object, see KeepAnnotation.
 func IsKept(annotations map[string]string) bool {

@@ -131,6 +131,9 @@ func (e *interruptedError) Error() string { return "interrupted: " + e.goesOn }
 // Is makes the error one of a context that was canceled.
 func (*interruptedError) Is(target error) bool { return target == context.Canceled }
 
+// Interrupted returns the error of a wait that the user has interrupted, with what goes on.
+func Interrupted(goesOn string) error { return &interruptedError{goesOn} }
+
 // interrupted returns the error of an interrupted wait for an Instance, with what goes on, if something does.
 func (w *watcher) interrupted() error {
 	switch {

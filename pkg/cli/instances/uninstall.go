@@ -3,12 +3,15 @@ package instances
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/preview"
 )
@@ -32,6 +35,9 @@ func NewUninstall(env *command.Env) *cobra.Command {
 its plans stay, since others may use them, and so do objects that are annotated kudo.dev/keep, and claims of StatefulSets: they
 are listed. An Instance of the same name takes them over. The OperatorVersion stays too.
 
+With --wait the command ends when the objects are deleted. It ends with 4 if that takes too long, and names the finalizers that
+keep them.
+
   kubectl kudo uninstall db --wait
   kubectl kudo uninstall db --keep-claims`,
 		Args:    command.ArgumentsForFlags("instance"),
@@ -40,7 +46,7 @@ are listed. An Instance of the same name takes them over. The OperatorVersion st
 	}
 	command.AddInstanceFlag(cmd, &o.instance)
 	o.preview.add(cmd.Flags())
-	o.WaitFlags.Add(cmd.Flags(), "the Instance is deleted")
+	o.WaitFlags.Add(cmd.Flags(), "the Instance and its objects are deleted")
 	cmd.Flags().BoolVar(&o.keepClaims, "keep-claims", false,
 		"annotate the PersistentVolumeClaims of the Instance with kudo.dev/keep before, so that they stay")
 	return cmd
@@ -50,7 +56,7 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 	if o.instance == "" {
 		return command.ErrNoInstance
 	}
-	c, _, namespace, err := o.env.Connect()
+	c, config, namespace, err := o.env.Connect()
 	if err != nil {
 		return err
 	}
@@ -63,7 +69,11 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 	}); done || err != nil {
 		return err
 	}
-	remainder, err := o.keepOrWarn(ctx, c, instance)
+	all, err := withChildren(ctx, c, instance)
+	if err != nil && o.keepClaims {
+		return err
+	}
+	remainder, err := o.keepOrWarn(ctx, c, all)
 	if err != nil {
 		return err
 	}
@@ -72,19 +82,47 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 	if o.preview.expect != "" { // it is deleted as it was looked at
 		only.ResourceVersion = &instance.ResourceVersion
 	}
-	if err := c.Delete(ctx, instance, client.PropagationPolicy(metav1.DeletePropagationBackground), only); err != nil {
+	deleter, err := newDeleter(c, config)
+	if err != nil {
+		return err
+	}
+	if err := deleter.Delete(ctx, instance, client.PropagationPolicy(metav1.DeletePropagationBackground), only); err != nil {
 		return fmt.Errorf("instance %s/%s: %w", namespace, o.instance, err)
 	}
 	o.env.Printf("instance %s/%s deleted", namespace, o.instance)
-	for _, line := range remainder {
-		o.env.Printf("%s", line)
+	if o.Wait {
+		if err := o.wait(ctx, c, instance, newDependents(o.env, c, all)); err != nil {
+			return err
+		}
+		o.env.Printf("all objects of instance %s/%s are deleted", namespace, o.instance)
 	}
-	if !o.Wait {
-		return nil
+	printRemainder(o.env, namespace, remainder)
+	return nil
+}
+
+// newDeleter returns a client that does not print the webhook's warning of claims: the command has warned of those that are not kept.
+func newDeleter(c client.Client, config *rest.Config) (client.Client, error) {
+	quiet := rest.CopyConfig(config)
+	quiet.WarningHandler = otherWarnings{config.WarningHandler}
+	return client.New(quiet, client.Options{Scheme: c.Scheme(), Mapper: c.RESTMapper()})
+}
+
+type otherWarnings struct{ rest.WarningHandler }
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (w otherWarnings) HandleWarningHeader(code int, agent, text string) {
+	if !strings.HasPrefix(text, v1beta1.ClaimsWarning) {
+		w.WarningHandler.HandleWarningHeader(code, agent, text)
 	}
-	if err := o.env.WaitForInstance(ctx, c, instance, time.Duration(o.Time), command.UntilDeleted(uid)); err != nil {
+}
+
+// wait returns when the Instance and its objects are deleted.
+func (o *uninstallOptions) wait(ctx context.Context, c client.WithWatch, instance *v1beta1.Instance, objects *dependents) error {
+	limit := time.Duration(o.Time)
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if err := o.env.WaitForInstance(ctx, c, instance, limit, objects.until(command.UntilDeleted(instance.UID))); err != nil {
 		return err
 	}
-	o.env.Printf("instance %s/%s gone", namespace, o.instance)
-	return nil
+	return objects.wait(ctx, instance, limit)
 }

@@ -14,37 +14,46 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/preview"
 )
 
-// Lines on what stays.
-const (
-	staysClusterScoped = "%s %s stays, since " + preview.StaysClusterScoped
-	staysKept          = "%s %s stays, since " + preview.StaysKept
-	staysUnowned       = "%s %s stays, since " + preview.StaysUnowned
-)
+// keptObject is an object that stays when an Instance is deleted, and why.
+type keptObject struct {
+	kind      schema.GroupKind
+	name, why string
+}
 
-// keepOrWarn returns lines on what stays when an Instance and its children are deleted. It takes them off the owners of what is annotated
-// to be kept, annotates the claims that would go, if the user wants to keep them, and warns of them otherwise. What the user may not read
-// is left out.
-func (o *uninstallOptions) keepOrWarn(ctx context.Context, c client.Client, instance *v1beta1.Instance) ([]string, error) {
-	all, err := withChildren(ctx, c, instance)
-	if err != nil && o.keepClaims {
-		return nil, err
+// printRemainder lists the objects that stay, and how they are deleted.
+func printRemainder(env *command.Env, namespace string, kept []keptObject) {
+	var names []string
+	for _, k := range kept {
+		env.Printf("%s %s stays, since %s", strings.ToLower(k.kind.Kind), k.name, k.why)
+		resource := k.kind
+		resource.Kind = strings.ToLower(resource.Kind)
+		names = append(names, resource.String()+"/"+k.name)
 	}
-	var lines []string
+	if len(names) > 0 {
+		env.Printf("delete what is not needed any more: kubectl delete -n %s %s", namespace, strings.Join(names, " "))
+	}
+}
+
+// keepOrWarn returns what stays when Instances are deleted. It takes them off the owners of what is annotated to be kept, annotates the
+// claims that would go, if the user wants to keep them, and warns of them otherwise. What the user may not read is left out.
+func (o *uninstallOptions) keepOrWarn(ctx context.Context, c client.Client, all []*v1beta1.Instance) ([]keptObject, error) {
+	var out []keptObject
 	for _, i := range all {
 		for _, r := range i.Status.Resources {
 			switch {
 			case r.Namespace == "":
-				lines = append(lines, fmt.Sprintf(staysClusterScoped, strings.ToLower(r.Kind), r.Name))
+				out = append(out, keptObject{kindOf(r), r.Name, preview.StaysClusterScoped})
 			case r.Kind != "PersistentVolumeClaim":
 				kept, err := o.keepAnnotated(ctx, c, i, r)
 				if err != nil {
 					return nil, err
 				}
 				if kept {
-					lines = append(lines, fmt.Sprintf(staysKept, strings.ToLower(r.Kind), r.Name))
+					out = append(out, keptObject{kindOf(r), r.Name, preview.StaysKept})
 				}
 			}
 		}
@@ -52,10 +61,16 @@ func (o *uninstallOptions) keepOrWarn(ctx context.Context, c client.Client, inst
 		if err != nil {
 			return nil, err
 		}
-		lines = append(lines, claims...)
+		out = append(out, claims...)
 	}
-	return lines, nil
+	return out, nil
 }
+
+func kindOf(r v1beta1.ResourceStatus) schema.GroupKind {
+	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).GroupKind()
+}
+
+var claimKind = schema.GroupKind{Kind: "PersistentVolumeClaim"}
 
 // maxGenerations is how many generations of children an Instance has at most, with some to spare.
 const maxGenerations = 10
@@ -96,8 +111,8 @@ func (o *uninstallOptions) keepAnnotated(ctx context.Context, c client.Client, i
 	return true, keep(ctx, c, live, instance)
 }
 
-// keepClaimsOf returns lines on the claims of an Instance that stay, and keeps or warns of the others.
-func (o *uninstallOptions) keepClaimsOf(ctx context.Context, c client.Client, instance *v1beta1.Instance) (lines []string, err error) {
+// keepClaimsOf returns the claims of an Instance that stay, and keeps or warns of the others.
+func (o *uninstallOptions) keepClaimsOf(ctx context.Context, c client.Client, instance *v1beta1.Instance) (out []keptObject, err error) {
 	claims := &corev1.PersistentVolumeClaimList{}
 	err = c.List(ctx, claims, client.InNamespace(instance.Namespace),
 		client.MatchingLabels{v1beta1.HeritageLabel: v1beta1.Heritage, v1beta1.InstanceLabel: instance.Name})
@@ -119,14 +134,14 @@ func (o *uninstallOptions) keepClaimsOf(ctx context.Context, c client.Client, in
 			if err := keep(ctx, c, claim, instance); err != nil {
 				return nil, err
 			}
-			lines = append(lines, fmt.Sprintf(staysKept, "persistentvolumeclaim", claim.Name))
+			out = append(out, keptObject{claimKind, claim.Name, preview.StaysKept})
 		case len(claim.OwnerReferences) == 0:
-			lines = append(lines, fmt.Sprintf(staysUnowned, "persistentvolumeclaim", claim.Name))
+			out = append(out, keptObject{claimKind, claim.Name, preview.StaysUnowned})
 		default:
 			o.env.Warnf("persistentvolumeclaim %s/%s is deleted with its data: --keep-claims would keep it", claim.Namespace, claim.Name)
 		}
 	}
-	return lines, nil
+	return out, nil
 }
 
 // keep annotates an object and takes an Instance off its owners, in one write: the manager would do so later than the garbage collector

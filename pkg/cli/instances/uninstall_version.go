@@ -97,7 +97,7 @@ func (o *uninstallVersionOptions) run(ctx context.Context, name string) error {
 	if err := o.awaitRelease(ctx, c, ov); err != nil {
 		return err
 	}
-	o.env.Printf("operatorversion %s/%s gone", namespace, name)
+	o.env.Printf("operatorversion %s/%s and what it held are deleted", namespace, name)
 	return nil
 }
 

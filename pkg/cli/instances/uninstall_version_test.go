@@ -21,7 +21,7 @@ func TestUninstallVersionEnds(t *testing.T) {
 		return nil, nil
 	})
 	out, _ := commandtest.Expect(t, NewUninstallVersion, 0, "", "uninstall-version", version.Name, "--leave-users", "--wait")
-	if !strings.Contains(out, "operatorversion lab/web-1.27-1.0.0 gone") {
+	if !strings.Contains(out, "operatorversion lab/web-1.27-1.0.0 and what it held are deleted") {
 		t.Error(out)
 	}
 }

@@ -1,0 +1,216 @@
+package instances
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/cli/command"
+	"kudo.dev/kudo/pkg/text"
+)
+
+const (
+	// slowDeletion is how long the deletion of objects may take before the command prints what it waits for.
+	slowDeletion = 2 * time.Second
+	// sweepTime is how long the objects that still exist are listed after a wait has ended.
+	sweepTime = 10 * time.Second
+)
+
+// dependents are the objects that the garbage collector deletes with an Instance and its children.
+type dependents struct {
+	env       *command.Env
+	client    client.WithWatch
+	namespace string
+	instances sets.Set[string]
+	owners    sets.Set[types.UID]
+	kinds     sets.Set[schema.GroupVersionKind]
+}
+
+func newDependents(env *command.Env, c client.WithWatch, all []*v1beta1.Instance) *dependents {
+	d := &dependents{env: env, client: c, instances: sets.New[string](), owners: sets.New[types.UID](),
+		kinds: sets.New[schema.GroupVersionKind]()}
+	for _, i := range all {
+		d.namespace = i.Namespace
+		d.add(i)
+	}
+	return d
+}
+
+// add adds the kinds of the objects that an Instance has made.
+func (d *dependents) add(i *v1beta1.Instance) {
+	d.instances.Insert(i.Name)
+	d.owners.Insert(i.UID)
+	for _, r := range i.Status.Resources {
+		if r.Namespace == i.Namespace {
+			d.kinds.Insert(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))
+		}
+	}
+}
+
+// until wraps a condition of the Instance, whose cleanup plan may make objects of other kinds.
+func (d *dependents) until(over command.InstanceCondition) command.InstanceCondition {
+	return func(i *v1beta1.Instance) (bool, error) {
+		if i != nil && d.owners.Has(i.UID) {
+			d.add(i)
+		}
+		return over(i)
+	}
+}
+
+// wait returns when the garbage collector has deleted all dependents, or with an error that names the rest when the context ends.
+func (d *dependents) wait(ctx context.Context, instance *v1beta1.Instance, limit time.Duration) error {
+	for _, kind := range d.sortedKinds() {
+		err := d.waitForKind(ctx, kind)
+		switch {
+		case err == nil:
+		case errors.Is(ctx.Err(), context.Canceled):
+			return command.Interrupted(fmt.Sprintf("the instance is deleted, and the deletion of its objects goes on: kubectl get %s -n %s -l %s",
+				kind.Kind, d.namespace, d.selector()))
+		case ctx.Err() != nil:
+			return d.timeout(context.WithoutCancel(ctx), instance, limit)
+		case apierrors.IsForbidden(err):
+			d.env.Warnf("whether the %s objects of the instance are deleted is not known: %s", kind.Kind, err)
+		default:
+			return fmt.Errorf("wait for the deletion of the %s objects of instance %s/%s: %w", kind.Kind, d.namespace, instance.Name, err)
+		}
+	}
+	return nil
+}
+
+func (d *dependents) sortedKinds() []schema.GroupVersionKind {
+	return slices.SortedFunc(maps.Keys(d.kinds), func(a, b schema.GroupVersionKind) int { return cmp.Compare(a.String(), b.String()) })
+}
+
+// selector selects the objects of the Instances by the labels that plans set.
+func (d *dependents) selector() labels.Selector {
+	names, err := labels.NewRequirement(v1beta1.InstanceLabel, selection.In, sets.List(d.instances))
+	if err != nil { // names of Instances are values of labels
+		return labels.Nothing()
+	}
+	return labels.SelectorFromSet(labels.Set{v1beta1.HeritageLabel: v1beta1.Heritage}).Add(*names)
+}
+
+// list returns the dependents of a kind that exist, by uid, and the resourceVersion of the list.
+func (d *dependents) list(ctx context.Context, kind schema.GroupVersionKind) (map[types.UID]*metav1.PartialObjectMetadata, string, error) {
+	list := metadataList(kind)
+	err := d.client.List(ctx, list, client.InNamespace(d.namespace), client.MatchingLabelsSelector{Selector: d.selector()})
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil, "", nil // the kind is not served any more
+	}
+	out := map[types.UID]*metav1.PartialObjectMetadata{}
+	for i := range list.Items {
+		if d.has(&list.Items[i]) {
+			out[list.Items[i].UID] = &list.Items[i]
+		}
+	}
+	return out, list.ResourceVersion, err
+}
+
+func metadataList(kind schema.GroupVersionKind) *metav1.PartialObjectMetadataList {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	return list
+}
+
+// has reports whether the garbage collector deletes an object: all its owners, and at least one, are deleted Instances.
+func (d *dependents) has(o metav1.Object) bool {
+	stays := func(owner metav1.OwnerReference) bool { return !d.owners.Has(owner.UID) }
+	return len(o.GetOwnerReferences()) > 0 && !slices.ContainsFunc(o.GetOwnerReferences(), stays)
+}
+
+func (d *dependents) waitForKind(ctx context.Context, kind schema.GroupVersionKind) error {
+	slow := time.NewTimer(slowDeletion)
+	defer slow.Stop()
+	for {
+		rest, version, err := d.list(ctx, kind)
+		if err != nil || len(rest) == 0 {
+			return err
+		}
+		if err := d.watch(ctx, kind, rest, version, slow.C); err != nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+			return err
+		}
+	}
+}
+
+// watch returns when the objects of a kind are deleted, or have another owner, or when the watch ends. It prints what it waits for when
+// slow fires.
+func (d *dependents) watch(ctx context.Context, kind schema.GroupVersionKind, rest map[types.UID]*metav1.PartialObjectMetadata,
+	version string, slow <-chan time.Time) error {
+	events, err := d.client.Watch(ctx, metadataList(kind), &client.ListOptions{Namespace: d.namespace, LabelSelector: d.selector(),
+		Raw: &metav1.ListOptions{ResourceVersion: version}})
+	if err != nil {
+		return err
+	}
+	defer events.Stop()
+	for len(rest) > 0 {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-slow:
+			d.env.Progressf("waiting for the deletion of %s", text.List(describeAll(kind, rest), 5))
+		case e, open := <-events.ResultChan():
+			if !open {
+				return nil
+			}
+			if e.Type == watch.Error {
+				return apierrors.FromObject(e.Object)
+			}
+			o, err := meta.Accessor(e.Object)
+			if err == nil && (e.Type == watch.Deleted || !d.has(o)) {
+				delete(rest, o.GetUID())
+			}
+		}
+	}
+	return nil
+}
+
+// timeout names the dependents that still exist, and what keeps them.
+func (d *dependents) timeout(ctx context.Context, instance *v1beta1.Instance, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, sweepTime)
+	defer cancel()
+	var names []string
+	for _, kind := range d.sortedKinds() {
+		rest, _, err := d.list(ctx, kind)
+		if err != nil {
+			names = append(names, fmt.Sprintf("%s objects that cannot be listed: %s", kind.Kind, err))
+		}
+		names = append(names, describeAll(kind, rest)...)
+	}
+	return command.WithCode(command.ExitTimeout, fmt.Errorf("instance %s/%s is deleted, and after %s some of its objects are not: %s. An "+
+		"object with a finalizer is deleted when the client that has set the finalizer removes it", d.namespace, instance.Name, limit,
+		text.List(names, 10)))
+}
+
+// describeAll returns the names of objects with their finalizers, sorted.
+func describeAll(kind schema.GroupVersionKind, all map[types.UID]*metav1.PartialObjectMetadata) []string {
+	var out []string
+	for _, o := range all {
+		name := kind.Kind + " " + o.Namespace + "/" + o.Name
+		switch {
+		case len(o.Finalizers) > 0:
+			name += " (finalizer " + strings.Join(o.Finalizers, ", ") + ")"
+		case o.DeletionTimestamp == nil:
+			name += " (the garbage collector has not deleted it yet)"
+		}
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}

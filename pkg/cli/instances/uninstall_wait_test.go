@@ -1,0 +1,99 @@
+package instances
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/cli/command"
+	"kudo.dev/kudo/test/gen"
+)
+
+// TestDependents checks which objects uninstall --wait waits for (P24).
+func TestDependents(t *testing.T) {
+	parent := &v1beta1.Instance{ObjectMeta: gen.Meta("ns", "parent")}
+	child := &v1beta1.Instance{ObjectMeta: gen.Meta("ns", "child")}
+	parent.UID, child.UID = "p", "c"
+	parent.Status.Resources = []v1beta1.ResourceStatus{
+		{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "ns", Name: "web"}, {APIVersion: "v1", Kind: "Service", Namespace: "ns", Name: "web"},
+		{APIVersion: "v1", Kind: "Namespace", Name: "made"}, {APIVersion: "v1", Kind: "Secret", Namespace: "other", Name: "elsewhere"},
+	}
+	child.Status.Resources = []v1beta1.ResourceStatus{{APIVersion: "v1", Kind: "Service", Namespace: "ns", Name: "db"}}
+	d := newDependents(&command.Env{}, nil, []*v1beta1.Instance{parent, child})
+	want := []schema.GroupVersionKind{{Version: "v1", Kind: "Service"}, {Group: "apps", Version: "v1", Kind: "Deployment"}}
+	if diff := cmp.Diff(want, d.sortedKinds()); diff != "" {
+		t.Errorf("kinds (-want +got):\n%s", diff)
+	}
+	for name, matches := range map[string]bool{"parent": true, "child": true, "another": false} {
+		if got := d.selector().Matches(labels.Set{v1beta1.HeritageLabel: v1beta1.Heritage, v1beta1.InstanceLabel: name}); got != matches {
+			t.Errorf("an object of Instance %s is selected: %t", name, got)
+		}
+	}
+	owned := func(uids ...types.UID) *metav1.PartialObjectMetadata {
+		o := &metav1.PartialObjectMetadata{}
+		for _, uid := range uids {
+			o.OwnerReferences = append(o.OwnerReferences, metav1.OwnerReference{UID: uid})
+		}
+		return o
+	}
+	for reason, tc := range map[string]struct {
+		object *metav1.PartialObjectMetadata
+		want   bool
+	}{
+		"the Instance owns it":         {owned("p"), true},
+		"a child owns it":              {owned("c"), true},
+		"both own it":                  {owned("p", "c"), true},
+		"another object owns it, too":  {owned("p", "x"), false},
+		"another object owns it":       {owned("x"), false},
+		"no object owns it: it stays":  {owned(), false},
+		"an earlier Instance owned it": {owned("old"), false},
+	} {
+		if got := d.has(tc.object); got != tc.want {
+			t.Errorf("%s: awaited %t, want %t", reason, got, tc.want)
+		}
+	}
+	later := parent.DeepCopy()
+	later.Status.Resources = append(later.Status.Resources, v1beta1.ResourceStatus{APIVersion: "batch/v1", Kind: "Job", Namespace: "ns", Name: "cleanup"})
+	over := d.until(func(*v1beta1.Instance) (bool, error) { return true, nil })
+	if done, err := over(later); !done || err != nil || len(d.sortedKinds()) != 3 {
+		t.Errorf("what the cleanup plan makes is awaited, too: %t, %v, %v", done, err, d.sortedKinds())
+	}
+	if done, _ := over(nil); !done {
+		t.Error("an Instance that does not exist is not passed on")
+	}
+}
+
+// TestDescribeAll checks how objects are named that still exist.
+func TestDescribeAll(t *testing.T) {
+	now := metav1.Now()
+	all := map[types.UID]*metav1.PartialObjectMetadata{
+		"1": {ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "held", Finalizers: []string{"a/b", "c/d"}, DeletionTimestamp: &now}},
+		"2": {ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "late"}},
+		"3": {ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "going", DeletionTimestamp: ptr.To(now)}},
+	}
+	want := []string{"Pod ns/going", "Pod ns/held (finalizer a/b, c/d)", "Pod ns/late (the garbage collector has not deleted it yet)"}
+	if diff := cmp.Diff(want, describeAll(schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, all)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestRemainder checks that what stays is listed with the command that deletes it.
+func TestRemainder(t *testing.T) {
+	out := &bytes.Buffer{}
+	env := &command.Env{Out: out}
+	printRemainder(env, "ns", nil)
+	printRemainder(env, "ns", []keptObject{{claimKind, "data", "it holds data"},
+		{schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}, "reader", "others may use it"}})
+	want := "persistentvolumeclaim data stays, since it holds data\nclusterrole reader stays, since others may use it\n" +
+		"delete what is not needed any more: kubectl delete -n ns persistentvolumeclaim/data clusterrole.rbac.authorization.k8s.io/reader\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,71 @@
+package integration
+
+import (
+	"context"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/gen"
+)
+
+var _ = Describe("uninstall --wait", Label("uninstall", "P24"), func() {
+	const service = "apiVersion: v1\nkind: Service\nmetadata:\n  name: '{{ .Name }}'\n  finalizers: [example.com/hold]\nspec: {ports: [{port: 80}]}\n"
+	const reader = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: '{{ .Namespace }}-reader'}\n" +
+		"rules: [{apiGroups: ['kudo.dev'], resources: [instances], verbs: [get]}]\n"
+	const late = "apiVersion: v1\nkind: Secret\nmetadata: {name: late, finalizers: [example.com/late]}\n"
+	release := func(ctx context.Context, obj client.Object) {
+		GinkgoHelper()
+		env.Must(GinkgoTB(), cluster.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+	}
+
+	It("ends when the objects of the Instance are deleted, names the finalizers that keep them, and what stays after it", func(ctx context.Context) {
+		t := GinkgoTB()
+		ns := namespace(t)
+		label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+v1beta1.PrivilegedLabel+`":"true"}}}`))
+		env.Must(t, cluster.Patch(ctx, &corev1.Namespace{ObjectMeta: gen.Meta("", ns)}, label))
+		ov := gen.Version(ns, "web", gen.Template("service.yaml", service), gen.Template("reader.yaml", reader), gen.Template("late.yaml", late),
+			gen.Template("map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: map}\n"),
+			gen.Apply("all", "service.yaml", "reader.yaml", "map.yaml"), gen.Serial("deploy", "all"), gen.Apply("late", "late.yaml"), gen.Serial("cleanup", "late"))
+		status(t, deploy(t, ov, "i", nil), "deploy", v1beta1.Complete)
+
+		held, secret := &corev1.Service{ObjectMeta: gen.Meta(ns, "i")}, &corev1.Secret{ObjectMeta: gen.Meta(ns, "late")}
+		ended := make(chan string)
+		go func() {
+			defer GinkgoRecover()
+			ended <- kudo(t, 0, "uninstall", "i", "-n", ns, "--wait", "--wait-time", "120")
+		}()
+		env.Eventually(t, "the Service is being deleted", env.Condition(func() bool {
+			return cluster.Get(ctx, client.ObjectKeyFromObject(held), held) == nil && held.DeletionTimestamp != nil
+		}))
+		select {
+		case out := <-ended:
+			t.Fatalf("the command ended before the objects were deleted:\n%s", out)
+		default:
+		}
+		release(ctx, held)
+		release(ctx, secret)
+		out := <-ended
+		contains(t, out, "all objects of instance "+ns+"/i are deleted\n", "clusterrole "+ns+"-reader stays, since it is cluster-scoped",
+			"kubectl delete -n "+ns+" clusterrole.rbac.authorization.k8s.io/"+ns+"-reader")
+		if err := cluster.Get(ctx, client.ObjectKeyFromObject(held), held); client.IgnoreNotFound(err) != nil || err == nil {
+			t.Errorf("the Service exists after the command: %v", err)
+		}
+
+		env.Must(t, cluster.Create(ctx, gen.Instance("i", ov, nil)))
+		status(t, await(t, ns, "i", env.PlanEnded("deploy", 1)), "deploy", v1beta1.Complete)
+		out = kudo(t, 4, "uninstall", "i", "-n", ns, "--wait", "--wait-time", "15")
+		contains(t, out, "instance "+ns+"/i is deleted, and after 15s some of its objects are not", "Service "+ns+"/i (finalizer example.com/hold)",
+			"Secret "+ns+"/late (finalizer example.com/late)", "the client that has set the finalizer removes it")
+		if strings.Contains(out, "ConfigMap") || strings.Contains(out, "all objects") {
+			t.Errorf("the output names an object that is deleted, or says that all are:\n%s", out)
+		}
+		release(ctx, held)
+		release(ctx, secret)
+	})
+})
