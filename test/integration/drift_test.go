@@ -68,6 +68,7 @@ var _ = It("Drift is reported, with field and writer, and not corrected outside 
 		if n == 0 {
 			contains(t, kudo(t, 0, "get", "instances", "-n", ns), "True    1 ")
 			contains(t, kudo(t, 0, "plan", "status", "--instance", "i", "-n", ns), "Drifted: "+tc.want)
+			hasEvent(t, ns, v1beta1.EventObjectChanged+": "+tc.want)
 			if got := get(t, &corev1.ConfigMap{}, ns, "i-page").Data["page"]; got != "bye" {
 				t.Errorf("it was corrected outside a run: %s", got)
 			}

@@ -212,6 +212,7 @@ const (
 	EventInstanceRestored       = "InstanceRestored"
 	EventObjectsNotRestored     = "ObjectsNotRestored"
 	EventStatusReset            = "StatusReset"
+	EventObjectChanged          = "ObjectChanged"
 	EventObjectMismatch         = "ObjectMismatch"
 	EventReleaseBlocked         = "ReleaseBlocked"
 	EventMigrationStarted       = "MigrationStarted"

@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
@@ -354,7 +355,7 @@ func programPath() string {
 	return strings.Join(append(dirs, os.Getenv("PATH")), string(os.PathListSeparator))
 }
 
-// describeFailure draws the plans of the Instances in a namespace, and what they wait for.
+// describeFailure draws the plans of the Instances in a namespace, what they wait for, and the log of what has failed.
 func describeFailure(ctx context.Context, kubeconfig, namespace string) string {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -372,6 +373,8 @@ func describeFailure(ctx context.Context, kubeconfig, namespace string) string {
 	if c.List(ctx, list, client.InNamespace(namespace)) != nil {
 		return ""
 	}
+	env := &command.Env{Flags: genericclioptions.NewConfigFlags(false)}
+	env.Flags.KubeConfig = &kubeconfig
 	var out strings.Builder
 	for i := range list.Items {
 		ov := &v1beta1.OperatorVersion{}
@@ -382,6 +385,7 @@ func describeFailure(ctx context.Context, kubeconfig, namespace string) string {
 		if m := list.Items[i].Status.AggregatedStatus.Message; m != "" {
 			out.WriteString("blocked by: " + m + "\n")
 		}
+		out.WriteString(command.EscapeControls(env.ExplainInstance(ctx, c, &list.Items[i])))
 	}
 	return out.String()
 }

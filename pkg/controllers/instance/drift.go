@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -70,7 +71,14 @@ func (a *action) checkDrift(ctx context.Context, inventory runner.Inventory) {
 	if a.drifts.Delete(key); len(now) > 0 {
 		a.drifts.Store(key, now)
 	}
-	status.Drift = conditions.ListDrift(status.Drift, out, a.Clock.Now())
+	known := status.Drift
+	status.Drift = conditions.ListDrift(known, out, a.Clock.Now())
+	for _, d := range status.Drift {
+		reported := func(old v1beta1.ObjectDrift) bool { return old.IsSameObject(d) && old.Since.Equal(d.Since) }
+		if !slices.ContainsFunc(known, reported) {
+			a.EventAfterCommit(corev1.EventTypeWarning, v1beta1.EventObjectChanged, "%s", d.Message)
+		}
+	}
 }
 
 // driftOf returns an entry that names an object, and nothing else.

@@ -215,11 +215,19 @@ func (f *fixture) own(t *testing.T, n int, fields ...string) {
 func TestDrift(t *testing.T) {
 	const one, two = "ConfigMap ns/web-app-0: .data.key was changed by kubectl-edit", "ConfigMap ns/web-more-0: .data.key was changed by kubectl-edit"
 	f := driftedFixture(t)
-	drifted := func(reason, want string, reads int) {
+	drifted := func(reason, want string, reads int, events ...string) {
 		t.Helper()
 		f.Requests()
+		f.recorded()
 		f.settle(t)
 		f.settle(t)
+		var wanted []string
+		for _, e := range events {
+			wanted = append(wanted, "Warning ObjectChanged "+e)
+		}
+		if diff := cmp.Diff(wanted, f.recorded()); diff != "" {
+			t.Errorf("%s: events -want +got: %s", reason, diff)
+		}
 		requests := f.Requests()
 		if diff := cmp.Diff(want, driftText(f.instance())); diff != "" {
 			t.Errorf("%s: -want +got: %s", reason, diff)
@@ -230,9 +238,9 @@ func TestDrift(t *testing.T) {
 	}
 	drifted("nothing has changed", "", 0)
 	f.own(t, 1)
-	drifted("one has changed", two, 1)
+	drifted("one has changed", two, 1, two)
 	f.own(t, 0)
-	drifted("the other has changed, too", one+"; "+two, 1)
+	drifted("the other has changed, too", one+"; "+two, 1, one)
 	f.own(t, 1, "key")
 	drifted("one was put right", one, 0)
 	f.restart()
