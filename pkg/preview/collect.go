@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -194,7 +196,18 @@ func (c *computation) usesParameter(place, parameter string) bool {
 		return false
 	}
 	for _, template := range append(slices.Clone(def.Spec.Resources), def.Spec.Pod) {
-		if strings.Contains(c.version.Spec.Templates[template], ".Params."+parameter) {
+		if namesParameter(c.version.Spec.Templates[template], parameter) {
+			return true
+		}
+	}
+	return false
+}
+
+// namesParameter reports whether a template names a parameter, and not only one whose name begins with it.
+func namesParameter(template, parameter string) bool {
+	for _, rest := range strings.Split(template, ".Params."+parameter)[1:] {
+		next, _ := utf8.DecodeRuneInString(rest)
+		if rest == "" || next != '_' && !unicode.IsLetter(next) && !unicode.IsDigit(next) {
 			return true
 		}
 	}

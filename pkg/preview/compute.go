@@ -116,7 +116,7 @@ type computation struct {
 	coming []*v1beta1.OperatorVersion
 	// tarballUnknown is set if the definitions of the tarball of the Instance are not known.
 	tarballUnknown bool
-	// leftovers is the Installation of the Instance with the definitions that its tarball has no more; nil if the tarball is not known.
+	// leftovers is the Installation of the Instance with the definitions that it is going to release; nil if they are not known.
 	leftovers *v1beta1.Installation
 	// keepsClaims is set if an uninstall keeps all claims.
 	keepsClaims bool

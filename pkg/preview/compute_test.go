@@ -388,6 +388,18 @@ func TestServerRefuses(t *testing.T) {
 	}
 }
 
+// TestNamesParameter checks that a parameter is blamed only where a template names it, and not one whose name begins like it (P8).
+func TestNamesParameter(t *testing.T) {
+	for template, want := range map[string]bool{
+		"cpu: {{ .Params.MEM }}": true, "cpu: {{ .Params.MEMORY }}": false, "{{ .Params.MEM_MAX }} {{.Params.MEM}}": true, "{{ .Params.MEM2 }}": false,
+		"{{ if .Params.MEM": true, "MEM": false, "{{ .Params.MEMé }}": false, "{{ .Params.MEM | quote }}": true, "": false,
+	} {
+		if got := namesParameter(template, "MEM"); got != want {
+			t.Errorf("%q names MEM: %t, want %t", template, got, want)
+		}
+	}
+}
+
 // TestRunningPlan checks that the preview assumes the end of a plan that runs, and says so.
 func TestRunningPlan(t *testing.T) {
 	l := newLab(t)

@@ -44,6 +44,10 @@ func (c *computation) installDefinitions(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	if holder == nil {
+		c.tarballUnknown = true
+		return true, nil
+	}
 	if known := holder.Status.CRDTarball; known != nil && known.SpecHash == wanted.SpecHash {
 		wanted.Digest = known.Digest
 	}
@@ -94,7 +98,7 @@ func (c *computation) refuseDefinitions(why error) {
 	c.out.Refused = append(c.out.Refused, "the plan would wait for its CustomResourceDefinitions: "+c.mask.Text(why.Error()))
 }
 
-// holder returns the Installation of the Instance, or one as kudo would create it.
+// holder returns the Installation of the Instance, or one as kudo would create it; nil if it is not known which of the two is right.
 func (c *computation) holder(ctx context.Context) (*v1beta1.Installation, error) {
 	i := c.edit.After
 	holder := &v1beta1.Installation{}
@@ -104,7 +108,8 @@ func (c *computation) holder(ctx context.Context) (*v1beta1.Installation, error)
 			return holder, err
 		}
 		if err != nil && !apierror.IsObjectNotFound(err) {
-			c.unknown("what the Instance holds in the cluster: %s", err)
+			c.unknown("which CustomResourceDefinitions the Instance holds: %s", err)
+			return nil, nil
 		}
 	}
 	holder.UID = types.UID(uuid.NewString())
@@ -120,6 +125,14 @@ func withoutWanted(holder *v1beta1.Installation, objs []*unstructured.Unstructur
 		return slices.ContainsFunc(objs, func(obj *unstructured.Unstructured) bool { return obj.GetName() == r.Name })
 	})
 	return out
+}
+
+// releaseAllDefinitions previews what becomes of the definitions of a deleted Instance.
+func (c *computation) releaseAllDefinitions(ctx context.Context) (err error) {
+	if c.leftovers, err = c.holder(ctx); err != nil {
+		return err
+	}
+	return c.releaseDefinitions(ctx)
 }
 
 // releaseDefinitions previews what becomes of the definitions that only the tarball of the version before has: kudo releases them when the

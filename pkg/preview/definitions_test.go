@@ -3,18 +3,23 @@ package preview
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/crdtarball"
 	"kudo.dev/kudo/pkg/crdtarball/fetch"
+	"kudo.dev/kudo/test/apitest"
 	"kudo.dev/kudo/test/gen"
 )
 
@@ -135,7 +140,34 @@ func TestDefinitions(t *testing.T) {
 	}
 }
 
-// TestDroppedDefinitions checks that an upgrade shows the definitions that only the tarball of the version before has.
+// TestUnreadInstallation checks that without the right to read Installations it is unknown, and not guessed, what becomes of definitions.
+func TestUnreadInstallation(t *testing.T) {
+	version := web()
+	i, _ := installed(version, "1.0.0")
+	l := newLab(t, system(), version, i, crd("pots", "Pot", map[string]any{v1beta1.ManagedAnnotation: "true"}))
+	l.watchWrites(func(r apitest.Request) (any, error) {
+		if r.Verb == "get" && r.Kind == "Installation" {
+			return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "installations"}, r.Name, fmt.Errorf("you may not get them"))
+		}
+		return nil, nil
+	})
+	o := l.options()
+	o.Tarballs = &tarball{url: "https://example.com/crds.tar.gz", objects: []*unstructured.Unstructured{crd("pots", "Pot", nil)}}
+	p, err := Compute(t.Context(), o, Edit{Verb: "update", Before: i, After: i.DeepCopy(), Version: version, Old: version})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Join(brief(p), "\n")
+	if !strings.Contains(got, "unknown: which CustomResourceDefinitions the Instance holds: ") || strings.Contains(got, "pots.example.com") {
+		t.Errorf("got\n%s", got)
+	}
+	if p, err = Uninstall(t.Context(), o, i, version, false); err != nil || !strings.Contains(strings.Join(brief(p), "\n"), "the Instance holds: ") {
+		t.Errorf("an uninstall: %v, %q", err, brief(p))
+	}
+}
+
+// TestDroppedDefinitions checks that an upgrade shows the definitions that only the tarball of the version before has, and an uninstall
+// all definitions of the Instance.
 func TestDroppedDefinitions(t *testing.T) {
 	old := crd("pots", "Pot", map[string]any{v1beta1.ManagedAnnotation: "true"})
 	old.SetUID("pots-uid")
@@ -158,5 +190,15 @@ func TestDroppedDefinitions(t *testing.T) {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in\n%s", want, got)
 		}
+	}
+	if p, err = Uninstall(t.Context(), o, i, before, false); err != nil || !slices.Contains(brief(p), "delete CustomResourceDefinition pots.example.com") {
+		t.Errorf("an uninstall: %v, %q", err, brief(p))
+	}
+	pot := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Pot", "metadata": map[string]any{"namespace": "ns", "name": "mine"}}}
+	l.AddKind(pot.GroupVersionKind(), true)
+	l.Put(pot)
+	if p, err = Uninstall(t.Context(), o, i, before, false); err != nil || slices.Contains(brief(p), "delete CustomResourceDefinition pots.example.com") ||
+		!strings.Contains(strings.Join(p.Warnings, "\n"), "CustomResourceDefinition pots.example.com stays as long as") {
+		t.Errorf("an uninstall of a definition with objects: %v, %q, %q", err, brief(p), p.Warnings)
 	}
 }

@@ -3,6 +3,7 @@ package preview
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -62,7 +63,7 @@ func (c *computation) uninstall(ctx context.Context) error {
 			return err
 		}
 	}
-	return c.release(ctx)
+	return errors.Join(c.releaseAllDefinitions(ctx), c.release(ctx))
 }
 
 // release lets the garbage collector delete what the Instance alone owns.
