@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -276,10 +279,10 @@ func (r *Remover) object(ctx context.Context, obj *unstructured.Unstructured) er
 	fate := RemovalResult{Object: lowerKind(obj), ID: apply.IDOf(obj), Goes: true}
 	switch kind := obj.GetKind(); {
 	case kind == "CustomResourceDefinition" && !r.CRDs:
-		held, _ := r.count(obj.GetName())
+		held, _ := r.count(ctx, live)
 		fate.Goes, fate.Reason = false, "it holds the objects of its kind: "+held+"; --remove-crds deletes them all"
 	case kind == "CustomResourceDefinition":
-		held, some := r.count(obj.GetName())
+		held, some := r.count(ctx, live)
 		fate.Reason, fate.Lost = "and with it "+held, some
 	case strings.HasPrefix(kind, "ValidatingAdmissionPolicy") && !r.CRDs:
 		fate.Goes, fate.Reason = false, "it guards kudo's objects as long as their CustomResourceDefinitions are there"
@@ -327,10 +330,13 @@ func (r *Remover) key(ctx context.Context) error {
 	return nil
 }
 
+// countedObjects is how many objects of a definition are counted.
+const countedObjects = 500
+
 // count says how many objects a definition of kudo's has, and reports whether it has any, or may have.
-func (r *Remover) count(crd string) (held string, some bool) {
+func (r *Remover) count(ctx context.Context, definition *unstructured.Unstructured) (held string, some bool) {
 	n, what := 0, ""
-	switch crd {
+	switch definition.GetName() {
 	case instancesCRD:
 		n, what = len(r.held.instances), "Instances"
 	case "installations.kudo.dev":
@@ -338,9 +344,31 @@ func (r *Remover) count(crd string) (held string, some bool) {
 	case "operatorversions.kudo.dev":
 		n, what = len(r.held.versions), "OperatorVersions"
 	default:
-		return "all objects of its kind", true
+		return r.countOther(ctx, definition)
 	}
 	return fmt.Sprintf("%d %s", n, what), n > 0
+}
+
+// countOther lists the objects of a definition in the first version that is served.
+func (r *Remover) countOther(ctx context.Context, definition *unstructured.Unstructured) (held string, some bool) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(definition.Object, crd) != nil {
+		return "all objects of its kind", true
+	}
+	at := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served })
+	if at < 0 {
+		return "all objects of its kind", true
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: crd.Spec.Versions[at].Name, Kind: crd.Spec.Names.ListKind})
+	if err := r.Client.List(ctx, list, client.Limit(countedObjects)); err != nil {
+		return fmt.Sprintf("all %s, which cannot be listed: %s", crd.Spec.Names.Kind, err), true
+	}
+	number := strconv.Itoa(len(list.Items))
+	if list.Continue != "" {
+		number = "more than " + number
+	}
+	return fmt.Sprintf("%s objects of kind %s", number, crd.Spec.Names.Kind), len(list.Items) > 0
 }
 
 // namespace deletes the manager's namespace if init has made it and nothing else is in it.
