@@ -1,8 +1,10 @@
 package helmrelease
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
@@ -106,7 +108,11 @@ func (c *converter) notef(format string, args ...any) {
 // add adds an object to the package. ofFolder is set for those of the folder crds.
 func (c *converter) add(obj *unstructured.Unstructured, ofFolder bool) error {
 	if isSecret(obj) {
-		c.notef("%s is no part of the package, which would hold its values: it stays as it is, and no plan changes it", describe(obj))
+		if c.release.Version == 0 {
+			c.notef("%s is no part of the package, which would hold its values: create it before the package is installed", describe(obj))
+		} else {
+			c.notef("%s is no part of the package, which would hold its values: it stays as it is, and no plan changes it", describe(obj))
+		}
 		return nil
 	}
 	namespaced, err := c.scope(obj.GroupVersionKind())
@@ -201,11 +207,14 @@ func (c *converter) fileName(obj *unstructured.Unstructured) string {
 func (c *converter) write() error {
 	metadata := c.release.Chart.Metadata
 	c.out.Operator = operatorName(c.release.Name)
+	origin := fmt.Sprintf("Made of the Helm release %s, chart %s %s. %s", c.release.Name, metadata.Name, metadata.Version, metadata.Description)
+	if c.release.Version == 0 {
+		origin = fmt.Sprintf("Made of the Helm chart %s %s.", cmp.Or(metadata.Name, c.release.Name), metadata.Version)
+	}
 	file := map[string]any{
 		"apiVersion": operators.APIVersion, "name": c.out.Operator,
 		"operatorVersion": versionOf(metadata.Version, "0.1.0"), "kubernetesVersion": kubernetesVersion,
-		"description": text.Plain(fmt.Sprintf("Made of the Helm release %s, chart %s %s. %s", c.release.Name, metadata.Name, metadata.Version,
-			metadata.Description), 1000),
+		"description": text.Plain(strings.TrimSpace(origin), 1000),
 	}
 	if version := versionOf(metadata.AppVersion, ""); version != "" {
 		file["appVersion"] = version
@@ -236,10 +245,12 @@ func (c *converter) parameters() []operators.Parameter {
 	for _, h := range c.hooks {
 		if h.at(preInstall) || h.at(postInstall) {
 			p := operators.Parameter{}
-			value := "false"
+			value := strconv.FormatBool(c.release.Version == 0)
 			p.Name, p.Type, p.Default = installHooks, v1beta1.BooleanType, &value
-			p.Description = "Whether plan deploy runs the hooks that Helm runs at an installation. They have run for the release already: set it " +
-				"to true where the package is installed without the release."
+			p.Description = "Whether plan deploy runs the hooks that Helm runs at an installation."
+			if c.release.Version > 0 {
+				p.Description += " They have run for the release already: set it to true where the package is installed without the release."
+			}
 			return append(out, p)
 		}
 	}

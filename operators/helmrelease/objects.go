@@ -11,7 +11,7 @@ import (
 )
 
 // Annotations of Helm on hooks; a package has phases instead.
-var hookAnnotations = []string{"helm.sh/hook", "helm.sh/hook-weight", "helm.sh/hook-delete-policy"}
+var hookAnnotations = []string{hookKey, hookWeightKey, hookPoliciesKey}
 
 // definitions returns the CustomResourceDefinitions in the folder crds of a chart, which Helm creates before all else.
 func (r *Release) definitions(b *budget) ([]*unstructured.Unstructured, error) {

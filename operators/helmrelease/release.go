@@ -32,7 +32,7 @@ const (
 type Release struct {
 	Name      string `json:"name"`
 	Namespace string `json:"namespace"`
-	// Version is the revision.
+	// Version is the revision; 0 for objects of a chart that were not installed.
 	Version int `json:"version"`
 	Info    struct {
 		Status string `json:"status"`

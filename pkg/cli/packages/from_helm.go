@@ -1,9 +1,11 @@
 package packages
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -24,6 +26,7 @@ type fromHelmOptions struct {
 	env *command.Env
 
 	release                        string
+	manifests                      string
 	destination                    string
 	parameters                     []string
 	instance                       string
@@ -35,10 +38,13 @@ func newFromHelm(env *command.Env) *cobra.Command {
 	o := &fromHelmOptions{env: env}
 	cmd := &cobra.Command{
 		Use:   "from-helm RELEASE",
-		Short: "Write a package of a release of Helm, and take the release over",
+		Short: "Write a package of a release or a chart of Helm, and take the release over",
 		Long: `Write a package of a release of Helm. Its templates are the objects of the release, a file each: CustomResourceDefinitions,
 other cluster-scoped objects and objects of other namespaces are those of its install plan, and hooks are phases. Secrets are no part
 of the package. Helm is not needed.
+
+With --manifests, the package is made of a chart that is not installed: of the objects that helm template prints. RELEASE is the name that
+Helm was given for them.
 
 Whoever may write Secrets in the namespace decides what a release holds. An object of the install plan must exist, and its annotations must
 say that it is of the release; --allow-cluster-objects goes without this proof.
@@ -47,6 +53,7 @@ With --complete, an Instance of the package keeps the objects: the Secrets of th
 them. With --return, the objects are Helm's again, and the Instance is deleted.
 
   kubectl kudo package from-helm shop -n lab -d shop --parameter REPLICAS=Deployment/web:spec.replicas
+  helm template shop ./chart --include-crds | kubectl kudo package from-helm shop --manifests - -d shop
   kubectl kudo install ./shop -n lab --instance shop --adopt --create-service-account --wait
   kubectl kudo package from-helm shop -n lab --complete --instance shop
   kubectl kudo package from-helm shop -n lab --return --instance shop`,
@@ -58,6 +65,7 @@ them. With --return, the objects are Helm's again, and the Instance is deleted.
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.destination, "destination", "d", "", "folder to write the package to (default the name of the release)")
+	f.StringVar(&o.manifests, "manifests", "", "file with what helm template prints of a chart, or - for standard input")
 	f.StringArrayVar(&o.parameters, "parameter", nil,
 		"value that becomes a parameter, as NAME=Kind/name:path; may be given more than once")
 	f.BoolVarP(&o.overwrite, "overwrite", "w", false, "replace files of the package that are there already")
@@ -76,9 +84,11 @@ func (o *fromHelmOptions) run(ctx context.Context) error {
 	switch {
 	case moves && o.instance == "":
 		return command.UsageError("--complete and --return need --instance: the Instance that has taken the release over")
-	case moves && (o.destination != "" || len(o.parameters) > 0 || o.overwrite || o.allowUnproven):
-		return command.UsageError("--complete and --return write no package: leave out --destination, --parameter, --overwrite and " +
-			"--allow-cluster-objects")
+	case moves && (o.destination != "" || o.manifests != "" || len(o.parameters) > 0 || o.overwrite || o.allowUnproven):
+		return command.UsageError("--complete and --return write no package: leave out --destination, --manifests, --parameter, --overwrite " +
+			"and --allow-cluster-objects")
+	case o.manifests != "" && o.allowUnproven:
+		return command.UsageError("--allow-cluster-objects cannot be used with --manifests, which proves nothing: leave it out")
 	case !moves && (o.instance != "" || o.yes):
 		return command.UsageError("--instance and --yes go with --complete or --return")
 	}
@@ -104,22 +114,20 @@ func (o *fromHelmOptions) run(ctx context.Context) error {
 	return o.writePackage(ctx, c, namespace, lifts)
 }
 
-// writePackage writes the package of the release, and checks it.
+// writePackage writes the package of the release or the chart, and checks it.
 func (o *fromHelmOptions) writePackage(ctx context.Context, c client.Client, namespace string, lifts []helmrelease.Lift) error {
-	release, newest, err := readRelease(ctx, c, namespace, o.release)
+	release, err := o.read(ctx, c, namespace)
 	if err != nil {
 		return err
-	}
-	if newest != "deployed" {
-		o.env.Warnf("the newest revision of release %s is %s: the package is made of revision %d, which was deployed last; what runs may "+
-			"differ from it", o.release, newest, release.Version)
 	}
 	converted, err := helmrelease.Convert(release, scopeOf(c), lifts)
 	if err != nil {
 		return fmt.Errorf("release %s/%s: %w", namespace, o.release, err)
 	}
-	if err := o.checkInstalled(ctx, c, release, converted.Objects); err != nil {
-		return err
+	if release.Version > 0 {
+		if err := o.checkInstalled(ctx, c, release, converted.Objects); err != nil {
+			return err
+		}
 	}
 	dir := o.destination
 	if dir == "" {
@@ -139,9 +147,47 @@ func (o *fromHelmOptions) writePackage(ctx context.Context, c client.Client, nam
 		return fmt.Errorf("package %s, which was written to %s, needs corrections: %w", converted.Operator, dir,
 			operators.Errors(findings.Errors))
 	}
-	o.env.Printf("package %s created in %s of revision %d of release %s/%s: %d objects", converted.Operator, dir, release.Version, namespace,
-		release.Name, len(converted.Objects))
+	origin := fmt.Sprintf("revision %d of release %s/%s", release.Version, namespace, release.Name)
+	if release.Version == 0 {
+		origin = "chart " + cmp.Or(release.Chart.Metadata.Name, release.Name)
+	}
+	o.env.Printf("package %s created in %s of %s: %d objects", converted.Operator, dir, origin, len(converted.Objects))
 	return nil
+}
+
+// read returns the release of the cluster that is deployed, or that of the manifests of a chart.
+func (o *fromHelmOptions) read(ctx context.Context, c client.Client, namespace string) (*helmrelease.Release, error) {
+	if o.manifests != "" {
+		return o.readManifests(namespace)
+	}
+	release, newest, err := readRelease(ctx, c, namespace, o.release)
+	if err == nil && newest != "deployed" {
+		o.env.Warnf("the newest revision of release %s is %s: the package is made of revision %d, which was deployed last; what runs may "+
+			"differ from it", o.release, newest, release.Version)
+	}
+	return release, err
+}
+
+// readManifests reads what helm template has printed.
+func (o *fromHelmOptions) readManifests(namespace string) (*helmrelease.Release, error) {
+	from := o.env.In
+	if o.manifests != "-" {
+		file, err := os.Open(o.manifests)
+		if err != nil {
+			return nil, fmt.Errorf("--manifests: %w", err)
+		}
+		defer func() { _ = file.Close() }()
+		from = file
+	}
+	text, err := io.ReadAll(io.LimitReader(from, helmrelease.MaxContent+1))
+	if err != nil {
+		return nil, fmt.Errorf("--manifests %s: %w", o.manifests, err)
+	}
+	release, err := helmrelease.Rendered(o.release, namespace, string(text))
+	if err != nil {
+		return nil, fmt.Errorf("--manifests %s: %w", o.manifests, err)
+	}
+	return release, nil
 }
 
 // writeFiles writes the files of a package into a folder that holds none of them, unless they may be replaced.
