@@ -31,7 +31,7 @@ type diagnosticsOptions struct {
 
 // NewDiagnostics returns the command diagnostics.
 func NewDiagnostics(env *command.Env) *cobra.Command {
-	cmd := &cobra.Command{Use: "diagnostics", Short: "Collect what helps to find out what is wrong"}
+	cmd := &cobra.Command{Use: "diagnostics", Short: "Collect diagnostics of an Instance"}
 	command.SetupGroup(cmd)
 	o := &diagnosticsOptions{env: env}
 	collect := &cobra.Command{

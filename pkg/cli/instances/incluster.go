@@ -80,10 +80,10 @@ func (o *installOptions) installFromCluster(ctx context.Context, operator string
 func (o *installOptions) validateInCluster(operator string) error {
 	switch {
 	case o.skipInstance, o.namespace:
-		return command.UsageError("--in-cluster makes an Instance of what is installed: it goes neither with --skip-instance nor with " +
-			"--create-namespace")
+		return command.UsageError("--in-cluster cannot be used with --skip-instance and --create-namespace: it makes an Instance of what is " +
+			"installed")
 	case o.installing.IsSet():
-		return command.UsageError("--install-parameter goes without --in-cluster: the install plan of what is installed has had its parameters")
+		return command.UsageError("--install-parameter cannot be used with --in-cluster: the install plan has already run")
 	case strings.ContainsAny(operator, `/\`):
 		return command.UsageError("with --in-cluster, PACKAGE is the name of an operator, and %s is a path or a URL", operator)
 	}

@@ -64,8 +64,8 @@ func (a *action) versionPrivate(ctx context.Context) (refusal, err error) {
 	return refusal, err
 }
 
-// installPlanWait says what of the OperatorVersion is not installed yet, or not for long any more; empty if all is. Who runs the
-// version already goes on with it: the release waits for him.
+// installPlanWait says what of the OperatorVersion is not installed yet, or not for long any more; empty if all is. An Instance
+// that already runs the version keeps running; the release waits for it.
 func (a *action) installPlanWait() string {
 	ov := a.version
 	base := a.Committed.Status.Baseline

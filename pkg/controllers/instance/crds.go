@@ -65,7 +65,7 @@ func (a *action) ensureCRDs(ctx context.Context) (waits string, err error) {
 	case err != nil:
 		a.result.Transient = true // nothing tells when a folder can be written again
 		a.reportFetchError(err)
-		return fmt.Sprintf("waits for its CRDs: %s", err), nil
+		return a.crdWait(err.Error()), nil
 	case resolved == nil:
 		return a.reportDownload(wanted, progress), nil
 	}
@@ -101,11 +101,17 @@ func (a *action) reportDownload(wanted fetch.Wanted, progress crdtarball.Progres
 	url := crdtarball.Display(wanted.Source.Identity())
 	status := a.crdStatus()
 	status.Download = &v1beta1.CRDDownloadStatus{Attempt: int32(max(progress.Attempt, 1)), Bytes: progress.Bytes, TotalBytes: progress.Total}
-	text := fmt.Sprintf("waits for its CRDs: downloads %s, attempt %d", url, max(progress.Attempt, 1))
+	cause := fmt.Sprintf("downloads %s, attempt %d", url, max(progress.Attempt, 1))
 	if progress.Last != nil {
-		text += fmt.Sprintf(" (the one before failed: %s)", progress.Last)
+		cause += fmt.Sprintf(" (the one before failed: %s)", progress.Last)
 	}
-	return text
+	return a.crdWait(cause)
+}
+
+// crdWait returns the message of a plan that waits for the CustomResourceDefinitions of the Instance. The plan of a parent may have
+// it too, and so it names the Instance.
+func (a *action) crdWait(cause string) string {
+	return fmt.Sprintf("waits for the CustomResourceDefinitions of Instance %s/%s: %s", a.Next.Namespace, a.Next.Name, cause)
 }
 
 func (a *action) crdStatus() *v1beta1.CRDTarballStatus {
@@ -139,7 +145,7 @@ func (a *action) reportFetchError(err error) {
 		status.Download = nil
 	}
 	before := meta.FindStatusCondition(a.Committed.Status.Conditions, v1beta1.CRDsReadyCondition)
-	if before == nil || before.Message != text.Truncate(fmt.Sprintf("waits for its CRDs: %s", err), conditions.MaxMessage) {
+	if before == nil || before.Message != text.Truncate(a.crdWait(err.Error()), conditions.MaxMessage) {
 		a.Warn(v1beta1.EventCRDsNotInstalled, "%s", err)
 	}
 }
@@ -156,8 +162,8 @@ func (a *action) installCRDs(ctx context.Context, objs []*unstructured.Unstructu
 	if known := holder.Status.CRDTarball; known != nil && known.SpecHash == digest.SpecHash && known.Digest != digest.Digest {
 		a.Tarballs.Forget(client.ObjectKeyFromObject(a.Next))
 		a.result.Transient = true
-		return fmt.Sprintf("waits for its CRDs: the tarball's content has digest %s, not %s, which it had when it was used first", digest.Digest,
-			known.Digest), nil
+		return a.crdWait(fmt.Sprintf("the tarball's content has digest %s, not %s, which it had when it was used first", digest.Digest,
+			known.Digest)), nil
 	}
 	held := share.Inventory(holder.DeepCopy().Status.Resources)
 	session := a.Share.Session(holder, share.Policy{Tarball: true, SafeCRDs: safe}, held)
@@ -201,11 +207,11 @@ func (a *action) blockedCRD(changes apply.ChangeSet) string {
 		if errors.As(err, &mismatch) {
 			a.reportFetchError(err)
 		}
-		return "waits for its CRDs: " + err.Error()
+		return a.crdWait(err.Error())
 	}
 	for _, change := range changes {
 		if change.Err != nil {
-			return "waits for its CRDs: " + change.Err.Error()
+			return a.crdWait(change.Err.Error())
 		}
 	}
 	return ""
@@ -296,7 +302,7 @@ func (a *action) restoreCRDs(ctx context.Context) error {
 	return nil
 }
 
-// waitForCRDs shows that a plan waits for its CRDs.
+// waitForCRDs puts into the status that a plan waits for the CustomResourceDefinitions of the Instance.
 func (a *action) waitForCRDs(plan, message string) {
 	crds := a.Next.Status.CRDs.DeepCopy()
 	a.setPending(plan, v1beta1.ReasonWaitingForCRDs, message)

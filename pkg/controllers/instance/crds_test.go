@@ -30,9 +30,9 @@ func TestReportDownload(t *testing.T) {
 		want     string
 		status   v1beta1.CRDDownloadStatus
 	}{
-		{crdtarball.Progress{}, "waits for its CRDs: downloads https://example.org/crds.tgz, attempt 1", v1beta1.CRDDownloadStatus{Attempt: 1}},
+		{crdtarball.Progress{}, "waits for the CustomResourceDefinitions of Instance ns/web: downloads https://example.org/crds.tgz, attempt 1", v1beta1.CRDDownloadStatus{Attempt: 1}},
 		{crdtarball.Progress{Attempt: 3, Bytes: 10, Total: 20, Last: errors.New("timeout")},
-			"waits for its CRDs: downloads https://example.org/crds.tgz, attempt 3 (the one before failed: timeout)", v1beta1.CRDDownloadStatus{Attempt: 3, Bytes: 10, TotalBytes: 20}},
+			"waits for the CustomResourceDefinitions of Instance ns/web: downloads https://example.org/crds.tgz, attempt 3 (the one before failed: timeout)", v1beta1.CRDDownloadStatus{Attempt: 3, Bytes: 10, TotalBytes: 20}},
 	} {
 		a := pure(waited("", nil, nil))
 		got := a.reportDownload(fetch.Wanted{Source: origin{}}, tc.progress)
@@ -91,8 +91,8 @@ func TestBlockedCRD(t *testing.T) {
 		want    string
 		events  int
 	}{
-		{"a definition is awaited", apply.ChangeSet{{ID: crd}, {ID: crd, Action: apply.Awaited, Err: errors.New("it is not established")}}, "waits for its CRDs: it is not established", 0},
-		{"a definition does not match", apply.ChangeSet{{ID: crd, Action: apply.Failed, Err: &share.MismatchError{}}}, "waits for its CRDs: ", 1},
+		{"a definition is awaited", apply.ChangeSet{{ID: crd}, {ID: crd, Action: apply.Awaited, Err: errors.New("it is not established")}}, "waits for the CustomResourceDefinitions of Instance ns/web: it is not established", 0},
+		{"a definition does not match", apply.ChangeSet{{ID: crd, Action: apply.Failed, Err: &share.MismatchError{}}}, "waits for the CustomResourceDefinitions of Instance ns/web: ", 1},
 		{"all are there", apply.ChangeSet{{ID: crd}}, "", 0},
 	} {
 		f := newFixture(t)
@@ -120,14 +120,14 @@ func TestReportFetchError(t *testing.T) {
 	} {
 		a := f.action(t)
 		a.reportFetchError(errors.New(step.message))
-		a.waitForCRDs("deploy", "waits for its CRDs: "+step.message)
+		a.waitForCRDs("deploy", a.crdWait(step.message))
 		if err := a.Commit(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(step.events, f.recorded()); diff != "" {
 			t.Errorf("%s: -want +got: %s", step.message, diff)
 		}
-		message := text.Truncate("waits for its CRDs: "+step.message, conditions.MaxMessage)
+		message := text.Truncate(a.crdWait(step.message), conditions.MaxMessage)
 		if got := conditionText(f.instance(), v1beta1.CRDsReadyCondition); got != "False WaitingForCRDs "+message {
 			t.Errorf("CRDsReady is %q", got)
 		}

@@ -90,7 +90,7 @@ func (a *action) restore(ctx context.Context, st v1beta1.PlanStatus, lost string
 	cause := trigger.CauseRestoreOfShared + " " + lost
 	started, err := a.startRun(ctx, cause)
 	if started {
-		a.EventAfterCommit(corev1.EventTypeWarning, v1beta1.EventRestoreStarted, "The install plan runs again to restore %s", lost)
+		a.EventAfterCommit(corev1.EventTypeWarning, v1beta1.EventRestoreStarted, "Install plan %s was started to restore %s (run %d)", a.Next.Spec.InstallPlan, lost, a.Next.Status.Revision)
 		a.announceStart(cause)
 		a.result.RequeueAfter = 1
 	}
