@@ -63,14 +63,14 @@ func readEntry(key, value *yaml.Node, values map[string]string, lines map[string
 	return nil
 }
 
-// ParseFlag splits the value of a flag `-p name=value` at its first `=`.
+// ParseFlag splits the value of a flag `-p NAME=VALUE` at its first `=`.
 func ParseFlag(flag string) (name, value string, err error) {
 	name, value, found := strings.Cut(flag, "=")
 	switch {
 	case !found:
-		return "", "", fmt.Errorf("parameter %s has no value: write -p name=value", text.Quote(flag, maxQuoted))
+		return "", "", fmt.Errorf("parameter %s has no value: write -p NAME=VALUE", text.Quote(flag, maxQuoted))
 	case strings.TrimSpace(name) == "":
-		return "", "", fmt.Errorf("parameter %s has no name: write -p name=value", text.Quote(flag, maxQuoted))
+		return "", "", fmt.Errorf("parameter %s has no name: write -p NAME=VALUE", text.Quote(flag, maxQuoted))
 	case value == "":
 		return "", "", fmt.Errorf("parameter %q has an empty value: to set it to its default use --unset %s, to set it to the empty text write "+
 			"%s: \"\" into a file and use -P", name, name, name)

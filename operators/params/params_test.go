@@ -166,7 +166,7 @@ func TestParseFlag(t *testing.T) {
 	if name != "A" || value != "b=c" || err != nil {
 		t.Errorf("only the first = parts: %q, %q, %v", name, value, err)
 	}
-	for flag, want := range map[string]string{"A": "write -p name=value", "=b": "has no name", "A=": "use --unset A", "": "has no value"} {
+	for flag, want := range map[string]string{"A": "write -p NAME=VALUE", "=b": "has no name", "A=": "use --unset A", "": "has no value"} {
 		if _, _, err := ParseFlag(flag); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("-p %q: error %v does not say %q", flag, err, want)
 		}

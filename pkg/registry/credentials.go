@@ -125,8 +125,8 @@ func (c dockerConfig) ask(ctx context.Context, server string) (auth.Credential, 
 		return auth.EmptyCredential, nil
 	}
 	if !helperName.MatchString(name) {
-		return auth.EmptyCredential, fmt.Errorf("the credential helper %s must consist of lower-case letters, digits and -: mend credHelpers or "+
-			"credsStore", text.Quote(name, 100))
+		return auth.EmptyCredential, fmt.Errorf("the credential helper %s must consist of lower-case letters, digits and -: correct credHelpers "+
+			"or credsStore", text.Quote(name, 100))
 	}
 	ctx, cancel := context.WithTimeout(ctx, helperTimeout)
 	defer cancel()
@@ -139,11 +139,11 @@ func (c dockerConfig) ask(ctx context.Context, server string) (auth.Credential, 
 			return auth.EmptyCredential, nil
 		}
 		// What the program prints may be secret.
-		return auth.EmptyCredential, fmt.Errorf("run %s: %w: mend the program, or log in without it", name, err)
+		return auth.EmptyCredential, fmt.Errorf("run %s: %w: correct the program, or log in without it", name, err)
 	}
 	var answer struct{ Username, Secret string }
 	if err := json.Unmarshal(out.kept.Bytes(), &answer); err != nil {
-		return auth.EmptyCredential, fmt.Errorf("run %s: it prints no credentials in JSON: mend the program, or log in without it", name)
+		return auth.EmptyCredential, fmt.Errorf("run %s: it prints no credentials in JSON: correct the program, or log in without it", name)
 	}
 	if answer.Username == "<token>" {
 		return auth.Credential{RefreshToken: answer.Secret}, nil

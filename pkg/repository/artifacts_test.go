@@ -195,7 +195,7 @@ func TestValidateRegistry(t *testing.T) {
 		{"a folder", Repository{URL: "layout:/srv/offline"}, ""},
 		{"a folder with a secret", Repository{URL: "layout:/srv/offline", Token: "a"}, "takes no credentials"},
 		{"no registry", Repository{URL: "oci://"}, "is no reference"},
-		{"a user without a password", Repository{URL: "oci://r.example.org/kudo", Username: "a"}, "a user name goes with a password"},
+		{"a user without a password", Repository{URL: "oci://r.example.org/kudo", Username: "a"}, "a user name requires a password"},
 		{"token hosts of a web server", Repository{URL: "https://example.org", TokenHosts: []string{"a"}}, "only registries"},
 	} {
 		tc.r.Name = "r"

@@ -100,9 +100,9 @@ func (r Repository) Validate() error {
 func (r Repository) validateCredentials() error {
 	switch {
 	case r.Token != "" && (r.Password != "" || r.Username != ""):
-		return fmt.Errorf("repository %s: a token goes without user name and password", r.Name)
+		return fmt.Errorf("repository %s: a token cannot be used with a user name and a password", r.Name)
 	case (r.Username == "") != (r.Password == ""):
-		return fmt.Errorf("repository %s: a user name goes with a password, and a password with a user name", r.Name)
+		return fmt.Errorf("repository %s: a user name requires a password, and a password requires a user name", r.Name)
 	}
 	return nil
 }

@@ -290,7 +290,7 @@ func TestCommands(t *testing.T) {
 		"Relative": {"nor is a path that does not exist", Command{Command: "./absent"}, []string{"$ ./absent"}, "no such file or directory"},
 		"Both": {
 			"a script and a command", Command{Script: " a ", Command: "b"}, nil,
-			`script "a": goes neither with command nor with namespaced: use $NAMESPACE`,
+			`script "a": cannot be used with command or namespaced: use $NAMESPACE`,
 		},
 		"Quotes": {
 			"quotes that do not match", Command{Command: `echo "a`}, nil,

@@ -133,7 +133,7 @@ func (s *shell) look(name string) (string, error) {
 func (s *shell) arguments(c Command) ([]string, error) {
 	if c.Script != "" {
 		if c.Command != "" || c.Namespaced {
-			return nil, fmt.Errorf("script %q: goes neither with command nor with namespaced: use $NAMESPACE", strings.TrimSpace(c.Script))
+			return nil, fmt.Errorf("script %q: cannot be used with command or namespaced: use $NAMESPACE", strings.TrimSpace(c.Script))
 		}
 		return []string{"sh", "-c", c.Script}, nil
 	}

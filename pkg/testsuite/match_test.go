@@ -102,7 +102,7 @@ func TestArguments(t *testing.T) {
 		{"a namespace of its own stays", Command{Command: "kubectl get x -n y", Namespaced: true}, []string{"kubectl", "get", "x", "-n", "y"}, ""},
 		{"what is for another command stays", Command{Command: "kubectl exec x -- ls -n", Namespaced: true}, []string{"kubectl", "exec", "x", "--namespace", "ns", "--", "ls", "-n"}, ""},
 		{"a script is for sh", Command{Script: "a $NAMESPACE"}, []string{"sh", "-c", "a $NAMESPACE"}, ""},
-		{"not both", Command{Script: "a", Command: "b"}, nil, "goes neither with command"},
+		{"not both", Command{Script: "a", Command: "b"}, nil, "cannot be used with command"},
 		{"nothing", Command{}, nil, "cannot be split"},
 	} {
 		got, err := s.arguments(tc.command)

@@ -53,7 +53,7 @@ func ParsePolicy(object *configv1alpha1.PackagePolicy) Policy {
 	}
 	for _, read := range []func(configv1alpha1.PackagePolicySpec) error{p.readMatch, p.readAuthorities, p.readMinimumVersions} {
 		if err := read(spec); err != nil && p.problem == nil {
-			p.problem = fmt.Errorf("PackagePolicy %s: %w. Until this is mended, all that it matches is refused", p.Name, err)
+			p.problem = fmt.Errorf("PackagePolicy %s: %w. Until this is corrected, all that it matches is refused", p.Name, err)
 		}
 	}
 	return p

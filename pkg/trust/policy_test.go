@@ -102,7 +102,7 @@ func TestJudge(t *testing.T) {
 		})}, nil, env("production"), false, false, NoSignature, nil},
 		{"a selector that cannot be read matches all", []*configv1alpha1.PackagePolicy{with(production, func(s *configv1alpha1.PackagePolicySpec) {
 			s.Match.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "Like"}}}
-		})}, []string{signed(a)}, nil, false, false, PolicyInvalid, []string{"spec.match.namespaceSelector", "Until this is mended, all that it matches is refused"}},
+		})}, []string{signed(a)}, nil, false, false, PolicyInvalid, []string{"spec.match.namespaceSelector", "Until this is corrected, all that it matches is refused"}},
 		{"characters of patterns are taken as they are", []*configv1alpha1.PackagePolicy{policy("p", []string{"post.res", "p?stgres"}, a)}, nil, nil, false, true,
 			NoPolicy, nil},
 		{"a star in the middle is an error, and matches all", []*configv1alpha1.PackagePolicy{policy("p", []string{"x*y"}, a)}, []string{signed(a)}, nil, false, false,

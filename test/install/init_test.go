@@ -71,7 +71,7 @@ var _ = It("The command init installs kudo on a cluster that has never seen it",
 	wants(run(1, "get", "instances"), "kudo is not installed on this cluster")
 
 	t.Log("wrong flags are wrong usage")
-	wants(run(2, "init", "-o", "yaml"), "--output goes with --dry-run")
+	wants(run(2, "init", "-o", "yaml"), "--output requires --dry-run")
 	wants(run(2, "init", "--dry-run", "-o", "xml"), "only yaml and json")
 	wants(run(2, "init", "--webhook-url", "https://localhost:1"), "--external-manager")
 

@@ -57,7 +57,7 @@ var _ = Describe("The command line", Label("flags"), func() {
 		{"a wrong report", 2, []string{pass, "--report", "csv"}, []string{`--report "csv": must be json or xml`}},
 		{"no repetition", 2, []string{pass, "--repeat", "0"}, []string{"--repeat 0: must be at least 1"}},
 		{"an unknown fault", 2, []string{pass, "--fault", "etcd"}, []string{`--fault "etcd": must be apiserver, manager or each-write`}},
-		{"a fault on a cluster of others", 2, []string{pass, "--fault", "manager"}, []string{"--fault goes with --local"}},
+		{"a fault on a cluster of others", 2, []string{pass, "--fault", "manager"}, []string{"--fault requires --local"}},
 		{"an unknown flag", 2, []string{pass, "--color"}, []string{"unknown flag: --color"}},
 		{"a config that is not there", 1, []string{"--config", "nowhere.yaml"}, []string{"open nowhere.yaml"}},
 		{"kuttl's flags that do not apply", 0, []string{pass, "--test", "errors", "--start-kind", "--kind-context=x", "--kind-config=y", "--skip-cluster-delete", "--attach-control-plane-output", "--suppress-log=events", "--report-granularity=test", "-v=3"}, []string{"1 passed", "have no effect: no container runtime is used"}},

@@ -65,18 +65,18 @@ func (o *initOptions) validate() error {
 	case o.output != "" && o.output != "yaml" && o.output != "json" && !o.previews():
 		return command.UsageError("invalid output format %q: only yaml and json are known", o.output)
 	case o.output != "" && !o.dryRun && !o.verify:
-		return command.UsageError("--output goes with --dry-run and --verify")
+		return command.UsageError("--output requires --dry-run or --verify: add one of them")
 	case o.wait && (o.dryRun || o.diff):
 		return command.UsageError("--wait cannot be used with --dry-run and --diff, which install nothing")
 	case o.dryRun && o.diff:
 		return command.UsageError("--dry-run and --diff exclude each other: --dry-run prints objects, or what would become of them, and --diff " +
 			"compares them")
 	case o.waitTimeSet && !o.wait && !o.remove && !o.upgrade:
-		return command.UsageError("--wait-time goes with --wait, --remove and --upgrade")
+		return command.UsageError("--wait-time requires --wait, --remove or --upgrade: add one of them")
 	case kudoinit.CheckTokenDuration(time.Duration(o.token)) != nil:
 		return command.UsageError("%s", kudoinit.CheckTokenDuration(time.Duration(o.token)))
 	case o.token != command.Seconds(kudoinit.DefaultTokenDuration) && o.kubeconfig == "":
-		return command.UsageError("--token-duration goes with --manager-kubeconfig")
+		return command.UsageError("--token-duration requires --manager-kubeconfig: add --manager-kubeconfig")
 	case o.PullPolicy != "" && o.PullPolicy != "Always" && o.PullPolicy != "Never" && o.PullPolicy != "IfNotPresent":
 		return command.UsageError("--kudo-image-pull-policy %q: must be Always, Never or IfNotPresent", o.PullPolicy)
 	case o.Image != "" && o.tag != "":
@@ -109,11 +109,11 @@ func (o *initOptions) validate() error {
 // previews reports whether a preview is asked for, and not the objects of an installation.
 func (o *initOptions) previews() bool { return o.dryRun && (o.upgrade || o.remove) }
 
-// validateExternal refuses flags that do not go with where the manager runs.
+// validateExternal refuses flags that cannot be used where the manager runs.
 func (o *initOptions) validateExternal() error {
 	switch {
 	case o.WebhookURL != "" && !o.External, o.kubeconfig != "" && !o.External:
-		return command.UsageError("--webhook-url and --manager-kubeconfig go with --external-manager")
+		return command.UsageError("--webhook-url and --manager-kubeconfig require --external-manager: add --external-manager")
 	case o.CRDsOnly && o.External:
 		return command.UsageError("--crd-only and --external-manager exclude each other")
 	case o.InsecureMetrics && o.External:
@@ -147,15 +147,15 @@ func (o *initOptions) validateModes() error {
 	case (o.verify || o.remove || o.clientOnly || o.rotate) && installs:
 		return command.UsageError("--verify, --remove, --rotate-history-key and --client-only take no flags of an installation")
 	case (o.verify || o.remove || o.clientOnly || o.rotate) && o.diff:
-		return command.UsageError("--diff goes without --verify, --remove, --rotate-history-key and --client-only")
+		return command.UsageError("--diff cannot be used with --verify, --remove, --rotate-history-key and --client-only")
 	case (o.verify || o.clientOnly || o.rotate) && o.dryRun:
-		return command.UsageError("--dry-run goes without --verify, --rotate-history-key and --client-only, which install nothing")
+		return command.UsageError("--dry-run cannot be used with --verify, --rotate-history-key and --client-only, which install nothing")
 	case o.dropOld && !o.rotate:
-		return command.UsageError("--drop-old goes with --rotate-history-key")
+		return command.UsageError("--drop-old requires --rotate-history-key: add --rotate-history-key")
 	case o.upgrade && o.CRDsOnly:
 		return command.UsageError("--upgrade and --crd-only exclude each other")
 	case !o.remove && (o.crds || o.instances != ""):
-		return command.UsageError("--remove-crds and --instances go with --remove")
+		return command.UsageError("--remove-crds and --instances require --remove: add --remove")
 	case o.instances != "" && o.instances != string(kudoinit.KeepInstances) && o.instances != string(kudoinit.UninstallInstances):
 		return command.UsageError("--instances=%s: must be uninstall or keep", o.instances)
 	}

@@ -17,7 +17,7 @@ func TestInitUsage(t *testing.T) {
 		want   string
 	}{
 		"Output":       {"formats exist", []string{"--dry-run", "-o", "table"}, "invalid output format \"table\""},
-		"OutputAlone":  {"only a dry run and a check print objects", []string{"-o", "yaml"}, "--output goes with --dry-run and --verify"},
+		"OutputAlone":  {"only a dry run and a check print objects", []string{"-o", "yaml"}, "--output requires --dry-run or --verify"},
 		"WaitDry":      {"a dry run has nothing to wait for", []string{"--wait", "--dry-run"}, "--wait cannot be used with --dry-run and --diff"},
 		"Tag":          {"a command knows one image", []string{"--version", "0.1.0"}, "this is kubectl kudo dev, and it knows the manager of dev only: use kubectl kudo 0.1.0, or give --kudo-image"},
 		"Registry":     {"a development build has no image", []string{"--image-registry", "example.org"}, "--image-registry: this build of kubectl kudo knows no image of the manager"},
@@ -27,9 +27,9 @@ func TestInitUsage(t *testing.T) {
 		"Modes":        {"one thing at a time", []string{"--upgrade", "--remove"}, "exclude each other"},
 		"RemoveFlags":  {"a removal takes no image", []string{"--remove", "--kudo-image", "example.com/kudo:1"}, "take no flags of an installation"},
 		"VerifyFlags":  {"nor does a check", []string{"--verify", "--manager-replicas", "2"}, "take no flags of an installation"},
-		"CRDs":         {"CRDs are removed with kudo only", []string{"--remove-crds"}, "--remove-crds and --instances go with --remove"},
+		"CRDs":         {"CRDs are removed with kudo only", []string{"--remove-crds"}, "--remove-crds and --instances require --remove"},
 		"Instances":    {"choices exist", []string{"--remove", "--instances", "drop"}, "must be uninstall or keep"},
-		"DropOld":      {"keys are dropped by a rotation only", []string{"--drop-old"}, "--drop-old goes with --rotate-history-key"},
+		"DropOld":      {"keys are dropped by a rotation only", []string{"--drop-old"}, "--drop-old requires --rotate-history-key"},
 		"SettingModes": {"a cluster has one mode", []string{"--strict", "--privileged"}, "--strict and --privileged exclude each other"},
 		"Replicas":     {"a manager runs somewhere", []string{"--manager-replicas", "-1"}, "--manager-replicas -1: name 1 or more"},
 		"ReplicasOut":  {"what runs elsewhere is started elsewhere", []string{"--manager-replicas", "2", "--external-manager", "--webhook-url", "https://localhost:1"}, "--manager-replicas cannot be used with --external-manager"},

@@ -119,7 +119,7 @@ func TestUntilDeleted(t *testing.T) {
 		{"the Instance exists", false, "u-1", v1beta1.CleanupPlan, "", verdict{}},
 		{"its cleanup plan runs", false, "u-1", v1beta1.CleanupPlan, v1beta1.InProgress, verdict{}},
 		{"its cleanup plan meets a transient error", false, "u-1", v1beta1.CleanupPlan, v1beta1.TransientError, verdict{}},
-		{"its cleanup plan failed", false, "u-1", v1beta1.CleanupPlan, v1beta1.FatalError, verdict{true, ExitFailed, "the Instance stays: no rights. Mend the cause and run kubectl kudo plan retry, or give the cleanup up with kubectl kudo plan cancel"}},
+		{"its cleanup plan failed", false, "u-1", v1beta1.CleanupPlan, v1beta1.FatalError, verdict{true, ExitFailed, "the Instance stays: no rights. Correct the cause and run kubectl kudo plan retry, or give the cleanup up with kubectl kudo plan cancel"}},
 		{"another plan failed", false, "u-1", "deploy", v1beta1.FatalError, verdict{}},
 	} {
 		i := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{UID: tc.uid}}

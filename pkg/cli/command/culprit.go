@@ -94,9 +94,9 @@ func (env *Env) explain(ctx context.Context, c client.Client, run v1beta1.PlanSt
 	if out.Len() == 0 {
 		return ""
 	}
-	todo := "mend the cause, then kubectl kudo plan retry " + subject
+	todo := "correct the cause, then kubectl kudo plan retry " + subject
 	if run.Status.IsRunning() {
-		todo = "mend the cause; the plan goes on: kubectl kudo plan status " + subject + " --watch"
+		todo = "correct the cause; the plan goes on: kubectl kudo plan status " + subject + " --watch"
 	}
 	if logs != "" {
 		todo += "   (all of the log: " + logs + ")"

@@ -90,7 +90,7 @@ func stored() *v1beta1.Culprit {
 
 // TestExplainInstance (P22): what is said of a run that fails, with the rights of the user.
 func TestExplainInstance(t *testing.T) {
-	const retry = "  What to do: mend the cause, then kubectl kudo plan retry --instance site -n lab"
+	const retry = "  What to do: correct the cause, then kubectl kudo plan retry --instance site -n lab"
 	const logs = "   (all of the log: kubectl logs report-x -c report -n lab)\n"
 	deny := func(kind string) apitest.Hook {
 		return func(r apitest.Request) (any, error) {
@@ -119,7 +119,7 @@ func TestExplainInstance(t *testing.T) {
 			"  Pod report-x, container report: exit code 7\n  | one\n" + retry + logs},
 		"Waits": {"a plan that goes on", failedSite(v1beta1.InProgress, stored()), "one\n", nil,
 			"  Pod report-x, container report: exit code 7 after 2s\n  | one\n" +
-				"  What to do: mend the cause; the plan goes on: kubectl kudo plan status --instance site -n lab --watch" + logs},
+				"  What to do: correct the cause; the plan goes on: kubectl kudo plan status --instance site -n lab --watch" + logs},
 		"Many": {"no more than three tasks are explained", failedSite(v1beta1.FatalError, quota("a"), quota("b"), quota("c"), quota("d")), "one\n", nil,
 			"  Widget lab/a: Q: m\n  Widget lab/b: Q: m\n  Widget lab/c: Q: m\n" + retry + "\n"},
 		"Refused":  {"the message of the run says all", withMessage(failedSite(v1beta1.FatalError, quota("a")), "Widget lab/a: m"), "one\n", nil, ""},

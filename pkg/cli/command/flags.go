@@ -68,8 +68,8 @@ type ParameterFlags struct {
 
 // Add adds the flags.
 func (p *ParameterFlags) Add(flags *pflag.FlagSet) {
-	flags.StringArrayVarP(&p.values, "parameter", "p", nil, "a parameter as name=value; may be given several times, and wins over files")
-	flags.StringArrayVarP(&p.files, "parameter-file", "P", nil, "a YAML file of parameters; may be given several times, later ones win")
+	flags.StringArrayVarP(&p.values, "parameter", "p", nil, "a parameter as NAME=VALUE; may be repeated, and wins over files")
+	flags.StringArrayVarP(&p.files, "parameter-file", "P", nil, "a YAML file of parameters; may be repeated, later ones win")
 }
 
 // Read returns the parameters of the files and of the flags.

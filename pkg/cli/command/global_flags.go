@@ -92,7 +92,7 @@ func (g *globalFlags) checkInstalled(config *rest.Config) (meta.RESTMapper, erro
 	for _, kind := range []string{"operators", "operatorversions", "instances"} {
 		if !slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == kind }) {
 			return nil, fmt.Errorf("kudo is not installed on this cluster (its CustomResourceDefinition %s.%s is missing or not established): run "+
-				"kubectl kudo init; kubectl kudo init --verify says more, --validate-install=false goes without this check", kind,
+				"kubectl kudo init; kubectl kudo init --verify says more, --validate-install=false leaves this check out", kind,
 				v1beta1.GroupVersion.Group)
 		}
 	}

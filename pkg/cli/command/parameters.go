@@ -26,8 +26,8 @@ const SourcesFlag = "parameters-from"
 // Add adds the flag.
 func (s *SourceFlags) Add(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&s.texts, SourcesFlag, nil,
-		"a Secret or ConfigMap of the namespace whose keys give parameters their values, as secret/NAME or configmap/NAME; may be given "+
-			"several times, later ones win, and -p wins over all")
+		"a Secret or ConfigMap of the namespace whose keys give parameters their values, as secret/NAME or configmap/NAME; may be "+
+			"repeated, later ones win, and -p wins over all")
 	s.flags = flags
 }
 
@@ -56,7 +56,7 @@ type InstallParameterFlags struct{ texts []string }
 
 // Add adds the flag.
 func (p *InstallParameterFlags) Add(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&p.texts, "install-parameter", nil, "parameter of the install plan, as NAME=VALUE; may be given more than once")
+	flags.StringArrayVar(&p.texts, "install-parameter", nil, "parameter of the install plan, as NAME=VALUE; may be repeated")
 }
 
 // IsSet reports whether the command line has the flag.

@@ -24,13 +24,13 @@ const (
 // Add adds the flag of schedules.
 func (s *ScheduleFlags) Add(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&s.texts, scheduleFlag, nil, "run a plan at times, as NAME=PLAN@CRON with the five fields of cron, such as "+
-		"'nightly=backup@0 3 * * *', and a time zone behind them, such as 'nightly=backup@0 3 * * * Europe/Vienna' (default UTC); may be given "+
-		"several times")
+		"'nightly=backup@0 3 * * *', and a time zone behind them, such as 'nightly=backup@0 3 * * * Europe/Vienna' (default UTC); may be "+
+		"repeated")
 }
 
 // AddRemoval adds the flag that removes schedules.
 func (s *ScheduleFlags) AddRemoval(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&s.removed, unscheduleFlag, nil, "name of a schedule to remove; may be given several times")
+	flags.StringArrayVar(&s.removed, unscheduleFlag, nil, "name of a schedule to remove; may be repeated")
 }
 
 // IsSet reports whether the flags change anything.

@@ -66,7 +66,7 @@ func UntilDeleted(uid types.UID) InstanceCondition {
 		}
 		st := i.Status.PlanStatus[v1beta1.CleanupPlan]
 		if st.Status == v1beta1.FatalError {
-			return true, WithCode(ExitFailed, fmt.Errorf("plan cleanup failed, so the Instance stays: %s. Mend the cause and run kubectl kudo "+
+			return true, WithCode(ExitFailed, fmt.Errorf("plan cleanup failed, so the Instance stays: %s. Correct the cause and run kubectl kudo "+
 				"plan retry, or give the cleanup up with kubectl kudo plan cancel", st.Message))
 		}
 		return false, nil

@@ -31,8 +31,8 @@ func New(env *command.Env) *cobra.Command {
 	o := &cacheOptions{env: env}
 	cmd := &cobra.Command{
 		Use:   "cache",
-		Short: "Look at and fill a cache of CRD tarballs",
-		Long: `Look at and fill a folder that the manager caches CRD tarballs in (its --cache-dir). None of these commands needs a
+		Short: "Manage a cache of CRD tarballs",
+		Long: `Manage a folder that the manager caches CRD tarballs in (its --cache-dir). None of these commands needs a
 cluster or a network: a folder that was filled here can be carried to a site without internet, where Instances with
 crdDownloadPolicy Never use it.
 

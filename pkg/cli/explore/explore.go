@@ -22,8 +22,8 @@ import (
 func New(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explore",
-		Short: "Check, run and test what teaches kudo about kinds of objects",
-		Long: `Check, run and test the fields and scripts of Configs, which teach kudo about kinds of objects: which of their
+		Short: "Check and test explore rules",
+		Long: `Check, run and test the fields and scripts of Configs, which answer questions about kinds of objects: which of their
 values to keep, whether they are healthy, what they depend on.
 
   kubectl kudo explore check -f config.yaml
@@ -133,7 +133,7 @@ Without -f, the Configs are those of the cluster. Nothing is written.`,
 		},
 	}
 	cmd.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "a file of Configs, a folder of such files, or - for standard input; may be "+
-		"given several times")
+		"repeated")
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "regard warnings as errors")
 	cmd.Flags().BoolVar(&o.live, "live", false, "say which versions of the rules' kinds the cluster does not serve")
 	return cmd

@@ -47,7 +47,7 @@ be reached from here, as outside of the cluster, is named and left out.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	f := cmd.Flags()
-	f.StringArrayVarP(&o.files, "filename", "f", nil, "a file of Configs, or a folder of such files; may be given several times")
+	f.StringArrayVarP(&o.files, "filename", "f", nil, "a file of Configs, or a folder of such files; may be repeated")
 	f.StringVar(&o.operation, "operation", "", "the operation, such as ExploreRetaining or Retain (required)")
 	f.StringVar(&o.desired, "desired", "", "a file of the desired object")
 	f.StringVar(&o.observed, "observed", "", "a file of the observed object")

@@ -52,7 +52,7 @@ Exit codes: 0 nothing would change, 1 something would (this is no error), 2 an e
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
 	command.AddInstanceFlag(cmd, &o.instance)
-	cmd.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "a file of Instances and OperatorVersions; may be given several times")
+	cmd.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "a file of Instances and OperatorVersions; may be repeated")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "format: text, json, yaml or markdown")
 	o.failOn.add(cmd.Flags())
 	o.VersionFlags.Add(cmd.Flags())

@@ -15,7 +15,7 @@ func TestInClusterUsage(t *testing.T) {
 		args         []string
 	}{
 		"Skip":    {"nothing would be done", "cannot be used with --skip-instance", []string{"db", "--skip-instance"}},
-		"Repo":    {"no repository is asked", "--repo goes without --in-cluster", []string{"db", "--repo", "r"}},
+		"Repo":    {"no repository is asked", "--repo cannot be used with --in-cluster", []string{"db", "--repo", "r"}},
 		"Install": {"the install plan is not run by it", "--install-parameter cannot be used with --in-cluster", []string{"db", "--install-parameter", "A=b"}},
 		"Path":    {"a path names a package", "is a path or a URL", []string{"./db"}},
 		"Range":   {"neither version nor range", "neither a version nor a range", []string{"db", "--operator-version", "^abc"}},

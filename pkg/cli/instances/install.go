@@ -97,7 +97,7 @@ func (o *installOptions) run(ctx context.Context, name string) error {
 	}
 	if o.inCluster {
 		if o.Repo != "" {
-			return command.UsageError("--repo goes without --in-cluster, which looks for what is installed in the namespace")
+			return command.UsageError("--repo cannot be used with --in-cluster, which looks for what is installed in the namespace")
 		}
 		return o.installFromCluster(ctx, name, given, from)
 	}

@@ -144,7 +144,7 @@ func TestPreview(t *testing.T) {
 		{"the flag does not name rights", "--dry-run --fail-on data", true, 0, ""},
 		{"all is known", "--dry-run --fail-on unknown", false, 0, ""},
 		{"a concern that does not exist", "--dry-run --fail-on money", false, command.ExitUsage, `--fail-on "money": use rights, restart, delete, data, unknown`},
-		{"without a preview", "--fail-on data", false, command.ExitUsage, "--fail-on goes with --dry-run"},
+		{"without a preview", "--fail-on data", false, command.ExitUsage, "--fail-on requires --dry-run"},
 	} {
 		denied = tc.denied
 		args := append([]string{"upgrade", dir, "--instance", "site"}, strings.Fields(tc.flags)...)

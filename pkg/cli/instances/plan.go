@@ -25,7 +25,7 @@ import (
 
 // NewPlan returns the command plan.
 func NewPlan(env *command.Env) *cobra.Command {
-	cmd := &cobra.Command{Use: "plan", Short: "Look at the plans of an Instance, and start, cancel or retry them"}
+	cmd := &cobra.Command{Use: "plan", Short: "Manage the plans of an Instance"}
 	command.SetupGroup(cmd)
 	cmd.AddCommand(newPlanStatus(env), newPlanHistory(env), newPlanTrigger(env), newPlanWait(env), newPlanCancel(env), newPlanRetry(env),
 		newPlanPreview(env))

@@ -83,11 +83,11 @@ func (f *previewFlags) check() error {
 	case f.dryRun != "none" && f.dryRun != "server":
 		return command.UsageError("--dry-run %q: use server, or none", f.dryRun)
 	case f.output != "" && f.dryRun == "none":
-		return command.UsageError("--output goes with --dry-run")
+		return command.UsageError("--output requires --dry-run: add --dry-run")
 	case f.expect != "" && f.dryRun != "none":
-		return command.UsageError("--expect goes without --dry-run: it compares before the command acts")
+		return command.UsageError("--expect cannot be used with --dry-run: it compares before the command acts")
 	case f.dryRun == "none" && len(f.failOn) > 0:
-		return command.UsageError("--fail-on goes with --dry-run")
+		return command.UsageError("--fail-on requires --dry-run: add --dry-run")
 	}
 	return errors.Join(f.failOn.check(), command.CheckPreviewFormat(f.output))
 }

@@ -80,7 +80,7 @@ starts update, else deploy. Several plans run one after the other. A change of s
 	}
 	command.AddInstanceFlag(cmd, &o.instance)
 	o.preview.add(cmd.Flags())
-	cmd.Flags().StringArrayVar(&o.unset, "unset", nil, "a parameter to set back to its default; may be given several times")
+	cmd.Flags().StringArrayVar(&o.unset, "unset", nil, "a parameter to set back to its default; may be repeated")
 	o.account.add(cmd.Flags(), " with the new values, after showing what changes")
 	o.ParameterFlags.Add(cmd.Flags())
 	o.sources.Add(cmd.Flags())
@@ -103,7 +103,7 @@ func (o *updateOptions) run(ctx context.Context) error {
 		return err
 	}
 	if len(given)+len(o.unset) == 0 && !o.sources.IsSet() && !o.schedules.IsSet() {
-		return command.UsageError("nothing to update: set a parameter with -p name=value or -P file, set one back with --unset name, name "+
+		return command.UsageError("nothing to update: set a parameter with -p NAME=VALUE or -P file, set one back with --unset NAME, name "+
 			"sources with --%s, or give a schedule with --schedule", command.SourcesFlag)
 	}
 	for _, name := range o.unset {

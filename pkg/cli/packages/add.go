@@ -103,7 +103,7 @@ func (o *addOptions) open() (dir string, pkg *operators.Package, err error) {
 	}
 	pkg, err = operators.Read(os.DirFS(dir), operators.WithPath(dir))
 	if err != nil {
-		return "", nil, fmt.Errorf("package %s cannot be read; mend it first:\n%w", dir, err)
+		return "", nil, fmt.Errorf("package %s cannot be read; correct it first:\n%w", dir, err)
 	}
 	return dir, pkg, nil
 }

@@ -171,7 +171,7 @@ func newAddPlan(o *addOptions) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&plan.Strategy, "strategy", "serial", "order of the phases: serial or parallel")
 	f.StringVar(&phases, "phase-strategy", "serial", "order of the steps in a phase: serial or parallel")
-	f.StringArrayVar(&steps, "step", nil, "a step as PHASE/STEP=TASK,TASK…; may be given several times")
+	f.StringArrayVar(&steps, "step", nil, "a step as PHASE/STEP=TASK,TASK…; may be repeated")
 	return cmd
 }
 

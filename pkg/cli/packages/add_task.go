@@ -49,7 +49,7 @@ func newAddTask(o *addOptions) *cobra.Command {
 			for kind, flags := range taskKinds() {
 				for _, flag := range flags {
 					if cmd.Flags().Changed(flag) && p.task.Kind != "" && !slices.Contains(taskKinds()[p.task.Kind], flag) {
-						return command.UsageError("--%s goes with a task of kind %s, and not with %s", flag, kind, p.task.Kind)
+						return command.UsageError("--%s requires a task of kind %s, and the kind is %s", flag, kind, p.task.Kind)
 					}
 				}
 			}
@@ -58,11 +58,11 @@ func newAddTask(o *addOptions) *cobra.Command {
 	}
 	f, spec := cmd.Flags(), &p.task.Spec
 	f.StringVar(&p.task.Kind, "kind", "", strings.Join(kindNames(), ", "))
-	f.StringSliceVar(&spec.Resources, "resource", nil, "template of Apply, Delete and Toggle; may be given several times")
+	f.StringSliceVar(&spec.Resources, "resource", nil, "template of Apply, Delete and Toggle; may be repeated")
 	f.StringVar(&spec.Parameter, "parameter", "", "parameter that decides what Toggle does")
 	f.StringVar(&spec.Pod, "pod", "", "template of the pod of Pipe")
 	f.StringArrayVar(&p.pipes, "pipe", nil, "what Pipe makes, as key=KEY,kind=Secret|ConfigMap,file=PATH or envFile=PATH, and "+
-		"nameSuffix=SUFFIX for objects named INSTANCE-SUFFIX; may be given several times")
+		"nameSuffix=SUFFIX for objects named INSTANCE-SUFFIX; may be repeated")
 	f.BoolVar(&spec.Once, "once", false, "Pipe makes its objects only if none of them exists, and keeps them on uninstall")
 	f.StringVar(&spec.Package, "operator", "", "package that KudoOperator installs: a name in a repository, a path, or a URL")
 	f.StringVar(&spec.AppVersion, "app-version", "", "its appVersion, or a range")

@@ -128,11 +128,11 @@ func orDash(text string) string {
 func readCRDs(path string) (crdcompat.Definitions, error) {
 	tree, err := crdTree(path)
 	if err != nil {
-		return nil, fmt.Errorf("reading CustomResourceDefinitions of %s: %w", path, err)
+		return nil, fmt.Errorf("read CustomResourceDefinitions of %s: %w", path, err)
 	}
 	objects, err := crdtarball.Documents(tree, crdtarball.Limits{})
 	if err != nil {
-		return nil, fmt.Errorf("reading CustomResourceDefinitions of %s: %w", path, err)
+		return nil, fmt.Errorf("read CustomResourceDefinitions of %s: %w", path, err)
 	}
 	found := crdcompat.Definitions{}
 	for _, object := range objects {

@@ -47,7 +47,7 @@ With --manifests, the package is made of a chart that is not installed: of the o
 Helm was given for them.
 
 Whoever may write Secrets in the namespace decides what a release holds. An object of the install plan must exist, and its annotations must
-say that it is of the release; --allow-cluster-objects goes without this proof.
+say that it is of the release; --allow-cluster-objects does without this proof.
 
 With --complete, an Instance of the package keeps the objects: the Secrets of the release are set aside, so that Helm does not delete
 them. With --return, the objects are Helm's again, and the Instance is deleted.
@@ -67,7 +67,7 @@ them. With --return, the objects are Helm's again, and the Instance is deleted.
 	f.StringVarP(&o.destination, "destination", "d", "", "folder to write the package to (default the name of the release)")
 	f.StringVar(&o.manifests, "manifests", "", "file with what helm template prints of a chart, or - for standard input")
 	f.StringArrayVar(&o.parameters, "parameter", nil,
-		"value that becomes a parameter, as NAME=Kind/name:path; may be given more than once")
+		"value that becomes a parameter, as NAME=Kind/name:path; may be repeated")
 	f.BoolVarP(&o.overwrite, "overwrite", "w", false, "replace files of the package that are there already")
 	f.BoolVar(&o.allowUnproven, "allow-cluster-objects", false,
 		"put objects into the install plan that the release names, and that nothing proves to be its own")
@@ -90,7 +90,7 @@ func (o *fromHelmOptions) run(ctx context.Context) error {
 	case o.manifests != "" && o.allowUnproven:
 		return command.UsageError("--allow-cluster-objects cannot be used with --manifests, which proves nothing: leave it out")
 	case !moves && (o.instance != "" || o.yes):
-		return command.UsageError("--instance and --yes go with --complete or --return")
+		return command.UsageError("--instance and --yes require --complete or --return: add one of them")
 	}
 	var lifts []helmrelease.Lift
 	for _, text := range o.parameters {

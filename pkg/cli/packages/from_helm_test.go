@@ -25,7 +25,7 @@ func TestFromHelmUsage(t *testing.T) {
 		{"P31: return what", []string{"shop", "--return"}, command.ExitUsage, "need --instance"},
 		{"P31: complete writes nothing", []string{"shop", "--complete", "--instance", "shop", "-d", "x"}, command.ExitUsage, "write no package"},
 		{"P31: complete allows nothing", []string{"shop", "--complete", "--instance", "shop", "--allow-cluster-objects"}, command.ExitUsage, "write no package"},
-		{"P31: a package is of no Instance", []string{"shop", "--instance", "shop"}, command.ExitUsage, "go with --complete or --return"},
+		{"P31: a package is of no Instance", []string{"shop", "--instance", "shop"}, command.ExitUsage, "require --complete or --return"},
 		{"P31: a parameter without a place", []string{"shop", "--parameter", "A=b"}, command.ExitUsage, "must be NAME=Kind/name:path"},
 		{"P31: complete reads no chart", []string{"shop", "--complete", "--instance", "shop", "--manifests", "-"}, command.ExitUsage, "leave out --destination, --manifests"},
 		{"P31: manifests prove nothing", []string{"shop", "--manifests", "-", "--allow-cluster-objects"}, command.ExitUsage, "cannot be used with --manifests"},

@@ -31,7 +31,7 @@ type manifestFlags struct {
 	flags                *pflag.FlagSet
 }
 
-// manifestOnly are the flags that go with --manifests only, renderOnly those that do not.
+// manifestOnly are the flags that require --manifests, renderOnly those that do not.
 var (
 	manifestOnly = []string{"destination", "overwrite", "service-account", command.SourcesFlag, "schedule", "install-parameter"}
 	renderOnly   = []string{"plan", "phase", "step"}
@@ -50,7 +50,7 @@ func (m *manifestFlags) add(f *pflag.FlagSet) {
 
 // check returns an error if a flag is given that has no effect.
 func (m *manifestFlags) check() error {
-	without, with := manifestOnly, "goes with --manifests only"
+	without, with := manifestOnly, "requires --manifests: add --manifests"
 	if m.manifests {
 		without, with = renderOnly, "cannot be used with --manifests, which has all plans"
 	}
@@ -60,7 +60,7 @@ func (m *manifestFlags) check() error {
 		}
 	}
 	if m.overwrite && m.destination == "" {
-		return command.UsageError("--overwrite goes with --destination only")
+		return command.UsageError("--overwrite requires --destination: add --destination")
 	}
 	return nil
 }

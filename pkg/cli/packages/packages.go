@@ -17,7 +17,7 @@ import (
 func New(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "package",
-		Short: "Write, check, print, pack, sign and push operator packages",
+		Short: "Manage operator packages",
 		Long: `Write, check, print, pack, sign and push operator packages. None of these commands needs a cluster, but for from-helm, and for
 those that sign or verify an OperatorVersion.
 

@@ -293,8 +293,8 @@ func TestSignRefuses(t *testing.T) {
 	}{
 		{"a folder", []string{packageDir(t, "web", "1.0.0"), "--key", public}, "is a folder, which has no signatures"},
 		{"a key and a policy", []string{"web-1.0.0", "--key", public, "--policy", "p.yaml"}, "--key and --policy exclude each other"},
-		{"all namespaces without a cluster", []string{"web-1.0.0", "-A"}, "--all-namespaces goes with --in-cluster"},
-		{"all namespaces and a name", []string{"web-1.0.0", "--in-cluster", "-A"}, "--all-namespaces goes with --in-cluster"},
+		{"all namespaces without a cluster", []string{"web-1.0.0", "-A"}, "--all-namespaces requires --in-cluster"},
+		{"all namespaces and a name", []string{"web-1.0.0", "--in-cluster", "-A"}, "--all-namespaces requires --in-cluster"},
 		{"a policy and another check", []string{"web-1.0.0", "--policy", "p.yaml", "--strict"}, "they verify signatures, and nothing else"},
 		{"a policy for nothing", []string{"--policy", "p.yaml"}, "none with --in-cluster"},
 	} {

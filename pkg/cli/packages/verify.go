@@ -86,7 +86,7 @@ func (o *verifyOptions) run(ctx context.Context, name string) error {
 	case o.key != "" && o.policy != "":
 		return command.UsageError("--key and --policy exclude each other: a policy names the keys")
 	case o.allNamespaces && (name != "" || !o.inCluster):
-		return command.UsageError("--all-namespaces goes with --in-cluster, and without a name")
+		return command.UsageError("--all-namespaces requires --in-cluster and no name: add --in-cluster, leave out the name")
 	case o.key == "" && o.policy == "" && !o.inCluster:
 		return o.check(ctx, name)
 	case o.strict || len(o.checks) > 0:

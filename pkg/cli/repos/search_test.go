@@ -144,8 +144,8 @@ func TestAddChecks(t *testing.T) {
 			serve(served())(w, r)
 		}, 0, "repository theirs added\n"},
 		"WrongToken":  {"a wrong token is refused", "hunter2\n", []string{"--token-stdin"}, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, command.ExitError, "(--skip-check adds it all the same)"},
-		"UserAlone":   {"a user name has a password", "", []string{"--username", "me"}, serve(served()), command.ExitUsage, "a user name goes with a password"},
-		"TokenAndMe":  {"a token has no user name", "hunter2\n", []string{"--username", "me", "--token-stdin"}, serve(served()), command.ExitUsage, "a token goes without user name"},
+		"UserAlone":   {"a user name has a password", "", []string{"--username", "me"}, serve(served()), command.ExitUsage, "a user name requires a password"},
+		"TokenAndMe":  {"a token has no user name", "hunter2\n", []string{"--username", "me", "--token-stdin"}, serve(served()), command.ExitUsage, "a token cannot be used with a user name"},
 		"BlankSecret": {"blanks inside a secret stay, a second line is refused", "hunter2\n \nx\n", []string{"--token-stdin"}, serve(served()), command.ExitUsage, "stdin must hold the secret as one line"},
 		"CAMissing":   {"the file of certificates exists", "", []string{"--ca-file", "none.pem"}, serve(served()), command.ExitError, "none.pem"},
 	} {

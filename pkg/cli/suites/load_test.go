@@ -159,7 +159,7 @@ func TestRunRefuses(t *testing.T) {
 		"Report":     {"formats of reports are in any letter case", []string{"one", "--report", "XML", "--local"}, command.ExitError, []string{"kudo-local is neither"}},
 		"Labels":     {"labels have values", []string{"one", "--test-run-labels", "a"}, command.ExitUsage, []string{"a must be formatted as key=value"}},
 		"Timeout":    {"times are times", []string{"one", "--timeout", "soon"}, command.ExitUsage, []string{"neither a number of seconds"}},
-		"LoadFake":   {"images need real nodes", []string{"one", "--nodes", "fake", "--load", "a.tar"}, command.ExitUsage, []string{"--load goes with --nodes real"}},
+		"LoadFake":   {"images need real nodes", []string{"one", "--nodes", "fake", "--load", "a.tar"}, command.ExitUsage, []string{"--load requires --nodes real"}},
 		"Repeat":     {"a case runs at least once", []string{"one", "--repeat=-1"}, command.ExitUsage, []string{"--repeat -1: must be at least 1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -188,9 +188,9 @@ func TestFaultNeedsLocal(t *testing.T) {
 		t.Fatal(err)
 	}
 	for flag, want := range map[string]string{
-		"--fault=manager":    "--fault goes with --local: only a control plane of the run's own may be broken",
-		"--fault=each-write": "--fault goes with --local",
-		"--nodes=real":       "--nodes goes with --local: a cluster that is there has its own",
+		"--fault=manager":    "--fault requires --local: only a control plane of the run's own may be broken",
+		"--fault=each-write": "--fault requires --local",
+		"--nodes=real":       "--nodes requires --local: a cluster that is there has its own",
 	} {
 		if _, errs := commandtest.Expect(t, New, command.ExitUsage, "", "test", "one", flag); !strings.Contains(errs, want) {
 			t.Errorf("%s: no %q in\n%s", flag, want, errs)

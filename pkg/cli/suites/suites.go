@@ -31,7 +31,7 @@ const suiteTimeout = command.Seconds(30 * time.Second)
 const parallelCases = 8
 
 // errKeepLocal refuses to keep what ends with the control plane of the run.
-var errKeepLocal = command.UsageError("--keep-failed goes without --local, whose control plane ends with the run: start one by " +
+var errKeepLocal = command.UsageError("--keep-failed cannot be used with --local, whose control plane ends with the run: start one by " +
 	"kudo-local up")
 
 type testOptions struct {
@@ -88,8 +88,7 @@ func (o *testOptions) add(f *pflag.FlagSet) {
 	f.StringVar(&o.config, "config", "", "file of the TestSuite (default kudo-test.yaml or kuttl-test.yaml, if there is one)")
 	f.StringVar(&o.only, "test", "", "run the case of this name only")
 	f.StringVar(&o.suite.CRDDir, "crd-dir", "", "folder of CRDs to apply first")
-	f.StringSliceVar(&o.suite.ManifestDirs, "manifest-dir", nil, "folder or file of objects to apply before the tests; may be given "+
-		"several times")
+	f.StringSliceVar(&o.suite.ManifestDirs, "manifest-dir", nil, "folder or file of objects to apply before the tests; may be repeated")
 	f.StringVar(&o.suite.Namespace, "test-namespace", "", "run all cases in this namespace, instead of one of its own for each (-n does "+
 		"the same)")
 	f.BoolVar(&o.suite.SkipDelete, "skip-delete", false, "keep the namespaces of the cases")
@@ -107,10 +106,10 @@ func (o *testOptions) add(f *pflag.FlagSet) {
 	f.StringVar(&o.nodes, "nodes", "", "with --local: fake, where pods become ready and nothing runs in them, or real, on Linux as root "+
 		"(default fake)")
 	f.StringSliceVar(&o.images, "load", nil, "with --local --nodes real: archive of images for the node, as docker save writes it; may be "+
-		"given several times")
+		"repeated")
 	f.StringVar(&o.fault, "fault", "", "with --local: kill apiserver or manager at random while steps wait; or each-write: kill the manager "+
 		"after each of its writes, case by case")
-	f.StringToStringVar(&o.labels, "test-run-labels", nil, "labels of the run, as name=value: files whose TestFile selects others are "+
+	f.StringToStringVar(&o.labels, "test-run-labels", nil, "labels of the run, as NAME=VALUE: files whose TestFile selects others are "+
 		"left out")
 	o.addVoid(f)
 }
@@ -186,7 +185,7 @@ func (o *testOptions) validate() error {
 	case o.nodes != "" && o.nodes != fakeNodes && o.nodes != realNodes:
 		return command.UsageError("--nodes %q: must be %s or %s", o.nodes, fakeNodes, realNodes)
 	case len(o.images) > 0 && o.nodes != realNodes:
-		return command.UsageError("--load goes with --nodes %s: in pods of other nodes, nothing runs", realNodes)
+		return command.UsageError("--load requires --nodes %s: in pods of other nodes, nothing runs", realNodes)
 	case o.keepFailed && (o.local || o.suite.StartControlPlane):
 		return errKeepLocal
 	case o.suite.Parallel < 1:
@@ -228,9 +227,9 @@ func (o *testOptions) run(cmd *cobra.Command, dirs []string) error {
 	switch {
 	case plane.name != "":
 	case o.fault != "":
-		return command.UsageError("--fault goes with --local: only a control plane of the run's own may be broken")
+		return command.UsageError("--fault requires --local: only a control plane of the run's own may be broken")
 	case o.nodes != "":
-		return command.UsageError("--nodes goes with --local: a cluster that is there has its own")
+		return command.UsageError("--nodes requires --local: a cluster that is there has its own")
 	}
 	if plane.name != "" && o.keepFailed {
 		return errKeepLocal

@@ -23,7 +23,7 @@ func TestUsage(t *testing.T) {
 		"Report":   {"formats exist", []string{"--report", "html"}, "must be json or xml"},
 		"Repeat":   {"a case runs at least once", []string{"--repeat", "0"}, "must be at least 1"},
 		"Nodes":    {"nodes are of a kind", []string{"--nodes", "many"}, "must be fake or real"},
-		"Load":     {"images are for real nodes", []string{"--load", "images.tar"}, "--load goes with --nodes real"},
+		"Load":     {"images are for real nodes", []string{"--load", "images.tar"}, "--load requires --nodes real"},
 		"Fault":    {"faults exist", []string{"--fault", "disk"}, "must be apiserver, manager or each-write"},
 		"Parallel": {"at least one case runs", []string{"--parallel", "-1"}, "must be at least 1"},
 	} {

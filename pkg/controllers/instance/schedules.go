@@ -224,7 +224,7 @@ func (a *action) reportWaits() {
 		}
 	case schedule.IsUpgrading(a.Next) && len(a.Next.Status.Queue) == 0:
 		for _, due := range a.held {
-			a.reportDue(due, "the upgrade to OperatorVersion "+a.Next.OperatorVersionKey().String()+" is not complete: mend what has failed and "+
+			a.reportDue(due, "the upgrade to OperatorVersion "+a.Next.OperatorVersionKey().String()+" is not complete: correct what has failed and "+
 				"run kubectl kudo plan retry, or kubectl kudo rollback")
 		}
 	}

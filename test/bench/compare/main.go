@@ -114,7 +114,7 @@ func run(ctx context.Context, o options) error {
 		return fmt.Errorf("more than it may be, on any machine:\n  %s", strings.Join(missed, "\n  "))
 	}
 	if len(regressions) > 0 {
-		return fmt.Errorf("worse than the committed figures, beyond the tolerance:\n  %s\n%s holds the new figures: commit them with the reason, or mend what has become worse",
+		return fmt.Errorf("worse than the committed figures, beyond the tolerance:\n  %s\n%s holds the new figures: commit them with the reason, or correct what has become worse",
 			strings.Join(regressions, "\n  "), o.page)
 	}
 	return nil
