@@ -39,7 +39,8 @@ func newDown(o *options) *cobra.Command {
 func newReset(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "reset",
-		Short: "Throw away the data of the cluster and start an empty one, with the same kubeconfig",
+		Short: "Reset the cluster",
+		Long:  "Delete the data of the cluster, and start an empty one with the same kubeconfig.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.change(cmd, func(ctx context.Context, p *plane.Plane) error {

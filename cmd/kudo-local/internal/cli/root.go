@@ -115,8 +115,8 @@ func (o *options) change(cmd *cobra.Command, f func(context.Context, *plane.Plan
 	return f(cmd.Context(), p)
 }
 
-// again is how to call this program for the same instance.
-func (o *options) again(command string) string {
+// commandLine returns a command of this program for the same instance.
+func (o *options) commandLine(command string) string {
 	if o.name != "default" {
 		command += " --name " + o.name
 	}

@@ -28,7 +28,7 @@ func newStatus(o *options) *cobra.Command {
 			if err := printStatus(cmd.OutOrStdout(), all); err != nil {
 				return err
 			}
-			return o.complain(p, all)
+			return o.componentError(p, all)
 		},
 	}
 }
@@ -57,8 +57,8 @@ func printStatus(w io.Writer, all []plane.Status) error {
 	return nil
 }
 
-// complain returns an error that names what does not run, and what to do.
-func (o *options) complain(p *plane.Plane, all []plane.Status) error {
+// componentError returns an error that names the components that do not run, and the remedy; nil if all run.
+func (o *options) componentError(p *plane.Plane, all []plane.Status) error {
 	var bad []string
 	for _, s := range all {
 		if s.State != plane.Running {
@@ -69,7 +69,7 @@ func (o *options) complain(p *plane.Plane, all []plane.Status) error {
 	case 0:
 		return nil
 	case len(all):
-		return fmt.Errorf("instance %q does not run: start it with '%s'", p.Name, o.again("up"))
+		return fmt.Errorf("instance %q does not run: start it with '%s'", p.Name, o.commandLine("up"))
 	}
-	return fmt.Errorf("%s: '%s' starts what is missing", strings.Join(bad, ", "), o.again("up"))
+	return fmt.Errorf("%s: '%s' starts what is missing", strings.Join(bad, ", "), o.commandLine("up"))
 }

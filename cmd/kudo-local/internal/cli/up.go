@@ -100,7 +100,7 @@ func (f *upFlags) apply(cmd *cobra.Command, o *options, i *instance.Instance, fr
 			return fmt.Errorf("there is no profile %q: use full or api", f.profile)
 		}
 		if !fresh && profile != s.Profile {
-			return fmt.Errorf("instance %q has the profile %s: take another --name, or first '%s'", i.Name, s.Profile, o.again("down --delete"))
+			return fmt.Errorf("instance %q has the profile %s: take another --name, or first '%s'", i.Name, s.Profile, o.commandLine("down --delete"))
 		}
 		s.Profile = profile
 	}
@@ -115,7 +115,7 @@ func (f *upFlags) apply(cmd *cobra.Command, o *options, i *instance.Instance, fr
 			return fmt.Errorf("there are no nodes %q: use fake or real", f.nodes)
 		}
 		if real := f.nodes == "real"; !fresh && real != s.RealNodes {
-			return fmt.Errorf("instance %q was made with other nodes: take another --name, or first '%s'", i.Name, o.again("down --delete"))
+			return fmt.Errorf("instance %q was made with other nodes: take another --name, or first '%s'", i.Name, o.commandLine("down --delete"))
 		} else if s.RealNodes = real; real && s.Profile == instance.API {
 			return fmt.Errorf("--nodes real and --profile api exclude each other: the profile has no nodes")
 		}
@@ -125,7 +125,7 @@ func (f *upFlags) apply(cmd *cobra.Command, o *options, i *instance.Instance, fr
 			return fmt.Errorf("--kubernetes-version: %w", err)
 		}
 		if !fresh && f.version != s.EmulatedVersion {
-			return fmt.Errorf("instance %q was made with another version of Kubernetes: take another --name, or first '%s'", i.Name, o.again("down --delete"))
+			return fmt.Errorf("instance %q was made with another version of Kubernetes: take another --name, or first '%s'", i.Name, o.commandLine("down --delete"))
 		}
 		s.EmulatedVersion = f.version
 	}
@@ -135,7 +135,7 @@ func (f *upFlags) apply(cmd *cobra.Command, o *options, i *instance.Instance, fr
 			return fmt.Errorf("finding --kubernetes-dir: %w", err)
 		}
 		if !fresh && dir != s.KubernetesDir {
-			return fmt.Errorf("instance %q was made with other servers: take another --name, or first '%s'", i.Name, o.again("down --delete"))
+			return fmt.Errorf("instance %q was made with other servers: take another --name, or first '%s'", i.Name, o.commandLine("down --delete"))
 		}
 		s.KubernetesDir = dir
 	}
@@ -182,5 +182,5 @@ The kubeconfig is %s
   kubectl get nodes
 
 Stop it with '%s'; its data stays until '%s'.
-`, kubernetes, p.Server(), p.Name, p.Settings.Profile, p.Kubeconfig(), p.Kubeconfig(), o.again("down"), o.again("down --delete"))
+`, kubernetes, p.Server(), p.Name, p.Settings.Profile, p.Kubeconfig(), p.Kubeconfig(), o.commandLine("down"), o.commandLine("down --delete"))
 }

@@ -19,16 +19,16 @@ const (
 // DeadError says that a component has ended that should run.
 type DeadError struct {
 	Component string
-	// Log is the path of its log, End the last lines of it.
-	Log, End string
+	// Log is the path of its log, LastLines the last lines of it.
+	Log, LastLines string
 }
 
 func (e *DeadError) Error() string {
-	return fmt.Sprintf("%s has died. The end of its log (%s):\n%s", e.Component, e.Log, indent(e.End))
+	return fmt.Sprintf("%s has died. The end of its log (%s):\n%s", e.Component, e.Log, indent(e.LastLines))
 }
 
 func (p *Plane) deadError(component string) error {
-	return &DeadError{Component: component, Log: p.Log(component), End: logEnd(p.Log(component), 15)}
+	return &DeadError{Component: component, Log: p.Log(component), LastLines: lastLines(p.Log(component), 15)}
 }
 
 // alive reports whether the process of a component runs.
@@ -37,9 +37,9 @@ func (p *Plane) alive(component string) bool {
 	return err == nil && run != nil && run.Alive()
 }
 
-// current reports whether a component runs, and in the way it would be started
+// isCurrent reports whether a component runs, and in the way it would be started
 // now.
-func (p *Plane) current(c component) (bool, error) {
+func (p *Plane) isCurrent(c component) (bool, error) {
 	run, err := p.Run(c.name)
 	if err != nil || run == nil || !run.Alive() {
 		return false, err

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// longestEnd bounds how much of a log is read to find its last lines.
-const longestEnd = 1 << 20
+// maxTail bounds how much of a log is read to find its last lines.
+const maxTail = 1 << 20
 
-// logEnd returns the last lines of a log, for people.
-func logEnd(path string, lines int) string {
+// lastLines returns the last lines of a log, for people.
+func lastLines(path string, lines int) string {
 	end, _, err := Tail(path, lines)
 	if err != nil {
 		return err.Error()
@@ -37,7 +37,7 @@ func Tail(path string, lines int) (end []byte, offset int64, err error) {
 	}
 	from := int64(0)
 	if lines >= 0 {
-		from = max(0, size-longestEnd)
+		from = max(0, size-maxTail)
 	}
 	if end, err = io.ReadAll(io.NewSectionReader(f, from, size-from)); err != nil {
 		return nil, 0, fmt.Errorf("reading the log: %w", err)

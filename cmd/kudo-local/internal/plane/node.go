@@ -176,8 +176,8 @@ func subnetUsed(number int) bool {
 	return err == nil
 }
 
-// furnishNode makes what the node's programs need in the cluster, and waits until the node takes pods.
-func (p *Plane) furnishNode(ctx context.Context, client kubernetes.Interface) error {
+// prepareRealNode creates what the programs of the node need in the cluster, and waits until the node takes pods.
+func (p *Plane) prepareRealNode(ctx context.Context, client kubernetes.Interface) error {
 	c := p.nodeConfig()
 	bind := func(role, user string) error {
 		_, err := client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{

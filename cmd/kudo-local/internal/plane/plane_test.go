@@ -40,8 +40,8 @@ func TestComponentsOfProfiles(t *testing.T) {
 			t.Errorf("%s: started are %s", tc.reason, got)
 		}
 	}
-	if got := testPlane(instance.API, false).unwanted(); !slices.Equal(got, []string{"kube-scheduler", "kwok", "node", "manager"}) {
-		t.Errorf("unwanted in profile api: %v", got)
+	if got := testPlane(instance.API, false).staleComponents(); !slices.Equal(got, []string{"kube-scheduler", "kwok", "node", "manager"}) {
+		t.Errorf("staleComponents in profile api: %v", got)
 	}
 	if _, err := testPlane(instance.API, false).component("kwok"); err == nil || !strings.Contains(err.Error(), "it has etcd") {
 		t.Errorf("error for a component that is not there: %v", err)
@@ -78,7 +78,7 @@ func TestTail(t *testing.T) {
 			t.Errorf("Tail(%d) = %q, %d, %v", tc.lines, got, offset, err)
 		}
 	}
-	if got := logEnd(filepath.Join(t.TempDir(), "none"), 3); !strings.Contains(got, "no such file") {
+	if got := lastLines(filepath.Join(t.TempDir(), "none"), 3); !strings.Contains(got, "no such file") {
 		t.Errorf("the end of a log that is not there: %q", got)
 	}
 }

@@ -64,7 +64,7 @@ func (p *Plane) statusOf(ctx context.Context, ask *prober, c component) Status {
 		s.State, s.Detail = Dead, err.Error()
 	case run == nil:
 	case !run.Alive():
-		s.State, s.Detail = Dead, logEnd(p.Log(c.name), 15)
+		s.State, s.Detail = Dead, lastLines(p.Log(c.name), 15)
 	default:
 		s.PID, s.State = run.PID, Running
 		if err := ask.ask(ctx, c.ready(p)); err != nil {

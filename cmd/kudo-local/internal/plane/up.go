@@ -40,7 +40,7 @@ func (p *Plane) up(ctx context.Context) (err error) {
 	if err := p.prepare(ctx); err != nil {
 		return err
 	}
-	if err := p.stopAll(ctx, p.unwanted()); err != nil {
+	if err := p.stopAll(ctx, p.staleComponents()); err != nil {
 		return err
 	}
 	ask, err := p.prober()
@@ -63,9 +63,9 @@ func (p *Plane) up(ctx context.Context) (err error) {
 	return nil
 }
 
-// unwanted are the components that may run from settings of before, and are
+// staleComponents returns the components that may run from settings of before, and are
 // not part of the instance any more.
-func (p *Plane) unwanted() []string {
+func (p *Plane) staleComponents() []string {
 	wanted := p.Components()
 	return slices.DeleteFunc(slices.Clone(everything), func(name string) bool { return slices.Contains(wanted, name) })
 }
@@ -99,7 +99,7 @@ func (p *Plane) groups() [][]component {
 func (p *Plane) startGroup(ctx context.Context, ask *prober, group []component, started *[]string) error {
 	var missing []component
 	for _, c := range group {
-		ok, err := p.current(c)
+		ok, err := p.isCurrent(c)
 		if err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (p *Plane) startGroup(ctx context.Context, ask *prober, group []component, 
 		wait.Go(func() error { return p.await(waitCtx, ask, c) })
 	}
 	if group[0].name == components.ControllerManager {
-		wait.Go(func() error { return p.furnish(waitCtx) })
+		wait.Go(func() error { return p.createNodes(waitCtx) })
 	}
 	err := wait.Wait()
 	switch {

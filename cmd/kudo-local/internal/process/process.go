@@ -51,8 +51,8 @@ func Start(c Command) (ID, <-chan struct{}, error) {
 		return ID{}, nil, fmt.Errorf("starting %s: %w", c.Path, err)
 	}
 	id := ID{PID: cmd.Process.Pid}
-	if seen, ok := look(id.PID); ok {
-		id.Born = seen.born
+	if info, ok := inspect(id.PID); ok {
+		id.Born = info.born
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -82,11 +82,11 @@ func (id ID) Alive() bool {
 	if id.PID <= 0 {
 		return false
 	}
-	seen, ok := look(id.PID)
-	if !ok || seen.zombie {
+	info, ok := inspect(id.PID)
+	if !ok || info.zombie {
 		return false
 	}
-	return id.Born == "" || seen.born == "" || id.Born == seen.born
+	return id.Born == "" || info.born == "" || id.Born == info.born
 }
 
 // Kill ends the process at once and waits until it has ended.

@@ -12,13 +12,13 @@ func TestParseStat(t *testing.T) {
 	tests := []struct {
 		reason string
 		stat   string
-		want   sighting
+		want   procInfo
 		ok     bool
 	}{
-		{"a plain line gives the 22nd field", "7 (etcd) S 1 7 7 0 -1 4 1 0 0 0 1 1 0 0 20 0 9 0 4242 1 1", sighting{born: "4242"}, true},
-		{"a name with spaces and parentheses does not shift fields", "7 (a b) c) Z 1 7 7 0 -1 4 1 0 0 0 1 1 0 0 20 0 1 0 99 1 1", sighting{born: "99", zombie: true}, true},
-		{"a zombie whose threads still end holds its ports", "7 (etcd) Z 1 7 7 0 -1 4 1 0 0 0 1 1 0 0 20 0 9 0 99 1 1", sighting{born: "99"}, true},
-		{"a cut line is no process", "7 (etcd) S 1", sighting{}, false},
+		{"a plain line gives the 22nd field", "7 (etcd) S 1 7 7 0 -1 4 1 0 0 0 1 1 0 0 20 0 9 0 4242 1 1", procInfo{born: "4242"}, true},
+		{"a name with spaces and parentheses does not shift fields", "7 (a b) c) Z 1 7 7 0 -1 4 1 0 0 0 1 1 0 0 20 0 1 0 99 1 1", procInfo{born: "99", zombie: true}, true},
+		{"a zombie whose threads still end holds its ports", "7 (etcd) Z 1 7 7 0 -1 4 1 0 0 0 1 1 0 0 20 0 9 0 99 1 1", procInfo{born: "99"}, true},
+		{"a cut line is no process", "7 (etcd) S 1", procInfo{}, false},
 	}
 	for _, tc := range tests {
 		got, ok := parseStat(tc.stat)

@@ -11,27 +11,27 @@ import (
 
 // managedBy marks the volumes that this package makes, and may delete.
 const (
-	managedBy = "app.kubernetes.io/managed-by"
-	us        = "kudo-local"
+	managedBy   = "app.kubernetes.io/managed-by"
+	provisioner = "kudo-local"
 )
 
 var everything = labels.Everything()
 
 func volumeName(claim *corev1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) }
 
-func ours(v *corev1.PersistentVolume) bool {
-	return v.Labels[managedBy] == us && v.Spec.ClaimRef != nil
+func isOwn(v *corev1.PersistentVolume) bool {
+	return v.Labels[managedBy] == provisioner && v.Spec.ClaimRef != nil
 }
 
-// waits reports whether a claim needs a volume from us: not when it names one
+// needsVolume reports whether this package is to make a volume for a claim: not when the claim names one
 // itself.
-func waits(claim *corev1.PersistentVolumeClaim) bool {
+func needsVolume(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.DeletionTimestamp == nil && claim.Spec.VolumeName == "" && claim.Status.Phase != corev1.ClaimBound
 }
 
-// meantFor reports whether a volume is there already that the claim should get:
+// isVolumeFor reports whether the claim should get a volume that exists:
 // one reserved for it, or one that a user has made by hand for its class.
-func meantFor(v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+func isVolumeFor(v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	if ref := v.Spec.ClaimRef; ref != nil {
 		return ref.Namespace == claim.Namespace && ref.Name == claim.Name && (ref.UID == "" || ref.UID == claim.UID)
 	}
@@ -99,7 +99,7 @@ func (l Local) volumeFor(claim *corev1.PersistentVolumeClaim) *corev1.Persistent
 			marks[k] = v
 		}
 	}
-	marks[managedBy] = us
+	marks[managedBy] = provisioner
 	return &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: marks},
 		Spec: corev1.PersistentVolumeSpec{

@@ -33,7 +33,7 @@ func TestVolumeForFitsItsClaim(t *testing.T) {
 	if v.Spec.StorageClassName != "fast" || v.Spec.Capacity.Storage().String() != "1Gi" || v.Spec.AccessModes[0] != corev1.ReadWriteOnce {
 		t.Errorf("spec %+v", v.Spec)
 	}
-	if !ours(v) || !meantFor(v, c) {
+	if !isOwn(v) || !isVolumeFor(v, c) {
 		t.Error("does not know its own volume: a second one would be made")
 	}
 }
@@ -50,7 +50,7 @@ func TestWaits(t *testing.T) {
 		{"one that goes needs none", func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{} }, false},
 	}
 	for _, tc := range tests {
-		if got := waits(claim(tc.modify)); got != tc.want {
+		if got := needsVolume(claim(tc.modify)); got != tc.want {
 			t.Errorf("%s: waits = %v", tc.reason, got)
 		}
 	}
@@ -81,7 +81,7 @@ func TestMeantFor(t *testing.T) {
 		{"a new claim of an old name does not get the old volume", Local{}.volumeFor(claim(nil)), claim(func(c *corev1.PersistentVolumeClaim) { c.UID = "u2" }), false},
 	}
 	for _, tc := range tests {
-		if got := meantFor(tc.volume, tc.claim); got != tc.want {
+		if got := isVolumeFor(tc.volume, tc.claim); got != tc.want {
 			t.Errorf("%s: meantFor = %v", tc.reason, got)
 		}
 	}

@@ -72,8 +72,8 @@ type loop struct {
 
 func (l *loop) watch(claims, volumes cache.SharedIndexInformer) error {
 	enqueue := func(object any) {
-		if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
-			object = gone.Obj
+		if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+			object = tombstone.Obj
 		}
 		switch o := object.(type) {
 		case *corev1.PersistentVolumeClaim:
@@ -124,7 +124,7 @@ func (l *loop) claim(ctx context.Context, it item) error {
 	if err != nil {
 		return fmt.Errorf("reading claim %s/%s: %w", it.namespace, it.name, err)
 	}
-	if !waits(claim) {
+	if !needsVolume(claim) {
 		return nil
 	}
 	all, err := l.volumes.List(everything)
@@ -132,7 +132,7 @@ func (l *loop) claim(ctx context.Context, it item) error {
 		return fmt.Errorf("listing volumes: %w", err)
 	}
 	for _, v := range all {
-		if meantFor(v, claim) {
+		if isVolumeFor(v, claim) {
 			return nil
 		}
 	}
@@ -157,7 +157,7 @@ func (l *loop) volume(ctx context.Context, it item) error {
 	if err != nil {
 		return fmt.Errorf("reading volume %s: %w", it.name, err)
 	}
-	if !ours(volume) || volume.DeletionTimestamp != nil {
+	if !isOwn(volume) || volume.DeletionTimestamp != nil {
 		return nil
 	}
 	ref := volume.Spec.ClaimRef
@@ -172,7 +172,7 @@ func (l *loop) volume(ctx context.Context, it item) error {
 		Preconditions: metav1.NewUIDPreconditions(string(volume.UID)),
 	})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("deleting volume %s of the gone claim %s/%s: %w", it.name, ref.Namespace, ref.Name, err)
+		return fmt.Errorf("deleting volume %s of the deleted claim %s/%s: %w", it.name, ref.Namespace, ref.Name, err)
 	}
 	if l.local.Node == "" {
 		return nil

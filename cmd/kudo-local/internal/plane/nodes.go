@@ -23,9 +23,9 @@ const (
 	zones     = 3
 )
 
-// furnish makes the nodes, and waits until pods can be made: until there are
+// createNodes creates the nodes, and waits until pods can be created: until there are
 // nodes that take them, and the ServiceAccount that they run as.
-func (p *Plane) furnish(ctx context.Context) error {
+func (p *Plane) createNodes(ctx context.Context) error {
 	config, err := clientcmd.BuildConfigFromFlags("", p.Kubeconfig())
 	if err != nil {
 		return fmt.Errorf("reading the admin kubeconfig: %w", err)
@@ -38,7 +38,7 @@ func (p *Plane) furnish(ctx context.Context) error {
 	defer cancel()
 	switch {
 	case p.Settings.RealNodes:
-		if err := p.furnishNode(ctx, client); err != nil {
+		if err := p.prepareRealNode(ctx, client); err != nil {
 			return err
 		}
 	case p.Settings.Profile != instance.API:
