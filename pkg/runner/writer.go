@@ -164,7 +164,7 @@ func (s *sharedWriter) remove(ctx context.Context, objs []*unstructured.Unstruct
 	for i, obj := range objs {
 		id := apply.IDOf(obj)
 		if at := s.run.Held.Find(id); at >= 0 && s.run.Held[at].State != v1beta1.HoldExisting {
-			out[i] = s.session.Leave(ctx, s.run.Held[at], false)
+			out[i] = s.session.Release(ctx, s.run.Held[at], false)
 			continue
 		}
 		out[i] = apply.Removal{ID: id, Gone: true}

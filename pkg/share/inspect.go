@@ -121,7 +121,7 @@ func (s *Session) inspect(ctx context.Context, obj *unstructured.Unstructured) (
 	for range attempts {
 		if live := v.live; live != nil && live.GetDeletionTimestamp() != nil {
 			if live, err = apply.GetOrNil(ctx, resource, id.Name); err != nil || live != nil && live.GetDeletionTimestamp() != nil {
-				return nil, going(id, v.live, err)
+				return nil, terminatingError(id, v.live, err)
 			}
 			v.live = live
 		}
@@ -136,7 +136,7 @@ func (s *Session) inspect(ctx context.Context, obj *unstructured.Unstructured) (
 	return nil, apierrors.NewServerTimeout(v1beta1.Resource(obj.GetKind()), "compare", 1)
 }
 
-func going(id apply.ID, live *unstructured.Unstructured, err error) error {
+func terminatingError(id apply.ID, live *unstructured.Unstructured, err error) error {
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func (s *Session) Join(ctx context.Context, objs []*unstructured.Unstructured) a
 //
 //	absent      create-only apply with owner and annotation      409 → look again
 //	joinable    patch: test uid, add owner                       404, 409, 422, going, other content → look again
-//	outdated    forced apply bound to the state that was seen    409, 422 → look again
+//	outdated    forced apply bound to the state that was read    409, 422 → look again
 //	existing, unchanged: nothing
 func (s *Session) join(ctx context.Context, obj *unstructured.Unstructured, v *inspection) apply.Change {
 	resource, err := s.objects.Resource(obj)

@@ -210,7 +210,7 @@ func TestOwnersThatCannotBeRead(t *testing.T) {
 			}
 			if kind == "Installation" {
 				r := v1beta1.HeldResource{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "app", UID: live.GetUID(), State: v1beta1.HoldCreated}
-				if got := s.Leave(t.Context(), r, true); got.Err == nil || !strings.Contains(got.Err.Error(), "read Installation ns-db-1.0: ") {
+				if got := s.Release(t.Context(), r, true); got.Err == nil || !strings.Contains(got.Err.Error(), "read Installation ns-db-1.0: ") {
 					t.Errorf("a release: %+v", got)
 				}
 			}

@@ -31,15 +31,15 @@ type ReleasePreview struct {
 func (s *Session) Preview(ctx context.Context, force bool) ([]ReleasePreview, error) {
 	var out []ReleasePreview
 	for _, r := range slices.Backward(s.inventory) {
-		fate, err := s.fate(ctx, r, force)
+		effect, err := s.previewRelease(ctx, r, force)
 		switch {
 		case apierrors.IsForbidden(err):
-			fate = ReleasePreview{Unknown: err}
+			effect = ReleasePreview{Unknown: err}
 		case err != nil:
 			return nil, err
 		}
-		fate.ID = IDOf(r)
-		out = append(out, fate)
+		effect.ID = IDOf(r)
+		out = append(out, effect)
 	}
 	return out, nil
 }
@@ -50,7 +50,7 @@ func (s *Session) isHolder(name string) bool {
 	return name == fmt.Sprintf("%s %s/%s", f.Kind, f.Namespace, f.Name)
 }
 
-func (s *Session) fate(ctx context.Context, r v1beta1.HeldResource, force bool) (ReleasePreview, error) {
+func (s *Session) previewRelease(ctx context.Context, r v1beta1.HeldResource, force bool) (ReleasePreview, error) {
 	if r.State == v1beta1.HoldExisting {
 		return ReleasePreview{Reason: "kudo did not create it"}, nil
 	}

@@ -17,21 +17,21 @@ import (
 	"kudo.dev/kudo/pkg/apply"
 )
 
-// Leave releases a held object, and deletes it if kudo created it and no other owner holds it. force deletes what is
+// Release releases a held object, and deletes it if kudo created it and no other owner holds it. force deletes what is
 // kept otherwise; see Blocked.
 //
-//	gone, or another uid than recorded            nothing to do
-//	never managed, or not any more                the holder leaves the owners: it has been taken over
-//	annotated to be kept                          the holder leaves the owners
-//	others own it                                 the holder leaves the owners
-//	owned by the holder alone, or without owner   deleted, bound to the state that was seen, and awaited
-func (s *Session) Leave(ctx context.Context, r v1beta1.HeldResource, force bool) apply.Removal {
+//	deleted, or another uid than recorded         nothing to do
+//	never managed, or not any more                the holder is removed from the owners: it has been taken over
+//	annotated to be kept                          the holder is removed from the owners
+//	others own it                                 the holder is removed from the owners
+//	owned by the holder alone, or without owner   deleted, bound to the state that was read, and awaited
+func (s *Session) Release(ctx context.Context, r v1beta1.HeldResource, force bool) apply.Removal {
 	return s.releaseLocked(ctx, r, func(resource dynamic.ResourceInterface, live *unstructured.Unstructured) (*apply.Removal, error) {
 		return s.releaseLive(ctx, resource, live, force)
 	})
 }
 
-// Relinquish releases an object that another client has taken over. One that is managed after all is left as it is, and not gone.
+// Relinquish releases an object that another client has taken over. One that is managed after all is left as it is, and is not done.
 func (s *Session) Relinquish(ctx context.Context, r v1beta1.HeldResource) apply.Removal {
 	return s.releaseLocked(ctx, r, func(resource dynamic.ResourceInterface, live *unstructured.Unstructured) (*apply.Removal, error) {
 		if Managed(live) {
@@ -48,7 +48,7 @@ func (s *Session) releaseLocked(ctx context.Context, r v1beta1.HeldResource, try
 	id := IDOf(r)
 	s.locks.LockKey(id.String())
 	defer func() { _ = s.locks.UnlockKey(id.String()) }()
-	removal := s.leave(ctx, r, try)
+	removal := s.releaseObject(ctx, r, try)
 	removal.ID = id
 	return removal
 }
@@ -62,14 +62,14 @@ func (s *Session) ReleaseOrphans(ctx context.Context, held Inventory, cause erro
 		if r.UID == "" {
 			continue
 		}
-		if removal := s.Leave(context.WithoutCancel(ctx), r, false); removal.Err != nil {
+		if removal := s.Release(context.WithoutCancel(ctx), r, false); removal.Err != nil {
 			return errors.Join(cause, removal.Err)
 		}
 	}
 	return cause
 }
 
-func (s *Session) leave(ctx context.Context, r v1beta1.HeldResource, try releaseFunc) apply.Removal {
+func (s *Session) releaseObject(ctx context.Context, r v1beta1.HeldResource, try releaseFunc) apply.Removal {
 	obj := IDOf(r).Object()
 	resource, err := s.objects.Resource(obj)
 	if meta.IsNoMatchError(err) {
@@ -162,7 +162,7 @@ func (s *Session) otherOwner(ctx context.Context, live *unstructured.Unstructure
 	return nil, nil
 }
 
-// removeOwner takes the holder off the owners. The test of another owner makes "I am not the last" atomic: two that leave
+// removeOwner takes the holder off the owners. The test of another owner makes "I am not the last" atomic: two holders that are released
 // at a time cannot leave an object without an owner.
 func (s *Session) removeOwner(ctx context.Context, resource dynamic.ResourceInterface, live *unstructured.Unstructured,
 	other *metav1.OwnerReference) (*unstructured.Unstructured, error) {
@@ -198,7 +198,7 @@ func (s *Session) removeGuardOwner(ctx context.Context, resource dynamic.Resourc
 	return err
 }
 
-// remove deletes an object that no other owner holds, bound to the state that was seen.
+// remove deletes an object that no other owner holds, bound to the state that was read.
 func (s *Session) remove(ctx context.Context, resource dynamic.ResourceInterface, live *unstructured.Unstructured,
 	force bool) (*apply.Removal, error) {
 	version := live.GetResourceVersion()

@@ -327,8 +327,8 @@ func TestJoinAtOnce(t *testing.T) {
 	}
 }
 
-// TestLeave checks when a release deletes an object, and when only the holder leaves.
-func TestLeave(t *testing.T) {
+// TestRelease checks when a release deletes an object, and when it only removes the holder from the owners.
+func TestRelease(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		live   func(*testing.T, *fixture) *unstructured.Unstructured
@@ -369,7 +369,7 @@ func TestLeave(t *testing.T) {
 			if tc.live != nil {
 				r.UID = f.Put(tc.live(t, f)).GetUID()
 			}
-			got := f.Session(f.web, Policy{}, Inventory{r}).Leave(t.Context(), r, false)
+			got := f.Session(f.web, Policy{}, Inventory{r}).Release(t.Context(), r, false)
 			tc.want.ID = IDOf(r)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s: %s", tc.reason, diff)
@@ -390,7 +390,7 @@ func TestLeaveAnother(t *testing.T) {
 	f := newFixture(t)
 	f.Put(role(t, "get", true))
 	r := v1beta1.HeldResource{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "app", UID: "former", State: v1beta1.HoldCreated}
-	if got := f.Session(f.web, Policy{}, Inventory{r}).Leave(t.Context(), r, true); !got.Gone {
+	if got := f.Session(f.web, Policy{}, Inventory{r}).Release(t.Context(), r, true); !got.Gone {
 		t.Errorf("%+v", got)
 	}
 	if f.Server.Get(role(t, "get", true)) == nil {
@@ -422,7 +422,7 @@ func TestLeaveRaces(t *testing.T) {
 				return nil, nil
 			})
 			r := v1beta1.HeldResource{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "app", UID: live.GetUID(), State: v1beta1.HoldCreated}
-			if got := f.Session(f.web, Policy{}, Inventory{r}).Leave(t.Context(), r, false); !got.Gone {
+			if got := f.Session(f.web, Policy{}, Inventory{r}).Release(t.Context(), r, false); !got.Gone {
 				t.Errorf("%s: %+v", tc.reason, got)
 			}
 			after := f.Server.Get(live)
@@ -490,7 +490,7 @@ func TestLeaveDefinition(t *testing.T) {
 					}
 				}
 			})
-			got := f.Session(f.web, Policy{}, Inventory{r}).Leave(t.Context(), r, tc.force)
+			got := f.Session(f.web, Policy{}, Inventory{r}).Release(t.Context(), r, tc.force)
 			close(stop)
 			ticking.Wait()
 			if got.Waiting != tc.want || got.Gone != (tc.want == "") || got.Err != nil {
@@ -520,7 +520,7 @@ func TestFenceEndsWithContext(t *testing.T) {
 		return nil, nil
 	})
 	r := v1beta1.HeldResource{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: live.GetName(), UID: live.GetUID(), State: v1beta1.HoldCreated}
-	if got := f.Session(f.web, Policy{}, Inventory{r}).Leave(ctx, r, false); !errors.Is(got.Err, context.Canceled) {
+	if got := f.Session(f.web, Policy{}, Inventory{r}).Release(ctx, r, false); !errors.Is(got.Err, context.Canceled) {
 		t.Errorf("%+v", got)
 	}
 	after := f.Server.Get(live)
@@ -605,7 +605,7 @@ func TestBlockedUnknown(t *testing.T) {
 	if block != nil || err == nil || !strings.HasSuffix(err.Error(), "list secrets of Namespace data: secrets is forbidden: no") {
 		t.Errorf("%+v, %v", block, err)
 	}
-	if got := f.Session(f.web, Policy{}, held).Leave(t.Context(), held[0], false); got.Err == nil || got.Gone {
+	if got := f.Session(f.web, Policy{}, held).Release(t.Context(), held[0], false); got.Err == nil || got.Gone {
 		t.Errorf("a release without a look: %+v", got)
 	}
 	if f.Server.Get(live) == nil {
@@ -669,7 +669,7 @@ func TestPreview(t *testing.T) {
 				t.Errorf("a preview writes: %v", changed)
 			}
 			before := f.Server.Get(role(t, "get", false)) != nil
-			s.Leave(t.Context(), r, false)
+			s.Release(t.Context(), r, false)
 			if deleted := before && f.Server.Get(role(t, "get", false)) == nil; deleted != tc.want.Deleted {
 				t.Errorf("the preview says deleted %v, and it is %v", tc.want.Deleted, deleted)
 			}

@@ -30,7 +30,7 @@ func (a *action) release(ctx context.Context) (loop.Result, error) {
 		}
 	}
 	for n, r := range slices.Backward(a.Next.Status.Resources) {
-		removal := session.Leave(ctx, r, forced)
+		removal := session.Release(ctx, r, forced)
 		if removal.Err != nil {
 			return loop.Result{}, removal.Err
 		}

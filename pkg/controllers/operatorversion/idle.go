@@ -206,7 +206,7 @@ func (a *action) listReleasing() []v1beta1.HeldResource {
 // releaseUnnamed releases what the install plan does not name any more. What waits is tried again.
 func (a *action) releaseUnnamed(ctx context.Context, left []v1beta1.HeldResource) error {
 	for _, r := range left {
-		removal := a.Share.Session(a.installation, share.Policy{}, a.inventory).Leave(ctx, r, false)
+		removal := a.Share.Session(a.installation, share.Policy{}, a.inventory).Release(ctx, r, false)
 		at := a.inventory.Find(share.IDOf(r))
 		switch {
 		case removal.Err != nil:
