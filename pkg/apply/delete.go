@@ -17,13 +17,13 @@ import (
 // Removal is what came of deleting one object.
 type Removal struct {
 	ID ID
-	// Gone is set when nothing of ours is there (any more).
-	Gone bool
+	// Done is set when kudo has nothing left to delete: the object is deleted, or is left alone.
+	Done bool
 	// ForeignOwner names the owner of a foreign object that was left alone.
 	ForeignOwner string
 	// KeepAnnotated is set when the object is annotated to be kept, and was left alone.
 	KeepAnnotated bool
-	// Waiting says what keeps the object from going.
+	// Waiting says what delays the deletion of the object.
 	Waiting string
 	Err     error
 }
@@ -42,7 +42,7 @@ func (e *Engine) Delete(ctx context.Context, objs []*unstructured.Unstructured, 
 func (e *Engine) deleteOne(ctx context.Context, obj *unstructured.Unstructured, o Options) Removal {
 	resource, err := e.Resource(obj)
 	if meta.IsNoMatchError(err) {
-		return Removal{Gone: true}
+		return Removal{Done: true}
 	}
 	if err != nil {
 		return Removal{Err: e.Classify(ctx, obj, err)}
@@ -52,13 +52,13 @@ func (e *Engine) deleteOne(ctx context.Context, obj *unstructured.Unstructured, 
 	case err != nil:
 		return e.notRemoved(ctx, obj, err)
 	case live == nil:
-		return Removal{Gone: true}
+		return Removal{Done: true}
 	}
 	if claim, owner := o.Claim(ctx, live); claim != Ours {
-		return Removal{Gone: true, ForeignOwner: owner}
+		return Removal{Done: true, ForeignOwner: owner}
 	}
 	if isKept(live) {
-		return Removal{Gone: true, KeepAnnotated: true}
+		return Removal{Done: true, KeepAnnotated: true}
 	}
 	waiting := fmt.Sprintf("%s is being deleted%s", IDOf(obj), Finalizers(live))
 	if live.GetDeletionTimestamp() != nil {
@@ -76,7 +76,7 @@ func (e *Engine) deleteOne(ctx context.Context, obj *unstructured.Unstructured, 
 	live, err = GetOrNil(ctx, resource, obj.GetName())
 	switch {
 	case err == nil && live == nil:
-		return Removal{Gone: true}
+		return Removal{Done: true}
 	case apierrors.IsConflict(refused) && err == nil && live.GetUID() == uid && live.GetDeletionTimestamp() == nil: // nothing took its place
 		return e.notRemoved(ctx, obj, refused)
 	}
@@ -96,7 +96,7 @@ func propagation(obj *unstructured.Unstructured) metav1.DeletionPropagation {
 func (e *Engine) notRemoved(ctx context.Context, obj *unstructured.Unstructured, err error) Removal {
 	verdict := e.Classify(ctx, obj, err)
 	if apierrors.IsNotFound(err) && !apierror.IsObjectNotFound(err) && IsFatal(verdict) {
-		return Removal{Gone: true}
+		return Removal{Done: true}
 	}
 	return Removal{Err: verdict}
 }

@@ -149,8 +149,8 @@ func (k *Kinds) ExplainNoMatch(ctx context.Context, obj *unstructured.Unstructur
 	return &FatalError{fmt.Errorf("%s: %s", IDOf(obj), k.remedy(gvk, served))}
 }
 
-// everywhere are APIs that every Kubernetes serves: where one is not, the cluster is not whole, and that passes.
-var everywhere = []schema.GroupVersion{
+// alwaysServed are APIs that every Kubernetes serves: where one is not, discovery is incomplete, and the error is transient.
+var alwaysServed = []schema.GroupVersion{
 	{Version: "v1"}, {Group: "apps", Version: "v1"}, {Group: "batch", Version: "v1"}, {Group: "apiextensions.k8s.io", Version: "v1"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1"}, {Group: "networking.k8s.io", Version: "v1"}, {Group: "policy", Version: "v1"},
 	{Group: "autoscaling", Version: "v2"}, {Group: "storage.k8s.io", Version: "v1"}, {Group: "admissionregistration.k8s.io", Version: "v1"},
@@ -158,7 +158,7 @@ var everywhere = []schema.GroupVersion{
 
 // isDiscoveryOutage reports whether a complete discovery lacks an API that every Kubernetes serves.
 func isDiscoveryOutage(lists []*metav1.APIResourceList, gv schema.GroupVersion) bool {
-	return slices.Contains(everywhere, gv) &&
+	return slices.Contains(alwaysServed, gv) &&
 		!slices.ContainsFunc(lists, func(l *metav1.APIResourceList) bool { return l.GroupVersion == gv.String() })
 }
 

@@ -61,7 +61,7 @@ func (r *Runner) delete(ctx context.Context, w *PreparedTask) (plans.Outcome, Ef
 			effects.Events = append(effects.Events, [2]string{v1beta1.EventResourceKept,
 				fmt.Sprintf("%s is annotated to be kept: task %s did not delete it", removal.ID, w.Name)})
 			out.Ready++
-		case removal.Gone:
+		case removal.Done:
 			effects.Deleted = append(effects.Deleted, removal.ID)
 			out.Ready++
 		default:

@@ -220,7 +220,7 @@ func TestStaleStatus(t *testing.T) {
 // TestDeleteOutcome has what is made of the deletions of a task.
 func TestDeleteOutcome(t *testing.T) {
 	id := func(name string) apply.ID { return apply.IDOf(named(name)) }
-	gone := func(name string) apply.Removal { return apply.Removal{ID: id(name), Gone: true} }
+	gone := func(name string) apply.Removal { return apply.Removal{ID: id(name), Done: true} }
 	for name, tc := range map[string]struct {
 		reason   string
 		removals [][]apply.Removal
@@ -237,11 +237,11 @@ func TestDeleteOutcome(t *testing.T) {
 			plans.Outcome{State: plans.Waiting, Message: "a has finalizers", Total: 2}, nil, nil, [][]string{{"a", "b"}},
 		},
 		"Foreign": {
-			"an object of others stays, which is no failure", [][]apply.Removal{{{ID: id("a"), ForeignOwner: "Instance ns/o", Gone: true}, gone("b")}}, nil,
+			"an object of others stays, which is no failure", [][]apply.Removal{{{ID: id("a"), ForeignOwner: "Instance ns/o", Done: true}, gone("b")}}, nil,
 			plans.Outcome{State: plans.Done, Ready: 2, Total: 2}, []string{"b"}, []string{"ConfigMap ns/a belongs to Instance ns/o: task t did not delete it"}, [][]string{{"a", "b"}},
 		},
 		"Kept": {
-			"an object that is annotated to be kept stays, which is no failure", [][]apply.Removal{{{ID: id("a"), KeepAnnotated: true, Gone: true}, gone("b")}}, nil,
+			"an object that is annotated to be kept stays, which is no failure", [][]apply.Removal{{{ID: id("a"), KeepAnnotated: true, Done: true}, gone("b")}}, nil,
 			plans.Outcome{State: plans.Done, Ready: 2, Total: 2}, []string{"b"}, []string{"ConfigMap ns/a is annotated to be kept: task t did not delete it"}, [][]string{{"a", "b"}},
 		},
 		"Error": {

@@ -167,7 +167,7 @@ func (s *sharedWriter) remove(ctx context.Context, objs []*unstructured.Unstruct
 			out[i] = s.session.Release(ctx, s.run.Held[at], false)
 			continue
 		}
-		out[i] = apply.Removal{ID: id, Gone: true}
+		out[i] = apply.Removal{ID: id, Done: true}
 		if live, err := s.engine.Lookup(ctx, id); err != nil {
 			out[i] = apply.Removal{ID: id, Err: err}
 		} else if live != nil {

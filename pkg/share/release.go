@@ -75,7 +75,7 @@ func (s *Session) releaseObject(ctx context.Context, r v1beta1.HeldResource, try
 	if meta.IsNoMatchError(err) {
 		err = s.kinds.ExplainNoMatch(ctx, obj, err)
 		if apply.IsFatal(err) {
-			return apply.Removal{Gone: true} // with its definition, the object was deleted too
+			return apply.Removal{Done: true} // with its definition, the object was deleted too
 		}
 	}
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *Session) releaseObject(ctx context.Context, r v1beta1.HeldResource, try
 		case err != nil:
 			return apply.Removal{Err: s.objects.Classify(ctx, obj, err)}
 		case live == nil, !s.ours(r, live), r.State == v1beta1.HoldExisting && owned(live, s.holder) < 0:
-			return apply.Removal{Gone: true}
+			return apply.Removal{Done: true}
 		case live.GetDeletionTimestamp() != nil:
 			return apply.Removal{Waiting: fmt.Sprintf("%s is being deleted%s", IDOf(r), apply.Finalizers(live))}
 		}
@@ -114,13 +114,13 @@ func (s *Session) releaseLive(ctx context.Context, resource dynamic.ResourceInte
 	place := owned(live, s.holder)
 	if !isDeletable(live) {
 		if place < 0 {
-			return &apply.Removal{Gone: true}, s.unfence(ctx, resource, live)
+			return &apply.Removal{Done: true}, s.unfence(ctx, resource, live)
 		}
 		left, err := s.removeOwner(ctx, resource, live, nil)
 		if err == nil {
 			err = errors.Join(s.removeGuardOwner(ctx, resource, left), s.unfence(ctx, resource, left))
 		}
-		return &apply.Removal{Gone: true}, err
+		return &apply.Removal{Done: true}, err
 	}
 	other, err := s.otherOwner(ctx, live)
 	if err != nil {
@@ -128,13 +128,13 @@ func (s *Session) releaseLive(ctx context.Context, resource dynamic.ResourceInte
 	}
 	if other != nil {
 		if place < 0 {
-			return &apply.Removal{Gone: true}, s.unfence(ctx, resource, live)
+			return &apply.Removal{Done: true}, s.unfence(ctx, resource, live)
 		}
 		left, err := s.removeOwner(ctx, resource, live, other)
 		if err == nil {
 			err = s.unfence(ctx, resource, left)
 		}
-		return &apply.Removal{Gone: true}, err
+		return &apply.Removal{Done: true}, err
 	}
 	return s.remove(ctx, resource, live, force)
 }
@@ -229,7 +229,7 @@ func (s *Session) remove(ctx context.Context, resource dynamic.ResourceInterface
 	case err != nil:
 		return nil, err
 	case now == nil || now.GetUID() != uid:
-		return &apply.Removal{Gone: true}, nil
+		return &apply.Removal{Done: true}, nil
 	}
 	return &apply.Removal{Waiting: fmt.Sprintf("%s %s is being deleted%s", live.GetKind(), live.GetName(), apply.Finalizers(now))}, nil
 }

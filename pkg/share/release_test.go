@@ -97,7 +97,7 @@ func TestLeaveFails(t *testing.T) {
 			live := f.Put(role(t, "get", true, f.web))
 			f.answer(tc.request, tc.answer)
 			got := f.Session(f.web, Policy{}, nil).Release(t.Context(), holdOf(live), false)
-			if got.Gone || got.Waiting != "" || got.Err == nil || !strings.Contains(got.Err.Error(), tc.want) || got.ID != apply.IDOf(live) {
+			if got.Done || got.Waiting != "" || got.Err == nil || !strings.Contains(got.Err.Error(), tc.want) || got.ID != apply.IDOf(live) {
 				t.Errorf("%s: %+v", tc.reason, got)
 			}
 			requests := slices.DeleteFunc(f.Requests(), func(r string) bool { return r != tc.request })
@@ -128,7 +128,7 @@ func TestLeaveRecorded(t *testing.T) {
 			holders = tc.owners(f)
 		}
 		live := f.Put(role(t, "get", tc.managed, holders...))
-		if got := f.Session(f.web, Policy{}, nil).Release(t.Context(), holdOf(live), false); !got.Gone || got.Err != nil {
+		if got := f.Session(f.web, Policy{}, nil).Release(t.Context(), holdOf(live), false); !got.Done || got.Err != nil {
 			t.Errorf("%s: %+v", reason, got)
 		}
 		if after := f.Server.Get(live); (after == nil) != tc.deleted || after != nil && !cmp.Equal(live, after) {
@@ -142,7 +142,7 @@ func TestKindsThatAreNotServed(t *testing.T) {
 	f := newFixture(t)
 	ship := v1beta1.HeldResource{APIVersion: "example.com/v1", Kind: "Ship", Namespace: "apps", Name: "a", UID: "a", State: v1beta1.HoldCreated}
 	s := f.Session(f.web, Policy{}, Inventory{ship})
-	if got := s.Release(t.Context(), ship, false); !got.Gone || got.Err != nil {
+	if got := s.Release(t.Context(), ship, false); !got.Done || got.Err != nil {
 		t.Errorf("without its definition the object does not exist: %+v", got)
 	}
 	previews, err := s.Preview(t.Context(), false)
@@ -154,12 +154,12 @@ func TestKindsThatAreNotServed(t *testing.T) {
 	}
 	f.Put(shipDefinition(t))
 	got := s.Release(t.Context(), ship, false)
-	if got.Gone || got.Err == nil || !strings.HasSuffix(got.Err.Error(), "waiting for CustomResourceDefinition ships.example.com to be served") {
+	if got.Done || got.Err == nil || !strings.HasSuffix(got.Err.Error(), "waiting for CustomResourceDefinition ships.example.com to be served") {
 		t.Errorf("its definition exists, so that the object may: %+v", got)
 	}
 	outage := apierrors.NewInternalError(errors.New("no leader"))
 	f.answer("list CustomResourceDefinition", outage)
-	if got := s.Release(t.Context(), ship, false); got.Gone || got.Err == nil {
+	if got := s.Release(t.Context(), ship, false); got.Done || got.Err == nil {
 		t.Errorf("whether its definition exists is not known: %+v", got)
 	}
 }

@@ -337,26 +337,26 @@ func TestRelease(t *testing.T) {
 		// left are the owners afterwards; nil if it is deleted.
 		left []string
 	}{
-		"Last":   {"the last holder deletes what kudo has made", func(t *testing.T, f *fixture) *unstructured.Unstructured { return role(t, "get", true, f.web) }, v1beta1.HoldCreated, apply.Removal{Gone: true}, nil},
-		"Others": {"others hold it", func(t *testing.T, f *fixture) *unstructured.Unstructured { return role(t, "get", true, f.web, f.db) }, v1beta1.HoldCreated, apply.Removal{Gone: true}, []string{"ns-db-1.0"}},
+		"Last":   {"the last holder deletes what kudo has made", func(t *testing.T, f *fixture) *unstructured.Unstructured { return role(t, "get", true, f.web) }, v1beta1.HoldCreated, apply.Removal{Done: true}, nil},
+		"Others": {"others hold it", func(t *testing.T, f *fixture) *unstructured.Unstructured { return role(t, "get", true, f.web, f.db) }, v1beta1.HoldCreated, apply.Removal{Done: true}, []string{"ns-db-1.0"}},
 		"Stale": {"an owner that was deleted does not count", func(t *testing.T, f *fixture) *unstructured.Unstructured {
 			gone := &v1beta1.Installation{}
 			gone.Name, gone.UID = "gone", "gone"
 			return role(t, "get", true, f.web, gone)
-		}, v1beta1.HoldCreated, apply.Removal{Gone: true}, nil},
+		}, v1beta1.HoldCreated, apply.Removal{Done: true}, nil},
 		"Renewed": {"nor does one whose name another Installation has now", func(t *testing.T, f *fixture) *unstructured.Unstructured {
 			former := f.db.DeepCopy()
 			former.UID = "former"
 			return role(t, "get", true, f.web, former)
-		}, v1beta1.HoldCreated, apply.Removal{Gone: true}, nil},
+		}, v1beta1.HoldCreated, apply.Removal{Done: true}, nil},
 		"Kind": {"an owner of another kind does", func(t *testing.T, f *fixture) *unstructured.Unstructured {
 			obj := role(t, "get", true, f.web)
 			obj.SetOwnerReferences(append(obj.GetOwnerReferences(), metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}))
 			return obj
-		}, v1beta1.HoldCreated, apply.Removal{Gone: true}, []string{"x"}},
-		"Taken":    {"it was taken over: the annotation was removed", func(t *testing.T, f *fixture) *unstructured.Unstructured { return role(t, "get", false, f.web) }, v1beta1.HoldCreated, apply.Removal{Gone: true}, []string{}},
-		"Existing": {"it was there before", func(t *testing.T, _ *fixture) *unstructured.Unstructured { return role(t, "get", true) }, v1beta1.HoldExisting, apply.Removal{Gone: true}, []string{}},
-		"Gone":     {"it was deleted before", nil, v1beta1.HoldCreated, apply.Removal{Gone: true}, nil},
+		}, v1beta1.HoldCreated, apply.Removal{Done: true}, []string{"x"}},
+		"Taken":    {"it was taken over: the annotation was removed", func(t *testing.T, f *fixture) *unstructured.Unstructured { return role(t, "get", false, f.web) }, v1beta1.HoldCreated, apply.Removal{Done: true}, []string{}},
+		"Existing": {"it was there before", func(t *testing.T, _ *fixture) *unstructured.Unstructured { return role(t, "get", true) }, v1beta1.HoldExisting, apply.Removal{Done: true}, []string{}},
+		"Gone":     {"it was deleted before", nil, v1beta1.HoldCreated, apply.Removal{Done: true}, nil},
 		"Finalizer": {"a finalizer keeps it: its end is awaited", func(t *testing.T, f *fixture) *unstructured.Unstructured {
 			obj := role(t, "get", true, f.web)
 			obj.SetFinalizers([]string{"example.com/x"})
@@ -390,7 +390,7 @@ func TestLeaveAnother(t *testing.T) {
 	f := newFixture(t)
 	f.Put(role(t, "get", true))
 	r := v1beta1.HeldResource{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "app", UID: "former", State: v1beta1.HoldCreated}
-	if got := f.Session(f.web, Policy{}, Inventory{r}).Release(t.Context(), r, true); !got.Gone {
+	if got := f.Session(f.web, Policy{}, Inventory{r}).Release(t.Context(), r, true); !got.Done {
 		t.Errorf("%+v", got)
 	}
 	if f.Server.Get(role(t, "get", true)) == nil {
@@ -422,7 +422,7 @@ func TestLeaveRaces(t *testing.T) {
 				return nil, nil
 			})
 			r := v1beta1.HeldResource{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "app", UID: live.GetUID(), State: v1beta1.HoldCreated}
-			if got := f.Session(f.web, Policy{}, Inventory{r}).Release(t.Context(), r, false); !got.Gone {
+			if got := f.Session(f.web, Policy{}, Inventory{r}).Release(t.Context(), r, false); !got.Done {
 				t.Errorf("%s: %+v", tc.reason, got)
 			}
 			after := f.Server.Get(live)
@@ -493,7 +493,7 @@ func TestLeaveDefinition(t *testing.T) {
 			got := f.Session(f.web, Policy{}, Inventory{r}).Release(t.Context(), r, tc.force)
 			close(stop)
 			ticking.Wait()
-			if got.Waiting != tc.want || got.Gone != (tc.want == "") || got.Err != nil {
+			if got.Waiting != tc.want || got.Done != (tc.want == "") || got.Err != nil {
 				t.Errorf("%s: %+v", tc.reason, got)
 			}
 			if want := !tc.before && !tc.force; fenced != want {
@@ -605,7 +605,7 @@ func TestBlockedUnknown(t *testing.T) {
 	if block != nil || err == nil || !strings.HasSuffix(err.Error(), "list secrets of Namespace data: secrets is forbidden: no") {
 		t.Errorf("%+v, %v", block, err)
 	}
-	if got := f.Session(f.web, Policy{}, held).Release(t.Context(), held[0], false); got.Err == nil || got.Gone {
+	if got := f.Session(f.web, Policy{}, held).Release(t.Context(), held[0], false); got.Err == nil || got.Done {
 		t.Errorf("a release without a look: %+v", got)
 	}
 	if f.Server.Get(live) == nil {
@@ -684,7 +684,7 @@ func TestRelinquish(t *testing.T) {
 		live := f.Put(role(t, "get", managed, f.web))
 		r := v1beta1.HeldResource{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "app", UID: live.GetUID(), State: v1beta1.HoldCreated}
 		got := f.Session(f.web, Policy{}, Inventory{r}).Relinquish(t.Context(), r)
-		if got.Gone == managed || got.Err != nil || Owns(f.Server.Get(live), f.web) != managed {
+		if got.Done == managed || got.Err != nil || Owns(f.Server.Get(live), f.web) != managed {
 			t.Errorf("%s: %+v, owners %v", reason, got, owners(f.Server.Get(live)))
 		}
 	}

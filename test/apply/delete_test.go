@@ -40,27 +40,27 @@ var _ = Describe("What is ours is deleted and awaited; foreign objects are kept,
 	cases := func(ns string, s *side) map[string]testCase {
 		cm := func(name string) *unstructured.Unstructured { return configMap(ns, name, nil) }
 		return map[string]testCase{
-			"Ours":    {"it is deleted, and gone", cm("ours"), func(t testing.TB) { s.does(t, "first", apply.Created, cm("ours")) }, apply.Removal{Gone: true}, false},
-			"Absent":  {"there is nothing to do", cm("absent"), nil, apply.Removal{Gone: true}, false},
-			"Foreign": {"it is left alone, and its owner named", cm("foreign"), func(t testing.TB) { create(t, cm("foreign")) }, apply.Removal{Gone: true, ForeignOwner: "another client"}, true},
+			"Ours":    {"it is deleted, and gone", cm("ours"), func(t testing.TB) { s.does(t, "first", apply.Created, cm("ours")) }, apply.Removal{Done: true}, false},
+			"Absent":  {"there is nothing to do", cm("absent"), nil, apply.Removal{Done: true}, false},
+			"Foreign": {"it is left alone, and its owner named", cm("foreign"), func(t testing.TB) { create(t, cm("foreign")) }, apply.Removal{Done: true, ForeignOwner: "another client"}, true},
 			"Kept": {"P25: it is annotated to be kept", cm("kept"), func(t testing.TB) {
 				s.does(t, "first", apply.Created, cm("kept"))
 				annotate(t, cm("kept"), v1beta1.KeepAnnotation, "")
-			}, apply.Removal{Gone: true, KeepAnnotated: true}, true},
+			}, apply.Removal{Done: true, KeepAnnotated: true}, true},
 			"KeptByHelm": {"P25: Helm's annotation means the same", cm("kept-by-helm"), func(t testing.TB) {
 				s.does(t, "first", apply.Created, cm("kept-by-helm"))
 				annotate(t, cm("kept-by-helm"), v1beta1.HelmResourcePolicyAnnotation, "keep")
-			}, apply.Removal{Gone: true, KeepAnnotated: true}, true},
+			}, apply.Removal{Done: true, KeepAnnotated: true}, true},
 			"NotKept": {"P25: false keeps nothing", cm("not-kept"), func(t testing.TB) {
 				s.does(t, "first", apply.Created, cm("not-kept"))
 				annotate(t, cm("not-kept"), v1beta1.KeepAnnotation, "false")
-			}, apply.Removal{Gone: true}, false},
-			"Unknown": {"an unknown kind is nothing to do", object("example.com/v1", "Thing", ns, "x", nil), nil, apply.Removal{Gone: true}, false},
+			}, apply.Removal{Done: true}, false},
+			"Unknown": {"an unknown kind is nothing to do", object("example.com/v1", "Thing", ns, "x", nil), nil, apply.Removal{Done: true}, false},
 			"Replaced": {"the inventory knows another uid than that of the foreign object", cm("replaced"), func(t testing.TB) {
 				s.does(t, "first", apply.Created, cm("replaced"))
 				remove(t, cm("replaced"))
 				create(t, cm("replaced"))
-			}, apply.Removal{Gone: true, ForeignOwner: "another client"}, true},
+			}, apply.Removal{Done: true, ForeignOwner: "another client"}, true},
 			"Held": {"it waits for a finalizer, which is named", cm("held"), func(t testing.TB) {
 				s.does(t, "first", apply.Created, cm("held"))
 				edit(t, cm("held"), func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"example.com/hold"}) })
@@ -78,7 +78,7 @@ var _ = Describe("What is ours is deleted and awaited; foreign objects are kept,
 			}
 			tc.want.ID = apply.IDOf(tc.obj)
 			got := s.delete(tc.obj)[0]
-			if got.Waiting != "" && tc.want.Gone { // the garbage collector ends a foreground deletion
+			if got.Waiting != "" && tc.want.Done { // the garbage collector ends a foreground deletion
 				env.Eventually(t, "gone", env.Condition(func() bool { got = s.delete(tc.obj)[0]; return got.Waiting == "" }))
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -102,7 +102,7 @@ var _ = It("An object that is replaced between the look and the DELETE is not de
 		create(t, obj)
 	}
 	s.wire.mu.Unlock()
-	if got := s.delete(obj)[0]; got.Err != nil || got.Gone {
+	if got := s.delete(obj)[0]; got.Err != nil || got.Done {
 		t.Errorf("another look is needed: %+v", got)
 	}
 	if live(t, obj) == nil {
@@ -161,7 +161,7 @@ var _ = It("A kind that comes is awaited, one that has gone is nothing to do for
 
 	t.Log("the kind goes, though the mapper knows it")
 	remove(t, crd)
-	env.Eventually(t, "the kind no longer exists", env.Condition(func() bool { return s.delete(thing)[0].Gone }))
+	env.Eventually(t, "the kind no longer exists", env.Condition(func() bool { return s.delete(thing)[0].Done }))
 	env.Eventually(t, "fatal", env.Condition(func() bool {
 		c := s.apply(thing)[0]
 		return apply.IsFatal(c.Err) && strings.Contains(c.Err.Error(), "install the CustomResourceDefinition")

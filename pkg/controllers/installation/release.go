@@ -34,7 +34,7 @@ func (a *action) release(ctx context.Context) (loop.Result, error) {
 		if removal.Err != nil {
 			return loop.Result{}, removal.Err
 		}
-		if !removal.Gone {
+		if !removal.Done {
 			a.Next.Status.Resources = slices.Clone(a.Next.Status.Resources[:n+1])
 			return a.reportBlocked(&share.ReleaseBlock{Reason: v1beta1.ReasonReleasing, Message: removal.Waiting}), nil
 		}

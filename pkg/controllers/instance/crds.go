@@ -260,7 +260,7 @@ func (a *action) releaseDroppedCRDs(ctx context.Context) error {
 	}
 	session := a.Share.Session(holder, share.Policy{}, holder.Status.Resources)
 	held := slices.DeleteFunc(slices.Clone(share.Inventory(holder.Status.Resources)), func(r v1beta1.HeldResource) bool {
-		return !slices.Contains(wanted, r.Name) && session.Release(ctx, r, false).Gone
+		return !slices.Contains(wanted, r.Name) && session.Release(ctx, r, false).Done
 	})
 	_, err := a.writeInstallation(ctx, holder, held, holder.Status.CRDTarball)
 	return err

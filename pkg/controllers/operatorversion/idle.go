@@ -90,7 +90,8 @@ func (a *action) restore(ctx context.Context, st v1beta1.PlanStatus, lost string
 	cause := trigger.CauseRestoreOfShared + " " + lost
 	started, err := a.startRun(ctx, cause)
 	if started {
-		a.EventAfterCommit(corev1.EventTypeWarning, v1beta1.EventRestoreStarted, "Install plan %s was started to restore %s (run %d)", a.Next.Spec.InstallPlan, lost, a.Next.Status.Revision)
+		a.EventAfterCommit(corev1.EventTypeWarning, v1beta1.EventRestoreStarted, "Install plan %s was started to restore %s (run %d)",
+			a.Next.Spec.InstallPlan, lost, a.Next.Status.Revision)
 		a.announceStart(cause)
 		a.result.RequeueAfter = 1
 	}
@@ -137,7 +138,7 @@ func (a *action) inspect(ctx context.Context, r *v1beta1.HeldResource) (missing 
 // back by now: what was seen is not what is there.
 func (a *action) relinquish(ctx context.Context, r *v1beta1.HeldResource) error {
 	removal := a.Share.Session(a.installation, share.Policy{}, a.inventory).Relinquish(ctx, *r)
-	if removal.Err != nil || !removal.Gone {
+	if removal.Err != nil || !removal.Done {
 		return removal.Err
 	}
 	r.State, r.Message = v1beta1.HoldExisting, "it was taken over"
@@ -211,7 +212,7 @@ func (a *action) releaseUnnamed(ctx context.Context, left []v1beta1.HeldResource
 		switch {
 		case removal.Err != nil:
 			return removal.Err
-		case removal.Gone:
+		case removal.Done:
 			a.inventory = slices.Delete(a.inventory, at, at+1)
 		default:
 			a.inventory[at].State = v1beta1.HoldReleasing
