@@ -161,7 +161,7 @@ func (r *Runner) lookAt(ctx context.Context, run *Run, live *unstructured.Unstru
 	if err != nil {
 		return culprit.Find(live, nil, "").Culprit
 	}
-	f, err := culprit.Look(ctx, lister{engine}, live, o)
+	f, err := culprit.Search(ctx, lister{engine}, live, o)
 	if !apierrors.IsForbidden(err) {
 		return f.Culprit
 	}

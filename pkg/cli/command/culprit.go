@@ -112,8 +112,8 @@ func withDetails(err error, details string) error {
 	return fmt.Errorf("%w\n%s", err, strings.TrimSuffix(details, "\n"))
 }
 
-// find looks at the object of a culprit as it is now. If it tells less than the status, such as after the pod was deleted, or if the user
-// may not read it, the status counts.
+// find searches the object of a culprit as it is now. If it tells less than the status, such as after the pod was deleted, or if the
+// user may not read it, the status counts.
 func (e *explainer) find(ctx context.Context, run v1beta1.PlanStatus, at plans.CulpritAt) culprit.Finding {
 	known := *at.Task.Culprit
 	stored := culprit.Finding{Culprit: known}
@@ -127,7 +127,7 @@ func (e *explainer) find(ctx context.Context, run v1beta1.PlanStatus, at plans.C
 	if run.StartedTimestamp != nil {
 		o.Since = run.StartedTimestamp.Time
 	}
-	found, err := culprit.Look(ctx, reader{e.client}, obj, o)
+	found, err := culprit.Search(ctx, reader{e.client}, obj, o)
 	if err != nil && found.Pod == "" || found.Pod == "" && known.Pod != "" || found.Reason == "" && found.ExitCode == nil {
 		return stored
 	}

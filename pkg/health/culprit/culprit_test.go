@@ -81,8 +81,8 @@ func event(reason, at, message string) string {
 	return `{metadata: {name: ` + strings.ToLower(reason) + `}, type: Warning, reason: ` + reason + `, lastTimestamp: '` + at + `', message: '` + message + `'}`
 }
 
-// TestLook (P21) goes through what keeps objects from being ready, as a cluster reports it.
-func TestLook(t *testing.T) {
+// TestSearch (P21) goes through what keeps objects from being ready, as a cluster reports it.
+func TestSearch(t *testing.T) {
 	const (
 		running  = `conditions: [{type: PodScheduled, status: 'True'}], phase: Running`
 		starting = `conditions: [{type: PodScheduled, status: 'True'}], phase: Pending`
@@ -199,7 +199,7 @@ func TestLook(t *testing.T) {
 				status = "{}"
 			}
 			r := &fake{t: t, pods: tc.pods, events: tc.events}
-			f, err := Look(t.Context(), r, object(t, strings.ReplaceAll(tc.object, "STATUS", status)), Options{Since: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)})
+			f, err := Search(t.Context(), r, object(t, strings.ReplaceAll(tc.object, "STATUS", status)), Options{Since: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -219,15 +219,15 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// TestLookDenied: what cannot be listed comes as an error, with what is known without it.
-func TestLookDenied(t *testing.T) {
+// TestSearchDenied: what cannot be listed comes as an error, with what is known without it.
+func TestSearchDenied(t *testing.T) {
 	r := &fake{t: t, denied: "pods"}
-	f, err := Look(t.Context(), r, object(t, strings.ReplaceAll(deployment, "STATUS", "{}")), Options{})
+	f, err := Search(t.Context(), r, object(t, strings.ReplaceAll(deployment, "STATUS", "{}")), Options{})
 	if !errors.Is(err, errDenied) || f.Name != "hello" || f.PodsRead {
 		t.Errorf("without pods: %+v, %v", f, err)
 	}
 	r = &fake{t: t, denied: "events", pods: `{metadata: ` + ofHello + `, status: {phase: Running, containerStatuses: [{name: page, state: {running: {}}}]}}`}
-	f, err = Look(t.Context(), r, object(t, strings.ReplaceAll(deployment, "STATUS", "{}")), Options{})
+	f, err = Search(t.Context(), r, object(t, strings.ReplaceAll(deployment, "STATUS", "{}")), Options{})
 	if !errors.Is(err, errDenied) || f.Container != "page" || !f.PodsRead {
 		t.Errorf("without events: %+v, %v", f, err)
 	}
@@ -272,7 +272,7 @@ func TestFindStays(t *testing.T) {
 func TestChild(t *testing.T) {
 	child := object(t, `{apiVersion: kudo.dev/v1beta1, kind: Instance, metadata: {name: db, namespace: lab}, status: {planStatus: {deploy: {name: deploy, status: IN_PROGRESS,
 		phases: [{name: p, steps: [{name: s, tasks: [{name: t, status: IN_PROGRESS, culprit: {kind: StatefulSet, name: pg, pod: pg-0, reason: Unschedulable}}]}]}]}}}}`)
-	f, err := Look(t.Context(), &fake{t: t}, child, Options{})
+	f, err := Search(t.Context(), &fake{t: t}, child, Options{})
 	if err != nil || f.Kind != "Instance" || f.Name != "db" || f.Pod != "pg-0" || f.Reason != "Unschedulable" {
 		t.Errorf("%+v, %v", f, err)
 	}
@@ -360,8 +360,8 @@ func TestLongValue(t *testing.T) {
 	}
 }
 
-// FuzzLook: statuses are written by others.
-func FuzzLook(f *testing.F) {
+// FuzzSearch: statuses are written by others.
+func FuzzSearch(f *testing.F) {
 	f.Add([]byte(`{"conditions":[{"type":"ReplicaFailure","status":"True","message":"pods \"x\" is forbidden: hunter2"}]}`),
 		[]byte(`[{"status":{"phase":"Failed","containerStatuses":[{"name":"c","state":{"terminated":{"exitCode":7,"reason":"hunter2"}}}]}}]`),
 		[]byte(`[{"type":"Warning","reason":"Unhealthy","message":"hunter2\u0000"}]`))
@@ -381,7 +381,7 @@ func FuzzLook(f *testing.F) {
 		for i := range list {
 			list[i].OwnerReferences = []metav1.OwnerReference{{UID: "s", Controller: ptr.To(true)}}
 		}
-		found, err := Look(t.Context(), &given{list, of}, obj, Options{})
+		found, err := Search(t.Context(), &given{list, of}, obj, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,7 @@ type Reader interface {
 	Events(ctx context.Context, namespace, fields string) ([]corev1.Event, error)
 }
 
-// Options of a look.
+// Options of a search.
 type Options struct {
 	// Known is the pod that was named before; empty if none was.
 	Known string
@@ -36,9 +36,9 @@ type Options struct {
 // eventSlack is how much older an event may be than the wait: the clocks of two machines differ.
 const eventSlack = 10 * time.Second
 
-// Look finds what keeps an object from being ready, with two lists at most: its pods, and the events of what was found. An error of a list
-// comes with what was found without it.
-func Look(ctx context.Context, r Reader, object *unstructured.Unstructured, o Options) (Finding, error) {
+// Search finds what keeps an object from being ready, with two lists at most: its pods, and the events of what was found. An error of
+// a list comes with what was found without it.
+func Search(ctx context.Context, r Reader, object *unstructured.Unstructured, o Options) (Finding, error) {
 	pods, err := PodsOf(ctx, r, object)
 	found := Find(object, pods, o.Known)
 	found.PodsRead = err == nil
