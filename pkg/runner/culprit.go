@@ -18,21 +18,21 @@ import (
 	"kudo.dev/kudo/plans"
 )
 
-// When and how often culprits are looked for. A look costs two lists.
+// When and how often culprits are searched for. A search costs two lists.
 const (
-	// lookDelay is how long a step waits before its culprits are looked for, and the shortest time between two looks.
-	lookDelay = 10 * time.Second
-	// maxLookDelay is the longest time between two looks while the object that is awaited does not change.
-	maxLookDelay = 5 * time.Minute
-	lookTimeout  = 5 * time.Second
-	// maxCulprits is how many tasks are looked into in one Execute.
+	// searchDelay is how long a step waits before its culprits are searched for, and the shortest time between two searches.
+	searchDelay = 10 * time.Second
+	// maxSearchDelay is the longest time between two searches while the object that is awaited does not change.
+	maxSearchDelay = 5 * time.Minute
+	searchTimeout  = 5 * time.Second
+	// maxCulprits is how many tasks have their culprits searched for in one Execute.
 	maxCulprits = 4
-	// maxSightings is how many looks are remembered. One that is forgotten is made again.
-	maxSightings = 4096
+	// maxSearchResults is how many results are kept. A search whose result is dropped is made again.
+	maxSearchResults = 4096
 )
 
-// seenAt is a place in a run.
-type seenAt struct {
+// searchKey is a place in a run.
+type searchKey struct {
 	run types.UID
 	at  plans.Place
 }
@@ -54,21 +54,21 @@ func (s *suspect) version() string {
 	return s.live.GetResourceVersion()
 }
 
-// sighting is what was found of an object last.
-type sighting struct {
+// searchResult is what was found of an object last.
+type searchResult struct {
 	// id and version are those of the object.
 	id      apply.ID
 	version string
 	// step is the start of the step.
 	step time.Time
-	// at and next are the times of this look and of the next one, if the object does not change.
+	// at and next are the times of this search and of the next one, if the object does not change.
 	at, next time.Time
 	found    *v1beta1.Culprit
 }
 
-// due is when a look may have another answer: the object has changed, or has not for a time that doubles with each look.
-func (s *sighting) due(of *suspect) time.Time {
-	if soon := s.at.Add(lookDelay); of.version() != s.version && soon.Before(s.next) {
+// due is when a search may have another answer: the object has changed, or has not for a time that doubles with each search.
+func (s *searchResult) due(of *suspect) time.Time {
+	if soon := s.at.Add(searchDelay); of.version() != s.version && soon.Before(s.next) {
 		return soon
 	}
 	return s.next
@@ -82,23 +82,23 @@ func (w *PreparedTask) suspectOf(effects Effects) *suspect {
 	return w.suspect
 }
 
-// explain puts the culprit of a task into its outcome, and returns when the next look is due; the zero time if none is.
+// explain puts the culprit of a task into its outcome, and returns when the next search is due; the zero time if none is.
 //
 //	the task is done                                no culprit
-//	it has failed                                   a look
-//	its step was started less than 10 s ago         none yet, a look is due then
-//	the object was looked at, and has not changed   the same culprit, until a look is due after 10 s, 20 s, 40 s and so on
-//	else                                            a look
+//	it has failed                                   a search
+//	its step was started less than 10 s ago         none yet, a search is due then
+//	the object was searched, and has not changed   the same culprit, until a search is due after 10 s, 20 s, 40 s and so on
+//	else                                            a search
 func (r *Runner) explain(ctx context.Context, run *Run, w *PreparedTask, outcome *plans.Outcome, effects Effects,
 	before *v1beta1.Culprit) time.Time {
 	of := w.suspectOf(effects)
 	if of == nil || outcome.State == plans.Done {
-		r.sightings.Remove(seenAt{run.UID, w.Place})
+		r.searchResults.Remove(searchKey{run.UID, w.Place})
 		return time.Time{}
 	}
-	known := r.lastSighting(run, w, of)
+	known := r.lastSearch(run, w, of)
 	if outcome.State != plans.Fatal {
-		if due := w.started.Add(lookDelay); w.now.Before(due) {
+		if due := w.started.Add(searchDelay); w.now.Before(due) {
 			return due
 		}
 		if known != nil && w.now.Before(known.due(of)) {
@@ -111,34 +111,34 @@ func (r *Runner) explain(ctx context.Context, run *Run, w *PreparedTask, outcome
 		}
 	}
 	run.searches++
-	found := culprit.Keep(r.look(ctx, run, of, before, w.started), before)
+	found := culprit.Keep(r.search(ctx, run, of, before, w.started), before)
 	if found.Since == nil {
 		found.Since = &metav1.Time{Time: w.now.Truncate(time.Second)}
 	}
-	seen := &sighting{id: of.id, version: of.version(), step: w.started, at: w.now, next: w.now.Add(lookDelay), found: &found}
+	result := &searchResult{id: of.id, version: of.version(), step: w.started, at: w.now, next: w.now.Add(searchDelay), found: &found}
 	if known != nil && known.version == of.version() {
-		seen.next = w.now.Add(min(2*known.next.Sub(known.at), maxLookDelay))
+		result.next = w.now.Add(min(2*known.next.Sub(known.at), maxSearchDelay))
 	}
 	if found.Reason == v1beta1.CulpritUnread { // the answer changes only if rights do
-		seen.next = w.now.Add(maxLookDelay)
+		result.next = w.now.Add(maxSearchDelay)
 	}
-	r.sightings.Add(seenAt{run.UID, w.Place}, seen)
+	r.searchResults.Add(searchKey{run.UID, w.Place}, result)
 	outcome.Culprit = &found
-	return seen.next
+	return result.next
 }
 
-// lastSighting returns the last look at an object in a step; nil if there was none.
-func (r *Runner) lastSighting(run *Run, w *PreparedTask, of *suspect) *sighting {
-	if known, ok := r.sightings.Get(seenAt{run.UID, w.Place}); ok {
-		if s := known.(*sighting); s.id == of.id && s.step.Equal(w.started) {
+// lastSearch returns the result of the last search for an object in a step, or nil if there was none.
+func (r *Runner) lastSearch(run *Run, w *PreparedTask, of *suspect) *searchResult {
+	if known, ok := r.searchResults.Get(searchKey{run.UID, w.Place}); ok {
+		if s := known.(*searchResult); s.id == of.id && s.step.Equal(w.started) {
 			return s
 		}
 	}
 	return nil
 }
 
-// look finds what keeps an object from being ready, with the rights of the account of the run.
-func (r *Runner) look(ctx context.Context, run *Run, of *suspect, before *v1beta1.Culprit, since time.Time) v1beta1.Culprit {
+// search finds what keeps an object from being ready, with the rights of the account of the run.
+func (r *Runner) search(ctx context.Context, run *Run, of *suspect, before *v1beta1.Culprit, since time.Time) v1beta1.Culprit {
 	found := v1beta1.Culprit{Namespace: of.id.Namespace, Name: of.id.Name}
 	found.APIVersion, found.Kind = of.id.ToAPIVersionAndKind()
 	switch {
@@ -149,13 +149,13 @@ func (r *Runner) look(ctx context.Context, run *Run, of *suspect, before *v1beta
 		if before != nil {
 			o.Known = before.Pod
 		}
-		found = r.lookAt(ctx, run, of.live, o)
+		found = r.searchLive(ctx, run, of.live, o)
 	}
 	return culprit.Bounded(found, run.mask)
 }
 
-func (r *Runner) lookAt(ctx context.Context, run *Run, live *unstructured.Unstructured, o culprit.Options) v1beta1.Culprit {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+func (r *Runner) searchLive(ctx context.Context, run *Run, live *unstructured.Unstructured, o culprit.Options) v1beta1.Culprit {
+	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
 	engine, err := r.accounts.Engine(run.Account)
 	if err != nil {

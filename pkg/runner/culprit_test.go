@@ -17,7 +17,7 @@ import (
 // TestExplain (P21) checks when culprits are looked for: not before a step has waited, and then only when the answer may have changed.
 func TestExplain(t *testing.T) {
 	begun := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	r := &Runner{sightings: lru.New(8), accounts: &apply.Accounts{}}
+	r := &Runner{searchResults: lru.New(8), accounts: &apply.Accounts{}}
 	run := run(nil)
 	run.Account = apply.Account{} // an engine without account is refused: what the object says counts
 	live := func(version, message string) *unstructured.Unstructured {
@@ -32,15 +32,15 @@ func TestExplain(t *testing.T) {
 		state   plans.State
 		version string
 		message string
-		// want is the message of the culprit, and next the time of the next look.
+		// want is the message of the culprit, and next the time of the next search.
 		want string
 		next time.Duration
 	}{
 		{"a step that has just begun", 0, plans.Waiting, "1", "one", "", 10 * time.Second},
-		{"the first look", 10 * time.Second, plans.Waiting, "1", "one", "one", 20 * time.Second},
+		{"the first search", 10 * time.Second, plans.Waiting, "1", "one", "one", 20 * time.Second},
 		{"nothing has changed", 15 * time.Second, plans.Waiting, "1", "other", "one", 20 * time.Second},
 		{"the time has come", 20 * time.Second, plans.Waiting, "1", "two", "two", 40 * time.Second},
-		{"the object has changed a moment after the look", 21 * time.Second, plans.Waiting, "2", "three", "two", 30 * time.Second},
+		{"the object has changed a moment after the search", 21 * time.Second, plans.Waiting, "2", "three", "two", 30 * time.Second},
 		{"and a while after it", 31 * time.Second, plans.Waiting, "2", "three", "three", 41 * time.Second},
 		{"a failure is looked at at once", 32 * time.Second, plans.Fatal, "2", "four", "four", 52 * time.Second},
 		{"a task that is done", 33 * time.Second, plans.Done, "2", "five", "", 0},
@@ -54,26 +54,26 @@ func TestExplain(t *testing.T) {
 			got = outcome.Culprit.Message
 		}
 		if due := next.Sub(begun); got != tc.want || next.IsZero() != (tc.next == 0) || tc.next != 0 && due != tc.next {
-			t.Errorf("%d, %s: culprit %q, next look after %s; want %q after %s", n, tc.reason, got, due, tc.want, tc.next)
+			t.Errorf("%d, %s: culprit %q, next search after %s; want %q after %s", n, tc.reason, got, due, tc.want, tc.next)
 		}
 	}
 }
 
-// TestExplainBounded: one Execute looks into a few tasks, and the others keep what they had.
+// TestExplainBounded: one Execute searches for the culprits of a few tasks, and the others keep what they had.
 func TestExplainBounded(t *testing.T) {
 	begun := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	r, run, before := &Runner{sightings: lru.New(8)}, run(nil), &v1beta1.Culprit{Message: "before"}
+	r, run, before := &Runner{searchResults: lru.New(8)}, run(nil), &v1beta1.Culprit{Message: "before"}
 	run.searches = maxCulprits
 	w := &PreparedTask{run: run, started: begun, now: begun.Add(time.Minute), suspect: &suspect{id: apply.IDOf(named("a")), live: named("a")}}
 	outcome := plans.Outcome{State: plans.Waiting}
 	if next := r.explain(t.Context(), run, w, &outcome, Effects{}, before); outcome.Culprit != before || !next.After(w.now) {
-		t.Errorf("culprit %+v, next look %s", outcome.Culprit, next)
+		t.Errorf("culprit %+v, next search %s", outcome.Culprit, next)
 	}
 }
 
 // TestRefused (P21): what could not be written is the culprit, in the words of the API server and without sensitive values.
 func TestRefused(t *testing.T) {
-	r, run := &Runner{sightings: lru.New(8)}, run(nil)
+	r, run := &Runner{searchResults: lru.New(8)}, run(nil)
 	run.Sensitive, run.Parameters = []string{"PASSWORD"}, map[string]string{"PASSWORD": "hunter2"}
 	begun := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	err := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errNoQuota)

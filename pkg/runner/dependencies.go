@@ -28,15 +28,15 @@ import (
 const (
 	// maxDependencies is how many dependencies of one object are looked for.
 	maxDependencies = 100
-	// maxLooks is how many objects one run looks for, or has found.
-	maxLooks = 1000
+	// maxSearched is how many objects one run looks for, or has found.
+	maxSearched = 1000
 	// maxNamedDependencies is how many dependencies of one object, and how many objects of one task, a message names.
 	maxNamedDependencies = 3
 	// dependencyTime is how long one Execute asks and looks for dependencies: what is left is asked about in the next one. A question that
 	// has begun ends by the bounds of the layers.
 	dependencyTime = 10 * time.Second
-	// leastLookTime is how long objects are looked for all the same after an answer that took long, so that the next Execute knows more.
-	leastLookTime = 2 * time.Second
+	// minSearchTime is how long objects are looked for all the same after an answer that took long, so that the next Execute knows more.
+	minSearchTime = 2 * time.Second
 	// maxDependencyText is the length of one dependency, and of the reason why it is not known, in a message, in bytes.
 	maxDependencyText = 300
 )
@@ -49,8 +49,8 @@ type dependencies struct {
 	partial bool
 	// answers are the dependencies of objects, by the digest of the rendered object.
 	answers map[[sha256.Size]byte]*dependencyAnswer
-	// looked holds what was looked for.
-	looked map[string]presence
+	// presences holds which objects were there and which were not.
+	presences map[string]presence
 	// clock measures the time that is left of dependencyTime.
 	clock clock.PassiveClock
 	left  time.Duration
@@ -68,7 +68,7 @@ type dependencyAnswer struct {
 // errTimeSpent is the reason why something is not known of dependencies.
 var errTimeSpent = fmt.Errorf("kudo looks for dependencies for %s at a time, and goes on later", dependencyTime)
 
-// presence is what a look for an object has found. An error says why that is not known.
+// presence is what a search for an object has found. An error says why that is not known.
 type presence struct {
 	exists bool
 	err    error
@@ -78,17 +78,17 @@ type presence struct {
 // are forgotten, since a webhook that is repaired shows no change; and so are the answers of rules that have changed.
 func (d *dependencies) begin(changed bool, clock clock.PassiveClock, mask func(string) string) {
 	d.clock, d.left, d.mask = clock, dependencyTime, mask
-	if d.looked == nil || changed {
+	if d.presences == nil || changed {
 		d.answers = map[[sha256.Size]byte]*dependencyAnswer{}
 	}
 	maps.DeleteFunc(d.answers, func(_ [sha256.Size]byte, a *dependencyAnswer) bool { return !a.found })
 	there := map[string]presence{}
-	for key, p := range d.looked {
+	for key, p := range d.presences {
 		if p.exists {
 			there[key] = p
 		}
 	}
-	d.looked = there
+	d.presences = there
 	if d.made == nil {
 		d.made = map[apply.ID]labels.Set{}
 	}
@@ -107,10 +107,10 @@ func (d *dependencies) noteMade(w *PreparedTask) {
 	}
 }
 
-// note takes the result of a look that another part of the run has had.
+// note records whether an object exists, which another part of the run has found out.
 func (d *dependencies) note(id apply.ID, exists bool) {
-	if d.looked != nil {
-		d.looked[lookKey(id, "")] = presence{exists: exists}
+	if d.presences != nil {
+		d.presences[presenceKey(id, "")] = presence{exists: exists}
 	}
 }
 
@@ -134,7 +134,7 @@ func unversioned(id apply.ID) apply.ID {
 	return id
 }
 
-func lookKey(id apply.ID, selector string) string {
+func presenceKey(id apply.ID, selector string) string {
 	return strings.Join([]string{id.Group, id.Version, id.Kind, id.Namespace, id.Name, selector}, "\n")
 }
 
@@ -291,12 +291,12 @@ func (r *Runner) exists(ctx context.Context, w *PreparedTask, id apply.ID, selec
 	return engine.Exists(ctx, id, selector)
 }
 
-// lookFunc reports whether an object exists, or one that the selector matches if the ID has no name.
-type lookFunc func(ctx context.Context, id apply.ID, selector labels.Selector) (bool, error)
+// existsFunc reports whether an object exists, or one that the selector matches if the ID has no name.
+type existsFunc func(ctx context.Context, id apply.ID, selector labels.Selector) (bool, error)
 
 // find asks what a rendered object depends on, and looks for that. An answer that named something, all of which is there, is kept for
 // the run, for each form of the object.
-func (d *dependencies) find(ctx context.Context, all Interpreter, obj *unstructured.Unstructured, look lookFunc) needs {
+func (d *dependencies) find(ctx context.Context, all Interpreter, obj *unstructured.Unstructured, exists existsFunc) needs {
 	start := d.clock.Now()
 	before := d.left
 	defer func() { d.left = before - d.clock.Since(start) }()
@@ -312,12 +312,12 @@ func (d *dependencies) find(ctx context.Context, all Interpreter, obj *unstructu
 	}
 	limit := before - d.clock.Since(start)
 	if before > 0 {
-		limit = max(limit, leastLookTime)
+		limit = max(limit, minSearchTime)
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for _, reference := range list {
-		name, p := d.look(ctx, reference, look)
+		name, p := d.findPresence(ctx, reference, exists)
 		switch {
 		case p.err != nil:
 			reason := d.plain(p.err.Error())
@@ -346,7 +346,7 @@ func (d *dependencies) ask(ctx context.Context, all Interpreter, obj *unstructur
 	if err != nil {
 		return nil, err
 	}
-	if len(d.answers) >= maxLooks { // each new content of what pods mount makes another form
+	if len(d.answers) >= maxSearched { // each new content of what pods mount makes another form
 		clear(d.answers)
 	}
 	asked := &dependencyAnswer{list: answer.Dependencies}
@@ -362,34 +362,35 @@ func (d *dependencies) plain(s string) string {
 	return text.Plain(s, maxDependencyText)
 }
 
-// look looks for a dependency that the run does not make and has not looked for yet. It returns how people read the name of the dependency.
-func (d *dependencies) look(ctx context.Context, reference v1alpha1.DependentObjectReference, look lookFunc) (string, presence) {
+// findPresence looks for a dependency that the run does not make and has not looked for yet. It returns the name for messages, too.
+func (d *dependencies) findPresence(ctx context.Context, reference v1alpha1.DependentObjectReference,
+	exists existsFunc) (string, presence) {
 	id := apply.ID{GroupVersionKind: schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind)}
 	id.Namespace, id.Name = reference.Namespace, reference.Name
-	name, key, selector := d.plain(id.String()), lookKey(id, ""), labels.Nothing()
+	name, key, selector := d.plain(id.String()), presenceKey(id, ""), labels.Nothing()
 	if id.Name == "" {
 		var err error
 		if selector, err = metav1.LabelSelectorAsSelector(reference.LabelSelector); err != nil {
 			return d.plain(id.Kind), presence{err: err}
 		}
 		name = d.plain(fmt.Sprintf("%s %s with labels %q", id.Kind, id.Namespace, selector))
-		key = lookKey(id, selector.String())
+		key = presenceKey(id, selector.String())
 	}
 	if d.makes(id, selector) {
 		return name, presence{exists: true}
 	}
-	p, looked := d.looked[key]
+	p, known := d.presences[key]
 	switch {
-	case looked:
-	case len(d.looked) >= maxLooks:
-		p.err = fmt.Errorf("kudo looks for %d objects in a run", maxLooks)
+	case known:
+	case len(d.presences) >= maxSearched:
+		p.err = fmt.Errorf("kudo looks for %d objects in a run", maxSearched)
 	case ctx.Err() != nil:
 		p.err = errTimeSpent
 	default:
-		if p.exists, p.err = look(ctx, id, selector); p.err != nil && ctx.Err() != nil {
+		if p.exists, p.err = exists(ctx, id, selector); p.err != nil && ctx.Err() != nil {
 			return name, presence{err: errTimeSpent}
 		}
-		d.looked[key] = p
+		d.presences[key] = p
 	}
 	return name, p
 }

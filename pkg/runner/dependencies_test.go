@@ -341,28 +341,28 @@ func TestDependencyTime(t *testing.T) {
 	}
 }
 
-// TestDependencyRequestsHang is C63: a look that does not end is given up, and not kept.
+// TestDependencyRequestsHang is C63: a request that does not end is given up, and not kept.
 func TestDependencyRequestsHang(t *testing.T) {
 	d, asked := &dependencies{}, 0
 	d.begin(false, clocktesting.NewFakePassiveClock(time.Unix(1, 0)), nil)
 	d.left = 0
 	rules := &needsRules{map[string]any{"a": secrets("x", "y", "z")}, map[string]int{}}
-	look := func(ctx context.Context, _ apply.ID, _ labels.Selector) (bool, error) {
+	exists := func(ctx context.Context, _ apply.ID, _ labels.Selector) (bool, error) {
 		asked++
 		return false, ctx.Err()
 	}
 	obj := apply.ID{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}}.Object()
 	obj.SetName("a")
-	if n := d.find(t.Context(), rules, obj, look).String(); asked > 0 || !strings.Contains(n, "its dependencies are not known: kudo looks") {
+	if n := d.find(t.Context(), rules, obj, exists).String(); asked > 0 || !strings.Contains(n, "its dependencies are not known: kudo looks") {
 		t.Errorf("without time it looked %d times: %s", asked, n)
 	}
 	d.left = time.Second
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if n := d.find(ended, rules, obj, look).String(); asked > 0 || !strings.Contains(n, "needs Secret ns/x (kudo looks for dependencies for 10s") {
+	if n := d.find(ended, rules, obj, exists).String(); asked > 0 || !strings.Contains(n, "needs Secret ns/x (kudo looks for dependencies for 10s") {
 		t.Errorf("after its time it looked %d times: %s", asked, n)
 	}
-	if n := d.find(t.Context(), rules, obj, look).String(); asked != 3 || n != "needs Secret ns/x, Secret ns/y, Secret ns/z: missing" {
+	if n := d.find(t.Context(), rules, obj, exists).String(); asked != 3 || n != "needs Secret ns/x, Secret ns/y, Secret ns/z: missing" {
 		t.Errorf("it looked %d times: %s", asked, n)
 	}
 }
@@ -388,7 +388,7 @@ func TestDependencyBounds(t *testing.T) {
 			looks++
 		}
 	}
-	if looks != maxLooks || len(b.intents) != 1 || !strings.Contains(b.intents[0], "400 more objects (kudo looks for 100): not known") ||
+	if looks != maxSearched || len(b.intents) != 1 || !strings.Contains(b.intents[0], "400 more objects (kudo looks for 100): not known") ||
 		!strings.Contains(b.intents[0], "and 17 more") {
 		t.Errorf("%d looks; before the write it said %q", looks, b.intents)
 	}

@@ -31,14 +31,14 @@ type ExecutionResult struct {
 	OnlyEndlessLeft bool
 	// Ended is set if the namespace terminates.
 	Ended bool
-	// NextLook is when the cause of what a task waits for is to be looked for; zero if no task waits.
-	NextLook time.Time
+	// NextSearch is when the cause of what a task waits for is to be looked for; zero if no task waits.
+	NextSearch time.Time
 }
 
-// lookAt notes a time at which a look is due; the earliest counts.
-func (r *ExecutionResult) lookAt(due time.Time) {
-	if !due.IsZero() && (r.NextLook.IsZero() || due.Before(r.NextLook)) {
-		r.NextLook = due
+// scheduleSearch notes a time at which a search is due; the earliest counts.
+func (r *ExecutionResult) scheduleSearch(due time.Time) {
+	if !due.IsZero() && (r.NextSearch.IsZero() || due.Before(r.NextSearch)) {
+		r.NextSearch = due
 	}
 }
 
@@ -79,7 +79,7 @@ func (r *Runner) Execute(ctx context.Context, run *Run, inventory Inventory, st 
 			plans.MarkStepStarted(st, work.Place, clock.Now())
 			work.started, work.now = st.Phases[work.Place.Phase].Steps[work.Place.Step].StartedTimestamp.Time, clock.Now()
 			outcome, effects := r.Do(ctx, run, work)
-			out.lookAt(r.conclude(ctx, run, work, &outcome, effects, culpritAt(*st, work.Place)))
+			out.scheduleSearch(r.conclude(ctx, run, work, &outcome, effects, culpritAt(*st, work.Place)))
 			run.maskResult(&outcome, effects.Events)
 			r.countError(run.Version.Kinds[work.Name], outcome)
 			done = done || lasting(run.Version.Kinds[work.Name], outcome)
@@ -95,7 +95,7 @@ func (r *Runner) Execute(ctx context.Context, run *Run, inventory Inventory, st 
 	return out, nil
 }
 
-// conclude has the outcome of a task judged, or else adds the culprit of what waits or has failed. It returns when to look for one again.
+// conclude has the outcome of a task judged, or else adds the culprit of what waits or has failed. It returns when the next search is due.
 func (r *Runner) conclude(ctx context.Context, run *Run, w *PreparedTask, outcome *plans.Outcome, effects Effects,
 	before *v1beta1.Culprit) time.Time {
 	if r.judge != nil {

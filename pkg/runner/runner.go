@@ -118,8 +118,9 @@ type Runner struct {
 	quotas QuotaReader
 	// judge has the last word on the outcome of a task; nil if there is nothing to add.
 	judge Judge
-	// sightings are the last looks for culprits, by seenAt: a controller may build the Run of a run anew for each reconcile.
-	sightings *lru.Cache
+	// searchResults are those of the last searches for culprits, by searchKey: a controller may build the Run of a run anew for each
+	// reconcile.
+	searchResults *lru.Cache
 	// pipeRefusal is why no Pipe task runs; nil if they do.
 	pipeRefusal error
 }
@@ -162,7 +163,7 @@ func New(o Options) *Runner {
 	return &Runner{
 		engine: o.Engine, kinds: o.Kinds, mirror: o.Mirror, share: o.Share, accounts: o.Accounts,
 		all: o.All, external: o.External, exec: o.Executor, pipeImage: o.PipeImage, metrics: o.Metrics,
-		quotas: o.Quotas, judge: o.Judge, sightings: lru.New(maxSightings),
+		quotas: o.Quotas, judge: o.Judge, searchResults: lru.New(maxSearchResults),
 	}
 }
 
@@ -209,7 +210,7 @@ type Effects struct {
 	Failed []apply.Change
 	// Recheck is set if an object may be judged otherwise later without an event.
 	Recheck bool
-	// NamespaceTerminating is set if the namespace is going: the run ends.
+	// NamespaceTerminating is set if the namespace is terminating: the run ends.
 	NamespaceTerminating bool
 }
 

@@ -91,7 +91,7 @@ func (a *action) reportDeadlines() {
 // requeueForRun requests a reconcile at the time at which the next deadline passes, or the next look for a culprit is due.
 func (a *action) requeueForRun() {
 	name, _ := a.activePlan()
-	for _, at := range []time.Time{a.nextDeadline, a.nextLook} {
+	for _, at := range []time.Time{a.nextDeadline, a.nextSearch} {
 		if name != "" && !at.IsZero() {
 			a.requeueAt(at)
 		}

@@ -88,8 +88,8 @@ type action struct {
 	result loop.Result
 	// nextDeadline is when the next deadline of the run passes; zero if none does.
 	nextDeadline time.Time
-	// nextLook is when the cause of what the run waits for is looked for; zero if it waits for nothing.
-	nextLook time.Time
+	// nextSearch is when the next search for the cause of what the run waits for is due; zero if it waits for nothing.
+	nextSearch time.Time
 }
 
 // reconcile is called by loop.Reconciler between read and commit. The status is also committed before objects are written, so

@@ -63,7 +63,7 @@ func (a *action) executeRun(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	a.result.Transient, a.nextLook = a.result.Transient || done.Transient, done.NextLook
+	a.result.Transient, a.nextSearch = a.result.Transient || done.Transient, done.NextSearch
 	if done.Ended && a.deleted {
 		return true, a.releaseInstance(ctx)
 	}
