@@ -430,16 +430,16 @@ func TestRemoveKudoOwners(t *testing.T) {
 	}
 }
 
-// TestLook checks what is read off a cluster, and that an error is none of "not installed".
-func TestLook(t *testing.T) {
+// TestReadState checks what is read off a cluster, and that an error is none of "not installed".
+func TestReadState(t *testing.T) {
 	server := apitest.Start(t)
-	live, err := Look(t.Context(), server.Client())
+	live, err := ReadState(t.Context(), server.Client())
 	if err != nil || live.Installed || live.Bound || !live.External || live.IsExternal() || live.Namespace != DefaultNamespace || live.Predecessor != "" {
 		t.Errorf("an empty cluster: %+v, %v", live, err)
 	}
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: roleName}}
 	server.Put(binding)
-	if live, err = Look(t.Context(), server.Client()); err != nil || live.Bound {
+	if live, err = ReadState(t.Context(), server.Client()); err != nil || live.Bound {
 		t.Errorf("a binding without subjects binds no account: %+v, %v", live, err)
 	}
 	binding.Subjects = []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "elsewhere", Name: "boss"}}
@@ -454,7 +454,7 @@ func TestLook(t *testing.T) {
 	set := &appsv1.StatefulSet{ObjectMeta: gen.Meta("old", "kudo-controller-manager")}
 	set.Labels = map[string]string{"app": "kudo-manager", "control-plane": "controller-manager"}
 	server.Put(set)
-	live, err = Look(t.Context(), server.Client())
+	live, err = ReadState(t.Context(), server.Client())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -469,7 +469,7 @@ func TestLook(t *testing.T) {
 			}
 			return nil, nil
 		})
-		if _, err := Look(t.Context(), server.Client()); !apierrors.IsForbidden(err) || !strings.HasPrefix(err.Error(), "look for ") {
+		if _, err := ReadState(t.Context(), server.Client()); !apierrors.IsForbidden(err) || !strings.HasPrefix(err.Error(), "look for ") {
 			t.Errorf("%s cannot be read: %v", kind, err)
 		}
 	}

@@ -28,7 +28,7 @@ func TestHelmRelease(t *testing.T) {
 			binding := &rbacv1.ClusterRoleBinding{ObjectMeta: gen.Meta("", roleName), Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "ops", Name: "kudo-manager"}}}
 			binding.Labels, binding.Annotations = tc.labels, tc.annotations
 			server := apitest.Start(t, binding)
-			live, err := Look(t.Context(), server.Client())
+			live, err := ReadState(t.Context(), server.Client())
 			if err != nil {
 				t.Fatal(err)
 			}

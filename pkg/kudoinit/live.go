@@ -48,8 +48,8 @@ type InstalledState struct {
 	Predecessor string
 }
 
-// Look reads what is installed. Without an installation, the options are the defaults.
-func Look(ctx context.Context, c client.Client) (*InstalledState, error) {
+// ReadState reads what is installed. Without an installation, the options are the defaults.
+func ReadState(ctx context.Context, c client.Client) (*InstalledState, error) {
 	live := &InstalledState{Options: Options{External: true}.withDefaults()}
 	crd := &metav1.PartialObjectMetadata{}
 	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
@@ -66,9 +66,9 @@ func Look(ctx context.Context, c client.Client) (*InstalledState, error) {
 		live.Namespace, live.Account = binding.Subjects[0].Namespace, binding.Subjects[0].Name
 		live.Release = helmReleaseOf(binding)
 	}
-	for _, look := range []func(context.Context, client.Client) error{live.lookSettings, live.lookValues, live.lookDeployment,
-		live.lookWebhooks, live.lookPredecessor} {
-		if err := look(ctx, c); err != nil {
+	for _, read := range []func(context.Context, client.Client) error{live.readSettings, live.readValues, live.readDeployment,
+		live.readWebhooks, live.readPredecessor} {
+		if err := read(ctx, c); err != nil {
 			return nil, err
 		}
 	}
@@ -79,7 +79,7 @@ func Look(ctx context.Context, c client.Client) (*InstalledState, error) {
 // as well have been deleted.
 func (l *InstalledState) IsExternal() bool { return l.Bound && l.External && l.WebhookURL != "" }
 
-func (l *InstalledState) lookDeployment(ctx context.Context, c client.Client) error {
+func (l *InstalledState) readDeployment(ctx context.Context, c client.Client) error {
 	deployment := &appsv1.Deployment{}
 	found, err := getIfPresent(ctx, c, deployment, l.Namespace, deploymentName)
 	if err != nil || !found {
@@ -103,7 +103,7 @@ func (l *InstalledState) lookDeployment(ctx context.Context, c client.Client) er
 	return nil
 }
 
-func (l *InstalledState) lookWebhooks(ctx context.Context, c client.Client) error {
+func (l *InstalledState) readWebhooks(ctx context.Context, c client.Client) error {
 	config := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	found, err := getIfPresent(ctx, c, config, "", validating)
 	if err != nil || !found {
@@ -118,7 +118,7 @@ func (l *InstalledState) lookWebhooks(ctx context.Context, c client.Client) erro
 	return nil
 }
 
-func (l *InstalledState) lookPredecessor(ctx context.Context, c client.Client) error {
+func (l *InstalledState) readPredecessor(ctx context.Context, c client.Client) error {
 	sets := &appsv1.StatefulSetList{}
 	if err := c.List(ctx, sets, client.MatchingLabels{"app": "kudo-manager", "control-plane": "controller-manager"}); err != nil {
 		return fmt.Errorf("look for KUDO's manager: %w", err)

@@ -85,8 +85,8 @@ type Remover struct {
 
 	live *InstalledState
 	held holders
-	// going is kind and name of what a dry run leaves, and a real one does not.
-	going map[string]bool
+	// toDelete has kind and name of the objects that a dry run leaves and a real run deletes.
+	toDelete map[string]bool
 }
 
 // holders are kudo's objects that others depend on.
@@ -128,13 +128,13 @@ func (e *InUse) Error() string {
 //	the rest
 func (r *Remover) Remove(ctx context.Context) error {
 	var err error
-	if r.live, err = Look(ctx, r.Client); err != nil {
+	if r.live, err = ReadState(ctx, r.Client); err != nil {
 		return err
 	}
 	if err := r.live.CheckRelease(); err != nil {
 		return err
 	}
-	r.going = map[string]bool{}
+	r.toDelete = map[string]bool{}
 	if err := r.look(ctx); err != nil {
 		return err
 	}
@@ -293,7 +293,7 @@ func (r *Remover) object(ctx context.Context, obj *unstructured.Unstructured) er
 	}
 	switch {
 	case fate.Goes && r.DryRun:
-		r.going[obj.GetKind()+" "+obj.GetName()] = true
+		r.toDelete[obj.GetKind()+" "+obj.GetName()] = true
 	case fate.Goes:
 		r.Waiting(fate.Object + " to go")
 		uid := live.GetUID()
@@ -325,7 +325,7 @@ func (r *Remover) key(ctx context.Context) error {
 	if err != nil || fate == nil {
 		return err
 	}
-	r.going["Secret "+keyring.SecretName] = fate.Goes
+	r.toDelete["Secret "+keyring.SecretName] = fate.Goes
 	r.Report(*fate)
 	return nil
 }
@@ -386,7 +386,7 @@ func (r *Remover) namespace(ctx context.Context) error {
 	}
 	fate := RemovalResult{Object: "namespace " + ns.Name, ID: idOf("v1", "Namespace", "", ns.Name), Goes: true}
 	content, err := r.Scanner.Content(ctx, ns.Name, func(group, kind, name string) bool {
-		return r.going[kind+" "+name] || r.DryRun && r.CRDs && group == v1beta1.GroupVersion.Group
+		return r.toDelete[kind+" "+name] || r.DryRun && r.CRDs && group == v1beta1.GroupVersion.Group
 	})
 	switch {
 	case ns.Annotations[createdAnnotation] != manager:

@@ -105,8 +105,8 @@ func narrowed(live *unstructured.Unstructured) bool {
 	return live.GetKind() == "ClusterRole" && live.GetName() == installRole && written != "" && written != rulesDigest(live)
 }
 
-// lookSettings reads the settings. A kudo that knew none runs plans with its own rights.
-func (l *InstalledState) lookSettings(ctx context.Context, c client.Client) error {
+// readSettings reads the settings. A kudo that knew none runs plans with its own rights.
+func (l *InstalledState) readSettings(ctx context.Context, c client.Client) error {
 	l.Settings = settings.Default()
 	object := &corev1.ConfigMap{}
 	found, err := getIfPresent(ctx, c, object, l.Namespace, settings.ConfigMap)

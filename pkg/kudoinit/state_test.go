@@ -336,7 +336,7 @@ func TestLookWebhooks(t *testing.T) {
 	} {
 		config := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: validating, Annotations: tc.annotations}}
 		config.Webhooks = []admissionregistrationv1.ValidatingWebhook{{Name: "a", ClientConfig: tc.client}}
-		live, err := Look(t.Context(), apitest.Start(t, config).Client())
+		live, err := ReadState(t.Context(), apitest.Start(t, config).Client())
 		if err != nil || live.WebhookURL != tc.url || live.CertManager != tc.certManager {
 			t.Errorf("%s: %s: %q, %v, error %v", name, tc.reason, live.WebhookURL, live.CertManager, err)
 		}

@@ -203,8 +203,8 @@ func valuesMap(o Options, objs []*unstructured.Unstructured) (*unstructured.Unst
 	return obj, adapt(obj, o)
 }
 
-// lookValues reads the Values that init has kept.
-func (l *InstalledState) lookValues(ctx context.Context, c client.Client) error {
+// readValues reads the Values that init has kept.
+func (l *InstalledState) readValues(ctx context.Context, c client.Client) error {
 	object := &corev1.ConfigMap{}
 	found, err := getIfPresent(ctx, c, object, l.Namespace, ValuesConfigMap)
 	if err != nil || !found {

@@ -183,7 +183,7 @@ func TestExploreClientSecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := Look(t.Context(), apitest.Start(t, &corev1.ConfigMap{ObjectMeta: gen.Meta(DefaultNamespace, ValuesConfigMap), Data: map[string]string{valuesKey: string(text)}}).Client())
+	kept, err := ReadState(t.Context(), apitest.Start(t, &corev1.ConfigMap{ObjectMeta: gen.Meta(DefaultNamespace, ValuesConfigMap), Data: map[string]string{valuesKey: string(text)}}).Client())
 	if diff := cmp.Diff(given, kept.Values); err != nil || diff != "" {
 		t.Fatalf("kept values: %v (-want +got):\n%s", err, diff)
 	}
@@ -215,7 +215,7 @@ func TestLookValues(t *testing.T) {
 		"a newer field": {map[string]string{valuesKey: "shade: red\n"}, Values{}, `ConfigMap kudo-system/kudo-values, key values.yaml: unknown field "shade"`},
 		"a wrong edit":  {map[string]string{valuesKey: "replicas: 0\n"}, Values{}, "ConfigMap kudo-system/kudo-values, key values.yaml: replicas: 0 must be 1 or more"},
 	} {
-		live, err := Look(t.Context(), apitest.Start(t, &corev1.ConfigMap{ObjectMeta: gen.Meta(DefaultNamespace, ValuesConfigMap), Data: tc.data}).Client())
+		live, err := ReadState(t.Context(), apitest.Start(t, &corev1.ConfigMap{ObjectMeta: gen.Meta(DefaultNamespace, ValuesConfigMap), Data: tc.data}).Client())
 		if tc.fail != "" {
 			if err == nil || err.Error() != tc.fail {
 				t.Errorf("%s: the error is %v, want %q", reason, err, tc.fail)

@@ -60,7 +60,7 @@ type inspection struct {
 // Verify checks an installation. It changes nothing, but for a Namespace, and an Installation of nothing where there is no other, which
 // it makes to try the policies on, and deletes. An error is a cluster that cannot be asked.
 func Verify(ctx context.Context, c client.Client, config *rest.Config, clock clock.PassiveClock, version string) ([]Finding, error) {
-	live, err := Look(ctx, c)
+	live, err := ReadState(ctx, c)
 	if err != nil {
 		return nil, err
 	}

@@ -187,7 +187,7 @@ func (o *initOptions) printObjects() error {
 
 // prepare looks at what is there already, and says why it must not be installed over.
 func (o *initOptions) prepare(ctx context.Context, c client.Client) (*kudoinit.InstalledState, error) {
-	live, err := kudoinit.Look(ctx, c)
+	live, err := kudoinit.ReadState(ctx, c)
 	if err != nil {
 		return nil, err
 	}

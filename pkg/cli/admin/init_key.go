@@ -95,7 +95,7 @@ func rotateHistoryKey(ctx context.Context, env *command.Env, dropOld bool) error
 	if err != nil {
 		return err
 	}
-	live, err := kudoinit.Look(ctx, c)
+	live, err := kudoinit.ReadState(ctx, c)
 	if err != nil {
 		return err
 	}
