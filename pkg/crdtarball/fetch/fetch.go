@@ -107,18 +107,18 @@ type Wanted struct {
 }
 
 // Resolve resolves which tarball an Instance needs for a version: its own, else the OperatorVersion's, else the default. The
-// default is for versions with an install plan, whose authors have the verb install: of other versions, anybody who writes
-// one could have definitions installed that he chooses by its name and version.
-// Errors are *crdtarball.Error, and only the author of the block can mend them.
+// default is for versions with an install plan, whose authors have the verb install: of other versions, a user who writes one
+// could have definitions installed that the user chooses by the name and the version.
+// Errors are *crdtarball.Error, and only the author of the block can correct them.
 func (f *Fetcher) Resolve(instance *v1beta1.Instance, namespace string, spec *v1beta1.OperatorVersionSpec) (Wanted, error) {
 	policy := Policy{}
 	if f.options.Policy != nil {
 		policy = f.options.Policy()
 	}
-	given, holder, hosts := policy.Default, instance.Namespace, policy.allowed()
+	given, holder, hosts := policy.Default, instance.Namespace, policy.allowedHosts()
 	switch {
 	case instance.Spec.CRDTarball != nil:
-		given, hosts = instance.Spec.CRDTarball, policy.named(spec)
+		given, hosts = instance.Spec.CRDTarball, policy.instanceHosts(spec)
 	case spec.CRDTarball != nil:
 		given, holder = spec.CRDTarball, namespace
 	case spec.InstallPlan == "":
@@ -166,16 +166,16 @@ func variables(instance *v1beta1.Instance, spec *v1beta1.OperatorVersionSpec) cr
 	}
 }
 
-func (p Policy) allowed() crdtarball.Hosts {
+func (p Policy) allowedHosts() crdtarball.Hosts {
 	return crdtarball.Hosts{Any: len(p.Hosts) == 0, Names: p.Hosts}
 }
 
-// named are the hosts that an Instance may name: not even administrators of a namespace may send the manager anywhere.
-func (p Policy) named(spec *v1beta1.OperatorVersionSpec) crdtarball.Hosts {
+// instanceHosts returns the hosts that an Instance may name: not even an administrator of a namespace may send the manager to another one.
+func (p Policy) instanceHosts(spec *v1beta1.OperatorVersionSpec) crdtarball.Hosts {
 	names := slices.Clone(p.Hosts)
 	if t := spec.CRDTarball; t != nil {
 		for _, host := range crdtarball.HostsOf(*t) {
-			if p.allowed().Allows(&url.URL{Scheme: "https", Host: host}) {
+			if p.allowedHosts().Allows(&url.URL{Scheme: "https", Host: host}) {
 				names = append(names, host)
 			}
 		}
