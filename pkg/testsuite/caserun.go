@@ -170,8 +170,8 @@ func (p *caseRun) drop(ctx context.Context, o owned) error {
 	case err != nil:
 		return fmt.Errorf("delete: %w", err)
 	}
-	if err := gone(ctx, resource, o.obj); err != nil {
-		return fmt.Errorf("is not gone after %s: %w", dropTimeout, err)
+	if err := waitUntilDeleted(ctx, resource, o.obj); err != nil {
+		return fmt.Errorf("still exists after %s: %w", dropTimeout, err)
 	}
 	return nil
 }

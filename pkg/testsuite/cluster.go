@@ -217,8 +217,8 @@ func (c *Cluster) remove(ctx context.Context, t Target, namespace string, timeou
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for i := range list.Items {
-		if err := gone(ctx, resource, &list.Items[i]); err != nil {
-			return fmt.Errorf("delete %s %s: is not gone after %s: %w", t.Kind, list.Items[i].GetName(), timeout, err)
+		if err := waitUntilDeleted(ctx, resource, &list.Items[i]); err != nil {
+			return fmt.Errorf("delete %s %s: still exists after %s: %w", t.Kind, list.Items[i].GetName(), timeout, err)
 		}
 	}
 	return nil
@@ -232,9 +232,9 @@ func (t Target) String() string {
 	return t.Kind + " " + t.Name
 }
 
-// gone waits until an object no longer exists; another object of its name does not count. An API server that fails is
+// waitUntilDeleted waits until an object no longer exists; another object of its name does not count. An API server that fails is
 // asked again.
-func gone(ctx context.Context, resource dynamic.ResourceInterface, obj *unstructured.Unstructured) error {
+func waitUntilDeleted(ctx context.Context, resource dynamic.ResourceInterface, obj *unstructured.Unstructured) error {
 	by := "metadata.name=" + obj.GetName()
 	last := fmt.Errorf("finalizers %v", obj.GetFinalizers())
 	for {

@@ -158,7 +158,7 @@ func TestRemove(t *testing.T) {
 		"Absent":    {"one that does not exist", Target{APIVersion: "v1", Kind: "ConfigMap", Name: "z"}, []string{"ns/a", "ns/b", "ns/c", "ns/held", "other/a"}, ""},
 		"Held": {
 			"one with a finalizer", Target{APIVersion: "v1", Kind: "ConfigMap", Name: "held"}, []string{"ns/a", "ns/b", "ns/c", "ns/held", "other/a"},
-			"delete ConfigMap held: is not gone after 50ms: finalizers [example.com/hold]",
+			"delete ConfigMap held: still exists after 50ms: finalizers [example.com/hold]",
 		},
 		"Kind": {
 			"a kind that is not served", Target{APIVersion: "x.io/v1", Kind: "Thing", Labels: map[string]string{"a": "b"}},
@@ -200,11 +200,11 @@ func TestGone(t *testing.T) {
 		}
 		return nil, nil
 	})
-	if err := gone(t.Context(), resource, obj); err != nil {
+	if err := waitUntilDeleted(t.Context(), resource, obj); err != nil {
 		t.Errorf("it is deleted after it was listed: %v", err)
 	}
 	server.Put(configMap("app", nil))
-	if err := gone(t.Context(), resource, obj); err != nil {
+	if err := waitUntilDeleted(t.Context(), resource, obj); err != nil {
 		t.Errorf("another object has its name: %v", err)
 	}
 	failures := 0
@@ -214,7 +214,7 @@ func TestGone(t *testing.T) {
 		}
 		return nil, nil
 	})
-	if err := gone(t.Context(), resource, obj); err != nil || failures != 2 {
+	if err := waitUntilDeleted(t.Context(), resource, obj); err != nil || failures != 2 {
 		t.Errorf("an API server that fails is asked again: %v after %d requests", err, failures)
 	}
 }

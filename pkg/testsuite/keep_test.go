@@ -130,7 +130,7 @@ func TestP30Leftovers(t *testing.T) {
 		namespace string
 		want      []string
 	}{
-		{"what is deleted should be gone", false, "", []string{"clusterroles.rbac.authorization.k8s.io/ours"}},
+		{"what is deleted should not exist", false, "", []string{"clusterroles.rbac.authorization.k8s.io/ours"}},
 		{"nothing was deleted", true, "", nil},
 		{"other Instances may live in the namespace that the suite was given", false, "kudo-test-a", nil},
 	} {
