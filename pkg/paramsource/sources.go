@@ -265,10 +265,10 @@ func (s *Reader) watch(kind string) cache.SharedIndexInformer {
 	// Both fail only on informers that run already.
 	_ = informer.SetTransform(trimMetadata)
 	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(o any) { s.saw(kind, o) },
+		AddFunc: func(o any) { s.handleEvent(kind, o) },
 		UpdateFunc: func(before, o any) {
 			if before.(*metav1.PartialObjectMetadata).ResourceVersion != o.(*metav1.PartialObjectMetadata).ResourceVersion {
-				s.saw(kind, o)
+				s.handleEvent(kind, o)
 			}
 		},
 		DeleteFunc: func(o any) {
@@ -293,7 +293,7 @@ func trimMetadata(o any) (any, error) {
 		ResourceVersion: full.ResourceVersion}}, nil
 }
 
-func (s *Reader) saw(kind string, o any) {
+func (s *Reader) handleEvent(kind string, o any) {
 	if r, ok := reference(kind, o); ok {
 		s.changed(r)
 	}
