@@ -41,8 +41,8 @@ const (
 	tableCost = 3 << 10
 	// entryCost is what an entry of a table takes.
 	entryCost = 96
-	// lookEvery says how many instructions run between two looks at the clock.
-	lookEvery = 64
+	// clockInterval is how many instructions run between two reads of the clock.
+	clockInterval = 64
 )
 
 // LimitError is the breach of a limit.
@@ -70,7 +70,7 @@ type meter struct {
 
 func (m *meter) start(ctx context.Context, limits Limits) {
 	m.Context, m.limits = ctx, limits
-	m.steps, m.next, m.memory, m.breach = 0, lookEvery, 0, nil
+	m.steps, m.next, m.memory, m.breach = 0, clockInterval, 0, nil
 }
 
 // Done counts an instruction. It returns nil, on which the virtual machine does not wait, or a closed channel.
@@ -79,11 +79,11 @@ func (m *meter) Done() <-chan struct{} {
 	if m.steps < m.next {
 		return nil
 	}
-	return m.look()
+	return m.checkLimits()
 }
 
-func (m *meter) look() <-chan struct{} {
-	m.next = m.steps + lookEvery
+func (m *meter) checkLimits() <-chan struct{} {
+	m.next = m.steps + clockInterval
 	switch {
 	case m.breach != nil:
 	case m.steps > m.limits.Instructions:
@@ -112,7 +112,7 @@ func (m *meter) Err() error { return m.breach }
 // spend counts steps of a library function.
 func (m *meter) spend(state *glua.LState, steps int) {
 	m.steps += steps
-	if m.steps >= m.next && m.look() != nil {
+	if m.steps >= m.next && m.checkLimits() != nil {
 		state.RaiseError("%s", m.breach.Error())
 	}
 }

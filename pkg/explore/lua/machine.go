@@ -47,7 +47,7 @@ type machine struct {
 	now    time.Time
 	random *rand.Rand
 	tables map[*glua.LTable]origin
-	// wideIntegers are integers that a float64 cannot hold, by the float64 next to them; twins are those floats that stand
+	// wideIntegers are integers that a float64 cannot hold, by the float64 next to them; ambiguousFloats are those floats that stand
 	// for more than one.
 	wideIntegers    map[float64]int64
 	ambiguousFloats map[float64]bool

@@ -127,7 +127,7 @@ func (m *machine) matchAt(l *glua.LState, match *matcher, s, p int) int {
 	end, err := match.match(s, p)
 	m.meter.steps += match.steps
 	if errors.Is(err, errSteps) {
-		if m.meter.look(); m.meter.breach != nil {
+		if m.meter.checkLimits(); m.meter.breach != nil {
 			m.meter.fail(l, m.meter.breach)
 		}
 		m.meter.fail(l, &LimitError{"instructions", "steps of a pattern"})

@@ -56,14 +56,14 @@ func clusters(all []memberCondition) int {
 	return len(names)
 }
 
-func (s statusRule) merge(name string, all []memberCondition, everywhere bool) map[string]any {
+func (s statusRule) merge(name string, all []memberCondition, inAll bool) map[string]any {
 	isTrue := func(p memberCondition) bool { return p.condition["status"] == "True" }
 	decides := func(p memberCondition) bool { return !isTrue(p) }
 	if slices.Contains(s.anyTrue, name) {
 		decides = isTrue
 	}
 	chosen := slices.IndexFunc(all, decides)
-	if chosen < 0 && !everywhere && !slices.Contains(s.anyTrue, name) {
+	if chosen < 0 && !inAll && !slices.Contains(s.anyTrue, name) {
 		return nil // all that have it say True; the others have not yet
 	}
 	one := maps.Clone(all[max(chosen, 0)].condition)
