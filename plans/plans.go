@@ -24,7 +24,7 @@ const (
 	Waiting State = iota
 	// Done tasks need nothing more.
 	Done
-	// Transient tasks met an error that retrying may cure.
+	// Transient tasks met an error that may not occur at the next attempt.
 	Transient
 	// Fatal tasks have failed permanently.
 	Fatal
@@ -37,7 +37,7 @@ type Outcome struct {
 	Message string
 	// Ready of Total objects are as they should be.
 	Ready, Total int
-	// Culprit is the object and what of it is the cause; nil if that is not known.
+	// Culprit is the object and what of it is the cause, or nil if that is not known.
 	Culprit *v1beta1.Culprit
 }
 
@@ -236,7 +236,7 @@ func summarizePhase(plan string, strategy v1beta1.Strategy, phase *v1beta1.Phase
 	}
 }
 
-// summarizeStep goes by the tasks alone. A step that is complete opens again if one of its tasks was looked at again
+// summarizeStep goes by the tasks alone. A step that is complete opens again if one of its tasks was checked again
 // in the same round, and is not done any more.
 func summarizeStep(path string, step *v1beta1.StepStatus, now time.Time) {
 	complete, started := true, step.StartedTimestamp != nil

@@ -166,7 +166,7 @@ func TestStep(t *testing.T) {
 		"Cured":     {"2.2: a transient error goes when the task gets on", []string{"a", "a2"}, []event{{at(0), retry}, {at(0), waits}}, []Place{at(0), at(1)}, "going(a=going a2=pending)"},
 		"Fatal":     {"rule 9: a fatal one holds back everything", []string{"a", "a2"}, []event{{at(0), fatal}}, nil, "fatal(a=fatal a2=pending)"},
 		"FatalWins": {"2.2: fatal over transient", []string{"a", "a2"}, []event{{at(0), retry}, {at(1), fatal}}, nil, "fatal(a=error a2=fatal)"},
-		"Again": {"2.2: Apply, Toggle and KudoOperator that are done are looked at again while the step goes on", []string{"a", "t", "k", "a2"},
+		"Again": {"2.2: Apply, Toggle and KudoOperator that are done are checked again while the step is in progress", []string{"a", "t", "k", "a2"},
 			[]event{{at(0), done}, {at(1), done}, {at(2), done}, {at(3), waits}}, []Place{at(0), at(1), at(2), at(3)}, "going(a=done t=done k=done a2=going)"},
 		"Relapse": {"2.2: an Apply that is no longer healthy is not done any more", []string{"a", "a2"}, []event{{at(0), done}, {at(0), waits}}, []Place{at(0), at(1)}, "going(a=going a2=pending)"},
 		"Once": {"rule 9: Delete, Pipe and Dummy that are done are not run again in the run", []string{"d", "p", "n", "a"},

@@ -92,7 +92,7 @@ func CountedRun(st v1beta1.PlanStatus) v1beta1.PlanStatus {
 	return run
 }
 
-// NewCounted returns the run that counts if the next run of the plan does not; nil if none does.
+// NewCounted returns the run that counts if the next run of the plan does not, or nil if none does.
 func NewCounted(before v1beta1.PlanStatus) *v1beta1.CountedRun {
 	run := CountedRun(before)
 	if !run.Status.IsTerminal() {

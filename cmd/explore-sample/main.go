@@ -1,4 +1,4 @@
-// Command explore-sample is an explore webhook to learn from: it teaches kudo the kinds Foo and Bar.
+// Command explore-sample is an explore webhook to learn from: it answers for the kinds Foo and Bar.
 //
 //	explore-sample --configuration webhooks.yaml &
 //	kubectl apply -f webhooks.yaml

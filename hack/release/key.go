@@ -169,7 +169,7 @@ type key struct {
 	der []byte
 	// hash is what the algorithm signs the digest of; 0 if it signs the message.
 	hash crypto.Hash
-	// sign returns the signature of a message; nil if only the public key is known.
+	// sign returns the signature of a message, or nil if only the public key is known.
 	sign func(message []byte) ([]byte, error)
 }
 

@@ -42,7 +42,7 @@ type release struct {
 	notes string
 	// signing signs the release; nil if it is not signed.
 	signing *key
-	// public is the key that users verify the release with; nil if there is none.
+	// public is the key that users verify the release with, or nil if there is none.
 	public *key
 }
 

@@ -55,7 +55,7 @@ type Lookup func(kind schema.GroupVersionKind, namespace, name string) (*unstruc
 // annotations of the run; pod templates get the labels, the operator version and the dependencies hash.
 // Enhancing an object twice gives the same object.
 //
-// An object that cannot be enhanced gives a *MalformedError, which no retry cures. Errors of Scope and lookup are
+// An object that cannot be enhanced gives a *MalformedError, which is fatal. Errors of Scope and lookup are
 // wrapped. After an error the objects may be partly enhanced and must not be applied.
 func Enhance(objects []*unstructured.Unstructured, ctx Context, lookup Lookup) error {
 	for _, object := range objects {

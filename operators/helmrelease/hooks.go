@@ -207,7 +207,7 @@ func (c *converter) plan(before, after string) map[string]any {
 	return planOf(phases...)
 }
 
-// phase returns the phase of a point in the life of a release, with a step for each hook; nil if it has none.
+// phase returns the phase of a point in the life of a release, with a step for each hook, or nil if it has none.
 func (c *converter) phase(point string) any {
 	var steps []any
 	for _, h := range c.hooks {

@@ -191,7 +191,7 @@ func ValidateDefaults(defs []v1beta1.Parameter) Problems {
 	return problems
 }
 
-// Check checks one value against its definition; nil if it is right. An empty one is. A type that is not known
+// Check checks one value against its definition; it returns nil if it is right. An empty one is. A type that is not known
 // counts as string.
 func Check(def v1beta1.Parameter, text string) *Problem {
 	if text == "" {

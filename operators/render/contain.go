@@ -76,7 +76,7 @@ func refuseMarks(name string, v Variables) *Error {
 	return nil
 }
 
-// difference compares a rendering with itself, words in the place of values; nil if there is none. Text that is malformed
+// difference compares a rendering with itself, words in the place of values; it returns nil if there is none. Text that is malformed
 // whatever the values are has none either, and no documents: what decodes it says better what is wrong.
 func (s *Set) difference(name, text string, v Variables, free bool) (roots []*yaml.Node, wrong *difference, err error) {
 	marker := s.marker()

@@ -289,7 +289,7 @@ func TestDefaulter(t *testing.T) {
 		operation    admissionv1.Operation
 		want         map[string]any // spec.parameters after; nil: no patch
 	}{
-		"Default":   {"rule 6: defaults of immutable parameters are written down", "operatorVersion: {name: v1}\nparameters: {NEEDED: v}", admissionv1.Create, map[string]any{"NEEDED": "v", "FIXED": "f"}},
+		"Default":   {"rule 6: defaults of immutable parameters are recorded", "operatorVersion: {name: v1}\nparameters: {NEEDED: v}", admissionv1.Create, map[string]any{"NEEDED": "v", "FIXED": "f"}},
 		"None":      {"rule 6: also when there are none yet", "operatorVersion: {name: v1}", admissionv1.Create, map[string]any{"FIXED": "f"}},
 		"Live":      {"rule 5: of an OperatorVersion that the cache does not have yet", "operatorVersion: {name: v2}", admissionv1.Create, map[string]any{"FIXED": "g", "FROZEN": "z"}},
 		"Set":       {"rule 6: what is set stays", right, admissionv1.Create, nil},

@@ -99,7 +99,7 @@ func CheckConfig(c *configv1alpha1.Config, others []configv1alpha1.Config) (warn
 // maxProblems bounds the problems and warnings that an answer lists.
 const maxProblems = 20
 
-// problems makes one error of a list; nil if there are none.
+// problems makes one error of a list; it returns nil if there are none.
 func problems(errs []error) error {
 	if len(errs) == 0 {
 		return nil

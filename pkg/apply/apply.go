@@ -75,7 +75,7 @@ const (
 type Change struct {
 	ID     ID
 	Action Action
-	// Live is the object as it is now; nil if it is not there.
+	// Live is the object as it is now, or nil if it is not there.
 	Live *unstructured.Unstructured
 	// Record is for the inventory; zero if the object was not written.
 	Record Record

@@ -181,7 +181,7 @@ func withOtherValue(object map[string]any, path []string) {
 	}
 }
 
-// at is the value at a path of FieldsV1; nil if there is none.
+// at is the value at a path of FieldsV1, or nil if there is none.
 func at(value any, path []string) any {
 	for _, key := range path {
 		kind, rest, _ := strings.Cut(key, ":")

@@ -17,7 +17,7 @@ import (
 	"kudo.dev/kudo/pkg/apierror"
 )
 
-// FatalError cannot be cured by retrying.
+// FatalError is an error that every attempt would meet.
 type FatalError struct{ Err error }
 
 // Error implements error.
@@ -26,7 +26,7 @@ func (e *FatalError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *FatalError) Unwrap() error { return e.Err }
 
-// IsFatal reports whether retrying cannot cure the error.
+// IsFatal reports whether every attempt would meet the error.
 func IsFatal(err error) bool {
 	var fatal *FatalError
 	return errors.As(err, &fatal) || isCollision(err)
@@ -104,8 +104,8 @@ func (c Change) fail(ctx context.Context, e *Engine, obj *unstructured.Unstructu
 	return c
 }
 
-// Classify says what an error means for a run: *FatalError cannot be cured by retrying, *NamespaceTerminatingError ends a run in that
-// namespace, any other may pass. The text names the object.
+// Classify says what an error means for a run: *FatalError fails at every attempt, *NamespaceTerminatingError ends a run in that
+// namespace, any other is transient. The text names the object.
 func (e *Engine) Classify(ctx context.Context, obj *unstructured.Unstructured, err error) error {
 	named := func(err error) error { return fmt.Errorf("%s: %w", IDOf(obj), err) }
 	var fatal *FatalError
@@ -130,7 +130,7 @@ func (e *Engine) Classify(ctx context.Context, obj *unstructured.Unstructured, e
 	return named(err)
 }
 
-// isWebhookDenial is the answer of an admission webhook that says no, with whatever code the webhook chose. Other 403s may pass:
+// isWebhookDenial is the answer of an admission webhook that says no, with whatever code the webhook chose. Other 403s are transient:
 // rights and quotas change, and policies may ask for rights too.
 func isWebhookDenial(err error) bool {
 	status, ok := err.(apierrors.APIStatus)

@@ -17,7 +17,7 @@ func isKept(live *unstructured.Unstructured) bool {
 	return v1beta1.CanBeKept(live.GroupVersionKind().GroupKind()) && v1beta1.IsKept(live.GetAnnotations())
 }
 
-// controllerOf returns the Instance that controls a rendered object; nil if none does.
+// controllerOf returns the Instance that controls a rendered object, or nil if none does.
 func controllerOf(body *unstructured.Unstructured) *metav1.OwnerReference {
 	if controller := metav1.GetControllerOfNoCopy(body); controller != nil && v1beta1.OwnedBy(*controller, "Instance") {
 		return controller

@@ -26,7 +26,7 @@ type Kinds struct {
 	schemas   schemas
 }
 
-// NewKinds returns the kinds of a cluster. The mapper must look again when it does not know a kind.
+// NewKinds returns the kinds of a cluster. The mapper must run discovery again when it does not know a kind.
 func NewKinds(mapper meta.RESTMapper, d discovery.DiscoveryInterface, client dynamic.Interface) *Kinds {
 	return &Kinds{mapper: mapper, discovery: d, client: client, schemas: schemas{discovery: d}}
 }
@@ -119,8 +119,8 @@ func serves(crd *unstructured.Unstructured, version string) bool {
 	})
 }
 
-// ExplainNoMatch says whether a kind that the mapper does not know is unknown permanently (engine rule 15): a fresh and complete
-// discovery does not have it, and no CRD defines it.
+// ExplainNoMatch returns a *FatalError if a kind that the mapper does not know is unknown permanently (engine rule 15): a fresh and
+// complete discovery does not have it, and no CRD defines it. Else it returns a transient error.
 func (k *Kinds) ExplainNoMatch(ctx context.Context, obj *unstructured.Unstructured, cause error) error {
 	gvk := obj.GroupVersionKind()
 	_, lists, err := k.discovery.ServerGroupsAndResources()

@@ -175,7 +175,7 @@ func (m *Mirror) Get(id ID) (obj *unstructured.Unstructured, complete bool) {
 	return w.latest(key).object(), w.informer.HasSynced()
 }
 
-// UnobservedWrite returns what was written last and the watch has not handed on yet; nil if there is nothing. It may be gone: who
+// UnobservedWrite returns what was written last and the watch has not shown yet, or nil if there is none. It may be deleted: a caller that
 // relies on it names its uid.
 func (m *Mirror) UnobservedWrite(id ID) *unstructured.Unstructured {
 	m.mu.Lock()
@@ -210,7 +210,7 @@ func (w *kindWatch) latest(key string) *packedObject {
 	return own
 }
 
-// observed is what the watch has shown last; nil if there is nothing.
+// observed is what the watch has shown last, or nil if there is nothing.
 func (w *kindWatch) observed(key string) *packedObject {
 	if key[0] == '/' {
 		key = key[1:]

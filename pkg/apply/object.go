@@ -20,7 +20,7 @@ import (
 // NoResourceVersion is the resourceVersion that no object has: a server-side apply with it creates, or answers 409.
 const NoResourceVersion = "1"
 
-// attempts bounds how often an object is looked at again after it changed under our hands.
+// attempts bounds how often an object is read again after another client has changed it.
 const attempts = 6
 
 // applyOne writes one object:
@@ -139,7 +139,7 @@ func (e *Engine) send(ctx context.Context, resource dynamic.ResourceInterface, b
 	return written, err
 }
 
-// conflictIfMissing is the error, or a conflict where an object has gone in the meantime: it is looked at again.
+// conflictIfMissing is the error, or a conflict where an object was deleted in the meantime: the apply is tried again.
 func conflictIfMissing(live *unstructured.Unstructured, err error, body *unstructured.Unstructured) error {
 	if err == nil && live == nil {
 		return apierrors.NewConflict(v1beta1.Resource(body.GetKind()), body.GetName(), errors.New("it was deleted concurrently"))
@@ -147,7 +147,7 @@ func conflictIfMissing(live *unstructured.Unstructured, err error, body *unstruc
 	return err
 }
 
-// GetOrNil reads the object; nil if it is not there.
+// GetOrNil reads the object; it returns nil if it is not there.
 func GetOrNil(ctx context.Context, resource dynamic.ResourceInterface, name string) (*unstructured.Unstructured, error) {
 	live, err := resource.Get(ctx, name, metav1.GetOptions{})
 	if apierror.IsObjectNotFound(err) {

@@ -77,7 +77,7 @@ func (e *Engine) Preflight(ctx context.Context, objs []*unstructured.Unstructure
 }
 
 // check returns the refusal of a foreign object, or nil. A refusal is final, and what the mirror and lists show may be
-// old: so the object is looked at again before.
+// old: so the object is read again before.
 func (e *Engine) check(ctx context.Context, obj, live *unstructured.Unstructured, o Options) *Change {
 	foreign := func() (bool, string) {
 		if live == nil || live.GetDeletionTimestamp() != nil {
@@ -205,7 +205,7 @@ func (e *Engine) Lookup(ctx context.Context, id ID) (*unstructured.Unstructured,
 	return e.Live(ctx, id)
 }
 
-// Live reads an object as it is in etcd now; nil if there is none.
+// Live reads an object as it is in etcd now; it returns nil if there is none.
 func (e *Engine) Live(ctx context.Context, id ID) (*unstructured.Unstructured, error) {
 	resource, err := e.Resource(id.Object())
 	if meta.IsNoMatchError(err) {

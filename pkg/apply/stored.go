@@ -33,7 +33,7 @@ func pack(obj *unstructured.Unstructured) (*packedObject, error) {
 	}, nil
 }
 
-// object unpacks it; nil if there is none.
+// object unpacks it; it returns nil if there is none.
 func (s *packedObject) object() *unstructured.Unstructured {
 	if s == nil {
 		return nil

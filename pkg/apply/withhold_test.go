@@ -27,7 +27,7 @@ func TestIsTakenOver(t *testing.T) {
 		want         bool
 	}{
 		{"P27: it is taken over now", live, nil, true},
-		{"P27: before the crash of a manager, only its name was written down", live, map[ID]Record{id: {}}, true},
+		{"P27: before the crash of a manager, only its name was recorded", live, map[ID]Record{id: {}}, true},
 		{"P27: another object of the name is known", live, map[ID]Record{id: {UID: "v"}}, true},
 		{"P27: it was taken over", marked("h"), map[ID]Record{id: {UID: "u"}}, true},
 		{"P27: what its pods read has changed", marked("g"), map[ID]Record{id: {UID: "u"}}, false},

@@ -32,7 +32,7 @@ func (allReplicas) NeedLeaderElection() bool { return false }
 type certFiles struct {
 	cache cache.Cache
 	dir   string
-	// written is closed once the certificate and its key are in the folder; nil if cert-controller reports that.
+	// written is closed once the certificate and its key are in the folder, or nil if cert-controller reports that.
 	written chan struct{}
 }
 

@@ -71,7 +71,7 @@ type Options struct {
 	ScheduledRuns int
 	// PipeImage is the image of the container that the files of Pipe tasks are read from: that of the manager.
 	PipeImage string
-	// PipeRefusal is why Pipe tasks are refused; nil if they are not.
+	// PipeRefusal is why Pipe tasks are refused, or nil if they are not.
 	PipeRefusal error
 	// Tarballs says where CRD tarballs are kept and may come from.
 	Tarballs fetch.Options

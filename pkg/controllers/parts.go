@@ -85,7 +85,7 @@ type parts struct {
 	instances, versions, installations loop.Changes
 
 	interpreter *exploreconfig.Interpreter
-	// rulesChanged reports whether a step of an Instance that is going on renders objects of a kind for which a condition holds, and if so
+	// rulesChanged reports whether a step of an Instance that is in progress renders objects of a kind for which a condition holds, and if so
 	// lets the run ask anew.
 	rulesChanged func(key types.NamespacedName, condition func(schema.GroupVersionKind) bool) bool
 	mirror       *apply.Mirror

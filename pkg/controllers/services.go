@@ -53,7 +53,7 @@ func (s *services) Get(ctx context.Context, namespace, name string) (*corev1.Ser
 	return found.(*corev1.Service), nil
 }
 
-// watch returns the watch of a Service, and starts it if need be; nil if no configuration names the Service any more.
+// watch returns the watch of a Service, and starts it if need be, or nil if no configuration names the Service any more.
 func (s *services) watch(service types.NamespacedName) *serviceWatch {
 	s.mu.Lock()
 	defer s.mu.Unlock()

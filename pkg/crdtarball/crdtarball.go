@@ -57,7 +57,7 @@ type Resolved struct {
 	Names []string
 	// Fetched tells that the tarball came from the source just now; else it was in the cache.
 	Fetched bool
-	// Stale is why the source could not be asked for a newer one; nil if it was asked or did not need to be.
+	// Stale is why the source could not be asked for a newer one, or nil if it was asked or did not need to be.
 	Stale error
 
 	objects []*unstructured.Unstructured

@@ -71,7 +71,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// fail makes an Error that the same again does not cure.
+// fail returns a fatal Error: the same attempt would meet it again.
 func fail(reason Reason, format string, args ...any) *Error {
 	return &Error{Reason: reason, Err: fmt.Errorf(format, args...)}
 }

@@ -201,7 +201,7 @@ func (c *Cache) busy(key string) error {
 	return &Error{Reason: ReasonDisk, Temporary: true, Err: fmt.Errorf("the entry %s is in use", key)}
 }
 
-// writable tells why nothing can be written into the cache folder; nil if it can.
+// writable tells why nothing can be written into the cache folder; it returns nil if it can.
 func (c *Cache) writable(key string) error {
 	probe, err := os.CreateTemp(c.options.Dir, tmpPrefix+key+"-*")
 	if err != nil {

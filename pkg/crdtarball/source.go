@@ -71,7 +71,7 @@ type ConfigMaps interface {
 	ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error)
 }
 
-// Access is what sources reach the world by.
+// Access is what sources reach networks by.
 type Access struct {
 	// Secrets and ConfigMaps of the cluster; without them, sources that need them are refused.
 	Secrets    Secrets

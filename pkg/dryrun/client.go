@@ -136,7 +136,7 @@ func (r resource) Apply(ctx context.Context, name string, body *unstructured.Uns
 	o.DryRun = []string{metav1.DryRunAll}
 	written, err := r.ResourceInterface.Apply(ctx, name, sent, o)
 	if err != nil {
-		if !apierrors.IsConflict(err) { // the engine looks again then
+		if !apierrors.IsConflict(err) { // the engine reads again then
 			obj.refused = form
 		}
 		return nil, err

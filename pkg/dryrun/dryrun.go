@@ -46,15 +46,15 @@ type object struct {
 	id apply.ID
 	// known is set once before and now are known.
 	known bool
-	// before is the object as the cluster has it, and now as the writes would leave it; nil if it does not exist.
+	// before is the object as the cluster has it, and now as the writes would leave it, or nil if it does not exist.
 	before, now *unstructured.Unstructured
-	// body is what the last write has sent, without what the API server keeps; nil if there was none since the last deletion.
+	// body is what the last write has sent, without what the API server keeps, or nil if there was none since the last deletion.
 	body *unstructured.Unstructured
 	// answer is that to the last dry run of the caller; nil if there was none.
 	answer *answer
 	// recreated is set if the object was deleted and written again.
 	recreated bool
-	// refused is what a write has sent that was refused; nil if none was.
+	// refused is what a write has sent that was refused, or nil if none was.
 	refused *unstructured.Unstructured
 }
 
@@ -66,13 +66,13 @@ func New(client dynamic.Interface, mapper meta.RESTMapper) *Cluster {
 // Change is what the writes would do to an object.
 type Change struct {
 	ID apply.ID
-	// Before and After are the object before and after the writes; nil if it does not exist.
+	// Before and After are the object before and after the writes, or nil if it does not exist.
 	Before, After *unstructured.Unstructured
 	// Recreated is set if the object would be deleted and written again.
 	Recreated bool
-	// Refused is what a write has sent that was refused; nil if none was.
+	// Refused is what a write has sent that was refused, or nil if none was.
 	Refused *unstructured.Unstructured
-	// Body is what the last write has sent that was not refused; nil if there was none.
+	// Body is what the last write has sent that was not refused, or nil if there was none.
 	Body *unstructured.Unstructured
 }
 
@@ -138,7 +138,7 @@ func namespaced(client dynamic.Interface, mapping *meta.RESTMapping, namespace s
 	return client.Resource(mapping.Resource)
 }
 
-// lookup returns what is known of an object; nil if nothing is and it is not to be added, or if its kind is not served.
+// lookup returns what is known of an object, or nil if nothing is and it is not to be added, or if its kind is not served.
 func (c *Cluster) lookup(id apply.ID, add bool) *object {
 	mapping, err := c.mapper.RESTMapping(id.GroupKind(), id.Version)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // Declared is what objects declare, all replicas together.
 type Declared struct {
 	Replicas int64
-	// Requests are the requests of all replicas; nil if there are none.
+	// Requests are the requests of all replicas, or nil if there are none.
 	Requests corev1.ResourceList
 }
 

@@ -67,7 +67,7 @@ type Request struct {
 	Observed *unstructured.Unstructured
 	// Replicas to write into the object, 0 or more (ReplicaRevising only).
 	Replicas int32
-	// Items are the statuses of the object's copies (StatusAggregating only); nil if nothing is known of any.
+	// Items are the statuses of the object's copies (StatusAggregating only), or nil if nothing is known of any.
 	Items []v1alpha1.AggregatedStatusItem
 }
 

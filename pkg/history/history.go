@@ -177,7 +177,7 @@ func isSameRun(ring *keyring.Ring, owner client.Object, revision int64, left *ap
 }
 
 // checkUncommitted fails if the number of a run has been committed: who wants to write it down again has an old Instance in
-// hand, and must look again.
+// hand, and must be read again.
 func (s *Store) checkUncommitted(ctx context.Context, owner client.Object, revision int64) error {
 	now := owner.DeepCopyObject().(client.Object)
 	if err := s.reader.Get(ctx, client.ObjectKeyFromObject(owner), now); err != nil {
@@ -202,7 +202,7 @@ func Newest(owner client.Object) int64 {
 	return 0
 }
 
-// Read returns a run of the owner, as it was written down by RecordStart. The error is an *UnusableError if it was not, or is not
+// Read returns a run of the owner, as it was recorded by RecordStart. The error is an *UnusableError if it was not, or is not
 // there, and a *FormatError if a newer version of kudo has written it.
 func (s *Store) Read(ctx context.Context, owner client.Object, revision int64) (*Run, error) {
 	ring, err := s.keys.Ring(ctx)

@@ -57,7 +57,7 @@ func TestInHistory(t *testing.T) {
 	}
 }
 
-// TestOutcomeOf: what came of a run, if it was written down in a way that can be read.
+// TestOutcomeOf: what came of a run, if it was recorded in a way that can be read.
 func TestOutcomeOf(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason, annotation string

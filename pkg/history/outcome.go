@@ -124,7 +124,7 @@ func (s *Store) RecordOutcome(ctx context.Context, owner client.Object, st v1bet
 	return err
 }
 
-// OutcomeOf reads what came of a run; nil if the Instance's status has it.
+// OutcomeOf reads what came of a run; it returns nil if the Instance's status has it.
 func OutcomeOf(revision *appsv1.ControllerRevision) *Outcome {
 	text := revision.Annotations[outcomeAnnotation]
 	outcome := &Outcome{}

@@ -71,7 +71,7 @@ func (f *fixture) record(t *testing.T, owner client.Object, revision int64) *app
 	return record
 }
 
-// TestRecordStart checks that what was written down is read again, and that no sensitive value is seen in the cluster.
+// TestRecordStart checks that what was recorded is read again, and that no sensitive value is seen in the cluster.
 func TestRecordStart(t *testing.T) {
 	f := newFixture(t)
 	for _, owner := range []client.Object{f.instance, f.version} {
@@ -431,7 +431,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s: %v, %v\n%s\nwant\n%s", tc.reason, ring, err, missing, want)
 		}
 		if err := f.RecordStart(t.Context(), f.instance, 1, run(f.instance, 1)); err == nil || err.Error() != want {
-			t.Errorf("%s: a run is written down: %v", tc.reason, err)
+			t.Errorf("%s: a run is recorded: %v", tc.reason, err)
 		}
 	}
 	secret.ResourceVersion, secret.UID = "", ""
@@ -645,7 +645,7 @@ func TestNotServed(t *testing.T) {
 		"Trim": func() error { return f.Trim(t.Context(), f.instance, 20, NameFor(f.instance, 20)) },
 	} {
 		if err := call(); !apierrors.IsNotFound(err) || Unusable(err) {
-			t.Errorf("%s: %v, want an error that passes", name, err)
+			t.Errorf("%s: %v, want a transient error", name, err)
 		}
 	}
 	f.AddKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevision"), true)
@@ -654,7 +654,7 @@ func TestNotServed(t *testing.T) {
 	}
 	f.RemoveKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	if _, err := f.Store.Read(t.Context(), f.instance, 1); !apierrors.IsNotFound(err) || Unusable(err) {
-		t.Errorf("the history key cannot be read: %v, want an error that passes", err)
+		t.Errorf("the history key cannot be read: %v, want a transient error", err)
 	}
 }
 

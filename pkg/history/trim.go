@@ -13,7 +13,7 @@ import (
 	"kudo.dev/kudo/pkg/apierror"
 )
 
-// Trim deletes the run that a new one, which has been written down, puts beyond the limit, and the OperatorVersion to which
+// Trim deletes the run that a new one, which has been recorded, puts beyond the limit, and the OperatorVersion to which
 // it refers: unless a run that is kept refers to that too, or the status. What the status refers to, that of the run before,
 // is named, since the new run may yet be given up. All is read by name: a LIST takes the longer the more Instances the
 // namespace has. Records of an unknown format stay, and what they may refer to.
@@ -55,7 +55,7 @@ func (s *Store) Trim(ctx context.Context, owner client.Object, revision int64, s
 	return s.drop(ctx, past) // last: it is how a try that comes after this one finds what else is to go
 }
 
-// find reads a ControllerRevision of the owner's; nil if there is none of the name.
+// find reads a ControllerRevision of the owner's; it returns nil if there is none of the name.
 func (s *Store) find(ctx context.Context, owner client.Object, name string) (*appsv1.ControllerRevision, error) {
 	found := &appsv1.ControllerRevision{}
 	err := s.reader.Get(ctx, types.NamespacedName{Namespace: owner.GetNamespace(), Name: name}, found)

@@ -205,7 +205,7 @@ func parsePath(path string) []pathElement {
 	return out
 }
 
-// fieldAt returns the value at a path; nil if there is none. The API server does not escape the dots of a key such as that of a label,
+// fieldAt returns the value at a path, or nil if there is none. The API server does not escape the dots of a key such as that of a label,
 // so that several elements may be one key.
 func fieldAt(value any, path []pathElement) any {
 	for n := 0; n < len(path); n++ {

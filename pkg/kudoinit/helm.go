@@ -46,7 +46,7 @@ func (r *HelmRelease) uninstall() string {
 	return fmt.Sprintf("run helm uninstall %s -n %s", r.Name, r.Namespace)
 }
 
-// helmReleaseOf returns the release that has made the binding of the manager; nil if none has.
+// helmReleaseOf returns the release that has made the binding of the manager, or nil if none has.
 func helmReleaseOf(binding *rbacv1.ClusterRoleBinding) *HelmRelease {
 	if binding.Labels[ManagedByLabel] != helm {
 		return nil

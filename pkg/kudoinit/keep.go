@@ -114,7 +114,7 @@ func (s *Scanner) owned(ctx context.Context, see func(at schema.GroupVersionReso
 	})
 }
 
-// detachHeld takes all that Instances and Installations hold out of kudo's hands, and then deletes these, so that the CRDs
+// detachHeld releases all that Instances and Installations hold, and then deletes these, so that the CRDs
 // can go without the garbage collector deleting anything else.
 func (r *Remover) detachHeld(ctx context.Context) error {
 	if err := r.look(ctx); err != nil {
@@ -171,7 +171,7 @@ func (r *Remover) removeKudoOwners(ctx context.Context, at schema.GroupVersionRe
 			return nil
 		}
 		if !conflict(err) || n == tries {
-			return fmt.Errorf("take %s %s/%s out of kudo's hands: %w", at.Resource, obj.Namespace, obj.Name, err)
+			return fmt.Errorf("release %s %s/%s: %w", at.Resource, obj.Namespace, obj.Name, err)
 		}
 		now, err := resource.Get(ctx, obj.Name, metav1.GetOptions{})
 		if absent(err) || err == nil && now.UID != obj.UID {

@@ -27,7 +27,7 @@ import (
 type InstancePolicy string
 
 const (
-	// KeepInstances leaves all that they hold as it is. If the CRDs go, the objects are first taken out of kudo's hands, so that
+	// KeepInstances leaves all that they hold as it is. If the CRDs go, the objects are first released, so that
 	// the garbage collector does not delete them.
 	KeepInstances InstancePolicy = "keep"
 	// UninstallInstances uninstalls them, as kubectl kudo uninstall and uninstall-version do, and needs a manager that works.
@@ -124,7 +124,7 @@ func (e *InUse) Error() string {
 //
 //	what is in use is refused, released by the manager, or kept
 //	the manager stops: its Deployment, its rights, its webhooks
-//	what goes with the CRDs is taken out of kudo's hands; then the CRDs, and the policies that guard their objects
+//	what is deleted with the CRDs is released by kudo; then the CRDs, and the policies that guard their objects
 //	the rest
 func (r *Remover) Remove(ctx context.Context) error {
 	var err error

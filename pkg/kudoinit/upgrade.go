@@ -37,7 +37,7 @@ func (e *TooOld) Error() string {
 		"to %s first", e.Installed, e.Wanted, readMinors, e.Step)
 }
 
-// CheckVersion says why a version must not be installed over what is there; nil if it may.
+// CheckVersion says why a version must not be installed over what is there; it returns nil if it may.
 func (l *InstalledState) CheckVersion(o Options, upgrade, downgrade bool) error {
 	switch {
 	case upgrade && !l.Installed:

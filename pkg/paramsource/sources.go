@@ -157,7 +157,7 @@ func selectKeys(from v1beta1.ParametersSource, data map[string]string,
 	return values, missing
 }
 
-// data returns what a source holds; nil if it is not there.
+// data returns what a source holds, or nil if it is not there.
 func (s *Reader) data(ctx context.Context, r reader) (map[string]string, error) {
 	version := s.version(r.Reference)
 	s.mu.Lock()

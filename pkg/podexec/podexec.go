@@ -50,7 +50,7 @@ type TooLargeError struct{ Limit int }
 func (e *TooLargeError) Error() string { return fmt.Sprintf("is larger than %d bytes", e.Limit) }
 
 // Output runs a command in a container of a pod as a user, and returns its standard output. A command that fails is a
-// *CommandError, output beyond the limit (in bytes) a *TooLargeError; any other error may pass.
+// *CommandError, output beyond the limit (in bytes) a *TooLargeError; any other error is transient.
 func (e *Executor) Output(ctx context.Context, user, namespace, pod, container string, command []string, limit int) ([]byte, error) {
 	if user == "" {
 		return nil, errors.New("a command needs a user to run as")

@@ -40,7 +40,7 @@ type searchKey struct {
 // suspect is the object that a task waits for, or that has failed.
 type suspect struct {
 	id apply.ID
-	// live is the object; nil if it could not be written.
+	// live is the object, or nil if it could not be written.
 	live *unstructured.Unstructured
 	// err is why it could not be written.
 	err error
@@ -74,7 +74,7 @@ func (s *searchResult) due(of *suspect) time.Time {
 	return s.next
 }
 
-// suspectOf returns the object that a task waits for, or that has failed; nil if there is none.
+// suspectOf returns the object that a task waits for, or that has failed, or nil if there is none.
 func (w *PreparedTask) suspectOf(effects Effects) *suspect {
 	if w.suspect == nil && len(effects.Failed) > 0 {
 		return &suspect{id: effects.Failed[0].ID, err: effects.Failed[0].Err}

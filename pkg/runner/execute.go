@@ -60,7 +60,7 @@ func (r *Runner) Execute(ctx context.Context, run *Run, inventory Inventory, st 
 		if len(batch) == 0 {
 			break
 		}
-		// A Job that was deleted before it was written down as done would run again.
+		// A Job that was deleted before it was recorded as done would run again.
 		done = done || completed && slices.ContainsFunc(batch, func(w *PreparedTask) bool { return w.outcome == nil && w.deletes })
 		sayNeeds(plan, st, batch, clock.Now())
 		if err := hooks.RecordIntent(ctx, *st, objectsToWrite(batch), done); err != nil {
@@ -175,7 +175,7 @@ func objectsToWrite(batch []*PreparedTask) []apply.ID {
 	return out
 }
 
-// lasting reports whether an outcome must be written down before anything else is done: a manager that dies would do again
+// lasting reports whether an outcome must be recorded before anything else is done: a manager that dies would do again
 // what has an effect each time, after what comes next.
 func lasting(kind string, outcome plans.Outcome) bool {
 	return outcome.State == plans.Done && plans.RunOnce(kind) && kind != v1beta1.DummyTask

@@ -7,7 +7,7 @@ import (
 	"kudo.dev/kudo/plans"
 )
 
-// TestLasting: what must not be done twice is written down before anything else is done.
+// TestLasting: what must not be done twice is recorded before anything else is done.
 func TestLasting(t *testing.T) {
 	for _, tc := range []struct {
 		reason, kind string

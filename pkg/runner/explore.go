@@ -18,8 +18,8 @@ type Interpreter interface {
 	Explore(ctx context.Context, r explore.Request) (explore.Answer, bool, error)
 }
 
-// RulesChanged reports whether a step that is going on renders objects of a kind of which rules have changed, so that the condition holds.
-// The next Execute asks anew what objects depend on, also if the kinds are not known at the moment, since an Execute has just begun. It may
+// RulesChanged reports whether a step that is in progress renders objects of a kind of which rules have changed, so that the condition
+// holds. The next Execute asks anew what objects depend on, also if the kinds are not known at the moment, since an Execute has just begun. It may
 // be called while the run is executed.
 func (run *Run) RulesChanged(condition func(schema.GroupVersionKind) bool) bool {
 	run.rulesChanged.Store(true)
@@ -97,7 +97,7 @@ func (r *Runner) Health(ctx context.Context, live *unstructured.Unstructured) (h
 	return result, nil
 }
 
-// Drift looks at an object that others have changed since the Instance has written it; nil if what they have changed is
+// Drift looks at an object that others have changed since the Instance has written it; it returns nil if what they have changed is
 // left to them.
 func (r *Runner) Drift(ctx context.Context, account apply.Account, instance *v1beta1.Instance, id apply.ID,
 	record apply.Record) (*apply.Drift, error) {
@@ -118,7 +118,7 @@ func (r *Runner) RemoveOwner(ctx context.Context, account apply.Account, instanc
 	return engine.RemoveOwner(ctx, live, instance.UID, Manager(instance.Namespace, instance.Name), record)
 }
 
-// Reflect returns what the interpreter takes from the status of an object; nil if nothing. An error means that this is not known now.
+// Reflect returns what the interpreter takes from the status of an object, or nil if nothing. An error means that this is not known now.
 func (r *Runner) Reflect(ctx context.Context, live *unstructured.Unstructured) (any, error) {
 	answer, known, err := r.external.Explore(ctx, explore.Request{Operation: explore.Status, Object: live})
 	if err != nil || !known {

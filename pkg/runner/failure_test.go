@@ -66,7 +66,7 @@ func TestFailure(t *testing.T) {
 				t.Errorf("%s: got %+v, want %+v", tc.reason, got, want)
 			}
 			if older := tc.generation == int64(2); effects.Recheck == (older || tc.fatal) {
-				t.Errorf("%s: looked at again: %v", tc.reason, effects.Recheck)
+				t.Errorf("%s: checked again: %v", tc.reason, effects.Recheck)
 			}
 		})
 	}

@@ -397,7 +397,7 @@ func TestNamespaceTerminating(t *testing.T) {
 		{"it is that of the Instance", &apply.NamespaceTerminatingError{Namespace: "ns", Err: errors.New("x")}, plans.Fatal, true},
 		{"it is named by an error around it", fmt.Errorf("a: %w", &apply.NamespaceTerminatingError{Namespace: "ns", Err: errors.New("x")}), plans.Fatal, true},
 		{"it is one that an install plan writes to", &apply.NamespaceTerminatingError{Namespace: "shared", Err: errors.New("x")}, plans.Transient, false},
-		{"another error may pass", errors.New("x"), plans.Transient, false},
+		{"another error is transient", errors.New("x"), plans.Transient, false},
 	} {
 		w := (&PreparedTask{run: &Run{Subject: Subject{Namespace: "ns"}}}).failed(tc.err)
 		if w.outcome.State != tc.want || w.effects.NamespaceTerminating != tc.ends || w.outcome.Message != tc.err.Error() {

@@ -25,7 +25,7 @@ import (
 	"kudo.dev/kudo/plans/task"
 )
 
-// Executor runs a command in a container, with the rights of a user. Errors that retrying cannot cure are *podexec.CommandError and
+// Executor runs a command in a container, with the rights of a user. Fatal errors are *podexec.CommandError and
 // *podexec.TooLargeError.
 type Executor interface {
 	Output(ctx context.Context, user, namespace, pod, container string, command []string, limit int) ([]byte, error)

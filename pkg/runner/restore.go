@@ -29,7 +29,7 @@ type RestoredObjects struct {
 }
 
 // CompareRestored compares what a plan leaves behind with the cluster, with the rights of the run and by its rules of ownership.
-// Nothing is written. A Job or a Pod need not exist, since one that has ended is deleted or is not restored. An error may pass.
+// Nothing is written. A Job or a Pod need not exist, since one that has ended is deleted or is not restored. An error is transient.
 func (r *Runner) CompareRestored(ctx context.Context, run *Run) (*RestoredObjects, error) {
 	engine, err := r.accounts.Engine(run.Account)
 	if err != nil {
@@ -90,7 +90,7 @@ func (run *Run) newRestoredObjects(problems []string, compared []apply.Compariso
 func endsByItself(id apply.ID) bool { return id.Kind == "Job" || id.Kind == "Pod" }
 
 // TakeOver makes the run's Instance the owner of objects that were compared and have no problems. Only their metadata change. The error
-// may pass: an object has changed since, and is to be compared again.
+// transient: an object has changed since, and is to be compared again.
 func (r *Runner) TakeOver(ctx context.Context, run *Run, restored *RestoredObjects) ([]apply.Change, error) {
 	engine, err := r.accounts.Engine(run.Account)
 	if err != nil {

@@ -68,7 +68,7 @@ func TestCollect(t *testing.T) {
 			&PreparedTask{effects: Effects{Failed: apply.ChangeSet{refused("x", apply.Failed, refusal)}}, outcome: &plans.Outcome{State: plans.Fatal}},
 			[]string{"before"}, []string{strings.ReplaceAll(refusal.Error(), "password", "***")}, ""},
 		"Template":  {"a template that cannot be rendered", (&PreparedTask{}).decide(plans.Fatal, "line 1"), []string{"before"}, []string{"line 1"}, ""},
-		"Transient": {"what may pass is tried again", (&PreparedTask{}).decide(plans.Transient, "no answer"), []string{"before"}, nil, "no answer"},
+		"Transient": {"a transient error is tried again", (&PreparedTask{}).decide(plans.Transient, "no answer"), []string{"before"}, nil, "no answer"},
 		"Pipe":      {"the artifact of a Pipe task, not its pod", piping(map[string]error{"i-key": nil}), []string{"before", "i-key"}, nil, ""},
 		"NoFile":    {"an artifact that does not exist", piping(nil), []string{"before"}, []string{"Secret ns/i-key does not exist"}, ""},
 		"Forbidden": {"an artifact that the account may not read", piping(map[string]error{"i-key": errors.New("forbidden")}), []string{"before"}, nil,

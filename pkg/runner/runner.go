@@ -68,7 +68,7 @@ type Run struct {
 	Installation *v1beta1.Installation
 	// Policy says what the install plan may change.
 	Policy share.Policy
-	// Held is what the Holder has.
+	// Held is the inventory of Installation.
 	Held share.Inventory
 	// Cause says why the run was started.
 	Cause string
@@ -121,7 +121,7 @@ type Runner struct {
 	// searchResults are those of the last searches for culprits, by searchKey: a controller may build the Run of a run anew for each
 	// reconcile.
 	searchResults *lru.Cache
-	// pipeRefusal is why no Pipe task runs; nil if they do.
+	// pipeRefusal is why no Pipe task runs, or nil if they do.
 	pipeRefusal error
 }
 
@@ -191,7 +191,7 @@ type PreparedTask struct {
 	started, now time.Time
 	// needs says what the objects depend on that is not there; the task writes all the same.
 	needs string
-	// suspect is the first object that is awaited or has failed; nil if there is none.
+	// suspect is the first object that is awaited or has failed, or nil if there is none.
 	suspect *suspect
 	// outcome is set if preparing has decided already.
 	outcome *plans.Outcome
@@ -273,7 +273,7 @@ func (w *PreparedTask) decide(state plans.State, message string) *PreparedTask {
 	return w
 }
 
-// failed turns an error into an outcome: fatal if retrying cannot cure it.
+// failed turns an error into an outcome: fatal if every attempt would meet it.
 func (w *PreparedTask) failed(err error) *PreparedTask {
 	var ended *apply.NamespaceTerminatingError
 	if errors.As(err, &ended) && ended.Namespace == w.run.Subject.Namespace {

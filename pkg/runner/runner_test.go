@@ -138,7 +138,7 @@ func TestDummy(t *testing.T) {
 	}{
 		"Done":   {"it is done", task.Dummy{Done: true}, plans.Done, false},
 		"Never":  {"without done it is never done", task.Dummy{}, plans.Waiting, true},
-		"Error":  {"an error that may pass", task.Dummy{WantErr: true}, plans.Transient, false},
+		"Error":  {"a transient error", task.Dummy{WantErr: true}, plans.Transient, false},
 		"Fatal":  {"one that does not", task.Dummy{WantErr: true, Fatal: true, Done: true}, plans.Fatal, false},
 		"NoErr":  {"fatal alone is no error", task.Dummy{Fatal: true, Done: true}, plans.Done, false},
 		"ErrToo": {"an error though done", task.Dummy{WantErr: true, Done: true}, plans.Transient, false},

@@ -67,7 +67,7 @@ func (s *Session) Blocked(ctx context.Context) (*ReleaseBlock, error) {
 const remedy = "Delete its content, or keep %s by removing its annotation " + v1beta1.ManagedAnnotation +
 	", or delete both by kubectl kudo uninstall-version --force"
 
-// deletionBlock says why an object is not deleted, though no other owner holds it; nil if it may be deleted.
+// deletionBlock says why an object is not deleted, though no other owner holds it; it returns nil if it may be deleted.
 func (s *Session) deletionBlock(ctx context.Context, live *unstructured.Unstructured) (*ReleaseBlock, error) {
 	block := func(reason, found string, err error) (*ReleaseBlock, error) {
 		if found == "" || err != nil {
@@ -237,7 +237,7 @@ func (s *Session) isContent(kind schema.GroupKind, item *metav1.PartialObjectMet
 	if meta.IsNoMatchError(err) {
 		return true, nil
 	}
-	return !namespaced, err // its controller is in the namespace, and counts itself or is going
+	return !namespaced, err // its controller is in the namespace, and counts itself or is terminating
 }
 
 // has reports whether the inventory has the object, by uid.

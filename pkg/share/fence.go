@@ -81,7 +81,7 @@ func (s *Session) unfence(ctx context.Context, resource dynamic.ResourceInterfac
 	return nil
 }
 
-// unfences are the operations that take the fence off; nil if it is not there.
+// unfences are the operations that take the fence off, or nil if it is not there.
 func unfences(live *unstructured.Unstructured) (operations []operation) {
 	switch live.GroupVersionKind().GroupKind() {
 	case namespaceKind:

@@ -93,7 +93,7 @@ func (s *Session) Check(ctx context.Context, objs []*unstructured.Unstructured) 
 	return refused
 }
 
-// attempts bounds how often an object is looked at again after it changed under our hands.
+// attempts bounds how often an object is read again after another client has changed it.
 const attempts = 10
 
 // inspect finds out how things stand with one object: from the mirror where that suffices, else by a dry run of a server-side

@@ -28,9 +28,9 @@ func (s *Session) Join(ctx context.Context, objs []*unstructured.Unstructured) a
 
 // join drives one object:
 //
-//	absent      create-only apply with owner and annotation      409 → look again
-//	joinable    patch: test uid, add owner                       404, 409, 422, going, other content → look again
-//	outdated    forced apply bound to the state that was read    409, 422 → look again
+//	absent      create-only apply with owner and annotation      409 → read again
+//	joinable    patch: test uid, add owner                       404, 409, 422, terminating, other content → read again
+//	outdated    forced apply bound to the state that was read    409, 422 → read again
 //	existing, unchanged: nothing
 func (s *Session) join(ctx context.Context, obj *unstructured.Unstructured, v *inspection) apply.Change {
 	resource, err := s.objects.Resource(obj)

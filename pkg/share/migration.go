@@ -20,7 +20,7 @@ type storedVersions interface {
 }
 
 // awaitMigration returns an *apply.WaitError if a change of a definition has to wait only until its objects are rewritten, and an
-// Installation does that; nil if not.
+// Installation does that; it returns nil if not.
 func (s *Session) awaitMigration(ctx context.Context, live *unstructured.Unstructured, cause error) (wait, err error) {
 	var stored storedVersions
 	if !errors.As(cause, &stored) {

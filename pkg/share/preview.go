@@ -22,7 +22,7 @@ type ReleasePreview struct {
 	Blocks bool
 	// Reason says why it stays, or what is destroyed along with it.
 	Reason string
-	// Unknown is why it is not known what will become of the object; nil if it is.
+	// Unknown is why it is not known what will become of the object, or nil if it is.
 	Unknown error
 }
 

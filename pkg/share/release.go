@@ -41,7 +41,7 @@ func (s *Session) Relinquish(ctx context.Context, r v1beta1.HeldResource) apply.
 	})
 }
 
-// releaseFunc is one try to release a live object. It returns nil if the object is to be looked at again.
+// releaseFunc is one try to release a live object. It returns nil if the object is to be read again.
 type releaseFunc func(dynamic.ResourceInterface, *unstructured.Unstructured) (*apply.Removal, error)
 
 func (s *Session) releaseLocked(ctx context.Context, r v1beta1.HeldResource, try releaseFunc) apply.Removal {
@@ -102,7 +102,7 @@ func (s *Session) releaseObject(ctx context.Context, r v1beta1.HeldResource, try
 	return apply.Removal{Err: apierrors.NewServerTimeout(v1beta1.Resource(r.Kind), "release", 1)}
 }
 
-// ours reports whether the live object is the one that is held: by uid, or, where a crash came before it was written down,
+// ours reports whether the live object is the one that is held: by uid, or, where a crash came before it was recorded,
 // by the owner.
 func (s *Session) ours(r v1beta1.HeldResource, live *unstructured.Unstructured) bool {
 	return r.UID == live.GetUID() || owned(live, s.holder) >= 0
@@ -144,7 +144,7 @@ func isDeletable(live *unstructured.Unstructured) bool {
 	return Managed(live) && !v1beta1.IsKept(live.GetAnnotations())
 }
 
-// otherOwner is an owner besides the holder that still exists; nil if there is none. Owners of other kinds than ours
+// otherOwner is an owner besides the holder that still exists, or nil if there is none. Owners of other kinds than ours
 // were added by a client so that the object lives as long as they do.
 func (s *Session) otherOwner(ctx context.Context, live *unstructured.Unstructured) (*metav1.OwnerReference, error) {
 	for _, owner := range others(live, s.holder) {

@@ -267,7 +267,7 @@ func TestJoinRaces(t *testing.T) {
 				f.Put(obj)
 				return nil
 			}, []string{"ns-db-1.0"}, "does not match"},
-		"Refused": {"an error that no second look cures is returned", "apply ClusterRole app", nil, func(*testing.T, *fixture) error {
+		"Refused": {"an error that a second read would meet is returned", "apply ClusterRole app", nil, func(*testing.T, *fixture) error {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "clusterroles"}, "app", errors.New("escalation"))
 		}, nil, `ClusterRole app: clusterroles "app" is forbidden: escalation`},
 		"Invalid": {"and so is a refused creation", "apply ClusterRole app", nil, func(*testing.T, *fixture) error {
@@ -334,7 +334,7 @@ func TestRelease(t *testing.T) {
 		live   func(*testing.T, *fixture) *unstructured.Unstructured
 		state  v1beta1.HoldState
 		want   apply.Removal
-		// left are the owners afterwards; nil if it is deleted.
+		// left are the owners afterwards, or nil if it is deleted.
 		left []string
 	}{
 		"Last":   {"the last holder deletes what kudo has made", func(t *testing.T, f *fixture) *unstructured.Unstructured { return role(t, "get", true, f.web) }, v1beta1.HoldCreated, apply.Removal{Done: true}, nil},

@@ -35,8 +35,8 @@ type CRDComparer interface {
 // View shows the objects that kudo has made. *apply.Mirror is one.
 type View interface {
 	apply.View
-	// UnobservedWrite returns what was written last and Get may not show yet; nil if there is nothing. It may be deleted: a caller that relies
-	// on it names its uid.
+	// UnobservedWrite returns what was written last and Get may not show yet, or nil if there is nothing. It may be deleted: a caller that
+	// relies on it names its uid.
 	UnobservedWrite(id apply.ID) *unstructured.Unstructured
 }
 
@@ -68,7 +68,7 @@ type Engine struct {
 	// matched remembers contents of live objects that a dry run has found to match, by object and rendered hash: when many
 	// want the same of one object, one dry run tells for all.
 	matched *lru.Cache
-	// locks order what this process does to one object, so that many that share it do not get in each other's way.
+	// locks order what this process does to one object, so that those that share it do not conflict.
 	locks keymutex.KeyMutex
 	guard *guardOwner
 }
@@ -179,7 +179,7 @@ func (e *Engine) Observe(ctx context.Context, r v1beta1.HeldResource) (live *uns
 	return live, err == nil, err
 }
 
-// Live reads a held object; nil if it does not exist.
+// Live reads a held object; it returns nil if it does not exist.
 func (e *Engine) Live(ctx context.Context, r v1beta1.HeldResource) (*unstructured.Unstructured, error) {
 	obj := IDOf(r).Object()
 	resource, err := e.objects.Resource(obj)

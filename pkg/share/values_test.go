@@ -71,7 +71,7 @@ spec:
 	}
 }
 
-// TestFingerprintOfSecrets checks that no plain hash of a Secret is written down.
+// TestFingerprintOfSecrets checks that no plain hash of a Secret is recorded.
 func TestFingerprintOfSecrets(t *testing.T) {
 	if got := Fingerprint(parse(t, "{apiVersion: v1, kind: Secret, data: {k: b2xk}}"), nil); got != "" {
 		t.Errorf("without keys there is no digest of a Secret, got %q", got)

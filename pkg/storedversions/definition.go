@@ -65,7 +65,7 @@ func Parse(crd *unstructured.Unstructured) (Definition, error) {
 	return d, nil
 }
 
-// Old returns the versions in which objects may be stored besides the storage version; nil if there are none.
+// Old returns the versions in which objects may be stored besides the storage version, or nil if there are none.
 func (d Definition) Old() (old []string) {
 	for _, version := range d.Stored {
 		if version != d.Storage {

@@ -28,7 +28,7 @@ import (
 const (
 	// DefaultRate is how many objects a manager rewrites in a second.
 	DefaultRate = 50
-	// pageSize is how many objects are rewritten before the progress is written down.
+	// pageSize is how many objects are rewritten before the progress is recorded.
 	pageSize = 500
 	// writers is how many objects are rewritten at a time.
 	writers = 8
@@ -262,7 +262,7 @@ func blockedMessage(d Definition, blocked v1beta1.RefusedObject, refusal error) 
 }
 
 // rewrite has the API server write an object as it is. A patch that changes nothing is written if the stored bytes are those of another
-// version, and costs no write if they are not. It returns why the API server refuses the object; nil if it does not.
+// version, and costs no write if they are not. It returns why the API server refuses the object, or nil if it does not.
 func (m *Migrator) rewrite(ctx context.Context, d Definition, namespace, name string) (refusal, err error) {
 	if m.limiter != nil {
 		if err := m.limiter.Wait(ctx); err != nil {

@@ -23,7 +23,7 @@ var nativeKind = schema.GroupKind{Group: "storagemigration.k8s.io", Kind: "Stora
 
 var nativeVersions = []string{"v1", "v1beta1"}
 
-// nativePoll is the time between two looks at the cluster's own migration.
+// nativePoll is the time between two reads of the cluster's own migration.
 const nativePoll = 5 * time.Second
 
 // nativeMapping returns how the cluster serves its own migrations, or nil if it does not.

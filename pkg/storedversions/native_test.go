@@ -23,7 +23,7 @@ func nativeFixture(t *testing.T) *fixture {
 	return f
 }
 
-// native reads the migration of the cluster; nil if there is none.
+// native reads the migration of the cluster; it returns nil if there is none.
 func (f *fixture) native(name string) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(nativeKind.WithVersion("v1beta1"))

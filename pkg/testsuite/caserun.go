@@ -166,7 +166,7 @@ func (p *caseRun) drop(ctx context.Context, o owned) error {
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
-	case apierrors.IsConflict(err): // another object has its name, or it is a namespace that is going already
+	case apierrors.IsConflict(err): // another object has its name, or it is a namespace that is terminating already
 	case err != nil:
 		return fmt.Errorf("delete: %w", err)
 	}

@@ -132,10 +132,10 @@ func unfinished(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), "serviceaccount")
 }
 
-// patience is how long an error that passes by itself is waited for.
+// patience is how long a transient error is waited for.
 const patience = 10 * time.Second
 
-// retryTransient tries again while an error may pass.
+// retryTransient tries again while an error is transient.
 func retryTransient(ctx context.Context, passes func(error) bool, try func() error) error {
 	deadline := time.Now().Add(patience)
 	for {

@@ -59,7 +59,7 @@ func ParsePolicy(object *configv1alpha1.PackagePolicy) Policy {
 	return p
 }
 
-// Err says why the policy cannot be used, and how that is mended; nil if it can.
+// Err says why the policy cannot be used, and how that is corrected; it returns nil if it can.
 func (p Policy) Err() error { return p.problem }
 
 // readMatch makes a policy whose patterns or selector cannot be read match all, so that it refuses too much and not too little.

@@ -35,7 +35,7 @@ type id struct {
 	then       v1beta1.DeadlineAction
 }
 
-// Check returns what is wrong with deadlines, by their index; nil if nothing is. Plans and steps are not checked without a version.
+// Check returns what is wrong with deadlines, by their index, or nil if nothing is. Plans and steps are not checked without a version.
 func Check(all []v1beta1.Deadline, version *v1beta1.OperatorVersionSpec) map[int]Problem {
 	out := map[int]Problem{}
 	seen := map[id]int{}
@@ -113,7 +113,7 @@ type Input struct {
 	Run  v1beta1.PlanStatus
 	// Waiting is the first plan that is queued behind the run; empty if none is.
 	Waiting string
-	// Usual is how long each step, by its key, took at most in former runs that were complete; nil if that was not read yet.
+	// Usual is how long each step, by its key, took at most in former runs that were complete, or nil if that was not read yet.
 	Usual map[string]time.Duration
 	Now   time.Time
 }
@@ -122,7 +122,7 @@ type Input struct {
 type Decision struct {
 	// Late says what has passed its deadline.
 	Late plans.Late
-	// Fail is the failure of the run; nil if it goes on.
+	// Fail is the failure of the run, or nil if it goes on.
 	Fail *Failure
 	// Cancel says why the run ends as by plan cancel; empty if it goes on. Fail comes first.
 	Cancel string

@@ -21,7 +21,7 @@ const maxMessage = 512
 // Input holds all inputs of Decide.
 type Input struct {
 	Instance *v1beta1.Instance
-	// Version is the OperatorVersion that spec names; nil if it does not exist.
+	// Version is the OperatorVersion that spec names, or nil if it does not exist.
 	Version *v1beta1.OperatorVersionSpec
 	// Started maps schedules to the last times for which this process has started runs. A user who writes the status cannot change them.
 	Started map[string]time.Time

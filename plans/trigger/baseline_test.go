@@ -108,7 +108,7 @@ func copied(b *v1beta1.Baseline, change func(*v1beta1.Baseline)) *v1beta1.Baseli
 	return out
 }
 
-// TestBaseline is what is written down with a decision (rule 1: when a run is started or queued).
+// TestBaseline is what is recorded with a decision (rule 1: when a run is started or queued).
 func TestBaseline(t *testing.T) {
 	before := given(v1).Instance.Status.Baseline
 	frozen := version(all, "A", "B>backup", "C", "I!", "F!=f")
@@ -129,7 +129,7 @@ func TestBaseline(t *testing.T) {
 		"Part":    {"starting a run: only the parameters of the plan that starts", given(v1, set("A", "2"), set("B", "2")), copied(before, func(b *v1beta1.Baseline) { b.Parameters["A"] = "2" })},
 		"Removed": {"what was removed from spec is removed", given(v1, unset("A")), copied(before, func(b *v1beta1.Baseline) { delete(b.Parameters, "A") })},
 		"Upgrade": {"rule 2: an upgrade answers all but what is queued", given(v1, upgraded(v1), set("A", "2"), set("B", "2"), set("Z", "1")), copied(before, func(b *v1beta1.Baseline) { b.OperatorVersion, b.Parameters["A"], b.Parameters["Z"] = "ns/v2", "2", "1" })},
-		"Queued":  {"rule 1: a request is written down when it is queued", given(v1, running("update"), ask("backup", "u")), copied(before, func(b *v1beta1.Baseline) { b.PlanName, b.RequestUIDs = "backup", []types.UID{"u"} })},
+		"Queued":  {"rule 1: a request is recorded when it is queued", given(v1, running("update"), ask("backup", "u")), copied(before, func(b *v1beta1.Baseline) { b.PlanName, b.RequestUIDs = "backup", []types.UID{"u"} })},
 		"Derived": {"what is derived is not", given(v1, running("update"), set("B", "2")), nil},
 		"Ignored": {"rule 5: unknown parameters are taken over, so that defining them later starts nothing", given(v1, set("Z", "1")), copied(before, func(b *v1beta1.Baseline) { b.Parameters["Z"] = "1" })},
 		"Pending": {"nothing of a version that waits", given(v1, upgraded(v1), running("backup"), set("A", "2")), nil},

@@ -47,7 +47,7 @@ type run struct {
 	values values
 }
 
-// promise is a request by hand that was written down: a run of the plan comes, the first at index or later.
+// promise is a request by hand that was recorded: a run of the plan comes, the first at index or later.
 type promise struct {
 	plan  string
 	index int

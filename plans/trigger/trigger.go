@@ -56,7 +56,7 @@ type Request struct {
 
 // Decision says what is to be done.
 type Decision struct {
-	// Start is the run to start now; nil if none.
+	// Start is the run to start now, or nil if none.
 	Start *Request
 	// Restart is set if Start takes the place of the running plan.
 	Restart bool
@@ -64,7 +64,7 @@ type Decision struct {
 	Queue []v1beta1.QueuedPlan
 	// Deferred are parameters whose new values are for a plan of the queue: Start runs with their old ones.
 	Deferred []string
-	// Baseline is what holds after Start; nil if it does not change.
+	// Baseline is what holds after Start, or nil if it does not change.
 	Baseline *v1beta1.Baseline
 	// Ignored lists parameters of spec that the OperatorVersion does not define.
 	Ignored []string

@@ -245,7 +245,7 @@ func (s *Server) Remove(object client.Object) {
 	s.drop(s.key(obj))
 }
 
-// Get returns an object as it is stored; nil if it is not there.
+// Get returns an object as it is stored, or nil if it is not there.
 func (s *Server) Get(object client.Object) *unstructured.Unstructured {
 	s.tb.Helper()
 	obj := s.unstructured(object)

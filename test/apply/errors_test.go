@@ -120,7 +120,7 @@ var _ = It("An answer 403 since the namespace is terminating ends the run", func
 	home := object("v1", "Namespace", "", ns, nil)
 	env.Must(t, cluster.Delete(context.Background(), home))
 	env.Eventually(t, "terminating", env.Condition(func() bool { return live(t, home).GetDeletionTimestamp() != nil }))
-	c := s.does(t, "the namespace is going", apply.Failed, configMap(ns, "x", nil))
+	c := s.does(t, "the namespace is terminating", apply.Failed, configMap(ns, "x", nil))
 	var ended *apply.NamespaceTerminatingError
 	if !asError(c.Err, &ended) {
 		t.Errorf("error %T %v, want NamespaceTerminatingError", c.Err, c.Err)

@@ -22,7 +22,7 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-var _ = It("Runs and OperatorVersions are written down, and come back as they were", Label("history"), func() {
+var _ = It("Runs and OperatorVersions are recorded, and come back as they were", Label("history"), func() {
 	t := GinkgoTB()
 	ns, ctx := namespace(t), context.Background()
 	store := history.New(cluster, cluster, history.NewKeys(cluster, "kudo-system"))
@@ -148,7 +148,7 @@ var _ = It("Sensitive values stand in ControllerRevisions sealed, and come back 
 		t.Error("a crash came between writing down and the commit: what says the same stays")
 	}
 	if text := string(revision.Data.Raw); strings.Contains(text, "third") || !strings.Contains(text, "aes-256-gcm:") {
-		t.Errorf("the run is written down as %s", text)
+		t.Errorf("the run is recorded as %s", text)
 	}
 	for number, want := range map[int64]string{1: "open <&> first", 2: "open <&> third"} {
 		read, err := store.Read(ctx, i, number)

@@ -257,7 +257,7 @@ func configMap(ns, name string, data map[string]any) *unstructured.Unstructured 
 	return object("v1", "ConfigMap", ns, name, map[string]any{"data": data})
 }
 
-// live reads an object as the administrator; nil if it is not there.
+// live reads an object as the administrator; it returns nil if it is not there.
 func live(t testing.TB, obj *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	out := &unstructured.Unstructured{}

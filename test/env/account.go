@@ -14,7 +14,7 @@ import (
 )
 
 // Account makes ServiceAccount kudo of a namespace, with all rights on what is in it, and lets the manager act as it. It waits
-// until the API server knows the rights, so that no plan meets a refusal that passes.
+// until the API server knows the rights, so that no plan meets a transient refusal.
 func (c *Cluster) Account(ctx context.Context, namespace string) error {
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
 	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "kudo"}

@@ -70,7 +70,7 @@ func fill(work context.Context, tank *unstructured.Unstructured) {
 	}
 	writes, _, _ := unstructured.NestedInt64(tank.Object, "status", "writes")
 	_ = unstructured.SetNestedField(tank.Object, int64(5), "spec", "liters")
-	if suite.Update(work, tank) != nil { // changed in the meantime: looked at again
+	if suite.Update(work, tank) != nil { // changed in the meantime: read again
 		return
 	}
 	_ = suite.Status().Patch(work, tank, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"writes":%d}}`, writes+1)))

@@ -186,7 +186,7 @@ func TestLateWrite(t *testing.T) {
 	w.untouched()
 }
 
-// What must not be done twice in a run, such as a Delete or a Pipe, is written down before anything else of the run: who
+// What must not be done twice in a run, such as a Delete or a Pipe, is recorded before anything else of the run: who
 // takes over from a manager that was killed goes on from there.
 func TestNothingDoneTwice(t *testing.T) {
 	for kind, plan := range map[string]string{"Instance": v1beta1.DeployPlan, "OperatorVersion": "install"} {

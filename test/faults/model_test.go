@@ -78,7 +78,7 @@ func fitting(s *subject, name string) *v1beta1.OperatorVersionSpec {
 	return nil
 }
 
-// unwritten judges a plan that waits for what it needs before its run can be written down, as for a tarball.
+// unwritten judges a plan that waits for what it needs before its run can be recorded, as for a tarball.
 func unwritten(st v1beta1.PlanStatus) (out []string) {
 	begun := st.Status != v1beta1.Pending
 	for _, p := range st.Phases {

@@ -150,7 +150,7 @@ var scenarios = []scenario{
 		act:     func(w *testbed) { env.Must(w, suite.Delete(ctx, lifecycle.Fleet(w.ns, "fleet"))) },
 		ended: func(w *testbed) {
 			w.released("fleet")
-			env.Within(w, max(w.timeout, going), "the end of the namespace", func() string {
+			env.Within(w, max(w.timeout, termination), "the end of the namespace", func() string {
 				err := suite.Get(ctx, client.ObjectKey{Name: lifecycle.FleetNamespace(w.ns)}, &corev1.Namespace{})
 				if !apierrors.IsNotFound(err) {
 					return fmt.Sprint(err)
@@ -208,7 +208,7 @@ func (w *testbed) installed(name string) {
 // released waits until an OperatorVersion no longer exists.
 func (w *testbed) released(name string) {
 	w.Helper()
-	env.Within(w, max(w.timeout, going), "the release of "+w.ns+"/"+name, func() string {
+	env.Within(w, max(w.timeout, termination), "the release of "+w.ns+"/"+name, func() string {
 		ov := &v1beta1.OperatorVersion{}
 		if err := suite.Get(ctx, client.ObjectKey{Namespace: w.ns, Name: name}, ov); !apierrors.IsNotFound(err) {
 			return fmt.Sprintf("%v %+v", err, ov.Status.Conditions)

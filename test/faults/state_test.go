@@ -21,17 +21,17 @@ func (w *testbed) objects() []*unstructured.Unstructured {
 	return lifecycle.Objects(w, suite, w.ns)
 }
 
-// restLimit bounds how long a testbed may take from the end of a plan to its rest, and collection how long where the cluster's
+// idleLimit bounds how long a testbed may take from the end of a plan to its rest, and collection how long where the cluster's
 // garbage collector has something to do in it: that waits for half a minute each time a definition goes, or the apiserver.
-// going is how long a namespace or a definition may take to go, which takes Kubernetes minutes where hundreds have gone.
-const restLimit, collection, going = 30 * time.Second, 3 * time.Minute, 5 * time.Minute
+// termination is how long a namespace or a definition may take to be deleted, which takes Kubernetes minutes after hundreds were.
+const idleLimit, collection, termination = 30 * time.Second, 3 * time.Minute, 5 * time.Minute
 
 // settle waits until the testbed is in a state.
 func (w *testbed) settle(want lifecycle.State) {
 	w.Helper()
 	began := time.Now()
 	for {
-		now, limit := w.state(), restLimit
+		now, limit := w.state(), idleLimit
 		diff := cmp.Diff(want, now)
 		if diff == "" {
 			return
@@ -47,8 +47,8 @@ func (w *testbed) settle(want lifecycle.State) {
 	}
 }
 
-// rest waits until the testbed does not change any more, and returns its state.
-func (w *testbed) rest() lifecycle.State {
+// waitIdle waits until the testbed does not change any more, and returns its state.
+func (w *testbed) waitIdle() lifecycle.State {
 	w.Helper()
 	last, since := w.state(), time.Now()
 	for began := time.Now(); time.Since(since) < time.Second; {
@@ -57,7 +57,7 @@ func (w *testbed) rest() lifecycle.State {
 			last, since = now, time.Now()
 		}
 		if time.Since(began) > limit {
-			w.Fatalf("the world does not come to rest: %s", cmp.Diff(last, w.state()))
+			w.Fatalf("the cluster does not become idle: %s", cmp.Diff(last, w.state()))
 		}
 	}
 	return last

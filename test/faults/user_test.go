@@ -296,7 +296,7 @@ func TestGroupVanishes(t *testing.T) {
 			v := lifecycle.Fleet(w.ns, "fleet")
 			w.create(v, gen.Instance("i", v, nil))
 			w.await("i", complete("deploy", 1))
-			want := w.rest()
+			want := w.waitIdle()
 			before := w.versions()
 			manager.intercept(vanished(group))
 			manager.proxy.Cut()

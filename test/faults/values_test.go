@@ -103,7 +103,7 @@ func TestHugeAndBinaryValues(t *testing.T) {
 	w.untouched()
 }
 
-// An Instance whose name is too long for a label can never be written down: it says so, and nothing is made.
+// An Instance whose name is too long for a label can never be recorded: it says so, and nothing is made.
 func TestInstanceNameTooLong(t *testing.T) {
 	w := ready(t)
 	w.create(lifecycle.Cleaning(w.ns))

@@ -154,7 +154,7 @@ func undisturbed(t *testing.T, s scenario) reference {
 	s.act(w)
 	s.ended(w)
 	took := time.Since(began)
-	want := w.rest()
+	want := w.waitIdle()
 	writes := manager.writes(count)
 	w.untouched()
 	t.Logf("undisturbed: %d writes in %s", len(writes), took.Round(time.Millisecond))

@@ -195,7 +195,7 @@ func released(t testing.TB, ov *v1beta1.OperatorVersion) {
 	})
 }
 
-// holder reads the Installation of an OperatorVersion; nil if there is none.
+// holder reads the Installation of an OperatorVersion; it returns nil if there is none.
 func holder(ov *v1beta1.OperatorVersion) *v1beta1.Installation {
 	i := &v1beta1.Installation{}
 	if suite.Get(ctx, client.ObjectKey{Name: ov.InstallationName()}, i) != nil {

@@ -318,7 +318,7 @@ var _ = Describe("The release of a version", Label("release"), func() {
 		if !exists(t, f.objects()["namespace"]) || !exists(t, f.objects()["role"]) {
 			t.Error("what was installed before it goes after it")
 		}
-		late := gen.Instance("late", ov, nil) // what it would need is going
+		late := gen.Instance("late", ov, nil) // what it would need is terminating
 		env.Must(t, suite.Create(ctx, late))
 		i, err := suite.Await(ctx, ns, "late", env.DefaultTimeout, func(i *v1beta1.Instance) bool { return i.Status.AggregatedStatus.Status != "" })
 		env.Must(t, err)

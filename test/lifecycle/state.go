@@ -190,7 +190,7 @@ const nothing = "of nothing that is there"
 
 func dangling(owner any) bool { return owner.(map[string]any)["uid"] == nothing }
 
-// identity says whether a uid is that of a living object of a name.
+// identity reports whether a uid is that of a live object of a name.
 func identity(live map[types.UID]*unstructured.Unstructured, uid, name any) string {
 	text, _ := uid.(string)
 	found := live[types.UID(text)]

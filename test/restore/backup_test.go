@@ -187,7 +187,7 @@ func restoreStatus(t testing.TB, c *env.Cluster, obj, created *unstructured.Unst
 	})
 }
 
-// find reads what has become of an object of a backup; nil if there is none.
+// find reads what has become of an object of a backup; it returns nil if there is none.
 func find(t testing.TB, c *env.Cluster, obj *unstructured.Unstructured, o options) *unstructured.Unstructured {
 	t.Helper()
 	want := restored(obj, o)

@@ -1,4 +1,4 @@
-// Package tenancy tests that no user gets more rights than were given to him: what users of one namespace may set, on a
+// Package tenancy tests that no user gets more rights than were given to the user: what users of one namespace may set, on a
 // real control plane with admission, changes nothing that they could not change themselves.
 package tenancy
 

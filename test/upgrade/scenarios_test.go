@@ -42,7 +42,7 @@ type scenario struct {
 type testbed struct {
 	scenario
 	ns string
-	// stop is where the manager is stopped in the scenario; nil if it is not.
+	// stop is where the manager is stopped in the scenario, or nil if it is not.
 	stop *stop
 	// foreign are the objects of others as they were.
 	foreign map[string]string

@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Config teaches kudo kinds of objects by lists of fields and by Lua scripts. Two Configs must not answer the same
+// Config defines answers about kinds of objects by lists of fields and by Lua scripts. Two Configs must not answer the same
 // operation for the same kind.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

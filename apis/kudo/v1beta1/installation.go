@@ -192,7 +192,7 @@ func HasOwner(obj metav1.Object, owner types.UID) bool {
 	return slices.ContainsFunc(obj.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == owner })
 }
 
-// OtherOwners returns the owners of an object but for the one with a uid; nil if there are none.
+// OtherOwners returns the owners of an object but for the one with a uid, or nil if there are none.
 func OtherOwners(obj metav1.Object, owner types.UID) (others []metav1.OwnerReference) {
 	for _, o := range obj.GetOwnerReferences() {
 		if o.UID != owner {

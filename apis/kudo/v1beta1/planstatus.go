@@ -16,7 +16,7 @@ const (
 	Pending ExecutionStatus = "PENDING"
 	// InProgress has been started and is not done.
 	InProgress ExecutionStatus = "IN_PROGRESS"
-	// TransientError has met an error that retrying may cure.
+	// TransientError has met an error that may not occur at the next attempt.
 	TransientError ExecutionStatus = "ERROR"
 	// FatalError has failed permanently.
 	FatalError ExecutionStatus = "FATAL_ERROR"

@@ -52,8 +52,8 @@ func (f *failOnFlag) check() error {
 	return nil
 }
 
-// verdict is the error of a preview that would be refused, whose plans would fail, or that has what the flag names; nil if it is none. Its
-// exit code is exitUncertain if it is only that not all is known.
+// verdict is the error of a preview that would be refused, whose plans would fail, or that has what the flag names, or nil if it is none.
+// Its exit code is exitUncertain if it is only that not all is known.
 func (f *failOnFlag) verdict(p *preview.Preview) error {
 	if p.Fails() {
 		return command.WithCode(command.ExitFailed, fmt.Errorf("the %s of %s would fail: correct what is marked with ✗ above", p.Verb, p.Subject))
@@ -162,7 +162,7 @@ func previewUninstall(ctx context.Context, env *command.Env, c client.Client, in
 	})
 }
 
-// versionIfExists returns the OperatorVersion that an Instance names; nil if it does not exist.
+// versionIfExists returns the OperatorVersion that an Instance names, or nil if it does not exist.
 func versionIfExists(ctx context.Context, c client.Client, instance *v1beta1.Instance) (*v1beta1.OperatorVersion, error) {
 	version := &v1beta1.OperatorVersion{}
 	err := c.Get(ctx, instance.OperatorVersionKey(), version)

@@ -112,7 +112,7 @@ func (o rollbackOptions) editOf(instance *v1beta1.Instance, revision int64, back
 		}}
 }
 
-// rollbackEdit is the edit that gives an Instance the version and the parameters of a run; nil if it has them.
+// rollbackEdit is the edit that gives an Instance the version and the parameters of a run, or nil if it has them.
 func rollbackEdit(ctx context.Context, c client.Client, instance *v1beta1.Instance, r run) (func(*v1beta1.Instance), error) {
 	ov := &v1beta1.OperatorVersion{}
 	in, called, _ := strings.Cut(r.Version, "/")
@@ -137,7 +137,7 @@ func rollbackEdit(ctx context.Context, c client.Client, instance *v1beta1.Instan
 			standard = is && fixed == value
 		}
 		switch {
-		case slices.Contains(r.sensitive, name): // what it was is not written down
+		case slices.Contains(r.sensitive, name): // what it was is not recorded
 			if written {
 				wanted[name] = instance.Spec.Parameters[name]
 			}

@@ -110,7 +110,7 @@ func (m *helmMove) question(text string) command.Question {
 		Declined:   "nothing was changed"}
 }
 
-// explainNothingToSetAside says whether the release was set aside already.
+// explainNothingToSetAside prints that the release was set aside before, or returns an error if there is none.
 func (m *helmMove) explainNothingToSetAside(ctx context.Context) error {
 	aside, err := helmstore.ListAside(ctx, m.client, m.namespace, m.release, m.instance)
 	if err != nil {

@@ -154,7 +154,7 @@ func (m *helmMove) releaseObject(ctx context.Context, instance *v1beta1.Instance
 	return fmt.Errorf("release %s %s/%s: %w", r.Kind, r.Namespace, r.Name, last)
 }
 
-// releasePatch returns the patch that takes an Instance off an object, with kudo's labels, annotations and ownership of fields; nil if
+// releasePatch returns the patch that takes an Instance off an object, with kudo's labels, annotations and ownership of fields, or nil if
 // there is nothing to take off. The label heritage gets a former value, or is removed if that is empty.
 func releasePatch(live *metav1.PartialObjectMetadata, instance *v1beta1.Instance, heritage string) []byte {
 	metadata := map[string]any{}

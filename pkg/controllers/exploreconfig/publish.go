@@ -15,7 +15,7 @@ type Affects func(ctx context.Context, kind schema.GroupVersionKind) bool
 
 // publication is what has become of the layers when configuration was handed to them.
 type publication struct {
-	// rules are those of the Configs, and former those before; nil if there were none.
+	// rules are those of the Configs, and former those before, or nil if there were none.
 	rules, former *config.Layer
 	// unanswered are the kinds that were asked about before there were any rules.
 	unanswered []schema.GroupVersionKind

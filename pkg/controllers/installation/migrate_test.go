@@ -120,7 +120,7 @@ func TestMigratedDefinitions(t *testing.T) {
 	}
 }
 
-// TestMigrationReported checks what of a step is written down, said, and asked for next.
+// TestMigrationReported checks what of a step is recorded, said, and asked for next.
 func TestMigrationReported(t *testing.T) {
 	begun := func(m *v1beta1.StoredVersionMigration) {
 		*m = v1beta1.StoredVersionMigration{Definition: m.Definition, UID: "uid-ships.example.com", Generation: 2, From: []string{"v1alpha1"}, To: "v1"}
@@ -241,7 +241,7 @@ func TestNewManagers(t *testing.T) {
 	}
 }
 
-// TestLostCommit checks that a page is rewritten again whose progress could not be written down, and that no event tells of it.
+// TestLostCommit checks that a page is rewritten again whose progress could not be recorded, and that no event tells of it.
 func TestLostCommit(t *testing.T) {
 	f := newFixture(t)
 	rewritten, _ := f.ships(600)
@@ -290,7 +290,7 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// TestAnotherMigrates checks that an Installation looks again while another one is to migrate a definition, and takes over when that one is
+// TestAnotherMigrates checks that an Installation is reconciled again while another one is to migrate a definition, and takes over when that one is
 // being deleted: no event tells of it, since the definition does not change.
 func TestAnotherMigrates(t *testing.T) {
 	f := newFixture(t)

@@ -18,7 +18,7 @@ import (
 type observation struct {
 	// deleted is set if the Installation is being deleted, finalizer if it is kept until it is released.
 	deleted, finalizer bool
-	// subject is the object that the Installation is for; nil if it does not exist anymore.
+	// subject is the object that the Installation is for, or nil if it does not exist anymore.
 	subject client.Object
 	// inUse says which objects need what is held; nil if none does. It is read only of an Installation that is being deleted.
 	inUse *share.ReleaseBlock

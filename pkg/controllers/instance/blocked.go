@@ -46,7 +46,7 @@ func (a *action) versionMissing() *blocked {
 	return &blocked{versionMissing, v1beta1.ReasonOperatorVersionNotFound, v1beta1.EventInvalidOperatorVersion, message}
 }
 
-// versionPrivate refuses an OperatorVersion of another namespace that keeps its versions to itself; nil if it may be run. The
+// versionPrivate refuses an OperatorVersion of another namespace that keeps its versions to itself; it returns nil if it may be run. The
 // API server asks for the verb use when the Instance is written; the namespace may have been closed since.
 func (a *action) versionPrivate(ctx context.Context) (refusal, err error) {
 	key := a.Next.OperatorVersionKey()

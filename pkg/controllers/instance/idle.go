@@ -104,7 +104,7 @@ func (a *action) statusSource(ctx context.Context, r v1beta1.ResourceStatus) (so
 	return excerpt.Source{Status: status}, false
 }
 
-// appliedObject returns an object that a plan has written, by the uid of the inventory; nil if there is none. complete reports whether
+// appliedObject returns an object that a plan has written, by the uid of the inventory, or nil if there is none. complete reports whether
 // the mirror knows all objects of the kind.
 // What a plan could only name is not reported, since its account may not be allowed to read it, and kudo is. An object of the
 // Instance's namespace may have been created anew.

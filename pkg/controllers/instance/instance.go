@@ -57,7 +57,7 @@ type Reconciler struct {
 	// Installer is kudo's own account, with whose rights plans run in privileged namespaces.
 	Installer apply.Account
 
-	// runs maps the name of an Instance to its run that is going on.
+	// runs maps the name of an Instance to its run that is in progress.
 	runs sync.Map
 	// clusterScoped maps cluster-scoped objects to the Instances whose plans wrote them.
 	clusterScoped clusterScopedIndex

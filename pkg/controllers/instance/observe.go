@@ -30,7 +30,7 @@ type inputs struct {
 	read bool
 	// ring holds the keys of records and digests.
 	ring *keyring.Ring
-	// version is what spec.operatorVersion names, and content its parsed content; nil if it does not exist.
+	// version is what spec.operatorVersion names, and content its parsed content, or nil if it does not exist.
 	version *v1beta1.OperatorVersion
 	content *runner.ParsedVersion
 	// serviceAccount is the one that the next run has; privileged is set if it is kudo's own.
@@ -52,7 +52,7 @@ type observation struct {
 	foreign bool
 	// unclean is set if the status holds what an earlier version of kudo or another client has put there.
 	unclean bool
-	// deletion is what a deleted Instance needs, and cleanup the OperatorVersion whose cleanup plan counts; nil if there is none.
+	// deletion is what a deleted Instance needs, and cleanup the OperatorVersion whose cleanup plan counts, or nil if there is none.
 	deletion trigger.Deletion
 	cleanup  *runner.ParsedVersion
 	// cleanupCanceled and cleanupRetry are set if a user gives a cleanup that failed up, or asks for another run of it.
@@ -65,7 +65,7 @@ type observation struct {
 	running bool
 	// blocked says why nothing can be started; nil if something can.
 	blocked *blocked
-	// decision is what spec asks for; nil if spec cannot be acted upon. start is the run to start; nil if none is.
+	// decision is what spec asks for; nil if spec cannot be acted upon. start is the run to start, or nil if none is.
 	decision *trigger.Decision
 	start    *trigger.Request
 	// restored is set if the Instance is to take over what a restore has created, in place of its first run.

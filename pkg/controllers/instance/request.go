@@ -37,7 +37,7 @@ func (a *action) retryRequest(ctx context.Context) (*trigger.Request, error) {
 	return nil, nil
 }
 
-// suspendRequest is the request for the plan that suspends or resumes the Instance; nil if it is as spec.suspend wants it.
+// suspendRequest is the request for the plan that suspends or resumes the Instance, or nil if it is as spec.suspend wants it.
 func (a *action) suspendRequest() *trigger.Request {
 	base := a.Next.Status.Baseline
 	if base == nil || base.Revision == 0 || base.Suspended == a.Next.Spec.Suspend {

@@ -87,7 +87,7 @@ func (a *action) setBaselineGeneration() {
 	}
 }
 
-// queuedPlan finds the entry of a plan; nil if there is none.
+// queuedPlan finds the entry of a plan; it returns nil if there is none.
 func queuedPlan(queue []v1beta1.QueuedPlan, plan string) *v1beta1.QueuedPlan {
 	i := slices.IndexFunc(queue, func(q v1beta1.QueuedPlan) bool { return q.PlanName == plan })
 	if i < 0 {

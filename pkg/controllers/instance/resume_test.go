@@ -298,7 +298,7 @@ func TestFormatUnknown(t *testing.T) {
 	f.restart()
 	for range 2 {
 		if result := f.settle(t); result.RequeueAfter == 0 {
-			t.Error("R22: the Instance is not looked at again")
+			t.Error("R22: the Instance is not requeued")
 		}
 	}
 	if diff := cmp.Diff(before.Status.PlanStatus, f.instance().Status.PlanStatus); diff != "" {

@@ -11,7 +11,7 @@ import (
 	"kudo.dev/kudo/pkg/runner"
 )
 
-// activeRun is a run that is going on.
+// activeRun is a run that is in progress.
 type activeRun struct {
 	run *runner.Run
 	// key is the id of the key that the record of the run is sealed with; empty without a record.
@@ -20,13 +20,13 @@ type activeRun struct {
 	usual map[string]time.Duration
 }
 
-// setActiveRun makes a run the one that is going on.
+// setActiveRun makes a run the one that is in progress.
 func (a *action) setActiveRun(run *runner.Run, key string) {
 	a.run = run
 	a.runs.Store(client.ObjectKeyFromObject(a.Next), &activeRun{run: run, key: key})
 }
 
-// findActiveRun is what is remembered of a run; nil if it was begun by another manager, or if another one is remembered, whose
+// findActiveRun is what is remembered of a run, or nil if it was begun by another manager, or if another one is remembered, whose
 // start was not committed, or if the key of its record has been dropped: whoever had it may have made the record.
 func (a *action) findActiveRun(plan string, st v1beta1.PlanStatus) *activeRun {
 	found, ok := a.runs.Load(client.ObjectKeyFromObject(a.Next))
@@ -47,7 +47,7 @@ func (a *action) warnInRun(reason, message string) {
 	}
 }
 
-// RulesChanged reports whether a step of an Instance that is going on renders objects of a kind of which rules have changed, so that the
+// RulesChanged reports whether a step of an Instance that is in progress renders objects of a kind of which rules have changed, so that the
 // condition holds. If so, its run asks anew.
 func (r *Reconciler) RulesChanged(key types.NamespacedName, condition func(schema.GroupVersionKind) bool) bool {
 	found, ok := r.runs.Load(key)

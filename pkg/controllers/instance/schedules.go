@@ -44,7 +44,7 @@ type startedTicks struct {
 	times map[string]time.Time
 }
 
-// of returns the times of an Instance; nil if none are known.
+// of returns the times of an Instance, or nil if none are known.
 func (t *ticks) of(key types.NamespacedName, uid types.UID) map[string]time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()

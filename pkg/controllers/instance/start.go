@@ -58,7 +58,7 @@ const (
 	formerPatience = 2 * time.Minute
 )
 
-// refuseStart reports why a run could not be recorded, and returns errors that may pass. Nothing was started, and no request is
+// refuseStart reports why a run could not be recorded, and returns transient errors. Nothing was started, and no request is
 // answered.
 func (a *action) refuseStart(ctx context.Context, cause error) error {
 	refused, taken, former := refusedSpec(cause), new(history.TakenError), new(history.FormerOwnerError)
@@ -111,7 +111,7 @@ func (a *action) acknowledge() {
 	}
 }
 
-// cannotBeStored reports whether a run can never be written down, as with a name that is too long for a label. What is more than
+// cannotBeStored reports whether a run can never be recorded, as with a name that is too long for a label. What is more than
 // etcd takes is answered with a 500, like transient errors.
 func cannotBeStored(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) || err != nil &&
@@ -175,7 +175,7 @@ func (a *action) isUpgrade(ctx context.Context) (bool, error) {
 	return record.Upgrade, nil
 }
 
-// startRun starts a run (docs/design/engine.md, starting a run): what it is started with is written down first; the status
+// startRun starts a run (docs/design/engine.md, starting a run): what it is started with is recorded first; the status
 // patch with the run's uid is the commit; the first task comes after its answer.
 func (a *action) startRun(ctx context.Context, plan, cause string, version *runner.ParsedVersion, upgrade bool, values values) error {
 	record, err := a.recordRun(ctx, a.newRecord(plan, cause, upgrade, values), version)
@@ -271,7 +271,7 @@ func (a *action) recordStart(ctx context.Context, record *history.Run, revision 
 	return a.History.RecordStart(ctx, a.Next, revision, *record)
 }
 
-// attachSnapshot lets a run that is about to be written down refer to the ControllerRevision that holds the OperatorVersion's
+// attachSnapshot lets a run that is about to be recorded refer to the ControllerRevision that holds the OperatorVersion's
 // content for the run before, or hold it itself.
 func (a *action) attachSnapshot(record *history.Run, revision int64, version *runner.ParsedVersion) (err error) {
 	base := a.Next.Status.Baseline

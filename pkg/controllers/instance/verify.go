@@ -13,7 +13,7 @@ import (
 	"kudo.dev/kudo/pkg/trust"
 )
 
-// packageRefused says why PackagePolicies refuse the OperatorVersion that spec names; nil if they do not.
+// packageRefused says why PackagePolicies refuse the OperatorVersion that spec names; it returns nil if they do not.
 func (a *action) packageRefused(ctx context.Context) (*blocked, error) {
 	message, err := a.judge(ctx, trust.Request{Version: a.version, Identity: identity(a.version)})
 	if message == "" {

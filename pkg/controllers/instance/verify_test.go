@@ -35,7 +35,7 @@ func TestPackageRefused(t *testing.T) {
 	f := newFixture(t)
 	f.judge = refuses
 	if result := f.settle(t); result.RequeueAfter == 0 {
-		t.Error("no watch shows that the labels of the namespace change, and yet it is not looked at again")
+		t.Error("no watch shows that the labels of the namespace change, and yet it is not requeued")
 	}
 	i := f.instance()
 	if unverified(i) != "web is not signed" || i.Status.AggregatedStatus.Status != v1beta1.Pending || i.Status.Baseline != nil {

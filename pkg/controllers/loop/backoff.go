@@ -22,7 +22,7 @@ const (
 	RecheckInterval = 30 * time.Second
 )
 
-// Backoff decides when objects are reconciled again, and remembers how often each has been tried.
+// Backoff decides when objects are reconciled again, and counts how often each has been tried.
 type Backoff struct {
 	// transient delays attempts after errors.
 	transient workqueue.TypedRateLimiter[types.NamespacedName]

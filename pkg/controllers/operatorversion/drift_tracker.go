@@ -57,7 +57,7 @@ type driftingObject struct {
 	event bool
 }
 
-// comparisonState says whether an object that has changed is compared.
+// comparisonState is whether an object that has changed is compared.
 type comparisonState int
 
 const (

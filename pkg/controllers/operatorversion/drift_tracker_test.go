@@ -33,7 +33,7 @@ func TestDriftTracker(t *testing.T) {
 		state  v1beta1.HoldState
 		found  string
 		looks  []look
-		// want is whether the last look has it compared, and again when it is looked at again.
+		// want is whether the last observation has it compared, and again when it is requeued for.
 		want  bool
 		again time.Duration
 		due   comparisonState
@@ -70,7 +70,7 @@ func TestDriftTracker(t *testing.T) {
 				t.Errorf("compared: %v, want %v", compare, tc.want)
 			}
 			if diff := cmp.Diff(tc.again, again); diff != "" {
-				t.Errorf("looked at again: %s", diff)
+				t.Errorf("requeued: %s", diff)
 			}
 			if m := n.objects[share.IDOf(*r)]; m != nil && m.due != tc.due {
 				t.Errorf("due is %d, want %d", m.due, tc.due)

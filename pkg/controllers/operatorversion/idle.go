@@ -223,7 +223,7 @@ func (a *action) releaseUnnamed(ctx context.Context, left []v1beta1.HeldResource
 	return nil
 }
 
-// recordMatch notes that a held object is as it should be. One that has changed since before it was compared is looked at again: what it
+// recordMatch notes that a held object is as it should be. One that has changed since before it was compared is compared again: what it
 // holds now was not compared.
 func (a *action) recordMatch(ctx context.Context, r *v1beta1.HeldResource, objs []*unstructured.Unstructured) error {
 	at := index(objs, *r)

@@ -52,7 +52,7 @@ func TestRecordMatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r.ContentHash != tc.want || (f.result.RequeueAfter == settleAfter) != tc.again {
-			t.Errorf("%s: the content is %s, and it is looked at again after %s", tc.reason, r.ContentHash, f.result.RequeueAfter)
+			t.Errorf("%s: the content is %s, and it is requeued after %s", tc.reason, r.ContentHash, f.result.RequeueAfter)
 		}
 	}
 }

@@ -22,7 +22,7 @@ import (
 type observation struct {
 	// deleted is set if the OperatorVersion is being deleted, finalizer if it is kept until what it installed is released.
 	deleted, finalizer bool
-	// installation is the Installation, as the cluster has it; nil if there is none.
+	// installation is the Installation, as the cluster has it, or nil if there is none.
 	installation *v1beta1.Installation
 	// ring holds the keys of records and digests; keyMissing says what is missing without it.
 	ring       *keyring.Ring

@@ -85,7 +85,7 @@ func (a *action) createInstallation(ctx context.Context) error {
 	return nil
 }
 
-// startRun starts a run, as with Instances: what it is started with is written down first; the status patch with the run's
+// startRun starts a run, as with Instances: what it is started with is recorded first; the status patch with the run's
 // uid is the commit; the first task comes after its answer. It reports whether a run was started: none is while something
 // else has the name of its record, which the conditions say.
 func (a *action) startRun(ctx context.Context, cause string) (bool, error) {

@@ -189,6 +189,6 @@ func TestReportFormatUnknown(t *testing.T) {
 		t.Errorf("R22: events: -want +got: %s", diff)
 	}
 	if f.result.RequeueAfter == 0 {
-		t.Error("R22: the OperatorVersion is not looked at again")
+		t.Error("R22: the OperatorVersion is not requeued")
 	}
 }

@@ -51,7 +51,7 @@ func (a *action) reportVerdict() {
 	}
 }
 
-// requeueForVerdict has the OperatorVersion looked at again when the verdict changes by the time alone.
+// requeueForVerdict requeues the OperatorVersion for when the verdict changes by the time alone.
 func (a *action) requeueForVerdict() {
 	if until := a.verdict.Until; !until.IsZero() {
 		wait := max(until.Sub(a.Clock.Now()), time.Second)

@@ -30,7 +30,7 @@ type Options struct {
 	Cache crdtarball.Options
 	// Policy returns what the administrator has decided; nil is the zero Policy. It is asked for each tarball.
 	Policy func() Policy
-	// Access to the world; its Hosts, InsideHosts and TokenRealms are those of the Policy.
+	// Access to networks; its Hosts, InsideHosts and TokenRealms are those of the Policy.
 	Access crdtarball.Access
 	// Clock of the back-off.
 	Clock clock.WithDelayedExecution
@@ -61,7 +61,7 @@ type Fetcher struct {
 	options Options
 	// ctx ends all fetches.
 	ctx context.Context
-	// enqueue has an Instance looked at again.
+	// enqueue requests a reconcile of an Instance.
 	enqueue func(types.NamespacedName)
 
 	mu    sync.Mutex

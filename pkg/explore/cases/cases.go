@@ -29,7 +29,7 @@ type Case struct {
 	// Output maps the names of outputs to the expected values. Outputs without an expected value are not compared. A case without Output
 	// expects an answer without an error.
 	Output map[string]any
-	// Broken is why the case cannot be judged; nil if it can.
+	// Broken is why the case cannot be judged, or nil if it can.
 	Broken error
 	// Warnings lists the parts of the case that are ignored.
 	Warnings []string
@@ -105,7 +105,7 @@ func documents(file string, text []byte) []document {
 	return found
 }
 
-// field returns a field of the document at its top; nil if there is none.
+// field returns a field of the document at its top, or nil if there is none.
 func (d *document) field(name string) any {
 	fields, _ := d.value.(map[string]any)
 	return fields[name]

@@ -142,7 +142,7 @@ func (l *Layer) answer(ctx context.Context, found *rule, r explore.Request) (exp
 func (l *Layer) Kinds() []schema.GroupVersionKind { return l.Changed(nil) }
 
 // Changed are the kinds for which this layer may answer otherwise than a former one (which may be nil), in order. What
-// is known of their objects has to be looked at again.
+// is known of their objects has to be determined again.
 func (l *Layer) Changed(former *Layer) []schema.GroupVersionKind {
 	changed := map[schema.GroupVersionKind]bool{}
 	if former == nil {

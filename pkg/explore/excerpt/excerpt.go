@@ -24,7 +24,7 @@ const (
 
 // Source is what is known of the status of one object. The zero Source is an object without status.
 type Source struct {
-	// Status is of JSON types; nil if the object has none. Anything but an object is omitted as a whole, since the API server refuses it.
+	// Status is of JSON types, or nil if the object has none. Anything but an object is omitted as a whole, since the API server refuses it.
 	Status any
 	// Last is the excerpt of before, for an object whose status is not known now. Status is not read then.
 	Last *Excerpt
@@ -32,9 +32,9 @@ type Source struct {
 
 // Excerpt is what is shown of the status of one object.
 type Excerpt struct {
-	// JSON is an object; nil if nothing is shown.
+	// JSON is an object, or nil if nothing is shown.
 	JSON []byte
-	// Omitted are the paths of what is not shown, in order, and how many more there are; nil if all is shown.
+	// Omitted are the paths of what is not shown, in order, and how many more there are, or nil if all is shown.
 	Omitted []string
 }
 

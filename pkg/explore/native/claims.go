@@ -10,7 +10,7 @@ import (
 	"kudo.dev/kudo/pkg/explore/pods"
 )
 
-// PodSpec reads the spec of the pods that an object of a built-in kind declares; nil if it has none.
+// PodSpec reads the spec of the pods that an object of a built-in kind declares; it returns nil if it has none.
 func PodSpec(object *unstructured.Unstructured) (*corev1.PodSpec, error) {
 	path := templatePath(object.GroupVersionKind().GroupKind())
 	if path == nil {

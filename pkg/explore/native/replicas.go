@@ -49,7 +49,7 @@ func replicas(kind schema.GroupKind, object *unstructured.Unstructured) (explore
 	return explore.Answer{Replicas: count, Requirements: requirements(spec, object.GetNamespace())}, true, nil
 }
 
-// requirements are what one pod needs of a node; nil if it needs nothing.
+// requirements are what one pod needs of a node, or nil if it needs nothing.
 func requirements(spec *corev1.PodSpec, namespace string) *v1alpha1.ReplicaRequirements {
 	needs := pods.Requirements(spec)
 	if needs.NodeClaim == nil && len(needs.ResourceRequest) == 0 && spec.PriorityClassName == "" {

@@ -11,7 +11,7 @@ import (
 	"kudo.dev/kudo/pkg/explore/pods"
 )
 
-// templatePath is where a built-in kind holds the spec of pods; nil if it holds none.
+// templatePath is where a built-in kind holds the spec of pods, or nil if it holds none.
 func templatePath(kind schema.GroupKind) []string {
 	switch built(kind) {
 	case "Deployment", "StatefulSet", "ReplicaSet", "DaemonSet", "ReplicationController", "Job":

@@ -95,8 +95,8 @@ func Find(object *unstructured.Unstructured, pods []corev1.Pod, known string) Fi
 	return *found
 }
 
-// worst returns what is wrong with the pod that has the most severe problem; nil if none has one. Of several, the one that was named before
-// counts, else the one that was made last.
+// worst returns what is wrong with the pod that has the most severe problem, or nil if none has one. Of several, the one that was named
+// before counts, else the one that was made last.
 func worst(pods []corev1.Pod, known string) *Finding {
 	var found *Finding
 	var of *corev1.Pod

@@ -117,7 +117,7 @@ func (t table) add(name string, size int, subject string, sample report.Sample) 
 	t.section.Series = append(t.section.Series, report.Series{Case: name, Size: size, Subject: subject, Samples: []report.Sample{sample}})
 }
 
-// of finds a series; nil if there is none.
+// of finds a series; it returns nil if there is none.
 func (t table) of(name string, size int, subject string) *report.Series {
 	for i := range t.section.Series {
 		if s := &t.section.Series[i]; s.Case == name && s.Size == size && s.Subject == subject {
