@@ -163,7 +163,7 @@ func TestStep(t *testing.T) {
 		"InOrder":   {"rule 9: tasks are started in order, all of them", []string{"a", "d", "k"}, nil, []Place{at(0), at(1), at(2)}, "pending(a=pending d=pending k=pending)"},
 		"Waiting":   {"rule 9: a task that is not done does not hold back the next", []string{"a", "a2"}, []event{{at(0), waits}}, []Place{at(0), at(1)}, "going(a=going a2=pending)"},
 		"Transient": {"rule 9: nor does a transient error; only the step shows it", []string{"a", "a2"}, []event{{at(0), retry}, {at(1), done}}, []Place{at(0), at(1)}, "error(a=error a2=done)"},
-		"Cured":     {"2.2: a transient error goes when the task gets on", []string{"a", "a2"}, []event{{at(0), retry}, {at(0), waits}}, []Place{at(0), at(1)}, "going(a=going a2=pending)"},
+		"Passed":    {"2.2: a transient error goes when the task gets on", []string{"a", "a2"}, []event{{at(0), retry}, {at(0), waits}}, []Place{at(0), at(1)}, "going(a=going a2=pending)"},
 		"Fatal":     {"rule 9: a fatal one holds back everything", []string{"a", "a2"}, []event{{at(0), fatal}}, nil, "fatal(a=fatal a2=pending)"},
 		"FatalWins": {"2.2: fatal over transient", []string{"a", "a2"}, []event{{at(0), retry}, {at(1), fatal}}, nil, "fatal(a=error a2=fatal)"},
 		"Again": {"2.2: Apply, Toggle and KudoOperator that are done are checked again while the step is in progress", []string{"a", "t", "k", "a2"},

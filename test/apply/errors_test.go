@@ -87,7 +87,7 @@ var _ = Describe("What an answer of the apiserver means for a run", func() {
 	cases := func(ns string) map[string]testCase {
 		large := strings.Repeat("x", 1<<20+1)
 		return map[string]testCase{
-			"Invalid":    {"422: retrying cannot cure it", workload(ns, "x", nil, map[string]any{"replicas": int64(-1)}), true, "spec.replicas"},
+			"Invalid":    {"422: every attempt would meet it", workload(ns, "x", nil, map[string]any{"replicas": int64(-1)}), true, "spec.replicas"},
 			"Type":       {"a value of a wrong type", workload(ns, "x", nil, map[string]any{"replicas": "two"}), true, "Deployment " + ns + "/x"},
 			"Name":       {"422: a name that cannot be", configMap(ns, "Upper_Case", nil), true, "Upper_Case"},
 			"Large":      {"422: more than a ConfigMap may hold", configMap(ns, "large", map[string]any{"a": large}), true, "large"},

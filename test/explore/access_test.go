@@ -110,7 +110,7 @@ var _ = It("A manager shows its certificate to webhooks, by its proxy, and bound
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	hook := gadgetHook("[ExploreHealthy]", s.URL, base64.StdEncoding.EncodeToString(bundle))
-	teach(t, strings.Replace(hook, "timeoutSeconds: 1\n", "timeoutSeconds: 10\n", 1))
+	configure(t, strings.Replace(hook, "timeoutSeconds: 1\n", "timeoutSeconds: 10\n", 1))
 
 	ns := suite.NewNamespace(t)
 	i := install(t, operator(ns, [][2]string{{"gadget", gadget}}, gen.Param("SIZE", "3", "")), nil)

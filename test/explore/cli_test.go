@@ -27,7 +27,7 @@ var _ = It("The command explore run --live asks those whom the manager asks, and
 	env.Contains(t, run(0, "--operation", "InterpretHealth", "--live", "kettle.explore.example.com/kettle"), "answered by: native", "healthy: true")
 	env.Contains(t, run(0, "--operation", "ExplorePacking", "--live", "kettle.explore.example.com/kettle"), "no opinion")
 
-	teach(t, config("live", group, "Kettle", "healthLua: return false, 'leaks'\nreplicaLua: return 2, {resourceRequest = {cpu = '100m', ['example.com/gas'] = 1}}"))
+	configure(t, config("live", group, "Kettle", "healthLua: return false, 'leaks'\nreplicaLua: return 2, {resourceRequest = {cpu = '100m', ['example.com/gas'] = 1}}"))
 	env.Contains(t, run(0, "--operation", "InterpretHealth", "--live", "kettle.explore.example.com/kettle"), "answered by: user (Config/live)", "message: leaks")
 	out := suite.MustKudo(t, 0, "get", "instances", "-n", ns, "-o", "wide")
 	env.Contains(t, out, "REPLICAS", "REQUESTS", " 5 ", "cpu=230m,example.com/gas=2,memory=48Mi")

@@ -18,7 +18,7 @@ var _ = It("The components of an object count instead of its replicas, for the c
 	t := GinkgoTB()
 	define(t, kind("Range", "ranges"))
 	ns := suite.NewNamespace(t)
-	teach(t, config("ranges", group, "Range", `replicaLua: return 99
+	configure(t, config("ranges", group, "Range", `replicaLua: return 99
 componentsLua: |
   return {
     {name = 'oven', replicas = 1, replicaRequirements = {resourceRequest = {cpu = '2'}}},

@@ -42,7 +42,7 @@ var _ = It("Of a thousand Instances, a rule for the kind of three reconciles the
 			return strings.NewReplacer("resources: ["+name+"]", "resources: ["+resources+"]", "apiGroups: [explore.example.com]",
 				`apiGroups: ["", explore.example.com]`, "timeoutSeconds: 1\n", fmt.Sprintf("timeoutSeconds: %d\n", seconds)).Replace(text)
 		}
-		teach(t, hook("witness", "ExploreHealthy", "pans, configmaps", 30))
+		configure(t, hook("witness", "ExploreHealthy", "pans, configmaps", 30))
 		bare := gen.Version(ns, "bare", gen.Param("VALUE", "1", ""), gen.ConfigMaps("cm", 1), gen.Serial(v1beta1.DeployPlan, "cm"))
 		pans := operator(ns, [][2]string{{"pan", "apiVersion: " + group + "\nkind: Pan\nmetadata: {name: {{ .Name }}}\nspec: {}\n"}})
 		env.Must(t, suite.Create(ctx, bare))
@@ -73,7 +73,7 @@ var _ = It("Of a thousand Instances, a rule for the kind of three reconciles the
 			return ""
 		})
 
-		teach(t, config("pans", group, "Pan", "statusLua: return {n = 0}"))
+		configure(t, config("pans", group, "Pan", "statusLua: return {n = 0}"))
 		w.reconciles(t, "Pan", wanted, "a rule of a Config that is edited", `{"n":N}`, func(n int) {
 			merge(t, configOf(t, "pans"), fmt.Sprintf(`{"spec":{"explorations":[{"apiVersion":"%s","kind":"Pan","statusLua":"return {n = %d}"}]}}`, group, n), false)
 		})
@@ -81,7 +81,7 @@ var _ = It("Of a thousand Instances, a rule for the kind of three reconciles the
 
 		// A breaker, which no edit accompanies.
 		text := hook("pans", "ExploreStatus", "pans", 1)
-		teach(t, text)
+		configure(t, text)
 		for _, i := range wanted {
 			env.Eventually(t, "the status by the webhook", func() string { return reflected(t, i, "Pan", `{"n":0}`) })
 		}

@@ -53,7 +53,7 @@ var _ = Describe("What an object depends on and is not there", Ordered, Continue
 	BeforeEach(func() {
 		t := GinkgoTB()
 		define(t, kind("Cup", "cups"))
-		teach(t, config("cups", group, "Cup", `healthLua: return observedObj.status ~= nil
+		configure(t, config("cups", group, "Cup", `healthLua: return observedObj.status ~= nil
 dependenciesLua: |
   return {{apiVersion = 'v1', kind = 'Secret', namespace = desiredObj.spec.namespace, name = desiredObj.spec.lid}}`))
 	})
@@ -130,7 +130,7 @@ dependenciesLua: |
 		url, bundle := serveHere(t, server.Operations{v1alpha1.ExploreDependencies: func(_ context.Context, r *server.Request) (*v1alpha1.ExploreResponse, error) {
 			return server.Dependencies(v1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: ns, Name: lid.Load().(string)}), nil
 		}})
-		teach(t, strings.ReplaceAll(gadgetHook("[ExploreDependencies]", url, bundle), "gadgets", "mugs"))
+		configure(t, strings.ReplaceAll(gadgetHook("[ExploreDependencies]", url, bundle), "gadgets", "mugs"))
 		create(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: right, namespace: "+ns+"}\n")
 		i := install(t, operator(ns, [][2]string{{"mug", strings.ReplaceAll(cup("await", ns, "x"), "Cup", "Mug")}}), nil)
 		says(t, i, "needs Secret "+ns+"/wrong: missing")

@@ -87,7 +87,7 @@ var _ = It("A change of explore rules reconciles the Instances with objects of t
 		return strings.Replace(strings.Replace(text, "resources: ["+name+"]", "resources: ["+resource+"]", 1), "apiGroups: [explore.example.com]",
 			`apiGroups: ["", explore.example.com]`, 1) + "  failurePolicy: " + policy + "\n"
 	}
-	teach(t, strings.Replace(hook("witness", "ExploreHealthy", `urns, configmaps`, "Ignore"), "timeoutSeconds: 1", "timeoutSeconds: 30", 1))
+	configure(t, strings.Replace(hook("witness", "ExploreHealthy", `urns, configmaps`, "Ignore"), "timeoutSeconds: 1", "timeoutSeconds: 30", 1))
 	bare := gen.Version(ns, "bare", gen.Param("VALUE", "1", ""), gen.ConfigMaps("cm", 1), gen.Serial(v1beta1.DeployPlan, "cm"))
 	env.Must(t, suite.Create(ctx, bare))
 	urns := operator(ns, [][2]string{{"urn", "apiVersion: " + group + "\nkind: Urn\nmetadata: {name: {{ .Name }}}\nspec: {}\n"}})
@@ -111,7 +111,7 @@ var _ = It("A change of explore rules reconciles the Instances with objects of t
 		t.Helper()
 		w.reconciles(t, "Urn", wanted, what, status, change)
 	}
-	teach(t, config("urns", group, "Urn", "statusLua: return {n = 0}"))
+	configure(t, config("urns", group, "Urn", "statusLua: return {n = 0}"))
 	reconciled("a rule of a Config that is edited", `{"n":N}`, func(n int) {
 		merge(t, configOf(t, "urns"), fmt.Sprintf(`{"spec":{"explorations":[{"apiVersion":"%s","kind":"Urn","statusLua":"return {n = %d}"}]}}`, group, n), false)
 	})
@@ -129,6 +129,6 @@ var _ = It("A change of explore rules reconciles the Instances with objects of t
 			}
 			w.take()
 		}
-		teach(t, hook("urns", "ExploreStatus", "urns", "Fail"))
+		configure(t, hook("urns", "ExploreStatus", "urns", "Fail"))
 	})
 })

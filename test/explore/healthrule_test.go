@@ -26,7 +26,7 @@ var _ = It("A rule without a script says when an object of a kind is healthy, an
 			t.Errorf("%s: error %v, want %q", wrong.rule, err, wrong.message)
 		}
 	}
-	teach(t, config("vats", group, "Vat", "health: {conditions: {healthy: [Ready]}, field: '{.status.phase}', healthy: [Full], failed: [Leaking], "+
+	configure(t, config("vats", group, "Vat", "health: {conditions: {healthy: [Ready]}, field: '{.status.phase}', healthy: [Full], failed: [Leaking], "+
 		"message: '{.status.message}'}"))
 	DeferCleanup(func() { env.Must(t, suite.Delete(ctx, configOf(t, "vats"))) })
 

@@ -73,8 +73,8 @@ func define(t testing.TB, text string) {
 	}
 }
 
-// teach creates configuration, and waits until the manager goes by it.
-func teach(t testing.TB, text string) {
+// configure creates configuration, and waits until the manager goes by it.
+func configure(t testing.TB, text string) {
 	t.Helper()
 	create(t, text)
 	for _, o := range parse(t, text) {

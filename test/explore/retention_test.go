@@ -76,7 +76,7 @@ func fill(work context.Context, tank *unstructured.Unstructured) {
 	_ = suite.Status().Patch(work, tank, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"writes":%d}}`, writes+1)))
 }
 
-// The story override teaches all Deployments of the cluster: no other spec may run beside it.
+// The story override answers for all Deployments of the cluster: no other spec may run beside it.
 var _ = Describe("A story of the proposal runs as a suite:", Ordered, Serial, ContinueOnFailure, Label("scenarios"), func() {
 	BeforeAll(func() {
 		t := GinkgoTB()
@@ -142,7 +142,7 @@ var _ = Describe("A suspended Instance runs nothing, and runs as before afterwar
 		It(tc.reason, func() {
 			t := GinkgoTB()
 			if tc.config != "" {
-				teach(t, tc.config)
+				configure(t, tc.config)
 			}
 			ns := suite.NewNamespace(t)
 			i := install(t, operator(ns, [][2]string{{"web", deployment}}, gen.Param("REPLICAS", "2", ""), gen.Param("WORD", "one", ""),
@@ -187,7 +187,7 @@ var _ = It("What a controller wrote into a shared object is no mismatch if a Con
 	second := version(suite.NewNamespace(t))
 	env.Must(t, suite.Create(ctx, second))
 	env.Contains(t, installed(t, second, v1beta1.FatalError), name, "liters")
-	teach(t, "apiVersion: config.kudo.dev/v1alpha1\nkind: Config\nmetadata: {name: pools}\nspec: {retentions: [{apiVersion: explore.example.com/v1, kind: Tank, fields: ['{.spec.liters}']}]}\n")
+	configure(t, "apiVersion: config.kudo.dev/v1alpha1\nkind: Config\nmetadata: {name: pools}\nspec: {retentions: [{apiVersion: explore.example.com/v1, kind: Tank, fields: ['{.spec.liters}']}]}\n")
 	third := version(suite.NewNamespace(t))
 	env.Must(t, suite.Create(ctx, third))
 	installed(t, third, v1beta1.Complete)

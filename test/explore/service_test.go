@@ -60,7 +60,7 @@ var _ = It("A webhook is asked at the address of its Service, which is watched, 
 		},
 	})
 	client := fmt.Sprintf("clientConfig: {service: {namespace: %s, name: hook, port: %d}, caBundle: %s}", ns, port, bundle)
-	teach(t, strings.Replace(strings.Replace(gadgetHook("[ExploreHealthy]", "URL", "BUNDLE"), `clientConfig: {url: "URL", caBundle: BUNDLE}`, client, 1), "timeoutSeconds: 1", "timeoutSeconds: 20", 1))
+	configure(t, strings.Replace(strings.Replace(gadgetHook("[ExploreHealthy]", "URL", "BUNDLE"), `clientConfig: {url: "URL", caBundle: BUNDLE}`, client, 1), "timeoutSeconds: 1", "timeoutSeconds: 20", 1))
 	i := install(t, operator(ns, [][2]string{{"gadget", gadget}}, gen.Param("SIZE", "3", "")), nil)
 	says(t, i, "webhook gadgets/gadgets.example.com", "find service "+ns+"/hook", "it does not exist")
 

@@ -39,7 +39,7 @@ func shown(i *v1beta1.Instance, count int, want func(v1beta1.ResourceStatus) boo
 var _ = It("An Instance shows the essence of statuses that are too large, what it omits, and what is not known", Label("C65", "reflected-status"), func() {
 	t := GinkgoTB()
 	define(t, kind("Ledger", "ledgers"))
-	teach(t, config("ledgers", group, "Ledger", "healthLua: return true\nstatusLua: return observedObj.status"))
+	configure(t, config("ledgers", group, "Ledger", "healthLua: return true\nstatusLua: return observedObj.status"))
 	change := func(script string) {
 		merge(t, configOf(t, "ledgers"), `{"spec":{"explorations":[{"apiVersion":"`+group+`","kind":"Ledger","healthLua":"return true","statusLua":"`+script+`"}]}}`, false)
 	}

@@ -136,7 +136,7 @@ var _ = Describe("Webhooks of the example:", Ordered, ContinueOnFailure, func() 
 		env.Must(t, suite.Delete(ctx, i))
 
 		w := newSampleWebhook(t)
-		teach(t, w.configuration(t))
+		configure(t, w.configuration(t))
 		ns := suite.NewNamespace(t)
 		suite.Grant(t, ns, sample.BarGroup, "bars")
 		i = install(t, fooAndBar(ns), nil)
@@ -168,7 +168,7 @@ var _ = Describe("Webhooks of the example:", Ordered, ContinueOnFailure, func() 
 		sampleKinds(t)
 		w := newSampleWebhook(t)
 		text := w.configuration(t)
-		teach(t, text)
+		configure(t, text)
 		ns := suite.NewNamespace(t)
 		ov := fooAndBar(ns)
 		ov.Spec.Plans[v1beta1.DeployPlan].Phases[0].Steps = ov.Spec.Plans[v1beta1.DeployPlan].Phases[0].Steps[:1]
@@ -279,7 +279,7 @@ var _ = Describe("Webhooks of one kind:", Ordered, ContinueOnFailure, func() {
 				return server.Status(map[string]any{"from": r.Name})
 			},
 		})
-		teach(t, gadgetHook("[ExplorePacking, ExploreReplicaRevising, ExploreStatus]", url, bundle))
+		configure(t, gadgetHook("[ExplorePacking, ExploreReplicaRevising, ExploreStatus]", url, bundle))
 		ns := suite.NewNamespace(t)
 		i := install(t, operator(ns, [][2]string{{"gadget", gadget}}, gen.Param("SIZE", "3", "")), nil)
 		complete(t, i, 1)
@@ -308,7 +308,7 @@ var _ = Describe("Webhooks of one kind:", Ordered, ContinueOnFailure, func() {
 			return server.Healthy(true, ""), nil
 		}})
 		text := gadgetHook("[ExploreHealthy]", url, bundle)
-		teach(t, text)
+		configure(t, text)
 		i := install(t, operator(ns, [][2]string{{"gadget", gadget}}, gen.Param("SIZE", "3", "")), nil)
 		says(t, i, "webhook gadgets/gadgets.example.com", "no whole answer within 1s")
 		n := 0

@@ -87,7 +87,7 @@ func unwritten(st v1beta1.PlanStatus) (out []string) {
 		}
 	}
 	if begun {
-		out = append(out, fmt.Sprintf("%s has begun, and is not written down: %s", st.Name, drawn(st)))
+		out = append(out, fmt.Sprintf("%s has begun, and is not recorded: %s", st.Name, drawn(st)))
 	}
 	return out
 }

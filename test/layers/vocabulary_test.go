@@ -27,6 +27,10 @@ var retired = map[string]*regexp.Regexp{
 	"wake":           regexp.MustCompile(`(?i)\b(wakes?|woken)\b`),
 	"teacher":        regexp.MustCompile(`(?i)\b(teachers?|taught)\b`),
 	"for good":       regexp.MustCompile(`(?i)\bfor good\b`),
+	"look again":     regexp.MustCompile(`(?i)\blook(s|ed|ing)?( at)?( it| them)? again\b`),
+	"cure":           regexp.MustCompile(`(?i)\bcur(es?|ed|ing)\b`),
+	"teach":          regexp.MustCompile(`(?i)\bteach(es)?\b`),
+	"our hands":      regexp.MustCompile(`(?i)\bour hands\b`),
 	"is gone":        regexp.MustCompile(`(?i)\b(is|are) gone\b`),
 }
 

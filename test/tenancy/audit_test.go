@@ -125,7 +125,7 @@ var ownAtHome = map[string]string{
 
 // refusals are parts of messages with which the API server may refuse a request in the manager's own name.
 var refusals = map[string]string{
-	"because it is being terminated":                "the namespace of a test goes while something of it is still written down",
+	"because it is being terminated":                "the namespace of a test goes while something of it is still recorded",
 	`cannot impersonate resource "serviceaccounts"`: "a namespace that goes, or its administrator, lets the manager in no more; the request writes nothing",
 }
 

@@ -22,7 +22,7 @@ var _ = It("A script of a user decides instead of kudo's own rules, also on a ki
 	t := GinkgoTB()
 	ns := suite.NewNamespace(t)
 	const name = "deployment-health"
-	teach(t, config(name, "apps/v1", "Deployment", "healthLua: |\n  if (observedObj.metadata.labels or {}).signed == 'yes' then return true end\n  return false, 'waits for a signature'"))
+	configure(t, config(name, "apps/v1", "Deployment", "healthLua: |\n  if (observedObj.metadata.labels or {}).signed == 'yes' then return true end\n  return false, 'waits for a signature'"))
 	i := install(t, operator(ns, [][2]string{{"web", deployment}}, gen.Param("REPLICAS", "1", ""), gen.Param("WORD", "one", "")), nil)
 	says(t, i, "Deployment "+ns+"/web", "waits for a signature")
 	merge(t, live(t, "apps/v1", "Deployment", ns, "web"), `{"metadata":{"labels":{"signed":"yes"}}}`, false)
@@ -41,7 +41,7 @@ var _ = It("What an install plan applies is asked for its health as what Instanc
 	t := GinkgoTB()
 	define(t, kind("Boiler", "boilers"))
 	const name = "boiler-health"
-	teach(t, config(name, group, "Boiler", "healthLua: |\n  if observedObj.spec.liters > 3 then return true end\n  return false, 'holds too little'"))
+	configure(t, config(name, group, "Boiler", "healthLua: |\n  if observedObj.spec.liters > 3 then return true end\n  return false, 'holds too little'"))
 	ns := suite.NewNamespace(t)
 	ov := gen.Version(ns, "boiler", gen.Template("boiler.yaml", "apiVersion: explore.example.com/v1\nkind: Boiler\nmetadata: {name: boiler, namespace: "+ns+"}\nspec: {liters: 1}\n"),
 		gen.Apply("boiler", "boiler.yaml"), gen.Serial("install", "boiler"), gen.InstallPlan("install"), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))
@@ -71,7 +71,7 @@ var _ = Describe("Rules for one kind:", Ordered, ContinueOnFailure, func() {
 		const kettle = "apiVersion: explore.example.com/v1\nkind: Kettle\nmetadata: {name: kettle}\nspec: {liters: 1}\n"
 		bare := suite.NewNamespace(t)
 		complete(t, install(t, operator(bare, [][2]string{{"kettle", kettle}}), nil), 1)
-		teach(t, config("kettles", group, "Kettle", `healthLua: |
+		configure(t, config("kettles", group, "Kettle", `healthLua: |
   local status = observedObj.status
   if status == nil or status.temperature == nil then return false, 'has no status yet' end
   return status.temperature >= 100, 'is at ' .. status.temperature .. ' degrees'
@@ -92,7 +92,7 @@ statusLua: |
 	It("A step that waits names what is not there, by a script and by what kudo knows of Deployments", Label("missing-dependency"), func() {
 		t := GinkgoTB()
 		define(t, kind("Kettle", "kettles"))
-		teach(t, config("lids", group, "Kettle", `healthLua: return observedObj.status ~= nil
+		configure(t, config("lids", group, "Kettle", `healthLua: return observedObj.status ~= nil
 dependenciesLua: |
   return {{apiVersion = 'v1', kind = 'Secret', namespace = desiredObj.metadata.namespace, name = desiredObj.spec.lid}}`))
 		ns := suite.NewNamespace(t)
@@ -109,7 +109,7 @@ dependenciesLua: |
 	It("A script changes what is rendered", func() {
 		t := GinkgoTB()
 		define(t, kind("Kettle", "kettles"))
-		teach(t, config("packing", group, "Kettle", "packingLua: |\n  desiredObj.spec.liters = desiredObj.spec.liters * 2\n  return desiredObj"))
+		configure(t, config("packing", group, "Kettle", "packingLua: |\n  desiredObj.spec.liters = desiredObj.spec.liters * 2\n  return desiredObj"))
 		ns := suite.NewNamespace(t)
 		i := install(t, operator(ns, [][2]string{{"kettle", "apiVersion: explore.example.com/v1\nkind: Kettle\nmetadata: {name: kettle}\nspec: {liters: 2}\n"}}), nil)
 		complete(t, i, 1)
@@ -121,7 +121,7 @@ dependenciesLua: |
 	It("A script that fails is named, and nothing is called healthy on it", func() {
 		t := GinkgoTB()
 		define(t, kind("Kettle", "kettles"))
-		teach(t, config("loop", group, "Kettle", "healthLua: while true do end return true"))
+		configure(t, config("loop", group, "Kettle", "healthLua: while true do end return true"))
 		ns := suite.NewNamespace(t)
 		i := install(t, operator(ns, [][2]string{{"kettle", "apiVersion: explore.example.com/v1\nkind: Kettle\nmetadata: {name: kettle}\n"}}), nil)
 		says(t, i, "its health is not known", "user Config/loop", "instructions")
@@ -133,7 +133,7 @@ dependenciesLua: |
 var _ = Describe("Admission refuses, with the reason:", Ordered, ContinueOnFailure, Label("admission"), func() {
 	const mine = "apiVersion: config.kudo.dev/v1alpha1\nkind: Config\nmetadata: {name: mine}\n"
 	BeforeAll(func() {
-		teach(GinkgoTB(), config("theirs", "explore.example.com/v1", "Spoon", "healthLua: return true"))
+		configure(GinkgoTB(), config("theirs", "explore.example.com/v1", "Spoon", "healthLua: return true"))
 	})
 	for _, tc := range env.Sorted(map[string]struct {
 		reason, text string
