@@ -194,7 +194,7 @@ func (r recorder) RecordEffects(effects runner.Effects) {
 //	waits for ever                                   fatal
 //	failed, and all that failed is not known here    done
 //	refused, since kinds come with the same run      done
-//	failed for a reason that may pass                fatal: the plan would retry until the reason has passed
+//	failed for a transient reason                    fatal: the plan would retry until the reason has passed
 //	failed with a fatal error                        fatal
 func (c *computation) judge(w *runner.PreparedTask, outcome plans.Outcome, effects runner.Effects) plans.Outcome {
 	place := c.place(w)

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// nextPage is the time until the next page, once the last one is written down.
+	// nextPage is the time until the next page, once the last one is committed.
 	nextPage = time.Millisecond
 	// turnInterval is how long an Installation waits while another one rewrites a page, before it tries again.
 	turnInterval = time.Second
@@ -101,7 +101,7 @@ func withoutEmpty(all []v1beta1.StoredVersionMigration) []v1beta1.StoredVersionM
 	return left
 }
 
-// step takes the next step of one migration. What fails stands in its message, and is tried again after a back-off.
+// step takes the next step of one migration. Its message reports a failure, which is tried again after a back-off.
 func (a *action) step(ctx context.Context, d storedversions.Definition, state *v1beta1.StoredVersionMigration, result *loop.Result) error {
 	action, _ := storedversions.Next(d, state, a.Clock.Now())
 	if action == storedversions.Rewrite && state.StorageVersionMigration == "" {
