@@ -207,7 +207,8 @@ func (c *converter) fileName(obj *unstructured.Unstructured) string {
 func (c *converter) write() error {
 	metadata := c.release.Chart.Metadata
 	c.out.Operator = operatorName(c.release.Name)
-	origin := fmt.Sprintf("Made of the Helm release %s, chart %s %s. %s", c.release.Name, metadata.Name, metadata.Version, metadata.Description)
+	origin := fmt.Sprintf("Made of the Helm release %s, chart %s %s. %s", c.release.Name, metadata.Name, metadata.Version,
+		metadata.Description)
 	if c.release.Version == 0 {
 		origin = fmt.Sprintf("Made of the Helm chart %s %s.", cmp.Or(metadata.Name, c.release.Name), metadata.Version)
 	}

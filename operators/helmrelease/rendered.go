@@ -79,7 +79,8 @@ func (c *Chart) describe(obj *unstructured.Unstructured) {
 // hookOf reads the annotations of a hook. Helm deletes a hook before it creates it anew, unless the hook has a policy.
 func hookOf(obj *unstructured.Unstructured, content string) (Hook, error) {
 	annotations := obj.GetAnnotations()
-	h := Hook{Name: obj.GetName(), Manifest: content, Events: fieldsOf(annotations[hookKey]), DeletePolicies: fieldsOf(annotations[hookPoliciesKey])}
+	h := Hook{Name: obj.GetName(), Manifest: content, Events: fieldsOf(annotations[hookKey]),
+		DeletePolicies: fieldsOf(annotations[hookPoliciesKey])}
 	if len(h.DeletePolicies) == 0 {
 		h.DeletePolicies = Policies{beforeCreation}
 	}

@@ -360,7 +360,8 @@ func (r *Remover) countOther(ctx context.Context, definition *unstructured.Unstr
 		return "all objects of its kind", true
 	}
 	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: crd.Spec.Versions[at].Name, Kind: crd.Spec.Names.ListKind})
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: crd.Spec.Versions[at].Name,
+		Kind: crd.Spec.Names.ListKind})
 	if err := r.Client.List(ctx, list, client.Limit(countedObjects)); err != nil {
 		return fmt.Sprintf("all %s, which cannot be listed: %s", crd.Spec.Names.Kind, err), true
 	}

@@ -19,8 +19,8 @@ type Interpreter interface {
 }
 
 // RulesChanged reports whether a step that is in progress renders objects of a kind of which rules have changed, so that the condition
-// holds. The next Execute asks anew what objects depend on, also if the kinds are not known at the moment, since an Execute has just begun. It may
-// be called while the run is executed.
+// holds. The next Execute asks anew what objects depend on, also if the kinds are not known at the moment, since an Execute has just begun.
+// It may be called while the run is executed.
 func (run *Run) RulesChanged(condition func(schema.GroupVersionKind) bool) bool {
 	run.rulesChanged.Store(true)
 	found := false

@@ -73,9 +73,14 @@ func (a *action) checkDrift(ctx context.Context, inventory runner.Inventory) {
 	}
 	known := status.Drift
 	status.Drift = conditions.ListDrift(known, out, a.Clock.Now())
-	for _, d := range status.Drift {
-		reported := func(old v1beta1.ObjectDrift) bool { return old.IsSameObject(d) && old.Since.Equal(d.Since) }
-		if !slices.ContainsFunc(known, reported) {
+	a.warnOfDrift(known, status.Drift)
+}
+
+// warnOfDrift records an event for each drift that the status has not listed before.
+func (a *action) warnOfDrift(known, now []v1beta1.ObjectDrift) {
+	for _, d := range now {
+		isListed := func(old v1beta1.ObjectDrift) bool { return old.IsSameObject(d) && old.Since.Equal(d.Since) }
+		if !slices.ContainsFunc(known, isListed) {
 			a.EventAfterCommit(corev1.EventTypeWarning, v1beta1.EventObjectChanged, "%s", d.Message)
 		}
 	}
