@@ -9,4 +9,4 @@ import (
 
 var suite env.Suite
 
-func TestMain(m *testing.M) { suite.Main(m) }
+func TestMain(m *testing.M) { suite.Main(m, "--audit-log") }

@@ -1,0 +1,139 @@
+package preview
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/test/env"
+)
+
+// world is what a namespace holds, by kind and name, and what has the name of the namespace in its own: objects of the cluster, and
+// namespaces with what they hold. What Kubernetes itself makes is left out.
+type world map[string]*unstructured.Unstructured
+
+// ofKubernetes are the resources that Kubernetes and kudo write of their own: events, addresses, leases and records.
+var ofKubernetes = map[string]bool{
+	"events": true, "endpoints": true, "endpointslices": true, "leases": true, "controllerrevisions": true, "apiservices": true, "flowschemas": true,
+	"prioritylevelconfigurations": true, "persistentvolumes": true, "nodes": true, "csinodes": true, "volumeattachments": true,
+}
+
+// look reads all kinds that are served.
+func look(t *testing.T, ns string) world {
+	t.Helper()
+	asker, err := discovery.NewDiscoveryClientForConfig(suite.Config)
+	env.Must(t, err)
+	reader, err := dynamic.NewForConfig(suite.Config)
+	env.Must(t, err)
+	lists, err := asker.ServerPreferredResources()
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		t.Fatal(err)
+	}
+	out := world{}
+	namespaces := []string{ns}
+	for name := range listed(t, reader.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})) {
+		if name != ns && strings.Contains(name, ns) {
+			namespaces = append(namespaces, name)
+		}
+	}
+	for _, list := range lists {
+		for _, kind := range list.APIResources {
+			group, err := schema.ParseGroupVersion(list.GroupVersion)
+			env.Must(t, err)
+			if ofKubernetes[kind.Name] || group.Group == v1beta1.GroupVersion.Group || !slices.Contains(kind.Verbs, "list") {
+				continue
+			}
+			resource := reader.Resource(group.WithResource(kind.Name))
+			if !kind.Namespaced {
+				out.addNamed(listed(t, resource), ns)
+				continue
+			}
+			for _, namespace := range namespaces {
+				out.add(listed(t, resource.Namespace(namespace)))
+			}
+		}
+	}
+	out.leaveClaims()
+	return out
+}
+
+// listed lists objects by their names; none of a kind that is not served any more.
+func listed(t *testing.T, of dynamic.ResourceInterface) map[string]*unstructured.Unstructured {
+	t.Helper()
+	list, err := of.List(t.Context(), metav1.ListOptions{})
+	if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+		return nil
+	}
+	env.Must(t, err)
+	out := map[string]*unstructured.Unstructured{}
+	for i := range list.Items {
+		out[list.Items[i].GetName()] = &list.Items[i]
+	}
+	return out
+}
+
+// addNamed adds objects of the cluster that have a word in their names.
+func (w world) addNamed(objects map[string]*unstructured.Unstructured, word string) {
+	for name, obj := range objects {
+		if name != word && strings.Contains(name, word) {
+			w[obj.GetKind()+" "+name] = obj
+		}
+	}
+}
+
+// add adds objects of a namespace but for the dependents of others, and for what each namespace has.
+func (w world) add(objects map[string]*unstructured.Unstructured) {
+	for name, obj := range objects {
+		of := metav1.GetControllerOf(obj)
+		if name == "kube-root-ca.crt" || name == "default" && obj.GetKind() == "ServiceAccount" || of != nil && !v1beta1.OwnedBy(*of, "Instance") {
+			continue
+		}
+		w[obj.GetKind()+" "+obj.GetNamespace()+"/"+name] = obj
+	}
+}
+
+// leaveClaims leaves out the claims that the controller of StatefulSets makes.
+func (w world) leaveClaims() {
+	for id, set := range w {
+		templates, _, _ := unstructured.NestedSlice(set.Object, "spec", "volumeClaimTemplates")
+		for _, template := range templates {
+			name, _, _ := unstructured.NestedString(template.(map[string]any), "metadata", "name")
+			made := regexp.MustCompile("^PersistentVolumeClaim " + regexp.QuoteMeta(set.GetNamespace()+"/"+name+"-"+set.GetName()) + `-\d+$`)
+			maps.DeleteFunc(w, func(claim string, _ *unstructured.Unstructured) bool { return claim != id && made.MatchString(claim) })
+		}
+	}
+}
+
+// withoutStatus is a world without what controllers write on their own.
+func (w world) withoutStatus() map[string]any {
+	out := map[string]any{}
+	for id, obj := range w {
+		fields := obj.DeepCopy()
+		if _, has := fields.Object["status"]; has {
+			unstructured.RemoveNestedField(fields.Object, "status")
+			fields.SetResourceVersion("")
+			fields.SetManagedFields(nil)
+		}
+		out[id] = fields.Object
+	}
+	return out
+}
+
+// checkSame wants that nothing has been written between two looks.
+func checkSame(t *testing.T, what string, before, after world) {
+	t.Helper()
+	if diff := cmp.Diff(before.withoutStatus(), after.withoutStatus()); diff != "" {
+		t.Fatalf("%s has changed objects: %s", what, diff)
+	}
+}
