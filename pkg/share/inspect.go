@@ -198,8 +198,11 @@ func (s *Session) compare(ctx context.Context, resource dynamic.ResourceInterfac
 		DryRun: []string{metav1.DryRunAll}})
 	if apply.IsSchemaError(err) && v.dropped == nil {
 		dropped, unread := s.kinds.Prune(ctx, body)
-		if len(dropped) == 0 {
+		switch {
+		case len(dropped) == 0 && unread != nil:
 			return false, errors.Join(err, unread)
+		case len(dropped) == 0:
+			return false, err // joined, it would count as one that may pass
 		}
 		v.dropped = dropped
 		after, err = resource.Apply(ctx, body.GetName(), body, metav1.ApplyOptions{FieldManager: manager, Force: true,
