@@ -73,17 +73,21 @@ func (c *computation) object(ctx context.Context, id apply.ID, t *touch) Object 
 	case t.shared:
 		c.shared(ctx, &out, change)
 	default:
-		c.compared(&out, change)
+		c.compared(&out, change, t)
 	}
 	return out
 }
 
 // compared fills in what would become of an object that exists before and after.
-func (c *computation) compared(out *Object, change dryrun.Change) {
+func (c *computation) compared(out *Object, change dryrun.Change, t *touch) {
 	d := compare(change.Before, change.After, c.mask)
 	uncertain := ""
 	if d.hash {
-		uncertain = c.settleHash(change, &d)
+		uncertain = t.uncertain
+	}
+	if d.hash && t.sameHash {
+		d.hash, d.metadata = false, d.metadata-1
+		d.template = d.templateFields > 0 || d.version
 	}
 	out.Fields, out.Metadata = d.fields, d.metadata
 	switch {
@@ -109,15 +113,19 @@ func (c *computation) isOurs(live *unstructured.Unstructured) bool {
 }
 
 // settleHash decides whether the hash of what pods depend on changes, where it covers a Secret. Its digest needs the key of the cluster:
-// here, it has another key. It takes the hash out of the difference if nothing that the pods depend on would change, and returns why it is
-// not known whether it changes.
-func (c *computation) settleHash(change dryrun.Change, d *difference) (uncertain string) {
+// here, it has another key. It is called after the write of an object, since what the pods depend on may change later in the run. The hash
+// is the same if nothing of that has changed by then, unless it returns why that is not known.
+func (c *computation) settleHash(id apply.ID) (same bool, uncertain string) {
+	change, _ := c.cluster.Find(id)
+	if change.Before == nil || change.After == nil {
+		return false, ""
+	}
 	dependencies, err := enhance.Dependencies(change.After)
 	if err != nil || !slices.ContainsFunc(dependencies, func(dep enhance.Dependency) bool { return dep.Kind == "Secret" }) {
-		return "" // without a Secret there is no key
+		return false, "" // without a Secret there is no key
 	}
 	if !slices.Equal(namesOf(dependencies), c.dependenciesBefore(change)) {
-		return ""
+		return false, ""
 	}
 	for _, dep := range dependencies {
 		id := apply.ID{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: dep.Kind}}
@@ -126,21 +134,17 @@ func (c *computation) settleHash(change dryrun.Change, d *difference) (uncertain
 		switch {
 		case !known || of.Before == nil && of.After == nil:
 		case of.Before == nil || of.After == nil:
-			return ""
+			return false, ""
 		default:
 			if changed := compare(of.Before, of.After, c.mask); len(changed.fields) > 0 {
-				return ""
+				return false, ""
 			}
 			if changedSince(of.Before, change.Before) {
 				uncertain = fmt.Sprintf("%s %s was changed after %s %s was written last", dep.Kind, dep.Name, change.ID.Kind, change.ID.Name)
 			}
 		}
 	}
-	if uncertain == "" {
-		d.hash, d.metadata = false, d.metadata-1
-		d.template = d.templateFields > 0 || d.version
-	}
-	return uncertain
+	return uncertain == "", uncertain
 }
 
 func namesOf(dependencies []enhance.Dependency) []string {

@@ -30,6 +30,10 @@ type touch struct {
 	shared bool
 	// released is set if the object is deleted with the Instance.
 	released bool
+	// sameHash is set if nothing that the pods of the object depend on has changed when it is written last, and uncertain says why that is
+	// not known.
+	sameHash  bool
+	uncertain string
 }
 
 // at notes a place for an object.
@@ -199,7 +203,9 @@ func (r recorder) RecordEffects(effects runner.Effects) {
 func (c *computation) judge(w *runner.PreparedTask, outcome plans.Outcome, effects runner.Effects) plans.Outcome {
 	place := c.place(w)
 	for _, change := range effects.Written {
-		c.at(change.ID, place).shared = c.run.Installation != nil
+		t := c.at(change.ID, place)
+		t.shared = c.run.Installation != nil
+		t.sameHash, t.uncertain = c.settleHash(change.ID)
 	}
 	for _, id := range effects.Deleted {
 		c.at(id, place)
