@@ -1,6 +1,7 @@
 package enhance
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/md5"
 	"encoding/hex"
@@ -189,20 +190,34 @@ func (h hasher) digest(d dependency, secrets digester) ([md5.Size]byte, error) {
 	if object == nil {
 		return [md5.Size]byte{}, nil
 	}
-	if _, skip := object.GetAnnotations()[v1beta1.SkipHashAnnotation]; skip {
-		return [md5.Size]byte{}, nil
-	}
-	text, err := dump(lastApplied(object))
+	text, err := hashed(object)
 	if err != nil {
 		return [md5.Size]byte{}, err
 	}
 	switch {
+	case text == nil:
+		return [md5.Size]byte{}, nil
 	case d.kind != secretKind:
 		return md5.Sum(text), nil
 	case secrets == nil:
 		return [md5.Size]byte{}, errors.New("there is no key for the digests of Secrets")
 	}
 	return secrets(text)
+}
+
+// hashed returns what the hash covers of a ConfigMap or Secret; nil if it is to be left out.
+func hashed(object *unstructured.Unstructured) ([]byte, error) {
+	if _, skip := object.GetAnnotations()[v1beta1.SkipHashAnnotation]; skip {
+		return nil, nil
+	}
+	return dump(lastApplied(object))
+}
+
+// SameDependency reports whether the hash of what pods depend on is the same for two states of a ConfigMap or Secret.
+func SameDependency(a, b *unstructured.Unstructured) bool {
+	first, errA := hashed(a)
+	second, errB := hashed(b)
+	return errA == nil && errB == nil && bytes.Equal(first, second)
 }
 
 // inTask returns the object of the task, the last one if it is rendered twice: that is the one that stays.

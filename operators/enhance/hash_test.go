@@ -302,6 +302,27 @@ func TestSkip(t *testing.T) {
 	}
 }
 
+// TestSameDependency checks which changes of a dependency leave the hash as it is.
+func TestSameDependency(t *testing.T) {
+	live := parse(t, `{apiVersion: v1, kind: Secret, type: Opaque, metadata: {name: s, uid: u}, data: {a: eA==}}`)
+	for name, tc := range map[string]struct {
+		reason, other string
+		want          bool
+	}{
+		"Rendered":   {"the same as a package says it", `{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {a: x}}`, true},
+		"Annotation": {"annotations do not count", `{apiVersion: v1, kind: Secret, metadata: {name: s, annotations: {a: b}}, data: {a: eA==}}`, true},
+		"Label":      {"labels count", `{apiVersion: v1, kind: Secret, metadata: {name: s, labels: {a: b}}, data: {a: eA==}}`, false},
+		"Data":       {"data counts", `{apiVersion: v1, kind: Secret, metadata: {name: s}, data: {a: eQ==}}`, false},
+		"Skipped":    {"left out on one side", `{apiVersion: v1, kind: Secret, metadata: {name: s, annotations: {kudo.dev/skip-hash-calculation: ""}}, data: {a: eA==}}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := SameDependency(live, parse(t, tc.other)); got != tc.want {
+				t.Errorf("%s: %t", tc.reason, got)
+			}
+		})
+	}
+}
+
 func TestLastOfTwoCounts(t *testing.T) {
 	pod := withVolumes(t, "{configMap: {name: c}}")
 	first, second := parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: "1"}}`), parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: "2"}}`)
