@@ -80,6 +80,11 @@ func (l *lab) options() Options {
 		External: explore.Chain{}, As: "ann", Clock: now}
 }
 
+// sideBySide lets the steps of a plan run side by side.
+func sideBySide(plan string) gen.VersionMod {
+	return func(ov *v1beta1.OperatorVersion) { ov.Spec.Plans[plan].Phases[0].Strategy = v1beta1.Parallel }
+}
+
 func (l *lab) compute(e Edit) *Preview {
 	l.t.Helper()
 	p, err := Compute(l.t.Context(), l.options(), e)
@@ -201,6 +206,10 @@ func TestCompute(t *testing.T) {
 			before := l.running(v, "i-a")
 			return Edit{Verb: "update", Before: before, After: changed(before, set("VALUE", "next")), Version: v}
 		}, []string{"plan update", "recreate ConfigMap ns/i-a"}},
+		"SideBySide": {"what becomes of an object that steps write and delete side by side is not known", web(gen.Task("drop", v1beta1.DeleteTask, v1beta1.TaskSpec{Resources: []string{"a.yaml"}}), gen.Serial("update", "app", "drop"), sideBySide("update")), func(l *lab, v *v1beta1.OperatorVersion) Edit {
+			before := l.running(v, "i-a")
+			return Edit{Verb: "update", Before: before, After: changed(before, set("VALUE", "next")), Version: v}
+		}, []string{"plan update", "unknown ConfigMap ns/i-a"}},
 		"Foreign": {"a foreign object is refused before anything is written", web(), func(l *lab, v *v1beta1.OperatorVersion) Edit {
 			l.Put(&corev1.ConfigMap{ObjectMeta: gen.Meta("ns", "i-a")})
 			return Edit{Verb: "install", After: gen.Instance("i", v, nil), Version: v}

@@ -34,6 +34,36 @@ type touch struct {
 	// not known.
 	sameHash  bool
 	uncertain string
+	// written and deleted are the steps that do so.
+	written, deleted []doer
+}
+
+// doer is a step of a run.
+type doer struct {
+	run         *runner.Run
+	phase, step int
+}
+
+// follows reports whether one of two steps waits for the other to end.
+func (d doer) follows(other doer) bool {
+	if d.run != other.run {
+		return true
+	}
+	plan := d.run.Version.Spec.Plans[d.run.Plan]
+	if d.phase != other.phase {
+		return plan.Strategy == v1beta1.Serial
+	}
+	return d.step != other.step && plan.Phases[d.phase].Strategy == v1beta1.Serial
+}
+
+// compete notes that it is not known what becomes of an object that steps write and delete side by side: a write whose object is not ready
+// yet is done again.
+func (t *touch) compete() {
+	for _, writes := range t.written {
+		if slices.ContainsFunc(t.deleted, func(deletes doer) bool { return !writes.follows(deletes) }) {
+			t.unknown = "it is written and deleted by tasks that do not wait for each other"
+		}
+	}
 }
 
 // at notes a place for an object.
@@ -201,14 +231,18 @@ func (r recorder) RecordEffects(effects runner.Effects) {
 //	failed for a transient reason                    fatal: the plan would retry until the reason has passed
 //	failed with a fatal error                        fatal
 func (c *computation) judge(w *runner.PreparedTask, outcome plans.Outcome, effects runner.Effects) plans.Outcome {
-	place := c.place(w)
+	place, step := c.place(w), doer{c.run, w.Place.Phase, w.Place.Step}
 	for _, change := range effects.Written {
 		t := c.at(change.ID, place)
 		t.shared = c.run.Installation != nil
 		t.sameHash, t.uncertain = c.settleHash(change.ID)
+		t.written = append(t.written, step)
+		t.compete()
 	}
 	for _, id := range effects.Deleted {
-		c.at(id, place)
+		t := c.at(id, place)
+		t.deleted = append(t.deleted, step)
+		t.compete()
 	}
 	for _, artifact := range w.Artifacts() {
 		t := c.at(apply.IDOf(artifact), place)
