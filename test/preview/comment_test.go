@@ -127,16 +127,16 @@ var samples = map[string]sample{
 		operator: [2]string{installed, installed},
 		before:   map[string]string{"kind.yaml": strings.Replace(definition, "MOST", "64", 1), "config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Name }}'}\n"},
 		after:    map[string]string{"kind.yaml": strings.Replace(definition, "MOST", "8", 1), "config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Name }}'}\n"},
-		prepare:  makeOrder, code: 3,
+		prepare:  func(t *testing.T, ns string) { makeOrder(t, ns, "shop.example.com") }, code: 3,
 		want: []string{"plan install of OperatorVersion", "| refused | CustomResourceDefinition orders.shop.example.com |", "maxLength"},
 	},
 }
 
 // makeOrder makes a custom resource that the narrowed definition refuses.
-func makeOrder(t *testing.T, ns string) {
+func makeOrder(t *testing.T, ns, group string) {
 	t.Helper()
 	order := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "shop.example.com/v1", "kind": "Order", "metadata": map[string]any{"namespace": ns, "name": "first"},
+		"apiVersion": group + "/v1", "kind": "Order", "metadata": map[string]any{"namespace": ns, "name": "first"},
 		"spec": map[string]any{"customer": "a name that is too long for the next version"},
 	}}
 	env.Eventually(t, "an order", func() string {

@@ -48,6 +48,7 @@ type outcome struct {
 // compare compares all that was said.
 func (o outcome) compare(t *testing.T) {
 	t.Helper()
+	o.leaveClaims()
 	o.compareRuns(t)
 	for _, object := range o.said.Objects {
 		id := object.ID()
@@ -56,6 +57,13 @@ func (o outcome) compare(t *testing.T) {
 		}
 	}
 	o.compareOthers(t)
+}
+
+// leaveClaims leaves out what the controller of StatefulSets makes for those that were there, or are.
+func (o outcome) leaveClaims() {
+	before := maps.Clone(o.before)
+	o.before.leaveClaims(before, o.after)
+	o.after.leaveClaims(before, o.after)
 }
 
 // compareRuns compares the plans, their order and causes, and where and why one fails.
@@ -93,21 +101,32 @@ func compareFailure(run preview.Run, st v1beta1.PlanStatus) string {
 	case !failed:
 		return ""
 	}
+	step := stepIn(st, v1beta1.FatalError)
+	if step != run.Failure.Step {
+		return fmt.Sprintf("it was said to fail at %s, and failed at %s", run.Failure.Step, step)
+	}
+	if diff := cmp.Diff(sortedLines(run.Failure.Message), sortedLines(st.Message)); diff != "" {
+		return "it has failed for another reason (-said +happened): " + diff
+	}
+	return ""
+}
+
+// sortedLines are the lines of a message, sorted, as the API server lists errors of fields in any order.
+func sortedLines(message string) []string {
+	return slices.Sorted(strings.Lines(message + "\n"))
+}
+
+// stepIn names the last step of a plan that has a status; empty if none has.
+func stepIn(st v1beta1.PlanStatus, status v1beta1.ExecutionStatus) string {
 	step := ""
 	for _, phase := range st.Phases {
 		for _, s := range phase.Steps {
-			if s.Status == v1beta1.FatalError {
+			if s.Status == status {
 				step = phase.Name + "/" + s.Name
 			}
 		}
 	}
-	if step != run.Failure.Step {
-		return fmt.Sprintf("it was said to fail at %s, and failed at %s", run.Failure.Step, step)
-	}
-	if diff := cmp.Diff(run.Failure.Message, st.Message); diff != "" {
-		return "it has failed for another reason (-said +happened): " + diff
-	}
-	return ""
+	return step
 }
 
 // compareObject says how what happened to an object differs from what was said; empty if it does not.

@@ -64,7 +64,6 @@ func look(t *testing.T, ns string) world {
 			}
 		}
 	}
-	out.leaveClaims()
 	return out
 }
 
@@ -103,14 +102,16 @@ func (w world) add(objects map[string]*unstructured.Unstructured) {
 	}
 }
 
-// leaveClaims leaves out the claims that the controller of StatefulSets makes.
-func (w world) leaveClaims() {
-	for id, set := range w {
-		templates, _, _ := unstructured.NestedSlice(set.Object, "spec", "volumeClaimTemplates")
-		for _, template := range templates {
-			name, _, _ := unstructured.NestedString(template.(map[string]any), "metadata", "name")
-			made := regexp.MustCompile("^PersistentVolumeClaim " + regexp.QuoteMeta(set.GetNamespace()+"/"+name+"-"+set.GetName()) + `-\d+$`)
-			maps.DeleteFunc(w, func(claim string, _ *unstructured.Unstructured) bool { return claim != id && made.MatchString(claim) })
+// leaveClaims leaves out the claims that the controller of StatefulSets makes for those of some worlds.
+func (w world) leaveClaims(worlds ...world) {
+	for _, of := range worlds {
+		for _, set := range of {
+			templates, _, _ := unstructured.NestedSlice(set.Object, "spec", "volumeClaimTemplates")
+			for _, template := range templates {
+				name, _, _ := unstructured.NestedString(template.(map[string]any), "metadata", "name")
+				made := regexp.MustCompile("^PersistentVolumeClaim " + regexp.QuoteMeta(set.GetNamespace()+"/"+name+"-"+set.GetName()) + `-\d+$`)
+				maps.DeleteFunc(w, func(id string, _ *unstructured.Unstructured) bool { return made.MatchString(id) })
+			}
 		}
 	}
 }
