@@ -134,7 +134,8 @@ func (c *computation) settleHash(id apply.ID) (same bool, uncertain string) {
 		switch {
 		case !known || of.Before == nil && of.After == nil:
 		case of.Before == nil:
-			uncertain = fmt.Sprintf("%s %s does not exist, and may have when %s %s was written last", dep.Kind, dep.Name, change.ID.Kind, change.ID.Name)
+			uncertain = fmt.Sprintf("%s %s does not exist, and may have when %s %s was written last", dep.Kind, dep.Name, change.ID.Kind,
+				change.ID.Name)
 		case changedSince(of.Before, change.Before):
 			uncertain = fmt.Sprintf("%s %s was changed after %s %s was written last", dep.Kind, dep.Name, change.ID.Kind, change.ID.Name)
 		case of.After == nil || !enhance.SameDependency(of.Before, of.After):
