@@ -199,8 +199,9 @@ func compareFields(o preview.Object, before, after *unstructured.Unstructured) s
 	if n := changedMetadata(before, after); (changes || o.Effect == preview.Unchanged) && !uncertain && n != o.Metadata {
 		return fmt.Sprintf("%d labels and annotations of kudo itself have changed, and not %d", n, o.Metadata)
 	}
-	if restarted := template(before) != template(after); changes && !uncertain && (o.Restart != nil) != restarted {
-		return fmt.Sprintf("restart: said %t, and the pod template has changed: %t", o.Restart != nil, restarted)
+	replicas, set, _ := unstructured.NestedInt64(before.Object, "spec", "replicas")
+	if restarted := template(before) != template(after) && (!set || replicas > 0); changes && !uncertain && (o.Restart != nil) != restarted {
+		return fmt.Sprintf("restart: said %t, and the pod template of pods has changed: %t", o.Restart != nil, restarted)
 	}
 	return ""
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,8 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"kudo.dev/kudo/apis/kudo/v1beta1"
-	"kudo.dev/kudo/pkg/preview"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
 )
@@ -34,7 +31,7 @@ type environment struct {
 	// install are arguments of the installation, and without is what operator.yaml lacks there.
 	install []string
 	without string
-	// waits is set if the plan would retry until what keeps it from going on has passed, and fails if it fails for good.
+	// waits is set if the plan would retry until what keeps it from going on has passed, and fails if it fails.
 	waits, fails bool
 }
 
@@ -82,7 +79,7 @@ func environmentCases(t *testing.T) map[string]upgrade {
 	before := definitions("")
 	before.files["operator.yaml"] = strings.Replace(newerOperator(plan), "RESOURCES", "config.yaml", 1)
 	next := definitions(strings.Replace(definition, "MOST", "64", 1)).with("operator.yaml", "resources: [config.yaml]", "resources: [config.yaml, order.yaml]")
-	next["templates/order.yaml"] = "apiVersion: shop.example.com/v1\nkind: Order\nmetadata: {name: '{{ .Name }}-first'}\nspec: {customer: somebody}\n"
+	next["templates/order.yaml"] = "apiVersion: shop.example.com/v1\nkind: Order\nmetadata: {name: '{{ .Name }}-first'}\nspec: {customer: anyone}\n"
 	out["environment: a definition comes with its object"] = upgrade{base: before, next: next}
 	return out
 }
@@ -180,7 +177,7 @@ func reference(kind, ns, name string) *unstructured.Unstructured {
 	return obj
 }
 
-// edited has somebody edit an object, a second after its last write, as managers of fields are told apart by seconds.
+// edited has a person edit an object, a second after its last write, as managers of fields are told apart by seconds.
 func edited(kind, name, patch string) func(*testing.T, string) {
 	return func(t *testing.T, ns string) {
 		t.Helper()
@@ -213,7 +210,7 @@ func deleted(kind, name string) func(*testing.T, string) {
 	}
 }
 
-// made has somebody make a ConfigMap.
+// made has a person make a ConfigMap.
 func made(name string) func(*testing.T, string) {
 	return func(t *testing.T, ns string) {
 		t.Helper()
@@ -221,7 +218,7 @@ func made(name string) func(*testing.T, string) {
 	}
 }
 
-// replaced has somebody delete a ConfigMap and make another one.
+// replaced has a person delete a ConfigMap and make another one.
 func replaced(name string) func(*testing.T, string) {
 	return func(t *testing.T, ns string) {
 		t.Helper()
@@ -250,42 +247,4 @@ func autoscaled(t *testing.T, ns string) {
 		return *env.Read(t, suite, &appsv1.Deployment{}, ns, "i").Spec.Replicas == 4
 	}))
 	awaitRollout(t, ns, "i")
-}
-
-// warned reports whether the preview has said that something is not there for which the plan would wait.
-func (o outcome) warned() bool {
-	return slices.ContainsFunc(o.said.Warnings, func(w string) bool { return strings.Contains(w, " needs ") || strings.Contains(w, " would wait") })
-}
-
-// compareWaiting compares an upgrade whose plan tries again and again: where and why it stands, and that all objects are as they were, or
-// as was said.
-func (o outcome) compareWaiting(t *testing.T, done int) {
-	t.Helper()
-	o.leaveClaims()
-	if done != 4 {
-		t.Errorf("the upgrade ended with %d, and was to wait\n%s", done, o.texts)
-	}
-	run := o.said.Runs[len(o.said.Runs)-1]
-	st := env.Read(t, suite, &v1beta1.Instance{}, o.ns, "i").Status.PlanStatus[run.Plan]
-	switch {
-	case st.Status.IsTerminal():
-		t.Errorf("plan %s is %s: %s\n%s", run.Plan, st.Status, st.Message, o.texts)
-	case run.Failure != nil:
-		_, why, _ := strings.Cut(run.Failure.Message, " failed: ")
-		if step := stepIn(st, v1beta1.TransientError); step != run.Failure.Step || !strings.Contains(st.Message, why) {
-			t.Errorf("it waits at %s: %s\n%s", step, st.Message, o.texts)
-		}
-	case o.warned():
-	case o.said.Rights == nil || len(o.said.Rights.Missing) == 0 || !strings.Contains(st.Message, "forbidden"):
-		t.Errorf("the preview does not say why the plan waits: %s\n%s", st.Message, o.texts)
-	}
-	for _, object := range o.said.Objects {
-		id := object.ID()
-		asSaid := compareObject(object, o.before[id], o.after[id])
-		asBefore := compareObject(preview.Object{Effect: preview.Keep}, o.before[id], o.after[id])
-		if asSaid != "" && asBefore != "" {
-			t.Errorf("%s: said %s, but %s\n%s", id, object.Effect, asSaid, o.texts)
-		}
-	}
-	o.compareOthers(t)
 }

@@ -31,7 +31,7 @@ type upgrade struct {
 	install, arguments []string
 	// change is what others do in between; nil if they do nothing.
 	change func(t *testing.T, ns string)
-	// waits is set if the plan would retry until what keeps it from going on has passed, and fails if it must fail for good.
+	// waits is set if the plan would retry until what keeps it from going on has passed, and fails if it must fail.
 	waits, fails bool
 }
 
@@ -75,7 +75,7 @@ func cases(t *testing.T) map[string]upgrade {
 // TestHonest makes upgrades from packages by mutations, asks what they would do, does them, and compares plans, effects, fields and
 // failures (P17).
 func TestHonest(t *testing.T) {
-	t.Cleanup(func() { shares.check(t) })
+	t.Cleanup(func() { total.check(t) })
 	for name, one := range env.Sorted(cases(t)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -91,43 +91,55 @@ func (u upgrade) check(t *testing.T) {
 	if u.change != nil {
 		u.change(t, ns)
 	}
-	next := u.write(t, u.next, ns)
+	act := append([]string{"upgrade", u.write(t, u.next, ns), "--instance", "i", "-n", ns}, u.arguments...)
 	o := outcome{ns: ns, before: look(t, ns), earlier: len(history(t, "i", "-n", ns))}
 	since := audited(t)
-	act := append([]string{"upgrade", next, "--instance", "i", "-n", ns}, u.arguments...)
 	text, code := suite.Kudo(append(act, "--dry-run", "-o", "json", "--as", asker(ns), "--as-group", "system:masters")...)
 	if strings.Contains(text, password) {
 		t.Fatalf("the preview shows a sensitive value:\n%s", text)
 	}
 	checkSame(t, "the preview", o.before, look(t, ns))
 	if code == 1 && u.install == nil && u.change == nil { // the package itself, or a value, is refused before the cluster is asked
-		o.texts = text + suite.MustKudo(t, 1, act...)
+		if out := suite.MustKudo(t, 1, act...); out != text {
+			t.Errorf("the preview was refused by\n%s\nand the upgrade by\n%s", text, out)
+		}
 		checkSame(t, "the refused upgrade", o.before, look(t, ns))
+		total.end("refused before the cluster is asked")
 		return
 	}
 	checkWrites(t, asker(ns), since)
 	o.said = decode(t, text)
-	shares.add(o.said)
+	total.add(o.said)
+	o.texts = text
+	u.act(t, &o, code, act)
+}
+
+// act does the upgrade whose preview has ended with a code, and compares.
+func (u upgrade) act(t *testing.T, o *outcome, code int, command []string) {
+	t.Helper()
+	mayWait := o.warned() || o.lacksRights()
 	limit := "300"
-	if u.waits || o.warned() {
-		limit = "15"
+	if u.waits || mayWait {
+		limit = "20"
 	}
-	out, done := suite.Kudo(append(act, "--wait", "--wait-time", limit)...)
-	o.texts = text + "\n" + out
-	waits := u.waits || code == 0 && done == 4 && o.warned()
+	out, done := suite.Kudo(append(command, "--wait", "--wait-time", limit)...)
+	o.texts += "\n" + out
 	for _, reason := range o.said.Refused {
 		env.Contains(t, out, reason)
 	}
-	if refused := len(o.said.Refused) > 0 && done == 1; code != done && !waits && !refused || u.fails && code != 3 {
+	stops := u.waits || mayWait && done == 4 || done == 3 && o.failsUnknown(out)
+	refused := len(o.said.Refused) > 0 && done == 1
+	if code != done && !stops && !refused || u.fails && code != 3 {
 		t.Fatalf("the preview ended with %d, and the upgrade with %d:\n%s", code, done, o.texts)
 	}
-	if o.after = look(t, ns); waits {
-		o.compareWaiting(t, done)
+	total.end(map[bool]string{false: fmt.Sprintf("exit code %d", done), true: "stops, as may be"}[stops])
+	if o.after = look(t, o.ns); stops {
+		o.compareStopped(t)
 		return
 	}
 	for _, said := range o.said.Objects { // what is deleted may wait for its dependents
 		if said.Effect == preview.Delete && o.after[said.ID()] != nil {
-			env.Eventually(t, said.ID()+" deleted", env.Condition(func() bool { o.after = look(t, ns); return o.after[said.ID()] == nil }))
+			env.Eventually(t, said.ID()+" deleted", env.Condition(func() bool { o.after = look(t, o.ns); return o.after[said.ID()] == nil }))
 		}
 	}
 	o.compare(t)
@@ -152,25 +164,36 @@ func (u upgrade) begin(t *testing.T, ns string) {
 	}
 }
 
-// share is how much of the objects of all previews is not known.
-type share struct {
-	mu           sync.Mutex
-	all, unknown int
+// tally counts upgrades by how they ended, objects by what was said of them, and those of which it was not known.
+type tally struct {
+	mu               sync.Mutex
+	ends             map[string]int
+	effects          map[preview.Effect]int
+	objects, unknown int
 }
 
-var shares share
+var total = tally{ends: map[string]int{}, effects: map[preview.Effect]int{}}
 
-func (s *share) add(p *preview.Preview) {
+func (s *tally) end(how string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.all, s.unknown = s.all+len(p.Objects), s.unknown+p.Count(preview.Unknown)
+	s.ends[how]++
+}
+
+func (s *tally) add(p *preview.Preview) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range p.Objects {
+		s.effects[o.Effect]++
+	}
+	s.objects, s.unknown = s.objects+len(p.Objects), s.unknown+p.Count(preview.Unknown)
 }
 
 // check wants that at most 5 of 100 objects are not known.
-func (s *share) check(t *testing.T) {
+func (s *tally) check(t *testing.T) {
 	t.Helper()
-	t.Logf("%d of %d objects are unknown", s.unknown, s.all)
-	if s.all > 50 && s.unknown*20 > s.all { // a few objects say nothing
-		t.Errorf("%d of %d objects are unknown: more than 5 of 100", s.unknown, s.all)
+	t.Logf("upgrades: %v; objects: %v", s.ends, s.effects)
+	if s.objects > 50 && s.unknown*20 > s.objects { // a few objects say nothing
+		t.Errorf("%d of %d objects are unknown: more than 5 of 100", s.unknown, s.objects)
 	}
 }

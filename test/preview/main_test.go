@@ -2,6 +2,7 @@
 package preview
 
 import (
+	"flag"
 	"testing"
 
 	"kudo.dev/kudo/test/env"
@@ -9,4 +10,10 @@ import (
 
 var suite env.Suite
 
-func TestMain(m *testing.M) { suite.Main(m, "--audit-log") }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "4"); err != nil { // upgrades wait more than they compute
+		panic(err)
+	}
+	suite.Main(m, "--audit-log")
+}

@@ -1,0 +1,60 @@
+package preview
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/preview"
+	"kudo.dev/kudo/test/env"
+)
+
+// warned reports whether the preview has said that something is not there for which the plan would wait.
+func (o outcome) warned() bool {
+	return slices.ContainsFunc(o.said.Warnings, func(w string) bool { return strings.Contains(w, " needs ") || strings.Contains(w, " would wait") })
+}
+
+// lacksRights reports whether the preview has said that the account lacks rights, or that it is not known which it needs.
+func (o outcome) lacksRights() bool {
+	r := o.said.Rights
+	return r != nil && len(r.Missing)+len(r.MissingCluster)+len(r.Unknown) > 0
+}
+
+// failsUnknown reports whether an upgrade has failed by an object of which the preview has said that it is not known.
+func (o outcome) failsUnknown(out string) bool {
+	return slices.ContainsFunc(o.said.Objects, func(object preview.Object) bool {
+		return object.Effect == preview.Unknown && strings.Contains(out, object.ID()+":")
+	})
+}
+
+// compareStopped compares an upgrade whose plan tries again and again, or has failed by what is not known: where and why it stands, and that
+// all objects are as they were, or as was said.
+func (o outcome) compareStopped(t *testing.T) {
+	t.Helper()
+	o.leaveClaims()
+	run := o.said.Runs[len(o.said.Runs)-1]
+	st := env.Read(t, suite, &v1beta1.Instance{}, o.ns, "i").Status.PlanStatus[run.Plan]
+	switch forbidden := strings.Contains(st.Message, "forbidden: User"); {
+	case st.Status.IsTerminal() && o.failsUnknown(st.Message):
+	case st.Status.IsTerminal():
+		t.Errorf("plan %s is %s: %s\n%s", run.Plan, st.Status, st.Message, o.texts)
+	case forbidden && o.lacksRights(), !forbidden && o.warned():
+	case run.Failure == nil:
+		t.Errorf("the preview does not say why the plan waits: %s\n%s", st.Message, o.texts)
+	default:
+		_, why, _ := strings.Cut(run.Failure.Message, " failed: ")
+		if step := stepIn(st, v1beta1.TransientError); step != run.Failure.Step || !strings.Contains(st.Message, why) {
+			t.Errorf("it waits at %s: %s\n%s", step, st.Message, o.texts)
+		}
+	}
+	for _, object := range o.said.Objects {
+		id := object.ID()
+		asSaid := compareObject(object, o.before[id], o.after[id])
+		asBefore := compareObject(preview.Object{Effect: preview.Keep}, o.before[id], o.after[id])
+		if asSaid != "" && asBefore != "" {
+			t.Errorf("%s: said %s, but %s\n%s", id, object.Effect, asSaid, o.texts)
+		}
+	}
+	o.compareOthers(t)
+}
