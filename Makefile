@@ -130,13 +130,13 @@ unit: ## Run the tests that need no cluster.
 	@go run ./hack/testcount $(UNIT_RESULTS)
 
 # The longest suites begin first, so that none of them runs alone at the end.
-LONGEST := ./test/faults ./test/upgrade ./test/integration ./test/installplan ./test/testsuite
+LONGEST := ./test/faults ./test/upgrade ./test/integration ./test/installplan ./test/docs ./test/testsuite ./test/explore
 
 .PHONY: integration
 integration: export KUDO_LOCAL_BIN = $(BIN)/kudo-local
-integration: ## Run the suites, each on a real control plane of its own, two at a time, Ginkgo suites on four processes.
+integration: ## Run the suites, each on a real control plane of its own, three at a time, Ginkgo suites on four processes.
 	@echo "suites on a real control plane…"
-	$(call TESTSUM,.,suites) --raw-command -- go run ./hack/suites -p 2 -procs 4 $$(go list $(LONGEST) ./test/... | grep -v -e /test/layers -e /test/bench -e /test/e2e)
+	$(call TESTSUM,.,suites) --raw-command -- go run ./hack/suites -p 3 -procs 4 $$(go list $(LONGEST) ./test/... | grep -v -e /test/layers -e /test/bench -e /test/e2e)
 	@echo "the Helm chart on a control plane…"
 	$(call TESTSUM,hack/release,chart) -- -count=1 -timeout 20m ./integration
 	@echo "the local control plane…"
