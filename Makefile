@@ -216,6 +216,7 @@ lint: ## Check formatting, vet, golangci-lint, and that generated files are up t
 	@go vet ./... && cd test/bench/compare && go vet ./...
 	@$(GOLANGCI_LINT) run --allow-parallel-runners ./...
 	@hack/lint-fixtures.sh
+	@go test ./test/layers
 	@hack/generated.sh check "$(CONTROLLER_GEN)"
 
 .PHONY: generate

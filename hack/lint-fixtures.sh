@@ -8,6 +8,7 @@ trap 'rm -rf "$dir"' EXIT
 mkdir -p "$dir/pkg/fixture"
 cp .golangci.yml "$dir/"
 cp hack/testdata/lint/*.go "$dir/pkg/fixture/"
+{ printf '// Package fixture is longer than a file may be.\npackage fixture\n'; seq -f '// line %g' 400; } >"$dir/pkg/fixture/long.go"
 # A module of the name stands for Ginkgo: depguard compares import paths.
 ginkgo=github.com/onsi/ginkgo/v2
 mkdir "$dir/ginkgo"
@@ -19,6 +20,7 @@ found=$(cd "$dir" && go tool -modfile="$root/hack/tools/go.mod" golangci-lint ru
 for linter in depguard errorlint forbidigo funlen gochecknoinits gocognit godot interfacebloat lll misspell nestif nolintlint revive; do
   grep -q "($linter)" <<<"$found" || { echo "$linter finds nothing in hack/testdata/lint:"; echo "$found"; exit 1; }
 done
+grep -q "file length is .*(revive)" <<<"$found" || { echo "revive lets a file of 402 lines pass:"; echo "$found"; exit 1; }
 for forbidden in time.Now context.Background os.Rename "Status().Patch" "Status().Update"; do
   grep -q "forbidden.*(forbidigo)" <<<"$found" && grep -qF "$forbidden" <<<"$found" || { echo "forbidigo lets $forbidden pass:"; echo "$found"; exit 1; }
 done
