@@ -9,18 +9,29 @@ mkdir -p "$dir/pkg/fixture"
 cp .golangci.yml "$dir/"
 cp hack/testdata/lint/*.go "$dir/pkg/fixture/"
 { printf '// Package fixture is longer than a file may be.\npackage fixture\n'; seq -f '// line %g' 400; } >"$dir/pkg/fixture/long.go"
-# A module of the name stands for Ginkgo: depguard compares import paths.
-ginkgo=github.com/onsi/ginkgo/v2
-mkdir "$dir/ginkgo"
-printf 'module %s\n\ngo 1.26\n' "$ginkgo" >"$dir/ginkgo/go.mod"
-printf '// Package ginkgo is empty.\npackage ginkgo\n' >"$dir/ginkgo/ginkgo.go"
-printf 'module kudo.dev/kudo\n\ngo 1.26\n\nrequire %s v2.0.0\n\nreplace %s => ./ginkgo\n' "$ginkgo" "$ginkgo" >"$dir/go.mod"
+# Empty modules stand for those that depguard knows by their import paths, and an empty package for the API.
+printf 'module kudo.dev/kudo\n\ngo 1.26\n' >"$dir/go.mod"
+stand_in() { # module, package below it
+  mkdir -p "$dir/modules/$1/$2"
+  printf 'module %s\n\ngo 1.26\n' "$1" >"$dir/modules/$1/go.mod"
+  printf '// Package empty is empty.\npackage empty\n' >"$dir/modules/$1/$2/empty.go"
+  printf 'require %s %s.0.0\nreplace %s => ./modules/%s\n' "$1" "$3" "$1" "$1" >>"$dir/go.mod"
+}
+stand_in github.com/onsi/ginkgo/v2 . v2
+stand_in github.com/sigstore/sigstore . v1
+stand_in github.com/stretchr/testify . v1
+stand_in oras.land/oras-go/v2 content/file v2
+mkdir -p "$dir/apis/kudo/v1beta1"
+printf '// Package v1beta1 is empty.\npackage v1beta1\n\n// Empty is empty.\nconst Empty = ""\n' >"$dir/apis/kudo/v1beta1/empty.go"
 root=$PWD
 found=$(cd "$dir" && go tool -modfile="$root/hack/tools/go.mod" golangci-lint run --uniq-by-line=false ./... 2>&1) && { echo "no linter finds anything in the fixtures"; exit 1; }
-for linter in depguard errorlint forbidigo funlen gochecknoinits gocognit godot interfacebloat lll misspell nestif nolintlint revive; do
+for linter in depguard errorlint forbidigo funlen gochecknoinits gocognit godot importas interfacebloat lll misspell nestif nolintlint revive staticcheck; do
   grep -q "($linter)" <<<"$found" || { echo "$linter finds nothing in hack/testdata/lint:"; echo "$found"; exit 1; }
 done
 grep -q "file length is .*(revive)" <<<"$found" || { echo "revive lets a file of 402 lines pass:"; echo "$found"; exit 1; }
-for forbidden in time.Now context.Background os.Rename "Status().Patch" "Status().Update"; do
+for list in ginkgo sigstore testify archives; do
+  grep -q "from list '$list'.*(depguard)" <<<"$found" || { echo "depguard has no list $list:"; echo "$found"; exit 1; }
+done
+for forbidden in time.Now context.Background context.TODO os.Rename "Status().Patch" "Status().Update"; do
   grep -q "forbidden.*(forbidigo)" <<<"$found" && grep -qF "$forbidden" <<<"$found" || { echo "forbidigo lets $forbidden pass:"; echo "$found"; exit 1; }
 done

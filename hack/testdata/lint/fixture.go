@@ -34,9 +34,12 @@ func init() { // gochecknoinits
 }
 
 // forbidden uses what only some packages may: forbidigo.
-func forbidden() (time.Time, context.Context, error) {
-	return time.Now(), context.Background(), os.Rename("a", "b")
+func forbidden() (time.Time, context.Context, context.Context, error) {
+	return time.Now(), context.Background(), context.TODO(), os.Rename("a", "b")
 }
+
+// same compares a value with itself: staticcheck.
+func same(a int) bool { return a == a }
 
 type failure struct{}
 

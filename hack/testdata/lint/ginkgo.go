@@ -1,3 +1,0 @@
-package fixture
-
-import _ "github.com/onsi/ginkgo/v2" // depguard
