@@ -124,10 +124,17 @@ func drained(changes loop.Changes, name func(*unstructured.Unstructured) string)
 	return out
 }
 
+func configMap() *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+	obj.SetNamespace("ns")
+	obj.SetName("a")
+	return obj
+}
+
 // TestSend checks which controllers a change of an object reaches.
 func TestSend(t *testing.T) {
 	owned := func(apiVersion, kind string) *unstructured.Unstructured {
-		obj := scaled("v1", "ConfigMap", "ns", "a")
+		obj := configMap()
 		obj.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: "owner"}})
 		return obj
 	}
@@ -137,7 +144,7 @@ func TestSend(t *testing.T) {
 		installs int
 	}{
 		{"an object of an Instance concerns Instances only", owned("kudo.dev/v1beta1", "Instance"), 0},
-		{"an object without an owner may be one that an Instance waits for", scaled("v1", "ConfigMap", "ns", "a"), 0},
+		{"an object without an owner may be one that an Instance waits for", configMap(), 0},
 		{"an object of an Installation concerns its OperatorVersion, too", owned("kudo.dev/v1beta1", "Installation"), 1},
 		{"an Installation of another group is not kudo's", owned("example.org/v1", "Installation"), 0},
 	} {

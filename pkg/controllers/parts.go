@@ -28,6 +28,7 @@ import (
 	"kudo.dev/kudo/pkg/crdcompat"
 	"kudo.dev/kudo/pkg/crdtarball"
 	"kudo.dev/kudo/pkg/crdtarball/fetch"
+	"kudo.dev/kudo/pkg/explore/interpreter"
 	"kudo.dev/kudo/pkg/explore/webhook"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/keyring"
@@ -177,18 +178,18 @@ func newMigrator(config *rest.Config, mapper meta.RESTMapper, o Options) (*store
 // newInterpreter returns the chain of explore layers, whose webhooks are called as the access says. The context ends the watches of their
 // Services.
 func newInterpreter(ctx context.Context, mgr manager.Manager, set kubernetes.Interface,
-	access webhook.Access) (interpreter *exploreconfig.Interpreter, err error) {
+	access webhook.Access) (chain *exploreconfig.Interpreter, err error) {
 	named := &services{ctx: ctx, set: set, watches: map[types.NamespacedName]*serviceWatch{}}
 	hooks := webhook.Options{Resources: webhook.FromMapper(mgr.GetRESTMapper()), Named: named.keep,
 		Services: &webhook.ClusterServices{Get: named.Get, Names: net.DefaultResolver}}
 	if err := access.Apply(&hooks); err != nil {
 		return nil, err
 	}
-	if interpreter, err = exploreconfig.New(hooks, &autoscalers{mgr.GetAPIReader()}, crmetrics.Registry); err != nil {
+	if chain, err = exploreconfig.New(hooks, interpreter.Autoscalers{Reader: mgr.GetAPIReader()}, crmetrics.Registry); err != nil {
 		return nil, err
 	}
-	named.changed = interpreter.ServiceChanged
-	return interpreter, nil
+	named.changed = chain.ServiceChanged
+	return chain, nil
 }
 
 // measureRequests counts the requests of the clients of a config.

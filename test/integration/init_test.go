@@ -305,7 +305,7 @@ func kudoOf(i *installation, args ...string) string {
 func testRefusals(t testing.TB, i *installation) {
 	ctx := context.Background()
 	i.init(2, []string{"--verify", "--upgrade"}, "exclude each other")
-	i.init(2, []string{"--remove-crds"}, "go with --remove")
+	i.init(2, []string{"--remove-crds"}, "require --remove: add --remove")
 	i.init(2, []string{"--remove", "--instances=maybe"}, "must be uninstall or keep")
 	i.init(2, []string{"-i", "x", "--version", "1.0.0"}, "exclude each other")
 	i.init(2, []string{"--version", "0.1.0"}, "it knows the manager of ", "use kubectl kudo 0.1.0, or give --kudo-image")

@@ -9,20 +9,18 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/pkg/explore"
 	"kudo.dev/kudo/pkg/explore/config"
-	"kudo.dev/kudo/pkg/explore/library"
+	"kudo.dev/kudo/pkg/explore/interpreter"
 	"kudo.dev/kudo/pkg/explore/lua"
 	"kudo.dev/kudo/pkg/explore/native"
 	"kudo.dev/kudo/pkg/explore/webhook"
@@ -34,39 +32,20 @@ import (
 func ExploreLayers(configs []v1alpha1.Config, c client.Client,
 	hooks []v1alpha1.ResourceExploringWebhookConfiguration) (explore.Chain, error) {
 	host := LuaHost()
-	bundled, err := library.New(host)
-	if err != nil {
-		return nil, err
+	layers := interpreter.Layers{User: config.New(host, configs, nil), Native: native.New(ownHealth, nil)}
+	if c != nil {
+		asked := webhook.New(webhook.Options{Resources: webhook.FromMapper(c.RESTMapper()), Services: servicesOf(c)})
+		asked.Set(hooks)
+		layers.Webhook, layers.Native = asked, native.New(ownHealth, interpreter.Autoscalers{Reader: c})
 	}
-	user := config.New(host, configs, nil)
-	if c == nil {
-		return explore.NewChain(user, nil, bundled, native.New(ownHealth, nil)), nil
-	}
-	asked := webhook.New(webhook.Options{Resources: webhook.FromMapper(c.RESTMapper()), Services: servicesOf(c)})
-	asked.Set(hooks)
-	return explore.NewChain(user, asked, bundled, native.New(ownHealth, scalers{c})), nil
+	all, _, err := interpreter.New(host, layers)
+	return all, err
 }
 
 // ownHealth answers by kudo's own rules, which know an answer for every kind.
 func ownHealth(object *unstructured.Unstructured) (healthy, known bool, message string) {
 	result := health.Check(object)
 	return result.State == health.Ready, true, result.Message
-}
-
-// scalers finds the autoscalers of a cluster.
-type scalers struct{ reader client.Reader }
-
-// Scales implements native.Autoscalers.
-func (s scalers) Scales(ctx context.Context, object *unstructured.Unstructured) (bool, error) {
-	list := &autoscalingv2.HorizontalPodAutoscalerList{}
-	if err := s.reader.List(ctx, list, client.InNamespace(object.GetNamespace())); err != nil {
-		return false, fmt.Errorf("list HorizontalPodAutoscalers: %w", err)
-	}
-	kind := object.GroupVersionKind().GroupKind()
-	return slices.ContainsFunc(list.Items, func(a autoscalingv2.HorizontalPodAutoscaler) bool {
-		target := a.Spec.ScaleTargetRef
-		return schema.FromAPIVersionAndKind(target.APIVersion, target.Kind).GroupKind() == kind && target.Name == object.GetName()
-	}), nil
 }
 
 // ListLive lists the objects of a kind of config.kudo.dev.

@@ -3,12 +3,9 @@
 package exploreconfig
 
 import (
-	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,11 +15,10 @@ import (
 	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/pkg/explore"
 	"kudo.dev/kudo/pkg/explore/config"
-	"kudo.dev/kudo/pkg/explore/library"
+	"kudo.dev/kudo/pkg/explore/interpreter"
 	"kudo.dev/kudo/pkg/explore/lua"
 	"kudo.dev/kudo/pkg/explore/native"
 	"kudo.dev/kudo/pkg/explore/webhook"
-	"kudo.dev/kudo/pkg/metrics"
 )
 
 // Interpreter is the chain of layers of a manager.
@@ -64,55 +60,21 @@ func (t *Interpreter) enqueue(change webhook.Change) {
 // New returns an interpreter that has no configuration yet. The options are those of its webhooks; New sets Changed.
 func New(hooks webhook.Options, autoscalers native.Autoscalers, registry prometheus.Registerer) (*Interpreter, error) {
 	host := lua.New(clock.RealClock{}.Now, lua.DefaultLimits())
-	bundled, err := library.New(host)
-	if err != nil {
-		return nil, fmt.Errorf("bundled explore rules: %w", err)
-	}
 	t := &Interpreter{user: &config.SwappableLayer{}, host: host, changed: make(chan event.GenericEvent, 1),
 		pending: map[string]webhook.Change{}}
 	hooks.Changed = t.enqueue
 	t.webhook = webhook.New(hooks)
-	measured, err := withMetrics(registry)
+	all, external, err := interpreter.New(host, interpreter.Layers{User: t.user, Webhook: t.webhook, Native: native.New(nil, autoscalers)})
 	if err != nil {
 		return nil, err
 	}
-	t.All = measured(explore.NewChain(t.user, t.webhook, bundled, native.New(nil, autoscalers)))
-	t.External = measured(explore.NewChain(t.user, t.webhook, bundled, nil))
+	measured, err := interpreter.WithMetrics(registry)
+	if err != nil {
+		return nil, err
+	}
+	t.All, t.External = measured(all), measured(external)
 	return t, nil
 }
 
 // ServiceChanged has the webhooks behind a Service asked at its address of now.
 func (t *Interpreter) ServiceChanged(service types.NamespacedName) { t.webhook.ServiceChanged(service) }
-
-// withMetrics returns a decorator that counts answers by operation and layer, and their time.
-func withMetrics(registry prometheus.Registerer) (func(explore.Chain) explore.Explorer, error) {
-	count, took := metrics.NewCounter(metrics.ExploreAnswers), metrics.NewHistogram(metrics.ExploreDuration)
-	if err := metrics.Register(registry, count, took); err != nil {
-		return nil, err
-	}
-	return func(chain explore.Chain) explore.Explorer { return &measuredChain{chain, count, took} }, nil
-}
-
-type measuredChain struct {
-	explore.Chain
-	count *prometheus.CounterVec
-	took  *prometheus.HistogramVec
-}
-
-// Layer implements explore.Explorer.
-func (m *measuredChain) Layer() explore.Layer { return "" }
-
-// Explore implements explore.Explorer.
-func (m *measuredChain) Explore(ctx context.Context, r explore.Request) (explore.Answer, bool, error) {
-	began := time.Now()
-	answer, known, err := m.Chain.Explore(ctx, r)
-	layer, result := string(answer.Layer), "answer"
-	if unknown, is := explore.IsUnknown(err); is {
-		layer, result = string(unknown.Layer), "unknown"
-	} else if !known {
-		layer, result = "", "none"
-	}
-	m.count.WithLabelValues(string(r.Operation), layer, result).Inc()
-	m.took.WithLabelValues(string(r.Operation)).Observe(time.Since(began).Seconds())
-	return answer, known, err
-}

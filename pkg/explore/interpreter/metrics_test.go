@@ -1,4 +1,4 @@
-package exploreconfig
+package interpreter
 
 import (
 	"context"
@@ -27,7 +27,7 @@ func (x fixedLayer) Explore(context.Context, explore.Request) (explore.Answer, b
 // TestMeasure: answers are counted by operation, layer and result, and their times by operation.
 func TestMeasure(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	measured, err := withMetrics(registry)
+	measured, err := WithMetrics(registry)
 	if err != nil {
 		t.Fatal(err)
 	}

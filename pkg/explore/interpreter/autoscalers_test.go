@@ -1,4 +1,4 @@
-package controllers
+package interpreter
 
 import (
 	"context"
@@ -55,7 +55,7 @@ func TestAutoscalersScales(t *testing.T) {
 				return inner.List(ctx, list, opts...)
 			},
 		}).Build()
-		got, err := (&autoscalers{c}).Scales(t.Context(), tc.object)
+		got, err := (Autoscalers{c}).Scales(t.Context(), tc.object)
 		if err != nil || got != tc.want || (lists > 0) != tc.asks {
 			t.Errorf("%s: scales %t after %d lists (%v), want %t", tc.reason, got, lists, err, tc.want)
 		}
@@ -64,21 +64,11 @@ func TestAutoscalersScales(t *testing.T) {
 
 // TestAutoscalersUnread checks that autoscalers that cannot be listed are an error: a write would undo what they have set.
 func TestAutoscalersUnread(t *testing.T) {
-	r := newReader()
-	r.fail = errors.New("down")
-	if scales, err := (&autoscalers{r}).Scales(t.Context(), scaled("apps/v1", "Deployment", "ns", "web")); scales || !errors.Is(err, r.fail) {
+	down := errors.New("down")
+	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return down },
+	}).Build()
+	if scales, err := (Autoscalers{c}).Scales(t.Context(), scaled("apps/v1", "Deployment", "ns", "web")); scales || !errors.Is(err, down) {
 		t.Errorf("scales %t (%v), want the error of the list", scales, err)
-	}
-}
-
-// TestMetricsOptions checks that the metrics are open to clients that may read them only, unless that is turned off.
-func TestMetricsOptions(t *testing.T) {
-	guarded := metricsOptions(Options{MetricsAddress: ":8443", MetricsCertDir: "/certs"})
-	if !guarded.SecureServing || guarded.FilterProvider == nil || guarded.CertDir != "/certs" || guarded.BindAddress != ":8443" {
-		t.Errorf("metrics by default: %+v", guarded)
-	}
-	plain := metricsOptions(Options{MetricsAddress: ":8080", MetricsCertDir: "/certs", PlainMetrics: true})
-	if plain.SecureServing || plain.FilterProvider != nil || plain.BindAddress != ":8080" {
-		t.Errorf("plain metrics: %+v", plain)
 	}
 }
