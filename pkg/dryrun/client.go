@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/retry"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apierror"
@@ -134,7 +135,7 @@ func (r resource) Apply(ctx context.Context, name string, body *unstructured.Uns
 		sent.SetUID("")
 	}
 	o.DryRun = []string{metav1.DryRunAll}
-	written, err := r.ResourceInterface.Apply(ctx, name, sent, o)
+	written, err := r.send(ctx, sent, o)
 	if err != nil {
 		if !apierrors.IsConflict(err) { // the engine reads again then
 			obj.refused = form
@@ -167,12 +168,22 @@ func (r resource) ask(ctx context.Context, obj *object, body *unstructured.Unstr
 	if obj.answer.isFor(form, o) && equality.Semantic.DeepEqual(form, obj.answer.form) {
 		return obj.answer.written.DeepCopy(), nil
 	}
-	written, err := r.ResourceInterface.Apply(ctx, obj.id.Name, body, o)
+	written, err := r.send(ctx, body, o)
 	if err != nil {
 		return nil, err
 	}
 	obj.answer = &answer{form, o, written.DeepCopy()}
 	return written, nil
+}
+
+// send applies a body. While other clients write the object, the API server gives up and asks for another attempt.
+func (r resource) send(ctx context.Context, body *unstructured.Unstructured, o metav1.ApplyOptions) (written *unstructured.Unstructured,
+	err error) {
+	err = retry.OnError(retry.DefaultBackoff, apierrors.IsServerTimeout, func() error {
+		written, err = r.ResourceInterface.Apply(ctx, body.GetName(), body, o)
+		return err
+	})
+	return written, err
 }
 
 // isFor reports whether a write of a form has the same answer, but for kudo's own metadata.

@@ -380,3 +380,26 @@ func TestAskedBefore(t *testing.T) {
 		t.Errorf("the change is %v", change)
 	}
 }
+
+// TestBusyServer checks that a dry run which the API server could not complete is sent again, and not for ever.
+func TestBusyServer(t *testing.T) {
+	for _, tc := range []struct {
+		reason    string
+		failures  int
+		completes bool
+	}{{"another client writes the object at the moment", 2, true}, {"the object is written all the time", 100, false}} {
+		f := newFixture(t, configMap("map", "1"))
+		failed := 0
+		f.server.Before(func(r apitest.Request) (any, error) {
+			if r.Verb == "apply" && failed < tc.failures {
+				failed++
+				return nil, apierrors.NewServerTimeout(configMaps.GroupResource(), "apply", 0)
+			}
+			return nil, nil
+		})
+		written, err := f.maps().Apply(t.Context(), "map", body("map", "2", ""), force)
+		if completes := err == nil && dataOf(written) == "2"; completes != tc.completes || failed > 4 {
+			t.Errorf("%s: %v, %v after %d failures", tc.reason, written, err, failed)
+		}
+	}
+}
