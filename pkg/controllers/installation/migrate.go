@@ -25,6 +25,8 @@ const (
 	nextPage = time.Millisecond
 	// turnInterval is how long an Installation waits while another one rewrites a page, before it tries again.
 	turnInterval = time.Second
+	// fairAttempts is how often a migration is tried before another definition takes its place, if there is room for no more.
+	fairAttempts = 3
 	// maxMessage bounds a message of a migration, in bytes.
 	maxMessage = 2048
 )
@@ -73,7 +75,8 @@ type definitions struct {
 	waits bool
 }
 
-// selectMigrations drops the migrations of definitions that are not due, and adds those that are, as far as there is room.
+// selectMigrations drops the migrations of definitions that are not due, and adds those that are, as far as there is room. Those that wait
+// take the place of migrations that were refused again and again.
 func selectMigrations(known []v1beta1.StoredVersionMigration, found definitions) []v1beta1.StoredVersionMigration {
 	stays := func(m v1beta1.StoredVersionMigration) bool {
 		return slices.Contains(found.unseen, m.Definition) ||
@@ -81,13 +84,18 @@ func selectMigrations(known []v1beta1.StoredVersionMigration, found definitions)
 	}
 	next := slices.DeleteFunc(slices.Clone(known), func(m v1beta1.StoredVersionMigration) bool { return !stays(m) })
 	for _, d := range found.due {
+		isNext := slices.ContainsFunc(next, func(m v1beta1.StoredVersionMigration) bool { return m.Definition == d.Name })
+		if isNext {
+			continue
+		}
 		if len(next) == v1beta1.MaxMigrations {
-			break
+			blocked := slices.IndexFunc(next, func(m v1beta1.StoredVersionMigration) bool { return m.Attempts >= fairAttempts && m.RetryTime != nil })
+			if blocked < 0 {
+				break
+			}
+			next = slices.Delete(next, blocked, blocked+1)
 		}
-		found := slices.ContainsFunc(next, func(m v1beta1.StoredVersionMigration) bool { return m.Definition == d.Name })
-		if !found {
-			next = append(next, v1beta1.StoredVersionMigration{Definition: d.Name})
-		}
+		next = append(next, v1beta1.StoredVersionMigration{Definition: d.Name})
 	}
 	return next
 }

@@ -327,6 +327,43 @@ func TestSelectMigrations(t *testing.T) {
 	}
 }
 
+// TestBlockedMigrationsYield checks that definitions which wait for room take the place of migrations that are refused again and again, and of
+// no others.
+func TestBlockedMigrationsYield(t *testing.T) {
+	retry := metav1.Now()
+	blocked := func(attempts int32) v1beta1.StoredVersionMigration {
+		return v1beta1.StoredVersionMigration{Attempts: attempts, RetryTime: &retry}
+	}
+	for _, tc := range []struct {
+		reason string
+		last   v1beta1.StoredVersionMigration
+		want   bool
+	}{
+		{"all go on", v1beta1.StoredVersionMigration{}, false},
+		{"one was refused, and is tried again soon", blocked(fairAttempts - 1), false},
+		{"one was refused again and again", blocked(fairAttempts), true},
+		{"one was refused before, and goes on now", v1beta1.StoredVersionMigration{Attempts: fairAttempts}, false},
+	} {
+		var known []v1beta1.StoredVersionMigration
+		var due []storedversions.Definition
+		for n := range v1beta1.MaxMigrations {
+			m := v1beta1.StoredVersionMigration{}
+			if n == v1beta1.MaxMigrations/2 {
+				m = tc.last
+			}
+			m.Definition = fmt.Sprintf("d-%02d", n)
+			known, due = append(known, m), append(due, storedversions.Definition{Name: m.Definition})
+		}
+		next := selectMigrations(known, definitions{due: append(due, storedversions.Definition{Name: "waits"}, storedversions.Definition{Name: "waits-too"})})
+		has := func(name string) bool {
+			return slices.ContainsFunc(next, func(m v1beta1.StoredVersionMigration) bool { return m.Definition == name })
+		}
+		if len(next) != v1beta1.MaxMigrations || has("waits") != tc.want || has("waits-too") || has(known[v1beta1.MaxMigrations/2].Definition) == tc.want {
+			t.Errorf("%s: %+v", tc.reason, next)
+		}
+	}
+}
+
 // TestFirstMessage checks that errors whose words differ each time write one message: a write has the migration tried again at once.
 func TestFirstMessage(t *testing.T) {
 	f := newFixture(t)
