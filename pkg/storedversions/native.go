@@ -23,8 +23,13 @@ var nativeKind = schema.GroupKind{Group: "storagemigration.k8s.io", Kind: "Stora
 
 var nativeVersions = []string{"v1", "v1beta1"}
 
-// nativePoll is the time between two reads of the cluster's own migration.
-const nativePoll = 5 * time.Second
+const (
+	// nativePoll is the time between two reads of the cluster's own migration.
+	nativePoll = 5 * time.Second
+	// nativeStart is how long the cluster's own migration may take to begin before kudo rewrites the objects itself: the kind may be
+	// served where no controller works on it.
+	nativeStart = 5 * time.Minute
+)
 
 // nativeMapping returns how the cluster serves its own migrations, or nil if it does not.
 func (m *Migrator) nativeMapping() (*meta.RESTMapping, error) {
@@ -80,9 +85,18 @@ func (m *Migrator) stepNative(ctx context.Context, d Definition, state *v1beta1.
 	case "Failed":
 		deferRetry(state, fmt.Sprintf("StorageVersionMigration %s of %s has failed: %s", live.GetName(), d.Name, message), m.clock.Now())
 	default:
-		return result, nil
+		if hasBegun(live) || m.clock.Now().Sub(state.StartTime.Time) < nativeStart {
+			return result, nil
+		}
+		state.StorageVersionMigration, result.After = "", 0
 	}
 	return result, remove(ctx, resource, live)
+}
+
+// hasBegun reports whether a controller has taken up a migration of the cluster.
+func hasBegun(live *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+	return len(conditions) > 0
 }
 
 // nativeMigration is the object that has the cluster migrate a definition.

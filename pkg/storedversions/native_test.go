@@ -2,6 +2,7 @@ package storedversions
 
 import (
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -96,6 +97,40 @@ func TestNativeForeign(t *testing.T) {
 	f.end("Succeeded", "")
 	if _, err := f.step(); err == nil || len(f.stored()) != 2 || f.native(f.state.StorageVersionMigration) == nil {
 		t.Errorf("%v %v", err, f.stored())
+	}
+}
+
+// TestNativeWithoutController checks that kudo rewrites the objects itself where the kind of the cluster's migration is served and no
+// controller takes it up, and that it waits for one that has begun.
+func TestNativeWithoutController(t *testing.T) {
+	f := nativeFixture(t)
+	name := f.state.StorageVersionMigration
+	f.clock.SetTime(f.clock.Now().Add(nativeStart - time.Minute))
+	if result, err := f.step(); err != nil || f.state.StorageVersionMigration != name || result.After != nativePoll {
+		t.Errorf("before the time is over: %+v, %v, %+v", result, err, f.state)
+	}
+	live := f.native(name).DeepCopy()
+	live.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Running", "status": "True"}}}
+	f.Put(live)
+	f.clock.SetTime(f.clock.Now().Add(time.Hour))
+	if _, err := f.step(); err != nil || f.state.StorageVersionMigration != name {
+		t.Errorf("one that runs is given up: %v, %+v", err, f.state)
+	}
+	live = f.native(name).DeepCopy()
+	delete(live.Object, "status")
+	f.Put(live)
+	if _, err := f.step(); err != nil || f.state.StorageVersionMigration != "" || f.native(name) != nil {
+		t.Errorf("one that no controller takes up: %v, %+v", err, f.state)
+	}
+	for range 10 {
+		if result, err := f.step(); err != nil {
+			t.Fatal(err)
+		} else if result.Finished {
+			break
+		}
+	}
+	if stored := f.stored(); len(stored) != 1 {
+		t.Errorf("kudo has not rewritten the objects: the versions %v are stored", stored)
 	}
 }
 
