@@ -65,6 +65,8 @@ type Edit struct {
 	Versions []*v1beta1.OperatorVersion
 	// KeepsVersions is set if those that exist are used as they are, and not replaced.
 	KeepsVersions bool
+	// Retry is the run that failed and is to run again; nil if there is none. A change of spec comes before it.
+	Retry *trigger.Request
 	// GivesRights is set if the command gives the account of the Instance the rights that the plans need.
 	GivesRights bool
 }
@@ -170,6 +172,9 @@ func (c *computation) followAll(ctx context.Context) error {
 		if err != nil {
 			c.out.Refused = append(c.out.Refused, c.mask.Text(err.Error()))
 			return nil
+		}
+		if decision.Start == nil && n == 0 {
+			decision.Start = c.edit.Retry
 		}
 		if decision.Start == nil {
 			c.compareRights(ctx)

@@ -29,6 +29,7 @@ import (
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/explore"
 	"kudo.dev/kudo/pkg/explore/native"
+	"kudo.dev/kudo/plans/trigger"
 	"kudo.dev/kudo/test/apitest"
 	"kudo.dev/kudo/test/gen"
 )
@@ -405,6 +406,31 @@ func TestNamesParameter(t *testing.T) {
 	} {
 		if got := namesParameter(template, "MEM"); got != want {
 			t.Errorf("%q names MEM: %t, want %t", template, got, want)
+		}
+	}
+}
+
+// TestRetry checks that the preview of a retry has the plan that failed, and what an upgrade that goes on would prune.
+func TestRetry(t *testing.T) {
+	version := web()
+	for _, tc := range []struct {
+		reason string
+		retry  *trigger.Request
+		want   []string
+	}{
+		{"without a retry nothing would run", nil, nil},
+		{"the plan runs again", &trigger.Request{Plan: "deploy", Cause: "retry of run 1"}, []string{"plan deploy", "create ConfigMap ns/i-a"}},
+		{"an upgrade goes on", &trigger.Request{Plan: "deploy", Cause: "retry of run 1", Upgrade: true},
+			[]string{"plan deploy", "create ConfigMap ns/i-a", "delete ConfigMap ns/i-old"}},
+	} {
+		l := newLab(t)
+		i := l.running(version, "i-old")
+		p := l.compute(Edit{Verb: "retry", Before: i, After: i.DeepCopy(), Version: version, Retry: tc.retry})
+		if diff := cmp.Diff(tc.want, brief(p)); diff != "" {
+			t.Errorf("%s: %s", tc.reason, diff)
+		}
+		if tc.retry != nil && p.Runs[0].Cause != tc.retry.Cause {
+			t.Errorf("%s: the cause is %q", tc.reason, p.Runs[0].Cause)
 		}
 	}
 }

@@ -130,6 +130,10 @@ var _ = It("The failure of a child is its parent's, with the child's message, an
 	mended := get(t, &v1beta1.OperatorVersion{}, ns, "store-1.0.0")
 	mended.Spec.Plans["deploy"].Phases[0].Steps[0].Tasks[0] = "cm"
 	env.Must(t, cluster.Update(t.Context(), mended))
+	contains(t, kudo(t, 0, "plan", "retry", "-n", ns, "--instance", "i-store", "--dry-run"), "plan 1: deploy (retry of run 1)", "+ ConfigMap "+ns+"/")
+	if run := get(t, &v1beta1.Instance{}, ns, "i-store").Status.PlanStatus["deploy"].Revision; run != 1 {
+		t.Errorf("the preview has started run %d", run)
+	}
 	kudo(t, 0, "plan", "retry", "-n", ns, "--instance", "i-store", "--wait")
 	kudo(t, 0, "plan", "retry", "-n", ns, "--instance", "i", "--wait")
 	status(t, get(t, &v1beta1.Instance{}, ns, "i"), "deploy", v1beta1.Complete)

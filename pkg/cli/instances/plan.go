@@ -164,7 +164,7 @@ func newPlanCancel(env *command.Env) *cobra.Command {
 			if name == "" {
 				return fmt.Errorf("no plan of instance %s/%s is running", i.Namespace, i.Name)
 			}
-			if err := annotate(ctx, c, i, v1beta1.CancelAnnotation, i.Status.PlanStatus[name].UID); err != nil {
+			if err := annotate(ctx, c, i, false, v1beta1.CancelAnnotation, i.Status.PlanStatus[name].UID); err != nil {
 				return err
 			}
 			env.Printf("plan %s of instance %s/%s is being cancelled", name, i.Namespace, i.Name)
@@ -174,14 +174,18 @@ func newPlanCancel(env *command.Env) *cobra.Command {
 
 func newPlanRetry(env *command.Env) *cobra.Command {
 	w := &command.WaitFlags{}
+	var previews previewFlags
 	cmd := newInstanceCommand(env, "retry NAME", "Run the plan that failed last again",
 		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
 			name, run := plans.LatestRun(i.Status.PlanStatus)
 			if run.Status != v1beta1.FatalError {
 				return fmt.Errorf("the last plan of instance %s/%s has not failed: use kubectl kudo plan trigger to run one", i.Namespace, i.Name)
 			}
+			if done, err := previews.show(env, func() (*preview.Preview, error) { return previewRetry(ctx, env, c, i, name) }); done || err != nil {
+				return err
+			}
 			failed := i.Status.PlanStatus[name].UID
-			if err := annotate(ctx, c, i, v1beta1.RetryAnnotation, failed); err != nil {
+			if err := annotate(ctx, c, i, previews.expect != "", v1beta1.RetryAnnotation, failed); err != nil {
 				return err
 			}
 			env.Printf("plan %s of instance %s/%s is being retried", name, i.Namespace, i.Name)
@@ -200,12 +204,18 @@ func newPlanRetry(env *command.Env) *cobra.Command {
 			}
 			return err
 		})
+	cmd.PreRunE = func(*cobra.Command, []string) error { return previews.check() }
+	previews.add(cmd.Flags())
 	w.Add(cmd.Flags(), "the plan has ended")
-	return withOperatorVersionFlag(env, cmd, retryVersion(env, w))
+	cmd = withOperatorVersionFlag(env, cmd, retryVersion(env, w))
+	cmd.MarkFlagsMutuallyExclusive("operator-version", "dry-run")
+	cmd.MarkFlagsMutuallyExclusive("operator-version", "expect")
+	return cmd
 }
 
-func annotate(ctx context.Context, c client.Client, i *v1beta1.Instance, key string, uid types.UID) error {
-	return write(ctx, c, i, false, func(i *v1beta1.Instance) { metav1.SetMetaDataAnnotation(&i.ObjectMeta, key, string(uid)) })
+// annotate writes an annotation for the run with a uid. If it is locked, it fails if the Instance has changed since it was read.
+func annotate(ctx context.Context, c client.Client, i *v1beta1.Instance, locked bool, key string, uid types.UID) error {
+	return write(ctx, c, i, locked, func(i *v1beta1.Instance) { metav1.SetMetaDataAnnotation(&i.ObjectMeta, key, string(uid)) })
 }
 
 // run is one line of the history.

@@ -24,6 +24,7 @@ import (
 	"kudo.dev/kudo/pkg/explore"
 	"kudo.dev/kudo/pkg/kudoinit"
 	"kudo.dev/kudo/pkg/preview"
+	"kudo.dev/kudo/plans/trigger"
 )
 
 // previewTimeout is how long the questions of a preview may take in all. What is not answered by then is an error.
@@ -148,6 +149,20 @@ func previewInstance(ctx context.Context, env *command.Env, c client.Client, ver
 		}
 	}
 	return previewEdit(ctx, env, c, e)
+}
+
+// previewRetry asks what another run of the plan that failed last would do.
+func previewRetry(ctx context.Context, env *command.Env, c client.Client, i *v1beta1.Instance, plan string) (*preview.Preview, error) {
+	if i.DeletionTimestamp != nil {
+		return previewUninstall(ctx, env, c, i, false)
+	}
+	version, err := versionOf(ctx, c, i)
+	if err != nil {
+		return nil, err
+	}
+	run := &trigger.Request{Plan: plan, Cause: fmt.Sprintf("%s run %d", trigger.CauseRetry, i.Status.PlanStatus[plan].Revision),
+		Upgrade: i.Status.Baseline != nil && i.Status.Baseline.UpgradeIncomplete}
+	return previewEdit(ctx, env, c, preview.Edit{Verb: "retry", Before: i, After: i.DeepCopy(), Version: version, Retry: run})
 }
 
 // previewUninstall asks what the deletion of an Instance would do.
