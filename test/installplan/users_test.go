@@ -170,7 +170,7 @@ var _ = It("Of a version without install plan nothing is held, and the command s
 	env.Must(t, suite.Create(ctx, ov))
 	use(t, ov, ns, "user")
 	env.Contains(t, suite.MustKudo(t, 1, "uninstall-version", "plain", "-n", ns), "user (namespace "+ns+")")
-	env.Contains(t, suite.MustKudo(t, 0, "uninstall-version", "plain", "-n", ns, "--leave-users", "--wait"), "Instance "+ns+"/user", "runs on", "gone")
+	env.Contains(t, suite.MustKudo(t, 0, "uninstall-version", "plain", "-n", ns, "--leave-users", "--wait"), "Instance "+ns+"/user", "runs on", "what it held are deleted")
 	absent(t, ov)
 })
 
