@@ -23,6 +23,7 @@ func (c *computation) collect(ctx context.Context) {
 	for _, id := range c.order {
 		c.out.Objects = append(c.out.Objects, c.object(ctx, id, c.touched[id]))
 	}
+	c.warnOfUsedClaims(ctx)
 	for i := range c.out.Warnings {
 		c.out.Warnings[i] = strings.TrimSpace(c.out.Warnings[i])
 	}
