@@ -27,7 +27,9 @@ import (
 )
 
 const (
-	// slowDeletion is how long the deletion of objects may take before the command prints what it waits for.
+	// slowDeletion is how long the garbage collector may take before the command prints what it waits for, and deletes the objects that the
+	// garbage collector has not asked to delete. It learns only every 30 seconds of kinds that are new, such as Instance after kubectl kudo
+	// init.
 	slowDeletion = 2 * time.Second
 	// sweepTime is how long the objects that still exist are listed after a wait has ended.
 	sweepTime = 10 * time.Second
@@ -41,6 +43,8 @@ type dependents struct {
 	instances sets.Set[string]
 	owners    sets.Set[types.UID]
 	kinds     sets.Set[schema.GroupVersionKind]
+	// slowAt is when the deletion is slow.
+	slowAt time.Time
 }
 
 func newDependents(env *command.Env, c client.WithWatch, all []*v1beta1.Instance) *dependents {
@@ -76,6 +80,7 @@ func (d *dependents) until(over command.InstanceCondition) command.InstanceCondi
 
 // wait returns when the garbage collector has deleted all dependents, or with an error that names the rest when the context ends.
 func (d *dependents) wait(ctx context.Context, instance *v1beta1.Instance, limit time.Duration) error {
+	d.slowAt = time.Now().Add(slowDeletion)
 	for _, kind := range d.sortedKinds() {
 		err := d.waitForKind(ctx, kind)
 		switch {
@@ -136,7 +141,7 @@ func (d *dependents) has(o metav1.Object) bool {
 }
 
 func (d *dependents) waitForKind(ctx context.Context, kind schema.GroupVersionKind) error {
-	slow := time.NewTimer(slowDeletion)
+	slow := time.NewTimer(time.Until(d.slowAt))
 	defer slow.Stop()
 	for {
 		rest, version, err := d.list(ctx, kind)
@@ -149,8 +154,8 @@ func (d *dependents) waitForKind(ctx context.Context, kind schema.GroupVersionKi
 	}
 }
 
-// watch returns when the objects of a kind are deleted, or have another owner, or when the watch ends. It prints what it waits for when
-// slow fires.
+// watch returns when the objects of a kind are deleted, or have another owner, or when the watch ends. When slow fires, it prints what it
+// waits for, and deletes what it may.
 func (d *dependents) watch(ctx context.Context, kind schema.GroupVersionKind, rest map[types.UID]*metav1.PartialObjectMetadata,
 	version string, slow <-chan time.Time) error {
 	events, err := d.client.Watch(ctx, metadataList(kind), &client.ListOptions{Namespace: d.namespace, LabelSelector: d.selector(),
@@ -165,6 +170,7 @@ func (d *dependents) watch(ctx context.Context, kind schema.GroupVersionKind, re
 			return ctx.Err()
 		case <-slow:
 			d.env.Progressf("waiting for the deletion of %s", text.List(describeAll(kind, rest), 5))
+			d.delete(ctx, kind, rest)
 		case e, open := <-events.ResultChan():
 			if !open {
 				return nil
@@ -172,13 +178,28 @@ func (d *dependents) watch(ctx context.Context, kind schema.GroupVersionKind, re
 			if e.Type == watch.Error {
 				return apierrors.FromObject(e.Object)
 			}
-			o, err := meta.Accessor(e.Object)
-			if err == nil && (e.Type == watch.Deleted || !d.has(o)) {
-				delete(rest, o.GetUID())
+			o, is := e.Object.(*metav1.PartialObjectMetadata)
+			switch {
+			case !is || rest[o.UID] == nil:
+			case e.Type == watch.Deleted || !d.has(o):
+				delete(rest, o.UID)
+			default:
+				rest[o.UID] = o
 			}
 		}
 	}
 	return nil
+}
+
+// delete deletes objects as the garbage collector does. An object that has changed, or that the user may not delete, is left to it.
+func (d *dependents) delete(ctx context.Context, kind schema.GroupVersionKind, rest map[types.UID]*metav1.PartialObjectMetadata) {
+	for uid, o := range rest {
+		if o.DeletionTimestamp == nil {
+			o.SetGroupVersionKind(kind)
+			_ = d.client.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground),
+				client.Preconditions{UID: &uid, ResourceVersion: &o.ResourceVersion})
+		}
+	}
 }
 
 // timeout names the dependents that still exist, and what keeps them.

@@ -2,17 +2,26 @@ package instances
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/cli/command"
+	"kudo.dev/kudo/test/apitest"
 	"kudo.dev/kudo/test/gen"
 )
 
@@ -67,6 +76,48 @@ func TestDependents(t *testing.T) {
 	}
 	if done, _ := over(nil); !done {
 		t.Error("an Instance that does not exist is not passed on")
+	}
+}
+
+// TestWaitWithoutCollector checks that the command deletes what the garbage collector does not, as far as the user may, and nothing else.
+func TestWaitWithoutCollector(t *testing.T) {
+	instance := &v1beta1.Instance{ObjectMeta: gen.Meta("ns", "i")}
+	instance.UID = "gone"
+	instance.Status.Resources = []v1beta1.ResourceStatus{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "a"}}
+	object := func(name string, labels map[string]string, owners ...types.UID) *corev1.ConfigMap {
+		o := &corev1.ConfigMap{ObjectMeta: gen.Meta("ns", name)}
+		o.Labels = labels
+		for _, uid := range owners {
+			o.OwnerReferences = append(o.OwnerReferences, metav1.OwnerReference{APIVersion: "kudo.dev/v1beta1", Kind: "Instance", Name: "i", UID: uid})
+		}
+		return o
+	}
+	ours := map[string]string{v1beta1.HeritageLabel: v1beta1.Heritage, v1beta1.InstanceLabel: "i"}
+	for _, denied := range []bool{false, true} {
+		server := apitest.Start(t, object("a", ours, "gone"), object("shared", ours, "gone", "other"), object("kept", ours), object("foreign", nil, "gone"))
+		if denied {
+			server.Before(func(r apitest.Request) (any, error) {
+				if r.Verb == "delete" {
+					return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, r.Name, errors.New("no"))
+				}
+				return nil, nil
+			})
+		}
+		c, err := client.NewWithWatch(server.Config(), client.Options{Mapper: server.Mapper()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), slowDeletion+time.Second)
+		err = newDependents(&command.Env{Err: io.Discard}, c, []*v1beta1.Instance{instance}).wait(ctx, instance, 3*time.Second)
+		cancel()
+		if denied != (err != nil && strings.Contains(err.Error(), "ConfigMap ns/a (the garbage collector has not deleted it yet)")) {
+			t.Errorf("denied %t: %v", denied, err)
+		}
+		for name, stays := range map[string]bool{"a": denied, "shared": true, "kept": true, "foreign": true} {
+			if got := server.Get(object(name, nil)) != nil; got != stays {
+				t.Errorf("denied %t: %s exists: %t", denied, name, got)
+			}
+		}
 	}
 }
 
