@@ -74,7 +74,9 @@ func (c *computation) object(ctx context.Context, id apply.ID, t *touch) Object 
 	case t.shared:
 		c.shared(ctx, &out, change)
 	default:
-		c.compared(&out, change, t)
+		if c.compared(&out, change, t); out.Effect == Modify || out.Effect == Adopt {
+			c.checkDefinition(ctx, change)
+		}
 	}
 	return out
 }

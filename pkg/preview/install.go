@@ -14,6 +14,7 @@ import (
 	versioncontent "kudo.dev/kudo/operators/content"
 	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/crdcompat"
 	"kudo.dev/kudo/pkg/dryrun"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/pkg/share"
@@ -135,6 +136,22 @@ func (c *computation) shared(ctx context.Context, out *Object, change dryrun.Cha
 		out.Why = fmt.Sprintf("it is as the install plan wants it; %s holds it, too", holders)
 	default:
 		out.Effect, out.Why = Unchanged, "kudo did not create it: it is used as it is, and never deleted"
+	}
+}
+
+// checkDefinition warns of a change of a CustomResourceDefinition by a plan of the Instance that clients or custom resources would break by.
+// Install plans and tarballs refuse such a change; the plan of an Instance makes it.
+func (c *computation) checkDefinition(ctx context.Context, change dryrun.Change) {
+	if change.ID.GroupKind() != storedversions.DefinitionKind {
+		return
+	}
+	err := crdcompat.NewNamingComparer(c.Dynamic, c.Client.RESTMapper()).CheckUpdate(ctx, change.Before, change.After)
+	switch {
+	case err == nil:
+	case isUnanswered(err):
+		c.unknown("%s: %s", change.ID, err)
+	default:
+		c.warn("%s: %s", change.ID, err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/dryrun"
 	"kudo.dev/kudo/test/apitest"
@@ -239,4 +241,65 @@ func TestMigrationIsShown(t *testing.T) {
 func plain(value string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c"},
 		"data": map[string]any{"key": value}}}
+}
+
+// TestCheckDefinition checks that a preview warns of a definition that a plan of the Instance narrows, and names the custom resources that
+// would break (P10).
+func TestCheckDefinition(t *testing.T) {
+	definition := func(properties map[string]any) *unstructured.Unstructured {
+		d := crd("pots", "Pot", nil)
+		versions, _, _ := unstructured.NestedSlice(d.Object, "spec", "versions")
+		version := versions[0].(map[string]any)
+		version["schema"] = map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "properties": map[string]any{
+			"spec": map[string]any{"type": "object", "properties": properties}}}}
+		if err := unstructured.SetNestedSlice(d.Object, versions, "spec", "versions"); err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	size, color := map[string]any{"type": "integer"}, map[string]any{"type": "string"}
+	wide := definition(map[string]any{"size": size, "color": color})
+	for _, tc := range []struct {
+		reason   string
+		after    *unstructured.Unstructured
+		spec     map[string]any
+		hook     apitest.Hook
+		warnings string
+		unknown  bool
+	}{
+		{"nothing breaks", wide, map[string]any{"size": int64(1)}, nil, "", false},
+		{"a property is removed", definition(map[string]any{"size": size}), nil, nil, "spec.color", false},
+		{"an object has a field that is not known", wide, map[string]any{"lid": "x"}, nil, "ns/mine (v1): spec.lid", false},
+		{"objects may not be listed", wide, nil, func(r apitest.Request) (any, error) {
+			if r.Verb == "list" {
+				return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "pots"}, "", fmt.Errorf("you may not list pots"))
+			}
+			return nil, nil
+		}, "", true},
+		{"another kind", plain("a"), nil, nil, "", false},
+	} {
+		l := newLab(t, system())
+		kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Pot"}
+		l.AddKind(kind, true)
+		pot := &unstructured.Unstructured{Object: map[string]any{"spec": tc.spec}}
+		pot.SetGroupVersionKind(kind)
+		pot.SetNamespace("ns")
+		pot.SetName("mine")
+		l.Put(pot)
+		if tc.hook != nil {
+			l.watchWrites(tc.hook)
+		}
+		version := web()
+		c := newComputation(l.options(), Edit{Verb: "update", After: gen.Instance("i", version, nil), Version: version})
+		c.mask = params.NewMask(nil)
+		before := wide
+		if tc.after.GetKind() != wide.GetKind() {
+			before = tc.after
+		}
+		c.checkDefinition(t.Context(), dryrun.Change{ID: apply.IDOf(tc.after), Before: before, After: tc.after})
+		got := strings.Join(c.out.Warnings, "\n")
+		if (got == "") != (tc.warnings == "") || !strings.Contains(got, tc.warnings) || (len(c.out.UnknownReasons) > 0) != tc.unknown {
+			t.Errorf("%s: warnings %q, unknown %q", tc.reason, c.out.Warnings, c.out.UnknownReasons)
+		}
+	}
 }
