@@ -13,7 +13,9 @@ import (
 const ClaimsWarning = "PersistentVolumeClaims of the Instance are deleted with their data: "
 
 // IsOwnKey reports whether a label or an annotation of an object is one of kudo's own.
-func IsOwnKey(key string) bool { return key == HeritageLabel || strings.HasPrefix(key, GroupVersion.Group+"/") }
+func IsOwnKey(key string) bool {
+	return key == HeritageLabel || strings.HasPrefix(key, GroupVersion.Group+"/")
+}
 
 // IsKept reports whether annotations ask to keep an object, see KeepAnnotation.
 func IsKept(annotations map[string]string) bool {
