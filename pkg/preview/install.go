@@ -139,7 +139,7 @@ func (c *computation) shared(ctx context.Context, out *Object, change dryrun.Cha
 	}
 }
 
-// checkDefinition warns of a change of a CustomResourceDefinition by a plan of the Instance that clients or custom resources would break by.
+// checkDefinition warns of a change of a CustomResourceDefinition, by a plan of the Instance, that breaks clients or custom resources.
 // Install plans and tarballs refuse such a change; the plan of an Instance makes it.
 func (c *computation) checkDefinition(ctx context.Context, change dryrun.Change) {
 	if change.ID.GroupKind() != storedversions.DefinitionKind {

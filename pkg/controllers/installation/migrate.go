@@ -89,15 +89,20 @@ func selectMigrations(known []v1beta1.StoredVersionMigration, found definitions)
 			continue
 		}
 		if len(next) == v1beta1.MaxMigrations {
-			blocked := slices.IndexFunc(next, func(m v1beta1.StoredVersionMigration) bool { return m.Attempts >= fairAttempts && m.RetryTime != nil })
-			if blocked < 0 {
+			at := slices.IndexFunc(next, isBlocked)
+			if at < 0 {
 				break
 			}
-			next = slices.Delete(next, blocked, blocked+1)
+			next = slices.Delete(next, at, at+1)
 		}
 		next = append(next, v1beta1.StoredVersionMigration{Definition: d.Name})
 	}
 	return next
+}
+
+// isBlocked reports whether a migration was refused again and again, and waits for its next attempt.
+func isBlocked(m v1beta1.StoredVersionMigration) bool {
+	return m.Attempts >= fairAttempts && m.RetryTime != nil
 }
 
 // withoutEmpty drops the migrations that have not begun: the API server takes no entry without its fields.
