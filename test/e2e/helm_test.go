@@ -93,6 +93,6 @@ var _ = Describe("A release of Helm", Label("from-helm", "P31"), func() {
 		Expect(kubectl("get", "secrets", "-n", ns, "-l", "owner=helm,status=deployed", "-o", "name")).To(Equal("secret/sh.helm.release.v1.shop.v1\n"))
 		Expect(kubectl("get", "instances", "-n", ns, "-o", "name")).To(BeEmpty())
 		Expect(started()).To(Equal(before), "the containers after the way back")
-		Expect(kubectl("exec", "store-0", "-n", ns, "--", "busybox", "cat", "/data/starts")).To(Equal("start\n"))
+		Expect(kubectl("exec", "store-0", "-n", ns, "--", "sh", "-c", "busybox cat /data/starts")).To(Equal("start\n"))
 	})
 })
