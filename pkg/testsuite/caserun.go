@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kudo.dev/kudo/pkg/text"
 )
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
@@ -66,7 +68,7 @@ func (r *Runner) Open(ctx context.Context) (leave func(), err error) {
 	p := &caseRun{Runner: r, clusters: map[string]*Cluster{"": r.Cluster}, shell: &shell{namespace: r.Namespace, log: log}}
 	return func() {
 		if p.keep = r.hasKept.Load(); p.keep && len(p.created) > 0 {
-			log("its namespace is kept with what failed cases have made. To delete it: kubectl delete namespace %s", quote(r.Namespace))
+			log("its namespace is kept with what failed cases have made. To delete it: kubectl delete namespace %s", text.ShellQuote(r.Namespace))
 		}
 		p.deleteNamespaces(context.WithoutCancel(ctx))
 	}, p.ensureNamespace(ctx, r.Cluster)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/shlex"
+	"kudo.dev/kudo/pkg/text"
 )
 
 // keepsFailed reports whether what a case has made stays: it has failed, and the user wants to look at it. An interrupted case has not
@@ -20,7 +20,7 @@ func (p *caseRun) kept() []string {
 	for _, o := range slices.Backward(p.created) {
 		at := ""
 		if o.cluster.Kubeconfig != p.Cluster.Kubeconfig {
-			at = " --kubeconfig " + quote(o.cluster.Kubeconfig)
+			at = " --kubeconfig " + text.ShellQuote(o.cluster.Kubeconfig)
 		}
 		if p.isOwn(o) {
 			look = append(look, fmt.Sprintf("kubectl get all,instances.kudo.dev,events -n %s%s", p.namespace, at))
@@ -34,14 +34,14 @@ func (p *caseRun) kept() []string {
 		if group := o.obj.GroupVersionKind().Group; group != "" {
 			kind += "." + group
 		}
-		line := fmt.Sprintf("kubectl delete %s %s%s", quote(kind), quote(o.obj.GetName()), at)
+		line := fmt.Sprintf("kubectl delete %s %s%s", text.ShellQuote(kind), text.ShellQuote(o.obj.GetName()), at)
 		if o.obj.GetNamespace() != "" {
-			line += " -n " + quote(o.obj.GetNamespace())
+			line += " -n " + text.ShellQuote(o.obj.GetNamespace())
 		}
 		remove = append(remove, line)
 	}
 	if p.Namespace != "" {
-		look = append(look, "kubectl get all,instances.kudo.dev,events -n "+quote(p.Namespace))
+		look = append(look, "kubectl get all,instances.kudo.dev,events -n "+text.ShellQuote(p.Namespace))
 	}
 	return append(look, remove...)
 }
@@ -49,13 +49,4 @@ func (p *caseRun) kept() []string {
 // hasOwnNamespace reports whether the case has made its namespace on a cluster.
 func (p *caseRun) hasOwnNamespace(cluster *Cluster) bool {
 	return slices.ContainsFunc(p.created, func(other owned) bool { return other.cluster == cluster && p.isOwn(other) })
-}
-
-// quote returns a word for a shell.
-func quote(word string) string {
-	if words, err := shlex.Split(word); err == nil && len(words) == 1 && words[0] == word &&
-		!strings.ContainsAny(word, "$&;|<>()*?[]`!~{}\n") {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

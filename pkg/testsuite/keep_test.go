@@ -141,14 +141,6 @@ func TestP30Leftovers(t *testing.T) {
 	}
 }
 
-func TestQuote(t *testing.T) {
-	for word, want := range map[string]string{"web": "web", "a b": "'a b'", "": "''", "$(rm)": "'$(rm)'", "it's": `'it'\''s'`, "/home/x/config": "/home/x/config"} {
-		if got := quote(word); got != want {
-			t.Errorf("%q: %s, want %s", word, got, want)
-		}
-	}
-}
-
 func TestBounded(t *testing.T) {
 	lines := strings.Split(strings.Repeat("x\n", maxLeftovers+2)+"x", "\n")
 	if got := bounded(lines); len(got) != maxLeftovers+1 || got[maxLeftovers] != "and 3 more" {

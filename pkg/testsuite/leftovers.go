@@ -90,7 +90,7 @@ type leftover struct {
 
 // name is how kubectl takes the object in a shell.
 func (l leftover) name() string {
-	return quote(text.Plain(l.kind.resource.GroupResource().String()+"/"+l.obj.GetName(), maxShown))
+	return text.ShellQuote(text.Plain(l.kind.resource.GroupResource().String()+"/"+l.obj.GetName(), maxShown))
 }
 
 // bounded returns the first lines, and how many more there are.

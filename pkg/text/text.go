@@ -5,6 +5,7 @@ package text
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -86,4 +87,15 @@ func Grouped(n int64) string {
 		digits = digits[:at] + "," + digits[at:]
 	}
 	return sign + digits
+}
+
+// plainWord matches the words that mean themselves in a shell.
+var plainWord = regexp.MustCompile(`^[a-zA-Z0-9_@%+=:,./-]+$`)
+
+// ShellQuote returns a word for a command that a user pastes into a shell.
+func ShellQuote(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

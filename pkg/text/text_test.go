@@ -118,3 +118,13 @@ func TestGrouped(t *testing.T) {
 		}
 	}
 }
+
+// TestShellQuote checks that a shell takes each word as one argument, whatever a tenant has put into it.
+func TestShellQuote(t *testing.T) {
+	for word, want := range map[string]string{"web": "web", "a b": "'a b'", "": "''", "$(rm)": "'$(rm)'", "it's": `'it'\''s'`, "/home/x/config": "/home/x/config",
+		"role/system:node": "role/system:node", "a;b": "'a;b'", "a\nb": "'a\nb'", "~": "'~'", "#": "'#'", "^x": "'^x'", "a&": "'a&'", "`x`": "'`x`'"} {
+		if got := ShellQuote(word); got != want {
+			t.Errorf("%q: %s, want %s", word, got, want)
+		}
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/preview"
+	"kudo.dev/kudo/pkg/text"
 )
 
 // keptObject is an object that stays when an Instance is deleted, and why.
@@ -31,7 +32,7 @@ func printRemainder(env *command.Env, namespace string, kept []keptObject) {
 		env.Printf("%s %s stays, since %s", strings.ToLower(k.kind.Kind), k.name, k.why)
 		resource := k.kind
 		resource.Kind = strings.ToLower(resource.Kind)
-		names = append(names, resource.String()+"/"+k.name)
+		names = append(names, text.ShellQuote(resource.String()+"/"+k.name))
 	}
 	if len(names) > 0 {
 		env.Printf("delete what is not needed any more: kubectl delete -n %s %s", namespace, strings.Join(names, " "))
@@ -86,14 +87,25 @@ func withChildren(ctx context.Context, c client.Client, instance *v1beta1.Instan
 	for from, generation := 0, 0; from < len(out) && generation < maxGenerations; generation++ {
 		parents := out[from:]
 		from = len(out)
+		isChild := func(i *v1beta1.Instance) bool {
+			return slices.ContainsFunc(parents, func(parent *v1beta1.Instance) bool { return v1beta1.HasOwner(i, parent.UID) })
+		}
 		for i := range list.Items {
-			child := &list.Items[i]
-			if slices.ContainsFunc(parents, func(parent *v1beta1.Instance) bool { return v1beta1.HasOwner(child, parent.UID) }) {
+			if child := &list.Items[i]; isChild(child) && !hasOtherOwner(child, out) && !isAmong(child.UID, out) {
 				out = append(out, child)
 			}
 		}
 	}
 	return out, nil
+}
+
+// hasOtherOwner reports whether an owner of an Instance is none of those that are deleted: the Instance stays.
+func hasOtherOwner(i *v1beta1.Instance, deleted []*v1beta1.Instance) bool {
+	return slices.ContainsFunc(i.OwnerReferences, func(owner metav1.OwnerReference) bool { return !isAmong(owner.UID, deleted) })
+}
+
+func isAmong(uid types.UID, all []*v1beta1.Instance) bool {
+	return slices.ContainsFunc(all, func(i *v1beta1.Instance) bool { return i.UID == uid })
 }
 
 // keepAnnotated reports whether an object of the inventory is annotated to be kept, and takes the Instance off its owners if it is one.

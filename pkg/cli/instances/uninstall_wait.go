@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/text"
 )
@@ -40,16 +41,18 @@ type dependents struct {
 	env       *command.Env
 	client    client.WithWatch
 	namespace string
-	instances sets.Set[string]
-	owners    sets.Set[types.UID]
-	kinds     sets.Set[schema.GroupVersionKind]
+	// owners are the names of the Instances.
+	owners map[types.UID]string
+	kinds  sets.Set[schema.GroupVersionKind]
+	// absent are the owners that do not exist any more.
+	absent sets.Set[types.UID]
 	// slowAt is when the deletion is slow.
 	slowAt time.Time
 }
 
 func newDependents(env *command.Env, c client.WithWatch, all []*v1beta1.Instance) *dependents {
-	d := &dependents{env: env, client: c, instances: sets.New[string](), owners: sets.New[types.UID](),
-		kinds: sets.New[schema.GroupVersionKind]()}
+	d := &dependents{env: env, client: c, owners: map[types.UID]string{}, kinds: sets.New[schema.GroupVersionKind](),
+		absent: sets.New[types.UID]()}
 	for _, i := range all {
 		d.namespace = i.Namespace
 		d.add(i)
@@ -59,8 +62,7 @@ func newDependents(env *command.Env, c client.WithWatch, all []*v1beta1.Instance
 
 // add adds the kinds of the objects that an Instance has made.
 func (d *dependents) add(i *v1beta1.Instance) {
-	d.instances.Insert(i.Name)
-	d.owners.Insert(i.UID)
+	d.owners[i.UID] = i.Name
 	for _, r := range i.Status.Resources {
 		if r.Namespace == i.Namespace {
 			d.kinds.Insert(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))
@@ -71,7 +73,7 @@ func (d *dependents) add(i *v1beta1.Instance) {
 // until wraps a condition of the Instance, whose cleanup plan may make objects of other kinds.
 func (d *dependents) until(over command.InstanceCondition) command.InstanceCondition {
 	return func(i *v1beta1.Instance) (bool, error) {
-		if i != nil && d.owners.Has(i.UID) {
+		if i != nil && d.isOwner(i.UID) {
 			d.add(i)
 		}
 		return over(i)
@@ -105,7 +107,7 @@ func (d *dependents) sortedKinds() []schema.GroupVersionKind {
 
 // selector selects the objects of the Instances by the labels that plans set.
 func (d *dependents) selector() labels.Selector {
-	names, err := labels.NewRequirement(v1beta1.InstanceLabel, selection.In, sets.List(d.instances))
+	names, err := labels.NewRequirement(v1beta1.InstanceLabel, selection.In, slices.Sorted(maps.Values(d.owners)))
 	if err != nil { // names of Instances are values of labels
 		return labels.Nothing()
 	}
@@ -134,9 +136,14 @@ func metadataList(kind schema.GroupVersionKind) *metav1.PartialObjectMetadataLis
 	return list
 }
 
-// has reports whether the garbage collector deletes an object: all its owners, and at least one, are deleted Instances.
+func (d *dependents) isOwner(uid types.UID) bool {
+	_, is := d.owners[uid]
+	return is
+}
+
+// has reports whether the garbage collector is going to delete an object: all its owners, and at least one, are Instances that are deleted.
 func (d *dependents) has(o metav1.Object) bool {
-	stays := func(owner metav1.OwnerReference) bool { return !d.owners.Has(owner.UID) }
+	stays := func(owner metav1.OwnerReference) bool { return !d.isOwner(owner.UID) }
 	return len(o.GetOwnerReferences()) > 0 && !slices.ContainsFunc(o.GetOwnerReferences(), stays)
 }
 
@@ -191,15 +198,34 @@ func (d *dependents) watch(ctx context.Context, kind schema.GroupVersionKind, re
 	return nil
 }
 
-// delete deletes objects as the garbage collector does. An object that has changed, or that the user may not delete, is left to it.
+// delete deletes objects as the garbage collector does: only if none of their owners exists any more. A child whose cleanup plan runs needs
+// its objects. An object that has changed, or that the user may not delete, is left to the garbage collector.
 func (d *dependents) delete(ctx context.Context, kind schema.GroupVersionKind, rest map[types.UID]*metav1.PartialObjectMetadata) {
 	for uid, o := range rest {
-		if o.DeletionTimestamp == nil {
+		if o.DeletionTimestamp == nil && d.isAbandoned(ctx, o) {
 			o.SetGroupVersionKind(kind)
 			_ = d.client.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground),
 				client.Preconditions{UID: &uid, ResourceVersion: &o.ResourceVersion})
 		}
 	}
+}
+
+// isAbandoned reports whether no owner of a dependent exists any more.
+func (d *dependents) isAbandoned(ctx context.Context, o *metav1.PartialObjectMetadata) bool {
+	return !slices.ContainsFunc(o.OwnerReferences, func(owner metav1.OwnerReference) bool { return !d.isAbsent(ctx, owner.UID) })
+}
+
+// isAbsent reports whether an owner does not exist any more. A uid that was absent once does not come back.
+func (d *dependents) isAbsent(ctx context.Context, uid types.UID) bool {
+	if !d.absent.Has(uid) {
+		live := &v1beta1.Instance{}
+		err := d.client.Get(ctx, types.NamespacedName{Namespace: d.namespace, Name: d.owners[uid]}, live)
+		if !apierror.IsObjectNotFound(err) && (err != nil || live.UID == uid) {
+			return false
+		}
+		d.absent.Insert(uid)
+	}
+	return true
 }
 
 // timeout names the dependents that still exist, and what keeps them.

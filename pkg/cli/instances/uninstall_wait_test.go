@@ -79,7 +79,8 @@ func TestDependents(t *testing.T) {
 	}
 }
 
-// TestWaitWithoutCollector checks that the command deletes what the garbage collector does not, as far as the user may, and nothing else.
+// TestWaitWithoutCollector checks that the command deletes what the garbage collector does not, as far as the user may, and nothing else: not
+// the objects of a child that still exists.
 func TestWaitWithoutCollector(t *testing.T) {
 	instance := &v1beta1.Instance{ObjectMeta: gen.Meta("ns", "i")}
 	instance.UID = "gone"
@@ -93,8 +94,11 @@ func TestWaitWithoutCollector(t *testing.T) {
 		return o
 	}
 	ours := map[string]string{v1beta1.HeritageLabel: v1beta1.Heritage, v1beta1.InstanceLabel: "i"}
+	child := &v1beta1.Instance{ObjectMeta: gen.Meta("ns", "child")} // its cleanup plan runs
+	child.UID = "child"
 	for _, denied := range []bool{false, true} {
-		server := apitest.Start(t, object("a", ours, "gone"), object("shared", ours, "gone", "other"), object("kept", ours), object("foreign", nil, "gone"))
+		server := apitest.Start(t, child, object("a", ours, "gone"), object("shared", ours, "gone", "other"), object("kept", ours),
+			object("foreign", nil, "gone"), object("of-child", ours, "child"), object("of-both", ours, "gone", "child"))
 		if denied {
 			server.Before(func(r apitest.Request) (any, error) {
 				if r.Verb == "delete" {
@@ -103,21 +107,45 @@ func TestWaitWithoutCollector(t *testing.T) {
 				return nil, nil
 			})
 		}
-		c, err := client.NewWithWatch(server.Config(), client.Options{Mapper: server.Mapper()})
+		c, err := client.NewWithWatch(server.Config(), client.Options{Scheme: apitest.Scheme(), Mapper: server.Mapper()})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), slowDeletion+time.Second)
-		err = newDependents(&command.Env{Err: io.Discard}, c, []*v1beta1.Instance{instance}).wait(ctx, instance, 3*time.Second)
+		err = newDependents(&command.Env{Err: io.Discard}, c, []*v1beta1.Instance{instance, child}).wait(ctx, instance, 3*time.Second)
 		cancel()
-		if denied != (err != nil && strings.Contains(err.Error(), "ConfigMap ns/a (the garbage collector has not deleted it yet)")) {
+		if err == nil || denied != strings.Contains(err.Error(), "ConfigMap ns/a (the garbage collector has not deleted it yet)") ||
+			!strings.Contains(err.Error(), "ConfigMap ns/of-both") || !strings.Contains(err.Error(), "ConfigMap ns/of-child") {
 			t.Errorf("denied %t: %v", denied, err)
 		}
-		for name, stays := range map[string]bool{"a": denied, "shared": true, "kept": true, "foreign": true} {
+		for name, stays := range map[string]bool{"a": denied, "shared": true, "kept": true, "foreign": true, "of-child": true, "of-both": true} {
 			if got := server.Get(object(name, nil)) != nil; got != stays {
 				t.Errorf("denied %t: %s exists: %t", denied, name, got)
 			}
 		}
+	}
+}
+
+// TestWithChildren checks which Instances are deleted with one: those that no other object owns.
+func TestWithChildren(t *testing.T) {
+	instance := func(name string, owners ...types.UID) *v1beta1.Instance {
+		i := &v1beta1.Instance{ObjectMeta: gen.Meta("ns", name)}
+		i.UID = types.UID(name)
+		for _, uid := range owners {
+			i.OwnerReferences = append(i.OwnerReferences, metav1.OwnerReference{APIVersion: "kudo.dev/v1beta1", Kind: "Instance", Name: string(uid), UID: uid})
+		}
+		return i
+	}
+	root := instance("root")
+	server := apitest.Start(t, root, instance("a-child", "root"), instance("b-of-both", "root", "a-child"), instance("c-grandchild", "a-child"),
+		instance("d-shared", "root", "other"), instance("e-below-shared", "d-shared"), instance("other"))
+	all, err := withChildren(t.Context(), server.Client(), root)
+	var names []string
+	for _, i := range all {
+		names = append(names, i.Name)
+	}
+	if diff := cmp.Diff([]string{"root", "a-child", "b-of-both", "c-grandchild"}, names); diff != "" || err != nil {
+		t.Errorf("%v, -want +got: %s", err, diff)
 	}
 }
 
@@ -139,11 +167,14 @@ func TestDescribeAll(t *testing.T) {
 func TestRemainder(t *testing.T) {
 	out := &bytes.Buffer{}
 	env := &command.Env{Out: out}
+	clusterRole := schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}
 	printRemainder(env, "ns", nil)
 	printRemainder(env, "ns", []keptObject{{claimKind, "data", "it holds data"},
-		{schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}, "reader", "others may use it"}})
+		{clusterRole, "reader", "others may use it"}, {clusterRole, "x; reboot #", "the status was written by a tenant"}})
 	want := "persistentvolumeclaim data stays, since it holds data\nclusterrole reader stays, since others may use it\n" +
-		"delete what is not needed any more: kubectl delete -n ns persistentvolumeclaim/data clusterrole.rbac.authorization.k8s.io/reader\n"
+		"clusterrole x; reboot # stays, since the status was written by a tenant\n" +
+		"delete what is not needed any more: kubectl delete -n ns persistentvolumeclaim/data clusterrole.rbac.authorization.k8s.io/reader " +
+		"'clusterrole.rbac.authorization.k8s.io/x; reboot #'\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Error(diff)
 	}

@@ -47,8 +47,8 @@ func (a *action) warnInRun(reason, message string) {
 	}
 }
 
-// RulesChanged reports whether a step of an Instance that is in progress renders objects of a kind of which rules have changed, so that the
-// condition holds. If so, its run asks anew.
+// RulesChanged reports whether the run of an Instance has a step in progress that renders objects of a kind that meets the condition: its
+// explore rules have changed. The run asks the rules again at its next execution.
 func (r *Reconciler) RulesChanged(key types.NamespacedName, condition func(schema.GroupVersionKind) bool) bool {
 	found, ok := r.runs.Load(key)
 	return ok && found.(*activeRun).run.RulesChanged(condition)
