@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -35,8 +36,14 @@ var _ = Describe("uninstall --wait", Label("uninstall", "P24"), func() {
 		status(t, deploy(t, ov, "i", nil), "deploy", v1beta1.Complete)
 
 		held, secret := &corev1.Service{ObjectMeta: gen.Meta(ns, "i")}, &corev1.Secret{ObjectMeta: gen.Meta(ns, "late")}
-		ended := make(chan string)
+		DeferCleanup(func(ctx context.Context) { // a namespace with held objects would not end
+			for _, obj := range []client.Object{held, secret} {
+				_ = cluster.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+			}
+		})
+		ended := make(chan string, 1)
 		go func() {
+			defer close(ended)
 			defer GinkgoRecover()
 			ended <- kudo(t, 0, "uninstall", "i", "-n", ns, "--wait", "--wait-time", "120")
 		}()
@@ -46,11 +53,14 @@ var _ = Describe("uninstall --wait", Label("uninstall", "P24"), func() {
 		select {
 		case out := <-ended:
 			t.Fatalf("the command ended before the objects were deleted:\n%s", out)
-		default:
+		case <-time.After(3 * time.Second): // longer than the deletion of the Instance takes
 		}
 		release(ctx, held)
 		release(ctx, secret)
 		out := <-ended
+		if out == "" {
+			t.Fatal("the command has failed")
+		}
 		contains(t, out, "all objects of instance "+ns+"/i are deleted\n", "clusterrole "+ns+"-reader stays, since it is cluster-scoped",
 			"kubectl delete -n "+ns+" clusterrole.rbac.authorization.k8s.io/"+ns+"-reader")
 		if err := cluster.Get(ctx, client.ObjectKeyFromObject(held), held); client.IgnoreNotFound(err) != nil || err == nil {
@@ -59,8 +69,8 @@ var _ = Describe("uninstall --wait", Label("uninstall", "P24"), func() {
 
 		env.Must(t, cluster.Create(ctx, gen.Instance("i", ov, nil)))
 		status(t, await(t, ns, "i", env.PlanEnded("deploy", 1)), "deploy", v1beta1.Complete)
-		out = kudo(t, 4, "uninstall", "i", "-n", ns, "--wait", "--wait-time", "15")
-		contains(t, out, "instance "+ns+"/i is deleted, and after 15s some of its objects are not", "Service "+ns+"/i (finalizer example.com/hold)",
+		out = kudo(t, 4, "uninstall", "i", "-n", ns, "--wait", "--wait-time", "45")
+		contains(t, out, "instance "+ns+"/i is deleted, and after 45s some of its objects are not", "Service "+ns+"/i (finalizer example.com/hold)",
 			"Secret "+ns+"/late (finalizer example.com/late)", "the client that has set the finalizer removes it")
 		if strings.Contains(out, "ConfigMap") || strings.Contains(out, "all objects") {
 			t.Errorf("the output names an object that is deleted, or says that all are:\n%s", out)

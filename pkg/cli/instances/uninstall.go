@@ -70,8 +70,11 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 		return err
 	}
 	all, err := withChildren(ctx, c, instance)
-	if err != nil && o.keepClaims {
-		return err
+	switch {
+	case err != nil && o.keepClaims:
+		return fmt.Errorf("instance %s/%s is not deleted: %w", namespace, o.instance, err)
+	case err != nil && o.Wait:
+		o.env.Warnf("the objects of children of instance %s/%s are not awaited: %s", namespace, o.instance, err)
 	}
 	remainder, err := o.keepOrWarn(ctx, c, all)
 	if err != nil {
@@ -90,14 +93,12 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 		return fmt.Errorf("instance %s/%s: %w", namespace, o.instance, err)
 	}
 	o.env.Printf("instance %s/%s deleted", namespace, o.instance)
+	var waited error
 	if o.Wait {
-		if err := o.wait(ctx, c, instance, newDependents(o.env, c, all)); err != nil {
-			return err
-		}
-		o.env.Printf("all objects of instance %s/%s are deleted", namespace, o.instance)
+		waited = o.wait(ctx, c, instance, all)
 	}
 	printRemainder(o.env, namespace, remainder)
-	return nil
+	return waited
 }
 
 // newDeleter returns a client that does not print the webhook's warning of claims: the command has warned of those that are not kept.
@@ -116,13 +117,18 @@ func (w otherWarnings) HandleWarningHeader(code int, agent, text string) {
 	}
 }
 
-// wait returns when the Instance and its objects are deleted.
-func (o *uninstallOptions) wait(ctx context.Context, c client.WithWatch, instance *v1beta1.Instance, objects *dependents) error {
+// wait returns when an Instance and its objects are deleted. All are the Instance and its children.
+func (o *uninstallOptions) wait(ctx context.Context, c client.WithWatch, instance *v1beta1.Instance, all []*v1beta1.Instance) error {
 	limit := time.Duration(o.Time)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	objects := newDependents(o.env, c, all)
 	if err := o.env.WaitForInstance(ctx, c, instance, limit, objects.until(command.UntilDeleted(instance.UID))); err != nil {
 		return err
 	}
-	return objects.wait(ctx, instance, limit)
+	complete, err := objects.wait(ctx, instance, limit)
+	if err == nil && complete {
+		o.env.Printf("all objects of instance %s/%s are deleted", instance.Namespace, instance.Name)
+	}
+	return err
 }

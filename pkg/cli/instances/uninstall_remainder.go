@@ -80,8 +80,7 @@ const maxGenerations = 10
 func withChildren(ctx context.Context, c client.Client, instance *v1beta1.Instance) ([]*v1beta1.Instance, error) {
 	list := &v1beta1.InstanceList{}
 	if err := c.List(ctx, list, client.InNamespace(instance.Namespace)); err != nil {
-		return []*v1beta1.Instance{instance}, fmt.Errorf("list the children of instance %s/%s, which is not deleted: %w", instance.Namespace,
-			instance.Name, err)
+		return []*v1beta1.Instance{instance}, fmt.Errorf("list Instances: %w", err)
 	}
 	out := []*v1beta1.Instance{instance}
 	for from, generation := 0, 0; from < len(out) && generation < maxGenerations; generation++ {

@@ -32,6 +32,8 @@ const (
 	// garbage collector has not asked to delete. It learns only every 30 seconds of kinds that are new, such as Instance after kubectl kudo
 	// init.
 	slowDeletion = 2 * time.Second
+	// slowInterval is the time between two attempts to delete such objects.
+	slowInterval = 5 * time.Second
 	// sweepTime is how long the objects that still exist are listed after a wait has ended.
 	sweepTime = 10 * time.Second
 )
@@ -46,13 +48,15 @@ type dependents struct {
 	kinds  sets.Set[schema.GroupVersionKind]
 	// absent are the owners that do not exist any more.
 	absent sets.Set[types.UID]
-	// slowAt is when the deletion is slow.
-	slowAt time.Time
+	// slow fires when the deletion is slow, and again while it is.
+	slow *time.Timer
+	// interval is the time between two attempts to delete objects.
+	interval time.Duration
 }
 
 func newDependents(env *command.Env, c client.WithWatch, all []*v1beta1.Instance) *dependents {
 	d := &dependents{env: env, client: c, owners: map[types.UID]string{}, kinds: sets.New[schema.GroupVersionKind](),
-		absent: sets.New[types.UID]()}
+		absent: sets.New[types.UID](), interval: slowInterval}
 	for _, i := range all {
 		d.namespace = i.Namespace
 		d.add(i)
@@ -80,29 +84,43 @@ func (d *dependents) until(over command.InstanceCondition) command.InstanceCondi
 	}
 }
 
-// wait returns when the garbage collector has deleted all dependents, or with an error that names the rest when the context ends.
-func (d *dependents) wait(ctx context.Context, instance *v1beta1.Instance, limit time.Duration) error {
-	d.slowAt = time.Now().Add(slowDeletion)
+// wait returns when the garbage collector has deleted all dependents, or with an error that names the rest when the
+// context ends. It reports whether that is known of all kinds.
+func (d *dependents) wait(ctx context.Context, instance *v1beta1.Instance, limit time.Duration) (complete bool, err error) {
+	d.slow = time.NewTimer(slowDeletion)
+	defer d.slow.Stop()
+	complete = true
 	for _, kind := range d.sortedKinds() {
 		err := d.waitForKind(ctx, kind)
 		switch {
 		case err == nil:
 		case errors.Is(ctx.Err(), context.Canceled):
-			return command.Interrupted(fmt.Sprintf("the instance is deleted, and the deletion of its objects goes on: kubectl get %s -n %s -l %s",
-				kind.Kind, d.namespace, d.selector()))
+			return false, command.Interrupted(fmt.Sprintf(
+				"the instance is deleted, and the deletion of its objects continues: kubectl get %s -n %s -l %s",
+				text.ShellQuote(strings.ToLower(kind.GroupKind().String())), d.namespace, text.ShellQuote(d.selector().String())))
 		case ctx.Err() != nil:
-			return d.timeout(context.WithoutCancel(ctx), instance, limit)
+			return false, d.timeout(context.WithoutCancel(ctx), instance, limit)
 		case apierrors.IsForbidden(err):
 			d.env.Warnf("whether the %s objects of the instance are deleted is not known: %s", kind.Kind, err)
+			complete = false
 		default:
-			return fmt.Errorf("wait for the deletion of the %s objects of instance %s/%s: %w", kind.Kind, d.namespace, instance.Name, err)
+			return false, fmt.Errorf("wait for the deletion of the %s objects of instance %s/%s: %w", kind.Kind, d.namespace, instance.Name, err)
 		}
 	}
-	return nil
+	return complete, nil
 }
 
+// sortedKinds returns the kinds of the dependents. Instances come first, since objects of the other kinds are theirs.
 func (d *dependents) sortedKinds() []schema.GroupVersionKind {
-	return slices.SortedFunc(maps.Keys(d.kinds), func(a, b schema.GroupVersionKind) int { return cmp.Compare(a.String(), b.String()) })
+	isInstance := func(kind schema.GroupVersionKind) int {
+		if kind.GroupKind() == v1beta1.GroupVersion.WithKind("Instance").GroupKind() {
+			return 0
+		}
+		return 1
+	}
+	return slices.SortedFunc(maps.Keys(d.kinds), func(a, b schema.GroupVersionKind) int {
+		return cmp.Or(cmp.Compare(isInstance(a), isInstance(b)), cmp.Compare(a.String(), b.String()))
+	})
 }
 
 // selector selects the objects of the Instances by the labels that plans set.
@@ -147,24 +165,23 @@ func (d *dependents) has(o metav1.Object) bool {
 	return len(o.GetOwnerReferences()) > 0 && !slices.ContainsFunc(o.GetOwnerReferences(), stays)
 }
 
+// waitForKind returns when the dependents of a kind are deleted.
 func (d *dependents) waitForKind(ctx context.Context, kind schema.GroupVersionKind) error {
-	slow := time.NewTimer(time.Until(d.slowAt))
-	defer slow.Stop()
 	for {
 		rest, version, err := d.list(ctx, kind)
 		if err != nil || len(rest) == 0 {
 			return err
 		}
-		if err := d.watch(ctx, kind, rest, version, slow.C); err != nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+		if err := d.watch(ctx, kind, rest, version); err != nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
 			return err
 		}
 	}
 }
 
-// watch returns when the objects of a kind are deleted, or have another owner, or when the watch ends. When slow fires, it prints what it
-// waits for, and deletes what it may.
+// watch returns when the objects of a kind are deleted, or have another owner, or when the watch ends. While the
+// deletion is slow, it prints what it waits for, and deletes what it may.
 func (d *dependents) watch(ctx context.Context, kind schema.GroupVersionKind, rest map[types.UID]*metav1.PartialObjectMetadata,
-	version string, slow <-chan time.Time) error {
+	version string) error {
 	events, err := d.client.Watch(ctx, metadataList(kind), &client.ListOptions{Namespace: d.namespace, LabelSelector: d.selector(),
 		Raw: &metav1.ListOptions{ResourceVersion: version}})
 	if err != nil {
@@ -175,9 +192,10 @@ func (d *dependents) watch(ctx context.Context, kind schema.GroupVersionKind, re
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-slow:
+		case <-d.slow.C:
 			d.env.Progressf("waiting for the deletion of %s", text.List(describeAll(kind, rest), 5))
-			d.delete(ctx, kind, rest)
+			d.deleteAbandoned(ctx)
+			d.slow.Reset(d.interval)
 		case e, open := <-events.ResultChan():
 			if !open {
 				return nil
@@ -185,27 +203,30 @@ func (d *dependents) watch(ctx context.Context, kind schema.GroupVersionKind, re
 			if e.Type == watch.Error {
 				return apierrors.FromObject(e.Object)
 			}
-			o, is := e.Object.(*metav1.PartialObjectMetadata)
-			switch {
-			case !is || rest[o.UID] == nil:
-			case e.Type == watch.Deleted || !d.has(o):
-				delete(rest, o.UID)
-			default:
-				rest[o.UID] = o
+			o, err := meta.Accessor(e.Object)
+			if err == nil && (e.Type == watch.Deleted || !d.has(o)) {
+				delete(rest, o.GetUID())
 			}
 		}
 	}
 	return nil
 }
 
-// delete deletes objects as the garbage collector does: only if none of their owners exists any more. A child whose cleanup plan runs needs
-// its objects. An object that has changed, or that the user may not delete, is left to the garbage collector.
-func (d *dependents) delete(ctx context.Context, kind schema.GroupVersionKind, rest map[types.UID]*metav1.PartialObjectMetadata) {
-	for uid, o := range rest {
-		if o.DeletionTimestamp == nil && d.isAbandoned(ctx, o) {
-			o.SetGroupVersionKind(kind)
-			_ = d.client.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground),
-				client.Preconditions{UID: &uid, ResourceVersion: &o.ResourceVersion})
+// deleteAbandoned deletes objects of all kinds as the garbage collector does: only if none of their owners exists
+// any more. A child whose cleanup plan runs needs its objects. An object that has changed, or that the user may not
+// list or delete, is left to the garbage collector.
+func (d *dependents) deleteAbandoned(ctx context.Context) {
+	for kind := range d.kinds {
+		rest, _, err := d.list(ctx, kind)
+		if err != nil {
+			continue
+		}
+		for uid, o := range rest {
+			if o.DeletionTimestamp == nil && d.isAbandoned(ctx, o) {
+				o.SetGroupVersionKind(kind)
+				_ = d.client.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground),
+					client.Preconditions{UID: &uid, ResourceVersion: &o.ResourceVersion})
+			}
 		}
 	}
 }

@@ -32,11 +32,11 @@ func TestDependents(t *testing.T) {
 	parent.UID, child.UID = "p", "c"
 	parent.Status.Resources = []v1beta1.ResourceStatus{
 		{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "ns", Name: "web"}, {APIVersion: "v1", Kind: "Service", Namespace: "ns", Name: "web"},
-		{APIVersion: "v1", Kind: "Namespace", Name: "made"}, {APIVersion: "v1", Kind: "Secret", Namespace: "other", Name: "elsewhere"},
+		{APIVersion: "kudo.dev/v1beta1", Kind: "Instance", Namespace: "ns", Name: "child"}, {APIVersion: "v1", Kind: "Namespace", Name: "made"}, {APIVersion: "v1", Kind: "Secret", Namespace: "other", Name: "elsewhere"},
 	}
 	child.Status.Resources = []v1beta1.ResourceStatus{{APIVersion: "v1", Kind: "Service", Namespace: "ns", Name: "db"}}
 	d := newDependents(&command.Env{}, nil, []*v1beta1.Instance{parent, child})
-	want := []schema.GroupVersionKind{{Version: "v1", Kind: "Service"}, {Group: "apps", Version: "v1", Kind: "Deployment"}}
+	want := []schema.GroupVersionKind{v1beta1.GroupVersion.WithKind("Instance"), {Version: "v1", Kind: "Service"}, {Group: "apps", Version: "v1", Kind: "Deployment"}}
 	if diff := cmp.Diff(want, d.sortedKinds()); diff != "" {
 		t.Errorf("kinds (-want +got):\n%s", diff)
 	}
@@ -71,7 +71,7 @@ func TestDependents(t *testing.T) {
 	later := parent.DeepCopy()
 	later.Status.Resources = append(later.Status.Resources, v1beta1.ResourceStatus{APIVersion: "batch/v1", Kind: "Job", Namespace: "ns", Name: "cleanup"})
 	over := d.until(func(*v1beta1.Instance) (bool, error) { return true, nil })
-	if done, err := over(later); !done || err != nil || len(d.sortedKinds()) != 3 {
+	if done, err := over(later); !done || err != nil || len(d.sortedKinds()) != 4 {
 		t.Errorf("what the cleanup plan makes is awaited, too: %t, %v, %v", done, err, d.sortedKinds())
 	}
 	if done, _ := over(nil); !done {
@@ -112,7 +112,7 @@ func TestWaitWithoutCollector(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), slowDeletion+time.Second)
-		err = newDependents(&command.Env{Err: io.Discard}, c, []*v1beta1.Instance{instance, child}).wait(ctx, instance, 3*time.Second)
+		_, err = newDependents(&command.Env{Err: io.Discard}, c, []*v1beta1.Instance{instance, child}).wait(ctx, instance, 3*time.Second)
 		cancel()
 		if err == nil || denied != strings.Contains(err.Error(), "ConfigMap ns/a (the garbage collector has not deleted it yet)") ||
 			!strings.Contains(err.Error(), "ConfigMap ns/of-both") || !strings.Contains(err.Error(), "ConfigMap ns/of-child") {
@@ -123,6 +123,44 @@ func TestWaitWithoutCollector(t *testing.T) {
 				t.Errorf("denied %t: %s exists: %t", denied, name, got)
 			}
 		}
+	}
+}
+
+// TestWaitForChild checks that the objects of a child are deleted once the child is, and that kinds that cannot be listed are named.
+func TestWaitForChild(t *testing.T) {
+	parent, child := &v1beta1.Instance{ObjectMeta: gen.Meta("ns", "parent")}, &v1beta1.Instance{ObjectMeta: gen.Meta("ns", "child")}
+	parent.UID, child.UID = "p", "c"
+	child.Status.Resources = []v1beta1.ResourceStatus{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "a"}, {APIVersion: "v1", Kind: "Secret", Namespace: "ns", Name: "s"}}
+	object := &corev1.ConfigMap{ObjectMeta: gen.Meta("ns", "a")}
+	object.Labels = map[string]string{v1beta1.HeritageLabel: v1beta1.Heritage, v1beta1.InstanceLabel: "child"}
+	object.OwnerReferences = []metav1.OwnerReference{{APIVersion: "kudo.dev/v1beta1", Kind: "Instance", Name: "child", UID: "c"}}
+	server := apitest.Start(t, child, object)
+	server.Before(func(r apitest.Request) (any, error) {
+		if r.Verb == "list" && r.Kind == "Secret" {
+			return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", errors.New("no"))
+		}
+		return nil, nil
+	})
+	c, err := client.NewWithWatch(server.Config(), client.Options{Scheme: apitest.Scheme(), Mapper: server.Mapper()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var warnings bytes.Buffer
+	d := newDependents(&command.Env{Err: &warnings}, c, []*v1beta1.Instance{parent, child})
+	d.interval = 50 * time.Millisecond
+	early := make(chan bool, 1)
+	time.AfterFunc(slowDeletion+500*time.Millisecond, func() {
+		early <- server.Get(object) == nil
+		_ = c.Delete(context.WithoutCancel(t.Context()), child.DeepCopy())
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	complete, err := d.wait(ctx, parent, time.Minute)
+	if err != nil || complete || <-early || server.Get(object) != nil {
+		t.Errorf("complete %t, %v, the object exists: %t", complete, err, server.Get(object) != nil)
+	}
+	if !strings.Contains(warnings.String(), "whether the Secret objects of the instance are deleted is not known") {
+		t.Errorf("warnings: %s", warnings.String())
 	}
 }
 
