@@ -53,17 +53,23 @@ func (c *Comparer) CheckUpdate(ctx context.Context, live, wanted *unstructured.U
 		for _, b := range breaches {
 			parts = append(parts, strings.TrimSpace(b.Version+" "+b.Path+": "+b.Message))
 		}
-		return fmt.Errorf("the change is not safe: %s", strings.Join(parts, "; "))
+		return &UnsafeError{strings.Join(parts, "; ")}
 	}
 	findings, err := Validate(ctx, old, next, c)
 	if err != nil {
 		return fmt.Errorf("check whether the objects of CustomResourceDefinition %s would stay valid: %w", live.GetName(), err)
 	}
 	if !findings.Safe() {
-		return fmt.Errorf("the change is not safe: %s", strings.TrimSpace(c.describe(findings)))
+		return &UnsafeError{strings.TrimSpace(c.describe(findings))}
 	}
 	return nil
 }
+
+// UnsafeError says what the change of a CustomResourceDefinition would break.
+type UnsafeError struct{ Breaks string }
+
+// Error implements error.
+func (e *UnsafeError) Error() string { return "the change is not safe: " + e.Breaks }
 
 // MigrationError says that nothing but objects that are stored in older versions keeps a change from being safe.
 type MigrationError struct {

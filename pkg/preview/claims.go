@@ -5,6 +5,8 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,7 +41,7 @@ func (c *computation) warnOfUsedClaims(ctx context.Context) {
 		}
 		for i := range list.Items {
 			for set, pattern := range patterns {
-				if pattern.MatchString(list.Items[i].Name) {
+				if pattern.matches(list.Items[i].Name) {
 					c.warn("PersistentVolumeClaim %s/%s exists: StatefulSet %s would use it, with the data that it holds", namespace,
 						list.Items[i].Name, set)
 				}
@@ -48,20 +50,43 @@ func (c *computation) warnOfUsedClaims(ctx context.Context) {
 	}
 }
 
-// claimNames returns the patterns of the names that the claims of StatefulSets have, by the name of the StatefulSet.
-func claimNames(sets []*unstructured.Unstructured) map[string]*regexp.Regexp {
-	out := map[string]*regexp.Regexp{}
+// claimPattern matches the names of the claims that a StatefulSet has.
+type claimPattern struct {
+	*regexp.Regexp
+	// first is the number of the first replica, and replicas is how many there are.
+	first, replicas int64
+}
+
+func (p claimPattern) matches(name string) bool {
+	found := p.FindStringSubmatch(name)
+	if found == nil {
+		return false
+	}
+	number, err := strconv.ParseInt(found[2], 10, 64)
+	return err == nil && number >= p.first && number < p.first+p.replicas
+}
+
+// claimNames returns the patterns of the claims of StatefulSets, by the name of the StatefulSet.
+func claimNames(sets []*unstructured.Unstructured) map[string]claimPattern {
+	out := map[string]claimPattern{}
 	for _, set := range sets {
 		templates, _, _ := unstructured.NestedSlice(set.Object, "spec", "volumeClaimTemplates")
-		names := ""
+		var names []string
 		for _, template := range templates {
 			fields, _ := template.(map[string]any)
 			name, _, _ := unstructured.NestedString(fields, "metadata", "name")
-			names += "|" + regexp.QuoteMeta(name)
+			names = append(names, regexp.QuoteMeta(name))
 		}
-		if names != "" {
-			out[set.GetName()] = regexp.MustCompile("^(" + names[1:] + ")-" + regexp.QuoteMeta(set.GetName()) + "-[0-9]+$")
+		if len(names) == 0 {
+			continue
 		}
+		claim := "^(" + strings.Join(names, "|") + ")-" + regexp.QuoteMeta(set.GetName()) + "-([0-9]+)$"
+		p := claimPattern{Regexp: regexp.MustCompile(claim), replicas: 1}
+		if replicas, found, _ := unstructured.NestedInt64(set.Object, "spec", "replicas"); found {
+			p.replicas = replicas
+		}
+		p.first, _, _ = unstructured.NestedInt64(set.Object, "spec", "ordinals", "start")
+		out[set.GetName()] = p
 	}
 	return out
 }

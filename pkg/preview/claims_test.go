@@ -18,7 +18,7 @@ import (
 func TestUsedClaims(t *testing.T) {
 	const set = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: '{{ .Name }}'}\nspec:\n  serviceName: none\n" +
 		"  selector: {matchLabels: {app: x}}\n  template: {metadata: {labels: {app: x}}, spec: {containers: [{name: a, image: b}]}}\n"
-	const templates = "  volumeClaimTemplates: [{metadata: {name: data}}, {metadata: {name: w.l}}]\n"
+	const templates = "  replicas: 3\n  volumeClaimTemplates: [{metadata: {name: data}}, {metadata: {name: w.l}}]\n"
 	for _, tc := range []struct {
 		reason, template string
 		denied           bool
@@ -26,13 +26,16 @@ func TestUsedClaims(t *testing.T) {
 	}{
 		{"claims of the name are used", set + templates, false, []string{
 			"PersistentVolumeClaim ns/data-i-0 exists: StatefulSet i would use it, with the data that it holds",
+			"PersistentVolumeClaim ns/w.l-i-2 exists: StatefulSet i would use it, with the data that it holds",
+		}},
+		{"replicas have numbers from another one on", set + templates + "  ordinals: {start: 11}\n", false, []string{
 			"PersistentVolumeClaim ns/w.l-i-12 exists: StatefulSet i would use it, with the data that it holds",
 		}},
 		{"without claim templates none is", set, false, nil},
 		{"they may not be listed", set + templates, true, nil},
 	} {
 		l := newLab(t)
-		for _, name := range []string{"data-i-0", "w.l-i-12", "wxl-i-1", "data-i-x", "data-ii-0", "more-data-i-0", "data-i"} {
+		for _, name := range []string{"data-i-0", "w.l-i-2", "w.l-i-12", "data-i-3", "data-i-99999999999999999999", "wxl-i-1", "data-i-x", "data-ii-0", "more-data-i-0", "data-i"} {
 			l.Put(&corev1.PersistentVolumeClaim{ObjectMeta: gen.Meta("ns", name)})
 		}
 		if tc.denied {

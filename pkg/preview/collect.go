@@ -75,7 +75,7 @@ func (c *computation) object(ctx context.Context, id apply.ID, t *touch) Object 
 		c.shared(ctx, &out, change)
 	default:
 		if c.compared(&out, change, t); out.Effect == Modify || out.Effect == Adopt {
-			c.checkDefinition(ctx, change)
+			c.checkDefinition(ctx, change, out.Fields)
 		}
 	}
 	return out

@@ -98,7 +98,8 @@ func (c *computation) refuseDefinitions(why error) {
 	c.out.Refused = append(c.out.Refused, "the plan would wait for its CustomResourceDefinitions: "+c.mask.Text(why.Error()))
 }
 
-// holder returns the Installation of the Instance, or one as kudo would create it; nil if it is not known which of the two is right.
+// holder returns the Installation of the Instance, or one as kudo would create it; nil if the user may not read Installations, and the
+// Instance has one.
 func (c *computation) holder(ctx context.Context) (*v1beta1.Installation, error) {
 	i := c.edit.After
 	holder := &v1beta1.Installation{}
@@ -107,7 +108,7 @@ func (c *computation) holder(ctx context.Context) (*v1beta1.Installation, error)
 		if err == nil || !apierror.IsObjectNotFound(err) && !isUnanswered(err) {
 			return holder, err
 		}
-		if err != nil && !apierror.IsObjectNotFound(err) {
+		if err != nil && !apierror.IsObjectNotFound(err) && i.Status.CRDs != nil {
 			c.unknown("which CustomResourceDefinitions the Instance holds: %s", err)
 			return nil, nil
 		}

@@ -144,6 +144,7 @@ func TestDefinitions(t *testing.T) {
 func TestUnreadInstallation(t *testing.T) {
 	version := web()
 	i, _ := installed(version, "1.0.0")
+	i.Status.CRDs = &v1beta1.CRDTarballStatus{}
 	l := newLab(t, system(), version, i, crd("pots", "Pot", map[string]any{v1beta1.ManagedAnnotation: "true"}))
 	l.watchWrites(func(r apitest.Request) (any, error) {
 		if r.Verb == "get" && r.Kind == "Installation" {
@@ -163,6 +164,10 @@ func TestUnreadInstallation(t *testing.T) {
 	}
 	if p, err = Uninstall(t.Context(), o, i, version, false); err != nil || !strings.Contains(strings.Join(brief(p), "\n"), "the Instance holds: ") {
 		t.Errorf("an uninstall: %v, %q", err, brief(p))
+	}
+	i.Status.CRDs = nil
+	if p, err = Uninstall(t.Context(), o, i, version, false); err != nil || len(p.UnknownReasons) > 0 {
+		t.Errorf("an uninstall of an Instance without definitions: %v, %q", err, p.UnknownReasons)
 	}
 }
 

@@ -316,7 +316,7 @@ func ownMetadata(path []string) string {
 	if unquoted, err := strconv.Unquote(strings.TrimSuffix(strings.TrimPrefix(last, "["), "]")); err == nil {
 		name = unquoted
 	}
-	if name == v1beta1.HeritageLabel || strings.HasPrefix(name, v1beta1.GroupVersion.Group+"/") && name != v1beta1.KeepAnnotation {
+	if v1beta1.IsOwnKey(name) && name != v1beta1.KeepAnnotation {
 		return name
 	}
 	return ""

@@ -2,6 +2,7 @@ package preview
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -141,17 +142,19 @@ func (c *computation) shared(ctx context.Context, out *Object, change dryrun.Cha
 
 // checkDefinition warns of a change of a CustomResourceDefinition, by a plan of the Instance, that breaks clients or custom resources.
 // Install plans and tarballs refuse such a change; the plan of an Instance makes it.
-func (c *computation) checkDefinition(ctx context.Context, change dryrun.Change) {
-	if change.ID.GroupKind() != storedversions.DefinitionKind {
+func (c *computation) checkDefinition(ctx context.Context, change dryrun.Change, fields []Field) {
+	inSpec := func(f Field) bool { return strings.HasPrefix(f.Path, ".spec") }
+	if change.ID.GroupKind() != storedversions.DefinitionKind || !slices.ContainsFunc(fields, inSpec) {
 		return
 	}
 	err := crdcompat.NewNamingComparer(c.Dynamic, c.Client.RESTMapper()).CheckUpdate(ctx, change.Before, change.After)
+	var unsafe *crdcompat.UnsafeError
+	var stored *crdcompat.MigrationError
 	switch {
-	case err == nil:
-	case isUnanswered(err):
-		c.unknown("%s: %s", change.ID, err)
-	default:
+	case errors.As(err, &unsafe), errors.As(err, &stored):
 		c.warn("%s: %s", change.ID, err)
+	case err != nil:
+		c.unknown("%s: %s", change.ID, err)
 	}
 }
 

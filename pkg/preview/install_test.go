@@ -265,18 +265,26 @@ func TestCheckDefinition(t *testing.T) {
 		spec     map[string]any
 		hook     apitest.Hook
 		warnings string
-		unknown  bool
+		// unknown is set if the check cannot be made, and metadata if only metadata changes.
+		unknown, metadata bool
 	}{
-		{"nothing breaks", wide, map[string]any{"size": int64(1)}, nil, "", false},
-		{"a property is removed", definition(map[string]any{"size": size}), nil, nil, "spec.color", false},
-		{"an object has a field that is not known", wide, map[string]any{"lid": "x"}, nil, "ns/mine (v1): spec.lid", false},
+		{"nothing breaks", wide, map[string]any{"size": int64(1)}, nil, "", false, false},
+		{"an object that was wrong before is no matter where only metadata changes", wide, map[string]any{"lid": "x"}, nil, "", false, true},
+		{"a property is removed", definition(map[string]any{"size": size}), nil, nil, "spec.color", false, false},
+		{"an object has a field that is not known", wide, map[string]any{"lid": "x"}, nil, "ns/mine (v1): spec.lid", false, false},
 		{"objects may not be listed", wide, nil, func(r apitest.Request) (any, error) {
 			if r.Verb == "list" {
 				return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "pots"}, "", fmt.Errorf("you may not list pots"))
 			}
 			return nil, nil
-		}, "", true},
-		{"another kind", plain("a"), nil, nil, "", false},
+		}, "", true, false},
+		{"the kind is not served", definition(map[string]any{"size": size, "color": color, "lid": color}), nil, func(r apitest.Request) (any, error) {
+			if r.Verb == "list" {
+				return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "pots"}, "")
+			}
+			return nil, nil
+		}, "", true, false},
+		{"another kind", plain("a"), nil, nil, "", false, false},
 	} {
 		l := newLab(t, system())
 		kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Pot"}
@@ -296,7 +304,11 @@ func TestCheckDefinition(t *testing.T) {
 		if tc.after.GetKind() != wide.GetKind() {
 			before = tc.after
 		}
-		c.checkDefinition(t.Context(), dryrun.Change{ID: apply.IDOf(tc.after), Before: before, After: tc.after})
+		path := ".spec.versions"
+		if tc.metadata {
+			path = ".metadata.labels.a"
+		}
+		c.checkDefinition(t.Context(), dryrun.Change{ID: apply.IDOf(tc.after), Before: before, After: tc.after}, []Field{{Path: path}})
 		got := strings.Join(c.out.Warnings, "\n")
 		if (got == "") != (tc.warnings == "") || !strings.Contains(got, tc.warnings) || (len(c.out.UnknownReasons) > 0) != tc.unknown {
 			t.Errorf("%s: warnings %q, unknown %q", tc.reason, c.out.Warnings, c.out.UnknownReasons)
