@@ -145,7 +145,8 @@ func (m *Migrator) begin(ctx context.Context, d Definition, state *v1beta1.Store
 	if err != nil {
 		return err
 	}
-	if native != nil {
+	gaveUp := next.Attempts > 0 && state.StorageVersionMigration == "" // no controller took up the cluster's own migration before
+	if native != nil && !gaveUp {
 		next.StorageVersionMigration = nativeName(d)
 	}
 	*state = next

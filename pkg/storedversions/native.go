@@ -85,10 +85,18 @@ func (m *Migrator) stepNative(ctx context.Context, d Definition, state *v1beta1.
 	case "Failed":
 		deferRetry(state, fmt.Sprintf("StorageVersionMigration %s of %s has failed: %s", live.GetName(), d.Name, message), m.clock.Now())
 	default:
-		if hasBegun(live) || m.clock.Now().Sub(state.StartTime.Time) < nativeStart {
+		since := live.GetCreationTimestamp().Time // it may be created long after the start of the attempt
+		if since.Before(state.StartTime.Time) {
+			since = state.StartTime.Time
+		}
+		if hasBegun(live) || m.clock.Now().Sub(since) < nativeStart {
 			return result, nil
 		}
-		state.StorageVersionMigration, result.After = "", 0
+		if err := remove(ctx, resource, live); err != nil {
+			return result, err
+		}
+		state.StorageVersionMigration = ""
+		return Result{Action: Rewrite}, nil
 	}
 	return result, remove(ctx, resource, live)
 }

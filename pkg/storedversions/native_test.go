@@ -1,13 +1,16 @@
 package storedversions
 
 import (
+	"errors"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/test/apitest"
 )
 
 // nativeFixture is a fixture whose API server migrates by itself, after the first step.
@@ -118,10 +121,31 @@ func TestNativeWithoutController(t *testing.T) {
 	}
 	live = f.native(name).DeepCopy()
 	delete(live.Object, "status")
+	live.SetCreationTimestamp(metav1.NewTime(f.clock.Now()))
 	f.Put(live)
+	if _, err := f.step(); err != nil || f.state.StorageVersionMigration != name {
+		t.Errorf("one that was created late: %v, %+v", err, f.state)
+	}
+	f.clock.SetTime(f.clock.Now().Add(nativeStart))
+	f.Before(func(r apitest.Request) (any, error) {
+		if r.Verb == "delete" && r.Kind == nativeKind.Kind {
+			return nil, apierrors.NewInternalError(errors.New("down"))
+		}
+		return nil, nil
+	})
+	if _, err := f.step(); err == nil || f.state.StorageVersionMigration != name {
+		t.Errorf("one that cannot be deleted: %v, %+v", err, f.state)
+	}
+	f.Before(func(apitest.Request) (any, error) { return nil, nil })
 	if _, err := f.step(); err != nil || f.state.StorageVersionMigration != "" || f.native(name) != nil {
 		t.Errorf("one that no controller takes up: %v, %+v", err, f.state)
 	}
+	before := f.state.DeepCopy()
+	deferRetry(f.state, "refused", f.clock.Now())
+	if err := f.begin(t.Context(), f.definition(), f.state); err != nil || f.state.StorageVersionMigration != "" {
+		t.Errorf("the next attempt waits for a controller again: %v, %+v", err, f.state)
+	}
+	*f.state = *before
 	for range 10 {
 		if result, err := f.step(); err != nil {
 			t.Fatal(err)
@@ -132,6 +156,16 @@ func TestNativeWithoutController(t *testing.T) {
 	if stored := f.stored(); len(stored) != 1 {
 		t.Errorf("kudo has not rewritten the objects: the versions %v are stored", stored)
 	}
+}
+
+// definition reads the definition of Ships.
+func (f *fixture) definition() Definition {
+	f.t.Helper()
+	d, err := f.Migrator.Get(f.t.Context(), "ships.example.com")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return d
 }
 
 // TestNativeOff checks that kudo rewrites the objects if the cluster stops to serve its own migrations.

@@ -83,9 +83,9 @@ func selectMigrations(known []v1beta1.StoredVersionMigration, found definitions)
 			slices.ContainsFunc(found.due, func(d storedversions.Definition) bool { return d.Name == m.Definition })
 	}
 	next := slices.DeleteFunc(slices.Clone(known), func(m v1beta1.StoredVersionMigration) bool { return !stays(m) })
+	listed := slices.Clone(next) // one that gives its place away does not come back at once
 	for _, d := range found.due {
-		isNext := slices.ContainsFunc(next, func(m v1beta1.StoredVersionMigration) bool { return m.Definition == d.Name })
-		if isNext {
+		if slices.ContainsFunc(listed, func(m v1beta1.StoredVersionMigration) bool { return m.Definition == d.Name }) {
 			continue
 		}
 		if len(next) == v1beta1.MaxMigrations {

@@ -364,6 +364,21 @@ func TestBlockedMigrationsYield(t *testing.T) {
 	}
 }
 
+// TestBlockedMigrationsWaitInTurn checks that a migration that gives its place away does not take that of another one in the same step.
+func TestBlockedMigrationsWaitInTurn(t *testing.T) {
+	retry := metav1.Now()
+	var known []v1beta1.StoredVersionMigration
+	due := []storedversions.Definition{{Name: "a-new"}}
+	for n := range v1beta1.MaxMigrations {
+		m := v1beta1.StoredVersionMigration{Definition: fmt.Sprintf("d-%02d", n), Attempts: fairAttempts + int32(n), RetryTime: &retry}
+		known, due = append(known, m), append(due, storedversions.Definition{Name: m.Definition})
+	}
+	next := selectMigrations(known, definitions{due: due})
+	if len(next) != v1beta1.MaxMigrations || next[len(next)-1].Definition != "a-new" || next[0].Definition != "d-01" || next[0].Attempts != fairAttempts+1 {
+		t.Errorf("%+v", next)
+	}
+}
+
 // TestFirstMessage checks that errors whose words differ each time write one message: a write has the migration tried again at once.
 func TestFirstMessage(t *testing.T) {
 	f := newFixture(t)
