@@ -125,7 +125,7 @@ func (r resource) Apply(ctx context.Context, name string, body *unstructured.Uns
 		obj.now, obj.body, obj.recreated = created(form), form, true
 		return obj.now.DeepCopy(), nil
 	}
-	if obj.now == obj.before && obj.answer.isFor(form, o) {
+	if obj.known && obj.now == obj.before && obj.answer.isFor(form, o) {
 		obj.now, obj.body = usable(obj.answer.withMetadata(form)), form
 		return obj.now.DeepCopy(), nil
 	}
@@ -165,7 +165,7 @@ type answer struct {
 func (r resource) ask(ctx context.Context, obj *object, body *unstructured.Unstructured, o metav1.ApplyOptions) (*unstructured.Unstructured,
 	error) {
 	form := apply.Body(body)
-	if obj.answer.isFor(form, o) && equality.Semantic.DeepEqual(form, obj.answer.form) {
+	if obj.answer.hasOptions(o) && equality.Semantic.DeepEqual(form, obj.answer.form) {
 		return obj.answer.written.DeepCopy(), nil
 	}
 	written, err := r.send(ctx, body, o)
@@ -188,8 +188,12 @@ func (r resource) send(ctx context.Context, body *unstructured.Unstructured, o m
 
 // isFor reports whether a write of a form has the same answer, but for kudo's own metadata.
 func (a *answer) isFor(form *unstructured.Unstructured, o metav1.ApplyOptions) bool {
-	return a != nil && a.options.FieldManager == o.FieldManager && a.options.Force == o.Force &&
-		equality.Semantic.DeepEqual(withoutOwnMetadata(form), withoutOwnMetadata(a.form))
+	return a.hasOptions(o) && equality.Semantic.DeepEqual(withoutOwnMetadata(form), withoutOwnMetadata(a.form))
+}
+
+// hasOptions reports whether there is an answer to a dry run of the same field manager.
+func (a *answer) hasOptions(o metav1.ApplyOptions) bool {
+	return a != nil && a.options.FieldManager == o.FieldManager && a.options.Force == o.Force
 }
 
 // withMetadata returns the answer with the labels, annotations and owners of a form.
