@@ -2,9 +2,11 @@ package helmrelease
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/Masterminds/semver/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kudo.dev/kudo/operators/yamldoc"
@@ -40,6 +42,9 @@ func Rendered(name, namespace, manifests string) (*Release, error) {
 		return nil, err
 	}
 	out := &Release{Name: name, Namespace: namespace}
+	if source := sourceLine.FindStringSubmatch(manifests); source != nil {
+		out.Chart.Metadata.Name = source[1]
+	}
 	var all strings.Builder
 	for _, obj := range objs {
 		out.Chart.describe(obj)
@@ -65,15 +70,32 @@ func Rendered(name, namespace, manifests string) (*Release, error) {
 	return out, nil
 }
 
-// describe takes name and versions of the chart from the labels of an object, if no object before has said them.
+// sourceLine is the comment that helm template writes before each object: the file of the chart, or of a chart in it.
+var sourceLine = regexp.MustCompile(`(?m)^# Source: ([^/\s]+)/`)
+
+// describe takes the versions of the chart from the labels of its first object. Without the comments of helm
+// template, which name the chart, it takes the name from there, too.
 func (c *Chart) describe(obj *unstructured.Unstructured) {
 	labels := obj.GetLabels()
-	if at := strings.LastIndex(labels[chartLabel], "-"); at > 0 && c.Metadata.Name == "" {
-		c.Metadata.Name, c.Metadata.Version = labels[chartLabel][:at], strings.ReplaceAll(labels[chartLabel][at+1:], "_", "+")
+	name, version, found := splitChart(labels[chartLabel])
+	if !found || c.Metadata.Version != "" || c.Metadata.Name != "" && c.Metadata.Name != name {
+		return
 	}
-	if c.Metadata.AppVersion == "" {
-		c.Metadata.AppVersion = labels[appVersionLabel]
+	c.Metadata.Name, c.Metadata.Version, c.Metadata.AppVersion = name, version, labels[appVersionLabel]
+}
+
+// splitChart splits a label such as my-web-1.2.3-rc.1 at the first dash before a semantic version. A plus sign is an underscore in labels.
+func splitChart(label string) (name, version string, found bool) {
+	for at := range label {
+		if label[at] != '-' {
+			continue
+		}
+		version := strings.ReplaceAll(label[at+1:], "_", "+")
+		if _, err := semver.StrictNewVersion(version); err == nil && at > 0 {
+			return label[:at], version, true
+		}
 	}
+	return "", "", false
 }
 
 // hookOf reads the annotations of a hook. Helm deletes a hook before it creates it anew, unless the hook has a policy.

@@ -10,18 +10,18 @@ import (
 
 // chartOutput is what helm template prints of a chart, with CustomResourceDefinitions.
 const chartOutput = `---
-# Source: web/crds/pots.yaml
+# Source: my-web/crds/pots.yaml
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: pots.example.com}
 spec: {group: example.com, scope: Namespaced, names: {plural: pots, kind: Pot}}
 ---
-# Source: web/templates/secret.yaml
+# Source: my-web/templates/secret.yaml
 apiVersion: v1
 kind: Secret
 metadata: {name: web-login}
 ---
-# Source: web/templates/page.yaml
+# Source: my-web/templates/page.yaml
 apiVersion: v1
 kind: ConfigMap
 metadata:
@@ -29,14 +29,14 @@ metadata:
   labels: {helm.sh/chart: my-web-1.2.3_build, app.kubernetes.io/version: v4.1}
 data: {page: "{{ not a template }}"}
 ---
-# Source: web/templates/migrate.yaml
+# Source: my-web/templates/migrate.yaml
 apiVersion: batch/v1
 kind: Job
 metadata:
   name: web-migrate
   annotations: {helm.sh/hook: "pre-install, pre-upgrade", helm.sh/hook-weight: "-5"}
 ---
-# Source: web/templates/tests/ping.yaml
+# Source: my-web/templates/tests/ping.yaml
 apiVersion: v1
 kind: Pod
 metadata:
@@ -90,6 +90,31 @@ func TestRendered(t *testing.T) {
 	}
 	if text := string(converted.Files["operator.yaml"]); !strings.Contains(text, "Made of the Helm chart my-web 1.2.3+build.") {
 		t.Errorf("the description does not name the chart:\n%s", text)
+	}
+}
+
+// TestChartOfRendered checks which chart the package is said to be made of: the one that was rendered, and none that it depends on.
+func TestChartOfRendered(t *testing.T) {
+	object := func(source, chart, app string) string {
+		return "---\n" + source + "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {helm.sh/chart: '" + chart + "', app.kubernetes.io/version: '" + app + "'}}\n"
+	}
+	for _, tc := range []struct{ reason, manifests, want string }{
+		{"a chart of a dependency comes first", object("# Source: shop/charts/postgresql/templates/a.yaml\n", "postgresql-12.1.0", "15") +
+			object("# Source: shop/templates/a.yaml\n", "shop-1.0.0-rc.1_b2", "2.0"), "shop 1.0.0-rc.1+b2 2.0"},
+		{"the label is of no other chart", object("# Source: shop/templates/a.yaml\n", "library-1.0.0", "1"), "shop  "},
+		{"without comments the first label counts", object("", "my-web-2-1.2.3", "3") + object("", "other-9.9.9", "9"), "my-web-2 1.2.3 3"},
+		{"a label without a version", object("", "web", "3"), "  "},
+		{"a label that begins with a dash", object("", "-1.2.3", "3"), "  "},
+		{"a hostile comment", object("# Source: ../../etc/x\n", "web-1.2.3", "3"), "..  "},
+	} {
+		r, err := Rendered("web", "lab", tc.manifests)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := r.Chart.Metadata
+		if got := m.Name + " " + m.Version + " " + m.AppVersion; got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
+		}
 	}
 }
 
