@@ -50,7 +50,7 @@ func ready(b *testing.B, count int, delay time.Duration) time.Duration {
 	b.Helper()
 	group, s, ns := unique(), serve(b), suite.NewNamespace(b)
 	s.delay = delay
-	body := pack(b, definition(group, "jobs", "size: {type: integer}"))
+	body := gen.Tarball(definition(group, "jobs", "size: {type: integer}"))
 	s.put("/a.tgz", body)
 	ov := version(s, ns, "1", group, "Job", s.URL+"/a.tgz", pinned(body))
 	env.Must(b, suite.Create(ctx, ov))

@@ -94,8 +94,8 @@ var _ = It("What was stored before the rule stays editable, but for the tarball"
 var _ = It("The digest of what https brings is remembered at its first use, and other content is refused until the spec changes", Label("T34"), func() {
 	t := GinkgoTB()
 	group, s, ns := unique(), serve(t), suite.NewNamespace(t)
-	first := pack(t, definition(group, "jobs", "size: {type: integer}"))
-	other := pack(t, definition(group, "jobs", "size: {type: integer}, color: {type: string}"))
+	first := gen.Tarball(definition(group, "jobs", "size: {type: integer}"))
+	other := gen.Tarball(definition(group, "jobs", "size: {type: integer}, color: {type: string}"))
 	s.put("/a.tgz", first)
 	ov := version(s, ns, "1", group, "Job", s.URL+"/a.tgz", func(ov *v1beta1.OperatorVersion) {
 		ov.Spec.CRDTarball.CRDDownloadPolicy, ov.Spec.CRDTarball.CRDUpdatePolicy = v1beta1.DownloadAlways, v1beta1.UpdateIfSafe

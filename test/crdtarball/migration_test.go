@@ -12,6 +12,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/gen"
 )
 
 var _ = It("A tarball that changes the storage version has the objects rewritten, and Instances of the version before go on (P18)", Label("P18"), func() {
@@ -20,8 +21,8 @@ var _ = It("A tarball that changes the storage version has the objects rewritten
 	one := definition(group, "jobs", "size: {type: integer}")
 	two := strings.Replace(one, "storage: true", "storage: false", 1) +
 		"  - name: v2\n    served: true\n    storage: true\n    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}\n"
-	s.put("/3.0/crds.tgz", pack(t, one))
-	s.put("/3.1/crds.tgz", pack(t, two))
+	s.put("/3.0/crds.tgz", gen.Tarball(one))
+	s.put("/3.1/crds.tgz", gen.Tarball(two))
 	url := s.URL + "/{{ .AppVersion }}/crds.tgz"
 	safe := func(ov *v1beta1.OperatorVersion) { ov.Spec.CRDTarball.CRDUpdatePolicy = v1beta1.UpdateIfSafe }
 	first, second := version(s, ns, "3.0", group, "Job", url, safe), version(s, other, "3.1", group, "Job", url, safe)

@@ -64,8 +64,8 @@ var _ = Describe("What the tarball of an Instance holds is decided by those who 
 		It(tc.reason, func() {
 			t := GinkgoTB()
 			group, s, ns := unique(), serve(t), suite.NewNamespace(t)
-			good := pack(t, definition(group, "jobs", "size: {type: integer}"))
-			evil := pack(t, definition(group, "jobs", "size: {type: integer}, color: {type: string}"), definition(group, "pools", "size: {type: integer}"))
+			good := gen.Tarball(definition(group, "jobs", "size: {type: integer}"))
+			evil := gen.Tarball(definition(group, "jobs", "size: {type: integer}, color: {type: string}"), definition(group, "pools", "size: {type: integer}"))
 			ov := gen.Version(ns, "plain", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"), func(ov *v1beta1.OperatorVersion) {
 				ov.Spec.AppVersion = "1"
 			})

@@ -27,8 +27,8 @@ func diff(t testing.TB, ov *v1beta1.OperatorVersion, code int, texts ...string) 
 var _ = It("A preview shows which definitions a tarball would install and drop, and why a tarball keeps the plan waiting", Label("P6", "P10"), func() {
 	t := GinkgoTB()
 	group, s, ns := unique(), serve(t), suite.NewNamespace(t)
-	body := pack(t, definition(group, "pools", "size: {type: integer}"))
-	s.put("/3.0/crds.tgz", pack(t, definition(group, "jobs", "size: {type: integer}")))
+	body := gen.Tarball(definition(group, "pools", "size: {type: integer}"))
+	s.put("/3.0/crds.tgz", gen.Tarball(definition(group, "jobs", "size: {type: integer}")))
 	s.put("/3.1/crds.tgz", body)
 	s.put("/3.2/crds.tgz", body)
 	url := s.URL + "/{{ .AppVersion }}/crds.tgz"

@@ -43,7 +43,7 @@ func hostOf(s *server) string { return strings.TrimPrefix(s.URL, "https://") }
 var _ = It("Only the hosts that the settings list are asked, and a host that is added to them is asked without another change", Serial, func() {
 	t := GinkgoTB()
 	group, allowed, s, ns := unique(), serve(t), serve(t), suite.NewNamespace(t)
-	body := pack(t, definition(group, "jobs", "size: {type: integer}"))
+	body := gen.Tarball(definition(group, "jobs", "size: {type: integer}"))
 	allowed.put("/a.tgz", body)
 	s.put("/a.tgz", body)
 	change(t, settings.AllowedHostsKey, hostOf(allowed))
@@ -70,7 +70,7 @@ var _ = It("An OperatorVersion with an install plan and without a tarball gets t
 		t.Skip("needs a manager that trusts the servers of the tests, and KUDO_TEST_KUBECONFIG names a cluster")
 	}
 	group, s, ns := unique(), serve(t), suite.NewNamespace(t)
-	s.put("/spark/1.tgz", pack(t, definition(group, "jobs", "size: {type: integer}")))
+	s.put("/spark/1.tgz", gen.Tarball(definition(group, "jobs", "size: {type: integer}")))
 	change(t, settings.DefaultCRDURLKey, s.URL+"/{{ .OperatorName }}/{{ .AppVersion }}.tgz")
 	without := func(ov *v1beta1.OperatorVersion) { ov.Spec.CRDTarball = nil }
 	plain := version(s, ns, "1", group, "Job", "", without, gen.Serial("deploy", "cm"))

@@ -1,9 +1,6 @@
 package crdtarball
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/pem"
@@ -47,21 +44,6 @@ spec:
     storage: true
     schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s}}}}}
 `, plural, group, group, kind, plural, strings.TrimSuffix(plural, "s"), properties)
-}
-
-func pack(t testing.TB, documents ...string) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	z := gzip.NewWriter(&out)
-	w := tar.NewWriter(z)
-	for i, text := range documents {
-		env.Must(t, w.WriteHeader(&tar.Header{Name: fmt.Sprintf("crds/%d.yaml", i), Mode: 0o644, Size: int64(len(text)), Typeflag: tar.TypeReg}))
-		_, err := w.Write([]byte(text))
-		env.Must(t, err)
-	}
-	env.Must(t, w.Close())
-	env.Must(t, z.Close())
-	return out.Bytes()
 }
 
 // server serves tarballs by path, and counts.
@@ -184,9 +166,9 @@ func exists(t testing.TB, obj client.Object) bool {
 var _ = It("Two Instances of different versions each get the CRDs of their version, and a third of the first version makes no further request", func() {
 	t := GinkgoTB()
 	group, s, ns, other := unique(), serve(t), suite.NewNamespace(t), suite.NewNamespace(t)
-	old := pack(t, definition(group, "jobs", "size: {type: integer}"))
+	old := gen.Tarball(definition(group, "jobs", "size: {type: integer}"))
 	s.put("/3.0/crds.tgz", old)
-	s.put("/3.1/crds.tgz", pack(t, definition(group, "jobs", "size: {type: integer}"), definition(group, "pools", "size: {type: integer}")))
+	s.put("/3.1/crds.tgz", gen.Tarball(definition(group, "jobs", "size: {type: integer}"), definition(group, "pools", "size: {type: integer}")))
 	url := s.URL + "/{{ .AppVersion }}/crds.tgz"
 	first, second := version(s, ns, "3.0", group, "Job", url, pinned(old)), version(s, other, "3.1", group, "Pool", url)
 	first3 := version(s, other, "3.0", group, "Job", url, pinned(old))
@@ -239,8 +221,8 @@ var _ = It("What cannot be had keeps the Instance PENDING with the reason, and g
 	tarball := func(change func(*v1beta1.CRDTarball)) gen.VersionMod {
 		return func(ov *v1beta1.OperatorVersion) { change(ov.Spec.CRDTarball) }
 	}
-	good := pack(t, definition(group, "jobs", "size: {type: integer}"))
-	s.put("/page.tgz", pack(t, "<html>not found</html>"))
+	good := gen.Tarball(definition(group, "jobs", "size: {type: integer}"))
+	s.put("/page.tgz", gen.Tarball("<html>not found</html>"))
 	s.put("/good.tgz", good)
 	for app, tc := range map[string]struct {
 		url   string
@@ -277,7 +259,7 @@ var _ = It("What cannot be had keeps the Instance PENDING with the reason, and g
 var _ = It("The policy Always asks again, and uses what it has if the source does not answer", func() {
 	t := GinkgoTB()
 	group, s, ns := unique(), serve(t), suite.NewNamespace(t)
-	body := pack(t, definition(group, "jobs", "size: {type: integer}"))
+	body := gen.Tarball(definition(group, "jobs", "size: {type: integer}"))
 	s.put("/a.tgz", body)
 	ov := version(s, ns, "1", group, "Job", s.URL+"/a.tgz", pinned(body), func(ov *v1beta1.OperatorVersion) { ov.Spec.CRDTarball.CRDDownloadPolicy = v1beta1.DownloadAlways })
 	env.Must(t, suite.Create(ctx, ov))
@@ -317,9 +299,9 @@ func awaitEvent(t testing.TB, ns, reason, text string) {
 var _ = It("A live CRD that differs is left as it is, and under IfSafe it is changed if that breaks nothing", func() {
 	t := GinkgoTB()
 	group, s, ns := unique(), serve(t), suite.NewNamespace(t)
-	s.put("/1.tgz", pack(t, definition(group, "jobs", "size: {type: integer}")))
-	s.put("/2.tgz", pack(t, definition(group, "jobs", "size: {type: integer}, color: {type: string}")))
-	s.put("/3.tgz", pack(t, definition(group, "jobs", "size: {type: string}")))
+	s.put("/1.tgz", gen.Tarball(definition(group, "jobs", "size: {type: integer}")))
+	s.put("/2.tgz", gen.Tarball(definition(group, "jobs", "size: {type: integer}, color: {type: string}")))
+	s.put("/3.tgz", gen.Tarball(definition(group, "jobs", "size: {type: string}")))
 	url := s.URL + "/{{ .AppVersion }}.tgz"
 	safe := func(ov *v1beta1.OperatorVersion) { ov.Spec.CRDTarball.CRDUpdatePolicy = v1beta1.UpdateIfSafe }
 	one, two, twoSafe, three := version(s, ns, "1", group, "Job", url), version(s, ns, "2", group, "Job", url), version(s, ns, "2", group, "Job", url, safe), version(s, ns, "3", group, "Job", url, safe)
@@ -340,9 +322,9 @@ var _ = It("A live CRD that differs is left as it is, and under IfSafe it is cha
 var _ = It("An older Instance runs its plans again beside a newer CRD that allows all that its own does", func() {
 	t := GinkgoTB()
 	group, s, ns := unique(), serve(t), suite.NewNamespace(t)
-	s.put("/1.tgz", pack(t, definition(group, "jobs", "size: {type: integer}")))
-	s.put("/2.tgz", pack(t, definition(group, "jobs", "size: {type: integer}, color: {type: string}")))
-	s.put("/0.tgz", pack(t, definition(group, "jobs", "size: {type: integer}, shape: {type: string}")))
+	s.put("/1.tgz", gen.Tarball(definition(group, "jobs", "size: {type: integer}")))
+	s.put("/2.tgz", gen.Tarball(definition(group, "jobs", "size: {type: integer}, color: {type: string}")))
+	s.put("/0.tgz", gen.Tarball(definition(group, "jobs", "size: {type: integer}, shape: {type: string}")))
 	url := s.URL + "/{{ .AppVersion }}.tgz"
 	safe := func(ov *v1beta1.OperatorVersion) { ov.Spec.CRDTarball.CRDUpdatePolicy = v1beta1.UpdateIfSafe }
 	older, newer := version(s, ns, "1", group, "Job", url), version(s, ns, "2", group, "Job", url, safe)
@@ -388,7 +370,7 @@ var _ = It("The API server shows the policies that apply if a tarball names none
 var _ = It("Without any network, the tarball comes from ConfigMaps", func() {
 	t := GinkgoTB()
 	group, ns := unique(), suite.NewNamespace(t)
-	body := pack(t, definition(group, "jobs", "size: {type: integer}"))
+	body := gen.Tarball(definition(group, "jobs", "size: {type: integer}"))
 	half := len(body) / 2
 	env.Must(t, suite.Create(ctx, &corev1.ConfigMap{ObjectMeta: gen.Meta(ns, "crds-1-a"), BinaryData: map[string][]byte{"part": body[:half]}}))
 	env.Must(t, suite.Create(ctx, &corev1.ConfigMap{ObjectMeta: gen.Meta(ns, "crds-1-b"), BinaryData: map[string][]byte{"part": body[half:]}}))
@@ -406,7 +388,7 @@ var _ = It("Fifty Instances with one URL make one request", func() {
 	t := GinkgoTB()
 	group, s, ns := unique(), serve(t), suite.NewNamespace(t)
 	s.delay = time.Second
-	body := pack(t, definition(group, "jobs", "size: {type: integer}"))
+	body := gen.Tarball(definition(group, "jobs", "size: {type: integer}"))
 	s.put("/a.tgz", body)
 	ov := version(s, ns, "1", group, "Job", s.URL+"/a.tgz", pinned(body))
 	env.Must(t, suite.Create(ctx, ov))
@@ -425,8 +407,8 @@ var _ = It("Fifty Instances with one URL make one request", func() {
 var _ = It("An upgrade gets the CRDs of the new version before its plan, and releases what only the old one had after it", func() {
 	t := GinkgoTB()
 	group, s, ns := unique(), serve(t), suite.NewNamespace(t)
-	s.put("/1.tgz", pack(t, definition(group, "jobs", "size: {type: integer}"), definition(group, "olds", "size: {type: integer}")))
-	s.put("/2.tgz", pack(t, definition(group, "jobs", "size: {type: integer}"), definition(group, "news", "size: {type: integer}")))
+	s.put("/1.tgz", gen.Tarball(definition(group, "jobs", "size: {type: integer}"), definition(group, "olds", "size: {type: integer}")))
+	s.put("/2.tgz", gen.Tarball(definition(group, "jobs", "size: {type: integer}"), definition(group, "news", "size: {type: integer}")))
 	url := s.URL + "/{{ .AppVersion }}.tgz"
 	one, two := version(s, ns, "1", group, "Job", url), version(s, ns, "2", group, "New", url)
 	env.Must(t, suite.Create(ctx, one))
@@ -447,9 +429,9 @@ var _ = It("An upgrade gets the CRDs of the new version before its plan, and rel
 var _ = It("The definitions of the version before stay while an upgrade has failed or cannot begin, and when it is taken back", func() {
 	t := GinkgoTB()
 	group, s, ns := unique(), serve(t), suite.NewNamespace(t)
-	s.put("/1.tgz", pack(t, definition(group, "jobs", "size: {type: integer}"), definition(group, "olds", "size: {type: integer}")))
-	s.put("/2.tgz", pack(t, definition(group, "jobs", "size: {type: integer}"), definition(group, "news", "size: {type: integer}")))
-	s.put("/3.tgz", pack(t, definition(group, "jobs", "size: {type: string}")))
+	s.put("/1.tgz", gen.Tarball(definition(group, "jobs", "size: {type: integer}"), definition(group, "olds", "size: {type: integer}")))
+	s.put("/2.tgz", gen.Tarball(definition(group, "jobs", "size: {type: integer}"), definition(group, "news", "size: {type: integer}")))
+	s.put("/3.tgz", gen.Tarball(definition(group, "jobs", "size: {type: string}")))
 	url := s.URL + "/{{ .AppVersion }}.tgz"
 	one, three := version(s, ns, "1", group, "Job", url), version(s, ns, "3", group, "Job", url)
 	two := version(s, ns, "2", group, "New", url, gen.Task("app", v1beta1.DummyTask, v1beta1.TaskSpec{WantErr: true, Fatal: true}), gen.Serial("deploy", "app"))

@@ -1,16 +1,15 @@
 package e2e
 
 import (
-	"bytes"
-	"compress/gzip"
-	"encoding/base64"
-	"encoding/json"
-	"fmt"
 	"path/filepath"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"kudo.dev/kudo/test/gen"
 )
 
 // releaseManifest are the objects of a release shop: a server, and a store that counts its starts in a volume.
@@ -57,16 +56,11 @@ func installRelease(ns string) {
 	GinkgoHelper()
 	manifest := strings.ReplaceAll(releaseManifest, "NAMESPACE", ns)
 	apply(ns, manifest)
-	release, err := json.Marshal(map[string]any{"name": "shop", "namespace": ns, "version": 1, "manifest": manifest, "info": map[string]any{"status": "deployed"},
-		"chart": map[string]any{"metadata": map[string]any{"name": "shop", "version": "1.0.0"}}})
+	secret := gen.HelmSecret(gen.HelmRelease(ns, "shop", manifest))
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	text, err := yaml.Marshal(secret)
 	Expect(err).NotTo(HaveOccurred())
-	var packed bytes.Buffer
-	writer := gzip.NewWriter(&packed)
-	_, err = writer.Write(release)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(writer.Close()).To(Succeed())
-	apply(ns, fmt.Sprintf("apiVersion: v1\nkind: Secret\ntype: helm.sh/release.v1\nmetadata:\n  name: sh.helm.release.v1.shop.v1\n"+
-		"  labels: {owner: helm, name: shop, status: deployed, version: '1'}\nstringData:\n  release: %s\n", base64.StdEncoding.EncodeToString(packed.Bytes())))
+	apply(ns, string(text))
 }
 
 var _ = Describe("A release of Helm", Label("from-helm", "P31"), func() {

@@ -1,9 +1,6 @@
 package e2e
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
@@ -19,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kudo.dev/kudo/cmd/explore-sample/sample"
+	"kudo.dev/kudo/test/gen"
 )
 
 // tlsServer is a pod with a certificate, behind a Service of its name.
@@ -87,21 +85,6 @@ spec:
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
 `
 
-// tarball packs a CustomResourceDefinition of a group.
-func tarball(group string) []byte {
-	GinkgoHelper()
-	text := fmt.Sprintf(crd, group)
-	var out bytes.Buffer
-	z := gzip.NewWriter(&out)
-	w := tar.NewWriter(z)
-	Expect(w.WriteHeader(&tar.Header{Name: "crd.yaml", Mode: 0o644, Size: int64(len(text)), Typeflag: tar.TypeReg})).To(Succeed())
-	_, err := w.Write([]byte(text))
-	Expect(err).NotTo(HaveOccurred())
-	Expect(w.Close()).To(Succeed())
-	Expect(z.Close()).To(Succeed())
-	return out.Bytes()
-}
-
 // versionWithCRDs is an OperatorVersion whose CRDs come from a server, and an Instance of it.
 const versionWithCRDs = `apiVersion: kudo.dev/v1beta1
 kind: Operator
@@ -131,7 +114,7 @@ var _ = Describe("What the manager asks in the cluster", func() {
 	It("fetches CRD tarballs by HTTPS, with a caBundle or the authorities of the system", Serial, Label("https-tarballs"), func() {
 		ns := namespace()
 		one, two := "one."+ns+".example.org", "two."+ns+".example.org"
-		bundle := serve(ns, "files", "python:3.13", "[/files/serve.py]", map[string][]byte{"serve.py": []byte(fileServer), "one.tgz": tarball(one), "two.tgz": tarball(two)})
+		bundle := serve(ns, "files", "python:3.13", "[/files/serve.py]", map[string][]byte{"serve.py": []byte(fileServer), "one.tgz": gen.Tarball(fmt.Sprintf(crd, one)), "two.tgz": gen.Tarball(fmt.Sprintf(crd, two))})
 		host := "files." + ns + ".svc"
 		message := func(name string) func() string {
 			return func() string {

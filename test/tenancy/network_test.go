@@ -1,9 +1,6 @@
 package tenancy
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -41,23 +38,15 @@ func (s *stage) jobs() string  { return "jobs." + s.ns + ".example.com" }
 func (s *stage) pools() string { return "pools." + s.ns + ".example.com" }
 
 // tarball packs CustomResourceDefinitions, whose objects have a field.
-func tarball(t *testing.T, field string, names ...string) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	z := gzip.NewWriter(&out)
-	w := tar.NewWriter(z)
+func tarball(field string, names ...string) []byte {
+	var documents []string
 	for _, name := range names {
 		plural, group, _ := strings.Cut(name, ".")
-		text := fmt.Sprintf("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: %[1]s}\nspec:\n  group: %[2]s\n  scope: Namespaced\n"+
+		documents = append(documents, fmt.Sprintf("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: %[1]s}\nspec:\n  group: %[2]s\n  scope: Namespaced\n"+
 			"  names: {kind: K%[3]s, listKind: K%[3]sList, plural: %[3]s, singular: %[3]s1}\n  versions:\n  - name: v1\n    served: true\n    storage: true\n"+
-			"    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%[4]s: {type: integer}}}}}}\n", name, group, plural, field)
-		env.Must(t, w.WriteHeader(&tar.Header{Name: "crds/" + name + ".yaml", Mode: 0o644, Size: int64(len(text)), Typeflag: tar.TypeReg}))
-		_, err := w.Write([]byte(text))
-		env.Must(t, err)
+			"    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%[4]s: {type: integer}}}}}}\n", name, group, plural, field))
 	}
-	env.Must(t, w.Close())
-	env.Must(t, z.Close())
-	return out.Bytes()
+	return gen.Tarball(documents...)
 }
 
 func digest(data []byte) string {
@@ -69,7 +58,7 @@ func digest(data []byte) string {
 func pinned(t *testing.T, s *stage) {
 	peopled(t, s)
 	tenants.allow(s.jobs(), installer)
-	good := tarball(t, "size", s.jobs())
+	good := tarball("size", s.jobs())
 	env.Must(t, suite.Create(ctx, &corev1.ConfigMap{ObjectMeta: gen.Meta(s.ns, "crds"), BinaryData: map[string][]byte{"crds.tgz": good}}))
 	ov := gen.Version(s.ns, "quiet-1", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))
 	ov.Spec.CRDTarball = &v1beta1.CRDTarball{CRDDownloadPolicy: v1beta1.DownloadAlways, CRDUpdatePolicy: v1beta1.UpdateIfSafe,
@@ -81,7 +70,7 @@ func pinned(t *testing.T, s *stage) {
 
 // repacks: nadia puts another tarball in its place, and has a run started.
 func repacks(t *testing.T, s *stage) {
-	evil := tarball(t, "color", s.jobs(), s.pools())
+	evil := tarball("color", s.jobs(), s.pools())
 	source := env.Read(t, as(t, nadia), &corev1.ConfigMap{}, s.ns, "crds")
 	source.BinaryData["crds.tgz"] = evil
 	env.Must(t, as(t, nadia).Update(ctx, source))
