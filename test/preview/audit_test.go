@@ -15,8 +15,8 @@ import (
 // asker is the user who asks for the previews of a namespace, so that the audit log tells their requests from others.
 func asker(ns string) string { return "preview-of-" + ns }
 
-// audited is how much the audit log holds; 0 if there is none.
-func audited(t *testing.T) int64 {
+// auditLogSize returns the size of the audit log in bytes, or 0 if the suite runs on a cluster whose audit log it cannot read.
+func auditLogSize(t *testing.T) int64 {
 	t.Helper()
 	if !suite.IsDisposable() {
 		return 0
@@ -26,8 +26,8 @@ func audited(t *testing.T) int64 {
 	return info.Size()
 }
 
-// checkWrites wants that a user has asked, and written nothing, since the audit log had a size. A DELETE says in its body, which the log
-// leaves out, that it is a dry run: whoever compares objects sees whether it was one.
+// checkWrites fails the test if the audit log has no request of the user since the offset, or a write that is not a dry run. It skips
+// DELETE: the body that marks a dry run is not in the log. A comparison of objects finds a real one.
 func checkWrites(t *testing.T, user string, since int64) {
 	t.Helper()
 	if !suite.IsDisposable() {

@@ -1,9 +1,6 @@
 package preview
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
@@ -24,10 +21,10 @@ import (
 	"kudo.dev/kudo/test/sourcetree"
 )
 
-// files are those of a package, by their paths.
+// files are the files of a package, by their paths.
 type files map[string]string
 
-// base is a package of which upgrades are made.
+// base is a package that the tests install. Mutations of its files are the versions that the tests upgrade it to.
 type base struct {
 	name  string
 	files files
@@ -62,10 +59,10 @@ var catalog = map[string]base{
 // packagesOfOthers are those of the corpus but for the ones that cannot become ready here.
 var packagesOfOthers = []string{"confluent-schema-registry", "elastic", "first-operator", "mysql", "redis", "zookeeper"}
 
-// leftOut are the packages of the corpus that cannot become ready on pods that are played, and why.
-var leftOut = map[string]string{"cowsay": "its Pipe task reads a file that a container writes, and no container runs"}
+// excluded are the packages of the corpus that cannot become ready on pods that are played, and why.
+var excluded = map[string]string{"cowsay": "its Pipe task reads a file that a container writes, and no container runs"}
 
-// bases are the packages of which upgrades are made, the hand-written one first; those of the corpus only where it is.
+// bases returns the packages that the tests upgrade: the hand-written one, those of the catalog, and those of the corpus where the corpus exists.
 func bases(t *testing.T) []base {
 	t.Helper()
 	out := []base{written()}
@@ -79,7 +76,7 @@ func bases(t *testing.T) []base {
 		b.name, b.files = name, load(t, folder)
 		if name == "printshop" {
 			b.tarballs = printshopTarballs(t, filepath.Join(filepath.Dir(folder), "crds"))
-			b.files["operator.yaml"] = strings.Replace(b.files["operator.yaml"], "appVersion: 1.5.0", "appVersion: 1.4.0", 1)
+			b.files["operator.yaml"] = replaceOnce(t, b.files["operator.yaml"], "appVersion: 1.5.0", "appVersion: 1.4.0")
 		}
 		out = append(out, b)
 	}
@@ -89,12 +86,21 @@ func bases(t *testing.T) []base {
 			switch {
 			case slices.Contains(packagesOfOthers, name):
 				out = append(out, base{name: name, files: load(t, folder)})
-			case leftOut[name] == "":
+			case excluded[name] == "":
 				t.Fatalf("package %s of the corpus is neither a base nor left out for a reason", name)
 			}
 		}
 	}
 	return out
+}
+
+// replaceOnce replaces the first occurrence of a text, which must exist.
+func replaceOnce(t *testing.T, text, old, next string) string {
+	t.Helper()
+	if !strings.Contains(text, old) {
+		t.Fatalf("%q is not in\n%s", old, text)
+	}
+	return strings.Replace(text, old, next, 1)
 }
 
 // load reads a package where it lies. Its budgets get the API that clusters still serve.
@@ -121,22 +127,8 @@ func printshopTarballs(t *testing.T, folder string) map[string]string {
 			out[version] += "---\n" + text
 		}
 	}
-	out["1.6.0"] = strings.Replace(out["1.5.0"], "description: What is printed.\n", "description: What is printed.\n                  maxLength: 5\n", 1)
+	out["1.6.0"] = replaceOnce(t, out["1.5.0"], "description: What is printed.\n", "description: What is printed.\n                  maxLength: 5\n")
 	return out
-}
-
-// pack makes a tarball of definitions, the same bytes each time.
-func pack(t *testing.T, definitions string) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	z := gzip.NewWriter(&out)
-	w := tar.NewWriter(z)
-	env.Must(t, w.WriteHeader(&tar.Header{Name: "definitions.yaml", Mode: 0o644, Size: int64(len(definitions)), Typeflag: tar.TypeReg}))
-	_, err := w.Write([]byte(definitions))
-	env.Must(t, err)
-	env.Must(t, w.Close())
-	env.Must(t, z.Close())
-	return out.Bytes()
 }
 
 // rename gives what a package has in the cluster names of a namespace.
@@ -156,7 +148,7 @@ func (b base) write(t *testing.T, version files, ns string) string {
 			text = b.rename(text, ns)
 		}
 		if _, definitions, found := b.tarballOf(version); found && path == "operator.yaml" {
-			sum := sha256.Sum256(pack(t, b.rename(definitions, ns)))
+			sum := sha256.Sum256(gen.Tarball(b.rename(definitions, ns)))
 			text = digestOfTarball.ReplaceAllString(text, fmt.Sprintf("sha256: %x", sum))
 		}
 		file := filepath.Join(dir, filepath.FromSlash(path))
@@ -181,7 +173,7 @@ func (b base) publish(t *testing.T, ns string) {
 	t.Helper()
 	for app, definitions := range b.tarballs {
 		env.Must(t, suite.Create(t.Context(), &corev1.ConfigMap{
-			ObjectMeta: gen.Meta(ns, b.name+"-crds-"+app), BinaryData: map[string][]byte{"crds.tar.gz": pack(t, b.rename(definitions, ns))},
+			ObjectMeta: gen.Meta(ns, b.name+"-crds-"+app), BinaryData: map[string][]byte{"crds.tar.gz": gen.Tarball(b.rename(definitions, ns))},
 		}))
 	}
 }
@@ -209,7 +201,7 @@ func (f files) templates() []string {
 	return out
 }
 
-// written is a package of two steps of which each mutation makes a version.
+// written returns the hand-written package. Its plan has two steps, and most mutations apply to it.
 func written() base {
 	return base{name: "written", parameters: []string{"PASSWORD=" + password}, files: files{
 		"operator.yaml": `apiVersion: kudo.dev/v1beta1

@@ -17,40 +17,40 @@ import (
 	"kudo.dev/kudo/test/env"
 )
 
-// ran is a run as the history lists it.
-type ran struct {
+// historyRun is a run as plan history lists it.
+type historyRun struct {
 	Revision            int64
 	Plan, Cause, Status string
 }
 
 // history reads the runs of an Instance, or of an OperatorVersion.
-func history(t *testing.T, args ...string) []ran {
+func history(t *testing.T, args ...string) []historyRun {
 	t.Helper()
 	text := suite.MustKudo(t, 0, append([]string{"plan", "history", "-o", "json"}, args...)...)
-	var out []ran
+	var out []historyRun
 	if begin := strings.Index(text, "["); begin >= 0 {
 		env.Must(t, json.Unmarshal([]byte(text[begin:]), &out))
 	}
 	return out
 }
 
-// outcome is what was said of an upgrade, and what happened.
+// outcome is the preview of an upgrade, and what the upgrade did.
 type outcome struct {
 	ns            string
-	said          *preview.Preview
-	before, after world
+	preview       *preview.Preview
+	before, after snapshot
 	// earlier is how many runs the Instance had before.
 	earlier int
-	// texts are the preview and the output of the upgrade, for people.
+	// texts are the preview and the output of the upgrade, for messages of the test.
 	texts string
 }
 
-// compare compares all that was said.
+// compare compares the whole preview with what the upgrade did.
 func (o outcome) compare(t *testing.T) {
 	t.Helper()
 	o.leaveClaims()
 	o.compareRuns(t)
-	for _, object := range o.said.Objects {
+	for _, object := range o.preview.Objects {
 		id := object.ID()
 		if problem := compareObject(object, o.before[id], o.after[id]); problem != "" {
 			t.Errorf("%s: said %s, but %s\n%s", id, object.Effect, problem, o.texts)
@@ -71,7 +71,7 @@ func (o outcome) compareRuns(t *testing.T) {
 	t.Helper()
 	i := env.Read(t, suite, &v1beta1.Instance{}, o.ns, "i")
 	var said, happened []string
-	for _, run := range o.said.Runs {
+	for _, run := range o.preview.Runs {
 		status := i.Status.PlanStatus
 		if _, version, ofVersion := strings.Cut(run.Of, "/"); ofVersion {
 			status = env.Read(t, suite, &v1beta1.OperatorVersion{}, o.ns, version).Status.PlanStatus
@@ -248,14 +248,14 @@ func ownMetadata(into map[string]string, path string, value any) {
 		parent, name, found := strings.Cut(path[max(0, strings.LastIndex(path, "/metadata/")):], "s/")
 		own := found && (parent == "/metadata/label" || parent == "/metadata/annotation") &&
 			(name == v1beta1.HeritageLabel || strings.HasPrefix(name, v1beta1.GroupVersion.Group+"/"))
-		if own && !slices.Contains(notCounted, name) {
+		if own && !slices.Contains(ignoredAnnotations, name) {
 			into[path] = value
 		}
 	}
 }
 
-// notCounted are the annotations that each run writes anew, and one that is a field of its own.
-var notCounted = []string{v1beta1.PlanAnnotation, v1beta1.PhaseAnnotation, v1beta1.StepAnnotation, v1beta1.PlanUIDAnnotation, v1beta1.KeepAnnotation}
+// ignoredAnnotations are the annotations that each run writes anew, and one that is a field of its own.
+var ignoredAnnotations = []string{v1beta1.PlanAnnotation, v1beta1.PhaseAnnotation, v1beta1.StepAnnotation, v1beta1.PlanUIDAnnotation, v1beta1.KeepAnnotation}
 
 // template stands for the pod template of a workload; empty for other objects.
 func template(obj *unstructured.Unstructured) string {
@@ -267,11 +267,11 @@ func template(obj *unstructured.Unstructured) string {
 	return string(text)
 }
 
-// compareOthers wants that objects of which the preview says nothing are as they were.
+// compareOthers fails the test if an object has changed that the preview does not name.
 func (o outcome) compareOthers(t *testing.T) {
 	t.Helper()
 	named := map[string]bool{}
-	for _, object := range o.said.Objects {
+	for _, object := range o.preview.Objects {
 		named[object.ID()] = true
 	}
 	all := maps.Clone(o.before)

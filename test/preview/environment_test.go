@@ -24,11 +24,11 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-// environment is what others do between the installation and the upgrade of the hand-written package, whose next version has a mutation.
+// environment is what other clients do between the installation and the upgrade of the hand-written package. The next version has a mutation.
 type environment struct {
 	mutation string
 	change   func(t *testing.T, ns string)
-	// install are arguments of the installation, and without is what operator.yaml lacks there.
+	// install are arguments of the installation, and without is the text that is removed from operator.yaml before it.
 	install []string
 	without string
 	// waits is set if the plan would retry until what keeps it from going on has passed, and fails if it fails.
@@ -40,17 +40,17 @@ var environments = map[string]environment{
 	"the account lacks a right":              {mutation: "new secret", without: "login.yaml, ", install: []string{"--create-service-account", "--yes"}, waits: true},
 	"a policy denies a new object":           {mutation: "new object", change: deny("CREATE", "configmaps", "i-new"), fails: true},
 	"a policy denies a change":               {mutation: "image", change: deny("UPDATE", "deployments", "i"), fails: true},
-	"a ConfigMap was edited":                 {mutation: "image", change: edited("ConfigMap", "i-config", `{"data":{"KEY":"by hand","more":"by hand"},"metadata":{"labels":{"tier":"by-hand"}}}`)},
-	"a Secret was edited":                    {mutation: "label of pods", change: edited("Secret", "i-login", `{"stringData":{"password":"by hand"}}`)},
-	"a Secret got a key":                     {mutation: "label", change: edited("Secret", "i-login", `{"stringData":{"more":"by hand"}}`)},
-	"a pod template was edited":              {mutation: "value", change: edited("Deployment", "i", `{"spec":{"template":{"metadata":{"annotations":{"by":"hand"}},"spec":{"terminationGracePeriodSeconds":5}}}}`)},
-	"labels of kudo were taken off":          {mutation: "value", change: edited("Service", "i", `{"metadata":{"labels":{"kudo.dev/instance":null,"heritage":null}}}`)},
-	"an object was deleted":                  {mutation: "image", change: deleted("ConfigMap", "i-extra")},
-	"an object was replaced":                 {mutation: "image", change: replaced("i-extra")},
-	"a new object is there already":          {mutation: "new object", change: made("i-new"), fails: true},
-	"another manager owns the replicas":      {mutation: "replicas", change: scaled},
-	"an autoscaler owns the replicas":        {mutation: "image", change: autoscaled},
-	"an object that is dropped was released": {mutation: "drop template", change: edited("ConfigMap", "i-extra", `{"metadata":{"ownerReferences":null}}`)},
+	"a ConfigMap was edited":                 {mutation: "image", change: editObject("ConfigMap", "i-config", `{"data":{"KEY":"by hand","more":"by hand"},"metadata":{"labels":{"tier":"by-hand"}}}`)},
+	"a Secret was edited":                    {mutation: "label of pods", change: editObject("Secret", "i-login", `{"stringData":{"password":"by hand"}}`)},
+	"a Secret got a key":                     {mutation: "label", change: editObject("Secret", "i-login", `{"stringData":{"more":"by hand"}}`)},
+	"a pod template was edited":              {mutation: "value", change: editObject("Deployment", "i", `{"spec":{"template":{"metadata":{"annotations":{"by":"hand"}},"spec":{"terminationGracePeriodSeconds":5}}}}`)},
+	"labels of kudo were taken off":          {mutation: "value", change: editObject("Service", "i", `{"metadata":{"labels":{"kudo.dev/instance":null,"heritage":null}}}`)},
+	"an object was deleted":                  {mutation: "image", change: deleteObject("ConfigMap", "i-extra")},
+	"an object was replaced":                 {mutation: "image", change: replaceConfigMap("i-extra")},
+	"a new object is there already":          {mutation: "new object", change: createConfigMap("i-new"), fails: true},
+	"another manager owns the replicas":      {mutation: "replicas", change: scaleDeployment},
+	"an autoscaler owns the replicas":        {mutation: "image", change: autoscaleDeployment},
+	"an object that is dropped was released": {mutation: "drop template", change: editObject("ConfigMap", "i-extra", `{"metadata":{"ownerReferences":null}}`)},
 }
 
 // environmentCases are upgrades of the hand-written package in environments, and of packages with definitions.
@@ -60,7 +60,7 @@ func environmentCases(t *testing.T) map[string]upgrade {
 	for name, e := range environments {
 		b := written()
 		if e.without != "" {
-			b.files["operator.yaml"] = strings.Replace(b.files["operator.yaml"], e.without, "", 1)
+			b.files["operator.yaml"] = replaceOnce(t, b.files["operator.yaml"], e.without, "")
 		}
 		v := b.version(t, rand.New(rand.NewSource(0)))
 		if !mutations[e.mutation](v) {
@@ -69,16 +69,16 @@ func environmentCases(t *testing.T) map[string]upgrade {
 		v.seal(t)
 		out["environment: "+name] = upgrade{base: b, next: v.files, install: e.install, change: e.change, waits: e.waits, fails: e.fails}
 	}
-	narrowed := definitions(strings.Replace(definition, "MOST", "64", 1))
+	narrowed := definitions(replaceOnce(t, definition, "MOST", "64"))
 	out["environment: living objects do not fit a definition"] = upgrade{
-		base: narrowed, next: narrowed.with("templates/kind.yaml", "maxLength: 64", "maxLength: 8"), change: makeOrderOf, fails: true,
+		base: narrowed, next: narrowed.with(t, "templates/kind.yaml", "maxLength: 64", "maxLength: 8"), change: makeOrderOf, fails: true,
 	}
 	out["environment: living objects fit a definition"] = upgrade{
-		base: narrowed, next: narrowed.with("templates/kind.yaml", "maxLength: 64", "maxLength: 63"), change: makeOrderOf,
+		base: narrowed, next: narrowed.with(t, "templates/kind.yaml", "maxLength: 64", "maxLength: 63"), change: makeOrderOf,
 	}
 	before := definitions("")
-	before.files["operator.yaml"] = strings.Replace(newerOperator(plan), "RESOURCES", "config.yaml", 1)
-	next := definitions(strings.Replace(definition, "MOST", "64", 1)).with("operator.yaml", "resources: [config.yaml]", "resources: [config.yaml, order.yaml]")
+	before.files["operator.yaml"] = replaceOnce(t, newerOperator(plan), "RESOURCES", "config.yaml")
+	next := definitions(replaceOnce(t, definition, "MOST", "64")).with(t, "operator.yaml", "resources: [config.yaml]", "resources: [config.yaml, order.yaml]")
 	next["templates/order.yaml"] = "apiVersion: shop.example.com/v1\nkind: Order\nmetadata: {name: '{{ .Name }}-first'}\nspec: {customer: anyone}\n"
 	out["environment: a definition comes with its object"] = upgrade{base: before, next: next}
 	return out
@@ -99,10 +99,11 @@ func newerOperator(rest string) string {
 }
 
 // with returns the next version, with another text in a file.
-func (b base) with(path, old, next string) files {
+func (b base) with(t *testing.T, path, old, next string) files {
+	t.Helper()
 	out := maps.Clone(b.files)
-	out[path] = strings.Replace(out[path], old, next, 1)
-	out["operator.yaml"] = strings.Replace(out["operator.yaml"], "operatorVersion: 1.0.0", "operatorVersion: 2.0.0", 1)
+	out[path] = replaceOnce(t, out[path], old, next)
+	out["operator.yaml"] = replaceOnce(t, out["operator.yaml"], "operatorVersion: 1.0.0", "operatorVersion: 2.0.0")
 	return out
 }
 
@@ -125,7 +126,7 @@ func useUpQuota(t *testing.T, ns string) {
 	})
 }
 
-// refusal says that an error is not the one that is waited for; empty if it is.
+// refusal returns "" if the error contains the words, or else the error.
 func refusal(err error, words string) string {
 	if err != nil && strings.Contains(err.Error(), words) {
 		return ""
@@ -177,8 +178,9 @@ func reference(kind, ns, name string) *unstructured.Unstructured {
 	return obj
 }
 
-// edited has a person edit an object, a second after its last write, as managers of fields are told apart by seconds.
-func edited(kind, name, patch string) func(*testing.T, string) {
+// editObject returns a change that patches an object as another client, a second after its last write: the API server compares the times of
+// field managers by seconds.
+func editObject(kind, name, patch string) func(*testing.T, string) {
 	return func(t *testing.T, ns string) {
 		t.Helper()
 		awaitNextSecond(t)
@@ -203,32 +205,32 @@ func awaitRollout(t *testing.T, ns, name string) {
 	}))
 }
 
-func deleted(kind, name string) func(*testing.T, string) {
+func deleteObject(kind, name string) func(*testing.T, string) {
 	return func(t *testing.T, ns string) {
 		t.Helper()
 		env.Must(t, suite.Delete(t.Context(), reference(kind, ns, name)))
 	}
 }
 
-// made has a person make a ConfigMap.
-func made(name string) func(*testing.T, string) {
+// createConfigMap returns a change that creates a ConfigMap as another client.
+func createConfigMap(name string) func(*testing.T, string) {
 	return func(t *testing.T, ns string) {
 		t.Helper()
 		env.Must(t, suite.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: gen.Meta(ns, name), Data: map[string]string{"by": "hand"}}))
 	}
 }
 
-// replaced has a person delete a ConfigMap and make another one.
-func replaced(name string) func(*testing.T, string) {
+// replaceConfigMap returns a change that deletes a ConfigMap and creates another one of the name.
+func replaceConfigMap(name string) func(*testing.T, string) {
 	return func(t *testing.T, ns string) {
 		t.Helper()
-		deleted("ConfigMap", name)(t, ns)
-		made(name)(t, ns)
+		deleteObject("ConfigMap", name)(t, ns)
+		createConfigMap(name)(t, ns)
 	}
 }
 
-// scaled has another manager own the replicas.
-func scaled(t *testing.T, ns string) {
+// scaleDeployment sets the replicas as another field manager.
+func scaleDeployment(t *testing.T, ns string) {
 	t.Helper()
 	body := reference("Deployment", ns, "i")
 	body.Object["spec"] = map[string]any{"replicas": int64(4)}
@@ -236,8 +238,8 @@ func scaled(t *testing.T, ns string) {
 	awaitRollout(t, ns, "i")
 }
 
-// autoscaled has a HorizontalPodAutoscaler scale the Deployment.
-func autoscaled(t *testing.T, ns string) {
+// autoscaleDeployment creates a HorizontalPodAutoscaler of the Deployment, and sets the replicas as its controller does.
+func autoscaleDeployment(t *testing.T, ns string) {
 	t.Helper()
 	least := int32(4)
 	env.Must(t, suite.Create(t.Context(), &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: gen.Meta(ns, "i"), Spec: autoscalingv2.HorizontalPodAutoscalerSpec{

@@ -35,13 +35,18 @@ type upgrade struct {
 	waits, fails bool
 }
 
-// cases are 20 upgrades: one of each package, then those in environments, then more of each package; or, if KUDO_PREVIEWS is set, that
-// many, and of the hand-written package each mutation alone.
-func cases(t *testing.T) map[string]upgrade {
+// cases returns an upgrade of each package, all upgrades in environments, and, of the hand-written package, as many as there are packages. If
+// KUDO_PREVIEWS is set, it returns that many upgrades of all packages, and each mutation of the hand-written package alone.
+func cases(t *testing.T) upgrades {
 	t.Helper()
-	out := map[string]upgrade{}
-	text, n := os.Getenv("KUDO_PREVIEWS"), 20
-	if text != "" {
+	out := upgrades{}
+	all, others := bases(t), environmentCases(t)
+	n := len(all) + len(others)
+	if text := os.Getenv("KUDO_PREVIEWS"); text == "" {
+		for seed := range len(all) {
+			out.add(t, all[0], seed)
+		}
+	} else {
 		var err error
 		if n, err = strconv.Atoi(text); err != nil || n < 1 {
 			t.Fatalf("KUDO_PREVIEWS is %q: set a number", text)
@@ -54,7 +59,6 @@ func cases(t *testing.T) map[string]upgrade {
 			}
 		}
 	}
-	all, others := bases(t), environmentCases(t)
 	for i := range n {
 		switch j := i - len(all); {
 		case 0 <= j && j < len(others):
@@ -64,18 +68,37 @@ func cases(t *testing.T) map[string]upgrade {
 			if j > 0 {
 				i -= len(others)
 			}
-			b, seed := all[i%len(all)], i/len(all)
-			v, names := b.next(t, int64(seed))
-			out[fmt.Sprintf("%s %d: %s", b.name, seed, strings.Join(names, ", "))] = upgrade{base: b, next: v.files, arguments: v.values}
+			out.add(t, all[i%len(all)], i/len(all))
 		}
 	}
 	return out
 }
 
+// upgrades are cases by their names.
+type upgrades map[string]upgrade
+
+// add adds the upgrade of a package by the mutations of a seed.
+func (u upgrades) add(t *testing.T, b base, seed int) {
+	t.Helper()
+	v, names := b.next(t, int64(seed))
+	u[fmt.Sprintf("%s %d: %s", b.name, seed, strings.Join(names, ", "))] = upgrade{base: b, next: v.files, arguments: v.values}
+}
+
+// TestMutationsApply checks that each mutation changes one of the packages: a mutation that finds nothing to change tests nothing.
+func TestMutationsApply(t *testing.T) {
+	all := bases(t)
+	for name, mutate := range mutations {
+		applies := func(b base) bool { return mutate(b.version(t, rand.New(rand.NewSource(0)))) }
+		if !slices.ContainsFunc(all, applies) {
+			t.Errorf("mutation %s changes no package", name)
+		}
+	}
+}
+
 // TestHonest makes upgrades from packages by mutations, asks what they would do, does them, and compares plans, effects, fields and
 // failures (P17).
 func TestHonest(t *testing.T) {
-	t.Cleanup(func() { total.check(t) })
+	t.Cleanup(func() { results.check(t) })
 	for name, one := range env.Sorted(cases(t)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -92,24 +115,24 @@ func (u upgrade) check(t *testing.T) {
 		u.change(t, ns)
 	}
 	act := append([]string{"upgrade", u.write(t, u.next, ns), "--instance", "i", "-n", ns}, u.arguments...)
-	o := outcome{ns: ns, before: look(t, ns), earlier: len(history(t, "i", "-n", ns))}
-	since := audited(t)
+	o := outcome{ns: ns, before: takeSnapshot(t, ns), earlier: len(history(t, "i", "-n", ns))}
+	since := auditLogSize(t)
 	text, code := suite.Kudo(append(act, "--dry-run", "-o", "json", "--as", asker(ns), "--as-group", "system:masters")...)
 	if strings.Contains(text, password) {
 		t.Fatalf("the preview shows a sensitive value:\n%s", text)
 	}
-	checkSame(t, "the preview", o.before, look(t, ns))
+	checkSame(t, "the preview", o.before, takeSnapshot(t, ns))
 	if code == 1 && u.install == nil && u.change == nil { // the package itself, or a value, is refused before the cluster is asked
 		if out := suite.MustKudo(t, 1, act...); out != text {
 			t.Errorf("the preview was refused by\n%s\nand the upgrade by\n%s", text, out)
 		}
-		checkSame(t, "the refused upgrade", o.before, look(t, ns))
-		total.end("refused before the cluster is asked")
+		checkSame(t, "the refused upgrade", o.before, takeSnapshot(t, ns))
+		results.end("refused before the cluster is asked")
 		return
 	}
 	checkWrites(t, asker(ns), since)
-	o.said = decode(t, text)
-	total.add(o.said)
+	o.preview = decode(t, text)
+	results.add(o.preview)
 	o.texts = text
 	u.act(t, &o, code, act)
 }
@@ -124,22 +147,22 @@ func (u upgrade) act(t *testing.T, o *outcome, code int, command []string) {
 	}
 	out, done := suite.Kudo(append(command, "--wait", "--wait-time", limit)...)
 	o.texts += "\n" + out
-	for _, reason := range o.said.Refused {
+	for _, reason := range o.preview.Refused {
 		env.Contains(t, out, reason)
 	}
 	stops := u.waits || mayWait && done == 4 || done == 3 && o.failsUnknown(out)
-	refused := len(o.said.Refused) > 0 && done == 1
+	refused := len(o.preview.Refused) > 0 && done == 1
 	if code != done && !stops && !refused || u.fails && code != 3 {
 		t.Fatalf("the preview ended with %d, and the upgrade with %d:\n%s", code, done, o.texts)
 	}
-	total.end(map[bool]string{false: fmt.Sprintf("exit code %d", done), true: "stops, as may be"}[stops])
-	if o.after = look(t, o.ns); stops {
+	results.end(map[bool]string{false: fmt.Sprintf("exit code %d", done), true: stopped}[stops])
+	if o.after = takeSnapshot(t, o.ns); stops {
 		o.compareStopped(t)
 		return
 	}
-	for _, said := range o.said.Objects { // what is deleted may wait for its dependents
+	for _, said := range o.preview.Objects { // what is deleted may wait for its dependents
 		if said.Effect == preview.Delete && o.after[said.ID()] != nil {
-			env.Eventually(t, said.ID()+" deleted", env.Condition(func() bool { o.after = look(t, o.ns); return o.after[said.ID()] == nil }))
+			env.Eventually(t, said.ID()+" deleted", env.Condition(func() bool { o.after = takeSnapshot(t, o.ns); return o.after[said.ID()] == nil }))
 		}
 	}
 	o.compare(t)
@@ -164,7 +187,7 @@ func (u upgrade) begin(t *testing.T, ns string) {
 	}
 }
 
-// tally counts upgrades by how they ended, objects by what was said of them, and those of which it was not known.
+// tally counts upgrades by their ends, objects by the effect that the previews named, and the objects that they called unknown.
 type tally struct {
 	mu               sync.Mutex
 	ends             map[string]int
@@ -172,7 +195,10 @@ type tally struct {
 	objects, unknown int
 }
 
-var total = tally{ends: map[string]int{}, effects: map[preview.Effect]int{}}
+// stopped is the end of an upgrade whose plan waits, or failed at what the preview calls unknown.
+const stopped = "stopped"
+
+var results = tally{ends: map[string]int{}, effects: map[preview.Effect]int{}}
 
 func (s *tally) end(how string) {
 	s.mu.Lock()
@@ -189,11 +215,19 @@ func (s *tally) add(p *preview.Preview) {
 	s.objects, s.unknown = s.objects+len(p.Objects), s.unknown+p.Count(preview.Unknown)
 }
 
-// check wants that at most 5 of 100 objects are not known.
+// check fails the test if more than 5 of 100 objects are unknown, if no upgrade has succeeded, or if more than a quarter of them stopped,
+// so that less of them was compared.
 func (s *tally) check(t *testing.T) {
 	t.Helper()
 	t.Logf("upgrades: %v; objects: %v", s.ends, s.effects)
 	if s.objects > 50 && s.unknown*20 > s.objects { // a few objects say nothing
 		t.Errorf("%d of %d objects are unknown: more than 5 of 100", s.unknown, s.objects)
+	}
+	ended := 0
+	for _, n := range s.ends {
+		ended += n
+	}
+	if ended > 10 && (s.ends["exit code 0"] == 0 || s.ends[stopped]*4 > ended) {
+		t.Errorf("too few upgrades went on to their end: %v", s.ends)
 	}
 }

@@ -12,18 +12,18 @@ import (
 
 // warned reports whether the preview has said that something is not there for which the plan would wait.
 func (o outcome) warned() bool {
-	return slices.ContainsFunc(o.said.Warnings, func(w string) bool { return strings.Contains(w, " needs ") || strings.Contains(w, " would wait") })
+	return slices.ContainsFunc(o.preview.Warnings, func(w string) bool { return strings.Contains(w, " needs ") || strings.Contains(w, " would wait") })
 }
 
 // lacksRights reports whether the preview has said that the account lacks rights, or that it is not known which it needs.
 func (o outcome) lacksRights() bool {
-	r := o.said.Rights
+	r := o.preview.Rights
 	return r != nil && len(r.Missing)+len(r.MissingCluster)+len(r.Unknown) > 0
 }
 
-// failsUnknown reports whether an upgrade has failed by an object of which the preview has said that it is not known.
+// failsUnknown reports whether the upgrade failed at an object that the preview calls unknown.
 func (o outcome) failsUnknown(out string) bool {
-	return slices.ContainsFunc(o.said.Objects, func(object preview.Object) bool {
+	return slices.ContainsFunc(o.preview.Objects, func(object preview.Object) bool {
 		return object.Effect == preview.Unknown && strings.Contains(out, object.ID()+":")
 	})
 }
@@ -33,7 +33,10 @@ func (o outcome) failsUnknown(out string) bool {
 func (o outcome) compareStopped(t *testing.T) {
 	t.Helper()
 	o.leaveClaims()
-	run := o.said.Runs[len(o.said.Runs)-1]
+	if len(o.preview.Runs) == 0 {
+		t.Fatalf("the preview has no run:\n%s", o.texts)
+	}
+	run := o.preview.Runs[len(o.preview.Runs)-1]
 	st := env.Read(t, suite, &v1beta1.Instance{}, o.ns, "i").Status.PlanStatus[run.Plan]
 	switch forbidden := strings.Contains(st.Message, "forbidden: User"); {
 	case st.Status.IsTerminal() && o.failsUnknown(st.Message):
@@ -43,12 +46,15 @@ func (o outcome) compareStopped(t *testing.T) {
 	case run.Failure == nil:
 		t.Errorf("the preview does not say why the plan waits: %s\n%s", st.Message, o.texts)
 	default:
-		_, why, _ := strings.Cut(run.Failure.Message, " failed: ")
+		why := run.Failure.Message
+		if _, after, found := strings.Cut(why, " failed: "); found {
+			why = after
+		}
 		if step := stepIn(st, v1beta1.TransientError); step != run.Failure.Step || !strings.Contains(st.Message, why) {
 			t.Errorf("it waits at %s: %s\n%s", step, st.Message, o.texts)
 		}
 	}
-	for _, object := range o.said.Objects {
+	for _, object := range o.preview.Objects {
 		id := object.ID()
 		asSaid := compareObject(object, o.before[id], o.after[id])
 		asBefore := compareObject(preview.Object{Effect: preview.Keep}, o.before[id], o.after[id])

@@ -19,28 +19,28 @@ import (
 	"kudo.dev/kudo/test/env"
 )
 
-// world is what a namespace holds, by kind and name, and what has the name of the namespace in its own: objects of the cluster, and
-// namespaces with what they hold. What Kubernetes itself makes is left out.
-type world map[string]*unstructured.Unstructured
+// snapshot holds the objects of a namespace by kind and name, the cluster-scoped objects whose names contain that of the namespace, and the
+// objects of such namespaces. It leaves out objects that Kubernetes itself creates.
+type snapshot map[string]*unstructured.Unstructured
 
-// ofKubernetes are the resources that Kubernetes and kudo write of their own: events, addresses, leases and records.
-var ofKubernetes = map[string]bool{
+// ignoredResources are those that Kubernetes and kudo write for themselves: events, addresses, leases and records.
+var ignoredResources = map[string]bool{
 	"events": true, "endpoints": true, "endpointslices": true, "leases": true, "controllerrevisions": true, "apiservices": true, "flowschemas": true,
 	"prioritylevelconfigurations": true, "persistentvolumes": true, "nodes": true, "csinodes": true, "volumeattachments": true,
 }
 
-// look reads all kinds that are served.
-func look(t *testing.T, ns string) world {
+// takeSnapshot reads the objects of all kinds that are served.
+func takeSnapshot(t *testing.T, ns string) snapshot {
 	t.Helper()
-	asker, err := discovery.NewDiscoveryClientForConfig(suite.Config)
+	discoverer, err := discovery.NewDiscoveryClientForConfig(suite.Config)
 	env.Must(t, err)
 	reader, err := dynamic.NewForConfig(suite.Config)
 	env.Must(t, err)
-	lists, err := asker.ServerPreferredResources()
+	lists, err := discoverer.ServerPreferredResources()
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
 		t.Fatal(err)
 	}
-	out := world{}
+	out := snapshot{}
 	namespaces := []string{ns}
 	for name := range listed(t, reader.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})) {
 		if name != ns && strings.Contains(name, ns) {
@@ -51,7 +51,7 @@ func look(t *testing.T, ns string) world {
 		for _, kind := range list.APIResources {
 			group, err := schema.ParseGroupVersion(list.GroupVersion)
 			env.Must(t, err)
-			if ofKubernetes[kind.Name] || group.Group == v1beta1.GroupVersion.Group || !slices.Contains(kind.Verbs, "list") {
+			if ignoredResources[kind.Name] || group.Group == v1beta1.GroupVersion.Group || !slices.Contains(kind.Verbs, "list") {
 				continue
 			}
 			resource := reader.Resource(group.WithResource(kind.Name))
@@ -83,7 +83,7 @@ func listed(t *testing.T, of dynamic.ResourceInterface) map[string]*unstructured
 }
 
 // addNamed adds objects of the cluster that have a word in their names.
-func (w world) addNamed(objects map[string]*unstructured.Unstructured, word string) {
+func (w snapshot) addNamed(objects map[string]*unstructured.Unstructured, word string) {
 	for name, obj := range objects {
 		if name != word && strings.Contains(name, word) {
 			w[obj.GetKind()+" "+name] = obj
@@ -92,7 +92,7 @@ func (w world) addNamed(objects map[string]*unstructured.Unstructured, word stri
 }
 
 // add adds objects of a namespace but for the dependents of others, and for what each namespace has.
-func (w world) add(objects map[string]*unstructured.Unstructured) {
+func (w snapshot) add(objects map[string]*unstructured.Unstructured) {
 	for name, obj := range objects {
 		of := metav1.GetControllerOf(obj)
 		if name == "kube-root-ca.crt" || name == "default" && obj.GetKind() == "ServiceAccount" || of != nil && !v1beta1.OwnedBy(*of, "Instance") {
@@ -102,9 +102,9 @@ func (w world) add(objects map[string]*unstructured.Unstructured) {
 	}
 }
 
-// leaveClaims leaves out the claims that the controller of StatefulSets makes for those of some worlds.
-func (w world) leaveClaims(worlds ...world) {
-	for _, of := range worlds {
+// leaveClaims drops the claims that the controller of StatefulSets creates for StatefulSets of the snapshots.
+func (w snapshot) leaveClaims(snapshots ...snapshot) {
+	for _, of := range snapshots {
 		for _, set := range of {
 			templates, _, _ := unstructured.NestedSlice(set.Object, "spec", "volumeClaimTemplates")
 			for _, template := range templates {
@@ -116,8 +116,8 @@ func (w world) leaveClaims(worlds ...world) {
 	}
 }
 
-// withoutStatus is a world without what controllers write on their own.
-func (w world) withoutStatus() map[string]any {
+// withoutStatus returns the content of the objects without what controllers write.
+func (w snapshot) withoutStatus() map[string]any {
 	out := map[string]any{}
 	for id, obj := range w {
 		fields := obj.DeepCopy()
@@ -131,8 +131,8 @@ func (w world) withoutStatus() map[string]any {
 	return out
 }
 
-// checkSame wants that nothing has been written between two looks.
-func checkSame(t *testing.T, what string, before, after world) {
+// checkSame fails the test if two snapshots differ.
+func checkSame(t *testing.T, what string, before, after snapshot) {
 	t.Helper()
 	if diff := cmp.Diff(before.withoutStatus(), after.withoutStatus()); diff != "" {
 		t.Fatalf("%s has changed objects: %s", what, diff)
