@@ -18,9 +18,9 @@ type Interpreter interface {
 	Explore(ctx context.Context, r explore.Request) (explore.Answer, bool, error)
 }
 
-// RulesChanged reports whether a step in progress renders objects of a kind that meets the condition: its explore rules have changed. The next
-// Execute asks again what objects depend on, even if no kind meets the condition yet, since an Execute that has just begun has rendered
-// none. RulesChanged may be called during an Execute.
+// RulesChanged reports whether a step in progress renders objects of a kind that meets the condition. The condition says whether explore
+// rules of a kind have changed. The next Execute asks again what objects depend on, even if no kind meets the condition yet, since an
+// Execute that has just begun has rendered none. RulesChanged may be called during an Execute.
 func (run *Run) RulesChanged(condition func(schema.GroupVersionKind) bool) bool {
 	run.rulesChanged.Store(true)
 	found := false

@@ -90,7 +90,7 @@ func (run *Run) newRestoredObjects(problems []string, compared []apply.Compariso
 func endsByItself(id apply.ID) bool { return id.Kind == "Job" || id.Kind == "Pod" }
 
 // TakeOver makes the run's Instance the owner of objects that were compared and have no problems. Only their metadata change. The error
-// transient: an object has changed since, and is to be compared again.
+// is transient: an object has changed since, and is to be compared again.
 func (r *Runner) TakeOver(ctx context.Context, run *Run, restored *RestoredObjects) ([]apply.Change, error) {
 	engine, err := r.accounts.Engine(run.Account)
 	if err != nil {

@@ -47,8 +47,8 @@ func (a *action) warnInRun(reason, message string) {
 	}
 }
 
-// RulesChanged reports whether the run of an Instance has a step in progress that renders objects of a kind that meets the condition: its
-// explore rules have changed. The run asks the rules again at its next execution.
+// RulesChanged reports whether the run of an Instance has a step in progress that renders objects of a kind that meets the condition. The
+// condition says whether explore rules of a kind have changed. If so, the next execution of the run asks the rules again.
 func (r *Reconciler) RulesChanged(key types.NamespacedName, condition func(schema.GroupVersionKind) bool) bool {
 	found, ok := r.runs.Load(key)
 	return ok && found.(*activeRun).run.RulesChanged(condition)
