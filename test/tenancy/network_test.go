@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -147,7 +148,9 @@ func unseen(t *testing.T, s *stage) {
 	hosts := s.saved.([]*host)
 	i := s.await(t, "x", says("is not a host of"))
 	env.Contains(t, i.Status.AggregatedStatus.Message, "realm "+hosts[1].name()+" is not a host of "+hosts[0].name()+": it would get the credentials of the registry; if it issues its tokens, list it in oci-token-realms")
-	if seen := hosts[1].requests(); len(seen) > 0 {
+	// It may have the port of the registry of a case that has ended, whose Instance is still tried, without credentials.
+	pulls := regexp.MustCompile(`^GET /v2/\S* \[\]$`)
+	if seen := slices.DeleteFunc(hosts[1].requests(), pulls.MatchString); len(seen) > 0 {
 		t.Errorf("the foreign host was asked %q", seen)
 	}
 	if len(hosts[0].requests()) == 0 {
