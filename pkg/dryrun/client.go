@@ -135,7 +135,7 @@ func (r resource) Apply(ctx context.Context, name string, body *unstructured.Uns
 		sent.SetUID("")
 	}
 	o.DryRun = []string{metav1.DryRunAll}
-	written, err := r.send(ctx, sent, o)
+	written, err := r.send(ctx, obj, sent, o)
 	if err != nil {
 		if !apierrors.IsConflict(err) { // the engine reads again then
 			obj.refused = form
@@ -168,7 +168,7 @@ func (r resource) ask(ctx context.Context, obj *object, body *unstructured.Unstr
 	if obj.answer.hasOptions(o) && equality.Semantic.DeepEqual(form, obj.answer.form) {
 		return obj.answer.written.DeepCopy(), nil
 	}
-	written, err := r.send(ctx, body, o)
+	written, err := r.send(ctx, obj, body, o)
 	if err != nil {
 		return nil, err
 	}
@@ -177,8 +177,11 @@ func (r resource) ask(ctx context.Context, obj *object, body *unstructured.Unstr
 }
 
 // send applies a body. While other clients write the object, the API server gives up and asks for another attempt.
-func (r resource) send(ctx context.Context, body *unstructured.Unstructured, o metav1.ApplyOptions) (written *unstructured.Unstructured,
-	err error) {
+func (r resource) send(ctx context.Context, obj *object, body *unstructured.Unstructured,
+	o metav1.ApplyOptions) (written *unstructured.Unstructured, err error) {
+	if r.local {
+		return r.applyLocally(ctx, obj, body, o)
+	}
 	err = retry.OnError(retry.DefaultBackoff, apierrors.IsServerTimeout, func() error {
 		written, err = r.ResourceInterface.Apply(ctx, body.GetName(), body, o)
 		return err
@@ -276,7 +279,12 @@ func (r resource) Patch(ctx context.Context, name string, kind types.PatchType, 
 		return nil, r.unsupported("patch", name)
 	}
 	o.DryRun = []string{metav1.DryRunAll}
-	written, err := r.ResourceInterface.Patch(ctx, name, kind, data, o)
+	var written *unstructured.Unstructured
+	if r.local {
+		written, err = patchLocally(obj.now, kind, data)
+	} else {
+		written, err = r.ResourceInterface.Patch(ctx, name, kind, data, o)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -300,7 +308,7 @@ func (r resource) Delete(ctx context.Context, name string, o metav1.DeleteOption
 	case obj.now == nil:
 		return r.notFound(name)
 	}
-	if obj.before != nil && !obj.recreated {
+	if obj.before != nil && !obj.recreated && !r.local {
 		o.DryRun = []string{metav1.DryRunAll}
 		if err := r.ResourceInterface.Delete(ctx, name, o); err != nil {
 			return err

@@ -22,10 +22,12 @@ import (
 )
 
 // Cluster is a cluster as writes would leave it. It is a client and a view for the engine of package apply. It changes nothing: each
-// write is sent as a dry run, with the rights of the client. It may be used concurrently.
+// write is sent as a dry run, with the rights of the client, or is not sent at all (NewLocal). It may be used concurrently.
 type Cluster struct {
 	client dynamic.Interface
 	mapper meta.RESTMapper
+	// local is set if no write is sent.
+	local bool
 
 	mu      sync.Mutex
 	objects map[key]*object

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -48,7 +47,9 @@ type Options struct {
 	// DefaultAccount is the ServiceAccount with whose rights the plans of Instances run that name none; empty if that is not known.
 	DefaultAccount types.NamespacedName
 	// As names the user, for people.
-	As    string
+	As string
+	// Local is set if the cluster is only read: no dry run is sent.
+	Local bool
 	Clock clock.PassiveClock
 }
 
@@ -85,7 +86,15 @@ func Compute(ctx context.Context, o Options, edit Edit) (*Preview, error) {
 }
 
 func newComputation(o Options, edit Edit) *computation {
-	return newComputationOn(dryrun.New(o.Dynamic, o.Client.RESTMapper()), o, edit)
+	cluster := dryrun.New(o.Dynamic, o.Client.RESTMapper())
+	if o.Local {
+		cluster = dryrun.NewLocal(o.Dynamic, o.Client.RESTMapper())
+	}
+	c := newComputationOn(cluster, o, edit)
+	if o.Local {
+		c.unknown("what the API server and its webhooks would refuse, and which fields they would set: they were not asked")
+	}
+	return c
 }
 
 // newComputationOn returns the computation of an edit of a cluster as other writes have left it.
@@ -288,33 +297,6 @@ func (c *computation) oldSpec() *v1beta1.OperatorVersionSpec {
 		return nil
 	}
 	return &c.edit.Old.Spec
-}
-
-// askAdmission asks the API server and its webhooks whether they would admit the edit, and notes why not.
-func (c *computation) askAdmission(ctx context.Context) error {
-	var err error
-	switch {
-	case c.depth > 0:
-		return nil // the run of its parent has asked
-	case c.edit.Before == nil:
-		err = c.Client.Create(ctx, c.edit.After.DeepCopy(), client.DryRunAll)
-	default:
-		err = c.Client.Patch(ctx, c.edit.After.DeepCopy(), client.MergeFrom(c.edit.Before), client.DryRunAll)
-	}
-	var status apierrors.APIStatus
-	switch {
-	case err == nil:
-	case !errors.As(err, &status):
-		return err
-	case apierrors.IsNotFound(err) && c.edit.Before == nil:
-		c.newNamespace = true
-		c.unknown("namespace %s does not exist yet: no object in it can be asked about", c.edit.After.Namespace)
-	case isUnanswered(err):
-		c.unknown("whether the edit is admitted: %s", err)
-	default:
-		c.out.Refused = append(c.out.Refused, c.mask.Text(err.Error()))
-	}
-	return nil
 }
 
 // load reads what the Instance has made, by one LIST for each kind, and makes the runner.

@@ -45,6 +45,12 @@ var wide = map[string]string{
 	"ResourceExploringWebhookConfiguration": configGroup,
 }
 
+// IsNamespaced reports whether the objects of a kind of Kubernetes or of kudo have a namespace.
+func IsNamespaced(kind schema.GroupKind) bool {
+	group, isWide := wide[kind.Kind]
+	return !isWide || group != kind.Group
+}
+
 // kinds finds the resources of kinds: those of CustomResourceDefinitions that the package has, those of Kubernetes itself,
 // and those that a cluster serves.
 type kinds struct {
@@ -73,9 +79,8 @@ func (k *kinds) find(gvk schema.GroupVersionKind) resource {
 		return resource{group, plural, scope != "Cluster"}
 	}
 	plural, _ := meta.UnsafeGuessKindToResource(gvk)
-	out := resource{gvk.Group, plural.Resource, true}
-	if group, cluster := wide[gvk.Kind]; cluster && group == gvk.Group {
-		out.namespaced = false
+	out := resource{gvk.Group, plural.Resource, IsNamespaced(gvk.GroupKind())}
+	if !out.namespaced {
 		return out
 	}
 	if clientgoscheme.Scheme.Recognizes(gvk) || gvk.Group == v1beta1.GroupVersion.Group {

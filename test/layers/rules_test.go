@@ -76,6 +76,7 @@ var tree = rules{
 		"pkg/kudoinit":            {"pkg/rights"},
 		"pkg/cli":                 {"pkg/cli/*"},
 		"pkg/cli/*":               {"pkg/cli/command"},
+		"pkg/cli/command":         {"pkg/cli/offline"},
 		"cmd/explore-sample":      {"cmd/explore-sample/sample"},
 	},
 	testEdges: map[string][]string{

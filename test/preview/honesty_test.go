@@ -130,10 +130,11 @@ func (u upgrade) check(t *testing.T) {
 		results.end("refused before the cluster is asked")
 		return
 	}
-	checkWrites(t, asker(ns), since)
+	checkWrites(t, asker(ns), since, true)
 	o.preview = decode(t, text)
 	results.add(o.preview)
 	o.texts = text
+	o.checkLocal(t, act)
 	u.act(t, &o, code, act)
 }
 

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/cli/offline"
 )
 
 // Env holds the streams and the flags that all commands share.
@@ -29,6 +30,8 @@ type Env struct {
 	home     string
 	progress progressFlag
 	globals  globalFlags
+	// offline is set if no cluster is asked.
+	offline bool
 }
 
 // NewEnv returns an Env with these streams, and flags that are not set.
@@ -59,11 +62,17 @@ func NewScheme() (*runtime.Scheme, error) {
 	return s, v1beta1.AddToScheme(s)
 }
 
+// GoOffline lets Connect return clients of a cluster without objects, inside the process.
+func (env *Env) GoOffline() {
+	env.offline = true
+	env.Flags.WrapConfigFn = func(*rest.Config) *rest.Config { return offline.Config() }
+}
+
 // Connect returns a client of the cluster, its configuration, and the namespace that the user works in.
 func (env *Env) Connect() (client.WithWatch, *rest.Config, string, error) {
 	config, err := env.Flags.ToRESTConfig()
 	if raw, e := env.Flags.ToRawKubeConfigLoader().RawConfig(); err == nil && e == nil && len(raw.Clusters) == 0 &&
-		*env.Flags.APIServer == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
+		*env.Flags.APIServer == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" && !env.offline {
 		err = errNoCluster
 	}
 	if err != nil {

@@ -119,9 +119,9 @@ func (o *diffOptions) compute(ctx context.Context, args []string) ([]*preview.Pr
 	case len(args) > 0:
 		p, err = o.computePackage(ctx, c, instance, args[0], given)
 	case len(given) > 0:
-		p, err = previewInstance(ctx, o.env, c, "update", instance, func(i *v1beta1.Instance) { setParameters(i, given) })
+		p, err = (&previewer{env: o.env, client: c}).instance(ctx, "update", instance, func(i *v1beta1.Instance) { setParameters(i, given) })
 	default:
-		p, err = previewInstance(ctx, o.env, c, "deploy", instance, triggerOf(v1beta1.DeployPlan))
+		p, err = (&previewer{env: o.env, client: c}).instance(ctx, "deploy", instance, triggerOf(v1beta1.DeployPlan))
 	}
 	return []*preview.Preview{p}, err
 }
@@ -150,5 +150,5 @@ func (o *diffOptions) computePackage(ctx context.Context, c client.Client, insta
 	}
 	merged := instance.DeepCopy()
 	setParameters(merged, given)
-	return previewEdit(ctx, o.env, c, upgradeEdit(instance, merged, ov, versions))
+	return (&previewer{env: o.env, client: c}).edit(ctx, upgradeEdit(instance, merged, ov, versions))
 }

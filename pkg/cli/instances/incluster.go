@@ -65,8 +65,8 @@ func (o *installOptions) installFromCluster(ctx context.Context, operator string
 	if err := checkAccount(ctx, o.env, c, n); err != nil {
 		return err
 	}
-	if done, err := o.preview.show(o.env, func() (*preview.Preview, error) {
-		return previewEdit(ctx, o.env, c, n.edit())
+	if done, err := o.preview.show(o.env, c, func(p *previewer) (*preview.Preview, error) {
+		return p.edit(ctx, n.edit())
 	}); done || err != nil {
 		return err
 	}

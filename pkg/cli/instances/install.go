@@ -121,11 +121,8 @@ func (o *installOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	c, config, namespace, err := o.env.Connect()
+	c, namespace, err := o.connect(packages)
 	if err != nil {
-		return err
-	}
-	if err := checkKubernetes(config, packages); err != nil {
 		return err
 	}
 	instance := o.newInstance(namespace, pkg.Operator.Name, command.VersionName(pkg), given, from)
@@ -147,8 +144,8 @@ func (o *installOptions) run(ctx context.Context, name string) error {
 	if err := command.CheckPackage(ctx, pkg, instance, installing); err != nil {
 		return err
 	}
-	if done, err := o.preview.show(o.env, func() (*preview.Preview, error) {
-		return previewEdit(ctx, o.env, c, n.edit())
+	if done, err := o.preview.show(o.env, c, func(p *previewer) (*preview.Preview, error) {
+		return p.edit(ctx, n.edit())
 	}); done || err != nil {
 		return err
 	}
@@ -237,6 +234,19 @@ func (o *installOptions) newInstance(namespace, operator, version string, given 
 // installerOf returns an installer that prints what it does.
 func installerOf(env *command.Env, c client.Client) pkginstall.Installer {
 	return pkginstall.Installer{Client: c, Progressf: env.Printf, Warnf: env.Warnf}
+}
+
+// connect returns a client of the cluster, if its version of Kubernetes is high enough for packages, and the namespace. A preview without
+// dry runs needs no cluster: it is that of an installation on one without objects.
+func (o *installOptions) connect(packages []*operators.Package) (client.WithWatch, string, error) {
+	if o.preview.isLocal() {
+		o.env.GoOffline()
+	}
+	c, config, namespace, err := o.env.Connect()
+	if err == nil && !o.preview.isLocal() {
+		err = checkKubernetes(config, packages)
+	}
+	return c, namespace, err
 }
 
 // checkKubernetes compares the lowest version of Kubernetes of packages with the version of the cluster.

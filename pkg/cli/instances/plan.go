@@ -134,8 +134,8 @@ func newPlanTrigger(env *command.Env) *cobra.Command {
 			return fmt.Errorf("plan %q does not exist in operatorversion %s: it has %v", plan, ov.Name, plans.Names(runs))
 		}
 		trigger := triggerOf(plan)
-		if done, err := previews.show(env, func() (*preview.Preview, error) {
-			return previewInstance(ctx, env, c, "trigger", i, trigger)
+		if done, err := previews.show(env, c, func(p *previewer) (*preview.Preview, error) {
+			return p.instance(ctx, "trigger", i, trigger)
 		}); done || err != nil {
 			return err
 		}
@@ -181,7 +181,8 @@ func newPlanRetry(env *command.Env) *cobra.Command {
 			if run.Status != v1beta1.FatalError {
 				return fmt.Errorf("the last plan of instance %s/%s has not failed: use kubectl kudo plan trigger to run one", i.Namespace, i.Name)
 			}
-			if done, err := previews.show(env, func() (*preview.Preview, error) { return previewRetry(ctx, env, c, i, name) }); done || err != nil {
+			retry := func(p *previewer) (*preview.Preview, error) { return p.retry(ctx, i, name) }
+			if done, err := previews.show(env, c, retry); done || err != nil {
 				return err
 			}
 			failed := i.Status.PlanStatus[name].UID

@@ -78,8 +78,8 @@ func rollbackTo(ctx context.Context, env *command.Env, c client.WithWatch, insta
 			continue
 		}
 		edit := o.editOf(instance, r.Revision, back)
-		if done, err := o.preview.show(env, func() (*preview.Preview, error) {
-			return previewInstance(ctx, env, c, "rollback", instance, edit.apply)
+		if done, err := o.preview.show(env, c, func(p *previewer) (*preview.Preview, error) {
+			return p.instance(ctx, "rollback", instance, edit.apply)
 		}); done || err != nil {
 			return err
 		}

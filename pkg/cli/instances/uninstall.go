@@ -64,8 +64,8 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if done, err := o.preview.show(o.env, func() (*preview.Preview, error) {
-		return previewUninstall(ctx, o.env, c, instance, o.keepClaims)
+	if done, err := o.preview.show(o.env, c, func(p *previewer) (*preview.Preview, error) {
+		return p.uninstall(ctx, instance, o.keepClaims)
 	}); done || err != nil {
 		return err
 	}

@@ -105,9 +105,10 @@ func (o *uninstallVersionOptions) run(ctx context.Context, name string) error {
 // command ends with it.
 func (o *uninstallVersionOptions) showRelease(ctx context.Context, c client.Client, ov *v1beta1.OperatorVersion,
 	users []types.NamespacedName, unlisted error) (bool, error) {
-	compute := func() (*preview.Preview, error) { return o.previewRelease(ctx, c, ov, users, unlisted) }
+	release := preview.Release{Version: ov, Users: users, Unlisted: unlisted, LeavesUsers: o.leaveUsers, Force: o.force}
+	compute := func(p *previewer) (*preview.Preview, error) { return p.release(ctx, release) }
 	if o.preview.asked() {
-		return o.preview.show(o.env, compute)
+		return o.preview.show(o.env, c, compute)
 	}
 	if unlisted != nil {
 		o.env.Warnf("Instances of other namespaces are not looked at, since they cannot be listed: %s", unlisted)
@@ -115,7 +116,7 @@ func (o *uninstallVersionOptions) showRelease(ctx context.Context, c client.Clie
 	if !o.force && !o.leaveUsers {
 		return false, nil
 	}
-	p, err := compute()
+	p, err := compute(&previewer{env: o.env, client: c})
 	if err != nil {
 		return false, err
 	}
@@ -156,15 +157,6 @@ func (o *uninstallVersionOptions) awaitRelease(ctx context.Context, c client.Wit
 			o.env.Warnf("the release waits: %s", told)
 		}
 		return false, nil
-	})
-}
-
-// previewRelease asks what the deletion of an OperatorVersion would do.
-func (o *uninstallVersionOptions) previewRelease(ctx context.Context, c client.Client, ov *v1beta1.OperatorVersion,
-	users []types.NamespacedName, unlisted error) (*preview.Preview, error) {
-	return computePreview(ctx, o.env, c, func(ctx context.Context, p preview.Options) (*preview.Preview, error) {
-		return preview.ComputeRelease(ctx, p, preview.Release{Version: ov, Users: users, Unlisted: unlisted, LeavesUsers: o.leaveUsers,
-			Force: o.force})
 	})
 }
 

@@ -150,8 +150,8 @@ func (o *updateOptions) run(ctx context.Context) error {
 	if err := command.CheckStructure(ctx, &ov.Spec, changed, given); err != nil {
 		return err
 	}
-	if done, err := o.preview.show(o.env, func() (*preview.Preview, error) {
-		return previewEdit(ctx, o.env, c, preview.Edit{Verb: "update", Before: instance, After: changed, Version: ov,
+	if done, err := o.preview.show(o.env, c, func(p *previewer) (*preview.Preview, error) {
+		return p.edit(ctx, preview.Edit{Verb: "update", Before: instance, After: changed, Version: ov,
 			GivesRights: o.account.create})
 	}); done || err != nil {
 		return err

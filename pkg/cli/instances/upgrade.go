@@ -98,10 +98,10 @@ func (o *upgradeOptions) run(ctx context.Context, name string) error {
 		return err
 	}
 	known := command.SpecsOf(coming)
-	if done, err := o.preview.show(o.env, func() (*preview.Preview, error) {
+	if done, err := o.preview.show(o.env, c, func(p *previewer) (*preview.Preview, error) {
 		e := upgradeEdit(instance, merged, ov, coming)
 		e.GivesRights = o.account.create
-		return previewEdit(ctx, o.env, c, e)
+		return p.edit(ctx, e)
 	}); done || err != nil {
 		return err
 	}

@@ -1,0 +1,162 @@
+package instances
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apierror"
+	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/cli/command"
+	"kudo.dev/kudo/pkg/explore"
+	"kudo.dev/kudo/pkg/kudoinit"
+	"kudo.dev/kudo/pkg/preview"
+	"kudo.dev/kudo/plans/trigger"
+)
+
+// previewTimeout is how long the questions of a preview may take in all. What is not answered by then is an error.
+const previewTimeout = 30 * time.Second
+
+// previewer computes previews with the rights of the user.
+type previewer struct {
+	env    *command.Env
+	client client.Client
+	// local is set if the cluster is only read.
+	local bool
+}
+
+// edit asks the cluster what an edit would do.
+func (p *previewer) edit(ctx context.Context, edit preview.Edit) (*preview.Preview, error) {
+	return p.compute(ctx, func(ctx context.Context, o preview.Options) (*preview.Preview, error) {
+		now, known := kudoinit.ReadSettings(ctx, p.client)
+		if account, sure := kudoinit.DefaultAccount(ctx, p.client, now, edit.After.Namespace); known && sure {
+			o.DefaultAccount = account
+		}
+		o.Tarballs = newTarballs(ctx, p.client, now, known)
+		return preview.Compute(ctx, o, edit)
+	})
+}
+
+// instance asks what a change of an Instance would do whose OperatorVersions are in the cluster.
+func (p *previewer) instance(ctx context.Context, verb string, before *v1beta1.Instance,
+	change func(*v1beta1.Instance)) (*preview.Preview, error) {
+	e := preview.Edit{Verb: verb, Before: before, After: before.DeepCopy()}
+	change(e.After)
+	var err error
+	if e.Version, err = versionOf(ctx, p.client, e.After); err != nil {
+		return nil, err
+	}
+	if before.OperatorVersionKey() != e.After.OperatorVersionKey() {
+		if e.Old, err = versionIfExists(ctx, p.client, before); err != nil {
+			return nil, err
+		}
+	}
+	return p.edit(ctx, e)
+}
+
+// retry asks what another run of the plan that failed last would do.
+func (p *previewer) retry(ctx context.Context, i *v1beta1.Instance, plan string) (*preview.Preview, error) {
+	if i.DeletionTimestamp != nil {
+		return p.uninstall(ctx, i, false)
+	}
+	version, err := versionOf(ctx, p.client, i)
+	if err != nil {
+		return nil, err
+	}
+	run := &trigger.Request{Plan: plan, Cause: fmt.Sprintf("%s run %d", trigger.CauseRetry, i.Status.PlanStatus[plan].Revision),
+		Upgrade: i.Status.Baseline != nil && i.Status.Baseline.UpgradeIncomplete}
+	return p.edit(ctx, preview.Edit{Verb: "retry", Before: i, After: i.DeepCopy(), Version: version, Retry: run})
+}
+
+// uninstall asks what the deletion of an Instance would do.
+func (p *previewer) uninstall(ctx context.Context, instance *v1beta1.Instance, keepsClaims bool) (*preview.Preview, error) {
+	version, err := versionIfExists(ctx, p.client, instance)
+	if err != nil {
+		return nil, err
+	}
+	return p.compute(ctx, func(ctx context.Context, o preview.Options) (*preview.Preview, error) {
+		return preview.Uninstall(ctx, o, instance, version, keepsClaims)
+	})
+}
+
+// release asks what the deletion of an OperatorVersion would do.
+func (p *previewer) release(ctx context.Context, r preview.Release) (*preview.Preview, error) {
+	return p.compute(ctx, func(ctx context.Context, o preview.Options) (*preview.Preview, error) {
+		return preview.ComputeRelease(ctx, o, r)
+	})
+}
+
+// versionIfExists returns the OperatorVersion that an Instance names, or nil if it does not exist.
+func versionIfExists(ctx context.Context, c client.Client, instance *v1beta1.Instance) (*v1beta1.OperatorVersion, error) {
+	version := &v1beta1.OperatorVersion{}
+	err := c.Get(ctx, instance.OperatorVersionKey(), version)
+	if apierror.IsObjectNotFound(err) {
+		return nil, nil
+	}
+	return version, err
+}
+
+// compute computes a preview with the clients of the user, in bounds of time.
+func (p *previewer) compute(ctx context.Context,
+	compute func(context.Context, preview.Options) (*preview.Preview, error)) (*preview.Preview, error) {
+	ctx, cancel := context.WithTimeout(ctx, previewTimeout)
+	defer cancel()
+	o, err := p.options(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out, err := compute(ctx, o)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, fmt.Errorf("the cluster did not answer within %s what would happen: try again later", previewTimeout)
+	}
+	return out, err
+}
+
+// options are the clients of the user.
+func (p *previewer) options(ctx context.Context) (preview.Options, error) {
+	config, err := p.env.Flags.ToRESTConfig()
+	if err != nil {
+		return preview.Options{}, err
+	}
+	config.QPS = -1                           // the apiserver's priority and fairness decides, not the client
+	config.WarningHandler = rest.NoWarnings{} // that a new OperatorVersion does not exist yet is not worth a warning
+	o := preview.Options{Clock: clock.RealClock{}, Local: p.local}
+	if o.Client, err = client.New(config, client.Options{Scheme: p.client.Scheme(), Mapper: p.client.RESTMapper()}); err != nil {
+		return o, err
+	}
+	if o.Dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return o, err
+	}
+	if o.Metadata, err = metadata.NewForConfig(config); err != nil {
+		return o, err
+	}
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return o, err
+	}
+	o.Kinds = apply.NewKinds(p.client.RESTMapper(), d, o.Dynamic)
+	layers, unreached, unknown, err := command.LiveLayers(ctx, p.client)
+	if err != nil {
+		return o, err
+	}
+	for _, hook := range unreached {
+		o.Incomplete = append(o.Incomplete, hook.String())
+	}
+	if unknown {
+		o.Incomplete = append(o.Incomplete, "you may not list the explore rules and webhooks of the cluster: kudo may get other answers")
+	}
+	o.All = layers
+	o.External = slices.DeleteFunc(slices.Clone(layers), func(l explore.Explorer) bool { return l.Layer() == explore.Native })
+	o.As = command.WhoAmI(ctx, p.client)
+	return o, nil
+}
