@@ -22,7 +22,7 @@ func (c *computation) askAdmission(ctx context.Context) error {
 	var status apierrors.APIStatus
 	switch {
 	case err == nil:
-	case !errors.As(err, &status):
+	case !errors.As(err, &status) && !isUnanswered(err):
 		return err
 	case apierrors.IsNotFound(err) && c.edit.Before == nil:
 		c.newNamespace = true

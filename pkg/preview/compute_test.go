@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -63,17 +65,19 @@ func (l *lab) watchWrites(hook apitest.Hook) {
 
 var now clock.PassiveClock = clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
 
-func (l *lab) options() Options {
+func (l *lab) options() Options { return l.optionsOf(l.Config()) }
+
+func (l *lab) optionsOf(config *rest.Config) Options {
 	l.t.Helper()
-	dyn, err := dynamic.NewForConfig(l.Config())
+	dyn, err := dynamic.NewForConfig(config)
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	meta, err := metadata.NewForConfig(l.Config())
+	meta, err := metadata.NewForConfig(config)
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	d, err := discovery.NewDiscoveryClientForConfig(l.Config())
+	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -567,7 +571,39 @@ func TestUninstall(t *testing.T) {
 	}
 }
 
-// TestTimeout checks that a preview that takes too long is an error, and no half answer.
+// TestLateAnswers checks that what the API server does not answer in time is unknown, and that all else is said (P4).
+func TestLateAnswers(t *testing.T) {
+	l := newLab(t)
+	config, applies := l.Config(), 0
+	config.Wrap(func(inner http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPatch {
+				applies++
+			}
+			if applies > 1 {
+				return nil, context.DeadlineExceeded
+			}
+			return inner.RoundTrip(r)
+		})
+	})
+	version := web(gen.Serial("deploy", "app", "save"))
+	p, err := Compute(t.Context(), l.optionsOf(config), Edit{Verb: "install", After: gen.Instance("i", version, nil), Version: version})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"plan deploy", "create ConfigMap ns/i-a", "unknown ConfigMap ns/i-b"}
+	if diff := cmp.Diff(want, brief(p)); diff != "" || p.Objects[1].Why != "the API server did not answer in time" || p.Fails() {
+		t.Errorf("%s%+v", diff, p)
+	}
+}
+
+// roundTripper is a function that answers requests.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestTimeout checks that a preview whose context ends is an error, and no half answer.
 func TestTimeout(t *testing.T) {
 	l := newLab(t)
 	version := web()

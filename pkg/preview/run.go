@@ -2,6 +2,7 @@ package preview
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -329,6 +330,8 @@ func (c *computation) unknowable(change apply.Change) string {
 	switch {
 	case apierror.IsNamespaceNotFound(err) && (c.newNamespace || c.createsNamespace(change.ID.Namespace)):
 		return "its namespace does not exist yet"
+	case isLate(err):
+		return "the API server did not answer in time"
 	case isUnanswered(err):
 		return "it could not be asked: " + text
 	case (meta.IsNoMatchError(err) || apply.IsFatal(err)) && c.definesKind(change.ID):
@@ -350,9 +353,12 @@ func isUnanswered(err error) bool {
 	text := err.Error()
 	return apierrors.IsForbidden(err) && !strings.Contains(text, "exceeded quota") && !strings.Contains(text, "admission webhook") &&
 		!strings.Contains(text, "ValidatingAdmissionPolicy") && !strings.Contains(text, "violates PodSecurity") ||
-		strings.Contains(text, "does not support dry run") || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||
+		strings.Contains(text, "does not support dry run") || isLate(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||
 		apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err)
 }
+
+// isLate reports whether an answer did not come before the time of the preview was over.
+func isLate(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
 
 // definesKind reports whether a definition of the kind of an object would be created by the runs, or may be by a tarball that is not known.
 func (c *computation) definesKind(id apply.ID) bool {

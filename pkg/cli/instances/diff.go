@@ -30,6 +30,7 @@ type diffOptions struct {
 	command.VersionFlags
 	instance, output string
 	files            []string
+	timeout          previewTimeout
 	failOn           failOnFlag
 }
 
@@ -54,6 +55,7 @@ Exit codes: 0 nothing would change, 1 something would (this is no error), 2 an e
 	command.AddInstanceFlag(cmd, &o.instance)
 	cmd.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "a file of Instances and OperatorVersions; may be repeated")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "format: text, json, yaml or markdown")
+	o.timeout.add(cmd.Flags())
 	o.failOn.add(cmd.Flags())
 	o.VersionFlags.Add(cmd.Flags())
 	o.ParameterFlags.Add(cmd.Flags())
@@ -94,7 +96,7 @@ func (o *diffOptions) compute(ctx context.Context, args []string) ([]*preview.Pr
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(o.failOn.check(), command.CheckPreviewFormat(o.output)); err != nil {
+	if err := errors.Join(o.failOn.check(), o.timeout.check(), command.CheckPreviewFormat(o.output)); err != nil {
 		return nil, err
 	}
 	if len(o.files) > 0 {
@@ -115,13 +117,14 @@ func (o *diffOptions) compute(ctx context.Context, args []string) ([]*preview.Pr
 		return nil, err
 	}
 	var p *preview.Preview
+	asks := &previewer{env: o.env, client: c, timeout: o.timeout}
 	switch {
 	case len(args) > 0:
 		p, err = o.computePackage(ctx, c, instance, args[0], given)
 	case len(given) > 0:
-		p, err = (&previewer{env: o.env, client: c}).instance(ctx, "update", instance, func(i *v1beta1.Instance) { setParameters(i, given) })
+		p, err = asks.instance(ctx, "update", instance, func(i *v1beta1.Instance) { setParameters(i, given) })
 	default:
-		p, err = (&previewer{env: o.env, client: c}).instance(ctx, "deploy", instance, triggerOf(v1beta1.DeployPlan))
+		p, err = asks.instance(ctx, "deploy", instance, triggerOf(v1beta1.DeployPlan))
 	}
 	return []*preview.Preview{p}, err
 }
@@ -150,5 +153,5 @@ func (o *diffOptions) computePackage(ctx context.Context, c client.Client, insta
 	}
 	merged := instance.DeepCopy()
 	setParameters(merged, given)
-	return (&previewer{env: o.env, client: c}).edit(ctx, upgradeEdit(instance, merged, ov, versions))
+	return (&previewer{env: o.env, client: c, timeout: o.timeout}).edit(ctx, upgradeEdit(instance, merged, ov, versions))
 }

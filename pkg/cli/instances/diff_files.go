@@ -39,7 +39,7 @@ func (o *diffOptions) computeFiles(ctx context.Context) ([]*preview.Preview, err
 		if err != nil {
 			return nil, err
 		}
-		p, err := (&previewer{env: o.env, client: c}).edit(ctx, e)
+		p, err := (&previewer{env: o.env, client: c, timeout: o.timeout}).edit(ctx, e)
 		if err != nil {
 			return nil, err
 		}

@@ -50,7 +50,6 @@ those of its dependencies, and an Instance, whose deploy plan runs.
 
   kubectl kudo install ./operators/catalog/hello/operator --create-service-account --wait
   kubectl kudo install ./mysql-5.7_0.3.0.tgz --instance db -p PASSWORD=secret
-  kubectl kudo install postgres --operator-version '^1.0' --repo ours
   kubectl kudo install oci://registry.example.com/kudo/postgres --operator-version '^1.0'`,
 		Args: command.ExactArgs(1, "one package: a folder that holds operator.yaml, a .tgz, a URL, oci://…, or a name in a repository"),
 		PreRunE: func(*cobra.Command, []string) (err error) {

@@ -26,6 +26,7 @@ const (
 // previewFlags are the flags by which a command shows what it would do.
 type previewFlags struct {
 	dryRun, output, expect string
+	timeout                previewTimeout
 	failOn                 failOnFlag
 }
 
@@ -69,6 +70,7 @@ func (f *previewFlags) add(flags *pflag.FlagSet) {
 	flags.Lookup("dry-run").NoOptDefVal = dryRunServer
 	flags.StringVarP(&f.output, "output", "o", "", "format of --dry-run: text, json, yaml or markdown")
 	flags.StringVar(&f.expect, "expect", "", "digest that --dry-run has printed: go on only if the same would happen")
+	f.timeout.add(flags)
 	f.failOn.add(flags)
 }
 
@@ -84,7 +86,7 @@ func (f *previewFlags) check() error {
 	case f.dryRun == dryRunNone && len(f.failOn) > 0:
 		return command.UsageError("--fail-on requires --dry-run: add --dry-run")
 	}
-	return errors.Join(f.failOn.check(), command.CheckPreviewFormat(f.output))
+	return errors.Join(f.failOn.check(), f.timeout.check(), command.CheckPreviewFormat(f.output))
 }
 
 // asked reports whether a preview is to be computed.
@@ -104,7 +106,7 @@ func (f *previewFlags) show(env *command.Env, c client.Client, compute func(*pre
 	if !f.asked() {
 		return false, nil
 	}
-	p, err := compute(&previewer{env: env, client: c, local: f.isLocal()})
+	p, err := compute(&previewer{env: env, client: c, local: f.isLocal(), timeout: f.timeout})
 	if err != nil {
 		return true, err
 	}
@@ -122,13 +124,14 @@ func (f *previewFlags) show(env *command.Env, c client.Client, compute func(*pre
 func newPlanPreview(env *command.Env) *cobra.Command {
 	var plan, output string
 	var failOn failOnFlag
+	var timeout previewTimeout
 	cmd := newInstanceCommand(env, "preview NAME [PLAN]", "Show what a plan of an Instance would do",
 		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
 			verb, change := "reconcile", func(*v1beta1.Instance) {}
 			if plan != "" {
 				verb, change = "trigger", triggerOf(plan)
 			}
-			p, err := (&previewer{env: env, client: c}).instance(ctx, verb, i, change)
+			p, err := (&previewer{env: env, client: c, timeout: timeout}).instance(ctx, verb, i, change)
 			if err != nil {
 				return err
 			}
@@ -141,10 +144,11 @@ is shown what the spec of the Instance asks for and no plan has done yet.
   kubectl kudo plan preview db`
 	cmd.Flags().StringVar(&plan, "name", "", "name of the plan")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "format: text, json, yaml or markdown")
+	timeout.add(cmd.Flags())
 	failOn.add(cmd.Flags())
 	cmd.Args = command.ArgumentsForFlags("instance", "name")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
-		return errors.Join(failOn.check(), command.CheckPreviewFormat(output))
+		return errors.Join(failOn.check(), timeout.check(), command.CheckPreviewFormat(output))
 	}
 	return cmd
 }

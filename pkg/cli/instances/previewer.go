@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -24,15 +25,14 @@ import (
 	"kudo.dev/kudo/plans/trigger"
 )
 
-// previewTimeout is how long the questions of a preview may take in all. What is not answered by then is an error.
-const previewTimeout = 30 * time.Second
-
 // previewer computes previews with the rights of the user.
 type previewer struct {
 	env    *command.Env
 	client client.Client
 	// local is set if the cluster is only read.
 	local bool
+	// timeout is how long the questions may take in all.
+	timeout previewTimeout
 }
 
 // edit asks the cluster what an edit would do.
@@ -106,28 +106,32 @@ func versionIfExists(ctx context.Context, c client.Client, instance *v1beta1.Ins
 	return version, err
 }
 
-// compute computes a preview with the clients of the user, in bounds of time.
+// compute computes a preview with the clients of the user. What is not answered in time is not known; an error says that nothing is.
 func (p *previewer) compute(ctx context.Context,
 	compute func(context.Context, preview.Options) (*preview.Preview, error)) (*preview.Preview, error) {
-	ctx, cancel := context.WithTimeout(ctx, previewTimeout)
+	timeout := time.Duration(p.timeout)
+	limit, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	o, err := p.options(ctx)
+	ctx, cancelAll := context.WithTimeout(ctx, 2*timeout) // with what is not asked by these clients, such as webhooks
+	defer cancelAll()
+	o, err := p.options(ctx, limit)
 	if err != nil {
 		return nil, err
 	}
 	out, err := compute(ctx, o)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, fmt.Errorf("the cluster did not answer within %s what would happen: try again later", previewTimeout)
+		return nil, fmt.Errorf("the cluster did not answer within %s what would happen: try again later, or with a longer --timeout", timeout)
 	}
 	return out, err
 }
 
-// options are the clients of the user.
-func (p *previewer) options(ctx context.Context) (preview.Options, error) {
+// options are the clients of the user. Their requests end with limit.
+func (p *previewer) options(ctx, limit context.Context) (preview.Options, error) {
 	config, err := p.env.Flags.ToRESTConfig()
 	if err != nil {
 		return preview.Options{}, err
 	}
+	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return limitedTransport{inner, limit} })
 	config.QPS = -1                           // the apiserver's priority and fairness decides, not the client
 	config.WarningHandler = rest.NoWarnings{} // that a new OperatorVersion does not exist yet is not worth a warning
 	o := preview.Options{Clock: clock.RealClock{}, Local: p.local}
