@@ -307,7 +307,7 @@ func AwaitSealed(ctx context.Context, c client.Client, waiting func(message stri
 	if err == nil || told == "" || ctx.Err() == nil {
 		return err
 	}
-	return fmt.Errorf("the new version goes on with no plan that the old one has started, and there runs still %s: wait for it, end it with "+
+	return fmt.Errorf("the new version continues no plan that the old one has started, and there runs still %s: wait for it, end it with "+
 		"kubectl kudo plan cancel, or give --wait-time=0s, with which it fails and is started anew by kubectl kudo plan retry",
 		strings.TrimPrefix(told, "the end of "))
 }

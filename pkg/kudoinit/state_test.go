@@ -142,14 +142,14 @@ func TestCheckVersion(t *testing.T) {
 		"NoUpgrade": {"of nothing there is no upgrade", func(l *InstalledState) { *l = InstalledState{} }, Options{}, true, false, "kudo is not installed on this cluster, so there is nothing to upgrade: run kubectl kudo init"},
 		"Same":      {"the same version again", nil, Options{Namespace: "kudo-system", Version: "v1.2.0"}, false, false, ""},
 		"Newer":     {"a newer version", nil, Options{Namespace: "kudo-system", Version: "v1.4.0"}, true, false, ""},
-		"TooOld":    {"a version that does not read what is there", nil, Options{Namespace: "kudo-system", Version: "v1.10.0"}, true, true, "kudo v1.2.0 is installed, and this is v1.10.0, which goes on with what the 2 minor versions before it have written: upgrade to v1.4 first"},
+		"TooOld":    {"a version that does not read what is there", nil, Options{Namespace: "kudo-system", Version: "v1.10.0"}, true, true, "kudo v1.2.0 is installed, and this is v1.10.0, which continues what the 2 minor versions before it have written: upgrade to v1.4 first"},
 		"Older":     {"an older version", nil, Options{Namespace: "kudo-system", Version: "v1.1.9"}, true, false, "kudo v1.2.0 is installed, and this is v1.1.9: an older version may not understand what a newer one has written. Use the newer command, or --allow-downgrade"},
 		"Allowed":   {"an older version that the user allows", nil, Options{Namespace: "kudo-system", Version: "v1.1.9"}, true, true, ""},
 		"Unknown":   {"versions that cannot be compared", nil, Options{Namespace: "kudo-system", Version: "dev"}, true, false, ""},
 		"Namespace": {"another namespace", nil, Options{Namespace: "other", Version: "v1.2.0"}, true, true, "kudo is installed in namespace kudo-system, and only one can work on a cluster: use -n kudo-system, or remove that one with kubectl kudo init --remove"},
 		"CRDs":      {"the definitions have no namespace", nil, Options{Namespace: "other", Version: "v1.2.0", CRDsOnly: true}, false, false, ""},
 		"Unbound":   {"no account is bound, so that no manager works there", func(l *InstalledState) { l.Bound = false }, Options{Namespace: "other", Version: "v1.2.0"}, false, false, ""},
-		"KUDO":      {"KUDO is there", func(l *InstalledState) { l.Predecessor = "old" }, Options{Namespace: "kudo-system"}, false, false, "KUDO's manager runs in namespace old: kubectl kudo init --upgrade replaces it, and goes on with its Instances"},
+		"KUDO":      {"KUDO is there", func(l *InstalledState) { l.Predecessor = "old" }, Options{Namespace: "kudo-system"}, false, false, "KUDO's manager runs in namespace old: kubectl kudo init --upgrade replaces it, and continues with its Instances"},
 		"Replace":   {"which an upgrade replaces", func(l *InstalledState) { l.Predecessor = "old" }, Options{Namespace: "kudo-system"}, true, false, ""},
 	} {
 		live := there

@@ -33,7 +33,7 @@ type TooOld struct {
 
 // Error implements error.
 func (e *TooOld) Error() string {
-	return fmt.Sprintf("kudo %s is installed, and this is %s, which goes on with what the %d minor versions before it have written: upgrade "+
+	return fmt.Sprintf("kudo %s is installed, and this is %s, which continues what the %d minor versions before it have written: upgrade "+
 		"to %s first", e.Installed, e.Wanted, readMinors, e.Step)
 }
 
@@ -43,7 +43,7 @@ func (l *InstalledState) CheckVersion(o Options, upgrade, downgrade bool) error 
 	case upgrade && !l.Installed:
 		return fmt.Errorf("kudo is not installed on this cluster, so there is nothing to upgrade: run kubectl kudo init")
 	case !upgrade && l.Predecessor != "":
-		return fmt.Errorf("KUDO's manager runs in namespace %s: kubectl kudo init --upgrade replaces it, and goes on with its Instances",
+		return fmt.Errorf("KUDO's manager runs in namespace %s: kubectl kudo init --upgrade replaces it, and continues with its Instances",
 			l.Predecessor)
 	case l.Bound && o.Namespace != l.Namespace && !o.CRDsOnly:
 		return fmt.Errorf("kudo is installed in namespace %s, and only one can work on a cluster: use -n %s, or remove that one with kubectl "+

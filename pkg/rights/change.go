@@ -19,7 +19,7 @@ import (
 )
 
 // Continue is the remedy of a change that fails before its end.
-const Continue = "the same command goes on from there"
+const Continue = "the same command continues from there"
 
 // ungiven is the remedy of rights that the API server does not let a user give.
 const ungiven = "you cannot give what you may not do yourself: ask an administrator of the namespace to run the same command, or to " +

@@ -66,7 +66,7 @@ type dependencyAnswer struct {
 }
 
 // errTimeSpent is the reason why something is not known of dependencies.
-var errTimeSpent = fmt.Errorf("kudo looks for dependencies for %s at a time, and goes on later", dependencyTime)
+var errTimeSpent = fmt.Errorf("kudo looks for dependencies for %s at a time, and continues later", dependencyTime)
 
 // presence is what a search for an object has found. An error says why that is not known.
 type presence struct {

@@ -57,7 +57,7 @@ var _ = It("A step that waits names the pod, the container and the reason, in th
 	words := "container app of pod " + found.Pod + ": ImagePullBackOff"
 	contains(t, reconciling(i), "Deployment "+ns+"/i: ", words)
 	contains(t, kudo(t, 0, "plan", "status", "--instance", "i", "-n", ns), "── Deployment i\n", "── "+found.Owner+"\n", "── Pod "+found.Pod+"\n", "── Container app: ImagePullBackOff",
-		"Pod "+found.Pod+", container app: ImagePullBackOff", "What to do: correct the cause; the plan goes on: kubectl kudo plan status --instance i -n "+ns+" --watch")
+		"Pod "+found.Pod+", container app: ImagePullBackOff", "What to do: correct the cause; the plan continues: kubectl kudo plan status --instance i -n "+ns+" --watch")
 	contains(t, kudo(t, 4, "plan", "wait", "--instance", "i", "-n", ns, "--wait-time", "2s"), words, "\n  Pod "+found.Pod+", container app: ImagePullBackOff", "What to do: ")
 
 	kudo(t, 0, "update", "--instance", "i", "-n", ns, "-p", "IMAGE=nginx:1.27", "--wait")

@@ -43,5 +43,5 @@ var _ = It("A wait without a terminal writes a line for each change, and Ctrl-C 
 	if code := cmd.ProcessState.ExitCode(); code != 1 {
 		t.Errorf("exit code %d, want 1", code)
 	}
-	contains(t, printed(), "Error: interrupted: the plan goes on: kubectl kudo plan wait --instance i -n "+ns)
+	contains(t, printed(), "Error: interrupted: the plan continues: kubectl kudo plan wait --instance i -n "+ns)
 })

@@ -176,7 +176,7 @@ func TestHelm(t *testing.T) {
 	c.run(t, "kudo v0.3.0 is installed, and this is v0.2.0: an older version may not understand", "upgrade", "kudo", c.chart)
 	c.run(t, "", "upgrade", "kudo", c.chart, "--set", "allowDowngrade=true")
 	for version, first := range map[string]string{"v0.5.0": "v0.4", "v1.2.0": "v1.0", "v2.0.0": "v1.0"} {
-		c.run(t, "kudo v0.2.0 is installed, and this is "+version+", which goes on with what the 2 minor versions before it have written: upgrade to "+first+" first",
+		c.run(t, "kudo v0.2.0 is installed, and this is "+version+", which continues what the 2 minor versions before it have written: upgrade to "+first+" first",
 			"upgrade", "kudo", writeChart(t, version))
 	}
 	c.run(t, "", "upgrade", "kudo", writeChart(t, "v1.1.0"))

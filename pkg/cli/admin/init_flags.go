@@ -21,7 +21,7 @@ func (o *initOptions) add(f *pflag.FlagSet) {
 		"or markdown")
 	f.BoolVarP(&o.wait, "wait", "w", false, "wait until kudo is ready")
 	f.Var(&o.waitTime, "wait-time", "how long to wait at most with --wait and --remove, and with --upgrade for plans that the new version "+
-		"would not go on with, for which 0s does not wait: seconds, or a duration such as 5m")
+		"would not continue, for which 0s does not wait: seconds, or a duration such as 5m")
 	f.StringVarP(&o.Image, "kudo-image", "i", "", "image of the manager")
 	f.StringVar(&o.PullPolicy, "kudo-image-pull-policy", "", "when to pull the image: Always, Never or IfNotPresent")
 	f.BoolVar(&o.InsecureMetrics, "insecure-metrics", false, "serve the manager's metrics by plain HTTP to every client (default HTTPS, for "+

@@ -25,7 +25,7 @@ func NewToken(env *command.Env) *cobra.Command {
 		Use:   "token --manager-kubeconfig FILE",
 		Short: "Renew the token of an external manager",
 		Long: `Renew the token of a manager outside of the cluster, whose kubeconfig kubectl kudo init --manager-kubeconfig wrote. A manager
-that runs goes on with the new token within a minute. The command needs the right to make tokens of the ServiceAccount, which
+that runs continues with the new token within a minute. The command needs the right to make tokens of the ServiceAccount, which
 the manager itself does not have.
 
   kubectl kudo token --manager-kubeconfig manager.kubeconfig`,

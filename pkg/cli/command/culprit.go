@@ -96,7 +96,7 @@ func (env *Env) explain(ctx context.Context, c client.Client, run v1beta1.PlanSt
 	}
 	todo := "correct the cause, then kubectl kudo plan retry " + subject
 	if run.Status.IsRunning() {
-		todo = "correct the cause; the plan goes on: kubectl kudo plan status " + subject + " --watch"
+		todo = "correct the cause; the plan continues: kubectl kudo plan status " + subject + " --watch"
 	}
 	if logs != "" {
 		todo += "   (all of the log: " + logs + ")"

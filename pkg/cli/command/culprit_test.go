@@ -125,11 +125,11 @@ func TestInterrupted(t *testing.T) {
 	i := &v1beta1.Instance{}
 	w := &watcher{instance: i}
 	w.key.Namespace, w.key.Name = "lab", "site"
-	if got := explainError(w.interrupted()); strings.Contains(got, "goes on") {
+	if got := explainError(w.interrupted()); strings.Contains(got, "continues") {
 		t.Errorf("no plan runs: %s", got)
 	}
 	i.Status.PlanStatus = map[string]v1beta1.PlanStatus{"deploy": {Name: "deploy", Status: v1beta1.InProgress}}
-	if got, want := explainError(w.interrupted()), "interrupted: the plan goes on: kubectl kudo plan wait --instance site -n lab"; got != want {
+	if got, want := explainError(w.interrupted()), "interrupted: the plan continues: kubectl kudo plan wait --instance site -n lab"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

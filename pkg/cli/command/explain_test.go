@@ -119,7 +119,7 @@ func TestExplainInstance(t *testing.T) {
 			"  Pod report-x, container report: exit code 7\n  | one\n" + retry + logs},
 		"Waits": {"a plan that goes on", failedSite(v1beta1.InProgress, stored()), "one\n", nil,
 			"  Pod report-x, container report: exit code 7 after 2s\n  | one\n" +
-				"  What to do: correct the cause; the plan goes on: kubectl kudo plan status --instance site -n lab --watch" + logs},
+				"  What to do: correct the cause; the plan continues: kubectl kudo plan status --instance site -n lab --watch" + logs},
 		"Many": {"no more than three tasks are explained", failedSite(v1beta1.FatalError, quota("a"), quota("b"), quota("c"), quota("d")), "one\n", nil,
 			"  Widget lab/a: Q: m\n  Widget lab/b: Q: m\n  Widget lab/c: Q: m\n" + retry + "\n"},
 		"Refused":  {"the message of the run says all", withMessage(failedSite(v1beta1.FatalError, quota("a")), "Widget lab/a: m"), "one\n", nil, ""},
@@ -239,7 +239,7 @@ func TestWatchInstance(t *testing.T) {
 	})
 	err := env.WatchInstance(ctx, c, &v1beta1.Instance{ObjectMeta: gen.Meta("lab", "site")}, command.UntilArrived(0, ""))
 	env.ReportError(err)
-	if got, want := env.Err.(*bytes.Buffer).String(), "Error: interrupted: the plan goes on: kubectl kudo plan wait --instance site -n lab\n"; got != want {
+	if got, want := env.Err.(*bytes.Buffer).String(), "Error: interrupted: the plan continues: kubectl kudo plan wait --instance site -n lab\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -122,28 +122,28 @@ func (l *changeLines) line(key, subject string, status v1beta1.ExecutionStatus, 
 	}
 }
 
-// interruptedError is the error of a wait that the user has interrupted. What was waited for goes on.
-type interruptedError struct{ goesOn string }
+// interruptedError is the error of a wait that the user has interrupted. What was waited for continues.
+type interruptedError struct{ continuing string }
 
 // Error implements error.
-func (e *interruptedError) Error() string { return "interrupted: " + e.goesOn }
+func (e *interruptedError) Error() string { return "interrupted: " + e.continuing }
 
 // Is makes the error one of a context that was canceled.
 func (*interruptedError) Is(target error) bool { return target == context.Canceled }
 
-// Interrupted returns the error of a wait that the user has interrupted, with what goes on.
-func Interrupted(goesOn string) error { return &interruptedError{goesOn} }
+// Interrupted returns the error of a wait that the user has interrupted, with what continues.
+func Interrupted(continuing string) error { return &interruptedError{continuing} }
 
-// interrupted returns the error of an interrupted wait for an Instance, with what goes on, if something does.
+// interrupted returns the error of an interrupted wait for an Instance, with what continues, if something does.
 func (w *watcher) interrupted() error {
 	switch {
 	case w.instance == nil:
 		return context.Canceled
 	case w.instance.DeletionTimestamp != nil:
-		return &interruptedError{fmt.Sprintf("the deletion goes on: kubectl wait --for=delete instances.kudo.dev/%s -n %s", w.key.Name,
+		return &interruptedError{fmt.Sprintf("the deletion continues: kubectl wait --for=delete instances.kudo.dev/%s -n %s", w.key.Name,
 			w.key.Namespace)}
 	case plans.Running(w.instance.Status.PlanStatus) == "" && len(w.instance.Status.Queue) == 0:
 		return context.Canceled
 	}
-	return &interruptedError{fmt.Sprintf("the plan goes on: kubectl kudo plan wait --instance %s -n %s", w.key.Name, w.key.Namespace)}
+	return &interruptedError{fmt.Sprintf("the plan continues: kubectl kudo plan wait --instance %s -n %s", w.key.Name, w.key.Namespace)}
 }

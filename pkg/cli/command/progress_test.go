@@ -104,11 +104,11 @@ func TestP29InterruptedWait(t *testing.T) {
 		want     string
 	}{
 		{"a plan", &v1beta1.Instance{Status: v1beta1.InstanceStatus{PlanStatus: map[string]v1beta1.PlanStatus{"deploy": {Name: "deploy", Status: v1beta1.InProgress}}}},
-			"Error: interrupted: the plan goes on: kubectl kudo plan wait --instance web -n lab\n"},
+			"Error: interrupted: the plan continues: kubectl kudo plan wait --instance web -n lab\n"},
 		{"nothing runs", &v1beta1.Instance{}, "Error: interrupted\n"},
 		{"nothing was read", nil, "Error: interrupted\n"},
 		{"a deletion", &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}},
-			"Error: interrupted: the deletion goes on: kubectl wait --for=delete instances.kudo.dev/web -n lab\n"},
+			"Error: interrupted: the deletion continues: kubectl wait --for=delete instances.kudo.dev/web -n lab\n"},
 	} {
 		var errs bytes.Buffer
 		w := &watcher{key: types.NamespacedName{Namespace: "lab", Name: "web"}, instance: tc.instance}

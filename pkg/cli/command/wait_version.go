@@ -85,7 +85,7 @@ func (env *Env) WaitForVersion(ctx context.Context, c client.WithWatch, key type
 			err := WithCode(ExitTimeout, fmt.Errorf("operatorversion %s is not done after %s: %s", key, limit, message))
 			return withDetails(err, env.ExplainVersion(context.WithoutCancel(ctx), c, ov))
 		case ctx.Err() != nil:
-			return &interruptedError{fmt.Sprintf("the cluster goes on: kubectl kudo plan status --operator-version %s -n %s --wait", key.Name,
+			return &interruptedError{fmt.Sprintf("the cluster continues: kubectl kudo plan status --operator-version %s -n %s --wait", key.Name,
 				key.Namespace)}
 		case err != nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err):
 			return err
