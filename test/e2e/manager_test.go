@@ -42,7 +42,7 @@ var _ = Describe("The manager in pods", Label("manager"), func() {
 		Expect(err).To(MatchError("exit status 3"))
 		Expect(out).To(MatchRegexp("container upload of pod p-fail-[a-z0-9]+ ended with exit code 3"))
 		Expect(kubectl("kudo", "plan", "status", "--instance", "p", "-n", ns)).
-			To(MatchRegexp(`\n  Pod p-fail-[a-z0-9]+, container upload: exit code 3.*\n  \| no disk\n  What to do: correct the cause, then kubectl kudo plan retry --instance p -n ` + ns +
+			To(MatchRegexp(`\n  Pod p-fail-[a-z0-9]+, container upload: exit code 3.*\n  \| no disk\n  What to do: correct what made container upload end with exit code 3, then kubectl kudo plan retry --instance p -n ` + ns +
 				`   \(all of the log: kubectl logs p-fail-[a-z0-9]+ -c upload -n ` + ns + `\)\n$`))
 		Expect(out).To(MatchRegexp(`\n  \| no disk\n  What to do: `))
 	})

@@ -57,7 +57,7 @@ var _ = It("A step that waits names the pod, the container and the reason, in th
 	words := "container app of pod " + found.Pod + ": ImagePullBackOff"
 	contains(t, reconciling(i), "Deployment "+ns+"/i: ", words)
 	contains(t, kudo(t, 0, "plan", "status", "--instance", "i", "-n", ns), "── Deployment i\n", "── "+found.Owner+"\n", "── Pod "+found.Pod+"\n", "── Container app: ImagePullBackOff",
-		"Pod "+found.Pod+", container app: ImagePullBackOff", "What to do: correct the cause; the plan continues: kubectl kudo plan status --instance i -n "+ns+" --watch")
+		"Pod "+found.Pod+", container app: ImagePullBackOff", "What to do: correct image does-not-exist:1, or let the nodes pull it (registry, imagePullSecrets): kubectl kudo update --instance i -n "+ns+" -p IMAGE=…")
 	contains(t, kudo(t, 4, "plan", "wait", "--instance", "i", "-n", ns, "--wait-time", "2s"), words, "\n  Pod "+found.Pod+", container app: ImagePullBackOff", "What to do: ")
 
 	kudo(t, 0, "update", "--instance", "i", "-n", ns, "-p", "IMAGE=nginx:1.27", "--wait")
@@ -120,7 +120,7 @@ var _ = It("A Job that fails names its container and exit code, in the event, th
 			args[1] = "status"
 		}
 		contains(t, kudo(t, code, args...), "Job "+ns+"/i-report: BackoffLimitExceeded: ", "\n  Pod "+found.Pod+", container report: exit code 7",
-			"  What to do: correct the cause, then kubectl kudo plan retry --instance i -n "+ns+"   (all of the log: kubectl logs "+found.Pod+" -c report -n "+ns+")\n")
+			"  What to do: correct what made container report end with exit code 7, then kubectl kudo plan retry --instance i -n "+ns+"   (all of the log: kubectl logs "+found.Pod+" -c report -n "+ns+")\n")
 	}
 })
 

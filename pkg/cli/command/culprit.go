@@ -17,6 +17,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/diagnostics"
 	"kudo.dev/kudo/pkg/health/culprit"
+	"kudo.dev/kudo/pkg/text"
 	"kudo.dev/kudo/plans"
 )
 
@@ -29,6 +30,11 @@ type explainer struct {
 	now    time.Time
 	// subject is the flag of commands that names the object whose plan runs.
 	subject string
+	// definitions and values are those of the parameters of an Instance.
+	definitions []v1beta1.Parameter
+	values      map[string]string
+	// upgrade is set if an upgrade of an Instance is not complete, so that a rollback leads out.
+	upgrade bool
 }
 
 // The bounds of what is said.
@@ -36,6 +42,7 @@ const (
 	// shownCulprits is how many tasks of a run are explained.
 	shownCulprits = 3
 	explainTime   = 10 * time.Second
+	maxImage      = 256
 )
 
 // ExplainInstance says what keeps the last run of an Instance from ending well; "" if nothing is known.
@@ -46,8 +53,14 @@ func (env *Env) ExplainInstance(ctx context.Context, c client.Client, i *v1beta1
 	_, run := plans.LatestRun(i.Status.PlanStatus)
 	ctx, cancel := context.WithTimeout(ctx, explainTime)
 	defer cancel()
-	return env.explain(ctx, c, run, fmt.Sprintf("--instance %s -n %s", i.Name, i.Namespace), func(r *diagnostics.Redactor) {
-		learnSecrets(ctx, c, r, i)
+	return env.explain(ctx, c, run, fmt.Sprintf("--instance %s -n %s", i.Name, i.Namespace), func(e *explainer) {
+		ov := &v1beta1.OperatorVersion{}
+		if c.Get(ctx, i.OperatorVersionKey(), ov) != nil {
+			ov = &v1beta1.OperatorVersion{}
+		}
+		learnSecrets(ctx, c, e.redact, i, ov)
+		e.definitions, e.values = ov.Spec.Parameters, i.Spec.Parameters
+		e.upgrade = i.Status.Baseline != nil && i.Status.Baseline.UpgradeIncomplete
 	})
 }
 
@@ -59,44 +72,45 @@ func (env *Env) ExplainVersion(ctx context.Context, c client.Client, ov *v1beta1
 	_, run := plans.LatestRun(ov.Status.PlanStatus)
 	ctx, cancel := context.WithTimeout(ctx, explainTime)
 	defer cancel()
-	return env.explain(ctx, c, run, fmt.Sprintf("--operator-version %s -n %s", ov.Name, ov.Namespace), func(r *diagnostics.Redactor) {
-		learnParameters(r, ov.Spec.Parameters, ov.Spec.InstallParameters)
+	return env.explain(ctx, c, run, fmt.Sprintf("--operator-version %s -n %s", ov.Name, ov.Namespace), func(e *explainer) {
+		learnParameters(e.redact, ov.Spec.Parameters, ov.Spec.InstallParameters)
 	})
 }
 
-func (env *Env) explain(ctx context.Context, c client.Client, run v1beta1.PlanStatus, subject string,
-	learn func(*diagnostics.Redactor)) string {
+func (env *Env) explain(ctx context.Context, c client.Client, run v1beta1.PlanStatus, subject string, learn func(*explainer)) string {
 	all := plans.Culprits(run)
 	if len(all) == 0 || run.Status == v1beta1.Complete || plans.IsCanceled(run.Status, run.Message) {
 		return ""
 	}
 	e := &explainer{client: c, redact: &diagnostics.Redactor{}, now: time.Now(), subject: subject}
-	learn(e.redact)
+	learn(e)
 	if config, err := env.Flags.ToRESTConfig(); err == nil {
 		e.set, _ = kubernetes.NewForConfig(config)
 	}
 	var out strings.Builder
-	logs := ""
+	todo, logs := "", ""
 	for _, at := range all[:min(len(all), shownCulprits)] {
 		if run.Status == v1beta1.FatalError && !at.Failed {
 			break // it waited only, and a failed run waits for nothing
 		}
-		if plans.IsRepetition(at.Task) {
-			continue // the error says it, and what to do
+		if plans.IsRepetition(at.Task) { // the error says it
+			if stored := (culprit.Finding{Culprit: *at.Task.Culprit}); todo == "" && stored.Remedy() != "" {
+				todo = e.remedy(stored, run.Status.IsRunning())
+			}
+			continue
 		}
 		found := e.find(ctx, run, at)
 		out.WriteString(e.describe(found))
 		out.WriteString(e.log(ctx, found))
+		if todo == "" {
+			todo = e.remedy(withMessage(found, at.Task.Message), run.Status.IsRunning())
+		}
 		if logs == "" {
 			logs = logsCommand(found)
 		}
 	}
-	if out.Len() == 0 {
+	if todo == "" {
 		return ""
-	}
-	todo := "correct the cause, then kubectl kudo plan retry " + subject
-	if run.Status.IsRunning() {
-		todo = "correct the cause; the plan continues: kubectl kudo plan status " + subject + " --watch"
 	}
 	if logs != "" {
 		todo += "   (all of the log: " + logs + ")"
@@ -132,6 +146,7 @@ func (e *explainer) find(ctx context.Context, run v1beta1.PlanStatus, at plans.C
 		return stored
 	}
 	found.Culprit, found.Event = culprit.Bounded(found.Culprit, e.redact.Text), e.redact.Text(found.Event)
+	found.Image = e.redact.Text(text.Plain(found.Image, maxImage))
 	return found
 }
 

@@ -73,11 +73,7 @@ func barred(text string) string {
 
 // learnSecrets tells a redactor what must not be shown of the logs of an Instance: the values of its sensitive parameters and, as far as
 // the user may read them, the Secrets that its plans have made and those that its parameters come from.
-func learnSecrets(ctx context.Context, c client.Client, r *diagnostics.Redactor, i *v1beta1.Instance) {
-	ov := &v1beta1.OperatorVersion{}
-	if c.Get(ctx, i.OperatorVersionKey(), ov) != nil {
-		ov = &v1beta1.OperatorVersion{}
-	}
+func learnSecrets(ctx context.Context, c client.Client, r *diagnostics.Redactor, i *v1beta1.Instance, ov *v1beta1.OperatorVersion) {
 	learnParameters(r, ov.Spec.Parameters, i.Spec.Parameters)
 	list := &corev1.SecretList{}
 	if c.List(ctx, list, client.InNamespace(i.Namespace), client.MatchingLabels{v1beta1.InstanceLabel: i.Name}, client.Limit(100)) != nil {

@@ -90,7 +90,7 @@ func stored() *v1beta1.Culprit {
 
 // TestExplainInstance (P22): what is said of a run that fails, with the rights of the user.
 func TestExplainInstance(t *testing.T) {
-	const retry = "  What to do: correct the cause, then kubectl kudo plan retry --instance site -n lab"
+	const do, retry = "  What to do: correct what made container report end with exit code 7", ", then kubectl kudo plan retry --instance site -n lab"
 	const logs = "   (all of the log: kubectl logs report-x -c report -n lab)\n"
 	deny := func(kind string) apitest.Hook {
 		return func(r apitest.Request) (any, error) {
@@ -108,21 +108,25 @@ func TestExplainInstance(t *testing.T) {
 		want   string
 	}{
 		"Failed": {"the container, its last words without secrets, and what to do", failedSite(v1beta1.FatalError, stored()), "one\n\ntwo correct-horse\n", nil,
-			"  Pod report-x, container report: exit code 7 after 2s\n  | one\n  | two REDACTED\n" + retry + logs},
+			"  Pod report-x, container report: exit code 7 after 2s\n  | one\n  | two REDACTED\n" + do + retry + logs},
 		"Silent": {"a container that has written nothing", failedSite(v1beta1.FatalError, stored()), "\n", nil,
-			"  Pod report-x, container report: exit code 7 after 2s\n  the container has written nothing\n" + retry + logs},
+			"  Pod report-x, container report: exit code 7 after 2s\n  the container has written nothing\n" + do + retry + logs},
 		"LongLine": {"a last line that is too long to be shown whole, where a secret may be cut in two", failedSite(v1beta1.FatalError, stored()), strings.Repeat("x", 9<<10) + "\n", nil,
-			"  Pod report-x, container report: exit code 7 after 2s\n  the last line of the log is longer than the 4 KiB that are shown here\n" + retry + logs},
+			"  Pod report-x, container report: exit code 7 after 2s\n  the last line of the log is longer than the 4 KiB that are shown here\n" + do + retry + logs},
 		"NoPods": {"the user may not list pods: the status counts", failedSite(v1beta1.FatalError, stored()), "one\n", deny("Pod"),
-			"  Pod report-x, container report: exit code 7\n  | one\n" + retry + logs},
+			"  Pod report-x, container report: exit code 7\n  | one\n" + do + retry + logs},
 		"NoJob": {"the object was deleted: the status counts", failedSite(v1beta1.FatalError, stored()), "one\n", deny("Job"),
-			"  Pod report-x, container report: exit code 7\n  | one\n" + retry + logs},
-		"Waits": {"a plan that goes on", failedSite(v1beta1.InProgress, stored()), "one\n", nil,
+			"  Pod report-x, container report: exit code 7\n  | one\n" + do + retry + logs},
+		"Waits": {"a plan that continues", failedSite(v1beta1.InProgress, stored()), "one\n", nil,
 			"  Pod report-x, container report: exit code 7 after 2s\n  | one\n" +
-				"  What to do: correct the cause; the plan continues: kubectl kudo plan status --instance site -n lab --watch" + logs},
+				do + "; the plan continues: kubectl kudo plan status --instance site -n lab --watch" + logs},
 		"Many": {"no more than three tasks are explained", failedSite(v1beta1.FatalError, quota("a"), quota("b"), quota("c"), quota("d")), "one\n", nil,
-			"  Widget lab/a: Q: m\n  Widget lab/b: Q: m\n  Widget lab/c: Q: m\n" + retry + "\n"},
-		"Refused":  {"the message of the run says all", withMessage(failedSite(v1beta1.FatalError, quota("a")), "Widget lab/a: m"), "one\n", nil, ""},
+			"  Widget lab/a: Q: m\n  Widget lab/b: Q: m\n  Widget lab/c: Q: m\n  What to do: correct the cause" + retry + "\n"},
+		"Refused": {"the message of the run says all", withMessage(failedSite(v1beta1.FatalError, quota("a")), "Widget lab/a: m"), "one\n", nil, ""},
+		"Right": {"the message of the run says the cause, and not what to do", withMessage(failedSite(v1beta1.FatalError, forbidden()), "Widget lab/a: may not"), "one\n", nil,
+			"  What to do: give the account of the run the right that the message names (kubectl kudo account create)" + retry + "\n"},
+		"Deleted": {"the message of the task says what the object does not", withMessage(failedSite(v1beta1.FatalError, &v1beta1.Culprit{Kind: "Widget", Name: "a"}), "Widget a is being deleted (finalizers [x])"),
+			"one\n", nil, "  Widget a\n  What to do: let the controllers of the finalizers do their work, or remove the finalizers" + retry + "\n"},
 		"Complete": {"a plan that is complete", failedSite(v1beta1.Complete, stored()), "one\n", nil, ""},
 		"Unknown":  {"no culprit is known", failedSite(v1beta1.FatalError), "one\n", nil, ""},
 	} {
@@ -154,6 +158,13 @@ func withMessage(i *v1beta1.Instance, message string) *v1beta1.Instance {
 // quota is the culprit of an object of a kind that the cluster does not serve.
 func quota(name string) *v1beta1.Culprit {
 	return &v1beta1.Culprit{APIVersion: "example.com/v1", Kind: "Widget", Namespace: "lab", Name: name, Reason: "Q", Message: "m"}
+}
+
+// forbidden is the culprit of an object that the account of a run may not write.
+func forbidden() *v1beta1.Culprit {
+	c := quota("a")
+	c.Reason, c.Message = "Forbidden", "may not"
+	return c
 }
 
 // TestExplainWithoutRight (P22): whoever may not read the log gets the reason and the command.
@@ -212,7 +223,7 @@ func TestWaitExplains(t *testing.T) {
 	}
 }
 
-// TestWatchInstance (P23): without a terminal, each change is a line, and Ctrl-C says that the plan goes on.
+// TestWatchInstance (P23): without a terminal, each change is a line, and Ctrl-C says that the plan continues.
 func TestWatchInstance(t *testing.T) {
 	i := failedSite(v1beta1.InProgress)
 	env, c, server, _ := withLogs(t, "one\n", i)

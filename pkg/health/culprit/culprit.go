@@ -44,6 +44,8 @@ const (
 // Finding is what was found of an object.
 type Finding struct {
 	v1beta1.Culprit
+	// Image is the image of the container; empty if it is not known.
+	Image string
 	// Restarted is set if the container was started again since it ended, so that the log of the run before counts.
 	Restarted bool
 	// Ran is how long the container ran before it ended; 0 if this is not known.
@@ -107,7 +109,7 @@ func worst(pods []corev1.Pod, known string) *Finding {
 			continue
 		}
 		if found == nil || f.severity > found.severity || f.severity == found.severity && isBefore(pod, of, known) {
-			f.commanded = runsCommands(pod, f.Container)
+			f.commanded, f.Image = runsCommands(pod, f.Container), imageOf(pod, f.Container)
 			found, of = &f, pod
 		}
 	}

@@ -160,6 +160,16 @@ func runsCommands(pod *corev1.Pod, container string) bool {
 	})
 }
 
+// imageOf returns the image of a container as the pod asks for it; "" if the pod has no such container.
+func imageOf(pod *corev1.Pod, container string) string {
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		if c.Name == container {
+			return c.Image
+		}
+	}
+	return ""
+}
+
 func isInit(pod *corev1.Pod, name string) bool {
 	return slices.ContainsFunc(pod.Status.InitContainerStatuses, func(c corev1.ContainerStatus) bool { return c.Name == name })
 }
