@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
+	"regexp"
+	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -93,8 +95,30 @@ func (d *Defaulter) setRequester(ctx context.Context, req admission.Request, ins
 		metadata["annotations"] = annotations
 	}
 	for _, annotation := range asks {
-		annotations[annotation] = ring.SealRequester(annotation, instance, req.UserInfo.Username)
+		annotations[annotation] = ring.SealRequester(annotation, instance, req.UserInfo.Username+clientOf(req))
 	}
+}
+
+// Names of field managers, which clients choose: of any client, and of the plugin.
+var (
+	managerName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,63}$`)
+	commandName = regexp.MustCompile(`^` + v1beta1.CommandManagerPrefix + `[a-z-]+(/[a-z-]+)?$`)
+)
+
+// clientOf returns, for the end of the name of a user, which client sent a request by its own account: the field manager that the request
+// names, as a command if it is of the plugin. It returns "" if the request names none, or one that could be taken for more than a name.
+func clientOf(req admission.Request) string {
+	options := struct {
+		FieldManager string `json:"fieldManager"`
+	}{}
+	if json.Unmarshal(req.Options.Raw, &options) != nil || !managerName.MatchString(options.FieldManager) {
+		return ""
+	}
+	name := options.FieldManager
+	if commandName.MatchString(name) {
+		name = "kubectl kudo " + strings.ReplaceAll(strings.TrimPrefix(name, v1beta1.CommandManagerPrefix), "/", " ")
+	}
+	return " with " + name
 }
 
 // requests lists the annotations that name the user of an edit, and gives the Instance the generation that it gets by the edit.

@@ -108,3 +108,27 @@ func TestSetRequester(t *testing.T) {
 		})
 	}
 }
+
+// TestClientOf (P28): what a client says of itself stands behind the user, and cannot be taken for another user.
+func TestClientOf(t *testing.T) {
+	for _, tc := range []struct{ reason, options, want string }{
+		{"no options", ``, ""},
+		{"no field manager", `{"kind":"PatchOptions"}`, ""},
+		{"a command of the plugin", `{"kind":"PatchOptions","fieldManager":"kubectl-kudo/update"}`, " with kubectl kudo update"},
+		{"one of two words", `{"fieldManager":"kubectl-kudo/plan/retry"}`, " with kubectl kudo plan retry"},
+		{"another client", `{"fieldManager":"kubectl-edit"}`, " with kubectl-edit"},
+		{"a sentence in place of a command", `{"fieldManager":"kubectl-kudo/update/by/bob"}`, " with kubectl-kudo/update/by/bob"},
+		{"another user", `{"fieldManager":"x, bob"}`, ""},
+		{"a sentence", `{"fieldManager":"x by bob"}`, ""},
+		{"control characters", `{"fieldManager":"x\u001b[31m"}`, ""},
+		{"a line", `{"fieldManager":"x\n"}`, ""},
+		{"a long name", `{"fieldManager":"` + strings.Repeat("x", 65) + `"}`, ""},
+		{"options that are none", `[]`, ""},
+	} {
+		req := request(admissionv1.Update, runtime.RawExtension{}, runtime.RawExtension{})
+		req.Options.Raw = []byte(tc.options)
+		if got := clientOf(req); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
+		}
+	}
+}

@@ -29,7 +29,8 @@ import (
 type Run struct {
 	Plan  string `json:"plan"`
 	Cause string `json:"cause,omitempty"`
-	// RequestedBy is the user who asked for the run; empty if the user is not known, or if no write of the Instance asked for it.
+	// RequestedBy is the user who asked for the run, and the client by its own account, as in `ann with kubectl kudo update`; empty if the
+	// user is not known, or if no write of the Instance asked for it.
 	RequestedBy string `json:"requestedBy,omitempty"`
 	// UID of the run.
 	UID types.UID `json:"uid"`

@@ -59,6 +59,9 @@ var _ = Describe("Who asked for a run", Label("requester"), func() {
 		hasEvent(t, ns, "Plan deploy was requested by carl: parameters changed: WORD")
 		history := kudo(t, 0, "plan", "history", "--instance", "i", "-n", ns)
 		contains(t, history, "instance created; by ann", "parameters changed: WORD; by bob of the shop", "parameters changed: WORD; by carl")
+		kudo(t, 0, "update", "--instance", "i", "-n", ns, "-p", "WORD=four")
+		await(t, ns, "i", env.PlanEnded(v1beta1.DeployPlan, 4))
+		contains(t, kudo(t, 0, "plan", "history", "--instance", "i", "-n", ns), "parameters changed: WORD; by kudo-local-admin with kubectl kudo update")
 		env.Must(t, clientOf(t, "dora").Delete(ctx, gen.Instance("i", ov, nil)))
 		env.Eventually(t, "the log names who deleted the Instance", env.Condition(func() bool {
 			out, _ := plane.Local("logs", "manager")
@@ -86,7 +89,7 @@ var _ = Describe("Who asked for a run", Label("requester"), func() {
 		}
 		apply()
 		before := await(t, ns, "i", env.PlanEnded(v1beta1.DeployPlan, 1))
-		hasEvent(t, ns, "requested by tool")
+		hasEvent(t, ns, "requested by tool with gitops: ")
 		for range 2 {
 			apply()
 		}

@@ -72,8 +72,8 @@ const (
 	CancelAnnotation = "kudo.dev/cancel-run"
 	// RetryAnnotation on an Instance asks to run again what the failed run of this uid did.
 	RetryAnnotation = "kudo.dev/retry-run"
-	// RequestedByAnnotation on an Instance holds a seal, and the name of the user who wrote spec last. Kudo's webhook writes it; a value
-	// whose seal does not fit counts for nothing.
+	// RequestedByAnnotation on an Instance holds a seal, and the name of the user who wrote spec last, with that of the client if it gives
+	// one. Kudo's webhook writes it; a value whose seal does not fit counts for nothing.
 	RequestedByAnnotation = "kudo.dev/requested-by"
 	// RunRequestedByAnnotation on an Instance holds a seal, and the name of the user who asked last to cancel or retry a run. Kudo's
 	// webhook writes it; a value whose seal does not fit counts for nothing.
@@ -222,6 +222,10 @@ const (
 	EventCRDsStale              = "CRDsStale"
 	EventCRDsNotInstalled       = "CRDsNotInstalled"
 )
+
+// CommandManagerPrefix begins the names of the field managers by which the plugin writes Instances. The words of the command follow, such
+// as plan/retry.
+const CommandManagerPrefix = "kubectl-kudo/"
 
 // FieldManagerPrefix begins the names of the field managers of the Instances in a namespace.
 func FieldManagerPrefix(namespace string) string { return "kudo/" + namespace + "/" }

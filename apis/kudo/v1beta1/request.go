@@ -112,8 +112,8 @@ type QueuedPlan struct {
 	// Requested is set if spec.planExecution asked for it. Such an entry stays though planExecution changes.
 	// +optional
 	Requested bool `json:"requested,omitempty"`
-	// RequestedBy is the user who asked for it, and those who have written spec while it waits; empty if no user is known, or if no write of
-	// the Instance asked for it.
+	// RequestedBy is the user who asked for it, and those who have written spec while it waits, each with the client by its own account, as in
+	// `ann with kubectl kudo update`; empty if no user is known, or if no write of the Instance asked for it.
 	// +optional
 	RequestedBy string `json:"requestedBy,omitempty"`
 }

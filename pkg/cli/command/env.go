@@ -104,7 +104,7 @@ func (env *Env) Connect() (client.WithWatch, *rest.Config, string, error) {
 		return nil, nil, "", err
 	}
 	c, err := client.NewWithWatch(config, client.Options{Scheme: s, HTTPClient: transport, Mapper: mapper})
-	return c, config, namespace, err
+	return nameClient(c, env.globals.command), config, namespace, err
 }
 
 // builtin maps the kinds that commands use and every Kubernetes serves, so that these need not be discovered.

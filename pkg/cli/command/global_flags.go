@@ -26,6 +26,8 @@ type globalFlags struct {
 	validate bool
 	// usesKudo reports whether the running command needs kudo's kinds on the cluster.
 	usesKudo bool
+	// command is the path of the running command, such as "kubectl kudo plan retry".
+	command string
 }
 
 // verbosity is the level of client-go's log, which goes to stderr: 6 shows requests, 8 shows their bodies too.
@@ -63,6 +65,7 @@ func (g *globalFlags) add(root *cobra.Command) {
 	f.BoolVar(&g.validate, "validate-install", true, "see that kudo is installed on the cluster, before a command works with it")
 	root.Version = Version
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		g.command = cmd.CommandPath()
 		for c := cmd; c.HasParent(); c = c.Parent() {
 			g.usesKudo = g.usesKudo || c.Parent() == root && slices.Contains(kudoCommands, c.Name())
 		}

@@ -228,7 +228,7 @@ type run struct {
 	Finished *metav1.MicroTime       `json:"finished,omitempty"`
 	Version  string                  `json:"operatorVersion"`
 	Cause    string                  `json:"cause,omitempty"`
-	// RequestedBy is the user who asked for the run; empty if the user is not known.
+	// RequestedBy is the user who asked for the run, and the client by its own account; empty if the user is not known.
 	RequestedBy string `json:"requestedBy,omitempty"`
 	Message     string `json:"message,omitempty"`
 	// Former is set if the run is from before a restore: it is shown only.
