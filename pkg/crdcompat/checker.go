@@ -65,33 +65,40 @@ func newChecker(crd *apiextensionsv1.CustomResourceDefinition, version *apiexten
 
 // problems are what is wrong with an object, which it changes.
 func (c *checker) problems(ctx context.Context, object *unstructured.Unstructured) []string {
-	var out []string
-	content := object.Object
-	content["apiVersion"] = c.apiVersion
+	object.Object["apiVersion"] = c.apiVersion
+	out, err := c.normalize(object.Object)
+	if err != nil {
+		// The detail quotes the value.
+		return append(out, err.Field+": "+err.Type.String()+": the field, or one below it, has another type than Kubernetes gives it")
+	}
+	for _, err := range c.invalid(ctx, object.Object) {
+		out = append(out, say(err))
+	}
+	return out
+}
+
+// normalize prunes an object and sets its defaults, as the API server does on a write, and returns what is lost. An error
+// says that metadata in the object has another type than Kubernetes gives it.
+func (c *checker) normalize(content map[string]any) (lost []string, err *field.Error) {
 	nulls := countNulls(content)
 	if !c.keeps {
 		track := structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}
-		for _, path := range pruning.PruneWithOptions(content, c.structural, true, track) {
-			out = append(out, path+": the field would be pruned")
-		}
+		lost = pruned(pruning.PruneWithOptions(content, c.structural, true, track))
 		nulls = countNulls(content) // those of pruned fields are told already
 		defaulting.PruneNonNullableNullsWithoutDefaults(content, c.structural)
 	}
 	defaulting.Default(content, c.structural)
 	if countNulls(content) < nulls {
-		out = append(out, "a null would be dropped, or replaced by a default")
+		lost = append(lost, "a null would be dropped, or replaced by a default")
 	}
-	if err, paths := objectmeta.CoerceWithOptions(nil, content, c.structural, false,
-		objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true}); err != nil {
-		// The detail quotes the value.
-		return append(out, err.Field+": "+err.Type.String()+": the field, or one below it, has another type than Kubernetes gives it")
-	} else {
-		for _, path := range paths {
-			out = append(out, path+": the field would be pruned")
-		}
-	}
-	for _, err := range c.invalid(ctx, content) {
-		out = append(out, say(err))
+	err, paths := objectmeta.CoerceWithOptions(nil, content, c.structural, false, objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true})
+	return append(lost, pruned(paths)...), err
+}
+
+func pruned(paths []string) []string {
+	var out []string
+	for _, path := range paths {
+		out = append(out, path+": the field would be pruned")
 	}
 	return out
 }

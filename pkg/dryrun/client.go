@@ -49,7 +49,7 @@ func (r resource) Namespace(namespace string) dynamic.ResourceInterface {
 
 // known returns what is known of an object. Its mutex is locked; the caller unlocks it.
 func (r resource) known(name string) (*object, error) {
-	kind, err := r.mapper.KindFor(r.gvr)
+	kind, err := r.kindFor(r.gvr)
 	if err != nil {
 		return nil, err
 	}
@@ -81,6 +81,10 @@ func (r resource) Get(ctx context.Context, name string, o metav1.GetOptions, sub
 // read asks the cluster for an object that is not known yet.
 func (r resource) read(ctx context.Context, obj *object, o metav1.GetOptions) error {
 	if obj.known {
+		return nil
+	}
+	if r.definedKind(r.gvr) != nil {
+		obj.known = true // there can be none yet
 		return nil
 	}
 	live, err := r.ResourceInterface.Get(ctx, obj.id.Name, o)
@@ -179,7 +183,7 @@ func (r resource) ask(ctx context.Context, obj *object, body *unstructured.Unstr
 // send applies a body. While other clients write the object, the API server gives up and asks for another attempt.
 func (r resource) send(ctx context.Context, obj *object, body *unstructured.Unstructured,
 	o metav1.ApplyOptions) (written *unstructured.Unstructured, err error) {
-	if r.local {
+	if r.local || r.definedKind(r.gvr) != nil {
 		return r.applyLocally(ctx, obj, body, o)
 	}
 	err = retry.OnError(retry.DefaultBackoff, apierrors.IsServerTimeout, func() error {
@@ -280,7 +284,7 @@ func (r resource) Patch(ctx context.Context, name string, kind types.PatchType, 
 	}
 	o.DryRun = []string{metav1.DryRunAll}
 	var written *unstructured.Unstructured
-	if r.local {
+	if r.local || r.definedKind(r.gvr) != nil {
 		written, err = patchLocally(obj.now, kind, data)
 	} else {
 		written, err = r.ResourceInterface.Patch(ctx, name, kind, data, o)

@@ -33,6 +33,8 @@ type Cluster struct {
 	objects map[key]*object
 	// order lists the objects in the order of their first use.
 	order []*object
+	// defined are the kinds that the writes define.
+	defined map[schema.GroupVersionResource]*defined
 }
 
 // key names an object by its resource, as requests do.
@@ -62,7 +64,7 @@ type object struct {
 
 // New returns a cluster that reads and asks with a client.
 func New(client dynamic.Interface, mapper meta.RESTMapper) *Cluster {
-	return &Cluster{client: client, mapper: mapper, objects: map[key]*object{}}
+	return &Cluster{client: client, mapper: mapper, objects: map[key]*object{}, defined: map[schema.GroupVersionResource]*defined{}}
 }
 
 // Change is what the writes would do to an object.
@@ -142,7 +144,7 @@ func namespaced(client dynamic.Interface, mapping *meta.RESTMapping, namespace s
 
 // lookup returns what is known of an object, or nil if nothing is and it is not to be added, or if its kind is not served.
 func (c *Cluster) lookup(id apply.ID, add bool) *object {
-	mapping, err := c.mapper.RESTMapping(id.GroupKind(), id.Version)
+	mapping, err := c.Mapper().RESTMapping(id.GroupKind(), id.Version)
 	if err != nil {
 		return nil
 	}

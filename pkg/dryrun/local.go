@@ -21,6 +21,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/crdcompat"
 )
 
 // NewLocal returns a cluster that only reads with a client: what a write would leave is computed in the process, as the API server
@@ -55,6 +56,9 @@ func (r resource) applyLocally(ctx context.Context, obj *object, body *unstructu
 	merged, err := mergeForm(live, form, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", obj.id, err)
+	}
+	if d := r.definedKind(r.gvr); d != nil {
+		return crdcompat.Admit(ctx, d.definition, merged)
 	}
 	return merged, nil
 }

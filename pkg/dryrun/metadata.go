@@ -49,7 +49,7 @@ func (r metadataResource) Get(ctx context.Context, name string, o metav1.GetOpti
 	subresources ...string) (*metav1.PartialObjectMetadata, error) {
 	now, known := r.cluster.now(key{r.gvr, r.namespace, name})
 	switch {
-	case !known:
+	case !known && r.cluster.definedKind(r.gvr) == nil:
 		return r.ResourceInterface.Get(ctx, name, o, subresources...)
 	case now == nil:
 		return nil, apierrors.NewNotFound(r.gvr.GroupResource(), name)
@@ -83,6 +83,9 @@ func (r metadataResource) List(ctx context.Context, o metav1.ListOptions) (*meta
 // listRemaining returns a page of the objects that the writes have not deleted. If the writes have deleted each object of the page, it
 // returns the next page: callers take an empty page for the end of the list.
 func (r metadataResource) listRemaining(ctx context.Context, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	if r.cluster.definedKind(r.gvr) != nil {
+		return &metav1.PartialObjectMetadataList{}, nil
+	}
 	for {
 		list, err := r.ResourceInterface.List(ctx, o)
 		if err != nil {

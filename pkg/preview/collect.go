@@ -69,6 +69,9 @@ func (c *computation) object(ctx context.Context, id apply.ID, t *touch) Object 
 		out.Effect = Unchanged
 	case change.Before == nil:
 		out.Effect, out.content = Create, contentOf(change.Body, c.mask)
+		if c.cluster.IsDefined(id) {
+			out.Why = "its kind is defined in the same run: it fits the definition, and no webhook was asked"
+		}
 	case change.After == nil:
 		out.Effect = Delete
 	case t.shared:

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
@@ -34,10 +35,10 @@ import (
 // Options are the clients that questions are asked with, all of one user.
 type Options struct {
 	// Client reads kudo's own kinds.
-	Client   client.Client
-	Dynamic  dynamic.Interface
-	Metadata metadata.Interface
-	Kinds    *apply.Kinds
+	Client    client.Client
+	Dynamic   dynamic.Interface
+	Metadata  metadata.Interface
+	Discovery discovery.DiscoveryInterface
 	// All asks all explore layers, External all but kudo's own rules.
 	All, External runner.Interpreter
 	// Incomplete says which explore layers cannot be asked from here, so that the manager may get other answers.
@@ -100,7 +101,7 @@ func newComputation(o Options, edit Edit) *computation {
 // newComputationOn returns the computation of an edit of a cluster as other writes have left it.
 func newComputationOn(cluster *dryrun.Cluster, o Options, edit Edit) *computation {
 	c := &computation{
-		Options: o, edit: edit, cluster: cluster, touched: map[apply.ID]*touch{},
+		Options: o, edit: edit, cluster: cluster, kinds: apply.NewKinds(cluster.Mapper(), o.Discovery, o.Dynamic), touched: map[apply.ID]*touch{},
 		out: &Preview{APIVersion: Version, Verb: edit.Verb, As: o.As,
 			Subject: fmt.Sprintf("Instance %s/%s", edit.After.Namespace, edit.After.Name)},
 	}
@@ -119,6 +120,8 @@ type computation struct {
 	edit    Edit
 	out     *Preview
 	cluster *dryrun.Cluster
+	// kinds are those that are served, and those that the runs define.
+	kinds *apply.Kinds
 	// newNamespace is set if the namespace of the Instance does not exist yet.
 	newNamespace bool
 	// depth is how many Instances the one of the edit is a child of.
@@ -314,13 +317,13 @@ func (c *computation) load(ctx context.Context) error {
 		}
 	}
 	retain := runner.NewRetainer(c.All)
-	c.engine = apply.New(c.cluster.Client(), c.cluster.Metadata(c.Metadata), c.Kinds, c.cluster, retain)
+	c.engine = apply.New(c.cluster.Client(), c.cluster.Metadata(c.Metadata), c.kinds, c.cluster, retain)
 	c.share = share.New(share.Options{
-		Objects: c.engine, Kinds: c.Kinds, Mirror: c.cluster, Reader: holderReader{c.Client, c.coming}, Retain: retain,
+		Objects: c.engine, Kinds: c.kinds, Mirror: c.cluster, Reader: holderReader{c.Client, c.coming}, Retain: retain,
 		Safety: crdcompat.NewNamingComparer(c.Dynamic, c.Client.RESTMapper()), Clock: clock.RealClock{},
 	})
 	c.runner = runner.New(runner.Options{
-		Share: c.share, Engine: c.engine, Accounts: asCaller{c.engine}, Kinds: c.Kinds, Mirror: c.cluster, All: c.All, External: c.External,
+		Share: c.share, Engine: c.engine, Accounts: asCaller{c.engine}, Kinds: c.kinds, Mirror: c.cluster, All: c.All, External: c.External,
 		Judge: c.judge, Executor: noExecutor{},
 		Quotas: runner.NewQuotaReader(asCaller{c.engine}),
 	})

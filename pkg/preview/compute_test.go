@@ -28,7 +28,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
-	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/explore"
 	"kudo.dev/kudo/pkg/explore/native"
 	"kudo.dev/kudo/plans/trigger"
@@ -81,7 +80,7 @@ func (l *lab) optionsOf(config *rest.Config) Options {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	return Options{Client: l.Client(), Dynamic: dyn, Metadata: meta, Kinds: apply.NewKinds(l.Mapper(), d, dyn), All: explore.Chain{},
+	return Options{Client: l.Client(), Dynamic: dyn, Metadata: meta, Discovery: d, All: explore.Chain{},
 		External: explore.Chain{}, As: "ann", Clock: now}
 }
 

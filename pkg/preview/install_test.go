@@ -182,26 +182,65 @@ func TestUninstallChildren(t *testing.T) {
 	}
 }
 
-// TestNewKinds checks that objects whose kind or namespace comes with the install plan are unknown, and do not fail (P6).
+// TestNewKinds checks that objects whose kind comes with the install plan are checked by its definition, and that those whose namespace
+// comes with the plan are unknown, and do not fail (P6).
 func TestNewKinds(t *testing.T) {
-	const definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: pots.example.com}\n" +
-		"spec: {group: example.com, scope: Namespaced, names: {plural: pots, kind: Pot}, versions: [{name: v1, served: true, storage: true}]}\n"
-	version := web(gen.InstallPlan("install"), gen.Template("d.yaml", definition), gen.Apply("define", "d.yaml"),
-		gen.Template("n.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: kitchen}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: kitchen}\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: cook, namespace: kitchen}\n"), gen.Apply("place", "n.yaml"),
-		gen.Template("p.yaml", "apiVersion: example.com/v1\nkind: Pot\nmetadata: {name: '{{ .Name }}-p'}\n"), gen.Apply("pot", "p.yaml"),
-		gen.Serial("install", "define", "place"), gen.Serial("deploy", "pot", "app"))
-	l := newLab(t, &corev1.Namespace{ObjectMeta: gen.Meta("", "kube-system")})
-	l.watchWrites(func(r apitest.Request) (any, error) {
-		if r.Namespace == "kitchen" && r.Verb == "apply" {
-			return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "kitchen")
-		}
-		return nil, nil
-	})
-	p := l.compute(Edit{Verb: "install", After: gen.Instance("i", version, nil), Version: version, Versions: []*v1beta1.OperatorVersion{version}})
-	want := []string{"plan install", "plan deploy", "create CustomResourceDefinition pots.example.com", "create Namespace kitchen", "unknown ConfigMap kitchen/c", "unknown Deployment kitchen/cook",
-		"unknown Pot ns/i-p", "create ConfigMap ns/i-a"}
-	if diff := cmp.Diff(want, brief(p)); diff != "" || p.Fails() {
-		t.Errorf("%s%+v", diff, p)
+	const definition = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: pots.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: pots, kind: Pot}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            x-kubernetes-validations: [{rule: "self.lid || self.size < 3", message: a large pot has a lid}]
+            properties: {size: {type: integer, maximum: 9}, lid: {type: boolean, default: true}}
+`
+	const checked = "its kind is defined in the same run: it fits the definition, and no webhook was asked"
+	for name, tc := range map[string]struct {
+		reason, spec, want, why string
+		plan                    string
+	}{
+		"Fits":    {"an object that fits is created", "{size: 5}", "create", checked, "plan deploy"},
+		"Schema":  {"a value that the schema does not allow is refused", "{size: 50}", "refused", "spec.size", "plan deploy fails at main/step-0"},
+		"Rule":    {"so is one that a rule does not allow", "{size: 5, lid: false}", "refused", "a large pot has a lid", "plan deploy fails at main/step-0"},
+		"Default": {"a default counts for the rule, and a field that the schema does not have is pruned", "{size: 4, color: red}", "create", checked, "plan deploy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			version := web(gen.InstallPlan("install"), gen.Template("d.yaml", definition), gen.Apply("define", "d.yaml"),
+				gen.Template("n.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: kitchen}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: kitchen}\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: cook, namespace: kitchen}\n"), gen.Apply("place", "n.yaml"),
+				gen.Template("p.yaml", "apiVersion: example.com/v1\nkind: Pot\nmetadata: {name: '{{ .Name }}-p'}\nspec: "+tc.spec+"\n"), gen.Apply("pot", "p.yaml"),
+				gen.Serial("install", "define", "place"), gen.Serial("deploy", "pot", "app"))
+			l := newLab(t, &corev1.Namespace{ObjectMeta: gen.Meta("", "kube-system")})
+			l.watchWrites(func(r apitest.Request) (any, error) {
+				if r.Namespace == "kitchen" && r.Verb == "apply" {
+					return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "kitchen")
+				}
+				if r.Kind == "Pot" {
+					t.Errorf("%s was sent, and its kind is not served", r)
+				}
+				return nil, nil
+			})
+			p := l.compute(Edit{Verb: "install", After: gen.Instance("i", version, nil), Version: version, Versions: []*v1beta1.OperatorVersion{version}})
+			want := []string{"plan install", tc.plan, "create CustomResourceDefinition pots.example.com", "create Namespace kitchen", "unknown ConfigMap kitchen/c", "unknown Deployment kitchen/cook",
+				tc.want + " Pot ns/i-p"}
+			got := brief(p)
+			if diff := cmp.Diff(want, got[:min(len(got), len(want))]); diff != "" {
+				t.Fatalf("%s: %s%+v", tc.reason, diff, p)
+			}
+			if pot := p.Objects[4]; !strings.Contains(pot.Why, tc.why) {
+				t.Errorf("%s: %s, want %s", tc.reason, pot.Why, tc.why)
+			}
+		})
 	}
 }
 

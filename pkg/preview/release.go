@@ -57,7 +57,8 @@ func ComputeRelease(ctx context.Context, o Options, r Release) (*Preview, error)
 	case leaves:
 		p.keepAll(holder)
 	default:
-		engine := share.New(share.Options{Objects: apply.New(o.Dynamic, o.Metadata, o.Kinds, nil, nil), Kinds: o.Kinds, Reader: o.Client,
+		kinds := apply.NewKinds(o.Client.RESTMapper(), o.Discovery, o.Dynamic)
+		engine := share.New(share.Options{Objects: apply.New(o.Dynamic, o.Metadata, kinds, nil, nil), Kinds: kinds, Reader: o.Client,
 			Clock: clock.RealClock{}})
 		if err := p.release(ctx, engine, holder, r.Force); err != nil {
 			return nil, err

@@ -93,7 +93,7 @@ func (c *computation) neededRights(ctx context.Context, i *v1beta1.Instance, ver
 	return rights.Of(rights.Subject{
 		Namespace: i.Namespace, Name: i.Name, Version: &version.Spec, Parameters: maps.Clone(given), Sources: i.Spec.ParametersFrom,
 		Written: i.Status.Resources,
-	}, rights.Known{Versions: specOf, Served: c.Client.RESTMapper().RESTMapping})
+	}, rights.Known{Versions: specOf, Served: c.cluster.Mapper().RESTMapping})
 }
 
 // versionOf returns an OperatorVersion of the edit, else of the cluster; nil if there is none, or if it cannot be read.

@@ -334,7 +334,7 @@ func (c *computation) unknowable(change apply.Change) string {
 		return "the API server did not answer in time"
 	case isUnanswered(err):
 		return "it could not be asked: " + text
-	case (meta.IsNoMatchError(err) || apply.IsFatal(err)) && c.definesKind(change.ID):
+	case (meta.IsNoMatchError(err) || apply.IsFatal(err)) && !c.cluster.IsDefined(change.ID) && c.definesKind(change.ID):
 		return "its kind is defined in the same run"
 	}
 	return ""

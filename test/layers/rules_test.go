@@ -58,7 +58,7 @@ var tree = rules{
 		"operators/containment":   {"operators", "operators/params", "operators/render"},
 		"pkg/registry":            {"pkg/text"},
 		"pkg/repository":          {"pkg/ocilayout"},
-		"pkg/dryrun":              {"pkg/apply"},
+		"pkg/dryrun":              {"pkg/apply", "pkg/crdcompat"},
 		"pkg/preview":             {"pkg/rights", "pkg/runner"},
 		"pkg/repository/*":        {"pkg/repository"},
 		"pkg/explore/*":           {"pkg/explore"},

@@ -17,7 +17,6 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apierror"
-	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/explore"
 	"kudo.dev/kudo/pkg/kudoinit"
@@ -144,11 +143,9 @@ func (p *previewer) options(ctx, limit context.Context) (preview.Options, error)
 	if o.Metadata, err = metadata.NewForConfig(config); err != nil {
 		return o, err
 	}
-	d, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
+	if o.Discovery, err = discovery.NewDiscoveryClientForConfig(config); err != nil {
 		return o, err
 	}
-	o.Kinds = apply.NewKinds(p.client.RESTMapper(), d, o.Dynamic)
 	layers, unreached, unknown, err := command.LiveLayers(ctx, p.client)
 	if err != nil {
 		return o, err

@@ -70,7 +70,7 @@ func TestServed(t *testing.T) {
 	}
 }
 
-// TestEmpty checks that no object exists but the namespaces that every cluster has, and that nothing can be written.
+// TestEmpty checks that no object exists but namespace kube-system, and that nothing can be written.
 func TestEmpty(t *testing.T) {
 	c, err := client.New(Config(), client.Options{Scheme: apitest.Scheme()})
 	if err != nil {

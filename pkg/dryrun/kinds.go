@@ -1,0 +1,121 @@
+package dryrun
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kudo.dev/kudo/pkg/apply"
+)
+
+// Mapper returns a mapper that knows the kinds of the cluster as the writes would leave it: those that are served, and those that a
+// CustomResourceDefinition defines which was written.
+func (c *Cluster) Mapper() meta.RESTMapper { return mapper{c.mapper, c} }
+
+type mapper struct {
+	meta.RESTMapper
+	cluster *Cluster
+}
+
+// RESTMapping implements meta.RESTMapper.
+func (m mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	if known := m.cluster.findDefined(kind, versions); known != nil {
+		return known.mapping(), nil
+	}
+	served, err := m.RESTMapper.RESTMapping(kind, versions...)
+	if !meta.IsNoMatchError(err) {
+		return served, err
+	}
+	for _, change := range m.cluster.Changes() {
+		if change.After == nil || change.ID.Kind != definitionKind.Kind || change.ID.Group != definitionKind.Group {
+			continue
+		}
+		if defined := newDefined(change.After, kind, versions); defined != nil {
+			m.cluster.define(defined)
+			return defined.mapping(), nil
+		}
+	}
+	return nil, err
+}
+
+var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+
+// defined is a kind that the writes define, and that the API server does not serve.
+type defined struct {
+	definition *unstructured.Unstructured
+	kind       schema.GroupVersionKind
+	resource   schema.GroupVersionResource
+	scope      meta.RESTScope
+}
+
+// newDefined returns a kind by its definition, in the first of the versions that is served, or in any if none is named; nil
+// if the definition is of another kind or serves none.
+func newDefined(definition *unstructured.Unstructured, kind schema.GroupKind, versions []string) *defined {
+	text := func(fields ...string) string {
+		value, _, _ := unstructured.NestedString(definition.Object, append([]string{"spec"}, fields...)...)
+		return value
+	}
+	if text("group") != kind.Group || text("names", "kind") != kind.Kind {
+		return nil
+	}
+	list, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	for _, item := range list {
+		version, _ := item.(map[string]any)
+		name, _ := version["name"].(string)
+		if version["served"] != true || len(versions) > 0 && !slices.Contains(versions, name) {
+			continue
+		}
+		gv := schema.GroupVersion{Group: kind.Group, Version: name}
+		out := &defined{definition, gv.WithKind(kind.Kind), gv.WithResource(text("names", "plural")), meta.RESTScopeNamespace}
+		if text("scope") == "Cluster" {
+			out.scope = meta.RESTScopeRoot
+		}
+		return out
+	}
+	return nil
+}
+
+func (d *defined) mapping() *meta.RESTMapping {
+	return &meta.RESTMapping{Resource: d.resource, GroupVersionKind: d.kind, Scope: d.scope}
+}
+
+// define notes a kind that the API server does not serve.
+func (c *Cluster) define(d *defined) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.defined[d.resource] = d
+}
+
+// findDefined returns a kind that was found to be defined by the writes alone; nil if there is none.
+func (c *Cluster) findDefined(kind schema.GroupKind, versions []string) *defined {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, d := range c.defined {
+		if d.kind.GroupKind() == kind && (len(versions) == 0 || slices.Contains(versions, d.kind.Version)) {
+			return d
+		}
+	}
+	return nil
+}
+
+// IsDefined reports whether the kind of an object is defined by the writes alone, so that the object was checked in the process.
+func (c *Cluster) IsDefined(id apply.ID) bool {
+	return c.findDefined(id.GroupKind(), []string{id.Version}) != nil
+}
+
+// definedKind returns the kind of a resource that only the writes define, or nil if the API server serves it.
+func (c *Cluster) definedKind(resource schema.GroupVersionResource) *defined {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.defined[resource]
+}
+
+// kindFor returns the kind of a resource.
+func (c *Cluster) kindFor(resource schema.GroupVersionResource) (schema.GroupVersionKind, error) {
+	if d := c.definedKind(resource); d != nil {
+		return d.kind, nil
+	}
+	return c.mapper.KindFor(resource)
+}
