@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -35,7 +36,9 @@ metadata:
 spec:
   selector: {matchLabels: {app: a}}
   template:
-    metadata: {labels: {app: a}}
+    metadata:
+      labels: {app: a}
+      annotations: {log.local.kudo.dev/fails: "login as {{ .Params.PASSWORD }} was refused"}
     spec:
       containers:
       - name: fails
@@ -126,10 +129,13 @@ var _ = It("A diagnostics collection has the Instance, its child, their objects,
 		}
 	}
 	contains(t, files["diag/operator_parent/instance_top/history/1.yaml"], "cause: instance created", "app.yaml:") // also what it ran
-	pods := 0
+	pods, logs := 0, map[string]string{}
 	for name, text := range files {
 		if strings.Contains(name, "/instance_top/pod_top-app-") && strings.HasSuffix(name, ".yaml") {
 			pods++
+		}
+		if strings.Contains(name, "/instance_top/pod_top-app-") && strings.HasSuffix(name, ".log") {
+			logs[path.Base(name)] = text
 		}
 		for _, secret := range []string{hidden, generated, elsewhere} {
 			if strings.Contains(text, secret) || strings.Contains(name, secret) {
@@ -142,7 +148,9 @@ var _ = It("A diagnostics collection has the Instance, its child, their objects,
 	}
 	contains(t, files["diag/operator_parent/instance_top/resources/configmap/top-config.yaml"], "mode = fast", "login = REDACTED", "other = REDACTED")
 	contains(t, files["diag/operator_parent/instance_top/top.yaml"], "PASSWORD: REDACTED")
-	contains(t, files["diag/errors.yaml"], "fails")
+	for _, name := range []string{"fails.log", "fails.previous.log"} {
+		contains(t, logs[name], "Z login as REDACTED was refused\n")
+	}
 
 	t.Log("what exists is not overwritten; the same goes to a folder; who may read little gets what he may read")
 	contains(t, kudo(t, 1, "diagnostics", "collect", "--instance", "top", "-n", ns, "-o", archive), "exists already")

@@ -43,6 +43,7 @@ func TestFullAndAPISideBySide(t *testing.T) {
 	t.Run("statefulset", func(t *testing.T) { checkStatefulSet(t, client, "work") })
 	t.Run("jobs", func(t *testing.T) { checkJobs(t, client, "work") })
 	t.Run("bad image", func(t *testing.T) { checkBadImage(t, client, "work") })
+	t.Run("logs", func(t *testing.T) { checkLogs(t, full, "work") })
 	t.Run("rights", func(t *testing.T) { checkRights(t, full) })
 	t.Run("no controllers in profile api", func(t *testing.T) { checkNoController(t, api.client()) })
 	t.Run("namespace ends", func(t *testing.T) { checkNamespaceEnds(t, client, "work") })

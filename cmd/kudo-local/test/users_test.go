@@ -46,6 +46,9 @@ func TestOtherUsers(t *testing.T) {
 		{"the controller manager shows its metrics to who may", "https://kube-controller-manager/metrics", stranger},
 		{"the scheduler, too", "https://kube-scheduler/metrics", stranger},
 		{"kwok shows no profiles", "http://kwok/debug/pprof/heap", stranger},
+		{"the logs of pods are for the API server", "https://pod-logs/containerLogs/default/pod/container", stranger},
+		{"a certificate of the cluster does not open them", "https://pod-logs/containerLogs/default/pod/container", clusterUser},
+		{"kwok has no logs by itself", "http://kwok/containerLogs/default/pod/container", stranger},
 		{"kwok has no exec", "http://kwok/exec/default/pod/container", stranger},
 	}
 	for _, tc := range tests {
@@ -143,7 +146,7 @@ func TestUpOnPlainState(t *testing.T) {
 	l.run("up", "--profile", "api")
 	l.run("down")
 	dir, ports := filepath.Join(l.state, l.name), l.ports()
-	for _, folder := range []string{"etcd", "pki/etcd"} {
+	for _, folder := range []string{"etcd", "pki/etcd", "pki/pod-logs"} {
 		if err := os.RemoveAll(filepath.Join(dir, folder)); err != nil {
 			t.Fatal(err)
 		}

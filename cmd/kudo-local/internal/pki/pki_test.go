@@ -45,6 +45,8 @@ func TestCertificatesVerify(t *testing.T) {
 		{"etcd serves TLS", EtcdCA, EtcdServer, "127.0.0.1", x509.ExtKeyUsageServerAuth},
 		{"etcd meets its peers with the certificate that it serves", EtcdCA, EtcdServer, "", x509.ExtKeyUsageClientAuth},
 		{"the API server logs in to etcd", EtcdCA, EtcdClient, "", x509.ExtKeyUsageClientAuth},
+		{"the server of logs is reached on loopback", PodLogsCA, PodLogsServer, "127.0.0.1", x509.ExtKeyUsageServerAuth},
+		{"the API server logs in to it", PodLogsCA, PodLogsClient, "", x509.ExtKeyUsageClientAuth},
 		{"the admin logs in", CA, Admin, "", x509.ExtKeyUsageClientAuth},
 		{"aggregated servers trust the front proxy", FrontProxyCA, FrontProxy, "", x509.ExtKeyUsageClientAuth},
 	}
@@ -80,31 +82,36 @@ func TestOpenKeepsWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestEtcdTrustsOnlyItsCA: a certificate of the cluster makes its owner no administrator of etcd.
-func TestEtcdTrustsOnlyItsCA(t *testing.T) {
+// TestPrivateCAs: a certificate of the cluster makes its owner no administrator of etcd, and lets it read no logs.
+func TestPrivateCAs(t *testing.T) {
 	s := open(t, t.TempDir())
-	ca, err := os.ReadFile(s.CertFile(EtcdCA))
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(ca)
-	for _, name := range []string{Admin, APIServer, Serving, FrontProxy, "kwok"} {
-		if _, err := leaf(t, s, name).Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err == nil {
-			t.Errorf("the certificate %s is trusted by etcd", name)
+	for own, strangers := range map[string][]string{EtcdCA: {PodLogsServer, PodLogsClient}, PodLogsCA: {EtcdServer, EtcdClient}} {
+		ca, err := os.ReadFile(s.CertFile(own))
+		if err != nil {
+			t.Fatal(err)
+		}
+		roots := x509.NewCertPool()
+		roots.AppendCertsFromPEM(ca)
+		for _, name := range append(strangers, Admin, APIServer, Serving, FrontProxy, "kwok") {
+			if _, err := leaf(t, s, name).Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err == nil {
+				t.Errorf("the certificate %s is trusted by %s", name, own)
+			}
 		}
 	}
 }
 
-// TestOpenAddsEtcd: a state of a version that signed etcd's certificates by the authority of the cluster keeps all others.
-func TestOpenAddsEtcd(t *testing.T) {
+// TestOpenAddsPrivateCAs: a state of a version that signed etcd's certificates by the authority of the cluster, and served no logs, keeps all
+// others.
+func TestOpenAddsPrivateCAs(t *testing.T) {
 	dir := t.TempDir()
 	before, err := os.ReadFile(open(t, dir).CertFile(Admin))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.RemoveAll(filepath.Join(dir, "etcd")); err != nil {
-		t.Fatal(err)
+	for _, folder := range []string{"etcd", "pod-logs"} {
+		if err := os.RemoveAll(filepath.Join(dir, folder)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	var group sync.WaitGroup
 	for range 8 { // status may look while up makes them
@@ -115,15 +122,17 @@ func TestOpenAddsEtcd(t *testing.T) {
 	if after, err := os.ReadFile(s.CertFile(Admin)); err != nil || string(before) != string(after) {
 		t.Errorf("the certificate of the admin has changed: %v", err)
 	}
-	roots := x509.NewCertPool()
-	ca, err := os.ReadFile(s.CertFile(EtcdCA))
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots.AppendCertsFromPEM(ca)
-	for _, name := range []string{EtcdServer, EtcdClient} {
-		if _, err := leaf(t, s, name).Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
-			t.Errorf("%s is not of the authority beside it: %v", name, err)
+	for _, c := range privateCAs {
+		roots := x509.NewCertPool()
+		ca, err := os.ReadFile(s.CertFile(c.ca))
+		if err != nil {
+			t.Fatal(err)
+		}
+		roots.AppendCertsFromPEM(ca)
+		for _, name := range []string{c.server, c.client} {
+			if _, err := leaf(t, s, name).Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+				t.Errorf("%s is not of the authority beside it: %v", name, err)
+			}
 		}
 	}
 	left, err := filepath.Glob(filepath.Join(dir, "new-*"))
@@ -134,7 +143,7 @@ func TestOpenAddsEtcd(t *testing.T) {
 
 func TestPrivateKeysArePrivate(t *testing.T) {
 	s := open(t, t.TempDir())
-	for _, name := range []string{CA, Admin, ServiceAccounts, EtcdCA, EtcdServer, EtcdClient} {
+	for _, name := range []string{CA, Admin, ServiceAccounts, EtcdCA, EtcdServer, EtcdClient, PodLogsCA, PodLogsServer, PodLogsClient} {
 		info, err := os.Stat(s.KeyFile(name))
 		if err != nil {
 			t.Fatal(err)

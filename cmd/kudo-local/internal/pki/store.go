@@ -53,8 +53,10 @@ func Open(dir string, serviceIP net.IP, now time.Time) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder for certificates: %w", err)
 	}
-	if err := s.openEtcd(now); err != nil {
-		return nil, err
+	for _, c := range privateCAs {
+		if err := s.openPrivate(c, now); err != nil {
+			return nil, err
+		}
 	}
 	// The last file that is written says that the others are complete.
 	if _, err := os.Stat(s.KeyFile(Admin)); err == nil {

@@ -21,6 +21,8 @@ const Manager = "manager"
 const (
 	managerWebhook = "manager-webhook"
 	managerMetrics = "manager-metrics"
+	// podLogs is where kwok's process answers as the kubelet of all simulated nodes.
+	podLogs = "pod-logs"
 )
 
 // component is one server of the plane.
@@ -111,7 +113,7 @@ func (p *Plane) nodeComponent() component {
 	}
 	return component{
 		name:  components.Kwok,
-		ports: []string{components.Kwok},
+		ports: []string{components.Kwok, podLogs},
 		args:  (*Plane).kwokArgs,
 		ready: func(p *Plane) string { return "http://" + p.address(components.Kwok) + "/readyz" },
 		reads: []string{"kwok.yaml", clientConfig(components.Kwok)},

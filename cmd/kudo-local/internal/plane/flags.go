@@ -50,6 +50,11 @@ func (p *Plane) reachArgs() []string {
 			"--endpoint-reconciler-type=none",
 			"--tls-cert-file=" + s.CertFile(pki.APIServer),
 			"--tls-private-key-file=" + s.KeyFile(pki.APIServer),
+			// No resolver knows the names of simulated nodes.
+			"--kubelet-preferred-address-types=InternalIP",
+			"--kubelet-client-certificate=" + s.CertFile(pki.PodLogsClient),
+			"--kubelet-client-key=" + s.KeyFile(pki.PodLogsClient),
+			"--kubelet-certificate-authority=" + s.CertFile(pki.PodLogsCA),
 		}
 	}
 	return []string{
@@ -148,6 +153,11 @@ func (p *Plane) kwokArgs() []string {
 		"--node-lease-duration-seconds=40",
 		"--cidr=10.244.0.0/16",
 		"--node-ip=127.0.0.1",
+		fmt.Sprintf("--node-port=%d", p.Ports[podLogs]),
+		"--pod-logs-address=" + p.address(podLogs),
+		"--pod-logs-cert-file=" + p.store.CertFile(pki.PodLogsServer),
+		"--pod-logs-key-file=" + p.store.KeyFile(pki.PodLogsServer),
+		"--pod-logs-client-ca-file=" + p.store.CertFile(pki.PodLogsCA),
 		"-v=WARN",
 	}
 }

@@ -48,6 +48,9 @@ func (p *Plane) createNodes(ctx context.Context) error {
 				return fmt.Errorf("making node %d: %w", i, err)
 			}
 		}
+		if err := p.pointNodes(ctx, client); err != nil {
+			return err
+		}
 		if err := until(ctx, "the nodes take pods", func(ctx context.Context) (bool, error) { return nodesReady(ctx, client, nodeCount) }); err != nil {
 			return err
 		}
@@ -58,8 +61,21 @@ func (p *Plane) createNodes(ctx context.Context) error {
 	})
 }
 
+// pointNodes tells the API server where it asks for the logs of pods. kwok tells it of new nodes only, and the port may have changed since.
+func (p *Plane) pointNodes(ctx context.Context, client kubernetes.Interface) error {
+	patch := fmt.Appendf(nil, `{"status":{"daemonEndpoints":{"kubeletEndpoint":{"Port":%d}}}}`, p.Ports[podLogs])
+	for i := range nodeCount {
+		if _, err := client.CoreV1().Nodes().PatchStatus(ctx, nodeName(i), patch); err != nil {
+			return fmt.Errorf("writing the port of node %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func nodeName(i int) string { return fmt.Sprintf("node-%d", i+1) }
+
 func playedNode(i int) *corev1.Node {
-	name := fmt.Sprintf("node-%d", i+1)
+	name := nodeName(i)
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("64"),
 		corev1.ResourceMemory:           resource.MustParse("256Gi"),

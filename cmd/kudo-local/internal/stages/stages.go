@@ -75,7 +75,7 @@ func Config(readyDelay time.Duration) ([]byte, error) {
 			NodeLeaseParallelism:          parallelism,
 			PodsOnNodeSyncParallelism:     1,
 			EnablePodsOnNodeSyncListPager: new(true),
-			// These are exec, logs and profiles, by plain HTTP and for everyone on the machine.
+			// These are exec, logs and profiles, by plain HTTP and for everyone on the machine. Package podlogs serves logs instead.
 			EnableDebuggingHandlers: new(false),
 			EnableProfilingHandler:  new(false),
 		},

@@ -1,0 +1,81 @@
+package test
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+const chatty = `
+metadata: {name: chatty}
+spec:
+  backoffLimit: 100
+  template:
+    metadata: {annotations: {log.local.kudo.dev/main: "connecting\nno such database\n", log.local.kudo.dev/prepare: prepared}}
+    spec:
+      restartPolicy: OnFailure
+      initContainers: [{name: prepare, image: busybox}]
+      containers: [{name: main, image: busybox, command: [sh, -c, exit 7]}, {name: silent, image: busybox}]`
+
+// checkLogs: the logs of a pod are what its annotations say, whatever became of kwok in the meantime.
+func checkLogs(t *testing.T, l *local, ns string) {
+	client := l.client()
+	must(client.BatchV1().Jobs(ns).Create(t.Context(), parse[batchv1.Job](t, chatty), metav1.CreateOptions{}))(t)
+	pod := ""
+	eventually(t, 30*time.Second, func(ctx context.Context) string {
+		list, err := client.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{LabelSelector: "job-name=chatty"})
+		if err != nil {
+			return err.Error()
+		}
+		for _, p := range list.Items {
+			for _, s := range p.Status.ContainerStatuses {
+				if pod = p.Name; s.RestartCount > 0 {
+					return ""
+				}
+			}
+		}
+		return "no container was restarted"
+	})
+	tests := []struct {
+		reason  string
+		options corev1.PodLogOptions
+		want    string
+	}{
+		{"all of it", corev1.PodLogOptions{Container: "main"}, "connecting\nno such database\n"},
+		{"the run before", corev1.PodLogOptions{Container: "main", Previous: true, TailLines: new(int64(1))}, "no such database\n"},
+		{"the first bytes", corev1.PodLogOptions{Container: "main", LimitBytes: new(int64(7))}, "connect"},
+		{"an init container", corev1.PodLogOptions{Container: "prepare", Follow: true}, "prepared\n"},
+		{"no annotation", corev1.PodLogOptions{Container: "silent"}, ""},
+	}
+	for _, tc := range tests {
+		if got, err := readLog(t.Context(), client, ns, pod, &tc.options); err != nil || got != tc.want {
+			t.Errorf("%s: %q, %v; want %q", tc.reason, got, err, tc.want)
+		}
+	}
+	_, err := readLog(t.Context(), client, ns, pod, &corev1.PodLogOptions{Container: "prepare", Previous: true})
+	if err == nil || !strings.Contains(err.Error(), "previous terminated container") {
+		t.Errorf("the log of a run that never was: %v", err)
+	}
+	l.run("kill", "kwok")
+	l.run("start", "kwok")
+	if got, err := readLog(t.Context(), client, ns, pod, &corev1.PodLogOptions{Container: "prepare"}); err != nil || got != "prepared\n" {
+		t.Errorf("after kwok was killed: %q, %v", got, err)
+	}
+}
+
+func readLog(ctx context.Context, client kubernetes.Interface, ns, pod string, o *corev1.PodLogOptions) (string, error) {
+	stream, err := client.CoreV1().Pods(ns).GetLogs(pod, o).Stream(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer stream.Close()
+	text, err := io.ReadAll(stream)
+	return string(text), err
+}
