@@ -1,6 +1,9 @@
 package integration
 
 import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -123,6 +126,72 @@ var _ = It("A Job that fails names its container and exit code, in the event, th
 			"  What to do: correct what made container report end with exit code 7, then kubectl kudo plan retry --instance i -n "+ns+"   (all of the log: kubectl logs "+found.Pod+" -c report -n "+ns+")\n")
 	}
 })
+
+// talking is an OperatorVersion with a Job that fails, or with a Deployment whose container does, after 30 lines of log. The last of them
+// has control characters, and the value of a sensitive parameter. Another container writes a line, too.
+func talking(ns, kind string) *v1beta1.OperatorVersion {
+	head, policy := "apiVersion: batch/v1\nkind: Job\nspec:\n  backoffLimit: 0\n", "      restartPolicy: Never\n"
+	if kind == "Deployment" {
+		head, policy = "apiVersion: apps/v1\nkind: Deployment\nspec:\n  selector: {matchLabels: {app: report}}\n", ""
+	}
+	lines := ""
+	for n := range 29 {
+		lines += fmt.Sprintf(`line %d.\n`, n+1)
+	}
+	ov := gen.Version(ns, "talking", gen.Param("PASSWORD", "", ""), gen.Template("report.yaml", head+`  template:
+    metadata:
+      labels: {app: report}
+      annotations:
+        log.local.kudo.dev/report: "`+lines+`\e[31mno\e]0;t\a entry\u202e for {{ .Params.PASSWORD }}\n"
+        log.local.kudo.dev/other: of another container
+    spec:
+`+policy+`      containers: [{name: report, image: busybox:1.36, command: [sh, -c, exit 7]}, {name: other, image: busybox:1.36}]
+metadata: {name: '{{ .Name }}-report'}
+`), gen.Apply("report", "report.yaml"), gen.Serial("deploy", "report"))
+	ov.Spec.Parameters[0].Sensitive = true
+	return ov
+}
+
+var _ = DescribeTable("The last lines of the container that failed are shown, without secrets and control characters", Label("culprit", "P22"), func(
+	kind, options, todo string, code int,
+) {
+	t := GinkgoTB()
+	if !plane.IsDisposable() {
+		t.Skip("needs simulated pods, and KUDO_TEST_KUBECONFIG names a cluster")
+	}
+	ns := namespace(t)
+	ov := talking(ns, kind)
+	env.Must(t, cluster.Create(t.Context(), ov))
+	env.Must(t, cluster.Create(t.Context(), gen.Instance("i", ov, map[string]string{"PASSWORD": hidden})))
+	found, _ := culpritOf(t, ns, func(c v1beta1.Culprit) bool { return c.ExitCode != nil })
+	lines := ""
+	for n := range 19 {
+		lines += fmt.Sprintf("  | line %d.\n", n+11)
+	}
+	lines += `  | \x1b[31mno\x1b]0;t\a entry\u202e for REDACTED` + "\n"
+	for _, args := range [][]string{{"plan", "status"}, {"plan", "wait", "--wait-time", "2s"}} {
+		want := code
+		if args[1] == "status" {
+			want = 0
+		}
+		out := kudo(t, want, append(args, "--instance", "i", "-n", ns)...)
+		contains(t, out, "\n  Pod "+found.Pod+", container report: exit code 7", "\n"+lines+"  What to do: correct what made container report end with exit code 7"+todo,
+			"   (all of the log: kubectl logs "+found.Pod+" -c report -n "+ns+options+")\n")
+		for _, not := range []string{hidden, "\x1b", "\a", "\u202e", "line 10.", "another container"} {
+			if strings.Contains(out, not) {
+				t.Errorf("%v shows %q:\n%s", args, not, out)
+			}
+		}
+	}
+	log, err := exec.Command(filepath.Join(plane.Bin, "kubectl"), "--kubeconfig", plane.Kubeconfig,
+		"logs", found.Pod, "-c", "report", "-n", ns, "--tail", "2").CombinedOutput()
+	if want := "line 29.\n\x1b[31mno\x1b]0;t\a entry\u202e for " + hidden + "\n"; err != nil || string(log) != want {
+		t.Errorf("kubectl logs prints %q: %v, want %q", log, err, want)
+	}
+},
+	Entry("of a Job", "Job", "", ", then kubectl kudo plan retry ", 3),
+	Entry("of a container that is restarted", "Deployment", " --previous", "; the plan continues: ", 4),
+)
 
 var _ = It("The manager shows no pod that the account of the run may not list, and says so", Label("culprit", "P21", "tenancy"), func() {
 	t := GinkgoTB()
