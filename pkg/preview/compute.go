@@ -212,11 +212,7 @@ func (c *computation) prepare(ctx context.Context) error {
 	if c.version, err = runner.NewVersions().ForSpec(&c.edit.Version.Spec); err != nil {
 		return err
 	}
-	data, err := keyring.Rotate(nil, rand.Reader)
-	if err == nil {
-		c.keys, err = keyring.Parse(data)
-	}
-	if err != nil {
+	if c.keys, err = newKeys(); err != nil {
 		return err
 	}
 	given, err := c.readValues(ctx, c.cluster.Reader(c.Client), c.edit.After, c.edit.Version)
@@ -247,6 +243,15 @@ func (c *computation) prepare(ctx context.Context) error {
 	}
 	c.assumeEnd()
 	return c.assumeBaseline(old)
+}
+
+// newKeys returns keys in place of those of the cluster, which only kudo has.
+func newKeys() (*keyring.Ring, error) {
+	data, err := keyring.Rotate(nil, rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	return keyring.Parse(data)
 }
 
 // hide masks the sensitive values of both sides, of parameters that are sensitive on either: a preview shows what was, too.

@@ -33,13 +33,18 @@ func (o *diffOptions) computeFiles(ctx context.Context) ([]*preview.Preview, err
 	if err != nil {
 		return nil, err
 	}
+	asks := &previewer{env: o.env, client: c, timeout: o.timeout}
 	var out []*preview.Preview
+	if len(instances) == 0 {
+		p, err := asks.versions(ctx, "apply", sorted(versions), false)
+		return append(out, p), err
+	}
 	for _, wanted := range instances {
 		e, err := editOfFile(ctx, c, wanted, versions)
 		if err != nil {
 			return nil, err
 		}
-		p, err := (&previewer{env: o.env, client: c, timeout: o.timeout}).edit(ctx, e)
+		p, err := asks.edit(ctx, e)
 		if err != nil {
 			return nil, err
 		}
@@ -51,10 +56,7 @@ func (o *diffOptions) computeFiles(ctx context.Context) ([]*preview.Preview, err
 // editOfFile returns the edit that applying an Instance of a file would be. Versions of the files come before those of the cluster.
 func editOfFile(ctx context.Context, c client.Client, wanted *v1beta1.Instance,
 	versions map[types.NamespacedName]*v1beta1.OperatorVersion) (e preview.Edit, err error) {
-	e = preview.Edit{Verb: "apply", After: wanted}
-	for _, key := range slices.SortedFunc(maps.Keys(versions), compareKeys) {
-		e.Versions = append(e.Versions, versions[key])
-	}
+	e = preview.Edit{Verb: "apply", After: wanted, Versions: sorted(versions)}
 	live := &v1beta1.Instance{}
 	err = c.Get(ctx, client.ObjectKeyFromObject(wanted), live)
 	if client.IgnoreNotFound(err) != nil {
@@ -101,6 +103,15 @@ func specOfFile(live, wanted *v1beta1.Instance) v1beta1.InstanceSpec {
 	return spec
 }
 
+// sorted returns OperatorVersions in the order of their names.
+func sorted(versions map[types.NamespacedName]*v1beta1.OperatorVersion) []*v1beta1.OperatorVersion {
+	var out []*v1beta1.OperatorVersion
+	for _, key := range slices.SortedFunc(maps.Keys(versions), compareKeys) {
+		out = append(out, versions[key])
+	}
+	return out
+}
+
 func compareKeys(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }
 
 // maxFile is how large a file of Instances may be, in bytes.
@@ -138,8 +149,8 @@ func readFiles(files []string, namespace string) ([]*v1beta1.Instance, map[types
 			}
 		}
 	}
-	if len(instances) == 0 {
-		return nil, nil, command.UsageError("--filename: there is no Instance in the files")
+	if len(instances)+len(versions) == 0 {
+		return nil, nil, command.UsageError("--filename: there is no Instance and no OperatorVersion in the files")
 	}
 	return instances, versions, nil
 }

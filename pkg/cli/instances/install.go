@@ -56,10 +56,6 @@ those of its dependencies, and an Instance, whose deploy plan runs.
 			if o.scheduled, err = o.schedules.Apply(nil); err != nil {
 				return err
 			}
-			if o.preview.asked() && o.skipInstance {
-				return command.UsageError("--dry-run and --expect cannot be used with --skip-instance: they show what the plans of an Instance " +
-					"would do")
-			}
 			return o.preview.check()
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
@@ -144,6 +140,9 @@ func (o *installOptions) run(ctx context.Context, name string) error {
 		return err
 	}
 	if done, err := o.preview.show(o.env, c, func(p *previewer) (*preview.Preview, error) {
+		if o.skipInstance {
+			return p.versions(ctx, "install", versions, true)
+		}
 		return p.edit(ctx, n.edit())
 	}); done || err != nil {
 		return err

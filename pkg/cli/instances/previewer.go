@@ -88,6 +88,13 @@ func (p *previewer) uninstall(ctx context.Context, instance *v1beta1.Instance, k
 	})
 }
 
+// versions asks what the creation of OperatorVersions without an Instance would do. keeps is set if those that exist stay as they are.
+func (p *previewer) versions(ctx context.Context, verb string, versions []*v1beta1.OperatorVersion, keeps bool) (*preview.Preview, error) {
+	return p.compute(ctx, func(ctx context.Context, o preview.Options) (*preview.Preview, error) {
+		return preview.ComputeVersions(ctx, o, verb, versions, keeps)
+	})
+}
+
 // release asks what the deletion of an OperatorVersion would do.
 func (p *previewer) release(ctx context.Context, r preview.Release) (*preview.Preview, error) {
 	return p.compute(ctx, func(ctx context.Context, o preview.Options) (*preview.Preview, error) {

@@ -1,0 +1,124 @@
+package preview
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apierror"
+	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/runner"
+)
+
+// ComputeVersions returns what the creation of OperatorVersions without an Instance would do: the install plans of those that do not exist.
+// The last one gives the preview its name; those that it depends on stand before it. keeps is set if the command uses those that exist as
+// they are, and does not replace them.
+func ComputeVersions(ctx context.Context, o Options, verb string, versions []*v1beta1.OperatorVersion, keeps bool) (*Preview, error) {
+	last := versions[len(versions)-1]
+	none := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: last.Namespace}}
+	c := newComputation(o, Edit{Verb: verb, After: none, Version: last, Versions: versions, KeepsVersions: keeps})
+	c.out.Subject = fmt.Sprintf("OperatorVersion %s/%s", last.Namespace, last.Name)
+	if err := c.computeVersions(ctx); err != nil {
+		return nil, err
+	}
+	c.collect(ctx)
+	return c.out, c.out.seal()
+}
+
+func (c *computation) computeVersions(ctx context.Context) error {
+	if err := c.settleVersions(ctx); err != nil {
+		return err
+	}
+	c.instance = c.edit.After.DeepCopy()
+	var err error
+	if c.version, err = runner.NewVersions().ForSpec(&c.edit.Version.Spec); err != nil {
+		return err
+	}
+	if c.keys, err = newKeys(); err != nil {
+		return err
+	}
+	if err := c.compareVersions(ctx); err != nil {
+		return err
+	}
+	for _, version := range c.coming {
+		if err := c.admit(ctx, version); err != nil || len(c.out.Refused) > 0 {
+			return err
+		}
+	}
+	if err := c.load(ctx); err != nil {
+		return err
+	}
+	_, err = c.installVersions(ctx)
+	return err
+}
+
+// compareVersions fills in what becomes of the OperatorVersions themselves.
+func (c *computation) compareVersions(ctx context.Context) error {
+	for _, version := range c.edit.Versions {
+		kind := v1beta1.GroupVersion.WithKind("OperatorVersion")
+		out := newObject(apply.ID{GroupVersionKind: kind, NamespacedName: client.ObjectKeyFromObject(version)})
+		there := &v1beta1.OperatorVersion{}
+		err := c.Client.Get(ctx, client.ObjectKeyFromObject(version), there)
+		switch {
+		case apierror.IsObjectNotFound(err), apierrors.IsNotFound(err):
+			out.Effect = Create
+		case err != nil && ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			out.Effect, out.Why = Unknown, c.mask.Text(err.Error())
+		default:
+			if out.Effect, err = c.compareSpecs(&out, there, version); err != nil {
+				return err
+			}
+		}
+		c.out.Objects = append(c.out.Objects, out)
+	}
+	return nil
+}
+
+// compareSpecs fills in how an OperatorVersion that exists would change.
+func (c *computation) compareSpecs(out *Object, there, wanted *v1beta1.OperatorVersion) (Effect, error) {
+	var specs [2]*unstructured.Unstructured
+	for n, version := range []*v1beta1.OperatorVersion{there, wanted} {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(version)
+		if err != nil {
+			return "", err
+		}
+		specs[n] = &unstructured.Unstructured{Object: map[string]any{"spec": content["spec"]}}
+	}
+	if out.Fields = compare(specs[0], specs[1], c.mask).fields; len(out.Fields) == 0 || c.edit.KeepsVersions {
+		out.Fields = nil
+		return Unchanged, nil
+	}
+	c.unknown("what the change of OperatorVersion %s/%s would do to its install plan, and to the Instances that use it: ask for one of them",
+		there.Namespace, there.Name)
+	return Modify, nil
+}
+
+// admit asks the API server and its webhooks whether they would admit an OperatorVersion, and notes why not.
+func (c *computation) admit(ctx context.Context, version *v1beta1.OperatorVersion) error {
+	if c.Local {
+		return nil
+	}
+	created := version.DeepCopy()
+	created.UID = ""
+	err := c.Client.Create(ctx, created, client.DryRunAll)
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+	case isUnanswered(err), apierrors.IsNotFound(err): // its namespace may be created along with it
+		c.unknown("whether OperatorVersion %s/%s is admitted: %s", version.Namespace, version.Name, err)
+	case errors.As(err, &status):
+		c.out.Refused = append(c.out.Refused, c.mask.Text(err.Error()))
+	default:
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package preview
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/test/apitest"
+)
+
+// TestComputeVersions checks what a preview says of OperatorVersions without an Instance: those that are created, with their install plans,
+// and those that exist, which install keeps and apply replaces.
+func TestComputeVersions(t *testing.T) {
+	changed := shared("web-0.1.0")
+	changed.Spec.Version = "0.2.0"
+	for name, tc := range map[string]struct {
+		reason string
+		there  *v1beta1.OperatorVersion
+		keeps  bool
+		refuse bool
+		want   []string
+	}{
+		"New":      {"its install plan runs", nil, true, false, []string{"plan install", "create OperatorVersion ns/web-0.1.0", "create ConfigMap apps/common"}},
+		"Same":     {"nothing is installed again", shared("web-0.1.0"), false, false, []string{"unchanged OperatorVersion ns/web-0.1.0"}},
+		"Kept":     {"install uses the one that exists", changed, true, false, []string{"unchanged OperatorVersion ns/web-0.1.0"}},
+		"Replaced": {"what its change does to others is unknown", changed, false, false, []string{"change OperatorVersion ns/web-0.1.0 .spec.version: 0.2.0 -> ", "unknown: what the change"}},
+		"Refused":  {"admission refuses it", nil, true, true, []string{"refused: ", "create OperatorVersion ns/web-0.1.0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "apps"}})
+			if tc.there != nil {
+				l.Put(tc.there.DeepCopy())
+			}
+			l.watchWrites(func(r apitest.Request) (any, error) {
+				if tc.refuse && r.Kind == "OperatorVersion" && r.Verb == "create" {
+					return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "create", v1beta1.GroupVersion.WithResource("operatorversions").GroupResource(), r.Name, "no", 0, true)
+				}
+				return nil, nil
+			})
+			p, err := ComputeVersions(t.Context(), l.options(), "install", []*v1beta1.OperatorVersion{shared("web-0.1.0")}, tc.keeps)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := brief(p)
+			for i := range min(len(got), len(tc.want)) {
+				if strings.HasPrefix(got[i], tc.want[i]) {
+					got[i] = tc.want[i]
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" || p.Subject != "OperatorVersion ns/web-0.1.0" {
+				t.Errorf("%s: %s%+v", tc.reason, diff, p)
+			}
+		})
+	}
+}
+
+// TestComputeVersionsUnread checks that a user who may not read OperatorVersions learns so.
+func TestComputeVersionsUnread(t *testing.T) {
+	l := newLab(t)
+	l.watchWrites(func(r apitest.Request) (any, error) {
+		if r.Kind == "OperatorVersion" {
+			return nil, apierrors.NewForbidden(v1beta1.GroupVersion.WithResource("operatorversions").GroupResource(), r.Name, nil)
+		}
+		return nil, nil
+	})
+	p, err := ComputeVersions(t.Context(), l.options(), "apply", []*v1beta1.OperatorVersion{shared("web-0.1.0")}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Count(Unknown) != 1 || p.Fails() {
+		t.Errorf("got %q", brief(p))
+	}
+}
