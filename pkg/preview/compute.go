@@ -126,8 +126,10 @@ type computation struct {
 	newNamespace bool
 	// depth is how many Instances the one of the edit is a child of.
 	depth int
-	// coming are the OperatorVersions that the edit creates.
-	coming []*v1beta1.OperatorVersion
+	// coming are the OperatorVersions that the edit creates, and changing those whose install parameters it changes.
+	coming, changing []*v1beta1.OperatorVersion
+	// former are those that exist, as they are.
+	former []*v1beta1.OperatorVersion
 	// tarballUnknown is set if the definitions of the tarball of the Instance are not known.
 	tarballUnknown bool
 	// leftovers is the Installation of the Instance with the definitions that it is going to release; nil if they are not known.
@@ -228,7 +230,7 @@ func (c *computation) prepare(ctx context.Context) error {
 		}
 		c.before = before.given
 	}
-	c.hide(given, before)
+	c.hide(append(c.installValues(), given, before)...)
 	if given.missing != "" {
 		c.out.Refused = append(c.out.Refused, "the plan would wait: "+c.mask.Text(given.missing))
 	}

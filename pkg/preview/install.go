@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -34,10 +35,11 @@ func (c *computation) settleVersions(ctx context.Context) error {
 		there := &v1beta1.OperatorVersion{}
 		err := c.Client.Get(ctx, client.ObjectKeyFromObject(version), there)
 		switch {
-		case err == nil && c.edit.KeepsVersions:
-			versions[i] = there
-			c.warnOfContent(there, version)
 		case err == nil:
+			c.former = append(c.former, there.DeepCopy())
+			if c.edit.KeepsVersions {
+				versions[i] = c.keepVersion(there, version)
+			}
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case !apierror.IsObjectNotFound(err):
@@ -56,6 +58,16 @@ func (c *computation) settleVersions(ctx context.Context) error {
 	return nil
 }
 
+// keepVersion returns an OperatorVersion that exists as the command leaves it: with other parameters of its install plan, if any are given.
+func (c *computation) keepVersion(there, version *v1beta1.OperatorVersion) *v1beta1.OperatorVersion {
+	c.warnOfContent(there, version)
+	if given := version.Spec.InstallParameters; len(given) > 0 && !maps.Equal(given, there.Spec.InstallParameters) {
+		there.Spec.InstallParameters = given
+		c.changing = append(c.changing, there)
+	}
+	return there
+}
+
 // warnOfContent warns of an OperatorVersion that is used as it is, and that is not what the package holds.
 func (c *computation) warnOfContent(there, version *v1beta1.OperatorVersion) {
 	has, err := versioncontent.Digest(there)
@@ -67,41 +79,73 @@ func (c *computation) warnOfContent(there, version *v1beta1.OperatorVersion) {
 		there.Namespace, there.Name)
 }
 
-// installVersions previews the install plans of the OperatorVersions that the edit creates, and reports whether all of them would end well:
-// the Instance waits for them.
+// installVersions previews the install plans of the OperatorVersions that the edit creates, or whose install parameters it changes, and
+// reports whether all of them would end well: the Instance waits for them.
 func (c *computation) installVersions(ctx context.Context) (bool, error) {
-	for _, version := range c.coming {
+	for _, version := range c.edit.Versions {
+		installation, cause := newInstallation(version), trigger.CauseVersionCreated
+		if slices.Contains(c.changing, version) {
+			cause = trigger.CauseInstallChanged
+			err := c.Client.Get(ctx, client.ObjectKeyFromObject(installation), installation)
+			if err != nil && !apierror.IsObjectNotFound(err) {
+				c.unknown("what OperatorVersion %s/%s holds, and would do with it: %s", version.Namespace, version.Name, err)
+				continue
+			}
+		} else if !slices.Contains(c.coming, version) {
+			continue
+		}
 		if version.Spec.InstallPlan == "" {
 			continue
 		}
-		if installed, err := c.install(ctx, version); err != nil || !installed {
+		if installed, err := c.install(ctx, version, installation, cause); err != nil || !installed {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
+// newInstallation returns the Installation that kudo would make for an OperatorVersion.
+func newInstallation(version *v1beta1.OperatorVersion) *v1beta1.Installation {
+	out := &v1beta1.Installation{}
+	out.Name, out.UID = version.InstallationName(), types.UID(uuid.NewString())
+	out.Spec.Subject = v1beta1.InstallationSubject{Kind: "OperatorVersion", Namespace: version.Namespace, Name: version.Name, UID: version.UID}
+	return out
+}
+
 // install previews the install plan of an OperatorVersion, and reports whether it would end well.
-func (c *computation) install(ctx context.Context, version *v1beta1.OperatorVersion) (bool, error) {
+func (c *computation) install(ctx context.Context, version *v1beta1.OperatorVersion, installation *v1beta1.Installation,
+	cause string) (bool, error) {
 	parsed, err := runner.NewVersions().ForSpec(&version.Spec)
 	if err != nil {
 		return false, err
 	}
-	installation := &v1beta1.Installation{}
-	installation.Name, installation.UID = version.InstallationName(), types.UID(uuid.NewString())
-	installation.Spec.Subject = v1beta1.InstallationSubject{Kind: "OperatorVersion", Namespace: version.Namespace, Name: version.Name,
-		UID: version.UID}
 	policy := share.Policy{}
 	if given := version.Spec.InstallPolicy; given != nil {
 		policy.SameOperator = given.SharedUpdates == v1beta1.SameOperatorUpdates
 	}
 	st, err := c.execute(ctx, &runner.Run{
 		Subject: runner.Subject{Kind: "OperatorVersion", Namespace: version.Namespace, Name: version.Name, UID: version.UID},
-		Source:  version.Namespace + "/" + version.Name, Version: parsed, Plan: version.Spec.InstallPlan, Cause: trigger.CauseVersionCreated,
+		Source:  version.Namespace + "/" + version.Name, Version: parsed, Plan: version.Spec.InstallPlan, Cause: cause,
 		UID: "preview", Parameters: version.Spec.InstallParameters, Account: apply.Account{Namespace: version.Namespace},
-		Installation: installation, Policy: policy, Keys: c.keys,
+		Installation: installation, Held: installation.Status.Resources, Policy: policy, Keys: c.keys, Sensitive: c.sensitive,
 	}, runner.Inventory{})
-	return st.Status != v1beta1.FatalError, err
+	if err != nil || st.Status == v1beta1.FatalError {
+		return false, err
+	}
+	return true, c.releaseUnnamed(ctx, installation)
+}
+
+// releaseUnnamed previews what becomes of the objects that an install plan has installed before, and does not name any more.
+func (c *computation) releaseUnnamed(ctx context.Context, installation *v1beta1.Installation) error {
+	left := installation.DeepCopy()
+	left.Status.Resources = slices.DeleteFunc(left.Status.Resources, func(r v1beta1.HeldResource) bool {
+		_, named := c.touched[share.IDOf(r)]
+		return named
+	})
+	if len(left.Status.Resources) == 0 {
+		return nil
+	}
+	return c.out.release(ctx, c.share, left, false)
 }
 
 // holderReader reads the OperatorVersions that come with an edit as if they existed.

@@ -41,6 +41,15 @@ func (c *computation) readValues(ctx context.Context, reader client.Reader, inst
 	return out, nil
 }
 
+// installValues are the values that OperatorVersions which come with the edit give to their install plans, and have given before.
+func (c *computation) installValues() []values {
+	var out []values
+	for _, version := range slices.Concat(c.edit.Versions, c.former) {
+		out = append(out, values{given: version.Spec.InstallParameters, defs: version.Spec.Parameters})
+	}
+	return out
+}
+
 // runValues are the parameters of a run: what spec gives, those that are deferred as they were, and defaults that were fixed.
 func (c *computation) runValues(deferred []string) map[string]string {
 	out := map[string]string{}

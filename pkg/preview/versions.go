@@ -44,6 +44,7 @@ func (c *computation) computeVersions(ctx context.Context) error {
 	if c.keys, err = newKeys(); err != nil {
 		return err
 	}
+	c.hide(c.installValues()...)
 	if err := c.compareVersions(ctx); err != nil {
 		return err
 	}
@@ -93,9 +94,11 @@ func (c *computation) compareSpecs(out *Object, there, wanted *v1beta1.OperatorV
 		}
 		specs[n] = &unstructured.Unstructured{Object: map[string]any{"spec": content["spec"]}}
 	}
-	if out.Fields = compare(specs[0], specs[1], c.mask).fields; len(out.Fields) == 0 || c.edit.KeepsVersions {
-		out.Fields = nil
+	if out.Fields = compare(specs[0], specs[1], c.mask).fields; len(out.Fields) == 0 {
 		return Unchanged, nil
+	}
+	if c.edit.KeepsVersions { // only its install parameters are changed
+		return Modify, nil
 	}
 	c.unknown("what the change of OperatorVersion %s/%s would do to its install plan, and to the Instances that use it: ask for one of them",
 		there.Namespace, there.Name)
