@@ -3,6 +3,7 @@ package dryrun
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -10,8 +11,8 @@ import (
 	"kudo.dev/kudo/pkg/apply"
 )
 
-// Mapper returns a mapper that knows the kinds of the cluster as the writes would leave it: those that are served, and those that a
-// CustomResourceDefinition defines which was written.
+// Mapper returns a mapper that knows the kinds of the cluster as the writes would leave it: those that are served, and those of
+// CustomResourceDefinitions that the writes create.
 func (c *Cluster) Mapper() meta.RESTMapper { return mapper{c.mapper, c} }
 
 type mapper struct {
@@ -29,8 +30,8 @@ func (m mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RE
 		return served, err
 	}
 	for _, change := range m.cluster.Changes() {
-		if change.After == nil || change.ID.Kind != definitionKind.Kind || change.ID.Group != definitionKind.Group {
-			continue
+		if change.Before != nil || change.After == nil || change.ID.GroupKind() != definitionKind {
+			continue // objects of a definition that exists may exist, too
 		}
 		if defined := newDefined(change.After, kind, versions); defined != nil {
 			m.cluster.define(defined)
@@ -38,6 +39,15 @@ func (m mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RE
 		}
 	}
 	return nil, err
+}
+
+// Defines reports whether a definition that the writes create or change serves the kind and the version of an object.
+func (c *Cluster) Defines(id apply.ID) bool {
+	return slices.ContainsFunc(c.Changes(), func(change Change) bool {
+		return change.After != nil && change.ID.GroupKind() == definitionKind &&
+			(change.Before == nil || !equality.Semantic.DeepEqual(change.Before.Object["spec"], change.After.Object["spec"])) &&
+			newDefined(change.After, id.GroupKind(), []string{id.Version}) != nil
+	})
 }
 
 var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}

@@ -13,13 +13,53 @@ import (
 	"kudo.dev/kudo/pkg/apply"
 )
 
+var (
+	potKind     = schema.GroupKind{Group: "example.com", Kind: "Pot"}
+	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+)
+
+// potDefinition returns a definition of pots, in versions that are served, and in v0, which is not.
+func potDefinition(served ...string) *unstructured.Unstructured {
+	schema := map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "properties": map[string]any{"size": map[string]any{"type": "integer", "maximum": int64(9)}}}}
+	versions := []any{map[string]any{"name": "v0", "served": false, "schema": schema}}
+	for _, version := range served {
+		versions = append(versions, map[string]any{"name": version, "served": true, "schema": schema})
+	}
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": "pots.example.com"}, "spec": map[string]any{"group": "example.com", "scope": "Namespaced",
+			"names": map[string]any{"plural": "pots", "kind": "Pot"}, "versions": versions}}}
+}
+
+// TestChangedDefinition checks that a definition that exists maps no kind that it will only serve, since there may be objects, and that the
+// change is known.
+func TestChangedDefinition(t *testing.T) {
+	f := newLocal(t, potDefinition("v1"))
+	id := func(version string) apply.ID { return apply.ID{GroupVersionKind: potKind.WithVersion(version)} }
+	write := func(definition *unstructured.Unstructured) {
+		t.Helper()
+		if _, err := f.Client().Resource(definitions).Apply(t.Context(), definition.GetName(), definition, force); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if write(potDefinition("v1")); f.Defines(id("v1")) {
+		t.Error("a definition that stays as it is counts as changed")
+	}
+	write(potDefinition("v1", "v2"))
+	if _, err := f.Mapper().RESTMapping(potKind, "v2"); !meta.IsNoMatchError(err) {
+		t.Errorf("version v2 is mapped: %v", err)
+	}
+	got := map[string]bool{"v0": f.Defines(id("v0")), "v1": f.Defines(id("v1")), "v2": f.Defines(id("v2"))}
+	if diff := cmp.Diff(map[string]bool{"v0": false, "v1": true, "v2": true}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestDefinedKinds checks that a kind is known once its definition was written, in the versions that are served, and that its objects are
 // written and read without a request (P6).
 func TestDefinedKinds(t *testing.T) {
 	f := newLocal(t)
-	kind := schema.GroupKind{Group: "example.com", Kind: "Pot"}
 	mapped := func(versions ...string) string {
-		mapping, err := f.Mapper().RESTMapping(kind, versions...)
+		mapping, err := f.Mapper().RESTMapping(potKind, versions...)
 		switch {
 		case meta.IsNoMatchError(err):
 			return "unknown"
@@ -31,13 +71,8 @@ func TestDefinedKinds(t *testing.T) {
 	if got := mapped("v1"); got != "unknown" {
 		t.Errorf("before it is defined, the kind is %s", got)
 	}
-	schemaOf := map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "properties": map[string]any{"size": map[string]any{"type": "integer", "maximum": int64(9)}}}}
-	definition := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-		"metadata": map[string]any{"name": "pots.example.com"}, "spec": map[string]any{"group": "example.com", "scope": "Namespaced",
-			"names":    map[string]any{"plural": "pots", "kind": "Pot"},
-			"versions": []any{map[string]any{"name": "v1", "served": true, "schema": schemaOf}, map[string]any{"name": "v0", "served": false, "schema": schemaOf}}}}}
-	definitions := f.Client().Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	if _, err := definitions.Apply(t.Context(), definition.GetName(), definition, force); err != nil {
+	definition := potDefinition("v1")
+	if _, err := f.Client().Resource(definitions).Apply(t.Context(), definition.GetName(), definition, force); err != nil {
 		t.Fatal(err)
 	}
 	got := []string{mapped("v1"), mapped(), mapped("v0"), mapped("v2")}

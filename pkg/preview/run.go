@@ -300,7 +300,7 @@ func (c *computation) noteNewKinds(w *runner.PreparedTask, place string) bool {
 		if id.Namespace == "" {
 			id.Namespace = c.run.Subject.Namespace
 		}
-		c.at(id, place).unknown = "its kind, or that of an object beside it, is defined in the same run"
+		c.at(id, place).unknown = "its kind, or that of an object beside it, is defined or changed in the same run"
 	}
 	return true
 }
@@ -335,7 +335,7 @@ func (c *computation) unknowable(change apply.Change) string {
 	case isUnanswered(err):
 		return "it could not be asked: " + text
 	case (meta.IsNoMatchError(err) || apply.IsFatal(err)) && !c.cluster.IsDefined(change.ID) && c.definesKind(change.ID):
-		return "its kind is defined in the same run"
+		return "its kind is defined or changed in the same run"
 	}
 	return ""
 }
@@ -360,16 +360,10 @@ func isUnanswered(err error) bool {
 // isLate reports whether an answer did not come before the time of the preview was over.
 func isLate(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
 
-// definesKind reports whether a definition of the kind of an object would be created by the runs, or may be by a tarball that is not known.
+// definesKind reports whether the runs write a definition of the kind of an object, or may do so by a tarball that is not known.
 func (c *computation) definesKind(id apply.ID) bool {
 	if _, err := c.Client.RESTMapper().RESTMapping(id.GroupKind(), id.Version); c.tarballUnknown && meta.IsNoMatchError(err) {
 		return true
 	}
-	var created []*unstructured.Unstructured
-	for _, change := range c.cluster.Changes() {
-		if change.Before == nil && change.After != nil {
-			created = append(created, change.After)
-		}
-	}
-	return apply.DefinedIn(apply.Definitions(created), id.Object())
+	return c.cluster.Defines(id)
 }
