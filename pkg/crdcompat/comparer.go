@@ -51,7 +51,11 @@ func (c *Comparer) CheckUpdate(ctx context.Context, live, wanted *unstructured.U
 		}
 		var parts []string
 		for _, b := range breaches {
-			parts = append(parts, strings.TrimSpace(b.Version+" "+b.Path+": "+b.Message))
+			part := strings.TrimSpace(b.Version + " " + b.Path + ": " + b.Message)
+			if b.Rule == RuleServedVersion { // the package need not change
+				part += ": " + b.Remedy
+			}
+			parts = append(parts, part)
 		}
 		return &UnsafeError{strings.Join(parts, "; ")}
 	}

@@ -139,7 +139,8 @@ func remedy(rule Rule) string {
 		return "rewrite all objects in the storage version and take the old one out of status.storedVersions first, which kudo does of what it " +
 			"has installed, and kubectl kudo crds migrate of any definition"
 	case RuleServedVersion:
-		return "keep serving the version (deprecated: true) until no client uses it"
+		return "keep serving the version (deprecated: true) until no client uses it; then set served: false in the cluster by hand, and " +
+			"remove it"
 	case RuleAddedVersion, RuleStorage:
 		return "give a conversion webhook, or keep the schemas of the versions alike"
 	case RuleConversion:

@@ -52,6 +52,10 @@ func TestStorageVersion(t *testing.T) {
 		{"a version goes that is stored", storing("v1 - a", "v2 sS a"), storing("v2 sS a"), []string{"v1", "v2"}, []Rule{RuleStoredVersion}},
 		{"a version goes that is stored and served: to wait would be in vain", storing("v1 s a", "v2 sS a"), storing("v2 sS a"), []string{"v1", "v2"},
 			[]Rule{RuleServedVersion, RuleStoredVersion}},
+		{"a version goes whose objects were migrated, and which clients may use", storing("v1 s a", "v2 sS a"), storing("v2 sS a"), []string{"v2"},
+			[]Rule{RuleServedVersion}},
+		{"it is served no more", storing("v1 s a", "v2 sS a"), storing("v1 - a", "v2 sS a"), []string{"v2"}, []Rule{RuleServedVersion}},
+		{"the administrator has stopped serving it", storing("v1 - a", "v2 sS a"), storing("v2 sS a"), []string{"v2"}, nil},
 	} {
 		old, new := parse(t, tc.old), parse(t, tc.new)
 		old.Status.StoredVersions = tc.stored
@@ -69,6 +73,7 @@ func TestMigrationError(t *testing.T) {
 		stored   []string
 		want     []string
 	}{
+		{"one that is served, once no object is stored in it", storing("v1 s a", "v2 sS a"), storing("v2 sS a"), []string{"v2"}, nil},
 		{"a version that is stored and not served", storing("v1 - a", "v2 sS a"), storing("v2 sS a"), []string{"v1", "v2"}, []string{"v1"}},
 		{"two of them", storing("v0 - a", "v1 - a", "v2 sS a"), storing("v2 sS a"), []string{"v0", "v1", "v2"}, []string{"v0", "v1"}},
 		{"one that is served", storing("v1 s a", "v2 sS a"), storing("v2 sS a"), []string{"v1", "v2"}, nil},
@@ -91,6 +96,8 @@ func TestMigrationError(t *testing.T) {
 			t.Errorf("%s: %v", tc.reason, err)
 		case wait != nil && (!slices.Equal(wait.StoredVersions(), tc.want) || !strings.Contains(err.Error(), "ships.example.com may be stored in version "+tc.want[0])):
 			t.Errorf("%s: %v", tc.reason, err)
+		case strings.HasPrefix(tc.reason, "one that is served") != strings.Contains(err.Error(), "set served: false in the cluster by hand"):
+			t.Errorf("%s: who is to stop serving it: %v", tc.reason, err)
 		}
 	}
 }

@@ -247,7 +247,7 @@ func TestCountNulls(t *testing.T) {
 func TestRemedies(t *testing.T) {
 	for rule, want := range map[Rule]string{
 		RuleScope: "publish a definition of another name", RuleNames: "publish a definition of another name", RuleStoredVersion: "status.storedVersions",
-		RuleServedVersion: "deprecated: true", RuleAddedVersion: "conversion webhook", RuleStorage: "conversion webhook", RuleConversion: "once the new webhook answers",
+		RuleServedVersion: "served: false", RuleAddedVersion: "conversion webhook", RuleStorage: "conversion webhook", RuleConversion: "once the new webhook answers",
 		RuleFieldRemoved: "mark it as deprecated", RuleDefault: "in a new version with a conversion", RuleUnrecognized: "apply it by hand", RuleEnum: "or widen it",
 	} {
 		if got := remedy(rule); !strings.Contains(got, want) {
