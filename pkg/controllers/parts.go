@@ -163,16 +163,7 @@ func newParts(ctx context.Context, mgr manager.Manager, config *rest.Config, o O
 func newMigrator(config *rest.Config, mapper meta.RESTMapper, o Options) (*storedversions.Migrator, error) {
 	as := rest.CopyConfig(config)
 	as.Impersonate = rest.ImpersonationConfig{UserName: installer(o.Namespace).Username()}
-	definitions, err := dynamic.NewForConfig(as)
-	if err != nil {
-		return nil, err
-	}
-	objects, err := metadata.NewForConfig(as)
-	if err != nil {
-		return nil, err
-	}
-	return storedversions.New(storedversions.Options{Dynamic: definitions, Objects: objects, Mapper: mapper, Clock: o.Clock,
-		Rate: o.MigrationRate}), nil
+	return storedversions.New(storedversions.Options{Config: as, Mapper: mapper, Clock: o.Clock, Rate: o.MigrationRate})
 }
 
 // newInterpreter returns the chain of explore layers, whose webhooks are called as the access says. The context ends the watches of their

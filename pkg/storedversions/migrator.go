@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 
@@ -28,12 +28,12 @@ import (
 const (
 	// DefaultRate is how many objects a manager rewrites in a second.
 	DefaultRate = 50
-	// pageSize is how many objects are rewritten before the progress is recorded.
-	pageSize = 500
 	// writers is how many objects are rewritten at a time.
 	writers = 8
-	// writeTimeout bounds the rewriting of one object, which webhooks may delay.
-	writeTimeout = time.Minute
+	// stepTimeout bounds a step: a list, pageTime, the writes that have begun by then, and the trim.
+	stepTimeout = 4 * time.Minute
+	// requestTimeout bounds the listing of a page, and the rewriting of one object, which webhooks may delay.
+	requestTimeout = time.Minute
 	// maxRefused is how many objects of one attempt may be refused before it ends: what refuses so many refuses all.
 	maxRefused = 100
 	// maxMessage bounds what others say in a message, in bytes.
@@ -56,21 +56,30 @@ type Migrator struct {
 
 // Options are the parts that a Migrator works with.
 type Options struct {
-	Dynamic dynamic.Interface
-	Objects metadata.Interface
-	Mapper  meta.RESTMapper
-	Clock   clock.PassiveClock
+	// Config connects the Migrator to the cluster.
+	Config *rest.Config
+	Mapper meta.RESTMapper
+	Clock  clock.PassiveClock
 	// Rate bounds how many objects are rewritten in a second; 0 for no bound.
 	Rate int
 }
 
-// New returns a Migrator.
-func New(o Options) *Migrator {
-	m := &Migrator{dynamic: o.Dynamic, objects: o.Objects, mapper: o.Mapper, clock: o.Clock}
+// New returns a Migrator. It reads no answer of the API server that is larger than 8 MiB.
+func New(o Options) (*Migrator, error) {
+	config := rest.CopyConfig(o.Config)
+	config.Wrap(boundAnswers)
+	m := &Migrator{mapper: o.Mapper, clock: o.Clock}
+	var err error
+	if m.dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	if m.objects, err = metadata.NewForConfig(config); err != nil {
+		return nil, err
+	}
 	if o.Rate > 0 {
 		m.limiter = flowcontrol.NewTokenBucketRateLimiter(float32(o.Rate), o.Rate)
 	}
-	return m
+	return m, nil
 }
 
 // Get reads a definition live.
@@ -99,6 +108,8 @@ type Result struct {
 // are refused: the next attempt is due then.
 func (m *Migrator) Step(ctx context.Context, d Definition, state *v1beta1.StoredVersionMigration,
 	owner *metav1.OwnerReference) (Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
 	action, after := Next(d, state, m.clock.Now())
 	result := Result{Action: action, After: after}
 	var err error
@@ -169,89 +180,6 @@ func (m *Migrator) probe(ctx context.Context, d Definition, state *v1beta1.Store
 	return m.begin(ctx, d, state)
 }
 
-// rewritePage rewrites the next page of objects. The last one ends the migration.
-func (m *Migrator) rewritePage(ctx context.Context, d Definition, state *v1beta1.StoredVersionMigration) (Result, error) {
-	result := Result{Action: Rewrite}
-	if d.Resource.Version == "" {
-		deferRetry(state, fmt.Sprintf("the storage version %s of CustomResourceDefinition %s is not served, so that its objects cannot be "+
-			"rewritten: serve it", d.Storage, d.Name), m.clock.Now())
-		return result, nil
-	}
-	list, err := m.objects.Resource(d.Resource).List(ctx, metav1.ListOptions{Limit: pageSize, Continue: state.Continue})
-	if apierrors.IsResourceExpired(err) && state.Continue != "" {
-		resume(state, err)
-		return result, nil
-	}
-	if err != nil {
-		return result, fmt.Errorf("list objects of CustomResourceDefinition %s: %w", d.Name, err)
-	}
-	refusals := make([]error, len(list.Items))
-	group, limited := errgroup.WithContext(ctx)
-	group.SetLimit(writers)
-	for i := range list.Items {
-		group.Go(func() (err error) {
-			refusals[i], err = m.rewrite(limited, d, list.Items[i].Namespace, list.Items[i].Name)
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return result, err
-	}
-	next := state.DeepCopy()
-	count(d, next, list, refusals)
-	switch {
-	case next.Refused > 0 && (next.Continue == "" || next.Refused >= maxRefused):
-		deferRetry(next, next.Message, m.clock.Now())
-	case next.Continue == "":
-		result.Finished, err = m.trim(ctx, next)
-	}
-	if err != nil {
-		return result, err
-	}
-	*state = *next
-	return result, nil
-}
-
-// resume goes on after a token that has expired: with the one that the API server offers for the rest of the objects, or from the
-// beginning. What was created before the next object meanwhile is in the storage version.
-func resume(state *v1beta1.StoredVersionMigration, expired error) {
-	var status apierrors.APIStatus
-	if errors.As(expired, &status) {
-		if offered := status.Status().Continue; offered != "" && offered != state.Continue {
-			state.Continue = offered
-			return
-		}
-	}
-	state.Continue = ""
-}
-
-// count puts what came of a page into the state.
-func count(d Definition, state *v1beta1.StoredVersionMigration, list *metav1.PartialObjectMetadataList, refusals []error) {
-	if state.Continue == "" {
-		state.Done, state.Refused, state.Blocked = 0, 0, nil
-		state.Of = int64(len(list.Items))
-		if list.RemainingItemCount != nil {
-			state.Of += *list.RemainingItemCount
-		}
-	}
-	for i, refusal := range refusals {
-		if refusal == nil {
-			state.Done++
-			continue
-		}
-		state.Refused++
-		if state.Blocked == nil {
-			state.Blocked = &v1beta1.RefusedObject{Namespace: list.Items[i].Namespace, Name: list.Items[i].Name}
-			state.Blocked.Message = blockedMessage(d, *state.Blocked, refusal)
-		}
-	}
-	state.Of = max(state.Of, state.Done+state.Refused) // objects may have come since
-	state.Continue, state.Message = list.Continue, ""
-	if state.Blocked != nil {
-		state.Message = state.Blocked.Message
-	}
-}
-
 // blockedMessage names the object that was refused, and who refuses it.
 func blockedMessage(d Definition, blocked v1beta1.RefusedObject, refusal error) string {
 	name := blocked.Name
@@ -270,7 +198,7 @@ func (m *Migrator) rewrite(ctx context.Context, d Definition, namespace, name st
 			return nil, err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var resource metadata.ResourceInterface = m.objects.Resource(d.Resource)
 	if namespace != "" {

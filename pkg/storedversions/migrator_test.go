@@ -15,8 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/metadata"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -46,13 +44,11 @@ func newFixture(t testing.TB, ships int) *fixture {
 		ship.SetName(fmt.Sprintf("ship-%04d", i))
 		f.Put(ship)
 	}
-	definitions, errDefinitions := dynamic.NewForConfig(f.Config())
-	objects, errObjects := metadata.NewForConfig(f.Config())
-	if err := errors.Join(errDefinitions, errObjects); err != nil {
+	var err error
+	if f.Migrator, err = New(Options{Config: f.Config(), Mapper: f.Mapper(), Clock: f.clock}); err != nil {
 		t.Fatal(err)
 	}
 	f.state = &v1beta1.StoredVersionMigration{Definition: "ships.example.com"}
-	f.Migrator = New(Options{Dynamic: definitions, Objects: objects, Mapper: f.Mapper(), Clock: f.clock})
 	f.Requests()
 	return f
 }
@@ -105,7 +101,7 @@ func rewritten(requests []string) map[string]int {
 
 // TestMigrate checks that each object is rewritten once, page by page, before the old version goes (P18).
 func TestMigrate(t *testing.T) {
-	f := newFixture(t, 2*pageSize+7)
+	f := newFixture(t, 2*maxPage+7)
 	f.Before(func(r apitest.Request) (any, error) {
 		if r.Verb == "patch" && r.Kind == "Ship" && (string(r.Body) != "{}" || slices.Contains(f.stored(), "v1") == false) {
 			t.Errorf("%s: %s", r, r.Body)
@@ -122,7 +118,7 @@ func TestMigrate(t *testing.T) {
 			t.Errorf("%s was rewritten %d times", name, n)
 		}
 	}
-	if n := len(rewritten(requests)); n != 2*pageSize+7 || f.state.Done != int64(n) || f.state.Of != int64(n) {
+	if n := len(rewritten(requests)); n != 2*maxPage+7 || f.state.Done != int64(n) || f.state.Of != int64(n) {
 		t.Errorf("%d rewritten, the state is %+v", n, f.state)
 	}
 	if got := f.stored(); !slices.Equal(got, []string{"v1"}) {
@@ -139,7 +135,7 @@ func TestMigrate(t *testing.T) {
 // TestFaults loses states, answers and tokens at random: in the end, each object was rewritten after the beginning, and the old version
 // went afterwards (P18).
 func TestFaults(t *testing.T) {
-	const ships = 2*pageSize + 3
+	const ships = 2*maxPage + 3
 	for seed := range uint64(3) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		f := newFixture(t, ships)
@@ -278,7 +274,7 @@ func TestRefused(t *testing.T) {
 
 // TestAllRefused checks that an attempt ends early if all objects are refused.
 func TestAllRefused(t *testing.T) {
-	f := newFixture(t, 2*pageSize)
+	f := newFixture(t, 2*maxPage)
 	f.Before(func(r apitest.Request) (any, error) {
 		if r.Verb == "patch" && r.Kind == "Ship" {
 			return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "ships"}, r.Name, errors.New("no rights"))
@@ -286,7 +282,7 @@ func TestAllRefused(t *testing.T) {
 		return nil, nil
 	})
 	f.finish()
-	if n := len(rewritten(f.Requests())); n > pageSize {
+	if n := len(rewritten(f.Requests())); n > maxPage {
 		t.Errorf("%d objects were tried", n)
 	}
 }

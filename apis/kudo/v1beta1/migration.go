@@ -26,6 +26,9 @@ type StoredVersionMigration struct {
 	// Continue is where the next page of objects begins; empty for the first page.
 	// +optional
 	Continue string `json:"continue,omitempty"`
+	// PageSize is how many objects the next page has at most; 0 for 500. It is smaller after a page that was large or slow.
+	// +optional
+	PageSize int64 `json:"pageSize,omitempty"`
 	// Done is how many objects were rewritten.
 	// +optional
 	Done int64 `json:"done"`

@@ -9,8 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -64,17 +62,10 @@ func (o *migrateOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	definitions, err := dynamic.NewForConfig(config)
-	if err != nil {
+	options := storedversions.Options{Config: config, Mapper: c.RESTMapper(), Clock: clock.RealClock{}, Rate: o.rate}
+	if o.migrator, err = storedversions.New(options); err != nil {
 		return err
 	}
-	objects, err := metadata.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	o.migrator = storedversions.New(storedversions.Options{
-		Dynamic: definitions, Objects: objects, Mapper: c.RESTMapper(), Clock: clock.RealClock{},
-		Rate: o.rate})
 	return o.migrate(ctx, name)
 }
 

@@ -50,7 +50,8 @@ func newFixture(t *testing.T) *fixture {
 	client, errClient := dynamic.NewForConfig(f.Config())
 	lists, errLists := metadata.NewForConfig(f.Config())
 	served, errServed := discovery.NewDiscoveryClientForConfig(f.Config())
-	if err := errors.Join(errClient, errLists, errServed); err != nil {
+	migrator, errMigrator := storedversions.New(storedversions.Options{Config: f.Config(), Mapper: f.Mapper(), Clock: f.clock})
+	if err := errors.Join(errClient, errLists, errServed, errMigrator); err != nil {
 		t.Fatal(err)
 	}
 	kinds := apply.NewKinds(f.Mapper(), served, client)
@@ -59,7 +60,7 @@ func newFixture(t *testing.T) *fixture {
 		Objects: apply.New(client, lists, kinds, mirror, nil), Kinds: kinds, Mirror: mirror, Reader: f.Server.Client(), Clock: clock.RealClock{},
 	})
 	f.Reconciler = &Reconciler{Client: f.Server.Client(), Reader: f.Server.Client(), Share: engine, Events: f.events, Clock: f.clock,
-		Migrator: storedversions.New(storedversions.Options{Dynamic: client, Objects: lists, Mapper: f.Mapper(), Clock: f.clock})}
+		Migrator: migrator}
 	return f
 }
 
