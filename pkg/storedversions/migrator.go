@@ -127,10 +127,10 @@ func (m *Migrator) Step(ctx context.Context, d Definition, state *v1beta1.Stored
 			err = m.removeNative(ctx, state.StorageVersionMigration)
 			break
 		}
-		err = m.begin(ctx, live, state)
+		err = m.begin(ctx, live, state, owner)
 	case Probe:
 		result.After = settleTime
-		err = m.probe(ctx, d, state)
+		err = m.probe(ctx, d, state, owner)
 	case Rewrite:
 		if state.StorageVersionMigration != "" {
 			return m.stepNative(ctx, d, state, owner)
@@ -142,7 +142,7 @@ func (m *Migrator) Step(ctx context.Context, d Definition, state *v1beta1.Stored
 
 // begin makes the state that of a new migration, by the cluster itself where it can. A migration that would remove fields from objects does
 // not begin before the definition changes: another client may have changed the storage version without a check of the fields.
-func (m *Migrator) begin(ctx context.Context, d Definition, state *v1beta1.StoredVersionMigration) error {
+func (m *Migrator) begin(ctx context.Context, d Definition, state *v1beta1.StoredVersionMigration, owner *metav1.OwnerReference) error {
 	if err := m.removeNative(ctx, state.StorageVersionMigration); err != nil {
 		return err
 	}
@@ -156,16 +156,16 @@ func (m *Migrator) begin(ctx context.Context, d Definition, state *v1beta1.Store
 	if err != nil {
 		return err
 	}
-	gaveUp := next.Attempts > 0 && state.StorageVersionMigration == "" // no controller took up the cluster's own migration before
+	gaveUp := next.Attempts > 0 && state.StorageVersionMigration == "" // kudo has rewritten the objects itself before
 	if native != nil && !gaveUp {
-		next.StorageVersionMigration = nativeName(d)
+		next.StorageVersionMigration = nativeName(d, owner)
 	}
 	*state = next
 	return nil
 }
 
 // probe tries the object that was refused, and begins another attempt if it is refused no more.
-func (m *Migrator) probe(ctx context.Context, d Definition, state *v1beta1.StoredVersionMigration) error {
+func (m *Migrator) probe(ctx context.Context, d Definition, state *v1beta1.StoredVersionMigration, owner *metav1.OwnerReference) error {
 	if state.Blocked != nil {
 		refusal, err := m.rewrite(ctx, d, state.Blocked.Namespace, state.Blocked.Name)
 		if err != nil {
@@ -177,7 +177,7 @@ func (m *Migrator) probe(ctx context.Context, d Definition, state *v1beta1.Store
 			return nil
 		}
 	}
-	return m.begin(ctx, d, state)
+	return m.begin(ctx, d, state, owner)
 }
 
 // blockedMessage names the object that was refused, and who refuses it.

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -43,13 +44,27 @@ func (m *Migrator) nativeMapping() (*meta.RESTMapping, error) {
 	return mapping, nil
 }
 
-// nativeName is the same for the same content of a definition, so that two managers create one object.
-func nativeName(d Definition) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", d.UID, d.Generation))
+// nativeName is the same for the same content of a definition and the same owner: a manager finds what the one before it has created, and
+// removes nothing that another owner waits for.
+func nativeName(d Definition, owner *metav1.OwnerReference) string {
+	var uid types.UID
+	if owner != nil {
+		uid = owner.UID
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", d.UID, d.Generation, uid))
 	return "kudo-" + hex.EncodeToString(sum[:8])
 }
 
-// stepNative has the cluster migrate a definition, and waits until it has.
+// stepNative has the cluster migrate a definition, and waits until it has. It believes the migration alone that it has created, which it
+// knows by the UID in the state: another client may create one of the name before the storage version changes, which ends well and has
+// rewritten nothing.
+//
+//	live migration                              next
+//	none                                        create it
+//	without our label, or of another resource   fail: it is not ours to delete
+//	no UID in the state                         remove it: it is foreign, or the manager has died before it wrote the UID down
+//	another UID than in the state               rewrite the objects without the cluster
+//	else                                        wait for its end
 func (m *Migrator) stepNative(ctx context.Context, d Definition, state *v1beta1.StoredVersionMigration,
 	owner *metav1.OwnerReference) (Result, error) {
 	result := Result{Action: Rewrite, After: nativePoll}
@@ -58,24 +73,52 @@ func (m *Migrator) stepNative(ctx context.Context, d Definition, state *v1beta1.
 		return result, err
 	}
 	if mapping == nil { // it was turned off since
-		state.StorageVersionMigration = ""
+		forgetNative(state)
 		return Result{Action: Rewrite}, nil
 	}
 	resource := m.dynamic.Resource(mapping.Resource)
 	live, err := resource.Get(ctx, state.StorageVersionMigration, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		_, err = resource.Create(ctx, nativeMigration(mapping, d, state.StorageVersionMigration, owner),
-			metav1.CreateOptions{FieldManager: manager})
-		if apierrors.IsAlreadyExists(err) {
-			return result, nil
-		}
-		return result, err
+		return result, m.createNative(ctx, mapping, d, state, owner)
 	case err != nil:
 		return result, err
 	case !migrates(live, d):
 		return result, fmt.Errorf("StorageVersionMigration %s exists, and does not migrate %s: delete it", live.GetName(), d.Name)
+	case state.StorageVersionMigrationUID == "":
+		return result, remove(ctx, resource, live)
+	case state.StorageVersionMigrationUID != live.GetUID():
+		forgetNative(state)
+		state.Message = fmt.Sprintf("StorageVersionMigration %s of %s is not the one that kudo has created: kudo rewrites the objects itself",
+			live.GetName(), d.Name)
+		return Result{Action: Rewrite}, nil
 	}
+	return m.awaitNative(ctx, resource, live, d, state)
+}
+
+// forgetNative has kudo rewrite the objects itself.
+func forgetNative(state *v1beta1.StoredVersionMigration) {
+	state.StorageVersionMigration, state.StorageVersionMigrationUID = "", ""
+}
+
+// createNative creates the cluster's own migration, and writes its UID into the state.
+func (m *Migrator) createNative(ctx context.Context, mapping *meta.RESTMapping, d Definition, state *v1beta1.StoredVersionMigration,
+	owner *metav1.OwnerReference) error {
+	created, err := m.dynamic.Resource(mapping.Resource).Create(ctx, nativeMigration(mapping, d, state.StorageVersionMigration, owner),
+		metav1.CreateOptions{FieldManager: manager})
+	if apierrors.IsAlreadyExists(err) {
+		return nil // the next step looks at it
+	}
+	if err == nil {
+		state.StorageVersionMigrationUID = created.GetUID()
+	}
+	return err
+}
+
+// awaitNative waits for the cluster's own migration that kudo has created.
+func (m *Migrator) awaitNative(ctx context.Context, resource dynamic.ResourceInterface, live *unstructured.Unstructured, d Definition,
+	state *v1beta1.StoredVersionMigration) (result Result, err error) {
+	result = Result{Action: Rewrite, After: nativePoll}
 	status, message := nativeOutcome(live)
 	switch status {
 	case "Succeeded":
@@ -95,7 +138,7 @@ func (m *Migrator) stepNative(ctx context.Context, d Definition, state *v1beta1.
 		if err := remove(ctx, resource, live); err != nil {
 			return result, err
 		}
-		state.StorageVersionMigration = ""
+		forgetNative(state)
 		return Result{Action: Rewrite}, nil
 	}
 	return result, remove(ctx, resource, live)
@@ -121,7 +164,7 @@ func nativeMigration(mapping *meta.RESTMapping, d Definition, name string, owner
 	return obj
 }
 
-// migrates reports whether kudo created a migration, for this definition.
+// migrates reports whether a migration has the label of kudo, which anyone can set, and is for this definition.
 func migrates(live *unstructured.Unstructured, d Definition) bool {
 	resource, _, _ := unstructured.NestedStringMap(live.Object, "spec", "resource")
 	return resource["group"] == d.Resource.Group && resource["resource"] == d.Resource.Resource &&

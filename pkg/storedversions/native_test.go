@@ -103,6 +103,79 @@ func TestNativeForeign(t *testing.T) {
 	}
 }
 
+// TestNativeForged checks that a migration of the cluster that another client has created counts for nothing, whatever its name, label,
+// resource and status: it may have ended before the storage version changed (P18).
+func TestNativeForged(t *testing.T) {
+	forge := func(f *fixture, name string) {
+		mapping, err := f.Migrator.nativeMapping()
+		if err != nil {
+			t.Fatal(err)
+		}
+		forged := nativeMigration(mapping, f.definition(), name, nil)
+		forged.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Succeeded", "status": "True"}}}
+		f.Put(forged)
+	}
+	t.Run("Before", func(t *testing.T) {
+		f := newFixture(t, 3)
+		f.AddKind(nativeKind.WithVersion("v1beta1"), false)
+		f.mapper = f.Mapper()
+		name := nativeName(f.definition(), nil)
+		forge(f, name)
+		forged := f.native(name).GetUID()
+		for range 3 {
+			if result, err := f.step(); err != nil || result.Finished || len(f.stored()) != 2 {
+				t.Fatalf("one that was there before kudo began: %+v, %v, storedVersions %v", result, err, f.stored())
+			}
+		}
+		own := f.native(name)
+		if own == nil || own.GetUID() == forged || own.GetUID() != f.state.StorageVersionMigrationUID {
+			t.Fatalf("kudo has not created its own: %v, %+v", own, f.state)
+		}
+		f.end("Succeeded", "")
+		if result, err := f.step(); err != nil || !result.Finished || len(f.stored()) != 1 {
+			t.Errorf("its own has ended: %+v, %v, storedVersions %v", result, err, f.stored())
+		}
+	})
+	t.Run("Meanwhile", func(t *testing.T) {
+		f := nativeFixture(t)
+		name := f.state.StorageVersionMigration
+		f.Remove(f.native(name))
+		forge(f, name)
+		if result, err := f.step(); err != nil || result.Finished || len(f.stored()) != 2 || f.state.Message == "" {
+			t.Fatalf("one that has replaced that of kudo: %+v, %v, storedVersions %v, %+v", result, err, f.stored(), f.state)
+		}
+		f.Requests()
+		f.finish()
+		if n := len(rewritten(f.Requests())); n != 3 || len(f.stored()) != 1 {
+			t.Errorf("kudo has rewritten %d objects itself, want 3; storedVersions %v", n, f.stored())
+		}
+	})
+	t.Run("Lost", func(t *testing.T) {
+		f := nativeFixture(t)
+		name := f.state.StorageVersionMigration
+		f.end("Succeeded", "")
+		f.state.StorageVersionMigrationUID = "" // the manager was killed before it wrote the state down
+		if result, err := f.step(); err != nil || result.Finished || f.native(name) != nil || len(f.stored()) != 2 {
+			t.Fatalf("%+v, %v, storedVersions %v", result, err, f.stored())
+		}
+		if _, err := f.step(); err != nil || f.native(name) == nil {
+			t.Errorf("kudo has not created another one: %v", err)
+		}
+	})
+}
+
+// TestNativeName checks that owners do not share a migration of the cluster, and that managers of one do.
+func TestNativeName(t *testing.T) {
+	d := Definition{UID: "crd", Generation: 2}
+	a, b := &metav1.OwnerReference{UID: "a"}, &metav1.OwnerReference{UID: "b"}
+	names := map[string]bool{nativeName(d, nil): true, nativeName(d, a): true, nativeName(d, b): true}
+	d.Generation = 3
+	names[nativeName(d, a)] = true
+	if len(names) != 4 || nativeName(d, a) != nativeName(d, a.DeepCopy()) {
+		t.Errorf("%v", names)
+	}
+}
+
 // TestNativeWithoutController checks that kudo rewrites the objects itself where the kind of the cluster's migration is served and no
 // controller takes it up, and that it waits for one that has begun.
 func TestNativeWithoutController(t *testing.T) {
@@ -142,7 +215,7 @@ func TestNativeWithoutController(t *testing.T) {
 	}
 	before := f.state.DeepCopy()
 	deferRetry(f.state, "refused", f.clock.Now())
-	if err := f.begin(t.Context(), f.definition(), f.state); err != nil || f.state.StorageVersionMigration != "" {
+	if err := f.begin(t.Context(), f.definition(), f.state, nil); err != nil || f.state.StorageVersionMigration != "" {
 		t.Errorf("the next attempt waits for a controller again: %v, %+v", err, f.state)
 	}
 	*f.state = *before

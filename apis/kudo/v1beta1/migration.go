@@ -50,6 +50,9 @@ type StoredVersionMigration struct {
 	// StorageVersionMigration is the name of the cluster's own migration that rewrites the objects; empty if kudo rewrites them.
 	// +optional
 	StorageVersionMigration string `json:"storageVersionMigration,omitempty"`
+	// StorageVersionMigrationUID is the UID of the one that kudo has created; empty before that. No other one of the name counts.
+	// +optional
+	StorageVersionMigrationUID types.UID `json:"storageVersionMigrationUID,omitempty"`
 	// Message says what keeps the migration from going on; empty if nothing does.
 	// +optional
 	Message string `json:"message,omitempty"`
