@@ -57,15 +57,25 @@ func (a *action) planRequesters(plan string) string {
 	return users
 }
 
-// joinUsers adds a user to those who have asked for a plan.
+// joinUsers adds a user to those who have asked for a plan. A user who is among them gets the client of the last request.
 func joinUsers(users, user string) string {
-	switch {
-	case users == "" || user == "":
+	if users == "" || user == "" {
 		return users + user
-	case slices.Contains(strings.Split(users, ", "), user):
-		return users
+	}
+	all := strings.Split(users, ", ")
+	if at := slices.IndexFunc(all, func(one string) bool { return withoutClient(one) == withoutClient(user) }); at >= 0 {
+		all[at] = user
+		return text.Truncate(strings.Join(all, ", "), maxRequester)
 	}
 	return text.Truncate(users+", "+user, maxRequester)
+}
+
+// withoutClient returns a user without the client that sent the request, which the user chooses.
+func withoutClient(user string) string {
+	if at := strings.LastIndex(user, " with "); at >= 0 {
+		return user[:at]
+	}
+	return user
 }
 
 // setQueueRequesters writes the users who asked for the plans of the queue into the queue.

@@ -213,3 +213,18 @@ func TestRequesterName(t *testing.T) {
 		t.Errorf("the record has %q (%v)", record.RequestedBy, err)
 	}
 }
+
+// TestJoinUsers checks that each user stands once among those who asked for a plan, whatever clients the user names (P28).
+func TestJoinUsers(t *testing.T) {
+	for _, tc := range []struct{ reason, users, user, want string }{
+		{"the first", "", "ann", "ann"},
+		{"none new", "ann", "", "ann"},
+		{"another", "ann with kubectl-edit", "bob", "ann with kubectl-edit, bob"},
+		{"the same with another client", "ann with kubectl-edit, bob", "ann with kubectl kudo update", "ann with kubectl kudo update, bob"},
+		{"the same without a client", "ann with kubectl-edit, bob", "ann", "ann, bob"},
+	} {
+		if got := joinUsers(tc.users, tc.user); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
+		}
+	}
+}
