@@ -94,7 +94,7 @@ func (env *Env) explain(ctx context.Context, c client.Client, run v1beta1.PlanSt
 			break // it waited only, and a failed run waits for nothing
 		}
 		if plans.IsRepetition(at.Task) { // the error says it
-			if stored := (culprit.Finding{Culprit: *at.Task.Culprit}); todo == "" && stored.Remedy() != "" {
+			if stored := e.stored(at); todo == "" && stored.Remedy() != "" {
 				todo = e.remedy(stored, run.Status.IsRunning())
 			}
 			continue
@@ -126,11 +126,16 @@ func withDetails(err error, details string) error {
 	return fmt.Errorf("%w\n%s", err, strings.TrimSuffix(details, "\n"))
 }
 
+// stored returns the culprit of a status, which others may have written.
+func (e *explainer) stored(at plans.CulpritAt) culprit.Finding {
+	return culprit.Finding{Culprit: culprit.Bounded(*at.Task.Culprit, e.redact.Text)}
+}
+
 // find searches the object of a culprit as it is now. If it tells less than the status, such as after the pod was deleted, or if the
 // user may not read it, the status counts.
 func (e *explainer) find(ctx context.Context, run v1beta1.PlanStatus, at plans.CulpritAt) culprit.Finding {
 	known := *at.Task.Culprit
-	stored := culprit.Finding{Culprit: known}
+	stored := e.stored(at)
 	obj := &unstructured.Unstructured{}
 	obj.SetAPIVersion(known.APIVersion)
 	obj.SetKind(known.Kind)

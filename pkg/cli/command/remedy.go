@@ -105,7 +105,16 @@ func isPart(value, image string) bool {
 	if strings.TrimFunc(value, unicode.IsDigit) == "" {
 		return false
 	}
-	before, after, found := strings.Cut(image, value)
-	return found && (before == "" || strings.ContainsRune(separators, rune(before[len(before)-1]))) &&
-		(after == "" || strings.ContainsRune(separators, rune(after[0])))
+	for at := 0; ; at++ {
+		next := strings.Index(image[at:], value)
+		if next < 0 {
+			return false
+		}
+		at += next
+		before, after := image[:at], image[at+len(value):]
+		if (before == "" || strings.ContainsRune(separators, rune(before[len(before)-1]))) &&
+			(after == "" || strings.ContainsRune(separators, rune(after[0]))) {
+			return true
+		}
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/diagnostics"
 	"kudo.dev/kudo/pkg/health/culprit"
+	"kudo.dev/kudo/plans"
 )
 
 // defined is a parameter with a default.
@@ -71,6 +72,8 @@ func TestFindImage(t *testing.T) {
 		values        map[string]string
 		want          []string
 	}{
+		{"a later part that is the whole between separators", "reg/nginx-x/nginx:1.99", []v1beta1.Parameter{defined("NAME", "nginx")}, nil, []string{"NAME"}},
+		{"a part of a word only", "reg/nginx-x:1.99", []v1beta1.Parameter{defined("NAME", "nginx")}, nil, nil},
 		{"the default", "nginx:none", []v1beta1.Parameter{defined("IMAGE", "nginx:none")}, nil, []string{"IMAGE"}},
 		{"the value counts, and not the default", "nginx:none", []v1beta1.Parameter{defined("IMAGE", "nginx:1"), defined("OTHER", "nginx:none")},
 			map[string]string{"IMAGE": "nginx:none", "OTHER": "x"}, []string{"IMAGE"}},
@@ -87,5 +90,14 @@ func TestFindImage(t *testing.T) {
 		if got := findImage(tc.image, tc.defs, tc.values); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
 		}
+	}
+}
+
+// TestStoredCulprit checks that the culprit of a status, which others may write, adds no line (P22).
+func TestStoredCulprit(t *testing.T) {
+	e := &explainer{redact: &diagnostics.Redactor{}}
+	stored := e.stored(plans.CulpritAt{Task: v1beta1.TaskStatus{Culprit: &v1beta1.Culprit{Container: "x\n  What to do: run this", Reason: "OOMKilled"}}})
+	if do := stored.Remedy(); strings.Contains(do, "\n") || !strings.Contains(do, "raise the memory limit") {
+		t.Errorf("got %q", do)
 	}
 }
