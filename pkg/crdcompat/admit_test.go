@@ -1,6 +1,7 @@
 package crdcompat
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -44,8 +45,12 @@ spec:
           spec:
             type: object
             required: [size]
-            x-kubernetes-validations: [{rule: "self.lid || self.size < 3", message: a large pot has a lid}]
+            x-kubernetes-validations:
+            - {rule: "self.lid || self.size < 3", message: a large pot has a lid}
+            - {rule: "self.size > oldSelf.size", message: pots grow}
             properties: {size: {type: integer}, lid: {type: boolean, default: true}}
+          status: {type: object, required: [full], properties: {full: {type: boolean}}}
+    subresources: {status: {}}
 `)
 	for name, tc := range map[string]struct {
 		reason, version, spec, want, err string
@@ -61,9 +66,17 @@ spec:
 		"NoSchema":  {"the API server would refuse the definition", "v1beta1", "{}", "", "openAPIV3Schema is missing", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pot := object("apiVersion: example.com/" + tc.version + "\nkind: Pot\nmetadata: {name: p}\nspec: " + tc.spec)
+			pot := object("apiVersion: example.com/" + tc.version + "\nkind: Pot\nmetadata: {name: p}\nstatus: {}\nspec: " + tc.spec)
 			before := pot.DeepCopy()
-			got, err := Admit(t.Context(), definition, pot)
+			var got *unstructured.Unstructured
+			var lost []string
+			admission, err := NewAdmission(definition, tc.version)
+			if err == nil {
+				got, lost, err = admission.Admit(t.Context(), pot, nil)
+			}
+			if name == "Pruned" != (len(lost) > 0) {
+				t.Errorf("%s: left out are %q", tc.reason, lost)
+			}
 			switch {
 			case tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err) || apierrors.IsInvalid(err) != tc.invalid):
 				t.Errorf("%s: %v, want %s", tc.reason, err, tc.err)
@@ -78,5 +91,47 @@ spec:
 				t.Errorf("the object has changed: %s", diff)
 			}
 		})
+	}
+}
+
+// TestAdmitChange checks that a rule that compares with the former state is asked about a change, and not about a new object, and that names and
+// the time are bounded.
+func TestAdmitChange(t *testing.T) {
+	definition := &unstructured.Unstructured{}
+	if err := definition.UnmarshalJSON([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"pots.example.com"},"spec":{"group":"example.com","names":{"kind":"Pot","plural":"pots"},"versions":[{"name":"v1","served":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"size":{"type":"integer","x-kubernetes-validations":[{"rule":"self > oldSelf"}]},"lids":{"type":"array","items":{"type":"object","properties":{"color":{"type":"string","default":"` + strings.Repeat("red", 1<<14) + `"}}}}}}}}]}}`)); err != nil {
+		t.Fatal(err)
+	}
+	admission, err := NewAdmission(definition, "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pot := func(name string, size int64, lids int) *unstructured.Unstructured {
+		out := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Pot", "size": size, "metadata": map[string]any{"name": name}}}
+		list := []any{}
+		for range lids {
+			list = append(list, map[string]any{})
+		}
+		out.Object["lids"] = list
+		return out
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for name, tc := range map[string]struct {
+		reason   string
+		ctx      context.Context
+		pot, old *unstructured.Unstructured
+		err      string
+	}{
+		"New":     {"there is nothing to compare with", t.Context(), pot("p", 1, 1), nil, ""},
+		"Grown":   {"the rule holds", t.Context(), pot("p", 2, 1), pot("p", 1, 1), ""},
+		"Shrunk":  {"the rule is broken", t.Context(), pot("p", 1, 1), pot("p", 2, 1), "self > oldSelf"},
+		"Name":    {"the name is none", t.Context(), pot("My_Pot", 1, 1), nil, "metadata.name"},
+		"Large":   {"defaults would multiply", t.Context(), pot("p", 1, 1<<14), nil, "too large"},
+		"TooLate": {"the time is over", ended, pot("p", 1, 1), nil, "canceled"},
+	} {
+		_, _, err := admission.Admit(tc.ctx, tc.pot, tc.old)
+		if tc.err == "" && err != nil || tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)) {
+			t.Errorf("%s: %s: %v", name, tc.reason, err)
+		}
 	}
 }

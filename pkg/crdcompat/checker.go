@@ -71,7 +71,7 @@ func (c *checker) problems(ctx context.Context, object *unstructured.Unstructure
 		// The detail quotes the value.
 		return append(out, err.Field+": "+err.Type.String()+": the field, or one below it, has another type than Kubernetes gives it")
 	}
-	for _, err := range c.invalid(ctx, object.Object) {
+	for _, err := range c.invalid(ctx, object.Object, object.Object) {
 		out = append(out, say(err))
 	}
 	return out
@@ -103,15 +103,16 @@ func pruned(paths []string) []string {
 	return out
 }
 
-// invalid validates in the order of the API server, which runs no rule on what has other types than it was made for.
-func (c *checker) invalid(ctx context.Context, content map[string]any) field.ErrorList {
+// invalid validates in the order of the API server, which runs no rule on what has other types than it was made for. old is what the
+// object replaces, or nil if it is new.
+func (c *checker) invalid(ctx context.Context, content map[string]any, old any) field.ErrorList {
 	errs := validation.ValidateCustomResource(nil, content, c.schema)
 	errs = append(errs, objectmeta.Validate(ctx, nil, content, c.structural, false)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, c.structural, content)...)
 	if c.rules == nil || blocking(errs) {
 		return errs
 	}
-	broken, _ := c.rules.Validate(ctx, nil, c.structural, content, content, celconfig.RuntimeCELCostBudget)
+	broken, _ := c.rules.Validate(ctx, nil, c.structural, content, old, celconfig.RuntimeCELCostBudget)
 	return append(errs, broken...)
 }
 

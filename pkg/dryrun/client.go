@@ -284,7 +284,7 @@ func (r resource) Patch(ctx context.Context, name string, kind types.PatchType, 
 	}
 	o.DryRun = []string{metav1.DryRunAll}
 	var written *unstructured.Unstructured
-	if r.local || r.definedKind(r.gvr) != nil {
+	if r.local {
 		written, err = patchLocally(obj.now, kind, data)
 	} else {
 		written, err = r.ResourceInterface.Patch(ctx, name, kind, data, o)

@@ -60,6 +60,8 @@ type object struct {
 	recreated bool
 	// refused is what a write has sent that was refused, or nil if none was.
 	refused *unstructured.Unstructured
+	// lost are the fields that the last write has sent, and that the definition of a defined kind does not have.
+	lost []string
 }
 
 // New returns a cluster that reads and asks with a client.
@@ -78,11 +80,13 @@ type Change struct {
 	Refused *unstructured.Unstructured
 	// Body is what the last write has sent that was not refused, or nil if there was none.
 	Body *unstructured.Unstructured
+	// Lost are the fields of Body that are left out, since the definition that comes with the writes does not have them.
+	Lost []string
 }
 
 // change returns what the writes would do to an object whose mutex is locked.
 func (o *object) change() Change {
-	return Change{ID: o.id, Before: o.before, After: o.now, Recreated: o.recreated, Refused: o.refused, Body: o.body}
+	return Change{ID: o.id, Before: o.before, After: o.now, Recreated: o.recreated, Refused: o.refused, Body: o.body, Lost: o.lost}
 }
 
 // Changes returns all objects that were read or written, in the order of their first use.

@@ -1,6 +1,7 @@
 package dryrun
 
 import (
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/crdcompat"
 )
 
 // Mapper returns a mapper that knows the kinds of the cluster as the writes would leave it: those that are served, and those of
@@ -22,7 +24,7 @@ type mapper struct {
 
 // RESTMapping implements meta.RESTMapper.
 func (m mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	if known := m.cluster.findDefined(kind, versions); known != nil {
+	if known := m.cluster.findDefined(kind, versions); known != nil && m.cluster.isServed(known) {
 		return known.mapping(), nil
 	}
 	served, err := m.RESTMapper.RESTMapping(kind, versions...)
@@ -34,6 +36,7 @@ func (m mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RE
 			continue // objects of a definition that exists may exist, too
 		}
 		if defined := newDefined(change.After, kind, versions); defined != nil {
+			defined.definition = change.ID
 			m.cluster.define(defined)
 			return defined.mapping(), nil
 		}
@@ -54,10 +57,14 @@ var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "Cust
 
 // defined is a kind that the writes define, and that the API server does not serve.
 type defined struct {
-	definition *unstructured.Unstructured
+	definition apply.ID
 	kind       schema.GroupVersionKind
 	resource   schema.GroupVersionResource
 	scope      meta.RESTScope
+
+	// admission is that of a content of the definition, of.
+	admission *crdcompat.Admission
+	of        *unstructured.Unstructured
 }
 
 // newDefined returns a kind by its definition, in the first of the versions that is served, or in any if none is named; nil
@@ -78,7 +85,7 @@ func newDefined(definition *unstructured.Unstructured, kind schema.GroupKind, ve
 			continue
 		}
 		gv := schema.GroupVersion{Group: kind.Group, Version: name}
-		out := &defined{definition, gv.WithKind(kind.Kind), gv.WithResource(text("names", "plural")), meta.RESTScopeNamespace}
+		out := &defined{kind: gv.WithKind(kind.Kind), resource: gv.WithResource(text("names", "plural")), scope: meta.RESTScopeNamespace}
 		if text("scope") == "Cluster" {
 			out.scope = meta.RESTScopeRoot
 		}
@@ -96,6 +103,30 @@ func (c *Cluster) define(d *defined) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.defined[d.resource] = d
+}
+
+// isServed reports whether the definition of a kind still serves it.
+func (c *Cluster) isServed(d *defined) bool {
+	change, _ := c.Find(d.definition)
+	return change.After != nil && newDefined(change.After, d.kind.GroupKind(), []string{d.kind.Version}) != nil
+}
+
+// admission returns the admission of a kind by its definition as the writes have left it.
+func (c *Cluster) admission(d *defined) (*crdcompat.Admission, error) {
+	change, _ := c.Find(d.definition)
+	if change.After == nil {
+		return nil, fmt.Errorf("%s does not exist any more", d.definition)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d.of == change.After {
+		return d.admission, nil
+	}
+	admission, err := crdcompat.NewAdmission(change.After, d.kind.Version)
+	if err == nil {
+		d.admission, d.of = admission, change.After
+	}
+	return admission, err
 }
 
 // findDefined returns a kind that was found to be defined by the writes alone; nil if there is none.

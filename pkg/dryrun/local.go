@@ -21,7 +21,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	"kudo.dev/kudo/pkg/apply"
-	"kudo.dev/kudo/pkg/crdcompat"
 )
 
 // NewLocal returns a cluster that only reads with a client: what a write would leave is computed in the process, as the API server
@@ -58,9 +57,21 @@ func (r resource) applyLocally(ctx context.Context, obj *object, body *unstructu
 		return nil, fmt.Errorf("%s: %w", obj.id, err)
 	}
 	if d := r.definedKind(r.gvr); d != nil {
-		return crdcompat.Admit(ctx, d.definition, merged)
+		return r.admit(ctx, d, obj, merged)
 	}
 	return merged, nil
+}
+
+// admit returns an object of a defined kind as the API server would store it.
+func (r resource) admit(ctx context.Context, d *defined, obj *object,
+	merged *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	admission, err := r.admission(d)
+	if err != nil {
+		return nil, err
+	}
+	stored, lost, err := admission.Admit(ctx, merged, obj.now)
+	obj.lost = lost
+	return stored, err
 }
 
 // checkPreconditions refuses a body that names another object than the one that exists, or another version of it.
@@ -108,7 +119,7 @@ func mergeBy(converter managedfields.TypeConverter, live, form *unstructured.Uns
 	return out, nil
 }
 
-// oneVersion converts between no versions, and sets no defaults. Fields that a manager has written in another version than that of the
+// oneVersion converts to the same version only, and sets no defaults. Fields that a manager has written in another version than that of the
 // form have no owner then.
 type oneVersion struct{}
 

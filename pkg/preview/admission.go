@@ -3,9 +3,13 @@ package preview
 import (
 	"context"
 	"errors"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apierror"
 )
 
 // askAdmission asks the API server and its webhooks whether they would admit the edit, and notes why not.
@@ -33,4 +37,44 @@ func (c *computation) askAdmission(ctx context.Context) error {
 		c.out.Refused = append(c.out.Refused, c.mask.Text(err.Error()))
 	}
 	return nil
+}
+
+// admitVersions asks the API server and its webhooks whether they would admit the OperatorVersions that the edit creates or changes, and
+// notes why not. A namespace that does not exist is noted with the Instance.
+func (c *computation) admitVersions(ctx context.Context) error {
+	if c.Local || c.depth > 0 {
+		return nil
+	}
+	for _, version := range slices.Concat(c.coming, c.changing) {
+		var err error
+		sent := version.DeepCopy()
+		if former := c.formerVersion(version); former != nil {
+			err = c.Client.Patch(ctx, sent, client.MergeFrom(former), client.DryRunAll)
+		} else {
+			sent.UID = ""
+			err = c.Client.Create(ctx, sent, client.DryRunAll)
+		}
+		var status apierrors.APIStatus
+		switch {
+		case err == nil:
+		case apierror.IsNamespaceNotFound(err):
+			c.newNamespace = true
+		case isUnanswered(err):
+			c.unknown("whether OperatorVersion %s/%s is admitted: %s", version.Namespace, version.Name, err)
+		case errors.As(err, &status):
+			c.out.Refused = append(c.out.Refused, c.mask.Text(err.Error()))
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+// formerVersion returns an OperatorVersion as it exists; nil if it does not.
+func (c *computation) formerVersion(version *v1beta1.OperatorVersion) *v1beta1.OperatorVersion {
+	at := slices.IndexFunc(c.former, func(former *v1beta1.OperatorVersion) bool { return former.UID == version.UID })
+	if at < 0 {
+		return nil
+	}
+	return c.former[at]
 }

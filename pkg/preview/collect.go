@@ -71,6 +71,9 @@ func (c *computation) object(ctx context.Context, id apply.ID, t *touch) Object 
 		out.Effect, out.content = Create, contentOf(change.Body, c.mask)
 		if c.cluster.IsDefined(id) {
 			out.Why = "its kind is defined in the same run: it fits the definition, and no webhook was asked"
+			for _, lost := range change.Lost {
+				c.warn("%s: %s, since its definition does not have it", id, lost)
+			}
 		}
 	case change.After == nil:
 		out.Effect = Delete

@@ -166,7 +166,7 @@ func (c *computation) compute(ctx context.Context) error {
 	if err := c.prepare(ctx); err != nil || len(c.out.Refused) > 0 {
 		return err
 	}
-	if err := c.askAdmission(ctx); err != nil || len(c.out.Refused) > 0 {
+	if err := errors.Join(c.admitVersions(ctx), c.askAdmission(ctx)); err != nil || len(c.out.Refused) > 0 {
 		return err
 	}
 	if err := c.load(ctx); err != nil {

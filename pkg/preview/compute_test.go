@@ -580,7 +580,7 @@ func TestLateAnswers(t *testing.T) {
 				applies++
 			}
 			if applies > 1 {
-				return nil, context.DeadlineExceeded
+				return nil, ErrLate
 			}
 			return inner.RoundTrip(r)
 		})

@@ -21,6 +21,7 @@ import (
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/pkg/share"
 	"kudo.dev/kudo/pkg/storedversions"
+	"kudo.dev/kudo/plans"
 	"kudo.dev/kudo/plans/trigger"
 )
 
@@ -39,6 +40,8 @@ func (c *computation) settleVersions(ctx context.Context) error {
 			c.former = append(c.former, there.DeepCopy())
 			if c.edit.KeepsVersions {
 				versions[i] = c.keepVersion(there, version)
+			} else {
+				versions[i] = c.replaceVersion(there, version)
 			}
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -68,6 +71,22 @@ func (c *computation) keepVersion(there, version *v1beta1.OperatorVersion) *v1be
 	return there
 }
 
+// replaceVersion returns an OperatorVersion as the edit changes it. Its install plan runs again if its name or its
+// parameters change, or if it has not succeeded.
+func (c *computation) replaceVersion(there, version *v1beta1.OperatorVersion) *v1beta1.OperatorVersion {
+	out := version.DeepCopy()
+	out.UID, out.Status = there.UID, there.Status
+	has, err := versioncontent.Digest(there)
+	wanted, failed := versioncontent.Digest(version)
+	same := err == nil && failed == nil && has == wanted
+	sameInput := version.Spec.InstallPlan == there.Spec.InstallPlan &&
+		maps.Equal(version.Spec.InstallParameters, there.Spec.InstallParameters)
+	if !sameInput || !same && !hasSucceeded(there) {
+		c.changing = append(c.changing, out)
+	}
+	return out
+}
+
 // warnOfContent warns of an OperatorVersion that is used as it is, and that is not what the package holds.
 func (c *computation) warnOfContent(there, version *v1beta1.OperatorVersion) {
 	has, err := versioncontent.Digest(there)
@@ -85,7 +104,9 @@ func (c *computation) installVersions(ctx context.Context) (bool, error) {
 	for _, version := range c.edit.Versions {
 		installation, cause := newInstallation(version), trigger.CauseVersionCreated
 		if slices.Contains(c.changing, version) {
-			cause = trigger.CauseInstallChanged
+			if cause = trigger.CauseInstallChanged; !hasSucceeded(version) {
+				cause = trigger.CauseVersionChanged
+			}
 			err := c.Client.Get(ctx, client.ObjectKeyFromObject(installation), installation)
 			if err != nil && !apierror.IsObjectNotFound(err) {
 				c.unknown("what OperatorVersion %s/%s holds, and would do with it: %s", version.Namespace, version.Name, err)
@@ -102,6 +123,12 @@ func (c *computation) installVersions(ctx context.Context) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// hasSucceeded reports whether the last run of an install plan is complete.
+func hasSucceeded(version *v1beta1.OperatorVersion) bool {
+	_, last := plans.LatestRun(version.Status.PlanStatus)
+	return last.Status == v1beta1.Complete
 }
 
 // newInstallation returns the Installation that kudo would make for an OperatorVersion.

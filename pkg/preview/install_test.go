@@ -240,6 +240,9 @@ spec:
 			if pot := p.Objects[4]; !strings.Contains(pot.Why, tc.why) {
 				t.Errorf("%s: %s, want %s", tc.reason, pot.Why, tc.why)
 			}
+			if lost := strings.Contains(strings.Join(p.Warnings, "\n"), "spec.color: the field would be pruned"); lost != (name == "Default") {
+				t.Errorf("%s: warnings %q", tc.reason, p.Warnings)
+			}
 		})
 	}
 }

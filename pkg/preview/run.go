@@ -292,7 +292,10 @@ func (c *computation) noteRest(w *runner.PreparedTask, place string) {
 // noteNewKinds reports whether the kind of an object of a task is defined in the same run, and notes that its objects are not known then.
 func (c *computation) noteNewKinds(w *runner.PreparedTask, place string) bool {
 	objs := w.Rendered()
-	if !slices.ContainsFunc(objs, func(obj *unstructured.Unstructured) bool { return c.definesKind(apply.IDOf(obj)) }) {
+	isUnknown := func(obj *unstructured.Unstructured) bool {
+		return !c.cluster.IsDefined(apply.IDOf(obj)) && c.definesKind(apply.IDOf(obj))
+	}
+	if !slices.ContainsFunc(objs, isUnknown) {
 		return false
 	}
 	for _, obj := range objs {
@@ -357,8 +360,10 @@ func isUnanswered(err error) bool {
 		apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err)
 }
 
-// isLate reports whether an answer did not come before the time of the preview was over.
-func isLate(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
+// ErrLate is the error of a request that was not answered before the time of the preview was over.
+var ErrLate = errors.New("the time of the preview is over")
+
+func isLate(err error) bool { return errors.Is(err, ErrLate) }
 
 // definesKind reports whether the runs write a definition of the kind of an object, or may do so by a tarball that is not known.
 func (c *computation) definesKind(id apply.ID) bool {

@@ -2,7 +2,6 @@ package preview
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,10 +47,11 @@ func (c *computation) computeVersions(ctx context.Context) error {
 	if err := c.compareVersions(ctx); err != nil {
 		return err
 	}
-	for _, version := range c.coming {
-		if err := c.admit(ctx, version); err != nil || len(c.out.Refused) > 0 {
-			return err
-		}
+	if err := c.admitVersions(ctx); err != nil || len(c.out.Refused) > 0 {
+		return err
+	}
+	if c.newNamespace {
+		c.unknown("namespace %s does not exist yet: no object in it can be asked about", c.edit.Version.Namespace)
 	}
 	if err := c.load(ctx); err != nil {
 		return err
@@ -86,42 +86,30 @@ func (c *computation) compareVersions(ctx context.Context) error {
 
 // compareSpecs fills in how an OperatorVersion that exists would change.
 func (c *computation) compareSpecs(out *Object, there, wanted *v1beta1.OperatorVersion) (Effect, error) {
-	var specs [2]*unstructured.Unstructured
+	var sides [2]*unstructured.Unstructured
 	for n, version := range []*v1beta1.OperatorVersion{there, wanted} {
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(version)
 		if err != nil {
 			return "", err
 		}
-		specs[n] = &unstructured.Unstructured{Object: map[string]any{"spec": content["spec"]}}
+		sides[n] = &unstructured.Unstructured{Object: map[string]any{"spec": content["spec"]}}
+		for _, name := range c.sensitive { // a value may be too short for the mask
+			unstructured.RemoveNestedField(sides[n].Object, "spec", "installParameters", name)
+		}
 	}
-	if out.Fields = compare(specs[0], specs[1], c.mask).fields; len(out.Fields) == 0 {
+	out.Fields = compare(sides[0], sides[1], c.mask).fields
+	for _, name := range c.sensitive {
+		if there.Spec.InstallParameters[name] != wanted.Spec.InstallParameters[name] {
+			out.Fields = append(out.Fields, Field{Path: ".spec.installParameters." + name, Masked: true})
+		}
+	}
+	if len(out.Fields) == 0 {
 		return Unchanged, nil
 	}
 	if c.edit.KeepsVersions { // only its install parameters are changed
 		return Modify, nil
 	}
-	c.unknown("what the change of OperatorVersion %s/%s would do to its install plan, and to the Instances that use it: ask for one of them",
-		there.Namespace, there.Name)
+	c.unknown("what the change of OperatorVersion %s/%s would do to the Instances that use it: ask for one of them", there.Namespace,
+		there.Name)
 	return Modify, nil
-}
-
-// admit asks the API server and its webhooks whether they would admit an OperatorVersion, and notes why not.
-func (c *computation) admit(ctx context.Context, version *v1beta1.OperatorVersion) error {
-	if c.Local {
-		return nil
-	}
-	created := version.DeepCopy()
-	created.UID = ""
-	err := c.Client.Create(ctx, created, client.DryRunAll)
-	var status apierrors.APIStatus
-	switch {
-	case err == nil:
-	case isUnanswered(err), apierrors.IsNotFound(err): // its namespace may be created along with it
-		c.unknown("whether OperatorVersion %s/%s is admitted: %s", version.Namespace, version.Name, err)
-	case errors.As(err, &status):
-		c.out.Refused = append(c.out.Refused, c.mask.Text(err.Error()))
-	default:
-		return err
-	}
-	return nil
 }

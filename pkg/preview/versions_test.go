@@ -33,7 +33,7 @@ func TestComputeVersions(t *testing.T) {
 		"New":        {"its install plan runs", nil, true, false, []string{"plan install", "create OperatorVersion ns/web-0.1.0", "create ConfigMap apps/common"}},
 		"Same":       {"nothing is installed again", shared("web-0.1.0"), false, false, []string{"unchanged OperatorVersion ns/web-0.1.0"}},
 		"Kept":       {"install uses the one that exists", changed, true, false, []string{"unchanged OperatorVersion ns/web-0.1.0"}},
-		"Replaced":   {"what its change does to others is unknown", changed, false, false, []string{"change OperatorVersion ns/web-0.1.0 .spec.version: 0.2.0 -> ", "unknown: what the change"}},
+		"Replaced":   {"its plan has not succeeded and runs again, and what the change does to others is unknown", changed, false, false, []string{"plan install", "change OperatorVersion ns/web-0.1.0 .spec.version: 0.2.0 -> ", "create ConfigMap apps/common", "unknown: what the change"}},
 		"Refused":    {"admission refuses it", nil, true, true, []string{"refused: ", "create OperatorVersion ns/web-0.1.0"}},
 		"Parameters": {"install changes the parameters of one that exists, and its plan runs again", former, true, false, []string{"plan install", "change OperatorVersion ns/web-0.1.0 .spec.installParameters.VALUE: former -> new", "keep ConfigMap apps/former", "create ConfigMap apps/common"}},
 	} {
@@ -122,6 +122,33 @@ func TestInstallSecretsAreMasked(t *testing.T) {
 			if strings.Contains(string(text), "hunter2") {
 				t.Errorf("%s: %s shows the value: %s", name, p.Subject, text)
 			}
+		}
+	}
+}
+
+// TestReplacedVersionOfInstance checks that an edit that replaces OperatorVersions shows the install plans that run again, with an
+// Instance, too: those of other parameters, and of a plan that has not succeeded.
+func TestReplacedVersionOfInstance(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		status v1beta1.ExecutionStatus
+		change func(*v1beta1.OperatorVersion)
+		runs   bool
+	}{
+		"Same":       {"nothing has changed", v1beta1.Complete, func(*v1beta1.OperatorVersion) {}, false},
+		"Edited":     {"a plan that has succeeded does not run again for a task", v1beta1.Complete, func(ov *v1beta1.OperatorVersion) { ov.Spec.Version = "0.2.0" }, false},
+		"Failed":     {"a plan that has failed runs again", v1beta1.FatalError, func(ov *v1beta1.OperatorVersion) { ov.Spec.Version = "0.2.0" }, true},
+		"Parameters": {"other parameters run it again", v1beta1.Complete, func(ov *v1beta1.OperatorVersion) { ov.Spec.InstallParameters = map[string]string{"VALUE": "x"} }, true},
+	} {
+		l := newLab(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "apps"}})
+		there := shared("web-0.1.0")
+		there.Status.PlanStatus = map[string]v1beta1.PlanStatus{"install": {Name: "install", Status: tc.status, UID: "run"}}
+		l.Put(there)
+		version := shared("web-0.1.0")
+		tc.change(version)
+		p := l.compute(Edit{Verb: "apply", After: gen.Instance("i", version, nil), Version: version, Versions: []*v1beta1.OperatorVersion{version}})
+		if got := p.Runs[0].Plan == "install"; got != tc.runs {
+			t.Errorf("%s: %s: the install plan runs: %t\n%q", name, tc.reason, got, brief(p))
 		}
 	}
 }

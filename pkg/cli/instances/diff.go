@@ -117,7 +117,7 @@ func (o *diffOptions) compute(ctx context.Context, args []string) ([]*preview.Pr
 		return nil, err
 	}
 	var p *preview.Preview
-	asks := &previewer{env: o.env, client: c, timeout: o.timeout}
+	asks := &previewer{env: o.env, client: c, timeout: o.timeout.limit}
 	switch {
 	case len(args) > 0:
 		p, err = o.computePackage(ctx, c, instance, args[0], given)
@@ -153,5 +153,5 @@ func (o *diffOptions) computePackage(ctx context.Context, c client.Client, insta
 	}
 	merged := instance.DeepCopy()
 	setParameters(merged, given)
-	return (&previewer{env: o.env, client: c, timeout: o.timeout}).edit(ctx, upgradeEdit(instance, merged, ov, versions))
+	return (&previewer{env: o.env, client: c, timeout: o.timeout.limit}).edit(ctx, upgradeEdit(instance, merged, ov, versions))
 }

@@ -33,11 +33,17 @@ func (o *diffOptions) computeFiles(ctx context.Context) ([]*preview.Preview, err
 	if err != nil {
 		return nil, err
 	}
-	asks := &previewer{env: o.env, client: c, timeout: o.timeout}
+	asks := &previewer{env: o.env, client: c, timeout: o.timeout.limit}
 	var out []*preview.Preview
 	if len(instances) == 0 {
-		p, err := asks.versions(ctx, "apply", sorted(versions), false)
-		return append(out, p), err
+		for _, version := range sortVersions(versions) {
+			p, err := asks.versions(ctx, "apply", []*v1beta1.OperatorVersion{version}, false)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, p)
+		}
+		return out, nil
 	}
 	for _, wanted := range instances {
 		e, err := editOfFile(ctx, c, wanted, versions)
@@ -56,7 +62,7 @@ func (o *diffOptions) computeFiles(ctx context.Context) ([]*preview.Preview, err
 // editOfFile returns the edit that applying an Instance of a file would be. Versions of the files come before those of the cluster.
 func editOfFile(ctx context.Context, c client.Client, wanted *v1beta1.Instance,
 	versions map[types.NamespacedName]*v1beta1.OperatorVersion) (e preview.Edit, err error) {
-	e = preview.Edit{Verb: "apply", After: wanted, Versions: sorted(versions)}
+	e = preview.Edit{Verb: "apply", After: wanted, Versions: sortVersions(versions)}
 	live := &v1beta1.Instance{}
 	err = c.Get(ctx, client.ObjectKeyFromObject(wanted), live)
 	if client.IgnoreNotFound(err) != nil {
@@ -103,8 +109,8 @@ func specOfFile(live, wanted *v1beta1.Instance) v1beta1.InstanceSpec {
 	return spec
 }
 
-// sorted returns OperatorVersions in the order of their names.
-func sorted(versions map[types.NamespacedName]*v1beta1.OperatorVersion) []*v1beta1.OperatorVersion {
+// sortVersions returns OperatorVersions in the order of their names.
+func sortVersions(versions map[types.NamespacedName]*v1beta1.OperatorVersion) []*v1beta1.OperatorVersion {
 	var out []*v1beta1.OperatorVersion
 	for _, key := range slices.SortedFunc(maps.Keys(versions), compareKeys) {
 		out = append(out, versions[key])

@@ -83,6 +83,8 @@ func (f *previewFlags) check() error {
 		return command.UsageError("--output requires --dry-run: add --dry-run")
 	case f.expect != "" && f.dryRun != dryRunNone:
 		return command.UsageError("--expect cannot be used with --dry-run: it compares before the command acts")
+	case !f.asked() && f.timeout.flag != nil && f.timeout.flag.Changed:
+		return command.UsageError("--timeout requires --dry-run or --expect: how long --wait waits is set by --wait-time")
 	case f.dryRun == dryRunNone && len(f.failOn) > 0:
 		return command.UsageError("--fail-on requires --dry-run: add --dry-run")
 	}
@@ -106,7 +108,7 @@ func (f *previewFlags) show(env *command.Env, c client.Client, compute func(*pre
 	if !f.asked() {
 		return false, nil
 	}
-	p, err := compute(&previewer{env: env, client: c, local: f.isLocal(), timeout: f.timeout})
+	p, err := compute(&previewer{env: env, client: c, local: f.isLocal(), timeout: f.timeout.limit})
 	if err != nil {
 		return true, err
 	}
@@ -131,7 +133,7 @@ func newPlanPreview(env *command.Env) *cobra.Command {
 			if plan != "" {
 				verb, change = "trigger", triggerOf(plan)
 			}
-			p, err := (&previewer{env: env, client: c, timeout: timeout}).instance(ctx, verb, i, change)
+			p, err := (&previewer{env: env, client: c, timeout: timeout.limit}).instance(ctx, verb, i, change)
 			if err != nil {
 				return err
 			}

@@ -10,22 +10,26 @@ import (
 	"github.com/spf13/pflag"
 
 	"kudo.dev/kudo/pkg/cli/command"
+	"kudo.dev/kudo/pkg/preview"
 )
 
 // defaultPreviewTimeout is how long the questions of a preview may take in all.
 const defaultPreviewTimeout = 30 * time.Second
 
 // previewTimeout is the flag for the time in which the questions of a preview are asked. What is not answered by then is not known.
-type previewTimeout time.Duration
+type previewTimeout struct {
+	limit time.Duration
+	flag  *pflag.Flag
+}
 
 func (p *previewTimeout) add(flags *pflag.FlagSet) {
-	flags.DurationVar((*time.Duration)(p), "timeout", defaultPreviewTimeout,
-		"how long a preview may ask; what is not answered by then is not known")
+	flags.DurationVar(&p.limit, "timeout", defaultPreviewTimeout, "time limit of a preview: what is not answered by then is not known")
+	p.flag = flags.Lookup("timeout")
 }
 
 func (p *previewTimeout) check() error {
-	if *p <= 0 {
-		return command.UsageError("--timeout %s: use a duration above 0, such as 1m", time.Duration(*p))
+	if p.limit <= 0 {
+		return command.UsageError("--timeout %s: use a duration above 0, such as 1m", p.limit)
 	}
 	return nil
 }
@@ -53,8 +57,8 @@ func (l limitedTransport) RoundTrip(request *http.Request) (*http.Response, erro
 
 // explain returns why a request has failed: the end of the context, if that has come.
 func (l limitedTransport) explain(err error) error {
-	if ended := l.limit.Err(); ended != nil {
-		return ended
+	if l.limit.Err() != nil {
+		return preview.ErrLate
 	}
 	return err
 }

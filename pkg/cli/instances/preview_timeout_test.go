@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"kudo.dev/kudo/pkg/preview"
 )
 
 // TestLimitedTransport checks that a request before the end is answered, that the end reaches a request whose answer is being read and one
@@ -27,7 +29,7 @@ func TestLimitedTransport(t *testing.T) {
 	}))
 	t.Cleanup(server.CloseClientConnections)
 	limit, end := context.WithCancel(t.Context())
-	c := http.Client{Transport: limitedTransport{http.DefaultTransport, lateContext{limit}}}
+	c := http.Client{Transport: limitedTransport{http.DefaultTransport, limit}}
 	get := func(path string) error {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
 		if err != nil {
@@ -52,22 +54,11 @@ func TestLimitedTransport(t *testing.T) {
 	}
 	end()
 	for range 2 {
-		if err := <-errs; !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a request amid the end: %v, want that the deadline is exceeded", err)
+		if err := <-errs; !errors.Is(err, preview.ErrLate) {
+			t.Errorf("a request amid the end: %v, want preview.ErrLate", err)
 		}
 	}
-	if err := get("/later"); !errors.Is(err, context.DeadlineExceeded) || len(requests) > 0 {
-		t.Errorf("a request after the end: %v, %d sent, want that the deadline is exceeded", err, len(requests))
+	if err := get("/later"); !errors.Is(err, preview.ErrLate) || len(requests) > 0 {
+		t.Errorf("a request after the end: %v, %d sent, want preview.ErrLate", err, len(requests))
 	}
-}
-
-// lateContext ends as if its deadline were exceeded.
-type lateContext struct{ context.Context }
-
-// Err implements context.Context.
-func (l lateContext) Err() error {
-	if l.Context.Err() != nil {
-		return context.DeadlineExceeded
-	}
-	return nil
 }

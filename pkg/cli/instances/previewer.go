@@ -31,7 +31,7 @@ type previewer struct {
 	// local is set if the cluster is only read.
 	local bool
 	// timeout is how long the questions may take in all.
-	timeout previewTimeout
+	timeout time.Duration
 }
 
 // edit asks the cluster what an edit would do.
@@ -115,18 +115,17 @@ func versionIfExists(ctx context.Context, c client.Client, instance *v1beta1.Ins
 // compute computes a preview with the clients of the user. What is not answered in time is not known; an error says that nothing is.
 func (p *previewer) compute(ctx context.Context,
 	compute func(context.Context, preview.Options) (*preview.Preview, error)) (*preview.Preview, error) {
-	timeout := time.Duration(p.timeout)
-	limit, cancel := context.WithTimeout(ctx, timeout)
+	limit, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
-	ctx, cancelAll := context.WithTimeout(ctx, 2*timeout) // with what is not asked by these clients, such as webhooks
+	ctx, cancelAll := context.WithTimeout(ctx, 2*p.timeout) // with what is not asked by these clients, such as webhooks
 	defer cancelAll()
 	o, err := p.options(ctx, limit)
 	if err != nil {
 		return nil, err
 	}
 	out, err := compute(ctx, o)
-	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, fmt.Errorf("the cluster did not answer within %s what would happen: try again later, or with a longer --timeout", timeout)
+	if errors.Is(err, preview.ErrLate) || errors.Is(err, context.DeadlineExceeded) {
+		return nil, fmt.Errorf("the cluster did not answer within %s what would happen: try again later, or with a longer --timeout", p.timeout)
 	}
 	return out, err
 }
@@ -162,6 +161,13 @@ func (p *previewer) options(ctx, limit context.Context) (preview.Options, error)
 	}
 	if unknown {
 		o.Incomplete = append(o.Incomplete, "you may not list the explore rules and webhooks of the cluster: kudo may get other answers")
+	}
+	if p.local { // a webhook is asked with what would be written
+		before := len(layers)
+		layers = slices.DeleteFunc(slices.Clone(layers), func(l explore.Explorer) bool { return l.Layer() == explore.Webhook })
+		if len(layers) < before {
+			o.Incomplete = append(o.Incomplete, "explore webhooks are not asked: kudo may get other answers")
+		}
 	}
 	o.All = layers
 	o.External = slices.DeleteFunc(slices.Clone(layers), func(l explore.Explorer) bool { return l.Layer() == explore.Native })

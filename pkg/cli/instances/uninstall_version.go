@@ -116,7 +116,7 @@ func (o *uninstallVersionOptions) showRelease(ctx context.Context, c client.Clie
 	if !o.force && !o.leaveUsers {
 		return false, nil
 	}
-	p, err := compute(&previewer{env: o.env, client: c, timeout: o.preview.timeout})
+	p, err := compute(&previewer{env: o.env, client: c, timeout: o.preview.timeout.limit})
 	if err != nil {
 		return false, err
 	}
