@@ -52,7 +52,7 @@ func (r resource) applyLocally(ctx context.Context, obj *object, body *unstructu
 		live.SetName(form.GetName())
 		live.SetUID(types.UID(uuid.NewString()))
 	}
-	merged, err := mergeForm(live, form, o)
+	merged, err := Merge(live, form, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", obj.id, err)
 	}
@@ -86,8 +86,9 @@ func (r resource) checkPreconditions(obj *object, body *unstructured.Unstructure
 	return nil
 }
 
-// mergeForm returns an object after a server-side apply of a form.
-func mergeForm(live, form *unstructured.Unstructured, o metav1.ApplyOptions) (*unstructured.Unstructured, error) {
+// Merge returns an object after a server-side apply of a form, as the API server merges it. It sets no defaults, and replaces lists in
+// custom resources as a whole. An error of apierrors.IsConflict says that other managers own fields of the form.
+func Merge(live, form *unstructured.Unstructured, o metav1.ApplyOptions) (*unstructured.Unstructured, error) {
 	deduced := managedfields.NewDeducedTypeConverter()
 	if !clientgoscheme.Scheme.Recognizes(form.GroupVersionKind()) {
 		return mergeBy(deduced, live, form, o)

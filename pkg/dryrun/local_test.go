@@ -44,9 +44,9 @@ func deployment(t *testing.T, spec string) *unstructured.Unstructured {
 	return obj
 }
 
-// TestMergeForm checks that an apply merges lists by their keys, keeps what others own, drops what the form no longer has, and keeps
+// TestMerge checks that an apply merges lists by their keys, keeps what others own, drops what the form no longer has, and keeps
 // what the API server has set.
-func TestMergeForm(t *testing.T) {
+func TestMerge(t *testing.T) {
 	first := deployment(t, `
   replicas: 2
   template:
@@ -55,7 +55,7 @@ func TestMergeForm(t *testing.T) {
       containers:
       - {name: web, image: "web:1", ports: [{containerPort: 80}], env: [{name: A, value: "1"}, {name: B, value: "2"}]}
 `)
-	live, err := mergeForm(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}}, first, force)
+	live, err := Merge(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}}, first, force)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestMergeForm(t *testing.T) {
 	if err := unstructured.SetNestedSlice(live.Object, list, "spec", "template", "spec", "containers"); err != nil {
 		t.Fatal(err)
 	}
-	merged, err := mergeForm(live, deployment(t, `
+	merged, err := Merge(live, deployment(t, `
   template:
     metadata: {labels: {app: web}}
     spec:
@@ -100,11 +100,11 @@ func TestMergeUnknown(t *testing.T) {
 			return &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind,
 				"metadata": map[string]any{"name": "x"}, "spec": map[string]any{"ofTheFuture": items, "keep": "1"}}}
 		}
-		live, err := mergeForm(&unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind}}, form("a", "b"), force)
+		live, err := Merge(&unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind}}, form("a", "b"), force)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		merged, err := mergeForm(live, form("c"), force)
+		merged, err := Merge(live, form("c"), force)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

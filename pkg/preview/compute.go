@@ -73,6 +73,9 @@ type Edit struct {
 	GivesRights bool
 }
 
+// NotAsked is what is not known of an edit without dry runs.
+const NotAsked = "what the API server and its webhooks would refuse, and which fields they would set: they were not asked"
+
 // maxRuns is how many plans a preview follows: more than packages have.
 const maxRuns = 32
 
@@ -93,7 +96,7 @@ func newComputation(o Options, edit Edit) *computation {
 	}
 	c := newComputationOn(cluster, o, edit)
 	if o.Local {
-		c.unknown("what the API server and its webhooks would refuse, and which fields they would set: they were not asked")
+		c.unknown(NotAsked)
 	}
 	return c
 }

@@ -20,7 +20,8 @@ type initOptions struct {
 
 	kudoinit.Options
 	// dryRun prints the objects; diff prints how those on the cluster would change.
-	dryRun, diff bool
+	dryRun initDryRun
+	diff   bool
 	output       string
 	wait         bool
 	kubeconfig   string
@@ -111,7 +112,7 @@ func (o *initOptions) run(ctx context.Context) error {
 	if err := o.settings.apply(&o.Settings); err != nil {
 		return err
 	}
-	if o.dryRun && !o.upgrade {
+	if o.dryRun.isSet() && !o.upgrade {
 		return o.printObjects()
 	}
 	c, config, _, err := o.env.Connect()
@@ -132,14 +133,14 @@ func (o *initOptions) run(ctx context.Context) error {
 	if objs, err = o.keepArgs(ctx, c, live, objs); err != nil {
 		return err
 	}
-	change, err := live.Compare(ctx, c, objs, o.Values, o.values.force)
+	change, err := live.Compare(ctx, o.previewClient(c), objs, o.Values, o.values.force)
 	if err != nil {
 		return err
 	}
 	switch {
 	case o.diff:
 		return o.printDiff(ctx, c, live, change)
-	case o.dryRun:
+	case o.dryRun.isSet():
 		return o.printUpgrade(ctx, c, live, change)
 	}
 	if err := o.awaitSealed(ctx, c); err != nil {

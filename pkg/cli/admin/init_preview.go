@@ -21,7 +21,7 @@ func (o *initOptions) printUpgrade(ctx context.Context, c client.Client, live *k
 	if err != nil {
 		return err
 	}
-	written, err := change.Preview(ctx, c)
+	written, err := change.Preview(ctx, o.previewClient(c))
 	if err != nil {
 		return err
 	}
@@ -44,12 +44,55 @@ func (o *initOptions) printUpgrade(ctx context.Context, c client.Client, live *k
 		id.Namespace, id.Name = o.Namespace, keyring.SecretName
 		objects = append(objects, preview.Known{ID: id, After: map[string]any{}})
 	}
-	p, err := preview.Of(&preview.Preview{Verb: "upgrade to " + o.Version, Subject: "kudo in namespace " + o.Namespace,
-		As: command.WhoAmI(ctx, c)}, objects)
+	p := &preview.Preview{Verb: "upgrade to " + o.Version, Subject: "kudo in namespace " + o.Namespace, As: command.WhoAmI(ctx, c)}
+	if o.dryRun == dryRunClient {
+		p.UnknownReasons = []string{preview.NotAsked}
+	}
+	p, err = preview.Of(p, objects)
 	if err != nil {
 		return err
 	}
 	return command.PrintPreview(o.env, p, o.output)
+}
+
+// initDryRun is the value of --dry-run.
+type initDryRun string
+
+const (
+	dryRunNone   initDryRun = "none"
+	dryRunServer initDryRun = "server"
+	dryRunClient initDryRun = "client"
+)
+
+// isSet reports whether nothing is to be changed.
+func (d initDryRun) isSet() bool { return d != dryRunNone }
+
+// Set implements pflag.Value. The values of a flag without one are taken, too.
+func (d *initDryRun) Set(value string) error {
+	switch value {
+	case "true":
+		value = string(dryRunServer)
+	case "false":
+		value = string(dryRunNone)
+	}
+	if *d = initDryRun(value); *d != dryRunNone && *d != dryRunServer && *d != dryRunClient {
+		return errors.New("use server, client, or none")
+	}
+	return nil
+}
+
+// String implements pflag.Value.
+func (d *initDryRun) String() string { return string(*d) }
+
+// Type implements pflag.Value.
+func (*initDryRun) Type() string { return "string" }
+
+// previewClient returns the client that questions are asked with: by dry runs, or by reads alone.
+func (o *initOptions) previewClient(c client.Client) client.Client {
+	if o.dryRun == dryRunClient {
+		return kudoinit.NewLocalClient(c)
+	}
+	return c
 }
 
 // removalPreview is the preview of a removal of kudo. Its add takes what the removal does to each object.

@@ -34,6 +34,10 @@ func TestInitPreview(t *testing.T) {
 	}{
 		"Upgrade": {"objects with fields, as text", []client.Object{installed, user}, upgrade, 0,
 			[]string{"upgrade to", "of kudo in namespace kudo-system", "  + Namespace kudo-system\n", "  ~ ClusterRole kudo-metrics-reader\n", ".rules: ", "  + Secret kudo-system/kudo-history-key\n", " 2 change, 0 delete"}},
+		"UpgradeReads": {"the same by reads alone", []client.Object{installed, user}, []string{"--upgrade", "--dry-run=client", "--kudo-image", "example.org/kudo:1"}, 0,
+			[]string{"upgrade to", "  + Namespace kudo-system\n", "  ~ ClusterRole kudo-metrics-reader\n", ".rules: ", "  + Secret kudo-system/kudo-history-key\n", "  ? not known: what the API server", " 2 change, 0 delete"}},
+		"UpgradeTrue": {"a flag that is given as one without a value", []client.Object{installed, user}, []string{"--upgrade", "--dry-run=true", "--kudo-image", "example.org/kudo:1"}, 0, []string{" 2 change, 0 delete, 0 unchanged, 0 refused, 0 unknown"}},
+		"Unknown":     {"another value", nil, []string{"--upgrade", "--dry-run=some"}, command.ExitUsage, nil},
 		"UpgradeJSON": {"for programs", []client.Object{installed, user}, append([]string{"-o", "json"}, upgrade...), 0,
 			[]string{`"apiVersion": "preview.kudo.dev/v1alpha1"`, `"effect": "change"`, `"digest": "sha256:`}},
 		"UpgradeComment": {"for a pull request", []client.Object{installed, user}, append([]string{"-o", "markdown"}, upgrade...), 0,
@@ -52,6 +56,9 @@ func TestInitPreview(t *testing.T) {
 				}
 			}
 			for _, write := range writes(server) {
+				if strings.Contains(strings.Join(tc.args, " "), "--dry-run=client") && !strings.Contains(write, "SelfSubjectReview") {
+					t.Errorf("%s: %s was sent", tc.reason, write)
+				}
 				if !strings.Contains(strings.ToLower(write), "dry") && !strings.Contains(write, "SelfSubjectReview") {
 					t.Errorf("%s: an object was changed: %s", tc.reason, write)
 				}
