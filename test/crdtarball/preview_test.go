@@ -41,12 +41,12 @@ var _ = It("A preview shows which definitions a tarball would install and drop, 
 	for _, ov := range []*v1beta1.OperatorVersion{first, second, other, missing, guarded} {
 		env.Must(t, suite.Create(ctx, ov))
 	}
-	diff(t, first, 4, "+ CustomResourceDefinition jobs."+group, "? Job "+ns+"/a", "defined in the same run")
+	diff(t, first, 1, "+ CustomResourceDefinition jobs."+group, "+ Job "+ns+"/a", "it fits the definition", " 0 unknown")
 	if exists(t, crd("jobs."+group)) {
 		t.Error("a preview has installed a definition")
 	}
 	deploy(t, first, "a")
-	diff(t, second, 4, "+ CustomResourceDefinition pools."+group, "- CustomResourceDefinition jobs."+group)
+	diff(t, second, 1, "+ CustomResourceDefinition pools."+group, "+ Pool "+ns+"/a", "- CustomResourceDefinition jobs."+group)
 	diff(t, other, 4, "? not known: which CustomResourceDefinitions", "digest")
 	diff(t, missing, 4, "? not known: which CustomResourceDefinitions", "404")
 	asked := s.asked.Load()
