@@ -43,10 +43,14 @@ func (c localClient) Apply(ctx context.Context, applied runtime.ApplyConfigurati
 var errLocal = errors.New("a client that only reads does not write")
 
 // Create implements client.Client; it is refused.
-func (localClient) Create(context.Context, client.Object, ...client.CreateOption) error { return errLocal }
+func (localClient) Create(context.Context, client.Object, ...client.CreateOption) error {
+	return errLocal
+}
 
 // Update implements client.Client; it is refused.
-func (localClient) Update(context.Context, client.Object, ...client.UpdateOption) error { return errLocal }
+func (localClient) Update(context.Context, client.Object, ...client.UpdateOption) error {
+	return errLocal
+}
 
 // Patch implements client.Client; it is refused.
 func (localClient) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
@@ -54,7 +58,9 @@ func (localClient) Patch(context.Context, client.Object, client.Patch, ...client
 }
 
 // Delete implements client.Client; it is refused.
-func (localClient) Delete(context.Context, client.Object, ...client.DeleteOption) error { return errLocal }
+func (localClient) Delete(context.Context, client.Object, ...client.DeleteOption) error {
+	return errLocal
+}
 
 // DeleteAllOf implements client.Client; it is refused.
 func (localClient) DeleteAllOf(context.Context, client.Object, ...client.DeleteAllOfOption) error {

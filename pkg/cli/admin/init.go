@@ -20,15 +20,15 @@ type initOptions struct {
 
 	kudoinit.Options
 	// dryRun prints the objects; diff prints how those on the cluster would change.
-	dryRun initDryRun
-	diff   bool
-	output       string
-	wait         bool
-	kubeconfig   string
-	token        command.Seconds
-	tag          string
-	registry     string
-	selfSigned   bool
+	dryRun     initDryRun
+	diff       bool
+	output     string
+	wait       bool
+	kubeconfig string
+	token      command.Seconds
+	tag        string
+	registry   string
+	selfSigned bool
 	// chosen is set if flags say where the manager runs.
 	chosen bool
 
