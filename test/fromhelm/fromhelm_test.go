@@ -2,6 +2,7 @@ package fromhelm
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -21,6 +22,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators/helmrelease"
+	"kudo.dev/kudo/pkg/preview"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
 )
@@ -170,6 +172,17 @@ func writePackage(t testing.TB, ns string, e example) string {
 	return dir
 }
 
+// checkTakeoverPreview checks that the preview of a takeover names objects that are taken over, and no pod that restarts (P27, P31).
+func checkTakeoverPreview(t testing.TB, ns, dir string) {
+	t.Helper()
+	text := plane.MustKudo(t, 0, "install", dir, "-n", ns, "--instance", "shop", "--adopt", "--dry-run", "-o", "json")
+	p := &preview.Preview{}
+	env.Must(t, json.Unmarshal([]byte(text), p))
+	if p.Count(preview.Adopt) == 0 || p.Raises("restart") || p.Raises("delete") {
+		t.Errorf("the preview of the takeover restarts or deletes, or takes nothing over:\n%s", text)
+	}
+}
+
 // thereAndBack takes a release over, and gives it back.
 func thereAndBack(t testing.TB, e example) {
 	ns, manifest := installRelease(t, e)
@@ -178,6 +191,7 @@ func thereAndBack(t testing.TB, e example) {
 	if out := plane.MustKudo(t, 1, "package", "from-helm", "shop", "-n", ns, "--complete", "--instance", "shop", "--yes"); !strings.Contains(out, "not found") {
 		t.Errorf("completed without an Instance: %s", out)
 	}
+	checkTakeoverPreview(t, ns, dir)
 	plane.MustKudo(t, 0, "install", dir, "-n", ns, "--instance", "shop", "--adopt", "--wait")
 	unchanged(t, "the takeover", before, state(t, ns, manifest))
 	plane.MustKudo(t, 0, "package", "from-helm", "shop", "-n", ns, "--complete", "--instance", "shop", "--yes")

@@ -5,8 +5,13 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/gen"
 )
 
 var _ = It("A dry run of an upgrade lists what the upgrade will prune, and changes nothing", Label("upgrade-dry-run", "rule-12"), func() {
@@ -77,4 +82,84 @@ var _ = It("A dry run of an upgrade reads the Secrets that decide what is pruned
 	contains(t, kudo(t, 3, "upgrade", pack("0.2.0"), "--instance", "i", "-n", ns, "--dry-run"), "the plan would wait", "Secret "+ns+"/login", "does not exist")
 	contains(t, kudo(t, 2, "update", "--instance", "i", "-n", ns, "--parameters-from", "login"), "must be secret/NAME or configmap/NAME")
 	contains(t, kudo(t, 1, "install", pack("0.1.0"), "--instance", "j", "-n", ns), "TEAM", "required")
+})
+
+var _ = It("Commands with a preview end by what it says, and act only as was expected", Label("previews", "P14", "P16"), func() {
+	t := GinkgoTB()
+	ns := namespace(t)
+	pack := func(version, value string) string {
+		return write(t, map[string]string{
+			"operator.yaml":      strings.Replace(operatorYAML, "0.1.0", version, 1),
+			"params.yaml":        "apiVersion: kudo.dev/v1beta1\nparameters:\n- {name: VALUE, default: one}\n",
+			"templates/app.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: app}\ndata: {key: '{{ .Params.VALUE }}" + value + "'}\n",
+		})
+	}
+	one, two := pack("0.1.0", ""), pack("0.2.0", "-new")
+	broken := write(t, map[string]string{
+		"operator.yaml":      strings.Replace(operatorYAML, "0.1.0", "0.3.0", 1),
+		"params.yaml":        "apiVersion: kudo.dev/v1beta1\nparameters:\n- {name: VALUE, default: one}\n",
+		"templates/app.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: app}\ndata: [no, map]\n",
+	})
+	at := func(args ...string) []string { return append(args, "--instance", "i", "-n", ns) }
+	value := func() string {
+		cm := &corev1.ConfigMap{}
+		get(t, cm, ns, "app")
+		return cm.Data["key"]
+	}
+	digest := func(out string) string { return out[strings.LastIndex(out, "sha256:"):][:len("sha256:")+64] }
+	kudo(t, 0, at("install", one, "--wait")...)
+
+	By("diff: the codes of kubectl diff")
+	contains(t, kudo(t, 0, at("diff")...), " 0 change,")
+	contains(t, kudo(t, 1, at("diff", "-p", "VALUE=two")...), ".data.key: one -> two")
+	contains(t, kudo(t, 1, at("diff", two)...), ".data.key: one -> one-new")
+	contains(t, kudo(t, 2, "diff", "--instance", "none", "-n", ns), "does not exist")
+	contains(t, kudo(t, 3, at("diff", "-p", "NONE=x")...), "✗ refused", "NONE not defined")
+	contains(t, kudo(t, 3, at("diff", broken)...), "✗ ConfigMap "+ns+"/app", "would fail")
+	env.Must(t, cluster.Create(t.Context(), &rbacv1.Role{ObjectMeta: gen.Meta(ns, "reader"), Rules: []rbacv1.PolicyRule{
+		{Verbs: []string{"get", "list"}, APIGroups: []string{"kudo.dev"}, Resources: []string{"instances", "operatorversions"}},
+		{Verbs: []string{"get", "list"}, APIGroups: []string{""}, Resources: []string{"configmaps"}},
+	}}))
+	env.Must(t, cluster.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: gen.Meta(ns, "reader"), Subjects: []rbacv1.Subject{{Kind: "User", Name: "reader"}},
+		RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "reader"}}))
+	contains(t, kudo(t, 4, at("diff", two, "--as", "reader")...), "? ConfigMap "+ns+"/app", "cannot patch")
+	contains(t, kudo(t, 0, at("update", "-p", "VALUE=two", "--dry-run=client", "--as", "reader")...), ".data.key: one -> two", "they were not asked")
+
+	By("dry runs of all commands, which change nothing")
+	contains(t, kudo(t, 0, at("update", "-p", "VALUE=two", "--dry-run")...), ".data.key: one -> two")
+	contains(t, kudo(t, 0, at("plan", "trigger", "--name", "deploy", "--dry-run")...), "plan 1: deploy", " 1 unchanged")
+	contains(t, kudo(t, 0, at("plan", "preview", "--name", "deploy")...), "plan 1: deploy", " 1 unchanged")
+	contains(t, kudo(t, 0, at("plan", "preview")...), "0 plans")
+	contains(t, kudo(t, 0, at("uninstall", "--dry-run")...), "- ConfigMap "+ns+"/app", "it is deleted with the Instance")
+	contains(t, kudo(t, 3, at("upgrade", broken, "--dry-run")...), "would fail")
+	contains(t, kudo(t, 3, at("uninstall", "--dry-run", "--fail-on", "delete")...), "has what --fail-on names: delete")
+	contains(t, kudo(t, 4, at("update", "-p", "VALUE=two", "--dry-run=client", "--fail-on", "unknown")...), "not all is known")
+	if got := value(); got != "one" {
+		t.Fatalf("a preview has changed the value to %q", got)
+	}
+
+	By("expect: another digest, a change in between, and the right one")
+	seen := digest(kudo(t, 0, at("update", "-p", "VALUE=two", "--dry-run")...))
+	contains(t, kudo(t, 3, at("update", "-p", "VALUE=three", "--expect", seen)...), "nothing was changed", ".data.key: one -> three")
+	contains(t, kudo(t, 3, at("upgrade", two, "--expect", seen)...), "nothing was changed")
+	contains(t, kudo(t, 3, at("uninstall", "--expect", seen)...), "nothing was changed")
+	contains(t, kudo(t, 3, at("plan", "trigger", "--name", "deploy", "--expect", seen)...), "nothing was changed")
+	env.Must(t, cluster.Patch(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "app"}},
+		client.RawPatch(types.MergePatchType, []byte(`{"data":{"key":"other"}}`))))
+	contains(t, kudo(t, 3, at("update", "-p", "VALUE=two", "--expect", seen)...), "nothing was changed", ".data.key: other -> two")
+	if got := value(); got != "other" {
+		t.Fatalf("what was not expected was done: the value is %q", got)
+	}
+	seen = digest(kudo(t, 0, at("update", "-p", "VALUE=two", "--dry-run")...))
+	kudo(t, 0, at("update", "-p", "VALUE=two", "--expect", seen, "--wait")...)
+	if got := value(); got != "two" {
+		t.Errorf("what was expected was not done: the value is %q", got)
+	}
+
+	By("rollback, after an upgrade")
+	kudo(t, 0, at("upgrade", two, "--wait")...)
+	contains(t, kudo(t, 0, at("rollback", "--dry-run")...), ".data.key: two-new -> two")
+	if got := value(); got != "two-new" {
+		t.Errorf("a preview has rolled back: the value is %q", got)
+	}
 })
