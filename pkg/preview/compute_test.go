@@ -384,6 +384,26 @@ func TestRightsAreUnknown(t *testing.T) {
 	}
 }
 
+// TestUnwillingWebhook checks that an object is unknown that a webhook does not answer for in a dry run, and that the
+// rest of the plan is previewed (P6).
+func TestUnwillingWebhook(t *testing.T) {
+	l := newLab(t)
+	l.watchWrites(func(r apitest.Request) (any, error) {
+		if r.Verb == "apply" && r.Name == "i-a" {
+			return nil, apierrors.NewBadRequest(`admission webhook "labels.example.com" does not support dry run`)
+		}
+		return nil, nil
+	})
+	version := web(gen.Serial("deploy", "app", "save"))
+	p := l.compute(Edit{Verb: "install", After: gen.Instance("i", version, nil), Version: version})
+	if got := brief(p); !slices.Equal(got, []string{"plan deploy", "unknown ConfigMap ns/i-a", "create ConfigMap ns/i-b"}) || p.Fails() {
+		t.Errorf("got %q", got)
+	}
+	if why := p.Objects[0].Why; !strings.Contains(why, `webhook "labels.example.com" does not support dry run`) {
+		t.Errorf("the reason is %q", why)
+	}
+}
+
 // TestServerRefuses checks that what the API server refuses ends the plan, in its words, with the parameters that may be to blame (P8).
 func TestServerRefuses(t *testing.T) {
 	l := newLab(t)

@@ -1,6 +1,9 @@
 package preview
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -8,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/pkg/dryrun"
 )
@@ -82,6 +86,13 @@ func TestRestartOf(t *testing.T) {
 			_ = unstructured.SetNestedField(w.Object, int64(0), "spec", "replicas")
 			return w
 		}(), workload("b", "1"), "", ""},
+		"Upgrade":  {"another version of the operator alone", workload("a", "1"), annotated(v1beta1.OperatorVersionAnnotation), "", "restarts 3 pods (rolling): an upgrade replaces all pods"},
+		"Metadata": {"kudo's own metadata alone", workload("a", "1"), annotated("kudo.dev/another"), "", "restarts 3 pods (rolling): kudo's own metadata on the pod template changes"},
+		"Recreate": {"all pods go at once", workload("a", "1"), func() *unstructured.Unstructured {
+			w := workload("b", "1")
+			_ = unstructured.SetNestedField(w.Object, "Recreate", "spec", "strategy", "type")
+			return w
+		}(), "", "restarts 3 pods (recreate): the pod template changes"},
 		"OnDelete": {"a StatefulSet may wait for its user", statefulSet("a"), statefulSet("b"), "", "restarts 1 pod (on delete): the pod template changes"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,6 +105,35 @@ func TestRestartOf(t *testing.T) {
 				t.Errorf("%s: got %q, want %q", tc.reason, got, tc.want)
 			}
 		})
+	}
+}
+
+// annotated is a workload whose pods have one more annotation.
+func annotated(key string) *unstructured.Unstructured {
+	w := workload("a", "1")
+	_ = unstructured.SetNestedField(w.Object, "2", "spec", "template", "metadata", "annotations", key)
+	return w
+}
+
+// TestFieldsAreBounded checks that a text shows at most 20 fields of an object, and counts the others, which JSON has (P7).
+func TestFieldsAreBounded(t *testing.T) {
+	object := Object{Kind: "ConfigMap", Name: "c", Effect: Modify}
+	for n := range 25 {
+		object.Fields = append(object.Fields, Field{Path: fmt.Sprintf(".data.key%02d", n), From: "a", To: "b"})
+	}
+	p := &Preview{Verb: "update", Subject: "Instance ns/i", Objects: []Object{object}}
+	var text, comment strings.Builder
+	if err := errors.Join(p.WriteText(&text), p.WriteMarkdown(&comment)); err != nil {
+		t.Fatal(err)
+	}
+	for name, got := range map[string]string{"text": text.String(), "markdown": comment.String()} {
+		if !strings.Contains(got, ".data.key19") || strings.Contains(got, ".data.key20") || !strings.Contains(got, "and 5 more fields") {
+			t.Errorf("%s shows\n%s", name, got)
+		}
+	}
+	content, err := json.Marshal(p)
+	if err != nil || !strings.Contains(string(content), ".data.key24") {
+		t.Errorf("JSON has %s, %v", content, err)
 	}
 }
 
