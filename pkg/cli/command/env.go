@@ -110,7 +110,7 @@ func (env *Env) Connect() (client.WithWatch, *rest.Config, string, error) {
 // builtin maps the kinds that commands use and every Kubernetes serves, so that these need not be discovered.
 func builtin() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range []string{"ConfigMap", "Secret", "ServiceAccount", "Event"} {
+	for _, kind := range []string{"ConfigMap", "Secret", "ServiceAccount", "Event", "PersistentVolumeClaim"} {
 		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,6 +18,7 @@ import (
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/pkginstall"
 	"kudo.dev/kudo/pkg/preview"
+	"kudo.dev/kudo/pkg/text"
 )
 
 type installOptions struct {
@@ -196,6 +199,7 @@ func awaitInstalled(ctx context.Context, env *command.Env, c client.WithWatch, v
 func makeInstance(ctx context.Context, env *command.Env, c client.WithWatch, n *newcomer, versions []*v1beta1.OperatorVersion,
 	w *command.WaitFlags) error {
 	instance := n.Instance
+	warnOfClaims(ctx, env, c, instance)
 	if err := installerOf(env, c).CreateInstance(ctx, instance); err != nil {
 		return n.halfway(err)
 	}
@@ -217,6 +221,30 @@ func makeInstance(ctx context.Context, env *command.Env, c client.WithWatch, n *
 	}
 	env.Printf("instance %s/%s ready", instance.Namespace, instance.Name)
 	return nil
+}
+
+// shownClaims is how many claims a warning names.
+const shownClaims = 5
+
+// warnOfClaims warns of PersistentVolumeClaims that an earlier Instance of the name has left: the new one may use their data. A user who may
+// not list them gets no warning.
+func warnOfClaims(ctx context.Context, env *command.Env, c client.Client, instance *v1beta1.Instance) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaimList"))
+	ours := client.MatchingLabels{v1beta1.HeritageLabel: v1beta1.Heritage, v1beta1.InstanceLabel: instance.Name}
+	if c.List(ctx, list, client.InNamespace(instance.Namespace), ours) != nil {
+		return
+	}
+	var names []string
+	for i := range list.Items {
+		if claim := &list.Items[i]; claim.DeletionTimestamp == nil && len(claim.OwnerReferences) == 0 {
+			names = append(names, claim.Name)
+		}
+	}
+	if len(names) > 0 {
+		env.Warnf("an earlier Instance of the name has left PersistentVolumeClaims: %s. Where the package has claims of these names, they are "+
+			"used again, with their data", text.List(names, shownClaims))
+	}
 }
 
 // newInstance returns the Instance that the flags describe.
