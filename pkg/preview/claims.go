@@ -90,3 +90,15 @@ func claimNames(sets []*unstructured.Unstructured) map[string]claimPattern {
 	}
 	return out
 }
+
+// claimSize is how large the volume of a PersistentVolumeClaim is, or what the claim asks for; empty if neither is known.
+func claimSize(claim *unstructured.Unstructured) string {
+	if claim == nil {
+		return ""
+	}
+	size, found, _ := unstructured.NestedString(claim.Object, "status", "capacity", "storage")
+	if !found {
+		size, _, _ = unstructured.NestedString(claim.Object, "spec", "resources", "requests", "storage")
+	}
+	return size
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -569,6 +570,7 @@ func TestUninstall(t *testing.T) {
 	l.Put(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data-i-0", Labels: ours}})
 	owned := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "backups", Labels: ours}}
 	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance", Name: "i", UID: i.UID}}
+	owned.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("8Gi")}
 	l.Put(owned)
 	p, err := Uninstall(t.Context(), l.options(), i, version, false)
 	if err != nil {
@@ -577,6 +579,9 @@ func TestUninstall(t *testing.T) {
 	want := []string{"plan cleanup", "create ConfigMap ns/i-b", "delete ConfigMap ns/i-a", "delete PersistentVolumeClaim ns/backups"}
 	if diff := cmp.Diff(want, brief(p)); diff != "" {
 		t.Error(diff)
+	}
+	if why := p.Objects[len(p.Objects)-1].Why; why != "it is deleted with the Instance; with it a volume of 8Gi" {
+		t.Errorf("the claim: %q", why)
 	}
 	wantStays := []Stay{{"ConfigMap ns/i-kept", StaysKept}, {"PersistentVolumeClaim ns/data-i-0", StaysUnowned}}
 	if diff := cmp.Diff(wantStays, p.Stays); diff != "" {
