@@ -163,3 +163,25 @@ var _ = It("Commands with a preview end by what it says, and act only as was exp
 		t.Errorf("a preview has rolled back: the value is %q", got)
 	}
 })
+
+var _ = It("A preview calls unknown what only its reader may not write, with the rules that the reader lacks", Label("previews", "P5"), func() {
+	t := GinkgoTB()
+	ns := namespace(t)
+	pack := write(t, map[string]string{
+		"operator.yaml": operatorYAML,
+		"params.yaml":   "apiVersion: kudo.dev/v1beta1\nparameters: []\n",
+		"templates/app.yaml": "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: app}\n" +
+			"rules:\n- {apiGroups: [''], resources: [secrets], verbs: [list]}\n",
+	})
+	role := &rbacv1.Role{ObjectMeta: gen.Meta(ns, "maker"), Rules: []rbacv1.PolicyRule{
+		{Verbs: []string{"get", "list", "create"}, APIGroups: []string{"kudo.dev"}, Resources: []string{"instances", "operatorversions", "operators"}},
+		{Verbs: []string{"get", "create", "patch"}, APIGroups: []string{"rbac.authorization.k8s.io"}, Resources: []string{"roles"}},
+		{Verbs: []string{"use"}, APIGroups: []string{""}, Resources: []string{"serviceaccounts"}},
+	}}
+	env.Must(t, cluster.Create(t.Context(), role))
+	env.Must(t, cluster.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: gen.Meta(ns, "maker"), Subjects: []rbacv1.Subject{{Kind: "User", Name: "maker"}},
+		RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "maker"}}))
+	out := kudo(t, 0, "install", pack, "--instance", "i", "-n", ns, "--dry-run", "--as", "maker")
+	contains(t, out, "? Role "+ns+"/app", "not currently held", "secrets", " 0 refused")
+	contains(t, kudo(t, 0, "install", pack, "--instance", "i", "-n", ns, "--dry-run"), "+ Role "+ns+"/app", " 0 unknown")
+})
