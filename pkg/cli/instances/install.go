@@ -4,6 +4,7 @@ package instances
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -199,7 +200,9 @@ func awaitInstalled(ctx context.Context, env *command.Env, c client.WithWatch, v
 func makeInstance(ctx context.Context, env *command.Env, c client.WithWatch, n *newcomer, versions []*v1beta1.OperatorVersion,
 	w *command.WaitFlags) error {
 	instance := n.Instance
-	warnOfClaims(ctx, env, c, instance)
+	if slices.ContainsFunc(versions, mayUseClaims) {
+		warnOfClaims(ctx, env, c, instance)
+	}
 	if err := installerOf(env, c).CreateInstance(ctx, instance); err != nil {
 		return n.halfway(err)
 	}
@@ -226,8 +229,18 @@ func makeInstance(ctx context.Context, env *command.Env, c client.WithWatch, n *
 // shownClaims is how many claims a warning names.
 const shownClaims = 5
 
-// warnOfClaims warns of PersistentVolumeClaims that an earlier Instance of the name has left: the new one may use their data. A user who may
-// not list them gets no warning.
+// mayUseClaims reports whether a template of a version names what makes PersistentVolumeClaims, so that they are worth a request.
+func mayUseClaims(version *v1beta1.OperatorVersion) bool {
+	for _, template := range version.Spec.Templates {
+		if strings.Contains(template, "PersistentVolumeClaim") || strings.Contains(template, "volumeClaimTemplates") {
+			return true
+		}
+	}
+	return false
+}
+
+// warnOfClaims warns of PersistentVolumeClaims that an earlier Instance of the name has left: the new one may use their
+// data. A user who may not list them gets no warning.
 func warnOfClaims(ctx context.Context, env *command.Env, c client.Client, instance *v1beta1.Instance) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaimList"))

@@ -43,3 +43,15 @@ func TestWarnOfClaims(t *testing.T) {
 		t.Errorf("who may not list claims is told %q", got)
 	}
 }
+
+// TestMayUseClaims checks that a package without claims costs no request.
+func TestMayUseClaims(t *testing.T) {
+	for template, want := range map[string]bool{
+		"kind: ConfigMap": false, "kind: StatefulSet\nspec: {replicas: 1}": false,
+		"kind: StatefulSet\nspec:\n  volumeClaimTemplates: []": true, "kind: PersistentVolumeClaim": true,
+	} {
+		if got := mayUseClaims(gen.Version("ns", "v", gen.Template("a.yaml", template))); got != want {
+			t.Errorf("%q: %t, want %t", template, got, want)
+		}
+	}
+}
