@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	appsv1 "k8s.io/api/apps/v1"
@@ -12,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -307,17 +309,24 @@ var _ = It("A run and a cleanup continue with the values that they began with, t
 		return meta.FindStatusCondition(i.Status.Conditions, v1beta1.ReadyCondition).Reason == v1beta1.ReasonWaitingForParameters
 	})
 	env.Must(t, cluster.Delete(t.Context(), get(t, &corev1.Secret{}, ns, "i-out")))
-	seen := make(chan string, 1)
-	ctx := t.Context()
-	go func() { // the Instance's objects go after it
-		s := &corev1.Secret{}
-		for cluster.Get(ctx, client.ObjectKey{Namespace: ns, Name: "i-out"}, s) != nil && ctx.Err() == nil {
-			continue
-		}
-		seen <- string(s.Data["password"])
-	}()
+	// The object goes with the Instance, so that only a watch sees it for certain.
+	events, err := cluster.Watch(t.Context(), &corev1.SecretList{}, client.InNamespace(ns), client.MatchingFields{"metadata.name": "i-out"})
+	env.Must(t, err)
+	defer events.Stop()
 	kudo(t, 0, "uninstall", "-n", ns, "--instance", "i", "--wait")
-	if got := <-seen; got != password {
-		t.Errorf("the cleanup plan wrote the password %q", got)
+	for limit := time.After(long); ; {
+		select {
+		case event := <-events.ResultChan():
+			out, ok := event.Object.(*corev1.Secret)
+			if event.Type != watch.Added || !ok { // the deletion of the Secret of before
+				continue
+			}
+			if got := string(out.Data["password"]); got != password {
+				t.Errorf("the cleanup plan wrote the password %q", got)
+			}
+			return
+		case <-limit:
+			t.Fatal("the cleanup plan has not written the Secret")
+		}
 	}
 })
