@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/retry"
@@ -180,13 +182,16 @@ func (r resource) ask(ctx context.Context, obj *object, body *unstructured.Unstr
 	return written, nil
 }
 
+// untilQuiet is how often, and after which pauses, a dry run is sent again: 3 seconds in all.
+var untilQuiet = wait.Backoff{Steps: 7, Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.1}
+
 // send applies a body. While other clients write the object, the API server gives up and asks for another attempt.
 func (r resource) send(ctx context.Context, obj *object, body *unstructured.Unstructured,
 	o metav1.ApplyOptions) (written *unstructured.Unstructured, err error) {
 	if r.local || r.definedKind(r.gvr) != nil {
 		return r.applyLocally(ctx, obj, body, o)
 	}
-	err = retry.OnError(retry.DefaultBackoff, apierrors.IsServerTimeout, func() error {
+	err = retry.OnError(untilQuiet, apierrors.IsServerTimeout, func() error {
 		written, err = r.ResourceInterface.Apply(ctx, body.GetName(), body, o)
 		return err
 	})
