@@ -32,6 +32,16 @@ func Digest(version *v1beta1.OperatorVersion) (string, error) {
 	return "sha256:" + hex.EncodeToString(sum[:]), nil
 }
 
+// Same reports whether two OperatorVersions have the same content, wherever they come from.
+func Same(a, b *v1beta1.OperatorVersion) (bool, error) {
+	one, err := Digest(a)
+	if err != nil {
+		return false, err
+	}
+	other, err := Digest(b)
+	return one == other, err
+}
+
 // Text returns the canonical text (RFC 8785) of an OperatorVersion: of apiVersion, kind, name, and all of spec that a run reads.
 func Text(version *v1beta1.OperatorVersion) ([]byte, error) {
 	spec := version.Spec.DeepCopy()

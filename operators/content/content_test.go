@@ -91,6 +91,9 @@ func TestDigest(t *testing.T) {
 		if err != nil || (got == want) != tc.same {
 			t.Errorf("%s: digest %s, %v; want the same: %v", tc.reason, got, err, tc.same)
 		}
+		if same, err := Same(version(), v); err != nil || same != tc.same {
+			t.Errorf("%s: the same: %t, %v; want %t", tc.reason, same, err, tc.same)
+		}
 	}
 }
 
@@ -116,6 +119,28 @@ func TestTextRefuses(t *testing.T) {
 	for _, value := range []any{1.5, int64(maxInteger + 1), int64(-maxInteger - 1)} {
 		if check(map[string]any{"x": value}, "") == nil {
 			t.Errorf("%v is taken", value)
+		}
+	}
+}
+
+// TestSameRefuses checks that a version without a canonical text is the same as no other, nor as itself, on either side.
+func TestSameRefuses(t *testing.T) {
+	broken := version()
+	broken.Spec.Templates["b.yaml"] = "\xff"
+	for _, tc := range []struct {
+		reason      string
+		left, right *v1beta1.OperatorVersion
+	}{
+		{"on the left", broken, version()},
+		{"on the right", version(), broken},
+		{"on both sides", broken, broken},
+	} {
+		same, err := Same(tc.left, tc.right)
+		if err == nil || !strings.Contains(err.Error(), "spec.templates.b.yaml is not UTF-8") {
+			t.Errorf("%s: %v, want that the template is not UTF-8", tc.reason, err)
+		}
+		if same {
+			t.Errorf("%s: the versions count as the same", tc.reason)
 		}
 	}
 }

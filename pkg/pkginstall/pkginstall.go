@@ -178,7 +178,7 @@ func (i Installer) createVersion(
 		}
 		i.Progressf("operatorversion %s/%s install parameters changed", namespace, version.Name)
 	}
-	same, err := haveSameContent(live, wanted)
+	same, err := content.Same(live, wanted)
 	if err != nil {
 		return nil, err
 	}
@@ -187,16 +187,6 @@ func (i Installer) createVersion(
 			"Give the package a new operatorVersion, or delete the OperatorVersion first", namespace, version.Name)
 	}
 	return live, nil
-}
-
-// haveSameContent reports whether two OperatorVersions have the same content, wherever they come from.
-func haveSameContent(a, b *v1beta1.OperatorVersion) (bool, error) {
-	one, err := content.Digest(a)
-	if err != nil {
-		return false, err
-	}
-	other, err := content.Digest(b)
-	return one == other, err
 }
 
 // CreateInstance creates an Instance, which then is as the API server has it.
