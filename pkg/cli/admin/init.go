@@ -20,7 +20,7 @@ type initOptions struct {
 
 	kudoinit.Options
 	// dryRun prints the objects; diff prints how those on the cluster would change.
-	dryRun     initDryRun
+	dryRun     command.DryRun
 	diff       bool
 	output     string
 	wait       bool
@@ -112,7 +112,7 @@ func (o *initOptions) run(ctx context.Context) error {
 	if err := o.settings.apply(&o.Settings); err != nil {
 		return err
 	}
-	if o.dryRun.isSet() && !o.upgrade {
+	if o.dryRun.IsSet() && !o.upgrade {
 		return o.printObjects()
 	}
 	c, config, _, err := o.env.Connect()
@@ -140,7 +140,7 @@ func (o *initOptions) run(ctx context.Context) error {
 	switch {
 	case o.diff:
 		return o.printDiff(ctx, c, live, change)
-	case o.dryRun.isSet():
+	case o.dryRun.IsSet():
 		return o.printUpgrade(ctx, c, live, change)
 	}
 	if err := o.awaitSealed(ctx, c); err != nil {

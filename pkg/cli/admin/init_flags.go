@@ -14,10 +14,8 @@ import (
 func (o *initOptions) add(f *pflag.FlagSet) {
 	f.BoolVar(&o.CRDsOnly, "crd-only", false, "install the CRDs only")
 	f.BoolVarP(&o.clientOnly, "client-only", "c", false, "set up the folder of repositories of --home only, and touch no cluster")
-	o.dryRun = dryRunNone
-	f.Var(&o.dryRun, "dry-run", "print what would be installed; with --upgrade and --remove, what would be created, changed and "+
+	o.dryRun.Add(f, "print what would be installed; with --upgrade and --remove, what would be created, changed and "+
 		"deleted, and what stays, by dry runs (server) or by reads alone (client); change nothing")
-	f.Lookup("dry-run").NoOptDefVal = string(dryRunServer)
 	f.BoolVar(&o.diff, "diff", false, "print how the objects on the cluster would change, and change nothing")
 	f.StringVarP(&o.output, "output", "o", "", "format of --dry-run and --verify: yaml or json; with --upgrade and --remove also text "+
 		"or markdown")
@@ -66,11 +64,11 @@ func (o *initOptions) validate() error {
 		return command.CheckPreviewFormat(o.output)
 	case o.output != "" && o.output != "yaml" && o.output != "json" && !o.previews():
 		return command.UsageError("invalid output format %q: only yaml and json are known", o.output)
-	case o.output != "" && !o.dryRun.isSet() && !o.verify:
+	case o.output != "" && !o.dryRun.IsSet() && !o.verify:
 		return command.UsageError("--output requires --dry-run or --verify: add one of them")
-	case o.wait && (o.dryRun.isSet() || o.diff):
+	case o.wait && (o.dryRun.IsSet() || o.diff):
 		return command.UsageError("--wait cannot be used with --dry-run and --diff, which install nothing")
-	case o.dryRun.isSet() && o.diff:
+	case o.dryRun.IsSet() && o.diff:
 		return command.UsageError("--dry-run and --diff exclude each other: --dry-run prints objects, or what would become of them, and --diff " +
 			"compares them")
 	case o.waitTimeSet && !o.wait && !o.remove && !o.upgrade:
@@ -109,7 +107,7 @@ func (o *initOptions) validate() error {
 }
 
 // previews reports whether a preview is asked for, and not the objects of an installation.
-func (o *initOptions) previews() bool { return o.dryRun.isSet() && (o.upgrade || o.remove) }
+func (o *initOptions) previews() bool { return o.dryRun.IsSet() && (o.upgrade || o.remove) }
 
 // validateExternal refuses flags that cannot be used where the manager runs.
 func (o *initOptions) validateExternal() error {
@@ -150,7 +148,7 @@ func (o *initOptions) validateModes() error {
 		return command.UsageError("--verify, --remove, --rotate-history-key and --client-only take no flags of an installation")
 	case (o.verify || o.remove || o.clientOnly || o.rotate) && o.diff:
 		return command.UsageError("--diff cannot be used with --verify, --remove, --rotate-history-key and --client-only")
-	case (o.verify || o.clientOnly || o.rotate) && o.dryRun.isSet():
+	case (o.verify || o.clientOnly || o.rotate) && o.dryRun.IsSet():
 		return command.UsageError("--dry-run cannot be used with --verify, --rotate-history-key and --client-only, which install nothing")
 	case o.dropOld && !o.rotate:
 		return command.UsageError("--drop-old requires --rotate-history-key: add --rotate-history-key")

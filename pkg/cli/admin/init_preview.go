@@ -45,7 +45,7 @@ func (o *initOptions) printUpgrade(ctx context.Context, c client.Client, live *k
 		objects = append(objects, preview.Known{ID: id, After: map[string]any{}})
 	}
 	p := &preview.Preview{Verb: "upgrade to " + o.Version, Subject: "kudo in namespace " + o.Namespace, As: command.WhoAmI(ctx, c)}
-	if o.dryRun == dryRunClient {
+	if o.dryRun.IsLocal() {
 		p.UnknownReasons = []string{preview.NotAsked}
 	}
 	p, err = preview.Of(p, objects)
@@ -55,41 +55,9 @@ func (o *initOptions) printUpgrade(ctx context.Context, c client.Client, live *k
 	return command.PrintPreview(o.env, p, o.output)
 }
 
-// initDryRun is the value of --dry-run.
-type initDryRun string
-
-const (
-	dryRunNone   initDryRun = "none"
-	dryRunServer initDryRun = "server"
-	dryRunClient initDryRun = "client"
-)
-
-// isSet reports whether nothing is to be changed.
-func (d initDryRun) isSet() bool { return d != dryRunNone }
-
-// Set implements pflag.Value. The values of a flag without one are taken, too.
-func (d *initDryRun) Set(value string) error {
-	switch value {
-	case "true":
-		value = string(dryRunServer)
-	case "false":
-		value = string(dryRunNone)
-	}
-	if *d = initDryRun(value); *d != dryRunNone && *d != dryRunServer && *d != dryRunClient {
-		return errors.New("use server, client, or none")
-	}
-	return nil
-}
-
-// String implements pflag.Value.
-func (d *initDryRun) String() string { return string(*d) }
-
-// Type implements pflag.Value.
-func (*initDryRun) Type() string { return "string" }
-
 // previewClient returns the client that questions are asked with: by dry runs, or by reads alone.
 func (o *initOptions) previewClient(c client.Client) client.Client {
-	if o.dryRun == dryRunClient {
+	if o.dryRun.IsLocal() {
 		return kudoinit.NewLocalClient(c)
 	}
 	return c

@@ -71,11 +71,11 @@ func (o *initOptions) removeInstall(ctx context.Context) error {
 	defer cancel()
 	r := &kudoinit.Remover{
 		Client: c, Scanner: &kudoinit.Scanner{Discovery: disco, Metadata: meta}, CRDs: o.crds, Instances: kudoinit.InstancePolicy(o.instances),
-		DryRun:  o.dryRun.isSet(),
+		DryRun:  o.dryRun.IsSet(),
 		Waiting: func(message string) { o.env.Progressf("waiting: %s", message) },
 		Report:  o.reportRemoval,
 	}
-	if o.dryRun.isSet() {
+	if o.dryRun.IsSet() {
 		told := &removalPreview{}
 		r.Report = told.add
 		return told.print(ctx, o.env, c, o.output, r.Remove(ctx))

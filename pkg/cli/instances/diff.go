@@ -117,16 +117,20 @@ func (o *diffOptions) compute(ctx context.Context, args []string) ([]*preview.Pr
 		return nil, err
 	}
 	var p *preview.Preview
-	asks := &previewer{env: o.env, client: c, timeout: o.timeout.limit}
 	switch {
 	case len(args) > 0:
 		p, err = o.computePackage(ctx, c, instance, args[0], given)
 	case len(given) > 0:
-		p, err = asks.instance(ctx, "update", instance, func(i *v1beta1.Instance) { setParameters(i, given) })
+		p, err = o.previewer(c).instance(ctx, "update", instance, func(i *v1beta1.Instance) { setParameters(i, given) })
 	default:
-		p, err = asks.instance(ctx, "deploy", instance, triggerOf(v1beta1.DeployPlan))
+		p, err = o.previewer(c).instance(ctx, "deploy", instance, triggerOf(v1beta1.DeployPlan))
 	}
 	return []*preview.Preview{p}, err
+}
+
+// previewer returns what computes the previews.
+func (o *diffOptions) previewer(c client.Client) *previewer {
+	return &previewer{env: o.env, client: c, timeout: o.timeout.limit}
 }
 
 // triggerOf returns the edit that asks for a plan.
@@ -153,5 +157,5 @@ func (o *diffOptions) computePackage(ctx context.Context, c client.Client, insta
 	}
 	merged := instance.DeepCopy()
 	setParameters(merged, given)
-	return (&previewer{env: o.env, client: c, timeout: o.timeout.limit}).edit(ctx, upgradeEdit(instance, merged, ov, versions))
+	return o.previewer(c).edit(ctx, upgradeEdit(instance, merged, ov, versions))
 }

@@ -33,11 +33,11 @@ func (o *diffOptions) computeFiles(ctx context.Context) ([]*preview.Preview, err
 	if err != nil {
 		return nil, err
 	}
-	asks := &previewer{env: o.env, client: c, timeout: o.timeout.limit}
+	previews := o.previewer(c)
 	var out []*preview.Preview
 	if len(instances) == 0 {
 		for _, version := range sortVersions(versions) {
-			p, err := asks.versions(ctx, "apply", []*v1beta1.OperatorVersion{version}, false)
+			p, err := previews.versions(ctx, "apply", []*v1beta1.OperatorVersion{version}, false)
 			if err != nil {
 				return nil, err
 			}
@@ -50,7 +50,7 @@ func (o *diffOptions) computeFiles(ctx context.Context) ([]*preview.Preview, err
 		if err != nil {
 			return nil, err
 		}
-		p, err := asks.edit(ctx, e)
+		p, err := previews.edit(ctx, e)
 		if err != nil {
 			return nil, err
 		}

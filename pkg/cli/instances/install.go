@@ -278,11 +278,11 @@ func installerOf(env *command.Env, c client.Client) pkginstall.Installer {
 // connect returns a client of the cluster, if its version of Kubernetes is high enough for packages, and the namespace. A preview without
 // dry runs needs no cluster: it is that of an installation on one without objects.
 func (o *installOptions) connect(packages []*operators.Package) (client.WithWatch, string, error) {
-	if o.preview.isLocal() {
+	if o.preview.dryRun.IsLocal() {
 		o.env.GoOffline()
 	}
 	c, config, namespace, err := o.env.Connect()
-	if err == nil && !o.preview.isLocal() {
+	if err == nil && !o.preview.dryRun.IsLocal() {
 		err = checkKubernetes(config, packages)
 	}
 	return c, namespace, err

@@ -16,18 +16,12 @@ import (
 	"kudo.dev/kudo/pkg/preview"
 )
 
-// Values of --dry-run.
-const (
-	dryRunNone   = "none"
-	dryRunServer = "server"
-	dryRunClient = "client"
-)
-
 // previewFlags are the flags by which a command shows what it would do.
 type previewFlags struct {
-	dryRun, output, expect string
-	timeout                previewTimeout
-	failOn                 failOnFlag
+	dryRun         command.DryRun
+	output, expect string
+	timeout        previewTimeout
+	failOn         failOnFlag
 }
 
 // failOnFlag names what of a preview makes the command fail.
@@ -65,9 +59,8 @@ func (f *failOnFlag) verdict(p *preview.Preview) error {
 }
 
 func (f *previewFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.dryRun, "dry-run", dryRunNone, "show what would happen, and change nothing: server asks by dry runs with "+
+	f.dryRun.Add(flags, "show what would happen, and change nothing: server asks by dry runs with "+
 		"your rights, client only reads")
-	flags.Lookup("dry-run").NoOptDefVal = dryRunServer
 	flags.StringVarP(&f.output, "output", "o", "", "format of --dry-run: text, json, yaml or markdown")
 	flags.StringVar(&f.expect, "expect", "", "digest that --dry-run has printed: go on only if the same would happen")
 	f.timeout.add(flags)
@@ -77,25 +70,20 @@ func (f *previewFlags) add(flags *pflag.FlagSet) {
 // check refuses values that do not fit together.
 func (f *previewFlags) check() error {
 	switch {
-	case !slices.Contains([]string{dryRunNone, dryRunServer, dryRunClient}, f.dryRun):
-		return command.UsageError("--dry-run %q: use server, client, or none", f.dryRun)
-	case f.output != "" && f.dryRun == dryRunNone:
+	case f.output != "" && !f.dryRun.IsSet():
 		return command.UsageError("--output requires --dry-run: add --dry-run")
-	case f.expect != "" && f.dryRun != dryRunNone:
+	case f.expect != "" && f.dryRun.IsSet():
 		return command.UsageError("--expect cannot be used with --dry-run: it compares before the command acts")
 	case !f.asked() && f.timeout.flag != nil && f.timeout.flag.Changed:
 		return command.UsageError("--timeout requires --dry-run or --expect: how long --wait waits is set by --wait-time")
-	case f.dryRun == dryRunNone && len(f.failOn) > 0:
+	case !f.dryRun.IsSet() && len(f.failOn) > 0:
 		return command.UsageError("--fail-on requires --dry-run: add --dry-run")
 	}
 	return errors.Join(f.failOn.check(), f.timeout.check(), command.CheckPreviewFormat(f.output))
 }
 
 // asked reports whether a preview is to be computed.
-func (f *previewFlags) asked() bool { return f.dryRun != dryRunNone || f.expect != "" }
-
-// isLocal reports whether the preview is computed without dry runs.
-func (f *previewFlags) isLocal() bool { return f.dryRun == dryRunClient }
+func (f *previewFlags) asked() bool { return f.dryRun.IsSet() || f.expect != "" }
 
 // lock returns an edit that fails if the Instance has changed since it was read, where the user expects what a preview has shown.
 func (f *previewFlags) lock(verb string, apply func(*v1beta1.Instance)) instanceEdit {
@@ -108,7 +96,7 @@ func (f *previewFlags) show(env *command.Env, c client.Client, compute func(*pre
 	if !f.asked() {
 		return false, nil
 	}
-	p, err := compute(&previewer{env: env, client: c, local: f.isLocal(), timeout: f.timeout.limit})
+	p, err := compute(&previewer{env: env, client: c, local: f.dryRun.IsLocal(), timeout: f.timeout.limit})
 	if err != nil {
 		return true, err
 	}
