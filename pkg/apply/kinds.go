@@ -110,15 +110,6 @@ func defines(crd *unstructured.Unstructured, gk schema.GroupKind) bool {
 	return group == gk.Group && kind == gk.Kind
 }
 
-// serves reports whether a CRD says that a version is to be served.
-func serves(crd *unstructured.Unstructured, version string) bool {
-	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
-	return slices.ContainsFunc(versions, func(v any) bool {
-		m, _ := v.(map[string]any)
-		return m["name"] == version && m["served"] == true
-	})
-}
-
 // ExplainNoMatch returns a *FatalError if a kind that the mapper does not know is unknown permanently (engine rule 15): a fresh and
 // complete discovery does not have it, and no CRD defines it. Else it returns a transient error.
 func (k *Kinds) ExplainNoMatch(ctx context.Context, obj *unstructured.Unstructured, cause error) error {
@@ -142,7 +133,7 @@ func (k *Kinds) ExplainNoMatch(ctx context.Context, obj *unstructured.Unstructur
 		return fmt.Errorf("%s: find the CustomResourceDefinition of its kind: %w", IDOf(obj), err)
 	}
 	for i := range list.Items {
-		if crd := &list.Items[i]; defines(crd, gvk.GroupKind()) && (len(served) == 0 || serves(crd, gvk.Version)) {
+		if crd := &list.Items[i]; defines(crd, gvk.GroupKind()) && (len(served) == 0 || MappingOf(crd, gvk.GroupKind(), gvk.Version) != nil) {
 			return fmt.Errorf("%s: waiting for CustomResourceDefinition %s to be served", IDOf(obj), list.Items[i].GetName())
 		}
 	}
@@ -202,4 +193,29 @@ func failedGroup(failed *discovery.ErrGroupDiscoveryFailed, group string) bool {
 		}
 	}
 	return false
+}
+
+// MappingOf returns the resource of a kind by its CustomResourceDefinition, in the first of the versions that it is to serve, or in the
+// first of all if none is named; nil if the definition is of another kind, or is to serve none of them.
+func MappingOf(crd *unstructured.Unstructured, kind schema.GroupKind, versions ...string) *meta.RESTMapping {
+	if !defines(crd, kind) {
+		return nil
+	}
+	plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
+	scope, _, _ := unstructured.NestedString(crd.Object, "spec", "scope")
+	list, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	for _, item := range list {
+		version, _ := item.(map[string]any)
+		name, _ := version["name"].(string)
+		if version["served"] != true || len(versions) > 0 && !slices.Contains(versions, name) {
+			continue
+		}
+		gv := schema.GroupVersion{Group: kind.Group, Version: name}
+		out := &meta.RESTMapping{GroupVersionKind: gv.WithKind(kind.Kind), Resource: gv.WithResource(plural), Scope: meta.RESTScopeNamespace}
+		if scope == "Cluster" {
+			out.Scope = meta.RESTScopeRoot
+		}
+		return out
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kube-openapi/pkg/spec3"
@@ -141,8 +142,17 @@ func TestDefines(t *testing.T) {
 	if !defines(crd, schema.GroupKind{Group: "g", Kind: "Thing"}) || defines(crd, schema.GroupKind{Group: "h", Kind: "Thing"}) || defines(old, schema.GroupKind{Group: "g", Kind: "Thing"}) {
 		t.Error("a CRD defines the kind of its group and name")
 	}
-	if !serves(crd, "v1") || serves(crd, "v0") || serves(crd, "v2") || serves(old, "v1") {
+	thing := schema.GroupKind{Group: "g", Kind: "Thing"}
+	serves := func(crd *unstructured.Unstructured, versions ...string) bool {
+		return MappingOf(crd, thing, versions...) != nil
+	}
+	if !serves(crd, "v1") || serves(crd, "v0") || serves(crd, "v2") || serves(old, "v1") || !serves(crd) || !serves(crd, "v0", "v1") {
 		t.Error("it serves the versions that say so")
+	}
+	wide := crd.DeepCopy()
+	wide.Object["spec"].(map[string]any)["scope"] = "Cluster"
+	if MappingOf(crd, thing).Scope.Name() != meta.RESTScopeNameNamespace || MappingOf(wide, thing).Scope.Name() != meta.RESTScopeNameRoot {
+		t.Error("it tells the scope")
 	}
 	namespaced, err := (&Kinds{}).Namespaced(schema.GroupKind{Group: "g", Kind: "Thing"}, Definitions(append([]*unstructured.Unstructured{}, crd)))
 	if err != nil || !namespaced {

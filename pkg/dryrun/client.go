@@ -182,8 +182,8 @@ func (r resource) ask(ctx context.Context, obj *object, body *unstructured.Unstr
 	return written, nil
 }
 
-// untilQuiet is how often, and after which pauses, a dry run is sent again: 3 seconds in all.
-var untilQuiet = wait.Backoff{Steps: 7, Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.1}
+// busyBackoff are the pauses after which a dry run is sent again: 3 seconds in all.
+var busyBackoff = wait.Backoff{Steps: 7, Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.1}
 
 // send applies a body. While other clients write the object, the API server gives up and asks for another attempt.
 func (r resource) send(ctx context.Context, obj *object, body *unstructured.Unstructured,
@@ -191,7 +191,7 @@ func (r resource) send(ctx context.Context, obj *object, body *unstructured.Unst
 	if r.local || r.definedKind(r.gvr) != nil {
 		return r.applyLocally(ctx, obj, body, o)
 	}
-	err = retry.OnError(untilQuiet, apierrors.IsServerTimeout, func() error {
+	err = retry.OnError(busyBackoff, apierrors.IsServerTimeout, func() error {
 		written, err = r.ResourceInterface.Apply(ctx, body.GetName(), body, o)
 		return err
 	})
@@ -264,7 +264,7 @@ func created(form *unstructured.Unstructured) *unstructured.Unstructured {
 
 // usable sets the condition without which the engine does not write what follows: no dry run establishes a definition.
 func usable(written *unstructured.Unstructured) *unstructured.Unstructured {
-	if written.GroupVersionKind().GroupKind() == (schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}) {
+	if written.GroupVersionKind().GroupKind() == definitionKind {
 		established := []any{map[string]any{"type": "Established", "status": "True"}}
 		if err := unstructured.SetNestedSlice(written.Object, established, "status", "conditions"); err != nil {
 			return written // its status is no map: the engine says so

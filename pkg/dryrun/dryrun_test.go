@@ -398,7 +398,7 @@ func TestBusyServer(t *testing.T) {
 			return nil, nil
 		})
 		written, err := f.maps().Apply(t.Context(), "map", body("map", "2", ""), force)
-		if completes := err == nil && dataOf(written) == "2"; completes != tc.completes || failed > untilQuiet.Steps {
+		if completes := err == nil && dataOf(written) == "2"; completes != tc.completes || failed > busyBackoff.Steps {
 			t.Errorf("%s: %v, %v after %d failures", tc.reason, written, err, failed)
 		}
 	}
