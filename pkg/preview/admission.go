@@ -46,14 +46,7 @@ func (c *computation) admitVersions(ctx context.Context) error {
 		return nil
 	}
 	for _, version := range slices.Concat(c.coming, c.changing) {
-		var err error
-		sent := version.DeepCopy()
-		if former := c.formerVersion(version); former != nil {
-			err = c.Client.Patch(ctx, sent, client.MergeFrom(former), client.DryRunAll)
-		} else {
-			sent.UID = ""
-			err = c.Client.Create(ctx, sent, client.DryRunAll)
-		}
+		err := c.tryVersion(ctx, version)
 		var status apierrors.APIStatus
 		switch {
 		case err == nil:
@@ -70,9 +63,23 @@ func (c *computation) admitVersions(ctx context.Context) error {
 	return nil
 }
 
+// tryVersion sends the creation of an OperatorVersion, or the change of its spec, as a dry run.
+func (c *computation) tryVersion(ctx context.Context, version *v1beta1.OperatorVersion) error {
+	if former := c.formerVersion(version); former != nil {
+		changed := former.DeepCopy()
+		changed.Spec = version.Spec
+		return c.Client.Patch(ctx, changed, client.MergeFrom(former), client.DryRunAll)
+	}
+	created := version.DeepCopy()
+	created.UID = "" // it is one of the preview
+	return c.Client.Create(ctx, created, client.DryRunAll)
+}
+
 // formerVersion returns an OperatorVersion as it exists; nil if it does not.
 func (c *computation) formerVersion(version *v1beta1.OperatorVersion) *v1beta1.OperatorVersion {
-	at := slices.IndexFunc(c.former, func(former *v1beta1.OperatorVersion) bool { return former.UID == version.UID })
+	at := slices.IndexFunc(c.former, func(former *v1beta1.OperatorVersion) bool {
+		return client.ObjectKeyFromObject(former) == client.ObjectKeyFromObject(version)
+	})
 	if at < 0 {
 		return nil
 	}

@@ -76,12 +76,10 @@ func (c *computation) keepVersion(there, version *v1beta1.OperatorVersion) *v1be
 func (c *computation) replaceVersion(there, version *v1beta1.OperatorVersion) *v1beta1.OperatorVersion {
 	out := version.DeepCopy()
 	out.UID, out.Status = there.UID, there.Status
-	has, err := versioncontent.Digest(there)
-	wanted, failed := versioncontent.Digest(version)
-	same := err == nil && failed == nil && has == wanted
+	same, err := versioncontent.Same(there, version)
 	sameInput := version.Spec.InstallPlan == there.Spec.InstallPlan &&
 		maps.Equal(version.Spec.InstallParameters, there.Spec.InstallParameters)
-	if !sameInput || !same && !hasSucceeded(there) {
+	if !sameInput || (err != nil || !same) && !hasSucceeded(there) {
 		c.changing = append(c.changing, out)
 	}
 	return out
@@ -89,9 +87,7 @@ func (c *computation) replaceVersion(there, version *v1beta1.OperatorVersion) *v
 
 // warnOfContent warns of an OperatorVersion that is used as it is, and that is not what the package holds.
 func (c *computation) warnOfContent(there, version *v1beta1.OperatorVersion) {
-	has, err := versioncontent.Digest(there)
-	wanted, failed := versioncontent.Digest(version)
-	if err == nil && failed == nil && has == wanted {
+	if same, err := versioncontent.Same(there, version); err == nil && same {
 		return
 	}
 	c.warn("OperatorVersion %s/%s exists, and its content differs from that of the package: it is used as it is, and this preview is of it",

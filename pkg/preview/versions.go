@@ -3,15 +3,14 @@ package preview
 import (
 	"context"
 	"fmt"
+	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
-	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/runner"
 )
@@ -44,7 +43,7 @@ func (c *computation) computeVersions(ctx context.Context) error {
 		return err
 	}
 	c.hide(c.installValues()...)
-	if err := c.compareVersions(ctx); err != nil {
+	if err := c.compareVersions(); err != nil {
 		return err
 	}
 	if err := c.admitVersions(ctx); err != nil || len(c.out.Refused) > 0 {
@@ -60,22 +59,20 @@ func (c *computation) computeVersions(ctx context.Context) error {
 	return err
 }
 
-// compareVersions fills in what becomes of the OperatorVersions themselves.
-func (c *computation) compareVersions(ctx context.Context) error {
+// compareVersions fills in what becomes of the OperatorVersions themselves. Why one is not known stands beside the objects.
+func (c *computation) compareVersions() error {
 	for _, version := range c.edit.Versions {
 		kind := v1beta1.GroupVersion.WithKind("OperatorVersion")
 		out := newObject(apply.ID{GroupVersionKind: kind, NamespacedName: client.ObjectKeyFromObject(version)})
-		there := &v1beta1.OperatorVersion{}
-		err := c.Client.Get(ctx, client.ObjectKeyFromObject(version), there)
+		former := c.formerVersion(version)
 		switch {
-		case apierror.IsObjectNotFound(err), apierrors.IsNotFound(err):
+		case slices.Contains(c.coming, version):
 			out.Effect = Create
-		case err != nil && ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil:
-			out.Effect, out.Why = Unknown, c.mask.Text(err.Error())
+		case former == nil:
+			out.Effect, out.Why = Unknown, "it cannot be read"
 		default:
-			if out.Effect, err = c.compareSpecs(&out, there, version); err != nil {
+			var err error
+			if out.Effect, err = c.compareSpecs(&out, former, version); err != nil {
 				return err
 			}
 		}

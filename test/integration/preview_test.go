@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"path/filepath"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -9,7 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
+	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
 )
@@ -184,4 +187,35 @@ var _ = It("A preview calls unknown what only its reader may not write, with the
 	out := kudo(t, 0, "install", pack, "--instance", "i", "-n", ns, "--dry-run", "--as", "maker")
 	contains(t, out, "? Role "+ns+"/app", "not currently held", "secrets", " 0 refused")
 	contains(t, kudo(t, 0, "install", pack, "--instance", "i", "-n", ns, "--dry-run"), "+ Role "+ns+"/app", " 0 unknown")
+})
+
+var _ = It("diff of files without an Instance shows the install plans that other parameters run again, and changes nothing", Label("previews", "P10"), func() {
+	t := GinkgoTB()
+	ns := namespace(t)
+	version := func(value string) *v1beta1.OperatorVersion {
+		ov := gen.Version(ns, "shared-1", gen.Param("VALUE", "a", ""), gen.InstallPlan("install"), gen.Apply("make", "map.yaml"), gen.Serial("install", "make"),
+			gen.Template("map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared, namespace: "+ns+"}\ndata: {key: '{{ .Params.VALUE }}'}\n"))
+		ov.Spec.InstallParameters = map[string]string{"VALUE": value}
+		ov.APIVersion, ov.Kind = v1beta1.GroupVersion.String(), "OperatorVersion"
+		return ov
+	}
+	file := func(value string) string {
+		text, err := yaml.Marshal(version(value))
+		env.Must(t, err)
+		return filepath.Join(write(t, map[string]string{"version.yaml": string(text)}), "version.yaml")
+	}
+	contains(t, kudo(t, 1, "diff", "-f", file("one"), "-n", ns), "+ OperatorVersion "+ns+"/shared-1", "+ ConfigMap "+ns+"/shared", "plan 1: install")
+	env.Must(t, cluster.Create(t.Context(), version("one")))
+	env.Eventually(t, "the install plan is complete", env.Condition(func() bool {
+		now := &v1beta1.OperatorVersion{}
+		return cluster.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "shared-1"}, now) == nil && now.Status.PlanStatus["install"].Status == v1beta1.Complete
+	}))
+	contains(t, kudo(t, 0, "diff", "-f", file("one"), "-n", ns), "0 plans", " 1 unchanged")
+	out := kudo(t, 4, "diff", "-f", file("two"), "-n", ns)
+	contains(t, out, "~ OperatorVersion "+ns+"/shared-1", ".spec.installParameters.VALUE: one -> two", "plan 1: install of OperatorVersion "+ns+"/shared-1 (installPlan or installParameters changed)",
+		"~ ConfigMap "+ns+"/shared", ".data.key: one -> two", "to the Instances that use it", " 0 refused")
+	cm := &corev1.ConfigMap{}
+	if get(t, cm, ns, "shared"); cm.Data["key"] != "one" {
+		t.Errorf("the preview has changed the object to %q", cm.Data["key"])
+	}
 })
