@@ -135,3 +135,29 @@ func TestAdmitChange(t *testing.T) {
 		}
 	}
 }
+
+// FuzzAdmit must not panic, whatever the definition and the object of a package.
+func FuzzAdmit(f *testing.F) {
+	f.Add([]byte(`{"kind":"CustomResourceDefinition","spec":{"group":"g","names":{"kind":"K"},"versions":[{"name":"v1","served":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"a":{"type":"array","items":{"type":"object","default":{"b":1},"x-kubernetes-preserve-unknown-fields":true}}}}}}]}}`),
+		[]byte(`{"apiVersion":"g/v1","kind":"K","metadata":{"name":"x"},"a":[{},null]}`))
+	f.Add([]byte(`{"kind":"K","spec":{"preserveUnknownFields":true,"versions":[{"name":"v1","served":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-validations":[{"rule":"self.a > oldSelf.a"}]}},"subresources":{"status":{}}}]}}`),
+		[]byte(`{"apiVersion":"g/v1","kind":"K","metadata":{"name":1},"status":7}`))
+	f.Fuzz(func(t *testing.T, definition, object []byte) {
+		crd, obj := &unstructured.Unstructured{}, &unstructured.Unstructured{}
+		if crd.UnmarshalJSON(definition) != nil || obj.UnmarshalJSON(object) != nil {
+			return
+		}
+		admission, err := NewAdmission(crd, "v1")
+		if err != nil {
+			return
+		}
+		before := obj.DeepCopy()
+		stored, _, err := admission.Admit(t.Context(), obj, nil)
+		if (stored == nil) != (err != nil) {
+			t.Errorf("stored is %v, and the error %v", stored, err)
+		}
+		if diff := cmp.Diff(before, obj); diff != "" {
+			t.Errorf("the object has changed: %s", diff)
+		}
+	})
+}

@@ -171,3 +171,23 @@ func TestLocalConflict(t *testing.T) {
 		t.Errorf("%v, want a conflict", err)
 	}
 }
+
+// FuzzMerge must not panic, whatever the object of a package and the one that exists, and changes neither.
+func FuzzMerge(f *testing.F) {
+	f.Add([]byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","managedFields":[{"manager":"m","operation":"Apply","apiVersion":"apps/v1","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:replicas":{}}}}]},"spec":{"replicas":1}}`),
+		[]byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"template":{"spec":{"containers":[{"name":"x"},{"name":"x"}]}}}}`))
+	f.Add([]byte(`{"apiVersion":"g/v1","kind":"K","metadata":{"managedFields":[{"fieldsV1":null}]}}`), []byte(`{"apiVersion":"g/v1","kind":"K","spec":[1]}`))
+	f.Fuzz(func(t *testing.T, live, form []byte) {
+		before, body := &unstructured.Unstructured{}, &unstructured.Unstructured{}
+		if before.UnmarshalJSON(live) != nil || body.UnmarshalJSON(form) != nil {
+			return
+		}
+		was, wanted := before.DeepCopy(), body.DeepCopy()
+		if merged, err := Merge(before, body, force); (merged == nil) != (err != nil) {
+			t.Errorf("merged is %v, and the error %v", merged, err)
+		}
+		if diff := cmp.Diff(was, before) + cmp.Diff(wanted, body); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
