@@ -109,7 +109,7 @@ func TestSetRequester(t *testing.T) {
 	}
 }
 
-// TestClientOf (P28): what a client says of itself stands behind the user, and cannot be taken for another user.
+// TestClientOf checks that the name of the client follows the name of the user, and that it cannot add a user to the list (P28).
 func TestClientOf(t *testing.T) {
 	for _, tc := range []struct{ reason, options, want string }{
 		{"no options", ``, ""},

@@ -66,7 +66,7 @@ func TestSlowPage(t *testing.T) {
 	}
 }
 
-// TestSlowObject checks that objects of which each takes longer than a page may are rewritten all the same, one by one (P18).
+// TestSlowObject checks that a page rewrites one object if that object alone takes longer than the time limit of a page (P18).
 func TestSlowObject(t *testing.T) {
 	f := newFixture(t, 12)
 	sizes := f.sizes(func(r apitest.Request) (any, error) {

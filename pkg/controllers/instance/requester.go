@@ -57,7 +57,8 @@ func (a *action) planRequesters(plan string) string {
 	return users
 }
 
-// joinUsers adds a user to those who have asked for a plan. A user who is among them gets the client of the last request.
+// joinUsers adds a user to the list of those who have asked for a plan. If the list has the user already, joinUsers
+// replaces the client of that entry by the client of the last request.
 func joinUsers(users, user string) string {
 	if users == "" || user == "" {
 		return users + user
