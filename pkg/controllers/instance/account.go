@@ -75,6 +75,24 @@ func (a *action) namespacePrivileged(ctx context.Context, now settings.Settings)
 	return namespace.Labels[v1beta1.PrivilegedLabel] == "true", err
 }
 
+// confirmPrivilege reads the Namespace live before anything is started with the rights of kudo: the cache may still show the label
+// that somebody removed before the Instance changed.
+func (a *action) confirmPrivilege(ctx context.Context) error {
+	now := a.Settings(ctx)
+	if !a.privileged || now.Mode == settings.Privileged {
+		return nil
+	}
+	namespace := &corev1.Namespace{}
+	err := a.Reader.Get(ctx, types.NamespacedName{Name: a.Next.Namespace}, namespace)
+	if err != nil && !apierror.IsObjectNotFound(err) {
+		return err
+	}
+	if namespace.Labels[v1beta1.PrivilegedLabel] != "true" {
+		a.serviceAccount, a.privileged = apply.Account{Namespace: a.Next.Namespace, Name: now.DefaultAccount}, false
+	}
+	return nil
+}
+
 // readNamespace reads a Namespace from the cache, or live if the cache lacks it: the Namespace may have been made this moment.
 func (a *action) readNamespace(ctx context.Context, name string, into *corev1.Namespace) error {
 	key := types.NamespacedName{Name: name}
@@ -99,8 +117,8 @@ func (a *action) lastAccount() string {
 // accountMissing says that the account does not exist, and what to do about it; empty if it does. The API server lets the
 // manager impersonate an account that does not exist, and answers that it has no rights.
 func (a *action) accountMissing(ctx context.Context) (string, error) {
-	if a.privileged {
-		return "", nil
+	if err := a.confirmPrivilege(ctx); err != nil || a.privileged {
+		return "", err
 	}
 	if ran := a.lastAccount(); ran != "" {
 		return fmt.Sprintf("waits for an account: it ran as ServiceAccount %s, which it does not name and which is not the account of "+

@@ -85,6 +85,35 @@ func TestObserveAccountOfNewNamespace(t *testing.T) {
 	}
 }
 
+// labelLag is a client whose cache shows the label of privileged namespaces after its removal.
+type labelLag struct{ client.Client }
+
+func (c labelLag) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	err := c.Client.Get(ctx, key, obj, opts...)
+	if cached, ok := obj.(*corev1.Namespace); ok {
+		cached.Labels = map[string]string{v1beta1.PrivilegedLabel: "true"}
+	}
+	return err
+}
+
+// TestPrivilegeRemoved (T6): nothing is started with the rights of kudo once the label is gone, however late the cache is.
+func TestPrivilegeRemoved(t *testing.T) {
+	f := newFixture(t)
+	f.Put(namespace("ns", map[string]string{v1beta1.PrivilegedLabel: "true"}))
+	f.settle(t)
+	f.Put(namespace("ns", nil))
+	f.Remove(account("ns", "kudo"))
+	f.r.Client = labelLag{f.r.Client}
+	f.change(func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"VALUE": "2"} })
+	f.settle(t)
+	if got := f.ready(); !strings.HasPrefix(got, "False ServiceAccountNotFound waits for an account: it ran as ServiceAccount kudo-system/kudo-installer") {
+		t.Errorf("Ready is %q", got)
+	}
+	if st := f.instance().Status.PlanStatus["deploy"]; st.Revision != 1 {
+		t.Errorf("run %d was started", st.Revision)
+	}
+}
+
 // TestObserveAccountFails: a namespace that does not exist is not privileged, and one that cannot be read gives no account.
 func TestObserveAccountFails(t *testing.T) {
 	f := newFixture(t)
