@@ -76,7 +76,7 @@ func (a *action) namespacePrivileged(ctx context.Context, now settings.Settings)
 }
 
 // confirmPrivilege reads the Namespace live before anything is started with the rights of kudo: the cache may still show the label
-// that somebody removed before the Instance changed.
+// that was removed before the Instance changed.
 func (a *action) confirmPrivilege(ctx context.Context) error {
 	now := a.Settings(ctx)
 	if !a.privileged || now.Mode == settings.Privileged {

@@ -96,7 +96,7 @@ func (c labelLag) Get(ctx context.Context, key client.ObjectKey, obj client.Obje
 	return err
 }
 
-// TestPrivilegeRemoved (T6): nothing is started with the rights of kudo once the label is gone, however late the cache is.
+// TestPrivilegeRemoved (T6): nothing is started with the rights of kudo once the label is removed, however late the cache is.
 func TestPrivilegeRemoved(t *testing.T) {
 	f := newFixture(t)
 	f.Put(namespace("ns", map[string]string{v1beta1.PrivilegedLabel: "true"}))
