@@ -50,7 +50,7 @@ func TestObserveAccount(t *testing.T) {
 			}
 			f.Put(namespace("ns", tc.labels))
 			f.change(func(i *v1beta1.Instance) { i.Spec.ServiceAccountName = tc.named })
-			a := &action{Reconciler: f.r, Object: pure(f.instance()).Object}
+			a := newAction(f.r, pure(f.instance()).Object)
 			if err := a.observeAccount(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -79,7 +79,7 @@ func TestObserveAccountOfNewNamespace(t *testing.T) {
 	f := newFixture(t)
 	f.Put(namespace("ns", map[string]string{v1beta1.PrivilegedLabel: "true"}))
 	f.r.Client = namespaceLag{f.r.Client}
-	a := &action{Reconciler: f.r, Object: pure(f.instance()).Object}
+	a := newAction(f.r, pure(f.instance()).Object)
 	if err := a.observeAccount(t.Context()); err != nil || !a.privileged || a.serviceAccount.Name != "kudo-installer" {
 		t.Errorf("it runs as %s, privileged %t (%v)", a.serviceAccount, a.privileged, err)
 	}
@@ -118,7 +118,7 @@ func TestPrivilegeRemoved(t *testing.T) {
 func TestObserveAccountFails(t *testing.T) {
 	f := newFixture(t)
 	f.Remove(namespace("ns", nil))
-	a := &action{Reconciler: f.r, Object: pure(f.instance()).Object}
+	a := newAction(f.r, pure(f.instance()).Object)
 	if err := a.observeAccount(t.Context()); err != nil || a.privileged || a.serviceAccount.Name != "kudo" {
 		t.Errorf("without the namespace: %s, privileged %t (%v)", a.serviceAccount, a.privileged, err)
 	}
@@ -128,7 +128,7 @@ func TestObserveAccountFails(t *testing.T) {
 		}
 		return nil, nil
 	})
-	a = &action{Reconciler: f.r, Object: pure(f.instance()).Object}
+	a = newAction(f.r, pure(f.instance()).Object)
 	if err := a.observeAccount(t.Context()); err == nil || !a.serviceAccount.IsZero() || a.privileged {
 		t.Errorf("a namespace that cannot be read gives %s, privileged %t (%v)", a.serviceAccount, a.privileged, err)
 	}

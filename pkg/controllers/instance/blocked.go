@@ -37,10 +37,10 @@ func nameTaken(cause *history.TakenError) *blocked {
 }
 
 // versionMissing says that the OperatorVersion does not exist.
-func (a *action) versionMissing() *blocked {
+func (o *observer) versionMissing() *blocked {
 	message := fmt.Sprintf("waits for OperatorVersion %s, which does not exist: install the package or correct spec.operatorVersion",
-		a.Next.OperatorVersionKey())
-	if a.Next.Spec.OperatorVersion.Name == "" {
+		o.Next.OperatorVersionKey())
+	if o.Next.Spec.OperatorVersion.Name == "" {
 		message = "spec.operatorVersion.name is empty: name the OperatorVersion to run"
 	}
 	return &blocked{versionMissing, v1beta1.ReasonOperatorVersionNotFound, v1beta1.EventInvalidOperatorVersion, message}
@@ -48,28 +48,28 @@ func (a *action) versionMissing() *blocked {
 
 // versionPrivate refuses an OperatorVersion of another namespace that keeps its versions to itself; it returns nil if it may be run. The
 // API server asks for the verb use when the Instance is written; the namespace may have been closed since.
-func (a *action) versionPrivate(ctx context.Context) (refusal, err error) {
-	key := a.Next.OperatorVersionKey()
-	if key.Namespace == a.Next.Namespace {
+func (o *observer) versionPrivate(ctx context.Context) (refusal, err error) {
+	key := o.Next.OperatorVersionKey()
+	if key.Namespace == o.Next.Namespace {
 		return nil, nil
 	}
 	namespace := &corev1.Namespace{}
-	if err = a.readNamespace(ctx, key.Namespace, namespace); apierror.IsObjectNotFound(err) {
+	if err = o.readNamespace(ctx, key.Namespace, namespace); apierror.IsObjectNotFound(err) {
 		return nil, nil
 	}
 	if namespace.Labels[v1beta1.VersionsLabel] == v1beta1.PrivateVersions {
 		refusal = fmt.Errorf("spec.operatorVersion names %s, and Namespace %s is labeled %s=%s: name an OperatorVersion of namespace %s", key,
-			key.Namespace, v1beta1.VersionsLabel, v1beta1.PrivateVersions, a.Next.Namespace)
+			key.Namespace, v1beta1.VersionsLabel, v1beta1.PrivateVersions, o.Next.Namespace)
 	}
 	return refusal, err
 }
 
 // installPlanWait says what of the OperatorVersion is not installed yet, or not for long any more; empty if all is. An Instance
 // that already runs the version keeps running; the release waits for it.
-func (a *action) installPlanWait() string {
-	ov := a.version
-	base := a.Committed.Status.Baseline
-	newcomer := base == nil || base.OperatorVersion != a.Next.OperatorVersionKey().String()
+func (o *observer) installPlanWait() string {
+	ov := o.version
+	base := o.Committed.Status.Baseline
+	newcomer := base == nil || base.OperatorVersion != o.Next.OperatorVersionKey().String()
 	if newcomer && ov.DeletionTimestamp != nil && controllerutil.ContainsFinalizer(ov, v1beta1.OperatorVersionFinalizer) {
 		return fmt.Sprintf("OperatorVersion %s/%s is being deleted, and what it installed is released: install it again once it is deleted, or "+
 			"name another one", ov.Namespace, ov.Name)
@@ -152,22 +152,22 @@ func (a *action) setPending(plan, reason, message string) {
 }
 
 // revertStatus drops what the reconcile has put into the status. The PENDING marker of the last reconcile stays cleared.
-func (a *action) revertStatus() {
-	a.Next.Status = *a.Committed.Status.DeepCopy()
-	a.clearPending()
+func (s *scope) revertStatus() {
+	s.Next.Status = *s.Committed.Status.DeepCopy()
+	s.clearPending()
 }
 
 // clearPending removes the PENDING marker of the last reconcile; the decision is made anew. An Instance that never ran anything
 // has no plans listed then: one that lists plans and has no baseline would be taken for one of KUDO's.
-func (a *action) clearPending() {
-	status := &a.Next.Status
+func (s *scope) clearPending() {
+	status := &s.Next.Status
 	for name, st := range status.PlanStatus {
 		if st.Status == v1beta1.Pending && st.UID == "" {
 			st.Status, st.Message = v1beta1.NeverRun, ""
 			status.PlanStatus[name] = st
 		}
 	}
-	if a.wasPending() && status.Baseline == nil {
+	if s.wasPending() && status.Baseline == nil {
 		status.PlanStatus = nil
 	}
 }

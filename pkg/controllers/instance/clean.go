@@ -17,14 +17,16 @@ import (
 
 // isStatusUnclean reports whether the status has entries that no plan of the Instance can have written, or a Secret of an earlier
 // version of kudo.
-func (a *action) isStatusUnclean() bool {
-	base := a.Next.Status.Baseline
-	return base != nil && base.Sensitive || slices.ContainsFunc(a.Next.Status.Resources, a.isForeign)
+func isStatusUnclean(instance *v1beta1.Instance) bool {
+	base := instance.Status.Baseline
+	return base != nil && base.Sensitive || slices.ContainsFunc(instance.Status.Resources, func(r v1beta1.ResourceStatus) bool {
+		return isForeign(instance, r)
+	})
 }
 
 // isForeign reports whether an entry of the inventory is of another namespace.
-func (a *action) isForeign(r v1beta1.ResourceStatus) bool {
-	return r.Namespace != "" && r.Namespace != a.Next.Namespace
+func isForeign(instance *v1beta1.Instance, r v1beta1.ResourceStatus) bool {
+	return r.Namespace != "" && r.Namespace != instance.Namespace
 }
 
 // cleanStatus takes out of the inventory what no plan of the Instance can have written. It commits at once: whatever is decided
@@ -32,11 +34,11 @@ func (a *action) isForeign(r v1beta1.ResourceStatus) bool {
 func (a *action) cleanStatus(ctx context.Context) error {
 	status := &a.Next.Status
 	status.Resources = slices.DeleteFunc(slices.Clone(status.Resources), func(r v1beta1.ResourceStatus) bool {
-		if a.isForeign(r) {
+		if isForeign(a.Next, r) {
 			a.EventAfterCommit(corev1.EventTypeWarning, v1beta1.EventResourceIgnored, "ignored %s %s/%s of status.resources: it is of another "+
 				"namespace", r.Kind, r.Namespace, r.Name)
 		}
-		return a.isForeign(r)
+		return isForeign(a.Next, r)
 	})
 	if len(status.Resources) != len(a.Committed.Status.Resources) {
 		if err := a.Commit(ctx); err != nil {
@@ -51,12 +53,12 @@ func (a *action) cleanStatus(ctx context.Context) error {
 
 // clearKeylessHashes empties the hashes of Secrets that are not keyed, on which a reader of the status can try out guesses. The
 // next run that names the Secret compares it by a write.
-func (a *action) clearKeylessHashes() {
-	for i, r := range a.Next.Status.Resources {
+func clearKeylessHashes(instance *v1beta1.Instance) {
+	for i, r := range instance.Status.Resources {
 		id := apply.ID{GroupVersionKind: schema.FromAPIVersionAndKind(r.APIVersion, r.Kind),
 			NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Name}}
 		if apply.Keyless(id, r.Hash) {
-			a.Next.Status.Resources[i].Hash = ""
+			instance.Status.Resources[i].Hash = ""
 		}
 	}
 }

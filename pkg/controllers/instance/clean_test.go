@@ -127,7 +127,7 @@ func TestClearKeylessHashes(t *testing.T) {
 		i.Status.Resources = append(i.Status.Resources, v1beta1.ResourceStatus{APIVersion: r[0], Kind: r[1], Hash: r[2], UID: "uid"})
 	}
 	a := pure(i)
-	a.clearKeylessHashes()
+	clearKeylessHashes(a.Next)
 	var got []string
 	for _, r := range a.Next.Status.Resources {
 		got = append(got, r.Hash)

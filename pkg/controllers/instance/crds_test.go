@@ -35,7 +35,7 @@ func TestReportDownload(t *testing.T) {
 			"waits for the CustomResourceDefinitions of Instance ns/web: downloads https://example.org/crds.tgz, attempt 3 (the one before failed: timeout)", v1beta1.CRDDownloadStatus{Attempt: 3, Bytes: 10, TotalBytes: 20}},
 	} {
 		a := pure(waited("", nil, nil))
-		got := a.reportDownload(fetch.Wanted{Source: origin{}}, tc.progress)
+		got := a.crds.reportDownload(fetch.Wanted{Source: origin{}}, tc.progress)
 		if diff := cmp.Diff(tc.want, got); diff != "" {
 			t.Errorf("-want +got: %s", diff)
 		}
@@ -67,7 +67,7 @@ func TestReportFetched(t *testing.T) {
 		{"the source answers", false, "sha256:2", nil, nil},
 	} {
 		r := &crdtarball.Resolved{Digest: step.digest, Names: []string{"sites.example.org"}, URL: "https://example.org/crds.tgz", CachedAt: at, Fetched: step.fetched, Stale: step.stale}
-		a.reportFetched(r)
+		a.crds.reportFetched(r)
 		if diff := cmp.Diff(step.events, f.recorded()); diff != "" {
 			t.Errorf("%s: events: -want +got: %s", step.reason, diff)
 		}
@@ -97,7 +97,7 @@ func TestBlockedCRD(t *testing.T) {
 	} {
 		f := newFixture(t)
 		a := f.action(t)
-		got := a.blockedCRD(tc.changes)
+		got := a.crds.blockedMessage(tc.changes)
 		if len(got) < len(tc.want) || got[:len(tc.want)] != tc.want || tc.want == "" && got != "" {
 			t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
 		}
@@ -119,15 +119,15 @@ func TestReportFetchError(t *testing.T) {
 		{"no route", []string{"Warning CRDsNotInstalled no route"}}, {"no route", nil}, {"denied", []string{"Warning CRDsNotInstalled denied"}},
 	} {
 		a := f.action(t)
-		a.reportFetchError(errors.New(step.message))
-		a.waitForCRDs("deploy", a.crdWait(step.message))
+		a.crds.reportFetchError(errors.New(step.message))
+		a.waitForCRDs("deploy", a.crds.waitMessage(step.message))
 		if err := a.Commit(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(step.events, f.recorded()); diff != "" {
 			t.Errorf("%s: -want +got: %s", step.message, diff)
 		}
-		message := text.Truncate(a.crdWait(step.message), conditions.MaxMessage)
+		message := text.Truncate(a.crds.waitMessage(step.message), conditions.MaxMessage)
 		if got := conditionText(f.instance(), v1beta1.CRDsReadyCondition); got != "False WaitingForCRDs "+message {
 			t.Errorf("CRDsReady is %q", got)
 		}

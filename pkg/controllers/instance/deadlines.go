@@ -18,44 +18,44 @@ import (
 // enforceDeadlines does what the deadlines of spec say to the run after its tasks were looked at, and reports whether it has ended the run
 // as plan cancel does. A run that fails by a deadline is left to finishIfEnded, and a cleanup that fails so keeps its finalizer. It also
 // notes the steps that take longer than usual.
-func (a *action) enforceDeadlines(ctx context.Context, name string, st *v1beta1.PlanStatus) bool {
-	plan, now := a.run.Version.Spec.Plans[name], a.Clock.Now()
-	in := deadline.Input{Deadlines: a.Next.Spec.Deadlines, Name: name, Plan: plan, Run: *st, Now: now}
-	if queue := a.Next.Status.Queue; len(queue) > 0 {
+func (e *execution) enforceDeadlines(ctx context.Context, name string, st *v1beta1.PlanStatus) bool {
+	plan, now := e.run.Version.Spec.Plans[name], e.Clock.Now()
+	in := deadline.Input{Deadlines: e.Next.Spec.Deadlines, Name: name, Plan: plan, Run: *st, Now: now}
+	if queue := e.Next.Status.Queue; len(queue) > 0 {
 		in.Waiting = queue[0].PlanName
 	}
-	active := a.findActiveRun(name, *st)
+	active := e.findActiveRun(name, *st)
 	if active != nil {
 		in.Usual = active.usual
 	}
 	d := deadline.Decide(in)
 	if d.NeedsUsual && active != nil {
-		active.usual = a.usualDurations(ctx, name, st.Revision)
+		active.usual = e.usualDurations(ctx, name, st.Revision)
 		in.Usual = active.usual
 		d = deadline.Decide(in)
 	}
 	for _, text := range plans.MarkLate(plan, st, d.Late, now) {
-		a.EventAfterCommit(corev1.EventTypeWarning, v1beta1.EventDeadlineExceeded, "Plan %s: %s", name, text)
+		e.EventAfterCommit(corev1.EventTypeWarning, v1beta1.EventDeadlineExceeded, "Plan %s: %s", name, text)
 	}
-	a.nextDeadline = d.Next
+	e.nextDeadline = d.Next
 	switch {
 	case d.Fail != nil && d.Fail.Step != nil:
 		plans.FailStep(st, *d.Fail.Step, d.Fail.Message, now)
 	case d.Fail != nil:
 		plans.Fail(st, d.Fail.Message, now)
-	case d.Cancel != "" && !a.deleted:
+	case d.Cancel != "" && e.Next.DeletionTimestamp == nil:
 		plans.Fail(st, plans.CancelMessage, now)
-		a.result.Transient = false
-		a.endRun(name, *st, metrics.OutcomeCancelled)
-		a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventPlanCancelled, "Execution of plan %s was cancelled, since %s", name, d.Cancel)
+		e.result.Transient = false
+		e.endRun(name, *st, metrics.OutcomeCancelled)
+		e.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventPlanCancelled, "Execution of plan %s was cancelled, since %s", name, d.Cancel)
 		return true
 	}
 	return false
 }
 
 // usualDurations reads how long the steps of a plan usually take. What cannot be read counts as not known: it is only told to people.
-func (a *action) usualDurations(ctx context.Context, plan string, revision int64) map[string]time.Duration {
-	usual, err := a.History.UsualDurations(ctx, a.Next, plan, revision)
+func (e *execution) usualDurations(ctx context.Context, plan string, revision int64) map[string]time.Duration {
+	usual, err := e.History.UsualDurations(ctx, e.Next, plan, revision)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("how long the steps of the plan usually take is not known", "plan", plan, "reason", err.Error())
 		return map[string]time.Duration{}
@@ -89,18 +89,18 @@ func (a *action) reportDeadlines() {
 }
 
 // requeueForRun requests a reconcile at the time at which the next deadline passes, or the next look for a culprit is due.
-func (a *action) requeueForRun() {
-	name, _ := a.activePlan()
-	for _, at := range []time.Time{a.nextDeadline, a.nextSearch} {
+func (e *execution) requeueForRun() {
+	name, _ := e.activePlan()
+	for _, at := range []time.Time{e.nextDeadline, e.nextSearch} {
 		if name != "" && !at.IsZero() {
-			a.requeueAt(at)
+			e.requeueAt(at)
 		}
 	}
 }
 
 // requeueAt requests a reconcile at a time, unless an earlier one is requested.
-func (a *action) requeueAt(at time.Time) {
-	if wait := max(at.Sub(a.Clock.Now()), time.Millisecond); a.result.RequeueAfter == 0 || wait < a.result.RequeueAfter {
-		a.result.RequeueAfter = wait
+func (s *scope) requeueAt(at time.Time) {
+	if wait := max(at.Sub(s.Clock.Now()), time.Millisecond); s.result.RequeueAfter == 0 || wait < s.result.RequeueAfter {
+		s.result.RequeueAfter = wait
 	}
 }

@@ -6,8 +6,8 @@ import (
 )
 
 // digests are those of the baseline.
-func (a *action) digests() keyring.Baseline {
-	return keyring.Baseline{Ring: a.ring, Owner: string(a.Next.UID)}
+func (s *scope) digests() keyring.Baseline {
+	return keyring.Baseline{Ring: s.ring, Owner: string(s.Next.UID)}
 }
 
 var _ trigger.Digests = keyring.Baseline{}
@@ -15,18 +15,18 @@ var _ trigger.Digests = keyring.Baseline{}
 // rehashDigests makes the digests of the baseline anew that are not of the current key. It starts nothing: a digest that can be
 // read says whether its value has changed, and stays if it has; of one that cannot be read, the value has not changed if
 // all that spec asks for had been started.
-func (a *action) rehashDigests() {
-	base := a.Next.Status.Baseline
+func (s *scope) rehashDigests() {
+	base := s.Next.Status.Baseline
 	if base == nil {
 		return
 	}
-	digests, given := a.digests(), a.specValues()
+	digests, given := s.digests(), s.specValues()
 	for name, digest := range base.Parameters {
 		value, set := given[name]
-		if !set || keyring.IDOf(digest) == a.ring.Current() {
+		if !set || keyring.IDOf(digest) == s.ring.Current() {
 			continue
 		}
-		if digests.Same(name, digest, value) || !digests.Knows(digest) && a.isSpecAnswered() {
+		if digests.Same(name, digest, value) || !digests.Knows(digest) && s.isSpecAnswered() {
 			base.Parameters[name] = digests.Of(name, value)
 		}
 	}

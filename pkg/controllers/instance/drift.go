@@ -24,13 +24,13 @@ type objectDrift struct {
 
 // checkDrift lists in status.drift the objects that other clients have changed since a run wrote them. It reads an object only when the
 // digest of the object in the mirror changes.
-func (a *action) checkDrift(ctx context.Context, inventory runner.Inventory) {
-	key := client.ObjectKeyFromObject(a.Next)
+func (c *objectChecker) checkDrift(ctx context.Context, inventory runner.Inventory) {
+	key := client.ObjectKeyFromObject(c.Next)
 	manager := runner.Manager(key.Namespace, key.Name)
-	found, _ := a.drifts.Load(key)
+	found, _ := c.drifts.Load(key)
 	before, _ := found.(map[apply.ID]objectDrift)
 	now := map[apply.ID]objectDrift{}
-	status := &a.Next.Status
+	status := &c.Next.Status
 	var out []v1beta1.ObjectDrift
 	// keep copies the entry of an object from the last status. It is for an object that cannot be compared now.
 	keep := func(id apply.ID) {
@@ -40,7 +40,7 @@ func (a *action) checkDrift(ctx context.Context, inventory runner.Inventory) {
 		}
 	}
 	for id, record := range inventory {
-		digest, known := a.Mirror.Digest(id, manager)
+		digest, known := c.Mirror.Digest(id, manager)
 		if !known {
 			keep(id)
 		}
@@ -49,13 +49,13 @@ func (a *action) checkDrift(ctx context.Context, inventory runner.Inventory) {
 		}
 		look, again := before[id]
 		if !again || look.digest != digest {
-			drift, err := a.Runner.Drift(ctx, a.serviceAccount, a.Next, id, record)
+			drift, err := c.Runner.Drift(ctx, c.serviceAccount, c.Next, id, record)
 			if apierrors.IsForbidden(err) { // the status names only what the account may read
 				keep(id)
 				continue
 			}
 			if err != nil {
-				a.result.Transient = true
+				c.result.Transient = true
 				keep(id)
 				continue
 			}
@@ -68,20 +68,20 @@ func (a *action) checkDrift(ctx context.Context, inventory runner.Inventory) {
 			out = append(out, of)
 		}
 	}
-	if a.drifts.Delete(key); len(now) > 0 {
-		a.drifts.Store(key, now)
+	if c.drifts.Delete(key); len(now) > 0 {
+		c.drifts.Store(key, now)
 	}
 	known := status.Drift
-	status.Drift = conditions.ListDrift(known, out, a.Clock.Now())
-	a.warnOfDrift(known, status.Drift)
+	status.Drift = conditions.ListDrift(known, out, c.Clock.Now())
+	c.warnOfDrift(known, status.Drift)
 }
 
 // warnOfDrift records an event for each drift that the status has not listed before.
-func (a *action) warnOfDrift(known, now []v1beta1.ObjectDrift) {
+func (c *objectChecker) warnOfDrift(known, now []v1beta1.ObjectDrift) {
 	for _, d := range now {
 		isListed := func(old v1beta1.ObjectDrift) bool { return old.IsSameObject(d) && old.Since.Equal(d.Since) }
 		if !slices.ContainsFunc(known, isListed) {
-			a.EventAfterCommit(corev1.EventTypeWarning, v1beta1.EventObjectChanged, "%s", d.Message)
+			c.EventAfterCommit(corev1.EventTypeWarning, v1beta1.EventObjectChanged, "%s", d.Message)
 		}
 	}
 }

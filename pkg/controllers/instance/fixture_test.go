@@ -174,7 +174,7 @@ func (f *fixture) settle(t *testing.T) ctrl.Result {
 // action returns an action on the Instance as it is stored, whose inputs are read.
 func (f *fixture) action(t *testing.T) *action {
 	t.Helper()
-	a := &action{Reconciler: f.r, Object: loop.NewObject(f.r.Client, f.r.Reader, f.events, f.instance())}
+	a := newAction(f.r, loop.NewObject(f.r.Client, f.r.Reader, f.events, f.instance()))
 	if err := errors.Join(a.observeKeys(t.Context()), a.observeInputs(t.Context())); err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func driftText(i *v1beta1.Instance) string {
 
 // pure returns an action on an Instance that needs no cluster.
 func pure(i *v1beta1.Instance) *action {
-	return &action{Reconciler: &Reconciler{Clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}, Object: loop.NewObject[*v1beta1.Instance](nil, nil, record.NewFakeRecorder(100), i)}
+	return newAction(&Reconciler{Clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}, loop.NewObject[*v1beta1.Instance](nil, nil, record.NewFakeRecorder(100), i))
 }
 
 // dropRecord deletes the record of a run.

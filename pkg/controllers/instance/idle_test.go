@@ -98,7 +98,7 @@ func TestAppliedObject(t *testing.T) {
 		{"a cluster-scoped object was only named", inCluster, "", false},
 		{"it does not exist", idOf("v1", "ConfigMap", "ns", "b"), "uid", false},
 	} {
-		if live, _ := a.appliedObject(tc.id, uidOf(tc.uid)); (live != nil) != tc.want {
+		if live, _ := a.objects.appliedObject(tc.id, uidOf(tc.uid)); (live != nil) != tc.want {
 			t.Errorf("%s: %v", tc.reason, live)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
@@ -70,45 +69,42 @@ type Reconciler struct {
 	kept keptObjects
 }
 
-// action is one reconcile of one Instance.
+// action is one reconcile of one Instance: what was observed, the run, and the parts that act on them.
 type action struct {
-	*Reconciler
-	*loop.Object[*v1beta1.Instance]
-	inputs
-	observation
-	scheduling
-	// run is the run that goes on; nil while idle.
-	run *runner.Run
-	// runRefusal says why PackagePolicies refuse the content of the run; empty if they do not.
-	runRefusal string
-	// notReady lists the objects that are not ready, while idle.
-	notReady []string
-	// failed is set if one of them has failed, and does not become ready by waiting.
-	failed bool
-	result loop.Result
-	// nextDeadline is when the next deadline of the run passes; zero if none does.
-	nextDeadline time.Time
-	// nextSearch is when the next search for the cause of what the run waits for is due; zero if it waits for nothing.
-	nextSearch time.Time
+	*scope
+	*observer
+	*execution
+	schedules *scheduler
+	crds      *crdInstaller
+	objects   *objectChecker
+}
+
+func newAction(r *Reconciler, obj *loop.Object[*v1beta1.Instance]) *action {
+	shared := &scope{Reconciler: r, Object: obj}
+	schedules := &scheduler{scope: shared}
+	return &action{
+		scope: shared, observer: &observer{scope: shared, schedules: schedules}, execution: &execution{scope: shared, schedules: schedules},
+		schedules: schedules, crds: &crdInstaller{scope: shared}, objects: &objectChecker{scope: shared},
+	}
 }
 
 // reconcile is called by loop.Reconciler between read and commit. The status is also committed before objects are written, so
 // that a crash loses none of them. An action that only prepares the Instance is followed by that of the state it leads to.
 func (r *Reconciler) reconcile(ctx context.Context, obj *loop.Object[*v1beta1.Instance]) (loop.Result, error) {
 	obj.LogValues = func() []any { return loop.RunLogValues(obj.Next.Status.PlanStatus) }
-	a := &action{Reconciler: r, Object: obj}
+	a := newAction(r, obj)
 	a.clearPending()
 	err := a.reconcile(ctx)
 	if err == nil { // else the next attempt decides
-		a.leavePlaces()
+		a.schedules.leavePlaces()
 	}
 	newer := new(history.FormatError)
 	if errors.As(err, &newer) {
 		err = a.reportFormatUnknown(ctx, newer)
 	}
-	a.reportSchedules()
+	a.schedules.report(a.blocked)
 	a.reportDeadlines()
-	a.requeueForSchedules()
+	a.schedules.requeue()
 	a.requeueForRun()
 	return a.result, err
 }

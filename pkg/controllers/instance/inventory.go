@@ -11,14 +11,14 @@ import (
 )
 
 // readInventory reads status.resources.
-func (a *action) readInventory() runner.Inventory {
-	return runner.InventoryOf(a.Next)
+func (s *scope) readInventory() runner.Inventory {
+	return runner.InventoryOf(s.Next)
 }
 
 // writeInventory writes status.resources, in order.
-func (a *action) writeInventory(inventory runner.Inventory) {
+func (s *scope) writeInventory(inventory runner.Inventory) {
 	last := map[types.UID]v1beta1.ResourceStatus{}
-	for _, r := range a.Next.Status.Resources {
+	for _, r := range s.Next.Status.Resources {
 		last[r.UID] = r
 	}
 	out := make([]v1beta1.ResourceStatus, 0, len(inventory))
@@ -36,6 +36,6 @@ func (a *action) writeInventory(inventory runner.Inventory) {
 	if len(out) == 0 {
 		out = nil
 	}
-	a.Next.Status.Resources = out
-	a.clusterScoped.set(types.NamespacedName{Namespace: a.Next.Namespace, Name: a.Next.Name}, inventory)
+	s.Next.Status.Resources = out
+	s.clusterScoped.set(types.NamespacedName{Namespace: s.Next.Namespace, Name: s.Next.Name}, inventory)
 }

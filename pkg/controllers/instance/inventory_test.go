@@ -103,7 +103,7 @@ func TestRecordIntent(t *testing.T) {
 			})
 			a := f.action(t)
 			a.run = &runner.Run{UID: "run", Plan: "deploy", Version: a.content}
-			recorder := &progressRecorder{a, "deploy", a.readInventory()}
+			recorder := &progressRecorder{a.execution, "deploy", a.readInventory()}
 			f.Requests()
 			st := v1beta1.PlanStatus{Name: "deploy", UID: "run", Status: v1beta1.InProgress}
 			if err := recorder.RecordIntent(t.Context(), st, tc.ids, tc.done); err != nil {
@@ -135,7 +135,7 @@ func TestRecordIntentFails(t *testing.T) {
 	a.Next.Status.PlanStatus = map[string]v1beta1.PlanStatus{}
 	a.run = &runner.Run{UID: "run", Version: a.content}
 	f.change(func(i *v1beta1.Instance) { i.Annotations = texts{"changed": "meanwhile"} })
-	recorder := &progressRecorder{a, "deploy", runner.Inventory{}}
+	recorder := &progressRecorder{a.execution, "deploy", runner.Inventory{}}
 	if err := recorder.RecordIntent(t.Context(), v1beta1.PlanStatus{UID: "run"}, []apply.ID{idOf("v1", "ConfigMap", "ns", "a")}, false); err == nil {
 		t.Error("the Instance has changed in the meantime, and the intent is no error")
 	}
@@ -147,7 +147,7 @@ func TestRecordEffects(t *testing.T) {
 	a := f.action(t)
 	a.run = &runner.Run{UID: "run", Version: a.content}
 	kept, written, deleted := idOf("v1", "ConfigMap", "ns", "kept"), idOf("v1", "ConfigMap", "ns", "written"), idOf("v1", "ConfigMap", "ns", "deleted")
-	recorder := &progressRecorder{a, "deploy", runner.Inventory{kept: {UID: "1"}, written: {}, deleted: {UID: "3"}}}
+	recorder := &progressRecorder{a.execution, "deploy", runner.Inventory{kept: {UID: "1"}, written: {}, deleted: {UID: "3"}}}
 	effects := runner.Effects{
 		Written: []apply.Change{{ID: written, Record: apply.Record{UID: "2", Hash: "h"}}}, Deleted: []apply.ID{deleted, idOf("v1", "Secret", "ns", "unknown")},
 		Events: [][2]string{{"FieldDropped", "field a"}, {"FieldDropped", "field b"}, {"FieldDropped", "field a"}},

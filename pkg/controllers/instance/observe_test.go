@@ -230,7 +230,7 @@ func TestObserveFails(t *testing.T) {
 		f := newFixture(t)
 		f.failReads(tc.kind)
 		before := f.instance()
-		a := &action{Reconciler: f.r, Object: pure(before).Object}
+		a := newAction(f.r, pure(before).Object)
 		err := a.observe(t.Context())
 		if got := errorText(err); len(got) < len(tc.want) || got[:len(tc.want)] != tc.want || err == nil {
 			t.Errorf("%s: error %q, want %q", tc.kind, got, tc.want)

@@ -12,15 +12,15 @@ import (
 
 // pruneAbandoned deletes, at the end of a successful upgrade, the objects that no task of the new version names any more (engine
 // rule 12). If the names cannot be determined, nothing is deleted.
-func (a *action) pruneAbandoned(ctx context.Context, inventory runner.Inventory) error {
-	left, err := runner.AbandonedObjects(a.run, inventory)
+func (e *execution) pruneAbandoned(ctx context.Context, inventory runner.Inventory) error {
+	left, err := runner.AbandonedObjects(e.run, inventory)
 	if err != nil {
-		a.Warn(v1beta1.EventResourceKept, "objects of the old version were kept, since the objects of the new version cannot be "+
+		e.Warn(v1beta1.EventResourceKept, "objects of the old version were kept, since the objects of the new version cannot be "+
 			"determined: %s", err)
 		return nil
 	}
 	for _, id := range left {
-		kept, err := a.Runner.Prune(ctx, a.run, inventory, id)
+		kept, err := e.Runner.Prune(ctx, e.run, inventory, id)
 		if apply.IsFatal(err) { // trying again would not help, and would hold the upgrade for ever
 			kept, err = err.Error(), nil
 		}
@@ -28,12 +28,12 @@ func (a *action) pruneAbandoned(ctx context.Context, inventory runner.Inventory)
 			return err
 		}
 		if kept != "" {
-			a.Event(corev1.EventTypeNormal, v1beta1.EventResourceKept, "%s is no longer part of the operator and was kept: %s", id, kept)
+			e.Event(corev1.EventTypeNormal, v1beta1.EventResourceKept, "%s is no longer part of the operator and was kept: %s", id, kept)
 		} else {
-			a.Event(corev1.EventTypeNormal, v1beta1.EventResourcePruned, "%s is no longer part of the operator and was deleted", id)
+			e.Event(corev1.EventTypeNormal, v1beta1.EventResourcePruned, "%s is no longer part of the operator and was deleted", id)
 		}
 		delete(inventory, id)
 	}
-	a.writeInventory(inventory)
+	e.writeInventory(inventory)
 	return nil
 }

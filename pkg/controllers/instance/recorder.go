@@ -10,7 +10,7 @@ import (
 
 // progressRecorder connects the execution of a plan to the status of the Instance.
 type progressRecorder struct {
-	*action
+	*execution
 	plan      string
 	inventory runner.Inventory
 }

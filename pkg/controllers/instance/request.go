@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
+
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/plans"
@@ -18,16 +19,16 @@ func isCanceled(instance *v1beta1.Instance, plan string, st v1beta1.PlanStatus) 
 }
 
 // retryRequest is the request of the annotation that asks to run a failed run again.
-func (a *action) retryRequest(ctx context.Context) (*trigger.Request, error) {
-	uid := types.UID(a.Next.Annotations[v1beta1.RetryAnnotation])
+func (o *observer) retryRequest(ctx context.Context) (*trigger.Request, error) {
+	uid := types.UID(o.Next.Annotations[v1beta1.RetryAnnotation])
 	if uid == "" {
 		return nil, nil
 	}
-	for name, st := range a.Next.Status.PlanStatus {
-		if _, defined := a.content.Spec.Plans[name]; st.UID != uid || st.Status != v1beta1.FatalError || !defined || name == v1beta1.CleanupPlan {
+	for name, st := range o.Next.Status.PlanStatus {
+		if _, defined := o.content.Spec.Plans[name]; st.UID != uid || st.Status != v1beta1.FatalError || !defined || name == v1beta1.CleanupPlan {
 			continue
 		}
-		failed, err := a.History.Read(ctx, a.Next, st.Revision)
+		failed, err := o.History.Read(ctx, o.Next, st.Revision)
 		if err != nil && !history.Unusable(err) {
 			return nil, err
 		}
@@ -38,12 +39,12 @@ func (a *action) retryRequest(ctx context.Context) (*trigger.Request, error) {
 }
 
 // suspendRequest is the request for the plan that suspends or resumes the Instance, or nil if it is as spec.suspend wants it.
-func (a *action) suspendRequest() *trigger.Request {
-	base := a.Next.Status.Baseline
-	if base == nil || base.Revision == 0 || base.Suspended == a.Next.Spec.Suspend {
+func (o *observer) suspendRequest() *trigger.Request {
+	base := o.Next.Status.Baseline
+	if base == nil || base.Revision == 0 || base.Suspended == o.Next.Spec.Suspend {
 		return nil
 	}
-	plan := plans.FirstDefined(a.content.Spec.Plans, v1beta1.UpdatePlan, v1beta1.DeployPlan)
+	plan := plans.FirstDefined(o.content.Spec.Plans, v1beta1.UpdatePlan, v1beta1.DeployPlan)
 	if plan == "" {
 		return nil
 	}

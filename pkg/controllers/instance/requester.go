@@ -13,46 +13,46 @@ import (
 const maxRequester = 256
 
 // specRequester is the user who wrote spec as it is now; empty if the user is not known.
-func (a *action) specRequester() string { return a.requester(v1beta1.RequestedByAnnotation) }
+func (s *scope) specRequester() string { return s.requester(v1beta1.RequestedByAnnotation) }
 
 // runRequester is the user who asked last to cancel or retry a run; empty if the user is not known.
-func (a *action) runRequester() string { return a.requester(v1beta1.RunRequestedByAnnotation) }
+func (s *scope) runRequester() string { return s.requester(v1beta1.RunRequestedByAnnotation) }
 
-func (a *action) requester(annotation string) string {
-	return text.Truncate(text.OneLine(a.ring.Requester(annotation, a.Next)), maxRequester)
+func (s *scope) requester(annotation string) string {
+	return text.Truncate(text.OneLine(s.ring.Requester(annotation, s.Next)), maxRequester)
 }
 
 // isSpecNew reports whether a user has written spec since the manager acted upon it last. If not, something else asks for the plans that
 // are due, such as a Secret that has changed.
-func (a *action) isSpecNew() bool {
-	status := a.Committed.Status
-	if status.Baseline == nil || status.ObservedGeneration != a.Next.Generation {
+func (s *scope) isSpecNew() bool {
+	status := s.Committed.Status
+	if status.Baseline == nil || status.ObservedGeneration != s.Next.Generation {
 		return true
 	}
-	return status.Baseline.Generation != 0 && status.Baseline.Generation != a.Next.Generation
+	return status.Baseline.Generation != 0 && status.Baseline.Generation != s.Next.Generation
 }
 
 // startRequester is the user who asked for the run that is to be started; empty if the user is not known.
-func (a *action) startRequester() string {
+func (s *scope) startRequester(plan, cause string) string {
 	switch {
-	case a.start == nil && a.cleanupRetry, a.start != nil && strings.HasPrefix(a.start.Cause, trigger.CauseRetry):
-		return a.runRequester()
-	case a.start == nil, trigger.IsScheduled(a.start.Cause): // the cleanup of a deleted Instance, and what no write has asked for
+	case strings.HasPrefix(cause, trigger.CauseRetry):
+		return s.runRequester()
+	case cause == trigger.CauseDeletion, trigger.IsScheduled(cause): // no write has asked for it
 		return ""
 	}
-	return a.planRequesters(a.start.Plan)
+	return s.planRequesters(plan)
 }
 
 // planRequesters returns the users who asked for a plan: the users in the queue, if the plan waits there, and the user who wrote spec
 // last, if the manager has not acted upon spec yet. A plan that waits runs with the values that spec has at the start of the run, and each
 // of these users may have changed them.
-func (a *action) planRequesters(plan string) string {
+func (s *scope) planRequesters(plan string) string {
 	var users string
-	if queued := queuedPlan(a.Committed.Status.Queue, plan); queued != nil {
+	if queued := queuedPlan(s.Committed.Status.Queue, plan); queued != nil {
 		users = queued.RequestedBy
 	}
-	if a.isSpecNew() {
-		users = joinUsers(users, a.specRequester())
+	if s.isSpecNew() {
+		users = joinUsers(users, s.specRequester())
 	}
 	return users
 }
@@ -80,11 +80,11 @@ func withoutClient(user string) string {
 }
 
 // setQueueRequesters writes the users who asked for the plans of the queue into the queue.
-func (a *action) setQueueRequesters() {
-	for i := range a.Next.Status.Queue {
-		plan := &a.Next.Status.Queue[i]
+func (s *scope) setQueueRequesters() {
+	for i := range s.Next.Status.Queue {
+		plan := &s.Next.Status.Queue[i]
 		if !trigger.IsScheduled(plan.Cause) {
-			plan.RequestedBy = a.planRequesters(plan.PlanName)
+			plan.RequestedBy = s.planRequesters(plan.PlanName)
 		}
 	}
 }

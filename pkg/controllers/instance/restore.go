@@ -22,8 +22,8 @@ func (a *action) resetStatus(ctx context.Context) error {
 
 // isRestored reports whether the Instance is to take over what a restore has created, in place of its first run. It counts for an
 // Instance only that has no baseline: none of its runs was recorded.
-func (a *action) isRestored() bool {
-	return a.Next.Status.Baseline == nil && !a.running && a.Next.Annotations[v1beta1.RestoredAnnotation] == "true"
+func (o *observer) isRestored() bool {
+	return o.Next.Status.Baseline == nil && !o.running && o.Next.Annotations[v1beta1.RestoredAnnotation] == "true"
 }
 
 // takeOverRestored records the spec as done and runs nothing, if all objects of the first run are as the plan makes them. All that holds

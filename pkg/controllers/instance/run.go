@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +16,20 @@ import (
 	"kudo.dev/kudo/plans"
 	"kudo.dev/kudo/plans/trigger"
 )
+
+// execution is the run of the Instance that is started, resumed or ended.
+type execution struct {
+	*scope
+	schedules *scheduler
+	// run is the run that is in progress; nil while idle.
+	run *runner.Run
+	// runRefusal says why PackagePolicies refuse the content of the run; empty if they do not.
+	runRefusal string
+	// nextDeadline is when the next deadline of the run passes; zero if none does.
+	nextDeadline time.Time
+	// nextSearch is when the next search for the cause of what the run waits for is due; zero if it waits for nothing.
+	nextSearch time.Time
+}
 
 // continueRun goes on with the run, and checks the objects if it has ended. A run wins over a spec that cannot be acted upon, which is
 // warned of once; that spec does not count as observed until the end of the run, so that the end is not taken for the answer to it.
@@ -53,7 +68,7 @@ func (a *action) executeRun(ctx context.Context) (bool, error) {
 		return a.releaseIfTerminating(ctx)
 	}
 	inventory := a.readInventory()
-	done, err := a.Runner.Execute(ctx, a.run, inventory, &st, a.Clock, &progressRecorder{a, name, inventory})
+	done, err := a.Runner.Execute(ctx, a.run, inventory, &st, a.Clock, &progressRecorder{a.execution, name, inventory})
 	if errors.Is(err, errRunHeld) {
 		a.setPlanStatus(name, st)
 		a.writeInventory(inventory)
@@ -105,7 +120,7 @@ func (a *action) finishIfEnded(ctx context.Context, name string, st v1beta1.Plan
 		if err := a.pruneAbandoned(ctx, inventory); err != nil {
 			return err
 		}
-		if err := a.releaseDroppedCRDs(ctx); err != nil {
+		if err := a.crds.releaseDropped(ctx); err != nil {
 			return err
 		}
 	}
@@ -113,55 +128,50 @@ func (a *action) finishIfEnded(ctx context.Context, name string, st v1beta1.Plan
 	return nil
 }
 
-// setPlanStatus puts the state of the running plan into the status.
-func (a *action) setPlanStatus(name string, st v1beta1.PlanStatus) {
-	a.Next.Status.PlanStatus[name] = st
-}
-
 // finishRun puts the end of a run into the status. What comes next is decided upon in the next reconcile: a plan of the queue, or
 // what spec has asked for meanwhile.
-func (a *action) finishRun(name string, st v1beta1.PlanStatus) {
+func (e *execution) finishRun(name string, st v1beta1.PlanStatus) {
 	outcome := metrics.OutcomeFatal
 	if st.Status == v1beta1.Complete {
 		outcome = metrics.OutcomeComplete
 	}
-	a.endRun(name, st, outcome)
+	e.endRun(name, st, outcome)
 }
 
 // endRun is finishRun with an outcome that does not follow from the status alone.
-func (a *action) endRun(name string, st v1beta1.PlanStatus, outcome metrics.Outcome) {
-	a.countRun(name, st, outcome)
-	a.Next.Status.PlanStatus[name] = st
-	a.endUpgrade(name, st)
-	a.endSchedules(name, st)
-	a.runs.Delete(client.ObjectKeyFromObject(a.Next))
-	a.run, a.result.RequeueAfter = nil, 1
+func (e *execution) endRun(name string, st v1beta1.PlanStatus, outcome metrics.Outcome) {
+	e.countRun(name, st, outcome)
+	e.Next.Status.PlanStatus[name] = st
+	e.endUpgrade(name, st)
+	e.endSchedules(name, st)
+	e.runs.Delete(client.ObjectKeyFromObject(e.Next))
+	e.run, e.result.RequeueAfter = nil, 1
 	if st.Status == v1beta1.FatalError {
-		a.EventAfterCommit(corev1.EventTypeWarning, v1beta1.EventPlanFailed, "Plan %s failed: %s", name, st.Message)
+		e.EventAfterCommit(corev1.EventTypeWarning, v1beta1.EventPlanFailed, "Plan %s failed: %s", name, st.Message)
 	}
 	// The text is KUDO's, to the letter: tests assert it.
-	a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventPlanFinished, "Execution of plan %s finished with status %s", name, st.Status)
+	e.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventPlanFinished, "Execution of plan %s finished with status %s", name, st.Status)
 }
 
 // countRun counts the end of a run once it is committed.
-func (a *action) countRun(name string, st v1beta1.PlanStatus, outcome metrics.Outcome) {
-	run := metrics.Run{Plan: name, Outcome: outcome, Operator: a.operatorName(), Cause: trigger.CauseClass("")}
-	if known := a.findActiveRun(name, st); known != nil {
+func (e *execution) countRun(name string, st v1beta1.PlanStatus, outcome metrics.Outcome) {
+	run := metrics.Run{Plan: name, Outcome: outcome, Operator: e.operatorName(), Cause: trigger.CauseClass("")}
+	if known := e.findActiveRun(name, st); known != nil {
 		run.Cause = trigger.CauseClass(known.run.Cause)
 	}
 	if st.StartedTimestamp != nil {
-		run.Duration = a.Clock.Since(st.StartedTimestamp.Time)
+		run.Duration = e.Clock.Since(st.StartedTimestamp.Time)
 	}
-	a.AfterCommit(func() { a.Metrics.End(run) })
+	e.AfterCommit(func() { e.Metrics.End(run) })
 }
 
 // operatorName is the name of the package of the Instance, as its OperatorVersion has it; empty if that is not known.
-func (a *action) operatorName() string {
+func (e *execution) operatorName() string {
 	switch {
-	case a.run != nil && a.run.Version != nil:
-		return a.run.Version.Spec.Operator.Name
-	case a.content != nil:
-		return a.content.Spec.Operator.Name
+	case e.run != nil && e.run.Version != nil:
+		return e.run.Version.Spec.Operator.Name
+	case e.content != nil:
+		return e.content.Spec.Operator.Name
 	}
 	return ""
 }

@@ -21,29 +21,29 @@ type activeRun struct {
 }
 
 // setActiveRun makes a run the one that is in progress.
-func (a *action) setActiveRun(run *runner.Run, key string) {
-	a.run = run
-	a.runs.Store(client.ObjectKeyFromObject(a.Next), &activeRun{run: run, key: key})
+func (e *execution) setActiveRun(run *runner.Run, key string) {
+	e.run = run
+	e.runs.Store(client.ObjectKeyFromObject(e.Next), &activeRun{run: run, key: key})
 }
 
 // findActiveRun is what is remembered of a run, or nil if it was begun by another manager, or if another one is remembered, whose
 // start was not committed, or if the key of its record has been dropped: whoever had it may have made the record.
-func (a *action) findActiveRun(plan string, st v1beta1.PlanStatus) *activeRun {
-	found, ok := a.runs.Load(client.ObjectKeyFromObject(a.Next))
+func (s *scope) findActiveRun(plan string, st v1beta1.PlanStatus) *activeRun {
+	found, ok := s.runs.Load(client.ObjectKeyFromObject(s.Next))
 	if !ok {
 		return nil
 	}
 	known := found.(*activeRun)
-	if known.run.UID != st.UID || known.run.Plan != plan || known.run.Subject.UID != a.Next.UID || known.key != "" && !a.ring.Has(known.key) {
+	if known.run.UID != st.UID || known.run.Plan != plan || known.run.Subject.UID != s.Next.UID || known.key != "" && !s.ring.Has(known.key) {
 		return nil
 	}
 	return known
 }
 
 // warnInRun records a warning once in the run that is active, however often its tasks are done.
-func (a *action) warnInRun(reason, message string) {
-	if a.run != nil {
-		a.WarnOnce(string(a.run.UID), reason, message)
+func (e *execution) warnInRun(reason, message string) {
+	if e.run != nil {
+		e.WarnOnce(string(e.run.UID), reason, message)
 	}
 }
 

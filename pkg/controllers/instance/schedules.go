@@ -19,8 +19,9 @@ import (
 	"kudo.dev/kudo/plans/trigger"
 )
 
-// scheduling is what a reconcile determines about the schedules of the Instance.
-type scheduling struct {
+// scheduler determines which schedules of the Instance are due, and records their runs.
+type scheduler struct {
+	*scope
 	// decided is the time that the schedules were compared with; zero if they were not.
 	decided time.Time
 	// due lists the schedules whose plans are due, held those of them that wait for the end of an upgrade.
@@ -80,66 +81,66 @@ func (t *ticks) forget(key types.NamespacedName) {
 	delete(t.known, key)
 }
 
-// observeSchedules determines the schedules that are due.
-func (a *action) observeSchedules() {
-	a.decided = a.Clock.Now()
-	in := schedule.Input{Instance: a.Next, Now: a.decided, Started: a.ticks.of(client.ObjectKeyFromObject(a.Next), a.Next.UID)}
-	if a.content != nil {
-		in.Version = a.content.Spec
+// observe determines the schedules that are due.
+func (sch *scheduler) observe() {
+	sch.decided = sch.Clock.Now()
+	in := schedule.Input{Instance: sch.Next, Now: sch.decided, Started: sch.ticks.of(client.ObjectKeyFromObject(sch.Next), sch.Next.UID)}
+	if sch.content != nil {
+		in.Version = sch.content.Spec
 	}
 	d := schedule.Decide(in)
-	a.Next.Status.Schedules = d.Status
-	a.due, a.held, a.problems = d.Due, d.Held, d.Problems
+	sch.Next.Status.Schedules = d.Status
+	sch.due, sch.held, sch.problems = d.Due, d.Held, d.Problems
 }
 
 // queueDue queues the plans of due schedules if another plan runs or starts. A run that starts for another reason serves the due schedules
 // of its plan.
-func (a *action) queueDue() {
-	if a.start == nil && !a.running {
+func (o *observer) queueDue() {
+	if o.start == nil && !o.running {
 		return
 	}
-	for _, due := range a.due {
-		isStarted := a.start != nil && a.start.Plan == due.Plan
-		if !isStarted && queuedPlan(a.decision.Queue, due.Plan) == nil {
-			a.decision.Queue = append(a.decision.Queue, v1beta1.QueuedPlan{PlanName: due.Plan, Cause: a.dueCause(due.Plan)})
+	for _, due := range o.schedules.due {
+		isStarted := o.start != nil && o.start.Plan == due.Plan
+		if !isStarted && queuedPlan(o.decision.Queue, due.Plan) == nil {
+			o.decision.Queue = append(o.decision.Queue, v1beta1.QueuedPlan{PlanName: due.Plan, Cause: o.schedules.dueCause(due.Plan)})
 		}
 	}
 }
 
 // observeDue selects the plan of the first due schedule for the start, if no plan runs or starts. If the plan cannot start, only the
 // condition ScheduleFailed says so. The plan waits if the runs of all Instances leave no place.
-func (a *action) observeDue(ctx context.Context) error {
-	if a.running || len(a.due) == 0 {
+func (o *observer) observeDue(ctx context.Context) error {
+	if o.running || len(o.schedules.due) == 0 {
 		return nil
 	}
-	plan := a.due[0].Plan
-	a.start = &trigger.Request{Plan: plan, Cause: a.dueCause(plan)}
-	if err := a.observeStart(ctx); err != nil {
+	plan := o.schedules.due[0].Plan
+	o.start = &trigger.Request{Plan: plan, Cause: o.schedules.dueCause(plan)}
+	if err := o.observeStart(ctx); err != nil {
 		return err
 	}
-	if cause := a.blocked; cause != nil {
-		a.blocked, a.start, a.result.Transient = nil, nil, true // no watch shows when it is over
-		a.reportDue(a.due[0], cause.message)
+	if cause := o.blocked; cause != nil {
+		o.blocked, o.start, o.result.Transient = nil, nil, true // no watch shows when it is over
+		o.schedules.reportDue(o.schedules.due[0], cause.message)
 		return nil
 	}
-	if err := a.seedPlaces(ctx); err != nil {
+	if err := o.seedPlaces(ctx); err != nil {
 		return err
 	}
-	now := a.Clock.Now()
-	if a.places.take(client.ObjectKeyFromObject(a.Next), a.ScheduledRuns, now) {
+	now := o.Clock.Now()
+	if o.places.take(client.ObjectKeyFromObject(o.Next), o.ScheduledRuns, now) {
 		return nil
 	}
-	a.start, a.waits = nil, true
-	if free := a.places.nextFree(now); !free.IsZero() {
-		a.result.RequeueAfter = max(free.Sub(now), time.Millisecond)
+	o.start, o.schedules.waits = nil, true
+	if free := o.places.nextFree(now); !free.IsZero() {
+		o.result.RequeueAfter = max(free.Sub(now), time.Millisecond)
 	}
 	return nil
 }
 
 // dueCause returns the cause of a run that serves all due schedules of a plan.
-func (a *action) dueCause(plan string) string {
+func (sch *scheduler) dueCause(plan string) string {
 	var names []string
-	for _, due := range a.due {
+	for _, due := range sch.due {
 		if due.Plan == plan {
 			names = append(names, due.Name)
 		}
@@ -148,113 +149,116 @@ func (a *action) dueCause(plan string) string {
 }
 
 // reportDue adds the reason for which a due run cannot start to the condition ScheduleFailed.
-func (a *action) reportDue(due schedule.Due, message string) {
-	a.problems = append(slices.Clone(a.problems), schedule.Problem{Name: due.Name, Message: "plan " + due.Plan +
+func (sch *scheduler) reportDue(due schedule.Due, message string) {
+	sch.problems = append(slices.Clone(sch.problems), schedule.Problem{Name: due.Name, Message: "plan " + due.Plan +
 		" is due and cannot be started: " + message})
 }
 
-// startSchedules records in the status of the due schedules of a plan that a run serves them.
-func (a *action) startSchedules(plan string, revision int64) {
-	started := slices.DeleteFunc(slices.Clone(a.due), func(d schedule.Due) bool { return d.Plan != plan })
+// start records in the status of the due schedules of a plan that a run serves them.
+func (sch *scheduler) start(plan string, revision int64) {
+	started := slices.DeleteFunc(slices.Clone(sch.due), func(d schedule.Due) bool { return d.Plan != plan })
 	for _, due := range started {
-		schedule.Start(a.Next.Status.Schedules, due, revision)
+		schedule.Start(sch.Next.Status.Schedules, due, revision)
 	}
 	if len(started) == 0 {
 		return
 	}
-	key, uid, all := client.ObjectKeyFromObject(a.Next), a.Next.UID, a.Next.Spec.Schedules
-	a.AfterCommit(func() {
-		a.ticks.add(key, uid, started, func(name string) bool {
+	key, uid, all := client.ObjectKeyFromObject(sch.Next), sch.Next.UID, sch.Next.Spec.Schedules
+	sch.AfterCommit(func() {
+		sch.ticks.add(key, uid, started, func(name string) bool {
 			return slices.ContainsFunc(all, func(s v1beta1.Schedule) bool { return s.Name == name })
 		})
 	})
 }
 
 // endSchedules records the end of a run in the status of the schedules that it served.
-func (a *action) endSchedules(plan string, run v1beta1.PlanStatus) {
-	for _, name := range schedule.End(a.Next, plan, run, a.Clock.Now()) {
-		a.EventAfterCommit(corev1.EventTypeWarning, v1beta1.EventScheduleFailed, "Schedule %s failed: run %d of plan %s: %s", name, run.Revision,
+func (e *execution) endSchedules(plan string, run v1beta1.PlanStatus) {
+	for _, name := range schedule.End(e.Next, plan, run, e.Clock.Now()) {
+		e.EventAfterCommit(corev1.EventTypeWarning, v1beta1.EventScheduleFailed, "Schedule %s failed: run %d of plan %s: %s", name, run.Revision,
 			plan, run.Message)
 	}
 }
 
 // endUpgrade records that an upgrade is complete: the plan is the one that brings an Instance to the version of the run. A version without
 // the plan upgrade has update or deploy for that.
-func (a *action) endUpgrade(plan string, run v1beta1.PlanStatus) {
-	base := a.Next.Status.Baseline
-	if base == nil || run.Status != v1beta1.Complete || a.run == nil || a.run.Version == nil {
+func (e *execution) endUpgrade(plan string, run v1beta1.PlanStatus) {
+	base := e.Next.Status.Baseline
+	if base == nil || run.Status != v1beta1.Complete || e.run == nil || e.run.Version == nil {
 		return
 	}
-	if plan == plans.FirstDefined(a.run.Version.Spec.InstancePlans(), v1beta1.UpgradePlan, v1beta1.UpdatePlan, v1beta1.DeployPlan) {
+	if plan == plans.FirstDefined(e.run.Version.Spec.InstancePlans(), v1beta1.UpgradePlan, v1beta1.UpdatePlan, v1beta1.DeployPlan) {
 		base.UpgradeIncomplete = false
 	}
 }
 
-// reportSchedules sets the condition ScheduleFailed at the end of a reconcile. It leaves the condition as it was if the schedules were not
+// report sets the condition ScheduleFailed at the end of a reconcile. It leaves the condition as it was if the schedules were not
 // looked at.
-func (a *action) reportSchedules() {
-	if a.decided.IsZero() {
+func (sch *scheduler) report(cause *blocked) {
+	if sch.decided.IsZero() {
 		return
 	}
-	a.reportWaits()
+	sch.reportWaits(cause)
 	reason := v1beta1.ReasonScheduledRunFailed
 	var failed []string
-	for _, p := range a.problems {
+	for _, p := range sch.problems {
 		reason = v1beta1.ReasonInvalidSchedule
 		failed = append(failed, "schedule "+p.Name+": "+p.Message)
 	}
-	for _, s := range a.Next.Status.Schedules {
+	for _, s := range sch.Next.Status.Schedules {
 		if s.Message != "" {
 			failed = append(failed, "schedule "+s.Name+": "+s.Message)
 		}
 	}
-	conditions.SetScheduleFailed(a.Next, reason, failed)
+	conditions.SetScheduleFailed(sch.Next, reason, failed)
 }
 
 // reportWaits reports the due schedules that nothing but a change by a user lets run: a spec that cannot be acted upon, or an upgrade that
 // has failed.
-func (a *action) reportWaits() {
-	if running, _ := a.activePlan(); running != "" {
+func (sch *scheduler) reportWaits(cause *blocked) {
+	if running, _ := sch.activePlan(); running != "" {
 		return
 	}
 	switch {
-	case a.blocked != nil:
-		for _, due := range slices.Concat(a.due, a.held) {
-			a.reportDue(due, a.blocked.message)
+	case cause != nil:
+		for _, due := range slices.Concat(sch.due, sch.held) {
+			sch.reportDue(due, cause.message)
 		}
-	case schedule.IsUpgrading(a.Next) && len(a.Next.Status.Queue) == 0:
-		for _, due := range a.held {
-			a.reportDue(due, "the upgrade to OperatorVersion "+a.Next.OperatorVersionKey().String()+" is not complete: correct what has failed and "+
-				"run kubectl kudo plan retry, or kubectl kudo rollback")
+	case schedule.IsUpgrading(sch.Next) && len(sch.Next.Status.Queue) == 0:
+		for _, due := range sch.held {
+			sch.reportDue(due, "the upgrade to OperatorVersion "+sch.Next.OperatorVersionKey().String()+" is not complete: correct what has failed "+
+				"and run kubectl kudo plan retry, or kubectl kudo rollback")
 		}
 	}
 }
 
-// requeueForSchedules requests a reconcile at the next time of a schedule. A schedule that was due when the schedules were looked at waits
+// requeue requests a reconcile at the next time of a schedule. A schedule that was due when the schedules were looked at waits
 // for another event.
-func (a *action) requeueForSchedules() {
-	now := a.Clock.Now()
-	decided := a.decided
+func (sch *scheduler) requeue() {
+	if sch.Next.DeletionTimestamp != nil {
+		return
+	}
+	now := sch.Clock.Now()
+	decided := sch.decided
 	if decided.IsZero() {
 		decided = now
 	}
-	for _, s := range a.Next.Status.Schedules {
-		if a.deleted || s.Next == nil || !s.Next.After(decided) {
+	for _, s := range sch.Next.Status.Schedules {
+		if s.Next == nil || !s.Next.After(decided) {
 			continue
 		}
-		a.requeueAt(s.Next.Time)
+		sch.requeueAt(s.Next.Time)
 	}
 }
 
 // occupyPlace records whether a scheduled run of the Instance is active.
-func (a *action) occupyPlace(occupied bool) {
-	a.enqueueAll(a.places.set(client.ObjectKeyFromObject(a.Next), occupied, a.ScheduledRuns, a.Clock.Now()))
+func (sch *scheduler) occupyPlace(occupied bool) {
+	sch.enqueueAll(sch.places.set(client.ObjectKeyFromObject(sch.Next), occupied, sch.ScheduledRuns, sch.Clock.Now()))
 }
 
 // leavePlaces removes the Instance from the waiting list of places, unless the Instance waits.
-func (a *action) leavePlaces() {
-	if !a.waits {
-		a.enqueueAll(a.places.leave(client.ObjectKeyFromObject(a.Next), a.ScheduledRuns, a.Clock.Now()))
+func (sch *scheduler) leavePlaces() {
+	if !sch.waits {
+		sch.enqueueAll(sch.places.leave(client.ObjectKeyFromObject(sch.Next), sch.ScheduledRuns, sch.Clock.Now()))
 	}
 }
 

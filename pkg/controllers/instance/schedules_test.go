@@ -383,8 +383,8 @@ func TestScheduleConditionStays(t *testing.T) {
 func TestScheduleTimer(t *testing.T) {
 	next := metav1.NewTime(time.Unix(1000, 0))
 	a := pure(&v1beta1.Instance{Status: v1beta1.InstanceStatus{Schedules: []v1beta1.ScheduleStatus{{Name: "a", Next: &next}}}})
-	a.decided = time.Unix(999, 0)
-	a.requeueForSchedules()
+	a.schedules.decided = time.Unix(999, 0)
+	a.schedules.requeue()
 	if a.result.RequeueAfter != time.Millisecond {
 		t.Errorf("the next reconcile is after %s", a.result.RequeueAfter)
 	}
@@ -412,7 +412,7 @@ func TestScheduleOfRunningPlan(t *testing.T) {
 		a := pure(i.DeepCopy())
 		a.running, a.start, a.decision = tc.running, tc.start, &trigger.Decision{Queue: tc.queued}
 		a.content = &runner.ParsedVersion{Spec: &v1beta1.OperatorVersionSpec{Plans: map[string]v1beta1.Plan{"backup": {}}}}
-		a.observeSchedules()
+		a.schedules.observe()
 		a.queueDue()
 		var got []string
 		for _, q := range a.decision.Queue {
@@ -594,17 +594,17 @@ func TestTicks(t *testing.T) {
 func TestScheduleOfDeleted(t *testing.T) {
 	next := metav1.NewTime(time.Unix(1060, 0))
 	a := pure(&v1beta1.Instance{Status: v1beta1.InstanceStatus{Schedules: []v1beta1.ScheduleStatus{{Name: "a", Next: &next}}}})
-	a.requeueForSchedules()
+	a.schedules.requeue()
 	if a.result.RequeueAfter != time.Minute {
 		t.Errorf("a living one is reconciled after %s", a.result.RequeueAfter)
 	}
 	a.result.RequeueAfter = time.Second
-	a.requeueForSchedules()
+	a.schedules.requeue()
 	if a.result.RequeueAfter != time.Second {
 		t.Errorf("what comes before the schedule is after %s", a.result.RequeueAfter)
 	}
-	a.result.RequeueAfter, a.deleted = 0, true
-	a.requeueForSchedules()
+	a.result.RequeueAfter, a.Next.DeletionTimestamp = 0, &next
+	a.schedules.requeue()
 	if a.result.RequeueAfter != 0 {
 		t.Errorf("a deleted one is reconciled after %s", a.result.RequeueAfter)
 	}

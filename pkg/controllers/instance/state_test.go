@@ -76,7 +76,7 @@ func TestState(t *testing.T) {
 // TestUnknownState: a state without an action is an error, and prepares nothing.
 func TestUnknownState(t *testing.T) {
 	for _, s := range []state{"", "odd"} {
-		a := &action{Reconciler: &Reconciler{}, Object: loop.NewObject(nil, nil, nil, &v1beta1.Instance{})}
+		a := newAction(&Reconciler{}, loop.NewObject(nil, nil, nil, &v1beta1.Instance{}))
 		if prepared, err := a.prepare(t.Context(), s); prepared || err != nil {
 			t.Errorf("state %q is prepared: %v (%v)", s, prepared, err)
 		}
@@ -116,7 +116,7 @@ func TestIsFinalizerOutdated(t *testing.T) {
 		if tc.baseline != "" {
 			i.Status.Baseline = &v1beta1.Baseline{OperatorVersion: tc.baseline}
 		}
-		a := &action{Object: loop.NewObject(nil, nil, nil, i)}
+		a := newAction(nil, loop.NewObject(nil, nil, nil, i))
 		a.content, a.finalizer = tc.content, tc.has
 		if got := a.isFinalizerOutdated(); got != tc.want {
 			t.Errorf("%s: %v", tc.reason, got)
@@ -136,8 +136,7 @@ func TestIsStatusUnclean(t *testing.T) {
 		{"a run that kept sensitive values in a Secret", v1beta1.InstanceStatus{Baseline: &v1beta1.Baseline{Sensitive: true}}, true},
 	} {
 		i := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"}, Status: tc.status}
-		a := &action{Object: loop.NewObject(nil, nil, nil, i)}
-		if got := a.isStatusUnclean(); got != tc.want {
+		if got := isStatusUnclean(i); got != tc.want {
 			t.Errorf("%s: %v", tc.reason, got)
 		}
 	}
@@ -158,7 +157,7 @@ func TestReportBlocked(t *testing.T) {
 		{blocked{state: keyMissing, reason: v1beta1.ReasonHistoryKeyMissing}, 1, false, true},
 	} {
 		i := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: v1beta1.InstanceStatus{ObservedGeneration: 1}}
-		a := &action{Object: loop.NewObject(nil, nil, nil, i)}
+		a := newAction(nil, loop.NewObject(nil, nil, nil, i))
 		a.Summarize = a.summarize
 		tc.b.message = "message"
 		a.blocked = &tc.b

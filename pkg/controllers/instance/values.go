@@ -17,22 +17,22 @@ type values struct {
 }
 
 // specValues is what spec gives, by parametersFrom and parameters.
-func (a *action) specValues() map[string]string {
+func (s *scope) specValues() map[string]string {
 	out := map[string]string{}
-	maps.Copy(out, a.sourceValues.Given)
-	maps.Copy(out, a.Next.Spec.Parameters)
+	maps.Copy(out, s.sourceValues.Given)
+	maps.Copy(out, s.Next.Spec.Parameters)
 	return out
 }
 
 // runValues are what spec gives, and the defaults that were fixed when the Instance was created.
-func (a *action) runValues() values {
-	out := values{given: map[string]string{}, sensitive: slices.Clone(a.sourceValues.Sensitive)}
-	if b := a.Next.Status.Baseline; b != nil {
+func (s *scope) runValues() values {
+	out := values{given: map[string]string{}, sensitive: slices.Clone(s.sourceValues.Sensitive)}
+	if b := s.Next.Status.Baseline; b != nil {
 		maps.Copy(out.given, b.ImmutableDefaults)
 	}
-	maps.Copy(out.given, a.specValues())
-	if a.content != nil {
-		out.sensitive = append(out.sensitive, params.GivenSensitive(a.content.Spec.Parameters, out.given)...)
+	maps.Copy(out.given, s.specValues())
+	if s.content != nil {
+		out.sensitive = append(out.sensitive, params.GivenSensitive(s.content.Spec.Parameters, out.given)...)
 	}
 	out.hide()
 	return out
@@ -46,12 +46,12 @@ func (v *values) hide(more ...string) {
 }
 
 // valuesExceptDeferred are the values, with the parameters that are held left as the last run had them.
-func (a *action) valuesExceptDeferred(ctx context.Context, held []string) (values, error) {
-	out := a.runValues()
+func (s *scope) valuesExceptDeferred(ctx context.Context, held []string) (values, error) {
+	out := s.runValues()
 	if len(held) == 0 {
 		return out, nil
 	}
-	last, err := a.History.Read(ctx, a.Next, a.Next.Status.Baseline.Revision)
+	last, err := s.History.Read(ctx, s.Next, s.Next.Status.Baseline.Revision)
 	if history.Unusable(err) {
 		return out, nil
 	}
@@ -70,13 +70,13 @@ func (a *action) valuesExceptDeferred(ctx context.Context, held []string) (value
 }
 
 // cleanupValues are the values for cleanup: if they cannot be determined any more, those of the last run.
-func (a *action) cleanupValues(ctx context.Context) (values, error) {
-	out := a.runValues()
-	base := a.Next.Status.Baseline
-	if len(a.Next.Spec.ParametersFrom) == 0 || a.content != nil && a.sourceError == "" || base == nil || base.Revision == 0 {
+func (s *scope) cleanupValues(ctx context.Context) (values, error) {
+	out := s.runValues()
+	base := s.Next.Status.Baseline
+	if len(s.Next.Spec.ParametersFrom) == 0 || s.content != nil && s.sourceError == "" || base == nil || base.Revision == 0 {
 		return out, nil
 	}
-	last, err := a.History.Read(ctx, a.Next, base.Revision)
+	last, err := s.History.Read(ctx, s.Next, base.Revision)
 	if history.Unusable(err) {
 		return out, nil
 	}

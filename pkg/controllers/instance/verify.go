@@ -14,8 +14,8 @@ import (
 )
 
 // packageRefused says why PackagePolicies refuse the OperatorVersion that spec names; it returns nil if they do not.
-func (a *action) packageRefused(ctx context.Context) (*blocked, error) {
-	message, err := a.judge(ctx, trust.Request{Version: a.version, Identity: identity(a.version)})
+func (s *scope) packageRefused(ctx context.Context) (*blocked, error) {
+	message, err := s.judge(ctx, trust.Request{Version: s.version, Identity: identity(s.version)})
 	if message == "" {
 		return nil, err
 	}
@@ -24,14 +24,14 @@ func (a *action) packageRefused(ctx context.Context) (*blocked, error) {
 
 // contentRefused says why PackagePolicies refuse the content of an OperatorVersion of this name, which may be one that was kept of it;
 // empty if they do not. A live OperatorVersion of the name may have got signatures since.
-func (a *action) contentRefused(ctx context.Context, name types.NamespacedName, content *runner.ParsedVersion) (string, error) {
+func (s *scope) contentRefused(ctx context.Context, name types.NamespacedName, content *runner.ParsedVersion) (string, error) {
 	version := &v1beta1.OperatorVersion{Spec: *content.Spec}
 	version.Namespace, version.Name = name.Namespace, name.Name
 	request := trust.Request{Version: version, Identity: name.String() + "/" + content.Hash}
-	if live := a.version; live != nil && live.Namespace == name.Namespace && live.Name == name.Name && live.Spec.Provenance != nil {
+	if live := s.version; live != nil && live.Namespace == name.Namespace && live.Name == name.Name && live.Spec.Provenance != nil {
 		request.Signatures = live.Spec.Provenance.Signatures
 	}
-	return a.judge(ctx, request)
+	return s.judge(ctx, request)
 }
 
 // identity differs for each OperatorVersion and each of its contents.
@@ -40,16 +40,16 @@ func identity(version *v1beta1.OperatorVersion) string {
 }
 
 // judge returns why a package may not run in the namespace of the Instance; empty if it may.
-func (a *action) judge(ctx context.Context, request trust.Request) (string, error) {
-	request.Namespace = a.Next.Namespace
-	if a.Next.Spec.CRDTarball != nil {
+func (s *scope) judge(ctx context.Context, request trust.Request) (string, error) {
+	request.Namespace = s.Next.Namespace
+	if s.Next.Spec.CRDTarball != nil {
 		request.UnpinnedTarball = fmt.Sprintf("spec.crdTarball of Instance %s/%s names a tarball that the signatures of the package do not "+
-			"cover: remove it", a.Next.Namespace, a.Next.Name)
-	} else if request.Version.Spec.InstallPlan != "" && request.Version.Spec.CRDTarball == nil && a.Settings(ctx).DefaultCRDURL != "" {
+			"cover: remove it", s.Next.Namespace, s.Next.Name)
+	} else if request.Version.Spec.InstallPlan != "" && request.Version.Spec.CRDTarball == nil && s.Settings(ctx).DefaultCRDURL != "" {
 		request.UnpinnedTarball = "the CustomResourceDefinitions come from default-crd-url-template of kudo-config, and no signature covers " +
 			"them: the package names a crdTarball with a sha256, or an administrator removes the setting"
 	}
-	verdict, err := a.Judge(ctx, request)
+	verdict, err := s.Judge(ctx, request)
 	if err != nil || verdict.Allowed {
 		return "", err
 	}
@@ -61,15 +61,15 @@ var errRunHeld = errors.New("PackagePolicies refuse the package")
 
 // isRunHeld reports whether PackagePolicies refuse the content of the run. Nothing is written for it then, and it goes on when they allow
 // it.
-func (a *action) isRunHeld(ctx context.Context, name string, st v1beta1.PlanStatus) (bool, error) {
-	refusal, err := a.contentRefused(ctx, key(a.run.Source), a.run.Version)
+func (e *execution) isRunHeld(ctx context.Context, name string, st v1beta1.PlanStatus) (bool, error) {
+	refusal, err := e.contentRefused(ctx, key(e.run.Source), e.run.Version)
 	if err != nil || refusal == "" {
 		return false, err
 	}
-	a.runRefusal = refusal
+	e.runRefusal = refusal
 	st.Message = refusal
-	a.setPlanStatus(name, st)
-	a.warnInRun(v1beta1.EventPackageNotVerified, refusal)
-	a.result.RequeueAfter = loop.RecheckInterval // no watch shows that the labels of the namespace change
+	e.setPlanStatus(name, st)
+	e.warnInRun(v1beta1.EventPackageNotVerified, refusal)
+	e.result.RequeueAfter = loop.RecheckInterval // no watch shows that the labels of the namespace change
 	return true, nil
 }
