@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"kudo.dev/kudo/pkg/settings"
 )
@@ -159,14 +158,9 @@ func deployment(obj *unstructured.Unstructured, o Options) error {
 	if o.InsecureMetrics {
 		args = append(args, insecureMetricsArg)
 	}
-	c["args"] = o.Values.withArgs(args)
-	o.Values.mountExploreClient(c)
-	if o.Values.Resources != nil {
-		resources, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o.Values.Resources)
-		if err != nil {
-			return err
-		}
-		c["resources"] = resources
+	c["args"] = args
+	if err := o.Values.adaptContainer(c); err != nil {
+		return err
 	}
 	if err := unstructured.SetNestedField(obj.Object, o.Account, pod("spec", "serviceAccountName")...); err != nil {
 		return err

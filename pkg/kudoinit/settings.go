@@ -183,7 +183,7 @@ func (l *InstalledState) ForeignArgs(ctx context.Context, c client.Client, objs 
 
 // ownArgs are flags that init writes for some options only.
 var ownArgs = map[string]bool{"webhook-cert-rotation": true, "pipe-image": true, unpinnedPipeFlag: true, "metrics-secure": true,
-	exploreCertFlag: true, exploreKeyFlag: true}
+	exploreCertFlag: true, exploreKeyFlag: true, logFormatFlag: true}
 
 // pipeImageArg is the manager's flag for the image of Pipe tasks.
 const pipeImageArg = "--pipe-image="

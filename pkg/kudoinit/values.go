@@ -50,6 +50,12 @@ type Values struct {
 	// ExploreClientSecret is the Secret, of kudo's namespace and of type kubernetes.io/tls, with the client certificate that explore
 	// webhooks are shown.
 	ExploreClientSecret string `json:"exploreClientSecret,omitempty"`
+	// LogFormat of the manager is json or console.
+	LogFormat string `json:"logFormat,omitempty"`
+	// Proxy is for what the manager fetches: packages, signatures and CRD tarballs.
+	Proxy *Proxy `json:"proxy,omitempty"`
+	// CacheVolume holds the CRD tarballs that were fetched, in place of a directory that ends with its pod.
+	CacheVolume *corev1.VolumeSource `json:"cacheVolume,omitempty"`
 	// ExtraArgs are arguments besides those that init writes.
 	ExtraArgs []string `json:"extraArgs,omitempty"`
 
@@ -60,6 +66,16 @@ type Values struct {
 	PriorityClassName string                       `json:"priorityClassName,omitempty"`
 	PodLabels         map[string]string            `json:"podLabels,omitempty"`
 	PodAnnotations    map[string]string            `json:"podAnnotations,omitempty"`
+}
+
+// Proxy names the HTTP proxies of the manager.
+type Proxy struct {
+	// HTTP and HTTPS are the URLs of the proxies for URLs that begin with http and https.
+	HTTP  string `json:"http,omitempty"`
+	HTTPS string `json:"https,omitempty"`
+	// NoProxy lists hosts, domains such as .example.org, addresses and CIDRs that are reached without a proxy, besides the API server and
+	// the Services of the cluster.
+	NoProxy []string `json:"noProxy,omitempty"`
 }
 
 // ParseValues reads Values from YAML. A field that Values do not have is an error, and so is a value that the Deployment cannot have.
@@ -123,6 +139,7 @@ func (v Values) validate() error {
 			add(fmt.Sprintf("imagePullSecrets[%d]", n), "must have the name of a Secret")
 		}
 	}
+	wrong = append(wrong, v.validatePod()...)
 	return errors.Join(append(wrong, v.validateMaps()...)...)
 }
 
@@ -222,32 +239,4 @@ func keepText(to, from *unstructured.Unstructured) {
 	text, _, _ := unstructured.NestedString(from.Object, "data", valuesKey)
 	data := to.Object["data"].(map[string]any)
 	data[valuesKey] = text
-}
-
-// adaptPod writes the Values into the pod template of the Deployment.
-func (v Values) adaptPod(template map[string]any) error {
-	for field, entries := range map[string]map[string]string{"labels": v.PodLabels, "annotations": v.PodAnnotations} {
-		for key, value := range entries {
-			if err := unstructured.SetNestedField(template, value, "metadata", field, key); err != nil {
-				return err
-			}
-		}
-	}
-	pod := &corev1.PodSpec{
-		NodeSelector: v.NodeSelector, Tolerations: v.Tolerations, Affinity: v.Affinity, PriorityClassName: v.PriorityClassName,
-		ImagePullSecrets: v.ImagePullSecrets,
-	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
-	if err != nil {
-		return err
-	}
-	for name, value := range fields {
-		if name == "containers" || value == nil {
-			continue
-		}
-		if err := unstructured.SetNestedField(template, value, "spec", name); err != nil {
-			return err
-		}
-	}
-	return v.addExploreVolume(template)
 }

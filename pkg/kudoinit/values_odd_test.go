@@ -49,6 +49,17 @@ func TestParseOddValues(t *testing.T) {
 		"a registry with a line behind":             {"imageRegistry: \"a\\nb\"", `imageRegistry: "a\nb" must be a registry`},
 		"a registry of all the parts":               {"imageRegistry: 'a.example:5000/b/c_d'", ""},
 		"a registry with a slash behind":            {"imageRegistry: a/", `imageRegistry: "a/" must be a registry`},
+		"a log format that is none":                 {"logFormat: text", `logFormat: "text" must be json or console`},
+		"a log format as an argument":               {"extraArgs: ['--zap-encoder=json']", `extraArgs[0]: "--zap-encoder=json"` + arg},
+		"a proxy with a password":                   {"proxy: {https: 'http://u:secret@proxy:3128'}", "proxy.https: must be a URL such as http://proxy.example.org:3128; a user and a password would be readable in the Deployment"},
+		"a proxy without a scheme":                  {"proxy: {http: 'proxy:3128'}", "proxy.http: must be a URL"},
+		"a proxy with a variable":                   {"proxy: {http: 'http://$(HOSTNAME)'}", "proxy.http: must be a URL"},
+		"a host that is a list":                     {"proxy: {noProxy: ['a,b']}", `proxy.noProxy[0]: "a,b" must be a host`},
+		"hosts of all forms":                        {"proxy: {noProxy: [a.example, .example.org, '*.x', 10.0.0.0/8, '[fd00::1]:80', '*']}", ""},
+		"a cache in a ConfigMap":                    {"cacheVolume: {configMap: {name: a}}", "cacheVolume: must be an emptyDir, a persistentVolumeClaim or an ephemeral volume"},
+		"a cache on the node":                       {"cacheVolume: {hostPath: {path: /}}", "cacheVolume: must be an emptyDir, a persistentVolumeClaim or an ephemeral volume"},
+		"a cache of two kinds":                      {"cacheVolume: {emptyDir: {}, secret: {secretName: a}}", "cacheVolume: must be an emptyDir"},
+		"a cache of no kind":                        {"cacheVolume: {}", ""},
 		"a pull policy in small letters":            {"imagePullPolicy: always", `imagePullPolicy: "always" must be Always, Never or IfNotPresent`},
 	} {
 		_, err := ParseValues([]byte(tc.text))
@@ -200,6 +211,49 @@ func TestExploreClientSecret(t *testing.T) {
 		if diff := cmp.Diff(append(list(plain, path), want...), list(adapted, path)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", path, diff)
 		}
+	}
+}
+
+// TestProxyLogAndCache checks where the proxy, the format of the log and the volume of the cache stand in the Deployment. What the manager
+// asks of the cluster passes no proxy.
+func TestProxyLogAndCache(t *testing.T) {
+	plain := find(t, Options{}, "Deployment")
+	list := func(obj *unstructured.Unstructured, path string) []any {
+		return fieldAt(obj.Object, parsePath(".spec.template.spec."+path)).([]any)
+	}
+	const env, args, cluster = `containers[name="manager"].env`, `containers[name="manager"].args`, "$(KUBERNETES_SERVICE_HOST),localhost,127.0.0.1,::1,.svc,.cluster.local"
+	variable := func(name, value string) any { return map[string]any{"name": name, "value": value} }
+	for text, want := range map[string]struct {
+		path  string
+		added []any
+	}{
+		"logFormat: console": {args, []any{"--zap-encoder=console"}},
+		"proxy: {http: 'http://p:1', https: 'http://q:2', noProxy: [.corp, 10.0.0.0/8]}": {env, []any{
+			variable("HTTP_PROXY", "http://p:1"), variable("HTTPS_PROXY", "http://q:2"), variable("NO_PROXY", ".corp,10.0.0.0/8,"+cluster),
+		}},
+		"proxy: {https: 'http://q:2'}": {env, []any{variable("HTTPS_PROXY", "http://q:2"), variable("NO_PROXY", cluster)}},
+		"proxy: {noProxy: [.corp]}":    {env, nil},
+		"cacheVolume: {}":              {"volumes", nil},
+	} {
+		values, err := ParseValues([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(append(list(plain, want.path), want.added...), list(find(t, Options{Values: values}, "Deployment"), want.path)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", text, diff)
+		}
+	}
+	values, err := ParseValues([]byte("cacheVolume: {persistentVolumeClaim: {claimName: tarballs}}\nexploreClientSecret: hooks"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted := []any{
+		map[string]any{"name": "cert", "emptyDir": map[string]any{}},
+		map[string]any{"name": "cache", "persistentVolumeClaim": map[string]any{"claimName": "tarballs"}},
+		map[string]any{"name": "explore-client", "secret": map[string]any{"secretName": "hooks"}},
+	}
+	if diff := cmp.Diff(wanted, list(find(t, Options{Values: values}, "Deployment"), "volumes")); diff != "" {
+		t.Errorf("volumes (-want +got):\n%s", diff)
 	}
 }
 

@@ -131,6 +131,9 @@ imagePullSecrets: [{name: "1"}]
 pipeImage: ` + testImage + `
 replicas: 4
 exploreClientSecret: hooks
+logFormat: console
+proxy: {http: "http://a:1", https: "http://b:2", noProxy: [.corp, 10.0.0.0/8]}
+cacheVolume: {ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 5Gi}}}}}}
 extraArgs: [--workers=16, --explore-max-timeout=5s, "--zap-level={{ x }}"]
 resources: {}
 nodeSelector: {a: b}
@@ -174,6 +177,9 @@ var keys = map[string]installation{
 	"pipeImage":                      {own: "pipeImage: " + otherImage, flags: []string{"--pipe-image=" + otherImage}},
 	"replicas":                       {own: "replicas: 4", flags: []string{"--manager-replicas=4"}},
 	"exploreClientSecret":            {both: "exploreClientSecret: hooks"},
+	"logFormat":                      {both: "logFormat: console"},
+	"proxy":                          {both: "proxy: {https: 'http://a:1'}"},
+	"cacheVolume":                    {both: "cacheVolume: {persistentVolumeClaim: {claimName: a}}"},
 	"extraArgs":                      {both: "extraArgs: [--workers=3]"},
 	"resources":                      {both: "resources: {}"},
 	"nodeSelector":                   {both: "nodeSelector: {a: b}"},

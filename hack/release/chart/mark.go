@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -197,6 +198,11 @@ func (m *marker) markDeployment(obj *unstructured.Unstructured) error {
 	if err != nil {
 		return err
 	}
+	if err := m.markCache(volumes); err != nil {
+		return err
+	}
+	env, _ := c["env"].([]any)
+	c["env"] = append(env, markBlock+"proxy")
 	c["image"] = markManagerImage
 	c["imagePullPolicy"] = m.value(fmt.Sprintf(`{{ .Values.imagePullPolicy | default "%s" }}`, c["imagePullPolicy"]))
 	c["resources"] = m.value(fmt.Sprintf(`{{ if kindIs "invalid" .Values.resources }}%s{{ else }}{{ toJson .Values.resources }}{{ end }}`,
@@ -216,6 +222,24 @@ func (m *marker) markDeployment(obj *unstructured.Unstructured) error {
 		if err := unstructured.SetNestedField(obj.Object, set.value, set.path...); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// markCache lets a value replace the volume of the cache.
+func (m *marker) markCache(volumes []any) error {
+	for n, item := range volumes {
+		volume := item.(map[string]any)
+		if volume["name"] != "cache" {
+			continue
+		}
+		source := maps.Clone(volume)
+		delete(source, "name")
+		text, err := json.Marshal(source)
+		if err != nil {
+			return err
+		}
+		volumes[n] = m.value(fmt.Sprintf("{{ merge (dict \"name\" \"cache\") (.Values.cacheVolume | default (fromJson `%s`)) | toJson }}", text))
 	}
 	return nil
 }

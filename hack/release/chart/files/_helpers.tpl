@@ -27,10 +27,22 @@
 {{- $arguments = append $arguments "--allow-unpinned-pipe-image" }}
 {{- end }}
 {{- if .Values.insecureMetrics }}{{ $arguments = append $arguments "--metrics-secure=false" }}{{ end }}
+{{- with .Values.logFormat }}{{ $arguments = append $arguments (printf "--zap-encoder=%s" .) }}{{ end }}
 {{- if .Values.exploreClientSecret }}
 {{- $arguments = concat $arguments (list "--explore-client-cert-file=/etc/kudo/explore-client/tls.crt" "--explore-client-key-file=/etc/kudo/explore-client/tls.key") }}
 {{- end }}
 {{- toYaml (concat $arguments .Values.extraArgs) }}
+{{- end }}
+
+{{- /* What the manager asks of the cluster passes no proxy. */ -}}
+{{- define "kudo.proxy" -}}
+{{- if or .Values.proxy.http .Values.proxy.https }}
+{{- $hosts := concat (.Values.proxy.noProxy | default list) (list "$(KUBERNETES_SERVICE_HOST)" "localhost" "127.0.0.1" "::1" ".svc" ".cluster.local") }}
+{{- $variables := list }}
+{{- with .Values.proxy.http }}{{ $variables = append $variables (dict "name" "HTTP_PROXY" "value" .) }}{{ end }}
+{{- with .Values.proxy.https }}{{ $variables = append $variables (dict "name" "HTTPS_PROXY" "value" .) }}{{ end }}
+{{- toYaml (append $variables (dict "name" "NO_PROXY" "value" (join "," $hosts))) }}
+{{- end }}
 {{- end }}
 
 {{- define "kudo.mounts" -}}
@@ -60,7 +72,7 @@
 {{- /* What kubectl kudo init --verify compares the installation with. */ -}}
 {{- define "kudo.values" -}}
 {{- $values := dict }}
-{{- range $key := list "affinity" "exploreClientSecret" "extraArgs" "image" "imagePullPolicy" "imagePullSecrets" "imageRegistry" "monitoring" "networkPolicy" "nodeSelector" "pipeImage" "podAnnotations" "podLabels" "priorityClassName" "tolerations" }}
+{{- range $key := list "affinity" "cacheVolume" "exploreClientSecret" "extraArgs" "image" "imagePullPolicy" "imagePullSecrets" "imageRegistry" "logFormat" "monitoring" "networkPolicy" "nodeSelector" "pipeImage" "podAnnotations" "podLabels" "priorityClassName" "proxy" "tolerations" }}
 {{- with index $.Values $key }}{{ $_ := set $values $key . }}{{ end }}
 {{- end }}
 {{- range $key := list "replicas" "resources" }}
