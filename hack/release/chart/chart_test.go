@@ -273,6 +273,12 @@ func TestSchema(t *testing.T) {
 		"LabelKey":           "podLabels: {'a b': c}",
 		"SelectorKey":        "nodeSelector: {'a/b/c': d}",
 		"Quantity":           "resources: {limits: {memory: much}}",
+		"LogFormat":          "logFormat: text",
+		"ProxyWithPassword":  "proxy: {http: 'http://u:p@a'}",
+		"MisspeltProxy":      "proxy: {url: 'http://a'}",
+		"HostOfNoProxy":      "proxy: {noProxy: ['a b']}",
+		"CacheOnNode":        "cacheVolume: {hostPath: {path: /}}",
+		"OwnLogFlag":         `extraArgs: ["--zap-encoder=json"]`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := charttest.Render(chart, kudoinit.DefaultNamespace, values); err == nil || !strings.Contains(err.Error(), "don't meet the specifications of the schema") {
