@@ -1,5 +1,6 @@
 // Package admission guards Instances: it denies edits that can never be right, writes the defaults of immutable parameters
-// into new Instances, and notes who asks for a plan. It decides nothing else: plans run without it.
+// into new Instances, and notes who asks for a plan. It also warns of OperatorVersions that policies refuse. It decides nothing else: plans
+// run without it.
 package admission
 
 import (

@@ -33,11 +33,9 @@ import (
 
 	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/apis/kudo/v1beta1"
-	"kudo.dev/kudo/pkg/admission"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/crdtarball/fetch"
 	explorewebhook "kudo.dev/kudo/pkg/explore/webhook"
-	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/runner"
 )
 
@@ -127,7 +125,7 @@ func NewManager(ctx context.Context, config *rest.Config, o Options) (manager.Ma
 	if err != nil {
 		return nil, fmt.Errorf("set up the manager: %w", err)
 	}
-	keys, err := addControllers(ctx, mgr, config, o)
+	handlers, err := addControllers(ctx, mgr, config, o)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +135,7 @@ func NewManager(ctx context.Context, config *rest.Config, o Options) (manager.Ma
 	if o.WebhookPort == 0 {
 		return mgr, mgr.AddReadyzCheck("ping", healthz.Ping)
 	}
-	return mgr, addWebhooks(mgr, o, keys)
+	return mgr, addWebhooks(mgr, o, handlers)
 }
 
 // metricsOptions serves the metrics by TLS, to who shows a token that the API server takes and that may get /metrics. They
@@ -158,8 +156,8 @@ var prewatchedKinds = []schema.GroupVersionKind{
 	{Group: "batch", Version: "v1", Kind: "Job"},
 }
 
-// addControllers adds the controllers to the manager, and returns the keys that they share with the webhooks.
-func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Config, o Options) (*history.SecretKeys, error) {
+// addControllers adds the controllers to the manager, and returns the handlers of the webhooks by path.
+func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Config, o Options) (map[string]crwebhook.Handler, error) {
 	p, err := newParts(ctx, mgr, config, o)
 	if err != nil {
 		return nil, err
@@ -179,7 +177,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Confi
 			return nil, err
 		}
 	}
-	return p.keys, nil
+	return p.handlers(), nil
 }
 
 // instanceComponent is the source of events of Instances. KUDO calls it so, and asserts of tests may name it.
@@ -201,14 +199,14 @@ const WebhookSecret = "kudo-webhook-server-secret"
 
 // addWebhooks serves the webhooks once their certificate is there. The certificate is made and rotated by
 // cert-controller; its files are written from the Secret, so that this works outside of a cluster too.
-func addWebhooks(mgr manager.Manager, o Options, keys history.Keys) error {
+func addWebhooks(mgr manager.Manager, o Options, handlers map[string]crwebhook.Handler) error {
 	secret := types.NamespacedName{Namespace: o.Namespace, Name: WebhookSecret}
 	service := fmt.Sprintf("kudo-controller-manager-service.%s.svc", o.Namespace)
 	ready := make(chan struct{})
 	files := &certFiles{cache: mgr.GetCache(), dir: o.WebhookCertDir}
 	if !o.CertRotation {
 		files.written = ready
-		return serveWebhooks(mgr, o, keys, files, ready)
+		return serveWebhooks(mgr, o, handlers, files, ready)
 	}
 	err := rotator.AddRotator(rotatorManager{mgr}, &rotator.CertRotator{
 		SecretKey: secret, CertDir: o.WebhookCertDir, CAName: "kudo-ca", CAOrganization: "kudo",
@@ -222,11 +220,11 @@ func addWebhooks(mgr manager.Manager, o Options, keys history.Keys) error {
 	if err != nil {
 		return fmt.Errorf("set up the webhooks' certificate: %w", err)
 	}
-	return serveWebhooks(mgr, o, keys, files, ready)
+	return serveWebhooks(mgr, o, handlers, files, ready)
 }
 
 // serveWebhooks writes the certificate's files, and serves the webhooks once it is ready.
-func serveWebhooks(mgr manager.Manager, o Options, keys history.Keys, files *certFiles, ready <-chan struct{}) error {
+func serveWebhooks(mgr manager.Manager, o Options, handlers map[string]crwebhook.Handler, files *certFiles, ready <-chan struct{}) error {
 	if err := mgr.Add(files); err != nil {
 		return err
 	}
@@ -238,11 +236,9 @@ func serveWebhooks(mgr manager.Manager, o Options, keys history.Keys, files *cer
 		case <-ctx.Done():
 			return nil
 		}
-		versions := admission.Versions{Cache: mgr.GetCache(), Live: mgr.GetAPIReader()}
-		server.Register(admission.MutatePath, &crwebhook.Webhook{Handler: &admission.Defaulter{Versions: versions, Keys: keys}})
-		server.Register(admission.ValidatePath, &crwebhook.Webhook{Handler: &admission.Validator{Versions: versions, Keys: keys}})
-		server.Register(admission.ValidateConfigPath, &crwebhook.Webhook{Handler: &admission.ConfigValidator{Configs: mgr.GetAPIReader()}})
-		server.Register(admission.ValidateWebhookConfigurationPath, &crwebhook.Webhook{Handler: &admission.WebhookConfigurationValidator{}})
+		for path, handler := range handlers {
+			server.Register(path, &crwebhook.Webhook{Handler: handler})
+		}
 		return server.Start(ctx)
 	})
 	if err := mgr.Add(allReplicas{serve}); err != nil {

@@ -17,7 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	crwebhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"kudo.dev/kudo/pkg/admission"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/controllers/exploreconfig"
 	"kudo.dev/kudo/pkg/controllers/installation"
@@ -264,4 +266,16 @@ func (p *parts) addInstallationController(context.Context) error {
 	reconciler := &installation.Reconciler{Client: p.consistent, Reader: p.plain, Share: p.share, Events: p.events("kudo"),
 		Migrator: p.migrator, Clock: p.options.Clock}
 	return reconciler.SetupWithManager(p.mgr, p.installations, p.options.Workers)
+}
+
+// handlers returns the handlers of the webhooks by path.
+func (p *parts) handlers() map[string]crwebhook.Handler {
+	versions := admission.Versions{Cache: p.mgr.GetCache(), Live: p.mgr.GetAPIReader()}
+	return map[string]crwebhook.Handler{
+		admission.MutatePath:                       &admission.Defaulter{Versions: versions, Keys: p.keys},
+		admission.ValidatePath:                     &admission.Validator{Versions: versions, Keys: p.keys},
+		admission.ValidateVersionPath:              &admission.VersionValidator{Judge: p.guard.Judge},
+		admission.ValidateConfigPath:               &admission.ConfigValidator{Configs: p.mgr.GetAPIReader()},
+		admission.ValidateWebhookConfigurationPath: &admission.WebhookConfigurationValidator{},
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"strings"
+	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -127,6 +128,28 @@ func deleteAll(lists ...client.ObjectList) {
 	}
 }
 
+// warnings collects the warnings of the API server.
+type warnings struct {
+	mu   sync.Mutex
+	text []string
+}
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (w *warnings) HandleWarningHeader(_ int, _, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.text = append(w.text, text)
+}
+
+// take returns the warnings since the last call.
+func (w *warnings) take() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := w.text
+	w.text = nil
+	return out
+}
+
 // Policies give each OperatorVersion a condition, so that no other spec runs meanwhile.
 var _ = Describe("PackagePolicies", Serial, Label("package-policies", "S23"), func() {
 	// Without their policies, Instances that were refused would start, and other specs count the requests of the manager.
@@ -171,6 +194,42 @@ var _ = Describe("PackagePolicies", Serial, Label("package-policies", "S23"), fu
 		isVerified(changed, trust.ContentDiffers)
 		if after := get(t, &v1beta1.Instance{}, ns, "i"); after.Status.Baseline.Revision != 1 {
 			t.Errorf("a refused version has run: %+v", after.Status.Baseline)
+		}
+	})
+
+	It("warn who writes an OperatorVersion that they refuse, and take it (S26)", Label("admission"), func() {
+		t := GinkgoTB()
+		ns, key := namespace(t), newSigner()
+		requirePolicy("announced", key)
+		ov := gen.Version(ns, "announced-1", named("announced"), gen.ConfigMaps("app", 1), gen.Serial("deploy", "app"))
+		var shown warnings
+		config := rest.CopyConfig(cluster.Config)
+		config.WarningHandler = &shown
+		c, err := client.New(config, client.Options{Scheme: cluster.Scheme(), Mapper: cluster.RESTMapper()})
+		env.Must(t, err)
+		const refusal = "it does not run: announced 0.1.0 is not signed: PackagePolicy announced requires a signature of release"
+		env.Eventually(t, "a warning", func() string { // the cache of the manager may not have the policy yet
+			env.Must(t, c.Create(t.Context(), ov.DeepCopy(), client.DryRunAll))
+			if !strings.Contains(strings.Join(shown.take(), "\n"), refusal) {
+				return "there is none"
+			}
+			return ""
+		})
+		signVersion(ov, key)
+		env.Must(t, c.Create(t.Context(), ov))
+		if got := shown.take(); len(got) > 0 {
+			t.Errorf("a package that is signed has the warnings %q", got)
+		}
+		ov.Labels = map[string]string{"team": "a"}
+		ov.Spec.Provenance = nil
+		env.Must(t, c.Update(t.Context(), ov))
+		if got := strings.Join(shown.take(), "\n"); !strings.Contains(got, refusal) {
+			t.Errorf("a package that has lost its signatures has the warnings %q", got)
+		}
+		ov.Labels["team"] = "b"
+		env.Must(t, c.Update(t.Context(), ov))
+		if got := shown.take(); len(got) > 0 {
+			t.Errorf("an edit of labels has the warnings %q", got)
 		}
 	})
 
