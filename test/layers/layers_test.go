@@ -159,6 +159,8 @@ func (c *checker) checkImport(s source, level int, name string) {
 		c.problem("%s imports %s, which no level covers", s.path, name)
 	case belowAny(s.pkg, c.isolated) && !s.test && !belowAny(to, c.isolated):
 		c.problem("%s imports %s: the package imports nothing of this module but packages of its kind", s.path, name)
+	case !s.test && !c.isNarrowEnough(s.pkg, to):
+		c.problem("%s imports %s: of this module, the package imports %s only", s.path, name, strings.Join(c.narrow[s.pkg], ", "))
 	case target == testLevel && level != testLevel && (!s.test || !belowAny(to, c.fixtures)):
 		c.problem("%s imports %s: only _test.go files import test, and of it only %s", s.path, name, strings.Join(c.fixtures, ", "))
 	case target == testLevel, target < level, to == s.pkg:
@@ -168,6 +170,15 @@ func (c *checker) checkImport(s source, level int, name string) {
 	default:
 		c.problem("%s imports %s of the same level %d, and no edge allows it", s.path, name, level)
 	}
+}
+
+// isNarrowEnough reports whether a package may import another, if it is a narrow one.
+func (c *checker) isNarrowEnough(pkg, to string) bool {
+	allowed, narrow := c.narrow[pkg]
+	if slices.Contains(allowed, to) {
+		c.used[edge("narrow", pkg, to)] = true
+	}
+	return !narrow || slices.Contains(allowed, to)
 }
 
 func (c *checker) checkPackages(tested map[string]bool) {
@@ -192,11 +203,7 @@ func (c *checker) checkRules(packages map[string]bool) {
 			c.problem("no package is of level prefix %s: delete the rule", prefix)
 		}
 	}
-	for _, kind := range []string{"edge", "test edge"} {
-		edges := c.edges
-		if kind == "test edge" {
-			edges = c.testEdges
-		}
+	for kind, edges := range map[string]map[string][]string{"edge": c.edges, "test edge": c.testEdges, "narrow": c.narrow} {
 		for from, targets := range edges {
 			for _, to := range targets {
 				if name := edge(kind, from, to); !c.used[name] {
@@ -238,6 +245,7 @@ func TestRules(t *testing.T) {
 		impure:     []string{"k8s.io/client-go", "net", "os"},
 		exceptions: []string{"net/url"},
 		isolated:   []string{"pkg/crdcompat"},
+		narrow:     map[string][]string{"pkg/cli": {"pkg/apply", "pkg/share"}},
 		fixtures:   []string{"test/gen"},
 		untested:   map[string]string{"apis": "types"},
 	}
@@ -265,6 +273,8 @@ func TestRules(t *testing.T) {
 		{"a package below an impure one is impure", file("operators/a.go", "k8s.io/client-go/kubernetes"), "", "operators/a.go imports k8s.io/client-go/kubernetes: packages of level 1 are pure"},
 		{"a package next to an exception is impure", file("operators/a.go", "net/http"), "", "operators/a.go imports net/http: packages of level 1 are pure"},
 		{"an isolated package imports this module", file("pkg/crdcompat/a.go", module+"/apis"), "", "pkg/crdcompat/a.go imports kudo.dev/kudo/apis: the package imports nothing of this module but packages of its kind"},
+		{"a narrow package imports more than is listed", file("pkg/cli/a.go", module+"/apis"), "", "pkg/cli/a.go imports kudo.dev/kudo/apis: of this module, the package imports pkg/apply, pkg/share only"},
+		{"a narrow package does not need what is listed", source{}, "pkg/cli/cli.go", "no import needs the narrow pkg/cli → pkg/apply: delete the rule"},
 		{"code that is no test imports fixtures", file("pkg/apply/a.go", module+"/test/gen"), "", "pkg/apply/a.go imports kudo.dev/kudo/test/gen: only _test.go files import test, and of it only test/gen"},
 		{"a unit test imports more of test than fixtures", file("pkg/apply/a_test.go", module+"/test/env"), "", "pkg/apply/a_test.go imports kudo.dev/kudo/test/env: only _test.go files import test, and of it only test/gen"},
 		{"a package that no level covers", file("pkg/other/a.go"), "", "pkg/other/a.go: no level covers the package: choose one in this test and in docs/design/architecture.md"},

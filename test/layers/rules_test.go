@@ -24,6 +24,8 @@ type rules struct {
 	impure, exceptions []string
 	// isolated packages import nothing of this module but one another.
 	isolated []string
+	// narrow packages import of this module what is listed only: they know nothing of what their users are about.
+	narrow map[string][]string
 	// fixtures are packages of the test level that _test.go files below pkg may import.
 	fixtures []string
 	// untested are packages without a _test.go file of their own, each with its reason.
@@ -96,6 +98,7 @@ var tree = rules{
 	},
 	exceptions: []string{"net/url", "net/netip"},
 	isolated:   []string{"pkg/text", "pkg/atomicfile", "pkg/crdcompat"},
+	narrow:     map[string][]string{"pkg/controllers/loop": {"pkg/apierror"}},
 	fixtures:   []string{"test/gen", "test/corpus", "test/apitest", "test/ocitest"},
 	untested: map[string]string{
 		"apis/config/v1alpha1": "types only",

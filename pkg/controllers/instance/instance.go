@@ -91,7 +91,7 @@ func newAction(r *Reconciler, obj *loop.Object[*v1beta1.Instance]) *action {
 // reconcile is called by loop.Reconciler between read and commit. The status is also committed before objects are written, so
 // that a crash loses none of them. An action that only prepares the Instance is followed by that of the state it leads to.
 func (r *Reconciler) reconcile(ctx context.Context, obj *loop.Object[*v1beta1.Instance]) (loop.Result, error) {
-	obj.LogValues = func() []any { return loop.RunLogValues(obj.Next.Status.PlanStatus) }
+	obj.LogValues = func() []any { return runner.LogValues(obj.Next.Status.PlanStatus) }
 	a := newAction(r, obj)
 	a.clearPending()
 	err := a.reconcile(ctx)

@@ -142,12 +142,12 @@ func TestReconcileKeepsSpec(t *testing.T) {
 	_, _ = r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(pod())})
 }
 
-// TestReconcileRemembersWarnings: a run whose reconciles come one after the other warns once, until the object is not found.
+// TestReconcileRemembersWarnings: reconciles that come one after the other warn once, until the object is not found.
 func TestReconcileRemembersWarnings(t *testing.T) {
 	events := record.NewFakeRecorder(10)
 	c := newCluster(t, pod())
 	r := New(Options[*corev1.Pod]{Client: c, Reader: c, Events: events, Act: func(_ context.Context, o *Object[*corev1.Pod]) (Result, error) {
-		o.WarnOnce("run", "A", "x")
+		o.WarnOnce("scope", "A", "x")
 		return Done, nil
 	}})
 	run := func() {
@@ -178,7 +178,7 @@ func TestReconcileConcurrently(t *testing.T) {
 	}
 	inner := newCluster(t, objects...).Client
 	r := New(Options[*corev1.Pod]{Client: inner, Reader: inner, Events: record.NewFakeRecorder(100), Act: func(_ context.Context, o *Object[*corev1.Pod]) (Result, error) {
-		o.WarnOnce("run", "A", "x")
+		o.WarnOnce("scope", "A", "x")
 		if o.Next.Name == "0" {
 			return Result{}, errors.New("connection reset")
 		}

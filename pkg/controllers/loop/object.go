@@ -11,9 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apierror"
-	"kudo.dev/kudo/plans"
 )
 
 // Object is one object in one reconcile.
@@ -24,7 +22,7 @@ type Object[T client.Object] struct {
 	Committed T
 	// State names the situation in which the reconcile has found the object, for the log.
 	State string
-	// LogValues are keys and values for the log of events, such as the run; it may be nil.
+	// LogValues returns keys and values for the log of events; it may be nil.
 	LogValues func() []any
 	// Summarize derives the conditions of Next before each commit; it may be nil.
 	Summarize func()
@@ -34,13 +32,13 @@ type Object[T client.Object] struct {
 	events   record.EventRecorder
 	log      logr.Logger
 	warnings *warnings
-	// deferred record events and count runs; they are called when the status that goes with them has been committed.
+	// deferred are called when the status that goes with them has been committed.
 	deferred []func()
 }
 
-// warnings are the warnings of one run that have been recorded. Reconciles of one object come one after the other.
+// warnings are the warnings of one scope that have been recorded. Reconciles of one object come one after the other.
 type warnings struct {
-	run      string
+	scope    string
 	recorded map[string]bool
 }
 
@@ -117,15 +115,6 @@ func (o *Object[T]) Event(kind, reason, format string, args ...any) {
 	o.log.Info(message, values...)
 }
 
-// RunLogValues are the keys and values for the log of a run: the one that is running, or that ended last.
-func RunLogValues(all map[string]v1beta1.PlanStatus) []any {
-	plan, _ := plans.LatestRun(all)
-	if plan == "" {
-		return nil
-	}
-	return []any{"plan", plan, "run", string(all[plan].UID)}
-}
-
 // Warn records a warning now.
 func (o *Object[T]) Warn(reason, format string, args ...any) {
 	o.Event(corev1.EventTypeWarning, reason, format, args...)
@@ -139,10 +128,11 @@ func (o *Object[T]) EventAfterCommit(kind, reason, format string, args ...any) {
 	o.AfterCommit(func() { o.Event(kind, reason, format, args...) })
 }
 
-// WarnOnce records a warning now, unless it was recorded before in the same run, however often that is reconciled.
-func (o *Object[T]) WarnOnce(run, reason, message string) {
-	if o.warnings.run != run || o.warnings.recorded == nil {
-		*o.warnings = warnings{run, map[string]bool{}}
+// WarnOnce records a warning now, unless it was recorded before in the same scope, in whichever reconcile. A scope ends when a
+// warning is recorded in another one.
+func (o *Object[T]) WarnOnce(scope, reason, message string) {
+	if o.warnings.scope != scope || o.warnings.recorded == nil {
+		*o.warnings = warnings{scope, map[string]bool{}}
 	}
 	text := reason + " " + message
 	if o.warnings.recorded[text] {

@@ -16,8 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-
-	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
 // cluster is a client of Pods in memory that records its writes.
@@ -211,7 +209,7 @@ func TestSetFinalizer(t *testing.T) {
 	}
 }
 
-// TestWarnOnce: a warning is recorded once a run, and again in the next one.
+// TestWarnOnce: a warning is recorded once in a scope, and again in the next one.
 func TestWarnOnce(t *testing.T) {
 	c := newCluster(t, pod())
 	o, events := c.read(t)
@@ -243,29 +241,24 @@ func TestIsNamespaceTerminating(t *testing.T) {
 	}
 }
 
-// TestEventLog checks that an event is logged, with the run of the object.
+// TestEventLog checks that an event is logged, with the values that the object has at that time.
 func TestEventLog(t *testing.T) {
 	var lines []string
+	var values []any
 	o := NewObject(nil, nil, record.NewFakeRecorder(10), pod())
 	o.log = funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
 	o.Event("Normal", "Same", "n is %d", 1)
-	status := map[string]v1beta1.PlanStatus{
-		"deploy": {Status: v1beta1.Complete, UID: "u1", Revision: 1},
-		"backup": {Status: v1beta1.InProgress, UID: "u2", Revision: 2},
-		"update": {Status: v1beta1.NeverRun},
-	}
-	o.LogValues = func() []any { return RunLogValues(status) }
+	o.LogValues = func() []any { return values }
+	values = []any{"attempt", "first"}
 	o.Warn("Failed", "%s", "it failed\nat once")
-	delete(status, "backup")
+	values = []any{"attempt", "second"}
 	o.EventAfterCommit("Normal", "Done", "done")
+	values = nil
 	o.recordEvents()
-	if got := RunLogValues(map[string]v1beta1.PlanStatus{"deploy": {Status: v1beta1.NeverRun}}); got != nil {
-		t.Errorf("nothing has run, and the log has %v", got)
-	}
 	want := []string{
 		`"level"=0 "msg"="n is 1" "type"="Normal" "reason"="Same"`,
-		`"level"=0 "msg"="it failed\nat once" "type"="Warning" "reason"="Failed" "plan"="backup" "run"="u2"`,
-		`"level"=0 "msg"="done" "type"="Normal" "reason"="Done" "plan"="deploy" "run"="u1"`,
+		`"level"=0 "msg"="it failed\nat once" "type"="Warning" "reason"="Failed" "attempt"="first"`,
+		`"level"=0 "msg"="done" "type"="Normal" "reason"="Done"`,
 	}
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("-want +got: %s", diff)

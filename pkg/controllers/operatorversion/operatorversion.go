@@ -68,7 +68,7 @@ type action struct {
 
 // reconcile is called by loop.Reconciler between read and commit.
 func (r *Reconciler) reconcile(ctx context.Context, obj *loop.Object[*v1beta1.OperatorVersion]) (loop.Result, error) {
-	obj.LogValues = func() []any { return loop.RunLogValues(obj.Next.Status.PlanStatus) }
+	obj.LogValues = func() []any { return runner.LogValues(obj.Next.Status.PlanStatus) }
 	o, err := r.observe(ctx, obj.Next)
 	if err != nil {
 		return loop.Result{}, err
