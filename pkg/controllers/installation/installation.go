@@ -61,6 +61,8 @@ func (r *Reconciler) reconcile(ctx context.Context, obj *loop.Object[*v1beta1.In
 func (a *action) act(ctx context.Context, s state) (loop.Result, error) {
 	switch s {
 	case held:
+		return a.hold(), nil
+	case migrating:
 		return a.migrate(ctx)
 	case released:
 		return loop.Done, nil
@@ -72,6 +74,14 @@ func (a *action) act(ctx context.Context, s state) (loop.Result, error) {
 		return a.release(ctx)
 	}
 	return loop.Result{}, fmt.Errorf("unknown state %q of Installation %s", s, a.Next.Name)
+}
+
+// hold changes nothing, and has the Installation reconciled again if a definition may become due without an event.
+func (a *action) hold() loop.Result {
+	if a.definitions.waits {
+		return loop.Result{RequeueAfter: pollInterval}
+	}
+	return loop.Result{}
 }
 
 // deleteInstallation asks for the deletion of the Installation: what it holds is released when it is being deleted.

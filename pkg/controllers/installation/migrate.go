@@ -3,19 +3,14 @@ package installation
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
-	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/controllers/loop"
-	"kudo.dev/kudo/pkg/share"
 	"kudo.dev/kudo/pkg/storedversions"
 	"kudo.dev/kudo/pkg/text"
 )
@@ -38,18 +33,11 @@ type Migrator interface {
 }
 
 // migrate takes the next steps of the migrations of stored versions that this Installation is responsible for: at most one page of
-// objects in a reconcile. It reads no object of a definition that stores one version.
+// objects in a reconcile.
 func (a *action) migrate(ctx context.Context) (loop.Result, error) {
-	found, err := a.observeDefinitions(ctx)
-	result := loop.Result{}
-	if found.waits {
-		requeue(&result, pollInterval)
-	}
-	if err != nil || len(found.due)+len(a.Next.Status.Migrations) == 0 {
-		return result, err
-	}
-	a.Next.Status.Migrations = selectMigrations(a.Next.Status.Migrations, found)
-	for _, d := range found.due {
+	result := a.hold()
+	a.Next.Status.Migrations = selectMigrations(a.Next.Status.Migrations, a.definitions)
+	for _, d := range a.definitions.due {
 		state := a.Next.Status.Migration(d.Name)
 		if state == nil {
 			continue // others come first
@@ -63,16 +51,6 @@ func (a *action) migrate(ctx context.Context) (loop.Result, error) {
 	}
 	a.Next.Status.Migrations = withoutEmpty(a.Next.Status.Migrations)
 	return result, nil
-}
-
-// definitions are what an Installation holds of CustomResourceDefinitions.
-type definitions struct {
-	// due are those that the Installation migrates.
-	due []storedversions.Definition
-	// unseen are the names of those that are not known at the moment.
-	unseen []string
-	// waits is set if something may become due without an event: another Installation migrates a definition, or one is not known.
-	waits bool
 }
 
 // selectMigrations drops the migrations of definitions that are not due, and adds those that are, as far as there is room. Those that wait
@@ -183,68 +161,4 @@ func requeue(result *loop.Result, after time.Duration) {
 // reference makes the Installation the owner of what a migration creates.
 func (a *action) reference() *metav1.OwnerReference {
 	return &metav1.OwnerReference{APIVersion: v1beta1.GroupVersion.String(), Kind: "Installation", Name: a.Next.Name, UID: a.Next.UID}
-}
-
-// observeDefinitions finds the held definitions with objects in several versions that this Installation is responsible for. It reads what
-// the mirror shows.
-func (a *action) observeDefinitions(ctx context.Context) (found definitions, err error) {
-	for _, r := range a.Next.Status.Resources {
-		if r.Kind != "CustomResourceDefinition" || r.UID == "" || r.State == v1beta1.HoldExisting || r.State == v1beta1.HoldReleasing {
-			continue
-		}
-		live, known, err := a.Share.Observe(ctx, r)
-		if err != nil {
-			return found, err
-		}
-		if !known {
-			found.unseen, found.waits = append(found.unseen, r.Name), true
-			continue
-		}
-		if live == nil || live.GetUID() != r.UID || live.GetDeletionTimestamp() != nil || !share.Managed(live) ||
-			!share.Owns(live, a.Next) {
-			continue
-		}
-		d, err := storedversions.Parse(live)
-		if err != nil {
-			return found, err
-		}
-		if len(d.Old()) == 0 {
-			if m := a.Next.Status.Migration(d.Name); m != nil { // it ended without an answer, or another client has ended it
-				found.due = append(found.due, d)
-			}
-			continue
-		}
-		responsible, err := a.isResponsible(ctx, live)
-		if err != nil {
-			return found, err
-		}
-		if responsible {
-			found.due = append(found.due, d)
-		} else {
-			found.waits = true
-		}
-	}
-	return found, nil
-}
-
-// isResponsible reports whether this Installation is the first owner of a definition that exists and is not being deleted: of those that
-// share the definition, one migrates it.
-func (a *action) isResponsible(ctx context.Context, live *unstructured.Unstructured) (bool, error) {
-	for _, owner := range live.GetOwnerReferences() {
-		if !v1beta1.OwnedBy(owner, "Installation") {
-			continue
-		}
-		if owner.UID == a.Next.UID {
-			return true, nil
-		}
-		other := &v1beta1.Installation{}
-		err := a.Client.Get(ctx, types.NamespacedName{Name: owner.Name}, other, loop.CacheOnlyRead)
-		if err != nil && !apierror.IsObjectNotFound(err) {
-			return false, fmt.Errorf("read Installation %s: %w", owner.Name, err)
-		}
-		if err == nil && other.UID == owner.UID && other.DeletionTimestamp == nil {
-			return false, nil
-		}
-	}
-	return false, nil
 }

@@ -414,8 +414,7 @@ func TestUnreadableDefinition(t *testing.T) {
 	f := newFixture(t)
 	held := f.define("ships.example.com", both, func(obj *unstructured.Unstructured) { obj.Object["spec"] = map[string]any{"versions": "text"} })
 	f.installation.Status.Resources = []v1beta1.HeldResource{held}
-	a := &action{Reconciler: f.Reconciler, Object: loop.NewObject(f.Reconciler.Client, f.Reader, f.events, f.installation)}
-	if _, err := a.migrate(t.Context()); err == nil || !strings.Contains(err.Error(), "ships.example.com") {
+	if _, err := f.observe(t.Context(), f.installation); err == nil || !strings.Contains(err.Error(), "ships.example.com") {
 		t.Errorf("%v", err)
 	}
 }
@@ -439,8 +438,7 @@ func TestInterrupted(t *testing.T) {
 	f.Migrator = &scriptedMigrator{err: context.Canceled, change: func(*v1beta1.StoredVersionMigration) { cancel() }}
 	f.installation.Status.Resources = []v1beta1.HeldResource{f.define("ships.example.com", both)}
 	f.Put(f.installation)
-	a := &action{Reconciler: f.Reconciler, Object: loop.NewObject(f.Reconciler.Client, f.Reader, f.events, f.installation)}
-	if _, err := a.migrate(ctx); !errors.Is(err, context.Canceled) || len(f.events.Events) > 0 {
+	if _, err := f.reconcile(ctx, loop.NewObject(f.Reconciler.Client, f.Reader, f.events, f.installation)); !errors.Is(err, context.Canceled) || len(f.events.Events) > 0 {
 		t.Errorf("%v, %d events", err, len(f.events.Events))
 	}
 }

@@ -22,16 +22,24 @@ type observation struct {
 	subject client.Object
 	// inUse says which objects need what is held; nil if none does. It is read only of an Installation that is being deleted.
 	inUse *share.ReleaseBlock
+	// definitions are those that may have to be migrated. They are read only of an Installation that holds what its object needs.
+	definitions definitions
+	// migrations is set if the status names migrations, also of definitions that are not to be migrated any more.
+	migrations bool
 }
 
 // observe reads what the state depends on.
 func (r *Reconciler) observe(ctx context.Context, i *v1beta1.Installation) (o observation, err error) {
 	o.deleted, o.finalizer = i.DeletionTimestamp != nil, controllerutil.ContainsFinalizer(i, v1beta1.InstallationFinalizer)
+	o.migrations = len(i.Status.Migrations) > 0
 	if o.subject, err = r.observeSubject(ctx, i); err != nil {
 		return o, err
 	}
-	if o.deleted && o.finalizer {
+	switch {
+	case o.deleted && o.finalizer:
 		o.inUse, err = r.observeUse(ctx, i, o.subject)
+	case !o.deleted && o.subject != nil:
+		o.definitions, err = r.observeDefinitions(ctx, i)
 	}
 	return o, err
 }

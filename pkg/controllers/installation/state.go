@@ -6,6 +6,8 @@ type state string
 const (
 	// held: its object exists, and it holds what was installed.
 	held state = "held"
+	// migrating: it is held, and definitions are to be migrated, or are named by the status and not to be migrated any more.
+	migrating state = "migrating"
 	// orphaned: its object does not exist anymore, and it is to be deleted.
 	orphaned state = "orphaned"
 	// inUse: it is being deleted, and what it holds is needed.
@@ -18,14 +20,17 @@ const (
 
 // state returns the state of what was observed:
 //
-//	being deleted    finalizer    object     needed    state
-//	no               any          exists     any       held
-//	no               any          missing    any       orphaned
-//	yes              no           any        any       released
-//	yes              yes          any        yes       inUse
-//	yes              yes          any        no        releasing
+//	being deleted    finalizer    object     needed    migrations    state
+//	no               any          exists     any       none          held
+//	no               any          exists     any       due, named    migrating
+//	no               any          missing    any       any           orphaned
+//	yes              no           any        any       any           released
+//	yes              yes          any        yes       any           inUse
+//	yes              yes          any        no        any           releasing
 func (o observation) state() state {
 	switch {
+	case !o.deleted && o.subject != nil && (o.migrations || len(o.definitions.due) > 0):
+		return migrating
 	case !o.deleted && o.subject != nil:
 		return held
 	case !o.deleted:

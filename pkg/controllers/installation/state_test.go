@@ -6,10 +6,12 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/controllers/loop"
 	"kudo.dev/kudo/pkg/share"
+	"kudo.dev/kudo/pkg/storedversions"
 )
 
 func TestState(t *testing.T) {
 	subject, block := &v1beta1.OperatorVersion{}, &share.ReleaseBlock{Reason: v1beta1.ReasonInUse}
+	due := definitions{due: []storedversions.Definition{{Name: "a"}}}
 	for _, tc := range []struct {
 		reason string
 		o      observation
@@ -17,6 +19,13 @@ func TestState(t *testing.T) {
 	}{
 		{"its object exists", observation{finalizer: true, subject: subject}, held},
 		{"an Installation without a finalizer holds, too", observation{subject: subject}, held},
+		{"a definition is not known, or another Installation migrates it", observation{subject: subject, definitions: definitions{unseen: []string{"a"}, waits: true}}, held},
+		{"a definition is to be migrated", observation{finalizer: true, subject: subject, definitions: due}, migrating},
+		{"a migration is named that is not due any more", observation{finalizer: true, subject: subject, migrations: true}, migrating},
+		{"an orphan migrates nothing", observation{finalizer: true, migrations: true, definitions: due}, orphaned},
+		{"what was released migrates nothing", observation{deleted: true, subject: subject, migrations: true, definitions: due}, released},
+		{"what is in use, and is being deleted, migrates nothing", observation{deleted: true, finalizer: true, subject: subject, inUse: block, migrations: true}, inUse},
+		{"what is to be released migrates nothing", observation{deleted: true, finalizer: true, subject: subject, migrations: true}, releasing},
 		{"its object does not exist anymore", observation{finalizer: true}, orphaned},
 		{"an orphan without a finalizer is deleted, too", observation{}, orphaned},
 		{"it was released", observation{deleted: true}, released},
