@@ -258,7 +258,7 @@ func (p *parts) addExploreController(context.Context) error {
 
 // addPolicyController adds the controller of PackagePolicies.
 func (p *parts) addPolicyController(context.Context) error {
-	return (&packagepolicy.Reconciler{Client: p.mgr.GetClient()}).SetupWithManager(p.mgr)
+	return (&packagepolicy.Reconciler{Client: p.mgr.GetClient(), Reader: p.plain}).SetupWithManager(p.mgr)
 }
 
 // addInstallationController adds the controller of Installations.

@@ -4,18 +4,18 @@ package packagepolicy
 
 import (
 	"context"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/pkg/controllers/loop"
-	"kudo.dev/kudo/pkg/text"
-	"kudo.dev/kudo/pkg/trust"
 )
 
 // ReadyCondition of a PackagePolicy is true if all of it can be used.
@@ -27,49 +27,56 @@ const (
 	ReasonInvalid = "Invalid"
 )
 
-// maxMessage bounds the message of the condition, in bytes.
-const maxMessage = 4096
-
 // Reconciler writes the status of PackagePolicies.
 type Reconciler struct {
 	Client client.Client
+	// Reader reads live.
+	Reader client.Reader
 }
 
 // SetupWithManager starts the controller with the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("packagepolicy").
 		For(&configv1alpha1.PackagePolicy{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Complete(r)
+		WithOptions(controller.Options{RateLimiter: loop.Limiter()}).
+		Complete(r.loop())
 }
 
-// Reconcile implements reconcile.Reconciler.
-func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	current := &configv1alpha1.PackagePolicy{}
-	if err := r.Client.Get(ctx, req.NamespacedName, current); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	object := loop.NewObject(r.Client, r.Client, nil, current)
-	object.Next.Status = statusOf(object.Next)
-	return ctrl.Result{}, client.IgnoreNotFound(object.Commit(ctx))
+// loop returns the skeleton of the controller, which records no events.
+func (r *Reconciler) loop() *loop.Reconciler[*configv1alpha1.PackagePolicy] {
+	return loop.New(loop.Options[*configv1alpha1.PackagePolicy]{Client: r.Client, Reader: r.Reader, Act: reconcile})
 }
 
-// statusOf returns the status of a policy.
-func statusOf(of *configv1alpha1.PackagePolicy) configv1alpha1.PackagePolicyStatus {
-	status := *of.Status.DeepCopy()
-	policy := trust.ParsePolicy(of)
-	ready := metav1.Condition{Type: ReadyCondition, Status: metav1.ConditionTrue, Reason: ReasonLoaded, ObservedGeneration: of.Generation}
-	status.ObservedGeneration, status.Authorities = of.Generation, nil
-	if err := policy.Err(); err != nil {
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, ReasonInvalid, text.Truncate(text.OneLine(err.Error()), maxMessage)
-	} else {
-		for _, a := range policy.Authorities {
-			authority := configv1alpha1.AuthorityStatus{Name: a.Name, KeyHint: a.Key.Hint()}
-			if !a.NotAfter.IsZero() {
-				authority.Expires = &metav1.Time{Time: a.NotAfter}
-			}
-			status.Authorities = append(status.Authorities, authority)
-		}
+// action is one reconcile of one PackagePolicy.
+type action struct {
+	*loop.Object[*configv1alpha1.PackagePolicy]
+	observation
+}
+
+// reconcile is called by loop.Reconciler between read and commit.
+func reconcile(_ context.Context, obj *loop.Object[*configv1alpha1.PackagePolicy]) (loop.Result, error) {
+	a := &action{Object: obj, observation: observe(obj.Next)}
+	s := a.state()
+	obj.State = string(s)
+	return loop.Result{}, a.act(s)
+}
+
+// act takes the one action of a state.
+func (a *action) act(s state) error {
+	switch s {
+	case usable:
+		a.reportLoaded()
+		return nil
+	case unusable:
+		a.reportInvalid()
+		return nil
 	}
-	meta.SetStatusCondition(&status.Conditions, ready)
-	return status
+	return fmt.Errorf("unknown state %q of PackagePolicy %s", s, a.Next.Name)
+}
+
+// setReady puts the condition and what goes with it into the status.
+func (a *action) setReady(ready metav1.Condition, authorities []configv1alpha1.AuthorityStatus) {
+	ready.Type, ready.ObservedGeneration = ReadyCondition, a.Next.Generation
+	a.Next.Status.ObservedGeneration, a.Next.Status.Authorities = a.Next.Generation, authorities
+	meta.SetStatusCondition(&a.Next.Status.Conditions, ready)
 }

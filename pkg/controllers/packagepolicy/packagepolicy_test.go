@@ -37,7 +37,7 @@ func TestReconcile(t *testing.T) {
 	server := apitest.Start(t)
 	server.AddKind(configv1alpha1.GroupVersion.WithKind("PackagePolicy"), false)
 	c := server.Client()
-	r := &Reconciler{Client: c}
+	r := (&Reconciler{Client: c, Reader: c}).loop()
 	ends := metav1.NewTime(time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC))
 	p := &configv1alpha1.PackagePolicy{ObjectMeta: metav1.ObjectMeta{Name: "production", Generation: 1}}
 	p.Spec.Action = configv1alpha1.RequireSignatures

@@ -1,0 +1,20 @@
+package packagepolicy
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
+)
+
+// reportLoaded says that the policy can be used, and by which keys it judges.
+func (a *action) reportLoaded() {
+	var authorities []configv1alpha1.AuthorityStatus
+	for _, known := range a.policy.Authorities {
+		authority := configv1alpha1.AuthorityStatus{Name: known.Name, KeyHint: known.Key.Hint()}
+		if !known.NotAfter.IsZero() {
+			authority.Expires = &metav1.Time{Time: known.NotAfter}
+		}
+		authorities = append(authorities, authority)
+	}
+	a.setReady(metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonLoaded}, authorities)
+}
