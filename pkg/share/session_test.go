@@ -689,29 +689,3 @@ func TestRelinquish(t *testing.T) {
 		}
 	}
 }
-
-// TestCommit checks that a status is written once, and not over that of another.
-func TestCommit(t *testing.T) {
-	f := newFixture(t)
-	f.Server.Read(f.web)
-	next := f.web.DeepCopy()
-	if err := Commit(t.Context(), f.Client(), f.web, next); err != nil {
-		t.Fatal(err)
-	}
-	if got := f.Requests(); len(got) > 0 {
-		t.Errorf("an unchanged status is written: %v", got)
-	}
-	next.Status.Resources = []v1beta1.HeldResource{{APIVersion: "v1", Kind: "Namespace", Name: "data"}}
-	if err := Commit(t.Context(), f.Client(), f.web, next); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"patch Installation ns-web-1.0/status"}, f.Requests()); diff != "" {
-		t.Error(diff)
-	}
-	stale := f.web.DeepCopy()
-	stale.Status.Resources = []v1beta1.HeldResource{{APIVersion: "v1", Kind: "Namespace", Name: "other"}}
-	err := Commit(t.Context(), f.Client(), f.web, stale)
-	if !apierrors.IsConflict(err) || !strings.HasPrefix(err.Error(), "write status of Installation ns-web-1.0: ") {
-		t.Errorf("an old status is written over a newer one: %v", err)
-	}
-}

@@ -17,6 +17,7 @@ import (
 	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/conditions"
+	"kudo.dev/kudo/pkg/controllers/loop"
 	"kudo.dev/kudo/pkg/crdtarball"
 	"kudo.dev/kudo/pkg/crdtarball/fetch"
 	"kudo.dev/kudo/pkg/share"
@@ -244,10 +245,10 @@ func (c *crdInstaller) ensureInstallation(ctx context.Context) (*v1beta1.Install
 // writeInstallation writes the inventory of an Installation and the digest of its tarball, if they have changed.
 func (c *crdInstaller) writeInstallation(ctx context.Context, holder *v1beta1.Installation, held share.Inventory,
 	digest *v1beta1.TarballDigest) (*v1beta1.Installation, error) {
-	next := holder.DeepCopy()
-	next.Status.SetInventory(held)
-	next.Status.CRDTarball = digest
-	return next, share.Commit(ctx, c.Client, holder, next)
+	obj := loop.NewObject(c.Client, c.Reader, c.Events, holder)
+	obj.Next.Status.SetInventory(held)
+	obj.Next.Status.CRDTarball = digest
+	return obj.Next, obj.Commit(ctx)
 }
 
 // releaseDropped releases definitions that the tarball of the Instance's version does not hold any more, after an upgrade.

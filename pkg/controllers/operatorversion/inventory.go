@@ -4,17 +4,18 @@ import (
 	"context"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/controllers/loop"
 	"kudo.dev/kudo/pkg/share"
 )
 
 // writeInventory writes the inventory if it has changed.
 func (a *action) writeInventory(ctx context.Context) error {
-	holder := a.installation.DeepCopy()
-	holder.Status.SetInventory(a.inventory)
-	if err := share.Commit(ctx, a.Client, a.installation, holder); err != nil {
+	holder := loop.NewObject(a.Client, a.Reader, a.Events, a.installation)
+	holder.Next.Status.SetInventory(a.inventory)
+	if err := holder.Commit(ctx); err != nil {
 		return err
 	}
-	a.installation, a.inventory = holder, holder.DeepCopy().Status.Resources
+	a.installation, a.inventory = holder.Next, holder.Next.DeepCopy().Status.Resources
 	if a.run != nil {
 		a.run.Held = a.inventory
 	}
