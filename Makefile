@@ -24,7 +24,10 @@ FROM_CACHE = for file in $(1); do \
 
 CONTROLLER_GEN := go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.20.0
 # The cache of golangci-lint holds paths: two checkouts cannot share one.
-GOLANGCI_LINT := GOLANGCI_LINT_CACHE=$(CURDIR)/dist/lint go tool -modfile=hack/tools/go.mod golangci-lint
+GOLANGCI_LINT := GOLANGCI_LINT_CACHE=$(CURDIR)/dist/lint go tool -modfile=$(CURDIR)/hack/tools/go.mod golangci-lint
+# OTHER_MODULES are those of the tree that have code of their own.
+OTHER_MODULES = $(shell git ls-files '*/go.mod' | grep -v /testdata/ | xargs -n1 dirname | while read -r dir; do \
+	  git ls-files "$$dir/**.go" | grep -q . && echo $$dir; done)
 
 GINKGO := go tool -modfile=hack/tools/go.mod ginkgo
 
@@ -213,8 +216,9 @@ mutants: kudo-local ## Plant faults one after another, and check that their suit
 lint: ## Check formatting, vet, golangci-lint, and that generated files are up to date.
 	@echo "lint…"
 	@test -z "$$(gofmt -l apis operators plans pkg cmd test hack manifests)" || { gofmt -l apis operators plans pkg cmd test hack manifests; echo "run gofmt -w on these"; exit 1; }
-	@go vet ./... && cd test/bench/compare && go vet ./...
+	@go vet ./...
 	@$(GOLANGCI_LINT) run --allow-parallel-runners ./...
+	@for module in $(OTHER_MODULES); do (cd $$module && go vet ./... && $(GOLANGCI_LINT) run --allow-parallel-runners ./...) || exit; done
 	@hack/lint-fixtures.sh
 	@go test ./test/layers
 	@hack/generated.sh check "$(CONTROLLER_GEN)"

@@ -134,7 +134,8 @@ func pack(files map[string]string) (v1.Layer, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := w.WriteHeader(&tar.Header{Name: strings.TrimPrefix(path, "/"), Mode: 0o755, Size: int64(len(content)), Typeflag: tar.TypeReg}); err != nil {
+		header := &tar.Header{Name: strings.TrimPrefix(path, "/"), Mode: 0o755, Size: int64(len(content)), Typeflag: tar.TypeReg}
+		if err := w.WriteHeader(header); err != nil {
 			return nil, err
 		}
 		if _, err := w.Write(content); err != nil {

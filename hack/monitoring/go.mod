@@ -4,6 +4,7 @@ module kudo.dev/kudo/hack/monitoring
 go 1.26.8
 
 require (
+	github.com/prometheus/common v0.71.0
 	github.com/prometheus/prometheus v0.312.0
 	kudo.dev/kudo v0.0.0
 	sigs.k8s.io/yaml v1.6.0
@@ -65,7 +66,6 @@ require (
 	github.com/prometheus/client_golang v1.24.1 // indirect
 	github.com/prometheus/client_golang/exp v0.0.0-20260518105423-c9d5bc4c50a9 // indirect
 	github.com/prometheus/client_model v0.6.3 // indirect
-	github.com/prometheus/common v0.71.0 // indirect
 	github.com/prometheus/otlptranslator v1.0.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect
 	github.com/prometheus/sigv4 v0.4.1 // indirect

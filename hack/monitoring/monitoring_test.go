@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/promql/promqltest"
@@ -61,7 +61,7 @@ func names(t *testing.T, expression string) (series []string, used map[string][]
 		if selector, ok := node.(*parser.VectorSelector); ok {
 			series = append(series, selector.Name)
 			for _, matcher := range selector.LabelMatchers {
-				if matcher.Name != labels.MetricName {
+				if matcher.Name != model.MetricNameLabel {
 					used[selector.Name] = append(used[selector.Name], matcher.Name)
 				}
 			}

@@ -52,7 +52,8 @@ func main() {
 	flag.StringVar(&r.image, "image", "", "the `repository` that the manager's image is going to be in, without a tag")
 	flag.StringVar(&r.url, "url", "", "the `address` that the files are going to be downloaded from")
 	flag.StringVar(&r.catalog, "catalog", "", "the `address` of the repository that users have at first (default that of -url)")
-	flag.StringVar(&r.database, "vulndb", "", "the `URL` of the Go vulnerability database or of a copy, to refuse programs that reach vulnerable code")
+	flag.StringVar(&r.database, "vulndb", "",
+		"the `URL` of the Go vulnerability database or of a copy, to refuse programs that reach vulnerable code")
 	flag.StringVar(&r.out, "o", "", "the `folder` of the files (default dist/release/VERSION)")
 	only := flag.String("platforms", "", "build for these `platforms` only, such as linux/amd64,linux/arm64, for a trial")
 	snapshot := flag.Bool("snapshot", false, "release a commit without a tag, for a trial")

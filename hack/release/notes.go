@@ -16,8 +16,8 @@ func (r *release) writeNotes() error {
 	if err := os.WriteFile(filepath.Join(r.out, knownIssues), page, 0o644); err != nil {
 		return err
 	}
-	text := fmt.Sprintf("# kudo %s\n\nThe manager's image is `%s@%s`. [Known issues](%s/%s). Known vulnerabilities: %s.\n\n%s", r.version, r.image, r.digest,
-		r.url, knownIssues, r.vulnerabilities, r.notes)
+	text := fmt.Sprintf("# kudo %s\n\nThe manager's image is `%s@%s`. [Known issues](%s/%s). Known vulnerabilities: %s.\n\n%s",
+		r.version, r.image, r.digest, r.url, knownIssues, r.vulnerabilities, r.notes)
 	return os.WriteFile(filepath.Join(r.out, "RELEASE-NOTES.md"), []byte(text), 0o644)
 }
 

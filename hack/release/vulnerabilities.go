@@ -51,7 +51,8 @@ type message struct {
 }
 
 // findVulnerabilities returns the vulnerabilities that packages of a module reach, each once, and when the database was changed last.
-func findVulnerabilities(ctx context.Context, database, folder string, packages ...string) (found []vulnerability, modified time.Time, err error) {
+func findVulnerabilities(ctx context.Context, database, folder string, packages ...string) (
+	found []vulnerability, modified time.Time, err error) {
 	var out, log bytes.Buffer
 	command := scan.Command(ctx, append([]string{"-db", database, "-C", folder, "-format", "json"}, packages...)...)
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOENV=off", "GOOS=linux", "GOARCH=amd64", "GOWORK=off")
@@ -126,7 +127,8 @@ func (r *release) checkVulnerabilities() error {
 		return err
 	}
 	if refused := unexcused(found, excused, r.commit.time); len(refused) > 0 {
-		return fmt.Errorf("the programs reach vulnerable code:\n  %s\nupdate the module, or excuse it in %s until a day", strings.Join(refused, "\n  "), knownIssues)
+		return fmt.Errorf("the programs reach vulnerable code:\n  %s\nupdate the module, or excuse it in %s until a day",
+			strings.Join(refused, "\n  "), knownIssues)
 	}
 	r.vulnerabilities = "none reached of the Go vulnerability database as of " + modified.UTC().Format(time.RFC3339)
 	if len(found) > 0 {
