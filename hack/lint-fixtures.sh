@@ -32,6 +32,7 @@ grep -q "file length is .*(revive)" <<<"$found" || { echo "revive lets a file of
 for list in ginkgo sigstore testify archives; do
   grep -q "from list '$list'.*(depguard)" <<<"$found" || { echo "depguard has no list $list:"; echo "$found"; exit 1; }
 done
-for forbidden in time.Now context.Background context.TODO os.Rename "Status().Patch" "Status().Update"; do
+for forbidden in time.Now context.Background context.TODO os.Rename time.Sleep "Status().Patch" "Status().Update"; do
   grep -q "forbidden.*(forbidigo)" <<<"$found" && grep -qF "$forbidden" <<<"$found" || { echo "forbidigo lets $forbidden pass:"; echo "$found"; exit 1; }
 done
+grep -q "sleep_test.go.*time.Sleep.*(forbidigo)" <<<"$found" || { echo "forbidigo lets a test sleep:"; echo "$found"; exit 1; }

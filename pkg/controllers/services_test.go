@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,16 +11,6 @@ import (
 	"kudo.dev/kudo/test/apitest"
 	"kudo.dev/kudo/test/gen"
 )
-
-// eventually waits until a condition holds.
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !condition(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not yet %s", what)
-		}
-	}
-}
 
 // TestServices checks C67: only Services that configurations name are watched, each by its name, and a change of one is told.
 func TestServices(t *testing.T) {
@@ -54,16 +43,16 @@ func TestServices(t *testing.T) {
 		t.Fatalf("%d watches, want one of the Service that is named", len(s.watches))
 	}
 	w := s.watches[hook]
-	eventually(t, "a first list of the watch", w.informer.HasSynced)
+	apitest.Eventually(t, "a first list of the watch", w.informer.HasSynced)
 	if listed := len(w.informer.GetStore().List()); listed != 1 {
 		t.Errorf("the watch of one Service has %d", listed)
 	}
 	server.Put(service("hook", "10.0.0.3"))
-	eventually(t, "the new address, which is told", func() bool { return ip("hook") == "10.0.0.3" && len(changed) == 1 })
+	apitest.Eventually(t, "the new address, which is told", func() bool { return ip("hook") == "10.0.0.3" && len(changed) == 1 })
 	server.Remove(service("hook", ""))
-	eventually(t, "no address, which is told", func() bool { return ip("hook") == "none" && len(changed) == 2 })
+	apitest.Eventually(t, "no address, which is told", func() bool { return ip("hook") == "none" && len(changed) == 2 })
 	s.keep(nil)
-	eventually(t, "the end of the watch", w.informer.IsStopped)
+	apitest.Eventually(t, "the end of the watch", w.informer.IsStopped)
 	if len(s.watches) != 0 || ip("other") != "10.0.0.2" || len(s.watches) != 0 {
 		t.Errorf("%d watches of Services that are not named", len(s.watches))
 	}

@@ -121,22 +121,13 @@ func (f *fixture) values(t *testing.T, i *v1beta1.Instance) Values {
 func (f *fixture) synced(t *testing.T, object client.Object, kind string) {
 	t.Helper()
 	r := Reference{kind, client.ObjectKeyFromObject(object)}
-	f.until(t, "the watch shows "+r.String(), func() bool {
+	apitest.Eventually(t, "the watch shows "+r.String(), func() bool {
 		want := ""
 		if stored := f.Server.Get(object); stored != nil {
 			want = stored.GetResourceVersion()
 		}
 		return f.watch(kind).HasSynced() && f.version(r) == want
 	})
-}
-
-func (f *fixture) until(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s", what)
-		}
-	}
 }
 
 // requests returns the requests for single objects since the last call.
@@ -271,7 +262,7 @@ func TestChangesAreReported(t *testing.T) {
 	f.synced(t, configMap("c", nil), "ConfigMap")
 	reported := func(what string, want Reference) {
 		t.Helper()
-		f.until(t, what, func() bool {
+		apitest.Eventually(t, what, func() bool {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			if len(f.changes) == 0 {

@@ -209,14 +209,10 @@ func TestDriftIsNotOverwritten(t *testing.T) {
 	drifted.Object["rules"] = role(t, "list", false).Object["rules"]
 	version := f.Put(drifted).GetResourceVersion()
 	f.mirror.Watch(t.Context(), drifted.GroupVersionKind())
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-		if shown, _ := f.mirror.Get(apply.IDOf(drifted)); shown != nil && shown.GetResourceVersion() == version {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the mirror does not show the drift")
-		}
-	}
+	apitest.Eventually(t, "the drift in the mirror", func() bool {
+		shown, _ := f.mirror.Get(apply.IDOf(drifted))
+		return shown != nil && shown.GetResourceVersion() == version
+	})
 	change = f.install(t, f.Session(f.web, Policy{}, held), role(t, "get", false))
 	var mismatch *MismatchError
 	if !errors.As(change.Err, &mismatch) || !mismatch.Drifted {

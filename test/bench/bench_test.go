@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,7 +42,11 @@ func namespace(b *testing.B, c *env.Cluster) string {
 	b.Helper()
 	ns, err := c.Namespace(context.Background())
 	must(b, err)
-	time.Sleep(time.Second) // the namespace's own ServiceAccount and ConfigMap come first
+	for _, own := range []client.Object{&corev1.ServiceAccount{ObjectMeta: gen.Meta(ns, "default")}, &corev1.ConfigMap{ObjectMeta: gen.Meta(ns, "kube-root-ca.crt")}} {
+		env.Eventually(b, own.GetName()+", which each namespace has", env.Condition(func() bool {
+			return c.Get(context.Background(), client.ObjectKeyFromObject(own), own) == nil
+		}))
+	}
 	return ns
 }
 
@@ -50,6 +55,28 @@ func requests(b *testing.B, c *env.Cluster) env.Requests {
 	r, err := c.Requests(context.Background())
 	must(b, err)
 	return r
+}
+
+// withEvents returns the requests since earlier ones once those of the events of a run are among them, which are sent after the fact.
+func withEvents(b *testing.B, c *env.Cluster, earlier env.Requests) (since env.Requests) {
+	b.Helper()
+	env.Eventually(b, "the events of the begin and of the end of the run", func() string {
+		since = requests(b, c).Since(earlier)
+		if n := since["POST events"] + since["PATCH events"]; n < 2 {
+			return fmt.Sprintf("there are %d", n)
+		}
+		return ""
+	})
+	return since
+}
+
+// pass lets time pass, in which the cluster is left alone: what it is asked for in that time is measured.
+func pass(b *testing.B, d time.Duration) {
+	b.Helper()
+	select {
+	case <-time.After(d):
+	case <-b.Context().Done():
+	}
 }
 
 // install creates an Instance and waits for its deploy plan; it returns how long that took.
@@ -82,12 +109,10 @@ func BenchmarkInstall(b *testing.B) {
 				name := fmt.Sprintf("i%d", i)
 				before := requests(b, c)
 				took = install(b, c, ov, name)
-				time.Sleep(300 * time.Millisecond) // events are sent after the fact
-				first = requests(b, c).Since(before)
+				first = withEvents(b, c, before)
 				before = requests(b, c)
 				repeat = trigger(b, c, ov.Namespace, name)
-				time.Sleep(300 * time.Millisecond)
-				again = requests(b, c).Since(before)
+				again = withEvents(b, c, before)
 			}
 			// the benchmark's own: POST and LIST, WATCH of the instance; PATCH to trigger
 			b.ReportMetric(float64(took.Milliseconds()), "ms/install")
@@ -151,10 +176,10 @@ func BenchmarkIdle(b *testing.B) {
 		install(b, c, ov, fmt.Sprintf("i%d", i))
 	}
 	// The garbage collector learns of kudo's kinds within a minute of their life, and asks for each owner once then.
-	time.Sleep(75 * time.Second)
+	pass(b, 75*time.Second)
 	minute := func() env.Requests {
 		before := requests(b, c)
-		time.Sleep(time.Minute)
+		pass(b, time.Minute)
 		return requests(b, c).Since(before)
 	}
 	with := minute()

@@ -155,6 +155,9 @@ func underOutages(t *testing.T, troubles []trouble, random *rand.Rand, over chan
 			t.Logf("%d troubles: %s", len(met), strings.Join(met, "; "))
 			return
 		}
-		time.Sleep(time.Duration(random.IntN(1500)) * time.Millisecond)
+		select {
+		case <-over: // the next trouble is the last
+		case <-time.After(time.Duration(random.IntN(1500)) * time.Millisecond):
+		}
 	}
 }

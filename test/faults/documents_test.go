@@ -145,15 +145,11 @@ func TestCycle(t *testing.T) {
 	root := gen.Version(w.ns, "ping-1.0.0")
 	w.create(gen.Instance("i", root, nil))
 	list := &v1beta1.InstanceList{}
-	deadline := time.Now().Add(10 * time.Second)
-	for time.Now().Before(deadline) {
+	env.Eventually(t, "the end of the plan, or a fourth Instance", env.Condition(func() bool {
 		env.Must(t, suite.List(ctx, list, client.InNamespace(w.ns)))
 		failed := slices.IndexFunc(list.Items, func(i v1beta1.Instance) bool { return i.Name == "i" && env.PlanEnded("deploy", 1)(&i) })
-		if len(list.Items) > 3 || failed >= 0 {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+		return len(list.Items) > 3 || failed >= 0
+	}))
 	if len(list.Items) > 3 {
 		t.Errorf("a circle of two packages made %d Instances, the last of which is %s", len(list.Items), list.Items[len(list.Items)-1].Name)
 	}

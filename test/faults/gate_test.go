@@ -2,12 +2,15 @@ package faults
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/test/env"
@@ -59,14 +62,13 @@ func started(component string) error {
 	if err := local(component, "start"); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(env.DefaultTimeout); ; time.Sleep(100 * time.Millisecond) {
-		_, err := connection.direct.Namespace(ctx)
-		if err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("the apiserver does not answer after %s was started: %w", component, err)
-		}
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, env.DefaultTimeout, true, func(ctx context.Context) (bool, error) {
+		_, last = connection.direct.Namespace(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("the apiserver does not answer after %s was started: %w", component, errors.Join(err, last))
 	}
 	for _, c := range []string{"kube-scheduler", "kwok"} {
 		if err := local(c, "kill", "start"); err != nil {

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -92,17 +93,21 @@ func slowWatches() handler {
 	return func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
 		answer, err := forward(r)
 		if err == nil && apiproxy.IsWatch(r) {
-			answer.Body = &slow{answer.Body}
+			answer.Body = &slow{answer.Body, r.Context()}
 		}
 		return answer, err
 	}
 }
 
-type slow struct{ io.ReadCloser }
+type slow struct {
+	io.ReadCloser
+	ctx context.Context
+}
 
+// Read delays what was read, as long as the watch is asked for.
 func (b *slow) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	time.Sleep(300 * time.Millisecond)
+	pause(b.ctx, 300*time.Millisecond)
 	return n, err
 }
 
@@ -250,16 +255,23 @@ func TestControlPlaneKilled(t *testing.T) {
 			w := newWorld(t)
 			s.prepare(w)
 			w.bystanders()
+			inVain := make(chan struct{})
 			count := w.aim(1+len(known.writes)/2, writeFault{name: component, hit: func(_ *managerProxy, _ *http.Request, _ apiproxy.Forward, over func()) (*http.Response, error) {
 				defer over()
 				if err := local(component, "kill"); err != nil {
 					t.Error(err)
 				}
+				asked := sync.OnceFunc(func() { close(inVain) })
+				manager.intercept(func(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
+					asked()
+					return forward(r)
+				})
 				return nil, apiproxy.ErrCut
 			}})
 			s.act(w)
 			receive(t, count.occurred)
-			time.Sleep(2 * time.Second) // the manager tries in vain
+			receive(t, inVain) // the manager tries again, while the component is dead
+			manager.intercept(nil)
 			env.Must(t, started(component))
 			s.ended(w)
 			w.settle(known.end)

@@ -109,6 +109,9 @@ func (l *managerProxy) start(args ...string) error {
 	return nil
 }
 
+// restartDelay keeps a manager that ends at once from being started all the time.
+const restartDelay = 200 * time.Millisecond
+
 // watch waits for the end of a manager.
 func (l *managerProxy) watch(p *process, args []string) {
 	_ = p.Wait()
@@ -116,7 +119,11 @@ func (l *managerProxy) watch(p *process, args []string) {
 	if p.asked.Load() {
 		return
 	}
-	time.Sleep(200 * time.Millisecond)
+	time.AfterFunc(restartDelay, func() { l.restart(p, args) })
+}
+
+// restart starts a manager in the place of one that has ended by itself.
+func (l *managerProxy) restart(p *process, args []string) {
 	l.mu.Lock()
 	mine := l.process == p && !p.asked.Load()
 	if mine {

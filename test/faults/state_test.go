@@ -1,10 +1,13 @@
 package faults
 
 import (
+	"context"
+	"errors"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"kudo.dev/kudo/test/lifecycle"
 )
@@ -29,21 +32,17 @@ const idleLimit, collection, termination = 30 * time.Second, 3 * time.Minute, 5 
 // settle waits until the testbed is in a state.
 func (w *testbed) settle(want lifecycle.State) {
 	w.Helper()
-	began := time.Now()
-	for {
-		now, limit := w.state(), idleLimit
-		diff := cmp.Diff(want, now)
-		if diff == "" {
-			return
+	began, diff := time.Now(), ""
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, collection, true, func(context.Context) (bool, error) {
+		now := w.state()
+		diff = cmp.Diff(want, now)
+		if diff != "" && !now.Collectable() && time.Since(began) > idleLimit {
+			return false, errors.New("nothing is left that the garbage collector deletes")
 		}
-		if now.Collectable() {
-			limit = collection
-		}
-		if time.Since(began) > limit {
-			w.Errorf("the end is not that of an undisturbed run (-undisturbed +with the fault):\n%s\nthe manager said:\n%s", diff, manager.tail())
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
+		return diff == "", nil
+	})
+	if err != nil {
+		w.Errorf("the end is not that of an undisturbed run (-undisturbed +with the fault): %v\n%s\nthe manager said:\n%s", err, diff, manager.tail())
 	}
 }
 
@@ -51,14 +50,14 @@ func (w *testbed) settle(want lifecycle.State) {
 func (w *testbed) waitIdle() lifecycle.State {
 	w.Helper()
 	last, since := w.state(), time.Now()
-	for began := time.Now(); time.Since(since) < time.Second; {
-		time.Sleep(100 * time.Millisecond)
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, limit, false, func(context.Context) (bool, error) {
 		if now := w.state(); !cmp.Equal(last, now) || now.Collectable() {
 			last, since = now, time.Now()
 		}
-		if time.Since(began) > limit {
-			w.Fatalf("the cluster does not become idle: %s", cmp.Diff(last, w.state()))
-		}
+		return time.Since(since) >= time.Second, nil
+	})
+	if err != nil {
+		w.Fatalf("the cluster does not become idle: %v: %s", err, cmp.Diff(last, w.state()))
 	}
 	return last
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -298,21 +299,22 @@ func TestGroupVanishes(t *testing.T) {
 			w.await("i", complete("deploy", 1))
 			want := w.waitIdle()
 			before := w.versions()
+			unchanged := func() {
+				if diff := cmp.Diff(before, w.versions()); diff != "" {
+					t.Errorf("while %s is not served: -before +now: %s", group, diff)
+				}
+			}
 			manager.intercept(vanished(group))
 			manager.proxy.Cut()
-			time.Sleep(time.Second)
+			env.Consistently(t, time.Second, unchanged)
 			manager.kill()
 			_ = manager.start()
-			time.Sleep(4 * time.Second)
+			env.Consistently(t, 4*time.Second, unchanged)
 			manager.intercept(nil)
 			manager.kill() // it may have given up, as it should where its own kinds are not there
 			env.Must(t, manager.start())
 			w.settle(want)
-			for key, version := range w.versions() {
-				if before[key] != version {
-					t.Errorf("%s was %q, and is %q", key, before[key], version)
-				}
-			}
+			unchanged()
 			w.untouched()
 		})
 	}

@@ -111,7 +111,7 @@ func newFixture(t *testing.T) *fixture {
 	})
 	t.Cleanup(func() {
 		stop()
-		f.until(t, "no fetch writes into the folder any more", func() bool { return os.RemoveAll(dir) == nil })
+		apitest.Eventually(t, "no fetch writes into the folder any more", func() bool { return os.RemoveAll(dir) == nil })
 	})
 	return f
 }
@@ -120,15 +120,6 @@ func (f *fixture) count(key types.NamespacedName) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.enqueued[key]
-}
-
-func (f *fixture) until(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s", what)
-		}
-	}
 }
 
 func (f *fixture) poll(t *testing.T, run string, s *source) (*crdtarball.Resolved, error) {
@@ -144,7 +135,7 @@ func wanted(s *source) Wanted {
 // done waits until a fetch of the Instance has ended.
 func (f *fixture) done(t *testing.T) {
 	t.Helper()
-	f.until(t, "the fetch has ended", func() bool {
+	apitest.Eventually(t, "the fetch has ended", func() bool {
 		f.Fetcher.mu.Lock()
 		defer f.Fetcher.mu.Unlock()
 		return f.jobs[web] != nil && f.jobs[web].done
@@ -159,10 +150,10 @@ func TestPollFetchesOnce(t *testing.T) {
 			t.Fatalf("before the end: %v, %v", resolved, err)
 		}
 	}
-	f.until(t, "the fetch has begun", func() bool { return s.begun.Load() == 1 })
+	apitest.Eventually(t, "the fetch has begun", func() bool { return s.begun.Load() == 1 })
 	before := f.count(web)
 	s.results <- tarball(t, "ships.example.org")
-	f.until(t, "the Instance is enqueued", func() bool { return f.count(web) > before })
+	apitest.Eventually(t, "the Instance is enqueued", func() bool { return f.count(web) > before })
 	f.done(t)
 	for range 3 {
 		resolved, err := f.poll(t, "run-1", s)
@@ -199,7 +190,7 @@ func TestPollAsksAgain(t *testing.T) {
 			if _, err := f.poll(t, "run-1", s); err != nil {
 				t.Fatal(err)
 			}
-			f.until(t, "the fetch has begun", func() bool { return s.begun.Load() == 1 })
+			apitest.Eventually(t, "the fetch has begun", func() bool { return s.begun.Load() == 1 })
 			second := newSource("https://a.example.org/second")
 			w := wanted(s)
 			tc.change(&w)
@@ -215,7 +206,7 @@ func TestPollAsksAgain(t *testing.T) {
 				}
 				return
 			}
-			f.until(t, "the first fetch is given up and the second has begun", func() bool { return s.canceled.Load() == 1 && second.begun.Load() == 1 })
+			apitest.Eventually(t, "the first fetch is given up and the second has begun", func() bool { return s.canceled.Load() == 1 && second.begun.Load() == 1 })
 			second.results <- tarball(t, "boats.example.org")
 			f.done(t)
 			resolved, _, err := f.Poll(web, tc.run, w)
@@ -251,7 +242,7 @@ func TestPollBacksOff(t *testing.T) {
 			t.Errorf("%s: while it is tried again, the last error is %v", tc.reason, errBefore)
 		}
 		begun++
-		f.until(t, "the fetch has begun", func() bool { return s.begun.Load() == begun })
+		apitest.Eventually(t, "the fetch has begun", func() bool { return s.begun.Load() == begun })
 		f.done(t)
 		if _, err := f.poll(t, "run", s); err == nil || !strings.Contains(err.Error(), "503") {
 			t.Fatalf("%s: %v", tc.reason, err)
@@ -268,13 +259,13 @@ func TestPollBacksOff(t *testing.T) {
 		}
 		before := f.count(web)
 		f.clock.Step(time.Nanosecond)
-		f.until(t, "the Instance is enqueued for the next try", func() bool { return f.count(web) > before })
+		apitest.Eventually(t, "the Instance is enqueued for the next try", func() bool { return f.count(web) > before })
 	}
 	s.results <- tarball(t, "ships.example.org")
 	if _, err := f.poll(t, "run", s); err == nil {
 		t.Error("what is shown flaps while the fetch is tried again")
 	}
-	f.until(t, "it has succeeded", func() bool {
+	apitest.Eventually(t, "it has succeeded", func() bool {
 		resolved, err := f.poll(t, "run", s)
 		return resolved != nil && err == nil
 	})
@@ -286,7 +277,7 @@ func TestPollShowsProgress(t *testing.T) {
 	if _, err := f.poll(t, "run", s); err != nil {
 		t.Fatal(err)
 	}
-	f.until(t, "the first attempt is shown", func() bool {
+	apitest.Eventually(t, "the first attempt is shown", func() bool {
 		_, progress, _ := f.Poll(web, "run", wanted(s))
 		return progress.Attempt == 1
 	})
@@ -309,18 +300,18 @@ func TestForget(t *testing.T) {
 	if _, err := f.poll(t, "run", s); err != nil {
 		t.Fatal(err)
 	}
-	f.until(t, "the fetch has begun", func() bool { return s.begun.Load() == 1 })
+	apitest.Eventually(t, "the fetch has begun", func() bool { return s.begun.Load() == 1 })
 	f.Forget(other)
 	if s.canceled.Load() > 0 {
 		t.Error("the fetch of another Instance was ended")
 	}
 	f.Forget(web)
-	f.until(t, "the fetch is given up", func() bool { return s.canceled.Load() == 1 })
+	apitest.Eventually(t, "the fetch is given up", func() bool { return s.canceled.Load() == 1 })
 	s.results <- tarball(t, "ships.example.org")
 	if resolved, err := f.poll(t, "run", s); resolved != nil || err != nil {
 		t.Errorf("what was forgotten is remembered: %v, %v", resolved, err)
 	}
-	f.until(t, "the new fetch is done", func() bool {
+	apitest.Eventually(t, "the new fetch is done", func() bool {
 		resolved, _ := f.poll(t, "run", s)
 		return resolved != nil
 	})
@@ -332,9 +323,9 @@ func TestStop(t *testing.T) {
 	if _, err := f.poll(t, "run", s); err != nil {
 		t.Fatal(err)
 	}
-	f.until(t, "the fetch has begun", func() bool { return s.begun.Load() == 1 })
+	apitest.Eventually(t, "the fetch has begun", func() bool { return s.begun.Load() == 1 })
 	f.stop()
-	f.until(t, "the fetch is given up", func() bool { return s.canceled.Load() == 1 })
+	apitest.Eventually(t, "the fetch is given up", func() bool { return s.canceled.Load() == 1 })
 	f.done(t)
 	if f.clock.HasWaiters() {
 		t.Error("a timer is left of a fetch that ended with the manager")
@@ -380,7 +371,7 @@ func TestPollWithoutCache(t *testing.T) {
 	}
 	f.options.Cache.Dir = good
 	s.results <- tarball(t, "ships.example.org")
-	f.until(t, "it is fetched once the folder is there", func() bool {
+	apitest.Eventually(t, "it is fetched once the folder is there", func() bool {
 		resolved, _ := f.poll(t, "run", s)
 		return resolved != nil
 	})

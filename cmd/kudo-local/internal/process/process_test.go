@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 func TestParseStat(t *testing.T) {
@@ -31,13 +33,13 @@ func TestParseStat(t *testing.T) {
 // waitForLog waits until a process has said what it was told to say.
 func waitForLog(t *testing.T, path, want string) {
 	t.Helper()
-	for range 500 {
-		if got, _ := os.ReadFile(path); string(got) == want {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 5*time.Second, true, func(context.Context) (bool, error) {
+		got, _ := os.ReadFile(path)
+		return string(got) == want, nil
+	})
+	if err != nil {
+		t.Fatalf("%s does not become %q: %v", path, want, err)
 	}
-	t.Fatalf("%s does not become %q within 5s", path, want)
 }
 
 func TestStartAndStop(t *testing.T) {
