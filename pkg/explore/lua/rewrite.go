@@ -47,15 +47,15 @@ func (r *rewriter) chunk(chunk []ast.Stmt, names []string) error {
 // body wraps the body of a function: return function(parameters) body end.
 func (r *rewriter) body(chunk []ast.Stmt, function Function) ([]ast.Stmt, error) {
 	names := slices.Clone(function.Parameters)
-	statements := chunk
+	var statements []ast.Stmt
 	if function.Name == "Retain" {
 		// Scripts of this family call the second argument by either name.
 		names = append(names, "observedObj")
 		alias := &ast.LocalAssignStmt{Names: []string{"observedObj"}, Exprs: []ast.Expr{&ast.IdentExpr{Value: "runtimeObj"}}}
-		statements = append([]ast.Stmt{alias}, chunk...)
+		statements = append(statements, alias)
 	}
 	err := r.chunk(chunk, names)
-	made := &ast.FunctionExpr{ParList: &ast.ParList{Names: function.Parameters}, Stmts: statements}
+	made := &ast.FunctionExpr{ParList: &ast.ParList{Names: function.Parameters}, Stmts: append(statements, chunk...)}
 	if len(chunk) > 0 {
 		made.SetLine(chunk[0].Line())
 		made.SetLastLine(chunk[len(chunk)-1].Line() + 1)

@@ -1,12 +1,14 @@
 package lua
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"kudo.dev/kudo/pkg/explore"
+	"kudo.dev/kudo/pkg/explore/exploretest"
 )
 
 // TestRewritten has statements that are rewritten to calls: they mean the same as before.
@@ -108,6 +110,24 @@ func TestRewritten(t *testing.T) {
 			body := "local function body()\n" + tc.script + " return " + tc.value + " end"
 			checkScript(t, tc.reason, body+"\nreturn {text = tostring(body())}", want, wantErr)
 		})
+	}
+}
+
+// TestRewrittenBody assigns at the top of a body: what it allocates counts, also in Retain, whose body has a statement of its own.
+func TestRewrittenBody(t *testing.T) {
+	limits := DefaultLimits()
+	limits.Memory = 4 << 20
+	request := explore.Request{Object: exploretest.Object(t, deployment), Observed: exploretest.Object(t, observed)}
+	for _, operation := range []explore.Operation{explore.Retaining, explore.Packing} {
+		s, err := Compile(operation, "local t, i = {}, 60000 t[i] = 1 t[1], t[i] = 2, 3 t = {} t[i] = 1 t = {} t[i] = 1 return desiredObj")
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Operation = operation
+		_, err = New(noon, limits).Run(t.Context(), s, request)
+		if got := fmt.Sprint(err); got != "the script went beyond its limit of memory (4194304 bytes)" {
+			t.Errorf("%s: %s", operation, got)
+		}
 	}
 }
 
