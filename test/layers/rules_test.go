@@ -68,7 +68,7 @@ var tree = rules{
 		"pkg/explore/cases":       {"pkg/explore/config", "pkg/explore/lua", "pkg/explore/pods"},
 		"pkg/explore/interpreter": {"pkg/explore/library", "pkg/explore/lua"},
 		"pkg/explore/library":     {"pkg/explore/lua"},
-		"pkg/explore/lua":         {"pkg/explore/pods"},
+		"pkg/explore/lua":         {"pkg/explore/lua/sandbox", "pkg/explore/pods"},
 		"pkg/explore/native":      {"pkg/explore/pods"},
 		"pkg/explore/webhook":     {"pkg/explore/pods"},
 		"pkg/controllers":         {"pkg/controllers/*"},
@@ -97,7 +97,7 @@ var tree = rules{
 		"math/rand", "crypto/rand", module + "/pkg/atomicfile",
 	},
 	exceptions: []string{"net/url", "net/netip"},
-	isolated:   []string{"pkg/text", "pkg/atomicfile", "pkg/crdcompat"},
+	isolated:   []string{"pkg/text", "pkg/atomicfile", "pkg/crdcompat", "pkg/explore/lua/sandbox"},
 	narrow:     map[string][]string{"pkg/controllers/loop": {"pkg/apierror"}},
 	fixtures:   []string{"test/gen", "test/corpus", "test/apitest", "test/ocitest"},
 	untested: map[string]string{

@@ -1,109 +1,124 @@
 package lua
 
 import (
+	"encoding/json"
 	"fmt"
 
-	glua "github.com/yuin/gopher-lua"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
+	apijson "k8s.io/apimachinery/pkg/util/json"
 
+	"kudo.dev/kudo/pkg/explore/lua/sandbox"
 	"kudo.dev/kudo/pkg/explore/pods"
 )
 
-// kubeLibrary is the module `kube`, under the names that scripts of Karmada's interpreter framework use.
-func (m *machine) kubeLibrary() *glua.LTable {
-	return m.state.SetFuncs(m.state.NewTable(), map[string]glua.LGFunction{
-		"resourceAdd":             m.resourceAdd,
-		"accuratePodRequirements": m.podRequirements,
-		"getPodDependencies":      m.podDependencies,
-		"getResourceQuantity": func(l *glua.LState) int {
-			quantity := m.quantity(l, 1)
-			l.Push(glua.LNumber(quantity.AsApproximateFloat64()))
-			return 1
-		},
-	})
+// quantityCost is how many instructions it takes to read a quantity.
+const quantityCost = 10
+
+// kube is the module that scripts of Karmada's interpreter framework use.
+func kube() sandbox.Library {
+	return sandbox.Library{Name: "kube", Functions: map[string]sandbox.Function{
+		"resourceAdd":             resourceAdd,
+		"getResourceQuantity":     resourceQuantity,
+		"accuratePodRequirements": podRequirements,
+		"getPodDependencies":      podDependencies,
+	}}
 }
 
 // quantity is an argument as a quantity; nil is none.
-func (m *machine) quantity(l *glua.LState, n int) resource.Quantity {
-	value := l.Get(n)
-	if value == glua.LNil {
-		return resource.Quantity{}
+func quantity(args sandbox.Arguments, n int) (resource.Quantity, error) {
+	if args.IsNil(n) {
+		return resource.Quantity{}, nil
 	}
-	text := m.checkText(l, n)
-	m.meter.spend(l, 10)
-	if err := pods.CheckQuantity(text); err != nil {
-		l.ArgError(n, err.Error())
-	}
-	quantity, err := resource.ParseQuantity(text)
+	text, err := args.Text(n)
 	if err != nil {
-		l.ArgError(n, fmt.Sprintf("%q is no quantity", text))
+		return resource.Quantity{}, err
 	}
-	return quantity
+	args.Spend(quantityCost)
+	if err := pods.CheckQuantity(text); err != nil {
+		return resource.Quantity{}, &sandbox.ArgumentError{Number: n, Reason: err.Error()}
+	}
+	made, err := resource.ParseQuantity(text)
+	if err != nil {
+		return resource.Quantity{}, &sandbox.ArgumentError{Number: n, Reason: fmt.Sprintf("%q is no quantity", text)}
+	}
+	return made, nil
 }
 
-// resourceAdd adds quantities, and gives the sum as text.
-func (m *machine) resourceAdd(l *glua.LState) int {
+// resourceAdd adds quantities, and returns the sum as text.
+func resourceAdd(args sandbox.Arguments) (any, error) {
 	var sum resource.Quantity
-	for i := 1; i <= l.GetTop(); i++ {
-		sum.Add(m.quantity(l, i))
+	for i := 1; i <= args.Len(); i++ {
+		summand, err := quantity(args, i)
+		if err != nil {
+			return nil, err
+		}
+		sum.Add(summand)
 	}
-	text := sum.String()
-	m.meter.text(l, len(text))
-	l.Push(glua.LString(text))
-	return 1
+	return sum.String(), nil
+}
+
+// resourceQuantity returns a quantity as a number.
+func resourceQuantity(args sandbox.Arguments) (any, error) {
+	made, err := quantity(args, 1)
+	return made.AsApproximateFloat64(), err
 }
 
 // podTemplate reads a pod template, or a pod: both have metadata and spec.
-func (m *machine) podTemplate(l *glua.LState, n int) *corev1.PodTemplateSpec {
-	x := &exporter{m: m}
-	value, err := x.out(l.CheckTable(n))
+func podTemplate(args sandbox.Arguments, n int) (*corev1.PodTemplateSpec, error) {
+	value, err := args.Table(n)
 	if err != nil {
-		l.ArgError(n, err.Error())
+		return nil, err
 	}
-	m.meter.spend(l, x.size/16)
-	m.meter.grow(l, 2*x.size)
 	if err := pods.CheckQuantities(value); err != nil {
-		l.ArgError(n, err.Error())
+		return nil, &sandbox.ArgumentError{Number: n, Reason: err.Error()}
 	}
 	fields, ok := value.(map[string]any)
 	template := &corev1.PodTemplateSpec{}
 	if !ok || runtime.DefaultUnstructuredConverter.FromUnstructured(fields, template) != nil {
-		l.ArgError(n, "is no pod template")
+		return nil, &sandbox.ArgumentError{Number: n, Reason: "is no pod template"}
 	}
-	return template
+	return template, nil
 }
 
-// pushValue pushes a Go value as a table.
-func (m *machine) pushValue(l *glua.LState, value any) int {
-	if value == nil {
-		l.Push(glua.LNil)
-		return 1
+func podRequirements(args sandbox.Arguments) (any, error) {
+	if args.Len() != 1 {
+		return nil, fmt.Errorf("accuratePodRequirements takes one argument: a pod template")
 	}
-	made, err := plainJSON(value)
+	template, err := podTemplate(args, 1)
 	if err != nil {
-		l.RaiseError("%s", err.Error())
+		return nil, err
 	}
-	l.Push(m.must(l, made))
-	return 1
-}
-
-func (m *machine) podRequirements(l *glua.LState) int {
-	if l.GetTop() != 1 {
-		l.RaiseError("accuratePodRequirements takes one argument: a pod template")
-	}
-	requirements := pods.Requirements(&m.podTemplate(l, 1).Spec)
+	requirements := pods.Requirements(&template.Spec)
 	if requirements == nil {
-		return m.pushValue(l, nil)
+		return nil, nil
 	}
-	return m.pushValue(l, requirements)
+	return plainJSON(requirements)
 }
 
-func (m *machine) podDependencies(l *glua.LState) int {
-	if l.GetTop() != 2 {
-		l.RaiseError("getPodDependencies takes two arguments: a pod template and a namespace")
+func podDependencies(args sandbox.Arguments) (any, error) {
+	if args.Len() != 2 {
+		return nil, fmt.Errorf("getPodDependencies takes two arguments: a pod template and a namespace")
 	}
-	namespace := m.checkText(l, 2)
-	return m.pushValue(l, pods.Dependencies(&m.podTemplate(l, 1).Spec, namespace))
+	namespace, err := args.Text(2)
+	if err != nil {
+		return nil, err
+	}
+	template, err := podTemplate(args, 1)
+	if err != nil {
+		return nil, err
+	}
+	return plainJSON(pods.Dependencies(&template.Spec, namespace))
+}
+
+// plainJSON makes maps, lists and int64 of a Go value.
+func plainJSON(value any) (any, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	var made any
+	err = apijson.Unmarshal(text, &made)
+	return made, err
 }

@@ -3,6 +3,7 @@ package lua
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -136,7 +137,35 @@ func TestKube(t *testing.T) {
 			"nil",
 			"",
 		},
+		"Several": {
+			"more summands, and none among them",
+			"kube.resourceAdd('100m', '1', nil, 2), kube.getResourceQuantity('1500m')",
+			"3100m|1.5",
+			"",
+		},
+		"Module": {"it is a module, too", "require('kube') == kube, next(kube) ~= nil", "true|true", ""},
+		"Others": {"beside those of Lua", "require('io')", "", `script:6: module "io" does not exist: there are string, table, math, os, kube`},
+		"Fixed": {
+			"a script cannot change it",
+			"(function() kube.resourceAdd = nil end)()",
+			"",
+			"script:6: library kube cannot be changed",
+		},
 		"NoPods": {"no dependencies", "#kube.getPodDependencies(" + pod + ", 'lab')", "0", ""},
 		"Object": {"the template of an object", "kube.accuratePodRequirements(observedObj.spec.template).resourceRequest.cpu", "1500m", ""},
 	})
+}
+
+// TestQuantitySpending reads quantities, whose work no instruction of the virtual machine counts.
+func TestQuantitySpending(t *testing.T) {
+	s, err := Compile(explore.Status, "for i = 1, 1000 do kube.resourceAdd('1', '1', '1') end return {}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := DefaultLimits()
+	limits.Instructions, limits.Time = 20_000, time.Minute
+	_, err = New(noon, limits).Run(t.Context(), s, explore.Request{Operation: explore.Status, Object: exploretest.Object(t, deployment)})
+	if got := fmt.Sprint(err); got != "the script went beyond its limit of instructions (20000)" {
+		t.Errorf("1000 sums: %s", got)
+	}
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/pkg/explore"
@@ -149,55 +148,6 @@ func parsed(t testing.TB, text string) any {
 	return value
 }
 
-// TestBridge passes objects through scripts.
-func TestBridge(t *testing.T) {
-	const head = `"apiVersion":"x/v1","kind":"X","metadata":{"name":"x"}`
-	for name, tc := range map[string]struct{ reason, script, in, want, err string }{
-		"Whole":     {"integers of 64 bits", "obj.spec.a = obj.spec.b", `{"a":1,"b":9007199254740993,"c":-9223372036854775808,"d":9223372036854775807}`, `{"a":9007199254740993,"b":9007199254740993,"c":-9223372036854775808,"d":9223372036854775807}`, ""},
-		"Twins":     {"that are next to the same float", "obj.spec.a, obj.spec.b = obj.spec.b, obj.spec.a", `{"a":9007199254740993,"b":9007199254740992}`, `{"a":9007199254740992,"b":9007199254740993}`, ""},
-		"Text":      {"and as text", "obj.spec = {a = tostring(obj.spec.a), b = obj.spec.b .. ''}", `{"a":9007199254740993,"b":9223372036854775807}`, `{"a":"9007199254740993","b":"9223372036854775807"}`, ""},
-		"TwinText":  {"twins, too", "obj.spec = {a = tostring(obj.spec.a), b = obj.spec.b .. '', c = type(obj.spec.a), d = obj.spec.a == obj.spec.b, e = obj.spec.b < obj.spec.a}", `{"a":9007199254740993,"b":9007199254740992}`, `{"a":"9007199254740993","b":"9007199254740992","c":"number","d":false,"e":true}`, ""},
-		"Floats":    {"floats stay", "obj.spec.c = obj.spec.a", `{"a":1.5,"b":1e300}`, `{"a":1.5,"b":1e300,"c":1.5}`, ""},
-		"Nulls":     {"null stays", "obj.spec.x = 1", `{"a":null,"b":[null,1,null],"c":{"d":null}}`, `{"a":null,"b":[null,1,null],"c":{"d":null},"x":1}`, ""},
-		"NullsSeen": {"also where the script looked", "local n = #obj.spec.b; n = obj.spec.c.d; obj.spec.e = nil", `{"a":null,"b":[null,1,null],"c":{"d":null},"e":1}`, `{"a":null,"b":[null,1,null],"c":{"d":null}}`, ""},
-		"Empty":     {"[] is not {}", "local n = #obj.spec.a; n = obj.spec.b.x", `{"a":[],"b":{}}`, `{"a":[],"b":{}}`, ""},
-		"Emptied":   {"a list that is emptied is a list", "table.remove(obj.spec.a); obj.spec.b.x = nil", `{"a":[1],"b":{"x":1}}`, `{"a":[],"b":{}}`, ""},
-		"Fresh":     {"a fresh empty table is what was there, else nothing", "obj.spec = {a = {}, b = {}, c = {}, d = {{}}}", `{"a":[1],"b":{"x":1}}`, `{"a":[],"b":{},"d":[{}]}`, ""},
-		"Keys":      {"keys of any characters", "for k, v in pairs(obj.spec) do obj.spec[k] = v + 1 end", `{"":1,"1":2,"a.b/c":3,"é\n":4}`, `{"":2,"1":3,"a.b/c":4,"é\n":5}`, ""},
-		"Order":     {"pairs goes in order", "local t = {} for k in pairs(obj.spec) do table.insert(t, k) end obj.spec = t", `{"z":1,"b":1,"a":1,"m":1}`, `["a","b","m","z"]`, ""},
-		"Shared":    {"a table may be twice in a result", "local t = {x = 1} obj.spec = {a = t, b = t, c = obj.spec, d = obj.spec}", `{"q":[]}`, `{"a":{"x":1},"b":{"x":1},"c":{"q":[]},"d":{"q":[]}}`, ""},
-		"Circle":    {"but not in itself", "obj.spec.x = obj.spec", `{}`, "", "the script went beyond its limit of depth (100)"},
-		"Mixed":     {"a table is a list or a map", "obj.spec = {1, x = 2}", `{}`, "", "the result's field spec has keys of a list and others, such as x"},
-		"Hole":      {"lists have no holes", "obj.spec[2] = nil", `[1,2,3]`, "", "the result's field spec is a list without an entry 2: use table.remove"},
-		"Function":  {"functions are no JSON", "obj.spec = print", `{}`, "", "the result's field spec is a function, which JSON has not"},
-		"NaN":       {"nor is NaN", "obj.spec.x = 0/0", `{}`, "", "the result's field spec.x is NaN, which JSON has not"},
-		"Library":   {"nor a library", "obj.spec.x = string", `{}`, "", "the result's field spec.x is a library"},
-		"Zero":      {"0 is a number, and false a boolean", "obj.spec.c = obj.spec.a == 0 and obj.spec.b == false", `{"a":0,"b":false}`, `{"a":0,"b":false,"c":true}`, ""},
-		"Length":    {"# of a list that was not looked into", "obj.spec = #obj.spec", `[1,2,3]`, `3`, ""},
-		"Next":      {"next on one that was not looked into", "local k, v = next(obj.spec) obj.spec = {k, v}", `{"a":1}`, `["a",1]`, ""},
-		"Sort":      {"sort does", "table.sort(obj.spec) table.insert(obj.spec, 1, 'first')", `["b","a"]`, `["first","a","b"]`, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			in := exploretest.Object(t, `{`+head+`,"spec":`+tc.in+`}`)
-			before := exploretest.Text(t, in)
-			answer, err := ask(t, explore.Packing, "function Pack(obj) "+tc.script+" return obj end", explore.Request{Object: in})
-			if tc.err != "" || err != nil {
-				if fmt.Sprint(err) != tc.err {
-					t.Fatalf("%s: error %v, want %q", tc.reason, err, tc.err)
-				}
-				return
-			}
-			want := exploretest.Object(t, `{`+head+`,"spec":`+tc.want+`}`)
-			if diff := cmp.Diff(want.Object, answer.Object.Object); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
-			if exploretest.Text(t, in) != before {
-				t.Errorf("the argument was changed")
-			}
-		})
-	}
-}
-
 // listOf is the list that a script has put into its status, which is an object. Without entries, the list is not in it.
 func listOf(a explore.Answer) []any {
 	status, _ := a.Status.(map[string]any)
@@ -205,60 +155,6 @@ func listOf(a explore.Answer) []any {
 		return list
 	}
 	return []any{}
-}
-
-// TestIsolation runs one script after another on the same machines.
-func TestIsolation(t *testing.T) {
-	h := host()
-	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "X", "metadata": map[string]any{"name": "x"}}}
-	run := func(script string) (explore.Answer, error) {
-		s, err := Compile(explore.Status, script)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return h.Run(t.Context(), s, explore.Request{Operation: explore.Status, Object: object})
-	}
-	for name, poison := range map[string]string{
-		"library":   "string.rep = nil return {}",
-		"rawset":    "rawset(string, 'rep', nil) return {}",
-		"insert":    "table.insert(string, 1) return {}",
-		"metatable": "setmetatable(string, {}) return {}",
-		"strings":   "getmetatable('').__index = nil return {}",
-		"method":    "local s = 'x' s.rep = nil return {}",
-		"kube":      "kube.resourceAdd = nil return {}",
-		"module":    "require('string').rep = nil return {}",
-	} {
-		if _, err := run(poison); err == nil {
-			t.Errorf("%s: %s went through", name, poison)
-		}
-	}
-	for name, leak := range map[string]string{
-		"global":   "leaked = 1 print = nil _G.tostring = nil string = {} setmetatable(_G, {__index = {leaked = 2}}) return {}",
-		"metaless": "local mt = {} setmetatable(mt, mt) leaked = mt return {}",
-	} {
-		if _, err := run(leak); err != nil {
-			t.Errorf("%s: globals may be assigned: %v", name, err)
-		}
-	}
-	answer, err := run("return {list = {tostring(leaked), type(print), type(_G), ('x'):rep(3), tostring(rawget(_G, 'leaked')), math.random(1000000), tostring({})}}")
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := run("return {list = {tostring(leaked), type(print), type(_G), ('x'):rep(3), tostring(rawget(_G, 'leaked')), math.random(1000000), tostring({})}}")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(answer.Status, again.Status); diff != "" {
-		t.Errorf("the same script twice:\n%s", diff)
-	}
-	if diff := cmp.Diff([]any{"nil", "function", "table", "xxx", "nil"}, listOf(answer)[:5]); diff != "" {
-		t.Errorf("after poison and leaks (-want +got):\n%s", diff)
-	}
-	for _, name := range []string{"io", "debug", "package", "load", "loadstring", "dofile", "coroutine", "getfenv", "setfenv", "newproxy", "module"} {
-		if answer, err := run("return {x = type(" + name + ")}"); err != nil || !cmp.Equal(answer.Status, any(map[string]any{"x": "nil"})) {
-			t.Errorf("%s is there: %v %v", name, answer.Status, err)
-		}
-	}
 }
 
 func TestClock(t *testing.T) {
@@ -276,26 +172,5 @@ func TestClock(t *testing.T) {
 	ctx := WithTime(context.Background(), time.Unix(7, 0))
 	if answer, err = host().Run(ctx, s, explore.Request{Operation: explore.Status, Object: object}); err != nil || !cmp.Equal(listOf(answer), []any{int64(7)}) {
 		t.Errorf("the reconcile's time: %v %v", answer.Status, err)
-	}
-}
-
-func TestWarnings(t *testing.T) {
-	for name, tc := range map[string]struct {
-		reason, script string
-		want           []string
-	}{
-		"Clean":  {"libraries, locals, parameters and own globals are known", "count = 0 local t = {} for k, v in pairs(observedObj) do t[k] = v count = count + 1 end repeat local x = 1 until x == 1 return string.len(_VERSION) == count", nil},
-		"Typo":   {"what is defined nowhere is not", "if obj.x then return tru end\nreturn obsrvedObj.x", []string{"line 1: obj is not defined", "line 1: tru is not defined", "line 2: obsrvedObj is not defined"}},
-		"Scopes": {"locals end with their block", "do local a = 1 end return a", []string{"line 1: a is not defined"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, err := Compile(explore.Healthy, tc.script)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, s.Warnings()); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
-		})
 	}
 }

@@ -1,216 +1,64 @@
-// Package lua runs scripts that answer explore operations, on github.com/yuin/gopher-lua (Lua 5.1).
-//
-// A script is compiled once. Each call runs in an environment of its own over libraries that it cannot change, under
-// limits on instructions, time, memory and output, and its answer is checked. What a script may call is in docs/explore.md.
+// Package lua answers explore operations with scripts. Its sub-package sandbox runs them. What a script may call is in docs/explore.md.
 package lua
 
 import (
-	"errors"
 	"fmt"
-	"slices"
-	"strings"
-
-	glua "github.com/yuin/gopher-lua"
-	"github.com/yuin/gopher-lua/ast"
-	"github.com/yuin/gopher-lua/parse"
 
 	"kudo.dev/kudo/pkg/explore"
+	"kudo.dev/kudo/pkg/explore/lua/sandbox"
 )
 
-// Function is how an operation's function is called.
-type Function struct {
-	// Name of the function that a script defines.
-	Name string
-	// Parameters are the names that a script which is only the body of the function has for its arguments.
-	Parameters []string
-}
-
-// FunctionOf returns the function of an operation; its name is empty for an operation that does not exist.
-func FunctionOf(operation explore.Operation) Function {
+// entryOf returns the function of an operation; its name is empty for an operation that does not exist.
+func entryOf(operation explore.Operation) sandbox.Entry {
+	desired, observed := []string{"desiredObj"}, []string{"observedObj"}
 	switch operation {
 	case explore.Packing:
-		return Function{"Pack", []string{"desiredObj"}}
+		return sandbox.Entry{Name: "Pack", Parameters: desired}
 	case explore.Retaining:
-		return Function{"Retain", []string{"desiredObj", "runtimeObj"}}
+		// Scripts of this family call the second argument by either name.
+		return sandbox.Entry{
+			Name: "Retain", Parameters: []string{"desiredObj", "runtimeObj"}, Aliases: map[string]string{"observedObj": "runtimeObj"},
+		}
 	case explore.Healthy:
-		return Function{"InterpretHealth", []string{"observedObj"}}
+		return sandbox.Entry{Name: "InterpretHealth", Parameters: observed}
 	case explore.Dependencies:
-		return Function{"GetDependencies", []string{"desiredObj"}}
+		return sandbox.Entry{Name: "GetDependencies", Parameters: desired}
 	case explore.Replica:
-		return Function{"GetReplicas", []string{"desiredObj"}}
+		return sandbox.Entry{Name: "GetReplicas", Parameters: desired}
 	case explore.Components:
-		return Function{"GetComponents", []string{"desiredObj"}}
+		return sandbox.Entry{Name: "GetComponents", Parameters: desired}
 	case explore.ReplicaRevising:
-		return Function{"ReviseReplica", []string{"desiredObj", "desiredReplica"}}
+		return sandbox.Entry{Name: "ReviseReplica", Parameters: []string{"desiredObj", "desiredReplica"}}
 	case explore.Status:
-		return Function{"ReflectStatus", []string{"observedObj"}}
+		return sandbox.Entry{Name: "ReflectStatus", Parameters: observed}
 	case explore.StatusAggregating:
-		return Function{"AggregateStatus", []string{"desiredObj", "statusItems"}}
+		return sandbox.Entry{Name: "AggregateStatus", Parameters: []string{"desiredObj", "statusItems"}}
 	}
-	return Function{}
+	return sandbox.Entry{}
 }
 
 // Script is a compiled script. It is immutable and may run in many goroutines at once.
 type Script struct {
 	operation explore.Operation
-	proto     *glua.FunctionProto
-	warnings  []string
-	// ownGlobals scripts may assign to the names of libraries, so each call needs a copy of the globals.
-	ownGlobals bool
+	compiled  *sandbox.Script
 }
 
 // Operation that the script answers.
 func (s *Script) Operation() explore.Operation { return s.operation }
 
 // Warnings say what is likely wrong, such as globals that the script does not define, in the order of the script's lines.
-func (s *Script) Warnings() []string { return slices.Clone(s.warnings) }
+func (s *Script) Warnings() []string { return s.compiled.Warnings() }
 
 // Compile reads a script in either form: the body of the operation's function, or a chunk that defines this function.
-// Errors give the line.
+// Errors give the line. A script has at most 256 KiB, which is also the bound in the schema of Config.
 func Compile(operation explore.Operation, source string) (*Script, error) {
-	function := FunctionOf(operation)
-	if function.Name == "" {
+	entry := entryOf(operation)
+	if entry.Name == "" {
 		return nil, fmt.Errorf("operation %q has no script: use one of %v", operation, explore.Operations())
 	}
-	if len(source) > maxSource {
-		return nil, fmt.Errorf("the script has %d bytes: at most %d are allowed", len(source), maxSource)
-	}
-	chunk, err := parseChunk(source)
+	compiled, err := sandbox.Compile(source, entry, kube())
 	if err != nil {
 		return nil, err
 	}
-	defines := defines(chunk, function.Name)
-	if !defines && !returns(chunk) {
-		return nil, fmt.Errorf("the script must define function %s(%s), or be its body and return a value%s",
-			function.Name, strings.Join(function.Parameters, ", "), misnamedFunction(chunk))
-	}
-	r := &rewriter{}
-	if defines {
-		err = r.chunk(chunk, nil)
-		end := &ast.ReturnStmt{Exprs: []ast.Expr{&ast.IdentExpr{Value: function.Name}}}
-		chunk = append(slices.Clip(chunk), end)
-	} else {
-		chunk, err = r.body(chunk, function)
-	}
-	if err != nil {
-		return nil, err
-	}
-	proto, err := compileChunk(append([]ast.Stmt{&ast.LocalAssignStmt{Names: hidden, Exprs: []ast.Expr{&ast.Comma3Expr{}}}}, chunk...))
-	if err != nil {
-		return nil, err
-	}
-	return &Script{operation, proto, r.warnings(), r.usesLibraryNames()}, nil
-}
-
-// parseChunk parses, and makes an error of a panic: the parser must not end the process.
-func parseChunk(source string) (chunk []ast.Stmt, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			chunk, err = nil, fmt.Errorf("the script cannot be parsed: %v", r)
-		}
-	}()
-	chunk, err = parse.Parse(strings.NewReader(source), "script")
-	var bad *parse.Error
-	if errors.As(err, &bad) {
-		near := ""
-		if bad.Token != "" {
-			near = fmt.Sprintf(" near %q", bad.Token)
-		}
-		if bad.Pos.Line == parse.EOF || bad.Pos.Line <= 0 {
-			return nil, fmt.Errorf("at the end: %s%s", bad.Message, near)
-		}
-		return nil, fmt.Errorf("line %d: %s%s", bad.Pos.Line, bad.Message, near)
-	}
-	return chunk, err
-}
-
-func compileChunk(chunk []ast.Stmt) (proto *glua.FunctionProto, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			proto, err = nil, fmt.Errorf("the script cannot be compiled: %v", r)
-		}
-	}()
-	proto, err = glua.Compile(chunk, "script")
-	var bad *glua.CompileError
-	if errors.As(err, &bad) {
-		return nil, fmt.Errorf("line %d: %s", bad.Line, bad.Message)
-	}
-	return proto, err
-}
-
-// defines reports whether a chunk defines a function at its top, and does not return something else.
-func defines(chunk []ast.Stmt, name string) bool {
-	if returns(chunk) {
-		return false
-	}
-	return slices.Contains(defined(chunk), name)
-}
-
-// defined lists the names that a chunk gives to functions at its top.
-func defined(chunk []ast.Stmt) []string {
-	var names []string
-	for _, statement := range chunk {
-		switch s := statement.(type) {
-		case *ast.FuncDefStmt:
-			if ident, ok := s.Name.Func.(*ast.IdentExpr); ok {
-				names = append(names, ident.Value)
-			}
-		case *ast.LocalAssignStmt:
-			names = append(names, s.Names...)
-		case *ast.AssignStmt:
-			for _, left := range s.Lhs {
-				if ident, ok := left.(*ast.IdentExpr); ok {
-					names = append(names, ident.Value)
-				}
-			}
-		}
-	}
-	return names
-}
-
-// misnamedFunction names a function that a script defines in place of the one that it must.
-func misnamedFunction(chunk []ast.Stmt) string {
-	for _, statement := range chunk {
-		if s, ok := statement.(*ast.FuncDefStmt); ok {
-			if ident, ok := s.Name.Func.(*ast.IdentExpr); ok {
-				return fmt.Sprintf("; it defines %s", ident.Value)
-			}
-		}
-	}
-	return ""
-}
-
-// returns reports whether a block returns in any of its branches.
-func returns(block []ast.Stmt) bool {
-	for _, statement := range block {
-		switch s := statement.(type) {
-		case *ast.ReturnStmt:
-			return true
-		case *ast.IfStmt:
-			if returns(s.Then) || returns(s.Else) {
-				return true
-			}
-		case *ast.DoBlockStmt:
-			if returns(s.Stmts) {
-				return true
-			}
-		case *ast.WhileStmt:
-			if returns(s.Stmts) {
-				return true
-			}
-		case *ast.RepeatStmt:
-			if returns(s.Stmts) {
-				return true
-			}
-		case *ast.NumberForStmt:
-			if returns(s.Stmts) {
-				return true
-			}
-		case *ast.GenericForStmt:
-			if returns(s.Stmts) {
-				return true
-			}
-		}
-	}
-	return false
+	return &Script{operation, compiled}, nil
 }

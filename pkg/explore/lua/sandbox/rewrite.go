@@ -1,7 +1,8 @@
-package lua
+package sandbox
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/yuin/gopher-lua/ast"
@@ -25,6 +26,8 @@ var hidden = []string{concatName, tableName, keyName, setName}
 //	{[k] = v}      (table)({[(key)(k)] = v})
 //	t[k] = v       (set)(t, k, v)              unless k is a text in the script
 type rewriter struct {
+	// known are the globals that scripts find.
+	known  []string
 	depth  int
 	scopes []map[string]bool
 	set    map[string]bool
@@ -39,23 +42,21 @@ type global struct {
 
 // chunk rewrites a block in place.
 func (r *rewriter) chunk(chunk []ast.Stmt, names []string) error {
-	r.set = map[string]bool{}
 	r.block(chunk, names)
 	return r.err
 }
 
 // body wraps the body of a function: return function(parameters) body end.
-func (r *rewriter) body(chunk []ast.Stmt, function Function) ([]ast.Stmt, error) {
-	names := slices.Clone(function.Parameters)
+func (r *rewriter) body(chunk []ast.Stmt, entry Entry) ([]ast.Stmt, error) {
+	names := slices.Clone(entry.Parameters)
 	var statements []ast.Stmt
-	if function.Name == "Retain" {
-		// Scripts of this family call the second argument by either name.
-		names = append(names, "observedObj")
-		alias := &ast.LocalAssignStmt{Names: []string{"observedObj"}, Exprs: []ast.Expr{&ast.IdentExpr{Value: "runtimeObj"}}}
-		statements = append(statements, alias)
+	for _, alias := range slices.Sorted(maps.Keys(entry.Aliases)) {
+		names = append(names, alias)
+		parameter := &ast.IdentExpr{Value: entry.Aliases[alias]}
+		statements = append(statements, &ast.LocalAssignStmt{Names: []string{alias}, Exprs: []ast.Expr{parameter}})
 	}
 	err := r.chunk(chunk, names)
-	made := &ast.FunctionExpr{ParList: &ast.ParList{Names: function.Parameters}, Stmts: append(statements, chunk...)}
+	made := &ast.FunctionExpr{ParList: &ast.ParList{Names: entry.Parameters}, Stmts: append(statements, chunk...)}
 	if len(chunk) > 0 {
 		made.SetLine(chunk[0].Line())
 		made.SetLastLine(chunk[len(chunk)-1].Line() + 1)
@@ -68,7 +69,7 @@ func (r *rewriter) warnings() []string {
 	var found []string
 	seen := map[string]bool{}
 	for _, g := range r.reads {
-		if r.set[g.name] || isLibrary(g.name) || seen[g.name] {
+		if r.set[g.name] || slices.Contains(r.known, g.name) || seen[g.name] {
 			continue
 		}
 		seen[g.name] = true
@@ -81,7 +82,7 @@ func (r *rewriter) warnings() []string {
 // which any name can be set.
 func (r *rewriter) usesLibraryNames() bool {
 	for name := range r.set {
-		if isLibrary(name) {
+		if slices.Contains(r.known, name) {
 			return true
 		}
 	}

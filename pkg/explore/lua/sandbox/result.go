@@ -1,4 +1,4 @@
-package lua
+package sandbox
 
 import (
 	"errors"
@@ -17,13 +17,13 @@ import (
 //	keys 1..n only                          list
 //	text keys only                          map; null entries of its origin that were not set stay
 //	empty, from JSON                        what it was: {} or []
-//	empty, made by the script               what the arguments have in this place, or nothing
+//	empty, made by the script               what the examples have in this place, or nothing
 type exporter struct {
 	m    *machine
 	size int
 	path []string
-	// arguments are looked at for what an empty table is.
-	arguments []any
+	// examples are looked at for what an empty table is.
+	examples []any
 }
 
 var errNothing = errors.New("nothing")
@@ -95,7 +95,7 @@ func (x *exporter) number(n glua.LNumber, was any) (any, error) {
 	if math.IsNaN(float64(n)) || math.IsInf(float64(n), 0) {
 		return nil, x.fail("is %v, which JSON has not", float64(n))
 	}
-	return x.m.number(n), x.count(8)
+	return x.m.bridge.number(n), x.count(8)
 }
 
 func (x *exporter) table(t *glua.LTable) (any, error) {
@@ -105,7 +105,7 @@ func (x *exporter) table(t *glua.LTable) (any, error) {
 	if library, frozen := x.m.proxiedLibraries[t]; frozen || library != nil {
 		return nil, x.fail("is a library")
 	}
-	from, known := x.m.tables[t]
+	from, known := x.m.bridge.tables[t]
 	if known && !from.filled {
 		return x.copy(from.value, len(x.path))
 	}
@@ -198,7 +198,7 @@ func (x *exporter) list(t *glua.LTable, was []any) (any, error) {
 	n := t.Len()
 	for key, _ := t.Next(glua.LNil); key != glua.LNil; key, _ = t.Next(key) {
 		if at, ok := key.(glua.LNumber); !ok || at < 1 || float64(at) != math.Trunc(float64(at)) || int(at) > n {
-			return nil, x.fail("has keys of a list and others, such as %s", x.m.plain(key))
+			return nil, x.fail("has keys of a list and others, such as %s", x.m.bridge.plain(key))
 		}
 	}
 	made := make([]any, 0, max(n, len(was)))
@@ -250,8 +250,8 @@ func (x *exporter) empty(was any) (any, error) {
 		}
 		return made, nil
 	}
-	for _, argument := range x.arguments {
-		switch at(argument, x.path).(type) {
+	for _, example := range x.examples {
+		switch at(example, x.path).(type) {
 		case map[string]any:
 			return map[string]any{}, nil
 		case []any:
@@ -261,7 +261,7 @@ func (x *exporter) empty(was any) (any, error) {
 	return nil, errNothing
 }
 
-// at is the first value that an argument has in a place.
+// at is the first value that an example has in a place.
 func at(value any, path []string) any {
 	if len(path) == 0 {
 		return value

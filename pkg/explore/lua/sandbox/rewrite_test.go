@@ -1,4 +1,4 @@
-package lua
+package sandbox
 
 import (
 	"fmt"
@@ -6,9 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"kudo.dev/kudo/pkg/explore"
-	"kudo.dev/kudo/pkg/explore/exploretest"
 )
 
 // TestRewritten has statements that are rewritten to calls: they mean the same as before.
@@ -113,21 +110,33 @@ func TestRewritten(t *testing.T) {
 	}
 }
 
-// TestRewrittenBody assigns at the top of a body: what it allocates counts, also in Retain, whose body has a statement of its own.
+// TestRewrittenBody assigns at the top of a body: what it allocates counts, whether or not the entry has aliases.
 func TestRewrittenBody(t *testing.T) {
-	limits := DefaultLimits()
-	limits.Memory = 4 << 20
-	request := explore.Request{Object: exploretest.Object(t, deployment), Observed: exploretest.Object(t, observed)}
-	for _, operation := range []explore.Operation{explore.Retaining, explore.Packing} {
-		s, err := Compile(operation, "local t, i = {}, 60000 t[i] = 1 t[1], t[i] = 2, 3 t = {} t[i] = 1 t = {} t[i] = 1 return desiredObj")
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Operation = operation
-		_, err = New(noon, limits).Run(t.Context(), s, request)
+	const script = "local t, i = {}, 60000 t[i] = 1 t[1], t[i] = 2, 3 t = {} t[i] = 1 t = {} t[i] = 1 return runtimeObj or observedObj"
+	small := limits()
+	small.Memory = 4 << 20
+	for name, entry := range map[string]Entry{"with aliases": retain, "without": status} {
+		_, err := run(t, NewPool(small, own()), entry, script, object(t, deployment))
 		if got := fmt.Sprint(err); got != "the script went beyond its limit of memory (4194304 bytes)" {
-			t.Errorf("%s: %s", operation, got)
+			t.Errorf("%s: %s", name, got)
 		}
+	}
+}
+
+// TestAliases calls a parameter by either name.
+func TestAliases(t *testing.T) {
+	for name, tc := range map[string]struct{ reason, script, want string }{
+		"Parameter": {"the parameter", "return {tostring(runtimeObj)}", `["nil"]`},
+		"Alias":     {"its alias", "desiredObj = {x = 1} return {desiredObj.x, tostring(observedObj)}", `[1,"nil"]`},
+		"Assigned":  {"which is a local of its own", "observedObj = 2 return {tostring(runtimeObj), observedObj}", `["nil",2]`},
+		"Chunk":     {"a chunk names its parameters itself", "function Retain(a, b) return {type(observedObj), a.kind} end", `["nil","Deployment"]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			made, err := ask(t, retain, tc.script, object(t, deployment))
+			if err != nil || compact(t, made) != tc.want {
+				t.Errorf("%s: got %v, error %v, want %s", tc.reason, made, err, tc.want)
+			}
+		})
 	}
 }
 
@@ -186,11 +195,32 @@ func TestUndefinedGlobals(t *testing.T) {
 			[]string{"line 1: a is not defined", "line 3: b is not defined"},
 		},
 		"Libraries": {"what Lua has and kudo has not", "return io.open or load or coroutine", undefined("io", "load", "coroutine")},
-		"Known":     {"libraries and the globals", "return _G and _VERSION and string and kube and require and next", nil},
+		"Known":     {"libraries and the globals", "return _G and _VERSION and string and own and require and next", nil},
 		"Parameter": {"the parameter of another operation", "return desiredObj.spec", undefined("desiredObj")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := Compile(explore.Healthy, tc.script)
+			s, err := Compile(tc.script, health, own())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, s.Warnings()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason, script string
+		want           []string
+	}{
+		"Clean":  {"libraries, locals, parameters and own globals are known", "count = 0 local t = {} for k, v in pairs(observedObj) do t[k] = v count = count + 1 end repeat local x = 1 until x == 1 return string.len(_VERSION) == count", nil},
+		"Typo":   {"what is defined nowhere is not", "if obj.x then return tru end\nreturn obsrvedObj.x", []string{"line 1: obj is not defined", "line 1: tru is not defined", "line 2: obsrvedObj is not defined"}},
+		"Scopes": {"locals end with their block", "do local a = 1 end return a", []string{"line 1: a is not defined"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := Compile(tc.script, health)
 			if err != nil {
 				t.Fatal(err)
 			}

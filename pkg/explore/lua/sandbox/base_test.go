@@ -1,4 +1,4 @@
-package lua
+package sandbox
 
 import "testing"
 
@@ -129,22 +129,22 @@ func TestRequire(t *testing.T) {
 	checkExpressions(t, map[string]expression{
 		"Libraries": {
 			"each library is a module, too",
-			"require('string') == string, require('table') == table, require('math') == math, require('os') == os, require('kube') == kube",
+			"require('string') == string, require('table') == table, require('math') == math, require('os') == os, require('own') == own",
 			"true|true|true|true|true",
 			"",
 		},
-		"Others": {"there is no other", "require('io')", "", `script:6: module "io" does not exist: there are string, table, math, os, kube`},
+		"Others": {"there is no other", "require('io')", "", `script:6: module "io" does not exist: there are string, table, math, os, own`},
 		"Quoted": {
 			"its name is quoted",
 			"require('a\\n')",
 			"",
-			`script:6: module "a\n" does not exist: there are string, table, math, os, kube`,
+			`script:6: module "a\n" does not exist: there are string, table, math, os, own`,
 		},
 		"Function": {
 			"a global function is none",
 			"require('print')",
 			"",
-			`script:6: module "print" does not exist: there are string, table, math, os, kube`,
+			`script:6: module "print" does not exist: there are string, table, math, os, own`,
 		},
 		"NoName": {"a name is a text", "require({})", "", "script:6: bad argument #1 to require (string expected, got table)"},
 	})
@@ -161,7 +161,7 @@ func TestTables(t *testing.T) {
 		},
 		"NextEnd":     {"after the last there is nil", "next(observedObj.metadata, 'namespace')", "nil", ""},
 		"NextEmpty":   {"an empty table has no next", "next({}), next(observedObj.spec.template.metadata.labels)", "nil|nil", ""},
-		"NextLibrary": {"a library has entries", "next(kube) ~= nil, type((next(string)))", "true|string", ""},
+		"NextLibrary": {"a library has entries", "next(own) ~= nil, type((next(string)))", "true|string", ""},
 		"RawGet": {
 			"rawget reads what nothing has read before",
 			"rawget(observedObj.spec, 'replicas'), rawget(observedObj.spec, 'none')",

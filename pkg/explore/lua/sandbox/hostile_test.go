@@ -1,4 +1,4 @@
-package lua
+package sandbox
 
 import (
 	"errors"
@@ -6,9 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"kudo.dev/kudo/pkg/explore"
-	"kudo.dev/kudo/pkg/explore/exploretest"
 )
 
 // TestMalformedInput runs scripts that want to bring the process down. Each must end within bounds of time and memory, also
@@ -68,16 +65,18 @@ func TestMalformedInput(t *testing.T) {
 			if !strings.Contains(script, "return") {
 				script += " return {}"
 			}
-			s, err := Compile(explore.Status, script)
+			s, err := Compile(script, status)
 			if err != nil {
 				t.Fatal(err)
 			}
-			h := New(noon, Limits{Instructions: 1_000_000, Time: 2 * time.Second, Memory: 64 << 20, Output: 3 << 20, Depth: 100})
-			r := explore.Request{Operation: explore.Status, Object: exploretest.Object(t, deployment)}
+			p := NewPool(Limits{Instructions: 1_000_000, Time: 2 * time.Second, Memory: 64 << 20, Output: 3 << 20, Depth: 100})
+			call := Call{Script: s, Arguments: []any{object(t, deployment)}, Results: 1, Now: noon()}
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			start := time.Now()
-			_, err = h.Run(t.Context(), s, r)
+			ctx, cancel := p.WithTimeout(t.Context())
+			defer cancel()
+			err = p.Run(ctx, call, func(results []Value) error { _, err := results[0].JSON(); return err })
 			took := time.Since(start)
 			runtime.ReadMemStats(&after)
 			if took > 5*time.Second {
@@ -114,7 +113,7 @@ func TestHostileSource(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
-			if _, err := Compile(explore.Status, source); err != nil && len(err.Error()) > 2000 {
+			if _, err := Compile(source, status); err != nil && len(err.Error()) > 2000 {
 				t.Errorf("the error has %d bytes", len(err.Error()))
 			}
 			if took := time.Since(start); took > 5*time.Second {
@@ -123,9 +122,9 @@ func TestHostileSource(t *testing.T) {
 		})
 	}
 	t.Run("a chain of 1000 operands", func(t *testing.T) {
-		answer, err := ask(t, explore.Status, "return {x = 'a'"+strings.Repeat(" .. 1", 1000)+"}", explore.Request{Object: exploretest.Object(t, deployment)})
-		if err != nil || answer.Status.(map[string]any)["x"] != "a"+strings.Repeat("1", 1000) {
-			t.Errorf("%v %v", answer.Status, err)
+		made, err := ask(t, status, "return {x = 'a'"+strings.Repeat(" .. 1", 1000)+"}", object(t, deployment))
+		if err != nil || made.(map[string]any)["x"] != "a"+strings.Repeat("1", 1000) {
+			t.Errorf("%v %v", made, err)
 		}
 	})
 }

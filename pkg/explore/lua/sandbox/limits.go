@@ -1,4 +1,4 @@
-package lua
+package sandbox
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 type Limits struct {
 	// Instructions of the virtual machine; library functions count as many as their work is worth.
 	Instructions int
-	// Time on the clock on the wall.
+	// Time on the clock on the wall, which Pool.WithTimeout starts.
 	Time time.Duration
 	// Memory in bytes that a script allocates in all, whether or not it drops it again. It is an estimate that errs on
 	// the high side.
@@ -23,15 +23,10 @@ type Limits struct {
 	Depth int
 }
 
-// DefaultLimits are those of the manager.
-func DefaultLimits() Limits {
-	return Limits{Instructions: 1_000_000, Time: time.Second, Memory: 64 << 20, Output: 3 << 20, Depth: 100}
-}
-
 const (
 	// maxText bounds one string, so that comparing and hashing strings takes bounded time.
 	maxText = 4 << 20
-	// maxSource bounds the text of a script; the schema of Config has the same bound.
+	// maxSource bounds the text of a script, in bytes.
 	maxSource = 256 << 10
 	// maxNesting bounds expressions and blocks within one another: the compiler is recursive.
 	maxNesting = 500

@@ -1,4 +1,4 @@
-package lua
+package sandbox
 
 import (
 	"errors"
@@ -7,34 +7,26 @@ import (
 	glua "github.com/yuin/gopher-lua"
 )
 
-// stringLibrary is the string library of Lua 5.1, without dump.
-func (m *machine) stringLibrary() *glua.LTable {
-	return m.state.SetFuncs(m.state.NewTable(), map[string]glua.LGFunction{
-		"byte": m.stringByte, "char": m.stringChar, "find": m.stringFind, "format": m.stringFormat, "gmatch": m.stringGmatch,
-		"gsub": m.stringGsub, "match": m.stringMatch, "rep": m.stringRep, "sub": m.stringSub,
-		"len":     func(l *glua.LState) int { l.Push(glua.LNumber(len(m.checkText(l, 1)))); return 1 },
-		"lower":   m.mapped(strings.ToLower),
-		"upper":   m.mapped(strings.ToUpper),
-		"reverse": m.mapped(reverse),
+// openString makes the string library of Lua 5.1, without dump. Texts have its functions as methods.
+func openString(m *machine) *glua.LTable {
+	library := m.newLibrary(functions{
+		"byte": stringByte, "char": stringChar, "find": stringFind, "format": stringFormat, "gmatch": stringGmatch,
+		"gsub": stringGsub, "match": stringMatch, "rep": stringRep, "sub": stringSub,
+		"len":     func(m *machine, l *glua.LState) int { l.Push(glua.LNumber(len(m.checkText(l, 1)))); return 1 },
+		"lower":   mapped(strings.ToLower),
+		"upper":   mapped(strings.ToUpper),
+		"reverse": mapped(reverse),
 	})
+	meta := m.state.NewTable()
+	meta.RawSetString("__index", library)
+	meta.RawSetString("__metatable", glua.LFalse)
+	m.state.SetMetatable(glua.LString(""), meta)
+	return library
 }
 
-// checkText is a text argument; numbers are text, too.
-func (m *machine) checkText(l *glua.LState, n int) string {
-	switch v := l.Get(n).(type) {
-	case glua.LString:
-		return string(v)
-	case glua.LNumber:
-		return m.numeral(v)
-	}
-	if _, wide := asWide(l.Get(n)); wide {
-		return m.plain(l.Get(n))
-	}
-	return l.CheckString(n)
-}
-
-func (m *machine) mapped(f func(string) string) glua.LGFunction {
-	return func(l *glua.LState) int {
+// mapped makes a function of texts of one of Go.
+func mapped(f func(string) string) function {
+	return func(m *machine, l *glua.LState) int {
 		text := m.checkText(l, 1)
 		m.meter.text(l, len(text))
 		made := f(text)
@@ -69,7 +61,7 @@ func span(from, to, length int) (int, int) {
 	return from - 1, to
 }
 
-func (m *machine) stringSub(l *glua.LState) int {
+func stringSub(m *machine, l *glua.LState) int {
 	text := m.checkText(l, 1)
 	from, to := span(l.CheckInt(2), l.OptInt(3, -1), len(text))
 	m.meter.grow(l, 16)
@@ -77,7 +69,7 @@ func (m *machine) stringSub(l *glua.LState) int {
 	return 1
 }
 
-func (m *machine) stringByte(l *glua.LState) int {
+func stringByte(m *machine, l *glua.LState) int {
 	text := m.checkText(l, 1)
 	start := l.OptInt(2, 1)
 	from, to := span(start, l.OptInt(3, start), len(text))
@@ -91,7 +83,7 @@ func (m *machine) stringByte(l *glua.LState) int {
 	return to - from
 }
 
-func (m *machine) stringChar(l *glua.LState) int {
+func stringChar(m *machine, l *glua.LState) int {
 	out := make([]byte, l.GetTop())
 	m.meter.text(l, len(out))
 	for i := range out {
@@ -105,7 +97,7 @@ func (m *machine) stringChar(l *glua.LState) int {
 	return 1
 }
 
-func (m *machine) stringRep(l *glua.LState) int {
+func stringRep(m *machine, l *glua.LState) int {
 	text, n := m.checkText(l, 1), l.CheckInt(2)
 	if n <= 0 || text == "" {
 		l.Push(glua.LString(""))
@@ -121,7 +113,7 @@ func (m *machine) stringRep(l *glua.LState) int {
 }
 
 // matchAt matches a pattern at a place, and turns breaches and malformed patterns into errors of the script.
-func (m *machine) matchAt(l *glua.LState, match *matcher, s, p int) int {
+func matchAt(m *machine, l *glua.LState, match *matcher, s, p int) int {
 	match.budget = m.meter.limits.Instructions - m.meter.steps
 	match.steps = 0
 	end, err := match.match(s, p)
@@ -140,19 +132,19 @@ func (m *machine) matchAt(l *glua.LState, match *matcher, s, p int) int {
 }
 
 // pushCaptures pushes the captures of a match; the whole match if there are none and whole is set.
-func (m *machine) pushCaptures(l *glua.LState, match *matcher, s, e int, whole bool) int {
+func pushCaptures(m *machine, l *glua.LState, match *matcher, s, e int, whole bool) int {
 	if match.level == 0 && whole {
 		l.Push(glua.LString(match.subject[s:e]))
 		return 1
 	}
 	for i := range match.level {
-		l.Push(m.captured(l, match, i))
+		l.Push(captured(m, l, match, i))
 	}
 	m.meter.grow(l, 32*match.level)
 	return match.level
 }
 
-func (m *machine) captured(l *glua.LState, match *matcher, i int) glua.LValue {
+func captured(m *machine, l *glua.LState, match *matcher, i int) glua.LValue {
 	c := match.captures[i]
 	switch c.length {
 	case position:
@@ -163,10 +155,10 @@ func (m *machine) captured(l *glua.LState, match *matcher, i int) glua.LValue {
 	return glua.LString(match.subject[c.start : c.start+c.length])
 }
 
-func (m *machine) stringFind(l *glua.LState) int  { return m.search(l, true) }
-func (m *machine) stringMatch(l *glua.LState) int { return m.search(l, false) }
+func stringFind(m *machine, l *glua.LState) int  { return search(m, l, true) }
+func stringMatch(m *machine, l *glua.LState) int { return search(m, l, false) }
 
-func (m *machine) search(l *glua.LState, find bool) int {
+func search(m *machine, l *glua.LState, find bool) int {
 	text, pattern := m.checkText(l, 1), m.checkText(l, 2)
 	start := l.OptInt(3, 1)
 	if start < 0 {
@@ -194,13 +186,13 @@ func (m *machine) search(l *glua.LState, find bool) int {
 		p = 1
 	}
 	for s := start; s <= len(text); s++ {
-		if e := m.matchAt(l, match, s, p); e >= 0 {
+		if e := matchAt(m, l, match, s, p); e >= 0 {
 			if !find {
-				return m.pushCaptures(l, match, s, e, true)
+				return pushCaptures(m, l, match, s, e, true)
 			}
 			l.Push(glua.LNumber(s + 1))
 			l.Push(glua.LNumber(e))
-			return 2 + m.pushCaptures(l, match, s, e, false)
+			return 2 + pushCaptures(m, l, match, s, e, false)
 		}
 		m.meter.spend(l, 1)
 		if p == 1 {
@@ -211,13 +203,13 @@ func (m *machine) search(l *glua.LState, find bool) int {
 	return 1
 }
 
-func (m *machine) stringGmatch(l *glua.LState) int {
+func stringGmatch(m *machine, l *glua.LState) int {
 	match := &matcher{subject: m.checkText(l, 1), pattern: m.checkText(l, 2)}
 	s := 0
 	m.meter.grow(l, 1<<10)
 	l.Push(l.NewFunction(func(l *glua.LState) int {
 		for ; s <= len(match.subject); s++ {
-			e := m.matchAt(l, match, s, 0)
+			e := matchAt(m, l, match, s, 0)
 			m.meter.spend(l, 1)
 			if e < 0 {
 				continue
@@ -226,14 +218,14 @@ func (m *machine) stringGmatch(l *glua.LState) int {
 			if s = e; e == at {
 				s++
 			}
-			return m.pushCaptures(l, match, at, e, true)
+			return pushCaptures(m, l, match, at, e, true)
 		}
 		return 0
 	}))
 	return 1
 }
 
-func (m *machine) stringGsub(l *glua.LState) int {
+func stringGsub(m *machine, l *glua.LState) int {
 	text, pattern := m.checkText(l, 1), m.checkText(l, 2)
 	replacement := l.CheckAny(3)
 	switch replacement.Type() {
@@ -250,17 +242,17 @@ func (m *machine) stringGsub(l *glua.LState) int {
 	var out strings.Builder
 	count, s := 0, 0
 	for count < limit {
-		e := m.matchAt(l, match, s, p)
+		e := matchAt(m, l, match, s, p)
 		m.meter.spend(l, 1)
 		if e >= 0 {
 			count++
-			m.write(l, &out, m.replaced(l, match, replacement, s, e))
+			appendText(m, l, &out, replaced(m, l, match, replacement, s, e))
 		}
 		switch {
 		case e > s:
 			s = e
 		case s < len(text):
-			m.write(l, &out, text[s:s+1])
+			appendText(m, l, &out, text[s:s+1])
 			s++
 		default:
 			s++
@@ -270,15 +262,15 @@ func (m *machine) stringGsub(l *glua.LState) int {
 		}
 	}
 	if s < len(text) {
-		m.write(l, &out, text[s:])
+		appendText(m, l, &out, text[s:])
 	}
 	l.Push(glua.LString(out.String()))
 	l.Push(glua.LNumber(count))
 	return 2
 }
 
-// write adds to a text that is being built, within the limits.
-func (m *machine) write(l *glua.LState, out *strings.Builder, text string) {
+// appendText adds to a text that is being built, within the limits.
+func appendText(m *machine, l *glua.LState, out *strings.Builder, text string) {
 	if out.Len()+len(text) > maxText {
 		m.meter.text(l, out.Len()+len(text))
 	}
@@ -287,37 +279,37 @@ func (m *machine) write(l *glua.LState, out *strings.Builder, text string) {
 }
 
 // replaced is what takes the place of a match.
-func (m *machine) replaced(l *glua.LState, match *matcher, replacement glua.LValue, s, e int) string {
+func replaced(m *machine, l *glua.LState, match *matcher, replacement glua.LValue, s, e int) string {
 	whole := match.subject[s:e]
 	var value glua.LValue
 	switch r := replacement.(type) {
 	case *glua.LTable:
 		var key glua.LValue = glua.LString(whole)
 		if match.level > 0 {
-			key = m.captured(l, match, 0)
+			key = captured(m, l, match, 0)
 		}
 		value = l.GetTable(r, key)
 	case *glua.LFunction:
 		// The function may itself match: captures are pushed before it runs.
 		l.Push(r)
-		l.Call(m.pushCaptures(l, match, s, e, true), 1)
+		l.Call(pushCaptures(m, l, match, s, e, true), 1)
 		value = l.Get(-1)
 		l.Pop(1)
 	default:
-		return m.expand(l, match, m.plain(replacement), whole)
+		return expand(m, l, match, m.bridge.plain(replacement), whole)
 	}
 	switch {
 	case glua.LVIsFalse(value):
 		return whole
-	case m.isText(value):
-		return m.plain(value)
+	case isText(value):
+		return m.bridge.plain(value)
 	}
 	l.RaiseError("invalid replacement value (a %s)", value.Type().String())
 	return ""
 }
 
 // expand replaces %0 to %9 in a replacement.
-func (m *machine) expand(l *glua.LState, match *matcher, template, whole string) string {
+func expand(m *machine, l *glua.LState, match *matcher, template, whole string) string {
 	if !strings.Contains(template, "%") {
 		return template
 	}
@@ -333,12 +325,12 @@ func (m *machine) expand(l *glua.LState, match *matcher, template, whole string)
 		}
 		switch c := template[i]; {
 		case c == '0' || c == '1' && match.level == 0:
-			m.write(l, &out, whole)
+			appendText(m, l, &out, whole)
 		case c >= '1' && c <= '9':
 			if int(c-'1') >= match.level {
 				l.RaiseError("invalid capture index")
 			}
-			m.write(l, &out, m.plain(m.captured(l, match, int(c-'1'))))
+			appendText(m, l, &out, m.bridge.plain(captured(m, l, match, int(c-'1'))))
 		default:
 			out.WriteByte(c)
 		}

@@ -1,4 +1,4 @@
-package lua
+package sandbox
 
 import (
 	"fmt"
@@ -7,25 +7,20 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"kudo.dev/kudo/pkg/explore"
-	"kudo.dev/kudo/pkg/explore/exploretest"
 )
 
 // checkPack runs the body of Pack on an object with a spec, and compares the spec of the result.
 func checkPack(t *testing.T, reason, script, spec, want, wantErr string) {
 	t.Helper()
 	const head = `{"apiVersion":"x/v1","kind":"X","metadata":{"name":"x"},"spec":`
-	request := explore.Request{Object: exploretest.Object(t, head+spec+"}")}
-	answer, err := ask(t, explore.Packing, "function Pack(obj) "+script+" return obj end", request)
+	made, err := ask(t, pack, "function Pack(obj) "+script+" return obj end", object(t, head+spec+"}"))
 	if wantErr != "" || err != nil {
 		if got := fmt.Sprint(err); got != wantErr {
 			t.Errorf("%s: error %q, want %q", reason, got, wantErr)
 		}
 		return
 	}
-	if diff := cmp.Diff(exploretest.Object(t, head+want+"}").Object["spec"], answer.Object.Object["spec"]); diff != "" {
+	if diff := cmp.Diff(object(t, head+want+"}"), made); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", reason, diff)
 	}
 }
@@ -188,11 +183,11 @@ func TestResultDepth(t *testing.T) {
 	nest := func(levels int) string {
 		return fmt.Sprintf("local t = {x = 1} for i = 1, %d do t = {n = t} end return t", levels)
 	}
-	request := explore.Request{Object: exploretest.Object(t, deployment)}
-	if _, err := ask(t, explore.Status, nest(100), request); err != nil {
+	argument := object(t, deployment)
+	if _, err := ask(t, status, nest(100), argument); err != nil {
 		t.Errorf("100 tables within the result: %v", err)
 	}
-	_, err := ask(t, explore.Status, nest(101), request)
+	_, err := ask(t, status, nest(101), argument)
 	if got := fmt.Sprint(err); got != "the script went beyond its limit of depth (100)" {
 		t.Errorf("101 tables within the result: %s", got)
 	}
@@ -200,8 +195,8 @@ func TestResultDepth(t *testing.T) {
 	for range 300 {
 		deep = map[string]any{"n": deep}
 	}
-	request.Object.Object["spec"] = deep
-	_, err = ask(t, explore.Packing, "return desiredObj", request)
+	argument["spec"] = deep
+	_, err = ask(t, pack, "return desiredObj", argument)
 	if got := fmt.Sprint(err); got != "the script went beyond its limit of depth (100)" {
 		t.Errorf("an argument that is deeper than any result: %s", got)
 	}
@@ -209,33 +204,33 @@ func TestResultDepth(t *testing.T) {
 
 // TestArguments passes Go values that an object may hold.
 func TestArguments(t *testing.T) {
-	object := &unstructured.Unstructured{Object: map[string]any{
+	argument := map[string]any{
 		"apiVersion": "v1", "kind": "X", "metadata": map[string]any{"name": "x"},
 		"a": int32(5), "b": 7, "c": 2.5, "d": false, "e": nil, "f": map[string]any(nil), "g": []any(nil),
-	}}
+	}
 	script := "local o = observedObj return {list = {o.a + o.b + o.c, o.d, o.e == nil, #o.g, next(o.f) == nil}}"
-	answer, err := ask(t, explore.Status, script, explore.Request{Object: object})
+	made, err := ask(t, status, script, argument)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]any{14.5, false, true, int64(0), true}, listOf(answer)); diff != "" {
+	if diff := cmp.Diff([]any{14.5, false, true, int64(0), true}, listOf(made)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	object.Object["h"] = []string{"x"}
-	_, err = ask(t, explore.Status, "return {x = observedObj.h}", explore.Request{Object: object})
+	argument["h"] = []string{"x"}
+	_, err = ask(t, status, "return {x = observedObj.h}", argument)
 	if got := fmt.Sprint(err); got != "script:1: a value of type []string cannot be given to a script" {
 		t.Errorf("a type that JSON has not: %s", got)
 	}
-	object.Object["h"] = make([]any, 65536)
-	_, err = ask(t, explore.Status, "return {n = #observedObj.h}", explore.Request{Object: object})
+	argument["h"] = make([]any, 65536)
+	_, err = ask(t, status, "return {n = #observedObj.h}", argument)
 	if got := fmt.Sprint(err); got != "the script went beyond its limit of list (65535 entries)" {
 		t.Errorf("a list that is too long: %s", got)
 	}
-	object.Object["h"] = []any{math.MaxInt64, strings.Repeat("x", 10)}
-	if answer, err = ask(t, explore.Status, "return {list = observedObj.h}", explore.Request{Object: object}); err != nil {
+	argument["h"] = []any{math.MaxInt64, strings.Repeat("x", 10)}
+	if made, err = ask(t, status, "return {list = observedObj.h}", argument); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]any{math.MaxInt64, strings.Repeat("x", 10)}, listOf(answer)); diff != "" {
+	if diff := cmp.Diff([]any{math.MaxInt64, strings.Repeat("x", 10)}, listOf(made)); diff != "" {
 		t.Errorf("a list that the script does not read (-want +got):\n%s", diff)
 	}
 }

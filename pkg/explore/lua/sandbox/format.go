@@ -1,4 +1,4 @@
-package lua
+package sandbox
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 )
 
 // stringFormat is string.format of Lua 5.1. Widths and precisions have two digits at most, as there.
-func (m *machine) stringFormat(l *glua.LState) int {
+func stringFormat(m *machine, l *glua.LState) int {
 	format := m.checkText(l, 1)
 	var out strings.Builder
 	argument := 1
@@ -19,13 +19,13 @@ func (m *machine) stringFormat(l *glua.LState) int {
 			if plain < 0 {
 				plain = len(format) - i
 			}
-			m.write(l, &out, format[i:i+plain])
+			appendText(m, l, &out, format[i:i+plain])
 			i += plain - 1
 			continue
 		}
 		i++
 		if i < len(format) && format[i] == '%' {
-			m.write(l, &out, "%")
+			appendText(m, l, &out, "%")
 			continue
 		}
 		flags := directive(format[i:])
@@ -33,7 +33,7 @@ func (m *machine) stringFormat(l *glua.LState) int {
 			l.RaiseError("invalid option in string.format: %s", strconv.Quote("%"+format[min(i, len(format)):]))
 		}
 		argument++
-		m.write(l, &out, m.formatted(l, argument, format[i:i+flags], format[i+flags]))
+		appendText(m, l, &out, formatted(m, l, argument, format[i:i+flags], format[i+flags]))
 		i += flags
 		m.meter.spend(l, 1)
 	}
@@ -73,7 +73,7 @@ func directive(text string) int {
 	return i
 }
 
-func (m *machine) formatted(l *glua.LState, n int, flags string, verb byte) string {
+func formatted(m *machine, l *glua.LState, n int, flags string, verb byte) string {
 	if n > l.GetTop() {
 		l.ArgError(n, "no value")
 	}
@@ -87,39 +87,18 @@ func (m *machine) formatted(l *glua.LState, n int, flags string, verb byte) stri
 	case 'c':
 		return fmt.Sprintf("%"+flags+"s", string([]byte{byte(l.CheckInt(n))}))
 	case 'd', 'i':
-		return fmt.Sprintf("%"+flags+"d", m.whole64(l, n))
+		return fmt.Sprintf("%"+flags+"d", m.checkWhole(l, n))
 	case 'o', 'u', 'x', 'X':
 		if verb == 'u' {
 			verb = 'd'
 		}
-		return fmt.Sprintf("%"+flags+string(verb), uint64(m.whole64(l, n)))
+		return fmt.Sprintf("%"+flags+string(verb), uint64(m.checkWhole(l, n)))
 	}
 	value := l.Get(n)
 	if whole, wide := asWide(value); wide {
 		return fmt.Sprintf("%"+flags+string(verb), float64(whole))
 	}
 	return fmt.Sprintf("%"+flags+string(verb), float64(m.checkNumber(l, n)))
-}
-
-// checkNumber is a number argument; text that is a numeral counts.
-func (m *machine) checkNumber(l *glua.LState, n int) glua.LNumber {
-	if text, ok := l.Get(n).(glua.LString); ok {
-		if number, ok := m.parse(strings.TrimSpace(string(text)), 10); ok {
-			return number
-		}
-	}
-	return l.CheckNumber(n)
-}
-
-func (m *machine) whole64(l *glua.LState, n int) int64 {
-	if whole, wide := asWide(l.Get(n)); wide {
-		return whole
-	}
-	number := m.checkNumber(l, n)
-	if whole, ok := m.number(number).(int64); ok {
-		return whole
-	}
-	return int64(number)
 }
 
 // quoted is text as a literal of Lua.
