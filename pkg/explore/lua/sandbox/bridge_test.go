@@ -34,6 +34,16 @@ func TestWideIntegers(t *testing.T) {
 			"local a = obj.spec.a obj.spec = {a + 0 == 2^53, a - 2^53, 2 * a == 2^54, a / a, a % 2, a ^ 1 == 2^53, -a == -2^53}",
 			twins, `[true,0,true,1,0,true,true]`, "",
 		},
+		"Calculated": {
+			"a number that was calculated is no integer of the object that is next to it, whichever order these are in",
+			"local a = obj.spec.a obj.spec = {x = a + 0, y = tostring(a + 0), z = string.format('%d', a + 0)}",
+			`{"a":9007199254740993,"b":9007199254740992,"c":9007199254740993}`,
+			`{"x":9007199254740992,"y":"9007199254740992","z":"9007199254740992"}`, "",
+		},
+		"CalculatedLargest": {
+			"beyond the largest integer it is a float", "obj.spec = {x = obj.spec.a + 1}",
+			`{"a":9223372036854775807,"b":9223372036854775806}`, `{"x":9223372036854775808.0}`, "",
+		},
 		"NotANumber": {
 			"a text that is no number is no operand", "obj.spec = obj.spec.a + 'x'", twins, "",
 			"script:1: bad argument #2 to (anonymous) (number expected, got string)",

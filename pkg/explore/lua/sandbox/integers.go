@@ -64,9 +64,10 @@ func nearestFloat(l *glua.LState, n int) float64 {
 	return float64(l.CheckNumber(n))
 }
 
-// number is a Lua number as a JSON value: an int64 if it is whole.
+// number is a Lua number as a JSON value: an int64 if it is whole. Integers that share a float are wide integers in a script: a number that
+// is this float was calculated, and is none of them.
 func (b *bridge) number(n glua.LNumber) any {
-	if whole, known := b.wideIntegers[float64(n)]; known {
+	if whole, known := b.wideIntegers[float64(n)]; known && !b.ambiguousFloats[float64(n)] {
 		return whole
 	}
 	if n >= -1<<63 && n < 1<<63 && glua.LNumber(int64(n)) == n {
