@@ -163,7 +163,7 @@ var _ = Describe("What is annotated to be kept", Label("keep", "P25", "P26"), fu
 		}
 		contains(t, kudo(t, 0, "uninstall", "--instance", "one", "-n", ns, "--keep-claims", "--wait"), "persistentvolumeclaim one stays, since it is annotated to be kept",
 			"persistentvolumeclaim own-one-0 stays, since it holds data, and no Instance owns it")
-		contains(t, kudo(t, 0, "uninstall", "--instance", "two", "-n", ns, "--wait"), "Warning: persistentvolumeclaim "+ns+"/two is deleted with its data: --keep-claims would keep it",
+		contains(t, kudo(t, 0, "uninstall", "--instance", "two", "-n", ns, "--wait"), "Warning: persistentvolumeclaim "+ns+"/two (1Mi) is deleted with its data: --keep-claims would keep it",
 			"persistentvolumeclaim own-two-1 stays, since it holds data")
 		if err := cluster.Get(ctx, client.ObjectKey{Namespace: ns, Name: "two"}, &corev1.PersistentVolumeClaim{}); !apierrors.IsNotFound(err) {
 			t.Errorf("the command ended before the claim two was deleted: %v", err)
@@ -235,7 +235,7 @@ spec:
 		if i := get(t, &v1beta1.Instance{}, ns, "i"); i.DeletionTimestamp != nil {
 			t.Error("the Instance is being deleted")
 		}
-		contains(t, kudo(t, 0, "uninstall", "--instance", "i", "-n", ns, "--wait"), "Warning: persistentvolumeclaim "+ns+"/own-i-0 is deleted with its data if StatefulSet i is deleted")
+		contains(t, kudo(t, 0, "uninstall", "--instance", "i", "-n", ns, "--wait"), "Warning: persistentvolumeclaim "+ns+"/own-i-0 (1Mi) is deleted with its data if StatefulSet i is deleted")
 	})
 
 	It("is no Instance that a plan creates, since the owners of these are counted", func(ctx context.Context) {

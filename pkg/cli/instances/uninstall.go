@@ -32,8 +32,8 @@ func NewUninstall(env *command.Env) *cobra.Command {
 		Use:   "uninstall NAME",
 		Short: "Delete an Instance, after its cleanup plan",
 		Long: `Delete an Instance. Its cleanup plan runs first, if it has one; then its objects go. Cluster-scoped objects of
-its plans stay, since others may use them, and so do objects that are annotated kudo.dev/keep, and claims of StatefulSets: they
-are listed. An Instance of the same name takes them over. The OperatorVersion stays too.
+its plans stay, since others may use them, and so do objects that are annotated kudo.dev/keep, and claims of StatefulSets. An
+Instance of the same name takes them over. The OperatorVersion stays too. What is deleted and what stays is printed before.
 
 With --wait the command ends when the objects are deleted. It ends with 4 if that takes too long, and names the finalizers that
 keep them.
@@ -76,8 +76,12 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 	case err != nil && o.Wait:
 		o.env.Warnf("the objects of children of instance %s/%s are not awaited: %s", namespace, o.instance, err)
 	}
-	remainder, err := o.keepOrWarn(ctx, c, all)
+	effects, err := o.effectsOf(ctx, c, config, all)
 	if err != nil {
+		return err
+	}
+	effects.print(o.env, instance)
+	if err := effects.keep(ctx, c); err != nil {
 		return err
 	}
 	uid := instance.UID
@@ -96,8 +100,9 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 	var waited error
 	if o.Wait {
 		waited = o.wait(ctx, c, instance, all)
+		printStays(o.env, effects.stays)
 	}
-	printRemainder(o.env, namespace, remainder)
+	printRemedy(o.env, namespace, effects.stays)
 	return waited
 }
 

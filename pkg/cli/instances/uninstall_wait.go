@@ -123,9 +123,14 @@ func (d *dependents) sortedKinds() []schema.GroupVersionKind {
 	})
 }
 
-// selector selects the objects of the Instances by the labels that plans set.
+// selector selects the objects of the Instances.
 func (d *dependents) selector() labels.Selector {
-	names, err := labels.NewRequirement(v1beta1.InstanceLabel, selection.In, slices.Sorted(maps.Values(d.owners)))
+	return objectsOf(slices.Sorted(maps.Values(d.owners)))
+}
+
+// objectsOf selects the objects of Instances by the labels that plans set.
+func objectsOf(instances []string) labels.Selector {
+	names, err := labels.NewRequirement(v1beta1.InstanceLabel, selection.In, instances)
 	if err != nil { // names of Instances are values of labels
 		return labels.Nothing()
 	}

@@ -206,9 +206,11 @@ func TestRemainder(t *testing.T) {
 	out := &bytes.Buffer{}
 	env := &command.Env{Out: out}
 	clusterRole := schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}
-	printRemainder(env, "ns", nil)
-	printRemainder(env, "ns", []keptObject{{claimKind, "data", "it holds data"},
-		{clusterRole, "reader", "others may use it"}, {clusterRole, "x; reboot #", "the status was written by a tenant"}})
+	printRemedy(env, "ns", nil)
+	stays := []keptObject{{claimKind, "data", "it holds data"},
+		{clusterRole, "reader", "others may use it"}, {clusterRole, "x; reboot #", "the status was written by a tenant"}}
+	printStays(env, stays)
+	printRemedy(env, "ns", stays)
 	want := "persistentvolumeclaim data stays, since it holds data\nclusterrole reader stays, since others may use it\n" +
 		"clusterrole x; reboot # stays, since the status was written by a tenant\n" +
 		"delete what is not needed any more: kubectl delete -n ns persistentvolumeclaim/data clusterrole.rbac.authorization.k8s.io/reader " +

@@ -1,0 +1,201 @@
+package instances
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/cli/command"
+	"kudo.dev/kudo/pkg/preview"
+	"kudo.dev/kudo/pkg/share"
+	"kudo.dev/kudo/pkg/text"
+)
+
+// maxDeletedNames is how many of the objects that are deleted the command names.
+const maxDeletedNames = 20
+
+// effects are what the deletion of an Instance does to its objects. They are read before anything is written.
+type effects struct {
+	// deleted are the names of what is deleted with the Instance, but for claims.
+	deleted []string
+	// warnings name the claims that are deleted with their data, and what is not known.
+	warnings []string
+	// stays are the objects that nothing deletes later, and shared those that other owners or holders keep.
+	stays, shared []keptObject
+	// patches keep objects that the garbage collector would delete.
+	patches []keepPatch
+}
+
+// keepPatch is a live object that is kept, and the Instance that is deleted.
+type keepPatch struct {
+	live     client.Object
+	instance *v1beta1.Instance
+}
+
+// print says what is deleted and what stays, before it is done.
+func (e *effects) print(env *command.Env, instance *v1beta1.Instance) {
+	if len(e.deleted) > 0 {
+		slices.Sort(e.deleted)
+		env.Printf("to be deleted with instance %s/%s: %s", instance.Namespace, instance.Name, text.List(e.deleted, maxDeletedNames))
+	}
+	printStays(env, e.stays)
+	printStays(env, e.shared)
+	for _, warning := range e.warnings {
+		env.Warnf("%s", warning)
+	}
+}
+
+// keep annotates what is to be kept and takes the Instance off its owners, in one write for each object: the manager would do so later than
+// the garbage collector deletes the object.
+func (e *effects) keep(ctx context.Context, c client.Client) error {
+	for _, p := range e.patches {
+		patch := v1beta1.KeepPatch(p.live, p.instance.UID)
+		if patch == nil {
+			continue
+		}
+		if err := c.Patch(ctx, p.live, client.RawPatch(types.MergePatchType, patch)); err != nil {
+			return fmt.Errorf("keep %s %s/%s, instance %s is not deleted: %w", cmp.Or(p.live.GetObjectKind().GroupVersionKind().Kind,
+				claimKind.Kind), p.live.GetNamespace(), p.live.GetName(), p.instance.Name, err)
+		}
+	}
+	return nil
+}
+
+// effectsOf returns what the deletion of Instances does. The first is the one that is deleted, the others are its children. What the user
+// may not read is left out.
+func (o *uninstallOptions) effectsOf(ctx context.Context, c client.Client, config *rest.Config, all []*v1beta1.Instance) (*effects, error) {
+	out := &effects{}
+	if err := o.addClaims(ctx, c, all, out); err != nil {
+		return nil, err
+	}
+	for n, i := range all {
+		if n > 0 {
+			out.deleted = append(out.deleted, "instance "+i.Name)
+		}
+		for _, r := range i.Status.Resources {
+			switch {
+			case r.Namespace == "":
+				out.stays = append(out.stays, keptObject{kindOf(r), r.Name, preview.StaysClusterScoped})
+			case kindOf(r) != claimKind && v1beta1.CanBeKept(kindOf(r)):
+				out.addObject(ctx, c, i, r)
+			}
+		}
+		if err := out.addDefinitions(ctx, c, config, i); err != nil {
+			out.warnings = append(out.warnings, fmt.Sprintf("what becomes of the CustomResourceDefinitions of instance %s/%s is not known: %s",
+				i.Namespace, i.Name, err))
+		}
+	}
+	return out, nil
+}
+
+// addObject adds an object of the inventory that is no claim.
+func (e *effects) addObject(ctx context.Context, c client.Client, i *v1beta1.Instance, r v1beta1.ResourceStatus) {
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))
+	if err := c.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: r.Name}, live); err != nil {
+		return
+	}
+	switch others := v1beta1.OtherOwners(live, i.UID); {
+	case v1beta1.IsKept(live.Annotations):
+		e.stays = append(e.stays, keptObject{kindOf(r), r.Name, preview.StaysKept})
+		e.patches = append(e.patches, keepPatch{live, i})
+	case v1beta1.HasOwner(live, i.UID) && len(others) > 0:
+		e.shared = append(e.shared, keptObject{kindOf(r), r.Name, fmt.Sprintf("%s %s owns it, too", others[0].Kind, others[0].Name)})
+	case v1beta1.HasOwner(live, i.UID):
+		e.deleted = append(e.deleted, strings.ToLower(r.Kind)+" "+r.Name)
+	}
+}
+
+// addClaims adds the claims of all Instances.
+func (o *uninstallOptions) addClaims(ctx context.Context, c client.Client, all []*v1beta1.Instance, e *effects) error {
+	root, byName := all[0], map[string]*v1beta1.Instance{}
+	for _, i := range all {
+		byName[i.Name] = i
+	}
+	claims, theirs := &corev1.PersistentVolumeClaimList{}, client.MatchingLabelsSelector{Selector: objectsOf(slices.Sorted(maps.Keys(byName)))}
+	err := c.List(ctx, claims, client.InNamespace(root.Namespace), theirs)
+	if err != nil && o.keepClaims {
+		return fmt.Errorf("list PersistentVolumeClaims, instance %s/%s is not deleted: %w", root.Namespace, root.Name, err)
+	}
+	for n := range claims.Items {
+		claim := &claims.Items[n]
+		i := byName[claim.Labels[v1beta1.InstanceLabel]]
+		others := v1beta1.OtherOwners(claim, i.UID)
+		switch {
+		case len(others) > 0 && o.keepClaims: // the controller that has set this owner sets it again
+			return fmt.Errorf("PersistentVolumeClaim %s/%s would be deleted with %s %s, instance %s is not deleted: set "+
+				"persistentVolumeClaimRetentionPolicy.whenDeleted of a StatefulSet to Retain, or take the owner off the claim, first",
+				claim.Namespace, claim.Name, others[0].Kind, others[0].Name, i.Name)
+		case len(others) > 0:
+			e.warnings = append(e.warnings, fmt.Sprintf("%s is deleted with its data if %s %s is deleted", describeClaim(claim), others[0].Kind,
+				others[0].Name))
+		case v1beta1.IsKept(claim.Annotations), o.keepClaims && len(claim.OwnerReferences) > 0:
+			e.stays = append(e.stays, keptObject{claimKind, claim.Name, preview.StaysKept})
+			e.patches = append(e.patches, keepPatch{claim, i})
+		case len(claim.OwnerReferences) == 0:
+			e.stays = append(e.stays, keptObject{claimKind, claim.Name, preview.StaysUnowned})
+		default:
+			e.warnings = append(e.warnings, describeClaim(claim)+" is deleted with its data: --keep-claims would keep it")
+		}
+	}
+	return nil
+}
+
+// describeClaim names a claim, and how large its volume is, or what the claim asks for.
+func describeClaim(claim *corev1.PersistentVolumeClaim) string {
+	size, found := claim.Status.Capacity[corev1.ResourceStorage]
+	if !found {
+		size = claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	}
+	name := fmt.Sprintf("persistentvolumeclaim %s/%s", claim.Namespace, claim.Name)
+	if !size.IsZero() {
+		name += " (" + size.String() + ")"
+	}
+	return name
+}
+
+// addDefinitions adds the CustomResourceDefinitions that an Instance holds by its CRD tarball, with the holders of those that stay.
+func (e *effects) addDefinitions(ctx context.Context, c client.Client, config *rest.Config, i *v1beta1.Instance) error {
+	if i.Status.CRDs == nil {
+		return nil
+	}
+	holder := &v1beta1.Installation{}
+	err := c.Get(ctx, client.ObjectKey{Name: v1beta1.InstallationName(i.Namespace, i.Name, i.UID)}, holder)
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	engine, err := sharing(config, c)
+	if err != nil {
+		return err
+	}
+	releases, err := engine.Session(holder, share.Policy{}, holder.Status.Resources).Preview(ctx, false)
+	if err != nil {
+		return err
+	}
+	for _, r := range releases {
+		switch {
+		case r.Unknown != nil:
+			return r.Unknown
+		case r.Deleted:
+			e.deleted = append(e.deleted, strings.ToLower(r.ID.Kind)+" "+r.ID.Name)
+		default:
+			why := r.Reason
+			if r.Blocks {
+				why = "it " + why
+			}
+			e.shared = append(e.shared, keptObject{r.ID.GroupKind(), r.ID.Name, why})
+		}
+	}
+	return nil
+}
