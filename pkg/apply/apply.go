@@ -81,6 +81,8 @@ type Change struct {
 	Record Record
 	// Dropped is what was left out.
 	Dropped []Dropped
+	// Readopted is set if the object is taken over again: it was left by an earlier owner of the name, and has no other.
+	Readopted bool
 	// Err is set for Awaited and Failed.
 	Err error
 }
@@ -218,4 +220,15 @@ func (c ChangeSet) Err() error {
 		}
 	}
 	return first
+}
+
+// Readopted returns the names of the objects that were taken over again.
+func (c ChangeSet) Readopted() []string {
+	var names []string
+	for _, change := range c {
+		if change.Readopted {
+			names = append(names, change.ID.String())
+		}
+	}
+	return names
 }

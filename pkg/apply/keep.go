@@ -41,6 +41,16 @@ func hasRightController(live, body *unstructured.Unstructured) bool {
 	return controller == nil || v1beta1.HasOwner(live, controller.UID) != isKept(live)
 }
 
+// wasLeft reports whether a live object was left by an earlier owner of the name: the field manager has written it, and neither the
+// inventory nor its owners name it.
+func (e *Engine) wasLeft(live, body *unstructured.Unstructured, o Options) bool {
+	if live == nil || o.Known[IDOf(live)].UID == live.GetUID() || e.digest(live, o.Manager) == "" {
+		return false
+	}
+	controller := controllerOf(body)
+	return controller == nil || !v1beta1.HasOwner(live, controller.UID)
+}
+
 // IsKeptByInstance reports whether a live object is annotated to be kept, though an Instance owns it, with which it would be deleted.
 func IsKeptByInstance(live *unstructured.Unstructured) bool {
 	return isKept(live) && slices.ContainsFunc(live.GetOwnerReferences(),

@@ -47,6 +47,39 @@ func TestHasRightController(t *testing.T) {
 	}
 }
 
+// TestWasLeft shows P26: an object was left if a plan of the name has written it, and neither the inventory nor its owners name it.
+func TestWasLeft(t *testing.T) {
+	const manager = "kudo/ns/i"
+	writtenBy := func(manager string, owners ...metav1.OwnerReference) *unstructured.Unstructured {
+		out := keepCandidate(nil, owners...)
+		out.SetUID("live")
+		out.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: manager, Operation: metav1.ManagedFieldsOperationApply,
+			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{"f:a":{}}}`)}}})
+		return out
+	}
+	body := keepCandidate(nil, instanceOwner("ours", true))
+	for _, tc := range []struct {
+		reason     string
+		live, body *unstructured.Unstructured
+		record     Record
+		want       bool
+	}{
+		{"kept", writtenBy(manager), body, Record{}, true},
+		{"absent", nil, body, Record{}, false},
+		{"another object of the name was written before", writtenBy(manager), body, Record{UID: "former"}, true},
+		{"it is in the inventory", writtenBy(manager), body, Record{UID: "live"}, false},
+		{"it was written before a crash", writtenBy(manager, instanceOwner("ours", true)), body, Record{}, false},
+		{"it is adopted from another tool", writtenBy("helm"), body, Record{}, false},
+		{"cluster-scoped, and left", writtenBy(manager), keepCandidate(nil), Record{}, true},
+		{"cluster-scoped, of another Instance", writtenBy("kudo/other/i"), keepCandidate(nil), Record{}, false},
+	} {
+		e := &Engine{mirror: &Mirror{}}
+		if got := e.wasLeft(tc.live, tc.body, Options{Manager: manager, Known: map[ID]Record{IDOf(body): tc.record}}); got != tc.want {
+			t.Errorf("%s: %t, want %t", tc.reason, got, tc.want)
+		}
+	}
+}
+
 // TestWithoutController: the copy lacks the Instance among its owners, and nothing else. The object that was given does not change.
 func TestWithoutController(t *testing.T) {
 	node := metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "n", UID: "n"}

@@ -47,6 +47,7 @@ func (e *Engine) applyOne(ctx context.Context, obj *unstructured.Unstructured, o
 		case err == nil:
 			change.Action, change.Live, change.Record = action, written, RecordOf(written, hash)
 			change.Record.Fields = digestOf(ownerships(written), o.Manager)
+			change.Readopted = change.Readopted || e.wasLeft(live, body, o)
 			e.mirror.RecordWrite(written)
 			if live == nil || !isKept(live) || isKept(written) {
 				return change

@@ -11,6 +11,7 @@ import (
 	"kudo.dev/kudo/operators/render"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/health"
+	"kudo.dev/kudo/pkg/text"
 	"kudo.dev/kudo/plans"
 )
 
@@ -64,6 +65,7 @@ func (r *Runner) apply(ctx context.Context, w *PreparedTask) (plans.Outcome, Eff
 	changes := w.writer.apply(ctx, w.objects)
 	out := plans.Outcome{State: plans.Done, Total: len(changes)}
 	unknownHealth := false // the health of at least one object is unknown
+	effects.Readopted = w.describeReadopted(changes)
 	var failed *plans.Outcome
 	wait := func(change apply.Change, message string) {
 		if out.State == plans.Done {
@@ -129,6 +131,22 @@ func (r *Runner) apply(ctx context.Context, w *PreparedTask) (plans.Outcome, Eff
 		return *f.outcome, f.effects
 	}
 	return out, effects
+}
+
+// An event names at most maxReadopted of the objects that were taken over again, in at most maxReadoptedText bytes.
+const (
+	maxReadopted     = 10
+	maxReadoptedText = 1000
+)
+
+// describeReadopted names the objects that a task has taken over again; empty if it has taken over none.
+func (w *PreparedTask) describeReadopted(changes apply.ChangeSet) string {
+	names := changes.Readopted()
+	if len(names) == 0 {
+		return ""
+	}
+	message := fmt.Sprintf("Plan %s took over again what was kept: %s", w.run.Plan, text.List(names, maxReadopted))
+	return text.Truncate(w.run.mask(message), maxReadoptedText)
 }
 
 func kindsOf(objs []*unstructured.Unstructured) []schema.GroupVersionKind {

@@ -184,6 +184,40 @@ func changed(changes []apply.Change) (names []string) {
 	return names
 }
 
+// TestReadopted shows P26: the event names what a task has taken over again, with secrets masked and bounded.
+func TestReadopted(t *testing.T) {
+	change := func(name string, readopted bool) apply.Change {
+		c := wrote(named(name))
+		c.Readopted = readopted
+		return c
+	}
+	var many, long []apply.Change
+	for n := range 12 {
+		many = append(many, change(fmt.Sprintf("kept-%d", n), true))
+		long = append(long, change(strings.Repeat("x", 250), true))
+	}
+	u := run(nil)
+	u.Plan, u.Parameters, u.Sensitive = "deploy", map[string]string{"PIN": "77345"}, []string{"PIN"}
+	w := &PreparedTask{run: u}
+	for _, tc := range []struct {
+		reason  string
+		changes []apply.Change
+		want    string
+	}{
+		{"none", []apply.Change{change("new", false)}, ""},
+		{"one of two", []apply.Change{change("new", false), change("kept", true)}, "Plan deploy took over again what was kept: ConfigMap ns/kept"},
+		{"a name with a secret", []apply.Change{change("of-77345", true)}, "Plan deploy took over again what was kept: ConfigMap ns/of-(sensitive)"},
+		{"many", many, "Plan deploy took over again what was kept: ConfigMap ns/kept-0, "},
+	} {
+		if got := w.describeReadopted(tc.changes); !strings.HasPrefix(got, tc.want) || (tc.want == "") != (got == "") || strings.Contains(got, "77345") {
+			t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
+		}
+	}
+	if got := w.describeReadopted(many); strings.Contains(got, "kept-11") || len(w.describeReadopted(long)) > maxReadoptedText {
+		t.Errorf("it is not bounded: %q", got)
+	}
+}
+
 // TestAllWritten checks that what was written beside an object that has failed is in the inventory, wherever it stands.
 func TestAllWritten(t *testing.T) {
 	r := &Runner{all: interpreter{}, external: interpreter{}, engine: noEngine()}

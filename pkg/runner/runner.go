@@ -206,6 +206,8 @@ type Effects struct {
 	Deleted []apply.ID
 	// Events to record: reason and message.
 	Events [][2]string
+	// Readopted is the message of an event that names the objects that were taken over again; empty if none was.
+	Readopted string
 	// Failed objects could not be written.
 	Failed []apply.Change
 	// Recheck is set if an object may be judged otherwise later without an event.

@@ -37,7 +37,7 @@ func (s *Session) join(ctx context.Context, obj *unstructured.Unstructured, v *i
 	if err != nil {
 		return s.objects.ChangeForError(ctx, obj, err)
 	}
-	joined := false
+	joined, left := false, false
 	for range attempts {
 		s.acceptConcurrentCreate(v)
 		if v == nil {
@@ -45,12 +45,15 @@ func (s *Session) join(ctx context.Context, obj *unstructured.Unstructured, v *i
 				return s.objects.ChangeForError(ctx, obj, s.undoJoin(ctx, resource, obj.GetName(), joined, err))
 			}
 		}
+		left = left || s.wasLeft(ctx, v)
 		written, action, err := s.write(ctx, resource, obj, v)
 		switch {
 		case err == nil && written != nil && action == apply.Configured && (written.GetDeletionTimestamp() != nil || !alike(written, v.live)):
 			joined = true // but it is not what was looked at
 		case err == nil:
-			return s.joined(obj, v, written, action)
+			change := s.joined(obj, v, written, action)
+			change.Readopted = left && action == apply.Configured
+			return change
 		case apierror.IsNamespaceNotFound(err):
 			return s.objects.ChangeForError(ctx, obj, err)
 		case !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) && !apierror.IsObjectNotFound(err):
@@ -61,6 +64,31 @@ func (s *Session) join(ctx context.Context, obj *unstructured.Unstructured, v *i
 		v = nil
 	}
 	return s.objects.ChangeForError(ctx, obj, apierrors.NewServerTimeout(v1beta1.Resource(obj.GetKind()), "join", 1))
+}
+
+// wasLeft reports whether an object that is about to be joined was left by earlier holders: kudo made it, and no holder of it exists any
+// more but such as are being deleted, or belong to a former object of the holder's name. Where that is not known, the object does not
+// count as left.
+func (s *Session) wasLeft(ctx context.Context, v *inspection) bool {
+	if v.found != joinable && v.found != outdated || !Managed(v.live) || owned(v.live, s.holder) >= 0 {
+		return false
+	}
+	for _, owner := range others(v.live, s.holder) {
+		if !v1beta1.OwnedBy(owner, "Installation") {
+			return false
+		}
+		if i, err := s.installation(ctx, owner); err != nil || i != nil && i.DeletionTimestamp == nil && !s.isFormer(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// isFormer reports whether an Installation is that of an earlier object of the name that this holder is for. Its deletion may not have
+// begun.
+func (s *Session) isFormer(i *v1beta1.Installation) bool {
+	former, now := i.Spec.Subject, s.holder.Spec.Subject
+	return former.Kind == now.Kind && former.Namespace == now.Namespace && former.Name == now.Name && former.UID != now.UID
 }
 
 // acceptConcurrentCreate turns an absent object into a joinable one, if another holder has made it in the meantime just as we would

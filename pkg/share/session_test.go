@@ -186,6 +186,57 @@ func TestJoin(t *testing.T) {
 	}
 }
 
+// TestReadopted shows P26: an object that kudo made counts as taken over again if no holder of it exists any more but such as are being
+// deleted.
+func TestReadopted(t *testing.T) {
+	now := metav1.Now()
+	for reason, tc := range map[string]struct {
+		live func(*testing.T, *fixture) *unstructured.Unstructured
+		want bool
+	}{
+		"it is absent":                   {nil, false},
+		"no holder":                      {func(t *testing.T, _ *fixture) *unstructured.Unstructured { return role(t, "get", true) }, true},
+		"a living holder":                {func(t *testing.T, f *fixture) *unstructured.Unstructured { return role(t, "get", true, f.db) }, false},
+		"this holder":                    {func(t *testing.T, f *fixture) *unstructured.Unstructured { return role(t, "get", true, f.web) }, false},
+		"its own, changed":               {func(t *testing.T, f *fixture) *unstructured.Unstructured { return role(t, "list", true, f.web) }, false},
+		"it is of others":                {func(t *testing.T, _ *fixture) *unstructured.Unstructured { return role(t, "get", false) }, false},
+		"no holder, and another content": {func(t *testing.T, _ *fixture) *unstructured.Unstructured { return role(t, "list", true) }, true},
+		"the holder waits to be released": {func(t *testing.T, f *fixture) *unstructured.Unstructured {
+			f.db.DeletionTimestamp, f.db.Finalizers = &now, []string{v1beta1.InstallationFinalizer}
+			f.Put(f.db)
+			return role(t, "get", true, f.db)
+		}, true},
+		"the holder was deleted": {func(t *testing.T, f *fixture) *unstructured.Unstructured {
+			f.Remove(f.db)
+			return role(t, "get", true, f.db)
+		}, true},
+		"the holder is that of a former version of the name": {func(t *testing.T, f *fixture) *unstructured.Unstructured {
+			f.db.Spec.Subject = f.web.Spec.Subject
+			f.db.Spec.Subject.UID = "former"
+			f.Put(f.db)
+			return role(t, "get", true, f.db)
+		}, true},
+		"one of two holders lives": {func(t *testing.T, f *fixture) *unstructured.Unstructured {
+			f.Remove(f.db)
+			return role(t, "get", true, f.db, f.newer)
+		}, false},
+		"another kind owns it": {func(t *testing.T, _ *fixture) *unstructured.Unstructured {
+			obj := role(t, "get", true)
+			obj.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}})
+			return obj
+		}, false},
+	} {
+		f := newFixture(t)
+		if tc.live != nil {
+			f.Put(tc.live(t, f))
+		}
+		change := f.install(t, f.Session(f.web, Policy{}, nil), role(t, "get", false))
+		if change.Readopted != tc.want || change.Err != nil {
+			t.Errorf("%s: taken over again: %t, want %t (%v)", reason, change.Readopted, tc.want, change.Err)
+		}
+	}
+}
+
 // TestUpdateKeepsOwners checks that an update drops no owner: one that is left out of an apply would be.
 func TestUpdateKeepsOwners(t *testing.T) {
 	f := newFixture(t)

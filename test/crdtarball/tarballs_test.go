@@ -472,3 +472,45 @@ var _ = It("The definitions of the version before stay while an upgrade has fail
 	}
 	stays("an upgrade has failed")
 })
+
+var _ = It("A definition that stays for its objects is taken over again, with them, by a reinstallation, which an event names (P26)", Label("P26"), func() {
+	t := GinkgoTB()
+	group, s, ns := unique(), serve(t), suite.NewNamespace(t)
+	s.put("/1.tgz", gen.Tarball(definition(group, "jobs", "size: {type: integer}"), definition(group, "pools", "size: {type: integer}")))
+	ov := version(s, ns, "1", group, "Job", s.URL+"/{{ .AppVersion }}.tgz")
+	env.Must(t, suite.Create(ctx, ov))
+	deploy(t, ov, "i")
+	data := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(7)}}}
+	data.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Job"})
+	data.SetNamespace(ns)
+	data.SetName("by-hand")
+	env.Must(t, suite.Create(ctx, data))
+	jobs, pools := crd("jobs."+group), crd("pools."+group)
+	if !exists(t, jobs) || !exists(t, pools) {
+		t.Fatal("the definitions are not there")
+	}
+	before, uid := jobs.GetUID(), data.GetUID()
+	out := suite.MustKudo(t, 0, "uninstall", "--instance", "i", "-n", ns, "--wait")
+	env.Contains(t, out, "customresourcedefinition jobs."+group+" stays, since it ", ns+"/by-hand")
+	deploy(t, ov, "i")
+	if !exists(t, jobs) || jobs.GetUID() != before || jobs.GetDeletionTimestamp() != nil {
+		t.Errorf("the definition is %s, not %s", jobs.GetUID(), before)
+	}
+	if !exists(t, data) || data.GetUID() != uid || data.GetDeletionTimestamp() != nil {
+		t.Errorf("the object is %s, not %s", data.GetUID(), uid)
+	}
+	if size, _, _ := unstructured.NestedInt64(data.Object, "spec", "size"); size != 7 {
+		t.Errorf("the data of the object is %d", size)
+	}
+	awaitEvent(t, ns, v1beta1.EventObjectsReadopted, "The Instance took over again what was kept: ")
+	awaitEvent(t, ns, v1beta1.EventObjectsReadopted, "CustomResourceDefinition jobs."+group)
+	env.Eventually(t, "the former Installation is released", func() string {
+		if !exists(t, jobs) || len(jobs.GetOwnerReferences()) != 1 || jobs.GetUID() != before {
+			return fmt.Sprint(jobs.GetOwnerReferences())
+		}
+		return ""
+	})
+	env.Must(t, suite.Delete(ctx, data))
+	suite.MustKudo(t, 0, "uninstall", "--instance", "i", "-n", ns, "--wait")
+	gone(t, jobs)
+})

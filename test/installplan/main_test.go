@@ -158,6 +158,17 @@ func fatal(t testing.TB, ov *v1beta1.OperatorVersion, texts ...string) {
 // evented wants an event on an OperatorVersion.
 func evented(t testing.TB, ov *v1beta1.OperatorVersion, want string) {
 	t.Helper()
+	eventedWhere(t, ov, want, func(e string) bool { return e == want })
+}
+
+// eventedWith wants an event on an OperatorVersion that begins with a text.
+func eventedWith(t testing.TB, ov *v1beta1.OperatorVersion, want string) {
+	t.Helper()
+	eventedWhere(t, ov, want, func(e string) bool { return strings.HasPrefix(e, want) })
+}
+
+func eventedWhere(t testing.TB, ov *v1beta1.OperatorVersion, want string, meets func(string) bool) {
+	t.Helper()
 	env.Eventually(t, "the event "+want, func() string {
 		list := &corev1.EventList{}
 		if err := suite.List(ctx, list, client.InNamespace(ov.Namespace), client.MatchingFields{"involvedObject.name": ov.Name}); err != nil {
@@ -167,7 +178,7 @@ func evented(t testing.TB, ov *v1beta1.OperatorVersion, want string) {
 		for _, e := range list.Items {
 			have = append(have, fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Message))
 		}
-		if slices.Contains(have, want) {
+		if slices.ContainsFunc(have, meets) {
 			return ""
 		}
 		return strings.Join(have, "\n")

@@ -239,11 +239,43 @@ var _ = Describe("The release of a version", Label("release"), func() {
 		if !exists(t, kept) || kept.UID != uid || !slices.Equal(owners(kept), []string{again.InstallationName()}) {
 			t.Errorf("after the second installation, the object is %s with the owners %v", kept.UID, owners(kept))
 		}
+		evented(t, again, "Normal ObjectsReadopted: Plan install took over again what was kept: ClusterRole "+f.word)
 		edit(t, kept, func(r *rbacv1.ClusterRole) { delete(r.Annotations, v1beta1.KeepAnnotation) })
 		uninstall(t, again)
 		if exists(t, kept) {
 			t.Error("it is not annotated any more: it must go")
 		}
+	})
+	It("waits for a definition that has objects, which a later version takes over again with the objects", Label("keep", "P26"), func() {
+		t := GinkgoTB()
+		f, ns := newFleet(), suite.NewNamespace(t)
+		ov := f.version(ns, "fleet")
+		complete(t, install(t, ov))
+		ship := &unstructured.Unstructured{}
+		ship.SetGroupVersionKind(f.ship())
+		ship.SetNamespace(ns)
+		ship.SetName("kon-tiki")
+		env.Must(t, suite.Create(ctx, ship))
+		crd := f.objects()["crd"]
+		if !exists(t, crd) {
+			t.Fatal("the definition is not there")
+		}
+		definition, data := crd.GetUID(), ship.GetUID()
+		env.Must(t, suite.Delete(ctx, ov))
+		waits(t, ov, v1beta1.ReasonCustomResourcesExist, "kon-tiki")
+
+		next := f.version(ns, "fleet-2")
+		complete(t, install(t, next))
+		released(t, ov)
+		if !exists(t, crd) || crd.GetUID() != definition || crd.GetDeletionTimestamp() != nil || !slices.Equal(owners(crd), []string{next.InstallationName()}) {
+			t.Errorf("the definition is %s with the owners %v, not %s", crd.GetUID(), owners(crd), definition)
+		}
+		if !exists(t, ship) || ship.GetUID() != data || ship.GetDeletionTimestamp() != nil {
+			t.Errorf("the object is another one: %s, not %s", ship.GetUID(), data)
+		}
+		eventedWith(t, next, "Normal ObjectsReadopted: Plan install took over again what was kept: CustomResourceDefinition "+f.crd())
+		env.Must(t, suite.Delete(ctx, ship))
+		uninstall(t, next)
 	})
 	It("waits for an object that is annotated to be kept in a Namespace that would go with it", Label("keep", "P25"), func() {
 		t := GinkgoTB()

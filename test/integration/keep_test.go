@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,6 +66,48 @@ var _ = Describe("What is annotated to be kept", Label("keep", "P25", "P26"), fu
 		status(t, await(t, ns, "i", env.PlanEnded("deploy", 1)), "deploy", v1beta1.Complete)
 		if after := get(t, &corev1.ConfigMap{}, ns, "kept"); after.UID != before.UID || after.Data["value"] != "two" || len(after.OwnerReferences) > 0 {
 			t.Errorf("after the second installation, the object is %v", after)
+		}
+		hasEvent(t, ns, "ObjectsReadopted: Plan deploy took over again what was kept: ConfigMap "+ns+"/kept, ConfigMap "+ns+"/of-helm")
+	})
+
+	It("as a claim or in no namespace is taken over again by a reinstallation, with its data, which an event names", func(ctx context.Context) {
+		t := GinkgoTB()
+		ns := namespace(t)
+		label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+v1beta1.PrivilegedLabel+`":"true"}}}`))
+		env.Must(t, cluster.Patch(ctx, &corev1.Namespace{ObjectMeta: gen.Meta("", ns)}, label))
+		ov := gen.Version(ns, "store", gen.Template("c.yaml", "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: '{{ .Name }}'}\n"+
+			"spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}\n"),
+			gen.Template("r.yaml", "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: '{{ .Namespace }}-reader'}\n"+
+				"rules: [{apiGroups: ['kudo.dev'], resources: [instances], verbs: [get]}]\n"), annotated("new", "a: b"),
+			gen.Apply("all", "c.yaml", "r.yaml", "new.yaml"), gen.Param("VALUE", "one", ""), gen.Serial("deploy", "all"))
+		status(t, deploy(t, ov, "i", nil), "deploy", v1beta1.Complete)
+		for _, e := range events(t, ns) {
+			if strings.HasPrefix(e, v1beta1.EventObjectsReadopted) {
+				t.Errorf("the first installation has taken over: %s", e)
+			}
+		}
+		claim, role := get(t, &corev1.PersistentVolumeClaim{}, ns, "i"), &rbacv1.ClusterRole{}
+		env.Must(t, cluster.Get(ctx, types.NamespacedName{Name: ns + "-reader"}, role))
+		DeferCleanup(func(ctx context.Context) { _ = cluster.Delete(ctx, &rbacv1.ClusterRole{ObjectMeta: gen.Meta("", ns+"-reader")}) })
+		mark := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/data":"mine"}}}`))
+		env.Must(t, cluster.Patch(ctx, claim, mark)) // what stands for the data: nothing but the object itself keeps it
+		kudo(t, 0, "uninstall", "--instance", "i", "-n", ns, "--keep-claims", "--wait")
+
+		env.Must(t, cluster.Create(ctx, gen.Instance("i", ov, nil)))
+		status(t, await(t, ns, "i", env.PlanEnded("deploy", 1)), "deploy", v1beta1.Complete)
+		after, now := get(t, &corev1.PersistentVolumeClaim{}, ns, "i"), &rbacv1.ClusterRole{}
+		if after.UID != claim.UID || after.Annotations["example.com/data"] != "mine" || after.DeletionTimestamp != nil {
+			t.Errorf("after the second installation, the claim is %v", after)
+		}
+		env.Must(t, cluster.Get(ctx, types.NamespacedName{Name: ns + "-reader"}, now))
+		if now.UID != role.UID {
+			t.Errorf("the ClusterRole is another one: %s, not %s", now.UID, role.UID)
+		}
+		hasEvent(t, ns, "ObjectsReadopted: Plan deploy took over again what was kept: PersistentVolumeClaim "+ns+"/i, ClusterRole "+ns+"-reader")
+		for _, r := range get(t, &v1beta1.Instance{}, ns, "i").Status.Resources {
+			if r.Kind == "PersistentVolumeClaim" && r.UID != claim.UID {
+				t.Errorf("the inventory has the claim %s", r.UID)
+			}
 		}
 	})
 

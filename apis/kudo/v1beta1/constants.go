@@ -205,6 +205,7 @@ const (
 	EventFieldDropped           = "FieldDropped"
 	EventResourcePruned         = "ResourcePruned"
 	EventResourceKept           = "ResourceKept"
+	EventObjectsReadopted       = "ObjectsReadopted"
 	EventResourceNotKept        = "ResourceNotKept"
 	EventCleanupSkipped         = "CleanupSkipped"
 	EventUnknownParameter       = "UnknownParameter"

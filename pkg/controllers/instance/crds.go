@@ -194,12 +194,24 @@ func (c *crdInstaller) install(ctx context.Context, objs []*unstructured.Unstruc
 	if _, err := c.writeInstallation(ctx, holder, held, digest); err != nil {
 		return "", session.ReleaseOrphans(ctx, held, err)
 	}
+	c.announceReadopted(changes)
 	for _, change := range changes {
 		if change.Err != nil {
 			return c.blockedMessage(changes), nil
 		}
 	}
 	return "", nil
+}
+
+// maxReadopted is how many definitions an event names that were taken over again.
+const maxReadopted = 10
+
+// announceReadopted records an event that names the definitions that an earlier Instance has left, and that this one holds now.
+func (c *crdInstaller) announceReadopted(changes apply.ChangeSet) {
+	if names := changes.Readopted(); len(names) > 0 {
+		c.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventObjectsReadopted, "The Instance took over again what was kept: %s",
+			text.List(names, maxReadopted))
+	}
 }
 
 // blockedMessage says what keeps a definition from being installed. A transient error is tried again; a mismatch waits for a user

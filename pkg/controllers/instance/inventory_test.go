@@ -173,6 +173,30 @@ func TestRecordEffects(t *testing.T) {
 	}
 }
 
+// TestRecordReadopted shows P26: an event names what a plan and a CRD tarball have taken over again, once it is committed.
+func TestRecordReadopted(t *testing.T) {
+	f := newFixture(t)
+	a := f.action(t)
+	crd := func(name string, readopted bool) apply.Change {
+		return apply.Change{ID: idOf("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", name), Readopted: readopted}
+	}
+	(&progressRecorder{a.execution, "deploy", runner.Inventory{}}).RecordEffects(runner.Effects{Readopted: "Plan deploy took over again what was kept: 100% of it"})
+	a.crds.announceReadopted(apply.ChangeSet{crd("new.example.org", false)})
+	a.crds.announceReadopted(apply.ChangeSet{crd("new.example.org", false), crd("kept.example.org", true)})
+	if got := f.recorded(); len(got) > 0 {
+		t.Errorf("before the commit, events %q", got)
+	}
+	a.Next.Status.ObservedGeneration++
+	if err := a.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"Normal ObjectsReadopted Plan deploy took over again what was kept: 100% of it",
+		"Normal ObjectsReadopted The Instance took over again what was kept: CustomResourceDefinition kept.example.org"}
+	if diff := cmp.Diff(want, f.recorded()); diff != "" {
+		t.Errorf("events: -want +got: %s", diff)
+	}
+}
+
 // TestFinishedRun: the end of a run is in the status, in the events and in what is remembered.
 func TestFinishedRun(t *testing.T) {
 	for _, tc := range []struct {

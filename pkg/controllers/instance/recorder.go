@@ -3,6 +3,8 @@ package instance
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/runner"
@@ -44,6 +46,9 @@ func (h *progressRecorder) RecordEffects(effects runner.Effects) {
 	}
 	for _, id := range effects.Deleted {
 		delete(h.inventory, id)
+	}
+	if effects.Readopted != "" {
+		h.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventObjectsReadopted, "%s", effects.Readopted)
 	}
 	for _, e := range effects.Events {
 		h.warnInRun(e[0], e[1])

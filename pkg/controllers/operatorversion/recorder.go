@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/runner"
@@ -63,6 +65,9 @@ func (h *progressRecorder) RecordEffects(effects runner.Effects) {
 		}
 	}
 	h.run.Held = h.inventory
+	if effects.Readopted != "" {
+		h.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventObjectsReadopted, "%s", effects.Readopted)
+	}
 	for _, e := range effects.Events {
 		h.warnInRun(e[0], e[1])
 	}

@@ -106,6 +106,20 @@ func TestRecordEffects(t *testing.T) {
 	}
 }
 
+// TestRecordReadopted shows P26: an event of the OperatorVersion names what its install plan has taken over again.
+func TestRecordReadopted(t *testing.T) {
+	f := newFixture(t, version(v1beta1.PlanStatus{Status: v1beta1.InProgress}, nil), &v1beta1.Installation{})
+	f.run = &runner.Run{}
+	(&progressRecorder{f.action}).RecordEffects(runner.Effects{Readopted: "Plan install took over again what was kept: ClusterRole app"})
+	f.Next.Status.ObservedGeneration++
+	if err := f.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"Normal ObjectsReadopted Plan install took over again what was kept: ClusterRole app"}, f.recorded()); diff != "" {
+		t.Errorf("events: -want +got: %s", diff)
+	}
+}
+
 // TestReportNext checks that unstable objects are reported one after the other, first in the inventory and then as an event.
 func TestReportNext(t *testing.T) {
 	f := newFixture(t, version(v1beta1.PlanStatus{Status: v1beta1.Complete}, nil), &v1beta1.Installation{})
