@@ -58,3 +58,27 @@ func TestHostileMessages(t *testing.T) {
 		t.Errorf("a cell makes a row of its own: %s", out.String())
 	}
 }
+
+// TestP23Fit: a line fills no second row of the terminal, also if it has wide characters.
+func TestP23Fit(t *testing.T) {
+	for _, tc := range []struct {
+		reason, line string
+		columns      int
+		want         string
+	}{
+		{"it fits", "0123456", 8, "0123456"},
+		{"it would fill the row, after which terminals differ", "01234567", 8, "012345…"},
+		{"it would wrap", "0123456789", 8, "012345…"},
+		{"wide characters take two cells", "日本語の名前", 8, "日本語…"},
+		{"half of a wide character does not fit", "0日本語の名前", 8, "0日本…"},
+		{"wide characters that fit", "日本語", 8, "日本語"},
+		{"a tab is one cell", "a\tb", 8, "a b"},
+		{"the width is not known", "0123456789", 0, "0123456789"},
+		{"nothing fits", "0123456789", 1, "0123456789"},
+		{"no line", "", 8, ""},
+	} {
+		if got := fit(tc.line, tc.columns); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
+		}
+	}
+}

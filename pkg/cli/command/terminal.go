@@ -5,38 +5,70 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/term"
+	"golang.org/x/text/width"
 )
 
 // screen redraws a block of lines in place.
 type screen struct {
-	env   *Env
-	lines int
+	env *Env
+	// rows is how many rows of the terminal the block fills.
+	rows int
 }
 
-// draw replaces what was drawn before.
-func (s *screen) draw(text string) {
+// draw replaces what was drawn before. Of a block that is higher than the terminal, the last rows are drawn: what has left the terminal
+// at its top cannot be replaced.
+func (s *screen) draw(text string) { s.replace(text, false) }
+
+// leave replaces what was drawn before by a block that is not replaced any more, and so is drawn as a whole.
+func (s *screen) leave(text string) { s.replace(text, true) }
+
+func (s *screen) replace(text string, whole bool) {
 	if !s.env.IsTerminal() {
 		return
 	}
-	width := 0
+	columns, height := 0, 0
 	if file, ok := s.env.Err.(*os.File); ok {
-		width, _, _ = term.GetSize(int(file.Fd()))
+		columns, height, _ = term.GetSize(int(file.Fd()))
 	}
 	var out strings.Builder
-	if s.lines > 0 {
-		fmt.Fprintf(&out, "\x1b[%dA\x1b[J", s.lines)
+	if s.rows > 0 {
+		fmt.Fprintf(&out, "\x1b[%dA\x1b[J", s.rows)
 	}
 	lines := strings.Split(strings.TrimRight(EscapeControls(text), "\n"), "\n")
-	for _, line := range lines {
-		if runes := []rune(line); width > 1 && len(runes) >= width {
-			line = string(runes[:width-2]) + "…"
-		}
-		out.WriteString(line + "\n")
+	if room := height - 2; !whole && height > 2 && len(lines) > room+1 { // the cursor has a row of its own, and the ellipsis another
+		lines = append([]string{"…"}, lines[len(lines)-room:]...)
 	}
-	s.lines = len(lines)
+	for _, line := range lines {
+		out.WriteString(fit(line, columns) + "\n")
+	}
+	s.rows = len(lines)
 	_, _ = fmt.Fprint(s.env.Err, out.String())
+}
+
+// fit shortens a line so that it fills no second row of a terminal, which the next redraw would not count. The width is 0 if it is not
+// known.
+func fit(line string, columns int) string {
+	line = strings.ReplaceAll(line, "\t", " ")
+	if columns < 2 {
+		return line
+	}
+	used, kept := 0, 0
+	for at, r := range line {
+		cells := 1
+		if kind := width.LookupRune(r).Kind(); kind == width.EastAsianWide || kind == width.EastAsianFullwidth {
+			cells = 2
+		}
+		if used += cells; used >= columns {
+			return line[:kept] + "…"
+		}
+		if used < columns-1 {
+			kept = at + utf8.RuneLen(r)
+		}
+	}
+	return line
 }
 
 // IsTerminal reports whether stderr is a terminal, on which commands show progress.

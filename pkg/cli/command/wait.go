@@ -85,6 +85,8 @@ type watcher struct {
 	version  *v1beta1.OperatorVersion
 	// mode is how what is awaited is shown, as progressMode returns it.
 	mode string
+	// over is set when the wait is over: what is drawn then is left.
+	over bool
 }
 
 // follow watches until the condition is met, or until the watch ends.
@@ -189,6 +191,10 @@ func (w *watcher) redraw(ctx context.Context) {
 	if message := w.awaited(); message != "" && !w.ended() {
 		drawn += ", waits for: " + message
 	}
+	if w.over {
+		w.screen.leave(drawn)
+		return
+	}
 	w.screen.draw(drawn)
 }
 
@@ -275,6 +281,7 @@ func (env *Env) waitForInstance(ctx context.Context, c client.WithWatch, known *
 	for {
 		done, err := w.follow(ctx, known, over)
 		known = &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+		w.over = done || ctx.Err() == context.DeadlineExceeded
 		if done {
 			w.redraw(ctx)
 			return w.explained(ctx, err)

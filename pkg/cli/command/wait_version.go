@@ -52,13 +52,14 @@ func (env *Env) WaitForVersion(ctx context.Context, c client.WithWatch, key type
 	defer cancel()
 	s, lines, start := screen{env: env}, changeLines{writef: env.Notef}, time.Now()
 	var ov *v1beta1.OperatorVersion
+	show := s.draw
 	draw := func() {
 		switch mode := env.progressMode(); {
 		case ov == nil || mode == progressNone:
 		case mode == progressPlain:
 			lines.report(ov.Status.PlanStatus, ov.Status.AggregatedStatus.Message, time.Now())
 		default:
-			s.draw(FormatInstallPlan(ov, time.Now()) + fmt.Sprintf("%s elapsed", time.Since(start).Round(time.Second)))
+			show(FormatInstallPlan(ov, time.Now()) + fmt.Sprintf("%s elapsed", time.Since(start).Round(time.Second)))
 		}
 	}
 	for {
@@ -69,6 +70,7 @@ func (env *Env) WaitForVersion(ctx context.Context, c client.WithWatch, key type
 		})
 		switch {
 		case done:
+			show = s.leave
 			draw()
 			var coded *CodeError
 			if ov != nil && errors.As(err, &coded) && coded.Code == ExitFailed {
