@@ -224,7 +224,7 @@ lint: ## Check formatting, vet, golangci-lint, and that generated files are up t
 	@hack/generated.sh check "$(CONTROLLER_GEN)"
 
 .PHONY: generate
-generate: ## Generate deep copies and CRDs from the API types, the pages of docs/reference, and diagrams.
+generate: ## Generate deep copies and CRDs from the API types, the pages of docs/reference, health checks for Argo CD, and diagrams.
 	@hack/generated.sh write "$(CONTROLLER_GEN)"
 
 CATALOG := dist/catalog

@@ -17,6 +17,7 @@ var conditionsFile []byte
 // conditionTable is conditions.yaml.
 type conditionTable struct {
 	Conditions []conditionText `json:"conditions"`
+	Health     []healthCheck   `json:"health"`
 	Reasons    []reasonText    `json:"reasons"`
 	Events     []eventText     `json:"events"`
 }
@@ -39,6 +40,8 @@ type reasonText struct {
 	Remedy string `json:"remedy"`
 	// Section is the anchor of the heading of docs/troubleshooting.md that goes further; empty if there is nothing to do.
 	Section string `json:"section,omitempty"`
+	// Permanent is set if the object stays as it is until a user corrects the cause.
+	Permanent bool `json:"permanent,omitempty"`
 }
 
 // eventText describes a reason of events.
@@ -104,6 +107,9 @@ func (t conditionTable) check(all []constant) error {
 	for _, e := range t.Events {
 		names[2] = append(names[2], e.Reason)
 		complete("event", e.Reason, e.Meaning, e.Remedy, e.Type, strings.Join(e.Of, ""))
+	}
+	for _, h := range t.Health {
+		errs = append(errs, h.check(t))
 	}
 	errs = append(errs, compare("condition", types, names[0]), compare("reason", reasons, names[1]), compare("event", events, names[2]))
 	return errors.Join(errs...)

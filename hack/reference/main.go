@@ -1,9 +1,9 @@
-// Command reference writes the pages of docs/reference from the sources that they describe:
+// Command reference writes the pages of docs/reference, and the health checks of docs/examples/gitops, from the sources that they describe:
 //
-//	reference [-root FOLDER] [-o FOLDER]
+//	reference [-root FOLDER] [-o FOLDER] [-health FOLDER]
 //
 // The fields come from manifests/crds, names from constants and their comments, conditions and events from constants and from
-// conditions.yaml, commands from the command line itself, and versions from supported-versions.yaml. What lacks a description is an error.
+// conditions.yaml, as the health checks do, commands from the command line itself, and versions from supported-versions.yaml. What lacks a description is an error.
 package main
 
 import (
@@ -34,8 +34,9 @@ var pages = []page{
 func main() {
 	root := flag.String("root", ".", "the `folder` of the sources")
 	out := flag.String("o", "docs/reference", "the `folder` that the pages are written into")
+	checks := flag.String("health", "docs/examples/gitops", "the `folder` that the health checks are written into")
 	flag.Parse()
-	if err := run(*root, *out); err != nil {
+	if err := errors.Join(run(*root, *out), writeHealthChecks(*checks)); err != nil {
 		fmt.Fprintln(os.Stderr, "reference:", err)
 		os.Exit(1)
 	}

@@ -33,6 +33,66 @@ func TestPagesAreUpToDate(t *testing.T) {
 	}
 }
 
+// TestP30HealthChecksAreUpToDate: the health checks for Argo CD are what the table of conditions gives.
+func TestP30HealthChecksAreUpToDate(t *testing.T) {
+	table, err := readTable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(table.Health) != 2 {
+		t.Fatalf("%d health checks, want those of Instances and OperatorVersions", len(table.Health))
+	}
+	dir := t.TempDir()
+	if err := writeHealthChecks(dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range table.Health {
+		want, err := os.ReadFile(filepath.Join(dir, healthFile(h.Kind)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(filepath.Join(root, "docs", "examples", "gitops", healthFile(h.Kind)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), string(got)); diff != "" {
+			t.Errorf("%s is out of date: run make generate (-want +got):\n%s", healthFile(h.Kind), diff)
+		}
+	}
+}
+
+// TestP30HealthRules: a check that names what the engine does not set, or leaves out what it sets, is an error.
+func TestP30HealthRules(t *testing.T) {
+	table := conditionTable{
+		Conditions: []conditionText{{Type: "Ready", Of: []string{"Instance"}}, {Type: "Stalled", Of: []string{"Instance", "OperatorVersion"}}, {Type: "Other", Of: []string{"OperatorVersion"}}},
+		Reasons: []reasonText{{Reason: "Wrong", In: []string{"Instance Ready False"}, Permanent: true}, {Reason: "Late", In: []string{"Instance Ready False"}},
+			{Reason: "Elsewhere", In: []string{"OperatorVersion Stalled True"}, Permanent: true}},
+	}
+	for reason, tc := range map[string]struct {
+		rules   []healthRule
+		ignored map[string]string
+		want    string
+	}{
+		"all are used":                    {[]healthRule{{Condition: "Stalled", Health: "Degraded"}}, nil, ""},
+		"one is ignored for a reason":     {nil, map[string]string{"Stalled": "why"}, ""},
+		"one is left out":                 {nil, nil, "must either use condition Stalled or say why not"},
+		"one is used and ignored":         {[]healthRule{{Condition: "Stalled", Health: "Degraded"}}, map[string]string{"Stalled": "why"}, "must either use condition Stalled or say why not"},
+		"one of another kind is used":     {[]healthRule{{Absent: []string{"Stalled", "Other"}, Health: "Degraded"}}, nil, "names Other, which is no condition of it"},
+		"one that does not exist is used": {[]healthRule{{Outdated: true, Except: "None", Health: "Progressing"}, {ConditionFalse: "Stalled", Health: "Healthy"}}, nil, "names None, which is no condition"},
+		"a rule has no test":              {[]healthRule{{Condition: "Stalled", Health: "Degraded"}, {Health: "Healthy"}}, nil, "rule 2 of the health of Instance has 0 tests"},
+		"a rule has two tests":            {[]healthRule{{Condition: "Stalled", Unready: true, Health: "Degraded"}}, nil, "rule 1 of the health of Instance has 2 tests"},
+		"a state is not one of Argo CD":   {[]healthRule{{Condition: "Stalled", Health: "Bad"}}, nil, `the health "Bad"`},
+	} {
+		err := healthCheck{Kind: "Instance", Ready: "Ready", Rules: tc.rules, Ignored: tc.ignored}.check(table)
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", reason, err, tc.want)
+		}
+	}
+	if diff := cmp.Diff([]string{"Wrong"}, table.permanentReasons("Instance", "Ready")); diff != "" {
+		t.Errorf("reasons that do not end by waiting: -want +got: %s", diff)
+	}
+}
+
 // TestFieldsNeedDescriptions: R36, each field of each kind has a description, and one without is an error.
 func TestFieldsNeedDescriptions(t *testing.T) {
 	crds, err := readCRDs(filepath.Join(root, "manifests", "crds"))
@@ -76,7 +136,7 @@ func TestTableIsComplete(t *testing.T) {
 	full := func(change func(*conditionTable)) conditionTable {
 		table := conditionTable{
 			Conditions: []conditionText{{"Ready", []string{"Web"}, "It works."}},
-			Reasons:    []reasonText{{"Done", []string{"Web Ready True"}, "It is done.", "Nothing.", ""}},
+			Reasons:    []reasonText{{"Done", []string{"Web Ready True"}, "It is done.", "Nothing.", "", false}},
 			Events:     []eventText{{"Begun", []string{"Web"}, "Normal", "It has begun.", "Nothing."}},
 		}
 		change(&table)
@@ -89,7 +149,7 @@ func TestTableIsComplete(t *testing.T) {
 	}{
 		{"all is there", full(func(*conditionTable) {}), ""},
 		{"a reason of another type is none of a condition", full(func(c *conditionTable) {
-			c.Reasons = append(c.Reasons, reasonText{"Other", []string{"x"}, "x", "Nothing.", ""})
+			c.Reasons = append(c.Reasons, reasonText{"Other", []string{"x"}, "x", "Nothing.", "", false})
 		}), "has the reason Other, which is no constant"},
 		{"a constant without an entry", full(func(c *conditionTable) { c.Events = nil }), "no event Begun, which is constant EventBegun of a.go"},
 		{"an entry twice", full(func(c *conditionTable) { c.Events = append(c.Events, c.Events[0]) }), "the event Begun twice"},
