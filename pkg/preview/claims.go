@@ -11,9 +11,16 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kudo.dev/kudo/pkg/dryrun"
+	"kudo.dev/kudo/pkg/storedversions"
 )
 
-var statefulSets = appsv1.SchemeGroupVersion.WithKind("StatefulSet").GroupKind()
+var (
+	statefulSets = appsv1.SchemeGroupVersion.WithKind("StatefulSet").GroupKind()
+	namespaces   = schema.GroupKind{Kind: "Namespace"}
+)
 
 // warnOfUsedClaims warns of PersistentVolumeClaims that exist and that the StatefulSets which the runs create would use, such as those of
 // an earlier Instance of the name.
@@ -101,4 +108,45 @@ func claimSize(claim *unstructured.Unstructured) string {
 		size, _, _ = unstructured.NestedString(claim.Object, "spec", "resources", "requests", "storage")
 	}
 	return size
+}
+
+// noteLoss says which data goes with an object. Of what is deleted with its Instance, the content is listed beside it.
+func (o *Object) noteLoss(change dryrun.Change, released bool) {
+	explain := func(why string) { o.Why = strings.TrimPrefix(o.Why+"; "+why, "; ") }
+	if size := claimSize(change.Before); o.isLostClaim() && size != "" {
+		explain("with it a volume of " + size)
+	}
+	if why := lossOf(change); why != "" && !released && (o.isDeleted() || o.Effect == Modify) {
+		o.Lost = true
+		explain(why)
+	}
+}
+
+// lossOf says which data a write or a deletion of an object destroys besides the object; empty if none. It need not hold any.
+func lossOf(change dryrun.Change) string {
+	if change.Before == nil {
+		return ""
+	}
+	deleted := change.After == nil || change.Recreated
+	switch kind := change.ID.GroupKind(); {
+	case deleted && kind == namespaces:
+		return "all that it holds is deleted with it"
+	case deleted && kind == storedversions.DefinitionKind:
+		return "all objects of its kind are deleted with it"
+	case kind == statefulSets && deletesClaims(change, deleted):
+		return "its persistentVolumeClaimRetentionPolicy deletes claims, with their data"
+	}
+	return ""
+}
+
+// deletesClaims reports whether a StatefulSet has claims deleted when it is deleted, or when it is scaled down.
+func deletesClaims(change dryrun.Change, deleted bool) bool {
+	policy := func(set *unstructured.Unstructured, when string) bool {
+		value, _, _ := unstructured.NestedString(set.Object, "spec", "persistentVolumeClaimRetentionPolicy", when)
+		return value == string(appsv1.DeletePersistentVolumeClaimRetentionPolicyType)
+	}
+	if deleted {
+		return policy(change.Before, "whenDeleted")
+	}
+	return policy(change.After, "whenScaled") && podsOf(change.After) < podsOf(change.Before)
 }

@@ -84,8 +84,8 @@ func (c *computation) object(ctx context.Context, id apply.ID, t *touch) Object 
 			c.checkDefinition(ctx, change, out.Fields)
 		}
 	}
-	if size := claimSize(change.Before); out.isLostClaim() && size != "" {
-		out.Why = strings.TrimPrefix(out.Why+"; with it a volume of "+size, "; ")
+	if known {
+		out.noteLoss(change, t.released)
 	}
 	return out
 }

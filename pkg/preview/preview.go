@@ -108,7 +108,7 @@ type Object struct {
 	Restart *Restart `json:"restart,omitempty"`
 	// Why explains the effect, where it does not speak for itself.
 	Why string `json:"why,omitempty"`
-	// Lost is set if data goes with the object: objects of a definition, content of a namespace, what a claim holds.
+	// Lost is set if data goes with the object: objects of a definition, content of a namespace, what a claim holds, claims of a StatefulSet.
 	Lost bool `json:"lost,omitempty"`
 	// Parameters are those of the edit that the template of a refused object uses.
 	Parameters []string `json:"parameters,omitempty"`
@@ -169,7 +169,7 @@ func Concerns() []string {
 //	rights     rules that the plans need newly, or that their account lacks
 //	restart    pods that are replaced
 //	delete     objects that are deleted, or deleted and created again
-//	data       PersistentVolumeClaims among these, or others with which data goes
+//	data       PersistentVolumeClaims among these, or objects with which data goes
 //	unknown    anything that is not known
 func (p *Preview) Raises(concern string) bool {
 	for _, child := range p.Children {
@@ -201,19 +201,21 @@ func (o Object) isLostClaim() bool { return o.Kind == claims.Kind && o.isDeleted
 // losesData reports whether data goes with an object.
 func (o Object) losesData() bool { return o.Lost || o.isLostClaim() }
 
-// lost is how many claims would be deleted, and how many other objects with which data goes.
-func (p *Preview) lost() (lostClaims, others int) {
+// lost counts the objects with which data goes.
+func (p *Preview) lost() (n struct{ claims, sets, others int }) {
 	for _, one := range p.withChildren() {
 		for _, o := range one.Objects {
 			switch {
 			case o.isLostClaim():
-				lostClaims++
+				n.claims++
+			case o.Lost && o.Kind == statefulSets.Kind:
+				n.sets++
 			case o.Lost:
-				others++
+				n.others++
 			}
 		}
 	}
-	return lostClaims, others
+	return n
 }
 
 // IsChange reports whether the edit would change anything.

@@ -186,19 +186,30 @@ func (p *Preview) Summary() string {
 		}
 		parts = append(parts, part)
 	}
-	out := fmt.Sprintf("%s, %s: %s%s", count(runs, "plan"), count(steps, "step"), strings.Join(parts, ", "), p.Rights.summary())
-	var data []string
-	lostClaims, others := p.lost()
-	if lostClaims > 0 {
-		data = append(data, count(lostClaims, "claim")+" deleted")
+	return fmt.Sprintf("%s, %s: %s%s; data: %s", count(runs, "plan"), count(steps, "step"), strings.Join(parts, ", "), p.Rights.summary(),
+		p.losses())
+}
+
+// losses is the part of the last line about data: what is lost, or that nothing is, as far as that is known.
+func (p *Preview) losses() string {
+	var parts []string
+	lost := p.lost()
+	if lost.claims > 0 {
+		parts = append(parts, count(lost.claims, "claim")+" deleted")
 	}
-	if others > 0 {
-		data = append(data, count(others, "object")+" destroyed with their content")
+	if lost.sets > 0 {
+		parts = append(parts, "claims of "+count(lost.sets, "StatefulSet")+" deleted")
 	}
-	if len(data) > 0 {
-		out += "; data: " + strings.Join(data, ", ")
+	if lost.others > 0 {
+		parts = append(parts, count(lost.others, "object")+" destroyed with their content")
 	}
-	return out
+	switch {
+	case len(parts) > 0:
+		return strings.Join(parts, ", ")
+	case p.Unknown() > 0:
+		return "none known to be lost"
+	}
+	return "none lost"
 }
 
 func count(n int, noun string) string {

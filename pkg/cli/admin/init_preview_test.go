@@ -43,7 +43,7 @@ func TestInitPreview(t *testing.T) {
 		"UpgradeComment": {"for a pull request", []client.Object{installed, user}, append([]string{"-o", "markdown"}, upgrade...), 0,
 			[]string{"<!-- kudo preview: kudo in namespace kudo-system -->", "| change | ClusterRole kudo-metrics-reader |"}},
 		"Removal":     {"what goes and stays", []client.Object{user, instance}, []string{"--remove", "--dry-run", "--instances=keep"}, 0, []string{"removal of kudo", "  - ClusterRole kudo-metrics-reader\n", "  = Instance lab/site stays: it and all that it holds wait"}},
-		"NoData":      {"a definition without objects holds no data", []client.Object{installed}, []string{"--remove", "--remove-crds", "--dry-run"}, 0, []string{"  - CustomResourceDefinition instances.kudo.dev\n", "and with it 0 Instances", " 0 unknown\n"}},
+		"NoData":      {"a definition without objects holds no data", []client.Object{installed}, []string{"--remove", "--remove-crds", "--dry-run"}, 0, []string{"  - CustomResourceDefinition instances.kudo.dev\n", "and with it 0 Instances", " 0 unknown; data: none lost\n"}},
 		"RemovalJSON": {"for programs", []client.Object{user}, []string{"--remove", "--dry-run", "-o", "json"}, 0, []string{`"effect": "delete"`, `"name": "kudo-metrics-reader"`}},
 		"InUse":       {"a removal that would be refused", []client.Object{instance}, []string{"--remove", "--dry-run"}, command.ExitFailed, []string{"✗ refused: kudo is in use: there are Instances lab/site"}},
 	} {
