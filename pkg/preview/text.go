@@ -44,13 +44,7 @@ func (p *Preview) writeText(b *strings.Builder) {
 		fmt.Fprintf(b, "✗ refused: %s\n", text.Plain(reason, maxWhy))
 	}
 	for i, run := range p.Runs {
-		fmt.Fprintf(b, "plan %d: %s (%s), %s\n", i+1, run.name(), text.Plain(run.Cause, maxValue), count(run.Steps, "step"))
-		if run.Failure != nil {
-			fmt.Fprintf(b, "  ✗ would fail%s: %s\n", at(run.Failure.Step), text.Plain(run.Failure.Message, maxWhy))
-		}
-		if len(run.Capacity) > 0 {
-			fmt.Fprintf(b, "  its objects declare: %s\n", run.capacity())
-		}
+		fmt.Fprintf(b, "plan %d: %s\n", i+1, strings.Join(run.lines(), "\n  "))
 	}
 	for _, o := range p.Objects {
 		if o.Effect != Unchanged {
@@ -79,6 +73,18 @@ func (r Run) name() string {
 	return r.Plan + " of " + r.Of
 }
 
+// lines are how people read a run: the plan, where it would fail, and what its objects declare.
+func (r Run) lines() []string {
+	out := []string{fmt.Sprintf("%s (%s), %s", r.name(), text.Plain(r.Cause, maxValue), count(r.Steps, "step"))}
+	if r.Failure != nil {
+		out = append(out, fmt.Sprintf("✗ would fail%s: %s", at(r.Failure.Step), text.Plain(r.Failure.Message, maxWhy)))
+	}
+	if len(r.Capacity) > 0 {
+		out = append(out, "its objects declare: "+r.capacity())
+	}
+	return out
+}
+
 // capacity is how people read what changes of what the objects of a plan declare.
 func (r Run) capacity() string {
 	parts := make([]string, len(r.Capacity))
@@ -101,29 +107,37 @@ func (o Object) writeText(b *strings.Builder) {
 		fmt.Fprintf(b, "  [%s]", text.List(o.Places, 2))
 	}
 	b.WriteString("\n")
+	for _, line := range o.details(maxFields) {
+		fmt.Fprintf(b, "      %s\n", line)
+	}
+}
+
+// details are the lines below the name of an object, with at most so many fields.
+func (o Object) details(fields int) []string {
+	var out []string
 	if o.Why != "" {
 		label := ""
 		if o.Effect == Refused {
 			label = "refused: "
 		}
-		fmt.Fprintf(b, "      %s%s\n", label, text.Plain(o.Why, maxWhy))
+		out = append(out, label+text.Plain(o.Why, maxWhy))
 	}
 	if len(o.Parameters) > 0 {
-		fmt.Fprintf(b, "      %s\n", o.blame())
+		out = append(out, o.blame())
 	}
-	for i, f := range o.Fields {
-		if i == maxFields {
-			fmt.Fprintf(b, "      and %s\n", count(len(o.Fields)-maxFields, "more field"))
-			break
-		}
-		fmt.Fprintf(b, "      %s\n", f)
+	for _, f := range o.Fields[:min(len(o.Fields), fields)] {
+		out = append(out, f.String())
+	}
+	if more := len(o.Fields) - fields; more > 0 {
+		out = append(out, "and "+count(more, "more field"))
 	}
 	if o.Metadata > 0 {
-		fmt.Fprintf(b, "      and %s of kudo\n", count(o.Metadata, "label or annotation"))
+		out = append(out, fmt.Sprintf("and %s of kudo", count(o.Metadata, "label or annotation")))
 	}
 	if o.Restart != nil {
-		fmt.Fprintf(b, "      %s\n", o.Restart)
+		out = append(out, o.Restart.String())
 	}
+	return out
 }
 
 // blame names the parameters that may have made a write be refused.

@@ -143,6 +143,7 @@ var _ = It("Commands with a preview end by what it says, and act only as was exp
 
 	By("expect: another digest, a change in between, and the right one")
 	seen := digest(kudo(t, 0, at("update", "-p", "VALUE=two", "--dry-run")...))
+	file := filepath.Join(write(t, map[string]string{"p.json": kudo(t, 0, at("update", "-p", "VALUE=two", "--dry-run", "-o", "json")...)}), "p.json")
 	contains(t, kudo(t, 3, at("update", "-p", "VALUE=three", "--expect", seen)...), "nothing was changed", ".data.key: one -> three")
 	contains(t, kudo(t, 3, at("upgrade", two, "--expect", seen)...), "nothing was changed")
 	contains(t, kudo(t, 3, at("uninstall", "--expect", seen)...), "nothing was changed")
@@ -150,6 +151,8 @@ var _ = It("Commands with a preview end by what it says, and act only as was exp
 	env.Must(t, cluster.Patch(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "app"}},
 		client.RawPatch(types.MergePatchType, []byte(`{"data":{"key":"other"}}`))))
 	contains(t, kudo(t, 3, at("update", "-p", "VALUE=two", "--expect", seen)...), "nothing was changed", ".data.key: other -> two")
+	contains(t, kudo(t, 3, at("update", "-p", "VALUE=two", "--expect", file)...), "nothing was changed", "- ConfigMap "+ns+"/app: .data.key: one -> two",
+		"+ ConfigMap "+ns+"/app: .data.key: other -> two")
 	if got := value(); got != "other" {
 		t.Fatalf("what was not expected was done: the value is %q", got)
 	}

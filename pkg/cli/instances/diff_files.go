@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -120,7 +119,7 @@ func sortVersions(versions map[types.NamespacedName]*v1beta1.OperatorVersion) []
 
 func compareKeys(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }
 
-// maxFile is how large a file of Instances may be, in bytes.
+// maxFile is how large a file of Instances, or of a preview, may be, in bytes.
 const maxFile = 16 << 20
 
 // readFiles reads the Instances and OperatorVersions of files. Those without a namespace are in the one that is given.
@@ -128,14 +127,7 @@ func readFiles(files []string, namespace string) ([]*v1beta1.Instance, map[types
 	var instances []*v1beta1.Instance
 	versions := map[types.NamespacedName]*v1beta1.OperatorVersion{}
 	for _, file := range files {
-		info, err := os.Stat(file)
-		if err != nil {
-			return nil, nil, err
-		}
-		if !info.Mode().IsRegular() || info.Size() > maxFile {
-			return nil, nil, fmt.Errorf("%s: must be a regular file of at most %d bytes", file, maxFile)
-		}
-		text, err := os.ReadFile(file)
+		text, err := readFile(file)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -186,7 +186,7 @@ func newPlanRetry(env *command.Env) *cobra.Command {
 				return err
 			}
 			failed := i.Status.PlanStatus[name].UID
-			if err := annotate(ctx, c, i, previews.expect != "", v1beta1.RetryAnnotation, failed); err != nil {
+			if err := annotate(ctx, c, i, previews.expect.isSet(), v1beta1.RetryAnnotation, failed); err != nil {
 				return err
 			}
 			env.Printf("plan %s of instance %s/%s is being retried", name, i.Namespace, i.Name)

@@ -18,10 +18,11 @@ import (
 
 // previewFlags are the flags by which a command shows what it would do.
 type previewFlags struct {
-	dryRun         command.DryRun
-	output, expect string
-	timeout        previewTimeout
-	failOn         failOnFlag
+	dryRun  command.DryRun
+	output  string
+	expect  expectation
+	timeout previewTimeout
+	failOn  failOnFlag
 }
 
 // failOnFlag names what of a preview makes the command fail.
@@ -62,32 +63,32 @@ func (f *previewFlags) add(flags *pflag.FlagSet) {
 	f.dryRun.Add(flags, "show what would happen, and change nothing: server asks by dry runs with "+
 		"your rights, client only reads")
 	flags.StringVarP(&f.output, "output", "o", "", "format of --dry-run: text, json, yaml or markdown")
-	flags.StringVar(&f.expect, "expect", "", "digest that --dry-run has printed: go on only if the same would happen")
+	f.expect.add(flags)
 	f.timeout.add(flags)
 	f.failOn.add(flags)
 }
 
-// check refuses values that do not fit together.
+// check refuses values that do not fit together, and reads the preview that is expected.
 func (f *previewFlags) check() error {
 	switch {
 	case f.output != "" && !f.dryRun.IsSet():
 		return command.UsageError("--output requires --dry-run: add --dry-run")
-	case f.expect != "" && f.dryRun.IsSet():
+	case f.expect.isSet() && f.dryRun.IsSet():
 		return command.UsageError("--expect cannot be used with --dry-run: it compares before the command acts")
 	case !f.asked() && f.timeout.flag != nil && f.timeout.flag.Changed:
 		return command.UsageError("--timeout requires --dry-run or --expect: how long --wait waits is set by --wait-time")
 	case !f.dryRun.IsSet() && len(f.failOn) > 0:
 		return command.UsageError("--fail-on requires --dry-run: add --dry-run")
 	}
-	return errors.Join(f.failOn.check(), f.timeout.check(), command.CheckPreviewFormat(f.output))
+	return errors.Join(f.failOn.check(), f.timeout.check(), command.CheckPreviewFormat(f.output), f.expect.read())
 }
 
 // asked reports whether a preview is to be computed.
-func (f *previewFlags) asked() bool { return f.dryRun.IsSet() || f.expect != "" }
+func (f *previewFlags) asked() bool { return f.dryRun.IsSet() || f.expect.isSet() }
 
 // lock returns an edit that fails if the Instance has changed since it was read, where the user expects what a preview has shown.
 func (f *previewFlags) lock(verb string, apply func(*v1beta1.Instance)) instanceEdit {
-	return instanceEdit{verb: verb, apply: apply, locked: f.expect != ""}
+	return instanceEdit{verb: verb, apply: apply, locked: f.expect.isSet()}
 }
 
 // show computes a preview if that is asked for, and reports whether the command ends with it. An error says that the edit would fail, or is
@@ -100,15 +101,11 @@ func (f *previewFlags) show(env *command.Env, c client.Client, compute func(*pre
 	if err != nil {
 		return true, err
 	}
-	switch {
-	case f.expect == "":
-		return true, errors.Join(command.PrintPreview(env, p, f.output), f.failOn.verdict(p))
-	case f.expect != p.Digest:
-		return true, errors.Join(command.PrintPreview(env, p, ""), command.WithCode(command.ExitFailed, fmt.Errorf("the %s of %s would not do "+
-			"what --expect %s stands for: nothing was changed; look at the above, and give the digest %s if that is right", p.Verb, p.Subject,
-			f.expect, p.Digest)))
+	if f.expect.isSet() {
+		err := f.expect.check(env, p)
+		return err != nil, err
 	}
-	return false, nil
+	return true, errors.Join(command.PrintPreview(env, p, f.output), f.failOn.verdict(p))
 }
 
 func newPlanPreview(env *command.Env) *cobra.Command {

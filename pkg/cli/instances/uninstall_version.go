@@ -84,7 +84,7 @@ func (o *uninstallVersionOptions) run(ctx context.Context, name string) error {
 	}
 	// A deletion that was asked for before can end as soon as it is marked.
 	only := client.Preconditions{UID: &ov.UID}
-	if o.preview.expect != "" { // it is deleted as it was looked at
+	if o.preview.expect.isSet() { // it is deleted as it was looked at
 		only.ResourceVersion = &ov.ResourceVersion
 	}
 	if err := client.IgnoreNotFound(c.Delete(ctx, ov, only)); err != nil {
@@ -126,7 +126,7 @@ func (o *uninstallVersionOptions) showRelease(ctx context.Context, c client.Clie
 // markDeletion writes on an OperatorVersion how its deletion is to be done.
 func markDeletion(ctx context.Context, c client.Client, ov *v1beta1.OperatorVersion, o *uninstallVersionOptions) error {
 	patch := client.MergeFrom(ov.DeepCopy())
-	if o.preview.expect != "" { // it is marked as it was looked at
+	if o.preview.expect.isSet() { // it is marked as it was looked at
 		patch = client.MergeFromWithOptions(ov.DeepCopy(), client.MergeFromWithOptimisticLock{})
 	}
 	switch {
