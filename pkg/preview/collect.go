@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -52,7 +50,7 @@ func (c *computation) object(ctx context.Context, id apply.ID, t *touch) Object 
 	switch {
 	case t.refused != "":
 		out.Effect, out.Why = Refused, t.refused
-		out.Parameters = c.blamed(t)
+		out.Blame = t.blame
 		if change.Before != nil && change.Refused != nil {
 			wanted, _ := merge(content(change.Before), content(change.Refused)).(map[string]any)
 			out.Fields = compare(change.Before, &unstructured.Unstructured{Object: wanted}, c.mask).fields
@@ -188,44 +186,6 @@ func lastWrite(obj *unstructured.Unstructured) time.Time {
 		}
 	}
 	return last.Time
-}
-
-// blamed are the parameters of the edit that may have made a write be refused: those that the templates of its tasks use.
-func (c *computation) blamed(t *touch) []string {
-	var out []string
-	for _, name := range c.changedParameters() {
-		for _, place := range t.places {
-			if c.usesParameter(place, name) && !slices.Contains(out, name) {
-				out = append(out, name)
-			}
-		}
-	}
-	return out
-}
-
-// usesParameter reports whether a template of the task at a place names a parameter.
-func (c *computation) usesParameter(place, parameter string) bool {
-	def, found := c.version.Task(place[strings.LastIndex(place, "/")+1:])
-	if !found {
-		return false
-	}
-	for _, template := range append(slices.Clone(def.Spec.Resources), def.Spec.Pod) {
-		if namesParameter(c.version.Spec.Templates[template], parameter) {
-			return true
-		}
-	}
-	return false
-}
-
-// namesParameter reports whether a template names a parameter, and not only one whose name begins with it.
-func namesParameter(template, parameter string) bool {
-	for _, rest := range strings.Split(template, ".Params."+parameter)[1:] {
-		next, _ := utf8.DecodeRuneInString(rest)
-		if rest == "" || next != '_' && !unicode.IsLetter(next) && !unicode.IsDigit(next) {
-			return true
-		}
-	}
-	return false
 }
 
 // restartOf says which pods of a workload would be replaced; nil if none would.

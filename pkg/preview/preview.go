@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/pkg/text"
 )
 
@@ -110,8 +111,8 @@ type Object struct {
 	Why string `json:"why,omitempty"`
 	// Lost is set if data goes with the object: objects of a definition, content of a namespace, what a claim holds, claims of a StatefulSet.
 	Lost bool `json:"lost,omitempty"`
-	// Parameters are those of the edit that the template of a refused object uses.
-	Parameters []string `json:"parameters,omitempty"`
+	// Blame says in which fields and templates of a refused object parameters of the edit stand.
+	Blame []runner.Blame `json:"blame,omitempty"`
 	// content is what would be written of a new object, without sensitive values.
 	content string
 }

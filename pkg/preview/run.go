@@ -25,6 +25,8 @@ type touch struct {
 	places []string
 	// refused is why a write would be refused, and body what would be written; unknown is why its result is not known.
 	refused, unknown string
+	// blame says where parameters of the edit stand in an object whose write would be refused.
+	blame []runner.Blame
 	// kept is why an object that the version does not name would stay.
 	kept string
 	// shared is set if an install plan writes the object.
@@ -259,6 +261,7 @@ func (c *computation) judge(w *runner.PreparedTask, outcome plans.Outcome, effec
 		c.warn("task %s would wait: %s", w.Name, outcome.Message)
 	}
 	refused := c.noteFailures(effects.Failed, place)
+	c.blame(w, effects.Failed)
 	done := plans.Outcome{State: plans.Done, Ready: outcome.Ready, Total: outcome.Total}
 	switch {
 	case outcome.State == plans.Waiting && w.NeverCompletes():
@@ -277,6 +280,17 @@ func (c *computation) judge(w *runner.PreparedTask, outcome plans.Outcome, effec
 	}
 	outcome.State = plans.Fatal
 	return outcome
+}
+
+// blame notes where the parameters of the edit stand in objects that would be refused (P8).
+func (c *computation) blame(w *runner.PreparedTask, failed []apply.Change) {
+	changed := c.changedParameters()
+	for _, change := range failed {
+		if t := c.touched[change.ID]; t.refused != "" {
+			t.blame = slices.DeleteFunc(w.Blame(change, func(name string) bool { return slices.Contains(changed, name) }),
+				func(b runner.Blame) bool { return len(b.Parameters) == 0 })
+		}
+	}
 }
 
 // noteRest notes the objects of a task that were not tried, since those before them are not known.

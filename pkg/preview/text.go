@@ -122,8 +122,8 @@ func (o Object) details(fields int) []string {
 		}
 		out = append(out, label+text.Plain(o.Why, maxWhy))
 	}
-	if len(o.Parameters) > 0 {
-		out = append(out, o.blame())
+	for _, b := range o.Blame[:min(len(o.Blame), fields)] {
+		out = append(out, b.String())
 	}
 	for _, f := range o.Fields[:min(len(o.Fields), fields)] {
 		out = append(out, f.String())
@@ -138,11 +138,6 @@ func (o Object) details(fields int) []string {
 		out = append(out, o.Restart.String())
 	}
 	return out
-}
-
-// blame names the parameters that may have made a write be refused.
-func (o Object) blame() string {
-	return text.Plain("parameters of this change that its template uses: "+strings.Join(o.Parameters, ", "), maxWhy)
 }
 
 // String is how people read a field that changes.
@@ -323,8 +318,8 @@ func (o Object) markdown() string {
 	if o.Why != "" {
 		what = append(what, escape(text.Plain(o.Why, maxWhy)))
 	}
-	if len(o.Parameters) > 0 {
-		what = append(what, escape(o.blame()))
+	for _, b := range o.Blame[:min(len(o.Blame), maxFields)] {
+		what = append(what, escape(b.String()))
 	}
 	if o.Restart != nil {
 		what = append(what, escape(o.Restart.String()))

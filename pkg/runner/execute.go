@@ -95,13 +95,14 @@ func (r *Runner) Execute(ctx context.Context, run *Run, inventory Inventory, st 
 	return out, nil
 }
 
-// conclude has the outcome of a task judged, or else adds the culprit of what waits or has failed. It returns when the next search is due.
+// conclude has the outcome of a task judged, or else adds what made it fail: templates and parameters, and the culprit. It returns when the next search is due.
 func (r *Runner) conclude(ctx context.Context, run *Run, w *PreparedTask, outcome *plans.Outcome, effects Effects,
 	before *v1beta1.Culprit) time.Time {
 	if r.judge != nil {
 		*outcome = r.judge(w, *outcome, effects)
 		return time.Time{}
 	}
+	w.nameTemplates(outcome, effects)
 	return r.explain(ctx, run, w, outcome, effects, before)
 }
 

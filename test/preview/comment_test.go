@@ -120,7 +120,7 @@ var samples = map[string]sample{
 		operator: [2]string{strings.Replace(plan, "RESOURCES", "db.yaml", 1), strings.Replace(plan, "RESOURCES", "db.yaml", 1)},
 		before:   map[string]string{"db.yaml": database}, after: map[string]string{"db.yaml": database},
 		upgrade: []string{"-p", "SIZE=5Gi"}, code: 3,
-		want: []string{"would fail at app/app", "| refused | StatefulSet sample-refused-field/site |", "1Gi -&gt; 5Gi", "parameters of this change that its template uses: SIZE"},
+		want: []string{"would fail at app/app", "| refused | StatefulSet sample-refused-field/site |", "1Gi -&gt; 5Gi", "spec.volumeClaimTemplates&#91;0&#93;.spec.resources.requests.storage: template db.yaml uses SIZE"},
 	},
 	"definition-narrowed": {
 		reason:   "a definition that would not accept all objects any more that live",
