@@ -13,7 +13,7 @@ import (
 	"kudo.dev/kudo/pkg/text"
 )
 
-// decodeInto decodes a document into a struct by the names of its json tags. Unlike encoding/json it goes on after a
+// decodeInto decodes a document into a struct by the names of its json tags. Unlike encoding/json it continues after a
 // mistake, knows the line of each, and takes text as it is written: an unquoted 1.10 is "1.10".
 func (r *reader) decodeInto(file string, root *yaml.Node, target any) {
 	r.file = file

@@ -22,7 +22,7 @@ func kudosStep(name string, status v1beta1.ExecutionStatus, tasks ...v1beta1.Tas
 	return v1beta1.StepStatus{Name: name, Status: status, Tasks: tasks}
 }
 
-// TestFit is rule 1: an unfinished run of KUDO goes on where it was.
+// TestFit is rule 1: an unfinished run of KUDO continues where it was.
 func TestFit(t *testing.T) {
 	plan := serial(phase("p", v1beta1.Serial, step("s", "a", "d"), step("r", "a2")), phase("q", "", step("s", "a")))
 	for name, tc := range map[string]struct {
@@ -68,7 +68,7 @@ func TestFit(t *testing.T) {
 			}
 			AlignStatus(plan, &st)
 			if !Matches(plan, st) || st.UID != "kudo" {
-				t.Fatalf("%s: the run goes on, and fits: %+v", tc.reason, st)
+				t.Fatalf("%s: the run continues, and fits: %+v", tc.reason, st)
 			}
 			Summarize(plan, &st, epoch)
 			if diff := cmp.Diff(tc.want, format(st)); diff != "" {

@@ -403,7 +403,7 @@ func TestLatestRunOfSchedules(t *testing.T) {
 	}{
 		{"it has failed", v1beta1.PlanStatus{Status: v1beta1.FatalError, Revision: 2, Scheduled: true}, "deploy"},
 		{"it is complete", v1beta1.PlanStatus{Status: v1beta1.Complete, Revision: 2, Scheduled: true}, "deploy"},
-		{"it goes on", v1beta1.PlanStatus{Status: v1beta1.InProgress, Revision: 2, Scheduled: true}, "backup"},
+		{"it continues", v1beta1.PlanStatus{Status: v1beta1.InProgress, Revision: 2, Scheduled: true}, "backup"},
 		{"a run by hand was before it", v1beta1.PlanStatus{Status: v1beta1.FatalError, Revision: 3, Scheduled: true,
 			Counted: &v1beta1.CountedRun{Revision: 2, Status: v1beta1.Complete}}, "backup"},
 		{"a run by hand was before the last deploy", v1beta1.PlanStatus{Status: v1beta1.Complete, Revision: 3, Scheduled: true,
@@ -433,7 +433,7 @@ func TestCountedRun(t *testing.T) {
 		{"no user has ever asked for the plan", run(v1beta1.Complete, "", nil), nil},
 		{"the run by hand was complete, the schedule fails", run(v1beta1.FatalError, "away", complete), complete},
 		{"the run by hand has failed, the schedule fails, too", run(v1beta1.FatalError, "away", failed), failed},
-		{"the run by hand has failed, the schedule goes on", run(v1beta1.InProgress, "away", failed), failed},
+		{"the run by hand has failed, the schedule continues", run(v1beta1.InProgress, "away", failed), failed},
 		{"the run by hand has failed, the schedule is complete", run(v1beta1.Complete, "", failed), complete},
 		{"never run", v1beta1.PlanStatus{Name: "backup", Status: v1beta1.NeverRun}, nil},
 	} {

@@ -141,7 +141,7 @@ func (m *machine) consistent() {
 	m.check((st.Status == v1beta1.Complete) == (want[v1beta1.Complete] == len(st.Phases)), "complete plan")
 	m.check(st.Status.IsTerminal() || st.Status == v1beta1.InProgress, "a plan that has begun is IN_PROGRESS")
 	m.check(st.Status.IsTerminal() == (st.FinishedTimestamp != nil), "end of the run")
-	m.check(st.Status.IsTerminal() || len(Ready(m.plan, kinds, st)) > 0, "a plan that goes on has something to do")
+	m.check(st.Status.IsTerminal() || len(Ready(m.plan, kinds, st)) > 0, "a plan that is running has something to do")
 }
 
 func (m *machine) check(holds bool, what string) {

@@ -59,7 +59,7 @@ func AppliesSpec(plan string) bool {
 }
 
 // LatestRun returns the plan that runs and its run, or while idle, those of the last run that counts; "" if there is none. Runs of
-// schedules count while they go on only.
+// schedules count while they are running only.
 func LatestRun(all map[string]v1beta1.PlanStatus) (plan string, run v1beta1.PlanStatus) {
 	if running := Running(all); running != "" {
 		return running, all[running]

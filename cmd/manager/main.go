@@ -39,7 +39,7 @@ func main() {
 	flag.BoolVar(&o.CertRotation, "webhook-cert-rotation", true, "make and renew the webhooks' certificate; false if another program, such "+
 		"as cert-manager, does")
 	flag.BoolVar(&o.LeaderElection, "leader-elect", true, "let several managers run, of which one works")
-	flag.IntVar(&o.ScheduledRuns, "scheduled-runs", 20, "how many runs of schedules may go on at once; what is due beyond them waits")
+	flag.IntVar(&o.ScheduledRuns, "scheduled-runs", 20, "how many runs of schedules may be running at once; what is due beyond them waits")
 	flag.IntVar(&o.MigrationRate, "migration-rate", storedversions.DefaultRate, "how many objects are rewritten in a second when the storage "+
 		"version of their CustomResourceDefinition has changed; 0 for no bound")
 	flag.IntVar(&o.Workers, "workers", 12, "how many Instances are worked on at a time; those of one namespace have two thirds of them")
@@ -54,7 +54,7 @@ func main() {
 	flag.Parse()
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&log)))
 	if o.ScheduledRuns < 1 {
-		fail(fmt.Errorf("--scheduled-runs is %d", o.ScheduledRuns), "invalid flag: at least one run of a schedule must be able to go on")
+		fail(fmt.Errorf("--scheduled-runs is %d", o.ScheduledRuns), "invalid flag: at least one run of a schedule must be able to run")
 	}
 	o.PlainMetrics = !*secure
 	if o.PipeImage == "" || !*unpinned {

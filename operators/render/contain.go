@@ -301,7 +301,7 @@ func suspicious(text string, values []int) bool {
 	return false
 }
 
-// continues reports whether a line may go on with the value of a key in the line above it.
+// continues reports whether a line may continue with the value of a key in the line above it.
 func continues(above, line string) bool {
 	indent := func(text string) int { return len(text) - len(strings.TrimLeft(text, " \t")) }
 	return indent(line) > indent(above) || strings.HasSuffix(above, ":")

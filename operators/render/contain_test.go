@@ -222,7 +222,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestAccepted is T20: what packages do with values goes on to work.
+// TestAccepted is T20: what packages do with values works as before.
 func TestAccepted(t *testing.T) {
 	const block = "first: line\n--- no document\n  # indented\n\n\"last\"\n"
 	for name, tc := range map[string]struct {

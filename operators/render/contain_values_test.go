@@ -120,7 +120,7 @@ func TestSuspicious(t *testing.T) {
 		"NextLine":   {"a value in the line behind the key", "kind:\n  <x>\n", true},
 		"NextEmpty":  {"with empty lines between", "kind:\n\n  \n  <x>\n", true},
 		"NextSame":   {"a key of its own in the next line", "kind: A\n<x>: b\n", false},
-		"NextDeeper": {"a deeper line may go on with a text", "kind: A\n  <x>\n", true},
+		"NextDeeper": {"a deeper line may continue with a text", "kind: A\n  <x>\n", true},
 		"Anchor":     {"an anchor in the line", "a: &a <x>\n", true},
 		"AnchorLine": {"an anchor in the line above", "a: &a\n  b: <x>\n", true},
 		"MadeKind":   {"a text that makes the word", "a: <kind>\n", true},

@@ -94,7 +94,7 @@ func writeKubeconfig(dir, server string) (string, error) {
 	return file.Name(), clientcmd.WriteToFile(*through, file.Name())
 }
 
-// Cut cuts what passes, watches among it. The proxy goes on.
+// Cut cuts what passes, watches among it. The proxy continues.
 func (p *Proxy) Cut() { p.conns.closeAll() }
 
 // Close stops the proxy, and cuts what passes.

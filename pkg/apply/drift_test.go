@@ -115,7 +115,7 @@ func TestDigestOrder(t *testing.T) {
 	}
 }
 
-// FuzzDrift: whatever stands in managed fields, kudo says something of it or nothing, and goes on.
+// FuzzDrift: whatever stands in managed fields, kudo says something of it or nothing, and continues.
 func FuzzDrift(f *testing.F) {
 	f.Add(`{"f:spec":{"f:replicas":{}}}`)
 	f.Add(`{"f:spec":{"f:ports":{"k:{\"port\":80}":{"f:name":{}},"v:\"u\"":{},"i:0":{},"k:x":{}}},".":{}}`)

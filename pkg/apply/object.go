@@ -26,7 +26,7 @@ const attempts = 6
 // applyOne writes one object:
 //
 //	cache shows it:   ours, equal to the inventory → nothing      ours → apply with its uid, forced
-//	cache does not:   create-only apply → 201, or 409: look at the live object, and go on as above
+//	cache does not:   create-only apply → 201, or 409: look at the live object, and continue as above
 func (e *Engine) applyOne(ctx context.Context, obj *unstructured.Unstructured, o Options) Change {
 	change := Change{ID: IDOf(obj)}
 	resource, err := e.Resource(obj)

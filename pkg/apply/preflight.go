@@ -24,7 +24,7 @@ type objectScope struct {
 }
 
 // Preflight looks for objects that must not be written, before anything is: foreign ones, and ones of unknown kinds. It
-// returns what it found, or nil if the apply may go on. One object alone needs no look: its create-only apply is the guard;
+// returns what it found, or nil if the apply may continue. One object alone needs no look: its create-only apply is the guard;
 // and what the inventory names has been looked at before.
 func (e *Engine) Preflight(ctx context.Context, objs []*unstructured.Unstructured, o Options) ChangeSet {
 	definitions := Definitions(objs)

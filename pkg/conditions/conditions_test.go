@@ -120,7 +120,7 @@ func TestRefused(t *testing.T) {
 	}{
 		"New":     {"rule 5: an Instance waits for its OperatorVersion with a condition", instance(nil, nil), []string{"Ready=False OperatorVersionNotFound: m"}},
 		"Rest":    {"rule 19: idle: one condition", instance(runs{"deploy": v1beta1.Complete}, nil, reconciling), []string{"Ready=False OperatorVersionNotFound: m"}},
-		"Running": {"what runs goes on", instance(runs{"deploy": v1beta1.InProgress}, nil, reconciling), []string{"Reconciling=True PlanInProgress", "Ready=False OperatorVersionNotFound: m"}},
+		"Running": {"what runs continues", instance(runs{"deploy": v1beta1.InProgress}, nil, reconciling), []string{"Reconciling=True PlanInProgress", "Ready=False OperatorVersionNotFound: m"}},
 		"Queued":  {"what is queued still is", instance(runs{"deploy": v1beta1.Complete}, []string{"x"}, reconciling), []string{"Reconciling=True PlanInProgress", "Ready=False OperatorVersionNotFound: m"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestLongMessages(t *testing.T) {
 	}
 }
 
-// TestScheduledRun: G1, a run of a schedule changes neither Ready nor Stalled, whether it goes on, fails or is complete.
+// TestScheduledRun: G1, a run of a schedule changes neither Ready nor Stalled, whether it is running, fails or is complete.
 func TestScheduledRun(t *testing.T) {
 	for _, tc := range []struct {
 		reason string
@@ -155,9 +155,9 @@ func TestScheduledRun(t *testing.T) {
 		ready        metav1.ConditionStatus
 		stalls       bool
 	}{
-		{"it goes on, all is well", v1beta1.Complete, v1beta1.InProgress, false, "backup", metav1.ConditionTrue, false},
+		{"it is running, all is well", v1beta1.Complete, v1beta1.InProgress, false, "backup", metav1.ConditionTrue, false},
 		{"it has failed, all is well", v1beta1.Complete, v1beta1.FatalError, false, "backup", metav1.ConditionTrue, false},
-		{"it goes on, an upgrade has failed", v1beta1.FatalError, v1beta1.InProgress, false, "backup", metav1.ConditionFalse, true},
+		{"it is running, an upgrade has failed", v1beta1.FatalError, v1beta1.InProgress, false, "backup", metav1.ConditionFalse, true},
 		{"it is complete, an upgrade has failed", v1beta1.FatalError, v1beta1.Complete, false, "backup", metav1.ConditionFalse, true},
 		{"it runs update", v1beta1.Complete, v1beta1.InProgress, false, "update", metav1.ConditionTrue, false},
 		{"the plan had failed by hand, and has failed again", v1beta1.Complete, v1beta1.FatalError, true, "backup", metav1.ConditionFalse, true},

@@ -35,7 +35,7 @@ func TestListDrift(t *testing.T) {
 		{"nothing", nil, nil, nil},
 		{"it has ended", list{drift("a", ".data.x", "mallory", 1)}, nil, nil},
 		{"it is new", nil, list{drift("a", ".data.x", "mallory", 0)}, list{drift("a", ".data.x", "mallory", 9)}},
-		{"it goes on", list{drift("a", ".data.x", "mallory", 1)}, list{drift("a", ".data.x", "mallory", 0)}, list{drift("a", ".data.x", "mallory", 1)}},
+		{"it continues", list{drift("a", ".data.x", "mallory", 1)}, list{drift("a", ".data.x", "mallory", 0)}, list{drift("a", ".data.x", "mallory", 1)}},
 		{"another field", list{drift("a", ".data.x", "mallory", 1)}, list{drift("a", ".data.y", "mallory", 0)}, list{drift("a", ".data.y", "mallory", 9)}},
 		{"another writer", list{drift("a", ".data.x", "mallory", 1)}, list{drift("a", ".data.x", "trudy", 0)}, list{drift("a", ".data.x", "trudy", 9)}},
 		{"of another object", list{drift("b", ".data.x", "mallory", 1)}, list{drift("a", ".data.x", "mallory", 0)}, list{drift("a", ".data.x", "mallory", 9)}},

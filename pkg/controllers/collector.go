@@ -207,7 +207,7 @@ func (m *measurement) addVersion(ov *v1beta1.OperatorVersion) {
 	m.addRun(s, ov.Status.PlanStatus)
 }
 
-// addRun adds the run that goes on, if there is one, and returns its plan.
+// addRun adds the run of the plan that is running, if there is one, and returns that plan.
 func (m *measurement) addRun(s *operatorState, all map[string]v1beta1.PlanStatus) string {
 	name := plans.Running(all)
 	if name == "" {

@@ -65,7 +65,7 @@ type Options struct {
 	Workers int
 	// MigrationRate is how many objects are rewritten in a second when a storage version has changed; 0 for no bound.
 	MigrationRate int
-	// ScheduledRuns is how many runs of schedules may go on at once.
+	// ScheduledRuns is how many runs of schedules may be running at once.
 	ScheduledRuns int
 	// PipeImage is the image of the container that the files of Pipe tasks are read from: that of the manager.
 	PipeImage string

@@ -207,7 +207,7 @@ func TestCancel(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(10 * time.Second):
-		t.Error("a fetch without a waiting caller goes on")
+		t.Error("a fetch without a waiting caller continues")
 	}
 }
 

@@ -60,7 +60,7 @@ func TestRememberedDigest(t *testing.T) {
 		{"changed content is refused", good, nil, second, "", "", "content has digest " + other + ", not " + good, 1},
 		{"in the cache, too", good, second, second, "", "", "content has digest " + other + ", not " + good, 1},
 		{"and with Never", good, second, first, v1beta1.DownloadNever, "", "content has digest " + other + ", not " + good, 0},
-		{"Always goes on with the good copy", good, first, second, v1beta1.DownloadAlways, good, "", 1},
+		{"Always continues with the good copy", good, first, second, v1beta1.DownloadAlways, good, "", 1},
 		{"and is refused without one", good, second, second, v1beta1.DownloadAlways, "", "content has digest " + other + ", not " + good, 1},
 		{"what was remembered must be a digest", "sha256:../../x", first, first, "", "", "must be sha256:", 0},
 		{"of this kind", "sha512:" + sum(first), first, first, "", "", "must be sha256:", 0},

@@ -327,7 +327,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// stepUntil lets the clock go on while a timer waits for it.
+// stepUntil lets the clock advance while a timer waits for it.
 func stepUntil(t *testing.T, fake *testclock.FakeClock, done <-chan error) error {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {

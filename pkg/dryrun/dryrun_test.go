@@ -254,7 +254,7 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-// TestUsable checks that a definition counts as established, so that the engine goes on.
+// TestUsable checks that a definition counts as established, so that the engine continues.
 func TestUsable(t *testing.T) {
 	crd := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}}
 	conditions, _, _ := unstructured.NestedSlice(usable(crd).Object, "status", "conditions")

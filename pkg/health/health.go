@@ -15,7 +15,7 @@ import (
 type State string
 
 const (
-	// Ready objects are done; a step that waits for them may go on.
+	// Ready objects are done; a step that waits for them may continue.
 	Ready State = "Ready"
 	// Progressing objects are expected to become ready by themselves.
 	Progressing State = "Progressing"

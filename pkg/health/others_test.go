@@ -94,7 +94,7 @@ func TestInstanceOrder(t *testing.T) {
 	run(t, "apiVersion: kudo.dev/v1beta1\nkind: Instance", []row{
 		{reason: "a refusal of the spec before does not count", object: "metadata: {generation: 2}\nstatus: {observedGeneration: 1, aggregatedStatus: {status: COMPLETE}, " + refused + "}",
 			state: Progressing, want: notObserved},
-		{reason: "a run goes on though the spec is refused", object: "status: {aggregatedStatus: {status: IN_PROGRESS, activePlanName: deploy}, " + refused + "}",
+		{reason: "a run continues though the spec is refused", object: "status: {aggregatedStatus: {status: IN_PROGRESS, activePlanName: deploy}, " + refused + "}",
 			state: Progressing, want: "plan deploy is IN_PROGRESS"},
 		{reason: "a run comes before the queue", object: "status: {aggregatedStatus: {status: PENDING, activePlanName: deploy}, queue: [{planName: backup}]}",
 			state: Progressing, want: "plan deploy is PENDING"},

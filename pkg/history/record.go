@@ -31,7 +31,7 @@ type content struct {
 	Run
 }
 
-// FormatError says that a newer version of kudo has written a record. It is no UnusableError: that version can go on with the run.
+// FormatError says that a newer version of kudo has written a record. It is no UnusableError: that version can continue with the run.
 type FormatError struct {
 	Namespace, Name string
 	Format          int

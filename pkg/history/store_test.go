@@ -628,7 +628,7 @@ func TestNameFor(t *testing.T) {
 	}
 }
 
-// TestNotServed checks that a kind which the API server does not serve at the moment is no record that is missing: a run that goes on
+// TestNotServed checks that a kind which the API server does not serve at the moment is no record that is missing: a run that is not over
 // would fail permanently, and its outcome would be lost.
 func TestNotServed(t *testing.T) {
 	f := newFixture(t)

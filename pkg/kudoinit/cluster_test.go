@@ -79,7 +79,7 @@ func ids(t *testing.T, server *apitest.Server) (current string, all []string) {
 	return string(secret.Data["current"]), keyring.IDs(secret.Data)
 }
 
-// TestHistoryKeyCheck checks when init refuses to go on: a new key would open nothing that the old one has sealed.
+// TestHistoryKeyCheck checks when init refuses to continue: a new key would open nothing that the old one has sealed.
 func TestHistoryKeyCheck(t *testing.T) {
 	broken := keySecret(t, 1)
 	broken.Data["1"] = []byte("short")
@@ -263,7 +263,7 @@ func TestHistoryKeyRemove(t *testing.T) {
 	}
 }
 
-// TestUnsealed checks which running plans a new manager would not go on with.
+// TestUnsealed checks which running plans a new manager would not continue with.
 func TestUnsealed(t *testing.T) {
 	i := usedBy("1")[0].(*v1beta1.Instance)
 	i.Status.PlanStatus = map[string]v1beta1.PlanStatus{

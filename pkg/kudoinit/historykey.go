@@ -71,7 +71,7 @@ func (k *HistoryKey) Check(ctx context.Context) error {
 		k, owners)
 }
 
-// checkFormats returns an error if a newer version of kudo has sealed records. Its manager goes on with their runs, and that of this
+// checkFormats returns an error if a newer version of kudo has sealed records. Its manager continues with their runs, and that of this
 // version cannot.
 func (k *HistoryKey) checkFormats(ctx context.Context, ring *keyring.Ring) error {
 	records := &appsv1.ControllerRevisionList{}
@@ -117,7 +117,7 @@ func (k *HistoryKey) create(ctx context.Context, data map[string][]byte) error {
 	return nil
 }
 
-// Rotate makes a new key the current one, and returns its id. The old ones go on opening what they have sealed, unless they
+// Rotate makes a new key the current one, and returns its id. The old ones continue to open what they have sealed, unless they
 // are dropped.
 func (k *HistoryKey) Rotate(ctx context.Context, dropOld bool) (string, error) {
 	secret, err := k.read(ctx)
@@ -261,7 +261,7 @@ func Unsealed(ctx context.Context, c client.Client) ([]string, error) {
 	var out []string
 	look := func(kind string, owner client.Object, all map[string]v1beta1.PlanStatus) error {
 		for name, st := range all {
-			if !st.Status.IsRunning() || st.Revision == 0 { // KUDO's own have no record, and go on
+			if !st.Status.IsRunning() || st.Revision == 0 { // KUDO's own have no record, and continue
 				continue
 			}
 			record := &appsv1.ControllerRevision{}
@@ -289,7 +289,7 @@ func Unsealed(ctx context.Context, c client.Client) ([]string, error) {
 	return out, nil
 }
 
-// AwaitSealed waits until no plan runs that a new manager would not go on with.
+// AwaitSealed waits until no plan runs that a new manager would not continue with.
 func AwaitSealed(ctx context.Context, c client.Client, waiting func(message string)) error {
 	told := ""
 	err := poll(ctx, func() (string, error) {

@@ -118,7 +118,7 @@ func (l *InstalledState) readSettings(ctx context.Context, c client.Client) erro
 	return nil
 }
 
-// UndecidedError says that Instances write with the rights of kudo, and that no administrator has decided whether they go on.
+// UndecidedError says that Instances write with the rights of kudo, and that no administrator has decided whether they continue.
 type UndecidedError struct{ Instances, Namespaces int }
 
 // Error implements error.

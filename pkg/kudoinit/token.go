@@ -21,7 +21,7 @@ const (
 )
 
 // TokenFile is where the token of a kubeconfig is kept: beside it, in a file that clients read anew every minute, so that a
-// manager goes on with a token that was renewed.
+// manager continues with a token that was renewed.
 func TokenFile(kubeconfig string) string { return kubeconfig + ".token" }
 
 // CheckTokenDuration refuses what is too short or too long.

@@ -56,7 +56,7 @@ func (l *InstalledState) CheckVersion(o Options, upgrade, downgrade bool) error 
 	return nil
 }
 
-// Replace removes KUDO's manager and what would go on writing the webhooks' certificate, and waits until they are
+// Replace removes KUDO's manager and what would continue to write the webhooks' certificate, and waits until they are
 // deleted: two managers must not work on one Instance. Instances and all their objects stay.
 func Replace(ctx context.Context, c client.Client, live *InstalledState, removed func(obj client.Object)) error {
 	for _, obj := range predecessorObjects(live.Predecessor) {
@@ -71,7 +71,7 @@ func Replace(ctx context.Context, c client.Client, live *InstalledState, removed
 	return nil
 }
 
-// predecessorObjects are KUDO's manager and what would go on writing the webhooks' certificate, in KUDO's namespace.
+// predecessorObjects are KUDO's manager and what would continue to write the webhooks' certificate, in KUDO's namespace.
 func predecessorObjects(ns string) []client.Object {
 	return []client.Object{
 		&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: deploymentName}},

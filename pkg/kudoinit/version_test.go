@@ -26,7 +26,7 @@ func TestOlder(t *testing.T) {
 	}
 }
 
-// TestStepBefore shows R19: this version goes on with what the last two minor versions have written, and names the way from older ones.
+// TestStepBefore shows R19: this version continues with what the last two minor versions have written, and names the way from older ones.
 func TestStepBefore(t *testing.T) {
 	for _, tc := range []struct{ reason, installed, wanted, want string }{
 		{"the version before", "v0.3.0", "v0.4.0", ""},

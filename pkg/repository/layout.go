@@ -44,7 +44,7 @@ func split(text []byte) ([]section, bool) {
 
 type splitter struct {
 	sections []section
-	// inside the map of entries, open with a package whose part may go on.
+	// inside the map of entries, open with a package whose part may continue.
 	inside, open     bool
 	version, entries bool
 }

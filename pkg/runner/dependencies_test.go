@@ -226,7 +226,7 @@ func TestDependenciesBeforeApply(t *testing.T) {
 	}
 }
 
-// TestDependenciesAwaited is C63: a task goes on when what it waits for is there, and asks anew only if rules have changed.
+// TestDependenciesAwaited is C63: a task continues when what it waits for is there, and asks anew only if rules have changed.
 func TestDependenciesAwaited(t *testing.T) {
 	rules := &needsRules{map[string]any{"a": secrets("lid"), "b": secrets("there")}, map[string]int{}}
 	b := newBench(t, rules, secret("there", nil))
@@ -310,7 +310,7 @@ func (s *slowRules) Explore(ctx context.Context, r explore.Request) (explore.Ans
 }
 
 // TestDependencyTime is C63: one Execute does not ask for dependencies without end. It says what it has not asked, begins with the objects that
-// wait for answers, and goes on in the next one.
+// wait for answers, and continues in the next one.
 func TestDependencyTime(t *testing.T) {
 	rules := &slowRules{needsRules: &needsRules{map[string]any{}, map[string]int{}}, takes: dependencyTime/3 + 1}
 	b := newBench(t, rules)

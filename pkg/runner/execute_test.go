@@ -16,7 +16,7 @@ func TestLasting(t *testing.T) {
 	}{
 		{"a Pipe has ended", v1beta1.PipeTask, plans.Done, true},
 		{"a Delete has ended: what comes next may make the object again", v1beta1.DeleteTask, plans.Done, true},
-		{"it goes on", v1beta1.PipeTask, plans.Waiting, false},
+		{"it continues", v1beta1.PipeTask, plans.Waiting, false},
 		{"it is tried again", v1beta1.DeleteTask, plans.Transient, false},
 		{"an Apply may be done again", v1beta1.ApplyTask, plans.Done, false},
 		{"a Dummy does nothing", v1beta1.DummyTask, plans.Done, false},

@@ -47,7 +47,7 @@ type ObjectNeeds struct {
 	Kind       string `json:"kind"`
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name"`
-	// Mode is the annotation that says what a run does about it; empty if it goes on.
+	// Mode is the annotation that says what a run does about it; empty if it continues.
 	Mode         v1beta1.DependencyMode `json:"mode,omitempty"`
 	Dependencies []DependencyFinding    `json:"dependencies,omitempty"`
 	// Message says the same to people, and what is not known at all.

@@ -202,7 +202,7 @@ func (r *Runner) versionCycle(ctx context.Context, run *Run, version string) (st
 	}
 }
 
-// checkInstances refuses Instances among the objects of a task that would go on for ever: one that is its own ancestor by its
+// checkInstances refuses Instances among the objects of a task that would never end: one that is its own ancestor by its
 // version, a chain that is too long, and more children than an Instance may have. So that a chain can be followed, and goes with its
 // first Instance, they may have no owners but the one that makes them. One that names no account gets that of the run: in a
 // privileged namespace, it would have the rights of kudo.

@@ -34,7 +34,7 @@ const (
 type lookup func(ctx context.Context, id apply.ID) (*unstructured.Unstructured, error)
 
 // warnOfQuotas records an event if what a run is about to apply exceeds the quotas of its namespace. It looks once a run, before the
-// first task. A run goes on whatever comes of it, so that nothing is said if this is not known: the API server refuses what is too much.
+// first task. A run continues whatever comes of it, so that nothing is said if this is not known: the API server refuses what is too much.
 func (r *Runner) warnOfQuotas(ctx context.Context, run *Run, inventory Inventory, st v1beta1.PlanStatus, hooks ProgressRecorder) {
 	if run.Installation != nil || run.quotasJudged || hasStarted(st) {
 		return

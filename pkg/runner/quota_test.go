@@ -238,7 +238,7 @@ func TestWarnOfQuotas(t *testing.T) {
 				"Kubernetes refuses what exceeds a quota: raise the quota, or lower the replicas or requests"},
 		{"quotas that cannot be read are no error", []client.Object{limited("ns", "q", "pods=1")}, big, nil, errors.New("refused"), 1, false, ""},
 		{"a template that fails is the step's to report", []client.Object{limited("ns", "q", "pods=1")}, "{{ fail `no` }}", nil, nil, 1, false, ""},
-		{"a run that goes on was judged before", []client.Object{limited("ns", "q", "pods=1")}, big, func(_ *Run, st *v1beta1.PlanStatus) { st.Phases[0].Steps[0].StartedTimestamp = &started }, nil, 0, false, ""},
+		{"a run that has begun was judged before", []client.Object{limited("ns", "q", "pods=1")}, big, func(_ *Run, st *v1beta1.PlanStatus) { st.Phases[0].Steps[0].StartedTimestamp = &started }, nil, 0, false, ""},
 		{"an install plan writes into any namespace", []client.Object{limited("ns", "q", "pods=1")}, big, func(u *Run, _ *v1beta1.PlanStatus) { u.Installation = &v1beta1.Installation{} }, nil, 0, false, ""},
 		{"a plan that applies nothing", []client.Object{limited("ns", "q", "pods=1")}, big, func(u *Run, _ *v1beta1.PlanStatus) { u.Version.Spec.Tasks[0].Kind = v1beta1.DeleteTask }, nil, 0, false, ""},
 	} {

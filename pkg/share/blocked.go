@@ -27,8 +27,8 @@ type ReleaseBlock struct {
 }
 
 // Blocked says what is in the way of a release: custom resources of a definition that would go, content of a namespace
-// that kudo did not create, claims. Nothing is released before nothing is in the way, so that what is held goes on
-// working.
+// that kudo did not create, claims. Nothing is released before nothing is in the way, so that what is held continues
+// to work.
 func (s *Session) Blocked(ctx context.Context) (*ReleaseBlock, error) {
 	for _, r := range slices.Backward(s.inventory) {
 		obj := IDOf(r).Object()

@@ -52,7 +52,7 @@ func (s *Session) awaitMigration(ctx context.Context, live *unstructured.Unstruc
 	return &apply.WaitError{Err: errors.New(message)}, nil
 }
 
-// progressOf says how far the migration of an Installation is. It does not repeat what keeps the migration from going on, which names
+// progressOf says how far the migration of an Installation is. It does not repeat what keeps the migration from continuing, which names
 // objects of other namespaces: the reader may be a user of one.
 func progressOf(installation string, m *v1beta1.StoredVersionMigration) string {
 	out := ""
@@ -63,7 +63,7 @@ func progressOf(installation string, m *v1beta1.StoredVersionMigration) string {
 		out = fmt.Sprintf(", %s of %s", text.Grouped(m.Done), text.Grouped(m.Of))
 	}
 	if m.Message != "" {
-		out += fmt.Sprintf(": status.migrations of Installation %s says what keeps it from going on", installation)
+		out += fmt.Sprintf(": status.migrations of Installation %s says what keeps it from continuing", installation)
 	}
 	return out
 }

@@ -28,12 +28,12 @@ func TestAwaitMigration(t *testing.T) {
 		want    string
 	}{
 		{"nothing is known of the migration", nil, false, false, "CustomResourceDefinition ships.example.com waits for the migration of the stored versions (v1alpha1)"},
-		{"it goes on", &v1beta1.StoredVersionMigration{Done: 12400, Of: 100000}, false, false,
+		{"it continues", &v1beta1.StoredVersionMigration{Done: 12400, Of: 100000}, false, false,
 			"CustomResourceDefinition ships.example.com waits for the migration of the stored versions (v1alpha1), 12,400 of 100,000"},
 		{"the cluster migrates by itself", &v1beta1.StoredVersionMigration{StorageVersionMigration: "kudo-1"}, false, false,
 			"CustomResourceDefinition ships.example.com waits for the migration of the stored versions (v1alpha1) by StorageVersionMigration kudo-1"},
 		{"it is blocked by an object, perhaps of another namespace, which is not named", &v1beta1.StoredVersionMigration{Done: 1, Of: 2, Message: "Ship a is refused"}, false, false,
-			"CustomResourceDefinition ships.example.com waits for the migration of the stored versions (v1alpha1), 1 of 2: status.migrations of Installation HOLDER says what keeps it from going on"},
+			"CustomResourceDefinition ships.example.com waits for the migration of the stored versions (v1alpha1), 1 of 2: status.migrations of Installation HOLDER says what keeps it from continuing"},
 		{"the Installation is being deleted, and migrates nothing", nil, true, false, ""},
 		{"no Installation holds the definition", nil, false, true, ""},
 	} {

@@ -325,7 +325,7 @@ func TestTrim(t *testing.T) {
 	}
 }
 
-// TestResume checks where a migration goes on after a token that has expired.
+// TestResume checks where a migration continues after a token that has expired.
 func TestResume(t *testing.T) {
 	for offered, want := range map[string]string{"": "", "next": "next", "old": ""} {
 		expired := apierrors.NewResourceExpired("too old")

@@ -171,7 +171,7 @@ func migrates(live *unstructured.Unstructured, d Definition) bool {
 		live.GetLabels()[v1beta1.HeritageLabel] == v1beta1.Heritage
 }
 
-// nativeOutcome returns the condition that is true of an ended migration, and its message; empty while it goes on.
+// nativeOutcome returns the condition that is true of an ended migration, and its message; empty while it continues.
 func nativeOutcome(live *unstructured.Unstructured) (status, message string) {
 	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
 	for _, item := range conditions {

@@ -136,7 +136,7 @@ func (m *Migrator) rewriteAll(ctx context.Context, d Definition, objects []types
 	return refusals[:begun], group.Wait()
 }
 
-// resume goes on after a token that has expired: with the one that the API server offers for the rest of the objects, or from the
+// resume continues after a token that has expired: with the one that the API server offers for the rest of the objects, or from the
 // beginning. What was created before the next object meanwhile is in the storage version.
 func resume(state *v1beta1.StoredVersionMigration, expired error) {
 	var status apierrors.APIStatus

@@ -68,7 +68,7 @@ type Command struct {
 	Script string `json:"script,omitempty"`
 	// Namespaced adds --namespace.
 	Namespaced bool `json:"namespaced,omitempty"`
-	// IgnoreFailure goes on if the command fails.
+	// IgnoreFailure continues if the command fails.
 	IgnoreFailure bool `json:"ignoreFailure,omitempty"`
 	// Background leaves the command running until the case ends.
 	Background bool `json:"background,omitempty"`

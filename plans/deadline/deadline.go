@@ -122,9 +122,9 @@ type Input struct {
 type Decision struct {
 	// Late says what has passed its deadline.
 	Late plans.Late
-	// Fail is the failure of the run, or nil if it goes on.
+	// Fail is the failure of the run, or nil if it continues.
 	Fail *Failure
-	// Cancel says why the run ends as by plan cancel; empty if it goes on. Fail comes first.
+	// Cancel says why the run ends as by plan cancel; empty if it continues. Fail comes first.
 	Cancel string
 	// Next is when the next deadline passes, or when a step begins to be slow; zero if neither happens.
 	Next time.Time

@@ -116,7 +116,7 @@ func find(all []v1beta1.ScheduleStatus, name string) *v1beta1.ScheduleStatus {
 	return nil
 }
 
-// drops reports whether due times that pass now are never served. While a later run of deploy goes on, due times stay due.
+// drops reports whether due times that pass now are never served. While a later run of deploy is not over, due times stay due.
 func drops(i *v1beta1.Instance, st v1beta1.ScheduleStatus) bool {
 	base := i.Status.Baseline
 	return i.DeletionTimestamp != nil || i.Spec.Suspend || base == nil || base.Suspended ||

@@ -219,7 +219,7 @@ func TestRuns(t *testing.T) {
 	check("it has failed")
 	Start(i.Status.Schedules, due, 10)
 	want.LastRun, want.LastResult = 10, v1beta1.InProgress
-	check("the failure stays while the next run goes on")
+	check("the failure stays while the next run is not over")
 	run("backup", 10, v1beta1.Complete)
 	want.LastResult, want.Message, want.LastSuccess = v1beta1.Complete, "", stamp(t, "2026-01-05T03:00:30Z")
 	check("it is complete")

@@ -16,7 +16,7 @@ const (
 	Release Deletion = iota
 	// CleanUp starts the cleanup plan, whatever else runs.
 	CleanUp
-	// Continue goes on with the cleanup plan that runs.
+	// Continue continues with the cleanup plan that runs.
 	Continue
 	// Hold keeps the Instance: its cleanup plan has failed, and waits for a retry or for being given up.
 	Hold

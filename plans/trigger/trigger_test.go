@@ -184,7 +184,7 @@ func TestInstanceFromKUDO(t *testing.T) {
 		"Failed":       {"rule 1: a failed run is not repeated by itself", given(v1, func(s *state) { s.Status.PlanStatus["deploy"] = v1beta1.PlanStatus{Status: v1beta1.FatalError} }), ""},
 		"NoDeployRest": {"rule 8: nor is deploy needed later", given(version("update", "A")), "ignored [B C I]"},
 		"KUDO":         {"rule 1: an Instance from KUDO starts nothing, whatever its spec says", given(v1, fromKUDO, set("A", "2"), ask("backup", "u")), ""},
-		"KUDORuns":     {"rule 1: an unfinished plan of KUDO goes on", given(v1, fromKUDO, running("deploy"), ask("deploy", "run-deploy")), ""},
+		"KUDORuns":     {"rule 1: an unfinished plan of KUDO continues", given(v1, fromKUDO, running("deploy"), ask("deploy", "run-deploy")), ""},
 	})
 }
 

@@ -118,7 +118,7 @@ type HealthRule struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=256
 	Healthy []string `json:"healthy,omitempty"`
-	// Failed lists the values of the field that a failed object has. A plan that waits for a failed object ends. A plan goes on to wait for an
+	// Failed lists the values of the field that a failed object has. A plan that waits for a failed object ends. A plan keeps waiting for an
 	// object with a value in neither list.
 	// +optional
 	// +listType=set

@@ -53,7 +53,7 @@ type StoredVersionMigration struct {
 	// StorageVersionMigrationUID is the UID of the one that kudo has created; empty before that. No other one of the name counts.
 	// +optional
 	StorageVersionMigrationUID types.UID `json:"storageVersionMigrationUID,omitempty"`
-	// Message says what keeps the migration from going on; empty if nothing does.
+	// Message says what keeps the migration from continuing; empty if nothing does.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
@@ -70,7 +70,7 @@ type RefusedObject struct {
 	Message string `json:"message,omitempty"`
 }
 
-// MaxMigrations is how many migrations of one Installation go on at a time; others wait.
+// MaxMigrations is how many migrations of one Installation are running at a time; others wait.
 const MaxMigrations = 16
 
 // Migration returns the migration of a definition, or nil if there is none.

@@ -42,7 +42,7 @@ type initOptions struct {
 
 	rotate, dropOld bool
 	// waitTime is how long to wait until kudo is ready or gone, and how long an upgrade waits for plans that the new version
-	// would not go on with.
+	// would not continue with.
 	waitTime    command.Seconds
 	waitTimeSet bool
 	// metricsSet and certManagerSet are set if --insecure-metrics and --cert-manager were given: otherwise what there is stays.
@@ -58,7 +58,7 @@ func NewInit(env *command.Env) *cobra.Command {
 		Long: `Install kudo on the cluster of the current context, or bring it up to date; check it, or remove it.
 
   kubectl kudo init --wait                        install, and wait until the manager runs
-  kubectl kudo init --upgrade --wait              bring an installation up to date, also one of KUDO; plans go on
+  kubectl kudo init --upgrade --wait              bring an installation up to date, also one of KUDO; plans continue
   kubectl kudo init --verify                      check an installation
   kubectl kudo init --rotate-history-key          seal the records of runs with a new key from now on
   kubectl kudo init --remove --dry-run            show what a removal would do; the same with --upgrade

@@ -51,7 +51,7 @@ func (o *initOptions) add(f *pflag.FlagSet) {
 	f.BoolVar(&o.verify, "verify", false, "check an installation, and say what is wrong")
 	f.BoolVar(&o.remove, "remove", false, "remove kudo; its CRDs stay, and with them what they hold")
 	f.BoolVar(&o.crds, "remove-crds", false, "with --remove: remove the CRDs too, and so all Operators, OperatorVersions and Instances")
-	f.BoolVar(&o.rotate, "rotate-history-key", false, "make a new key for the records of runs; the old ones go on opening what they "+
+	f.BoolVar(&o.rotate, "rotate-history-key", false, "make a new key for the records of runs; the old ones still open what they "+
 		"have sealed")
 	f.BoolVar(&o.dropOld, "drop-old", false, "with --rotate-history-key, for a key that has leaked: drop the old ones; plans that run fail, "+
 		"and are to be retried")

@@ -75,7 +75,7 @@ func (o *initOptions) apply(ctx context.Context, c client.Client, change *kudoin
 	return err
 }
 
-// awaitSealed waits, before an upgrade, for the plans that the new version would not go on with.
+// awaitSealed waits, before an upgrade, for the plans that the new version would not continue with.
 func (o *initOptions) awaitSealed(ctx context.Context, c client.Client) error {
 	if !o.upgrade || o.waitTime == 0 {
 		return nil

@@ -156,7 +156,7 @@ func waitFor(t *testing.T, server *apitest.Server, known *v1beta1.Instance, limi
 	return err
 }
 
-// TestWaitForInstance checks how a wait for an Instance begins, goes on and ends.
+// TestWaitForInstance checks how a wait for an Instance begins, continues and ends.
 func TestWaitForInstance(t *testing.T) {
 	arrive := func(server *apitest.Server, i *v1beta1.Instance, status v1beta1.ExecutionStatus) {
 		next := i.DeepCopy()

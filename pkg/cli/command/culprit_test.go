@@ -120,7 +120,7 @@ func TestCulpritTree(t *testing.T) {
 	}
 }
 
-// TestInterrupted (P23): whoever ends a wait learns that the plan goes on.
+// TestInterrupted (P23): whoever ends a wait learns that the plan continues.
 func TestInterrupted(t *testing.T) {
 	i := &v1beta1.Instance{}
 	w := &watcher{instance: i}

@@ -95,7 +95,7 @@ func TestP29ProgressMode(t *testing.T) {
 	}
 }
 
-// TestP29InterruptedWait is row 11 of what users met: Ctrl-C says that the plan goes on.
+// TestP29InterruptedWait is row 11 of what users met: Ctrl-C says that the plan continues.
 func TestP29InterruptedWait(t *testing.T) {
 	now := metav1.Now()
 	for _, tc := range []struct {

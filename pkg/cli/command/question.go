@@ -25,7 +25,7 @@ func (env *Env) CanAsk(q Question) error {
 	return nil
 }
 
-// Ask asks whether to go on, on a terminal.
+// Ask asks whether to continue, on a terminal.
 func (env *Env) Ask(q Question) error {
 	if err := env.CanAsk(q); err != nil || q.Yes {
 		return err

@@ -28,7 +28,7 @@ func TestMarkStopped(t *testing.T) {
 		{"what never ran stays so", run(v1beta1.FatalError, plans.CancelMessage, v1beta1.NeverRun),
 			run(v1beta1.FatalError, plans.CancelMessage, v1beta1.NeverRun)},
 		{"it has failed", run(v1beta1.FatalError, "Job x failed", v1beta1.InProgress), run(v1beta1.FatalError, "Job x failed", v1beta1.InProgress)},
-		{"it goes on", run(v1beta1.InProgress, plans.CancelMessage, v1beta1.InProgress),
+		{"it continues", run(v1beta1.InProgress, plans.CancelMessage, v1beta1.InProgress),
 			run(v1beta1.InProgress, plans.CancelMessage, v1beta1.InProgress)},
 	} {
 		before := tc.given.DeepCopy()

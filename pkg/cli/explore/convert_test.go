@@ -63,7 +63,7 @@ func TestTestTree(t *testing.T) {
 		"TwoCases": {"cases of one operation are counted together", map[string]string{"rules/config.yaml": healthConfig("a", "K"), "rules/testdata/a.yaml": healthy + "---\n" + healthy}, []string{"rules"}, 0, "2 cases passed, 0 failed"},
 		"Broken":   {"a Config that cannot be read", map[string]string{"rules/config.yaml": "a: [", "rules/testdata/a.yaml": healthy}, []string{"rules"}, command.ExitError, "BROKEN config.yaml (config.yaml)"},
 		"BrokenCase": {
-			"a broken case ends with 1, also if another fails, and the run goes on",
+			"a broken case ends with 1, also if another fails, and the run continues",
 			map[string]string{"rules/c.yaml": healthConfig("a", "K"), "rules/testdata/a.yaml": "operation: x\n---\n" + healthy + "---\n" + strings.Replace(healthy, "true", "false", 1)},
 			[]string{"rules"}, command.ExitError, "1 cases passed, 1 failed, 1 broken, 0 unasserted\nError: 1 of 3 cases are broken, and 1 failed",
 		},

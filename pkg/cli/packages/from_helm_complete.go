@@ -106,7 +106,7 @@ func (m *helmMove) checkNothingLeft(ctx context.Context, stored helmstore.Releas
 
 func (m *helmMove) question(text string) command.Question {
 	return command.Question{Text: text, Yes: m.yes,
-		NoTerminal: "a release is moved only after a question, and stdin is no terminal: say --yes to go on",
+		NoTerminal: "a release is moved only after a question, and stdin is no terminal: say --yes to continue",
 		Declined:   "nothing was changed"}
 }
 

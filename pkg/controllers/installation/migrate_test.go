@@ -339,10 +339,10 @@ func TestBlockedMigrationsYield(t *testing.T) {
 		last   v1beta1.StoredVersionMigration
 		want   bool
 	}{
-		{"all go on", v1beta1.StoredVersionMigration{}, false},
+		{"all continue", v1beta1.StoredVersionMigration{}, false},
 		{"one was refused, and is tried again soon", blocked(fairAttempts - 1), false},
 		{"one was refused again and again", blocked(fairAttempts), true},
-		{"one was refused before, and goes on now", v1beta1.StoredVersionMigration{Attempts: fairAttempts}, false},
+		{"one was refused before, and continues now", v1beta1.StoredVersionMigration{Attempts: fairAttempts}, false},
 	} {
 		var known []v1beta1.StoredVersionMigration
 		var due []storedversions.Definition

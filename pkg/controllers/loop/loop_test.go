@@ -205,7 +205,7 @@ func TestDeletionStarted(t *testing.T) {
 	}{
 		{"an update of any other field", pod(), pod(), false},
 		{"the deletion has started", pod(), deleted, true},
-		{"the deletion goes on", deleted, deleted, false},
+		{"the deletion continues", deleted, deleted, false},
 	} {
 		if got := (DeletionStarted{}).Update(event.UpdateEvent{ObjectOld: tc.old, ObjectNew: tc.new}); got != tc.want {
 			t.Errorf("%s: %v", tc.reason, got)

@@ -11,7 +11,7 @@ import (
 	"kudo.dev/kudo/pkg/history"
 )
 
-// refuseSpec says why the install plan cannot be run, whether a run goes on or not.
+// refuseSpec says why the install plan cannot be run, whether a plan is running or not.
 func (a *action) refuseSpec(ctx context.Context) error {
 	if err := a.createHolder(ctx); err != nil {
 		return err

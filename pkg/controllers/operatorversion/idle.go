@@ -21,7 +21,7 @@ import (
 // restoreDelay is how long a run of the install plan must be over before another one restores what another client deletes.
 const restoreDelay = 2 * time.Second
 
-// watchObjects restores, compares and releases what is held while no run goes on.
+// watchObjects restores, compares and releases what is held while no plan is running.
 func (a *action) watchObjects(ctx context.Context) error {
 	if err := a.prepare(ctx); err != nil {
 		return err

@@ -38,7 +38,7 @@ type observation struct {
 	packageRefusal string
 	// cause says why the install plan is to be started; empty if it is not.
 	cause string
-	// running is set if a run goes on, failed if the last one has failed.
+	// running is set if the plan is running, failed if the last one has failed.
 	running, failed bool
 }
 

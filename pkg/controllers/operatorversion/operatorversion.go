@@ -57,7 +57,7 @@ type action struct {
 	observation
 	// inventory is the inventory that will be written.
 	inventory share.Inventory
-	// run is the run that goes on; nil while idle.
+	// run is the run of the running plan; nil while idle.
 	run    *runner.Run
 	result loop.Result
 	// contents are those of the held objects before they are compared, as fingerprints.

@@ -17,7 +17,7 @@ import (
 	"kudo.dev/kudo/plans/trigger"
 )
 
-// continueInstall goes on with the run.
+// continueInstall continues with the run.
 func (a *action) continueInstall(ctx context.Context) error {
 	if err := a.prepare(ctx); err != nil {
 		return err

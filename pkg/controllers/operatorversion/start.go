@@ -19,7 +19,7 @@ import (
 	"kudo.dev/kudo/plans"
 )
 
-// startInstall starts a run of the install plan, and goes on with it.
+// startInstall starts a run of the install plan, and continues with it.
 func (a *action) startInstall(ctx context.Context) error {
 	if err := a.prepare(ctx); err != nil {
 		return err

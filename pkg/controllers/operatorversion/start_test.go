@@ -111,7 +111,7 @@ func TestCreateHolder(t *testing.T) {
 	}
 }
 
-// TestEndUnrecordedRun checks that a run goes on only with the record that its start has written.
+// TestEndUnrecordedRun checks that a run continues only with the record that its start has written.
 func TestEndUnrecordedRun(t *testing.T) {
 	uid := history.RunUID("ov", 1)
 	start := func(f *fixture, modify func(*history.Run)) {

@@ -22,7 +22,7 @@ const (
 	specRefused state = "specRefused"
 	// startDue: the install plan is to be started.
 	startDue state = "startDue"
-	// running: a run goes on.
+	// running: the plan is running.
 	running state = "running"
 	// failed: the last run has failed, and waits for a retry or a change of spec.
 	failed state = "failed"

@@ -167,7 +167,7 @@ func TestReportRecordTaken(t *testing.T) {
 	}
 }
 
-// TestReportFormatUnknown shows R22: a run that a newer version of kudo has started neither fails nor goes on, and the conditions say why.
+// TestReportFormatUnknown shows R22: a run that a newer version of kudo has started neither fails nor continues, and the conditions say why.
 func TestReportFormatUnknown(t *testing.T) {
 	f := newFixture(t, version(v1beta1.PlanStatus{Status: v1beta1.InProgress}, nil), nil)
 	before := f.Next.Status.DeepCopy()

@@ -151,7 +151,7 @@ func read(w http.ResponseWriter, request *http.Request) (*v1alpha1.ExploreReview
 	return review, http.StatusOK, nil
 }
 
-// answer calls the function of the operation. A panic in it is a refusal, and the server goes on.
+// answer calls the function of the operation. A panic in it is a refusal, and the server continues.
 func (o Operations) answer(ctx context.Context, r *Request) (response *v1alpha1.ExploreResponse) {
 	defer func() {
 		if p := recover(); p != nil {

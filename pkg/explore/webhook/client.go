@@ -35,7 +35,7 @@ func portOf(s *admissionregistrationv1.ServiceReference) int32 {
 // caller posts to one webhook.
 type caller struct {
 	url string
-	// client is replaced when no call may go on over its connections.
+	// client is replaced when no call may continue over its connections.
 	client  atomic.Pointer[http.Client]
 	slots   chan struct{}
 	breaker *breaker

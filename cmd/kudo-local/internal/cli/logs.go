@@ -40,7 +40,7 @@ func newLogs(o *options) *cobra.Command {
 		},
 		ValidArgsFunction: o.completeComponent,
 	}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on printing what is written to it")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "continue to print what is written to it")
 	cmd.Flags().IntVar(&tail, "tail", -1, "number of lines from its end (default all)")
 	return cmd
 }
