@@ -66,9 +66,7 @@ func (e *Engine) applyOne(ctx context.Context, obj *unstructured.Unstructured, o
 			return change.fail(ctx, e, obj, err)
 		case isCollision(err) && !fresh:
 			// A refusal is final, and the mirror may lag: look first.
-		case !apierrors.IsConflict(err) && !isReplaced(err, live):
-			return change.fail(ctx, e, obj, err)
-		case fieldConflicts(err) != nil:
+		case !apierrors.IsConflict(err) && !isReplaced(err, live), fieldConflicts(err) != nil:
 			return change.fail(ctx, e, obj, err)
 		}
 		if live, err = GetOrNil(ctx, resource, obj.GetName()); err != nil {

@@ -230,21 +230,28 @@ func restOfConversion(conversion *apiextensionsv1.CustomResourceConversion) *api
 	conversion.Strategy = ""
 	if webhook := conversion.Webhook; webhook != nil {
 		webhook.ConversionReviewVersions = nil
-		if config := webhook.ClientConfig; config != nil {
-			config.URL, config.CABundle = nil, nil
-			if s := config.Service; s != nil {
-				s.Namespace, s.Name, s.Port, s.Path = "", "", nil, nil
-			}
-			if config.Service != nil && equality.Semantic.DeepEqual(*config.Service, apiextensionsv1.ServiceReference{}) {
-				config.Service = nil
-			}
-		}
-		if webhook.ClientConfig != nil && equality.Semantic.DeepEqual(*webhook.ClientConfig, apiextensionsv1.WebhookClientConfig{}) {
-			webhook.ClientConfig = nil
-		}
-		if equality.Semantic.DeepEqual(*webhook, apiextensionsv1.WebhookConversion{}) {
-			conversion.Webhook = nil
-		}
+		webhook.ClientConfig = restOfClient(webhook.ClientConfig)
+		conversion.Webhook = nilIfEmpty(webhook)
 	}
 	return conversion
+}
+
+func restOfClient(config *apiextensionsv1.WebhookClientConfig) *apiextensionsv1.WebhookClientConfig {
+	if config == nil {
+		return nil
+	}
+	config.URL, config.CABundle = nil, nil
+	if s := config.Service; s != nil {
+		s.Namespace, s.Name, s.Port, s.Path = "", "", nil, nil
+		config.Service = nilIfEmpty(s)
+	}
+	return nilIfEmpty(config)
+}
+
+// nilIfEmpty returns a value, or nil if nothing of it is left.
+func nilIfEmpty[T any](value *T) *T {
+	if equality.Semantic.DeepEqual(*value, *new(T)) {
+		return nil
+	}
+	return value
 }

@@ -134,21 +134,8 @@ func (s *Store) RecordStart(ctx context.Context, owner client.Object, revision i
 	}
 	err = s.client.Create(ctx, object)
 	if apierrors.IsAlreadyExists(err) {
-		left, foreign := s.readOwned(ctx, owner, object.Name)
-		if foreign != nil {
-			return foreign
-		}
-		if _, runs := owner.(*v1beta1.Instance); runs && revision == 1 && IsFormer(left, owner) {
-			return &FormerError{Namespace: left.Namespace, Name: left.Name}
-		}
-		if same, err := isSameRun(ring, owner, revision, left, run); same || err != nil {
+		if recorded, err := s.removeUncommitted(ctx, ring, owner, revision, object.Name, run); recorded || err != nil {
 			return err
-		}
-		if err := s.checkUncommitted(ctx, owner, revision); err != nil {
-			return err
-		}
-		if err := s.client.Delete(ctx, left, client.Preconditions{UID: &left.UID}); err != nil {
-			return fmt.Errorf("replace ControllerRevision %s/%s: %w", left.Namespace, left.Name, err)
 		}
 		err = s.client.Create(ctx, object)
 	}
@@ -161,6 +148,29 @@ func (s *Store) RecordStart(ctx context.Context, owner client.Object, revision i
 			owner.GetName(), what, err)
 	}
 	return nil
+}
+
+// removeUncommitted deletes the record that has the name of that of a run, if it is of a start that was not committed. It reports whether
+// the record is that of the run already.
+func (s *Store) removeUncommitted(ctx context.Context, ring *keyring.Ring, owner client.Object, revision int64, name string,
+	run Run) (recorded bool, err error) {
+	left, foreign := s.readOwned(ctx, owner, name)
+	if foreign != nil {
+		return false, foreign
+	}
+	if _, runs := owner.(*v1beta1.Instance); runs && revision == 1 && IsFormer(left, owner) {
+		return false, &FormerError{Namespace: left.Namespace, Name: left.Name}
+	}
+	if same, err := isSameRun(ring, owner, revision, left, run); same || err != nil {
+		return same, err
+	}
+	if err := s.checkUncommitted(ctx, owner, revision); err != nil {
+		return false, err
+	}
+	if err := s.client.Delete(ctx, left, client.Preconditions{UID: &left.UID}); err != nil {
+		return false, fmt.Errorf("replace ControllerRevision %s/%s: %w", left.Namespace, left.Name, err)
+	}
+	return false, nil
 }
 
 // isSameRun reports whether a revision of ours says the same as a run, but for the time: a crash came between writing it down

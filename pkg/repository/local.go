@@ -62,18 +62,16 @@ func findInArchive(r Request, from *Found) (*Found, error) {
 		return nil, nil
 	}
 	inside := path.Join(from.inside, filepath.ToSlash(r.Name))
-	if fs.ValidPath(inside) && !path.IsAbs(r.Name) {
-		if _, err := fs.Stat(from.files, path.Join(inside, operators.OperatorFileName)); err == nil {
-			found, err := within(from.files, inside, r.Name, strings.TrimSuffix(from.Origin, "/"+from.inside)+"/"+inside)
-			if err != nil {
-				return nil, err
-			}
-			found.repository, found.source = from.repository, from.source
-			if from.dir != "" {
-				found.dir = filepath.Join(from.dir, filepath.FromSlash(r.Name))
-			}
-			return found, nil
+	if !path.IsAbs(r.Name) && isPackage(from.files, inside) {
+		found, err := within(from.files, inside, r.Name, strings.TrimSuffix(from.Origin, "/"+from.inside)+"/"+inside)
+		if err != nil {
+			return nil, err
 		}
+		found.repository, found.source = from.repository, from.source
+		if from.dir != "" {
+			found.dir = filepath.Join(from.dir, filepath.FromSlash(r.Name))
+		}
+		return found, nil
 	}
 	switch {
 	case from.dir != "":
@@ -83,6 +81,15 @@ func findInArchive(r Request, from *Found) (*Found, error) {
 	}
 	return nil, fmt.Errorf("package %q is not in the archive %s: a package from elsewhere can name a package of a repository, a URL, or a "+
 		"folder within its own archive", r.Name, from.Origin)
+}
+
+// isPackage reports whether a folder of an archive has a package.
+func isPackage(files fs.FS, dir string) bool {
+	if !fs.ValidPath(dir) {
+		return false
+	}
+	_, err := fs.Stat(files, path.Join(dir, operators.OperatorFileName))
+	return err == nil
 }
 
 // isPlainFolder reports whether there is a folder that is no package.

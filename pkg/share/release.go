@@ -198,24 +198,36 @@ func (s *Session) removeGuardOwner(ctx context.Context, resource dynamic.Resourc
 	return err
 }
 
+// checkDeletion says why an object is not deleted, or returns it as it was when nothing was in the way of its deletion: with a fence, if
+// it holds what others may still create.
+func (s *Session) checkDeletion(ctx context.Context, resource dynamic.ResourceInterface, live *unstructured.Unstructured) (
+	*unstructured.Unstructured, *ReleaseBlock, error) {
+	if block, err := s.deletionBlock(ctx, live); block != nil || err != nil {
+		return nil, block, err
+	}
+	if kind := live.GroupVersionKind().GroupKind(); kind != crdKind && kind != namespaceKind {
+		return live, nil, nil
+	}
+	fenced, err := s.fence(ctx, resource, live)
+	if err != nil {
+		return nil, nil, err
+	}
+	if block, err := s.deletionBlock(ctx, fenced); block != nil || err != nil {
+		return nil, block, errors.Join(err, s.unfence(context.WithoutCancel(ctx), resource, fenced))
+	}
+	return fenced, nil, nil
+}
+
 // remove deletes an object that no other owner holds, bound to the state that was read.
 func (s *Session) remove(ctx context.Context, resource dynamic.ResourceInterface, live *unstructured.Unstructured,
 	force bool) (*apply.Removal, error) {
 	version := live.GetResourceVersion()
 	if !force {
-		if blocked, err := s.deletionBlock(ctx, live); blocked != nil || err != nil {
-			return kept(blocked), err
+		checked, block, err := s.checkDeletion(ctx, resource, live)
+		if block != nil || err != nil {
+			return kept(block), err
 		}
-		if kind := live.GroupVersionKind().GroupKind(); kind == crdKind || kind == namespaceKind {
-			fenced, err := s.fence(ctx, resource, live)
-			if err != nil {
-				return nil, err
-			}
-			if blocked, err := s.deletionBlock(ctx, fenced); blocked != nil || err != nil {
-				return kept(blocked), errors.Join(err, s.unfence(context.WithoutCancel(ctx), resource, fenced))
-			}
-			version = fenced.GetResourceVersion()
-		}
+		version = checked.GetResourceVersion()
 	}
 	uid, background := live.GetUID(), metav1.DeletePropagationBackground
 	err := resource.Delete(ctx, live.GetName(), metav1.DeleteOptions{

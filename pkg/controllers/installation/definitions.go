@@ -28,7 +28,7 @@ type definitions struct {
 // the mirror shows, and no object of a definition.
 func (r *Reconciler) observeDefinitions(ctx context.Context, i *v1beta1.Installation) (found definitions, err error) {
 	for _, held := range i.Status.Resources {
-		if held.Kind != "CustomResourceDefinition" || held.UID == "" || held.State == v1beta1.HoldExisting || held.State == v1beta1.HoldReleasing {
+		if !isOwnDefinition(held) {
 			continue
 		}
 		live, known, err := r.Share.Observe(ctx, held)
@@ -54,16 +54,22 @@ func (r *Reconciler) observeDefinitions(ctx context.Context, i *v1beta1.Installa
 			continue
 		}
 		responsible, err := r.isResponsible(ctx, i, live)
-		if err != nil {
+		switch {
+		case err != nil:
 			return found, err
-		}
-		if responsible {
+		case responsible:
 			found.due = append(found.due, d)
-		} else {
+		default:
 			found.waits = true
 		}
 	}
 	return found, nil
+}
+
+// isOwnDefinition reports whether an entry of the inventory is of a definition that was installed, and is to stay.
+func isOwnDefinition(held v1beta1.HeldResource) bool {
+	return held.Kind == "CustomResourceDefinition" && held.UID != "" && held.State != v1beta1.HoldExisting &&
+		held.State != v1beta1.HoldReleasing
 }
 
 // isResponsible reports whether an Installation is the first owner of a definition that exists and is not being deleted: of those that
