@@ -30,7 +30,7 @@ func resultsOf(operation explore.Operation) int {
 
 // answerOf makes an answer of what the function of an operation returned for its arguments.
 func answerOf(operation explore.Operation, results []sandbox.Value, arguments []any) (answer explore.Answer, err error) {
-	name := entryOf(operation).Name
+	name := entries[operation].Name
 	switch operation {
 	case explore.Healthy:
 		return healthAnswer(name, results)

@@ -26,7 +26,7 @@ func DefaultLimits() sandbox.Limits {
 
 // New makes a host, whose limits bind each answer. The clock is read once a call, unless the context carries a time (see WithTime).
 func New(clock func() time.Time, limits sandbox.Limits) *Host {
-	return &Host{clock: clock, pool: sandbox.NewPool(limits, kube())}
+	return &Host{clock: clock, pool: sandbox.NewPool(limits, kube)}
 }
 
 type timeKey struct{}

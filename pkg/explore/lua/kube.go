@@ -17,14 +17,12 @@ import (
 const quantityCost = 10
 
 // kube is the module that scripts of Karmada's interpreter framework use.
-func kube() sandbox.Library {
-	return sandbox.Library{Name: "kube", Functions: map[string]sandbox.Function{
-		"resourceAdd":             resourceAdd,
-		"getResourceQuantity":     resourceQuantity,
-		"accuratePodRequirements": podRequirements,
-		"getPodDependencies":      podDependencies,
-	}}
-}
+var kube = sandbox.Library{Name: "kube", Functions: map[string]sandbox.Function{
+	"resourceAdd":             resourceAdd,
+	"getResourceQuantity":     resourceQuantity,
+	"accuratePodRequirements": podRequirements,
+	"getPodDependencies":      podDependencies,
+}}
 
 // quantity is an argument as a quantity; nil is none.
 func quantity(args sandbox.Arguments, n int) (resource.Quantity, error) {

@@ -8,33 +8,20 @@ import (
 	"kudo.dev/kudo/pkg/explore/lua/sandbox"
 )
 
-// entryOf returns the function of an operation; its name is empty for an operation that does not exist.
-func entryOf(operation explore.Operation) sandbox.Entry {
-	desired, observed := []string{"desiredObj"}, []string{"observedObj"}
-	switch operation {
-	case explore.Packing:
-		return sandbox.Entry{Name: "Pack", Parameters: desired}
-	case explore.Retaining:
-		// Scripts of this family call the second argument by either name.
-		return sandbox.Entry{
-			Name: "Retain", Parameters: []string{"desiredObj", "runtimeObj"}, Aliases: map[string]string{"observedObj": "runtimeObj"},
-		}
-	case explore.Healthy:
-		return sandbox.Entry{Name: "InterpretHealth", Parameters: observed}
-	case explore.Dependencies:
-		return sandbox.Entry{Name: "GetDependencies", Parameters: desired}
-	case explore.Replica:
-		return sandbox.Entry{Name: "GetReplicas", Parameters: desired}
-	case explore.Components:
-		return sandbox.Entry{Name: "GetComponents", Parameters: desired}
-	case explore.ReplicaRevising:
-		return sandbox.Entry{Name: "ReviseReplica", Parameters: []string{"desiredObj", "desiredReplica"}}
-	case explore.Status:
-		return sandbox.Entry{Name: "ReflectStatus", Parameters: observed}
-	case explore.StatusAggregating:
-		return sandbox.Entry{Name: "AggregateStatus", Parameters: []string{"desiredObj", "statusItems"}}
-	}
-	return sandbox.Entry{}
+// entries are the functions that scripts define, by operation.
+var entries = map[explore.Operation]sandbox.Entry{
+	explore.Packing: {Name: "Pack", Parameters: []string{"desiredObj"}},
+	// Scripts of this family call the second argument by either name.
+	explore.Retaining: {
+		Name: "Retain", Parameters: []string{"desiredObj", "runtimeObj"}, Aliases: map[string]string{"observedObj": "runtimeObj"},
+	},
+	explore.Healthy:           {Name: "InterpretHealth", Parameters: []string{"observedObj"}},
+	explore.Dependencies:      {Name: "GetDependencies", Parameters: []string{"desiredObj"}},
+	explore.Replica:           {Name: "GetReplicas", Parameters: []string{"desiredObj"}},
+	explore.Components:        {Name: "GetComponents", Parameters: []string{"desiredObj"}},
+	explore.ReplicaRevising:   {Name: "ReviseReplica", Parameters: []string{"desiredObj", "desiredReplica"}},
+	explore.Status:            {Name: "ReflectStatus", Parameters: []string{"observedObj"}},
+	explore.StatusAggregating: {Name: "AggregateStatus", Parameters: []string{"desiredObj", "statusItems"}},
 }
 
 // Script is a compiled script. It is immutable and may run in many goroutines at once.
@@ -52,11 +39,11 @@ func (s *Script) Warnings() []string { return s.compiled.Warnings() }
 // Compile reads a script in either form: the body of the operation's function, or a chunk that defines this function.
 // Errors give the line. A script has at most 256 KiB, which is also the bound in the schema of Config.
 func Compile(operation explore.Operation, source string) (*Script, error) {
-	entry := entryOf(operation)
-	if entry.Name == "" {
+	entry, known := entries[operation]
+	if !known {
 		return nil, fmt.Errorf("operation %q has no script: use one of %v", operation, explore.Operations())
 	}
-	compiled, err := sandbox.Compile(source, entry, kube())
+	compiled, err := sandbox.Compile(source, entry, kube)
 	if err != nil {
 		return nil, err
 	}

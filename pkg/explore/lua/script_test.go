@@ -23,14 +23,15 @@ func TestFunctions(t *testing.T) {
 		explore.Status:            {Name: "ReflectStatus", Parameters: []string{"observedObj"}},
 		explore.StatusAggregating: {Name: "AggregateStatus", Parameters: []string{"desiredObj", "statusItems"}},
 	}
-	got := map[explore.Operation]sandbox.Entry{}
-	for _, operation := range explore.Operations() {
-		got[operation] = entryOf(operation)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, entries); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := entryOf("ExploreNothing"); got.Name != "" {
+	for _, operation := range explore.Operations() {
+		if entries[operation].Name == "" {
+			t.Errorf("operation %s has no function", operation)
+		}
+	}
+	if got := entries["ExploreNothing"]; got.Name != "" {
 		t.Errorf("an operation that does not exist has function %s", got.Name)
 	}
 }

@@ -49,7 +49,7 @@ var baseNames = slices.Concat([]string{"_G", "_VERSION"}, originals, slices.Coll
 
 // libraryNames returns the names of Lua's own libraries, and of others.
 func libraryNames(libraries []Library) []string {
-	var out []string
+	out := make([]string, 0, len(builtins)+len(libraries))
 	for _, builtin := range builtins {
 		out = append(out, builtin.name)
 	}

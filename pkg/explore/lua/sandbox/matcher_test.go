@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"unicode"
@@ -81,7 +82,7 @@ func TestMatcherBudget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := &matcher{subject: tc.subject, pattern: tc.pattern, budget: tc.budget}
 			end, err := m.match(0, 0)
-			if end != tc.want || err != tc.err {
+			if end != tc.want || !errors.Is(err, tc.err) {
 				t.Errorf("%s: ends at %d with error %v, want %d and %v", tc.reason, end, err, tc.want, tc.err)
 			}
 			if m.steps > tc.budget+1 {

@@ -91,3 +91,38 @@ func TestOutput(t *testing.T) {
 		})
 	}
 }
+
+// TestDropped closes the machine of a call that has failed, whose stacks may be in any state, and that of one that has taken much memory.
+func TestDropped(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason, script string
+		read           func([]Value) error
+		want           bool
+	}{
+		"Good":   {"a small call", "return 1", nil, false},
+		"Caught": {"an error that the script has caught", "return {pcall(error)}", nil, false},
+		"Raised": {"an error of the script", "if true then error('x') end return 1", nil, true},
+		"Read":   {"an error of read", "return 1", func([]Value) error { return fmt.Errorf("unreadable") }, true},
+		"Panic":  {"a panic", "return 1", func([]Value) error { panic("broken") }, true},
+		"Small":  {"a text of less than 1 MiB", "local x = ('x'):rep(2 ^ 20 - 5000) return 1", nil, false},
+		"Large":  {"a text of 1 MiB", "local x = ('x'):rep(2 ^ 20) return 1", nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := Compile(tc.script, status)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := newMachine(nil)
+			p := NewPool(limits())
+			p.machines.New = func() any { return m }
+			read := func([]Value) error { return nil }
+			if tc.read != nil {
+				read = tc.read
+			}
+			_ = p.Run(t.Context(), Call{Script: s, Results: 1}, read)
+			if got := m.state.IsClosed(); got != tc.want {
+				t.Errorf("%s: the machine is closed: %v, want %v", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
