@@ -41,6 +41,8 @@ type outcome struct {
 	before, after snapshot
 	// earlier is how many runs the Instance had before.
 	earlier int
+	// since is where the audit log of the upgrade begins.
+	since int64
 	// texts are the preview and the output of the upgrade, for messages of the test.
 	texts string
 }
@@ -57,6 +59,7 @@ func (o outcome) compare(t *testing.T) {
 		}
 	}
 	o.compareOthers(t)
+	o.compareWritten(t)
 }
 
 // leaveClaims leaves out what the controller of StatefulSets makes for those that were there, or are.

@@ -40,6 +40,8 @@ var environments = map[string]environment{
 	"the account lacks a right":              {mutation: "new secret", without: "login.yaml, ", install: []string{"--create-service-account", "--yes"}, waits: true},
 	"a policy denies a new object":           {mutation: "new object", change: deny("CREATE", "configmaps", "i-new"), fails: true},
 	"a policy denies a change":               {mutation: "image", change: deny("UPDATE", "deployments", "i"), fails: true},
+	"a webhook denies a new object":          {mutation: "new object", change: denyByWebhook("CREATE", "configmaps", "i-new"), fails: true},
+	"a webhook denies a change":              {mutation: "image", change: denyByWebhook("UPDATE", "deployments", "i"), fails: true},
 	"a ConfigMap was edited":                 {mutation: "image", change: editObject("ConfigMap", "i-config", `{"data":{"KEY":"by hand","more":"by hand"},"metadata":{"labels":{"tier":"by-hand"}}}`)},
 	"a Secret was edited":                    {mutation: "label of pods", change: editObject("Secret", "i-login", `{"stringData":{"password":"by hand"}}`)},
 	"a Secret got a key":                     {mutation: "label", change: editObject("Secret", "i-login", `{"stringData":{"more":"by hand"}}`)},

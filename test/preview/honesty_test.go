@@ -146,6 +146,7 @@ func (u upgrade) act(t *testing.T, o *outcome, code int, command []string) {
 	if u.waits || mayWait {
 		limit = "20"
 	}
+	o.since = auditLogSize(t)
 	out, done := suite.Kudo(append(command, "--wait", "--wait-time", limit)...)
 	o.texts += "\n" + out
 	for _, reason := range o.preview.Refused {
