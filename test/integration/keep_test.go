@@ -88,7 +88,9 @@ var _ = Describe("What is annotated to be kept", Label("keep", "P25", "P26"), fu
 		}
 		claim, role := get(t, &corev1.PersistentVolumeClaim{}, ns, "i"), &rbacv1.ClusterRole{}
 		env.Must(t, cluster.Get(ctx, types.NamespacedName{Name: ns + "-reader"}, role))
-		DeferCleanup(func(ctx context.Context) { _ = cluster.Delete(ctx, &rbacv1.ClusterRole{ObjectMeta: gen.Meta("", ns+"-reader")}) })
+		DeferCleanup(func(ctx context.Context) {
+			_ = cluster.Delete(ctx, &rbacv1.ClusterRole{ObjectMeta: gen.Meta("", ns+"-reader")})
+		})
 		mark := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/data":"mine"}}}`))
 		env.Must(t, cluster.Patch(ctx, claim, mark)) // what stands for the data: nothing but the object itself keeps it
 		kudo(t, 0, "uninstall", "--instance", "i", "-n", ns, "--keep-claims", "--wait")
