@@ -92,6 +92,7 @@ func atMostOnePackage(_ *cobra.Command, args []string) error {
 
 // compute returns a preview for each Instance.
 func (o *diffOptions) compute(ctx context.Context, args []string) ([]*preview.Preview, error) {
+	o.timeout.limitReads(o.env)
 	given, err := o.Read()
 	if err != nil {
 		return nil, err
@@ -130,7 +131,7 @@ func (o *diffOptions) compute(ctx context.Context, args []string) ([]*preview.Pr
 
 // previewer returns what computes the previews.
 func (o *diffOptions) previewer(c client.Client) *previewer {
-	return &previewer{env: o.env, client: c, timeout: o.timeout.limit}
+	return &previewer{env: o.env, client: c, timeout: &o.timeout}
 }
 
 // triggerOf returns the edit that asks for a plan.

@@ -60,7 +60,7 @@ those of its dependencies, and an Instance, whose deploy plan runs.
 			if o.scheduled, err = o.schedules.Apply(nil); err != nil {
 				return err
 			}
-			return o.preview.check()
+			return o.preview.check(env)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}

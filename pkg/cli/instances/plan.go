@@ -147,7 +147,7 @@ func newPlanTrigger(env *command.Env) *cobra.Command {
 		if plan == "" {
 			return command.UsageError("--name is missing: name the plan to start")
 		}
-		return previews.check()
+		return previews.check(env)
 	}
 	previews.add(cmd.Flags())
 	w.Add(cmd.Flags(), "the plan has ended")
@@ -205,7 +205,7 @@ func newPlanRetry(env *command.Env) *cobra.Command {
 			}
 			return err
 		})
-	cmd.PreRunE = func(*cobra.Command, []string) error { return previews.check() }
+	cmd.PreRunE = func(*cobra.Command, []string) error { return previews.check(env) }
 	previews.add(cmd.Flags())
 	w.Add(cmd.Flags(), "the plan has ended")
 	cmd = withOperatorVersionFlag(env, cmd, retryVersion(env, w))

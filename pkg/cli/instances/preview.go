@@ -68,8 +68,11 @@ func (f *previewFlags) add(flags *pflag.FlagSet) {
 	f.failOn.add(flags)
 }
 
-// check refuses values that do not fit together, and reads the preview that is expected.
-func (f *previewFlags) check() error {
+// check refuses values that do not fit together, reads the preview that is expected, and limits what is read before a preview.
+func (f *previewFlags) check(env *command.Env) error {
+	if f.asked() {
+		f.timeout.limitReads(env)
+	}
 	switch {
 	case f.output != "" && !f.dryRun.IsSet():
 		return command.UsageError("--output requires --dry-run: add --dry-run")
@@ -97,7 +100,7 @@ func (f *previewFlags) show(env *command.Env, c client.Client, compute func(*pre
 	if !f.asked() {
 		return false, nil
 	}
-	p, err := compute(&previewer{env: env, client: c, local: f.dryRun.IsLocal(), timeout: f.timeout.limit})
+	p, err := compute(&previewer{env: env, client: c, local: f.dryRun.IsLocal(), timeout: &f.timeout})
 	if err != nil {
 		return true, err
 	}
@@ -118,7 +121,7 @@ func newPlanPreview(env *command.Env) *cobra.Command {
 			if plan != "" {
 				verb, change = "trigger", triggerOf(plan)
 			}
-			p, err := (&previewer{env: env, client: c, timeout: timeout.limit}).instance(ctx, verb, i, change)
+			p, err := (&previewer{env: env, client: c, timeout: &timeout}).instance(ctx, verb, i, change)
 			if err != nil {
 				return err
 			}
@@ -135,6 +138,7 @@ is shown what the spec of the Instance asks for and no plan has done yet.
 	failOn.add(cmd.Flags())
 	cmd.Args = command.ArgumentsForFlags("instance", "name")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
+		timeout.limitReads(env)
 		return errors.Join(failOn.check(), timeout.check(), command.CheckPreviewFormat(output))
 	}
 	return cmd

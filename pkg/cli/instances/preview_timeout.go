@@ -3,14 +3,16 @@ package instances
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
 
 	"kudo.dev/kudo/pkg/cli/command"
-	"kudo.dev/kudo/pkg/preview"
 )
 
 // defaultPreviewTimeout is how long the questions of a preview may take in all.
@@ -20,11 +22,13 @@ const defaultPreviewTimeout = 30 * time.Second
 type previewTimeout struct {
 	limit time.Duration
 	flag  *pflag.Flag
+	// begun is set once the preview asks its own questions, in a time of their own.
+	begun *atomic.Bool
 }
 
 func (p *previewTimeout) add(flags *pflag.FlagSet) {
-	flags.DurationVar(&p.limit, "timeout", defaultPreviewTimeout, "time limit of a preview: what is not answered by then is not known")
-	p.flag = flags.Lookup("timeout")
+	flags.DurationVar(&p.limit, "timeout", defaultPreviewTimeout, "time limit of a preview, and of each read before it: what is not answered by then is not known")
+	p.flag, p.begun = flags.Lookup("timeout"), &atomic.Bool{}
 }
 
 func (p *previewTimeout) check() error {
@@ -34,11 +38,64 @@ func (p *previewTimeout) check() error {
 	return nil
 }
 
+// limitReads limits what a command reads before its preview, such as the Instance and its OperatorVersion: each request of it has the whole
+// time, since packages may be downloaded between them.
+func (p *previewTimeout) limitReads(env *command.Env) {
+	wrap := env.Flags.WrapConfigFn
+	env.Flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
+		if wrap != nil {
+			config = wrap(config)
+		}
+		config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return firstReads{inner, p} })
+		return config
+	}
+}
+
+// lateError is the error of what was not answered in time.
+func (p *previewTimeout) lateError(what string) error {
+	return fmt.Errorf("the cluster did not answer within %s%s: try again later, or with a longer --timeout", p.limit, what)
+}
+
+// firstReads is the transport of what is read before a preview.
+type firstReads struct {
+	http.RoundTripper
+	timeout *previewTimeout
+}
+
+// RoundTrip implements http.RoundTripper.
+func (f firstReads) RoundTrip(request *http.Request) (*http.Response, error) {
+	if f.timeout.begun.Load() {
+		return f.RoundTripper.RoundTrip(request)
+	}
+	limit, cancel := context.WithTimeout(context.Background(), f.timeout.limit)
+	response, err := limitedTransport{f.RoundTripper, limit, f.timeout.lateError("")}.RoundTrip(request)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	response.Body = closedBody{response.Body, cancel}
+	return response, nil
+}
+
+// closedBody calls a function when it is closed.
+type closedBody struct {
+	io.ReadCloser
+	end func()
+}
+
+// Close implements io.Closer.
+func (b closedBody) Close() error {
+	defer b.end()
+	return b.ReadCloser.Close()
+}
+
 // limitedTransport lets requests fail once a context has ended, also those whose answers are being read. So each question
 // after that has no answer, and the computation that asks continues.
 type limitedTransport struct {
 	http.RoundTripper
 	limit context.Context
+	// late is the error of a request that has failed so.
+	late error
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -58,7 +115,7 @@ func (l limitedTransport) RoundTrip(request *http.Request) (*http.Response, erro
 // explain returns why a request has failed: the end of the context, if that has come.
 func (l limitedTransport) explain(err error) error {
 	if l.limit.Err() != nil {
-		return preview.ErrLate
+		return l.late
 	}
 	return err
 }

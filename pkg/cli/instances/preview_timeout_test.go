@@ -6,9 +6,13 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
+	"time"
 
+	"kudo.dev/kudo/pkg/cli/commandtest"
 	"kudo.dev/kudo/pkg/preview"
+	"kudo.dev/kudo/test/apitest"
 )
 
 // TestLimitedTransport checks that a request before the end is answered, that the end reaches a request whose answer is being read and one
@@ -29,7 +33,7 @@ func TestLimitedTransport(t *testing.T) {
 	}))
 	t.Cleanup(server.CloseClientConnections)
 	limit, end := context.WithCancel(t.Context())
-	c := http.Client{Transport: limitedTransport{http.DefaultTransport, limit}}
+	c := http.Client{Transport: limitedTransport{http.DefaultTransport, limit, preview.ErrLate}}
 	get := func(path string) error {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
 		if err != nil {
@@ -61,4 +65,45 @@ func TestLimitedTransport(t *testing.T) {
 	if err := get("/later"); !errors.Is(err, preview.ErrLate) || len(requests) > 0 {
 		t.Errorf("a request after the end: %v, %d sent, want preview.ErrLate", err, len(requests))
 	}
+}
+
+// TestLimitReads checks that what a command reads before its preview is limited by --timeout, with an error that names the flag, and that
+// nothing is limited without a preview and after it (P4).
+func TestLimitReads(t *testing.T) {
+	version := web("1.0.0")
+	server := onServer(t, version, site(version))
+	ended := make(chan struct{})
+	t.Cleanup(func() { close(ended) })
+	for _, tc := range []struct {
+		reason, slow string
+		command      commandtest.Constructor
+		line         string
+	}{
+		{"the Instance", "Instance", NewUpdate, "update site -p VALUE=c --dry-run --timeout 300ms"},
+		{"the OperatorVersion", "OperatorVersion", NewUpdate, "update site -p VALUE=c --dry-run --timeout 300ms"},
+		{"with --expect, too", "Instance", NewUpdate, "update site -p VALUE=c --expect sha256:x --timeout 300ms"},
+		{"of a diff", "Instance", NewDiff, "diff --instance site --timeout 300ms"},
+		{"of a plan", "Instance", NewPlan, "plan preview site --timeout 300ms"},
+	} {
+		server.Before(func(r apitest.Request) (any, error) {
+			if r.Kind == tc.slow {
+				<-ended
+			}
+			return nil, nil
+		})
+		_, errs, code := commandtest.Run(t, tc.command, "", argsOf(tc.line)...)
+		if code == 0 || !strings.Contains(errs, "the cluster did not answer within 300ms: try again later, or with a longer --timeout") {
+			t.Errorf("%s: exit code %d, %s", tc.reason, code, errs)
+		}
+	}
+	server.Before(func(r apitest.Request) (any, error) {
+		if r.Kind == "Instance" && len(r.Query["dryRun"]) == 0 && r.Verb == "patch" {
+			<-time.After(time.Second)
+		}
+		return nil, nil
+	})
+	out, _ := commandtest.Expect(t, NewUpdate, 0, "", argsOf("update site -p VALUE=c --dry-run -o yaml")...)
+	_, digest, _ := strings.Cut(out, "digest: ")
+	digest, _, _ = strings.Cut(digest, "\n")
+	commandtest.Expect(t, NewUpdate, 0, "", argsOf("update site -p VALUE=c --timeout 900ms --expect "+digest)...)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -30,15 +29,15 @@ type previewer struct {
 	client client.Client
 	// local is set if the cluster is only read.
 	local bool
-	// timeout is how long the questions may take in all.
-	timeout time.Duration
+	// timeout says how long the questions may take in all.
+	timeout *previewTimeout
 }
 
 // edit asks the cluster what an edit would do.
 func (p *previewer) edit(ctx context.Context, edit preview.Edit) (*preview.Preview, error) {
 	return p.compute(ctx, func(ctx context.Context, o preview.Options) (*preview.Preview, error) {
-		now, known := kudoinit.ReadSettings(ctx, p.client)
-		if account, sure := kudoinit.DefaultAccount(ctx, p.client, now, edit.After.Namespace); known && sure {
+		now, known := kudoinit.ReadSettings(ctx, o.Client)
+		if account, sure := kudoinit.DefaultAccount(ctx, o.Client, now, edit.After.Namespace); known && sure {
 			o.DefaultAccount = account
 		}
 		o.Tarballs = newTarballs(ctx, p.client, now, known)
@@ -115,9 +114,10 @@ func versionIfExists(ctx context.Context, c client.Client, instance *v1beta1.Ins
 // compute computes a preview with the clients of the user. What is not answered in time is not known; an error says that nothing is.
 func (p *previewer) compute(ctx context.Context,
 	compute func(context.Context, preview.Options) (*preview.Preview, error)) (*preview.Preview, error) {
-	limit, cancel := context.WithTimeout(ctx, p.timeout)
+	p.timeout.begun.Store(true)
+	limit, cancel := context.WithTimeout(ctx, p.timeout.limit)
 	defer cancel()
-	ctx, cancelAll := context.WithTimeout(ctx, 2*p.timeout) // with what is not asked by these clients, such as webhooks
+	ctx, cancelAll := context.WithTimeout(ctx, 2*p.timeout.limit) // with what is not asked by these clients, such as webhooks
 	defer cancelAll()
 	o, err := p.options(ctx, limit)
 	if err != nil {
@@ -125,7 +125,7 @@ func (p *previewer) compute(ctx context.Context,
 	}
 	out, err := compute(ctx, o)
 	if errors.Is(err, preview.ErrLate) || errors.Is(err, context.DeadlineExceeded) {
-		return nil, fmt.Errorf("the cluster did not answer within %s what would happen: try again later, or with a longer --timeout", p.timeout)
+		return nil, p.timeout.lateError(" what would happen")
 	}
 	return out, err
 }
@@ -136,7 +136,9 @@ func (p *previewer) options(ctx, limit context.Context) (preview.Options, error)
 	if err != nil {
 		return preview.Options{}, err
 	}
-	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return limitedTransport{inner, limit} })
+	config.Wrap(func(inner http.RoundTripper) http.RoundTripper {
+		return limitedTransport{inner, limit, preview.ErrLate}
+	})
 	config.QPS = -1                           // the apiserver's priority and fairness decides, not the client
 	config.WarningHandler = rest.NoWarnings{} // that a new OperatorVersion does not exist yet is not worth a warning
 	o := preview.Options{Clock: clock.RealClock{}, Local: p.local}
@@ -152,7 +154,7 @@ func (p *previewer) options(ctx, limit context.Context) (preview.Options, error)
 	if o.Discovery, err = discovery.NewDiscoveryClientForConfig(config); err != nil {
 		return o, err
 	}
-	layers, unreached, unknown, err := command.LiveLayers(ctx, p.client)
+	layers, unreached, unknown, err := command.LiveLayers(ctx, o.Client)
 	if err != nil {
 		return o, err
 	}
@@ -171,6 +173,6 @@ func (p *previewer) options(ctx, limit context.Context) (preview.Options, error)
 	}
 	o.All = layers
 	o.External = slices.DeleteFunc(slices.Clone(layers), func(l explore.Explorer) bool { return l.Layer() == explore.Native })
-	o.As = command.WhoAmI(ctx, p.client)
+	o.As = command.WhoAmI(ctx, o.Client)
 	return o, nil
 }

@@ -37,7 +37,7 @@ not wait behind one that may never end.
 		"another version than the Instance has now)")
 	cmd.Flags().BoolVar(&o.afterRunning, "after-running", false, "wait behind the plan that runs, and do not cancel it")
 	o.preview.add(cmd.Flags())
-	cmd.PreRunE = func(*cobra.Command, []string) error { return o.preview.check() }
+	cmd.PreRunE = func(*cobra.Command, []string) error { return o.preview.check(env) }
 	w.Add(cmd.Flags(), "the plans that the change starts have ended")
 	return cmd
 }

@@ -41,7 +41,7 @@ keep them.
   kubectl kudo uninstall db --wait
   kubectl kudo uninstall db --keep-claims`,
 		Args:    command.ArgumentsForFlags("instance"),
-		PreRunE: func(*cobra.Command, []string) error { return o.preview.check() },
+		PreRunE: func(*cobra.Command, []string) error { return o.preview.check(env) },
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	command.AddInstanceFlag(cmd, &o.instance)

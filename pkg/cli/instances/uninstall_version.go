@@ -44,7 +44,7 @@ until the last of them is uninstalled or runs another version.
   kubectl kudo uninstall-version mysql-5.7-0.3.0 --dry-run
   kubectl kudo uninstall-version mysql-5.7-0.3.0 --wait`,
 		Args:    command.ExactArgs(1, "the name of one OperatorVersion"),
-		PreRunE: func(*cobra.Command, []string) error { return o.preview.check() },
+		PreRunE: func(*cobra.Command, []string) error { return o.preview.check(env) },
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
 	f := cmd.Flags()
@@ -116,7 +116,7 @@ func (o *uninstallVersionOptions) showRelease(ctx context.Context, c client.Clie
 	if !o.force && !o.leaveUsers {
 		return false, nil
 	}
-	p, err := compute(&previewer{env: o.env, client: c, timeout: o.preview.timeout.limit})
+	p, err := compute(&previewer{env: o.env, client: c, timeout: &o.preview.timeout})
 	if err != nil {
 		return false, err
 	}

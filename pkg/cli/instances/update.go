@@ -75,7 +75,7 @@ starts update, else deploy. Several plans run one after the other. A change of s
   kubectl kudo update db -p MEMORY=2Gi --wait
   kubectl kudo update db --schedule 'nightly=backup@0 3 * * * Europe/Vienna'`,
 		Args:    command.ArgumentsForFlags("instance"),
-		PreRunE: func(*cobra.Command, []string) error { return o.preview.check() },
+		PreRunE: func(*cobra.Command, []string) error { return o.preview.check(env) },
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	command.AddInstanceFlag(cmd, &o.instance)

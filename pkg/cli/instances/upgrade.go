@@ -40,7 +40,7 @@ update and deploy that the new version has is run.
   kubectl kudo upgrade mysql --operator-version '^0.4' --instance db --wait
   kubectl kudo upgrade oci://registry.example.com/kudo/mysql:8.4_0.4.1 --instance db --wait`,
 		Args:    command.ExactArgs(1, "one package: a folder that holds operator.yaml, a .tgz, a URL, oci://…, or a name in a repository"),
-		PreRunE: func(*cobra.Command, []string) error { return o.preview.check() },
+		PreRunE: func(*cobra.Command, []string) error { return o.preview.check(env) },
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
 	command.AddInstanceFlag(cmd, &o.instance)
