@@ -22,6 +22,9 @@ func (c *computation) collect(ctx context.Context) {
 		c.out.Objects = append(c.out.Objects, c.object(ctx, id, c.touched[id]))
 	}
 	c.warnOfUsedClaims(ctx)
+	if c.depth == 0 {
+		c.noteBasis()
+	}
 	for i := range c.out.Warnings {
 		c.out.Warnings[i] = strings.TrimSpace(c.out.Warnings[i])
 	}

@@ -3,7 +3,6 @@ package preview
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -188,23 +187,6 @@ func (r holderReader) Get(ctx context.Context, at client.ObjectKey, into client.
 		}
 	}
 	return r.Reader.Get(ctx, at, into, o...)
-}
-
-// shared fills in what would become of an object of an install plan.
-func (c *computation) shared(ctx context.Context, out *Object, change dryrun.Change) {
-	c.warnOfMigration(change)
-	d := compare(change.Before, change.After, c.mask)
-	holders := strings.Join(c.share.Holders(ctx, change.Before), ", ")
-	switch {
-	case len(d.fields) > 0:
-		out.Effect, out.Fields, out.Metadata = Modify, d.fields, d.metadata
-		out.Why = fmt.Sprintf("%s holds it, too", holders)
-	case share.Managed(change.Before):
-		out.Effect = Join
-		out.Why = fmt.Sprintf("it is as the install plan wants it; %s holds it, too", holders)
-	default:
-		out.Effect, out.Why = Unchanged, "kudo did not create it: it is used as it is, and never deleted"
-	}
 }
 
 // checkDefinition warns of a change of a CustomResourceDefinition, by a plan of the Instance, that breaks clients or custom resources.

@@ -32,7 +32,7 @@ func shared(name string) *v1beta1.OperatorVersion {
 	return ov
 }
 
-// TestInstallPlans checks what a preview says of install plans: objects that are created, joined, left alone, and that do not fit (P10).
+// TestInstallPlans checks what a preview says of install plans: objects that are created, joined, left alone, and that do not fit, with their holders (P1, P10).
 func TestInstallPlans(t *testing.T) {
 	place := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "apps"}}
 	common := func(value string, managed bool) *corev1.ConfigMap {
@@ -72,6 +72,13 @@ func TestInstallPlans(t *testing.T) {
 			}
 			if tc.why != "" && p.Objects[0].Why != tc.why {
 				t.Errorf("%s: %q", tc.reason, p.Objects[0].Why)
+			}
+			var want []Share // the value that the explanation is made of
+			if of := map[string]string{"Join": ShareJoin, "Mismatch": ShareMismatch}[name]; of != "" {
+				want = []Share{{"ConfigMap apps/common", of, []string{"OperatorVersion team-b/web-0.1.0"}}}
+			}
+			if diff := cmp.Diff(want, p.Shared); diff != "" {
+				t.Errorf("%s: %s", tc.reason, diff)
 			}
 			if len(tc.want) == 4 && p.Runs[0].Of != "OperatorVersion ns/web-0.1.0" {
 				t.Errorf("%s: %+v", tc.reason, p.Runs)

@@ -15,7 +15,7 @@ import (
 )
 
 // Version is the version of the form in which previews are printed as JSON and YAML.
-const Version = "preview.kudo.dev/v1alpha1"
+const Version = "preview.kudo.dev/v1alpha2"
 
 // Effect is what would become of an object.
 type Effect string
@@ -60,6 +60,8 @@ type Preview struct {
 	Runs []Run `json:"runs,omitempty"`
 	// Objects of these runs, in the order in which they are written or deleted first.
 	Objects []Object `json:"objects,omitempty"`
+	// Shared are objects that others hold, too, of which an OperatorVersion or a tarball has a share, or would have one.
+	Shared []Share `json:"shared,omitempty"`
 	// Rights are those that the plans need; nil where that was not asked for.
 	Rights *Rights `json:"rights,omitempty"`
 	// Children are the previews of Instances that the runs would create or change.
@@ -70,6 +72,8 @@ type Preview struct {
 	Warnings []string `json:"warnings,omitempty"`
 	// UnknownReasons say what is not known besides objects.
 	UnknownReasons []string `json:"unknown,omitempty"`
+	// Basis lists the Instance, the OperatorVersions and the objects of plans that it was decided from.
+	Basis []Basis `json:"basis,omitempty"`
 	// Digest is equal for previews of the same runs, objects and values, whoever asks.
 	Digest string `json:"digest"`
 }

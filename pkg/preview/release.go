@@ -47,6 +47,7 @@ func ComputeRelease(ctx context.Context, o Options, r Release) (*Preview, error)
 	p.noteUsers(r)
 	holder := &v1beta1.Installation{}
 	err := o.Client.Get(ctx, client.ObjectKey{Name: r.Version.InstallationName()}, holder)
+	p.Basis = append(p.Basis, Basis{p.Subject, r.Version.UID, r.Version.ResourceVersion})
 	leaves := r.LeavesUsers && len(r.Users) > 0
 	switch {
 	case apierror.IsObjectNotFound(err): // it holds nothing in the cluster
@@ -128,6 +129,9 @@ func (p *Preview) release(ctx context.Context, engine *share.Engine, holder *v1b
 			out.Effect = Delete
 		default:
 			out.Effect, out.Why = Keep, fate.Reason
+		}
+		if len(fate.Holders) > 0 {
+			p.Shared = append(p.Shared, Share{fate.ID.String(), ShareLeave, fate.Holders})
 		}
 		p.Objects = append(p.Objects, out)
 	}

@@ -19,7 +19,7 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-// TestRelease checks what the deletion of an OperatorVersion says of each object that it holds, and of the Instances that use it (P13, P24).
+// TestRelease checks what the deletion of an OperatorVersion says of each object that it holds, and of the Instances that use it (P1, P13, P24).
 func TestRelease(t *testing.T) {
 	version := web()
 	version.UID = "version-uid"
@@ -85,6 +85,13 @@ func TestRelease(t *testing.T) {
 			}
 			if tc.why != "" && p.Objects[0].Why != tc.why {
 				t.Errorf("%s: %q", tc.reason, p.Objects[0].Why)
+			}
+			var shared []Share
+			if name == "Others" {
+				shared = []Share{{"ConfigMap apps/common", ShareLeave, []string{"OperatorVersion team-b/db-1.0.0"}}}
+			}
+			if diff := cmp.Diff(shared, p.Shared); diff != "" {
+				t.Errorf("%s: %s", tc.reason, diff)
 			}
 			if !strings.Contains(p.Summary(), tc.summary) || !strings.HasPrefix(p.Digest, "sha256:") {
 				t.Errorf("%s: %q %s", tc.reason, p.Summary(), p.Digest)

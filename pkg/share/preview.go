@@ -22,6 +22,8 @@ type ReleasePreview struct {
 	Blocks bool
 	// Reason says why it stays, or what is destroyed along with it.
 	Reason string
+	// Holders are those for whom it stays.
+	Holders []string
 	// Unknown is why it is not known what will become of the object, or nil if it is.
 	Unknown error
 }
@@ -80,7 +82,8 @@ func (s *Session) previewRelease(ctx context.Context, r v1beta1.HeldResource, fo
 		return ReleasePreview{}, err
 	}
 	if other != nil {
-		return ReleasePreview{Reason: strings.Join(slices.DeleteFunc(s.Holders(ctx, live), s.isHolder), ", ") + " holds it too"}, nil
+		holders := slices.DeleteFunc(s.Holders(ctx, live), s.isHolder)
+		return ReleasePreview{Reason: strings.Join(holders, ", ") + " holds it too", Holders: holders}, nil
 	}
 	block, err := s.deletionBlock(ctx, live)
 	switch {

@@ -690,7 +690,7 @@ func TestPreview(t *testing.T) {
 		want ReleasePreview
 	}{
 		"Last":     {func(t *testing.T, f *fixture) *unstructured.Unstructured { return role(t, "get", true, f.web) }, v1beta1.HoldCreated, ReleasePreview{Deleted: true}},
-		"Others":   {func(t *testing.T, f *fixture) *unstructured.Unstructured { return role(t, "get", true, f.web, f.db) }, v1beta1.HoldShared, ReleasePreview{Reason: "OperatorVersion ns/db-1.0 holds it too"}},
+		"Others":   {func(t *testing.T, f *fixture) *unstructured.Unstructured { return role(t, "get", true, f.web, f.db) }, v1beta1.HoldShared, ReleasePreview{Reason: "OperatorVersion ns/db-1.0 holds it too", Holders: []string{"OperatorVersion ns/db-1.0"}}},
 		"Taken":    {func(t *testing.T, f *fixture) *unstructured.Unstructured { return role(t, "get", false, f.web) }, v1beta1.HoldCreated, ReleasePreview{Reason: "it was taken over: its annotation kudo.dev/managed"}},
 		"Existing": {func(t *testing.T, _ *fixture) *unstructured.Unstructured { return role(t, "get", false) }, v1beta1.HoldExisting, ReleasePreview{Reason: "kudo did not create it"}},
 		"Gone":     {nil, v1beta1.HoldCreated, ReleasePreview{Reason: "it"}},
