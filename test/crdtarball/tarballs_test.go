@@ -505,7 +505,7 @@ var _ = It("A definition that stays for its objects is taken over again, with th
 	awaitEvent(t, ns, v1beta1.EventObjectsReadopted, "The Instance took over again what was kept: ")
 	awaitEvent(t, ns, v1beta1.EventObjectsReadopted, "CustomResourceDefinition jobs."+group)
 	env.Eventually(t, "the former Installation is released", func() string {
-		if !exists(t, jobs) || len(jobs.GetOwnerReferences()) != 1 || jobs.GetUID() != before {
+		if !exists(t, jobs) || len(jobs.GetOwnerReferences()) != 2 || jobs.GetUID() != before { // the guard, and the Installation
 			return fmt.Sprint(jobs.GetOwnerReferences())
 		}
 		return ""
