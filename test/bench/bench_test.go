@@ -57,13 +57,16 @@ func requests(b *testing.B, c *env.Cluster) env.Requests {
 	return r
 }
 
+// runEvents is how many events the run of a deploy plan has.
+const runEvents = 3
+
 // withEvents returns the requests since earlier ones once those of the events of a run are among them, which are sent after the fact.
 func withEvents(b *testing.B, c *env.Cluster, earlier env.Requests) (since env.Requests) {
 	b.Helper()
-	env.Eventually(b, "the events of the begin and of the end of the run", func() string {
+	env.Eventually(b, "all events of the run", func() string {
 		since = requests(b, c).Since(earlier)
-		if n := since["POST events"] + since["PATCH events"]; n < 2 {
-			return fmt.Sprintf("there are %d", n)
+		if n := since["POST events"] + since["PATCH events"]; n < runEvents {
+			return fmt.Sprintf("there are %d of %d", n, runEvents)
 		}
 		return ""
 	})
