@@ -28,7 +28,8 @@ func (v *VersionValidator) Handle(ctx context.Context, req admission.Request) ad
 	if done := decodePair(req, ov, old, func() bool { return equality.Semantic.DeepEqual(ov.Spec, old.Spec) }); done != nil {
 		return *done
 	}
-	verdict, err := v.Judge(ctx, trust.Request{Version: ov, Identity: fmt.Sprintf("%x", sha256.Sum256(req.Object.Raw)), Namespace: req.Namespace})
+	identity := fmt.Sprintf("%x", sha256.Sum256(req.Object.Raw))
+	verdict, err := v.Judge(ctx, trust.Request{Version: ov, Identity: identity, Namespace: req.Namespace})
 	switch {
 	case err != nil:
 		return admission.Allowed("").WithWarnings(fmt.Sprintf("whether PackagePolicies let it run is not known: %s", err))
