@@ -9,6 +9,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/dryrun"
 )
 
 // Basis is the state of an object that a preview was decided from. It is no part of the digest: what is decided is.
@@ -20,32 +21,32 @@ type Basis struct {
 
 // noteBasis fills in what the preview was decided from, of children, too: the Instance, its OperatorVersions, and the objects that the plans
 // have read.
-func (c *computation) noteBasis() {
+func (p *Preview) noteBasis(edit Edit, former []*v1beta1.OperatorVersion, cluster *dryrun.Cluster) {
 	add := func(name string, o client.Object) {
 		if o.GetResourceVersion() != "" { // what comes with the edit has none
-			c.out.Basis = append(c.out.Basis, Basis{name, o.GetUID(), o.GetResourceVersion()})
+			p.Basis = append(p.Basis, Basis{name, o.GetUID(), o.GetResourceVersion()})
 		}
 	}
-	if c.edit.Before != nil {
-		add(instanceID(c.edit.Before), c.edit.Before)
+	if edit.Before != nil {
+		add(instanceID(edit.Before), edit.Before)
 	}
-	versions := append(slices.Clone(c.former), c.edit.Version)
-	if c.edit.Old != nil {
-		versions = append(versions, c.edit.Old)
+	versions := append(slices.Clone(former), edit.Version)
+	if edit.Old != nil {
+		versions = append(versions, edit.Old)
 	}
 	for _, version := range versions {
 		id := apply.ID{GroupVersionKind: v1beta1.GroupVersion.WithKind("OperatorVersion"), NamespacedName: client.ObjectKeyFromObject(version)}
 		add(id.String(), version)
 	}
-	for _, change := range c.cluster.Changes() {
+	for _, change := range cluster.Changes() {
 		if change.Before != nil {
 			add(change.ID.String(), change.Before)
 		}
 	}
-	slices.SortFunc(c.out.Basis, func(a, b Basis) int {
+	slices.SortFunc(p.Basis, func(a, b Basis) int {
 		return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.UID, b.UID), cmp.Compare(a.ResourceVersion, b.ResourceVersion))
 	})
-	c.out.Basis = slices.Compact(c.out.Basis)
+	p.Basis = slices.Compact(p.Basis)
 }
 
 func instanceID(i *v1beta1.Instance) string {

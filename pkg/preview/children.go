@@ -64,7 +64,7 @@ func (c *computation) child(id apply.ID, edit Edit) *computation {
 	o := c.Options
 	o.Incomplete = nil // it is said of the Instance of the edit
 	child := newComputationOn(c.cluster, o, edit)
-	child.depth, child.keepsClaims = c.depth+1, c.keepsClaims
+	child.depth, child.keepsClaims, child.deleted = c.depth+1, c.keepsClaims, c.deleted
 	return child
 }
 

@@ -18,12 +18,13 @@ import (
 
 // collect turns what the runs did into the objects of the preview.
 func (c *computation) collect(ctx context.Context) {
+	c.out.noteHeld(ctx, c.share, c.held, c.deleted)
 	for _, id := range c.order {
 		c.out.Objects = append(c.out.Objects, c.object(ctx, id, c.touched[id]))
 	}
 	c.warnOfUsedClaims(ctx)
 	if c.depth == 0 {
-		c.noteBasis()
+		c.out.noteBasis(c.edit, c.former, c.cluster)
 	}
 	for i := range c.out.Warnings {
 		c.out.Warnings[i] = strings.TrimSpace(c.out.Warnings[i])

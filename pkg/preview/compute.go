@@ -105,6 +105,7 @@ func newComputation(o Options, edit Edit) *computation {
 func newComputationOn(cluster *dryrun.Cluster, o Options, edit Edit) *computation {
 	c := &computation{
 		Options: o, edit: edit, cluster: cluster, kinds: apply.NewKinds(cluster.Mapper(), o.Discovery, o.Dynamic), touched: map[apply.ID]*touch{},
+		deleted: map[types.UID]string{},
 		out: &Preview{APIVersion: Version, Verb: edit.Verb, As: o.As,
 			Subject: fmt.Sprintf("Instance %s/%s", edit.After.Namespace, edit.After.Name)},
 	}
@@ -139,12 +140,15 @@ type computation struct {
 	leftovers *v1beta1.Installation
 	// keepsClaims is set if an uninstall keeps all claims.
 	keepsClaims bool
-	// releasedUIDs are those of the objects that are deleted with the Instance.
+	// releasedUIDs are those of the objects that are deleted with the Instance, and held are those that stay and that others may hold.
 	releasedUIDs []types.UID
-	engine       *apply.Engine
-	runner       *runner.Runner
-	share        *share.Engine
-	version      *runner.ParsedVersion
+	held         []heldObject
+	// deleted are the Instances that are deleted, with their field managers: those of parents and children, too.
+	deleted map[types.UID]string
+	engine  *apply.Engine
+	runner  *runner.Runner
+	share   *share.Engine
+	version *runner.ParsedVersion
 	// run is the one that is previewed.
 	run  *runner.Run
 	keys *keyring.Ring

@@ -571,7 +571,7 @@ func TestUninstall(t *testing.T) {
 	if why := p.Objects[len(p.Objects)-1].Why; why != "it is deleted with the Instance; with it a volume of 8Gi" {
 		t.Errorf("the claim: %q", why)
 	}
-	wantStays := []Stay{{"ConfigMap ns/i-kept", StaysKept}, {"PersistentVolumeClaim ns/data-i-0", StaysUnowned}}
+	wantStays := []Stay{{"ConfigMap ns/i-kept", StaysKept, nil}, {"PersistentVolumeClaim ns/data-i-0", StaysUnowned, nil}}
 	if diff := cmp.Diff(wantStays, p.Stays); diff != "" {
 		t.Error(diff)
 	}

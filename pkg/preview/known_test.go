@@ -25,7 +25,7 @@ func TestKnown(t *testing.T) {
 	secret := func(value string) map[string]any {
 		return map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s"}, "data": map[string]any{"key": value}}
 	}
-	p, err := Of(&Preview{Verb: "upgrade", Subject: "kudo", Stays: []Stay{{"ConfigMap ns/c", "it was decided"}}}, []Known{
+	p, err := Of(&Preview{Verb: "upgrade", Subject: "kudo", Stays: []Stay{{"ConfigMap ns/c", "it was decided", nil}}}, []Known{
 		{ID: id("apps/v1", "Deployment", "m"), Before: deployment("m:1"), After: deployment("m:2")},
 		{ID: id("v1", "Secret", "s"), Before: secret("b25l"), After: secret("dHdv")},
 		{ID: id("v1", "Secret", "t"), After: secret("dHdv")},

@@ -152,6 +152,8 @@ type Restart struct {
 type Stay struct {
 	Object string `json:"object"`
 	Why    string `json:"why"`
+	// Holders are those who hold the object, too.
+	Holders []string `json:"holders,omitempty"`
 }
 
 // What a user may want a preview not to have.

@@ -337,7 +337,7 @@ func (c *computation) noteFailures(failed []apply.Change, place string) (refused
 			continue
 		}
 		t.refused, refused = c.mask.Text(change.Err.Error()), true
-		c.noteMismatch(change)
+		c.out.noteMismatch(change)
 	}
 	return refused
 }

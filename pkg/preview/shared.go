@@ -59,9 +59,9 @@ func (c *computation) shared(ctx context.Context, out *Object, change dryrun.Cha
 }
 
 // noteMismatch notes an object that is refused since others hold it as it is.
-func (c *computation) noteMismatch(change apply.Change) {
+func (p *Preview) noteMismatch(change apply.Change) {
 	var mismatch *share.MismatchError
 	if errors.As(change.Err, &mismatch) {
-		c.out.Shared = append(c.out.Shared, Share{change.ID.String(), ShareMismatch, mismatch.Holders})
+		p.Shared = append(p.Shared, Share{change.ID.String(), ShareMismatch, mismatch.Holders})
 	}
 }

@@ -6,27 +6,52 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/runner"
+	"kudo.dev/kudo/pkg/share"
+	"kudo.dev/kudo/pkg/text"
 	"kudo.dev/kudo/plans/trigger"
 )
 
 // Why objects stay when an Instance is deleted.
 const (
-	// StaysClusterScoped is for objects that are in no namespace.
-	StaysClusterScoped = "it is cluster-scoped and others may use it"
+	// staysClusterScoped is for objects that are in no namespace.
+	staysClusterScoped = "it is cluster-scoped and others may use it"
 	// StaysKept is for objects that are annotated to be kept.
 	StaysKept = "it is annotated to be kept: an Instance of the same name takes it over"
 	// StaysUnowned is for claims that StatefulSets have made.
 	StaysUnowned = "it holds data, and no Instance owns it: an Instance of the same name uses it again"
-	// staysOwned is for objects that have other owners, too.
-	staysOwned = "%s %s owns it, too"
 )
+
+// maxHolders is how many holders of an object are named.
+const maxHolders = 10
+
+// StayOfHeld returns that an object stays, and which others hold it. An error says why these are not known.
+func StayOfHeld(id apply.ID, holders []string, unread error) Stay {
+	out := Stay{Object: id.String(), Holders: holders}
+	var parts []string
+	if id.Namespace == "" {
+		parts = append(parts, staysClusterScoped)
+	}
+	switch {
+	case unread != nil:
+		parts = append(parts, "who else holds it is not known: "+unread.Error())
+	case len(holders) > 0:
+		verb := map[bool]string{true: "holds", false: "hold"}[len(holders) == 1]
+		parts = append(parts, fmt.Sprintf("%s %s it, too", text.List(holders, maxHolders), verb))
+	}
+	out.Why = text.Plain(strings.Join(parts, "; "), maxWhy)
+	return out
+}
 
 // claims is the kind that holds data.
 var claims = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
@@ -53,6 +78,7 @@ func (c *computation) uninstall(ctx context.Context) error {
 	if err := c.prepare(ctx); err != nil {
 		return err
 	}
+	c.deleted[c.instance.UID] = runner.Manager(c.instance.Namespace, c.instance.Name)
 	c.out.Refused = nil // a spec that cannot be acted upon does not hold up a deletion
 	if err := c.load(ctx); err != nil {
 		return err
@@ -119,6 +145,13 @@ func (c *computation) releaseChildren(ctx context.Context) error {
 			return err
 		}
 	}
+	c.held = slices.DeleteFunc(c.held, func(o heldObject) bool { // all Instances that are deleted are known now
+		released := o.isReleased(c.deleted)
+		if released {
+			c.released(o.id, o.live)
+		}
+		return released
+	})
 	return c.previewChildren(ctx) // what the cleanup plan does to others
 }
 
@@ -133,14 +166,14 @@ func (c *computation) releaseChildren(ctx context.Context) error {
 //	a claim without an owner                stays
 //	owned by others                         is theirs
 func (c *computation) releaseObject(ctx context.Context, id apply.ID) error {
-	if id.Namespace == "" {
-		c.stays(id, StaysClusterScoped)
-		return nil
-	}
 	live, err := c.readNow(ctx, id)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return err
+	case id.Namespace == "" && meta.IsNoMatchError(err): // its kind was deleted, and the object with it
+		return nil
+	case id.Namespace == "" && (err != nil || live != nil):
+		c.held = append(c.held, heldObject{id, live, err})
 	case err != nil:
 		c.at(id, "").unknown = err.Error()
 		return nil
@@ -149,8 +182,8 @@ func (c *computation) releaseObject(ctx context.Context, id apply.ID) error {
 	case v1beta1.IsKept(live.GetAnnotations()), id.GroupVersionKind == claims && c.keepsClaims:
 		c.stays(id, StaysKept)
 	case v1beta1.HasOwner(live, c.instance.UID):
-		if others := v1beta1.OtherOwners(live, c.instance.UID); len(others) > 0 {
-			c.stays(id, fmt.Sprintf(staysOwned, others[0].Kind, others[0].Name))
+		if len(v1beta1.OtherOwners(live, c.instance.UID)) > 0 {
+			c.held = append(c.held, heldObject{id, live, nil})
 			return nil
 		}
 		c.released(id, live)
@@ -166,6 +199,9 @@ func (c *computation) releaseObject(ctx context.Context, id apply.ID) error {
 func (c *computation) released(id apply.ID, live *unstructured.Unstructured) {
 	c.at(id, "").released = true
 	c.releasedUIDs = append(c.releasedUIDs, live.GetUID())
+	if id.GroupKind() == v1beta1.GroupVersion.WithKind("Instance").GroupKind() {
+		c.deleted[live.GetUID()] = runner.Manager(id.Namespace, id.Name)
+	}
 	if id.GroupVersionKind == claims {
 		c.warn("%s would be deleted with its data: --keep-claims would keep it", id)
 	}
@@ -184,6 +220,31 @@ func (c *computation) readNow(ctx context.Context, id apply.ID) (*unstructured.U
 		return nil, err
 	}
 	return apply.GetOrNil(ctx, engine, id.Name)
+}
+
+// heldObject is an object that stays and that others may hold, or why it could not be read.
+type heldObject struct {
+	id     apply.ID
+	live   *unstructured.Unstructured
+	unread error
+}
+
+// isReleased reports whether Instances that are deleted are the only owners of an object: it is deleted with them.
+func (o heldObject) isReleased(deleted map[types.UID]string) bool {
+	stays := func(owner metav1.OwnerReference) bool { return deleted[owner.UID] == "" }
+	return o.id.Namespace != "" && !slices.ContainsFunc(o.live.GetOwnerReferences(), stays)
+}
+
+// noteHeld notes objects that stay, with those who hold them, but for the Instances that are deleted.
+func (p *Preview) noteHeld(ctx context.Context, engine *share.Engine, held []heldObject, deleted map[types.UID]string) {
+	for _, o := range held {
+		var holders []string
+		if o.unread == nil {
+			holders = engine.OtherHolders(ctx, o.live, deleted)
+		}
+		p.Stays = append(p.Stays, StayOfHeld(o.id, holders, o.unread))
+	}
+	slices.SortStableFunc(p.Stays, func(a, b Stay) int { return strings.Compare(a.Object, b.Object) })
 }
 
 func (c *computation) stays(id apply.ID, why string) {

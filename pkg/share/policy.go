@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -163,9 +164,38 @@ func newer(a, b *v1beta1.OperatorVersion) bool {
 }
 
 // Holders names those who hold an object, for people: OperatorVersions, else other owners, else field managers.
-func (e *Engine) Holders(ctx context.Context, live *unstructured.Unstructured) []string {
+func (e *Engine) Holders(ctx context.Context, live metav1.Object) []string {
+	if owners := e.ownerNames(ctx, live.GetOwnerReferences()); len(owners) > 0 {
+		return owners
+	}
+	return fieldManagers(managersOf(live))
+}
+
+// OtherHolders names those who hold an object besides Instances that are deleted, which are given by uid and field manager: its owners, and
+// Instances whose plans write it, else other field managers.
+func (e *Engine) OtherHolders(ctx context.Context, live metav1.Object, deleted map[types.UID]string) []string {
+	owners := slices.DeleteFunc(slices.Clone(live.GetOwnerReferences()), func(o metav1.OwnerReference) bool { return deleted[o.UID] != "" })
+	out := e.ownerNames(ctx, owners)
+	var others []string
+	for _, name := range managersOf(live) {
+		switch instance, is := v1beta1.InstanceOfManager(name); {
+		case name == manager, slices.Contains(slices.Collect(maps.Values(deleted)), name): // the owners say who shares it
+		case is:
+			out = append(out, "Instance "+instance.String())
+		default:
+			others = append(others, name)
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	return fieldManagers(others)
+}
+
+// ownerNames names the owners of an object, and the subject of an Installation in its place.
+func (e *Engine) ownerNames(ctx context.Context, owners []metav1.OwnerReference) []string {
 	var out []string
-	for _, owner := range live.GetOwnerReferences() {
+	for _, owner := range owners {
 		if guards(owner) {
 			continue
 		}
@@ -177,17 +207,23 @@ func (e *Engine) Holders(ctx context.Context, live *unstructured.Unstructured) [
 		}
 		out = append(out, text)
 	}
-	if len(out) > 0 {
-		return out
-	}
-	var managers []string
+	return out
+}
+
+// managersOf are the field managers that write more than a subresource of an object.
+func managersOf(live metav1.Object) []string {
+	var out []string
 	for _, entry := range live.GetManagedFields() {
-		if entry.Subresource == "" && !slices.Contains(managers, entry.Manager) {
-			managers = append(managers, entry.Manager)
+		if entry.Subresource == "" && !slices.Contains(out, entry.Manager) {
+			out = append(out, entry.Manager)
 		}
 	}
-	if len(managers) == 0 {
+	return out
+}
+
+func fieldManagers(names []string) []string {
+	if len(names) == 0 {
 		return nil
 	}
-	return []string{"field manager " + strings.Join(managers, ", ")}
+	return []string{"field manager " + strings.Join(names, ", ")}
 }

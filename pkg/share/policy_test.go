@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
@@ -119,6 +120,38 @@ func TestHolders(t *testing.T) {
 		live.SetOwnerReferences(tc.owners)
 		live.SetManagedFields(tc.fields)
 		if diff := cmp.Diff(tc.want, f.Holders(t.Context(), live)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+		}
+	}
+}
+
+// TestOtherHolders checks who is named to hold an object besides Instances that are deleted: owners, and Instances whose plans write it (P13).
+func TestOtherHolders(t *testing.T) {
+	f := newFixture(t)
+	owner := func(name string) metav1.OwnerReference {
+		return metav1.OwnerReference{APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance", Name: name, UID: types.UID(name)}
+	}
+	deleted := map[types.UID]string{"gone": "kudo/ns/gone", "child": "kudo/ns/child"}
+	for _, tc := range []struct {
+		reason   string
+		owners   []metav1.OwnerReference
+		managers []string
+		want     []string
+	}{
+		{"no others", []metav1.OwnerReference{owner("gone"), owner("child")}, []string{"kudo/ns/gone", "kudo/ns/child", manager}, nil},
+		{"an Instance that writes it", nil, []string{"kudo/ns/gone", "kudo/team-b/site", "kubectl"}, []string{"Instance team-b/site"}},
+		{"an owner, and an Instance", []metav1.OwnerReference{owner("gone"), owner("other"), reference(f.db)}, []string{"kudo/team-b/site"},
+			[]string{"Instance other", "OperatorVersion ns/db-1.0", "Instance team-b/site"}},
+		{"other field managers, if there is nothing else", nil, []string{"kudo/ns/gone", "helm", "kudo/a/b/c", "kudo/a"}, []string{"field manager helm, kudo/a/b/c, kudo/a"}},
+	} {
+		live := role(t, "get", false)
+		live.SetOwnerReferences(tc.owners)
+		var fields []metav1.ManagedFieldsEntry
+		for _, name := range tc.managers {
+			fields = append(fields, metav1.ManagedFieldsEntry{Manager: name})
+		}
+		live.SetManagedFields(fields)
+		if diff := cmp.Diff(tc.want, f.OtherHolders(t.Context(), live, deleted)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 		}
 	}

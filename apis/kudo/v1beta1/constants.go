@@ -1,5 +1,11 @@
 package v1beta1
 
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
 // Names that packages, their users and KUDO's own objects in the wild depend on.
 const (
 	// HeritageLabel is on each object that kudo writes; its value is `kudo`.
@@ -230,3 +236,12 @@ const CommandManagerPrefix = "kubectl-kudo/"
 
 // FieldManagerPrefix begins the names of the field managers of the Instances in a namespace.
 func FieldManagerPrefix(namespace string) string { return "kudo/" + namespace + "/" }
+
+// InstanceOfManager returns the Instance that a field manager is of, and reports whether it is one of an Instance. A long name is cut.
+func InstanceOfManager(manager string) (types.NamespacedName, bool) {
+	parts := strings.Split(manager, "/")
+	if len(parts) != 3 || parts[0] != "kudo" {
+		return types.NamespacedName{}, false
+	}
+	return types.NamespacedName{Namespace: parts[1], Name: parts[2]}, true
+}

@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -221,5 +223,38 @@ func TestWrites(t *testing.T) {
 	out, _ = commandtest.Expect(t, NewUninstall, 0, "", "uninstall", "--instance", "second")
 	if server.Get(second) != nil || out == "" {
 		t.Errorf("the Instance is deleted: %s", out)
+	}
+}
+
+// TestUninstallNamesHolders checks that an uninstall names who else holds the cluster-scoped and shared objects that stay, and that the command
+// to delete what is not needed leaves these out (P13).
+func TestUninstallNamesHolders(t *testing.T) {
+	version := web("1.0.0")
+	instance := site(version)
+	instance.Status.Resources = nil
+	role := func(name string, managers ...string) *rbacv1.ClusterRole {
+		out := &rbacv1.ClusterRole{ObjectMeta: gen.Meta("", name)}
+		for _, manager := range managers {
+			out.ManagedFields = append(out.ManagedFields, metav1.ManagedFieldsEntry{Manager: manager})
+		}
+		return out
+	}
+	for _, name := range []string{"absent", "common", "own"} {
+		instance.Status.Resources = append(instance.Status.Resources, v1beta1.ResourceStatus{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: name})
+	}
+	instance.Status.Resources = append(instance.Status.Resources, v1beta1.ResourceStatus{APIVersion: "v1", Kind: "ConfigMap", Namespace: "lab", Name: "shared"})
+	server := onServer(t, version, instance, role("common", "kudo/lab/site", "kudo/team-b/site"), role("own", "kudo/lab/site"))
+	uid := server.Get(instance).GetUID()
+	object := &corev1.ConfigMap{ObjectMeta: gen.Meta("lab", "shared")}
+	object.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: "other"},
+		{APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance", Name: "site", UID: uid}}
+	server.Put(object)
+	out, _ := commandtest.Expect(t, NewUninstall, 0, "", "uninstall", "site")
+	want := "clusterrole common stays, since it is cluster-scoped and others may use it; Instance team-b/site holds it, too\n" +
+		"clusterrole own stays, since it is cluster-scoped and others may use it\n" +
+		"configmap shared stays, since ConfigMap other holds it, too\ninstance lab/site deleted\n" +
+		"delete what is not needed any more: kubectl delete -n lab clusterrole.rbac.authorization.k8s.io/own\n"
+	if diff := cmp.Diff(want, out); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,8 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/preview"
+	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/pkg/share"
 	"kudo.dev/kudo/pkg/text"
 )
@@ -75,6 +79,14 @@ func (e *effects) keep(ctx context.Context, c client.Client) error {
 // effectsOf returns what the deletion of Instances does. The first is the one that is deleted, the others are its children. What the user
 // may not read is left out.
 func (o *uninstallOptions) effectsOf(ctx context.Context, c client.Client, config *rest.Config, all []*v1beta1.Instance) (*effects, error) {
+	engine, err := sharing(config, c)
+	if err != nil {
+		return nil, err
+	}
+	h := holders{Engine: engine, deleted: map[types.UID]string{}}
+	for _, i := range all {
+		h.deleted[i.UID] = runner.Manager(i.Namespace, i.Name)
+	}
 	out := &effects{}
 	if err := o.addClaims(ctx, c, all, out); err != nil {
 		return nil, err
@@ -86,12 +98,12 @@ func (o *uninstallOptions) effectsOf(ctx context.Context, c client.Client, confi
 		for _, r := range i.Status.Resources {
 			switch {
 			case r.Namespace == "":
-				out.stays = append(out.stays, keptObject{kindOf(r), r.Name, preview.StaysClusterScoped})
+				out.addClusterScoped(ctx, c, r, h)
 			case kindOf(r) != claimKind && v1beta1.CanBeKept(kindOf(r)):
-				out.addObject(ctx, c, i, r)
+				out.addObject(ctx, c, i, r, h)
 			}
 		}
-		if err := out.addDefinitions(ctx, c, config, i); err != nil {
+		if err := out.addDefinitions(ctx, c, h, i); err != nil {
 			out.warnings = append(out.warnings, fmt.Sprintf("what becomes of the CustomResourceDefinitions of instance %s/%s is not known: %s",
 				i.Namespace, i.Name, err))
 		}
@@ -99,8 +111,39 @@ func (o *uninstallOptions) effectsOf(ctx context.Context, c client.Client, confi
 	return out, nil
 }
 
+// holders names those who hold objects besides the Instances that are deleted, which are given with their field managers.
+type holders struct {
+	*share.Engine
+	deleted map[types.UID]string
+}
+
+func (h holders) stay(ctx context.Context, live *metav1.PartialObjectMetadata, r v1beta1.ResourceStatus) preview.Stay {
+	return preview.StayOfHeld(idOf(r), h.OtherHolders(ctx, live, h.deleted), nil)
+}
+
+func idOf(r v1beta1.ResourceStatus) apply.ID {
+	return apply.ID{GroupVersionKind: schema.FromAPIVersionAndKind(r.APIVersion, r.Kind),
+		NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Name}}
+}
+
+// addClusterScoped adds an object of the inventory that is in no namespace, if it exists.
+func (e *effects) addClusterScoped(ctx context.Context, c client.Client, r v1beta1.ResourceStatus, h holders) {
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))
+	var stay preview.Stay
+	switch err := c.Get(ctx, types.NamespacedName{Name: r.Name}, live); {
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return
+	case err != nil:
+		stay = preview.StayOfHeld(idOf(r), nil, err)
+	default:
+		stay = h.stay(ctx, live, r)
+	}
+	e.stays = append(e.stays, keptObject{kindOf(r), r.Name, stay.Why, len(stay.Holders) > 0})
+}
+
 // addObject adds an object of the inventory that is no claim.
-func (e *effects) addObject(ctx context.Context, c client.Client, i *v1beta1.Instance, r v1beta1.ResourceStatus) {
+func (e *effects) addObject(ctx context.Context, c client.Client, i *v1beta1.Instance, r v1beta1.ResourceStatus, h holders) {
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))
 	if err := c.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: r.Name}, live); err != nil {
@@ -108,10 +151,10 @@ func (e *effects) addObject(ctx context.Context, c client.Client, i *v1beta1.Ins
 	}
 	switch others := v1beta1.OtherOwners(live, i.UID); {
 	case v1beta1.IsKept(live.Annotations):
-		e.stays = append(e.stays, keptObject{kindOf(r), r.Name, preview.StaysKept})
+		e.stays = append(e.stays, keptObject{kindOf(r), r.Name, preview.StaysKept, false})
 		e.patches = append(e.patches, keepPatch{live, i})
-	case v1beta1.HasOwner(live, i.UID) && len(others) > 0:
-		e.shared = append(e.shared, keptObject{kindOf(r), r.Name, fmt.Sprintf("%s %s owns it, too", others[0].Kind, others[0].Name)})
+	case v1beta1.HasOwner(live, i.UID) && len(others) > 0 && h.stay(ctx, live, r).Why != "":
+		e.shared = append(e.shared, keptObject{kindOf(r), r.Name, h.stay(ctx, live, r).Why, true})
 	case v1beta1.HasOwner(live, i.UID):
 		e.deleted = append(e.deleted, strings.ToLower(r.Kind)+" "+r.Name)
 	}
@@ -141,10 +184,10 @@ func (o *uninstallOptions) addClaims(ctx context.Context, c client.Client, all [
 			e.warnings = append(e.warnings, fmt.Sprintf("%s is deleted with its data if %s %s is deleted", describeClaim(claim), others[0].Kind,
 				others[0].Name))
 		case v1beta1.IsKept(claim.Annotations), o.keepClaims && len(claim.OwnerReferences) > 0:
-			e.stays = append(e.stays, keptObject{claimKind, claim.Name, preview.StaysKept})
+			e.stays = append(e.stays, keptObject{claimKind, claim.Name, preview.StaysKept, false})
 			e.patches = append(e.patches, keepPatch{claim, i})
 		case len(claim.OwnerReferences) == 0:
-			e.stays = append(e.stays, keptObject{claimKind, claim.Name, preview.StaysUnowned})
+			e.stays = append(e.stays, keptObject{claimKind, claim.Name, preview.StaysUnowned, false})
 		default:
 			e.warnings = append(e.warnings, describeClaim(claim)+" is deleted with its data: --keep-claims would keep it")
 		}
@@ -166,7 +209,7 @@ func describeClaim(claim *corev1.PersistentVolumeClaim) string {
 }
 
 // addDefinitions adds the CustomResourceDefinitions that an Instance holds by its CRD tarball, with the holders of those that stay.
-func (e *effects) addDefinitions(ctx context.Context, c client.Client, config *rest.Config, i *v1beta1.Instance) error {
+func (e *effects) addDefinitions(ctx context.Context, c client.Client, h holders, i *v1beta1.Instance) error {
 	if i.Status.CRDs == nil {
 		return nil
 	}
@@ -175,11 +218,7 @@ func (e *effects) addDefinitions(ctx context.Context, c client.Client, config *r
 	if err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	engine, err := sharing(config, c)
-	if err != nil {
-		return err
-	}
-	releases, err := engine.Session(holder, share.Policy{}, holder.Status.Resources).Preview(ctx, false)
+	releases, err := h.Session(holder, share.Policy{}, holder.Status.Resources).Preview(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -194,7 +233,7 @@ func (e *effects) addDefinitions(ctx context.Context, c client.Client, config *r
 			if r.Blocks {
 				why = "it " + why
 			}
-			e.shared = append(e.shared, keptObject{r.ID.GroupKind(), r.ID.Name, why})
+			e.shared = append(e.shared, keptObject{r.ID.GroupKind(), r.ID.Name, why, true})
 		}
 	}
 	return nil

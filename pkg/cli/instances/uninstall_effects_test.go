@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -101,14 +102,14 @@ func uninstalled(t *testing.T) *apitest.Server {
 		ownedBy(&corev1.ConfigMap{ObjectMeta: gen.Meta("lab", "web")}, i), ownedBy(&corev1.ConfigMap{ObjectMeta: gen.Meta("lab", "both")}, i, other),
 		ownedBy(&corev1.ConfigMap{ObjectMeta: gen.Meta("lab", "of-another")}, other), ownedBy(&corev1.Service{ObjectMeta: gen.Meta("lab", "svc")}, i),
 		ownedBy(&corev1.Secret{ObjectMeta: gen.Meta("lab", "of-child")}, child),
-		definition("alone.example.com", holder), definition("joint.example.com", holder, joint), definition("former.example.com"))
+		&rbacv1.ClusterRole{ObjectMeta: gen.Meta("", "reader")}, definition("alone.example.com", holder), definition("joint.example.com", holder, joint), definition("former.example.com"))
 }
 
 const effectsBefore = `to be deleted with instance lab/site: configmap web, customresourcedefinition alone.example.com, instance child, secret of-child, service svc
 persistentvolumeclaim own-site-0 stays, since it holds data, and no Instance owns it: an Instance of the same name uses it again
 configmap kept stays, since it is annotated to be kept: an Instance of the same name takes it over
 clusterrole reader stays, since it is cluster-scoped and others may use it
-configmap both stays, since Instance other owns it, too
+configmap both stays, since Instance other holds it, too
 customresourcedefinition former.example.com stays, since kudo did not create it
 customresourcedefinition joint.example.com stays, since Instance lab/other holds it too
 `

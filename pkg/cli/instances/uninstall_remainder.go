@@ -20,6 +20,8 @@ import (
 type keptObject struct {
 	kind      schema.GroupKind
 	name, why string
+	// held is set if others hold the object: it is needed.
+	held bool
 }
 
 // printStays lists the objects that stay.
@@ -33,6 +35,9 @@ func printStays(env *command.Env, kept []keptObject) {
 func printRemedy(env *command.Env, namespace string, kept []keptObject) {
 	var names []string
 	for _, k := range kept {
+		if k.held {
+			continue
+		}
 		resource := k.kind
 		resource.Kind = strings.ToLower(resource.Kind)
 		names = append(names, text.ShellQuote(resource.String()+"/"+k.name))

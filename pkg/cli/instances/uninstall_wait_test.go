@@ -207,11 +207,11 @@ func TestRemainder(t *testing.T) {
 	env := &command.Env{Out: out}
 	clusterRole := schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}
 	printRemedy(env, "ns", nil)
-	stays := []keptObject{{claimKind, "data", "it holds data"},
-		{clusterRole, "reader", "others may use it"}, {clusterRole, "x; reboot #", "the status was written by a tenant"}}
+	stays := []keptObject{{claimKind, "data", "it holds data", false}, {clusterRole, "held", "Instance b/c holds it, too", true},
+		{clusterRole, "reader", "others may use it", false}, {clusterRole, "x; reboot #", "the status was written by a tenant", false}}
 	printStays(env, stays)
 	printRemedy(env, "ns", stays)
-	want := "persistentvolumeclaim data stays, since it holds data\nclusterrole reader stays, since others may use it\n" +
+	want := "persistentvolumeclaim data stays, since it holds data\nclusterrole held stays, since Instance b/c holds it, too\nclusterrole reader stays, since others may use it\n" +
 		"clusterrole x; reboot # stays, since the status was written by a tenant\n" +
 		"delete what is not needed any more: kubectl delete -n ns persistentvolumeclaim/data clusterrole.rbac.authorization.k8s.io/reader " +
 		"'clusterrole.rbac.authorization.k8s.io/x; reboot #'\n"

@@ -1,0 +1,77 @@
+package preview
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/test/apitest"
+	"kudo.dev/kudo/test/gen"
+)
+
+// TestHoldersOfWhatStays checks that of each cluster-scoped or shared object that stays after an uninstall it is named who else holds it, and
+// said if that is not known (P13).
+func TestHoldersOfWhatStays(t *testing.T) {
+	l := newLab(t)
+	i := l.running(web(), "i-a")
+	child := gen.Instance("child", web(), nil)
+	child.UID, child.OwnerReferences = "child", []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance", Name: "i", UID: i.UID}}
+	l.Put(child)
+	list := func(apiVersion, kind, namespace, name string) {
+		i.Status.Resources = append(i.Status.Resources, v1beta1.ResourceStatus{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name})
+	}
+	list(v1beta1.GroupVersion.String(), "Instance", "ns", "child")
+	put := func(name string, managers ...string) {
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		for _, manager := range managers {
+			role.ManagedFields = append(role.ManagedFields, metav1.ManagedFieldsEntry{Manager: manager})
+		}
+		l.Put(role)
+		list(rbacv1.SchemeGroupVersion.String(), "ClusterRole", "", name)
+	}
+	put("a-own", "kudo/ns/i", "kudo/ns/child")
+	put("b-common", "kudo/ns/i", "kudo/team-b/site", "kudo/team-c/site")
+	put("c-secret")
+	list(rbacv1.SchemeGroupVersion.String(), "ClusterRole", "", "d-absent")
+	list("gone.example.com/v1", "Thing", "", "e-not-served")
+	shared := func(name string, owners ...types.UID) {
+		object := &corev1.ConfigMap{ObjectMeta: gen.Meta("ns", name)}
+		for _, uid := range append(owners, i.UID) {
+			object.OwnerReferences = append(object.OwnerReferences, metav1.OwnerReference{APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance", Name: string(uid), UID: uid})
+		}
+		l.Put(object)
+		list("v1", "ConfigMap", "ns", name)
+	}
+	shared("i-shared", "other")
+	shared("i-of-both", child.UID)
+	l.watchWrites(func(r apitest.Request) (any, error) {
+		if r.Name == "c-secret" {
+			return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "clusterroles"}, r.Name, errors.New("no"))
+		}
+		return nil, nil
+	})
+	p, err := Uninstall(t.Context(), l.options(), i, web(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Stay{
+		{"ClusterRole a-own", "it is cluster-scoped and others may use it", nil},
+		{"ClusterRole b-common", "it is cluster-scoped and others may use it; Instance team-b/site, Instance team-c/site hold it, too", []string{"Instance team-b/site", "Instance team-c/site"}},
+		{"ClusterRole c-secret", `it is cluster-scoped and others may use it; who else holds it is not known: clusterroles "c-secret" is forbidden: no`, nil},
+		{"ConfigMap ns/i-shared", "Instance other holds it, too", []string{"Instance other"}},
+	}
+	if diff := cmp.Diff(want, p.Stays); diff != "" {
+		t.Error(diff)
+	}
+	if want := []string{"delete ConfigMap ns/i-a", "delete Instance ns/child", "delete ConfigMap ns/i-of-both"}; !cmp.Equal(want, brief(p)) {
+		t.Errorf("what only Instances own that are deleted is deleted with them: %s", cmp.Diff(want, brief(p)))
+	}
+}
