@@ -19,8 +19,8 @@ type Basis struct {
 	ResourceVersion string    `json:"resourceVersion"`
 }
 
-// noteBasis fills in what the preview was decided from, of children, too: the Instance, its OperatorVersions, and the objects that the plans
-// have read.
+// noteBasis fills in what the preview was decided from, of children, too: the Instance, its OperatorVersions, and the objects that the
+// plans have read.
 func (p *Preview) noteBasis(edit Edit, former []*v1beta1.OperatorVersion, cluster *dryrun.Cluster) {
 	add := func(name string, o client.Object) {
 		if o.GetResourceVersion() != "" { // what comes with the edit has none

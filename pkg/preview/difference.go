@@ -49,8 +49,8 @@ func WriteDifference(w io.Writer, reviewed, now *Preview) error {
 		}
 	}
 	if len(lines) == 0 {
-		lines = []string{"both say the same: they differ in what they do not show, such as the end of a long value or the content of a new " +
-			"object"}
+		lines = []string{"both say the same: they differ in what they do not show, such as the end of a long value or the content of " +
+			"a new object"}
 	}
 	if more := len(lines) - maxDifferences; more > 0 {
 		lines = append(lines[:maxDifferences], "and "+count(more, "more line"))

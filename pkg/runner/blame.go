@@ -150,8 +150,8 @@ func (w *PreparedTask) nameTemplates(outcome *plans.Outcome, effects Effects) {
 	}
 }
 
-// refusedFields reports whether an error is that of an API server, or a webhook, that refuses the content of an object, and returns the fields
-// that it names.
+// refusedFields reports whether an error is that of an API server, or a webhook, that refuses the content of an object, and returns the
+// fields that it names.
 func refusedFields(err error) (fields []string, refused bool) {
 	var status apierrors.APIStatus
 	if !apply.IsFatal(err) || !errors.As(err, &status) || status.Status().Code == http.StatusConflict {

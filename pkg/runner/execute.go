@@ -95,7 +95,8 @@ func (r *Runner) Execute(ctx context.Context, run *Run, inventory Inventory, st 
 	return out, nil
 }
 
-// conclude has the outcome of a task judged, or else adds what made it fail: templates and parameters, and the culprit. It returns when the next search is due.
+// conclude has the outcome of a task judged, or else adds what made it fail: templates and parameters, and the culprit. It returns when the
+// next search is due.
 func (r *Runner) conclude(ctx context.Context, run *Run, w *PreparedTask, outcome *plans.Outcome, effects Effects,
 	before *v1beta1.Culprit) time.Time {
 	if r.judge != nil {

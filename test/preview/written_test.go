@@ -125,7 +125,7 @@ func (o outcome) compareWritten(t *testing.T) {
 		case preview.Create:
 			wrong = ofInstance && !created
 		case preview.Recreate:
-			wrong = ofInstance && !(created && deleted)
+			wrong = ofInstance && (!created || !deleted)
 		case preview.Modify:
 			wrong = ofInstance && !changed || created || deleted
 		case preview.Delete:

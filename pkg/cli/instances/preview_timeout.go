@@ -27,7 +27,8 @@ type previewTimeout struct {
 }
 
 func (p *previewTimeout) add(flags *pflag.FlagSet) {
-	flags.DurationVar(&p.limit, "timeout", defaultPreviewTimeout, "time limit of a preview, and of each read before it: what is not answered by then is not known")
+	flags.DurationVar(&p.limit, "timeout", defaultPreviewTimeout, "time limit of a preview, and of each read before it: what is not answered "+
+		"by then is not known")
 	p.flag, p.begun = flags.Lookup("timeout"), &atomic.Bool{}
 }
 
