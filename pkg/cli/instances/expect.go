@@ -77,8 +77,8 @@ func (e *expectation) check(env *command.Env, p *preview.Preview) error {
 		show = func(w io.Writer) error { return preview.WriteDifference(w, e.reviewed, p) }
 	}
 	var b strings.Builder
-	differs := fmt.Errorf("the %s of %s would not do what --expect %s stands for: nothing was changed; look at the above, and give the digest %s "+
-		"if that is right", p.Verb, p.Subject, e.value, p.Digest)
+	differs := fmt.Errorf("the %s of %s would not do what --expect %s stands for: nothing was changed; look at the above, and give the "+
+		"digest %s if that is right", p.Verb, p.Subject, e.value, p.Digest)
 	return errors.Join(show(&b), env.Print(b.String()), command.WithCode(command.ExitFailed, differs))
 }
 
