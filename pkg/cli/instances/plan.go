@@ -2,16 +2,13 @@ package instances
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -219,69 +216,35 @@ func annotate(ctx context.Context, c client.Client, i *v1beta1.Instance, locked 
 	return write(ctx, c, i, locked, func(i *v1beta1.Instance) { metav1.SetMetaDataAnnotation(&i.ObjectMeta, key, string(uid)) })
 }
 
-// run is one line of the history.
-type run struct {
-	Revision int64                   `json:"revision"`
-	Plan     string                  `json:"plan"`
-	Status   v1beta1.ExecutionStatus `json:"status,omitempty"`
-	Started  metav1.MicroTime        `json:"started"`
-	Finished *metav1.MicroTime       `json:"finished,omitempty"`
-	Version  string                  `json:"operatorVersion"`
-	Cause    string                  `json:"cause,omitempty"`
-	// RequestedBy is the user who asked for the run, and the client by its own account; empty if the user is not known.
-	RequestedBy string `json:"requestedBy,omitempty"`
-	Message     string `json:"message,omitempty"`
-	// Former is set if the run is from before a restore: it is shown only.
-	Former bool `json:"fromBeforeTheRestore,omitempty"`
-
-	parameters map[string]string
-	sensitive  []string
-	// unread says why the record cannot be read: a newer version of kudo has written it.
-	unread error
-}
-
-// runOwner is an Instance or an OperatorVersion, with its plans and the labels of the records of its runs.
-type runOwner struct {
-	object client.Object
-	status map[string]v1beta1.PlanStatus
-	labels client.MatchingLabels
-}
-
-// instanceRuns returns an Instance as the owner of runs.
-func instanceRuns(i *v1beta1.Instance) runOwner {
-	return runOwner{i, i.Status.PlanStatus, client.MatchingLabels{v1beta1.InstanceLabel: i.Name}}
-}
-
 func newPlanHistory(env *command.Env) *cobra.Command {
 	var output string
 	all := false
 	cmd := newInstanceCommand(env, "history NAME", "List the last runs of an Instance's plans",
 		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
-			return printHistory(ctx, env, c, instanceRuns(i), output, all)
+			return printHistory(ctx, env, c, i, output, all)
 		})
 	cmd.Flags().BoolVar(&all, "all", false, "list also the runs from before a restore")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "yaml or json")
 	cmd.PreRunE = checkFormat(&output)
 	return withOperatorVersionFlag(env, cmd, func(ctx context.Context, c client.WithWatch, ov *v1beta1.OperatorVersion) error {
-		owner := runOwner{ov, ov.Status.PlanStatus, client.MatchingLabels{v1beta1.HistoryLabel: string(ov.UID)}}
-		return printHistory(ctx, env, c, owner, output, all)
+		return printHistory(ctx, env, c, ov, output, all)
 	})
 }
 
 // printHistory prints the runs of an Instance or an OperatorVersion; all of them, or those since the last restore.
-func printHistory(ctx context.Context, env *command.Env, c client.Client, owner runOwner, output string, all bool) error {
-	runs, err := runsOf(ctx, c, owner)
+func printHistory(ctx context.Context, env *command.Env, c client.Client, owner client.Object, output string, all bool) error {
+	runs, err := history.List(ctx, c, owner)
 	if err != nil {
 		return err
 	}
-	runs = slices.DeleteFunc(runs, func(r run) bool { return r.Former && !all })
+	runs = slices.DeleteFunc(runs, func(r history.Entry) bool { return r.Former && !all })
 	if output != "" {
 		return env.PrintValue(output, runs)
 	}
 	rows := [][]string{{"REVISION", "PLAN", "STATUS", "STARTED", "TOOK", "OPERATOR-VERSION", "CAUSE"}}
 	for _, r := range runs {
-		if r.unread != nil {
-			env.Warnf("%s", r.unread)
+		if r.Unread != nil {
+			env.Warnf("%s", r.Unread)
 		}
 		took := command.Elapsed(&r.Started, r.Finished, time.Now())
 		cause := command.CauseBy(r.Cause, r.RequestedBy)
@@ -292,57 +255,4 @@ func printHistory(ctx context.Context, env *command.Env, c client.Client, owner 
 			r.Version, cause})
 	}
 	return env.PrintTable(rows)
-}
-
-// runOf reads what a record says of the start of a run.
-func runOf(record *appsv1.ControllerRevision) (run, error) {
-	if err := history.CheckFormat(record); err != nil {
-		return run{Revision: record.Revision, Plan: "unknown", Started: metav1.NewMicroTime(record.CreationTimestamp.Time), unread: err}, nil
-	}
-	started := history.Run{}
-	err := json.Unmarshal(record.Data.Raw, &started)
-	return run{Revision: record.Revision, Plan: started.Plan, Started: started.Started, Version: started.OperatorVersion, Cause: started.Cause,
-		RequestedBy: started.RequestedBy, parameters: started.Parameters, sensitive: started.Sensitive}, err
-}
-
-// runsOf reads the history. ControllerRevisions record how a run was started; its outcome is in the status, and of an older
-// run in an annotation.
-func runsOf(ctx context.Context, c client.Client, owner runOwner) ([]run, error) {
-	list := &appsv1.ControllerRevisionList{}
-	if err := c.List(ctx, list, client.InNamespace(owner.object.GetNamespace()), owner.labels); err != nil {
-		return nil, err
-	}
-	ended := map[int64]v1beta1.PlanStatus{}
-	for _, st := range owner.status {
-		ended[st.Revision] = st
-	}
-	runs, oldest := []run{}, max(0, history.Newest(owner.object)-history.Limit) // what is older holds a version for a newer run
-	for _, object := range list.Items {
-		former := history.IsFormer(&object, owner.object)
-		if object.Revision <= oldest || !former && !metav1.IsControlledBy(&object, owner.object) {
-			continue
-		}
-		r, err := runOf(&object)
-		if err != nil {
-			continue
-		}
-		r.Former = former
-		if st, known := ended[object.Revision]; known {
-			r.Status, r.Finished, r.Message = st.Status, st.FinishedTimestamp, st.Message
-		} else if o := history.OutcomeOf(&object); o != nil {
-			r.Status, r.Finished, r.Message = o.Status, o.Finished, o.Message
-		}
-		runs = append(runs, r)
-	}
-	sort.Slice(runs, func(a, b int) bool { return runs[a].Revision < runs[b].Revision })
-	for i := range runs {
-		r := &runs[i]
-		var next *metav1.MicroTime
-		if i+1 < len(runs) && r.Revision < history.Newest(owner.object) { // a record beyond the newest run is of one that was not started
-			next = &runs[i+1].Started
-		}
-		shown := history.Outcome{Status: r.Status, Finished: r.Finished, Message: r.Message}.InHistory(next)
-		r.Status, r.Finished = shown.Status, shown.Finished
-	}
-	return runs, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/cli/command"
+	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/paramsource"
 	"kudo.dev/kudo/pkg/preview"
 	"kudo.dev/kudo/plans"
@@ -53,7 +54,7 @@ type rollbackOptions struct {
 func rollbackTo(ctx context.Context, env *command.Env, c client.WithWatch, instance *v1beta1.Instance, o rollbackOptions,
 	w *command.WaitFlags) error {
 	namespace, name, revision := instance.Namespace, instance.Name, o.revision
-	runs, err := runsOf(ctx, c, instanceRuns(instance))
+	runs, err := history.List(ctx, c, instance)
 	if err != nil {
 		return err
 	}
@@ -61,11 +62,11 @@ func rollbackTo(ctx context.Context, env *command.Env, c client.WithWatch, insta
 		if r.Former || revision != 0 && r.Revision != revision || revision == 0 && r.Status != v1beta1.Complete {
 			continue
 		}
-		if r.unread != nil && revision == 0 {
+		if r.Unread != nil && revision == 0 {
 			continue
 		}
-		if r.unread != nil {
-			return fmt.Errorf("read run %d of Instance %s/%s: %w", revision, namespace, name, r.unread)
+		if r.Unread != nil {
+			return fmt.Errorf("read run %d of Instance %s/%s: %w", revision, namespace, name, r.Unread)
 		}
 		back, err := rollbackEdit(ctx, c, instance, r)
 		if err != nil {
@@ -113,7 +114,7 @@ func (o rollbackOptions) editOf(instance *v1beta1.Instance, revision int64, back
 }
 
 // rollbackEdit is the edit that gives an Instance the version and the parameters of a run, or nil if it has them.
-func rollbackEdit(ctx context.Context, c client.Client, instance *v1beta1.Instance, r run) (func(*v1beta1.Instance), error) {
+func rollbackEdit(ctx context.Context, c client.Client, instance *v1beta1.Instance, r history.Entry) (func(*v1beta1.Instance), error) {
 	ov := &v1beta1.OperatorVersion{}
 	in, called, _ := strings.Cut(r.Version, "/")
 	key := types.NamespacedName{Namespace: in, Name: called}
@@ -128,7 +129,7 @@ func rollbackEdit(ctx context.Context, c client.Client, instance *v1beta1.Instan
 		return nil, fmt.Errorf("read the parameters that spec.parametersFrom gives: %w", err)
 	}
 	wanted := map[string]string{}
-	for name, value := range r.parameters {
+	for name, value := range r.Parameters {
 		_, elsewhere := sourced.Given[name]
 		_, written := instance.Spec.Parameters[name]
 		standard := false // the default of an immutable parameter, which was fixed at creation
@@ -137,7 +138,7 @@ func rollbackEdit(ctx context.Context, c client.Client, instance *v1beta1.Instan
 			standard = is && fixed == value
 		}
 		switch {
-		case slices.Contains(r.sensitive, name): // what it was is not recorded
+		case slices.Contains(r.Sensitive, name): // what it was is not recorded
 			if written {
 				wanted[name] = instance.Spec.Parameters[name]
 			}
