@@ -17,6 +17,7 @@ import (
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/cli/commandtest"
 	"kudo.dev/kudo/pkg/explore"
+	"kudo.dev/kudo/pkg/share"
 	"kudo.dev/kudo/test/apitest"
 	"kudo.dev/kudo/test/gen"
 )
@@ -160,11 +161,11 @@ func TestGetShared(t *testing.T) {
 		installation("a", "OperatorVersion", "web-1", held("reader", "Held", ""), held("absent", "Held", "")),
 		role("reader"))
 	out, _ := commandtest.Expect(t, NewGet, 0, "", "get", "shared", "-o", "json")
-	var found []sharedObject
+	var found []share.SharedObject
 	if err := json.Unmarshal([]byte(out), &found); err != nil {
 		t.Fatal(err)
 	}
-	want := []sharedObject{
+	want := []share.SharedObject{
 		{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "absent", State: string(v1beta1.HoldMissing), HeldBy: []string{"OperatorVersion lab/web-1 (Held)"}},
 		{
 			APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "reader", State: string(v1beta1.HoldMismatch), Message: "the rules differ",
