@@ -2,6 +2,7 @@ package plans
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -59,6 +60,19 @@ func DescribeCulprit(c v1beta1.Culprit) string {
 		}
 	}
 	return strings.Join(parts, ": ")
+}
+
+// CulpritPath returns the names on the way from an object to what keeps it from being ready: the object, what it owns, the pod and the
+// container, as far as they are known.
+func CulpritPath(c v1beta1.Culprit) []string {
+	names := []string{strings.TrimSpace(c.Kind + " " + c.Name), c.Owner}
+	if c.Pod != "" {
+		names = append(names, "Pod "+c.Pod)
+	}
+	if c.Container != "" {
+		names = append(names, "Container "+c.Container)
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }
 
 // CulpritAt is a task that has a culprit.

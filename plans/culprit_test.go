@@ -138,3 +138,33 @@ func TestIsRepetition(t *testing.T) {
 		}
 	}
 }
+
+// TestCulpritPath: the names on the way to a culprit, as far as they are known.
+func TestCulpritPath(t *testing.T) {
+	for _, tc := range []struct {
+		reason string
+		c      v1beta1.Culprit
+		want   []string
+	}{
+		{"all of the way", v1beta1.Culprit{Kind: "Deployment", Name: "web", Owner: "ReplicaSet web-1", Pod: "web-1-x", Container: "main"},
+			[]string{"Deployment web", "ReplicaSet web-1", "Pod web-1-x", "Container main"}},
+		{"the object alone", v1beta1.Culprit{Kind: "Job", Name: "j"}, []string{"Job j"}},
+		{"a pod of its own", v1beta1.Culprit{Kind: "Job", Name: "j", Pod: "p"}, []string{"Job j", "Pod p"}},
+		{"an object without a name", v1beta1.Culprit{Kind: "Job"}, []string{"Job"}},
+		{"nothing", v1beta1.Culprit{Message: "m"}, []string{}},
+	} {
+		if diff := cmp.Diff(tc.want, CulpritPath(tc.c)); diff != "" {
+			t.Errorf("%s: -want +got: %s", tc.reason, diff)
+		}
+	}
+}
+
+// TestDescribeCause: a cause names its user, if the user is known.
+func TestDescribeCause(t *testing.T) {
+	if got := DescribeCause("parameters changed: N", ""); got != "parameters changed: N" {
+		t.Errorf("without a user: %q", got)
+	}
+	if got := DescribeCause("parameters changed: N", "ann"); got != "parameters changed: N; by ann" {
+		t.Errorf("with a user: %q", got)
+	}
+}

@@ -2,39 +2,19 @@ package command
 
 import (
 	"io"
-	"strconv"
-	"strings"
-	"unicode"
+
+	"kudo.dev/kudo/pkg/text"
 )
-
-// EscapeControls replaces each control character of a text by its escape sequence in Go, such as \x1b: a terminal would take it for a
-// command, and whoever may write an Instance or a log chooses the text. Characters that change the direction of text, and bytes
-// that are no text, are replaced, too. Tabs and the ends of lines stay.
-func EscapeControls(text string) string {
-	var out strings.Builder
-	for _, r := range strings.ToValidUTF8(text, string(unicode.ReplacementChar)) {
-		if isControl(r) {
-			out.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
-		} else {
-			out.WriteRune(r)
-		}
-	}
-	return out.String()
-}
-
-func isControl(r rune) bool {
-	return r != '\n' && r != '\t' && unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
-}
 
 // controlWriter escapes the control characters of what is written, which is whole text each time.
 type controlWriter struct{ io.Writer }
 
 // Write implements io.Writer.
-func (w controlWriter) Write(text []byte) (int, error) {
-	if _, err := io.WriteString(w.Writer, EscapeControls(string(text))); err != nil {
+func (w controlWriter) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(w.Writer, text.EscapeControls(string(p))); err != nil {
 		return 0, err
 	}
-	return len(text), nil
+	return len(p), nil
 }
 
 // printer is where text for people goes. Values in YAML and JSON go to Out itself.

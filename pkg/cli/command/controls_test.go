@@ -9,25 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/text"
 )
-
-func TestEscapeControls(t *testing.T) {
-	for _, tc := range []struct{ name, text, want string }{
-		{"plain", "Größe: 2 → 3 🚀\n\tnext", "Größe: 2 → 3 🚀\n\tnext"},
-		{"escape sequence", "a\x1b[2J\x1b]0;title\ab", `a\x1b[2J\x1b]0;title\ab`},
-		{"carriage return hides the line", "failed\rready ", `failed\rready `},
-		{"one character that begins a sequence", "a\u009b2Jb", `a\u009b2Jb`},
-		{"backspaces", "no\b\bok", `no\b\bok`},
-		{"direction of text", "a\u202eb\u2066c", `a\u202eb\u2066c`},
-		{"bytes that are no text", "a\x9bb", "a\ufffdb"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			if got := EscapeControls(tc.text); got != tc.want {
-				t.Errorf("got %q, want %q", got, tc.want)
-			}
-		})
-	}
-}
 
 // TestHostileMessages: whatever way a text from the cluster is printed, no control character of it reaches the terminal.
 func TestHostileMessages(t *testing.T) {
@@ -46,12 +29,12 @@ func TestHostileMessages(t *testing.T) {
 	if err := env.Print(FormatPlans(instance, nil, time.Now())); err != nil {
 		t.Fatal(err)
 	}
-	for stream, text := range map[string]string{"stdout": out.String(), "stderr": errs.String()} {
-		if EscapeControls(text) != text {
-			t.Errorf("%s has control characters: %q", stream, text)
+	for stream, printed := range map[string]string{"stdout": out.String(), "stderr": errs.String()} {
+		if text.EscapeControls(printed) != printed {
+			t.Errorf("%s has control characters: %q", stream, printed)
 		}
-		if !bytes.Contains([]byte(text), []byte(`x\x1b[31m`)) {
-			t.Errorf("%s does not show the message: %q", stream, text)
+		if !bytes.Contains([]byte(printed), []byte(`x\x1b[31m`)) {
+			t.Errorf("%s does not show the message: %q", stream, printed)
 		}
 	}
 	if bytes.Contains(out.Bytes(), []byte("\nroot   ready")) {

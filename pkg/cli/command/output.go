@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kudo.dev/kudo/pkg/rights"
+	"kudo.dev/kudo/pkg/text"
 )
 
 // RuleRows returns the rows of a table of rules, each with the sign before it; without a sign, the first row is the header.
@@ -63,12 +64,12 @@ func (env *Env) PrintTable(rows [][]string) error {
 	for _, row := range rows {
 		width = max(width, len(row))
 	}
-	var text strings.Builder
-	w := tabwriter.NewWriter(&text, 0, 8, 3, ' ', 0)
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 8, 3, ' ', 0)
 	for _, row := range rows {
 		cells := make([]string, width) // a row with fewer cells would end the columns
 		for n, cell := range row {
-			cells[n] = EscapeControls(oneLine.Replace(cell))
+			cells[n] = text.EscapeControls(oneLine.Replace(cell))
 		}
 		if _, err := fmt.Fprintln(w, strings.Join(cells, "\t")); err != nil {
 			return err
@@ -78,7 +79,7 @@ func (env *Env) PrintTable(rows [][]string) error {
 		return err
 	}
 	var lines []string
-	for line := range strings.Lines(text.String()) {
+	for line := range strings.Lines(table.String()) {
 		lines = append(lines, strings.TrimRight(line, " \n"), "\n")
 	}
 	return env.Print(lines...)

@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/term"
 	"golang.org/x/text/width"
+
+	"kudo.dev/kudo/pkg/text"
 )
 
 // screen redraws a block of lines in place.
@@ -20,12 +22,12 @@ type screen struct {
 
 // draw replaces what was drawn before. Of a block that is higher than the terminal, the last rows are drawn: what has left the terminal
 // at its top cannot be replaced.
-func (s *screen) draw(text string) { s.replace(text, false) }
+func (s *screen) draw(block string) { s.replace(block, false) }
 
 // leave replaces what was drawn before by a block that is not replaced any more, and so is drawn as a whole.
-func (s *screen) leave(text string) { s.replace(text, true) }
+func (s *screen) leave(block string) { s.replace(block, true) }
 
-func (s *screen) replace(text string, whole bool) {
+func (s *screen) replace(block string, whole bool) {
 	if !s.env.IsTerminal() {
 		return
 	}
@@ -37,7 +39,7 @@ func (s *screen) replace(text string, whole bool) {
 	if s.rows > 0 {
 		fmt.Fprintf(&out, "\x1b[%dA\x1b[J", s.rows)
 	}
-	lines := strings.Split(strings.TrimRight(EscapeControls(text), "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(text.EscapeControls(block), "\n"), "\n")
 	if room := height - 2; !whole && height > 2 && len(lines) > room+1 { // the cursor has a row of its own, and the ellipsis another
 		lines = append([]string{"…"}, lines[len(lines)-room:]...)
 	}

@@ -2,7 +2,6 @@ package command
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -42,7 +41,8 @@ func FormatPlans(instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, now ti
 	}
 	behind := plans.Behind(instance)
 	for i, q := range status.Queue {
-		root.AddNode(strings.TrimSpace(fmt.Sprintf("Queued %d: plan %s (%s) %s", i+1, q.PlanName, CauseBy(q.Cause, q.RequestedBy), behind)))
+		cause := plans.DescribeCause(q.Cause, q.RequestedBy)
+		root.AddNode(strings.TrimSpace(fmt.Sprintf("Queued %d: plan %s (%s) %s", i+1, q.PlanName, cause, behind)))
 		behind = "behind plan " + q.PlanName
 	}
 	addDrift(root, status.Drift)
@@ -71,14 +71,6 @@ func addSchedules(root treeprint.Tree, instance *v1beta1.Instance, now time.Time
 }
 
 func formatTick(at *metav1.Time) string { return at.UTC().Format("2006-01-02 15:04 MST") }
-
-// CauseBy returns the cause of a run and the user who asked for the run. It returns the cause alone if the user is not known.
-func CauseBy(cause, user string) string {
-	if user == "" {
-		return cause
-	}
-	return cause + "; by " + user
-}
 
 // FormatInstallPlan draws the install plan of an OperatorVersion as a tree.
 func FormatInstallPlan(ov *v1beta1.OperatorVersion, now time.Time) string {
@@ -109,36 +101,8 @@ func addDrift(root treeprint.Tree, drift []v1beta1.ObjectDrift) {
 	}
 }
 
-// stopped marks the steps that were open when a user canceled the run.
-const stopped v1beta1.ExecutionStatus = "STOPPED"
-
-// markStopped returns a canceled run with its open steps marked, and any other run unchanged.
-func markStopped(st v1beta1.PlanStatus) v1beta1.PlanStatus {
-	if !plans.IsCanceled(st.Status, st.Message) {
-		return st
-	}
-	mark := func(status *v1beta1.ExecutionStatus) {
-		if status.IsRunning() {
-			*status = stopped
-		}
-	}
-	st = *st.DeepCopy()
-	for i := range st.Phases {
-		phase := &st.Phases[i]
-		mark(&phase.Status)
-		for j := range phase.Steps {
-			step := &phase.Steps[j]
-			mark(&step.Status)
-			for k := range step.Tasks {
-				mark(&step.Tasks[k].Status)
-			}
-		}
-	}
-	return st
-}
-
 func addPlan(root treeprint.Tree, st v1beta1.PlanStatus, plan v1beta1.Plan, open bool, now time.Time) {
-	st = markStopped(st)
+	st = plans.MarkStopped(st)
 	line := fmt.Sprintf("Plan %s (%s strategy) [%s]", st.Name, StrategyName(plan.Strategy), st.Status)
 	if st.Status == v1beta1.NeverRun || st.Status == "" {
 		root.AddNode(fmt.Sprintf("Plan %s (%s strategy) [NOT ACTIVE]", st.Name, StrategyName(plan.Strategy)))
@@ -214,14 +178,7 @@ func addCulprit(branch treeprint.Tree, c v1beta1.Culprit, now time.Time) {
 	default:
 		reason += ", since " + duration.HumanDuration(now.Sub(c.Since.Time))
 	}
-	names := []string{strings.TrimSpace(c.Kind + " " + c.Name), c.Owner}
-	if c.Pod != "" {
-		names = append(names, "Pod "+c.Pod)
-	}
-	if c.Container != "" {
-		names = append(names, "Container "+c.Container)
-	}
-	names = slices.DeleteFunc(names, func(name string) bool { return name == "" })
+	names := plans.CulpritPath(c)
 	for _, name := range names[:max(len(names)-1, 0)] {
 		branch = branch.AddBranch(name)
 	}

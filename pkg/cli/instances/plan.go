@@ -247,7 +247,7 @@ func printHistory(ctx context.Context, env *command.Env, c client.Client, owner 
 			env.Warnf("%s", r.Unread)
 		}
 		took := command.Elapsed(&r.Started, r.Finished, time.Now())
-		cause := command.CauseBy(r.Cause, r.RequestedBy)
+		cause := plans.DescribeCause(r.Cause, r.RequestedBy)
 		if r.Former {
 			cause += " (from before the restore)"
 		}

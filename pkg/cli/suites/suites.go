@@ -22,6 +22,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/testsuite"
+	"kudo.dev/kudo/pkg/text"
 )
 
 // suiteTimeout is how long a step may take to hold if nothing is said, as in kuttl.
@@ -380,11 +381,11 @@ func describeFailure(ctx context.Context, kubeconfig, namespace string) string {
 		if c.Get(ctx, list.Items[i].OperatorVersionKey(), ov) != nil {
 			ov = nil
 		}
-		out.WriteString(command.EscapeControls(command.FormatPlans(&list.Items[i], ov, time.Now())))
+		out.WriteString(text.EscapeControls(command.FormatPlans(&list.Items[i], ov, time.Now())))
 		if m := list.Items[i].Status.AggregatedStatus.Message; m != "" {
 			out.WriteString("blocked by: " + m + "\n")
 		}
-		out.WriteString(command.EscapeControls(env.ExplainInstance(ctx, c, &list.Items[i])))
+		out.WriteString(text.EscapeControls(env.ExplainInstance(ctx, c, &list.Items[i])))
 	}
 	return out.String()
 }

@@ -1,4 +1,4 @@
-package command
+package plans
 
 import (
 	"testing"
@@ -6,7 +6,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
-	"kudo.dev/kudo/plans"
 )
 
 // TestMarkStopped is P28: what was open when a user has ended a run is drawn as stopped, and the status that was read does not change.
@@ -22,17 +21,17 @@ func TestMarkStopped(t *testing.T) {
 		reason      string
 		given, want v1beta1.PlanStatus
 	}{
-		{"a user has ended it", run(v1beta1.FatalError, plans.CancelMessage, v1beta1.Complete, v1beta1.InProgress),
-			run(v1beta1.FatalError, plans.CancelMessage, v1beta1.Complete, stopped)},
-		{"it waited", run(v1beta1.FatalError, plans.CancelMessage, v1beta1.Pending), run(v1beta1.FatalError, plans.CancelMessage, stopped)},
-		{"what never ran stays so", run(v1beta1.FatalError, plans.CancelMessage, v1beta1.NeverRun),
-			run(v1beta1.FatalError, plans.CancelMessage, v1beta1.NeverRun)},
+		{"a user has ended it", run(v1beta1.FatalError, CancelMessage, v1beta1.Complete, v1beta1.InProgress),
+			run(v1beta1.FatalError, CancelMessage, v1beta1.Complete, Stopped)},
+		{"it waited", run(v1beta1.FatalError, CancelMessage, v1beta1.Pending), run(v1beta1.FatalError, CancelMessage, Stopped)},
+		{"what never ran stays so", run(v1beta1.FatalError, CancelMessage, v1beta1.NeverRun),
+			run(v1beta1.FatalError, CancelMessage, v1beta1.NeverRun)},
 		{"it has failed", run(v1beta1.FatalError, "Job x failed", v1beta1.InProgress), run(v1beta1.FatalError, "Job x failed", v1beta1.InProgress)},
-		{"it continues", run(v1beta1.InProgress, plans.CancelMessage, v1beta1.InProgress),
-			run(v1beta1.InProgress, plans.CancelMessage, v1beta1.InProgress)},
+		{"it continues", run(v1beta1.InProgress, CancelMessage, v1beta1.InProgress),
+			run(v1beta1.InProgress, CancelMessage, v1beta1.InProgress)},
 	} {
 		before := tc.given.DeepCopy()
-		if diff := cmp.Diff(tc.want, markStopped(tc.given)); diff != "" {
+		if diff := cmp.Diff(tc.want, MarkStopped(tc.given)); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
 		}
 		if diff := cmp.Diff(*before, tc.given); diff != "" {

@@ -1,0 +1,39 @@
+package plans
+
+import "kudo.dev/kudo/apis/kudo/v1beta1"
+
+// Stopped is the status of the steps that were open when a user canceled the run, for people. The status of a plan never has it.
+const Stopped v1beta1.ExecutionStatus = "STOPPED"
+
+// MarkStopped returns a canceled run with its open steps marked, and any other run unchanged.
+func MarkStopped(st v1beta1.PlanStatus) v1beta1.PlanStatus {
+	if !IsCanceled(st.Status, st.Message) {
+		return st
+	}
+	mark := func(status *v1beta1.ExecutionStatus) {
+		if status.IsRunning() {
+			*status = Stopped
+		}
+	}
+	st = *st.DeepCopy()
+	for i := range st.Phases {
+		phase := &st.Phases[i]
+		mark(&phase.Status)
+		for j := range phase.Steps {
+			step := &phase.Steps[j]
+			mark(&step.Status)
+			for k := range step.Tasks {
+				mark(&step.Tasks[k].Status)
+			}
+		}
+	}
+	return st
+}
+
+// DescribeCause returns the cause of a run and the user who asked for the run. It returns the cause alone if the user is not known.
+func DescribeCause(cause, user string) string {
+	if user == "" {
+		return cause
+	}
+	return cause + "; by " + user
+}
