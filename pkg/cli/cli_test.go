@@ -49,3 +49,16 @@ func TestMainCodes(t *testing.T) {
 		}
 	}
 }
+
+// TestPageOnlyShows is U5: kubectl kudo ui has no flag that lets the page change anything.
+func TestPageOnlyShows(t *testing.T) {
+	cmd, _, err := NewRoot(command.NewEnv(strings.NewReader(""), io.Discard, io.Discard)).Find([]string{"ui"})
+	if err != nil || cmd.Name() != "ui" {
+		t.Fatalf("there is no command ui: %v", err)
+	}
+	for _, name := range []string{"allow-actions", "address", "bind"} {
+		if cmd.Flags().Lookup(name) != nil {
+			t.Errorf("ui has the flag --%s", name)
+		}
+	}
+}

@@ -40,7 +40,7 @@ var tree = rules{
 		"pkg/apply": 2, "pkg/health": 2, "pkg/health/culprit": 2, "pkg/history": 2, "pkg/repository": 2, "pkg/conditions": 2, "pkg/podexec": 2, "pkg/pkginstall": 2, "pkg/ocilayout": 2,
 		"pkg/apiproxy": 2, "pkg/crdtarball": 2, "pkg/crdcompat": 2, "pkg/settings": 2, "pkg/share": 2, "pkg/paramsource": 2, "pkg/quota": 2, "pkg/dryrun": 2, "pkg/trust": 2, "pkg/helmstore": 2, "pkg/storedversions": 2, "pkg/explore": 2,
 		"pkg/runner": 3, "pkg/rights": 3, "pkg/admission": 3, "pkg/kudoinit": 3, "pkg/testsuite": 3, "pkg/diagnostics": 3, "pkg/preview": 3,
-		"pkg/controllers": 4, "pkg/cli": 4,
+		"pkg/controllers": 4, "pkg/cli": 4, "pkg/ui": 4,
 		"cmd": 5, "hack": 5,
 		"test": testLevel,
 	},
@@ -79,6 +79,8 @@ var tree = rules{
 		"pkg/cli":                 {"pkg/cli/*"},
 		"pkg/cli/*":               {"pkg/cli/command"},
 		"pkg/cli/command":         {"pkg/cli/offline"},
+		"pkg/cli/ui":              {"pkg/ui", "pkg/ui/access"},
+		"pkg/ui":                  {"pkg/ui/access"},
 		"cmd/explore-sample":      {"cmd/explore-sample/sample"},
 	},
 	testEdges: map[string][]string{

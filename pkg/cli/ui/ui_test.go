@@ -1,0 +1,212 @@
+package ui
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"kudo.dev/kudo/pkg/cli/command"
+	"kudo.dev/kudo/pkg/cli/commandtest"
+	"kudo.dev/kudo/test/apitest"
+)
+
+// output is a stream of a command that runs.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+// addresses waits until as many addresses are printed.
+func (o *output) addresses(t *testing.T, n int) []string {
+	t.Helper()
+	for late := time.After(10 * time.Second); ; {
+		o.mu.Lock()
+		found := regexp.MustCompile(`http://\S+`).FindAllString(o.text.String(), -1)
+		o.mu.Unlock()
+		if len(found) >= n {
+			return found
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-late:
+			t.Fatalf("%d addresses are printed, want %d: %v", len(found), n, found)
+		}
+	}
+}
+
+// start runs the command until stop is called, which returns its error.
+func start(t *testing.T, in io.Reader, change func(*options)) (out *output, stop func() error) {
+	t.Helper()
+	api := apitest.Start(t)
+	config := clientcmdapi.NewConfig()
+	config.Clusters["c"] = &clientcmdapi.Cluster{Server: api.Config().Host}
+	config.Contexts["staging"] = &clientcmdapi.Context{Cluster: "c", Namespace: "lab"}
+	config.CurrentContext = "staging"
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", file)
+	out = &output{}
+	o := &options{env: command.NewEnv(in, out, out), browse: func(string) error { return nil }}
+	change(o)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- o.run(ctx) }()
+	stopped := sync.OnceValue(func() error {
+		cancel()
+		return <-done
+	})
+	t.Cleanup(func() { _ = stopped() })
+	return out, stopped
+}
+
+// post changes the token of an address into a session, and returns the cookies. The transport resolves the name as browsers do.
+func post(t *testing.T, address string) *http.Response {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ask(t, u, http.MethodPost, "/session", url.Values{"token": {u.Fragment}}.Encode(), nil)
+}
+
+func ask(t *testing.T, u *url.URL, method, path, body string, cookies []*http.Cookie) *http.Response {
+	t.Helper()
+	request, err := http.NewRequest(method, "http://127.0.0.1:"+u.Port()+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Host = u.Host
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	for _, c := range cookies {
+		request.AddCookie(c)
+	}
+	response, err := http.DefaultTransport.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = response.Body.Close() })
+	return response
+}
+
+// TestServe shows U1 and U8: the address that is printed opens the page once, Enter gives another one, and the end of the command is the end of
+// the sessions.
+func TestServe(t *testing.T) {
+	in, enter := io.Pipe()
+	out, stop := start(t, in, func(*options) {})
+	first := out.addresses(t, 1)[0]
+	if !regexp.MustCompile(`^http://kudo-[0-9a-f]{16}\.localhost:[0-9]+/session#[0-9a-f]{64}$`).MatchString(first) {
+		t.Errorf("U8: the address is %s", first)
+	}
+	session := post(t, first)
+	if session.StatusCode != http.StatusSeeOther {
+		t.Fatalf("the address opens nothing: %d", session.StatusCode)
+	}
+	u, _ := url.Parse(first)
+	page := ask(t, u, http.MethodGet, "/instances", "", session.Cookies())
+	body, _ := io.ReadAll(page.Body)
+	if page.StatusCode != http.StatusOK || !bytes.Contains(body, []byte("context staging, namespace lab")) {
+		t.Errorf("the page says %d %s", page.StatusCode, body)
+	}
+	if again := post(t, first); again.StatusCode != http.StatusForbidden {
+		t.Errorf("the address opens twice: %d", again.StatusCode)
+	}
+	if _, err := enter.Write([]byte("\n")); err != nil {
+		t.Fatal(err)
+	}
+	second := out.addresses(t, 2)[1]
+	if second == first || post(t, second).StatusCode != http.StatusSeeOther {
+		t.Errorf("Enter prints an address that opens nothing: %s", second)
+	}
+	if err := stop(); err != nil {
+		t.Errorf("the command ends with %v", err)
+	}
+	if _, err := http.Get("http://127.0.0.1:" + u.Port()); err == nil {
+		t.Error("the port is open after the command has ended")
+	}
+}
+
+// TestOpen shows U8: the browser gets a file that only the user can read, and no argument has the token.
+func TestOpen(t *testing.T) {
+	opened := make(chan string, 1)
+	out, stop := start(t, strings.NewReader(""), func(o *options) {
+		o.open, o.allNamespaces, o.host = true, true, "127.0.0.1"
+		o.browse = func(file string) error {
+			opened <- file
+			return errors.New("no display")
+		}
+	})
+	file := <-opened
+	for name, mode := range map[string]os.FileMode{file: 0o600, filepath.Dir(file): 0o700} {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("%s has mode %v (%v), want %v", name, info.Mode(), err, mode)
+		}
+	}
+	text, err := os.ReadFile(file)
+	link := regexp.MustCompile(`url=(http://127\.0\.0\.1:[0-9]+/session#([0-9a-f]{64}))"`).FindSubmatch(text)
+	if err != nil || link == nil {
+		t.Fatalf("the file leads nowhere: %v %s", err, text)
+	}
+	if strings.Contains(file, string(link[2])) {
+		t.Error("the name of the file has the token")
+	}
+	if got := post(t, string(link[1])).StatusCode; got != http.StatusSeeOther {
+		t.Errorf("the file opens nothing: %d", got)
+	}
+	if own := out.addresses(t, 1)[0]; post(t, own).StatusCode != http.StatusSeeOther {
+		t.Error("the address that is printed opens nothing")
+	}
+	_ = stop()
+	if _, err := os.Stat(filepath.Dir(file)); !os.IsNotExist(err) {
+		t.Errorf("the file stays: %v", err)
+	}
+	if !strings.Contains(out.text.String(), "no browser can be opened (no display)") {
+		t.Errorf("a browser that cannot be opened is not named: %s", out.text.String())
+	}
+}
+
+// TestUsage: the page is never served to other machines.
+func TestUsage(t *testing.T) {
+	for args, want := range map[string]string{
+		"ui --host 0.0.0.0":       "this machine only",
+		"ui --host evil.example":  "this machine only",
+		"ui --port 70000":         "invalid argument",
+		"ui somewhere":            "no arguments",
+		"ui --allow-actions=true": "unknown flag",
+	} {
+		_, errs := commandtest.Expect(t, New, command.ExitUsage, "", strings.Fields(args)...)
+		if !strings.Contains(errs, want) {
+			t.Errorf("%s: %s", args, errs)
+		}
+	}
+}
+
+// TestPortTaken: the error names the port and the remedy.
+func TestPortTaken(t *testing.T) {
+	out, _ := start(t, strings.NewReader(""), func(*options) {})
+	u, _ := url.Parse(out.addresses(t, 1)[0])
+	_, errs := commandtest.Expect(t, New, command.ExitError, "", "ui", "--port", u.Port())
+	if !strings.Contains(errs, "use another --port") {
+		t.Errorf("the error is %s", errs)
+	}
+}

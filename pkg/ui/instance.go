@@ -1,0 +1,366 @@
+package ui
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators/params"
+	"kudo.dev/kudo/pkg/history"
+	"kudo.dev/kudo/pkg/text"
+	"kudo.dev/kudo/plans"
+	"kudo.dev/kudo/plans/schedule"
+)
+
+// subject is what the fragments of an Instance's page share.
+type subject struct {
+	// Missing says why the Instance cannot be shown; empty if it can.
+	Missing  string
+	Instance *v1beta1.Instance
+	State    state
+	Since    time.Time
+	Wrong    string
+	Version  *v1beta1.OperatorVersion
+	// VersionLink is the address of the page of the OperatorVersion; empty if there is none.
+	VersionLink string
+	Upgrade     string
+	Deleting    bool
+	Commands    []string
+	Conditions  []metav1.Condition
+	Plans       []node
+	Queue       []queued
+	Schedules   []scheduled
+	mask        params.Mask
+}
+
+// queued is a plan that waits.
+type queued struct {
+	Plan, Cause, Behind string
+}
+
+// scheduled is a schedule with its runs.
+type scheduled struct {
+	v1beta1.Schedule
+	Status v1beta1.ScheduleStatus
+}
+
+// show masks the values of sensitive parameters, and bounds a text.
+func (s subject) show(message string) string { return long(s.mask.Text(message)) }
+
+func (s *Server) instancePage(r *http.Request) screen {
+	key := client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
+	var d *detail
+	if _, known := objectOf[*v1beta1.Instance](s.instances, key.Namespace, key.Name); known {
+		d = s.openDetail(key)
+	}
+	seen := false
+	return screen{
+		draw: func() view {
+			sub := s.subjectOf(key, seen)
+			seen = seen || sub.Instance != nil
+			v := view{Title: key.Namespace + "/" + key.Name, Nav: "instances"}
+			if sub.Missing != "" && sub.Missing != messageLoading {
+				v.Status = http.StatusNotFound
+			}
+			if d == nil && sub.Instance != nil { // the page was opened before the Instance was known
+				d = s.openDetail(key)
+			}
+			v.Fragments = s.instanceFragments(sub, d)
+			return v
+		},
+		close: func() { d.close() },
+	}
+}
+
+// messageLoading stands where the Instances are not listed yet.
+const messageLoading = "Loading…"
+
+// subjectOf reads an Instance. seen is set if the page has shown it before.
+func (s *Server) subjectOf(key client.ObjectKey, seen bool) subject {
+	i, found := objectOf[*v1beta1.Instance](s.instances, key.Namespace, key.Name)
+	switch status := s.instances.Status(); {
+	case found:
+	case status.State != current && !s.instances.informer.HasSynced():
+		return subject{Missing: messageLoading}
+	case seen:
+		return subject{Missing: "This Instance was deleted while the page was open.", Deleting: true}
+	case s.Namespace != "" && s.Namespace != key.Namespace:
+		return subject{Missing: "kubectl kudo ui was started for namespace " + s.Namespace + " only. Start it with -A to see all."}
+	default:
+		return subject{Missing: "This Instance does not exist."}
+	}
+	now := stateOf(i)
+	sub := subject{Instance: i, State: now, Since: sinceOf(i, now), Deleting: i.DeletionTimestamp != nil}
+	ovKey := i.OperatorVersionKey()
+	var defined map[string]v1beta1.Plan
+	if ov, known := objectOf[*v1beta1.OperatorVersion](s.versions, ovKey.Namespace, ovKey.Name); known {
+		sub.Version, defined = ov, ov.Spec.InstancePlans()
+		sub.VersionLink = "/versions/" + ovKey.Namespace + "/" + ovKey.Name
+	}
+	sub.mask = maskOf(i, sub.Version)
+	sub.Conditions = shownConditions(i.Status.Conditions, sub.show)
+	sub.Wrong = sub.show(wrongOf(i, now))
+	if base := i.Status.Baseline; base != nil && base.OperatorVersion != "" && base.OperatorVersion != ovKey.String() {
+		sub.Upgrade = base.OperatorVersion
+	}
+	sub.Plans = planTree(i.Status.PlanStatus, defined, sub.show)
+	behind := plans.Behind(i)
+	for _, q := range i.Status.Queue {
+		sub.Queue = append(sub.Queue, queued{q.PlanName, sub.show(plans.DescribeCause(q.Cause, q.RequestedBy)), behind})
+		behind = "behind plan " + q.PlanName
+	}
+	for _, sc := range i.Spec.Schedules {
+		sub.Schedules = append(sub.Schedules, scheduled{sc, schedule.Find(i.Status.Schedules, sc.Name)})
+	}
+	sub.Commands = commandsFor(i, now)
+	return sub
+}
+
+// shownConditions returns conditions with their messages as people are to see them.
+func shownConditions(conditions []metav1.Condition, show func(string) string) []metav1.Condition {
+	out := slices.Clone(conditions)
+	for n := range out {
+		out[n].Message = show(out[n].Message)
+	}
+	return out
+}
+
+// maskOf returns a mask of the values of sensitive parameters that the Instance has in clear.
+func maskOf(i *v1beta1.Instance, ov *v1beta1.OperatorVersion) params.Mask {
+	var values []string
+	for name, value := range i.Spec.Parameters {
+		if isHidden(name, ov) {
+			values = append(values, value)
+		}
+	}
+	if ov != nil {
+		for _, def := range ov.Spec.Parameters {
+			if def.Sensitive && def.Default != nil {
+				values = append(values, *def.Default)
+			}
+		}
+	}
+	return params.NewMask(values)
+}
+
+// isHidden reports whether the value of a parameter is not shown: it is sensitive, or it is not known whether it is.
+func isHidden(name string, ov *v1beta1.OperatorVersion) bool {
+	if ov == nil {
+		return true
+	}
+	n := slices.IndexFunc(ov.Spec.Parameters, func(p v1beta1.Parameter) bool { return p.Name == name })
+	return n < 0 || ov.Spec.Parameters[n].Sensitive
+}
+
+// commandsFor returns the commands that a user may copy.
+func commandsFor(i *v1beta1.Instance, now state) []string {
+	of := fmt.Sprintf(" --instance %s -n %s", text.ShellQuote(i.Name), text.ShellQuote(i.Namespace))
+	out := []string{"kubectl kudo plan status" + of + " --watch"}
+	switch now {
+	case stateFailed:
+		out = append(out, "kubectl kudo plan retry"+of+" --dry-run", "kubectl kudo rollback"+of+" --dry-run")
+	case stateRunning:
+		out = append(out, "kubectl kudo plan cancel"+of)
+	}
+	if len(i.Status.Drift) > 0 {
+		out = append(out, "kubectl kudo diff"+of)
+	}
+	return append(out, "kubectl kudo update"+of+" -p NAME=VALUE --dry-run")
+}
+
+// instanceFragments returns the parts of the page. They are the same ones whatever the state, so that a stream can fill them.
+func (s *Server) instanceFragments(sub subject, d *detail) []fragment {
+	objects, events, runs := objectList{}, eventList{}, runList{}
+	if sub.Instance != nil {
+		if d != nil {
+			d.observe(sub.Instance.Status.Resources)
+			events, runs = d.eventList(sub), d.runList(sub)
+		}
+		objects.Rows = d.objects(sub.Instance, sub.show)
+	}
+	return []fragment{
+		{ID: "state", Spoken: true, Template: "instance-state", Data: sub},
+		{ID: "about", Template: "instance-about", Data: sub},
+		{ID: "plans", Template: "instance-plans", Data: sub},
+		{ID: "objects", Template: "instance-objects", Data: objects},
+		{ID: "parameters", Template: "instance-parameters", Data: parametersOf(sub)},
+		{ID: "events", Template: "instance-events", Data: events},
+		{ID: "history", Template: "instance-history", Data: runs},
+	}
+}
+
+type objectList struct{ Rows []objectRow }
+
+// parameterRow is a line of the list of parameters.
+type parameterRow struct {
+	Name, Value, From, Description string
+	Hidden                         bool
+}
+
+// parametersOf returns the parameters of an Instance with their values, the sensitive ones masked.
+func parametersOf(sub subject) []parameterRow {
+	if sub.Instance == nil {
+		return nil
+	}
+	rows := map[string]parameterRow{}
+	if sub.Version != nil {
+		for _, def := range sub.Version.Spec.Parameters {
+			row := parameterRow{Name: def.Name, Description: def.Description, From: "default", Hidden: def.Sensitive}
+			if def.Default != nil && !def.Sensitive {
+				row.Value = *def.Default
+			}
+			if def.Default == nil {
+				row.From, row.Hidden = "not set", false
+			}
+			rows[def.Name] = row
+		}
+	}
+	for _, from := range sub.Instance.Spec.ParametersFrom {
+		for name := range from.Keys {
+			row := rows[name]
+			row.Name, row.Value, row.Hidden, row.From = name, "", from.Kind == "Secret", from.Kind+" "+from.Name
+			rows[name] = row
+		}
+	}
+	for name, value := range sub.Instance.Spec.Parameters {
+		row := rows[name]
+		row.Name, row.Value, row.From, row.Hidden = name, value, "Instance", isHidden(name, sub.Version)
+		rows[name] = row
+	}
+	var out []parameterRow
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		row := rows[name]
+		if row.Hidden {
+			row.Value = params.Masked
+		}
+		row.Value, row.Description = sub.show(row.Value), long(row.Description)
+		out = append(out, row)
+	}
+	return out
+}
+
+// eventRow is an event of the Instance.
+type eventRow struct {
+	Time                  time.Time
+	Type, Reason, Message string
+	Count                 int32
+}
+
+type eventList struct {
+	Feed feedStatus
+	Rows []eventRow
+}
+
+// maxEvents bounds how many events are shown.
+const maxEvents = 50
+
+func (d *detail) eventList(sub subject) eventList {
+	out := eventList{Feed: d.events.Status()}
+	for _, e := range objectsOf[*corev1.Event](d.events) {
+		if e.InvolvedObject.Kind != "Instance" || e.InvolvedObject.Name != d.key.Name ||
+			e.InvolvedObject.UID != "" && e.InvolvedObject.UID != sub.Instance.UID { // that of a former Instance
+			continue
+		}
+		at := e.LastTimestamp.Time
+		if at.IsZero() {
+			at = e.EventTime.Time
+		}
+		if at.IsZero() {
+			at = e.CreationTimestamp.Time
+		}
+		out.Rows = append(out.Rows, eventRow{at, e.Type, e.Reason, sub.show(e.Message), e.Count})
+	}
+	slices.SortFunc(out.Rows, func(a, b eventRow) int {
+		return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))
+	})
+	out.Rows = out.Rows[:min(len(out.Rows), maxEvents)]
+	return out
+}
+
+// runRow is a run of the history.
+type runRow struct {
+	Revision                            int64
+	Plan, Cause, Version, Took, Message string
+	State                               state
+	Started                             metav1.MicroTime
+	Former                              bool
+	Changes                             []parameterChange
+	VersionBefore                       string
+}
+
+// parameterChange is a parameter that differs from the run before.
+type parameterChange struct{ Name, From, To string }
+
+type runList struct {
+	Feed feedStatus
+	Rows []runRow
+}
+
+func (d *detail) runList(sub subject) runList {
+	out := runList{Feed: d.runs.Status()}
+	var records []appsv1.ControllerRevision
+	for _, r := range objectsOf[*appsv1.ControllerRevision](d.runs) {
+		records = append(records, *r)
+	}
+	var before *history.Entry
+	for _, e := range history.Entries(records, sub.Instance) {
+		row := runRow{Revision: e.Revision, Plan: e.Plan, Cause: sub.show(plans.DescribeCause(e.Cause, e.RequestedBy)), Version: e.Version,
+			State: executionState(e.Status), Started: e.Started, Took: took(&e.Started, e.Finished), Message: sub.show(e.Message), Former: e.Former}
+		if e.Unread != nil {
+			row.Message = e.Unread.Error()
+		}
+		if before != nil && e.Unread == nil && before.Unread == nil {
+			row.Changes = changesBetween(before, &e, sub)
+			if before.Version != e.Version {
+				row.VersionBefore = before.Version
+			}
+		}
+		before = &e
+		out.Rows = append(out.Rows, row)
+	}
+	slices.Reverse(out.Rows)
+	return out
+}
+
+// maxValue bounds a value in the history, in bytes.
+const maxValue = 200
+
+// changesBetween returns the parameters that differ between two runs. What is sensitive in one of them, or by its definition now, is
+// masked.
+func changesBetween(before, after *history.Entry, sub subject) []parameterChange {
+	all := maps.Clone(before.Parameters)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, after.Parameters)
+	var out []parameterChange
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		from, had := before.Parameters[name]
+		to, has := after.Parameters[name]
+		hidden := slices.Contains(before.Sensitive, name) || slices.Contains(after.Sensitive, name) || isHidden(name, sub.Version)
+		value := func(text string, set bool) string {
+			switch {
+			case !set:
+				return "not set"
+			case hidden:
+				return params.Masked
+			}
+			return truncate(sub.mask.Text(text))
+		}
+		if from != to || had != has {
+			out = append(out, parameterChange{name, value(from, had), value(to, has)})
+		}
+	}
+	return out
+}
+
+func truncate(value string) string { return text.Truncate(value, maxValue) }

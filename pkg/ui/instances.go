@@ -1,0 +1,194 @@
+package ui
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/text"
+)
+
+// pageSize is how many rows a page of a list has.
+const pageSize = 100
+
+// maxQuery bounds a text that is searched for, in bytes.
+const maxQuery = 200
+
+// listQuery is what an address says of a list.
+type listQuery struct {
+	Text, Namespace, State string
+	Page                   int
+}
+
+func readQuery(values url.Values) listQuery {
+	q := listQuery{Text: text.Truncate(strings.TrimSpace(values.Get("q")), maxQuery), Namespace: values.Get("ns"), State: values.Get("state")}
+	q.Page, _ = strconv.Atoi(values.Get("page"))
+	q.Page = max(1, q.Page)
+	return q
+}
+
+// link returns the address of another page of the list.
+func (q listQuery) link(page int) string {
+	values := url.Values{}
+	for name, value := range map[string]string{"q": q.Text, "ns": q.Namespace, "state": q.State} {
+		if value != "" {
+			values.Set(name, value)
+		}
+	}
+	if page > 1 {
+		values.Set("page", strconv.Itoa(page))
+	}
+	if len(values) == 0 {
+		return "/instances"
+	}
+	return "/instances?" + values.Encode()
+}
+
+// instanceRow is a line of the list of Instances.
+type instanceRow struct {
+	State           state
+	Namespace, Name string
+	Operator        string
+	Version         string
+	Plan            string
+	Since           time.Time
+	Wrong           string
+	Drifted         int
+}
+
+// Link is the address of the Instance's page.
+func (r instanceRow) Link() string { return "/instances/" + r.Namespace + "/" + r.Name }
+
+// instanceList is the data of the table.
+type instanceList struct {
+	Feed     feedStatus
+	Rows     []instanceRow
+	All      int
+	Found    int
+	From, To int
+	Previous string
+	Next     string
+	Filtered bool
+	Command  string
+}
+
+// count is how many Instances are in a state.
+type count struct {
+	State state
+	N     int
+	Link  string
+}
+
+// summary is the data of the line above the table.
+type summary struct {
+	Feed   feedStatus
+	All    int
+	Counts []count
+}
+
+// filterForm is the data of the form.
+type filterForm struct {
+	listQuery
+	// Fixed is the namespace if the command shows one only.
+	Fixed  string
+	States []state
+}
+
+func (s *Server) instancesPage(r *http.Request) screen {
+	q := readQuery(r.URL.Query())
+	form := &fragment{Template: "filter", Data: filterForm{q, s.Namespace, instanceStates}}
+	return still(func() view {
+		rows := s.instanceRows()
+		return view{Title: "Instances", Nav: "instances", Form: form, Fragments: []fragment{
+			{ID: "summary", Spoken: true, Template: "summary", Data: s.summarize(rows)},
+			{ID: "rows", Template: "instances", Data: s.listInstances(rows, q)},
+		}}
+	})
+}
+
+// instanceRows returns all Instances, those first that need a user.
+func (s *Server) instanceRows() []instanceRow {
+	all := objectsOf[*v1beta1.Instance](s.instances)
+	rows := make([]instanceRow, len(all))
+	for n, i := range all {
+		rows[n] = s.rowOf(i)
+	}
+	slices.SortFunc(rows, func(a, b instanceRow) int {
+		return cmp.Or(cmp.Compare(a.State.rank, b.State.rank), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return rows
+}
+
+func (s *Server) rowOf(i *v1beta1.Instance) instanceRow {
+	now := stateOf(i)
+	row := instanceRow{State: now, Namespace: i.Namespace, Name: i.Name, Operator: i.Labels[v1beta1.OperatorLabel],
+		Version: i.Spec.OperatorVersion.Name, Since: sinceOf(i, now), Wrong: wrongOf(i, now), Drifted: len(i.Status.Drift)}
+	if row.Wrong != "" {
+		ov, _ := objectOf[*v1beta1.OperatorVersion](s.versions, i.OperatorVersionKey().Namespace, i.OperatorVersionKey().Name)
+		row.Wrong = text.Truncate(maskOf(i, ov).Text(row.Wrong), maxWrong)
+	}
+	if name, done, total := planOf(i); name != "" {
+		row.Plan = fmt.Sprintf("%s %d/%d", name, done, total)
+	}
+	return row
+}
+
+// maxWrong bounds what is wrong in a line, in bytes.
+const maxWrong = 240
+
+func (s *Server) summarize(rows []instanceRow) summary {
+	out := summary{Feed: s.instances.Status(), All: len(rows)}
+	counts := map[string]int{}
+	for _, r := range rows {
+		counts[r.State.Word]++
+	}
+	for _, st := range instanceStates {
+		if n := counts[st.Word]; n > 0 && st != stateReady {
+			out.Counts = append(out.Counts, count{st, n, listQuery{State: st.Word}.link(1)})
+		}
+	}
+	return out
+}
+
+// listInstances returns one page of the rows that a query finds.
+func (s *Server) listInstances(rows []instanceRow, q listQuery) instanceList {
+	out := instanceList{Feed: s.instances.Status(), All: len(rows), Filtered: q.Text != "" || q.Namespace != "" || q.State != "",
+		Command: "kubectl kudo install PACKAGE"}
+	if s.Namespace != "" {
+		out.Command += " -n " + text.ShellQuote(s.Namespace)
+	}
+	found := slices.DeleteFunc(rows, func(r instanceRow) bool { return !q.matches(r) })
+	out.Found = len(found)
+	last := max(1, (len(found)+pageSize-1)/pageSize)
+	n := min(q.Page, last)
+	from := (n - 1) * pageSize
+	out.From, out.To = from+1, min(n*pageSize, len(found))
+	out.Rows = found[from:out.To]
+	if n > 1 {
+		out.Previous = q.link(n - 1)
+	}
+	if n < last {
+		out.Next = q.link(n + 1)
+	}
+	return out
+}
+
+// matches reports whether each word of the query stands in a name, an operator, a version, a state or a plan of the row.
+func (q listQuery) matches(r instanceRow) bool {
+	if q.Namespace != "" && q.Namespace != r.Namespace || q.State != "" && q.State != r.State.Word {
+		return false
+	}
+	in := strings.ToLower(strings.Join([]string{r.Namespace + "/" + r.Name, r.Operator, r.Version, r.State.Word, r.Plan}, " "))
+	for word := range strings.FieldsSeq(strings.ToLower(q.Text)) {
+		if !strings.Contains(in, word) {
+			return false
+		}
+	}
+	return true
+}

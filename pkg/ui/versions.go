@@ -1,0 +1,181 @@
+package ui
+
+import (
+	"cmp"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators/params"
+	"kudo.dev/kudo/plans"
+)
+
+// versionRow is a line of the list of OperatorVersions.
+type versionRow struct {
+	Namespace, Name, Operator, Version, AppVersion string
+	InstallPlan                                    string
+	State                                          state
+	Message                                        string
+	Users                                          int
+	Drifted                                        int
+}
+
+// Link is the address of the OperatorVersion's page.
+func (r versionRow) Link() string { return "/versions/" + r.Namespace + "/" + r.Name }
+
+type versionList struct {
+	Feed feedStatus
+	Rows []versionRow
+}
+
+func (s *Server) versionsPage(*http.Request) screen {
+	return still(func() view {
+		list, users := versionList{Feed: s.versions.Status()}, s.users()
+		for _, ov := range objectsOf[*v1beta1.OperatorVersion](s.versions) {
+			row := versionRow{Namespace: ov.Namespace, Name: ov.Name, Operator: ov.Spec.Operator.Name, Version: ov.Spec.Version,
+				AppVersion: ov.Spec.AppVersion, InstallPlan: ov.Spec.InstallPlan, Drifted: len(ov.Status.Drift),
+				Users: len(users[types.NamespacedName{Namespace: ov.Namespace, Name: ov.Name}])}
+			row.State, row.Message = installState(ov)
+			row.Message = maskOfVersion(ov).Text(row.Message)
+			list.Rows = append(list.Rows, row)
+		}
+		slices.SortFunc(list.Rows, func(a, b versionRow) int {
+			return cmp.Or(cmp.Compare(a.State.rank, b.State.rank), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		})
+		return view{Title: "Versions", Nav: "versions", Fragments: []fragment{{ID: "versions", Template: "versions", Data: list}}}
+	})
+}
+
+// users returns the Instances that use each OperatorVersion, or are about to, sorted.
+func (s *Server) users() map[types.NamespacedName][]types.NamespacedName {
+	out := map[types.NamespacedName]map[types.NamespacedName]bool{}
+	add := func(version, user types.NamespacedName) {
+		if out[version] == nil {
+			out[version] = map[types.NamespacedName]bool{}
+		}
+		out[version][user] = true
+	}
+	for _, i := range objectsOf[*v1beta1.Instance](s.instances) {
+		user := types.NamespacedName{Namespace: i.Namespace, Name: i.Name}
+		add(i.OperatorVersionKey(), user)
+		if base := i.Status.Baseline; base != nil {
+			if namespace, name, both := strings.Cut(base.OperatorVersion, "/"); both {
+				add(types.NamespacedName{Namespace: namespace, Name: name}, user)
+			}
+		}
+	}
+	sorted := map[types.NamespacedName][]types.NamespacedName{}
+	for version, users := range out {
+		sorted[version] = slices.SortedFunc(maps.Keys(users), func(a, b types.NamespacedName) int {
+			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		})
+	}
+	return sorted
+}
+
+// The states of OperatorVersions.
+var (
+	versionFailed     = state{"failed", "✗", "bad", 0}
+	versionInstalling = state{"installing", "↻", "busy", 1}
+	versionDrifted    = state{"drifted", "≠", "warn", 2}
+	versionInstalled  = state{"installed", "✓", "good", 3}
+)
+
+// installState returns the state of an OperatorVersion's install plan. Without one, it is installed.
+func installState(ov *v1beta1.OperatorVersion) (state, string) {
+	installed := meta.FindStatusCondition(ov.Status.Conditions, v1beta1.InstalledCondition)
+	switch {
+	case meta.IsStatusConditionTrue(ov.Status.Conditions, v1beta1.StalledCondition):
+		return versionFailed, ov.Status.AggregatedStatus.Message
+	case len(ov.Status.Drift) > 0:
+		return versionDrifted, ov.Status.Drift[0].Message
+	case ov.Installed():
+		return versionInstalled, ""
+	case installed != nil:
+		return versionInstalling, installed.Message
+	}
+	return versionInstalling, ""
+}
+
+// versionSubject is what the page of an OperatorVersion shows.
+type versionSubject struct {
+	Missing     string
+	Version     *v1beta1.OperatorVersion
+	State       state
+	Message     string
+	Conditions  []metav1.Condition
+	InstallPlan []node
+	Plans       []string
+	Users       []types.NamespacedName
+	Parameters  []parameterRow
+	// Signatures is how many signatures the package has; the condition Verified says whether they count.
+	Signatures int
+	Source     string
+}
+
+func (s *Server) versionPage(r *http.Request) screen {
+	key := types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
+	return still(func() view {
+		sub := s.versionOf(key)
+		v := view{Title: key.String(), Nav: "versions", Fragments: []fragment{{ID: "version", Template: "version", Data: sub}}}
+		if sub.Missing != "" && sub.Missing != messageLoading {
+			v.Status = http.StatusNotFound
+		}
+		return v
+	})
+}
+
+func (s *Server) versionOf(key types.NamespacedName) versionSubject {
+	ov, found := objectOf[*v1beta1.OperatorVersion](s.versions, key.Namespace, key.Name)
+	switch {
+	case !found && !s.versions.informer.HasSynced():
+		return versionSubject{Missing: messageLoading}
+	case !found:
+		return versionSubject{Missing: "This OperatorVersion does not exist."}
+	}
+	sub := versionSubject{Version: ov, Plans: plans.Names(ov.Spec.InstancePlans()), Users: s.users()[key]}
+	sub.State, sub.Message = installState(ov)
+	mask := maskOfVersion(ov)
+	for _, def := range ov.Spec.Parameters {
+		row := parameterRow{Name: def.Name, Description: long(def.Description), From: "no default", Hidden: def.Sensitive}
+		if def.Default != nil {
+			row.From, row.Value = "default", long(*def.Default)
+			if def.Sensitive {
+				row.Value = params.Masked
+			}
+		}
+		sub.Parameters = append(sub.Parameters, row)
+	}
+	show := func(message string) string { return long(mask.Text(message)) }
+	sub.Message, sub.Conditions = show(sub.Message), shownConditions(ov.Status.Conditions, show)
+	if ov.Spec.InstallPlan != "" {
+		plan := map[string]v1beta1.Plan{ov.Spec.InstallPlan: ov.Spec.Plans[ov.Spec.InstallPlan]}
+		sub.InstallPlan = planTree(ov.Status.PlanStatus, plan, show)
+	}
+	if p := ov.Spec.Provenance; p != nil {
+		sub.Signatures, sub.Source = len(p.Signatures), long(p.Source)
+	}
+	return sub
+}
+
+// maskOfVersion returns a mask of the values of sensitive parameters that an OperatorVersion has.
+func maskOfVersion(ov *v1beta1.OperatorVersion) params.Mask {
+	var hidden []string
+	for _, def := range ov.Spec.Parameters {
+		if def.Sensitive && def.Default != nil {
+			hidden = append(hidden, *def.Default)
+		}
+	}
+	for name, value := range ov.Spec.InstallParameters {
+		if isHidden(name, ov) {
+			hidden = append(hidden, value)
+		}
+	}
+	return params.NewMask(hidden)
+}
