@@ -34,7 +34,7 @@ GINKGO := go tool -modfile=hack/tools/go.mod ginkgo
 # RESULTS gets what each test did, for testcount, and as JUnit.
 RESULTS := dist/test
 UNIT_RESULTS := $(addprefix $(RESULTS)/,unit.json release.json diagrams.json monitoring.json)
-SUITE_RESULTS := $(addprefix $(RESULTS)/,suites.json chart.json local.json)
+SUITE_RESULTS := $(addprefix $(RESULTS)/,suites.json chart.json local.json browser.json)
 # TESTSUM runs go test in a folder and names its results: $(call TESTSUM,folder,name).
 TESTSUM = @mkdir -p $(RESULTS); cd $(1) && go tool -modfile=$(CURDIR)/hack/tools/go.mod gotestsum --format pkgname-and-test-fails \
 	--format-hide-empty-pkg --hide-summary=skipped --jsonfile $(CURDIR)/$(RESULTS)/$(2).json --junitfile $(CURDIR)/$(RESULTS)/$(2).xml
@@ -122,6 +122,7 @@ e2e-suites:
 .PHONY: test
 test: build lint unit integration ## Run all tests: unit tests, and suites on a real control plane.
 	@go run ./hack/testcount -all -except kudo.dev/kudo/test/e2e $(UNIT_RESULTS) $(SUITE_RESULTS)
+	@grep -o -m 1 'SKIP test/ui: [^"\\]*' $(RESULTS)/browser.json || true
 
 .PHONY: unit
 unit: ## Run the tests that need no cluster.
@@ -144,6 +145,8 @@ integration: ## Run the suites, each on a real control plane of its own, three a
 	$(call TESTSUM,hack/release,chart) -- -count=1 -timeout 20m ./integration
 	@echo "the local control plane…"
 	$(call TESTSUM,cmd/kudo-local,local) -- -count=1 -timeout 15m ./...
+	@echo "the page of kubectl kudo ui in a browser…"
+	$(call TESTSUM,test/ui,browser) -- -mod=mod -count=1 -timeout 15m ./...
 	@go run ./hack/testcount $(SUITE_RESULTS)
 
 .PHONY: counts

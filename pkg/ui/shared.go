@@ -58,9 +58,14 @@ func (s *Server) sharedRow(o *share.SharedObject) sharedRow {
 	case string(v1beta1.HoldMissing):
 		row.State = state{"missing", "∅", "bad", 0}
 	}
-	existing := true
+	var made, foreign int
 	for _, h := range o.Holds {
-		existing = existing && h.State == v1beta1.HoldExisting
+		switch h.State {
+		case v1beta1.HoldCreated, v1beta1.HoldShared:
+			made++
+		case v1beta1.HoldExisting:
+			foreign++
+		}
 		at := holder{Name: h.Subject.Kind + " " + h.Subject.Namespace + "/" + h.Subject.Name, Hold: string(h.State)}
 		if s.Namespace == "" || s.Namespace == h.Subject.Namespace {
 			page := map[string]string{"OperatorVersion": "/versions/", "Instance": "/instances/"}[h.Subject.Kind]
@@ -71,12 +76,14 @@ func (s *Server) sharedRow(o *share.SharedObject) sharedRow {
 		row.Holders = append(row.Holders, at)
 	}
 	switch {
-	case existing:
-		row.Uninstall = "stays: kudo has not made it"
-	case len(row.Holders) > 1:
+	case made > 0 && len(row.Holders) > 1:
 		row.Uninstall = "stays as long as one of its holders does"
-	default:
+	case made > 0:
 		row.Uninstall = "is deleted with its holder"
+	case foreign > 0:
+		row.Uninstall = "stays: kudo has not made it"
+	default:
+		row.Uninstall = "not known here: kubectl kudo uninstall-version --dry-run says"
 	}
 	return row
 }

@@ -1,0 +1,64 @@
+package ui
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/sourcetree"
+)
+
+// run runs kubectl kudo, and fails the test if the exit code is another.
+func run(t *testing.T, e *env.Env, code int, args ...string) string {
+	t.Helper()
+	out, got := e.Kudo(args...)
+	if got != code {
+		t.Fatalf("kubectl kudo %s: exit code %d, want %d\n%s", strings.Join(args, " "), got, code, out)
+	}
+	return out
+}
+
+// TestPlane walks through the pages on a real control plane (U13): an Instance is installed, changed, fails and is uninstalled while people look,
+// and each page shows it without being loaded again.
+func TestPlane(t *testing.T) {
+	e, err := env.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Stop)
+	s, b := serve(t, e.Kubeconfig, "-n", "default"), open(t)
+	b.expected = regexp.MustCompile(`status of 404 .*/instances/default/site`)
+	b.enter(s)
+	b.shows("There are no Instances yet")
+	web := sourcetree.Root() + "/docs/examples/web"
+	run(t, e, 0, "install", web, "--instance", "site", "--create-service-account", "--yes", "--wait")
+	b.shows("default/site")
+	b.shows("ready")
+	b.do(chromedp.Click("th a"), chromedp.WaitVisible("#history"))
+	b.shows("instance created")
+	b.shows("Deployment site")
+	run(t, e, 0, "update", "--instance", "site", "-p", "REPLICAS=2", "--wait")
+	b.until("document.getElementById('history').textContent.includes('parameters changed: REPLICAS')")
+	b.until("/REPLICAS:\\s*not set\\s*→\\s*2/.test(document.getElementById('history').innerText)")
+	b.until("document.getElementById('parameters').textContent.includes('REPLICAS')")
+	b.shows("PlanFinished")
+	b.checkAccess("an Instance on a control plane")
+	for _, path := range []string{"/versions", "/shared", "/settings"} {
+		b.visit(path)
+		b.checkAccess(path + " on a control plane")
+	}
+	b.shows("valid until")
+	b.shows("strict")
+	b.visit("/versions")
+	b.do(chromedp.Click("th a"), chromedp.WaitVisible("h2"))
+	b.shows("default/site")
+	b.visit("/instances/default/site")
+	begun := time.Now()
+	run(t, e, 0, "uninstall", "--instance", "site", "--wait")
+	b.shows("This Instance was deleted while the page was open.")
+	t.Logf("the uninstallation was shown after %s", time.Since(begun))
+}
