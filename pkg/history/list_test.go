@@ -99,3 +99,19 @@ func TestList(t *testing.T) {
 		t.Errorf("an error is an empty list: %v", found)
 	}
 }
+
+// TestEntriesNeedAnOwner: what is neither an Instance nor an OperatorVersion has no runs, and an Instance without a status has those that are
+// recorded, with nothing known of their ends.
+func TestEntriesNeedAnOwner(t *testing.T) {
+	f := newFixture(t)
+	if err := f.RecordStart(t.Context(), f.instance, 1, run(f.instance, 1)); err != nil {
+		t.Fatal(err)
+	}
+	found, err := List(t.Context(), f.Client(), f.instance)
+	if err != nil || len(found) != 1 || found[0].Revision != 1 || found[0].Status != "" || found[0].Finished != nil || found[0].Unread != nil {
+		t.Errorf("%+v (%v)", found, err)
+	}
+	if all := planStatus(&v1beta1.Operator{}); all != nil {
+		t.Errorf("an Operator has plans: %v", all)
+	}
+}
