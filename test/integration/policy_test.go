@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -220,14 +221,14 @@ var _ = Describe("PackagePolicies", Serial, Label("package-policies", "S23"), fu
 		if got := shown.take(); len(got) > 0 {
 			t.Errorf("a package that is signed has the warnings %q", got)
 		}
-		ov.Labels = map[string]string{"team": "a"}
-		ov.Spec.Provenance = nil
-		env.Must(t, c.Update(t.Context(), ov))
+		patch := func(text string) {
+			env.Must(t, c.Patch(t.Context(), ov, client.RawPatch(types.MergePatchType, []byte(text))))
+		}
+		patch(`{"metadata":{"labels":{"team":"a"}},"spec":{"provenance":null}}`)
 		if got := strings.Join(shown.take(), "\n"); !strings.Contains(got, refusal) {
 			t.Errorf("a package that has lost its signatures has the warnings %q", got)
 		}
-		ov.Labels["team"] = "b"
-		env.Must(t, c.Update(t.Context(), ov))
+		patch(`{"metadata":{"labels":{"team":"b"}}}`)
 		if got := shown.take(); len(got) > 0 {
 			t.Errorf("an edit of labels has the warnings %q", got)
 		}
