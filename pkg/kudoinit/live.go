@@ -21,6 +21,8 @@ const (
 	roleName       = "kudo-manager"
 	deploymentName = "kudo-controller-manager"
 	validating     = "kudo-manager-instance-validation-webhook-config"
+	// validatePath is the path of the webhook for Instances, behind the address of the manager.
+	validatePath = "/validate-kudo-dev-v1beta1-instance"
 	// predecessorWebhook is KUDO's too.
 	predecessorWebhook = "kudo-manager-instance-admission-webhook-config"
 	leaseName          = "kudo-manager"
@@ -112,7 +114,9 @@ func (l *InstalledState) readWebhooks(ctx context.Context, c client.Client) erro
 	l.CertManager = config.Annotations[injectAnnotation] != ""
 	for _, hook := range config.Webhooks {
 		if u := hook.ClientConfig.URL; u != nil {
-			l.WebhookURL = strings.TrimSuffix(*u, "/validate-kudo-dev-v1beta1-instance")
+			if address, is := strings.CutSuffix(*u, validatePath); is {
+				l.WebhookURL = address
+			}
 		}
 	}
 	return nil

@@ -322,7 +322,7 @@ func TestDifferences(t *testing.T) {
 
 // TestLookWebhooks reads where the webhooks are served, and who issues their certificate.
 func TestLookWebhooks(t *testing.T) {
-	url := "https://localhost:9443/validate-kudo-dev-v1beta1-instance"
+	url, other := "https://localhost:9443/validate-kudo-dev-v1beta1-instance", "https://localhost:9443/validate-kudo-dev-v1beta1-operatorversion"
 	for name, tc := range map[string]struct {
 		reason      string
 		annotations map[string]string
@@ -336,6 +336,9 @@ func TestLookWebhooks(t *testing.T) {
 	} {
 		config := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: validating, Annotations: tc.annotations}}
 		config.Webhooks = []admissionregistrationv1.ValidatingWebhook{{Name: "a", ClientConfig: tc.client}}
+		if tc.client.URL != nil {
+			config.Webhooks = append(config.Webhooks, admissionregistrationv1.ValidatingWebhook{Name: "b", ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: &other}})
+		}
 		live, err := ReadState(t.Context(), apitest.Start(t, config).Client())
 		if err != nil || live.WebhookURL != tc.url || live.CertManager != tc.certManager {
 			t.Errorf("%s: %s: %q, %v, error %v", name, tc.reason, live.WebhookURL, live.CertManager, err)
