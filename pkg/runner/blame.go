@@ -22,6 +22,8 @@ import (
 const (
 	// maxBlames is how many fields of an object are blamed in a message.
 	maxBlames = 3
+	// maxPlaces is how many places and fields of an object are compared, and maxFailed for how many objects of a task.
+	maxPlaces, maxFailed = 100, 3
 	// maxBlamed bounds the names in one of them, and the text of one, in bytes.
 	maxBlamed, maxBlame = 5, 300
 )
@@ -62,24 +64,9 @@ func (w *PreparedTask) Blame(failed apply.Change, counts func(parameter string) 
 	if !refused || !found {
 		return nil
 	}
-	var placed, named []Blame
 	v := w.blameVariables()
-	for _, template := range w.templatesOf(def, failed.ID, v) {
-		for _, place := range w.run.Version.Templates.Places(template, v) {
-			names := slices.DeleteFunc(slices.Clone(place.Parameters), func(name string) bool { return !counts(name) })
-			b := Blame{formatField(place.Path), place.Template, names}
-			if len(names) > 0 && (place.Kind == "" || place.Kind == failed.ID.Kind) && !slices.ContainsFunc(placed, b.equals) {
-				placed = append(placed, b)
-			}
-		}
-		b := Blame{Template: template}
-		for _, param := range w.run.Version.Spec.Parameters {
-			if counts(param.Name) && namesParameter(w.run.Version.Spec.Templates[template], param.Name) {
-				b.Parameters = append(b.Parameters, param.Name)
-			}
-		}
-		named = append(named, b)
-	}
+	templates := w.templatesOf(def, failed.ID, v)
+	placed := w.placesOf(templates, failed.ID.Kind, counts, v)
 	about := slices.DeleteFunc(slices.Clone(placed), func(b Blame) bool {
 		return !slices.ContainsFunc(fields, func(field string) bool { return contains(field, b.Field) || contains(b.Field, field) })
 	})
@@ -88,6 +75,39 @@ func (w *PreparedTask) Blame(failed apply.Change, counts func(parameter string) 
 		return about
 	case len(placed) > 0:
 		return placed
+	}
+	return w.namesIn(templates, counts)
+}
+
+// placesOf returns where parameters that count stand in the objects of templates: the first maxPlaces of them.
+func (w *PreparedTask) placesOf(templates []string, kind string, counts func(parameter string) bool, v render.Variables) []Blame {
+	var placed []Blame
+	for _, template := range templates {
+		for _, place := range w.run.Version.Templates.Places(template, v) {
+			names := slices.DeleteFunc(slices.Clone(place.Parameters), func(name string) bool { return !counts(name) })
+			b := Blame{formatField(place.Path), place.Template, names}
+			if len(names) == 0 || place.Kind != "" && place.Kind != kind || slices.ContainsFunc(placed, b.equals) {
+				continue
+			}
+			if placed = append(placed, b); len(placed) == maxPlaces {
+				return placed
+			}
+		}
+	}
+	return placed
+}
+
+// namesIn returns the templates with the parameters that count and that they name.
+func (w *PreparedTask) namesIn(templates []string, counts func(parameter string) bool) []Blame {
+	var named []Blame
+	for _, template := range templates {
+		b := Blame{Template: template}
+		for _, param := range w.run.Version.Spec.Parameters[:min(len(w.run.Version.Spec.Parameters), maxPlaces)] {
+			if counts(param.Name) && namesParameter(w.run.Version.Spec.Templates[template], param.Name) {
+				b.Parameters = append(b.Parameters, param.Name)
+			}
+		}
+		named = append(named, b)
 	}
 	return named
 }
@@ -109,11 +129,8 @@ func (w *PreparedTask) templatesOf(def v1beta1.Task, id apply.ID, v render.Varia
 			continue
 		}
 		for _, obj := range result.Objects {
-			made := apply.IDOf(obj)
-			if made.Namespace == "" {
-				made.Namespace = id.Namespace
-			}
-			if made == id {
+			// The namespace of a template does not count: the engine puts objects into that of the Instance.
+			if made := apply.IDOf(obj); made.GroupVersionKind == id.GroupVersionKind && made.Name == id.Name {
 				out = append(out, template)
 				break
 			}
@@ -133,7 +150,7 @@ func (w *PreparedTask) nameTemplates(outcome *plans.Outcome, effects Effects) {
 	}
 	isSet := func(name string) bool { _, set := w.run.Parameters[name]; return set }
 	all := func(string) bool { return true }
-	for _, failed := range effects.Failed {
+	for _, failed := range effects.Failed[:min(len(effects.Failed), maxFailed)] {
 		blames := w.Blame(failed, isSet)
 		if !slices.ContainsFunc(blames, func(b Blame) bool { return len(b.Parameters) > 0 }) {
 			blames = w.Blame(failed, all)
@@ -159,7 +176,7 @@ func refusedFields(err error) (fields []string, refused bool) {
 	}
 	if details := status.Status().Details; details != nil {
 		for _, cause := range details.Causes {
-			if cause.Field != "" {
+			if cause.Field != "" && len(fields) < maxPlaces {
 				fields = append(fields, strings.TrimPrefix(cause.Field, "."))
 			}
 		}

@@ -41,6 +41,10 @@ func TestNameTemplates(t *testing.T) {
 			memory + ", spec.template.spec.containers[0].resources.limits[example.com/gpu]: template set.yaml uses GPU"},
 		{"a parameter in a condition", "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: '{{ .Name }}'}\n{{ if eq .Params.TAG \"1\" }}spec: {replicas: -1}{{ end }}\n",
 			invalid(resources), map[string]string{"TAG": "1"}, plans.Fatal, "template set.yaml uses TAG"},
+		{"a namespace that the engine replaces", strings.Replace(container, "metadata: {", "metadata: {namespace: other, ", 1), invalid(resources), map[string]string{"MEMORY": "x"}, plans.Fatal, memory},
+		{"very many places", strings.Replace(container, "image: x", "args: [{{ range until 20000 }}'{{ $.Params.TAG }}',{{ end }}'']\n        image: x", 1), invalid(field.NewPath("spec", "replicas")),
+			map[string]string{"TAG": "1"}, plans.Fatal, "spec.template.spec.containers[0].args[0]: template set.yaml uses TAG, spec.template.spec.containers[0].args[1]: template set.yaml uses TAG, " +
+				"spec.template.spec.containers[0].args[2]: template set.yaml uses TAG and 97 more"},
 		{"no parameter", "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: '{{ .Name }}'}\n", invalid(resources), nil, plans.Fatal, "template set.yaml makes it"},
 		{"a denial of a webhook", container, &apierrors.StatusError{ErrStatus: apierrors.NewForbidden(schema.GroupResource{}, "i", errors.New("no")).ErrStatus}, map[string]string{"MEMORY": "x"}, plans.Fatal, memory},
 		{"an object of another owner is no matter of its content", container, &apply.CollisionError{}, map[string]string{"TAG": "1"}, plans.Fatal, ""},

@@ -113,7 +113,7 @@ func (s *Server) subjectOf(key client.ObjectKey, seen bool) subject {
 		sub.Upgrade = base.OperatorVersion
 	}
 	sub.Plans = planTree(i.Status.PlanStatus, defined, sub.show)
-	behind := plans.Behind(i)
+	behind := sub.show(plans.Behind(i))
 	for _, q := range i.Status.Queue {
 		sub.Queue = append(sub.Queue, queued{q.PlanName, sub.show(plans.DescribeCause(q.Cause, q.RequestedBy)), behind})
 		behind = "behind plan " + q.PlanName

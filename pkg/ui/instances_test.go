@@ -106,6 +106,7 @@ func TestStates(t *testing.T) {
 		{"it is being deleted", func(i *v1beta1.Instance) { i.DeletionTimestamp = &now }, stateDeleting},
 		{"it waits for a Secret", func(i *v1beta1.Instance) { i.Status.AggregatedStatus.Status = v1beta1.Pending }, stateBlocked},
 		{"a plan is queued", func(i *v1beta1.Instance) { i.Status.Queue = make([]v1beta1.QueuedPlan, 1) }, stateRunning},
+		{"the manager has not looked at spec", func(i *v1beta1.Instance) { i.Generation = i.Status.ObservedGeneration + 1 }, stateWaiting},
 		{"it is not ready", func(i *v1beta1.Instance) { i.Status.Conditions[0].Status = "False" }, stateNotReady},
 		{"others have changed it", func(i *v1beta1.Instance) { i.Status.Drift = make([]v1beta1.ObjectDrift, 1) }, stateDrifted},
 	} {

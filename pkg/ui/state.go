@@ -25,12 +25,13 @@ var (
 	stateRunning  = state{"running", "↻", "busy", 3}
 	stateDeleting = state{"deleting", "⌫", "busy", 4}
 	stateDrifted  = state{"drifted", "≠", "warn", 5}
+	stateWaiting  = state{"waiting", "○", "idle", 6}
 	stateNew      = state{"new", "○", "idle", 6}
 	stateReady    = state{"ready", "✓", "good", 7}
 )
 
 // instanceStates are the states of Instances in the order of lists.
-var instanceStates = []state{stateFailed, stateBlocked, stateNotReady, stateRunning, stateDeleting, stateDrifted, stateNew, stateReady}
+var instanceStates = []state{stateFailed, stateBlocked, stateNotReady, stateRunning, stateDeleting, stateDrifted, stateWaiting, stateNew, stateReady}
 
 // stateOf returns the state of an Instance, by its conditions and plans:
 //
@@ -38,6 +39,7 @@ var instanceStates = []state{stateFailed, stateBlocked, stateNotReady, stateRunn
 //	deletion timestamp           deleting
 //	a plan waits to start        blocked
 //	a plan runs or is queued     running
+//	spec is not looked at yet    waiting
 //	Ready is false               not ready
 //	other clients changed it     drifted
 //	Ready is true                ready
@@ -56,6 +58,8 @@ func stateOf(i *v1beta1.Instance) state {
 		return stateRunning
 	case ready == nil:
 		return stateNew
+	case status.ObservedGeneration < i.Generation:
+		return stateWaiting
 	case ready.Status != "True":
 		return stateNotReady
 	case len(status.Drift) > 0:

@@ -10,22 +10,20 @@ import (
 	"github.com/pkg/browser"
 )
 
-// openFile opens an address in the default browser. The browser gets a file of mode 0600 that leads to the address: all users of a machine
-// can see the arguments of its processes, and so the token. remove deletes the file.
-func (o *options) openFile(address string) (remove func(), err error) {
-	folder, err := os.MkdirTemp("", "kudo-ui-") // of mode 0700
-	if err != nil {
-		return func() {}, err
-	}
-	remove = func() { _ = os.RemoveAll(folder) }
+// openFile opens an address in the default browser, which may take until the browser ends. The browser gets a file of mode 0600 that leads to
+// the address: all users of a machine can see the arguments of its processes, and so the token.
+func (o *options) openFile(folder, address string) {
 	file := filepath.Join(folder, "open.html")
 	link := html.EscapeString(address)
 	page := fmt.Sprintf(`<!doctype html><meta charset="utf-8"><title>kubectl kudo ui</title><meta http-equiv="refresh" content="0;url=%s">`+
 		`<a href="%s">kubectl kudo ui</a>`, link, link)
-	if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
-		return remove, err
+	err := os.WriteFile(file, []byte(page), 0o600)
+	if err == nil {
+		err = o.browse(file)
 	}
-	return remove, o.browse(file)
+	if err != nil {
+		o.env.Warnf("no browser can be opened (%v): open the address", err)
+	}
 }
 
 // browse opens a file in the default browser.

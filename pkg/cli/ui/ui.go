@@ -5,11 +5,11 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -78,20 +78,20 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", o.port))
+	listeners, err := listen(o.port, o.host)
 	if err != nil {
-		return fmt.Errorf("listen on port %d: %w: use another --port, or none for any free one", o.port, err)
+		return err
 	}
-	return o.serve(ctx, server, listener)
+	return o.serve(ctx, server, listeners)
 }
 
 // serve serves the page until the context ends.
-func (o *options) serve(ctx context.Context, server *ui.Server, listener net.Listener) error {
+func (o *options) serve(ctx context.Context, server *ui.Server, listeners []net.Listener) error {
 	name := o.host
 	if name == "" {
 		name = access.NewName()
 	}
-	_, port, err := net.SplitHostPort(listener.Addr().String())
+	_, port, err := net.SplitHostPort(listeners[0].Addr().String())
 	if err != nil {
 		return err
 	}
@@ -115,14 +115,19 @@ func (o *options) serve(ctx context.Context, server *ui.Server, listener net.Lis
 	o.env.Printf("%s", address())
 	o.env.Notef("The address opens the page once, within a minute. Press Enter for another one, Ctrl-C to end.")
 	if o.open {
-		remove, err := o.openFile(address())
-		defer remove()
+		folder, err := os.MkdirTemp("", "kudo-ui-") // of mode 0700
 		if err != nil {
-			o.env.Warnf("no browser can be opened (%v): open the address", err)
+			return err
 		}
+		defer func() { _ = os.RemoveAll(folder) }()
+		go o.openFile(folder, address())
 	}
 	go o.readEnter(func() { o.env.Printf("%s", address()) })
-	if err := serving.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	ended := make(chan error, len(listeners))
+	for _, listener := range listeners {
+		go func() { ended <- serving.Serve(listener) }()
+	}
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

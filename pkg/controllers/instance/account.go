@@ -55,7 +55,10 @@ func (s *scope) observeAccount(ctx context.Context) error {
 		}
 		if privileged {
 			s.serviceAccount, s.privileged = s.Installer, true
-			return nil
+			if len(s.Next.Spec.ParametersFrom) == 0 {
+				return nil
+			}
+			return s.confirmPrivilege(ctx) // the account reads what spec.parametersFrom names
 		}
 		name = now.DefaultAccount
 	}
@@ -76,7 +79,7 @@ func (s *scope) namespacePrivileged(ctx context.Context, now settings.Settings) 
 	return namespace.Labels[v1beta1.PrivilegedLabel] == "true", err
 }
 
-// confirmPrivilege reads the Namespace live before anything is started with the rights of kudo: the cache may still show the label
+// confirmPrivilege reads the Namespace live before anything is started or read with the rights of kudo: the cache may still show the label
 // that was removed before the Instance changed.
 func (s *scope) confirmPrivilege(ctx context.Context) error {
 	now := s.Settings(ctx)

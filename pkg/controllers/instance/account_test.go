@@ -114,6 +114,20 @@ func TestPrivilegeRemoved(t *testing.T) {
 	}
 }
 
+// TestPrivilegeOfSources (T6): what spec.parametersFrom names is not read with the rights of kudo once the label is removed.
+func TestPrivilegeOfSources(t *testing.T) {
+	f := newFixture(t)
+	f.Put(namespace("ns", nil))
+	f.r.Client = labelLag{f.r.Client}
+	for _, sources := range [][]v1beta1.ParametersSource{nil, {{Kind: "Secret", Name: "s"}}} {
+		f.change(func(i *v1beta1.Instance) { i.Spec.ParametersFrom = sources })
+		a := newAction(f.r, pure(f.instance()).Object)
+		if err := a.observeAccount(t.Context()); err != nil || a.privileged != (sources == nil) {
+			t.Errorf("with sources %v: privileged %t, error %v", sources, a.privileged, err)
+		}
+	}
+}
+
 // TestObserveAccountFails: a namespace that does not exist is not privileged, and one that cannot be read gives no account.
 func TestObserveAccountFails(t *testing.T) {
 	f := newFixture(t)
