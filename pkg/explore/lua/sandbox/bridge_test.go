@@ -40,6 +40,11 @@ func TestWideIntegers(t *testing.T) {
 			`{"a":9007199254740993,"b":9007199254740992,"c":9007199254740993}`,
 			`{"x":9007199254740992,"y":"9007199254740992","z":"9007199254740992"}`, "",
 		},
+		"CalculatedInPlace": {
+			"a number that was calculated replaces an integer that is next to it",
+			"obj.spec.a = obj.spec.b + 0",
+			`{"a":9007199254740993,"b":9007199254740992}`, `{"a":9007199254740992,"b":9007199254740992}`, "",
+		},
 		"CalculatedLargest": {
 			"beyond the largest integer it is a float", "obj.spec = {x = obj.spec.a + 1}",
 			`{"a":9223372036854775807,"b":9223372036854775806}`, `{"x":9223372036854775808.0}`, "",

@@ -84,7 +84,7 @@ func (x *exporter) value(value glua.LValue, was any) (any, error) {
 func (x *exporter) number(n glua.LNumber, was any) (any, error) {
 	switch old := was.(type) {
 	case int64:
-		if glua.LNumber(old) == n {
+		if glua.LNumber(old) == n && !x.m.bridge.ambiguousFloats[float64(n)] {
 			return was, x.count(8)
 		}
 	case float64:
