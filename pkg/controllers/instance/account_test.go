@@ -121,9 +121,8 @@ func TestPrivilegeOfSources(t *testing.T) {
 	f.r.Client = labelLag{f.r.Client}
 	for _, sources := range [][]v1beta1.ParametersSource{nil, {{Kind: "Secret", Name: "s"}}} {
 		f.change(func(i *v1beta1.Instance) { i.Spec.ParametersFrom = sources })
-		a := newAction(f.r, pure(f.instance()).Object)
-		if err := a.observeAccount(t.Context()); err != nil || a.privileged != (sources == nil) {
-			t.Errorf("with sources %v: privileged %t, error %v", sources, a.privileged, err)
+		if a := f.action(t); a.privileged != (sources == nil) {
+			t.Errorf("with sources %v: privileged %t", sources, a.privileged)
 		}
 	}
 }

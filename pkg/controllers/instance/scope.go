@@ -86,6 +86,9 @@ func (s *scope) observeParameters(ctx context.Context) error {
 	if s.content == nil || len(s.Next.Spec.ParametersFrom) == 0 {
 		return nil
 	}
+	if err := s.confirmPrivilege(ctx); err != nil {
+		return err
+	}
 	values, err := s.Sources.Values(ctx, s.Next, types.NamespacedName(s.serviceAccount), s.content.Spec.Parameters)
 	var missing *paramsource.MissingError
 	if errors.As(err, &missing) {
