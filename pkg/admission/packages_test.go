@@ -16,7 +16,7 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-// TestVersionValidator (S26): who writes an OperatorVersion that policies refuse, or that one warns of, is told so, and is not stopped.
+// TestVersionValidator (S26): the webhook allows each OperatorVersion, and returns a warning if a policy refuses it or warns of it.
 func TestVersionValidator(t *testing.T) {
 	ov := gen.Version("ns", "web-1.0", gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))
 	other := ov.DeepCopy()

@@ -58,7 +58,7 @@ func onTerminal(t *testing.T, server *apitest.Server, columns, rows int, line st
 	s := &terminal{command: exec.CommandContext(t.Context(), program), Terminal: vt10x.New(vt10x.WithSize(columns, rows)), read: make(chan struct{})}
 	s.command.Env = append(os.Environ(), commandVariable+"="+line, "KUBECONFIG="+kubeconfig, "KUDO_HOME="+t.TempDir(), "KUDO_PROGRESS=")
 	if s.file, err = pty.StartWithSize(s.command, &pty.Winsize{Cols: uint16(columns), Rows: uint16(rows)}); err != nil {
-		t.Skipf("there is no pseudo terminal: %v", err)
+		t.Fatalf("start the command on a pseudo terminal: %v", err)
 	}
 	go func() {
 		defer close(s.read)

@@ -60,7 +60,7 @@ type Preview struct {
 	Runs []Run `json:"runs,omitempty"`
 	// Objects of these runs, in the order in which they are written or deleted first.
 	Objects []Object `json:"objects,omitempty"`
-	// Shared are objects that others hold, too, of which an OperatorVersion or a tarball has a share, or would have one.
+	// Shared lists the objects that several OperatorVersions or CRD tarballs hold, and what becomes of the hold of this one.
 	Shared []Share `json:"shared,omitempty"`
 	// Rights are those that the plans need; nil where that was not asked for.
 	Rights *Rights `json:"rights,omitempty"`

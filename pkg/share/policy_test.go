@@ -125,7 +125,8 @@ func TestHolders(t *testing.T) {
 	}
 }
 
-// TestOtherHolders checks who is named to hold an object besides Instances that are deleted: owners, and Instances whose plans write it (P13).
+// TestOtherHolders checks P13: the other holders of an object are its owners and the Instances whose plans write it. Instances that are
+// deleted do not count.
 func TestOtherHolders(t *testing.T) {
 	f := newFixture(t)
 	owner := func(name string) metav1.OwnerReference {

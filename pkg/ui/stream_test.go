@@ -12,8 +12,8 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
-// TestStream shows U3: a page is told what has changed, in one message, with the parts that have changed and no others, and without a
-// request to the API server but the first ones.
+// TestStream shows U3: after a change, the server sends one message, which has only the parts of the page that have changed. The server
+// sends no request to the API server for it.
 func TestStream(t *testing.T) {
 	r := begin(t, "", instance("a", "one", nil), instance("a", "two", nil))
 	next := r.events(t, "/instances", "")

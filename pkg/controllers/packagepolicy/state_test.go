@@ -7,7 +7,7 @@ import (
 	"kudo.dev/kudo/pkg/controllers/loop"
 )
 
-// TestState checks S24: a policy of which any part cannot be read is not usable.
+// TestState checks S24: a policy is invalid if kudo cannot read one of its parts.
 func TestState(t *testing.T) {
 	key := publicKey(t)
 	for _, tc := range []struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestValue has what a value says of itself, for each type.
+// TestValue checks the methods of Value for each Lua type.
 func TestValue(t *testing.T) {
 	type facts struct {
 		Type, String       string
