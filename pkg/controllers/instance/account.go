@@ -46,52 +46,52 @@ func (s *scope) privilegeProblem(privileged bool, revision int64) string {
 //
 // Nothing here gives the rights of the manager.
 func (s *scope) observeAccount(ctx context.Context) error {
-	now := s.Settings(ctx)
-	name := s.Next.Spec.ServiceAccountName
-	if name == "" {
-		privileged, err := s.namespacePrivileged(ctx, now)
-		if err != nil {
-			return err
-		}
-		if privileged {
-			s.serviceAccount, s.privileged = s.Installer, true
-			return nil
-		}
-		name = now.DefaultAccount
-	}
-	s.serviceAccount = apply.Account{Namespace: s.Next.Namespace, Name: name}
-	return nil
-}
-
-// namespacePrivileged reports whether Instances of the namespace that name no account run as kudo's own one.
-func (s *scope) namespacePrivileged(ctx context.Context, now settings.Settings) (bool, error) {
-	if now.Mode == settings.Privileged {
-		return true, nil
-	}
-	namespace := &corev1.Namespace{}
-	err := s.readNamespace(ctx, s.Next.Namespace, namespace)
-	if apierror.IsObjectNotFound(err) {
-		return false, nil
-	}
-	return namespace.Labels[v1beta1.PrivilegedLabel] == "true", err
+	return s.determineAccount(ctx, s.readNamespace)
 }
 
 // confirmPrivilege reads the Namespace live before anything is started or read with the rights of kudo: the cache may still show the label
 // that was removed before the Instance changed.
 func (s *scope) confirmPrivilege(ctx context.Context) error {
-	now := s.Settings(ctx)
-	if !s.privileged || now.Mode == settings.Privileged {
+	if !s.privileged {
 		return nil
 	}
-	namespace := &corev1.Namespace{}
-	err := s.Reader.Get(ctx, types.NamespacedName{Name: s.Next.Namespace}, namespace)
-	if err != nil && !apierror.IsObjectNotFound(err) {
-		return err
+	return s.determineAccount(ctx, func(ctx context.Context, name string, into *corev1.Namespace) error {
+		return s.Reader.Get(ctx, types.NamespacedName{Name: name}, into)
+	})
+}
+
+// readFunc reads a Namespace.
+type readFunc func(ctx context.Context, name string, into *corev1.Namespace) error
+
+// determineAccount is observeAccount with a Namespace that is read by a function.
+func (s *scope) determineAccount(ctx context.Context, read readFunc) error {
+	now := s.Settings(ctx)
+	name, privileged := s.Next.Spec.ServiceAccountName, false
+	if name == "" {
+		var err error
+		if privileged, err = s.namespacePrivileged(ctx, now, read); err != nil {
+			return err
+		}
+		name = now.DefaultAccount
 	}
-	if namespace.Labels[v1beta1.PrivilegedLabel] != "true" {
-		s.serviceAccount, s.privileged = apply.Account{Namespace: s.Next.Namespace, Name: now.DefaultAccount}, false
+	s.serviceAccount, s.privileged = apply.Account{Namespace: s.Next.Namespace, Name: name}, privileged
+	if privileged {
+		s.serviceAccount = s.Installer
 	}
 	return nil
+}
+
+// namespacePrivileged reports whether Instances of the namespace that name no account run as kudo's own one.
+func (s *scope) namespacePrivileged(ctx context.Context, now settings.Settings, read readFunc) (bool, error) {
+	if now.Mode == settings.Privileged {
+		return true, nil
+	}
+	namespace := &corev1.Namespace{}
+	err := read(ctx, s.Next.Namespace, namespace)
+	if apierror.IsObjectNotFound(err) {
+		return false, nil
+	}
+	return namespace.Labels[v1beta1.PrivilegedLabel] == "true", err
 }
 
 // readNamespace reads a Namespace from the cache, or live if the cache lacks it: the Namespace may have been made this moment.
