@@ -3,6 +3,7 @@ package kudoinit
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,12 +33,8 @@ var (
 	proxyHost = regexp.MustCompile(`^[A-Za-z0-9.*:/_\[\]-]+$`)
 )
 
-// validatePod returns what the manager, or the API server, would refuse of the fields that this file writes.
-func (v Values) validatePod() []error {
-	var wrong []error
-	add := func(name, format string, args ...any) {
-		wrong = append(wrong, fmt.Errorf("%s: %s", name, fmt.Sprintf(format, args...)))
-	}
+// validatePod names the fields that this file writes, and that the manager, or the API server, would refuse.
+func (v Values) validatePod(add func(name, format string, args ...any)) {
 	if v.LogFormat != "" && v.LogFormat != "json" && v.LogFormat != "console" {
 		add("logFormat", "%q must be json or console", v.LogFormat)
 	}
@@ -61,7 +58,6 @@ func (v Values) validatePod() []error {
 			add("cacheVolume", "must be an emptyDir, a persistentVolumeClaim or an ephemeral volume, which the manager can write")
 		}
 	}
-	return wrong
 }
 
 // adaptContainer writes the Values into the container of the manager.
@@ -86,8 +82,7 @@ func (v Values) addProxy(container map[string]any) {
 	}
 	env, _, _ := unstructured.NestedSlice(container, "env")
 	for _, variable := range [][2]string{
-		{"HTTP_PROXY", p.HTTP}, {"HTTPS_PROXY", p.HTTPS}, {"NO_PROXY", strings.Join(append(p.NoProxy[:len(p.NoProxy):len(p.NoProxy)],
-			clusterHosts...), ",")},
+		{"HTTP_PROXY", p.HTTP}, {"HTTPS_PROXY", p.HTTPS}, {"NO_PROXY", strings.Join(slices.Concat(p.NoProxy, clusterHosts), ",")},
 	} {
 		if variable[1] != "" {
 			env = append(env, map[string]any{"name": variable[0], "value": variable[1]})

@@ -139,7 +139,7 @@ func (v Values) validate() error {
 			add(fmt.Sprintf("imagePullSecrets[%d]", n), "must have the name of a Secret")
 		}
 	}
-	wrong = append(wrong, v.validatePod()...)
+	v.validatePod(add)
 	return errors.Join(append(wrong, v.validateMaps()...)...)
 }
 
