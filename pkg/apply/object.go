@@ -66,7 +66,7 @@ func (e *Engine) applyOne(ctx context.Context, obj *unstructured.Unstructured, o
 			return change.fail(ctx, e, obj, err)
 		case isCollision(err) && !fresh:
 			// A refusal is final, and the mirror may lag: look first.
-		case !apierrors.IsConflict(err) && !isReplaced(err, live), fieldConflicts(err) != nil:
+		case !IsOutdated(err, live):
 			return change.fail(ctx, e, obj, err)
 		}
 		if live, err = GetOrNil(ctx, resource, obj.GetName()); err != nil {
@@ -153,6 +153,12 @@ func GetOrNil(ctx context.Context, resource dynamic.ResourceInterface, name stri
 		return nil, nil
 	}
 	return live, err
+}
+
+// IsOutdated reports whether a write was refused since another client has changed, created, deleted or replaced the object after it was
+// read. live is what was read, or nil if there was no object.
+func IsOutdated(err error, live *unstructured.Unstructured) bool {
+	return apierrors.IsConflict(err) && fieldConflicts(err) == nil || isReplaced(err, live)
 }
 
 // isReplaced reports whether an apply with a uid met another object of the name: the server answers 422 then.

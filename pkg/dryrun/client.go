@@ -139,11 +139,13 @@ func (r resource) Apply(ctx context.Context, name string, body *unstructured.Uns
 	if obj.known && obj.before == nil { // only the writes have created it
 		sent.SetResourceVersion(apply.NoResourceVersion)
 		sent.SetUID("")
+	} else if obj.now != obj.before { // it is not read again
+		sent.SetResourceVersion("")
 	}
 	o.DryRun = []string{metav1.DryRunAll}
 	written, err := r.send(ctx, obj, sent, o)
 	if err != nil {
-		if !apierrors.IsConflict(err) { // the engine reads again then
+		if !obj.forget(err) && !apierrors.IsConflict(err) {
 			obj.refused = form
 		}
 		return nil, err
@@ -176,6 +178,7 @@ func (r resource) ask(ctx context.Context, obj *object, body *unstructured.Unstr
 	}
 	written, err := r.send(ctx, obj, body, o)
 	if err != nil {
+		obj.forget(err)
 		return nil, err
 	}
 	obj.answer = &answer{form, o, written.DeepCopy()}
@@ -295,6 +298,7 @@ func (r resource) Patch(ctx context.Context, name string, kind types.PatchType, 
 		written, err = r.ResourceInterface.Patch(ctx, name, kind, data, o)
 	}
 	if err != nil {
+		obj.forget(err)
 		return nil, err
 	}
 	obj.now, obj.body = written, nil

@@ -89,6 +89,16 @@ func (o *object) change() Change {
 	return Change{ID: o.id, Before: o.before, After: o.now, Recreated: o.recreated, Refused: o.refused, Body: o.body, Lost: o.lost}
 }
 
+// forget makes the next read ask the cluster again if a write was refused since another client has written the object. It reports whether
+// it does; not so if earlier writes of the preview are to be kept.
+func (o *object) forget(err error) bool {
+	if !apply.IsOutdated(err, o.before) || o.now != o.before {
+		return false
+	}
+	o.known, o.before, o.now, o.answer = false, nil, nil, nil
+	return true
+}
+
 // Changes returns all objects that were read or written, in the order of their first use.
 func (c *Cluster) Changes() []Change {
 	c.mu.Lock()

@@ -403,3 +403,49 @@ func TestBusyServer(t *testing.T) {
 		}
 	}
 }
+
+// TestOthersWrite checks that an object that another client writes or replaces after it was read is read again, so that the engine has an
+// answer to its second attempt, and that a later write of the preview needs none (P3, P6).
+func TestOthersWrite(t *testing.T) {
+	for _, tc := range []struct {
+		reason string
+		change func(*apitest.Server)
+	}{
+		{"another client writes it", func(s *apitest.Server) { s.Put(configMap("map", "9")) }},
+		{"another client replaces it", func(s *apitest.Server) {
+			s.Remove(configMap("map", ""))
+			s.Put(configMap("map", "9"))
+		}},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			f := newFixture(t, configMap("map", "1"))
+			write := func(value string) error {
+				live, err := f.maps().Get(t.Context(), "map", metav1.GetOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if value == "2" {
+					tc.change(f.server)
+				}
+				sent := body("map", value, live.GetResourceVersion())
+				sent.SetUID(live.GetUID())
+				_, err = f.maps().Apply(t.Context(), "map", sent, force)
+				return err
+			}
+			if err := write("2"); !apierrors.IsConflict(err) {
+				t.Fatalf("the write of what was read before: %v", err)
+			}
+			if err := write("3"); err != nil {
+				t.Fatalf("the second attempt: %v", err)
+			}
+			change, known := f.Find(apply.IDOf(body("map", "", "")))
+			if !known || dataOf(change.Before) != "9" || dataOf(change.After) != "3" || change.Refused != nil {
+				t.Errorf("%v %v", known, change)
+			}
+			f.server.Put(configMap("map", "10"))
+			if err := write("4"); err != nil {
+				t.Errorf("a second write of the preview: %v", err)
+			}
+		})
+	}
+}
