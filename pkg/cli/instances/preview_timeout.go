@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,18 +19,27 @@ import (
 // defaultPreviewTimeout is how long the questions of a preview may take in all.
 const defaultPreviewTimeout = 30 * time.Second
 
-// previewTimeout is the flag for the time in which the questions of a preview are asked. What is not answered by then is not known.
+// previewTimeout is the flag for the time in which the cluster answers a preview, with what is read before. What is not answered by then
+// is not known.
 type previewTimeout struct {
 	limit time.Duration
 	flag  *pflag.Flag
-	// begun is set once the preview asks its own questions, in a time of their own.
+	// spent is how long the reads before the preview have waited for answers, in nanoseconds. Downloads of packages between them do not count.
+	spent *atomic.Int64
+	// begun is set once the preview asks its own questions.
 	begun *atomic.Bool
 }
 
 func (p *previewTimeout) add(flags *pflag.FlagSet) {
-	flags.DurationVar(&p.limit, "timeout", defaultPreviewTimeout, "time limit of a preview, and of each read before it: what is not answered "+
-		"by then is not known")
-	p.flag, p.begun = flags.Lookup("timeout"), &atomic.Bool{}
+	flags.DurationVar(&p.limit, "timeout", defaultPreviewTimeout, "time limit of the answers that a preview needs of the cluster: what is not "+
+		"answered by then is not known")
+	p.flag, p.spent, p.begun = flags.Lookup("timeout"), &atomic.Int64{}, &atomic.Bool{}
+}
+
+// begin ends the reads before a preview, and returns the time that they have left. Previews of further Instances have the whole time.
+func (p *previewTimeout) begin() time.Duration {
+	p.begun.Store(true)
+	return p.limit - time.Duration(p.spent.Swap(0))
 }
 
 func (p *previewTimeout) check() error {
@@ -39,8 +49,7 @@ func (p *previewTimeout) check() error {
 	return nil
 }
 
-// limitReads limits what a command reads before its preview, such as the Instance and its OperatorVersion: each request of it has the whole
-// time, since packages may be downloaded between them.
+// limitReads limits what a command reads before its preview, such as the Instance and its OperatorVersion.
 func (p *previewTimeout) limitReads(env *command.Env) {
 	wrap := env.Flags.WrapConfigFn
 	env.Flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
@@ -68,13 +77,18 @@ func (f firstReads) RoundTrip(request *http.Request) (*http.Response, error) {
 	if f.timeout.begun.Load() {
 		return f.RoundTripper.RoundTrip(request)
 	}
-	limit, cancel := context.WithTimeout(context.Background(), f.timeout.limit)
+	start := time.Now()
+	limit, cancel := context.WithTimeout(context.Background(), f.timeout.limit-time.Duration(f.timeout.spent.Load()))
+	end := func() {
+		cancel()
+		f.timeout.spent.Add(int64(time.Since(start)))
+	}
 	response, err := limitedTransport{f.RoundTripper, limit, f.timeout.lateError("")}.RoundTrip(request)
 	if err != nil {
-		cancel()
+		end()
 		return nil, err
 	}
-	response.Body = closedBody{response.Body, cancel}
+	response.Body = closedBody{response.Body, sync.OnceFunc(end)}
 	return response, nil
 }
 

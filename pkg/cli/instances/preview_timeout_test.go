@@ -96,6 +96,16 @@ func TestLimitReads(t *testing.T) {
 			t.Errorf("%s: exit code %d, %s", tc.reason, code, errs)
 		}
 	}
+	server.Before(func(r apitest.Request) (any, error) { // each answer comes in time, and all together do not
+		if r.Verb == "get" {
+			<-time.After(200 * time.Millisecond)
+		}
+		return nil, nil
+	})
+	_, errs, code := commandtest.Run(t, NewUpdate, "", argsOf("update site -p VALUE=c --dry-run --timeout 300ms")...)
+	if code == 0 || !strings.Contains(errs, "the cluster did not answer within 300ms") {
+		t.Errorf("two reads: exit code %d, %s", code, errs)
+	}
 	server.Before(func(r apitest.Request) (any, error) {
 		if r.Kind == "Instance" && len(r.Query["dryRun"]) == 0 && r.Verb == "patch" {
 			<-time.After(time.Second)

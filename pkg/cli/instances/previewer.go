@@ -114,8 +114,7 @@ func versionIfExists(ctx context.Context, c client.Client, instance *v1beta1.Ins
 // compute computes a preview with the clients of the user. What is not answered in time is not known; an error says that nothing is.
 func (p *previewer) compute(ctx context.Context,
 	compute func(context.Context, preview.Options) (*preview.Preview, error)) (*preview.Preview, error) {
-	p.timeout.begun.Store(true)
-	limit, cancel := context.WithTimeout(ctx, p.timeout.limit)
+	limit, cancel := context.WithTimeout(ctx, p.timeout.begin())
 	defer cancel()
 	ctx, cancelAll := context.WithTimeout(ctx, 2*p.timeout.limit) // with what is not asked by these clients, such as webhooks
 	defer cancelAll()
