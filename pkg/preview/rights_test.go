@@ -3,6 +3,7 @@ package preview
 import (
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -47,12 +48,12 @@ func TestRights(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
-			asked := false
+			var asked atomic.Bool
 			l.watchWrites(func(r apitest.Request) (any, error) {
 				if r.Kind != "LocalSubjectAccessReview" {
 					return nil, nil
 				}
-				asked = true
+				asked.Store(true)
 				review := &authorizationv1.LocalSubjectAccessReview{}
 				r.Decode(t, review)
 				review.Status.Allowed = review.Spec.ResourceAttributes.Resource != tc.denied
@@ -70,8 +71,8 @@ func TestRights(t *testing.T) {
 			if diff := cmp.Diff(tc.lines, p.Rights.lines()); diff != "" || p.Rights.Account != tc.account || p.Rights.summary() != tc.summary {
 				t.Errorf("%s: %s: %q: %s", tc.reason, p.Rights.Account, p.Rights.summary(), diff)
 			}
-			if p.Raises(concernRights) == tc.harmless || asked != tc.asks {
-				t.Errorf("%s: raises %t, asked %t", tc.reason, p.Raises(concernRights), asked)
+			if p.Raises(concernRights) == tc.harmless || asked.Load() != tc.asks {
+				t.Errorf("%s: raises %t, asked %t", tc.reason, p.Raises(concernRights), asked.Load())
 			}
 		})
 	}
