@@ -1,6 +1,7 @@
 package crdcompat
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -34,37 +35,74 @@ func NewNamingComparer(client dynamic.Interface, mapper meta.RESTMapper) *Compar
 	return &Comparer{client, mapper, Findings.String}
 }
 
-// CheckUpdate implements share.CRDComparer.
+// CheckUpdate implements share.CRDComparer. It reads no custom resource if the definition alone is not safe.
 func (c *Comparer) CheckUpdate(ctx context.Context, live, wanted *unstructured.Unstructured) error {
-	old, next := &apiextensionsv1.CustomResourceDefinition{}, &apiextensionsv1.CustomResourceDefinition{}
-	for _, pair := range []struct {
-		from *unstructured.Unstructured
-		to   *apiextensionsv1.CustomResourceDefinition
-	}{{live, old}, {wanted, next}} {
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(pair.from.Object, pair.to); err != nil {
-			return fmt.Errorf("CustomResourceDefinition %s: %w", live.GetName(), err)
-		}
+	old, next, err := parsePair(live, wanted)
+	if err != nil {
+		return err
 	}
-	if breaches := Compare(old, next); !breaches.Safe() {
-		if versions := versionsToMigrate(breaches, old); versions != nil {
-			return &MigrationError{Definition: old.Name, Versions: versions}
-		}
-		var parts []string
-		for _, b := range breaches {
-			part := strings.TrimSpace(b.Version + " " + b.Path + ": " + b.Message)
-			if b.Rule == RuleServedVersion { // the package need not change
-				part += ": " + b.Remedy
-			}
-			parts = append(parts, part)
-		}
-		return &UnsafeError{strings.Join(parts, "; ")}
+	result := Comparison{Name: old.Name, Change: Kept, BreakingChanges: Compare(old, next)}
+	if err := c.verdict(result, old); err != nil {
+		return err
 	}
+	if result.Objects, err = c.validate(ctx, old, next); err != nil {
+		return err
+	}
+	return c.verdict(result, old)
+}
+
+// Examine returns what CheckUpdate goes by, with the custom resources even if the definition alone is not safe, and the error of
+// CheckUpdate. It leaves out safe changes.
+func (c *Comparer) Examine(ctx context.Context, live, wanted *unstructured.Unstructured) (Comparison, error) {
+	old, next, err := parsePair(live, wanted)
+	if err != nil {
+		return Comparison{}, err
+	}
+	result := Comparison{Name: old.Name, Change: Kept, BreakingChanges: Compare(old, next)}
+	var unread error
+	result.Objects, unread = c.validate(ctx, old, next)
+	if err := c.verdict(result, old); err != nil {
+		return result, err
+	}
+	return result, unread
+}
+
+// parsePair parses the definition of the cluster and the one that is to replace it.
+func parsePair(live, wanted *unstructured.Unstructured) (old, next *apiextensionsv1.CustomResourceDefinition, err error) {
+	old, next = &apiextensionsv1.CustomResourceDefinition{}, &apiextensionsv1.CustomResourceDefinition{}
+	convert := runtime.DefaultUnstructuredConverter.FromUnstructured
+	if err = cmp.Or(convert(live.Object, old), convert(wanted.Object, next)); err != nil {
+		return nil, nil, fmt.Errorf("CustomResourceDefinition %s: %w", live.GetName(), err)
+	}
+	return old, next, nil
+}
+
+func (c *Comparer) validate(ctx context.Context, old, next *apiextensionsv1.CustomResourceDefinition) (*Findings, error) {
 	findings, err := Validate(ctx, old, next, c)
 	if err != nil {
-		return fmt.Errorf("check whether the objects of CustomResourceDefinition %s would stay valid: %w", live.GetName(), err)
+		return nil, fmt.Errorf("check whether the objects of CustomResourceDefinition %s would stay valid: %w", old.Name, err)
 	}
-	if !findings.Safe() {
-		return &UnsafeError{strings.TrimSpace(c.describe(findings))}
+	return &findings, nil
+}
+
+// verdict returns why a change is not safe: by the definition alone, or else by the custom resources, if they were read; nil if it is.
+func (c *Comparer) verdict(result Comparison, old *apiextensionsv1.CustomResourceDefinition) error {
+	if versions := versionsToMigrate(result.BreakingChanges, old); versions != nil {
+		return &MigrationError{Definition: old.Name, Versions: versions}
+	}
+	var parts []string
+	for _, b := range result.BreakingChanges {
+		part := strings.TrimSpace(b.Version + " " + b.Path + ": " + b.Message)
+		if b.Rule == RuleServedVersion { // the package need not change
+			part += ": " + b.Remedy
+		}
+		parts = append(parts, part)
+	}
+	switch {
+	case len(parts) > 0:
+		return &UnsafeError{strings.Join(parts, "; ")}
+	case result.Objects != nil && !result.Objects.Safe():
+		return &UnsafeError{strings.TrimSpace(c.describe(*result.Objects))}
 	}
 	return nil
 }

@@ -2,8 +2,12 @@ package preview
 
 import (
 	"cmp"
+	"context"
 	"slices"
+	"sync"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,37 +23,83 @@ type Basis struct {
 	ResourceVersion string    `json:"resourceVersion"`
 }
 
-// noteBasis fills in what the preview was decided from, of children, too: the Instance, its OperatorVersions, and the objects that the
-// plans have read.
-func (p *Preview) noteBasis(edit Edit, former []*v1beta1.OperatorVersion, cluster *dryrun.Cluster) {
-	add := func(name string, o client.Object) {
-		if o.GetResourceVersion() != "" { // what comes with the edit has none
-			p.Basis = append(p.Basis, Basis{name, o.GetUID(), o.GetResourceVersion()})
-		}
+// RecordReads returns a client that notes what it reads, for the basis of a preview. What a command reads with it before the preview, such as
+// settings and explore rules, is named, too.
+func RecordReads(c client.Client) client.Client { return recordReads(c) }
+
+func recordReads(c client.Client) *basisClient {
+	if recorder, ok := c.(*basisClient); ok {
+		return recorder
 	}
-	if edit.Before != nil {
-		add(instanceID(edit.Before), edit.Before)
-	}
-	versions := append(slices.Clone(former), edit.Version)
-	if edit.Old != nil {
-		versions = append(versions, edit.Old)
-	}
-	for _, version := range versions {
-		id := apply.ID{GroupVersionKind: v1beta1.GroupVersion.WithKind("OperatorVersion"), NamespacedName: client.ObjectKeyFromObject(version)}
-		add(id.String(), version)
-	}
-	for _, change := range cluster.Changes() {
-		if change.Before != nil {
-			add(change.ID.String(), change.Before)
-		}
-	}
-	slices.SortFunc(p.Basis, func(a, b Basis) int {
-		return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.UID, b.UID), cmp.Compare(a.ResourceVersion, b.ResourceVersion))
-	})
-	p.Basis = slices.Compact(p.Basis)
+	return &basisClient{Client: c}
 }
 
-func instanceID(i *v1beta1.Instance) string {
-	id := apply.ID{GroupVersionKind: v1beta1.GroupVersion.WithKind("Instance"), NamespacedName: client.ObjectKeyFromObject(i)}
-	return id.String()
+// basisClient notes what it reads.
+type basisClient struct {
+	client.Client
+	mu    sync.Mutex
+	found []Basis
+}
+
+// Get implements client.Client.
+func (c *basisClient) Get(ctx context.Context, key client.ObjectKey, into client.Object, o ...client.GetOption) error {
+	if err := c.Client.Get(ctx, key, into, o...); err != nil {
+		return err
+	}
+	return c.note(into)
+}
+
+// List implements client.Client.
+func (c *basisClient) List(ctx context.Context, into client.ObjectList, o ...client.ListOption) error {
+	if err := c.Client.List(ctx, into, o...); err != nil {
+		return err
+	}
+	return meta.EachListItem(into, func(item runtime.Object) error {
+		if one, ok := item.(client.Object); ok {
+			return c.note(one)
+		}
+		return nil
+	})
+}
+
+func (c *basisClient) note(o client.Object) error {
+	if o.GetResourceVersion() == "" { // what comes with the edit has none
+		return nil
+	}
+	kind, err := c.GroupVersionKindFor(o)
+	if err != nil {
+		return err
+	}
+	id := apply.ID{GroupVersionKind: kind, NamespacedName: client.ObjectKeyFromObject(o)}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.found = append(c.found, Basis{id.String(), o.GetUID(), o.GetResourceVersion()})
+	return nil
+}
+
+// list returns what the edit was made from, what was read since, and the objects of the plans, of children, too.
+func (c *basisClient) list(edit Edit, changes []dryrun.Change) ([]Basis, error) {
+	var given []client.Object
+	if edit.Before != nil {
+		given = append(given, edit.Before)
+	}
+	for _, version := range []*v1beta1.OperatorVersion{edit.Version, edit.Old} {
+		if version != nil {
+			given = append(given, version)
+		}
+	}
+	for _, change := range changes {
+		if change.Before != nil {
+			given = append(given, change.Before)
+		}
+	}
+	for _, o := range given {
+		if err := c.note(o); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(c.found, func(a, b Basis) int {
+		return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.UID, b.UID), cmp.Compare(a.ResourceVersion, b.ResourceVersion))
+	})
+	return slices.Compact(c.found), nil
 }

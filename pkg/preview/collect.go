@@ -22,10 +22,13 @@ func (c *computation) collect(ctx context.Context) {
 	for _, id := range c.order {
 		c.out.Objects = append(c.out.Objects, c.object(ctx, id, c.touched[id]))
 	}
-	c.warnOfUsedClaims(ctx)
-	if c.depth == 0 {
-		c.out.noteBasis(c.edit, c.former, c.cluster)
+	c.out.Definitions = c.definitions.definitions(c.mask)
+	for _, d := range c.out.Definitions {
+		if warning := d.warning(); warning != "" {
+			c.warn("%s", warning)
+		}
 	}
+	c.warnOfUsedClaims(ctx)
 	for i := range c.out.Warnings {
 		c.out.Warnings[i] = strings.TrimSpace(c.out.Warnings[i])
 	}

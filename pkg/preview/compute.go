@@ -23,7 +23,6 @@ import (
 	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/apply"
-	"kudo.dev/kudo/pkg/crdcompat"
 	"kudo.dev/kudo/pkg/dryrun"
 	"kudo.dev/kudo/pkg/keyring"
 	"kudo.dev/kudo/pkg/runner"
@@ -34,7 +33,7 @@ import (
 
 // Options are the clients that questions are asked with, all of one user.
 type Options struct {
-	// Client reads kudo's own kinds.
+	// Client reads kudo's own kinds. RecordReads makes it, where it has read before.
 	Client    client.Client
 	Dynamic   dynamic.Interface
 	Metadata  metadata.Interface
@@ -85,16 +84,28 @@ func Compute(ctx context.Context, o Options, edit Edit) (*Preview, error) {
 	if err := c.compute(ctx); err != nil {
 		return nil, err
 	}
+	return c.result(ctx)
+}
+
+// result returns the preview of what was computed.
+func (c *computation) result(ctx context.Context) (*Preview, error) {
 	c.collect(ctx)
+	var err error
+	if c.out.Basis, err = c.basis.list(c.edit, c.cluster.Changes()); err != nil {
+		return nil, err
+	}
 	return c.out, c.out.seal()
 }
 
 func newComputation(o Options, edit Edit) *computation {
+	basis := recordReads(o.Client)
+	o.Client = basis
 	cluster := dryrun.New(o.Dynamic, o.Client.RESTMapper())
 	if o.Local {
 		cluster = dryrun.NewLocal(o.Dynamic, o.Client.RESTMapper())
 	}
 	c := newComputationOn(cluster, o, edit)
+	c.basis = basis
 	if o.Local {
 		c.unknown(NotAsked)
 	}
@@ -105,7 +116,7 @@ func newComputation(o Options, edit Edit) *computation {
 func newComputationOn(cluster *dryrun.Cluster, o Options, edit Edit) *computation {
 	c := &computation{
 		Options: o, edit: edit, cluster: cluster, kinds: apply.NewKinds(cluster.Mapper(), o.Discovery, o.Dynamic), touched: map[apply.ID]*touch{},
-		deleted: map[types.UID]string{},
+		deleted: map[types.UID]string{}, definitions: newDefinitionComparer(o),
 		out: &Preview{APIVersion: Version, Verb: edit.Verb, As: o.As,
 			Subject: fmt.Sprintf("Instance %s/%s", edit.After.Namespace, edit.After.Name)},
 	}
@@ -128,6 +139,8 @@ type computation struct {
 	kinds *apply.Kinds
 	// newNamespace is set if the namespace of the Instance does not exist yet.
 	newNamespace bool
+	// basis is the Client of the edit and of its children; nil for a child.
+	basis *basisClient
 	// depth is how many Instances the one of the edit is a child of.
 	depth int
 	// coming are the OperatorVersions that the edit creates, and changing those whose install parameters it changes.
@@ -148,7 +161,9 @@ type computation struct {
 	engine  *apply.Engine
 	runner  *runner.Runner
 	share   *share.Engine
-	version *runner.ParsedVersion
+	// definitions checks changes of CustomResourceDefinitions.
+	definitions *definitionComparer
+	version     *runner.ParsedVersion
 	// run is the one that is previewed.
 	run  *runner.Run
 	keys *keyring.Ring
@@ -334,7 +349,7 @@ func (c *computation) load(ctx context.Context) error {
 	c.engine = apply.New(c.cluster.Client(), c.cluster.Metadata(c.Metadata), c.kinds, c.cluster, retain)
 	c.share = share.New(share.Options{
 		Objects: c.engine, Kinds: c.kinds, Mirror: c.cluster, Reader: holderReader{c.Client, c.coming}, Retain: retain,
-		Safety: crdcompat.NewNamingComparer(c.Dynamic, c.Client.RESTMapper()), Clock: clock.RealClock{},
+		Safety: c.definitions, Clock: clock.RealClock{},
 	})
 	c.runner = runner.New(runner.Options{
 		Share: c.share, Engine: c.engine, Accounts: asCaller{c.engine}, Kinds: c.kinds, Mirror: c.cluster, All: c.All, External: c.External,

@@ -196,7 +196,7 @@ func (c *computation) checkDefinition(ctx context.Context, change dryrun.Change,
 	if change.ID.GroupKind() != storedversions.DefinitionKind || !slices.ContainsFunc(fields, inSpec) {
 		return
 	}
-	err := crdcompat.NewNamingComparer(c.Dynamic, c.Client.RESTMapper()).CheckUpdate(ctx, change.Before, change.After)
+	err := c.definitions.CheckUpdate(ctx, change.Before, change.After)
 	var unsafe *crdcompat.UnsafeError
 	var stored *crdcompat.MigrationError
 	switch {
@@ -205,18 +205,4 @@ func (c *computation) checkDefinition(ctx context.Context, change dryrun.Change,
 	case err != nil:
 		c.unknown("%s: %s", change.ID, err)
 	}
-}
-
-// warnOfMigration says that all objects of a definition are rewritten after the plan, since its storage version changes.
-func (c *computation) warnOfMigration(change dryrun.Change) {
-	if change.ID.GroupKind() != storedversions.DefinitionKind || change.Before == nil || change.After == nil {
-		return
-	}
-	before, err := storedversions.Parse(change.Before)
-	after, failed := storedversions.Parse(change.After)
-	if err != nil || failed != nil || before.Storage == after.Storage {
-		return // a definition that cannot be read is refused by the API server
-	}
-	c.warn("the storage version of CustomResourceDefinition %s changes from %s to %s: after the plan, kudo rewrites all of its objects, "+
-		"without a change in them", before.Name, before.Storage, after.Storage)
 }

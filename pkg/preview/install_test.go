@@ -278,9 +278,16 @@ func TestMigrationIsShown(t *testing.T) {
 		"Other":   {"an object of another kind has no versions", plain("a"), plain("b"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &computation{out: &Preview{}}
-			c.warnOfMigration(dryrun.Change{ID: apply.IDOf(tc.after), Before: tc.before, After: tc.after})
-			if diff := cmp.Diff(tc.want, c.out.Warnings); diff != "" {
+			c := newDefinitionComparer(newLab(t).options())
+			c.noteMigration(dryrun.Change{ID: apply.IDOf(tc.after), Before: tc.before, After: tc.after})
+			var got []string
+			for _, d := range c.definitions(params.NewMask(nil)) {
+				got = append(got, d.warning())
+				if diff := cmp.Diff(&Migration{From: "v1alpha1", To: "v1"}, d.Migration); diff != "" {
+					t.Errorf("%s: %s", tc.reason, diff)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s: %s", tc.reason, diff)
 			}
 		})
@@ -314,26 +321,30 @@ func TestCheckDefinition(t *testing.T) {
 		spec     map[string]any
 		hook     apitest.Hook
 		warnings string
+		// text is how people read how the definition was checked; empty if it was not.
+		text string
 		// unknown is set if the check cannot be made, and metadata if only metadata changes.
 		unknown, metadata bool
 	}{
-		{"nothing breaks", wide, map[string]any{"size": int64(1)}, nil, "", false, false},
-		{"an object that was wrong before is no matter where only metadata changes", wide, map[string]any{"lid": "x"}, nil, "", false, true},
-		{"a property is removed", definition(map[string]any{"size": size}), nil, nil, "spec.color", false, false},
-		{"an object has a field that is not known", wide, map[string]any{"lid": "x"}, nil, "ns/mine (v1): spec.lid", false, false},
+		{"nothing breaks", wide, map[string]any{"size": int64(1)}, nil, "", "no breaking change, 1 object checked, 0 would break", false, false},
+		{"an object that was wrong before is no matter where only metadata changes", wide, map[string]any{"lid": "x"}, nil, "", "", false, true},
+		{"a property is removed", definition(map[string]any{"size": size}), map[string]any{"color": "SECRET"}, nil, "spec.color",
+			"1 breaking change, 1 object checked, 1 would break", false, false},
+		{"an object has a field that is not known", wide, map[string]any{"lid": "x"}, nil, "ns/mine (v1): spec.lid",
+			"no breaking change, 1 object checked, 1 would break", false, false},
 		{"objects may not be listed", wide, nil, func(r apitest.Request) (any, error) {
 			if r.Verb == "list" {
 				return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "pots"}, "", fmt.Errorf("you may not list pots"))
 			}
 			return nil, nil
-		}, "", true, false},
+		}, "", "no breaking change, its objects could not be read", true, false},
 		{"the kind is not served", definition(map[string]any{"size": size, "color": color, "lid": color}), nil, func(r apitest.Request) (any, error) {
 			if r.Verb == "list" {
 				return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "pots"}, "")
 			}
 			return nil, nil
-		}, "", true, false},
-		{"another kind", plain("a"), nil, nil, "", false, false},
+		}, "", "no breaking change, its objects could not be read", true, false},
+		{"another kind", plain("a"), nil, nil, "", "", false, false},
 	} {
 		l := newLab(t, system())
 		kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Pot"}
@@ -361,6 +372,13 @@ func TestCheckDefinition(t *testing.T) {
 		got := strings.Join(c.out.Warnings, "\n")
 		if (got == "") != (tc.warnings == "") || !strings.Contains(got, tc.warnings) || (len(c.out.UnknownReasons) > 0) != tc.unknown {
 			t.Errorf("%s: warnings %q, unknown %q", tc.reason, c.out.Warnings, c.out.UnknownReasons)
+		}
+		var texts []string
+		for _, d := range c.definitions.definitions(c.mask) {
+			texts = append(texts, strings.TrimPrefix(d.String(), "definition pots.example.com: "))
+		}
+		if text := strings.Join(texts, "\n"); text != tc.text {
+			t.Errorf("%s: it reads %q, want %q", tc.reason, text, tc.text)
 		}
 	}
 }

@@ -45,9 +45,10 @@ func ComputeRelease(ctx context.Context, o Options, r Release) (*Preview, error)
 		p.UnknownReasons = append(p.UnknownReasons, "which Instances of other namespaces use the version: "+r.Unlisted.Error())
 	}
 	p.noteUsers(r)
+	basis := recordReads(o.Client)
+	o.Client = basis
 	holder := &v1beta1.Installation{}
 	err := o.Client.Get(ctx, client.ObjectKey{Name: r.Version.InstallationName()}, holder)
-	p.Basis = append(p.Basis, Basis{p.Subject, r.Version.UID, r.Version.ResourceVersion})
 	leaves := r.LeavesUsers && len(r.Users) > 0
 	switch {
 	case apierror.IsObjectNotFound(err): // it holds nothing in the cluster
@@ -64,6 +65,9 @@ func ComputeRelease(ctx context.Context, o Options, r Release) (*Preview, error)
 		if err := p.release(ctx, engine, holder, r.Force); err != nil {
 			return nil, err
 		}
+	}
+	if p.Basis, err = basis.list(Edit{Version: r.Version}, nil); err != nil {
+		return nil, err
 	}
 	return p, p.seal()
 }

@@ -42,7 +42,7 @@ func (s Share) why() string {
 
 // shared fills in what would become of an object of an install plan.
 func (c *computation) shared(ctx context.Context, out *Object, change dryrun.Change) {
-	c.warnOfMigration(change)
+	c.definitions.noteMigration(change)
 	d := compare(change.Before, change.After, c.mask)
 	of := Share{Object: change.ID.String(), Holders: c.share.Holders(ctx, change.Before)}
 	switch {

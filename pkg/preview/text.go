@@ -51,6 +51,9 @@ func (p *Preview) writeText(b *strings.Builder) {
 			o.writeText(b)
 		}
 	}
+	for _, d := range p.Definitions {
+		fmt.Fprintf(b, "  %s\n", d)
+	}
 	for _, s := range p.Stays {
 		fmt.Fprintf(b, "  = %s stays: %s\n", text.Plain(s.Object, maxPath), text.Plain(s.Why, maxWhy))
 	}
@@ -279,6 +282,9 @@ func (p *Preview) notes() []string {
 		if len(run.Capacity) > 0 {
 			note("", "the objects of plan %s declare: %s", run.name(), run.capacity())
 		}
+	}
+	for _, d := range p.Definitions {
+		note("", "%s", d)
 	}
 	for _, s := range p.Stays {
 		note("", "%s stays: %s", s.Object, s.Why)

@@ -66,8 +66,7 @@ func Uninstall(ctx context.Context, o Options, instance *v1beta1.Instance, versi
 	if err := c.uninstall(ctx); err != nil {
 		return nil, err
 	}
-	c.collect(ctx)
-	return c.out, c.out.seal()
+	return c.result(ctx)
 }
 
 func uninstallEdit(instance *v1beta1.Instance, version *v1beta1.OperatorVersion) Edit {

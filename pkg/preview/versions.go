@@ -26,8 +26,7 @@ func ComputeVersions(ctx context.Context, o Options, verb string, versions []*v1
 	if err := c.computeVersions(ctx); err != nil {
 		return nil, err
 	}
-	c.collect(ctx)
-	return c.out, c.out.seal()
+	return c.result(ctx)
 }
 
 func (c *computation) computeVersions(ctx context.Context) error {

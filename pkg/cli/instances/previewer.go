@@ -144,6 +144,7 @@ func (p *previewer) options(ctx, limit context.Context) (preview.Options, error)
 	if o.Client, err = client.New(config, client.Options{Scheme: p.client.Scheme(), Mapper: p.client.RESTMapper()}); err != nil {
 		return o, err
 	}
+	o.Client = preview.RecordReads(o.Client)
 	if o.Dynamic, err = dynamic.NewForConfig(config); err != nil {
 		return o, err
 	}
