@@ -23,8 +23,8 @@ type Basis struct {
 	ResourceVersion string    `json:"resourceVersion"`
 }
 
-// RecordReads returns a client that notes what it reads, for the basis of a preview. What a command reads with it before the preview, such as
-// settings and explore rules, is named, too.
+// RecordReads returns a client that notes what it reads, for the basis of a preview. What a command reads with it before the preview, such
+// as settings and explore rules, is named, too.
 func RecordReads(c client.Client) client.Client { return recordReads(c) }
 
 func recordReads(c client.Client) *basisClient {

@@ -16,6 +16,16 @@ import (
 	"kudo.dev/kudo/pkg/dryrun"
 )
 
+// result returns the preview of what was computed.
+func (c *computation) result(ctx context.Context) (*Preview, error) {
+	c.collect(ctx)
+	var err error
+	if c.out.Basis, err = c.basis.list(c.edit, c.cluster.Changes()); err != nil {
+		return nil, err
+	}
+	return c.out, c.out.seal()
+}
+
 // collect turns what the runs did into the objects of the preview.
 func (c *computation) collect(ctx context.Context) {
 	c.out.noteHeld(ctx, c.share, c.held, c.deleted)

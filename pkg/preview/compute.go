@@ -87,16 +87,6 @@ func Compute(ctx context.Context, o Options, edit Edit) (*Preview, error) {
 	return c.result(ctx)
 }
 
-// result returns the preview of what was computed.
-func (c *computation) result(ctx context.Context) (*Preview, error) {
-	c.collect(ctx)
-	var err error
-	if c.out.Basis, err = c.basis.list(c.edit, c.cluster.Changes()); err != nil {
-		return nil, err
-	}
-	return c.out, c.out.seal()
-}
-
 func newComputation(o Options, edit Edit) *computation {
 	basis := recordReads(o.Client)
 	o.Client = basis

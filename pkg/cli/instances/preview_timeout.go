@@ -31,8 +31,8 @@ type previewTimeout struct {
 }
 
 func (p *previewTimeout) add(flags *pflag.FlagSet) {
-	flags.DurationVar(&p.limit, "timeout", defaultPreviewTimeout, "time limit of the answers that a preview needs of the cluster: what is not "+
-		"answered by then is not known")
+	flags.DurationVar(&p.limit, "timeout", defaultPreviewTimeout, "time limit of the answers that a preview needs of the cluster: what is "+
+		"not answered by then is not known")
 	p.flag, p.spent, p.begun = flags.Lookup("timeout"), &atomic.Int64{}, &atomic.Bool{}
 }
 
