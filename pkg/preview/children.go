@@ -65,14 +65,8 @@ func (c *computation) child(id apply.ID, edit Edit) *computation {
 	o.Incomplete = nil // it is said of the Instance of the edit
 	child := newComputationOn(c.cluster, o, edit)
 	child.depth, child.keepsClaims, child.deleted = c.depth+1, c.keepsClaims, c.deleted
+	c.children = append(c.children, child)
 	return child
-}
-
-// add adds the preview of a child that was computed.
-func (c *computation) add(ctx context.Context, child *computation) error {
-	child.collect(ctx)
-	c.out.Children = append(c.out.Children, child.out)
-	return child.out.seal()
 }
 
 // previewDeletion previews what goes with an Instance that a run deletes, or that is deleted with the one of the edit.
@@ -82,10 +76,7 @@ func (c *computation) previewDeletion(ctx context.Context, id apply.ID, before *
 	if child == nil {
 		return nil
 	}
-	if err := child.uninstall(ctx); err != nil {
-		return err
-	}
-	return c.add(ctx, child)
+	return child.uninstall(ctx)
 }
 
 func (c *computation) previewChild(ctx context.Context, id apply.ID, before, after *v1beta1.Instance) error {
@@ -101,10 +92,7 @@ func (c *computation) previewChild(ctx context.Context, id apply.ID, before, aft
 	if child == nil {
 		return nil
 	}
-	if err := child.compute(ctx); err != nil {
-		return err
-	}
-	return c.add(ctx, child)
+	return child.compute(ctx)
 }
 
 // toInstance converts an object; nil stays nil.

@@ -18,16 +18,17 @@ import (
 
 // result returns the preview of what was computed.
 func (c *computation) result(ctx context.Context) (*Preview, error) {
-	c.collect(ctx)
-	var err error
-	if c.out.Basis, err = c.basis.list(c.edit, c.cluster.Changes()); err != nil {
+	c.settleHeld()
+	if err := c.collect(ctx); err != nil {
 		return nil, err
 	}
-	return c.out, c.out.seal()
+	var err error
+	c.out.Basis, err = c.basis.list(c.edit, c.cluster.Changes())
+	return c.out, err
 }
 
-// collect turns what the runs did into the objects of the preview.
-func (c *computation) collect(ctx context.Context) {
+// collect turns what the runs did into the objects of the preview, of children, too.
+func (c *computation) collect(ctx context.Context) error {
 	c.out.noteHeld(ctx, c.share, c.held, c.deleted)
 	for _, id := range c.order {
 		c.out.Objects = append(c.out.Objects, c.object(ctx, id, c.touched[id]))
@@ -44,6 +45,13 @@ func (c *computation) collect(ctx context.Context) {
 	}
 	slices.Sort(c.out.Warnings)
 	c.out.Warnings = slices.Compact(c.out.Warnings)
+	for _, child := range c.children {
+		if err := child.collect(ctx); err != nil {
+			return err
+		}
+		c.out.Children = append(c.out.Children, child.out)
+	}
+	return c.out.seal()
 }
 
 // object returns what would become of an object:

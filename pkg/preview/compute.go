@@ -131,6 +131,8 @@ type computation struct {
 	newNamespace bool
 	// basis is the Client of the edit and of its children; nil for a child.
 	basis *basisClient
+	// children are the computations of Instances that the runs create, change or delete.
+	children []*computation
 	// depth is how many Instances the one of the edit is a child of.
 	depth int
 	// coming are the OperatorVersions that the edit creates, and changing those whose install parameters it changes.

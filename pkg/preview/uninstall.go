@@ -144,13 +144,6 @@ func (c *computation) releaseChildren(ctx context.Context) error {
 			return err
 		}
 	}
-	c.held = slices.DeleteFunc(c.held, func(o heldObject) bool { // all Instances that are deleted are known now
-		released := o.isReleased(c.deleted)
-		if released {
-			c.released(o.id, o.live)
-		}
-		return released
-	})
 	return c.previewChildren(ctx) // what the cleanup plan does to others
 }
 
@@ -226,6 +219,20 @@ type heldObject struct {
 	id     apply.ID
 	live   *unstructured.Unstructured
 	unread error
+}
+
+// settleHeld releases what Instances hold that are all deleted, of children, too. It is called once all of these are known.
+func (c *computation) settleHeld() {
+	c.held = slices.DeleteFunc(c.held, func(o heldObject) bool {
+		released := o.isReleased(c.deleted)
+		if released {
+			c.released(o.id, o.live)
+		}
+		return released
+	})
+	for _, child := range c.children {
+		child.settleHeld()
+	}
 }
 
 // isReleased reports whether Instances that are deleted are the only owners of an object: it is deleted with them.

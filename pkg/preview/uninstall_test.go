@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/test/apitest"
@@ -73,5 +74,48 @@ func TestHoldersOfWhatStays(t *testing.T) {
 	}
 	if want := []string{"delete ConfigMap ns/i-a", "delete Instance ns/child", "delete ConfigMap ns/i-of-both"}; !cmp.Equal(want, brief(p)) {
 		t.Errorf("what only Instances own that are deleted is deleted with them: %s", cmp.Diff(want, brief(p)))
+	}
+}
+
+// TestHeldByNephews checks that what an Instance holds together with a child of another one is deleted with all of them, although the child
+// is met later (P13).
+func TestHeldByNephews(t *testing.T) {
+	l := newLab(t)
+	owner := func(of *v1beta1.Instance) metav1.OwnerReference {
+		return metav1.OwnerReference{APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance", Name: of.Name, UID: of.UID}
+	}
+	child := func(name string, of *v1beta1.Instance) *v1beta1.Instance {
+		out := gen.Instance(name, web(), nil)
+		out.UID, out.OwnerReferences = types.UID(name), []metav1.OwnerReference{owner(of)}
+		of.Status.Resources = append(of.Status.Resources, v1beta1.ResourceStatus{APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance", Namespace: "ns", Name: name})
+		return out
+	}
+	i := l.running(web(), "i-a")
+	first, second := child("first", i), child("second", i)
+	nephew := child("nephew", second)
+	shared := &corev1.ConfigMap{ObjectMeta: gen.Meta("ns", "shared")}
+	shared.OwnerReferences = []metav1.OwnerReference{owner(first), owner(nephew)}
+	first.Status.Resources = append(first.Status.Resources, v1beta1.ResourceStatus{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "shared"})
+	for _, o := range []client.Object{i, first, second, nephew, shared} {
+		l.Put(o)
+	}
+	p, err := Uninstall(t.Context(), l.options(), i, web(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, child := range p.withChildren() {
+		got = append(got, child.Subject)
+		for _, o := range child.Objects {
+			got = append(got, string(o.Effect)+" "+o.ID())
+		}
+		for _, s := range child.Stays {
+			got = append(got, "stays "+s.Object)
+		}
+	}
+	want := []string{"Instance ns/i", "delete ConfigMap ns/i-a", "delete Instance ns/first", "delete Instance ns/second",
+		"Instance ns/first", "delete ConfigMap ns/shared", "Instance ns/second", "delete Instance ns/nephew", "Instance ns/nephew"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
