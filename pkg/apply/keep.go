@@ -41,10 +41,14 @@ func hasRightController(live, body *unstructured.Unstructured) bool {
 	return controller == nil || v1beta1.HasOwner(live, controller.UID) != isKept(live)
 }
 
-// wasLeft reports whether a live object was left by an earlier owner of the name: the field manager has written it, and neither the
-// inventory nor its owners name it.
+// wasLeft reports whether a live object was left by an earlier owner of the name: the field manager has written it, but not in the run
+// that the body is of, and neither the inventory nor its owners name it. What this run has written is missing in the inventory if the
+// commit after the write has failed.
 func (e *Engine) wasLeft(live, body *unstructured.Unstructured, o Options) bool {
 	if live == nil || o.Known[IDOf(live)].UID == live.GetUID() || e.digest(live, o.Manager) == "" {
+		return false
+	}
+	if run := body.GetAnnotations()[v1beta1.PlanUIDAnnotation]; run != "" && live.GetAnnotations()[v1beta1.PlanUIDAnnotation] == run {
 		return false
 	}
 	controller := controllerOf(body)

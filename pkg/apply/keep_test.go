@@ -57,6 +57,10 @@ func TestWasLeft(t *testing.T) {
 			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{"f:a":{}}}`)}}})
 		return out
 	}
+	inRun := func(run string, o *unstructured.Unstructured) *unstructured.Unstructured {
+		o.SetAnnotations(map[string]string{v1beta1.PlanUIDAnnotation: run})
+		return o
+	}
 	body := keepCandidate(nil, instanceOwner("ours", true))
 	for _, tc := range []struct {
 		reason     string
@@ -71,6 +75,9 @@ func TestWasLeft(t *testing.T) {
 		{"it was written before a crash", writtenBy(manager, instanceOwner("ours", true)), body, Record{}, false},
 		{"it is adopted from another tool", writtenBy("helm"), body, Record{}, false},
 		{"cluster-scoped, and left", writtenBy(manager), keepCandidate(nil), Record{}, true},
+		{"cluster-scoped, and left by an earlier run", inRun("1", writtenBy(manager)), inRun("2", keepCandidate(nil)), Record{}, true},
+		{"cluster-scoped, written by this run, whose commit has failed", inRun("1", writtenBy(manager)), inRun("1", keepCandidate(nil)), Record{}, false},
+		{"cluster-scoped, without the uids of runs", inRun("", writtenBy(manager)), inRun("", keepCandidate(nil)), Record{}, true},
 		{"cluster-scoped, of another Instance", writtenBy("kudo/other/i"), keepCandidate(nil), Record{}, false},
 	} {
 		e := &Engine{mirror: &Mirror{}}
