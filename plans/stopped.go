@@ -30,6 +30,12 @@ func MarkStopped(st v1beta1.PlanStatus) v1beta1.PlanStatus {
 	return st
 }
 
+// IsRetryRequested reports whether the annotations of an object ask to run a failed run again. Its next run has another uid, so that the
+// annotation can stay.
+func IsRetryRequested(annotations map[string]string, st v1beta1.PlanStatus) bool {
+	return st.Status == v1beta1.FatalError && st.UID != "" && annotations[v1beta1.RetryAnnotation] == string(st.UID)
+}
+
 // DescribeCause returns the cause of a run and the user who asked for the run. It returns the cause alone if the user is not known.
 func DescribeCause(cause, user string) string {
 	if user == "" {

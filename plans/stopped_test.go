@@ -8,6 +8,24 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
+// TestIsRetryRequested checks that the annotation counts for the failed run that it names, and for no other.
+func TestIsRetryRequested(t *testing.T) {
+	for _, tc := range []struct {
+		reason, value string
+		st            v1beta1.PlanStatus
+		want          bool
+	}{
+		{"the failed run", "u", v1beta1.PlanStatus{UID: "u", Status: v1beta1.FatalError}, true},
+		{"the run is the next one", "u", v1beta1.PlanStatus{UID: "v", Status: v1beta1.FatalError}, false},
+		{"the run is complete", "u", v1beta1.PlanStatus{UID: "u", Status: v1beta1.Complete}, false},
+		{"the run has no uid, and nothing is requested", "", v1beta1.PlanStatus{Status: v1beta1.FatalError}, false},
+	} {
+		if got := IsRetryRequested(map[string]string{v1beta1.RetryAnnotation: tc.value}, tc.st); got != tc.want {
+			t.Errorf("%s: %t", tc.reason, got)
+		}
+	}
+}
+
 // TestMarkStopped is P28: what was open when a user has ended a run is drawn as stopped, and the status that was read does not change.
 func TestMarkStopped(t *testing.T) {
 	run := func(status v1beta1.ExecutionStatus, message string, steps ...v1beta1.ExecutionStatus) v1beta1.PlanStatus {

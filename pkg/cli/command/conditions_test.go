@@ -58,6 +58,7 @@ func TestUntilArrived(t *testing.T) {
 		queued     bool
 		aggregated v1beta1.ExecutionStatus
 		conditions []metav1.Condition
+		retried    string
 		want       verdict
 	}{
 		"Complete":      {reason: "the newest run is complete", observed: 2, plans: []v1beta1.PlanStatus{planStatus("deploy", v1beta1.Complete, "", 1)}, want: verdict{done: true}},
@@ -69,6 +70,10 @@ func TestUntilArrived(t *testing.T) {
 		"NeverRun":      {reason: "no plan has run", observed: 2},
 		"Failed":        {reason: "the newest run failed", observed: 2, plans: []v1beta1.PlanStatus{planStatus("deploy", v1beta1.FatalError, "no image", 1)}, want: verdict{true, ExitFailed, "plan deploy failed: no image"}},
 		"FailedBefore":  {reason: "an older run failed", observed: 2, plans: []v1beta1.PlanStatus{planStatus("deploy", v1beta1.FatalError, "no image", 1), planStatus("update", v1beta1.Complete, "", 2)}, want: verdict{done: true}},
+		"Retried":       {reason: "a retry of the failed run is requested", observed: 2, retried: "run-deploy", plans: []v1beta1.PlanStatus{planStatus("deploy", v1beta1.FatalError, "no image", 1)}},
+		"RetriedBefore": {reason: "a retry of an earlier run was requested", observed: 2, retried: "run-0", plans: []v1beta1.PlanStatus{planStatus("deploy", v1beta1.FatalError, "no image", 1)}, want: verdict{true, ExitFailed, "plan deploy failed: no image"}},
+		"RetryDone":     {reason: "the run that the annotation names was mended by a later one", observed: 2, retried: "run-deploy", plans: []v1beta1.PlanStatus{planStatus("deploy", v1beta1.FatalError, "no image", 1), planStatus("update", v1beta1.Complete, "", 2)}, want: verdict{done: true}},
+		"RetryRefused":  {reason: "the controller has refused the spec, so that no retry begins", observed: 2, retried: "run-deploy", plans: []v1beta1.PlanStatus{planStatus("deploy", v1beta1.FatalError, "no image", 1)}, conditions: []metav1.Condition{refused}, want: verdict{true, ExitFailed, "parameter A is wrong"}},
 		"Refused":       {reason: "the controller has refused the spec", observed: 2, plans: []v1beta1.PlanStatus{planStatus("deploy", v1beta1.Complete, "", 1)}, conditions: []metav1.Condition{refused}, want: verdict{true, ExitFailed, "parameter A is wrong"}},
 		"NameTaken":     {reason: "the run cannot be recorded", observed: 2, conditions: []metav1.Condition{taken}, want: verdict{true, ExitFailed, "web-1 exists"}},
 		"RefusedFirst":  {reason: "a spec may be refused before it is observed", observed: 1, conditions: []metav1.Condition{refused}, want: verdict{true, ExitFailed, "parameter A is wrong"}},
@@ -78,7 +83,7 @@ func TestUntilArrived(t *testing.T) {
 		"Another":       {reason: "the name is that of another Instance now", uid: "u-2", observed: 2, want: verdict{true, ExitError, "the Instance was deleted"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			i := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Name: "site", UID: "u-1"}}
+			i := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Name: "site", UID: "u-1", Annotations: map[string]string{v1beta1.RetryAnnotation: tc.retried}}}
 			if tc.uid != "" {
 				i.UID = tc.uid
 			}
@@ -112,18 +117,20 @@ func TestUntilDeleted(t *testing.T) {
 		uid     types.UID
 		plan    string
 		cleanup v1beta1.ExecutionStatus
+		retried string
 		want    verdict
 	}{
-		{"the Instance does not exist", true, "", "", "", verdict{done: true}},
-		{"the name is that of another Instance now", false, "u-2", v1beta1.CleanupPlan, v1beta1.FatalError, verdict{done: true}},
-		{"the Instance exists", false, "u-1", v1beta1.CleanupPlan, "", verdict{}},
-		{"its cleanup plan runs", false, "u-1", v1beta1.CleanupPlan, v1beta1.InProgress, verdict{}},
-		{"its cleanup plan meets a transient error", false, "u-1", v1beta1.CleanupPlan, v1beta1.TransientError, verdict{}},
-		{"its cleanup plan failed", false, "u-1", v1beta1.CleanupPlan, v1beta1.FatalError, verdict{true, ExitFailed, "the Instance stays: no rights. Correct the cause and run kubectl kudo plan retry, or give the cleanup up with kubectl kudo plan cancel"}},
-		{"another plan failed", false, "u-1", "deploy", v1beta1.FatalError, verdict{}},
+		{"the Instance does not exist", true, "", "", "", "", verdict{done: true}},
+		{"the name is that of another Instance now", false, "u-2", v1beta1.CleanupPlan, v1beta1.FatalError, "", verdict{done: true}},
+		{"the Instance exists", false, "u-1", v1beta1.CleanupPlan, "", "", verdict{}},
+		{"its cleanup plan runs", false, "u-1", v1beta1.CleanupPlan, v1beta1.InProgress, "", verdict{}},
+		{"its cleanup plan meets a transient error", false, "u-1", v1beta1.CleanupPlan, v1beta1.TransientError, "", verdict{}},
+		{"a retry of its failed cleanup plan is requested", false, "u-1", v1beta1.CleanupPlan, v1beta1.FatalError, "run", verdict{}},
+		{"its cleanup plan failed", false, "u-1", v1beta1.CleanupPlan, v1beta1.FatalError, "before", verdict{true, ExitFailed, "the Instance stays: no rights. Correct the cause and run kubectl kudo plan retry, or give the cleanup up with kubectl kudo plan cancel"}},
+		{"another plan failed", false, "u-1", "deploy", v1beta1.FatalError, "", verdict{}},
 	} {
-		i := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{UID: tc.uid}}
-		i.Status.PlanStatus = map[string]v1beta1.PlanStatus{tc.plan: {Name: tc.plan, Status: tc.cleanup, Message: "no rights"}}
+		i := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{UID: tc.uid, Annotations: map[string]string{v1beta1.RetryAnnotation: tc.retried}}}
+		i.Status.PlanStatus = map[string]v1beta1.PlanStatus{tc.plan: {Name: tc.plan, UID: "run", Status: tc.cleanup, Message: "no rights"}}
 		if tc.absent {
 			i = nil
 		}
@@ -142,7 +149,7 @@ func TestUntilInstalled(t *testing.T) {
 		observed   int64
 		run        types.UID
 		aggregated v1beta1.ExecutionStatus
-		besides    types.UID
+		retried    string
 		want       verdict
 	}{
 		"Complete":    {reason: "the install plan is complete", plan: "setup", observed: 2, run: "r-1", aggregated: v1beta1.Complete, want: verdict{done: true}},
@@ -151,24 +158,26 @@ func TestUntilInstalled(t *testing.T) {
 		"Never":       {reason: "the install plan has not begun", plan: "setup", observed: 2},
 		"NotObserved": {reason: "the status is that of a spec of before", plan: "setup", observed: 1, run: "r-1", aggregated: v1beta1.Complete},
 		"Failed":      {reason: "the install plan failed", plan: "setup", observed: 2, run: "r-1", aggregated: v1beta1.FatalError, want: verdict{true, ExitFailed, "install plan setup of operatorversion lab/web failed: no rights"}},
-		"Same":        {reason: "the run that is retried has failed before", plan: "setup", observed: 2, run: "r-1", besides: "r-1", aggregated: v1beta1.FatalError},
-		"Next":        {reason: "the next run is complete", plan: "setup", observed: 2, run: "r-2", besides: "r-1", aggregated: v1beta1.Complete, want: verdict{done: true}},
+		"Same":        {reason: "the run that is retried has failed before", plan: "setup", observed: 2, run: "r-1", retried: "r-1", aggregated: v1beta1.FatalError},
+		"Next":        {reason: "the next run is complete", plan: "setup", observed: 2, run: "r-2", retried: "r-1", aggregated: v1beta1.Complete, want: verdict{done: true}},
+		"FailedAgain": {reason: "the next run failed, too", plan: "setup", observed: 2, run: "r-2", retried: "r-1", aggregated: v1beta1.FatalError, want: verdict{true, ExitFailed, "install plan setup of operatorversion lab/web failed: no rights"}},
 		"Absent":      {reason: "the OperatorVersion does not exist", absent: true, want: verdict{true, ExitError, "the OperatorVersion was deleted"}},
 		"Another":     {reason: "the name is that of another one now", uid: "u-2", plan: "setup", observed: 2, aggregated: v1beta1.Complete, want: verdict{true, ExitError, "the OperatorVersion was deleted"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ov := &v1beta1.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "web", UID: "u-1", Generation: 2}}
+			ov := &v1beta1.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "web", UID: "u-1", Generation: 2,
+				Annotations: map[string]string{v1beta1.RetryAnnotation: tc.retried}}}
 			if tc.uid != "" {
 				ov.UID = tc.uid
 			}
 			ov.Spec.InstallPlan = tc.plan
 			ov.Status.ObservedGeneration = tc.observed
 			ov.Status.AggregatedStatus = v1beta1.AggregatedStatus{Status: tc.aggregated, Message: "no rights"}
-			ov.Status.PlanStatus = map[string]v1beta1.PlanStatus{"setup": {Name: "setup", UID: tc.run}}
+			ov.Status.PlanStatus = map[string]v1beta1.PlanStatus{"setup": {Name: "setup", UID: tc.run, Status: tc.aggregated}}
 			if tc.absent {
 				ov = nil
 			}
-			done, err := UntilInstalled("u-1", tc.besides)(ov)
+			done, err := UntilInstalled("u-1")(ov)
 			tc.want.check(t, tc.reason, done, err)
 		})
 	}

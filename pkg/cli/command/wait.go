@@ -22,7 +22,7 @@ import (
 type InstanceCondition func(*v1beta1.Instance) (done bool, err error)
 
 // UntilArrived is met when the controller has observed the generation, and no plan is running or queued. It returns an error
-// if the newest run failed.
+// if the newest run failed, unless a retry of that run is requested, which changes no generation: the next run counts then.
 func UntilArrived(generation int64, uid types.UID) InstanceCondition {
 	return func(i *v1beta1.Instance) (bool, error) {
 		switch {
@@ -38,6 +38,9 @@ func UntilArrived(generation int64, uid types.UID) InstanceCondition {
 		}
 		last, run := plans.LatestRun(i.Status.PlanStatus)
 		if last == "" {
+			return false, nil
+		}
+		if plans.IsRetryRequested(i.Annotations, i.Status.PlanStatus[last]) {
 			return false, nil
 		}
 		if run.Status == v1beta1.FatalError {
@@ -58,14 +61,14 @@ func refusal(i *v1beta1.Instance, generation int64) (bool, error) {
 	return false, nil
 }
 
-// UntilDeleted is met when the Instance is absent. It returns an error if the cleanup plan failed.
+// UntilDeleted is met when the Instance is absent. It returns an error if the cleanup plan failed, and no retry of it is requested.
 func UntilDeleted(uid types.UID) InstanceCondition {
 	return func(i *v1beta1.Instance) (bool, error) {
 		if i == nil || i.UID != uid {
 			return true, nil
 		}
 		st := i.Status.PlanStatus[v1beta1.CleanupPlan]
-		if st.Status == v1beta1.FatalError {
+		if st.Status == v1beta1.FatalError && !plans.IsRetryRequested(i.Annotations, st) {
 			return true, WithCode(ExitFailed, fmt.Errorf("plan cleanup failed, so the Instance stays: %s. Correct the cause and run kubectl kudo "+
 				"plan retry, or give the cleanup up with kubectl kudo plan cancel", st.Message))
 		}

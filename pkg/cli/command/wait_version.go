@@ -12,15 +12,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/plans"
 )
 
 // VersionCondition reports whether a wait for an OperatorVersion is over, and how it ended. The OperatorVersion is nil if it
 // is absent.
 type VersionCondition func(*v1beta1.OperatorVersion) (done bool, err error)
 
-// UntilInstalled is met when the install plan is complete, but not by the run with the UID besides. It returns an error if the
-// plan failed.
-func UntilInstalled(uid, besides types.UID) VersionCondition {
+// UntilInstalled is met when the install plan is complete. It returns an error if the plan failed, and no retry of it is requested.
+func UntilInstalled(uid types.UID) VersionCondition {
 	return func(ov *v1beta1.OperatorVersion) (bool, error) {
 		switch {
 		case ov == nil, ov.UID != uid:
@@ -30,8 +30,7 @@ func UntilInstalled(uid, besides types.UID) VersionCondition {
 		case ov.Status.ObservedGeneration < ov.Generation:
 			return false, nil
 		}
-		st := ov.Status.PlanStatus[ov.Spec.InstallPlan]
-		if besides != "" && st.UID == besides {
+		if plans.IsRetryRequested(ov.Annotations, ov.Status.PlanStatus[ov.Spec.InstallPlan]) {
 			return false, nil
 		}
 		switch a := ov.Status.AggregatedStatus; a.Status {

@@ -188,7 +188,7 @@ func awaitInstalled(ctx context.Context, env *command.Env, c client.WithWatch, v
 			continue
 		}
 		if err := env.WaitForVersion(ctx, c, client.ObjectKeyFromObject(ov), time.Duration(w.Time),
-			command.UntilInstalled(ov.UID, "")); err != nil {
+			command.UntilInstalled(ov.UID)); err != nil {
 			return err
 		}
 		env.Printf("operatorversion %s/%s installed", ov.Namespace, ov.Name)

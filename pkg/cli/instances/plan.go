@@ -182,21 +182,14 @@ func newPlanRetry(env *command.Env) *cobra.Command {
 			if done, err := previews.show(env, c, retry); done || err != nil {
 				return err
 			}
-			failed := i.Status.PlanStatus[name].UID
-			if err := annotate(ctx, c, i, previews.expect.isSet(), v1beta1.RetryAnnotation, failed); err != nil {
+			if err := annotate(ctx, c, i, previews.expect.isSet(), v1beta1.RetryAnnotation, i.Status.PlanStatus[name].UID); err != nil {
 				return err
 			}
 			env.Printf("plan %s of instance %s/%s is being retried", name, i.Namespace, i.Name)
 			if !w.Wait {
 				return nil
 			}
-			over := command.UntilArrived(i.Generation, i.UID)
-			err := env.WaitForInstance(ctx, c, i, time.Duration(w.Time), func(now *v1beta1.Instance) (bool, error) {
-				if now != nil && now.Status.PlanStatus[name].UID == failed {
-					return false, nil
-				}
-				return over(now)
-			})
+			err := env.WaitForInstance(ctx, c, i, time.Duration(w.Time), command.UntilArrived(i.Generation, i.UID))
 			if err == nil {
 				env.Printf("instance %s/%s ready", i.Namespace, i.Name)
 			}

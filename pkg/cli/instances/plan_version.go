@@ -72,7 +72,7 @@ func versionStatus(env *command.Env, output *string, w *command.WaitFlags) func(
 		}
 		var failed error
 		if w.Wait {
-			failed = env.WaitForVersion(ctx, c, client.ObjectKeyFromObject(ov), time.Duration(w.Time), command.UntilInstalled(ov.UID, ""))
+			failed = env.WaitForVersion(ctx, c, client.ObjectKeyFromObject(ov), time.Duration(w.Time), command.UntilInstalled(ov.UID))
 			if err := c.Get(ctx, client.ObjectKeyFromObject(ov), ov); err != nil {
 				return errors.Join(failed, err)
 			}
@@ -107,6 +107,6 @@ func retryVersion(env *command.Env, w *command.WaitFlags) func(context.Context, 
 		if !w.Wait {
 			return nil
 		}
-		return env.WaitForVersion(ctx, c, client.ObjectKeyFromObject(ov), time.Duration(w.Time), command.UntilInstalled(ov.UID, st.UID))
+		return env.WaitForVersion(ctx, c, client.ObjectKeyFromObject(ov), time.Duration(w.Time), command.UntilInstalled(ov.UID))
 	}
 }

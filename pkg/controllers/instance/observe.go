@@ -10,6 +10,7 @@ import (
 	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/runner"
+	"kudo.dev/kudo/plans"
 	"kudo.dev/kudo/plans/trigger"
 )
 
@@ -111,9 +112,9 @@ func (o *observer) observeDeletion(ctx context.Context) (err error) {
 	if o.deletion = trigger.Delete(o.Next, spec); o.deletion != trigger.Hold {
 		return nil
 	}
-	uid := string(o.Next.Status.PlanStatus[v1beta1.CleanupPlan].UID)
-	o.cleanupCanceled = uid != "" && o.Next.Annotations[v1beta1.CancelAnnotation] == uid
-	o.cleanupRetry = uid != "" && o.Next.Annotations[v1beta1.RetryAnnotation] == uid && o.cleanup != nil
+	st := o.Next.Status.PlanStatus[v1beta1.CleanupPlan]
+	o.cleanupCanceled = isCanceled(o.Next, v1beta1.CleanupPlan, st)
+	o.cleanupRetry = plans.IsRetryRequested(o.Next.Annotations, st) && o.cleanup != nil
 	if !o.cleanupCanceled && !o.cleanupRetry {
 		o.namespaceTerminating, err = o.IsNamespaceTerminating(ctx)
 	}

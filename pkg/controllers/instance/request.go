@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/plans"
@@ -20,12 +18,9 @@ func isCanceled(instance *v1beta1.Instance, plan string, st v1beta1.PlanStatus) 
 
 // retryRequest is the request of the annotation that asks to run a failed run again.
 func (o *observer) retryRequest(ctx context.Context) (*trigger.Request, error) {
-	uid := types.UID(o.Next.Annotations[v1beta1.RetryAnnotation])
-	if uid == "" {
-		return nil, nil
-	}
 	for name, st := range o.Next.Status.PlanStatus {
-		if _, defined := o.content.Spec.Plans[name]; st.UID != uid || st.Status != v1beta1.FatalError || !defined || name == v1beta1.CleanupPlan {
+		_, defined := o.content.Spec.Plans[name]
+		if !plans.IsRetryRequested(o.Next.Annotations, st) || !defined || name == v1beta1.CleanupPlan {
 			continue
 		}
 		failed, err := o.History.Read(ctx, o.Next, st.Revision)

@@ -120,7 +120,7 @@ func startCause(ov *v1beta1.OperatorVersion, installation *v1beta1.Installation,
 		return trigger.CauseVersionCreated
 	case edited && (!st.Status.IsTerminal() || st.Status == v1beta1.FatalError):
 		return trigger.CauseVersionChanged
-	case st.Status == v1beta1.FatalError && st.UID != "" && ov.Annotations[v1beta1.RetryAnnotation] == string(st.UID):
+	case plans.IsRetryRequested(ov.Annotations, st):
 		return fmt.Sprintf("%s run %d", trigger.CauseRetry, st.Revision)
 	case st.Status == v1beta1.Complete && hasInputChanged(ov, ring):
 		return trigger.CauseInstallChanged
