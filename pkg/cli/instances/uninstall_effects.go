@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -28,6 +29,9 @@ import (
 
 // maxDeletedNames is how many of the objects that are deleted the command names.
 const maxDeletedNames = 20
+
+// readers is how many objects of an inventory are read at a time.
+const readers = 8
 
 // effects are what the deletion of an Instance does to its objects. They are read before anything is written.
 type effects struct {
@@ -95,14 +99,7 @@ func (o *uninstallOptions) effectsOf(ctx context.Context, c client.Client, confi
 		if n > 0 {
 			out.deleted = append(out.deleted, "instance "+i.Name)
 		}
-		for _, r := range i.Status.Resources {
-			switch {
-			case r.Namespace == "":
-				out.addClusterScoped(ctx, c, r, h)
-			case kindOf(r) != claimKind && v1beta1.CanBeKept(kindOf(r)):
-				out.addObject(ctx, c, i, r, h)
-			}
-		}
+		out.addInventory(ctx, c, i, h)
 		if err := out.addDefinitions(ctx, c, h, i); err != nil {
 			out.warnings = append(out.warnings, fmt.Sprintf("what becomes of the CustomResourceDefinitions of instance %s/%s is not known: %s",
 				i.Namespace, i.Name, err))
@@ -126,12 +123,38 @@ func idOf(r v1beta1.ResourceStatus) apply.ID {
 		NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Name}}
 }
 
-// addClusterScoped adds an object of the inventory that is in no namespace, if it exists.
-func (e *effects) addClusterScoped(ctx context.Context, c client.Client, r v1beta1.ResourceStatus, h holders) {
-	live := &metav1.PartialObjectMetadata{}
-	live.SetGroupVersionKind(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))
+// addInventory adds the objects of the inventory of an Instance but for claims, in its order. What cannot be read is left out if it is in
+// a namespace.
+func (e *effects) addInventory(ctx context.Context, c client.Client, i *v1beta1.Instance, h holders) {
+	resources := slices.DeleteFunc(slices.Clone(i.Status.Resources), func(r v1beta1.ResourceStatus) bool {
+		return r.Namespace != "" && (kindOf(r) == claimKind || !v1beta1.CanBeKept(kindOf(r)))
+	})
+	live, errs := make([]metav1.PartialObjectMetadata, len(resources)), make([]error, len(resources))
+	var group errgroup.Group
+	group.SetLimit(readers)
+	for n, r := range resources {
+		live[n].SetGroupVersionKind(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))
+		group.Go(func() error {
+			errs[n] = c.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: r.Name}, &live[n])
+			return nil
+		})
+	}
+	_ = group.Wait() // the errors are in errs
+	for n, r := range resources {
+		switch err := errs[n]; {
+		case r.Namespace == "":
+			e.addClusterScoped(ctx, r, &live[n], err, h)
+		case err == nil:
+			e.addObject(ctx, i, r, &live[n], h)
+		}
+	}
+}
+
+// addClusterScoped adds an object of the inventory that is in no namespace, if it exists. The error is that of reading it.
+func (e *effects) addClusterScoped(ctx context.Context, r v1beta1.ResourceStatus, live *metav1.PartialObjectMetadata, err error,
+	h holders) {
 	var stay preview.Stay
-	switch err := c.Get(ctx, types.NamespacedName{Name: r.Name}, live); {
+	switch {
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 		return
 	case err != nil:
@@ -142,22 +165,25 @@ func (e *effects) addClusterScoped(ctx context.Context, c client.Client, r v1bet
 	e.stays = append(e.stays, keptObject{kindOf(r), r.Name, stay.Why, len(stay.Holders) > 0})
 }
 
-// addObject adds an object of the inventory that is no claim.
-func (e *effects) addObject(ctx context.Context, c client.Client, i *v1beta1.Instance, r v1beta1.ResourceStatus, h holders) {
-	live := &metav1.PartialObjectMetadata{}
-	live.SetGroupVersionKind(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))
-	if err := c.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: r.Name}, live); err != nil {
-		return
-	}
-	switch others := v1beta1.OtherOwners(live, i.UID); {
+// addObject adds a live object of the inventory that is no claim.
+func (e *effects) addObject(ctx context.Context, i *v1beta1.Instance, r v1beta1.ResourceStatus, live *metav1.PartialObjectMetadata,
+	h holders) {
+	why := ""
+	switch {
 	case v1beta1.IsKept(live.Annotations):
 		e.stays = append(e.stays, keptObject{kindOf(r), r.Name, preview.StaysKept, false})
 		e.patches = append(e.patches, keepPatch{live, i})
-	case v1beta1.HasOwner(live, i.UID) && len(others) > 0 && h.stay(ctx, live, r).Why != "":
-		e.shared = append(e.shared, keptObject{kindOf(r), r.Name, h.stay(ctx, live, r).Why, true})
-	case v1beta1.HasOwner(live, i.UID):
-		e.deleted = append(e.deleted, strings.ToLower(r.Kind)+" "+r.Name)
+		return
+	case !v1beta1.HasOwner(live, i.UID):
+		return
+	case len(v1beta1.OtherOwners(live, i.UID)) > 0:
+		why = h.stay(ctx, live, r).Why
 	}
+	if why != "" {
+		e.shared = append(e.shared, keptObject{kindOf(r), r.Name, why, true})
+		return
+	}
+	e.deleted = append(e.deleted, strings.ToLower(r.Kind)+" "+r.Name)
 }
 
 // addClaims adds the claims of all Instances.

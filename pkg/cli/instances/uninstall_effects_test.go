@@ -1,10 +1,14 @@
 package instances
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +23,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/cli/commandtest"
+	"kudo.dev/kudo/pkg/preview"
 	"kudo.dev/kudo/test/apitest"
 	"kudo.dev/kudo/test/gen"
 )
@@ -191,6 +196,43 @@ func TestUninstallWithoutRights(t *testing.T) {
 	out, errs := commandtest.Expect(t, NewUninstall, 0, "", "uninstall", "--instance", "site")
 	if !strings.Contains(errs, "Warning: what becomes of the CustomResourceDefinitions of instance lab/site is not known: ") ||
 		strings.Contains(out, "customresourcedefinition") {
+		t.Errorf("%s%s", out, errs)
+	}
+}
+
+// TestUninstallReadsAtOnce: objects are read several at a time, and printed in the order of the inventory.
+func TestUninstallReadsAtOnce(t *testing.T) {
+	i := &v1beta1.Instance{ObjectMeta: gen.Meta("lab", "site")}
+	i.UID = "site-uid"
+	objects, want := []client.Object{i}, ""
+	for n := range 3 * readers {
+		kept := ownedBy(&corev1.ConfigMap{ObjectMeta: gen.Meta("lab", fmt.Sprintf("kept-%02d", n))}, i)
+		kept.Annotations = map[string]string{v1beta1.KeepAnnotation: "true"}
+		i.Status.Resources = append(i.Status.Resources, v1beta1.ResourceStatus{APIVersion: "v1", Kind: "ConfigMap", Namespace: "lab", Name: kept.Name})
+		objects = append(objects, kept)
+		want += "configmap " + kept.Name + " stays, since " + preview.StaysKept + "\n"
+	}
+	server := onServer(t, objects...)
+	together := make(chan struct{}) // each of the first reads waits for the others
+	var count atomic.Int32
+	bound, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	server.Before(func(r apitest.Request) (any, error) {
+		if r.Verb != "get" || r.Kind != "ConfigMap" {
+			return nil, nil
+		}
+		if count.Add(1) == readers {
+			close(together)
+		}
+		select {
+		case <-together:
+			return nil, nil
+		case <-bound.Done():
+			return nil, errors.New("the objects are read one after the other")
+		}
+	})
+	out, errs := commandtest.Expect(t, NewUninstall, 0, "", "uninstall", "--instance", "site")
+	if !strings.HasPrefix(out, want) || errs != "" {
 		t.Errorf("%s%s", out, errs)
 	}
 }
