@@ -3,6 +3,7 @@ package instances
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -68,16 +70,56 @@ func (e *effects) print(env *command.Env, instance *v1beta1.Instance) {
 // the garbage collector deletes the object.
 func (e *effects) keep(ctx context.Context, c client.Client) error {
 	for _, p := range e.patches {
-		patch := v1beta1.KeepPatch(p.live, p.instance.UID)
-		if patch == nil {
-			continue
-		}
-		if err := c.Patch(ctx, p.live, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		if err := p.write(ctx, c); err != nil {
 			return fmt.Errorf("keep %s %s/%s, instance %s is not deleted: %w", cmp.Or(p.live.GetObjectKind().GroupVersionKind().Kind,
 				claimKind.Kind), p.live.GetNamespace(), p.live.GetName(), p.instance.Name, err)
 		}
 	}
 	return nil
+}
+
+// write keeps the object. After a conflict, it reads the object again and repeats the write.
+func (p keepPatch) write(ctx context.Context, c client.Client) error {
+	live := p.live
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		patch := v1beta1.KeepPatch(live, p.instance.UID)
+		if patch == nil {
+			return nil
+		}
+		conflict := c.Patch(ctx, live, client.RawPatch(types.MergePatchType, patch))
+		if !apierrors.IsConflict(conflict) {
+			return conflict
+		}
+		now, err := p.readAgain(ctx, c)
+		if err != nil {
+			return err
+		}
+		live = now
+		return conflict
+	})
+}
+
+// readAgain returns the object as it is now. It is an error if the object does not stay any more as the command has printed.
+func (p keepPatch) readAgain(ctx context.Context, c client.Client) (client.Object, error) {
+	kind, err := c.GroupVersionKindFor(p.live)
+	if err != nil {
+		return nil, err
+	}
+	now := &metav1.PartialObjectMetadata{}
+	now.SetGroupVersionKind(kind)
+	if err := c.Get(ctx, client.ObjectKeyFromObject(p.live), now); err != nil {
+		return nil, err
+	}
+	others := v1beta1.OtherOwners(now, p.instance.UID)
+	switch {
+	case now.UID != p.live.GetUID():
+		return nil, errors.New("another object has its name now: try again")
+	case v1beta1.IsKept(p.live.GetAnnotations()) && !v1beta1.IsKept(now.Annotations):
+		return nil, fmt.Errorf("its annotation %s was removed: try again", v1beta1.KeepAnnotation)
+	case kind.GroupKind() == claimKind && len(others) > 0:
+		return nil, fmt.Errorf("%s %s owns it now, too: try again", others[0].Kind, others[0].Name)
+	}
+	return now, nil
 }
 
 // effectsOf returns what the deletion of Instances does. The first is the one that is deleted, the others are its children. What the user

@@ -236,3 +236,56 @@ func TestUninstallReadsAtOnce(t *testing.T) {
 		t.Errorf("%s%s", out, errs)
 	}
 }
+
+// TestUninstallKeepsAfterConflict: what others write meanwhile keeps no object from being kept, unless it stays no more as was printed.
+func TestUninstallKeepsAfterConflict(t *testing.T) {
+	label := func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{"version": o.GetResourceVersion()}) }
+	own := func(o *unstructured.Unstructured) {
+		owner := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "set", UID: "set"}
+		o.SetOwnerReferences(append(o.GetOwnerReferences(), owner))
+	}
+	for name, tc := range map[string]struct {
+		reason, kind, object string
+		change               func(*unstructured.Unstructured)
+		times                int32 // how many writes of the command come after a change
+		err                  string
+	}{
+		"Claim":  {"a controller writes a claim", "PersistentVolumeClaim", "data", label, 1, ""},
+		"Object": {"a controller writes an annotated object, twice", "ConfigMap", "kept", label, 2, ""},
+		"Always": {"others write it all the time", "ConfigMap", "kept", label, 100, `Operation cannot be fulfilled on configmaps "kept"`},
+		"Done":   {"the manager has kept it", "ConfigMap", "kept", func(o *unstructured.Unstructured) { o.SetOwnerReferences(nil) }, 1, ""},
+		"Owner":  {"an annotated object stays with its other owner", "ConfigMap", "kept", own, 1, ""},
+		"OwnerOfClaim": {"a claim would be deleted with its other owner", "PersistentVolumeClaim", "data", own, 1,
+			"StatefulSet set owns it now, too: try again"},
+		"Another": {"an object of the same name is another one", "ConfigMap", "kept", func(o *unstructured.Unstructured) { o.SetUID("another") }, 1,
+			"another object has its name now: try again"},
+		"NotAnnotated": {"the annotation was removed", "ConfigMap", "kept", func(o *unstructured.Unstructured) { o.SetAnnotations(nil) }, 1,
+			"its annotation kudo.dev/keep was removed: try again"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := uninstalled(t)
+			object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": tc.kind,
+				"metadata": map[string]any{"namespace": "lab", "name": tc.object}}}
+			var writes atomic.Int32
+			server.Before(func(r apitest.Request) (any, error) {
+				if r.Verb == "patch" && r.Kind == tc.kind && r.Name == tc.object && writes.Add(1) <= tc.times {
+					live := server.Get(object)
+					tc.change(live)
+					server.Put(live)
+				}
+				return nil, nil
+			})
+			code, message := 0, ""
+			if tc.err != "" {
+				code, message = 1, "keep "+tc.kind+" lab/"+tc.object+", instance site is not deleted: "+tc.err
+			}
+			_, errs := commandtest.Expect(t, NewUninstall, code, "", "uninstall", "--instance", "site", "--keep-claims")
+			live := server.Get(object)
+			kept := v1beta1.IsKept(live.GetAnnotations()) && !v1beta1.HasOwner(live, "site-uid")
+			deleted := slices.Contains(server.Requests(), "delete Instance lab/site")
+			if !strings.Contains(errs, message) || kept != (code == 0) || deleted != (code == 0) {
+				t.Errorf("%s: kept is %t, deleted is %t: %s", tc.reason, kept, deleted, errs)
+			}
+		})
+	}
+}
