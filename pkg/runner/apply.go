@@ -16,15 +16,15 @@ import (
 )
 
 func (r *Runner) prepareApply(ctx context.Context, run *Run, w *PreparedTask, resources []string, v render.Variables) *PreparedTask {
-	objs, effects, err := run.render(resources, v)
-	w.effects = effects
+	made, err := run.render(resources, v)
+	w.templates, w.effects.Events = made.templates, made.events
 	if err != nil {
 		return w.failed(err)
 	}
-	if err := r.pack(ctx, run, objs); err != nil {
+	if err := r.pack(ctx, run, made.objects); err != nil {
 		return w.failed(err)
 	}
-	return r.prepareObjects(ctx, w, objs, v)
+	return r.prepareObjects(ctx, w, made.objects, v)
 }
 
 // prepareObjects enhances objects and looks for what must not be written.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,7 +13,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators/render"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/text"
@@ -52,62 +52,65 @@ func (b Blame) String() string {
 	return text.Plain(out, maxBlame)
 }
 
-func (b Blame) equals(other Blame) bool {
-	return b.Field == other.Field && b.Template == other.Template && slices.Equal(b.Parameters, other.Parameters)
-}
-
-// Blame returns where those parameters that count stand in an object that the API server has refused, in the fields that it names if
-// there are any. If none stands in a field, it returns the templates of the object with the parameters that these name, or without any.
-func (w *PreparedTask) Blame(failed apply.Change, counts func(parameter string) bool) []Blame {
+// Blame returns where parameters stand in an object that the API server has refused: in the fields that it names if there are any, else in
+// any field, else the template of the object with the parameters that it names. Those that the first function counts are sought, then
+// those of the next. If there are none, it returns the template alone.
+func (w *PreparedTask) Blame(failed apply.Change, counts ...func(parameter string) bool) []Blame {
 	fields, refused := refusedFields(failed.Err)
-	def, found := w.run.Version.Task(w.Name)
-	if !refused || !found {
+	template := w.templateOf(failed.ID)
+	if !refused || template == "" {
 		return nil
 	}
-	v := w.blameVariables()
-	templates := w.templatesOf(def, failed.ID, v)
-	placed := w.placesOf(templates, failed.ID.Kind, counts, v)
-	about := slices.DeleteFunc(slices.Clone(placed), func(b Blame) bool {
-		return !slices.ContainsFunc(fields, func(field string) bool { return contains(field, b.Field) || contains(b.Field, field) })
-	})
-	switch {
-	case len(about) > 0:
-		return about
-	case len(placed) > 0:
-		return placed
-	}
-	return w.namesIn(templates, counts)
-}
-
-// placesOf returns where parameters that count stand in the objects of templates: the first maxPlaces of them.
-func (w *PreparedTask) placesOf(templates []string, kind string, counts func(parameter string) bool, v render.Variables) []Blame {
-	var placed []Blame
-	for _, template := range templates {
-		for _, place := range w.run.Version.Templates.Places(template, v) {
-			names := slices.DeleteFunc(slices.Clone(place.Parameters), func(name string) bool { return !counts(name) })
-			b := Blame{formatField(place.Path), place.Template, names}
-			if len(names) == 0 || place.Kind != "" && place.Kind != kind || slices.ContainsFunc(placed, b.equals) {
-				continue
-			}
-			if placed = append(placed, b); len(placed) == maxPlaces {
-				return placed
-			}
+	places := w.run.Version.Templates.Places(template, w.blameVariables())
+	for _, of := range counts {
+		placed := blamesOf(places, failed.ID.Kind, of)
+		about := slices.DeleteFunc(slices.Clone(placed), func(b Blame) bool {
+			return !slices.ContainsFunc(fields, func(field string) bool { return contains(field, b.Field) || contains(b.Field, field) })
+		})
+		named := w.namesIn(template, of)
+		switch {
+		case len(about) > 0:
+			return about
+		case len(placed) > 0:
+			return placed
+		case len(named) > 0:
+			return []Blame{{Template: template, Parameters: named}}
 		}
 	}
-	return placed
+	return []Blame{{Template: template}}
 }
 
-// namesIn returns the templates with the parameters that count and that they name.
-func (w *PreparedTask) namesIn(templates []string, counts func(parameter string) bool) []Blame {
-	var named []Blame
-	for _, template := range templates {
-		b := Blame{Template: template}
-		for _, param := range w.run.Version.Spec.Parameters[:min(len(w.run.Version.Spec.Parameters), maxPlaces)] {
-			if counts(param.Name) && namesParameter(w.run.Version.Spec.Templates[template], param.Name) {
-				b.Parameters = append(b.Parameters, param.Name)
-			}
+// templateOf returns the template that an object of the task was rendered from; empty if there is none.
+func (w *PreparedTask) templateOf(id apply.ID) string {
+	for n, obj := range w.rendered {
+		if n < len(w.templates) && apply.IDOf(obj) == id {
+			return w.templates[n]
 		}
-		named = append(named, b)
+	}
+	return ""
+}
+
+// blamesOf returns the places of objects of a kind where parameters that count stand: the first maxPlaces of them, each once.
+func blamesOf(places []render.Place, kind string, counts func(parameter string) bool) []Blame {
+	var out []Blame
+	for _, place := range places {
+		names := slices.DeleteFunc(slices.Clone(place.Parameters), func(name string) bool { return !counts(name) })
+		b := Blame{formatField(place.Path), place.Template, names}
+		same := func(other Blame) bool { return reflect.DeepEqual(b, other) }
+		if len(out) < maxPlaces && len(names) > 0 && (place.Kind == "" || place.Kind == kind) && !slices.ContainsFunc(out, same) {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// namesIn returns the parameters that count and that a template names.
+func (w *PreparedTask) namesIn(template string, counts func(parameter string) bool) []string {
+	var named []string
+	for _, param := range w.run.Version.Spec.Parameters[:min(len(w.run.Version.Spec.Parameters), maxPlaces)] {
+		if counts(param.Name) && namesParameter(w.run.Version.Spec.Templates[template], param.Name) {
+			named = append(named, param.Name)
+		}
 	}
 	return named
 }
@@ -120,28 +123,6 @@ func (w *PreparedTask) blameVariables() render.Variables {
 	return v
 }
 
-// templatesOf lists the templates of a task that make an object.
-func (w *PreparedTask) templatesOf(def v1beta1.Task, id apply.ID, v render.Variables) []string {
-	var out []string
-	for _, template := range uniqueNames(def.Spec.Resources) {
-		result, err := w.run.Version.Templates.Objects(template, v, w.run.options()...)
-		if err != nil {
-			continue
-		}
-		for _, obj := range result.Objects {
-			// The namespace of a template does not count: the engine puts objects into that of the Instance.
-			if made := apply.IDOf(obj); made.GroupVersionKind == id.GroupVersionKind && made.Name == id.Name {
-				out = append(out, template)
-				break
-			}
-		}
-	}
-	if def.Kind == v1beta1.PipeTask && id.Kind == "Pod" { // the engine gives the pod its name
-		out = append(out, def.Spec.Pod)
-	}
-	return out
-}
-
 // nameTemplates adds to the message of a task that has failed since the API server refuses an object: the template of the object, and the
 // parameters in it, those that the Instance sets first.
 func (w *PreparedTask) nameTemplates(outcome *plans.Outcome, effects Effects) {
@@ -151,10 +132,7 @@ func (w *PreparedTask) nameTemplates(outcome *plans.Outcome, effects Effects) {
 	isSet := func(name string) bool { _, set := w.run.Parameters[name]; return set }
 	all := func(string) bool { return true }
 	for _, failed := range effects.Failed[:min(len(effects.Failed), maxFailed)] {
-		blames := w.Blame(failed, isSet)
-		if !slices.ContainsFunc(blames, func(b Blame) bool { return len(b.Parameters) > 0 }) {
-			blames = w.Blame(failed, all)
-		}
+		blames := w.Blame(failed, isSet, all)
 		if len(blames) == 0 {
 			continue
 		}

@@ -1,17 +1,23 @@
 package runner
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators/enhance"
+	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/plans"
+	"kudo.dev/kudo/plans/task"
 	"kudo.dev/kudo/test/gen"
 )
 
@@ -39,13 +45,15 @@ func TestNameTemplates(t *testing.T) {
 		{"an answer without a field", container, apierrors.NewBadRequest("quantities must match"), map[string]string{"MEMORY": "banana"}, plans.Fatal, memory},
 		{"nothing is set by the Instance: the defaults", container, invalid(resources), nil, plans.Fatal,
 			memory + ", spec.template.spec.containers[0].resources.limits[example.com/gpu]: template set.yaml uses GPU"},
-		{"a parameter in a condition", "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: '{{ .Name }}'}\n{{ if eq .Params.TAG \"1\" }}spec: {replicas: -1}{{ end }}\n",
+		{"a parameter in a condition", "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: '{{ .Name }}'}\nspec: {template: {}{{ if eq .Params.TAG \"1\" }}, replicas: -1{{ end }}}\n",
 			invalid(resources), map[string]string{"TAG": "1"}, plans.Fatal, "template set.yaml uses TAG"},
+		{"a parameter twice in a field", strings.Replace(container, ":{{", ":{{ .Params.TAG }}{{ .Params.MEM }}{{", 1), invalid(resources), map[string]string{"TAG": "1"}, plans.Fatal,
+			"spec.template.spec.containers[0].image: template set.yaml uses TAG"},
 		{"a namespace that the engine replaces", strings.Replace(container, "metadata: {", "metadata: {namespace: other, ", 1), invalid(resources), map[string]string{"MEMORY": "x"}, plans.Fatal, memory},
 		{"very many places", strings.Replace(container, "image: x", "args: [{{ range until 20000 }}'{{ $.Params.TAG }}',{{ end }}'']\n        image: x", 1), invalid(field.NewPath("spec", "replicas")),
 			map[string]string{"TAG": "1"}, plans.Fatal, "spec.template.spec.containers[0].args[0]: template set.yaml uses TAG, spec.template.spec.containers[0].args[1]: template set.yaml uses TAG, " +
 				"spec.template.spec.containers[0].args[2]: template set.yaml uses TAG and 97 more"},
-		{"no parameter", "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: '{{ .Name }}'}\n", invalid(resources), nil, plans.Fatal, "template set.yaml makes it"},
+		{"no parameter", "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: '{{ .Name }}'}\nspec: {template: {}}\n", invalid(resources), nil, plans.Fatal, "template set.yaml makes it"},
 		{"a denial of a webhook", container, &apierrors.StatusError{ErrStatus: apierrors.NewForbidden(schema.GroupResource{}, "i", errors.New("no")).ErrStatus}, map[string]string{"MEMORY": "x"}, plans.Fatal, memory},
 		{"an object of another owner is no matter of its content", container, &apply.CollisionError{}, map[string]string{"TAG": "1"}, plans.Fatal, ""},
 		{"a failure that passes", container, invalid(resources), map[string]string{"TAG": "1"}, plans.Transient, ""},
@@ -64,7 +72,15 @@ func TestNameTemplates(t *testing.T) {
 		failed := apply.Change{ID: apply.ID{GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "StatefulSet"}}, Err: &apply.FatalError{Err: tc.err}}
 		failed.ID.Namespace, failed.ID.Name = "ns", "i"
 		outcome := plans.Outcome{State: tc.state, Message: "refused"}
-		(&PreparedTask{run: run, Name: "app"}).nameTemplates(&outcome, Effects{Failed: []apply.Change{failed}})
+		made, err := run.render([]string{"other.yaml", "set.yaml"}, run.variables("deploy", "app"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		namespaced := enhance.Context{Instance: failed.ID.NamespacedName, Scope: func(schema.GroupKind) (bool, error) { return true, nil }}
+		if err := enhance.Enhance(made.objects, namespaced, nil); err != nil {
+			t.Fatal(err)
+		}
+		(&PreparedTask{run: run, Name: "app", rendered: made.objects, templates: made.templates}).nameTemplates(&outcome, Effects{Failed: []apply.Change{failed}})
 		want := "refused"
 		if tc.want != "" {
 			want += "; " + tc.want
@@ -72,6 +88,62 @@ func TestNameTemplates(t *testing.T) {
 		if diff := cmp.Diff(want, outcome.Message); diff != "" {
 			t.Errorf("%s: %s", tc.reason, diff)
 		}
+	}
+}
+
+// TestBlameOfNamespace checks that of two objects that differ by namespace, as an install plan may make them, the template of the refused
+// one is blamed (P8).
+func TestBlameOfNamespace(t *testing.T) {
+	const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: NS}\ndata: {key: '{{ .Params.VALUE }}'}\n"
+	version := gen.Version("ns", "db", gen.Param("VALUE", "1", ""), gen.Template("one.yaml", strings.Replace(object, "NS", "one", 1)),
+		gen.Template("two.yaml", strings.Replace(object, "NS", "two", 1)), gen.Apply("app", "one.yaml", "two.yaml"), gen.Serial("install", "app"))
+	parsed, err := NewVersions().ForSpec(&version.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := &Run{Version: parsed, Plan: "install"}
+	if err := run.resolve(); err != nil {
+		t.Fatal(err)
+	}
+	made, err := run.render([]string{"one.yaml", "two.yaml"}, run.variables("install", "app"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &PreparedTask{run: run, Name: "app", rendered: made.objects, templates: made.templates}
+	failed := apply.Change{ID: apply.IDOf(made.objects[1]), Err: &apply.FatalError{Err: apierrors.NewBadRequest("no")}}
+	want := []Blame{{Field: "data.key", Template: "two.yaml", Parameters: []string{"VALUE"}}}
+	if diff := cmp.Diff(want, w.Blame(failed, func(string) bool { return true })); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// refusing is a writer that refuses all objects.
+type refusing struct{ scripted }
+
+func (r *refusing) preflight(_ context.Context, objs []*unstructured.Unstructured) apply.ChangeSet {
+	return apply.ChangeSet{{ID: apply.IDOf(objs[0]), Err: &apply.FatalError{Err: apierrors.NewBadRequest("no")}}}
+}
+
+// unwatched is a mirror that watches nothing.
+type unwatched struct{ apply.View }
+
+func (unwatched) Watch(context.Context, ...schema.GroupVersionKind) {}
+
+// TestBlamePod checks that the template of the pod of a Pipe task is blamed, though the engine names the pod (P8).
+func TestBlamePod(t *testing.T) {
+	u := run(nil)
+	u.Installation = &v1beta1.Installation{}
+	u.Version, u.Plan = version(t, map[string]string{"pod.yaml": "apiVersion: v1\nkind: Pod\nspec:\n  nodeName: '{{ .Params.NODE }}'\n" +
+		"  initContainers: [{volumeMounts: [{name: v, mountPath: /out}]}]\n  volumes: [{name: v, emptyDir: {}}]\n"}, v1beta1.Task{Name: "pipe"}), "deploy"
+	u.values = params.Values{"NODE": "a"}
+	w := &PreparedTask{run: u, Name: "pipe", writer: &refusing{}}
+	(&Runner{mirror: unwatched{}}).preparePipe(t.Context(), u, w, task.Pipe{Pod: "pod.yaml"}, u.variables("p", "pipe"))
+	if len(w.effects.Failed) != 1 {
+		t.Fatalf("the pod is not refused: %+v", w)
+	}
+	want := []Blame{{Field: "spec.nodeName", Template: "pod.yaml", Parameters: []string{"NODE"}}}
+	if diff := cmp.Diff(want, w.Blame(w.effects.Failed[0], func(string) bool { return true })); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -14,12 +14,12 @@ import (
 
 // prepareDelete renders the objects to delete. Only their names matter; unknown kinds are nothing to do.
 func (r *Runner) prepareDelete(run *Run, w *PreparedTask, resources []string, v render.Variables) *PreparedTask {
-	objs, _, err := run.render(resources, v)
+	made, err := run.render(resources, v)
 	if err != nil {
 		return w.failed(err)
 	}
-	definitions := apply.Definitions(objs)
-	for _, obj := range objs {
+	definitions := apply.Definitions(made.objects)
+	for _, obj := range made.objects {
 		gvk := obj.GroupVersionKind()
 		served, err := r.kinds.Served(gvk)
 		if err != nil {

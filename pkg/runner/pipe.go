@@ -111,6 +111,7 @@ func (r *Runner) preparePipe(ctx context.Context, run *Run, w *PreparedTask, t t
 			return r.prepareMade(ctx, w)
 		}
 	}
+	w.templates = []string{t.Pod}
 	return r.prepareObjects(ctx, w, []*unstructured.Unstructured{pod}, v)
 }
 

@@ -80,11 +80,11 @@ func (run *Run) collectNames(plan, phase string, step v1beta1.Step, named map[ap
 			secret.Kind, secret.Name = "Secret", childSecret(child.Name)
 			named[secret] = true
 		}
-		objs, _, err := run.render(resources, v)
+		made, err := run.render(resources, v)
 		if err != nil {
 			return fmt.Errorf("task %s of plan %s: %w", name, plan, err)
 		}
-		for _, obj := range objs {
+		for _, obj := range made.objects {
 			id := apply.IDOf(obj)
 			id.Namespace, id.Version = "", ""
 			named[id] = true

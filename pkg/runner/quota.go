@@ -212,11 +212,11 @@ func (run *Run) applied() ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	at := map[apply.ID]int{}
 	for _, t := range run.applyTasks() {
-		objs, _, err := run.render(t.resources, run.variables(t.phase, t.step))
+		made, err := run.render(t.resources, run.variables(t.phase, t.step))
 		if err != nil {
 			return nil, fmt.Errorf("task %s of plan %s: %w", t.name, run.Plan, err)
 		}
-		for _, obj := range objs {
+		for _, obj := range made.objects {
 			if ns := obj.GetNamespace(); ns != "" && ns != run.Subject.Namespace {
 				continue
 			}

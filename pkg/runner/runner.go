@@ -178,9 +178,10 @@ type PreparedTask struct {
 	task      task.Task
 	writer    writer
 	objects   []*unstructured.Unstructured
-	// rendered are the objects before it is known whether they can be written.
-	rendered []*unstructured.Unstructured
-	deletes  bool
+	// rendered are the objects before it is known whether they can be written, and templates the template of each.
+	rendered  []*unstructured.Unstructured
+	templates []string
+	deletes   bool
 	// deleteLast is deleted when all other deleted objects no longer exist.
 	deleteLast []*unstructured.Unstructured
 	// piping is set for Pipe tasks.
@@ -351,20 +352,26 @@ func (run *Run) options(more ...render.Option) []render.Option {
 	return more
 }
 
+// rendering is what templates render to: objects, the template of each, and events that tell of mistakes, as reason and message.
+type rendering struct {
+	objects   []*unstructured.Unstructured
+	templates []string
+	events    [][2]string
+}
+
 // render makes the objects of templates, in listed order.
-func (run *Run) render(resources []string, v render.Variables) ([]*unstructured.Unstructured, Effects, error) {
-	var out []*unstructured.Unstructured
-	var effects Effects
+func (run *Run) render(resources []string, v render.Variables) (rendering, error) {
+	var out rendering
 	resources = uniqueNames(resources)
 	results, err := run.Version.Templates.All(resources, v, run.options()...)
 	if err != nil {
-		return nil, effects, err
+		return out, err
 	}
 	seen := map[apply.ID]string{}
 	for i, name := range resources {
 		result := results[i]
 		for _, warning := range result.Warnings {
-			effects.Events = append(effects.Events, [2]string{v1beta1.EventFieldDropped, warning.String()})
+			out.events = append(out.events, [2]string{v1beta1.EventFieldDropped, warning.String()})
 		}
 		for _, obj := range result.Objects {
 			if other, double := seen[apply.IDOf(obj)]; double {
@@ -372,13 +379,13 @@ func (run *Run) render(resources []string, v render.Variables) ([]*unstructured.
 				if other == name {
 					conflict = fmt.Sprintf("template %s makes %s twice", name, apply.IDOf(obj))
 				}
-				return nil, effects, &apply.FatalError{Err: fmt.Errorf("%s: name each object once in a task", conflict)}
+				return out, &apply.FatalError{Err: fmt.Errorf("%s: name each object once in a task", conflict)}
 			}
 			seen[apply.IDOf(obj)] = name
-			out = append(out, obj)
+			out.objects, out.templates = append(out.objects, obj), append(out.templates, name)
 		}
 	}
-	return out, effects, nil
+	return out, nil
 }
 
 // uniqueNames drops names that are listed twice.

@@ -217,9 +217,9 @@ func TestRender(t *testing.T) {
 	} {
 		u := run(nil)
 		u.Version, u.values = version(t, templates), params.Values{"V": "a, b: c", "K": "Secret"}
-		objs, _, err := u.render(tc.resources, u.variables("p", "s"))
+		made, err := u.render(tc.resources, u.variables("p", "s"))
 		var got []string
-		for _, obj := range objs {
+		for _, obj := range made.objects {
 			got = append(got, apply.IDOf(obj).String())
 		}
 		if tc.text == "" && err != nil || tc.text != "" && (err == nil || !strings.Contains(err.Error(), tc.text) || !isFatal(err)) {
