@@ -33,9 +33,16 @@ func newFleet() fleet { return fleet{"fleet-" + rand.String(8)} }
 
 func (f fleet) group() string { return f.word + ".example.com" }
 func (f fleet) crd() string   { return "ships." + f.group() }
-func (f fleet) ship() schema.GroupVersionKind {
-	return schema.GroupVersionKind{Group: f.group(), Version: "v1", Kind: "Ship"}
+
+// ship is a custom resource of the definition.
+func (f fleet) ship(namespace, name string) *unstructured.Unstructured {
+	ship := &unstructured.Unstructured{}
+	ship.SetGroupVersionKind(schema.GroupVersionKind{Group: f.group(), Version: "v1", Kind: "Ship"})
+	ship.SetNamespace(namespace)
+	ship.SetName(name)
+	return ship
 }
+
 func (f fleet) objects() map[string]client.Object {
 	crd := &unstructured.Unstructured{}
 	crd.SetGroupVersionKind(crds)

@@ -28,10 +28,7 @@ var _ = It("Objects that hold data survive the deletion of kudo's own definition
 	f, ns := newFleet(), suite.NewNamespace(t)
 	ov := f.version(ns, "fleet")
 	complete(t, install(t, ov))
-	ship := &unstructured.Unstructured{}
-	ship.SetGroupVersionKind(f.ship())
-	ship.SetNamespace(ns)
-	ship.SetName("kon-tiki")
+	ship := f.ship(ns, "kon-tiki")
 	env.Must(t, suite.Create(ctx, ship))
 	env.Must(t, suite.Create(ctx, &corev1.ConfigMap{ObjectMeta: gen.Meta(f.word, "foreign")}))
 	for _, name := range []string{"installations.kudo.dev", "operatorversions.kudo.dev", "instances.kudo.dev", "operators.kudo.dev"} {

@@ -251,10 +251,7 @@ var _ = Describe("The release of a version", Label("release"), func() {
 		f, ns := newFleet(), suite.NewNamespace(t)
 		ov := f.version(ns, "fleet")
 		complete(t, install(t, ov))
-		ship := &unstructured.Unstructured{}
-		ship.SetGroupVersionKind(f.ship())
-		ship.SetNamespace(ns)
-		ship.SetName("kon-tiki")
+		ship := f.ship(ns, "kon-tiki")
 		env.Must(t, suite.Create(ctx, ship))
 		crd := f.objects()["crd"]
 		if !exists(t, crd) {
@@ -387,10 +384,7 @@ var _ = It("Definitions with custom resources, namespaces with content and claim
 		ov.Spec.Tasks[0].Spec.Resources = append(ov.Spec.Tasks[0].Spec.Resources, "claim.yaml")
 	})
 	complete(t, install(t, ov))
-	ship := &unstructured.Unstructured{}
-	ship.SetGroupVersionKind(f.ship())
-	ship.SetNamespace(ns)
-	ship.SetName("kon-tiki")
+	ship := f.ship(ns, "kon-tiki")
 	env.Must(t, suite.Create(ctx, ship))
 	env.Must(t, suite.Create(ctx, &corev1.ConfigMap{ObjectMeta: gen.Meta(f.word, "foreign")}))
 
@@ -422,10 +416,7 @@ var _ = It("By force all is deleted, and what will be is said before", func() {
 	f, ns := newFleet(), suite.NewNamespace(t)
 	ov := f.version(ns, "fleet")
 	complete(t, install(t, ov))
-	ship := &unstructured.Unstructured{}
-	ship.SetGroupVersionKind(f.ship())
-	ship.SetNamespace(ns)
-	ship.SetName("kon-tiki")
+	ship := f.ship(ns, "kon-tiki")
 	env.Must(t, suite.Create(ctx, ship))
 	out := suite.MustKudo(t, 0, "uninstall-version", "fleet", "-n", ns, "--force", "--wait")
 	env.Contains(t, out, "it is destroyed with what it holds", "kon-tiki")
@@ -436,28 +427,21 @@ var _ = It("By force all is deleted, and what will be is said before", func() {
 })
 
 var _ = Describe("A custom resource that is created while its definition is released", Label("fence"), func() {
-	ship := func(f fleet, ns, name string) *unstructured.Unstructured {
-		s := &unstructured.Unstructured{}
-		s.SetGroupVersionKind(f.ship())
-		s.SetNamespace(ns)
-		s.SetName(name)
-		return s
-	}
 	It("keeps the definition, if it comes before the fence", func() {
 		t := GinkgoTB()
 		f, ns := newFleet(), suite.NewNamespace(t)
 		ov := f.version(ns, "fleet")
 		complete(t, install(t, ov))
 		env.Must(t, suite.Delete(ctx, ov))
-		first := ship(f, ns, "first")
+		first := f.ship(ns, "first")
 		env.Must(t, suite.Create(ctx, first))
 		waits(t, ov, v1beta1.ReasonCustomResourcesExist, "first")
-		if !exists(t, ship(f, ns, "first")) {
+		if !exists(t, f.ship(ns, "first")) {
 			t.Fatal("the custom resource is lost")
 		}
-		env.Must(t, suite.Create(ctx, ship(f, ns, "second"))) // the fence was taken off
+		env.Must(t, suite.Create(ctx, f.ship(ns, "second"))) // the fence was taken off
 		env.Must(t, suite.Delete(ctx, first))
-		env.Must(t, suite.Delete(ctx, ship(f, ns, "second")))
+		env.Must(t, suite.Delete(ctx, f.ship(ns, "second")))
 		released(t, ov)
 	})
 	It("is refused by the fence", func() {
@@ -478,8 +462,8 @@ var _ = Describe("A custom resource that is created while its definition is rele
 			}
 			return ""
 		})
-		inForce(t, func() client.Object { return ship(f, ns, "late") })
-		err := suite.Create(ctx, ship(f, ns, "late"))
+		inForce(t, func() client.Object { return f.ship(ns, "late") })
+		err := suite.Create(ctx, f.ship(ns, "late"))
 		if err == nil || !strings.Contains(err.Error(), "kudo is deleting this CustomResourceDefinition, since it has no owner") {
 			t.Errorf("want a refusal, got %v", err)
 		}

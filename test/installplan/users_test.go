@@ -10,7 +10,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -83,10 +82,7 @@ var _ = It("With --leave-users a version is deleted without its Instances, which
 	use(t, ov, ns, "a")
 	use(t, ov, ns, "b")
 	use(t, ov, other, "guest")
-	ship := &unstructured.Unstructured{}
-	ship.SetGroupVersionKind(f.ship())
-	ship.SetNamespace(other)
-	ship.SetName("kon-tiki")
+	ship := f.ship(other, "kon-tiki")
 	env.Must(t, suite.Create(ctx, ship))
 
 	out := suite.MustKudo(t, 1, "uninstall-version", "fleet", "-n", ns)
@@ -134,10 +130,7 @@ var _ = It("What is left behind is released after the last user, without force, 
 	ov := f.version(ns, "fleet")
 	complete(t, install(t, ov))
 	use(t, ov, ns, "user")
-	ship := &unstructured.Unstructured{}
-	ship.SetGroupVersionKind(f.ship())
-	ship.SetNamespace(ns)
-	ship.SetName("kon-tiki")
+	ship := f.ship(ns, "kon-tiki")
 	env.Must(t, suite.Create(ctx, ship))
 	edit(t, ov, func(ov *v1beta1.OperatorVersion) {
 		ov.Annotations = map[string]string{v1beta1.ForceReleaseAnnotation: "true"}
