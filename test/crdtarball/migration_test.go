@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"testing"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,6 +33,7 @@ var _ = It("A tarball that changes the storage version has the objects rewritten
 		env.Must(t, suite.Create(ctx, ov))
 	}
 	deploy(t, first, "a")
+	migrated := watchNative(t, group)
 	deploy(t, second, "b")
 	live := crd("jobs." + group)
 	env.Eventually(t, "a migration to v2", func() string {
@@ -41,6 +45,13 @@ var _ = It("A tarball that changes the storage version has the objects rewritten
 		}
 		return ""
 	})
+	if hasNativeMigration {
+		select {
+		case <-migrated:
+		case <-time.After(env.DefaultTimeout):
+			t.Error("the cluster has not migrated the objects itself")
+		}
+	}
 	stored, err := suite.Stored("/registry/" + group + "/jobs/")
 	env.Must(t, err)
 	for key, text := range stored {
@@ -61,3 +72,31 @@ var _ = It("A tarball that changes the storage version has the objects rewritten
 		t.Errorf("deploy of the version before is %s: %s", st.Status, st.Message)
 	}
 })
+
+// watchNative returns a channel that is closed once a StorageVersionMigration of kudo, for a resource of the group, has succeeded.
+func watchNative(t testing.TB, group string) <-chan struct{} {
+	done := make(chan struct{})
+	if !hasNativeMigration {
+		return done
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "storagemigration.k8s.io", Version: "v1beta1", Kind: "StorageVersionMigrationList"})
+	watcher, err := suite.Watch(ctx, list, client.MatchingLabels{v1beta1.HeritageLabel: v1beta1.Heritage})
+	env.Must(t, err)
+	DeferCleanup(watcher.Stop)
+	go func() {
+		for event := range watcher.ResultChan() {
+			live, ok := event.Object.(*unstructured.Unstructured)
+			if !ok {
+				continue
+			}
+			of, _, _ := unstructured.NestedString(live.Object, "spec", "resource", "group")
+			conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+			if of == group && strings.Contains(fmt.Sprint(conditions), "status:True type:Succeeded") {
+				close(done)
+				return
+			}
+		}
+	}()
+	return done
+}

@@ -16,6 +16,9 @@ import (
 // allowLocal lets tarballs come from servers of the tests.
 const allowLocal = "--init-arg=--crd-allowed-hosts=127.0.0.1"
 
+// hasNativeMigration is set if the control plane migrates stored versions itself, which servers of earlier versions cannot.
+var hasNativeMigration = os.Getenv("KUDO_TEST_KUBERNETES") == "" && os.Getenv("KUDO_TEST_KUBECONFIG") == ""
+
 var (
 	suite env.Suite
 	ctx   = context.Background()
@@ -33,7 +36,11 @@ var _ = SynchronizedBeforeSuite(
 		file := filepath.Join(t.TempDir(), "authority.pem")
 		env.Must(t, os.WriteFile(file, authority(server.Server), 0o600))
 		t.Setenv("SSL_CERT_FILE", file) // the manager takes it over
-		return suite.Begin(t, allowLocal)
+		args := []string{allowLocal}
+		if hasNativeMigration {
+			args = append(args, "--feature-gates=StorageVersionMigrator=true", "--runtime-config=storagemigration.k8s.io/v1beta1=true")
+		}
+		return suite.Begin(t, args...)
 	},
 	func(data []byte) { suite.Join(GinkgoTB(), data) },
 )

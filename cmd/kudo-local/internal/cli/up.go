@@ -15,17 +15,18 @@ import (
 )
 
 type upFlags struct {
-	profile     string
-	readyDelay  time.Duration
-	nodes       string
-	version     string
-	servers     string
-	auditLog    bool
-	withKudo    bool
-	privileged  bool
-	initArgs    []string
-	binDir      string
-	managerArgs []string
+	profile                     string
+	readyDelay                  time.Duration
+	nodes                       string
+	version                     string
+	servers                     string
+	featureGates, runtimeConfig string
+	auditLog                    bool
+	withKudo                    bool
+	privileged                  bool
+	initArgs                    []string
+	binDir                      string
+	managerArgs                 []string
 }
 
 func newUp(o *options) *cobra.Command {
@@ -46,6 +47,8 @@ an instance cannot be changed later.`,
 	flags.StringVar(&f.nodes, "nodes", "fake", "fake: pods become ready, and nothing runs in them; or real: one node with kubelet, containerd, Services and DNS, on Linux as root")
 	flags.StringVar(&f.version, "kubernetes-version", "", "minor version of Kubernetes to emulate, such as 1.33, of the three before its own: APIs and features of later ones are off (default its own)")
 	flags.StringVar(&f.servers, "kubernetes-dir", "", "folder with the servers of another version of Kubernetes, kube-apiserver, kube-controller-manager and kube-scheduler, to run instead of its own")
+	flags.StringVar(&f.featureGates, "feature-gates", "", "features of the API server, the controller manager and the scheduler to turn on or off, such as StorageVersionMigrator=true")
+	flags.StringVar(&f.runtimeConfig, "runtime-config", "", "APIs to turn on or off, such as storagemigration.k8s.io/v1beta1=true")
 	flags.BoolVar(&f.auditLog, "audit-log", false, "write each request at the API server down in logs/audit.log of the instance's folder")
 	flags.BoolVar(&f.withKudo, "with-kudo", false, "install kudo and run its manager as one more component")
 	flags.BoolVar(&f.privileged, "privileged", false, "with --with-kudo: run plans of Instances that name no ServiceAccount with the rights of kudo, as KUDO did")
@@ -141,6 +144,12 @@ func (f *upFlags) apply(cmd *cobra.Command, o *options, i *instance.Instance, fr
 	}
 	if s.KubernetesDir != "" && (s.EmulatedVersion != "" || s.RealNodes) {
 		return fmt.Errorf("--kubernetes-dir excludes --kubernetes-version and --nodes real: the servers are those of one version, and run pods on played nodes")
+	}
+	if given("feature-gates") {
+		s.FeatureGates = f.featureGates
+	}
+	if given("runtime-config") {
+		s.RuntimeConfig = f.runtimeConfig
 	}
 	if given("audit-log") {
 		s.AuditLog = f.auditLog

@@ -33,6 +33,9 @@ type Settings struct {
 	RealNodes bool `json:"realNodes,omitempty"`
 	// EmulatedVersion is the minor version of Kubernetes that the components emulate, such as 1.33; empty for their own.
 	EmulatedVersion string `json:"emulatedVersion,omitempty"`
+	// FeatureGates turn features of the components on or off, and RuntimeConfig APIs, each as their flags take them.
+	FeatureGates  string `json:"featureGates,omitempty"`
+	RuntimeConfig string `json:"runtimeConfig,omitempty"`
 	// KubernetesDir is a folder with the servers of another version of Kubernetes; empty for those in this program.
 	KubernetesDir string `json:"kubernetesDir,omitempty"`
 	// AuditLog makes the API server write down each request.

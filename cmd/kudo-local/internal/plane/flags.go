@@ -2,6 +2,7 @@ package plane
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"kudo.dev/kudo/cmd/kudo-local/internal/components"
@@ -35,7 +36,7 @@ func (p *Plane) apiServerArgs() []string {
 		"--proxy-client-key-file="+s.KeyFile(pki.FrontProxy),
 		"--delete-collection-workers=4",
 		"--shutdown-delay-duration=0s",
-	), append(p.versionArgs(), p.auditArgs()...)...)
+	), slices.Concat(p.versionArgs(), p.runtimeArgs(), p.auditArgs())...)
 }
 
 // reachArgs say how the API server is reached, and how it reaches nodes. A real node dials it by their link, so that it listens on all
@@ -135,12 +136,24 @@ func (p *Plane) servingArgs(component string) []string {
 	}, p.versionArgs()...)
 }
 
-// versionArgs say which version of Kubernetes a component emulates.
+// versionArgs say which version of Kubernetes a component emulates, and which of its features are on.
 func (p *Plane) versionArgs() []string {
-	if p.Settings.EmulatedVersion == "" {
+	var out []string
+	if p.Settings.EmulatedVersion != "" {
+		out = append(out, "--emulated-version=kube="+p.Settings.EmulatedVersion)
+	}
+	if p.Settings.FeatureGates != "" {
+		out = append(out, "--feature-gates="+p.Settings.FeatureGates)
+	}
+	return out
+}
+
+// runtimeArgs say which APIs the API server serves besides its own choice.
+func (p *Plane) runtimeArgs() []string {
+	if p.Settings.RuntimeConfig == "" {
 		return nil
 	}
-	return []string{"--emulated-version=kube=" + p.Settings.EmulatedVersion}
+	return []string{"--runtime-config=" + p.Settings.RuntimeConfig}
 }
 
 func (p *Plane) kwokArgs() []string {

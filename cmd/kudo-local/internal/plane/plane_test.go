@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"kudo.dev/kudo/cmd/kudo-local/internal/instance"
+	"kudo.dev/kudo/cmd/kudo-local/internal/pki"
 )
 
 func testPlane(profile instance.Profile, withKudo bool) *Plane {
@@ -80,6 +81,22 @@ func TestTail(t *testing.T) {
 	}
 	if got := lastLines(filepath.Join(t.TempDir(), "none"), 3); !strings.Contains(got, "no such file") {
 		t.Errorf("the end of a log that is not there: %q", got)
+	}
+}
+
+// TestFeatures: features are turned on in all components, and APIs in the API server alone.
+func TestFeatures(t *testing.T) {
+	p := testPlane(instance.Full, false)
+	p.store = &pki.Store{}
+	features, runtime := "--feature-gates=StorageVersionMigrator=true", "--runtime-config=storagemigration.k8s.io/v1beta1=true"
+	has := func(args []string) (got [2]bool) {
+		return [2]bool{slices.Contains(args, features), slices.Contains(args, runtime)}
+	}
+	for _, want := range [][3][2]bool{{}, {{true, true}, {true, false}, {true, false}}} {
+		if got := [3][2]bool{has(p.apiServerArgs()), has(p.controllerManagerArgs()), has(p.schedulerArgs())}; got != want {
+			t.Errorf("features and APIs %v, want %v", got, want)
+		}
+		p.Settings.FeatureGates, p.Settings.RuntimeConfig = "StorageVersionMigrator=true", "storagemigration.k8s.io/v1beta1=true"
 	}
 }
 
