@@ -22,41 +22,6 @@ var (
 	namespaces   = schema.GroupKind{Kind: "Namespace"}
 )
 
-// warnOfUsedClaims warns of PersistentVolumeClaims that exist and that the StatefulSets which the runs create would use, such as those of
-// an earlier Instance of the name.
-func (c *computation) warnOfUsedClaims(ctx context.Context) {
-	created := map[string][]*unstructured.Unstructured{}
-	for _, id := range c.order {
-		change, known := c.cluster.Find(id)
-		if known && id.GroupKind() == statefulSets && change.Before == nil && change.After != nil {
-			created[id.Namespace] = append(created[id.Namespace], change.After)
-		}
-	}
-	for _, namespace := range slices.Sorted(maps.Keys(created)) {
-		patterns := claimNames(created[namespace])
-		if len(patterns) == 0 {
-			continue
-		}
-		mapping, err := c.Client.RESTMapper().RESTMapping(claims.GroupKind(), claims.Version)
-		if err != nil {
-			return // a cluster without the kind has none
-		}
-		list, err := c.Metadata.Resource(mapping.Resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			c.unknown("which PersistentVolumeClaims of namespace %s the StatefulSets would use: %s", namespace, err)
-			continue
-		}
-		for i := range list.Items {
-			for set, pattern := range patterns {
-				if pattern.matches(list.Items[i].Name) {
-					c.warn("PersistentVolumeClaim %s/%s exists: StatefulSet %s would use it, with the data that it holds", namespace,
-						list.Items[i].Name, set)
-				}
-			}
-		}
-	}
-}
-
 // claimPattern matches the names of the claims that a StatefulSet has.
 type claimPattern struct {
 	*regexp.Regexp
@@ -149,4 +114,39 @@ func deletesClaims(change dryrun.Change, deleted bool) bool {
 		return policy(change.Before, "whenDeleted")
 	}
 	return policy(change.After, "whenScaled") && podsOf(change.After) < podsOf(change.Before)
+}
+
+// warnOfUsedClaims warns of PersistentVolumeClaims that exist and that the StatefulSets which the runs create would use, such as those of
+// an earlier Instance of the name.
+func (r report) warnOfUsedClaims(ctx context.Context) {
+	created := map[string][]*unstructured.Unstructured{}
+	for _, id := range r.order {
+		change, known := r.cluster.Find(id)
+		if known && id.GroupKind() == statefulSets && change.Before == nil && change.After != nil {
+			created[id.Namespace] = append(created[id.Namespace], change.After)
+		}
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(created)) {
+		patterns := claimNames(created[namespace])
+		if len(patterns) == 0 {
+			continue
+		}
+		mapping, err := r.mapper.RESTMapping(claims.GroupKind(), claims.Version)
+		if err != nil {
+			return // a cluster without the kind has none
+		}
+		list, err := r.metadata.Resource(mapping.Resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			r.unknown("which PersistentVolumeClaims of namespace %s the StatefulSets would use: %s", namespace, err)
+			continue
+		}
+		for i := range list.Items {
+			for set, pattern := range patterns {
+				if pattern.matches(list.Items[i].Name) {
+					r.warn("PersistentVolumeClaim %s/%s exists: StatefulSet %s would use it, with the data that it holds", namespace,
+						list.Items[i].Name, set)
+				}
+			}
+		}
+	}
 }

@@ -2,18 +2,19 @@ package preview
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
 
 	"kudo.dev/kudo/operators/enhance"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/dryrun"
+	"kudo.dev/kudo/pkg/runner"
+	"kudo.dev/kudo/pkg/share"
 )
 
 // result returns the preview of what was computed.
@@ -30,8 +31,9 @@ func (c *computation) result(ctx context.Context) (*Preview, error) {
 // collect turns what the runs did into the objects of the preview, of children, too.
 func (c *computation) collect(ctx context.Context) error {
 	c.out.noteHeld(ctx, c.share, c.held, c.deleted)
+	r := report{c.touches, c.share, c.definitions, c.ownedBefore, c.Metadata}
 	for _, id := range c.order {
-		c.out.Objects = append(c.out.Objects, c.object(ctx, id, c.touched[id]))
+		c.out.Objects = append(c.out.Objects, r.object(ctx, id, c.touched[id]))
 	}
 	c.out.Definitions = c.definitions.definitions(c.mask)
 	for _, d := range c.out.Definitions {
@@ -39,7 +41,7 @@ func (c *computation) collect(ctx context.Context) error {
 			c.warn("%s", warning)
 		}
 	}
-	c.warnOfUsedClaims(ctx)
+	r.warnOfUsedClaims(ctx)
 	for i := range c.out.Warnings {
 		c.out.Warnings[i] = strings.TrimSpace(c.out.Warnings[i])
 	}
@@ -52,6 +54,15 @@ func (c *computation) collect(ctx context.Context) error {
 		c.out.Children = append(c.out.Children, child.out)
 	}
 	return c.out.seal()
+}
+
+// report turns what the tasks do to objects into the objects of the preview.
+type report struct {
+	*touches
+	share       *share.Engine
+	definitions *definitionComparer
+	ownedBefore runner.Inventory
+	metadata    metadata.Interface
 }
 
 // object returns what would become of an object:
@@ -68,17 +79,17 @@ func (c *computation) collect(ctx context.Context) error {
 //	        of another owner     the same one         adopt
 //	        an object            one that differs     change
 //	        an object            an equal one         unchanged
-func (c *computation) object(ctx context.Context, id apply.ID, t *touch) Object {
+func (r report) object(ctx context.Context, id apply.ID, t *touch) Object {
 	out := newObject(id)
 	out.Places = t.places
-	change, known := c.cluster.Find(id)
+	change, known := r.cluster.Find(id)
 	switch {
 	case t.refused != "":
 		out.Effect, out.Why = Refused, t.refused
 		out.Blame = t.blame
 		if change.Before != nil && change.Refused != nil {
 			wanted, _ := merge(content(change.Before), content(change.Refused)).(map[string]any)
-			out.Fields = compare(change.Before, &unstructured.Unstructured{Object: wanted}, c.mask).fields
+			out.Fields = compare(change.Before, &unstructured.Unstructured{Object: wanted}, r.mask).fields
 		}
 	case t.unknown != "":
 		out.Effect, out.Why = Unknown, t.unknown
@@ -91,20 +102,20 @@ func (c *computation) object(ctx context.Context, id apply.ID, t *touch) Object 
 	case !known || change.Before == nil && change.After == nil:
 		out.Effect = Unchanged
 	case change.Before == nil:
-		out.Effect, out.content = Create, contentOf(change.Body, c.mask)
-		if c.cluster.IsDefined(id) {
+		out.Effect, out.content = Create, contentOf(change.Body, r.mask)
+		if r.cluster.IsDefined(id) {
 			out.Why = "its kind is defined in the same run: it fits the definition, and no webhook was asked"
 			for _, lost := range change.Lost {
-				c.warn("%s: %s, since its definition does not have it", id, lost)
+				r.warn("%s: %s, since its definition does not have it", id, lost)
 			}
 		}
 	case change.After == nil:
 		out.Effect = Delete
 	case t.shared:
-		c.shared(ctx, &out, change)
+		r.shared(ctx, &out, change)
 	default:
-		if c.compared(&out, change, t); out.Effect == Modify || out.Effect == Adopt {
-			c.checkDefinition(ctx, change, out.Fields)
+		if r.compared(&out, change, t); out.Effect == Modify || out.Effect == Adopt {
+			r.checkDefinition(ctx, change, out.Fields)
 		}
 	}
 	if known {
@@ -114,8 +125,8 @@ func (c *computation) object(ctx context.Context, id apply.ID, t *touch) Object 
 }
 
 // compared fills in what would become of an object that exists before and after.
-func (c *computation) compared(out *Object, change dryrun.Change, t *touch) {
-	d := compare(change.Before, change.After, c.mask)
+func (r report) compared(out *Object, change dryrun.Change, t *touch) {
+	d := compare(change.Before, change.After, r.mask)
 	uncertain := ""
 	if d.hash {
 		uncertain = t.uncertain
@@ -128,10 +139,10 @@ func (c *computation) compared(out *Object, change dryrun.Change, t *touch) {
 	switch {
 	case change.Recreated:
 		out.Effect, out.Why = Recreate, "it is deleted and written again by the same run"
-		out.content = contentOf(change.Body, c.mask)
+		out.content = contentOf(change.Body, r.mask)
 		out.Fields, out.Metadata = nil, 0
 		return
-	case !c.isOurs(change.Before):
+	case !r.isOurs(change.Before):
 		out.Effect, out.Why = Adopt, "it exists, and the Instance does not own it yet"
 	case len(d.fields)+d.metadata > 0:
 		out.Effect = Modify
@@ -142,42 +153,9 @@ func (c *computation) compared(out *Object, change dryrun.Change, t *touch) {
 }
 
 // isOurs reports whether an object was in the inventory of the Instance before the edit, or has it as its owner.
-func (c *computation) isOurs(live *unstructured.Unstructured) bool {
-	record, found := c.ownedBefore[apply.IDOf(live)]
+func (r report) isOurs(live *unstructured.Unstructured) bool {
+	record, found := r.ownedBefore[apply.IDOf(live)]
 	return found && (record.UID == live.GetUID() || record.UID == "")
-}
-
-// settleHash decides whether the hash of what pods depend on changes, where it covers a Secret. Its digest needs the key of the cluster:
-// here, it has another key. It is called after the write of an object, since what the pods depend on may change later in the run. The hash
-// is the same if nothing of that has changed by then, unless it returns why that is not known.
-func (c *computation) settleHash(id apply.ID) (same bool, uncertain string) {
-	change, _ := c.cluster.Find(id)
-	if change.Before == nil || change.After == nil {
-		return false, ""
-	}
-	dependencies, err := enhance.Dependencies(change.After)
-	if err != nil || !slices.ContainsFunc(dependencies, func(dep enhance.Dependency) bool { return dep.Kind == "Secret" }) {
-		return false, "" // without a Secret there is no key
-	}
-	if !slices.Equal(namesOf(dependencies), c.dependenciesBefore(change)) {
-		return false, ""
-	}
-	for _, dep := range dependencies {
-		id := apply.ID{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: dep.Kind}}
-		id.Namespace, id.Name = change.ID.Namespace, dep.Name
-		of, known := c.cluster.Find(id)
-		switch {
-		case !known || of.Before == nil && of.After == nil:
-		case of.Before == nil:
-			uncertain = fmt.Sprintf("%s %s does not exist, and may have when %s %s was written last", dep.Kind, dep.Name, change.ID.Kind,
-				change.ID.Name)
-		case changedSince(of.Before, change.Before):
-			uncertain = fmt.Sprintf("%s %s was changed after %s %s was written last", dep.Kind, dep.Name, change.ID.Kind, change.ID.Name)
-		case of.After == nil || !enhance.SameDependency(of.Before, of.After):
-			return false, ""
-		}
-	}
-	return uncertain == "", uncertain
 }
 
 func namesOf(dependencies []enhance.Dependency) []string {
@@ -186,14 +164,6 @@ func namesOf(dependencies []enhance.Dependency) []string {
 		out = append(out, d.Kind+" "+d.Name)
 	}
 	return out
-}
-
-func (c *computation) dependenciesBefore(change dryrun.Change) []string {
-	before, err := enhance.Dependencies(change.Before)
-	if err != nil {
-		return nil
-	}
-	return namesOf(before)
 }
 
 // changedSince reports whether the content of one object was written after that of another.

@@ -2,9 +2,11 @@ package preview
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -110,4 +112,22 @@ func (c *definitionComparer) definitions(mask params.Mask) []Definition {
 		out = append(out, d)
 	}
 	return out
+}
+
+// checkDefinition warns of a change of a CustomResourceDefinition, by a plan of the Instance, that breaks clients or custom resources.
+// Install plans and tarballs refuse such a change; the plan of an Instance makes it.
+func (r report) checkDefinition(ctx context.Context, change dryrun.Change, fields []Field) {
+	inSpec := func(f Field) bool { return strings.HasPrefix(f.Path, ".spec") }
+	if change.ID.GroupKind() != storedversions.DefinitionKind || !slices.ContainsFunc(fields, inSpec) {
+		return
+	}
+	err := r.definitions.CheckUpdate(ctx, change.Before, change.After)
+	var unsafe *crdcompat.UnsafeError
+	var stored *crdcompat.MigrationError
+	switch {
+	case errors.As(err, &unsafe), errors.As(err, &stored):
+		r.warn("%s: %s", change.ID, err)
+	case err != nil:
+		r.unknown("%s: %s", change.ID, err)
+	}
 }

@@ -104,11 +104,12 @@ func newComputation(o Options, edit Edit) *computation {
 
 // newComputationOn returns the computation of an edit of a cluster as other writes have left it.
 func newComputationOn(cluster *dryrun.Cluster, o Options, edit Edit) *computation {
+	out := &Preview{APIVersion: Version, Verb: edit.Verb, As: o.As,
+		Subject: fmt.Sprintf("Instance %s/%s", edit.After.Namespace, edit.After.Name)}
 	c := &computation{
-		Options: o, edit: edit, cluster: cluster, kinds: apply.NewKinds(cluster.Mapper(), o.Discovery, o.Dynamic), touched: map[apply.ID]*touch{},
-		deleted: map[types.UID]string{}, definitions: newDefinitionComparer(o),
-		out: &Preview{APIVersion: Version, Verb: edit.Verb, As: o.As,
-			Subject: fmt.Sprintf("Instance %s/%s", edit.After.Namespace, edit.After.Name)},
+		Options: o, edit: edit, kinds: apply.NewKinds(cluster.Mapper(), o.Discovery, o.Dynamic), deleted: map[types.UID]string{},
+		definitions: newDefinitionComparer(o),
+		touches:     &touches{notes: &notes{out: out}, cluster: cluster, mapper: o.Client.RESTMapper(), touched: map[apply.ID]*touch{}},
 	}
 	if edit.Before != nil {
 		c.ownedBefore = runner.InventoryOf(edit.Before)
@@ -122,13 +123,10 @@ func newComputationOn(cluster *dryrun.Cluster, o Options, edit Edit) *computatio
 // computation is one call of Compute or Uninstall.
 type computation struct {
 	Options
-	edit    Edit
-	out     *Preview
-	cluster *dryrun.Cluster
+	*touches
+	edit Edit
 	// kinds are those that are served, and those that the runs define.
 	kinds *apply.Kinds
-	// newNamespace is set if the namespace of the Instance does not exist yet.
-	newNamespace bool
 	// basis is the Client of the edit and of its children; nil for a child.
 	basis *basisClient
 	// children are the computations of Instances that the runs create, change or delete.
@@ -139,8 +137,6 @@ type computation struct {
 	coming, changing []*v1beta1.OperatorVersion
 	// former are those that exist, as they are.
 	former []*v1beta1.OperatorVersion
-	// tarballUnknown is set if the definitions of the tarball of the Instance are not known.
-	tarballUnknown bool
 	// leftovers is the Installation of the Instance with the definitions that it is going to release; nil if they are not known.
 	leftovers *v1beta1.Installation
 	// keepsClaims is set if an uninstall keeps all claims.
@@ -166,11 +162,6 @@ type computation struct {
 	ownedBefore runner.Inventory
 	// given is what spec gives, and before what the spec of Before gave. sensitive names the parameters that must not be seen.
 	given, before map[string]string
-	sensitive     []string
-	mask          params.Mask
-	// touched are the objects that tasks have written or deleted, by ID; order lists them.
-	touched map[apply.ID]*touch
-	order   []apply.ID
 }
 
 func (c *computation) compute(ctx context.Context) error {
@@ -270,26 +261,6 @@ func newKeys() (*keyring.Ring, error) {
 	return keyring.Parse(data)
 }
 
-// hide masks the sensitive values of both sides, of parameters that are sensitive on either: a preview shows what was, too.
-func (c *computation) hide(sides ...values) {
-	names := map[string]bool{}
-	for _, side := range sides {
-		for _, def := range side.defs {
-			if def.Sensitive {
-				names[def.Name] = true
-			}
-		}
-	}
-	c.sensitive = slices.Sorted(maps.Keys(names))
-	var secrets []string
-	for _, side := range sides {
-		for _, name := range c.sensitive {
-			secrets = append(secrets, side.given[name])
-		}
-	}
-	c.mask = params.NewMask(secrets)
-}
-
 // assumeBaseline gives an Instance that KUDO has made the baseline that the manager would give it before the edit.
 func (c *computation) assumeBaseline(version *v1beta1.OperatorVersion) error {
 	if c.instance.Status.Baseline != nil || len(c.instance.Status.PlanStatus) == 0 {
@@ -377,14 +348,6 @@ func (c *computation) instanceExists(ctx context.Context, key types.NamespacedNa
 		return false, nil
 	}
 	return other.UID == uid, err
-}
-
-func (c *computation) warn(format string, args ...any) {
-	c.out.Warnings = append(c.out.Warnings, c.mask.Text(fmt.Sprintf(format, args...)))
-}
-
-func (c *computation) unknown(format string, args ...any) {
-	c.out.UnknownReasons = append(c.out.UnknownReasons, c.mask.Text(fmt.Sprintf(format, args...)))
 }
 
 // noExecutor reads no files of pods: none is made.

@@ -94,10 +94,6 @@ func (c *computation) join(ctx context.Context, holder *v1beta1.Installation, wa
 	return true, ctx.Err()
 }
 
-func (c *computation) refuseDefinitions(why error) {
-	c.out.Refused = append(c.out.Refused, "the plan would wait for its CustomResourceDefinitions: "+c.mask.Text(why.Error()))
-}
-
 // holder returns the Installation of the Instance, or one as kudo would create it; nil if the user may not read Installations, and the
 // Instance has one.
 func (c *computation) holder(ctx context.Context) (*v1beta1.Installation, error) {

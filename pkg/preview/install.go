@@ -2,10 +2,8 @@ package preview
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,11 +13,8 @@ import (
 	versioncontent "kudo.dev/kudo/operators/content"
 	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/apply"
-	"kudo.dev/kudo/pkg/crdcompat"
-	"kudo.dev/kudo/pkg/dryrun"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/pkg/share"
-	"kudo.dev/kudo/pkg/storedversions"
 	"kudo.dev/kudo/plans"
 	"kudo.dev/kudo/plans/trigger"
 )
@@ -187,22 +182,4 @@ func (r holderReader) Get(ctx context.Context, at client.ObjectKey, into client.
 		}
 	}
 	return r.Reader.Get(ctx, at, into, o...)
-}
-
-// checkDefinition warns of a change of a CustomResourceDefinition, by a plan of the Instance, that breaks clients or custom resources.
-// Install plans and tarballs refuse such a change; the plan of an Instance makes it.
-func (c *computation) checkDefinition(ctx context.Context, change dryrun.Change, fields []Field) {
-	inSpec := func(f Field) bool { return strings.HasPrefix(f.Path, ".spec") }
-	if change.ID.GroupKind() != storedversions.DefinitionKind || !slices.ContainsFunc(fields, inSpec) {
-		return
-	}
-	err := c.definitions.CheckUpdate(ctx, change.Before, change.After)
-	var unsafe *crdcompat.UnsafeError
-	var stored *crdcompat.MigrationError
-	switch {
-	case errors.As(err, &unsafe), errors.As(err, &stored):
-		c.warn("%s: %s", change.ID, err)
-	case err != nil:
-		c.unknown("%s: %s", change.ID, err)
-	}
 }

@@ -368,7 +368,7 @@ func TestCheckDefinition(t *testing.T) {
 		if tc.metadata {
 			path = ".metadata.labels.a"
 		}
-		c.checkDefinition(t.Context(), dryrun.Change{ID: apply.IDOf(tc.after), Before: before, After: tc.after}, []Field{{Path: path}})
+		report{touches: c.touches, definitions: c.definitions}.checkDefinition(t.Context(), dryrun.Change{ID: apply.IDOf(tc.after), Before: before, After: tc.after}, []Field{{Path: path}})
 		got := strings.Join(c.out.Warnings, "\n")
 		if (got == "") != (tc.warnings == "") || !strings.Contains(got, tc.warnings) || (len(c.out.UnknownReasons) > 0) != tc.unknown {
 			t.Errorf("%s: warnings %q, unknown %q", tc.reason, c.out.Warnings, c.out.UnknownReasons)

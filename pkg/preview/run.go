@@ -4,84 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
-	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/plans"
 	"kudo.dev/kudo/plans/trigger"
 )
-
-// touch is what the tasks of the preview do to an object.
-type touch struct {
-	places []string
-	// refused is why a write would be refused, and body what would be written; unknown is why its result is not known.
-	refused, unknown string
-	// blame says where parameters of the edit stand in an object whose write would be refused.
-	blame []runner.Blame
-	// kept is why an object that the version does not name would stay.
-	kept string
-	// shared is set if an install plan writes the object.
-	shared bool
-	// released is set if the object is deleted with the Instance.
-	released bool
-	// sameHash is set if nothing that the pods of the object depend on has changed when it is written last, and uncertain says why that is
-	// not known.
-	sameHash  bool
-	uncertain string
-	// written and deleted are the steps that do so.
-	written, deleted []doer
-}
-
-// doer is a step of a run.
-type doer struct {
-	run         *runner.Run
-	phase, step int
-}
-
-// follows reports whether one of two steps waits for the other to end.
-func (d doer) follows(other doer) bool {
-	if d.run != other.run {
-		return true
-	}
-	plan := d.run.Version.Spec.Plans[d.run.Plan]
-	if d.phase != other.phase {
-		return plan.Strategy == v1beta1.Serial
-	}
-	return d.step != other.step && plan.Phases[d.phase].Strategy == v1beta1.Serial
-}
-
-// compete notes that it is not known what becomes of an object that steps write and delete side by side: a write whose object is not ready
-// yet is done again.
-func (t *touch) compete() {
-	for _, writes := range t.written {
-		if slices.ContainsFunc(t.deleted, func(deletes doer) bool { return !writes.follows(deletes) }) {
-			t.unknown = "it is written and deleted by tasks that do not wait for each other"
-		}
-	}
-}
-
-// at notes a place for an object.
-func (c *computation) at(id apply.ID, place string) *touch {
-	t := c.touched[id]
-	if t == nil {
-		t = &touch{}
-		c.touched[id] = t
-		c.order = append(c.order, id)
-	}
-	if place != "" && !slices.Contains(t.places, place) {
-		t.places = append(t.places, place)
-	}
-	return t
-}
 
 // follow previews the run that a decision starts, and leaves the Instance as the run would.
 func (c *computation) follow(ctx context.Context, decision trigger.Decision) error {
@@ -261,7 +193,7 @@ func (c *computation) judge(w *runner.PreparedTask, outcome plans.Outcome, effec
 		c.warn("task %s would wait: %s", w.Name, outcome.Message)
 	}
 	refused := c.noteFailures(effects.Failed, place)
-	c.blame(w, effects.Failed)
+	c.blame(w, effects.Failed, c.changedParameters())
 	done := plans.Outcome{State: plans.Done, Ready: outcome.Ready, Total: outcome.Total}
 	switch {
 	case outcome.State == plans.Waiting && w.NeverCompletes():
@@ -272,7 +204,7 @@ func (c *computation) judge(w *runner.PreparedTask, outcome plans.Outcome, effec
 	case len(effects.Failed) > 0 && !refused:
 		c.noteRest(w, place)
 		return done
-	case len(effects.Failed) == 0 && c.noteNewKinds(w, place):
+	case len(effects.Failed) == 0 && c.noteNewKinds(w, place, c.run.Subject.Namespace):
 		return done
 	case outcome.State == plans.Transient && len(effects.Failed) == 0:
 		c.unknown("task %s could not be previewed: %s", w.Name, outcome.Message)
@@ -282,88 +214,10 @@ func (c *computation) judge(w *runner.PreparedTask, outcome plans.Outcome, effec
 	return outcome
 }
 
-// blame notes where the parameters of the edit stand in objects that would be refused (P8).
-func (c *computation) blame(w *runner.PreparedTask, failed []apply.Change) {
-	changed := c.changedParameters()
-	for _, change := range failed {
-		if t := c.touched[change.ID]; t.refused != "" {
-			t.blame = slices.DeleteFunc(w.Blame(change, func(name string) bool { return slices.Contains(changed, name) }),
-				func(b runner.Blame) bool { return len(b.Parameters) == 0 })
-		}
-	}
-}
-
-// noteRest notes the objects of a task that were not tried, since those before them are not known.
-func (c *computation) noteRest(w *runner.PreparedTask, place string) {
-	for _, obj := range w.Rendered() {
-		id := apply.IDOf(obj)
-		if _, tried := c.touched[id]; !tried {
-			c.at(id, place).unknown = "it is written after objects that are not known"
-		}
-	}
-}
-
-// noteNewKinds reports whether the kind of an object of a task is defined in the same run, and notes that its objects are not known then.
-func (c *computation) noteNewKinds(w *runner.PreparedTask, place string) bool {
-	objs := w.Rendered()
-	isUnknown := func(obj *unstructured.Unstructured) bool {
-		return !c.cluster.IsDefined(apply.IDOf(obj)) && c.definesKind(apply.IDOf(obj))
-	}
-	if !slices.ContainsFunc(objs, isUnknown) {
-		return false
-	}
-	for _, obj := range objs {
-		id := apply.IDOf(obj)
-		if id.Namespace == "" {
-			id.Namespace = c.run.Subject.Namespace
-		}
-		c.at(id, place).unknown = "its kind, or that of an object beside it, is defined or changed in the same run"
-	}
-	return true
-}
-
 // place names the place of a task, as `plan/phase/step/task`.
 func (c *computation) place(w *runner.PreparedTask) string {
 	phase := c.run.Version.Spec.Plans[c.run.Plan].Phases[w.Place.Phase]
 	return strings.Join([]string{c.run.Plan, phase.Name, phase.Steps[w.Place.Step].Name, w.Name}, "/")
-}
-
-// noteFailures notes objects that could not be written, and reports whether one of them would be refused in a real run, too.
-func (c *computation) noteFailures(failed []apply.Change, place string) (refused bool) {
-	for _, change := range failed {
-		t := c.at(change.ID, place)
-		if why := c.unknowable(change); why != "" {
-			t.unknown = why
-			continue
-		}
-		t.refused, refused = c.mask.Text(change.Err.Error()), true
-		c.out.noteMismatch(change)
-	}
-	return refused
-}
-
-// unknowable says why an error of a dry run says nothing about a real run; empty if it does.
-func (c *computation) unknowable(change apply.Change) string {
-	err, text := change.Err, c.mask.Text(change.Err.Error())
-	switch {
-	case apierror.IsNamespaceNotFound(err) && (c.newNamespace || c.createsNamespace(change.ID.Namespace)):
-		return "its namespace does not exist yet"
-	case isLate(err):
-		return "the API server did not answer in time"
-	case isUnanswered(err):
-		return "it could not be asked: " + text
-	case (meta.IsNoMatchError(err) || apply.IsFatal(err)) && !c.cluster.IsDefined(change.ID) && c.definesKind(change.ID):
-		return "its kind is defined or changed in the same run"
-	}
-	return ""
-}
-
-// createsNamespace reports whether the runs would create a Namespace.
-func (c *computation) createsNamespace(name string) bool {
-	id := apply.ID{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}}
-	id.Name = name
-	change, _ := c.cluster.Find(id)
-	return change.Before == nil && change.After != nil
 }
 
 // isUnanswered reports whether an answer of the API server says that it does not tell, and nothing of what it would do for others or later.
@@ -379,11 +233,3 @@ func isUnanswered(err error) bool {
 var ErrLate = errors.New("the time of the preview is over")
 
 func isLate(err error) bool { return errors.Is(err, ErrLate) }
-
-// definesKind reports whether the runs write a definition of the kind of an object, or may do so by a tarball that is not known.
-func (c *computation) definesKind(id apply.ID) bool {
-	if _, err := c.Client.RESTMapper().RESTMapping(id.GroupKind(), id.Version); c.tarballUnknown && meta.IsNoMatchError(err) {
-		return true
-	}
-	return c.cluster.Defines(id)
-}

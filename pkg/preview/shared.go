@@ -40,11 +40,19 @@ func (s Share) why() string {
 	return fmt.Sprintf("%s holds it, too", holders)
 }
 
+// noteMismatch notes an object that is refused since others hold it as it is.
+func (p *Preview) noteMismatch(change apply.Change) {
+	var mismatch *share.MismatchError
+	if errors.As(change.Err, &mismatch) {
+		p.Shared = append(p.Shared, Share{change.ID.String(), ShareMismatch, mismatch.Holders})
+	}
+}
+
 // shared fills in what would become of an object of an install plan.
-func (c *computation) shared(ctx context.Context, out *Object, change dryrun.Change) {
-	c.definitions.noteMigration(change)
-	d := compare(change.Before, change.After, c.mask)
-	of := Share{Object: change.ID.String(), Holders: c.share.Holders(ctx, change.Before)}
+func (r report) shared(ctx context.Context, out *Object, change dryrun.Change) {
+	r.definitions.noteMigration(change)
+	d := compare(change.Before, change.After, r.mask)
+	of := Share{Object: change.ID.String(), Holders: r.share.Holders(ctx, change.Before)}
 	switch {
 	case len(d.fields) > 0:
 		out.Effect, out.Fields, out.Metadata, of.Share = Modify, d.fields, d.metadata, ShareChange
@@ -55,13 +63,5 @@ func (c *computation) shared(ctx context.Context, out *Object, change dryrun.Cha
 		return
 	}
 	out.Why = of.why()
-	c.out.Shared = append(c.out.Shared, of)
-}
-
-// noteMismatch notes an object that is refused since others hold it as it is.
-func (p *Preview) noteMismatch(change apply.Change) {
-	var mismatch *share.MismatchError
-	if errors.As(change.Err, &mismatch) {
-		p.Shared = append(p.Shared, Share{change.ID.String(), ShareMismatch, mismatch.Holders})
-	}
+	r.out.Shared = append(r.out.Shared, of)
 }

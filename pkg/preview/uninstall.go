@@ -252,7 +252,3 @@ func (p *Preview) noteHeld(ctx context.Context, engine *share.Engine, held []hel
 	}
 	slices.SortStableFunc(p.Stays, func(a, b Stay) int { return strings.Compare(a.Object, b.Object) })
 }
-
-func (c *computation) stays(id apply.ID, why string) {
-	c.out.Stays = append(c.out.Stays, Stay{Object: id.String(), Why: why})
-}

@@ -14,60 +14,17 @@ import (
 	"testing"
 )
 
-const (
-	// mostMethods is how many methods a type has at most: one that has more does several things.
-	mostMethods = 60
-	// methodsFile lists the types that have more, each with their number. No line is added, and no number is raised.
-	methodsFile = "testdata/methods.txt"
-)
+// mostMethods is how many methods a type has at most: one that has more does several things.
+const mostMethods = 60
 
-// TestMethods checks that no type has more methods than mostMethods, and that those of methodsFile have no more than before.
+// TestMethods checks that no type has more methods than mostMethods.
 func TestMethods(t *testing.T) {
 	found, err := countMethods("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(methodsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	recorded, err := parseCounts(methodsFile, string(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if *update {
-		lowerMethods(recorded, found)
-	}
-	for _, problem := range checkMethods(recorded, found) {
+	for _, problem := range checkMethods(found) {
 		t.Error(problem)
-	}
-	if !*update || t.Failed() {
-		return
-	}
-	if err := os.WriteFile(methodsFile, []byte(formatCounts(recorded)), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestCheckMethods checks what counts as too many, and that the list may only shrink.
-func TestCheckMethods(t *testing.T) {
-	found := map[string]int{
-		"pkg/a.small": 1, "pkg/a.most": 60, "pkg/a.more": 61, "pkg/a.same": 90, "pkg/a.grown": 91, "pkg/a.shrunk": 89, "pkg/a.split": 60,
-	}
-	recorded := map[string]int{"pkg/a.same": 90, "pkg/a.grown": 90, "pkg/a.shrunk": 90, "pkg/a.split": 90, "pkg/a.deleted": 70}
-	want := []string{
-		"pkg/a.deleted has 0 methods, and a type may have 60: delete its line in testdata/methods.txt",
-		"pkg/a.grown has 91 methods, and 90 are recorded in testdata/methods.txt: split the type",
-		"pkg/a.more has 61 methods, and a type may have 60: split the type",
-		"pkg/a.shrunk has 89 methods, and 90 are recorded in testdata/methods.txt: go test ./test/layers -run TestMethods -update",
-		"pkg/a.split has 60 methods, and a type may have 60: delete its line in testdata/methods.txt",
-	}
-	if got := checkMethods(recorded, found); !slices.Equal(got, want) {
-		t.Errorf("found\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
-	lowerMethods(recorded, found)
-	if want := map[string]int{"pkg/a.same": 90, "pkg/a.grown": 90, "pkg/a.shrunk": 89}; !maps.Equal(recorded, want) {
-		t.Errorf("an update records %v, want %v: it lowers numbers, and neither raises nor adds any", recorded, want)
 	}
 }
 
@@ -104,7 +61,7 @@ func TestCountMethods(t *testing.T) {
 		t.Fatalf("found %v, %v, want %v", found, err, want)
 	}
 	want := []string{"pkg/a.wide has 61 methods, and a type may have 60: split the type"}
-	if got := checkMethods(nil, found); !slices.Equal(got, want) {
+	if got := checkMethods(found); !slices.Equal(got, want) {
 		t.Errorf("a type beyond the bound: found %q, want %q", got, want)
 	}
 }
@@ -134,35 +91,14 @@ func countMethods(root string) (map[string]int, error) {
 	return found, nil
 }
 
-// checkMethods returns the types that have too many methods, and the lines of methodsFile that are not true.
-func checkMethods(recorded, found map[string]int) []string {
+// checkMethods returns the types that have too many methods.
+func checkMethods(found map[string]int) []string {
 	var problems []string
 	for name, n := range found {
-		if _, known := recorded[name]; n > mostMethods && !known {
+		if n > mostMethods {
 			problems = append(problems, fmt.Sprintf("%s has %d methods, and a type may have %d: split the type", name, n, mostMethods))
-		}
-	}
-	for name, most := range recorded {
-		switch n := found[name]; {
-		case n <= mostMethods:
-			problems = append(problems, fmt.Sprintf("%s has %d methods, and a type may have %d: delete its line in %s", name, n, mostMethods, methodsFile))
-		case n > most:
-			problems = append(problems, fmt.Sprintf("%s has %d methods, and %d are recorded in %s: split the type", name, n, most, methodsFile))
-		case n < most:
-			problems = append(problems, fmt.Sprintf("%s has %d methods, and %d are recorded in %s: go test ./test/layers -run TestMethods -update",
-				name, n, most, methodsFile))
 		}
 	}
 	slices.Sort(problems)
 	return problems
-}
-
-// lowerMethods makes the record that of a tree, as far as it gets shorter by that.
-func lowerMethods(recorded, found map[string]int) {
-	for name, most := range recorded {
-		recorded[name] = min(most, found[name])
-		if recorded[name] <= mostMethods {
-			delete(recorded, name)
-		}
-	}
 }
