@@ -60,7 +60,7 @@ func (o outcome) compare(t *testing.T) {
 		}
 	}
 	o.compareOthers(t)
-	o.compareWritten(t)
+	o.compareWritten(t, true)
 }
 
 // leaveClaims leaves out what the controller of StatefulSets makes for those that were there, or are.

@@ -28,8 +28,8 @@ func (o outcome) failsUnknown(out string) bool {
 	})
 }
 
-// compareStopped compares an upgrade whose plan tries again and again, or has failed by what is not known: where and why it stands, and that
-// all objects are as they were, or as was said.
+// compareStopped compares an upgrade whose plan tries again and again, or has failed by what is not known: where and why it stands, that all
+// objects are as they were, or as was said, and that the audit log has no other write.
 func (o outcome) compareStopped(t *testing.T) {
 	t.Helper()
 	o.leaveClaims()
@@ -62,5 +62,6 @@ func (o outcome) compareStopped(t *testing.T) {
 			t.Errorf("%s: said %s, but %s\n%s", id, object.Effect, asSaid, o.texts)
 		}
 	}
+	o.compareWritten(t, false)
 	o.compareOthers(t)
 }
