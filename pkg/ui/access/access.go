@@ -27,6 +27,8 @@ const (
 	Cookie = "kudo-session"
 	// MaxBody bounds the body of a request, in bytes.
 	MaxBody = 1 << 20
+	// bodyTime is how long a body may take. A timeout of the server would end streams, too.
+	bodyTime = 10 * time.Second
 	// maxTokens bounds how many tokens are valid at a time.
 	maxTokens = 16
 	// secretBytes is the size of tokens and of the values of cookies.
@@ -103,6 +105,9 @@ func newSecret() string {
 func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeaders(w.Header())
 	r.Body = http.MaxBytesReader(w, r.Body, MaxBody)
+	if r.ContentLength != 0 {
+		_ = http.NewResponseController(w).SetReadDeadline(g.clock.Now().Add(bodyTime))
+	}
 	public := r.URL.Path == SessionPath || strings.HasPrefix(r.URL.Path, SessionPath+"/")
 	switch {
 	case r.Host != g.host:

@@ -123,6 +123,59 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// timed is a response of a server that can end the reading of a request.
+type timed struct {
+	*httptest.ResponseRecorder
+	until time.Time
+}
+
+// SetReadDeadline is called by http.ResponseController.
+func (w *timed) SetReadDeadline(until time.Time) error {
+	w.until = until
+	return nil
+}
+
+// TestSlowBody shows U7: a body has to arrive within some seconds, whoever sends it. A request without a body may be a stream, which has no end.
+func TestSlowBody(t *testing.T) {
+	g, now := gate(t)
+	for _, tc := range []struct {
+		reason, host string
+		body         io.Reader
+		want         time.Time
+	}{
+		{"a stream", host, nil, time.Time{}},
+		{"a body", host, strings.NewReader("token=x"), now.Now().Add(10 * time.Second)},
+		{"a body of unknown length", host, io.MultiReader(strings.NewReader("token=x")), now.Now().Add(10 * time.Second)},
+		{"the body of a refused request", "evil.example", strings.NewReader("token=x"), now.Now().Add(10 * time.Second)},
+	} {
+		w := &timed{ResponseRecorder: httptest.NewRecorder()}
+		g.ServeHTTP(w, httptest.NewRequest("POST", "http://"+tc.host+"/session", tc.body))
+		if w.until != tc.want {
+			t.Errorf("%s may arrive until %s, want %s", tc.reason, w.until, tc.want)
+		}
+	}
+	// The deadline ends what a real server reads: here it is long past.
+	server := httptest.NewServer(g)
+	defer server.Close()
+	defer server.CloseClientConnections()
+	body, sender := io.Pipe()
+	defer func() { _ = sender.Close() }()
+	request, err := http.NewRequest("POST", server.URL+"/session", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Host = host
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	response, err := (&http.Client{Timeout: 10 * time.Second}).Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusBadRequest {
+		t.Errorf("a body that does not arrive is answered with %d", response.StatusCode)
+	}
+}
+
 // checkHeaders shows U7 for a response, whatever its status.
 func checkHeaders(t *testing.T, response *http.Response) {
 	t.Helper()
