@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net/http/httptest"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +27,8 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
@@ -159,6 +162,20 @@ func (s *Server) RemoveKind(gvk schema.GroupVersionKind) {
 
 // Config returns what clients connect with.
 func (s *Server) Config() *rest.Config { return rest.CopyConfig(s.config) }
+
+// Kubeconfig writes a file for commands, whose context is named staging, and returns its name.
+func (s *Server) Kubeconfig(tb testing.TB, namespace string) string {
+	tb.Helper()
+	config := clientcmdapi.NewConfig()
+	config.Clusters["c"] = &clientcmdapi.Cluster{Server: s.config.Host}
+	config.Contexts["staging"] = &clientcmdapi.Context{Cluster: "c", Namespace: namespace}
+	config.CurrentContext = "staging"
+	file := filepath.Join(tb.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		tb.Fatal(err)
+	}
+	return file
+}
 
 // Scheme returns the types of Kubernetes and of kudo.
 var Scheme = sync.OnceValue(func() *runtime.Scheme {

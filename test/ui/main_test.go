@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
@@ -10,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -24,10 +22,9 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"kudo.dev/kudo/pkg/cli/command"
+	"kudo.dev/kudo/pkg/cli/commandtest"
 	"kudo.dev/kudo/pkg/cli/ui"
 	"kudo.dev/kudo/test/apitest"
 )
@@ -83,29 +80,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// printed takes what the command prints.
-type printed struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (p *printed) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.text.Write(b)
-}
-
-// addresses returns the addresses that are printed.
-func (p *printed) addresses() []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return regexp.MustCompile(`http://\S+`).FindAllString(p.text.String(), -1)
-}
-
 // command is kubectl kudo ui, which runs.
 type served struct {
-	out   *printed
+	out   *commandtest.Output
 	enter io.Writer
 	stop  func()
 	taken int
@@ -115,7 +92,7 @@ type served struct {
 func serve(t *testing.T, kubeconfig string, args ...string) *served {
 	t.Helper()
 	in, enter := io.Pipe()
-	s := &served{out: &printed{}, enter: enter}
+	s := &served{out: &commandtest.Output{}, enter: enter}
 	env := command.NewEnv(in, s.out, s.out)
 	root := &cobra.Command{Use: "kubectl-kudo", SilenceUsage: true, SilenceErrors: true}
 	env.AddFlags(root)
@@ -143,32 +120,12 @@ func (s *served) address(t *testing.T) string {
 		}
 	}
 	s.taken++
-	deadline := time.NewTimer(20 * time.Second)
-	defer deadline.Stop()
-	for {
-		if found := s.out.addresses(); len(found) >= s.taken {
-			return found[s.taken-1]
-		}
-		select {
-		case <-deadline.C:
-			t.Fatal("kubectl kudo ui prints no address")
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
-}
-
-// kubeconfigOf writes a kubeconfig for an API server in memory.
-func kubeconfigOf(t *testing.T, api *apitest.Server) string {
-	t.Helper()
-	config := clientcmdapi.NewConfig()
-	config.Clusters["c"] = &clientcmdapi.Cluster{Server: api.Config().Host}
-	config.Contexts["staging"] = &clientcmdapi.Context{Cluster: "c", Namespace: "team-a"}
-	config.CurrentContext = "staging"
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, file); err != nil {
-		t.Fatal(err)
-	}
-	return file
+	var found []string
+	apitest.Eventually(t, "kubectl kudo ui prints an address", func() bool {
+		found = s.out.Find(`http://\S+`)
+		return len(found) >= s.taken
+	})
+	return found[s.taken-1]
 }
 
 // tab is a tab of the browser, with cookies of its own.
@@ -285,7 +242,8 @@ func (b *tab) until(expression string) {
 func (b *tab) shows(text string) {
 	b.t.Helper()
 	quoted, _ := json.Marshal(text)
-	b.until("document.body.innerText.includes(" + string(quoted) + ")")
+	// While a document is replaced, it has no body.
+	b.until("document.body?.innerText.includes(" + string(quoted) + ")")
 }
 
 // theme sets what the system prefers, as people do outside of the page.

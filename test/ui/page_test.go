@@ -23,7 +23,7 @@ import (
 func start(t *testing.T, list ...client.Object) (*apitest.Server, *served, *tab) {
 	t.Helper()
 	api := apitest.Start(t, list...)
-	s, b := serve(t, kubeconfigOf(t, api), "-A"), open(t)
+	s, b := serve(t, api.Kubeconfig(t, "team-a"), "-A"), open(t)
 	b.freeze(now)
 	b.enter(s)
 	return api, s, b
@@ -32,7 +32,7 @@ func start(t *testing.T, list ...client.Object) (*apitest.Server, *served, *tab)
 // TestSession shows U8: the address opens the page once and is cleared, and scripts do not see the cookie.
 func TestSession(t *testing.T) {
 	api := apitest.Start(t, objects()...)
-	s, b := serve(t, kubeconfigOf(t, api), "-A"), open(t)
+	s, b := serve(t, api.Kubeconfig(t, "team-a"), "-A"), open(t)
 	address := s.address(t)
 	b.do(chromedp.Navigate(address), chromedp.WaitVisible("#rows"))
 	if got := b.eval("location.pathname + location.hash + document.cookie"); got != "/instances" {
@@ -92,7 +92,7 @@ func TestStates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			api := apitest.Start(t)
 			tc.prepare(api)
-			s, b := serve(t, kubeconfigOf(t, api), "-A"), open(t)
+			s, b := serve(t, api.Kubeconfig(t, "team-a"), "-A"), open(t)
 			b.do(chromedp.Navigate(s.address(t)), chromedp.WaitReady("#connection"))
 			b.shows(tc.want)
 			b.checkAccess(name)
@@ -196,7 +196,7 @@ func TestTheme(t *testing.T) {
 // TestWithoutScript shows U2: without a script, the session opens by a form, and pages and the filter work.
 func TestWithoutScript(t *testing.T) {
 	api := apitest.Start(t, objects()...)
-	s, b := serve(t, kubeconfigOf(t, api), "-A"), open(t)
+	s, b := serve(t, api.Kubeconfig(t, "team-a"), "-A"), open(t)
 	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package ui
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"image"
 	"image/png"
 	"os"
@@ -14,10 +13,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/cli/commandtest"
 	"kudo.dev/kudo/test/sourcetree"
 )
-
-var update = flag.Bool("update", false, "write the pictures of docs/images")
 
 // forbidden is the answer to a user without the right to list Instances.
 var forbidden = apierrors.NewForbidden(v1beta1.Resource("instances"), "", errors.New("ann may not list it"))
@@ -36,6 +34,7 @@ func TestPictures(t *testing.T) {
 			b.theme(theme)
 			b.visit(p.path)
 			b.shows(p.text)
+			b.until("!/Loading…|is not known|loading/.test(document.body.innerText)")
 			got, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
 			if err != nil {
 				t.Fatal(err)
@@ -48,7 +47,7 @@ func TestPictures(t *testing.T) {
 // comparePicture compares a picture with a file, which the flag -update writes. What differs is kept beside the results of the tests.
 func comparePicture(t *testing.T, file string, got []byte) {
 	t.Helper()
-	if *update {
+	if commandtest.Updating() {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, got, 0o644)); err != nil {
 			t.Fatal(err)
 		}

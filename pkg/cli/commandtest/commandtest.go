@@ -18,6 +18,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
+// Updating reports whether the flag -update is set. Tests with files of their own kinds write them then.
+func Updating() bool { return *update }
+
 // Golden compares output with a file, which the flag -update writes.
 func Golden(t *testing.T, file, got, reason string) {
 	t.Helper()

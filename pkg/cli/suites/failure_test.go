@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -28,14 +26,7 @@ func TestDescribeFailure(t *testing.T) {
 	pod.Status = corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{{Name: "main",
 		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 7}}}}}
 	server := apitest.Start(t, i, pod)
-	config := clientcmdapi.NewConfig()
-	config.Clusters["c"] = &clientcmdapi.Cluster{Server: server.Config().Host}
-	config.Contexts["c"] = &clientcmdapi.Context{Cluster: "c"}
-	config.CurrentContext = "c"
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, path); err != nil {
-		t.Fatal(err)
-	}
+	path := server.Kubeconfig(t, "")
 	got := describeFailure(t.Context(), path, "lab")
 	for _, want := range []string{"Plan deploy", "[FATAL_ERROR]", "blocked by: step main/report: the pod failed\n", "Pod job, container main: exit code 7",
 		"kubectl logs job -c main -n lab"} {

@@ -13,78 +13,28 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
-
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/cli/commandtest"
 	"kudo.dev/kudo/test/apitest"
 )
 
-// output is a stream of a command that runs.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
 // addresses waits until as many addresses are printed.
-func (o *output) addresses(t *testing.T, n int) []string {
+func addresses(t *testing.T, out *commandtest.Output, n int) (found []string) {
 	t.Helper()
-	for late := time.After(10 * time.Second); ; {
-		o.mu.Lock()
-		found := regexp.MustCompile(`http://\S+`).FindAllString(o.text.String(), -1)
-		o.mu.Unlock()
-		if len(found) >= n {
-			return found
-		}
-		select {
-		case <-time.After(5 * time.Millisecond):
-		case <-late:
-			t.Fatalf("%d addresses are printed, want %d: %v", len(found), n, found)
-		}
-	}
-}
-
-// await waits until a text is printed.
-func (o *output) await(t *testing.T, text string) {
-	t.Helper()
-	for late := time.After(10 * time.Second); ; {
-		o.mu.Lock()
-		printed := o.text.String()
-		o.mu.Unlock()
-		if strings.Contains(printed, text) {
-			return
-		}
-		select {
-		case <-time.After(5 * time.Millisecond):
-		case <-late:
-			t.Fatalf("%q is not printed, but %s", text, printed)
-		}
-	}
+	apitest.Eventually(t, "the addresses are printed", func() bool {
+		found = out.Find(`http://\S+`)
+		return len(found) >= n
+	})
+	return found
 }
 
 // start runs the command until stop is called, which returns its error.
-func start(t *testing.T, in io.Reader, change func(*options)) (out *output, stop func() error) {
+func start(t *testing.T, in io.Reader, change func(*options)) (out *commandtest.Output, stop func() error) {
 	t.Helper()
 	api := apitest.Start(t)
-	config := clientcmdapi.NewConfig()
-	config.Clusters["c"] = &clientcmdapi.Cluster{Server: api.Config().Host}
-	config.Contexts["staging"] = &clientcmdapi.Context{Cluster: "c", Namespace: "lab"}
-	config.CurrentContext = "staging"
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, file); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("KUBECONFIG", file)
-	out = &output{}
+	t.Setenv("KUBECONFIG", api.Kubeconfig(t, "lab"))
+	out = &commandtest.Output{}
 	o := &options{env: command.NewEnv(in, out, out), browse: func(string) error { return nil }}
 	change(o)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -132,7 +82,7 @@ func ask(t *testing.T, u *url.URL, method, path, body string, cookies []*http.Co
 func TestServe(t *testing.T) {
 	in, enter := io.Pipe()
 	out, stop := start(t, in, func(*options) {})
-	first := out.addresses(t, 1)[0]
+	first := addresses(t, out, 1)[0]
 	if !regexp.MustCompile(`^http://kudo-[0-9a-f]{16}\.localhost:[0-9]+/session#[0-9a-f]{64}$`).MatchString(first) {
 		t.Errorf("U8: the address is %s", first)
 	}
@@ -152,7 +102,7 @@ func TestServe(t *testing.T) {
 	if _, err := enter.Write([]byte("\n")); err != nil {
 		t.Fatal(err)
 	}
-	second := out.addresses(t, 2)[1]
+	second := addresses(t, out, 2)[1]
 	if second == first || post(t, second).StatusCode != http.StatusSeeOther {
 		t.Errorf("Enter prints an address that opens nothing: %s", second)
 	}
@@ -191,10 +141,10 @@ func TestOpen(t *testing.T) {
 	if got := post(t, string(link[1])).StatusCode; got != http.StatusSeeOther {
 		t.Errorf("the file opens nothing: %d", got)
 	}
-	if own := out.addresses(t, 1)[0]; post(t, own).StatusCode != http.StatusSeeOther {
+	if own := addresses(t, out, 1)[0]; post(t, own).StatusCode != http.StatusSeeOther {
 		t.Error("the address that is printed opens nothing")
 	}
-	out.await(t, "no browser can be opened (no display)")
+	apitest.Eventually(t, "the error is printed", func() bool { return len(out.Find(`no browser can be opened \(no display\)`)) > 0 })
 	_ = stop()
 	if _, err := os.Stat(filepath.Dir(file)); !os.IsNotExist(err) {
 		t.Errorf("the file stays: %v", err)
@@ -226,6 +176,31 @@ func TestOpenWaits(t *testing.T) {
 	}
 }
 
+// TestWhere: each page names the context and the namespaces that the flags have chosen.
+func TestWhere(t *testing.T) {
+	for want, change := range map[string]func(*options){
+		"context staging, namespace lab":     func(*options) {},
+		"context staging, all namespaces":    func(o *options) { o.allNamespaces = true },
+		"context staging, namespace team-a,": func(o *options) { o.env.Flags.Namespace = new("team-a") },
+		"context staging, namespace lab, ":   func(o *options) { o.env.Flags.Context = new("staging") },
+	} {
+		out, stop := start(t, strings.NewReader(""), change)
+		address := addresses(t, out, 1)[0]
+		u, _ := url.Parse(address)
+		page := ask(t, u, http.MethodGet, "/settings", "", post(t, address).Cookies())
+		if body, err := io.ReadAll(page.Body); err != nil || !bytes.Contains(body, []byte(want)) {
+			t.Errorf("a page does not say %q (%v), but %s", want, err, body)
+		}
+		if err := stop(); err != nil {
+			t.Errorf("%s: the command ends with %v", want, err)
+		}
+	}
+	// The kubeconfig is that of the last command.
+	if _, errs := commandtest.Expect(t, New, command.ExitError, "", "ui", "--context", "other"); !strings.Contains(errs, `"other"`) {
+		t.Errorf("of a context that does not exist, the error is %s", errs)
+	}
+}
+
 // TestUsage: the page is never served to other machines.
 func TestUsage(t *testing.T) {
 	for args, want := range map[string]string{
@@ -245,7 +220,7 @@ func TestUsage(t *testing.T) {
 // TestPortTaken: the error names the port and the remedy.
 func TestPortTaken(t *testing.T) {
 	out, _ := start(t, strings.NewReader(""), func(*options) {})
-	u, _ := url.Parse(out.addresses(t, 1)[0])
+	u, _ := url.Parse(addresses(t, out, 1)[0])
 	_, errs := commandtest.Expect(t, New, command.ExitError, "", "ui", "--port", u.Port())
 	if !strings.Contains(errs, "use another --port") {
 		t.Errorf("the error is %s", errs)
