@@ -18,23 +18,22 @@ type connection struct {
 // connection returns what is to be said (U10), the worst first.
 func (s *Server) connection() connection {
 	status := s.instances.Status()
+	c := connection{Detail: status.Message, Since: status.Since, Stale: s.instances.informer.HasSynced()}
 	switch status.State {
 	case unreachable:
-		c := connection{Problem: "The cluster does not answer.", Detail: status.Message, Since: status.Since}
-		if c.Stale = s.instances.informer.HasSynced(); c.Stale {
-			c.Problem = "The cluster does not answer: this page shows what was so before."
-		}
-		return c
+		c.Problem = "The cluster does not answer."
 	case notServed:
-		return connection{Problem: "kudo is not installed on this cluster.", Command: "kubectl kudo init", Since: status.Since}
+		c.Problem, c.Command = "kudo is not installed on this cluster.", "kubectl kudo init"
+	case unauthorized:
+		c.Problem = "Your login has ended. Log in to the cluster again; if this stays, start kubectl kudo ui again."
 	case forbidden:
-		c := connection{Problem: "You have no right to list and watch instances.kudo.dev in namespace " + s.Namespace + ".",
-			Detail: status.Message, Since: status.Since}
+		c.Problem = "You have no right to list and watch instances.kudo.dev in namespace " + s.Namespace + "."
 		if s.Namespace == "" {
 			c.Problem = "You have no right to list and watch instances.kudo.dev in all namespaces. Name one of yours:"
 			c.Command = "kubectl kudo ui -n NAMESPACE"
 		}
-		return c
+	default:
+		return connection{}
 	}
-	return connection{}
+	return c
 }

@@ -1,9 +1,7 @@
 package ui
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -20,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
-	"kudo.dev/kudo/pkg/health"
 )
 
 // maxKinds bounds how many kinds of an Instance's objects are watched for its page.
@@ -39,12 +36,10 @@ type detail struct {
 	events *feed
 	runs   *feed
 
-	mu    sync.Mutex
-	kinds map[schema.GroupVersionKind]*feed
-	// unmapped are kinds that the cluster did not serve when their watch was to begin.
-	unmapped map[schema.GroupVersionKind]feedStatus
-	users    int
-	closing  *time.Timer
+	mu      sync.Mutex
+	kinds   map[schema.GroupVersionKind]*feed
+	users   int
+	closing *time.Timer
 }
 
 // openDetail returns the detail of an Instance, which is to be closed. It is nil before Run.
@@ -92,7 +87,7 @@ func (d *detail) close() {
 
 // newDetail begins to watch events and records. The feeds of objects follow by kind.
 func (s *Server) newDetail(key client.ObjectKey) (*detail, error) {
-	d := &detail{server: s, key: key, kinds: map[schema.GroupVersionKind]*feed{}, unmapped: map[schema.GroupVersionKind]feedStatus{}}
+	d := &detail{server: s, key: key, kinds: map[schema.GroupVersionKind]*feed{}}
 	about := fields.AndSelectors(fields.OneTermEqualSelector("involvedObject.kind", "Instance"),
 		fields.OneTermEqualSelector("involvedObject.name", key.Name)).String()
 	of := labels.SelectorFromSet(labels.Set{v1beta1.InstanceLabel: key.Name}).String()
@@ -139,15 +134,7 @@ func (d *detail) observe(resources []v1beta1.ResourceStatus) {
 		if r.Namespace != d.key.Namespace || d.kinds[kind] != nil || len(d.kinds) >= maxKinds {
 			continue
 		}
-		if _, failed := d.unmapped[kind]; failed {
-			continue
-		}
-		mapping, err := d.server.client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
-		if err != nil {
-			d.unmapped[kind] = feedStatus{State: notServed, Message: err.Error(), Since: d.server.Clock.Now()}
-			continue
-		}
-		f, err := d.server.newObjectFeed(mapping, d.key)
+		f, err := d.server.newObjectFeed(kind, d.key)
 		if err != nil {
 			continue
 		}
@@ -156,26 +143,58 @@ func (d *detail) observe(resources []v1beta1.ResourceStatus) {
 	}
 }
 
-// newObjectFeed returns a feed of the objects of a kind that an Instance has written. Of Secrets, only metadata is asked for (U9).
-func (s *Server) newObjectFeed(mapping *meta.RESTMapping, of client.ObjectKey) (*feed, error) {
+// newObjectFeed returns a feed of the objects of a kind that an Instance has written. Of Secrets, only metadata is asked for (U9). Its list
+// and watch functions find out what the kind is called in addresses: that may ask the cluster, and is tried again as they are.
+func (s *Server) newObjectFeed(kind schema.GroupVersionKind, of client.ObjectKey) (*feed, error) {
 	choose := func(o *metav1.ListOptions) {
 		o.LabelSelector = labels.SelectorFromSet(labels.Set{v1beta1.InstanceLabel: of.Name, v1beta1.HeritageLabel: v1beta1.Heritage}).String()
 	}
-	if mapping.GroupVersionKind.GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
-		secrets := s.metadata.Resource(mapping.Resource).Namespace(of.Namespace)
-		return newFeed(mapping.Resource.Resource, &metav1.PartialObjectMetadata{}, sourceOf(secrets.List, secrets.Watch, choose), reduceObject,
-			s.Clock, s.changes.notify)
+	secret := kind.GroupKind() == (schema.GroupKind{Kind: "Secret"})
+	mapped := func() (source, error) {
+		mapping, err := s.client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+		if err != nil {
+			return source{}, err
+		}
+		if secret {
+			secrets := s.metadata.Resource(mapping.Resource).Namespace(of.Namespace)
+			return sourceOf(secrets.List, secrets.Watch, choose), nil
+		}
+		objects := s.dynamic.Resource(mapping.Resource).Namespace(of.Namespace)
+		return sourceOf(objects.List, objects.Watch, choose), nil
 	}
-	objects := s.dynamic.Resource(mapping.Resource).Namespace(of.Namespace)
+	from := source{
+		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			now, err := mapped()
+			if err != nil {
+				return nil, err
+			}
+			return now.list(ctx, o)
+		},
+		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			now, err := mapped()
+			if err != nil {
+				return nil, err
+			}
+			return now.watch(ctx, o)
+		},
+	}
+	plural, _ := meta.UnsafeGuessKindToResource(kind) // for messages only
+	if secret {
+		return newFeed(plural.Resource, &metav1.PartialObjectMetadata{}, from, reduceObject, s.Clock, s.changes.notify)
+	}
 	example := &unstructured.Unstructured{}
-	example.SetGroupVersionKind(mapping.GroupVersionKind)
-	return newFeed(mapping.Resource.Resource, example, sourceOf(objects.List, objects.Watch, choose), reduceObject, s.Clock, s.changes.notify)
+	example.SetGroupVersionKind(kind)
+	return newFeed(plural.Resource, example, from, reduceObject, s.Clock, s.changes.notify)
 }
 
-// reduceObject removes data and annotations, which no page shows.
+// reduceObject removes data and annotations, which no page shows. It keeps the one annotation that pkg/health reads.
 func reduceObject(obj any) {
 	if o, ok := obj.(client.Object); ok {
+		suspended, set := o.GetAnnotations()[v1beta1.SuspendedAnnotation]
 		o.SetAnnotations(nil)
+		if set {
+			o.SetAnnotations(map[string]string{v1beta1.SuspendedAnnotation: suspended})
+		}
 	}
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		for _, field := range []string{"data", "binaryData", "stringData"} {
@@ -188,121 +207,5 @@ func reduceObject(obj any) {
 func reduceRun(obj any) {
 	if r, ok := obj.(*appsv1.ControllerRevision); ok {
 		r.Data.Object = nil
-	}
-}
-
-// objectRow is a line of the list of an Instance's objects.
-type objectRow struct {
-	Kind, Name string
-	State      state
-	Message    string
-	Drift      *v1beta1.ObjectDrift
-}
-
-// objects returns the objects of the inventory, each as it is now, as far as the user may see it.
-func (d *detail) objects(i *v1beta1.Instance, show func(string) string) []objectRow {
-	var out []objectRow
-	for _, r := range i.Status.Resources {
-		row := objectRow{Kind: r.Kind, Name: r.Name}
-		if r.Namespace != i.Namespace {
-			row.Name = r.Namespace + "/" + r.Name
-		}
-		row.State, row.Message = d.judge(r)
-		row.Message = show(row.Message)
-		for n, drift := range i.Status.Drift {
-			if drift.IsSameObject(v1beta1.ObjectDrift{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}) {
-				row.Drift = &i.Status.Drift[n]
-			}
-		}
-		out = append(out, row)
-	}
-	out = append(out, d.pods(i, show)...)
-	slices.SortFunc(out, func(a, b objectRow) int {
-		return cmp.Or(cmp.Compare(a.State.rank, b.State.rank), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
-	})
-	return out
-}
-
-// pods returns the pods of the Instance that are not in its inventory.
-func (d *detail) pods(i *v1beta1.Instance, show func(string) string) []objectRow {
-	if d == nil {
-		return nil
-	}
-	d.mu.Lock()
-	f := d.kinds[podKind]
-	d.mu.Unlock()
-	if f == nil {
-		return nil
-	}
-	var out []objectRow
-	for _, pod := range objectsOf[*unstructured.Unstructured](f) {
-		if slices.ContainsFunc(i.Status.Resources, func(r v1beta1.ResourceStatus) bool {
-			return r.Kind == podKind.Kind && r.Name == pod.GetName()
-		}) {
-			continue
-		}
-		row := objectRow{Kind: podKind.Kind, Name: pod.GetName()}
-		row.State, row.Message = healthOf(pod)
-		row.Message = show(row.Message)
-		out = append(out, row)
-	}
-	return out
-}
-
-// The states of objects.
-var (
-	objectFailed  = state{"failed", "✗", "bad", 0}
-	objectMissing = state{"missing", "∅", "bad", 1}
-	objectMoving  = state{"in progress", "↻", "busy", 2}
-	objectUnknown = state{"unknown", "?", "idle", 3}
-	objectThere   = state{"there", "✓", "good", 4}
-	objectReady   = state{"ready", "✓", "good", 5}
-)
-
-// judge returns the state of an object of the inventory.
-func (d *detail) judge(r v1beta1.ResourceStatus) (state, string) {
-	if d == nil {
-		return objectUnknown, ""
-	}
-	kind := schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
-	d.mu.Lock()
-	f, unmapped := d.kinds[kind], d.unmapped[kind]
-	d.mu.Unlock()
-	status := unmapped
-	if f != nil {
-		status = f.Status()
-	}
-	switch {
-	case r.Namespace != d.key.Namespace, f == nil && unmapped.Message == "":
-		return objectUnknown, "it is not in the namespace of the Instance: this page does not watch it"
-	case status.State == loading:
-		return objectUnknown, "loading"
-	case status.State == forbidden:
-		return objectUnknown, "you have no right to list and watch " + f.kind
-	case status.State != current:
-		return objectUnknown, status.Message
-	}
-	live, found := objectOf[client.Object](f, r.Namespace, r.Name)
-	if !found {
-		return objectMissing, ""
-	}
-	u, whole := live.(*unstructured.Unstructured)
-	if !whole {
-		return objectThere, "only its metadata is read"
-	}
-	return healthOf(u)
-}
-
-// healthOf returns the state of a live object.
-func healthOf(u *unstructured.Unstructured) (state, string) {
-	switch result := health.Check(u); result.State {
-	case health.Ready:
-		return objectReady, ""
-	case health.Failed:
-		return objectFailed, result.Message
-	case health.Progressing:
-		return objectMoving, result.Message
-	default:
-		return objectUnknown, result.Message
 	}
 }

@@ -25,6 +25,8 @@ const (
 	current
 	// forbidden may not list or watch the objects.
 	forbidden
+	// unauthorized has no login that the cluster accepts.
+	unauthorized
 	// notServed has no such kind on the cluster.
 	notServed
 	// unreachable has no answer of the cluster, or another error.
@@ -108,8 +110,10 @@ func (f *feed) note(err error) {
 	next := feedStatus{State: current}
 	switch {
 	case err == nil, apierrors.IsResourceExpired(err), apierrors.IsGone(err), errors.Is(err, context.Canceled):
-	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+	case apierrors.IsForbidden(err):
 		next = feedStatus{State: forbidden, Message: err.Error()}
+	case apierrors.IsUnauthorized(err):
+		next = feedStatus{State: unauthorized, Message: err.Error()}
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 		next = feedStatus{State: notServed, Message: err.Error()}
 	default:
@@ -137,6 +141,22 @@ func (f *feed) Status() feedStatus {
 		return feedStatus{State: loading, Since: f.status.Since}
 	}
 	return f.status
+}
+
+// unknown returns why it is not known how the objects of the feed are now; empty if it is known.
+func (f *feed) unknown() string {
+	switch status := f.Status(); status.State {
+	case current:
+		return ""
+	case loading:
+		return "loading"
+	case forbidden:
+		return "you have no right to list and watch " + f.kind
+	case unauthorized:
+		return "your login has ended"
+	default:
+		return long(status.Message)
+	}
 }
 
 // objectsOf returns the objects of a feed, in no order.

@@ -39,7 +39,13 @@ type subject struct {
 	Plans       []node
 	Queue       []queued
 	Schedules   []scheduled
-	mask        params.Mask
+	// Unknown is why all parameters are hidden: it is not known which are sensitive without it.
+	Unknown string
+	// sensitive are parameters that were so in one of the runs.
+	sensitive []string
+	mask      mask
+	// runs are those of the history, the oldest first.
+	runs []history.Entry
 }
 
 // queued is a plan that waits.
@@ -59,20 +65,17 @@ func (s subject) show(message string) string { return long(s.mask.Text(message))
 func (s *Server) instancePage(r *http.Request) screen {
 	key := client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
 	var d *detail
-	if _, known := objectOf[*v1beta1.Instance](s.instances, key.Namespace, key.Name); known {
-		d = s.openDetail(key)
-	}
 	seen := false
 	return screen{
 		draw: func() view {
-			sub := s.subjectOf(key, seen)
+			if _, known := objectOf[*v1beta1.Instance](s.instances, key.Namespace, key.Name); known && d == nil {
+				d = s.openDetail(key)
+			}
+			sub := s.subjectOf(key, seen, d)
 			seen = seen || sub.Instance != nil
 			v := view{Title: key.Namespace + "/" + key.Name, Nav: "instances"}
-			if sub.Missing != "" && sub.Missing != messageLoading {
+			if sub.Missing != "" && sub.Missing != messageLoading && sub.Missing != messageUnknown {
 				v.Status = http.StatusNotFound
-			}
-			if d == nil && sub.Instance != nil { // the page was opened before the Instance was known
-				d = s.openDetail(key)
 			}
 			v.Fragments = s.instanceFragments(sub, d)
 			return v
@@ -81,18 +84,23 @@ func (s *Server) instancePage(r *http.Request) screen {
 	}
 }
 
-// messageLoading stands where the Instances are not listed yet.
-const messageLoading = "Loading…"
+// What stands where the Instances are not listed yet, and where they cannot be: the connection says why.
+const (
+	messageLoading = "Loading…"
+	messageUnknown = "It is not known whether this Instance exists."
+)
 
 // subjectOf reads an Instance. seen is set if the page has shown it before.
-func (s *Server) subjectOf(key client.ObjectKey, seen bool) subject {
+func (s *Server) subjectOf(key client.ObjectKey, seen bool, d *detail) subject {
 	i, found := objectOf[*v1beta1.Instance](s.instances, key.Namespace, key.Name)
 	switch status := s.instances.Status(); {
 	case found:
-	case status.State != current && !s.instances.informer.HasSynced():
-		return subject{Missing: messageLoading}
 	case seen:
 		return subject{Missing: "This Instance was deleted while the page was open.", Deleting: true}
+	case status.State == loading:
+		return subject{Missing: messageLoading}
+	case !s.instances.informer.HasSynced():
+		return subject{Missing: messageUnknown}
 	case s.Namespace != "" && s.Namespace != key.Namespace:
 		return subject{Missing: "kubectl kudo ui was started for namespace " + s.Namespace + " only. Start it with -A to see all."}
 	default:
@@ -106,7 +114,7 @@ func (s *Server) subjectOf(key client.ObjectKey, seen bool) subject {
 		sub.Version, defined = ov, ov.Spec.InstancePlans()
 		sub.VersionLink = "/versions/" + ovKey.Namespace + "/" + ovKey.Name
 	}
-	sub.mask = maskOf(i, sub.Version)
+	sub.setHidden(d)
 	sub.Conditions = shownConditions(i.Status.Conditions, sub.show)
 	sub.Wrong = sub.show(wrongOf(i, now))
 	if base := i.Status.Baseline; base != nil && base.OperatorVersion != "" && base.OperatorVersion != ovKey.String() {
@@ -125,6 +133,27 @@ func (s *Server) subjectOf(key client.ObjectKey, seen bool) subject {
 	return sub
 }
 
+// setHidden sets which parameters were sensitive, as the runs say: all, while it is not known what was. It sets the mask, too.
+func (s *subject) setHidden(d *detail) {
+	if d != nil {
+		s.runs = d.entries(s.Instance)
+	}
+	for _, e := range s.runs {
+		s.sensitive = append(s.sensitive, e.Sensitive...)
+	}
+	switch {
+	case s.Version == nil:
+		s.Unknown = "OperatorVersion"
+	case d == nil || !d.runs.informer.HasSynced():
+		s.Unknown = "history"
+		s.sensitive = slices.Collect(maps.Keys(s.Instance.Spec.Parameters))
+		for _, def := range s.Version.Spec.Parameters {
+			s.sensitive = append(s.sensitive, def.Name)
+		}
+	}
+	s.mask = maskOf(s.Instance.Spec.Parameters, s.Version, s.sensitive)
+}
+
 // shownConditions returns conditions with their messages as people are to see them.
 func shownConditions(conditions []metav1.Condition, show func(string) string) []metav1.Condition {
 	out := slices.Clone(conditions)
@@ -132,33 +161,6 @@ func shownConditions(conditions []metav1.Condition, show func(string) string) []
 		out[n].Message = show(out[n].Message)
 	}
 	return out
-}
-
-// maskOf returns a mask of the values of sensitive parameters that the Instance has in clear.
-func maskOf(i *v1beta1.Instance, ov *v1beta1.OperatorVersion) params.Mask {
-	var values []string
-	for name, value := range i.Spec.Parameters {
-		if isHidden(name, ov) {
-			values = append(values, value)
-		}
-	}
-	if ov != nil {
-		for _, def := range ov.Spec.Parameters {
-			if def.Sensitive && def.Default != nil {
-				values = append(values, *def.Default)
-			}
-		}
-	}
-	return params.NewMask(values)
-}
-
-// isHidden reports whether the value of a parameter is not shown: it is sensitive, or it is not known whether it is.
-func isHidden(name string, ov *v1beta1.OperatorVersion) bool {
-	if ov == nil {
-		return true
-	}
-	n := slices.IndexFunc(ov.Spec.Parameters, func(p v1beta1.Parameter) bool { return p.Name == name })
-	return n < 0 || ov.Spec.Parameters[n].Sensitive
 }
 
 // commandsFor returns the commands that a user may copy.
@@ -187,15 +189,21 @@ func (s *Server) instanceFragments(sub subject, d *detail) []fragment {
 		}
 		objects.Rows = d.objects(sub.Instance, sub.show)
 	}
-	return []fragment{
+	out := []fragment{
 		{ID: "state", Spoken: true, Template: "instance-state", Data: sub},
 		{ID: "about", Template: "instance-about", Data: sub},
 		{ID: "plans", Template: "instance-plans", Data: sub},
 		{ID: "objects", Template: "instance-objects", Data: objects},
-		{ID: "parameters", Template: "instance-parameters", Data: parametersOf(sub)},
+		{ID: "parameters", Template: "instance-parameters", Data: parameterList{parametersOf(sub), sub.Unknown}},
 		{ID: "events", Template: "instance-events", Data: events},
 		{ID: "history", Template: "instance-history", Data: runs},
 	}
+	for n := range out[1:] {
+		if sub.Instance == nil {
+			out[n+1].Template = "nothing"
+		}
+	}
+	return out
 }
 
 type objectList struct{ Rows []objectRow }
@@ -206,6 +214,12 @@ type parameterRow struct {
 	Hidden                         bool
 }
 
+// parameterList is the data of the parameters. They are all hidden while something is Unknown.
+type parameterList struct {
+	Rows    []parameterRow
+	Unknown string
+}
+
 // parametersOf returns the parameters of an Instance with their values, the sensitive ones masked.
 func parametersOf(sub subject) []parameterRow {
 	if sub.Instance == nil {
@@ -214,12 +228,9 @@ func parametersOf(sub subject) []parameterRow {
 	rows := map[string]parameterRow{}
 	if sub.Version != nil {
 		for _, def := range sub.Version.Spec.Parameters {
-			row := parameterRow{Name: def.Name, Description: def.Description, From: "default", Hidden: def.Sensitive}
-			if def.Default != nil && !def.Sensitive {
-				row.Value = *def.Default
-			}
-			if def.Default == nil {
-				row.From, row.Hidden = "not set", false
+			row := parameterRow{Name: def.Name, Description: def.Description, From: "not set"}
+			if def.Default != nil {
+				row.Value, row.From, row.Hidden = *def.Default, "default", isHidden(def.Name, sub.Version, sub.sensitive)
 			}
 			rows[def.Name] = row
 		}
@@ -233,7 +244,7 @@ func parametersOf(sub subject) []parameterRow {
 	}
 	for name, value := range sub.Instance.Spec.Parameters {
 		row := rows[name]
-		row.Name, row.Value, row.From, row.Hidden = name, value, "Instance", isHidden(name, sub.Version)
+		row.Name, row.Value, row.From, row.Hidden = name, value, "Instance", isHidden(name, sub.Version, sub.sensitive)
 		rows[name] = row
 	}
 	var out []parameterRow
@@ -277,12 +288,15 @@ func (d *detail) eventList(sub subject) eventList {
 		if at.IsZero() {
 			at = e.CreationTimestamp.Time
 		}
-		out.Rows = append(out.Rows, eventRow{at, e.Type, e.Reason, sub.show(e.Message), e.Count})
+		out.Rows = append(out.Rows, eventRow{at, e.Type, e.Reason, e.Message, e.Count})
 	}
 	slices.SortFunc(out.Rows, func(a, b eventRow) int {
 		return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))
 	})
 	out.Rows = out.Rows[:min(len(out.Rows), maxEvents)]
+	for n := range out.Rows {
+		out.Rows[n].Message = sub.show(out.Rows[n].Message)
+	}
 	return out
 }
 
@@ -305,14 +319,19 @@ type runList struct {
 	Rows []runRow
 }
 
-func (d *detail) runList(sub subject) runList {
-	out := runList{Feed: d.runs.Status()}
+// entries returns the runs of the Instance, the oldest first.
+func (d *detail) entries(i *v1beta1.Instance) []history.Entry {
 	var records []appsv1.ControllerRevision
 	for _, r := range objectsOf[*appsv1.ControllerRevision](d.runs) {
 		records = append(records, *r)
 	}
+	return history.Entries(records, i)
+}
+
+func (d *detail) runList(sub subject) runList {
+	out := runList{Feed: d.runs.Status()}
 	var before *history.Entry
-	for _, e := range history.Entries(records, sub.Instance) {
+	for _, e := range sub.runs {
 		row := runRow{Revision: e.Revision, Plan: e.Plan, Cause: sub.show(plans.DescribeCause(e.Cause, e.RequestedBy)), Version: e.Version,
 			State: executionState(e.Status), Started: e.Started, Took: took(&e.Started, e.Finished), Message: sub.show(e.Message), Former: e.Former}
 		if e.Unread != nil {
@@ -334,8 +353,7 @@ func (d *detail) runList(sub subject) runList {
 // maxValue bounds a value in the history, in bytes.
 const maxValue = 200
 
-// changesBetween returns the parameters that differ between two runs. What is sensitive in one of them, or by its definition now, is
-// masked.
+// changesBetween returns the parameters that differ between two runs.
 func changesBetween(before, after *history.Entry, sub subject) []parameterChange {
 	all := maps.Clone(before.Parameters)
 	if all == nil {
@@ -346,7 +364,7 @@ func changesBetween(before, after *history.Entry, sub subject) []parameterChange
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		from, had := before.Parameters[name]
 		to, has := after.Parameters[name]
-		hidden := slices.Contains(before.Sensitive, name) || slices.Contains(after.Sensitive, name) || isHidden(name, sub.Version)
+		hidden := isHidden(name, sub.Version, sub.sensitive)
 		value := func(text string, set bool) string {
 			switch {
 			case !set:

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/text"
 )
@@ -58,8 +60,10 @@ type instanceRow struct {
 	Version         string
 	Plan            string
 	Since           time.Time
-	Wrong           string
-	Drifted         int
+	// Wrong is filled for the rows that are shown only: it takes the longest.
+	Wrong    string
+	Drifted  int
+	instance *v1beta1.Instance
 }
 
 // Link is the address of the Instance's page.
@@ -76,6 +80,8 @@ type instanceList struct {
 	Next     string
 	Filtered bool
 	Command  string
+	// In is the namespace that the page shows; empty for all.
+	In string
 }
 
 // count is how many Instances are in a state.
@@ -105,9 +111,13 @@ func (s *Server) instancesPage(r *http.Request) screen {
 	form := &fragment{Template: "filter", Data: filterForm{q, s.Namespace, instanceStates}}
 	return still(func() view {
 		rows := s.instanceRows()
+		counts, list := s.summarize(rows), s.listInstances(rows, q)
+		for n := range list.Rows {
+			list.Rows[n].Wrong = s.lineOf(list.Rows[n].instance)
+		}
 		return view{Title: "Instances", Nav: "instances", Form: form, Fragments: []fragment{
-			{ID: "summary", Spoken: true, Template: "summary", Data: s.summarize(rows)},
-			{ID: "rows", Template: "instances", Data: s.listInstances(rows, q)},
+			{ID: "summary", Spoken: true, Template: "summary", Data: counts},
+			{ID: "rows", Template: "instances", Data: list},
 		}}
 	})
 }
@@ -117,7 +127,7 @@ func (s *Server) instanceRows() []instanceRow {
 	all := objectsOf[*v1beta1.Instance](s.instances)
 	rows := make([]instanceRow, len(all))
 	for n, i := range all {
-		rows[n] = s.rowOf(i)
+		rows[n] = rowOf(i)
 	}
 	slices.SortFunc(rows, func(a, b instanceRow) int {
 		return cmp.Or(cmp.Compare(a.State.rank, b.State.rank), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -125,22 +135,53 @@ func (s *Server) instanceRows() []instanceRow {
 	return rows
 }
 
-func (s *Server) rowOf(i *v1beta1.Instance) instanceRow {
+func rowOf(i *v1beta1.Instance) instanceRow {
 	now := stateOf(i)
 	row := instanceRow{State: now, Namespace: i.Namespace, Name: i.Name, Operator: i.Labels[v1beta1.OperatorLabel],
-		Version: i.Spec.OperatorVersion.Name, Since: sinceOf(i, now), Wrong: wrongOf(i, now), Drifted: len(i.Status.Drift)}
-	if row.Wrong != "" {
-		ov, _ := objectOf[*v1beta1.OperatorVersion](s.versions, i.OperatorVersionKey().Namespace, i.OperatorVersionKey().Name)
-		row.Wrong = text.Truncate(maskOf(i, ov).Text(row.Wrong), maxWrong)
-	}
+		Version: i.Spec.OperatorVersion.Name, Since: sinceOf(i, now), Drifted: len(i.Status.Drift), instance: i}
 	if name, done, total := planOf(i); name != "" {
 		row.Plan = fmt.Sprintf("%s %d/%d", name, done, total)
 	}
 	return row
 }
 
-// maxWrong bounds what is wrong in a line, in bytes.
-const maxWrong = 240
+const (
+	// maxWrong bounds what is wrong in a line, in bytes.
+	maxWrong = 240
+	// maxLines bounds how many lines are kept.
+	maxLines = 1000
+)
+
+// line is what is wrong with an Instance, masked, and the resource versions of the Instance and its OperatorVersion that it is of.
+type line struct{ instance, version, wrong string }
+
+// lineOf returns in a line what is wrong with an Instance. It makes a mask only after a change of the Instance or its OperatorVersion.
+func (s *Server) lineOf(i *v1beta1.Instance) string {
+	wrong := wrongOf(i, stateOf(i))
+	if wrong == "" {
+		return ""
+	}
+	of := line{instance: i.ResourceVersion}
+	ov, known := objectOf[*v1beta1.OperatorVersion](s.versions, i.OperatorVersionKey().Namespace, i.OperatorVersionKey().Name)
+	if known {
+		of.version = ov.ResourceVersion
+	}
+	key := client.ObjectKeyFromObject(i)
+	s.mu.Lock()
+	kept := s.lines[key]
+	s.mu.Unlock()
+	if kept.instance == of.instance && kept.version == of.version && kept.wrong != "" {
+		return kept.wrong
+	}
+	of.wrong = text.Truncate(maskOf(i.Spec.Parameters, ov, nil).Text(wrong), maxWrong)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.lines) >= maxLines {
+		clear(s.lines)
+	}
+	s.lines[key] = of
+	return of.wrong
+}
 
 func (s *Server) summarize(rows []instanceRow) summary {
 	out := summary{Feed: s.instances.Status(), All: len(rows)}
@@ -159,7 +200,7 @@ func (s *Server) summarize(rows []instanceRow) summary {
 // listInstances returns one page of the rows that a query finds.
 func (s *Server) listInstances(rows []instanceRow, q listQuery) instanceList {
 	out := instanceList{Feed: s.instances.Status(), All: len(rows), Filtered: q.Text != "" || q.Namespace != "" || q.State != "",
-		Command: "kubectl kudo install PACKAGE"}
+		Command: "kubectl kudo install PACKAGE", In: s.Namespace}
 	if s.Namespace != "" {
 		out.Command += " -n " + text.ShellQuote(s.Namespace)
 	}

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -12,12 +13,14 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/settings"
+	"kudo.dev/kudo/test/apitest"
 )
 
 // expect fails unless a page has all texts, in this order.
@@ -94,6 +97,71 @@ func TestVersionsPage(t *testing.T) {
 	}
 }
 
+// TestVersionsOfNamespace shows U10: pages of OperatorVersions say which Instances they count, that those are not known, and why.
+func TestVersionsOfNamespace(t *testing.T) {
+	refuse := func(kind string) apitest.Hook {
+		return func(q apitest.Request) (any, error) {
+			if q.Kind == kind {
+				return nil, apierrors.NewForbidden(v1beta1.Resource(kind), "", errors.New("ann may not"))
+			}
+			return nil, nil
+		}
+	}
+	for _, tc := range []struct {
+		reason, namespace, refused string
+		list, one                  []string
+	}{
+		{"all namespaces", "", "", []string{">Instances<", "<td>1</td>"}, []string{"Instances that run it", "/instances/a/one"}},
+		{"a namespace", "a", "", []string{">Instances in namespace a<", "<td>1</td>"}, []string{"Instances in namespace a that run it", "/instances/a/one"}},
+		{"no right for Instances", "a", "Instance", []string{">Instances in namespace a<", "<td>not known</td>"}, []string{"Instances in namespace a that run it", "Not known."}},
+		{"no right for OperatorVersions", "a", "OperatorVersion", []string{"This cannot be shown", "ann may not"}, []string{"This cannot be shown", "ann may not"}},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			api := apitest.Start(t, instance("a", "one", nil), version("a", "web-1.0.0", nil))
+			api.Before(refuse(tc.refused))
+			r := beginOn(t, api, tc.namespace)
+			r.await(t, "all is known that can be", func() bool { return r.instances.Status().State != loading && r.versions.Status().State != loading })
+			_, list := r.get(t, "/versions")
+			expect(t, list, tc.list...)
+			status, one := r.get(t, "/versions/a/web-1.0.0")
+			expect(t, one, tc.one...)
+			if status != http.StatusOK || strings.Contains(one, "Loading") {
+				t.Errorf("%d: %s", status, one)
+			}
+		})
+	}
+	if _, body := begin(t, "lab").get(t, "/versions"); !strings.Contains(body, "There are no OperatorVersions in namespace lab yet.") {
+		t.Errorf("of a namespace without OperatorVersions, the page says %s", body)
+	}
+}
+
+// TestInstallState: an OperatorVersion has one state, and a status of an older generation says nothing of the newest one.
+func TestInstallState(t *testing.T) {
+	condition := func(kind string) []metav1.Condition { return []metav1.Condition{{Type: kind, Status: "True"}} }
+	for _, tc := range []struct {
+		reason string
+		change func(*v1beta1.OperatorVersion)
+		want   state
+	}{
+		{"it has no install plan", func(ov *v1beta1.OperatorVersion) { ov.Spec.InstallPlan, ov.Generation = "", 2 }, versionInstalled},
+		{"the manager has not seen it", func(*v1beta1.OperatorVersion) {}, versionInstalling},
+		{"it is installed", func(ov *v1beta1.OperatorVersion) { ov.Status.Conditions = condition(v1beta1.InstalledCondition) }, versionInstalled},
+		{"it was installed before its spec was changed", func(ov *v1beta1.OperatorVersion) {
+			ov.Status.Conditions, ov.Generation, ov.Status.ObservedGeneration = condition(v1beta1.InstalledCondition), 2, 1
+		}, versionWaiting},
+		{"it had failed before its spec was changed", func(ov *v1beta1.OperatorVersion) {
+			ov.Status.Conditions, ov.Generation, ov.Status.ObservedGeneration = condition(v1beta1.StalledCondition), 2, 1
+		}, versionWaiting},
+		{"it has failed", func(ov *v1beta1.OperatorVersion) { ov.Status.Conditions = condition(v1beta1.StalledCondition) }, versionFailed},
+		{"others have changed it", func(ov *v1beta1.OperatorVersion) { ov.Status.Drift = make([]v1beta1.ObjectDrift, 1) }, versionDrifted},
+	} {
+		ov := version("a", "web-1.0.0", func(ov *v1beta1.OperatorVersion) { ov.Spec.InstallPlan = "install"; tc.change(ov) })
+		if got, _ := installState(ov); got != tc.want {
+			t.Errorf("%s: it is %s, want %s", tc.reason, got.Word, tc.want.Word)
+		}
+	}
+}
+
 // TestSharedPage shows the page of shared objects: a table of holders, the same as a picture, and what an uninstall would do.
 func TestSharedPage(t *testing.T) {
 	installation := func(name string, held ...v1beta1.HeldResource) *v1beta1.Installation {
@@ -113,6 +181,12 @@ func TestSharedPage(t *testing.T) {
 	_, body := r.get(t, "/shared")
 	expect(t, body, "<svg", "≠ CRD shared", "</svg>", "The picture leaves out 2 objects", "differs", "CRD shared", "/versions/a/one", "Created", "/versions/a/two", "Mismatch",
 		"stays as long as one of its holders does", "Role foreign", "stays: kudo has not made it", "Z z-00", "is deleted with its holder")
+	if strings.Contains(body, "whole cluster") {
+		t.Error("a page of all namespaces is said to show more than others")
+	}
+	if _, body := begin(t, "lab").get(t, "/shared"); !strings.Contains(body, "those of the whole cluster, and not only of namespace lab") {
+		t.Error("shared objects are not said to be those of the whole cluster")
+	}
 	svg := regexp.MustCompile(`(?s)<svg.*?</svg>`).FindString(body)
 	if err := xml.Unmarshal([]byte(svg), new(struct{})); err != nil || strings.Contains(svg, "style=") {
 		t.Errorf("the picture is no plain SVG: %v", err)
@@ -186,7 +260,7 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// TestChangesBetween: a parameter that was sensitive in one of two runs, or is so now, is masked in both; one whose definition is not known, too.
+// TestChangesBetween: a parameter that was sensitive in any run, or is so now, is masked in all; one whose definition is not known, too.
 func TestChangesBetween(t *testing.T) {
 	sub := subject{Version: version("a", "web-1.0.0", nil)}
 	before := &history.Entry{Parameters: map[string]string{"REPLICAS": "1", "PASSWORD": "old", "REMOVED": "x"}}
@@ -196,12 +270,9 @@ func TestChangesBetween(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	want[2] = parameterChange{"REPLICAS", "(sensitive)", "(sensitive)"}
-	for _, e := range []*history.Entry{before, after} {
-		e.Sensitive = []string{"REPLICAS"} // its value came from a Secret
-		if got := changesBetween(before, after, sub); !slices.Equal(got, want) {
-			t.Errorf("%v", got)
-		}
-		e.Sensitive = nil
+	sub.sensitive = []string{"REPLICAS"} // its value came from a Secret in some run
+	if got := changesBetween(before, after, sub); !slices.Equal(got, want) {
+		t.Errorf("%v", got)
 	}
 	if got := changesBetween(before, before, sub); len(got) > 0 {
 		t.Errorf("equal runs differ in %v", got)

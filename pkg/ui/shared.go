@@ -16,6 +16,8 @@ type sharedList struct {
 	Picture *picture
 	// Cut is how many objects the picture leaves out.
 	Cut int
+	// Beside is the namespace that other pages show; empty if they show all.
+	Beside string
 }
 
 // sharedRow is an object with those who hold it.
@@ -35,7 +37,7 @@ type holder struct {
 
 func (s *Server) sharedPage(*http.Request) screen {
 	return still(func() view {
-		list := sharedList{Feed: s.installations.Status()}
+		list := sharedList{Feed: s.installations.Status(), Beside: s.Namespace}
 		var all []v1beta1.Installation
 		for _, i := range objectsOf[*v1beta1.Installation](s.installations) {
 			all = append(all, *i)

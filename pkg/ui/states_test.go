@@ -34,7 +34,7 @@ func TestConnectionStates(t *testing.T) {
 		want              []string
 	}{
 		{"no Instance yet", "", nil, current, []string{"There are no Instances yet", "kubectl kudo install PACKAGE<"}},
-		{"no Instance in the namespace", "lab", nil, current, []string{"kubectl kudo install PACKAGE -n lab<", "namespace lab"}},
+		{"no Instance in the namespace", "lab", nil, current, []string{"There are no Instances in namespace lab yet", "kubectl kudo install PACKAGE -n lab<"}},
 		{"no right in all namespaces", "", func(s *apitest.Server) { s.Before(refuse("", denied)) }, forbidden,
 			[]string{"You have no right to list and watch instances.kudo.dev in all namespaces", "kubectl kudo ui -n NAMESPACE", "ann may not"}},
 		{"no right in a namespace", "lab", func(s *apitest.Server) { s.Before(refuse("", denied)) }, forbidden,
@@ -61,6 +61,17 @@ func TestConnectionStates(t *testing.T) {
 				if !strings.Contains(body, want) {
 					t.Errorf("%q is not said:\n%s", want, body)
 				}
+			}
+			known := tc.state == current
+			if _, body := r.get(t, "/instances?q=x"); strings.Contains(body, "None of 0 Instances matches") != known {
+				t.Errorf("what a filter finds is said:\n%s", body)
+			}
+			status, body = r.get(t, "/instances/lab/one")
+			if missing := strings.Contains(body, "This Instance does not exist."); missing != known || missing != (status == http.StatusNotFound) {
+				t.Errorf("an Instance does not exist: %t, %d", missing, status)
+			}
+			if unknown := strings.Contains(body, "It is not known whether this Instance exists."); unknown == known || strings.Contains(body, "Loading") || strings.Contains(body, "No objects") {
+				t.Errorf("it is not known whether an Instance exists: %t\n%s", unknown, body)
 			}
 		})
 	}
@@ -116,6 +127,38 @@ func TestClusterAway(t *testing.T) {
 	r.instances.note(nil)
 	for parts["connection"] != "" {
 		parts, _ = next()
+	}
+}
+
+// TestLoginEnds shows U10: without a login, without the right and without kudo, what a page has is shown as that of before.
+func TestLoginEnds(t *testing.T) {
+	r := begin(t, "", instance("a", "one", nil))
+	for _, tc := range []struct {
+		err   error
+		state feedState
+		want  string
+	}{
+		{apierrors.NewUnauthorized("Unauthorized"), unauthorized, "Your login has ended."},
+		{apierrors.NewForbidden(v1beta1.Resource("instances"), "", errors.New("ann may not")), forbidden, "You have no right to list and watch"},
+		{apierrors.NewNotFound(v1beta1.Resource("instances"), ""), notServed, "kudo is not installed"},
+	} {
+		r.instances.note(tc.err)
+		_, body := r.get(t, "/instances")
+		expect(t, body, "notice stale", tc.want, "This page shows what was so before.", "a/one")
+		if state := r.instances.Status().State; state != tc.state {
+			t.Errorf("after %q the state is %d, want %d", tc.err, state, tc.state)
+		}
+	}
+	r.instances.note(nil)
+	if _, body := r.get(t, "/instances"); strings.Contains(body, "stale") {
+		t.Error("what a page has stays that of before")
+	}
+	api := apitest.Start(t)
+	api.Before(func(apitest.Request) (any, error) { return nil, apierrors.NewUnauthorized("Unauthorized") })
+	r = beginOn(t, api, "")
+	r.await(t, "the login is refused", func() bool { return r.instances.Status().State == unauthorized })
+	if _, body := r.get(t, "/instances"); strings.Contains(body, "notice stale") || !strings.Contains(body, "Your login has ended.") {
+		t.Errorf("without a login from the start, the page says %s", body)
 	}
 }
 

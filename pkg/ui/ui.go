@@ -62,6 +62,7 @@ type Server struct {
 
 	mu      sync.Mutex
 	details map[client.ObjectKey]*detail
+	lines   map[client.ObjectKey]line
 	// running is the context of Run; nil before.
 	running context.Context
 }
@@ -72,7 +73,7 @@ const linger = 15 * time.Second
 
 // New returns a Server. It asks the cluster for nothing before Run.
 func New(o Options) (*Server, error) {
-	s := &Server{Options: o, details: map[client.ObjectKey]*detail{}}
+	s := &Server{Options: o, details: map[client.ObjectKey]*detail{}, lines: map[client.ObjectKey]line{}}
 	config := rest.CopyConfig(o.Config)
 	config.QPS = -1 // the API server's priority and fairness decides
 	config.WarningHandler = rest.NoWarnings{}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -22,8 +23,9 @@ type versionRow struct {
 	InstallPlan                                    string
 	State                                          state
 	Message                                        string
-	Users                                          int
-	Drifted                                        int
+	// Users is how many Instances use it, or that this is not known.
+	Users   string
+	Drifted int
 }
 
 // Link is the address of the OperatorVersion's page.
@@ -32,17 +34,22 @@ func (r versionRow) Link() string { return "/versions/" + r.Namespace + "/" + r.
 type versionList struct {
 	Feed feedStatus
 	Rows []versionRow
+	// In is the namespace whose Instances are counted; empty for all.
+	In string
 }
 
 func (s *Server) versionsPage(*http.Request) screen {
 	return still(func() view {
-		list, users := versionList{Feed: s.versions.Status()}, s.users()
+		list, users := versionList{Feed: s.versions.Status(), In: s.Namespace}, s.users()
 		for _, ov := range objectsOf[*v1beta1.OperatorVersion](s.versions) {
 			row := versionRow{Namespace: ov.Namespace, Name: ov.Name, Operator: ov.Spec.Operator.Name, Version: ov.Spec.Version,
-				AppVersion: ov.Spec.AppVersion, InstallPlan: ov.Spec.InstallPlan, Drifted: len(ov.Status.Drift),
-				Users: len(users[types.NamespacedName{Namespace: ov.Namespace, Name: ov.Name}])}
-			row.State, row.Message = installState(ov)
-			row.Message = maskOfVersion(ov).Text(row.Message)
+				AppVersion: ov.Spec.AppVersion, InstallPlan: ov.Spec.InstallPlan, Drifted: len(ov.Status.Drift), Users: "not known"}
+			if s.instances.informer.HasSynced() {
+				row.Users = strconv.Itoa(len(users[types.NamespacedName{Namespace: ov.Namespace, Name: ov.Name}]))
+			}
+			if row.State, row.Message = installState(ov); row.Message != "" {
+				row.Message = maskOf(ov.Spec.InstallParameters, ov, nil).Text(row.Message)
+			}
 			list.Rows = append(list.Rows, row)
 		}
 		slices.SortFunc(list.Rows, func(a, b versionRow) int {
@@ -82,15 +89,19 @@ func (s *Server) users() map[types.NamespacedName][]types.NamespacedName {
 // The states of OperatorVersions.
 var (
 	versionFailed     = state{"failed", "✗", "bad", 0}
+	versionWaiting    = state{"waiting", "○", "idle", 1}
 	versionInstalling = state{"installing", "↻", "busy", 1}
 	versionDrifted    = state{"drifted", "≠", "warn", 2}
 	versionInstalled  = state{"installed", "✓", "good", 3}
 )
 
-// installState returns the state of an OperatorVersion's install plan. Without one, it is installed.
+// installState returns the state of an OperatorVersion's install plan. Without one, it is installed. The status of an older generation
+// says nothing of the newest one.
 func installState(ov *v1beta1.OperatorVersion) (state, string) {
 	installed := meta.FindStatusCondition(ov.Status.Conditions, v1beta1.InstalledCondition)
 	switch {
+	case ov.Spec.InstallPlan != "" && ov.Status.ObservedGeneration < ov.Generation:
+		return versionWaiting, ""
 	case meta.IsStatusConditionTrue(ov.Status.Conditions, v1beta1.StalledCondition):
 		return versionFailed, ov.Status.AggregatedStatus.Message
 	case len(ov.Status.Drift) > 0:
@@ -105,7 +116,9 @@ func installState(ov *v1beta1.OperatorVersion) (state, string) {
 
 // versionSubject is what the page of an OperatorVersion shows.
 type versionSubject struct {
-	Missing     string
+	Feed    feedStatus
+	Missing string
+	// Version is nil if it is not known.
 	Version     *v1beta1.OperatorVersion
 	State       state
 	Message     string
@@ -113,7 +126,10 @@ type versionSubject struct {
 	InstallPlan []node
 	Plans       []string
 	Users       []types.NamespacedName
-	Parameters  []parameterRow
+	// UsersKnown is set if the Instances have been listed, those In a namespace or, if it is empty, in all.
+	UsersKnown bool
+	In         string
+	Parameters []parameterRow
 	// Signatures is how many signatures the package has; the condition Verified says whether they count.
 	Signatures int
 	Source     string
@@ -124,7 +140,7 @@ func (s *Server) versionPage(r *http.Request) screen {
 	return still(func() view {
 		sub := s.versionOf(key)
 		v := view{Title: key.String(), Nav: "versions", Fragments: []fragment{{ID: "version", Template: "version", Data: sub}}}
-		if sub.Missing != "" && sub.Missing != messageLoading {
+		if sub.Missing != "" {
 			v.Status = http.StatusNotFound
 		}
 		return v
@@ -132,16 +148,18 @@ func (s *Server) versionPage(r *http.Request) screen {
 }
 
 func (s *Server) versionOf(key types.NamespacedName) versionSubject {
+	sub := versionSubject{Feed: s.versions.Status(), In: s.Namespace, UsersKnown: s.instances.informer.HasSynced()}
 	ov, found := objectOf[*v1beta1.OperatorVersion](s.versions, key.Namespace, key.Name)
 	switch {
 	case !found && !s.versions.informer.HasSynced():
-		return versionSubject{Missing: messageLoading}
+		return sub
 	case !found:
-		return versionSubject{Missing: "This OperatorVersion does not exist."}
+		sub.Missing = "This OperatorVersion does not exist."
+		return sub
 	}
-	sub := versionSubject{Version: ov, Plans: plans.Names(ov.Spec.InstancePlans()), Users: s.users()[key]}
+	sub.Version, sub.Plans, sub.Users = ov, plans.Names(ov.Spec.InstancePlans()), s.users()[key]
 	sub.State, sub.Message = installState(ov)
-	mask := maskOfVersion(ov)
+	mask := maskOf(ov.Spec.InstallParameters, ov, nil)
 	for _, def := range ov.Spec.Parameters {
 		row := parameterRow{Name: def.Name, Description: long(def.Description), From: "no default", Hidden: def.Sensitive}
 		if def.Default != nil {
@@ -162,20 +180,4 @@ func (s *Server) versionOf(key types.NamespacedName) versionSubject {
 		sub.Signatures, sub.Source = len(p.Signatures), long(p.Source)
 	}
 	return sub
-}
-
-// maskOfVersion returns a mask of the values of sensitive parameters that an OperatorVersion has.
-func maskOfVersion(ov *v1beta1.OperatorVersion) params.Mask {
-	var hidden []string
-	for _, def := range ov.Spec.Parameters {
-		if def.Sensitive && def.Default != nil {
-			hidden = append(hidden, *def.Default)
-		}
-	}
-	for name, value := range ov.Spec.InstallParameters {
-		if isHidden(name, ov) {
-			hidden = append(hidden, value)
-		}
-	}
-	return params.NewMask(hidden)
 }

@@ -33,7 +33,7 @@ func TestPlane(t *testing.T) {
 	s, b := serve(t, e.Kubeconfig, "-n", "default"), open(t)
 	b.expected = regexp.MustCompile(`status of 404 .*/instances/default/site`)
 	b.enter(s)
-	b.shows("There are no Instances yet")
+	b.shows("There are no Instances in namespace default yet")
 	web := sourcetree.Root() + "/docs/examples/web"
 	run(t, e, 0, "install", web, "--instance", "site", "--create-service-account", "--yes", "--wait")
 	b.shows("default/site")
