@@ -39,7 +39,7 @@ func NewAdmission(definition *unstructured.Unstructured, version string) (*Admis
 	if found == nil || !found.Served {
 		return nil, fmt.Errorf("CustomResourceDefinition %s: spec.versions does not serve %s", crd.Name, version)
 	}
-	check, err := newChecker(crd, found)
+	check, err := newChecker(crd, found, true)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,9 @@ type checker struct {
 	rules      *cel.Validator
 }
 
-func newChecker(crd *apiextensionsv1.CustomResourceDefinition, version *apiextensionsv1.CustomResourceDefinitionVersion) (*checker, error) {
+// newChecker returns a checker of one version. If quotes is false, no message of a rule quotes a value of an object.
+func newChecker(crd *apiextensionsv1.CustomResourceDefinition, version *apiextensionsv1.CustomResourceDefinitionVersion,
+	quotes bool) (*checker, error) {
 	c := &checker{version: version.Name, apiVersion: crd.Spec.Group + "/" + version.Name, keeps: crd.Spec.PreserveUnknownFields}
 	wrong := func(err error) error {
 		return fmt.Errorf("the schema of version %s of %s would be refused by the API server: %w", version.Name, crd.Name, err)
@@ -59,8 +61,22 @@ func newChecker(crd *apiextensionsv1.CustomResourceDefinition, version *apiexten
 	if c.schema, _, err = validation.NewSchemaValidator(internal); err != nil {
 		return nil, wrong(err)
 	}
+	if !quotes {
+		dropMessageExpressions(c.structural)
+	}
 	c.rules = cel.NewValidator(c.structural, true, celconfig.PerCallLimit)
 	return c, nil
+}
+
+// dropMessageExpressions leaves rules with messages that are part of the definition.
+func dropMessageExpressions(s *structuralschema.Structural) {
+	visitor := structuralschema.Visitor{Structural: func(s *structuralschema.Structural) bool {
+		for n := range s.XValidations {
+			s.XValidations[n].MessageExpression = ""
+		}
+		return len(s.XValidations) > 0
+	}}
+	visitor.Visit(s)
 }
 
 // problems are what is wrong with an object, which it changes.

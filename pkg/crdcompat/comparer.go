@@ -35,36 +35,36 @@ func NewNamingComparer(client dynamic.Interface, mapper meta.RESTMapper) *Compar
 	return &Comparer{client, mapper, Findings.String}
 }
 
-// CheckUpdate implements share.CRDComparer. It reads no custom resource if the definition alone is not safe.
+// CheckUpdate implements share.CRDComparer.
 func (c *Comparer) CheckUpdate(ctx context.Context, live, wanted *unstructured.Unstructured) error {
-	old, next, err := parsePair(live, wanted)
-	if err != nil {
-		return err
-	}
-	result := Comparison{Name: old.Name, Change: Kept, BreakingChanges: Compare(old, next)}
-	if err := c.verdict(result, old); err != nil {
-		return err
-	}
-	if result.Objects, err = c.validate(ctx, old, next); err != nil {
-		return err
-	}
-	return c.verdict(result, old)
+	_, err := c.Judge(ctx, live, wanted)
+	return err
 }
 
-// Examine returns what CheckUpdate goes by, with the custom resources even if the definition alone is not safe, and the error of
-// CheckUpdate. It leaves out safe changes.
-func (c *Comparer) Examine(ctx context.Context, live, wanted *unstructured.Unstructured) (Comparison, error) {
+// Judge returns what CheckUpdate goes by, without safe changes, and its error. It reads no custom resource if the definition alone is not
+// safe.
+func (c *Comparer) Judge(ctx context.Context, live, wanted *unstructured.Unstructured) (Comparison, error) {
 	old, next, err := parsePair(live, wanted)
 	if err != nil {
 		return Comparison{}, err
 	}
 	result := Comparison{Name: old.Name, Change: Kept, BreakingChanges: Compare(old, next)}
-	var unread error
-	result.Objects, unread = c.validate(ctx, old, next)
 	if err := c.verdict(result, old); err != nil {
 		return result, err
 	}
-	return result, unread
+	if result.Objects, err = c.validate(ctx, old, next); err != nil {
+		return result, err
+	}
+	return result, c.verdict(result, old)
+}
+
+// Objects checks the custom resources against a new definition, whether or not the definition alone is safe.
+func (c *Comparer) Objects(ctx context.Context, live, wanted *unstructured.Unstructured) (*Findings, error) {
+	old, next, err := parsePair(live, wanted)
+	if err != nil {
+		return nil, err
+	}
+	return c.validate(ctx, old, next)
 }
 
 // parsePair parses the definition of the cluster and the one that is to replace it.
@@ -91,7 +91,11 @@ func (c *Comparer) verdict(result Comparison, old *apiextensionsv1.CustomResourc
 		return &MigrationError{Definition: old.Name, Versions: versions}
 	}
 	var parts []string
-	for _, b := range result.BreakingChanges {
+	for n, b := range result.BreakingChanges {
+		if n == maxBreakingChanges {
+			parts = append(parts, fmt.Sprintf("and %d more", len(result.BreakingChanges)-n))
+			break
+		}
 		part := strings.TrimSpace(b.Version + " " + b.Path + ": " + b.Message)
 		if b.Rule == RuleServedVersion { // the package need not change
 			part += ": " + b.Remedy
@@ -106,6 +110,9 @@ func (c *Comparer) verdict(result Comparison, old *apiextensionsv1.CustomResourc
 	}
 	return nil
 }
+
+// maxBreakingChanges is how many breaking changes an error names.
+const maxBreakingChanges = 100
 
 // UnsafeError says what the change of a CustomResourceDefinition would break.
 type UnsafeError struct{ Breaks string }

@@ -72,7 +72,7 @@ type BreakingChange struct {
 
 // Change is one that is safe.
 type Change struct {
-	// Version and Path as in Breach.
+	// Version and Path as in BreakingChange.
 	Version string `json:"version,omitempty"`
 	Path    string `json:"path,omitempty"`
 	// Message has the old and the new value.

@@ -31,7 +31,7 @@ type Object struct {
 	Version   string `json:"version"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Problems name the fields, without their values, which may be secret.
+	// Problems name the fields, keys of maps among them, without their values, which may be secret.
 	Problems []string `json:"problems"`
 	// More is how many problems are not listed.
 	More int `json:"more,omitempty"`
@@ -109,7 +109,7 @@ func Validate(ctx context.Context, live, new *apiextensionsv1.CustomResourceDefi
 			found.Unchecked = append(found.Unchecked, version.Name)
 			continue
 		}
-		check, err := newChecker(new, version)
+		check, err := newChecker(new, version, false)
 		if err != nil {
 			return Findings{}, err
 		}

@@ -167,7 +167,7 @@ func TestRefusedSchema(t *testing.T) {
 
 func BenchmarkObject(b *testing.B) {
 	crd := parse(b, definition("{type: object, required: [a], properties: {a: {type: string, maxLength: 9}, n: {type: integer, default: 3}, l: {type: array, maxItems: 20, x-kubernetes-list-type: set, items: {type: string, maxLength: 20}}, m: {type: object, additionalProperties: {type: string}}, o: {type: object, properties: {x: {type: integer, minimum: 1, x-kubernetes-validations: [{rule: self > 0}]}}}}}"))
-	check, err := newChecker(crd, &crd.Spec.Versions[0])
+	check, err := newChecker(crd, &crd.Spec.Versions[0], false)
 	if err != nil {
 		b.Fatal(err)
 	}

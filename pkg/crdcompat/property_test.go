@@ -114,7 +114,7 @@ func FuzzCompare(f *testing.F) {
 			}
 		}
 		for i := range new.Spec.Versions {
-			_, _ = newChecker(new, &new.Spec.Versions[i])
+			_, _ = newChecker(new, &new.Spec.Versions[i], false)
 		}
 	})
 }

@@ -255,3 +255,20 @@ func TestRemedies(t *testing.T) {
 		}
 	}
 }
+
+// TestMessageExpressions checks that a rule of a package does not print what custom resources hold.
+func TestMessageExpressions(t *testing.T) {
+	new := parse(t, storing("v1 sS a"))
+	new.Spec.Versions[0].Schema.OpenAPIV3Schema.XValidations = apiextensionsv1.ValidationRules{{Rule: "false", Message: "it is wrong", MessageExpression: "'wrong: ' + self.a"}}
+	for _, quotes := range []bool{true, false} {
+		check, err := newChecker(new, &new.Spec.Versions[0], quotes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		object := &unstructured.Unstructured{Object: map[string]any{"kind": new.Spec.Names.Kind, "metadata": map[string]any{"name": "a"}, "a": "hunter22"}}
+		got := strings.Join(check.problems(t.Context(), object), " ")
+		if strings.Contains(got, "hunter22") != quotes || strings.Contains(got, "it is wrong") == quotes {
+			t.Errorf("quotes %t: %s", quotes, got)
+		}
+	}
+}

@@ -105,7 +105,7 @@ func (r resource) read(ctx context.Context, obj *object, o metav1.GetOptions) er
 //	it is a dry run of the caller                     the answer of the API server, which is not shown to later reads, and is kept
 //	the object exists, and the body only creates      a conflict, as the API server would answer
 //	it is as a write has left it, with the same body  as that write has left it
-//	it was deleted by a write                         the body, since the API server would compare it with what it still has
+//	it was deleted by a write, or created anew since  the body, since the API server would compare it with what it still has
 //	a dry run of the caller was the same, but for     the answer that was kept, with the metadata of the body
 //	kudo's own metadata
 //	else                                              the answer of a dry run
@@ -127,8 +127,8 @@ func (r resource) Apply(ctx context.Context, name string, body *unstructured.Uns
 		return nil, apierrors.NewConflict(r.gvr.GroupResource(), name, fmt.Errorf("it exists"))
 	case obj.now != nil && sameForm(form, obj.body):
 		return obj.now.DeepCopy(), nil
-	case obj.known && obj.now == nil && obj.before != nil:
-		obj.now, obj.body, obj.recreated = created(form), form, true
+	case obj.known && obj.before != nil && (obj.now == nil || obj.recreated):
+		obj.now, obj.body, obj.recreated = obj.recreate(form), form, true
 		return obj.now.DeepCopy(), nil
 	}
 	if obj.known && obj.now == obj.before && obj.answer.isFor(form, o) {
@@ -139,8 +139,6 @@ func (r resource) Apply(ctx context.Context, name string, body *unstructured.Uns
 	if obj.known && obj.before == nil { // only the writes have created it
 		sent.SetResourceVersion(apply.NoResourceVersion)
 		sent.SetUID("")
-	} else if obj.now != obj.before { // it is not read again
-		sent.SetResourceVersion("")
 	}
 	o.DryRun = []string{metav1.DryRunAll}
 	written, err := r.send(ctx, obj, sent, o)
@@ -152,6 +150,12 @@ func (r resource) Apply(ctx context.Context, name string, body *unstructured.Uns
 	}
 	if !obj.known && body.GetResourceVersion() != apply.NoResourceVersion {
 		if err := r.read(ctx, obj, metav1.GetOptions{}); err != nil { // for what was there before
+			return nil, err
+		}
+	}
+	if obj.before != nil && written.GetResourceVersion() != obj.before.GetResourceVersion() { // another client has written it since
+		obj.known = false
+		if err := r.read(ctx, obj, metav1.GetOptions{}); err != nil {
 			return nil, err
 		}
 	}
@@ -193,6 +197,10 @@ func (r resource) send(ctx context.Context, obj *object, body *unstructured.Unst
 	o metav1.ApplyOptions) (written *unstructured.Unstructured, err error) {
 	if r.local || r.definedKind(r.gvr) != nil {
 		return r.applyLocally(ctx, obj, body, o)
+	}
+	if obj.before != nil && obj.now != obj.before { // the object is not read again, whoever else writes it
+		body = body.DeepCopy()
+		body.SetResourceVersion("")
 	}
 	err = retry.OnError(busyBackoff, apierrors.IsServerTimeout, func() error {
 		written, err = r.ResourceInterface.Apply(ctx, body.GetName(), body, o)
@@ -265,6 +273,15 @@ func created(form *unstructured.Unstructured) *unstructured.Unstructured {
 	return usable(out)
 }
 
+// recreate returns an object that a write creates after a deletion, or what a later write leaves of that.
+func (o *object) recreate(form *unstructured.Unstructured) *unstructured.Unstructured {
+	out := created(form)
+	if o.now != nil {
+		out.SetUID(o.now.GetUID())
+	}
+	return out
+}
+
 // usable sets the condition without which the engine does not write what follows: no dry run establishes a definition.
 func usable(written *unstructured.Unstructured) *unstructured.Unstructured {
 	if written.GroupVersionKind().GroupKind() == definitionKind {
@@ -324,6 +341,7 @@ func (r resource) Delete(ctx context.Context, name string, o metav1.DeleteOption
 	if obj.before != nil && !obj.recreated && !r.local {
 		o.DryRun = []string{metav1.DryRunAll}
 		if err := r.ResourceInterface.Delete(ctx, name, o); err != nil {
+			obj.forget(err)
 			return err
 		}
 	}

@@ -90,7 +90,7 @@ func (o *object) change() Change {
 }
 
 // forget makes the next read ask the cluster again if a write was refused since another client has written the object. It reports whether
-// it does; not so if earlier writes of the preview are to be kept.
+// it does. It keeps what earlier writes of the preview have left: an object that was replaced since then stays unknown.
 func (o *object) forget(err error) bool {
 	if !apply.IsOutdated(err, o.before) || o.now != o.before {
 		return false

@@ -442,10 +442,46 @@ func TestOthersWrite(t *testing.T) {
 			if !known || dataOf(change.Before) != "9" || dataOf(change.After) != "3" || change.Refused != nil {
 				t.Errorf("%v %v", known, change)
 			}
-			f.server.Put(configMap("map", "10"))
+			theirs := configMap("map", "10")
+			theirs.Data["theirs"] = "x"
+			f.server.Put(theirs)
 			if err := write("4"); err != nil {
 				t.Errorf("a second write of the preview: %v", err)
 			}
+			change, _ = f.Find(apply.IDOf(body("map", "", "")))
+			if _, before, _ := unstructured.NestedString(change.Before.Object, "data", "theirs"); !before || dataOf(change.After) != "4" {
+				t.Errorf("what another client has added is shown as a change: %v", change)
+			}
+			asked := force
+			asked.DryRun = []string{metav1.DryRunAll}
+			old := body("map", "5", "1")
+			old.SetUID(change.Before.GetUID())
+			if _, err := f.maps().Apply(t.Context(), "map", old, asked); err != nil {
+				t.Errorf("a dry run of the caller after a write: %v", err)
+			}
 		})
+	}
+}
+
+// TestRecreatedTwice checks that an object which a run deletes, creates anew and writes again in another form keeps its uid, and that none of
+// it is asked of the API server, which would compare it with what it still has.
+func TestRecreatedTwice(t *testing.T) {
+	f := newFixture(t, configMap("map", "1"))
+	if err := f.maps().Delete(t.Context(), "map", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	before := f.server.Requests()
+	first, err := f.maps().Apply(t.Context(), "map", body("map", "2", apply.NoResourceVersion), force)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := body("map", "3", first.GetResourceVersion())
+	again.SetUID(first.GetUID())
+	second, err := f.maps().Apply(t.Context(), "map", again, force)
+	if err != nil || second.GetUID() != first.GetUID() || dataOf(second) != "3" || len(f.writes()) > 0 {
+		t.Errorf("%v, %v; requests after %v", second, err, before)
+	}
+	if change, _ := f.Find(apply.IDOf(body("map", "", ""))); !change.Recreated || dataOf(change.After) != "3" {
+		t.Errorf("%v", change)
 	}
 }

@@ -98,8 +98,11 @@ func (c *basisClient) list(edit Edit, changes []dryrun.Change) ([]Basis, error) 
 			return nil, err
 		}
 	}
-	slices.SortFunc(c.found, func(a, b Basis) int {
+	c.mu.Lock()
+	out := slices.Clone(c.found)
+	c.mu.Unlock()
+	slices.SortFunc(out, func(a, b Basis) int {
 		return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.UID, b.UID), cmp.Compare(a.ResourceVersion, b.ResourceVersion))
 	})
-	return slices.Compact(c.found), nil
+	return slices.Compact(out), nil
 }

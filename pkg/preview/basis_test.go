@@ -85,12 +85,13 @@ func TestSensitiveDefinitions(t *testing.T) {
 	c := newDefinitionComparer(newLab(t).options())
 	c.note("pots.example.com", func(d *Definition) {
 		d.BreakingChanges = crdcompat.BreakingChanges{{Path: "spec.hunter22", Message: "default was hunter22 and is b"}}
+		d.Objects = &crdcompat.Findings{Invalid: 1, Objects: []crdcompat.Object{{Name: "hunter22", Problems: []string{"spec.users.hunter22.b: the field would be pruned"}}}}
 	})
-	got := c.definitions(params.NewMask([]string{"hunter22"}))
-	if text := fmt.Sprintf("%+v", got[0].BreakingChanges[0]); len(got) != 1 || strings.Contains(text, "hunter22") || !strings.Contains(text, "and is b") {
+	got := c.definitions(t.Context(), params.NewMask([]string{"hunter22"}))
+	if text := fmt.Sprintf("%+v%+v", got[0].BreakingChanges[0], *got[0].Objects); len(got) != 1 || strings.Contains(text, "hunter22") || !strings.Contains(text, "and is b") {
 		t.Errorf("got %v", got)
 	}
-	if text := fmt.Sprintf("%+v", c.found["pots.example.com"].BreakingChanges[0]); !strings.Contains(text, "hunter22") {
+	if text := fmt.Sprintf("%+v%+v", c.found["pots.example.com"].BreakingChanges[0], *c.found["pots.example.com"].Objects); strings.Count(text, "hunter22") != 4 {
 		t.Error("what was found is changed")
 	}
 }

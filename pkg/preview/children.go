@@ -64,7 +64,7 @@ func (c *computation) child(id apply.ID, edit Edit) *computation {
 	o := c.Options
 	o.Incomplete = nil // it is said of the Instance of the edit
 	child := newComputationOn(c.cluster, o, edit)
-	child.depth, child.keepsClaims, child.deleted = c.depth+1, c.keepsClaims, c.deleted
+	child.depth, child.keepsClaims, child.deleted, child.listed = c.depth+1, c.keepsClaims, c.deleted, c.listed
 	c.children = append(c.children, child)
 	return child
 }
@@ -76,7 +76,11 @@ func (c *computation) previewDeletion(ctx context.Context, id apply.ID, before *
 	if child == nil {
 		return nil
 	}
-	return child.uninstall(ctx)
+	if err := child.uninstall(ctx); err != nil {
+		return err
+	}
+	child.noteObjects(ctx, child.order)
+	return nil
 }
 
 func (c *computation) previewChild(ctx context.Context, id apply.ID, before, after *v1beta1.Instance) error {
@@ -92,7 +96,11 @@ func (c *computation) previewChild(ctx context.Context, id apply.ID, before, aft
 	if child == nil {
 		return nil
 	}
-	return child.compute(ctx)
+	if err := child.compute(ctx); err != nil {
+		return err
+	}
+	child.noteObjects(ctx, child.order)
+	return nil
 }
 
 // toInstance converts an object; nil stays nil.

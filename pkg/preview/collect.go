@@ -19,7 +19,10 @@ import (
 
 // result returns the preview of what was computed.
 func (c *computation) result(ctx context.Context) (*Preview, error) {
-	c.settleHeld()
+	c.noteObjects(ctx, c.order)
+	if err := settleHeld(ctx, c); err != nil {
+		return nil, err
+	}
 	if err := c.collect(ctx); err != nil {
 		return nil, err
 	}
@@ -28,20 +31,27 @@ func (c *computation) result(ctx context.Context) (*Preview, error) {
 	return c.out, err
 }
 
-// collect turns what the runs did into the objects of the preview, of children, too.
+// noteObjects notes what would become of objects, as the runs so far have left them: later ones are those of other Instances.
+func (c *computation) noteObjects(ctx context.Context, ids []apply.ID) {
+	r := report{c.touches, c.share, c.definitions, c.ownedBefore, c.Metadata}
+	for _, id := range ids {
+		c.objects[id] = r.object(ctx, id, c.touched[id])
+	}
+}
+
+// collect completes the preview, and those of children: what is held is known now.
 func (c *computation) collect(ctx context.Context) error {
 	c.out.noteHeld(ctx, c.share, c.held, c.deleted)
-	r := report{c.touches, c.share, c.definitions, c.ownedBefore, c.Metadata}
 	for _, id := range c.order {
-		c.out.Objects = append(c.out.Objects, r.object(ctx, id, c.touched[id]))
+		c.out.Objects = append(c.out.Objects, c.objects[id])
 	}
-	c.out.Definitions = c.definitions.definitions(c.mask)
+	c.out.Definitions = c.definitions.definitions(ctx, c.mask)
 	for _, d := range c.out.Definitions {
 		if warning := d.warning(); warning != "" {
 			c.warn("%s", warning)
 		}
 	}
-	r.warnOfUsedClaims(ctx)
+	report{touches: c.touches, metadata: c.Metadata}.warnOfUsedClaims(ctx)
 	for i := range c.out.Warnings {
 		c.out.Warnings[i] = strings.TrimSpace(c.out.Warnings[i])
 	}
@@ -152,7 +162,7 @@ func (r report) compared(out *Object, change dryrun.Change, t *touch) {
 	out.Restart = restartOf(change, d, uncertain)
 }
 
-// isOurs reports whether an object was in the inventory of the Instance before the edit, or has it as its owner.
+// isOurs reports whether an object was in the inventory of the Instance before the edit.
 func (r report) isOurs(live *unstructured.Unstructured) bool {
 	record, found := r.ownedBefore[apply.IDOf(live)]
 	return found && (record.UID == live.GetUID() || record.UID == "")

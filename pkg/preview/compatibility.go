@@ -22,9 +22,10 @@ import (
 // follows from it is.
 type Definition struct {
 	Name string `json:"name"`
-	// BreakingChanges are those that may break clients or custom resources, whether or not there are any.
+	// BreakingChanges are the first of those that may break clients or custom resources, whether or not there are any. More is how many follow.
 	BreakingChanges crdcompat.BreakingChanges `json:"breakingChanges,omitempty"`
-	// Objects are the custom resources, as checked against each version of the new definition; nil if they could not be read.
+	More            int                       `json:"more,omitempty"`
+	// Objects are the custom resources, as checked against each version of the new definition; nil if they were not checked.
 	Objects *crdcompat.Findings `json:"objects,omitempty"`
 	// Migration is set if kudo rewrites all custom resources, since the storage version changes.
 	Migration *Migration `json:"migration,omitempty"`
@@ -36,17 +37,28 @@ type Migration struct {
 	To   string `json:"to"`
 }
 
-// String is how people read how a change was checked. Warnings and refused objects say more.
+// maxBreakingChanges is how many breaking changes of a definition a preview has.
+const maxBreakingChanges = 100
+
+// String is how people read what a change breaks. It does not count what stays valid, so that equal previews are equal texts. Warnings and
+// refused objects say more.
 func (d Definition) String() string {
-	broken := "no breaking change"
-	if n := len(d.BreakingChanges); n > 0 {
-		broken = count(n, "breaking change")
+	parts := []string{"no breaking change"}
+	if n := len(d.BreakingChanges) + d.More; n > 0 {
+		parts[0] = count(n, "breaking change")
 	}
-	objects := "its objects could not be read"
-	if d.Objects != nil {
-		objects = fmt.Sprintf("%s checked, %d would break", count(d.Objects.Checked, "object"), d.Objects.Invalid)
+	switch {
+	case d.Objects == nil:
+		parts = append(parts, "its objects were not checked")
+	case d.Objects.Invalid == 0:
+		parts = append(parts, "no object would break")
+	default:
+		parts = append(parts, count(d.Objects.Invalid, "object")+" would break")
 	}
-	return text.Plain(fmt.Sprintf("definition %s: %s, %s", d.Name, broken, objects), maxWhy)
+	if d.Objects != nil && len(d.Objects.Unchecked) > 0 {
+		parts = append(parts, "objects of version "+strings.Join(d.Objects.Unchecked, ", ")+" were not checked")
+	}
+	return text.Plain(fmt.Sprintf("definition %s: %s", d.Name, strings.Join(parts, ", ")), maxWhy)
 }
 
 // warning says that all objects are rewritten; empty if they are not.
@@ -63,18 +75,31 @@ type definitionComparer struct {
 	*crdcompat.Comparer
 	mu    sync.Mutex
 	found map[string]*Definition
+	// unread are the changes that are not safe by the definition alone, so that no custom resource was read.
+	unread map[string]definitionChange
 }
 
+// definitionChange is a definition as it is, and as it would be.
+type definitionChange struct{ live, wanted *unstructured.Unstructured }
+
 func newDefinitionComparer(o Options) *definitionComparer {
-	return &definitionComparer{Comparer: crdcompat.NewNamingComparer(o.Dynamic, o.Client.RESTMapper()), found: map[string]*Definition{}}
+	return &definitionComparer{Comparer: crdcompat.NewNamingComparer(o.Dynamic, o.Client.RESTMapper()), found: map[string]*Definition{},
+		unread: map[string]definitionChange{}}
 }
 
 // CheckUpdate implements share.CRDComparer.
 func (c *definitionComparer) CheckUpdate(ctx context.Context, live, wanted *unstructured.Unstructured) error {
-	result, err := c.Examine(ctx, live, wanted)
-	if result.Name != "" {
-		c.note(result.Name, func(d *Definition) { d.BreakingChanges, d.Objects = result.BreakingChanges, result.Objects })
+	result, err := c.Judge(ctx, live, wanted)
+	if result.Name == "" {
+		return err
 	}
+	c.note(result.Name, func(d *Definition) {
+		shown := min(len(result.BreakingChanges), maxBreakingChanges)
+		d.BreakingChanges, d.More, d.Objects = result.BreakingChanges[:shown], len(result.BreakingChanges)-shown, result.Objects
+		if delete(c.unread, d.Name); d.Objects == nil && shown > 0 {
+			c.unread[d.Name] = definitionChange{live, wanted}
+		}
+	})
 	return err
 }
 
@@ -100,18 +125,41 @@ func (c *definitionComparer) note(name string, add func(*Definition)) {
 	add(c.found[name])
 }
 
-// definitions returns what was found, in the order of names, without sensitive values.
-func (c *definitionComparer) definitions(mask params.Mask) []Definition {
+// definitions returns what was found, in the order of names, without sensitive values. It reads the custom resources that were not needed
+// for a verdict: the runs have asked all that they have to by then.
+func (c *definitionComparer) definitions(ctx context.Context, mask params.Mask) []Definition {
+	for name, of := range c.unread {
+		if objects, err := c.Objects(ctx, of.live, of.wanted); err == nil {
+			c.found[name].Objects = objects
+		}
+	}
 	var out []Definition
 	for _, name := range slices.Sorted(maps.Keys(c.found)) {
-		d := *c.found[name]
-		d.BreakingChanges = slices.Clone(d.BreakingChanges)
-		for n, b := range d.BreakingChanges {
-			d.BreakingChanges[n].Path, d.BreakingChanges[n].Message = mask.Text(b.Path), mask.Text(b.Message)
-		}
-		out = append(out, d)
+		out = append(out, c.found[name].masked(mask))
 	}
 	return out
+}
+
+// masked returns the definition without sensitive values.
+func (d Definition) masked(mask params.Mask) Definition {
+	d.BreakingChanges = slices.Clone(d.BreakingChanges)
+	for n, b := range d.BreakingChanges {
+		d.BreakingChanges[n].Path, d.BreakingChanges[n].Message = mask.Text(b.Path), mask.Text(b.Message)
+	}
+	if d.Objects == nil {
+		return d
+	}
+	objects := *d.Objects
+	objects.Objects = slices.Clone(objects.Objects)
+	for n, o := range objects.Objects {
+		o.Name, o.Problems = mask.Text(o.Name), slices.Clone(o.Problems)
+		for i, problem := range o.Problems {
+			o.Problems[i] = mask.Text(problem)
+		}
+		objects.Objects[n] = o
+	}
+	d.Objects = &objects
+	return d
 }
 
 // checkDefinition warns of a change of a CustomResourceDefinition, by a plan of the Instance, that breaks clients or custom resources.

@@ -33,7 +33,7 @@ import (
 
 // Options are the clients that questions are asked with, all of one user.
 type Options struct {
-	// Client reads kudo's own kinds. RecordReads makes it, where it has read before.
+	// Client reads kudo's own kinds. A command that reads with it before wraps it by RecordReads first, so that Basis names these reads.
 	Client    client.Client
 	Dynamic   dynamic.Interface
 	Metadata  metadata.Interface
@@ -108,8 +108,8 @@ func newComputationOn(cluster *dryrun.Cluster, o Options, edit Edit) *computatio
 		Subject: fmt.Sprintf("Instance %s/%s", edit.After.Namespace, edit.After.Name)}
 	c := &computation{
 		Options: o, edit: edit, kinds: apply.NewKinds(cluster.Mapper(), o.Discovery, o.Dynamic), deleted: map[types.UID]string{},
-		definitions: newDefinitionComparer(o),
-		touches:     &touches{notes: &notes{out: out}, cluster: cluster, mapper: o.Client.RESTMapper(), touched: map[apply.ID]*touch{}},
+		definitions: newDefinitionComparer(o), objects: map[apply.ID]Object{}, listed: map[types.UID]bool{},
+		touches: &touches{notes: &notes{out: out}, cluster: cluster, mapper: o.Client.RESTMapper(), touched: map[apply.ID]*touch{}},
 	}
 	if edit.Before != nil {
 		c.ownedBefore = runner.InventoryOf(edit.Before)
@@ -127,8 +127,12 @@ type computation struct {
 	edit Edit
 	// kinds are those that are served, and those that the runs define.
 	kinds *apply.Kinds
-	// basis is the Client of the edit and of its children; nil for a child.
+	// basis is set for the Instance of the edit. Children read with the same Client.
 	basis *basisClient
+	// objects are what would become of those that tasks have written or deleted.
+	objects map[apply.ID]Object
+	// listed are the objects that several deleted Instances hold, and that one of them lists: those of parents and children, too.
+	listed map[types.UID]bool
 	// children are the computations of Instances that the runs create, change or delete.
 	children []*computation
 	// depth is how many Instances the one of the edit is a child of.

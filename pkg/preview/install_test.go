@@ -281,7 +281,7 @@ func TestMigrationIsShown(t *testing.T) {
 			c := newDefinitionComparer(newLab(t).options())
 			c.noteMigration(dryrun.Change{ID: apply.IDOf(tc.after), Before: tc.before, After: tc.after})
 			var got []string
-			for _, d := range c.definitions(params.NewMask(nil)) {
+			for _, d := range c.definitions(t.Context(), params.NewMask(nil)) {
 				got = append(got, d.warning())
 				if diff := cmp.Diff(&Migration{From: "v1alpha1", To: "v1"}, d.Migration); diff != "" {
 					t.Errorf("%s: %s", tc.reason, diff)
@@ -326,24 +326,24 @@ func TestCheckDefinition(t *testing.T) {
 		// unknown is set if the check cannot be made, and metadata if only metadata changes.
 		unknown, metadata bool
 	}{
-		{"nothing breaks", wide, map[string]any{"size": int64(1)}, nil, "", "no breaking change, 1 object checked, 0 would break", false, false},
+		{"nothing breaks", wide, map[string]any{"size": int64(1)}, nil, "", "no breaking change, no object would break", false, false},
 		{"an object that was wrong before is no matter where only metadata changes", wide, map[string]any{"lid": "x"}, nil, "", "", false, true},
 		{"a property is removed", definition(map[string]any{"size": size}), map[string]any{"color": "SECRET"}, nil, "spec.color",
-			"1 breaking change, 1 object checked, 1 would break", false, false},
+			"1 breaking change, 1 object would break", false, false},
 		{"an object has a field that is not known", wide, map[string]any{"lid": "x"}, nil, "ns/mine (v1): spec.lid",
-			"no breaking change, 1 object checked, 1 would break", false, false},
+			"no breaking change, 1 object would break", false, false},
 		{"objects may not be listed", wide, nil, func(r apitest.Request) (any, error) {
 			if r.Verb == "list" {
 				return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "pots"}, "", fmt.Errorf("you may not list pots"))
 			}
 			return nil, nil
-		}, "", "no breaking change, its objects could not be read", true, false},
+		}, "", "no breaking change, its objects were not checked", true, false},
 		{"the kind is not served", definition(map[string]any{"size": size, "color": color, "lid": color}), nil, func(r apitest.Request) (any, error) {
 			if r.Verb == "list" {
 				return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "pots"}, "")
 			}
 			return nil, nil
-		}, "", "no breaking change, its objects could not be read", true, false},
+		}, "", "no breaking change, its objects were not checked", true, false},
 		{"another kind", plain("a"), nil, nil, "", "", false, false},
 	} {
 		l := newLab(t, system())
@@ -374,7 +374,7 @@ func TestCheckDefinition(t *testing.T) {
 			t.Errorf("%s: warnings %q, unknown %q", tc.reason, c.out.Warnings, c.out.UnknownReasons)
 		}
 		var texts []string
-		for _, d := range c.definitions.definitions(c.mask) {
+		for _, d := range c.definitions.definitions(t.Context(), c.mask) {
 			texts = append(texts, strings.TrimPrefix(d.String(), "definition pots.example.com: "))
 		}
 		if text := strings.Join(texts, "\n"); text != tc.text {

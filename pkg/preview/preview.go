@@ -60,7 +60,7 @@ type Preview struct {
 	Runs []Run `json:"runs,omitempty"`
 	// Objects of these runs, in the order in which they are written or deleted first.
 	Objects []Object `json:"objects,omitempty"`
-	// Definitions are the CustomResourceDefinitions that would change, in the order of names.
+	// Definitions are the CustomResourceDefinitions that would change, or whose change would be refused, in the order of names.
 	Definitions []Definition `json:"definitions,omitempty"`
 	// Shared lists the objects that several OperatorVersions or CRD tarballs hold, and what becomes of the hold of this one.
 	Shared []Share `json:"shared,omitempty"`
@@ -74,7 +74,7 @@ type Preview struct {
 	Warnings []string `json:"warnings,omitempty"`
 	// UnknownReasons say what is not known besides objects.
 	UnknownReasons []string `json:"unknown,omitempty"`
-	// Basis lists the objects that it was decided from: of kudo, of plans, and sources of parameters.
+	// Basis lists objects that it was decided from: those of kudo and of plans, and sources of parameters.
 	Basis []Basis `json:"basis,omitempty"`
 	// Digest is equal for previews of the same runs, objects and values, whoever asks.
 	Digest string `json:"digest"`

@@ -33,7 +33,7 @@ type touches struct {
 // touch is what the tasks of the preview do to an object.
 type touch struct {
 	places []string
-	// refused is why a write would be refused, and body what would be written; unknown is why its result is not known.
+	// refused is why a write would be refused, and unknown why its result is not known.
 	refused, unknown string
 	// blame says where parameters of the edit stand in an object whose write would be refused.
 	blame []runner.Blame

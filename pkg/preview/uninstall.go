@@ -221,18 +221,62 @@ type heldObject struct {
 	unread error
 }
 
-// settleHeld releases what Instances hold that are all deleted, of children, too. It is called once all of these are known.
-func (c *computation) settleHeld() {
-	c.held = slices.DeleteFunc(c.held, func(o heldObject) bool {
-		released := o.isReleased(c.deleted)
-		if released {
-			c.released(o.id, o.live)
+// settleHeld releases what Instances hold together that are all deleted, of children, too. An Instance that is released so takes along what
+// it holds itself.
+func settleHeld(ctx context.Context, root *computation) error {
+	for again := true; again; {
+		again = false
+		for _, c := range family(root) {
+			released, err := c.releaseHeld(ctx)
+			if err != nil {
+				return err
+			}
+			again = again || released
 		}
-		return released
-	})
-	for _, child := range c.children {
-		child.settleHeld()
 	}
+	return nil
+}
+
+// family lists a computation and all below it.
+func family(c *computation) []*computation {
+	out := []*computation{c}
+	for _, child := range c.children {
+		out = append(out, family(child)...)
+	}
+	return out
+}
+
+// releaseHeld releases what the Instance holds with others that are all deleted, and reports whether there was anything. What two of them
+// hold is listed once.
+func (c *computation) releaseHeld(ctx context.Context) (bool, error) {
+	var stay, released []heldObject
+	for _, o := range c.held {
+		if o.isReleased(c.deleted) {
+			released = append(released, o)
+		} else {
+			stay = append(stay, o)
+		}
+	}
+	c.held = stay
+	for _, o := range released {
+		if c.listed[o.live.GetUID()] {
+			continue
+		}
+		c.listed[o.live.GetUID()] = true
+		c.released(o.id, o.live)
+		c.noteObjects(ctx, []apply.ID{o.id})
+		if o.id.GroupKind() != v1beta1.GroupVersion.WithKind("Instance").GroupKind() {
+			continue
+		}
+		instance, err := toInstance(o.live)
+		if err != nil {
+			return false, err
+		}
+		if err := c.previewDeletion(ctx, o.id, instance); err != nil {
+			return false, err
+		}
+	}
+	return len(released) > 0, nil
 }
 
 // isReleased reports whether Instances that are deleted are the only owners of an object: it is deleted with them.

@@ -119,3 +119,55 @@ func TestHeldByNephews(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestHeldInstance checks that an Instance which two deleted Instances own is deleted once, with its own objects, and with what it holds
+// together with others (P13).
+func TestHeldInstance(t *testing.T) {
+	l := newLab(t)
+	owner := func(of *v1beta1.Instance) metav1.OwnerReference {
+		return metav1.OwnerReference{APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance", Name: of.Name, UID: of.UID}
+	}
+	holds := func(i *v1beta1.Instance, apiVersion, kind, name string) {
+		i.Status.Resources = append(i.Status.Resources, v1beta1.ResourceStatus{APIVersion: apiVersion, Kind: kind, Namespace: "ns", Name: name})
+	}
+	child := func(name string, owners ...*v1beta1.Instance) *v1beta1.Instance {
+		out := gen.Instance(name, web(), nil)
+		out.UID = types.UID(name)
+		for _, of := range owners {
+			out.OwnerReferences = append(out.OwnerReferences, owner(of))
+			holds(of, v1beta1.GroupVersion.String(), "Instance", name)
+		}
+		return out
+	}
+	i := l.running(web(), "i-a")
+	first, second := child("first", i), child("second", i)
+	both := child("both", first, second)
+	shared := &corev1.ConfigMap{ObjectMeta: gen.Meta("ns", "shared")}
+	shared.OwnerReferences = []metav1.OwnerReference{owner(i), owner(both)}
+	holds(i, "v1", "ConfigMap", "shared")
+	own := &corev1.ConfigMap{ObjectMeta: gen.Meta("ns", "own")}
+	own.OwnerReferences = []metav1.OwnerReference{owner(both)}
+	holds(both, "v1", "ConfigMap", "own")
+	for _, o := range []client.Object{i, first, second, both, shared, own} {
+		l.Put(o)
+	}
+	p, err := Uninstall(t.Context(), l.options(), i, web(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for _, child := range p.withChildren() {
+		got[child.Subject]++
+		for _, o := range child.Objects {
+			got[string(o.Effect)+" "+o.ID()]++
+		}
+		for _, s := range child.Stays {
+			got["stays "+s.Object]++
+		}
+	}
+	want := map[string]int{"Instance ns/i": 1, "Instance ns/first": 1, "Instance ns/second": 1, "Instance ns/both": 1, "delete ConfigMap ns/i-a": 1, "delete Instance ns/first": 1,
+		"delete Instance ns/second": 1, "delete Instance ns/both": 1, "delete ConfigMap ns/shared": 1, "delete ConfigMap ns/own": 1}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -45,6 +45,7 @@ func (o *diffOptions) computeFiles(ctx context.Context) ([]*preview.Preview, err
 		return out, nil
 	}
 	for _, wanted := range instances {
+		o.timeout.resume()
 		e, err := editOfFile(ctx, c, wanted, versions)
 		if err != nil {
 			return nil, err

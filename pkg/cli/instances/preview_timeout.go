@@ -36,10 +36,16 @@ func (p *previewTimeout) add(flags *pflag.FlagSet) {
 	p.flag, p.spent, p.begun = flags.Lookup("timeout"), &atomic.Int64{}, &atomic.Bool{}
 }
 
-// begin ends the reads before a preview, and returns the time that they have left. Previews of further Instances have the whole time.
+// begin ends the reads before a preview, and returns the time that they have left.
 func (p *previewTimeout) begin() time.Duration {
 	p.begun.Store(true)
 	return p.limit - time.Duration(p.spent.Swap(0))
+}
+
+// resume limits the reads before the preview of a further Instance, which has the whole time again.
+func (p *previewTimeout) resume() {
+	p.spent.Store(0)
+	p.begun.Store(false)
 }
 
 func (p *previewTimeout) check() error {
