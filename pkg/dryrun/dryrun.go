@@ -28,6 +28,8 @@ type Cluster struct {
 	mapper meta.RESTMapper
 	// local is set if no write is sent.
 	local bool
+	// pruner drops fields that the schema lacks; nil unless local is set.
+	pruner Pruner
 
 	mu      sync.Mutex
 	objects map[key]*object

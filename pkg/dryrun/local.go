@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/google/uuid"
@@ -23,12 +24,17 @@ import (
 	"kudo.dev/kudo/pkg/apply"
 )
 
+// Pruner drops from an object what the served schema does not declare, as apply.Kinds does.
+type Pruner interface {
+	Prune(ctx context.Context, obj *unstructured.Unstructured) ([]apply.Dropped, error)
+}
+
 // NewLocal returns a cluster that only reads with a client: what a write would leave is computed in the process, as the API server
 // merges it. It knows neither the defaults nor the admission of the API server. Lists in custom resources are replaced as a whole, since
-// their schemas are not read.
-func NewLocal(client dynamic.Interface, mapper meta.RESTMapper) *Cluster {
+// their schemas are not read. A body with fields that the pruner would drop is refused as by the API server.
+func NewLocal(client dynamic.Interface, mapper meta.RESTMapper, pruner Pruner) *Cluster {
 	c := New(client, mapper)
-	c.local = true
+	c.local, c.pruner = true, pruner
 	return c
 }
 
@@ -52,6 +58,11 @@ func (r resource) applyLocally(ctx context.Context, obj *object, body *unstructu
 		live.SetName(form.GetName())
 		live.SetUID(types.UID(uuid.NewString()))
 	}
+	if r.pruner != nil {
+		if dropped, err := r.pruner.Prune(ctx, form.DeepCopy()); err == nil && len(dropped) > 0 {
+			return nil, errUndeclared(dropped[0])
+		}
+	}
 	merged, err := Merge(live, form, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", obj.id, err)
@@ -60,6 +71,12 @@ func (r resource) applyLocally(ctx context.Context, obj *object, body *unstructu
 		return r.admit(ctx, d, obj, merged)
 	}
 	return merged, nil
+}
+
+// errUndeclared is how the API server answers to a field that the schema lacks.
+func errUndeclared(field apply.Dropped) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
+		Message: fmt.Sprintf("%s: field not declared in schema", field.Path)}}
 }
 
 // admit returns an object of a defined kind as the API server would store it.

@@ -1,6 +1,7 @@
 package dryrun
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -31,7 +32,7 @@ func newLocal(t *testing.T, objects ...client.Object) fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fixture{NewLocal(c, server.Mapper()), server}
+	return fixture{NewLocal(c, server.Mapper(), nil), server}
 }
 
 // deployment returns a Deployment with a spec that is given as YAML.
@@ -190,4 +191,31 @@ func FuzzMerge(f *testing.F) {
 			t.Error(diff)
 		}
 	})
+}
+
+// prunes drops a field, as long as an object has it.
+type prunes string
+
+// Prune implements Pruner.
+func (p prunes) Prune(_ context.Context, obj *unstructured.Unstructured) ([]apply.Dropped, error) {
+	if _, found := obj.Object[string(p)]; !found {
+		return nil, nil
+	}
+	delete(obj.Object, string(p))
+	return []apply.Dropped{{Path: "." + string(p)}}, nil
+}
+
+// TestLocalUndeclared checks that a field which the schema lacks is refused as by the API server, so that the engine leaves it out (P6).
+func TestLocalUndeclared(t *testing.T) {
+	f := newLocal(t, configMap("old", "1"))
+	f.pruner = prunes("nonsense")
+	sent := body("old", "2", "")
+	sent.Object["nonsense"] = true
+	if _, err := f.maps().Apply(t.Context(), "old", sent, force); !apply.IsSchemaError(err) || !strings.Contains(err.Error(), ".nonsense: field not declared") {
+		t.Errorf("got %v", err)
+	}
+	delete(sent.Object, "nonsense")
+	if got, err := f.maps().Apply(t.Context(), "old", sent, force); err != nil || dataOf(got) != "2" {
+		t.Errorf("got %v, %v", got, err)
+	}
 }

@@ -92,7 +92,7 @@ func newComputation(o Options, edit Edit) *computation {
 	o.Client = basis
 	cluster := dryrun.New(o.Dynamic, o.Client.RESTMapper())
 	if o.Local {
-		cluster = dryrun.NewLocal(o.Dynamic, o.Client.RESTMapper())
+		cluster = dryrun.NewLocal(o.Dynamic, o.Client.RESTMapper(), apply.NewKinds(o.Client.RESTMapper(), o.Discovery, o.Dynamic))
 	}
 	c := newComputationOn(cluster, o, edit)
 	c.basis = basis

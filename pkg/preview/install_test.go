@@ -382,3 +382,26 @@ func TestCheckDefinition(t *testing.T) {
 		}
 	}
 }
+
+// TestSiblings checks that what an Instance does is not what another child of the same Instance does later to the same object (P3).
+func TestSiblings(t *testing.T) {
+	child := web(gen.Template("role.yaml", "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: shared, annotations: {by: '{{ .Params.VALUE }}'}}\n"),
+		gen.Task("role", v1beta1.ApplyTask, v1beta1.TaskSpec{Resources: []string{"role.yaml"}}), gen.Serial("deploy", "role"))
+	child.Name, child.Spec.Operator.Name = "child-0.1.0", "child"
+	operator := func(name string) gen.VersionMod {
+		return gen.Task(name, v1beta1.KudoOperatorTask, v1beta1.TaskSpec{Package: "child", InstanceName: name, OperatorVersion: "0.1.0", ParameterFile: name + ".yaml"})
+	}
+	parent := web(gen.Template("first.yaml", "VALUE: one\n"), gen.Template("second.yaml", "VALUE: two\n"), operator("first"), operator("second"),
+		gen.Serial("deploy", "first", "second"))
+	p := newLab(t).compute(Edit{Verb: "install", After: gen.Instance("i", parent, nil), Version: parent, Versions: []*v1beta1.OperatorVersion{child, parent}})
+	var got []string
+	for _, one := range p.Children {
+		for _, o := range one.Objects {
+			got = append(got, fmt.Sprintf("%s %s %s one %t", one.Subject, o.Effect, o.ID(), strings.Contains(o.content, "one")))
+		}
+	}
+	want := []string{"Instance ns/first create ClusterRole shared one true", "Instance ns/second create ClusterRole shared one false"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s%+v", diff, p)
+	}
+}

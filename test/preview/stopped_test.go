@@ -36,8 +36,14 @@ func (o outcome) compareStopped(t *testing.T) {
 	if len(o.preview.Runs) == 0 {
 		t.Fatalf("the preview has no run:\n%s", o.texts)
 	}
-	run := o.preview.Runs[len(o.preview.Runs)-1]
-	st := env.Read(t, suite, &v1beta1.Instance{}, o.ns, "i").Status.PlanStatus[run.Plan]
+	run, st := o.preview.Runs[len(o.preview.Runs)-1], v1beta1.PlanStatus{}
+	env.Eventually(t, "a plan that does not wait for a deletion", func() string { // which passes
+		st = env.Read(t, suite, &v1beta1.Instance{}, o.ns, "i").Status.PlanStatus[run.Plan]
+		if strings.Contains(st.Message, "is being deleted") {
+			return st.Message
+		}
+		return ""
+	})
 	switch forbidden := strings.Contains(st.Message, "forbidden: User"); {
 	case st.Status.IsTerminal() && o.failsUnknown(st.Message):
 	case st.Status.IsTerminal():
