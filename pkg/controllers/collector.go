@@ -181,6 +181,9 @@ type stuckInstance struct {
 }
 
 func (m *measurement) operator(name string) *operatorState {
+	if !metrics.IsLabelValue(name) { // whoever writes an OperatorVersion chooses it, of any length
+		name = metrics.Other
+	}
 	s, found := m.operators[name]
 	if !found {
 		s = &operatorState{ready: map[string]int{}, installed: map[string]int{}}

@@ -224,6 +224,27 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// TestLongNames: the name of an operator, which whoever writes an OperatorVersion chooses, makes no label of any length.
+func TestLongNames(t *testing.T) {
+	var objects []client.Object
+	for i, length := range []int{100, 101, 1 << 20} {
+		objects = append(objects, version("a", fmt.Sprint("v-", i), strings.Repeat("x", length), ""))
+	}
+	got := scrape(t, newCollector(t, objects...))
+	for _, want := range []string{
+		`operatorversions{installed="true",operator="` + strings.Repeat("x", 100) + `"} 1`, `operatorversions{installed="true",operator="other"} 2`,
+	} {
+		if !slices.Contains(got, want) {
+			t.Errorf("%s is missing", want)
+		}
+	}
+	for _, line := range got {
+		if len(line) > 200 {
+			t.Errorf("a line of %d bytes: %s…", len(line), line[:100])
+		}
+	}
+}
+
 // TestFollower: a manager that does not lead has no gauges of objects.
 func TestFollower(t *testing.T) {
 	c := newCollector(t, version("a", "v", "redis", ""))

@@ -109,6 +109,11 @@ func TestValues(t *testing.T) {
 	if got := wide.Bound(strings.Repeat("x", 100)); len(got) != 100 {
 		t.Errorf("%q, want a name of 100 characters", got)
 	}
+	for text, want := range map[string]bool{"": true, strings.Repeat("x", 100): true, strings.Repeat("x", 101): false, "a\xff": false} {
+		if got := IsLabelValue(text); got != want {
+			t.Errorf("%q may be the value of a label: %t, want %t", text, got, want)
+		}
+	}
 	if got := new(Values).Bound("a"); got != Other {
 		t.Errorf("the zero value allows %q", got)
 	}

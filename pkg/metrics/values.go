@@ -21,10 +21,15 @@ func NewValues(max int) *Values {
 	return &Values{max: max, known: map[string]bool{}}
 }
 
+// IsLabelValue reports whether a text that users choose may be the value of a label: it is UTF-8 and not too long.
+func IsLabelValue(text string) bool {
+	const maxLength = 100
+	return len(text) <= maxLength && utf8.ValidString(text)
+}
+
 // Bound returns a value, or Other if there are too many of them, if it is too long or no UTF-8.
 func (v *Values) Bound(value string) string {
-	const maxLength = 100
-	if len(value) > maxLength || !utf8.ValidString(value) {
+	if !IsLabelValue(value) {
 		return Other
 	}
 	v.mu.RLock()
