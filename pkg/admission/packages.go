@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/metrics"
 	"kudo.dev/kudo/pkg/trust"
 )
 
@@ -29,7 +30,8 @@ func (v *VersionValidator) Handle(ctx context.Context, req admission.Request) ad
 		return *done
 	}
 	identity := fmt.Sprintf("%x", sha256.Sum256(req.Object.Raw))
-	verdict, err := v.Judge(ctx, trust.Request{Version: ov, Identity: identity, Namespace: req.Namespace})
+	verdict, err := v.Judge(ctx, trust.Request{Caller: metrics.CallerWebhook, Version: ov, Identity: identity,
+		Namespace: req.Namespace})
 	switch {
 	case err != nil:
 		return admission.Allowed("").WithWarnings(fmt.Sprintf("whether PackagePolicies let it run is not known: %s", err))

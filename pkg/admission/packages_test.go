@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/metrics"
 	"kudo.dev/kudo/pkg/trust"
 	"kudo.dev/kudo/test/gen"
 )
@@ -52,7 +53,7 @@ func TestVersionValidator(t *testing.T) {
 		if diff := cmp.Diff(tc.want, got.Warnings); diff != "" || !got.Allowed {
 			t.Errorf("%s: allowed %t, warnings -want +got: %s", tc.reason, got.Allowed, diff)
 		}
-		if (len(asked) == 1) != tc.judged || tc.judged && (asked[0].Namespace != "ns" || asked[0].Version.Name != "web-1.0" || len(asked[0].Identity) != 64) {
+		if (len(asked) == 1) != tc.judged || tc.judged && (asked[0].Namespace != "ns" || asked[0].Caller != metrics.CallerWebhook || asked[0].Version.Name != "web-1.0" || len(asked[0].Identity) != 64) {
 			t.Errorf("%s: the policies were asked %+v", tc.reason, asked)
 		}
 	}

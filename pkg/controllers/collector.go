@@ -20,6 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/metrics"
 	"kudo.dev/kudo/plans"
@@ -53,7 +54,8 @@ type stateCollector struct {
 // stateMetrics are the metrics that the collector makes.
 var stateMetrics = []string{metrics.PlanRunsActive, metrics.PlanQueueLength, metrics.PlanRunOldest, metrics.InstanceStuck,
 	metrics.InstancesStuck, metrics.ScheduleLastSuccess, metrics.Instances, metrics.OperatorVersions, metrics.InstancesDrifted,
-	metrics.SharedObjectsMismatched,
+	metrics.SharedObjectsMismatched, metrics.VersionsUnverified, metrics.VersionsRefused, metrics.InstancesRefused,
+	metrics.PackagePolicies, metrics.AuthorityExpiry,
 	metrics.CertificateExpiry, metrics.BuildInfo, metrics.Leader}
 
 // addStateCollector registers the metrics of state.
@@ -122,12 +124,14 @@ func expiry(file string) (time.Time, bool) {
 func (c *stateCollector) measure(ctx context.Context) (*measurement, error) {
 	shared := &client.ListOptions{UnsafeDisableDeepCopy: ptr.To(true)}
 	versions, instances, installations := &v1beta1.OperatorVersionList{}, &v1beta1.InstanceList{}, &v1beta1.InstallationList{}
-	for _, list := range []client.ObjectList{versions, instances, installations} {
+	policies := &configv1alpha1.PackagePolicyList{}
+	for _, list := range []client.ObjectList{versions, instances, installations, policies} {
 		if err := c.reader.List(ctx, list, shared); err != nil {
 			return nil, err
 		}
 	}
-	m := &measurement{now: c.clock.Now(), operators: map[string]*operatorState{}}
+	m := &measurement{now: c.clock.Now(), operators: map[string]*operatorState{}, refused: map[client.ObjectKey]bool{},
+		unverified: map[string]int{}}
 	names := map[client.ObjectKey]string{}
 	for i := range versions.Items {
 		ov := &versions.Items[i]
@@ -142,6 +146,8 @@ func (c *stateCollector) measure(ctx context.Context) (*measurement, error) {
 		subject := installations.Items[i].Spec.Subject
 		m.addHeld(&installations.Items[i], names[client.ObjectKey{Namespace: subject.Namespace, Name: subject.Name}])
 	}
+	m.addRefused(names)
+	m.addPolicies(policies.Items)
 	return m, nil
 }
 
@@ -152,6 +158,11 @@ type measurement struct {
 	operators map[string]*operatorState
 	stuck     []stuckInstance
 	schedules []measuredSchedule
+	// refused are the OperatorVersions whose install plan or Instances wait because policies refuse the package.
+	refused map[client.ObjectKey]bool
+	// unverified counts OperatorVersions by the reason of the condition Verified, policies counts PackagePolicies by the label ready.
+	unverified, policies map[string]int
+	authorities          []measuredAuthority
 }
 
 // operatorState sums up the objects of one package.
@@ -159,7 +170,9 @@ type operatorState struct {
 	// ready and installed count by the value of the label.
 	ready, installed                    map[string]int
 	active, queued, drifted, mismatched int
-	oldest                              time.Duration
+	// refusedVersions and refusedInstances wait because policies refuse the package.
+	refusedVersions, refusedInstances int
+	oldest                            time.Duration
 }
 
 // size is how many objects a package has.
@@ -207,6 +220,7 @@ func (m *measurement) addVersion(ov *v1beta1.OperatorVersion) {
 		installed = "true"
 	}
 	s.installed[installed]++
+	m.addVerdict(ov)
 	m.addRun(s, ov.Status.PlanStatus)
 }
 
@@ -229,6 +243,10 @@ func (m *measurement) addInstance(instance *v1beta1.Instance, operator string) {
 	s.queued += len(status.Queue)
 	if len(status.Drift) > 0 {
 		s.drifted++
+	}
+	if isRefused(status.Conditions) {
+		s.refusedInstances++
+		m.refused[instance.OperatorVersionKey()] = true
 	}
 	m.addSchedules(instance)
 	plan := m.addRun(s, status.PlanStatus)
@@ -298,6 +316,8 @@ func (m *measurement) bound() {
 		into.queued += from.queued
 		into.drifted += from.drifted
 		into.mismatched += from.mismatched
+		into.refusedVersions += from.refusedVersions
+		into.refusedInstances += from.refusedInstances
 		into.oldest = max(into.oldest, from.oldest)
 	}
 }
@@ -317,6 +337,8 @@ func (m *measurement) send(send func(name string, value float64, labels ...strin
 		send(metrics.PlanRunOldest, s.oldest.Seconds(), name)
 		send(metrics.InstancesDrifted, float64(s.drifted), name)
 		send(metrics.SharedObjectsMismatched, float64(s.mismatched), name)
+		send(metrics.VersionsRefused, float64(s.refusedVersions), name)
+		send(metrics.InstancesRefused, float64(s.refusedInstances), name)
 	}
 	send(metrics.InstancesStuck, float64(len(m.stuck)))
 	slices.SortFunc(m.stuck, func(a, b stuckInstance) int {
@@ -326,4 +348,5 @@ func (m *measurement) send(send func(name string, value float64, labels ...strin
 		send(metrics.InstanceStuck, s.since.Seconds(), s.namespace, s.name, s.plan, s.reason)
 	}
 	m.sendSchedules(send)
+	m.sendPolicies(send)
 }

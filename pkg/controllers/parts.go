@@ -141,9 +141,9 @@ func newParts(ctx context.Context, mgr manager.Manager, config *rest.Config, o O
 	}
 	p.settings = &currentSettings{reader: mgr.GetClient(), key: types.NamespacedName{Namespace: o.Namespace, Name: settings.ConfigMap},
 		parsed: settings.Default()}
-	p.guard = &trust.Guard{Cache: mgr.GetClient(), Live: p.plain, Clock: o.Clock, Required: func(ctx context.Context) bool {
-		return p.settings.get(ctx).RequirePackagePolicy
-	}}
+	if p.guard, err = p.newGuard(); err != nil {
+		return nil, err
+	}
 	p.share.Keys = func() *keyring.Ring {
 		ring, _ := p.keys.Ring(ctx) // without keys, each Secret is compared anew
 		return ring
@@ -159,6 +159,13 @@ func newParts(ctx context.Context, mgr manager.Manager, config *rest.Config, o O
 	})
 	p.runner.RefusePipes(o.PipeRefusal)
 	return p, p.addStateCollector(ctx, crmetrics.Registry)
+}
+
+// newGuard returns what judges by the PackagePolicies of the cluster.
+func (p *parts) newGuard() (*trust.Guard, error) {
+	counts, err := metrics.NewVerifications(crmetrics.Registry)
+	return &trust.Guard{Cache: p.mgr.GetClient(), Live: p.plain, Clock: p.options.Clock, Metrics: counts,
+		Required: func(ctx context.Context) bool { return p.settings.get(ctx).RequirePackagePolicy }}, err
 }
 
 // newMigrator returns what migrates stored versions, with the rights of install plans.

@@ -48,6 +48,13 @@ const (
 	APIRequests             = "kudo_api_requests_total"
 	CertificateExpiry       = "kudo_webhook_certificate_expiry_timestamp_seconds"
 	PrivilegedNamespaces    = "kudo_privileged_namespaces"
+	PackageVerifications    = "kudo_package_verifications_total"
+	VerificationDuration    = "kudo_package_verification_duration_seconds"
+	VersionsUnverified      = "kudo_operatorversions_unverified"
+	VersionsRefused         = "kudo_operatorversions_refused"
+	InstancesRefused        = "kudo_instances_refused"
+	PackagePolicies         = "kudo_package_policies"
+	AuthorityExpiry         = "kudo_package_authority_expiry_timestamp_seconds"
 	ExploreAnswers          = "kudo_explore_answers_total"
 	ExploreDuration         = "kudo_explore_duration_seconds"
 	TarballFetches          = "kudo_crd_tarball_fetches_total"
@@ -91,6 +98,20 @@ var Table = []Metric{
 	{CertificateExpiry, Gauge, nil, "When the certificate of the webhooks expires, in seconds since 1970.", nil},
 	{PrivilegedNamespaces, Gauge, nil, "Namespaces that let Instances that name no ServiceAccount write with the rights of kudo; -1 if " +
 		"this cannot be read.", nil},
+	{PackageVerifications, Counter, []string{"caller", "result", "reason"}, "Checks of packages against PackagePolicies, by what runs or " +
+		"writes the package (instance, operatorversion for its install plan, webhook), by result (accepted, warned, no_policy, refused, " +
+		"error), and by the reason of the verdict. A verdict that is remembered counts at each check.", nil},
+	{VerificationDuration, Histogram, nil, "Time of checks of packages whose verdict was not remembered.",
+		[]float64{0.0001, 0.001, 0.01, 0.1, 1, 10}},
+	{VersionsUnverified, Gauge, []string{"reason"}, "OperatorVersions whose condition Verified is False, which PackagePolicies refuse or " +
+		"warn of, by the reason of the condition.", nil},
+	{VersionsRefused, Gauge, []string{"operator"}, "OperatorVersions whose install plan or Instances wait because PackagePolicies refuse " +
+		"the package.", nil},
+	{InstancesRefused, Gauge, []string{"operator"}, "Instances that wait because PackagePolicies refuse their package.", nil},
+	{PackagePolicies, Gauge, []string{"ready"}, "PackagePolicies, by the condition Ready (true, false, unknown). One that is not ready " +
+		"refuses all that it matches.", nil},
+	{AuthorityExpiry, Gauge, []string{"policy", "authority"}, "When an authority of a PackagePolicy ends, in seconds since 1970; for the " +
+		"200 that end first.", nil},
 	{ExploreAnswers, Counter, []string{"operation", "layer", "result"}, "Answers of explore layers, by operation, layer and result " +
 		"(answer, none, unknown).", nil},
 	{ExploreDuration, Histogram, []string{"operation"}, "Time of explore answers, by operation.",

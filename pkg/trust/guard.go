@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -17,6 +18,8 @@ import (
 
 	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apierror"
+	"kudo.dev/kudo/pkg/metrics"
 	"kudo.dev/kudo/pkg/text"
 )
 
@@ -33,6 +36,8 @@ type Guard struct {
 	// Required reports whether a package that no policy is for is refused.
 	Required func(context.Context) bool
 	Clock    clock.PassiveClock
+	// Metrics counts the verdicts; it may be nil.
+	Metrics *metrics.Verifications
 
 	mu       sync.Mutex
 	verdicts map[[sha256.Size]byte]Verdict
@@ -40,6 +45,8 @@ type Guard struct {
 
 // Request asks whether an OperatorVersion may be run.
 type Request struct {
+	// Caller is what asks, for the metrics.
+	Caller metrics.Caller
 	// Version has the name and the spec of what is to be run.
 	Version *v1beta1.OperatorVersion
 	// Identity differs if the name or the spec does.
@@ -55,6 +62,32 @@ type Request struct {
 // Judge decides whether an OperatorVersion may be run now. The verdict has no reason if the cluster has no policies and requires none.
 // An error is one of reading: nothing may be run then.
 func (g *Guard) Judge(ctx context.Context, r Request) (Verdict, error) {
+	verdict, err := g.judge(ctx, r)
+	switch {
+	case err == nil:
+		g.Metrics.Count(r.Caller, verdict.result(), string(cmp.Or(verdict.Reason, NoPolicy)))
+	// A check that its caller has cancelled says nothing of the policies, nor does a Namespace that was deleted meanwhile.
+	case ctx.Err() == nil && !apierror.IsObjectNotFound(err):
+		g.Metrics.Count(r.Caller, metrics.ResultError, "")
+	}
+	return verdict, err
+}
+
+// result sums a verdict up for the metrics.
+func (v Verdict) result() metrics.Result {
+	switch {
+	case !v.Allowed:
+		return metrics.ResultRefused
+	case v.Reason == "", v.Reason == NoPolicy:
+		return metrics.ResultNoPolicy
+	case v.Reason == Verified, v.Reason == NotRequired:
+		return metrics.ResultAccepted
+	}
+	return metrics.ResultWarned
+}
+
+// judge is Judge without the metrics.
+func (g *Guard) judge(ctx context.Context, r Request) (Verdict, error) {
 	list := &configv1alpha1.PackagePolicyList{}
 	if err := g.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return Verdict{}, fmt.Errorf("list PackagePolicies: %w", err)
@@ -75,6 +108,7 @@ func (g *Guard) Judge(ctx context.Context, r Request) (Verdict, error) {
 	if found && (known.Until.IsZero() || now.Before(known.Until)) {
 		return known, nil
 	}
+	defer func() { g.Metrics.Took(g.Clock.Since(now)) }()
 	candidate, err := NewCandidate(r.Version, namespace)
 	if err != nil {
 		return Verdict{Reason: ContentDiffers, Message: text.Plain(err.Error(), maxMessage)}, nil

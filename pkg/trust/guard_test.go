@@ -24,6 +24,10 @@ func (broken) List(context.Context, client.ObjectList, ...client.ListOption) err
 	return errors.New("no route")
 }
 
+func (broken) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return errors.New("no route")
+}
+
 // TestGuard checks S24 and S26: what cannot be read lets nothing run, and a verdict is remembered until something changes.
 func TestGuard(t *testing.T) {
 	ov := &v1beta1.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "postgres-1.0.0"}}

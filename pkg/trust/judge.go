@@ -24,6 +24,12 @@ const (
 	CRDTarballNotPinned Reason = "CRDTarballNotPinned"
 )
 
+// Reasons returns all reasons that a verdict can have.
+func Reasons() []Reason {
+	return []Reason{Verified, NoSignature, WrongKey, WrongType, ContentDiffers, NameDiffers, Expired,
+		NoPolicy, NotRequired, Refused, Revoked, VersionTooLow, PolicyInvalid, CRDTarballNotPinned}
+}
+
 // Candidate is a package that is to be run.
 type Candidate struct {
 	Package Package

@@ -76,6 +76,8 @@ var rareMetrics = map[string]string{
 	metrics.InstanceStuck:       "five minutes without progress: TestStuck of pkg/controllers",
 	metrics.WriteConflicts:      "two clients at the same time: TestRequests of pkg/metrics",
 	metrics.TarballFailures:     "test/crdtarball",
+	metrics.VersionsUnverified:  "there are policies: label package-policies",
+	metrics.AuthorityExpiry:     "there are policies: label package-policies",
 }
 
 var _ = It("The metrics that a manager serves are those of the table", Label("R29"), func() {
@@ -138,6 +140,8 @@ var _ = It("The metrics that a manager serves are those of the table", Label("R2
 			`kudo_instances{operator="` + name + `-broken",ready="false"} 1`,
 			`kudo_plan_runs_active{operator="` + name + `"} 0`,
 			`kudo_plan_run_duration_seconds_count{operator="` + name + `",outcome="complete",plan="deploy"} 1`,
+			`kudo_operatorversions_refused{operator="` + name + `"} 0`,
+			`kudo_instances_refused{operator="` + name + `"} 0`,
 			"kudo_leader 1",
 		} {
 			if !strings.Contains(text, line+"\n") {
@@ -198,6 +202,38 @@ var _ = It("The manager serves metrics by TLS, to those who show a token and may
 		return fmt.Sprintf("it is not there (%v)", err)
 	})
 })
+
+// metricsReader returns what waits until the metrics of the manager have all of these lines, or beginnings of lines, and none that begins
+// with one of the absent ones.
+func metricsReader(t testing.TB, ns string) func(what string, lines, absent []string) {
+	t.Helper()
+	if !plane.IsDisposable() { // the metrics of the manager of a cluster that is named cannot be reached
+		return func(string, []string, []string) {}
+	}
+	token := accountToken(t, ns, "metrics-reader")
+	allowMetrics(t, ns, "metrics-reader")
+	address, err := plane.ManagerMetrics()
+	env.Must(t, err)
+	return func(what string, lines, absent []string) {
+		env.Eventually(t, "metrics: "+what, func() string {
+			code, text, err := askMetrics("https", address, token)
+			if err != nil || code != http.StatusOK {
+				return fmt.Sprintf("the answer is %d (%v)", code, err)
+			}
+			for _, line := range lines {
+				if !strings.Contains(text, "\n"+line) {
+					return "the manager does not serve " + line
+				}
+			}
+			for _, line := range absent {
+				if strings.Contains(text, "\n"+line) {
+					return "the manager serves " + line
+				}
+			}
+			return ""
+		})
+	}
+}
 
 func freeAddress(t testing.TB) string {
 	t.Helper()

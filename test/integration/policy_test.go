@@ -8,7 +8,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"strings"
-	"sync"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -127,28 +127,6 @@ func deleteAll(lists ...client.ObjectList) {
 			return ""
 		})
 	}
-}
-
-// warnings collects the warnings of the API server.
-type warnings struct {
-	mu   sync.Mutex
-	text []string
-}
-
-// HandleWarningHeader implements rest.WarningHandler.
-func (w *warnings) HandleWarningHeader(_ int, _, text string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.text = append(w.text, text)
-}
-
-// take returns the warnings since the last call.
-func (w *warnings) take() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	out := w.text
-	w.text = nil
-	return out
 }
 
 // Policies give each OperatorVersion a condition, so that no other spec runs meanwhile.
@@ -277,10 +255,13 @@ var _ = Describe("PackagePolicies", Serial, Label("package-policies", "S23"), fu
 		await(t, ns, "i", gone)
 	})
 
-	It("hold install plans, and Instances that wait for them", Label("install-plan"), func() {
+	It("hold install plans, and Instances that wait for them, and are measured", Label("install-plan", "R29"), func() {
 		t := GinkgoTB()
 		ns, key := namespace(t), newSigner()
-		requirePolicy("installing", key)
+		measured := metricsReader(t, ns)
+		policy := requirePolicy("installing", key, func(s *configv1alpha1.PackagePolicySpec) {
+			s.Authorities[0].NotAfter = &metav1.Time{Time: time.Now().Add(24 * time.Hour)}
+		})
 		role := "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: " + ns + "\n"
 		ov := gen.Version(ns, "installing-1", named("installing"), gen.Template("role.yaml", role), gen.Apply("role", "role.yaml"), gen.Serial("install", "role"),
 			gen.InstallPlan("install"), gen.ConfigMaps("app", 1), gen.Serial("deploy", "app"))
@@ -293,9 +274,22 @@ var _ = Describe("PackagePolicies", Serial, Label("package-policies", "S23"), fu
 			t.Errorf("something was installed: %+v", now.Status)
 		}
 		refused(ns, "is not signed")
+		const checks, ends = "kudo_package_verifications_total", `kudo_package_authority_expiry_timestamp_seconds{authority="release",policy="installing"} `
+		measured("of what waits", []string{
+			`kudo_instances_refused{operator="installing"} 1` + "\n", `kudo_operatorversions_refused{operator="installing"} 1` + "\n",
+			`kudo_operatorversions_unverified{reason="NoSignature"} 1` + "\n", `kudo_package_policies{ready="true"} 1` + "\n", ends,
+			checks + `{caller="instance",reason="NoSignature",result="refused"} `,
+			checks + `{caller="operatorversion",reason="NoSignature",result="refused"} `,
+			"kudo_package_verification_duration_seconds_count ",
+		}, nil)
 		signVersion(now, key)
 		env.Must(t, cluster.Update(t.Context(), now))
 		await(t, ns, "i", env.PlanEnded(v1beta1.DeployPlan, 1))
+		env.Must(t, cluster.Delete(t.Context(), policy))
+		measured("of what runs, without the policy", []string{
+			`kudo_instances_refused{operator="installing"} 0` + "\n", `kudo_operatorversions_refused{operator="installing"} 0` + "\n",
+			checks + `{caller="instance",reason="Verified",result="accepted"} `,
+		}, []string{ends, "kudo_operatorversions_unverified{", `kudo_package_policies{ready="true"} 1`})
 	})
 
 	It("count by the namespace of the Instance, not by that of the OperatorVersion (S23)", func() {

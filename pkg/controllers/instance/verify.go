@@ -9,6 +9,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/controllers/loop"
+	"kudo.dev/kudo/pkg/metrics"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/pkg/trust"
 )
@@ -41,7 +42,7 @@ func identity(version *v1beta1.OperatorVersion) string {
 
 // judge returns why a package may not run in the namespace of the Instance; empty if it may.
 func (s *scope) judge(ctx context.Context, request trust.Request) (string, error) {
-	request.Namespace = s.Next.Namespace
+	request.Caller, request.Namespace = metrics.CallerInstance, s.Next.Namespace
 	if s.Next.Spec.CRDTarball != nil {
 		request.UnpinnedTarball = fmt.Sprintf("spec.crdTarball of Instance %s/%s names a tarball that the signatures of the package do not "+
 			"cover: remove it", s.Next.Namespace, s.Next.Name)

@@ -1,14 +1,20 @@
 package instance
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/metrics"
 	"kudo.dev/kudo/pkg/settings"
 	"kudo.dev/kudo/pkg/trust"
 	"kudo.dev/kudo/test/gen"
@@ -52,6 +58,41 @@ func TestPackageRefused(t *testing.T) {
 	f.settle(t)
 	if i := f.instance(); i.Status.PlanStatus["deploy"].Status != v1beta1.Complete || unverified(i) != "" {
 		t.Errorf("%+v", i.Status)
+	}
+}
+
+// TestChecksCounted checks R29: what the controller asks of PackagePolicies is counted as asked by an Instance.
+func TestChecksCounted(t *testing.T) {
+	f := newFixture(t)
+	f.AddKind(configv1alpha1.GroupVersion.WithKind("PackagePolicy"), false)
+	policy := &configv1alpha1.PackagePolicy{ObjectMeta: gen.Meta("", "none")}
+	policy.Spec.Action = configv1alpha1.RefusePackages
+	f.Put(policy)
+	registry := prometheus.NewPedanticRegistry()
+	counts, err := metrics.NewVerifications(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard := &trust.Guard{Cache: f.Client(), Live: f.Client(), Clock: f.clock, Metrics: counts, Required: func(context.Context) bool { return false }}
+	checks := 0
+	f.r.Judge = func(ctx context.Context, r trust.Request) (trust.Verdict, error) {
+		checks++
+		return guard.Judge(ctx, r)
+	}
+	f.settle(t)
+	if i := f.instance(); !strings.Contains(unverified(i), "PackagePolicy none refuses all packages") {
+		t.Fatalf("%+v", i.Status)
+	}
+	want := fmt.Sprintf(`
+# HELP kudo_package_verifications_total %s
+# TYPE kudo_package_verifications_total counter
+kudo_package_verifications_total{caller="instance",reason="",result="error"} 0
+kudo_package_verifications_total{caller="instance",reason="Refused",result="refused"} %d
+kudo_package_verifications_total{caller="operatorversion",reason="",result="error"} 0
+kudo_package_verifications_total{caller="webhook",reason="",result="error"} 0
+`, metrics.Find(metrics.PackageVerifications).Help, checks)
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), metrics.PackageVerifications); err != nil || checks == 0 {
+		t.Errorf("%d checks: %v", checks, err)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/metrics"
 	"kudo.dev/kudo/pkg/trust"
 )
 
@@ -25,7 +26,8 @@ func (r *Reconciler) observeVerdict(ctx context.Context, ov *v1beta1.OperatorVer
 	if ov.DeletionTimestamp != nil {
 		return trust.Verdict{Allowed: true}, nil
 	}
-	return r.Judge(ctx, trust.Request{Version: ov, Identity: fmt.Sprintf("%s/%d", ov.UID, ov.Generation), Namespace: ov.Namespace})
+	return r.Judge(ctx, trust.Request{Caller: metrics.CallerOperatorVersion, Version: ov,
+		Identity: fmt.Sprintf("%s/%d", ov.UID, ov.Generation), Namespace: ov.Namespace})
 }
 
 // reportVerdict puts the verdict into the condition Verified, with an event if it is new. A cluster without policies has no verdicts.
