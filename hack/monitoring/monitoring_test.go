@@ -176,6 +176,10 @@ func TestAlertsFire(t *testing.T) {
 		"KudoCertificateExpires":      {`kudo_webhook_certificate_expiry_timestamp_seconds 1000000x120`, `kudo_webhook_certificate_expiry_timestamp_seconds 9000000x120`},
 		"KudoConflicts":               {`kudo_write_conflicts_total{reason="fields"} 0+60x120`, `kudo_write_conflicts_total{reason="version"} 0+60x120`},
 		"KudoRequestErrors":           {"kudo_api_requests_total{code=\"503\"} 0+10x120\n  kudo_api_requests_total{code=\"200\"} 0+90x120", "kudo_api_requests_total{code=\"503\"} 0+1x120\n  kudo_api_requests_total{code=\"200\"} 0+99x120"},
+		"KudoPackageRefused":          {"kudo_instances_refused{operator=\"a\"} 0x120\n  kudo_operatorversions_refused{operator=\"a\"} 1x120", "kudo_instances_refused{operator=\"a\"} 0x120\n  kudo_operatorversions_refused{operator=\"a\"} 0x120"},
+		"KudoPackagePolicyUnusable":   {`kudo_package_policies{ready="false"} 1x120`, "kudo_package_policies{ready=\"true\"} 3x120\n  kudo_package_policies{ready=\"false\"} 0x120"},
+		"KudoPackageChecksFail":       {`kudo_package_verifications_total{caller="instance",result="error"} 0x115 1x5`, "kudo_package_verifications_total{caller=\"instance\",result=\"error\"} 7x120\n  kudo_package_verifications_total{caller=\"instance\",result=\"refused\"} 0+1x120"},
+		"KudoAuthorityExpires":        {`kudo_package_authority_expiry_timestamp_seconds{policy="p",authority="a"} 2000000x120`, `kudo_package_authority_expiry_timestamp_seconds{policy="p",authority="a"} 9000000x120`},
 		"KudoTarballFailures":         {`kudo_crd_tarball_failures_total{reason="a"} 0+1x120`, `kudo_crd_tarball_failures_total{reason="a"} 7x120`},
 	} {
 		t.Run(alert, func(t *testing.T) {
