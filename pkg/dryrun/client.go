@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -125,15 +124,10 @@ func (r resource) Apply(ctx context.Context, name string, body *unstructured.Uns
 		return r.ask(ctx, obj, body, o)
 	case obj.now != nil && body.GetResourceVersion() == apply.NoResourceVersion:
 		return nil, apierrors.NewConflict(r.gvr.GroupResource(), name, fmt.Errorf("it exists"))
-	case obj.now != nil && sameForm(form, obj.body):
-		return obj.now.DeepCopy(), nil
-	case obj.known && obj.before != nil && (obj.now == nil || obj.recreated):
-		obj.now, obj.body, obj.recreated = obj.recreate(form), form, true
-		return obj.now.DeepCopy(), nil
 	}
-	if obj.known && obj.now == obj.before && obj.answer.isFor(form, o) {
-		obj.now, obj.body = usable(obj.answer.withMetadata(form)), form
-		return obj.now.DeepCopy(), nil
+	if now := obj.foresee(form, o); now != nil {
+		obj.now, obj.body = now, form
+		return now.DeepCopy(), nil
 	}
 	sent := body.DeepCopy()
 	if obj.known && obj.before == nil { // only the writes have created it
@@ -164,6 +158,20 @@ func (r resource) Apply(ctx context.Context, name string, body *unstructured.Uns
 	}
 	obj.known, obj.now, obj.body = true, usable(written), form
 	return obj.now.DeepCopy(), nil
+}
+
+// foresee returns what a write of a form leaves, if that is known without a request; nil if it is not.
+func (o *object) foresee(form *unstructured.Unstructured, how metav1.ApplyOptions) *unstructured.Unstructured {
+	switch {
+	case o.now != nil && sameForm(form, o.body):
+		return o.now
+	case o.known && o.before != nil && (o.now == nil || o.recreated):
+		o.recreated = true
+		return o.recreate(form)
+	case o.known && o.now == o.before && o.answer.isFor(form, how):
+		return usable(o.answer.withMetadata(form))
+	}
+	return nil
 }
 
 // answer is what the API server has answered to a dry run of the caller.
@@ -264,22 +272,6 @@ func sameForm(a, b *unstructured.Unstructured) bool {
 	first, ok := apply.Digest(a)
 	second, _ := apply.Digest(b)
 	return ok && first == second
-}
-
-// created returns an object as a dry run would answer its creation, without what the API server adds.
-func created(form *unstructured.Unstructured) *unstructured.Unstructured {
-	out := form.DeepCopy()
-	out.SetUID(types.UID(uuid.NewString()))
-	return usable(out)
-}
-
-// recreate returns an object that a write creates after a deletion, or what a later write leaves of that.
-func (o *object) recreate(form *unstructured.Unstructured) *unstructured.Unstructured {
-	out := created(form)
-	if o.now != nil {
-		out.SetUID(o.now.GetUID())
-	}
-	return out
 }
 
 // usable sets the condition without which the engine does not write what follows: no dry run establishes a definition.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/google/uuid"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -89,6 +91,22 @@ type Change struct {
 // change returns what the writes would do to an object whose mutex is locked.
 func (o *object) change() Change {
 	return Change{ID: o.id, Before: o.before, After: o.now, Recreated: o.recreated, Refused: o.refused, Body: o.body, Lost: o.lost}
+}
+
+// created returns an object as a dry run would answer its creation, without what the API server adds.
+func created(form *unstructured.Unstructured) *unstructured.Unstructured {
+	out := form.DeepCopy()
+	out.SetUID(types.UID(uuid.NewString()))
+	return usable(out)
+}
+
+// recreate returns an object that a write creates after a deletion, or what a later write leaves of that.
+func (o *object) recreate(form *unstructured.Unstructured) *unstructured.Unstructured {
+	out := created(form)
+	if o.now != nil {
+		out.SetUID(o.now.GetUID())
+	}
+	return out
 }
 
 // forget makes the next read ask the cluster again if a write was refused since another client has written the object. It reports whether
