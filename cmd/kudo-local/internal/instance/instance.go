@@ -10,48 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"time"
 )
-
-// Profile says how much of a cluster runs.
-type Profile string
-
-const (
-	// Full is a cluster in which pods run: scheduler, all controllers, nodes.
-	Full Profile = "full"
-	// API is the API alone: nothing makes a Deployment progress, which suites
-	// need that assert what a cluster looks like before it does.
-	API Profile = "api"
-)
-
-// Settings are what the person has asked for. They hold until they are asked
-// for differently.
-type Settings struct {
-	Profile       Profile       `json:"profile"`
-	PodReadyDelay time.Duration `json:"podReadyDelay"`
-	// RealNodes runs pods on a real node, instead of playing them.
-	RealNodes bool `json:"realNodes,omitempty"`
-	// EmulatedVersion is the minor version of Kubernetes that the components emulate, such as 1.33; empty for their own.
-	EmulatedVersion string `json:"emulatedVersion,omitempty"`
-	// FeatureGates turn features of the components on or off, and RuntimeConfig APIs, each as their flags take them.
-	FeatureGates  string `json:"featureGates,omitempty"`
-	RuntimeConfig string `json:"runtimeConfig,omitempty"`
-	// KubernetesDir is a folder with the servers of another version of Kubernetes; empty for those in this program.
-	KubernetesDir string `json:"kubernetesDir,omitempty"`
-	// AuditLog makes the API server write down each request.
-	AuditLog bool `json:"auditLog,omitempty"`
-	// WithKudo says that the kudo manager belongs to this instance.
-	WithKudo bool `json:"withKudo,omitempty"`
-	// InitArgs are added to the arguments of 'kubectl kudo init'.
-	InitArgs []string `json:"initArgs,omitempty"`
-	// Privileged runs plans of Instances that name no ServiceAccount with the
-	// rights of kudo; nil if that was never said.
-	Privileged *bool `json:"privileged,omitempty"`
-	// BinDir holds kubectl-kudo and manager.
-	BinDir string `json:"binDir,omitempty"`
-	// ManagerArgs are added to the arguments of the manager.
-	ManagerArgs []string `json:"managerArgs,omitempty"`
-}
 
 // Instance is one control plane and its folder.
 type Instance struct {
