@@ -58,29 +58,42 @@ func supervise(c *Config, servers []*server) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGCHLD, syscall.SIGHUP)
 	for s := range signals {
-		for {
-			var status syscall.WaitStatus
-			pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
-			if pid <= 0 || err != nil {
-				break
-			}
-			for _, one := range servers {
-				if one.pid == pid {
-					fmt.Fprintf(os.Stderr, "%s has ended: exit status %d, signal %d\n", one.name, status.ExitStatus(), status.Signal())
-					one.pid = 0
-				}
-			}
-		}
+		reap(servers)
 		if s != syscall.SIGHUP {
 			continue
 		}
-		for _, one := range servers {
-			if one.pid != 0 {
-				continue
+		if err := startEnded(c, servers); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reap reaps every process that has ended, and records and reports which servers are among them.
+func reap(servers []*server) {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		if pid <= 0 || err != nil {
+			return
+		}
+		for _, s := range servers {
+			if s.pid == pid {
+				fmt.Fprintf(os.Stderr, "%s has ended: exit status %d, signal %d\n", s.name, status.ExitStatus(), status.Signal())
+				s.pid = 0
 			}
-			if err := one.start(c); err != nil {
-				return err
-			}
+		}
+	}
+}
+
+// startEnded starts the servers that have ended.
+func startEnded(c *Config, servers []*server) error {
+	for _, s := range servers {
+		if s.pid != 0 {
+			continue
+		}
+		if err := s.start(c); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -157,7 +170,12 @@ func (c *Config) network() error {
 			return fmt.Errorf("the link to the host is not there: %w", err)
 		}
 	}
-	for _, args := range []string{"link set lo up", "addr add " + c.NodeIP + "/30 dev eth0", "link set eth0 up", "route add default via " + c.HostIP} {
+	for _, args := range []string{
+		"link set lo up",
+		"addr add " + c.NodeIP + "/30 dev eth0",
+		"link set eth0 up",
+		"route add default via " + c.HostIP,
+	} {
 		if err := ip(args); err != nil {
 			return err
 		}
