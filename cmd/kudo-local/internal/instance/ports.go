@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -78,7 +79,7 @@ func (i *Instance) portsOfAll() (map[int]bool, error) {
 	for _, name := range names {
 		other, err := Load(i.root, name)
 		if err != nil {
-			continue // a broken neighbour must not stop this instance
+			continue // a broken neighbor must not stop this instance
 		}
 		for _, port := range other.Ports {
 			taken[port] = true
@@ -109,5 +110,5 @@ func (i *Instance) EnsureSubnet(used func(number int) bool) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("found no free network 10.201.N.0 for a real node: remove instances that are not needed any more by 'kudo-local down --delete'")
+	return errors.New("found no free network 10.201.N.0 for a real node: remove instances by 'kudo-local down --delete'")
 }

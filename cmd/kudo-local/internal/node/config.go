@@ -169,7 +169,8 @@ resolvConf: %[10]q
 # What was imported is kept: nothing can be pulled again.
 evictionHard: {}
 imageGCHighThresholdPercent: 100
-`, c.NodeIP, c.ServingCert, c.ServingKey, c.Cgroup, c.Socket(), c.CA, c.Path("volumeplugins"), c.Path("pod-logs"), c.DNSIP, c.Path("resolv.conf"))
+`, c.NodeIP, c.ServingCert, c.ServingKey, c.Cgroup, c.Socket(), c.CA,
+		c.Path("volumeplugins"), c.Path("pod-logs"), c.DNSIP, c.Path("resolv.conf"))
 }
 
 func (c *Config) proxy() string {

@@ -26,7 +26,7 @@ func Check() error {
 	}
 	var errs []error
 	if os.Geteuid() != 0 {
-		errs = append(errs, errors.New("--nodes real needs root: it mounts, makes network namespaces and cgroups. Run it with sudo, or use --nodes fake"))
+		errs = append(errs, errors.New("--nodes real needs root for mounts, network namespaces and cgroups: use sudo, or --nodes fake"))
 	}
 	var missing, packages []string
 	for _, p := range programs {

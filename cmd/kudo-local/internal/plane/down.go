@@ -19,7 +19,9 @@ const grace = 8 * time.Second
 
 // everything are all components that an instance could have, also those of
 // settings it no longer has.
-var everything = []string{components.Etcd, components.APIServer, components.ControllerManager, components.Scheduler, components.Kwok, components.Node, Manager}
+var everything = []string{
+	components.Etcd, components.APIServer, components.ControllerManager, components.Scheduler, components.Kwok, components.Node, Manager,
+}
 
 // Down stops all components, and makes sure that neither a process nor a port
 // is left. It returns the names of those that ran.

@@ -73,7 +73,7 @@ func (p *Plane) reachArgs() []string {
 }
 
 // apiControllers are what an API needs to be usable: namespaces that end,
-// owners that are honoured, ServiceAccounts, and the roles admin, edit and
+// owners that are honored, ServiceAccounts, and the roles admin, edit and
 // view, which are aggregated.
 var apiControllers = []string{
 	"namespace-controller",

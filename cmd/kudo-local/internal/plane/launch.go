@@ -93,7 +93,8 @@ func (p *Plane) await(ctx context.Context, ask *prober, c component) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-limited.Done():
-			return fmt.Errorf("%s is not ready after %s: %w; read its log with 'kudo-local logs %s --name %s'", c.name, readyLimit, err, c.name, p.Name)
+			return fmt.Errorf("%s is not ready after %s: %w; read its log with 'kudo-local logs %s --name %s'",
+				c.name, readyLimit, err, c.name, p.Name)
 		case <-tick.C:
 		}
 	}

@@ -31,13 +31,15 @@ const pipeImage = "kudo-manager:dev"
 // initLimit is how long 'kubectl kudo init' may take.
 const initLimit = 2 * time.Minute
 
-func (p *Plane) binary(name string) string {
-	dir := p.Settings.BinDir
-	if dir == "" {
-		dir = filepath.Dir(p.executable)
+// binDir is the folder of kudo's own programs.
+func (p *Plane) binDir() string {
+	if p.Settings.BinDir == "" {
+		return filepath.Dir(p.executable)
 	}
-	return filepath.Join(dir, name)
+	return p.Settings.BinDir
 }
+
+func (p *Plane) binary(name string) string { return filepath.Join(p.binDir(), name) }
 
 func (p *Plane) managerProgram() string { return p.binary(managerProgram) }
 
@@ -59,17 +61,22 @@ func (p *Plane) managerArgs() []string {
 // Kubernetes, is missing, before anything is started.
 func (p *Plane) CheckPrograms() error {
 	if dir := p.Settings.KubernetesDir; dir != "" {
-		for _, name := range components.Kubernetes {
-			if err := checkProgram(filepath.Join(dir, name), "--kubernetes-dir", "make kubernetes-servers VERSION=1.30 builds it, and prints its folder"); err != nil {
-				return err
-			}
+		remedy := "make kubernetes-servers VERSION=1.30 builds it, and prints its folder"
+		if err := checkPrograms(dir, components.Kubernetes, "--kubernetes-dir", remedy); err != nil {
+			return err
 		}
 	}
 	if !p.Settings.WithKudo {
 		return nil
 	}
-	for _, name := range []string{kudoProgram, managerProgram} {
-		if err := checkProgram(p.binary(name), "--with-kudo", "build kudo, or name the folder of its programs with --bin-dir"); err != nil {
+	remedy := "build kudo, or name the folder of its programs with --bin-dir"
+	return checkPrograms(p.binDir(), []string{kudoProgram, managerProgram}, "--with-kudo", remedy)
+}
+
+// checkPrograms returns an error, with a remedy, if a folder lacks a program that a flag needs.
+func checkPrograms(dir string, names []string, flag, remedy string) error {
+	for _, name := range names {
+		if err := checkProgram(filepath.Join(dir, name), flag, remedy); err != nil {
 			return err
 		}
 	}
@@ -96,7 +103,11 @@ func checkProgram(path, flag, remedy string) error {
 // program has installed on the same server; else it is done again, also because
 // the token in that kubeconfig may have expired.
 func (p *Plane) installKudo(ctx context.Context) error {
-	digest, err := p.digest(component{name: kudoProgram, args: func(p *Plane) []string { return append(p.initArgs(), p.Server()) }, program: func(p *Plane) string { return p.binary(kudoProgram) }})
+	digest, err := p.digest(component{
+		name:    kudoProgram,
+		args:    func(p *Plane) []string { return append(p.initArgs(), p.Server()) },
+		program: func(p *Plane) string { return p.binary(kudoProgram) },
+	})
 	if err != nil {
 		return err
 	}

@@ -40,6 +40,9 @@ const dnsIP = "10.96.0.10"
 
 func (p *Plane) nodeConfigFile() string { return p.Path(nodeConfigName) }
 
+// nodeInterface is the host's end of the link to the node whose networks have a number.
+func nodeInterface(number int) string { return fmt.Sprintf("kudo%d", number) }
+
 // nodeConfig is what the programs of the real node have to know.
 func (p *Plane) nodeConfig() *node.Config {
 	hostIP, nodeIP, pods := node.Addresses(p.Subnet)
@@ -49,7 +52,7 @@ func (p *Plane) nodeConfig() *node.Config {
 		kubeconfigs[name] = p.Path(clientConfig(name))
 	}
 	return &node.Config{
-		Dir: p.Path("node"), Logs: p.Path("logs"), Cgroup: fmt.Sprintf("kudo-%s-%d", p.Name, p.Subnet), Interface: fmt.Sprintf("kudo%d", p.Subnet),
+		Dir: p.Path("node"), Logs: p.Path("logs"), Cgroup: fmt.Sprintf("kudo-%s-%d", p.Name, p.Subnet), Interface: nodeInterface(p.Subnet),
 		HostIP: hostIP, NodeIP: nodeIP, PodSubnet: pods, DNSIP: dnsIP,
 		CA: store.CertFile(pki.CA), ServingCert: store.CertFile(node.KubeletServer), ServingKey: store.KeyFile(node.KubeletServer),
 		Kubeconfigs: kubeconfigs, VolumesKubeconfig: p.Path(clientConfig(components.Kwok)),
@@ -102,7 +105,7 @@ func (p *Plane) startNodeServers() error {
 // Load loads the images of an archive into the real node, and returns their names.
 func (p *Plane) Load(archive string) ([]string, error) {
 	if !p.Settings.RealNodes {
-		return nil, fmt.Errorf("the nodes of instance %q are played, and take any image: only an instance made by 'kudo-local up --nodes real' loads images", p.Name)
+		return nil, fmt.Errorf("the nodes of instance %q are played, and take any image: only 'kudo-local up --nodes real' loads images", p.Name)
 	}
 	cmd := exec.Command("ctr", "--address", p.nodeConfig().Socket(), "--namespace", "k8s.io", "images", "import", archive)
 	out, err := cmd.CombinedOutput()
@@ -125,7 +128,7 @@ func (p *Plane) CheckNode() error {
 	}
 	errs := []error{node.Check()}
 	if strings.HasPrefix(p.Dir(), "/var/lib/") {
-		errs = append(errs, fmt.Errorf("--nodes real cannot have its state in %s, since a node hides what is written below /var/lib: name another folder by --state", p.Dir()))
+		errs = append(errs, fmt.Errorf("--nodes real hides /var/lib, and cannot have its state in %s: name another folder by --state", p.Dir()))
 	}
 	for _, name := range []string{nodeProgram, dnsProgram, pauseArchive} {
 		if _, err := os.Stat(p.binary(name)); err != nil {
@@ -172,7 +175,7 @@ func subnetUsed(number int) bool {
 			return true
 		}
 	}
-	_, err := os.Stat(filepath.Join("/sys/class/net", fmt.Sprintf("kudo%d", number)))
+	_, err := os.Stat(filepath.Join("/sys/class/net", nodeInterface(number)))
 	return err == nil
 }
 
@@ -201,7 +204,8 @@ func (p *Plane) prepareRealNode(ctx context.Context, client kubernetes.Interface
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "kube-dns", Namespace: metav1.NamespaceSystem},
 		Spec: corev1.ServiceSpec{ClusterIP: c.DNSIP, Ports: ports()}}
 	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Name: "kube-dns", Namespace: metav1.NamespaceSystem, Labels: map[string]string{discoveryv1.LabelServiceName: "kube-dns"}},
+		ObjectMeta: metav1.ObjectMeta{Name: service.Name, Namespace: service.Namespace,
+			Labels: map[string]string{discoveryv1.LabelServiceName: service.Name}},
 		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{c.NodeIP}}},
 	}
 	for _, port := range ports() {
@@ -232,5 +236,5 @@ func (p *Plane) prepareRealNode(ctx context.Context, client kubernetes.Interface
 			return fmt.Errorf("making %s: %w", what, err)
 		}
 	}
-	return until(ctx, "the node takes pods", func(ctx context.Context) (bool, error) { return nodesReady(ctx, client, 1) })
+	return awaitNodes(ctx, client, 1)
 }

@@ -51,7 +51,7 @@ func (p *Plane) createNodes(ctx context.Context) error {
 		if err := p.pointNodes(ctx, client); err != nil {
 			return err
 		}
-		if err := until(ctx, "the nodes take pods", func(ctx context.Context) (bool, error) { return nodesReady(ctx, client, nodeCount) }); err != nil {
+		if err := awaitNodes(ctx, client, nodeCount); err != nil {
 			return err
 		}
 	}
@@ -108,6 +108,13 @@ func playedNode(i int) *corev1.Node {
 			},
 		},
 	}
+}
+
+// awaitNodes waits until a number of nodes take pods.
+func awaitNodes(ctx context.Context, client kubernetes.Interface, count int) error {
+	return until(ctx, "the nodes take pods", func(ctx context.Context) (bool, error) {
+		return nodesReady(ctx, client, count)
+	})
 }
 
 func nodesReady(ctx context.Context, client kubernetes.Interface, count int) (bool, error) {

@@ -120,8 +120,9 @@ func (p *Plane) writeKubeconfigs() error {
 		return nil
 	}
 	hostIP, _, _ := node.Addresses(p.Subnet)
+	server := fmt.Sprintf("https://%s:%d", hostIP, p.Ports[components.APIServer])
 	for user, path := range p.nodeConfig().Kubeconfigs {
-		if err := p.store.WriteKubeconfig(path, p.Context(), fmt.Sprintf("https://%s:%d", hostIP, p.Ports[components.APIServer]), user); err != nil {
+		if err := p.store.WriteKubeconfig(path, p.Context(), server, user); err != nil {
 			return err
 		}
 	}

@@ -12,13 +12,13 @@ import (
 type State string
 
 const (
-	// Running: the process is there and answers that it is ready.
+	// Running is a component whose process answers that it is ready.
 	Running State = "running"
-	// NotReady: the process is there, but does not answer so.
+	// NotReady is a component whose process runs, and does not answer that it is ready.
 	NotReady State = "not ready"
-	// Dead: it was started, and has ended without being stopped.
+	// Dead is a component whose process has ended without being stopped.
 	Dead State = "dead"
-	// Stopped: it was stopped, or never started.
+	// Stopped is a component that was stopped, or never started.
 	Stopped State = "stopped"
 )
 

@@ -83,7 +83,9 @@ func (l Local) source(volume string) (corev1.PersistentVolumeSource, *corev1.Vol
 	if l.Node == "" {
 		return corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: path.Join("/var/lib/kudo-local", volume)}}, nil
 	}
-	node := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{l.Node}}}}
+	node := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
+		{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{l.Node}},
+	}}
 	return corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: l.path(volume)}},
 		&corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{node}}}
 }
