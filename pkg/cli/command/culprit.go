@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -58,7 +57,7 @@ func (env *Env) ExplainInstance(ctx context.Context, c client.Client, i *v1beta1
 		if c.Get(ctx, i.OperatorVersionKey(), ov) != nil {
 			ov = &v1beta1.OperatorVersion{}
 		}
-		learnSecrets(ctx, c, e.redact, i, ov)
+		e.redact.LearnInstance(ctx, c, i, ov)
 		e.definitions, e.values = ov.Spec.Parameters, i.Spec.Parameters
 		e.upgrade = i.Status.Baseline != nil && i.Status.Baseline.UpgradeIncomplete
 	})
@@ -73,7 +72,7 @@ func (env *Env) ExplainVersion(ctx context.Context, c client.Client, ov *v1beta1
 	ctx, cancel := context.WithTimeout(ctx, explainTime)
 	defer cancel()
 	return env.explain(ctx, c, run, fmt.Sprintf("--operator-version %s -n %s", ov.Name, ov.Namespace), func(e *explainer) {
-		learnParameters(e.redact, ov.Spec.Parameters, ov.Spec.InstallParameters)
+		e.redact.LearnParameters(ov.Spec.Parameters, ov.Spec.InstallParameters)
 	})
 }
 
@@ -106,7 +105,7 @@ func (env *Env) explain(ctx context.Context, c client.Client, run v1beta1.PlanSt
 			todo = e.remedy(withMessage(found, at.Task.Message), run.Status.IsRunning())
 		}
 		if logs == "" {
-			logs = logsCommand(found)
+			logs = found.LogsCommand()
 		}
 	}
 	if todo == "" {
@@ -177,25 +176,6 @@ func (e *explainer) describe(f culprit.Finding) string {
 		line += fmt.Sprintf("        event: %s, %s ago", f.Event, duration.HumanDuration(e.now.Sub(f.EventTime)))
 	}
 	return line + "\n"
-}
-
-// hasLog reports whether a finding names a container that may have written something. The names come from a status, which others may write.
-func hasLog(f culprit.Finding) bool {
-	started := f.ExitCode != nil || f.Restarted || f.Reason == "Unhealthy" || f.Reason == "NotReady" || f.Reason == "CrashLoopBackOff"
-	return started && len(validation.IsDNS1123Subdomain(f.Pod)) == 0 && len(validation.IsDNS1123Label(f.Container)) == 0 &&
-		len(validation.IsDNS1123Label(f.Namespace)) == 0
-}
-
-// logsCommand is the command that prints all of a log; "" if there is none.
-func logsCommand(f culprit.Finding) string {
-	if !hasLog(f) {
-		return ""
-	}
-	command := fmt.Sprintf("kubectl logs %s -c %s -n %s", f.Pod, f.Container, f.Namespace)
-	if f.Restarted {
-		command += " --previous"
-	}
-	return command
 }
 
 // reader lists with the rights of the user.

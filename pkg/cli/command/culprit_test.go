@@ -51,49 +51,26 @@ func TestDescribe(t *testing.T) {
 		if got := e.describe(tc.f); got != "  "+tc.want+"\n" {
 			t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
 		}
-		if got := logsCommand(tc.f); got != tc.command {
+		if got := tc.f.LogsCommand(); got != tc.command {
 			t.Errorf("%s: %q, want %q", tc.reason, got, tc.command)
 		}
 	}
 }
 
-// TestBarred: the lines of a log stand apart from the text around them.
+// TestBarred: the lines of a log stand apart from the text around them, and from what is said of them.
 func TestBarred(t *testing.T) {
-	for _, tc := range []struct{ reason, text, want string }{
-		{"nothing was written", "", ""},
-		{"empty lines are left out", "one\n\ntwo\n\n", "  | one\n  | two\n"},
-		{"lines of Windows", "one\r\ntwo\r\n", "  | one\n  | two\n"},
-		{"tabs and other letters stay", "a\tb ü\n", "  | a\tb ü\n"},
+	for _, tc := range []struct {
+		reason string
+		end    diagnostics.LogEnd
+		want   string
+	}{
+		{"nothing was written", diagnostics.LogEnd{Note: "nothing"}, "  nothing\n"},
+		{"lines", diagnostics.LogEnd{Lines: []string{"one", "a\tb ü"}}, "  | one\n  | a\tb ü\n"},
+		{"lines of a log that broke off", diagnostics.LogEnd{Lines: []string{"one"}, Note: "it broke off"}, "  | one\n  it broke off\n"},
 	} {
-		if got := barred(tc.text); got != tc.want {
+		if got := barred(tc.end); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
 		}
-	}
-}
-
-// TestWholeEnd: a line that may have been cut is left out, since a part of a secret would not be found.
-func TestWholeEnd(t *testing.T) {
-	for _, tc := range []struct{ reason, read, want string }{
-		{"a short log whose last line has no end", "one\ntwo", "one\ntwo"},
-		{"a long one", strings.Repeat("a", 80) + "\nhalf", strings.Repeat("a", 80) + "\n"},
-		{"a long one with an end", strings.Repeat("a", 80) + "\n", strings.Repeat("a", 80) + "\n"},
-		{"one long line", strings.Repeat("a", 80), ""},
-		{"nothing", "", ""},
-	} {
-		if got := string(wholeEnd([]byte(tc.read), 100)); got != tc.want {
-			t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
-		}
-	}
-}
-
-// TestLearnParameters: values are left out of logs by their definition and by their name.
-func TestLearnParameters(t *testing.T) {
-	r := &diagnostics.Redactor{}
-	learnParameters(r, []v1beta1.Parameter{{Name: "SEED", Sensitive: true, Default: ptr.To("default-of-seed")}, {Name: "MODE", Default: ptr.To("production")}},
-		map[string]string{"SEED": "value-of-seed", "DB_PASSWORD": "hunter22", "MODE": "staging-two"})
-	text := r.Text("default-of-seed value-of-seed hunter22 production staging-two")
-	if want := "REDACTED REDACTED REDACTED production staging-two"; text != want {
-		t.Errorf("%q, want %q", text, want)
 	}
 }
 
