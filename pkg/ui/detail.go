@@ -27,7 +27,7 @@ const maxKinds = 32
 var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
 
 // detail watches what the page of one Instance shows besides the Instance: its objects, a kind each, its events and the records of its
-// runs. It is stopped some seconds after the last page of the Instance was closed.
+// runs, and the logs of what has failed. It is stopped some seconds after the last page of the Instance was closed.
 type detail struct {
 	server *Server
 	key    client.ObjectKey
@@ -40,6 +40,9 @@ type detail struct {
 	kinds   map[schema.GroupVersionKind]*feed
 	users   int
 	closing *time.Timer
+
+	logsMu sync.Mutex
+	logs   map[logKey]*podLog
 }
 
 // openDetail returns the detail of an Instance, which is to be closed. It is nil before Run.
@@ -87,7 +90,7 @@ func (d *detail) close() {
 
 // newDetail begins to watch events and records. The feeds of objects follow by kind.
 func (s *Server) newDetail(key client.ObjectKey) (*detail, error) {
-	d := &detail{server: s, key: key, kinds: map[schema.GroupVersionKind]*feed{}}
+	d := &detail{server: s, key: key, kinds: map[schema.GroupVersionKind]*feed{}, logs: map[logKey]*podLog{}}
 	about := fields.AndSelectors(fields.OneTermEqualSelector("involvedObject.kind", "Instance"),
 		fields.OneTermEqualSelector("involvedObject.name", key.Name)).String()
 	of := labels.SelectorFromSet(labels.Set{v1beta1.InstanceLabel: key.Name}).String()

@@ -182,10 +182,11 @@ func commandsFor(i *v1beta1.Instance, now state) []string {
 // instanceFragments returns the parts of the page. They are the same ones whatever the state, so that a stream can fill them.
 func (s *Server) instanceFragments(sub subject, d *detail) []fragment {
 	objects, events, runs := objectList{}, eventList{}, runList{}
+	var logs []logRow
 	if sub.Instance != nil {
 		if d != nil {
 			d.observe(sub.Instance.Status.Resources)
-			events, runs = d.eventList(sub), d.runList(sub)
+			events, runs, logs = d.eventList(sub), d.runList(sub), d.logRows(sub)
 		}
 		objects.Rows = d.objects(sub.Instance, sub.show)
 	}
@@ -193,6 +194,7 @@ func (s *Server) instanceFragments(sub subject, d *detail) []fragment {
 		{ID: "state", Spoken: true, Template: "instance-state", Data: sub},
 		{ID: "about", Template: "instance-about", Data: sub},
 		{ID: "plans", Template: "instance-plans", Data: sub},
+		{ID: "logs", Template: "instance-logs", Data: logs},
 		{ID: "objects", Template: "instance-objects", Data: objects},
 		{ID: "parameters", Template: "instance-parameters", Data: parameterList{parametersOf(sub), sub.Unknown}},
 		{ID: "events", Template: "instance-events", Data: events},

@@ -63,6 +63,8 @@ type Server struct {
 	mu      sync.Mutex
 	details map[client.ObjectKey]*detail
 	lines   map[client.ObjectKey]line
+	// reads has a value for each log that is being read.
+	reads chan struct{}
 	// running is the context of Run; nil before.
 	running context.Context
 }
@@ -73,7 +75,7 @@ const linger = 15 * time.Second
 
 // New returns a Server. It asks the cluster for nothing before Run.
 func New(o Options) (*Server, error) {
-	s := &Server{Options: o, details: map[client.ObjectKey]*detail{}, lines: map[client.ObjectKey]line{}}
+	s := &Server{Options: o, details: map[client.ObjectKey]*detail{}, lines: map[client.ObjectKey]line{}, reads: make(chan struct{}, maxReads)}
 	config := rest.CopyConfig(o.Config)
 	config.QPS = -1 // the API server's priority and fairness decides
 	config.WarningHandler = rest.NoWarnings{}

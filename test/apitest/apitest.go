@@ -74,7 +74,8 @@ func (r Request) Decode(tb testing.TB, into any) {
 	}
 }
 
-// Hook may answer a request instead of the server: with an error, or with an object. It returns neither to let it pass.
+// Hook may answer a request instead of the server: with an error, with an object, or with an io.Reader, whose bytes are sent as they are
+// read. It returns neither to let it pass.
 type Hook func(Request) (answer any, err error)
 
 // Server is the API server.

@@ -71,6 +71,10 @@ func respond(w http.ResponseWriter, r Request, answer any, err error) {
 		body.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 		answer, code = body, int(body.Code)
 	}
+	if text, is := answer.(io.Reader); is {
+		_, _ = io.Copy(w, text)
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(answer)

@@ -238,6 +238,35 @@ func TestHostile(t *testing.T) {
 	}
 }
 
+// TestLog shows P22, U9 and U11: the last lines of what failed are there without a wait, as text, in both themes and at 320 pixels.
+func TestLog(t *testing.T) {
+	api, _, b := start(t, objects()...)
+	answer := make(chan struct{})
+	api.Before(func(r apitest.Request) (any, error) {
+		if r.Subresource != "log" {
+			return nil, nil
+		}
+		<-answer
+		return strings.NewReader("psql: <script>window.pwned=1</script>\n" + strings.Repeat("wide", 200) + "\nFATAL: no database\n"), nil
+	})
+	b.visit("/instances/default/site")
+	b.until("document.getElementById('logs').innerText.includes('Loading…')")
+	b.checkAccess("a log that is read")
+	b.eval("window.parts = []; new MutationObserver(all => all.forEach(m => window.parts.push(m.target.id))).observe(document.querySelector('main'), {childList: true, subtree: true}); 0")
+	close(answer)
+	b.shows("FATAL: no database")
+	if got := b.eval("window.parts.filter(id => id !== '').join(' ')"); got != "logs" {
+		t.Errorf("U3: with the log, %s are sent", got)
+	}
+	b.theme("dark")
+	b.checkAccess("a log, dark")
+	b.do(chromedp.EmulateViewport(320, 640))
+	b.checkAccess("a log, narrow")
+	if got := b.eval("document.documentElement.scrollWidth + String(window.pwned) + document.querySelectorAll('pre *:not(code)').length"); got != "320undefined0" {
+		t.Errorf("U9, U11: the log is HTML, or wider than the page: %s", got)
+	}
+}
+
 // TestForeign shows U7 and U8 against another web page: it frames nothing, posts nothing, reads nothing, and gets no cookie.
 func TestForeign(t *testing.T) {
 	_, _, b := start(t, objects()...)

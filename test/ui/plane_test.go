@@ -56,9 +56,30 @@ func TestPlane(t *testing.T) {
 	b.visit("/versions")
 	b.do(chromedp.Click("th a"), chromedp.WaitVisible("h2"))
 	b.shows("default/site")
+	checkLog(t, e, b)
 	b.visit("/instances/default/site")
 	begun := time.Now()
 	run(t, e, 0, "uninstall", "--instance", "site", "--wait")
 	b.shows("This Instance was deleted while the page was open.")
 	t.Logf("the uninstallation was shown after %s", time.Since(begun))
+}
+
+// checkLog shows P22: the page of an Instance shows what the container that failed has written last, as text and without secrets, though the
+// page was open before.
+func checkLog(t *testing.T, e *env.Env, b *tab) {
+	t.Helper()
+	const password = "correct-horse-battery"
+	b.visit("/instances")
+	if got := run(t, e, 3, "install", "testdata/report", "--instance", "broken", "-p", "PASSWORD="+password, "--create-service-account", "--yes", "--wait"); !strings.Contains(got, "| no database") {
+		t.Errorf("the command line shows no log: %s", got)
+	}
+	b.shows("default/broken")
+	b.visit("/instances/default/broken")
+	b.shows("Last lines of what failed")
+	b.until("document.querySelector('pre.log')?.innerText === 'before\\n\\\\x1b[31mlogin with REDACTED\\n<img src=x onerror=window.pwned=1>\\nno database'")
+	b.until("/kubectl logs broken-report-\\S+ -c report -n default/.test(document.getElementById('logs').innerText)")
+	if got := b.eval("String(window.pwned) + document.documentElement.outerHTML.includes('" + password + "')"); got != "undefinedfalse" {
+		t.Errorf("the log is HTML, or has a secret: %s", got)
+	}
+	b.checkAccess("the log of what failed")
 }
