@@ -37,7 +37,11 @@ func GivenSensitive(defs []v1beta1.Parameter, given map[string]string) []string 
 }
 
 // Mask takes sensitive values out of text that people will read. The zero value takes nothing.
-type Mask struct{ replacer *strings.Replacer }
+type Mask struct {
+	replacer *strings.Replacer
+	// forms are the texts that are taken out.
+	forms []string
+}
 
 // shortest is the length in bytes from which a value is masked: shorter ones are parts of ordinary words.
 const shortest = 4
@@ -69,21 +73,93 @@ func NewMask(values []string) Mask {
 	}
 	// Of two that begin at the same place, the longer one goes first: nothing of it must be left.
 	slices.SortFunc(hidden, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	hidden = slices.Compact(hidden)
 	var pairs []string
-	for _, form := range slices.Compact(hidden) {
+	for _, form := range hidden {
 		pairs = append(pairs, form, Masked)
 	}
-	return Mask{strings.NewReplacer(pairs...)}
+	return Mask{strings.NewReplacer(pairs...), hidden}
 }
 
 func unquoted(text string) string { return text[1 : len(text)-1] }
 
-// Text returns the text without the values.
-func (m Mask) Text(text string) string {
+// Text returns the text without the values, and without the beginnings of values before an ellipsis: what makes a message may have cut it
+// in the middle of a value.
+func (m Mask) Text(message string) string {
 	if m.replacer == nil {
-		return text
+		return message
 	}
-	return m.replacer.Replace(text)
+	message = m.replacer.Replace(message)
+	cuts := cutsIn(message)
+	if len(cuts) == 0 {
+		return message
+	}
+	begins := slices.Clone(cuts)
+	for _, form := range m.forms {
+		for n, length := range prefixesAt(message, form, cuts) {
+			if length >= shortest {
+				begins[n] = min(begins[n], cuts[n]-length)
+			}
+		}
+	}
+	var out strings.Builder
+	end := 0
+	for n, cut := range cuts {
+		if begin := max(begins[n], end); begin < cut {
+			out.WriteString(message[end:begin] + Masked)
+			end = cut
+		}
+	}
+	return out.String() + message[end:]
+}
+
+// cutsIn returns where a message ends before an ellipsis, or before the quote in front of it.
+func cutsIn(message string) []int {
+	var out []int
+	for at := 0; ; {
+		next := strings.Index(message[at:], text.Ellipsis)
+		if next < 0 {
+			return out
+		}
+		at += next
+		cut := at
+		if cut > 0 && message[cut-1] == '"' {
+			cut--
+		}
+		out = append(out, cut)
+		at += len(text.Ellipsis)
+	}
+}
+
+// prefixesAt returns how long the longest beginning of a form is with which the message ends at each of the cuts. It reads the message once,
+// as Knuth, Morris and Pratt do: messages and forms may be long.
+func prefixesAt(message, form string, cuts []int) []int {
+	borders := make([]int, len(form)) // of each beginning of the form, the longest shorter one with which it ends
+	for n, length := 1, 0; n < len(form); n++ {
+		for length > 0 && form[n] != form[length] {
+			length = borders[length-1]
+		}
+		if form[n] == form[length] {
+			length++
+		}
+		borders[n] = length
+	}
+	out, length, next := make([]int, len(cuts)), 0, 0
+	for n := 0; next < len(cuts); n++ {
+		for ; next < len(cuts) && cuts[next] == n; next++ {
+			out[next] = length
+		}
+		if next == len(cuts) {
+			break
+		}
+		for length > 0 && (length == len(form) || message[n] != form[length]) {
+			length = borders[length-1]
+		}
+		if message[n] == form[length] {
+			length++
+		}
+	}
+	return out
 }
 
 // maxQuoted bounds a value in a message, in bytes: values may be whole files.

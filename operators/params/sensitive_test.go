@@ -1,11 +1,13 @@
 package params
 
 import (
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/text"
 )
 
 func TestMask(t *testing.T) {
@@ -23,6 +25,11 @@ func TestMask(t *testing.T) {
 		"Lines":   {"of several lines, each goes", "line MIIEdeadbeef of it", "line (sensitive) of it", []string{"-----BEGIN-----\nMIIEdeadbeef\n"}},
 		"Prefix":  {"of a longer value nothing is left", "secret-long", "(sensitive)", []string{"secret", "secret-long"}},
 		"Short":   {"a value of few letters would take words apart", "a step of phase a", "a step of phase a", []string{"a", "tep"}},
+		"Cut":     {"of a value that is cut, nothing is left", `default is "abc correct-hor…", and correct-…`, `default is "abc (sensitive)…", and (sensitive)…`, []string{"correct-horse"}},
+		"CutIn":   {"a quote may end before the ellipsis", `"correct-hor"… (90 bytes)`, `"(sensitive)"… (90 bytes)`, []string{"correct-horse"}},
+		"CutLate": {"few letters before an ellipsis are no value", "cor… corr…", "cor… (sensitive)…", []string{"correct-horse"}},
+		"CutAll":  {"a message may be the beginning of a value", "……corr…", "……(sensitive)…", []string{"correct-horse"}},
+		"CutMost": {"the longest beginning of several values goes", "x-correct-ho…", "(sensitive)…", []string{"correct-horse", "x-correct-horse"}},
 		"Several": {"each of several", "one hunter2 two swordfish", "one (sensitive) two (sensitive)", []string{"hunter2", "swordfish"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -59,5 +66,35 @@ func TestSensitiveProblems(t *testing.T) {
 	}
 	if _, err := Resolve(hidden, given); err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("Resolve: %v", err)
+	}
+}
+
+// TestMaskCuts checks random messages that are cut: no beginning of a value of which something was cut is left.
+func TestMaskCuts(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	word := func(most int) string {
+		out := make([]byte, 1+random.IntN(most))
+		for i := range out {
+			out[i] = "ab"[random.IntN(2)]
+		}
+		return string(out)
+	}
+	for range 2000 {
+		value := word(12) + "c"
+		message := ""
+		for range 1 + random.IntN(4) {
+			message += word(8) + value[:random.IntN(len(value))] + text.Ellipsis
+		}
+		got := NewMask([]string{value}).Text(message)
+		for before := range strings.SplitSeq(strings.TrimSuffix(got, text.Ellipsis), text.Ellipsis) {
+			for n := shortest; n < len(value) && len(value) >= shortest; n++ {
+				if strings.HasSuffix(before, value[:n]) {
+					t.Fatalf("%q of %q leaves %q", message, value, got)
+				}
+			}
+		}
+		if shown := strings.ReplaceAll(got, Masked, ""); strings.Count(got, text.Ellipsis) != strings.Count(message, text.Ellipsis) || len(shown) > len(message) {
+			t.Fatalf("%q of %q becomes %q", message, value, got)
+		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// ellipsis marks the end of a text that was cut.
-const ellipsis = "…"
+// Ellipsis marks the end of a text that was cut.
+const Ellipsis = "…"
 
 // Truncate returns s if it has at most limit bytes. Otherwise it returns the beginning of s and an ellipsis, at most limit
 // bytes together and never a part of a rune. Invalid UTF-8 is removed, so that the result can stand in an API object.
@@ -22,7 +22,7 @@ func Truncate(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}
-	return head(s, limit-len(ellipsis)) + ellipsis
+	return head(s, limit-len(Ellipsis)) + Ellipsis
 }
 
 // Quote returns s in Go's quotes. Of a longer text than limit bytes it quotes the beginning, and adds the size of the whole.
@@ -30,7 +30,7 @@ func Quote(s string, limit int) string {
 	if len(s) <= limit {
 		return strconv.Quote(s)
 	}
-	return strconv.Quote(head(s, limit)) + fmt.Sprintf("%s (%d bytes)", ellipsis, len(s))
+	return strconv.Quote(head(s, limit)) + fmt.Sprintf("%s (%d bytes)", Ellipsis, len(s))
 }
 
 // JSON returns value as JSON of at most limit bytes, as Truncate cuts it. A value that has no JSON is printed as fmt does.

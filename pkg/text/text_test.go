@@ -41,7 +41,7 @@ func FuzzTruncate(f *testing.F) {
 	f.Add("aäöü", 5)
 	f.Add("\xff\xfe", 1)
 	f.Fuzz(func(t *testing.T, s string, limit int) {
-		limit = max(len(ellipsis), limit%4096)
+		limit = max(len(Ellipsis), limit%4096)
 		got := Truncate(s, limit)
 		if len(got) > limit || !utf8.ValidString(got) {
 			t.Errorf("%q cut at %d is %q", s, limit, got)
