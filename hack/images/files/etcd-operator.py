@@ -37,6 +37,16 @@ def apply(path, obj):
     ask(API + path + "?fieldManager=etcd-operator&force=true", obj, "PATCH", "application/apply-patch+yaml")
 
 
+def add(members, peer):
+    """Adds a member by the first that takes it: one whose old connections have timed out may call the others unhealthy for ever."""
+    for n, member in enumerate(members):
+        try:
+            return ask(member + "add", {"peerURLs": [peer]}, "POST")
+        except urllib.error.HTTPError as e:
+            if e.code != 503 or n == len(members) - 1:
+                raise
+
+
 def reconcile(cluster):
     meta, spec = cluster["metadata"], cluster["spec"]
     name, namespace = meta["name"], meta["namespace"]
@@ -53,10 +63,10 @@ def reconcile(cluster):
         host = "%s-%d.%s.%s.svc" % (name, have, name, namespace)
         if size > have and ready:
             # The member stands already if an earlier request succeeded without its answer, or if the StatefulSet was not written after it.
-            members = "http://%s-0.%s.%s.svc:2379/v3/cluster/member/" % (name, name, namespace)
+            members = ["http://%s-%d.%s.%s.svc:2379/v3/cluster/member/" % (name, n, name, namespace) for n in range(have)]
             peer = "http://%s:2380" % host
-            if not any(peer in m["peerURLs"] for m in ask(members + "list", {}, "POST")["members"]):
-                ask(members + "add", {"peerURLs": [peer]}, "POST")
+            if not any(peer in m["peerURLs"] for m in ask(members[0] + "list", {}, "POST")["members"]):
+                add(members, peer)
             have += 1
         size = have
     apply("/api/v1/namespaces/%s/services/%s" % (namespace, name), {
