@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -148,7 +149,10 @@ var _ = Describe("The catalog", Label("catalog"), func() {
 		ns := namespace()
 		DeferCleanup(func() {
 			kubectl("delete", "instances", "--all", "-n", ns)
-			kubectl("kudo", "uninstall-version", "etcd-3.5.21-1.0.0", "-n", ns, "--force", "--wait")
+			// All versions: what one of them held until the end of its namespace would go under a spec that uses the same.
+			for _, name := range strings.Fields(kubectl("get", "operatorversions", "-n", ns, "-o", "name")) {
+				kubectl("kudo", "uninstall-version", path.Base(name), "-n", ns, "--force", "--wait")
+			}
 		})
 		install(ns, "db", filepath.Join(catalog, "etcd", "operator"))
 		etcdctl := func(member string, args ...string) func() string {
