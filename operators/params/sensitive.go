@@ -131,8 +131,8 @@ func cutsIn(message string) []int {
 	}
 }
 
-// prefixesAt returns how long the longest beginning of a form is with which the message ends at each of the cuts. It reads the message once,
-// as Knuth, Morris and Pratt do: messages and forms may be long.
+// prefixesAt returns how long the longest beginning of a form is with which the message ends at each of the cuts. It reads the message
+// once, as Knuth, Morris and Pratt do: messages and forms may be long.
 func prefixesAt(message, form string, cuts []int) []int {
 	borders := make([]int, len(form)) // of each beginning of the form, the longest shorter one with which it ends
 	for n, length := 1, 0; n < len(form); n++ {
