@@ -69,7 +69,7 @@ func TestSensitiveProblems(t *testing.T) {
 	}
 }
 
-// TestMaskCuts checks random messages that are cut: no beginning of a value of which something was cut is left.
+// TestMaskCuts masks random messages in which values are cut, and checks that no beginning of a value stands before an ellipsis.
 func TestMaskCuts(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	word := func(most int) string {

@@ -152,7 +152,8 @@ func (d *detail) complete(c *culpritLog) {
 	}
 }
 
-// canRead reports whether it is known of which pod a log is, and, as far as the user may read it, what must not be shown of it.
+// canRead reports whether the page has read the pods, the runs and the OperatorVersions, or may not read them: without these, the redaction
+// of a log would lack values.
 func (d *detail) canRead() bool {
 	d.mu.Lock()
 	pods := d.kinds[podKind]
