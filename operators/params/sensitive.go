@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -39,8 +40,8 @@ func GivenSensitive(defs []v1beta1.Parameter, given map[string]string) []string 
 // Mask takes sensitive values out of text that people will read. The zero value takes nothing.
 type Mask struct {
 	replacer *strings.Replacer
-	// forms are the texts that are taken out.
-	forms []string
+	// sorted are the texts that are taken out, in the order of their bytes.
+	sorted []string
 }
 
 // shortest is the length in bytes from which a value is masked: shorter ones are parts of ordinary words.
@@ -78,13 +79,18 @@ func NewMask(values []string) Mask {
 	for _, form := range hidden {
 		pairs = append(pairs, form, Masked)
 	}
-	return Mask{strings.NewReplacer(pairs...), hidden}
+	replacer := strings.NewReplacer(pairs...)
+	slices.Sort(hidden)
+	return Mask{replacer, hidden}
 }
 
 func unquoted(text string) string { return text[1 : len(text)-1] }
 
+// maxSteps bounds the search for beginnings of values in a message: values and messages are chosen by others.
+const maxSteps = 1 << 20
+
 // Text returns the text without the values, and without the beginnings of values before an ellipsis: what makes a message may have cut it
-// in the middle of a value.
+// in the middle of a value. If the search for these takes too long, all that is left to search before an ellipsis is taken out.
 func (m Mask) Text(message string) string {
 	if m.replacer == nil {
 		return message
@@ -94,14 +100,7 @@ func (m Mask) Text(message string) string {
 	if len(cuts) == 0 {
 		return message
 	}
-	begins := slices.Clone(cuts)
-	for _, form := range m.forms {
-		for n, length := range prefixesAt(message, form, cuts) {
-			if length >= shortest {
-				begins[n] = min(begins[n], cuts[n]-length)
-			}
-		}
-	}
+	begins := m.beginnings(message, cuts)
 	var out strings.Builder
 	end := 0
 	for n, cut := range cuts {
@@ -131,35 +130,39 @@ func cutsIn(message string) []int {
 	}
 }
 
-// prefixesAt returns how long the longest beginning of a form is with which the message ends at each of the cuts. It reads the message
-// once, as Knuth, Morris and Pratt do: messages and forms may be long.
-func prefixesAt(message, form string, cuts []int) []int {
-	borders := make([]int, len(form)) // of each beginning of the form, the longest shorter one with which it ends
-	for n, length := 1, 0; n < len(form); n++ {
-		for length > 0 && form[n] != form[length] {
-			length = borders[length-1]
-		}
-		if form[n] == form[length] {
-			length++
-		}
-		borders[n] = length
-	}
-	out, length, next := make([]int, len(cuts)), 0, 0
-	for n := 0; next < len(cuts); n++ {
-		for ; next < len(cuts) && cuts[next] == n; next++ {
-			out[next] = length
-		}
+// beginnings returns for each cut where the longest beginning of a value starts that ends there; the cut itself if there is none.
+func (m Mask) beginnings(message string, cuts []int) []int {
+	out := slices.Clone(cuts)
+	steps := 0
+	for start := range message {
+		next, _ := slices.BinarySearch(cuts, start+shortest) // the first cut that a value from here may reach
 		if next == len(cuts) {
 			break
 		}
-		for length > 0 && (length == len(form) || message[n] != form[length]) {
-			length = borders[length-1]
-		}
-		if message[n] == form[length] {
-			length++
+		among := m.sorted
+		for at := start; next < len(cuts) && len(among) > 0; at++ {
+			for ; next < len(cuts) && cuts[next] == at; next++ {
+				out[next] = min(out[next], start)
+			}
+			among = withByte(among, at-start, message[at])
+			if steps++; steps > maxSteps {
+				for n := range out {
+					if cuts[n] > start {
+						out[n] = min(out[n], start)
+					}
+				}
+				return out
+			}
 		}
 	}
 	return out
+}
+
+// withByte returns those of sorted texts, which are equal before a place, that have a byte there.
+func withByte(sorted []string, place int, b byte) []string {
+	from := sort.Search(len(sorted), func(i int) bool { return len(sorted[i]) > place && sorted[i][place] >= b })
+	to := sort.Search(len(sorted), func(i int) bool { return len(sorted[i]) > place && sorted[i][place] > b })
+	return sorted[from:to]
 }
 
 // maxQuoted bounds a value in a message, in bytes: values may be whole files.

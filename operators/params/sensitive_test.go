@@ -1,6 +1,7 @@
 package params
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -95,6 +96,27 @@ func TestMaskCuts(t *testing.T) {
 		}
 		if shown := strings.ReplaceAll(got, Masked, ""); strings.Count(got, text.Ellipsis) != strings.Count(message, text.Ellipsis) || len(shown) > len(message) {
 			t.Fatalf("%q of %q becomes %q", message, value, got)
+		}
+	}
+}
+
+// TestMaskHostileCuts checks that neither long values nor values of many lines make a mask slow, and that nothing of a value is left where
+// the search is given up.
+func TestMaskHostileCuts(t *testing.T) {
+	long := strings.Repeat("a", 1<<20)
+	var lines strings.Builder
+	for n := range 100_000 {
+		fmt.Fprintf(&lines, "%07d\n", n)
+	}
+	mask := NewMask([]string{long + "b", lines.String()})
+	for _, tc := range []struct{ reason, message, want string }{
+		{"a long beginning", "x " + long[:100] + text.Ellipsis, "x " + Masked + text.Ellipsis},
+		{"many beginnings", "0000…00012… 00123x…", Masked + "…" + Masked + "… 00123x…"},
+		{"a search that is given up", "x " + long + "c" + text.Ellipsis, "x " + Masked + text.Ellipsis},
+		{"no beginning", strings.Repeat("x", 1<<16) + text.Ellipsis, strings.Repeat("x", 1<<16) + text.Ellipsis},
+	} {
+		if got := mask.Text(tc.message); got != tc.want {
+			t.Errorf("%s: %d bytes, want %d: %.100q", tc.reason, len(got), len(tc.want), got)
 		}
 	}
 }
