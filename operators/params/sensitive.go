@@ -86,18 +86,23 @@ func NewMask(values []string) Mask {
 
 func unquoted(text string) string { return text[1 : len(text)-1] }
 
+// Whole returns a text that nothing has cut without the values. A value of a field, of which another value may be a beginning, stays whole.
+func (m Mask) Whole(text string) string {
+	if m.replacer == nil {
+		return text
+	}
+	return m.replacer.Replace(text)
+}
+
 // maxSteps bounds the search for beginnings of values in a message: values and messages are chosen by others.
 const maxSteps = 1 << 20
 
-// Text returns the text without the values, and without the beginnings of values before an ellipsis: what makes a message may have cut it
+// Text returns a message without the values, and without the beginnings of values before an ellipsis: what makes a message may have cut it
 // in the middle of a value. If the search for these takes too long, all that is left to search before an ellipsis is taken out.
 func (m Mask) Text(message string) string {
-	if m.replacer == nil {
-		return message
-	}
-	message = m.replacer.Replace(message)
+	message = m.Whole(message)
 	cuts := cutsIn(message)
-	if len(cuts) == 0 {
+	if len(cuts) == 0 || len(m.sorted) == 0 {
 		return message
 	}
 	begins := m.beginnings(message, cuts)

@@ -236,7 +236,7 @@ func (d *differ) add(path []string, before, after any) {
 		}
 		return
 	}
-	f.Path = text.Plain(d.mask.Text(f.Path), maxPath)
+	f.Path = text.Plain(d.mask.Whole(f.Path), maxPath)
 	from, to := d.show(before), d.show(after)
 	f.whole = from + "\x00" + to
 	if strings.Contains(from+to, params.Masked) { // one side may show what the other hides
@@ -262,7 +262,7 @@ func (d *differ) show(value any) string {
 	} else if shown == "" || strings.ContainsAny(shown, "\n\t") {
 		shown = strconv.Quote(shown)
 	}
-	return d.mask.Text(shown)
+	return d.mask.Whole(shown)
 }
 
 // beforeDifference is how many bytes of a long value are shown before the first difference.

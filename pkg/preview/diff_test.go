@@ -16,6 +16,19 @@ import (
 	"kudo.dev/kudo/pkg/dryrun"
 )
 
+// TestWholeValues checks that a value whose beginning is also that of a sensitive one is shown, and is part of the digest, as a whole: a
+// package could hide a part of an object behind its own default (P7, P16).
+func TestWholeValues(t *testing.T) {
+	secret := strings.Repeat("a", 3000)
+	of := func(value string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"key": value}}}
+	}
+	d := compare(of("x"), of(secret[:2000]+"… payload …"), params.NewMask([]string{secret + "b"}))
+	if len(d.fields) != 1 || !strings.Contains(d.fields[0].whole, "payload") {
+		t.Errorf("%+v", d.fields)
+	}
+}
+
 func parse(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	obj := &unstructured.Unstructured{}
