@@ -2,8 +2,8 @@ package plans
 
 import "kudo.dev/kudo/apis/kudo/v1beta1"
 
-// Stopped is the status of the steps that were open when a user canceled the run, for people. The status of a plan never has it.
-const Stopped v1beta1.ExecutionStatus = "STOPPED"
+// stopped is the status of the steps that were open when a user canceled the run, for people. The status of a plan never has it.
+const stopped v1beta1.ExecutionStatus = "STOPPED"
 
 // MarkStopped returns a canceled run with its open steps marked, and any other run unchanged.
 func MarkStopped(st v1beta1.PlanStatus) v1beta1.PlanStatus {
@@ -12,7 +12,7 @@ func MarkStopped(st v1beta1.PlanStatus) v1beta1.PlanStatus {
 	}
 	mark := func(status *v1beta1.ExecutionStatus) {
 		if status.IsRunning() {
-			*status = Stopped
+			*status = stopped
 		}
 	}
 	st = *st.DeepCopy()

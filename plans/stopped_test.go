@@ -40,8 +40,8 @@ func TestMarkStopped(t *testing.T) {
 		given, want v1beta1.PlanStatus
 	}{
 		{"a user has ended it", run(v1beta1.FatalError, CancelMessage, v1beta1.Complete, v1beta1.InProgress),
-			run(v1beta1.FatalError, CancelMessage, v1beta1.Complete, Stopped)},
-		{"it waited", run(v1beta1.FatalError, CancelMessage, v1beta1.Pending), run(v1beta1.FatalError, CancelMessage, Stopped)},
+			run(v1beta1.FatalError, CancelMessage, v1beta1.Complete, stopped)},
+		{"it waited", run(v1beta1.FatalError, CancelMessage, v1beta1.Pending), run(v1beta1.FatalError, CancelMessage, stopped)},
 		{"what never ran stays so", run(v1beta1.FatalError, CancelMessage, v1beta1.NeverRun),
 			run(v1beta1.FatalError, CancelMessage, v1beta1.NeverRun)},
 		{"it has failed", run(v1beta1.FatalError, "Job x failed", v1beta1.InProgress), run(v1beta1.FatalError, "Job x failed", v1beta1.InProgress)},

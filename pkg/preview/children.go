@@ -19,7 +19,7 @@ const maxDepth = 8
 // previewChildren previews what the Instances would do that the runs create or change.
 func (c *computation) previewChildren(ctx context.Context) error {
 	for _, id := range c.order {
-		if id.GroupKind() != v1beta1.GroupVersion.WithKind("Instance").GroupKind() {
+		if id.GroupKind() != instances {
 			continue
 		}
 		change, _ := c.cluster.Find(id)

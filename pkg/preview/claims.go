@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/dryrun"
 	"kudo.dev/kudo/pkg/storedversions"
 )
@@ -20,6 +21,7 @@ import (
 var (
 	statefulSets = appsv1.SchemeGroupVersion.WithKind("StatefulSet").GroupKind()
 	namespaces   = schema.GroupKind{Kind: "Namespace"}
+	instances    = v1beta1.GroupVersion.WithKind("Instance").GroupKind()
 )
 
 // claimPattern matches the names of the claims that a StatefulSet has.

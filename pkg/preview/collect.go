@@ -33,7 +33,7 @@ func (c *computation) result(ctx context.Context) (*Preview, error) {
 
 // noteObjects notes what would become of objects, as the runs so far have left them: later ones are those of other Instances.
 func (c *computation) noteObjects(ctx context.Context, ids []apply.ID) {
-	r := report{c.touches, c.share, c.definitions, c.ownedBefore, c.Metadata}
+	r := reportOf(c)
 	for _, id := range ids {
 		c.objects[id] = r.object(ctx, id, c.touched[id])
 	}
@@ -51,7 +51,7 @@ func (c *computation) collect(ctx context.Context) error {
 			c.warn("%s", warning)
 		}
 	}
-	report{touches: c.touches, metadata: c.Metadata}.warnOfUsedClaims(ctx)
+	reportOf(c).warnOfUsedClaims(ctx)
 	for i := range c.out.Warnings {
 		c.out.Warnings[i] = strings.TrimSpace(c.out.Warnings[i])
 	}
@@ -73,6 +73,10 @@ type report struct {
 	definitions *definitionComparer
 	ownedBefore runner.Inventory
 	metadata    metadata.Interface
+}
+
+func reportOf(c *computation) report {
+	return report{c.touches, c.share, c.definitions, c.ownedBefore, c.Metadata}
 }
 
 // object returns what would become of an object:

@@ -22,7 +22,8 @@ import (
 // follows from it is.
 type Definition struct {
 	Name string `json:"name"`
-	// BreakingChanges are the first of those that may break clients or custom resources, whether or not there are any; More counts the rest.
+	// BreakingChanges are the first of those that may break clients or custom resources, whether or not any of these exist. More counts the
+	// rest.
 	BreakingChanges crdcompat.BreakingChanges `json:"breakingChanges,omitempty"`
 	More            int                       `json:"more,omitempty"`
 	// Objects are the custom resources, as checked against each version of the new definition; nil if they were not checked.

@@ -17,7 +17,7 @@ const (
 	ShareJoin = "join"
 	// ShareChange is for objects that would be changed for all holders.
 	ShareChange = "change"
-	// ShareLeave is for objects that others go on to hold.
+	// ShareLeave is for objects that others still hold.
 	ShareLeave = "leave"
 	// ShareMismatch is for objects that are not as wanted, and that the others do not let change.
 	ShareMismatch = "mismatch"

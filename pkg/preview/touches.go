@@ -93,7 +93,7 @@ func (s *touches) at(id apply.ID, place string) *touch {
 	return t
 }
 
-// blame notes where the parameters of the edit stand in objects that would be refused (P8).
+// blame notes where the parameters of the edit stand in objects that would be refused.
 func (s *touches) blame(w *runner.PreparedTask, failed []apply.Change, changed []string) {
 	for _, change := range failed {
 		if t := s.touched[change.ID]; t.refused != "" {

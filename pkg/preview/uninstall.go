@@ -129,7 +129,7 @@ func (c *computation) release(ctx context.Context) error {
 // releaseChildren previews what goes with the Instances that are deleted.
 func (c *computation) releaseChildren(ctx context.Context) error {
 	for _, id := range c.order {
-		if !c.touched[id].released || id.GroupKind() != v1beta1.GroupVersion.WithKind("Instance").GroupKind() {
+		if !c.touched[id].released || id.GroupKind() != instances {
 			continue
 		}
 		live, err := c.readNow(ctx, id)
@@ -191,7 +191,7 @@ func (c *computation) releaseObject(ctx context.Context, id apply.ID) error {
 func (c *computation) released(id apply.ID, live *unstructured.Unstructured) {
 	c.at(id, "").released = true
 	c.releasedUIDs = append(c.releasedUIDs, live.GetUID())
-	if id.GroupKind() == v1beta1.GroupVersion.WithKind("Instance").GroupKind() {
+	if id.GroupKind() == instances {
 		c.deleted[live.GetUID()] = runner.Manager(id.Namespace, id.Name)
 	}
 	if id.GroupVersionKind == claims {
@@ -265,7 +265,7 @@ func (c *computation) releaseHeld(ctx context.Context) (bool, error) {
 		c.listed[o.live.GetUID()] = true
 		c.released(o.id, o.live)
 		c.noteObjects(ctx, []apply.ID{o.id})
-		if o.id.GroupKind() != v1beta1.GroupVersion.WithKind("Instance").GroupKind() {
+		if o.id.GroupKind() != instances {
 			continue
 		}
 		instance, err := toInstance(o.live)

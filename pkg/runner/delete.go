@@ -83,7 +83,7 @@ func (r *Runner) delete(ctx context.Context, w *PreparedTask) (plans.Outcome, Ef
 
 // held says what holds an Instance that is being deleted, if its cleanup plan has failed; empty else.
 func (r *Runner) held(ctx context.Context, id apply.ID) string {
-	if id.GroupKind() != v1beta1.GroupVersion.WithKind("Instance").GroupKind() {
+	if !isInstance(id.GroupVersionKind) {
 		return ""
 	}
 	live, err := r.engine.Live(ctx, id)

@@ -175,11 +175,11 @@ func (e *Engine) Holders(ctx context.Context, live metav1.Object) []string {
 // Instances whose plans write it, else other field managers.
 func (e *Engine) OtherHolders(ctx context.Context, live metav1.Object, deleted map[types.UID]string) []string {
 	owners := slices.DeleteFunc(slices.Clone(live.GetOwnerReferences()), func(o metav1.OwnerReference) bool { return deleted[o.UID] != "" })
-	out := e.ownerNames(ctx, owners)
+	out, without := e.ownerNames(ctx, owners), slices.Collect(maps.Values(deleted))
 	var others []string
 	for _, name := range managersOf(live) {
 		switch instance, is := v1beta1.InstanceOfManager(name); {
-		case name == manager, slices.Contains(slices.Collect(maps.Values(deleted)), name): // the owners say who shares it
+		case name == manager, slices.Contains(without, name): // the owners say who shares it
 		case is:
 			out = append(out, "Instance "+instance.String())
 		default:

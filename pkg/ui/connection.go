@@ -15,7 +15,7 @@ type connection struct {
 	Stale bool
 }
 
-// connection returns what is to be said (U10), the worst first.
+// connection returns what is to be said, the worst first.
 func (s *Server) connection() connection {
 	status := s.instances.Status()
 	c := connection{Detail: status.Message, Since: status.Since, Stale: s.instances.informer.HasSynced()}

@@ -146,7 +146,14 @@ func (d *detail) observe(resources []v1beta1.ResourceStatus) {
 	}
 }
 
-// newObjectFeed returns a feed of the objects of a kind that an Instance has written. Of Secrets, only metadata is asked for (U9). Its list
+// feedOf returns the feed of a kind, or nil if the page has none.
+func (d *detail) feedOf(kind schema.GroupVersionKind) *feed {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.kinds[kind]
+}
+
+// newObjectFeed returns a feed of the objects of a kind that an Instance has written. Of Secrets, only metadata is asked for. Its list
 // and watch functions find out what the kind is called in addresses: that may ask the cluster, and is tried again as they are.
 func (s *Server) newObjectFeed(kind schema.GroupVersionKind, of client.ObjectKey) (*feed, error) {
 	choose := func(o *metav1.ListOptions) {

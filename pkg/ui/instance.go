@@ -15,6 +15,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators/params"
+	"kudo.dev/kudo/pkg/health/culprit"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/text"
 	"kudo.dev/kudo/plans"
@@ -33,7 +34,6 @@ type subject struct {
 	// VersionLink is the address of the page of the OperatorVersion; empty if there is none.
 	VersionLink string
 	Upgrade     string
-	Deleting    bool
 	Commands    []string
 	Conditions  []metav1.Condition
 	Plans       []node
@@ -96,7 +96,7 @@ func (s *Server) subjectOf(key client.ObjectKey, seen bool, d *detail) subject {
 	switch status := s.instances.Status(); {
 	case found:
 	case seen:
-		return subject{Missing: "This Instance was deleted while the page was open.", Deleting: true}
+		return subject{Missing: "This Instance was deleted while the page was open."}
 	case status.State == loading:
 		return subject{Missing: messageLoading}
 	case !s.instances.informer.HasSynced():
@@ -107,7 +107,7 @@ func (s *Server) subjectOf(key client.ObjectKey, seen bool, d *detail) subject {
 		return subject{Missing: "This Instance does not exist."}
 	}
 	now := stateOf(i)
-	sub := subject{Instance: i, State: now, Since: sinceOf(i, now), Deleting: i.DeletionTimestamp != nil}
+	sub := subject{Instance: i, State: now, Since: sinceOf(i, now)}
 	ovKey := i.OperatorVersionKey()
 	var defined map[string]v1beta1.Plan
 	if ov, known := objectOf[*v1beta1.OperatorVersion](s.versions, ovKey.Namespace, ovKey.Name); known {
@@ -200,8 +200,8 @@ func (s *Server) instanceFragments(sub subject, d *detail) []fragment {
 		{ID: "events", Template: "instance-events", Data: events},
 		{ID: "history", Template: "instance-history", Data: runs},
 	}
-	for n := range out[1:] {
-		if sub.Instance == nil {
+	if sub.Instance == nil {
+		for n := range out[1:] {
 			out[n+1].Template = "nothing"
 		}
 	}
@@ -283,14 +283,7 @@ func (d *detail) eventList(sub subject) eventList {
 			e.InvolvedObject.UID != "" && e.InvolvedObject.UID != sub.Instance.UID { // that of a former Instance
 			continue
 		}
-		at := e.LastTimestamp.Time
-		if at.IsZero() {
-			at = e.EventTime.Time
-		}
-		if at.IsZero() {
-			at = e.CreationTimestamp.Time
-		}
-		out.Rows = append(out.Rows, eventRow{at, e.Type, e.Reason, e.Message, e.Count})
+		out.Rows = append(out.Rows, eventRow{culprit.LastSeen(e), e.Type, e.Reason, e.Message, e.Count})
 	}
 	slices.SortFunc(out.Rows, func(a, b eventRow) int {
 		return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))

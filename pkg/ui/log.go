@@ -125,9 +125,7 @@ func (d *detail) culpritLogs(i *v1beta1.Instance, hide mask) []culpritLog {
 // namespace is read.
 func (d *detail) complete(c *culpritLog) {
 	c.key = logKey{namespace: c.Namespace, pod: c.Pod, container: c.Container}
-	d.mu.Lock()
-	pods := d.kinds[podKind]
-	d.mu.Unlock()
+	pods := d.feedOf(podKind)
 	switch {
 	case c.Namespace != d.key.Namespace:
 		c.problem = "It is not in the namespace of the Instance: this page does not read its log."
@@ -146,7 +144,7 @@ func (d *detail) complete(c *culpritLog) {
 	c.key.uid = pod.UID
 	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if s.Name == c.Container {
-			c.Restarted = s.LastTerminationState.Terminated != nil && s.State.Terminated == nil
+			c.Restarted = culprit.HasRestarted(pod, &s)
 			c.key.restarts, c.key.ended = s.RestartCount, c.Restarted || s.State.Terminated != nil
 		}
 	}
@@ -155,9 +153,7 @@ func (d *detail) complete(c *culpritLog) {
 // canRead reports whether the page has read the pods, the runs and the OperatorVersions, or may not read them: without these, the redaction
 // of a log would lack values.
 func (d *detail) canRead() bool {
-	d.mu.Lock()
-	pods := d.kinds[podKind]
-	d.mu.Unlock()
+	pods := d.feedOf(podKind)
 	return pods != nil && pods.Status().State != loading && d.runs.Status().State != loading && d.server.versions.Status().State != loading
 }
 

@@ -230,7 +230,10 @@ func TestLogFollows(t *testing.T) {
 		t.Errorf("after a replacement, the page shows %s", shown)
 	}
 	answer("fourth\n")
-	api.Put(failedPod(func(pod *corev1.Pod, s *corev1.ContainerStatus) { pod.UID, s.State = "uid-other", begun }))
+	api.Put(failedPod(func(pod *corev1.Pod, s *corev1.ContainerStatus) { // it is only not ready, and its run before has ended well
+		pod.UID, s.State = "uid-other", begun
+		s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{}
+	}))
 	_ = shows("<code>fourth")
 	answer("fifth\n")
 	api.Put(failedPod(func(pod *corev1.Pod, s *corev1.ContainerStatus) { pod.UID = "uid-other" }))

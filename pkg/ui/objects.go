@@ -50,9 +50,7 @@ func (d *detail) pods(i *v1beta1.Instance, show func(string) string) []objectRow
 	if d == nil {
 		return nil
 	}
-	d.mu.Lock()
-	f := d.kinds[podKind]
-	d.mu.Unlock()
+	f := d.feedOf(podKind)
 	if f == nil {
 		return nil
 	}
@@ -92,9 +90,7 @@ func (d *detail) judge(r v1beta1.ResourceStatus, show func(string) string) (stat
 		return objectUnknown, ""
 	}
 	kind := schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
-	d.mu.Lock()
-	f := d.kinds[kind]
-	d.mu.Unlock()
+	f := d.feedOf(kind)
 	switch {
 	case r.Namespace != d.key.Namespace:
 		return objectUnknown, "it is not in the namespace of the Instance: this page does not watch it"

@@ -152,7 +152,7 @@ func digestOf(parts []part) string {
 type document struct {
 	view
 	Server *Server
-	// Header is what stands on all pages.
+	// Session is the path of the files that all pages load.
 	Session string
 	Form    template.HTML
 	Parts   []part

@@ -2,15 +2,14 @@ package ui
 
 import (
 	"cmp"
-	"maps"
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators/params"
@@ -40,12 +39,12 @@ type versionList struct {
 
 func (s *Server) versionsPage(*http.Request) screen {
 	return still(func() view {
-		list, users := versionList{Feed: s.versions.Status(), In: s.Namespace}, s.users()
+		list, users := versionList{Feed: s.versions.Status(), In: s.Namespace}, s.countUsers()
 		for _, ov := range objectsOf[*v1beta1.OperatorVersion](s.versions) {
 			row := versionRow{Namespace: ov.Namespace, Name: ov.Name, Operator: ov.Spec.Operator.Name, Version: ov.Spec.Version,
 				AppVersion: ov.Spec.AppVersion, InstallPlan: ov.Spec.InstallPlan, Drifted: len(ov.Status.Drift), Users: "not known"}
 			if s.instances.informer.HasSynced() {
-				row.Users = strconv.Itoa(len(users[types.NamespacedName{Namespace: ov.Namespace, Name: ov.Name}]))
+				row.Users = strconv.Itoa(users[client.ObjectKeyFromObject(ov).String()])
 			}
 			if row.State, row.Message = installState(ov); row.Message != "" {
 				row.Message = maskOf(ov.Spec.InstallParameters, ov, nil).Text(row.Message)
@@ -59,31 +58,26 @@ func (s *Server) versionsPage(*http.Request) screen {
 	})
 }
 
-// users returns the Instances that use each OperatorVersion, or are about to, sorted.
-func (s *Server) users() map[types.NamespacedName][]types.NamespacedName {
-	out := map[types.NamespacedName]map[types.NamespacedName]bool{}
-	add := func(version, user types.NamespacedName) {
-		if out[version] == nil {
-			out[version] = map[types.NamespacedName]bool{}
-		}
-		out[version][user] = true
-	}
+// countUsers counts the Instances that use each OperatorVersion, or are about to, by its namespace and name.
+func (s *Server) countUsers() map[string]int {
+	out := map[string]int{}
 	for _, i := range objectsOf[*v1beta1.Instance](s.instances) {
-		user := types.NamespacedName{Namespace: i.Namespace, Name: i.Name}
-		add(i.OperatorVersionKey(), user)
-		if base := i.Status.Baseline; base != nil {
-			if namespace, name, both := strings.Cut(base.OperatorVersion, "/"); both {
-				add(types.NamespacedName{Namespace: namespace, Name: name}, user)
-			}
+		wanted := i.OperatorVersionKey().String()
+		out[wanted]++
+		if base := i.Status.Baseline; base != nil && base.OperatorVersion != wanted {
+			out[base.OperatorVersion]++
 		}
 	}
-	sorted := map[types.NamespacedName][]types.NamespacedName{}
-	for version, users := range out {
-		sorted[version] = slices.SortedFunc(maps.Keys(users), func(a, b types.NamespacedName) int {
-			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-		})
+	return out
+}
+
+// usersOf returns the Instances that use an OperatorVersion, or are about to, sorted.
+func (s *Server) usersOf(version types.NamespacedName) []types.NamespacedName {
+	var list v1beta1.InstanceList
+	for _, i := range objectsOf[*v1beta1.Instance](s.instances) {
+		list.Items = append(list.Items, *i)
 	}
-	return sorted
+	return list.UsersOf(version)
 }
 
 // The states of OperatorVersions.
@@ -157,7 +151,7 @@ func (s *Server) versionOf(key types.NamespacedName) versionSubject {
 		sub.Missing = "This OperatorVersion does not exist."
 		return sub
 	}
-	sub.Version, sub.Plans, sub.Users = ov, plans.Names(ov.Spec.InstancePlans()), s.users()[key]
+	sub.Version, sub.Plans, sub.Users = ov, plans.Names(ov.Spec.InstancePlans()), s.usersOf(key)
 	sub.State, sub.Message = installState(ov)
 	mask := maskOf(ov.Spec.InstallParameters, ov, nil)
 	for _, def := range ov.Spec.Parameters {

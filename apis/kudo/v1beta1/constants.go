@@ -237,7 +237,8 @@ const CommandManagerPrefix = "kubectl-kudo/"
 // FieldManagerPrefix begins the names of the field managers of the Instances in a namespace.
 func FieldManagerPrefix(namespace string) string { return "kudo/" + namespace + "/" }
 
-// InstanceOfManager returns the Instance that a field manager is of, and reports whether it is one of an Instance. A long name is cut.
+// InstanceOfManager returns the Instance that writes as a field manager, and reports whether an Instance does. The manager of a long name
+// has the beginning of that name and a digest.
 func InstanceOfManager(manager string) (types.NamespacedName, bool) {
 	parts := strings.Split(manager, "/")
 	if len(parts) != 3 || parts[0] != "kudo" {

@@ -20,7 +20,7 @@ func counting(events []corev1.Event, since time.Time) *corev1.Event {
 	var found *corev1.Event
 	for i := range events {
 		e := &events[i]
-		if e.Type != corev1.EventTypeWarning || lastSeen(e).Before(since) {
+		if e.Type != corev1.EventTypeWarning || LastSeen(e).Before(since) {
 			continue
 		}
 		if found == nil || isMoreTelling(e, found) {
@@ -34,7 +34,7 @@ func isMoreTelling(a, b *corev1.Event) bool {
 	if x, y := isSummary(a), isSummary(b); x != y {
 		return y
 	}
-	if x, y := lastSeen(a), lastSeen(b); !x.Equal(y) {
+	if x, y := LastSeen(a), LastSeen(b); !x.Equal(y) {
 		return x.After(y)
 	}
 	return a.Name < b.Name
@@ -44,8 +44,8 @@ func isSummary(e *corev1.Event) bool {
 	return summaries[e.Reason] || e.Reason == "Failed" && strings.HasPrefix(e.Message, "Error: ")
 }
 
-// lastSeen is when an event came last.
-func lastSeen(e *corev1.Event) time.Time {
+// LastSeen returns when an event came last.
+func LastSeen(e *corev1.Event) time.Time {
 	switch {
 	case e.Series != nil && !e.Series.LastObservedTime.IsZero():
 		return e.Series.LastObservedTime.Time
@@ -88,7 +88,7 @@ func (f *Finding) explain(events []corev1.Event, since time.Time) {
 	default:
 		return
 	}
-	f.Event, f.EventTime = text.Plain(e.Reason, maxWord), lastSeen(e)
+	f.Event, f.EventTime = text.Plain(e.Reason, maxWord), LastSeen(e)
 }
 
 // first is when an event came first.

@@ -152,6 +152,11 @@ func ofContainer(pod *corev1.Pod, c *corev1.ContainerStatus) Finding {
 	return Finding{}
 }
 
+// HasRestarted reports whether what is wrong with a container is the end of its run before, whose log counts then.
+func HasRestarted(pod *corev1.Pod, c *corev1.ContainerStatus) bool {
+	return ofContainer(pod, c).Restarted
+}
+
 // runsCommands reports whether a probe of a container runs a command in it.
 func runsCommands(pod *corev1.Pod, container string) bool {
 	return slices.ContainsFunc(slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers), func(c corev1.Container) bool {

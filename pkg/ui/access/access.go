@@ -56,7 +56,8 @@ type Gate struct {
 	clock       clock.PassiveClock
 	crossOrigin *http.CrossOriginProtection
 
-	mu       sync.Mutex
+	mu sync.Mutex
+	// The keys are digests of secrets, so that no comparison takes a time that depends on a secret.
 	tokens   map[[sha256.Size]byte]time.Time
 	sessions map[[sha256.Size]byte]bool
 }
@@ -94,7 +95,7 @@ func (g *Gate) NewToken() string {
 	return token
 }
 
-// newSecret returns random hexadecimal digits. The map keys are digests, so that no comparison takes a time that depends on a secret.
+// newSecret returns random hexadecimal digits.
 func newSecret() string {
 	secret := make([]byte, secretBytes)
 	_, _ = rand.Read(secret) // it never returns an error
