@@ -151,16 +151,19 @@ func (m Mask) beginnings(message string, cuts []int) []int {
 			}
 			among = withByte(among, at-start, message[at])
 			if steps++; steps > maxSteps {
-				for n := range out {
-					if cuts[n] > start {
-						out[n] = min(out[n], start)
-					}
-				}
+				takeOutFrom(start, out)
 				return out
 			}
 		}
 	}
 	return out
+}
+
+// takeOutFrom lets what is taken out before each cut begin at a place, unless it begins earlier.
+func takeOutFrom(start int, begins []int) {
+	for n := range begins {
+		begins[n] = min(begins[n], start)
+	}
 }
 
 // withByte returns those of sorted texts, which are equal before a place, that have a byte there.
