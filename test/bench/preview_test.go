@@ -217,6 +217,9 @@ func check(b *testing.B, text string) {
 	if p.Fails() || len(p.Runs) != 2 || p.Count(preview.Modify) < previewed+1 || p.Count(preview.Unknown) > 0 {
 		b.Fatalf("this is not what is to be measured: %s", p.Summary())
 	}
+	if d := p.Definitions; len(d) != 1 || d[0].Objects == nil || d[0].Objects.Checked != living {
+		b.Fatalf("not each custom resource was checked: %+v", d)
+	}
 	b.Log(p.Summary())
 }
 
