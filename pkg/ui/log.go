@@ -74,6 +74,7 @@ func (d *detail) logRows(sub subject) []logRow {
 	if newest, found := objectOf[*v1beta1.Instance](d.server.instances, i.Namespace, i.Name); found {
 		i = newest // several pages are drawn at a time: no older state comes after a newer one
 	}
+	canRead := d.canRead() // asked first: a key that was made while pods were loading lacks the UID, and its log would be read twice
 	shown := d.culpritLogs(i, sub.mask)
 	for key, l := range d.logs {
 		if !slices.ContainsFunc(shown, func(c culpritLog) bool { return c.key == key }) {
@@ -86,7 +87,7 @@ func (d *detail) logRows(sub subject) []logRow {
 		row := logRow{ID: "log-" + strconv.Itoa(n), Pod: c.Pod, Container: c.Container, IsPrevious: c.Restarted, Command: c.LogsCommand(),
 			Note: c.problem}
 		l := d.logs[c.key]
-		if l == nil && c.problem == "" && d.canRead() {
+		if l == nil && c.problem == "" && canRead {
 			l = d.readLog(i, c.Finding, sub)
 			d.logs[c.key] = l
 		}
