@@ -137,9 +137,22 @@ unit: ## Run the tests that need no cluster.
 # The longest suites begin first, so that none of them runs alone at the end.
 LONGEST := ./test/faults ./test/upgrade ./test/integration ./test/installplan ./test/docs ./test/testsuite ./test/explore
 
+# kuttl comes from others. Where its module cannot be had, the specs that need kuttl are skipped.
+KUTTL_VERSION := v0.22.0
+KUTTL = $(LOCAL_CACHE)/kuttl-$(KUTTL_VERSION)-$(shell { cat hack/kuttl.sh; go version; } | sha256sum | cut -c1-8)
+
+.PHONY: kuttl
+kuttl: ## Build kuttl, which runs suites beside our own runner, into bin/, unless it is in the cache.
+	@mkdir -p $(BIN) $(LOCAL_CACHE); \
+	if [ ! -f $(KUTTL) ]; then \
+	  echo "building kuttl (some 2 minutes, once)…"; \
+	  hack/kuttl.sh $(KUTTL_VERSION) $(KUTTL).$$$$ && mv $(KUTTL).$$$$ $(KUTTL) || { echo "no suite is run by kuttl" >&2; exit 0; }; \
+	fi; \
+	cmp -s $(KUTTL) $(BIN)/kubectl-kuttl || { cp $(KUTTL) $(BIN)/kubectl-kuttl.new && mv $(BIN)/kubectl-kuttl.new $(BIN)/kubectl-kuttl; }
+
 .PHONY: integration
 integration: export KUDO_LOCAL_BIN = $(BIN)/kudo-local
-integration: ## Run the suites, each on a real control plane of its own, three at a time, Ginkgo suites on four processes.
+integration: kuttl ## Run the suites, each on a real control plane of its own, three at a time, Ginkgo suites on four processes.
 	@echo "suites on a real control plane…"
 	$(call TESTSUM,.,suites) --raw-command -- go run ./hack/suites -p 3 -procs 4 $$(go list $(LONGEST) ./test/... | grep -v -e /test/layers -e /test/bench -e /test/e2e)
 	@echo "the Helm chart on a control plane…"

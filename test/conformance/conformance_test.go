@@ -35,20 +35,32 @@ var _ = Describe("A suite that others wrote for KUDO", Label("suites", "corpus")
 			Fail("the corpus has no cases")
 		}
 	})
+	It("is run by kuttl, too", func() { env.RequireKuttl(GinkgoTB()) })
 	for _, dir := range cases() {
 		name := filepath.Base(dir)
-		if alone[name] {
-			It("passes on a control plane without controllers: "+name, SpecPriority(1), Label("slow"), func() {
-				t := GinkgoTB()
-				e, cluster := start(t, "api")
-				t.Cleanup(e.Stop)
-				pass(t, dir, e, cluster)
-			})
-			continue
+		for runner, run := range env.Sorted(runners()) {
+			if alone[name] {
+				It("passes on a control plane without controllers, by "+runner+": "+name, SpecPriority(1), Label("slow"), func() {
+					t := GinkgoTB()
+					e, cluster := start(t, "api")
+					t.Cleanup(e.Stop)
+					run(t, dir, e, cluster)
+				})
+				continue
+			}
+			It("passes by "+runner+": "+name, func() { run(GinkgoTB(), dir, plane, cluster) })
 		}
-		It("passes: "+name, func() { pass(GinkgoTB(), dir, plane, cluster) })
 	}
 })
+
+// runners returns what runs cases: kudo, and kuttl where it could be built.
+func runners() map[string]func(t testing.TB, dir string, e *env.Env, cluster *testsuite.Cluster) {
+	out := map[string]func(t testing.TB, dir string, e *env.Env, cluster *testsuite.Cluster){"kudo": pass}
+	if env.HasKuttl() {
+		out["kuttl"] = func(t testing.TB, dir string, e *env.Env, _ *testsuite.Cluster) { t.Helper(); e.Kuttl(t, dir) }
+	}
+	return out
+}
 
 // start starts a control plane of a profile, with what the suites expect on it.
 func start(t testing.TB, profile string) (*env.Env, *testsuite.Cluster) {
@@ -61,7 +73,7 @@ func start(t testing.TB, profile string) (*env.Env, *testsuite.Cluster) {
 	return e, cluster
 }
 
-// pass runs a case.
+// pass runs a case by kudo's own runner.
 func pass(t testing.TB, dir string, e *env.Env, cluster *testsuite.Cluster) {
 	t.Helper()
 	c, err := testsuite.Load(dir, nil)

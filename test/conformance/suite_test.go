@@ -1,4 +1,5 @@
-// Package conformance runs the kuttl suites that others wrote for KUDO, unmodified: they know of no accounts, so kudo is privileged.
+// Package conformance runs the kuttl suites that others wrote for KUDO, unmodified, by kudo's own runner and by kuttl: they know of no
+// accounts, so kudo is privileged.
 package conformance
 
 import (

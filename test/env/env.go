@@ -24,6 +24,8 @@ type Env struct {
 	name, state string
 }
 
+func bin() string { return filepath.Join(sourcetree.Root(), "bin") }
+
 // Start brings a control plane with kudo up. The arguments go to kudo-local up.
 func Start(args ...string) (*Env, error) { return start(append([]string{"--with-kudo"}, args...)) }
 
@@ -36,7 +38,7 @@ func StartBare(args ...string) (*Env, error) {
 }
 
 func start(args []string) (*Env, error) {
-	e := &Env{Bin: filepath.Join(sourcetree.Root(), "bin"), Kubeconfig: os.Getenv("KUDO_TEST_KUBECONFIG")}
+	e := &Env{Bin: bin(), Kubeconfig: os.Getenv("KUDO_TEST_KUBECONFIG")}
 	if e.Kubeconfig != "" {
 		return e, nil
 	}

@@ -32,6 +32,12 @@ var _ = It("Each field of the format holds, and no namespace is left", Serial, L
 	}
 })
 
+var _ = It("A suite that asserts the condition Ready alone holds under kuttl, too, while another client changes objects", Label("fields"), func() {
+	t := GinkgoTB()
+	env.RequireKuttl(t)
+	suite.Kuttl(t, testdata(t, "pass", "instance"))
+})
+
 var _ = Describe("A case that fails", Serial, Ordered, ContinueOnFailure, Label("fields"), func() {
 	var out string
 	var cases []string
