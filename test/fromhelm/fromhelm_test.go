@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/ginkgo/v2"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,10 +20,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
-	"kudo.dev/kudo/operators/helmrelease"
 	"kudo.dev/kudo/pkg/preview"
 	"kudo.dev/kudo/test/env"
-	"kudo.dev/kudo/test/gen"
 )
 
 // parse returns the objects of a text.
@@ -36,49 +33,6 @@ func parse(t testing.TB, text string) (out []*unstructured.Unstructured) {
 		if len(obj.Object) > 0 {
 			out = append(out, obj)
 		}
-	}
-	return out
-}
-
-// create creates objects as Helm does, and waits until a kind that they define is served.
-func create(t testing.TB, ns, text string) {
-	t.Helper()
-	for _, obj := range parse(t, text) {
-		if obj.GetNamespace() == "" {
-			obj.SetNamespace(ns)
-		}
-		labels, annotations := obj.GetLabels(), obj.GetAnnotations()
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		labels["app.kubernetes.io/managed-by"] = "Helm"
-		annotations["meta.helm.sh/release-name"], annotations["meta.helm.sh/release-namespace"] = "shop", ns
-		obj.SetLabels(labels)
-		obj.SetAnnotations(annotations)
-		env.Eventually(t, "create "+obj.GetKind(), func() string {
-			if err := cluster.Create(t.Context(), obj.DeepCopy(), client.FieldOwner("helm")); err != nil && !apierrors.IsAlreadyExists(err) {
-				return err.Error()
-			}
-			return ""
-		})
-	}
-}
-
-// state are the uids of objects, and the uids of the pods of a namespace with their times of start.
-func state(t testing.TB, ns, manifest string) map[string]string {
-	t.Helper()
-	out := podStarts(t, ns)
-	for _, obj := range parse(t, manifest) {
-		if obj.GetNamespace() == "" {
-			obj.SetNamespace(ns)
-		}
-		live := &metav1.PartialObjectMetadata{}
-		live.SetGroupVersionKind(obj.GroupVersionKind())
-		env.Must(t, cluster.Get(t.Context(), client.ObjectKeyFromObject(obj), live))
-		out[obj.GetKind()+" "+obj.GetName()] = string(live.UID)
 	}
 	return out
 }
@@ -97,33 +51,6 @@ func podStarts(t testing.TB, ns string) map[string]string {
 	return out
 }
 
-// awaitRunning waits until the release has its pods, which are ready.
-func awaitRunning(t testing.TB, ns string, pods int) {
-	t.Helper()
-	env.Eventually(t, "the pods of the release", func() string {
-		if pods == 0 {
-			status := env.Read(t, cluster, &appsv1.DaemonSet{}, ns, "agent").Status
-			if status.DesiredNumberScheduled == 0 || status.NumberReady < status.DesiredNumberScheduled {
-				return fmt.Sprintf("%d are ready, of %d", status.NumberReady, status.DesiredNumberScheduled)
-			}
-		}
-		list := &corev1.PodList{}
-		env.Must(t, cluster.List(t.Context(), list, client.InNamespace(ns)))
-		ready := 0
-		for _, pod := range list.Items {
-			if slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-				return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-			}) {
-				ready++
-			}
-		}
-		if ready < pods {
-			return fmt.Sprintf("%d are ready, of %d", ready, pods)
-		}
-		return ""
-	})
-}
-
 // settled waits until the newest plan of the Instance is complete.
 func settled(t testing.TB, ns string) {
 	t.Helper()
@@ -133,39 +60,18 @@ func settled(t testing.TB, ns string) {
 	}
 }
 
-var _ = Describe("Releases become Instances and go back, and no pod is replaced", func() {
+var _ = Describe("Releases become Instances and go back to Helm, and no pod is replaced", func() {
 	for _, e := range examples {
 		It("P31: "+e.name, Label("from-helm"), func() { thereAndBack(GinkgoTB(), e) })
 	}
 })
 
-// installRelease creates the objects of a release and the Secrets of its two revisions, and waits until its pods are ready.
-func installRelease(t testing.TB, e example) (ns, manifest string) {
-	t.Helper()
-	ns = cluster.NewNamespace(t)
-	manifest = strings.ReplaceAll(e.manifest, "NS", ns)
-	create(t, ns, strings.Join(append(slices.Clone(e.crds), strings.ReplaceAll(e.before, "NS", ns)), "\n---\n"))
-	create(t, ns, manifest)
-	release := gen.HelmRelease(ns, "shop", manifest, e.hooks...)
-	for i, crd := range e.crds {
-		release.Chart.Files = append(release.Chart.Files, helmrelease.File{Name: fmt.Sprintf("crds/%d.yaml", i), Data: []byte(crd)})
-	}
-	older := *release
-	older.Info.Status = "superseded"
-	release.Version = 2
-	for _, r := range []*helmrelease.Release{&older, release} {
-		env.Must(t, cluster.Create(t.Context(), gen.HelmSecret(r)))
-	}
-	awaitRunning(t, ns, e.pods)
-	return ns, manifest
-}
-
 // writePackage makes the package of a release, and returns its folder.
-func writePackage(t testing.TB, ns string, e example) string {
+func writePackage(t testing.TB, r release) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "shop")
-	args := []string{"package", "from-helm", "shop", "-n", ns, "-d", dir}
-	for _, p := range e.parameters {
+	args := []string{"package", "from-helm", "shop", "-n", r.ns, "-d", dir}
+	for _, p := range r.parameters {
 		args = append(args, "--parameter", p)
 	}
 	plane.MustKudo(t, 0, args...)
@@ -183,25 +89,31 @@ func checkTakeoverPreview(t testing.TB, ns, dir string) {
 	}
 }
 
-// thereAndBack takes a release over, and gives it back.
+// complete sets the release aside for an Instance.
+func complete(t testing.TB, ns string, code int) string {
+	t.Helper()
+	return plane.MustKudo(t, code, "package", "from-helm", "shop", "-n", ns, "--complete", "--instance", "shop", "--yes")
+}
+
+// thereAndBack takes a release over, and gives it back to Helm, which upgrades and deletes it.
 func thereAndBack(t testing.TB, e example) {
-	ns, manifest := installRelease(t, e)
-	before := state(t, ns, manifest)
-	dir := writePackage(t, ns, e)
-	if out := plane.MustKudo(t, 1, "package", "from-helm", "shop", "-n", ns, "--complete", "--instance", "shop", "--yes"); !strings.Contains(out, "not found") {
-		t.Errorf("completed without an Instance: %s", out)
-	}
+	r := installRelease(t, e)
+	ns, before := r.ns, r.state(t)
+	dir := writePackage(t, r)
+	env.Contains(t, complete(t, ns, 1), "not found")
 	checkTakeoverPreview(t, ns, dir)
 	plane.MustKudo(t, 0, "install", dir, "-n", ns, "--instance", "shop", "--adopt", "--wait")
-	unchanged(t, "the takeover", before, state(t, ns, manifest))
-	plane.MustKudo(t, 0, "package", "from-helm", "shop", "-n", ns, "--complete", "--instance", "shop", "--yes")
+	unchanged(t, "the takeover", before, r.state(t))
+	objects := r.objects(t)
+	complete(t, ns, 0)
 	expectSecrets(t, ns, "kudo")
-	if out := plane.MustKudo(t, 0, "package", "from-helm", "shop", "-n", ns, "--complete", "--instance", "shop", "--yes"); !strings.Contains(out, "already") {
-		t.Errorf("completed twice: %s", out)
+	if out := r.helm(t, "list", "--all-namespaces"); strings.Contains(out, ns) {
+		t.Errorf("Helm knows the release still: %s", out)
 	}
+	env.Contains(t, complete(t, ns, 0), "already")
 	plane.MustKudo(t, 0, "plan", "trigger", "--name", "deploy", "--instance", "shop", "-n", ns)
 	settled(t, ns)
-	unchanged(t, "another run", before, state(t, ns, manifest))
+	unchanged(t, "another run", before, r.state(t))
 
 	out := plane.MustKudo(t, 0, "package", "from-helm", "shop", "-n", ns, "--return", "--instance", "shop", "--yes")
 	env.Contains(t, out, "is Helm's again")
@@ -212,9 +124,20 @@ func thereAndBack(t testing.TB, e example) {
 		return ""
 	})
 	expectSecrets(t, ns, "helm")
-	unchanged(t, "the return", before, state(t, ns, manifest))
-	expectNoKudo(t, ns, manifest)
+	unchanged(t, "the return", before, r.state(t))
+	expectNoKudo(t, r.objects(t))
 	plane.MustKudo(t, 0, "package", "from-helm", "shop", "-n", ns, "--return", "--instance", "shop", "--yes")
+
+	env.Contains(t, r.helm(t, "status", "shop"), "STATUS: deployed", "REVISION: 2")
+	r.helm(t, "upgrade", "shop", r.chart, "--wait")
+	unchanged(t, "the next upgrade by Helm", before, r.state(t))
+	r.helm(t, "uninstall", "shop", "--wait")
+	for _, obj := range objects {
+		kept := obj.Annotations["helm.sh/resource-policy"] == "keep"
+		if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(&obj), &obj); apierrors.IsNotFound(err) == kept {
+			t.Errorf("after helm uninstall, %s %s: %v", obj.Kind, obj.Name, err)
+		}
+	}
 }
 
 // unchanged checks that no object was created anew, and no pod was replaced.
@@ -240,16 +163,10 @@ func expectSecrets(t testing.TB, ns, owner string) {
 	}
 }
 
-// expectNoKudo checks that the objects of the release in its namespace have nothing of kudo's.
-func expectNoKudo(t testing.TB, ns, manifest string) {
+// expectNoKudo checks that objects have nothing of kudo's.
+func expectNoKudo(t testing.TB, objects []metav1.PartialObjectMetadata) {
 	t.Helper()
-	for _, obj := range parse(t, manifest) {
-		live := &metav1.PartialObjectMetadata{}
-		live.SetGroupVersionKind(obj.GroupVersionKind())
-		if obj.GetNamespace() == "" {
-			obj.SetNamespace(ns)
-		}
-		env.Must(t, cluster.Get(t.Context(), client.ObjectKeyFromObject(obj), live))
+	for _, live := range objects {
 		for _, key := range slices.Concat(keys(live.Labels), keys(live.Annotations)) {
 			if strings.HasPrefix(key, "kudo.dev/") {
 				t.Errorf("%s %s has %s", live.Kind, live.Name, key)

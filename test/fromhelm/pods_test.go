@@ -4,42 +4,36 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
-	"kudo.dev/kudo/operators/helmrelease"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
 )
 
-// named returns the example of a name.
-func named(name string) example {
-	for _, e := range examples {
-		if e.name == name {
-			return e
-		}
-	}
-	panic("no example " + name)
-}
-
-// adopt takes an example over by an Instance shop, and returns its namespace, the folder of its package, and its pods of before.
-func adopt(t testing.TB, e example, more ...string) (ns, dir string, before map[string]string) {
+// adopt takes an example over by an Instance shop, and returns the release, the folder of its package, and its pods of before.
+func adopt(t testing.TB, e example, more ...string) (r release, dir string, before map[string]string) {
 	t.Helper()
-	ns, _ = installRelease(t, e)
-	before = podStarts(t, ns)
-	dir = writePackage(t, ns, e)
+	r = installRelease(t, e)
+	before = podStarts(t, r.ns)
+	dir = writePackage(t, r)
 	for _, text := range more {
 		file := filepath.Join(dir, "templates", "service-web.yaml")
 		content, err := os.ReadFile(file)
 		env.Must(t, err)
 		env.Must(t, os.WriteFile(file, append(content, text...), 0o644))
 	}
-	plane.MustKudo(t, 0, "install", dir, "-n", ns, "--instance", "shop", "--adopt", "--wait")
-	return ns, dir, before
+	plane.MustKudo(t, 0, "install", dir, "-n", r.ns, "--instance", "shop", "--adopt", "--wait")
+	return r, dir, before
 }
 
 // replaced waits until none of the pods of before is there.
@@ -69,7 +63,8 @@ func stay(t testing.TB, after, ns string, before map[string]string) {
 
 var _ = It("P27: after a takeover, only a change of the pods replaces them, and gives them kudo's metadata", Label("from-helm"), func() {
 	t := GinkgoTB()
-	ns, dir, before := adopt(t, named("plain"))
+	r, dir, before := adopt(t, named("plain"))
+	ns := r.ns
 	withheld := func() (hash, instance string) {
 		d := env.Read(t, cluster, &appsv1.Deployment{}, ns, "web")
 		return d.Annotations[v1beta1.WithheldAnnotation], d.Spec.Template.Labels[v1beta1.InstanceLabel]
@@ -100,34 +95,57 @@ var _ = It("P27: after a takeover, only a change of the pods replaces them, and 
 
 var _ = It("P27: a change of the ConfigMap that pods read replaces them", Label("from-helm"), func() {
 	t := GinkgoTB()
-	ns, _, before := adopt(t, named("config"))
+	r, _, before := adopt(t, named("config"))
+	ns := r.ns
 	plane.MustKudo(t, 0, "update", "--instance", "shop", "-n", ns, "-p", "REPLICAS=2", "--wait")
 	stay(t, "another number of replicas", ns, before)
-	plane.MustKudo(t, 0, "update", "--instance", "shop", "-n", ns, "-p", "IMAGE=b", "--wait")
+	plane.MustKudo(t, 0, "update", "--instance", "shop", "-n", ns, "-p", "KEY=b", "--wait")
 	replaced(t, ns, before)
 })
 
 var _ = It("P27: pods that a template selects by kudo's labels get them at once", Label("from-helm"), func() {
 	t := GinkgoTB()
-	ns, _, before := adopt(t, named("plain"), "---\napiVersion: v1\nkind: Service\nmetadata: {name: by-instance}\n"+
+	r, _, before := adopt(t, named("plain"), "---\napiVersion: v1\nkind: Service\nmetadata: {name: by-instance}\n"+
 		"spec:\n  selector: {kudo.dev/instance: shop}\n  ports: [{port: 80}]\n")
-	replaced(t, ns, before)
+	replaced(t, r.ns, before)
 })
 
 var _ = It("P31: a release whose objects are not all taken over is not set aside", Label("from-helm"), func() {
 	t := GinkgoTB()
-	ns, _, _ := adopt(t, named("plain"))
-	next := gen.HelmRelease(ns, "shop", named("plain").manifest+"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: new}\n",
-		helmrelease.Hook{Name: "h", Events: []string{"test"}, Manifest: hookJob("h")})
-	next.Version = 3
-	env.Must(t, cluster.Create(t.Context(), gen.HelmSecret(next)))
-	create(t, ns, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: new}\n")
-	out := plane.MustKudo(t, 1, "package", "from-helm", "shop", "-n", ns, "--complete", "--instance", "shop", "--yes")
-	env.Contains(t, out, fmt.Sprintf("instance %s/shop has not taken over ConfigMap new", ns))
+	r, _, _ := adopt(t, named("plain"))
+	r.helm(t, "upgrade", "shop", r.chart, "--set", "extra=true", "--force-conflicts")
+	env.Contains(t, complete(t, r.ns, 1), fmt.Sprintf("instance %s/shop has not taken over ConfigMap new", r.ns))
+	next := gen.HelmRelease(r.ns, "shop", "")
 	next.Info.Status, next.Version = "pending-upgrade", 4
 	env.Must(t, cluster.Create(t.Context(), gen.HelmSecret(next)))
-	out = plane.MustKudo(t, 1, "package", "from-helm", "shop", "-n", ns, "--complete", "--instance", "shop", "--yes")
-	env.Contains(t, out, "is pending-upgrade")
+	env.Contains(t, complete(t, r.ns, 1), "is pending-upgrade")
+})
+
+var _ = It("P31: hooks of Helm run with the plans update and cleanup, and not with the takeover", Label("from-helm"), func() {
+	t := GinkgoTB()
+	r, _, before := adopt(t, named("hooks"))
+	job := func() types.UID { return env.Read(t, cluster, &batchv1.Job{}, r.ns, "migrate").UID }
+	ofHelm := job()
+	complete(t, r.ns, 0)
+	plane.MustKudo(t, 0, "plan", "trigger", "--name", "deploy", "--instance", "shop", "-n", r.ns, "--wait")
+	if job() != ofHelm {
+		t.Error("a run of plan deploy has run a hook")
+	}
+	plane.MustKudo(t, 0, "update", "--instance", "shop", "-n", r.ns, "-p", "REPLICAS=2", "--wait")
+	stay(t, "another number of replicas", r.ns, before)
+	if job() == ofHelm {
+		t.Error("an update has not run the hook pre-upgrade")
+	}
+	plane.MustKudo(t, 0, "uninstall", "--instance", "shop", "-n", r.ns, "--wait")
+	events := &corev1.EventList{}
+	env.Must(t, cluster.List(t.Context(), events, client.InNamespace(r.ns)))
+	for hook, want := range map[string]bool{"prepare": true, "drain": true, "check": false} {
+		if ran := slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
+			return e.InvolvedObject.Kind == "Job" && e.InvolvedObject.Name == hook && e.Reason == "Completed"
+		}); ran != want {
+			t.Errorf("hook %s has run: %t", hook, ran)
+		}
+	}
 })
 
 var _ = It("P27: another manager withholds alike", Serial, Label("from-helm"), func() {
@@ -135,7 +153,8 @@ var _ = It("P27: another manager withholds alike", Serial, Label("from-helm"), f
 	if !suite.IsDisposable() {
 		t.Skip("the cluster is not the suite's own: its manager cannot be killed")
 	}
-	ns, _, before := adopt(t, named("claims"))
+	r, _, before := adopt(t, named("claims"))
+	ns := r.ns
 	if out, err := suite.Local("kill", "manager"); err != nil {
 		t.Fatal(out, err)
 	}

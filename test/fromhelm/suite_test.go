@@ -1,5 +1,5 @@
-// Package fromhelm takes releases of Helm over on a real control plane, and gives them back. Helm is not part of it: the suite creates the
-// objects of a release, and the Secret that Helm stores it in.
+// Package fromhelm takes releases of Helm over on a real control plane, and gives them back. Helm itself installs their charts, and upgrades and
+// deletes them once they are its own again.
 package fromhelm
 
 import (

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -33,18 +32,14 @@ const testImage = "registry.example.org/kudo/manager@sha256:9f86d081884c7d659a2f
 // cluster is a control plane with Helm.
 type cluster struct {
 	*env.Cluster
-	env  *env.Env
-	helm string
+	env *env.Env
 	// chart is its folder.
 	chart string
 }
 
 func start(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{helm: filepath.Join(t.TempDir(), "helm"), chart: writeChart(t, "v0.2.0")}
-	if out, err := exec.Command("go", "build", "-o", c.helm, "helm.sh/helm/v4/cmd/helm").CombinedOutput(); err != nil {
-		t.Fatalf("build Helm: %v: %s", err, out)
-	}
+	c := &cluster{chart: writeChart(t, "v0.2.0")}
 	var err error
 	c.env, err = env.StartBare()
 	env.Must(t, err)
@@ -71,10 +66,8 @@ func writeChart(t *testing.T, version string) string {
 // run runs Helm on the release. If refused is set, Helm must fail, and print it.
 func (c *cluster) run(t *testing.T, refused string, args ...string) {
 	t.Helper()
-	cmd := exec.Command(c.helm, append(args, "-n", kudoinit.DefaultNamespace)...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.env.Kubeconfig, "HELM_CACHE_HOME="+t.TempDir(), "HELM_CONFIG_HOME="+t.TempDir(), "HELM_DATA_HOME="+t.TempDir())
-	out, err := cmd.CombinedOutput()
-	if (err != nil) != (refused != "") || !strings.Contains(string(out), refused) {
+	out, err := c.env.Helm(t.TempDir(), append(args, "-n", kudoinit.DefaultNamespace)...)
+	if (err != nil) != (refused != "") || !strings.Contains(out, refused) {
 		t.Fatalf("helm %s: %v, want %q in\n%s", strings.Join(args, " "), err, refused, out)
 	}
 }
