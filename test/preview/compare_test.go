@@ -52,6 +52,7 @@ type outcome struct {
 func (o outcome) compare(t *testing.T) {
 	t.Helper()
 	o.leaveClaims()
+	o.compareGiven(t)
 	o.compareRuns(t)
 	for _, object := range o.preview.Objects {
 		id := object.ID()
@@ -86,6 +87,9 @@ func (o outcome) compareRuns(t *testing.T) {
 		said = append(said, run.Plan+": "+run.Cause)
 		if problem := compareFailure(run, status[run.Plan]); problem != "" {
 			t.Errorf("plan %s: %s\n%s", run.Plan, problem, o.texts)
+		}
+		if steps := countSteps(status[run.Plan]); run.Failure == nil && run.Steps != steps {
+			t.Errorf("plan %s: said %d steps, and %d have run\n%s", run.Plan, run.Steps, steps, o.texts)
 		}
 	}
 	for _, r := range history(t, "i", "-n", o.ns)[o.earlier:] {
@@ -135,6 +139,19 @@ func stepIn(st v1beta1.PlanStatus, status v1beta1.ExecutionStatus) string {
 		}
 	}
 	return step
+}
+
+// countSteps returns how many steps of a plan are complete.
+func countSteps(st v1beta1.PlanStatus) int {
+	n := 0
+	for _, phase := range st.Phases {
+		for _, s := range phase.Steps {
+			if s.Status == v1beta1.Complete {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // compareObject says how what happened to an object differs from what was said; empty if it does not.

@@ -116,12 +116,8 @@ func (u upgrade) check(t *testing.T) {
 	}
 	act := append([]string{"upgrade", u.write(t, u.next, ns), "--instance", "i", "-n", ns}, u.arguments...)
 	o := outcome{ns: ns, before: takeSnapshot(t, ns), earlier: len(history(t, "i", "-n", ns))}
-	since := auditLogSize(t)
-	text, code := suite.Kudo(append(act, "--dry-run", "-o", "json", "--as", asker(ns), "--as-group", "system:masters")...)
-	if strings.Contains(text, password) {
-		t.Fatalf("the preview shows a sensitive value:\n%s", text)
-	}
-	checkSame(t, "the preview", o.before, takeSnapshot(t, ns))
+	code := o.ask(t, act)
+	text := o.texts
 	if code == 1 && u.install == nil && u.change == nil { // the package itself, or a value, is refused before the cluster is asked
 		if out := suite.MustKudo(t, 1, act...); out != text {
 			t.Errorf("the preview was refused by\n%s\nand the upgrade by\n%s", text, out)
@@ -130,12 +126,27 @@ func (u upgrade) check(t *testing.T) {
 		results.end("refused before the cluster is asked")
 		return
 	}
-	checkWrites(t, asker(ns), since, true)
 	o.preview = decode(t, text)
 	results.add(o.preview)
-	o.texts = text
 	o.checkLocal(t, act)
 	u.act(t, &o, code, act)
+}
+
+// ask asks for the preview of a command, keeps what it prints, and returns its exit code. Nothing is changed by it, and no sensitive value is
+// printed. From then on, the audit log is that of the command.
+func (o *outcome) ask(t *testing.T, command []string) int {
+	t.Helper()
+	since := auditLogSize(t)
+	text, code := suite.Kudo(append(slices.Clone(command), "--dry-run", "-o", "json", "--as", asker(o.ns), "--as-group", "system:masters")...)
+	if strings.Contains(text, password) {
+		t.Fatalf("the preview shows a sensitive value:\n%s", text)
+	}
+	checkSame(t, "the preview", o.before, takeSnapshot(t, o.ns))
+	if code != 1 {
+		checkWrites(t, asker(o.ns), since, true)
+	}
+	o.texts, o.since = text, auditLogSize(t)
+	return code
 }
 
 // act does the upgrade whose preview has ended with a code, and compares.
@@ -175,12 +186,16 @@ func (u upgrade) begin(t *testing.T, ns string) {
 	t.Helper()
 	env.Must(t, suite.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: gen.Meta(ns, "foreign"), Data: map[string]string{"of": "another"}}))
 	u.publish(t, ns)
-	args := []string{"install", u.write(t, u.files, ns), "--instance", "i", "-n", ns, "--wait", "--wait-time", "180"}
-	args = append(args, u.install...)
+	args := append([]string{"install", u.write(t, u.files, ns), "--instance", "i", "-n", ns}, u.install...)
 	for _, value := range u.parameters {
 		args = append(args, "-p", value)
 	}
-	suite.MustKudo(t, 0, args...)
+	o := outcome{ns: ns, before: takeSnapshot(t, ns)}
+	code := o.ask(t, args)
+	o.preview = decode(t, o.texts)
+	o.texts += "\n" + suite.MustKudo(t, code, append(args, "--wait", "--wait-time", "180")...)
+	o.after = takeSnapshot(t, ns)
+	o.compare(t)
 	if u.live != "" {
 		obj := &unstructured.Unstructured{}
 		env.Must(t, yaml.Unmarshal([]byte(u.rename(u.live, ns)), &obj.Object))
