@@ -1,6 +1,7 @@
 package kudoinit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -108,7 +109,8 @@ func resolve(ctx context.Context, c client.Client, obj, live *unstructured.Unstr
 	}
 }
 
-// dryRun returns the fields of which an apply without force would be refused.
+// dryRun returns the fields of which an apply without force would be refused, in the order of their paths: the API server lists the field
+// managers in random order.
 func dryRun(ctx context.Context, c client.Client, obj *unstructured.Unstructured) ([]metav1.StatusCause, error) {
 	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj.DeepCopy()), client.FieldOwner(manager), client.DryRunAll)
 	var status apierrors.APIStatus
@@ -120,6 +122,9 @@ func dryRun(ctx context.Context, c client.Client, obj *unstructured.Unstructured
 	if len(causes) == 0 {
 		return nil, err
 	}
+	slices.SortFunc(causes, func(a, b metav1.StatusCause) int {
+		return cmp.Or(strings.Compare(a.Field, b.Field), strings.Compare(a.Message, b.Message))
+	})
 	return causes, nil
 }
 

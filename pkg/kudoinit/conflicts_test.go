@@ -202,6 +202,21 @@ func TestCompareEnds(t *testing.T) {
 	}
 }
 
+// TestConflictOrder checks that the same conflicts are listed in the same order, whatever the order of the API server's answer is.
+func TestConflictOrder(t *testing.T) {
+	obj := find(t, Options{}, "Deployment")
+	first, second := ".spec.template.spec.priorityClassName", ".spec.template.spec.terminationGracePeriodSeconds"
+	var errs []string
+	for _, fields := range [][]string{{first, second}, {second, first}} {
+		c, _ := contested(t, applied(obj), fields...)
+		_, err := (&InstalledState{}).Compare(t.Context(), c, []*unstructured.Unstructured{obj.DeepCopy()}, Values{}, false)
+		errs = append(errs, fmt.Sprint(err))
+	}
+	if diff := cmp.Diff(errs[0], errs[1]); diff != "" || strings.Count(errs[0], "init would set") != 2 {
+		t.Errorf("-one order +the other:\n%s\n%s", diff, errs[0])
+	}
+}
+
 // TestDryRunErrors checks that only a conflict about fields is one, and that an error names the object.
 func TestDryRunErrors(t *testing.T) {
 	live := applied(find(t, Options{}, "Deployment"))
