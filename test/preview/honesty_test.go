@@ -130,6 +130,7 @@ func (u upgrade) check(t *testing.T) {
 	results.add(o.preview)
 	o.checkLocal(t, act)
 	u.act(t, &o, code, act)
+	uninstall(t, ns)
 }
 
 // ask asks for the preview of a command, keeps what it prints, and returns its exit code. Nothing is changed by it, and no sensitive value is
