@@ -13,9 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/rights"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/pkg/share"
 	"kudo.dev/kudo/pkg/text"
@@ -108,6 +110,7 @@ func (c *computation) release(ctx context.Context) error {
 			left[apply.IDOf(&list.Items[i])] = apply.Record{UID: list.Items[i].GetUID()}
 		}
 	}
+	addAccount(ctx, c, left)
 	var later []apply.ID
 	for _, id := range sortedIDs(left) {
 		if id.GroupVersionKind == claims { // their owners come first
@@ -124,6 +127,20 @@ func (c *computation) release(ctx context.Context) error {
 		}
 	}
 	return c.releaseChildren(ctx)
+}
+
+// addAccount adds what a command has made for the account of the Instance, and what cannot be read of it if the spec names the account that
+// commands make.
+func addAccount(ctx context.Context, c *computation, to runner.Inventory) {
+	account := rights.AccountOf(c.instance)
+	for _, obj := range account.Own() {
+		id := apply.ID{GroupVersionKind: obj.GetObjectKind().GroupVersionKind(), NamespacedName: client.ObjectKeyFromObject(obj)}
+		live, err := c.readNow(ctx, id)
+		isOwned := live != nil && v1beta1.HasOwner(live, c.instance.UID)
+		if isOwned || err != nil && c.instance.Spec.ServiceAccountName == account.RoleName() {
+			to[id] = apply.Record{}
+		}
+	}
 }
 
 // releaseChildren previews what goes with the Instances that are deleted.

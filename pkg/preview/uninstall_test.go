@@ -2,6 +2,8 @@ package preview
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -169,5 +171,48 @@ func TestHeldInstance(t *testing.T) {
 		"delete Instance ns/second": 1, "delete Instance ns/both": 1, "delete ConfigMap ns/shared": 1, "delete ConfigMap ns/own": 1}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestUninstallAccount checks that the preview names what a command has made for the account of the Instance, and what is not known of it to a
+// user who may not read roles (P13).
+func TestUninstallAccount(t *testing.T) {
+	for _, tc := range []struct {
+		reason, account string
+		owned, refused  bool
+		want            []string
+	}{
+		{"a command has made it", "i-kudo", true, false, []string{"delete Role ns/i-kudo", "delete ServiceAccount ns/i-kudo"}},
+		{"others have made it", "i-kudo", false, false, nil},
+		{"it was named, and a command has made its Role", "robot", true, false, []string{"delete Role ns/i-kudo"}},
+		{"roles cannot be read", "i-kudo", true, true, []string{"unknown Role ns/i-kudo", "unknown RoleBinding ns/i-kudo", "delete ServiceAccount ns/i-kudo"}},
+		{"it was named, and roles cannot be read", "robot", false, true, nil},
+		{"the spec names none, and roles cannot be read", "", false, true, nil},
+	} {
+		l, version := newLab(t), web()
+		i := l.running(version)
+		i.Spec.ServiceAccountName = tc.account
+		account, role := &corev1.ServiceAccount{ObjectMeta: gen.Meta("ns", "i-kudo")}, &rbacv1.Role{ObjectMeta: gen.Meta("ns", "i-kudo")}
+		account.Annotations = map[string]string{v1beta1.KeepAnnotation: fmt.Sprint(!tc.owned)}
+		if tc.owned {
+			owner := []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance", Name: "i", UID: i.UID}}
+			account.OwnerReferences, role.OwnerReferences = owner, owner
+		}
+		l.Put(account)
+		l.Put(role)
+		l.Put(&rbacv1.RoleBinding{ObjectMeta: gen.Meta("ns", "other")})
+		l.watchWrites(func(r apitest.Request) (any, error) {
+			if tc.refused && strings.HasPrefix(r.Kind, "Role") {
+				return nil, apierrors.NewForbidden(schema.GroupResource{Group: rbacv1.GroupName, Resource: "roles"}, r.Name, errors.New("no"))
+			}
+			return nil, nil
+		})
+		p, err := Uninstall(t.Context(), l.options(), i, version, false)
+		if err != nil {
+			t.Fatalf("%s: %v", tc.reason, err)
+		}
+		if diff := cmp.Diff(tc.want, brief(p)); diff != "" {
+			t.Errorf("%s: %s", tc.reason, diff)
+		}
 	}
 }

@@ -33,6 +33,11 @@ func NewAccount(namespace, instance, name string, rules []rbacv1.PolicyRule) *Ac
 	return a
 }
 
+// AccountOf returns the account of an Instance, without rules.
+func AccountOf(i *v1beta1.Instance) *Account {
+	return NewAccount(i.Namespace, i.Name, i.Spec.ServiceAccountName, nil)
+}
+
 // RoleName returns the name of the Role and of its RoleBinding.
 func (a *Account) RoleName() string { return a.Instance + "-kudo" }
 
@@ -68,8 +73,12 @@ func (a *Account) RunAsBinding() *rbacv1.RoleBinding {
 }
 
 // Objects returns all objects of the namespace, in the order in which they are created.
-func (a *Account) Objects() []client.Object {
-	return []client.Object{a.ServiceAccount(), a.Role(), a.RoleBinding(), a.RunAsBinding()}
+func (a *Account) Objects() []client.Object { return append(a.Own(), a.RunAsBinding()) }
+
+// Own returns the ServiceAccount, the Role and its RoleBinding, without the RoleBinding that all accounts share. The garbage collector
+// deletes those that the Instance owns.
+func (a *Account) Own() []client.Object {
+	return []client.Object{a.ServiceAccount(), a.Role(), a.RoleBinding()}
 }
 
 // ClusterObjects returns objects that give the account rights for the whole cluster. Commands print and never create them.

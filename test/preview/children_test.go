@@ -68,7 +68,7 @@ func TestChildren(t *testing.T) {
 		code := o.ask(t, step.command)
 		o.preview = decode(t, o.texts)
 		o.texts += "\n" + suite.MustKudo(t, code, append(step.command, "--wait")...)
-		o.after = takeSnapshot(t, ns)
+		o.awaitDeletions(t)
 		said := o.compareWithChildren(t)
 		for _, id := range []string{"ConfigMap " + ns + "/i", "ConfigMap " + ns + "/part-app", "Instance " + ns + "/part"} {
 			if said[id] != step.effect {

@@ -29,12 +29,7 @@ func (o outcome) compareGiven(t *testing.T) {
 	if said.Account != o.ns+"/"+account || len(more) > 0 || len(fewer) > 0 || len(role.Rules) == 0 {
 		t.Errorf("of the rights of %s, the Role has more: %v, and fewer: %v\n%s", said.Account, more, fewer, o.texts)
 	}
-	o.after.leaveAccount(o.ns)
-}
-
-// leaveAccount leaves out the objects of the account.
-func (w snapshot) leaveAccount(ns string) {
 	for _, kind := range []string{"ServiceAccount", "Role", "RoleBinding"} {
-		delete(w, kind+" "+ns+"/"+account)
+		delete(o.after, kind+" "+o.ns+"/"+account)
 	}
 }

@@ -170,16 +170,24 @@ func (u upgrade) act(t *testing.T, o *outcome, code int, command []string) {
 		t.Fatalf("the preview ended with %d, and the upgrade with %d:\n%s", code, done, o.texts)
 	}
 	results.end(map[bool]string{false: fmt.Sprintf("exit code %d", done), true: stopped}[stops])
-	if o.after = takeSnapshot(t, o.ns); stops {
+	if stops {
+		o.after = takeSnapshot(t, o.ns)
 		o.compareStopped(t)
 		return
 	}
-	for _, said := range o.preview.Objects { // what is deleted may wait for its dependents
+	o.awaitDeletions(t)
+	o.compare(t)
+}
+
+// awaitDeletions takes the snapshot of after, and waits for what is to be deleted, which may wait for its dependents or the garbage collector.
+func (o *outcome) awaitDeletions(t *testing.T) {
+	t.Helper()
+	o.after = takeSnapshot(t, o.ns)
+	for _, said := range o.preview.Objects {
 		if said.Effect == preview.Delete && o.after[said.ID()] != nil {
 			env.Eventually(t, said.ID()+" deleted", env.Condition(func() bool { o.after = takeSnapshot(t, o.ns); return o.after[said.ID()] == nil }))
 		}
 	}
-	o.compare(t)
 }
 
 // begin installs the package, along with an object that it does not own, and what a user makes of its kinds.

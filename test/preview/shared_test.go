@@ -9,8 +9,8 @@ import (
 	"kudo.dev/kudo/test/env"
 )
 
-// TestShared shows P10: previews name the objects that an install plan joins, and that a version leaves, with their other holders, and so it
-// happens.
+// TestShared shows P10: previews name the objects that an install plan joins and that a version releases, with their other holders, and the
+// commands do what was said.
 func TestShared(t *testing.T) {
 	t.Parallel()
 	ns, first := suite.NewNamespace(t), definitions(replaceOnce(t, definition, "MOST", "64"))

@@ -2,8 +2,7 @@ package preview
 
 import "testing"
 
-// uninstall compares the preview of an uninstallation with what it does. The account that a command has made goes with its Instance, and the
-// preview does not name it.
+// uninstall compares the preview of an uninstallation with what it does.
 func uninstall(t *testing.T, ns string) {
 	t.Helper()
 	command := []string{"uninstall", "i", "-n", ns}
@@ -11,8 +10,7 @@ func uninstall(t *testing.T, ns string) {
 	code := o.ask(t, command)
 	o.preview = decode(t, o.texts)
 	o.texts += "\n" + suite.MustKudo(t, code, append(command, "--wait")...)
-	o.after = takeSnapshot(t, ns)
-	o.before.leaveAccount(ns)
+	o.awaitDeletions(t)
 	for _, object := range o.preview.Objects {
 		if problem := compareObject(object, o.before[object.ID()], o.after[object.ID()]); problem != "" {
 			t.Errorf("%s: said %s, but %s\n%s", object.ID(), object.Effect, problem, o.texts)
