@@ -146,9 +146,10 @@ kuttl: ## Build kuttl, which runs suites beside our own runner, into bin/, unles
 	@mkdir -p $(BIN) $(LOCAL_CACHE); \
 	if [ ! -f $(KUTTL) ]; then \
 	  echo "building kuttl (some 2 minutes, once)…"; \
-	  hack/kuttl.sh $(KUTTL_VERSION) $(KUTTL).$$$$ && mv $(KUTTL).$$$$ $(KUTTL) || { echo "no suite is run by kuttl" >&2; exit 0; }; \
+	  hack/kuttl.sh $(KUTTL_VERSION) $(KUTTL).$$$$ && mv $(KUTTL).$$$$ $(KUTTL) || code=$$?; \
+	  case $${code:-0} in 0);; 2) rm -f $(BIN)/kubectl-kuttl; echo "no suite is run by kuttl" >&2; exit 0;; *) exit $$code;; esac; \
 	fi; \
-	cmp -s $(KUTTL) $(BIN)/kubectl-kuttl || { cp $(KUTTL) $(BIN)/kubectl-kuttl.new && mv $(BIN)/kubectl-kuttl.new $(BIN)/kubectl-kuttl; }
+	cmp -s $(KUTTL) $(BIN)/kubectl-kuttl || { cp $(KUTTL) $(BIN)/kubectl-kuttl.$$$$ && mv $(BIN)/kubectl-kuttl.$$$$ $(BIN)/kubectl-kuttl; }
 
 .PHONY: integration
 integration: export KUDO_LOCAL_BIN = $(BIN)/kudo-local

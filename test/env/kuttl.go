@@ -12,7 +12,7 @@ import (
 // kuttl is built by make kuttl.
 func kuttl() string { return filepath.Join(bin(), "kubectl-kuttl") }
 
-// HasKuttl reports whether kuttl could be built.
+// HasKuttl reports whether make kuttl has built kuttl.
 func HasKuttl() bool {
 	_, err := os.Stat(kuttl())
 	return err == nil
