@@ -74,7 +74,7 @@ func (d *detail) logRows(sub subject) []logRow {
 	if newest, found := objectOf[*v1beta1.Instance](d.server.instances, i.Namespace, i.Name); found {
 		i = newest // several pages are drawn at a time: no older state comes after a newer one
 	}
-	canRead := d.canRead() // asked first: a key that was made while pods were loading lacks the UID, and its log would be read twice
+	canRead := d.canRead() // read before the keys, which lack the UID while pods are loading: a log would be read twice
 	shown := d.culpritLogs(i, sub.mask)
 	for key, l := range d.logs {
 		if !slices.ContainsFunc(shown, func(c culpritLog) bool { return c.key == key }) {

@@ -108,7 +108,7 @@ func thereAndBack(t testing.TB, e example) {
 	complete(t, ns, 0)
 	expectSecrets(t, ns, "kudo")
 	if out := r.helm(t, "list", "--all-namespaces"); strings.Contains(out, ns) {
-		t.Errorf("Helm knows the release still: %s", out)
+		t.Errorf("Helm still lists the release: %s", out)
 	}
 	env.Contains(t, complete(t, ns, 0), "already")
 	plane.MustKudo(t, 0, "plan", "trigger", "--name", "deploy", "--instance", "shop", "-n", ns)

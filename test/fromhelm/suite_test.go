@@ -1,5 +1,5 @@
 // Package fromhelm takes releases of Helm over on a real control plane, and gives them back. Helm itself installs their charts, and upgrades and
-// deletes them once they are its own again.
+// deletes the releases after they are given back.
 package fromhelm
 
 import (

@@ -39,7 +39,7 @@ func expression(t *testing.T, field string) cel.Program {
 	return program
 }
 
-// TestP30FluxExpressions: the expressions that the page gives to Flux hold while an Instance is well, and once it has failed, and at no other time.
+// TestP30FluxExpressions: the expressions that the page gives to Flux hold while an Instance is idle and ready, and once it has failed, and at no other time.
 func TestP30FluxExpressions(t *testing.T) {
 	const complete, running, fatal = v1beta1.Complete, v1beta1.InProgress, v1beta1.FatalError
 	current, failed := expression(t, "current"), expression(t, "failed")

@@ -96,7 +96,7 @@ var _ = It("The command init --upgrade does what its dry run has said, and nothi
 	obsolete.SetAnnotations(map[string]string{"kudo.dev/version": "0.0.1"})
 	env.Must(t, c.Apply(ctx, client.ApplyConfigurationFromUnstructured(obsolete), client.FieldOwner("kudo-init")))
 	upgrade := []string{"init", "--upgrade", "--set", "podLabels.team=x", "--set", "networkPolicy=true"}
-	dryRun := func(args ...string) string { return e.MustKudo(t, 0, slices.Concat(upgrade, args)...) }
+	runUpgrade := func(args ...string) string { return e.MustKudo(t, 0, slices.Concat(upgrade, args)...) }
 	deployment := func() *unstructured.Unstructured {
 		obj := object(deployments, "")
 		env.Must(t, c.Get(ctx, types.NamespacedName{Namespace: "kudo-system", Name: deploymentName}, obj))
@@ -105,12 +105,12 @@ var _ = It("The command init --upgrade does what its dry run has said, and nothi
 	before, earlier := snapshot(t, c), deployment()
 
 	By("the dry runs, which change nothing")
-	text := dryRun("--dry-run")
+	text := runUpgrade("--dry-run")
 	env.Contains(t, text, "  ~ Deployment kudo-system/"+deploymentName+"\n", "  + NetworkPolicy kudo-system/"+deploymentName+"\n", "  - ClusterRole kudo-obsolete\n",
 		"  ~ ValidatingAdmissionPolicy kudo-account\n", ".spec.failurePolicy: ", ".metadata.labels.team", ": 1 create, 5 change (1 restart: 3 pods), 1 delete, 0 unchanged, 0 refused, 0 unknown")
-	dryRun("--dry-run=client")
+	runUpgrade("--dry-run=client")
 	said := preview.Preview{}
-	env.Must(t, json.Unmarshal([]byte(dryRun("--dry-run", "-o", "json")), &said))
+	env.Must(t, json.Unmarshal([]byte(runUpgrade("--dry-run", "-o", "json")), &said))
 	if written := effects(before, snapshot(t, c)); len(written) > 0 {
 		t.Errorf("the dry runs have written: %v", written)
 	}
@@ -120,7 +120,7 @@ var _ = It("The command init --upgrade does what its dry run has said, and nothi
 	}
 
 	By("the upgrade")
-	dryRun("--wait")
+	runUpgrade("--wait")
 	if diff := cmp.Diff(want, effects(before, snapshot(t, c))); diff != "" {
 		t.Errorf("-said +done:\n%s", diff)
 	}
@@ -128,7 +128,7 @@ var _ = It("The command init --upgrade does what its dry run has said, and nothi
 	if diff := cmp.Diff(earlier.Object["spec"], deployment().Object["spec"]); diff != "" {
 		t.Errorf("fields of the Deployment, -said +done:\n%s", diff)
 	}
-	env.Contains(t, dryRun("--dry-run"), "0 create, 0 change, 0 delete, 0 unchanged, 0 refused, 0 unknown")
+	env.Contains(t, runUpgrade("--dry-run"), "0 create, 0 change, 0 delete, 0 unchanged, 0 refused, 0 unknown")
 
 	By("what the upgrade refuses, its dry run refuses in the same words")
 	for _, refused := range refusedEdits() {

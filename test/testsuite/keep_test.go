@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
+	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/test/env"
@@ -57,8 +59,20 @@ func priorityClasses(t testing.TB) string {
 	return strings.Join(names, " ")
 }
 
+// deleteKept deletes what a spec that fails leaves to the others.
+func deleteKept(ctx context.Context) {
+	t := GinkgoTB()
+	for _, name := range namespaces(t) {
+		env.Must(t, suite.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	}
+	for name := range strings.FieldsSeq(priorityClasses(t)) {
+		env.Must(t, suite.Delete(ctx, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	}
+}
+
 var _ = It("--keep-failed keeps what a case that fails has made, and prints what shows and deletes it", Serial, Label("keep-failed"), func() {
 	t := GinkgoTB()
+	DeferCleanup(deleteKept)
 	out := kudoTest(t, 3, t.TempDir(), suite.Kubeconfig, testdata(t, "keep"), "--keep-failed", "--timeout", "2")
 	contains(t, out, "1 passed, 1 failed in ", "!passes has failed")
 	kept := namespaces(t)
@@ -85,6 +99,7 @@ var _ = It("--keep-failed keeps what a case that fails has made, and prints what
 
 var _ = It("Cluster-scoped objects that plans of the cases have left are listed, with what deletes them", Serial, Label("leftovers"), func() {
 	t := GinkgoTB()
+	DeferCleanup(deleteKept)
 	out := kudoTest(t, 0, t.TempDir(), suite.Kubeconfig, testdata(t, "leftovers"))
 	left := priorityClasses(t)
 	commands := printedCommands(t, out, "Plans of the cases have left these objects in the cluster, which uninstalling keeps, since others may use them:")
