@@ -86,7 +86,7 @@ func NewMask(values []string) Mask {
 
 func unquoted(text string) string { return text[1 : len(text)-1] }
 
-// Whole returns a text that nothing has cut without the values. A value of a field, of which another value may be a beginning, stays whole.
+// Whole masks the values in a text that nothing has cut. It does not mask beginnings of values: they may be whole values of other fields.
 func (m Mask) Whole(text string) string {
 	if m.replacer == nil {
 		return text

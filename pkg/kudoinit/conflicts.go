@@ -109,8 +109,8 @@ func resolve(ctx context.Context, c client.Client, obj, live *unstructured.Unstr
 	}
 }
 
-// dryRun returns the fields of which an apply without force would be refused, in the order of their paths: the API server lists the field
-// managers in random order.
+// dryRun applies an object in a dry run without force, and returns the fields in conflict, sorted by path. The API server returns them in
+// random order.
 func dryRun(ctx context.Context, c client.Client, obj *unstructured.Unstructured) ([]metav1.StatusCause, error) {
 	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj.DeepCopy()), client.FieldOwner(manager), client.DryRunAll)
 	var status apierrors.APIStatus

@@ -110,37 +110,42 @@ func (c *computation) release(ctx context.Context) error {
 			left[apply.IDOf(&list.Items[i])] = apply.Record{UID: list.Items[i].GetUID()}
 		}
 	}
-	addAccount(ctx, c, left)
-	var later []apply.ID
+	var first, later []apply.ID
 	for _, id := range sortedIDs(left) {
 		if id.GroupVersionKind == claims { // their owners come first
 			later = append(later, id)
-			continue
+		} else {
+			first = append(first, id)
 		}
-		if err := c.releaseObject(ctx, id); err != nil {
+	}
+	for _, id := range slices.Concat(first, later) {
+		live, err := c.readNow(ctx, id)
+		if err := c.releaseObject(ctx, id, live, err); err != nil {
 			return err
 		}
 	}
-	for _, id := range later {
-		if err := c.releaseObject(ctx, id); err != nil {
-			return err
-		}
+	if err := releaseAccount(ctx, c); err != nil {
+		return err
 	}
 	return c.releaseChildren(ctx)
 }
 
-// addAccount adds what a command has made for the account of the Instance, and what cannot be read of it if the spec names the account that
-// commands make.
-func addAccount(ctx context.Context, c *computation, to runner.Inventory) {
+// releaseAccount releases what a command has made for the account of the Instance. What cannot be read of the account is unknown if the
+// spec names the account that commands make.
+func releaseAccount(ctx context.Context, c *computation) error {
 	account := rights.AccountOf(c.instance)
 	for _, obj := range account.Own() {
 		id := apply.ID{GroupVersionKind: obj.GetObjectKind().GroupVersionKind(), NamespacedName: client.ObjectKeyFromObject(obj)}
 		live, err := c.readNow(ctx, id)
 		isOwned := live != nil && v1beta1.HasOwner(live, c.instance.UID)
-		if isOwned || err != nil && c.instance.Spec.ServiceAccountName == account.RoleName() {
-			to[id] = apply.Record{}
+		if !isOwned && (err == nil || c.instance.Spec.ServiceAccountName != account.RoleName()) {
+			continue
+		}
+		if err := c.releaseObject(ctx, id, live, err); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // releaseChildren previews what goes with the Instances that are deleted.
@@ -164,7 +169,7 @@ func (c *computation) releaseChildren(ctx context.Context) error {
 	return c.previewChildren(ctx) // what the cleanup plan does to others
 }
 
-// releaseObject decides what becomes of an object:
+// releaseObject decides what becomes of an object, which was read, or could not be:
 //
 //	cluster-scoped                          stays
 //	annotated to be kept                    stays
@@ -174,8 +179,7 @@ func (c *computation) releaseChildren(ctx context.Context) error {
 //	a claim of a workload that is deleted   is deleted
 //	a claim without an owner                stays
 //	owned by others                         is theirs
-func (c *computation) releaseObject(ctx context.Context, id apply.ID) error {
-	live, err := c.readNow(ctx, id)
+func (c *computation) releaseObject(ctx context.Context, id apply.ID, live *unstructured.Unstructured, err error) error {
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return err

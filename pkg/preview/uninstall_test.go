@@ -182,10 +182,10 @@ func TestUninstallAccount(t *testing.T) {
 		owned, refused  bool
 		want            []string
 	}{
-		{"a command has made it", "i-kudo", true, false, []string{"delete Role ns/i-kudo", "delete ServiceAccount ns/i-kudo"}},
+		{"a command has made it", "i-kudo", true, false, []string{"delete ServiceAccount ns/i-kudo", "delete Role ns/i-kudo"}},
 		{"others have made it", "i-kudo", false, false, nil},
 		{"it was named, and a command has made its Role", "robot", true, false, []string{"delete Role ns/i-kudo"}},
-		{"roles cannot be read", "i-kudo", true, true, []string{"unknown Role ns/i-kudo", "unknown RoleBinding ns/i-kudo", "delete ServiceAccount ns/i-kudo"}},
+		{"roles cannot be read", "i-kudo", true, true, []string{"delete ServiceAccount ns/i-kudo", "unknown Role ns/i-kudo", "unknown RoleBinding ns/i-kudo"}},
 		{"it was named, and roles cannot be read", "robot", false, true, nil},
 		{"the spec names none, and roles cannot be read", "", false, true, nil},
 	} {
