@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// kuttl is built by make kuttl.
+// kuttl returns the path of kuttl, which make kuttl builds.
 func kuttl() string { return filepath.Join(bin(), "kubectl-kuttl") }
 
 // HasKuttl reports whether make kuttl has built kuttl.

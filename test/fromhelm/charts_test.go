@@ -58,7 +58,7 @@ func installRelease(t testing.TB, e example) release {
 	t.Helper()
 	r := release{example: e, ns: cluster.NewNamespace(t), chart: filepath.Join(t.TempDir(), e.name), home: t.TempDir()}
 	env.Must(t, os.CopyFS(r.chart, os.DirFS(filepath.Join("testdata", "charts", e.name))))
-	env.Must(t, os.CopyFS(r.chart, os.DirFS(filepath.Join("testdata", "common"))))
+	env.Must(t, os.CopyFS(r.chart, os.DirFS(filepath.Join("testdata", "library"))))
 	if e.name == "cluster" {
 		other := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.ns + "-other"}}
 		env.Must(t, cluster.Create(t.Context(), other))

@@ -37,8 +37,8 @@ func HelmSecret(release *helmrelease.Release) *corev1.Secret {
 }
 
 // HelmRelease returns a deployed release of a chart.
-func HelmRelease(namespace, name, manifest string, hooks ...helmrelease.Hook) *helmrelease.Release {
-	out := &helmrelease.Release{Name: name, Namespace: namespace, Version: 1, Manifest: manifest, Hooks: hooks}
+func HelmRelease(namespace, name, manifest string) *helmrelease.Release {
+	out := &helmrelease.Release{Name: name, Namespace: namespace, Version: 1, Manifest: manifest}
 	out.Info.Status = "deployed"
 	out.Chart.Metadata.Name, out.Chart.Metadata.Version, out.Chart.Metadata.AppVersion = name, "1.2.3", "4.5.6"
 	return out

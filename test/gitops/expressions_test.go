@@ -44,9 +44,9 @@ func TestP30FluxExpressions(t *testing.T) {
 	const complete, running, fatal = v1beta1.Complete, v1beta1.InProgress, v1beta1.FatalError
 	current, failed := expression(t, "current"), expression(t, "failed")
 	for _, tc := range []struct {
-		reason        string
-		instance      *v1beta1.Instance
-		isWell, fails bool
+		reason               string
+		instance             *v1beta1.Instance
+		isCurrent, hasFailed bool
 	}{
 		{"it is well", instance(complete, nil, false), true, false},
 		{"a plan runs", instance(running, nil, false), false, false},
@@ -64,7 +64,7 @@ func TestP30FluxExpressions(t *testing.T) {
 		for what, one := range map[string]struct {
 			program cel.Program
 			want    bool
-		}{"current": {current, tc.isWell}, "failed": {failed, tc.fails}} {
+		}{"current": {current, tc.isCurrent}, "failed": {failed, tc.hasFailed}} {
 			value, _, err := one.program.Eval(map[string]any{"metadata": fields["metadata"], "spec": fields["spec"], "status": fields["status"]})
 			if err != nil || value.Value() != one.want {
 				t.Errorf("%s: %s is %v (%v), want %t", tc.reason, what, value, err, one.want)

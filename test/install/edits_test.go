@@ -170,14 +170,7 @@ func (e edit) apply(t testing.TB, c client.Client) {
 
 var _ = It("The command init keeps, refuses or resets what was changed by hand", Label("edits", "slow", "R26"), func() {
 	t, ctx := GinkgoTB(), context.Background()
-	if os.Getenv("KUDO_TEST_KUBECONFIG") != "" {
-		t.Skip("changes kudo's objects, and KUDO_TEST_KUBECONFIG names a cluster that may be used by others")
-	}
-	e, err := env.StartBare()
-	env.Must(t, err)
-	t.Cleanup(e.Stop)
-	c, err := e.Connect()
-	env.Must(t, err)
+	e, c := startBare(t)
 	e.MustKudo(t, 0, "init", "--kudo-image", editedImage)
 
 	for _, flags := range [][]string{{"init"}, {"init", "--upgrade"}} {
@@ -273,14 +266,7 @@ func (e edit) resourceVersions(t testing.TB, c client.Client) string {
 
 var _ = It("The command init keeps the values that it was given, and its flags change them", Label("values", "slow", "R26"), func() {
 	t, ctx := GinkgoTB(), context.Background()
-	if os.Getenv("KUDO_TEST_KUBECONFIG") != "" {
-		t.Skip("changes kudo's objects, and KUDO_TEST_KUBECONFIG names a cluster that may be used by others")
-	}
-	e, err := env.StartBare()
-	env.Must(t, err)
-	t.Cleanup(e.Stop)
-	c, err := e.Connect()
-	env.Must(t, err)
+	e, c := startBare(t)
 	file := filepath.Join(t.TempDir(), "values.yaml")
 	write := func(text string) { env.Must(t, os.WriteFile(file, []byte(text), 0o600)) }
 	deployment := func() map[string]any {

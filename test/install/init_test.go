@@ -2,7 +2,6 @@ package install
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,20 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
-	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/sourcetree"
 )
 
 var _ = It("The command init installs kudo on a cluster that has never seen it", Label("init", "slow"), func() {
 	t := GinkgoTB()
-	if os.Getenv("KUDO_TEST_KUBECONFIG") != "" {
-		t.Skip("needs a cluster without kudo, and KUDO_TEST_KUBECONFIG names one")
-	}
-	e, err := env.StartBare()
-	env.Must(t, err)
-	t.Cleanup(e.Stop)
-	c, err := e.Connect()
-	env.Must(t, err)
+	e, c := startBare(t)
 	run := func(code int, args ...string) string {
 		t.Helper()
 		out, got := e.Kudo(args...)

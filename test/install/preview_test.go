@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -76,14 +75,7 @@ func effects(before, after map[string]string) map[string]preview.Effect {
 
 var _ = It("The command init --upgrade does what its dry run has said, and nothing else", Label("upgrade-dry-run", "slow", "P1"), func() {
 	t, ctx := GinkgoTB(), context.Background()
-	if os.Getenv("KUDO_TEST_KUBECONFIG") != "" {
-		t.Skip("changes kudo's objects, and KUDO_TEST_KUBECONFIG names a cluster that may be used by others")
-	}
-	e, err := env.StartBare()
-	env.Must(t, err)
-	t.Cleanup(e.Stop)
-	c, err := e.Connect()
-	env.Must(t, err)
+	e, c := startBare(t)
 	e.MustKudo(t, 0, "init", "--wait", "--kudo-image", editedImage+"@sha256:"+strings.Repeat("0", 64)) // without a digest, there is a warning
 
 	By("an installation that others have changed")

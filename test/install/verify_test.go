@@ -2,7 +2,6 @@ package install
 
 import (
 	"context"
-	"os"
 	"slices"
 	"strings"
 
@@ -19,14 +18,7 @@ import (
 
 var _ = It("The command init --verify tries each policy, and names one that refuses nothing any more", Label("verify-policies", "slow"), func() {
 	t := GinkgoTB()
-	if os.Getenv("KUDO_TEST_KUBECONFIG") != "" {
-		t.Skip("takes policies away, and KUDO_TEST_KUBECONFIG names a cluster that may be used by others")
-	}
-	e, err := env.StartBare()
-	env.Must(t, err)
-	t.Cleanup(e.Stop)
-	c, err := e.Connect()
-	env.Must(t, err)
+	e, c := startBare(t)
 	ctx := context.Background()
 	e.MustKudo(t, 0, "init", "--wait", "--kudo-image", "example.org/kudo:1")
 	always := []string{"kudo-install", "kudo-instance-crds", "kudo-force-release", "kudo-installations", "kudo-account", "kudo-version", "kudo-adopt",

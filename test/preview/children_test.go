@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"slices"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,15 +42,6 @@ plans: {deploy: {strategy: serial, phases: [{name: main, strategy: serial, steps
 	}}
 }
 
-// childPreviews returns the previews of the Instances that a preview's runs make, change or delete, and those of theirs.
-func childPreviews(p *preview.Preview) []*preview.Preview {
-	var out []*preview.Preview
-	for _, child := range p.Children {
-		out = append(append(out, child), childPreviews(child)...)
-	}
-	return out
-}
-
 // TestChildren shows P17 of children: what previews of an installation, an update and an uninstallation say of Instances that the plans make
 // is what happens to these, and to their objects.
 func TestChildren(t *testing.T) {
@@ -64,15 +56,13 @@ func TestChildren(t *testing.T) {
 		{[]string{"update", "i", "-n", ns, "-p", "COLOR=blue"}, preview.Modify, "blue"},
 		{[]string{"uninstall", "i", "-n", ns}, preview.Delete, ""},
 	} {
-		o := outcome{ns: ns, before: takeSnapshot(t, ns)}
-		code := o.ask(t, step.command)
-		o.preview = decode(t, o.texts)
-		o.texts += "\n" + suite.MustKudo(t, code, append(step.command, "--wait")...)
-		o.awaitDeletions(t)
-		said := o.compareWithChildren(t)
+		o := act(t, ns, step.command)
+		o.compareObjects(t)
 		for _, id := range []string{"ConfigMap " + ns + "/i", "ConfigMap " + ns + "/part-app", "Instance " + ns + "/part"} {
-			if said[id] != step.effect {
-				t.Errorf("said of %s: %q\n%s", id, said[id], o.texts)
+			if !slices.ContainsFunc(append(o.objects(), o.preview.Objects...), func(said preview.Object) bool {
+				return said.ID() == id && said.Effect == step.effect
+			}) {
+				t.Errorf("%s of %s was not said\n%s", step.effect, id, o.texts)
 			}
 		}
 		part := &v1beta1.Instance{}
@@ -81,28 +71,4 @@ func TestChildren(t *testing.T) {
 			t.Errorf("the child has color %q: %v", color, err)
 		}
 	}
-}
-
-// compareWithChildren compares the objects of a preview and of its children with what happened to them, and returns what was said.
-func (o outcome) compareWithChildren(t *testing.T) map[string]preview.Effect {
-	t.Helper()
-	said := map[string]preview.Effect{}
-	for _, one := range append(childPreviews(o.preview), o.preview) {
-		for _, object := range one.Objects {
-			id := object.ID()
-			said[id] = object.Effect
-			if object.Kind == "Instance" { // no object of the snapshots
-				continue
-			}
-			if problem := compareObject(object, o.before[id], o.after[id]); problem != "" {
-				t.Errorf("%s: said %s, but %s\n%s", id, object.Effect, problem, o.texts)
-			}
-		}
-	}
-	for id := range o.after {
-		if problem := compareObject(preview.Object{Effect: preview.Keep}, o.before[id], o.after[id]); problem != "" && said[id] == "" {
-			t.Errorf("%s: the preview does not name it, and %s\n%s", id, problem, o.texts)
-		}
-	}
-	return said
 }

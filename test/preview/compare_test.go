@@ -54,14 +54,38 @@ func (o outcome) compare(t *testing.T) {
 	o.leaveClaims()
 	o.compareGiven(t)
 	o.compareRuns(t)
-	for _, object := range o.preview.Objects {
+	o.compareObjects(t)
+	o.compareWritten(t, true)
+}
+
+// objects returns what the preview and those of its children say of objects, but for Instances, which no snapshot has.
+func (o outcome) objects() []preview.Object {
+	var out []preview.Object
+	for _, one := range append(childPreviews(o.preview), o.preview) {
+		out = append(out, one.Objects...)
+	}
+	return slices.DeleteFunc(out, func(object preview.Object) bool { return object.Kind == "Instance" })
+}
+
+// childPreviews returns the previews of the Instances that the runs of a preview make, change or delete, and those of their children.
+func childPreviews(p *preview.Preview) []*preview.Preview {
+	var out []*preview.Preview
+	for _, child := range p.Children {
+		out = append(append(out, child), childPreviews(child)...)
+	}
+	return out
+}
+
+// compareObjects compares what was said of objects with what happened to them, and to all others.
+func (o outcome) compareObjects(t *testing.T) {
+	t.Helper()
+	for _, object := range o.objects() {
 		id := object.ID()
 		if problem := compareObject(object, o.before[id], o.after[id]); problem != "" {
 			t.Errorf("%s: said %s, but %s\n%s", id, object.Effect, problem, o.texts)
 		}
 	}
 	o.compareOthers(t)
-	o.compareWritten(t, true)
 }
 
 // leaveClaims leaves out what the controller of StatefulSets makes for those that were there, or are.
@@ -296,7 +320,7 @@ func template(obj *unstructured.Unstructured) string {
 func (o outcome) compareOthers(t *testing.T) {
 	t.Helper()
 	named := map[string]bool{}
-	for _, object := range o.preview.Objects {
+	for _, object := range o.objects() {
 		named[object.ID()] = true
 	}
 	all := maps.Clone(o.before)

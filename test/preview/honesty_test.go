@@ -114,12 +114,12 @@ func (u upgrade) check(t *testing.T) {
 	if u.change != nil {
 		u.change(t, ns)
 	}
-	act := append([]string{"upgrade", u.write(t, u.next, ns), "--instance", "i", "-n", ns}, u.arguments...)
+	command := append([]string{"upgrade", u.write(t, u.next, ns), "--instance", "i", "-n", ns}, u.arguments...)
 	o := outcome{ns: ns, before: takeSnapshot(t, ns), earlier: len(history(t, "i", "-n", ns))}
-	code := o.ask(t, act)
+	code := o.ask(t, command)
 	text := o.texts
 	if code == 1 && u.install == nil && u.change == nil { // the package itself, or a value, is refused before the cluster is asked
-		if out := suite.MustKudo(t, 1, act...); out != text {
+		if out := suite.MustKudo(t, 1, command...); out != text {
 			t.Errorf("the preview was refused by\n%s\nand the upgrade by\n%s", text, out)
 		}
 		checkSame(t, "the refused upgrade", o.before, takeSnapshot(t, ns))
@@ -128,9 +128,9 @@ func (u upgrade) check(t *testing.T) {
 	}
 	o.preview = decode(t, text)
 	results.add(o.preview)
-	o.checkLocal(t, act)
-	u.act(t, &o, code, act)
-	uninstall(t, ns)
+	o.checkLocal(t, command)
+	u.act(t, &o, code, command)
+	act(t, ns, []string{"uninstall", "i", "-n", ns}).compareObjects(t)
 }
 
 // ask asks for the preview of a command, keeps what it prints, and returns its exit code. Nothing is changed by it, and no sensitive value is
@@ -148,6 +148,17 @@ func (o *outcome) ask(t *testing.T, command []string) int {
 	}
 	o.texts, o.since = text, auditLogSize(t)
 	return code
+}
+
+// act asks for the preview of a command, and runs it. The command must end as the preview does.
+func act(t *testing.T, ns string, command []string) outcome {
+	t.Helper()
+	o := outcome{ns: ns, before: takeSnapshot(t, ns)}
+	code := o.ask(t, command)
+	o.preview = decode(t, o.texts)
+	o.texts += "\n" + suite.MustKudo(t, code, append(slices.Clone(command), "--wait", "--wait-time", "180")...)
+	o.awaitDeletions(t)
+	return o
 }
 
 // act does the upgrade whose preview has ended with a code, and compares.
@@ -183,7 +194,7 @@ func (u upgrade) act(t *testing.T, o *outcome, code int, command []string) {
 func (o *outcome) awaitDeletions(t *testing.T) {
 	t.Helper()
 	o.after = takeSnapshot(t, o.ns)
-	for _, said := range o.preview.Objects {
+	for _, said := range o.objects() {
 		if said.Effect == preview.Delete && o.after[said.ID()] != nil {
 			env.Eventually(t, said.ID()+" deleted", env.Condition(func() bool { o.after = takeSnapshot(t, o.ns); return o.after[said.ID()] == nil }))
 		}
@@ -199,12 +210,7 @@ func (u upgrade) begin(t *testing.T, ns string) {
 	for _, value := range u.parameters {
 		args = append(args, "-p", value)
 	}
-	o := outcome{ns: ns, before: takeSnapshot(t, ns)}
-	code := o.ask(t, args)
-	o.preview = decode(t, o.texts)
-	o.texts += "\n" + suite.MustKudo(t, code, append(args, "--wait", "--wait-time", "180")...)
-	o.after = takeSnapshot(t, ns)
-	o.compare(t)
+	act(t, ns, args).compare(t)
 	if u.live != "" {
 		obj := &unstructured.Unstructured{}
 		env.Must(t, yaml.Unmarshal([]byte(u.rename(u.live, ns)), &obj.Object))

@@ -21,15 +21,11 @@ func TestShared(t *testing.T) {
 
 	check := func(share, holder string, command ...string) {
 		t.Helper()
-		o := outcome{ns: ns, before: takeSnapshot(t, ns)}
-		code := o.ask(t, command)
-		o.preview = decode(t, o.texts)
+		o := act(t, ns, command)
 		n := slices.IndexFunc(o.preview.Shared, func(s preview.Share) bool { return s.Object == id })
 		if n < 0 || o.preview.Shared[n].Share != share || !strings.Contains(strings.Join(o.preview.Shared[n].Holders, " "), holder) {
 			t.Errorf("want %s beside %s, and the preview has %+v\n%s", share, holder, o.preview.Shared, o.texts)
 		}
-		o.texts += "\n" + suite.MustKudo(t, code, append(command, "--wait")...)
-		o.after = takeSnapshot(t, ns)
 		if before, after := o.before[id], o.after[id]; before == nil || after == nil || before.GetUID() != after.GetUID() {
 			t.Errorf("%s was replaced or deleted\n%s", id, o.texts)
 		}
