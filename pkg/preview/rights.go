@@ -12,7 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/rights"
+	"kudo.dev/kudo/pkg/settings"
 	"kudo.dev/kudo/pkg/text"
 )
 
@@ -75,11 +77,22 @@ func (c *computation) compareRights(ctx context.Context) {
 }
 
 // account is the one with whose rights the plans of an Instance run, and whether it is known.
-func (c *computation) account(i *v1beta1.Instance) (types.NamespacedName, bool) {
+func (o Options) account(i *v1beta1.Instance) (types.NamespacedName, bool) {
 	if i.Spec.ServiceAccountName != "" {
 		return types.NamespacedName{Namespace: i.Namespace, Name: i.Spec.ServiceAccountName}, true
 	}
-	return c.DefaultAccount, c.DefaultAccount.Name != ""
+	return o.DefaultAccount, o.DefaultAccount.Name != ""
+}
+
+// runAccount returns with whose rights a run of an Instance would read and write, and whether these are the rights of kudo. If the settings are
+// not known, they are those of its last run, and else counted as those of kudo.
+func (o Options) runAccount(i *v1beta1.Instance) (account apply.Account, privileged bool) {
+	by, known := o.account(i)
+	if last := i.Status.Baseline; !known && last != nil {
+		by.Namespace, by.Name, known = strings.Cut(last.RunAs, "/")
+	}
+	own := by.Namespace != i.Namespace || by.Name == settings.InstallerAccount
+	return apply.Account(by), !known || own && i.Spec.ServiceAccountName == ""
 }
 
 func (c *computation) neededRights(ctx context.Context, i *v1beta1.Instance, version *v1beta1.OperatorVersion,

@@ -78,6 +78,35 @@ func TestRights(t *testing.T) {
 	}
 }
 
+// TestRunAccount checks with whose rights a preview runs plans: the Instances that they make get the account of the Instance, but for that of kudo.
+func TestRunAccount(t *testing.T) {
+	strict, privileged := types.NamespacedName{Namespace: "ns", Name: "kudo"}, types.NamespacedName{Namespace: "kudo-system", Name: "kudo-installer"}
+	for _, tc := range []struct {
+		reason   string
+		named    string
+		fallback types.NamespacedName
+		last     string
+		want     string
+		own      bool
+	}{
+		{"the account of spec", "robot", privileged, "kudo-system/kudo-installer", "ns/robot", false},
+		{"the default account", "", strict, "", "ns/kudo", false},
+		{"that of kudo in a privileged namespace", "", privileged, "ns/kudo", "kudo-system/kudo-installer", true},
+		{"that of kudo in its own namespace", "", types.NamespacedName{Namespace: "ns", Name: "kudo-installer"}, "", "ns/kudo-installer", true},
+		{"that of the last run where the settings are not known", "", types.NamespacedName{}, "ns/kudo", "ns/kudo", false},
+		{"nothing is known", "", types.NamespacedName{}, "", "/", true},
+	} {
+		i := gen.Instance("i", web(), nil)
+		if i.Spec.ServiceAccountName = tc.named; tc.last != "" {
+			i.Status.Baseline = &v1beta1.Baseline{RunAs: tc.last}
+		}
+		account, own := Options{DefaultAccount: tc.fallback}.runAccount(i)
+		if got := account.Namespace + "/" + account.Name; got != tc.want || own != tc.own {
+			t.Errorf("%s: %s, of kudo: %t", tc.reason, got, own)
+		}
+	}
+}
+
 // TestRightsBounded checks that a text does not grow with the rules that a package has.
 func TestRightsBounded(t *testing.T) {
 	r := &Rights{Added: slices.Repeat([]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods\x1b[31m"}, Verbs: []string{"get"}}}, 50)}

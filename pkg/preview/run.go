@@ -67,13 +67,14 @@ func (c *computation) newRun(start *trigger.Request, values map[string]string) *
 	if uid == "" {
 		uid = "00000000-0000-0000-0000-000000000000" // it is not created yet
 	}
+	account, privileged := c.runAccount(i)
 	return &runner.Run{
 		Subject: runner.Subject{Kind: "Instance", Namespace: i.Namespace, Name: i.Name, UID: uid, Annotations: i.Annotations,
 			Owners: i.OwnerReferences},
 		Source: i.OperatorVersionKey().String(), Version: c.version, Plan: start.Plan, Cause: start.Cause, UID: "preview",
 		Parameters: values, Sensitive: c.sensitive, Upgrade: start.Upgrade,
 		Suspend: i.Spec.Suspend && plans.AppliesSpec(start.Plan),
-		Account: apply.Account{Namespace: i.Namespace, Name: i.Spec.ServiceAccountName}, Privileged: i.Spec.ServiceAccountName == "",
+		Account: account, Privileged: privileged,
 		Keys: c.keys, InstanceExists: c.instanceExists,
 	}
 }
