@@ -19,6 +19,7 @@ import (
 func (c *computation) follow(ctx context.Context, decision trigger.Decision) error {
 	start := decision.Start
 	run := c.newRun(start, c.runValues(decision.Deferred))
+	usage := c.usageBefore(ctx, run)
 	st, err := c.execute(ctx, run, c.inventory)
 	if err != nil {
 		return err
@@ -28,6 +29,7 @@ func (c *computation) follow(ctx context.Context, decision trigger.Decision) err
 			return err
 		}
 	}
+	c.out.Runs[len(c.out.Runs)-1].Capacity = usage.compare(ctx)
 	c.finish(decision, st)
 	return nil
 }
@@ -42,8 +44,6 @@ func (c *computation) execute(ctx context.Context, run *runner.Run, inventory ru
 	}
 	if run.Installation != nil {
 		out.Of = "OperatorVersion " + run.Source
-	} else {
-		out.Capacity = c.capacityOf(ctx, run)
 	}
 	c.out.Runs, c.run = append(c.out.Runs, out), run
 	if _, err := c.runner.Execute(ctx, run, inventory, &st, c.Clock, recorder{c, inventory}); err != nil {

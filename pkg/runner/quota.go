@@ -125,16 +125,43 @@ func (r *Runner) exceededQuotas(ctx context.Context, run *Run, inventory Invento
 	return quota.Exceeded(quotas, changes), ctx.Err()
 }
 
-// UsageChanges returns what the objects use before and after a run that it applies, as far as both are known.
-func (r *Runner) UsageChanges(ctx context.Context, run *Run, inventory Inventory) ([]quota.Change, error) {
+// AppliedObjects names what a run applies into the namespace of its subject, each object once, and at most 256.
+func (r *Runner) AppliedObjects(run *Run) ([]apply.ID, error) {
 	if err := run.resolve(); err != nil {
 		return nil, err
 	}
+	objs, err := run.applied()
+	if err != nil {
+		return nil, err
+	}
+	var ids []apply.ID
+	for _, obj := range objs[:min(len(objs), maxQuotaObjects)] {
+		if _, namespaced, err := r.kinds.Resource(obj.GroupVersionKind()); err != nil || namespaced {
+			id := apply.IDOf(obj)
+			id.Namespace = run.Subject.Namespace
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// Usages returns what objects use now, by what they declare. It has those that are in the inventory and exist, and nil where the usage is
+// not known.
+func (r *Runner) Usages(ctx context.Context, run *Run, inventory Inventory, ids []apply.ID) (map[apply.ID]*quota.Usage, error) {
 	w, err := r.writer(run, inventory)
 	if err != nil {
 		return nil, err
 	}
-	return r.usageChanges(ctx, run, inventory, w.lookup)
+	out, made := map[apply.ID]*quota.Usage{}, uidsOf(inventory)
+	for _, id := range ids {
+		switch used, found, err := r.used(ctx, id, made, w.lookup); {
+		case err != nil:
+			out[id] = nil
+		case found:
+			out[id] = &used
+		}
+	}
+	return out, ctx.Err()
 }
 
 func (r *Runner) usageChanges(ctx context.Context, run *Run, inventory Inventory, live lookup) ([]quota.Change, error) {
@@ -142,11 +169,7 @@ func (r *Runner) usageChanges(ctx context.Context, run *Run, inventory Inventory
 	if err != nil {
 		return nil, err
 	}
-	made := map[apply.ID]types.UID{} // without versions: an upgrade may write the same object in another one
-	for id, record := range inventory {
-		id.Version = ""
-		made[id] = record.UID
-	}
+	made := uidsOf(inventory)
 	var changes []quota.Change
 	for _, obj := range objs[:min(len(objs), maxQuotaObjects)] {
 		if change, known := r.usages(ctx, run, obj, made, live); known {
@@ -156,8 +179,17 @@ func (r *Runner) usageChanges(ctx context.Context, run *Run, inventory Inventory
 	return changes, nil
 }
 
-// usages returns what a rendered object uses before and after the run, and whether both are known. Of the objects in the cluster, only
-// those count as used that the Instance has made.
+// uidsOf returns the uids of an inventory by its objects without versions: an upgrade may write the same object in another one.
+func uidsOf(inventory Inventory) map[apply.ID]types.UID {
+	out := map[apply.ID]types.UID{}
+	for id, record := range inventory {
+		id.Version = ""
+		out[id] = record.UID
+	}
+	return out
+}
+
+// usages returns what a rendered object uses before and after the run, and whether both are known.
 func (r *Runner) usages(ctx context.Context, run *Run, obj *unstructured.Unstructured, made map[apply.ID]types.UID,
 	live lookup) (change quota.Change, known bool) {
 	resource, namespaced, err := r.kinds.Resource(obj.GroupVersionKind())
@@ -173,17 +205,30 @@ func (r *Runner) usages(ctx context.Context, run *Run, obj *unstructured.Unstruc
 	}
 	id := apply.IDOf(objs[0])
 	id.Namespace = run.Subject.Namespace
+	change.Before, _, err = r.used(ctx, id, made, live)
+	return change, err == nil
+}
+
+// used returns what an object in the cluster uses now, and whether it exists and the subject of the run has made it: of others, nothing counts.
+func (r *Runner) used(ctx context.Context, id apply.ID, made map[apply.ID]types.UID, live lookup) (quota.Usage, bool, error) {
 	bare := id
 	bare.Version = ""
 	uid := made[bare]
 	if uid == "" {
-		return change, true
+		return quota.Usage{}, false, nil
 	}
 	there, err := live(ctx, id)
-	if err == nil && there != nil && there.GetUID() == uid {
-		change.Before, err = r.usage(ctx, resource, there)
+	if err != nil || there == nil || there.GetUID() != uid {
+		return quota.Usage{}, false, err
 	}
-	return change, err == nil
+	used, err := r.Usage(ctx, there)
+	return used, true, err
+}
+
+// Usage returns what an object uses, by what it declares. The object itself is not counted if its kind is not served.
+func (r *Runner) Usage(ctx context.Context, obj *unstructured.Unstructured) (quota.Usage, error) {
+	resource, _, _ := r.kinds.Resource(obj.GroupVersionKind())
+	return r.usage(ctx, resource, obj)
 }
 
 // usage returns what an object uses, by what it declares. An object that declares nothing uses itself. Limits, claims and what decides
