@@ -65,7 +65,7 @@ var excluded = map[string]string{"cowsay": "its Pipe task reads a file that a co
 // bases returns the packages that the tests upgrade: the hand-written one, those of the catalog, and those of the corpus where the corpus exists.
 func bases(t *testing.T) []base {
 	t.Helper()
-	out := []base{written()}
+	out := []base{written(), parent()}
 	root := filepath.Join(sourcetree.Root(), "operators", "catalog")
 	for _, folder := range corpus.Folders(t, root, "operator.yaml") {
 		name := filepath.Base(filepath.Dir(folder))

@@ -92,6 +92,17 @@ spec:
           spec: {type: object, properties: {customer: {type: string, maxLength: MOST}}}
 `
 
+// secondVersion is a version of the definition that is stored.
+const secondVersion = `  - name: v2
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, properties: {customer: {type: string, maxLength: 64}}}
+`
+
 // sample is an upgrade whose comment stands in the documents.
 type sample struct {
 	reason string

@@ -55,16 +55,18 @@ func (o outcome) compare(t *testing.T) {
 	o.compareGiven(t)
 	o.compareRuns(t)
 	o.compareObjects(t)
+	o.compareDefinitions(t)
+	o.compareCapacity(t)
 	o.compareWritten(t, true)
 }
 
-// objects returns what the preview and those of its children say of objects, but for Instances, which no snapshot has.
+// objects returns what the preview and those of its children say of objects.
 func (o outcome) objects() []preview.Object {
 	var out []preview.Object
 	for _, one := range append(childPreviews(o.preview), o.preview) {
 		out = append(out, one.Objects...)
 	}
-	return slices.DeleteFunc(out, func(object preview.Object) bool { return object.Kind == "Instance" })
+	return out
 }
 
 // childPreviews returns the previews of the Instances that the runs of a preview make, change or delete, and those of their children.
@@ -255,12 +257,13 @@ func compareFields(o preview.Object, before, after *unstructured.Unstructured) s
 	return ""
 }
 
-// changed are the fields that differ, but for those that Kubernetes itself writes: a count of templates, and where a claim was bound.
+// changed are the fields that differ, but for those that Kubernetes itself writes: a count of templates, where a claim was bound, and the version in
+// which custom resources are read.
 func changed(before, after *unstructured.Unstructured) []string {
 	var out []string
 	for _, f := range preview.Compare(before, after, params.NewMask([]string{password})) {
 		bound := before.GetKind() == "PersistentVolumeClaim" && (f.Path == ".spec.volumeName" || strings.Contains(f.Path, "kubernetes.io/"))
-		if !bound && !strings.Contains(f.Path, "deployment.kubernetes.io/revision") {
+		if !bound && f.Path != ".apiVersion" && !strings.Contains(f.Path, "deployment.kubernetes.io/revision") {
 			out = append(out, f.String())
 		}
 	}

@@ -78,6 +78,9 @@ func environmentCases(t *testing.T) map[string]upgrade {
 	out["environment: living objects fit a definition"] = upgrade{
 		base: narrowed, next: narrowed.with(t, "templates/kind.yaml", "maxLength: 64", "maxLength: 63"), change: makeOrderOf,
 	}
+	migrated := narrowed.with(t, "templates/kind.yaml", "storage: true", "storage: false")
+	migrated["templates/kind.yaml"] += secondVersion
+	out["environment: the storage version of a definition changes"] = upgrade{base: narrowed, next: migrated, change: makeOrderOf}
 	before := definitions("")
 	before.files["operator.yaml"] = replaceOnce(t, newerOperator(plan), "RESOURCES", "config.yaml")
 	next := definitions(replaceOnce(t, definition, "MOST", "64")).with(t, "operator.yaml", "resources: [config.yaml]", "resources: [config.yaml, order.yaml]")

@@ -225,6 +225,8 @@ type tally struct {
 	ends             map[string]int
 	effects          map[preview.Effect]int
 	objects, unknown int
+	// definitions, migrations and capacities are how many changes of definitions and storage versions, and amounts of resources, were compared.
+	definitions, migrations, capacities int
 }
 
 // stopped is the end of an upgrade whose plan waits, or failed at what the preview calls unknown.
@@ -247,17 +249,36 @@ func (s *tally) add(p *preview.Preview) {
 	s.objects, s.unknown = s.objects+len(p.Objects), s.unknown+p.Count(preview.Unknown)
 }
 
+func (s *tally) addDefinition(d preview.Definition) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.definitions++
+	if d.Migration != nil {
+		s.migrations++
+	}
+}
+
+func (s *tally) addCapacities(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.capacities += n
+}
+
 // check fails the test if more than 5 of 100 objects are unknown, if no upgrade has succeeded, or if more than a quarter of them stopped,
 // so that less of them was compared.
 func (s *tally) check(t *testing.T) {
 	t.Helper()
-	t.Logf("upgrades: %v; objects: %v", s.ends, s.effects)
+	t.Logf("upgrades: %v; objects: %v; definitions: %d, of which %d with another storage version; amounts of resources: %d", s.ends, s.effects,
+		s.definitions, s.migrations, s.capacities)
 	if s.objects > 50 && s.unknown*20 > s.objects { // a few objects say nothing
 		t.Errorf("%d of %d objects are unknown: more than 5 of 100", s.unknown, s.objects)
 	}
 	ended := 0
 	for _, n := range s.ends {
 		ended += n
+	}
+	if ended > 10 && (s.definitions == 0 || s.migrations == 0 || s.capacities == 0) {
+		t.Errorf("too little was compared: %d definitions, %d migrations and %d amounts of resources", s.definitions, s.migrations, s.capacities)
 	}
 	if ended > 10 && (s.ends["exit code 0"] == 0 || s.ends[stopped]*4 > ended) {
 		t.Errorf("too few upgrades went on to their end: %v", s.ends)
