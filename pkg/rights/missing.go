@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -57,26 +58,47 @@ func Missing(ctx context.Context, c client.Client, account types.NamespacedName,
 	if len(rules) == 0 {
 		return nil, nil
 	}
-	all := newGrants()
-	all.rules(rules)
+	needed := newGrants()
+	needed.rules(rules)
 	names := map[grant][]string{}
-	for _, one := range all.needed() {
+	for _, one := range needed.needed() {
 		of := grant{group: one.group, resource: one.resource, verb: one.verb}
 		names[of] = append(names[of], one.name)
 	}
 	q := &questions{client: c, account: account, namespace: namespace, left: maxReviews, missing: newGrants()}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(reviewers)
-	for of, named := range names {
-		group.Go(func() error { return q.ask(ctx, of, named) })
+	var all []func(context.Context) error
+	for _, of := range slices.SortedFunc(maps.Keys(names), compareGrants) {
+		all = append(all, func(ctx context.Context) error { return q.ask(ctx, of, names[of]) })
 	}
-	for _, rule := range all.pathRules() {
-		group.Go(func() error { return q.askPath(ctx, rule) })
+	for _, rule := range needed.pathRules() {
+		all = append(all, func(ctx context.Context) error { return q.askPath(ctx, rule) })
 	}
-	if err := group.Wait(); err != nil {
+	if err := askAll(ctx, all); err != nil {
 		return nil, err
 	}
 	return q.missing.list(), nil
+}
+
+// askAll asks questions side by side, but for the first: a user who may not ask gets the same error each time.
+func askAll(ctx context.Context, all []func(context.Context) error) error {
+	if len(all) == 0 {
+		return nil
+	}
+	if err := all[0](ctx); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(reviewers)
+	for _, ask := range all[1:] {
+		group.Go(func() error { return ask(ctx) })
+	}
+	return group.Wait()
+}
+
+// compareGrants orders grants by what they are about.
+func compareGrants(a, b grant) int {
+	return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.resource, b.resource), compareVerbs(a.verb, b.verb),
+		cmp.Compare(a.name, b.name))
 }
 
 // questions are those about one account.

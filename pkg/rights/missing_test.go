@@ -89,8 +89,10 @@ func TestMissing(t *testing.T) {
 			func(q string) bool { return q == "create pods" }, false, []string{"pods/exec: create"}, 1, ""},
 		"Cluster": {"rights for the whole cluster are asked as such", "", []rbacv1.PolicyRule{rule("nodes", []string{"get"}), {NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}},
 			func(q string) bool { return q == "* get nodes" }, false, []string{"/metrics: get"}, 2, ""},
-		"MayNotAsk": {"a user who may not ask learns so", "ns", []rbacv1.PolicyRule{rule("pods", []string{"get"})}, nil, true, nil, 1, "ask whether ServiceAccount ns/robot may get pods"},
-		"TooMany":   {"questions are bounded", "ns", []rbacv1.PolicyRule{rule("secrets", []string{"get"}, many...)}, func(string) bool { return false }, false, nil, maxReviews, "more rights than"},
+		"MayNotAsk":         {"a user who may not ask learns so", "ns", []rbacv1.PolicyRule{rule("pods", []string{"get"})}, nil, true, nil, 1, "ask whether ServiceAccount ns/robot may get pods"},
+		"MayNotAskAnything": {"by one question, which is always the same", "ns", []rbacv1.PolicyRule{rule("secrets", []string{"get"}), rule("pods", []string{"patch", "create"}), rule("pods", []string{"get"}, "a")}, nil, true, nil, 1, "ask whether ServiceAccount ns/robot may create pods"},
+		"NoVerb":            {"a rule that allows nothing needs no question", "ns", []rbacv1.PolicyRule{rule("pods", nil)}, nil, true, nil, 0, ""},
+		"TooMany":           {"questions are bounded", "ns", []rbacv1.PolicyRule{rule("secrets", []string{"get"}, many...)}, func(string) bool { return false }, false, nil, maxReviews, "more rights than"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server, r := apitest.Start(t), &reviewer{allows: tc.allows, fails: tc.fails}
