@@ -15,7 +15,7 @@ import (
 )
 
 // Version is the version of the form in which previews are printed as JSON and YAML.
-const Version = "preview.kudo.dev/v1alpha2"
+const Version = "preview.kudo.dev/v1alpha3"
 
 // Effect is what would become of an object.
 type Effect string

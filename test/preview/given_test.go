@@ -25,9 +25,11 @@ func (o outcome) compareGiven(t *testing.T) {
 	text, err := json.Marshal(o.after["Role "+o.ns+"/"+account])
 	env.Must(t, err)
 	env.Must(t, json.Unmarshal(text, &role))
-	more, fewer := rights.Without(role.Rules, said.Added), rights.Without(said.Added, role.Rules)
-	if said.Account != o.ns+"/"+account || len(more) > 0 || len(fewer) > 0 || len(role.Rules) == 0 {
-		t.Errorf("of the rights of %s, the Role has more: %v, and fewer: %v\n%s", said.Account, more, fewer, o.texts)
+	for list, rules := range map[string][]rbacv1.PolicyRule{"needed": said.Needed, "added": said.Added} {
+		more, fewer := rights.Without(role.Rules, rules), rights.Without(rules, role.Rules)
+		if said.Account != o.ns+"/"+account || len(more) > 0 || len(fewer) > 0 || len(role.Rules) == 0 {
+			t.Errorf("of the rights of %s that are %s, the Role has more: %v, and fewer: %v\n%s", said.Account, list, more, fewer, o.texts)
+		}
 	}
 	for _, kind := range []string{"ServiceAccount", "Role", "RoleBinding"} {
 		delete(o.after, kind+" "+o.ns+"/"+account)

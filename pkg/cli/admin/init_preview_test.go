@@ -39,7 +39,7 @@ func TestInitPreview(t *testing.T) {
 		"UpgradeTrue": {"a flag that is given as one without a value", []client.Object{installed, user}, []string{"--upgrade", "--dry-run=true", "--kudo-image", "example.org/kudo:1"}, 0, []string{" 2 change, 0 delete, 0 unchanged, 0 refused, 0 unknown"}},
 		"Unknown":     {"another value", nil, []string{"--upgrade", "--dry-run=some"}, command.ExitUsage, nil},
 		"UpgradeJSON": {"for programs", []client.Object{installed, user}, append([]string{"-o", "json"}, upgrade...), 0,
-			[]string{`"apiVersion": "preview.kudo.dev/v1alpha2"`, `"effect": "change"`, `"digest": "sha256:`}},
+			[]string{`"apiVersion": "preview.kudo.dev/v1alpha3"`, `"effect": "change"`, `"digest": "sha256:`}},
 		"UpgradeComment": {"for a pull request", []client.Object{installed, user}, append([]string{"-o", "markdown"}, upgrade...), 0,
 			[]string{"<!-- kudo preview: kudo in namespace kudo-system -->", "| change | ClusterRole kudo-metrics-reader |"}},
 		"Removal":     {"what goes and stays", []client.Object{user, instance}, []string{"--remove", "--dry-run", "--instances=keep"}, 0, []string{"removal of kudo", "  - ClusterRole kudo-metrics-reader\n", "  = Instance lab/site stays: it and all that it holds wait"}},
