@@ -28,6 +28,7 @@ func (c *computation) result(ctx context.Context) (*Preview, error) {
 	}
 	var err error
 	c.out.Basis, err = c.basis.list(c.edit, c.cluster.Changes())
+	maskBasis(c.out.Basis, c)
 	return c.out, err
 }
 
@@ -57,6 +58,7 @@ func (c *computation) collect(ctx context.Context) error {
 	}
 	slices.Sort(c.out.Warnings)
 	c.out.Warnings = slices.Compact(c.out.Warnings)
+	c.out.maskNames(c.mask)
 	for _, child := range c.children {
 		if err := child.collect(ctx); err != nil {
 			return err

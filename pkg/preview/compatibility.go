@@ -143,7 +143,7 @@ func (c *definitionComparer) definitions(ctx context.Context, mask params.Mask) 
 
 // masked returns the definition without sensitive values.
 func (d Definition) masked(mask params.Mask) Definition {
-	d.BreakingChanges = slices.Clone(d.BreakingChanges)
+	d.Name, d.BreakingChanges = mask.Whole(d.Name), slices.Clone(d.BreakingChanges)
 	for n, b := range d.BreakingChanges {
 		d.BreakingChanges[n].Path, d.BreakingChanges[n].Message = mask.Text(b.Path), mask.Text(b.Message)
 	}
