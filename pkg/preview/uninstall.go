@@ -137,8 +137,7 @@ func releaseAccount(ctx context.Context, c *computation) error {
 	for _, obj := range account.Own() {
 		id := apply.ID{GroupVersionKind: obj.GetObjectKind().GroupVersionKind(), NamespacedName: client.ObjectKeyFromObject(obj)}
 		live, err := c.readNow(ctx, id)
-		isOwned := live != nil && v1beta1.HasOwner(live, c.instance.UID)
-		if !isOwned && (err == nil || c.instance.Spec.ServiceAccountName != account.RoleName()) {
+		if live == nil && err == nil || !account.IsDeletedWith(c.instance, live, err) {
 			continue
 		}
 		if err := c.releaseObject(ctx, id, live, err); err != nil {

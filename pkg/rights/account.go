@@ -81,6 +81,15 @@ func (a *Account) Own() []client.Object {
 	return []client.Object{a.ServiceAccount(), a.Role(), a.RoleBinding()}
 }
 
+// IsDeletedWith reports whether a live object of the account is deleted with an Instance: the Instance owns what a command has made. An
+// object that could not be read may be deleted if the spec names the account that commands make.
+func (a *Account) IsDeletedWith(i *v1beta1.Instance, live metav1.Object, unread error) bool {
+	if unread != nil {
+		return i.Spec.ServiceAccountName == a.RoleName()
+	}
+	return v1beta1.HasOwner(live, i.UID)
+}
+
 // ClusterObjects returns objects that give the account rights for the whole cluster. Commands print and never create them.
 func (a *Account) ClusterObjects(rules []rbacv1.PolicyRule) []client.Object {
 	if len(rules) == 0 {

@@ -1,11 +1,15 @@
 package rights
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
 // TestAccount checks the names of the objects that an account consists of, and that the RoleBinding gives the Role to that account.
@@ -52,5 +56,33 @@ func TestClusterObjects(t *testing.T) {
 	}
 	if subjects := objects[1].(*rbacv1.ClusterRoleBinding).Subjects; len(subjects) != 1 || subjects[0].Name != "site-kudo" || subjects[0].Namespace != "lab" {
 		t.Errorf("the binding names the account: %v", subjects)
+	}
+}
+
+// TestIsDeletedWith checks which objects of an account are deleted with the Instance: those that it owns, and perhaps what cannot be read of the
+// account that commands make.
+func TestIsDeletedWith(t *testing.T) {
+	owned := func(uid types.UID) *metav1.PartialObjectMetadata {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: "Instance", Name: "site", UID: uid}}}}
+	}
+	for reason, tc := range map[string]struct {
+		account string
+		live    *metav1.PartialObjectMetadata
+		unread  error
+		want    bool
+	}{
+		"a command has made it":                       {"site-kudo", owned("uid"), nil, true},
+		"it is named, and owned":                      {"robot", owned("uid"), nil, true},
+		"an earlier Instance of the name owned it":    {"site-kudo", owned("earlier"), nil, false},
+		"others have made it":                         {"site-kudo", &metav1.PartialObjectMetadata{}, nil, false},
+		"it cannot be read, and a command makes such": {"site-kudo", nil, errors.New("forbidden"), true},
+		"another is named, and it cannot be read":     {"robot", nil, errors.New("forbidden"), false},
+		"none is named, and it cannot be read":        {"", nil, errors.New("forbidden"), false},
+	} {
+		i := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "site", UID: "uid"}}
+		i.Spec.ServiceAccountName = tc.account
+		if got := AccountOf(i).IsDeletedWith(i, tc.live, tc.unread); got != tc.want {
+			t.Errorf("%s: %t", reason, got)
+		}
 	}
 }

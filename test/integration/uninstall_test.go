@@ -7,10 +7,12 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/rights"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
 )
@@ -77,5 +79,56 @@ var _ = Describe("uninstall --wait", Label("uninstall", "P24"), func() {
 		}
 		release(ctx, held)
 		release(ctx, secret)
+	})
+
+	It("waits for what a command has made for the account of the Instance, and for nothing that others have made", func(ctx context.Context) {
+		t := GinkgoTB()
+		ns := namespace(t)
+		ov := gen.Version(ns, "web", gen.Template("map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: map}\n"),
+			gen.Apply("all", "map.yaml"), gen.Serial("deploy", "all"))
+		i := deploy(t, ov, "i", nil)
+		status(t, i, "deploy", v1beta1.Complete)
+		account := rights.NewAccount(ns, "i", "", nil)
+		role, binding := account.Role(), account.RoleBinding()
+		role.Finalizers = []string{"example.com/hold"}
+		DeferCleanup(release, role)
+		objects := append(account.Own()[:1], role, binding)
+		for _, obj := range objects[:2] { // others have made the binding
+			obj.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance", Name: i.Name, UID: i.UID}})
+		}
+		for _, obj := range objects {
+			env.Must(t, cluster.Create(ctx, obj))
+		}
+		ended := make(chan string, 1)
+		go func() {
+			defer close(ended)
+			defer GinkgoRecover()
+			ended <- kudo(t, 0, "uninstall", "i", "-n", ns, "--wait", "--wait-time", "120")
+		}()
+		env.Eventually(t, "the Role is being deleted", env.Condition(func() bool {
+			return cluster.Get(ctx, client.ObjectKeyFromObject(role), role) == nil && role.DeletionTimestamp != nil
+		}))
+		select {
+		case out := <-ended:
+			t.Fatalf("the command ended before the Role was deleted:\n%s", out)
+		case <-time.After(3 * time.Second): // longer than the deletion of the Instance takes
+		}
+		release(ctx, role)
+		out := <-ended
+		contains(t, out, "to be deleted with instance "+ns+"/i: configmap map, role i-kudo, serviceaccount i-kudo\n", "all objects of instance "+ns+"/i are deleted\n")
+		for _, obj := range objects {
+			err := cluster.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+			if isForeign := obj == binding; client.IgnoreNotFound(err) != nil || (err == nil) != isForeign {
+				t.Errorf("after the command, %T is read with %v", obj, err)
+			}
+		}
+
+		env.Must(t, cluster.Create(ctx, gen.Instance("i", ov, nil)))
+		i = await(t, ns, "i", env.PlanEnded("deploy", 1))
+		role = account.Role()
+		role.Finalizers = []string{"example.com/hold"}
+		role.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance", Name: i.Name, UID: i.UID}}
+		env.Must(t, cluster.Create(ctx, role))
+		contains(t, kudo(t, 4, "uninstall", "i", "-n", ns, "--wait", "--wait-time", "20"), "some of its objects are not: Role "+ns+"/i-kudo (finalizer example.com/hold). ")
 	})
 })

@@ -99,7 +99,7 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 	o.env.Printf("instance %s/%s deleted", namespace, o.instance)
 	var waited error
 	if o.Wait {
-		waited = o.wait(ctx, c, instance, all)
+		waited = o.wait(ctx, c, instance, newDependents(o.env, c, all, effects.accounts))
 		printStays(o.env, effects.stays)
 	}
 	printRemedy(o.env, namespace, effects.stays)
@@ -122,12 +122,11 @@ func (w otherWarnings) HandleWarningHeader(code int, agent, text string) {
 	}
 }
 
-// wait returns when an Instance and its objects are deleted. All are the Instance and its children.
-func (o *uninstallOptions) wait(ctx context.Context, c client.WithWatch, instance *v1beta1.Instance, all []*v1beta1.Instance) error {
+// wait returns when an Instance and its objects are deleted.
+func (o *uninstallOptions) wait(ctx context.Context, c client.WithWatch, instance *v1beta1.Instance, objects *dependents) error {
 	limit := time.Duration(o.Time)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	objects := newDependents(o.env, c, all)
 	if err := o.env.WaitForInstance(ctx, c, instance, limit, objects.until(command.UntilDeleted(instance.UID))); err != nil {
 		return err
 	}

@@ -45,6 +45,8 @@ type effects struct {
 	stays, shared []keptObject
 	// patches keep objects that the garbage collector would delete.
 	patches []keepPatch
+	// accounts are the objects of accounts that are deleted with the Instance.
+	accounts accountObjects
 }
 
 // keepPatch is a live object that is kept, and the Instance that is deleted.
@@ -165,12 +167,30 @@ func idOf(r v1beta1.ResourceStatus) apply.ID {
 		NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Name}}
 }
 
-// addInventory adds the objects of the inventory of an Instance but for claims, in its order. What cannot be read is left out if it is in
-// a namespace.
+// addInventory adds the objects of the inventory of an Instance but for claims, in its order, and then those of its account. What cannot be
+// read is left out if it is in a namespace.
 func (e *effects) addInventory(ctx context.Context, c client.Client, i *v1beta1.Instance, h holders) {
 	resources := slices.DeleteFunc(slices.Clone(i.Status.Resources), func(r v1beta1.ResourceStatus) bool {
 		return r.Namespace != "" && (kindOf(r) == claimKind || !v1beta1.CanBeKept(kindOf(r)))
 	})
+	account := resourcesOfAccount(i)
+	live, errs := readResources(ctx, c, slices.Concat(resources, account))
+	for n, r := range resources {
+		switch err := errs[n]; {
+		case r.Namespace == "":
+			e.addClusterScoped(ctx, r, &live[n], err, h)
+		case err == nil:
+			e.addObject(ctx, i, r, &live[n], h)
+		}
+	}
+	for n, r := range account {
+		at := len(resources) + n
+		e.addAccountObject(ctx, i, r, &live[at], errs[at], h)
+	}
+}
+
+// readResources reads objects, several at a time. Each is read, or has an error.
+func readResources(ctx context.Context, c client.Client, resources []v1beta1.ResourceStatus) ([]metav1.PartialObjectMetadata, []error) {
 	live, errs := make([]metav1.PartialObjectMetadata, len(resources)), make([]error, len(resources))
 	var group errgroup.Group
 	group.SetLimit(readers)
@@ -182,14 +202,7 @@ func (e *effects) addInventory(ctx context.Context, c client.Client, i *v1beta1.
 		})
 	}
 	_ = group.Wait() // the errors are in errs
-	for n, r := range resources {
-		switch err := errs[n]; {
-		case r.Namespace == "":
-			e.addClusterScoped(ctx, r, &live[n], err, h)
-		case err == nil:
-			e.addObject(ctx, i, r, &live[n], h)
-		}
-	}
+	return live, errs
 }
 
 // addClusterScoped adds an object of the inventory that is in no namespace, if it exists. The error is that of reading it.
@@ -207,25 +220,26 @@ func (e *effects) addClusterScoped(ctx context.Context, r v1beta1.ResourceStatus
 	e.stays = append(e.stays, keptObject{kindOf(r), r.Name, stay.Why, len(stay.Holders) > 0})
 }
 
-// addObject adds a live object of the inventory that is no claim.
+// addObject adds a live object of the Instance that is no claim, and reports whether it is deleted.
 func (e *effects) addObject(ctx context.Context, i *v1beta1.Instance, r v1beta1.ResourceStatus, live *metav1.PartialObjectMetadata,
-	h holders) {
+	h holders) bool {
 	why := ""
 	switch {
 	case v1beta1.IsKept(live.Annotations):
 		e.stays = append(e.stays, keptObject{kindOf(r), r.Name, preview.StaysKept, false})
 		e.patches = append(e.patches, keepPatch{live, i})
-		return
+		return false
 	case !v1beta1.HasOwner(live, i.UID):
-		return
+		return false
 	case len(v1beta1.OtherOwners(live, i.UID)) > 0:
 		why = h.stay(ctx, live, r).Why
 	}
 	if why != "" {
 		e.shared = append(e.shared, keptObject{kindOf(r), r.Name, why, true})
-		return
+		return false
 	}
 	e.deleted = append(e.deleted, strings.ToLower(r.Kind)+" "+r.Name)
+	return true
 }
 
 // addClaims adds the claims of all Instances.

@@ -1,11 +1,9 @@
 package instances
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,9 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/watch"
@@ -46,6 +42,8 @@ type dependents struct {
 	// owners are the names of the Instances.
 	owners map[types.UID]string
 	kinds  sets.Set[schema.GroupVersionKind]
+	// accounts are the objects of the accounts of the Instances.
+	accounts accountObjects
 	// absent are the owners that do not exist any more.
 	absent sets.Set[types.UID]
 	// slow fires when the deletion is slow, and again while it is.
@@ -54,8 +52,8 @@ type dependents struct {
 	interval time.Duration
 }
 
-func newDependents(env *command.Env, c client.WithWatch, all []*v1beta1.Instance) *dependents {
-	d := &dependents{env: env, client: c, owners: map[types.UID]string{}, kinds: sets.New[schema.GroupVersionKind](),
+func newDependents(env *command.Env, c client.WithWatch, all []*v1beta1.Instance, accounts accountObjects) *dependents {
+	d := &dependents{env: env, client: c, owners: map[types.UID]string{}, kinds: sets.New[schema.GroupVersionKind](), accounts: accounts,
 		absent: sets.New[types.UID](), interval: slowInterval}
 	for _, i := range all {
 		d.namespace = i.Namespace
@@ -89,64 +87,35 @@ func (d *dependents) until(over command.InstanceCondition) command.InstanceCondi
 func (d *dependents) wait(ctx context.Context, instance *v1beta1.Instance, limit time.Duration) (complete bool, err error) {
 	d.slow = time.NewTimer(slowDeletion)
 	defer d.slow.Stop()
-	complete = true
-	for _, kind := range d.sortedKinds() {
-		err := d.waitForKind(ctx, kind)
+	complete = !d.accounts.unread
+	for _, q := range d.queries() {
+		err := d.waitFor(ctx, q)
 		switch {
 		case err == nil:
 		case errors.Is(ctx.Err(), context.Canceled):
-			return false, command.Interrupted(fmt.Sprintf(
-				"the instance is deleted, and the deletion of its objects continues: kubectl get %s -n %s -l %s",
-				text.ShellQuote(strings.ToLower(kind.GroupKind().String())), d.namespace, text.ShellQuote(d.selector().String())))
+			return false, command.Interrupted("the instance is deleted, and the deletion of its objects continues: kubectl get " + d.arguments(q))
 		case ctx.Err() != nil:
 			return false, d.timeout(context.WithoutCancel(ctx), instance, limit)
 		case apierrors.IsForbidden(err):
-			d.env.Warnf("whether the %s objects of the instance are deleted is not known: %s", kind.Kind, err)
+			d.env.Warnf("whether %s is not known: %s", q.deletion(), err)
 			complete = false
 		default:
-			return false, fmt.Errorf("wait for the deletion of the %s objects of instance %s/%s: %w", kind.Kind, d.namespace, instance.Name, err)
+			return false, fmt.Errorf("wait for the deletion of %s of instance %s/%s: %w", q, d.namespace, instance.Name, err)
 		}
 	}
 	return complete, nil
 }
 
-// sortedKinds returns the kinds of the dependents. Instances come first, since objects of the other kinds are theirs.
-func (d *dependents) sortedKinds() []schema.GroupVersionKind {
-	isInstance := func(kind schema.GroupVersionKind) int {
-		if kind.GroupKind() == v1beta1.GroupVersion.WithKind("Instance").GroupKind() {
-			return 0
-		}
-		return 1
-	}
-	return slices.SortedFunc(maps.Keys(d.kinds), func(a, b schema.GroupVersionKind) int {
-		return cmp.Or(cmp.Compare(isInstance(a), isInstance(b)), cmp.Compare(a.String(), b.String()))
-	})
-}
-
-// selector selects the objects of the Instances.
-func (d *dependents) selector() labels.Selector {
-	return objectsOf(slices.Sorted(maps.Values(d.owners)))
-}
-
-// objectsOf selects the objects of Instances by the labels that plans set.
-func objectsOf(instances []string) labels.Selector {
-	names, err := labels.NewRequirement(v1beta1.InstanceLabel, selection.In, instances)
-	if err != nil { // names of Instances are values of labels
-		return labels.Nothing()
-	}
-	return labels.SelectorFromSet(labels.Set{v1beta1.HeritageLabel: v1beta1.Heritage}).Add(*names)
-}
-
-// list returns the dependents of a kind that exist, by uid, and the resourceVersion of the list.
-func (d *dependents) list(ctx context.Context, kind schema.GroupVersionKind) (map[types.UID]*metav1.PartialObjectMetadata, string, error) {
-	list := metadataList(kind)
-	err := d.client.List(ctx, list, client.InNamespace(d.namespace), client.MatchingLabelsSelector{Selector: d.selector()})
+// list returns the dependents of a query that exist, by uid, and the resourceVersion of the list.
+func (d *dependents) list(ctx context.Context, q query) (map[types.UID]*metav1.PartialObjectMetadata, string, error) {
+	list := metadataList(q.GroupVersionKind)
+	err := d.client.List(ctx, list, d.options(q))
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return nil, "", nil // the kind is not served any more
 	}
 	out := map[types.UID]*metav1.PartialObjectMetadata{}
 	for i := range list.Items {
-		if d.has(&list.Items[i]) {
+		if q.has(&list.Items[i]) && d.has(&list.Items[i]) {
 			out[list.Items[i].UID] = &list.Items[i]
 		}
 	}
@@ -170,25 +139,25 @@ func (d *dependents) has(o metav1.Object) bool {
 	return len(o.GetOwnerReferences()) > 0 && !slices.ContainsFunc(o.GetOwnerReferences(), stays)
 }
 
-// waitForKind returns when the dependents of a kind are deleted.
-func (d *dependents) waitForKind(ctx context.Context, kind schema.GroupVersionKind) error {
+// waitFor returns when the dependents of a query are deleted.
+func (d *dependents) waitFor(ctx context.Context, q query) error {
 	for {
-		rest, version, err := d.list(ctx, kind)
+		rest, version, err := d.list(ctx, q)
 		if err != nil || len(rest) == 0 {
 			return err
 		}
-		if err := d.watch(ctx, kind, rest, version); err != nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+		if err := d.watch(ctx, q, rest, version); err != nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
 			return err
 		}
 	}
 }
 
-// watch returns when the objects of a kind are deleted, or have another owner, or when the watch ends. While the
+// watch returns when the objects of a query are deleted, or have another owner, or when the watch ends. While the
 // deletion is slow, it prints what it waits for, and deletes what it may.
-func (d *dependents) watch(ctx context.Context, kind schema.GroupVersionKind, rest map[types.UID]*metav1.PartialObjectMetadata,
-	version string) error {
-	events, err := d.client.Watch(ctx, metadataList(kind), &client.ListOptions{Namespace: d.namespace, LabelSelector: d.selector(),
-		Raw: &metav1.ListOptions{ResourceVersion: version}})
+func (d *dependents) watch(ctx context.Context, q query, rest map[types.UID]*metav1.PartialObjectMetadata, version string) error {
+	options := d.options(q)
+	options.Raw = &metav1.ListOptions{ResourceVersion: version}
+	events, err := d.client.Watch(ctx, metadataList(q.GroupVersionKind), options)
 	if err != nil {
 		return err
 	}
@@ -198,7 +167,7 @@ func (d *dependents) watch(ctx context.Context, kind schema.GroupVersionKind, re
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-d.slow.C:
-			d.env.Progressf("waiting for the deletion of %s", text.List(describeAll(kind, rest), 5))
+			d.env.Progressf("waiting for the deletion of %s", text.List(describeAll(q.GroupVersionKind, rest), 5))
 			d.deleteAbandoned(ctx)
 			d.slow.Reset(d.interval)
 		case e, open := <-events.ResultChan():
@@ -217,18 +186,18 @@ func (d *dependents) watch(ctx context.Context, kind schema.GroupVersionKind, re
 	return nil
 }
 
-// deleteAbandoned deletes objects of all kinds as the garbage collector does: only if none of their owners exists
+// deleteAbandoned deletes objects of all queries as the garbage collector does: only if none of their owners exists
 // any more. A child whose cleanup plan runs needs its objects. An object that has changed, or that the user may not
 // list or delete, is left to the garbage collector.
 func (d *dependents) deleteAbandoned(ctx context.Context) {
-	for kind := range d.kinds {
-		rest, _, err := d.list(ctx, kind)
+	for _, q := range d.queries() {
+		rest, _, err := d.list(ctx, q)
 		if err != nil {
 			continue
 		}
 		for uid, o := range rest {
 			if o.DeletionTimestamp == nil && d.isAbandoned(ctx, o) {
-				o.SetGroupVersionKind(kind)
+				o.SetGroupVersionKind(q.GroupVersionKind)
 				_ = d.client.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground),
 					client.Preconditions{UID: &uid, ResourceVersion: &o.ResourceVersion})
 			}
@@ -259,12 +228,12 @@ func (d *dependents) timeout(ctx context.Context, instance *v1beta1.Instance, li
 	ctx, cancel := context.WithTimeout(ctx, sweepTime)
 	defer cancel()
 	var names []string
-	for _, kind := range d.sortedKinds() {
-		rest, _, err := d.list(ctx, kind)
+	for _, q := range d.queries() {
+		rest, _, err := d.list(ctx, q)
 		if err != nil {
-			names = append(names, fmt.Sprintf("%s objects that cannot be listed: %s", kind.Kind, err))
+			names = append(names, fmt.Sprintf("%s, which cannot be listed: %s", q, err))
 		}
-		names = append(names, describeAll(kind, rest)...)
+		names = append(names, describeAll(q.GroupVersionKind, rest)...)
 	}
 	return command.WithCode(command.ExitTimeout, fmt.Errorf("instance %s/%s is deleted, and after %s some of its objects are not: %s. An "+
 		"object with a finalizer is deleted when the client that has set the finalizer removes it", d.namespace, instance.Name, limit,

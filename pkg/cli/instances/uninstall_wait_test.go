@@ -35,7 +35,7 @@ func TestDependents(t *testing.T) {
 		{APIVersion: "kudo.dev/v1beta1", Kind: "Instance", Namespace: "ns", Name: "child"}, {APIVersion: "v1", Kind: "Namespace", Name: "made"}, {APIVersion: "v1", Kind: "Secret", Namespace: "other", Name: "elsewhere"},
 	}
 	child.Status.Resources = []v1beta1.ResourceStatus{{APIVersion: "v1", Kind: "Service", Namespace: "ns", Name: "db"}}
-	d := newDependents(&command.Env{}, nil, []*v1beta1.Instance{parent, child})
+	d := newDependents(&command.Env{}, nil, []*v1beta1.Instance{parent, child}, accountObjects{})
 	want := []schema.GroupVersionKind{v1beta1.GroupVersion.WithKind("Instance"), {Version: "v1", Kind: "Service"}, {Group: "apps", Version: "v1", Kind: "Deployment"}}
 	if diff := cmp.Diff(want, d.sortedKinds()); diff != "" {
 		t.Errorf("kinds (-want +got):\n%s", diff)
@@ -112,7 +112,7 @@ func TestWaitWithoutCollector(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), slowDeletion+time.Second)
-		_, err = newDependents(&command.Env{Err: io.Discard}, c, []*v1beta1.Instance{instance, child}).wait(ctx, instance, 3*time.Second)
+		_, err = newDependents(&command.Env{Err: io.Discard}, c, []*v1beta1.Instance{instance, child}, accountObjects{}).wait(ctx, instance, 3*time.Second)
 		cancel()
 		if err == nil || denied != strings.Contains(err.Error(), "ConfigMap ns/a (the garbage collector has not deleted it yet)") ||
 			!strings.Contains(err.Error(), "ConfigMap ns/of-both") || !strings.Contains(err.Error(), "ConfigMap ns/of-child") {
@@ -146,7 +146,7 @@ func TestWaitForChild(t *testing.T) {
 		t.Fatal(err)
 	}
 	var warnings bytes.Buffer
-	d := newDependents(&command.Env{Err: &warnings}, c, []*v1beta1.Instance{parent, child})
+	d := newDependents(&command.Env{Err: &warnings}, c, []*v1beta1.Instance{parent, child}, accountObjects{})
 	d.interval = 50 * time.Millisecond
 	early := make(chan bool, 1)
 	time.AfterFunc(slowDeletion+500*time.Millisecond, func() {
