@@ -72,7 +72,7 @@ func (l *InstalledState) Compare(ctx context.Context, c client.Client, objs []*u
 		}
 		change.Objects = append(change.Objects, sent)
 	}
-	return change, errors.Join(conflicts...)
+	return change, refuse(errors.Join(conflicts...))
 }
 
 // Split returns the change up to the first object of a kind, and the rest.
@@ -147,8 +147,8 @@ func CertManager(c client.Client) error {
 	for _, kind := range []string{"Issuer", "Certificate"} {
 		_, err := c.RESTMapper().RESTMapping(schema.GroupKind{Group: certManagerGroup, Kind: kind}, certManagerVersion)
 		if meta.IsNoMatchError(err) {
-			return fmt.Errorf("cert-manager is not installed on this cluster, or does not serve %s/%s: install cert-manager 1.0 or later, or "+
-				"leave --cert-manager out, and the manager issues the certificate itself", certManagerGroup, certManagerVersion)
+			return refuse(fmt.Errorf("cert-manager is not installed on this cluster, or does not serve %s/%s: install cert-manager 1.0 or later, "+
+				"or leave --cert-manager out, and the manager issues the certificate itself", certManagerGroup, certManagerVersion))
 		}
 		if err != nil {
 			return fmt.Errorf("look for cert-manager: %w", err)
@@ -162,8 +162,8 @@ func Monitoring(c client.Client) error {
 	for _, kind := range []string{"ServiceMonitor", "PrometheusRule"} {
 		_, err := c.RESTMapper().RESTMapping(schema.GroupKind{Group: "monitoring.coreos.com", Kind: kind}, "v1")
 		if meta.IsNoMatchError(err) {
-			return fmt.Errorf("the cluster does not serve %s of monitoring.coreos.com/v1: install the Prometheus Operator, or leave "+
-				"--monitoring out (--set monitoring=null takes it back)", kind)
+			return refuse(fmt.Errorf("the cluster does not serve %s of monitoring.coreos.com/v1: install the Prometheus Operator, or leave "+
+				"--monitoring out (--set monitoring=null takes it back)", kind))
 		}
 		if err != nil {
 			return fmt.Errorf("look for the Prometheus Operator: %w", err)

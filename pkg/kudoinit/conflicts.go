@@ -115,7 +115,7 @@ func dryRun(ctx context.Context, c client.Client, obj *unstructured.Unstructured
 	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj.DeepCopy()), client.FieldOwner(manager), client.DryRunAll)
 	var status apierrors.APIStatus
 	if err == nil || !apierrors.IsConflict(err) || !errors.As(err, &status) || status.Status().Details == nil {
-		return nil, err
+		return nil, refuseDenied(err)
 	}
 	causes := slices.DeleteFunc(status.Status().Details.Causes,
 		func(c metav1.StatusCause) bool { return c.Type != metav1.CauseTypeFieldManagerConflict })

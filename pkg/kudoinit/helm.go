@@ -59,8 +59,8 @@ func (l *InstalledState) CheckRelease() error {
 	if l.Release == nil {
 		return nil
 	}
-	return fmt.Errorf("%s has installed kudo: change it with %s, or %s first, which keeps CustomResourceDefinitions, settings and the "+
-		"history key", l.Release, l.Release.upgrade(), l.Release.uninstall())
+	return refuse(fmt.Errorf("%s has installed kudo: change it with %s, or %s first, which keeps CustomResourceDefinitions, settings and the "+
+		"history key", l.Release, l.Release.upgrade(), l.Release.uninstall()))
 }
 
 // adaptFindings gives the findings the remedies of an installation by Helm.

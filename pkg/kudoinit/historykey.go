@@ -57,8 +57,8 @@ func (k *HistoryKey) Check(ctx context.Context) error {
 	if secret != nil {
 		ring, err := keyring.Parse(secret.Data)
 		if err != nil {
-			return fmt.Errorf("%s cannot be used: %w; restore it from a backup, or say --rotate-history-key --drop-old, which makes a new key",
-				k, err)
+			return refuse(fmt.Errorf("%s cannot be used: %w; restore it from a backup, or say --rotate-history-key --drop-old, which makes a "+
+				"new key", k, err))
 		}
 		return k.checkFormats(ctx, ring)
 	}
@@ -66,9 +66,9 @@ func (k *HistoryKey) Check(ctx context.Context) error {
 	if err != nil || owners == 0 {
 		return err
 	}
-	return fmt.Errorf("%s is missing, and the runs of %d Instances and OperatorVersions are sealed with it: restore it from a backup, or "+
-		"say --rotate-history-key --drop-old, which makes a new key; plans that run then fail, and kubectl kudo plan retry starts them anew",
-		k, owners)
+	return refuse(fmt.Errorf("%s is missing, and the runs of %d Instances and OperatorVersions are sealed with it: restore it from a backup, "+
+		"or say --rotate-history-key --drop-old, which makes a new key; plans that run then fail, and kubectl kudo plan retry starts them anew",
+		k, owners))
 }
 
 // checkFormats returns an error if a newer version of kudo has sealed records. Its manager continues with their runs, and that of this
@@ -88,7 +88,7 @@ func (k *HistoryKey) checkFormats(ctx context.Context, ring *keyring.Ring) error
 	if newer == nil {
 		return nil
 	}
-	return fmt.Errorf("records of runs that this version of kudo cannot read: %d; the first: %w", count, newer)
+	return refuse(fmt.Errorf("records of runs that this version of kudo cannot read: %d; the first: %w", count, newer))
 }
 
 // Ensure makes the Secret if it does not exist, and reports whether it did. Check comes first.

@@ -27,8 +27,8 @@ func CheckKubernetes(cluster discovery.ServerVersionInterface) (warning string, 
 	case err != nil || version.Major != "1":
 		return fmt.Sprintf("kudo was not tested with Kubernetes %.40q, but with 1.%d", version.GitVersion, TestedKubernetes), nil
 	case minor < MinKubernetes:
-		return "", fmt.Errorf("%s is too old: kudo needs ValidatingAdmissionPolicies, stable since 1.%d; upgrade the cluster", "Kubernetes 1."+
-			strconv.Itoa(minor), MinKubernetes)
+		return "", refuse(fmt.Errorf("%s is too old: kudo needs ValidatingAdmissionPolicies, stable since 1.%d; upgrade the cluster",
+			"Kubernetes 1."+strconv.Itoa(minor), MinKubernetes))
 	case minor > TestedKubernetes:
 		return fmt.Sprintf("kudo was not tested with Kubernetes 1.%d, but with up to 1.%d", minor, TestedKubernetes), nil
 	}

@@ -137,8 +137,8 @@ func (l *InstalledState) readPredecessor(ctx context.Context, c client.Client) e
 func Account(ctx context.Context, c client.Client, namespace, name string) error {
 	found, err := getIfPresent(ctx, c, &corev1.ServiceAccount{}, namespace, name)
 	if err == nil && !found {
-		return fmt.Errorf("ServiceAccount %s/%s does not exist: make it with kubectl create serviceaccount %s -n %s, or leave "+
-			"--service-account out", namespace, name, name, namespace)
+		return refuse(fmt.Errorf("ServiceAccount %s/%s does not exist: make it with kubectl create serviceaccount %s -n %s, or leave "+
+			"--service-account out", namespace, name, name, namespace))
 	}
 	return err
 }

@@ -34,7 +34,7 @@ func (p *Change) Preview(ctx context.Context, c client.Client) ([]Difference, er
 		}
 		sent := prepare(obj, live.GetAnnotations()[createdAnnotation] == manager)
 		if err := put(ctx, c, sent, append(p.options(obj), client.DryRunAll)); err != nil {
-			return nil, fmt.Errorf("%s %s: %w", obj.GetKind(), obj.GetName(), err)
+			return nil, fmt.Errorf("%s %s: %w", obj.GetKind(), obj.GetName(), refuseDenied(err))
 		}
 		diff.Before, diff.After = previewContent(live), previewContent(sent)
 		if obj.GetKind() == "Secret" {

@@ -136,7 +136,7 @@ func (r *Remover) Remove(ctx context.Context) error {
 		return err
 	}
 	if used := r.inUse(); used != nil && r.Instances == "" {
-		return used
+		return refuse(used)
 	}
 	switch {
 	case r.Instances == UninstallInstances:

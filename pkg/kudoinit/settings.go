@@ -148,7 +148,7 @@ func (l *InstalledState) CheckDecided(ctx context.Context, c client.Client, chos
 	if undecided.Namespaces = len(namespaces); undecided.Instances == 0 {
 		return nil
 	}
-	return undecided
+	return refuse(undecided)
 }
 
 // ForeignArgs returns the arguments of the manager's Deployment that init did not write and would remove.

@@ -37,8 +37,12 @@ func (e *TooOld) Error() string {
 		"to %s first", e.Installed, e.Wanted, readMinors, e.Step)
 }
 
-// CheckVersion says why a version must not be installed over what is there; it returns nil if it may.
+// CheckVersion returns a Refusal if a version must not be installed over what is there.
 func (l *InstalledState) CheckVersion(o Options, upgrade, downgrade bool) error {
+	return refuse(l.checkVersion(o, upgrade, downgrade))
+}
+
+func (l *InstalledState) checkVersion(o Options, upgrade, downgrade bool) error {
 	switch {
 	case upgrade && !l.Installed:
 		return fmt.Errorf("kudo is not installed on this cluster, so there is nothing to upgrade: run kubectl kudo init")

@@ -119,29 +119,14 @@ func (o *initOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := checkKubernetes(o.env, config); err != nil {
-		return err
-	}
-	live, err := o.prepare(ctx, c)
-	if err != nil {
-		return err
-	}
-	objs, err := kudoinit.Objects(o.Options)
-	if err != nil { // before anything is removed
-		return err
-	}
-	if objs, err = o.keepArgs(ctx, c, live, objs); err != nil {
-		return err
-	}
-	change, err := live.Compare(ctx, o.previewClient(c), objs, o.Values, o.values.force)
-	if err != nil {
-		return err
-	}
+	live, change, err := o.computeChange(ctx, c, config)
 	switch {
+	case o.dryRun.IsSet():
+		return o.printUpgrade(ctx, c, live, change, err)
+	case err != nil:
+		return err
 	case o.diff:
 		return o.printDiff(ctx, c, live, change)
-	case o.dryRun.IsSet():
-		return o.printUpgrade(ctx, c, live, change)
 	}
 	if err := o.awaitSealed(ctx, c); err != nil {
 		return err
@@ -153,6 +138,27 @@ func (o *initOptions) run(ctx context.Context) error {
 		}
 	}
 	return o.installAll(ctx, c, config, change)
+}
+
+// computeChange returns what is on the cluster, and the change to it. It writes nothing.
+func (o *initOptions) computeChange(ctx context.Context, c client.Client,
+	config *rest.Config) (*kudoinit.InstalledState, *kudoinit.Change, error) {
+	if err := checkKubernetes(o.env, config); err != nil {
+		return nil, nil, err
+	}
+	live, err := o.prepare(ctx, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	objs, err := kudoinit.Objects(o.Options)
+	if err != nil {
+		return nil, nil, err
+	}
+	if objs, err = o.keepArgs(ctx, c, live, objs); err != nil {
+		return nil, nil, err
+	}
+	change, err := live.Compare(ctx, o.previewClient(c), objs, o.Values, o.values.force)
+	return live, change, err
 }
 
 // checkKubernetes refuses a cluster that is too old for kudo, and warns of one that kudo was not tested with.

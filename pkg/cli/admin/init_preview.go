@@ -3,7 +3,9 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,19 +17,35 @@ import (
 	"kudo.dev/kudo/pkg/preview"
 )
 
-// printUpgrade prints what an upgrade would create, change and delete, in the form of all previews.
-func (o *initOptions) printUpgrade(ctx context.Context, c client.Client, live *kudoinit.InstalledState, change *kudoinit.Change) error {
+// printUpgrade prints what an upgrade would create, change and delete, in the form of all previews; or that it would be refused, if its
+// preparation has failed so.
+func (o *initOptions) printUpgrade(ctx context.Context, c client.Client, live *kudoinit.InstalledState, change *kudoinit.Change,
+	failed error) error {
+	var objects []preview.Known
+	if failed == nil {
+		objects, failed = o.previewUpgrade(ctx, c, live, change)
+	}
+	p := &preview.Preview{Verb: "upgrade to " + o.Version, Subject: "kudo in namespace " + o.Namespace}
+	if o.dryRun.IsLocal() {
+		p.UnknownReasons = []string{preview.NotAsked}
+	}
+	return o.printPreview(ctx, c, p, objects, failed)
+}
+
+// previewUpgrade returns what an upgrade would do to each object.
+func (o *initOptions) previewUpgrade(ctx context.Context, c client.Client, live *kudoinit.InstalledState,
+	change *kudoinit.Change) ([]preview.Known, error) {
 	deleted, err := kudoinit.PreviewReplace(ctx, c, live)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	written, err := change.Preview(ctx, o.previewClient(c))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	pruned, err := kudoinit.PreviewPrune(ctx, c, o.Version)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var objects []preview.Known
 	for _, d := range slices.Concat(written, deleted, pruned) {
@@ -37,22 +55,14 @@ func (o *initOptions) printUpgrade(ctx context.Context, c client.Client, live *k
 	}
 	made, err := historyKey(c, o.Namespace).Exists(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !made {
 		id := apply.ID{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}}
 		id.Namespace, id.Name = o.Namespace, keyring.SecretName
 		objects = append(objects, preview.Known{ID: id, After: map[string]any{}})
 	}
-	p := &preview.Preview{Verb: "upgrade to " + o.Version, Subject: "kudo in namespace " + o.Namespace, As: command.WhoAmI(ctx, c)}
-	if o.dryRun.IsLocal() {
-		p.UnknownReasons = []string{preview.NotAsked}
-	}
-	p, err = preview.Of(p, objects)
-	if err != nil {
-		return err
-	}
-	return command.PrintPreview(o.env, p, o.output)
+	return objects, nil
 }
 
 // previewClient returns the client that questions are asked with: by dry runs, or by reads alone.
@@ -78,24 +88,24 @@ func (r *removalPreview) add(f kudoinit.RemovalResult) {
 	r.objects = append(r.objects, preview.Known{ID: f.ID, Why: f.Reason, Lost: f.Lost})
 }
 
-// print prints the preview of a removal that ended with an error. One that is refused is shown as such.
-func (r *removalPreview) print(ctx context.Context, env *command.Env, c client.Client, output string, failed error) error {
-	var used *kudoinit.InUse
+// printPreview prints the preview of a change of kudo that has failed with an error, or has not. One that is refused is shown as such, and
+// ends with ExitFailed.
+func (o *initOptions) printPreview(ctx context.Context, c client.Client, p *preview.Preview, objects []preview.Known, failed error) error {
 	switch {
-	case errors.As(failed, &used):
-		r.Refused = append(r.Refused, used.Error())
+	case kudoinit.IsRefusal(failed):
+		p.Refused = append(p.Refused, strings.Split(failed.Error(), "\n")...) // a line for each conflict
 	case failed != nil:
 		return failed
 	}
-	r.Verb, r.Subject, r.As = "removal", "kudo", command.WhoAmI(ctx, c)
-	p, err := preview.Of(&r.Preview, r.objects)
+	p.As = command.WhoAmI(ctx, c)
+	p, err := preview.Of(p, objects)
 	if err != nil {
 		return err
 	}
-	err = command.PrintPreview(env, p, output)
+	err = command.PrintPreview(o.env, p, o.output)
 	if p.Fails() {
-		return errors.Join(err, command.WithCode(command.ExitFailed, errors.New("the removal of kudo would be refused: see what is marked "+
-			"with ✗ above")))
+		return errors.Join(err, command.WithCode(command.ExitFailed, fmt.Errorf("the %s of %s would be refused: see what is marked with ✗ "+
+			"above", p.Verb, p.Subject)))
 	}
 	return err
 }

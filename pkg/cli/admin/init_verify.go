@@ -12,6 +12,7 @@ import (
 
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/kudoinit"
+	"kudo.dev/kudo/pkg/preview"
 	"kudo.dev/kudo/pkg/repository"
 )
 
@@ -76,9 +77,10 @@ func (o *initOptions) removeInstall(ctx context.Context) error {
 		Report:  o.reportRemoval,
 	}
 	if o.dryRun.IsSet() {
-		told := &removalPreview{}
+		told := &removalPreview{Preview: preview.Preview{Verb: "removal", Subject: "kudo"}}
 		r.Report = told.add
-		return told.print(ctx, o.env, c, o.output, r.Remove(ctx))
+		failed := r.Remove(ctx)
+		return o.printPreview(ctx, c, &told.Preview, told.objects, failed)
 	}
 	err = r.Remove(ctx)
 	if err != nil && ctx.Err() == context.DeadlineExceeded {
