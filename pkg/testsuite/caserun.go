@@ -6,13 +6,13 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 
 	"kudo.dev/kudo/pkg/text"
 )
@@ -103,8 +103,13 @@ func (p *caseRun) ensureNamespace(ctx context.Context, cluster *Cluster) error {
 	return nil
 }
 
-// dropTimeout is how long an object may take to go.
-const dropTimeout = 3 * time.Minute
+const (
+	// dropTimeout is how long an object may take to go.
+	dropTimeout = 3 * time.Minute
+	// blockersDelay is after how long the objects that block the deletion of a namespace are reported. Kubernetes waits 5 s before it
+	// empties a namespace.
+	blockersDelay = 8 * time.Second
+)
 
 // end ends the commands in the background, and deletes what the case has applied, the last first. What lies in a
 // namespace of its own goes with it, which leave deletes.
@@ -142,11 +147,8 @@ func (p *caseRun) remove(ctx context.Context, which func(owned) bool) {
 			continue
 		}
 		p.log("%s %s: %s", o.obj.GetKind(), o.obj.GetName(), err)
-		if !p.isOwn(o) {
-			continue
-		}
-		if blockers := o.cluster.blockers(ctx, p.namespace); len(blockers) > 0 {
-			p.log("these objects block its deletion:\n%s", indent(strings.Join(blockers, "\n")))
+		if p.isOwn(o) {
+			p.reportBlockers(ctx, o.cluster)
 		}
 	}
 }
@@ -172,10 +174,25 @@ func (p *caseRun) drop(ctx context.Context, o owned) error {
 	case err != nil:
 		return fmt.Errorf("delete: %w", err)
 	}
-	if err := waitUntilDeleted(ctx, resource, o.obj); err != nil {
+	if err := p.awaitDeletion(ctx, resource, o, blockersDelay); err != nil {
 		return fmt.Errorf("still exists after %s: %w", dropTimeout, err)
 	}
 	return nil
+}
+
+// awaitDeletion waits until an object no longer exists. What blocks the deletion of the case's namespace is reported after a delay, while
+// the run can still be saved.
+func (p *caseRun) awaitDeletion(ctx context.Context, resource dynamic.ResourceInterface, o owned, delay time.Duration) error {
+	if p.isOwn(o) {
+		soon, cancel := context.WithTimeout(ctx, delay)
+		err := waitUntilDeleted(soon, resource, o.obj)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		p.reportBlockers(ctx, o.cluster)
+	}
+	return waitUntilDeleted(ctx, resource, o.obj)
 }
 
 // passing reports whether an error is not an answer to the request, but says that the server cannot answer now.

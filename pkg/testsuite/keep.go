@@ -18,10 +18,7 @@ func (r *Runner) keepsFailed(result *Result, interrupted bool) bool {
 func (p *caseRun) kept() []string {
 	var look, remove []string
 	for _, o := range slices.Backward(p.created) {
-		at := ""
-		if o.cluster.Kubeconfig != p.Cluster.Kubeconfig {
-			at = " --kubeconfig " + text.ShellQuote(o.cluster.Kubeconfig)
-		}
+		at := p.kubeconfigFlag(o.cluster)
 		if p.isOwn(o) {
 			look = append(look, fmt.Sprintf("kubectl get all,instances.kudo.dev,events -n %s%s", p.namespace, at))
 			remove = append(remove, fmt.Sprintf("kubectl delete namespace %s%s", p.namespace, at))
@@ -44,6 +41,14 @@ func (p *caseRun) kept() []string {
 		look = append(look, "kubectl get all,instances.kudo.dev,events -n "+text.ShellQuote(p.Namespace))
 	}
 	return append(look, remove...)
+}
+
+// kubeconfigFlag returns the flag that a printed command needs for a cluster, empty for that of the run.
+func (p *caseRun) kubeconfigFlag(cluster *Cluster) string {
+	if cluster.Kubeconfig == p.Cluster.Kubeconfig {
+		return ""
+	}
+	return " --kubeconfig " + text.ShellQuote(cluster.Kubeconfig)
 }
 
 // hasOwnNamespace reports whether the case has made its namespace on a cluster.

@@ -3,14 +3,21 @@ package testsuite
 import (
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/test/apitest"
+	"kudo.dev/kudo/test/gen"
 )
 
 var randomName = regexp.MustCompile(`kudo-test-[0-9a-f]{10}`)
@@ -95,18 +102,57 @@ var (
 	clusterRoles = servedKind{schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}, "ClusterRole", false}
 )
 
-// TestP30Blockers: what has finalizers blocks the deletion of a namespace.
+// TestP30Blockers: what has finalizers blocks the deletion of a namespace, and is reported with the command that removes them, while the
+// run waits for the deletion.
 func TestP30Blockers(t *testing.T) {
 	held := configMap("held", nil)
 	held.Finalizers = []string{"example.org/backup", "example.org/dns"}
-	cluster, _ := newCluster(t, held, configMap("free", nil))
-	cluster.kinds = kindsOf(configMaps, clusterRoles)
-	if diff := cmp.Diff([]string{"configmaps/held waits for example.org/backup, example.org/dns"}, cluster.blockers(t.Context(), "ns")); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	cluster.kinds = func() ([]servedKind, error) { return nil, errors.New("no") }
-	if got := cluster.blockers(t.Context(), "ns"); got != nil {
-		t.Errorf("kinds that cannot be read: %q", got)
+	other := held.DeepCopy()
+	other.Name = "other"
+	const blocked = "case: these objects block the deletion of namespace ns:\n    configmaps/held waits for example.org/backup, example.org/dns\n" +
+		"    configmaps/other waits for example.org/backup, example.org/dns"
+	const remedy = "case: a finalizer is removed by the client that has set it; if that client does not run any more:\n" +
+		`    kubectl patch configmaps/held configmaps/other -n ns%s --type=merge -p '{"metadata":{"finalizers":null}}'`
+	kinds := kindsOf(configMaps, clusterRoles)
+	unknown := func() ([]servedKind, error) { return nil, errors.New("no") }
+	for _, tc := range []struct {
+		reason     string
+		objects    []client.Object
+		kubeconfig string
+		kinds      func() ([]servedKind, error)
+		want       []string
+	}{
+		{"on the cluster of the run", []client.Object{held, other, configMap("free", nil)}, "/kubeconfig", kinds, []string{blocked, fmt.Sprintf(remedy, "")}},
+		{"on another one", []client.Object{held, other}, "/second", kinds, []string{blocked, fmt.Sprintf(remedy, " --kubeconfig /second")}},
+		{"nothing has finalizers", []client.Object{configMap("free", nil)}, "/kubeconfig", kinds, nil},
+		{"kinds that cannot be read", []client.Object{held}, "/kubeconfig", unknown, nil},
+	} {
+		cluster, server := newCluster(t, tc.objects...)
+		r, _, out := newRunner(t)
+		cluster.kinds, cluster.Kubeconfig = tc.kinds, tc.kubeconfig
+		p := &caseRun{Runner: r, shell: &shell{namespace: "ns", log: func(format string, args ...any) { r.Log("case", format, args...) }}}
+		namespace := &corev1.Namespace{ObjectMeta: gen.Meta("", "ns")}
+		o := owned{cluster, server.Put(namespace)}
+		resource, err := cluster.resource(o.obj, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		lists := 0
+		server.Before(func(request apitest.Request) (any, error) {
+			if request.Verb == "list" && request.Kind == "Namespace" {
+				lists++
+			}
+			if lists == 2 { // the delay is over, and the blockers are reported
+				server.Remove(namespace)
+			}
+			return nil, nil
+		})
+		if err := p.awaitDeletion(t.Context(), resource, o, 50*time.Millisecond); err != nil {
+			t.Errorf("%s: %v", tc.reason, err)
+		}
+		if diff := cmp.Diff(tc.want, out.lines); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
+		}
 	}
 }
 

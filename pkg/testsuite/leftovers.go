@@ -101,13 +101,25 @@ func bounded(lines []string) []string {
 	return append(lines[:maxLeftovers:maxLeftovers], fmt.Sprintf("and %d more", len(lines)-maxLeftovers))
 }
 
-// blockers lists the objects whose finalizers keep a namespace from being deleted.
-func (c *Cluster) blockers(ctx context.Context, namespace string) []string {
-	var out []string
-	for _, l := range c.search(ctx, namespace, "", func(obj *unstructured.Unstructured) bool { return len(obj.GetFinalizers()) > 0 }) {
-		out = append(out, fmt.Sprintf("%s waits for %s", l.name(), text.Plain(strings.Join(l.obj.GetFinalizers(), ", "), maxShown)))
+// blockers returns the objects whose finalizers keep a namespace from being deleted.
+func (c *Cluster) blockers(ctx context.Context, namespace string) []leftover {
+	return c.search(ctx, namespace, "", func(obj *unstructured.Unstructured) bool { return len(obj.GetFinalizers()) > 0 })
+}
+
+// reportBlockers logs the objects that block the deletion of the case's namespace, and the command that ends that, if there are any.
+func (p *caseRun) reportBlockers(ctx context.Context, cluster *Cluster) {
+	var lines, names []string
+	for _, l := range cluster.blockers(ctx, p.namespace) {
+		lines = append(lines, fmt.Sprintf("%s waits for %s", l.name(), text.Plain(strings.Join(l.obj.GetFinalizers(), ", "), maxShown)))
+		names = append(names, l.name())
 	}
-	return bounded(out)
+	if len(lines) == 0 {
+		return
+	}
+	p.log("these objects block the deletion of namespace %s:\n%s", p.namespace, indent(strings.Join(bounded(lines), "\n")))
+	p.log("a finalizer is removed by the client that has set it; if that client does not run any more:\n%s",
+		indent(fmt.Sprintf("kubectl patch %s -n %s%s --type=merge -p '{\"metadata\":{\"finalizers\":null}}'",
+			strings.Join(names[:min(len(names), maxLeftovers)], " "), p.namespace, p.kubeconfigFlag(cluster))))
 }
 
 // Leftovers lists the cluster-scoped objects that plans of Instances in the namespaces of cases have written and that still exist:
