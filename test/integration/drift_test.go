@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -81,6 +82,50 @@ var _ = It("Drift is reported, with field and writer, and not corrected outside 
 		if got := get(t, &appsv1.Deployment{}, ns, "i"); *got.Spec.Replicas != 1 || got.Labels[v1beta1.OperatorLabel] == "x" {
 			t.Errorf("%s: a run puts it right: %v %v", tc.reason, *got.Spec.Replicas, got.Labels)
 		}
+	}
+})
+
+// driftOf returns the entry of status.drift for an object of a kind, nil if there is none.
+func driftOf(i *v1beta1.Instance, kind string) *v1beta1.ObjectDrift {
+	if at := slices.IndexFunc(i.Status.Drift, func(d v1beta1.ObjectDrift) bool { return d.Kind == kind }); at >= 0 {
+		return &i.Status.Drift[at]
+	}
+	return nil
+}
+
+var _ = It("Drift has the time of the change, which stays while the drift stays", Label("drift-since", "P30", "rule-13"), func() {
+	t := GinkgoTB()
+	ns := namespace(t)
+	ov := web(ns, gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "app", "cm"))
+	status(t, deploy(t, ov, "i", nil), "deploy", v1beta1.Complete)
+	page, server := &corev1.ConfigMap{ObjectMeta: gen.Meta(ns, "i-cm-0")}, &appsv1.Deployment{ObjectMeta: gen.Meta(ns, "i")}
+	// listed waits for drift of a kind, whose time must not be before a change, nor after now.
+	listed := func(kind string, changed time.Time) (*v1beta1.ObjectDrift, *v1beta1.Instance) {
+		i := await(t, ns, "i", func(i *v1beta1.Instance) bool { return driftOf(i, kind) != nil })
+		d := driftOf(i, kind)
+		if d.Since == nil || d.Since.Time.Before(changed.Truncate(time.Second)) || d.Since.After(time.Now()) {
+			t.Fatalf("%s: since is %v, and the change was at %s", kind, d.Since, changed.Format(time.RFC3339))
+		}
+		return d, i
+	}
+	changed := time.Now()
+	by(t, "mallory", page, `{"data":{"key":"bye"}}`)
+	first, _ := listed("ConfigMap", changed)
+	if first.Writer != "mallory" || !slices.Equal(first.Fields, []string{".data.key"}) {
+		t.Errorf("mallory has changed .data.key: %+v", first)
+	}
+
+	// The same writer changes the field again, and another object: the Instance is reconciled in another second, since times are of seconds.
+	<-time.After(time.Until(first.Since.Add(time.Second)))
+	changed = time.Now()
+	by(t, "mallory", page, `{"data":{"key":"good bye"}}`)
+	by(t, "mallory", server, `{"metadata":{"labels":{"kudo.dev/operator":"x"}}}`)
+	second, i := listed("Deployment", changed)
+	if again := driftOf(i, "ConfigMap"); again == nil || !again.Since.Equal(first.Since) {
+		t.Errorf("the drift of the ConfigMap was found at %s, and after another reconcile it is %+v", first.Since, again)
+	}
+	if !first.Since.Before(second.Since) {
+		t.Errorf("the drift of the Deployment was found at %s, in the second of the first", second.Since)
 	}
 })
 
