@@ -3,8 +3,6 @@
 package cli
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,13 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
-	"github.com/hinshun/vt10x"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/test/apitest"
 	"kudo.dev/kudo/test/gen"
+	"kudo.dev/kudo/test/terminal"
 )
 
 // commandVariable holds the command line that the test binary runs instead of its tests.
@@ -34,16 +31,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// terminal is a command on a terminal of its own, and what that terminal shows.
-type terminal struct {
-	command *exec.Cmd
-	file    *os.File
-	vt10x.Terminal
-	read chan struct{}
-}
-
 // onTerminal runs a command line on a terminal with a size.
-func onTerminal(t *testing.T, server *apitest.Server, columns, rows int, line string) *terminal {
+func onTerminal(t *testing.T, server *apitest.Server, columns, rows int, line string) *terminal.Terminal {
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "config")
 	text := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: '%s'}}]\n"+
@@ -55,50 +44,9 @@ func onTerminal(t *testing.T, server *apitest.Server, columns, rows int, line st
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &terminal{command: exec.CommandContext(t.Context(), program), Terminal: vt10x.New(vt10x.WithSize(columns, rows)), read: make(chan struct{})}
-	s.command.Env = append(os.Environ(), commandVariable+"="+line, "KUBECONFIG="+kubeconfig, "KUDO_HOME="+t.TempDir(), "KUDO_PROGRESS=")
-	if s.file, err = pty.StartWithSize(s.command, &pty.Winsize{Cols: uint16(columns), Rows: uint16(rows)}); err != nil {
-		t.Fatalf("start the command on a pseudo terminal: %v", err)
-	}
-	go func() {
-		defer close(s.read)
-		for in := bufio.NewReader(s.file); s.Parse(in) == nil; {
-			continue
-		}
-	}()
-	t.Cleanup(func() { _ = s.file.Close() })
-	return s
-}
-
-// shown returns the rows of the terminal down to the last one that is not empty.
-func (s *terminal) shown() string {
-	rows := strings.Split(s.String(), "\n")
-	for i, row := range rows {
-		rows[i] = strings.TrimRight(row, " ")
-	}
-	return strings.TrimRight(strings.Join(rows, "\n"), "\n")
-}
-
-// await waits until the terminal shows a text.
-func (s *terminal) await(t *testing.T, what, text string) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !strings.Contains(s.shown(), text); <-time.After(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: the terminal does not show %q:\n%s", what, text, s.shown())
-		}
-	}
-}
-
-// end waits for the end of the command, and returns its exit code and what the terminal shows.
-func (s *terminal) end(t *testing.T) (int, string) {
-	t.Helper()
-	err := s.command.Wait()
-	<-s.read
-	var failed *exec.ExitError
-	if err != nil && !errors.As(err, &failed) {
-		t.Fatal(err)
-	}
-	return s.command.ProcessState.ExitCode(), s.shown()
+	command := exec.CommandContext(t.Context(), program)
+	command.Env = append(os.Environ(), commandVariable+"="+line, "KUBECONFIG="+kubeconfig, "KUDO_HOME="+t.TempDir(), "KUDO_PROGRESS=")
+	return terminal.Start(t, columns, rows, command)
 }
 
 // watched is an Instance whose plan deploy has steps with these statuses, and waits for something whose name is long.
@@ -163,11 +111,11 @@ func TestP23WatchOnTerminal(t *testing.T) {
 		server := apitest.Start(t, watched(run, run, pending))
 		s := onTerminal(t, server, tc.columns, tc.rows, "plan status --instance site --watch")
 		before := strings.NewReplacer("[COMPLETE]", "[IN_PROGRESS]", "[IN_PROGRESS]", "[PENDING]")
-		s.expect(t, tc.reason+", drawn first", statusOf(tc.running, before))
+		expect(t, s, tc.reason+", drawn first", statusOf(tc.running, before))
 		server.Put(watched(run, done, run))
-		s.expect(t, tc.reason+", drawn anew", strings.Join(tc.running, "\n"))
+		expect(t, s, tc.reason+", drawn anew", strings.Join(tc.running, "\n"))
 		server.Put(watched(done, done, done))
-		code, left := s.end(t)
+		code, left := s.End(t)
 		if diff := cmp.Diff(strings.Join(tc.left, "\n"), elapsed.ReplaceAllString(left, "0s elapsed")); diff != "" || code != 0 {
 			t.Errorf("%s, what is left (exit code %d): -want +got:\n%s", tc.reason, code, diff)
 		}
@@ -186,11 +134,11 @@ func statusOf(lines []string, status *strings.Replacer) string {
 }
 
 // expect waits until the terminal shows a text and nothing else, however long the command has run.
-func (s *terminal) expect(t *testing.T, what, want string) {
+func expect(t *testing.T, s *terminal.Terminal, what, want string) {
 	t.Helper()
 	shown := ""
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); <-time.After(10 * time.Millisecond) {
-		if shown = elapsed.ReplaceAllString(s.shown(), "0s elapsed"); shown == want {
+		if shown = elapsed.ReplaceAllString(s.Shown(), "0s elapsed"); shown == want {
 			return
 		}
 	}
@@ -205,11 +153,9 @@ func TestP23Interrupted(t *testing.T) {
 		{"awaited", "plan wait --instance site"},
 	} {
 		s := onTerminal(t, apitest.Start(t, watched(run, run, pending)), 120, 30, tc.line)
-		s.await(t, tc.reason, "elapsed")
-		if _, err := s.file.WriteString("\x03"); err != nil {
-			t.Fatal(err)
-		}
-		code, left := s.end(t)
+		s.Await(t, tc.reason, "elapsed")
+		s.Interrupt(t)
+		code, left := s.End(t)
 		rows := strings.Split(left, "\n")
 		if end := rows[len(rows)-1]; code != 1 || !strings.HasSuffix(end, "Error: interrupted: the plan continues: kubectl kudo plan wait --instance site -n lab") {
 			t.Errorf("%s: exit code %d, the last row is %q", tc.reason, code, end)

@@ -101,7 +101,7 @@ var tree = rules{
 	exceptions: []string{"net/url", "net/netip"},
 	isolated:   []string{"pkg/text", "pkg/atomicfile", "pkg/crdcompat", "pkg/explore/lua/sandbox"},
 	narrow:     map[string][]string{"pkg/controllers/loop": {"pkg/apierror"}},
-	fixtures:   []string{"test/gen", "test/corpus", "test/apitest", "test/ocitest"},
+	fixtures:   []string{"test/gen", "test/corpus", "test/apitest", "test/ocitest", "test/terminal"},
 	untested: map[string]string{
 		"apis/config/v1alpha1": "types only",
 		"apis/kudo/v1beta1":    "types, and functions of one line",
@@ -114,5 +114,6 @@ var tree = rules{
 		"test/gen":             "helpers of tests",
 		"test/lifecycle":       "helpers of tests",
 		"test/ocitest":         "helpers of tests",
+		"test/terminal":        "helpers of tests",
 	},
 }
