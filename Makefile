@@ -15,7 +15,7 @@ LDFLAGS := -s -w -X kudo.dev/kudo/pkg/cli/command.Version=$(VERSION) -X kudo.dev
 # kudo-local holds a whole Kubernetes, whose build takes some minutes: it is kept outside of the tree, by its sources.
 K8S_VERSION := v1.36.3
 LOCAL_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kudo
-LOCAL_KEY = $(shell { find cmd/kudo-local -name '*.go' -o -name 'go.*' -o -name '*.yaml' | LC_ALL=C sort | xargs cat; go version; } | sha256sum | cut -c1-16)
+LOCAL_KEY = $(shell { find cmd/kudo-local '(' -name '*.go' -o -name 'go.*' -o -name '*.yaml' ')' ! -name '*_test.go' | LC_ALL=C sort | xargs cat; go version; } | sha256sum | cut -c1-16)
 LOCAL_LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(K8S_VERSION) -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36
 # FROM_CACHE puts files of the folder $$cached into bin/, if they differ from what is there: $(call FROM_CACHE,files).
 FROM_CACHE = for file in $(1); do \
@@ -158,7 +158,7 @@ integration: kuttl ## Run the suites, each on a real control plane of its own, t
 	$(call TESTSUM,.,suites) --raw-command -- go run ./hack/suites -p 3 -procs 4 $$(go list $(LONGEST) ./test/... | grep -v -e /test/layers -e /test/bench -e /test/e2e)
 	@echo "the Helm chart on a control plane…"
 	$(call TESTSUM,hack/release,chart) -- -count=1 -timeout 20m ./integration
-	@echo "the local control plane…"
+	@echo "the parts of the local control plane…"
 	$(call TESTSUM,cmd/kudo-local,local) -- -count=1 -timeout 15m ./...
 	@echo "the page of kubectl kudo ui in a browser…"
 	$(call TESTSUM,test/ui,browser) -- -mod=mod -count=1 -timeout 15m ./...

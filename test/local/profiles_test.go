@@ -1,59 +1,69 @@
-package test
+package local
 
 import (
-	"context"
 	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"kudo.dev/kudo/test/env"
 )
 
-// TestFullAndAPISideBySide is one long test, because a control plane is
-// started once for all of it.
-func TestFullAndAPISideBySide(t *testing.T) {
-	state := t.TempDir()
-	full, api := newLocal(t, state, "full"), newLocal(t, state, "api")
+// The specs share two instances, in the order in which they stand here, since a start takes seconds.
+var _ = Describe("An instance of profile full beside one of profile api", Ordered, func() {
+	var full, api *instance
+	var client kubernetes.Interface
+	BeforeAll(func() {
+		t := GinkgoTB()
+		state := t.TempDir()
+		full, api = newInstance(t, state, "full"), newInstance(t, state, "api")
+		full.run("up")
+		api.run("up", "--profile", "api")
+		client = full.client()
+		makeNamespace(t, client, "work")
+	})
 
-	first := full.run("up")
-	before := full.pids()
-	if second := full.run("up"); second != first {
-		t.Errorf("a second up prints\n%s\nthe first printed\n%s", second, first)
-	}
-	if after := full.pids(); !maps.Equal(before, after) {
-		t.Errorf("a second up changes processes: %v, before %v", after, before)
-	}
-	full.run("status")
-	api.run("up", "--profile", "api")
-	if list := api.run("list"); list != "api\nfull\n" {
-		t.Errorf("list prints %q", list)
-	}
+	It("comes up once", func() { checkSecondUp(GinkgoTB(), full) })
+	It("is listed", func() { Expect(api.run("list")).To(Equal("api\nfull\n")) })
+	It("makes Deployments available", func() { checkDeployment(GinkgoTB(), client, "work") })
+	It("gives StatefulSets their claims", func() { checkStatefulSet(GinkgoTB(), client, "work") })
+	It("ends Jobs as their commands say", func() { checkJobs(GinkgoTB(), client, "work") })
+	It("cannot pull some images", func() { checkBadImage(GinkgoTB(), client, "work") })
+	It("has the logs that pods say", func() { checkLogs(GinkgoTB(), full, "work") })
+	It("gives rights to administrators alone", func() { checkRights(GinkgoTB(), full) })
+	It("has no controllers in profile api", func() { checkNoController(GinkgoTB(), api.client()) })
+	It("ends namespaces, and volumes with them", func() { checkNamespaceEnds(GinkgoTB(), client, "work") })
+	It("names what has died, and starts it again", func() { checkFault(GinkgoTB(), full) })
+	It("keeps its data when it goes down, and deletes all on request", func() { checkDown(GinkgoTB(), full) })
+	It("is reset to a cluster without data", func() { checkReset(GinkgoTB(), api) })
+})
 
-	client := full.client()
-	makeNamespace(t, client, "work")
-	t.Run("deployment", func(t *testing.T) { checkDeployment(t, client, "work") })
-	t.Run("statefulset", func(t *testing.T) { checkStatefulSet(t, client, "work") })
-	t.Run("jobs", func(t *testing.T) { checkJobs(t, client, "work") })
-	t.Run("bad image", func(t *testing.T) { checkBadImage(t, client, "work") })
-	t.Run("logs", func(t *testing.T) { checkLogs(t, full, "work") })
-	t.Run("rights", func(t *testing.T) { checkRights(t, full) })
-	t.Run("no controllers in profile api", func(t *testing.T) { checkNoController(t, api.client()) })
-	t.Run("namespace ends", func(t *testing.T) { checkNamespaceEnds(t, client, "work") })
-	t.Run("fault", func(t *testing.T) { checkFault(t, full) })
-	t.Run("down and up again", func(t *testing.T) { checkDown(t, full) })
-	t.Run("reset", func(t *testing.T) { checkReset(t, api) })
+// checkSecondUp checks that another start of what runs says the same, and changes no process.
+func checkSecondUp(t testing.TB, l *instance) {
+	t.Helper()
+	before, first := l.pids(), l.run("up")
+	if second := l.run("up"); second != first {
+		t.Errorf("another up prints\n%s\nthe one before printed\n%s", second, first)
+	}
+	if after := l.pids(); !maps.Equal(before, after) {
+		t.Errorf("another up changes processes: %v, before %v", after, before)
+	}
+	l.run("status")
 }
 
-// checkRights: the metrics are for the admin; a ServiceAccount's token works, and gives no rights by itself.
-func checkRights(t *testing.T, l *local) {
+// checkRights checks that the metrics are for the administrator, and that a ServiceAccount's token works, and gives no rights by
+// itself.
+func checkRights(t testing.TB, l *instance) {
 	client := l.client()
 	metrics, err := client.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
 	if err != nil || !strings.Contains(string(metrics), "apiserver_request_total") {
@@ -82,7 +92,7 @@ func checkRights(t *testing.T, l *local) {
 
 // checkNoController does not wait for nothing to happen: the ServiceAccount of a new namespace
 // is made, so controllers had the time to act, and no ReplicaSet is.
-func checkNoController(t *testing.T, client kubernetes.Interface) {
+func checkNoController(t testing.TB, client kubernetes.Interface) {
 	must(client.AppsV1().Deployments("default").Create(t.Context(), parse[appsv1.Deployment](t, deployment), metav1.CreateOptions{}))(t)
 	makeNamespace(t, client, "other")
 	sets := must(client.AppsV1().ReplicaSets("default").List(t.Context(), metav1.ListOptions{}))(t)
@@ -97,7 +107,7 @@ func checkNoController(t *testing.T, client kubernetes.Interface) {
 	checkNamespaceEnds(t, client, "other")
 }
 
-func checkFault(t *testing.T, l *local) {
+func checkFault(t testing.TB, l *instance) {
 	l.run("kill", "kube-scheduler")
 	stdout, stderr, err := l.try("status")
 	if err == nil {
@@ -121,7 +131,7 @@ func checkFault(t *testing.T, l *local) {
 	}
 }
 
-func checkDown(t *testing.T, l *local) {
+func checkDown(t testing.TB, l *instance) {
 	makeNamespace(t, l.client(), "kept")
 	pids, ports := l.pids(), l.ports()
 	if len(pids) != 5 {
@@ -149,11 +159,11 @@ func checkDown(t *testing.T, l *local) {
 	}
 }
 
-func checkReset(t *testing.T, l *local) {
+func checkReset(t testing.TB, l *instance) {
 	client := l.client()
 	l.run("reset")
-	eventually(t, 10*time.Second, func(ctx context.Context) string {
-		list, err := client.AppsV1().Deployments("default").List(ctx, metav1.ListOptions{})
+	env.Eventually(t, "a cluster without data", func() string {
+		list, err := client.AppsV1().Deployments("default").List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return "the kubeconfig of before does not work: " + err.Error()
 		}

@@ -1,10 +1,8 @@
-package test
+package local
 
 import (
-	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -13,9 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
+
+	"kudo.dev/kudo/test/env"
 )
 
-func parse[T any](t *testing.T, text string) *T {
+func parse[T any](t testing.TB, text string) *T {
 	t.Helper()
 	object := new(T)
 	if err := yaml.UnmarshalStrict([]byte(text), object); err != nil {
@@ -24,8 +24,8 @@ func parse[T any](t *testing.T, text string) *T {
 	return object
 }
 
-func must[T any](object T, err error) func(*testing.T) T {
-	return func(t *testing.T) T {
+func must[T any](object T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
@@ -35,12 +35,12 @@ func must[T any](object T, err error) func(*testing.T) T {
 }
 
 // makeNamespace makes a namespace and waits until pods can be made in it.
-func makeNamespace(t *testing.T, client kubernetes.Interface, name string) {
+func makeNamespace(t testing.TB, client kubernetes.Interface, name string) {
 	t.Helper()
 	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	must(client.CoreV1().Namespaces().Create(t.Context(), object, metav1.CreateOptions{}))(t)
-	eventually(t, 20*time.Second, func(ctx context.Context) string {
-		if _, err := client.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{}); err != nil {
+	env.Eventually(t, "the default account of a namespace", func() string {
+		if _, err := client.CoreV1().ServiceAccounts(name).Get(t.Context(), "default", metav1.GetOptions{}); err != nil {
 			return err.Error()
 		}
 		return ""
@@ -58,10 +58,10 @@ spec:
       initContainers: [{name: prepare, image: busybox, command: [sh, -c, echo hi]}]
       containers: [{name: web, image: nginx, readinessProbe: {httpGet: {port: 80}}}]`
 
-func checkDeployment(t *testing.T, client kubernetes.Interface, ns string) {
+func checkDeployment(t testing.TB, client kubernetes.Interface, ns string) {
 	must(client.AppsV1().Deployments(ns).Create(t.Context(), parse[appsv1.Deployment](t, deployment), metav1.CreateOptions{}))(t)
-	eventually(t, 30*time.Second, func(ctx context.Context) string {
-		d, err := client.AppsV1().Deployments(ns).Get(ctx, "web", metav1.GetOptions{})
+	env.Eventually(t, "an available Deployment", func() string {
+		d, err := client.AppsV1().Deployments(ns).Get(t.Context(), "web", metav1.GetOptions{})
 		if err != nil {
 			return err.Error()
 		}
@@ -87,10 +87,10 @@ spec:
   - metadata: {name: data}
     spec: {storageClassName: there-is-no-such-class, accessModes: [ReadWriteOnce], resources: {requests: {storage: 2Gi}}}`
 
-func checkStatefulSet(t *testing.T, client kubernetes.Interface, ns string) {
+func checkStatefulSet(t testing.TB, client kubernetes.Interface, ns string) {
 	must(client.AppsV1().StatefulSets(ns).Create(t.Context(), parse[appsv1.StatefulSet](t, statefulSet), metav1.CreateOptions{}))(t)
-	eventually(t, 30*time.Second, func(ctx context.Context) string {
-		s, err := client.AppsV1().StatefulSets(ns).Get(ctx, "db", metav1.GetOptions{})
+	env.Eventually(t, "a ready StatefulSet", func() string {
+		s, err := client.AppsV1().StatefulSets(ns).Get(t.Context(), "db", metav1.GetOptions{})
 		if err != nil {
 			return err.Error()
 		}
@@ -110,7 +110,7 @@ func job(name, policy, extra, command string) string {
 	return fmt.Sprintf("metadata: {name: %s}\nspec: {%s template: {spec: {restartPolicy: %s, containers: [{name: c, image: busybox%s}]}}}", name, extra, policy, command)
 }
 
-func checkJobs(t *testing.T, client kubernetes.Interface, ns string) {
+func checkJobs(t testing.TB, client kubernetes.Interface, ns string) {
 	tests := []struct {
 		name, policy, extra, command string
 		want                         batchv1.JobConditionType
@@ -127,8 +127,8 @@ func checkJobs(t *testing.T, client kubernetes.Interface, ns string) {
 		must(client.BatchV1().Jobs(ns).Create(t.Context(), object, metav1.CreateOptions{}))(t)
 	}
 	for _, tc := range tests {
-		eventually(t, time.Minute, func(ctx context.Context) string {
-			j, err := client.BatchV1().Jobs(ns).Get(ctx, tc.name, metav1.GetOptions{})
+		env.Eventually(t, "the end of Job "+tc.name, func() string {
+			j, err := client.BatchV1().Jobs(ns).Get(t.Context(), tc.name, metav1.GetOptions{})
 			if err != nil {
 				return err.Error()
 			}
@@ -142,11 +142,11 @@ func checkJobs(t *testing.T, client kubernetes.Interface, ns string) {
 	}
 }
 
-func checkBadImage(t *testing.T, client kubernetes.Interface, ns string) {
+func checkBadImage(t testing.TB, client kubernetes.Interface, ns string) {
 	object := parse[corev1.Pod](t, "metadata: {name: bad}\nspec: {containers: [{name: c, image: 'registry.example/does-not-exist:1'}]}")
 	must(client.CoreV1().Pods(ns).Create(t.Context(), object, metav1.CreateOptions{}))(t)
-	eventually(t, 20*time.Second, func(ctx context.Context) string {
-		p, err := client.CoreV1().Pods(ns).Get(ctx, "bad", metav1.GetOptions{})
+	env.Eventually(t, "an image that cannot be pulled", func() string {
+		p, err := client.CoreV1().Pods(ns).Get(t.Context(), "bad", metav1.GetOptions{})
 		if err != nil {
 			return err.Error()
 		}
@@ -160,12 +160,12 @@ func checkBadImage(t *testing.T, client kubernetes.Interface, ns string) {
 
 // checkNamespaceEnds deletes the namespace with all that the other checks have
 // made, and the volumes with it.
-func checkNamespaceEnds(t *testing.T, client kubernetes.Interface, ns string) {
+func checkNamespaceEnds(t testing.TB, client kubernetes.Interface, ns string) {
 	if err := client.CoreV1().Namespaces().Delete(t.Context(), ns, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, time.Minute, func(ctx context.Context) string {
-		n, err := client.CoreV1().Namespaces().Get(ctx, ns, metav1.GetOptions{})
+	env.Eventually(t, "the end of a namespace", func() string {
+		n, err := client.CoreV1().Namespaces().Get(t.Context(), ns, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return ""
 		}
@@ -174,8 +174,8 @@ func checkNamespaceEnds(t *testing.T, client kubernetes.Interface, ns string) {
 		}
 		return fmt.Sprintf("the namespace is still there: %+v", n.Status.Conditions)
 	})
-	eventually(t, 20*time.Second, func(ctx context.Context) string {
-		volumes, err := client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+	env.Eventually(t, "the end of its volumes", func() string {
+		volumes, err := client.CoreV1().PersistentVolumes().List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err.Error()
 		}

@@ -1,16 +1,17 @@
-package test
+package local
 
 import (
 	"context"
 	"io"
 	"strings"
 	"testing"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"kudo.dev/kudo/test/env"
 )
 
 const chatty = `
@@ -25,12 +26,12 @@ spec:
       containers: [{name: main, image: busybox, command: [sh, -c, exit 7]}, {name: silent, image: busybox}]`
 
 // checkLogs: the logs of a pod are what its annotations say, whatever became of kwok in the meantime.
-func checkLogs(t *testing.T, l *local, ns string) {
+func checkLogs(t testing.TB, l *instance, ns string) {
 	client := l.client()
 	must(client.BatchV1().Jobs(ns).Create(t.Context(), parse[batchv1.Job](t, chatty), metav1.CreateOptions{}))(t)
 	pod := ""
-	eventually(t, 30*time.Second, func(ctx context.Context) string {
-		list, err := client.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{LabelSelector: "job-name=chatty"})
+	env.Eventually(t, "a container that was restarted", func() string {
+		list, err := client.CoreV1().Pods(ns).List(t.Context(), metav1.ListOptions{LabelSelector: "job-name=chatty"})
 		if err != nil {
 			return err.Error()
 		}

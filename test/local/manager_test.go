@@ -1,19 +1,21 @@
-package test
+package local
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
-	"testing"
-	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+
+	"kudo.dev/kudo/test/env"
 )
 
-func TestWithKudo(t *testing.T) {
-	l := newLocal(t, t.TempDir(), "kudo")
+var _ = It("runs a manager of kudo, and replaces it when its program has changed", func() {
+	t := GinkgoTB()
+	l := newInstance(t, t.TempDir(), "kudo")
 	l.run("up", "--profile", "api")
 	if _, stderr, err := l.try("up", "--with-kudo", "--bin-dir", t.TempDir()); err == nil || !strings.Contains(stderr, "kubectl-kudo, which is not there") {
 		t.Errorf("without kudo's programs: %v %s", err, stderr)
@@ -64,10 +66,11 @@ func TestWithKudo(t *testing.T) {
 	if running(last) {
 		t.Error("down leaves the manager")
 	}
-}
+})
 
-func TestUpNamesWhatDies(t *testing.T) {
-	l := newLocal(t, t.TempDir(), "dies")
+var _ = It("names what has died when it does not come up", func() {
+	t := GinkgoTB()
+	l := newInstance(t, t.TempDir(), "dies")
 	bin := fakeKudo(t)
 	writeProgram(t, filepath.Join(bin, "manager"), "#!/bin/sh\necho the reason of its death\nexit 1\n")
 	_, stderr, err := l.try("up", "--profile", "api", "--with-kudo", "--bin-dir", bin)
@@ -80,17 +83,18 @@ func TestUpNamesWhatDies(t *testing.T) {
 	if pids := l.pids(); len(pids) != 0 {
 		t.Errorf("up leaves %v", pids)
 	}
-}
+})
 
-func TestInterruptedUpLeavesNothing(t *testing.T) {
-	l := newLocal(t, t.TempDir(), "stop")
+var _ = It("leaves nothing when it is interrupted", func() {
+	t := GinkgoTB()
+	l := newInstance(t, t.TempDir(), "stop")
 	var stderr bytes.Buffer
-	cmd := exec.Command(binary, "up", "--name", l.name, "--state", l.state)
+	cmd := exec.Command(program(), "up", "--name", l.name, "--state", l.state)
 	cmd.Stderr = &stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 20*time.Second, func(context.Context) string {
+	env.Eventually(t, "an API server that was started", func() string {
 		if l.pids()["kube-apiserver"] == 0 {
 			return "the API server is not started"
 		}
@@ -108,4 +112,4 @@ func TestInterruptedUpLeavesNothing(t *testing.T) {
 			t.Errorf("an interrupted up leaves %s: %s", name, &stderr)
 		}
 	}
-}
+})

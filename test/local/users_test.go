@@ -1,8 +1,6 @@
-package test
+package local
 
 import (
-	"bytes"
-	"context"
 	"crypto/tls"
 	"encoding/base64"
 	"fmt"
@@ -18,13 +16,28 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/onsi/ginkgo/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kudo.dev/kudo/test/env"
 )
 
-// TestOtherUsers: another user of the machine can connect to every port, and read what file modes let him.
-func TestOtherUsers(t *testing.T) {
-	l := newLocal(t, t.TempDir(), "users")
-	l.run("up")
+// Another user of the machine can connect to every port, and read what file modes let that user read.
+var _ = Describe("Other users of the machine", Ordered, func() {
+	var l *instance
+	BeforeAll(func() {
+		l = newInstance(GinkgoTB(), GinkgoTB().TempDir(), "users")
+		l.run("up")
+	})
+
+	It("get no answer from a port", func() { checkPorts(GinkgoTB(), l) })
+	It("get no address from other machines", func() { checkLoopback(GinkgoTB(), l.pids()) })
+	It("can read no file with a key", func() { checkModes(GinkgoTB(), filepath.Join(l.state, l.name)) })
+})
+
+// checkPorts checks that each port wants a certificate of its own.
+func checkPorts(t testing.TB, l *instance) {
+	t.Helper()
 	ports := l.ports()
 	pki := filepath.Join(l.state, l.name, "pki")
 	admin := must(tls.LoadX509KeyPair(filepath.Join(pki, "admin.crt"), filepath.Join(pki, "admin.key")))(t)
@@ -71,12 +84,10 @@ func TestOtherUsers(t *testing.T) {
 	if _, found := ports["etcd-metrics"]; found {
 		t.Error("etcd has a port for metrics in plain text")
 	}
-	t.Run("addresses", func(t *testing.T) { checkLoopback(t, l.pids()) })
-	t.Run("files", func(t *testing.T) { checkModes(t, filepath.Join(l.state, l.name)) })
 }
 
-// checkLoopback: no process of the instance listens on an address that other machines reach.
-func checkLoopback(t *testing.T, pids map[string]int) {
+// checkLoopback checks that no process of the instance listens on an address that other machines reach.
+func checkLoopback(t testing.TB, pids map[string]int) {
 	if runtime.GOOS != "linux" {
 		t.Skip("reads /proc")
 	}
@@ -111,8 +122,8 @@ func checkLoopback(t *testing.T, pids map[string]int) {
 	}
 }
 
-// checkModes: the folder is closed, and what lets one log in is closed by itself, too.
-func checkModes(t *testing.T, dir string) {
+// checkModes checks that the folder is closed, and what lets one log in is closed by itself, too.
+func checkModes(t testing.TB, dir string) {
 	secrets := 0
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -139,10 +150,9 @@ func checkModes(t *testing.T, dir string) {
 	}
 }
 
-// TestUpOnPlainState: a state of a version whose etcd met its peers in plain text, and took certificates of the cluster,
-// comes up with its data.
-func TestUpOnPlainState(t *testing.T) {
-	l := newLocal(t, t.TempDir(), "plain")
+var _ = It("comes up with the data of a version whose etcd spoke plain text, and took certificates of the cluster", func() {
+	t := GinkgoTB()
+	l := newInstance(t, t.TempDir(), "plain")
 	l.run("up", "--profile", "api")
 	l.run("down")
 	dir, ports := filepath.Join(l.state, l.name), l.ports()
@@ -169,18 +179,17 @@ func TestUpOnPlainState(t *testing.T) {
 			t.Errorf("lost after another start: %v", err)
 		}
 	}
-}
+})
 
 // writePlain runs etcd as earlier versions did, without TLS at all, and writes one key.
-func writePlain(t *testing.T, dir string, ports map[string]int, key, value string) {
+func writePlain(t testing.TB, dir string, ports map[string]int, key, value string) {
 	t.Helper()
 	client, peer := fmt.Sprintf("http://127.0.0.1:%d", ports["etcd"]), fmt.Sprintf("http://127.0.0.1:%d", ports["etcd-peer"])
 	name := filepath.Base(dir)
-	var output bytes.Buffer
-	cmd := exec.Command(binary, "component", "etcd", "--name="+name, "--data-dir="+filepath.Join(dir, "etcd"),
+	cmd := exec.Command(program(), "component", "etcd", "--name="+name, "--data-dir="+filepath.Join(dir, "etcd"),
 		"--listen-client-urls="+client, "--advertise-client-urls="+client, "--listen-peer-urls="+peer,
 		"--initial-advertise-peer-urls="+peer, "--initial-cluster="+name+"="+peer, "--log-level=warn")
-	cmd.Stdout, cmd.Stderr = &output, &output
+	cmd.Stdout, cmd.Stderr = GinkgoWriter, GinkgoWriter
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -190,8 +199,8 @@ func writePlain(t *testing.T, dir string, ports map[string]int, key, value strin
 	}()
 	encode := base64.StdEncoding.EncodeToString
 	put := fmt.Sprintf(`{"key":%q,"value":%q}`, encode([]byte(key)), encode([]byte(value)))
-	eventually(t, time.Minute, func(ctx context.Context) string {
-		request, err := http.NewRequestWithContext(ctx, http.MethodPost, client+"/v3/kv/put", strings.NewReader(put))
+	env.Eventually(t, "a key that is written", func() string {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, client+"/v3/kv/put", strings.NewReader(put))
 		if err != nil {
 			return err.Error()
 		}
@@ -205,7 +214,4 @@ func writePlain(t *testing.T, dir string, ports map[string]int, key, value strin
 		}
 		return ""
 	})
-	if t.Failed() {
-		t.Fatalf("etcd said:\n%s", &output)
-	}
 }

@@ -1,4 +1,4 @@
-package test
+package local
 
 import (
 	"bytes"
@@ -17,39 +17,40 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"kudo.dev/kudo/test/sourcetree"
 )
 
-// local is one instance, and the state folder it is in.
-type local struct {
-	t           *testing.T
+// program returns the path of kudo-local, which make build builds.
+func program() string { return filepath.Join(sourcetree.Root(), "bin", "kudo-local") }
+
+// instance is one instance of kudo-local, and the state folder it is in.
+type instance struct {
+	t           testing.TB
 	state, name string
 }
 
-// newLocal returns an instance that is not up yet. When the test ends, nothing
-// of it is left.
-func newLocal(t *testing.T, state, name string) *local {
+// newInstance returns an instance that is not up yet. When the test ends, nothing of it is left.
+func newInstance(t testing.TB, state, name string) *instance {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("runs a control plane, which -short leaves out")
-	}
-	l := &local{t: t, state: state, name: name}
+	l := &instance{t: t, state: state, name: name}
 	t.Cleanup(func() { _, _, _ = l.try("down", "--delete") })
 	return l
 }
 
 // try runs a command and returns what it prints to stdout and to stderr.
-func (l *local) try(args ...string) (stdout, stderr string, err error) {
+func (l *instance) try(args ...string) (stdout, stderr string, err error) {
 	var o, e bytes.Buffer
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, append(args, "--name", l.name, "--state", l.state)...)
+	cmd := exec.CommandContext(ctx, program(), append(args, "--name", l.name, "--state", l.state)...)
 	cmd.Stdout, cmd.Stderr = &o, &e
 	err = cmd.Run()
 	return o.String(), e.String(), err
 }
 
 // run runs a command that must succeed.
-func (l *local) run(args ...string) string {
+func (l *instance) run(args ...string) string {
 	l.t.Helper()
 	stdout, stderr, err := l.try(args...)
 	if err != nil {
@@ -58,7 +59,7 @@ func (l *local) run(args ...string) string {
 	return stdout
 }
 
-func (l *local) client() kubernetes.Interface {
+func (l *instance) client() kubernetes.Interface {
 	l.t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", strings.TrimSpace(l.run("kubeconfig")))
 	if err != nil {
@@ -73,7 +74,7 @@ func (l *local) client() kubernetes.Interface {
 }
 
 // pids are the processes of the instance, by component.
-func (l *local) pids() map[string]int {
+func (l *instance) pids() map[string]int {
 	l.t.Helper()
 	files, err := filepath.Glob(filepath.Join(l.state, l.name, "run", "*.json"))
 	if err != nil {
@@ -88,14 +89,14 @@ func (l *local) pids() map[string]int {
 	return pids
 }
 
-func (l *local) ports() map[string]int {
+func (l *instance) ports() map[string]int {
 	l.t.Helper()
 	var state struct{ Ports map[string]int }
 	readJSON(l.t, filepath.Join(l.state, l.name, "instance.json"), &state)
 	return state.Ports
 }
 
-func readJSON(t *testing.T, path string, v any) {
+func readJSON(t testing.TB, path string, v any) {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -122,25 +123,4 @@ func listening(port int) bool {
 	}
 	_ = c.Close()
 	return true
-}
-
-// eventually polls check until it returns "", which says what is still wrong.
-func eventually(t *testing.T, limit time.Duration, check func(context.Context) string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		wrong := check(ctx)
-		if wrong == "" {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Errorf("after %s: %s", limit, wrong)
-			return
-		case <-tick.C:
-		}
-	}
 }

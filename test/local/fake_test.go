@@ -1,4 +1,4 @@
-package test
+package local
 
 import (
 	"fmt"
@@ -26,7 +26,7 @@ func fakeManager(args []string) int {
 
 // fakeKudo makes a folder with programs that keep to the contract between
 // kudo-local and kudo, and do nothing else.
-func fakeKudo(t *testing.T) string {
+func fakeKudo(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
 	self, err := os.Executable()
@@ -42,7 +42,7 @@ cp "$KUBECONFIG" "$6"
 	return dir
 }
 
-func writeProgram(t *testing.T, path, content string) {
+func writeProgram(t testing.TB, path, content string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
 		t.Fatal(err)
