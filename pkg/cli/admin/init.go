@@ -198,11 +198,11 @@ func (o *initOptions) prepare(ctx context.Context, c client.Client) (*kudoinit.I
 	if err != nil {
 		return nil, err
 	}
-	if err := live.CheckRelease(); err != nil {
-		return nil, err
-	}
 	if n := o.env.Flags.Namespace; live.Bound && (n == nil || *n == "") {
 		o.Namespace = live.Namespace
+	}
+	if err := live.CheckRelease(); err != nil {
+		return nil, err
 	}
 	if err := o.chooseValues(live); err != nil {
 		return nil, err

@@ -69,6 +69,9 @@ func TestRefusedInit(t *testing.T) {
 			if !strings.Contains(out, "✗ refused: "+tc.want) || !strings.Contains(errs, " would be refused: see what is marked with ✗ above\n") {
 				t.Errorf("%s: no %q in\n%s%s", tc.reason, tc.want, out, errs)
 			}
+			if name == "Helm" && !strings.Contains(out, "kudo in namespace ops") {
+				t.Errorf("%s: the preview names another namespace than that of kudo:\n%s", tc.reason, out)
+			}
 			out, _ = commandtest.Expect(t, NewInit, tc.code, "", append(args, "-o", "json")...)
 			if !strings.Contains(out, `"refused": [`) {
 				t.Errorf("%s: a program does not see it: %s", tc.reason, out)
