@@ -48,15 +48,15 @@ func IsPrivilegedNamespace(ctx context.Context, c client.Reader, namespace strin
 }
 
 // DefaultAccount returns the ServiceAccount with whose rights Instances of a namespace read and write that name none, by the settings of
-// kudo. known is false if this user may not read the namespace, which decides, too.
+// kudo. privileged reports whether these are the rights of kudo; known is false if this user may not read the namespace, which decides, too.
 func DefaultAccount(ctx context.Context, c client.Reader, now settings.Settings,
-	namespace string) (account types.NamespacedName, known bool) {
+	namespace string) (account types.NamespacedName, privileged, known bool) {
 	place := &corev1.Namespace{}
 	err := c.Get(ctx, client.ObjectKey{Name: namespace}, place)
 	if now.Mode == settings.Privileged || place.Labels[v1beta1.PrivilegedLabel] == "true" {
-		return types.NamespacedName{Namespace: ManagerAccount(ctx, c).Namespace, Name: settings.InstallerAccount}, true
+		return types.NamespacedName{Namespace: ManagerAccount(ctx, c).Namespace, Name: settings.InstallerAccount}, true, true
 	}
-	return types.NamespacedName{Namespace: namespace, Name: now.DefaultAccount}, client.IgnoreNotFound(err) == nil
+	return types.NamespacedName{Namespace: namespace, Name: now.DefaultAccount}, false, client.IgnoreNotFound(err) == nil
 }
 
 // ManagerAccount returns the ServiceAccount of the manager: the subject of its binding, or the default if this user may not

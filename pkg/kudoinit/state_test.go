@@ -121,9 +121,9 @@ func TestDefaultAccount(t *testing.T) {
 		server := apitest.Start(t, tc.objects...)
 		server.Before(refusal(tc.refused))
 		now, readable := ReadSettings(t.Context(), server.Client())
-		account, known := DefaultAccount(t.Context(), server.Client(), now, "ns")
-		if account.String() != tc.want || (readable && known) != tc.known {
-			t.Errorf("%s: %s: %s, settings known %t, namespace known %t", name, tc.reason, account, readable, known)
+		account, own, known := DefaultAccount(t.Context(), server.Client(), now, "ns")
+		if account.String() != tc.want || (readable && known) != tc.known || own != (account.Name == settings.InstallerAccount) {
+			t.Errorf("%s: %s: %s, of kudo %t, settings known %t, namespace known %t", name, tc.reason, account, own, readable, known)
 		}
 	}
 }

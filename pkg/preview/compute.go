@@ -46,6 +46,8 @@ type Options struct {
 	Tarballs Tarballs
 	// DefaultAccount is the ServiceAccount with whose rights the plans of Instances run that name none; empty if that is not known.
 	DefaultAccount types.NamespacedName
+	// DefaultPrivileged is set if these are the rights of kudo.
+	DefaultPrivileged bool
 	// As names the user, for people.
 	As string
 	// Local is set if the cluster is only read: no dry run is sent.

@@ -16,7 +16,6 @@ import (
 	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/rights"
-	"kudo.dev/kudo/pkg/settings"
 	"kudo.dev/kudo/pkg/text"
 )
 
@@ -108,6 +107,7 @@ func (r *Rights) mask(mask params.Mask) {
 		}
 		*rules = rights.Merge(masked)
 	}
+	r.Account = mask.Whole(r.Account)
 	for n, reason := range r.Unknown {
 		r.Unknown[n] = mask.Text(reason)
 	}
@@ -133,14 +133,16 @@ func (o Options) account(i *v1beta1.Instance) (types.NamespacedName, bool) {
 }
 
 // runAccount returns with whose rights a run of an Instance would read and write, and whether these are the rights of kudo. If the settings are
-// not known, they are those of its last run, and else counted as those of kudo.
+// not known, the account is that of the last run where it is one of the namespace, and else that of kudo.
 func (o Options) runAccount(i *v1beta1.Instance) (account apply.Account, privileged bool) {
 	by, known := o.account(i)
-	if last := i.Status.Baseline; !known && last != nil {
-		by.Namespace, by.Name, known = strings.Cut(last.RunAs, "/")
+	if known {
+		return apply.Account(by), o.DefaultPrivileged && i.Spec.ServiceAccountName == ""
 	}
-	own := by.Namespace != i.Namespace || by.Name == settings.InstallerAccount
-	return apply.Account(by), !known || own && i.Spec.ServiceAccountName == ""
+	if last := i.Status.Baseline; last != nil {
+		by.Namespace, by.Name, _ = strings.Cut(last.RunAs, "/")
+	}
+	return apply.Account(by), by.Namespace != i.Namespace || by.Name == ""
 }
 
 func (c *computation) neededRights(ctx context.Context, i *v1beta1.Instance, version *v1beta1.OperatorVersion,

@@ -92,15 +92,17 @@ func TestRunAccount(t *testing.T) {
 		{"the account of spec", "robot", privileged, "kudo-system/kudo-installer", "ns/robot", false},
 		{"the default account", "", strict, "", "ns/kudo", false},
 		{"that of kudo in a privileged namespace", "", privileged, "ns/kudo", "kudo-system/kudo-installer", true},
-		{"that of kudo in its own namespace", "", types.NamespacedName{Namespace: "ns", Name: "kudo-installer"}, "", "ns/kudo-installer", true},
+		{"a default account that is named as that of kudo", "", types.NamespacedName{Namespace: "ns", Name: "kudo-installer"}, "", "ns/kudo-installer", false},
 		{"that of the last run where the settings are not known", "", types.NamespacedName{}, "ns/kudo", "ns/kudo", false},
+		{"that of kudo in the last run", "", types.NamespacedName{}, "kudo-system/kudo-installer", "kudo-system/kudo-installer", true},
+		{"a record that names no account", "", types.NamespacedName{}, "ns/", "ns/", true},
 		{"nothing is known", "", types.NamespacedName{}, "", "/", true},
 	} {
 		i := gen.Instance("i", web(), nil)
 		if i.Spec.ServiceAccountName = tc.named; tc.last != "" {
 			i.Status.Baseline = &v1beta1.Baseline{RunAs: tc.last}
 		}
-		account, own := Options{DefaultAccount: tc.fallback}.runAccount(i)
+		account, own := Options{DefaultAccount: tc.fallback, DefaultPrivileged: tc.fallback == privileged}.runAccount(i)
 		if got := account.Namespace + "/" + account.Name; got != tc.want || own != tc.own {
 			t.Errorf("%s: %s, of kudo: %t", tc.reason, got, own)
 		}

@@ -20,6 +20,7 @@ import (
 	"kudo.dev/kudo/pkg/explore"
 	"kudo.dev/kudo/pkg/kudoinit"
 	"kudo.dev/kudo/pkg/preview"
+	"kudo.dev/kudo/pkg/settings"
 	"kudo.dev/kudo/plans/trigger"
 )
 
@@ -36,10 +37,7 @@ type previewer struct {
 // edit asks the cluster what an edit would do.
 func (p *previewer) edit(ctx context.Context, edit preview.Edit) (*preview.Preview, error) {
 	return p.compute(ctx, func(ctx context.Context, o preview.Options) (*preview.Preview, error) {
-		now, known := kudoinit.ReadSettings(ctx, o.Client)
-		if account, sure := kudoinit.DefaultAccount(ctx, o.Client, now, edit.After.Namespace); known && sure {
-			o.DefaultAccount = account
-		}
+		now, known := readSettings(ctx, &o, edit.After.Namespace)
 		o.Tarballs = newTarballs(ctx, p.client, now, known)
 		return preview.Compute(ctx, o, edit)
 	})
@@ -83,8 +81,19 @@ func (p *previewer) uninstall(ctx context.Context, instance *v1beta1.Instance, k
 		return nil, err
 	}
 	return p.compute(ctx, func(ctx context.Context, o preview.Options) (*preview.Preview, error) {
+		readSettings(ctx, &o, instance.Namespace)
 		return preview.Uninstall(ctx, o, instance, version, keepsClaims)
 	})
+}
+
+// readSettings reads the settings of kudo, and notes with whose rights Instances of the namespace run that name no account.
+func readSettings(ctx context.Context, o *preview.Options, namespace string) (now settings.Settings, known bool) {
+	now, known = kudoinit.ReadSettings(ctx, o.Client)
+	account, privileged, sure := kudoinit.DefaultAccount(ctx, o.Client, now, namespace)
+	if known && sure {
+		o.DefaultAccount, o.DefaultPrivileged = account, privileged
+	}
+	return now, known
 }
 
 // versions asks what the creation of OperatorVersions without an Instance would do. keeps is set if those that exist stay as they are.
