@@ -18,7 +18,7 @@ import (
 // maxGrowth is how many times as many pods as before, or as much of a resource, an edit may want before a preview warns.
 const maxGrowth = 20
 
-// Capacity is how much of a resource the objects that a plan applies declare, before and after it.
+// Capacity is how much of a resource the objects of a run declare, before and after it: those that it applies, and those that it deletes.
 type Capacity struct {
 	// Resource is the name that ResourceQuotas have for it, such as pods and requests.cpu.
 	Resource string            `json:"resource"`
@@ -36,48 +36,53 @@ func isCompared(name corev1.ResourceName) bool {
 	return name == corev1.ResourcePods || strings.HasPrefix(string(name), "requests.")
 }
 
-// usageComparison compares what the objects of a run declare before and after it: those that it applies, and those that it deletes.
-type usageComparison struct {
-	*computation
-	run     *runner.Run
-	applied []apply.ID
-	before  map[apply.ID]*quota.Usage
-	// inventory is that of before the run.
-	inventory runner.Inventory
+// maxCounted is how many objects of a run are asked what they declare.
+const maxCounted = 512
+
+// usage is what the objects of a run declare before it. What is not known is nil.
+type usage struct {
+	run *runner.Run
+	// applied are the objects that the run applies, and others those that it may delete.
+	applied, others []apply.ID
+	before          map[apply.ID]*quota.Usage
 }
 
-// usageBefore notes what the objects declare that a run applies, which has not begun. What is not known is left out.
-func (c *computation) usageBefore(ctx context.Context, run *runner.Run) usageComparison {
-	out := usageComparison{computation: c, run: run, inventory: maps.Clone(c.inventory)}
-	applied, err := c.runner.AppliedObjects(run)
-	if err != nil {
-		return out // the run fails for the same reason, and says so
+// usageBefore returns what the objects of a run declare that has not begun.
+func usageBefore(ctx context.Context, c *computation, run *runner.Run) usage {
+	out := usage{run: run, applied: c.runner.AppliedObjects(run)}
+	for _, id := range sortedIDs(c.inventory) {
+		if !slices.Contains(out.applied, id) {
+			out.others = append(out.others, id)
+		}
 	}
-	if out.before, err = c.runner.Usages(ctx, run, c.inventory, applied); err == nil {
-		out.applied = applied
+	out.others = out.others[:min(len(out.others), maxCounted-len(out.applied))]
+	var err error
+	if out.before, err = c.runner.Usages(ctx, run, c.inventory, slices.Concat(out.applied, out.others)); err != nil {
+		return usage{run: run} // the run fails for the same reason, and says so
 	}
 	return out
 }
 
-// compare returns of which resources the run has left its objects another amount, sorted. It compares what would be in the cluster: an
+// capacityOf returns of which resources a run has left its objects another amount, sorted. It compares what would be in the cluster: an
 // autoscaler may own the replicas, and the run may delete again what it has applied.
-func (u usageComparison) compare(ctx context.Context) []Capacity {
-	now, err := u.runner.Usages(ctx, u.run, u.computation.inventory, u.applied)
+func (c *computation) capacityOf(ctx context.Context, u usage) []Capacity {
+	now, err := c.runner.Usages(ctx, u.run, c.inventory, u.applied)
 	if err != nil {
 		return nil
 	}
-	before, after := u.deleted(ctx), corev1.ResourceList{}
+	before, after := corev1.ResourceList{}, corev1.ResourceList{}
 	for _, id := range u.applied {
 		was, existed := u.before[id]
 		is, exists := now[id]
 		if existed && was == nil || exists && is == nil {
 			continue
 		}
-		if existed {
-			addAll(before, was.Resources)
-		}
-		if exists {
-			addAll(after, is.Resources)
+		c.addUsage(before, was)
+		c.addUsage(after, is)
+	}
+	for _, id := range u.others {
+		if _, stays := c.inventory[id]; !stays && c.isDeleted(id) {
+			c.addUsage(before, u.before[id])
 		}
 	}
 	names := maps.Clone(before)
@@ -90,33 +95,26 @@ func (u usageComparison) compare(ctx context.Context) []Capacity {
 		}
 		out = append(out, Capacity{string(name), was, is})
 		if limit := was.DeepCopy(); was.Sign() > 0 && limit.Mul(maxGrowth) && is.Cmp(limit) > 0 {
-			u.warn("plan %s would want more than %d times as much of %s as there is now: %s instead of %s", u.run.Plan, maxGrowth, name,
+			c.warn("plan %s would want more than %d times as much of %s as there is now: %s instead of %s", u.run.Plan, maxGrowth, name,
 				is.String(), was.String())
 		}
 	}
 	return out
 }
 
-// deleted sums up what the objects have declared that the run deletes and does not apply.
-func (u usageComparison) deleted(ctx context.Context) corev1.ResourceList {
-	sum := corev1.ResourceList{}
-	for id := range u.inventory {
-		if _, stays := u.computation.inventory[id]; stays || slices.Contains(u.applied, id) {
-			continue
-		}
-		change, known := u.cluster.Find(id)
-		if !known || change.Before == nil || change.After != nil {
-			continue
-		}
-		if used, err := u.runner.Usage(ctx, change.Before); err == nil {
-			addAll(sum, used.Resources)
-		}
-	}
-	return sum
+// isDeleted reports whether the runs so far have deleted an object, and have not left it to others.
+func (t *touches) isDeleted(id apply.ID) bool {
+	change, known := t.cluster.Find(id)
+	return known && change.After == nil
 }
 
-func addAll(sum, list corev1.ResourceList) {
-	for name, quantity := range list {
+// addUsage adds what an object declares; nothing if there is none. Sensitive values in names of resources are masked.
+func (n *notes) addUsage(sum corev1.ResourceList, usage *quota.Usage) {
+	if usage == nil {
+		return
+	}
+	for name, quantity := range usage.Resources {
+		name = corev1.ResourceName(n.mask.Whole(string(name)))
 		total := sum[name]
 		total.Add(quantity)
 		sum[name] = total

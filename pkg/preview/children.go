@@ -65,6 +65,8 @@ func (c *computation) child(id apply.ID, edit Edit) *computation {
 	o.Incomplete = nil // it is said of the Instance of the edit
 	child := newComputationOn(c.cluster, o, edit)
 	child.depth, child.keepsClaims, child.deleted, child.listed = c.depth+1, c.keepsClaims, c.deleted, c.listed
+	child.secrets, child.mask = c.secrets, c.mask // templates may make names and values of children from them
+	child.out.Subject = c.mask.Whole(child.out.Subject)
 	c.children = append(c.children, child)
 	return child
 }

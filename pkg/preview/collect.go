@@ -28,7 +28,7 @@ func (c *computation) result(ctx context.Context) (*Preview, error) {
 	}
 	var err error
 	c.out.Basis, err = c.basis.list(c.edit, c.cluster.Changes())
-	maskBasis(c.out.Basis, c)
+	maskReads(c.out.Basis, c)
 	return c.out, err
 }
 

@@ -1,6 +1,9 @@
 package preview
 
-import "kudo.dev/kudo/operators/params"
+import (
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators/params"
+)
 
 // maskNames masks sensitive values in names of objects, which templates may make from them, and in explanations that name objects.
 func (p *Preview) maskNames(mask params.Mask) {
@@ -15,6 +18,17 @@ func (p *Preview) maskNames(mask params.Mask) {
 		of := &p.Shared[i]
 		of.Object, of.Holders = mask.Whole(of.Object), maskAll(of.Holders, mask)
 	}
+}
+
+// maskInstall masks the sensitive values that a version gives to its install plan.
+func (p *Preview) maskInstall(version *v1beta1.OperatorVersion) {
+	n := notes{out: p}
+	n.hide(values{given: version.Spec.InstallParameters, defs: version.Spec.Parameters})
+	p.maskNames(n.mask)
+	for i, warning := range p.Warnings {
+		p.Warnings[i] = n.mask.Text(warning)
+	}
+	maskBasis(p.Basis, n.mask)
 }
 
 func (o *Object) maskNames(mask params.Mask) {
@@ -36,12 +50,17 @@ func maskAll(texts []string, mask params.Mask) []string {
 	return out
 }
 
-// maskBasis masks sensitive values of an edit, and of those of its children, which read the same objects.
-func maskBasis(basis []Basis, c *computation) {
+// maskBasis masks sensitive values in names of objects from which a preview was decided.
+func maskBasis(basis []Basis, mask params.Mask) {
 	for n := range basis {
-		basis[n].Object = c.mask.Whole(basis[n].Object)
+		basis[n].Object = mask.Whole(basis[n].Object)
 	}
+}
+
+// maskReads masks the sensitive values of a computation, and of its children, which read by the same client, in what all of them have read.
+func maskReads(basis []Basis, c *computation) {
+	maskBasis(basis, c.mask)
 	for _, child := range c.children {
-		maskBasis(basis, child)
+		maskReads(basis, child)
 	}
 }

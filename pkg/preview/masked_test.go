@@ -9,14 +9,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators/params"
+	"kudo.dev/kudo/pkg/quota"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/test/apitest"
 	"kudo.dev/kudo/test/gen"
@@ -149,11 +153,89 @@ func TestMaskNames(t *testing.T) {
 	p := preview(newSecret)
 	p.maskNames(mask)
 	child := &computation{touches: &touches{notes: &notes{mask: mask}}}
-	maskBasis(p.Basis, &computation{touches: &touches{notes: &notes{}}, children: []*computation{child}})
+	maskReads(p.Basis, &computation{touches: &touches{notes: &notes{}}, children: []*computation{child}})
 	if diff := cmp.Diff(preview(params.Masked), p, cmp.AllowUnexported(Object{})); diff != "" {
 		t.Errorf("-want +got: %s", diff)
 	}
 	if got := (Definition{Name: newSecret + ".example.com"}).masked(mask); got.Name != params.Masked+".example.com" {
 		t.Errorf("a definition is named %s", got.Name)
+	}
+}
+
+// secretChild is a template of an Instance whose name and values are made from a sensitive parameter.
+const secretChild = `apiVersion: kudo.dev/v1beta1
+kind: Instance
+metadata: {name: 'kid-{{ .Params.SECRET }}'}
+spec: {operatorVersion: {name: web-0.1.0, kind: OperatorVersion}, parameters: {VALUE: '{{ .Params.SECRET }}'}}
+`
+
+// TestSensitiveChildren checks that the preview of an Instance which a template makes shows no sensitive value of its maker (P7, P13).
+func TestSensitiveChildren(t *testing.T) {
+	child, parent := web(), web(gen.Param("SECRET", "standard", ""), gen.Template("kid.yaml", secretChild), gen.Apply("kid", "kid.yaml"), gen.Serial("deploy", "kid", "app"))
+	parent.Name, parent.Spec.Operator.Name = "parent-0.1.0", "parent"
+	parent.Spec.Parameters[len(parent.Spec.Parameters)-1].Sensitive = true
+	edit := Edit{Verb: "install", After: gen.Instance("i", parent, map[string]string{"SECRET": newSecret}), Version: parent, Versions: []*v1beta1.OperatorVersion{child, parent}}
+	p := newLab(t).compute(edit)
+	if got := formsOf(t, p); strings.Contains(got, newSecret) || len(p.Children) != 1 || p.Children[0].Subject != "Instance ns/kid-"+params.Masked {
+		t.Errorf("a preview shows a sensitive value, or no child:\n%s", got)
+	}
+	digest := p.Digest
+	edit.After.Spec.Parameters["SECRET"] = "battery-horse"
+	if p := newLab(t).compute(edit); p.Digest != digest {
+		t.Error("the digest is that of one value")
+	}
+}
+
+// TestSensitiveFailure checks that a failure shows no sensitive value that the API server has named: neither the new nor the former one (P7).
+func TestSensitiveFailure(t *testing.T) {
+	version := web(gen.Param("SECRET", "standard", ""))
+	version.Spec.Parameters[len(version.Spec.Parameters)-1].Sensitive = true
+	l := newLab(t)
+	before := l.running(version, "i-a")
+	l.watchWrites(func(r apitest.Request) (any, error) {
+		if r.Kind == "ConfigMap" && len(r.Query["dryRun"]) > 0 {
+			return nil, apierrors.NewBadRequest("may not change from " + formerSecret + " to " + newSecret)
+		}
+		return nil, nil
+	})
+	before.Spec.Parameters["SECRET"] = formerSecret
+	p := l.compute(Edit{Verb: "update", Before: before, After: changed(changed(before, set("SECRET", newSecret)), set("VALUE", "other")), Version: version})
+	if got := formsOf(t, p); !p.Fails() || strings.Contains(got, newSecret) || strings.Contains(got, formerSecret) {
+		t.Errorf("a failure shows a sensitive value, or there is none:\n%s", got)
+	}
+}
+
+// TestSensitiveCapacity checks that names of resources are masked that a template makes from a sensitive value (P7, P12).
+func TestSensitiveCapacity(t *testing.T) {
+	c := &notes{mask: params.NewMask([]string{newSecret})}
+	sum := corev1.ResourceList{}
+	one := &quota.Usage{Resources: corev1.ResourceList{"requests.example.com/" + newSecret: resource.MustParse("3"), corev1.ResourcePods: resource.MustParse("1")}}
+	c.addUsage(sum, one)
+	c.addUsage(sum, one)
+	if diff := cmp.Diff(corev1.ResourceList{"requests.example.com/" + params.Masked: resource.MustParse("6"), corev1.ResourcePods: resource.MustParse("2")}, sum); diff != "" {
+		t.Errorf("-want +got: %s", diff)
+	}
+}
+
+// TestSensitiveRelease checks that names are masked of what a version holds whose install plan makes them from a sensitive value (P7).
+func TestSensitiveRelease(t *testing.T) {
+	version := web(gen.Param("SECRET", "standard", ""))
+	version.UID = "version-uid"
+	version.Spec.Parameters[len(version.Spec.Parameters)-1].Sensitive = true
+	version.Spec.InstallParameters = map[string]string{"SECRET": newSecret}
+	holder := &v1beta1.Installation{ObjectMeta: metav1.ObjectMeta{Name: version.InstallationName(), UID: "holder-uid"}}
+	owner := metav1.OwnerReference{APIVersion: v1beta1.GroupVersion.String(), Kind: "Installation", Name: holder.Name, UID: holder.UID}
+	held := &corev1.ConfigMap{ObjectMeta: gen.Meta("apps", "n-"+newSecret)}
+	held.OwnerReferences, held.Annotations = []metav1.OwnerReference{owner}, map[string]string{v1beta1.ManagedAnnotation: "true"}
+	l := newLab(t)
+	live := l.Put(held)
+	holder.Status.Resources = []v1beta1.HeldResource{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "apps", Name: held.Name, UID: live.GetUID(), State: v1beta1.HoldCreated}}
+	l.Put(holder)
+	p, err := ComputeRelease(t.Context(), l.options(), Release{Version: version})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := formsOf(t, p); strings.Contains(got, newSecret) || len(p.Objects) != 1 || p.Objects[0].Effect != Delete {
+		t.Errorf("a preview shows a sensitive value, or no object:\n%s", got)
 	}
 }

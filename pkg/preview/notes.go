@@ -13,11 +13,14 @@ import (
 type notes struct {
 	out  *Preview
 	mask params.Mask
+	// secrets are the values that mask hides: those of the Instance, and of those whose plans make it.
+	secrets []string
 	// sensitive names the parameters that must not be seen.
 	sensitive []string
 }
 
-// hide masks the sensitive values of both sides, of parameters that are sensitive on either: a preview shows what was, too.
+// hide masks the sensitive values of both sides, of parameters that are sensitive on either, beside those that are masked already: a preview shows
+// what was, too.
 func (n *notes) hide(sides ...values) {
 	names := map[string]bool{}
 	for _, side := range sides {
@@ -28,13 +31,13 @@ func (n *notes) hide(sides ...values) {
 		}
 	}
 	n.sensitive = slices.Sorted(maps.Keys(names))
-	var secrets []string
+	n.secrets = slices.Clone(n.secrets)
 	for _, side := range sides {
 		for _, name := range n.sensitive {
-			secrets = append(secrets, side.given[name])
+			n.secrets = append(n.secrets, side.given[name])
 		}
 	}
-	n.mask = params.NewMask(secrets)
+	n.mask = params.NewMask(n.secrets)
 }
 
 func (n *notes) warn(format string, args ...any) {

@@ -69,6 +69,7 @@ func ComputeRelease(ctx context.Context, o Options, r Release) (*Preview, error)
 	if p.Basis, err = basis.list(Edit{Version: r.Version}, nil); err != nil {
 		return nil, err
 	}
+	p.maskInstall(r.Version)
 	return p, p.seal()
 }
 

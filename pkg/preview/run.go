@@ -19,7 +19,7 @@ import (
 func (c *computation) follow(ctx context.Context, decision trigger.Decision) error {
 	start := decision.Start
 	run := c.newRun(start, c.runValues(decision.Deferred))
-	usage := c.usageBefore(ctx, run)
+	usage := usageBefore(ctx, c, run)
 	st, err := c.execute(ctx, run, c.inventory)
 	if err != nil {
 		return err
@@ -29,7 +29,7 @@ func (c *computation) follow(ctx context.Context, decision trigger.Decision) err
 			return err
 		}
 	}
-	c.out.Runs[len(c.out.Runs)-1].Capacity = usage.compare(ctx)
+	c.out.Runs[len(c.out.Runs)-1].Capacity = c.capacityOf(ctx, usage)
 	c.finish(decision, st)
 	return nil
 }
@@ -53,7 +53,7 @@ func (c *computation) execute(ctx context.Context, run *runner.Run, inventory ru
 	case ctx.Err() != nil:
 		return st, ctx.Err()
 	case st.Status == v1beta1.FatalError:
-		c.out.Runs[len(c.out.Runs)-1].Failure = &Failure{Step: failedStep(st), Message: st.Message}
+		c.out.Runs[len(c.out.Runs)-1].Failure = &Failure{Step: failedStep(st), Message: c.mask.Text(st.Message)}
 	case st.Status != v1beta1.Complete:
 		c.unknown("plan %s would not end: %s", run.Plan, st.Message)
 	}

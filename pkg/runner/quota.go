@@ -125,15 +125,13 @@ func (r *Runner) exceededQuotas(ctx context.Context, run *Run, inventory Invento
 	return quota.Exceeded(quotas, changes), ctx.Err()
 }
 
-// AppliedObjects names what a run applies into the namespace of its subject, each object once, and at most 256.
-func (r *Runner) AppliedObjects(run *Run) ([]apply.ID, error) {
-	if err := run.resolve(); err != nil {
-		return nil, err
+// AppliedObjects names what Apply and Toggle tasks of a run apply into the namespace of its subject, each object once. What is beyond the first
+// 256 is left out, and so is what comes after a template that cannot be rendered, at which the run fails.
+func (r *Runner) AppliedObjects(run *Run) []apply.ID {
+	if run.resolve() != nil {
+		return nil
 	}
-	objs, err := run.applied()
-	if err != nil {
-		return nil, err
-	}
+	objs, _ := run.applied()
 	var ids []apply.ID
 	for _, obj := range objs[:min(len(objs), maxQuotaObjects)] {
 		if _, namespaced, err := r.kinds.Resource(obj.GroupVersionKind()); err != nil || namespaced {
@@ -142,7 +140,7 @@ func (r *Runner) AppliedObjects(run *Run) ([]apply.ID, error) {
 			ids = append(ids, id)
 		}
 	}
-	return ids, nil
+	return ids
 }
 
 // Usages returns what objects use now, by what they declare. It has those that are in the inventory and exist, and nil where the usage is
@@ -221,14 +219,9 @@ func (r *Runner) used(ctx context.Context, id apply.ID, made map[apply.ID]types.
 	if err != nil || there == nil || there.GetUID() != uid {
 		return quota.Usage{}, false, err
 	}
-	used, err := r.Usage(ctx, there)
+	resource, _, _ := r.kinds.Resource(id.GroupVersionKind) // an object of a kind that is not served is not counted itself
+	used, err := r.usage(ctx, resource, there)
 	return used, true, err
-}
-
-// Usage returns what an object uses, by what it declares. The object itself is not counted if its kind is not served.
-func (r *Runner) Usage(ctx context.Context, obj *unstructured.Unstructured) (quota.Usage, error) {
-	resource, _, _ := r.kinds.Resource(obj.GroupVersionKind())
-	return r.usage(ctx, resource, obj)
 }
 
 // usage returns what an object uses, by what it declares. An object that declares nothing uses itself. Limits, claims and what decides
@@ -249,7 +242,8 @@ func (r *Runner) usage(ctx context.Context, resource schema.GroupResource, obj *
 	return quota.Of(object), err
 }
 
-// applied renders what the run's plan applies into its namespace, each object once and as it is applied last.
+// applied renders what the run's plan applies into its namespace, each object once and as it is applied last. It returns an error along with the
+// objects before a template that cannot be rendered.
 func (run *Run) applied() ([]*unstructured.Unstructured, error) {
 	budget := run.budget
 	run.budget = &render.Budget{} // what is rendered here takes nothing from the run
@@ -259,7 +253,7 @@ func (run *Run) applied() ([]*unstructured.Unstructured, error) {
 	for _, t := range run.applyTasks() {
 		made, err := run.render(t.resources, run.variables(t.phase, t.step))
 		if err != nil {
-			return nil, fmt.Errorf("task %s of plan %s: %w", t.name, run.Plan, err)
+			return out, fmt.Errorf("task %s of plan %s: %w", t.name, run.Plan, err)
 		}
 		for _, obj := range made.objects {
 			if ns := obj.GetNamespace(); ns != "" && ns != run.Subject.Namespace {

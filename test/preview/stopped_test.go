@@ -15,6 +15,16 @@ func (o outcome) warned() bool {
 	return slices.ContainsFunc(o.preview.Warnings, func(w string) bool { return strings.Contains(w, " needs ") || strings.Contains(w, " would wait") })
 }
 
+// isComplete reports whether the last plan of the preview is complete by now.
+func (o outcome) isComplete(t *testing.T) bool {
+	t.Helper()
+	if len(o.preview.Runs) == 0 {
+		return false
+	}
+	plan := o.preview.Runs[len(o.preview.Runs)-1].Plan
+	return env.Read(t, suite, &v1beta1.Instance{}, o.ns, "i").Status.PlanStatus[plan].Status == v1beta1.Complete
+}
+
 // lacksRights reports whether the preview has said that the account lacks rights, or that it is not known which it needs.
 func (o outcome) lacksRights() bool {
 	r := o.preview.Rights
