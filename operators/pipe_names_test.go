@@ -103,3 +103,23 @@ func TestPipesOrderOfPlans(t *testing.T) {
 		}
 	}
 }
+
+// TestFindPipes shows that a plan names its pipes by phase, step, task and key, a task that it uses twice at both places.
+func TestFindPipes(t *testing.T) {
+	tasks := map[string]v1beta1.Task{
+		"a": {Spec: v1beta1.TaskSpec{Pipe: []v1beta1.PipeSpec{{Key: "y"}, {Key: "x"}}}},
+		"b": {Spec: v1beta1.TaskSpec{Pipe: []v1beta1.PipeSpec{{Key: "z", NameSuffix: "tls"}}}},
+	}
+	plan := v1beta1.Plan{Phases: []v1beta1.Phase{
+		{Name: "one", Steps: []v1beta1.Step{{Name: "s", Tasks: []string{"b", "a"}}, {Name: "other", Tasks: []string{"none"}}}},
+		{Name: "two", Steps: []v1beta1.Step{{Name: "s", Tasks: []string{"a"}}}},
+	}}
+	var got []string
+	for _, pipe := range findPipes(plan, "i", "deploy", tasks) {
+		got = append(got, pipe.Key+" "+pipe.artifact)
+	}
+	want := []string{"z i-tls", "y i.deploy.one.s.a.y", "x i.deploy.one.s.a.x", "y i.deploy.two.s.a.y", "x i.deploy.two.s.a.x"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

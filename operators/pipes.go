@@ -45,35 +45,57 @@ func Pipes(spec *v1beta1.OperatorVersionSpec, instance, running string) (map[str
 		return out, nil
 	}
 	for _, name := range preferred(spec.Plans, running) {
-		own, keys := map[string]string{}, map[string]string{} // keys are those of artifacts
-		for _, phase := range spec.Plans[name].Phases {
-			for _, step := range phase.Steps {
-				for _, used := range step.Tasks {
-					for _, pipe := range tasks[used].Spec.Pipe {
-						artifact := ArtifactName(instance, name, phase.Name, step.Name, used, pipe)
-						if _, double := own[pipe.Key]; double {
-							return nil, fmt.Errorf("plan %s makes pipe %q twice: give each pipe of a plan a key of its own", name, pipe.Key)
-						}
-						if other, same := keys[artifact]; same {
-							remedy := "give them keys that differ in letters or digits"
-							if pipe.NameSuffix != "" {
-								remedy = "give each a nameSuffix of its own"
-							}
-							return nil, fmt.Errorf("plan %s makes %s of pipe %q and of pipe %q: %s", name, artifact, min(other, pipe.Key),
-								max(other, pipe.Key), remedy)
-						}
-						own[pipe.Key], keys[artifact] = artifact, pipe.Key
-					}
-				}
-			}
+		artifacts, err := nameArtifacts(name, findPipes(spec.Plans[name], instance, name, tasks))
+		if err != nil {
+			return nil, err
 		}
-		for key, artifact := range own {
+		for key, artifact := range artifacts {
 			if _, taken := out[key]; !taken {
 				out[key] = artifact
 			}
 		}
 	}
 	return out, nil
+}
+
+// placedPipe is a pipe of a task at one place of a plan, and the name of the artifact that it makes there.
+type placedPipe struct {
+	v1beta1.PipeSpec
+	artifact string
+}
+
+// findPipes returns the pipes of a plan in the order in which the plan names their tasks.
+func findPipes(plan v1beta1.Plan, instance, name string, tasks map[string]v1beta1.Task) (pipes []placedPipe) {
+	for _, phase := range plan.Phases {
+		for _, step := range phase.Steps {
+			for _, used := range step.Tasks {
+				for _, pipe := range tasks[used].Spec.Pipe {
+					pipes = append(pipes, placedPipe{pipe, ArtifactName(instance, name, phase.Name, step.Name, used, pipe)})
+				}
+			}
+		}
+	}
+	return pipes
+}
+
+// nameArtifacts maps the keys of the pipes of a plan to the names of their artifacts, each of which must be unique.
+func nameArtifacts(plan string, pipes []placedPipe) (map[string]string, error) {
+	artifacts, keys := map[string]string{}, map[string]string{} // keys are those of artifacts
+	for _, pipe := range pipes {
+		if _, double := artifacts[pipe.Key]; double {
+			return nil, fmt.Errorf("plan %s makes pipe %q twice: give each pipe of a plan a key of its own", plan, pipe.Key)
+		}
+		if other, same := keys[pipe.artifact]; same {
+			remedy := "give them keys that differ in letters or digits"
+			if pipe.NameSuffix != "" {
+				remedy = "give each a nameSuffix of its own"
+			}
+			return nil, fmt.Errorf("plan %s makes %s of pipe %q and of pipe %q: %s", plan, pipe.artifact, min(other, pipe.Key),
+				max(other, pipe.Key), remedy)
+		}
+		artifacts[pipe.Key], keys[pipe.artifact] = pipe.artifact, pipe.Key
+	}
+	return artifacts, nil
 }
 
 func preferred(all map[string]v1beta1.Plan, running string) []string {

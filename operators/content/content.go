@@ -65,8 +65,8 @@ func Text(version *v1beta1.OperatorVersion) ([]byte, error) {
 	return jsoncanonicalizer.Transform(encoded)
 }
 
-// check refuses values whose canonical text is also that of other values: JSON writes all bytes that are not UTF-8 as one character, and
-// rounds numbers that float64 does not hold exactly.
+// check refuses values that hold a scalar or a key whose canonical text is also that of others: JSON writes all bytes that are not UTF-8
+// as one character, and rounds numbers that float64 does not hold exactly.
 func check(value any, path string) error {
 	switch v := value.(type) {
 	case map[string]any:
@@ -85,6 +85,15 @@ func check(value any, path string) error {
 				return err
 			}
 		}
+	default:
+		return checkScalar(v, path)
+	}
+	return nil
+}
+
+// checkScalar is check for a value that is neither a map nor a list.
+func checkScalar(value any, path string) error {
+	switch v := value.(type) {
 	case string:
 		if !utf8.ValidString(v) {
 			return fmt.Errorf("%s is not UTF-8: convert the file to UTF-8", path[1:])

@@ -3,6 +3,7 @@ package content
 import (
 	"encoding/json"
 	"io/fs"
+	"math"
 	"os"
 	"path"
 	"reflect"
@@ -238,4 +239,28 @@ func FuzzText(f *testing.F) {
 			t.Fatalf("%q became %q, %v", text, again, err)
 		}
 	})
+}
+
+// TestCheck shows which values have a canonical text that no other value has, and how the field of one without is named.
+func TestCheck(t *testing.T) {
+	for _, tc := range []struct {
+		reason string
+		value  any
+		want   string
+	}{
+		{"a null and a boolean", []any{nil, true}, ""},
+		{"the largest integers of a float64", []any{int64(maxInteger), int64(-maxInteger)}, ""},
+		{"an integer beyond them", int64(maxInteger + 1), "a is 9007199254740993, which is no integer of at most 53 bits: make it smaller"},
+		{"the smallest integer", []any{int64(math.MinInt64)}, "a[0] is -9223372036854775808, which is no integer of at most 53 bits: make it smaller"},
+		{"a float, which no field has", map[string]any{"b": 1.5}, "a.b is of type float64, which has no canonical text"},
+		{"a text below a list", []any{"x", map[string]any{"b": "\xff"}}, "a[1].b is not UTF-8: convert the file to UTF-8"},
+	} {
+		got := ""
+		if err := check(map[string]any{"a": tc.value}, ""); err != nil {
+			got = err.Error()
+		}
+		if got != tc.want {
+			t.Errorf("%s: got %q, want %q", tc.reason, got, tc.want)
+		}
+	}
 }

@@ -161,37 +161,40 @@ func (c *tarballCheck) template(field, text string) {
 	}
 }
 
-// fieldsOf are the variables that a template uses, each once, in order.
+// fieldsOf returns the variables that a template uses, each once, in the order of their first uses.
 func fieldsOf(node parse.Node) (names []string) {
-	add := func(more []string) {
-		for _, name := range more {
-			if !slices.Contains(names, name) {
-				names = append(names, name)
-			}
+	for _, name := range listFields(node) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
+	return names
+}
+
+// listFields returns the variables that a template uses, in order, as often as it uses them.
+func listFields(node parse.Node) (names []string) {
 	switch n := node.(type) {
 	case *parse.ListNode:
 		if n == nil {
 			return nil
 		}
 		for _, child := range n.Nodes {
-			add(fieldsOf(child))
+			names = append(names, listFields(child)...)
 		}
+		return names
 	case *parse.ActionNode:
-		return fieldsOf(n.Pipe)
+		return listFields(n.Pipe)
 	case *parse.IfNode:
-		add(fieldsOf(n.Pipe))
-		add(fieldsOf(n.List))
-		add(fieldsOf(n.ElseList))
+		return slices.Concat(listFields(n.Pipe), listFields(n.List), listFields(n.ElseList))
 	case *parse.PipeNode:
 		for _, command := range n.Cmds {
 			for _, argument := range command.Args {
-				add(fieldsOf(argument))
+				names = append(names, listFields(argument)...)
 			}
 		}
+		return names
 	case *parse.FieldNode:
 		return []string{strings.Join(n.Ident, ".")}
 	}
-	return names
+	return nil
 }

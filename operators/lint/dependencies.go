@@ -37,40 +37,64 @@ var secretMakers = map[schema.GroupKind][]string{
 // ownDependencies finds objects that await a Secret which a controller makes from another object of the same task: a task that waits writes
 // none of its objects, so that the task would wait for ever.
 func ownDependencies(s *Subject) (found Findings) {
-	byPlace := map[operators.Use][]rendering{}
-	var order []operators.Use
-	for _, r := range s.rendered() {
-		place := operators.Use{Plan: r.use.Plan, Phase: r.use.Phase, Step: r.use.Step, Task: r.use.Task}
-		if byPlace[place] == nil {
-			order = append(order, place)
-		}
-		byPlace[place] = append(byPlace[place], r)
-	}
 	reported := map[string]bool{}
-	for _, place := range order {
-		makers := map[string]*unstructured.Unstructured{}
-		for _, r := range byPlace[place] {
-			for _, o := range r.result.Objects {
-				if name := madeSecret(o); name != "" {
-					makers[name] = o
-				}
+	for _, renderings := range renderingsOfTasks(s) {
+		makers := secretMakersAmong(renderings)
+		for _, r := range renderings {
+			if reported[r.use.Template] {
+				continue
 			}
-		}
-		for _, r := range byPlace[place] {
-			for _, o := range r.result.Objects {
-				name := awaitedSecret(o, makers)
-				if name == "" || reported[r.use.Template] {
-					continue
-				}
+			if finding := ownDependency(r, makers); finding != nil {
 				reported[r.use.Template] = true
-				maker := makers[name]
-				found.Warnings = append(found.Warnings, templateFinding(r.use.Template, 0, "%s %s awaits its dependencies and names Secret %s, "+
-					"which %s %s of the same task makes: task %s would wait, and write neither; apply the %s in a task of an earlier step", o.GetKind(),
-					o.GetName(), name, maker.GetKind(), maker.GetName(), place.Task, maker.GetKind()))
+				found.Warnings = append(found.Warnings, *finding)
 			}
 		}
 	}
 	return found
+}
+
+// renderingsOfTasks returns what the templates of each task render to, for each place of the task in a plan, in order.
+func renderingsOfTasks(s *Subject) (tasks [][]rendering) {
+	position := map[operators.Use]int{}
+	for _, r := range s.rendered() {
+		place := operators.Use{Plan: r.use.Plan, Phase: r.use.Phase, Step: r.use.Step, Task: r.use.Task}
+		at, known := position[place]
+		if !known {
+			at = len(tasks)
+			position[place], tasks = at, append(tasks, nil)
+		}
+		tasks[at] = append(tasks[at], r)
+	}
+	return tasks
+}
+
+// secretMakersAmong maps the names of the Secrets that controllers make from rendered objects to these objects.
+func secretMakersAmong(renderings []rendering) map[string]*unstructured.Unstructured {
+	makers := map[string]*unstructured.Unstructured{}
+	for _, r := range renderings {
+		for _, o := range r.result.Objects {
+			if name := madeSecret(o); name != "" {
+				makers[name] = o
+			}
+		}
+	}
+	return makers
+}
+
+// ownDependency returns a finding on the first object of a template that awaits a made Secret, or nil if there is none.
+func ownDependency(r rendering, makers map[string]*unstructured.Unstructured) *operators.Finding {
+	for _, o := range r.result.Objects {
+		name := awaitedSecret(o, makers)
+		if name == "" {
+			continue
+		}
+		maker := makers[name]
+		finding := templateFinding(r.use.Template, 0, "%s %s awaits its dependencies and names Secret %s, "+
+			"which %s %s of the same task makes: task %s would wait, and write neither; apply the %s in a task of an earlier step", o.GetKind(),
+			o.GetName(), name, maker.GetKind(), maker.GetName(), r.use.Task, maker.GetKind())
+		return &finding
+	}
+	return nil
 }
 
 // madeSecret returns the name of the Secret that a controller makes from an object, or "".
@@ -93,29 +117,33 @@ func awaitedSecret(o *unstructured.Unstructured, makers map[string]*unstructured
 	if err != nil || mode != v1beta1.AwaitDependencies || len(makers) == 0 {
 		return ""
 	}
-	var find func(value any) string
-	find = func(value any) string {
-		switch v := value.(type) {
-		case string:
-			if maker := makers[v]; maker != nil && maker != o {
-				return v
-			}
-		case []any:
-			for _, entry := range v {
-				if name := find(entry); name != "" {
-					return name
-				}
-			}
-		case map[string]any:
-			for _, key := range slices.Sorted(maps.Keys(v)) {
-				if name := find(v[key]); name != "" {
-					return name
-				}
-			}
-		}
-		return ""
-	}
 	fields := maps.Clone(o.Object)
 	delete(fields, "metadata")
-	return find(fields)
+	return findText(fields, func(text string) bool {
+		maker := makers[text]
+		return maker != nil && maker != o
+	})
+}
+
+// findText returns the first text within a value, keys in alphabetical order, that matches; "" if none does.
+func findText(value any, matches func(text string) bool) string {
+	switch v := value.(type) {
+	case string:
+		if matches(v) {
+			return v
+		}
+	case []any:
+		for _, entry := range v {
+			if found := findText(entry, matches); found != "" {
+				return found
+			}
+		}
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if found := findText(v[key], matches); found != "" {
+				return found
+			}
+		}
+	}
+	return ""
 }

@@ -28,6 +28,20 @@ func guard(fn any, c charge) any {
 // limit bounds a function. Those of the types that templates use most are called directly: a call by reflection takes
 // longer than most of them do themselves.
 func limit(fn any, e extent, c charge) any {
+	if direct := limitOne(fn, e, c); direct != nil {
+		return direct
+	}
+	if direct := limitSeveral(fn, e, c); direct != nil {
+		return direct
+	}
+	if direct := limitVariadic(fn, e, c); direct != nil {
+		return direct
+	}
+	return reflected(reflect.ValueOf(fn), e, c)
+}
+
+// limitOne bounds a function of one argument. The result for any other type is nil.
+func limitOne(fn any, e extent, c charge) any {
 	switch f := fn.(type) {
 	case func(string) string:
 		return one(f, e, c)
@@ -35,22 +49,29 @@ func limit(fn any, e extent, c charge) any {
 		return one(f, e, c)
 	case func(any) any:
 		return one(f, e, c)
-	case func(any) (string, error):
-		return oneOrError(f, e, c)
-	case func(string) (any, error):
-		return oneOrError(f, e, c)
-	case func(int, string) string:
-		return two(f, e, c)
-	case func(string, string) string:
-		return two(f, e, c)
-	case func(string, any) string:
-		return two(f, e, c)
 	case func(any) bool:
 		return one(f, e, c)
 	case func(any) int:
 		return one(f, e, c)
 	case func(any) int64:
 		return one(f, e, c)
+	case func(any) (string, error):
+		return oneOrError(f, e, c)
+	case func(string) (any, error):
+		return oneOrError(f, e, c)
+	}
+	return nil
+}
+
+// limitSeveral bounds a function of two or three arguments. The result for any other type is nil.
+func limitSeveral(fn any, e extent, c charge) any {
+	switch f := fn.(type) {
+	case func(int, string) string:
+		return two(f, e, c)
+	case func(string, string) string:
+		return two(f, e, c)
+	case func(string, any) string:
+		return two(f, e, c)
 	case func(string, string) bool:
 		return two(f, e, c)
 	case func(map[string]any, string) bool:
@@ -65,6 +86,13 @@ func limit(fn any, e extent, c charge) any {
 		return three(f, e, c)
 	case func(any, any, bool) any:
 		return three(f, e, c)
+	}
+	return nil
+}
+
+// limitVariadic bounds a function whose last argument is a list. The result for any other type is nil.
+func limitVariadic(fn any, e extent, c charge) any {
+	switch f := fn.(type) {
 	case func(...any) string:
 		return many(f, e, c)
 	case func(...any) any:
@@ -78,7 +106,7 @@ func limit(fn any, e extent, c charge) any {
 	case func(string, ...any) string:
 		return oneAndMany(f, e, c)
 	}
-	return reflected(reflect.ValueOf(fn), e, c)
+	return nil
 }
 
 func one[A, R any](f func(A) R, e extent, c charge) func(A) R {

@@ -36,28 +36,10 @@ type file struct {
 
 // load parses all files and links them. One that is wrong keeps its error and does not harm the others.
 func (s *Set) load() {
-	s.files = make(map[string]*file, len(s.sources))
-	s.defined = map[string][]string{}
 	paths := s.Names()
 	parsed := make([]*file, len(paths))
 	parallel(len(paths), func(i int) { parsed[i] = parseFile(paths[i], s.sources[paths[i]]) })
-	for i, path := range paths {
-		f := parsed[i]
-		s.files[path] = f
-		if f.err != nil {
-			continue
-		}
-		for name := range f.trees {
-			if name != path {
-				s.defined[name] = append(s.defined[name], path)
-			}
-		}
-	}
-	// Compared before linking, which changes the trees.
-	s.ambiguous = map[string]bool{}
-	for name, paths := range s.defined {
-		s.ambiguous[name] = !s.same(name, paths)
-	}
+	s.index(parsed)
 	if s.marks {
 		s.markFiles(parsed)
 	}
@@ -91,6 +73,28 @@ func (s *Set) load() {
 		s.tmpl.Funcs(markFunctions(func() bool { return false })).Funcs(template.FuncMap{bareIncludeFunction: functions()["include"]})
 	}
 	s.pool.New = func() any { return newExecutor(s) }
+}
+
+// index records the files by their paths, and which of them define a name, differently or not. It comes before the files are linked,
+// which changes the trees that it compares.
+func (s *Set) index(files []*file) {
+	s.files = make(map[string]*file, len(files))
+	s.defined = map[string][]string{}
+	for _, f := range files {
+		s.files[f.path] = f
+		if f.err != nil {
+			continue
+		}
+		for name := range f.trees {
+			if name != f.path {
+				s.defined[name] = append(s.defined[name], f.path)
+			}
+		}
+	}
+	s.ambiguous = map[string]bool{}
+	for name, paths := range s.defined {
+		s.ambiguous[name] = !s.same(name, paths)
+	}
 }
 
 func onlyHarmless(f *file) bool {

@@ -58,12 +58,7 @@ func JSON(value any) (any, error) {
 		}
 		return f, nil
 	case float64:
-		if math.IsInf(v, 0) || math.IsNaN(v) {
-			return nil, fmt.Errorf("the number %v cannot be written as JSON", v)
-		}
-		if v == math.Trunc(v) && math.Abs(v) < 1<<63 {
-			return int64(v), nil
-		}
+		return jsonNumber(v)
 	case []any:
 		for i := range v {
 			item, err := JSON(v[i])
@@ -82,6 +77,17 @@ func JSON(value any) (any, error) {
 		}
 	}
 	return value, nil
+}
+
+// jsonNumber converts a float to the number that unstructured objects hold for it.
+func jsonNumber(f float64) (any, error) {
+	if math.IsInf(f, 0) || math.IsNaN(f) {
+		return nil, fmt.Errorf("the number %v cannot be written as JSON", f)
+	}
+	if f == math.Trunc(f) && math.Abs(f) < 1<<63 {
+		return int64(f), nil
+	}
+	return f, nil
 }
 
 // maxDuplicates is how many duplicate keys of a document are named; each costs a search.

@@ -183,11 +183,17 @@ func TestJSON(t *testing.T) {
 		reason      string
 		value, want any
 	}{
-		"Whole":      {"a whole float is an integer", 3.0, int64(3)},
-		"Negative":   {"a whole negative float is an integer", -3.0, int64(-3)},
-		"Fraction":   {"a fraction is a float", 3.5, 3.5},
-		"Boundary":   {"two to the power of 63 is a float", float64(1 << 63), float64(1 << 63)},
-		"Below":      {"the largest float below it is an integer", math.Nextafter(1<<63, 0), int64(9223372036854774784)},
+		"Whole":             {"a whole float is an integer", 3.0, int64(3)},
+		"Negative":          {"a whole negative float is an integer", -3.0, int64(-3)},
+		"Fraction":          {"a fraction is a float", 3.5, 3.5},
+		"Boundary":          {"two to the power of 63 is a float", float64(1 << 63), float64(1 << 63)},
+		"Below":             {"the largest float below it is an integer", math.Nextafter(1<<63, 0), int64(9223372036854774784)},
+		"BoundaryBelowZero": {"minus two to the power of 63 is a float", -float64(1 << 63), -float64(1 << 63)},
+		"NegativeZero":      {"an integer has one zero", math.Copysign(0, -1), int64(0)},
+		"Smallest":          {"the smallest float is not rounded", math.SmallestNonzeroFloat64, math.SmallestNonzeroFloat64},
+		"Mixed": {"a whole float between others", []any{0.5, 1.0, json.Number("18446744073709551615"), "1.0"},
+			[]any{0.5, int64(1), 18446744073709551615.0, "1.0"}},
+		"Integer":    {"an integer is left alone", int64(1) << 62, int64(1) << 62},
 		"LargeWhole": {"a large whole number is a float", 1e300, 1e300},
 		"Number":     {"an integer beyond int64 is a float", json.Number("18446744073709551615"), 18446744073709551615.0},
 		"Text":       {"text is left alone", "1.0", "1.0"},
