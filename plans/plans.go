@@ -116,18 +116,12 @@ func Ready(plan v1beta1.Plan, kinds map[string]string, st v1beta1.PlanStatus) []
 		if st.Phases[i].Status == v1beta1.Complete {
 			continue
 		}
-		for j := range phase.Steps {
-			step := st.Phases[i].Steps[j]
-			if step.Status == v1beta1.Complete {
-				continue
-			}
-			for k, task := range step.Tasks {
+		steps := st.Phases[i].Steps
+		for _, j := range openSteps(phase.Strategy, steps) {
+			for k, task := range steps[j].Tasks {
 				if task.Status != v1beta1.Complete || !RunOnce(kinds[task.Name]) {
 					out = append(out, Place{i, j, k})
 				}
-			}
-			if phase.Strategy == v1beta1.Serial {
-				break
 			}
 		}
 		if plan.Strategy == v1beta1.Serial {
@@ -135,6 +129,20 @@ func Ready(plan v1beta1.Plan, kinds map[string]string, st v1beta1.PlanStatus) []
 		}
 	}
 	return out
+}
+
+// openSteps returns the indexes of the steps of a phase that have their turn: of those that are not complete, the first or all.
+func openSteps(strategy v1beta1.Strategy, steps []v1beta1.StepStatus) (open []int) {
+	for i, step := range steps {
+		if step.Status == v1beta1.Complete {
+			continue
+		}
+		open = append(open, i)
+		if strategy == v1beta1.Serial {
+			break
+		}
+	}
+	return open
 }
 
 // MarkStepStarted notes that the step of a task is being worked on.
