@@ -80,18 +80,23 @@ func (v *Validator) Handle(ctx context.Context, req admission.Request) admission
 	if err := operators.CheckInstanceName(instance.Name); req.Operation == admissionv1.Create && err != nil {
 		return responseFor(err, nil)
 	}
-	var old *v1beta1.Instance
-	if req.Operation == admissionv1.Update {
-		if old, err = decode(req.OldObject.Raw, req.Namespace); err != nil {
-			return admission.Errored(http.StatusBadRequest, err)
-		}
-		if equality.Semantic.DeepEqual(old.Spec, instance.Spec) {
-			return admission.Allowed("")
-		}
-		if instance.DeletionTimestamp != nil {
-			return responseFor(trigger.Validate(old, trigger.Input{Instance: instance}), nil)
-		}
+	if req.Operation != admissionv1.Update {
+		return v.judge(ctx, nil, instance)
 	}
+	old, err := decode(req.OldObject.Raw, req.Namespace)
+	switch {
+	case err != nil:
+		return admission.Errored(http.StatusBadRequest, err)
+	case equality.Semantic.DeepEqual(old.Spec, instance.Spec):
+		return admission.Allowed("")
+	case instance.DeletionTimestamp != nil:
+		return responseFor(trigger.Validate(old, trigger.Input{Instance: instance}), nil)
+	}
+	return v.judge(ctx, old, instance)
+}
+
+// judge answers a request that creates an Instance, for which old is nil, or that changes its spec.
+func (v *Validator) judge(ctx context.Context, old, instance *v1beta1.Instance) admission.Response {
 	key := instance.OperatorVersionKey()
 	ov, err := v.Versions.get(ctx, key)
 	if err != nil {
@@ -105,23 +110,32 @@ func (v *Validator) Handle(ctx context.Context, req admission.Request) admission
 		warnings = append(warnings, fmt.Sprintf("OperatorVersion %s does not exist yet: the Instance waits for it", key))
 		return admission.Allowed("").WithWarnings(warnings...)
 	}
-	var before *v1beta1.OperatorVersionSpec
-	if old != nil && baselineVersion(old) != key {
-		previous, err := v.Versions.get(ctx, baselineVersion(old))
-		if err != nil {
-			return admission.Errored(http.StatusInternalServerError, err)
-		}
-		if previous != nil {
-			before = &previous.Spec
-		}
+	before, err := v.specBefore(ctx, old, key)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
 	}
-	if response := v.check(ctx, old, instance, ov, before); !response.Allowed {
+	response := v.check(ctx, old, instance, ov, before)
+	if !response.Allowed {
 		return response
-	} else if err := structure(ctx, old, instance, ov); err != nil {
-		return responseFor(err, nil)
-	} else {
-		return response.WithWarnings(warnings...)
 	}
+	if err := structure(ctx, old, instance, ov); err != nil {
+		return responseFor(err, nil)
+	}
+	return response.WithWarnings(warnings...)
+}
+
+// specBefore returns the spec of the OperatorVersion that an Instance changes from, or nil if the Instance is new, keeps its version, or
+// changes from one that does not exist.
+func (v *Validator) specBefore(ctx context.Context, old *v1beta1.Instance,
+	next types.NamespacedName) (*v1beta1.OperatorVersionSpec, error) {
+	if old == nil || baselineVersion(old) == next {
+		return nil, nil
+	}
+	previous, err := v.Versions.get(ctx, baselineVersion(old))
+	if previous == nil || err != nil {
+		return nil, err
+	}
+	return &previous.Spec, nil
 }
 
 // digests are those of the baseline. Of one that no key tells, it is known what the spec before the edit had.
