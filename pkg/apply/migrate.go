@@ -132,36 +132,34 @@ func join(entries []metav1.ManagedFieldsEntry, ours map[string]*fieldpath.Set, m
 // pathExists reports whether a path leads to something in an object.
 func pathExists(object any, path fieldpath.Path) bool {
 	for _, element := range path {
-		switch {
-		case element.FieldName != nil:
-			m, ok := object.(map[string]any)
-			if !ok {
-				return false
-			}
-			if object, ok = m[*element.FieldName]; !ok {
-				return false
-			}
-		case element.Index != nil:
-			list, ok := object.([]any)
-			if !ok || *element.Index >= len(list) {
-				return false
-			}
-			object = list[*element.Index]
-		default:
-			list, _ := object.([]any)
-			found := false
-			for _, item := range list {
-				if matches(item, element) {
-					object, found = item, true
-					break
-				}
-			}
-			if !found {
-				return false
-			}
+		var found bool
+		if object, found = descend(object, element); !found {
+			return false
 		}
 	}
 	return true
+}
+
+// descend returns the part of a value that one element of a path leads to, and whether there is one.
+func descend(value any, element fieldpath.PathElement) (any, bool) {
+	if element.FieldName != nil {
+		m, _ := value.(map[string]any)
+		part, found := m[*element.FieldName]
+		return part, found
+	}
+	list, _ := value.([]any)
+	if element.Index != nil {
+		if *element.Index >= len(list) {
+			return nil, false
+		}
+		return list[*element.Index], true
+	}
+	for _, item := range list {
+		if matches(item, element) {
+			return item, true
+		}
+	}
+	return nil, false
 }
 
 // matches reports whether an entry of a list is the one that a path element names: by its keys, or by its value. Keys that
