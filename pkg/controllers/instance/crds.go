@@ -307,15 +307,20 @@ func (c *crdInstaller) restore(ctx context.Context) error {
 			return err
 		}
 		if known && live == nil {
-			if refused, err := c.packageRefused(ctx); refused != nil || err != nil {
-				return err
-			}
-			c.Warn(v1beta1.EventRestoreStarted, "%s, which was deleted, is installed again", share.IDOf(r))
-			_, err := c.ensure(ctx)
-			return err
+			return c.reinstall(ctx, r)
 		}
 	}
 	return nil
+}
+
+// reinstall installs the definitions of the Instance again, of which one was deleted, unless its package is refused.
+func (c *crdInstaller) reinstall(ctx context.Context, deleted v1beta1.HeldResource) error {
+	if refused, err := c.packageRefused(ctx); refused != nil || err != nil {
+		return err
+	}
+	c.Warn(v1beta1.EventRestoreStarted, "%s, which was deleted, is installed again", share.IDOf(deleted))
+	_, err := c.ensure(ctx)
+	return err
 }
 
 // waitForCRDs puts into the status that a plan waits for the CustomResourceDefinitions of the Instance.
