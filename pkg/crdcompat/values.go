@@ -12,8 +12,8 @@ import (
 
 // values compares what a single value must obey.
 func (c *comparer) values(path string, old, new *props) {
-	c.bound(path, "maximum", old.Maximum, new.Maximum, old.ExclusiveMaximum, new.ExclusiveMaximum, 1)
-	c.bound(path, "minimum", old.Minimum, new.Minimum, old.ExclusiveMinimum, new.ExclusiveMinimum, -1)
+	c.bound(path, "maximum", bound{old.Maximum, old.ExclusiveMaximum}, bound{new.Maximum, new.ExclusiveMaximum}, 1)
+	c.bound(path, "minimum", bound{old.Minimum, old.ExclusiveMinimum}, bound{new.Minimum, new.ExclusiveMinimum}, -1)
 	for _, count := range []struct {
 		rule     Rule
 		what     string
@@ -62,23 +62,31 @@ func samePointer[T comparable](a, b *T) bool {
 	return a == nil && b == nil || a != nil && b != nil && *a == *b
 }
 
-// bound compares a maximum (sign 1) or minimum (sign -1).
-func (c *comparer) bound(path, what string, old, new *float64, oldExclusive, newExclusive bool, sign float64) {
-	if samePointer(old, new) && (oldExclusive == newExclusive || new == nil) {
-		return
-	}
-	safe := new == nil || old != nil && (sign**new > sign**old || *new == *old && !newExclusive)
-	c.decide(safe, path, RuleBounds, what, showBound(old, oldExclusive), showBound(new, newExclusive))
+// bound is a maximum or a minimum of a number, nil if there is none. An exclusive bound is itself not allowed.
+type bound struct {
+	number    *float64
+	exclusive bool
 }
 
-func showBound(n *float64, exclusive bool) any {
+// shown returns the bound as messages show it.
+func (b bound) shown() any {
 	switch {
-	case n == nil:
+	case b.number == nil:
 		return nil
-	case exclusive:
-		return plain(strconv.FormatFloat(*n, 'g', -1, 64) + " (exclusive)")
+	case b.exclusive:
+		return plain(strconv.FormatFloat(*b.number, 'g', -1, 64) + " (exclusive)")
 	}
-	return *n
+	return *b.number
+}
+
+// bound compares a maximum (sign 1) or minimum (sign -1).
+func (c *comparer) bound(path, what string, old, new bound, sign float64) {
+	a, b := old.number, new.number
+	if samePointer(a, b) && (old.exclusive == new.exclusive || b == nil) {
+		return
+	}
+	safe := b == nil || a != nil && (sign**b > sign**a || *b == *a && !new.exclusive)
+	c.decide(safe, path, RuleBounds, what, old.shown(), new.shown())
 }
 
 func (c *comparer) enum(path string, old, new *props) {
