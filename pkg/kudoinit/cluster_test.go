@@ -488,7 +488,7 @@ func TestRenewToken(t *testing.T) {
 		return request, nil
 	})
 	path := TokenFile(filepath.Join(t.TempDir(), "kubeconfig"))
-	got, err := RenewToken(t.Context(), server.Client(), "ns", "sa", path, time.Hour)
+	got, err := RenewToken(t.Context(), server.Client(), client.ObjectKey{Namespace: "ns", Name: "sa"}, path, time.Hour)
 	if err != nil || !got.Equal(end.Time) || !cmp.Equal(asked, []int64{3600}) {
 		t.Errorf("%v, %v, asked for %v", got, err, asked)
 	}
@@ -499,11 +499,11 @@ func TestRenewToken(t *testing.T) {
 	server.Before(func(apitest.Request) (any, error) {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "serviceaccounts"}, "sa")
 	})
-	if _, err := RenewToken(t.Context(), server.Client(), "ns", "sa", path, time.Hour); err == nil || err.Error() != `token of ServiceAccount ns/sa: serviceaccounts "sa" not found` {
+	if _, err := RenewToken(t.Context(), server.Client(), client.ObjectKey{Namespace: "ns", Name: "sa"}, path, time.Hour); err == nil || err.Error() != `token of ServiceAccount ns/sa: serviceaccounts "sa" not found` {
 		t.Errorf("%v", err)
 	}
 	for _, d := range []time.Duration{-time.Hour, 0, minTokenDuration - 1, MaxTokenDuration + 1} {
-		if _, err := RenewToken(t.Context(), server.Client(), "ns", "sa", path, d); err == nil || !strings.HasPrefix(err.Error(), "--token-duration ") {
+		if _, err := RenewToken(t.Context(), server.Client(), client.ObjectKey{Namespace: "ns", Name: "sa"}, path, d); err == nil || !strings.HasPrefix(err.Error(), "--token-duration ") {
 			t.Errorf("%s: %v", d, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -18,9 +19,9 @@ const ServiceAccount = "kudo-manager"
 
 // Kubeconfig writes a kubeconfig to a file, with which a manager outside of the cluster has the rights of the
 // ServiceAccount, and no more. Its token is in a file beside it (TokenFile). It returns when the token ends.
-func Kubeconfig(ctx context.Context, c client.Client, config *rest.Config, namespace, name, path string,
+func Kubeconfig(ctx context.Context, c client.Client, config *rest.Config, account types.NamespacedName, path string,
 	duration time.Duration) (time.Time, error) {
-	ends, err := RenewToken(ctx, c, namespace, name, TokenFile(path), duration)
+	ends, err := RenewToken(ctx, c, account, TokenFile(path), duration)
 	if err != nil {
 		return ends, err
 	}
@@ -29,7 +30,7 @@ func Kubeconfig(ctx context.Context, c client.Client, config *rest.Config, names
 	}
 	own := rest.AnonymousClientConfig(config)
 	own.CAFile, own.BearerTokenFile = "", filepath.Base(TokenFile(path)) // the certificate was loaded
-	out, err := KubeconfigOf(own, namespace)
+	out, err := KubeconfigOf(own, account.Namespace)
 	if err != nil {
 		return ends, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/pkg/atomicfile"
@@ -34,16 +35,16 @@ func CheckTokenDuration(d time.Duration) error {
 
 // RenewToken asks for a new token of a ServiceAccount and writes it into a file that only its owner can read. It returns
 // when the token ends, which the API server may have decided otherwise than asked.
-func RenewToken(ctx context.Context, c client.Client, namespace, name, path string, duration time.Duration) (time.Time, error) {
+func RenewToken(ctx context.Context, c client.Client, key types.NamespacedName, path string, duration time.Duration) (time.Time, error) {
 	if err := CheckTokenDuration(duration); err != nil {
 		return time.Time{}, err
 	}
 	account := &corev1.ServiceAccount{}
-	account.Namespace, account.Name = namespace, name
+	account.Namespace, account.Name = key.Namespace, key.Name
 	seconds := int64(duration / time.Second)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
 	if err := c.SubResource("token").Create(ctx, account, request); err != nil {
-		return time.Time{}, fmt.Errorf("token of ServiceAccount %s/%s: %w", namespace, name, err)
+		return time.Time{}, fmt.Errorf("token of ServiceAccount %s: %w", key, err)
 	}
 	return request.Status.ExpirationTimestamp.Time, atomicfile.Write(path, []byte(request.Status.Token), 0o600)
 }

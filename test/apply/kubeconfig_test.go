@@ -18,8 +18,9 @@ import (
 
 var _ = It("An external manager has the rights of its ServiceAccount, and no more", func() {
 	t := GinkgoTB()
+	account := client.ObjectKey{Namespace: kudoinit.DefaultNamespace, Name: kudoinit.ServiceAccount}
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	ends, err := kudoinit.Kubeconfig(context.Background(), cluster, rest.CopyConfig(cluster.Config), kudoinit.DefaultNamespace, kudoinit.ServiceAccount, path, kudoinit.DefaultTokenDuration)
+	ends, err := kudoinit.Kubeconfig(context.Background(), cluster, rest.CopyConfig(cluster.Config), account, path, kudoinit.DefaultTokenDuration)
 	env.Must(t, err)
 	if left := time.Until(ends); left < 23*time.Hour || left > 25*time.Hour {
 		t.Errorf("T37: the token is good for %s, not a day", left)
@@ -33,7 +34,7 @@ var _ = It("An external manager has the rights of its ServiceAccount, and no mor
 	}
 	first, err := os.ReadFile(kudoinit.TokenFile(path))
 	env.Must(t, err)
-	_, err = kudoinit.RenewToken(context.Background(), cluster, kudoinit.DefaultNamespace, kudoinit.ServiceAccount, kudoinit.TokenFile(path), kudoinit.MaxTokenDuration)
+	_, err = kudoinit.RenewToken(context.Background(), cluster, account, kudoinit.TokenFile(path), kudoinit.MaxTokenDuration)
 	env.Must(t, err)
 	second, err := os.ReadFile(kudoinit.TokenFile(path))
 	env.Must(t, err)
@@ -41,7 +42,7 @@ var _ = It("An external manager has the rights of its ServiceAccount, and no mor
 		t.Error("T37: the token was not renewed")
 	}
 	for _, wrong := range []time.Duration{0, time.Minute, kudoinit.MaxTokenDuration + time.Second} {
-		if _, err := kudoinit.RenewToken(context.Background(), cluster, kudoinit.DefaultNamespace, kudoinit.ServiceAccount, kudoinit.TokenFile(path), wrong); err == nil {
+		if _, err := kudoinit.RenewToken(context.Background(), cluster, account, kudoinit.TokenFile(path), wrong); err == nil {
 			t.Errorf("a token for %s is refused", wrong)
 		}
 	}

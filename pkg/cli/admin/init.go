@@ -281,7 +281,8 @@ func (o *initOptions) installAll(ctx context.Context, c client.Client, config *r
 		if account == "" {
 			account = kudoinit.ServiceAccount
 		}
-		ends, err := kudoinit.Kubeconfig(ctx, c, config, o.Namespace, account, o.kubeconfig, time.Duration(o.token))
+		key := client.ObjectKey{Namespace: o.Namespace, Name: account}
+		ends, err := kudoinit.Kubeconfig(ctx, c, config, key, o.kubeconfig, time.Duration(o.token))
 		if err != nil {
 			return err
 		}

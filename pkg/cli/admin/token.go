@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/kudoinit"
@@ -57,7 +58,7 @@ func (o *tokenOptions) run(ctx context.Context) error {
 	if n := o.env.Flags.Namespace; n != nil && *n != "" {
 		namespace = *n
 	}
-	ends, err := kudoinit.RenewToken(ctx, c, namespace, o.account, path, time.Duration(o.duration))
+	ends, err := kudoinit.RenewToken(ctx, c, client.ObjectKey{Namespace: namespace, Name: o.account}, path, time.Duration(o.duration))
 	if err != nil {
 		return err
 	}
