@@ -49,15 +49,18 @@ type TooLargeError struct{ Limit int }
 // Error implements error.
 func (e *TooLargeError) Error() string { return fmt.Sprintf("is larger than %d bytes", e.Limit) }
 
-// Output runs a command in a container of a pod as a user, and returns its standard output. A command that fails is a
+// Container names a container of a pod.
+type Container struct{ Namespace, Pod, Name string }
+
+// Output runs a command in a container as a user, and returns its standard output. A command that fails is a
 // *CommandError, output beyond the limit (in bytes) a *TooLargeError; any other error is transient.
-func (e *Executor) Output(ctx context.Context, user, namespace, pod, container string, command []string, limit int) ([]byte, error) {
+func (e *Executor) Output(ctx context.Context, user string, in Container, command []string, limit int) ([]byte, error) {
 	if user == "" {
 		return nil, errors.New("a command needs a user to run as")
 	}
 	config := rest.CopyConfig(e.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user}
-	at := e.address(namespace, pod, container, command)
+	at := e.address(in, command)
 	websocket, err := remotecommand.NewWebSocketExecutor(config, http.MethodGet, at.String())
 	if err != nil {
 		return nil, err
@@ -89,10 +92,10 @@ func (e *Executor) Output(ctx context.Context, user, namespace, pod, container s
 // maxStderr is how much of the error output is kept, in bytes.
 const maxStderr = 4 << 10
 
-func (e *Executor) address(namespace, pod, container string, command []string) *url.URL {
+func (e *Executor) address(in Container, command []string) *url.URL {
 	u := *e.host
-	u.Path = e.host.Path + fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/exec", namespace, pod)
-	query := url.Values{"container": {container}, "stdout": {"true"}, "stderr": {"true"}, "command": command}
+	u.Path = e.host.Path + fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/exec", in.Namespace, in.Pod)
+	query := url.Values{"container": {in.Name}, "stdout": {"true"}, "stderr": {"true"}, "command": command}
 	u.RawQuery = query.Encode()
 	return &u
 }

@@ -114,7 +114,7 @@ func TestOutput(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				out, err := e.Output(context.Background(), "system:serviceaccount:ns:worker", "ns", "pod", "waiter", []string{"cat", "--", "/a b"}, 1000)
+				out, err := e.Output(context.Background(), "system:serviceaccount:ns:worker", Container{"ns", "pod", "waiter"}, []string{"cat", "--", "/a b"}, 1000)
 				var large *TooLargeError
 				var failed *CommandError
 				switch {
@@ -152,7 +152,7 @@ func TestOutputOfNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = e.Output(context.Background(), "system:serviceaccount:ns:worker", "ns", "pod", "waiter", []string{"true"}, 10)
+	_, err = e.Output(context.Background(), "system:serviceaccount:ns:worker", Container{"ns", "pod", "waiter"}, []string{"true"}, 10)
 	var failed *CommandError
 	if err == nil || errors.As(err, &failed) {
 		t.Errorf("a server that is not there is no failure of the command: %v", err)

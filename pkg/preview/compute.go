@@ -25,6 +25,7 @@ import (
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/dryrun"
 	"kudo.dev/kudo/pkg/keyring"
+	"kudo.dev/kudo/pkg/podexec"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/pkg/share"
 	"kudo.dev/kudo/plans"
@@ -362,6 +363,6 @@ type noExecutor struct{}
 var errNoPod = errors.New("the pod is not made by a preview")
 
 // Output implements runner.Executor.
-func (noExecutor) Output(context.Context, string, string, string, string, []string, int) ([]byte, error) {
+func (noExecutor) Output(context.Context, string, podexec.Container, []string, int) ([]byte, error) {
 	return nil, errNoPod
 }

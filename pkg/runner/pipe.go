@@ -28,7 +28,7 @@ import (
 // Executor runs a command in a container, with the rights of a user. Fatal errors are *podexec.CommandError and
 // *podexec.TooLargeError.
 type Executor interface {
-	Output(ctx context.Context, user, namespace, pod, container string, command []string, limit int) ([]byte, error)
+	Output(ctx context.Context, user string, in podexec.Container, command []string, limit int) ([]byte, error)
 }
 
 const (
@@ -273,10 +273,10 @@ func (r *Runner) artifacts(ctx context.Context, as apply.Account, p *pipeRun) ([
 	var out []*unstructured.Unstructured
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
+	reader := podexec.Container{Namespace: p.pod.GetNamespace(), Pod: p.pod.GetName(), Name: readerContainer}
 	for i, pipe := range p.pipes {
 		file := pipe.File + pipe.EnvFile
-		content, err := r.exec.Output(ctx, as.Username(), p.pod.GetNamespace(), p.pod.GetName(), readerContainer,
-			[]string{managerPath, PipeCommand, PipeRead, file}, maxPipe)
+		content, err := r.exec.Output(ctx, as.Username(), reader, []string{managerPath, PipeCommand, PipeRead, file}, maxPipe)
 		var failed *podexec.CommandError
 		var large *podexec.TooLargeError
 		if errors.As(err, &failed) || errors.As(err, &large) {

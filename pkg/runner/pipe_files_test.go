@@ -179,7 +179,7 @@ type file struct {
 }
 
 // Output implements Executor.
-func (f file) Output(_ context.Context, _, _, _, _ string, command []string, _ int) ([]byte, error) {
+func (f file) Output(_ context.Context, _ string, _ podexec.Container, command []string, _ int) ([]byte, error) {
 	if got := strings.Join(command, " "); f.err == nil && got != "/manager pipe read /out/f" {
 		return nil, fmt.Errorf("the command is %s", got)
 	}

@@ -12,13 +12,14 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/podexec"
 )
 
 // endless is a file of which there is always more.
 type endless struct{}
 
 // Output implements Executor.
-func (endless) Output(ctx context.Context, _, _, _, _ string, _ []string, _ int) ([]byte, error) {
+func (endless) Output(ctx context.Context, _ string, _ podexec.Container, _ []string, _ int) ([]byte, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }

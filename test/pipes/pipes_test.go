@@ -30,19 +30,19 @@ type files struct {
 }
 
 // Output implements runner.Executor. A file is read with the rights of the account that the plan runs as.
-func (f *files) Output(_ context.Context, user, namespace, pod, container string, command []string, limit int) ([]byte, error) {
+func (f *files) Output(_ context.Context, user string, in podexec.Container, command []string, limit int) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reads++
-	want := "system:serviceaccount:" + namespace + ":kudo"
-	if strings.HasPrefix(pod, "shared") { // of the install plan
+	want := "system:serviceaccount:" + in.Namespace + ":kudo"
+	if strings.HasPrefix(in.Pod, "shared") { // of the install plan
 		want = "system:serviceaccount:kudo-system:kudo-installer"
 	}
 	if user != want {
-		return nil, fmt.Errorf("%s reads a file of %s/%s, want %s", user, namespace, pod, want)
+		return nil, fmt.Errorf("%s reads a file of %s/%s, want %s", user, in.Namespace, in.Pod, want)
 	}
-	if container != "waiter" || strings.Join(command[:3], " ") != "/manager pipe read" {
-		return nil, fmt.Errorf("unexpected command %v in container %s of %s/%s", command, container, namespace, pod)
+	if in.Name != "waiter" || strings.Join(command[:3], " ") != "/manager pipe read" {
+		return nil, fmt.Errorf("unexpected command %v in container %s of %s/%s", command, in.Name, in.Namespace, in.Pod)
 	}
 	text, ok := f.content[path.Base(command[3])]
 	switch {

@@ -14,6 +14,7 @@ import (
 
 	"kudo.dev/kudo/pkg/controllers"
 	"kudo.dev/kudo/pkg/crdtarball"
+	"kudo.dev/kudo/pkg/podexec"
 	"kudo.dev/kudo/test/env"
 )
 
@@ -47,7 +48,7 @@ func setup() (func() error, error) {
 type files struct{}
 
 // Output implements runner.Executor.
-func (files) Output(_ context.Context, _, _, _, _ string, command []string, _ int) ([]byte, error) {
+func (files) Output(_ context.Context, _ string, _ podexec.Container, command []string, _ int) ([]byte, error) {
 	return []byte("content of " + path.Base(command[len(command)-1])), nil
 }
 

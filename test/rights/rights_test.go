@@ -118,7 +118,7 @@ func readsFiles(t *testing.T, s subject, rule rbacv1.PolicyRule) {
 	executor, err := podexec.New(suite.Config)
 	env.Must(t, err)
 	read := func() string {
-		_, err := executor.Output(t.Context(), "system:serviceaccount:"+ns+":reader", ns, pod.Name, "waiter", []string{"cat", "/file"}, 1)
+		_, err := executor.Output(t.Context(), "system:serviceaccount:"+ns+":reader", podexec.Container{Namespace: ns, Pod: pod.Name, Name: "waiter"}, []string{"cat", "/file"}, 1)
 		return fmt.Sprint(err)
 	}
 	if text := read(); !strings.Contains(text, "forbidden") {
