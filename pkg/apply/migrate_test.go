@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
@@ -65,5 +67,30 @@ func TestMigrateConflict(t *testing.T) {
 	fields := got.GetManagedFields()
 	if len(fields) != 1 || fields[0].Manager != "kudo/i" || fields[0].Operation != metav1.ManagedFieldsOperationApply {
 		t.Errorf("the fields are of %+v, want kudo/i alone", fields)
+	}
+}
+
+// TestPathExists checks which paths of managed fields lead to something in an object.
+func TestPathExists(t *testing.T) {
+	object := map[string]any{"a": nil, "list": []any{"x", map[string]any{"name": "n"}}}
+	for _, tc := range []struct {
+		reason string
+		path   fieldpath.Path
+		want   bool
+	}{
+		{"the object itself", nil, true},
+		{"a field, even without a value", fieldpath.MakePathOrDie("a"), true},
+		{"a field that is not there", fieldpath.MakePathOrDie("b"), false},
+		{"a field of what is no map", fieldpath.MakePathOrDie("list", "a"), false},
+		{"the last index", fieldpath.MakePathOrDie("list", 1, "name"), true},
+		{"an index behind the last", fieldpath.MakePathOrDie("list", 2), false},
+		{"an index of what is no list", fieldpath.MakePathOrDie("a", 0), false},
+		{"an entry by its key", fieldpath.MakePathOrDie("list", fieldpath.KeyByFields("name", "n"), "name"), true},
+		{"an entry with another key", fieldpath.MakePathOrDie("list", fieldpath.KeyByFields("name", "m")), false},
+		{"an entry by its value", fieldpath.MakePathOrDie("list", value.NewValueInterface("x")), true},
+	} {
+		if got := pathExists(object, tc.path); got != tc.want {
+			t.Errorf("%s: %s exists: %t, want %t", tc.reason, tc.path, got, tc.want)
+		}
 	}
 }
