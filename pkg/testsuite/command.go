@@ -37,13 +37,7 @@ const unlimited = 24 * time.Hour
 
 // run runs a command, and fails if it does.
 func (s *shell) run(ctx context.Context, c Command, timeout time.Duration) error {
-	switch {
-	case c.Timeout > 0:
-		timeout = seconds(c.Timeout)
-	case c.Timeout < 0:
-		timeout = unlimited
-	}
-	timeout *= time.Duration(max(1, s.timeFactor))
+	timeout = s.limit(c, timeout)
 	args, err := s.arguments(c)
 	if err != nil {
 		return err
@@ -54,15 +48,7 @@ func (s *shell) run(ctx context.Context, c Command, timeout time.Duration) error
 	}
 	s.log("$ %s", shown)
 	if c.Background {
-		cmd, err := s.command(context.WithoutCancel(ctx), args)
-		if err != nil {
-			return err
-		}
-		if err := cmd.Start(); err != nil {
-			return fmt.Errorf("command %q: %w", shown, err)
-		}
-		s.background = append(s.background, cmd)
-		return nil
+		return s.start(ctx, args, shown)
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -72,13 +58,7 @@ func (s *shell) run(ctx context.Context, c Command, timeout time.Duration) error
 	}
 	output := &tail{}
 	cmd.Stdout, cmd.Stderr = output, output
-	err = cmd.Run()
-	if errors.Is(err, exec.ErrWaitDelay) {
-		err = nil // the command has succeeded; what it started holds its output
-	}
-	if cmd.Process != nil && processgroup.IsAlive(cmd.Process.Pid) { // what it started runs on
-		s.leftBehind = append(s.leftBehind, cmd.Process.Pid)
-	}
+	err = s.await(cmd)
 	if text := output.String(); text != "" && !c.SkipLogOutput {
 		s.log("%s", indent(text))
 	}
@@ -96,6 +76,43 @@ func (s *shell) run(ctx context.Context, c Command, timeout time.Duration) error
 		return fmt.Errorf("command %q: %w", shown, err)
 	}
 	return fmt.Errorf("command %q: %w\n%s", shown, err, indent(output.String()))
+}
+
+// limit returns how long a command may take: its own timeout, or else that of its step, times the factor of the shell.
+func (s *shell) limit(c Command, ofStep time.Duration) time.Duration {
+	limit := ofStep
+	switch {
+	case c.Timeout > 0:
+		limit = seconds(c.Timeout)
+	case c.Timeout < 0:
+		limit = unlimited
+	}
+	return limit * time.Duration(max(1, s.timeFactor))
+}
+
+// start starts a command in the background, where it runs until the shell ends. shown names it in an error.
+func (s *shell) start(ctx context.Context, args []string, shown string) error {
+	cmd, err := s.command(context.WithoutCancel(ctx), args)
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("command %q: %w", shown, err)
+	}
+	s.background = append(s.background, cmd)
+	return nil
+}
+
+// await runs a process to its end, and records its group if other processes of the group still run then.
+func (s *shell) await(cmd *exec.Cmd) error {
+	err := cmd.Run()
+	if cmd.Process != nil && processgroup.IsAlive(cmd.Process.Pid) {
+		s.leftBehind = append(s.leftBehind, cmd.Process.Pid)
+	}
+	if errors.Is(err, exec.ErrWaitDelay) {
+		return nil // the command has succeeded; what it started holds its output
+	}
+	return err
 }
 
 // command prepares a process in a group of its own, so that all of it can be ended.
