@@ -192,7 +192,7 @@ func (o *initOptions) printObjects() error {
 	return o.env.PrintObjects(o.output, objs)
 }
 
-// prepare looks at what is there already, and says why it must not be installed over.
+// prepare reads what is installed, completes the options by it, and refuses what must not be installed over it.
 func (o *initOptions) prepare(ctx context.Context, c client.Client) (*kudoinit.InstalledState, error) {
 	live, err := kudoinit.ReadState(ctx, c)
 	if err != nil {
@@ -204,8 +204,28 @@ func (o *initOptions) prepare(ctx context.Context, c client.Client) (*kudoinit.I
 	if err := live.CheckRelease(); err != nil {
 		return nil, err
 	}
-	if err := o.chooseValues(live); err != nil {
+	if err := o.completeFrom(live); err != nil {
 		return nil, err
+	}
+	if err := live.CheckDecided(ctx, c, o.settings.strict || o.settings.privileged || o.CRDsOnly); err != nil {
+		return nil, err
+	}
+	if err := live.CheckVersion(o.Options, o.upgrade, o.downgrade); err != nil {
+		return nil, err
+	}
+	if err := o.checkPrerequisites(ctx, c); err != nil {
+		return nil, err
+	}
+	if o.Image == "" && !o.External && !o.CRDsOnly {
+		return nil, command.UsageError("%s", noImage)
+	}
+	return live, nil
+}
+
+// completeFrom takes from what is installed each option that no flag gives.
+func (o *initOptions) completeFrom(live *kudoinit.InstalledState) error {
+	if err := o.chooseValues(live); err != nil {
+		return err
 	}
 	if live.IsExternal() && !o.chosen {
 		o.env.Warnf("the manager runs outside of the cluster (%s), and stays there: --kudo-image installs one in the cluster", live.WebhookURL)
@@ -221,39 +241,31 @@ func (o *initOptions) prepare(ctx context.Context, c client.Client) (*kudoinit.I
 		o.InsecureMetrics = live.InsecureMetrics
 	}
 	o.Settings = live.Settings
-	if err := o.settings.apply(&o.Settings); err != nil {
-		return nil, err
-	}
-	if err := live.CheckDecided(ctx, c, o.settings.strict || o.settings.privileged || o.CRDsOnly); err != nil {
-		return nil, err
-	}
-	if err := live.CheckVersion(o.Options, o.upgrade, o.downgrade); err != nil {
-		return nil, err
-	}
+	return o.settings.apply(&o.Settings)
+}
+
+// checkPrerequisites checks that the cluster has what the options rely on: the ServiceAccount, cert-manager, the CRDs of monitoring, and
+// a key for the records of runs that is whole.
+func (o *initOptions) checkPrerequisites(ctx context.Context, c client.Client) error {
 	if o.Account != "" && o.Account != kudoinit.ServiceAccount {
 		if err := kudoinit.Account(ctx, c, o.Namespace, o.Account); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if o.CertManager {
 		if err := kudoinit.CertManager(c); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if o.Values.Monitoring && !o.CRDsOnly && !o.External {
 		if err := kudoinit.Monitoring(c); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if !o.CRDsOnly {
-		if err := historyKey(c, o.Namespace).Check(ctx); err != nil {
-			return nil, err
-		}
+	if o.CRDsOnly {
+		return nil
 	}
-	if o.Image == "" && !o.External && !o.CRDsOnly {
-		return nil, command.UsageError("%s", noImage)
-	}
-	return live, nil
+	return historyKey(c, o.Namespace).Check(ctx)
 }
 
 func (o *initOptions) installAll(ctx context.Context, c client.Client, config *rest.Config, change *kudoinit.Change) error {
