@@ -134,27 +134,35 @@ func observe(ctx context.Context, c client.WithWatch, list client.ObjectList, kn
 		case <-ctx.Done():
 			return false, ctx.Err()
 		case <-tick.C:
-			draw()
 		case e, open := <-events.ResultChan():
 			if !open {
 				return false, nil
 			}
-			if e.Type == watch.Error {
-				return false, apierrors.FromObject(e.Object)
+			if done, err := seeEvent(e, see); done || err != nil {
+				return done, err
 			}
-			obj, ok := e.Object.(client.Object)
-			if !ok {
-				continue
-			}
-			if e.Type == watch.Deleted {
-				obj = nil
-			}
-			if done, err := see(obj); done {
-				return true, err
-			}
-			draw()
 		}
+		draw()
 	}
+}
+
+// seeEvent gives see the object of an event, or nil if the object was deleted. It returns an error that the API server sends in place of
+// an object.
+func seeEvent(e watch.Event, see func(client.Object) (bool, error)) (bool, error) {
+	if e.Type == watch.Error {
+		return false, apierrors.FromObject(e.Object)
+	}
+	obj, ok := e.Object.(client.Object)
+	if !ok {
+		return false, nil
+	}
+	if e.Type == watch.Deleted {
+		obj = nil
+	}
+	if done, err := see(obj); done {
+		return true, err
+	}
+	return false, nil
 }
 
 // first returns the first object of a list, or nil if there is none.
