@@ -76,31 +76,18 @@ func yamlFiles(folder string) ([]string, error) {
 func readConfigs(env *command.Env, names []string) ([]v1alpha1.Config, error) {
 	var all []v1alpha1.Config
 	for _, name := range names {
-		files := []string{name}
-		info, err := os.Stat(name)
-		if name != "-" && err != nil {
+		files, err := configFiles(name)
+		if err != nil {
 			return nil, err
 		}
-		if name != "-" && info.IsDir() {
-			if files, err = yamlFiles(name); err != nil {
-				return nil, err
-			}
-		}
 		for _, file := range files {
-			text, err := readInput(env, file)
-			if err != nil {
-				return nil, err
-			}
-			configs, warnings, err := cases.ReadConfigs(file, text)
+			configs, err := readConfigFile(env, file)
 			var other *cases.NotConfigError
 			if errors.As(err, &other) && len(files) > 1 {
 				continue
 			}
 			if err != nil {
 				return nil, err
-			}
-			for _, w := range warnings {
-				env.Warnf("%s", w)
 			}
 			all = append(all, configs...)
 		}
@@ -109,6 +96,38 @@ func readConfigs(env *command.Env, names []string) ([]v1alpha1.Config, error) {
 		return nil, fmt.Errorf("there is no Config in %s", strings.Join(names, ", "))
 	}
 	return all, nil
+}
+
+// configFiles returns the files that an argument names: the YAML files of a folder, or else the file itself, which is - for stdin.
+func configFiles(name string) ([]string, error) {
+	if name == "-" {
+		return []string{name}, nil
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return yamlFiles(name)
+	}
+	return []string{name}, nil
+}
+
+// readConfigFile reads the Configs of a file, and prints the warnings about them. It returns a NotConfigError if the file holds another
+// object.
+func readConfigFile(env *command.Env, file string) ([]v1alpha1.Config, error) {
+	text, err := readInput(env, file)
+	if err != nil {
+		return nil, err
+	}
+	configs, warnings, err := cases.ReadConfigs(file, text)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range warnings {
+		env.Warnf("%s", w)
+	}
+	return configs, nil
 }
 
 func newCheck(env *command.Env) *cobra.Command {
