@@ -76,28 +76,9 @@ func (o *repoAddOptions) run(ctx context.Context, name, url string) error {
 	if err != nil {
 		return err
 	}
-	r := repository.Repository{Name: name, URL: url, Username: o.username, TokenHosts: o.tokenHosts}
-	if dir, is := strings.CutPrefix(url, "layout:"); is && dir != "" {
-		if dir, err = filepath.Abs(dir); err != nil {
-			return err
-		}
-		r.URL = "layout:" + filepath.ToSlash(dir)
-	}
-	if o.caFile != "" {
-		if r.CAFile, err = filepath.Abs(o.caFile); err != nil {
-			return err
-		}
-	}
-	if o.passwordStdin || o.tokenStdin {
-		secret, err := readSecret(o.env)
-		if err != nil {
-			return err
-		}
-		if o.tokenStdin {
-			r.Token = secret
-		} else {
-			r.Password = secret
-		}
+	r, err := o.describe(name, url)
+	if err != nil {
+		return err
 	}
 	if err := r.Validate(); err != nil {
 		return command.UsageError("%w", err)
@@ -112,6 +93,35 @@ func (o *repoAddOptions) run(ctx context.Context, name, url string) error {
 	}
 	o.env.Printf("repository %s added", name)
 	return nil
+}
+
+// describe returns the repository that the arguments and flags name, with absolute paths, and with the secret that stdin holds.
+func (o *repoAddOptions) describe(name, url string) (repository.Repository, error) {
+	r := repository.Repository{Name: name, URL: url, Username: o.username, TokenHosts: o.tokenHosts}
+	if dir, is := strings.CutPrefix(url, "layout:"); is && dir != "" {
+		dir, err := filepath.Abs(dir)
+		if err != nil {
+			return r, err
+		}
+		r.URL = "layout:" + filepath.ToSlash(dir)
+	}
+	if o.caFile != "" {
+		file, err := filepath.Abs(o.caFile)
+		if err != nil {
+			return r, err
+		}
+		r.CAFile = file
+	}
+	if !o.passwordStdin && !o.tokenStdin {
+		return r, nil
+	}
+	secret, err := readSecret(o.env)
+	if o.tokenStdin {
+		r.Token = secret
+	} else {
+		r.Password = secret
+	}
+	return r, err
 }
 
 // checkRepository reads the index of a repository that is not there yet.

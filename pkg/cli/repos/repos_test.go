@@ -1,8 +1,11 @@
 package repos
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/cli/commandtest"
@@ -29,4 +32,36 @@ func TestContext(t *testing.T) {
 		t.Errorf("the catalog of a release is not in use:\n%s", out)
 	}
 	commandtest.Expect(t, New, command.ExitUsage, "", "repo", "list", "-o", "table")
+}
+
+// TestDescribe checks that paths become absolute, and that the secret of stdin becomes what its flag names.
+func TestDescribe(t *testing.T) {
+	t.Chdir(t.TempDir())
+	here, err := filepath.Abs("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		options repoAddOptions
+		url     string
+		want    repository.Repository
+	}{
+		"a URL":     {url: "https://example.com", want: repository.Repository{URL: "https://example.com"}},
+		"a folder":  {url: "layout:packages", want: repository.Repository{URL: "layout:" + filepath.ToSlash(filepath.Join(here, "packages"))}},
+		"no folder": {url: "layout:", want: repository.Repository{URL: "layout:"}},
+		"certificates": {options: repoAddOptions{caFile: "ca.pem", tokenHosts: []string{"auth.example.com"}}, url: "https://example.com",
+			want: repository.Repository{URL: "https://example.com", CAFile: filepath.Join(here, "ca.pem"), TokenHosts: []string{"auth.example.com"}}},
+		"a password": {options: repoAddOptions{username: "me", passwordStdin: true}, url: "https://example.com",
+			want: repository.Repository{URL: "https://example.com", Username: "me", Password: "secret"}},
+		"a token": {options: repoAddOptions{tokenStdin: true}, url: "https://example.com",
+			want: repository.Repository{URL: "https://example.com", Token: "secret"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.options.env, tc.want.Name = &command.Env{In: strings.NewReader("secret\n")}, "ours"
+			got, err := tc.options.describe("ours", tc.url)
+			if diff := cmp.Diff(tc.want, got); err != nil || diff != "" {
+				t.Errorf("%v, (-want +got):\n%s", err, diff)
+			}
+		})
+	}
 }
