@@ -15,41 +15,43 @@ import (
 func newAddMaintainer(o *addOptions) *cobra.Command {
 	return &cobra.Command{
 		Use: "maintainer [NAME EMAIL]", Short: "Add a maintainer", Args: maxArgs(2, "a name and an e-mail address"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			ask, err := o.openPrompter(args, "the maintainer, and the e-mail address")
-			if err != nil {
-				return err
-			}
-			dir, pkg, err := o.open()
-			if err != nil {
-				return err
-			}
-			m := edit.Maintainer{}
-			for i, field := range []*string{&m.Name, &m.Email} {
-				if i < len(args) {
-					*field = args[i]
-				}
-			}
-			if ask != nil {
-				err = inOrder([]func() error{
-					func() error { return ask.RequiredText(&m.Name, "Name") },
-					func() error { return ask.RequiredText(&m.Email, "E-mail address") },
-				})
-			}
-			if err != nil {
-				return err
-			}
-			if m.Name == "" || !strings.Contains(m.Email, "@") {
-				return command.UsageError("a maintainer has a name and an e-mail address: got %q and %q", m.Name, m.Email)
-			}
-			for _, other := range pkg.Operator.Maintainers {
-				if other.Name == m.Name && other.Email == m.Email {
-					return fmt.Errorf("%s is a maintainer already", m.Name)
-				}
-			}
-			return insertEntry(o.env, dir, pkg, operators.OperatorFileName, "maintainer "+m.Name, edit.Entry{List: "maintainers", Value: m})
-		},
+		RunE: func(_ *cobra.Command, args []string) error { return o.addMaintainer(args) },
 	}
+}
+
+func (o *addOptions) addMaintainer(args []string) error {
+	ask, err := o.openPrompter(args, "the maintainer, and the e-mail address")
+	if err != nil {
+		return err
+	}
+	dir, pkg, err := o.open()
+	if err != nil {
+		return err
+	}
+	m := edit.Maintainer{}
+	for i, field := range []*string{&m.Name, &m.Email} {
+		if i < len(args) {
+			*field = args[i]
+		}
+	}
+	if ask != nil {
+		err = inOrder([]func() error{
+			func() error { return ask.RequiredText(&m.Name, "Name") },
+			func() error { return ask.RequiredText(&m.Email, "E-mail address") },
+		})
+	}
+	if err != nil {
+		return err
+	}
+	if m.Name == "" || !strings.Contains(m.Email, "@") {
+		return command.UsageError("a maintainer has a name and an e-mail address: got %q and %q", m.Name, m.Email)
+	}
+	for _, other := range pkg.Operator.Maintainers {
+		if other.Name == m.Name && other.Email == m.Email {
+			return fmt.Errorf("%s is a maintainer already", m.Name)
+		}
+	}
+	return insertEntry(o.env, dir, pkg, operators.OperatorFileName, "maintainer "+m.Name, edit.Entry{List: "maintainers", Value: m})
 }
 
 type addParameterOptions struct {

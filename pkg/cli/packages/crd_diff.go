@@ -83,35 +83,44 @@ func (o *crdDiffOptions) run(ctx context.Context, oldPath, newPath string) error
 }
 
 func printCRDDiffs(env *command.Env, diffs []crdcompat.Comparison) error {
-	for i, d := range diffs {
+	for i := range diffs {
 		if i > 0 {
 			env.Printf("")
 		}
-		switch {
-		case d.Change != crdcompat.Kept:
-			env.Printf("%s: %s", d.Name, d.Change)
-		case d.BreakingChanges.Safe() && len(d.SafeChanges) == 0:
-			env.Printf("%s: no change that counts", d.Name)
-		default:
-			env.Printf("%s: %d breaking changes, %d safe changes", d.Name, len(d.BreakingChanges), len(d.SafeChanges))
+		if err := printCRDDiff(env, &diffs[i]); err != nil {
+			return err
 		}
-		if !d.BreakingChanges.Safe() {
-			if err := env.PrintTable(d.BreakingChanges.Rows()); err != nil {
-				return err
-			}
+	}
+	return nil
+}
+
+// printCRDDiff prints how a definition changes: a line, tables of the breaking and of the safe changes, and the findings about the
+// objects on the cluster, if those were checked.
+func printCRDDiff(env *command.Env, d *crdcompat.Comparison) error {
+	switch {
+	case d.Change != crdcompat.Kept:
+		env.Printf("%s: %s", d.Name, d.Change)
+	case d.BreakingChanges.Safe() && len(d.SafeChanges) == 0:
+		env.Printf("%s: no change that counts", d.Name)
+	default:
+		env.Printf("%s: %d breaking changes, %d safe changes", d.Name, len(d.BreakingChanges), len(d.SafeChanges))
+	}
+	if !d.BreakingChanges.Safe() {
+		if err := env.PrintTable(d.BreakingChanges.Rows()); err != nil {
+			return err
 		}
-		if len(d.SafeChanges) > 0 {
-			rows := [][]string{{"VERSION", "PATH", "SAFE CHANGE"}}
-			for _, c := range d.SafeChanges {
-				rows = append(rows, []string{orDash(c.Version), orDash(c.Path), c.Message})
-			}
-			if err := env.PrintTable(rows); err != nil {
-				return err
-			}
+	}
+	if len(d.SafeChanges) > 0 {
+		rows := [][]string{{"VERSION", "PATH", "SAFE CHANGE"}}
+		for _, c := range d.SafeChanges {
+			rows = append(rows, []string{orDash(c.Version), orDash(c.Path), c.Message})
 		}
-		if d.Objects != nil {
-			env.Printf("%s", strings.TrimRight(d.Objects.String(), "\n"))
+		if err := env.PrintTable(rows); err != nil {
+			return err
 		}
+	}
+	if d.Objects != nil {
+		env.Printf("%s", strings.TrimRight(d.Objects.String(), "\n"))
 	}
 	return nil
 }

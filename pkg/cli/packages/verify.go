@@ -108,33 +108,57 @@ func (o *verifyOptions) check(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	verdict := verdictOf(found, o.strict)
-	var rights []lint.Right
-	var choices []lint.Choice
+	v := verification{found: found, verdict: verdictOf(found, o.strict)}
 	if pkg != nil {
-		rights, choices = lint.Rights(pkg), lint.Choices(pkg)
+		v.rights, v.choices = lint.Rights(pkg), lint.Choices(pkg)
 	}
 	if o.output != "" {
-		out := map[string]any{"errors": texts(found.Errors), "warnings": texts(found.Warnings), "valid": verdict == nil}
-		if len(rights) > 0 {
-			out["rights"] = rights
-		}
-		if len(choices) > 0 {
-			out["choices"] = choices
-		}
-		err = o.env.PrintValue(o.output, out)
-	} else if err = printFindings(o.env, found); err == nil {
-		if err = printLintRights(o.env, rights); err == nil {
-			err = printChoices(o.env, choices)
-		}
+		err = o.env.PrintValue(o.output, v.value())
+	} else {
+		err = v.print(o.env)
 	}
 	if err != nil {
 		return err
 	}
-	if verdict == nil && o.output == "" {
-		o.env.Printf("package is valid")
+	return v.verdict
+}
+
+// verification is what a check of a package has found.
+type verification struct {
+	found   lint.Findings
+	rights  []lint.Right
+	choices []lint.Choice
+	// verdict is nil for a valid package.
+	verdict error
+}
+
+// value returns what --output prints.
+func (v *verification) value() map[string]any {
+	out := map[string]any{"errors": texts(v.found.Errors), "warnings": texts(v.found.Warnings), "valid": v.verdict == nil}
+	if len(v.rights) > 0 {
+		out["rights"] = v.rights
 	}
-	return verdict
+	if len(v.choices) > 0 {
+		out["choices"] = v.choices
+	}
+	return out
+}
+
+// print prints tables, and a line if the package is valid.
+func (v *verification) print(env *command.Env) error {
+	if err := printFindings(env, v.found); err != nil {
+		return err
+	}
+	if err := printLintRights(env, v.rights); err != nil {
+		return err
+	}
+	if err := printChoices(env, v.choices); err != nil {
+		return err
+	}
+	if v.verdict == nil {
+		env.Printf("package is valid")
+	}
+	return nil
 }
 
 // printLintRights prints the rights that the install plan of a package needs.
