@@ -56,7 +56,7 @@ func (o *getOptions) check(args []string) error {
 	switch {
 	case o.output != "" && o.output != "yaml" && o.output != "json" && o.output != "wide" && o.output != "name":
 		return command.UsageError("invalid output format %q: use yaml, json, wide or name", o.output)
-	case what != "all" && what != "shared" && !slices.ContainsFunc(kinds, func(k listedKind) bool { return slices.Contains(k.names, what) }):
+	case what != "shared" && len(kindsOf(what)) == 0:
 		return command.UsageError("unknown kind %q: use instances, operators, operatorversions, shared or all", what)
 	case named && (what == "all" || what == "shared"):
 		return command.UsageError("kubectl kudo get %s takes no names, and got %s", what, strings.Join(args[1:], " "))
@@ -82,57 +82,79 @@ var kinds = []listedKind{
 		func() client.Object { return &v1beta1.Instance{} }},
 }
 
+// kindsOf returns the kind of a name, or each kind for all.
+func kindsOf(what string) []listedKind {
+	if what == "all" {
+		return kinds
+	}
+	return slices.DeleteFunc(slices.Clone(kinds), func(k listedKind) bool { return !slices.Contains(k.names, what) })
+}
+
 func (o *getOptions) run(ctx context.Context, args []string) error {
 	if err := o.check(args); err != nil {
 		return err
 	}
-	env, output, what, all := o.env, o.output, args[0], o.allNamespaces
+	what := args[0]
 	if what == "shared" {
-		return getShared(ctx, env, output)
+		return getShared(ctx, o.env, o.output)
 	}
-	c, _, namespace, err := env.Connect()
+	c, _, namespace, err := o.env.Connect()
 	if err != nil {
 		return err
 	}
-	if all {
+	if o.allNamespaces {
 		namespace = ""
 	}
-	var wide func(*v1beta1.Instance) []string
-	if output == "wide" {
-		if wide, err = declarations(ctx, c); err != nil {
+	selected := objectSelection{kinds: kindsOf(what), namespace: namespace, names: args[1:]}
+	if o.output != "" && o.output != "wide" {
+		return o.printObjects(ctx, c, selected)
+	}
+	t := tables{env: o.env, titled: what == "all", namespaces: o.allNamespaces}
+	if o.output == "wide" {
+		if t.wide, err = declarations(ctx, c); err != nil {
 			return err
 		}
 	}
+	return selected.each(ctx, c, t.print)
+}
+
+// printObjects prints all objects of a selection together: their names, or their content.
+func (o *getOptions) printObjects(ctx context.Context, c client.Client, selected objectSelection) error {
 	var objs []*unstructured.Unstructured
-	for _, kind := range kinds {
-		if what != "all" && !slices.Contains(kind.names, what) {
-			continue
-		}
-		list, err := kind.read(ctx, c, namespace, args[1:])
+	if err := selected.each(ctx, c, func(list client.ObjectList) error {
+		found, err := items(list)
+		objs = append(objs, found...)
+		return err
+	}); err != nil {
+		return err
+	}
+	if o.output != "name" {
+		return o.env.PrintObjects(o.output, objs)
+	}
+	for _, obj := range objs {
+		o.env.Printf("%s.kudo.dev/%s", strings.ToLower(obj.GetKind()), obj.GetName())
+	}
+	return nil
+}
+
+// objectSelection is what get reads: the objects of the names, or all objects without names, of some kinds in a namespace, or in all
+// namespaces if that is "".
+type objectSelection struct {
+	kinds     []listedKind
+	namespace string
+	names     []string
+}
+
+// each reads the objects of one kind after the other, and gives them to use before it reads those of the next kind.
+func (s objectSelection) each(ctx context.Context, c client.Client, use func(client.ObjectList) error) error {
+	for _, kind := range s.kinds {
+		list, err := kind.read(ctx, c, s.namespace, s.names)
 		if err != nil {
 			return err
 		}
-		switch output {
-		case "", "wide":
-			if err := listObjects(env, list, what == "all", all, wide); err != nil {
-				return err
-			}
-		default:
-			items, err := items(list)
-			if err != nil {
-				return err
-			}
-			objs = append(objs, items...)
+		if err := use(list); err != nil {
+			return err
 		}
-	}
-	switch output {
-	case "name":
-		for _, obj := range objs {
-			env.Printf("%s.kudo.dev/%s", strings.ToLower(obj.GetKind()), obj.GetName())
-		}
-		return nil
-	case "yaml", "json":
-		return env.PrintObjects(output, objs)
 	}
 	return nil
 }
@@ -177,10 +199,45 @@ func items(list client.ObjectList) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// listObjects prints a table of one kind. If wide is not nil, it returns more columns of an Instance.
-func listObjects(env *command.Env, list client.ObjectList, titled, namespaces bool, wide func(*v1beta1.Instance) []string) error {
-	var rows [][]string
-	title := ""
+// tables prints objects as tables, one for each kind.
+type tables struct {
+	env *command.Env
+	// titled writes the kind before each name, and an empty line behind each table.
+	titled bool
+	// namespaces shows the namespace of each object.
+	namespaces bool
+	// wide returns more columns of an Instance; without them it is nil.
+	wide func(*v1beta1.Instance) []string
+}
+
+// print prints the table of one kind, or that there is no object of it.
+func (t *tables) print(list client.ObjectList) error {
+	title, rows := t.rows(list)
+	if len(rows) == 1 {
+		_, err := fmt.Fprintf(t.env.Err, "No %s found.\n", title)
+		return err
+	}
+	if !t.namespaces {
+		for i := range rows {
+			rows[i] = rows[i][1:]
+		}
+	}
+	if t.titled {
+		for i := range rows[1:] {
+			rows[i+1][0] = strings.TrimSuffix(title, "s") + ".kudo.dev/" + rows[i+1][0]
+		}
+	}
+	if err := t.env.PrintTable(rows); err != nil {
+		return err
+	}
+	if t.titled {
+		t.env.Printf("")
+	}
+	return nil
+}
+
+// rows returns what the objects of a list are called, and their rows below that of the column names. The namespace comes first.
+func (t *tables) rows(list client.ObjectList) (title string, rows [][]string) {
 	switch l := list.(type) {
 	case *v1beta1.OperatorList:
 		title, rows = "operators", [][]string{{"NAMESPACE", "NAME", "URL", "AGE"}}
@@ -195,39 +252,19 @@ func listObjects(env *command.Env, list client.ObjectList, titled, namespaces bo
 		}
 	case *v1beta1.InstanceList:
 		title, rows = "instances", [][]string{{"NAMESPACE", "NAME", "OPERATOR-VERSION", "READY", "DRIFTED", "STATUS", "ACTIVE-PLAN", "AGE"}}
-		if wide != nil {
+		if t.wide != nil {
 			rows[0] = append(rows[0], "REPLICAS", "REQUESTS", "MESSAGE")
 		}
 		for _, i := range l.Items {
 			row := []string{i.Namespace, i.Name, i.Spec.OperatorVersion.Name, condition(&i, v1beta1.ReadyCondition),
 				drifted(&i), string(i.Status.AggregatedStatus.Status), i.Status.AggregatedStatus.ActivePlanName, age(&i)}
-			if wide != nil {
-				row = append(append(row, wide(&i)...), i.Status.AggregatedStatus.Message)
+			if t.wide != nil {
+				row = append(append(row, t.wide(&i)...), i.Status.AggregatedStatus.Message)
 			}
 			rows = append(rows, row)
 		}
 	}
-	if len(rows) == 1 {
-		_, err := fmt.Fprintf(env.Err, "No %s found.\n", title)
-		return err
-	}
-	if !namespaces {
-		for i := range rows {
-			rows[i] = rows[i][1:]
-		}
-	}
-	if titled {
-		for i := range rows[1:] {
-			rows[i+1][0] = strings.TrimSuffix(title, "s") + ".kudo.dev/" + rows[i+1][0]
-		}
-	}
-	if err := env.PrintTable(rows); err != nil {
-		return err
-	}
-	if titled {
-		env.Printf("")
-	}
-	return nil
+	return title, rows
 }
 
 // condition is the status of a condition; empty if it is not there.
