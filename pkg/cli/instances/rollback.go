@@ -59,10 +59,7 @@ func rollbackTo(ctx context.Context, env *command.Env, c client.WithWatch, insta
 		return err
 	}
 	for _, r := range slices.Backward(runs) {
-		if r.Former || revision != 0 && r.Revision != revision || revision == 0 && r.Status != v1beta1.Complete {
-			continue
-		}
-		if r.Unread != nil && revision == 0 {
+		if !o.accepts(r) {
 			continue
 		}
 		if r.Unread != nil {
@@ -91,6 +88,18 @@ func rollbackTo(ctx context.Context, env *command.Env, c client.WithWatch, insta
 			name, revision, name)
 	}
 	return fmt.Errorf("instance %s/%s has no complete run with another version or other parameters than it has now", namespace, name)
+}
+
+// accepts reports whether a run is one to go back to: the run of the revision, or, if none is given, each complete run that can be read.
+// A run from before a restore is never one.
+func (o rollbackOptions) accepts(r history.Entry) bool {
+	switch {
+	case r.Former:
+		return false
+	case o.revision != 0:
+		return r.Revision == o.revision
+	}
+	return r.Status == v1beta1.Complete && r.Unread == nil
 }
 
 // editOf returns the one edit of a rollback: it changes the spec, and requests the cancellation of the active run, because the plans of
@@ -128,25 +137,7 @@ func rollbackEdit(ctx context.Context, c client.Client, instance *v1beta1.Instan
 	if err != nil {
 		return nil, fmt.Errorf("read the parameters that spec.parametersFrom gives: %w", err)
 	}
-	wanted := map[string]string{}
-	for name, value := range r.Parameters {
-		_, elsewhere := sourced.Given[name]
-		_, written := instance.Spec.Parameters[name]
-		standard := false // the default of an immutable parameter, which was fixed at creation
-		if base := instance.Status.Baseline; base != nil {
-			fixed, is := base.ImmutableDefaults[name]
-			standard = is && fixed == value
-		}
-		switch {
-		case slices.Contains(r.Sensitive, name): // what it was is not recorded
-			if written {
-				wanted[name] = instance.Spec.Parameters[name]
-			}
-		case !written && (elsewhere || standard):
-		default:
-			wanted[name] = value
-		}
-	}
+	wanted := parametersOf(r, instance, sourced.Given)
 	if key == instance.OperatorVersionKey() && maps.Equal(wanted, instance.Spec.Parameters) {
 		return nil, nil
 	}
@@ -159,4 +150,34 @@ func rollbackEdit(ctx context.Context, c client.Client, instance *v1beta1.Instan
 		}
 		i.Spec.Parameters = wanted
 	}, nil
+}
+
+// parametersOf returns the spec.parameters that give an Instance the values of a run. A value of a sensitive parameter is not recorded, so
+// that the present one stays. A parameter that is not in spec.parameters stays out of it if a source gives it, or if the value of the run
+// is the default that was fixed at creation.
+func parametersOf(r history.Entry, instance *v1beta1.Instance, sourced map[string]string) map[string]string {
+	wanted := map[string]string{}
+	for name, value := range r.Parameters {
+		present, written := instance.Spec.Parameters[name]
+		_, elsewhere := sourced[name]
+		switch {
+		case slices.Contains(r.Sensitive, name):
+			if written {
+				wanted[name] = present
+			}
+		case !written && (elsewhere || isFixedDefault(instance, name, value)):
+		default:
+			wanted[name] = value
+		}
+	}
+	return wanted
+}
+
+// isFixedDefault reports whether a value is the default of an immutable parameter that was fixed when the Instance was created.
+func isFixedDefault(instance *v1beta1.Instance, name, value string) bool {
+	if instance.Status.Baseline == nil {
+		return false
+	}
+	fixed, is := instance.Status.Baseline.ImmutableDefaults[name]
+	return is && fixed == value
 }

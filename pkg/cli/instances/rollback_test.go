@@ -1,12 +1,15 @@
 package instances
 
 import (
+	"errors"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/history"
 )
 
 // TestRollbackEdit shows P20: a rollback asks for the end of the run that goes on, with the same patch, unless it is to wait behind it.
@@ -55,5 +58,49 @@ func TestRollbackEdit(t *testing.T) {
 		if got := i.Annotations[v1beta1.CancelAnnotation]; got != tc.uid {
 			t.Errorf("%s: the run %q is cancelled, want %q", tc.reason, got, tc.uid)
 		}
+	}
+}
+
+// TestAccepts checks which runs a rollback may go back to.
+func TestAccepts(t *testing.T) {
+	unread := errors.New("a newer version of kudo has written it")
+	for _, tc := range []struct {
+		reason   string
+		revision int64
+		run      history.Entry
+		want     bool
+	}{
+		{"it is complete", 0, history.Entry{Revision: 2, Status: v1beta1.Complete}, true},
+		{"it has failed", 0, history.Entry{Revision: 2, Status: v1beta1.FatalError}, false},
+		{"it cannot be read, so that an older one is taken", 0, history.Entry{Revision: 2, Status: v1beta1.Complete, Unread: unread}, false},
+		{"it is from before a restore", 0, history.Entry{Revision: 2, Status: v1beta1.Complete, Former: true}, false},
+		{"another one is named", 1, history.Entry{Revision: 2, Status: v1beta1.Complete}, false},
+		{"it is named, and has failed", 2, history.Entry{Revision: 2, Status: v1beta1.FatalError}, true},
+		{"it is named, and the error says that it cannot be read", 2, history.Entry{Revision: 2, Unread: unread}, true},
+		{"it is named, and is from before a restore", 2, history.Entry{Revision: 2, Status: v1beta1.Complete, Former: true}, false},
+	} {
+		if got := (rollbackOptions{revision: tc.revision}).accepts(tc.run); got != tc.want {
+			t.Errorf("%s: accepted %t, want %t", tc.reason, got, tc.want)
+		}
+	}
+}
+
+// TestParametersOf checks which values of a run a rollback writes into spec.parameters.
+func TestParametersOf(t *testing.T) {
+	instance := &v1beta1.Instance{}
+	instance.Spec.Parameters = map[string]string{"CHANGED": "new", "TOKEN": "present", "ADDED": "x", "WRITTEN": "own"}
+	instance.Status.Baseline = &v1beta1.Baseline{ImmutableDefaults: map[string]string{"FIXED": "one", "OTHER": "one"}}
+	run := history.Entry{Sensitive: []string{"TOKEN", "SECRET"}, Parameters: map[string]string{
+		"CHANGED": "old", "TOKEN": "", "SECRET": "", "SOURCED": "there", "WRITTEN": "there", "FIXED": "one", "OTHER": "two", "LEFT": "out",
+	}}
+	sourced := map[string]string{"SOURCED": "elsewhere", "WRITTEN": "elsewhere"}
+	want := map[string]string{"CHANGED": "old", "TOKEN": "present", "WRITTEN": "there", "OTHER": "two", "LEFT": "out"}
+	if diff := cmp.Diff(want, parametersOf(run, instance, sourced)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	instance.Status.Baseline = nil
+	want["FIXED"] = "one"
+	if diff := cmp.Diff(want, parametersOf(run, instance, sourced)); diff != "" {
+		t.Errorf("without a baseline (-want +got):\n%s", diff)
 	}
 }
