@@ -102,14 +102,8 @@ func (o *updateOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(given)+len(o.unset) == 0 && !o.sources.IsSet() && !o.schedules.IsSet() {
-		return command.UsageError("nothing to update: set a parameter with -p NAME=VALUE or -P file, set one back with --unset NAME, name "+
-			"sources with --%s, or give a schedule with --schedule", command.SourcesFlag)
-	}
-	for _, name := range o.unset {
-		if _, both := given[name]; both {
-			return command.UsageError("parameter %s is both set and unset", name)
-		}
+	if err := o.validate(given); err != nil {
+		return err
 	}
 	c, _, namespace, err := o.env.Connect()
 	if err != nil {
@@ -123,27 +117,9 @@ func (o *updateOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !o.sources.IsSet() {
-		from = instance.Spec.ParametersFrom
-	}
-	if err := checkChange(instance, ov, given); err != nil {
-		return err
-	}
-	schedules, err := o.schedules.Apply(instance.Spec.Schedules)
+	edit, err := o.editOf(instance, ov, given, from)
 	if err != nil {
 		return err
-	}
-	for _, name := range o.unset {
-		if _, set := instance.Spec.Parameters[name]; !set {
-			return fmt.Errorf("parameter %s of instance %s is not set", name, o.instance)
-		}
-	}
-	edit := func(i *v1beta1.Instance) {
-		setParameters(i, given)
-		i.Spec.ParametersFrom, i.Spec.Schedules = from, schedules
-		for _, name := range o.unset {
-			delete(i.Spec.Parameters, name)
-		}
 	}
 	changed := instance.DeepCopy()
 	edit(changed)
@@ -167,6 +143,48 @@ func (o *updateOptions) run(ctx context.Context) error {
 		edit(i)
 		setAccount(i, account)
 	}))
+}
+
+// validate refuses flags that change nothing, and that both set and unset a parameter.
+func (o *updateOptions) validate(given map[string]string) error {
+	if len(given)+len(o.unset) == 0 && !o.sources.IsSet() && !o.schedules.IsSet() {
+		return command.UsageError("nothing to update: set a parameter with -p NAME=VALUE or -P file, set one back with --unset NAME, name "+
+			"sources with --%s, or give a schedule with --schedule", command.SourcesFlag)
+	}
+	for _, name := range o.unset {
+		if _, both := given[name]; both {
+			return command.UsageError("parameter %s is both set and unset", name)
+		}
+	}
+	return nil
+}
+
+// editOf returns the edit of an Instance that the flags describe. It returns an error if the values do not fit the version, or if what is
+// to be unset is not set. Without the flag for sources, those of the Instance stay.
+func (o *updateOptions) editOf(instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, given map[string]string,
+	from []v1beta1.ParametersSource) (func(*v1beta1.Instance), error) {
+	if !o.sources.IsSet() {
+		from = instance.Spec.ParametersFrom
+	}
+	if err := checkChange(instance, ov, given); err != nil {
+		return nil, err
+	}
+	schedules, err := o.schedules.Apply(instance.Spec.Schedules)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range o.unset {
+		if _, set := instance.Spec.Parameters[name]; !set {
+			return nil, fmt.Errorf("parameter %s of instance %s is not set", name, o.instance)
+		}
+	}
+	return func(i *v1beta1.Instance) {
+		setParameters(i, given)
+		i.Spec.ParametersFrom, i.Spec.Schedules = from, schedules
+		for _, name := range o.unset {
+			delete(i.Spec.Parameters, name)
+		}
+	}, nil
 }
 
 func setParameters(i *v1beta1.Instance, given map[string]string) {
