@@ -6,6 +6,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -65,7 +66,6 @@ func (o *upgradeOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	pkg := packages[len(packages)-1]
 	c, config, namespace, err := o.env.Connect()
 	if err != nil {
 		return err
@@ -78,19 +78,10 @@ func (o *upgradeOptions) run(ctx context.Context, name string) error {
 	if err := client.IgnoreNotFound(c.Get(ctx, instance.OperatorVersionKey(), ov)); err != nil {
 		return err
 	}
-	if err := checkUpgrade(instance, ov, pkg, o.allowDowngrade); err != nil {
-		return err
-	}
 	merged := instance.DeepCopy()
 	setParameters(merged, given)
-	if err := command.CheckValues(pkg.Definitions(), given, instance.Spec.Parameters, instance.Spec.ParametersFrom,
-		command.DescribePackage(pkg)); err != nil {
-		return err
-	}
-	if err := checkKubernetes(config, packages); err != nil {
-		return err
-	}
-	if err := command.CheckPackage(ctx, pkg, merged, nil); err != nil {
+	u := &upgrade{before: instance, merged: merged, old: ov, packages: packages, given: given}
+	if err := o.check(ctx, config, u); err != nil {
 		return err
 	}
 	coming, err := pkginstall.Versions(packages, namespace, nil)
@@ -105,7 +96,7 @@ func (o *upgradeOptions) run(ctx context.Context, name string) error {
 	}); done || err != nil {
 		return err
 	}
-	account, err := o.account.update(ctx, o.env, c, merged, known[command.VersionName(pkg)], known.Find)
+	account, err := o.account.update(ctx, o.env, c, merged, known[command.VersionName(u.pkg())], known.Find)
 	if err != nil {
 		return err
 	}
@@ -121,9 +112,45 @@ func (o *upgradeOptions) run(ctx context.Context, name string) error {
 	}
 	return changeInstance(ctx, o.env, c, instance, &o.WaitFlags, o.preview.lock("upgraded", func(i *v1beta1.Instance) {
 		setAccount(i, account)
-		i.Spec.OperatorVersion.Name, i.Spec.OperatorVersion.Namespace = command.VersionName(pkg), ""
-		setParameters(i, given)
+		u.apply(i)
 	}))
+}
+
+// upgrade is the move of an Instance to the version of a package.
+type upgrade struct {
+	// before is the Instance as it is; merged has the given parameters, too.
+	before, merged *v1beta1.Instance
+	// old is the version that the Instance has; it need not exist.
+	old *v1beta1.OperatorVersion
+	// packages are the dependencies, in the order in which they are to be installed, and the package, which is the last.
+	packages []*operators.Package
+	given    map[string]string
+}
+
+// pkg returns the package, without its dependencies.
+func (u *upgrade) pkg() *operators.Package { return u.packages[len(u.packages)-1] }
+
+// apply names the version of the package in an Instance, and sets the given parameters.
+func (u *upgrade) apply(i *v1beta1.Instance) {
+	i.Spec.OperatorVersion.Name, i.Spec.OperatorVersion.Namespace = command.VersionName(u.pkg()), ""
+	setParameters(i, u.given)
+}
+
+// check refuses a package that the Instance cannot be moved to, parameters that the package does not accept, and a cluster that is too old
+// for one of the packages.
+func (o *upgradeOptions) check(ctx context.Context, config *rest.Config, u *upgrade) error {
+	pkg := u.pkg()
+	if err := checkUpgrade(u.before, u.old, pkg, o.allowDowngrade); err != nil {
+		return err
+	}
+	if err := command.CheckValues(pkg.Definitions(), u.given, u.before.Spec.Parameters, u.before.Spec.ParametersFrom,
+		command.DescribePackage(pkg)); err != nil {
+		return err
+	}
+	if err := checkKubernetes(config, u.packages); err != nil {
+		return err
+	}
+	return command.CheckPackage(ctx, pkg, u.merged, nil)
 }
 
 // upgradeEdit is the edit that moves an Instance to the last of the versions, which come with it. ov is the version that it has; it need
