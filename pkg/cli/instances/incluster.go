@@ -79,6 +79,8 @@ func (o *installOptions) installFromCluster(ctx context.Context, operator string
 // validateInCluster refuses what says something else than --in-cluster.
 func (o *installOptions) validateInCluster(operator string) error {
 	switch {
+	case o.Repo != "":
+		return command.UsageError("--repo cannot be used with --in-cluster, which looks for what is installed in the namespace")
 	case o.skipInstance, o.namespace:
 		return command.UsageError("--in-cluster cannot be used with --skip-instance and --create-namespace: it makes an Instance of what is " +
 			"installed")

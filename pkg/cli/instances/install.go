@@ -95,82 +95,116 @@ func (o *installOptions) run(ctx context.Context, name string) error {
 		return err
 	}
 	if o.inCluster {
-		if o.Repo != "" {
-			return command.UsageError("--repo cannot be used with --in-cluster, which looks for what is installed in the namespace")
-		}
 		return o.installFromCluster(ctx, name, given, from)
 	}
-	packages, err := o.env.ResolvePackages(ctx, name, o.VersionFlags)
-	if err != nil {
+	r := &installRequest{name: name, given: given, from: from}
+	if err := o.resolve(ctx, r); err != nil {
 		return err
 	}
-	pkg := packages[len(packages)-1]
+	return o.installOnCluster(ctx, r)
+}
+
+// installRequest is what a user asks to install: a package, its dependencies, and values for it.
+type installRequest struct {
+	// name is what the user calls the package.
+	name string
+	// packages are the dependencies, in the order in which they are to be installed, and the package, which is the last.
+	packages []*operators.Package
+	// given and from are the values of the Instance and their sources; installing are the values of the install plan.
+	given      map[string]string
+	from       []v1beta1.ParametersSource
+	installing map[string]string
+}
+
+// pkg returns the package, without its dependencies.
+func (r *installRequest) pkg() *operators.Package { return r.packages[len(r.packages)-1] }
+
+// resolve finds the packages of a request, and checks the values for them as far as that can be done without a cluster.
+func (o *installOptions) resolve(ctx context.Context, r *installRequest) (err error) {
+	if r.packages, err = o.env.ResolvePackages(ctx, r.name, o.VersionFlags); err != nil {
+		return err
+	}
 	if o.instance == "" {
-		o.instance = operators.DefaultInstanceName(pkg.Operator.Name)
+		o.instance = operators.DefaultInstanceName(r.pkg().Operator.Name)
 	}
 	if !o.skipInstance {
 		if err := operators.CheckInstanceName(o.instance); err != nil {
 			return command.UsageError("--instance: %w", err)
 		}
-		if err := command.CheckValues(pkg.Definitions(), given, nil, from, command.DescribePackage(pkg)); err != nil {
+		if err := command.CheckValues(r.pkg().Definitions(), r.given, nil, r.from, command.DescribePackage(r.pkg())); err != nil {
 			return err
 		}
 	}
-	installing, err := o.installing.Read(pkg)
+	r.installing, err = o.installing.Read(r.pkg())
+	return err
+}
+
+// installOnCluster checks on the cluster what can be checked there, and then shows a preview, or makes what was asked for.
+func (o *installOptions) installOnCluster(ctx context.Context, r *installRequest) error {
+	c, namespace, err := o.connect(r.packages)
 	if err != nil {
 		return err
 	}
-	c, namespace, err := o.connect(packages)
+	n, err := o.newcomerOf(r, namespace)
 	if err != nil {
 		return err
 	}
-	instance := o.newInstance(namespace, pkg.Operator.Name, command.VersionName(pkg), given, from)
-	versions, err := pkginstall.Versions(packages, namespace, installing)
-	if err != nil {
-		return err
-	}
-	known := command.SpecsOf(versions)
-	n := &newcomer{Instance: instance, pkg: name, spec: known[command.VersionName(pkg)], versions: known.Find, made: versions,
-		flags: &o.account, houses: o.namespace}
 	if !o.skipInstance {
-		if err := pkginstall.CheckAbsent(ctx, c, instance); err != nil {
+		if err := pkginstall.CheckAbsent(ctx, c, n.Instance); err != nil {
 			return err
 		}
 		if err := checkAccount(ctx, o.env, c, n); err != nil {
 			return err
 		}
 	}
-	if err := command.CheckPackage(ctx, pkg, instance, installing); err != nil {
+	if err := command.CheckPackage(ctx, r.pkg(), n.Instance, r.installing); err != nil {
 		return err
 	}
 	if done, err := o.preview.show(o.env, c, func(p *previewer) (*preview.Preview, error) {
 		if o.skipInstance {
-			return p.versions(ctx, "install", versions, true)
+			return p.versions(ctx, "install", n.made, true)
 		}
 		return p.edit(ctx, n.edit())
 	}); done || err != nil {
 		return err
 	}
-	if o.account.create && o.namespace { // before the namespace is made
-		if err := o.env.CanAsk(rightsQuestion(o.account.yes)); err != nil {
-			return err
-		}
-	}
 	if o.namespace { // without the flag, ExplainMissingNamespace names one that does not exist
-		if err := installerOf(o.env, c).CreateNamespace(ctx, pkg, namespace, o.instance, given); err != nil {
+		if err := o.createNamespace(ctx, c, r, namespace); err != nil {
 			return err
 		}
 	}
 	if err := makeAccount(ctx, o.env, c, n); err != nil {
 		return pkginstall.ExplainMissingNamespace(ctx, c, namespace, err)
 	}
-	return o.installResolved(ctx, c, n, packages, installing)
+	return o.installResolved(ctx, c, n, r)
+}
+
+// newcomerOf returns the Instance of a request as it is going to be made in a namespace, with the OperatorVersions that come with it.
+func (o *installOptions) newcomerOf(r *installRequest, namespace string) (*newcomer, error) {
+	version := command.VersionName(r.pkg())
+	versions, err := pkginstall.Versions(r.packages, namespace, r.installing)
+	if err != nil {
+		return nil, err
+	}
+	known := command.SpecsOf(versions)
+	return &newcomer{Instance: o.newInstance(namespace, r.pkg().Operator.Name, version, r.given, r.from), pkg: r.name,
+		spec: known[version], versions: known.Find, made: versions, flags: &o.account, houses: o.namespace}, nil
+}
+
+// createNamespace creates the namespace. Where the user is going to be asked for rights, it first checks that a question can be asked:
+// the namespace would stay behind if not.
+func (o *installOptions) createNamespace(ctx context.Context, c client.Client, r *installRequest, namespace string) error {
+	if o.account.create {
+		if err := o.env.CanAsk(rightsQuestion(o.account.yes)); err != nil {
+			return err
+		}
+	}
+	return installerOf(o.env, c).CreateNamespace(ctx, r.pkg(), namespace, o.instance, r.given)
 }
 
 // installResolved creates the OperatorVersions of the packages, dependencies first, and the Instance of the last package.
-func (o *installOptions) installResolved(ctx context.Context, c client.WithWatch, n *newcomer, packages []*operators.Package,
-	installing map[string]string) error {
-	versions, err := installerOf(o.env, c).CreateVersions(ctx, packages, n.Namespace, installing)
+func (o *installOptions) installResolved(ctx context.Context, c client.WithWatch, n *newcomer, r *installRequest) error {
+	versions, err := installerOf(o.env, c).CreateVersions(ctx, r.packages, n.Namespace, r.installing)
 	if err != nil {
 		return n.halfway(pkginstall.ExplainMissingNamespace(ctx, c, n.Namespace, err))
 	}
