@@ -132,8 +132,8 @@ func (o Options) account(i *v1beta1.Instance) (types.NamespacedName, bool) {
 	return o.DefaultAccount, o.DefaultAccount.Name != ""
 }
 
-// runAccount returns with whose rights a run of an Instance would read and write, and whether these are the rights of kudo. If the settings are
-// not known, the account is that of the last run where it is one of the namespace, and else that of kudo.
+// runAccount returns with whose rights a run of an Instance would read and write, and whether these are the rights of kudo. If the settings
+// are not known, the account is that of the last run where it is one of the namespace, and else that of kudo.
 func (o Options) runAccount(i *v1beta1.Instance) (account apply.Account, privileged bool) {
 	by, known := o.account(i)
 	if known {

@@ -207,7 +207,8 @@ func (r *Runner) usages(ctx context.Context, run *Run, obj *unstructured.Unstruc
 	return change, err == nil
 }
 
-// used returns what an object in the cluster uses now, and whether it exists and the subject of the run has made it: of others, nothing counts.
+// used returns what an object in the cluster uses now, and whether it exists and the subject of the run has made it: of others, nothing
+// counts.
 func (r *Runner) used(ctx context.Context, id apply.ID, made map[apply.ID]types.UID, live lookup) (quota.Usage, bool, error) {
 	bare := id
 	bare.Version = ""

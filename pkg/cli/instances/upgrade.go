@@ -160,7 +160,7 @@ func upgradeEdit(before, merged *v1beta1.Instance, ov *v1beta1.OperatorVersion, 
 	after := merged.DeepCopy()
 	after.Spec.OperatorVersion.Name, after.Spec.OperatorVersion.Namespace = version.Name, ""
 	e := preview.Edit{Verb: "upgrade", Before: before, After: after, Version: version, Versions: versions, KeepsVersions: true}
-	if ov.UID != "" {
+	if ov != nil && ov.UID != "" {
 		e.Old = ov
 	}
 	return e
