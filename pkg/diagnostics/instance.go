@@ -68,47 +68,23 @@ func (c *Collector) versions(ctx context.Context, all []*instance) []*unstructur
 // the Secrets of the Instance's namespace.
 func (c *Collector) collectSecrets(ctx context.Context, all []*instance, versions []*unstructured.Unstructured) {
 	for _, ov := range versions {
-		if ov == nil {
-			continue
-		}
-		definitions, _, _ := unstructured.NestedSlice(ov.Object, "spec", "parameters")
-		for _, item := range definitions {
-			d, _ := item.(map[string]any)
-			name, _ := d["name"].(string)
-			if d["sensitive"] == true {
-				c.redact.Name(name)
-			}
-			if value, ok := d["default"].(string); ok && c.redact.Sensitive(name) {
-				c.redact.Learn(value)
-			}
+		if ov != nil {
+			c.redact.learnDefinitions(ov)
 		}
 	}
 	for _, i := range all {
-		for name, value := range i.Spec.Parameters {
-			if c.redact.Sensitive(name) {
-				c.redact.Learn(value)
-			}
-		}
+		c.redact.learnParameters(i.Spec.Parameters)
 	}
 	for _, i := range all {
 		i.runs = c.list(ctx, revisionKind, c.Limits.Objects, client.InNamespace(i.Namespace),
 			client.MatchingLabels{v1beta1.HistoryLabel: string(i.UID)})
 		for n := range i.runs {
 			given, _, _ := unstructured.NestedStringMap(i.runs[n].Object, "data", "parameters")
-			for name, value := range given { // it may have been changed since
-				if c.redact.Sensitive(name) {
-					c.redact.Learn(value)
-				}
-			}
+			c.redact.learnParameters(given) // a run may have had other values than the Instance has now
 		}
 	}
 	for _, secret := range c.list(ctx, secretKind, c.Limits.Objects, client.InNamespace(all[0].Namespace)) {
-		data, _, _ := unstructured.NestedStringMap(secret.Object, "data")
-		for _, value := range data {
-			if text, err := base64.StdEncoding.DecodeString(value); err == nil {
-				c.redact.Learn(string(text))
-			}
-		}
+		c.redact.learnSecret(&secret)
 	}
 	c.redact.prepare() // logs are redacted at the same time
 }

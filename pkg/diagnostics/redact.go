@@ -57,6 +57,40 @@ func (r *Redactor) Learn(value string) {
 	r.learn(value)
 }
 
+// learnDefinitions takes the names of the sensitive parameters that an OperatorVersion defines, and their defaults.
+func (r *Redactor) learnDefinitions(ov *unstructured.Unstructured) {
+	definitions, _, _ := unstructured.NestedSlice(ov.Object, "spec", "parameters")
+	for _, item := range definitions {
+		d, _ := item.(map[string]any)
+		name, _ := d["name"].(string)
+		if d["sensitive"] == true {
+			r.Name(name)
+		}
+		if value, ok := d["default"].(string); ok && r.Sensitive(name) {
+			r.Learn(value)
+		}
+	}
+}
+
+// learnParameters takes the values of the parameters that are sensitive by their name.
+func (r *Redactor) learnParameters(parameters map[string]string) {
+	for name, value := range parameters {
+		if r.Sensitive(name) {
+			r.Learn(value)
+		}
+	}
+}
+
+// learnSecret takes the values of a Secret.
+func (r *Redactor) learnSecret(secret *unstructured.Unstructured) {
+	data, _, _ := unstructured.NestedStringMap(secret.Object, "data")
+	for _, value := range data {
+		if text, err := base64.StdEncoding.DecodeString(value); err == nil {
+			r.Learn(string(text))
+		}
+	}
+}
+
 func (r *Redactor) learn(value string) {
 	whole := value
 	value = strings.TrimSpace(value)
@@ -267,6 +301,19 @@ func (r *Redactor) named(value any) {
 	}
 }
 
+// entry leaves out the value and the default of a map that names a variable or a parameter, if they are sensitive by this name.
+func (r *Redactor) entry(m map[string]any) {
+	name, ok := m["name"].(string)
+	if !ok || !r.Sensitive(name) {
+		return
+	}
+	for _, field := range []string{"value", "default"} {
+		if text, ok := m[field].(string); ok && !nonSecretValues(text) {
+			m[field] = Redacted
+		}
+	}
+}
+
 // Value returns a part of an object, named key, without what is secret. Maps and lists are changed in place.
 func (r *Redactor) Value(key string, value any) any {
 	switch v := value.(type) {
@@ -284,13 +331,7 @@ func (r *Redactor) Value(key string, value any) any {
 		if key == "parameters" || key == "installParameters" || key == "immutableDefaults" {
 			r.named(v)
 		}
-		if name, ok := v["name"].(string); ok && r.Sensitive(name) { // a variable, or a parameter
-			for _, field := range []string{"value", "default"} {
-				if text, ok := v[field].(string); ok && !nonSecretValues(text) {
-					v[field] = Redacted
-				}
-			}
-		}
+		r.entry(v)
 		for name, item := range v {
 			v[name] = r.Value(name, item)
 		}

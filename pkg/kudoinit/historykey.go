@@ -259,33 +259,40 @@ func Unsealed(ctx context.Context, c client.Client) ([]string, error) {
 		}
 	}
 	var out []string
-	look := func(kind string, owner client.Object, all map[string]v1beta1.PlanStatus) error {
-		for name, st := range all {
-			if !st.Status.IsRunning() || st.Revision == 0 { // KUDO's own have no record, and continue
-				continue
-			}
-			record := &appsv1.ControllerRevision{}
-			_, err := getIfPresent(ctx, c, record, owner.GetNamespace(), history.NameFor(owner, st.Revision))
-			if err != nil {
-				return err
-			}
-			if record.Annotations[v1beta1.SealAnnotation] == "" {
-				out = append(out, fmt.Sprintf("plan %s of %s %s/%s", name, kind, owner.GetNamespace(), owner.GetName()))
-			}
-		}
-		return nil
-	}
 	for n := range instances.Items {
-		if err := look("Instance", &instances.Items[n], instances.Items[n].Status.PlanStatus); err != nil {
+		plans, err := unsealedPlans(ctx, c, "Instance", &instances.Items[n], instances.Items[n].Status.PlanStatus)
+		if err != nil {
 			return nil, err
 		}
+		out = append(out, plans...)
 	}
 	for n := range versions.Items {
-		if err := look("OperatorVersion", &versions.Items[n], versions.Items[n].Status.PlanStatus); err != nil {
+		plans, err := unsealedPlans(ctx, c, "OperatorVersion", &versions.Items[n], versions.Items[n].Status.PlanStatus)
+		if err != nil {
 			return nil, err
 		}
+		out = append(out, plans...)
 	}
 	slices.Sort(out)
+	return out, nil
+}
+
+// unsealedPlans lists the running plans of one Instance or OperatorVersion that have no sealed record, in no order.
+func unsealedPlans(ctx context.Context, c client.Client, kind string, owner client.Object, plans map[string]v1beta1.PlanStatus) (
+	[]string, error) {
+	var out []string
+	for name, st := range plans {
+		if !st.Status.IsRunning() || st.Revision == 0 { // KUDO's own have no record, and continue
+			continue
+		}
+		record := &appsv1.ControllerRevision{}
+		if _, err := getIfPresent(ctx, c, record, owner.GetNamespace(), history.NameFor(owner, st.Revision)); err != nil {
+			return nil, err
+		}
+		if record.Annotations[v1beta1.SealAnnotation] == "" {
+			out = append(out, fmt.Sprintf("plan %s of %s %s/%s", name, kind, owner.GetNamespace(), owner.GetName()))
+		}
+	}
 	return out, nil
 }
 

@@ -99,6 +99,28 @@ func (v Values) validate() error {
 	add := func(name, format string, args ...any) {
 		wrong = append(wrong, fmt.Errorf("%s: %s", name, fmt.Sprintf(format, args...)))
 	}
+	v.validateImages(add)
+	if v.Replicas != nil && *v.Replicas < 1 {
+		add("replicas", "%d must be 1 or more", *v.Replicas)
+	}
+	v.validateExtraArgs(add)
+	v.validateOwnLabels(add)
+	for _, message := range validation.NameIsDNSSubdomain(v.ExploreClientSecret, false) {
+		if v.ExploreClientSecret != "" {
+			add("exploreClientSecret", "%q must be the name of a Secret: %s", v.ExploreClientSecret, message)
+		}
+	}
+	for n, secret := range v.ImagePullSecrets {
+		if secret.Name == "" {
+			add(fmt.Sprintf("imagePullSecrets[%d]", n), "must have the name of a Secret")
+		}
+	}
+	v.validatePod(add)
+	return errors.Join(append(wrong, v.validateMaps()...)...)
+}
+
+// validateImages adds what is wrong with the images: what they are called, and when they are pulled.
+func (v Values) validateImages(add func(name, format string, args ...any)) {
 	if v.Image != "" && v.ImageRegistry != "" {
 		add("imageRegistry", "excludes image")
 	}
@@ -113,14 +135,19 @@ func (v Values) validate() error {
 			add("pipeImage", "%s", err)
 		}
 	}
-	if v.Replicas != nil && *v.Replicas < 1 {
-		add("replicas", "%d must be 1 or more", *v.Replicas)
-	}
+}
+
+// validateExtraArgs adds the arguments that are no flags, or are flags that init writes itself.
+func (v Values) validateExtraArgs(add func(name, format string, args ...any)) {
 	for n, arg := range v.ExtraArgs {
 		if name := flagOf(arg); !strings.HasPrefix(arg, "--") || name == "" || ownArgs[name] || slices.Contains(manifestArgs, name) {
 			add(fmt.Sprintf("extraArgs[%d]", n), "%q must begin with -- and the name of a flag, and must not be a flag that init writes itself", arg)
 		}
 	}
+}
+
+// validateOwnLabels adds the labels and annotations of pods that only init may set.
+func (v Values) validateOwnLabels(add func(name, format string, args ...any)) {
 	for _, name := range []string{"app", "control-plane", VersionAnnotation} {
 		if _, has := v.PodLabels[name]; has {
 			add("podLabels", "%s is init's own", name)
@@ -129,18 +156,6 @@ func (v Values) validate() error {
 			add("podAnnotations", "%s is init's own", name)
 		}
 	}
-	for _, message := range validation.NameIsDNSSubdomain(v.ExploreClientSecret, false) {
-		if v.ExploreClientSecret != "" {
-			add("exploreClientSecret", "%q must be the name of a Secret: %s", v.ExploreClientSecret, message)
-		}
-	}
-	for n, secret := range v.ImagePullSecrets {
-		if secret.Name == "" {
-			add(fmt.Sprintf("imagePullSecrets[%d]", n), "must have the name of a Secret")
-		}
-	}
-	v.validatePod(add)
-	return errors.Join(append(wrong, v.validateMaps()...)...)
 }
 
 // validateMaps returns what the API server would refuse about labels and annotations. It sorts the errors, since a map has no order.
