@@ -216,19 +216,11 @@ func firstUnknownPath(value any, others []any, path string) string {
 	switch v := value.(type) {
 	case map[string]any:
 		for _, key := range unlike(v, others) {
-			var below []any
-			for _, o := range others {
-				if m, ok := o.(map[string]any); ok {
-					if child, ok := m[key]; ok {
-						below = append(below, child)
-					}
-				}
+			if isDeepEmpty(v[key]) {
+				continue
 			}
-			where := path + "." + key
+			where, below := path+"."+key, fieldOf(others, key)
 			if len(below) == 0 {
-				if isDeepEmpty(v[key]) {
-					continue
-				}
 				return where
 			}
 			if found := firstUnknownPath(v[key], below, where); found != "" {
@@ -239,6 +231,18 @@ func firstUnknownPath(value any, others []any, path string) string {
 		return strangerInList(v, others, path)
 	}
 	return ""
+}
+
+// fieldOf returns the values of a field in those of the given values that are maps and have it.
+func fieldOf(values []any, key string) []any {
+	var out []any
+	for _, value := range values {
+		m, _ := value.(map[string]any)
+		if child, ok := m[key]; ok {
+			out = append(out, child)
+		}
+	}
+	return out
 }
 
 // unlike are the keys of a map, in order, whose values are not simply those of one of the others.
@@ -265,41 +269,44 @@ func unlike(value map[string]any, others []any) []string {
 func strangerInList(list []any, others []any, path string) string {
 	var all *shape
 	for i, entry := range list {
-		alike := empty(entry)
-		for _, o := range others {
-			if l, ok := o.([]any); ok && i < len(l) && !alike {
-				alike = Equal(entry, l[i])
-			}
-		}
-		if alike {
+		if isDeepEmpty(entry) || standsAt(i, entry, others) {
 			continue
 		}
 		if all == nil {
-			all = &shape{}
-			for _, o := range others {
-				if l, ok := o.([]any); ok {
-					all.add(l)
-				}
-			}
+			all = shapeOfLists(others)
 		}
-		where := path + "[" + strconv.Itoa(i) + "]"
-		if all.entries == nil {
-			if isDeepEmpty(entry) {
-				continue
-			}
-			return where
-		}
-		if found := all.entries.stranger(entry, where); found != "" {
+		if found := all.entries.stranger(entry, indexed(path, i)); found != "" {
 			return found
 		}
 	}
 	return ""
 }
 
+// standsAt reports whether one of the lists has an equal entry in the same place.
+func standsAt(i int, entry any, lists []any) bool {
+	return slices.ContainsFunc(lists, func(list any) bool {
+		l, _ := list.([]any)
+		return i < len(l) && Equal(entry, l[i])
+	})
+}
+
+func indexed(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
+
 // shape is the set of paths that some values have.
 type shape struct {
 	fields  map[string]*shape
 	entries *shape
+}
+
+// shapeOfLists is the shape of all entries of those values that are lists.
+func shapeOfLists(values []any) *shape {
+	s := &shape{}
+	for _, value := range values {
+		if list, ok := value.([]any); ok {
+			s.add(list)
+		}
+	}
+	return s
 }
 
 func (s *shape) add(value any) {
@@ -324,31 +331,24 @@ func (s *shape) add(value any) {
 	}
 }
 
-// stranger returns the first path of a value that is not in the shape.
+// stranger returns the first path of a value that is not in the shape. A nil shape has no paths.
 func (s *shape) stranger(value any, path string) string {
+	if isDeepEmpty(value) {
+		return ""
+	}
+	if s == nil {
+		return path
+	}
 	switch v := value.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			if isDeepEmpty(v[key]) {
-				continue
-			}
-			if s.fields[key] == nil {
-				return path + "." + key
-			}
 			if found := s.fields[key].stranger(v[key], path+"."+key); found != "" {
 				return found
 			}
 		}
 	case []any:
 		for i, entry := range v {
-			where := path + "[" + strconv.Itoa(i) + "]"
-			if isDeepEmpty(entry) {
-				continue
-			}
-			if s.entries == nil {
-				return where
-			}
-			if found := s.entries.stranger(entry, where); found != "" {
+			if found := s.entries.stranger(entry, indexed(path, i)); found != "" {
 				return found
 			}
 		}

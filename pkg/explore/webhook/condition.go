@@ -75,30 +75,37 @@ func (h *hook) conditionsMatch(ctx context.Context, t *target) (bool, error) {
 	var failed error
 	budget := uint64(celconfig.RuntimeCELCostBudgetMatchConditions)
 	for _, c := range h.conditions {
-		value, details, err := c.program.ContextEval(ctx, t.variables)
-		if ctx.Err() != nil {
+		matches, cost, err := c.evaluate(ctx, t.variables)
+		switch {
+		case ctx.Err() != nil:
 			return false, context.Cause(ctx)
+		case cost > budget:
+			return false, errors.New("the matchConditions cost too much together: make them simpler")
+		case err == nil && !matches:
+			return false, nil
 		}
-		if err == nil {
-			if cost := details.ActualCost(); cost != nil {
-				if *cost > budget {
-					return false, errors.New("the matchConditions cost too much together: make them simpler")
-				}
-				budget -= *cost
-			}
-			matches, ok := value.Value().(bool)
-			if ok && !matches {
-				return false, nil
-			}
-			if !ok {
-				err = fmt.Errorf("the expression returned %s, not bool", value.Type().TypeName())
-			}
-		}
+		budget -= cost
 		if err != nil && failed == nil {
 			failed = fmt.Errorf("matchCondition %q: %w", c.name, err)
 		}
 	}
 	return failed == nil, failed
+}
+
+// evaluate returns whether a condition is true, and what the evaluation has cost, which is 0 if it failed.
+func (c condition) evaluate(ctx context.Context, variables map[string]any) (matches bool, cost uint64, err error) {
+	value, details, err := c.program.ContextEval(ctx, variables)
+	if err != nil {
+		return false, 0, err
+	}
+	if actual := details.ActualCost(); actual != nil {
+		cost = *actual
+	}
+	matches, ok := value.Value().(bool)
+	if !ok {
+		return false, cost, fmt.Errorf("the expression returned %s, not bool", value.Type().TypeName())
+	}
+	return matches, cost, nil
 }
 
 // variables that conditions see. Objects are handed in as they are: CEL cannot change them.

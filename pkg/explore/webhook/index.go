@@ -159,32 +159,42 @@ func (ix *index) services() []types.NamespacedName {
 
 // add files a hook under all that its rules name.
 func (ix *index) add(h *hook) {
-	file := func(m map[subject][]*hook, s subject) {
-		if list := m[s]; len(list) == 0 || list[len(list)-1] != h {
-			m[s] = append(list, h)
-		}
-	}
 	for _, rule := range h.spec.Rules {
-		operations := rule.Operations
-		if slices.Contains(operations, v1alpha1.AnyOperation) {
-			operations = explore.Operations()
-		}
-		for _, operation := range operations {
+		for _, operation := range operationsOf(rule) {
 			for _, group := range rule.APIGroups {
-				s := subject{operation: operation, group: group}
-				file(ix.groups, s)
-				for _, resource := range rule.Resources {
-					name, ok := mainResource(resource)
-					if !ok {
-						continue
-					}
-					file(ix.resources, subject{operation, group, name})
-					if name != wildcard || scopeOf(rule) != admissionregistrationv1.AllScopes {
-						ix.named[s] = true
-					}
-				}
+				ix.addGroup(h, rule, subject{operation: operation, group: group})
 			}
 		}
+	}
+}
+
+// operationsOf lists the operations of a rule; AnyOperation stands for all.
+func operationsOf(rule v1alpha1.RuleWithOperations) []explore.Operation {
+	if slices.Contains(rule.Operations, v1alpha1.AnyOperation) {
+		return explore.Operations()
+	}
+	return rule.Operations
+}
+
+// addGroup files a hook under an operation and a group of one of its rules, and under the rule's resources there.
+func (ix *index) addGroup(h *hook, rule v1alpha1.RuleWithOperations, s subject) {
+	file(ix.groups, s, h)
+	for _, entry := range rule.Resources {
+		name, ok := mainResource(entry)
+		if !ok {
+			continue
+		}
+		file(ix.resources, subject{s.operation, s.group, name}, h)
+		if name != wildcard || scopeOf(rule) != admissionregistrationv1.AllScopes {
+			ix.named[s] = true
+		}
+	}
+}
+
+// file adds a hook to those of a subject, once. A hook is filed under all of its subjects before the next hook is.
+func file(hooks map[subject][]*hook, s subject, h *hook) {
+	if list := hooks[s]; len(list) == 0 || list[len(list)-1] != h {
+		hooks[s] = append(list, h)
 	}
 }
 

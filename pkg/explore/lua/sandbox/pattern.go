@@ -30,6 +30,9 @@ const (
 // errSteps is the breach of a matcher's budget.
 var errSteps = errors.New("steps of a pattern")
 
+// errDepth is the error of a pattern that recurs too deeply.
+var errDepth error = patternError("too complex")
+
 // patternError is a malformed pattern.
 type patternError string
 
@@ -57,73 +60,82 @@ func (m *matcher) step() {
 	}
 }
 
-func fail(format string, args ...any) { panic(patternError(fmt.Sprintf(format, args...))) }
-
-// do is the heart: s and p are where subject and pattern go on.
-func (m *matcher) do(s, p int) int {
+// descend counts a level of recursion.
+func (m *matcher) descend() {
 	m.depth++
 	if m.depth > maxRecursion {
-		fail("too complex")
+		panic(errDepth)
 	}
+}
+
+func fail(format string, args ...any) { panic(patternError(fmt.Sprintf(format, args...))) }
+
+// do is the heart: s and p are where subject and pattern go on, and s is -1 as soon as the subject does not match.
+func (m *matcher) do(s, p int) int {
+	m.descend()
 	defer func() { m.depth-- }()
-	for p < len(m.pattern) {
+	for s >= 0 && p < len(m.pattern) {
 		m.step()
 		switch m.pattern[p] {
 		case '(':
-			if p+1 < len(m.pattern) && m.pattern[p+1] == ')' {
-				return m.open(s, p+2, position)
-			}
-			return m.open(s, p+1, unclosed)
+			return m.open(s, p+1)
 		case ')':
 			return m.close(s, p+1)
-		case '$':
-			if p+1 == len(m.pattern) {
-				if s == len(m.subject) {
-					return s
-				}
-				return -1
-			}
-		case '%':
-			if p+1 < len(m.pattern) {
-				next, at, special := m.special(s, p)
-				if special && (next < 0 || at < 0) {
-					return -1
-				}
-				if special {
-					s, p = next, at
-					continue
-				}
+		case '$', '%':
+			if next, at, special := m.special(s, p); special {
+				s, p = next, at
+				continue
 			}
 		}
 		end := m.classEnd(p)
-		if end < len(m.pattern) {
-			switch m.pattern[end] {
-			case '?':
-				if s < len(m.subject) && m.single(s, p, end) {
-					if found := m.do(s+1, end+1); found >= 0 {
-						return found
-					}
+		switch m.quantifier(end) {
+		case '?':
+			if m.single(s, p, end) {
+				if found := m.do(s+1, end+1); found >= 0 {
+					return found
 				}
-				p = end + 1
-				continue
-			case '*':
-				return m.most(s, p, end, 0)
-			case '+':
-				return m.most(s, p, end, 1)
-			case '-':
-				return m.least(s, p, end)
 			}
+			p = end + 1
+		case '*':
+			return m.most(s, p, end, 0)
+		case '+':
+			return m.most(s, p, end, 1)
+		case '-':
+			return m.least(s, p, end)
+		default:
+			if !m.single(s, p, end) {
+				return -1
+			}
+			s, p = s+1, end
 		}
-		if s >= len(m.subject) || !m.single(s, p, end) {
-			return -1
-		}
-		s, p = s+1, end
 	}
 	return s
 }
 
-// special handles %b, %f and back references; the last result is false for what is an ordinary class.
+// matchEnd matches the end of the subject.
+func (m *matcher) matchEnd(s int) int {
+	if s == len(m.subject) {
+		return s
+	}
+	return -1
+}
+
+// quantifier returns the character behind a class, which may say how often the class is matched, or 0 if there is none.
+func (m *matcher) quantifier(end int) byte {
+	if end < len(m.pattern) {
+		return m.pattern[end]
+	}
+	return 0
+}
+
+// special handles %b, %f, back references, and a $ at the end; the last result is false for what is an ordinary class.
 func (m *matcher) special(s, p int) (next, at int, is bool) {
+	if m.pattern[p] == '$' {
+		return m.matchEnd(s), p + 1, p+1 == len(m.pattern)
+	}
+	if p+1 == len(m.pattern) {
+		return 0, 0, false
+	}
 	switch c := m.pattern[p+1]; {
 	case c == 'b':
 		return m.balance(s, p+2), p + 4, true
@@ -143,14 +155,19 @@ func (m *matcher) special(s, p int) (next, at int, is bool) {
 		if !m.set(before, p, end-1) && m.set(here, p, end-1) {
 			return s, end, true
 		}
-		return -1, -1, true
+		return -1, end, true
 	case c >= '0' && c <= '9':
 		return m.back(s, c), p + 2, true
 	}
 	return 0, 0, false
 }
 
-func (m *matcher) open(s, p, what int) int {
+// open begins a capture, whose parenthesis is before p: of a place if it is empty, else of what is matched until its end.
+func (m *matcher) open(s, p int) int {
+	what := unclosed
+	if p < len(m.pattern) && m.pattern[p] == ')' {
+		what, p = position, p+1
+	}
 	if m.level >= maxCaptures {
 		fail("too many captures")
 	}
@@ -185,7 +202,7 @@ func (m *matcher) close(s, p int) int {
 // most matches a class as often as it can, and then less often.
 func (m *matcher) most(s, p, end, least int) int {
 	n := 0
-	for s+n < len(m.subject) && m.single(s+n, p, end) {
+	for m.single(s+n, p, end) {
 		m.step()
 		n++
 	}
@@ -205,7 +222,7 @@ func (m *matcher) least(s, p, end int) int {
 		if found := m.do(s, end+1); found >= 0 {
 			return found
 		}
-		if s >= len(m.subject) || !m.single(s, p, end) {
+		if !m.single(s, p, end) {
 			return -1
 		}
 		s++
@@ -284,9 +301,13 @@ func (m *matcher) classEnd(p int) int {
 	return p
 }
 
-// single reports whether one character matches the class from p to end.
+// single reports whether there is a character at s, and it matches the class from p to end.
 func (m *matcher) single(s, p, end int) bool {
-	c := m.subject[s]
+	return s < len(m.subject) && m.class(m.subject[s], p, end)
+}
+
+// class reports whether a character matches the class from p to end.
+func (m *matcher) class(c byte, p, end int) bool {
 	switch m.pattern[p] {
 	case '.':
 		return true

@@ -146,35 +146,27 @@ func misnamedFunction(chunk []ast.Stmt) string {
 
 // returns reports whether a block returns in any of its branches.
 func returns(block []ast.Stmt) bool {
-	for _, statement := range block {
-		switch s := statement.(type) {
-		case *ast.ReturnStmt:
-			return true
-		case *ast.IfStmt:
-			if returns(s.Then) || returns(s.Else) {
-				return true
-			}
-		case *ast.DoBlockStmt:
-			if returns(s.Stmts) {
-				return true
-			}
-		case *ast.WhileStmt:
-			if returns(s.Stmts) {
-				return true
-			}
-		case *ast.RepeatStmt:
-			if returns(s.Stmts) {
-				return true
-			}
-		case *ast.NumberForStmt:
-			if returns(s.Stmts) {
-				return true
-			}
-		case *ast.GenericForStmt:
-			if returns(s.Stmts) {
-				return true
-			}
-		}
+	return slices.ContainsFunc(block, func(statement ast.Stmt) bool {
+		_, is := statement.(*ast.ReturnStmt)
+		return is || slices.ContainsFunc(blocksOf(statement), returns)
+	})
+}
+
+// blocksOf lists the blocks of a statement, but no body of a function.
+func blocksOf(statement ast.Stmt) [][]ast.Stmt {
+	switch s := statement.(type) {
+	case *ast.IfStmt:
+		return [][]ast.Stmt{s.Then, s.Else}
+	case *ast.DoBlockStmt:
+		return [][]ast.Stmt{s.Stmts}
+	case *ast.WhileStmt:
+		return [][]ast.Stmt{s.Stmts}
+	case *ast.RepeatStmt:
+		return [][]ast.Stmt{s.Stmts}
+	case *ast.NumberForStmt:
+		return [][]ast.Stmt{s.Stmts}
+	case *ast.GenericForStmt:
+		return [][]ast.Stmt{s.Stmts}
 	}
-	return false
+	return nil
 }
