@@ -63,65 +63,22 @@ func (r *Runner) prepareObjects(ctx context.Context, w *PreparedTask, objs []*un
 func (r *Runner) apply(ctx context.Context, w *PreparedTask) (plans.Outcome, Effects) {
 	effects := w.effects
 	changes := w.writer.apply(ctx, w.objects)
-	out := plans.Outcome{State: plans.Done, Total: len(changes)}
-	unknownHealth := false // the health of at least one object is unknown
 	effects.Readopted = w.describeReadopted(changes)
-	var failed *plans.Outcome
-	wait := func(change apply.Change, message string) {
-		if out.State == plans.Done {
-			out.State, out.Message, w.suspect = plans.Waiting, message, &suspect{change.ID, change.Live, change.Err}
-		}
-	}
+	sum := &taskHealth{task: w, outcome: plans.Outcome{State: plans.Done, Total: len(changes)}}
 	for _, change := range changes {
-		if change.Record.UID != "" {
-			effects.Written = append(effects.Written, change)
-		}
-		for _, dropped := range change.Dropped {
-			effects.Events = append(effects.Events, [2]string{v1beta1.EventFieldDropped,
-				fmt.Sprintf("%s: %s: correct the package's template", change.ID, dropped)})
-		}
-		if change.Action == apply.Awaited {
-			wait(change, change.Err.Error())
-			continue
-		}
-		if change.Err != nil {
-			effects.Failed = append(effects.Failed, change)
-			continue
-		}
-		if failed != nil { // what was written counts, whatever has failed before it
-			continue
-		}
-		result, unknown := r.Health(ctx, change.Live)
-		if result.External {
-			judged := w.currentFailure(change, result)
-			effects.Recheck = effects.Recheck || judged.State != result.State
-			result = judged
-		}
-		if w.staleStatus != nil && result.State != health.Progressing {
-			if message := w.staleStatus(change.Live); message != "" {
-				result = health.Result{State: health.Progressing, Message: message}
-			}
-		}
-		unknownHealth = unknownHealth || unknown != nil
-		switch result.State {
-		case health.Ready:
-			out.Ready++
-		case health.Failed:
-			failed = &plans.Outcome{State: plans.Fatal, Message: fmt.Sprintf("%s: %s", change.ID, result.Message), Ready: out.Ready,
-				Total: out.Total}
-			w.suspect = &suspect{id: change.ID, live: change.Live}
-		default:
-			remark := ""
-			if out.State == plans.Done {
-				remark = r.remark(ctx, w, change.ID)
-			}
-			wait(change, fmt.Sprintf("%s: %s%s", change.ID, remark, result.Message))
+		effects.addChange(change)
+		switch {
+		case change.Action == apply.Awaited:
+			sum.await(change, change.Err.Error())
+		case change.Err == nil && sum.failed == nil: // of the objects after one that has failed, only the writes count
+			r.judgeObject(ctx, sum, change, &effects)
 		}
 	}
-	if failed != nil {
-		return *failed, effects
+	if sum.failed != nil {
+		return *sum.failed, effects
 	}
-	if unknownHealth && out.State == plans.Waiting {
+	out := sum.outcome
+	if sum.unknown && out.State == plans.Waiting {
 		out.State = plans.Transient
 	}
 	if err := changes.Err(); err != nil {
@@ -131,6 +88,81 @@ func (r *Runner) apply(ctx context.Context, w *PreparedTask) (plans.Outcome, Eff
 		return *f.outcome, f.effects
 	}
 	return out, effects
+}
+
+// addChange adds what has become of an object: that it was written, the fields that were dropped from it, and that it could not be
+// written.
+func (e *Effects) addChange(change apply.Change) {
+	if change.Record.UID != "" {
+		e.Written = append(e.Written, change)
+	}
+	for _, dropped := range change.Dropped {
+		e.Events = append(e.Events, [2]string{v1beta1.EventFieldDropped,
+			fmt.Sprintf("%s: %s: correct the package's template", change.ID, dropped)})
+	}
+	if change.Err != nil && change.Action != apply.Awaited {
+		e.Failed = append(e.Failed, change)
+	}
+}
+
+// taskHealth sums up the health of the objects of a task.
+type taskHealth struct {
+	task    *PreparedTask
+	outcome plans.Outcome
+	// failed is the outcome if an object has failed permanently; nil if none has.
+	failed *plans.Outcome
+	// unknown is set if the health of at least one object is unknown.
+	unknown bool
+}
+
+// await notes that an object is not ready. The message of the first such object is that of the task.
+func (h *taskHealth) await(change apply.Change, message string) {
+	if h.outcome.State == plans.Done {
+		h.outcome.State, h.outcome.Message = plans.Waiting, message
+		h.task.suspect = &suspect{change.ID, change.Live, change.Err}
+	}
+}
+
+// fail notes that an object has failed permanently.
+func (h *taskHealth) fail(change apply.Change, message string) {
+	h.failed = &plans.Outcome{State: plans.Fatal, Message: fmt.Sprintf("%s: %s", change.ID, message), Ready: h.outcome.Ready,
+		Total: h.outcome.Total}
+	h.task.suspect = &suspect{id: change.ID, live: change.Live}
+}
+
+// judgeObject adds the health of an object that was written to that of its task.
+func (r *Runner) judgeObject(ctx context.Context, h *taskHealth, change apply.Change, effects *Effects) {
+	result, unknown := r.observeHealth(ctx, h.task, change, effects)
+	h.unknown = h.unknown || unknown != nil
+	switch result.State {
+	case health.Ready:
+		h.outcome.Ready++
+	case health.Failed:
+		h.fail(change, result.Message)
+	default:
+		remark := ""
+		if h.outcome.State == plans.Done {
+			remark = r.remark(ctx, h.task, change.ID)
+		}
+		h.await(change, fmt.Sprintf("%s: %s%s", change.ID, remark, result.Message))
+	}
+}
+
+// observeHealth returns the health of an object for a task: a failure of the past, and a status of before the write, do not count. The
+// error is set if the health is unknown; Recheck of the effects, if a failure does not count now and may do so later.
+func (r *Runner) observeHealth(ctx context.Context, w *PreparedTask, change apply.Change, effects *Effects) (health.Result, error) {
+	result, unknown := r.Health(ctx, change.Live)
+	if result.External {
+		judged := w.currentFailure(change, result)
+		effects.Recheck = effects.Recheck || judged.State != result.State
+		result = judged
+	}
+	if w.staleStatus != nil && result.State != health.Progressing {
+		if message := w.staleStatus(change.Live); message != "" {
+			result = health.Result{State: health.Progressing, Message: message}
+		}
+	}
+	return result, unknown
 }
 
 // An event names at most maxReadopted of the objects that were taken over again, in at most maxReadoptedText bytes.

@@ -42,6 +42,21 @@ func (r *ExecutionResult) scheduleSearch(due time.Time) {
 	}
 }
 
+// execution is one call of Execute.
+type execution struct {
+	runner    *Runner
+	run       *Run
+	inventory Inventory
+	plan      v1beta1.Plan
+	st        *v1beta1.PlanStatus
+	clock     clock.PassiveClock
+	hooks     ProgressRecorder
+	result    ExecutionResult
+	// lasting is set if a task has done, since the last commit, what must not be done twice. completed is set if any task is done that no
+	// commit of this kind has recorded.
+	lasting, completed bool
+}
+
 // Execute goes through the plan of a run until nothing is ready that has not been tried in this call.
 func (r *Runner) Execute(ctx context.Context, run *Run, inventory Inventory, st *v1beta1.PlanStatus, clock clock.PassiveClock,
 	hooks ProgressRecorder) (ExecutionResult, error) {
@@ -53,46 +68,66 @@ func (r *Runner) Execute(ctx context.Context, run *Run, inventory Inventory, st 
 	run.begin(clock)
 	defer func() { run.budget = nil }()
 	r.warnOfQuotas(ctx, run, inventory, *st, hooks)
-	// done and completed, since the last commit: what must not be done twice, and anything.
-	tried, out, done, completed := map[plans.Place]bool{}, ExecutionResult{OnlyEndlessLeft: true}, false, false
+	e := &execution{runner: r, run: run, inventory: inventory, plan: plan, st: st, clock: clock, hooks: hooks,
+		result: ExecutionResult{OnlyEndlessLeft: true}}
+	tried := map[plans.Place]bool{}
 	for !st.Status.IsTerminal() {
 		batch := r.batch(ctx, run, inventory, *st, tried)
 		if len(batch) == 0 {
 			break
 		}
-		// A Job that was deleted before it was recorded as done would run again.
-		done = done || completed && slices.ContainsFunc(batch, func(w *PreparedTask) bool { return w.outcome == nil && w.deletes })
-		sayNeeds(plan, st, batch, clock.Now())
-		if err := hooks.RecordIntent(ctx, *st, objectsToWrite(batch), done); err != nil {
-			return out, err
+		if err := e.recordIntent(ctx, batch); err != nil {
+			return e.result, err
 		}
-		completed = completed && !done
-		wrote := false
-		done = false
-		for _, work := range batch {
-			if st.Status.IsTerminal() {
-				break
-			}
-			if wrote && run.Installation == nil { // what a task wrote may be what the pods of the next depend on
-				work = r.prepareAgain(ctx, run, inventory, work.Place)
-			}
-			plans.MarkStepStarted(st, work.Place, clock.Now())
-			work.started, work.now = st.Phases[work.Place.Phase].Steps[work.Place.Step].StartedTimestamp.Time, clock.Now()
-			outcome, effects := r.Do(ctx, run, work)
-			out.scheduleSearch(r.conclude(ctx, run, work, &outcome, effects, culpritAt(*st, work.Place)))
-			run.maskResult(&outcome, effects.Events)
-			r.countError(run.Version.Kinds[work.Name], outcome)
-			done = done || lasting(run.Version.Kinds[work.Name], outcome)
-			completed = completed || outcome.State == plans.Done
-			out.OnlyEndlessLeft = out.OnlyEndlessLeft && (outcome.State == plans.Done || work.NeverCompletes())
-			out.Transient = out.Transient || outcome.State == plans.Transient || effects.Recheck
-			out.Ended = out.Ended || effects.NamespaceTerminating
-			wrote = wrote || len(effects.Written)+len(effects.Deleted) > 0
-			hooks.RecordEffects(effects)
-			plans.Record(plan, st, work.Place, outcome, clock.Now())
-		}
+		e.doBatch(ctx, batch)
 	}
-	return out, nil
+	return e.result, nil
+}
+
+// recordIntent commits the run before the tasks of a batch write.
+func (e *execution) recordIntent(ctx context.Context, batch []*PreparedTask) error {
+	// A Job that was deleted before it was recorded as done would run again.
+	done := e.lasting || e.completed && slices.ContainsFunc(batch, func(w *PreparedTask) bool { return w.outcome == nil && w.deletes })
+	sayNeeds(e.plan, e.st, batch, e.clock.Now())
+	if err := e.hooks.RecordIntent(ctx, *e.st, objectsToWrite(batch), done); err != nil {
+		return err
+	}
+	e.lasting, e.completed = false, e.completed && !done
+	return nil
+}
+
+// doBatch does the tasks of a batch in their order, until the plan ends.
+func (e *execution) doBatch(ctx context.Context, batch []*PreparedTask) {
+	wrote := false
+	for _, work := range batch {
+		if e.st.Status.IsTerminal() {
+			return
+		}
+		if wrote && e.run.Installation == nil { // what a task wrote may be what the pods of the next depend on
+			work = e.runner.prepareAgain(ctx, e.run, e.inventory, work.Place)
+		}
+		effects := e.doTask(ctx, work)
+		wrote = wrote || len(effects.Written)+len(effects.Deleted) > 0
+	}
+}
+
+// doTask does a task, and records its outcome and its effects.
+func (e *execution) doTask(ctx context.Context, work *PreparedTask) Effects {
+	plans.MarkStepStarted(e.st, work.Place, e.clock.Now())
+	work.started, work.now = e.st.Phases[work.Place.Phase].Steps[work.Place.Step].StartedTimestamp.Time, e.clock.Now()
+	outcome, effects := e.runner.Do(ctx, e.run, work)
+	e.result.scheduleSearch(e.runner.conclude(ctx, e.run, work, &outcome, effects, culpritAt(*e.st, work.Place)))
+	e.run.maskResult(&outcome, effects.Events)
+	kind := e.run.Version.Kinds[work.Name]
+	e.runner.countError(kind, outcome)
+	e.lasting = e.lasting || lasting(kind, outcome)
+	e.completed = e.completed || outcome.State == plans.Done
+	e.result.OnlyEndlessLeft = e.result.OnlyEndlessLeft && (outcome.State == plans.Done || work.NeverCompletes())
+	e.result.Transient = e.result.Transient || outcome.State == plans.Transient || effects.Recheck
+	e.result.Ended = e.result.Ended || effects.NamespaceTerminating
+	e.hooks.RecordEffects(effects)
+	plans.Record(e.plan, e.st, work.Place, outcome, e.clock.Now())
+	return effects
 }
 
 // conclude has the outcome of a task judged, or else adds what made it fail: templates and parameters, and the culprit. It returns when the

@@ -202,10 +202,8 @@ func (r *Runner) versionCycle(ctx context.Context, run *Run, version string) (st
 	}
 }
 
-// checkInstances refuses Instances among the objects of a task that would never end: one that is its own ancestor by its
-// version, a chain that is too long, and more children than an Instance may have. So that a chain can be followed, and goes with its
-// first Instance, they may have no owners but the one that makes them. One that names no account gets that of the run: in a
-// privileged namespace, it would have the rights of kudo.
+// checkInstances refuses Instances among the objects of a task that would never end, as checkInstance does, and more children than an
+// Instance may have.
 func (r *Runner) checkInstances(ctx context.Context, run *Run, inventory Inventory, objs []*unstructured.Unstructured) error {
 	children := map[types.NamespacedName]bool{}
 	for id := range inventory {
@@ -217,34 +215,43 @@ func (r *Runner) checkInstances(ctx context.Context, run *Run, inventory Invento
 		if !isInstance(obj.GroupVersionKind()) {
 			continue
 		}
-		if slices.ContainsFunc(obj.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return !isController(o) }) {
-			return &apply.FatalError{Err: fmt.Errorf("%s names owners, but an Instance that a plan creates is owned by the Instance of the plan "+
-				"only. Remove metadata.ownerReferences from the template", apply.IDOf(obj))}
-		}
-		child := &v1beta1.Instance{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, child); err != nil {
-			return &apply.FatalError{Err: fmt.Errorf("%s: %w", apply.IDOf(obj), err)}
-		}
-		if child.Spec.ServiceAccountName == "" && !run.Privileged { // as for the children of KudoOperator tasks
-			if err := unstructured.SetNestedField(obj.Object, run.Account.Name, "spec", "serviceAccountName"); err != nil {
-				return &apply.FatalError{Err: fmt.Errorf("%s: %w", apply.IDOf(obj), err)}
-			}
-		}
-		child.Namespace = run.Subject.Namespace
-		circle, err := r.versionCycle(ctx, run, child.OperatorVersionKey().String())
-		if err != nil {
+		if err := r.checkInstance(ctx, run, obj); err != nil {
 			return err
 		}
-		if circle != "" {
-			return &apply.FatalError{Err: fmt.Errorf("%s is its own ancestor by version %s: %s. Remove the object from the template, or let it "+
-				"name another OperatorVersion",
-				apply.IDOf(obj), child.OperatorVersionKey(), circle)}
-		}
-		children[types.NamespacedName{Namespace: child.Namespace, Name: child.Name}] = true
+		children[types.NamespacedName{Namespace: run.Subject.Namespace, Name: obj.GetName()}] = true
 	}
 	if len(children) > maxChildren {
 		return &apply.FatalError{Err: fmt.Errorf("%s %s/%s would have %d child Instances, more than the %d allowed: create fewer Instances in "+
 			"its plans", run.Subject.Kind, run.Subject.Namespace, run.Subject.Name, len(children), maxChildren)}
+	}
+	return nil
+}
+
+// checkInstance refuses an Instance that is its own ancestor by its version, and a chain of Instances that is too long. So that a chain
+// can be followed, and goes with its first Instance, an Instance may have no owners but the one that makes it. One that names no account
+// gets that of the run: in a privileged namespace, it would have the rights of kudo.
+func (r *Runner) checkInstance(ctx context.Context, run *Run, obj *unstructured.Unstructured) error {
+	if slices.ContainsFunc(obj.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return !isController(o) }) {
+		return &apply.FatalError{Err: fmt.Errorf("%s names owners, but an Instance that a plan creates is owned by the Instance of the plan "+
+			"only. Remove metadata.ownerReferences from the template", apply.IDOf(obj))}
+	}
+	child := &v1beta1.Instance{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, child); err != nil {
+		return &apply.FatalError{Err: fmt.Errorf("%s: %w", apply.IDOf(obj), err)}
+	}
+	if child.Spec.ServiceAccountName == "" && !run.Privileged { // as for the children of KudoOperator tasks
+		if err := unstructured.SetNestedField(obj.Object, run.Account.Name, "spec", "serviceAccountName"); err != nil {
+			return &apply.FatalError{Err: fmt.Errorf("%s: %w", apply.IDOf(obj), err)}
+		}
+	}
+	child.Namespace = run.Subject.Namespace
+	circle, err := r.versionCycle(ctx, run, child.OperatorVersionKey().String())
+	if err != nil {
+		return err
+	}
+	if circle != "" {
+		return &apply.FatalError{Err: fmt.Errorf("%s is its own ancestor by version %s: %s. Remove the object from the template, or let it "+
+			"name another OperatorVersion", apply.IDOf(obj), child.OperatorVersionKey(), circle)}
 	}
 	return nil
 }

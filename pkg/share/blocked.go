@@ -31,37 +31,39 @@ type ReleaseBlock struct {
 // to work.
 func (s *Session) Blocked(ctx context.Context) (*ReleaseBlock, error) {
 	for _, r := range slices.Backward(s.inventory) {
-		obj := IDOf(r).Object()
-		if !needsGuardOwner(obj.GroupVersionKind().GroupKind()) || r.State == v1beta1.HoldExisting {
-			continue
-		}
-		resource, err := s.objects.Resource(obj)
-		if err != nil {
-			return nil, err
-		}
-		live, err := apply.GetOrNil(ctx, resource, r.Name)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", IDOf(r), err)
-		}
-		if live == nil || !s.ours(r, live) || !isDeletable(live) || live.GetDeletionTimestamp() != nil {
-			continue
-		}
-		other, err := s.otherOwner(ctx, live)
-		if err != nil || other != nil {
-			if err != nil {
-				return nil, err
-			}
-			continue
-		}
-		block, err := s.deletionBlock(ctx, live)
-		if err != nil {
-			return nil, err
-		}
-		if block != nil { // a fence may be left of a manager that was stopped
-			return block, s.unfence(ctx, resource, live)
+		if block, err := s.findBlock(ctx, r); block != nil || err != nil {
+			return block, err
 		}
 	}
 	return nil, nil
+}
+
+// findBlock returns what is in the way of the release of one object, or nil. An object that the release would not delete does not block
+// it.
+func (s *Session) findBlock(ctx context.Context, r v1beta1.HeldResource) (*ReleaseBlock, error) {
+	obj := IDOf(r).Object()
+	if !needsGuardOwner(obj.GroupVersionKind().GroupKind()) || r.State == v1beta1.HoldExisting {
+		return nil, nil
+	}
+	resource, err := s.objects.Resource(obj)
+	if err != nil {
+		return nil, err
+	}
+	live, err := apply.GetOrNil(ctx, resource, r.Name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", IDOf(r), err)
+	}
+	if live == nil || !s.ours(r, live) || !isDeletable(live) || live.GetDeletionTimestamp() != nil {
+		return nil, nil
+	}
+	if other, err := s.otherOwner(ctx, live); err != nil || other != nil {
+		return nil, err
+	}
+	block, err := s.deletionBlock(ctx, live)
+	if err != nil || block == nil {
+		return nil, err
+	}
+	return block, s.unfence(ctx, resource, live) // a fence may be left of a manager that was stopped
 }
 
 const remedy = "Delete its content, or keep %s by removing its annotation " + v1beta1.ManagedAnnotation +

@@ -104,11 +104,9 @@ func (s *Session) inspect(ctx context.Context, obj *unstructured.Unstructured) (
 		return nil, err
 	}
 	id := apply.IDOf(obj)
-	live, _ := s.mirror.Get(id)
-	if live != nil && live.GetAnnotations()[apply.TrimmedAnnotation] != "" {
-		if live, err = apply.GetOrNil(ctx, resource, id.Name); err != nil {
-			return nil, err
-		}
+	live, err := s.observe(ctx, resource, id)
+	if err != nil {
+		return nil, err
 	}
 	if s.held(live, obj) {
 		return &inspection{found: unchanged, live: live}, nil
@@ -134,6 +132,15 @@ func (s *Session) inspect(ctx context.Context, obj *unstructured.Unstructured) (
 		}
 	}
 	return nil, apierrors.NewServerTimeout(v1beta1.Resource(obj.GetKind()), "compare", 1)
+}
+
+// observe returns the live object, or nil: from the mirror, or from the API server if the mirror has it without all of its content.
+func (s *Session) observe(ctx context.Context, resource dynamic.ResourceInterface, id apply.ID) (*unstructured.Unstructured, error) {
+	live, _ := s.mirror.Get(id)
+	if live == nil || live.GetAnnotations()[apply.TrimmedAnnotation] == "" {
+		return live, nil
+	}
+	return apply.GetOrNil(ctx, resource, id.Name)
 }
 
 func terminatingError(id apply.ID, live *unstructured.Unstructured, err error) error {
@@ -194,20 +201,7 @@ func (s *Session) compare(ctx context.Context, resource dynamic.ResourceInterfac
 	if err != nil {
 		return false, err
 	}
-	after, err := resource.Apply(ctx, body.GetName(), body, metav1.ApplyOptions{FieldManager: manager, Force: true,
-		DryRun: []string{metav1.DryRunAll}})
-	if apply.IsSchemaError(err) && v.dropped == nil {
-		dropped, unread := s.kinds.Prune(ctx, body)
-		switch {
-		case len(dropped) == 0 && unread != nil:
-			return false, errors.Join(err, unread)
-		case len(dropped) == 0:
-			return false, err // joined, it would count as one that may pass
-		}
-		v.dropped = dropped
-		after, err = resource.Apply(ctx, body.GetName(), body, metav1.ApplyOptions{FieldManager: manager, Force: true,
-			DryRun: []string{metav1.DryRunAll}})
-	}
+	after, err := s.dryRun(ctx, resource, body, v)
 	v.body = body
 	switch {
 	case apierror.IsNamespaceNotFound(err):
@@ -240,6 +234,26 @@ func (s *Session) compare(ctx context.Context, resource dynamic.ResourceInterfac
 		return true, nil
 	}
 	return true, s.classifyMismatch(ctx, resource, obj, v, diff(v.live, after))
+}
+
+// dryRun returns what a server-side apply of the body would give. Fields that the schema of the kind does not have are dropped from the
+// body where the API server refuses the body for them.
+func (s *Session) dryRun(ctx context.Context, resource dynamic.ResourceInterface, body *unstructured.Unstructured, v *inspection) (
+	*unstructured.Unstructured, error) {
+	options := metav1.ApplyOptions{FieldManager: manager, Force: true, DryRun: []string{metav1.DryRunAll}}
+	after, err := resource.Apply(ctx, body.GetName(), body, options)
+	if !apply.IsSchemaError(err) || v.dropped != nil {
+		return after, err
+	}
+	dropped, unread := s.kinds.Prune(ctx, body)
+	switch {
+	case len(dropped) == 0 && unread != nil:
+		return nil, errors.Join(err, unread)
+	case len(dropped) == 0:
+		return nil, err // joined, it would count as one that may pass
+	}
+	v.dropped = dropped
+	return resource.Apply(ctx, body.GetName(), body, options)
 }
 
 // acceptSuperset reports whether the definition of a tarball is as it should be, since it allows all that is wanted, and more.

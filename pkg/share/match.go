@@ -140,34 +140,38 @@ func contains(wanted, live any) bool {
 	switch w := wanted.(type) {
 	case map[string]any:
 		l, ok := live.(map[string]any)
-		if !ok {
-			return false
-		}
-		for key, value := range w {
-			if !contains(value, l[key]) {
-				return false
-			}
-		}
-		return true
+		return ok && containsFields(w, l)
 	case []any:
 		l, ok := live.([]any)
-		if !ok {
-			return false
-		}
-		for i, value := range w {
-			at := i
-			if name := nameOf(value); name != "" {
-				at = slices.IndexFunc(l, func(item any) bool { return nameOf(item) == name })
-			} else if len(l) != len(w) {
-				return false
-			}
-			if at < 0 || at >= len(l) || !contains(value, l[at]) {
-				return false
-			}
-		}
-		return true
+		return ok && containsEntries(w, l)
 	}
 	return equality.Semantic.DeepEqual(wanted, live)
+}
+
+func containsFields(wanted, live map[string]any) bool {
+	for key, value := range wanted {
+		if !contains(value, live[key]) {
+			return false
+		}
+	}
+	return true
+}
+
+// containsEntries reports whether a list has all entries that are wanted: those with a name in any place, others in their place of a list
+// of the same length.
+func containsEntries(wanted, live []any) bool {
+	for i, value := range wanted {
+		at := i
+		if name := nameOf(value); name != "" {
+			at = slices.IndexFunc(live, func(item any) bool { return nameOf(item) == name })
+		} else if len(live) != len(wanted) {
+			return false
+		}
+		if at < 0 || at >= len(live) || !contains(value, live[at]) {
+			return false
+		}
+	}
+	return true
 }
 
 func nameOf(item any) string {
