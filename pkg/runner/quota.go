@@ -125,8 +125,8 @@ func (r *Runner) exceededQuotas(ctx context.Context, run *Run, inventory Invento
 	return quota.Exceeded(quotas, changes), ctx.Err()
 }
 
-// AppliedObjects names what Apply and Toggle tasks of a run apply into the namespace of its subject, each object once. What is beyond the first
-// 256 is left out, and so is what comes after a template that cannot be rendered, at which the run fails.
+// AppliedObjects names what Apply and Toggle tasks of a run apply into the namespace of its subject, each object once. What is beyond
+// the first 256 is left out, and so is what comes after a template that cannot be rendered, at which the run fails.
 func (r *Runner) AppliedObjects(run *Run) []apply.ID {
 	if run.resolve() != nil {
 		return nil
@@ -243,8 +243,8 @@ func (r *Runner) usage(ctx context.Context, resource schema.GroupResource, obj *
 	return quota.Of(object), err
 }
 
-// applied renders what the run's plan applies into its namespace, each object once and as it is applied last. It returns an error along with the
-// objects before a template that cannot be rendered.
+// applied renders what the run's plan applies into its namespace, each object once and as it is applied last. It returns an error along
+// with the objects before a template that cannot be rendered.
 func (run *Run) applied() ([]*unstructured.Unstructured, error) {
 	budget := run.budget
 	run.budget = &render.Budget{} // what is rendered here takes nothing from the run
