@@ -48,7 +48,8 @@ func IsPrivilegedNamespace(ctx context.Context, c client.Reader, namespace strin
 }
 
 // DefaultAccount returns the ServiceAccount with whose rights Instances of a namespace read and write that name none, by the settings of
-// kudo. privileged reports whether these are the rights of kudo; known is false if this user may not read the namespace, which decides, too.
+// kudo. privileged reports whether these are the rights of kudo; known is false if this user may not read the namespace, which decides,
+// too.
 func DefaultAccount(ctx context.Context, c client.Reader, now settings.Settings,
 	namespace string) (account types.NamespacedName, privileged, known bool) {
 	place := &corev1.Namespace{}

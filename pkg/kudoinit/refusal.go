@@ -6,8 +6,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Refusal is an error by which init refuses to change a cluster: what the cluster has forbids the change. An error of reading the cluster is no
-// Refusal.
+// Refusal is an error by which init refuses to change a cluster: what the cluster has forbids the change. An error of reading the cluster
+// is no Refusal.
 type Refusal struct{ cause error }
 
 // Error implements error.

@@ -103,8 +103,8 @@ func (c *computation) capacityOf(ctx context.Context, u usage) []Capacity {
 }
 
 // isDeleted reports whether the runs so far have deleted an object, and have not left it to others.
-func (t *touches) isDeleted(id apply.ID) bool {
-	change, known := t.cluster.Find(id)
+func (s *touches) isDeleted(id apply.ID) bool {
+	change, known := s.cluster.Find(id)
 	return known && change.After == nil
 }
 

@@ -19,8 +19,8 @@ type notes struct {
 	sensitive []string
 }
 
-// hide masks the sensitive values of both sides, of parameters that are sensitive on either, beside those that are masked already: a preview shows
-// what was, too.
+// hide masks the sensitive values of both sides, of parameters that are sensitive on either, beside those that are masked already: a
+// preview shows what was, too.
 func (n *notes) hide(sides ...values) {
 	names := map[string]bool{}
 	for _, side := range sides {

@@ -18,7 +18,7 @@ import (
 const (
 	ExitError   = 1 // something went wrong
 	ExitUsage   = 2 // the command was called in a wrong way
-	ExitFailed  = 3 // a plan that was waited for failed, --dry-run shows that the command would fail or be refused, or a package is not signed as it must be
+	ExitFailed  = 3 // a plan that was waited for failed, --dry-run shows a failure or a refusal, or a package is not signed as it must be
 	ExitTimeout = 4 // the wait took too long
 )
 
