@@ -7,7 +7,7 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-// TestUpgradeEdit checks which version an upgrade leaves: one that is gone, or that the cluster never had, is none.
+// TestUpgradeEdit checks which version an upgrade leaves: one that was deleted, or that the cluster never had, is none.
 func TestUpgradeEdit(t *testing.T) {
 	version := gen.Version("ns", "web-0.1.0")
 	live := version.DeepCopy()
