@@ -58,8 +58,8 @@ var _ = It("The command init --diff shows what would change, and changes nothing
 	}
 
 	By("what init refuses, --diff refuses")
-	env.Must(t, c.Patch(ctx, now, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":1}}}}`)),
+	env.Must(t, c.Patch(ctx, now, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":7}}}}`)),
 		client.FieldOwner("kubectl-edit")))
-	env.Contains(t, e.MustKudo(t, 1, "init", "--diff"), "spec.template.spec.terminationGracePeriodSeconds is 1, set by kubectl-edit; init would set 75.")
-	env.Contains(t, e.MustKudo(t, 0, "init", "--diff", "--force-conflicts"), "-      terminationGracePeriodSeconds: 1", "+      terminationGracePeriodSeconds: 75")
+	env.Contains(t, e.MustKudo(t, 1, "init", "--diff"), "spec.template.spec.terminationGracePeriodSeconds is 7, set by kubectl-edit; init would set 75.")
+	env.Contains(t, e.MustKudo(t, 0, "init", "--diff", "--force-conflicts"), "-      terminationGracePeriodSeconds: 7", "+      terminationGracePeriodSeconds: 75")
 })

@@ -107,8 +107,8 @@ func refusedEdits() map[string]edit {
 			kind: deployments, name: deploymentName, by: "kubectl-edit", patch: `{"spec":{"template":{"spec":{"priorityClassName":"high"}}}}`, path: inPod("spec", "priorityClassName"), reset: "system-cluster-critical"},
 		`spec.template.spec.securityContext.runAsUser is 0, set by kubectl-edit; init would set 65532. Take it: --force-conflicts`: {
 			kind: deployments, name: deploymentName, by: "kubectl-edit", patch: `{"spec":{"template":{"spec":{"securityContext":{"runAsUser":0}}}}}`, path: inPod("spec", "securityContext", "runAsUser"), reset: int64(65532)},
-		`spec.template.spec.terminationGracePeriodSeconds is 1, set by kubectl-edit; init would set 75.`: {
-			kind: deployments, name: deploymentName, by: "kubectl-edit", patch: `{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":1}}}}`, path: inPod("spec", "terminationGracePeriodSeconds"), reset: int64(75)},
+		`spec.template.spec.terminationGracePeriodSeconds is 7, set by kubectl-edit; init would set 75.`: {
+			kind: deployments, name: deploymentName, by: "kubectl-edit", patch: `{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":7}}}}`, path: inPod("spec", "terminationGracePeriodSeconds"), reset: int64(75)},
 		`Service kudo-system/kudo-controller-manager-service: spec.selector is `: {
 			kind: services, name: serviceName, by: "kubectl-edit", patch: `{"spec":{"selector":{"app":"other"}}}`, path: []string{"spec", "selector", "app"}, reset: "kudo-manager"},
 	}
