@@ -78,7 +78,8 @@ func findPipes(plan v1beta1.Plan, instance, name string, tasks map[string]v1beta
 	return pipes
 }
 
-// nameArtifacts maps the keys of the pipes of a plan to the names of their artifacts, each of which must be unique.
+// nameArtifacts returns the name of the artifact of each pipe of a plan, by the key of the pipe. It refuses two pipes with the
+// same key or artifact.
 func nameArtifacts(plan string, pipes []placedPipe) (map[string]string, error) {
 	artifacts, keys := map[string]string{}, map[string]string{} // keys are those of artifacts
 	for _, pipe := range pipes {

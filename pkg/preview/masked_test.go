@@ -52,7 +52,7 @@ metadata: {name: '{{ .Name }}'}
 rules: [{apiGroups: [''], resources: [pods], resourceNames: ['{{ .Params.SECRET }}'], verbs: [get]}]
 `
 
-// sensitiveWeb is a version with a sensitive parameter, a backup of which writes a kind that the cluster does not know.
+// sensitiveWeb returns a version with a sensitive parameter. Its plan backup writes an object of a kind that the cluster does not serve.
 func sensitiveWeb(name string) *v1beta1.OperatorVersion {
 	version := web(gen.Param("SECRET", "standard", ""), gen.Template("s.yaml", secretNames), gen.Apply("secret", "s.yaml"),
 		gen.Template("odd.yaml", "apiVersion: "+newSecret+".io/v1\nkind: Odd\nmetadata: {name: odd}\n"), gen.Apply("odd", "odd.yaml"),
@@ -107,8 +107,8 @@ func formsOf(t *testing.T, p *Preview) string {
 	return out.String() + string(asJSON) + string(asYAML)
 }
 
-// TestSensitiveNames checks that a sensitive value of which a template makes names of objects is in no form of a preview: neither in
-// objects nor in rights nor in what is not known of them (P7, P11). The digest is that of any other value.
+// TestSensitiveNames checks that no form of a preview shows a sensitive value from which a template makes names of objects: neither objects
+// nor rights nor reasons do (P7, P11). The digest does not depend on the value.
 func TestSensitiveNames(t *testing.T) {
 	p := computeSensitive(t, newSecret, nil)
 	refused := computeSensitive(t, newSecret, apierrors.NewForbidden(schema.GroupResource{Resource: "reviews"}, newSecret, errors.New("no")))

@@ -21,8 +21,8 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-// withAccount returns an Instance that names an account, and the objects that install makes for the account, of which the Instance owns those that
-// owned accepts.
+// withAccount returns an Instance that names an account, and the objects that install makes for the account. The Instance owns the objects of the
+// kinds for which owned returns true.
 func withAccount(name, account string, owned func(kind string) bool) (*v1beta1.Instance, []client.Object) {
 	i := &v1beta1.Instance{ObjectMeta: gen.Meta("lab", name)}
 	i.UID = "site-uid"

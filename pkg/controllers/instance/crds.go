@@ -313,7 +313,7 @@ func (c *crdInstaller) restore(ctx context.Context) error {
 	return nil
 }
 
-// reinstall installs the definitions of the Instance again, of which one was deleted, unless its package is refused.
+// reinstall installs the definitions of the Instance again after one of them was deleted. It does nothing if a policy refuses the package.
 func (c *crdInstaller) reinstall(ctx context.Context, deleted v1beta1.HeldResource) error {
 	if refused, err := c.packageRefused(ctx); refused != nil || err != nil {
 		return err
