@@ -77,6 +77,20 @@ type catalogCase struct {
 	most int
 }
 
+// killedAtEachWrite returns a case for each package whose restore is killed at each write: one package, or all if KUDO_FAULTS is "all", as
+// in make faults.
+func killedAtEachWrite() []TableEntry {
+	packages := []string{"hello"}
+	if os.Getenv("KUDO_FAULTS") == "all" {
+		packages = slices.Sorted(maps.Keys(requirements))
+	}
+	var entries []TableEntry
+	for _, name := range packages {
+		entries = append(entries, Entry("at each write: "+name, catalogCase{packages: []string{name}, most: 1}))
+	}
+	return entries
+}
+
 func (c catalogCase) run(t testing.TB, m *manager) {
 	t.Helper()
 	packages := c.packages

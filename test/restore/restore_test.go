@@ -197,7 +197,7 @@ var _ = Describe("After a restore", Ordered, ContinueOnFailure, Label("R32", "R3
 	DescribeTable("R34: packages of the catalog come back, by their plans and taken over, with a manager that is killed", Label("catalog"),
 		func(c catalogCase) { c.run(GinkgoTB(), m) },
 		Entry("at random writes: all packages", catalogCase{most: 20}),
-		Entry("at each write: hello", catalogCase{packages: []string{"hello"}, most: 1}),
+		killedAtEachWrite(),
 	)
 })
 
