@@ -68,6 +68,7 @@ var tree = rules{
 		"pkg/explore/cases":       {"pkg/explore/config", "pkg/explore/lua", "pkg/explore/pods"},
 		"pkg/explore/interpreter": {"pkg/explore/library", "pkg/explore/lua"},
 		"pkg/explore/library":     {"pkg/explore/lua"},
+		"pkg/explore/live":        {"pkg/explore/config", "pkg/explore/interpreter", "pkg/explore/lua", "pkg/explore/native", "pkg/explore/webhook", "pkg/health"},
 		"pkg/explore/lua":         {"pkg/explore/lua/sandbox", "pkg/explore/pods"},
 		"pkg/explore/native":      {"pkg/explore/pods"},
 		"pkg/explore/webhook":     {"pkg/explore/pods"},

@@ -19,6 +19,7 @@ import (
 	"kudo.dev/kudo/pkg/atomicfile"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/diagnostics"
+	"kudo.dev/kudo/pkg/explore/live"
 	"kudo.dev/kudo/pkg/runner"
 )
 
@@ -124,7 +125,7 @@ func (o *diagnosticsOptions) run(ctx context.Context) (err error) {
 // user.
 func missingDependencies(ctx context.Context, c client.Client, instance *v1beta1.Instance, version *v1beta1.OperatorVersion,
 	plan string) (any, error) {
-	layers, unreached, unknown, err := command.LiveLayers(ctx, c)
+	layers, unreached, unknown, err := live.Layers(ctx, c)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/explore"
 	"kudo.dev/kudo/pkg/explore/cases"
+	"kudo.dev/kudo/pkg/explore/live"
 )
 
 type runOptions struct {
@@ -85,7 +86,7 @@ func (o *runOptions) run(ctx context.Context) error {
 			o.env.Warnf("%s", h)
 		}
 	}
-	chain, err := command.ExploreLayers(asked.configs, asked.cluster, asked.hooks)
+	chain, err := live.NewChain(asked.configs, asked.cluster, asked.hooks)
 	if err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ type runInputs struct {
 	configs   []v1alpha1.Config
 	cluster   client.Client
 	hooks     []v1alpha1.ResourceExploringWebhookConfiguration
-	unreached []command.UnreachedWebhook
+	unreached []live.UnreachedWebhook
 	observed  *unstructured.Unstructured
 }
 
@@ -127,11 +128,11 @@ func (o *runOptions) exploreKnown(ctx context.Context, asked *runInputs) (err er
 		return err
 	}
 	if len(o.files) == 0 {
-		if asked.configs, err = command.ListLive[v1alpha1.Config](ctx, c, "Config"); err != nil {
+		if asked.configs, err = live.List[v1alpha1.Config](ctx, c, "Config"); err != nil {
 			return err
 		}
 	}
-	asked.hooks, asked.unreached, err = command.LiveHooks(ctx, c)
+	asked.hooks, asked.unreached, err = live.Hooks(ctx, c)
 	return err
 }
 

@@ -12,6 +12,7 @@ import (
 	"kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/explore/library"
+	"kudo.dev/kudo/pkg/explore/live"
 	"kudo.dev/kudo/pkg/text"
 )
 
@@ -49,7 +50,7 @@ func targetsOf(configs []v1alpha1.Config) ([]target, error) {
 			add(fmt.Sprintf("Config/%s spec.explorations[%d]", c.Name, n), e.APIVersion, e.Kind)
 		}
 	}
-	bundled, err := library.New(command.LuaHost())
+	bundled, err := library.New(live.NewHost())
 	if err != nil {
 		return nil, err
 	}
@@ -188,6 +189,6 @@ func liveConfigs(ctx context.Context, env *command.Env, fromCluster bool) ([]v1a
 	if err != nil || !fromCluster {
 		return nil, served, err
 	}
-	configs, err := command.ListLive[v1alpha1.Config](ctx, c, "Config")
+	configs, err := live.List[v1alpha1.Config](ctx, c, "Config")
 	return configs, served, err
 }

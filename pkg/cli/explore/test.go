@@ -10,6 +10,7 @@ import (
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/explore"
 	"kudo.dev/kudo/pkg/explore/cases"
+	"kudo.dev/kudo/pkg/explore/live"
 )
 
 func newTest(env *command.Env) *cobra.Command {
@@ -35,7 +36,7 @@ The exit code is 1 if a case is broken, else 3 if a case failed.`,
 				return fmt.Errorf("open the folder of the cases: %w", err)
 			}
 			defer func() { _ = root.Close() }()
-			folders, err := cases.Load(root.FS(), command.LuaHost())
+			folders, err := cases.Load(root.FS(), live.NewHost())
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}

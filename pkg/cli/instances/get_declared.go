@@ -12,14 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
-	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/explore"
+	"kudo.dev/kudo/pkg/explore/live"
 )
 
 // declarations makes the columns REPLICAS and REQUESTS of Instances: what the objects that they have written declare,
 // all replicas together. A question mark stands for a number whose source could not be read.
 func declarations(ctx context.Context, c client.Client) (func(*v1beta1.Instance) []string, error) {
-	layers, unreached, unknown, err := command.LiveLayers(ctx, c)
+	layers, unreached, unknown, err := live.Layers(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ type declaredResources struct {
 }
 
 // ask adds what one object declares. Deleted objects declare nothing.
-func (d *declaredResources) ask(ctx context.Context, c client.Client, layers explore.Chain, unreached []command.UnreachedWebhook,
+func (d *declaredResources) ask(ctx context.Context, c client.Client, layers explore.Chain, unreached []live.UnreachedWebhook,
 	r v1beta1.ResourceStatus) {
 	object := &unstructured.Unstructured{}
 	object.SetAPIVersion(r.APIVersion)
@@ -65,7 +65,7 @@ func (d *declaredResources) ask(ctx context.Context, c client.Client, layers exp
 	if err == nil {
 		declared, known, err = explore.Declare(ctx, func(ctx context.Context, question explore.Request) (explore.Answer, bool, error) {
 			answer, known, err := layers.Explore(ctx, question)
-			left = left || answer.Layer != explore.User && slices.ContainsFunc(unreached, func(h command.UnreachedWebhook) bool {
+			left = left || answer.Layer != explore.User && slices.ContainsFunc(unreached, func(h live.UnreachedWebhook) bool {
 				return h.MatchesAny(question.Operation, object.GroupVersionKind().Group)
 			})
 			return answer, known, err

@@ -18,6 +18,7 @@ import (
 	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/explore"
+	"kudo.dev/kudo/pkg/explore/live"
 	"kudo.dev/kudo/pkg/kudoinit"
 	"kudo.dev/kudo/pkg/preview"
 	"kudo.dev/kudo/pkg/settings"
@@ -163,7 +164,7 @@ func (p *previewer) options(ctx, limit context.Context) (preview.Options, error)
 	if o.Discovery, err = discovery.NewDiscoveryClientForConfig(config); err != nil {
 		return o, err
 	}
-	layers, unreached, unknown, err := command.LiveLayers(ctx, o.Client)
+	layers, unreached, unknown, err := live.Layers(ctx, o.Client)
 	if err != nil {
 		return o, err
 	}

@@ -19,6 +19,7 @@ import (
 	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/cli/command"
+	"kudo.dev/kudo/pkg/explore/live"
 	"kudo.dev/kudo/pkg/trust"
 )
 
@@ -107,7 +108,7 @@ func (o *verifyOptions) judgeInstalled(ctx context.Context, name string) ([]poli
 	if o.policy != "" {
 		objects, err = readPolicies(o.policy)
 	} else {
-		objects, err = command.ListLive[configv1alpha1.PackagePolicy](ctx, c, "PackagePolicy")
+		objects, err = live.List[configv1alpha1.PackagePolicy](ctx, c, "PackagePolicy")
 	}
 	if err != nil {
 		return nil, err

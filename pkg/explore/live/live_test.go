@@ -1,4 +1,4 @@
-package command
+package live
 
 import (
 	"errors"
@@ -72,7 +72,7 @@ func TestExploreLayersOrder(t *testing.T) {
 		{"kudo's own rules answer for the kinds of Kubernetes", nil, explore.Native, false},
 		{"a Config answers before them", []v1alpha1.Config{own}, explore.User, true},
 	} {
-		chain, err := ExploreLayers(tc.configs, nil, nil)
+		chain, err := NewChain(tc.configs, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,5 @@
-package command
+// Package live finds the explore rules and webhooks of a cluster, and asks them as the manager does, as far as they can be reached from here.
+package live
 
 import (
 	"context"
@@ -27,11 +28,11 @@ import (
 	"kudo.dev/kudo/pkg/health"
 )
 
-// ExploreLayers returns the layers of the manager: Configs, the webhooks of the cluster, the library, and kudo's own rules.
+// NewChain returns the layers of the manager: Configs, the webhooks of the cluster, the library, and kudo's own rules.
 // Without a client, the chain calls no webhook and finds no autoscaler.
-func ExploreLayers(configs []v1alpha1.Config, c client.Client,
+func NewChain(configs []v1alpha1.Config, c client.Client,
 	hooks []v1alpha1.ResourceExploringWebhookConfiguration) (explore.Chain, error) {
-	host := LuaHost()
+	host := NewHost()
 	layers := interpreter.Layers{User: config.New(host, configs, nil), Native: native.New(ownHealth, nil)}
 	if c != nil {
 		asked := webhook.New(webhook.Options{Resources: webhook.FromMapper(c.RESTMapper()), Services: servicesOf(c)})
@@ -48,8 +49,8 @@ func ownHealth(object *unstructured.Unstructured) (healthy, known bool, message 
 	return result.State == health.Ready, true, result.Message
 }
 
-// ListLive lists the objects of a kind of config.kudo.dev.
-func ListLive[T any](ctx context.Context, c client.Client, kind string) ([]T, error) {
+// List lists the objects of a kind of config.kudo.dev.
+func List[T any](ctx context.Context, c client.Client, kind string) ([]T, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind + "List"))
 	if err := c.List(ctx, list); err != nil {
@@ -76,11 +77,11 @@ func servicesOf(c client.Client) webhook.Services {
 	return &webhook.ClusterServices{Names: net.DefaultResolver, Get: get}
 }
 
-// LiveHooks lists the webhook configurations of a cluster. Webhooks behind a Service that cannot be reached from here are left out of
+// Hooks lists the webhook configurations of a cluster. Webhooks behind a Service that cannot be reached from here are left out of
 // hooks, and returned as unreached.
-func LiveHooks(ctx context.Context,
+func Hooks(ctx context.Context,
 	c client.Client) (hooks []v1alpha1.ResourceExploringWebhookConfiguration, unreached []UnreachedWebhook, err error) {
-	if hooks, err = ListLive[v1alpha1.ResourceExploringWebhookConfiguration](ctx, c, "ResourceExploringWebhookConfiguration"); err != nil {
+	if hooks, err = List[v1alpha1.ResourceExploringWebhookConfiguration](ctx, c, "ResourceExploringWebhookConfiguration"); err != nil {
 		return nil, nil, err
 	}
 	problems := probeServices(ctx, servicesOf(c), hooks)
@@ -177,23 +178,23 @@ func (h UnreachedWebhook) String() string {
 		"answer", h.configuration, h.Name, s.Namespace, s.Name, h.problem)
 }
 
-// LiveLayers returns the layers of the manager as they can be asked from here, without the webhooks that cannot be reached. The answers
+// Layers returns the layers of the manager as they can be asked from here, without the webhooks that cannot be reached. The answers
 // may differ from the manager's (unknown) if the user may not read the Configs or the webhooks.
-func LiveLayers(ctx context.Context,
+func Layers(ctx context.Context,
 	c client.Client) (layers explore.Chain, unreached []UnreachedWebhook, unknown bool, err error) {
-	configs, err := ListLive[v1alpha1.Config](ctx, c, "Config")
+	configs, err := List[v1alpha1.Config](ctx, c, "Config")
 	if err != nil && !apierrors.IsForbidden(err) && !meta.IsNoMatchError(err) { // a kudo without the kind has none
 		return nil, nil, false, err
 	}
 	unknown = apierrors.IsForbidden(err)
-	hooks, unreached, err := LiveHooks(ctx, c)
+	hooks, unreached, err := Hooks(ctx, c)
 	if err != nil && !apierrors.IsForbidden(err) && !meta.IsNoMatchError(err) {
 		return nil, nil, false, err
 	}
 	unknown = unknown || apierrors.IsForbidden(err)
-	layers, err = ExploreLayers(configs, c, hooks)
+	layers, err = NewChain(configs, c, hooks)
 	return layers, unreached, unknown, err
 }
 
-// LuaHost returns a host of scripts with the limits of the manager.
-func LuaHost() *lua.Host { return lua.New(time.Now, lua.DefaultLimits()) }
+// NewHost returns a host of scripts with the limits of the manager.
+func NewHost() *lua.Host { return lua.New(time.Now, lua.DefaultLimits()) }
