@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"kudo.dev/kudo/pkg/act"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/keyring"
@@ -97,7 +98,7 @@ func (o *initOptions) printPreview(ctx context.Context, c client.Client, p *prev
 	case failed != nil:
 		return failed
 	}
-	p.As = command.WhoAmI(ctx, c)
+	p.As = act.WhoAmI(ctx, c)
 	p, err := preview.Of(p, objects)
 	if err != nil {
 		return err

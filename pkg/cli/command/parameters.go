@@ -2,8 +2,6 @@ package command
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -11,7 +9,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/operators/containment"
-	"kudo.dev/kudo/operators/params"
+	"kudo.dev/kudo/pkg/act"
 )
 
 // SourceFlags name Secrets and ConfigMaps that give values to parameters.
@@ -78,18 +76,7 @@ func (p *InstallParameterFlags) Read(pkg *operators.Package) (map[string]string,
 	if pkg.Operator.InstallPlan == "" {
 		return nil, UsageError("--install-parameter: operator %s has no install plan", pkg.Operator.Name)
 	}
-	return out, CheckGiven(pkg.Definitions(), out, DescribePackage(pkg))
-}
-
-// CheckStructure returns an error if a value changes the structure of a template. The given values replace those of the
-// Instance.
-func CheckStructure(ctx context.Context, spec *v1beta1.OperatorVersionSpec, instance *v1beta1.Instance, given map[string]string) error {
-	all := maps.Clone(instance.Spec.Parameters)
-	if all == nil {
-		all = map[string]string{}
-	}
-	maps.Copy(all, given)
-	return containment.Check(ctx, spec, containment.Subject{Name: instance.Name, Namespace: instance.Namespace, Parameters: all})
+	return out, act.CheckGiven(pkg.Definitions(), out, DescribePackage(pkg))
 }
 
 // CheckPackage checks the structure as CheckStructure does, for the Instance and the install parameters of a package.
@@ -98,41 +85,9 @@ func CheckPackage(ctx context.Context, pkg *operators.Package, instance *v1beta1
 	if err != nil {
 		return nil // the error is reported when the OperatorVersion is created
 	}
-	if err := CheckStructure(ctx, &version.Spec, instance, nil); err != nil {
+	if err := act.CheckStructure(ctx, &version.Spec, instance, nil); err != nil {
 		return err
 	}
 	return containment.CheckInstall(ctx, &version.Spec, containment.Subject{Name: version.Name, Namespace: version.Namespace,
 		Parameters: installing})
-}
-
-// CheckGiven returns an error if a given value is not valid. Other parameters may have no value: an install plan needs those only that its
-// templates use.
-func CheckGiven(defs []v1beta1.Parameter, given map[string]string, where string) error {
-	if err := checkNames(defs, given, where); err != nil {
-		return err
-	}
-	return params.ValidateGiven(defs, given).Err()
-}
-
-// checkNames returns an error if a given parameter is not defined.
-func checkNames(defs []v1beta1.Parameter, given map[string]string, where string) error {
-	if unknown := params.Unknown(defs, given); len(unknown) > 0 {
-		return fmt.Errorf("parameter %s is not defined by %s", unknown[0], where)
-	}
-	return nil
-}
-
-// CheckValues returns an error if a given value, or one of the others, is not valid. A required parameter may be absent if
-// there are sources, whose values are not known here.
-func CheckValues(defs []v1beta1.Parameter, given, others map[string]string, from []v1beta1.ParametersSource, where string) error {
-	if err := checkNames(defs, given, where); err != nil {
-		return err
-	}
-	all := map[string]string{}
-	maps.Copy(all, others)
-	maps.Copy(all, given)
-	if len(from) > 0 {
-		return params.ValidateGiven(defs, all).Err()
-	}
-	return params.Validate(defs, all).Err()
 }

@@ -1,13 +1,9 @@
 package command
 
 import (
-	"context"
 	"io"
 	"slices"
 	"strings"
-
-	authenticationv1 "k8s.io/api/authentication/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/pkg/preview"
 )
@@ -39,13 +35,4 @@ func PrintPreview(env *Env, p *preview.Preview, format string) error {
 		return write(p.WriteMarkdown)
 	}
 	return write(p.WriteText)
-}
-
-// WhoAmI is the name by which the API server knows the user; empty if it does not say.
-func WhoAmI(ctx context.Context, c client.Client) string {
-	review := &authenticationv1.SelfSubjectReview{}
-	if err := c.Create(ctx, review); err != nil {
-		return ""
-	}
-	return review.Status.UserInfo.Username
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/act"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/paramsource"
 	"kudo.dev/kudo/pkg/rights"
@@ -70,11 +71,11 @@ func createAccount(ctx context.Context, env *command.Env, name string, o *accoun
 	if err != nil {
 		return err
 	}
-	instance, err := find(ctx, c, namespace, name)
+	instance, err := act.FindInstance(ctx, c, namespace, name)
 	if err != nil {
 		return err
 	}
-	ov, err := versionOf(ctx, c, instance)
+	ov, err := act.FindVersion(ctx, c, instance)
 	if err != nil {
 		return err
 	}

@@ -5,12 +5,10 @@ import (
 	"context"
 	"errors"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/act"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/pkginstall"
 	"kudo.dev/kudo/pkg/preview"
@@ -113,36 +111,28 @@ func (o *diffOptions) compute(ctx context.Context, args []string) ([]*preview.Pr
 	if err != nil {
 		return nil, err
 	}
-	instance, err := find(ctx, c, namespace, o.instance)
+	instance, err := act.FindInstance(ctx, c, namespace, o.instance)
+	if err != nil {
+		return nil, err
+	}
+	previewer, err := o.timeout.previewer(o.env, c, false)
 	if err != nil {
 		return nil, err
 	}
 	var p *preview.Preview
 	switch {
 	case len(args) > 0:
-		p, err = o.computePackage(ctx, c, instance, args[0], given)
+		p, err = o.computePackage(ctx, previewer, instance, args[0], given)
 	case len(given) > 0:
-		p, err = o.previewer(c).instance(ctx, "update", instance, func(i *v1beta1.Instance) { setParameters(i, given) })
+		p, err = previewer.Instance(ctx, "update", instance, func(i *v1beta1.Instance) { act.SetParameters(i, given) })
 	default:
-		p, err = o.previewer(c).instance(ctx, "deploy", instance, triggerOf(v1beta1.DeployPlan))
+		p, err = act.Drift{Instance: instance}.Preview(ctx, previewer)
 	}
 	return []*preview.Preview{p}, err
 }
 
-// previewer returns what computes the previews.
-func (o *diffOptions) previewer(c client.Client) *previewer {
-	return &previewer{env: o.env, client: c, timeout: &o.timeout}
-}
-
-// triggerOf returns the edit that asks for a plan.
-func triggerOf(plan string) func(*v1beta1.Instance) {
-	return func(i *v1beta1.Instance) {
-		i.Spec.PlanExecution = v1beta1.PlanExecution{PlanName: plan, UID: types.UID(uuid.NewString())}
-	}
-}
-
 // computePackage previews the upgrade to a package.
-func (o *diffOptions) computePackage(ctx context.Context, c client.Client, instance *v1beta1.Instance, name string,
+func (o *diffOptions) computePackage(ctx context.Context, previewer *act.Previewer, instance *v1beta1.Instance, name string,
 	given map[string]string) (*preview.Preview, error) {
 	packages, err := o.env.ResolvePackages(ctx, name, o.VersionFlags)
 	if err != nil {
@@ -152,11 +142,11 @@ func (o *diffOptions) computePackage(ctx context.Context, c client.Client, insta
 	if err != nil {
 		return nil, err
 	}
-	ov, err := versionIfExists(ctx, c, instance)
+	ov, err := act.ReadVersion(ctx, previewer.Client, instance)
 	if err != nil {
 		return nil, err
 	}
 	merged := instance.DeepCopy()
-	setParameters(merged, given)
-	return o.previewer(c).edit(ctx, upgradeEdit(instance, merged, ov, versions))
+	act.SetParameters(merged, given)
+	return previewer.Edit(ctx, upgradeEdit(instance, merged, ov, versions))
 }

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/act"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/preview"
 )
@@ -32,11 +33,14 @@ func (o *diffOptions) computeFiles(ctx context.Context) ([]*preview.Preview, err
 	if err != nil {
 		return nil, err
 	}
-	previews := o.previewer(c)
+	previewer, err := o.timeout.previewer(o.env, c, false)
+	if err != nil {
+		return nil, err
+	}
 	var out []*preview.Preview
 	if len(instances) == 0 {
 		for _, version := range sortVersions(versions) {
-			p, err := previews.versions(ctx, "apply", []*v1beta1.OperatorVersion{version}, false)
+			p, err := previewer.Versions(ctx, "apply", []*v1beta1.OperatorVersion{version}, false)
 			if err != nil {
 				return nil, err
 			}
@@ -50,7 +54,7 @@ func (o *diffOptions) computeFiles(ctx context.Context) ([]*preview.Preview, err
 		if err != nil {
 			return nil, err
 		}
-		p, err := previews.edit(ctx, e)
+		p, err := previewer.Edit(ctx, e)
 		if err != nil {
 			return nil, err
 		}
@@ -77,12 +81,12 @@ func editOfFile(ctx context.Context, c client.Client, wanted *v1beta1.Instance,
 			}
 			e.After.Annotations[key] = value
 		}
-		if e.Old, err = versionIfExists(ctx, c, live); err != nil {
+		if e.Old, err = act.ReadVersion(ctx, c, live); err != nil {
 			return e, err
 		}
 	}
 	if e.Version = versions[wanted.OperatorVersionKey()]; e.Version == nil {
-		e.Version, err = versionOf(ctx, c, wanted)
+		e.Version, err = act.FindVersion(ctx, c, wanted)
 		return e, err
 	}
 	return e, nil

@@ -8,6 +8,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/operators/params"
+	"kudo.dev/kudo/pkg/act"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/pkginstall"
 	"kudo.dev/kudo/pkg/preview"
@@ -37,7 +38,7 @@ func (o *installOptions) installFromCluster(ctx context.Context, operator string
 	if o.instance == "" {
 		o.instance = operators.DefaultInstanceName(operator)
 	}
-	if err := command.CheckValues(ov.Spec.Parameters, given, nil, from, "operatorversion "+ov.Name); err != nil {
+	if err := act.CheckValues(ov.Spec.Parameters, given, nil, from, "operatorversion "+ov.Name); err != nil {
 		return err
 	}
 	values, err := params.Resolve(ov.Spec.Parameters, given)
@@ -58,15 +59,15 @@ func (o *installOptions) installFromCluster(ctx context.Context, operator string
 	if err := pkginstall.CheckAbsent(ctx, c, instance); err != nil {
 		return err
 	}
-	if err := command.CheckStructure(ctx, &ov.Spec, instance, nil); err != nil {
+	if err := act.CheckStructure(ctx, &ov.Spec, instance, nil); err != nil {
 		return err
 	}
 	n := &newcomer{Instance: instance, pkg: operator, spec: &ov.Spec, versions: installed.Spec, flags: &o.account}
 	if err := checkAccount(ctx, o.env, c, n); err != nil {
 		return err
 	}
-	if done, err := o.preview.show(o.env, c, func(p *previewer) (*preview.Preview, error) {
-		return p.edit(ctx, n.edit())
+	if done, err := o.preview.compute(o.env, c, func(p *act.Previewer) (*preview.Preview, error) {
+		return p.Edit(ctx, n.edit())
 	}); done || err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/pkg/act"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/pkginstall"
 	"kudo.dev/kudo/pkg/preview"
@@ -131,7 +132,7 @@ func (o *installOptions) resolve(ctx context.Context, r *installRequest) (err er
 		if err := operators.CheckInstanceName(o.instance); err != nil {
 			return command.UsageError("--instance: %w", err)
 		}
-		if err := command.CheckValues(r.pkg().Definitions(), r.given, nil, r.from, command.DescribePackage(r.pkg())); err != nil {
+		if err := act.CheckValues(r.pkg().Definitions(), r.given, nil, r.from, command.DescribePackage(r.pkg())); err != nil {
 			return err
 		}
 	}
@@ -160,11 +161,11 @@ func (o *installOptions) installOnCluster(ctx context.Context, r *installRequest
 	if err := command.CheckPackage(ctx, r.pkg(), n.Instance, r.installing); err != nil {
 		return err
 	}
-	if done, err := o.preview.show(o.env, c, func(p *previewer) (*preview.Preview, error) {
+	if done, err := o.preview.compute(o.env, c, func(p *act.Previewer) (*preview.Preview, error) {
 		if o.skipInstance {
-			return p.versions(ctx, "install", n.made, true)
+			return p.Versions(ctx, "install", n.made, true)
 		}
-		return p.edit(ctx, n.edit())
+		return p.Edit(ctx, n.edit())
 	}); done || err != nil {
 		return err
 	}

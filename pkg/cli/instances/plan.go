@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/act"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/history"
-	"kudo.dev/kudo/pkg/preview"
 	"kudo.dev/kudo/plans"
 )
 
@@ -43,7 +43,7 @@ func newInstanceCommand(env *command.Env, use, short string, run func(ctx contex
 			if err != nil {
 				return err
 			}
-			instance, err := find(cmd.Context(), c, namespace, name)
+			instance, err := act.FindInstance(cmd.Context(), c, namespace, name)
 			if err != nil {
 				return err
 			}
@@ -119,24 +119,18 @@ func newPlanTrigger(env *command.Env) *cobra.Command {
 	w := &command.WaitFlags{}
 	cmd := newInstanceCommand(env, "trigger NAME PLAN", "Start a plan", func(ctx context.Context, c client.WithWatch,
 		i *v1beta1.Instance) error {
-		ov, err := versionOf(ctx, c, i)
+		ov, err := act.FindVersion(ctx, c, i)
 		if err != nil {
 			return err
 		}
-		if plan == ov.Spec.InstallPlan {
-			return fmt.Errorf("plan %q is the install plan of operatorversion %s, which Instances do not run: to run it again after a failure, "+
-				"use kubectl kudo plan retry --operator-version %s", plan, ov.Name, ov.Name)
-		}
-		if runs := ov.Spec.InstancePlans(); !slices.Contains(plans.Names(runs), plan) {
-			return fmt.Errorf("plan %q does not exist in operatorversion %s: it has %v", plan, ov.Name, plans.Names(runs))
-		}
-		trigger := triggerOf(plan)
-		if done, err := previews.show(env, c, func(p *previewer) (*preview.Preview, error) {
-			return p.instance(ctx, "trigger", i, trigger)
-		}); done || err != nil {
+		trigger := act.Trigger{Instance: i, Plan: plan}
+		if err := trigger.Check(ov); err != nil {
 			return err
 		}
-		return changeInstance(ctx, env, c, i, w, previews.lock("triggered: plan "+plan, trigger))
+		if done, err := previews.show(ctx, env, c, trigger); done || err != nil {
+			return err
+		}
+		return changeInstance(ctx, env, c, i, w, previews.lock("triggered: plan "+plan, trigger.Apply))
 	})
 	cmd.Flags().StringVar(&plan, "name", "", "name of the plan")
 	cmd.Args = command.ArgumentsForFlags("instance", "name")
@@ -174,12 +168,12 @@ func newPlanRetry(env *command.Env) *cobra.Command {
 	var previews previewFlags
 	cmd := newInstanceCommand(env, "retry NAME", "Run the plan that failed last again",
 		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
-			name, run := plans.LatestRun(i.Status.PlanStatus)
-			if run.Status != v1beta1.FatalError {
-				return fmt.Errorf("the last plan of instance %s/%s has not failed: use kubectl kudo plan trigger to run one", i.Namespace, i.Name)
+			retry := act.Retry{Instance: i}
+			name, err := retry.Plan()
+			if err != nil {
+				return err
 			}
-			retry := func(p *previewer) (*preview.Preview, error) { return p.retry(ctx, i, name) }
-			if done, err := previews.show(env, c, retry); done || err != nil {
+			if done, err := previews.show(ctx, env, c, retry); done || err != nil {
 				return err
 			}
 			if err := annotate(ctx, c, i, previews.expect.isSet(), v1beta1.RetryAnnotation, i.Status.PlanStatus[name].UID); err != nil {
@@ -189,7 +183,7 @@ func newPlanRetry(env *command.Env) *cobra.Command {
 			if !w.Wait {
 				return nil
 			}
-			err := env.WaitForInstance(ctx, c, i, time.Duration(w.Time), command.UntilArrived(i.Generation, i.UID))
+			err = env.WaitForInstance(ctx, c, i, time.Duration(w.Time), command.UntilArrived(i.Generation, i.UID))
 			if err == nil {
 				env.Printf("instance %s/%s ready", i.Namespace, i.Name)
 			}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/act"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/preview"
 )
@@ -94,13 +95,23 @@ func (f *previewFlags) lock(verb string, apply func(*v1beta1.Instance)) instance
 	return instanceEdit{verb: verb, apply: apply, locked: f.expect.isSet()}
 }
 
-// show computes a preview if that is asked for, and reports whether the command ends with it. An error says that the edit would fail, or is
-// not the expected one any more.
-func (f *previewFlags) show(env *command.Env, c client.Client, compute func(*previewer) (*preview.Preview, error)) (bool, error) {
+// show shows the preview of an action if that is asked for, and reports whether the command ends with it. An error says that the action
+// would fail, or is not the expected one any more.
+func (f *previewFlags) show(ctx context.Context, env *command.Env, c client.Client, a act.Action) (bool, error) {
+	return f.compute(env, c, func(p *act.Previewer) (*preview.Preview, error) { return a.Preview(ctx, p) })
+}
+
+// compute computes a preview if that is asked for, and shows it as show does.
+func (f *previewFlags) compute(env *command.Env, c client.Client,
+	compute func(*act.Previewer) (*preview.Preview, error)) (bool, error) {
 	if !f.asked() {
 		return false, nil
 	}
-	p, err := compute(&previewer{env: env, client: c, local: f.dryRun.IsLocal(), timeout: &f.timeout})
+	previewer, err := f.timeout.previewer(env, c, f.dryRun.IsLocal())
+	if err != nil {
+		return true, err
+	}
+	p, err := compute(previewer)
 	if err != nil {
 		return true, err
 	}
@@ -119,9 +130,13 @@ func newPlanPreview(env *command.Env) *cobra.Command {
 		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
 			verb, change := "reconcile", func(*v1beta1.Instance) {}
 			if plan != "" {
-				verb, change = "trigger", triggerOf(plan)
+				verb, change = "trigger", act.Trigger{Instance: i, Plan: plan}.Apply
 			}
-			p, err := (&previewer{env: env, client: c, timeout: &timeout}).instance(ctx, verb, i, change)
+			previewer, err := timeout.previewer(env, c, false)
+			if err != nil {
+				return err
+			}
+			p, err := previewer.Instance(ctx, verb, i, change)
 			if err != nil {
 				return err
 			}

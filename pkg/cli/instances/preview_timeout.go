@@ -2,7 +2,6 @@ package instances
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,7 +11,9 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"kudo.dev/kudo/pkg/act"
 	"kudo.dev/kudo/pkg/cli/command"
 )
 
@@ -34,6 +35,16 @@ func (p *previewTimeout) add(flags *pflag.FlagSet) {
 	flags.DurationVar(&p.limit, "timeout", defaultPreviewTimeout, "time limit of the answers that a preview needs of the cluster: what is "+
 		"not answered by then is not known")
 	p.flag, p.spent, p.begun = flags.Lookup("timeout"), &atomic.Int64{}, &atomic.Bool{}
+}
+
+// previewer returns what computes previews with the rights of the user, in the time that is left.
+func (p *previewTimeout) previewer(env *command.Env, c client.Client, isLocal bool) (*act.Previewer, error) {
+	config, err := env.Flags.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	return &act.Previewer{Config: config, Client: c, IsLocal: isLocal, Limit: p.limit, Begin: p.begin,
+		Late: p.lateError(" what would happen")}, nil
 }
 
 // begin ends the reads before a preview, and returns the time that they have left.
@@ -89,7 +100,7 @@ func (f firstReads) RoundTrip(request *http.Request) (*http.Response, error) {
 		cancel()
 		f.timeout.spent.Add(int64(time.Since(start)))
 	}
-	response, err := limitedTransport{f.RoundTripper, limit, f.timeout.lateError("")}.RoundTrip(request)
+	response, err := act.LimitTransport(limit, f.timeout.lateError(""))(f.RoundTripper).RoundTrip(request)
 	if err != nil {
 		end()
 		return nil, err
@@ -107,58 +118,5 @@ type closedBody struct {
 // Close implements io.Closer.
 func (b closedBody) Close() error {
 	defer b.end()
-	return b.ReadCloser.Close()
-}
-
-// limitedTransport lets requests fail once a context has ended, also those whose answers are being read. So each question
-// after that has no answer, and the computation that asks continues.
-type limitedTransport struct {
-	http.RoundTripper
-	limit context.Context
-	// late is the error of a request that has failed so.
-	late error
-}
-
-// RoundTrip implements http.RoundTripper.
-func (l limitedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancel(request.Context())
-	stop := context.AfterFunc(l.limit, cancel)
-	end := func() { stop(); cancel() }
-	response, err := l.RoundTripper.RoundTrip(request.WithContext(ctx))
-	if err != nil {
-		end()
-		return nil, l.explain(err)
-	}
-	response.Body = &limitedBody{response.Body, l, end}
-	return response, nil
-}
-
-// explain returns why a request has failed: the end of the context, if that has come.
-func (l limitedTransport) explain(err error) error {
-	if l.limit.Err() != nil {
-		return l.late
-	}
-	return err
-}
-
-// limitedBody is the body of an answer.
-type limitedBody struct {
-	io.ReadCloser
-	of  limitedTransport
-	end func()
-}
-
-// Read implements io.Reader.
-func (b *limitedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		err = b.of.explain(err)
-	}
-	return n, err
-}
-
-// Close implements io.Closer.
-func (b *limitedBody) Close() error {
-	b.end()
 	return b.ReadCloser.Close()
 }

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/act"
 	"kudo.dev/kudo/pkg/cli/command"
-	"kudo.dev/kudo/pkg/preview"
 )
 
 type uninstallOptions struct {
@@ -60,13 +60,11 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	instance, err := find(ctx, c, namespace, o.instance)
+	instance, err := act.FindInstance(ctx, c, namespace, o.instance)
 	if err != nil {
 		return err
 	}
-	if done, err := o.preview.show(o.env, c, func(p *previewer) (*preview.Preview, error) {
-		return p.uninstall(ctx, instance, o.keepClaims)
-	}); done || err != nil {
+	if done, err := o.preview.show(ctx, o.env, c, act.Uninstall{Instance: instance, KeepClaims: o.keepClaims}); done || err != nil {
 		return err
 	}
 	all, err := withChildren(ctx, c, instance)

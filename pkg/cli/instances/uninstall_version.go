@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/act"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/preview"
 )
@@ -106,9 +107,9 @@ func (o *uninstallVersionOptions) run(ctx context.Context, name string) error {
 func (o *uninstallVersionOptions) showRelease(ctx context.Context, c client.Client, ov *v1beta1.OperatorVersion,
 	users []types.NamespacedName, unlisted error) (bool, error) {
 	release := preview.Release{Version: ov, Users: users, Unlisted: unlisted, LeavesUsers: o.leaveUsers, Force: o.force}
-	compute := func(p *previewer) (*preview.Preview, error) { return p.release(ctx, release) }
+	compute := func(p *act.Previewer) (*preview.Preview, error) { return p.Release(ctx, release) }
 	if o.preview.asked() {
-		return o.preview.show(o.env, c, compute)
+		return o.preview.compute(o.env, c, compute)
 	}
 	if unlisted != nil {
 		o.env.Warnf("Instances of other namespaces are not looked at, since they cannot be listed: %s", unlisted)
@@ -116,7 +117,11 @@ func (o *uninstallVersionOptions) showRelease(ctx context.Context, c client.Clie
 	if !o.force && !o.leaveUsers {
 		return false, nil
 	}
-	p, err := compute(&previewer{env: o.env, client: c, timeout: &o.preview.timeout})
+	previewer, err := o.preview.timeout.previewer(o.env, c, false)
+	if err != nil {
+		return false, err
+	}
+	p, err := compute(previewer)
 	if err != nil {
 		return false, err
 	}

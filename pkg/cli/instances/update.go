@@ -3,52 +3,16 @@ package instances
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/act"
 	"kudo.dev/kudo/pkg/cli/command"
-	"kudo.dev/kudo/pkg/preview"
 )
-
-// find returns an Instance by name.
-func find(ctx context.Context, c client.Client, namespace, name string) (*v1beta1.Instance, error) {
-	instance := &v1beta1.Instance{}
-	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, instance)
-	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("instance %s/%s does not exist: kubectl kudo get instances -n %s lists those that do", namespace, name, namespace)
-	}
-	return instance, err
-}
-
-// versionOf returns the OperatorVersion that an Instance names.
-func versionOf(ctx context.Context, c client.Client, instance *v1beta1.Instance) (*v1beta1.OperatorVersion, error) {
-	ov, key := &v1beta1.OperatorVersion{}, instance.OperatorVersionKey()
-	err := c.Get(ctx, key, ov)
-	if apierrors.IsNotFound(err) {
-		return nil, versionMissing(instance)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("operatorversion %s of instance %s/%s: %w", key, instance.Namespace, instance.Name, err)
-	}
-	return ov, nil
-}
-
-// versionMissing says that the OperatorVersion of an Instance does not exist, and what to do about it.
-func versionMissing(instance *v1beta1.Instance) error {
-	key := instance.OperatorVersionKey()
-	return fmt.Errorf("instance %[1]s/%[2]s names operatorversion %[3]s, which does not exist: install it again (kubectl kudo install "+
-		"PACKAGE --skip-instance -n %[4]s), "+
-		"move the instance to another version (kubectl kudo upgrade PACKAGE --instance %[2]s -n %[1]s), or remove it (kubectl kudo uninstall "+
-		"--instance %[2]s -n %[1]s)",
-		instance.Namespace, instance.Name, key, key.Namespace)
-}
 
 type updateOptions struct {
 	env *command.Env
@@ -109,30 +73,25 @@ func (o *updateOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	instance, err := find(ctx, c, namespace, o.instance)
+	instance, err := act.FindInstance(ctx, c, namespace, o.instance)
 	if err != nil {
 		return err
 	}
-	ov, err := versionOf(ctx, c, instance)
+	ov, err := act.FindVersion(ctx, c, instance)
 	if err != nil {
 		return err
 	}
-	edit, err := o.editOf(instance, ov, given, from)
+	update, err := o.actionOf(instance, ov, given, from)
 	if err != nil {
 		return err
 	}
-	changed := instance.DeepCopy()
-	edit(changed)
-	if err := command.CheckStructure(ctx, &ov.Spec, changed, given); err != nil {
+	if err := update.Check(ctx); err != nil {
 		return err
 	}
-	if done, err := o.preview.show(o.env, c, func(p *previewer) (*preview.Preview, error) {
-		return p.edit(ctx, preview.Edit{Verb: "update", Before: instance, After: changed, Version: ov,
-			GivesRights: o.account.create})
-	}); done || err != nil {
+	if done, err := o.preview.show(ctx, o.env, c, update); done || err != nil {
 		return err
 	}
-	account, err := o.account.update(ctx, o.env, c, changed, &ov.Spec, installedSpecs(ctx, c, namespace))
+	account, err := o.account.update(ctx, o.env, c, update.Changed(), &ov.Spec, installedSpecs(ctx, c, namespace))
 	if err != nil {
 		return err
 	}
@@ -140,7 +99,7 @@ func (o *updateOptions) run(ctx context.Context) error {
 		ownAccount(ctx, o.env, c, account, instance)
 	}
 	return changeInstance(ctx, o.env, c, instance, &o.WaitFlags, o.preview.lock("updated", func(i *v1beta1.Instance) {
-		edit(i)
+		update.Apply(i)
 		setAccount(i, account)
 	}))
 }
@@ -159,59 +118,17 @@ func (o *updateOptions) validate(given map[string]string) error {
 	return nil
 }
 
-// editOf returns the edit of an Instance that the flags describe. It returns an error if the values do not fit the version, or if what is
-// to be unset is not set. Without the flag for sources, those of the Instance stay.
-func (o *updateOptions) editOf(instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, given map[string]string,
-	from []v1beta1.ParametersSource) (func(*v1beta1.Instance), error) {
-	if !o.sources.IsSet() {
-		from = instance.Spec.ParametersFrom
+// actionOf returns the update that the flags describe. Without the flag for sources, those of the Instance stay.
+func (o *updateOptions) actionOf(instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, given map[string]string,
+	from []v1beta1.ParametersSource) (act.Update, error) {
+	out := act.Update{Instance: instance, Version: ov, Set: given, Unset: o.unset, ParametersFrom: instance.Spec.ParametersFrom,
+		GivesRights: o.account.create}
+	if o.sources.IsSet() {
+		out.ParametersFrom = from
 	}
-	if err := checkChange(instance, ov, given); err != nil {
-		return nil, err
-	}
-	schedules, err := o.schedules.Apply(instance.Spec.Schedules)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range o.unset {
-		if _, set := instance.Spec.Parameters[name]; !set {
-			return nil, fmt.Errorf("parameter %s of instance %s is not set", name, o.instance)
-		}
-	}
-	return func(i *v1beta1.Instance) {
-		setParameters(i, given)
-		i.Spec.ParametersFrom, i.Spec.Schedules = from, schedules
-		for _, name := range o.unset {
-			delete(i.Spec.Parameters, name)
-		}
-	}, nil
-}
-
-func setParameters(i *v1beta1.Instance, given map[string]string) {
-	if i.Spec.Parameters == nil {
-		i.Spec.Parameters = map[string]string{}
-	}
-	for name, value := range given {
-		i.Spec.Parameters[name] = value
-	}
-}
-
-// checkChange refuses values that can never be right, for clusters without webhooks.
-func checkChange(instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, given map[string]string) error {
-	changed := slices.DeleteFunc(slices.Clone(ov.Spec.Parameters), func(def v1beta1.Parameter) bool {
-		_, set := given[def.Name]
-		return !set
-	})
-	if err := command.CheckValues(changed, given, nil, nil, "operatorversion "+ov.Name); err != nil {
-		return err
-	}
-	for _, def := range changed {
-		value := given[def.Name]
-		if def.IsImmutable() && instance.Spec.OperatorVersion.Name == ov.Name && instance.Spec.Parameters[def.Name] != value {
-			return fmt.Errorf("parameter %s is immutable: its value was fixed when the instance was created", def.Name)
-		}
-	}
-	return nil
+	var err error
+	out.Schedules, err = o.schedules.Apply(instance.Spec.Schedules)
+	return out, err
 }
 
 // instanceEdit changes an Instance; the verb says in the past tense what it did.

@@ -11,6 +11,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/pkg/act"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/pkginstall"
 	"kudo.dev/kudo/pkg/preview"
@@ -70,7 +71,7 @@ func (o *upgradeOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	instance, err := find(ctx, c, namespace, o.instance)
+	instance, err := act.FindInstance(ctx, c, namespace, o.instance)
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func (o *upgradeOptions) run(ctx context.Context, name string) error {
 		return err
 	}
 	merged := instance.DeepCopy()
-	setParameters(merged, given)
+	act.SetParameters(merged, given)
 	u := &upgrade{before: instance, merged: merged, old: ov, packages: packages, given: given}
 	if err := o.check(ctx, config, u); err != nil {
 		return err
@@ -89,10 +90,10 @@ func (o *upgradeOptions) run(ctx context.Context, name string) error {
 		return err
 	}
 	known := command.SpecsOf(coming)
-	if done, err := o.preview.show(o.env, c, func(p *previewer) (*preview.Preview, error) {
+	if done, err := o.preview.compute(o.env, c, func(p *act.Previewer) (*preview.Preview, error) {
 		e := upgradeEdit(instance, merged, ov, coming)
 		e.GivesRights = o.account.create
-		return p.edit(ctx, e)
+		return p.Edit(ctx, e)
 	}); done || err != nil {
 		return err
 	}
@@ -133,7 +134,7 @@ func (u *upgrade) pkg() *operators.Package { return u.packages[len(u.packages)-1
 // apply names the version of the package in an Instance, and sets the given parameters.
 func (u *upgrade) apply(i *v1beta1.Instance) {
 	i.Spec.OperatorVersion.Name, i.Spec.OperatorVersion.Namespace = command.VersionName(u.pkg()), ""
-	setParameters(i, u.given)
+	act.SetParameters(i, u.given)
 }
 
 // check refuses a package that the Instance cannot be moved to, parameters that the package does not accept, and a cluster that is too old
@@ -143,7 +144,7 @@ func (o *upgradeOptions) check(ctx context.Context, config *rest.Config, u *upgr
 	if err := checkUpgrade(u.before, u.old, pkg, o.allowDowngrade); err != nil {
 		return err
 	}
-	if err := command.CheckValues(pkg.Definitions(), u.given, u.before.Spec.Parameters, u.before.Spec.ParametersFrom,
+	if err := act.CheckValues(pkg.Definitions(), u.given, u.before.Spec.Parameters, u.before.Spec.ParametersFrom,
 		command.DescribePackage(pkg)); err != nil {
 		return err
 	}
@@ -176,7 +177,7 @@ func checkUpgrade(instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, pkg *
 		return fmt.Errorf("instance %s runs operator %s: it cannot be upgraded to operator %s", instance.Name, operator, pkg.Operator.Name)
 	}
 	if instance.Spec.OperatorVersion.Name == command.VersionName(pkg) && ov.UID == "" {
-		return versionMissing(instance)
+		return act.MissingVersion(instance)
 	}
 	if instance.Spec.OperatorVersion.Name == command.VersionName(pkg) {
 		return fmt.Errorf("instance %s runs %s already: to run its plan again, use kubectl kudo plan trigger or retry", instance.Name,

@@ -16,6 +16,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/pkg/act"
 	"kudo.dev/kudo/pkg/atomicfile"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/pkginstall"
@@ -124,7 +125,7 @@ func (o *renderOptions) newInstance(pkg *operators.Package, given map[string]str
 	if err := operators.CheckInstanceName(instance.Name); err != nil {
 		return nil, command.UsageError("--instance: %w", err)
 	}
-	return instance, command.CheckValues(pkg.Definitions(), given, nil, from, command.DescribePackage(pkg))
+	return instance, act.CheckValues(pkg.Definitions(), given, nil, from, command.DescribePackage(pkg))
 }
 
 // refuseSensitive returns an error if a value is that of a sensitive parameter: all who may read the repository could read it.

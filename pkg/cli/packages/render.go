@@ -11,6 +11,7 @@ import (
 	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/operators/render"
+	"kudo.dev/kudo/pkg/act"
 	"kudo.dev/kudo/pkg/cli/command"
 )
 
@@ -61,7 +62,7 @@ func (o *renderOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := command.CheckValues(pkg.Definitions(), given, nil, nil, command.DescribePackage(pkg)); err != nil {
+	if err := act.CheckValues(pkg.Definitions(), given, nil, nil, command.DescribePackage(pkg)); err != nil {
 		return err
 	}
 	uses, err := o.pick(pkg)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/pkg/act"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/kudoinit"
 	"kudo.dev/kudo/pkg/pkginstall"
@@ -70,7 +71,7 @@ func (o *rightsOptions) run(ctx context.Context, name string) error {
 		return err
 	}
 	pkg := packages[len(packages)-1]
-	if err := command.CheckValues(pkg.Definitions(), given, nil, nil, command.DescribePackage(pkg)); err != nil {
+	if err := act.CheckValues(pkg.Definitions(), given, nil, nil, command.DescribePackage(pkg)); err != nil {
 		return err
 	}
 	namespace, _, err := o.env.Flags.ToRawKubeConfigLoader().Namespace()

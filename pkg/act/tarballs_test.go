@@ -1,4 +1,4 @@
-package instances
+package act
 
 import (
 	"archive/tar"

@@ -1,4 +1,4 @@
-package instances
+package act
 
 import (
 	"errors"
@@ -12,9 +12,9 @@ import (
 	"kudo.dev/kudo/pkg/history"
 )
 
-// TestRollbackEdit shows P20: a rollback asks for the end of the run that goes on, with the same patch, unless it is to wait behind it.
+// TestRollbackChange shows P20: a rollback asks for the end of the run that goes on, with the same patch, unless it is to wait behind it.
 // What an Instance's annotations and status hold before was written by others, and must not end another run.
-func TestRollbackEdit(t *testing.T) {
+func TestRollbackChange(t *testing.T) {
 	deleted := metav1.NewTime(time.Unix(1, 0))
 	status := func(status v1beta1.ExecutionStatus) map[string]v1beta1.PlanStatus {
 		return map[string]v1beta1.PlanStatus{
@@ -50,10 +50,10 @@ func TestRollbackEdit(t *testing.T) {
 		if tc.change != nil {
 			tc.change(i)
 		}
-		edit := rollbackOptions{afterRunning: tc.after}.editOf(i, 1, func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = "back" })
-		edit.apply(i)
-		if edit.verb != tc.verb || i.Spec.OperatorVersion.Name != "back" {
-			t.Errorf("%s: it says %q, and spec names %q", tc.reason, edit.verb, i.Spec.OperatorVersion.Name)
+		change := Rollback{Instance: i, AfterRunning: tc.after}.changeTo(1, func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = "back" })
+		change.Apply(i)
+		if change.Verb != tc.verb || i.Spec.OperatorVersion.Name != "back" {
+			t.Errorf("%s: it says %q, and spec names %q", tc.reason, change.Verb, i.Spec.OperatorVersion.Name)
 		}
 		if got := i.Annotations[v1beta1.CancelAnnotation]; got != tc.uid {
 			t.Errorf("%s: the run %q is cancelled, want %q", tc.reason, got, tc.uid)
@@ -79,7 +79,7 @@ func TestAccepts(t *testing.T) {
 		{"it is named, and the error says that it cannot be read", 2, history.Entry{Revision: 2, Unread: unread}, true},
 		{"it is named, and is from before a restore", 2, history.Entry{Revision: 2, Status: v1beta1.Complete, Former: true}, false},
 	} {
-		if got := (rollbackOptions{revision: tc.revision}).accepts(tc.run); got != tc.want {
+		if got := (Rollback{Revision: tc.revision}).accepts(tc.run); got != tc.want {
 			t.Errorf("%s: accepted %t, want %t", tc.reason, got, tc.want)
 		}
 	}

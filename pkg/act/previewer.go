@@ -1,11 +1,11 @@
-package instances
+package act
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
+	"time"
 
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -15,8 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
-	"kudo.dev/kudo/pkg/apierror"
-	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/explore"
 	"kudo.dev/kudo/pkg/explore/live"
 	"kudo.dev/kudo/pkg/kudoinit"
@@ -25,59 +23,65 @@ import (
 	"kudo.dev/kudo/plans/trigger"
 )
 
-// previewer computes previews with the rights of the user.
-type previewer struct {
-	env    *command.Env
-	client client.Client
-	// local is set if the cluster is only read.
-	local bool
-	// timeout says how long the questions may take in all.
-	timeout *previewTimeout
+// Previewer computes previews with the rights of a user.
+type Previewer struct {
+	// Config connects to the cluster as the user.
+	Config *rest.Config
+	// Client reads Instances and OperatorVersions.
+	Client client.Client
+	// IsLocal is set if the cluster is only read, without dry runs.
+	IsLocal bool
+	// Limit is the time in which the cluster must answer all questions of a preview. What it does not answer by then is not known.
+	Limit time.Duration
+	// Begin is called when a preview asks its first question, and returns how much of Limit is left. If it is nil, all of Limit is left.
+	Begin func() time.Duration
+	// Late is the error of a preview of which nothing is known, since the cluster did not answer within Limit.
+	Late error
 }
 
-// edit asks the cluster what an edit would do.
-func (p *previewer) edit(ctx context.Context, edit preview.Edit) (*preview.Preview, error) {
+// Edit asks the cluster what an edit would do.
+func (p *Previewer) Edit(ctx context.Context, edit preview.Edit) (*preview.Preview, error) {
 	return p.compute(ctx, func(ctx context.Context, o preview.Options) (*preview.Preview, error) {
 		now, known := readSettings(ctx, &o, edit.After.Namespace)
-		o.Tarballs = newTarballs(ctx, p.client, now, known)
+		o.Tarballs = newTarballs(ctx, p.Client, now, known)
 		return preview.Compute(ctx, o, edit)
 	})
 }
 
-// instance asks what a change of an Instance would do whose OperatorVersions are in the cluster.
-func (p *previewer) instance(ctx context.Context, verb string, before *v1beta1.Instance,
+// Instance asks what a change of an Instance would do whose OperatorVersions are in the cluster.
+func (p *Previewer) Instance(ctx context.Context, verb string, before *v1beta1.Instance,
 	change func(*v1beta1.Instance)) (*preview.Preview, error) {
 	e := preview.Edit{Verb: verb, Before: before, After: before.DeepCopy()}
 	change(e.After)
 	var err error
-	if e.Version, err = versionOf(ctx, p.client, e.After); err != nil {
+	if e.Version, err = FindVersion(ctx, p.Client, e.After); err != nil {
 		return nil, err
 	}
 	if before.OperatorVersionKey() != e.After.OperatorVersionKey() {
-		if e.Old, err = versionIfExists(ctx, p.client, before); err != nil {
+		if e.Old, err = ReadVersion(ctx, p.Client, before); err != nil {
 			return nil, err
 		}
 	}
-	return p.edit(ctx, e)
+	return p.Edit(ctx, e)
 }
 
 // retry asks what another run of the plan that failed last would do.
-func (p *previewer) retry(ctx context.Context, i *v1beta1.Instance, plan string) (*preview.Preview, error) {
+func (p *Previewer) retry(ctx context.Context, i *v1beta1.Instance, plan string) (*preview.Preview, error) {
 	if i.DeletionTimestamp != nil {
 		return p.uninstall(ctx, i, false)
 	}
-	version, err := versionOf(ctx, p.client, i)
+	version, err := FindVersion(ctx, p.Client, i)
 	if err != nil {
 		return nil, err
 	}
 	run := &trigger.Request{Plan: plan, Cause: fmt.Sprintf("%s run %d", trigger.CauseRetry, i.Status.PlanStatus[plan].Revision),
 		Upgrade: i.Status.Baseline != nil && i.Status.Baseline.UpgradeIncomplete}
-	return p.edit(ctx, preview.Edit{Verb: "retry", Before: i, After: i.DeepCopy(), Version: version, Retry: run})
+	return p.Edit(ctx, preview.Edit{Verb: "retry", Before: i, After: i.DeepCopy(), Version: version, Retry: run})
 }
 
 // uninstall asks what the deletion of an Instance would do.
-func (p *previewer) uninstall(ctx context.Context, instance *v1beta1.Instance, keepsClaims bool) (*preview.Preview, error) {
-	version, err := versionIfExists(ctx, p.client, instance)
+func (p *Previewer) uninstall(ctx context.Context, instance *v1beta1.Instance, keepsClaims bool) (*preview.Preview, error) {
+	version, err := ReadVersion(ctx, p.Client, instance)
 	if err != nil {
 		return nil, err
 	}
@@ -97,36 +101,30 @@ func readSettings(ctx context.Context, o *preview.Options, namespace string) (no
 	return now, known
 }
 
-// versions asks what the creation of OperatorVersions without an Instance would do. keeps is set if those that exist stay as they are.
-func (p *previewer) versions(ctx context.Context, verb string, versions []*v1beta1.OperatorVersion, keeps bool) (*preview.Preview, error) {
+// Versions asks what the creation of OperatorVersions without an Instance would do. keeps is set if those that exist stay as they are.
+func (p *Previewer) Versions(ctx context.Context, verb string, versions []*v1beta1.OperatorVersion, keeps bool) (*preview.Preview, error) {
 	return p.compute(ctx, func(ctx context.Context, o preview.Options) (*preview.Preview, error) {
 		return preview.ComputeVersions(ctx, o, verb, versions, keeps)
 	})
 }
 
-// release asks what the deletion of an OperatorVersion would do.
-func (p *previewer) release(ctx context.Context, r preview.Release) (*preview.Preview, error) {
+// Release asks what the deletion of an OperatorVersion would do.
+func (p *Previewer) Release(ctx context.Context, r preview.Release) (*preview.Preview, error) {
 	return p.compute(ctx, func(ctx context.Context, o preview.Options) (*preview.Preview, error) {
 		return preview.ComputeRelease(ctx, o, r)
 	})
 }
 
-// versionIfExists returns the OperatorVersion that an Instance names, or nil if it does not exist.
-func versionIfExists(ctx context.Context, c client.Client, instance *v1beta1.Instance) (*v1beta1.OperatorVersion, error) {
-	version := &v1beta1.OperatorVersion{}
-	err := c.Get(ctx, instance.OperatorVersionKey(), version)
-	if apierror.IsObjectNotFound(err) {
-		return nil, nil
-	}
-	return version, err
-}
-
 // compute computes a preview with the clients of the user. What is not answered in time is not known; an error says that nothing is.
-func (p *previewer) compute(ctx context.Context,
+func (p *Previewer) compute(ctx context.Context,
 	compute func(context.Context, preview.Options) (*preview.Preview, error)) (*preview.Preview, error) {
-	limit, cancel := context.WithTimeout(ctx, p.timeout.begin())
+	left := p.Limit
+	if p.Begin != nil {
+		left = p.Begin()
+	}
+	limit, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
-	ctx, cancelAll := context.WithTimeout(ctx, 2*p.timeout.limit) // with what is not asked by these clients, such as webhooks
+	ctx, cancelAll := context.WithTimeout(ctx, 2*p.Limit) // with what is not asked by these clients, such as webhooks
 	defer cancelAll()
 	o, err := p.options(ctx, limit)
 	if err != nil {
@@ -134,24 +132,20 @@ func (p *previewer) compute(ctx context.Context,
 	}
 	out, err := compute(ctx, o)
 	if errors.Is(err, preview.ErrLate) || errors.Is(err, context.DeadlineExceeded) {
-		return nil, p.timeout.lateError(" what would happen")
+		return nil, p.Late
 	}
 	return out, err
 }
 
 // options are the clients of the user. Their requests end with limit.
-func (p *previewer) options(ctx, limit context.Context) (preview.Options, error) {
-	config, err := p.env.Flags.ToRESTConfig()
-	if err != nil {
-		return preview.Options{}, err
-	}
-	config.Wrap(func(inner http.RoundTripper) http.RoundTripper {
-		return limitedTransport{inner, limit, preview.ErrLate}
-	})
+func (p *Previewer) options(ctx, limit context.Context) (preview.Options, error) {
+	config := rest.CopyConfig(p.Config)
+	config.Wrap(LimitTransport(limit, preview.ErrLate))
 	config.QPS = -1                           // the apiserver's priority and fairness decides, not the client
 	config.WarningHandler = rest.NoWarnings{} // that a new OperatorVersion does not exist yet is not worth a warning
-	o := preview.Options{Clock: clock.RealClock{}, Local: p.local}
-	if o.Client, err = client.New(config, client.Options{Scheme: p.client.Scheme(), Mapper: p.client.RESTMapper()}); err != nil {
+	o := preview.Options{Clock: clock.RealClock{}, Local: p.IsLocal}
+	var err error
+	if o.Client, err = client.New(config, client.Options{Scheme: p.Client.Scheme(), Mapper: p.Client.RESTMapper()}); err != nil {
 		return o, err
 	}
 	o.Client = preview.RecordReads(o.Client)
@@ -174,7 +168,7 @@ func (p *previewer) options(ctx, limit context.Context) (preview.Options, error)
 	if unknown {
 		o.Incomplete = append(o.Incomplete, "you may not list the explore rules and webhooks of the cluster: kudo may get other answers")
 	}
-	if p.local { // a webhook is asked with what would be written
+	if p.IsLocal { // a webhook is asked with what would be written
 		before := len(layers)
 		layers = slices.DeleteFunc(slices.Clone(layers), func(l explore.Explorer) bool { return l.Layer() == explore.Webhook })
 		if len(layers) < before {
@@ -183,6 +177,6 @@ func (p *previewer) options(ctx, limit context.Context) (preview.Options, error)
 	}
 	o.All = layers
 	o.External = slices.DeleteFunc(slices.Clone(layers), func(l explore.Explorer) bool { return l.Layer() == explore.Native })
-	o.As = command.WhoAmI(ctx, o.Client)
+	o.As = WhoAmI(ctx, o.Client)
 	return o, nil
 }

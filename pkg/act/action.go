@@ -1,0 +1,49 @@
+// Package act has what a user does to an Instance as values: the command line and the page make the same ones. Each shows what it would do
+// (Preview), and which command line does it (Command).
+package act
+
+import (
+	"context"
+	"strings"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/preview"
+	"kudo.dev/kudo/pkg/text"
+)
+
+// Action is what a user does to an Instance with one command.
+type Action interface {
+	// Preview asks the cluster what the action would do. It returns an error if the action cannot be done at all, with the remedy.
+	Preview(ctx context.Context, p *Previewer) (*preview.Preview, error)
+	// Command returns the command line that does it, for a shell.
+	Command() string
+}
+
+// commandOf returns a command line of kudo about an Instance. The arguments behind it are quoted.
+func commandOf(command string, instance *v1beta1.Instance, args ...string) string {
+	out := []string{"kubectl kudo", command, "--instance", text.ShellQuote(instance.Name), "-n", text.ShellQuote(instance.Namespace)}
+	for _, arg := range args {
+		out = append(out, text.ShellQuote(arg))
+	}
+	return strings.Join(out, " ")
+}
+
+// Uninstall deletes an Instance, after its cleanup plan.
+type Uninstall struct {
+	Instance *v1beta1.Instance
+	// KeepClaims is set if the PersistentVolumeClaims of the Instance are to stay.
+	KeepClaims bool
+}
+
+// Preview implements Action.
+func (u Uninstall) Preview(ctx context.Context, p *Previewer) (*preview.Preview, error) {
+	return p.uninstall(ctx, u.Instance, u.KeepClaims)
+}
+
+// Command implements Action.
+func (u Uninstall) Command() string {
+	if u.KeepClaims {
+		return commandOf("uninstall", u.Instance, "--keep-claims")
+	}
+	return commandOf("uninstall", u.Instance)
+}

@@ -1,0 +1,87 @@
+package act
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/preview"
+	"kudo.dev/kudo/plans"
+)
+
+// Trigger starts a plan of an Instance.
+type Trigger struct {
+	Instance *v1beta1.Instance
+	Plan     string
+}
+
+// Check returns an error if Instances of the OperatorVersion do not have the plan.
+func (t Trigger) Check(ov *v1beta1.OperatorVersion) error {
+	if t.Plan == ov.Spec.InstallPlan {
+		return fmt.Errorf("plan %q is the install plan of operatorversion %s, which Instances do not run: to run it again after a failure, "+
+			"use kubectl kudo plan retry --operator-version %s", t.Plan, ov.Name, ov.Name)
+	}
+	if names := plans.Names(ov.Spec.InstancePlans()); !slices.Contains(names, t.Plan) {
+		return fmt.Errorf("plan %q does not exist in operatorversion %s: it has %v", t.Plan, ov.Name, names)
+	}
+	return nil
+}
+
+// Apply requests the run in the spec of an Instance.
+func (t Trigger) Apply(i *v1beta1.Instance) {
+	i.Spec.PlanExecution = v1beta1.PlanExecution{PlanName: t.Plan, UID: types.UID(uuid.NewString())}
+}
+
+// Preview implements Action.
+func (t Trigger) Preview(ctx context.Context, p *Previewer) (*preview.Preview, error) {
+	return p.Instance(ctx, "trigger", t.Instance, t.Apply)
+}
+
+// Command implements Action.
+func (t Trigger) Command() string { return commandOf("plan trigger", t.Instance, "--name", t.Plan) }
+
+// Retry runs the plan of an Instance that has failed last again.
+type Retry struct {
+	Instance *v1beta1.Instance
+}
+
+// Plan returns the plan that has failed last. It is an error if the last plan has not failed.
+func (r Retry) Plan() (string, error) {
+	name, run := plans.LatestRun(r.Instance.Status.PlanStatus)
+	if run.Status != v1beta1.FatalError {
+		return "", fmt.Errorf("the last plan of instance %s/%s has not failed: use kubectl kudo plan trigger to run one", r.Instance.Namespace,
+			r.Instance.Name)
+	}
+	return name, nil
+}
+
+// Preview implements Action.
+func (r Retry) Preview(ctx context.Context, p *Previewer) (*preview.Preview, error) {
+	name, err := r.Plan()
+	if err != nil {
+		return nil, err
+	}
+	return p.retry(ctx, r.Instance, name)
+}
+
+// Command implements Action.
+func (r Retry) Command() string { return commandOf("plan retry", r.Instance) }
+
+// Drift sets back what others have changed of the objects of an Instance: it starts plan deploy.
+type Drift struct {
+	Instance *v1beta1.Instance
+}
+
+// Preview implements Action.
+func (d Drift) Preview(ctx context.Context, p *Previewer) (*preview.Preview, error) {
+	return p.Instance(ctx, "deploy", d.Instance, d.trigger().Apply)
+}
+
+// Command implements Action.
+func (d Drift) Command() string { return d.trigger().Command() }
+
+func (d Drift) trigger() Trigger { return Trigger{d.Instance, v1beta1.DeployPlan} }

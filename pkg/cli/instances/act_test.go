@@ -1,0 +1,67 @@
+package instances
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/act"
+	"kudo.dev/kudo/pkg/cli/commandtest"
+	"kudo.dev/kudo/test/gen"
+)
+
+// splitCommand returns the words of a command line, as a shell sees them, behind "kubectl kudo".
+func splitCommand(t *testing.T, line string) []string {
+	t.Helper()
+	out, err := exec.Command("sh", "-c", "printf '%s\\000' "+strings.TrimPrefix(line, "kubectl kudo ")).Output()
+	if err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+}
+
+// TestCopiedCommand checks U4: the command line of an action, which a user may copy from the page, gives the same spec as the action.
+func TestCopiedCommand(t *testing.T) {
+	version := web("1.0.0")
+	for _, tc := range []struct {
+		reason  string
+		command commandtest.Constructor
+		action  func(i *v1beta1.Instance) act.Action
+		apply   func(i *v1beta1.Instance)
+	}{
+		{"a plan", NewPlan, func(i *v1beta1.Instance) act.Action { return act.Trigger{Instance: i, Plan: "backup"} },
+			func(i *v1beta1.Instance) { i.Spec.PlanExecution.PlanName = "backup" }},
+		{"drift", NewPlan, func(i *v1beta1.Instance) act.Action { return act.Drift{Instance: i} },
+			func(i *v1beta1.Instance) { i.Spec.PlanExecution.PlanName = "deploy" }},
+		{"a value for a shell", NewUpdate, func(i *v1beta1.Instance) act.Action {
+			return act.Update{Instance: i, Version: version, Set: map[string]string{"VALUE": "it's $(id); \"x\"\n\\ -p A=b"}}
+		}, func(i *v1beta1.Instance) { i.Spec.Parameters["VALUE"] = "it's $(id); \"x\"\n\\ -p A=b" }},
+		{"a default", NewUpdate, func(i *v1beta1.Instance) act.Action {
+			return act.Update{Instance: i, Version: version, Unset: []string{"VALUE"}}
+		}, func(i *v1beta1.Instance) { delete(i.Spec.Parameters, "VALUE") }},
+	} {
+		server := onServer(t, version, site(version))
+		want, got := site(version), &v1beta1.Instance{ObjectMeta: gen.Meta("lab", "site")}
+		commandtest.Expect(t, tc.command, 0, "", splitCommand(t, tc.action(want).Command())...)
+		server.Read(got)
+		tc.apply(want)
+		got.Spec.PlanExecution.UID = ""
+		if diff := cmp.Diff(want.Spec.PlanExecution, got.Spec.PlanExecution); diff != "" {
+			t.Errorf("%s: -want +got: %s", tc.reason, diff)
+		}
+		if len(want.Spec.Parameters) > 0 || len(got.Spec.Parameters) > 0 {
+			if diff := cmp.Diff(want.Spec.Parameters, got.Spec.Parameters); diff != "" {
+				t.Errorf("%s: -want +got: %s", tc.reason, diff)
+			}
+		}
+	}
+	server := onServer(t, version, site(version))
+	commandtest.Expect(t, NewUninstall, 0, "", splitCommand(t, act.Uninstall{Instance: site(version)}.Command())...)
+	left := &v1beta1.Instance{ObjectMeta: gen.Meta("lab", "site")}
+	if found := server.Get(left); found != nil && found.GetDeletionTimestamp() == nil {
+		t.Error("uninstall: the Instance is not deleted")
+	}
+}
