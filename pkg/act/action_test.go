@@ -25,7 +25,6 @@ func TestCommand(t *testing.T) {
 	}{
 		{"a plan", Trigger{db, "backup"}, "kubectl kudo plan trigger --instance db -n lab --name backup"},
 		{"a plan with a hostile name", Trigger{db, "a b;id"}, "kubectl kudo plan trigger --instance db -n lab --name 'a b;id'"},
-		{"drift", Drift{db}, "kubectl kudo plan trigger --instance db -n lab --name deploy"},
 		{"a failed plan", Retry{db}, "kubectl kudo plan retry --instance db -n lab"},
 		{"an earlier run", Rollback{Instance: db, Revision: 3}, "kubectl kudo rollback --instance db -n lab --to-revision 3"},
 		{"the run before, after the one that runs", Rollback{Instance: db, AfterRunning: true}, "kubectl kudo rollback --instance db -n lab --after-running"},

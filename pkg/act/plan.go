@@ -70,18 +70,3 @@ func (r Retry) Preview(ctx context.Context, p *Previewer) (*preview.Preview, err
 
 // Command implements Action.
 func (r Retry) Command() string { return commandOf("plan retry", r.Instance) }
-
-// Drift sets back what others have changed of the objects of an Instance: it starts plan deploy.
-type Drift struct {
-	Instance *v1beta1.Instance
-}
-
-// Preview implements Action.
-func (d Drift) Preview(ctx context.Context, p *Previewer) (*preview.Preview, error) {
-	return p.Instance(ctx, "deploy", d.Instance, d.trigger().Apply)
-}
-
-// Command implements Action.
-func (d Drift) Command() string { return d.trigger().Command() }
-
-func (d Drift) trigger() Trigger { return Trigger{d.Instance, v1beta1.DeployPlan} }

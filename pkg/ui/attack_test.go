@@ -23,7 +23,7 @@ import (
 const hostile = `"><script>alert(1)</script><img src=x onerror=alert(1)>' onmouseover='alert(1)' javascript:alert(1) {{.}} ` + "\x1b[2J\u202e\u2066</title></style>"
 
 // allPages are the pages with the objects of a test.
-var allPages = []string{"/instances", "/instances?q=", "/instances/a/one", "/versions", "/versions/a/web-1.0.0", "/shared", "/settings", "/nothing"}
+var allPages = []string{"/instances", "/instances?q=", "/instances/a/one", "/instances/a/one/change", "/versions", "/versions/a/web-1.0.0", "/shared", "/settings", "/nothing"}
 
 // hostileObjects have the text of an attacker wherever one can be.
 func hostileObjects() (*v1beta1.Instance, *v1beta1.OperatorVersion, *v1beta1.Installation, *appsv1.ControllerRevision, *corev1.Event) {
@@ -71,9 +71,9 @@ func hostileObjects() (*v1beta1.Instance, *v1beta1.OperatorVersion, *v1beta1.Ins
 // What templates have: elements and attributes.
 var (
 	elements = strings.Fields("a b body br button caption code dd del details div dl dt form g h1 h2 h3 head header html input ins label li line link main meta nav noscript ol " +
-		"option p pre rect script section select span strong summary svg table tbody td text th thead time title tr ul")
-	attributes = strings.Fields("action aria-current aria-hidden aria-label autocomplete charset class content data-copy data-live data-open data-seen datetime for height hidden href id lang " +
-		"maxlength method name open rel required role rx scope selected src tabindex type value viewbox width x x1 x2 y y1 y2")
+		"option p pre rect script section select span strong summary svg table tbody td text textarea th thead time title tr ul")
+	attributes = strings.Fields("action aria-current aria-hidden aria-label aria-labelledby autocomplete charset class content data-copy data-live data-open data-seen datetime for height hidden href id lang " +
+		"maxlength method name open rel required role rows rx scope selected src tabindex type value viewbox width x x1 x2 y y1 y2")
 )
 
 // checkHarmless fails if HTML has an element or an attribute that no template has, or a character that is not shown.

@@ -90,6 +90,11 @@ const (
 	messageUnknown = "It is not known whether this Instance exists."
 )
 
+// messageOtherNamespace stands where an Instance of another namespace than the one that is shown would be.
+func messageOtherNamespace(namespace string) string {
+	return "kubectl kudo ui was started for namespace " + namespace + " only. Start it with -A to see all."
+}
+
 // subjectOf reads an Instance. seen is set if the page has shown it before.
 func (s *Server) subjectOf(key client.ObjectKey, seen bool, d *detail) subject {
 	i, found := objectOf[*v1beta1.Instance](s.instances, key.Namespace, key.Name)
@@ -102,7 +107,7 @@ func (s *Server) subjectOf(key client.ObjectKey, seen bool, d *detail) subject {
 	case !s.instances.informer.HasSynced():
 		return subject{Missing: messageUnknown}
 	case s.Namespace != "" && s.Namespace != key.Namespace:
-		return subject{Missing: "kubectl kudo ui was started for namespace " + s.Namespace + " only. Start it with -A to see all."}
+		return subject{Missing: messageOtherNamespace(s.Namespace)}
 	default:
 		return subject{Missing: "This Instance does not exist."}
 	}
@@ -114,7 +119,10 @@ func (s *Server) subjectOf(key client.ObjectKey, seen bool, d *detail) subject {
 		sub.Version, defined = ov, ov.Spec.InstancePlans()
 		sub.VersionLink = "/versions/" + ovKey.Namespace + "/" + ovKey.Name
 	}
-	sub.setHidden(d)
+	if d != nil {
+		sub.runs = d.entries(i)
+	}
+	sub.setHidden(d != nil && d.runs.informer.HasSynced())
 	sub.Conditions = shownConditions(i.Status.Conditions, sub.show)
 	sub.Wrong = sub.show(wrongOf(i, now))
 	if base := i.Status.Baseline; base != nil && base.OperatorVersion != "" && base.OperatorVersion != ovKey.String() {
@@ -133,18 +141,16 @@ func (s *Server) subjectOf(key client.ObjectKey, seen bool, d *detail) subject {
 	return sub
 }
 
-// setHidden sets which parameters were sensitive, as the runs say: all, while it is not known what was. It sets the mask, too.
-func (s *subject) setHidden(d *detail) {
-	if d != nil {
-		s.runs = d.entries(s.Instance)
-	}
+// setHidden sets which parameters were sensitive, as the runs say: all, while it is not known what was, since the runs are not. It sets the
+// mask, too.
+func (s *subject) setHidden(runsKnown bool) {
 	for _, e := range s.runs {
 		s.sensitive = append(s.sensitive, e.Sensitive...)
 	}
 	switch {
 	case s.Version == nil:
 		s.Unknown = "OperatorVersion"
-	case d == nil || !d.runs.informer.HasSynced():
+	case !runsKnown:
 		s.Unknown = "history"
 		s.sensitive = slices.Collect(maps.Keys(s.Instance.Spec.Parameters))
 		for _, def := range s.Version.Spec.Parameters {

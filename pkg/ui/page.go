@@ -24,6 +24,8 @@ type view struct {
 	Nav string
 	// Status of the response; 0 is 200.
 	Status int
+	// Fixed is set if the page has no stream: it shows what it was asked for, once.
+	Fixed bool
 	// Form is the part of the page that does not change by itself: a stream would take what a user is typing. It is a template and its data.
 	Form *fragment
 	// Fragments change with the cluster.
@@ -53,7 +55,7 @@ type page func(r *http.Request) screen
 // still returns a screen that holds nothing open.
 func still(draw func() view) screen { return screen{draw: draw, close: func() {}} }
 
-// routes are the pages, each with its stream below /live.
+// routes are the pages, each with its stream below /live, and those from which a user previews a change. None of them changes anything (U5).
 func (s *Server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	for pattern, open := range map[string]page{
@@ -67,6 +69,8 @@ func (s *Server) routes() *http.ServeMux {
 		mux.HandleFunc("GET "+pattern, s.show(open))
 		mux.HandleFunc("GET /live"+pattern, s.stream(open))
 	}
+	mux.HandleFunc("GET /instances/{namespace}/{name}/change", s.show(s.changePage))
+	mux.HandleFunc("POST /instances/{namespace}/{name}/preview", s.show(s.previewPage))
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/instances", http.StatusSeeOther) })
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
 		s.Deny(w, http.StatusNotFound, "There is no such page.")
@@ -181,7 +185,9 @@ func (s *Server) whole(v view) (template.HTML, error) {
 	if doc.Parts, err = s.parts(v); err != nil {
 		return "", err
 	}
-	doc.Seen = digestOf(doc.Parts)
+	if !v.Fixed {
+		doc.Seen = digestOf(doc.Parts)
+	}
 	if v.Form != nil {
 		if doc.Form, err = s.execute(v.Form.Template, v.Form.Data); err != nil {
 			return "", err

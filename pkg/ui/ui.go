@@ -65,6 +65,8 @@ type Server struct {
 	lines   map[client.ObjectKey]line
 	// reads has a value for each log that is being read.
 	reads chan struct{}
+	// previews has a value for each preview that is being computed.
+	previews chan struct{}
 	// running is the context of Run; nil before.
 	running context.Context
 }
@@ -75,7 +77,8 @@ const linger = 15 * time.Second
 
 // New returns a Server. It asks the cluster for nothing before Run.
 func New(o Options) (*Server, error) {
-	s := &Server{Options: o, details: map[client.ObjectKey]*detail{}, lines: map[client.ObjectKey]line{}, reads: make(chan struct{}, maxReads)}
+	s := &Server{Options: o, details: map[client.ObjectKey]*detail{}, lines: map[client.ObjectKey]line{}, reads: make(chan struct{}, maxReads),
+		previews: make(chan struct{}, maxPreviews)}
 	config := rest.CopyConfig(o.Config)
 	config.QPS = -1 // the API server's priority and fairness decides
 	config.WarningHandler = rest.NoWarnings{}

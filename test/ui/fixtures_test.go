@@ -23,7 +23,7 @@ func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
 func microAgo(d time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(now.Add(-d))) }
 
 // pages are those of the objects below.
-var pages = []string{"/instances", "/instances?q=web&state=ready", "/instances?q=none", "/instances/default/site", "/instances/default/web", "/instances/team-a/book", "/instances/default/absent",
+var pages = []string{"/instances", "/instances?q=web&state=ready", "/instances?q=none", "/instances/default/site", "/instances/default/web", "/instances/team-a/book", "/instances/default/absent", "/instances/default/web/change",
 	"/versions", "/versions/default/web-1.1.0", "/shared", "/settings"}
 
 // ready returns an Instance that is ready, but for what change changes.

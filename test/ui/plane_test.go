@@ -47,6 +47,7 @@ func TestPlane(t *testing.T) {
 	b.until("document.getElementById('parameters').textContent.includes('REPLICAS')")
 	b.shows("PlanFinished")
 	b.checkAccess("an Instance on a control plane")
+	checkPreviews(t, e, b)
 	for _, path := range []string{"/versions", "/shared", "/settings"} {
 		b.visit(path)
 		b.checkAccess(path + " on a control plane")

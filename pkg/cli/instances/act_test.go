@@ -4,6 +4,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -23,7 +24,8 @@ func splitCommand(t *testing.T, line string) []string {
 	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 }
 
-// TestCopiedCommand checks U4: the command line of an action, which a user may copy from the page, gives the same spec as the action.
+// TestCopiedCommand checks U4: the command line of an action, which a user may copy from the page, has the same preview and gives the
+// same spec as the action.
 func TestCopiedCommand(t *testing.T) {
 	version := web("1.0.0")
 	for _, tc := range []struct {
@@ -34,8 +36,6 @@ func TestCopiedCommand(t *testing.T) {
 	}{
 		{"a plan", NewPlan, func(i *v1beta1.Instance) act.Action { return act.Trigger{Instance: i, Plan: "backup"} },
 			func(i *v1beta1.Instance) { i.Spec.PlanExecution.PlanName = "backup" }},
-		{"drift", NewPlan, func(i *v1beta1.Instance) act.Action { return act.Drift{Instance: i} },
-			func(i *v1beta1.Instance) { i.Spec.PlanExecution.PlanName = "deploy" }},
 		{"a value for a shell", NewUpdate, func(i *v1beta1.Instance) act.Action {
 			return act.Update{Instance: i, Version: version, Set: map[string]string{"VALUE": "it's $(id); \"x\"\n\\ -p A=b"}}
 		}, func(i *v1beta1.Instance) { i.Spec.Parameters["VALUE"] = "it's $(id); \"x\"\n\\ -p A=b" }},
@@ -45,7 +45,13 @@ func TestCopiedCommand(t *testing.T) {
 	} {
 		server := onServer(t, version, site(version))
 		want, got := site(version), &v1beta1.Instance{ObjectMeta: gen.Meta("lab", "site")}
-		commandtest.Expect(t, tc.command, 0, "", splitCommand(t, tc.action(want).Command())...)
+		server.Read(want) // with its resourceVersion
+		previewer := &act.Previewer{Config: server.Config(), Client: server.Client(), Limit: time.Minute}
+		p, err := tc.action(want).Preview(t.Context(), previewer)
+		if err != nil {
+			t.Fatalf("%s: %v", tc.reason, err)
+		}
+		commandtest.Expect(t, tc.command, 0, "", splitCommand(t, tc.action(want).Command()+" --expect "+p.Digest)...)
 		server.Read(got)
 		tc.apply(want)
 		got.Spec.PlanExecution.UID = ""

@@ -40,7 +40,8 @@ func New(env *command.Env) *cobra.Command {
 		Use:   "ui",
 		Short: "Serve a page that shows Instances, their plans, and what they share",
 		Long: `Serve a page that shows Instances with what is wrong, the plans of each as they run, its objects, events and history,
-OperatorVersions, and what they share in the cluster. The page shows what you may see; it changes nothing.
+OperatorVersions, and what they share in the cluster. The page shows what you may see, and previews what you may change, with the
+command for it; it changes nothing.
 
 It is served on this machine only, at the address that is printed. The address opens the page once, within a minute: press Enter for
 another one. Ctrl-C ends it.

@@ -1,0 +1,255 @@
+package ui
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/act"
+	"kudo.dev/kudo/pkg/history"
+	"kudo.dev/kudo/pkg/text"
+	"kudo.dev/kudo/plans"
+)
+
+// changeTime bounds how long an Instance is read whose change a user wants to preview.
+const changeTime = 10 * time.Second
+
+// target is an Instance that a user wants to change, as the API server has it now.
+type target struct {
+	subject
+	// Unread is why the history cannot be read; nil if it can.
+	Unread error
+}
+
+// readTarget reads an Instance with its OperatorVersion and its history.
+func (s *Server) readTarget(ctx context.Context, key client.ObjectKey) (*target, error) {
+	if s.Namespace != "" && s.Namespace != key.Namespace {
+		return nil, errors.New(messageOtherNamespace(s.Namespace))
+	}
+	instance, err := act.FindInstance(ctx, s.client, key.Namespace, key.Name)
+	if err != nil {
+		return nil, err
+	}
+	t := &target{subject: subject{Instance: instance}}
+	if t.Version, err = act.ReadVersion(ctx, s.client, instance); err != nil {
+		return nil, err
+	}
+	if t.runs, err = history.List(ctx, s.client, instance); err != nil {
+		t.Unread = err
+	}
+	t.setHidden(t.Unread == nil)
+	return t, nil
+}
+
+// changeForm is what the page shows from which a user previews changes of an Instance.
+type changeForm struct {
+	// Problem is why the Instance cannot be changed; empty if it can.
+	Problem string
+	// Link is the address of the page of the Instance.
+	Link   string
+	Fields []parameterField
+	// Unknown is why no parameter can be changed here; empty if some can.
+	Unknown string
+	// Plans that can be started, and Failed is the plan that can be retried; empty if there is none.
+	Plans  []string
+	Failed string
+	// Runs are those that the Instance can be set back to, the newest first.
+	Runs    []runRow
+	Drifted int
+	// Deleted is set if the Instance is being deleted.
+	Deleted bool
+	// Command changes what cannot be changed here.
+	Command string
+}
+
+// parameterField is a parameter in the form. Its value can be changed, unless Fixed says why it cannot.
+type parameterField struct {
+	Number                         int
+	Name, Value, From, Description string
+	Fixed                          string
+	Choices                        []string
+	// IsSet is set if the Instance has the value, so that the parameter can be set back to its default.
+	IsSet bool
+	Lines int
+}
+
+// maxFieldLines bounds how many lines of a value are shown at a time.
+const maxFieldLines = 12
+
+// changePage returns the page with the forms. It is read once: a stream would take what a user is typing.
+func (s *Server) changePage(r *http.Request) screen {
+	key := client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
+	ctx, cancel := context.WithTimeout(r.Context(), changeTime)
+	defer cancel()
+	v := view{Title: "Change " + key.Namespace + "/" + key.Name, Nav: "instances", Fixed: true}
+	form := changeForm{Link: instanceLink(key)}
+	t, err := s.readTarget(ctx, key)
+	if err != nil {
+		form.Problem, v.Status = long(err.Error()), http.StatusNotFound
+	} else {
+		t.fill(&form)
+	}
+	v.Form = &fragment{Template: "change", Data: form}
+	return still(func() view { return v })
+}
+
+// instanceLink returns the address of the page of an Instance.
+func instanceLink(key client.ObjectKey) string { return "/instances/" + key.Namespace + "/" + key.Name }
+
+// fill fills the forms.
+func (t *target) fill(form *changeForm) {
+	i := t.Instance
+	form.Unknown, form.Deleted, form.Drifted = t.Unknown, i.DeletionTimestamp != nil, len(i.Status.Drift)
+	form.Command = act.Update{Instance: i}.Command() + " -p NAME=VALUE --dry-run"
+	form.Failed, _ = act.Retry{Instance: i}.Plan()
+	if t.Version != nil {
+		form.Plans = plans.Names(t.Version.Spec.InstancePlans())
+		form.Fields = t.fields()
+	}
+	for _, run := range slices.Backward(t.runs) {
+		if run.Unread == nil && !run.Former {
+			form.Runs = append(form.Runs, runRow{Revision: run.Revision, Plan: run.Plan, Version: run.Version, State: executionState(run.Status)})
+		}
+	}
+}
+
+// fields returns the parameters of the form in the order of the package. A value that is sensitive, or has a sensitive value in it, is not
+// shown and cannot be changed: it would stand in the page.
+func (t *target) fields() []parameterField {
+	shown := map[string]parameterRow{}
+	for _, row := range parametersOf(t.subject) {
+		shown[row.Name] = row
+	}
+	var out []parameterField
+	for n, def := range t.Version.Spec.Parameters {
+		row := shown[def.Name]
+		field := parameterField{Number: n, Name: def.Name, From: row.From, Description: row.Description, Lines: 1}
+		value, set := t.Instance.Spec.Parameters[def.Name]
+		if !set && def.Default != nil {
+			value = *def.Default
+		}
+		switch {
+		case row.Hidden:
+			field.Value, field.Fixed = row.Value, "sensitive: change it by a Secret, or by update -P FILE"
+		case t.mask.Text(value) != value:
+			field.Value, field.Fixed = row.Value, "it has a sensitive value in it: change it by update -P FILE"
+		case def.IsImmutable():
+			field.Value, field.Fixed = long(value), "immutable: it was fixed when the Instance was created"
+		case strings.HasPrefix(row.From, "Secret ") || strings.HasPrefix(row.From, "ConfigMap "):
+			field.Fixed = "it comes from " + row.From
+		case len(value) > maxEditable:
+			field.Value, field.Fixed = long(value), "too long to be changed here"
+		case text.EscapeControls(value) != value:
+			field.Value, field.Fixed = long(value), "it has control characters: change it by update -P FILE"
+		default:
+			field.Value, field.IsSet, field.Choices = value, set, choicesOf(def, value)
+			field.Lines = min(strings.Count(value, "\n")+1, maxFieldLines)
+		}
+		out = append(out, field)
+	}
+	return out
+}
+
+// maxEditable bounds a value in the form, in bytes.
+const maxEditable = 64 << 10
+
+// choicesOf returns the values among which a user chooses; none if any may be typed.
+func choicesOf(def v1beta1.Parameter, value string) []string {
+	var out []string
+	switch {
+	case def.Enum != nil:
+		out = slices.Clone(*def.Enum)
+	case def.Type == v1beta1.BooleanType:
+		out = []string{"true", "false"}
+	}
+	if len(out) > 0 && !slices.Contains(out, value) {
+		out = append([]string{value}, out...)
+	}
+	return out
+}
+
+// Names of the fields of the forms. A parameter has a field for its value, one with the value that the form had, and one that sets it back.
+const (
+	fieldAction  = "action"
+	fieldPlan    = "plan"
+	fieldRun     = "run"
+	fieldKeep    = "keep-claims"
+	valuePrefix  = "value."
+	formerPrefix = "former."
+	unsetPrefix  = "unset."
+)
+
+// errNoChange is the error of a form in which nothing is changed.
+var errNoChange = errors.New("no parameter is changed: go back, and change a value")
+
+// actionOf returns the action that a form asks for.
+func (t *target) actionOf(form map[string][]string) (act.Action, error) {
+	value := func(name string) string {
+		if all := form[name]; len(all) > 0 {
+			return all[0]
+		}
+		return ""
+	}
+	switch value(fieldAction) {
+	case "update":
+		return t.updateOf(form)
+	case "trigger":
+		if t.Version == nil {
+			return nil, act.MissingVersion(t.Instance)
+		}
+		trigger := act.Trigger{Instance: t.Instance, Plan: value(fieldPlan)}
+		return trigger, trigger.Check(t.Version)
+	case "retry":
+		return act.Retry{Instance: t.Instance}, nil
+	case "rollback":
+		for _, run := range t.runs {
+			if strconv.FormatInt(run.Revision, 10) == value(fieldRun) {
+				return act.Rollback{Instance: t.Instance, Revision: run.Revision}, nil
+			}
+		}
+		return nil, errors.New("the Instance has no such run any more: go back, and load the page again")
+	case "uninstall":
+		return act.Uninstall{Instance: t.Instance, KeepClaims: value(fieldKeep) != ""}, nil
+	}
+	return nil, errors.New("the form names no action")
+}
+
+// updateOf returns the update that a form asks for: a parameter is changed if its value differs from the one that the form had, and not
+// from the one that the Instance has now, which another user may have changed meanwhile.
+func (t *target) updateOf(form map[string][]string) (act.Action, error) {
+	if t.Version == nil {
+		return nil, act.MissingVersion(t.Instance)
+	}
+	out := act.Update{Instance: t.Instance, Version: t.Version, Set: map[string]string{}, ParametersFrom: t.Instance.Spec.ParametersFrom,
+		Schedules: t.Instance.Spec.Schedules}
+	for _, name := range slices.Sorted(maps.Keys(form)) {
+		if parameter, is := strings.CutPrefix(name, unsetPrefix); is {
+			out.Unset = append(out.Unset, parameter)
+		}
+	}
+	for name, values := range form {
+		parameter, is := strings.CutPrefix(name, valuePrefix)
+		former, had := form[formerPrefix+parameter]
+		if !is || !had || slices.Contains(out.Unset, parameter) {
+			continue
+		}
+		if value := unixLines(values[0]); value != unixLines(former[0]) {
+			out.Set[parameter] = value
+		}
+	}
+	if len(out.Set)+len(out.Unset) == 0 {
+		return nil, errNoChange
+	}
+	return out, nil
+}
+
+// unixLines returns a value of a form with the line ends that parameters have: browsers send each as CR and LF.
+func unixLines(value string) string { return strings.ReplaceAll(value, "\r\n", "\n") }

@@ -1,0 +1,75 @@
+package ui
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"kudo.dev/kudo/test/env"
+)
+
+// TestChange shows U5, U9 and U11: a user types a value, and sees what would happen and the command for it. No value stands in the address,
+// and the page can be used with keys and by screen readers.
+func TestChange(t *testing.T) {
+	_, _, b := start(t, objects()...)
+	b.visit("/instances/default/site/change")
+	b.shows("Plan report has failed.")
+	b.checkAccess("a failed Instance")
+	b.visit("/instances/default/web")
+	b.do(chromedp.Click("#change-link"), chromedp.WaitVisible("#value-0"))
+	b.do(chromedp.SetValue("#value-0", "5 & more"), chromedp.Click(".fields button"), chromedp.WaitVisible("pre.preview"))
+	b.shows("update --instance web -n default -p 'REPLICAS=5 & more'")
+	if got := b.eval("location.pathname + location.search"); got != "/instances/default/web/preview" {
+		t.Errorf("U9: the address is %s", got)
+	}
+	for _, theme := range []string{"light", "dark"} {
+		b.theme(theme)
+		b.checkAccess("a preview, " + theme)
+	}
+	b.do(chromedp.EmulateViewport(320, 640))
+	if got := b.eval("document.documentElement.scrollWidth + String(document.documentElement.outerHTML.includes('s3cr3t')) + String(document.querySelector('.lost').hidden)"); got != "320falsetrue" {
+		t.Errorf("a preview is wider than the page, has a secret, or says that its stream is lost: %s", got)
+	}
+}
+
+// checkPreviews shows U5, U6 and U14 on a control plane: each form of the page shows what would happen, nothing happens, and the command that
+// it gives does it.
+func checkPreviews(t *testing.T, e *env.Env, b *tab) {
+	t.Helper()
+	for _, tc := range []struct {
+		reason string
+		fill   []chromedp.Action[chromedp.Void]
+		form   string
+		want   string
+		then   string
+	}{
+		{"an update", []chromedp.Action[chromedp.Void]{chromedp.SetValue("#value-0", "3")}, "update", "parameters changed: REPLICAS", "parameters changed: REPLICAS"},
+		{"a plan", []chromedp.Action[chromedp.Void]{chromedp.SetValue("#plan", "deploy")}, "trigger", "plan 1: deploy", "by kudo-local-admin with kubectl-kudo"},
+		{"a rollback", []chromedp.Action[chromedp.Void]{chromedp.SetValue("#run", "1")}, "rollback", "rollback of Instance default/site", "parameters changed: REPLICAS"},
+	} {
+		b.visit("/instances/default/site/change")
+		b.do(tc.fill...)
+		b.do(chromedp.Click("form:has(input[value="+tc.form+"]) button"), chromedp.WaitVisible("pre.preview"))
+		b.shows(tc.want)
+		b.checkAccess("the preview of " + tc.reason)
+		before := run(t, e, 0, "plan", "history", "--instance", "site")
+		line := b.eval("document.querySelector('.command code').textContent")
+		b.visit("/instances/default/site")
+		if got := run(t, e, 0, "plan", "history", "--instance", "site"); got != before {
+			t.Errorf("U5: the preview of %s has started a run:\n%s", tc.reason, got)
+		}
+		words, err := exec.Command("sh", "-c", "printf '%s\\n' "+strings.TrimPrefix(line, "kubectl kudo ")).Output()
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		run(t, e, 0, append(strings.Split(strings.TrimSpace(string(words)), "\n"), "--wait")...)
+		if got := run(t, e, 0, "plan", "history", "--instance", "site"); got == before || !strings.Contains(got, tc.then) {
+			t.Errorf("U6: %s has started no run:\n%s", line, got)
+		}
+	}
+	b.visit("/instances/default/site/change")
+	b.do(chromedp.Click("form:has(input[value=uninstall]) button"), chromedp.WaitVisible("pre.preview"))
+	b.shows("uninstall --instance site -n default --expect sha256:")
+}
