@@ -6,7 +6,9 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/preview"
@@ -29,6 +31,15 @@ func (t Trigger) Check(ov *v1beta1.OperatorVersion) error {
 		return fmt.Errorf("plan %q does not exist in operatorversion %s: it has %v", t.Plan, ov.Name, names)
 	}
 	return nil
+}
+
+// Change implements Edit.
+func (t Trigger) Change(ctx context.Context, c client.Client) (Change, error) {
+	ov, err := FindVersion(ctx, c, t.Instance)
+	if err != nil {
+		return Change{}, err
+	}
+	return Change{"triggered: plan " + t.Plan, t.Apply}, t.Check(ov)
 }
 
 // Apply requests the run in the spec of an Instance.
@@ -57,6 +68,18 @@ func (r Retry) Plan() (string, error) {
 			r.Instance.Name)
 	}
 	return name, nil
+}
+
+// Change implements Edit.
+func (r Retry) Change(context.Context, client.Client) (Change, error) {
+	name, err := r.Plan()
+	if err != nil {
+		return Change{}, err
+	}
+	uid := string(r.Instance.Status.PlanStatus[name].UID)
+	return Change{fmt.Sprintf("plan %s of instance %s/%s is being retried", name, r.Instance.Namespace, r.Instance.Name), func(i *v1beta1.Instance) {
+		metav1.SetMetaDataAnnotation(&i.ObjectMeta, v1beta1.RetryAnnotation, uid)
+	}}, nil
 }
 
 // Preview implements Action.

@@ -29,14 +29,8 @@ type Rollback struct {
 	AfterRunning bool
 }
 
-// Change is an edit of an Instance, and what it does in the past tense.
-type Change struct {
-	Verb  string
-	Apply func(*v1beta1.Instance)
-}
-
-// Find returns the change. It is an error if there is no such run, if the run cannot be read, and if it would change nothing.
-func (r Rollback) Find(ctx context.Context, c client.Client) (Change, error) {
+// Change implements Edit. It is an error if there is no such run, if the run cannot be read, and if it would change nothing.
+func (r Rollback) Change(ctx context.Context, c client.Client) (Change, error) {
 	namespace, name := r.Instance.Namespace, r.Instance.Name
 	runs, err := history.List(ctx, c, r.Instance)
 	if err != nil {
@@ -68,7 +62,7 @@ func (r Rollback) Find(ctx context.Context, c client.Client) (Change, error) {
 
 // Preview implements Action.
 func (r Rollback) Preview(ctx context.Context, p *Previewer) (*preview.Preview, error) {
-	change, err := r.Find(ctx, p.Client)
+	change, err := r.Change(ctx, p.Client)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/preview"
 )
@@ -54,6 +56,11 @@ func (u Update) checkValues() error {
 		}
 	}
 	return nil
+}
+
+// Change implements Edit.
+func (u Update) Change(ctx context.Context, _ client.Client) (Change, error) {
+	return Change{"updated", u.Apply}, u.Check(ctx)
 }
 
 // Apply edits the spec of an Instance.

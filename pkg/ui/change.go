@@ -66,6 +66,8 @@ type changeForm struct {
 	Drifted int
 	// Deleted is set if the Instance is being deleted.
 	Deleted bool
+	// Acts is set if what a preview shows can be done.
+	Acts bool
 	// Command changes what cannot be changed here.
 	Command string
 }
@@ -86,11 +88,11 @@ const maxFieldLines = 12
 
 // changePage returns the page with the forms. It is read once: a stream would take what a user is typing.
 func (s *Server) changePage(r *http.Request) screen {
-	key := client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
+	key := keyOf(r)
 	ctx, cancel := context.WithTimeout(r.Context(), changeTime)
 	defer cancel()
 	v := view{Title: "Change " + key.Namespace + "/" + key.Name, Nav: "instances", Fixed: true}
-	form := changeForm{Link: instanceLink(key)}
+	form := changeForm{Link: instanceLink(key), Acts: s.AllowActions}
 	t, err := s.readTarget(ctx, key)
 	if err != nil {
 		form.Problem, v.Status = long(err.Error()), http.StatusNotFound
@@ -245,10 +247,27 @@ func (t *target) updateOf(form map[string][]string) (act.Action, error) {
 			out.Set[parameter] = value
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(out.Set)) {
+		if err := t.checkShown(name, out.Set[name]); err != nil {
+			return nil, err
+		}
+	}
 	if len(out.Set)+len(out.Unset) == 0 {
 		return nil, errNoChange
 	}
 	return out, nil
+}
+
+// checkShown returns an error if a page cannot have a value: a later page has it in a field, and must be able to show it.
+func (t *target) checkShown(name, value string) error {
+	isDefined := slices.ContainsFunc(t.Version.Spec.Parameters, func(def v1beta1.Parameter) bool { return def.Name == name })
+	switch {
+	case isDefined && isHidden(name, t.Version, t.sensitive):
+		return errors.New("parameter " + name + " is sensitive: change it by a Secret, or by update -P FILE")
+	case text.EscapeControls(value) != value:
+		return errors.New("the value of parameter " + name + " has control characters: change it by update -P FILE")
+	}
+	return nil
 }
 
 // unixLines returns a value of a form with the line ends that parameters have: browsers send each as CR and LF.

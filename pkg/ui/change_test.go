@@ -178,6 +178,8 @@ func TestPreviewPage(t *testing.T) {
 		{"a value without the one that the form had", path, url.Values{"action": {"update"}, "value.VALUE": {"z"}}, "no parameter is changed"},
 		{"a value of another type", path, url.Values{"action": {"update"}, "value.COUNT": {"many"}, "former.COUNT": {"1"}}, "COUNT"},
 		{"a parameter that does not exist", path, url.Values{"action": {"update"}, "value.<script>": {"1"}, "former.<script>": {"2"}}, "is not defined"},
+		{"control characters", path, url.Values{"action": {"update"}, "value.VALUE": {"a\x1b[2J"}, "former.VALUE": {"y"}}, "has control characters"},
+		{"a sensitive parameter", path, url.Values{"action": {"update"}, "value.PASSWORD": {"x"}, "former.PASSWORD": {"y"}}, "parameter PASSWORD is sensitive"},
 		{"a fixed parameter", path, url.Values{"action": {"update"}, "value.CLASS": {"slow"}, "former.CLASS": {"fast"}}, "immutable"},
 		{"a plan that does not exist", path, url.Values{"action": {"trigger"}, "plan": {"<img>"}}, "does not exist"},
 		{"a retry of a plan that has not failed", path, url.Values{"action": {"retry"}}, "has not failed"},

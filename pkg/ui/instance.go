@@ -63,7 +63,7 @@ type scheduled struct {
 func (s subject) show(message string) string { return long(s.mask.Text(message)) }
 
 func (s *Server) instancePage(r *http.Request) screen {
-	key := client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
+	key := keyOf(r)
 	var d *detail
 	seen := false
 	return screen{

@@ -55,7 +55,8 @@ type page func(r *http.Request) screen
 // still returns a screen that holds nothing open.
 func still(draw func() view) screen { return screen{draw: draw, close: func() {}} }
 
-// routes are the pages, each with its stream below /live, and those from which a user previews a change. None of them changes anything (U5).
+// routes are the pages, each with its stream below /live, and those from which a user previews a change. Only one of them changes anything,
+// and is there only if the user has asked for it (U5).
 func (s *Server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	for pattern, open := range map[string]page{
@@ -71,6 +72,9 @@ func (s *Server) routes() *http.ServeMux {
 	}
 	mux.HandleFunc("GET /instances/{namespace}/{name}/change", s.show(s.changePage))
 	mux.HandleFunc("POST /instances/{namespace}/{name}/preview", s.show(s.previewPage))
+	if s.AllowActions {
+		mux.HandleFunc("POST /instances/{namespace}/{name}/act", s.actOn)
+	}
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/instances", http.StatusSeeOther) })
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
 		s.Deny(w, http.StatusNotFound, "There is no such page.")

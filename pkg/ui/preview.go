@@ -3,7 +3,10 @@ package ui
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,10 +29,12 @@ const (
 // errLate is the error of a preview of which nothing is known.
 var errLate = errors.New("the cluster did not answer within " + previewTime.String() + " what would happen: try again later")
 
-// previewed is what the page of a preview shows.
-type previewed struct {
+// previewView is what the page of a preview shows.
+type previewView struct {
 	// Problem is why there is no preview; empty if there is one.
 	Problem string
+	// Changed is set if another preview than this one was to be done.
+	Changed bool
 	// Back is the address of the page with the forms.
 	Back string
 	// Command is the command of the action. Expects is set if it does only what the preview shows.
@@ -39,51 +44,111 @@ type previewed struct {
 	Fails   bool
 	Unknown int
 	Text    string
+	// Form does the action; nil if it cannot be done here.
+	Form *actForm
+}
+
+// actForm is the form that does what a preview shows.
+type actForm struct {
+	// Action is the address to post to.
+	Action string
+	Fields []formField
+	// Missing is the right that the user lacks; empty if there is none.
+	Missing string
+}
+
+// formField is a hidden field of a form.
+type formField struct{ Name, Value string }
+
+// computation is a preview with what it is of.
+type computation struct {
+	*target
+	action  act.Action
+	preview *preview.Preview
 }
 
 // previewPage returns the page of a preview. It answers a POST: values stand in no address (U9). It asks by dry runs, and changes nothing.
 func (s *Server) previewPage(r *http.Request) screen {
-	key := client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
-	v := view{Title: "Preview of " + key.Namespace + "/" + key.Name, Nav: "instances", Fixed: true}
-	out := previewed{Back: instanceLink(key) + "/change"}
-	if err := s.preview(r, key, &out); err != nil {
-		out.Problem, v.Status = long(err.Error()), http.StatusUnprocessableEntity
-	}
-	v.Form = &fragment{Template: "preview", Data: out}
+	c, err := s.compute(r)
+	v := s.viewOf(r, c, err, false)
 	return still(func() view { return v })
 }
 
-// preview computes the preview of what a form asks for.
-func (s *Server) preview(r *http.Request, key client.ObjectKey, out *previewed) error {
+// keyOf returns which Instance a request is about.
+func keyOf(r *http.Request) client.ObjectKey {
+	return client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
+}
+
+// compute computes the preview of what a form asks for. The error has no sensitive value.
+func (s *Server) compute(r *http.Request) (*computation, error) {
 	if err := r.ParseForm(); err != nil {
-		return errors.New("the form cannot be read: " + err.Error())
+		return nil, errors.New("the form cannot be read: " + err.Error())
 	}
 	select {
 	case s.previews <- struct{}{}:
 		defer func() { <-s.previews }()
 	case <-r.Context().Done():
-		return r.Context().Err()
+		return nil, r.Context().Err()
 	}
 	reads, cancel := context.WithTimeout(r.Context(), changeTime)
 	defer cancel()
-	t, err := s.readTarget(reads, key)
+	t, err := s.readTarget(reads, keyOf(r))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	action, err := t.actionOf(r.PostForm)
 	if err != nil {
-		return errors.New(t.mask.Text(err.Error()))
+		return nil, errors.New(t.mask.Text(err.Error()))
 	}
 	p, err := action.Preview(r.Context(), &act.Previewer{Config: s.Config, Client: s.client, Limit: previewTime, Late: errLate})
 	if err != nil {
-		return errors.New(t.mask.Text(err.Error()))
+		return nil, errors.New(t.mask.Text(err.Error()))
 	}
-	out.Command, out.Fails, out.Unknown = action.Command(), p.Fails(), p.Unknown()
+	return &computation{t, action, p}, nil
+}
+
+// viewOf returns the page of a preview, or of why there is none. changed is set if another one was to be done.
+func (s *Server) viewOf(r *http.Request, c *computation, problem error, changed bool) view {
+	key := keyOf(r)
+	v := view{Title: "Preview of " + key.Namespace + "/" + key.Name, Nav: "instances", Fixed: true}
+	out := previewView{Back: instanceLink(key) + "/change", Changed: changed}
+	if problem == nil {
+		problem = s.fillPreview(r, c, &out)
+	}
+	switch {
+	case problem != nil:
+		out.Problem, v.Status = long(problem.Error()), http.StatusUnprocessableEntity
+	case changed:
+		v.Status = http.StatusConflict
+	}
+	v.Form = &fragment{Template: "preview", Data: out}
+	return v
+}
+
+// fillPreview fills the page of a preview.
+func (s *Server) fillPreview(r *http.Request, c *computation, out *previewView) error {
+	out.Command, out.Fails, out.Unknown = c.action.Command(), c.preview.Fails(), c.preview.Unknown()
 	if out.Expects = !out.Fails; out.Expects {
-		out.Command += " --expect " + p.Digest
+		out.Command += " --expect " + c.preview.Digest
 	}
-	out.Text, err = t.textOf(p)
+	if _, is := c.action.(act.Edit); is && s.AllowActions && !out.Fails {
+		out.Form = &actForm{Action: instanceLink(keyOf(r)) + "/act", Missing: s.missingRight(r.Context(), keyOf(r)), Fields: c.fieldsOf(r.PostForm)}
+	}
+	var err error
+	out.Text, err = c.textOf(c.preview)
 	return err
+}
+
+// fieldsOf returns the fields of the form that does the action: those that the user has filled, and what the user has seen.
+func (c *computation) fieldsOf(form map[string][]string) []formField {
+	out := []formField{{fieldDigest, c.preview.Digest}, {fieldGeneration, strconv.FormatInt(c.Instance.Generation, 10)}}
+	for _, name := range slices.Sorted(maps.Keys(form)) {
+		isParameter := slices.ContainsFunc([]string{valuePrefix, formerPrefix, unsetPrefix}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+		if isParameter || slices.Contains([]string{fieldAction, fieldPlan, fieldRun}, name) {
+			out = append(out, formField{name, unixLines(form[name][0])})
+		}
+	}
+	return out
 }
 
 // textOf returns a preview as the command line prints it. The values that were sensitive in a run are masked, too: the preview knows those

@@ -40,6 +40,8 @@ type Options struct {
 	Context string
 	// Version of the program.
 	Version string
+	// AllowActions lets the page edit Instances, each time after a preview.
+	AllowActions bool
 	// Clock gives the time from which on a state is so.
 	Clock clock.PassiveClock
 }

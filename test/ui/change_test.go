@@ -2,6 +2,7 @@ package ui
 
 import (
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -72,4 +73,44 @@ func checkPreviews(t *testing.T, e *env.Env, b *tab) {
 	b.visit("/instances/default/site/change")
 	b.do(chromedp.Click("form:has(input[value=uninstall]) button"), chromedp.WaitVisible("pre.preview"))
 	b.shows("uninstall --instance site -n default --expect sha256:")
+}
+
+// checkActs shows U5, U6 and U14 on a control plane: with --allow-actions, the button below a preview does what the preview shows, and the
+// history names the page. A preview that has become wrong is not done: the page shows the new one.
+func checkActs(t *testing.T, e *env.Env) {
+	t.Helper()
+	s, b := serve(t, e.Kubeconfig, "-n", "default", "--allow-actions"), open(t)
+	b.expected = regexp.MustCompile(`status of 409 .*/instances/default/site/act`)
+	b.enter(s)
+	b.shows("actions allowed")
+	preview := func(form string, fill ...chromedp.Action[chromedp.Void]) {
+		t.Helper()
+		b.visit("/instances/default/site/change")
+		b.do(fill...)
+		b.do(chromedp.Click("form:has(input[value="+form+"]) button"), chromedp.WaitVisible("#act button"))
+	}
+	act := func(want string) {
+		t.Helper()
+		b.checkAccess("a preview with a button")
+		b.do(chromedp.Click("#act button"), chromedp.WaitVisible("#history"))
+		b.until("location.pathname === '/instances/default/site'")
+		b.until("document.getElementById('history').textContent.includes('with kubectl kudo ui')")
+		run(t, e, 0, "plan", "wait", "--instance", "site")
+		if got := run(t, e, 0, "plan", "history", "--instance", "site"); !strings.Contains(got, want) {
+			t.Errorf("U6: the button has not done it: no %q in\n%s", want, got)
+		}
+	}
+	preview("update", chromedp.SetValue("#value-0", "4"))
+	act("parameters changed: REPLICAS; by kudo-local-admin with kubectl kudo ui")
+	preview("trigger", chromedp.SetValue("#plan", "deploy"))
+	act("by kudo-local-admin with kubectl kudo ui")
+	preview("rollback", chromedp.SetValue("#run", "1"))
+	run(t, e, 0, "update", "--instance", "site", "-p", "MESSAGE=meanwhile", "--wait")
+	before := run(t, e, 0, "plan", "history", "--instance", "site")
+	b.do(chromedp.Click("#act button"))
+	b.shows("the cluster has changed since the preview that you have seen")
+	if got := run(t, e, 0, "plan", "history", "--instance", "site"); got != before {
+		t.Errorf("U6: another preview than the one that was seen is done:\n%s", got)
+	}
+	act("by kudo-local-admin with kubectl kudo ui")
 }

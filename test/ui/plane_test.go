@@ -48,6 +48,7 @@ func TestPlane(t *testing.T) {
 	b.shows("PlanFinished")
 	b.checkAccess("an Instance on a control plane")
 	checkPreviews(t, e, b)
+	checkActs(t, e)
 	for _, path := range []string{"/versions", "/shared", "/settings"} {
 		b.visit(path)
 		b.checkAccess(path + " on a control plane")

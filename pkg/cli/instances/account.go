@@ -88,7 +88,7 @@ func createAccount(ctx context.Context, env *command.Env, name string, o *accoun
 		return err
 	}
 	if instance.Spec.ServiceAccountName != change.Name {
-		if err := write(ctx, c, instance, false, func(i *v1beta1.Instance) { i.Spec.ServiceAccountName = change.Name }); err != nil {
+		if err := act.Write(ctx, c, instance, false, func(i *v1beta1.Instance) { i.Spec.ServiceAccountName = change.Name }); err != nil {
 			return fmt.Errorf("instance %s/%s: name ServiceAccount %s in spec.serviceAccountName: %w; %s", namespace, name, change.Name,
 				err, rights.Continue)
 		}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -119,18 +118,15 @@ func newPlanTrigger(env *command.Env) *cobra.Command {
 	w := &command.WaitFlags{}
 	cmd := newInstanceCommand(env, "trigger NAME PLAN", "Start a plan", func(ctx context.Context, c client.WithWatch,
 		i *v1beta1.Instance) error {
-		ov, err := act.FindVersion(ctx, c, i)
-		if err != nil {
-			return err
-		}
 		trigger := act.Trigger{Instance: i, Plan: plan}
-		if err := trigger.Check(ov); err != nil {
+		change, err := trigger.Change(ctx, c)
+		if err != nil {
 			return err
 		}
 		if done, err := previews.show(ctx, env, c, trigger); done || err != nil {
 			return err
 		}
-		return changeInstance(ctx, env, c, i, w, previews.lock("triggered: plan "+plan, trigger.Apply))
+		return changeInstance(ctx, env, c, i, w, previews.lock(change.Verb, change.Apply))
 	})
 	cmd.Flags().StringVar(&plan, "name", "", "name of the plan")
 	cmd.Args = command.ArgumentsForFlags("instance", "name")
@@ -155,7 +151,10 @@ func newPlanCancel(env *command.Env) *cobra.Command {
 			if name == "" {
 				return fmt.Errorf("no plan of instance %s/%s is running", i.Namespace, i.Name)
 			}
-			if err := annotate(ctx, c, i, false, v1beta1.CancelAnnotation, i.Status.PlanStatus[name].UID); err != nil {
+			uid := string(i.Status.PlanStatus[name].UID)
+			if err := act.Write(ctx, c, i, false, func(i *v1beta1.Instance) {
+				metav1.SetMetaDataAnnotation(&i.ObjectMeta, v1beta1.CancelAnnotation, uid)
+			}); err != nil {
 				return err
 			}
 			env.Printf("plan %s of instance %s/%s is being cancelled", name, i.Namespace, i.Name)
@@ -169,17 +168,17 @@ func newPlanRetry(env *command.Env) *cobra.Command {
 	cmd := newInstanceCommand(env, "retry NAME", "Run the plan that failed last again",
 		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
 			retry := act.Retry{Instance: i}
-			name, err := retry.Plan()
+			change, err := retry.Change(ctx, c)
 			if err != nil {
 				return err
 			}
 			if done, err := previews.show(ctx, env, c, retry); done || err != nil {
 				return err
 			}
-			if err := annotate(ctx, c, i, previews.expect.isSet(), v1beta1.RetryAnnotation, i.Status.PlanStatus[name].UID); err != nil {
+			if err := act.Write(ctx, c, i, previews.expect.isSet(), change.Apply); err != nil {
 				return err
 			}
-			env.Printf("plan %s of instance %s/%s is being retried", name, i.Namespace, i.Name)
+			env.Printf("%s", change.Verb)
 			if !w.Wait {
 				return nil
 			}
@@ -196,11 +195,6 @@ func newPlanRetry(env *command.Env) *cobra.Command {
 	cmd.MarkFlagsMutuallyExclusive("operator-version", "dry-run")
 	cmd.MarkFlagsMutuallyExclusive("operator-version", "expect")
 	return cmd
-}
-
-// annotate writes an annotation for the run with a uid. If it is locked, it fails if the Instance has changed since it was read.
-func annotate(ctx context.Context, c client.Client, i *v1beta1.Instance, locked bool, key string, uid types.UID) error {
-	return write(ctx, c, i, locked, func(i *v1beta1.Instance) { metav1.SetMetaDataAnnotation(&i.ObjectMeta, key, string(uid)) })
 }
 
 func newPlanHistory(env *command.Env) *cobra.Command {

@@ -18,7 +18,7 @@ func NewRollback(env *command.Env) *cobra.Command {
 	cmd := newInstanceCommand(env, "rollback NAME", "Set an Instance back to what an earlier run was started with",
 		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
 			o.Instance = i
-			change, err := o.Find(ctx, c)
+			change, err := o.Change(ctx, c)
 			if err != nil {
 				return err
 			}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -142,7 +141,7 @@ type instanceEdit struct {
 // changeInstance edits the spec of an Instance, and waits for the plans that the change starts.
 func changeInstance(ctx context.Context, env *command.Env, c client.WithWatch, instance *v1beta1.Instance, w *command.WaitFlags,
 	edit instanceEdit) error {
-	if err := write(ctx, c, instance, edit.locked, edit.apply); err != nil {
+	if err := act.Write(ctx, c, instance, edit.locked, edit.apply); err != nil {
 		return fmt.Errorf("instance %s/%s: %w", instance.Namespace, instance.Name, err)
 	}
 	env.Printf("instance %s/%s %s", instance.Namespace, instance.Name, edit.verb)
@@ -154,25 +153,5 @@ func changeInstance(ctx context.Context, env *command.Env, c client.WithWatch, i
 		return err
 	}
 	env.Printf("instance %s/%s ready", instance.Namespace, instance.Name)
-	return nil
-}
-
-// write edits an Instance, which then is as the API server has it. The answer is read into an empty one: fields that
-// the server has no longer would stay in one that had them.
-func write(ctx context.Context, c client.Client, i *v1beta1.Instance, locked bool, edit func(*v1beta1.Instance)) error {
-	patch := client.MergeFrom(i.DeepCopy())
-	if locked {
-		patch = client.MergeFromWithOptions(i.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	}
-	edit(i)
-	data, err := patch.Data(i)
-	if err != nil {
-		return err
-	}
-	answer := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: i.Namespace, Name: i.Name}}
-	if err := c.Patch(ctx, answer, client.RawPatch(patch.Type(), data)); err != nil {
-		return err
-	}
-	*i = *answer
 	return nil
 }

@@ -29,6 +29,7 @@ type options struct {
 	port          uint16
 	host          string
 	open          bool
+	allowActions  bool
 	// browse opens a file in a browser.
 	browse func(file string) error
 }
@@ -41,7 +42,7 @@ func New(env *command.Env) *cobra.Command {
 		Short: "Serve a page that shows Instances, their plans, and what they share",
 		Long: `Serve a page that shows Instances with what is wrong, the plans of each as they run, its objects, events and history,
 OperatorVersions, and what they share in the cluster. The page shows what you may see, and previews what you may change, with the
-command for it; it changes nothing.
+command for it; it changes nothing, unless --allow-actions is given.
 
 It is served on this machine only, at the address that is printed. The address opens the page once, within a minute: press Enter for
 another one. Ctrl-C ends it.
@@ -57,6 +58,8 @@ another one. Ctrl-C ends it.
 	f.StringVar(&o.host, "host", "", "name of this machine in the address: 127.0.0.1 or localhost, for browsers that cannot resolve names "+
 		"below localhost. Programs on other ports of such a name get the page's cookie, too")
 	f.BoolVar(&o.open, "open", false, "open the page in the default browser")
+	f.BoolVar(&o.allowActions, "allow-actions", false, "let the page start plans and edit Instances with your rights, each time after a "+
+		"preview (default: it shows the commands)")
 	return cmd
 }
 
@@ -75,7 +78,7 @@ func (o *options) run(ctx context.Context) error {
 		namespace = ""
 	}
 	server, err := ui.New(ui.Options{Config: config, Namespace: namespace, Context: o.contextName(), Version: command.Version,
-		Clock: clock.RealClock{}})
+		AllowActions: o.allowActions, Clock: clock.RealClock{}})
 	if err != nil {
 		return err
 	}

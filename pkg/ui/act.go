@@ -1,0 +1,82 @@
+package ui
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/act"
+)
+
+// Names of the fields by which a form says what the user has seen: the digest of the preview, and the generation of the Instance, so that a
+// form that is posted twice acts once.
+const (
+	fieldDigest     = "digest"
+	fieldGeneration = "generation"
+)
+
+// manager is the field manager of what the page writes: the history names it.
+const manager = client.FieldOwner(v1beta1.CommandManagerPrefix + "ui")
+
+// errConflict is the error of an Instance that has changed between the preview and the write.
+var errConflict = errors.New("another client has changed the Instance at this moment, and nothing was done: go back, and preview it again")
+
+// actOn does what the user has seen in a preview, and leads to the page of the Instance. If it would do something else now, it shows the new
+// preview instead (U6). Without Options.AllowActions, no route leads here (U5).
+func (s *Server) actOn(w http.ResponseWriter, r *http.Request) {
+	c, err := s.compute(r)
+	changed := false
+	if err == nil {
+		changed = c.preview.Digest != r.PostForm.Get(fieldDigest) || strconv.FormatInt(c.Instance.Generation, 10) != r.PostForm.Get(fieldGeneration)
+		if !changed && !c.preview.Fails() {
+			if err = s.write(r.Context(), c); err == nil {
+				http.Redirect(w, r, instanceLink(keyOf(r)), http.StatusSeeOther)
+				return
+			}
+		}
+	}
+	s.show(func(r *http.Request) screen {
+		v := s.viewOf(r, c, err, changed)
+		return still(func() view { return v })
+	})(w, r)
+}
+
+// write writes the edit of an action. The Instance must be as it was read.
+func (s *Server) write(ctx context.Context, c *computation) error {
+	edit, is := c.action.(act.Edit)
+	if !is {
+		return errors.New("this cannot be done here: copy its command")
+	}
+	change, err := edit.Change(ctx, s.client)
+	if err != nil {
+		return errors.New(c.mask.Text(err.Error()))
+	}
+	err = act.Write(ctx, s.client, c.Instance.DeepCopy(), true, change.Apply, manager)
+	switch {
+	case apierrors.IsConflict(err):
+		return errConflict
+	case err != nil:
+		return errors.New(c.mask.Text(err.Error()))
+	}
+	return nil
+}
+
+// missingRight returns what the user lacks to edit an Instance; empty if nothing is missing.
+func (s *Server) missingRight(ctx context.Context, key client.ObjectKey) string {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: key.Namespace, Name: key.Name, Verb: "patch",
+			Group: v1beta1.GroupVersion.Group, Resource: "instances"}}}
+	switch err := s.client.Create(ctx, review); {
+	case err != nil:
+		return "it is not known whether you may patch this Instance: " + err.Error()
+	case !review.Status.Allowed:
+		return "you may not patch instances.kudo.dev in namespace " + key.Namespace
+	}
+	return ""
+}
