@@ -19,7 +19,7 @@ func parts() Workload {
 		Name: "parts", Title: "Parts of kudo",
 		About: `Go benchmarks of parts that have aims of their own: tarballs of CustomResourceDefinitions, scripts that keep values of live
 objects (*by hand*: the same function called on a Lua machine that was prepared for it), an index of a repository of 10,000 packages with 10 versions each,
-the check of a package of 250 parameters, a [preview](previews.md), in turns with the questions that it asks, and a
+the check of a package of 250 parameters, the list of the [page](ui.md), a [preview](previews.md), in turns with the questions that it asks, and a
 [migration of stored versions](install-plans.md#when-the-storage-version-changes), after as many objects by a bare client. Medians.`,
 		Run: runParts,
 	}
@@ -54,6 +54,9 @@ var allParts = []part{
 	{"the same: its dry runs and pages of objects alone", "Preview", "s/bare", 1, 0, "%.1f s"},
 	{"the same: times as long as these", "Preview", "preview/bare", 1, 1.2, "%.2f"},
 	{"the same: requests, of which 1,000 are dry runs of changed objects", "Preview", "requests", 1, 1040, "%.0f"},
+	{"the page's list of 1,000 Instances: first view, time of the server", "FirstView/1000", "sec/op", 1e3, 100, "%.1f ms"},
+	{"the same of 10,000", "FirstView/10000", "sec/op", 1e3, 100, "%.1f ms"},
+	{"the same: a search", "FirstView/10000/search", "sec/op", 1e3, 100, "%.1f ms"},
 	{"migration of stored versions: custom resources", "Migration", "objects", 1, 0, "%.0f"},
 	{"the same: rewritten in", "Migration", "s/kudo", 1, 0, "%.0f s"},
 	{"the same: by a bare client", "Migration", "s/bare", 1, 0, "%.0f s"},
@@ -66,8 +69,8 @@ func runParts(ctx context.Context, b *Bench, s *report.Section) error {
 		return err
 	}
 	for _, run := range [][]string{
-		{"-bench", "^Benchmark(CachedResolve|Retain|RetainByHand|EmptyMaps|Call|ManyCases|ParseIndex|Lookup|Lint)$", "-benchmem", "-count", strconv.Itoa(min(b.Sizes.Rounds, 5)),
-			"./pkg/crdtarball", "./pkg/explore/lua", "./pkg/explore/webhook", "./pkg/cli/explore", "./pkg/repository", "./operators/lint"},
+		{"-bench", "^Benchmark(CachedResolve|Retain|RetainByHand|EmptyMaps|Call|ManyCases|ParseIndex|Lookup|Lint|FirstView)$", "-benchmem", "-count", strconv.Itoa(min(b.Sizes.Rounds, 5)),
+			"./pkg/crdtarball", "./pkg/explore/lua", "./pkg/explore/webhook", "./pkg/cli/explore", "./pkg/repository", "./operators/lint", "./pkg/ui"},
 		{"-bench", "^BenchmarkFifty$", "-benchtime", "1x", "-timeout", "20m", "./test/crdtarball"},
 		{"-bench", "^Benchmark(Preview|Migration)$", "-benchtime", "1x", "-timeout", "2h", "./test/bench"},
 	} {
