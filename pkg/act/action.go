@@ -27,23 +27,3 @@ func commandOf(command string, instance *v1beta1.Instance, args ...string) strin
 	}
 	return strings.Join(out, " ")
 }
-
-// Uninstall deletes an Instance, after its cleanup plan.
-type Uninstall struct {
-	Instance *v1beta1.Instance
-	// KeepClaims is set if the PersistentVolumeClaims of the Instance are to stay.
-	KeepClaims bool
-}
-
-// Preview implements Action.
-func (u Uninstall) Preview(ctx context.Context, p *Previewer) (*preview.Preview, error) {
-	return p.uninstall(ctx, u.Instance, u.KeepClaims)
-}
-
-// Command implements Action.
-func (u Uninstall) Command() string {
-	if u.KeepClaims {
-		return commandOf("uninstall", u.Instance, "--keep-claims")
-	}
-	return commandOf("uninstall", u.Instance)
-}

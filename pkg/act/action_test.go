@@ -3,6 +3,9 @@ package act
 import (
 	"strings"
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/test/gen"
@@ -25,6 +28,7 @@ func TestCommand(t *testing.T) {
 	}{
 		{"a plan", Trigger{db, "backup"}, "kubectl kudo plan trigger --instance db -n lab --name backup"},
 		{"a plan with a hostile name", Trigger{db, "a b;id"}, "kubectl kudo plan trigger --instance db -n lab --name 'a b;id'"},
+		{"a plan that runs", Cancel{db}, "kubectl kudo plan cancel --instance db -n lab"},
 		{"a failed plan", Retry{db}, "kubectl kudo plan retry --instance db -n lab"},
 		{"an earlier run", Rollback{Instance: db, Revision: 3}, "kubectl kudo rollback --instance db -n lab --to-revision 3"},
 		{"the run before, after the one that runs", Rollback{Instance: db, AfterRunning: true}, "kubectl kudo rollback --instance db -n lab --after-running"},
@@ -102,6 +106,45 @@ func TestRetryPlan(t *testing.T) {
 		got, err := Retry{db}.Plan()
 		if got != tc.want || (err == nil) != (tc.want != "") {
 			t.Errorf("%s: %q, %v, want %q", tc.reason, got, err, tc.want)
+		}
+	}
+}
+
+// TestCancel checks which run is cancelled, what the preview says, and that the edit names the run.
+func TestCancel(t *testing.T) {
+	deleted := metav1.NewTime(time.Unix(1, 0))
+	for _, tc := range []struct {
+		reason  string
+		status  v1beta1.ExecutionStatus
+		deleted bool
+		uid     string
+		want    string
+	}{
+		{"a plan runs", v1beta1.InProgress, false, "run-3", "what run 3 of plan cleanup has written"},
+		{"no plan runs", v1beta1.Complete, false, "", ""},
+		{"a failed cleanup of an Instance that is being deleted", v1beta1.FatalError, true, "run-3", "the cleanup is given up"},
+	} {
+		db := &v1beta1.Instance{ObjectMeta: gen.Meta("lab", "db")}
+		db.Status.PlanStatus = map[string]v1beta1.PlanStatus{v1beta1.CleanupPlan: {Status: tc.status, UID: "run-3", Revision: 3}}
+		if tc.deleted {
+			db.DeletionTimestamp = &deleted
+		}
+		change, err := Cancel{db}.Change(t.Context(), nil)
+		p, failed := Cancel{db}.Preview(t.Context(), nil)
+		if (err != nil) != (tc.uid == "") || (failed != nil) != (tc.uid == "") {
+			t.Errorf("%s: %v, %v", tc.reason, err, failed)
+			continue
+		}
+		if err != nil {
+			continue
+		}
+		change.Apply(db)
+		var text strings.Builder
+		if err := p.WriteText(&text); err != nil || !strings.Contains(text.String(), tc.want) || p.Digest == "" {
+			t.Errorf("%s: no %q in %s (%v)", tc.reason, tc.want, text.String(), err)
+		}
+		if got := db.Annotations[v1beta1.CancelAnnotation]; got != tc.uid || !change.IsBound {
+			t.Errorf("%s: the run %q is cancelled", tc.reason, got)
 		}
 	}
 }

@@ -21,6 +21,8 @@ type Change struct {
 	// Verb says what the edit does, for people: in the past tense, or as a sentence.
 	Verb  string
 	Apply func(*v1beta1.Instance)
+	// IsBound is set if the edit names the run that it is for, so that it is right also for an Instance that has changed since it was read.
+	IsBound bool
 }
 
 // Write edits an Instance, which then is as the API server has it. If it is locked, the API server refuses the edit of an Instance that has

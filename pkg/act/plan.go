@@ -39,7 +39,7 @@ func (t Trigger) Change(ctx context.Context, c client.Client) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	return Change{"triggered: plan " + t.Plan, t.Apply}, t.Check(ov)
+	return Change{Verb: "triggered: plan " + t.Plan, Apply: t.Apply}, t.Check(ov)
 }
 
 // Apply requests the run in the spec of an Instance.
@@ -77,9 +77,8 @@ func (r Retry) Change(context.Context, client.Client) (Change, error) {
 		return Change{}, err
 	}
 	uid := string(r.Instance.Status.PlanStatus[name].UID)
-	return Change{fmt.Sprintf("plan %s of instance %s/%s is being retried", name, r.Instance.Namespace, r.Instance.Name), func(i *v1beta1.Instance) {
-		metav1.SetMetaDataAnnotation(&i.ObjectMeta, v1beta1.RetryAnnotation, uid)
-	}}, nil
+	return Change{Verb: fmt.Sprintf("plan %s of instance %s/%s is being retried", name, r.Instance.Namespace, r.Instance.Name),
+		Apply: func(i *v1beta1.Instance) { metav1.SetMetaDataAnnotation(&i.ObjectMeta, v1beta1.RetryAnnotation, uid) }}, nil
 }
 
 // Preview implements Action.
@@ -93,3 +92,49 @@ func (r Retry) Preview(ctx context.Context, p *Previewer) (*preview.Preview, err
 
 // Command implements Action.
 func (r Retry) Command() string { return commandOf("plan retry", r.Instance) }
+
+// Cancel ends the plan of an Instance that runs. Of an Instance that is being deleted, it gives up the cleanup plan, if that has failed.
+type Cancel struct {
+	Instance *v1beta1.Instance
+}
+
+// Plan returns the plan that is cancelled. It is an error if none runs.
+func (c Cancel) Plan() (string, error) {
+	name := plans.Running(c.Instance.Status.PlanStatus)
+	if name == "" && c.Instance.DeletionTimestamp != nil {
+		name = v1beta1.CleanupPlan
+	}
+	if name == "" {
+		return "", fmt.Errorf("no plan of instance %s/%s is running", c.Instance.Namespace, c.Instance.Name)
+	}
+	return name, nil
+}
+
+// Change implements Edit.
+func (c Cancel) Change(context.Context, client.Client) (Change, error) {
+	name, err := c.Plan()
+	if err != nil {
+		return Change{}, err
+	}
+	uid := string(c.Instance.Status.PlanStatus[name].UID)
+	return Change{Verb: fmt.Sprintf("plan %s of instance %s/%s is being cancelled", name, c.Instance.Namespace, c.Instance.Name), IsBound: true,
+		Apply: func(i *v1beta1.Instance) { metav1.SetMetaDataAnnotation(&i.ObjectMeta, v1beta1.CancelAnnotation, uid) }}, nil
+}
+
+// Preview implements Action. It asks the cluster nothing: the plan ends where it is.
+func (c Cancel) Preview(context.Context, *Previewer) (*preview.Preview, error) {
+	name, err := c.Plan()
+	if err != nil {
+		return nil, err
+	}
+	run := fmt.Sprintf("run %d of plan %s", c.Instance.Status.PlanStatus[name].Revision, name)
+	out := &preview.Preview{Verb: "cancel", Subject: fmt.Sprintf("Instance %s/%s", c.Instance.Namespace, c.Instance.Name),
+		Stays: []preview.Stay{{Object: "what " + run + " has written", Why: "the run ends where it is, and sets nothing back"}}}
+	if c.Instance.DeletionTimestamp != nil {
+		out.Warnings = append(out.Warnings, "the cleanup is given up: the Instance is deleted without it")
+	}
+	return preview.Of(out, nil)
+}
+
+// Command implements Action.
+func (c Cancel) Command() string { return commandOf("plan cancel", c.Instance) }

@@ -60,7 +60,7 @@ func (u Update) checkValues() error {
 
 // Change implements Edit.
 func (u Update) Change(ctx context.Context, _ client.Client) (Change, error) {
-	return Change{"updated", u.Apply}, u.Check(ctx)
+	return Change{Verb: "updated", Apply: u.Apply}, u.Check(ctx)
 }
 
 // Apply edits the spec of an Instance.

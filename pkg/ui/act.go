@@ -47,17 +47,9 @@ func (s *Server) actOn(w http.ResponseWriter, r *http.Request) {
 	})(w, r)
 }
 
-// write writes the edit of an action. The Instance must be as it was read.
+// write does an action. The Instance must be as it was read, unless the action names the run that it is for.
 func (s *Server) write(ctx context.Context, c *computation) error {
-	edit, is := c.action.(act.Edit)
-	if !is {
-		return errors.New("this cannot be done here: copy its command")
-	}
-	change, err := edit.Change(ctx, s.client)
-	if err != nil {
-		return errors.New(c.mask.Text(err.Error()))
-	}
-	err = act.Write(ctx, s.client, c.Instance.DeepCopy(), true, change.Apply, manager)
+	err := s.do(ctx, c)
 	switch {
 	case apierrors.IsConflict(err):
 		return errConflict
@@ -67,16 +59,34 @@ func (s *Server) write(ctx context.Context, c *computation) error {
 	return nil
 }
 
-// missingRight returns what the user lacks to edit an Instance; empty if nothing is missing.
-func (s *Server) missingRight(ctx context.Context, key client.ObjectKey) string {
+func (s *Server) do(ctx context.Context, c *computation) error {
+	switch action := c.action.(type) {
+	case act.Uninstall:
+		return action.Do(ctx, s.client, s.Config)
+	case act.Edit:
+		change, err := action.Change(ctx, s.client)
+		if err != nil {
+			return err
+		}
+		return act.Write(ctx, s.client, c.Instance.DeepCopy(), !change.IsBound, change.Apply, manager)
+	}
+	return errors.New("this cannot be done here: copy its command")
+}
+
+// missingRight returns what the user lacks for an action; empty if nothing is missing.
+func (s *Server) missingRight(ctx context.Context, key client.ObjectKey, action act.Action) string {
+	verb := "patch"
+	if _, is := action.(act.Uninstall); is {
+		verb = "delete"
+	}
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: key.Namespace, Name: key.Name, Verb: "patch",
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: key.Namespace, Name: key.Name, Verb: verb,
 			Group: v1beta1.GroupVersion.Group, Resource: "instances"}}}
 	switch err := s.client.Create(ctx, review); {
 	case err != nil:
-		return "it is not known whether you may patch this Instance: " + err.Error()
+		return "it is not known whether you may " + verb + " this Instance: " + err.Error()
 	case !review.Status.Allowed:
-		return "you may not patch instances.kudo.dev in namespace " + key.Namespace
+		return "you may not " + verb + " instances.kudo.dev in namespace " + key.Namespace
 	}
 	return ""
 }

@@ -10,6 +10,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -83,12 +84,16 @@ func TestAct(t *testing.T) {
 	failing := func(i *v1beta1.Instance) {
 		i.Status.PlanStatus["deploy"] = v1beta1.PlanStatus{Name: "deploy", Status: v1beta1.FatalError, Revision: 2, UID: "run-2"}
 	}
+	runs := func(i *v1beta1.Instance) {
+		i.Status.PlanStatus["deploy"] = v1beta1.PlanStatus{Name: "deploy", Status: v1beta1.InProgress, Revision: 2, UID: "run-2"}
+	}
 	for _, tc := range []struct {
 		reason string
 		change func(*v1beta1.Instance)
 		form   url.Values
 		done   func(*v1beta1.Instance) bool
 	}{
+		{"a plan that runs", runs, url.Values{"action": {"cancel"}}, func(i *v1beta1.Instance) bool { return i.Annotations[v1beta1.CancelAnnotation] == "run-2" }},
 		{"a value of several lines", nil, url.Values{"action": {"update"}, "value.TEXT": {"\r\none\r\n<two>"}, "former.TEXT": {"\r\none\r\ntwo"}},
 			func(i *v1beta1.Instance) bool {
 				return i.Spec.Parameters["TEXT"] == "\none\n<two>" && i.Spec.Parameters["VALUE"] == "y" && len(i.Spec.ParametersFrom) == 1
@@ -140,6 +145,34 @@ func TestAct(t *testing.T) {
 	}
 }
 
+// TestActUninstall shows that a deletion keeps what is to be kept before, and that nothing is kept for a deletion that is refused.
+func TestActUninstall(t *testing.T) {
+	i := changed()
+	i.Status.Resources = []v1beta1.ResourceStatus{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "kept"}}
+	kept := &corev1.ConfigMap{ObjectMeta: gen.Meta("a", "kept")}
+	kept.Annotations = map[string]string{v1beta1.KeepAnnotation: "true"}
+	kept.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance", Name: "one", UID: i.UID}}
+	r := beginActing(t, i, changeable(), kept)
+	_, body := r.post(t, "/instances/a/one/preview", url.Values{"action": {"uninstall"}})
+	form := formOf(t, body)
+	expect(t, body, "kept", "annotated to be kept")
+	r.api.Before(allow(true, func(q apitest.Request) (any, error) {
+		if q.Kind == "Instance" && q.Verb == "delete" {
+			return nil, apierrors.NewForbidden(v1beta1.Resource("instances"), "one", nil)
+		}
+		return nil, nil
+	}))
+	owners := func() int { return len(r.api.Get(kept).GetOwnerReferences()) }
+	if status, body := r.post(t, "/instances/a/one/act", form); status != http.StatusUnprocessableEntity || !strings.Contains(body, "is forbidden") || owners() != 1 {
+		t.Errorf("a deletion that is refused: %d, and the object has %d owners\n%s", status, owners(), body)
+	}
+	r.api.Before(allow(true, nil))
+	r.post(t, "/instances/a/one/act", form)
+	if r.api.Get(i) != nil || owners() != 0 {
+		t.Errorf("the Instance exists: %t, and the object has %d owners", r.api.Get(i) != nil, owners())
+	}
+}
+
 // TestActRefused shows U5: without --allow-actions there is no route and no button, what would fail has none, and a user without the right sees
 // which one is missing.
 func TestActRefused(t *testing.T) {
@@ -155,9 +188,9 @@ func TestActRefused(t *testing.T) {
 
 	r = beginActing(t, objects()...)
 	for reason, form := range map[string]url.Values{
-		"a deletion":     {"action": {"uninstall"}},
-		"a wrong value":  {"action": {"update"}, "value.COUNT": {"many"}, "former.COUNT": {"1"}},
-		"a missing plan": {"action": {"trigger"}, "plan": {"none"}},
+		"no running plan": {"action": {"cancel"}},
+		"a wrong value":   {"action": {"update"}, "value.COUNT": {"many"}, "former.COUNT": {"1"}},
+		"a missing plan":  {"action": {"trigger"}, "plan": {"none"}},
 	} {
 		if _, body := r.post(t, "/instances/a/one/preview", form); formOf(t, body) != nil {
 			t.Errorf("%s has a button", reason)

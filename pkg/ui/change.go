@@ -58,9 +58,9 @@ type changeForm struct {
 	Fields []parameterField
 	// Unknown is why no parameter can be changed here; empty if some can.
 	Unknown string
-	// Plans that can be started, and Failed is the plan that can be retried; empty if there is none.
-	Plans  []string
-	Failed string
+	// Plans that can be started. Running is the plan that can be cancelled, and Failed the one that can be retried; empty if there is none.
+	Plans           []string
+	Running, Failed string
 	// Runs are those that the Instance can be set back to, the newest first.
 	Runs    []runRow
 	Drifted int
@@ -112,6 +112,7 @@ func (t *target) fill(form *changeForm) {
 	form.Unknown, form.Deleted, form.Drifted = t.Unknown, i.DeletionTimestamp != nil, len(i.Status.Drift)
 	form.Command = act.Update{Instance: i}.Command() + " -p NAME=VALUE --dry-run"
 	form.Failed, _ = act.Retry{Instance: i}.Plan()
+	form.Running, _ = act.Cancel{Instance: i}.Plan()
 	if t.Version != nil {
 		form.Plans = plans.Names(t.Version.Spec.InstancePlans())
 		form.Fields = t.fields()
@@ -209,6 +210,8 @@ func (t *target) actionOf(form map[string][]string) (act.Action, error) {
 		}
 		trigger := act.Trigger{Instance: t.Instance, Plan: value(fieldPlan)}
 		return trigger, trigger.Check(t.Version)
+	case "cancel":
+		return act.Cancel{Instance: t.Instance}, nil
 	case "retry":
 		return act.Retry{Instance: t.Instance}, nil
 	case "rollback":

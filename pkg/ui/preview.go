@@ -131,8 +131,9 @@ func (s *Server) fillPreview(r *http.Request, c *computation, out *previewView) 
 	if out.Expects = !out.Fails; out.Expects {
 		out.Command += " --expect " + c.preview.Digest
 	}
-	if _, is := c.action.(act.Edit); is && s.AllowActions && !out.Fails {
-		out.Form = &actForm{Action: instanceLink(keyOf(r)) + "/act", Missing: s.missingRight(r.Context(), keyOf(r)), Fields: c.fieldsOf(r.PostForm)}
+	if s.AllowActions && !out.Fails {
+		out.Form = &actForm{Action: instanceLink(keyOf(r)) + "/act", Missing: s.missingRight(r.Context(), keyOf(r), c.action),
+			Fields: c.fieldsOf(r.PostForm)}
 	}
 	var err error
 	out.Text, err = c.textOf(c.preview)
@@ -144,7 +145,7 @@ func (c *computation) fieldsOf(form map[string][]string) []formField {
 	out := []formField{{fieldDigest, c.preview.Digest}, {fieldGeneration, strconv.FormatInt(c.Instance.Generation, 10)}}
 	for _, name := range slices.Sorted(maps.Keys(form)) {
 		isParameter := slices.ContainsFunc([]string{valuePrefix, formerPrefix, unsetPrefix}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
-		if isParameter || slices.Contains([]string{fieldAction, fieldPlan, fieldRun}, name) {
+		if isParameter || slices.Contains([]string{fieldAction, fieldPlan, fieldRun, fieldKeep}, name) {
 			out = append(out, formField{name, unixLines(form[name][0])})
 		}
 	}

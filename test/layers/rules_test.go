@@ -62,7 +62,7 @@ var tree = rules{
 		"pkg/repository":          {"pkg/ocilayout"},
 		"pkg/dryrun":              {"pkg/apply", "pkg/crdcompat"},
 		"pkg/preview":             {"pkg/rights", "pkg/runner"},
-		"pkg/act":                 {"pkg/kudoinit", "pkg/preview"},
+		"pkg/act":                 {"pkg/kudoinit", "pkg/preview", "pkg/rights", "pkg/runner"},
 		"pkg/repository/*":        {"pkg/repository"},
 		"pkg/explore/*":           {"pkg/explore"},
 		"pkg/explore/config":      {"pkg/explore/fields", "pkg/explore/lua"},

@@ -113,4 +113,11 @@ func checkActs(t *testing.T, e *env.Env) {
 		t.Errorf("U6: another preview than the one that was seen is done:\n%s", got)
 	}
 	act("by kudo-local-admin with kubectl kudo ui")
+	preview("uninstall")
+	b.shows("uninstall of Instance default/site")
+	b.do(chromedp.Click("#act button"))
+	b.shows("This Instance does not exist.")
+	if got := run(t, e, 0, "get", "instances"); strings.Contains(got, "site") {
+		t.Errorf("U6: the button has not deleted it:\n%s", got)
+	}
 }

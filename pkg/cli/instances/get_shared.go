@@ -5,36 +5,11 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"kudo.dev/kudo/apis/kudo/v1beta1"
-	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/act"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/share"
 )
-
-// sharing looks at shared objects on behalf of the user. It writes nothing.
-func sharing(config *rest.Config, c client.Client) (*share.Engine, error) {
-	dyn, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	meta, err := metadata.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	disco, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	kinds := apply.NewKinds(c.RESTMapper(), disco, dyn)
-	return share.New(share.Options{Objects: apply.New(dyn, meta, kinds, nil, nil), Kinds: kinds, Reader: c, Clock: clock.RealClock{}}), nil
-}
 
 // getShared lists the objects that OperatorVersions and Instances hold in the cluster.
 func getShared(ctx context.Context, env *command.Env, output string) error {
@@ -49,7 +24,7 @@ func getShared(ctx context.Context, env *command.Env, output string) error {
 	if err := c.List(ctx, list); err != nil {
 		return err
 	}
-	engine, err := sharing(config, c)
+	engine, err := act.NewSharing(config, c)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -142,24 +141,26 @@ func newPlanTrigger(env *command.Env) *cobra.Command {
 }
 
 func newPlanCancel(env *command.Env) *cobra.Command {
-	return newInstanceCommand(env, "cancel NAME", "End the plan that runs; of a failed cleanup, give it up",
+	var previews previewFlags
+	cmd := newInstanceCommand(env, "cancel NAME", "End the plan that runs; of a failed cleanup, give it up",
 		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
-			name := plans.Running(i.Status.PlanStatus)
-			if name == "" && i.DeletionTimestamp != nil {
-				name = v1beta1.CleanupPlan
-			}
-			if name == "" {
-				return fmt.Errorf("no plan of instance %s/%s is running", i.Namespace, i.Name)
-			}
-			uid := string(i.Status.PlanStatus[name].UID)
-			if err := act.Write(ctx, c, i, false, func(i *v1beta1.Instance) {
-				metav1.SetMetaDataAnnotation(&i.ObjectMeta, v1beta1.CancelAnnotation, uid)
-			}); err != nil {
+			cancel := act.Cancel{Instance: i}
+			change, err := cancel.Change(ctx, c)
+			if err != nil {
 				return err
 			}
-			env.Printf("plan %s of instance %s/%s is being cancelled", name, i.Namespace, i.Name)
+			if done, err := previews.show(ctx, env, c, cancel); done || err != nil {
+				return err
+			}
+			if err := act.Write(ctx, c, i, false, change.Apply); err != nil {
+				return err
+			}
+			env.Printf("%s", change.Verb)
 			return nil
 		})
+	cmd.PreRunE = func(*cobra.Command, []string) error { return previews.check(env) }
+	previews.add(cmd.Flags())
+	return cmd
 }
 
 func newPlanRetry(env *command.Env) *cobra.Command {

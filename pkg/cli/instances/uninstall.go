@@ -64,22 +64,23 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if done, err := o.preview.show(ctx, o.env, c, act.Uninstall{Instance: instance, KeepClaims: o.keepClaims}); done || err != nil {
+	uninstall := act.Uninstall{Instance: instance, KeepClaims: o.keepClaims}
+	if done, err := o.preview.show(ctx, o.env, c, uninstall); done || err != nil {
 		return err
 	}
-	all, err := withChildren(ctx, c, instance)
+	all, err := act.WithChildren(ctx, c, instance)
 	switch {
 	case err != nil && o.keepClaims:
 		return fmt.Errorf("instance %s/%s is not deleted: %w", namespace, o.instance, err)
 	case err != nil && o.Wait:
 		o.env.Warnf("the objects of children of instance %s/%s are not awaited: %s", namespace, o.instance, err)
 	}
-	effects, err := o.effectsOf(ctx, c, config, all)
+	effects, err := uninstall.Effects(ctx, c, config, all)
 	if err != nil {
 		return err
 	}
-	effects.print(o.env, instance)
-	if err := effects.keep(ctx, c); err != nil {
+	printEffects(o.env, effects, instance)
+	if err := effects.Keep(ctx, c); err != nil {
 		return err
 	}
 	uid := instance.UID
@@ -97,10 +98,10 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 	o.env.Printf("instance %s/%s deleted", namespace, o.instance)
 	var waited error
 	if o.Wait {
-		waited = o.wait(ctx, c, instance, newDependents(o.env, c, all, effects.accounts))
-		printStays(o.env, effects.stays)
+		waited = o.wait(ctx, c, instance, newDependents(o.env, c, all, effects))
+		printStays(o.env, effects.Stays)
 	}
-	printRemedy(o.env, namespace, effects.stays)
+	printRemedy(o.env, namespace, effects.Stays)
 	return waited
 }
 

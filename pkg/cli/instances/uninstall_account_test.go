@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/act"
 	"kudo.dev/kudo/pkg/cli/commandtest"
 	"kudo.dev/kudo/pkg/preview"
 	"kudo.dev/kudo/pkg/rights"
@@ -201,8 +202,8 @@ func collect(server *apitest.Server, objects []client.Object, then func(*apitest
 func TestQueries(t *testing.T) {
 	i := &v1beta1.Instance{ObjectMeta: gen.Meta("lab", "site")}
 	i.Status.Resources = []v1beta1.ResourceStatus{{APIVersion: "v1", Kind: "Service", Namespace: "lab", Name: "web"}}
-	role := query{rbacv1.SchemeGroupVersion.WithKind("Role"), "site-kudo", "role-uid"}
-	d := newDependents(nil, nil, []*v1beta1.Instance{i}, accountObjects{deleted: []query{role}})
+	role := act.AccountObject{GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("Role"), Name: "site-kudo", UID: "role-uid"}
+	d := newDependents(nil, nil, []*v1beta1.Instance{i}, &act.Effects{Accounts: []act.AccountObject{role}})
 	var got []string
 	for _, q := range d.queries() {
 		got = append(got, q.String(), q.deletion(), d.arguments(q))

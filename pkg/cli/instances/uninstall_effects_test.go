@@ -202,6 +202,7 @@ func TestUninstallWithoutRights(t *testing.T) {
 
 // TestUninstallReadsAtOnce: objects are read several at a time, and printed in the order of the inventory.
 func TestUninstallReadsAtOnce(t *testing.T) {
+	const readers = 8 // of pkg/act
 	i := &v1beta1.Instance{ObjectMeta: gen.Meta("lab", "site")}
 	i.UID = "site-uid"
 	objects, want := []client.Object{i}, ""

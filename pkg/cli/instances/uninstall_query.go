@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/act"
 	"kudo.dev/kudo/pkg/text"
 )
 
@@ -53,7 +53,10 @@ func (d *dependents) queries() []query {
 	for _, kind := range d.sortedKinds() {
 		out = append(out, query{GroupVersionKind: kind})
 	}
-	return append(out, d.accounts.deleted...)
+	for _, o := range d.accounts {
+		out = append(out, query{o.GroupVersionKind, o.Name, o.UID})
+	}
+	return out
 }
 
 // options are those of the list and of the watch.
@@ -88,14 +91,5 @@ func (d *dependents) sortedKinds() []schema.GroupVersionKind {
 
 // selector selects the objects of the Instances.
 func (d *dependents) selector() labels.Selector {
-	return objectsOf(slices.Sorted(maps.Values(d.owners)))
-}
-
-// objectsOf selects the objects of Instances by the labels that plans set.
-func objectsOf(instances []string) labels.Selector {
-	names, err := labels.NewRequirement(v1beta1.InstanceLabel, selection.In, instances)
-	if err != nil { // names of Instances are values of labels
-		return labels.Nothing()
-	}
-	return labels.SelectorFromSet(labels.Set{v1beta1.HeritageLabel: v1beta1.Heritage}).Add(*names)
+	return act.SelectObjects(slices.Sorted(maps.Values(d.owners)))
 }

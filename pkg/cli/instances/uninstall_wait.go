@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/act"
 	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/text"
@@ -42,8 +43,9 @@ type dependents struct {
 	// owners are the names of the Instances.
 	owners map[types.UID]string
 	kinds  sets.Set[schema.GroupVersionKind]
-	// accounts are the objects of the accounts of the Instances.
-	accounts accountObjects
+	// accounts are the objects of the accounts of the Instances. accountsUnread is set if some could not be read, and may be deleted.
+	accounts       []act.AccountObject
+	accountsUnread bool
 	// absent are the owners that do not exist any more.
 	absent sets.Set[types.UID]
 	// slow fires when the deletion is slow, and again while it is.
@@ -52,9 +54,10 @@ type dependents struct {
 	interval time.Duration
 }
 
-func newDependents(env *command.Env, c client.WithWatch, all []*v1beta1.Instance, accounts accountObjects) *dependents {
-	d := &dependents{env: env, client: c, owners: map[types.UID]string{}, kinds: sets.New[schema.GroupVersionKind](), accounts: accounts,
-		absent: sets.New[types.UID](), interval: slowInterval}
+func newDependents(env *command.Env, c client.WithWatch, all []*v1beta1.Instance, effects *act.Effects) *dependents {
+	d := &dependents{env: env, client: c, owners: map[types.UID]string{}, kinds: sets.New[schema.GroupVersionKind](), accounts: effects.Accounts,
+		accountsUnread: effects.AccountsUnread,
+		absent:         sets.New[types.UID](), interval: slowInterval}
 	for _, i := range all {
 		d.namespace = i.Namespace
 		d.add(i)
@@ -87,7 +90,7 @@ func (d *dependents) until(over command.InstanceCondition) command.InstanceCondi
 func (d *dependents) wait(ctx context.Context, instance *v1beta1.Instance, limit time.Duration) (complete bool, err error) {
 	d.slow = time.NewTimer(slowDeletion)
 	defer d.slow.Stop()
-	complete = !d.accounts.unread
+	complete = !d.accountsUnread
 	for _, q := range d.queries() {
 		err := d.waitFor(ctx, q)
 		switch {

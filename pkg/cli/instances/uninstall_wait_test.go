@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/act"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/test/apitest"
 	"kudo.dev/kudo/test/gen"
@@ -35,7 +36,7 @@ func TestDependents(t *testing.T) {
 		{APIVersion: "kudo.dev/v1beta1", Kind: "Instance", Namespace: "ns", Name: "child"}, {APIVersion: "v1", Kind: "Namespace", Name: "made"}, {APIVersion: "v1", Kind: "Secret", Namespace: "other", Name: "elsewhere"},
 	}
 	child.Status.Resources = []v1beta1.ResourceStatus{{APIVersion: "v1", Kind: "Service", Namespace: "ns", Name: "db"}}
-	d := newDependents(&command.Env{}, nil, []*v1beta1.Instance{parent, child}, accountObjects{})
+	d := newDependents(&command.Env{}, nil, []*v1beta1.Instance{parent, child}, &act.Effects{})
 	want := []schema.GroupVersionKind{v1beta1.GroupVersion.WithKind("Instance"), {Version: "v1", Kind: "Service"}, {Group: "apps", Version: "v1", Kind: "Deployment"}}
 	if diff := cmp.Diff(want, d.sortedKinds()); diff != "" {
 		t.Errorf("kinds (-want +got):\n%s", diff)
@@ -112,7 +113,7 @@ func TestWaitWithoutCollector(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), slowDeletion+time.Second)
-		_, err = newDependents(&command.Env{Err: io.Discard}, c, []*v1beta1.Instance{instance, child}, accountObjects{}).wait(ctx, instance, 3*time.Second)
+		_, err = newDependents(&command.Env{Err: io.Discard}, c, []*v1beta1.Instance{instance, child}, &act.Effects{}).wait(ctx, instance, 3*time.Second)
 		cancel()
 		if err == nil || denied != strings.Contains(err.Error(), "ConfigMap ns/a (the garbage collector has not deleted it yet)") ||
 			!strings.Contains(err.Error(), "ConfigMap ns/of-both") || !strings.Contains(err.Error(), "ConfigMap ns/of-child") {
@@ -146,7 +147,7 @@ func TestWaitForChild(t *testing.T) {
 		t.Fatal(err)
 	}
 	var warnings bytes.Buffer
-	d := newDependents(&command.Env{Err: &warnings}, c, []*v1beta1.Instance{parent, child}, accountObjects{})
+	d := newDependents(&command.Env{Err: &warnings}, c, []*v1beta1.Instance{parent, child}, &act.Effects{})
 	d.interval = 50 * time.Millisecond
 	early := make(chan bool, 1)
 	time.AfterFunc(slowDeletion+500*time.Millisecond, func() {
@@ -161,29 +162,6 @@ func TestWaitForChild(t *testing.T) {
 	}
 	if !strings.Contains(warnings.String(), "whether the Secret objects of the instance are deleted is not known") {
 		t.Errorf("warnings: %s", warnings.String())
-	}
-}
-
-// TestWithChildren checks which Instances are deleted with one: those that no other object owns.
-func TestWithChildren(t *testing.T) {
-	instance := func(name string, owners ...types.UID) *v1beta1.Instance {
-		i := &v1beta1.Instance{ObjectMeta: gen.Meta("ns", name)}
-		i.UID = types.UID(name)
-		for _, uid := range owners {
-			i.OwnerReferences = append(i.OwnerReferences, metav1.OwnerReference{APIVersion: "kudo.dev/v1beta1", Kind: "Instance", Name: string(uid), UID: uid})
-		}
-		return i
-	}
-	root := instance("root")
-	server := apitest.Start(t, root, instance("a-child", "root"), instance("b-of-both", "root", "a-child"), instance("c-grandchild", "a-child"),
-		instance("d-shared", "root", "other"), instance("e-below-shared", "d-shared"), instance("other"))
-	all, err := withChildren(t.Context(), server.Client(), root)
-	var names []string
-	for _, i := range all {
-		names = append(names, i.Name)
-	}
-	if diff := cmp.Diff([]string{"root", "a-child", "b-of-both", "c-grandchild"}, names); diff != "" || err != nil {
-		t.Errorf("%v, -want +got: %s", err, diff)
 	}
 }
 
@@ -207,8 +185,8 @@ func TestRemainder(t *testing.T) {
 	env := &command.Env{Out: out}
 	clusterRole := schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}
 	printRemedy(env, "ns", nil)
-	stays := []keptObject{{claimKind, "data", "it holds data", false}, {clusterRole, "held", "Instance b/c holds it, too", true},
-		{clusterRole, "reader", "others may use it", false}, {clusterRole, "x; reboot #", "the status was written by a tenant", false}}
+	stays := []act.KeptObject{{Kind: schema.GroupKind{Kind: "PersistentVolumeClaim"}, Name: "data", Why: "it holds data", IsHeld: false}, {Kind: clusterRole, Name: "held", Why: "Instance b/c holds it, too", IsHeld: true},
+		{Kind: clusterRole, Name: "reader", Why: "others may use it", IsHeld: false}, {Kind: clusterRole, Name: "x; reboot #", Why: "the status was written by a tenant", IsHeld: false}}
 	printStays(env, stays)
 	printRemedy(env, "ns", stays)
 	want := "persistentvolumeclaim data stays, since it holds data\nclusterrole held stays, since Instance b/c holds it, too\nclusterrole reader stays, since others may use it\n" +

@@ -1,4 +1,4 @@
-package instances
+package act
 
 import (
 	"cmp"
@@ -14,7 +14,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
@@ -22,31 +24,44 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
-	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/preview"
+	"kudo.dev/kudo/pkg/rights"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/pkg/share"
-	"kudo.dev/kudo/pkg/text"
 )
-
-// maxDeletedNames is how many of the objects that are deleted the command names.
-const maxDeletedNames = 20
 
 // readers is how many objects of an inventory are read at a time.
 const readers = 8
 
-// effects are what the deletion of an Instance does to its objects. They are read before anything is written.
-type effects struct {
-	// deleted are the names of what is deleted with the Instance, but for claims.
-	deleted []string
-	// warnings name the claims that are deleted with their data, and what is not known.
-	warnings []string
-	// stays are the objects that nothing deletes later, and shared those that other owners or holders keep.
-	stays, shared []keptObject
+// Effects are what the deletion of an Instance does to its objects. They are read before anything is written.
+type Effects struct {
+	// Deleted are the names of what is deleted with the Instance, but for claims.
+	Deleted []string
+	// Warnings name the claims that are deleted with their data, and what is not known.
+	Warnings []string
+	// Stays are the objects that nothing deletes later, and Shared those that other owners or holders keep.
+	Stays, Shared []KeptObject
+	// Accounts are the objects of accounts that are deleted with the Instance. No inventory names them. AccountsUnread is set if some could
+	// not be read, and may be deleted.
+	Accounts       []AccountObject
+	AccountsUnread bool
 	// patches keep objects that the garbage collector would delete.
 	patches []keepPatch
-	// accounts are the objects of accounts that are deleted with the Instance.
-	accounts accountObjects
+}
+
+// AccountObject is an object of the account of an Instance.
+type AccountObject struct {
+	schema.GroupVersionKind
+	Name string
+	UID  types.UID
+}
+
+// KeptObject is an object that stays when an Instance is deleted, and why.
+type KeptObject struct {
+	Kind      schema.GroupKind
+	Name, Why string
+	// IsHeld is set if others hold the object: it is needed.
+	IsHeld bool
 }
 
 // keepPatch is a live object that is kept, and the Instance that is deleted.
@@ -55,22 +70,9 @@ type keepPatch struct {
 	instance *v1beta1.Instance
 }
 
-// print says what is deleted and what stays, before it is done.
-func (e *effects) print(env *command.Env, instance *v1beta1.Instance) {
-	if len(e.deleted) > 0 {
-		slices.Sort(e.deleted)
-		env.Printf("to be deleted with instance %s/%s: %s", instance.Namespace, instance.Name, text.List(e.deleted, maxDeletedNames))
-	}
-	printStays(env, e.stays)
-	printStays(env, e.shared)
-	for _, warning := range e.warnings {
-		env.Warnf("%s", warning)
-	}
-}
-
-// keep annotates what is to be kept and takes the Instance off its owners, in one write for each object: the manager would do so later than
+// Keep annotates what is to be kept and takes the Instance off its owners, in one write for each object: the manager would do so later than
 // the garbage collector deletes the object.
-func (e *effects) keep(ctx context.Context, c client.Client) error {
+func (e *Effects) Keep(ctx context.Context, c client.Client) error {
 	for _, p := range e.patches {
 		if err := p.write(ctx, c); err != nil {
 			return fmt.Errorf("keep %s %s/%s, instance %s is not deleted: %w", cmp.Or(p.live.GetObjectKind().GroupVersionKind().Kind,
@@ -124,10 +126,10 @@ func (p keepPatch) readAgain(ctx context.Context, c client.Client) (client.Objec
 	return now, nil
 }
 
-// effectsOf returns what the deletion of Instances does. The first is the one that is deleted, the others are its children. What the user
+// Effects returns what the deletion of Instances does. The first is the one that is deleted, the others are its children. What the user
 // may not read is left out.
-func (o *uninstallOptions) effectsOf(ctx context.Context, c client.Client, config *rest.Config, all []*v1beta1.Instance) (*effects, error) {
-	engine, err := sharing(config, c)
+func (u Uninstall) Effects(ctx context.Context, c client.Client, config *rest.Config, all []*v1beta1.Instance) (*Effects, error) {
+	engine, err := NewSharing(config, c)
 	if err != nil {
 		return nil, err
 	}
@@ -135,17 +137,17 @@ func (o *uninstallOptions) effectsOf(ctx context.Context, c client.Client, confi
 	for _, i := range all {
 		h.deleted[i.UID] = runner.Manager(i.Namespace, i.Name)
 	}
-	out := &effects{}
-	if err := o.addClaims(ctx, c, all, out); err != nil {
+	out := &Effects{}
+	if err := u.addClaims(ctx, c, all, out); err != nil {
 		return nil, err
 	}
 	for n, i := range all {
 		if n > 0 {
-			out.deleted = append(out.deleted, "instance "+i.Name)
+			out.Deleted = append(out.Deleted, "instance "+i.Name)
 		}
 		out.addInventory(ctx, c, i, h)
 		if err := out.addDefinitions(ctx, c, h, i); err != nil {
-			out.warnings = append(out.warnings, fmt.Sprintf("what becomes of the CustomResourceDefinitions of instance %s/%s is not known: %s",
+			out.Warnings = append(out.Warnings, fmt.Sprintf("what becomes of the CustomResourceDefinitions of instance %s/%s is not known: %s",
 				i.Namespace, i.Name, err))
 		}
 	}
@@ -169,7 +171,7 @@ func idOf(r v1beta1.ResourceStatus) apply.ID {
 
 // addInventory adds the objects of the inventory of an Instance but for claims, in its order, and then those of its account. What cannot be
 // read is left out if it is in a namespace.
-func (e *effects) addInventory(ctx context.Context, c client.Client, i *v1beta1.Instance, h holders) {
+func (e *Effects) addInventory(ctx context.Context, c client.Client, i *v1beta1.Instance, h holders) {
 	resources := slices.DeleteFunc(slices.Clone(i.Status.Resources), func(r v1beta1.ResourceStatus) bool {
 		return r.Namespace != "" && (kindOf(r) == claimKind || !v1beta1.CanBeKept(kindOf(r)))
 	})
@@ -206,7 +208,7 @@ func readResources(ctx context.Context, c client.Client, resources []v1beta1.Res
 }
 
 // addClusterScoped adds an object of the inventory that is in no namespace, if it exists. The error is that of reading it.
-func (e *effects) addClusterScoped(ctx context.Context, r v1beta1.ResourceStatus, live *metav1.PartialObjectMetadata, err error,
+func (e *Effects) addClusterScoped(ctx context.Context, r v1beta1.ResourceStatus, live *metav1.PartialObjectMetadata, err error,
 	h holders) {
 	var stay preview.Stay
 	switch {
@@ -217,16 +219,16 @@ func (e *effects) addClusterScoped(ctx context.Context, r v1beta1.ResourceStatus
 	default:
 		stay = h.stay(ctx, live, r)
 	}
-	e.stays = append(e.stays, keptObject{kindOf(r), r.Name, stay.Why, len(stay.Holders) > 0})
+	e.Stays = append(e.Stays, KeptObject{kindOf(r), r.Name, stay.Why, len(stay.Holders) > 0})
 }
 
 // addObject adds a live object of the Instance that is no claim, and reports whether it is deleted.
-func (e *effects) addObject(ctx context.Context, i *v1beta1.Instance, r v1beta1.ResourceStatus, live *metav1.PartialObjectMetadata,
+func (e *Effects) addObject(ctx context.Context, i *v1beta1.Instance, r v1beta1.ResourceStatus, live *metav1.PartialObjectMetadata,
 	h holders) bool {
 	why := ""
 	switch {
 	case v1beta1.IsKept(live.Annotations):
-		e.stays = append(e.stays, keptObject{kindOf(r), r.Name, preview.StaysKept, false})
+		e.Stays = append(e.Stays, KeptObject{kindOf(r), r.Name, preview.StaysKept, false})
 		e.patches = append(e.patches, keepPatch{live, i})
 		return false
 	case !v1beta1.HasOwner(live, i.UID):
@@ -235,22 +237,22 @@ func (e *effects) addObject(ctx context.Context, i *v1beta1.Instance, r v1beta1.
 		why = h.stay(ctx, live, r).Why
 	}
 	if why != "" {
-		e.shared = append(e.shared, keptObject{kindOf(r), r.Name, why, true})
+		e.Shared = append(e.Shared, KeptObject{kindOf(r), r.Name, why, true})
 		return false
 	}
-	e.deleted = append(e.deleted, strings.ToLower(r.Kind)+" "+r.Name)
+	e.Deleted = append(e.Deleted, strings.ToLower(r.Kind)+" "+r.Name)
 	return true
 }
 
 // addClaims adds the claims of all Instances.
-func (o *uninstallOptions) addClaims(ctx context.Context, c client.Client, all []*v1beta1.Instance, e *effects) error {
+func (u Uninstall) addClaims(ctx context.Context, c client.Client, all []*v1beta1.Instance, e *Effects) error {
 	root, byName := all[0], map[string]*v1beta1.Instance{}
 	for _, i := range all {
 		byName[i.Name] = i
 	}
-	claims, theirs := &corev1.PersistentVolumeClaimList{}, client.MatchingLabelsSelector{Selector: objectsOf(slices.Sorted(maps.Keys(byName)))}
+	claims, theirs := &corev1.PersistentVolumeClaimList{}, client.MatchingLabelsSelector{Selector: SelectObjects(slices.Sorted(maps.Keys(byName)))}
 	err := c.List(ctx, claims, client.InNamespace(root.Namespace), theirs)
-	if err != nil && o.keepClaims {
+	if err != nil && u.KeepClaims {
 		return fmt.Errorf("list PersistentVolumeClaims, instance %s/%s is not deleted: %w", root.Namespace, root.Name, err)
 	}
 	for n := range claims.Items {
@@ -258,20 +260,20 @@ func (o *uninstallOptions) addClaims(ctx context.Context, c client.Client, all [
 		i := byName[claim.Labels[v1beta1.InstanceLabel]]
 		others := v1beta1.OtherOwners(claim, i.UID)
 		switch {
-		case len(others) > 0 && o.keepClaims: // the controller that has set this owner sets it again
+		case len(others) > 0 && u.KeepClaims: // the controller that has set this owner sets it again
 			return fmt.Errorf("PersistentVolumeClaim %s/%s would be deleted with %s %s, instance %s is not deleted: set "+
 				"persistentVolumeClaimRetentionPolicy.whenDeleted of a StatefulSet to Retain, or take the owner off the claim, first",
 				claim.Namespace, claim.Name, others[0].Kind, others[0].Name, i.Name)
 		case len(others) > 0:
-			e.warnings = append(e.warnings, fmt.Sprintf("%s is deleted with its data if %s %s is deleted", describeClaim(claim), others[0].Kind,
+			e.Warnings = append(e.Warnings, fmt.Sprintf("%s is deleted with its data if %s %s is deleted", describeClaim(claim), others[0].Kind,
 				others[0].Name))
-		case v1beta1.IsKept(claim.Annotations), o.keepClaims && len(claim.OwnerReferences) > 0:
-			e.stays = append(e.stays, keptObject{claimKind, claim.Name, preview.StaysKept, false})
+		case v1beta1.IsKept(claim.Annotations), u.KeepClaims && len(claim.OwnerReferences) > 0:
+			e.Stays = append(e.Stays, KeptObject{claimKind, claim.Name, preview.StaysKept, false})
 			e.patches = append(e.patches, keepPatch{claim, i})
 		case len(claim.OwnerReferences) == 0:
-			e.stays = append(e.stays, keptObject{claimKind, claim.Name, preview.StaysUnowned, false})
+			e.Stays = append(e.Stays, KeptObject{claimKind, claim.Name, preview.StaysUnowned, false})
 		default:
-			e.warnings = append(e.warnings, describeClaim(claim)+" is deleted with its data: --keep-claims would keep it")
+			e.Warnings = append(e.Warnings, describeClaim(claim)+" is deleted with its data: --keep-claims would keep it")
 		}
 	}
 	return nil
@@ -291,7 +293,7 @@ func describeClaim(claim *corev1.PersistentVolumeClaim) string {
 }
 
 // addDefinitions adds the CustomResourceDefinitions that an Instance holds by its CRD tarball, with the holders of those that stay.
-func (e *effects) addDefinitions(ctx context.Context, c client.Client, h holders, i *v1beta1.Instance) error {
+func (e *Effects) addDefinitions(ctx context.Context, c client.Client, h holders, i *v1beta1.Instance) error {
 	if i.Status.CRDs == nil {
 		return nil
 	}
@@ -309,14 +311,57 @@ func (e *effects) addDefinitions(ctx context.Context, c client.Client, h holders
 		case r.Unknown != nil:
 			return r.Unknown
 		case r.Deleted:
-			e.deleted = append(e.deleted, strings.ToLower(r.ID.Kind)+" "+r.ID.Name)
+			e.Deleted = append(e.Deleted, strings.ToLower(r.ID.Kind)+" "+r.ID.Name)
 		default:
 			why := r.Reason
 			if r.Blocks {
 				why = "it " + why
 			}
-			e.shared = append(e.shared, keptObject{r.ID.GroupKind(), r.ID.Name, why, true})
+			e.Shared = append(e.Shared, KeptObject{r.ID.GroupKind(), r.ID.Name, why, true})
 		}
 	}
 	return nil
+}
+
+// resourcesOfAccount names what a command may have made for the account of an Instance, but for what the inventory names.
+func resourcesOfAccount(i *v1beta1.Instance) []v1beta1.ResourceStatus {
+	var out []v1beta1.ResourceStatus
+	for _, obj := range rights.AccountOf(i).Own() {
+		apiVersion, kind := obj.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
+		r := v1beta1.ResourceStatus{APIVersion: apiVersion, Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+		isSame := func(other v1beta1.ResourceStatus) bool { return idOf(other) == idOf(r) }
+		if !slices.ContainsFunc(i.Status.Resources, isSame) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// addAccountObject adds what becomes of an object of the account, which was read, or could not be. It warns of what is not known.
+func (e *Effects) addAccountObject(ctx context.Context, i *v1beta1.Instance, r v1beta1.ResourceStatus, live *metav1.PartialObjectMetadata,
+	err error, h holders) {
+	switch {
+	case apierrors.IsNotFound(err) || !rights.AccountOf(i).IsDeletedWith(i, live, err):
+	case err != nil:
+		e.AccountsUnread = true
+		e.Warnings = append(e.Warnings, fmt.Sprintf("what becomes of %s is not known: %s", idOf(r), err))
+	case e.addObject(ctx, i, r, live, h):
+		kind := schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
+		e.Accounts = append(e.Accounts, AccountObject{kind, r.Name, live.UID})
+	}
+}
+
+func kindOf(r v1beta1.ResourceStatus) schema.GroupKind {
+	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).GroupKind()
+}
+
+var claimKind = schema.GroupKind{Kind: "PersistentVolumeClaim"}
+
+// SelectObjects selects the objects of Instances by the labels that plans set.
+func SelectObjects(instances []string) labels.Selector {
+	names, err := labels.NewRequirement(v1beta1.InstanceLabel, selection.In, instances)
+	if err != nil { // names of Instances are values of labels
+		return labels.Nothing()
+	}
+	return labels.SelectorFromSet(labels.Set{v1beta1.HeritageLabel: v1beta1.Heritage}).Add(*names)
 }
