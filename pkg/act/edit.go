@@ -27,7 +27,8 @@ type Change struct {
 
 // Write edits an Instance, which then is as the API server has it. If it is locked, the API server refuses the edit of an Instance that has
 // changed since it was read, as a conflict.
-func Write(ctx context.Context, c client.Client, i *v1beta1.Instance, locked bool, edit func(*v1beta1.Instance), opts ...client.PatchOption) error {
+func Write(ctx context.Context, c client.Client, i *v1beta1.Instance, locked bool, edit func(*v1beta1.Instance),
+	opts ...client.PatchOption) error {
 	patch := client.MergeFrom(i.DeepCopy())
 	if locked {
 		patch = client.MergeFromWithOptions(i.DeepCopy(), client.MergeFromWithOptimisticLock{})

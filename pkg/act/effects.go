@@ -250,7 +250,8 @@ func (u Uninstall) addClaims(ctx context.Context, c client.Client, all []*v1beta
 	for _, i := range all {
 		byName[i.Name] = i
 	}
-	claims, theirs := &corev1.PersistentVolumeClaimList{}, client.MatchingLabelsSelector{Selector: SelectObjects(slices.Sorted(maps.Keys(byName)))}
+	claims := &corev1.PersistentVolumeClaimList{}
+	theirs := client.MatchingLabelsSelector{Selector: SelectObjects(slices.Sorted(maps.Keys(byName)))}
 	err := c.List(ctx, claims, client.InNamespace(root.Namespace), theirs)
 	if err != nil && u.KeepClaims {
 		return fmt.Errorf("list PersistentVolumeClaims, instance %s/%s is not deleted: %w", root.Namespace, root.Name, err)

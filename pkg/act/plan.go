@@ -117,8 +117,8 @@ func (c Cancel) Change(context.Context, client.Client) (Change, error) {
 		return Change{}, err
 	}
 	uid := string(c.Instance.Status.PlanStatus[name].UID)
-	return Change{Verb: fmt.Sprintf("plan %s of instance %s/%s is being cancelled", name, c.Instance.Namespace, c.Instance.Name), IsBound: true,
-		Apply: func(i *v1beta1.Instance) { metav1.SetMetaDataAnnotation(&i.ObjectMeta, v1beta1.CancelAnnotation, uid) }}, nil
+	return Change{Verb: fmt.Sprintf("plan %s of instance %s/%s is being cancelled", name, c.Instance.Namespace, c.Instance.Name),
+		IsBound: true, Apply: func(i *v1beta1.Instance) { metav1.SetMetaDataAnnotation(&i.ObjectMeta, v1beta1.CancelAnnotation, uid) }}, nil
 }
 
 // Preview implements Action. It asks the cluster nothing: the plan ends where it is.

@@ -7,8 +7,8 @@ import (
 	"net/http"
 )
 
-// LimitTransport returns a wrapper of a rest.Config. Requests fail with an error once a context has ended, also those whose answers are being
-// read. So each question after that has no answer, and the computation that asks continues.
+// LimitTransport returns a wrapper of a rest.Config. Requests fail with an error once a context has ended, also those whose answers are
+// being read. So each question after that has no answer, and the computation that asks continues.
 func LimitTransport(limit context.Context, late error) func(http.RoundTripper) http.RoundTripper {
 	return func(inner http.RoundTripper) http.RoundTripper { return limitedTransport{inner, limit, late} }
 }

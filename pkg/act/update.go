@@ -27,7 +27,8 @@ type Update struct {
 	GivesRights bool
 }
 
-// Check returns an error if a value does not fit its parameter or changes the structure of a template, or if what is to be unset is not set.
+// Check returns an error if a value does not fit its parameter or changes the structure of a template, or if what is to be unset is not
+// set.
 func (u Update) Check(ctx context.Context) error {
 	if err := u.checkValues(); err != nil {
 		return err

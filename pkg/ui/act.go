@@ -27,13 +27,14 @@ const manager = client.FieldOwner(v1beta1.CommandManagerPrefix + "ui")
 // errConflict is the error of an Instance that has changed between the preview and the write.
 var errConflict = errors.New("another client has changed the Instance at this moment, and nothing was done: go back, and preview it again")
 
-// actOn does what the user has seen in a preview, and leads to the page of the Instance. If it would do something else now, it shows the new
-// preview instead (U6). Without Options.AllowActions, no route leads here (U5).
+// actOn does what the user has seen in a preview, and leads to the page of the Instance. If it would do something else now, it shows the
+// new preview instead (U6). Without Options.AllowActions, no route leads here (U5).
 func (s *Server) actOn(w http.ResponseWriter, r *http.Request) {
 	c, err := s.compute(r)
 	changed := false
 	if err == nil {
-		changed = c.preview.Digest != r.PostForm.Get(fieldDigest) || strconv.FormatInt(c.Instance.Generation, 10) != r.PostForm.Get(fieldGeneration)
+		generation := strconv.FormatInt(c.Instance.Generation, 10)
+		changed = c.preview.Digest != r.PostForm.Get(fieldDigest) || generation != r.PostForm.Get(fieldGeneration)
 		if !changed && !c.preview.Fails() {
 			if err = s.write(r.Context(), c); err == nil {
 				http.Redirect(w, r, instanceLink(keyOf(r)), http.StatusSeeOther)

@@ -143,9 +143,13 @@ func (s *Server) fillPreview(r *http.Request, c *computation, out *previewView) 
 // fieldsOf returns the fields of the form that does the action: those that the user has filled, and what the user has seen.
 func (c *computation) fieldsOf(form map[string][]string) []formField {
 	out := []formField{{fieldDigest, c.preview.Digest}, {fieldGeneration, strconv.FormatInt(c.Instance.Generation, 10)}}
+	kept := []string{fieldAction, fieldPlan, fieldRun, fieldKeep, valuePrefix, formerPrefix, unsetPrefix}
 	for _, name := range slices.Sorted(maps.Keys(form)) {
-		isParameter := slices.ContainsFunc([]string{valuePrefix, formerPrefix, unsetPrefix}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
-		if isParameter || slices.Contains([]string{fieldAction, fieldPlan, fieldRun, fieldKeep}, name) {
+		prefix, _, isParameter := strings.Cut(name, ".")
+		if isParameter {
+			prefix += "."
+		}
+		if slices.Contains(kept, prefix) {
 			out = append(out, formField{name, unixLines(form[name][0])})
 		}
 	}

@@ -55,9 +55,9 @@ type dependents struct {
 }
 
 func newDependents(env *command.Env, c client.WithWatch, all []*v1beta1.Instance, effects *act.Effects) *dependents {
-	d := &dependents{env: env, client: c, owners: map[types.UID]string{}, kinds: sets.New[schema.GroupVersionKind](), accounts: effects.Accounts,
-		accountsUnread: effects.AccountsUnread,
-		absent:         sets.New[types.UID](), interval: slowInterval}
+	d := &dependents{env: env, client: c, owners: map[types.UID]string{}, kinds: sets.New[schema.GroupVersionKind](),
+		accounts: effects.Accounts, accountsUnread: effects.AccountsUnread,
+		absent: sets.New[types.UID](), interval: slowInterval}
 	for _, i := range all {
 		d.namespace = i.Namespace
 		d.add(i)

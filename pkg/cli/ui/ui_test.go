@@ -204,10 +204,10 @@ func TestWhere(t *testing.T) {
 // TestUsage: the page is never served to other machines.
 func TestUsage(t *testing.T) {
 	for args, want := range map[string]string{
-		"ui --host 0.0.0.0":       "this machine only",
-		"ui --host evil.example":  "this machine only",
-		"ui --port 70000":         "invalid argument",
-		"ui somewhere":            "no arguments",
+		"ui --host 0.0.0.0":      "this machine only",
+		"ui --host evil.example": "this machine only",
+		"ui --port 70000":        "invalid argument",
+		"ui somewhere":           "no arguments",
 	} {
 		_, errs := commandtest.Expect(t, New, command.ExitUsage, "", strings.Fields(args)...)
 		if !strings.Contains(errs, want) {

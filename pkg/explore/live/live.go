@@ -1,4 +1,5 @@
-// Package live finds the explore rules and webhooks of a cluster, and asks them as the manager does, as far as they can be reached from here.
+// Package live finds the explore rules and webhooks of a cluster, and asks them as the manager does, as far as they can be reached from
+// here.
 package live
 
 import (
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -197,4 +199,4 @@ func Layers(ctx context.Context,
 }
 
 // NewHost returns a host of scripts with the limits of the manager.
-func NewHost() *lua.Host { return lua.New(time.Now, lua.DefaultLimits()) }
+func NewHost() *lua.Host { return lua.New(clock.RealClock{}.Now, lua.DefaultLimits()) }
