@@ -17,7 +17,7 @@ func (c *computation) askAdmission(ctx context.Context) error {
 	var err error
 	switch {
 	case c.depth > 0, c.Local:
-		return nil // the run of its parent has asked, or no dry run is to be sent
+		return nil // a dry run of the parent's plan has asked about a child; Local sends no dry run
 	case c.edit.Before == nil:
 		err = c.Client.Create(ctx, c.edit.After.DeepCopy(), client.DryRunAll)
 	default:
@@ -71,7 +71,7 @@ func (c *computation) tryVersion(ctx context.Context, version *v1beta1.OperatorV
 		return c.Client.Patch(ctx, changed, client.MergeFrom(former), client.DryRunAll)
 	}
 	created := version.DeepCopy()
-	created.UID = "" // it is one of the preview
+	created.UID = "" // the preview has chosen it at random
 	return c.Client.Create(ctx, created, client.DryRunAll)
 }
 

@@ -16,7 +16,7 @@ import (
 	"kudo.dev/kudo/pkg/dryrun"
 )
 
-// Basis is the state of an object that a preview was decided from. It is no part of the digest: what is decided is.
+// Basis is the state of an object that a preview was decided from. The digest covers what was decided, and no Basis.
 type Basis struct {
 	Object          string    `json:"object"`
 	UID             types.UID `json:"uid"`
@@ -63,7 +63,7 @@ func (c *basisClient) List(ctx context.Context, into client.ObjectList, o ...cli
 }
 
 func (c *basisClient) note(o client.Object) error {
-	if o.GetResourceVersion() == "" { // what comes with the edit has none
+	if o.GetResourceVersion() == "" { // an object that only the edit has, and not the cluster
 		return nil
 	}
 	kind, err := c.GroupVersionKindFor(o)

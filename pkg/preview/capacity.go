@@ -26,7 +26,7 @@ type Capacity struct {
 	After    resource.Quantity `json:"after"`
 }
 
-// String is how people read it.
+// String formats the change of a resource for people.
 func (c Capacity) String() string {
 	return fmt.Sprintf("%s %s -> %s", c.Resource, c.Before.String(), c.After.String())
 }
@@ -108,7 +108,7 @@ func (s *touches) isDeleted(id apply.ID) bool {
 	return known && change.After == nil
 }
 
-// addUsage adds what an object declares; nothing if there is none. Sensitive values in names of resources are masked.
+// addUsage adds what an object declares to a sum; a usage of nil adds nothing. Sensitive values in names of resources are masked.
 func (n *notes) addUsage(sum corev1.ResourceList, usage *quota.Usage) {
 	if usage == nil {
 		return

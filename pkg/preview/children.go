@@ -13,7 +13,7 @@ import (
 	"kudo.dev/kudo/pkg/apply"
 )
 
-// maxDepth is how many Instances in a row a preview follows that make one another.
+// maxDepth bounds how deep a preview follows Instances whose plans create Instances.
 const maxDepth = 8
 
 // previewChildren previews what the Instances would do that the runs create or change.
@@ -45,7 +45,8 @@ func (c *computation) previewChildren(ctx context.Context) error {
 	return nil
 }
 
-// changesSource reports whether the runs change a source of the parameters of an Instance: its spec is the same then.
+// changesSource reports whether the runs change a Secret or ConfigMap that gives parameters to an Instance. The spec of the Instance does
+// not show this.
 func (c *computation) changesSource(i *v1beta1.Instance) bool {
 	return slices.ContainsFunc(i.Spec.ParametersFrom, func(source v1beta1.ParametersSource) bool {
 		id := apply.ID{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: source.Kind}}
@@ -55,7 +56,7 @@ func (c *computation) changesSource(i *v1beta1.Instance) bool {
 	})
 }
 
-// child returns the computation of an edit of an Instance that belongs to the one of this edit; nil if too many do so in a row.
+// child returns the computation of an edit of a child of this Instance, or nil if the Instances are nested deeper than maxDepth.
 func (c *computation) child(id apply.ID, edit Edit) *computation {
 	if c.depth == maxDepth {
 		c.unknown("what %s would do: more than %d Instances in a row make one another", id, maxDepth)
@@ -71,7 +72,7 @@ func (c *computation) child(id apply.ID, edit Edit) *computation {
 	return child
 }
 
-// previewDeletion previews what goes with an Instance that a run deletes, or that is deleted with the one of the edit.
+// previewDeletion previews what is deleted with an Instance that a run deletes, or that is itself deleted with the Instance of the edit.
 func (c *computation) previewDeletion(ctx context.Context, id apply.ID, before *v1beta1.Instance) error {
 	version := c.versionOf(ctx, before.OperatorVersionKey())
 	child := c.child(id, uninstallEdit(before, version))

@@ -65,7 +65,7 @@ func claimNames(sets []*unstructured.Unstructured) map[string]claimPattern {
 	return out
 }
 
-// claimSize is how large the volume of a PersistentVolumeClaim is, or what the claim asks for; empty if neither is known.
+// claimSize returns the size of the volume of a PersistentVolumeClaim, else the size that the claim requests; empty if neither is known.
 func claimSize(claim *unstructured.Unstructured) string {
 	if claim == nil {
 		return ""
@@ -77,7 +77,8 @@ func claimSize(claim *unstructured.Unstructured) string {
 	return size
 }
 
-// noteLoss says which data goes with an object. Of what is deleted with its Instance, the content is listed beside it.
+// noteLoss explains which data is lost with an object. If the object is deleted with its Instance, the preview lists its content, such as
+// the claims of a StatefulSet, as objects of their own.
 func (o *Object) noteLoss(change dryrun.Change, released bool) {
 	explain := func(why string) { o.Why = strings.TrimPrefix(o.Why+"; "+why, "; ") }
 	if size := claimSize(change.Before); o.isLostClaim() && size != "" {
@@ -89,7 +90,8 @@ func (o *Object) noteLoss(change dryrun.Change, released bool) {
 	}
 }
 
-// lossOf says which data a write or a deletion of an object destroys besides the object; empty if none. It need not hold any.
+// lossOf returns which data besides the object a write or a deletion of it destroys; empty if none. It does not check that such data
+// exists.
 func lossOf(change dryrun.Change) string {
 	if change.Before == nil {
 		return ""

@@ -32,7 +32,8 @@ func (c *computation) result(ctx context.Context) (*Preview, error) {
 	return c.out, err
 }
 
-// noteObjects notes what would become of objects, as the runs so far have left them: later ones are those of other Instances.
+// noteObjects notes what would become of objects, as the runs so far have left them. It is called before the runs of other Instances, whose
+// effects on an object are not those of this one.
 func (c *computation) noteObjects(ctx context.Context, ids []apply.ID) {
 	r := reportOf(c)
 	for _, id := range ids {

@@ -18,8 +18,8 @@ import (
 	"kudo.dev/kudo/pkg/text"
 )
 
-// Definition is what the change of a CustomResourceDefinition would do to clients and custom resources. It is no part of the digest: what
-// follows from it is.
+// Definition is what the change of a CustomResourceDefinition would do to clients and custom resources. The digest does not cover it, but
+// its consequences, such as a refused object.
 type Definition struct {
 	Name string `json:"name"`
 	// BreakingChanges are the first of those that may break clients or custom resources, whether or not any of these exist. More counts the
@@ -41,7 +41,7 @@ type Migration struct {
 // maxBreakingChanges is how many breaking changes of a definition a preview has.
 const maxBreakingChanges = 100
 
-// String is how people read what a change breaks. It does not count what stays valid, so that equal previews are equal texts. Warnings and
+// String formats for people what a change breaks. It does not count what stays valid, so that equal previews are equal texts. Warnings and
 // refused objects say more.
 func (d Definition) String() string {
 	parts := []string{"no breaking change"}
@@ -126,8 +126,8 @@ func (c *definitionComparer) note(name string, add func(*Definition)) {
 	add(c.found[name])
 }
 
-// definitions returns what was found, in the order of names, without sensitive values. It reads the custom resources that were not needed
-// for a verdict: the runs have asked all that they have to by then.
+// definitions returns what was found, in the order of names, without sensitive values. It reads the custom resources that no verdict has
+// needed so far. It is called after the runs, so that the requests of the runs come first.
 func (c *definitionComparer) definitions(ctx context.Context, mask params.Mask) []Definition {
 	for name, of := range c.unread {
 		if objects, err := c.Objects(ctx, of.live, of.wanted); err == nil {

@@ -45,7 +45,7 @@ type Options struct {
 	Incomplete []string
 	// Tarballs fetches the CRD tarballs of Instances; nil if the edit installs none.
 	Tarballs Tarballs
-	// DefaultAccount is the ServiceAccount with whose rights the plans of Instances run that name none; empty if that is not known.
+	// DefaultAccount is the ServiceAccount with whose rights the plans of an Instance run if its spec names none; empty if it is not known.
 	DefaultAccount types.NamespacedName
 	// DefaultPrivileged is set if these are the rights of kudo.
 	DefaultPrivileged bool
@@ -138,7 +138,7 @@ type computation struct {
 	listed map[types.UID]bool
 	// children are the computations of Instances that the runs create, change or delete.
 	children []*computation
-	// depth is how many Instances the one of the edit is a child of.
+	// depth is 0 for the Instance of the edit, 1 for its children, 2 for theirs.
 	depth int
 	// coming are the OperatorVersions that the edit creates, and changing those whose install parameters it changes.
 	coming, changing []*v1beta1.OperatorVersion
@@ -167,7 +167,7 @@ type computation struct {
 	inventory runner.Inventory
 	// ownedBefore is the inventory of Before: reading it for each object would take longer than all else.
 	ownedBefore runner.Inventory
-	// given is what spec gives, and before what the spec of Before gave. sensitive names the parameters that must not be seen.
+	// given are the values of parameters that spec gives, and before those that the spec of Before gave.
 	given, before map[string]string
 }
 
@@ -312,7 +312,7 @@ func (c *computation) load(ctx context.Context) error {
 	}
 	for kind := range kinds {
 		if err := c.cluster.Load(ctx, kind, c.instance.Namespace, c.ours()); err != nil && ctx.Err() != nil {
-			return err // any other error is met again when the object is asked about
+			return err // any other error occurs again when the object is read
 		}
 	}
 	retain := runner.NewRetainer(c.All)

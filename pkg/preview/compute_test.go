@@ -422,7 +422,7 @@ func TestServerRefuses(t *testing.T) {
 	}
 }
 
-// TestRetry checks that the preview of a retry has the plan that failed, and what an upgrade that goes on would prune.
+// TestRetry checks that the preview of a retry has the plan that failed, and what an upgrade that is resumed would prune.
 func TestRetry(t *testing.T) {
 	version := web()
 	for _, tc := range []struct {
@@ -480,7 +480,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestDigest checks that equal previews have equal digests, whoever asks, and other ones have not (P16).
+// TestDigest checks that equal previews have equal digests, whoever asks, and that different previews have different ones (P16).
 func TestDigest(t *testing.T) {
 	l := newLab(t)
 	version := web()
@@ -615,7 +615,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestTimeout checks that a preview whose context ends is an error, and no half answer.
+// TestTimeout checks that Compute returns an error, and no part of a preview, if its context ends.
 func TestTimeout(t *testing.T) {
 	l := newLab(t)
 	version := web()

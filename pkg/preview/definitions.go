@@ -115,7 +115,7 @@ func (c *computation) holder(ctx context.Context) (*v1beta1.Installation, error)
 	return holder, nil
 }
 
-// withoutWanted returns the Installation with those of its objects only that a tarball does not hold.
+// withoutWanted returns a copy of the Installation that lists only the objects which the tarball does not hold.
 func withoutWanted(holder *v1beta1.Installation, objs []*unstructured.Unstructured) *v1beta1.Installation {
 	out := holder.DeepCopy()
 	out.Status.Resources = slices.DeleteFunc(out.Status.Resources, func(r v1beta1.HeldResource) bool {

@@ -121,7 +121,7 @@ func keysOf(a, b map[string]any) []string {
 	return out
 }
 
-// step is a step of a path: keys that hold more than letters stand in brackets.
+// step returns one element of a path. A key with a dot, a bracket or white space stands in brackets, and so does an empty one.
 func step(key string) string {
 	if strings.ContainsAny(key, "./[] \t\n") || key == "" {
 		return "[" + text.Quote(key, maxValue) + "]"
@@ -164,7 +164,8 @@ func merge(live, body any) any {
 	return out
 }
 
-// mergeKeys are the fields by which items of lists are told apart, as the API of Kubernetes has them. The first counts that all items have.
+// mergeKeys are the fields that identify the items of a list, as in the API of Kubernetes. The first of these sets of fields that all items
+// have is used.
 var mergeKeys = [][]string{
 	{"name"}, {"containerPort", "protocol"}, {"containerPort"}, {"port", "protocol"}, {"port"}, {"mountPath"}, {"devicePath"}, {"key"}, {"ip"},
 	{"topologyKey"}, {"type"}, {"metadata.name"},
@@ -211,7 +212,7 @@ func byKeys(items []any, keys []string) (map[string]any, bool) {
 	return out, true
 }
 
-// add adds a field that differs. What kudo itself writes is counted.
+// add adds a field that differs. A label or annotation of kudo itself is only counted.
 func (d *differ) add(path []string, before, after any) {
 	inTemplate := len(path) > 2 && path[0] == ".spec" && path[1] == ".template"
 	if name := ownMetadata(path); name != "" {
@@ -268,7 +269,7 @@ func (d *differ) show(value any) string {
 // beforeDifference is how many bytes of a long value are shown before the first difference.
 const beforeDifference = 20
 
-// excerpts cuts two values that differ, so that they differ where they are shown.
+// excerpts truncates two values that differ to parts that differ, too.
 func excerpts(from, to string) (string, string) {
 	if a, b := text.Plain(from, maxValue), text.Plain(to, maxValue); a != b {
 		return a, b

@@ -34,13 +34,13 @@ func (s statement) String() string {
 // WriteDifference writes what only one of two previews of an edit says: with - what was reviewed, and with + what would happen now.
 func WriteDifference(w io.Writer, reviewed, now *Preview) error {
 	first, second := reviewed.statements(), now.statements()
-	gone, come := without(first, second), without(second, first)
+	removed, added := without(first, second), without(second, first)
 	var lines []string
-	for _, topic := range topics(slices.Concat(gone, come)) {
+	for _, topic := range topics(slices.Concat(removed, added)) {
 		for _, side := range []struct {
 			sign string
 			all  []statement
-		}{{"-", gone}, {"+", come}} {
+		}{{"-", removed}, {"+", added}} {
 			for _, s := range side.all {
 				if s.topic() == topic {
 					lines = append(lines, side.sign+" "+s.String())

@@ -24,7 +24,7 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-// shared is a version whose install plan writes a Namespace-wide ConfigMap of another namespace, and whose deploy plan writes its own.
+// shared is a version whose install plan writes a ConfigMap in another namespace, and whose deploy plan writes one in that of the Instance.
 func shared(name string) *v1beta1.OperatorVersion {
 	ov := web(gen.InstallPlan("install"), gen.Template("shared.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: common, namespace: apps}\ndata: {key: value}\n"),
 		gen.Apply("shared", "shared.yaml"), gen.Serial("install", "shared"))
@@ -383,7 +383,7 @@ func TestCheckDefinition(t *testing.T) {
 	}
 }
 
-// TestSiblings checks that what an Instance does is not what another child of the same Instance does later to the same object (P3).
+// TestSiblings checks that the preview of a child does not show what another child of the same Instance does later to the same object (P3).
 func TestSiblings(t *testing.T) {
 	child := web(gen.Template("role.yaml", "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: shared, annotations: {by: '{{ .Params.VALUE }}'}}\n"),
 		gen.Task("role", v1beta1.ApplyTask, v1beta1.TaskSpec{Resources: []string{"role.yaml"}}), gen.Serial("deploy", "role"))

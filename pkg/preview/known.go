@@ -8,7 +8,7 @@ import (
 	"kudo.dev/kudo/pkg/dryrun"
 )
 
-// Known is an object of a command that runs no plan, and knows itself what would become of the object.
+// Known is an object of a command that runs no plan, with what the command would make of it.
 type Known struct {
 	ID apply.ID
 	// Before and After are the object as it is and as it would be; nil if it does not exist.
@@ -18,7 +18,8 @@ type Known struct {
 	Lost bool
 }
 
-// Of completes the preview of a command that knows what would become of each object: those that neither are nor would be are deleted.
+// Of completes a preview with the objects of a command that runs no plan. An object without After counts as deleted, even if it has no
+// Before.
 func Of(p *Preview, objects []Known) (*Preview, error) {
 	p.APIVersion = Version
 	for _, known := range objects {

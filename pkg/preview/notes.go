@@ -15,12 +15,12 @@ type notes struct {
 	mask params.Mask
 	// secrets are the values that mask hides: those of the Instance, and of those whose plans make it.
 	secrets []string
-	// sensitive names the parameters that must not be seen.
+	// sensitive names the parameters whose values must not be shown.
 	sensitive []string
 }
 
-// hide masks the sensitive values of both sides, of parameters that are sensitive on either, beside those that are masked already: a
-// preview shows what was, too.
+// hide adds to the masked values those of all sides, for each parameter that is sensitive on any side: a preview shows also the values of
+// before.
 func (n *notes) hide(sides ...values) {
 	names := map[string]bool{}
 	for _, side := range sides {

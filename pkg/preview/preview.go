@@ -43,7 +43,7 @@ const (
 	Unknown Effect = "unknown"
 )
 
-// Effects lists all effects in the order in which people read them.
+// effects lists all effects in the order in which a text counts them.
 var effects = []Effect{Create, Modify, Recreate, Join, Adopt, Delete, Keep, Unchanged, Refused, Unknown}
 
 // Preview is what an edit would do. It is sorted, and holds no times, so that equal previews are equal texts.
@@ -54,7 +54,7 @@ type Preview struct {
 	Subject string `json:"subject"`
 	// As names the user with whose rights the questions were asked; empty if that is not known.
 	As string `json:"as,omitempty"`
-	// Refused says why the edit itself would be refused; it holds nothing then of what would follow.
+	// Refused says why the edit itself would be refused; the preview then has no runs and no objects.
 	Refused []string `json:"refused,omitempty"`
 	// Runs are the plans that would run, in their order.
 	Runs []Run `json:"runs,omitempty"`
@@ -70,7 +70,7 @@ type Preview struct {
 	Children []*Preview `json:"children,omitempty"`
 	// Stays lists what would stay after an uninstall, and why.
 	Stays []Stay `json:"stays,omitempty"`
-	// Warnings are what a user should look at.
+	// Warnings say what a user should check.
 	Warnings []string `json:"warnings,omitempty"`
 	// UnknownReasons say what is not known besides objects.
 	UnknownReasons []string `json:"unknown,omitempty"`
@@ -87,7 +87,7 @@ type Run struct {
 	Steps int    `json:"steps"`
 	// Of names the OperatorVersion whose install plan it is, or is empty for a plan of the Instance.
 	Of string `json:"of,omitempty"`
-	// Capacity lists the resources of which the plan would leave its objects more or less.
+	// Capacity lists the resources of which the objects of the plan would declare more or less after it.
 	Capacity []Capacity `json:"capacity,omitempty"`
 	// Failure says where and why the run would fail; nil if it would not, as far as is known.
 	Failure *Failure `json:"failure,omitempty"`
@@ -158,7 +158,7 @@ type Stay struct {
 	Holders []string `json:"holders,omitempty"`
 }
 
-// What a user may want a preview not to have.
+// The concerns: what a preview may have that a user wants to forbid.
 const (
 	concernRights  = "rights"
 	concernRestart = "restart"

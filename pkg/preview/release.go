@@ -23,7 +23,7 @@ type Release struct {
 	// Users are the Instances that use the version. Unlisted says why those of other namespaces are not known; nil if they are.
 	Users    []types.NamespacedName
 	Unlisted error
-	// LeavesUsers is set if the version goes although Instances use it, and Force if data is destroyed along.
+	// LeavesUsers is set if the version is deleted although Instances use it, and Force if data is destroyed with its objects.
 	LeavesUsers, Force bool
 }
 
@@ -92,7 +92,7 @@ func (p *Preview) noteUsers(r Release) {
 	}
 }
 
-// keepAll notes that a version that is left behind holds all that it held.
+// keepAll notes that the objects of a version stay: Instances use the version, and its Installation holds the objects until none does.
 func (p *Preview) keepAll(holder *v1beta1.Installation) {
 	for _, r := range slices.Backward(holder.Status.Resources) {
 		out := newObject(share.IDOf(r))

@@ -221,7 +221,8 @@ func (c *computation) place(w *runner.PreparedTask) string {
 	return strings.Join([]string{c.run.Plan, phase.Name, phase.Steps[w.Place.Step].Name, w.Name}, "/")
 }
 
-// isUnanswered reports whether an answer of the API server says that it does not tell, and nothing of what it would do for others or later.
+// isUnanswered reports whether an error says that the API server did not answer the question, such as a missing right or a timeout. For
+// another user, or later, the answer may be that the write is admitted.
 func isUnanswered(err error) bool {
 	text := err.Error()
 	return apierrors.IsForbidden(err) && !strings.Contains(text, "exceeded quota") && !strings.Contains(text, "admission webhook") &&

@@ -88,7 +88,7 @@ func (r Run) lines() []string {
 	return out
 }
 
-// capacity is how people read what changes of what the objects of a plan declare.
+// capacity formats for people how the resources change that the objects of a plan declare.
 func (r Run) capacity() string {
 	parts := make([]string, len(r.Capacity))
 	for i, c := range r.Capacity {
@@ -151,7 +151,7 @@ func (f Field) String() string {
 	return fmt.Sprintf("%s: %s -> %s", f.Path, cmp.Or(f.From, "(none)"), cmp.Or(f.To, "(none)"))
 }
 
-// String is how people read a restart.
+// String formats a restart for people.
 func (r *Restart) String() string {
 	verb := "restarts"
 	if r.Uncertain {

@@ -47,7 +47,7 @@ type touch struct {
 	// not known.
 	sameHash  bool
 	uncertain string
-	// written and deleted are the steps that do so.
+	// written are the steps that write the object, and deleted those that delete it.
 	written, deleted []doer
 }
 
@@ -69,8 +69,8 @@ func (d doer) follows(other doer) bool {
 	return d.step != other.step && plan.Phases[d.phase].Strategy == v1beta1.Serial
 }
 
-// compete notes that it is not known what becomes of an object that steps write and delete side by side: a write whose object is not ready
-// yet is done again.
+// compete marks an object as unknown if steps write and delete it in parallel: a step repeats its write until the object is ready, and may
+// do so after the deletion.
 func (t *touch) compete() {
 	for _, writes := range t.written {
 		if slices.ContainsFunc(t.deleted, func(deletes doer) bool { return !writes.follows(deletes) }) {
@@ -79,7 +79,7 @@ func (t *touch) compete() {
 	}
 }
 
-// at notes a place for an object.
+// at returns the touch of an object, and adds a place to it unless the place is empty.
 func (s *touches) at(id apply.ID, place string) *touch {
 	t := s.touched[id]
 	if t == nil {
@@ -178,9 +178,10 @@ func (s *touches) definesKind(id apply.ID) bool {
 	return s.cluster.Defines(id)
 }
 
-// settleHash decides whether the hash of what pods depend on changes, where it covers a Secret. Its digest needs the key of the cluster:
-// here, it has another key. It is called after the write of an object, since what the pods depend on may change later in the run. The hash
-// is the same if nothing of that has changed by then, unless it returns why that is not known.
+// settleHash decides whether the hash of what the pods of an object depend on stays the same, where it covers a Secret. Such a hash cannot
+// be compared, since the cluster makes it with a key that a preview does not have. settleHash is called after the write of the object, and
+// counts only what has changed by then: what the pods depend on may change again later in the run. If it is not known whether anything has
+// changed, same is false, and uncertain says why.
 func (s *touches) settleHash(id apply.ID) (same bool, uncertain string) {
 	change, _ := s.cluster.Find(id)
 	if change.Before == nil || change.After == nil {

@@ -37,7 +37,7 @@ const (
 // maxHolders is how many holders of an object are named.
 const maxHolders = 10
 
-// StayOfHeld returns that an object stays, and which others hold it. An error says why these are not known.
+// StayOfHeld returns the Stay of an object that others may hold. unread is why its holders are not known; nil if they are.
 func StayOfHeld(id apply.ID, holders []string, unread error) Stay {
 	out := Stay{Object: id.String(), Holders: holders}
 	var parts []string
@@ -93,7 +93,7 @@ func (c *computation) uninstall(ctx context.Context) error {
 	return errors.Join(c.releaseAllDefinitions(ctx), c.release(ctx))
 }
 
-// release lets the garbage collector delete what the Instance alone owns.
+// release previews what the garbage collector deletes with the Instance, and what it leaves.
 func (c *computation) release(ctx context.Context) error {
 	left := c.inventory
 	ours := metav1.ListOptions{LabelSelector: c.ours().String()}
@@ -130,8 +130,8 @@ func (c *computation) release(ctx context.Context) error {
 	return c.releaseChildren(ctx)
 }
 
-// releaseAccount releases what a command has made for the account of the Instance. What cannot be read of the account is unknown if the
-// spec names the account that commands make.
+// releaseAccount releases the ServiceAccount that a command has made for the Instance, with its roles and bindings. One of these that
+// cannot be read is unknown if the spec names that ServiceAccount.
 func releaseAccount(ctx context.Context, c *computation) error {
 	account := rights.AccountOf(c.instance)
 	for _, obj := range account.Own() {
@@ -147,7 +147,7 @@ func releaseAccount(ctx context.Context, c *computation) error {
 	return nil
 }
 
-// releaseChildren previews what goes with the Instances that are deleted.
+// releaseChildren previews what is deleted with each Instance that is deleted with this one.
 func (c *computation) releaseChildren(ctx context.Context) error {
 	for _, id := range c.order {
 		if !c.touched[id].released || id.GroupKind() != instances {
@@ -177,7 +177,7 @@ func (c *computation) releaseChildren(ctx context.Context) error {
 //	a claim, and the command keeps claims   stays
 //	a claim of a workload that is deleted   is deleted
 //	a claim without an owner                stays
-//	owned by others                         is theirs
+//	owned by others                         is not mentioned
 func (c *computation) releaseObject(ctx context.Context, id apply.ID, live *unstructured.Unstructured, err error) error {
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -241,8 +241,8 @@ type heldObject struct {
 	unread error
 }
 
-// settleHeld releases what Instances hold together that are all deleted, of children, too. An Instance that is released so takes along what
-// it holds itself.
+// settleHeld releases the objects whose holders are all Instances that are deleted, in the previews of children, too. An Instance that is
+// released in this way releases what it holds itself; settleHeld repeats until nothing more is released.
 func settleHeld(ctx context.Context, root *computation) error {
 	for again := true; again; {
 		again = false
@@ -266,8 +266,8 @@ func family(c *computation) []*computation {
 	return out
 }
 
-// releaseHeld releases what the Instance holds with others that are all deleted, and reports whether there was anything. What two of them
-// hold is listed once.
+// releaseHeld releases the objects whose other holders are all deleted, and reports whether there were any. An object that several deleted
+// Instances hold is listed once.
 func (c *computation) releaseHeld(ctx context.Context) (bool, error) {
 	var stay, released []heldObject
 	for _, o := range c.held {

@@ -20,8 +20,8 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-// TestHoldersOfWhatStays checks that of each cluster-scoped or shared object that stays after an uninstall it is named who else holds it, and
-// said if that is not known (P13).
+// TestHoldersOfWhatStays checks that the preview of an uninstall names the other holders of each cluster-scoped or shared object that
+// stays, or says that they are not known (P13).
 func TestHoldersOfWhatStays(t *testing.T) {
 	l := newLab(t)
 	i := l.running(web(), "i-a")

@@ -58,7 +58,7 @@ func (c *computation) computeVersions(ctx context.Context) error {
 	return err
 }
 
-// compareVersions fills in what becomes of the OperatorVersions themselves. Why one is not known stands beside the objects.
+// compareVersions fills in what becomes of the OperatorVersions themselves. settleVersions has noted why one is not known.
 func (c *computation) compareVersions() error {
 	for _, version := range c.edit.Versions {
 		kind := v1beta1.GroupVersion.WithKind("OperatorVersion")
