@@ -2,7 +2,7 @@ package ui
 
 import "sync"
 
-// changes tells streams that something has changed. A stream that is slow misses no change: it sees several as one.
+// changes notifies streams that something has changed. A slow stream misses no change: it gets one notification for several.
 type changes struct {
 	mu        sync.Mutex
 	listeners map[chan struct{}]bool

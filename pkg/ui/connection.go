@@ -2,13 +2,13 @@ package ui
 
 import "time"
 
-// connection is what is said above each page of the connection to the cluster.
+// connection is the note above each page on the state of the connection to the cluster.
 type connection struct {
 	// Problem is empty if all is well.
 	Problem string
 	// Detail is the message of the API server.
 	Detail string
-	// Command helps.
+	// Command is a command line that helps with the problem; empty if there is none.
 	Command string
 	Since   time.Time
 	// Stale is set if what is shown may be old.

@@ -68,7 +68,7 @@ func (s *Server) openDetail(key client.ObjectKey) *detail {
 	return d
 }
 
-// close gives a detail back.
+// close ends one use of a detail. The last one stops its watches after a time.
 func (d *detail) close() {
 	if d == nil {
 		return

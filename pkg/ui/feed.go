@@ -19,15 +19,15 @@ import (
 type feedState int
 
 const (
-	// loading has not listed the objects yet.
+	// loading: the objects are not listed yet.
 	loading feedState = iota
-	// current has the objects, and a watch.
+	// current: the objects are listed, and watched.
 	current
-	// forbidden may not list or watch the objects.
+	// forbidden: the user may not list or watch the objects.
 	forbidden
-	// unauthorized has no login that the cluster accepts.
+	// unauthorized: the cluster does not accept the login.
 	unauthorized
-	// notServed has no such kind on the cluster.
+	// notServed: the cluster does not serve the kind.
 	notServed
 	// unreachable has no answer of the cluster, or another error.
 	unreachable

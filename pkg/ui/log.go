@@ -25,14 +25,15 @@ const (
 	maxLogs = 3
 	// maxReads is how many logs a Server reads at a time.
 	maxReads = 4
-	// readPause is how long each of them counts at least. Whoever may write statuses or pods makes new ones as fast as that.
+	// readPause is the least time for which a read counts towards maxReads. It bounds the rate of reads, which a user who may write statuses
+	// or pods can cause.
 	readPause = time.Second
-	// maxReadTime bounds a log with the Secrets whose values are not shown of it.
+	// maxReadTime bounds the time to read a log, and the Secrets whose values are removed from it.
 	maxReadTime = 10 * time.Second
 )
 
-// logKey names what has one log. The log of a run that has ended does not change any more; of one that has not, the lines are those of when
-// it was read.
+// logKey names one run of a container, for which a log is read once. The log of a run that has ended does not change any more; for one that
+// has not ended, the page shows the lines of the time of the read.
 type logKey struct {
 	namespace, pod, container string
 	// uid is empty if the page does not know the pod: the user may not list pods, or the pod has no labels of the Instance.
@@ -65,14 +66,14 @@ type logRow struct {
 	At                  time.Time
 }
 
-// logRows returns the logs of the containers that the last run has failed by. It begins to read those that are new, and drops those of
-// other containers and runs. It waits for no answer.
+// logRows returns the logs of the containers that made the last run fail. It begins to read those that are new, drops those of other
+// containers and runs, and waits for no answer.
 func (d *detail) logRows(sub subject) []logRow {
 	d.logsMu.Lock()
 	defer d.logsMu.Unlock()
 	i := sub.Instance
 	if newest, found := objectOf[*v1beta1.Instance](d.server.instances, i.Namespace, i.Name); found {
-		i = newest // several pages are drawn at a time: no older state comes after a newer one
+		i = newest // several pages are drawn at a time, perhaps from older states: only the newest one counts
 	}
 	canRead := d.canRead() // read before the keys, which lack the UID while pods are loading: a log would be read twice
 	shown := d.culpritLogs(i, sub.mask)

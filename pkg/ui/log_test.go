@@ -245,7 +245,7 @@ func TestLogFollows(t *testing.T) {
 	d.logsMu.Lock()
 	defer d.logsMu.Unlock()
 	if len(d.logs) > 0 {
-		t.Errorf("%d logs are kept of what does not fail any more", len(d.logs))
+		t.Errorf("%d logs are kept of containers that no longer fail", len(d.logs))
 	}
 	want := []string{"a/report-x main ", "a/report-x main true", "a/report-x main true", "a/report-x main ", "a/report-x main "}
 	if got := k.requests(); !slices.Equal(got, want) {
@@ -253,7 +253,8 @@ func TestLogFollows(t *testing.T) {
 	}
 }
 
-// TestLogRights shows P22 and U5: what the user may not read is said, with the command that reads it, and no pod of another namespace is asked for.
+// TestLogRights shows P22 and U5: the page says what the user may not read, with the command that reads it, and requests no pod of another
+// namespace.
 func TestLogRights(t *testing.T) {
 	forbid := apierrors.NewForbidden(schema.GroupResource{Resource: "pods/log"}, "report-x", errors.New("ann may not get it"))
 	const command = "kubectl logs report-x -c main -n "

@@ -52,7 +52,7 @@ type screen struct {
 // page opens a screen for a request.
 type page func(r *http.Request) screen
 
-// still returns a screen that holds nothing open.
+// still returns a screen that has nothing to close.
 func still(draw func() view) screen { return screen{draw: draw, close: func() {}} }
 
 // routes are the pages, each with its stream below /live, and those from which a user previews a change. Only one of them changes anything,

@@ -121,8 +121,8 @@ func wrongOf(i *v1beta1.Instance, s state) string {
 	return ""
 }
 
-// planOf returns the plan that runs and how far it is, as `update 1/3`: of its steps, how many are done. It returns the last plan if it has
-// failed, and nothing while the Instance is idle.
+// planOf returns the running plan, how many of its steps are done, and how many it has, which a page shows as `update 1/3`. If no plan
+// runs, it returns the last plan if that has failed, and nothing otherwise.
 func planOf(i *v1beta1.Instance) (name string, done, total int) {
 	name, run := plans.LatestRun(i.Status.PlanStatus)
 	if running := plans.Running(i.Status.PlanStatus); running != "" {

@@ -107,7 +107,8 @@ func TestLoading(t *testing.T) {
 	}
 }
 
-// TestClusterAway shows U10: while the cluster is away, a page keeps what it has and says so, with its age, and goes on afterwards.
+// TestClusterAway shows U10: while the cluster does not answer, a page keeps what it has and says so, with its age, and is current again
+// afterwards.
 func TestClusterAway(t *testing.T) {
 	r := begin(t, "", instance("a", "one", nil))
 	next := r.events(t, "/instances", "")
@@ -123,7 +124,7 @@ func TestClusterAway(t *testing.T) {
 	since := r.instances.Status().Since
 	r.instances.note(errors.New("another reason"))
 	if r.instances.Status().Since != since {
-		t.Error("each attempt begins a new outage")
+		t.Error("each failed attempt counts as the beginning of the outage")
 	}
 	r.instances.note(nil)
 	for parts["connection"] != "" {
@@ -152,7 +153,7 @@ func TestLoginEnds(t *testing.T) {
 	}
 	r.instances.note(nil)
 	if _, body := r.get(t, "/instances"); strings.Contains(body, "stale") {
-		t.Error("what a page has stays that of before")
+		t.Error("the page still marks what it shows as old")
 	}
 	api := apitest.Start(t)
 	api.Before(func(apitest.Request) (any, error) { return nil, apierrors.NewUnauthorized("Unauthorized") })
@@ -216,7 +217,7 @@ func TestSpeed(t *testing.T) {
 	r := begin(t, "")
 	r.fillInstances(t, 1000)
 	best := time.Hour
-	for range 5 { // the machine may do other things
+	for range 5 { // other programs may delay one attempt: the best one counts
 		begun := time.Now()
 		if status, body := r.get(t, "/instances"); status != http.StatusOK || !strings.Contains(body, "1000 Instances") {
 			t.Fatalf("%d", status)

@@ -22,9 +22,9 @@ type updated struct {
 	HTML template.HTML `json:"html"`
 }
 
-// stream returns the handler that sends the fragments of a page when their bytes change, as server-sent events. It says nothing as long as
-// nothing changes, and begins with nothing if the browser has all as it is: the id of the last message, or seen in the address, is the
-// digest of what it has.
+// stream returns the handler that sends the fragments of a page when their bytes change, as server-sent events. It sends nothing as long as
+// nothing changes. It sends no first message if the browser has the newest content: the id of the last message, or seen in the address, is
+// the digest of the content that it has.
 func (s *Server) stream(open page) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		changed, stop := s.changes.listen()
@@ -64,7 +64,7 @@ func seenBy(r *http.Request) string {
 	return r.URL.Query().Get("seen")
 }
 
-// await waits for a change, and for the interval; false if the stream has ended.
+// await waits for the interval and for a change, and reports whether one has come: false means that the stream has ended.
 func await(done <-chan struct{}, changed <-chan struct{}) bool {
 	earliest := time.NewTimer(interval)
 	defer earliest.Stop()

@@ -29,7 +29,7 @@ type node struct {
 	Children []node
 }
 
-// planTree returns the plans of an object, each with its phases and steps, the last run open. show masks what people are not to see.
+// planTree returns the plans of an object, each with its phases and steps, the last run open. show masks sensitive values.
 func planTree(status map[string]v1beta1.PlanStatus, defined map[string]v1beta1.Plan, show func(string) string) []node {
 	shown := map[string]v1beta1.PlanStatus{}
 	maps.Copy(shown, status)
@@ -79,7 +79,7 @@ func taskNode(parent string, task v1beta1.TaskStatus, show func(string) string) 
 	return n
 }
 
-// culpritNodes returns the way from an object to what keeps it from being ready, as nodes within one another.
+// culpritNodes returns the path from an object to the culprit that keeps it from being ready, as nested nodes.
 func culpritNodes(parent string, c v1beta1.Culprit, show func(string) string) []node {
 	names := plans.CulpritPath(c)
 	if len(names) == 0 {
@@ -99,7 +99,7 @@ func culpritNodes(parent string, c v1beta1.Culprit, show func(string) string) []
 	return []node{at}
 }
 
-// isOpen reports whether what is below is shown at first: what is done, and what has not begun, is not.
+// isOpen reports whether the children of a node are shown at first: those of a node that is done or has not begun are not.
 func isOpen(s v1beta1.ExecutionStatus) bool {
 	return s != v1beta1.Complete && s != v1beta1.NeverRun && s != ""
 }

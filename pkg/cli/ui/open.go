@@ -10,8 +10,9 @@ import (
 	"github.com/pkg/browser"
 )
 
-// openFile opens an address in the default browser, which may take until the browser ends. The browser gets a file of mode 0600 that leads
-// to the address: all users of a machine can see the arguments of its processes, and so the token.
+// openFile opens an address in the default browser, and may return only when the browser ends. The browser gets a file of mode 0600 that
+// redirects to the address, since all users of a machine can see the arguments of its processes: an address among them would show the
+// token.
 func (o *options) openFile(folder, address string) {
 	file := filepath.Join(folder, "open.html")
 	link := html.EscapeString(address)

@@ -109,7 +109,7 @@ func (o *options) serve(ctx context.Context, server *ui.Server, listeners []net.
 	serving := &http.Server{
 		Handler: gate, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
-		ErrorLog:    log.New(io.Discard, "", 0), // what strangers send is not printed
+		ErrorLog:    log.New(io.Discard, "", 0), // errors that other programs cause by their requests are not printed
 	}
 	go server.Run(ctx)
 	go func() {

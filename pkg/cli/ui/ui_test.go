@@ -88,7 +88,7 @@ func TestServe(t *testing.T) {
 	}
 	session := post(t, first)
 	if session.StatusCode != http.StatusSeeOther {
-		t.Fatalf("the address opens nothing: %d", session.StatusCode)
+		t.Fatalf("the printed address opens no session: %d", session.StatusCode)
 	}
 	u, _ := url.Parse(first)
 	page := ask(t, u, http.MethodGet, "/instances", "", session.Cookies())
@@ -97,14 +97,14 @@ func TestServe(t *testing.T) {
 		t.Errorf("the page says %d %s", page.StatusCode, body)
 	}
 	if again := post(t, first); again.StatusCode != http.StatusForbidden {
-		t.Errorf("the address opens twice: %d", again.StatusCode)
+		t.Errorf("the printed address opens a second session: %d", again.StatusCode)
 	}
 	if _, err := enter.Write([]byte("\n")); err != nil {
 		t.Fatal(err)
 	}
 	second := addresses(t, out, 2)[1]
 	if second == first || post(t, second).StatusCode != http.StatusSeeOther {
-		t.Errorf("Enter prints an address that opens nothing: %s", second)
+		t.Errorf("Enter prints an address that opens no session: %s", second)
 	}
 	if err := stop(); err != nil {
 		t.Errorf("the command ends with %v", err)
@@ -151,7 +151,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestOpenWaits: a browser that ends only with its last window keeps the page from nothing, and the command from no end.
+// TestOpenWaits: while the browser runs, which ends only with its last window, the page is served, and the command can end.
 func TestOpenWaits(t *testing.T) {
 	opened, closed := make(chan string, 1), make(chan struct{})
 	defer close(closed)

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// SessionPath is the one path that needs no session. What is below it is public, too.
+	// SessionPath is the one path that needs no session, with the paths below it.
 	SessionPath = "/session"
 	// TokenTime is how long a token can be used.
 	TokenTime = time.Minute
@@ -68,8 +68,8 @@ func New(host string, pages Pages, now clock.PassiveClock) *Gate {
 		tokens: map[[sha256.Size]byte]time.Time{}, sessions: map[[sha256.Size]byte]bool{}}
 }
 
-// NewName returns a name of this machine that no one can guess, and that browsers resolve to the loopback address by themselves. A cookie
-// of an IP address goes to all its ports, and one of this name to no other listener.
+// NewName returns a host name that cannot be guessed, and that browsers resolve to the loopback address without DNS. A browser sends a
+// cookie of an IP address to all its ports, and a cookie of this name to no other listener.
 func NewName() string {
 	return "kudo-" + newSecret()[:16] + ".localhost"
 }
