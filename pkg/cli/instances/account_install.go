@@ -20,7 +20,7 @@ import (
 	"kudo.dev/kudo/pkg/settings"
 )
 
-// newcomer is an Instance that is going to be made.
+// newcomer is an Instance that the command is going to create.
 type newcomer struct {
 	*v1beta1.Instance
 	// pkg is what the user calls its package.
@@ -31,11 +31,11 @@ type newcomer struct {
 	// made are the OperatorVersions that the command makes before it, unless they exist.
 	made  []*v1beta1.OperatorVersion
 	flags *accountFlags
-	// houses is set if the command makes the namespace.
+	// houses is set if the command creates the namespace.
 	houses bool
 	// strict is set if its plans surely write with the rights of an account only.
 	strict bool
-	// needed is what its plans need, where that was asked for.
+	// needed are the rights that its plans need; nil if they are not known.
 	needed *rights.Rights
 	// change is what was done for its account.
 	change *rights.Change
@@ -52,7 +52,7 @@ func (n *newcomer) edit() preview.Edit {
 	return preview.Edit{Verb: "install", After: after, Version: version, Versions: n.made, KeepsVersions: true, GivesRights: n.flags.create}
 }
 
-// fitAccount refuses what says two things about the account.
+// fitAccount refuses flags that contradict each other about the account.
 func (o *installOptions) fitAccount() error {
 	switch {
 	case o.account.create && o.accountName != "":
@@ -90,7 +90,7 @@ func checkAccount(ctx context.Context, env *command.Env, c client.Client, n *new
 	var err error
 	if n.needed, err = neededRights(ctx, c, n.Instance, n.spec, n.versions); err != nil {
 		if !n.flags.create {
-			return nil // the plan says so: the account may be good for it
+			return nil // not known here: the plan fails if the account lacks rights
 		}
 		return err
 	}
@@ -113,8 +113,8 @@ func (n *newcomer) accountMissing(ctx context.Context, c client.Client, name str
 		"and makes an account with them, or name one by --service-account", n.Namespace, name)
 }
 
-// checkClusterScoped refuses cluster-scoped objects that the account may not write. If this user may not ask what the
-// account may do, the plan says it.
+// checkClusterScoped refuses cluster-scoped objects that the account may not write. If the user may not ask what the account may do, the
+// plan reports what it may not.
 func checkClusterScoped(ctx context.Context, env *command.Env, c client.Client, n *newcomer, account string) error {
 	user := serviceaccount.MakeUsername(n.Namespace, account)
 	for _, object := range n.needed.ClusterScoped {
@@ -161,7 +161,7 @@ func makeAccount(ctx context.Context, env *command.Env, c client.Client, n *newc
 	return err
 }
 
-// halfway adds to an error what was made before it for the account, and how to go on.
+// halfway adds to an error what was created for the account before it, and how to continue.
 func (n *newcomer) halfway(err error) error {
 	if err == nil || n.change == nil || len(n.change.Steps) == 0 {
 		return err

@@ -144,7 +144,7 @@ func readFiles(files []string, namespace string) ([]*v1beta1.Instance, map[types
 			if obj.GetNamespace() == "" {
 				obj.SetNamespace(namespace)
 			}
-			switch o := obj.(type) { // all other objects are no matter of plans
+			switch o := obj.(type) { // objects of other kinds start no plans
 			case *v1beta1.Instance:
 				instances = append(instances, o)
 			case *v1beta1.OperatorVersion:

@@ -17,7 +17,7 @@ import (
 // digestPrefix is what digests of previews begin with. A value of --expect without it names a file.
 const digestPrefix = "sha256:"
 
-// expectation is the value of --expect: what a preview has shown, by its digest or by the file that it was written to.
+// expectation is the value of --expect. It names a preview that was reviewed, by its digest or by the file that it was written to.
 type expectation struct {
 	value string
 	// digest is the one that is expected, and reviewed the preview of the file; nil if only the digest is given.
@@ -29,7 +29,7 @@ func (e *expectation) add(flags *pflag.FlagSet) {
 	flags.Var(e, "expect", "digest that --dry-run has printed, or the file that its -o json has written: go on only if the same would happen")
 }
 
-// Set implements pflag.Value. An empty value is none that a preview has printed, and must not let the command go on unchecked.
+// Set implements pflag.Value. An empty value is refused: no preview prints it, and with it the command would continue without a check.
 func (e *expectation) Set(value string) error {
 	if value == "" {
 		return errors.New("give the digest that --dry-run has printed, or a file with the preview")

@@ -17,8 +17,8 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-// TestExpect checks that a command goes on only if the same would happen as was reviewed, that it shows how it differs from a file, and the
-// whole preview for a digest (P16).
+// TestExpect checks that a command continues only if its effects are still those that were reviewed. If not, it shows the differences from
+// the file, or the whole preview if a digest is given (P16).
 func TestExpect(t *testing.T) {
 	version := web("1.0.0")
 	server := onServer(t, version, site(version))

@@ -145,7 +145,7 @@ type objectSelection struct {
 	names     []string
 }
 
-// each reads the objects of one kind after the other, and gives them to use before it reads those of the next kind.
+// each reads the objects kind by kind, and calls use with those of one kind before it reads the next kind.
 func (s objectSelection) each(ctx context.Context, c client.Client, use func(client.ObjectList) error) error {
 	for _, kind := range s.kinds {
 		list, err := kind.read(ctx, c, s.namespace, s.names)

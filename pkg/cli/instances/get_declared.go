@@ -16,8 +16,8 @@ import (
 	"kudo.dev/kudo/pkg/explore/live"
 )
 
-// declarations makes the columns REPLICAS and REQUESTS of Instances: what the objects that they have written declare,
-// all replicas together. A question mark stands for a number whose source could not be read.
+// declarations returns a function for the columns REPLICAS and REQUESTS of an Instance: the sums of what its objects declare, over all
+// replicas. A question mark stands for a number whose source could not be read.
 func declarations(ctx context.Context, c client.Client) (func(*v1beta1.Instance) []string, error) {
 	layers, unreached, unknown, err := live.Layers(ctx, c)
 	if err != nil {

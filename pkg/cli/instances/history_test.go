@@ -64,7 +64,7 @@ func TestRollbackToRecord(t *testing.T) {
 			commandtest.Expect(t, NewRollback, 0, "", "rollback", "--instance", "site", "--to-revision", revision)
 			i := &v1beta1.Instance{ObjectMeta: gen.Meta("lab", "site")}
 			server.Read(i)
-			want := map[string]string{"VALUE": value, "PASSWORD": "second"} // what it was is sealed
+			want := map[string]string{"VALUE": value, "PASSWORD": "second"} // its former value is sealed, so that the present one stays
 			if diff := cmp.Diff(want, i.Spec.Parameters); diff != "" || i.Spec.OperatorVersion.Name != "web-1.0.0" {
 				t.Errorf("R22: after the rollback to run %s, spec names %s: %s", revision, i.Spec.OperatorVersion.Name, diff)
 			}

@@ -16,8 +16,8 @@ import (
 	"kudo.dev/kudo/pkg/repository/incluster"
 )
 
-// installFromCluster makes an Instance of an OperatorVersion that is installed in the namespace. What this one depends on must
-// be installed there, too: nothing is looked for elsewhere.
+// installFromCluster creates an Instance of an OperatorVersion that is installed in the namespace. The dependencies of this OperatorVersion
+// must be installed there, too: they are not searched for elsewhere.
 func (o *installOptions) installFromCluster(ctx context.Context, operator string, given map[string]string,
 	from []v1beta1.ParametersSource) error {
 	if err := o.validateInCluster(operator); err != nil {
@@ -77,7 +77,7 @@ func (o *installOptions) installFromCluster(ctx context.Context, operator string
 	return makeInstance(ctx, o.env, c, n, needed.Ordered, &o.WaitFlags)
 }
 
-// validateInCluster refuses what says something else than --in-cluster.
+// validateInCluster refuses flags and arguments that contradict --in-cluster.
 func (o *installOptions) validateInCluster(operator string) error {
 	switch {
 	case o.Repo != "":

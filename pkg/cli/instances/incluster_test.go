@@ -8,7 +8,7 @@ import (
 	"kudo.dev/kudo/pkg/cli/commandtest"
 )
 
-// TestInClusterUsage: what makes no sense together is wrong usage, before any cluster is asked.
+// TestInClusterUsage: flags that contradict each other are wrong usage, before a cluster is connected.
 func TestInClusterUsage(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason, want string

@@ -140,7 +140,7 @@ func (o *installOptions) resolve(ctx context.Context, r *installRequest) (err er
 	return err
 }
 
-// installOnCluster checks on the cluster what can be checked there, and then shows a preview, or makes what was asked for.
+// installOnCluster makes the checks that need the cluster, and then shows a preview, or creates what the request describes.
 func (o *installOptions) installOnCluster(ctx context.Context, r *installRequest) error {
 	c, namespace, err := o.connect(r.packages)
 	if err != nil {
@@ -251,7 +251,7 @@ func makeInstance(ctx context.Context, env *command.Env, c client.WithWatch, n *
 		return err
 	}
 	if slices.ContainsFunc(versions, func(ov *v1beta1.OperatorVersion) bool { return ov.Spec.InstallPlan != "" }) {
-		instance.ResourceVersion = "" // what became of it while it waited for them does not count
+		instance.ResourceVersion = "" // the Instance may have changed during the wait
 	}
 	if err := env.WaitForInstance(ctx, c, instance, time.Duration(w.Time), command.UntilArrived(instance.Generation,
 		instance.UID)); err != nil {
@@ -264,7 +264,7 @@ func makeInstance(ctx context.Context, env *command.Env, c client.WithWatch, n *
 // shownClaims is how many claims a warning names.
 const shownClaims = 5
 
-// mayUseClaims reports whether a template of a version names what makes PersistentVolumeClaims, so that they are worth a request.
+// mayUseClaims reports whether a template of a version may create PersistentVolumeClaims: only then are the existing ones listed.
 func mayUseClaims(version *v1beta1.OperatorVersion) bool {
 	for _, template := range version.Spec.Templates {
 		if strings.Contains(template, "PersistentVolumeClaim") || strings.Contains(template, "volumeClaimTemplates") {

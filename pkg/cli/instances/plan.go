@@ -62,7 +62,7 @@ func newPlanStatus(env *command.Env) *cobra.Command {
 	watch, w := false, &command.WaitFlags{}
 	cmd := newInstanceCommand(env, "status NAME", "Show the plans of an Instance as a tree, and why they wait or have failed",
 		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
-			var failed error // what is there is shown all the same
+			var failed error // the tree is shown also after an error
 			if watch {
 				return env.WatchInstance(ctx, c, i, command.UntilArrived(i.Generation, i.UID))
 			}

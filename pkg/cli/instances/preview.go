@@ -43,8 +43,8 @@ func (f *failOnFlag) check() error {
 	return nil
 }
 
-// verdict is the error of a preview that would be refused, whose plans would fail, or that has what the flag names, or nil if it is none.
-// Its exit code is exitUncertain if it is only that not all is known.
+// verdict returns an error if the edit would be refused, if a plan would fail, or if the preview has what the flag names, and nil
+// otherwise. The exit code of the error is exitUncertain if its only reason is that not all is known.
 func (f *failOnFlag) verdict(p *preview.Preview) error {
 	if p.Fails() {
 		return command.WithCode(command.ExitFailed, fmt.Errorf("the %s of %s would fail: correct what is marked with ✗ above", p.Verb, p.Subject))

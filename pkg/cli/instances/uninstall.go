@@ -85,7 +85,7 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 	}
 	uid := instance.UID
 	only := client.Preconditions{UID: &uid}
-	if o.preview.expect.isSet() { // it is deleted as it was looked at
+	if o.preview.expect.isSet() { // delete it only as the preview has shown it
 		only.ResourceVersion = &instance.ResourceVersion
 	}
 	deleter, err := newDeleter(c, config)

@@ -36,7 +36,7 @@ func (q query) String() string {
 	return "the " + q.Kind + " objects"
 }
 
-// deletion is what the query finds out, as a clause.
+// deletion returns a clause about the deletion of the selected objects.
 func (q query) deletion() string {
 	if q.name != "" {
 		return q.String() + " of the instance is deleted"
@@ -47,7 +47,8 @@ func (q query) deletion() string {
 // has reports whether an object is one that the query asks for, and not another of the same name.
 func (q query) has(o metav1.Object) bool { return q.uid == "" || q.uid == o.GetUID() }
 
-// queries returns what to ask for, by kind. The objects of accounts come last: plans run as the account.
+// queries returns a query for each kind, and then one for each object of the accounts: these are deleted last, since plans run as the
+// account.
 func (d *dependents) queries() []query {
 	var out []query
 	for _, kind := range d.sortedKinds() {
@@ -67,7 +68,7 @@ func (d *dependents) options(q query) *client.ListOptions {
 	return &client.ListOptions{Namespace: d.namespace, LabelSelector: d.selector()}
 }
 
-// arguments are those of kubectl get for what the query asks for.
+// arguments returns the arguments of kubectl get for the selected objects.
 func (d *dependents) arguments(q query) string {
 	kind := strings.ToLower(q.GroupKind().String())
 	if q.name != "" {

@@ -83,9 +83,9 @@ func (o *uninstallVersionOptions) run(ctx context.Context, name string) error {
 	if err := markDeletion(ctx, c, ov, o); err != nil {
 		return err
 	}
-	// A deletion that was asked for before can end as soon as it is marked.
+	// An earlier deletion may complete as soon as the OperatorVersion is marked.
 	only := client.Preconditions{UID: &ov.UID}
-	if o.preview.expect.isSet() { // it is deleted as it was looked at
+	if o.preview.expect.isSet() { // delete it only as the preview has shown it
 		only.ResourceVersion = &ov.ResourceVersion
 	}
 	if err := client.IgnoreNotFound(c.Delete(ctx, ov, only)); err != nil {
@@ -102,8 +102,8 @@ func (o *uninstallVersionOptions) run(ctx context.Context, name string) error {
 	return nil
 }
 
-// showRelease shows what the deletion would do, if that is asked for or the deletion is not an ordinary one, and reports whether the
-// command ends with it.
+// showRelease shows what the deletion would do, if the flags ask for a preview, force the deletion or leave users, and reports whether the
+// command ends after it.
 func (o *uninstallVersionOptions) showRelease(ctx context.Context, c client.Client, ov *v1beta1.OperatorVersion,
 	users []types.NamespacedName, unlisted error) (bool, error) {
 	release := preview.Release{Version: ov, Users: users, Unlisted: unlisted, LeavesUsers: o.leaveUsers, Force: o.force}
@@ -131,7 +131,7 @@ func (o *uninstallVersionOptions) showRelease(ctx context.Context, c client.Clie
 // markDeletion writes on an OperatorVersion how its deletion is to be done.
 func markDeletion(ctx context.Context, c client.Client, ov *v1beta1.OperatorVersion, o *uninstallVersionOptions) error {
 	patch := client.MergeFrom(ov.DeepCopy())
-	if o.preview.expect.isSet() { // it is marked as it was looked at
+	if o.preview.expect.isSet() { // mark it only as the preview has shown it
 		patch = client.MergeFromWithOptions(ov.DeepCopy(), client.MergeFromWithOptimisticLock{})
 	}
 	switch {
@@ -165,7 +165,7 @@ func (o *uninstallVersionOptions) awaitRelease(ctx context.Context, c client.Wit
 	})
 }
 
-// usersOf returns the Instances that use an OperatorVersion, without those that are being deleted. Unlisted is why those of other
+// usersOf returns the Instances that use an OperatorVersion, without those that are being deleted. unlisted is why the Instances of other
 // namespaces are not known; nil if they are.
 func usersOf(ctx context.Context, c client.Client, ov *v1beta1.OperatorVersion) (users []types.NamespacedName, unlisted, err error) {
 	list := &v1beta1.InstanceList{}

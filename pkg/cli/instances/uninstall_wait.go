@@ -85,8 +85,8 @@ func (d *dependents) until(over command.InstanceCondition) command.InstanceCondi
 	}
 }
 
-// wait returns when the garbage collector has deleted all dependents, or with an error that names the rest when the
-// context ends. It reports whether that is known of all kinds.
+// wait returns when the garbage collector has deleted all dependents, or with an error that names the rest when the context ends. complete
+// is false if the deletion of some kinds of objects is not known.
 func (d *dependents) wait(ctx context.Context, instance *v1beta1.Instance, limit time.Duration) (complete bool, err error) {
 	d.slow = time.NewTimer(slowDeletion)
 	defer d.slow.Stop()

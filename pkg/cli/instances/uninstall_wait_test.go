@@ -76,7 +76,7 @@ func TestDependents(t *testing.T) {
 		t.Errorf("what the cleanup plan makes is awaited, too: %t, %v, %v", done, err, d.sortedKinds())
 	}
 	if done, _ := over(nil); !done {
-		t.Error("an Instance that does not exist is not passed on")
+		t.Error("the wrapped condition is not called for an Instance that does not exist")
 	}
 }
 

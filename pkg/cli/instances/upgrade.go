@@ -154,8 +154,8 @@ func (o *upgradeOptions) check(ctx context.Context, config *rest.Config, u *upgr
 	return command.CheckPackage(ctx, pkg, u.merged, nil)
 }
 
-// upgradeEdit is the edit that moves an Instance to the last of the versions, which come with it. ov is the version that it has; it need
-// not exist.
+// upgradeEdit returns the edit that moves an Instance to the last of the versions, which come with the edit. ov is the OperatorVersion that
+// the Instance names before; it need not exist in the cluster.
 func upgradeEdit(before, merged *v1beta1.Instance, ov *v1beta1.OperatorVersion, versions []*v1beta1.OperatorVersion) preview.Edit {
 	version := versions[len(versions)-1]
 	after := merged.DeepCopy()
