@@ -26,9 +26,8 @@ type ReleaseBlock struct {
 	Message string
 }
 
-// Blocked says what is in the way of a release: custom resources of a definition that would go, content of a namespace
-// that kudo did not create, claims. Nothing is released before nothing is in the way, so that what is held continues
-// to work.
+// Blocked returns what blocks a release, or nil: custom resources of a definition that would be deleted, content of a namespace that kudo
+// did not create, or claims. Nothing is released while anything blocks the release, so that the held objects continue to work.
 func (s *Session) Blocked(ctx context.Context) (*ReleaseBlock, error) {
 	for _, r := range slices.Backward(s.inventory) {
 		if block, err := s.findBlock(ctx, r); block != nil || err != nil {
@@ -38,8 +37,7 @@ func (s *Session) Blocked(ctx context.Context) (*ReleaseBlock, error) {
 	return nil, nil
 }
 
-// findBlock returns what is in the way of the release of one object, or nil. An object that the release would not delete does not block
-// it.
+// findBlock returns what blocks the release of one object, or nil. An object that the release would not delete does not block it.
 func (s *Session) findBlock(ctx context.Context, r v1beta1.HeldResource) (*ReleaseBlock, error) {
 	obj := IDOf(r).Object()
 	if !needsGuardOwner(obj.GroupVersionKind().GroupKind()) || r.State == v1beta1.HoldExisting {
@@ -144,8 +142,8 @@ func describeCount(list *metav1.PartialObjectMetadataList, kind string) string {
 // most is how many objects of a kind are looked at in one request, named how many are named in a message.
 const most, named = 500, 3
 
-// content names what is in a namespace besides what Kubernetes puts there by itself, what the holder has, and what
-// belongs to other objects of the namespace.
+// content names the objects of a namespace except those that Kubernetes creates there, those of the holder, and those that other objects of
+// the namespace control.
 func (s *Session) content(ctx context.Context, namespace string) (string, error) {
 	kinds, err := s.kinds.ListNamespaced(ctx)
 	if err != nil {
@@ -170,7 +168,7 @@ func (s *Session) content(ctx context.Context, namespace string) (string, error)
 	return "has content that kudo did not create: " + strings.Join(left, ", "), nil
 }
 
-// contentOf names the objects of a kind that are content of their own, page by page until there are some.
+// contentOf names the objects of a kind that isContent counts. It reads page by page, and stops after the first page with such objects.
 func (s *Session) contentOf(ctx context.Context, kind apply.NamespacedKind, namespace string) ([]string, error) {
 	var out []string
 	for token := ""; ; {
@@ -203,7 +201,8 @@ func (s *Session) contentOf(ctx context.Context, kind apply.NamespacedKind, name
 	}
 }
 
-// isContent reports whether an object in a namespace is content of its own.
+// isContent reports whether an object blocks the deletion of its namespace: neither Kubernetes nor the holder has created it, and no other
+// object of the namespace controls it.
 func (s *Session) isContent(kind schema.GroupKind, item *metav1.PartialObjectMetadata) (bool, error) {
 	if item.DeletionTimestamp != nil {
 		return false, nil
@@ -220,7 +219,7 @@ func (s *Session) isContent(kind schema.GroupKind, item *metav1.PartialObjectMet
 	case "Event", "Event.events.k8s.io", "Endpoints", "EndpointSlice.discovery.k8s.io":
 		return false, nil
 	}
-	// The holder leaves what is kept, which would go with the namespace. A ReplicaSet has the annotations of its Deployment.
+	// The holder does not delete a kept object, but the deletion of the namespace would. A ReplicaSet has the annotations of its Deployment.
 	if v1beta1.IsKept(item.Annotations) && metav1.GetControllerOf(item) == nil {
 		return true, nil
 	}
@@ -239,7 +238,7 @@ func (s *Session) isContent(kind schema.GroupKind, item *metav1.PartialObjectMet
 	if meta.IsNoMatchError(err) {
 		return true, nil
 	}
-	return !namespaced, err // its controller is in the namespace, and counts itself or is terminating
+	return !namespaced, err // a controller in the namespace is content itself, or is terminating
 }
 
 // has reports whether the inventory has the object, by uid.

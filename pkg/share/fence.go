@@ -13,10 +13,10 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
-// The fence refuses new objects in what is about to be deleted along with its content, and lets updates pass: a new
-// object does not move the resourceVersion of its definition or namespace, so that no precondition would notice one that
-// is created between the look and the deletion. Of a CustomResourceDefinition it is a validation rule on each version; of
-// a Namespace it is a label, which the policy kudo-fence goes by.
+// The fence refuses new objects of a definition, or in a namespace, that is about to be deleted, and lets updates pass. It is needed since
+// a new object does not change the resourceVersion of its definition or namespace: no precondition would notice an object that is created
+// between the check and the deletion. The fence of a CustomResourceDefinition is a validation rule on each version; that of a Namespace is
+// a label that the policy kudo-fence matches.
 const (
 	fenceRule    = "oldSelf.hasValue()"
 	fenceMessage = "kudo is deleting this CustomResourceDefinition, since it has no owner: create no objects of it"
@@ -44,7 +44,7 @@ func (s *Session) fence(ctx context.Context, resource dynamic.ResourceInterface,
 	}
 }
 
-// fences are the operations that put the fence up, but for what is up already.
+// fences returns the operations that add the fence to an object, or to the versions of a definition that lack it.
 func fences(live *unstructured.Unstructured) (operations []operation) {
 	if live.GroupVersionKind().GroupKind() == namespaceKind {
 		if live.GetLabels() == nil {
@@ -67,7 +67,7 @@ func fences(live *unstructured.Unstructured) (operations []operation) {
 	return operations
 }
 
-// unfence takes the fence off, if it is there.
+// unfence removes the fence from an object, if it has one.
 func (s *Session) unfence(ctx context.Context, resource dynamic.ResourceInterface, live *unstructured.Unstructured) error {
 	operations := unfences(live)
 	if operations == nil {
@@ -81,7 +81,7 @@ func (s *Session) unfence(ctx context.Context, resource dynamic.ResourceInterfac
 	return nil
 }
 
-// unfences are the operations that take the fence off, or nil if it is not there.
+// unfences returns the operations that remove the fence, or nil if there is none.
 func unfences(live *unstructured.Unstructured) (operations []operation) {
 	switch live.GroupVersionKind().GroupKind() {
 	case namespaceKind:

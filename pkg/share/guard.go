@@ -25,9 +25,9 @@ func needsGuardOwner(gk schema.GroupKind) bool {
 	return gk == crdKind || gk == namespaceKind || gk == claimKind
 }
 
-// guardOwner is a second owner that never goes, the Namespace kube-system: with it, the garbage collector never collects a
-// guarded object, whatever happens to its other owners. Finalizers alone do not stop it: a foreground deletion of the
-// owner deletes what it owns while the owner's finalizer still stands.
+// guardOwner is a second owner that is never deleted, the Namespace kube-system: with it, the garbage collector never collects a guarded
+// object, whatever happens to its other owners. A finalizer on the owner does not prevent this: a foreground deletion of an owner deletes
+// the owned objects while the owner still has its finalizer.
 type guardOwner struct {
 	reader client.Reader
 	mu     sync.Mutex

@@ -20,7 +20,7 @@ import (
 	"kudo.dev/kudo/pkg/keyring"
 )
 
-// finding says what a look at an object has found.
+// finding is the state of an object as an inspection has found it.
 type finding int
 
 const (
@@ -36,7 +36,7 @@ const (
 	outdated
 )
 
-// inspection is what a look at an object has found, before anything was written.
+// inspection is the result of inspect for an object, before anything is written.
 type inspection struct {
 	found finding
 	live  *unstructured.Unstructured
@@ -62,8 +62,8 @@ func (e *Engine) Session(holder *v1beta1.Installation, policy Policy, inventory 
 	return &Session{Engine: e, holder: holder, policy: policy, inventory: inventory, verdicts: map[apply.ID]*inspection{}, ring: e.ring()}
 }
 
-// Check looks at all objects of a step before its first write. It returns what cannot be: a mismatch found late would
-// leave the rest half installed.
+// Check inspects all objects of a step before the first write of the step. It returns the objects that cannot be written: a mismatch that
+// is found later would leave the step half installed.
 func (s *Session) Check(ctx context.Context, objs []*unstructured.Unstructured) apply.ChangeSet {
 	definitions := apply.Definitions(objs)
 	verdicts, failed := make([]*inspection, len(objs)), make([]error, len(objs))
@@ -96,8 +96,8 @@ func (s *Session) Check(ctx context.Context, objs []*unstructured.Unstructured) 
 // attempts bounds how often an object is read again after another client has changed it.
 const attempts = 10
 
-// inspect finds out how things stand with one object: from the mirror where that suffices, else by a dry run of a server-side
-// apply, which tells what a real one would change.
+// inspect compares one object with the wanted one: by the mirror where that suffices, else by a dry run of a server-side apply, whose
+// answer shows what a real one would change.
 func (s *Session) inspect(ctx context.Context, obj *unstructured.Unstructured) (*inspection, error) {
 	resource, err := s.objects.Resource(obj)
 	if err != nil {
@@ -150,9 +150,8 @@ func terminatingError(id apply.ID, live *unstructured.Unstructured, err error) e
 	return &apply.WaitError{Err: fmt.Errorf("%s is being deleted%s", id, apply.Finalizers(live))}
 }
 
-// match names a rendered object, for what is remembered of it. All holders share what is remembered, so the key is a
-// whole digest: with a part of it, an attacker could make two objects with the same key, and have one taken for the
-// other.
+// match is the key of a remembered match: a rendered object. All holders share the matches, so the key has a whole digest: with a part of
+// one, an attacker could make two objects with the same key, so that one is taken for the other.
 type match struct {
 	id     apply.ID
 	digest [sha256.Size]byte
@@ -193,8 +192,8 @@ func (s *Session) held(live, obj *unstructured.Unstructured) bool {
 		known.ContentHash == Fingerprint(live, s.ring)
 }
 
-// compare runs the object dry, and judges the result. It returns false if the live object that it was given is too old
-// to tell.
+// compare makes a dry run with the object, and sets the finding. It returns false if the live object in the inspection is too old to be
+// compared.
 func (s *Session) compare(ctx context.Context, resource dynamic.ResourceInterface, obj *unstructured.Unstructured,
 	v *inspection) (bool, error) {
 	body, err := s.wanted(ctx, obj, v)
@@ -250,13 +249,13 @@ func (s *Session) dryRun(ctx context.Context, resource dynamic.ResourceInterface
 	case len(dropped) == 0 && unread != nil:
 		return nil, errors.Join(err, unread)
 	case len(dropped) == 0:
-		return nil, err // joined, it would count as one that may pass
+		return nil, err // wrapped by errors.Join, it would count as transient
 	}
 	v.dropped = dropped
 	return resource.Apply(ctx, body.GetName(), body, options)
 }
 
-// acceptSuperset reports whether the definition of a tarball is as it should be, since it allows all that is wanted, and more.
+// acceptSuperset reports whether the live definition suffices for that of a tarball, since it allows all that is wanted, and more.
 func (s *Session) acceptSuperset(obj *unstructured.Unstructured, v *inspection, wanted *unstructured.Unstructured) bool {
 	if !s.policy.Tarball || s.safety == nil || !s.safety.IsSuperset(v.live, wanted) {
 		return false
@@ -288,8 +287,7 @@ func (s *Session) wanted(ctx context.Context, obj *unstructured.Unstructured, v 
 	return body, nil
 }
 
-// refused is the answer to a dry run that the server finds invalid: a mismatch in a field that cannot be changed, if the
-// object is there.
+// refused handles a dry run that the API server refuses as invalid: if the object exists, it is a mismatch in an immutable field.
 func (s *Session) refused(ctx context.Context, resource dynamic.ResourceInterface, obj *unstructured.Unstructured, v *inspection,
 	cause error) (bool, error) {
 	live, err := apply.GetOrNil(ctx, resource, v.body.GetName())
@@ -321,7 +319,7 @@ func declaredDiffs(live, wanted *unstructured.Unstructured) []Difference {
 	return slices.DeleteFunc(diff(live, wanted), func(d Difference) bool { return d.Wanted == none })
 }
 
-// classifyMismatch judges an object that a real apply would change.
+// classifyMismatch sets the finding for an object that a real apply would change.
 func (s *Session) classifyMismatch(ctx context.Context, resource dynamic.ResourceInterface, obj *unstructured.Unstructured, v *inspection,
 	differences []Difference) error {
 	reason, err := s.forbidden(ctx, obj, v)

@@ -49,7 +49,7 @@ func (s *Session) join(ctx context.Context, obj *unstructured.Unstructured, v *i
 		written, action, err := s.write(ctx, resource, obj, v)
 		switch {
 		case err == nil && written != nil && action == apply.Configured && (written.GetDeletionTimestamp() != nil || !alike(written, v.live)):
-			joined = true // but it is not what was looked at
+			joined = true // but it is not the inspected object
 		case err == nil:
 			change := s.joined(obj, v, written, action)
 			change.Readopted = left && action == apply.Configured
@@ -84,15 +84,15 @@ func (s *Session) wasLeft(ctx context.Context, v *inspection) bool {
 	return true
 }
 
-// isFormer reports whether an Installation is that of an earlier object of the name that this holder is for. Its deletion may not have
-// begun.
+// isFormer reports whether an Installation is that of an earlier object of the same name as the subject of this holder. The deletion of
+// such an Installation may not have begun.
 func (s *Session) isFormer(i *v1beta1.Installation) bool {
 	former, now := i.Spec.Subject, s.holder.Spec.Subject
 	return former.Kind == now.Kind && former.Namespace == now.Namespace && former.Name == now.Name && former.UID != now.UID
 }
 
-// acceptConcurrentCreate turns an absent object into a joinable one, if another holder has made it in the meantime just as we would
-// have: the dry run that said so before need not be repeated.
+// acceptConcurrentCreate turns an absent object into a joinable one if another holder has created it in the meantime with the wanted
+// content. This saves another dry run.
 func (s *Session) acceptConcurrentCreate(v *inspection) {
 	if v == nil || v.found != absent || v.after == nil {
 		return
@@ -107,7 +107,7 @@ func (s *Session) acceptConcurrentCreate(v *inspection) {
 	}
 }
 
-// write sends what a verdict calls for. It returns what was written; nil for nothing.
+// write sends the request that the finding requires, and returns the written object, or nil if nothing is to be written.
 func (s *Session) write(ctx context.Context, resource dynamic.ResourceInterface, obj *unstructured.Unstructured,
 	v *inspection) (*unstructured.Unstructured, apply.Action, error) {
 	var written *unstructured.Unstructured
@@ -149,7 +149,7 @@ func (s *Session) joined(obj *unstructured.Unstructured, v *inspection, written 
 	return apply.Change{ID: apply.IDOf(obj), Action: action, Live: written, Record: record, Dropped: v.dropped}
 }
 
-// create makes the object with its owner in one request, and only if it is not there.
+// create creates the object with its owner in one request, which fails if the object exists.
 func (s *Session) create(ctx context.Context, resource dynamic.ResourceInterface, v *inspection) (*unstructured.Unstructured, error) {
 	body, err := s.withMetadata(ctx, v.body, []metav1.OwnerReference{reference(s.holder)})
 	if err != nil {
@@ -225,7 +225,7 @@ func (s *Session) append(ctx context.Context, resource dynamic.ResourceInterface
 		operation{"test", "/metadata/resourceVersion", live.GetResourceVersion()}, operation{"add", "/metadata/ownerReferences", owners})
 }
 
-// undoJoin takes the holder off an object that turned out to be another than the one that was looked at.
+// undoJoin removes the holder from an object that turned out to be another one than the inspected object.
 func (s *Session) undoJoin(ctx context.Context, resource dynamic.ResourceInterface, name string, joined bool, cause error) error {
 	if !joined {
 		return cause

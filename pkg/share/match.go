@@ -19,8 +19,8 @@ import (
 	"kudo.dev/kudo/pkg/text"
 )
 
-// behaviorPrefixes are the prefixes of the labels and annotations that change what an object does. No others decide whether two
-// objects are alike.
+// behaviorPrefixes are the prefixes of the labels and annotations that change what an object does. Other labels and annotations are not
+// compared.
 var behaviorPrefixes = []string{"pod-security.kubernetes.io/", "rbac.authorization.k8s.io/aggregate-to-"}
 
 // Content is what counts of an object when it is compared: all outside of metadata and status, and the labels that

@@ -118,7 +118,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// TestNewer: who may change what versions of the same operator hold.
+// TestNewer: which of two versions of an operator is the newer one, and may change what both hold.
 func TestNewer(t *testing.T) {
 	version := func(version, app string) *v1beta1.OperatorVersion {
 		ov := &v1beta1.OperatorVersion{}

@@ -52,8 +52,8 @@ func (s *Session) awaitMigration(ctx context.Context, live *unstructured.Unstruc
 	return &apply.WaitError{Err: errors.New(message)}, nil
 }
 
-// progressOf says how far the migration of an Installation is. It does not repeat what keeps the migration from continuing, which names
-// objects of other namespaces: the reader may be a user of one.
+// progressOf returns the progress of the migration of an Installation. It leaves out why the migration does not continue, since that may
+// name objects of namespaces which the reader may not read.
 func progressOf(installation string, m *v1beta1.StoredVersionMigration) string {
 	out := ""
 	switch {

@@ -147,8 +147,8 @@ func (s *Session) superseded(ctx context.Context, live *unstructured.Unstructure
 	return false, nil
 }
 
-// newer compares by the version of the package, then of the application. Versions that are no semantic versions say
-// nothing.
+// newer reports whether a is newer than b, by the versions of the package, then of the application. Versions that are not semantic versions
+// are not compared.
 func newer(a, b *v1beta1.OperatorVersion) bool {
 	for _, pair := range [][2]string{{a.Spec.Version, b.Spec.Version}, {a.Spec.AppVersion, b.Spec.AppVersion}} {
 		x, errX := semver.NewVersion(pair[0])

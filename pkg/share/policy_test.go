@@ -221,7 +221,7 @@ func TestVersionOfInstallation(t *testing.T) {
 	}
 }
 
-// TestOwnersThatCannotBeRead checks that an owner that cannot be read is no owner that does not exist: nothing is changed.
+// TestOwnersThatCannotBeRead checks that an owner that cannot be read does not count as absent: nothing is changed.
 func TestOwnersThatCannotBeRead(t *testing.T) {
 	for _, kind := range []string{"Installation", "OperatorVersion"} {
 		t.Run(kind, func(t *testing.T) {

@@ -22,14 +22,14 @@ type ReleasePreview struct {
 	Blocks bool
 	// Reason says why it stays, or what is destroyed along with it.
 	Reason string
-	// Holders are those for whom it stays.
+	// Holders are the other holders, for which the object stays.
 	Holders []string
 	// Unknown is why it is not known what will become of the object, or nil if it is.
 	Unknown error
 }
 
-// Preview says what a release would do to each held object, in the order of the release. Nothing is changed. Of what the user may not look
-// at, it is not known.
+// Preview returns what a release would do to each held object, in the order of the release. It changes nothing. The effect on an object
+// that the user may not read is unknown.
 func (s *Session) Preview(ctx context.Context, force bool) ([]ReleasePreview, error) {
 	var out []ReleasePreview
 	for _, r := range slices.Backward(s.inventory) {

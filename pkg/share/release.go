@@ -17,8 +17,8 @@ import (
 	"kudo.dev/kudo/pkg/apply"
 )
 
-// Release releases a held object, and deletes it if kudo created it and no other owner holds it. force deletes what is
-// kept otherwise; see Blocked.
+// Release releases a held object, and deletes it if kudo created it and no other owner holds it. force deletes also an object that Blocked
+// would report.
 //
 //	deleted, or another uid than recorded         nothing to do
 //	never managed, or not any more                the holder is removed from the owners: it has been taken over
@@ -31,7 +31,8 @@ func (s *Session) Release(ctx context.Context, r v1beta1.HeldResource, force boo
 	})
 }
 
-// Relinquish releases an object that another client has taken over. One that is managed after all is left as it is, and is not done.
+// Relinquish releases an object that another client has taken over. If kudo manages the object again, it is left as it is, and Done is not
+// set.
 func (s *Session) Relinquish(ctx context.Context, r v1beta1.HeldResource) apply.Removal {
 	return s.releaseLocked(ctx, r, func(resource dynamic.ResourceInterface, live *unstructured.Unstructured) (*apply.Removal, error) {
 		if Managed(live) {
@@ -41,7 +42,7 @@ func (s *Session) Relinquish(ctx context.Context, r v1beta1.HeldResource) apply.
 	})
 }
 
-// releaseFunc is one try to release a live object. It returns nil if the object is to be read again.
+// releaseFunc is one attempt to release a live object. It returns nil if the object must be read again.
 type releaseFunc func(dynamic.ResourceInterface, *unstructured.Unstructured) (*apply.Removal, error)
 
 func (s *Session) releaseLocked(ctx context.Context, r v1beta1.HeldResource, try releaseFunc) apply.Removal {
@@ -53,7 +54,8 @@ func (s *Session) releaseLocked(ctx context.Context, r v1beta1.HeldResource, try
 	return removal
 }
 
-// ReleaseOrphans releases what was joined for a holder that was deleted in the meantime: no controller would release it any more.
+// ReleaseOrphans releases the objects that were joined for a holder that was deleted in the meantime, since no controller would release
+// them any more.
 func (s *Session) ReleaseOrphans(ctx context.Context, held Inventory, cause error) error {
 	if !apierror.IsObjectNotFound(cause) {
 		return cause
@@ -144,8 +146,8 @@ func isDeletable(live *unstructured.Unstructured) bool {
 	return Managed(live) && !v1beta1.IsKept(live.GetAnnotations())
 }
 
-// otherOwner is an owner besides the holder that still exists, or nil if there is none. Owners of other kinds than ours
-// were added by a client so that the object lives as long as they do.
+// otherOwner returns an owner besides the holder that still exists, or nil if there is none. An owner that is not an Installation counts
+// without being read: another client has added it, so that the object stays as long as this owner.
 func (s *Session) otherOwner(ctx context.Context, live *unstructured.Unstructured) (*metav1.OwnerReference, error) {
 	for _, owner := range others(live, s.holder) {
 		if !v1beta1.OwnedBy(owner, "Installation") {
@@ -162,7 +164,7 @@ func (s *Session) otherOwner(ctx context.Context, live *unstructured.Unstructure
 	return nil, nil
 }
 
-// removeOwner takes the holder off the owners. The test of another owner makes "I am not the last" atomic: two holders that are released
+// removeOwner removes the holder from the owners. The patch tests that another owner is still there, so that two holders that are released
 // at a time cannot leave an object without an owner.
 func (s *Session) removeOwner(ctx context.Context, resource dynamic.ResourceInterface, live *unstructured.Unstructured,
 	other *metav1.OwnerReference) (*unstructured.Unstructured, error) {
@@ -198,8 +200,8 @@ func (s *Session) removeGuardOwner(ctx context.Context, resource dynamic.Resourc
 	return err
 }
 
-// checkDeletion says why an object is not deleted, or returns it as it was when nothing was in the way of its deletion: with a fence, if
-// it holds what others may still create.
+// checkDeletion returns why an object is not deleted, or the object in a state in which nothing blocked its deletion. If others could
+// create content of the object, it has a fence.
 func (s *Session) checkDeletion(ctx context.Context, resource dynamic.ResourceInterface, live *unstructured.Unstructured) (
 	*unstructured.Unstructured, *ReleaseBlock, error) {
 	if block, err := s.deletionBlock(ctx, live); block != nil || err != nil {

@@ -576,7 +576,7 @@ func TestFenceEndsWithContext(t *testing.T) {
 	}
 }
 
-// TestBlocked checks what is in the way of a release, and that the whole of it waits.
+// TestBlocked checks what blocks a release, and that the whole release waits.
 func TestBlocked(t *testing.T) {
 	namespace := func(t *testing.T, f *fixture) *unstructured.Unstructured {
 		return made(parse(t, "{apiVersion: v1, kind: Namespace, metadata: {name: data}}"), true, f.web)

@@ -1,6 +1,6 @@
-// Package share holds cluster resources for several owners at once: it creates or joins what is there if it is as it
-// should be, and on release deletes only what kudo created and no owner holds any more. It is the only writer of the
-// annotation kudo.dev/managed. The requests are those of docs/design/install-plans.md.
+// Package share holds cluster resources for several owners at once: it creates an object, or joins an existing one that is as wanted, and
+// on release deletes only objects that kudo created and that no owner holds any more. It is the only writer of the annotation
+// kudo.dev/managed. The requests are those of docs/design/install-plans.md.
 package share
 
 import (
@@ -65,10 +65,10 @@ type Engine struct {
 	retain apply.Retainer
 	safety CRDComparer
 	clock  clock.Clock
-	// matched remembers contents of live objects that a dry run has found to match, by object and rendered hash: when many
-	// want the same of one object, one dry run tells for all.
+	// matched remembers contents of live objects that a dry run has found to match, by object and digest of the rendered object: if many
+	// holders want the same content, one dry run suffices for all.
 	matched *lru.Cache
-	// locks order what this process does to one object, so that those that share it do not conflict.
+	// locks serializes the writes of this process to one object, so that holders of the same object do not conflict.
 	locks keymutex.KeyMutex
 	guard *guardOwner
 }
@@ -135,7 +135,7 @@ func (i Inventory) Find(id apply.ID) int {
 	})
 }
 
-// record is what the inventory knows of an object.
+// record returns the entry of an object in the inventory; an empty one if it has none.
 func (i Inventory) record(id apply.ID) v1beta1.HeldResource {
 	if at := i.Find(id); at >= 0 {
 		return i[at]
@@ -163,7 +163,7 @@ func Owns(live *unstructured.Unstructured, holder *v1beta1.Installation) bool {
 	return owned(live, holder) >= 0
 }
 
-// Observe returns a held object as it is: as the mirror shows it, or live where that does not tell. known is false if it
+// Observe returns a held object from the mirror, or live where the mirror does not have it. known is false if the state of the object
 // cannot be determined yet. The object must not be changed; it is nil if it does not exist.
 func (e *Engine) Observe(ctx context.Context, r v1beta1.HeldResource) (live *unstructured.Unstructured, known bool, err error) {
 	id := IDOf(r)

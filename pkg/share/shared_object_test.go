@@ -47,7 +47,8 @@ func TestInventories(t *testing.T) {
 	}
 }
 
-// TestReadLive: the live object says whether kudo has made it, and who owns it; what a holder has found counts more than that it is there.
+// TestReadLive: the live object says whether kudo has made it, and who owns it; the state that a holder has found has precedence over the
+// existence of the object.
 func TestReadLive(t *testing.T) {
 	role := func(name, metadata string) *unstructured.Unstructured {
 		return parse(t, "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: "+name+", "+metadata+"}")
