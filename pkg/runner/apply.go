@@ -148,8 +148,8 @@ func (r *Runner) judgeObject(ctx context.Context, h *taskHealth, change apply.Ch
 	}
 }
 
-// observeHealth returns the health of an object for a task: a failure of the past, and a status of before the write, do not count. The
-// error is set if the health is unknown; Recheck of the effects, if a failure does not count now and may do so later.
+// observeHealth returns the health of an object for a task. A failure, or a status, from before the last write does not count. An error
+// says that the health is unknown. observeHealth sets Recheck of the effects if a failure does not count now, and may count later.
 func (r *Runner) observeHealth(ctx context.Context, w *PreparedTask, change apply.Change, effects *Effects) (health.Result, error) {
 	result, unknown := r.Health(ctx, change.Live)
 	if result.External {

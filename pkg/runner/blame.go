@@ -52,9 +52,10 @@ func (b Blame) String() string {
 	return text.Plain(out, maxBlame)
 }
 
-// Blame returns where parameters stand in an object that the API server has refused: in the fields that it names if there are any, else in
-// any field, else the template of the object with the parameters that it names. Those that the first function counts are sought, then
-// those of the next. If there are none, it returns the template alone.
+// Blame returns the places of parameters in an object that the API server has refused: those in the fields that the API server names if
+// there are any, else those in any field, else the template of the object with the parameters that the template names. It searches for the
+// parameters that the first function counts, and if there are none, for those that the next one counts. If no function counts any, it
+// returns the template without parameters.
 func (w *PreparedTask) Blame(failed apply.Change, counts ...func(parameter string) bool) []Blame {
 	fields, refused := refusedFields(failed.Err)
 	template := w.templateOf(failed.ID)
@@ -178,7 +179,7 @@ func formatField(path []string) string {
 	return out.String()
 }
 
-// contains reports whether a field is another one, or one in it.
+// contains reports whether the path inner is that of the field, or of a field in it.
 func contains(field, inner string) bool {
 	rest, found := strings.CutPrefix(inner, field)
 	return found && (rest == "" || rest[0] == '.' || rest[0] == '[')

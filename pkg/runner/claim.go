@@ -49,8 +49,8 @@ func (r *Runner) options(run *Run, inventory Inventory) apply.Options {
 	}
 }
 
-// podSelector matches what a template says that selects pods by kudo's labels, and much else that names these labels: to replace the pods
-// of an object that is taken over is better than to leave a Service without them.
+// podSelector matches the text of templates that select pods by kudo's labels. It matches also other texts with these labels: it is better
+// to replace the pods of an adopted object without need than to leave a Service without pods.
 var podSelector = regexp.MustCompile(`kudo\.dev/(?:instance|operator)\b|\bheritage\b["']?\s*[:=]{1,2}\s*["']?kudo\b`)
 
 // claimer decides whose a live object is (engine rule 20).

@@ -19,7 +19,7 @@ func TestExplain(t *testing.T) {
 	begun := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	r := &Runner{searchResults: lru.New(8), accounts: &apply.Accounts{}}
 	run := run(nil)
-	run.Account = apply.Account{} // an engine without account is refused: what the object says counts
+	run.Account = apply.Account{} // without an account, nothing is read: the culprit is in the status of the object
 	live := func(version, message string) *unstructured.Unstructured {
 		obj := named("a")
 		obj.SetResourceVersion(version)

@@ -32,8 +32,8 @@ const (
 	maxSearched = 1000
 	// maxNamedDependencies is how many dependencies of one object, and how many objects of one task, a message names.
 	maxNamedDependencies = 3
-	// dependencyTime is how long one Execute asks and looks for dependencies: what is left is asked about in the next one. A question that
-	// has begun ends by the bounds of the layers.
+	// dependencyTime is how long one Execute asks about dependencies and looks for them; the next one continues. A question that has begun is
+	// ended by the bounds of the layers only.
 	dependencyTime = 10 * time.Second
 	// minSearchTime is how long objects are looked for all the same after an answer that took long, so that the next Execute knows more.
 	minSearchTime = 2 * time.Second
@@ -74,8 +74,8 @@ type presence struct {
 	err    error
 }
 
-// begin prepares for one Execute: what was there is not looked for again, and all else is. Answers that led to something that is not there
-// are forgotten, since a webhook that is repaired shows no change; and so are the answers of rules that have changed.
+// begin prepares for one Execute. Objects that were found are not looked for again, all others are. Answers with dependencies that were not
+// found are dropped, since no watch shows that a webhook is repaired; and all answers are dropped if rules have changed.
 func (d *dependencies) begin(changed bool, clock clock.PassiveClock, mask func(string) string) {
 	d.clock, d.left, d.mask = clock, dependencyTime, mask
 	if d.presences == nil || changed {
@@ -237,8 +237,8 @@ func (n needs) wait(obj *unstructured.Unstructured, account apply.Account) *plan
 		apply.IDOf(obj), n, remedy, v1beta1.DependenciesAnnotation, v1beta1.AwaitDependencies)}
 }
 
-// isToWrite reports whether an object differs from what was written last. Of an install plan only new objects count: what it shares is
-// compared when it is written.
+// isToWrite reports whether an object differs from the last write. For an install plan, only new objects count: shared objects are compared
+// when they are written.
 func (w *PreparedTask) isToWrite(obj *unstructured.Unstructured) bool {
 	if w.run.Installation != nil {
 		return w.run.Held.Find(apply.IDOf(obj)) < 0
@@ -256,7 +256,7 @@ func (r *Runner) isWritten(w *PreparedTask, obj *unstructured.Unstructured) bool
 	return uid != "" && live != nil && live.GetUID() == uid
 }
 
-// remark says what the object of a change needs, if that is not there: followed by a colon, or "".
+// remark returns which missing objects an object needs, with a colon at the end; empty if none is missing.
 func (r *Runner) remark(ctx context.Context, w *PreparedTask, id apply.ID) string {
 	for _, obj := range w.objects {
 		if apply.IDOf(obj) != id {
@@ -346,7 +346,7 @@ func (d *dependencies) ask(ctx context.Context, all Interpreter, obj *unstructur
 	if err != nil {
 		return nil, err
 	}
-	if len(d.answers) >= maxSearched { // each new content of what pods mount makes another form
+	if len(d.answers) >= maxSearched { // a new content of a mounted object changes the pod template, and so the key
 		clear(d.answers)
 	}
 	asked := &dependencyAnswer{list: answer.Dependencies}

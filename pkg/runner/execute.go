@@ -23,9 +23,9 @@ type ProgressRecorder interface {
 	RecordEffects(effects Effects)
 }
 
-// ExecutionResult is what came of an execution.
+// ExecutionResult is the result of an execution.
 type ExecutionResult struct {
-	// Transient is set if something failed that may succeed at the next attempt, or may be judged otherwise without an event.
+	// Transient is set if a task failed that may succeed at the next attempt, or if the health of an object may change without an event.
 	Transient bool
 	// OnlyEndlessLeft is set if nothing is left but tasks that are never done.
 	OnlyEndlessLeft bool
@@ -52,12 +52,12 @@ type execution struct {
 	clock     clock.PassiveClock
 	hooks     ProgressRecorder
 	result    ExecutionResult
-	// lasting is set if a task has done, since the last commit, what must not be done twice. completed is set if any task is done that no
-	// commit of this kind has recorded.
+	// lasting is set if a task was done since the last commit that must not be done twice. completed is set if any task was done since the
+	// last commit with done set.
 	lasting, completed bool
 }
 
-// Execute goes through the plan of a run until nothing is ready that has not been tried in this call.
+// Execute does the tasks of a run that are ready, each once in this call, until no other one is ready.
 func (r *Runner) Execute(ctx context.Context, run *Run, inventory Inventory, st *v1beta1.PlanStatus, clock clock.PassiveClock,
 	hooks ProgressRecorder) (ExecutionResult, error) {
 	plan := run.Version.Spec.Plans[run.Plan]
@@ -103,7 +103,7 @@ func (e *execution) doBatch(ctx context.Context, batch []*PreparedTask) {
 		if e.st.Status.IsTerminal() {
 			return
 		}
-		if wrote && e.run.Installation == nil { // what a task wrote may be what the pods of the next depend on
+		if wrote && e.run.Installation == nil { // the pods of the next task may depend on what this one wrote
 			work = e.runner.prepareAgain(ctx, e.run, e.inventory, work.Place)
 		}
 		effects := e.doTask(ctx, work)
@@ -130,8 +130,8 @@ func (e *execution) doTask(ctx context.Context, work *PreparedTask) Effects {
 	return effects
 }
 
-// conclude has the outcome of a task judged, or else adds what made it fail: templates and parameters, and the culprit. It returns when the
-// next search is due.
+// conclude lets the Judge decide the outcome of a task if there is one, and otherwise adds the templates and parameters that made the task
+// fail, and the culprit. It returns when the next search is due.
 func (r *Runner) conclude(ctx context.Context, run *Run, w *PreparedTask, outcome *plans.Outcome, effects Effects,
 	before *v1beta1.Culprit) time.Time {
 	if r.judge != nil {
@@ -212,8 +212,8 @@ func objectsToWrite(batch []*PreparedTask) []apply.ID {
 	return out
 }
 
-// lasting reports whether an outcome must be recorded before anything else is done: a manager that dies would do again
-// what has an effect each time, after what comes next.
+// lasting reports whether an outcome must be recorded before the next task: otherwise, a manager that is started again would repeat the
+// task after the next one, and the task has an effect each time.
 func lasting(kind string, outcome plans.Outcome) bool {
 	return outcome.State == plans.Done && plans.RunOnce(kind) && kind != v1beta1.DummyTask
 }

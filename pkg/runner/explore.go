@@ -40,7 +40,7 @@ func Suspended(object *unstructured.Unstructured) bool {
 // replicas are set to none. An answer that cannot be had is a transient error.
 func (r *Runner) pack(ctx context.Context, run *Run, objs []*unstructured.Unstructured) error {
 	for i, obj := range objs {
-		run.explored.Store(obj.GroupVersionKind(), true) // before the question: whoever changes an answer reads the kinds afterwards
+		run.explored.Store(obj.GroupVersionKind(), true) // before the question: a change of the rules after it reads these kinds
 		answer, known, err := r.all.Explore(ctx, explore.Request{Operation: explore.Packing, Object: obj})
 		if err != nil {
 			return err
@@ -72,8 +72,8 @@ func suspended(object *unstructured.Unstructured) *unstructured.Unstructured {
 	return object
 }
 
-// Health judges a live object: as the interpreter answers, else by kudo's own rules. An answer that cannot be had never counts as
-// healthy. A failure of an older generation is progress.
+// Health returns the health of a live object by the answer of the interpreter, else by kudo's own rules. If a layer does not answer, the
+// object never counts as healthy. A failure of an older generation counts as progressing.
 func (r *Runner) Health(ctx context.Context, live *unstructured.Unstructured) (health.Result, error) {
 	answer, known, err := r.external.Explore(ctx, explore.Request{Operation: explore.Healthy, Object: live})
 	switch {
@@ -97,8 +97,7 @@ func (r *Runner) Health(ctx context.Context, live *unstructured.Unstructured) (h
 	return result, nil
 }
 
-// Drift looks at an object that others have changed since the Instance has written it; it returns nil if what they have changed is
-// left to them.
+// Drift returns how others have changed an object since the Instance has written it, or nil if they may change these fields.
 func (r *Runner) Drift(ctx context.Context, account apply.Account, instance *v1beta1.Instance, id apply.ID,
 	record apply.Record) (*apply.Drift, error) {
 	engine, err := r.accounts.Engine(account)
@@ -118,7 +117,8 @@ func (r *Runner) RemoveOwner(ctx context.Context, account apply.Account, instanc
 	return engine.RemoveOwner(ctx, live, instance.UID, Manager(instance.Namespace, instance.Name), record)
 }
 
-// Reflect returns what the interpreter takes from the status of an object, or nil if nothing. An error means that this is not known now.
+// Reflect returns the part of an object's status that the interpreter selects, or nil if it selects none. An error means that it is not
+// known now.
 func (r *Runner) Reflect(ctx context.Context, live *unstructured.Unstructured) (any, error) {
 	answer, known, err := r.external.Explore(ctx, explore.Request{Operation: explore.Status, Object: live})
 	if err != nil || !known {

@@ -21,7 +21,7 @@ import (
 	"kudo.dev/kudo/plans/task"
 )
 
-// maxNeeding is of how many objects FindNeeds says what they depend on.
+// maxNeeding bounds the objects whose dependencies FindNeeds looks for.
 const maxNeeding = 256
 
 // States of a dependency.
@@ -61,8 +61,8 @@ func (n ObjectNeeds) String() string {
 	return fmt.Sprintf("%s: %s", id, n.Message)
 }
 
-// FindNeeds returns what the objects that a plan of an Instance applies depend on and is missing or not known, for each such object. It
-// looks with the rights of the client, and changes nothing.
+// FindNeeds returns the missing and unknown dependencies of the objects that a plan of an Instance applies, for each object that has such
+// dependencies. It reads with the rights of the client, and changes nothing.
 func FindNeeds(ctx context.Context, c client.Client, instance *v1beta1.Instance, version *v1beta1.OperatorVersion, plan string,
 	layers Interpreter) ([]ObjectNeeds, error) {
 	content, err := NewVersions().ForSpec(&version.Spec)
@@ -122,7 +122,7 @@ func (r *Runner) findNeedsOfRun(ctx context.Context, c client.Client, run *Run) 
 	return out, nil
 }
 
-// maskFound takes sensitive values out of what a template or a layer says of dependencies.
+// maskFound removes sensitive values from dependencies, which templates and layers may make from them.
 func (run *Run) maskFound(found []DependencyFinding) []DependencyFinding {
 	for i := range found {
 		f := &found[i]

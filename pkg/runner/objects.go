@@ -10,7 +10,7 @@ import (
 	"kudo.dev/kudo/plans"
 )
 
-// Objects renders all that an install plan names, writes nothing, and says what of it is not as it should be.
+// Objects renders all objects that an install plan names, and returns them with the changes of those that do not match. It writes nothing.
 func (r *Runner) Objects(ctx context.Context, run *Run) ([]*unstructured.Unstructured, apply.ChangeSet, error) {
 	var objs []*unstructured.Unstructured
 	var refused apply.ChangeSet

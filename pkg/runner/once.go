@@ -31,7 +31,7 @@ func (r *Runner) findMade(ctx context.Context, w *PreparedTask) (bool, error) {
 	}
 	var existing []apply.Change
 	var absent []string
-	ours := true // all that exist are written by this run
+	ours := true // set if this run has written all artifacts that exist
 	for i, pipe := range w.piping.pipes {
 		id := artifactID(pipe, w.run.Subject.Namespace, w.piping.names[i])
 		change, err := writer.engine.Existing(ctx, id, writer.options)

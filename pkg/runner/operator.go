@@ -106,9 +106,9 @@ func (run *Run) childLag(live *unstructured.Unstructured, hidden map[string]stri
 	return ""
 }
 
-// moveToSecret moves the parameters of a child that hold sensitive values of its parent into a Secret, which the child takes them
-// from: in the child's spec, everybody who may read Instances would see them. A value counts also as a message would show
-// it: a line of it, or its base64.
+// moveToSecret moves the parameters of a child that hold sensitive values of its parent into a Secret, from which the child reads them: any
+// user who may read Instances could read them in the spec of the child. A parameter counts also if it holds a line of such a value, or its
+// base64 encoding.
 func (run *Run) moveToSecret(child *v1beta1.Instance) (secrets []*unstructured.Unstructured, hidden map[string]string, err error) {
 	hidden = map[string]string{}
 	for name, value := range child.Spec.Parameters {
@@ -140,11 +140,11 @@ func (run *Run) moveToSecret(child *v1beta1.Instance) (secrets []*unstructured.U
 	return []*unstructured.Unstructured{{Object: fields}}, hidden, nil
 }
 
-// childSecret is the name of the Secret that hide makes for a child.
+// childSecret returns the name of the Secret that moveToSecret makes for a child.
 func childSecret(child string) string { return operators.ChildSecretName(child) }
 
 // deleteDisabledChild deletes the child of a dependency that is switched off, after its cleanup plan, which may need the Secret that
-// hide has made.
+// moveToSecret has made.
 func (w *PreparedTask) deleteDisabledChild(child *v1beta1.Instance, inventory Inventory) *PreparedTask {
 	object, err := childObject(child)
 	if err != nil {
@@ -160,7 +160,7 @@ func (w *PreparedTask) deleteDisabledChild(child *v1beta1.Instance, inventory In
 }
 
 const (
-	// maxDepth is how many Instances may stand above one that a plan makes, each made by a plan of the one above.
+	// maxDepth bounds the ancestors of an Instance: the Instance whose plan makes it, the one whose plan makes that one, and so on.
 	maxDepth = 8
 	// maxChildren is how many Instances the plans of one may make.
 	maxChildren = 64
@@ -227,9 +227,9 @@ func (r *Runner) checkInstances(ctx context.Context, run *Run, inventory Invento
 	return nil
 }
 
-// checkInstance refuses an Instance that is its own ancestor by its version, and a chain of Instances that is too long. So that a chain
-// can be followed, and goes with its first Instance, an Instance may have no owners but the one that makes it. One that names no account
-// gets that of the run: in a privileged namespace, it would have the rights of kudo.
+// checkInstance refuses an Instance that is its own ancestor by its version, and a chain of Instances that is too long. An Instance may
+// have no owner but the Instance whose plan makes it, so that the chain can be followed, and is deleted with its first Instance. An
+// Instance that names no account gets the account of the run, since without one it would have the rights of kudo in a privileged namespace.
 func (r *Runner) checkInstance(ctx context.Context, run *Run, obj *unstructured.Unstructured) error {
 	if slices.ContainsFunc(obj.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return !isController(o) }) {
 		return &apply.FatalError{Err: fmt.Errorf("%s names owners, but an Instance that a plan creates is owned by the Instance of the plan "+

@@ -197,7 +197,7 @@ func podSecurity(pod *unstructured.Unstructured) map[string]any {
 	return security
 }
 
-// saysUser reports whether a security context says anything of the user.
+// saysUser reports whether a security context sets the user.
 func saysUser(security map[string]any) bool {
 	return security["runAsUser"] != nil || security["runAsNonRoot"] == true
 }
@@ -318,7 +318,7 @@ func artifact(pipe v1beta1.PipeSpec, name string, data map[string][]byte) *unstr
 	return obj
 }
 
-// environment reads lines of KEY=VALUE. Empty lines and comments are passed over.
+// environment reads lines of KEY=VALUE. It skips empty lines and comments.
 func environment(content []byte) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	lines := bufio.NewScanner(bytes.NewReader(content))

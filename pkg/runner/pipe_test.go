@@ -24,7 +24,8 @@ func (endless) Output(ctx context.Context, _ string, _ podexec.Container, _ []st
 	return nil, ctx.Err()
 }
 
-// A file that never ends, such as a FIFO without a writer, is given up, named, and read again later.
+// TestEndlessFile: the read of a file that never ends, such as a FIFO without a writer, is canceled, with an error that names the file, and
+// is repeated later.
 func TestEndlessFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &Runner{exec: endless{}}
@@ -77,7 +78,7 @@ func TestWaiterUser(t *testing.T) {
 		other := pod.DeepCopy()
 		(&Runner{pipeImage: "another"}).addWaiter(other, map[string]any{"name": "out"})
 		if hasWaiter(other, pod) || hasWaiter(&unstructured.Unstructured{}, pod) {
-			t.Errorf("%s: a pod with another waiter, or none, is taken for one with this", tc.reason)
+			t.Errorf("%s: a pod with another waiter, or none, counts as one with this waiter", tc.reason)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"kudo.dev/kudo/plans/task"
 )
 
-// AbandonedObjects lists what the inventory has and no task of the run's version names, whatever the plan, phase and step.
+// AbandonedObjects lists the objects of the inventory that no task of the run's version names, in whatever plan, phase and step.
 func AbandonedObjects(run *Run, inventory Inventory) ([]apply.ID, error) {
 	if err := run.resolve(); err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (run *Run) collectNames(plan, phase string, step v1beta1.Step, named map[ap
 	return nil
 }
 
-// durable kinds hold what cannot be made again; they are never pruned.
+// durable are the kinds that hold data which cannot be made again; their objects are never pruned.
 var durable = map[string]bool{
 	"PersistentVolumeClaim": true, "PersistentVolume": true, "Namespace": true, "CustomResourceDefinition": true,
 }

@@ -23,7 +23,8 @@ import (
 	"kudo.dev/kudo/plans/task"
 )
 
-// What holding a run against quotas may cost. What is beyond a bound is not counted: the warning names then less than there is.
+// The bounds of the comparison of a run with quotas. Objects and quotas beyond a bound are not counted, so that the warning may name too
+// little.
 const (
 	maxQuotas       = 32
 	maxQuotaObjects = 256
@@ -33,8 +34,9 @@ const (
 // lookup reads an object as it is in the cluster; nil if there is none.
 type lookup func(ctx context.Context, id apply.ID) (*unstructured.Unstructured, error)
 
-// warnOfQuotas records an event if what a run is about to apply exceeds the quotas of its namespace. It looks once a run, before the
-// first task. A run continues whatever comes of it, so that nothing is said if this is not known: the API server refuses what is too much.
+// warnOfQuotas records an event if the objects that a run is about to apply exceed the quotas of its namespace. It checks once a run,
+// before the first task. If the result is not known, it records nothing. The run continues in each case: the API server refuses what
+// exceeds a quota.
 func (r *Runner) warnOfQuotas(ctx context.Context, run *Run, inventory Inventory, st v1beta1.PlanStatus, hooks ProgressRecorder) {
 	if run.Installation != nil || run.quotasJudged || hasStarted(st) {
 		return
@@ -71,7 +73,7 @@ func hasStarted(st v1beta1.PlanStatus) bool {
 	})
 }
 
-// quotas reads the ResourceQuotas of the run's namespace, by one LIST, and returns those that can be judged. A run that applies nothing
+// quotas reads the ResourceQuotas of the run's namespace, by one LIST, and returns those that can be compared. A run that applies nothing
 // reads none.
 func (run *Run) quotas(ctx context.Context, read quotaReader) ([]corev1.ResourceQuota, error) {
 	if err := run.resolve(); err != nil {
@@ -125,8 +127,8 @@ func (r *Runner) exceededQuotas(ctx context.Context, run *Run, inventory Invento
 	return quota.Exceeded(quotas, changes), ctx.Err()
 }
 
-// AppliedObjects names what Apply and Toggle tasks of a run apply into the namespace of its subject, each object once. What is beyond
-// the first 256 is left out, and so is what comes after a template that cannot be rendered, at which the run fails.
+// AppliedObjects names what Apply and Toggle tasks of a run apply into the namespace of its subject, each object once. It leaves out
+// objects after the first 256, and those after a template that cannot be rendered, at which the run fails.
 func (r *Runner) AppliedObjects(run *Run) []apply.ID {
 	if run.resolve() != nil {
 		return nil
@@ -207,8 +209,8 @@ func (r *Runner) usages(ctx context.Context, run *Run, obj *unstructured.Unstruc
 	return change, err == nil
 }
 
-// used returns what an object in the cluster uses now, and whether it exists and the subject of the run has made it: of others, nothing
-// counts.
+// used returns what an object in the cluster uses now. The object counts only if it exists, and if the subject of the run has made it;
+// otherwise the result is false.
 func (r *Runner) used(ctx context.Context, id apply.ID, made map[apply.ID]types.UID, live lookup) (quota.Usage, bool, error) {
 	bare := id
 	bare.Version = ""
@@ -225,8 +227,8 @@ func (r *Runner) used(ctx context.Context, id apply.ID, made map[apply.ID]types.
 	return used, true, err
 }
 
-// usage returns what an object uses, by what it declares. An object that declares nothing uses itself. Limits, claims and what decides
-// about scopes are read of the pod templates of built-in kinds.
+// usage returns what an object uses, by what it declares. An object that declares nothing counts as one object. Limits, claims and the
+// fields that scopes select by are read from the pod templates of built-in kinds.
 func (r *Runner) usage(ctx context.Context, resource schema.GroupResource, obj *unstructured.Unstructured) (quota.Usage, error) {
 	declared, _, err := explore.Declare(ctx, r.all.Explore, obj)
 	if err != nil {

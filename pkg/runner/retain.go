@@ -15,8 +15,8 @@ type retainer struct{ all Interpreter }
 // NewRetainer returns a retainer that asks all explore layers.
 func NewRetainer(all Interpreter) apply.Retainer { return retainer{all} }
 
-// Retain implements apply.Retainer. What keeps the number of replicas, such as an autoscaler, must neither undo that an
-// Instance is suspended, nor keep it suspended:
+// Retain implements apply.Retainer. An answer that keeps the number of replicas, such as for an autoscaler, must neither end the suspension
+// of an Instance nor prevent its end:
 //
 //	desired     observed    replicas
 //	suspended   any         none

@@ -116,7 +116,7 @@ type Runner struct {
 	metrics   *metrics.Runs
 	// quotas reads the ResourceQuotas that a run is held against; nil if none are.
 	quotas QuotaReader
-	// judge has the last word on the outcome of a task; nil if there is nothing to add.
+	// judge decides the final outcome of a task; nil if outcomes count as they are.
 	judge Judge
 	// searchResults are those of the last searches for culprits, by searchKey: a controller may build the Run of a run anew for each
 	// reconcile.
@@ -190,7 +190,7 @@ type PreparedTask struct {
 	staleStatus func(live *unstructured.Unstructured) string
 	// started is when the step began, and now the time of this call: see failure.go.
 	started, now time.Time
-	// needs says what the objects depend on that is not there; the task writes all the same.
+	// needs names the missing dependencies of the objects, if the task writes the objects nevertheless.
 	needs string
 	// suspect is the first object that is awaited or has failed, or nil if there is none.
 	suspect *suspect
@@ -211,7 +211,7 @@ type Effects struct {
 	Readopted string
 	// Failed objects could not be written.
 	Failed []apply.Change
-	// Recheck is set if an object may be judged otherwise later without an event.
+	// Recheck is set if the health of an object may change without an event.
 	Recheck bool
 	// NamespaceTerminating is set if the namespace is terminating: the run ends.
 	NamespaceTerminating bool
@@ -255,7 +255,7 @@ func (r *Runner) Prepare(ctx context.Context, run *Run, inventory Inventory, at 
 	return w.decide(plans.Fatal, fmt.Sprintf("task %q: there is no task kind %q", w.Name, def.Kind))
 }
 
-// Needs says what the objects of the task depend on that is not there, although the task writes them; empty if all is there.
+// Needs names the missing dependencies of the objects, if the task writes the objects nevertheless; empty if there are none.
 func (w *PreparedTask) Needs() string { return w.needs }
 
 // Do does what was prepared.
@@ -295,7 +295,7 @@ func isFatal(err error) bool {
 	return apply.IsFatal(err) || errors.As(err, &template) || errors.As(err, &malformed)
 }
 
-// resolve makes what templates see of parameters and pipes, once.
+// resolve sets the values of parameters and the names of pipes for templates, once.
 func (run *Run) resolve() (err error) {
 	if run.values == nil {
 		if run.values, err = params.Resolve(params.Sensitive(run.Version.Spec.Parameters, run.Sensitive), run.Parameters); err != nil {
@@ -344,7 +344,8 @@ func (run *Run) variables(phase, step string) render.Variables {
 	}
 }
 
-// options are those of all renderings of the run: only who may install decides what an install plan makes.
+// options returns the options of all renderings of the run. The templates of an install plan may make objects of any kind, since only users
+// who may install packages decide what they are.
 func (run *Run) options(more ...render.Option) []render.Option {
 	if run.Installation != nil {
 		more = append(more, render.WithAnyKind())

@@ -41,7 +41,7 @@ func (run *Run) boolParameter(parameter string) (bool, error) {
 	return on, nil
 }
 
-// dummy does nothing, in the way that it is told.
+// dummy sets the outcome of a Dummy, as its fields say. It does nothing else.
 func (w *PreparedTask) dummy(t task.Dummy) *PreparedTask {
 	switch {
 	case t.WantErr && t.Fatal:

@@ -14,8 +14,8 @@ import (
 
 // ParsedVersion is an OperatorVersion's content, with its templates parsed. It is shared by all runs that use the content.
 type ParsedVersion struct {
-	// Hash of the content: its whole SHA-256 in hex. Namespaces share parsed contents by it, so that a part of it would not
-	// do: whoever finds two contents of one hash would have the Instances of others run his templates.
+	// Hash of the content: its whole SHA-256 in hex. Namespaces share parsed contents by it, and a part of it would not suffice: an attacker
+	// who finds two contents with one hash could make the Instances of others run the attacker's templates.
 	Hash      string
 	Spec      *v1beta1.OperatorVersionSpec
 	Templates *render.Set

@@ -9,8 +9,8 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
-// T31: parsed versions are shared by the whole SHA-256. Of half of one, an author could make two contents of one hash, one
-// of which he shows, and whose other the Instances of another namespace run.
+// TestVersionsShareByWholeDigest (T31): parsed versions are shared by the whole SHA-256. If half of it were the key, an author could make
+// two contents with one key: one for review, and another that the Instances of other namespaces run.
 func TestVersionsShareByWholeDigest(t *testing.T) {
 	versions := NewVersions()
 	spec := func(text string) *v1beta1.OperatorVersionSpec {

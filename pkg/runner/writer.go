@@ -24,7 +24,7 @@ type writer interface {
 	preflight(ctx context.Context, objs []*unstructured.Unstructured) apply.ChangeSet
 	apply(ctx context.Context, objs []*unstructured.Unstructured) apply.ChangeSet
 	remove(ctx context.Context, objs []*unstructured.Unstructured) []apply.Removal
-	// lookup reads an object that templates have no part in, with the rights of the run; nil if there is none.
+	// lookup reads an object with the rights of the run, and returns nil if the object does not exist.
 	lookup(ctx context.Context, id apply.ID) (*unstructured.Unstructured, error)
 }
 
