@@ -93,8 +93,8 @@ func TestPolicyMetrics(t *testing.T) {
 	}
 }
 
-// TestPolicyBounds: neither packages nor policies make series without end, or labels of any length, and the authorities that end first are
-// named.
+// TestPolicyBounds: the number of series and the length of labels are bounded, whatever the packages and policies, and the authorities that
+// end first are named.
 func TestPolicyBounds(t *testing.T) {
 	waits := condition(v1beta1.InstalledCondition, metav1.ConditionFalse, v1beta1.ReasonPackageNotVerified, 0)
 	var objects []client.Object

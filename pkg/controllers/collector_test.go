@@ -203,7 +203,7 @@ func TestStuck(t *testing.T) {
 	}
 }
 
-// TestBounds: neither packages nor Instances without progress make series without end.
+// TestBounds: the number of series is bounded, whatever the packages and the Instances without progress.
 func TestBounds(t *testing.T) {
 	var objects []client.Object
 	for i := range metrics.MaxOperators + 50 {

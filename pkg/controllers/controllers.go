@@ -45,8 +45,8 @@ type Options struct {
 	Namespace string
 	// MetricsAddress and HealthAddress to listen on; "0" turns metrics off.
 	MetricsAddress, HealthAddress string
-	// PlainMetrics serves the metrics by http and to everybody, in place of https and to whom the API server allows to get
-	// the path /metrics.
+	// PlainMetrics serves the metrics by http and to any client, instead of by https and only to clients that the API server allows to get the
+	// path /metrics.
 	PlainMetrics bool
 	// MetricsCertDir holds tls.crt and tls.key of the metrics; empty for a certificate that is made at each start and
 	// that no client can verify.
@@ -183,8 +183,8 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Confi
 // instanceComponent is the source of events of Instances. KUDO calls it so, and asserts of tests may name it.
 const instanceComponent = "instance-controller"
 
-// recorders send events, each for a component. Several of one reason may come at a time, and each message counts: so they
-// are not merged before there are many.
+// recorders returns a function that makes a recorder of events for a component. Events with the same reason are merged only if there are
+// many, since several of them may occur at a time, and each message matters.
 func recorders(ctx context.Context, set kubernetes.Interface, scheme *runtime.Scheme) func(component string) record.EventRecorder {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx),
 		record.WithCorrelatorOptions(record.CorrelatorOptions{BurstSize: 100, MaxEvents: 50, QPS: 1}))

@@ -47,7 +47,7 @@ func (p *parts) enqueueAffected(ctx context.Context, affects exploreconfig.Affec
 		return answer
 	}
 	p.enqueueWhere(ctx, func(i *v1beta1.Instance) bool {
-		// The run is asked in each case: it has to forget answers.
+		// rulesChanged is called in each case, since it makes the run drop its answers.
 		return p.rulesChanged(client.ObjectKeyFromObject(i), affected) || slices.ContainsFunc(i.Status.Resources,
 			func(r v1beta1.ResourceStatus) bool {
 				return affected(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))

@@ -161,7 +161,7 @@ func newParts(ctx context.Context, mgr manager.Manager, config *rest.Config, o O
 	return p, p.addStateCollector(ctx, crmetrics.Registry)
 }
 
-// newGuard returns what judges by the PackagePolicies of the cluster.
+// newGuard returns the Guard that applies the PackagePolicies of the cluster.
 func (p *parts) newGuard() (*trust.Guard, error) {
 	counts, err := metrics.NewVerifications(crmetrics.Registry)
 	return &trust.Guard{Cache: p.mgr.GetClient(), Live: p.plain, Clock: p.options.Clock, Metrics: counts,

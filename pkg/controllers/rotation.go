@@ -21,7 +21,7 @@ func (m rotatorManager) GetClient() client.Client {
 // skipUnchangedClient is a client that sends an update of a webhook configuration only if it would change something.
 type skipUnchangedClient struct {
 	client.Client
-	// live tells: the cache may not show yet what another client has just changed.
+	// live reads the configuration, since the cache may not show yet what another client has just changed.
 	live client.Reader
 }
 
@@ -33,7 +33,7 @@ func (c skipUnchangedClient) Update(ctx context.Context, obj client.Object, opts
 	}
 	now := &unstructured.Unstructured{}
 	now.SetGroupVersionKind(wanted.GroupVersionKind())
-	// Whoever cannot be asked is told: an error of the update says what to do.
+	// If the configuration cannot be read, the update is sent: its error says what to do.
 	if err := c.live.Get(ctx, client.ObjectKeyFromObject(wanted), now); err == nil && equality.Semantic.DeepEqual(now.Object, wanted.Object) {
 		return nil
 	}

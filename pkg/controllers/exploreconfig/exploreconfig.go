@@ -76,5 +76,5 @@ func New(hooks webhook.Options, autoscalers native.Autoscalers, registry prometh
 	return t, nil
 }
 
-// ServiceChanged has the webhooks behind a Service asked at its address of now.
+// ServiceChanged makes requests to the webhooks behind a Service use the present address of the Service.
 func (t *Interpreter) ServiceChanged(service types.NamespacedName) { t.webhook.ServiceChanged(service) }

@@ -14,7 +14,7 @@ import (
 	"kudo.dev/kudo/pkg/storedversions"
 )
 
-// definitions are what an Installation holds of CustomResourceDefinitions.
+// definitions are the CustomResourceDefinitions of an Installation that may have to be migrated.
 type definitions struct {
 	// due are those that the Installation migrates.
 	due []storedversions.Definition
@@ -48,7 +48,7 @@ func (r *Reconciler) observeDefinitions(ctx context.Context, i *v1beta1.Installa
 			return found, err
 		}
 		if len(d.Old()) == 0 {
-			if m := i.Status.Migration(d.Name); m != nil { // it ended without an answer, or another client has ended it
+			if m := i.Status.Migration(d.Name); m != nil { // complete, which the status does not say yet
 				found.due = append(found.due, d)
 			}
 			continue

@@ -71,7 +71,7 @@ func (f *fixture) terminate() {
 	f.Put(f.version)
 }
 
-// release puts the Installation, as it is being deleted, with what it holds.
+// release stores the Installation as being deleted, with the objects that it holds.
 func (f *fixture) release(held ...v1beta1.HeldResource) {
 	now := metav1.Now()
 	f.installation.DeletionTimestamp, f.installation.Status.Resources = &now, held

@@ -20,7 +20,7 @@ const (
 	nextPage = time.Millisecond
 	// turnInterval is how long an Installation waits while another one rewrites a page, before it tries again.
 	turnInterval = time.Second
-	// fairAttempts is how often a migration is tried before another definition takes its place, if there is room for no more.
+	// fairAttempts is how often a migration is tried before another definition takes its place, if the list of migrations is full.
 	fairAttempts = 3
 	// maxMessage bounds a message of a migration, in bytes.
 	maxMessage = 2048
@@ -151,7 +151,7 @@ func (a *action) reportMigration(d storedversions.Definition, before, state *v1b
 	}
 }
 
-// requeue has the Installation reconciled again after a time, if nothing does so earlier.
+// requeue requests a reconcile after a time, unless an earlier one is requested.
 func requeue(result *loop.Result, after time.Duration) {
 	if result.RequeueAfter == 0 || after < result.RequeueAfter {
 		result.RequeueAfter = after

@@ -44,8 +44,8 @@ func (r *Reconciler) observe(ctx context.Context, i *v1beta1.Installation) (o ob
 	return o, err
 }
 
-// observeSubject returns the object that the Installation is for, or nil if it does not exist anymore: a live answer says so, or
-// names another uid.
+// observeSubject returns the object that the Installation is for. It returns nil only if a live answer says that the object does not exist,
+// or has another uid.
 func (r *Reconciler) observeSubject(ctx context.Context, i *v1beta1.Installation) (client.Object, error) {
 	var subject client.Object = &v1beta1.OperatorVersion{}
 	if i.Spec.Subject.Kind == "Instance" {

@@ -12,8 +12,8 @@ import (
 	"kudo.dev/kudo/pkg/share"
 )
 
-// release releases all that is held, in reverse order of installation, unless one of the objects blocks it. Whether one does is
-// asked here and not observed, since the question guards an object against new users while it is asked.
+// release releases all that is held, in reverse order of installation, unless one of the objects blocks it. This is checked here and not in
+// observe, since the check also protects an object against new users.
 func (a *action) release(ctx context.Context) (loop.Result, error) {
 	forced, err := a.isForced(ctx)
 	if err != nil {
@@ -42,8 +42,8 @@ func (a *action) release(ctx context.Context) (loop.Result, error) {
 	return loop.Done, a.SetFinalizer(ctx, v1beta1.InstallationFinalizer, false)
 }
 
-// isForced reports whether what holds data is destroyed with the rest. The answer is read live, after the users: the force is taken back
-// when an OperatorVersion leaves users behind, before the last of them is deleted.
+// isForced reports whether objects that hold data are destroyed with the others. It reads the Installation live, and after the users: when
+// an OperatorVersion is deleted and leaves users behind, the force is withdrawn before the last user is deleted.
 func (a *action) isForced(ctx context.Context) (bool, error) {
 	if a.Next.Annotations[v1beta1.ForceReleaseAnnotation] != "true" {
 		return false, nil

@@ -147,7 +147,7 @@ func TestObserveAccountFails(t *testing.T) {
 	}
 }
 
-// TestAccountOf: a run goes on with the account of its record, whatever the next one has.
+// TestAccountOf: a run continues with the account of its record, whatever account the next run has.
 func TestAccountOf(t *testing.T) {
 	installer, next := apply.Account{Namespace: "kudo-system", Name: "kudo-installer"}, apply.Account{Namespace: "ns", Name: "next"}
 	for _, tc := range []struct {
@@ -167,7 +167,7 @@ func TestAccountOf(t *testing.T) {
 		a := pure(gen.Instance("web", webVersion("web-1.0"), nil))
 		a.Installer, a.serviceAccount, a.privileged = installer, next, tc.privileged
 		if got, kudo := a.accountOf(tc.record); got != tc.want || kudo != tc.kudo {
-			t.Errorf("%s: it goes on as %s, privileged %t; want %s, %t", tc.reason, got, kudo, tc.want, tc.kudo)
+			t.Errorf("%s: it continues as %s, privileged %t; want %s, %t", tc.reason, got, kudo, tc.want, tc.kudo)
 		}
 	}
 }
@@ -271,7 +271,7 @@ func TestAccountMissingFails(t *testing.T) {
 	}
 }
 
-// TestChangeOfAccount: an Instance that names no account goes on as another one only when its namespace is the same to it.
+// TestChangeOfAccount: if the default account changes, an Instance that names no account waits until its spec names the new one.
 func TestChangeOfAccount(t *testing.T) {
 	f := newFixture(t)
 	f.settle(t)

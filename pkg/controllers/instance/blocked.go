@@ -46,8 +46,8 @@ func (o *observer) versionMissing() *blocked {
 	return &blocked{versionMissing, v1beta1.ReasonOperatorVersionNotFound, v1beta1.EventInvalidOperatorVersion, message}
 }
 
-// versionPrivate refuses an OperatorVersion of another namespace that keeps its versions to itself; it returns nil if it may be run. The
-// API server asks for the verb use when the Instance is written; the namespace may have been closed since.
+// versionPrivate returns why an OperatorVersion of another namespace must not be run, since the namespace is labeled private; nil if it
+// may. The API server checks the verb use when the Instance is written, but the namespace may have been labeled since.
 func (o *observer) versionPrivate(ctx context.Context) (refusal, err error) {
 	key := o.Next.OperatorVersionKey()
 	if key.Namespace == o.Next.Namespace {
@@ -64,8 +64,8 @@ func (o *observer) versionPrivate(ctx context.Context) (refusal, err error) {
 	return refusal, err
 }
 
-// installPlanWait says what of the OperatorVersion is not installed yet, or not for long any more; empty if all is. An Instance
-// that already runs the version keeps running; the release waits for it.
+// installPlanWait returns why the Instance must wait for the install plan of its OperatorVersion, or for the end of its release; empty if
+// it need not. An Instance that already runs the version keeps running; the release waits for it.
 func (o *observer) installPlanWait() string {
 	ov := o.version
 	base := o.Committed.Status.Baseline
@@ -106,7 +106,7 @@ func (a *action) reportBlocked() {
 		a.result.RequeueAfter = loop.RecheckInterval
 	case specRefused:
 		a.Next.Status.ObservedGeneration = a.Next.Generation
-	case parametersMissing, accountMissing: // no watch shows that an account may read what it could not, and one may lag
+	case parametersMissing, accountMissing: // no watch shows that an account has got rights, and a watch may lag
 		a.result.Transient = true
 		a.Next.Status.ObservedGeneration = a.Next.Generation
 	}

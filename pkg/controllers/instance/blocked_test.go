@@ -124,7 +124,7 @@ func TestBlockedEvents(t *testing.T) {
 	}
 }
 
-// TestAdoptDecision: a decision takes the place of the baseline, but for what the rules know nothing of.
+// TestAdoptDecision: a decision replaces the baseline, except the fields that plans/trigger does not know.
 func TestAdoptDecision(t *testing.T) {
 	old := &v1beta1.Baseline{
 		OperatorVersion: "ns/web-0.9", Parameters: texts{"A": "old"}, PlanName: "backup", Revision: 7, Snapshot: "web-5", ContentHash: "1.hash", Suspended: true, RunAs: "ns/kudo", Sensitive: true,

@@ -29,8 +29,8 @@ func isForeign(instance *v1beta1.Instance, r v1beta1.ResourceStatus) bool {
 	return r.Namespace != "" && r.Namespace != instance.Namespace
 }
 
-// cleanStatus takes out of the inventory what no plan of the Instance can have written. It commits at once: whatever is decided
-// then, this is reported once.
+// cleanStatus removes from the inventory the entries that no plan of the Instance can have written. It commits at once, so that this is
+// reported once, whatever is decided afterwards.
 func (a *action) cleanStatus(ctx context.Context) error {
 	status := &a.Next.Status
 	status.Resources = slices.DeleteFunc(slices.Clone(status.Resources), func(r v1beta1.ResourceStatus) bool {

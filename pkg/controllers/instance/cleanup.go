@@ -68,8 +68,8 @@ func (a *action) startCleanup(ctx context.Context) error {
 	return a.continueCleanup(ctx)
 }
 
-// awaitCleanup keeps an Instance that is being deleted until its cleanup plan can be started; the cause says what it waits for, and
-// leads to the other remedy. One that never ran anything has nothing to clean up.
+// awaitCleanup keeps an Instance that is being deleted until its cleanup plan can be started; the cause says what it waits for, and is
+// followed by the other remedy. An Instance that never ran a plan is released, since there is nothing to clean up.
 func (a *action) awaitCleanup(ctx context.Context, reason, event, cause string) error {
 	if last, _ := plans.LatestRun(a.Next.Status.PlanStatus); last == "" {
 		return a.releaseInstance(ctx)
@@ -97,8 +97,8 @@ func (a *action) cleanupVersionKey() types.NamespacedName {
 	return a.Next.OperatorVersionKey()
 }
 
-// continueCleanup goes on with the cleanup plan. It releases the Instance when the plan is complete, and when it is canceled: then
-// the cleanup is given up.
+// continueCleanup continues the cleanup plan. It releases the Instance when the plan is complete, and when it is canceled, which means that
+// a user gives the cleanup up.
 func (a *action) continueCleanup(ctx context.Context) error {
 	if name, st := a.activePlan(); isCanceled(a.Next, name, st) {
 		if err := a.cancelRun(ctx); err != nil {

@@ -125,7 +125,7 @@ func (c *crdInstaller) status() *v1beta1.CRDTarballStatus {
 	return c.Next.Status.CRDs
 }
 
-// reportFetched puts into the status which tarball is used, and tells when it is another one.
+// reportFetched puts into the status which tarball is used, and records an event if it is another one than before.
 func (c *crdInstaller) reportFetched(r *crdtarball.Resolved) {
 	status := c.status()
 	at := metav1.NewTime(r.CachedAt).Rfc3339Copy()
@@ -214,8 +214,8 @@ func (c *crdInstaller) announceReadopted(changes apply.ChangeSet) {
 	}
 }
 
-// blockedMessage says what keeps a definition from being installed. A transient error is tried again; a mismatch waits for a user
-// who mends it, and is tried again less often.
+// blockedMessage returns why a definition cannot be installed. After a transient error, the installation is tried again with back-off;
+// after a mismatch, which a user must resolve, it is tried less often.
 func (c *crdInstaller) blockedMessage(changes apply.ChangeSet) string {
 	c.result.Transient = true
 	if err := changes.Err(); err != nil {

@@ -15,9 +15,9 @@ import (
 	"kudo.dev/kudo/plans/deadline"
 )
 
-// enforceDeadlines does what the deadlines of spec say to the run after its tasks were looked at, and reports whether it has ended the run
-// as plan cancel does. A run that fails by a deadline is left to finishIfEnded, and a cleanup that fails so keeps its finalizer. It also
-// notes the steps that take longer than usual.
+// enforceDeadlines enforces the deadlines of spec on the run after its tasks were done, and reports whether it has cancelled the run. A run
+// that fails by a deadline is left to finishIfEnded, and an Instance whose cleanup plan fails by one keeps its finalizer. enforceDeadlines
+// also notes the steps that take longer than usual.
 func (e *execution) enforceDeadlines(ctx context.Context, name string, st *v1beta1.PlanStatus) bool {
 	plan, now := e.run.Version.Spec.Plans[name], e.Clock.Now()
 	in := deadline.Input{Deadlines: e.Next.Spec.Deadlines, Name: name, Plan: plan, Run: *st, Now: now}
@@ -53,7 +53,8 @@ func (e *execution) enforceDeadlines(ctx context.Context, name string, st *v1bet
 	return false
 }
 
-// usualDurations reads how long the steps of a plan usually take. What cannot be read counts as not known: it is only told to people.
+// usualDurations reads how long the steps of a plan usually take. If they cannot be read, they count as unknown, since they are only shown
+// to users.
 func (e *execution) usualDurations(ctx context.Context, plan string, revision int64) map[string]time.Duration {
 	usual, err := e.History.UsualDurations(ctx, e.Next, plan, revision)
 	if err != nil {

@@ -12,9 +12,9 @@ func (s *scope) digests() keyring.Baseline {
 
 var _ trigger.Digests = keyring.Baseline{}
 
-// rehashDigests makes the digests of the baseline anew that are not of the current key. It starts nothing: a digest that can be
-// read says whether its value has changed, and stays if it has; of one that cannot be read, the value has not changed if
-// all that spec asks for had been started.
+// rehashDigests replaces the digests of the baseline that were not made with the current key. This starts no run. If the key of a digest is
+// known, the digest is replaced only if its value has not changed. If the key is not known, the value counts as unchanged if all plans that
+// spec asks for had been started.
 func (s *scope) rehashDigests() {
 	base := s.Next.Status.Baseline
 	if base == nil {

@@ -284,12 +284,12 @@ func TestDriftUnknown(t *testing.T) {
 		f.r.drifts.Clear()
 		f.settle(t)
 		if got := driftText(f.instance()); got == "" {
-			t.Errorf("%s: another manager takes the drift for ended", tc.reason)
+			t.Errorf("%s: for another manager, the drift has ended", tc.reason)
 		}
 	}
 }
 
-// TestDriftEnds: what was put right is not said any more, though another object cannot be read.
+// TestDriftEnds: a drift that was undone is removed from the status, although another object cannot be read.
 func TestDriftEnds(t *testing.T) {
 	f := driftedFixture(t)
 	f.own(t, 0)

@@ -45,11 +45,11 @@ type Reconciler struct {
 	Clock    clock.Clock
 	// Metrics counts the runs that have ended.
 	Metrics *metrics.Runs
-	// Judge decides whether a package may run.
+	// Judge returns the verdict of the PackagePolicies on a package.
 	Judge func(context.Context, trust.Request) (trust.Verdict, error)
 	// Settings returns what the administrator has decided; what cannot be read is the strict choice.
 	Settings func(ctx context.Context) settings.Settings
-	// ScheduledRuns is how many runs of schedules may go on at once.
+	// ScheduledRuns bounds the runs of schedules that are active at once.
 	ScheduledRuns int
 	// Enqueue requests a reconcile of an Instance.
 	Enqueue func(types.NamespacedName)

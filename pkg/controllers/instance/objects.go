@@ -66,8 +66,8 @@ func (c *objectChecker) reflectStatus(ctx context.Context) {
 	c.Next.Status.Resources = resources
 }
 
-// statusSource asks for the status of an object, and reports whether it is not known. What was known then stays, as it does while the
-// mirror does not know the kind yet.
+// statusSource asks the interpreter for the status of an object. unknown is set if there is no answer. The last known status stays then,
+// and also while the mirror does not know the kind yet.
 func (c *objectChecker) statusSource(ctx context.Context, r v1beta1.ResourceStatus) (source excerpt.Source, unknown bool) {
 	id := apply.ID{GroupVersionKind: schema.FromAPIVersionAndKind(r.APIVersion, r.Kind),
 		NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Name}}
@@ -90,9 +90,9 @@ func (c *objectChecker) statusSource(ctx context.Context, r v1beta1.ResourceStat
 }
 
 // appliedObject returns an object that a plan has written, by the uid of the inventory, or nil if there is none. complete reports whether
-// the mirror knows all objects of the kind.
-// What a plan could only name is not reported, since its account may not be allowed to read it, and kudo is. An object of the
-// Instance's namespace may have been created anew.
+// the mirror knows all objects of the kind. An object that a plan only names, and has not written, is not returned, since kudo may read
+// objects that the account of the plan may not. An object in the Instance's namespace is returned even if it was created anew, with another
+// uid.
 func (c *objectChecker) appliedObject(id apply.ID, uid types.UID) (live *unstructured.Unstructured, complete bool) {
 	live, complete = c.Mirror.Get(id)
 	if live != nil && (uid == "" || id.Namespace == "" && live.GetUID() != uid) {
@@ -101,7 +101,7 @@ func (c *objectChecker) appliedObject(id apply.ID, uid types.UID) (live *unstruc
 	return live, complete
 }
 
-// isLongLived kinds do not go by themselves, as finished Jobs and Pods may.
+// isLongLived reports whether an object of the kind exists until a client deletes it, unlike a finished Job or Pod.
 func isLongLived(id apply.ID) bool {
 	switch id.GroupKind() {
 	case schema.GroupKind{Group: "batch", Kind: "Job"}, schema.GroupKind{Kind: "Pod"}, schema.GroupKind{Kind: "Event"},

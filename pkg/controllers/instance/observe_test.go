@@ -262,7 +262,7 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// TestResumeProblem: a run without a version, or whose version has no such plan, cannot go on.
+// TestResumeProblem: a run cannot continue if its version does not exist, or does not have the plan.
 func TestResumeProblem(t *testing.T) {
 	version := &runner.ParsedVersion{Spec: &webVersion("web-1.0").Spec}
 	a := pure(gen.Instance("web", webVersion("web-1.0"), nil))
@@ -294,7 +294,7 @@ func TestCannotBeStored(t *testing.T) {
 	}
 }
 
-// TestPrivateVersionRefused: a private version of another namespace is not run, and a run of it that goes on comes to its end.
+// TestPrivateVersionRefused: no run of a private version of another namespace is started, and an active one continues to its end.
 func TestPrivateVersionRefused(t *testing.T) {
 	for _, tc := range []struct {
 		reason string

@@ -8,13 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxOccupancy is how long a run occupies a place. A longer run goes on without a place, so that runs that never end do not hold up the
+// maxOccupancy is how long a run occupies a place. A longer run continues without a place, so that runs that never end do not block the
 // schedules of others.
 const maxOccupancy = time.Hour
 
 // places bounds the active scheduled runs of all Instances. A namespace with n active runs gets another place only while more than n places
 // are free, so that a namespace whose runs never end leaves places to other namespaces. Waiting Instances are served in order of the active
-// runs of their namespaces, then of their arrival. So no namespace delays another one by the number of its Instances.
+// runs of their namespaces, then of their arrival. So the number of Instances in one namespace does not delay another namespace.
 type places struct {
 	mu     sync.Mutex
 	seeded bool
@@ -92,7 +92,7 @@ func (p *places) set(key types.NamespacedName, occupied bool, limit int, now tim
 	return p.next(limit, now)
 }
 
-// nextFree returns when the next place becomes free although its run goes on; zero if no run occupies a place.
+// nextFree returns when the next place becomes free although its run continues; zero if no run occupies a place.
 func (p *places) nextFree(now time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()

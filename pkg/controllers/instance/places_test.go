@@ -19,7 +19,7 @@ func place(text string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
-// TestPlaces: K31, how many runs of schedules go on at once, and whose turn it is.
+// TestPlaces: K31, how many runs of schedules are active at once, and which waiting Instance is next.
 func TestPlaces(t *testing.T) {
 	for _, tc := range []struct {
 		reason string

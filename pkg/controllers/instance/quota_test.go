@@ -11,7 +11,7 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-// TestQuotaWouldExceed (C64): a run whose objects exceed a quota goes on, and has one warning. A run costs one LIST, and an idle Instance
+// TestQuotaWouldExceed (C64): a run whose objects exceed a quota continues, and has one warning. A run costs one LIST, and an idle Instance
 // none.
 func TestQuotaWouldExceed(t *testing.T) {
 	f := newFixture(t)

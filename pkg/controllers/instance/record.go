@@ -134,8 +134,8 @@ func (e *execution) recordStart(ctx context.Context, record *history.Run, revisi
 	return e.History.RecordStart(ctx, e.Next, revision, *record)
 }
 
-// attachSnapshot lets a run that is about to be recorded refer to the ControllerRevision that holds the OperatorVersion's
-// content for the run before, or hold it itself.
+// attachSnapshot sets the snapshot of a record: a reference to the ControllerRevision that holds the OperatorVersion's content for the
+// former run, or the content itself.
 func (e *execution) attachSnapshot(record *history.Run, revision int64, version *runner.ParsedVersion) (err error) {
 	base := e.Next.Status.Baseline
 	if base.Snapshot != "" && base.ContentHash == e.contentDigest(version) {
@@ -147,8 +147,8 @@ func (e *execution) attachSnapshot(record *history.Run, revision int64, version 
 	return err
 }
 
-// contentDigest is the digest of what a snapshot holds, and names the key that the snapshot is sealed with: with another
-// key, a run holds its own.
+// contentDigest returns the digest of the content of a snapshot. It includes the id of the key that seals the snapshot, so that a run with
+// another key has a snapshot of its own.
 func (e *execution) contentDigest(version *runner.ParsedVersion) string {
 	return e.ring.Current() + "." + version.Hash
 }

@@ -17,8 +17,8 @@ type progressRecorder struct {
 	inventory runner.Inventory
 }
 
-// RecordIntent commits the objects that are about to be written for the first time, and that what must not be done twice is done,
-// along with all that has changed. The content is judged before each batch of writes: a policy may have changed since the one before.
+// RecordIntent commits the status if objects are about to be written for the first time, or if a task is done that must not be done twice.
+// The PackagePolicies are asked before each batch of writes, since they may have changed since the last one.
 func (h *progressRecorder) RecordIntent(ctx context.Context, st v1beta1.PlanStatus, ids []apply.ID, done bool) error {
 	if refusal, err := h.contentRefused(ctx, key(h.run.Source), h.run.Version); err != nil {
 		return err

@@ -159,8 +159,8 @@ func TestRequesterOfSuspend(t *testing.T) {
 	}
 }
 
-// TestRequesterUnknown: who cannot be known is not named: what a client wrote without the webhook, what another client put into the
-// annotation, and a source of parameters that has changed.
+// TestRequesterUnknown: no user is named if the requester cannot be known: for a write without the webhook, an annotation that another
+// client has set, and a source of parameters that has changed.
 func TestRequesterUnknown(t *testing.T) {
 	source := &corev1.ConfigMap{ObjectMeta: gen.Meta("ns", "values"), Data: texts{"VALUE": "2"}}
 	f := newFixture(t, twoPlans)

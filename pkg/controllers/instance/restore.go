@@ -20,15 +20,15 @@ func (a *action) resetStatus(ctx context.Context) error {
 	return a.Commit(ctx)
 }
 
-// isRestored reports whether the Instance is to take over what a restore has created, in place of its first run. It counts for an
-// Instance only that has no baseline: none of its runs was recorded.
+// isRestored reports whether the Instance is to take over the objects that a restore has created, in place of its first run. The annotation
+// counts only for an Instance without a baseline, of which no run was recorded.
 func (o *observer) isRestored() bool {
 	return o.Next.Status.Baseline == nil && !o.running && o.Next.Annotations[v1beta1.RestoredAnnotation] == "true"
 }
 
-// takeOverRestored records the spec as done and runs nothing, if all objects of the first run are as the plan makes them. All that holds
-// up a first run holds this up, too, and the account of the run reads and writes. Until the commit of the status, a crash changes
-// nothing but owners, and all is compared again.
+// takeOverRestored records the spec as done and runs nothing, if all objects of the first run are as the plan makes them. It waits for
+// everything that a first run waits for, and reads and writes with the account of the run. If the manager crashes before the commit of the
+// status, only owners of objects have changed, and all objects are compared again.
 func (a *action) takeOverRestored(ctx context.Context) error {
 	if there, err := a.awaitCRDs(ctx); err != nil || !there {
 		return err

@@ -76,7 +76,7 @@ func (e *execution) endUnrecordedRun(name string, st v1beta1.PlanStatus, cause e
 	e.finishRun(name, st)
 }
 
-// resumeProblem says why a run of KUDO cannot go on: its OperatorVersion is not there any more.
+// resumeProblem returns why a run of KUDO cannot continue, since its OperatorVersion does not exist any more; empty if it can.
 func (e *execution) resumeProblem(record *history.Run, version *runner.ParsedVersion) string {
 	if version == nil {
 		return fmt.Sprintf("OperatorVersion %s does not exist, and no snapshot of it is left", e.Next.OperatorVersionKey())

@@ -51,7 +51,7 @@ func TestFindActiveRun(t *testing.T) {
 	}
 }
 
-// TestResume: another manager goes on with a run as its record says, and fails a run whose start is not proven.
+// TestResume: another manager continues a run by its record, and fails a run whose record is missing or not authentic.
 func TestResume(t *testing.T) {
 	const forged = "run 1 of Instance ns/web cannot go on: ControllerRevision ns/web-1 was not written by this kudo; kubectl kudo plan retry starts it anew"
 	record := func(f *fixture) *appsv1.ControllerRevision {
@@ -63,7 +63,7 @@ func TestResume(t *testing.T) {
 		reason string
 		// happens is what happens before another manager takes over.
 		happens func(*fixture)
-		// message is that of the run that fails; empty if it goes on.
+		// message is the message of the run if it fails; empty if it continues.
 		message string
 	}{
 		{"nothing has changed", func(*fixture) {}, ""},
@@ -144,7 +144,7 @@ func renamed(st v1beta1.PlanStatus, uid string) v1beta1.PlanStatus {
 	return st
 }
 
-// TestResumeValues: a run that another manager goes on with has the values of its record, though spec has changed.
+// TestResumeValues: a run that another manager continues has the values of its record, although spec has changed.
 func TestResumeValues(t *testing.T) {
 	f := newFixture(t, sensitive("TOKEN"), waiting, gen.Serial("other", "app"), gen.Param("OTHER", "1", "other"))
 	f.change(func(i *v1beta1.Instance) { i.Spec.Parameters = texts{"VALUE": "2", "TOKEN": "secret"} })
@@ -211,7 +211,7 @@ func TestPrivilegesTakenBack(t *testing.T) {
 	}
 }
 
-// TestRunOfKUDO: a run that KUDO has started goes on with what spec says, if there is a version that has its plan.
+// TestRunOfKUDO: a run that KUDO has started continues with the present spec, if there is a version that has its plan.
 func TestRunOfKUDO(t *testing.T) {
 	for _, tc := range []struct {
 		reason, plan string
@@ -286,8 +286,8 @@ func (f *fixture) reformat(t *testing.T, from, to string) {
 const formatUnread = "ControllerRevision ns/web-1 has format 2, and this version of kudo reads formats up to 1: a newer one has written it. " +
 	"Upgrade kudo to that version with kubectl kudo init --upgrade"
 
-// TestFormatUnknown shows R22: a run that a newer version has started neither fails nor goes on, its status says why, and the version
-// that can read its record goes on with it.
+// TestFormatUnknown shows R22: a run that a newer version of kudo has started neither fails nor continues, and its status says why; the
+// version that can read its record continues it.
 func TestFormatUnknown(t *testing.T) {
 	f := newFixture(t, endless)
 	f.settle(t)
@@ -320,7 +320,7 @@ func TestFormatUnknown(t *testing.T) {
 	f.restart()
 	f.settle(t)
 	if st := f.instance().Status.PlanStatus["deploy"]; !st.Status.IsRunning() || strings.Contains(f.ready(), "RecordFormatUnknown") {
-		t.Errorf("R22: the version that reads the record does not go on: %s, %s", st.Status, f.ready())
+		t.Errorf("R22: the version that reads the record does not continue the run: %s, %s", st.Status, f.ready())
 	}
 }
 

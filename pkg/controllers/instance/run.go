@@ -31,8 +31,9 @@ type execution struct {
 	nextSearch time.Time
 }
 
-// continueRun goes on with the run, and checks the objects if it has ended. A run wins over a spec that cannot be acted upon, which is
-// warned of once; that spec does not count as observed until the end of the run, so that the end is not taken for the answer to it.
+// continueRun continues the run, and checks the objects if it has ended. A run continues even if spec cannot be acted upon, of which there
+// is one warning. The generation of such a spec does not count as observed until the end of the run, so that the end of the run does not
+// look like the result of this spec.
 func (a *action) continueRun(ctx context.Context) error {
 	name, st := a.activePlan()
 	if a.blocked != nil {
@@ -50,9 +51,9 @@ func (a *action) continueRun(ctx context.Context) error {
 	return a.checkObjects(ctx)
 }
 
-// executeRun goes through the plan until nothing is ready that has not been tried in this reconcile. What a step is about to
-// write is committed to the inventory before its first write. It reports whether the Instance was released, since its namespace
-// terminates.
+// executeRun does the tasks of the plan that are ready, each once in this reconcile. The objects that a step is about to write are
+// committed to the inventory before its first write. executeRun reports whether the Instance was released, since its namespace is
+// terminating.
 func (a *action) executeRun(ctx context.Context) (bool, error) {
 	a.Summarize = a.summarize
 	name, st := a.activePlan()

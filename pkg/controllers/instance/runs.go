@@ -26,8 +26,8 @@ func (e *execution) setActiveRun(run *runner.Run, key string) {
 	e.runs.Store(client.ObjectKeyFromObject(e.Next), &activeRun{run: run, key: key})
 }
 
-// findActiveRun is what is remembered of a run, or nil if it was begun by another manager, or if another one is remembered, whose
-// start was not committed, or if the key of its record has been dropped: whoever had it may have made the record.
+// findActiveRun returns the remembered run, or nil. It returns nil if another manager has started the run, if another run is remembered
+// whose start was not committed, or if the key of the run's record was dropped, since a client that knew the key may have made the record.
 func (s *scope) findActiveRun(plan string, st v1beta1.PlanStatus) *activeRun {
 	found, ok := s.runs.Load(client.ObjectKeyFromObject(s.Next))
 	if !ok {

@@ -357,7 +357,8 @@ func TestScheduleQueuedWithoutVersion(t *testing.T) {
 	}
 }
 
-// TestScheduleConditionStays: the end of a run by a user does not take the condition away and put it back, which would change its time.
+// TestScheduleConditionStays: the end of a requested run does not remove the condition and add it again, which would change its transition
+// time.
 func TestScheduleConditionStays(t *testing.T) {
 	f := newScheduled(t)
 	f.schedule(v1beta1.Schedule{Name: "x", Plan: "nope", Cron: "0 * * * *"})
@@ -443,7 +444,7 @@ func TestScheduleRequester(t *testing.T) {
 	}
 }
 
-// TestScheduleBlocked: what holds up a run of a schedule is said in its condition, and not in Ready.
+// TestScheduleBlocked: the condition of schedules says what blocks their runs, and Ready does not.
 func TestScheduleBlocked(t *testing.T) {
 	for _, tc := range []struct {
 		reason string
@@ -505,7 +506,7 @@ func TestSchedulePlace(t *testing.T) {
 	}
 }
 
-// TestSchedulePlaceOfLongRun: a run that goes on for more than an hour leaves its place to another Instance.
+// TestSchedulePlaceOfLongRun: a run that lasts longer than an hour leaves its place to another Instance.
 func TestSchedulePlaceOfLongRun(t *testing.T) {
 	f := newScheduled(t)
 	f.r.ScheduledRuns = 1
@@ -601,7 +602,7 @@ func TestScheduleOfDeleted(t *testing.T) {
 	a.result.RequeueAfter = time.Second
 	a.schedules.requeue()
 	if a.result.RequeueAfter != time.Second {
-		t.Errorf("what comes before the schedule is after %s", a.result.RequeueAfter)
+		t.Errorf("an earlier request for a reconcile is after %s", a.result.RequeueAfter)
 	}
 	a.result.RequeueAfter, a.Next.DeletionTimestamp = 0, &next
 	a.schedules.requeue()

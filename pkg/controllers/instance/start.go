@@ -14,7 +14,7 @@ import (
 	"kudo.dev/kudo/plans/trigger"
 )
 
-// startPlan starts a run, and goes on with it. It waits for the CustomResourceDefinitions of the Instance.
+// startPlan starts a run once the CustomResourceDefinitions of the Instance are installed, and continues the run.
 func (a *action) startPlan(ctx context.Context) error {
 	if !a.running && !trigger.IsScheduled(a.start.Cause) { // a schedule changes no condition, and deploy has installed them
 		if there, err := a.awaitCRDs(ctx); err != nil || !there {
@@ -41,8 +41,8 @@ func (a *action) startPlan(ctx context.Context) error {
 	return a.continueRun(ctx)
 }
 
-// A new Instance looks for the records of a former one of its name each formerInterval, since no watch shows their deletion. After
-// formerPatience it looks with back-off: a finalizer can keep such a record for ever.
+// A new Instance checks each formerInterval whether the records of a former one of its name are deleted, since no watch shows it. After
+// formerPatience it checks with back-off, since a finalizer can keep such a record for ever.
 const (
 	formerInterval = time.Second
 	formerPatience = 2 * time.Minute
@@ -77,7 +77,7 @@ func (a *action) refuseStart(ctx context.Context, cause error) error {
 	return a.refuse(ctx, refused)
 }
 
-// refuse says why the spec cannot be acted upon. A run goes on.
+// refuse reports why spec cannot be acted upon. An active run continues.
 func (a *action) refuse(ctx context.Context, cause *blocked) error {
 	a.blocked = cause
 	if a.running {
@@ -108,7 +108,7 @@ func cannotBeStored(err error) bool {
 		strings.Contains(err.Error(), "request is too large")
 }
 
-// adoptDecision puts a decision into the status. The baseline keeps what the rules know nothing of.
+// adoptDecision puts a decision into the status. The baseline keeps the fields that plans/trigger does not know.
 func (a *action) adoptDecision(decision trigger.Decision) {
 	status := &a.Next.Status
 	status.Queue = decision.Queue

@@ -63,8 +63,8 @@ func waiting(ov *v1beta1.OperatorVersion) {
 	gen.Serial("deploy", "job")(ov)
 }
 
-// TestObservedGenerationOfRun: while a run goes on, a generation that cannot be acted upon does not count as observed, whatever the
-// cause: otherwise the end of the run would be taken for the answer to it.
+// TestObservedGenerationOfRun: while a run is active, a generation that cannot be acted upon does not count as observed, whatever the
+// cause: otherwise the end of the run would look like the result of that generation.
 func TestObservedGenerationOfRun(t *testing.T) {
 	for _, tc := range []struct {
 		reason string
@@ -99,7 +99,7 @@ func TestObservedGenerationOfRun(t *testing.T) {
 				t.Errorf("generation %d of %d is observed", i.Status.ObservedGeneration, i.Generation)
 			}
 			if !i.Status.PlanStatus["deploy"].Status.IsRunning() {
-				t.Errorf("the run does not go on: %+v", i.Status.PlanStatus["deploy"])
+				t.Errorf("the run does not continue: %+v", i.Status.PlanStatus["deploy"])
 			}
 			if got := f.recorded(); tc.event != "" && !cmp.Equal([]string{tc.event}, got) {
 				t.Errorf("events %q, want one: %q", got, tc.event)

@@ -45,9 +45,9 @@ const (
 	installPending state = "installPending"
 	// restoreDue: its first run is due, and it is to take over what a restore has created instead.
 	restoreDue state = "restoreDue"
-	// startDue: a run is to be started, in place of the one that goes on, if one does.
+	// startDue: a run is to be started, which replaces the active one if there is one.
 	startDue state = "startDue"
-	// running: a run goes on.
+	// running: a run is active.
 	running state = "running"
 	// idle: nothing runs and nothing is to be started.
 	idle state = "idle"

@@ -52,7 +52,7 @@ func TestPackageRefused(t *testing.T) {
 	}
 	f.reconcile(t)
 	if events := f.recorded(); len(events) > 0 {
-		t.Errorf("it is said again: %q", events)
+		t.Errorf("the second reconcile has the events %q", events)
 	}
 	f.judge = allows
 	f.settle(t)
@@ -96,8 +96,8 @@ kudo_package_verifications_total{caller="webhook",reason="",result="error"} 0
 	}
 }
 
-// TestRunHeld checks S27: a run that policies refuse writes nothing more, also after a restart of the manager, and goes on when they allow
-// it again. The content that the run has is judged, and not the one that spec names by then.
+// TestRunHeld checks S27: a run that policies refuse writes nothing more, also after a restart of the manager, and continues when they
+// allow it again. The verdict is on the content of the run, and not on the version that spec names by then.
 func TestRunHeld(t *testing.T) {
 	f := newFixture(t, gen.Template("job.yaml", "apiVersion: v1\nkind: Pod\nmetadata:\n  name: web-pod\nspec:\n  containers: [{name: a, image: b}]\n"),
 		gen.Apply("pod", "job.yaml"), gen.ConfigMaps("last", 1), gen.Serial("deploy", "pod", "last"))
@@ -132,7 +132,7 @@ func TestRunHeld(t *testing.T) {
 	}
 }
 
-// TestRunHeldInPass checks S26 and S30: a policy that changes while a pass is on counts for the next writes of the pass.
+// TestRunHeldInPass checks S26 and S30: a policy that changes during a reconcile counts for the next writes of this reconcile.
 func TestRunHeldInPass(t *testing.T) {
 	f := newFixture(t, gen.ConfigMaps("second", 1), gen.ConfigMaps("third", 1), gen.Serial("deploy", "app", "second", "third"))
 	exists := func(name string) bool { return f.Get(&corev1.ConfigMap{ObjectMeta: gen.Meta("ns", name)}) != nil }
@@ -153,7 +153,7 @@ func TestRunHeldInPass(t *testing.T) {
 	}
 }
 
-// TestUncoveredTarball checks S34: what no signature of the package covers is named to those who judge.
+// TestUncoveredTarball checks S34: a request for a verdict names a tarball that no signature of the package covers.
 func TestUncoveredTarball(t *testing.T) {
 	source := &v1beta1.CRDTarball{HTTPSource: &v1beta1.HTTPSource{URL: "https://a.example/crds.tgz", SHA256: strings.Repeat("0", 64)}}
 	for _, tc := range []struct {

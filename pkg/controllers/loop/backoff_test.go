@@ -27,8 +27,8 @@ func (s stored) Get(_ context.Context, key types.NamespacedName, obj client.Obje
 // List implements client.Reader.
 func (stored) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
 
-// After a reconcile that failed, the next ones do not know less than it did: what it wrote may have been committed without
-// an answer, and the cache may not have it yet.
+// TestRead: after a reconcile that failed, the next ones do not read an older version than its last write, which may have been committed
+// without an answer and may not be in the cache yet.
 func TestRead(t *testing.T) {
 	key, ctx := types.NamespacedName{Name: "a"}, context.Background()
 	q := NewBackoff()

@@ -14,7 +14,7 @@ func request(namespace string, n int) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: fmt.Sprint(n)}}
 }
 
-// TestFairQueue: one namespace does not hold up the others, however many of its Instances wait.
+// TestFairQueue: one namespace does not delay the others, however many of its Instances wait.
 func TestFairQueue(t *testing.T) {
 	q := NewFairQueue(t.Name(), Limiter()).(*FairQueue)
 	t.Cleanup(q.ShutDown)
@@ -44,7 +44,7 @@ func TestFairQueue(t *testing.T) {
 	}
 }
 
-// TestFairQueueLater: a request that is to come later delays no other request.
+// TestFairQueueLater: a request that is added for later does not delay other requests.
 func TestFairQueueLater(t *testing.T) {
 	q := NewFairQueue(t.Name(), Limiter()).(*FairQueue)
 	t.Cleanup(q.ShutDown)

@@ -7,8 +7,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Indexes are those of one kind, by the names that lists give as fields. What maps an event to objects asks an index: a list of all objects
-// for each of as many events, such as those of the ServiceAccounts when the manager starts, takes longer than a cache may take to sync.
+// Indexes are the indexes of one kind, by the names that lists use as fields. A function that maps an event to objects must use an index: a
+// list of all objects for each of many watch events, such as those of the ServiceAccounts when the manager starts, takes longer than a
+// cache may take to sync.
 type Indexes map[string]client.IndexerFunc
 
 // Add adds the indexes to the cache of a manager.

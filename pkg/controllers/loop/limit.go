@@ -12,8 +12,8 @@ import (
 // limitDelay is when a request of a namespace that has all its workers is tried again.
 const limitDelay = 100 * time.Millisecond
 
-// Limit is a reconciler that works on some requests of a namespace at a time only: however long each of them takes, such as
-// one that reads a file that never ends, workers are left for other namespaces.
+// Limit is a reconciler that bounds how many requests of a namespace it works on at a time. So workers are left for other namespaces,
+// however long each request takes, such as one that reads a file that never ends.
 type Limit struct {
 	reconcile.Reconciler
 	max int

@@ -1,5 +1,5 @@
-// Package loop is the skeleton of a reconcile, the same for all controllers: it reads an object, has a controller act upon it,
-// commits the status, and decides when the object is reconciled again. It knows nothing of what an object means.
+// Package loop is the skeleton of a reconcile, the same for all controllers: it reads an object, calls the controller, commits the status,
+// and decides when the object is reconciled again. It does not depend on any kind.
 package loop
 
 import (

@@ -104,7 +104,7 @@ func (o *Object[T]) IsNamespaceTerminating(ctx context.Context) (bool, error) {
 	return namespace.DeletionTimestamp != nil, err
 }
 
-// Event records an event now, and logs it. It is for what has been done, whatever becomes of the status.
+// Event records an event now, and logs it. It is for an effect that does not depend on the commit of the status.
 func (o *Object[T]) Event(kind, reason, format string, args ...any) {
 	message := fmt.Sprintf(format, args...)
 	o.events.Event(o.Next, kind, reason, message)

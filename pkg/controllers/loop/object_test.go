@@ -138,7 +138,8 @@ func TestCommit(t *testing.T) {
 	}
 }
 
-// TestCommitTwice: the second commit of a reconcile writes what has changed since the first, and goes by its version.
+// TestCommitTwice: the second commit of a reconcile writes the changes since the first one, and expects the version that the first one has
+// written.
 func TestCommitTwice(t *testing.T) {
 	c := newCluster(t, pod())
 	o, events := c.read(t)

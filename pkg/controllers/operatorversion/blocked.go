@@ -39,10 +39,10 @@ func (a *action) reportFormatUnknown(cause *history.FormatError) {
 	a.result.RequeueAfter = pollInterval
 }
 
-// reportRecordTaken says that something else has the name of the record of the run that is due. Nothing counts as acted upon:
-// the run is due again when the name is free. No watch shows that.
+// reportRecordTaken reports that another object has the name of the record of the run that is due. Spec does not count as acted upon, so
+// that the run stays due until the name is free. No watch shows that.
 func (a *action) reportRecordTaken(taken *history.TakenError) {
-	a.Summarize = nil // what is reported here stays
+	a.Summarize = nil // keeps the conditions that are set here
 	a.Next.Status.ObservedGeneration, a.Next.Status.Content = a.Committed.Status.ObservedGeneration, a.Committed.Status.Content
 	message := fmt.Sprintf("install plan %s cannot be started: %s", a.Next.Spec.InstallPlan, taken)
 	a.Next.Status.AggregatedStatus = v1beta1.AggregatedStatus{Status: v1beta1.Pending, Message: message}

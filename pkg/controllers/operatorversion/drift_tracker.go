@@ -12,9 +12,9 @@ import (
 	"kudo.dev/kudo/pkg/share"
 )
 
-// A held object whose content has changed is compared with the package when it has not changed again for a while. What was
-// reported of it stays until it has not changed for longer, so that a client that changes it to and fro is reported once, and not
-// each time:
+// A held object whose content has changed is compared with the package when it has not changed again for settleAfter. A reported difference
+// stays until the object has not changed for the longer clearAfter, so that a client that changes the object back and forth is reported
+// once, and not each time:
 //
 //	unchanged --changed--> deferred --no change for settleAfter---> settled:  compared; a mismatch goes into inventory, event
 //	                          |                                              and drift
@@ -51,7 +51,7 @@ type driftingObject struct {
 	// since is the first change after the object had settled, and moved the last one.
 	since, moved time.Time
 	due          comparisonState
-	// found is the difference that is in status.drift, and not in the inventory until the next report.
+	// found is a difference that is in status.drift already, and is put into the inventory by the next report.
 	found string
 	// event is set until the event of the difference is recorded.
 	event bool

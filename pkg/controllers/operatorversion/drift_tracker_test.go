@@ -11,13 +11,13 @@ import (
 	"kudo.dev/kudo/pkg/share"
 )
 
-// look is one look at an object: when, and what it holds.
+// look is one observation of an object: its time, and the content of the object.
 type look struct {
 	at      time.Duration
 	content string
 }
 
-// flips are changes to and fro, some a second.
+// flips returns observations of an object that changes back and forth, at an interval.
 func flips(from, to, every time.Duration) []look {
 	var out []look
 	for at := from; at < to; at += every {

@@ -103,8 +103,8 @@ func (a *action) hasRunEnded(st v1beta1.PlanStatus) bool {
 	return !a.Committed.Status.PlanStatus[st.Name].Status.IsTerminal()
 }
 
-// inspect compares a held object with what the mirror shows. It says what is missing, and whether it is to be compared with
-// what the package wants.
+// inspect compares the entry of a held object with the mirror. It returns the name of the object if the object is missing, and whether the
+// object must be compared with the package.
 func (a *action) inspect(ctx context.Context, r *v1beta1.HeldResource) (missing string, compare bool, err error) {
 	if r.State == v1beta1.HoldExisting || r.State == v1beta1.HoldReleasing || r.UID == "" {
 		return "", r.State == v1beta1.HoldMismatch, nil
@@ -134,8 +134,8 @@ func (a *action) inspect(ctx context.Context, r *v1beta1.HeldResource) (missing 
 	return "", compare, nil
 }
 
-// relinquish releases an object that another client has taken over by removing the managed annotation. The annotation may be
-// back by now: what was seen is not what is there.
+// relinquish releases an object that another client has taken over by removing the managed annotation. It checks the annotation live, since
+// a client may have set it again.
 func (a *action) relinquish(ctx context.Context, r *v1beta1.HeldResource) error {
 	removal := a.Share.Session(a.installation, share.Policy{}, a.inventory).Relinquish(ctx, *r)
 	if removal.Err != nil || !removal.Done {
@@ -223,8 +223,8 @@ func (a *action) releaseUnnamed(ctx context.Context, left []v1beta1.HeldResource
 	return nil
 }
 
-// recordMatch notes that a held object is as it should be. One that has changed since before it was compared is compared again: what it
-// holds now was not compared.
+// recordMatch notes that a held object matches. If the object has changed since the comparison began, it is compared again, since its
+// present content was not compared.
 func (a *action) recordMatch(ctx context.Context, r *v1beta1.HeldResource, objs []*unstructured.Unstructured) error {
 	at := index(objs, *r)
 	if at < 0 || r.State == v1beta1.HoldExisting {

@@ -23,7 +23,7 @@ func hasInputChanged(ov *v1beta1.OperatorVersion, ring *keyring.Ring) bool {
 	return !ring.Fits(digest, inputs...)
 }
 
-// rehashInputs replaces the digest of what the last run was started with by one of the current key, if that is what spec has.
+// rehashInputs replaces the digest of the inputs of the last run by one with the current key, if spec has the same inputs.
 func (a *action) rehashInputs() {
 	status := &a.Next.Status
 	_, last := plans.LatestRun(status.PlanStatus)
@@ -38,7 +38,8 @@ func runInputs(ov *v1beta1.OperatorVersion) []string {
 	return []string{"install", string(ov.UID), string(text)}
 }
 
-// keyless is the digest of before there were keys, on which a reader of the status can try out guesses. It is read only.
+// keyless returns the digest that earlier versions of kudo made without a key. It is compared only, and never written, since a reader of
+// the status can test guesses of the parameters with it.
 func keyless(inputs []string) string {
 	sum := sha256.Sum256([]byte(inputs[len(inputs)-1]))
 	return hex.EncodeToString(sum[:10])

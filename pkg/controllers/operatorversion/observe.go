@@ -63,7 +63,7 @@ func (r *Reconciler) observe(ctx context.Context, ov *v1beta1.OperatorVersion) (
 	o.running = plans.Running(ov.Status.PlanStatus) != ""
 	_, last := plans.LatestRun(ov.Status.PlanStatus)
 	o.failed = last.Status == v1beta1.FatalError
-	if o.hasPlan { // else what it installed, when it had one, is still held
+	if o.hasPlan { // without one, an Installation may still hold the objects of a former plan
 		if o.refusal = refusalOf(ov); o.refusal == "" {
 			o.cause = startCause(ov, o.installation, o.ring)
 		}

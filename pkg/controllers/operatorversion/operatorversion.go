@@ -39,7 +39,7 @@ type Reconciler struct {
 	Clock    clock.Clock
 	// Metrics counts the runs that have ended.
 	Metrics *metrics.Runs
-	// Judge decides whether a package may run.
+	// Judge returns the verdict of the PackagePolicies on a package.
 	Judge func(context.Context, trust.Request) (trust.Verdict, error)
 	// Installer is the account with whose rights install plans write.
 	Installer apply.Account
@@ -62,7 +62,7 @@ type action struct {
 	result loop.Result
 	// contents are those of the held objects before they are compared, as fingerprints.
 	contents map[apply.ID]string
-	// mismatches are what a comparison in this reconcile has found; nil before one.
+	// mismatches are the results of the comparison in this reconcile; nil before it.
 	mismatches map[apply.ID]*share.MismatchError
 }
 
@@ -128,7 +128,7 @@ func (a *action) act(ctx context.Context, s state) error {
 	return fmt.Errorf("unknown state %q of OperatorVersion %s/%s", s, a.Next.Namespace, a.Next.Name)
 }
 
-// forget drops what is remembered of an OperatorVersion that is not found.
+// forget drops the state that the reconciler keeps of an OperatorVersion that is not found.
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.driftTrackers.Delete(key)
 	r.begun.Delete(key)

@@ -17,9 +17,9 @@ import (
 // progressRecorder connects the execution of the install plan to the OperatorVersion and its Installation.
 type progressRecorder struct{ *action }
 
-// RecordIntent commits the objects that are about to be written for the first time: what is not in the inventory is not
-// released; and what has been done that must not be done twice. The content is judged before each batch of writes: a policy may have
-// changed since the one before.
+// RecordIntent commits the inventory if objects are about to be written for the first time, since an object that is not in it would not be
+// released, and the status if a task is done that must not be done twice. The PackagePolicies are asked before each batch of writes, since
+// they may have changed since the last one.
 func (h *progressRecorder) RecordIntent(ctx context.Context, st v1beta1.PlanStatus, ids []apply.ID, done bool) error {
 	h.Next.Status.PlanStatus[st.Name] = st
 	if verdict, err := h.observeVerdict(ctx, h.Next); err != nil {

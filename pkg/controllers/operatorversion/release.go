@@ -13,9 +13,9 @@ import (
 	"kudo.dev/kudo/pkg/apierror"
 )
 
-// releaseVersion has the Installation released, and removes the finalizer after it. It removes the finalizer at once if the namespace
-// is being deleted, and if Instances use the version that are to be left behind: the Installation is released on its own
-// then, after the last of these Instances.
+// releaseVersion requests the release of the Installation, and removes the finalizer afterwards. It removes the finalizer at once if the
+// namespace is being deleted, or if the version is to be deleted although Instances use it: the Installation is then released later, after
+// the last of these Instances.
 func (a *action) releaseVersion(ctx context.Context) error {
 	if a.installation == nil {
 		return a.SetFinalizer(ctx, v1beta1.OperatorVersionFinalizer, false)
@@ -26,7 +26,7 @@ func (a *action) releaseVersion(ctx context.Context) error {
 	}
 	forced := a.Next.Annotations[v1beta1.ForceReleaseAnnotation]
 	if leaves {
-		forced = "" // what is destroyed then is not known yet
+		forced = "" // not yet known which data would be destroyed then
 	}
 	if forced == "true" {
 		if left, err := a.hasLeft(ctx); left || err != nil {
@@ -43,8 +43,8 @@ func (a *action) releaseVersion(ctx context.Context) error {
 	return a.SetFinalizer(ctx, v1beta1.OperatorVersionFinalizer, false)
 }
 
-// hasLeft reports whether the OperatorVersion, which the cache still has, does not exist anymore: it has left users behind then, and
-// that the last of them is deleted by now gives it no right to destroy what they had.
+// hasLeft reports whether the OperatorVersion does not exist any more, although the cache still has it. It was then deleted while Instances
+// used it, and their data must not be destroyed by force, even if the last of them is deleted by now.
 func (a *action) hasLeft(ctx context.Context) (bool, error) {
 	live := &v1beta1.OperatorVersion{}
 	err := a.Reader.Get(ctx, client.ObjectKeyFromObject(a.Next), live)
@@ -57,7 +57,7 @@ func (a *action) hasLeft(ctx context.Context) (bool, error) {
 	return live.UID != a.Next.UID || !controllerutil.ContainsFinalizer(live, v1beta1.OperatorVersionFinalizer), nil
 }
 
-// leavesUsersBehind reports whether Instances use the OperatorVersion and are to be left behind by it.
+// leavesUsersBehind reports whether Instances use the OperatorVersion, and its deletion does not wait for them.
 func (a *action) leavesUsersBehind(ctx context.Context) (bool, error) {
 	if a.Next.Annotations[v1beta1.LeaveUsersAnnotation] != "true" {
 		return false, nil

@@ -25,7 +25,7 @@ func (a *action) continueInstall(ctx context.Context) error {
 	return a.executeRun(ctx)
 }
 
-// executeRun goes through the install plan as far as it can be done now, and compares what is held if that is its end.
+// executeRun does the tasks of the install plan that are ready, and compares the held objects if the plan has ended.
 func (a *action) executeRun(ctx context.Context) error {
 	name := plans.Running(a.Next.Status.PlanStatus)
 	st := a.Next.Status.PlanStatus[name]
@@ -57,7 +57,7 @@ func (a *action) executeRun(ctx context.Context) error {
 	return a.checkObjects(ctx)
 }
 
-// proof is that a run was started: its uid, the id of the key that its record is sealed with, and why it was started.
+// proof shows that a run was started: its uid, the id of the key that its record is sealed with, and its cause.
 type proof struct {
 	uid        types.UID
 	key, cause string

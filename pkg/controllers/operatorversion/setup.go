@@ -20,7 +20,7 @@ import (
 	"kudo.dev/kudo/pkg/controllers/loop"
 )
 
-// pollInterval is how long it takes to notice what no watch tells, like a foreign object that goes.
+// pollInterval is the time after which a change is noticed that no watch shows, such as the deletion of a foreign object.
 const pollInterval = 5 * time.Second
 
 // SetupWithManager starts the controller with the manager.

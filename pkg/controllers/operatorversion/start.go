@@ -85,9 +85,9 @@ func (a *action) createInstallation(ctx context.Context) error {
 	return nil
 }
 
-// startRun starts a run, as with Instances: what it is started with is recorded first; the status patch with the run's
-// uid is the commit; the first task comes after its answer. It reports whether a run was started: none is while something
-// else has the name of its record, which the conditions say.
+// startRun starts a run, as with Instances: first, the record of its inputs is written; the status patch with the uid of the run is the
+// commit; the first task follows after the answer to it. startRun reports whether a run was started: if another object has the name of the
+// record, it sets conditions instead.
 func (a *action) startRun(ctx context.Context, cause string) (bool, error) {
 	status, plan := &a.Next.Status, a.Next.Spec.InstallPlan
 	revision := status.Revision + 1

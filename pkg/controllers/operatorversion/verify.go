@@ -15,7 +15,8 @@ import (
 	"kudo.dev/kudo/pkg/trust"
 )
 
-// refusalInterval is how long it takes to notice that the labels of a namespace let a policy allow what it has refused.
+// refusalInterval is the time after which it is noticed that a policy allows a refused package, since the labels of the namespace have
+// changed.
 const refusalInterval = 30 * time.Second
 
 // errRunHeld ends the execution of a run whose content PackagePolicies refuse meanwhile.

@@ -6,7 +6,7 @@ import (
 	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
 )
 
-// reportLoaded says that the policy can be used, and by which keys it judges.
+// reportLoaded reports that the policy can be used, with the keys that it trusts.
 func (a *action) reportLoaded() {
 	var authorities []configv1alpha1.AuthorityStatus
 	for _, known := range a.policy.Authorities {

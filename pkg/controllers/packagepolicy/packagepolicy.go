@@ -1,5 +1,5 @@
-// Package packagepolicy is the controller of PackagePolicies: it says whether they can be used. The controllers of Instances and of
-// OperatorVersions judge by them.
+// Package packagepolicy is the controller of PackagePolicies: it reports whether they can be used. The controllers of Instances and of
+// OperatorVersions apply them.
 package packagepolicy
 
 import (
@@ -74,7 +74,7 @@ func (a *action) act(s state) error {
 	return fmt.Errorf("unknown state %q of PackagePolicy %s", s, a.Next.Name)
 }
 
-// setReady puts the condition and what goes with it into the status.
+// setReady puts the condition and the authorities into the status.
 func (a *action) setReady(ready metav1.Condition, authorities []configv1alpha1.AuthorityStatus) {
 	ready.Type, ready.ObservedGeneration = ReadyCondition, a.Next.Generation
 	a.Next.Status.ObservedGeneration, a.Next.Status.Authorities = a.Next.Generation, authorities

@@ -10,7 +10,7 @@ type observation struct {
 	policy trust.Policy
 }
 
-// observe reads a PackagePolicy as packages are judged by it.
+// observe parses a PackagePolicy in the same way as for a verdict on a package.
 func observe(p *configv1alpha1.PackagePolicy) observation {
 	return observation{policy: trust.ParsePolicy(p)}
 }
