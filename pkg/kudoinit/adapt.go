@@ -23,7 +23,7 @@ const (
 	injectAnnotation = "cert-manager.io/inject-ca-from"
 )
 
-// unwanted reports whether the options leave out an object of a manifest that they take.
+// unwanted reports whether the options leave out an object of a manifest whose other objects are installed.
 func unwanted(obj *unstructured.Unstructured, o Options) bool {
 	switch obj.GetKind() {
 	case "ServiceAccount":
@@ -122,7 +122,7 @@ func webhook(obj *unstructured.Unstructured, o Options) error {
 	return unstructured.SetNestedSlice(obj.Object, hooks, "webhooks")
 }
 
-// local puts localhost for a loopback address: the certificate is made for names.
+// local replaces a loopback address by localhost, since the certificate is made for names.
 func local(address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" || u.Host == "" {
@@ -188,8 +188,8 @@ func deployment(obj *unstructured.Unstructured, o Options) error {
 	return unstructured.SetNestedMap(obj.Object, template, "spec", "template")
 }
 
-// pipeArgs are the manager's arguments for the image of Pipe tasks: its own, unless another one is named. Whoever can move the
-// tag of its own image has the manager, so that it needs no digest.
+// pipeArgs are the manager's arguments for the image of Pipe tasks: its own, unless another one is named. Its own image needs no digest: a
+// user who can move its tag controls the manager anyway.
 func pipeArgs(given, own string) []string {
 	if given != "" && given != own {
 		return []string{pipeImageArg + given}

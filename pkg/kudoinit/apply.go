@@ -29,15 +29,15 @@ type Progress func(obj *unstructured.Unstructured, created bool)
 type Change struct {
 	// Objects in the order in which they are to be applied.
 	Objects []*unstructured.Unstructured
-	// live are those of them that exist.
+	// live maps the objects that exist to their live state.
 	live map[*unstructured.Unstructured]*unstructured.Unstructured
 	// shared are those that others have set fields of besides init, and that are applied without force.
 	shared map[*unstructured.Unstructured]bool
 }
 
-// Compare reads what is on the cluster and returns the change to objects. It leaves out what others have set and what init leaves to
-// them, and the rights that an administrator has taken away from ClusterRoles. The error names all fields that others have set to other
-// values than init would, unless force takes them.
+// Compare reads what is on the cluster and returns the change to objects. It leaves out the fields that others have set and that init
+// leaves to them, and the rights that an administrator has removed from ClusterRoles. The error names all fields that others have set to
+// other values than init would, unless force is set.
 func (l *InstalledState) Compare(ctx context.Context, c client.Client, objs []*unstructured.Unstructured, values Values,
 	force bool) (*Change, error) {
 	change := &Change{live: map[*unstructured.Unstructured]*unstructured.Unstructured{}, shared: map[*unstructured.Unstructured]bool{}}
@@ -81,7 +81,7 @@ func (p *Change) Split(kind string) (first, rest *Change) {
 	return &Change{p.Objects[:n], p.live, p.shared}, &Change{p.Objects[n:], p.live, p.shared}
 }
 
-// Apply writes the change. What is there already is brought up to date.
+// Apply writes the change. It updates objects that exist.
 func (p *Change) Apply(ctx context.Context, c client.Client, progress Progress) error {
 	for _, obj := range p.Objects {
 		live := &metav1.PartialObjectMetadata{}
@@ -114,8 +114,8 @@ func (p *Change) options(obj *unstructured.Unstructured) []client.ApplyOption {
 	return options
 }
 
-// put applies an object, which becomes what the API server answers. It waits for cert-manager's own webhook, which may have come up with
-// this very minute.
+// put applies an object, and replaces it by the answer of the API server. It retries while cert-manager's own webhook does not answer,
+// since cert-manager may just have been installed.
 func put(ctx context.Context, c client.Client, obj *unstructured.Unstructured, options []client.ApplyOption) error {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()

@@ -288,7 +288,7 @@ func TestUnsealed(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if diff := cmp.Diff([]string{"the end of " + strings.Join(want, ", ")}, told); diff != "" {
-		t.Errorf("what is awaited is told once: %s", diff)
+		t.Errorf("the message about a wait is not given once: %s", diff)
 	}
 	i.Status.PlanStatus = nil
 	server.Put(i)
@@ -512,7 +512,7 @@ func TestRenewToken(t *testing.T) {
 	}
 }
 
-// TestWaitForPolicies checks that init waits until what must be refused is, and leaves no probe behind.
+// TestWaitForPolicies checks that init waits until the policies refuse a probe, and deletes all probes.
 func TestWaitForPolicies(t *testing.T) {
 	probes := func(server *apitest.Server) int {
 		list := &v1beta1.InstallationList{}

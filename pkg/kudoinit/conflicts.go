@@ -38,8 +38,8 @@ func (e *Conflict) Error() string {
 		e.Wanted, keep)
 }
 
-// yielded are fields of the Deployment that init leaves to whoever has set them, unless the Values set them: autoscalers do so. Each
-// comes with the key of the Values.
+// yielded are the fields of the Deployment that init leaves to other clients that have set them, such as autoscalers, unless the Values set
+// them. Each maps to the key of the Values.
 var yielded = map[string]string{
 	".spec.replicas": "replicas",
 	`.spec.template.spec.containers[name="manager"].resources.requests.cpu`:    "resources.requests.cpu",
@@ -55,8 +55,8 @@ var keys = map[string]string{
 	".spec.template.spec.priorityClassName":                          "priorityClassName",
 }
 
-// isContested reports whether someone besides init and the API server has set fields of an object that init has applied before. What
-// init has never applied is taken over as a whole.
+// isContested reports whether a client besides init and the API server has set fields of an object that init has applied before. An object
+// that init has never applied is taken over as a whole.
 func isContested(live *unstructured.Unstructured) bool {
 	applied, others := false, false
 	for _, entry := range live.GetManagedFields() {
@@ -70,8 +70,8 @@ func isContested(live *unstructured.Unstructured) bool {
 	return applied && others
 }
 
-// isTuned reports whether people and other controllers change an object of this kind to their needs. All others decide what is safe, and
-// init resets them.
+// isTuned reports whether administrators and other controllers may change objects of this kind. Objects of other kinds decide what is safe,
+// so that init resets them.
 func isTuned(obj *unstructured.Unstructured) bool {
 	return slices.Contains([]string{"Deployment", "Service", "Namespace"}, obj.GetKind())
 }
@@ -79,8 +79,8 @@ func isTuned(obj *unstructured.Unstructured) bool {
 // argsField is the list of the manager's arguments. ForeignArgs have been decided upon before.
 const argsField = `.spec.template.spec.containers[name="manager"].args`
 
-// resolve leaves fields out of an object that others have set and that the values do not set, and returns the other conflicts. Force is
-// set if those were decided upon before.
+// resolve removes the yielded fields from an object that others have set and that the Values do not set, and returns the other conflicts.
+// force is set if the arguments of the manager are in conflict: a user has decided about these before.
 func resolve(ctx context.Context, c client.Client, obj, live *unstructured.Unstructured,
 	values Values) (conflicts []error, force bool, err error) {
 	for {

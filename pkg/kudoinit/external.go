@@ -40,8 +40,8 @@ func Kubeconfig(ctx context.Context, c client.Client, config *rest.Config, accou
 	return ends, nil
 }
 
-// KubeconfigOf is a kubeconfig that says what flags, files and surroundings have come to, so that other programs work on
-// the same cluster, as the same user.
+// KubeconfigOf returns a kubeconfig of a rest.Config, which flags, files and the environment have determined, so that other programs use
+// the same cluster as the same user.
 func KubeconfigOf(c *rest.Config, namespace string) (*clientcmdapi.Config, error) {
 	server, _, err := rest.DefaultServerUrlFor(c)
 	if err != nil {

@@ -47,8 +47,8 @@ func (k *HistoryKey) Exists(ctx context.Context) (bool, error) {
 	return secret != nil, err
 }
 
-// Check returns an error if the Secret is missing, and a new one would not open what the old one has sealed; or if it has sealed records
-// that this version cannot read, since a newer one has written them.
+// Check returns an error if the Secret is missing although records are sealed with its keys, which new keys would not open; or if its keys
+// have sealed records that this version cannot read, since a newer one has written them.
 func (k *HistoryKey) Check(ctx context.Context) error {
 	secret, err := k.read(ctx)
 	if err != nil {
@@ -141,8 +141,8 @@ func (k *HistoryKey) Rotate(ctx context.Context, dropOld bool) (string, error) {
 	return string(data["current"]), k.update(ctx, secret, data)
 }
 
-// replace makes a key in place of one that is lost, and never with its id: what a key of the same id does not open would be
-// taken for what has changed.
+// replace makes a key in place of one that is lost, with another id: a digest of the lost key would otherwise count as one of a value that
+// has changed.
 func (k *HistoryKey) replace(ctx context.Context) (string, error) {
 	used, _, err := k.uses(ctx)
 	if err != nil {

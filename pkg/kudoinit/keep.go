@@ -31,8 +31,8 @@ type Scanner struct {
 // page is how many objects are asked for at a time.
 const page = 500
 
-// scan shows each object of a namespace, or of the whole cluster, to see. A kind that cannot be listed ends it: what it
-// hides is not known.
+// scan calls see for each object of a namespace, or of the whole cluster. A kind that cannot be listed is an error, since its objects are
+// not known.
 func (s *Scanner) scan(ctx context.Context, namespace string, see func(at schema.GroupVersionResource, kind string,
 	obj *metav1.PartialObjectMetadata) error) error {
 	lists, err := s.Discovery.ServerPreferredResources()
@@ -78,8 +78,8 @@ func (s *Scanner) list(ctx context.Context, at schema.GroupVersionResource, kind
 	}
 }
 
-// Content names what is in a namespace that neither Kubernetes nor an installation of kudo has put there, except for what
-// goes anyhow.
+// Content names the objects in a namespace that neither Kubernetes nor an installation of kudo has created there, except those for which
+// goes returns true, since they are deleted anyway.
 func (s *Scanner) Content(ctx context.Context, namespace string, goes func(group, kind, name string) bool) ([]string, error) {
 	var out []string
 	err := s.scan(ctx, namespace, func(at schema.GroupVersionResource, kind string, obj *metav1.PartialObjectMetadata) error {
@@ -114,8 +114,8 @@ func (s *Scanner) owned(ctx context.Context, see func(at schema.GroupVersionReso
 	})
 }
 
-// detachHeld releases all that Instances and Installations hold, and then deletes these, so that the CRDs
-// can go without the garbage collector deleting anything else.
+// detachHeld removes Instances and Installations from the owners of all their objects, and then deletes the Instances and Installations. So
+// the garbage collector deletes nothing else when the CRDs are deleted.
 func (r *Remover) detachHeld(ctx context.Context) error {
 	if err := r.look(ctx); err != nil {
 		return err
@@ -157,8 +157,8 @@ func (r *Remover) detachHeld(ctx context.Context) error {
 // tries is how often an object that changes meanwhile is patched.
 const tries = 5
 
-// removeKudoOwners takes kudo's objects, and what kudo put beside them, off the owners of an object, and the mark by which kudo may
-// delete it.
+// removeKudoOwners removes kudo's objects and the guard owner from the owners of an object, and the annotation by which kudo may delete the
+// object.
 func (r *Remover) removeKudoOwners(ctx context.Context, at schema.GroupVersionResource, obj *metav1.PartialObjectMetadata) error {
 	resource := r.Scanner.Metadata.Resource(at).Namespace(obj.Namespace)
 	for n := 0; ; n++ {
@@ -190,7 +190,7 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// removeOwnersPatch is the patch that does it, bound to the state that was seen.
+// removeOwnersPatch returns the patch of removeKudoOwners, which tests that the owners are as they were read.
 func removeOwnersPatch(obj *metav1.PartialObjectMetadata) []operation {
 	out := []operation{{"test", "/metadata/uid", obj.UID}}
 	managed := obj.Annotations[v1beta1.ManagedAnnotation] != ""

@@ -22,7 +22,7 @@ type kubernetes struct {
 
 func (k kubernetes) ServerVersion() (*version.Info, error) { return &k.Info, k.err }
 
-// R25.
+// TestCheckKubernetes shows R25: init refuses a version of Kubernetes that is too old, and warns of one that was not tested.
 func TestCheckKubernetes(t *testing.T) {
 	for reason, tc := range map[string]struct {
 		cluster       kubernetes

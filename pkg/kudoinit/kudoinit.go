@@ -39,8 +39,8 @@ type Options struct {
 	InsecureMetrics bool
 	// Replicas of the manager's Deployment; two if 0.
 	Replicas int32
-	// Values are what an administrator chooses about the manager's Deployment. Image, PullPolicy, PipeImage and Replicas above are what
-	// comes of those of the Values, of what is installed, and of what the build knows.
+	// Values are what an administrator chooses about the manager's Deployment. Image, PullPolicy, PipeImage and Replicas above are the results
+	// of the Values, the installed state, and the build.
 	Values Values
 	// Version of kudo that is written on all objects; empty for none.
 	Version string
@@ -93,7 +93,7 @@ func Objects(o Options) ([]*unstructured.Unstructured, error) {
 	if o.CRDsOnly {
 		return out, nil
 	}
-	// The record comes last: rules that it has and a role lacks are those that an administrator has taken away.
+	// The record of the rules is applied last: rules that the record has and a role lacks were removed by an administrator.
 	record, err := valuesMap(o, out)
 	return append(out, record), err
 }

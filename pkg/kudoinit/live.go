@@ -16,7 +16,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// Names of what init makes one of.
+// The names of objects of which init creates one.
 const (
 	roleName       = "kudo-manager"
 	deploymentName = "kudo-controller-manager"
@@ -77,8 +77,8 @@ func ReadState(ctx context.Context, c client.Client) (*InstalledState, error) {
 	return live, nil
 }
 
-// IsExternal reports whether the manager surely runs outside of the cluster. Where it serves no webhooks, its Deployment may
-// as well have been deleted.
+// IsExternal reports whether it is known that the manager runs outside of the cluster. Without webhooks this is not known, since its
+// Deployment may have been deleted.
 func (l *InstalledState) IsExternal() bool { return l.Bound && l.External && l.WebhookURL != "" }
 
 func (l *InstalledState) readDeployment(ctx context.Context, c client.Client) error {

@@ -14,8 +14,8 @@ import (
 	"kudo.dev/kudo/pkg/dryrun"
 )
 
-// NewLocalClient returns a client that only reads. What an apply of an object that exists would leave is computed in the process; other
-// writes are refused.
+// NewLocalClient returns a client that only reads. It computes the result of an apply of an existing object itself, and refuses other
+// writes.
 func NewLocalClient(reads client.Client) client.Client { return localClient{reads} }
 
 type localClient struct{ client.Client }

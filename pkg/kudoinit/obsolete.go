@@ -27,7 +27,7 @@ var prunedKinds = []schema.GroupVersionKind{
 	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"},
 }
 
-// Prune deletes what init has installed for another version and this one does not have, whatever its options.
+// Prune deletes objects that init has installed for another version, and that this version does not have with any options.
 func Prune(ctx context.Context, c client.Client, version string, removed func(obj client.Object)) error {
 	obsolete, err := listObsolete(ctx, c, version)
 	if err != nil {

@@ -52,8 +52,8 @@ func newDifference(obj client.Object) Difference {
 	return Difference{APIVersion: apiVersion, Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
 }
 
-// previewContent returns an object without what the API server keeps, and without the rules of ClusterRoles that are recorded in the
-// values: if they change, the ClusterRoles do.
+// previewContent returns an object without the fields that the API server sets, and without the rules of ClusterRoles that the ConfigMap of
+// the Values records: a change of these shows in the ClusterRoles.
 func previewContent(obj *unstructured.Unstructured) map[string]any {
 	out := obj.DeepCopy().Object
 	for _, name := range []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp"} {

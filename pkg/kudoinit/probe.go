@@ -14,8 +14,8 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
-// WaitForPolicies waits until the apiserver enforces the policies, which takes it about a second after they were written. It asks
-// for what must be refused: a dry run of a foreground deletion of an Installation that it makes for that, and deletes.
+// WaitForPolicies waits until the API server enforces the policies, which takes about a second after they were written. It sends a request
+// that they must refuse: a dry run of a foreground deletion of an Installation, which it creates for this purpose and deletes afterwards.
 func WaitForPolicies(ctx context.Context, c client.Client) error {
 	probe := &v1beta1.Installation{ObjectMeta: metav1.ObjectMeta{GenerateName: "kudo-init-probe-"}}
 	probe.Spec.Subject = v1beta1.InstallationSubject{Kind: "Instance", Namespace: DefaultNamespace, Name: "kudo-init-probe",

@@ -55,8 +55,8 @@ func (r *Remover) release(ctx context.Context) error {
 	return r.look(ctx)
 }
 
-// uncollected says which objects of deleted Instances still exist. The garbage collector deletes them, unless the kind
-// of their owner is deleted before: then it never learns that the owner does not exist.
+// uncollected returns a function that names the objects of deleted Instances that still exist. The garbage collector deletes them, but not
+// if the kind of their owner is deleted first, since it then does not notice that the owner does not exist.
 func (r *Remover) uncollected(ctx context.Context, gone []v1beta1.Instance) func() (string, error) {
 	return func() (string, error) {
 		for _, i := range gone {

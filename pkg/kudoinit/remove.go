@@ -39,7 +39,7 @@ type RemovalResult struct {
 	ID apply.ID
 	// Goes is set if it is deleted; else it stays.
 	Goes bool
-	// Reason it stays, or what goes with it.
+	// Reason is why the object stays, or what is deleted with it.
 	Reason string
 	// Lost is set if objects go with it, or may.
 	Lost bool
@@ -70,7 +70,7 @@ type Remover struct {
 	Client client.Client
 	// Scanner finds what the garbage collector would delete along with kudo's objects.
 	Scanner *Scanner
-	// CRDs go too, and with them all Operators, OperatorVersions, Instances and Installations.
+	// CRDs is set if the CRDs are deleted, too, and with them all Operators, OperatorVersions, Instances and Installations.
 	CRDs bool
 	// Instances says what becomes of Instances and Installations.
 	Instances InstancePolicy
@@ -93,7 +93,7 @@ type holders struct {
 	versions      []v1beta1.OperatorVersion
 }
 
-// InUse is a removal that is refused.
+// InUse is the error of a removal that is refused since Instances or Installations exist.
 type InUse struct {
 	Instances, Installations []string
 	CRDs                     bool
@@ -169,7 +169,7 @@ func (r *Remover) Remove(ctx context.Context) error {
 	return r.namespace(ctx)
 }
 
-// objects are those of an installation, in the order in which they go: what guards an object goes after it.
+// objects returns the objects of an installation in the order of their deletion: an object that guards another one is deleted after it.
 func (r *Remover) objects() ([]*unstructured.Unstructured, error) {
 	o := r.live.Options
 	o.External, o.WebhookURL = false, ""
@@ -192,7 +192,7 @@ func (r *Remover) objects() ([]*unstructured.Unstructured, error) {
 	return objs, nil
 }
 
-// look reads what depends on kudo.
+// look lists the objects that depend on kudo.
 func (r *Remover) look(ctx context.Context) error {
 	instances, installations, versions := &v1beta1.InstanceList{}, &v1beta1.InstallationList{}, &v1beta1.OperatorVersionList{}
 	for _, list := range []client.ObjectList{instances, installations, versions} {
@@ -218,7 +218,7 @@ func (r *Remover) inUse() error {
 	return used
 }
 
-// tellHolders says that all who hold something stay.
+// tellHolders reports that all Instances and Installations stay.
 func (r *Remover) tellHolders() {
 	const why = "it and all that it holds wait for the next kubectl kudo init"
 	for _, i := range r.held.instances {
@@ -229,7 +229,8 @@ func (r *Remover) tellHolders() {
 	}
 }
 
-// stop ends the manager, and takes its rights: so one outside of the cluster ends too.
+// stop deletes the Deployment of the manager, the bindings of its roles and the webhooks. Without rights, a manager outside of the cluster
+// ends, too.
 func (r *Remover) stop(ctx context.Context, objs []*unstructured.Unstructured) error {
 	if r.DryRun {
 		return nil

@@ -58,9 +58,9 @@ func rightSet(rules []rbacv1.PolicyRule) map[right]bool {
 	return out
 }
 
-// mergeRules returns the rules that a version wants, without the rights that an administrator has taken away since init has written
-// last; a broader right that covers one of them does not take it away. Rights that were added are reset: a manager must not have more of
-// them than its version needs.
+// mergeRules returns the rules that a version wants, without the rights that an administrator has removed since the last write of init. A
+// right does not count as removed if a broader right covers it. Rights that were added are removed, since a manager must not have more
+// rights than its version needs.
 func mergeRules(last, live, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	taken := rightSet(rights.Without(last, live))
 	lost := func(r right) bool { return taken[r] }
@@ -80,8 +80,8 @@ func mergeRules(last, live, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	return out
 }
 
-// keepRules takes the rights off a ClusterRole that is going to be applied that an administrator has taken away from the live one, and
-// returns how many these are. Where the record of what init has written lacks the role, there are none.
+// keepRules removes from a ClusterRole that is going to be applied the rights that an administrator has removed from the live one, and
+// returns their number. It is 0 if the record of written rules lacks the role.
 func keepRules(role, live *unstructured.Unstructured, record map[string][]rbacv1.PolicyRule) (int, error) {
 	last, recorded := record[role.GetName()]
 	if !recorded {

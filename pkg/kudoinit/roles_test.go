@@ -19,7 +19,7 @@ func podRule(verbs ...any) any {
 	return map[string]any{"apiGroups": []any{""}, "resources": []any{"pods"}, "verbs": verbs}
 }
 
-// TestKeepRules has records of what init has written: only what stands in one and was taken away since then is kept away.
+// TestKeepRules checks which rights stay removed: only those that the record has and that an administrator has removed since then.
 func TestKeepRules(t *testing.T) {
 	const record = `{"r":[{"apiGroups":[""],"resources":["pods"],"verbs":["get","list"]}]}`
 	for name, tc := range map[string]struct {

@@ -118,7 +118,8 @@ func (l *InstalledState) readSettings(ctx context.Context, c client.Client) erro
 	return nil
 }
 
-// UndecidedError says that Instances write with the rights of kudo, and that no administrator has decided whether they continue.
+// UndecidedError says that Instances write with the rights of kudo, and that no administrator has decided whether they may continue to do
+// this.
 type UndecidedError struct{ Instances, Namespaces int }
 
 // Error implements error.
@@ -128,8 +129,8 @@ func (e *UndecidedError) Error() string {
 		e.Instances, e.Namespaces)
 }
 
-// CheckDecided wants an administrator to say with whose rights the plans of Instances run that name no account, where kudo
-// ran them with its own rights until now.
+// CheckDecided returns an error if kudo has run the plans of Instances that name no account with its own rights until now, and no
+// administrator has chosen with whose rights they run from now on.
 func (l *InstalledState) CheckDecided(ctx context.Context, c client.Client, chosen bool) error {
 	if !l.Installed || l.Decided || chosen {
 		return nil

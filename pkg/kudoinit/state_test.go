@@ -346,7 +346,7 @@ func TestLookWebhooks(t *testing.T) {
 	}
 }
 
-// TestInUse names what keeps kudo from being removed, and what the choices lead to.
+// TestInUse checks that the error names the objects that prevent the removal, and the effect of each choice.
 func TestInUse(t *testing.T) {
 	const head, stay = "kudo is in use: there are ", ". Uninstall them first (kubectl kudo uninstall, uninstall-version), or give --instances=uninstall, which does that for all of them, or --instances=keep: "
 	for name, tc := range map[string]struct {

@@ -21,8 +21,8 @@ const (
 	minTokenDuration = 10 * time.Minute
 )
 
-// TokenFile is where the token of a kubeconfig is kept: beside it, in a file that clients read anew every minute, so that a
-// manager continues with a token that was renewed.
+// TokenFile returns the path of the token of a kubeconfig: a file beside it, which clients read again every minute, so that a manager uses
+// a renewed token without a restart.
 func TokenFile(kubeconfig string) string { return kubeconfig + ".token" }
 
 // CheckTokenDuration refuses what is too short or too long.

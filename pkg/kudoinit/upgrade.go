@@ -60,8 +60,8 @@ func (l *InstalledState) checkVersion(o Options, upgrade, downgrade bool) error 
 	return nil
 }
 
-// Replace removes KUDO's manager and what would continue to write the webhooks' certificate, and waits until they are
-// deleted: two managers must not work on one Instance. Instances and all their objects stay.
+// Replace deletes KUDO's manager and the objects that would continue to write the webhooks' certificate, and waits until they are deleted:
+// two managers must not reconcile the same Instance. Instances and all their objects stay.
 func Replace(ctx context.Context, c client.Client, live *InstalledState, removed func(obj client.Object)) error {
 	for _, obj := range predecessorObjects(live.Predecessor) {
 		gone, err := deleteAwait(ctx, c, obj, metav1.DeletePropagationForeground)

@@ -119,7 +119,7 @@ func (v Values) validate() error {
 	return errors.Join(append(wrong, v.validateMaps()...)...)
 }
 
-// validateImages adds what is wrong with the images: what they are called, and when they are pulled.
+// validateImages adds the errors in the names and the pull policy of images.
 func (v Values) validateImages(add func(name, format string, args ...any)) {
 	if v.Image != "" && v.ImageRegistry != "" {
 		add("imageRegistry", "excludes image")

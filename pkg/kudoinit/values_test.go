@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// R26.
+// TestParseValues shows R26: Values are read from YAML, and an error names each wrong field.
 func TestParseValues(t *testing.T) {
 	for reason, tc := range map[string]struct{ text, want string }{
 		"nothing":                  {"", ""},

@@ -24,17 +24,17 @@ import (
 type State string
 
 const (
-	// OK is as it should be.
+	// OK means that the checked objects are as init leaves them.
 	OK State = "OK"
-	// Warning is not as init leaves it, and may be wanted so.
+	// Warning means that they are not as init leaves them, which may be intended.
 	Warning State = "WARNING"
-	// Failed keeps kudo from doing what it should.
+	// Failed means that kudo cannot work as it should.
 	Failed State = "FAILED"
 )
 
 // Finding is the result of a check.
 type Finding struct {
-	// Check names what was looked at.
+	// Check names the check.
 	Check string `json:"check"`
 	State State  `json:"state"`
 	// Message says what was found, and Remedy what to do about it; that is empty for OK.
@@ -42,7 +42,7 @@ type Finding struct {
 	Remedy  string `json:"remedy,omitempty"`
 }
 
-// Remedy of most findings: init puts back what it has installed.
+// again is the remedy of most findings: init restores the objects that it has installed.
 const again = "kubectl kudo init --upgrade"
 
 // inspection is what the checks share.
@@ -53,7 +53,7 @@ type inspection struct {
 	live   *InstalledState
 	// version of kudo that checks.
 	version string
-	// wanted is what init would install.
+	// wanted are the objects that init would install.
 	wanted []*unstructured.Unstructured
 }
 

@@ -53,8 +53,8 @@ func (i *inspection) managerVersion(ctx context.Context) Finding {
 	return found
 }
 
-// Leader waits for the manager that works to renew its lease, and returns its name. That needs no clock that agrees with
-// the manager's. An error says that none works.
+// Leader waits until the leading manager renews its lease, and returns its name. It compares no times, since the clocks may differ. An
+// error says that no manager is running.
 func Leader(ctx context.Context, c client.Client, namespace string) (string, error) {
 	lease := &coordinationv1.Lease{}
 	there, err := getIfPresent(ctx, c, lease, namespace, leaseName)

@@ -25,8 +25,8 @@ const inForce = 20 * time.Second
 // probeName is the name of all that a probe would make.
 const probeName = "kudo-init-probe"
 
-// policies tries them, by dry runs of what they must refuse. kudo-finalizer, kudo-leave-users and kudo-privileged-use are tried where
-// there is an object that they look at.
+// policies tests the policies, by dry runs that they must refuse. It tests kudo-finalizer, kudo-leave-users and kudo-privileged-use only if
+// there is an object that they check.
 func (i *inspection) policies(ctx context.Context) []Finding {
 	probes := append(i.creations(), i.changes(ctx)...)
 	probes = append(probes, i.privilegedUse(ctx)...)
@@ -45,8 +45,8 @@ func (i *inspection) policies(ctx context.Context) []Finding {
 // probe is a request that a policy must answer.
 type probe struct {
 	policy string
-	// account that asks, as user name: a ServiceAccount of kudo, or a user of the probe. It may do by its roles what is asked for, and lacks
-	// what the policy wants.
+	// account is the name of the user who sends the request: a ServiceAccount of kudo, or a user of the probe. Its roles allow the request,
+	// and it lacks the right that the policy requires.
 	account string
 	// object that is asked for. Its kind must be served.
 	object client.Object
@@ -163,7 +163,7 @@ func (i *inspection) privilegedUse(ctx context.Context) []probe {
 	}
 	list := &corev1.NamespaceList{}
 	if err := i.client.List(ctx, list, client.MatchingLabels{v1beta1.PrivilegedLabel: "true"}); err != nil {
-		return nil // mode says so
+		return nil // the check mode reports this
 	}
 	for _, ns := range list.Items {
 		if namespace == "" && ns.DeletionTimestamp == nil && ns.Name != i.live.Namespace && ns.Name != metav1.NamespaceSystem {
@@ -187,7 +187,7 @@ func checkOf(policy string) string { return "policy " + policy + " in force" }
 // refusedBy reports whether an error is the refusal of a policy, which the apiserver quotes.
 func refusedBy(err error, policy string) bool { return strings.Contains(err.Error(), "'"+policy+"'") }
 
-// try wants a policy to refuse a request, or to warn of it.
+// try sends the request of a probe until the policy refuses it, or warns of it, and returns the finding.
 func (i *inspection) try(ctx context.Context, p probe) Finding {
 	found := Finding{Check: checkOf(p.policy), State: OK}
 	gvk, err := i.client.GroupVersionKindFor(p.object)
@@ -245,7 +245,7 @@ func (i *inspection) verdict(ctx context.Context, found Finding, p probe, err er
 	return found
 }
 
-// undeletable wants a foreground deletion of an Installation to be refused.
+// undeletable checks that a foreground deletion of an Installation is refused.
 func (i *inspection) undeletable(ctx context.Context) Finding {
 	found := Finding{Check: checkOf("kudo-installations"), State: OK}
 	if !i.served("Installation") {

@@ -27,7 +27,7 @@ func (l *InstalledState) groups() []string {
 	return []string{"system:serviceaccounts", "system:serviceaccounts:" + l.Namespace, "system:authenticated"}
 }
 
-// rights asks the apiserver whether the manager's account may do what the manager's role says, whatever gives it the right.
+// rights asks the API server whether the manager's account has the rights of the manager's role, from whatever binding.
 func (i *inspection) rights(ctx context.Context) []Finding {
 	found := Finding{Check: "rights of serviceaccount " + i.live.Account, State: OK}
 	if i.live.Account != ServiceAccount {
@@ -56,7 +56,7 @@ func (i *inspection) rights(ctx context.Context) []Finding {
 	return []Finding{found}
 }
 
-// rightsRemedy returns how the manager gets its rights. Init does not give back what an administrator has taken away from its role.
+// rightsRemedy returns how the manager gets its rights. Init does not restore rights that an administrator has removed from its role.
 func (i *inspection) rightsRemedy(ctx context.Context) string {
 	for _, role := range i.wanted {
 		if role.GetKind() != "ClusterRole" || role.GetName() != roleName {

@@ -22,7 +22,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
-// renewalWarning is how long before its end a certificate should have been renewed.
+// renewalWarning is how long before its expiry a certificate should have been renewed.
 const renewalWarning = 7 * 24 * time.Hour
 
 // webhooks checks their certificate, and asks for what they answer to.

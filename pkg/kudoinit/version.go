@@ -35,7 +35,7 @@ func parseVersion(text string) (buildVersion, bool) {
 	return buildVersion{release, commits, parts[3] != ""}, true
 }
 
-// readMinors is how many minor versions before a version may have written what this version reads.
+// readMinors is how many earlier minor versions this version supports as the writers of records and statuses.
 const readMinors = 2
 
 // stepBefore returns the minor version that an upgrade must go through, or "" if it needs none, or the versions cannot be compared. How
