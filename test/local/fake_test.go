@@ -12,7 +12,7 @@ import (
 // fakeVariable makes the test binary act as kudo's manager.
 const fakeVariable = "KUDO_LOCAL_TEST_FAKE"
 
-// fakeManager answers on the address that the manager is told to answer on.
+// fakeManager serves the address that the arguments of the manager name.
 func fakeManager(args []string) int {
 	fmt.Println("fake manager", args)
 	at := slices.Index(args, "--health-probe-bind-address")

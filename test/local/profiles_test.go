@@ -90,8 +90,8 @@ func checkRights(t testing.TB, l *instance) {
 	}
 }
 
-// checkNoController does not wait for nothing to happen: the ServiceAccount of a new namespace
-// is made, so controllers had the time to act, and no ReplicaSet is.
+// checkNoController checks that no ReplicaSet is created. It need not wait: when the ServiceAccount of a new namespace exists, a controller
+// would have had the time to act.
 func checkNoController(t testing.TB, client kubernetes.Interface) {
 	must(client.AppsV1().Deployments("default").Create(t.Context(), parse[appsv1.Deployment](t, deployment), metav1.CreateOptions{}))(t)
 	makeNamespace(t, client, "other")
@@ -111,7 +111,7 @@ func checkFault(t testing.TB, l *instance) {
 	l.run("kill", "kube-scheduler")
 	stdout, stderr, err := l.try("status")
 	if err == nil {
-		t.Error("status is content with a dead scheduler")
+		t.Error("status succeeds although the scheduler has ended")
 	}
 	if !strings.Contains(stderr, "kube-scheduler is dead") || !strings.Contains(stdout, "kube-scheduler has died. The end of its log") {
 		t.Errorf("status does not name the dead scheduler:\n%s%s", stdout, stderr)

@@ -122,7 +122,7 @@ func checkLoopback(t testing.TB, pids map[string]int) {
 	}
 }
 
-// checkModes checks that the folder is closed, and what lets one log in is closed by itself, too.
+// checkModes checks that other users can read neither the folder nor, by its own mode, any file with a credential.
 func checkModes(t testing.TB, dir string) {
 	secrets := 0
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

@@ -12,7 +12,7 @@ import (
 	"kudo.dev/kudo/test/env"
 )
 
-// asker is the user who asks for the previews of a namespace, so that the audit log tells their requests from others.
+// asker returns the user who requests the previews of a namespace, by whose name their requests are found in the audit log.
 func asker(ns string) string { return "preview-of-" + ns }
 
 // auditLogSize returns the size of the audit log in bytes, or 0 if the suite runs on a cluster whose audit log it cannot read.

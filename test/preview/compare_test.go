@@ -78,7 +78,7 @@ func childPreviews(p *preview.Preview) []*preview.Preview {
 	return out
 }
 
-// compareObjects compares what was said of objects with what happened to them, and to all others.
+// compareObjects compares the effects that the preview named with what happened, and checks that no other object has changed.
 func (o outcome) compareObjects(t *testing.T) {
 	t.Helper()
 	for _, object := range o.objects() {
@@ -129,7 +129,7 @@ func (o outcome) compareRuns(t *testing.T) {
 // blamed is what a run adds to the reason of a refusal: fields, templates and parameters (P8).
 var blamed = regexp.MustCompile(`; ([^;]+: )?template \S+ (uses|makes) [^\n]*`)
 
-// compareFailure says how the end of a plan differs from what was said; empty if it does not.
+// compareFailure returns how the end of a plan differs from the previewed one; empty if it does not.
 func compareFailure(run preview.Run, st v1beta1.PlanStatus) string {
 	failed := st.Status == v1beta1.FatalError
 	switch {
@@ -180,7 +180,7 @@ func countSteps(st v1beta1.PlanStatus) int {
 	return n
 }
 
-// compareObject says how what happened to an object differs from what was said; empty if it does not.
+// compareObject returns how the effect on an object differs from the previewed one; empty if it does not.
 func compareObject(o preview.Object, before, after *unstructured.Unstructured) string {
 	there, stays := before != nil, after != nil
 	switch o.Effect {

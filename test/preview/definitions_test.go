@@ -15,9 +15,10 @@ import (
 	"kudo.dev/kudo/test/env"
 )
 
-// compareDefinitions compares what was said of definitions with what they are, and with what the API server says of the custom resources that
-// lived before (P10): each definition whose spec changes is named, its custom resources were counted, as many as were said to break are refused
-// now, and the storage version changes, and kudo rewrites what is stored, as was said.
+// compareDefinitions compares the definitions of the preview with those of the cluster, and with the answers of the API server about the
+// custom resources that existed before (P10). The preview names each definition whose spec changes, and counts its custom resources. As
+// many of these as would break by the preview are refused now. The storage version changes, and kudo rewrites the stored objects, as the
+// preview says.
 func (o outcome) compareDefinitions(t *testing.T) {
 	t.Helper()
 	for id, obj := range o.before {
@@ -112,8 +113,8 @@ func (o outcome) living(of *apiextensionsv1.CustomResourceDefinition) []*unstruc
 	return out
 }
 
-// isValid reports whether the API server would create a copy of a custom resource in a version. It accepts what an object has already, so that
-// the object itself says nothing.
+// isValid reports whether the API server would create a copy of a custom resource in a version. The object itself would not show this,
+// since the API server accepts unchanged fields of an existing object.
 func (o outcome) isValid(t *testing.T, obj *unstructured.Unstructured, group, version string) bool {
 	t.Helper()
 	twin := obj.DeepCopy()

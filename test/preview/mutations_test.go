@@ -31,7 +31,7 @@ type version struct {
 	r        *rand.Rand
 }
 
-// mutation changes a version as its author does, well or badly, and reports whether it has found what it changes.
+// mutation changes a version as its author may do, correctly or not, and reports whether it has found something to change.
 type mutation func(v *version) bool
 
 const (
@@ -132,7 +132,7 @@ func (b base) version(t *testing.T, r *rand.Rand) *version {
 	return v
 }
 
-// seal writes what is not text into the files.
+// seal writes the parsed parts of the version into its files.
 func (v *version) seal(t *testing.T) {
 	t.Helper()
 	for path, value := range map[string]any{"operator.yaml": v.operator, "params.yaml": v.params} {

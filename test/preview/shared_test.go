@@ -10,7 +10,7 @@ import (
 )
 
 // TestShared shows P10: previews name the objects that an install plan joins and that a version releases, with their other holders, and the
-// commands do what was said.
+// commands do what their previews say.
 func TestShared(t *testing.T) {
 	t.Parallel()
 	ns, first := suite.NewNamespace(t), definitions(replaceOnce(t, definition, "MOST", "64"))

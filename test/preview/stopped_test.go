@@ -38,8 +38,8 @@ func (o outcome) failsUnknown(out string) bool {
 	})
 }
 
-// compareStopped compares an upgrade whose plan tries again and again, or has failed by what is not known: where and why it stands, that all
-// objects are as they were, or as was said, and that the audit log has no other write.
+// compareStopped compares an upgrade whose plan retries, or has failed at an object that the preview did not know: the place and the cause,
+// that each object is unchanged or as the preview says, and that the audit log has no other write.
 func (o outcome) compareStopped(t *testing.T) {
 	t.Helper()
 	o.leaveClaims()

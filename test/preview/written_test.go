@@ -124,8 +124,8 @@ func (w *auditWrites) keepFirstWrites() {
 //	delete     it is deleted, by the plan or the garbage collector
 //	else       it is neither applied as new nor deleted, or both by the same run; an apply may say again what is there
 //
-// What the plans write and the preview does not name is an error. A run that has stopped may not have come to an object yet. Objects of install
-// plans, with other field managers, are compared by what becomes of them.
+// It is an error if the plans write an object that the preview does not name. A run that has stopped may not have reached an object.
+// Objects of install plans, which have other field managers, are compared by their state.
 func (o outcome) compareWritten(t *testing.T, ended bool) {
 	t.Helper()
 	if !suite.IsDisposable() {

@@ -187,7 +187,7 @@ func restoreStatus(t testing.TB, c *env.Cluster, obj, created *unstructured.Unst
 	})
 }
 
-// find reads what has become of an object of a backup; it returns nil if there is none.
+// find reads the restored object of a backup; it returns nil if the object does not exist.
 func find(t testing.TB, c *env.Cluster, obj *unstructured.Unstructured, o options) *unstructured.Unstructured {
 	t.Helper()
 	want := restored(obj, o)

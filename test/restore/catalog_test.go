@@ -62,8 +62,8 @@ func publish(t testing.TB, folder, ns string) {
 	env.Must(t, source.Create(ctx, &corev1.ConfigMap{ObjectMeta: gen.Meta(ns, "printshop-crds-1.5.0"), BinaryData: map[string][]byte{"crds.tar.gz": packed}}))
 }
 
-// Each package has two Instances: for one, plan deploy runs again; the other is annotated as restored, and is taken over. Their names
-// end so.
+// Each package has two Instances: for one, plan deploy runs again; the other is annotated as restored, and is taken over. These are the
+// ends of their names.
 const (
 	deployed  = "-deployed"
 	takenOver = "-taken-over"

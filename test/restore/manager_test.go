@@ -33,9 +33,8 @@ type manager struct {
 	proxy   *apiproxy.Proxy
 	process *exec.Cmd
 	log     bytes.Buffer
-	// former are the names of the namespaces, the Installations and their cluster-scoped objects that earlier specs have left, and that
-	// are being deleted.
-	// Writes to them are not counted: they go on for some time, and say nothing of the spec at hand.
+	// former are the names of the namespaces, the Installations and their cluster-scoped objects that earlier specs have left, and that are
+	// being deleted. Writes to them are not counted, since they continue for some time and do not belong to the current spec.
 	former map[string]bool
 
 	mu sync.Mutex
@@ -90,7 +89,7 @@ func listFormer(t testing.TB) map[string]bool {
 	return names
 }
 
-// counts reports whether a request is a write that is not to what an earlier spec has left.
+// counts reports whether a request is a write to an object that no earlier spec has left.
 func (m *manager) counts(r *http.Request) bool {
 	return apiproxy.IsWrite(r) && !slices.ContainsFunc(strings.Split(r.URL.Path, "/"), func(name string) bool { return m.former[name] })
 }
@@ -125,7 +124,7 @@ func (m *manager) pass(r *http.Request, forward apiproxy.Forward) (*http.Respons
 		return answer, err
 	}
 	m.changes++
-	if m.changes == m.killAfter && m.process != nil { // the API server did what it was asked for, and the manager does not learn of it
+	if m.changes == m.killAfter && m.process != nil { // the API server has done the write, and the manager gets no answer
 		_ = m.process.Process.Kill()
 	}
 	return answer, nil
@@ -214,7 +213,7 @@ func (m *manager) count(killAfter int) map[string]int {
 	return out
 }
 
-// maxKills bounds how often a manager is killed that would write without end.
+// maxKills bounds the kills, in case that a manager never becomes idle.
 const maxKills = 500
 
 // runKilled runs the manager until it is idle, and kills it each time after so many writes as next returns. It returns the number of kills.
@@ -232,7 +231,7 @@ func (m *manager) runKilled(t testing.TB, next func() int) int {
 	return maxKills
 }
 
-// died waits until the manager has been killed by its own write; false if it has settled before.
+// died waits until a write has killed the manager, and returns false if the manager becomes idle before.
 func (m *manager) died(t testing.TB) bool {
 	t.Helper()
 	over := make(chan struct{})
@@ -258,7 +257,7 @@ func (m *manager) died(t testing.TB) bool {
 	return died
 }
 
-// busy says that the manager has asked for something of late.
+// busy returns a text if the manager has sent a request within idleTime, or none so far; empty if it is idle.
 func (m *manager) busy() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
