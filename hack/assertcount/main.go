@@ -27,11 +27,11 @@ const (
 	countsFile = "test/counts.txt"
 )
 
-// wrappers are functions that judge what they are given. Their calls count; what they hold does not, since one of package env may
-// replace a copy of a suite.
+// wrappers are functions that check their arguments. Calls of them count. Assertions in their bodies do not, since a function of package
+// env may replace the copy of a suite.
 var wrappers = []string{"must", "contains", "eventually", "await", "kudo"}
 
-// namers are functions that made a name or a path, and took the test though they do not fail.
+// namers are functions that return a name or a path. They have the test as an argument although they do not fail it.
 var namers = []string{"newFleet", "unique", "testdata"}
 
 func main() {

@@ -1,5 +1,5 @@
-// Command mutants checks that the suites find faults: it plants one fault after another into a copy of the tree, builds the manager, and
-// wants the suite of the fault to fail. The copy has what is committed.
+// Command mutants checks that the suites find faults: it makes one fault after another in a copy of the committed tree, builds the manager,
+// and checks that the suite of the fault fails.
 //
 //	mutants [TEXT]
 package main

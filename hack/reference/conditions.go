@@ -66,7 +66,7 @@ const (
 	conditionEnding = "Condition"
 )
 
-// described returns the constants of condition types, reasons and events. A reason of another type is none of a condition.
+// described returns the constants of condition types, reasons and events. A constant with a type of its own is not a reason of a condition.
 func described(all []constant) (types, reasons, events []constant) {
 	for _, c := range all {
 		switch {

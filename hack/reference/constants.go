@@ -96,7 +96,7 @@ func stringOf(e ast.Expr) (string, bool) {
 	return text, err == nil
 }
 
-// kindOfName are the endings of the constants that name parts of metadata, with the headings of their tables.
+// kindOfName has the endings of the constants that name parts of metadata, with the headings of their tables.
 var kindOfName = []struct{ ending, title, text string }{
 	{"Label", "Labels", "Labels that kudo sets or reads."},
 	{"Annotation", "Annotations", "Annotations that kudo sets or reads."},

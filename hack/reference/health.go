@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// healthCheck says how Argo CD judges the objects of a kind.
+// healthCheck describes how Argo CD determines the health of the objects of a kind.
 type healthCheck struct {
 	Kind    string `json:"kind"`
 	Article string `json:"article"`
@@ -140,7 +140,7 @@ end
 	return out.String()
 }
 
-// lua returns the test of a rule, what is to be computed before it, and the message that goes with it.
+// lua returns the test of a rule, the statements before the test, and the message.
 func (h healthCheck) lua(r healthRule, t conditionTable) (before, test, message string) {
 	ready := fmt.Sprintf("condition(%q)", h.Ready)
 	switch {

@@ -3,8 +3,8 @@
 //	reference [-root FOLDER] [-o FOLDER] [-health FOLDER]
 //
 // The fields come from manifests/crds, names from constants and their comments, conditions and events from constants and from
-// conditions.yaml, as the health checks do, commands from the command line itself, and versions from supported-versions.yaml. What lacks a
-// description is an error.
+// conditions.yaml, as the health checks do, commands from the command line itself, and versions from supported-versions.yaml. A field, name
+// or command without a description is an error.
 package main
 
 import (

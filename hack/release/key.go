@@ -215,8 +215,9 @@ func (k *key) text() string { return base64.StdEncoding.EncodeToString(k.der) }
 
 func (k *key) pem() []byte { return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: k.der}) }
 
-// chooseKey finds the public key of the release: that which signs it. It is linked into the command line, so that a second machine
-// must find the same one without the private key: in SECURITY.md of the commit. A snapshot may be signed with any key.
+// chooseKey determines the public key of the release, which is linked into the command line. It is the key in SECURITY.md of the commit, so
+// that a second machine finds the same one without the private key, and a release must be signed with it. A snapshot may be signed with any
+// key.
 func (r *release) chooseKey(security []byte, snapshot bool) error {
 	var documented *key
 	if bytes.Contains(security, []byte("-----BEGIN ")) {
