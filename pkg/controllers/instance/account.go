@@ -16,8 +16,8 @@ import (
 	"kudo.dev/kudo/pkg/settings"
 )
 
-// accountOf returns the account that a record names, and whether it is kudo's own. A run that KUDO has started has no record that names
-// one: it continues with the account of the next run.
+// accountOf returns the account that a record names, and whether it is kudo's own. A run that KUDO has started has no record
+// that names one: it continues as the account that the next run has.
 func (s *scope) accountOf(record history.Run) (apply.Account, bool) {
 	switch {
 	case record.Privileged:
@@ -28,7 +28,7 @@ func (s *scope) accountOf(record history.Run) (apply.Account, bool) {
 	return s.serviceAccount, s.privileged
 }
 
-// privilegeProblem returns why a run that was started with the rights of kudo must not continue; empty if it may.
+// privilegeProblem says why a run that was started with the rights of kudo must not continue; empty if it may.
 func (s *scope) privilegeProblem(privileged bool, revision int64) string {
 	if !privileged || s.privileged {
 		return ""

@@ -97,8 +97,8 @@ func (a *action) cleanupVersionKey() types.NamespacedName {
 	return a.Next.OperatorVersionKey()
 }
 
-// continueCleanup continues the cleanup plan. It releases the Instance when the plan is complete, and when it is canceled, which means that
-// a user gives the cleanup up.
+// continueCleanup continues the cleanup plan. It releases the Instance when the plan is complete, and when it is canceled: then
+// the cleanup is given up.
 func (a *action) continueCleanup(ctx context.Context) error {
 	if name, st := a.activePlan(); isCanceled(a.Next, name, st) {
 		if err := a.cancelRun(ctx); err != nil {

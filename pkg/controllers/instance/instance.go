@@ -49,7 +49,7 @@ type Reconciler struct {
 	Judge func(context.Context, trust.Request) (trust.Verdict, error)
 	// Settings returns what the administrator has decided; what cannot be read is the strict choice.
 	Settings func(ctx context.Context) settings.Settings
-	// ScheduledRuns bounds the runs of schedules that are active at once.
+	// ScheduledRuns is how many runs of schedules there may be at once.
 	ScheduledRuns int
 	// Enqueue requests a reconcile of an Instance.
 	Enqueue func(types.NamespacedName)

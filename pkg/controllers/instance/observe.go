@@ -32,9 +32,9 @@ type observation struct {
 	cleanupCanceled, cleanupRetry bool
 	// outdated is set if the finalizer is not as the OperatorVersion needs it.
 	outdated bool
-	// canceled is set if a user requests the end of the active run.
+	// canceled is set if a user asks to end the run.
 	canceled bool
-	// running is set if a run is active.
+	// running is set if a plan is running.
 	running bool
 	// blocked says why nothing can be started; nil if something can.
 	blocked *blocked

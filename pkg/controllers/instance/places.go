@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxOccupancy is how long a run occupies a place. A longer run continues without a place, so that runs that never end do not block the
+// maxOccupancy is how long a run occupies a place. A longer run continues without a place, so that runs that never end do not hold up the
 // schedules of others.
 const maxOccupancy = time.Hour
 

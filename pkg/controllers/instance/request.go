@@ -10,8 +10,8 @@ import (
 	"kudo.dev/kudo/plans/trigger"
 )
 
-// isCanceled reports whether the annotation names the active run. Its value is the uid of the run, so that the annotation can stay: it does
-// not match the next run.
+// isCanceled reports whether the annotation names the current run of the plan. Its value is the uid of the run, so that it can stay: it
+// does not fit the next run.
 func isCanceled(instance *v1beta1.Instance, plan string, st v1beta1.PlanStatus) bool {
 	return plan != "" && st.UID != "" && instance.Annotations[v1beta1.CancelAnnotation] == string(st.UID)
 }

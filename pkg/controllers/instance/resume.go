@@ -76,7 +76,7 @@ func (e *execution) endUnrecordedRun(name string, st v1beta1.PlanStatus, cause e
 	e.finishRun(name, st)
 }
 
-// resumeProblem returns why a run of KUDO cannot continue, since its OperatorVersion does not exist any more; empty if it can.
+// resumeProblem says why a run of KUDO cannot continue: its OperatorVersion is not there any more.
 func (e *execution) resumeProblem(record *history.Run, version *runner.ParsedVersion) string {
 	if version == nil {
 		return fmt.Sprintf("OperatorVersion %s does not exist, and no snapshot of it is left", e.Next.OperatorVersionKey())

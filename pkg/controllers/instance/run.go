@@ -31,9 +31,8 @@ type execution struct {
 	nextSearch time.Time
 }
 
-// continueRun continues the run, and checks the objects if it has ended. A run continues even if spec cannot be acted upon, of which there
-// is one warning. The generation of such a spec does not count as observed until the end of the run, so that the end of the run does not
-// look like the result of this spec.
+// continueRun continues the run, and checks the objects if it has ended. A run wins over a spec that cannot be acted upon, which is
+// warned of once; that spec does not count as observed until the end of the run, so that the end is not taken for the answer to it.
 func (a *action) continueRun(ctx context.Context) error {
 	name, st := a.activePlan()
 	if a.blocked != nil {

@@ -157,11 +157,11 @@ func parents(_ context.Context, o client.Object) []reconcile.Request {
 	return out
 }
 
-// runningPriority is the priority of an Instance whose plan runs: of many that come at once, those that were begun end before more
-// are begun, rather than all near the end.
+// runningPriority is the priority of an Instance whose plan runs: of many that come at once, those whose plans run already end before
+// others start, rather than all near the end.
 const runningPriority = 1
 
-// changed has the Instances looked at whose plans wrote an object that has changed.
+// changed enqueues the Instances whose plans have written the object of an event.
 func (r *Reconciler) changed(ctx context.Context, e event.TypedGenericEvent[*unstructured.Unstructured],
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	for _, request := range r.writersOf(ctx, e.Object) {

@@ -14,7 +14,7 @@ import (
 	"kudo.dev/kudo/plans/trigger"
 )
 
-// startPlan starts a run once the CustomResourceDefinitions of the Instance are installed, and continues the run.
+// startPlan starts a run, and executes it. It waits for the CustomResourceDefinitions of the Instance.
 func (a *action) startPlan(ctx context.Context) error {
 	if !a.running && !trigger.IsScheduled(a.start.Cause) { // a schedule changes no condition, and deploy has installed them
 		if there, err := a.awaitCRDs(ctx); err != nil || !there {
@@ -77,7 +77,7 @@ func (a *action) refuseStart(ctx context.Context, cause error) error {
 	return a.refuse(ctx, refused)
 }
 
-// refuse reports why spec cannot be acted upon. An active run continues.
+// refuse says why the spec cannot be acted upon. A running plan continues.
 func (a *action) refuse(ctx context.Context, cause *blocked) error {
 	a.blocked = cause
 	if a.running {

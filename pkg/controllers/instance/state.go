@@ -45,9 +45,9 @@ const (
 	installPending state = "installPending"
 	// restoreDue: its first run is due, and it is to take over what a restore has created instead.
 	restoreDue state = "restoreDue"
-	// startDue: a run is to be started, which replaces the active one if there is one.
+	// startDue: a run is to be started, in place of the running one, if there is one.
 	startDue state = "startDue"
-	// running: a run is active.
+	// running: a plan is running.
 	running state = "running"
 	// idle: nothing runs and nothing is to be started.
 	idle state = "idle"

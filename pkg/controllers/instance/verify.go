@@ -60,8 +60,8 @@ func (s *scope) judge(ctx context.Context, request trust.Request) (string, error
 // errRunHeld ends the execution of a run whose content PackagePolicies refuse meanwhile.
 var errRunHeld = errors.New("PackagePolicies refuse the package")
 
-// isRunHeld reports whether PackagePolicies refuse the content of the run. The run then writes nothing, and continues when they allow the
-// content.
+// isRunHeld reports whether PackagePolicies refuse the content of the run. Nothing is written for it then, and it
+// continues when they allow it.
 func (e *execution) isRunHeld(ctx context.Context, name string, st v1beta1.PlanStatus) (bool, error) {
 	refusal, err := e.contentRefused(ctx, key(e.run.Source), e.run.Version)
 	if err != nil || refusal == "" {
