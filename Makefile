@@ -42,7 +42,7 @@ TESTSUM = @mkdir -p $(RESULTS); cd $(1) && go tool -modfile=$(CURDIR)/hack/tools
 
 .PHONY: help
 help: ## Show this help.
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: build ## Start a local control plane, install kudo and a package on it, and show its plans.
@@ -164,6 +164,11 @@ integration: kuttl ## Run the suites, each on a real control plane of its own, t
 	$(call TESTSUM,test/ui,browser) -- -mod=mod -count=1 -timeout 15m ./...
 	@go run ./hack/testcount $(SUITE_RESULTS)
 
+.PHONY: docs
+docs: export KUDO_LOCAL_BIN = $(BIN)/kudo-local
+docs: build ## Run the commands of all pages on a control plane, and compare what they print with the pages (make integration does, too).
+	$(call TESTSUM,.,docs) -- -count=1 -timeout 40m ./test/docs
+
 .PHONY: counts
 counts: ## Record how many tests each package has run last, for make test to compare with.
 	@go run ./hack/testcount -write $(wildcard $(UNIT_RESULTS) $(SUITE_RESULTS) $(RESULTS)/e2e.json)
@@ -241,6 +246,10 @@ lint: ## Check formatting, vet, golangci-lint, and that generated files are up t
 	@for module in $(LARGE_MODULES); do (cd $$module && $(GOLANGCI_LINT) run --fast-only --allow-parallel-runners ./...) || exit; done
 	@hack/lint-fixtures.sh
 	@go test ./test/layers
+	@$(MAKE) --no-print-directory verify
+
+.PHONY: verify
+verify: ## Check that generated files are up to date: generate into a copy, and compare.
 	@hack/generated.sh check "$(CONTROLLER_GEN)"
 
 .PHONY: generate
