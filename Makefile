@@ -188,7 +188,7 @@ kubernetes-servers: ## Build the servers of Kubernetes VERSION, such as 1.30, un
 
 .PHONY: kubernetes
 kubernetes: build kubernetes-servers ## Run the main suites on Kubernetes VERSION, such as 1.30 (15 minutes, and the first time as many to build it).
-	@KUDO_TEST_KUBERNETES=$(SERVERS) KUDO_LOCAL_BIN=$(BIN)/kudo-local $(GINKGO) run --procs=4 --timeout=40m --fail-on-empty --require-suite ./test/integration ./test/installplan ./test/apply ./test/explore
+	@KUDO_TEST_KUBERNETES=$(SERVERS) KUDO_LOCAL_BIN=$(BIN)/kudo-local $(GINKGO) run --procs=4 --timeout=40m --fail-on-empty --fail-on-pending --require-suite ./test/integration ./test/installplan ./test/apply ./test/explore
 
 CHAOS_TIME ?= 10m
 # EACH are the tests that go through all writes of all scenarios.
@@ -218,7 +218,7 @@ fuzz: ## Run each fuzz target for FUZZ_TIME (30s); FUZZ=PATTERN runs those whose
 .PHONY: race
 race: build ## Run the unit tests, and the suites of concurrent parts, with the race detector.
 	@CGO_ENABLED=1 go test -race $$(go list ./... | grep -v /test/)
-	@CGO_ENABLED=1 $(GINKGO) run --race --procs=4 --timeout=40m --fail-on-empty --require-suite ./test/apply ./test/installplan
+	@CGO_ENABLED=1 $(GINKGO) run --race --procs=4 --timeout=40m --fail-on-empty --fail-on-pending --require-suite ./test/apply ./test/installplan
 
 .PHONY: bench
 bench: benchmarks compare ## Run all benchmarks; for figures that count, on a machine that does nothing else.
