@@ -136,7 +136,7 @@ var _ = It("The status of an Instance may have been copied along with it: each g
 	get(t, &corev1.ConfigMap{}, two, "i-cm-0")
 })
 
-var _ = It("A run of a plan that the OperatorVersion does not have cannot go on, and is not complete", func() {
+var _ = It("A run of a plan that the OperatorVersion does not have cannot continue, and is not complete", func() {
 	t := GinkgoTB()
 	ns := namespace(t)
 	ov := gen.Version(ns, "renamed", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))

@@ -92,7 +92,7 @@ var _ = Describe("After a restart of the manager, a run with a forged status or 
 		}, "deploy", ""},
 		"Deleted": {"a record that is deleted gives no rights", func(t testing.TB, ns string) {
 			env.Must(t, m.Delete(t.Context(), &appsv1.ControllerRevision{ObjectMeta: gen.Meta(ns, "x-1")}))
-		}, "deploy", "run 1 of Instance %[1]s/x cannot go on: ControllerRevision %[1]s/x-1 is missing; kubectl kudo plan retry starts it anew"},
+		}, "deploy", "run 1 of Instance %[1]s/x cannot continue: ControllerRevision %[1]s/x-1 is missing; kubectl kudo plan retry starts it anew"},
 		"ForgedData": {"a record in which a user has changed the account gives no rights", func(t testing.TB, ns string) {
 			m.replace(t, ns, "x-1", func(r *appsv1.ControllerRevision) {
 				if !bytes.Contains(r.Data.Raw, []byte(`"serviceAccount":"worker"`)) {
@@ -100,28 +100,28 @@ var _ = Describe("After a restart of the manager, a run with a forged status or 
 				}
 				r.Data.Raw = bytes.ReplaceAll(r.Data.Raw, []byte(`"serviceAccount":"worker"`), []byte(`"serviceAccount":""`))
 			})
-		}, "deploy", "run 1 of Instance %[1]s/x cannot go on: ControllerRevision %[1]s/x-1 was not written by this kudo; kubectl kudo plan retry starts it anew"},
+		}, "deploy", "run 1 of Instance %[1]s/x cannot continue: ControllerRevision %[1]s/x-1 was not written by this kudo; kubectl kudo plan retry starts it anew"},
 		"Unlabelled": {"a record without labels and owner gives no rights", func(t testing.TB, ns string) {
 			m.replace(t, ns, "x-1", func(r *appsv1.ControllerRevision) {
 				r.Labels, r.Annotations, r.OwnerReferences = nil, nil, nil
 				r.Data.Raw = bytes.ReplaceAll(r.Data.Raw, []byte(`"serviceAccount":"worker"`), []byte(`"serviceAccount":""`))
 			})
-		}, "deploy", "run 1 of Instance %[1]s/x cannot go on: ControllerRevision %[1]s/x-1 was not written by this kudo; kubectl kudo plan retry starts it anew"},
+		}, "deploy", "run 1 of Instance %[1]s/x cannot continue: ControllerRevision %[1]s/x-1 was not written by this kudo; kubectl kudo plan retry starts it anew"},
 		"Unsealed": {"T29: a record of before records were sealed gives no rights", func(t testing.TB, ns string) {
 			m.replace(t, ns, "x-1", func(r *appsv1.ControllerRevision) { r.Annotations = nil })
-		}, "deploy", "run 1 of Instance %[1]s/x cannot go on: ControllerRevision %[1]s/x-1 was not written by this kudo; kubectl kudo plan retry starts it anew"},
+		}, "deploy", "run 1 of Instance %[1]s/x cannot continue: ControllerRevision %[1]s/x-1 was not written by this kudo; kubectl kudo plan retry starts it anew"},
 		"Revision0": {"a status that says that there is no record gives no rights", func(t testing.TB, ns string) {
 			m.patchStatus(t, ns, "x", func(s *v1beta1.InstanceStatus) {
 				st := s.PlanStatus["deploy"]
 				st.UID, st.Revision = "11111111-1111-1111-1111-111111111111", 0
 				s.PlanStatus["deploy"] = st
 			})
-		}, "deploy", "run 0 of Instance %[1]s/x cannot go on: ControllerRevision %[1]s/x-0 is missing; kubectl kudo plan retry starts it anew"},
+		}, "deploy", "run 0 of Instance %[1]s/x cannot continue: ControllerRevision %[1]s/x-0 is missing; kubectl kudo plan retry starts it anew"},
 		"OtherPlan": {"a status of another plan with the run's uid gives no rights", func(t testing.TB, ns string) {
 			m.patchStatus(t, ns, "x", func(s *v1beta1.InstanceStatus) {
 				s.PlanStatus["other"], s.PlanStatus["deploy"] = s.PlanStatus["deploy"], v1beta1.PlanStatus{Name: "deploy", Status: v1beta1.NeverRun}
 			})
-		}, "other", "run 1 of Instance %[1]s/x cannot go on: ControllerRevision %[1]s/x-1 was not written by this kudo; kubectl kudo plan retry starts it anew"},
+		}, "other", "run 1 of Instance %[1]s/x cannot continue: ControllerRevision %[1]s/x-1 was not written by this kudo; kubectl kudo plan retry starts it anew"},
 		"NeverABaseline": {"a run that seems to come from KUDO goes on as its account", func(t testing.TB, ns string) {
 			m.patchStatus(t, ns, "x", func(s *v1beta1.InstanceStatus) {
 				st := s.PlanStatus["deploy"]
@@ -178,7 +178,7 @@ var _ = Describe("After a restart of the manager, a run with a forged status or 
 			role.Rules[0].Resources = append(role.Rules[0].Resources, "secrets")
 			env.Must(t, m.Update(t.Context(), role))
 			status(t, m.await(t, ns, "x", func(i *v1beta1.Instance) bool {
-				return i.Status.PlanStatus[tc.plan].Status.IsTerminal() && !strings.Contains(i.Status.PlanStatus[tc.plan].Message, "cannot go on")
+				return i.Status.PlanStatus[tc.plan].Status.IsTerminal() && !strings.Contains(i.Status.PlanStatus[tc.plan].Message, "cannot continue")
 			}), tc.plan, v1beta1.Complete)
 		})
 	}
@@ -186,7 +186,7 @@ var _ = Describe("After a restart of the manager, a run with a forged status or 
 
 var _ = Describe("After a restart of the manager, an install plan with a forged status or record, which has the rights of kudo, writes nothing:", Ordered, ContinueOnFailure, SpecPriority(1), Label("forged-install-runs", "T25", "T26", "slow", "disruptive"), func() {
 	var m *managed
-	const words, missing, foreign = "run %d of OperatorVersion %s/op cannot go on: ControllerRevision %[2]s/op-install-%[1]d %[3]s; kubectl kudo plan retry --operator-version starts it anew", "is missing", "was not written by this kudo"
+	const words, missing, foreign = "run %d of OperatorVersion %s/op cannot continue: ControllerRevision %[2]s/op-install-%[1]d %[3]s; kubectl kudo plan retry --operator-version starts it anew", "is missing", "was not written by this kudo"
 	attacks := map[string]struct {
 		reason   string
 		attack   func(t testing.TB, ns string)
@@ -459,7 +459,7 @@ var _ = It("The command init --upgrade waits for the plans that the new manager 
 	if out, code := m.env.Kudo("init", "--rotate-history-key", "--drop-old"); code != 0 {
 		t.Fatalf("exit code %d: %s", code, out)
 	}
-	status(t, m.await(t, ns, "x", env.PlanEnded("deploy", 1)), "deploy", v1beta1.FatalError, "run 1 of Instance "+ns+"/x cannot go on: ControllerRevision "+ns+"/x-1 was not written by this kudo")
+	status(t, m.await(t, ns, "x", env.PlanEnded("deploy", 1)), "deploy", v1beta1.FatalError, "run 1 of Instance "+ns+"/x cannot continue: ControllerRevision "+ns+"/x-1 was not written by this kudo")
 })
 
 var _ = It("The garbage collector's strategic merge patches do not change the data of ControllerRevisions", Label("orphans", "T25"), func() {

@@ -23,9 +23,9 @@ import (
 // What becomes of a run: it goes on with its account, or fails with the words of T26.
 const (
 	goesOn  = ""
-	missing = "run %[2]d of Instance %[1]s/x cannot go on: ControllerRevision %[1]s/x-%[2]d is missing; kubectl kudo plan retry starts it anew"
-	alien   = "run %[2]d of Instance %[1]s/x cannot go on: ControllerRevision %[1]s/x-%[2]d was not written by this kudo; kubectl kudo plan retry starts it anew"
-	lost    = "run %[2]d of Instance %[1]s/x cannot go on: it was started with the rights of kudo, which namespace %[1]s does not give any more; kubectl kudo plan retry starts it anew"
+	missing = "run %[2]d of Instance %[1]s/x cannot continue: ControllerRevision %[1]s/x-%[2]d is missing; kubectl kudo plan retry starts it anew"
+	alien   = "run %[2]d of Instance %[1]s/x cannot continue: ControllerRevision %[1]s/x-%[2]d was not written by this kudo; kubectl kudo plan retry starts it anew"
+	lost    = "run %[2]d of Instance %[1]s/x cannot continue: it was started with the rights of kudo, which namespace %[1]s does not give any more; kubectl kudo plan retry starts it anew"
 )
 
 // forgery is what a user with the verb own-status, or an administrator of the cluster, makes of the record or of the status of
@@ -245,7 +245,7 @@ func (s *stage) completes(t *testing.T, plan string, number int64) {
 	s.role.Rules[0].Resources = append(s.role.Rules[0].Resources, "secrets")
 	env.Must(t, suite.Update(ctx, s.role))
 	i := s.await(t, "x", func(i *v1beta1.Instance) bool {
-		return i.Status.PlanStatus[plan].Status.IsTerminal() && i.Status.PlanStatus[plan].Revision >= number && !strings.Contains(i.Status.PlanStatus[plan].Message, "cannot go on")
+		return i.Status.PlanStatus[plan].Status.IsTerminal() && i.Status.PlanStatus[plan].Revision >= number && !strings.Contains(i.Status.PlanStatus[plan].Message, "cannot continue")
 	})
 	if got := i.Status.PlanStatus[plan]; got.Status != v1beta1.Complete || got.Revision != number {
 		t.Errorf("run %d is %s %q, want run %d complete", got.Revision, got.Status, got.Message, number)

@@ -33,8 +33,8 @@ func (s *scope) privilegeProblem(privileged bool, revision int64) string {
 	if !privileged || s.privileged {
 		return ""
 	}
-	return fmt.Sprintf("run %d of Instance %s/%s cannot go on: it was started with the rights of kudo, which namespace %s does not give any "+
-		"more; kubectl kudo plan retry starts it anew",
+	return fmt.Sprintf("run %d of Instance %s/%s cannot continue: it was started with the rights of kudo, which namespace %s does not give "+
+		"any more; kubectl kudo plan retry starts it anew",
 		revision, s.Next.Namespace, s.Next.Name, s.Next.Namespace)
 }
 

@@ -174,7 +174,7 @@ func TestAccountOf(t *testing.T) {
 
 // TestPrivilegeProblem: a run with the rights of kudo ends where the namespace does not give them any more.
 func TestPrivilegeProblem(t *testing.T) {
-	const lost = "run 7 of Instance ns/web cannot go on: it was started with the rights of kudo, which namespace ns does not give any more; kubectl kudo plan retry starts it anew"
+	const lost = "run 7 of Instance ns/web cannot continue: it was started with the rights of kudo, which namespace ns does not give any more; kubectl kudo plan retry starts it anew"
 	for _, tc := range []struct {
 		was, is bool
 		want    string

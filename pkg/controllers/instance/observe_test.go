@@ -262,7 +262,7 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// TestResumeProblem: a run cannot continue if its version does not exist, or does not have the plan.
+// TestResumeProblem: a run without a version, or whose version has no such plan, cannot continue.
 func TestResumeProblem(t *testing.T) {
 	version := &runner.ParsedVersion{Spec: &webVersion("web-1.0").Spec}
 	a := pure(gen.Instance("web", webVersion("web-1.0"), nil))

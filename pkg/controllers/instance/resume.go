@@ -68,7 +68,7 @@ func (e *execution) readRecord(ctx context.Context, name string, st v1beta1.Plan
 // endUnrecordedRun fails a run whose record is missing or not authentic. It clears the snapshot of the baseline, so that the record of
 // the next run holds the OperatorVersion itself.
 func (e *execution) endUnrecordedRun(name string, st v1beta1.PlanStatus, cause error) {
-	plans.Fail(&st, fmt.Sprintf("run %d of Instance %s/%s cannot go on: %s; kubectl kudo plan retry starts it anew",
+	plans.Fail(&st, fmt.Sprintf("run %d of Instance %s/%s cannot continue: %s; kubectl kudo plan retry starts it anew",
 		st.Revision, e.Next.Namespace, e.Next.Name, cause), e.Clock.Now())
 	if base := e.Next.Status.Baseline; base != nil {
 		base.Snapshot, base.ContentHash = "", ""

@@ -53,7 +53,7 @@ func TestFindActiveRun(t *testing.T) {
 
 // TestResume: another manager continues a run by its record, and fails a run whose record is missing or not authentic.
 func TestResume(t *testing.T) {
-	const forged = "run 1 of Instance ns/web cannot go on: ControllerRevision ns/web-1 was not written by this kudo; kubectl kudo plan retry starts it anew"
+	const forged = "run 1 of Instance ns/web cannot continue: ControllerRevision ns/web-1 was not written by this kudo; kubectl kudo plan retry starts it anew"
 	record := func(f *fixture) *appsv1.ControllerRevision {
 		r := &appsv1.ControllerRevision{ObjectMeta: gen.Meta("ns", "web-1")}
 		f.Read(r)
@@ -75,7 +75,7 @@ func TestResume(t *testing.T) {
 		}, ""},
 		{"the key was rotated", func(f *fixture) { f.Put(keySecret(2)) }, ""},
 		{"the record was deleted", func(f *fixture) { f.dropRecord(1) },
-			"run 1 of Instance ns/web cannot go on: ControllerRevision ns/web-1 is missing; kubectl kudo plan retry starts it anew"},
+			"run 1 of Instance ns/web cannot continue: ControllerRevision ns/web-1 is missing; kubectl kudo plan retry starts it anew"},
 		{"the record was changed", func(f *fixture) {
 			r := record(f)
 			r.Data.Raw = []byte(strings.Replace(string(r.Data.Raw), `"serviceAccount":"kudo"`, `"serviceAccount":"admin"`, 1))
@@ -99,7 +99,7 @@ func TestResume(t *testing.T) {
 				st.Revision = 0
 				i.Status.PlanStatus["deploy"] = st
 			})
-		}, "run 0 of Instance ns/web cannot go on: ControllerRevision ns/web-0 is missing; kubectl kudo plan retry starts it anew"},
+		}, "run 0 of Instance ns/web cannot continue: ControllerRevision ns/web-0 is missing; kubectl kudo plan retry starts it anew"},
 		{"the key was replaced", func(f *fixture) {
 			secret := keySecret(1)
 			secret.Data["1"] = []byte(strings.Repeat("z", 32))

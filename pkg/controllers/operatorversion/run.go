@@ -81,8 +81,8 @@ func (a *action) endUnrecordedRun(ctx context.Context, name string, st v1beta1.P
 	case !history.Unusable(err):
 		return false, err
 	}
-	plans.Fail(&st, fmt.Sprintf("run %d of OperatorVersion %s/%s cannot go on: %s; kubectl kudo plan retry --operator-version starts it anew",
-		st.Revision, a.Next.Namespace, a.Next.Name, err), a.Clock.Now())
+	plans.Fail(&st, fmt.Sprintf("run %d of OperatorVersion %s/%s cannot continue: %s; "+
+		"kubectl kudo plan retry --operator-version starts it anew", st.Revision, a.Next.Namespace, a.Next.Name, err), a.Clock.Now())
 	a.Next.Status.PlanStatus[name] = st
 	a.reportFinished(name, st)
 	return true, nil
