@@ -50,7 +50,7 @@ func (m *machine) perhaps() bool {
 	if !m.crashes {
 		return false
 	}
-	switch rapid.IntRange(0, 5).Draw(m.t, "fate") {
+	switch rapid.IntRange(0, 5).Draw(m.t, "outcome") {
 	case 0:
 		return true
 	case 1, 2:

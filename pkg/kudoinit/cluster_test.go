@@ -246,8 +246,8 @@ func TestHistoryKeyRemove(t *testing.T) {
 		want    *RemovalResult
 		gone    bool
 	}{
-		"Unused": {"nothing is sealed with it", []client.Object{keySecret(t, 1)}, false, &RemovalResult{Object: "secret kudo-history-key", ID: keyID, Goes: true}, true},
-		"Dry":    {"a dry run deletes nothing", []client.Object{keySecret(t, 1)}, true, &RemovalResult{Object: "secret kudo-history-key", ID: keyID, Goes: true}, false},
+		"Unused": {"nothing is sealed with it", []client.Object{keySecret(t, 1)}, false, &RemovalResult{Object: "secret kudo-history-key", ID: keyID, Deleted: true}, true},
+		"Dry":    {"a dry run deletes nothing", []client.Object{keySecret(t, 1)}, true, &RemovalResult{Object: "secret kudo-history-key", ID: keyID, Deleted: true}, false},
 		"Used": {"a run is sealed with it", append(usedBy("1"), keySecret(t, 1)), false,
 			&RemovalResult{Object: "secret kudo-history-key", ID: keyID, Reason: "the runs of 1 Instances and OperatorVersions, which stay, are sealed with it"}, false},
 		"None": {"there is none", nil, false, nil, true},

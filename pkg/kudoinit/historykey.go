@@ -239,15 +239,15 @@ func (k *HistoryKey) Remove(ctx context.Context, dryRun bool) (*RemovalResult, e
 		return nil, err
 	}
 	id := idOf("v1", "Secret", k.Namespace, keyring.SecretName)
-	fate := &RemovalResult{Object: "secret " + keyring.SecretName, ID: id, Goes: owners == 0}
-	if !fate.Goes {
-		fate.Reason = fmt.Sprintf("the runs of %d Instances and OperatorVersions, which stay, are sealed with it", owners)
+	result := &RemovalResult{Object: "secret " + keyring.SecretName, ID: id, Deleted: owners == 0}
+	if !result.Deleted {
+		result.Reason = fmt.Sprintf("the runs of %d Instances and OperatorVersions, which stay, are sealed with it", owners)
 	}
-	if !fate.Goes || dryRun {
-		return fate, nil
+	if !result.Deleted || dryRun {
+		return result, nil
 	}
 	_, err = deleteAwait(ctx, k.Client, secret, metav1.DeletePropagationBackground)
-	return fate, err
+	return result, err
 }
 
 // Unsealed lists the running plans that have no sealed record, because an older kudo started them. A new manager fails them.

@@ -37,17 +37,17 @@ type RemovalResult struct {
 	Object string
 	// ID names the object for programs.
 	ID apply.ID
-	// Goes is set if it is deleted; else it stays.
-	Goes bool
-	// Reason is why the object stays, or what is deleted with it.
+	// Deleted is set if it is deleted; else it stays.
+	Deleted bool
+	// Reason is why it stays, or what is deleted with it.
 	Reason string
-	// Lost is set if objects go with it, or may.
+	// Lost is set if objects are deleted with it, or may be.
 	Lost bool
 }
 
 // resultOf is the result of an Instance or an Installation, which is named after what it is of.
-func resultOf(obj client.Object, goes bool, reason string) RemovalResult {
-	out := RemovalResult{Goes: goes, Reason: reason}
+func resultOf(obj client.Object, deleted bool, reason string) RemovalResult {
+	out := RemovalResult{Deleted: deleted, Reason: reason}
 	switch of := obj.(type) {
 	case *v1beta1.Instance:
 		out.Object, out.ID = "instance "+of.Namespace+"/"+of.Name, idOf(v1beta1.GroupVersion.String(), "Instance", of.Namespace, of.Name)
@@ -247,7 +247,7 @@ func (r *Remover) stop(ctx context.Context, objs []*unstructured.Unstructured) e
 			return err
 		}
 		if gone {
-			r.Report(RemovalResult{Object: name, ID: apply.IDOf(obj), Goes: true})
+			r.Report(RemovalResult{Object: name, ID: apply.IDOf(obj), Deleted: true})
 		}
 	}
 	if !r.CRDs {
@@ -274,57 +274,57 @@ func (r *Remover) object(ctx context.Context, obj *unstructured.Unstructured) er
 	if err != nil {
 		return fmt.Errorf("%s: %w", lowerKind(obj), err)
 	}
-	fate := RemovalResult{Object: lowerKind(obj), ID: apply.IDOf(obj), Goes: true}
+	result := RemovalResult{Object: lowerKind(obj), ID: apply.IDOf(obj), Deleted: true}
 	switch kind := obj.GetKind(); {
 	case kind == "CustomResourceDefinition" && !r.CRDs:
 		held, _ := r.count(ctx, live)
-		fate.Goes, fate.Reason = false, "it holds the objects of its kind: "+held+"; --remove-crds deletes them all"
+		result.Deleted, result.Reason = false, "it holds the objects of its kind: "+held+"; --remove-crds deletes them all"
 	case kind == "CustomResourceDefinition":
 		held, some := r.count(ctx, live)
-		fate.Reason, fate.Lost = "and with it "+held, some
+		result.Reason, result.Lost = "and with it "+held, some
 	case strings.HasPrefix(kind, "ValidatingAdmissionPolicy") && !r.CRDs:
-		fate.Goes, fate.Reason = false, "it guards kudo's objects as long as their CustomResourceDefinitions are there"
+		result.Deleted, result.Reason = false, "it guards kudo's objects as long as their CustomResourceDefinitions are there"
 	case kind == "ConfigMap" && obj.GetName() != dashboard && !r.CRDs:
-		fate.Goes, fate.Reason = false, "it holds what was decided about kudo, for the next kubectl kudo init"
+		result.Deleted, result.Reason = false, "it holds what was decided about kudo, for the next kubectl kudo init"
 	case obj.GetLabels()["app"] != live.GetLabels()["app"]:
-		fate.Goes, fate.Reason = false, "it lacks the label app=kudo-manager, so it is not kudo's"
+		result.Deleted, result.Reason = false, "it lacks the label app=kudo-manager, so it is not kudo's"
 	}
 	switch {
-	case fate.Goes && r.DryRun:
+	case result.Deleted && r.DryRun:
 		r.toDelete[obj.GetKind()+" "+obj.GetName()] = true
-	case fate.Goes:
-		r.Waiting(fate.Object + " to go")
+	case result.Deleted:
+		r.Waiting(result.Object + " to go")
 		uid := live.GetUID()
 		err := r.Client.Delete(ctx, live, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &uid})
 		if err != nil && !absent(err) {
-			return fmt.Errorf("delete %s: %w", fate.Object, err)
+			return fmt.Errorf("delete %s: %w", result.Object, err)
 		}
 		if _, err := deleteAwait(ctx, r.Client, live, metav1.DeletePropagationBackground); err != nil {
 			return err
 		}
 	}
-	r.Report(fate)
+	r.Report(result)
 	return nil
 }
 
 // key deletes the history key, unless something stays that is sealed with it.
 func (r *Remover) key(ctx context.Context) error {
 	key := &HistoryKey{Client: r.Client, Namespace: r.live.Namespace}
-	var fate *RemovalResult
+	var result *RemovalResult
 	var err error
 	if r.CRDs && r.DryRun { // nothing of kudo's stays
-		fate, err = key.Remove(ctx, true)
-		if fate != nil {
-			fate.Goes, fate.Reason = true, ""
+		result, err = key.Remove(ctx, true)
+		if result != nil {
+			result.Deleted, result.Reason = true, ""
 		}
 	} else {
-		fate, err = key.Remove(ctx, r.DryRun)
+		result, err = key.Remove(ctx, r.DryRun)
 	}
-	if err != nil || fate == nil {
+	if err != nil || result == nil {
 		return err
 	}
-	r.toDelete["Secret "+keyring.SecretName] = fate.Goes
-	r.Report(*fate)
+	r.toDelete["Secret "+keyring.SecretName] = result.Deleted
+	r.Report(*result)
 	return nil
 }
 
@@ -341,24 +341,24 @@ func (r *Remover) namespace(ctx context.Context) error {
 	if there, err := getIfPresent(ctx, r.Client, ns, "", r.live.Namespace); err != nil || !there {
 		return err
 	}
-	fate := RemovalResult{Object: "namespace " + ns.Name, ID: idOf("v1", "Namespace", "", ns.Name), Goes: true}
+	result := RemovalResult{Object: "namespace " + ns.Name, ID: idOf("v1", "Namespace", "", ns.Name), Deleted: true}
 	content, err := r.Scanner.Content(ctx, ns.Name, func(group, kind, name string) bool {
 		return r.toDelete[kind+" "+name] || r.DryRun && r.CRDs && group == v1beta1.GroupVersion.Group
 	})
 	switch {
 	case ns.Annotations[createdAnnotation] != manager:
-		fate.Goes, fate.Reason = false, "it was there before kudo"
+		result.Deleted, result.Reason = false, "it was there before kudo"
 	case err != nil:
-		fate.Goes, fate.Reason = false, "its content cannot be read: "+err.Error()
+		result.Deleted, result.Reason = false, "its content cannot be read: "+err.Error()
 	case len(content) > 0:
-		fate.Goes, fate.Reason = false, "it holds what is not kudo's: "+text.List(content, shown)
+		result.Deleted, result.Reason = false, "it holds what is not kudo's: "+text.List(content, shown)
 	}
-	if fate.Goes && !r.DryRun {
+	if result.Deleted && !r.DryRun {
 		if _, err := deleteAwait(ctx, r.Client, ns, metav1.DeletePropagationBackground); err != nil {
 			return err
 		}
 	}
-	r.Report(fate)
+	r.Report(result)
 	return nil
 }
 

@@ -112,31 +112,31 @@ func (p *Preview) keepAll(holder *v1beta1.Installation) {
 //	data would go with it, and the deletion is forced       delete, with the data
 //	else                                                    delete
 func (p *Preview) release(ctx context.Context, engine *share.Engine, holder *v1beta1.Installation, force bool) error {
-	fates, err := engine.Session(holder, share.Policy{}, holder.Status.Resources).Preview(ctx, force)
+	released, err := engine.Session(holder, share.Policy{}, holder.Status.Resources).Preview(ctx, force)
 	if err != nil {
 		return err
 	}
-	for _, fate := range fates {
-		out := newObject(fate.ID)
+	for _, object := range released {
+		out := newObject(object.ID)
 		switch {
-		case fate.Unknown != nil:
-			out.Effect, out.Why = Unknown, fate.Unknown.Error()
-		case fate.Blocks:
-			out.Effect, out.Why = Keep, "it holds the release up: it "+fate.Reason
+		case object.Unknown != nil:
+			out.Effect, out.Why = Unknown, object.Unknown.Error()
+		case object.Blocks:
+			out.Effect, out.Why = Keep, "it holds the release up: it "+object.Reason
 			warning := "the release would wait, and delete nothing, as long as %s %s: --force destroys that"
 			if holder.Spec.Subject.Kind == "Instance" { // its definitions are released one by one
 				warning = "%s stays as long as it %s"
 			}
-			p.Warnings = append(p.Warnings, fmt.Sprintf(warning, fate.ID, fate.Reason))
-		case fate.Deleted && fate.Reason != "":
-			out.Effect, out.Why, out.Lost = Delete, "it is destroyed with what it holds: it "+fate.Reason, true
-		case fate.Deleted:
+			p.Warnings = append(p.Warnings, fmt.Sprintf(warning, object.ID, object.Reason))
+		case object.Deleted && object.Reason != "":
+			out.Effect, out.Why, out.Lost = Delete, "it is destroyed with what it holds: it "+object.Reason, true
+		case object.Deleted:
 			out.Effect = Delete
 		default:
-			out.Effect, out.Why = Keep, fate.Reason
+			out.Effect, out.Why = Keep, object.Reason
 		}
-		if len(fate.Holders) > 0 {
-			p.Shared = append(p.Shared, Share{fate.ID.String(), ShareLeave, fate.Holders})
+		if len(object.Holders) > 0 {
+			p.Shared = append(p.Shared, Share{object.ID.String(), ShareLeave, object.Holders})
 		}
 		p.Objects = append(p.Objects, out)
 	}

@@ -82,7 +82,7 @@ type removalPreview struct {
 
 // add takes what becomes of an object.
 func (r *removalPreview) add(f kudoinit.RemovalResult) {
-	if !f.Goes {
+	if !f.Deleted {
 		r.Stays = append(r.Stays, preview.Stay{Object: f.ID.String(), Why: f.Reason})
 		return
 	}

@@ -92,7 +92,7 @@ func (o *initOptions) removeInstall(ctx context.Context) error {
 // reportRemoval says what has become of an object.
 func (o *initOptions) reportRemoval(f kudoinit.RemovalResult) {
 	verb, why := "removed", f.Reason
-	if !f.Goes {
+	if !f.Deleted {
 		verb = "stays"
 	}
 	if why != "" {

@@ -56,7 +56,7 @@ func definition(name string, holders ...client.Object) *unstructured.Unstructure
 	return ownedBy(crd, holders...)
 }
 
-// uninstalled returns a server with an Instance that has a child and, for each effect of an uninstall, an object that shows it.
+// uninstalled returns a server with an Instance that has one object for each effect, and a child.
 func uninstalled(t *testing.T) *apitest.Server {
 	t.Helper()
 	i, child := &v1beta1.Instance{ObjectMeta: gen.Meta("lab", "site")}, &v1beta1.Instance{ObjectMeta: gen.Meta("lab", "child")}
