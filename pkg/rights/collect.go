@@ -33,8 +33,9 @@ type collector struct {
 	// made are the roles that the plans write, bound the roles that bindings of the plans name.
 	made  map[roleRef]bool
 	bound map[binding]bool
-	wide  map[string]*ClusterScoped
-	notes map[string]bool
+	// clusterScoped are the objects without a namespace that the plans write or delete, by group, resource and name.
+	clusterScoped map[string]*ClusterScoped
+	notes         map[string]bool
 }
 
 // place is a task at its place in the plans of an Instance.
@@ -181,7 +182,7 @@ func (c *collector) write(at place, o *unstructured.Unstructured) {
 	into := c.inside
 	if !r.namespaced {
 		into = c.outside
-		c.widen(at, o, r).Deleted = false
+		c.addClusterScoped(at, o, r).Deleted = false
 	}
 	into.allow(r.group, r.name, nil, "create")
 	into.allow(r.group, r.name, []string{o.GetName()}, writing...)
@@ -193,19 +194,19 @@ func (c *collector) delete(at place, o *unstructured.Unstructured) {
 	into := c.inside
 	if !r.namespaced {
 		into = c.outside
-		c.widen(at, o, r)
+		c.addClusterScoped(at, o, r)
 	}
 	into.allow(r.group, r.name, []string{o.GetName()}, deleting...)
 }
 
-// widen lists a cluster-scoped object.
-func (c *collector) widen(at place, o *unstructured.Unstructured, r resource) *ClusterScoped {
+// addClusterScoped lists a cluster-scoped object, and returns its entry.
+func (c *collector) addClusterScoped(at place, o *unstructured.Unstructured, r resource) *ClusterScoped {
 	key := r.group + "\x00" + r.name + "\x00" + o.GetName()
-	if c.wide[key] == nil {
-		c.wide[key] = &ClusterScoped{Kind: o.GetKind(), Name: o.GetName(), Group: r.group, Resource: r.name, Task: at.String(),
+	if c.clusterScoped[key] == nil {
+		c.clusterScoped[key] = &ClusterScoped{Kind: o.GetKind(), Name: o.GetName(), Group: r.group, Resource: r.name, Task: at.String(),
 			Instance: at.subject.Name, Deleted: true}
 	}
-	return c.wide[key]
+	return c.clusterScoped[key]
 }
 
 // read collects what looking at a ConfigMap or Secret needs.

@@ -22,8 +22,8 @@ type resource struct {
 // configGroup is the API of kudo's own configuration.
 const configGroup = "config.kudo.dev"
 
-// wide are the kinds of Kubernetes and of kudo whose objects have no namespace.
-var wide = map[string]string{
+// clusterScoped are the kinds of Kubernetes and of kudo whose objects have no namespace.
+var clusterScoped = map[string]string{
 	"Namespace": "", "Node": "", "PersistentVolume": "", "ComponentStatus": "",
 	"ClusterRole": "rbac.authorization.k8s.io", "ClusterRoleBinding": "rbac.authorization.k8s.io",
 	"CustomResourceDefinition": "apiextensions.k8s.io", "APIService": "apiregistration.k8s.io",
@@ -47,8 +47,8 @@ var wide = map[string]string{
 
 // IsNamespaced reports whether the objects of a kind of Kubernetes or of kudo have a namespace.
 func IsNamespaced(kind schema.GroupKind) bool {
-	group, isWide := wide[kind.Kind]
-	return !isWide || group != kind.Group
+	group, found := clusterScoped[kind.Kind]
+	return !found || group != kind.Group
 }
 
 // kinds finds the resources of kinds: those of CustomResourceDefinitions that the package has, those of Kubernetes itself,

@@ -66,7 +66,7 @@ type ClusterScoped struct {
 func Of(s Subject, known Known) (*Rights, error) {
 	c := &collector{
 		known: known, inside: newGrants(), outside: newGrants(), kinds: kinds{served: known.Served, guessed: map[string]bool{}},
-		made: map[roleRef]bool{}, bound: map[binding]bool{}, wide: map[string]*ClusterScoped{}, notes: map[string]bool{},
+		made: map[roleRef]bool{}, bound: map[binding]bool{}, clusterScoped: map[string]*ClusterScoped{}, notes: map[string]bool{},
 	}
 	if err := c.plans(s, nil); err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func Of(s Subject, known Known) (*Rights, error) {
 			s.Version.Operator.Name)
 	}
 	out := &Rights{Rules: c.inside.list(), ClusterRules: c.outside.list()}
-	for _, object := range c.wide {
+	for _, object := range c.clusterScoped {
 		out.ClusterScoped = append(out.ClusterScoped, *object)
 	}
 	slices.SortFunc(out.ClusterScoped, func(a, b ClusterScoped) int {

@@ -14,7 +14,7 @@ type roleRef struct{ kind, name string }
 // binding is a role that a plan binds, in the namespace or for the whole cluster.
 type binding struct {
 	roleRef
-	wide bool
+	clusterWide bool
 }
 
 // roles collects what writing roles and bindings needs beside the objects themselves. The API server lets an account write
@@ -68,7 +68,7 @@ func (c *collector) bind() {
 			continue
 		}
 		into := c.inside
-		if b.wide {
+		if b.clusterWide {
 			into = c.outside
 		}
 		into.allow(rbacv1.GroupName, resources[b.kind], []string{b.name}, "bind")
