@@ -12,7 +12,7 @@ import (
 	"kudo.dev/kudo/pkg/history"
 )
 
-// TestRollbackChange shows P20: a rollback asks for the end of the run that goes on, with the same patch, unless it is to wait behind it.
+// TestRollbackChange shows P20: a rollback asks for the end of the current run, with the same patch, unless it is to wait behind it.
 // What an Instance's annotations and status hold before was written by others, and must not end another run.
 func TestRollbackChange(t *testing.T) {
 	deleted := metav1.NewTime(time.Unix(1, 0))

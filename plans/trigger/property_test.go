@@ -268,7 +268,7 @@ func (w *world) answered() {
 }
 
 // Whatever users edit, whatever ends how, and whenever the manager dies: every change is answered by a run with values
-// at least as new, every request by hand by a run, none by two, and all comes to rest.
+// at least as new, every request by hand by a run, none by two, and nothing runs at the end.
 func TestPropertyEveryChangeIsAnswered(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)

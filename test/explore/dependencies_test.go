@@ -88,7 +88,7 @@ dependenciesLua: |
 		}
 	})
 
-	It("is awaited, and the plan goes on when it appears", func() {
+	It("is awaited, and the plan continues when it appears", func() {
 		t := GinkgoTB()
 		ns := suite.NewNamespace(t)
 		i := install(t, operator(ns, [][2]string{{"cup", cup("await", ns, "lid")}}), nil)

@@ -46,7 +46,7 @@ func documents() []struct{ name, text, want string } {
 	}
 }
 
-// A bad document ends its plan with a message that names it; the manager and other plans go on.
+// A bad document ends its plan with a message that names it; the manager and other plans continue.
 func TestBadDocuments(t *testing.T) {
 	w := ready(t)
 	exits := manager.exitCount()

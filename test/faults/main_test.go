@@ -1,5 +1,5 @@
 // Package faults breaks things while plans run, and checks that nothing is lost: nothing foreign changes, no data of users
-// goes, each plan goes on or fails with a named cause, a second run ends in the same state, and nothing leaks.
+// goes, each plan continues or fails with a named cause, a second run ends in the same state, and nothing leaks.
 package faults
 
 import (

@@ -151,7 +151,7 @@ func sums(plan v1beta1.Plan, kinds map[string]string, st v1beta1.PlanStatus) (ou
 		holds(p.Status != v1beta1.Pending || steps[v1beta1.Pending] == len(p.Steps), "phase "+p.Name)
 	}
 	ended := st.Status.IsTerminal()
-	holds(ended || phases[v1beta1.FatalError] == 0, "a plan that goes on after a failure")
+	holds(ended || phases[v1beta1.FatalError] == 0, "a plan that continues after a failure")
 	holds(st.Status != v1beta1.FatalError || st.Message != "", "a failure without a cause")
 	holds((st.Status == v1beta1.Complete) == (phases[v1beta1.Complete] == len(st.Phases) && ended), "the plan")
 	holds(ended == (st.FinishedTimestamp != nil), "the end of the run")

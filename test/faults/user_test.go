@@ -80,7 +80,7 @@ func TestChangedHundredTimes(t *testing.T) {
 	w.untouched()
 }
 
-// The OperatorVersion is deleted in the middle of a plan: the run goes on with what it was started with, over a restart of
+// The OperatorVersion is deleted in the middle of a plan: the run continues with what it was started with, over a restart of
 // the manager too.
 func TestVersionDeletedInPlan(t *testing.T) {
 	w := ready(t)

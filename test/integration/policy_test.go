@@ -212,7 +212,7 @@ var _ = Describe("PackagePolicies", Serial, Label("package-policies", "S23"), fu
 		}
 	})
 
-	It("hold a run that goes on, which continues when they allow it again (S27, S30)", func() {
+	It("hold a run that has not ended, and let it continue when they allow it again (S27, S30)", func() {
 		t := GinkgoTB()
 		ns, key := namespace(t), newSigner()
 		policy := requirePolicy("held", key)

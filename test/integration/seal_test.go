@@ -82,9 +82,9 @@ var _ = Describe("After a restart of the manager, a run with a forged status or 
 		reason string
 		attack func(t testing.TB, ns string)
 		plan   string
-		want   string // ends of the words; empty if the run goes on
+		want   string // ends of the words; empty if the run continues
 	}{
-		"Restart": {"a run goes on with the account that it was started with", func(t testing.TB, ns string) {
+		"Restart": {"a run continues with the account that it was started with", func(t testing.TB, ns string) {
 			i := env.Read(t, m.Cluster, &v1beta1.Instance{}, ns, "x")
 			if i.Spec.ServiceAccountName != "worker" {
 				t.Fatal("the Instance names worker")
@@ -440,7 +440,7 @@ var _ = It("The command init --upgrade waits for the plans that the new manager 
 		return strings.Contains(i.Status.AggregatedStatus.Message, "forbidden")
 	})
 	if out, code := m.env.Kudo("init", "--upgrade", "--external-manager", "--wait-time=1s"); code != 0 {
-		t.Errorf("a sealed run goes on: exit code %d: %s", code, out)
+		t.Errorf("a sealed run continues: exit code %d: %s", code, out)
 	}
 	m.replace(t, ns, "x-1", func(r *appsv1.ControllerRevision) { r.Annotations = nil })
 	out, code := m.env.Kudo("init", "--upgrade", "--external-manager", "--wait-time=1s")

@@ -20,7 +20,7 @@ import (
 	"kudo.dev/kudo/test/terminal"
 )
 
-var _ = It("A wait without a terminal writes a line for each change, and Ctrl-C says that the plan goes on", Label("P29"), func() {
+var _ = It("A wait without a terminal writes a line for each change, and Ctrl-C says that the plan continues", Label("P29"), func() {
 	t := GinkgoTB()
 	ns := namespace(t)
 	ov := gen.Version(ns, "waits", gen.ConfigMaps("cm", 1), gen.Param("VALUE", "a", ""),
@@ -66,7 +66,7 @@ func differsFromTree(shown, text string) string {
 	return ""
 }
 
-var _ = It("On a terminal, plan status --watch draws the tree of a running plan anew in its place, also once the terminal is narrower; Ctrl-C says that the plan goes on",
+var _ = It("On a terminal, plan status --watch draws the tree of a running plan anew in its place, also once the terminal is narrower; Ctrl-C says that the plan continues",
 	Label("P23"), func() {
 		t := GinkgoTB()
 		ns := namespace(t)

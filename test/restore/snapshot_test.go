@@ -104,7 +104,7 @@ func version(t testing.TB, obj client.Object) uint64 {
 	return n
 }
 
-var _ = It("R34: a plan goes on where a snapshot of etcd was, and what was written after the snapshot is undone", Label("R34", "etcd"), func() {
+var _ = It("R34: a plan continues where a snapshot of etcd was, and what was written after the snapshot is undone", Label("R34", "etcd"), func() {
 	t := GinkgoTB()
 	p := newEtcdPlane(t)
 	ns := p.NewNamespace(t)
@@ -139,7 +139,7 @@ var _ = It("R34: a plan goes on where a snapshot of etcd was, and what was writt
 	p.await(t, ns, "late", isReady)
 	p.wantValues(t, ns, map[string]string{"x-cm-0": "b", "x-last-0": "b", "y-cm-0": "b", "late-cm-0": "a"})
 
-	By("all is as it was at the snapshot, and the run goes on")
+	By("all is as it was at the snapshot, and the run continues")
 	p.restoreSnapshot(t, folder)
 	before := p.await(t, ns, "x", isHeld)
 	if version(t, before) >= version(t, after) {

@@ -224,7 +224,7 @@ func unguessed(t *testing.T, s *stage) {
 	})
 }
 
-// switches: ann may use the account kudo, and names it in an Instance whose run goes on as worker.
+// switches: ann may use the account kudo, and names it in an Instance whose run continues as worker.
 func switches(t *testing.T, s *stage) {
 	x := &v1beta1.Instance{ObjectMeta: gen.Meta(s.ns, "x")}
 	err := as(t, ann).Patch(ctx, x.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"operatorVersion":{"name":"quiet-1"}}}`)))
@@ -317,7 +317,7 @@ func demoted(t *testing.T, s *stage) {
 	s.await(t, "x", refusedTo("worker"))
 }
 
-// replays makes the first run go on.
+// replays makes the first run continue.
 func replays(t *testing.T, s *stage) {
 	s.patchStatus(t, func(i *v1beta1.Instance) {
 		st := i.Status.PlanStatus["deploy"]

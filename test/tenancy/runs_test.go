@@ -29,7 +29,7 @@ const (
 )
 
 // forgery is what a user with the verb own-status, or an administrator of the cluster, makes of the record or of the status of
-// a run that goes on.
+// a run that has not ended.
 type forgery struct {
 	finding, name, reason string
 	strike                func(t *testing.T, s *stage)
@@ -69,7 +69,7 @@ func forgeries() []forgery {
 		}
 	}
 	return []forgery{
-		{finding: "3", name: "untouched", reason: "a run goes on with the account that it was started with", strike: func(*testing.T, *stage) {}},
+		{finding: "3", name: "untouched", reason: "a run continues with the account that it was started with", strike: func(*testing.T, *stage) {}},
 		{finding: "3", name: "deleted", reason: "a record that is deleted gives no rights", resumed: missing, strike: func(t *testing.T, s *stage) {
 			env.Must(t, suite.Delete(ctx, &appsv1.ControllerRevision{ObjectMeta: gen.Meta(s.ns, "x-1")}))
 		}},

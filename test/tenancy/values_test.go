@@ -130,7 +130,7 @@ func TestFirstAttack(t *testing.T) {
 }
 
 // TestSecondAttack is the second attack that this project was shown, as it was typed: the status of an Instance whose plan waits is
-// patched to a run that has no record, an annotation is set, and the run goes on with the rights of the manager.
+// patched to a run that has no record, an annotation is set, and the run continues with the rights of the manager.
 func TestSecondAttack(t *testing.T) {
 	ns := suite.NewNamespace(t)
 	personas(t, ns)

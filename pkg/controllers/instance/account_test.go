@@ -147,7 +147,7 @@ func TestObserveAccountFails(t *testing.T) {
 	}
 }
 
-// TestAccountOf: a run continues with the account of its record, whatever account the next run has.
+// TestAccountOf: a run continues with the account of its record, whatever the next one has.
 func TestAccountOf(t *testing.T) {
 	installer, next := apply.Account{Namespace: "kudo-system", Name: "kudo-installer"}, apply.Account{Namespace: "ns", Name: "next"}
 	for _, tc := range []struct {

@@ -190,7 +190,7 @@ func TestRetry(t *testing.T) {
 	f.change(func(i *v1beta1.Instance) { i.Annotations = texts{v1beta1.RetryAnnotation: uid} })
 	f.settle(t)
 	if st := f.instance().Status.PlanStatus["deploy"]; st.Revision != 1 {
-		t.Fatalf("an active run is retried: %+v", st)
+		t.Fatalf("a run that has not ended is retried: %+v", st)
 	}
 	f.change(func(i *v1beta1.Instance) { i.Annotations[v1beta1.CancelAnnotation] = uid })
 	for range 3 {

@@ -71,7 +71,7 @@ func TestRunsCounted(t *testing.T) {
 			f.change(func(i *v1beta1.Instance) { i.Spec.PlanExecution = v1beta1.PlanExecution{PlanName: "deploy", UID: "a"} })
 		}, []string{"web deploy complete created: 1", "web deploy complete request: 1"}},
 		{"a run that fails", fatal, func(*fixture) {}, []string{"web deploy fatal created: 1"}},
-		{"a run that goes on", endless, func(*fixture) {}, nil},
+		{"a run that has not ended", endless, func(*fixture) {}, nil},
 		{"a run that a user cancels", endless, func(f *fixture) { annotate(f, v1beta1.CancelAnnotation) }, []string{"web deploy cancelled created: 1"}},
 		{"a run that is started again with other values", endless, func(f *fixture) {
 			f.change(func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"VALUE": "2"} })

@@ -31,7 +31,7 @@ func TestFindActiveRun(t *testing.T) {
 	}{
 		{"it is the run", "deploy", "run", "1", "uid", true},
 		{"the run has no record", "deploy", "run", "", "uid", true},
-		{"another run of the plan goes on", "deploy", "other", "1", "uid", false},
+		{"another run of the plan has not ended", "deploy", "other", "1", "uid", false},
 		{"another plan runs", "update", "run", "1", "uid", false},
 		{"the Instance was deleted and created again", "deploy", "run", "1", "other", false},
 		{"the key of the record was dropped", "deploy", "run", "9", "uid", false},

@@ -506,7 +506,7 @@ func TestSchedulePlace(t *testing.T) {
 	}
 }
 
-// TestSchedulePlaceOfLongRun: a run that lasts longer than an hour leaves its place to another Instance.
+// TestSchedulePlaceOfLongRun: a run that takes more than an hour leaves its place to another Instance.
 func TestSchedulePlaceOfLongRun(t *testing.T) {
 	f := newScheduled(t)
 	f.r.ScheduledRuns = 1

@@ -63,8 +63,8 @@ func waiting(ov *v1beta1.OperatorVersion) {
 	gen.Serial("deploy", "job")(ov)
 }
 
-// TestObservedGenerationOfRun: while a run is active, a generation that cannot be acted upon does not count as observed, whatever the
-// cause: otherwise the end of the run would look like the result of that generation.
+// TestObservedGenerationOfRun: while a plan is running, a generation that cannot be acted upon does not count as observed, whatever the
+// cause: otherwise the end of the run would be taken for the answer to it.
 func TestObservedGenerationOfRun(t *testing.T) {
 	for _, tc := range []struct {
 		reason string

@@ -20,9 +20,9 @@ func TestState(t *testing.T) {
 		want   state
 	}{
 		{"there is nothing to do", observation{}, idle},
-		{"a run goes on", observation{running: true}, running},
+		{"a plan is running", observation{running: true}, running},
 		{"a run is to be started", observation{start: start}, startDue},
-		{"a run is to be started in place of the one that goes on", observation{running: true, start: start}, startDue},
+		{"a run is to be started in place of the running one", observation{running: true, start: start}, startDue},
 
 		{"the OperatorVersion does not exist", observation{blocked: by(versionMissing)}, versionMissing},
 		{"the sources cannot be read", observation{blocked: by(parametersMissing)}, parametersMissing},
@@ -50,7 +50,7 @@ func TestState(t *testing.T) {
 		{"the status is unclean", observation{unclean: true}, statusUnclean},
 		{"the status is unclean during a deletion", observation{unclean: true, deleted: true, finalizer: true}, statusUnclean},
 		{"the finalizer is outdated", observation{outdated: true}, finalizerOutdated},
-		{"the finalizer is outdated while a run goes on", observation{outdated: true, running: true}, finalizerOutdated},
+		{"the finalizer is outdated while a plan is running", observation{outdated: true, running: true}, finalizerOutdated},
 		{"the finalizer comes before the end of the run", observation{outdated: true, running: true, canceled: true}, finalizerOutdated},
 		{"the run is to be ended", observation{running: true, canceled: true}, cancelRequested},
 

@@ -83,7 +83,7 @@ func arrive(ctx context.Context, p *plane.Plane, c *crowd, n int) ([]report.Figu
 
 // idle watches the manager while idle.
 func idle(ctx context.Context, b *Bench, p *plane.Plane, _ *crowd) ([]report.Figure, error) {
-	b.Say("coming to rest")
+	b.Say("waiting until nothing changes")
 	if err := plane.Pause(ctx, 75*time.Second); err != nil { // the garbage collector learns of kudo's kinds within a minute
 		return nil, err
 	}
