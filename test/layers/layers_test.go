@@ -242,6 +242,7 @@ func TestRules(t *testing.T) {
 	r := rules{
 		levels:     map[string]int{"apis": 0, "operators": 1, "pkg/apply": 2, "pkg/share": 2, "pkg/crdcompat": 2, "pkg/cli": 4, "test": testLevel},
 		edges:      map[string][]string{"pkg/share": {"pkg/apply"}},
+		testEdges:  map[string][]string{"pkg/apply": {"pkg/crdcompat"}},
 		impure:     []string{"k8s.io/client-go", "net", "os"},
 		exceptions: []string{"net/url"},
 		isolated:   []string{"pkg/crdcompat"},
@@ -252,7 +253,7 @@ func TestRules(t *testing.T) {
 	good := []source{
 		file("apis/types.go", "time"),
 		file("operators/operators.go", "net/url", module+"/apis"), file("operators/operators_test.go", "os"),
-		file("pkg/apply/apply.go", "os", module+"/operators"), file("pkg/apply/apply_test.go", module+"/test/gen"),
+		file("pkg/apply/apply.go", "os", module+"/operators"), file("pkg/apply/apply_test.go", module+"/test/gen", module+"/pkg/crdcompat"),
 		file("pkg/share/share.go", module+"/pkg/apply"), file("pkg/share/share_test.go"),
 		file("pkg/crdcompat/crdcompat.go"), file("pkg/crdcompat/crdcompat_test.go", module+"/test/gen"),
 		file("pkg/cli/cli.go", module+"/pkg/share", module+"/pkg/apply"), file("pkg/cli/cli_test.go"),
@@ -284,6 +285,8 @@ func TestRules(t *testing.T) {
 		{"a listed package that is deleted", source{}, "apis/types.go", "there is no package apis: delete the rule"},
 		{"a name that says nothing", file("pkg/cli/util/a.go"), "", "pkg/cli/util: the name of the package does not say what it does"},
 		{"an edge that no import needs", source{}, "pkg/share/share.go", "no import needs the edge pkg/share → pkg/apply: delete the rule"},
+		{"code that is no test imports by an edge of tests", file("pkg/apply/a.go", module+"/pkg/crdcompat"), "", "pkg/apply/a.go imports kudo.dev/kudo/pkg/crdcompat of the same level 2, and no edge allows it"},
+		{"an edge of tests that no test needs", source{}, "pkg/apply/apply_test.go", "no import needs the test edge pkg/apply → pkg/crdcompat: delete the rule"},
 		{"a level of no package", source{}, "pkg/cli", "no package is of level prefix pkg/cli: delete the rule"},
 	}
 	for _, tc := range cases {

@@ -1,11 +1,13 @@
 package layers
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -16,24 +18,61 @@ func TestRenamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(string(data)) {
+	problems, err := checkRenamed("../..", string(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, problem := range problems {
+		t.Error(problem)
+	}
+}
+
+// TestCheckRenamed checks that a retired name is found as a type, a function, a method, a field, a variable and a constant.
+func TestCheckRenamed(t *testing.T) {
+	dir := t.TempDir()
+	const code = "package a\ntype fit struct{ last int }\ntype pair[T any] struct{}\nfunc (*pair[T]) poll() {}\nfunc look() {}\nvar wide int\n" +
+		"const (\n\tstill = 1\n)\ntype asked interface{ Gone() }\nfunc local() { inner := 1; _ = inner }\n"
+	if err := os.WriteFile(filepath.Join(dir, "a.go"), []byte(code), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := checkRenamed(dir, ".: fit fit.last pair.poll look wide still asked.Gone inner last poll\nabsent: look\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, name := range []string{"fit", "fit.last", "pair.poll", "look", "wide", "still", "asked.Gone"} {
+		want = append(want, ". declares "+name+", a name that was retired: docs/design/vocabulary.md has the words to use")
+	}
+	want = append(want, "there is no package absent: delete its line in testdata/renamed.txt")
+	if !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+	if _, err := checkRenamed(dir, "fit\n"); err == nil {
+		t.Error("a line without a package is read")
+	}
+}
+
+// checkRenamed returns which packages of a tree declare names that a list retires for them.
+func checkRenamed(root, list string) (problems []string, err error) {
+	for line := range strings.Lines(list) {
 		pkg, retired, ok := strings.Cut(strings.TrimSpace(line), ": ")
 		if !ok {
-			t.Fatalf("the line %q is not a package, a colon and names", line)
+			return nil, fmt.Errorf("the line %q is not a package, a colon and names", line)
 		}
-		declared, err := namesOf(filepath.Join("..", "..", pkg))
+		declared, err := namesOf(filepath.Join(root, pkg))
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		if len(declared) == 0 {
-			t.Errorf("there is no package %s: delete its line in testdata/renamed.txt", pkg)
+			problems = append(problems, fmt.Sprintf("there is no package %s: delete its line in testdata/renamed.txt", pkg))
 		}
 		for name := range strings.FieldsSeq(retired) {
 			if declared[name] {
-				t.Errorf("%s declares %s, a name that was retired: docs/design/vocabulary.md has the words to use", pkg, name)
+				problems = append(problems, fmt.Sprintf("%s declares %s, a name that was retired: docs/design/vocabulary.md has the words to use", pkg, name))
 			}
 		}
 	}
+	return problems, nil
 }
 
 // namesOf returns what a package declares: types, functions, variables and constants by name, methods and fields as Type.Name.

@@ -1,6 +1,7 @@
 package layers
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -71,12 +72,7 @@ func TestExercise(t *testing.T) {
 	}
 	_, exercise, _ := strings.Cut(string(page), "## Where a change belongs")
 	exercise, _, _ = strings.Cut(exercise, "\n## ")
-	_, tree, _ := strings.Cut(string(page), "## The tree")
-	tree, _, _ = strings.Cut(tree, "\n## ")
-	var paths []string
-	for _, row := range treeRow.FindAllStringSubmatch(tree, -1) {
-		paths = append(paths, row[1])
-	}
+	paths := treePaths(string(page))
 	answers := exerciseAnswer.FindAllStringSubmatch(exercise, -1)
 	if len(answers) != 10 {
 		t.Errorf("the exercise has %d changes, not 10", len(answers))
@@ -88,4 +84,58 @@ func TestExercise(t *testing.T) {
 			}
 		}
 	}
+}
+
+// treePaths returns the paths that have a row of their own in "The tree".
+func treePaths(page string) (paths []string) {
+	_, rows, _ := strings.Cut(page, "## The tree")
+	rows, _, _ = strings.Cut(rows, "\n## ")
+	for _, row := range treeRow.FindAllStringSubmatch(rows, -1) {
+		paths = append(paths, row[1])
+	}
+	return paths
+}
+
+// rowsOfSeveral are the rows of the tree that describe what is below their path.
+var rowsOfSeveral = []string{"cmd", "test", "pkg/explore", "pkg/controllers", "pkg/crdtarball"}
+
+// TestTreeOfPage checks that "The tree" describes each package, and names none that does not exist.
+func TestTreeOfPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/design/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources, err := readSources("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, problem := range checkTreeOfPage(treePaths(string(page)), sources) {
+		t.Error(problem)
+	}
+}
+
+// TestCheckTreeOfPage checks that a package without a row is found, and a row without a package.
+func TestCheckTreeOfPage(t *testing.T) {
+	sources := []source{file("pkg/a/a.go"), file("pkg/a/inner/a.go"), file("test/b/b_test.go"), file("hack/c/c.go")}
+	got := checkTreeOfPage([]string{"pkg/a", "pkg/z", "test"}, sources)
+	want := []string{"the tree has a row for pkg/z, where no package is", "the tree has no row for the package pkg/a/inner"}
+	if !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+}
+
+// checkTreeOfPage compares the rows of the tree with the packages. Tools of development in hack have no rows.
+func checkTreeOfPage(rows []string, sources []source) (problems []string) {
+	for _, row := range rows {
+		if !slices.ContainsFunc(sources, func(s source) bool { return below(s.pkg, row) }) && row != "operators/catalog" {
+			problems = append(problems, fmt.Sprintf("the tree has a row for %s, where no package is", row))
+		}
+	}
+	for _, s := range sources {
+		if !slices.Contains(rows, s.pkg) && !belowAny(s.pkg, rowsOfSeveral) && !below(s.pkg, "hack") {
+			problems = append(problems, fmt.Sprintf("the tree has no row for the package %s", s.pkg))
+		}
+	}
+	slices.Sort(problems)
+	return slices.Compact(problems)
 }
