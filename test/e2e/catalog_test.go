@@ -142,7 +142,7 @@ var _ = Describe("The catalog", Label("catalog"), func() {
 		apply(ns, "apiVersion: noticeboard.example.com/v1\nkind: Notice\nmetadata: {name: one}\nspec: {text: closed on Monday}\n")
 		Eventually(func() string {
 			return try("kubectl", "get", "--raw", "/api/v1/namespaces/"+ns+"/services/board:http/proxy/index.txt")
-		}).Should(Equal("closed on Monday\n"))
+		}).Should(Equal("closed on Monday\n"), "the board shows the notice")
 	})
 
 	It("keeps what was written into etcd when its members die, and when it grows", Label("etcd"), func() {
@@ -160,7 +160,7 @@ var _ = Describe("The catalog", Label("catalog"), func() {
 				return try("kubectl", append([]string{"exec", "db-" + member, "-n", ns, "--", "env", "ETCDCTL_API=3", "etcdctl"}, args...)...)
 			}
 		}
-		Eventually(etcdctl("2", "put", "a", "one")).Should(Equal("OK\n"))
+		Eventually(etcdctl("2", "put", "a", "one")).Should(Equal("OK\n"), "a member takes a value")
 		kubectl("delete", "pods", "-n", ns, "--all", "--grace-period=0", "--force")
 		Eventually(etcdctl("0", "get", "a")).Should(Equal("a\none\n"), "the volumes have it")
 		change(ns, "SIZE=4")

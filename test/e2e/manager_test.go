@@ -17,7 +17,7 @@ var pods = filepath.Join(root, "test", "e2e", "testdata", "pods")
 var _ = Describe("The manager in pods", Label("manager"), func() {
 	It("is in order: init --verify", func() {
 		// The specs before may have killed the leader, or the node.
-		Eventually(func() string { return try("kubectl", "kudo", "init", "--verify") }).ShouldNot(ContainSubstring("FAILED"))
+		Eventually(func() string { return try("kubectl", "kudo", "init", "--verify") }).ShouldNot(ContainSubstring("FAILED"), "init --verify finds nothing wrong")
 		Expect(strings.Fields(kubectl("get", "pods", "-n", "kudo-system", "-o", "jsonpath={.items[*].metadata.name}"))).To(HaveLen(2))
 	})
 
@@ -105,7 +105,7 @@ var _ = Describe("The manager in pods", Label("manager"), func() {
 			To(Equal("2 " + nextManagerImage))
 		kubectl("kudo", "plan", "trigger", "--name", "deploy", "--instance", "p", "-n", ns, "--wait")
 		kubectl("kudo", "init", "--upgrade", "--wait", "--kudo-image", managerImage)
-		Eventually(func() string { return try("kubectl", "kudo", "init", "--verify") }).ShouldNot(ContainSubstring("FAILED"))
+		Eventually(func() string { return try("kubectl", "kudo", "init", "--verify") }).ShouldNot(ContainSubstring("FAILED"), "init --verify finds nothing wrong")
 	})
 
 	It("is removed and installed again, and Instances keep what they have", Serial, Label("remove"), func() {

@@ -59,7 +59,7 @@ var _ = It("Metrics are scraped from all managers, at the addresses of their Ser
 			return fmt.Errorf("%v managers lead, and have counted %v runs", leaders, runs)
 		}
 		return nil
-	}).Should(Succeed())
+	}).Should(Succeed(), "the metrics of both managers")
 })
 
 // scrape returns the metrics of a manager at the address of its pod.

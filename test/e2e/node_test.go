@@ -59,12 +59,12 @@ var _ = Describe("A real node", Label("node"), func() {
 		apply(ns, web)
 		kubectl("rollout", "status", "deployment/web", "-n", ns, "--timeout", limit.String())
 		local("kill", "node/kubelet")
-		Eventually(func() string { return try("kudo-local", "status", "--name", instanceName, "--state", state) }).Should(ContainSubstring("node is not ready"))
+		Eventually(func() string { return try("kudo-local", "status", "--name", instanceName, "--state", state) }).Should(ContainSubstring("node is not ready"), "the status without the kubelet")
 		local("start", "node/kubelet")
 		Eventually(func() error {
 			_, err := start("kudo-local", "status", "--name", instanceName, "--state", state)
 			return err
-		}).Should(Succeed())
+		}).Should(Succeed(), "the node is ready again")
 		local("kill", "node")
 		local("start", "node")
 		Eventually(func() string {

@@ -102,7 +102,7 @@ var _ = Describe("A release", Ordered, Label("release", "R28"), func() {
 		// next returns how long it takes until another manager leads than the one before.
 		next := func(before string) time.Duration {
 			begin := time.Now()
-			Eventually(holder).WithPolling(100 * time.Millisecond).ShouldNot(Or(Equal(before), BeEmpty()))
+			Eventually(holder).WithPolling(100*time.Millisecond).ShouldNot(Or(Equal(before), BeEmpty()), "another manager leads")
 			return time.Since(begin)
 		}
 		before := holder()

@@ -129,7 +129,7 @@ var _ = Describe("What the manager asks in the cluster", func() {
 
 		By("refusing an address of the cluster that no administrator has named")
 		apply(ns, fmt.Sprintf(versionWithCRDs, "one", host, ""))
-		Eventually(message("one")).Should(ContainSubstring(host))
+		Eventually(message("one")).Should(ContainSubstring(host), "the refusal names the address")
 		Expect(message("one")()).To(ContainSubstring("is refused"))
 		Expect(message("one")()).To(ContainSubstring("crd-allowed-hosts"))
 		kubectl("kudo", "init", "--upgrade", "--crd-allowed-hosts", host, "--kudo-image", managerImage)
@@ -137,7 +137,7 @@ var _ = Describe("What the manager asks in the cluster", func() {
 
 		By("trusting the caBundle")
 		apply(ns, fmt.Sprintf(versionWithCRDs, "one", host, ", caBundle: "+base64.StdEncoding.EncodeToString(bundle)))
-		Eventually(message("one")).Should(ContainSubstring("COMPLETE"))
+		Eventually(message("one")).Should(ContainSubstring("COMPLETE"), "with a caBundle")
 		kubectl("get", "crd", "jobs."+one)
 
 		By("trusting the authorities of the system")
@@ -152,7 +152,7 @@ var _ = Describe("What the manager asks in the cluster", func() {
 			{"op": "add", "path": "/spec/template/spec/containers/0/volumeMounts/-", "value": {"name": "authority", "mountPath": "/etc/ssl/certs/authority.crt", "subPath": "ca.crt"}}]`)
 		kubectl("rollout", "status", "deployment/kudo-controller-manager", "-n", "kudo-system", "--timeout", limit.String())
 		apply(ns, fmt.Sprintf(versionWithCRDs, "two", host, ""))
-		Eventually(message("two")).Should(ContainSubstring("COMPLETE"))
+		Eventually(message("two")).Should(ContainSubstring("COMPLETE"), "with the authorities of the system")
 		kubectl("get", "crd", "jobs."+two)
 	})
 
