@@ -69,22 +69,22 @@ func (c *Collector) versions(ctx context.Context, all []*instance) []*unstructur
 func (c *Collector) collectSecrets(ctx context.Context, all []*instance, versions []*unstructured.Unstructured) {
 	for _, ov := range versions {
 		if ov != nil {
-			c.redact.learnDefinitions(ov)
+			c.redact.hideDefaults(ov)
 		}
 	}
 	for _, i := range all {
-		c.redact.learnParameters(i.Spec.Parameters)
+		c.redact.hideNamedParameters(i.Spec.Parameters)
 	}
 	for _, i := range all {
 		i.runs = c.list(ctx, revisionKind, c.Limits.Objects, client.InNamespace(i.Namespace),
 			client.MatchingLabels{v1beta1.HistoryLabel: string(i.UID)})
 		for n := range i.runs {
 			given, _, _ := unstructured.NestedStringMap(i.runs[n].Object, "data", "parameters")
-			c.redact.learnParameters(given) // a run may have had other values than the Instance has now
+			c.redact.hideNamedParameters(given) // a run may have had other values than the Instance has now
 		}
 	}
 	for _, secret := range c.list(ctx, secretKind, c.Limits.Objects, client.InNamespace(all[0].Namespace)) {
-		c.redact.learnSecret(&secret)
+		c.redact.hideSecret(&secret)
 	}
 	c.redact.prepare() // logs are redacted at the same time
 }

@@ -79,10 +79,10 @@ func lastLines(text string) []string {
 	return out[max(0, len(out)-int(endLines)):]
 }
 
-// LearnInstance learns what must not be shown of the logs of an Instance: the values of its sensitive parameters and, as far as the client
+// HideInstance takes what must not be shown of the logs of an Instance: the values of its sensitive parameters and, as far as the client
 // may read them, the Secrets that its plans have made and those that its parameters come from.
-func (r *Redactor) LearnInstance(ctx context.Context, c client.Client, i *v1beta1.Instance, ov *v1beta1.OperatorVersion) {
-	r.LearnParameters(ov.Spec.Parameters, i.Spec.Parameters)
+func (r *Redactor) HideInstance(ctx context.Context, c client.Client, i *v1beta1.Instance, ov *v1beta1.OperatorVersion) {
+	r.HideParameters(ov.Spec.Parameters, i.Spec.Parameters)
 	list := &corev1.SecretList{}
 	if c.List(ctx, list, client.InNamespace(i.Namespace), client.MatchingLabels{v1beta1.InstanceLabel: i.Name}, client.Limit(100)) != nil {
 		list.Items = nil
@@ -95,24 +95,24 @@ func (r *Redactor) LearnInstance(ctx context.Context, c client.Client, i *v1beta
 	}
 	for _, secret := range list.Items {
 		for _, value := range secret.Data {
-			r.Learn(string(value))
+			r.Hide(string(value))
 		}
 	}
 }
 
-// LearnParameters learns the values of parameters that are sensitive by their definition or by their name.
-func (r *Redactor) LearnParameters(defs []v1beta1.Parameter, values map[string]string) {
+// HideParameters takes the values of parameters that are sensitive by their definition or by their name.
+func (r *Redactor) HideParameters(defs []v1beta1.Parameter, values map[string]string) {
 	for _, def := range defs {
 		if def.Sensitive {
 			r.Name(def.Name)
 		}
 		if def.Default != nil && (def.Sensitive || r.Sensitive(def.Name)) {
-			r.Learn(*def.Default)
+			r.Hide(*def.Default)
 		}
 	}
 	for name, value := range values {
 		if r.Sensitive(name) {
-			r.Learn(value)
+			r.Hide(value)
 		}
 	}
 }

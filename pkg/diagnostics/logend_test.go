@@ -80,8 +80,8 @@ func TestReadLogEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		redact := &Redactor{}
-		redact.Learn(secret)
-		redact.Learn("BEGIN-of-a-value\nEND-of-a-value")
+		redact.Hide(secret)
+		redact.Hide("BEGIN-of-a-value\nEND-of-a-value")
 		got := ReadLogEnd(t.Context(), set, ofReport(tc.restarts), redact.Text)
 		if !slices.Equal(got.Lines, tc.lines) || got.Note != tc.note {
 			t.Errorf("%s: %q, want %q and %q", tc.reason, got, tc.lines, tc.note)
@@ -124,8 +124,8 @@ func TestLogHangs(t *testing.T) {
 	}
 }
 
-// TestLearnInstance (P22): the values of the Secrets that an Instance has written, or takes parameters from, are left out; those of others are not.
-func TestLearnInstance(t *testing.T) {
+// TestHideInstance (P22): the values of the Secrets that an Instance has written, or takes parameters from, are left out; those of others are not.
+func TestHideInstance(t *testing.T) {
 	secret := func(name, instance string) *corev1.Secret {
 		s := &corev1.Secret{ObjectMeta: gen.Meta("lab", name), Data: map[string][]byte{"k": []byte("value-of-" + name)}}
 		s.Labels = map[string]string{v1beta1.InstanceLabel: instance}
@@ -135,7 +135,7 @@ func TestLearnInstance(t *testing.T) {
 	i.Spec.ParametersFrom = []v1beta1.ParametersSource{{Kind: "Secret", Name: "source"}, {Kind: "Secret", Name: "absent"}, {Kind: "ConfigMap", Name: "other"}}
 	c := apitest.Start(t, secret("written", "site"), secret("source", ""), secret("other", "another")).Client()
 	r := &Redactor{}
-	r.LearnInstance(t.Context(), c, i, &v1beta1.OperatorVersion{})
+	r.HideInstance(t.Context(), c, i, &v1beta1.OperatorVersion{})
 	got := r.Text("value-of-written value-of-source value-of-parameter value-of-other")
 	if want := "REDACTED REDACTED REDACTED value-of-other"; got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -172,10 +172,10 @@ func TestWholeEnd(t *testing.T) {
 	}
 }
 
-// TestLearnParameters: values are left out of logs by their definition and by their name.
-func TestLearnParameters(t *testing.T) {
+// TestHideParameters: values are left out of logs by their definition and by their name.
+func TestHideParameters(t *testing.T) {
 	r := &Redactor{}
-	r.LearnParameters([]v1beta1.Parameter{{Name: "SEED", Sensitive: true, Default: ptr.To("default-of-seed")}, {Name: "MODE", Default: ptr.To("production")}},
+	r.HideParameters([]v1beta1.Parameter{{Name: "SEED", Sensitive: true, Default: ptr.To("default-of-seed")}, {Name: "MODE", Default: ptr.To("production")}},
 		map[string]string{"SEED": "value-of-seed", "DB_PASSWORD": "hunter22", "MODE": "staging-two"})
 	text := r.Text("default-of-seed value-of-seed hunter22 production staging-two")
 	if want := "REDACTED REDACTED REDACTED production staging-two"; text != want {

@@ -43,22 +43,22 @@ func (r *Redactor) Name(name string) {
 	r.names[name] = true
 }
 
-// Learn takes a secret value, to be looked for in all texts from now on: plain, in base64, and as a JSON string. Short ones, and plain
+// Hide takes a secret value, to be looked for in all texts from now on: plain, in base64, and as a JSON string. Short ones, and plain
 // booleans and numbers, are not looked for. Of a value with several lines, each line that looks like a secret of its own is looked
 // for, too: logs show one line at a time.
-func (r *Redactor) Learn(value string) {
+func (r *Redactor) Hide(value string) {
 	if len(value) <= longest && strings.ContainsAny(strings.TrimSpace(value), "\n") {
 		for line := range strings.Lines(value) {
 			if line = strings.TrimSpace(line); len(line) >= 2*shortest && !strings.ContainsAny(line, " \t") {
-				r.learn(line)
+				r.hide(line)
 			}
 		}
 	}
-	r.learn(value)
+	r.hide(value)
 }
 
-// learnDefinitions takes the names of the sensitive parameters that an OperatorVersion defines, and their defaults.
-func (r *Redactor) learnDefinitions(ov *unstructured.Unstructured) {
+// hideDefaults takes the names of the sensitive parameters that an OperatorVersion defines, and their defaults.
+func (r *Redactor) hideDefaults(ov *unstructured.Unstructured) {
 	definitions, _, _ := unstructured.NestedSlice(ov.Object, "spec", "parameters")
 	for _, item := range definitions {
 		d, _ := item.(map[string]any)
@@ -67,31 +67,31 @@ func (r *Redactor) learnDefinitions(ov *unstructured.Unstructured) {
 			r.Name(name)
 		}
 		if value, ok := d["default"].(string); ok && r.Sensitive(name) {
-			r.Learn(value)
+			r.Hide(value)
 		}
 	}
 }
 
-// learnParameters takes the values of the parameters that are sensitive by their name.
-func (r *Redactor) learnParameters(parameters map[string]string) {
+// hideNamedParameters takes the values of the parameters that are sensitive by their name.
+func (r *Redactor) hideNamedParameters(parameters map[string]string) {
 	for name, value := range parameters {
 		if r.Sensitive(name) {
-			r.Learn(value)
+			r.Hide(value)
 		}
 	}
 }
 
-// learnSecret takes the values of a Secret.
-func (r *Redactor) learnSecret(secret *unstructured.Unstructured) {
+// hideSecret takes the values of a Secret.
+func (r *Redactor) hideSecret(secret *unstructured.Unstructured) {
 	data, _, _ := unstructured.NestedStringMap(secret.Object, "data")
 	for _, value := range data {
 		if text, err := base64.StdEncoding.DecodeString(value); err == nil {
-			r.Learn(string(text))
+			r.Hide(string(text))
 		}
 	}
 }
 
-func (r *Redactor) learn(value string) {
+func (r *Redactor) hide(value string) {
 	whole := value
 	value = strings.TrimSpace(value)
 	_, number := strconv.ParseFloat(value, 64)

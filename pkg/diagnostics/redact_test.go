@@ -11,7 +11,7 @@ import (
 
 func TestText(t *testing.T) {
 	for _, tc := range []struct{ reason, in, want string }{
-		{"a learned value", "login failed for s3cret-value!", "login failed for REDACTED!"},
+		{"a hidden value", "login failed for s3cret-value!", "login failed for REDACTED!"},
 		{"in base64", "x " + base64.StdEncoding.EncodeToString([]byte("s3cret-value")), "x REDACTED"},
 		{"an assignment", "db_password=abc mode=fast", "db_password=REDACTED mode=fast"},
 		{"YAML", "apiKey: 'abc'\nname: x", "apiKey: 'REDACTED'\nname: x"},
@@ -36,7 +36,7 @@ func TestText(t *testing.T) {
 		{"a switch", "token: true", "token: true"},
 	} {
 		r := &Redactor{}
-		r.Learn("s3cret-value")
+		r.Hide("s3cret-value")
 		if got := r.Text(tc.in); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
 		}
@@ -58,7 +58,7 @@ func TestLearnForms(t *testing.T) {
 		{"in base64", base64.StdEncoding.EncodeToString([]byte(value)), Redacted},
 	} {
 		r := &Redactor{}
-		r.Learn(value)
+		r.Hide(value)
 		if got := r.Text(tc.in); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
 		}
@@ -94,13 +94,13 @@ func TestObject(t *testing.T) {
 	}
 }
 
-// FuzzText: a learned value is in no text, and redacting twice changes nothing more of it.
+// FuzzText: a hidden value is in no text, and redacting twice changes nothing more of it.
 func FuzzText(f *testing.F) {
 	f.Add("correct horse", "x correct horse y password=correct horse")
 	f.Add("aaaaaaa", "aaaaaaaaaaaaaaaaaaaaa")
 	f.Fuzz(func(t *testing.T, value, text string) {
 		r := &Redactor{}
-		r.Learn(value)
+		r.Hide(value)
 		value = strings.TrimSpace(value)
 		got := r.Text(text)
 		if r.values[value] && !strings.Contains(Redacted, value) && strings.Contains(strings.ReplaceAll(got, Redacted, "\x00"), value) {

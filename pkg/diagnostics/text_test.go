@@ -101,18 +101,18 @@ func TestLearn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &Redactor{}
-			r.Learn(tc.value)
+			r.Hide(tc.value)
 			if got := r.Text(tc.in); got != tc.want {
 				t.Errorf("%s: %.100q, want %.100q", tc.reason, got, tc.want)
 			}
 		})
 	}
 	r := &Redactor{}
-	r.Learn("password-1")
+	r.Hide("password-1")
 	if got := r.Text("x password-12 y"); got != "x REDACTED2 y" {
 		t.Errorf("before the longer value: %q", got)
 	}
-	r.Learn("password-12")
+	r.Hide("password-12")
 	if got := r.Text("x password-12 y password-1 z"); got != "x REDACTED y REDACTED z" {
 		t.Errorf("of two values, one of which begins with the other: %q", got)
 	}

@@ -117,7 +117,7 @@ func (s *Scanner) owned(ctx context.Context, see func(at schema.GroupVersionReso
 // detachHeld removes Instances and Installations from the owners of all their objects, and then deletes the Instances and Installations. So
 // the garbage collector deletes nothing else when the CRDs are deleted.
 func (r *Remover) detachHeld(ctx context.Context) error {
-	if err := r.look(ctx); err != nil {
+	if err := r.observe(ctx); err != nil {
 		return err
 	}
 	if used := r.inUse(); used != nil && r.Instances != KeepInstances && (!r.DryRun || r.Instances != UninstallInstances) {

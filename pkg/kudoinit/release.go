@@ -52,7 +52,7 @@ func (r *Remover) release(ctx context.Context) error {
 	if err := poll(ctx, r.remaining(ctx, true)); err != nil {
 		return fmt.Errorf("the release is not done: %w", err)
 	}
-	return r.look(ctx)
+	return r.observe(ctx)
 }
 
 // uncollected returns a function that names the objects of deleted Instances that still exist. The garbage collector deletes them, but not
@@ -92,7 +92,7 @@ func (r *Remover) remaining(ctx context.Context, installations bool) func() (str
 		return message, nil
 	}
 	return func() (string, error) {
-		if err := r.look(ctx); err != nil {
+		if err := r.observe(ctx); err != nil {
 			return "", err
 		}
 		if len(r.held.instances) > 0 {

@@ -132,7 +132,7 @@ func (r *Remover) Remove(ctx context.Context) error {
 		return err
 	}
 	r.toDelete = map[string]bool{}
-	if err := r.look(ctx); err != nil {
+	if err := r.observe(ctx); err != nil {
 		return err
 	}
 	if used := r.inUse(); used != nil && r.Instances == "" {
@@ -144,7 +144,7 @@ func (r *Remover) Remove(ctx context.Context) error {
 			return err
 		}
 	case !r.CRDs:
-		r.tellHolders()
+		r.reportHolders()
 	}
 	objs, err := r.objects()
 	if err != nil {
@@ -192,12 +192,12 @@ func (r *Remover) objects() ([]*unstructured.Unstructured, error) {
 	return objs, nil
 }
 
-// look lists the objects that depend on kudo.
-func (r *Remover) look(ctx context.Context) error {
+// observe reads what depends on kudo.
+func (r *Remover) observe(ctx context.Context) error {
 	instances, installations, versions := &v1beta1.InstanceList{}, &v1beta1.InstallationList{}, &v1beta1.OperatorVersionList{}
 	for _, list := range []client.ObjectList{instances, installations, versions} {
 		if err := r.Client.List(ctx, list); err != nil && !absent(err) {
-			return fmt.Errorf("look for what is in use: %w", err)
+			return fmt.Errorf("read what is in use: %w", err)
 		}
 	}
 	r.held = holders{instances.Items, installations.Items, versions.Items}
@@ -218,8 +218,8 @@ func (r *Remover) inUse() error {
 	return used
 }
 
-// tellHolders reports that all Instances and Installations stay.
-func (r *Remover) tellHolders() {
+// reportHolders says that all who hold something stay.
+func (r *Remover) reportHolders() {
 	const why = "it and all that it holds wait for the next kubectl kudo init"
 	for _, i := range r.held.instances {
 		r.Report(resultOf(&i, false, why))

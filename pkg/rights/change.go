@@ -89,8 +89,8 @@ func CompareAccount(ctx context.Context, c client.Client, instance *v1beta1.Inst
 	return change, nil
 }
 
-// look reads the live object into one of its type.
-func (ch *Change) look(ctx context.Context, c client.Client, want, live client.Object) (found bool, err error) {
+// readLive reads the live object into one of its type.
+func (ch *Change) readLive(ctx context.Context, c client.Client, want, live client.Object) (found bool, err error) {
 	err = c.Get(ctx, client.ObjectKeyFromObject(want), live)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -138,7 +138,7 @@ func (ch *Change) change(live client.Object, differs bool, edit func()) {
 // reviewServiceAccount takes an account that is there as it is.
 func (ch *Change) reviewServiceAccount(ctx context.Context, c client.Client, _ *v1beta1.Instance) error {
 	want, live := ch.ServiceAccount(), &corev1.ServiceAccount{}
-	found, err := ch.look(ctx, c, want, live)
+	found, err := ch.readLive(ctx, c, want, live)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (ch *Change) reviewServiceAccount(ctx context.Context, c client.Client, _ *
 func (ch *Change) reviewRole(ctx context.Context, c client.Client, instance *v1beta1.Instance) error {
 	want, live := ch.Role(), &rbacv1.Role{}
 	ch.owned = append(ch.owned, want)
-	found, err := ch.look(ctx, c, want, live)
+	found, err := ch.readLive(ctx, c, want, live)
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (ch *Change) reviewRunAs(ctx context.Context, c client.Client, _ *v1beta1.I
 // account are no other's.
 func (ch *Change) reviewSubjects(ctx context.Context, c client.Client, want *rbacv1.RoleBinding, only bool) error {
 	live := &rbacv1.RoleBinding{}
-	found, err := ch.look(ctx, c, want, live)
+	found, err := ch.readLive(ctx, c, want, live)
 	switch {
 	case err != nil || !found:
 		return err

@@ -117,7 +117,7 @@ func (s *shell) await(cmd *exec.Cmd) error {
 
 // command prepares a process in a group of its own, so that all of it can be ended.
 func (s *shell) command(ctx context.Context, args []string) (*exec.Cmd, error) {
-	program, err := s.look(args[0])
+	program, err := s.findProgram(args[0])
 	if err != nil {
 		return nil, err
 	}
@@ -131,8 +131,8 @@ func (s *shell) command(ctx context.Context, args []string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// look finds a program in the commands' PATH, or relative to the case's folder.
-func (s *shell) look(name string) (string, error) {
+// findProgram finds a program in the commands' PATH, or relative to the case's folder.
+func (s *shell) findProgram(name string) (string, error) {
 	if strings.Contains(name, "/") {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(s.dir, name)

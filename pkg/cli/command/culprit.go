@@ -57,7 +57,7 @@ func (env *Env) ExplainInstance(ctx context.Context, c client.Client, i *v1beta1
 		if c.Get(ctx, i.OperatorVersionKey(), ov) != nil {
 			ov = &v1beta1.OperatorVersion{}
 		}
-		e.redact.LearnInstance(ctx, c, i, ov)
+		e.redact.HideInstance(ctx, c, i, ov)
 		e.definitions, e.values = ov.Spec.Parameters, i.Spec.Parameters
 		e.upgrade = i.Status.Baseline != nil && i.Status.Baseline.UpgradeIncomplete
 	})
@@ -72,17 +72,17 @@ func (env *Env) ExplainVersion(ctx context.Context, c client.Client, ov *v1beta1
 	ctx, cancel := context.WithTimeout(ctx, explainTime)
 	defer cancel()
 	return env.explain(ctx, c, run, fmt.Sprintf("--operator-version %s -n %s", ov.Name, ov.Namespace), func(e *explainer) {
-		e.redact.LearnParameters(ov.Spec.Parameters, ov.Spec.InstallParameters)
+		e.redact.HideParameters(ov.Spec.Parameters, ov.Spec.InstallParameters)
 	})
 }
 
-func (env *Env) explain(ctx context.Context, c client.Client, run v1beta1.PlanStatus, subject string, learn func(*explainer)) string {
+func (env *Env) explain(ctx context.Context, c client.Client, run v1beta1.PlanStatus, subject string, hide func(*explainer)) string {
 	all := plans.Culprits(run)
 	if len(all) == 0 || run.Status == v1beta1.Complete || plans.IsCanceled(run.Status, run.Message) {
 		return ""
 	}
 	e := &explainer{client: c, redact: &diagnostics.Redactor{}, now: time.Now(), subject: subject}
-	learn(e)
+	hide(e)
 	if config, err := env.Flags.ToRESTConfig(); err == nil {
 		e.set, _ = kubernetes.NewForConfig(config)
 	}

@@ -70,7 +70,7 @@ func (m *matcher) descend() {
 
 func fail(format string, args ...any) { panic(patternError(fmt.Sprintf(format, args...))) }
 
-// do is the heart: s and p are where subject and pattern go on, and s is -1 as soon as the subject does not match.
+// do matches the subject from s on with the pattern from p on, and returns where the match ends, or -1 if there is none.
 func (m *matcher) do(s, p int) int {
 	m.descend()
 	defer func() { m.depth-- }()
