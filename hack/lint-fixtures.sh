@@ -60,6 +60,6 @@ for list in ginkgo sigstore testify archives; do
 done
 for forbidden in time.Now context.Background context.TODO os.Rename time.Sleep "Status().Patch" "Status().Update"; do
   # The message names what is forbidden. The line of the source below it may hold more, so that a search of all output proves nothing.
-  grep "(forbidigo)" <<<"$found" | grep -qF "use of \`$forbidden\` forbidden" || { echo "forbidigo lets $forbidden pass:"; echo "$found"; exit 1; }
+  grep "(forbidigo)" <<<"$found" | grep -q "use of \`[^\`]*${forbidden//./\\.}\` forbidden" || { echo "forbidigo lets $forbidden pass:"; echo "$found"; exit 1; }
 done
 grep -q "sleep_test.go.*time.Sleep.*(forbidigo)" <<<"$found" || { echo "forbidigo lets a test sleep:"; echo "$found"; exit 1; }
