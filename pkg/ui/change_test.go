@@ -83,13 +83,13 @@ func TestChangePage(t *testing.T) {
 		`name="value.VALUE"`, "\ny</textarea>", "set back to its default",
 		"<strong>PASSWORD</strong> <code>(sensitive)</code>", "sensitive: change it by a Secret",
 		"<strong>CLASS</strong> <code>fast</code>", "immutable",
-		`<select id="value-3" name="value.SIZE">`, "<option selected>small</option>", "<option>large</option>",
-		`<select id="value-4" name="value.TLS">`, "<option>true</option>", "<option selected>false</option>",
+		`<select id="value-3" name="value.SIZE">`, `<option value="small" selected>small</option>`, `<option value="large">large</option>`,
+		`<select id="value-4" name="value.TLS">`, `<option value="true">true</option>`, `<option value="false" selected>false</option>`,
 		`name="value.TEXT" rows="3">`+"\n\none\ntwo</textarea>", "a text",
 		"<strong>BELL</strong>", "control characters", "<strong>HOST</strong>", "it comes from ConfigMap hosts",
 		"<strong>LOGIN</strong>", "has a sensitive value in it",
 		"kubectl kudo update --instance one -n a -p NAME=VALUE --dry-run",
-		"<option>backup</option>", "<option>deploy</option>", "Others have changed objects: 1", `<option value="2">2: deploy`, `<option value="1">1: deploy`, "keep-claims")
+		`<option value="backup">backup</option>`, `<option value="deploy">deploy</option>`, "Others have changed objects: 1", `<option value="2">2: deploy`, `<option value="1">1: deploy`, "keep-claims")
 	if strings.Contains(body, "s3cr3t") || strings.Contains(body, "Preview the retry") {
 		t.Errorf("a sensitive value is sent, or a plan is said to have failed:\n%s", body)
 	}
