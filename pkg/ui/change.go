@@ -140,7 +140,7 @@ func (t *target) fields() []parameterField {
 			value = *def.Default
 		}
 		switch {
-		case row.Hidden:
+		case row.Hidden, isHidden(def.Name, t.Version, t.sensitive):
 			field.Value, field.Fixed = row.Value, "sensitive: change it by a Secret, or by update -P FILE"
 		case t.mask.Text(value) != value:
 			field.Value, field.Fixed = row.Value, "it has a sensitive value in it: change it by update -P FILE"
