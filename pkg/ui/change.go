@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"kudo.dev/kudo/pkg/act"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/text"
+	"kudo.dev/kudo/pkg/ui/access"
 	"kudo.dev/kudo/plans"
 )
 
@@ -132,6 +134,7 @@ func (t *target) fields() []parameterField {
 		shown[row.Name] = row
 	}
 	var out []parameterField
+	size := 0
 	for n, def := range t.Version.Spec.Parameters {
 		row := shown[def.Name]
 		field := parameterField{Number: n, Name: def.Name, From: row.From, Description: row.Description, Lines: 1}
@@ -148,11 +151,12 @@ func (t *target) fields() []parameterField {
 			field.Value, field.Fixed = long(value), "immutable: it was fixed when the Instance was created"
 		case strings.HasPrefix(row.From, "Secret ") || strings.HasPrefix(row.From, "ConfigMap "):
 			field.Fixed = "it comes from " + row.From
-		case len(value) > maxEditable:
+		case len(value) > maxEditable, size+formSize(def.Name, value) > maxForm:
 			field.Value, field.Fixed = long(value), "too long to be changed here"
 		case text.EscapeControls(value) != value:
 			field.Value, field.Fixed = long(value), "it has control characters: change it by update -P FILE"
 		default:
+			size += formSize(def.Name, value)
 			field.Value, field.IsSet, field.Choices = value, set, choicesOf(def, value)
 			field.Lines = min(strings.Count(value, "\n")+1, maxFieldLines)
 		}
@@ -161,8 +165,18 @@ func (t *target) fields() []parameterField {
 	return out
 }
 
-// maxEditable bounds a value in the form, in bytes.
-const maxEditable = 64 << 10
+const (
+	// maxEditable bounds a value in the form, in bytes.
+	maxEditable = 64 << 10
+	// maxForm bounds the form as a browser sends it, in bytes. The rest of what a request may have is for longer values.
+	maxForm = access.MaxBody / 4 * 3
+)
+
+// formSize returns how many bytes a browser sends for a parameter that is not changed.
+func formSize(name, value string) int {
+	sent := strings.ReplaceAll(value, "\n", "\r\n")
+	return len(url.Values{valuePrefix + name: {sent}, formerPrefix + name: {sent}}.Encode()) + len("&")
+}
 
 // choicesOf returns the values among which a user chooses; none if any may be typed.
 func choicesOf(def v1beta1.Parameter, value string) []string {

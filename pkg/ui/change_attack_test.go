@@ -1,10 +1,12 @@
 package ui
 
 import (
+	"net/url"
 	"strings"
 	"testing"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/ui/access"
 )
 
 // TestChoicesOfForm checks that a value among choices comes back as it is: browsers shorten white space in the text of an option.
@@ -27,4 +29,30 @@ func TestSensitiveFields(t *testing.T) {
 			t.Errorf("there is a field %s", name)
 		}
 	}
+}
+
+// TestLargeForm checks that a browser can send the form of an Instance with large values: the body of a request is bounded.
+func TestLargeForm(t *testing.T) {
+	ov, i := changeable(), changed()
+	for _, name := range strings.Fields("A B C D E F G H") {
+		ov.Spec.Parameters = append(ov.Spec.Parameters, v1beta1.Parameter{Name: name})
+		i.Spec.Parameters[name] = strings.Repeat("\"\n", maxEditable/2)
+	}
+	_, body := begin(t, "", i, ov).get(t, "/instances/a/one/change")
+	if size := len(fieldsOfPage(t, body).Encode()); size > access.MaxBody {
+		t.Errorf("the form has %d bytes, and a request may have %d", size, access.MaxBody)
+	}
+	expect(t, body, "<strong>H</strong>", "too long to be changed here")
+}
+
+// fieldsOfPage returns the fields of the form of parameters, as a browser posts them.
+func fieldsOfPage(t *testing.T, body string) url.Values {
+	t.Helper()
+	_, fields, _ := strings.Cut(body, `<input type="hidden" name="action" value="update">`)
+	fields, _, _ = strings.Cut(fields, "</form>")
+	out := formOf(t, `<form id="act">`+fields)
+	for _, values := range out {
+		values[0] = strings.ReplaceAll(values[0], "\n", "\r\n")
+	}
+	return out
 }
