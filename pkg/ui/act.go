@@ -76,6 +76,8 @@ func (s *Server) do(ctx context.Context, c *computation) error {
 
 // missingRight returns what the user lacks for an action; empty if nothing is missing.
 func (s *Server) missingRight(ctx context.Context, key client.ObjectKey, action act.Action) string {
+	ctx, cancel := context.WithTimeout(ctx, changeTime)
+	defer cancel()
 	verb := "patch"
 	if _, is := action.(act.Uninstall); is {
 		verb = "delete"

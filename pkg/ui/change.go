@@ -96,6 +96,9 @@ func (s *Server) changePage(r *http.Request) screen {
 	v := view{Title: "Change " + key.Namespace + "/" + key.Name, Nav: "instances", Fixed: true}
 	form := changeForm{Link: instanceLink(key), Acts: s.AllowActions}
 	t, err := s.readTarget(ctx, key)
+	if err != nil && ctx.Err() != nil {
+		err = errLate
+	}
 	if err != nil {
 		form.Problem, v.Status = long(err.Error()), http.StatusNotFound
 	} else {

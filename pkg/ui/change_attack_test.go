@@ -1,12 +1,15 @@
 package ui
 
 import (
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/ui/access"
+	"kudo.dev/kudo/test/apitest"
 )
 
 // TestChoicesOfForm checks that a value among choices comes back as it is: browsers shorten white space in the text of an option.
@@ -55,4 +58,24 @@ func fieldsOfPage(t *testing.T, body string) url.Values {
 		values[0] = strings.ReplaceAll(values[0], "\n", "\r\n")
 	}
 	return out
+}
+
+// TestHangingCluster checks that a preview ends if the cluster does not answer: others wait for its place.
+func TestHangingCluster(t *testing.T) {
+	r := begin(t, "", changed(), changeable())
+	r.computeTime = 100 * time.Millisecond
+	left := make(chan struct{})
+	t.Cleanup(func() { close(left) })
+	r.api.Before(func(q apitest.Request) (any, error) {
+		if q.Kind == "OperatorVersion" && q.Verb == "get" || q.Kind == "ControllerRevision" {
+			<-left
+		}
+		return nil, nil
+	})
+	for range maxPreviews + 1 {
+		status, body := r.post(t, "/instances/a/one/preview", url.Values{"action": {"uninstall"}})
+		if status != http.StatusUnprocessableEntity || !strings.Contains(body, "did not answer") {
+			t.Errorf("%d\n%s", status, body)
+		}
+	}
 }

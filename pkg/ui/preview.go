@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,14 +21,16 @@ import (
 const (
 	// previewTime is how long the cluster may take to answer what a preview asks.
 	previewTime = 30 * time.Second
+	// computeTime is how long a preview may take in all, with what is read before and the webhooks that are asked: others wait for its place.
+	computeTime = changeTime + 2*previewTime
 	// maxPreviews is how many previews are computed at a time: each asks the API server as much as a run of the plans.
 	maxPreviews = 2
 	// maxPreview bounds the text of a preview, in bytes.
 	maxPreview = 512 << 10
 )
 
-// errLate is the error of a preview of which nothing is known.
-var errLate = errors.New("the cluster did not answer within " + previewTime.String() + " what would happen: try again later")
+// errLate is the error of what the cluster did not answer in time.
+var errLate = errors.New("the cluster did not answer in time: try again later")
 
 // previewView is what the page of a preview shows.
 type previewView struct {
@@ -90,17 +93,31 @@ func (s *Server) compute(r *http.Request) (*computation, error) {
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
 	}
-	reads, cancel := context.WithTimeout(r.Context(), changeTime)
+	ctx, cancel := context.WithTimeout(r.Context(), s.computeTime)
 	defer cancel()
-	t, err := s.readTarget(reads, keyOf(r))
+	c, err := s.previewOf(ctx, keyOf(r), r.PostForm)
+	if err != nil && ctx.Err() != nil {
+		return nil, errLate
+	}
+	return c, err
+}
+
+// previewOf computes the preview of the action that a form asks for.
+func (s *Server) previewOf(ctx context.Context, key client.ObjectKey, form url.Values) (*computation, error) {
+	reads, cancel := context.WithTimeout(ctx, changeTime)
+	defer cancel()
+	t, err := s.readTarget(reads, key)
+	if err != nil && reads.Err() != nil {
+		return nil, errLate
+	}
 	if err != nil {
 		return nil, err
 	}
-	action, err := t.actionOf(r.PostForm)
+	action, err := t.actionOf(form)
 	if err != nil {
 		return nil, errors.New(t.mask.Text(err.Error()))
 	}
-	p, err := action.Preview(r.Context(), &act.Previewer{Config: s.Config, Client: s.client, Limit: previewTime, Late: errLate})
+	p, err := action.Preview(ctx, &act.Previewer{Config: s.Config, Client: s.client, Limit: previewTime, Late: errLate})
 	if err != nil {
 		return nil, errors.New(t.mask.Text(err.Error()))
 	}

@@ -69,6 +69,8 @@ type Server struct {
 	reads chan struct{}
 	// previews has a value for each preview that is being computed.
 	previews chan struct{}
+	// computeTime bounds each of them.
+	computeTime time.Duration
 	// running is the context of Run; nil before.
 	running context.Context
 }
@@ -80,7 +82,7 @@ const linger = 15 * time.Second
 // New returns a Server. It asks the cluster for nothing before Run.
 func New(o Options) (*Server, error) {
 	s := &Server{Options: o, details: map[client.ObjectKey]*detail{}, lines: map[client.ObjectKey]line{}, reads: make(chan struct{}, maxReads),
-		previews: make(chan struct{}, maxPreviews)}
+		previews: make(chan struct{}, maxPreviews), computeTime: computeTime}
 	config := rest.CopyConfig(o.Config)
 	config.QPS = -1 // the API server's priority and fairness decides
 	config.WarningHandler = rest.NoWarnings{}
