@@ -25,7 +25,27 @@ const (
 const manager = client.FieldOwner(v1beta1.CommandManagerPrefix + "ui")
 
 // errConflict is the error of an Instance that has changed between the preview and the write.
-var errConflict = errors.New("another client has changed the Instance at this moment, and nothing was done: go back, and preview it again")
+var errConflict = errors.New("another client has changed the Instance at this moment: go back, and preview it again")
+
+// uncertainError is the error of a write of which it is not known whether it was done: the answer was lost, or came too late.
+type uncertainError struct{ error }
+
+// outcomeOf returns what an error means for who wanted to act.
+func outcomeOf(err error) string {
+	if errors.As(err, &uncertainError{}) {
+		return "It is not known whether it was done: look at the Instance, and preview again. " + err.Error()
+	}
+	return "Nothing was done: " + err.Error()
+}
+
+// uncertain returns the error of a write: that of an answer by which the API server has written nothing, or an uncertainError.
+func uncertain(err error) error {
+	var answer apierrors.APIStatus
+	if err == nil || errors.As(err, &answer) && answer.Status().Code/100 == 4 {
+		return err
+	}
+	return uncertainError{err}
+}
 
 // actOn does what the user has seen in a preview, and leads to the page of the Instance. If it would do something else now, it shows the
 // new preview instead (U6). Without Options.AllowActions, no route leads here (U5).
@@ -50,10 +70,14 @@ func (s *Server) actOn(w http.ResponseWriter, r *http.Request) {
 
 // write does an action. The Instance must be as it was read, unless the action names the run that it is for.
 func (s *Server) write(ctx context.Context, c *computation) error {
+	ctx, cancel := context.WithTimeout(ctx, s.computeTime)
+	defer cancel()
 	err := s.do(ctx, c)
 	switch {
 	case apierrors.IsConflict(err):
 		return errConflict
+	case errors.As(err, &uncertainError{}):
+		return uncertainError{errors.New(c.mask.Text(err.Error()))}
 	case err != nil:
 		return errors.New(c.mask.Text(err.Error()))
 	}
@@ -63,13 +87,13 @@ func (s *Server) write(ctx context.Context, c *computation) error {
 func (s *Server) do(ctx context.Context, c *computation) error {
 	switch action := c.action.(type) {
 	case act.Uninstall:
-		return action.Do(ctx, s.client, s.Config)
+		return uncertain(action.Do(ctx, s.client, s.Config))
 	case act.Edit:
 		change, err := action.Change(ctx, s.client)
 		if err != nil {
 			return err
 		}
-		return act.Write(ctx, s.client, c.Instance.DeepCopy(), !change.IsBound, change.Apply, manager)
+		return uncertain(act.Write(ctx, s.client, c.Instance.DeepCopy(), !change.IsBound, change.Apply, manager))
 	}
 	return errors.New("this cannot be done here: copy its command")
 }

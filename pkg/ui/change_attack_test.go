@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/ui/access"
 	"kudo.dev/kudo/test/apitest"
@@ -77,5 +79,22 @@ func TestHangingCluster(t *testing.T) {
 		if status != http.StatusUnprocessableEntity || !strings.Contains(body, "did not answer") {
 			t.Errorf("%d\n%s", status, body)
 		}
+	}
+}
+
+// TestUncertainWrite checks that the page does not say that nothing was done if the answer to a write is lost, or says that it came too late.
+func TestUncertainWrite(t *testing.T) {
+	r := beginActing(t, changed(), changeable())
+	_, body := r.post(t, "/instances/a/one/preview", url.Values{"action": {"trigger"}, "plan": {"backup"}})
+	form := formOf(t, body)
+	r.api.Before(allow(true, func(q apitest.Request) (any, error) {
+		if q.Kind == "Instance" && q.Verb == "patch" && len(q.Query["dryRun"]) == 0 {
+			return nil, apierrors.NewTimeoutError("request did not complete within the allotted duration", 0)
+		}
+		return nil, nil
+	}))
+	status, body := r.post(t, "/instances/a/one/act", form)
+	if status != http.StatusUnprocessableEntity || strings.Contains(body, "Nothing was done") || !strings.Contains(body, "It is not known whether it was done") {
+		t.Errorf("%d\n%s", status, body)
 	}
 }

@@ -134,7 +134,7 @@ func (s *Server) viewOf(r *http.Request, c *computation, problem error, changed 
 	}
 	switch {
 	case problem != nil:
-		out.Problem, v.Status = long(problem.Error()), http.StatusUnprocessableEntity
+		out.Problem, v.Status = long(outcomeOf(problem)), http.StatusUnprocessableEntity
 	case changed:
 		v.Status = http.StatusConflict
 	}
