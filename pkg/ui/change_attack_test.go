@@ -98,3 +98,14 @@ func TestUncertainWrite(t *testing.T) {
 		t.Errorf("%d\n%s", status, body)
 	}
 }
+
+// TestHiddenPreview checks that what a preview cannot show cannot be done: the values that it would have to leave out are too many.
+func TestHiddenPreview(t *testing.T) {
+	i := changed()
+	i.Spec.Parameters["PASSWORD"] = strings.Repeat("s3cr3t", maxHidden/6+1)
+	status, body := beginActing(t, i, changeable()).post(t, "/instances/a/one/preview", url.Values{"action": {"trigger"}, "plan": {"backup"}})
+	if status != http.StatusOK || formOf(t, body) != nil {
+		t.Errorf("%d: what is not shown can be done:\n%s", status, body)
+	}
+	expect(t, body, "--name backup --dry-run<", "cannot be shown")
+}

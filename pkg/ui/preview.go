@@ -15,7 +15,6 @@ import (
 
 	"kudo.dev/kudo/pkg/act"
 	"kudo.dev/kudo/pkg/preview"
-	"kudo.dev/kudo/pkg/text"
 )
 
 const (
@@ -152,8 +151,11 @@ func (s *Server) fillPreview(r *http.Request, c *computation, out *previewView) 
 		out.Form = &actForm{Action: instanceLink(keyOf(r)) + "/act", Missing: s.missingRight(r.Context(), keyOf(r), c.action),
 			Fields: c.fieldsOf(r.PostForm)}
 	}
-	var err error
-	out.Text, err = c.textOf(c.preview)
+	shown, err := c.textOf(c.preview)
+	if out.Text = shown; c.mask.all || len(shown) > maxPreview {
+		out.Command, out.Expects, out.Form = c.action.Command()+" --dry-run", false, nil
+		out.Text = "The preview cannot be shown here: it is too long, or has too many sensitive values. The command prints it."
+	}
 	return err
 }
 
@@ -180,5 +182,5 @@ func (t *target) textOf(p *preview.Preview) (string, error) {
 	if err := p.WriteText(&b); err != nil {
 		return "", err
 	}
-	return text.Truncate(t.mask.Text(b.String()), maxPreview), nil
+	return t.mask.Text(b.String()), nil
 }
