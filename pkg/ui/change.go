@@ -48,7 +48,23 @@ func (s *Server) readTarget(ctx context.Context, key client.ObjectKey) (*target,
 		t.Unread = err
 	}
 	t.setHidden(t.Unread == nil)
+	// A preview of an earlier run may show its values, and that of a parameter that is set back its default.
+	t.mask = newMask(append(hiddenValues(instance, t.subject), t.hiddenDefaults()...))
 	return t, nil
+}
+
+// hiddenDefaults returns the default values of parameters that are sensitive, or were so in one of the runs.
+func (t *target) hiddenDefaults() []string {
+	if t.Version == nil {
+		return nil
+	}
+	var out []string
+	for _, def := range t.Version.Spec.Parameters {
+		if def.Default != nil && (def.Sensitive || t.Unread == nil && slices.Contains(t.sensitive, def.Name)) {
+			out = append(out, *def.Default)
+		}
+	}
+	return out
 }
 
 // changeForm is what the page shows from which a user previews changes of an Instance.

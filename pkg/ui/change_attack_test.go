@@ -7,11 +7,13 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/ui/access"
 	"kudo.dev/kudo/test/apitest"
+	"kudo.dev/kudo/test/gen"
 )
 
 // TestChoicesOfForm checks that a value among choices comes back as it is: browsers shorten white space in the text of an option.
@@ -108,4 +110,25 @@ func TestHiddenPreview(t *testing.T) {
 		t.Errorf("%d: what is not shown can be done:\n%s", status, body)
 	}
 	expect(t, body, "--name backup --dry-run<", "cannot be shown")
+}
+
+// TestFormerValueInPreview shows U9: no preview shows a value, or the default, of a parameter that was sensitive in a run.
+func TestFormerValueInPreview(t *testing.T) {
+	template := gen.Template("cm.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Name }}-p'}\ndata: {p: '{{ .Params.PASSWORD }}'}\n")
+	old := gen.Version("a", "web-0.9.0", gen.Param("VALUE", "x", ""), gen.Param("PASSWORD", "p", ""), gen.Apply("cm", "cm.yaml"), template, gen.Serial("deploy", "cm"))
+	run := runOf(1, `{"VALUE":"x","PASSWORD":"s3cr3t-former"}`)
+	run.Data.Raw = []byte(strings.Replace(string(run.Data.Raw), "a/web-1.0.0", "a/web-0.9.0", 1))
+	between := runOf(2, `{"VALUE":"y"},"sensitive":["PASSWORD"]`)
+	now := gen.Version("a", "web-1.0.0", gen.Param("VALUE", "x", ""), gen.Param("PASSWORD", "s3cr3t-default", ""), gen.Apply("cm", "cm.yaml"), template, gen.Serial("deploy", "cm"))
+	i := changed()
+	i.Spec.ParametersFrom, i.Status.Resources = nil, []v1beta1.ResourceStatus{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "one-p", UID: "uid-p"}}
+	made := &corev1.ConfigMap{ObjectMeta: gen.Meta("a", "one-p"), Data: map[string]string{"p": "other-value"}}
+	made.UID, made.Labels = "uid-p", map[string]string{v1beta1.InstanceLabel: "one"}
+	r := begin(t, "", i, now, old, made, run, between)
+	for _, form := range []url.Values{{"action": {"rollback"}, "run": {"1"}}, {"action": {"update"}, "unset.PASSWORD": {"true"}}} {
+		status, body := r.post(t, "/instances/a/one/preview", form)
+		if status != http.StatusOK || !strings.Contains(body, ".data.p: other-value") || strings.Contains(body, "s3cr3t") {
+			t.Errorf("%v: %d, or a value that was sensitive in a run is sent:\n%s", form, status, body)
+		}
+	}
 }
