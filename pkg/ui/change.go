@@ -153,7 +153,7 @@ func (t *target) fields() []parameterField {
 		shown[row.Name] = row
 	}
 	var out []parameterField
-	size := 0
+	size, seen := 0, map[string]bool{}
 	for n, def := range t.Version.Spec.Parameters {
 		row := shown[def.Name]
 		field := parameterField{Number: n, Name: def.Name, From: row.From, Description: row.Description, Lines: 1}
@@ -166,6 +166,8 @@ func (t *target) fields() []parameterField {
 			field.Value, field.Fixed = row.Value, "sensitive: change it by a Secret, or by update -P FILE"
 		case t.mask.Text(value) != value:
 			field.Value, field.Fixed = row.Value, "it has a sensitive value in it: change it by update -P FILE"
+		case seen[def.Name], text.EscapeControls(def.Name) != def.Name, strings.Contains(def.Name, "\n"):
+			field.Value, field.Fixed = long(value), "its name is used twice or is not plain text: change it by update -P FILE"
 		case def.IsImmutable():
 			field.Value, field.Fixed = long(value), "immutable: it was fixed when the Instance was created"
 		case strings.HasPrefix(row.From, "Secret ") || strings.HasPrefix(row.From, "ConfigMap "):
@@ -179,6 +181,7 @@ func (t *target) fields() []parameterField {
 			field.Value, field.IsSet, field.Choices = value, set, choicesOf(def, value)
 			field.Lines = min(strings.Count(value, "\n")+1, maxFieldLines)
 		}
+		seen[def.Name] = true
 		out = append(out, field)
 	}
 	return out

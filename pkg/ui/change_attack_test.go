@@ -24,6 +24,18 @@ func TestChoicesOfForm(t *testing.T) {
 	expect(t, body, `<option value=" a  b " selected>`, "<option value=\"one\ntwo\">")
 }
 
+// TestNamesInForm checks that a parameter has no field if a browser would not send its name as it is, or would send it twice.
+func TestNamesInForm(t *testing.T) {
+	ov := changeable()
+	for _, name := range []string{"VALUE", "A\nB", "C\u202eD"} {
+		ov.Spec.Parameters = append(ov.Spec.Parameters, v1beta1.Parameter{Name: name})
+	}
+	_, body := begin(t, "", changed(), ov).get(t, "/instances/a/one/change")
+	if strings.Count(body, `name="value.VALUE"`) != 1 || strings.Count(body, "its name is used twice or is not plain text") != 3 {
+		t.Errorf("the form is\n%s", body)
+	}
+}
+
 // TestSensitiveFields checks that no sensitive parameter has a field, also one that has no value yet, or whose value a ConfigMap gives.
 func TestSensitiveFields(t *testing.T) {
 	ov, i := changeable(), changed()
