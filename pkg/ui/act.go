@@ -47,14 +47,24 @@ func uncertain(err error) error {
 	return uncertainError{err}
 }
 
+// generation returns the generation of the Instance. A retry does not change it, so that the run that has failed stands behind it.
+func (c *computation) generation() string {
+	out := strconv.FormatInt(c.Instance.Generation, 10)
+	if retry, is := c.action.(act.Retry); is {
+		if name, err := retry.Plan(); err == nil {
+			out += " " + string(c.Instance.Status.PlanStatus[name].UID)
+		}
+	}
+	return out
+}
+
 // actOn does what the user has seen in a preview, and leads to the page of the Instance. If it would do something else now, it shows the
 // new preview instead (U6). Without Options.AllowActions, no route leads here (U5).
 func (s *Server) actOn(w http.ResponseWriter, r *http.Request) {
 	c, err := s.compute(r)
 	changed := false
 	if err == nil {
-		generation := strconv.FormatInt(c.Instance.Generation, 10)
-		changed = c.preview.Digest != r.PostForm.Get(fieldDigest) || generation != r.PostForm.Get(fieldGeneration)
+		changed = c.preview.Digest != r.PostForm.Get(fieldDigest) || c.generation() != r.PostForm.Get(fieldGeneration)
 		if !changed && !c.preview.Fails() {
 			if err = s.write(r.Context(), c); err == nil {
 				http.Redirect(w, r, instanceLink(keyOf(r)), http.StatusSeeOther)

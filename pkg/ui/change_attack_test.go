@@ -144,3 +144,20 @@ func TestFormerValueInPreview(t *testing.T) {
 		}
 	}
 }
+
+// TestRetryTwice shows U6: the form of a retry that is posted again does not retry the next run, if that has failed, too.
+func TestRetryTwice(t *testing.T) {
+	failed := v1beta1.PlanStatus{Name: "deploy", Status: v1beta1.FatalError, Revision: 2, UID: "run-2"}
+	i := changed()
+	i.Status.PlanStatus["deploy"] = failed
+	r := beginActing(t, i, changeable())
+	_, body := r.post(t, "/instances/a/one/preview", url.Values{"action": {"retry"}})
+	form, live := formOf(t, body), r.liveOf("one")
+	failed.Revision, failed.UID = 3, "run-3"
+	live.Status.PlanStatus["deploy"] = failed
+	r.api.Put(live)
+	status, _ := r.post(t, "/instances/a/one/act", form)
+	if got := r.liveOf("one").Annotations[v1beta1.RetryAnnotation]; status != http.StatusConflict || got != "" {
+		t.Errorf("%d, and the run %q is retried", status, got)
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -161,7 +160,7 @@ func (s *Server) fillPreview(r *http.Request, c *computation, out *previewView) 
 
 // fieldsOf returns the fields of the form that does the action: those that the user has filled, and what the user has seen.
 func (c *computation) fieldsOf(form map[string][]string) []formField {
-	out := []formField{{fieldDigest, c.preview.Digest}, {fieldGeneration, strconv.FormatInt(c.Instance.Generation, 10)}}
+	out := []formField{{fieldDigest, c.preview.Digest}, {fieldGeneration, c.generation()}}
 	kept := []string{fieldAction, fieldPlan, fieldRun, fieldKeep, valuePrefix, formerPrefix, unsetPrefix}
 	for _, name := range slices.Sorted(maps.Keys(form)) {
 		prefix, _, isParameter := strings.Cut(name, ".")
