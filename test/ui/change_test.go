@@ -47,7 +47,7 @@ func checkPreviews(t *testing.T, e *env.Env, b *tab) {
 		then   string
 	}{
 		{"an update", []chromedp.Action[chromedp.Void]{chromedp.SetValue("#value-0", "3")}, "update", "parameters changed: REPLICAS", "parameters changed: REPLICAS"},
-		{"a plan", []chromedp.Action[chromedp.Void]{chromedp.SetValue("#plan", "deploy")}, "trigger", "plan 1: deploy", "by kudo-local-admin with kubectl-kudo"},
+		{"a plan", []chromedp.Action[chromedp.Void]{chromedp.SetValue("#plan", "deploy")}, "trigger", "plan 1: deploy", "with kubectl kudo plan trigger"},
 		{"a rollback", []chromedp.Action[chromedp.Void]{chromedp.SetValue("#run", "1")}, "rollback", "rollback of Instance default/site", "parameters changed: REPLICAS"},
 	} {
 		b.visit("/instances/default/site/change")
@@ -80,7 +80,7 @@ func checkPreviews(t *testing.T, e *env.Env, b *tab) {
 func checkActs(t *testing.T, e *env.Env) {
 	t.Helper()
 	s, b := serve(t, e.Kubeconfig, "-n", "default", "--allow-actions"), open(t)
-	b.expected = regexp.MustCompile(`status of 409 .*/instances/default/site/act`)
+	b.expected = regexp.MustCompile(`status of (409 .*/act|404 .*/instances/default/site)`)
 	b.enter(s)
 	b.shows("actions allowed")
 	preview := func(form string, fill ...chromedp.Action[chromedp.Void]) {
@@ -107,7 +107,7 @@ func checkActs(t *testing.T, e *env.Env) {
 	preview("rollback", chromedp.SetValue("#run", "1"))
 	run(t, e, 0, "update", "--instance", "site", "-p", "MESSAGE=meanwhile", "--wait")
 	before := run(t, e, 0, "plan", "history", "--instance", "site")
-	b.do(chromedp.Click("#act button"))
+	b.do(chromedp.Click("#act button"), chromedp.WaitVisible("main > p.notice"))
 	b.shows("the cluster has changed since the preview that you have seen")
 	if got := run(t, e, 0, "plan", "history", "--instance", "site"); got != before {
 		t.Errorf("U6: another preview than the one that was seen is done:\n%s", got)
@@ -115,9 +115,12 @@ func checkActs(t *testing.T, e *env.Env) {
 	act("by kudo-local-admin with kubectl kudo ui")
 	preview("uninstall")
 	b.shows("uninstall of Instance default/site")
-	b.do(chromedp.Click("#act button"))
-	b.shows("This Instance does not exist.")
-	if got := run(t, e, 0, "get", "instances"); strings.Contains(got, "site") {
-		t.Errorf("U6: the button has not deleted it:\n%s", got)
-	}
+	b.do(chromedp.Click("#act button"), chromedp.WaitVisible("#state"))
+	b.until("/This Instance (does not exist|was deleted)|deleting/.test(document.body?.innerText)")
+	env.Eventually(t, "the deletion of the Instance by the button (U6)", func() string {
+		if got := run(t, e, 0, "get", "instances"); strings.Contains(got, "site") {
+			return got
+		}
+		return ""
+	})
 }

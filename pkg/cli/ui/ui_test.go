@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -223,5 +224,32 @@ func TestPortTaken(t *testing.T) {
 	_, errs := commandtest.Expect(t, New, command.ExitError, "", "ui", "--port", u.Port())
 	if !strings.Contains(errs, "use another --port") {
 		t.Errorf("the error is %s", errs)
+	}
+}
+
+// TestAllowActions shows U5: the page says whether it may act, and only with --allow-actions is there a route that does.
+func TestAllowActions(t *testing.T) {
+	for _, tc := range []struct {
+		allowed bool
+		says    string
+		answers []int
+	}{
+		{false, "read-only", []int{http.StatusNotFound, http.StatusMethodNotAllowed}},
+		{true, "actions allowed", []int{http.StatusUnprocessableEntity}},
+	} {
+		in, _ := io.Pipe()
+		out, stop := start(t, in, func(o *options) { o.allowActions = tc.allowed })
+		address := addresses(t, out, 1)[0]
+		session := post(t, address)
+		u, _ := url.Parse(address)
+		body, _ := io.ReadAll(ask(t, u, http.MethodGet, "/instances", "", session.Cookies()).Body)
+		if !bytes.Contains(body, []byte(tc.says)) {
+			t.Errorf("U5: with --allow-actions=%t, the page does not say %q", tc.allowed, tc.says)
+		}
+		answer := ask(t, u, http.MethodPost, "/instances/lab/site/act", "action=retry", session.Cookies())
+		if !slices.Contains(tc.answers, answer.StatusCode) {
+			t.Errorf("U5: with --allow-actions=%t, an action is answered with %d", tc.allowed, answer.StatusCode)
+		}
+		stop()
 	}
 }
