@@ -50,13 +50,16 @@ func TestMainCodes(t *testing.T) {
 	}
 }
 
-// TestPageOnlyShows is U5: kubectl kudo ui has no flag that lets the page change anything.
+// TestPageOnlyShows is U5 and U7: without a flag, kubectl kudo ui changes nothing, and no flag lets other machines see the page.
 func TestPageOnlyShows(t *testing.T) {
 	cmd, _, err := NewRoot(command.NewEnv(strings.NewReader(""), io.Discard, io.Discard)).Find([]string{"ui"})
 	if err != nil || cmd.Name() != "ui" {
 		t.Fatalf("there is no command ui: %v", err)
 	}
-	for _, name := range []string{"allow-actions", "address", "bind"} {
+	if acts := cmd.Flags().Lookup("allow-actions"); acts == nil || acts.DefValue != "false" {
+		t.Errorf("--allow-actions is %+v", acts)
+	}
+	for _, name := range []string{"address", "bind"} {
 		if cmd.Flags().Lookup(name) != nil {
 			t.Errorf("ui has the flag --%s", name)
 		}
