@@ -32,7 +32,8 @@ func (u Uninstall) Preview(ctx context.Context, p *Previewer) (*preview.Preview,
 	return p.uninstall(ctx, u.Instance, u.KeepClaims)
 }
 
-// Do deletes the Instance, and keeps before what is to be kept. The Instance must be as it was read: another one is not deleted.
+// Do deletes the Instance, and keeps before what is to be kept. The Instance must be as it was read when that begins: otherwise nothing is
+// kept or deleted.
 func (u Uninstall) Do(ctx context.Context, c client.Client, config *rest.Config) error {
 	all, err := WithChildren(ctx, c, u.Instance)
 	if err != nil && u.KeepClaims {
@@ -42,16 +43,16 @@ func (u Uninstall) Do(ctx context.Context, c client.Client, config *rest.Config)
 	if err != nil {
 		return err
 	}
-	options := []client.DeleteOption{client.PropagationPolicy(metav1.DeletePropagationBackground),
-		client.Preconditions{UID: &u.Instance.UID, ResourceVersion: &u.Instance.ResourceVersion}}
-	// A deletion that is refused must not leave objects that were kept for it.
-	if err := c.Delete(ctx, u.Instance, append(options, client.DryRunAll)...); err != nil {
+	// A deletion that is refused must not leave objects that were kept for it. So the Instance is compared before, and not again after that.
+	background, uid := client.PropagationPolicy(metav1.DeletePropagationBackground), u.Instance.UID
+	asRead := client.Preconditions{UID: &uid, ResourceVersion: &u.Instance.ResourceVersion}
+	if err := c.Delete(ctx, u.Instance, background, asRead, client.DryRunAll); err != nil {
 		return err
 	}
 	if err := effects.Keep(ctx, c); err != nil {
 		return err
 	}
-	return c.Delete(ctx, u.Instance, options...)
+	return c.Delete(ctx, u.Instance, background, client.Preconditions{UID: &uid})
 }
 
 // Command implements Action.

@@ -95,6 +95,10 @@ func TestChangePage(t *testing.T) {
 	}
 	_, body = r.get(t, "/instances/a/one")
 	expect(t, body, `href="/instances/a/one/change"`)
+	i.Spec.ParametersFrom = append(i.Spec.ParametersFrom, v1beta1.ParametersSource{Kind: "Secret", Name: "all"})
+	r.api.Put(i)
+	_, body = r.get(t, "/instances/a/one/change")
+	expect(t, body, "VALUE", "(Instance)", "SIZE", "(default, unless Secret all gives it)", "<strong>HOST</strong>", "it comes from ConfigMap hosts")
 
 	fail(i)
 	i.DeletionTimestamp, i.Finalizers = &metav1.Time{}, nil

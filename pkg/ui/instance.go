@@ -250,6 +250,10 @@ func parametersOf(sub subject) []parameterRow {
 			rows[name] = row
 		}
 	}
+	for name, row := range rows {
+		row.From += unlessGiven(sub.Instance.Spec.ParametersFrom)
+		rows[name] = row
+	}
 	for name, value := range sub.Instance.Spec.Parameters {
 		row := rows[name]
 		row.Name, row.Value, row.From, row.Hidden = name, value, "Instance", isHidden(name, sub.Version, sub.sensitive)
@@ -263,6 +267,17 @@ func parametersOf(sub subject) []parameterRow {
 		}
 		row.Value, row.Description = sub.show(row.Value), long(row.Description)
 		out = append(out, row)
+	}
+	return out
+}
+
+// unlessGiven names the sources that may give any parameter a value: which ones is known to their readers only.
+func unlessGiven(sources []v1beta1.ParametersSource) string {
+	out := ""
+	for _, from := range sources {
+		if len(from.Keys) == 0 {
+			out += ", unless " + from.Kind + " " + from.Name + " gives it"
+		}
 	}
 	return out
 }
