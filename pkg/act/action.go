@@ -1,20 +1,16 @@
-// Package act has what a user does to an Instance as values: the command line and the page make the same ones. Each shows what it would do
-// (Preview), and which command line does it (Command).
+// Package act has what a user does to an Instance as values: the command line and the page make the same ones. Each shows what it would do,
+// and which command line does it.
 package act
 
 import (
-	"context"
 	"strings"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
-	"kudo.dev/kudo/pkg/preview"
 	"kudo.dev/kudo/pkg/text"
 )
 
 // Action is what a user does to an Instance with one command.
 type Action interface {
-	// Preview asks the cluster what the action would do. It returns an error if the action cannot be done at all, with the remedy.
-	Preview(ctx context.Context, p *Previewer) (*preview.Preview, error)
 	// Command returns the command line that does it, for a shell.
 	Command() string
 }

@@ -130,7 +130,7 @@ func TestCancel(t *testing.T) {
 			db.DeletionTimestamp = &deleted
 		}
 		change, err := Cancel{db}.Change(t.Context(), nil)
-		p, failed := Cancel{db}.Preview(t.Context(), nil)
+		p, failed := Cancel{db}.Preview(t.Context(), nil, change)
 		if (err != nil) != (tc.uid == "") || (failed != nil) != (tc.uid == "") {
 			t.Errorf("%s: %v, %v", tc.reason, err, failed)
 			continue

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/preview"
 )
 
 // Edit is an Action that edits its Instance and writes nothing else.
@@ -14,6 +15,8 @@ type Edit interface {
 	Action
 	// Change returns the edit. It returns an error if the action cannot be done, with the remedy.
 	Change(ctx context.Context, c client.Client) (Change, error)
+	// Preview asks the cluster what the edit would do: the one that is written later, and no other.
+	Preview(ctx context.Context, p *Previewer, change Change) (*preview.Preview, error)
 }
 
 // Change is an edit of an Instance.

@@ -70,9 +70,9 @@ type keepPatch struct {
 	instance *v1beta1.Instance
 }
 
-// Keep annotates what is to be kept and takes the Instance off its owners, in one write for each object: the manager would do so later than
+// keep annotates what is to be kept and takes the Instance off its owners, in one write for each object: the manager would do so later than
 // the garbage collector deletes the object.
-func (e *Effects) Keep(ctx context.Context, c client.Client) error {
+func (e *Effects) keep(ctx context.Context, c client.Client) error {
 	for _, p := range e.patches {
 		if err := p.write(ctx, c); err != nil {
 			return fmt.Errorf("keep %s %s/%s, instance %s is not deleted: %w", cmp.Or(p.live.GetObjectKind().GroupVersionKind().Kind,

@@ -47,9 +47,9 @@ func (t Trigger) Apply(i *v1beta1.Instance) {
 	i.Spec.PlanExecution = v1beta1.PlanExecution{PlanName: t.Plan, UID: types.UID(uuid.NewString())}
 }
 
-// Preview implements Action.
-func (t Trigger) Preview(ctx context.Context, p *Previewer) (*preview.Preview, error) {
-	return p.Instance(ctx, "trigger", t.Instance, t.Apply)
+// Preview implements Edit.
+func (t Trigger) Preview(ctx context.Context, p *Previewer, change Change) (*preview.Preview, error) {
+	return p.Instance(ctx, "trigger", t.Instance, change.Apply)
 }
 
 // Command implements Action.
@@ -81,8 +81,8 @@ func (r Retry) Change(context.Context, client.Client) (Change, error) {
 		Apply: func(i *v1beta1.Instance) { metav1.SetMetaDataAnnotation(&i.ObjectMeta, v1beta1.RetryAnnotation, uid) }}, nil
 }
 
-// Preview implements Action.
-func (r Retry) Preview(ctx context.Context, p *Previewer) (*preview.Preview, error) {
+// Preview implements Edit.
+func (r Retry) Preview(ctx context.Context, p *Previewer, _ Change) (*preview.Preview, error) {
 	name, err := r.Plan()
 	if err != nil {
 		return nil, err
@@ -121,8 +121,8 @@ func (c Cancel) Change(context.Context, client.Client) (Change, error) {
 		IsBound: true, Apply: func(i *v1beta1.Instance) { metav1.SetMetaDataAnnotation(&i.ObjectMeta, v1beta1.CancelAnnotation, uid) }}, nil
 }
 
-// Preview implements Action. It asks the cluster nothing: the plan ends where it is.
-func (c Cancel) Preview(context.Context, *Previewer) (*preview.Preview, error) {
+// Preview implements Edit. It asks the cluster nothing: the plan ends where it is.
+func (c Cancel) Preview(context.Context, *Previewer, Change) (*preview.Preview, error) {
 	name, err := c.Plan()
 	if err != nil {
 		return nil, err

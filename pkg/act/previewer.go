@@ -35,7 +35,7 @@ type Previewer struct {
 	Limit time.Duration
 	// Begin is called when a preview asks its first question, and returns how much of Limit is left. If it is nil, all of Limit is left.
 	Begin func() time.Duration
-	// Late is the error of a preview of which nothing is known, since the cluster did not answer within Limit.
+	// Late is the error that is returned if the cluster answers nothing within Limit.
 	Late error
 }
 

@@ -60,12 +60,8 @@ func (r Rollback) Change(ctx context.Context, c client.Client) (Change, error) {
 	return Change{}, fmt.Errorf("instance %s/%s has no complete run with another version or other parameters than it has now", namespace, name)
 }
 
-// Preview implements Action.
-func (r Rollback) Preview(ctx context.Context, p *Previewer) (*preview.Preview, error) {
-	change, err := r.Change(ctx, p.Client)
-	if err != nil {
-		return nil, err
-	}
+// Preview implements Edit.
+func (r Rollback) Preview(ctx context.Context, p *Previewer, change Change) (*preview.Preview, error) {
 	return p.Instance(ctx, "rollback", r.Instance, change.Apply)
 }
 

@@ -27,32 +27,37 @@ type Uninstall struct {
 	KeepClaims bool
 }
 
-// Preview implements Action.
+// Preview asks the cluster what the deletion would do.
 func (u Uninstall) Preview(ctx context.Context, p *Previewer) (*preview.Preview, error) {
 	return p.uninstall(ctx, u.Instance, u.KeepClaims)
 }
 
-// Do deletes the Instance, and keeps before what is to be kept. The Instance must be as it was read when that begins: otherwise nothing is
-// kept or deleted.
-func (u Uninstall) Do(ctx context.Context, c client.Client, config *rest.Config) error {
-	all, err := WithChildren(ctx, c, u.Instance)
-	if err != nil && u.KeepClaims {
-		return fmt.Errorf("instance %s/%s is not deleted: %w", u.Instance.Namespace, u.Instance.Name, err)
+// Delete deletes the Instance, and keeps before what is to be kept. If it is locked, the Instance must be as it was read when that begins.
+// A deletion that is refused keeps nothing: it is tried by a dry run first, where something is to be kept.
+func (u Uninstall) Delete(ctx context.Context, c client.Client, effects *Effects, locked bool) error {
+	uid := u.Instance.UID
+	background, only := client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &uid}
+	if locked {
+		only.ResourceVersion = &u.Instance.ResourceVersion
 	}
-	effects, err := u.Effects(ctx, c, config, all)
-	if err != nil {
-		return err
+	if len(effects.patches) > 0 {
+		if err := u.explain(c.Delete(ctx, u.Instance, background, only, client.DryRunAll)); err != nil {
+			return err
+		}
+		if err := effects.keep(ctx, c); err != nil {
+			return err
+		}
+		only.ResourceVersion = nil // a refusal now would leave what is kept without its owner
 	}
-	// A deletion that is refused must not leave objects that were kept for it. So the Instance is compared before, and not again after that.
-	background, uid := client.PropagationPolicy(metav1.DeletePropagationBackground), u.Instance.UID
-	asRead := client.Preconditions{UID: &uid, ResourceVersion: &u.Instance.ResourceVersion}
-	if err := c.Delete(ctx, u.Instance, background, asRead, client.DryRunAll); err != nil {
-		return err
+	return u.explain(c.Delete(ctx, u.Instance, background, only))
+}
+
+// explain names the Instance in an error of its deletion.
+func (u Uninstall) explain(err error) error {
+	if err == nil {
+		return nil
 	}
-	if err := effects.Keep(ctx, c); err != nil {
-		return err
-	}
-	return c.Delete(ctx, u.Instance, background, client.Preconditions{UID: &uid})
+	return fmt.Errorf("instance %s/%s: %w", u.Instance.Namespace, u.Instance.Name, err)
 }
 
 // Command implements Action.

@@ -80,11 +80,8 @@ func (u Update) Changed() *v1beta1.Instance {
 	return out
 }
 
-// Preview implements Action.
-func (u Update) Preview(ctx context.Context, p *Previewer) (*preview.Preview, error) {
-	if err := u.Check(ctx); err != nil {
-		return nil, err
-	}
+// Preview implements Edit.
+func (u Update) Preview(ctx context.Context, p *Previewer, _ Change) (*preview.Preview, error) {
 	return p.Edit(ctx, preview.Edit{Verb: "update", Before: u.Instance, After: u.Changed(), Version: u.Version, GivesRights: u.GivesRights})
 }
 

@@ -16,7 +16,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// The names of objects of which init creates one.
+// The names of the objects that init creates once in a cluster.
 const (
 	roleName       = "kudo-manager"
 	deploymentName = "kudo-controller-manager"

@@ -63,8 +63,9 @@ func usageBefore(ctx context.Context, c *computation, run *runner.Run) usage {
 	return out
 }
 
-// capacityOf returns the resources of which the objects of a run declare more or less after it, sorted by name. It compares what would be
-// in the cluster, and not what templates render: an autoscaler may own the replicas, and the run may delete what it has applied.
+// capacityOf returns the resources whose amounts the run changes, sorted by name. It compares what the objects of the run declare before
+// and after it in the cluster, and not what templates render: an autoscaler may own the replicas, and the run may delete what it has
+// applied.
 func (c *computation) capacityOf(ctx context.Context, u usage) []Capacity {
 	now, err := c.runner.Usages(ctx, u.run, c.inventory, u.applied)
 	if err != nil {

@@ -87,7 +87,7 @@ type Run struct {
 	Steps int    `json:"steps"`
 	// Of names the OperatorVersion whose install plan it is, or is empty for a plan of the Instance.
 	Of string `json:"of,omitempty"`
-	// Capacity lists the resources of which the objects of the plan would declare more or less after it.
+	// Capacity lists the resources, such as memory, whose amounts in the objects of the plan the run would change.
 	Capacity []Capacity `json:"capacity,omitempty"`
 	// Failure says where and why the run would fail; nil if it would not, as far as is known.
 	Failure *Failure `json:"failure,omitempty"`

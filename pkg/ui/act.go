@@ -3,6 +3,7 @@ package ui
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 
@@ -27,7 +28,7 @@ const manager = client.FieldOwner(v1beta1.CommandManagerPrefix + "ui")
 // errConflict is the error of an Instance that has changed between the preview and the write.
 var errConflict = errors.New("another client has changed the Instance at this moment: go back, and preview it again")
 
-// uncertainError is the error of a write of which it is not known whether it was done: the answer was lost, or came too late.
+// uncertainError is the error of a write whose answer was lost or came too late: the API server may have done the write.
 type uncertainError struct{ error }
 
 // outcomeOf returns what an error means for who wanted to act.
@@ -95,17 +96,19 @@ func (s *Server) write(ctx context.Context, c *computation) error {
 }
 
 func (s *Server) do(ctx context.Context, c *computation) error {
-	switch action := c.action.(type) {
-	case act.Uninstall:
-		return uncertain(action.Do(ctx, s.client, s.Config))
-	case act.Edit:
-		change, err := action.Change(ctx, s.client)
-		if err != nil {
-			return err
-		}
-		return uncertain(act.Write(ctx, s.client, c.Instance.DeepCopy(), !change.IsBound, change.Apply, manager))
+	uninstall, is := c.action.(act.Uninstall)
+	if !is {
+		return uncertain(act.Write(ctx, s.client, c.Instance.DeepCopy(), !c.change.IsBound, c.change.Apply, manager))
 	}
-	return errors.New("this cannot be done here: copy its command")
+	all, err := act.WithChildren(ctx, s.client, c.Instance)
+	if err != nil && uninstall.KeepClaims {
+		return fmt.Errorf("the Instances that are deleted with this one are not known: %w", err)
+	}
+	effects, err := uninstall.Effects(ctx, s.client, s.Config, all)
+	if err != nil {
+		return err
+	}
+	return uncertain(uninstall.Delete(ctx, s.client, effects, true))
 }
 
 // missingRight returns what the user lacks for an action; empty if nothing is missing.

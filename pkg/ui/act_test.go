@@ -167,6 +167,18 @@ func TestActUninstall(t *testing.T) {
 		t.Errorf("a deletion that is refused: %d, and the object has %d owners\n%s", status, owners(), body)
 	}
 	r.api.Before(allow(true, nil))
+	_, body = r.post(t, "/instances/a/one/preview", url.Values{"action": {"uninstall"}, "keep-claims": {"true"}})
+	keeping := formOf(t, body)
+	r.api.Before(allow(true, func(q apitest.Request) (any, error) {
+		if q.Kind == "Instance" && q.Verb == "list" {
+			return nil, apierrors.NewForbidden(v1beta1.Resource("instances"), "", nil)
+		}
+		return nil, nil
+	}))
+	if status, _ := r.post(t, "/instances/a/one/act", keeping); status < http.StatusBadRequest || r.api.Get(i) == nil || owners() != 1 {
+		t.Errorf("the claims of children that are not known are not kept: %d, and the object has %d owners", status, owners())
+	}
+	r.api.Before(allow(true, nil))
 	r.post(t, "/instances/a/one/act", form)
 	if r.api.Get(i) != nil || owners() != 0 {
 		t.Errorf("the Instance exists: %t, and the object has %d owners", r.api.Get(i) != nil, owners())

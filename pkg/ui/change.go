@@ -241,11 +241,7 @@ func (t *target) actionOf(form map[string][]string) (act.Action, error) {
 	case "update":
 		return t.updateOf(form)
 	case "trigger":
-		if t.Version == nil {
-			return nil, act.MissingVersion(t.Instance)
-		}
-		trigger := act.Trigger{Instance: t.Instance, Plan: value(fieldPlan)}
-		return trigger, trigger.Check(t.Version)
+		return act.Trigger{Instance: t.Instance, Plan: value(fieldPlan)}, nil
 	case "cancel":
 		return act.Cancel{Instance: t.Instance}, nil
 	case "retry":

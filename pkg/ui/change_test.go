@@ -2,7 +2,6 @@ package ui
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -26,15 +25,7 @@ import (
 func (r *running) post(t testing.TB, path string, form url.Values) (int, string) {
 	t.Helper()
 	response, err := http.PostForm(r.url+path, form)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, string(body)
+	return readPage(t, response, err)
 }
 
 // changeable is an OperatorVersion with a template, and parameters of all kinds that the form knows.

@@ -53,7 +53,8 @@ func TestInstancePage(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web-x", Labels: deployment.GetLabels()}, Status: corev1.PodStatus{Phase: corev1.PodPending}}
 	r := begin(t, "", i, version("a", "web-1.0.0", nil), deployment, pod)
 	next, shown := r.events(t, "/instances/a/one", ""), map[string]string{}
-	for !strings.Contains(shown["objects"], "web-x") || !strings.Contains(shown["objects"], "missing") || !strings.Contains(shown["objects"], "replicas updated") {
+	for !strings.Contains(shown["objects"], "web-x") || !strings.Contains(shown["objects"], "missing") || !strings.Contains(shown["objects"], "replicas updated") ||
+		!strings.Contains(shown["history"], "No run is recorded") {
 		parts, _ := next()
 		for id, html := range parts {
 			shown[id] = html

@@ -64,7 +64,9 @@ type formField struct{ Name, Value string }
 // computation is a preview with what it is of.
 type computation struct {
 	*target
-	action  act.Action
+	action act.Action
+	// change is what an act.Edit writes: the same edit as that of the preview.
+	change  act.Change
 	preview *preview.Preview
 }
 
@@ -115,11 +117,27 @@ func (s *Server) previewOf(ctx context.Context, key client.ObjectKey, form url.V
 	if err != nil {
 		return nil, errors.New(t.mask.Text(err.Error()))
 	}
-	p, err := action.Preview(ctx, &act.Previewer{Config: s.Config, Client: s.client, Limit: previewTime, Late: errLate})
-	if err != nil {
+	c := &computation{target: t, action: action}
+	if err := s.ask(ctx, c); err != nil {
 		return nil, errors.New(t.mask.Text(err.Error()))
 	}
-	return &computation{t, action, p}, nil
+	return c, nil
+}
+
+// ask asks the cluster what an action would do.
+func (s *Server) ask(ctx context.Context, c *computation) (err error) {
+	previewer := &act.Previewer{Config: s.Config, Client: s.client, Limit: previewTime, Late: errLate}
+	switch action := c.action.(type) {
+	case act.Uninstall:
+		c.preview, err = action.Preview(ctx, previewer)
+	case act.Edit:
+		if c.change, err = action.Change(ctx, s.client); err == nil {
+			c.preview, err = action.Preview(ctx, previewer, c.change)
+		}
+	default:
+		err = errors.New("this cannot be done here: copy its command")
+	}
+	return err
 }
 
 // viewOf returns the page of a preview, or of why there is none. changed is set if another one was to be done.

@@ -85,6 +85,12 @@ func (r *running) await(t testing.TB, what string, met func() bool) {
 func (r *running) get(t testing.TB, path string) (int, string) {
 	t.Helper()
 	response, err := http.Get(r.url + path)
+	return readPage(t, response, err)
+}
+
+// readPage returns the status and the body of an answer.
+func readPage(t testing.TB, response *http.Response, err error) (int, string) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}

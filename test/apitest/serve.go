@@ -112,6 +112,11 @@ func (s *Server) parse(r *http.Request, body []byte) (request Request, found boo
 		request.Verb = "apply"
 	case r.Method == http.MethodPatch:
 		request.Query.Set("patchType", r.Header.Get("Content-Type"))
+	case r.Method == http.MethodDelete: // clients send the options of a deletion in its body
+		var options metav1.DeleteOptions
+		if json.Unmarshal(body, &options) == nil && len(options.DryRun) > 0 {
+			request.Query["dryRun"] = options.DryRun
+		}
 	}
 	for _, k := range s.kinds {
 		if k.GroupVersion() == gv && k.plural == parts[0] {

@@ -31,15 +31,15 @@ func TestCopiedCommand(t *testing.T) {
 	for _, tc := range []struct {
 		reason  string
 		command commandtest.Constructor
-		action  func(i *v1beta1.Instance) act.Action
+		action  func(i *v1beta1.Instance) act.Edit
 		apply   func(i *v1beta1.Instance)
 	}{
-		{"a plan", NewPlan, func(i *v1beta1.Instance) act.Action { return act.Trigger{Instance: i, Plan: "backup"} },
+		{"a plan", NewPlan, func(i *v1beta1.Instance) act.Edit { return act.Trigger{Instance: i, Plan: "backup"} },
 			func(i *v1beta1.Instance) { i.Spec.PlanExecution.PlanName = "backup" }},
-		{"a value for a shell", NewUpdate, func(i *v1beta1.Instance) act.Action {
+		{"a value for a shell", NewUpdate, func(i *v1beta1.Instance) act.Edit {
 			return act.Update{Instance: i, Version: version, Set: map[string]string{"VALUE": "it's $(id); \"x\"\n\\ -p A=b"}}
 		}, func(i *v1beta1.Instance) { i.Spec.Parameters["VALUE"] = "it's $(id); \"x\"\n\\ -p A=b" }},
-		{"a default", NewUpdate, func(i *v1beta1.Instance) act.Action {
+		{"a default", NewUpdate, func(i *v1beta1.Instance) act.Edit {
 			return act.Update{Instance: i, Version: version, Unset: []string{"VALUE"}}
 		}, func(i *v1beta1.Instance) { delete(i.Spec.Parameters, "VALUE") }},
 	} {
@@ -47,11 +47,16 @@ func TestCopiedCommand(t *testing.T) {
 		want, got := site(version), &v1beta1.Instance{ObjectMeta: gen.Meta("lab", "site")}
 		server.Read(want) // with its resourceVersion
 		previewer := &act.Previewer{Config: server.Config(), Client: server.Client(), Limit: time.Minute}
-		p, err := tc.action(want).Preview(t.Context(), previewer)
+		edit := tc.action(want)
+		change, err := edit.Change(t.Context(), server.Client())
 		if err != nil {
 			t.Fatalf("%s: %v", tc.reason, err)
 		}
-		commandtest.Expect(t, tc.command, 0, "", splitCommand(t, tc.action(want).Command()+" --expect "+p.Digest)...)
+		p, err := edit.Preview(t.Context(), previewer, change)
+		if err != nil {
+			t.Fatalf("%s: %v", tc.reason, err)
+		}
+		commandtest.Expect(t, tc.command, 0, "", splitCommand(t, edit.Command()+" --expect "+p.Digest)...)
 		server.Read(got)
 		tc.apply(want)
 		got.Spec.PlanExecution.UID = ""

@@ -122,7 +122,7 @@ func newPlanTrigger(env *command.Env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if done, err := previews.show(ctx, env, c, trigger); done || err != nil {
+		if done, err := previews.show(ctx, env, c, trigger, change); done || err != nil {
 			return err
 		}
 		return changeInstance(ctx, env, c, i, w, previews.lock(change.Verb, change.Apply))
@@ -149,7 +149,7 @@ func newPlanCancel(env *command.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if done, err := previews.show(ctx, env, c, cancel); done || err != nil {
+			if done, err := previews.show(ctx, env, c, cancel, change); done || err != nil {
 				return err
 			}
 			if err := act.Write(ctx, c, i, false, change.Apply); err != nil {
@@ -173,7 +173,7 @@ func newPlanRetry(env *command.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if done, err := previews.show(ctx, env, c, retry); done || err != nil {
+			if done, err := previews.show(ctx, env, c, retry, change); done || err != nil {
 				return err
 			}
 			if err := act.Write(ctx, c, i, previews.expect.isSet(), change.Apply); err != nil {

@@ -95,10 +95,10 @@ func (f *previewFlags) lock(verb string, apply func(*v1beta1.Instance)) instance
 	return instanceEdit{verb: verb, apply: apply, locked: f.expect.isSet()}
 }
 
-// show shows the preview of an action if that is asked for, and reports whether the command ends with it. An error says that the action
-// would fail, or is not the expected one any more.
-func (f *previewFlags) show(ctx context.Context, env *command.Env, c client.Client, a act.Action) (bool, error) {
-	return f.compute(env, c, func(p *act.Previewer) (*preview.Preview, error) { return a.Preview(ctx, p) })
+// show shows the preview of an edit if that is asked for, and reports whether the command ends with it. An error says that the edit would
+// fail, or is not the expected one any more.
+func (f *previewFlags) show(ctx context.Context, env *command.Env, c client.Client, edit act.Edit, change act.Change) (bool, error) {
+	return f.compute(env, c, func(p *act.Previewer) (*preview.Preview, error) { return edit.Preview(ctx, p, change) })
 }
 
 // compute computes a preview if that is asked for, and shows it as show does.

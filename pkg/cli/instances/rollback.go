@@ -9,7 +9,6 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/act"
 	"kudo.dev/kudo/pkg/cli/command"
-	"kudo.dev/kudo/pkg/preview"
 )
 
 // NewRollback returns the command rollback.
@@ -22,9 +21,7 @@ func NewRollback(env *command.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if done, err := previews.compute(env, c, func(p *act.Previewer) (*preview.Preview, error) {
-				return p.Instance(ctx, "rollback", i, change.Apply)
-			}); done || err != nil {
+			if done, err := previews.show(ctx, env, c, o, change); done || err != nil {
 				return err
 			}
 			return changeInstance(ctx, env, c, i, w, previews.lock(change.Verb, change.Apply))

@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/act"
 	"kudo.dev/kudo/pkg/cli/command"
+	"kudo.dev/kudo/pkg/preview"
 )
 
 type uninstallOptions struct {
@@ -65,7 +65,9 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 		return err
 	}
 	uninstall := act.Uninstall{Instance: instance, KeepClaims: o.keepClaims}
-	if done, err := o.preview.show(ctx, o.env, c, uninstall); done || err != nil {
+	if done, err := o.preview.compute(o.env, c, func(p *act.Previewer) (*preview.Preview, error) {
+		return uninstall.Preview(ctx, p)
+	}); done || err != nil {
 		return err
 	}
 	all, err := act.WithChildren(ctx, c, instance)
@@ -80,20 +82,12 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 		return err
 	}
 	printEffects(o.env, effects, instance)
-	if err := effects.Keep(ctx, c); err != nil {
-		return err
-	}
-	uid := instance.UID
-	only := client.Preconditions{UID: &uid}
-	if o.preview.expect.isSet() { // delete it only as the preview has shown it
-		only.ResourceVersion = &instance.ResourceVersion
-	}
 	deleter, err := newDeleter(c, config)
 	if err != nil {
 		return err
 	}
-	if err := deleter.Delete(ctx, instance, client.PropagationPolicy(metav1.DeletePropagationBackground), only); err != nil {
-		return fmt.Errorf("instance %s/%s: %w", namespace, o.instance, err)
+	if err := uninstall.Delete(ctx, deleter, effects, o.preview.expect.isSet()); err != nil {
+		return err
 	}
 	o.env.Printf("instance %s/%s deleted", namespace, o.instance)
 	var waited error

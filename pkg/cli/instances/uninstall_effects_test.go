@@ -160,8 +160,11 @@ func TestUninstallPrintsBefore(t *testing.T) {
 			asked[r] = true
 		}
 		kept, deleted := slices.Index(requests, "patch ConfigMap lab/kept"), slices.Index(requests, "delete Instance lab/site")
-		if kept < 0 || deleted < kept {
+		switch {
+		case tc.refuses == "" && (kept < 0 || deleted < kept):
 			t.Errorf("%s: what is kept is annotated before the deletion: %q", reason, requests)
+		case tc.refuses != "" && kept >= 0:
+			t.Errorf("%s: an object is kept for a deletion that is refused: %q", reason, requests)
 		}
 	}
 }

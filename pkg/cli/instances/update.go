@@ -84,10 +84,11 @@ func (o *updateOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := update.Check(ctx); err != nil {
+	change, err := update.Change(ctx, c)
+	if err != nil {
 		return err
 	}
-	if done, err := o.preview.show(ctx, o.env, c, update); done || err != nil {
+	if done, err := o.preview.show(ctx, o.env, c, update, change); done || err != nil {
 		return err
 	}
 	account, err := o.account.update(ctx, o.env, c, update.Changed(), &ov.Spec, installedSpecs(ctx, c, namespace))
@@ -97,8 +98,8 @@ func (o *updateOptions) run(ctx context.Context) error {
 	if account != nil {
 		ownAccount(ctx, o.env, c, account, instance)
 	}
-	return changeInstance(ctx, o.env, c, instance, &o.WaitFlags, o.preview.lock("updated", func(i *v1beta1.Instance) {
-		update.Apply(i)
+	return changeInstance(ctx, o.env, c, instance, &o.WaitFlags, o.preview.lock(change.Verb, func(i *v1beta1.Instance) {
+		change.Apply(i)
 		setAccount(i, account)
 	}))
 }

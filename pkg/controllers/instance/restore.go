@@ -21,7 +21,7 @@ func (a *action) resetStatus(ctx context.Context) error {
 }
 
 // isRestored reports whether the Instance is to take over the objects that a restore has created, in place of its first run. The annotation
-// counts only for an Instance without a baseline, of which no run was recorded.
+// counts only for an Instance without a baseline: no run of such an Instance was recorded.
 func (o *observer) isRestored() bool {
 	return o.Next.Status.Baseline == nil && !o.running && o.Next.Annotations[v1beta1.RestoredAnnotation] == "true"
 }
